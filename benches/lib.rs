@@ -1,0 +1,1 @@
+//! Benchmarks against the limits of the machine.

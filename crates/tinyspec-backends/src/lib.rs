@@ -1,0 +1,1 @@
+//! Targets, compilers and runtimes of tinyspec: interpreters and LLVM.

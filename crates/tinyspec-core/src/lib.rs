@@ -1,0 +1,1 @@
+//! Lazy tensors, functions and the lowering pipeline of tinyspec.

@@ -1,0 +1,1 @@
+//! The #[function] and uop! macros of tinyspec.

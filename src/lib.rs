@@ -1,0 +1,1 @@
+//! tinyspec: a tensor compiler in one dialect, UOp.
