@@ -1,1 +1,29 @@
-//! The UOp language of tinyspec: op table, graph, dtypes, rules, gradients, text and binary forms.
+//! The UOp language of tinyspec: op table, graph, dtypes, derived properties, symbolic rules, gradients, and the
+//! composed tensor ops; the text and binary forms of a graph; and `eval_op`, which defines what every op computes.
+//!
+//! It knows nothing of time, I/O or devices, and has few dependencies: the macros are built with it.
+
+pub mod arg;
+mod builder;
+mod derive;
+pub mod dim;
+pub mod dtype;
+mod error;
+pub mod float;
+mod graph;
+mod hash;
+mod interval;
+pub mod op;
+mod props;
+
+pub use arg::{AddrSpace, Arg, Axes, AxisType, Const, Device};
+pub use builder::Builder;
+pub use derive::derive;
+pub use dim::{Dim, Shape};
+pub use dtype::DType;
+pub use error::{Error, ErrorKind, Location, Result};
+pub use graph::{Graph, NodeId};
+pub use hash::{ContentHash, ContentHasher};
+pub use interval::Interval;
+pub use op::{Category, Op};
+pub use props::Props;

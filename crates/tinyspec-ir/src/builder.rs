@@ -1,0 +1,112 @@
+//! The one way to make nodes: composed ops are written over it and serve the arena and the lazy tensor alike.
+
+use crate::{Arg, AxisType, Const, DType, Dim, NodeId, Op, Props, Result, dim::Atom};
+use smallvec::SmallVec;
+
+/// Something that nodes can be added to: the arena [`crate::Graph`], or the lazy tensor's builder.
+///
+/// A `NodeId` means something only to the builder that gave it.
+pub trait Builder {
+    /// The node `(op, sources, arg)`.
+    ///
+    /// # Errors
+    /// What [`crate::derive()`] refuses.
+    fn add(&mut self, op: Op, sources: &[NodeId], arg: Arg) -> Result<NodeId>;
+
+    /// Derived properties of a node.
+    fn props(&self, node: NodeId) -> &Props;
+
+    /// A constant. It cannot fail.
+    fn constant(&mut self, value: Const) -> NodeId {
+        // A Const has no sources, so nothing can be refused.
+        self.add(Op::Const, &[], Arg::Const(value)).unwrap_or_else(|error| unreachable!("{error}"))
+    }
+
+    /// An index constant.
+    fn index(&mut self, value: i64) -> NodeId {
+        self.constant(Const::int(DType::Index, value as i128))
+    }
+
+    /// A dim as an index scalar.
+    ///
+    /// # Errors
+    /// None for dims made by [`crate::derive()`].
+    fn dim(&mut self, dim: &Dim) -> Result<NodeId> {
+        if let Some(number) = dim.as_const() {
+            return Ok(self.index(number));
+        }
+        let mut total: Option<NodeId> = None;
+        for (atoms, coefficient) in dim.terms() {
+            let mut product: Option<NodeId> = None;
+            for atom in &atoms {
+                let factor = match atom {
+                    Atom::Named { slot, min, max } => {
+                        let (scalar, min, max) = (self.shape(&[])?, self.index(*min), self.index(*max));
+                        let arg = Arg::Param { slot: *slot, dtype: DType::Index, device: None, addrspace: None };
+                        self.add(Op::Param, &[scalar, min, max], arg)?
+                    }
+                    Atom::Idiv(a, b) => self.dim_pair(Op::Idiv, a, b)?,
+                    Atom::Mod(a, b) => self.dim_pair(Op::Mod, a, b)?,
+                    Atom::Max(a, b) => self.dim_pair(Op::Max, a, b)?,
+                };
+                product = Some(match product {
+                    Some(product) => self.add(Op::Mul, &[product, factor], Arg::None)?,
+                    None => factor,
+                });
+            }
+            let term = match product {
+                Some(product) if coefficient == 1 => product,
+                Some(product) => {
+                    let coefficient = self.index(coefficient);
+                    self.add(Op::Mul, &[product, coefficient], Arg::None)?
+                }
+                None => self.index(coefficient),
+            };
+            total = Some(match total {
+                Some(total) => self.add(Op::Add, &[total, term], Arg::None)?,
+                None => term,
+            });
+        }
+        Ok(match total {
+            Some(total) => total,
+            None => self.index(0),
+        })
+    }
+
+    /// Two dims and a binary op.
+    ///
+    /// # Errors
+    /// As [`Builder::dim`].
+    fn dim_pair(&mut self, op: Op, a: &Dim, b: &Dim) -> Result<NodeId> {
+        let (a, b) = (self.dim(a)?, self.dim(b)?);
+        self.add(op, &[a, b], Arg::None)
+    }
+
+    /// A shape (or offset) as a Stack of index scalars.
+    ///
+    /// # Errors
+    /// As [`Builder::dim`].
+    fn shape(&mut self, dims: &[Dim]) -> Result<NodeId> {
+        let mut sources: SmallVec<[NodeId; 6]> = SmallVec::new();
+        for dim in dims {
+            sources.push(self.dim(dim)?);
+        }
+        self.add(Op::Stack, &sources, Arg::None)
+    }
+
+    /// A Range from 0 to `bound`.
+    ///
+    /// # Errors
+    /// When `bound` is no index scalar.
+    fn range(&mut self, bound: NodeId, id: u32, axis: AxisType) -> Result<NodeId> {
+        self.add(Op::Range, &[bound], Arg::Range { id, axis })
+    }
+
+    /// An elementwise node without argument.
+    ///
+    /// # Errors
+    /// When dtypes or shapes do not fit.
+    fn alu(&mut self, op: Op, sources: &[NodeId]) -> Result<NodeId> {
+        self.add(op, sources, Arg::None)
+    }
+}

@@ -1,0 +1,190 @@
+//! `derive`: the only code that computes properties, for the arena graph and the lazy tensor alike
+//! ("Derived Properties" of the spec). It checks arity, argument, dtypes, devices and shapes on the way.
+
+mod interval;
+mod shape;
+
+use crate::op::{ArgKind, DTypeRule, ShapeRule};
+use crate::{AddrSpace, Arg, Category, DType, Error, ErrorKind, Op, Props, Result, Shape};
+
+/// The properties of a node with these sources.
+///
+/// # Errors
+/// Names the op, the shapes and dtypes found, and what was expected.
+pub fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Props> {
+    check_arity(op, arg, sources)?;
+    let dtype = derive_dtype(op, arg, sources)?;
+    let device = derive_device(op, arg, sources)?;
+    let shape = match op.info().shape {
+        ShapeRule::Scalar => Shape::new(),
+        ShapeRule::Source(index) => sources.get(index as usize).map(|props| props.shape.clone()).unwrap_or_default(),
+        ShapeRule::Broadcast => shape::broadcast(op, sources)?,
+        ShapeRule::Own => shape::derive(op, arg, sources)?,
+    };
+    let mut props = Props { dtype, shape, device, addrspace: derive_addrspace(op, arg, sources), ..Props::void() };
+    if op == Op::Tuple {
+        props.elements = Some(sources.iter().map(|&source| source.clone()).collect());
+    } else if op == Op::Function {
+        props.elements = Some(shape::function_elements(sources)?);
+    } else if op == Op::GetTuple {
+        let element = shape::element(arg, sources)?;
+        return Ok(element.clone());
+    }
+    props.value = interval::index_value(op, arg, sources);
+    props.interval = interval::derive(op, arg, sources, dtype, props.value.as_deref());
+    props.axis = shape::shard_axis(op, arg, sources);
+    Ok(props)
+}
+
+fn check_arity(op: Op, arg: &Arg, sources: &[&Props]) -> Result<()> {
+    let (least, greatest) = op.info().sources;
+    if sources.len() < least || sources.len() > greatest {
+        let expected = if least == greatest { least.to_string() } else { format!("at least {least}") };
+        return Err(Error::new(
+            ErrorKind::Arity,
+            op.name(),
+            format!("takes {expected} sources, found {}", sources.len()),
+        ));
+    }
+    let fits = match op.info().arg {
+        ArgKind::None => matches!(arg, Arg::None),
+        ArgKind::Param => matches!(arg, Arg::Param { .. }),
+        ArgKind::Buffer => matches!(arg, Arg::Buffer { .. }),
+        ArgKind::Const => matches!(arg, Arg::Const(_)),
+        ArgKind::Bytes => matches!(arg, Arg::Bytes(_)),
+        ArgKind::Axes => matches!(arg, Arg::Axes(_)),
+        ArgKind::Flags => matches!(arg, Arg::Flags(_)),
+        ArgKind::DType => matches!(arg, Arg::DType(_)),
+        ArgKind::Reduce => matches!(arg, Arg::Reduce { op: Op::Add | Op::Max | Op::Mul, .. }),
+        ArgKind::Number => matches!(arg, Arg::Number(_)),
+        ArgKind::Load => matches!(arg, Arg::Load { .. }),
+        ArgKind::Store => matches!(arg, Arg::None | Arg::Streaming),
+        ArgKind::Range => matches!(arg, Arg::Range { .. }),
+        ArgKind::Text => matches!(arg, Arg::Text(_)),
+    };
+    if fits { Ok(()) } else { Err(Error::new(ErrorKind::Arity, op.name(), format!("does not take {arg:?}"))) }
+}
+
+fn derive_dtype(op: Op, arg: &Arg, sources: &[&Props]) -> Result<DType> {
+    if op.is_elementwise() {
+        check_elementwise_dtypes(op, sources)?;
+    }
+    match op {
+        Op::Stack => check_same_dtype(op, sources)?,
+        Op::Store => check_same_dtype(op, &sources[..2])?,
+        Op::Load if sources.len() > 1 => check_same_dtype(op, &sources[..2])?,
+        Op::AtomicAdd => check_same_dtype(op, &sources[..2])?,
+        _ => {}
+    }
+    if let (Op::Store | Op::Load | Op::AtomicAdd, Some(gate)) = (op, sources.get(2))
+        && gate.dtype != DType::Bool
+    {
+        return Err(Error::new(ErrorKind::DType, op.name(), format!("the gate must be bool, found {}", gate.dtype)));
+    }
+    Ok(match op.info().dtype {
+        DTypeRule::Argument => match arg {
+            Arg::Const(value) => value.dtype,
+            Arg::DType(dtype) | Arg::Param { dtype, .. } | Arg::Buffer { dtype, .. } => *dtype,
+            _ => DType::Void,
+        },
+        // A Stack without sources is the shape of a scalar.
+        DTypeRule::Source(index) => sources.get(index as usize).map_or(DType::Index, |props| props.dtype),
+        DTypeRule::Bool => DType::Bool,
+        DTypeRule::Index => DType::Index,
+        DTypeRule::U8 => DType::U8,
+        DTypeRule::Void | DTypeRule::Element => DType::Void,
+    })
+}
+
+fn check_same_dtype(op: Op, sources: &[&Props]) -> Result<()> {
+    if let Some(other) = sources.iter().skip(1).find(|props| props.dtype != sources[0].dtype) {
+        return Err(mixed_dtypes(op, sources[0].dtype, other.dtype));
+    }
+    Ok(())
+}
+
+fn mixed_dtypes(op: Op, a: DType, b: DType) -> Error {
+    Error::new(ErrorKind::DType, op.name(), format!("mixes {a} and {b}"))
+        .help(format!("cast one side, e.g. `.cast(DType::{})`", a.promote(b).unwrap_or(a).name().to_uppercase()))
+}
+
+fn check_elementwise_dtypes(op: Op, sources: &[&Props]) -> Result<()> {
+    let dtype = sources[0].dtype;
+    if let Some(void) = sources.iter().find(|props| props.dtype == DType::Void) {
+        let _ = void;
+        return Err(Error::new(ErrorKind::DType, op.name(), "a source has no value (void)"));
+    }
+    let refuse = |expected: &str, found: DType| {
+        Err(Error::new(ErrorKind::DType, op.name(), format!("needs {expected}, found {found}")))
+    };
+    match op {
+        Op::Cast => Ok(()),
+        Op::Where => {
+            if dtype != DType::Bool {
+                return refuse("a bool condition", dtype);
+            }
+            check_same_dtype(op, &sources[1..])
+        }
+        Op::Recip | Op::Exp2 | Op::Log2 | Op::Sin | Op::Sqrt if !dtype.is_float() => refuse("a float", dtype),
+        Op::Div | Op::Pow if !dtype.is_float() => refuse("floats", dtype),
+        Op::Idiv | Op::Mod if dtype == DType::Bool => refuse("numbers", dtype),
+        Op::Xor | Op::Or | Op::And if dtype.is_float() => refuse("integers or bools", dtype),
+        Op::Shl | Op::Shr if !dtype.is_int() => refuse("integers", dtype),
+        Op::Threefry if dtype != DType::U64 => refuse("u64", dtype),
+        _ => check_same_dtype(op, sources),
+    }
+}
+
+/// The first source with a device; two different ones are an error naming both.
+fn derive_device(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Option<crate::Device>> {
+    match arg {
+        Arg::Param { device, .. } | Arg::Buffer { device, .. } => return Ok(device.clone()),
+        Arg::Load { device: Some(device), .. } => return Ok(Some(device.clone())),
+        _ => {}
+    }
+    // Ordering and call nodes join effects of any device; only values must agree.
+    let values = match op {
+        Op::After => &sources[..1],
+        _ if matches!(op.category(), Category::Ordering | Category::Call | Category::Codegen) => {
+            return Ok(sources.iter().find_map(|props| props.device.clone()));
+        }
+        _ => sources,
+    };
+    let mut found: Option<&crate::Device> = None;
+    for device in values.iter().filter_map(|props| props.device.as_ref()) {
+        match found {
+            Some(first) if first != device => {
+                return Err(Error::new(ErrorKind::Device, op.name(), format!("mixes devices {first} and {device}"))
+                    .help(format!("move one side with `.to(\"{first}\")`")));
+            }
+            _ => found = Some(device),
+        }
+    }
+    Ok(found.cloned())
+}
+
+fn derive_addrspace(op: Op, arg: &Arg, sources: &[&Props]) -> Option<AddrSpace> {
+    match (op, arg) {
+        (Op::Param, Arg::Param { addrspace, .. }) => *addrspace,
+        (Op::Buffer, Arg::Buffer { addrspace, .. }) => Some(*addrspace),
+        (Op::Load, _) => None,
+        (Op::After | Op::Contiguous | Op::Detach, _) => sources[0].addrspace,
+        _ if op.category() == Category::Movement && op != Op::Stack => {
+            sources.first().and_then(|props| props.addrspace)
+        }
+        _ => None,
+    }
+}
+
+/// Shorthand of the submodules.
+fn refuse<T>(kind: ErrorKind, op: Op, message: impl Into<String>) -> Result<T> {
+    Err(Error::new(kind, op.name(), message))
+}
+
+/// The numbers that an index source stands for: `expected` of them if given.
+fn dims_of<'a>(op: Op, what: &str, source: &'a Props) -> Result<&'a Shape> {
+    match &source.value {
+        Some(value) if source.dtype == DType::Index => Ok(value),
+        _ => refuse(ErrorKind::Shape, op, format!("{what} must be a Stack of index scalars, found {}", source.dtype)),
+    }
+}

@@ -1,0 +1,245 @@
+//! Shapes: one rule an op.
+
+use super::{dims_of, refuse};
+use crate::dim::{broadcast as broadcast_pair, show};
+use crate::{Arg, Axes, Device, Dim, ErrorKind, Op, Props, Result, Shape};
+use std::sync::Arc;
+
+pub(super) fn broadcast(op: Op, sources: &[&Props]) -> Result<Shape> {
+    let mut shape = sources[0].shape.clone();
+    for source in &sources[1..] {
+        if shape == source.shape {
+            continue;
+        }
+        shape = match broadcast_pair(&shape, &source.shape) {
+            Some(shape) => shape,
+            None => {
+                let shapes: Vec<String> = sources.iter().map(|source| show(&source.shape)).collect();
+                return Err(crate::Error::new(
+                    ErrorKind::Shape,
+                    op.name(),
+                    format!("shapes do not broadcast: {}", shapes.join(" and ")),
+                )
+                .help("right-aligned, each axis must be equal or 1"));
+            }
+        };
+    }
+    Ok(shape)
+}
+
+pub(super) fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Shape> {
+    let shape = || &sources[0].shape;
+    match (op, arg) {
+        (Op::Param | Op::Buffer, _) => {
+            let dims = dims_of(op, "the shape", sources[0])?;
+            if let Some(dim) = dims.iter().find(|dim| dim.bounds().1 < 0) {
+                return refuse(ErrorKind::Shape, op, format!("dim {dim} is negative"));
+            }
+            Ok(dims.clone())
+        }
+        (Op::Binary, Arg::Bytes(bytes)) => Ok(Shape::from_iter([Dim::from(bytes.len())])),
+        (Op::Permute, Arg::Axes(order)) => permute(order, shape()),
+        (Op::Reshape, _) => {
+            let target = dims_of(op, "the shape", sources[1])?;
+            let product = |dims: &[Dim]| dims.iter().cloned().fold(Dim::from(1), |a, b| a * b);
+            if target.iter().any(|dim| dim.bounds().1 < 0) || product(shape()) != product(target) {
+                return refuse(
+                    ErrorKind::Shape,
+                    op,
+                    format!(
+                        "{} has {} elements, {} has {}",
+                        show(shape()),
+                        product(shape()),
+                        show(target),
+                        product(target)
+                    ),
+                );
+            }
+            Ok(target.clone())
+        }
+        (Op::Expand, _) => {
+            let target = dims_of(op, "the shape", sources[1])?;
+            let lead = target.len().checked_sub(shape().len());
+            let fits =
+                lead.is_some_and(|lead| shape().iter().zip(&target[lead..]).all(|(from, to)| from.is(1) || from == to));
+            if !fits {
+                return refuse(ErrorKind::Shape, op, format!("cannot expand {} to {}", show(shape()), show(target)));
+            }
+            Ok(target.clone())
+        }
+        (Op::Pad | Op::Shrink, _) => window(op, sources),
+        (Op::Index, _) => index(sources),
+        (Op::Stack, _) => {
+            let Some(first) = sources.first() else { return Ok(Shape::from_iter([Dim::from(0)])) };
+            if let Some(other) = sources.iter().find(|source| source.shape != first.shape) {
+                return refuse(
+                    ErrorKind::Shape,
+                    op,
+                    format!("all shapes must match: {} and {}", show(&first.shape), show(&other.shape)),
+                );
+            }
+            Ok(std::iter::once(Dim::from(sources.len())).chain(first.shape.iter().cloned()).collect())
+        }
+        (Op::Bitcast, Arg::DType(dtype)) => {
+            let (from, to) = (sources[0].dtype.size() as i64, dtype.size() as i64);
+            let mut shape = shape().clone();
+            if from == to {
+                return Ok(shape);
+            }
+            match shape.last_mut() {
+                Some(last) if to > 0 => {
+                    let bytes = last.clone() * Dim::from(from);
+                    if !bytes.modulo(&Dim::from(to)).is(0) {
+                        return refuse(
+                            ErrorKind::Shape,
+                            op,
+                            format!("{bytes} bytes in the last axis do not divide into {dtype}"),
+                        );
+                    }
+                    *last = bytes.idiv(&Dim::from(to));
+                    Ok(shape)
+                }
+                _ => refuse(ErrorKind::Shape, op, format!("a scalar {} is no {dtype}", sources[0].dtype)),
+            }
+        }
+        (Op::Replicated, Arg::Number(axis)) => {
+            let mut shape = shape().clone();
+            if sources[0].axis != Some(*axis) || *axis as usize >= shape.len() {
+                return refuse(ErrorKind::Axis, op, format!("the value is not sharded on axis {axis}"));
+            }
+            shape.remove(*axis as usize);
+            Ok(shape)
+        }
+        (Op::Reduce, Arg::Reduce { axes, .. }) => {
+            if sources.len() > 1 && !axes.is_empty() {
+                return refuse(ErrorKind::Arity, op, "takes axes or Ranges, never both");
+            }
+            let mut shape = shape().clone();
+            for &axis in axes {
+                match shape.get_mut(axis as usize) {
+                    Some(dim) => *dim = Dim::from(1),
+                    None => return refuse(ErrorKind::Axis, op, format!("axis {axis} of {}", show(&sources[0].shape))),
+                }
+            }
+            Ok(shape)
+        }
+        _ => Ok(Shape::new()),
+    }
+}
+
+fn permute(order: &Axes, shape: &Shape) -> Result<Shape> {
+    let mut seen = vec![false; shape.len()];
+    let valid = order.len() == shape.len()
+        && order.iter().all(|&axis| seen.get_mut(axis as usize).is_some_and(|seen| !std::mem::replace(seen, true)));
+    if !valid {
+        return refuse(ErrorKind::Axis, Op::Permute, format!("{order:?} is no order of the axes of {}", show(shape)));
+    }
+    Ok(order.iter().map(|&axis| shape[axis as usize].clone()).collect())
+}
+
+/// Pad and Shrink: `(T, offset, shape)`.
+fn window(op: Op, sources: &[&Props]) -> Result<Shape> {
+    let inner = &sources[0].shape;
+    let (offset, target) = (dims_of_any(op, sources[1])?, dims_of(op, "the shape", sources[2])?);
+    if target.len() != inner.len() || offset.is_some_and(|offset| offset.len() != inner.len()) {
+        return refuse(ErrorKind::Rank, op, format!("{} and {} differ in rank", show(inner), show(target)));
+    }
+    let Some(offset) = offset else { return Ok(target.clone()) };
+    for ((from, to), offset) in inner.iter().zip(target).zip(offset) {
+        let (small, large) = if op == Op::Pad { (from, to) } else { (to, from) };
+        let room = large.clone() - small.clone() - offset.clone();
+        if offset.bounds().1 < 0 || room.bounds().1 < 0 || small.bounds().1 < 0 {
+            return refuse(
+                ErrorKind::Shape,
+                op,
+                format!(
+                    "offset {offset} and length {small} do not fit into {large}: {} to {}",
+                    show(inner),
+                    show(target)
+                ),
+            );
+        }
+    }
+    Ok(target.clone())
+}
+
+/// An offset may be computed by ranges: then its value is not known here.
+fn dims_of_any<'a>(op: Op, source: &'a Props) -> Result<Option<&'a Shape>> {
+    if source.dtype != crate::DType::Index {
+        return refuse(ErrorKind::DType, op, format!("offsets must be index, found {}", source.dtype));
+    }
+    Ok(source.value.as_ref())
+}
+
+/// `(T, i0, i1, …)`: each index replaces one dim from the left by its own shape.
+fn index(sources: &[&Props]) -> Result<Shape> {
+    let inner = &sources[0].shape;
+    let count = sources.len() - 1;
+    if count > inner.len() {
+        return refuse(ErrorKind::Rank, Op::Index, format!("{count} indices into {}", show(inner)));
+    }
+    if let Some(source) = sources[1..].iter().find(|source| !source.dtype.is_int()) {
+        return refuse(ErrorKind::DType, Op::Index, format!("an index must be an integer, found {}", source.dtype));
+    }
+    let indexed = sources[1..].iter().flat_map(|source| source.shape.iter().cloned());
+    Ok(indexed.chain(inner[count..].iter().cloned()).collect())
+}
+
+pub(super) fn element<'a>(arg: &Arg, sources: &[&'a Props]) -> Result<&'a Props> {
+    let elements = sources[0].elements.as_deref().unwrap_or_default();
+    let Arg::Number(number) = arg else { return refuse(ErrorKind::Arity, Op::GetTuple, "needs an element number") };
+    match elements.get(*number as usize) {
+        Some(element) => Ok(element),
+        None => refuse(ErrorKind::Value, Op::GetTuple, format!("element {number} of a tuple of {}", elements.len())),
+    }
+}
+
+/// Properties of a Function's results: those of its body with named dims replaced by the arguments' dims.
+pub(super) fn function_elements(sources: &[&Props]) -> Result<Arc<[Props]>> {
+    let Some(elements) = &sources[0].elements else {
+        return refuse(ErrorKind::Arity, Op::Function, "the body must be a Tuple");
+    };
+    let arguments = &sources[1..];
+    // A named dim is a Param of dtype index: its argument is an index scalar.
+    let named = |slot: u32| arguments.get(slot as usize)?.value.as_ref()?.first().cloned();
+    let device = arguments.iter().find_map(|argument| argument.device.clone());
+    Ok(elements
+        .iter()
+        .map(|element| Props {
+            shape: element.shape.iter().map(|dim| dim.substitute(&named)).collect(),
+            value: element.value.as_ref().map(|value| value.iter().map(|dim| dim.substitute(&named)).collect()),
+            device: element.device.clone().or_else(|| device.clone()),
+            interval: crate::Interval::of(element.dtype),
+            ..element.clone()
+        })
+        .collect())
+}
+
+/// The axis along which a tuple device shards the value.
+pub(super) fn shard_axis(op: Op, arg: &Arg, sources: &[&Props]) -> Option<u32> {
+    let inherited = || sources.iter().find_map(|source| source.axis);
+    match (op, arg) {
+        (Op::Buffer | Op::Param, Arg::Buffer { device: Some(Device::Many(_)), .. })
+        | (Op::Buffer | Op::Param, Arg::Param { device: Some(Device::Many(_)), .. })
+        | (Op::Load, Arg::Load { device: Some(Device::Many(_)), .. }) => Some(0),
+        (Op::Load, Arg::Load { device: Some(_), .. }) | (Op::Replicated, _) => None,
+        (Op::Permute, Arg::Axes(order)) => {
+            let axis = inherited()?;
+            order.iter().position(|&from| from == axis).map(|to| to as u32)
+        }
+        (Op::Reduce, Arg::Reduce { axes, .. }) => inherited().filter(|axis| !axes.contains(axis)),
+        (Op::Reshape, _) => {
+            let axis = inherited()? as usize;
+            let before = |shape: &[Dim], axis: usize| shape[..axis].iter().cloned().fold(Dim::from(1), |a, b| a * b);
+            let (from, to) = (&sources[0].shape, sources[1].value.as_ref()?);
+            let lead = before(from, axis);
+            (0..to.len()).find(|&axis| before(to, axis) == lead && !to[axis].is(1)).map(|axis| axis as u32)
+        }
+        _ if op.is_elementwise() => {
+            // Broadcasting is right-aligned, so a lower rank shifts the axis.
+            let rank = sources.iter().map(|source| source.rank()).max()?;
+            sources.iter().find_map(|source| Some(source.axis? + (rank - source.rank()) as u32))
+        }
+        _ => inherited(),
+    }
+}

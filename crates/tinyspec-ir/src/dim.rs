@@ -1,0 +1,369 @@
+//! Dims: integers, or polynomials over named dims in a normal form, so that equality is provable equality.
+
+use smallvec::SmallVec;
+use std::fmt;
+use std::sync::Arc;
+
+/// The shape of a node.
+pub type Shape = SmallVec<[Dim; 4]>;
+
+/// One dim of a shape: a number, or an expression over named dims ("Shapes" in the semantics).
+///
+/// ```
+/// use tinyspec_ir::Dim;
+/// let n = Dim::named(0, 1, 4096);
+/// assert_eq!(n.clone() * 2.into() + n.clone(), n * 3.into());
+/// ```
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Dim(Repr);
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+enum Repr {
+    Number(i64),
+    Sum(Arc<Sum>),
+}
+
+/// Terms with a nonzero coefficient, sorted by their atoms. The constant is the term without atoms.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+struct Sum {
+    terms: Vec<(Vec<Atom>, i64)>,
+}
+
+/// A factor that the normal form does not look into.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Atom {
+    /// A named dim: slot and bounds.
+    Named {
+        /// Slot of the Param.
+        slot: u32,
+        /// Least value.
+        min: i64,
+        /// Greatest value.
+        max: i64,
+    },
+    /// Floored quotient.
+    Idiv(Dim, Dim),
+    /// Floored remainder.
+    Mod(Dim, Dim),
+    /// The larger one.
+    Max(Dim, Dim),
+}
+
+impl Dim {
+    /// A named dim, bound at call.
+    pub fn named(slot: u32, min: i64, max: i64) -> Dim {
+        Dim::atom(Atom::Named { slot, min, max })
+    }
+
+    fn atom(atom: Atom) -> Dim {
+        Dim(Repr::Sum(Arc::new(Sum { terms: vec![(vec![atom], 1)] })))
+    }
+
+    /// The number, if it is one.
+    pub fn as_const(&self) -> Option<i64> {
+        match self.0 {
+            Repr::Number(number) => Some(number),
+            Repr::Sum(_) => None,
+        }
+    }
+
+    /// Is exactly this number.
+    pub fn is(&self, number: i64) -> bool {
+        self.as_const() == Some(number)
+    }
+
+    /// The only atom, if the dim is one.
+    pub fn as_atom(&self) -> Option<&Atom> {
+        match &self.0 {
+            Repr::Sum(sum) => match sum.terms.as_slice() {
+                [(atoms, 1)] => match atoms.as_slice() {
+                    [atom] => Some(atom),
+                    _ => None,
+                },
+                _ => None,
+            },
+            Repr::Number(_) => None,
+        }
+    }
+
+    /// The terms of the normal form: products of atoms and their coefficients.
+    pub fn terms(&self) -> Vec<(Vec<Atom>, i64)> {
+        match &self.0 {
+            Repr::Number(0) => vec![],
+            Repr::Number(number) => vec![(vec![], *number)],
+            Repr::Sum(sum) => sum.terms.clone(),
+        }
+    }
+
+    fn from_terms(mut terms: Vec<(Vec<Atom>, i64)>) -> Dim {
+        terms.sort();
+        let mut merged: Vec<(Vec<Atom>, i64)> = Vec::with_capacity(terms.len());
+        for (atoms, coefficient) in terms {
+            match merged.last_mut() {
+                Some((last, sum)) if *last == atoms => *sum = sum.wrapping_add(coefficient),
+                _ => merged.push((atoms, coefficient)),
+            }
+        }
+        merged.retain(|(_, coefficient)| *coefficient != 0);
+        match merged.as_slice() {
+            [] => Dim::from(0),
+            [(atoms, number)] if atoms.is_empty() => Dim::from(*number),
+            _ => Dim(Repr::Sum(Arc::new(Sum { terms: merged }))),
+        }
+    }
+
+    /// Floored quotient; exact where every term divides, x / 0 = 0.
+    pub fn idiv(&self, divisor: &Dim) -> Dim {
+        if let (Some(a), Some(b)) = (self.as_const(), divisor.as_const()) {
+            return Dim::from(floor_div(a, b));
+        }
+        if divisor.is(1) {
+            return self.clone();
+        }
+        self.divide_exactly(divisor).unwrap_or_else(|| Dim::atom(Atom::Idiv(self.clone(), divisor.clone())))
+    }
+
+    /// Floored remainder, x mod 0 = x.
+    pub fn modulo(&self, divisor: &Dim) -> Dim {
+        if let (Some(a), Some(b)) = (self.as_const(), divisor.as_const()) {
+            return Dim::from(floor_mod(a, b));
+        }
+        if divisor.as_const() != Some(0) && self.divide_exactly(divisor).is_some() {
+            return Dim::from(0);
+        }
+        Dim::atom(Atom::Mod(self.clone(), divisor.clone()))
+    }
+
+    /// The larger of both.
+    pub fn maximum(&self, other: &Dim) -> Dim {
+        let ((low, high), (other_low, other_high)) = (self.bounds(), other.bounds());
+        if low >= other_high {
+            self.clone()
+        } else if other_low >= high {
+            other.clone()
+        } else {
+            let (a, b) = if self <= other { (self, other) } else { (other, self) };
+            Dim::atom(Atom::Max(a.clone(), b.clone()))
+        }
+    }
+
+    /// The quotient by a divisor of one term, if every term of `self` has it as a factor.
+    fn divide_exactly(&self, divisor: &Dim) -> Option<Dim> {
+        let divisor_terms = divisor.terms();
+        let [(divisor_atoms, divisor_coefficient)] = divisor_terms.as_slice() else { return None };
+        // A named dim that may be 0 must not cancel: x / 0 is 0.
+        if divisor.bounds().0 < 1 {
+            return None;
+        }
+        let mut quotient = Vec::new();
+        for (mut atoms, coefficient) in self.terms() {
+            if coefficient % divisor_coefficient != 0 {
+                return None;
+            }
+            for atom in divisor_atoms {
+                let position = atoms.iter().position(|other| other == atom)?;
+                atoms.remove(position);
+            }
+            quotient.push((atoms, coefficient / divisor_coefficient));
+        }
+        Some(Dim::from_terms(quotient))
+    }
+
+    /// Sound bounds.
+    pub fn bounds(&self) -> (i64, i64) {
+        let mut total = (0i128, 0i128);
+        for (atoms, coefficient) in self.terms() {
+            let mut product = (coefficient as i128, coefficient as i128);
+            for atom in &atoms {
+                let (low, high) = atom.bounds();
+                let candidates = [
+                    product.0.saturating_mul(low as i128),
+                    product.0.saturating_mul(high as i128),
+                    product.1.saturating_mul(low as i128),
+                    product.1.saturating_mul(high as i128),
+                ];
+                product = candidates.iter().fold((i128::MAX, i128::MIN), |(a, b), &c| (a.min(c), b.max(c)));
+            }
+            total = (total.0.saturating_add(product.0), total.1.saturating_add(product.1));
+        }
+        let clamp = |value: i128| value.clamp(i64::MIN as i128, i64::MAX as i128) as i64;
+        (clamp(total.0), clamp(total.1))
+    }
+
+    /// The dim with each named one replaced.
+    pub fn substitute(&self, named: &impl Fn(u32) -> Option<Dim>) -> Dim {
+        let Repr::Sum(sum) = &self.0 else { return self.clone() };
+        let mut total = Dim::from(0);
+        for (atoms, coefficient) in &sum.terms {
+            let mut product = Dim::from(*coefficient);
+            for atom in atoms {
+                product = product
+                    * match atom {
+                        Atom::Named { slot, .. } => named(*slot).unwrap_or_else(|| Dim::atom(atom.clone())),
+                        Atom::Idiv(a, b) => a.substitute(named).idiv(&b.substitute(named)),
+                        Atom::Mod(a, b) => a.substitute(named).modulo(&b.substitute(named)),
+                        Atom::Max(a, b) => a.substitute(named).maximum(&b.substitute(named)),
+                    };
+            }
+            total = total + product;
+        }
+        total
+    }
+}
+
+impl Atom {
+    fn bounds(&self) -> (i64, i64) {
+        match self {
+            Atom::Named { min, max, .. } => (*min, *max),
+            Atom::Idiv(a, b) => match (a.bounds(), b.bounds()) {
+                ((low, high), (least, greatest)) if least >= 1 => {
+                    let corners =
+                        [(low, least), (low, greatest), (high, least), (high, greatest)].map(|(a, b)| floor_div(a, b));
+                    (corners.into_iter().min().unwrap_or(i64::MIN), corners.into_iter().max().unwrap_or(i64::MAX))
+                }
+                _ => (i64::MIN, i64::MAX),
+            },
+            Atom::Mod(_, b) => match b.bounds() {
+                (least, greatest) if least >= 1 => (0, greatest - 1),
+                _ => (i64::MIN, i64::MAX),
+            },
+            Atom::Max(a, b) => {
+                let ((a_low, a_high), (b_low, b_high)) = (a.bounds(), b.bounds());
+                (a_low.max(b_low), a_high.max(b_high))
+            }
+        }
+    }
+}
+
+/// Floored quotient, total: x / 0 = 0, and MIN / -1 wraps.
+pub fn floor_div(a: i64, b: i64) -> i64 {
+    if b == 0 {
+        return 0;
+    }
+    let quotient = a.wrapping_div(b);
+    if a.wrapping_rem(b) != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient }
+}
+
+/// Floored remainder, total: x mod 0 = x.
+pub fn floor_mod(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { a.wrapping_sub(floor_div(a, b).wrapping_mul(b)) }
+}
+
+impl From<i64> for Dim {
+    fn from(number: i64) -> Dim {
+        Dim(Repr::Number(number))
+    }
+}
+
+impl From<usize> for Dim {
+    fn from(number: usize) -> Dim {
+        Dim(Repr::Number(number as i64))
+    }
+}
+
+impl From<i32> for Dim {
+    fn from(number: i32) -> Dim {
+        Dim(Repr::Number(number as i64))
+    }
+}
+
+impl std::ops::Add for Dim {
+    type Output = Dim;
+    fn add(self, other: Dim) -> Dim {
+        if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
+            return Dim::from(a.wrapping_add(b));
+        }
+        let mut terms = self.terms();
+        terms.extend(other.terms());
+        Dim::from_terms(terms)
+    }
+}
+
+impl std::ops::Mul for Dim {
+    type Output = Dim;
+    fn mul(self, other: Dim) -> Dim {
+        if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
+            return Dim::from(a.wrapping_mul(b));
+        }
+        let mut terms = Vec::new();
+        for (atoms, coefficient) in self.terms() {
+            for (other_atoms, other_coefficient) in other.terms() {
+                let mut product: Vec<Atom> = atoms.iter().chain(&other_atoms).cloned().collect();
+                product.sort();
+                terms.push((product, coefficient.wrapping_mul(other_coefficient)));
+            }
+        }
+        Dim::from_terms(terms)
+    }
+}
+
+impl std::ops::Sub for Dim {
+    type Output = Dim;
+    fn sub(self, other: Dim) -> Dim {
+        self + other * Dim::from(-1)
+    }
+}
+
+impl fmt::Display for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let terms = self.terms();
+        if terms.is_empty() {
+            return f.write_str("0");
+        }
+        for (position, (atoms, coefficient)) in terms.iter().enumerate() {
+            if position > 0 {
+                f.write_str("+")?;
+            }
+            if atoms.is_empty() || *coefficient != 1 {
+                write!(f, "{coefficient}")?;
+                if !atoms.is_empty() {
+                    f.write_str("*")?;
+                }
+            }
+            for (place, atom) in atoms.iter().enumerate() {
+                if place > 0 {
+                    f.write_str("*")?;
+                }
+                match atom {
+                    Atom::Named { slot, .. } => write!(f, "d{slot}")?,
+                    Atom::Idiv(a, b) => write!(f, "({a})/({b})")?,
+                    Atom::Mod(a, b) => write!(f, "({a})%({b})")?,
+                    Atom::Max(a, b) => write!(f, "max({a}, {b})")?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A shape of plain numbers.
+pub fn shape(numbers: &[i64]) -> Shape {
+    numbers.iter().map(|&number| Dim::from(number)).collect()
+}
+
+/// The dims as numbers, if all of them are.
+pub fn static_shape(shape: &[Dim]) -> Option<SmallVec<[i64; 4]>> {
+    shape.iter().map(Dim::as_const).collect()
+}
+
+/// How a shape is shown in messages: `[2, 3]`.
+pub fn show(shape: &[Dim]) -> String {
+    let dims: Vec<String> = shape.iter().map(Dim::to_string).collect();
+    format!("[{}]", dims.join(", "))
+}
+
+/// Right-aligned broadcast of two shapes; `None` where an axis is neither equal nor 1.
+pub fn broadcast(a: &[Dim], b: &[Dim]) -> Option<Shape> {
+    let rank = a.len().max(b.len());
+    let one = Dim::from(1);
+    let dim = |shape: &[Dim], axis: usize| -> Dim {
+        (axis + shape.len()).checked_sub(rank).and_then(|axis| shape.get(axis)).unwrap_or(&one).clone()
+    };
+    (0..rank)
+        .map(|axis| match (dim(a, axis), dim(b, axis)) {
+            (x, y) if x == y || y.is(1) => Some(x),
+            (x, y) if x.is(1) => Some(y),
+            _ => None,
+        })
+        .collect()
+}

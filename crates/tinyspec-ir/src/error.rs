@@ -1,0 +1,134 @@
+//! The error of the language: which op refused what, and what to do.
+
+use std::fmt;
+
+/// Result of everything that builds or reads a graph.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What kind of mistake it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum ErrorKind {
+    /// Shapes do not fit.
+    Shape,
+    /// Wrong number of dims.
+    Rank,
+    /// An axis that does not exist.
+    Axis,
+    /// Wrong or mixed dtypes.
+    DType,
+    /// Mixed devices.
+    Device,
+    /// Wrong number or kind of sources or arguments.
+    Arity,
+    /// A value outside what is allowed.
+    Value,
+    /// Text or bytes that are no graph.
+    Parse,
+    /// A graph that breaks a rule of its stage.
+    Verify,
+    /// No gradient exists.
+    Gradient,
+    /// Beyond what the language supports.
+    Unsupported,
+}
+
+/// A place in a user's source.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Location {
+    /// File as rustc names it.
+    pub file: std::sync::Arc<str>,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1.
+    pub column: u32,
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+impl From<&std::panic::Location<'_>> for Location {
+    fn from(location: &std::panic::Location<'_>) -> Self {
+        Location { file: location.file().into(), line: location.line(), column: location.column() }
+    }
+}
+
+/// A typed error: the op, what was found and expected, and a suggestion.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Inner {
+    kind: ErrorKind,
+    op: String,
+    message: String,
+    help: Option<String>,
+    location: Option<Location>,
+}
+
+impl Error {
+    /// `op` refused something: `message` says what was found and what was expected.
+    pub fn new(kind: ErrorKind, op: impl Into<String>, message: impl Into<String>) -> Error {
+        Error(Box::new(Inner { kind, op: op.into(), message: message.into(), help: None, location: None }))
+    }
+
+    /// Adds what to do instead.
+    pub fn help(mut self, help: impl Into<String>) -> Error {
+        self.0.help = Some(help.into());
+        self
+    }
+
+    /// Adds the user's line, unless one is known already.
+    pub fn at(mut self, location: impl Into<Location>) -> Error {
+        self.0.location.get_or_insert(location.into());
+        self
+    }
+
+    /// Names a composed op as the one that refused (the primitive inside says less to a user).
+    pub fn in_op(mut self, op: &str) -> Error {
+        self.0.op = op.to_string();
+        self
+    }
+
+    /// What kind of mistake it is.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The op that refused.
+    pub fn op(&self) -> &str {
+        &self.0.op
+    }
+
+    /// What was found and expected.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// What to do instead.
+    pub fn suggestion(&self) -> Option<&str> {
+        self.0.help.as_deref()
+    }
+
+    /// The user's line.
+    pub fn location(&self) -> Option<&Location> {
+        self.0.location.as_ref()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.op, self.0.message)?;
+        if let Some(location) = &self.0.location {
+            write!(f, "\n  at {location}")?;
+        }
+        if let Some(help) = &self.0.help {
+            write!(f, "\n  help: {help}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,226 @@
+//! The arena: nodes are hash-consed rows of columns, dropped whole.
+
+use crate::{Arg, Builder, Const, ContentHash, DType, Location, Op, Props, Result, derive, hash::ContentHasher};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::hash::{Hash, Hasher};
+
+/// A node of a [`Graph`]. Sources always have smaller numbers than the nodes that use them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NodeId(pub u32);
+
+impl NodeId {
+    /// Position in side tables.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A DAG of UOps in one arena. Equal `(op, sources, arg)` are one node.
+///
+/// ```
+/// use tinyspec_ir::{Arg, Builder, Const, DType, Graph, Op};
+/// let mut graph = Graph::new();
+/// let one = graph.constant(Const::int(DType::I32, 1));
+/// let two = graph.add(Op::Add, &[one, one], Arg::None)?;
+/// assert_eq!(two, graph.add(Op::Add, &[one, one], Arg::None)?);
+/// # Ok::<(), tinyspec_ir::Error>(())
+/// ```
+#[derive(Clone, Default, Debug)]
+pub struct Graph {
+    ops: Vec<Op>,
+    args: Vec<Arg>,
+    ranges: Vec<(u32, u32)>,
+    pool: Vec<NodeId>,
+    props: Vec<Props>,
+    /// Chains of nodes with an equal hash.
+    heads: FxHashMap<u64, NodeId>,
+    next: Vec<Option<NodeId>>,
+    /// Where users wrote a node; never part of its identity.
+    provenance: FxHashMap<NodeId, SmallVec<[Location; 1]>>,
+}
+
+impl Graph {
+    /// An empty graph.
+    pub fn new() -> Graph {
+        Graph::default()
+    }
+
+    /// Number of nodes, dead ones among them.
+    pub fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// Has no node.
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
+    /// The op of a node.
+    pub fn op(&self, node: NodeId) -> Op {
+        self.ops[node.index()]
+    }
+
+    /// The argument of a node.
+    pub fn arg(&self, node: NodeId) -> &Arg {
+        &self.args[node.index()]
+    }
+
+    /// The sources of a node.
+    pub fn sources(&self, node: NodeId) -> &[NodeId] {
+        let (start, end) = self.ranges[node.index()];
+        &self.pool[start as usize..end as usize]
+    }
+
+    /// Source number `index` of a node, known to exist by the op's arity.
+    pub fn source(&self, node: NodeId, index: usize) -> NodeId {
+        self.sources(node)[index]
+    }
+
+    /// dtype of a node.
+    pub fn dtype(&self, node: NodeId) -> DType {
+        self.props[node.index()].dtype
+    }
+
+    /// The value of a Const node.
+    pub fn as_const(&self, node: NodeId) -> Option<Const> {
+        match self.arg(node) {
+            Arg::Const(value) if self.op(node) == Op::Const => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The value of an integer Const node.
+    pub fn as_int(&self, node: NodeId) -> Option<i128> {
+        self.as_const(node)?.as_int()
+    }
+
+    /// All nodes, sources before users.
+    pub fn nodes(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
+        (0..self.ops.len() as u32).map(NodeId)
+    }
+
+    /// Nodes that `roots` depend on, sources before users. Bodies of Functions and Calls are included.
+    pub fn reachable(&self, roots: &[NodeId]) -> Vec<NodeId> {
+        let mut live = vec![false; self.len()];
+        for root in roots {
+            live[root.index()] = true;
+        }
+        // Sources precede users, so one backward sweep marks everything.
+        for node in self.nodes().rev() {
+            if live[node.index()] {
+                for source in self.sources(node) {
+                    live[source.index()] = true;
+                }
+            }
+        }
+        self.nodes().filter(|node| live[node.index()]).collect()
+    }
+
+    /// Like [`Graph::reachable`], but without entering the bodies of Functions and Calls.
+    pub fn reachable_outside_bodies(&self, roots: &[NodeId]) -> Vec<NodeId> {
+        let mut live = vec![false; self.len()];
+        for root in roots {
+            live[root.index()] = true;
+        }
+        for node in self.nodes().rev() {
+            if live[node.index()] {
+                let skip = matches!(self.op(node), Op::Function | Op::Call) as usize;
+                for source in &self.sources(node)[skip..] {
+                    live[source.index()] = true;
+                }
+            }
+        }
+        self.nodes().filter(|node| live[node.index()]).collect()
+    }
+
+    /// Notes that the user wrote `node` at `location`.
+    pub fn locate(&mut self, node: NodeId, location: Location) {
+        let places = self.provenance.entry(node).or_default();
+        if !places.contains(&location) {
+            places.push(location);
+        }
+    }
+
+    /// Where the user wrote `node`.
+    pub fn locations(&self, node: NodeId) -> &[Location] {
+        self.provenance.get(&node).map_or(&[], |places| places.as_slice())
+    }
+
+    /// Copies what `roots` need from `from` into this graph; `replace` may give the new node for an old one
+    /// (its sources are then not copied on its behalf).
+    ///
+    /// # Errors
+    /// What [`derive`] refuses after a replacement.
+    pub fn import(
+        &mut self,
+        from: &Graph,
+        roots: &[NodeId],
+        mut replace: impl FnMut(&mut Graph, NodeId) -> Result<Option<NodeId>>,
+    ) -> Result<Vec<NodeId>> {
+        let mut map: Vec<Option<NodeId>> = vec![None; from.len()];
+        for node in from.reachable(roots) {
+            let new = match replace(self, node)? {
+                Some(new) => new,
+                None => {
+                    let sources: SmallVec<[NodeId; 4]> =
+                        from.sources(node).iter().filter_map(|source| map[source.index()]).collect();
+                    self.add(from.op(node), &sources, from.arg(node).clone())?
+                }
+            };
+            for location in from.locations(node) {
+                self.locate(new, location.clone());
+            }
+            map[node.index()] = Some(new);
+        }
+        Ok(roots.iter().filter_map(|root| map[root.index()]).collect())
+    }
+
+    /// Content hash of what `roots` stand for: equal for equal graphs, whatever their node numbers.
+    /// Ranges should have been renumbered first.
+    pub fn content_hash(&self, roots: &[NodeId]) -> ContentHash {
+        let mut hashes: Vec<ContentHash> = vec![ContentHash(0); self.len()];
+        for node in self.reachable(roots) {
+            let mut hasher = ContentHasher::default();
+            (self.op(node), self.arg(node)).hash(&mut hasher);
+            for source in self.sources(node) {
+                hashes[source.index()].hash(&mut hasher);
+            }
+            hashes[node.index()] = hasher.content_hash();
+        }
+        ContentHash::of(&roots.iter().map(|root| hashes[root.index()]).collect::<Vec<_>>())
+    }
+}
+
+impl Builder for Graph {
+    fn add(&mut self, op: Op, sources: &[NodeId], arg: Arg) -> Result<NodeId> {
+        let mut hasher = rustc_hash::FxHasher::default();
+        (op, sources, &arg).hash(&mut hasher);
+        let hash = hasher.finish();
+        let mut candidate = self.heads.get(&hash).copied();
+        while let Some(node) = candidate {
+            if self.op(node) == op && self.sources(node) == sources && *self.arg(node) == arg {
+                return Ok(node);
+            }
+            candidate = self.next[node.index()];
+        }
+        let props = {
+            let mut source_props: SmallVec<[&Props; 4]> = SmallVec::with_capacity(sources.len());
+            source_props.extend(sources.iter().map(|source| &self.props[source.index()]));
+            derive(op, &arg, &source_props)?
+        };
+        let node = NodeId(self.ops.len() as u32);
+        let start = self.pool.len() as u32;
+        self.pool.extend_from_slice(sources);
+        self.ops.push(op);
+        self.args.push(arg);
+        self.ranges.push((start, self.pool.len() as u32));
+        self.props.push(props);
+        self.next.push(self.heads.insert(hash, node));
+        Ok(node)
+    }
+
+    fn props(&self, node: NodeId) -> &Props {
+        &self.props[node.index()]
+    }
+}
