@@ -1,1 +1,11 @@
-//! Targets, compilers and runtimes of tinyspec: interpreters and LLVM.
+//! Targets, compilers and runtimes of tinyspec: the three traits, the interpreters, and LLVM for the CPU.
+
+mod compiler;
+mod error;
+mod runtime;
+mod target;
+
+pub use compiler::{Compiler, LinearKernel, Listing};
+pub use error::BackendError;
+pub use runtime::{Launch, Memory, Program, Runtime};
+pub use target::Target;

@@ -164,7 +164,7 @@ fn window(op: Op, sources: &[&Props]) -> Result<Shape> {
 }
 
 /// An offset may be computed by ranges: then its value is not known here.
-fn dims_of_any<'a>(op: Op, source: &'a Props) -> Result<Option<&'a Shape>> {
+fn dims_of_any(op: Op, source: &Props) -> Result<Option<&Shape>> {
     if source.dtype != crate::DType::Index {
         return refuse(ErrorKind::DType, op, format!("offsets must be index, found {}", source.dtype));
     }

@@ -1,0 +1,42 @@
+//! What can go wrong between linear UOps and a running kernel.
+
+/// Error of a compiler or a runtime.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackendError {
+    /// The graph of a kernel is not what the backend expects.
+    #[error(transparent)]
+    Graph(#[from] tinyspec_ir::Error),
+    /// The kernel needs what the target cannot do.
+    #[error("{target} cannot run `{op}`: {reason}")]
+    Unsupported {
+        /// Device kind.
+        target: String,
+        /// The op.
+        op: String,
+        /// Why.
+        reason: String,
+    },
+    /// The code generator is missing or failed.
+    #[error("{0}")]
+    Compile(String),
+    /// Compiled code is damaged or made for another machine.
+    #[error("compiled code of `{name}` cannot be loaded: {reason}")]
+    Load {
+        /// Kernel.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// Memory ran out or does not fit.
+    #[error("device memory: {0}")]
+    Memory(String),
+    /// A kernel did what it must not, such as racing with itself.
+    #[error("kernel `{name}`: {reason}")]
+    Execution {
+        /// Kernel.
+        name: String,
+        /// What happened.
+        reason: String,
+    },
+}

@@ -1,0 +1,82 @@
+//! Memory and execution of a device.
+
+use crate::BackendError;
+use std::any::Any;
+use std::sync::Arc;
+
+/// Memory of a device.
+pub trait Memory: Send + Sync + std::fmt::Debug {
+    /// Size in bytes.
+    fn len(&self) -> usize;
+
+    /// Holds no byte.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Start of the memory as the device addresses it, aligned to 64 bytes.
+    fn address(&self) -> *mut u8;
+}
+
+/// Loaded code of one kernel.
+pub trait Program: Send + Sync + Any {
+    /// The runtime's own type behind it.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// One launch of a command list: a program, its buffers and its extent.
+#[derive(Clone)]
+pub struct Launch {
+    /// Loaded code.
+    pub program: Arc<dyn Program>,
+    /// Indices into the buffer table, by Param slot.
+    pub buffers: Vec<u32>,
+    /// Trips of the GLOBAL range.
+    pub global_trips: usize,
+    /// Bytes of scratch per thread.
+    pub scratch_bytes: usize,
+    /// Estimated work, so that small kernels are not split over threads.
+    pub work: u64,
+}
+
+/// Allocates, moves data and runs command lists. `enqueue` is asynchronous by contract; a CPU may run at once.
+pub trait Runtime: Send + Sync {
+    /// New memory of `bytes`, aligned to 64 bytes; contents undefined.
+    ///
+    /// # Errors
+    /// When the device has none left.
+    fn allocate(&self, bytes: usize) -> Result<Arc<dyn Memory>, BackendError>;
+
+    /// Copies host bytes to the start of `to`.
+    ///
+    /// # Errors
+    /// When they do not fit.
+    fn write(&self, to: &dyn Memory, data: &[u8]) -> Result<(), BackendError>;
+
+    /// Copies from the start of `from` to the host, after everything enqueued.
+    ///
+    /// # Errors
+    /// When `from` is shorter.
+    fn read(&self, from: &dyn Memory, data: &mut [u8]) -> Result<(), BackendError>;
+
+    /// Loads compiled code.
+    ///
+    /// # Errors
+    /// When the bytes are damaged or foreign.
+    fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError>;
+
+    /// Runs launches in order; `buffers` is the table of start addresses that they refer to, the patch table of the command buffer.
+    ///
+    /// # Errors
+    /// When a kernel fails (the interpreters report races and bad accesses).
+    ///
+    /// # Safety
+    /// Every address must be valid for the accesses of the launches, and not be used elsewhere until the work is done.
+    unsafe fn enqueue(&self, launches: &[Launch], buffers: &[*mut u8]) -> Result<(), BackendError>;
+
+    /// Waits for everything enqueued.
+    ///
+    /// # Errors
+    /// What an enqueued kernel reported.
+    fn synchronize(&self) -> Result<(), BackendError>;
+}

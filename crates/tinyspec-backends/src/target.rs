@@ -1,0 +1,47 @@
+//! What a device can do, as data; the lowering asks nothing else.
+
+use tinyspec_ir::{ContentHash, DType, Op};
+
+/// Facts of a device that decide how kernels are lowered.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Target {
+    /// Device kind, such as `cpu`.
+    pub name: String,
+    /// Model and features of the processor: part of every cache key.
+    pub fingerprint: String,
+    /// Bytes of a machine vector; 0 where there are only scalars.
+    pub vector_bytes: usize,
+    /// Number of vector registers.
+    pub vector_registers: usize,
+    /// Loads, stores and arithmetic can be masked per lane at no cost.
+    pub masked_access: bool,
+    /// Fused multiply-add in hardware.
+    pub fused_multiply_add: bool,
+    /// Independent accumulators that hide the latency of an add (latency × throughput).
+    pub accumulators: usize,
+    /// Threads that share a GLOBAL axis.
+    pub threads: usize,
+    /// Bytes of the first- and second-level data caches of a core.
+    pub cache_bytes: [usize; 2],
+    /// Ops beyond the primitives that need no decomposition: on floats unless said.
+    pub native: Vec<Op>,
+    /// Dtypes that arithmetic is done in; others are storage only.
+    pub arithmetic: Vec<DType>,
+}
+
+impl Target {
+    /// Lanes of a machine vector of this dtype; at least 1.
+    pub fn lanes(&self, dtype: DType) -> usize {
+        self.vector_bytes.checked_div(dtype.size()).map_or(1, |lanes| lanes.max(1))
+    }
+
+    /// Has this op as it is.
+    pub fn is_native(&self, op: Op) -> bool {
+        self.native.contains(&op)
+    }
+
+    /// Identity for caches.
+    pub fn hash(&self) -> ContentHash {
+        ContentHash::of(self)
+    }
+}
