@@ -8,6 +8,7 @@ mod builder;
 mod derive;
 pub mod dim;
 pub mod dtype;
+pub mod encode;
 mod error;
 pub mod float;
 mod graph;
@@ -15,6 +16,7 @@ mod hash;
 mod interval;
 pub mod op;
 mod props;
+pub mod text;
 
 pub use arg::{AddrSpace, Arg, Axes, AxisType, Const, Device};
 pub use builder::Builder;

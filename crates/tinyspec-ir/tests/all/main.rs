@@ -1,0 +1,3 @@
+//! Tests of the language through its public surface.
+
+mod forms;
