@@ -2,6 +2,7 @@
 
 mod compiler;
 mod error;
+pub mod llvm;
 mod runtime;
 mod target;
 

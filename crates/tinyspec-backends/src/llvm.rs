@@ -1,0 +1,23 @@
+//! Machine code for the CPU: LLVM emits an object into memory, our loader places it.
+//!
+//! libLLVM is found and loaded at run time; placing code that was compiled before needs none.
+
+mod host;
+mod object_loader;
+mod perf_map;
+
+#[cfg(feature = "llvm")]
+mod error;
+#[cfg(feature = "llvm")]
+pub mod find;
+#[cfg(feature = "llvm")]
+mod machine;
+
+#[cfg(feature = "llvm")]
+pub use error::LlvmError;
+#[cfg(feature = "llvm")]
+pub use find::{Llvm, llvm};
+pub use host::Host;
+#[cfg(feature = "llvm")]
+pub use machine::{Machine, Output, Processor, fingerprint};
+pub use object_loader::{LoadError, LoadedObject};

@@ -1,0 +1,77 @@
+//! The functions that kernels may call: what LLVM itself asks for, and no more.
+//!
+//! Not looked up in the process: a program that does not use such a function does not have it.
+
+use tinyspec_ir::{DType, float};
+
+extern "C" fn fmodf(a: f32, b: f32) -> f32 {
+    a % b
+}
+
+extern "C" fn fmod(a: f64, b: f64) -> f64 {
+    a % b
+}
+
+// Halves are passed in the low bits of a float register, on x86-64 and AArch64 alike; Rust's stable types for such a
+// register are f32 and f64.
+
+extern "C" fn narrow_f32(value: f32) -> f32 {
+    narrow_f64(value.into())
+}
+
+extern "C" fn narrow_f64(value: f64) -> f32 {
+    f32::from_bits(float::to_bits(DType::F16, value) as u32)
+}
+
+extern "C" fn widen_f32(value: f32) -> f32 {
+    float::from_bits(DType::F16, value.to_bits() as u16 as u64) as f32
+}
+
+extern "C" fn narrow_bf16(value: f32) -> f32 {
+    f32::from_bits(float::to_bits(DType::BF16, value.into()) as u32)
+}
+
+unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, bytes: usize) -> *mut u8 {
+    // SAFETY: the caller's promise is that of C's memcpy.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+    to
+}
+
+unsafe extern "C" fn memset(to: *mut u8, value: i32, bytes: usize) -> *mut u8 {
+    // SAFETY: the caller's promise is that of C's memset.
+    unsafe { std::ptr::write_bytes(to, value as u8, bytes) };
+    to
+}
+
+macro_rules! float_functions {
+    ($($name:ident $type:ty: $method:ident;)*) => { $(extern "C" fn $name(x: $type) -> $type { x.$method() })* };
+}
+
+// Processors before SSE 4.1 have no instruction for these.
+float_functions! {
+    truncf f32: trunc; trunc f64: trunc;
+    floorf f32: floor; floor f64: floor;
+    roundevenf f32: round_ties_even; roundeven f64: round_ties_even;
+}
+
+/// Address of an external function.
+pub(super) fn address(name: &[u8]) -> Option<u64> {
+    let function = match name {
+        b"fmodf" => fmodf as *const (),
+        b"fmod" => fmod as *const (),
+        b"truncf" => truncf as *const (),
+        b"trunc" => trunc as *const (),
+        b"floorf" => floorf as *const (),
+        b"floor" => floor as *const (),
+        b"roundevenf" => roundevenf as *const (),
+        b"roundeven" => roundeven as *const (),
+        b"memcpy" => memcpy as *const (),
+        b"memset" => memset as *const (),
+        b"__truncsfhf2" => narrow_f32 as *const (),
+        b"__truncdfhf2" => narrow_f64 as *const (),
+        b"__extendhfsf2" => widen_f32 as *const (),
+        b"__truncsfbf2" => narrow_bf16 as *const (),
+        _ => return None,
+    };
+    Some(function as u64)
+}

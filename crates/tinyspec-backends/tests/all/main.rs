@@ -1,0 +1,4 @@
+//! Tests of the backends.
+
+#[cfg(feature = "llvm")]
+mod llvm_machine;

@@ -1,0 +1,4 @@
+//! Tests of the stubs.
+
+mod binding;
+mod names;
