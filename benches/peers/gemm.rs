@@ -1,0 +1,78 @@
+//! Matrix products of the `gemm` crate.
+
+use gemm::Parallelism;
+use tinyspec_benches::limits::Limit;
+use tinyspec_benches::report::Measure;
+
+use crate::session::{Case, Session};
+
+/// The sides of the square products.
+pub const SIDES: [usize; 3] = [512, 1024, 2048];
+
+/// A product of two square matrices of f32, all row by row.
+pub struct Product {
+    side: usize,
+    parallelism: Parallelism,
+    left: Vec<f32>,
+    right: Vec<f32>,
+    output: Vec<f32>,
+}
+
+impl Product {
+    /// A product on so many threads.
+    pub fn new(side: usize, threads: usize) -> Self {
+        let parallelism = if threads == 1 { Parallelism::None } else { Parallelism::Rayon(threads) };
+        let filled = |scale: f32| (0..side * side).map(|index| (index % 17) as f32 * scale).collect();
+        Self { side, parallelism, left: filled(0.25), right: filled(-0.5), output: vec![0.0; side * side] }
+    }
+
+    /// Operations of one product.
+    pub fn flops(side: usize) -> f64 {
+        2.0 * (side as f64).powi(3)
+    }
+
+    /// Computes it.
+    pub fn run(&mut self) {
+        let (side, stride) = (self.side, self.side as isize);
+        // SAFETY: each matrix is `side` × `side` elements under the strides given, the output is borrowed alone.
+        unsafe {
+            gemm::gemm(
+                side,
+                side,
+                side,
+                self.output.as_mut_ptr(),
+                1,
+                stride,
+                false,
+                self.left.as_ptr(),
+                1,
+                stride,
+                self.right.as_ptr(),
+                1,
+                stride,
+                0.0,
+                1.0,
+                false,
+                false,
+                false,
+                self.parallelism,
+            );
+        }
+    }
+}
+
+/// A row for every side and thread count.
+pub fn benches(session: &mut Session) {
+    for threads in session.thread_counts() {
+        for side in SIDES {
+            let mut product = Product::new(side, threads);
+            session.bench(Case {
+                name: format!("peer/gemm/f32/{side}/{threads}t"),
+                measure: Measure::Flops(Product::flops(side)),
+                limit: Some(Limit::fma(threads)),
+                run: &mut || product.run(),
+                peer: None,
+            });
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Other libraries that do the same as a benchmark.
+
+pub mod gemm;

@@ -1,0 +1,114 @@
+//! One run of the benchmarks: criterion times the cases that its arguments select, the rows collect here.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use criterion::Criterion;
+use tinyspec_benches::limits::{Limit, Machine};
+use tinyspec_benches::report::{self, Measure, Row};
+
+/// Samples of a case; few, since each is itself a mean over many iterations.
+const SAMPLES: usize = 15;
+const WARM_UP: Duration = Duration::from_millis(300);
+const MEASUREMENT: Duration = Duration::from_millis(1200);
+
+/// A benchmark.
+pub struct Case<'a> {
+    /// Family, dtype, size and threads: `gemm/f32/1024/1t`.
+    pub name: String,
+    /// What one call of `run` does.
+    pub measure: Measure,
+    /// What bounds it, in the same unit.
+    pub limit: Option<Limit>,
+    /// One iteration.
+    pub run: &'a mut dyn FnMut(),
+    /// One iteration of another library that does the same.
+    pub peer: Option<&'a mut dyn FnMut()>,
+}
+
+/// Criterion with the rows it led to.
+pub struct Session {
+    criterion: Criterion,
+    machine: Machine,
+    rows: Vec<Row>,
+}
+
+impl Session {
+    /// A run as the command line asks: a filter, `--list`, `--test` and criterion's other options.
+    pub fn from_arguments() -> Self {
+        let criterion = Criterion::default()
+            .sample_size(SAMPLES)
+            .warm_up_time(WARM_UP)
+            .measurement_time(MEASUREMENT)
+            .configure_from_args();
+        Self { criterion, machine: Machine::new(), rows: Vec::new() }
+    }
+
+    /// One thread, and all there are.
+    pub fn thread_counts(&self) -> Vec<usize> {
+        self.machine.thread_counts()
+    }
+
+    /// The selected limits of the machine; the others are measured when a row needs them.
+    pub fn limits(&mut self) {
+        for limit in self.machine.limits() {
+            let machine = &mut self.machine;
+            let seconds = median(&mut self.criterion, &limit.to_string(), |iterations| machine.time(limit, iterations));
+            if let Some(seconds) = seconds {
+                self.machine.keep(limit, limit.measure().value(seconds));
+            }
+        }
+    }
+
+    /// Runs a case, if it is selected, and its peer right after it.
+    pub fn bench(&mut self, case: Case<'_>) {
+        let Case { name, measure, limit, run, peer } = case;
+        let Some(seconds) = median(&mut self.criterion, &name, |iterations| time(run, iterations)) else { return };
+        let mut row = Row::new(&name, measure, measure.value(seconds));
+        if let Some(limit) = limit {
+            row = row.with_limit(self.machine.rate(limit));
+        }
+        if let Some(peer) = peer {
+            let seconds = median(&mut self.criterion, &format!("{name}/peer"), |iterations| time(peer, iterations));
+            if let Some(seconds) = seconds {
+                row = row.with_peer(measure.value(seconds));
+            }
+        }
+        self.rows.push(row);
+    }
+
+    /// Prints and writes what was measured.
+    pub fn finish(self) -> io::Result<()> {
+        let rows: Vec<Row> = self.machine.rows().into_iter().chain(self.rows).collect();
+        // Nothing was measured under `--list` and `--test`, or when no name matched: the last report stays.
+        if !rows.is_empty() {
+            report::publish(&rows)?;
+        }
+        Ok(())
+    }
+}
+
+fn time(run: &mut dyn FnMut(), iterations: u64) -> Duration {
+    let start = Instant::now();
+    for _ in 0..iterations {
+        run();
+    }
+    start.elapsed()
+}
+
+/// The median seconds of an iteration, or none if the arguments ask for no measurement of this benchmark.
+fn median(criterion: &mut Criterion, name: &str, mut time: impl FnMut(u64) -> Duration) -> Option<f64> {
+    let mut samples = Vec::new();
+    criterion.bench_function(name, |bencher| {
+        bencher.iter_custom(|iterations| {
+            let elapsed = time(iterations);
+            samples.push(elapsed.as_secs_f64() / iterations as f64);
+            elapsed
+        });
+    });
+    // Criterion warms up with the same closure: what it measures are the last calls. `--test` makes just one.
+    let warm_up = samples.len().checked_sub(SAMPLES)?;
+    let measured = &mut samples[warm_up..];
+    measured.sort_by(f64::total_cmp);
+    measured.get(SAMPLES / 2).copied()
+}

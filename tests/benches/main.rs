@@ -1,0 +1,4 @@
+//! The benchmarks' limits and report.
+
+mod limits;
+mod report;
