@@ -10,6 +10,7 @@ pub mod dim;
 pub mod dtype;
 pub mod encode;
 mod error;
+pub mod eval;
 pub mod float;
 mod graph;
 mod hash;

@@ -1,3 +1,4 @@
 //! Tests of the language through its public surface.
 
+mod eval;
 mod forms;
