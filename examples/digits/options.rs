@@ -1,0 +1,34 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, ValueEnum};
+
+/// Trains a small network on handwritten digits.
+#[derive(Debug, Parser)]
+pub struct Options {
+    /// The digits: gzipped CSV, 64 pixels from 0 to 16 and the label on every line
+    #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/digits/data/digits.csv.gz"), hide_default_value = true)]
+    pub data: PathBuf,
+    /// Decides which images are held out, and every other choice of chance
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// How often every image is seen
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
+    pub epochs: u32,
+    /// What computes
+    #[arg(long, value_enum, default_value_t = Device::Cpu)]
+    pub device: Device,
+    /// Deal the labels out at random first: the accuracy must fall to chance
+    #[arg(long)]
+    pub shuffle_labels: bool,
+}
+
+/// What computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Device {
+    /// Machine code
+    Cpu,
+    /// The interpreter: slow, needs nothing
+    Interpreter,
+}
