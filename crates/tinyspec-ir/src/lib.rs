@@ -16,6 +16,7 @@ mod graph;
 mod hash;
 mod interval;
 pub mod op;
+pub mod ops;
 mod props;
 pub mod text;
 

@@ -1,0 +1,87 @@
+//! Composed ops: every tensor method, written once over [`Builder`], a family a file ("Common Ops as Compositions").
+//!
+//! The run-time `Tensor`, the macros and the corpus runner all reach them through one method table, [`table`].
+
+pub mod arithmetic;
+pub mod creation;
+pub mod elementwise;
+pub mod index;
+pub mod loss;
+pub mod matmul;
+pub mod movement;
+pub mod norm;
+pub mod random;
+pub mod reduce;
+pub mod table;
+
+pub use table::{METHODS, Method, MethodArg, ParamKind, call, nearest};
+
+use crate::dim::show;
+use crate::{Arg, Axes, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
+
+/// The dtype of a tensor of floats when nothing else is said.
+pub const DEFAULT_FLOAT: DType = DType::F32;
+
+/// Turns `axis` (negative counts from the end) into a position below `rank`.
+pub(crate) fn axis_of(op: &str, axis: i64, shape: &[Dim]) -> Result<usize> {
+    let rank = shape.len() as i64;
+    // A scalar has one axis in name, as numpy's reductions have it.
+    let position = if axis < 0 { axis + rank } else { axis };
+    if (0..rank).contains(&position) {
+        return Ok(position as usize);
+    }
+    Err(Error::new(ErrorKind::Axis, op, format!("axis {axis} of {} does not exist", show(shape))).help(format!(
+        "axes go from {} to {}",
+        -rank,
+        rank - 1
+    )))
+}
+
+/// Distinct axes, ascending; no list means all of them.
+pub(crate) fn axes_of(op: &str, axes: Option<&[i64]>, shape: &[Dim]) -> Result<Axes> {
+    let Some(axes) = axes else { return Ok((0..shape.len() as u32).collect()) };
+    let mut found = Axes::new();
+    for &axis in axes {
+        found.push(axis_of(op, axis, shape)? as u32);
+    }
+    found.sort_unstable();
+    if found.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(Error::new(ErrorKind::Axis, op, format!("an axis is named twice in {axes:?}")));
+    }
+    Ok(found)
+}
+
+/// The shape of a node, by value (the builder is borrowed again right away).
+pub(crate) fn shape_of(b: &dyn Builder, x: NodeId) -> Shape {
+    b.props(x).shape.clone()
+}
+
+pub(crate) fn dtype_of(b: &dyn Builder, x: NodeId) -> DType {
+    b.props(x).dtype
+}
+
+/// A scalar constant of the dtype of `x`.
+pub(crate) fn like(b: &mut dyn Builder, x: NodeId, value: f64) -> NodeId {
+    let dtype = dtype_of(b, x);
+    b.constant(Const::float(dtype, value))
+}
+
+/// `x` as `dtype`; no node where it is that already.
+pub fn cast(b: &mut dyn Builder, x: NodeId, dtype: DType) -> Result<NodeId> {
+    if dtype_of(b, x) == dtype { Ok(x) } else { b.add(Op::Cast, &[x], Arg::DType(dtype)) }
+}
+
+/// Integers and bools as the default float; floats as they are.
+pub(crate) fn to_float(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    if dtype_of(b, x).is_float() { Ok(x) } else { cast(b, x, DEFAULT_FLOAT) }
+}
+
+/// Both operands in their common dtype.
+pub(crate) fn promote(b: &mut dyn Builder, op: &str, x: NodeId, y: NodeId) -> Result<(NodeId, NodeId)> {
+    let (from, to) = (dtype_of(b, x), dtype_of(b, y));
+    let Some(dtype) = from.promote(to) else {
+        return Err(Error::new(ErrorKind::DType, op, format!("{from} and {to} have no common dtype"))
+            .help("cast one side with `.cast(…)`"));
+    };
+    Ok((cast(b, x, dtype)?, cast(b, y, dtype)?))
+}

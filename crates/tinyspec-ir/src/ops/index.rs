@@ -1,0 +1,112 @@
+//! Data-dependent indexing: one-hot semantics, so what is outside reads 0.
+
+use super::creation::arange_dim;
+use super::movement::{reshape, transpose, unsqueeze};
+use super::{axis_of, cast, dtype_of, like, shape_of};
+use crate::dim::show;
+use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
+
+fn require_int(b: &dyn Builder, op: &str, index: NodeId) -> Result<()> {
+    let dtype = dtype_of(b, index);
+    if dtype.is_int() {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::DType, op, format!("an index must be an integer, found {dtype}"))
+        .help("`.cast(DType::I32)`"))
+}
+
+/// `[index = 0, …, index = classes - 1]` in a new last axis, as i32; what is outside is all 0.
+pub fn one_hot(b: &mut dyn Builder, index: NodeId, classes: i64) -> Result<NodeId> {
+    let mask = one_hot_mask(b, "one_hot", index, &Dim::from(classes))?;
+    cast(b, mask, DType::I32)
+}
+
+fn one_hot_mask(b: &mut dyn Builder, op: &str, index: NodeId, classes: &Dim) -> Result<NodeId> {
+    require_int(b, op, index)?;
+    let dtype = dtype_of(b, index);
+    let positions = arange_dim(b, classes, dtype)?;
+    let index = unsqueeze(b, index, -1)?;
+    super::arithmetic::eq(b, index, positions)
+}
+
+/// Negative indices count from the end.
+fn wrapped(b: &mut dyn Builder, index: NodeId, length: &Dim) -> Result<NodeId> {
+    let zero = like(b, index, 0.0);
+    let negative = b.alu(Op::CmpLt, &[index, zero])?;
+    let dtype = dtype_of(b, index);
+    let length = match length.as_const() {
+        Some(length) => b.constant(Const::int(dtype, length as i128)),
+        None => {
+            let length = b.dim(length)?;
+            cast(b, length, dtype)?
+        }
+    };
+    let moved = b.alu(Op::Add, &[index, length])?;
+    b.alu(Op::Where, &[negative, moved, index])
+}
+
+/// Rows of `x` (axis 0) by number: the shape of `index`, then the rest of `x`. Negative numbers count from the end.
+pub fn index0(b: &mut dyn Builder, x: NodeId, index: NodeId) -> Result<NodeId> {
+    require_int(b, "index0", index)?;
+    let shape = shape_of(b, x);
+    let Some(length) = shape.first() else {
+        return Err(Error::new(ErrorKind::Rank, "index0", "a scalar has no rows"));
+    };
+    let index = if dtype_of(b, index).is_unsigned() { index } else { wrapped(b, index, length)? };
+    b.alu(Op::Index, &[x, index])
+}
+
+/// Rows of a table of embeddings by token number; outside the table they are 0.
+pub fn embedding(b: &mut dyn Builder, tokens: NodeId, table: NodeId) -> Result<NodeId> {
+    require_int(b, "embedding", tokens)?;
+    b.alu(Op::Index, &[table, tokens]).map_err(|error| error.in_op("embedding"))
+}
+
+/// Elements of a vector by number; outside they are 0.
+pub fn take(b: &mut dyn Builder, x: NodeId, index: NodeId) -> Result<NodeId> {
+    require_int(b, "take", index)?;
+    b.alu(Op::Index, &[x, index]).map_err(|error| error.in_op("take"))
+}
+
+/// `out[i][j] = x[index[i][j]][j]` for axis 0, and so on: `index` has the rank of `x` and picks along `axis`.
+pub fn gather(b: &mut dyn Builder, x: NodeId, index: NodeId, axis: i64) -> Result<NodeId> {
+    require_int(b, "gather", index)?;
+    let (shape, index_shape) = (shape_of(b, x), shape_of(b, index));
+    let axis = axis_of("gather", axis, &shape)?;
+    let fits = index_shape.len() == shape.len()
+        && (0..shape.len()).all(|other| other == axis || index_shape[other] == shape[other]);
+    if !fits {
+        return Err(Error::new(
+            ErrorKind::Shape,
+            "gather",
+            format!("{} picks from {}: outside axis {axis} the shapes must agree", show(&index_shape), show(&shape)),
+        ));
+    }
+    let mask = one_hot_mask(b, "gather", index, &shape[axis])?;
+    // x with the picked axis last, and a size-1 axis where the index has its own.
+    let moved = unsqueeze(b, x, -1)?;
+    let moved = transpose(b, moved, axis as i64, -1)?;
+    let zero = like(b, x, 0.0);
+    let picked = b.alu(Op::Where, &[mask, moved, zero])?;
+    let dtype = dtype_of(b, x);
+    let sum = super::reduce::sum(b, picked, Some(&[-1]), false)?;
+    cast(b, sum, dtype)
+}
+
+/// `x` plus `value` at `index` along `axis`, collisions added up.
+pub fn scatter_add(b: &mut dyn Builder, x: NodeId, index: NodeId, value: NodeId, axis: i64) -> Result<NodeId> {
+    require_int(b, "scatter_add", index)?;
+    let shape = shape_of(b, x);
+    let axis = axis_of("scatter_add", axis, &shape)?;
+    let mask = one_hot_mask(b, "scatter_add", index, &shape[axis])?;
+    let value = unsqueeze(b, value, -1)?;
+    let zero = like(b, value, 0.0);
+    let spread = b.alu(Op::Where, &[mask, value, zero]).map_err(|error| error.in_op("scatter_add"))?;
+    let total = super::reduce::sum(b, spread, Some(&[axis as i64]), true)?;
+    let total = transpose(b, total, axis as i64, -1)?;
+    let total = super::movement::squeeze(b, total, Some(&[-1]))?;
+    let dtype = dtype_of(b, x);
+    let total = cast(b, total, dtype)?;
+    let total = reshape(b, total, &shape).map_err(|error| error.in_op("scatter_add"))?;
+    super::arithmetic::add(b, x, total)
+}

@@ -1,0 +1,152 @@
+//! Losses.
+
+use super::arithmetic::{add, mul, ne, neg, sub};
+use super::{cast, dtype_of, like, reduce, shape_of};
+use crate::dim::show;
+use crate::{Builder, Const, Error, ErrorKind, NodeId, Op, Result};
+
+fn reduced(b: &mut dyn Builder, op: &str, losses: NodeId, reduction: &str) -> Result<NodeId> {
+    match reduction {
+        "mean" => reduce::mean(b, losses, None, false),
+        "sum" => reduce::sum(b, losses, None, false),
+        "none" => Ok(losses),
+        _ => Err(Error::new(ErrorKind::Value, op, format!("reduction `{reduction}` is unknown"))
+            .help("`mean`, `sum` or `none`")),
+    }
+}
+
+/// Cross entropy of `logits` (classes in the last axis) against class numbers. `label_smoothing` spreads that share
+/// over all classes; targets equal to `ignore_index` count neither in the sum nor in the mean.
+pub fn cross_entropy(
+    b: &mut dyn Builder,
+    logits: NodeId,
+    target: NodeId,
+    reduction: &str,
+    label_smoothing: f64,
+    ignore_index: i64,
+) -> Result<NodeId> {
+    let log_probabilities = reduce::log_softmax(b, logits, -1).map_err(|error| error.in_op("cross_entropy"))?;
+    if label_smoothing == 0.0 {
+        return nll(b, "cross_entropy", log_probabilities, target, None, reduction, ignore_index);
+    }
+    let picked = picked(b, "cross_entropy", log_probabilities, target)?;
+    let uniform = reduce::mean(b, log_probabilities, Some(&[-1]), false)?;
+    let (own, spread) = (like(b, picked, 1.0 - label_smoothing), like(b, uniform, label_smoothing));
+    let (own, spread) = (mul(b, picked, own)?, mul(b, uniform, spread)?);
+    let sum = add(b, own, spread)?;
+    let losses = neg(b, sum)?;
+    let counted = counted(b, target, ignore_index)?;
+    weighted(b, "cross_entropy", losses, counted, reduction)
+}
+
+/// Negative log likelihood of class numbers, from log-probabilities.
+pub fn nll_loss(b: &mut dyn Builder, log_probabilities: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
+    nll(b, "nll_loss", log_probabilities, target, None, reduction, -100)
+}
+
+/// [`nll_loss`] with a weight per class; the mean is over the weights.
+pub fn nll_loss_weight(
+    b: &mut dyn Builder,
+    log_probabilities: NodeId,
+    target: NodeId,
+    weight: NodeId,
+    reduction: &str,
+) -> Result<NodeId> {
+    nll(b, "nll_loss_weight", log_probabilities, target, Some(weight), reduction, -100)
+}
+
+/// The log-probability of each target.
+fn picked(b: &mut dyn Builder, op: &str, log_probabilities: NodeId, target: NodeId) -> Result<NodeId> {
+    let (shape, target_shape) = (shape_of(b, log_probabilities), shape_of(b, target));
+    let rank = shape.len().saturating_sub(1);
+    if shape.is_empty() || target_shape.as_slice() != &shape[..rank] {
+        return Err(Error::new(
+            ErrorKind::Shape,
+            op,
+            format!("targets of shape {} for predictions of shape {}", show(&target_shape), show(&shape)),
+        )
+        .help("targets have the shape of the predictions without the last axis, the classes"));
+    }
+    let index = super::movement::unsqueeze(b, target, -1)?;
+    let picked = super::index::gather(b, log_probabilities, index, -1).map_err(|error| error.in_op(op))?;
+    super::movement::squeeze(b, picked, Some(&[-1]))
+}
+
+fn counted(b: &mut dyn Builder, target: NodeId, ignore_index: i64) -> Result<NodeId> {
+    let dtype = dtype_of(b, target);
+    let ignored = b.constant(Const::int(dtype, ignore_index as i128));
+    ne(b, target, ignored)
+}
+
+fn nll(
+    b: &mut dyn Builder,
+    op: &str,
+    log_probabilities: NodeId,
+    target: NodeId,
+    weight: Option<NodeId>,
+    reduction: &str,
+    ignore_index: i64,
+) -> Result<NodeId> {
+    let picked = picked(b, op, log_probabilities, target)?;
+    let losses = neg(b, picked)?;
+    let counted = counted(b, target, ignore_index)?;
+    let Some(weight) = weight else { return weighted(b, op, losses, counted, reduction) };
+    let weights = super::index::take(b, weight, target)?;
+    let losses = mul(b, losses, weights)?;
+    let zero = like(b, losses, 0.0);
+    let (losses, weights) = (b.alu(Op::Where, &[counted, losses, zero])?, b.alu(Op::Where, &[counted, weights, zero])?);
+    if reduction != "mean" {
+        return reduced(b, op, losses, reduction);
+    }
+    let (total, weights) = (reduce::sum(b, losses, None, false)?, reduce::sum(b, weights, None, false)?);
+    super::arithmetic::div(b, total, weights)
+}
+
+/// The reduction over the losses that count.
+fn weighted(b: &mut dyn Builder, op: &str, losses: NodeId, counted: NodeId, reduction: &str) -> Result<NodeId> {
+    let zero = like(b, losses, 0.0);
+    let losses = b.alu(Op::Where, &[counted, losses, zero])?;
+    if reduction != "mean" {
+        return reduced(b, op, losses, reduction);
+    }
+    let total = reduce::sum(b, losses, None, false)?;
+    let dtype = dtype_of(b, losses);
+    let count = cast(b, counted, dtype)?;
+    let count = reduce::sum(b, count, None, false)?;
+    super::arithmetic::div(b, total, count)
+}
+
+/// Cross entropy against probabilities (in the last axis).
+pub fn cross_entropy_prob(b: &mut dyn Builder, logits: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
+    let log_probabilities = reduce::log_softmax(b, logits, -1)?;
+    let products = mul(b, log_probabilities, target).map_err(|error| error.in_op("cross_entropy_prob"))?;
+    let total = reduce::sum(b, products, Some(&[-1]), false)?;
+    let losses = neg(b, total)?;
+    reduced(b, "cross_entropy_prob", losses, reduction)
+}
+
+/// `-(t log p + (1 - t) log(1 - p))`.
+pub fn binary_crossentropy(
+    b: &mut dyn Builder,
+    probability: NodeId,
+    target: NodeId,
+    reduction: &str,
+) -> Result<NodeId> {
+    let one = like(b, probability, 1.0);
+    let log = super::elementwise::log(b, probability)?;
+    let rest = sub(b, one, probability)?;
+    let rest_log = super::elementwise::log(b, rest)?;
+    let rest_target = sub(b, one, target)?;
+    let (own, rest) = (mul(b, target, log)?, mul(b, rest_target, rest_log)?);
+    let sum = add(b, own, rest)?;
+    let losses = neg(b, sum)?;
+    reduced(b, "binary_crossentropy", losses, reduction)
+}
+
+/// [`binary_crossentropy`] of `sigmoid(x)`, without overflow: `softplus(x) - t x`.
+pub fn binary_crossentropy_logits(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
+    let plus = super::elementwise::softplus(b, x)?;
+    let product = mul(b, target, x)?;
+    let losses = sub(b, plus, product)?;
+    reduced(b, "binary_crossentropy_logits", losses, reduction)
+}

@@ -1,0 +1,326 @@
+//! Views: reshape, permute, pad, slices, joins and splits.
+
+use super::{axes_of, axis_of, dtype_of, like, shape_of};
+use crate::dim::show;
+use crate::{Arg, Axes, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
+
+/// Row-major reinterpretation; one dim may be -1 and is then inferred.
+pub fn reshape(b: &mut dyn Builder, x: NodeId, shape: &[Dim]) -> Result<NodeId> {
+    let from = shape_of(b, x);
+    let mut target: Shape = shape.into();
+    let unknown: Vec<usize> = (0..target.len()).filter(|&axis| target[axis].is(-1)).collect();
+    if let [axis] = unknown[..] {
+        let product = |dims: &mut dyn Iterator<Item = &Dim>| dims.cloned().fold(Dim::from(1), |a, b| a * b);
+        let total = product(&mut from.iter());
+        let known = product(&mut target.iter().filter(|dim| !dim.is(-1)));
+        if !known.is(0) && total.modulo(&known).is(0) {
+            target[axis] = total.idiv(&known);
+        }
+    }
+    if from == target {
+        return Ok(x);
+    }
+    let target = b.shape(&target)?;
+    b.alu(Op::Reshape, &[x, target])
+}
+
+/// Axes in another order.
+pub fn permute(b: &mut dyn Builder, x: NodeId, order: &[i64]) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let mut axes = Axes::new();
+    for &axis in order {
+        axes.push(axis_of("permute", axis, &shape)? as u32);
+    }
+    b.add(Op::Permute, &[x], Arg::Axes(axes))
+}
+
+/// Two axes swapped.
+pub fn transpose(b: &mut dyn Builder, x: NodeId, axis0: i64, axis1: i64) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let (first, second) = (axis_of("transpose", axis0, &shape)?, axis_of("transpose", axis1, &shape)?);
+    let mut order: Axes = (0..shape.len() as u32).collect();
+    order.swap(first, second);
+    b.add(Op::Permute, &[x], Arg::Axes(order))
+}
+
+/// Size-1 axes broadcast to `shape`; -1 keeps a dim.
+pub fn expand(b: &mut dyn Builder, x: NodeId, shape: &[Dim]) -> Result<NodeId> {
+    let from = shape_of(b, x);
+    let mut target: Shape = shape.into();
+    let lead = target.len().saturating_sub(from.len());
+    for (axis, dim) in target.iter_mut().enumerate() {
+        if dim.is(-1)
+            && let Some(kept) = axis.checked_sub(lead).and_then(|axis| from.get(axis))
+        {
+            *dim = kept.clone();
+        }
+    }
+    if from == target {
+        return Ok(x);
+    }
+    let x = if lead > 0 {
+        let padded: Shape = std::iter::repeat_n(Dim::from(1), lead).chain(from).collect();
+        reshape(b, x, &padded)?
+    } else {
+        x
+    };
+    let target = b.shape(&target)?;
+    b.alu(Op::Expand, &[x, target])
+}
+
+/// Reversed along `axes`.
+pub fn flip(b: &mut dyn Builder, x: NodeId, axes: &[i64]) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let axes = axes_of("flip", Some(axes), &shape)?;
+    let flags = (0..shape.len() as u32).map(|axis| axes.contains(&axis)).collect();
+    b.add(Op::Flip, &[x], Arg::Flags(flags))
+}
+
+/// `x` at `offset` in a tensor of `shape` that is `value` elsewhere.
+pub fn pad(b: &mut dyn Builder, x: NodeId, offset: &[Dim], shape: &[Dim], value: f64) -> Result<NodeId> {
+    let padded = window(b, Op::Pad, x, offset, shape)?;
+    if value == 0.0 || padded == x {
+        return Ok(padded);
+    }
+    // Another fill is a mask and a Where.
+    let inside = b.constant(Const::int(DType::Bool, 1));
+    let inner = shape_of(b, x);
+    let inside = expand(b, inside, &inner)?;
+    let inside = window(b, Op::Pad, inside, offset, shape)?;
+    let fill = like(b, x, value);
+    b.alu(Op::Where, &[inside, padded, fill])
+}
+
+/// `shape` elements from `offset` on.
+pub fn shrink(b: &mut dyn Builder, x: NodeId, offset: &[Dim], shape: &[Dim]) -> Result<NodeId> {
+    window(b, Op::Shrink, x, offset, shape)
+}
+
+fn window(b: &mut dyn Builder, op: Op, x: NodeId, offset: &[Dim], shape: &[Dim]) -> Result<NodeId> {
+    if shape_of(b, x).as_slice() == shape && offset.iter().all(|dim| dim.is(0)) {
+        return Ok(x);
+    }
+    let (offset, shape) = (b.shape(offset)?, b.shape(shape)?);
+    b.alu(op, &[x, offset, shape])
+}
+
+/// Keeps `length` elements of one axis from `start` on.
+pub fn narrow(b: &mut dyn Builder, x: NodeId, axis: i64, start: i64, length: i64) -> Result<NodeId> {
+    let mut shape = shape_of(b, x);
+    let axis = axis_of("narrow", axis, &shape)?;
+    let mut offset: Shape = std::iter::repeat_n(Dim::from(0), shape.len()).collect();
+    offset[axis] = Dim::from(start);
+    shape[axis] = Dim::from(length);
+    shrink(b, x, &offset, &shape).map_err(|error| error.in_op("narrow"))
+}
+
+/// A new axis of size 1.
+pub fn unsqueeze(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
+    let mut shape = shape_of(b, x);
+    let mut longer = shape.clone();
+    longer.push(Dim::from(1));
+    let axis = axis_of("unsqueeze", axis, &longer)?;
+    shape.insert(axis, Dim::from(1));
+    reshape(b, x, &shape)
+}
+
+/// Without the axes of size 1 (all of them, or those named).
+pub fn squeeze(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let named = axes_of("squeeze", axes, &shape)?;
+    let kept: Shape = (0..shape.len())
+        .filter(|&axis| !(shape[axis].is(1) && named.contains(&(axis as u32))))
+        .map(|axis| shape[axis].clone())
+        .collect();
+    reshape(b, x, &kept)
+}
+
+/// Axes `start` to `end` (inclusive) as one.
+pub fn flatten(b: &mut dyn Builder, x: NodeId, start: i64, end: i64) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    if shape.is_empty() {
+        return reshape(b, x, &[Dim::from(1)]);
+    }
+    let (start, end) = (axis_of("flatten", start, &shape)?, axis_of("flatten", end, &shape)?);
+    if end < start {
+        return Err(Error::new(
+            ErrorKind::Axis,
+            "flatten",
+            format!("the last axis {end} comes before the first {start}"),
+        ));
+    }
+    let merged = shape[start..=end].iter().cloned().fold(Dim::from(1), |a, b| a * b);
+    let target: Shape =
+        shape[..start].iter().cloned().chain([merged]).chain(shape[end + 1..].iter().cloned()).collect();
+    reshape(b, x, &target)
+}
+
+/// One axis as several of `sizes`.
+pub fn unflatten(b: &mut dyn Builder, x: NodeId, axis: i64, sizes: &[Dim]) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let axis = axis_of("unflatten", axis, &shape)?;
+    let target: Shape = shape[..axis].iter().chain(sizes).chain(&shape[axis + 1..]).cloned().collect();
+    reshape(b, x, &target)
+}
+
+/// Joined along an existing axis.
+pub fn cat(b: &mut dyn Builder, tensors: &[NodeId], axis: i64) -> Result<NodeId> {
+    let first = *tensors.first().ok_or_else(|| Error::new(ErrorKind::Arity, "cat", "needs at least one tensor"))?;
+    let shape = shape_of(b, first);
+    let axis = axis_of("cat", axis, &shape)?;
+    let mut total = Dim::from(0);
+    for &x in tensors {
+        let other = shape_of(b, x);
+        let fits = other.len() == shape.len() && (0..shape.len()).all(|a| a == axis || other[a] == shape[a]);
+        if !fits || dtype_of(b, x) != dtype_of(b, first) {
+            return Err(Error::new(
+                ErrorKind::Shape,
+                "cat",
+                format!(
+                    "{} {} and {} {} differ outside axis {axis}",
+                    dtype_of(b, first),
+                    show(&shape),
+                    dtype_of(b, x),
+                    show(&other)
+                ),
+            ));
+        }
+        total = total + other[axis].clone();
+    }
+    let mut target = shape.clone();
+    target[axis] = total;
+    let mut start = Dim::from(0);
+    let mut joined: Option<NodeId> = None;
+    for &x in tensors {
+        let mut offset: Shape = std::iter::repeat_n(Dim::from(0), shape.len()).collect();
+        offset[axis] = start.clone();
+        start = start + shape_of(b, x)[axis].clone();
+        let padded = pad(b, x, &offset, &target, 0.0)?;
+        joined = Some(match joined {
+            None => padded,
+            // Everything else is 0 there, so or (bools) and + (numbers) put the parts beside each other; -0 + 0
+            // would lose a sign, hence the mask for floats.
+            Some(joined) if !dtype_of(b, x).is_float() => b.alu(Op::Or, &[joined, padded])?,
+            Some(joined) => {
+                let inside = b.constant(Const::int(DType::Bool, 1));
+                let inner = shape_of(b, x);
+                let inside = expand(b, inside, &inner)?;
+                let inside = pad(b, inside, &offset, &target, 0.0)?;
+                b.alu(Op::Where, &[inside, padded, joined])?
+            }
+        });
+    }
+    Ok(joined.unwrap_or(first))
+}
+
+/// Joined along a new axis.
+pub fn stack(b: &mut dyn Builder, tensors: &[NodeId], axis: i64) -> Result<NodeId> {
+    let first = *tensors.first().ok_or_else(|| Error::new(ErrorKind::Arity, "stack", "needs at least one tensor"))?;
+    let stacked = b.alu(Op::Stack, tensors)?;
+    let mut longer = shape_of(b, first);
+    longer.push(Dim::from(1));
+    let axis = axis_of("stack", axis, &longer)? as u32;
+    let mut order: Axes = (1..longer.len() as u32).collect();
+    order.insert(axis as usize, 0);
+    if axis == 0 { Ok(stacked) } else { b.add(Op::Permute, &[stacked], Arg::Axes(order)) }
+}
+
+/// Pieces of `size` along an axis, the last one shorter.
+pub fn split(b: &mut dyn Builder, x: NodeId, size: i64, axis: i64) -> Result<Vec<NodeId>> {
+    let length = axis_length(b, "split", x, axis)?;
+    if size <= 0 {
+        return Err(Error::new(ErrorKind::Value, "split", format!("pieces of size {size}")));
+    }
+    let sizes: Vec<i64> = (0..length).step_by(size as usize).map(|start| size.min(length - start)).collect();
+    split_sizes(b, x, &sizes, axis)
+}
+
+/// Pieces of the given sizes along an axis.
+pub fn split_sizes(b: &mut dyn Builder, x: NodeId, sizes: &[i64], axis: i64) -> Result<Vec<NodeId>> {
+    let length = axis_length(b, "split_sizes", x, axis)?;
+    if sizes.iter().sum::<i64>() != length || sizes.iter().any(|&size| size < 0) {
+        return Err(Error::new(ErrorKind::Shape, "split_sizes", format!("{sizes:?} do not add up to {length}")));
+    }
+    let mut start = 0;
+    let mut pieces = Vec::new();
+    for &size in sizes {
+        pieces.push(narrow(b, x, axis, start, size)?);
+        start += size;
+    }
+    Ok(pieces)
+}
+
+/// At most `n` pieces of equal size along an axis, the last one shorter.
+pub fn chunk(b: &mut dyn Builder, x: NodeId, n: i64, axis: i64) -> Result<Vec<NodeId>> {
+    let length = axis_length(b, "chunk", x, axis)?;
+    if n <= 0 {
+        return Err(Error::new(ErrorKind::Value, "chunk", format!("{n} pieces")));
+    }
+    split(b, x, ((length + n - 1) / n).max(1), axis)
+}
+
+fn axis_length(b: &dyn Builder, op: &str, x: NodeId, axis: i64) -> Result<i64> {
+    let shape = shape_of(b, x);
+    let dim = &shape[axis_of(op, axis, &shape)?];
+    dim.as_const().ok_or_else(|| Error::new(ErrorKind::Unsupported, op, format!("the dim {dim} is not a number")))
+}
+
+/// `repeats[k]` copies along axis k; a longer list adds axes in front.
+pub fn repeat(b: &mut dyn Builder, x: NodeId, repeats: &[i64]) -> Result<NodeId> {
+    let from = shape_of(b, x);
+    let lead = repeats.len().checked_sub(from.len()).ok_or_else(|| {
+        Error::new(ErrorKind::Rank, "repeat", format!("{repeats:?} has fewer entries than {} has axes", show(&from)))
+    })?;
+    let (mut split, mut wide, mut merged) = (Shape::new(), Shape::new(), Shape::new());
+    for (axis, &count) in repeats.iter().enumerate() {
+        let dim = axis.checked_sub(lead).map_or(Dim::from(1), |axis| from[axis].clone());
+        split.extend([Dim::from(1), dim.clone()]);
+        wide.extend([Dim::from(count), dim.clone()]);
+        merged.push(dim * Dim::from(count));
+    }
+    let x = reshape(b, x, &split)?;
+    let x = expand(b, x, &wide)?;
+    reshape(b, x, &merged)
+}
+
+/// Cyclic shift along axes.
+pub fn roll(b: &mut dyn Builder, x: NodeId, shifts: &[i64], axes: &[i64]) -> Result<NodeId> {
+    let mut x = x;
+    for (&shift, &axis) in shifts.iter().zip(axes) {
+        let length = axis_length(b, "roll", x, axis)?;
+        let shift = if length == 0 { 0 } else { shift.rem_euclid(length) };
+        if shift > 0 {
+            let (tail, head) = (narrow(b, x, axis, length - shift, shift)?, narrow(b, x, axis, 0, length - shift)?);
+            x = cat(b, &[tail, head], axis)?;
+        }
+    }
+    Ok(x)
+}
+
+/// `[row - column <= -diagonal]` of the last two axes: what `triu` keeps.
+fn upper(b: &mut dyn Builder, op: &str, x: NodeId, diagonal: i64) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let [.., rows, columns] = &shape[..] else {
+        return Err(Error::new(ErrorKind::Rank, op, format!("needs two axes, found {}", show(&shape))));
+    };
+    let row = super::creation::arange_dim(b, rows, DType::I32)?;
+    let row = reshape(b, row, &[rows.clone(), Dim::from(1)])?;
+    let column = super::creation::arange_dim(b, columns, DType::I32)?;
+    let shift = b.constant(Const::int(DType::I32, diagonal as i128));
+    let row = b.alu(Op::Add, &[row, shift])?;
+    super::arithmetic::ge(b, column, row)
+}
+
+/// The upper triangle from `diagonal` on, else 0.
+pub fn triu(b: &mut dyn Builder, x: NodeId, diagonal: i64) -> Result<NodeId> {
+    let keep = upper(b, "triu", x, diagonal)?;
+    let zero = like(b, x, 0.0);
+    b.alu(Op::Where, &[keep, x, zero])
+}
+
+/// The lower triangle up to `diagonal`, else 0.
+pub fn tril(b: &mut dyn Builder, x: NodeId, diagonal: i64) -> Result<NodeId> {
+    let drop = upper(b, "tril", x, diagonal + 1)?;
+    let zero = like(b, x, 0.0);
+    b.alu(Op::Where, &[drop, zero, x])
+}

@@ -1,0 +1,150 @@
+//! Normalisations, and attention.
+
+use super::arithmetic::{add, mul, sub};
+use super::elementwise::{rsqrt, square};
+use super::{like, reduce, shape_of, to_float};
+use crate::{Builder, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
+
+/// `(x - mean) / sqrt(var + eps)` along axes.
+fn normalize(b: &mut dyn Builder, x: NodeId, axes: &[i64], eps: f64) -> Result<NodeId> {
+    let x = to_float(b, x)?;
+    let center = reduce::mean(b, x, Some(axes), true)?;
+    let deviation = sub(b, x, center)?;
+    let squared = square(b, deviation)?;
+    let variance = reduce::mean(b, squared, Some(axes), true)?;
+    let eps = like(b, x, eps);
+    let sum = add(b, variance, eps)?;
+    let scale = rsqrt(b, sum)?;
+    mul(b, deviation, scale)
+}
+
+/// Layer normalisation over the last `axes` axes (Ba et al., 2016), with scale and shift.
+pub fn layer_norm(b: &mut dyn Builder, x: NodeId, weight: NodeId, bias: NodeId, axes: i64, eps: f64) -> Result<NodeId> {
+    let rank = shape_of(b, x).len() as i64;
+    if axes < 1 || axes > rank {
+        return Err(Error::new(ErrorKind::Axis, "layer_norm", format!("the last {axes} of {rank} axes")));
+    }
+    let axes: Vec<i64> = (-axes..0).collect();
+    let normal = normalize(b, x, &axes, eps)?;
+    let scaled = mul(b, normal, weight).map_err(|error| error.in_op("layer_norm"))?;
+    add(b, scaled, bias).map_err(|error| error.in_op("layer_norm"))
+}
+
+/// `x / sqrt(mean(x²) + eps) * weight` along the last axis (Zhang and Sennrich, 2019).
+pub fn rms_norm(b: &mut dyn Builder, x: NodeId, weight: NodeId, eps: f64) -> Result<NodeId> {
+    let x = to_float(b, x)?;
+    let squared = square(b, x)?;
+    let mean = reduce::mean(b, squared, Some(&[-1]), true)?;
+    let eps = like(b, x, eps);
+    let sum = add(b, mean, eps)?;
+    let scale = rsqrt(b, sum)?;
+    let normal = mul(b, x, scale)?;
+    mul(b, normal, weight).map_err(|error| error.in_op("rms_norm"))
+}
+
+/// A vector over the channels (axis 1) of a tensor of `rank` axes.
+fn per_channel(b: &mut dyn Builder, vector: NodeId, rank: usize) -> Result<NodeId> {
+    let mut shape = shape_of(b, vector);
+    shape.extend(std::iter::repeat_n(Dim::from(1), rank.saturating_sub(2)));
+    super::movement::reshape(b, vector, &shape)
+}
+
+/// Group normalisation of the channels in axis 1 (Wu and He, 2018).
+pub fn group_norm(
+    b: &mut dyn Builder,
+    x: NodeId,
+    weight: NodeId,
+    bias: NodeId,
+    groups: i64,
+    eps: f64,
+) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let [batch, channels, ..] = &shape[..] else {
+        return Err(Error::new(ErrorKind::Rank, "group_norm", "needs a batch and a channel axis"));
+    };
+    if groups < 1 || !channels.modulo(&Dim::from(groups)).is(0) {
+        return Err(Error::new(ErrorKind::Shape, "group_norm", format!("{channels} channels in {groups} groups")));
+    }
+    let grouped: Shape = Shape::from_iter([batch.clone(), Dim::from(groups), Dim::from(-1)]);
+    let split = super::movement::reshape(b, x, &grouped)?;
+    let normal = normalize(b, split, &[-1], eps)?;
+    let normal = super::movement::reshape(b, normal, &shape)?;
+    affine(b, "group_norm", normal, weight, bias)
+}
+
+fn affine(b: &mut dyn Builder, op: &str, x: NodeId, weight: NodeId, bias: NodeId) -> Result<NodeId> {
+    let rank = shape_of(b, x).len();
+    let (weight, bias) = (per_channel(b, weight, rank)?, per_channel(b, bias, rank)?);
+    let scaled = mul(b, x, weight).map_err(|error| error.in_op(op))?;
+    add(b, scaled, bias).map_err(|error| error.in_op(op))
+}
+
+/// Batch normalisation with the statistics of the batch itself (Ioffe and Szegedy, 2015).
+pub fn batch_norm_train(b: &mut dyn Builder, x: NodeId, weight: NodeId, bias: NodeId, eps: f64) -> Result<NodeId> {
+    let rank = shape_of(b, x).len() as i64;
+    let axes: Vec<i64> = (0..rank).filter(|&axis| axis != 1).collect();
+    let normal = normalize(b, x, &axes, eps)?;
+    affine(b, "batch_norm_train", normal, weight, bias)
+}
+
+/// Batch normalisation with given statistics.
+pub fn batch_norm_eval(
+    b: &mut dyn Builder,
+    x: NodeId,
+    weight: NodeId,
+    bias: NodeId,
+    mean: NodeId,
+    variance: NodeId,
+    eps: f64,
+) -> Result<NodeId> {
+    let rank = shape_of(b, x).len();
+    let (mean, variance) = (per_channel(b, mean, rank)?, per_channel(b, variance, rank)?);
+    let deviation = sub(b, x, mean).map_err(|error| error.in_op("batch_norm_eval"))?;
+    let eps = like(b, variance, eps);
+    let sum = add(b, variance, eps)?;
+    let scale = rsqrt(b, sum)?;
+    let normal = mul(b, deviation, scale)?;
+    affine(b, "batch_norm_eval", normal, weight, bias)
+}
+
+/// Scaled dot-product attention: `softmax(q kᵀ / √d) v`; `causal` hides later keys.
+pub fn sdpa(b: &mut dyn Builder, q: NodeId, k: NodeId, v: NodeId, causal: bool) -> Result<NodeId> {
+    let scores = scores(b, q, k)?;
+    let scores = if causal {
+        let zero_one = b.constant(crate::Const::int(crate::DType::Bool, 1));
+        let shape = shape_of(b, scores);
+        let all = super::movement::expand(b, zero_one, &shape[shape.len() - 2..])?;
+        let keep = super::movement::tril(b, all, 0)?;
+        let hidden = like(b, scores, f64::NEG_INFINITY);
+        b.alu(Op::Where, &[keep, scores, hidden])?
+    } else {
+        scores
+    };
+    attend(b, scores, v)
+}
+
+/// [`sdpa`] with a mask: a bool one keeps where true, a float one is added to the scores.
+pub fn sdpa_mask(b: &mut dyn Builder, q: NodeId, k: NodeId, v: NodeId, mask: NodeId) -> Result<NodeId> {
+    let scores = scores(b, q, k)?;
+    let scores = if super::dtype_of(b, mask) == crate::DType::Bool {
+        let hidden = like(b, scores, f64::NEG_INFINITY);
+        b.alu(Op::Where, &[mask, scores, hidden]).map_err(|error| error.in_op("sdpa_mask"))?
+    } else {
+        add(b, scores, mask).map_err(|error| error.in_op("sdpa_mask"))?
+    };
+    attend(b, scores, v)
+}
+
+fn scores(b: &mut dyn Builder, q: NodeId, k: NodeId) -> Result<NodeId> {
+    let shape = shape_of(b, q);
+    let width = shape.last().and_then(Dim::as_const).unwrap_or(1);
+    let turned = super::movement::transpose(b, k, -1, -2)?;
+    let product = super::matmul::matmul(b, q, turned).map_err(|error| error.in_op("sdpa"))?;
+    let scale = like(b, product, 1.0 / (width as f64).sqrt());
+    mul(b, product, scale)
+}
+
+fn attend(b: &mut dyn Builder, scores: NodeId, v: NodeId) -> Result<NodeId> {
+    let weights = reduce::softmax(b, scores, -1)?;
+    super::matmul::matmul(b, weights, v).map_err(|error| error.in_op("sdpa"))
+}

@@ -1,0 +1,253 @@
+//! Reductions and what is built on them.
+
+use super::arithmetic::{add, div, reverse_order, sub};
+use super::elementwise::{exp, log, sqrt, square};
+use super::{axes_of, axis_of, cast, dtype_of, like, shape_of, to_float};
+use crate::{Arg, Axes, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
+
+/// A Reduce along axes, which are dropped unless `keepdim`.
+fn reduce(b: &mut dyn Builder, op: Op, x: NodeId, axes: &Axes, keepdim: bool) -> Result<NodeId> {
+    if axes.is_empty() {
+        return Ok(x);
+    }
+    let reduced = b.add(Op::Reduce, &[x], Arg::Reduce { op, axes: axes.clone() })?;
+    if keepdim { Ok(reduced) } else { drop_axes(b, reduced, axes) }
+}
+
+fn drop_axes(b: &mut dyn Builder, x: NodeId, axes: &Axes) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let kept: Shape =
+        (0..shape.len()).filter(|&axis| !axes.contains(&(axis as u32))).map(|axis| shape[axis].clone()).collect();
+    super::movement::reshape(b, x, &kept)
+}
+
+/// Number of elements along `axes`, as a scalar of the dtype of `x`.
+fn count(b: &mut dyn Builder, x: NodeId, axes: &Axes) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let count = axes.iter().fold(Dim::from(1), |product, &axis| product * shape[axis as usize].clone());
+    let dtype = dtype_of(b, x);
+    match count.as_const() {
+        Some(count) => Ok(b.constant(Const::float(dtype, count as f64))),
+        None => {
+            let count = b.dim(&count)?;
+            cast(b, count, dtype)
+        }
+    }
+}
+
+/// Sum; small integers and bools in 32 bits, small floats in f32 and rounded once.
+pub fn sum(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: bool) -> Result<NodeId> {
+    accumulate(b, "sum", Op::Add, x, axes, keepdim)
+}
+
+/// Product, accumulated as [`sum`].
+pub fn prod(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: bool) -> Result<NodeId> {
+    accumulate(b, "prod", Op::Mul, x, axes, keepdim)
+}
+
+fn accumulate(
+    b: &mut dyn Builder,
+    name: &str,
+    op: Op,
+    x: NodeId,
+    axes: Option<&[i64]>,
+    keepdim: bool,
+) -> Result<NodeId> {
+    let axes = axes_of(name, axes, &shape_of(b, x))?;
+    let dtype = dtype_of(b, x);
+    let wide = cast(b, x, dtype.accumulator())?;
+    let reduced = reduce(b, op, wide, &axes, keepdim)?;
+    if dtype.is_float() { cast(b, reduced, dtype) } else { Ok(reduced) }
+}
+
+/// Greatest element; nan if there is one.
+pub fn max(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: bool) -> Result<NodeId> {
+    let axes = axes_of("max", axes, &shape_of(b, x))?;
+    reduce(b, Op::Max, x, &axes, keepdim)
+}
+
+/// Least element; nan if there is one.
+pub fn min(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: bool) -> Result<NodeId> {
+    let axes = axes_of("min", axes, &shape_of(b, x))?;
+    let reversed = reverse_order(b, x)?;
+    let greatest = reduce(b, Op::Max, reversed, &axes, keepdim)?;
+    reverse_order(b, greatest)
+}
+
+/// Is any element nonzero.
+pub fn any(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: bool) -> Result<NodeId> {
+    let x = cast(b, x, DType::Bool)?;
+    max(b, x, axes, keepdim)
+}
+
+/// Are all elements nonzero.
+pub fn all(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: bool) -> Result<NodeId> {
+    let x = cast(b, x, DType::Bool)?;
+    min(b, x, axes, keepdim)
+}
+
+/// Mean, in floats.
+pub fn mean(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: bool) -> Result<NodeId> {
+    let x = to_float(b, x)?;
+    let dtype = dtype_of(b, x);
+    let positions = axes_of("mean", axes, &shape_of(b, x))?;
+    let wide = cast(b, x, dtype.accumulator())?;
+    let total = reduce(b, Op::Add, wide, &positions, keepdim)?;
+    let count = count(b, wide, &positions)?;
+    let mean = div(b, total, count)?;
+    cast(b, mean, dtype)
+}
+
+/// Variance with `correction` taken off the count (1: unbiased).
+pub fn var(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, correction: i64, keepdim: bool) -> Result<NodeId> {
+    let x = to_float(b, x)?;
+    let positions = axes_of("var", axes, &shape_of(b, x))?;
+    let center = mean(b, x, axes, true)?;
+    let deviation = sub(b, x, center)?;
+    let squared = square(b, deviation)?;
+    let total = sum(b, squared, axes, keepdim)?;
+    let (count, correction) = (count(b, x, &positions)?, like(b, x, correction as f64));
+    let degrees = sub(b, count, correction)?;
+    let zero = like(b, x, 0.0);
+    let degrees = super::arithmetic::maximum(b, degrees, zero)?;
+    div(b, total, degrees)
+}
+
+/// Square root of [`var`].
+pub fn std(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, correction: i64, keepdim: bool) -> Result<NodeId> {
+    let variance = var(b, x, axes, correction, keepdim)?;
+    sqrt(b, variance)
+}
+
+/// `x - max(x)`, the shift that keeps exponentials from overflowing; the maximum carries no gradient.
+fn shifted(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>) -> Result<(NodeId, NodeId)> {
+    let x = to_float(b, x)?;
+    let greatest = max(b, x, axes, true)?;
+    let greatest = b.alu(Op::Detach, &[greatest])?;
+    Ok((sub(b, x, greatest)?, greatest))
+}
+
+/// `log(sum(e^x))`.
+pub fn logsumexp(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: bool) -> Result<NodeId> {
+    let positions = axes_of("logsumexp", axes, &shape_of(b, x))?;
+    let (shifted, greatest) = shifted(b, x, axes)?;
+    let powers = exp(b, shifted)?;
+    let total = sum(b, powers, axes, true)?;
+    let log = log(b, total)?;
+    let result = add(b, log, greatest)?;
+    if keepdim { Ok(result) } else { drop_axes(b, result, &positions) }
+}
+
+/// `e^x / sum(e^x)` along an axis.
+pub fn softmax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
+    axis_of("softmax", axis, &shape_of(b, x))?;
+    let (shifted, _) = shifted(b, x, Some(&[axis]))?;
+    let powers = exp(b, shifted)?;
+    let total = sum(b, powers, Some(&[axis]), true)?;
+    div(b, powers, total)
+}
+
+/// Softmax of `-x`.
+pub fn softmin(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
+    let minus = super::arithmetic::neg(b, x)?;
+    softmax(b, minus, axis).map_err(|error| error.in_op("softmin"))
+}
+
+/// `x - log(sum(e^x))` along an axis.
+pub fn log_softmax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
+    axis_of("log_softmax", axis, &shape_of(b, x))?;
+    let (shifted, _) = shifted(b, x, Some(&[axis]))?;
+    let powers = exp(b, shifted)?;
+    let total = sum(b, powers, Some(&[axis]), true)?;
+    let log = log(b, total)?;
+    sub(b, shifted, log)
+}
+
+/// Position of the first greatest element (i32).
+pub fn argmax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let position = axis_of("argmax", axis, &shape)?;
+    let Some(length) = shape[position].as_const() else {
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            "argmax",
+            format!("the dim {} is not a number", shape[position]),
+        ));
+    };
+    let greatest = max(b, x, Some(&[axis]), true)?;
+    // nan is the greatest and differs from itself.
+    let different = b.alu(Op::CmpNe, &[x, greatest])?;
+    let different = if dtype_of(b, x).is_float() {
+        let number = super::arithmetic::eq(b, x, x)?;
+        b.alu(Op::And, &[different, number])?
+    } else {
+        different
+    };
+    // Counting down makes the first of equals the greatest.
+    let mut countdown_shape: Shape = std::iter::repeat_n(Dim::from(1), shape.len()).collect();
+    countdown_shape[position] = Dim::from(length);
+    let countdown = super::creation::arange(b, length as f64, 0.0, -1.0, DType::I32)?;
+    let countdown = super::movement::reshape(b, countdown, &countdown_shape)?;
+    let zero = b.constant(Const::int(DType::I32, 0));
+    let candidates = b.alu(Op::Where, &[different, zero, countdown])?;
+    let best = max(b, candidates, Some(&[axis]), false)?;
+    let length = b.constant(Const::int(DType::I32, length as i128));
+    sub(b, length, best)
+}
+
+/// Position of the first least element (i32).
+pub fn argmin(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
+    let reversed = reverse_order(b, x)?;
+    argmax(b, reversed, axis).map_err(|error| error.in_op("argmin"))
+}
+
+/// The windows of a prefix: a new last axis holds, for each element, itself and what precedes it, else `fill`.
+fn prefixes(b: &mut dyn Builder, op: &str, x: NodeId, axis: i64, fill: f64) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let position = axis_of(op, axis, &shape)?;
+    let length = shape[position].clone();
+    let moved = super::movement::transpose(b, x, position as i64, -1)?;
+    let moved_shape = shape_of(b, moved);
+    let mut wide = moved_shape.clone();
+    wide.insert(moved_shape.len() - 1, Dim::from(1));
+    let windows = super::movement::reshape(b, moved, &wide)?;
+    let row = super::creation::arange_dim(b, &length, DType::I32)?;
+    let column = super::movement::reshape(b, row, &[length.clone(), Dim::from(1)])?;
+    let inside = super::arithmetic::le(b, row, column)?;
+    let fill = like(b, x, fill);
+    b.alu(Op::Where, &[inside, windows, fill])
+}
+
+fn scan(b: &mut dyn Builder, name: &str, op: Op, x: NodeId, axis: i64, fill: f64) -> Result<NodeId> {
+    let position = axis_of(name, axis, &shape_of(b, x))?;
+    let dtype = dtype_of(b, x);
+    let x = if op == Op::Max { x } else { cast(b, x, dtype.accumulator())? };
+    let windows = prefixes(b, name, x, axis, fill)?;
+    let last = shape_of(b, windows).len() - 1;
+    let axes = Axes::from_iter([last as u32]);
+    let scanned = reduce(b, op, windows, &axes, false)?;
+    let scanned = super::movement::transpose(b, scanned, position as i64, -1)?;
+    if dtype.is_float() { cast(b, scanned, dtype) } else { Ok(scanned) }
+}
+
+/// Running sum.
+pub fn cumsum(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
+    scan(b, "cumsum", Op::Add, x, axis, 0.0)
+}
+
+/// Running product.
+pub fn cumprod(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
+    scan(b, "cumprod", Op::Mul, x, axis, 1.0)
+}
+
+/// Running maximum.
+pub fn cummax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
+    scan(b, "cummax", Op::Max, x, axis, f64::NEG_INFINITY)
+}
+
+/// Running minimum.
+pub fn cummin(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
+    let reversed = reverse_order(b, x)?;
+    let scanned = cummax(b, reversed, axis).map_err(|error| error.in_op("cummin"))?;
+    reverse_order(b, scanned)
+}
