@@ -12,6 +12,7 @@ pub mod encode;
 mod error;
 pub mod eval;
 pub mod float;
+pub mod gradient;
 mod graph;
 mod hash;
 mod interval;

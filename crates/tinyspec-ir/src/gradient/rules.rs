@@ -1,0 +1,261 @@
+//! The rule of each op: from the cotangent of a node to contributions to its sources.
+
+use crate::ops::{self, arithmetic, creation, elementwise, movement};
+use crate::{Arg, Axes, Builder, Const, DType, Dim, Error, ErrorKind, Graph, NodeId, Op, Result, Shape};
+use smallvec::{SmallVec, smallvec};
+use std::f64::consts::LN_2;
+
+type Contributions = SmallVec<[(NodeId, NodeId); 3]>;
+
+/// Contributions to those sources of `node` that are floats and connected to what is wanted.
+pub(super) fn apply(graph: &mut Graph, node: NodeId, g: NodeId, connected: &[bool]) -> Result<Contributions> {
+    let sources: SmallVec<[NodeId; 4]> = graph.sources(node).into();
+    let needs = |graph: &Graph, source: NodeId| connected[source.index()] && graph.dtype(source).is_float();
+    let arg = graph.arg(node).clone();
+    let mut contributions: Contributions = match (graph.op(node), sources.as_slice()) {
+        (Op::Add, &[a, b]) => smallvec![(a, g), (b, g)],
+        (Op::Mul, &[a, b]) => smallvec![(a, mul(graph, g, b)?), (b, mul(graph, g, a)?)],
+        (Op::Mulacc, &[a, b, c]) => smallvec![(a, mul(graph, g, b)?), (b, mul(graph, g, a)?), (c, g)],
+        (Op::Max, &[a, b]) => {
+            let (left, right) = max(graph, a, b, g)?;
+            smallvec![(a, left), (b, right)]
+        }
+        (Op::Where, &[condition, a, b]) => {
+            let zero = scalar(graph, g, 0.0);
+            let left = graph.alu(Op::Where, &[condition, g, zero])?;
+            let right = graph.alu(Op::Where, &[condition, zero, g])?;
+            smallvec![(a, left), (b, right)]
+        }
+        (Op::Div, &[a, b]) => {
+            let left = graph.alu(Op::Div, &[g, b])?;
+            let ratio = mul(graph, left, node)?;
+            smallvec![(a, left), (b, arithmetic::neg(graph, ratio)?)]
+        }
+        (Op::Recip, &[x]) => {
+            let squared = mul(graph, node, node)?;
+            let product = mul(graph, g, squared)?;
+            smallvec![(x, arithmetic::neg(graph, product)?)]
+        }
+        (Op::Sqrt, &[x]) => {
+            let half = scalar(graph, g, 0.5);
+            let halved = mul(graph, g, half)?;
+            smallvec![(x, graph.alu(Op::Div, &[halved, node])?)]
+        }
+        (Op::Exp2, &[x]) => {
+            let slope = scaled(graph, node, LN_2)?;
+            smallvec![(x, mul(graph, g, slope)?)]
+        }
+        (Op::Log2, &[x]) => {
+            let base = scaled(graph, x, LN_2)?;
+            smallvec![(x, graph.alu(Op::Div, &[g, base])?)]
+        }
+        (Op::Sin, &[x]) => {
+            let cosine = elementwise::cos(graph, x)?;
+            smallvec![(x, mul(graph, g, cosine)?)]
+        }
+        (Op::Pow, &[a, b]) => {
+            let mut pair = Contributions::new();
+            if needs(graph, a) {
+                pair.push((a, pow_base(graph, a, b, g)?));
+            }
+            if needs(graph, b) {
+                pair.push((b, pow_exponent(graph, node, a, g)?));
+            }
+            pair
+        }
+        (Op::Mod, &[a, b]) => {
+            let ratio = graph.alu(Op::Div, &[a, b])?;
+            let quotient = elementwise::floor(graph, ratio)?;
+            let product = mul(graph, g, quotient)?;
+            smallvec![(a, g), (b, arithmetic::neg(graph, product)?)]
+        }
+        // A step function: connected, with slope 0.
+        (Op::Trunc | Op::Idiv, inputs) => {
+            let zero = scalar(graph, g, 0.0);
+            let shape = graph.props(g).shape.clone();
+            let zeros = movement::expand(graph, zero, &shape)?;
+            inputs.iter().map(|&input| (input, zeros)).collect()
+        }
+        (Op::Cast, &[x]) => smallvec![(x, {
+            let dtype = graph.dtype(x);
+            if dtype.is_float() { ops::cast(graph, g, dtype)? } else { g }
+        })],
+        (Op::Contiguous | Op::Load, &[x]) => smallvec![(x, g)],
+        (Op::ContiguousBackward, &[x]) => smallvec![(x, graph.alu(Op::Contiguous, &[g])?)],
+        (Op::Reshape, &[x, _]) => {
+            let shape = graph.props(x).shape.clone();
+            smallvec![(x, movement::reshape(graph, g, &shape)?)]
+        }
+        // The engine sums over what was broadcast.
+        (Op::Expand, &[x, _]) => smallvec![(x, g)],
+        (Op::Permute, &[x]) => smallvec![(x, inverse_permute(graph, g, &arg)?)],
+        (Op::Flip, &[x]) => smallvec![(x, graph.add(Op::Flip, &[g], arg)?)],
+        (Op::Pad, &[x, offset, _]) => {
+            let shape = graph.props(x).shape.clone();
+            let shape = graph.shape(&shape)?;
+            smallvec![(x, graph.alu(Op::Shrink, &[g, offset, shape])?)]
+        }
+        (Op::Shrink, &[x, offset, _]) => {
+            let shape = graph.props(x).shape.clone();
+            let shape = graph.shape(&shape)?;
+            smallvec![(x, graph.alu(Op::Pad, &[g, offset, shape])?)]
+        }
+        (Op::Stack, items) => stack(graph, items, g)?,
+        (Op::Index, [x, indices @ ..]) => smallvec![(*x, scatter(graph, *x, indices, g)?)],
+        (Op::Reduce, &[x]) => smallvec![(x, reduce(graph, node, x, &arg, g)?)],
+        (Op::After, [buffer, deps @ ..]) => smallvec![(assigned(graph, *buffer, deps), g)],
+        (Op::GetTuple, &[tuple]) => match (graph.op(tuple), &arg) {
+            (Op::Tuple, Arg::Number(number)) => {
+                graph.sources(tuple).get(*number as usize).map(|&element| (element, g)).into_iter().collect()
+            }
+            _ => return refuse(Op::Function, "inline Functions before taking a gradient"),
+        },
+        (Op::Detach, _) => smallvec![],
+        (op, _) => return refuse(op, "no rule gives its gradient"),
+    };
+    contributions.retain(|(source, _)| needs(graph, *source));
+    Ok(contributions)
+}
+
+fn refuse<T>(op: Op, why: &str) -> Result<T> {
+    Err(Error::new(ErrorKind::Gradient, op.name(), format!("has no gradient: {why}"))
+        .help("`.detach()` stops it there"))
+}
+
+fn mul(graph: &mut Graph, a: NodeId, b: NodeId) -> Result<NodeId> {
+    graph.alu(Op::Mul, &[a, b])
+}
+
+fn scalar(graph: &mut Graph, like: NodeId, value: f64) -> NodeId {
+    let dtype = graph.dtype(like);
+    graph.constant(Const::float(dtype, value))
+}
+
+fn scaled(graph: &mut Graph, x: NodeId, factor: f64) -> Result<NodeId> {
+    let factor = scalar(graph, x, factor);
+    mul(graph, x, factor)
+}
+
+/// Ties split the gradient in halves.
+fn max(graph: &mut Graph, a: NodeId, b: NodeId, g: NodeId) -> Result<(NodeId, NodeId)> {
+    let (zero, half) = (scalar(graph, g, 0.0), scaled(graph, g, 0.5)?);
+    let (less, greater) = (graph.alu(Op::CmpLt, &[a, b])?, graph.alu(Op::CmpLt, &[b, a])?);
+    let not_less = graph.alu(Op::Where, &[less, zero, half])?;
+    let left = graph.alu(Op::Where, &[greater, g, not_less])?;
+    let not_greater = graph.alu(Op::Where, &[greater, zero, half])?;
+    let right = graph.alu(Op::Where, &[less, g, not_greater])?;
+    Ok((left, right))
+}
+
+/// `b * a^(b-1)`, and 0 where b is 0 (so that 0^0 is flat).
+fn pow_base(graph: &mut Graph, a: NodeId, b: NodeId, g: NodeId) -> Result<NodeId> {
+    let (zero, minus) = (scalar(graph, b, 0.0), scalar(graph, b, -1.0));
+    let lower = graph.alu(Op::Add, &[b, minus])?;
+    let power = graph.alu(Op::Pow, &[a, lower])?;
+    let slope = mul(graph, b, power)?;
+    let flat = arithmetic::eq(graph, b, zero)?;
+    let slope = graph.alu(Op::Where, &[flat, zero, slope])?;
+    mul(graph, g, slope)
+}
+
+/// `a^b * ln a`, and 0 where a is 0.
+fn pow_exponent(graph: &mut Graph, power: NodeId, a: NodeId, g: NodeId) -> Result<NodeId> {
+    let zero = scalar(graph, a, 0.0);
+    let log = elementwise::log(graph, a)?;
+    let slope = mul(graph, power, log)?;
+    let at_zero = arithmetic::eq(graph, a, zero)?;
+    let slope = graph.alu(Op::Where, &[at_zero, zero, slope])?;
+    mul(graph, g, slope)
+}
+
+fn inverse_permute(graph: &mut Graph, g: NodeId, arg: &Arg) -> Result<NodeId> {
+    let Arg::Axes(order) = arg else { return Ok(g) };
+    let mut inverse: Axes = order.clone();
+    for (to, &from) in order.iter().enumerate() {
+        inverse[from as usize] = to as u32;
+    }
+    graph.add(Op::Permute, &[g], Arg::Axes(inverse))
+}
+
+fn stack(graph: &mut Graph, items: &[NodeId], g: NodeId) -> Result<Contributions> {
+    let mut contributions = Contributions::new();
+    for (position, &item) in items.iter().enumerate() {
+        let piece = movement::narrow(graph, g, 0, position as i64, 1)?;
+        let shape = graph.props(item).shape.clone();
+        contributions.push((item, movement::reshape(graph, piece, &shape)?));
+    }
+    Ok(contributions)
+}
+
+/// Adds the cotangent up at the indices, one indexed axis after the other, the last one first.
+fn scatter(graph: &mut Graph, x: NodeId, indices: &[NodeId], g: NodeId) -> Result<NodeId> {
+    let shape = graph.props(x).shape.clone();
+    let mut g = g;
+    for (axis, &index) in indices.iter().enumerate().rev() {
+        let before: usize = indices[..axis].iter().map(|&index| graph.props(index).rank()).sum();
+        g = scatter_axis(graph, g, index, &shape[axis], before)?;
+    }
+    Ok(g)
+}
+
+/// From `before + S + after` to `before + (length) + after`, where S is the shape of `index`.
+fn scatter_axis(graph: &mut Graph, g: NodeId, index: NodeId, length: &Dim, before: usize) -> Result<NodeId> {
+    let (g_shape, index_shape) = (graph.props(g).shape.clone(), graph.props(index).shape.clone());
+    let mut wide = g_shape.clone();
+    wide.insert(before, Dim::from(1));
+    let wide_g = movement::reshape(graph, g, &wide)?;
+    let after = g_shape.len() - before - index_shape.len();
+    let ones = |count: usize| std::iter::repeat_n(Dim::from(1), count);
+    let dtype = if graph.dtype(index) == DType::Index { DType::I64 } else { graph.dtype(index) };
+    let index = ops::cast(graph, index, dtype)?;
+    let wide_index: Shape = ones(1).chain(index_shape.iter().cloned()).chain(ones(after)).collect();
+    let index = movement::reshape(graph, index, &wide_index)?;
+    let positions = creation::arange_dim(graph, length, dtype)?;
+    let wide_positions: Shape = [length.clone()].into_iter().chain(ones(index_shape.len() + after)).collect();
+    let positions = movement::reshape(graph, positions, &wide_positions)?;
+    let hit = arithmetic::eq(graph, index, positions)?;
+    let zero = scalar(graph, g, 0.0);
+    let spread = graph.alu(Op::Where, &[hit, wide_g, zero])?;
+    let axes: Vec<i64> = (0..index_shape.len()).map(|axis| (before + 1 + axis) as i64).collect();
+    ops::reduce::sum(graph, spread, Some(&axes), false)
+}
+
+fn reduce(graph: &mut Graph, node: NodeId, x: NodeId, arg: &Arg, g: NodeId) -> Result<NodeId> {
+    let Arg::Reduce { op, axes } = arg else { return refuse(Op::Reduce, "it reduces Ranges") };
+    let shape = graph.props(x).shape.clone();
+    let positions: Vec<i64> = axes.iter().map(|&axis| axis as i64).collect();
+    match op {
+        Op::Add => movement::expand(graph, g, &shape),
+        // All that equal the greatest share the gradient.
+        Op::Max => {
+            let hit = arithmetic::eq(graph, x, node)?;
+            let dtype = graph.dtype(x);
+            let hit = ops::cast(graph, hit, dtype)?;
+            let count = ops::reduce::sum(graph, hit, Some(&positions), true)?;
+            let share = graph.alu(Op::Div, &[g, count])?;
+            mul(graph, hit, share)
+        }
+        // The product of the others, without dividing by a 0: one 0 leaves its own slope, two leave none.
+        _ => {
+            let (zero, one) = (scalar(graph, x, 0.0), scalar(graph, x, 1.0));
+            let is_zero = arithmetic::eq(graph, x, zero)?;
+            let nonzero = graph.alu(Op::Where, &[is_zero, one, x])?;
+            let product = ops::reduce::prod(graph, nonzero, Some(&positions), true)?;
+            let dtype = graph.dtype(x);
+            let flags = ops::cast(graph, is_zero, dtype)?;
+            let zeros = ops::reduce::sum(graph, flags, Some(&positions), true)?;
+            let (no_zero, one_zero) = (arithmetic::eq(graph, zeros, zero)?, arithmetic::eq(graph, zeros, one)?);
+            let others = graph.alu(Op::Div, &[product, nonzero])?;
+            let at_zero = graph.alu(Op::Where, &[one_zero, product, zero])?;
+            let elsewhere = graph.alu(Op::Where, &[no_zero, others, zero])?;
+            let slope = graph.alu(Op::Where, &[is_zero, at_zero, elsewhere])?;
+            mul(graph, g, slope)
+        }
+    }
+}
+
+/// What an assignment wrote: the gradient goes to the value, not to the buffer's old contents.
+fn assigned(graph: &Graph, buffer: NodeId, deps: &[NodeId]) -> NodeId {
+    let store = deps.iter().find(|&&dep| graph.op(dep) == Op::Store && graph.source(dep, 0) == buffer);
+    store.map_or(buffer, |&store| graph.source(store, 1))
+}
