@@ -1,6 +1,7 @@
 //! What every op means, line by line.
 
-use tinyspec_ir::{Const, DType, Op, eval::eval_op};
+use tinyspec_ir::eval::{eval_lanes, eval_op, threefry};
+use tinyspec_ir::{Const, DType, Op};
 
 fn ints(op: Op, dtype: DType, a: i128, b: i128) -> i128 {
     eval_op(op, dtype, &[Const::int(dtype, a), Const::int(dtype, b)]).unwrap().as_int().unwrap()
@@ -81,4 +82,81 @@ fn bits_are_reinterpreted() {
     assert_eq!(bits.as_int(), Some(0x3f80_0000));
     assert_eq!(eval_op(Op::Bitcast, DType::F32, &[bits]).unwrap(), one);
     assert!(eval_op(Op::Bitcast, DType::I64, &[one]).is_err());
+}
+
+/// A small generator, so that a failing case is the same on every run.
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+    threefry(*state, 1)
+}
+
+#[test]
+fn threefry_matches_the_published_vectors() {
+    // Counter, key and result as words of 32 bits, the first lane lowest.
+    for (counter, key, expected) in [
+        ([0, 0], [0, 0], [0x6b20_0159, 0x99ba_4efe]),
+        ([u32::MAX; 2], [u32::MAX; 2], [0x1cb9_96fc, 0xbb00_2be7]),
+        ([0x243f_6a88, 0x85a3_08d3], [0x1319_8a2e, 0x0370_7344], [0xc492_3a9c, 0x483d_f7a0]),
+    ] {
+        let packed = |[low, high]: [u32; 2]| low as u64 | (high as u64) << 32;
+        let operands = [packed(counter), packed(key)].map(|bits| Const { dtype: DType::U64, bits });
+        assert_eq!(eval_op(Op::Threefry, DType::U64, &operands).unwrap().bits, packed(expected));
+    }
+}
+
+#[test]
+fn mulacc_is_fused() {
+    let mut state = 7;
+    for _ in 0..20_000 {
+        let mut next = || {
+            // Near exponents, so that the sum cancels or is inexact by a few bits.
+            let bits = random(&mut state) as u32;
+            f32::from_bits(bits & 0x807f_ffff | (100 + (bits >> 23) % 60) << 23)
+        };
+        let (a, b, c) = (next(), next(), next());
+        let operands = [a, b, c].map(|value| Const::float(DType::F32, value as f64));
+        let value = eval_op(Op::Mulacc, DType::F32, &operands).unwrap().as_float().unwrap();
+        assert_eq!(value as f32, a.mul_add(b, c), "{a} * {b} + {c}");
+    }
+}
+
+#[test]
+fn single_precision_rounds_once() {
+    let mut state = 3;
+    for _ in 0..20_000 {
+        let (a, b) = (f32::from_bits(random(&mut state) as u32), f32::from_bits(random(&mut state) as u32));
+        for (op, expected) in [(Op::Add, a + b), (Op::Mul, a * b), (Op::Div, a / b)] {
+            let value = floats(op, a as f64, b as f64) as f32;
+            assert!(value.to_bits() == expected.to_bits() || value.is_nan() && expected.is_nan(), "{op}({a}, {b})");
+        }
+        let root = eval_op(Op::Sqrt, DType::F32, &[Const::float(DType::F32, a as f64)]).unwrap();
+        let root = root.as_float().unwrap() as f32;
+        assert!(root.to_bits() == a.sqrt().to_bits() || root.is_nan() && a.sqrt().is_nan(), "sqrt({a})");
+    }
+}
+
+#[test]
+fn lanes_are_scalars_side_by_side() {
+    let (a, b) = ([-7i64 as u64, 7, 5, i64::MIN as u64], [2u64, -2i64 as u64, 0, -1i64 as u64]);
+    for op in [Op::Add, Op::Mul, Op::Max, Op::Idiv, Op::Mod, Op::CmpLt, Op::CmpNe, Op::Shl, Op::Shr, Op::Xor] {
+        let mut lanes = [0; 4];
+        eval_lanes(op, DType::I64, DType::I64, &[&a, &b], &mut lanes).unwrap();
+        for lane in 0..4 {
+            let operands = [a[lane], b[lane]].map(|bits| Const { dtype: DType::I64, bits });
+            assert_eq!(eval_op(op, DType::I64, &operands).unwrap().bits, lanes[lane], "{op} in lane {lane}");
+        }
+    }
+    assert!(eval_lanes(Op::Add, DType::I64, DType::I64, &[&a, &b[..2]], &mut [0; 4]).is_err());
+    assert!(eval_lanes(Op::Load, DType::I64, DType::I64, &[&a], &mut [0; 4]).is_err());
+}
+
+#[test]
+fn bools_are_a_semiring() {
+    for (a, b) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        for (op, expected) in
+            [(Op::Add, a | b), (Op::Max, a | b), (Op::Mul, a & b), (Op::CmpNe, a ^ b), (Op::CmpLt, (a < b) as i128)]
+        {
+            assert_eq!(ints(op, DType::Bool, a, b), expected, "{op}({a}, {b})");
+        }
+    }
 }
