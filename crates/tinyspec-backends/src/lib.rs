@@ -2,6 +2,8 @@
 
 mod compiler;
 mod error;
+pub mod host_memory;
+pub mod interpreter;
 pub mod llvm;
 mod runtime;
 mod target;

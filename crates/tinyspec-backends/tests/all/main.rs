@@ -1,4 +1,6 @@
 //! Tests of the backends.
 
+mod linear_interpreter;
+
 #[cfg(feature = "llvm")]
 mod llvm_machine;

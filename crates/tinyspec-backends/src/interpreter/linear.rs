@@ -1,0 +1,93 @@
+//! Executes linear kernels: the registers are resolved to places in one file of lanes, and every access is checked.
+
+mod code;
+mod instruction;
+mod memory;
+mod resolve;
+mod run;
+
+use crate::host_memory::{self, HostMemory};
+use crate::{BackendError, Compiler, Launch, LinearKernel, Listing, Memory, Program, Runtime, Target};
+use instruction::Code;
+use std::any::Any;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// Checks a linear kernel and packs it; the bytes hold the kernel's graph.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InterpreterCompiler;
+
+impl Compiler for InterpreterCompiler {
+    fn fingerprint(&self) -> String {
+        format!("interpreter {}", env!("CARGO_PKG_VERSION"))
+    }
+
+    fn compile(&self, kernel: &LinearKernel, _target: &Target) -> Result<Vec<u8>, BackendError> {
+        // Loading resolves it again; here it shows what cannot run.
+        resolve::resolve(kernel)?;
+        Ok(code::encode(kernel))
+    }
+
+    fn listing(&self, kernel: &LinearKernel, _target: &Target) -> Result<Listing, BackendError> {
+        let mut assembly = String::new();
+        for (position, instruction) in resolve::resolve(kernel)?.instructions.iter().enumerate() {
+            // Writing to a String cannot fail.
+            let _ = writeln!(assembly, "{position:4} {instruction:?}");
+        }
+        Ok(Listing { source: tinyspec_ir::text::print(&kernel.graph, &[kernel.linear]), assembly })
+    }
+}
+
+/// Runs kernels at once, on the calling thread, in memory of the host.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InterpreterRuntime;
+
+struct InterpreterProgram(Code);
+
+impl Program for InterpreterProgram {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Runtime for InterpreterRuntime {
+    fn allocate(&self, bytes: usize) -> Result<Arc<dyn Memory>, BackendError> {
+        Ok(Arc::new(HostMemory::new(bytes)?))
+    }
+
+    fn write(&self, to: &dyn Memory, data: &[u8]) -> Result<(), BackendError> {
+        host_memory::write(to, data)
+    }
+
+    fn read(&self, from: &dyn Memory, data: &mut [u8]) -> Result<(), BackendError> {
+        host_memory::read(from, data)
+    }
+
+    fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
+        let kernel = code::decode(name, code)?;
+        Ok(Arc::new(InterpreterProgram(resolve::resolve(&kernel)?)))
+    }
+
+    unsafe fn enqueue(&self, launches: &[Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {
+        for launch in launches {
+            let Some(InterpreterProgram(code)) = launch.program.as_any().downcast_ref() else {
+                return Err(BackendError::Load {
+                    name: "kernel".into(),
+                    reason: "it was compiled for another device".into(),
+                });
+            };
+            let mut params = Vec::with_capacity(launch.buffers.len());
+            for &index in &launch.buffers {
+                let address = buffers.get(index as usize).ok_or_else(|| code.failure("a buffer is missing"))?;
+                params.push(*address);
+            }
+            // SAFETY: the caller vouches for the addresses; every access is checked against the Params' sizes.
+            unsafe { run::run(code, &params, launch.global_trips as i64)? }
+        }
+        Ok(())
+    }
+
+    fn synchronize(&self) -> Result<(), BackendError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,94 @@
+//! What a linear kernel becomes: instructions over one file of lanes.
+
+use crate::BackendError;
+use tinyspec_ir::{DType, Op};
+
+/// A value: consecutive lanes of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Register {
+    pub start: u32,
+    pub lanes: u32,
+}
+
+impl Register {
+    pub fn range(self) -> std::ops::Range<usize> {
+        self.start as usize..(self.start + self.lanes) as usize
+    }
+}
+
+/// Where an access goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Space {
+    /// Memory of this Param.
+    Param(u32),
+    /// Scratch of the call, at this byte.
+    Local(usize),
+}
+
+/// Elements of a buffer: a run from `index` on, or one for each lane of `index`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Address {
+    pub space: Space,
+    pub dtype: DType,
+    /// Elements of the buffer.
+    pub length: usize,
+    pub index: Register,
+    /// Elements of the access.
+    pub lanes: u32,
+}
+
+impl Address {
+    /// Consecutive elements, not one for each lane of the index.
+    pub fn is_run(&self) -> bool {
+        self.index.lanes == 1
+    }
+}
+
+/// Targets start behind all sources, so that the file splits between them.
+#[derive(Clone, Debug)]
+pub(super) enum Instruction {
+    /// An elementwise op; sources have as many lanes as the target.
+    Compute { op: Op, operand: DType, dtype: DType, sources: [Register; 3], count: u8, target: Register },
+    /// One lane to all.
+    Splat { source: Register, target: Register },
+    /// Values one after another.
+    Concatenate { sources: Vec<Register>, target: Register },
+    /// Lanes of a vector, picked by index.
+    Extract { source: Register, index: Register, target: Register },
+    /// All lanes to one.
+    Horizontal { op: Op, dtype: DType, source: Register, target: Register },
+    /// Copies into or out of a REG buffer, where the gate is true.
+    Move { source: Register, gate: Option<Register>, target: Register },
+    /// Memory to lanes; `alternative` where the gate is false.
+    Load { address: Address, alternative: Option<Register>, gate: Option<Register>, target: Register },
+    /// Lanes to memory, where the gate is true.
+    Store { address: Address, source: Register, gate: Option<Register> },
+    /// Adds lanes to memory, where the gate is true.
+    Accumulate { address: Address, source: Register, gate: Option<Register> },
+    /// Begins a loop; behind `exit` once `counter` reaches its limit.
+    Loop { bound: Register, is_global: bool, counter: Register, limit: Register, exit: usize },
+    /// Ends the loop that begins at `start`.
+    Next { counter: Register, limit: Register, start: usize },
+    /// Skips to `exit` when the gate is false.
+    If { gate: Register, exit: usize },
+}
+
+/// A resolved kernel.
+#[derive(Debug, Default)]
+pub(super) struct Code {
+    pub name: String,
+    pub instructions: Vec<Instruction>,
+    /// Lanes of the file.
+    pub lanes: u32,
+    /// Lanes with a value from the start.
+    pub constants: Vec<(u32, u64)>,
+    pub params: usize,
+    pub scratch_bytes: usize,
+}
+
+impl Code {
+    /// The kernel did what it must not.
+    pub fn failure(&self, reason: impl Into<String>) -> BackendError {
+        BackendError::Execution { name: self.name.clone(), reason: reason.into() }
+    }
+}

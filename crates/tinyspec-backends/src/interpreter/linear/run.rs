@@ -1,0 +1,236 @@
+//! The machine: one instruction after another.
+
+use super::instruction::{Address, Code, Instruction, Register, Space};
+use super::memory::View;
+use crate::BackendError;
+use crate::Memory;
+use crate::host_memory::HostMemory;
+use smallvec::SmallVec;
+use tinyspec_ir::Op;
+use tinyspec_ir::eval::eval_lanes;
+
+struct Machine<'a> {
+    code: &'a Code,
+    file: Vec<u64>,
+    params: &'a [*mut u8],
+    scratch: HostMemory,
+}
+
+/// Runs a kernel; its GLOBAL Range goes from 0 to `trips`.
+///
+/// # Safety
+/// `params` are valid for the sizes that the kernel's Params declare, and not used elsewhere meanwhile.
+pub(super) unsafe fn run(code: &Code, params: &[*mut u8], trips: i64) -> Result<(), BackendError> {
+    if params.len() < code.params {
+        return Err(code.failure(format!("it has {} buffers, {} were given", code.params, params.len())));
+    }
+    let mut file = vec![0; code.lanes as usize];
+    for &(lane, bits) in &code.constants {
+        file[lane as usize] = bits;
+    }
+    let mut machine = Machine { code, file, params, scratch: HostMemory::new(code.scratch_bytes)? };
+    let mut position = 0;
+    while let Some(instruction) = code.instructions.get(position) {
+        position = machine.step(instruction, position, trips)?;
+    }
+    Ok(())
+}
+
+impl Machine<'_> {
+    /// Executes one instruction; the position of the next one.
+    fn step(&mut self, instruction: &Instruction, position: usize, trips: i64) -> Result<usize, BackendError> {
+        match instruction {
+            Instruction::Compute { op, operand, dtype, sources, count, target } => {
+                let (sources_file, target) = self.split(*target);
+                let sources: SmallVec<[&[u64]; 3]> =
+                    sources[..*count as usize].iter().map(|source| &sources_file[source.range()]).collect();
+                eval_lanes(*op, *operand, *dtype, &sources, target)?;
+            }
+            Instruction::Splat { source, target } => {
+                let value = self.scalar(*source);
+                self.file[target.range()].fill(value);
+            }
+            Instruction::Concatenate { sources, target } => {
+                let mut start = target.start as usize;
+                for source in sources {
+                    self.file.copy_within(source.range(), start);
+                    start += source.lanes as usize;
+                }
+            }
+            Instruction::Extract { source, index, target } => {
+                for lane in 0..target.lanes {
+                    let from = self.file[(index.start + lane) as usize];
+                    if from >= source.lanes as u64 {
+                        return Err(self.code.failure(format!("takes lane {} of {}", from as i64, source.lanes)));
+                    }
+                    self.file[(target.start + lane) as usize] = self.file[source.start as usize + from as usize];
+                }
+            }
+            Instruction::Horizontal { op, dtype, source, target } => {
+                let mut total = self.scalar(*source);
+                for lane in source.range().skip(1) {
+                    let pair = [total, self.file[lane]];
+                    let sources = [&pair[..1], &pair[1..]];
+                    eval_lanes(*op, *dtype, *dtype, &sources, std::slice::from_mut(&mut total))?;
+                }
+                self.file[target.start as usize] = total;
+            }
+            Instruction::Move { source, gate, target } => match gate {
+                None => self.file.copy_within(source.range(), target.start as usize),
+                Some(gate) => {
+                    for lane in 0..target.lanes {
+                        if self.is_open(Some(*gate), lane) {
+                            self.file[(target.start + lane) as usize] = self.file[(source.start + lane) as usize];
+                        }
+                    }
+                }
+            },
+            Instruction::Load { address, alternative, gate, target } => {
+                self.load(address, *alternative, *gate, *target)?;
+            }
+            Instruction::Store { address, source, gate } => self.store(address, *source, *gate)?,
+            Instruction::Accumulate { address, source, gate } => self.accumulate(address, *source, *gate)?,
+            Instruction::Loop { bound, is_global, counter, limit, exit } => {
+                let end = if *is_global { trips } else { self.scalar(*bound) as i64 };
+                self.file[limit.start as usize] = end as u64;
+                self.file[counter.start as usize] = 0;
+                if end <= 0 {
+                    return Ok(*exit);
+                }
+            }
+            Instruction::Next { counter, limit, start } => {
+                let next = self.scalar(*counter) as i64 + 1;
+                self.file[counter.start as usize] = next as u64;
+                if next < self.scalar(*limit) as i64 {
+                    return Ok(start + 1);
+                }
+            }
+            Instruction::If { gate, exit } => {
+                if self.scalar(*gate) == 0 {
+                    return Ok(*exit);
+                }
+            }
+        }
+        Ok(position + 1)
+    }
+
+    /// The file before a target, and the target.
+    fn split(&mut self, target: Register) -> (&[u64], &mut [u64]) {
+        let (before, behind) = self.file.split_at_mut(target.start as usize);
+        (before, &mut behind[..target.lanes as usize])
+    }
+
+    fn scalar(&self, register: Register) -> u64 {
+        self.file[register.start as usize]
+    }
+
+    fn is_open(&self, gate: Option<Register>, lane: u32) -> bool {
+        gate.is_none_or(|gate| self.file[(gate.start + if gate.lanes == 1 { 0 } else { lane }) as usize] != 0)
+    }
+
+    /// An access without gate, or under one that is true for all lanes at once.
+    fn is_whole(&self, gate: Option<Register>) -> bool {
+        gate.is_none_or(|gate| gate.lanes == 1 && self.scalar(gate) != 0)
+    }
+
+    fn view(&self, address: &Address) -> Result<View, BackendError> {
+        let start = match address.space {
+            Space::Param(slot) => self.params[slot as usize],
+            Space::Local(offset) => self.scratch.address().wrapping_add(offset),
+        };
+        if start.is_null() && address.length > 0 {
+            return Err(self.code.failure(format!("{} has no memory", name(address))));
+        }
+        Ok(View { start, dtype: address.dtype })
+    }
+
+    /// Position of a lane's element, inside the buffer.
+    fn element(&self, address: &Address, lane: u32, verb: &str) -> Result<usize, BackendError> {
+        let position = if address.is_run() {
+            (self.scalar(address.index) as i64).wrapping_add(lane as i64)
+        } else {
+            self.file[(address.index.start + lane) as usize] as i64
+        };
+        match usize::try_from(position) {
+            Ok(position) if position < address.length => Ok(position),
+            _ => Err(self.code.failure(format!(
+                "{verb} element {position} of {}, which has {} of {}",
+                name(address),
+                address.length,
+                address.dtype
+            ))),
+        }
+    }
+
+    fn load(
+        &mut self,
+        address: &Address,
+        alternative: Option<Register>,
+        gate: Option<Register>,
+        target: Register,
+    ) -> Result<(), BackendError> {
+        let view = self.view(address)?;
+        if target.lanes == 0 {
+            return Ok(());
+        }
+        if address.is_run() && self.is_whole(gate) {
+            let first = self.element(address, 0, "reads")?;
+            self.element(address, target.lanes - 1, "reads")?;
+            // SAFETY: the first and the last element are inside the buffer.
+            unsafe { view.load(first, &mut self.file[target.range()]) }
+            return Ok(());
+        }
+        for lane in 0..target.lanes {
+            let mut value = [0];
+            if self.is_open(gate, lane) {
+                let element = self.element(address, lane, "reads")?;
+                // SAFETY: the element is inside the buffer.
+                unsafe { view.load(element, &mut value) }
+            } else if let Some(alternative) = alternative {
+                let lane = if alternative.lanes == 1 { 0 } else { lane };
+                value = [self.file[(alternative.start + lane) as usize]];
+            }
+            self.file[(target.start + lane) as usize] = value[0];
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, address: &Address, source: Register, gate: Option<Register>) -> Result<(), BackendError> {
+        let view = self.view(address)?;
+        if address.lanes > 0 && address.is_run() && self.is_whole(gate) {
+            let first = self.element(address, 0, "writes")?;
+            self.element(address, address.lanes - 1, "writes")?;
+            // SAFETY: the first and the last element are inside the buffer.
+            unsafe { view.store(first, &self.file[source.range()]) }
+            return Ok(());
+        }
+        for lane in (0..address.lanes).filter(|&lane| self.is_open(gate, lane)) {
+            let element = self.element(address, lane, "writes")?;
+            // SAFETY: the element is inside the buffer.
+            unsafe { view.store(element, &[self.file[(source.start + lane) as usize]]) }
+        }
+        Ok(())
+    }
+
+    fn accumulate(&mut self, address: &Address, source: Register, gate: Option<Register>) -> Result<(), BackendError> {
+        let (view, dtype) = (self.view(address)?, address.dtype);
+        for lane in (0..address.lanes).filter(|&lane| self.is_open(gate, lane)) {
+            let element = self.element(address, lane, "adds to")?;
+            let (mut old, mut sum) = ([0], [0]);
+            let value = [self.file[(source.start + lane) as usize]];
+            // SAFETY: the element is inside the buffer.
+            unsafe { view.load(element, &mut old) }
+            eval_lanes(Op::Add, dtype, dtype, &[&old, &value], &mut sum)?;
+            // SAFETY: as above.
+            unsafe { view.store(element, &sum) }
+        }
+        Ok(())
+    }
+}
+
+fn name(address: &Address) -> String {
+    match address.space {
+        Space::Param(slot) => format!("buffer {slot}"),
+        Space::Local(offset) => format!("the scratch at {offset}"),
+    }
+}
