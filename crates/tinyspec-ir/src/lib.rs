@@ -19,6 +19,8 @@ mod interval;
 pub mod op;
 pub mod ops;
 mod props;
+pub mod rewrite;
+pub mod rules;
 pub mod text;
 
 pub use arg::{AddrSpace, Arg, Axes, AxisType, Const, Device};

@@ -2,3 +2,4 @@
 
 mod eval;
 mod forms;
+mod symbolic;

@@ -1,0 +1,169 @@
+//! The one mechanism that changes graphs: named rules, applied bottom-up in a single sweep.
+//!
+//! A rule looks at one node, whose sources are already rewritten, and may give the node to use instead. The sweep
+//! walks nodes in order of their numbers (sources first), so nothing recurses over the depth of a graph.
+
+use crate::{Builder, ContentHash, Graph, NodeId, Op, Result};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// A rewrite rule: data, a line each.
+#[derive(Clone, Copy)]
+pub struct Rule {
+    /// Unique name.
+    pub name: &'static str,
+    /// Ops of the nodes it looks at.
+    pub ops: &'static [Op],
+    /// The node to use instead, if the rule fits.
+    pub apply: fn(&mut Graph, NodeId) -> Option<NodeId>,
+}
+
+impl std::fmt::Debug for Rule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Rule({})", self.name)
+    }
+}
+
+/// What rules keep of a graph's meaning; each rule is in one table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keeps {
+    /// Every value, bit for bit.
+    Exact,
+    /// Everything but the order of a Reduce.
+    Reassoc,
+}
+
+/// Rules of one topic, and what they keep.
+#[derive(Clone, Copy, Debug)]
+pub struct RuleSet {
+    /// The topic.
+    pub name: &'static str,
+    /// What they keep.
+    pub keeps: Keeps,
+    /// The rules, in order of preference.
+    pub rules: &'static [Rule],
+}
+
+/// Rules indexed by op, ready to be applied.
+#[derive(Debug)]
+pub struct Rewriter {
+    by_op: Vec<Vec<Rule>>,
+    fired: FxHashMap<&'static str, u64>,
+}
+
+/// Rules that feed each other in a circle would never end: a node is rewritten at most this often.
+const FUEL: usize = 64;
+
+impl Rewriter {
+    /// A rewriter with all rules of some sets.
+    pub fn new(sets: &[&RuleSet]) -> Rewriter {
+        let mut by_op = vec![Vec::new(); 256];
+        for rule in sets.iter().flat_map(|set| set.rules) {
+            for op in rule.ops {
+                by_op[*op as usize].push(*rule);
+            }
+        }
+        Rewriter { by_op, fired: FxHashMap::default() }
+    }
+
+    /// How often each rule has fired.
+    pub fn fired(&self) -> &FxHashMap<&'static str, u64> {
+        &self.fired
+    }
+
+    /// The roots after rewriting everything below them.
+    ///
+    /// # Errors
+    /// What [`crate::derive()`] refuses of a rebuilt node: then a rule is wrong.
+    pub fn rewrite(&mut self, graph: &mut Graph, roots: &[NodeId]) -> Result<Vec<NodeId>> {
+        let mut map: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+        for node in graph.reachable(roots) {
+            let rebuilt = rebuild(graph, node, &map)?;
+            let result = self.settle(graph, rebuilt)?;
+            if result != node {
+                let places: SmallVec<[_; 1]> = graph.locations(node).into();
+                places.into_iter().for_each(|place| graph.locate(result, place));
+            }
+            map.insert(node, result);
+        }
+        Ok(roots.iter().map(|root| map.get(root).copied().unwrap_or(*root)).collect())
+    }
+
+    /// Applies rules to one node until none fits; nodes that a rule made are settled as well.
+    fn settle(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId> {
+        let mut node = node;
+        for _ in 0..FUEL {
+            let before = graph.len();
+            let Some((name, next)) = self.step(graph, node) else { return Ok(node) };
+            *self.fired.entry(name).or_default() += 1;
+            node = self.settle_new(graph, next, before)?;
+        }
+        Ok(node)
+    }
+
+    fn step(&self, graph: &mut Graph, node: NodeId) -> Option<(&'static str, NodeId)> {
+        let rules = &self.by_op[graph.op(node) as usize];
+        rules.iter().find_map(|rule| {
+            let result = (rule.apply)(graph, node)?;
+            // Whatever a rule says, the value keeps its dtype, and no broadcast is lost.
+            let (before, after) = (graph.props(node), graph.props(result));
+            let fits = before.dtype == after.dtype && before.shape == after.shape;
+            (fits && result != node).then_some((rule.name, result))
+        })
+    }
+
+    /// Rules may build several nodes at once; those below the result get one pass of their own.
+    fn settle_new(&mut self, graph: &mut Graph, root: NodeId, before: usize) -> Result<NodeId> {
+        if root.index() < before {
+            return Ok(root);
+        }
+        let mut map: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+        for index in before..=root.index() {
+            let node = NodeId(index as u32);
+            let mut result = rebuild(graph, node, &map)?;
+            if node != root {
+                for _ in 0..4 {
+                    let Some((name, next)) = self.step(graph, result) else { break };
+                    *self.fired.entry(name).or_default() += 1;
+                    result = next;
+                }
+            }
+            map.insert(node, result);
+        }
+        Ok(map[&root])
+    }
+}
+
+fn rebuild(graph: &mut Graph, node: NodeId, map: &FxHashMap<NodeId, NodeId>) -> Result<NodeId> {
+    let sources: SmallVec<[NodeId; 4]> =
+        graph.sources(node).iter().map(|source| map.get(source).copied().unwrap_or(*source)).collect();
+    if sources.as_slice() == graph.sources(node) {
+        return Ok(node);
+    }
+    let (op, arg) = (graph.op(node), graph.arg(node).clone());
+    graph.add(op, &sources, arg)
+}
+
+/// `roots` with some nodes replaced. A replacement is used as it is: its own sources are not looked at.
+///
+/// # Errors
+/// What [`crate::derive()`] refuses when a replacement does not fit.
+pub fn substitute(
+    graph: &mut Graph,
+    roots: &[NodeId],
+    replacements: &FxHashMap<NodeId, NodeId>,
+) -> Result<Vec<NodeId>> {
+    let mut map = replacements.clone();
+    for node in graph.reachable(roots) {
+        if !map.contains_key(&node) {
+            let rebuilt = rebuild(graph, node, &map)?;
+            map.insert(node, rebuilt);
+        }
+    }
+    Ok(roots.iter().map(|root| map.get(root).copied().unwrap_or(*root)).collect())
+}
+
+/// Identity of a set of rules, for caches of what they made.
+pub fn rules_hash(sets: &[&RuleSet]) -> ContentHash {
+    ContentHash::of(&sets.iter().flat_map(|set| set.rules).map(|rule| rule.name).collect::<Vec<_>>())
+}

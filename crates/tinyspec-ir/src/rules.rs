@@ -1,0 +1,40 @@
+//! The rules, a topic a file. Every set says what its rules keep.
+//!
+//! A rule reads `name: (Op pattern…) if condition => result`. In a pattern a name binds a node, `#name` an integer
+//! constant, a number stands for itself, and `(Op …)` for a node of that op. Constants stand on the right of
+//! commutative ops: `canonical_order` sees to it.
+
+#[macro_use]
+mod pattern;
+mod boolean;
+mod division;
+mod float;
+mod integer;
+
+pub use boolean::BOOLEAN;
+pub use division::DIVISION;
+pub use float::FLOAT;
+pub use integer::INTEGER;
+
+use crate::rewrite::{Rewriter, RuleSet};
+use crate::{Graph, NodeId, Result};
+
+/// All rules that keep every value bit for bit.
+pub const EXACT: &[&RuleSet] = &[&INTEGER, &DIVISION, &BOOLEAN, &FLOAT];
+
+/// `roots` simplified by all exact rules.
+///
+/// ```
+/// use tinyspec_ir::{Builder, Graph, Op, rules::simplify};
+/// let mut graph = Graph::new();
+/// let (six, seven) = (graph.index(6), graph.index(7));
+/// let product = graph.alu(Op::Mul, &[six, seven])?;
+/// assert_eq!(simplify(&mut graph, &[product])?, [graph.index(42)]);
+/// # Ok::<(), tinyspec_ir::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`Rewriter::rewrite`].
+pub fn simplify(graph: &mut Graph, roots: &[NodeId]) -> Result<Vec<NodeId>> {
+    Rewriter::new(EXACT).rewrite(graph, roots)
+}

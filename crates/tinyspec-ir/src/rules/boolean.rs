@@ -1,0 +1,68 @@
+//! Comparisons, gates and choices.
+
+use super::pattern::{alu, bounds, folded, int, is_index, is_int};
+use crate::{Builder, Const, DType, Graph, NodeId, Op};
+
+rules! {
+    /// Comparisons and choices.
+    BOOLEAN (Exact, "boolean", g, node) {
+        decided_lt: (CmpLt a b) if is_int(g, a) => decided(g, node)?;
+        decided_ne: (CmpNe a b) if is_int(g, a) || g.dtype(a) == DType::Bool => decided(g, node)?;
+        lt_self: (CmpLt a b) if a == b => truth(g, node, false)?;
+        ne_self: (CmpNe a b) if a == b && !g.dtype(a).is_float() => truth(g, node, false)?;
+        lt_shift: (CmpLt (Add x #a) #b) if is_index(g, x) => { let c = int(g, x, b - a); alu(g, Op::CmpLt, x, c)? };
+        lt_shift_right: (CmpLt #a (Add x #b)) if is_index(g, x) => { let c = int(g, x, a - b); alu(g, Op::CmpLt, c, x)? };
+        lt_scale: (CmpLt (Mul x #a) #b) if a > 0 && is_index(g, x) => { let c = int(g, x, ceiling(b, a)); alu(g, Op::CmpLt, x, c)? };
+
+        and_true: (And x 1) if g.dtype(x) == DType::Bool => x;
+        true_and: (And 1 x) if g.dtype(x) == DType::Bool => x;
+        and_false: (And x 0) => truth_like(g, node)?;
+        false_and: (And 0 x) => truth_like(g, node)?;
+        and_same: (And x y) if x == y => x;
+        or_false: (Or x 0) => x;
+        false_or: (Or 0 x) => x;
+        or_same: (Or x y) if x == y => x;
+        xor_zero: (Xor x 0) => x;
+        xor_twice: (Xor (Xor x #a) #b) if a == b => x;
+        ne_false: (CmpNe x 0) if g.dtype(x) == DType::Bool => x;
+
+        where_same: (Where condition x y) if x == y => x;
+        where_true: (Where 1 x y) => x;
+        where_false: (Where 0 x y) => y;
+        where_same_gate: (Where c (Where d x y) z) if c == d => choose(g, c, x, z)?;
+        where_same_gate_else: (Where c x (Where d y z)) if c == d => choose(g, c, x, z)?;
+        cast_same: (Cast x) if g.dtype(x) == g.dtype(node) => x;
+        cast_bool_back: (CmpNe (Cast x) 0) if g.dtype(x) == DType::Bool => x;
+        single_where: (Where c x y) if g.dtype(x).is_int() => only_value(g, node)?;
+    }
+}
+
+fn truth(graph: &mut Graph, node: NodeId, value: bool) -> Option<NodeId> {
+    folded(graph, node, Const::int(DType::Bool, value as i128))
+}
+
+fn truth_like(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
+    let constant = Const::int(graph.dtype(node), 0);
+    folded(graph, node, constant)
+}
+
+/// min_max leaves one answer.
+fn decided(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
+    let (low, high) = bounds(graph, node)?;
+    if low == high { truth(graph, node, low != 0) } else { None }
+}
+
+fn only_value(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
+    let value = graph.props(node).interval.single()?;
+    let constant = Const::int(graph.dtype(node), value);
+    folded(graph, node, constant)
+}
+
+/// `x·a < b` is `x < ceil(b / a)` for positive a.
+fn ceiling(b: i128, a: i128) -> i128 {
+    -((-b).div_euclid(a))
+}
+
+fn choose(graph: &mut Graph, condition: NodeId, x: NodeId, y: NodeId) -> Option<NodeId> {
+    graph.alu(Op::Where, &[condition, x, y]).ok()
+}

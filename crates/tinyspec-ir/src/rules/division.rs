@@ -1,0 +1,155 @@
+//! Floored division and remainder of indices by positive constants. Only mathematical integers qualify: a sum that
+//! wraps has other quotients.
+
+use super::pattern::{alu, bounds, int, is_index, is_int};
+use crate::dim::floor_div;
+use crate::{Graph, NodeId, Op};
+
+rules! {
+    /// Quotients and remainders.
+    DIVISION (Exact, "division", g, node) {
+        idiv_one: (Idiv x 1) if is_int(g, x) => x;
+        mod_one: (Mod x 1) if is_int(g, x) => zero(g, node)?;
+        idiv_self_range: (Idiv x #c) if c > 0 && within(g, x, c)? => quotient_of_block(g, node, x, c)?;
+        mod_self_range: (Mod x #c) if c > 0 && within(g, x, c)? => remainder_in_block(g, x, c)?;
+        idiv_multiples: (Idiv x #c) if c > 1 && is_index(g, x) => split_quotient(g, x, c)?;
+        mod_multiples: (Mod x #c) if c > 1 && is_index(g, x) => split_remainder(g, x, c)?;
+        idiv_idiv: (Idiv (Idiv x #a) #b) if a > 0 && b > 0 && is_index(g, x) => divided(g, x, a.checked_mul(b)?)?;
+        mod_mod: (Mod (Mod x #a) #b) if a > 0 && b > 0 && a % b == 0 && is_index(g, x) => remainder(g, x, b)?;
+        idiv_of_mod: (Idiv (Mod x #a) #b) if a > 0 && b > 0 && a % b == 0 && is_index(g, x) => {
+            let quotient = divided(g, x, b)?;
+            remainder(g, quotient, a / b)?
+        };
+        recombine: (Add (Mod x #a) (Mul (Idiv y #b) #c)) if x == y && a == b && a == c && is_index(g, x) => x;
+        recombine_left: (Add (Mul (Idiv y #b) #c) (Mod x #a)) if x == y && a == b && a == c && is_index(g, x) => x;
+        common_factor_idiv: (Idiv (Mul x #a) #c) if a > 1 && c > 1 && c % a == 0 && is_index(g, x) => divided(g, x, c / a)?;
+        common_factor_mod: (Mod (Mul x #a) #c) if a > 1 && c > a && c % a == 0 && is_index(g, x) => {
+            let (inner, factor) = (remainder(g, x, c / a)?, int(g, x, a));
+            alu(g, Op::Mul, inner, factor)?
+        };
+    }
+}
+
+fn zero(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
+    let constant = crate::Const::int(graph.dtype(node), 0);
+    super::pattern::folded(graph, node, constant)
+}
+
+fn divided(graph: &mut Graph, x: NodeId, divisor: i128) -> Option<NodeId> {
+    let divisor = int(graph, x, i64::try_from(divisor).ok()? as i128);
+    alu(graph, Op::Idiv, x, divisor)
+}
+
+fn remainder(graph: &mut Graph, x: NodeId, divisor: i128) -> Option<NodeId> {
+    let divisor = int(graph, x, divisor);
+    alu(graph, Op::Mod, x, divisor)
+}
+
+/// All values of `x` lie in one block of `c`: they share a quotient.
+fn within(graph: &Graph, x: NodeId, c: i128) -> Option<bool> {
+    let (low, high) = bounds(graph, x)?;
+    Some(i64::try_from(low).is_ok() && i64::try_from(high).is_ok() && block(low, c) == block(high, c))
+}
+
+fn block(value: i128, c: i128) -> i64 {
+    floor_div(value as i64, c as i64)
+}
+
+fn quotient_of_block(graph: &mut Graph, node: NodeId, x: NodeId, c: i128) -> Option<NodeId> {
+    let quotient = block(bounds(graph, x)?.0, c);
+    let constant = crate::Const::int(graph.dtype(node), quotient as i128);
+    super::pattern::folded(graph, node, constant)
+}
+
+fn remainder_in_block(graph: &mut Graph, x: NodeId, c: i128) -> Option<NodeId> {
+    match block(bounds(graph, x)?.0, c) {
+        0 => Some(x),
+        quotient => {
+            let shift = int(graph, x, -(quotient as i128) * c);
+            alu(graph, Op::Add, x, shift)
+        }
+    }
+}
+
+/// The terms of a sum, each with its coefficient.
+fn terms(graph: &Graph, x: NodeId) -> Vec<(NodeId, i128)> {
+    let mut found = Vec::new();
+    let mut stack = vec![x];
+    while let Some(node) = stack.pop() {
+        match graph.op(node) {
+            Op::Add => stack.extend(graph.sources(node)),
+            Op::Mul => match graph.as_int(graph.source(node, 1)) {
+                Some(factor) => found.push((graph.source(node, 0), factor)),
+                None => found.push((node, 1)),
+            },
+            _ => found.push((node, 1)),
+        }
+    }
+    found
+}
+
+/// `Σ coefficient · term`; constants are terms of their own.
+fn sum(graph: &mut Graph, terms: &[(NodeId, i128)], like: NodeId) -> Option<NodeId> {
+    let mut total: Option<NodeId> = None;
+    let mut constant = 0i128;
+    for &(term, coefficient) in terms {
+        if let Some(value) = graph.as_int(term) {
+            constant += value.checked_mul(coefficient)?;
+            continue;
+        }
+        let part = match coefficient {
+            0 => continue,
+            1 => term,
+            _ => {
+                let coefficient = int(graph, term, coefficient);
+                alu(graph, Op::Mul, term, coefficient)?
+            }
+        };
+        total = Some(match total {
+            Some(total) => alu(graph, Op::Add, total, part)?,
+            None => part,
+        });
+    }
+    match (total, constant) {
+        (Some(total), 0) => Some(total),
+        (Some(total), constant) => {
+            let constant = int(graph, like, constant);
+            alu(graph, Op::Add, total, constant)
+        }
+        (None, constant) => Some(int(graph, like, constant)),
+    }
+}
+
+/// Splits a sum into `c · whole + rest`, constants included; `None` when no part of it is a multiple.
+fn split(graph: &mut Graph, x: NodeId, c: i128) -> Option<(NodeId, NodeId)> {
+    let (mut whole, mut rest) = (Vec::new(), Vec::new());
+    for (term, coefficient) in terms(graph, x) {
+        if let Some(value) = graph.as_int(term) {
+            let value = i64::try_from(value.checked_mul(coefficient)?).ok()?;
+            let quotient = floor_div(value, c as i64) as i128;
+            let one = int(graph, x, 1);
+            whole.push((one, quotient));
+            rest.push((one, value as i128 - quotient * c));
+            continue;
+        }
+        // Truncated, so that a coefficient smaller than c stays as it is, whatever its sign.
+        let quotient = coefficient / c;
+        whole.push((term, quotient));
+        rest.push((term, coefficient - quotient * c));
+    }
+    if whole.iter().all(|(_, quotient)| *quotient == 0) {
+        return None;
+    }
+    Some((sum(graph, &whole, x)?, sum(graph, &rest, x)?))
+}
+
+fn split_quotient(graph: &mut Graph, x: NodeId, c: i128) -> Option<NodeId> {
+    let (whole, rest) = split(graph, x, c)?;
+    let rest = divided(graph, rest, c)?;
+    alu(graph, Op::Add, whole, rest)
+}
+
+fn split_remainder(graph: &mut Graph, x: NodeId, c: i128) -> Option<NodeId> {
+    let (_, rest) = split(graph, x, c)?;
+    remainder(graph, rest, c)
+}

@@ -1,0 +1,87 @@
+//! The pattern language of rules.
+
+/// A named set of rules; see [`crate::rules`] for how a line reads.
+macro_rules! rules {
+    ($(#[$meta:meta])* $set:ident ($keeps:ident, $topic:literal, $g:ident, $node:ident) {
+        $($name:ident: ($op:ident $($pattern:tt)*) $(if $condition:expr)? => $result:expr;)*
+    }) => {
+        $(#[$meta])*
+        pub const $set: $crate::rewrite::RuleSet = $crate::rewrite::RuleSet {
+            name: $topic,
+            keeps: $crate::rewrite::Keeps::$keeps,
+            rules: &[$($crate::rewrite::Rule {
+                name: stringify!($name),
+                ops: &[$crate::Op::$op],
+                apply: {
+                    #[allow(unused_variables)]
+                    fn $name($g: &mut $crate::Graph, $node: $crate::NodeId) -> Option<$crate::NodeId> {
+                        bind!($g, $node, ($op $($pattern)*));
+                        $(if !$condition { return None; })?
+                        Some($result)
+                    }
+                    $name
+                },
+            },)*],
+        };
+    };
+}
+
+/// Binds the names of a pattern, or leaves the rule.
+macro_rules! bind {
+    ($g:ident, $node:expr, (Const)) => {};
+    ($g:ident, $node:expr, ($op:ident $($pattern:tt)*)) => {
+        if $g.op($node) != $crate::Op::$op { return None; }
+        bind!(@sources $g, $node, 0, $($pattern)*);
+    };
+    (@sources $g:ident, $node:expr, $index:expr,) => {};
+    (@sources $g:ident, $node:expr, $index:expr, # $name:ident $($rest:tt)*) => {
+        let $name = $g.as_int($g.source($node, $index))?;
+        bind!(@sources $g, $node, $index + 1, $($rest)*);
+    };
+    (@sources $g:ident, $node:expr, $index:expr, $name:ident $($rest:tt)*) => {
+        let $name = $g.source($node, $index);
+        bind!(@sources $g, $node, $index + 1, $($rest)*);
+    };
+    (@sources $g:ident, $node:expr, $index:expr, $number:literal $($rest:tt)*) => {
+        if $g.as_int($g.source($node, $index)) != Some($number) { return None; }
+        bind!(@sources $g, $node, $index + 1, $($rest)*);
+    };
+    (@sources $g:ident, $node:expr, $index:expr, ($($pattern:tt)*) $($rest:tt)*) => {
+        let inner = $g.source($node, $index);
+        bind!($g, inner, ($($pattern)*));
+        bind!(@sources $g, $node, $index + 1, $($rest)*);
+    };
+}
+
+use crate::{Arg, Builder, Const, DType, Graph, NodeId, Op};
+
+/// A binary node; the dtypes fit by construction of the rules.
+pub(super) fn alu(graph: &mut Graph, op: Op, a: NodeId, b: NodeId) -> Option<NodeId> {
+    graph.alu(op, &[a, b]).ok()
+}
+
+/// An integer constant of the dtype of `like`.
+pub(super) fn int(graph: &mut Graph, like: NodeId, value: i128) -> NodeId {
+    let dtype = graph.dtype(like);
+    graph.constant(Const::int(dtype, value))
+}
+
+/// Bounds of an integer node.
+pub(super) fn bounds(graph: &Graph, node: NodeId) -> Option<(i128, i128)> {
+    graph.props(node).interval.int()
+}
+
+/// Integers (not bools) of unbounded or wrapping kind: ring laws hold for them.
+pub(super) fn is_int(graph: &Graph, node: NodeId) -> bool {
+    graph.dtype(node).is_int()
+}
+
+/// A mathematical integer: division laws need that nothing wraps.
+pub(super) fn is_index(graph: &Graph, node: NodeId) -> bool {
+    graph.dtype(node) == DType::Index
+}
+
+/// A constant with the value `constant` in the shape of `node`, if that is ().
+pub(super) fn folded(graph: &mut Graph, node: NodeId, constant: Const) -> Option<NodeId> {
+    graph.props(node).shape.is_empty().then(|| graph.add(Op::Const, &[], Arg::Const(constant)).ok()).flatten()
+}
