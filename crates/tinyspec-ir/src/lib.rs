@@ -22,6 +22,7 @@ mod props;
 pub mod rewrite;
 pub mod rules;
 pub mod text;
+pub mod verify;
 
 pub use arg::{AddrSpace, Arg, Axes, AxisType, Const, Device};
 pub use builder::Builder;

@@ -3,3 +3,4 @@
 mod eval;
 mod forms;
 mod symbolic;
+mod verify;

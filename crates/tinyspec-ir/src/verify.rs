@@ -1,0 +1,25 @@
+//! A verifier per stage: what must hold of a graph before the next stage may look at it.
+//!
+//! Properties are right by construction ([`crate::derive()`] made every node); verifiers check what one node cannot
+//! know: which ops a stage allows, that Ranges are used inside their loops only, and that effects are ordered.
+
+mod kernel;
+mod linear;
+mod machine;
+mod tensor;
+
+pub use kernel::{ranges, tiles};
+pub use linear::linear;
+pub use machine::machine;
+pub use tensor::tensor;
+
+use crate::{Error, ErrorKind, Graph, NodeId, Result};
+
+fn refuse<T>(stage: &str, graph: &Graph, node: NodeId, why: impl std::fmt::Display) -> Result<T> {
+    let message = format!("node %{} `{}`: {why}", node.0, graph.op(node));
+    let error = Error::new(ErrorKind::Verify, stage, message);
+    Err(match graph.locations(node).first() {
+        Some(place) => error.at(place.clone()),
+        None => error,
+    })
+}

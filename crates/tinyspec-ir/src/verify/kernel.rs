@@ -1,0 +1,100 @@
+//! Kernels between Rangeify and Select: Ranges are closed once and used inside their loops only.
+
+use super::refuse;
+use crate::{AddrSpace, Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+/// A kernel in range form, before and after Optimize: every value has shape ().
+///
+/// # Errors
+/// Names the first node that the stage does not allow.
+pub fn ranges(graph: &Graph, sink: NodeId) -> Result<()> {
+    common("verify ranges", graph, sink)?;
+    for node in graph.reachable(&[sink]) {
+        let props = graph.props(node);
+        let is_buffer = matches!(graph.op(node), Op::Param | Op::Buffer | Op::After | Op::Stack);
+        if props.dtype != DType::Void && !is_buffer && !props.shape.is_empty() {
+            return refuse("verify ranges", graph, node, "a value that is no scalar");
+        }
+    }
+    Ok(())
+}
+
+/// A kernel after Expand: no UPCAST or UNROLL Range is left.
+///
+/// # Errors
+/// Names the first node that the stage does not allow.
+pub fn tiles(graph: &Graph, sink: NodeId) -> Result<()> {
+    common("verify tiles", graph, sink)?;
+    for node in graph.reachable(&[sink]) {
+        if let Arg::Range { axis: AxisType::Upcast | AxisType::Unroll, .. } = graph.arg(node) {
+            return refuse("verify tiles", graph, node, "should have become an axis of the tile");
+        }
+    }
+    Ok(())
+}
+
+fn common(stage: &str, graph: &Graph, sink: NodeId) -> Result<()> {
+    if graph.op(sink) != Op::Sink {
+        return refuse(stage, graph, sink, "the root of a kernel is a Sink");
+    }
+    let live = graph.reachable(&[sink]);
+    let mut ids: FxHashMap<u32, NodeId> = FxHashMap::default();
+    // Ranges that a node is still inside of: open below an End or Reduce, closed above it.
+    let mut open: Vec<SmallVec<[NodeId; 4]>> = vec![SmallVec::new(); graph.len()];
+    for &node in &live {
+        let mut ranges: FxHashSet<NodeId> = FxHashSet::default();
+        let sources = graph.sources(node);
+        for source in sources {
+            ranges.extend(open[source.index()].iter().copied());
+        }
+        match (graph.op(node), graph.arg(node)) {
+            (Op::Range, Arg::Range { id, .. }) => {
+                if ids.insert(*id, node).is_some_and(|other| other != node) {
+                    return refuse(stage, graph, node, format!("the id {id} belongs to another Range"));
+                }
+                ranges.insert(node);
+            }
+            (Op::End, _) => {
+                let range = sources[1];
+                if graph.op(range) != Op::Range {
+                    return refuse(stage, graph, node, "closes what is no Range");
+                }
+                ranges.remove(&range);
+            }
+            (Op::Reduce, _) => {
+                for range in &sources[1..] {
+                    match graph.arg(*range) {
+                        Arg::Range { axis, .. } if axis.is_reduce() => ranges.remove(range),
+                        _ => return refuse(stage, graph, node, "reduces what is no reduction Range"),
+                    };
+                }
+            }
+            (Op::Index | Op::Shrink, _) => {
+                let buffer = graph.props(sources[0]);
+                if buffer.addrspace.is_some() && buffer.rank() != 1 && graph.op(node) == Op::Index {
+                    return refuse(stage, graph, node, "kernels see flat buffers");
+                }
+            }
+            (Op::Store, _) => {
+                if graph.props(sources[0]).addrspace.is_none() {
+                    return refuse(stage, graph, node, "stores into what is no buffer");
+                }
+            }
+            (Op::Load, Arg::Load { addrspace, .. }) if *addrspace != AddrSpace::Reg => {
+                return refuse(stage, graph, node, "kernels load into registers");
+            }
+            (Op::Function | Op::Call | Op::Tuple | Op::GetTuple, _) => {
+                return refuse(stage, graph, node, "belongs to the schedule");
+            }
+            (Op::Permute | Op::Flip | Op::Pad, _) => return refuse(stage, graph, node, "belongs to the tensor graph"),
+            _ => {}
+        }
+        open[node.index()] = ranges.into_iter().collect();
+    }
+    match open[sink.index()].first() {
+        Some(&range) => refuse(stage, graph, range, "is used outside its loop"),
+        None => Ok(()),
+    }
+}

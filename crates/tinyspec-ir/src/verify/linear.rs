@@ -1,0 +1,55 @@
+//! Linear form: an order in which every source comes before its use and inside its loop.
+
+use super::{machine::check, refuse};
+use crate::{Builder, Graph, NodeId, Op, Result};
+use rustc_hash::FxHashMap;
+
+/// The instruction sequence of a kernel.
+///
+/// # Errors
+/// Names the first instruction that is out of place.
+pub fn linear(graph: &Graph, linear: NodeId) -> Result<()> {
+    let stage = "verify linear";
+    if graph.op(linear) != Op::Linear {
+        return refuse(stage, graph, linear, "the root is a Linear");
+    }
+    // For each instruction, the loops it stands in; for each loop, whether it is still open.
+    let mut scope: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();
+    let mut open: Vec<NodeId> = Vec::new();
+    for &node in graph.sources(linear) {
+        check(stage, graph, node)?;
+        for &source in graph.sources(node) {
+            match scope.get(&source) {
+                Some(loops) => {
+                    // An effect is over once its loop is; only values live no longer than the loop.
+                    let is_value = graph.props(source).dtype != crate::DType::Void;
+                    if is_value && !open.starts_with(loops) && graph.op(node) != Op::End {
+                        return refuse(stage, graph, node, format!("uses %{} outside its loop", source.0));
+                    }
+                }
+                // Constants and the shapes made of them need no place in the order.
+                None if is_static(graph, source) => {}
+                None => return refuse(stage, graph, node, format!("comes before its source %{}", source.0)),
+            }
+        }
+        match graph.op(node) {
+            Op::Range => open.push(node),
+            Op::End => {
+                let range = graph.source(node, 1);
+                if open.pop() != Some(range) {
+                    return refuse(stage, graph, node, "does not close the innermost open Range");
+                }
+            }
+            _ => {}
+        }
+        scope.insert(node, open.clone());
+    }
+    match open.first() {
+        Some(&range) => refuse(stage, graph, range, "is never closed"),
+        None => Ok(()),
+    }
+}
+
+fn is_static(graph: &Graph, node: NodeId) -> bool {
+    graph.op(node) == Op::Const || graph.props(node).value.is_some()
+}

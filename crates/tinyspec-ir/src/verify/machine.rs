@@ -1,0 +1,47 @@
+//! Kernels after Select: scalars and one-dimensional vectors of real dtypes.
+
+use super::refuse;
+use crate::{AddrSpace, Arg, Builder, Category, DType, Graph, NodeId, Op, Result};
+
+/// A kernel in machine form.
+///
+/// # Errors
+/// Names the first node that the stage does not allow.
+pub fn machine(graph: &Graph, sink: NodeId) -> Result<()> {
+    let stage = "verify machine";
+    if graph.op(sink) != Op::Sink {
+        return refuse(stage, graph, sink, "the root of a kernel is a Sink");
+    }
+    for node in graph.reachable(&[sink]) {
+        check(stage, graph, node)?;
+    }
+    Ok(())
+}
+
+/// What machine form and linear form have in common.
+pub(super) fn check(stage: &str, graph: &Graph, node: NodeId) -> Result<()> {
+    let props = graph.props(node);
+    let op = graph.op(node);
+    if props.rank() > 1 {
+        return refuse(stage, graph, node, "a value of more than one axis");
+    }
+    if op.is_elementwise() && op != Op::Cast && props.dtype == DType::Index && props.value.is_none() {
+        return refuse(stage, graph, node, "index arithmetic should have become i32 or i64");
+    }
+    match (op, graph.arg(node)) {
+        (Op::Reduce, _) if graph.sources(node).len() > 1 => {
+            refuse(stage, graph, node, "a Reduce over Ranges should have become an accumulator")
+        }
+        (Op::Load, _) if graph.props(graph.source(node, 0)).addrspace.is_none() => {
+            refuse(stage, graph, node, "loads from what is no buffer")
+        }
+        (Op::Buffer, Arg::Buffer { addrspace: AddrSpace::Global, .. }) => {
+            refuse(stage, graph, node, "a kernel reaches memory through its Params")
+        }
+        (Op::Permute | Op::Flip | Op::Pad | Op::Function | Op::Call | Op::GetTuple, _) => {
+            refuse(stage, graph, node, "should be gone")
+        }
+        _ if op.category() == Category::Marker => refuse(stage, graph, node, "should be gone"),
+        _ => Ok(()),
+    }
+}
