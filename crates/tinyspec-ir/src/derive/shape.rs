@@ -165,8 +165,9 @@ fn window(op: Op, sources: &[&Props]) -> Result<Shape> {
 
 /// An offset may be computed by ranges: then its value is not known here.
 fn dims_of_any(op: Op, source: &Props) -> Result<Option<&Shape>> {
-    if source.dtype != crate::DType::Index {
-        return refuse(ErrorKind::DType, op, format!("offsets must be index, found {}", source.dtype));
+    // In generated code an offset is a machine integer.
+    if !source.dtype.is_int() {
+        return refuse(ErrorKind::DType, op, format!("offsets must be integers, found {}", source.dtype));
     }
     Ok(source.value.as_ref())
 }
