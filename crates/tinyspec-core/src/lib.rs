@@ -1,1 +1,3 @@
 //! Lazy tensors, functions and the lowering pipeline of tinyspec.
+
+pub mod lower;

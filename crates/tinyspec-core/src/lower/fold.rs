@@ -1,0 +1,76 @@
+//! Folds that every rebuilding pass makes on the way: conditions that the intervals decide.
+
+use super::sum::Sum;
+use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
+
+/// A bool constant.
+pub(crate) fn truth(graph: &mut Graph, value: bool) -> NodeId {
+    graph.constant(Const::int(DType::Bool, value as i128))
+}
+
+/// Adds an elementwise node, unless one of its sources is the result.
+pub(crate) fn elementwise(graph: &mut Graph, op: Op, sources: &[NodeId], arg: Arg) -> Result<NodeId> {
+    let constant = |graph: &Graph, node: NodeId| graph.as_int(node).filter(|_| graph.dtype(node) == DType::Bool);
+    let scalar = |graph: &Graph, node: NodeId| graph.props(node).shape.is_empty();
+    match (op, sources) {
+        (Op::Where, &[condition, yes, no]) => {
+            if let Some(value) = constant(graph, condition) {
+                let (taken, other) = if value != 0 { (yes, no) } else { (no, yes) };
+                if graph.props(taken).shape == graph.props(other).shape || scalar(graph, other) {
+                    return Ok(taken);
+                }
+            }
+        }
+        (Op::And | Op::Or, &[a, b]) if graph.dtype(a) == DType::Bool => {
+            for (a, b) in [(a, b), (b, a)] {
+                match constant(graph, a) {
+                    Some(value) if (value != 0) == (op == Op::And) => return Ok(b),
+                    Some(_) if scalar(graph, b) => return Ok(a),
+                    _ => {}
+                }
+            }
+        }
+        _ => {}
+    }
+    let node = graph.add(op, sources, arg)?;
+    if matches!(op, Op::CmpLt | Op::CmpNe)
+        && scalar(graph, node)
+        && let Some(value) = graph.props(node).interval.single()
+    {
+        return Ok(truth(graph, value != 0));
+    }
+    Ok(node)
+}
+
+/// `a < b` for index scalars in normal form.
+pub(crate) fn less(graph: &mut Graph, a: &Sum, b: &Sum) -> Result<NodeId> {
+    match b.plus(&a.scale(-1)).bounds(graph) {
+        Some((low, _)) if low > 0 => Ok(truth(graph, true)),
+        Some((_, high)) if high <= 0 => Ok(truth(graph, false)),
+        _ => {
+            let (a, b) = (a.emit(graph)?, b.emit(graph)?);
+            graph.alu(Op::CmpLt, &[a, b])
+        }
+    }
+}
+
+/// Both conditions, where either may be absent.
+pub(crate) fn both(graph: &mut Graph, a: Option<NodeId>, b: Option<NodeId>) -> Result<Option<NodeId>> {
+    match (a, b) {
+        (Some(a), Some(b)) => Ok(Some(elementwise(graph, Op::And, &[a, b], Arg::None)?)),
+        (one, other) => Ok(one.or(other)),
+    }
+}
+
+/// The value that leaves others as they are: what a Reduce starts from.
+pub(crate) fn identity(graph: &mut Graph, op: Op, dtype: DType) -> NodeId {
+    let value = match op {
+        Op::Mul => Const::int(dtype, 1),
+        Op::Max => match dtype.int_range() {
+            Some((least, _)) => Const::int(dtype, least),
+            None => Const::float(dtype, f64::NEG_INFINITY),
+        },
+        _ => Const::int(dtype, 0),
+    };
+    graph.constant(value)
+}

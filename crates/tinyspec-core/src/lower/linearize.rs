@@ -1,0 +1,106 @@
+//! Linearize: the execution order of a kernel, with its loops ("Lowering Pipeline").
+//!
+//! A node stands in the innermost loop among the Ranges it depends on, so what a loop does not change is computed
+//! outside of it. Within a loop the order is that of a walk from the effects down to their sources: a value is made
+//! right before its first use, which keeps few of them alive at once.
+
+use super::live::{Live, RangeSet};
+use tinyspec_ir::{Arg, Builder, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
+
+/// Orders the instructions of a selected kernel: a `Linear` node.
+///
+/// # Errors
+/// When a Range is used outside its End, or has none, or several.
+pub fn linearize(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
+    let order = graph.reachable(&[sink]);
+    let live = Live::new(graph, &order)?;
+    if live.of(sink) != 0 {
+        return refuse("a range is used outside its loop");
+    }
+    let loops = Loops::new(graph, &live, &order)?;
+    // One list a loop, the last one for what is in none.
+    let mut bodies: Vec<Vec<NodeId>> = vec![Vec::new(); live.ranges.len() + 1];
+    let mut done = vec![false; graph.len()];
+    let mut stack: Vec<(NodeId, usize)> = vec![(sink, 0)];
+    done[sink.index()] = true;
+    while let Some((node, next)) = stack.pop() {
+        if let Some(&source) = graph.sources(node).get(next) {
+            stack.push((node, next + 1));
+            if !done[source.index()] {
+                done[source.index()] = true;
+                stack.push((source, 0));
+            }
+        } else if is_listed(graph, node) {
+            bodies[loops.innermost(live.of(node))].push(node);
+        }
+    }
+    let mut list = Vec::with_capacity(order.len());
+    let mut open: Vec<(usize, usize)> = vec![(live.ranges.len(), 0)];
+    while let Some((body, next)) = open.pop() {
+        let Some(&node) = bodies[body].get(next) else {
+            if let Some(end) = loops.ends.get(body) {
+                list.push(*end);
+            }
+            continue;
+        };
+        open.push((body, next + 1));
+        if graph.op(node) == Op::End {
+            let range = graph.source(node, 1);
+            list.push(range);
+            open.push((live.bit(range).trailing_zeros() as usize, 0));
+        } else {
+            list.push(node);
+        }
+    }
+    graph.add(Op::Linear, &list, Arg::None)
+}
+
+/// Constants and shapes are written where they are used; a Range opens where its loop stands.
+fn is_listed(graph: &Graph, node: NodeId) -> bool {
+    match graph.op(node) {
+        Op::Const | Op::Range => false,
+        Op::Stack => graph.sources(node).iter().any(|&source| graph.op(source) != Op::Const),
+        // A named dim is a number, not memory.
+        Op::Param => graph.dtype(node) != DType::Index,
+        _ => true,
+    }
+}
+
+fn refuse<T>(message: &str) -> Result<T> {
+    Err(Error::new(ErrorKind::Verify, "linear", message))
+}
+
+/// How the loops nest.
+struct Loops {
+    /// The End of each Range.
+    ends: Vec<NodeId>,
+    /// Number of loops around each Range.
+    depths: Vec<u32>,
+}
+
+impl Loops {
+    fn new(graph: &Graph, live: &Live, order: &[NodeId]) -> Result<Loops> {
+        let count = live.ranges.len();
+        let mut ends: Vec<Option<NodeId>> = vec![None; count];
+        // Loops around each loop. An outer End comes after the inner one, so the outer ones are known first.
+        let mut around: Vec<RangeSet> = vec![0; count];
+        for &end in order.iter().rev().filter(|&&node| graph.op(node) == Op::End) {
+            let position = live.bit(graph.source(end, 1)).trailing_zeros() as usize;
+            let Some(known) = ends.get_mut(position) else { return refuse("an end closes what is no range") };
+            if known.replace(end).is_some() {
+                return refuse("a range has two ends");
+            }
+            around[position] |= (0..count)
+                .filter(|outer| live.of(end) >> outer & 1 == 1)
+                .fold(live.of(end), |set, outer| set | around[outer]);
+        }
+        let Some(ends) = ends.into_iter().collect() else { return refuse("a range has no end") };
+        Ok(Loops { ends, depths: around.iter().map(|set| set.count_ones()).collect() })
+    }
+
+    /// The innermost of the open loops, or the place for what is in none.
+    fn innermost(&self, open: RangeSet) -> usize {
+        let open = (0..self.depths.len()).filter(|range| open >> range & 1 == 1);
+        open.max_by_key(|&range| self.depths[range]).unwrap_or(self.depths.len())
+    }
+}

@@ -1,0 +1,50 @@
+//! Which loops a node is inside of: the Ranges it depends on that no End or Reduce has closed.
+
+use tinyspec_ir::{Error, ErrorKind, Graph, NodeId, Op, Result};
+
+/// A set of Ranges of a kernel, by their position in [`Live::ranges`].
+pub(crate) type RangeSet = u128;
+
+/// Open Ranges of every node of a kernel.
+pub(crate) struct Live {
+    /// The Ranges, in the order of their nodes.
+    pub ranges: Vec<NodeId>,
+    sets: Vec<RangeSet>,
+}
+
+impl Live {
+    /// Looks at `order`, which lists sources before users.
+    pub fn new(graph: &Graph, order: &[NodeId]) -> Result<Live> {
+        let ranges: Vec<NodeId> = order.iter().copied().filter(|&node| graph.op(node) == Op::Range).collect();
+        if ranges.len() > RangeSet::BITS as usize {
+            return Err(Error::new(ErrorKind::Unsupported, "sink", format!("{} loops in one kernel", ranges.len()))
+                .help("realize an intermediate result"));
+        }
+        let mut live = Live { ranges, sets: vec![0; graph.len()] };
+        for &node in order {
+            let set = graph.sources(node).iter().fold(0, |set, &source| set | live.of(source));
+            live.sets[node.index()] = match graph.op(node) {
+                Op::Range => set | live.bit(node),
+                Op::End => set & !live.bit(graph.source(node, 1)),
+                Op::Reduce => graph.sources(node)[1..].iter().fold(set, |set, &range| set & !live.bit(range)),
+                _ => set,
+            };
+        }
+        Ok(live)
+    }
+
+    /// Ranges open at `node`.
+    pub fn of(&self, node: NodeId) -> RangeSet {
+        self.sets[node.index()]
+    }
+
+    /// The set of one Range; empty for any other node.
+    pub fn bit(&self, range: NodeId) -> RangeSet {
+        self.ranges.binary_search(&range).map_or(0, |position| 1 << position)
+    }
+
+    /// Members of a set, in the order of their nodes.
+    pub fn members(&self, set: RangeSet) -> impl Iterator<Item = NodeId> {
+        self.ranges.iter().enumerate().filter(move |(position, _)| set >> position & 1 == 1).map(|(_, &range)| range)
+    }
+}

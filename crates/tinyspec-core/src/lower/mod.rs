@@ -1,0 +1,23 @@
+//! The lowering pipeline: one module per row of the spec's table, in its order.
+
+pub mod expand;
+pub(crate) mod fold;
+pub mod kernel;
+pub mod linearize;
+pub(crate) mod live;
+pub mod optimize;
+pub mod select;
+pub(crate) mod sum;
+
+use tinyspec_backends::Target;
+use tinyspec_ir::DType;
+
+/// Lanes of a kernel's vectors: as many as its smallest type in memory allows, but narrow types do not set the pace
+/// for wide ones.
+pub(crate) fn lanes(target: &Target, dtypes: impl Iterator<Item = DType>) -> usize {
+    let sizes: Vec<usize> = dtypes.map(DType::size).collect();
+    let least = sizes.iter().copied().min().unwrap_or(1);
+    let narrow_only = sizes.iter().all(|&size| size == least);
+    let size = if narrow_only { least } else { least.max(4) };
+    (target.vector_bytes / size.max(1)).max(1)
+}

@@ -1,0 +1,150 @@
+//! What Optimize knows of a kernel: its loop nests, reductions, and the index of every access in normal form.
+
+use crate::lower::live::{Live, RangeSet};
+use crate::lower::sum::{self, Sum};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use tinyspec_ir::{Arg, Builder, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
+
+/// A kernel in range form, looked at once.
+pub struct Kernel {
+    /// The root.
+    pub sink: NodeId,
+    /// All nodes, sources before users.
+    pub order: Vec<NodeId>,
+    /// One a source of the Sink.
+    pub nests: Vec<Nest>,
+    /// All Reduces, inner ones first.
+    pub reductions: Vec<Reduction>,
+    /// Every Load from and Store to memory.
+    pub accesses: Vec<Access>,
+    pub(crate) live: Live,
+    /// Normal form of every index scalar.
+    pub(crate) sums: FxHashMap<NodeId, Sum>,
+}
+
+/// Output loops around Stores.
+pub struct Nest {
+    /// What the loops are around: a Store, or a Group of them.
+    pub body: NodeId,
+    /// The loops, outer ones first.
+    pub ranges: Vec<NodeId>,
+}
+
+/// A Reduce and its Ranges.
+pub struct Reduction {
+    /// The Reduce.
+    pub node: NodeId,
+    /// Its Ranges, outer ones first.
+    pub ranges: SmallVec<[NodeId; 2]>,
+    /// Ranges that its result depends on.
+    pub outer: RangeSet,
+}
+
+/// A Load or Store.
+pub struct Access {
+    /// The Load or Store.
+    pub node: NodeId,
+    /// The buffer: a Param.
+    pub buffer: NodeId,
+    /// Of the elements.
+    pub dtype: DType,
+    /// A Store.
+    pub is_store: bool,
+    /// Ranges open here.
+    pub open: RangeSet,
+    pub(crate) index: Sum,
+}
+
+impl Kernel {
+    /// Reads a kernel.
+    ///
+    /// # Errors
+    /// When it is not in range form.
+    pub fn new(graph: &mut Graph, sink: NodeId) -> Result<Kernel> {
+        let order = graph.reachable(&[sink]);
+        let live = Live::new(graph, &order)?;
+        let mut kernel = Kernel {
+            sink,
+            nests: graph.sources(sink).iter().map(|&source| nest(graph, source)).collect(),
+            reductions: Vec::new(),
+            accesses: Vec::new(),
+            sums: FxHashMap::default(),
+            live,
+            order,
+        };
+        for position in 0..kernel.order.len() {
+            let node = kernel.order[position];
+            match graph.op(node) {
+                Op::Reduce => kernel.reductions.push(Reduction {
+                    node,
+                    ranges: graph.sources(node)[1..].into(),
+                    outer: kernel.live.of(node),
+                }),
+                Op::Load | Op::Store => kernel.access(graph, node)?,
+                _ if is_index(graph, node) => {
+                    let sum = kernel.index_sum(graph, node)?;
+                    kernel.sums.insert(node, sum);
+                }
+                _ => {}
+            }
+        }
+        Ok(kernel)
+    }
+
+    fn index_sum(&mut self, graph: &mut Graph, node: NodeId) -> Result<Sum> {
+        match graph.op(node) {
+            Op::Add | Op::Mul | Op::Idiv | Op::Mod => {
+                let sources: SmallVec<[Sum; 2]> =
+                    graph.sources(node).iter().map(|source| self.sum(*source)).collect();
+                sum::combine(graph, graph.op(node), &sources)
+            }
+            _ => Ok(sum::as_sum(graph, node)),
+        }
+    }
+
+    fn sum(&self, node: NodeId) -> Sum {
+        self.sums.get(&node).cloned().unwrap_or_else(|| Sum::atom(node))
+    }
+
+    fn access(&mut self, graph: &Graph, node: NodeId) -> Result<()> {
+        let index = graph.source(node, 0);
+        let (buffer, offset) = match (graph.op(index), graph.sources(index)) {
+            (Op::Index, [buffer, offset]) => (*buffer, self.sum(*offset)),
+            _ => {
+                return Err(Error::new(ErrorKind::Verify, graph.op(node).name(), "an access must be an index into a buffer"));
+            }
+        };
+        self.accesses.push(Access {
+            node,
+            buffer,
+            dtype: graph.dtype(buffer),
+            is_store: graph.op(node) == Op::Store,
+            open: self.live.of(node) | self.live.of(index),
+            index: offset,
+        });
+        Ok(())
+    }
+}
+
+/// An index scalar that [`Sum`] stands for.
+pub(crate) fn is_index(graph: &Graph, node: NodeId) -> bool {
+    graph.dtype(node) == DType::Index && graph.props(node).shape.is_empty() && graph.op(node) != Op::Index
+}
+
+/// The slot of a Param.
+pub(crate) fn slot(graph: &Graph, buffer: NodeId) -> Option<u32> {
+    match graph.arg(buffer) {
+        Arg::Param { slot, .. } => Some(*slot),
+        _ => None,
+    }
+}
+
+fn nest(graph: &Graph, end: NodeId) -> Nest {
+    let mut nest = Nest { body: end, ranges: Vec::new() };
+    while graph.op(nest.body) == Op::End {
+        nest.ranges.push(graph.source(nest.body, 1));
+        nest.body = graph.source(nest.body, 0);
+    }
+    nest
+}

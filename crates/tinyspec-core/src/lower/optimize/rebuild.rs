@@ -1,0 +1,366 @@
+//! Rebuilds a kernel over the axes of a schedule, in one sweep.
+
+use super::kernel::{Access, Kernel, is_index, slot};
+use super::space::{Space, depends};
+use crate::lower::fold::{self, both, identity, less};
+use crate::lower::live::RangeSet;
+use crate::lower::sum::{self, Sum};
+use smallvec::SmallVec;
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Result};
+
+pub(super) fn rebuild(graph: &mut Graph, kernel: &Kernel, space: &Space) -> Result<NodeId> {
+    let mut rebuild = Rebuild {
+        new: vec![None; graph.len()],
+        sums: vec![None; graph.len()],
+        vanishes: vec![0; graph.len()],
+        axes: Vec::new(),
+        origins: Vec::new(),
+        padded: 0,
+        next_range: 0,
+        next_local: 0,
+        accesses: kernel.accesses.iter().map(|access| (access.node, access)).collect(),
+        kernel,
+        space,
+    };
+    rebuild.make_axes(graph)?;
+    for &node in &kernel.order {
+        rebuild.node(graph, node)?;
+    }
+    rebuild.sink(graph)
+}
+
+struct Rebuild<'k> {
+    kernel: &'k Kernel,
+    space: &'k Space,
+    /// New node of an old one.
+    new: Vec<Option<NodeId>>,
+    /// New normal form of an old index scalar.
+    sums: Vec<Option<Sum>>,
+    /// Padded ranges beyond whose bound a value is 0.
+    vanishes: Vec<RangeSet>,
+    /// The Range of each axis; none where it has one trip.
+    axes: Vec<Option<NodeId>>,
+    /// Each original range over the axes.
+    origins: Vec<Sum>,
+    padded: RangeSet,
+    next_range: u32,
+    next_local: u32,
+    accesses: rustc_hash::FxHashMap<NodeId, &'k Access>,
+}
+
+impl Rebuild<'_> {
+    fn range(&mut self, graph: &mut Graph, bound: NodeId, kind: AxisType) -> Result<NodeId> {
+        let range = graph.range(bound, self.next_range, kind)?;
+        self.next_range += 1;
+        Ok(range)
+    }
+
+    fn make_axes(&mut self, graph: &mut Graph) -> Result<()> {
+        for axis in &self.space.axes {
+            let bound = match axis.trips {
+                Some(1) => None,
+                Some(trips) => Some(graph.index(trips)),
+                None => Some(graph.source(self.space.origins[axis.origin].range, 0)),
+            };
+            let range = match bound {
+                Some(bound) => Some(self.range(graph, bound, axis.kind)?),
+                None => None,
+            };
+            self.axes.push(range);
+        }
+        self.origins = (0..self.space.origins.len()).map(|origin| self.origin(origin, &self.axes)).collect();
+        for origin in self.space.origins.iter().filter(|origin| origin.padded) {
+            self.padded |= self.kernel.live.bit(origin.range);
+        }
+        Ok(())
+    }
+
+    /// An original range over the given Ranges of the axes.
+    fn origin(&self, origin: usize, axes: &[Option<NodeId>]) -> Sum {
+        let parts = self.space.axes.iter().zip(axes).filter(|(axis, _)| axis.origin == origin);
+        parts.fold(Sum::default(), |sum, (axis, range)| match range {
+            Some(range) => sum.plus(&Sum::atom(*range).scale(axis.stride)),
+            None => sum,
+        })
+    }
+
+    fn node(&mut self, graph: &mut Graph, node: NodeId) -> Result<()> {
+        let op = graph.op(node);
+        match op {
+            Op::Range => {
+                let origin = self.space.origin(node);
+                self.sums[node.index()] = origin.map(|origin| self.origins[origin].clone());
+            }
+            Op::Load if self.accesses.contains_key(&node) => self.load(graph, node)?,
+            Op::Store if self.accesses.contains_key(&node) => self.store(graph, node)?,
+            Op::Reduce => self.reduce(graph, node)?,
+            Op::Index if graph.props(graph.source(node, 0)).addrspace.is_some() => {}
+            Op::End | Op::Sink => {}
+            Op::Add | Op::Mul | Op::Idiv | Op::Mod if is_index(graph, node) => {
+                let sources: SmallVec<[NodeId; 2]> = graph.sources(node).into();
+                let sources: SmallVec<[Sum; 2]> = sources.iter().map(|&source| self.sum(graph, source)).collect();
+                self.sums[node.index()] = Some(sum::combine(graph, op, &sources)?);
+            }
+            Op::CmpLt if is_index(graph, graph.source(node, 0)) => {
+                let (a, b) = (graph.source(node, 0), graph.source(node, 1));
+                let (a, b) = (self.sum(graph, a), self.sum(graph, b));
+                self.new[node.index()] = Some(less(graph, &a, &b)?);
+            }
+            _ => {
+                let sources = self.sources(graph, node)?;
+                let arg = graph.arg(node).clone();
+                let new = if op.is_elementwise() {
+                    self.vanishes[node.index()] = self.vanishing(graph, op, node);
+                    fold::elementwise(graph, op, &sources, arg)?
+                } else {
+                    graph.add(op, &sources, arg)?
+                };
+                self.new[node.index()] = Some(new);
+            }
+        }
+        Ok(())
+    }
+
+    fn sources(&mut self, graph: &mut Graph, node: NodeId) -> Result<SmallVec<[NodeId; 4]>> {
+        let mut sources: SmallVec<[NodeId; 4]> = graph.sources(node).into();
+        for source in &mut sources {
+            *source = self.value(graph, *source)?;
+        }
+        Ok(sources)
+    }
+
+    /// The new node of an old value.
+    fn value(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId> {
+        if let Some(new) = self.new[node.index()] {
+            return Ok(new);
+        }
+        let new = match &self.sums[node.index()] {
+            Some(sum) => sum.clone().emit(graph)?,
+            None => node,
+        };
+        self.new[node.index()] = Some(new);
+        Ok(new)
+    }
+
+    fn sum(&self, graph: &Graph, node: NodeId) -> Sum {
+        match (&self.sums[node.index()], self.new[node.index()]) {
+            (Some(sum), _) => sum.clone(),
+            (None, new) => sum::as_sum(graph, new.unwrap_or(node)),
+        }
+    }
+
+    fn vanishing(&self, graph: &Graph, op: Op, node: NodeId) -> RangeSet {
+        let of = |source: &NodeId| self.vanishes[source.index()];
+        let sources = graph.sources(node);
+        match op {
+            Op::Cast => of(&sources[0]),
+            // 0 times an unknown float may be nan.
+            Op::Mul if !graph.dtype(node).is_float() => of(&sources[0]) | of(&sources[1]),
+            Op::Add | Op::Mul => of(&sources[0]) & of(&sources[1]),
+            Op::Where => of(&sources[1]) & of(&sources[2]),
+            _ => 0,
+        }
+    }
+
+    /// All of the padded ranges in `set` are within their bounds; `axes` may be others than the schedule's.
+    fn valid(&self, graph: &mut Graph, set: RangeSet, axes: &[Option<NodeId>]) -> Result<Option<NodeId>> {
+        let mut valid = None;
+        for (position, origin) in self.space.origins.iter().enumerate() {
+            if self.kernel.live.bit(origin.range) & set & self.padded != 0
+                && let Some(trips) = origin.trips
+            {
+                let inside = less(graph, &self.origin(position, axes), &Sum::constant(trips))?;
+                valid = both(graph, valid, Some(inside))?;
+            }
+        }
+        Ok(valid)
+    }
+
+    fn load(&mut self, graph: &mut Graph, node: NodeId) -> Result<()> {
+        let Some(&access) = self.accesses.get(&node) else { return Ok(()) };
+        let old: SmallVec<[NodeId; 3]> = graph.sources(node).into();
+        let buffer = access.buffer;
+        let index = self.sum(graph, graph.source(old[0], 1));
+        let dtype = graph.dtype(node);
+        if old.len() < 2 || graph.as_const(old[1]).is_some_and(|alt| alt.bits == 0) {
+            self.vanishes[node.index()] = access.open & self.padded;
+        }
+        let staged = self.space.stages.iter().find(|stage| Some(stage.0) == slot(graph, buffer));
+        if let (Some(&(_, around)), 1) = (staged, old.len())
+            && let Some(new) = self.stage(graph, access, &index, around)?
+        {
+            self.new[node.index()] = Some(new);
+            return Ok(());
+        }
+        let alt = match old.get(1) {
+            Some(&alt) => self.value(graph, alt)?,
+            None => identity(graph, Op::Add, dtype),
+        };
+        let gate = match old.get(2) {
+            Some(&gate) => Some(self.value(graph, gate)?),
+            None => None,
+        };
+        let axes = std::mem::take(&mut self.axes);
+        let valid = self.valid(graph, access.open, &axes)?;
+        self.axes = axes;
+        let gate = both(graph, gate, valid)?;
+        self.new[node.index()] = Some(gated_load(graph, buffer, &index, alt, gate)?);
+        Ok(())
+    }
+
+    fn store(&mut self, graph: &mut Graph, node: NodeId) -> Result<()> {
+        let Some(&access) = self.accesses.get(&node) else { return Ok(()) };
+        let old: SmallVec<[NodeId; 3]> = graph.sources(node).into();
+        let index = self.sum(graph, graph.source(old[0], 1)).emit(graph)?;
+        let place = graph.add(Op::Index, &[access.buffer, index], Arg::None)?;
+        let value = self.value(graph, old[1])?;
+        let gate = match old.get(2) {
+            Some(&gate) => Some(self.value(graph, gate)?),
+            None => None,
+        };
+        let axes = std::mem::take(&mut self.axes);
+        let valid = self.valid(graph, access.open, &axes)?;
+        self.axes = axes;
+        let arg = graph.arg(node).clone();
+        let new = match both(graph, gate, valid)? {
+            Some(gate) if graph.as_int(gate) == Some(0) => graph.add(Op::Group, &[], Arg::None)?,
+            Some(gate) if graph.as_int(gate).is_none() => graph.add(Op::Store, &[place, value, gate], arg)?,
+            _ => graph.add(Op::Store, &[place, value], arg)?,
+        };
+        self.new[node.index()] = Some(new);
+        Ok(())
+    }
+
+    fn reduce(&mut self, graph: &mut Graph, node: NodeId) -> Result<()> {
+        let old: SmallVec<[NodeId; 4]> = graph.sources(node).into();
+        let Arg::Reduce { op, .. } = *graph.arg(node) else { return Ok(()) };
+        let mut value = self.value(graph, old[0])?;
+        let (mut set, mut loops): (RangeSet, SmallVec<[NodeId; 4]>) = (0, SmallVec::new());
+        for &range in &old[1..] {
+            set |= self.kernel.live.bit(range);
+            let Some(origin) = self.space.origin(range) else { continue };
+            if self.space.origins[origin].trips == Some(0) {
+                self.new[node.index()] = Some(identity(graph, op, graph.dtype(node)));
+                return Ok(());
+            }
+            let axes = self.space.axes.iter().zip(&self.axes).filter(|(axis, _)| axis.origin == origin);
+            loops.extend(axes.filter_map(|(_, range)| *range));
+        }
+        let padded = set & self.padded;
+        if padded & !(if op == Op::Add { self.vanishes[old[0].index()] } else { 0 }) != 0 {
+            let axes = std::mem::take(&mut self.axes);
+            let valid = self.valid(graph, padded, &axes)?;
+            self.axes = axes;
+            if let Some(valid) = valid {
+                let identity = identity(graph, op, graph.dtype(value));
+                value = fold::elementwise(graph, Op::Where, &[valid, value, identity], Arg::None)?;
+            }
+        }
+        // In the order of the schedule.
+        loops.sort();
+        let new = if loops.is_empty() {
+            value
+        } else {
+            loops.insert(0, value);
+            graph.add(Op::Reduce, &loops, graph.arg(node).clone())?
+        };
+        self.new[node.index()] = Some(new);
+        Ok(())
+    }
+
+    /// Reads a LOCAL copy of what the axes inside of the first `around` walk over; `None` where that is not regular.
+    fn stage(&mut self, graph: &mut Graph, access: &Access, index: &Sum, around: usize) -> Result<Option<NodeId>> {
+        let inner: Vec<usize> = (around..self.axes.len())
+            .filter(|&axis| self.axes[axis].is_some_and(|range| index.coefficient(range) != 0))
+            .collect();
+        let regular = index.terms.iter().all(|&(atom, _)| {
+            self.axes[around..].iter().flatten().all(|&range| atom == range || !depends(graph, atom, range))
+        });
+        let trips: Option<Vec<i64>> = inner.iter().map(|&axis| self.space.axes[axis].trips).collect();
+        let (Some(_), true, false) = (&trips, regular, inner.is_empty()) else { return Ok(None) };
+
+        // Reductions outside, the output tile inside: what one trip of the reduction reads lies together.
+        let mut layout = inner.clone();
+        layout.sort_by_key(|&axis| !self.space.axes[axis].kind.is_reduce());
+        let (mut strides, mut size) = (vec![0; self.axes.len()], 1i64);
+        for &axis in layout.iter().rev() {
+            strides[axis] = size;
+            size = size.saturating_mul(self.space.axes[axis].trips.unwrap_or(1));
+        }
+        let local_index = |axes: &[Option<NodeId>]| {
+            inner.iter().filter_map(|&axis| axes[axis].map(|range| Sum::atom(range).scale(strides[axis])))
+                .fold(Sum::default(), |sum, term| sum.plus(&term))
+        };
+
+        // The copy walks the source in its own order, the contiguous axis innermost.
+        let mut fresh = self.axes.clone();
+        let mut order = inner.clone();
+        order.sort_by_key(|&axis| std::cmp::Reverse(self.coefficient(index, axis).unsigned_abs()));
+        for &axis in &order {
+            let kind = match self.space.axes[axis].kind {
+                AxisType::Upcast if self.coefficient(index, axis) == 1 => AxisType::Upcast,
+                _ => AxisType::Loop,
+            };
+            let bound = graph.index(self.space.axes[axis].trips.unwrap_or(1));
+            fresh[axis] = Some(self.range(graph, bound, kind)?);
+        }
+        let source = index.terms.iter().fold(Sum::constant(index.constant), |sum, &(atom, coefficient)| {
+            let axis = inner.iter().find(|&&axis| self.axes[axis] == Some(atom));
+            let atom = axis.and_then(|&axis| fresh[axis]).unwrap_or(atom);
+            sum.plus(&Sum::atom(atom).scale(coefficient))
+        });
+        let dtype = access.dtype;
+        let zero = identity(graph, Op::Add, dtype);
+        let valid = self.valid(graph, access.open, &fresh)?;
+        let value = gated_load(graph, access.buffer, &source, zero, valid)?;
+        let dims = graph.shape(&[Dim::from(size)])?;
+        let arg = Arg::Buffer { slot: self.next_local, dtype, device: None, addrspace: AddrSpace::Local };
+        self.next_local += 1;
+        let buffer = graph.add(Op::Buffer, &[dims], arg)?;
+        let place = local_index(&fresh).emit(graph)?;
+        let place = graph.add(Op::Index, &[buffer, place], Arg::None)?;
+        let mut copy = graph.add(Op::Store, &[place, value], Arg::None)?;
+        for &axis in order.iter().rev() {
+            if let Some(range) = fresh[axis] {
+                copy = graph.add(Op::End, &[copy, range], Arg::None)?;
+            }
+        }
+        let filled = graph.add(Op::After, &[buffer, copy], Arg::None)?;
+        gated_load(graph, filled, &local_index(&self.axes), zero, None).map(Some)
+    }
+
+    fn coefficient(&self, index: &Sum, axis: usize) -> i64 {
+        self.axes[axis].map_or(0, |range| index.coefficient(range))
+    }
+
+    fn sink(&mut self, graph: &mut Graph) -> Result<NodeId> {
+        let mut effects: SmallVec<[NodeId; 4]> = SmallVec::new();
+        for nest in &self.kernel.nests {
+            let origins: SmallVec<[usize; 4]> =
+                nest.ranges.iter().filter_map(|&range| self.space.origin(range)).collect();
+            if origins.iter().any(|&origin| self.space.origins[origin].trips == Some(0)) {
+                continue;
+            }
+            let mut effect = self.value(graph, nest.body)?;
+            for (axis, range) in self.space.axes.iter().zip(&self.axes).rev() {
+                if let (true, Some(range)) = (origins.contains(&axis.origin), range) {
+                    effect = graph.add(Op::End, &[effect, *range], Arg::None)?;
+                }
+            }
+            effects.push(effect);
+        }
+        graph.add(Op::Sink, &effects, Arg::None)
+    }
+}
+
+/// A load that leaves memory alone where `gate` is false.
+fn gated_load(graph: &mut Graph, buffer: NodeId, index: &Sum, alt: NodeId, gate: Option<NodeId>) -> Result<NodeId> {
+    let arg = Arg::Load { device: None, addrspace: AddrSpace::Reg };
+    let index = index.emit(graph)?;
+    let place = graph.add(Op::Index, &[buffer, index], Arg::None)?;
+    match gate {
+        Some(gate) if graph.as_int(gate) == Some(0) => Ok(alt),
+        Some(gate) if graph.as_int(gate).is_none() => graph.add(Op::Load, &[place, alt, gate], arg),
+        _ => graph.add(Op::Load, &[place], arg),
+    }
+}

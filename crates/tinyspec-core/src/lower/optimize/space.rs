@@ -1,0 +1,197 @@
+//! The iteration space of a kernel: its axes in loop order, and how the original ranges follow from them.
+
+use super::kernel::{Kernel, is_index, slot};
+use super::opt_op::OptOp;
+use tinyspec_ir::{AxisType, Error, ErrorKind, Graph, NodeId, Op, Result};
+
+/// One loop of the schedule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Axis {
+    /// Which original range it is a part of, by its position in [`Space`].
+    pub origin: usize,
+    /// Number of trips; `None` where a named dim decides.
+    pub trips: Option<i64>,
+    /// What a trip adds to the original range.
+    pub stride: i64,
+    /// Its type.
+    pub kind: AxisType,
+}
+
+/// An original range.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Origin {
+    /// The Range.
+    pub range: NodeId,
+    /// Its trips, together with those of the ranges merged into it.
+    pub trips: Option<i64>,
+    /// The schedule runs beyond its bound: gate what depends on it.
+    pub padded: bool,
+    /// Merged into its inner neighbour, and 0 by itself.
+    pub merged: bool,
+}
+
+/// Axes in loop order: output axes first, then those of reductions.
+#[derive(Clone, Debug)]
+pub struct Space {
+    /// The axes.
+    pub axes: Vec<Axis>,
+    pub(crate) origins: Vec<Origin>,
+    /// Slots of the Params to stage, each with the number of axes around the copy.
+    pub(crate) stages: Vec<(u32, usize)>,
+    params: Vec<u32>,
+}
+
+impl Space {
+    pub(crate) fn new(graph: &Graph, kernel: &Kernel) -> Space {
+        let mut params: Vec<u32> = kernel.accesses.iter().filter_map(|access| slot(graph, access.buffer)).collect();
+        params.sort_unstable();
+        params.dedup();
+        let mut space = Space { axes: Vec::new(), origins: Vec::new(), stages: Vec::new(), params };
+        for nest in &kernel.nests {
+            space.add(graph, kernel, &nest.ranges, AxisType::Loop);
+        }
+        for reduction in &kernel.reductions {
+            space.add(graph, kernel, &reduction.ranges, AxisType::Reduce);
+        }
+        space
+    }
+
+    /// Adds the ranges of one nest or reduction, merging neighbours that every access walks as if they were one.
+    fn add(&mut self, graph: &Graph, kernel: &Kernel, ranges: &[NodeId], kind: AxisType) {
+        let mut outer: Option<usize> = None;
+        for &range in ranges {
+            if self.origin(range).is_some() {
+                outer = None;
+                continue;
+            }
+            let trips = graph.as_int(graph.source(range, 0)).and_then(|trips| i64::try_from(trips).ok());
+            let mut origin = Origin { range, trips, padded: false, merged: false };
+            if let Some(before) = outer
+                && let (Some(a), Some(b)) = (self.origins[before].trips, trips)
+                && walks_as_one(graph, kernel, self.origins[before].range, range, b)
+            {
+                origin.trips = a.checked_mul(b);
+                if origin.trips.is_some() {
+                    self.origins[before].merged = true;
+                    self.axes.pop();
+                } else {
+                    origin.trips = trips;
+                }
+            }
+            outer = Some(self.origins.len());
+            self.axes.push(Axis { origin: self.origins.len(), trips: origin.trips, stride: 1, kind });
+            self.origins.push(origin);
+        }
+    }
+
+    /// Position of an original range.
+    pub(crate) fn origin(&self, range: NodeId) -> Option<usize> {
+        self.origins.iter().position(|origin| origin.range == range)
+    }
+
+    /// Applies one op to the axes.
+    ///
+    /// # Errors
+    /// When the op does not fit the axes.
+    pub fn apply(&mut self, op: &OptOp) -> Result<()> {
+        let refuse = |message: String| Err(Error::new(ErrorKind::Value, op.to_string(), message));
+        let count = self.axes.len();
+        let axis = |axis: usize| match self.axes.get(axis) {
+            Some(axis) => Ok(axis.clone()),
+            None => Err(Error::new(ErrorKind::Axis, op.to_string(), format!("axis {axis} of {count}"))),
+        };
+        match *op {
+            OptOp::Split { axis: position, factor, target, top } => {
+                let old = axis(position)?;
+                let Some(trips) = old.trips.filter(|trips| factor > 0 && trips % factor == 0) else {
+                    return refuse(format!("{factor} does not divide the axis of {:?} trips", old.trips));
+                };
+                if old.kind.is_reduce() != target.is_reduce() {
+                    return refuse(format!("a {:?} axis cannot have a {target:?} part", old.kind));
+                }
+                let rest = trips / factor;
+                let (outer, inner) = if top {
+                    let outer = Axis { trips: Some(factor), stride: old.stride * rest, kind: target, ..old };
+                    (outer, Axis { trips: Some(rest), ..old })
+                } else {
+                    let outer = Axis { trips: Some(rest), stride: old.stride * factor, ..old };
+                    (outer, Axis { trips: Some(factor), kind: target, ..old })
+                };
+                self.axes.splice(position..=position, [outer, inner]);
+            }
+            OptOp::Swap(a, b) => {
+                let (first, second) = (axis(a)?, axis(b)?);
+                if first.kind.is_reduce() != second.kind.is_reduce() {
+                    return refuse("an output axis cannot change places with a reduction".into());
+                }
+                self.axes.swap(a, b);
+            }
+            OptOp::Padto { axis: position, multiple } => {
+                let old = axis(position)?;
+                let outermost =
+                    self.axes.iter().all(|other| other.origin != old.origin || other.stride <= old.stride);
+                let padded = old.trips.filter(|_| multiple > 0 && outermost).and_then(|trips| {
+                    trips.checked_add(multiple - 1).map(|trips| trips / multiple * multiple)
+                });
+                if padded.is_none() {
+                    return refuse(format!("the axis of {:?} trips cannot be padded", old.trips));
+                }
+                if padded != old.trips {
+                    self.axes[position].trips = padded;
+                    self.origins[old.origin].padded = true;
+                }
+            }
+            OptOp::Stage { slot, at } => {
+                axis(at)?;
+                if !self.params.contains(&slot) {
+                    return refuse("the kernel does not read this buffer".into());
+                }
+                self.stages.push((slot, at + 1));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Every index contains `outer` and `inner` only as `inner_trips · outer + inner`, times a constant.
+fn walks_as_one(graph: &Graph, kernel: &Kernel, outer: NodeId, inner: NodeId, inner_trips: i64) -> bool {
+    // Sums within sums are covered by the outer ones: what counts is where other nodes use them.
+    let users = kernel.order.iter().filter(|&&node| !is_index(graph, node) && graph.op(node) != Op::End);
+    users.flat_map(|&node| graph.sources(node)).all(|&source| {
+        let Some(sum) = kernel.sums.get(&source) else { return true };
+        if source == outer || source == inner {
+            return graph.op(source) != Op::Range || only_closed(graph, kernel, source);
+        }
+        sum.coefficient(outer) == sum.coefficient(inner).wrapping_mul(inner_trips)
+            && sum.terms.iter().all(|&(atom, _)| {
+                atom == outer || atom == inner || !(depends(graph, atom, outer) || depends(graph, atom, inner))
+            })
+    })
+}
+
+/// A Range that no value uses by itself: only Ends and Reduces name it.
+fn only_closed(graph: &Graph, kernel: &Kernel, range: NodeId) -> bool {
+    kernel.order.iter().all(|&node| {
+        let sources = graph.sources(node);
+        let values = match graph.op(node) {
+            Op::Reduce | Op::End => &sources[..1],
+            _ if is_index(graph, node) => &[][..],
+            _ => sources,
+        };
+        !values.contains(&range)
+    })
+}
+
+/// An atom of index arithmetic contains the Range. Loaded data do not count: their own index is looked at.
+pub(super) fn depends(graph: &Graph, atom: NodeId, range: NodeId) -> bool {
+    let mut stack = vec![atom];
+    while let Some(node) = stack.pop() {
+        if node == range {
+            return true;
+        }
+        if graph.op(node) != Op::Cast && graph.op(node) != Op::Range {
+            stack.extend(graph.sources(node));
+        }
+    }
+    false
+}

@@ -1,0 +1,112 @@
+//! Reduces over Ranges become REG buffers that a loop updates.
+
+use crate::lower::fold::identity;
+use crate::lower::live::Live;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use tinyspec_ir::{AddrSpace, Arg, Builder, DType, Graph, NodeId, Op, Result};
+
+/// Reduces that can share a loop: the same Ranges, and as many reductions below them.
+type Key = (u32, SmallVec<[NodeId; 4]>);
+
+pub(super) fn accumulate(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
+    let order = graph.reachable(&[sink]);
+    let live = Live::new(graph, &order)?;
+    // The number of loops that must be over before a node can be computed. Reduces with an equal number do not need
+    // each other.
+    let mut levels: Vec<u32> = vec![0; graph.len()];
+    let mut by_level: Vec<Vec<NodeId>> = vec![Vec::new()];
+    let mut groups: Vec<Vec<(Key, Vec<NodeId>)>> = vec![Vec::new()];
+    let mut known: FxHashMap<Key, usize> = FxHashMap::default();
+    for &node in &order {
+        let below = graph.sources(node).iter().map(|source| levels[source.index()]).max().unwrap_or(0);
+        let is_loop = graph.op(node) == Op::Reduce && graph.sources(node).len() > 1;
+        let level = below + is_loop as u32;
+        levels[node.index()] = level;
+        if by_level.len() <= level as usize {
+            by_level.push(Vec::new());
+            groups.push(Vec::new());
+        }
+        if !is_loop {
+            by_level[level as usize].push(node);
+            continue;
+        }
+        let key: Key = (level, graph.sources(node)[1..].into());
+        let level = &mut groups[level as usize];
+        let position = *known.entry(key.clone()).or_insert_with(|| {
+            level.push((key, Vec::new()));
+            level.len() - 1
+        });
+        level[position].1.push(node);
+    }
+    let mut new: Vec<NodeId> = (0..graph.len() as u32).map(NodeId).collect();
+    let mut next_slot = 0;
+    for (nodes, groups) in by_level.iter().zip(&groups) {
+        for ((_, ranges), members) in groups {
+            close(graph, &live, ranges, members, &mut new, &mut next_slot)?;
+        }
+        for &node in nodes {
+            let sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|source| new[source.index()]).collect();
+            let arg = graph.arg(node).clone();
+            new[node.index()] = graph.add(graph.op(node), &sources, arg)?;
+        }
+    }
+    Ok(new[sink.index()])
+}
+
+/// One loop nest for several Reduces.
+fn close(
+    graph: &mut Graph,
+    live: &Live,
+    ranges: &[NodeId],
+    members: &[NodeId],
+    new: &mut [NodeId],
+    next_slot: &mut u32,
+) -> Result<()> {
+    let mut updates: SmallVec<[NodeId; 4]> = SmallVec::new();
+    let mut places: SmallVec<[NodeId; 4]> = SmallVec::new();
+    let all = members.iter().fold(0, |set, &node| set | live.of(node));
+    for &node in members {
+        let Arg::Reduce { op, .. } = *graph.arg(node) else { continue };
+        let value = new[graph.source(node, 0).index()];
+        let dtype = graph.dtype(value);
+        let dims = graph.props(value).shape.clone();
+        let dims = graph.shape(&dims)?;
+        let arg = Arg::Buffer { slot: *next_slot, dtype, device: None, addrspace: AddrSpace::Reg };
+        *next_slot += 1;
+        let buffer = graph.add(Op::Buffer, &[dims], arg)?;
+        // Set anew in every trip of the loops around.
+        let mut around: SmallVec<[NodeId; 4]> = live.members(all).map(|range| new[range.index()]).collect();
+        around.insert(0, buffer);
+        let place = if around.len() > 1 { graph.add(Op::After, &around, Arg::None)? } else { buffer };
+        let start = identity(graph, op, dtype);
+        let start = graph.add(Op::Store, &[place, start], Arg::None)?;
+        let ready = graph.add(Op::After, &[place, start], Arg::None)?;
+        let before = graph.add(Op::Load, &[ready], Arg::Load { device: None, addrspace: AddrSpace::Reg })?;
+        let after = update(graph, op, dtype, value, before)?;
+        updates.push(graph.add(Op::Store, &[ready, after], Arg::None)?);
+        places.push(place);
+    }
+    let mut body = match updates.as_slice() {
+        [update] => *update,
+        _ => graph.add(Op::Group, &updates, Arg::None)?,
+    };
+    for &range in ranges.iter().rev() {
+        body = graph.add(Op::End, &[body, new[range.index()]], Arg::None)?;
+    }
+    for (&node, &place) in members.iter().zip(&places) {
+        let over = graph.add(Op::After, &[place, body], Arg::None)?;
+        let load = Arg::Load { device: None, addrspace: AddrSpace::Reg };
+        new[node.index()] = graph.add(Op::Load, &[over], load)?;
+    }
+    Ok(())
+}
+
+/// A sum of float products is the one place where Mulacc is chosen (SEMANTICS, "Contraction").
+fn update(graph: &mut Graph, op: Op, dtype: DType, value: NodeId, before: NodeId) -> Result<NodeId> {
+    if op == Op::Add && dtype.is_float() && graph.op(value) == Op::Mul {
+        let (a, b) = (graph.source(value, 0), graph.source(value, 1));
+        return graph.alu(Op::Mulacc, &[a, b, before]);
+    }
+    graph.alu(op, &[before, value])
+}

@@ -1,0 +1,22 @@
+//! Instruction Selection: a kernel in terms of what the target has ("Lowering Pipeline").
+//!
+//! Reductions become registers that loops update, ops that the target lacks become those it has, and tiles become
+//! machine vectors.
+
+mod accumulate;
+pub mod decompose;
+mod devectorize;
+mod tile;
+
+use tinyspec_backends::Target;
+use tinyspec_ir::{Graph, NodeId, Result};
+
+/// Selects instructions for an expanded kernel: its new `Sink`, in which every value is `()` or a machine vector.
+///
+/// # Errors
+/// When the kernel is not in the form that Expand leaves.
+pub fn select(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
+    let sink = accumulate::accumulate(graph, sink)?;
+    let sink = decompose::decompose(graph, sink, target)?;
+    devectorize::devectorize(graph, sink, target)
+}
