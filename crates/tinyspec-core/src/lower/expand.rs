@@ -46,9 +46,10 @@ fn is_tiled(graph: &Graph, node: NodeId) -> bool {
 }
 
 fn trips(graph: &Graph, range: NodeId) -> Result<i64> {
-    graph.as_int(graph.source(range, 0)).and_then(|trips| i64::try_from(trips).ok()).ok_or_else(|| {
-        Error::new(ErrorKind::Verify, "range", "an UPCAST or UNROLL range must have a constant bound")
-    })
+    graph
+        .as_int(graph.source(range, 0))
+        .and_then(|trips| i64::try_from(trips).ok())
+        .ok_or_else(|| Error::new(ErrorKind::Verify, "range", "an UPCAST or UNROLL range must have a constant bound"))
 }
 
 /// `0, 1, …` along one axis of the tile.

@@ -77,8 +77,7 @@ impl Sum {
         let start = (self.constant as i128, self.constant as i128);
         self.terms.iter().try_fold(start, |(low, high), &(atom, coefficient)| {
             let Interval::Int(least, greatest) = graph.props(atom).interval else { return None };
-            let (a, b) =
-                (least.saturating_mul(coefficient as i128), greatest.saturating_mul(coefficient as i128));
+            let (a, b) = (least.saturating_mul(coefficient as i128), greatest.saturating_mul(coefficient as i128));
             Some((low.saturating_add(a.min(b)), high.saturating_add(a.max(b))))
         })
     }

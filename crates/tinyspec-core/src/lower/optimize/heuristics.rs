@@ -99,13 +99,9 @@ impl Planner<'_> {
         // A row may have one element a step, but the panel must be regular.
         let regular = self.kernel.accesses[right].index.terms.iter().all(|&(atom, _)| self.graph.op(atom) == Op::Range);
         let right_slot = slot(self.graph, self.kernel.accesses[right].buffer)?;
-        let only_use = self
-            .kernel
-            .accesses
-            .iter()
-            .filter(|access| slot(self.graph, access.buffer) == Some(right_slot))
-            .count()
-            == 1;
+        let only_use =
+            self.kernel.accesses.iter().filter(|access| slot(self.graph, access.buffer) == Some(right_slot)).count()
+                == 1;
         (regular && only_use).then(|| MatrixProduct {
             rows,
             columns,
@@ -192,9 +188,10 @@ impl Planner<'_> {
         let outputs = self.outputs();
         let stores: Vec<usize> =
             (0..self.kernel.accesses.len()).filter(|&access| self.kernel.accesses[access].is_store).collect();
-        outputs.into_iter().rev().find(|&origin| {
-            self.trips(origin) > 1 && stores.iter().all(|&store| self.coefficient(store, origin) == 1)
-        })
+        outputs
+            .into_iter()
+            .rev()
+            .find(|&origin| self.trips(origin) > 1 && stores.iter().all(|&store| self.coefficient(store, origin) == 1))
     }
 
     /// Splits off up to `vectors` vectors; pads where that costs little, else leaves the axis alone.

@@ -95,8 +95,7 @@ impl Kernel {
     fn index_sum(&mut self, graph: &mut Graph, node: NodeId) -> Result<Sum> {
         match graph.op(node) {
             Op::Add | Op::Mul | Op::Idiv | Op::Mod => {
-                let sources: SmallVec<[Sum; 2]> =
-                    graph.sources(node).iter().map(|source| self.sum(*source)).collect();
+                let sources: SmallVec<[Sum; 2]> = graph.sources(node).iter().map(|source| self.sum(*source)).collect();
                 sum::combine(graph, graph.op(node), &sources)
             }
             _ => Ok(sum::as_sum(graph, node)),
@@ -112,7 +111,11 @@ impl Kernel {
         let (buffer, offset) = match (graph.op(index), graph.sources(index)) {
             (Op::Index, [buffer, offset]) => (*buffer, self.sum(*offset)),
             _ => {
-                return Err(Error::new(ErrorKind::Verify, graph.op(node).name(), "an access must be an index into a buffer"));
+                return Err(Error::new(
+                    ErrorKind::Verify,
+                    graph.op(node).name(),
+                    "an access must be an index into a buffer",
+                ));
             }
         };
         self.accesses.push(Access {

@@ -288,7 +288,9 @@ impl Rebuild<'_> {
             size = size.saturating_mul(self.space.axes[axis].trips.unwrap_or(1));
         }
         let local_index = |axes: &[Option<NodeId>]| {
-            inner.iter().filter_map(|&axis| axes[axis].map(|range| Sum::atom(range).scale(strides[axis])))
+            inner
+                .iter()
+                .filter_map(|&axis| axes[axis].map(|range| Sum::atom(range).scale(strides[axis])))
                 .fold(Sum::default(), |sum, term| sum.plus(&term))
         };
 

@@ -128,11 +128,11 @@ impl Space {
             }
             OptOp::Padto { axis: position, multiple } => {
                 let old = axis(position)?;
-                let outermost =
-                    self.axes.iter().all(|other| other.origin != old.origin || other.stride <= old.stride);
-                let padded = old.trips.filter(|_| multiple > 0 && outermost).and_then(|trips| {
-                    trips.checked_add(multiple - 1).map(|trips| trips / multiple * multiple)
-                });
+                let outermost = self.axes.iter().all(|other| other.origin != old.origin || other.stride <= old.stride);
+                let padded = old
+                    .trips
+                    .filter(|_| multiple > 0 && outermost)
+                    .and_then(|trips| trips.checked_add(multiple - 1).map(|trips| trips / multiple * multiple));
                 if padded.is_none() {
                     return refuse(format!("the axis of {:?} trips cannot be padded", old.trips));
                 }

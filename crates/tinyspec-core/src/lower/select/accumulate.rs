@@ -81,7 +81,10 @@ fn close(
         let place = if around.len() > 1 { graph.add(Op::After, &around, Arg::None)? } else { buffer };
         let start = identity(graph, op, dtype);
         let start = graph.add(Op::Store, &[place, start], Arg::None)?;
-        let ready = graph.add(Op::After, &[place, start], Arg::None)?;
+        // Read anew in every trip of its own.
+        let mut ready: SmallVec<[NodeId; 4]> = ranges.iter().map(|range| new[range.index()]).collect();
+        ready.insert_many(0, [place, start]);
+        let ready = graph.add(Op::After, &ready, Arg::None)?;
         let before = graph.add(Op::Load, &[ready], Arg::Load { device: None, addrspace: AddrSpace::Reg })?;
         let after = update(graph, op, dtype, value, before)?;
         updates.push(graph.add(Op::Store, &[ready, after], Arg::None)?);

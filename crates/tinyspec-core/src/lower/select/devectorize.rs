@@ -218,7 +218,8 @@ impl Cut {
     fn after(&mut self, graph: &mut Graph, node: NodeId) -> Result<New> {
         let sources: SmallVec<[NodeId; 4]> = graph.sources(node).into();
         let mut value = self.parts(graph, sources[0])?.clone();
-        let mut after: Vec<SmallVec<[NodeId; 4]>> = value.parts.iter().map(|&part| SmallVec::from_iter([part])).collect();
+        let mut after: Vec<SmallVec<[NodeId; 4]>> =
+            value.parts.iter().map(|&part| SmallVec::from_iter([part])).collect();
         for &dependency in &sources[1..] {
             let effects = match &self.new[dependency.index()] {
                 Some(New::Effects(effects)) => effects.clone(),
@@ -298,15 +299,17 @@ impl Cut {
         let bounds = sum.bounds(graph);
         let narrow = bounds.is_some_and(|(low, high)| low >= i32::MIN as i128 && high <= i32::MAX as i128);
         let dtype = if narrow { DType::I32 } else { DType::I64 };
-        let base = scalar_sum(graph, &base)?;
-        let base = cast(graph, base, dtype)?;
-        let mut total = splat(graph, base, layout.width)?;
-        if stride != 0 {
-            let steps: SmallVec<[NodeId; 16]> = (0..layout.width)
-                .map(|lane| graph.constant(Const::int(dtype, lane as i128 * stride as i128)))
-                .collect();
-            let steps = graph.add(Op::Stack, &steps, Arg::None)?;
-            total = graph.alu(Op::Add, &[total, steps])?;
+        // What differs from lane to lane is a constant vector, together with the constant of the sum.
+        let steps: SmallVec<[NodeId; 16]> = (0..layout.width)
+            .map(|lane| lane.wrapping_mul(stride).wrapping_add(base.constant))
+            .map(|number| graph.constant(Const::int(dtype, number as i128)))
+            .collect();
+        let mut total = graph.add(Op::Stack, &steps, Arg::None)?;
+        if !base.terms.is_empty() {
+            let base = scalar_sum(graph, &Sum { constant: 0, ..base })?;
+            let base = cast(graph, base, dtype)?;
+            let base = splat(graph, base, layout.width)?;
+            total = graph.alu(Op::Add, &[base, total])?;
         }
         for (vector, factor) in rest {
             let vector = cast(graph, vector, dtype)?;

@@ -1,0 +1,113 @@
+//! Every kernel computes the same after lowering, for every target and every schedule.
+
+use crate::evaluate::{self, Memory};
+use crate::kernels::{self, Case};
+use tinyspec_backends::Target;
+use tinyspec_core::lower::kernel::lower_kernel_with_schedule;
+use tinyspec_ir::{Const, DType, Op, text};
+
+/// Targets that differ in what decides the lowering.
+fn targets() -> Vec<Target> {
+    let target = |vector_bytes, vector_registers, masked_access| Target {
+        name: "cpu".into(),
+        fingerprint: String::new(),
+        vector_bytes,
+        vector_registers,
+        masked_access,
+        fused_multiply_add: true,
+        accumulators: 8,
+        threads: 2,
+        cache_bytes: [32 << 10, 512 << 10],
+        native: vec![Op::Add, Op::Mul, Op::Max, Op::Div, Op::Recip, Op::Sqrt, Op::Trunc, Op::Mulacc, Op::Mod, Op::Idiv],
+        arithmetic: DType::ALL.to_vec(),
+    };
+    vec![target(64, 32, true), target(32, 16, false), target(16, 16, false), target(0, 16, false)]
+}
+
+/// Small integers, so that sums are exact.
+fn memory(params: &[(DType, i64)]) -> Memory {
+    let mut state = 1u64;
+    let mut next = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) as i128 % 7 - 2
+    };
+    params.iter().map(|&(dtype, length)| (0..length).map(|_| Const::int(dtype, next())).collect()).collect()
+}
+
+fn check(name: &str, case: impl Fn() -> Case) {
+    let (kernel, sink, outputs) = case();
+    let mut expected = memory(&kernel.params);
+    evaluate::ranges(&kernel.graph, sink, &mut expected);
+    for target in targets() {
+        let mut graph = kernel.graph.clone();
+        let (lowered, ops) = lower_kernel_with_schedule(&mut graph, sink, name, &target).unwrap();
+        let mut found = memory(&kernel.params);
+        evaluate::linear(&lowered, &mut found);
+        for slot in 0..outputs {
+            assert_eq!(
+                expected[slot],
+                found[slot],
+                "{name}, vectors of {} bytes, {ops:?}\n{}",
+                target.vector_bytes,
+                text::print(&lowered.graph, &[lowered.linear])
+            );
+        }
+    }
+}
+
+#[test]
+fn elementwise_of_any_size() {
+    for (rows, columns) in [(1, 1), (1, 7), (3, 5), (4, 16), (8, 64), (9, 31), (2, 129)] {
+        check("elementwise", || kernels::elementwise(rows, columns));
+        check("broadcast", || kernels::broadcast(rows, columns));
+        check("transpose", || kernels::transpose(rows, columns));
+    }
+    check("optimiser", || kernels::optimiser(150));
+    check("counting", || kernels::counting(100));
+}
+
+#[test]
+fn reductions_along_either_axis() {
+    for (rows, columns) in [(1, 5), (4, 10), (3, 64), (9, 20), (2, 100)] {
+        for axis in [0, 1] {
+            check("sum", || kernels::reduction(Op::Add, DType::F32, rows, columns, axis));
+            check("max", || kernels::reduction(Op::Max, DType::F32, rows, columns, axis));
+            check("product", || kernels::reduction(Op::Mul, DType::I64, rows, columns, axis));
+            check("double", || kernels::reduction(Op::Add, DType::F64, rows, columns, axis));
+        }
+        check("normalise", || kernels::normalise(rows, columns, false));
+        check("normalise_shared", || kernels::normalise(rows, columns, true));
+        check("argmax", || kernels::argmax(rows, columns));
+    }
+    for count in [1, 15, 64, 100, 1000] {
+        check("total", || kernels::total(count));
+    }
+    for (rows, columns) in [(3, 3), (8, 8), (10, 40)] {
+        check("convolution", || kernels::convolution(rows, columns));
+    }
+}
+
+#[test]
+fn empty_reductions_give_the_identity() {
+    check("sum", || kernels::reduction(Op::Add, DType::F32, 0, 5, 0));
+    check("nothing", || kernels::reduction(Op::Add, DType::F32, 0, 5, 1));
+}
+
+#[test]
+fn matrix_products_of_any_size_and_layout() {
+    for (m, n, k) in [(1, 1, 1), (3, 5, 7), (8, 32, 16), (32, 10, 64), (16, 48, 5), (70, 40, 9), (33, 2, 4)] {
+        for transposed in [(false, false), (true, false), (false, true), (true, true)] {
+            check("matmul", || kernels::matmul(m, n, k, transposed, false));
+        }
+        check("matmul_bias", || kernels::matmul(m, n, k, (false, false), true));
+    }
+}
+
+#[test]
+fn reads_with_gates_and_from_data() {
+    for count in [5, 16, 100] {
+        check("shifted", || kernels::shifted(count, 3));
+    }
+    check("embedding", || kernels::embedding(7, 20, 4));
+    check("embedding", || kernels::embedding(7, 3, 4));
+}
