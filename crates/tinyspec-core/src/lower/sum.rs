@@ -49,7 +49,8 @@ impl Sum {
         loop {
             let term = match (left.peek(), right.peek()) {
                 (Some(&&(a, x)), Some(&&(b, y))) if a == b => {
-                    (left.next(), right.next());
+                    left.next();
+                    right.next();
                     (a, x.wrapping_add(y))
                 }
                 (Some(&&(a, x)), Some(&&(b, _))) if a < b => {
