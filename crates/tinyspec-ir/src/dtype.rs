@@ -136,14 +136,16 @@ impl DType {
     /// The least dtype that both convert to without surprise; `None` for void, and for index with anything else.
     ///
     /// Edges of the lattice: bool → i8, u8; i8 → i16 → i32 → i64; u8 → i16, u16; u16 → i32, u32; u32 → i64, u64;
-    /// i64, u64 → f8; f8 → f16, bf16 → f32 → f64.
+    /// i64, u64 → f8; f8 → f16, bf16 → f32 → f64. Two integers without a common integer become f32.
     pub fn promote(self, other: DType) -> Option<DType> {
         if self == other {
             return (self != Void).then_some(self);
         }
         // Lists are in order of size, so the first common ancestor is the least one.
         let (a, b) = (self.ancestors(), other.ancestors());
-        a.iter().find(|dtype| b.contains(dtype)).copied()
+        let least = a.iter().find(|dtype| b.contains(dtype)).copied()?;
+        // Integers that only meet among the floats have no float in mind: the default one.
+        Some(if least.is_float() && !self.is_float() && !other.is_float() { F32 } else { least })
     }
 
     const fn ancestors(self) -> &'static [DType] {

@@ -77,10 +77,8 @@ fn common(stage: &str, graph: &Graph, sink: NodeId) -> Result<()> {
                     return refuse(stage, graph, node, "kernels see flat buffers");
                 }
             }
-            (Op::Store, _) => {
-                if graph.props(sources[0]).addrspace.is_none() {
-                    return refuse(stage, graph, node, "stores into what is no buffer");
-                }
+            (Op::Store, _) if graph.props(sources[0]).addrspace.is_none() => {
+                return refuse(stage, graph, node, "stores into what is no buffer");
             }
             (Op::Load, Arg::Load { addrspace, .. }) if *addrspace != AddrSpace::Reg => {
                 return refuse(stage, graph, node, "kernels load into registers");
