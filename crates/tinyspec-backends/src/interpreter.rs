@@ -4,7 +4,9 @@
 //! * [`ranges`]: kernels in range form or tiles, and whole schedules of them;
 //! * [`linear`]: linear kernels, as a device that needs nothing but memory.
 
+pub mod array;
 pub mod linear;
+pub mod tensor;
 
 use crate::Target;
 use tinyspec_ir::{DType, Op};

@@ -1,0 +1,118 @@
+//! The value of an op on arrays.
+
+use super::{Array, element_count, lanes_for, value_error};
+use tinyspec_ir::eval::eval_lanes;
+use tinyspec_ir::{Arg, Const, DType, Error, ErrorKind, Op, Result};
+
+/// The value of an op that only depends on the values of its sources. `dtype` is the node's own.
+///
+/// # Errors
+/// When the op is another one, or shapes that are known only now do not fit.
+pub fn apply(op: Op, arg: &Arg, dtype: DType, sources: &[&Array]) -> Result<Array> {
+    match (op, arg, sources) {
+        (Op::Const, Arg::Const(value), _) => Ok(Array::scalar(*value)),
+        (Op::Binary, Arg::Bytes(bytes), _) => Array::from_bytes(DType::U8, &[bytes.len()], bytes),
+        (Op::Permute, Arg::Axes(order), [source]) => source.permuted(order),
+        (Op::Flip, Arg::Flags(flags), [source]) => source.flipped(flags),
+        (Op::Reshape, _, [source, shape]) => source.reshaped(&shape.sizes(op)?),
+        (Op::Expand, _, [source, shape]) => source.expanded(op, &shape.sizes(op)?),
+        (Op::Pad, _, [source, offset, shape]) => source.padded(&offset.sizes(op)?, &shape.sizes(op)?),
+        (Op::Shrink, _, [source, offset, shape]) => source.shrunk(&offset.sizes(op)?, &shape.sizes(op)?),
+        (Op::Index, _, [source, indices @ ..]) => source.indexed(indices),
+        (Op::Stack, _, _) => Array::stacked(sources),
+        (Op::Bitcast, _, [source]) => bitcast(source, dtype),
+        (Op::Replicated, Arg::Number(axis), [source]) => replica(source, *axis as usize),
+        (Op::Reduce, Arg::Reduce { op, axes }, [source]) => reduce(*op, source, axes),
+        (Op::Contiguous | Op::ContiguousBackward | Op::Detach, _, [source]) => Ok((*source).clone()),
+        _ if op.is_elementwise() => elementwise(op, dtype, sources),
+        _ => Err(Error::new(ErrorKind::Unsupported, op.name(), "has no value on arrays")),
+    }
+}
+
+fn elementwise(op: Op, dtype: DType, sources: &[&Array]) -> Result<Array> {
+    let mut shape: Vec<usize> = Vec::new();
+    for source in sources {
+        let lead = source.shape.len().saturating_sub(shape.len());
+        shape = std::iter::repeat_n(1, lead).chain(shape).collect();
+        let lead = shape.len() - source.shape.len();
+        for (dim, &other) in shape[lead..].iter_mut().zip(&source.shape) {
+            if *dim == 1 {
+                *dim = other;
+            }
+        }
+    }
+    let expanded = sources.iter().map(|source| match source.shape == shape {
+        true => Ok(None),
+        false => source.expanded(op, &shape).map(Some),
+    });
+    let expanded = expanded.collect::<Result<Vec<_>>>()?;
+    let lanes: Vec<&[u64]> =
+        sources.iter().zip(&expanded).map(|(source, own)| own.as_ref().unwrap_or(source).lanes()).collect();
+    let mut result = lanes_for(element_count(&shape)?)?;
+    eval_lanes(op, sources.first().map_or(DType::Void, |source| source.dtype), dtype, &lanes, &mut result)?;
+    Array::new(dtype, &shape, result)
+}
+
+/// A tree over the reduced elements, in the accumulator's dtype; no elements give the identity.
+fn reduce(op: Op, source: &Array, axes: &[u32]) -> Result<Array> {
+    let accumulator = source.dtype.accumulator();
+    let kept: Vec<u32> = (0..source.shape.len() as u32).filter(|axis| !axes.contains(axis)).collect();
+    let order: Vec<u32> = axes.iter().chain(&kept).copied().collect();
+    let mut shape = source.shape.clone();
+    for &axis in axes {
+        match shape.get_mut(axis as usize) {
+            Some(dim) => *dim = 1,
+            None => return Err(value_error(op.name(), format!("axis {axis} of {:?}", source.shape))),
+        }
+    }
+    let width = element_count(&shape)?;
+    let mut lanes = elementwise(Op::Cast, accumulator, &[&source.permuted(&order)?])?.lanes;
+    let mut rows = lanes.len().checked_div(width).unwrap_or(0);
+    if rows == 0 {
+        lanes = Array::filled(&[width], identity(op, accumulator))?.lanes;
+    }
+    while rows > 1 {
+        let half = rows / 2;
+        let (first, rest) = lanes.split_at(half * width);
+        let mut folded = lanes_for(half * width)?;
+        eval_lanes(op, accumulator, accumulator, &[first, &rest[..half * width]], &mut folded)?;
+        folded.extend_from_slice(&rest[half * width..]);
+        lanes = folded;
+        rows -= half;
+    }
+    elementwise(Op::Cast, source.dtype, &[&Array::new(accumulator, &shape, lanes)?])
+}
+
+/// What a Reduce of nothing gives.
+pub(in crate::interpreter) fn identity(op: Op, dtype: DType) -> Const {
+    match op {
+        Op::Mul => Const::int(dtype, 1),
+        Op::Max if dtype.is_float() => Const::float(dtype, f64::NEG_INFINITY),
+        Op::Max => Const::int(dtype, dtype.int_range().map_or(0, |(least, _)| least)),
+        _ => Const::int(dtype, 0),
+    }
+}
+
+fn bitcast(source: &Array, dtype: DType) -> Result<Array> {
+    if source.dtype.size() == dtype.size() {
+        return elementwise(Op::Bitcast, dtype, &[source]);
+    }
+    let mut shape = source.shape.clone();
+    match shape.last_mut() {
+        Some(last) => *last = *last * source.dtype.size() / dtype.size().max(1),
+        None => return Err(value_error(Op::Bitcast.name(), format!("a scalar {} is no {dtype}", source.dtype))),
+    }
+    Array::from_bytes(dtype, &shape, &source.to_bytes())
+}
+
+/// All shards along the axis are equal: the first stands for them.
+fn replica(source: &Array, axis: usize) -> Result<Array> {
+    let mut shape = source.shape.clone();
+    match shape.get_mut(axis) {
+        Some(dim) if *dim > 0 => *dim = 1,
+        _ => return Err(value_error(Op::Replicated.name(), format!("axis {axis} of {:?}", source.shape))),
+    }
+    let first = source.shrunk(&vec![0; shape.len()], &shape)?;
+    shape.remove(axis);
+    first.reshaped(&shape)
+}
