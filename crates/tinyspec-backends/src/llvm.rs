@@ -7,12 +7,18 @@ mod object_loader;
 mod perf_map;
 
 #[cfg(feature = "llvm")]
+mod compiler;
+#[cfg(feature = "llvm")]
 mod error;
 #[cfg(feature = "llvm")]
 pub mod find;
 #[cfg(feature = "llvm")]
 mod machine;
+#[cfg(feature = "llvm")]
+mod render;
 
+#[cfg(feature = "llvm")]
+pub use compiler::LlvmCompiler;
 #[cfg(feature = "llvm")]
 pub use error::LlvmError;
 #[cfg(feature = "llvm")]

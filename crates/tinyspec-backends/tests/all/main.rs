@@ -1,7 +1,10 @@
 //! Tests of the backends.
 
+mod kernel;
 mod linear_interpreter;
 mod tensor_interpreter;
 
 #[cfg(feature = "llvm")]
 mod llvm_machine;
+#[cfg(feature = "llvm")]
+mod llvm_render;

@@ -1,0 +1,64 @@
+//! The CPU's compiler: a linear kernel becomes an object.
+
+use super::machine::{Machine, Output, Processor, fingerprint};
+use super::{Host, LlvmError, render};
+use crate::{BackendError, Compiler, LinearKernel, Listing, Target};
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// Compiles kernels through LLVM. Threads compile at the same time, each with a code generator of its own.
+#[derive(Debug)]
+pub struct LlvmCompiler {
+    processor: Processor,
+    fingerprint: String,
+}
+
+thread_local! {
+    /// Code generators of this thread.
+    static MACHINES: RefCell<HashMap<Processor, Machine>> = RefCell::default();
+}
+
+impl LlvmCompiler {
+    /// A compiler for this machine; loads libLLVM.
+    ///
+    /// # Errors
+    /// When no libLLVM is found; the error lists what was tried.
+    pub fn new() -> Result<LlvmCompiler, LlvmError> {
+        LlvmCompiler::for_processor(Processor::Host)
+    }
+
+    /// A compiler for a processor that this one may stand in for, such as `x86-64-v3` on one with AVX-512.
+    ///
+    /// # Errors
+    /// As [`LlvmCompiler::new`].
+    pub fn for_processor(processor: Processor) -> Result<LlvmCompiler, LlvmError> {
+        let fingerprint = format!("{}/{processor:?}", fingerprint(&Host::detect())?);
+        Ok(LlvmCompiler { processor, fingerprint })
+    }
+
+    fn generate(&self, kernel: &LinearKernel, target: &Target, output: Output) -> Result<Vec<u8>, BackendError> {
+        MACHINES.with_borrow_mut(|machines| {
+            let machine = match machines.entry(self.processor) {
+                std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
+                std::collections::hash_map::Entry::Vacant(entry) => entry.insert(Machine::new(self.processor)?),
+            };
+            machine.generate(&kernel.name, output, |context, module| render::render(context, module, kernel, target))
+        })
+    }
+}
+
+impl Compiler for LlvmCompiler {
+    fn fingerprint(&self) -> String {
+        self.fingerprint.clone()
+    }
+
+    fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {
+        self.generate(kernel, target, Output::Object)
+    }
+
+    fn listing(&self, kernel: &LinearKernel, target: &Target) -> Result<Listing, BackendError> {
+        let text =
+            |output| self.generate(kernel, target, output).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        Ok(Listing { source: text(Output::Source)?, assembly: text(Output::Assembly)? })
+    }
+}

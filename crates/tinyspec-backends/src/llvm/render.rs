@@ -1,0 +1,227 @@
+//! A kernel's `Linear` as a function of LLVM IR.
+//!
+//! No passes run on the IR, so it is built as it shall be: registers are promoted to SSA values while loops are opened
+//! and closed, a pure value is placed in the outermost loop that has its operands, and addresses are split so that
+//! what a loop does not change is computed before it.
+
+mod address;
+mod arithmetic;
+mod cast;
+mod control;
+mod division;
+mod emit;
+mod memory;
+mod vector;
+
+use crate::{BackendError, LinearKernel, Target};
+use address::Addresses;
+use control::{Level, Registers};
+use emit::{Block, Emitter, Kind, Result, Value};
+use inkwell::context::Context;
+use inkwell::module::Module;
+use std::collections::HashMap;
+use tinyspec_ir::{Builder, DType, Graph, NodeId, Op, dim};
+
+/// The symbol of a kernel: its name, in the characters that every tool takes.
+pub(super) fn symbol(kernel: &LinearKernel) -> String {
+    let name: String =
+        kernel.name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
+    // A name of its own: `memcpy` would be taken for the library's.
+    format!("kernel_{name}")
+}
+
+/// Adds the kernel's function to `module`.
+pub(super) fn render<'context>(
+    context: &'context Context,
+    module: &Module<'context>,
+    kernel: &LinearKernel,
+    target: &Target,
+) -> Result<()> {
+    let emit = Emitter::new(context, module, &symbol(kernel));
+    let mut renderer = Renderer {
+        graph: &kernel.graph,
+        kernel,
+        target,
+        entry: emit.block(),
+        emit,
+        values: vec![None; kernel.graph.len()],
+        levels: Vec::new(),
+        registers: Registers::default(),
+        addresses: Addresses::default(),
+        bases: HashMap::new(),
+        streams: false,
+    };
+    renderer.function()
+}
+
+/// A value, and how many loops and conditions enclose its definition.
+#[derive(Clone, Copy, Debug)]
+struct Placed {
+    value: Value,
+    depth: usize,
+}
+
+struct Renderer<'a, 'context> {
+    graph: &'a Graph,
+    kernel: &'a LinearKernel,
+    target: &'a Target,
+    emit: Emitter<'context>,
+    entry: Block,
+    /// By node.
+    values: Vec<Option<Placed>>,
+    /// Loops and conditions that are open, outermost first.
+    levels: Vec<Level>,
+    registers: Registers,
+    addresses: Addresses,
+    /// Start of each buffer, by node.
+    bases: HashMap<NodeId, Value>,
+    /// A streaming store was made.
+    streams: bool,
+}
+
+impl Renderer<'_, '_> {
+    fn function(&mut self) -> Result<()> {
+        if self.graph.op(self.kernel.linear) != Op::Linear {
+            return Err(self.unsupported(self.kernel.linear, "a kernel is a `linear`"));
+        }
+        let instructions = self.graph.sources(self.kernel.linear);
+        self.registers = Registers::scan(self.graph, instructions);
+        self.load_bases(instructions)?;
+        for node in instructions {
+            self.instruction(*node)?;
+        }
+        if let Some(level) = self.levels.last() {
+            return Err(self.unsupported(level.node, "it is never closed"));
+        }
+        if self.streams {
+            self.emit.fence()?;
+        }
+        self.emit.finish();
+        Ok(())
+    }
+
+    fn instruction(&mut self, node: NodeId) -> Result<()> {
+        match self.graph.op(node) {
+            Op::Range => self.open_loop(node),
+            Op::End => self.close_loop(node),
+            Op::If => self.open_condition(node),
+            Op::Endif => self.close_condition(node),
+            Op::Load => self.load(node),
+            Op::Store => self.store(node),
+            Op::AtomicAdd => self.atomic_add(node),
+            // Places are resolved where they are used. LOCAL memory is a thread's own, so a barrier orders nothing.
+            Op::Param | Op::Buffer | Op::After | Op::Group | Op::Sink | Op::Barrier | Op::Shrink => Ok(()),
+            Op::Index if self.is_place(self.graph.source(node, 0)) => Ok(()),
+            // Shapes.
+            Op::Stack if self.graph.dtype(node) == DType::Index => Ok(()),
+            _ => self.pure(node),
+        }
+    }
+
+    /// Is it memory or a register, and not a value?
+    fn is_place(&self, node: NodeId) -> bool {
+        matches!(self.graph.op(self.behind_after(node)), Op::Param | Op::Buffer)
+    }
+
+    /// What a chain of Afters orders.
+    fn behind_after(&self, mut node: NodeId) -> NodeId {
+        while self.graph.op(node) == Op::After {
+            node = self.graph.source(node, 0);
+        }
+        node
+    }
+
+    /// Computes a node without effects, as far outside as its operands are.
+    fn pure(&mut self, node: NodeId) -> Result<()> {
+        if self.values[node.index()].is_some() {
+            return Ok(());
+        }
+        let mut depth = 0;
+        // The second source of a Reshape or Expand is a shape.
+        let sources = self.graph.sources(node);
+        let operands = if matches!(self.graph.op(node), Op::Reshape | Op::Expand) { &sources[..1] } else { sources };
+        for source in operands {
+            depth = depth.max(self.placed(*source)?.depth);
+        }
+        let value = self.at_depth(depth, |renderer| renderer.compute(node))?;
+        self.values[node.index()] = Some(Placed { value, depth });
+        Ok(())
+    }
+
+    fn compute(&mut self, node: NodeId) -> Result<Value> {
+        match self.graph.op(node) {
+            Op::Const => self.constant(node),
+            Op::Stack => self.stack(node),
+            Op::Expand => self.expand(node),
+            Op::Reshape | Op::Contiguous | Op::ContiguousBackward | Op::Detach => {
+                self.value(self.graph.source(node, 0))
+            }
+            Op::Index => self.extract(node),
+            Op::Reduce => self.reduce(node),
+            Op::Cast => self.cast(node),
+            Op::Bitcast => self.bitcast(node),
+            op if op.is_elementwise() => self.elementwise(node),
+            _ => Err(self.unsupported(node, "it is no instruction of a kernel")),
+        }
+    }
+
+    /// Emits at the depth of loops given: before the loop that is open there.
+    fn at_depth<T>(&mut self, depth: usize, body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let Some(level) = self.levels.get(depth) else { return body(self) };
+        let current = self.emit.block();
+        self.emit.enter_before_end(level.before);
+        let result = body(self);
+        self.emit.enter(current);
+        result
+    }
+
+    fn placed(&mut self, node: NodeId) -> Result<Placed> {
+        if let Some(placed) = self.values[node.index()] {
+            return Ok(placed);
+        }
+        // Constants, and vectors of them, are written where they are used.
+        let constant = |node: &NodeId| self.graph.op(*node) == Op::Const;
+        if constant(&node) || self.graph.op(node) == Op::Stack && self.graph.sources(node).iter().all(constant) {
+            let value = self.compute(node)?;
+            let placed = Placed { value, depth: 0 };
+            self.values[node.index()] = Some(placed);
+            return Ok(placed);
+        }
+        // So is the conversion of an offset to `index`.
+        if self.graph.op(node) == Op::Cast && self.values[self.graph.source(node, 0).index()].is_some() {
+            self.pure(node)?;
+            return self.placed(node);
+        }
+        Err(self.unsupported(node, "it is used before it is computed"))
+    }
+
+    fn value(&mut self, node: NodeId) -> Result<Value> {
+        Ok(self.placed(node)?.value)
+    }
+
+    /// The value in as many lanes as its user has.
+    fn value_in(&mut self, node: NodeId, lanes: u32) -> Result<Value> {
+        let value = self.value(node)?;
+        self.emit.splat(value, lanes)
+    }
+
+    /// Lanes of a node: `()` and `(1,)` are scalars.
+    fn lanes(&self, node: NodeId) -> Result<u32> {
+        let shape = dim::static_shape(&self.graph.props(node).shape);
+        let count = shape.map(|shape| shape.iter().product::<i64>()).filter(|count| (1..=1024).contains(count));
+        count.map(|count| count as u32).ok_or_else(|| self.unsupported(node, "its shape is no machine vector"))
+    }
+
+    fn kind(&self, node: NodeId) -> Kind {
+        Kind::of(self.graph.dtype(node))
+    }
+
+    fn unsupported(&self, node: NodeId, reason: &str) -> BackendError {
+        let (op, dtype) = (self.graph.op(node), self.graph.dtype(node));
+        BackendError::Unsupported {
+            target: self.target.name.clone(),
+            op: format!("{op}: {dtype}"),
+            reason: format!("{reason} (node {} of kernel `{}`)", node.0, self.kernel.name),
+        }
+    }
+}

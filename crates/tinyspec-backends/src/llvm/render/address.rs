@@ -1,0 +1,276 @@
+//! Addresses: a sum of terms, each computed in the outermost loop that has its operands.
+//!
+//! `base + row * width + k + 3` becomes a pointer to the row, made before the loop over k, indexed by k, with the
+//! constant as the displacement of the instruction.
+
+use super::emit::{Kind, Result, Value};
+use super::{Placed, Renderer};
+use llvm_sys::LLVMOpcode::{LLVMAdd, LLVMMul, LLVMSExt, LLVMZExt};
+use std::collections::HashMap;
+use tinyspec_ir::{AddrSpace, Arg, Builder, DType, NodeId, Op};
+
+/// Parts of addresses that exist already.
+#[derive(Default)]
+pub(super) struct Addresses {
+    wide: HashMap<NodeId, Placed>,
+    scaled: HashMap<(NodeId, i64), Placed>,
+    pointers: HashMap<(NodeId, Vec<(NodeId, i64)>), Placed>,
+}
+
+/// A sum of multiples of nodes, and a constant.
+#[derive(Default)]
+struct Sum {
+    terms: Vec<(NodeId, i64)>,
+    constant: i64,
+}
+
+/// Where a Load or Store goes.
+pub(super) struct Address {
+    /// A pointer, or a vector of them.
+    pub(super) pointer: Value,
+    /// Bytes that the address is divisible by.
+    pub(super) alignment: u32,
+    pub(super) dtype: DType,
+}
+
+/// Start of buffers: part of the kernel's calling convention.
+const BUFFER_ALIGNMENT: i64 = 64;
+
+fn greatest_divisor(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a as i64
+}
+
+impl Renderer<'_, '_> {
+    /// Reads the start of every buffer from the table that the kernel is given.
+    pub(super) fn load_bases(&mut self, instructions: &[NodeId]) -> Result<()> {
+        let table = self.emit.parameter(0);
+        let entry = |renderer: &Self, position: usize| {
+            let position = renderer.emit.int(Kind::I64, 1, position as i64);
+            let place = renderer.emit.offset(table, position, Kind::Pointer)?;
+            renderer.emit.load(place, Kind::Pointer, 1, 8)
+        };
+        for node in self.graph.reachable(instructions) {
+            let base = match self.graph.arg(node) {
+                Arg::Param { slot, .. } if self.graph.op(node) == Op::Param => {
+                    if *slot as usize >= self.kernel.params {
+                        return Err(self.unsupported(node, "the kernel has fewer parameters"));
+                    }
+                    entry(self, *slot as usize)?
+                }
+                Arg::Buffer { slot, addrspace: AddrSpace::Local, .. } => {
+                    let offset = self.kernel.local_offsets.iter().find(|(local, _)| local == slot);
+                    let Some((_, offset)) = offset else {
+                        return Err(self.unsupported(node, "the plan gives it no place"));
+                    };
+                    let scratch = entry(self, self.kernel.params)?;
+                    let offset = self.emit.int(Kind::I64, 1, *offset as i64);
+                    self.emit.offset(scratch, offset, Kind::I8)?
+                }
+                _ => continue,
+            };
+            self.bases.insert(node, base);
+        }
+        Ok(())
+    }
+
+    /// The address that an Index or Shrink of a buffer stands for.
+    pub(super) fn address(&mut self, place: NodeId) -> Result<Address> {
+        let place = self.behind_after(place);
+        if matches!(self.graph.op(place), Op::Param | Op::Buffer) {
+            return self.address_of(place, &Sum::default());
+        }
+        let base = match self.graph.sources(place).first() {
+            Some(base) => self.behind_after(*base),
+            None => return Err(self.unsupported(place, "it is no place in a buffer")),
+        };
+        let index = match (self.graph.op(place), self.graph.sources(place)) {
+            (Op::Index, [_, index]) => *index,
+            (Op::Shrink, [_, offset, _]) => match self.graph.sources(*offset) {
+                [offset] if self.graph.dtype(*offset).is_int() => *offset,
+                _ => return Err(self.unsupported(place, "buffers have one axis")),
+            },
+            _ => return Err(self.unsupported(place, "it is no place in a buffer of one axis")),
+        };
+        if self.lanes(index)? > 1 {
+            return self.gathered(base, index);
+        }
+        let mut sum = Sum::default();
+        self.flatten(index, &mut sum);
+        self.address_of(base, &sum)
+    }
+
+    fn base(&self, base: NodeId) -> Result<Value> {
+        let found = self.bases.get(&base).copied();
+        found.ok_or_else(|| self.unsupported(base, "registers have no address"))
+    }
+
+    /// One address for each lane of the index.
+    fn gathered(&mut self, base: NodeId, index: NodeId) -> Result<Address> {
+        let (start, dtype) = (self.base(base)?, self.graph.dtype(base));
+        let kind = Kind::of(dtype).in_memory();
+        let mut lanes = self.value(index)?;
+        // Addresses extend an index with its sign.
+        if self.graph.dtype(index).is_unsigned() && lanes.kind != Kind::I64 {
+            lanes = self.emit.convert(LLVMZExt, lanes, Kind::I64)?;
+        }
+        let pointer = self.emit.offset(start, lanes, kind)?;
+        Ok(Address { pointer, alignment: kind.bits() / 8, dtype })
+    }
+
+    fn address_of(&mut self, base: NodeId, sum: &Sum) -> Result<Address> {
+        let dtype = self.graph.dtype(base);
+        let kind = Kind::of(dtype).in_memory();
+        let size = i64::from(kind.bits() / 8);
+        let mut terms: Vec<(usize, NodeId, i64)> = Vec::new();
+        for (node, factor) in &sum.terms {
+            terms.push((self.wide(*node)?.depth, *node, *factor));
+        }
+        terms.sort_unstable();
+        let mut pointer = Placed { value: self.base(base)?, depth: 0 };
+        let mut prefix: Vec<(NodeId, i64)> = Vec::new();
+        // Terms of one depth are added up first: an index register.
+        for group in terms.chunk_by(|a, b| a.0 == b.0) {
+            prefix.extend(group.iter().map(|(_, node, factor)| (*node, *factor)));
+            let key = (base, prefix.clone());
+            if let Some(known) = self.addresses.pointers.get(&key) {
+                pointer = *known;
+                continue;
+            }
+            let depth = group.iter().fold(pointer.depth, |depth, term| depth.max(term.0));
+            let mut total: Option<Value> = None;
+            for (_, node, factor) in group {
+                let term = self.scaled(*node, *factor)?.value;
+                total = Some(match total {
+                    Some(total) => self.at_depth(depth, |renderer| renderer.emit.binary(LLVMAdd, total, term))?,
+                    None => term,
+                });
+            }
+            if let Some(total) = total {
+                let start = pointer.value;
+                let value = self.at_depth(depth, |renderer| renderer.emit.offset(start, total, kind))?;
+                pointer = Placed { value, depth };
+            }
+            self.addresses.pointers.insert(key, pointer);
+        }
+        // The displacement stands beside the access, so that the instruction holds it.
+        let mut value = pointer.value;
+        if sum.constant != 0 {
+            let constant = self.emit.int(Kind::I64, 1, sum.constant);
+            value = self.emit.offset(value, constant, kind)?;
+        }
+        let divisor = sum.terms.iter().fold(sum.constant, |divisor, term| greatest_divisor(divisor, term.1));
+        let alignment = match divisor.saturating_mul(size) {
+            0 => BUFFER_ALIGNMENT,
+            bytes => 1 << bytes.trailing_zeros().min(BUFFER_ALIGNMENT.trailing_zeros()),
+        };
+        // LOCAL buffers are laid out by the same rule as Params.
+        Ok(Address { pointer: value, alignment: alignment as u32, dtype })
+    }
+
+    /// Writes `node` as a sum, as far as its additions cannot wrap.
+    fn flatten(&self, node: NodeId, sum: &mut Sum) {
+        let mut open = vec![(node, 1i64)];
+        while let Some((node, factor)) = open.pop() {
+            let sources = self.graph.sources(node);
+            let part = match (self.graph.op(node), sources) {
+                (Op::Const, _) => {
+                    let number = self.graph.as_int(node).and_then(|number| i64::try_from(number).ok());
+                    number.and_then(|number| sum.constant.checked_add(number.checked_mul(factor)?))
+                }
+                (Op::Add, [a, b]) if self.is_exact(node) => {
+                    open.extend([(*a, factor), (*b, factor)]);
+                    continue;
+                }
+                (Op::Mul, [a, b]) if self.is_exact(node) => {
+                    let scale = |number: NodeId| factor.checked_mul(i64::try_from(self.graph.as_int(number)?).ok()?);
+                    match (scale(*a), scale(*b)) {
+                        (_, Some(scale)) => open.push((*a, scale)),
+                        (Some(scale), _) => open.push((*b, scale)),
+                        _ => sum.add(node, factor),
+                    }
+                    continue;
+                }
+                (Op::Cast, [a]) if self.is_exact(node) => {
+                    open.push((*a, factor));
+                    continue;
+                }
+                _ => None,
+            };
+            match part {
+                Some(constant) => sum.constant = constant,
+                None => sum.add(node, factor),
+            }
+        }
+    }
+
+    /// Is the value that of mathematics, never wrapped?
+    fn is_exact(&self, node: NodeId) -> bool {
+        let bounds = |node: NodeId| self.graph.props(node).interval.int();
+        let (low, high) = match (self.graph.op(node), self.graph.sources(node)) {
+            (Op::Add, [a, b]) => match (bounds(*a), bounds(*b)) {
+                (Some((a, b)), Some((c, d))) => (a + c, b + d),
+                _ => return false,
+            },
+            (Op::Mul, [a, b]) => match (bounds(*a), bounds(*b)) {
+                (Some((a, b)), Some((c, d))) => {
+                    let corners = [a, b].map(|x| [c, d].map(|y| x.saturating_mul(y)));
+                    let corners = corners.as_flattened();
+                    (corners.iter().copied().min().unwrap_or(0), corners.iter().copied().max().unwrap_or(0))
+                }
+                _ => return false,
+            },
+            (Op::Cast, [a]) => match bounds(*a) {
+                Some(bounds) if self.graph.dtype(*a) != DType::Bool => bounds,
+                _ => return false,
+            },
+            _ => return false,
+        };
+        self.graph.dtype(node).int_range().is_some_and(|(least, greatest)| least <= low && high <= greatest)
+    }
+
+    /// An integer scalar in 64 bits.
+    pub(super) fn wide(&mut self, node: NodeId) -> Result<Placed> {
+        if let Some(wide) = self.addresses.wide.get(&node) {
+            return Ok(*wide);
+        }
+        let Placed { value, depth } = self.placed(node)?;
+        let dtype = self.graph.dtype(node);
+        let wide = if value.kind == Kind::I64 {
+            value
+        } else {
+            let extension = if dtype.is_unsigned() { LLVMZExt } else { LLVMSExt };
+            self.at_depth(depth, |renderer| renderer.emit.convert(extension, value, Kind::I64))?
+        };
+        let placed = Placed { value: wide, depth };
+        self.addresses.wide.insert(node, placed);
+        Ok(placed)
+    }
+
+    fn scaled(&mut self, node: NodeId, factor: i64) -> Result<Placed> {
+        if factor == 1 {
+            return self.wide(node);
+        }
+        if let Some(scaled) = self.addresses.scaled.get(&(node, factor)) {
+            return Ok(*scaled);
+        }
+        let Placed { value, depth } = self.wide(node)?;
+        let factor_value = self.emit.int(Kind::I64, 1, factor);
+        let value = self.at_depth(depth, |renderer| renderer.emit.binary(LLVMMul, value, factor_value))?;
+        let placed = Placed { value, depth };
+        self.addresses.scaled.insert((node, factor), placed);
+        Ok(placed)
+    }
+}
+
+impl Sum {
+    fn add(&mut self, node: NodeId, factor: i64) {
+        match self.terms.iter_mut().find(|(term, _)| *term == node) {
+            Some((_, old)) => *old = old.wrapping_add(factor),
+            None => self.terms.push((node, factor)),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Elementwise ops, as `eval_op` defines them.
+
+use super::Renderer;
+use super::emit::{Kind, Result, Value};
+use llvm_sys::LLVMIntPredicate::{LLVMIntNE, LLVMIntSLT, LLVMIntULT};
+use llvm_sys::LLVMOpcode::{
+    LLVMAShr, LLVMAdd, LLVMAnd, LLVMFAdd, LLVMFDiv, LLVMFMul, LLVMFSub, LLVMLShr, LLVMMul, LLVMOr, LLVMShl, LLVMSub,
+    LLVMXor,
+};
+use llvm_sys::LLVMRealPredicate::{LLVMRealOGT, LLVMRealOLT, LLVMRealULT, LLVMRealUNE};
+use tinyspec_ir::{Builder, Const, DType, NodeId, Op};
+
+impl Renderer<'_, '_> {
+    pub(super) fn constant(&mut self, node: NodeId) -> Result<Value> {
+        let Some(value) = self.graph.as_const(node) else { return Err(self.unsupported(node, "it has no value")) };
+        Ok(self.literal(value, 1))
+    }
+
+    pub(super) fn literal(&self, value: Const, lanes: u32) -> Value {
+        let kind = Kind::of(value.dtype);
+        match value.as_float() {
+            Some(float) if kind.is_float() => self.emit.float(kind, lanes, float),
+            Some(float) => self.emit.int(kind, lanes, tinyspec_ir::float::to_bits(value.dtype, float) as i64),
+            None => self.emit.int(kind, lanes, value.bits as i64),
+        }
+    }
+
+    pub(super) fn elementwise(&mut self, node: NodeId) -> Result<Value> {
+        let (op, lanes) = (self.graph.op(node), self.lanes(node)?);
+        let sources = self.graph.sources(node);
+        if op == Op::Where {
+            // A scalar condition chooses whole vectors.
+            let condition = self.value(sources[0])?;
+            let (a, b) = (self.value_in(sources[1], lanes)?, self.value_in(sources[2], lanes)?);
+            return self.emit.select(condition, a, b);
+        }
+        let dtype = self.graph.dtype(sources[0]);
+        if let Some(value) = self.negation(node, op, dtype, lanes)? {
+            return Ok(value);
+        }
+        let mut operands = Vec::with_capacity(sources.len());
+        for source in sources {
+            operands.push(self.value_in(*source, lanes)?);
+        }
+        match dtype {
+            // Small floats are computed in f32, which rounds to the same result.
+            DType::F16 | DType::BF16 => {
+                for operand in &mut operands {
+                    *operand = self.convert(*operand, dtype, DType::F32)?;
+                }
+                let value = self.float(node, op, &operands)?;
+                if value.kind == Kind::I1 { Ok(value) } else { self.convert(value, DType::F32, dtype) }
+            }
+            DType::F32 | DType::F64 => self.float(node, op, &operands),
+            DType::F8E4M3 | DType::F8E5M2 => Err(self.unsupported(node, "8-bit floats are storage only")),
+            _ => self.integer(node, op, dtype, &operands),
+        }
+    }
+
+    /// `a + b * -1` is how the language writes `a - b`, and `b * -1` a negation.
+    fn negation(&mut self, node: NodeId, op: Op, dtype: DType, lanes: u32) -> Result<Option<Value>> {
+        let negated = |renderer: &Self, node: NodeId| {
+            let [a, b] = *renderer.graph.sources(node) else { return None };
+            let minus_one = renderer.graph.as_const(b)? == Const::int(dtype, -1);
+            (renderer.graph.op(node) == Op::Mul && minus_one && dtype != DType::Bool).then_some(a)
+        };
+        let float = matches!(dtype, DType::F32 | DType::F64);
+        if !float && Kind::of(dtype).is_float() || dtype == DType::BF16 {
+            return Ok(None);
+        }
+        let sources = self.graph.sources(node);
+        match (op, sources) {
+            (Op::Mul, _) => {
+                let Some(a) = negated(self, node) else { return Ok(None) };
+                let a = self.value_in(a, lanes)?;
+                if float {
+                    return self.emit.negate_float(a).map(Some);
+                }
+                let zero = self.emit.int(a.kind, lanes, 0);
+                self.emit.binary(LLVMSub, zero, a).map(Some)
+            }
+            (Op::Add, &[a, b]) => {
+                let (a, b) = match (negated(self, a), negated(self, b)) {
+                    (_, Some(b)) => (a, b),
+                    (Some(a), _) => (b, a),
+                    _ => return Ok(None),
+                };
+                let (a, b) = (self.value_in(a, lanes)?, self.value_in(b, lanes)?);
+                self.emit.binary(if float { LLVMFSub } else { LLVMSub }, a, b).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn float(&mut self, node: NodeId, op: Op, operands: &[Value]) -> Result<Value> {
+        match (op, operands) {
+            (Op::Add, &[a, b]) => self.emit.binary(LLVMFAdd, a, b),
+            (Op::Mul, &[a, b]) => self.emit.binary(LLVMFMul, a, b),
+            (Op::Div, &[a, b]) => self.emit.binary(LLVMFDiv, a, b),
+            (Op::Recip, &[a]) => {
+                let one = self.emit.float(a.kind, a.lanes, 1.0);
+                self.emit.binary(LLVMFDiv, one, a)
+            }
+            (Op::Max, &[a, b]) => match self.constant_operand(node) {
+                // Two instructions instead of six: which zero and which nan is decided by the order of operands.
+                Some((constant, true)) if !constant.is_nan() && constant.to_bits() != (-0.0f64).to_bits() => {
+                    self.maximum_with(a, b, constant)
+                }
+                Some((constant, false)) if !constant.is_nan() && constant.to_bits() != (-0.0f64).to_bits() => {
+                    self.maximum_with(b, a, constant)
+                }
+                _ => self.emit.call("llvm.maximum", &[a, b]),
+            },
+            (Op::Sqrt, &[a]) => self.emit.call("llvm.sqrt", &[a]),
+            (Op::Trunc, &[a]) => self.emit.call("llvm.trunc", &[a]),
+            (Op::CmpLt, &[a, b]) => self.emit.compare_floats(LLVMRealOLT, a, b),
+            (Op::CmpNe, &[a, b]) => self.emit.compare_floats(LLVMRealUNE, a, b),
+            (Op::Mulacc, &[a, b, c]) if self.target.fused_multiply_add => self.emit.call("llvm.fma", &[a, b, c]),
+            (Op::Mulacc, &[a, b, c]) => {
+                let product = self.emit.binary(LLVMFMul, a, b)?;
+                self.emit.binary(LLVMFAdd, product, c)
+            }
+            (Op::Idiv, &[a, b]) => self.float_floor_division(a, b),
+            (Op::Mod, &[a, b]) => self.float_modulo(a, b),
+            _ => Err(self.unsupported(node, "Instruction Selection has to decompose it for this target")),
+        }
+    }
+
+    /// The value of a constant operand of a binary node, and whether it is the second one.
+    fn constant_operand(&self, node: NodeId) -> Option<(f64, bool)> {
+        let [a, b] = *self.graph.sources(node) else { return None };
+        // A splat of a constant is one too.
+        let value = |node: NodeId| {
+            let scalar = if self.graph.op(node) == Op::Expand { self.graph.source(node, 0) } else { node };
+            self.graph.as_const(scalar)?.as_float()
+        };
+        value(b).map(|b| (b, true)).or_else(|| value(a).map(|a| (a, false)))
+    }
+
+    /// The larger of `a` and a constant that is neither nan nor -0; nan if `a` is.
+    fn maximum_with(&self, a: Value, constant: Value, number: f64) -> Result<Value> {
+        if number == 0.0 {
+            let larger = self.emit.compare_floats(LLVMRealULT, constant, a)?;
+            return self.emit.select(larger, a, constant);
+        }
+        let smaller = self.emit.compare_floats(LLVMRealOGT, constant, a)?;
+        self.emit.select(smaller, constant, a)
+    }
+
+    fn integer(&mut self, node: NodeId, op: Op, dtype: DType, operands: &[Value]) -> Result<Value> {
+        let is_bool = dtype == DType::Bool;
+        match (op, operands) {
+            (Op::Add | Op::Max, &[a, b]) if is_bool => self.emit.binary(LLVMOr, a, b),
+            (Op::Mul, &[a, b]) if is_bool => self.emit.binary(LLVMAnd, a, b),
+            (Op::Add, &[a, b]) => self.emit.binary(LLVMAdd, a, b),
+            (Op::Mul, &[a, b]) => self.emit.binary(LLVMMul, a, b),
+            (Op::Max, &[a, b]) => self.emit.call(if dtype.is_unsigned() { "llvm.umax" } else { "llvm.smax" }, &[a, b]),
+            (Op::Xor, &[a, b]) => self.emit.binary(LLVMXor, a, b),
+            (Op::Or, &[a, b]) => self.emit.binary(LLVMOr, a, b),
+            (Op::And, &[a, b]) => self.emit.binary(LLVMAnd, a, b),
+            (Op::Trunc, &[a]) => Ok(a),
+            (Op::CmpNe, &[a, b]) => self.emit.compare_ints(LLVMIntNE, a, b),
+            (Op::CmpLt, &[a, b]) => {
+                let predicate = if dtype.is_unsigned() { LLVMIntULT } else { LLVMIntSLT };
+                self.emit.compare_ints(predicate, a, b)
+            }
+            (Op::Mulacc, &[a, b, c]) => {
+                let product = self.emit.binary(LLVMMul, a, b)?;
+                self.emit.binary(LLVMAdd, product, c)
+            }
+            (Op::Shl | Op::Shr, &[a, count]) => self.shift(node, op, dtype, a, count),
+            (Op::Idiv | Op::Mod, &[a, b]) => self.divide(node, op, dtype, a, b),
+            _ => Err(self.unsupported(node, "Instruction Selection has to decompose it for this target")),
+        }
+    }
+
+    /// A count outside the width shifts everything out; the machine's instruction would do as it likes.
+    fn shift(&mut self, node: NodeId, op: Op, dtype: DType, a: Value, count: Value) -> Result<Value> {
+        let width = i64::from(a.kind.bits());
+        let bounds = self.graph.props(self.graph.source(node, 1)).interval.int();
+        let known = bounds.is_some_and(|(low, high)| low >= 0 && high < i128::from(width));
+        let arithmetic = op == Op::Shr && !dtype.is_unsigned();
+        let opcode = match (op, arithmetic) {
+            (Op::Shl, _) => LLVMShl,
+            (_, true) => LLVMAShr,
+            _ => LLVMLShr,
+        };
+        if known {
+            return self.emit.binary(opcode, a, count);
+        }
+        let limit = self.emit.int(count.kind, count.lanes, width);
+        // Unsigned: a negative count is a large one.
+        let inside = self.emit.compare_ints(LLVMIntULT, count, limit)?;
+        let zero = self.emit.int(a.kind, a.lanes, 0);
+        if arithmetic {
+            let last = self.emit.int(count.kind, count.lanes, width - 1);
+            let count = self.emit.select(inside, count, last)?;
+            return self.emit.binary(opcode, a, count);
+        }
+        let count = self.emit.select(inside, count, zero)?;
+        let shifted = self.emit.binary(opcode, a, count)?;
+        self.emit.select(inside, shifted, zero)
+    }
+}

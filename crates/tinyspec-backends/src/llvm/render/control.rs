@@ -1,0 +1,193 @@
+//! Loops, conditions, and the registers that are promoted to SSA values across them.
+
+use super::emit::{Block, Kind, Result, Value};
+use super::{Placed, Renderer};
+use llvm_sys::{LLVMIntPredicate::LLVMIntSLT, LLVMOpcode::LLVMAdd};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op};
+
+/// A loop or condition that is open.
+pub(super) struct Level {
+    /// The Range or If.
+    pub(super) node: NodeId,
+    /// The block before it: what it does not change is computed at the end of that.
+    pub(super) before: Block,
+    /// Registers as they were before.
+    registers: BTreeMap<u32, Value>,
+    after: Block,
+    body: Option<Body>,
+}
+
+/// The inside of a loop.
+struct Body {
+    block: Block,
+    index: Value,
+    end: Value,
+    /// It may run no time at all.
+    guarded: bool,
+    phis: Vec<(u32, Value)>,
+}
+
+/// REG Buffers and the SSA values that they hold.
+#[derive(Default)]
+pub(super) struct Registers {
+    current: BTreeMap<u32, Value>,
+    /// Registers that are written inside each Range or If.
+    written: HashMap<NodeId, BTreeSet<u32>>,
+}
+
+/// Slot of a REG Buffer behind Afters.
+pub(super) fn register(graph: &Graph, mut place: NodeId) -> Option<(u32, NodeId)> {
+    while graph.op(place) == Op::After {
+        place = graph.source(place, 0);
+    }
+    match graph.arg(place) {
+        Arg::Buffer { slot, addrspace: AddrSpace::Reg, .. } => Some((*slot, place)),
+        _ => None,
+    }
+}
+
+impl Registers {
+    /// Finds what is written where.
+    pub(super) fn scan(graph: &Graph, instructions: &[NodeId]) -> Registers {
+        let mut written: HashMap<NodeId, BTreeSet<u32>> = HashMap::new();
+        let mut open: Vec<NodeId> = Vec::new();
+        for node in instructions {
+            match graph.op(*node) {
+                Op::Range | Op::If => open.push(*node),
+                Op::End | Op::Endif => drop(open.pop()),
+                Op::Store => {
+                    if let Some((slot, _)) = register(graph, graph.source(*node, 0)) {
+                        for level in &open {
+                            written.entry(*level).or_default().insert(slot);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        Registers { current: BTreeMap::new(), written }
+    }
+
+    pub(super) fn read(&self, slot: u32) -> Option<Value> {
+        self.current.get(&slot).copied()
+    }
+
+    pub(super) fn write(&mut self, slot: u32, value: Value) {
+        self.current.insert(slot, value);
+    }
+
+    /// Registers that hold a value and are written inside `node`; what is first written there is not seen outside.
+    fn carried(&self, node: NodeId) -> Vec<(u32, Value)> {
+        let written = self.written.get(&node).into_iter().flatten();
+        written.filter_map(|slot| Some((*slot, self.read(*slot)?))).collect()
+    }
+}
+
+impl Renderer<'_, '_> {
+    /// The loop is tested at its end; a test before it is made only if it may run no time at all.
+    pub(super) fn open_loop(&mut self, node: NodeId) -> Result<()> {
+        let shared = matches!(self.graph.arg(node), Arg::Range { axis: AxisType::Global, .. });
+        let bound = self.graph.source(node, 0);
+        let (start, end, guarded) = if shared {
+            (self.emit.parameter(1), self.emit.parameter(2), true)
+        } else {
+            let least = self.graph.props(bound).interval.int().map_or(0, |(least, _)| least);
+            (self.emit.int(Kind::I64, 1, 0), self.wide(bound)?.value, least < 1)
+        };
+        let (before, block, after) = (self.emit.block(), self.emit.new_block(), self.emit.new_block());
+        if guarded {
+            let some = self.emit.compare_ints(LLVMIntSLT, start, end)?;
+            self.emit.branch(some, block, after)?;
+        } else {
+            self.emit.jump(block);
+        }
+        self.emit.enter(block);
+        let index = self.emit.phi(Kind::I64, 1);
+        self.emit.arrive(index, start, before)?;
+        let mut phis = Vec::new();
+        let registers = self.registers.current.clone();
+        for (slot, value) in self.registers.carried(node) {
+            let phi = self.emit.phi(value.kind, value.lanes);
+            self.emit.arrive(phi, value, before)?;
+            self.registers.write(slot, phi);
+            phis.push((slot, phi));
+        }
+        self.levels.push(Level {
+            node,
+            before,
+            registers,
+            after,
+            body: Some(Body { block, index, end, guarded, phis }),
+        });
+        self.values[node.index()] = Some(Placed { value: index, depth: self.levels.len() });
+        Ok(())
+    }
+
+    pub(super) fn close_loop(&mut self, node: NodeId) -> Result<()> {
+        let range = self.graph.source(node, 1);
+        let level = match self.levels.pop() {
+            Some(level) if level.node == range => level,
+            _ => return Err(self.unsupported(node, "loops close in the order in which they opened")),
+        };
+        let Some(body) = level.body else {
+            return Err(self.unsupported(node, "it closes what is no loop"));
+        };
+        let latch = self.emit.block();
+        let one = self.emit.int(Kind::I64, 1, 1);
+        let next = self.emit.binary(LLVMAdd, body.index, one)?;
+        let again = self.emit.compare_ints(LLVMIntSLT, next, body.end)?;
+        self.emit.branch(again, body.block, level.after)?;
+        self.emit.arrive(body.index, next, latch)?;
+        for (slot, phi) in body.phis {
+            let value = self.registers.read(slot).unwrap_or(phi);
+            self.emit.arrive(phi, value, latch)?;
+        }
+        self.emit.enter(level.after);
+        if body.guarded { self.join(level.registers, level.before, latch) } else { self.keep(level.registers) }
+    }
+
+    pub(super) fn open_condition(&mut self, node: NodeId) -> Result<()> {
+        let condition = self.value(self.graph.source(node, 0))?;
+        let (before, then, after) = (self.emit.block(), self.emit.new_block(), self.emit.new_block());
+        self.emit.branch(condition, then, after)?;
+        self.emit.enter(then);
+        let registers = self.registers.current.clone();
+        self.levels.push(Level { node, before, registers, after, body: None });
+        Ok(())
+    }
+
+    pub(super) fn close_condition(&mut self, node: NodeId) -> Result<()> {
+        let level = match self.levels.pop() {
+            Some(level) if level.node == self.graph.source(node, 0) => level,
+            _ => return Err(self.unsupported(node, "conditions close in the order in which they opened")),
+        };
+        let end = self.emit.block();
+        self.emit.jump(level.after);
+        self.emit.enter(level.after);
+        self.join(level.registers, level.before, end)
+    }
+
+    /// Registers after something that may have been passed over.
+    fn join(&mut self, before: BTreeMap<u32, Value>, from_before: Block, from_inside: Block) -> Result<()> {
+        let mut current = BTreeMap::new();
+        for (slot, old) in before {
+            let new = self.registers.read(slot).unwrap_or(old);
+            let mut value = old;
+            if new != old {
+                value = self.emit.phi(old.kind, old.lanes);
+                self.emit.arrive(value, old, from_before)?;
+                self.emit.arrive(value, new, from_inside)?;
+            }
+            current.insert(slot, value);
+        }
+        self.registers.current = current;
+        Ok(())
+    }
+
+    /// Registers after a loop that ran; those that were made inside it are gone.
+    fn keep(&mut self, before: BTreeMap<u32, Value>) -> Result<()> {
+        self.registers.current.retain(|slot, _| before.contains_key(slot));
+        Ok(())
+    }
+}

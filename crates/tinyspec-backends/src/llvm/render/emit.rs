@@ -1,0 +1,527 @@
+//! Emits LLVM IR on values that are scalars or vectors alike.
+//!
+//! inkwell gives scalars and vectors, integers and floats, types of their own; here every operation is defined on all
+//! of them, so the instructions are built on LLVM's C interface, with the checks that keep that sound in this file.
+
+use crate::BackendError;
+use inkwell::context::Context;
+use inkwell::module::Module;
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+use llvm_sys::{LLVMAtomicOrdering, LLVMAtomicRMWBinOp, LLVMIntPredicate, LLVMOpcode, LLVMRealPredicate};
+use tinyspec_ir::DType;
+
+pub(super) type Result<T> = std::result::Result<T, BackendError>;
+
+/// Type of an element in registers. Signedness belongs to operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Kind {
+    I1,
+    I8,
+    I16,
+    I32,
+    I64,
+    Half,
+    Float,
+    Double,
+    Pointer,
+}
+
+impl Kind {
+    /// How a dtype is held in registers: bool is one bit; bfloat16 and 8-bit floats are storage only, so their bits.
+    pub(super) fn of(dtype: DType) -> Kind {
+        match dtype {
+            DType::Bool => Kind::I1,
+            DType::I8 | DType::U8 | DType::F8E4M3 | DType::F8E5M2 | DType::Void => Kind::I8,
+            DType::I16 | DType::U16 | DType::BF16 => Kind::I16,
+            DType::I32 | DType::U32 => Kind::I32,
+            DType::I64 | DType::U64 | DType::Index => Kind::I64,
+            DType::F16 => Kind::Half,
+            DType::F32 => Kind::Float,
+            DType::F64 => Kind::Double,
+        }
+    }
+
+    /// The kind in memory, where bool is a byte.
+    pub(super) fn in_memory(self) -> Kind {
+        if self == Kind::I1 { Kind::I8 } else { self }
+    }
+
+    pub(super) fn bits(self) -> u32 {
+        match self {
+            Kind::I1 => 1,
+            Kind::I8 => 8,
+            Kind::I16 | Kind::Half => 16,
+            Kind::I32 | Kind::Float => 32,
+            Kind::I64 | Kind::Double | Kind::Pointer => 64,
+        }
+    }
+
+    pub(super) fn is_float(self) -> bool {
+        matches!(self, Kind::Half | Kind::Float | Kind::Double)
+    }
+
+    pub(super) fn is_int(self) -> bool {
+        !self.is_float() && self != Kind::Pointer
+    }
+}
+
+/// A value of the function under construction: a scalar if it has one lane, else a vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Value {
+    raw: LLVMValueRef,
+    pub(super) kind: Kind,
+    pub(super) lanes: u32,
+}
+
+/// A basic block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Block(LLVMBasicBlockRef);
+
+const UNNAMED: *const std::ffi::c_char = c"".as_ptr();
+
+/// Builds one function. Everything it hands out lives as long as the context.
+pub(super) struct Emitter<'context> {
+    context: LLVMContextRef,
+    module: LLVMModuleRef,
+    // Owns the builder that the pointer below is of.
+    _builder: inkwell::builder::Builder<'context>,
+    builder: LLVMBuilderRef,
+    function: LLVMValueRef,
+}
+
+fn mismatch(operation: &str, a: Value, b: Value) -> BackendError {
+    BackendError::Compile(format!(
+        "{operation} of {:?}×{} and {:?}×{}: the graph of the kernel is not well-formed",
+        a.kind, a.lanes, b.kind, b.lanes
+    ))
+}
+
+// SAFETY of this file: every pointer comes from LLVM and belongs to `context`, which outlives the emitter; operands are
+// checked to have the kinds that an instruction takes; the builder stands in a block of `function` from `new` on.
+impl<'context> Emitter<'context> {
+    /// Starts `void name(ptr, i64, i64)`.
+    pub(super) fn new(context: &'context Context, module: &Module<'context>, name: &str) -> Emitter<'context> {
+        let (long, pointer) = (context.i64_type(), context.ptr_type(inkwell::AddressSpace::default()));
+        let signature = context.void_type().fn_type(&[pointer.into(), long.into(), long.into()], false);
+        let function = module.add_function(name, signature, None);
+        // Without unwinding there are no unwind tables.
+        let nounwind = inkwell::attributes::Attribute::get_named_enum_kind_id("nounwind");
+        let attribute = context.create_enum_attribute(nounwind, 0);
+        function.add_attribute(inkwell::attributes::AttributeLoc::Function, attribute);
+        let builder = context.create_builder();
+        builder.position_at_end(context.append_basic_block(function, "entry"));
+        use inkwell::values::AsValueRef;
+        Emitter {
+            context: context.raw(),
+            module: module.as_mut_ptr(),
+            builder: builder.as_mut_ptr(),
+            _builder: builder,
+            function: function.as_value_ref(),
+        }
+    }
+
+    /// Parameter `index` of the function.
+    pub(super) fn parameter(&self, index: u32) -> Value {
+        let kind = if index == 0 { Kind::Pointer } else { Kind::I64 };
+        // SAFETY: see above; the signature has three parameters.
+        Value { raw: unsafe { LLVMGetParam(self.function, index.min(2)) }, kind, lanes: 1 }
+    }
+
+    fn type_of(&self, kind: Kind, lanes: u32) -> LLVMTypeRef {
+        // SAFETY: see above.
+        unsafe {
+            let element = match kind {
+                Kind::I1 => LLVMInt1TypeInContext(self.context),
+                Kind::I8 => LLVMInt8TypeInContext(self.context),
+                Kind::I16 => LLVMInt16TypeInContext(self.context),
+                Kind::I32 => LLVMInt32TypeInContext(self.context),
+                Kind::I64 => LLVMInt64TypeInContext(self.context),
+                Kind::Half => LLVMHalfTypeInContext(self.context),
+                Kind::Float => LLVMFloatTypeInContext(self.context),
+                Kind::Double => LLVMDoubleTypeInContext(self.context),
+                Kind::Pointer => LLVMPointerTypeInContext(self.context, 0),
+            };
+            if lanes == 1 { element } else { LLVMVectorType(element, lanes) }
+        }
+    }
+
+    pub(super) fn undefined(&self, kind: Kind, lanes: u32) -> Value {
+        // SAFETY: see above.
+        Value { raw: unsafe { LLVMGetUndef(self.type_of(kind, lanes)) }, kind, lanes }
+    }
+
+    /// The integer `number`, truncated to the kind, in every lane.
+    pub(super) fn int(&self, kind: Kind, lanes: u32, number: i64) -> Value {
+        // SAFETY: see above. Bits beyond the width must not be set.
+        let mask = if kind.bits() == 64 { u64::MAX } else { (1 << kind.bits()) - 1 };
+        let raw = unsafe { LLVMConstInt(self.type_of(kind, 1), number as u64 & mask, 0) };
+        self.repeat(Value { raw, kind, lanes: 1 }, lanes)
+    }
+
+    /// The float `number` in every lane.
+    pub(super) fn float(&self, kind: Kind, lanes: u32, number: f64) -> Value {
+        // SAFETY: see above.
+        let raw = if number.is_nan() {
+            // Through bits: a conversion in C may change which nan it is.
+            let (bits, int) = match kind {
+                Kind::Double => (number.to_bits(), Kind::I64),
+                Kind::Float => ((number as f32).to_bits().into(), Kind::I32),
+                _ => (tinyspec_ir::float::to_bits(DType::F16, number), Kind::I16),
+            };
+            unsafe { LLVMConstBitCast(LLVMConstInt(self.type_of(int, 1), bits, 0), self.type_of(kind, 1)) }
+        } else {
+            unsafe { LLVMConstReal(self.type_of(kind, 1), number) }
+        };
+        self.repeat(Value { raw, kind, lanes: 1 }, lanes)
+    }
+
+    /// A constant in every lane.
+    fn repeat(&self, constant: Value, lanes: u32) -> Value {
+        if lanes == 1 {
+            return constant;
+        }
+        let mut elements = vec![constant.raw; lanes as usize];
+        // SAFETY: see above.
+        Value { raw: unsafe { LLVMConstVector(elements.as_mut_ptr(), lanes) }, kind: constant.kind, lanes }
+    }
+
+    /// The scalar in every lane.
+    pub(super) fn splat(&self, scalar: Value, lanes: u32) -> Result<Value> {
+        if scalar.lanes == lanes {
+            return Ok(scalar);
+        }
+        if scalar.lanes != 1 {
+            return Err(mismatch("broadcast", scalar, self.undefined(scalar.kind, lanes)));
+        }
+        // SAFETY: see above.
+        if unsafe { LLVMIsConstant(scalar.raw) } != 0 {
+            return Ok(self.repeat(scalar, lanes));
+        }
+        let single = self.insert(self.undefined(scalar.kind, lanes), scalar, 0)?;
+        self.shuffle(single, single, &vec![0; lanes as usize])
+    }
+
+    pub(super) fn insert(&self, vector: Value, element: Value, lane: u32) -> Result<Value> {
+        if vector.kind != element.kind || element.lanes != 1 || lane >= vector.lanes {
+            return Err(mismatch("insertion", vector, element));
+        }
+        let index = self.int(Kind::I32, 1, lane.into()).raw;
+        // SAFETY: see above.
+        let raw = unsafe { LLVMBuildInsertElement(self.builder, vector.raw, element.raw, index, UNNAMED) };
+        Ok(Value { raw, ..vector })
+    }
+
+    pub(super) fn extract(&self, vector: Value, lane: u32) -> Result<Value> {
+        if lane >= vector.lanes {
+            return Err(mismatch("extraction", vector, self.int(Kind::I32, 1, lane.into())));
+        }
+        if vector.lanes == 1 {
+            return Ok(vector);
+        }
+        let index = self.int(Kind::I32, 1, lane.into()).raw;
+        // SAFETY: see above.
+        let raw = unsafe { LLVMBuildExtractElement(self.builder, vector.raw, index, UNNAMED) };
+        Ok(Value { raw, kind: vector.kind, lanes: 1 })
+    }
+
+    /// Lanes of `a` and `b`, which follow those of `a`, in the order of `lanes`.
+    pub(super) fn shuffle(&self, a: Value, b: Value, lanes: &[u32]) -> Result<Value> {
+        if a.kind != b.kind || a.lanes != b.lanes || a.lanes == 1 || lanes.iter().any(|lane| *lane >= 2 * a.lanes) {
+            return Err(mismatch("shuffle", a, b));
+        }
+        let mut mask: Vec<_> = lanes.iter().map(|lane| self.int(Kind::I32, 1, (*lane).into()).raw).collect();
+        // SAFETY: see above.
+        let raw = unsafe {
+            let mask = LLVMConstVector(mask.as_mut_ptr(), mask.len() as u32);
+            LLVMBuildShuffleVector(self.builder, a.raw, b.raw, mask, UNNAMED)
+        };
+        Ok(Value { raw, kind: a.kind, lanes: lanes.len() as u32 })
+    }
+
+    /// An integer or float instruction of two operands of equal type.
+    pub(super) fn binary(&self, opcode: LLVMOpcode, a: Value, b: Value) -> Result<Value> {
+        use LLVMOpcode::*;
+        let float = matches!(opcode, LLVMFAdd | LLVMFSub | LLVMFMul | LLVMFDiv | LLVMFRem);
+        if a.kind != b.kind || a.lanes != b.lanes || a.kind.is_float() != float || a.kind == Kind::Pointer {
+            return Err(mismatch("arithmetic", a, b));
+        }
+        // SAFETY: see above.
+        Ok(Value { raw: unsafe { LLVMBuildBinOp(self.builder, opcode, a.raw, b.raw, UNNAMED) }, ..a })
+    }
+
+    pub(super) fn negate_float(&self, a: Value) -> Result<Value> {
+        if !a.kind.is_float() {
+            return Err(mismatch("negation", a, a));
+        }
+        // SAFETY: see above.
+        Ok(Value { raw: unsafe { LLVMBuildFNeg(self.builder, a.raw, UNNAMED) }, ..a })
+    }
+
+    pub(super) fn compare_ints(&self, predicate: LLVMIntPredicate, a: Value, b: Value) -> Result<Value> {
+        if a.kind != b.kind || a.lanes != b.lanes || !a.kind.is_int() {
+            return Err(mismatch("comparison", a, b));
+        }
+        // SAFETY: see above.
+        let raw = unsafe { LLVMBuildICmp(self.builder, predicate, a.raw, b.raw, UNNAMED) };
+        Ok(Value { raw, kind: Kind::I1, lanes: a.lanes })
+    }
+
+    pub(super) fn compare_floats(&self, predicate: LLVMRealPredicate, a: Value, b: Value) -> Result<Value> {
+        if a.kind != b.kind || a.lanes != b.lanes || !a.kind.is_float() {
+            return Err(mismatch("comparison", a, b));
+        }
+        // SAFETY: see above.
+        let raw = unsafe { LLVMBuildFCmp(self.builder, predicate, a.raw, b.raw, UNNAMED) };
+        Ok(Value { raw, kind: Kind::I1, lanes: a.lanes })
+    }
+
+    /// `a` where `condition` holds, else `b`; a scalar condition selects whole vectors.
+    pub(super) fn select(&self, condition: Value, a: Value, b: Value) -> Result<Value> {
+        let fits = condition.lanes == 1 || condition.lanes == a.lanes;
+        if a.kind != b.kind || a.lanes != b.lanes || condition.kind != Kind::I1 || !fits {
+            return Err(mismatch("selection", a, b));
+        }
+        // SAFETY: see above.
+        Ok(Value { raw: unsafe { LLVMBuildSelect(self.builder, condition.raw, a.raw, b.raw, UNNAMED) }, ..a })
+    }
+
+    /// A conversion between kinds that `opcode` is defined on.
+    pub(super) fn convert(&self, opcode: LLVMOpcode, a: Value, kind: Kind) -> Result<Value> {
+        use LLVMOpcode::*;
+        let (from, to) = (a.kind, kind);
+        let fits = match opcode {
+            LLVMTrunc => from.is_int() && to.is_int() && from.bits() > to.bits(),
+            LLVMZExt | LLVMSExt => from.is_int() && to.is_int() && from.bits() < to.bits(),
+            LLVMFPTrunc => from.is_float() && to.is_float() && from.bits() > to.bits(),
+            LLVMFPExt => from.is_float() && to.is_float() && from.bits() < to.bits(),
+            LLVMSIToFP | LLVMUIToFP => from.is_int() && to.is_float(),
+            LLVMFPToSI | LLVMFPToUI => from.is_float() && to.is_int(),
+            LLVMBitCast => from.bits() == to.bits() && from != Kind::Pointer && to != Kind::Pointer,
+            _ => false,
+        };
+        if !fits {
+            return Err(mismatch("conversion", a, self.undefined(kind, a.lanes)));
+        }
+        // SAFETY: see above.
+        let raw = unsafe { LLVMBuildCast(self.builder, opcode, a.raw, self.type_of(kind, a.lanes), UNNAMED) };
+        Ok(Value { raw, kind, lanes: a.lanes })
+    }
+
+    /// The same bits as `lanes` elements of `kind`.
+    pub(super) fn reinterpret(&self, a: Value, kind: Kind, lanes: u32) -> Result<Value> {
+        if a.kind.bits() * a.lanes != kind.bits() * lanes || a.kind == Kind::Pointer || kind == Kind::Pointer {
+            return Err(mismatch("reinterpretation", a, self.undefined(kind, lanes)));
+        }
+        let to = self.type_of(kind, lanes);
+        // SAFETY: see above.
+        Ok(Value {
+            raw: unsafe { LLVMBuildCast(self.builder, LLVMOpcode::LLVMBitCast, a.raw, to, UNNAMED) },
+            kind,
+            lanes,
+        })
+    }
+
+    /// Calls an intrinsic that is overloaded on the types of `overloads`; the result has `kind` and `lanes`, or is void.
+    pub(super) fn intrinsic(
+        &self,
+        name: &str,
+        overloads: &[(Kind, u32)],
+        arguments: &[Value],
+        result: Option<(Kind, u32)>,
+    ) -> Result<Option<Value>> {
+        let unknown = || BackendError::Compile(format!("this LLVM has no `{name}` as it is used here"));
+        let mut types: Vec<_> = overloads.iter().map(|(kind, lanes)| self.type_of(*kind, *lanes)).collect();
+        let mut arguments: Vec<_> = arguments.iter().map(|value| value.raw).collect();
+        // SAFETY: see above. The declaration's own parameter types are compared with the arguments' before the call.
+        unsafe {
+            let id = LLVMLookupIntrinsicID(name.as_ptr().cast(), name.len());
+            if id == 0 {
+                return Err(unknown());
+            }
+            let callee = LLVMGetIntrinsicDeclaration(self.module, id, types.as_mut_ptr(), types.len());
+            let parameters = LLVMCountParams(callee) as usize;
+            let fits = parameters == arguments.len()
+                && (0..parameters).all(|i| LLVMTypeOf(LLVMGetParam(callee, i as u32)) == LLVMTypeOf(arguments[i]));
+            if !fits {
+                return Err(unknown());
+            }
+            let (signature, count) = (LLVMGlobalGetValueType(callee), arguments.len() as u32);
+            let raw = LLVMBuildCall2(self.builder, signature, callee, arguments.as_mut_ptr(), count, UNNAMED);
+            Ok(result.map(|(kind, lanes)| Value { raw, kind, lanes }))
+        }
+    }
+
+    /// An intrinsic from values of one type to that type.
+    pub(super) fn call(&self, name: &str, arguments: &[Value]) -> Result<Value> {
+        let Some(first) = arguments.first() else { return Err(BackendError::Compile(format!("`{name}` of nothing"))) };
+        let shape = (first.kind, first.lanes);
+        let result = self.intrinsic(name, &[shape], arguments, Some(shape))?;
+        result.ok_or_else(|| BackendError::Compile(format!("`{name}` has no value")))
+    }
+
+    /// Number of parameters that an intrinsic has in this version of LLVM.
+    pub(super) fn parameters_of(&self, name: &str, overloads: &[(Kind, u32)]) -> u32 {
+        let mut types: Vec<_> = overloads.iter().map(|(kind, lanes)| self.type_of(*kind, *lanes)).collect();
+        // SAFETY: see above.
+        unsafe {
+            let id = LLVMLookupIntrinsicID(name.as_ptr().cast(), name.len());
+            if id == 0 {
+                return 0;
+            }
+            LLVMCountParams(LLVMGetIntrinsicDeclaration(self.module, id, types.as_mut_ptr(), types.len()))
+        }
+    }
+
+    /// `base` moved by `index` elements of `element`; a vector of indices gives a vector of addresses.
+    pub(super) fn offset(&self, base: Value, index: Value, element: Kind) -> Result<Value> {
+        if base.kind != Kind::Pointer || !index.kind.is_int() || base.lanes != 1 {
+            return Err(mismatch("address", base, index));
+        }
+        let (element, mut indices) = (self.type_of(element, 1), [index.raw]);
+        // SAFETY: see above.
+        let raw = unsafe { LLVMBuildInBoundsGEP2(self.builder, element, base.raw, indices.as_mut_ptr(), 1, UNNAMED) };
+        Ok(Value { raw, kind: Kind::Pointer, lanes: index.lanes })
+    }
+
+    pub(super) fn load(&self, from: Value, kind: Kind, lanes: u32, alignment: u32) -> Result<Value> {
+        if from.kind != Kind::Pointer || from.lanes != 1 {
+            return Err(mismatch("load", from, from));
+        }
+        // SAFETY: see above.
+        unsafe {
+            let raw = LLVMBuildLoad2(self.builder, self.type_of(kind, lanes), from.raw, UNNAMED);
+            LLVMSetAlignment(raw, alignment);
+            Ok(Value { raw, kind, lanes })
+        }
+    }
+
+    /// A store; `streaming` ones bypass the caches.
+    pub(super) fn store(&self, to: Value, value: Value, alignment: u32, streaming: bool) -> Result<()> {
+        if to.kind != Kind::Pointer || to.lanes != 1 {
+            return Err(mismatch("store", to, value));
+        }
+        // SAFETY: see above.
+        unsafe {
+            let store = LLVMBuildStore(self.builder, value.raw, to.raw);
+            LLVMSetAlignment(store, alignment);
+            if streaming {
+                let mut one = [LLVMValueAsMetadata(self.int(Kind::I32, 1, 1).raw)];
+                let node = LLVMMDNodeInContext2(self.context, one.as_mut_ptr(), 1);
+                let name = "nontemporal";
+                let kind = LLVMGetMDKindIDInContext(self.context, name.as_ptr().cast(), name.len() as u32);
+                LLVMSetMetadata(store, kind, LLVMMetadataAsValue(self.context, node));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds to memory in one step that other threads do not divide.
+    pub(super) fn atomic_add(&self, to: Value, value: Value) -> Result<()> {
+        if to.kind != Kind::Pointer || to.lanes != 1 || value.lanes != 1 || value.kind == Kind::Pointer {
+            return Err(mismatch("atomic addition", to, value));
+        }
+        let operation = if value.kind.is_float() {
+            LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpFAdd
+        } else {
+            LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpAdd
+        };
+        let order = LLVMAtomicOrdering::LLVMAtomicOrderingMonotonic;
+        // SAFETY: see above.
+        unsafe { LLVMBuildAtomicRMW(self.builder, operation, to.raw, value.raw, order, 0) };
+        Ok(())
+    }
+
+    /// Room on the stack, in the entry block.
+    pub(super) fn scratch(&self, entry: Block, kind: Kind, lanes: u32) -> Value {
+        let current = self.block();
+        // SAFETY: see above.
+        unsafe {
+            let first = LLVMGetFirstInstruction(entry.0);
+            if first.is_null() {
+                LLVMPositionBuilderAtEnd(self.builder, entry.0);
+            } else {
+                LLVMPositionBuilderBefore(self.builder, first);
+            }
+            let raw = LLVMBuildAlloca(self.builder, self.type_of(kind, lanes), UNNAMED);
+            LLVMPositionBuilderAtEnd(self.builder, current.0);
+            Value { raw, kind: Kind::Pointer, lanes: 1 }
+        }
+    }
+
+    /// The block that instructions go to.
+    pub(super) fn block(&self) -> Block {
+        // SAFETY: see above.
+        Block(unsafe { LLVMGetInsertBlock(self.builder) })
+    }
+
+    pub(super) fn new_block(&self) -> Block {
+        // SAFETY: see above.
+        Block(unsafe { LLVMAppendBasicBlockInContext(self.context, self.function, UNNAMED) })
+    }
+
+    pub(super) fn enter(&self, block: Block) {
+        // SAFETY: see above.
+        unsafe { LLVMPositionBuilderAtEnd(self.builder, block.0) };
+    }
+
+    /// Instructions go before the jump that ends `block`, or to its end while it has none.
+    pub(super) fn enter_before_end(&self, block: Block) {
+        // SAFETY: see above.
+        unsafe {
+            match LLVMGetBasicBlockTerminator(block.0) {
+                end if end.is_null() => LLVMPositionBuilderAtEnd(self.builder, block.0),
+                end => LLVMPositionBuilderBefore(self.builder, end),
+            }
+        }
+    }
+
+    pub(super) fn jump(&self, to: Block) {
+        // SAFETY: see above.
+        unsafe { LLVMBuildBr(self.builder, to.0) };
+    }
+
+    pub(super) fn branch(&self, condition: Value, then: Block, otherwise: Block) -> Result<()> {
+        if condition.kind != Kind::I1 || condition.lanes != 1 {
+            return Err(mismatch("branch", condition, condition));
+        }
+        // SAFETY: see above.
+        unsafe { LLVMBuildCondBr(self.builder, condition.raw, then.0, otherwise.0) };
+        Ok(())
+    }
+
+    /// A value that depends on where control comes from; see [`Emitter::arrive`].
+    pub(super) fn phi(&self, kind: Kind, lanes: u32) -> Value {
+        // SAFETY: see above.
+        Value { raw: unsafe { LLVMBuildPhi(self.builder, self.type_of(kind, lanes), UNNAMED) }, kind, lanes }
+    }
+
+    /// `phi` is `value` when control comes from `block`.
+    pub(super) fn arrive(&self, phi: Value, value: Value, block: Block) -> Result<()> {
+        if phi.kind != value.kind || phi.lanes != value.lanes {
+            return Err(mismatch("join", phi, value));
+        }
+        let (mut values, mut blocks) = ([value.raw], [block.0]);
+        // SAFETY: see above; `phi` came from `Emitter::phi`.
+        unsafe { LLVMAddIncoming(phi.raw, values.as_mut_ptr(), blocks.as_mut_ptr(), 1) };
+        Ok(())
+    }
+
+    pub(super) fn finish(&self) {
+        // SAFETY: see above.
+        unsafe { LLVMBuildRetVoid(self.builder) };
+    }
+
+    /// Orders streaming stores before whatever another thread sees of this kernel's end.
+    pub(super) fn fence(&self) -> Result<()> {
+        if cfg!(target_arch = "x86_64") {
+            self.intrinsic("llvm.x86.sse.sfence", &[], &[], None)?;
+        } else {
+            // SAFETY: see above.
+            unsafe {
+                LLVMBuildFence(self.builder, LLVMAtomicOrdering::LLVMAtomicOrderingSequentiallyConsistent, 0, UNNAMED)
+            };
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,188 @@
+//! Loads and stores: whole, masked, gathered, streaming.
+
+use super::address::Address;
+use super::control::register;
+use super::emit::{Kind, Result, Value};
+use super::{Placed, Renderer};
+use llvm_sys::LLVMIntPredicate::LLVMIntNE;
+use llvm_sys::LLVMOpcode::LLVMZExt;
+use tinyspec_ir::{Arg, NodeId};
+
+/// The largest access through a scalar gate: a vector of AVX-512.
+const DUMMY_BYTES: u32 = 64;
+
+impl Renderer<'_, '_> {
+    pub(super) fn load(&mut self, node: NodeId) -> Result<()> {
+        let value = self.loaded(node)?;
+        self.values[node.index()] = Some(Placed { value, depth: self.levels.len() });
+        Ok(())
+    }
+
+    fn loaded(&mut self, node: NodeId) -> Result<Value> {
+        let sources = self.graph.sources(node);
+        let (place, lanes) = (sources[0], self.lanes(node)?);
+        if let Some((slot, buffer)) = register(self.graph, place) {
+            // An accumulator that was never written has no defined value.
+            let undefined = self.emit.undefined(self.kind(buffer), lanes);
+            return Ok(self.registers.read(slot).unwrap_or(undefined));
+        }
+        let address = self.address(place)?;
+        let kind = Kind::of(address.dtype);
+        let (alt, gate) = match *sources {
+            [_, alt, gate] => (self.value_in(alt, lanes)?, self.value(gate)?),
+            [_] => {
+                let value = if address.pointer.lanes > 1 {
+                    let all = self.emit.int(Kind::I1, lanes, 1);
+                    let any = self.emit.undefined(kind.in_memory(), lanes);
+                    self.masked_read("llvm.masked.gather", &address, all, any)?
+                } else {
+                    self.emit.load(address.pointer, kind.in_memory(), lanes, address.alignment)?
+                };
+                return self.read_bools(kind, value);
+            }
+            _ => return Err(self.unsupported(node, "an alternative value needs a gate")),
+        };
+        if address.pointer.lanes == 1 && gate.lanes == 1 && kind.in_memory().bits() / 8 * lanes <= DUMMY_BYTES {
+            // Always reads, but where the gate is closed from memory of its own.
+            let dummy = self.emit.scratch(self.entry, Kind::I8, DUMMY_BYTES);
+            let pointer = self.emit.select(gate, address.pointer, dummy)?;
+            let value = self.emit.load(pointer, kind.in_memory(), lanes, kind.in_memory().bits() / 8)?;
+            let value = self.read_bools(kind, value)?;
+            return self.emit.select(gate, value, alt);
+        }
+        let gate = self.emit.splat(gate, lanes)?;
+        let alt = self.write_bools(kind, alt)?;
+        let name = if address.pointer.lanes > 1 { "llvm.masked.gather" } else { "llvm.masked.load" };
+        let value = self.masked_read(name, &address, gate, alt)?;
+        self.read_bools(kind, value)
+    }
+
+    fn masked_read(&mut self, name: &str, address: &Address, mask: Value, alt: Value) -> Result<Value> {
+        let (kind, lanes) = (alt.kind, alt.lanes);
+        let overloads = [(kind, lanes), (Kind::Pointer, address.pointer.lanes)];
+        // Until LLVM 21 the alignment was an operand.
+        let alignment = self.emit.int(Kind::I32, 1, (kind.bits() / 8).into());
+        let arguments = [address.pointer, alignment, mask, alt];
+        let arguments = if self.emit.parameters_of(name, &overloads) == 4 {
+            arguments.to_vec()
+        } else {
+            vec![address.pointer, mask, alt]
+        };
+        let value = self.emit.intrinsic(name, &overloads, &arguments, Some((kind, lanes)))?;
+        Ok(value.unwrap_or(alt))
+    }
+
+    pub(super) fn store(&mut self, node: NodeId) -> Result<()> {
+        let sources = self.graph.sources(node);
+        let (place, source) = (sources[0], sources[1]);
+        if let Some((slot, buffer)) = register(self.graph, place) {
+            let lanes = self.lanes(buffer)?;
+            let mut value = self.value_in(source, lanes)?;
+            if let Some(gate) = sources.get(2) {
+                let gate = self.value(*gate)?;
+                let old = self.registers.read(slot).unwrap_or(self.emit.undefined(value.kind, lanes));
+                value = self.emit.select(gate, value, old)?;
+            }
+            self.registers.write(slot, value);
+            return Ok(());
+        }
+        let address = self.address(place)?;
+        let kind = Kind::of(address.dtype);
+        let lanes = self.lanes(source)?.max(self.lanes(place)?);
+        let value = self.value_in(source, lanes)?;
+        let value = self.write_bools(kind, value)?;
+        let gate = match sources.get(2) {
+            Some(gate) => Some(self.value(*gate)?),
+            None => None,
+        };
+        match gate {
+            Some(gate) if gate.lanes > 1 || address.pointer.lanes > 1 => {
+                let gate = self.emit.splat(gate, lanes)?;
+                self.masked_write(&address, gate, value)
+            }
+            None if address.pointer.lanes > 1 => {
+                let all = self.emit.int(Kind::I1, lanes, 1);
+                self.masked_write(&address, all, value)
+            }
+            Some(gate) => {
+                self.only_if(gate, |renderer| renderer.emit.store(address.pointer, value, address.alignment, false))
+            }
+            None => {
+                // The instructions exist for whole, aligned vectors; elsewhere the hint would split the store.
+                let bytes = kind.in_memory().bits() / 8 * lanes;
+                let streaming = *self.graph.arg(node) == Arg::Streaming && bytes >= 16 && address.alignment >= bytes;
+                self.streams |= streaming;
+                self.emit.store(address.pointer, value, address.alignment, streaming)
+            }
+        }
+    }
+
+    fn masked_write(&mut self, address: &Address, mask: Value, value: Value) -> Result<()> {
+        let name = if address.pointer.lanes > 1 { "llvm.masked.scatter" } else { "llvm.masked.store" };
+        let overloads = [(value.kind, value.lanes), (Kind::Pointer, address.pointer.lanes)];
+        let alignment = self.emit.int(Kind::I32, 1, (value.kind.bits() / 8).into());
+        let arguments = if self.emit.parameters_of(name, &overloads) == 4 {
+            vec![value, address.pointer, alignment, mask]
+        } else {
+            vec![value, address.pointer, mask]
+        };
+        self.emit.intrinsic(name, &overloads, &arguments, None).map(drop)
+    }
+
+    /// Adds lane by lane, so that equal addresses in a vector all count.
+    pub(super) fn atomic_add(&mut self, node: NodeId) -> Result<()> {
+        let sources = self.graph.sources(node);
+        let (place, source) = (sources[0], sources[1]);
+        let address = self.address(place)?;
+        if !matches!(self.kind(source), Kind::I32 | Kind::I64 | Kind::Float | Kind::Double) {
+            return Err(self.unsupported(node, "only 32- and 64-bit numbers are added atomically"));
+        }
+        let lanes = self.lanes(source)?.max(address.pointer.lanes);
+        let value = self.value_in(source, lanes)?;
+        let gate = match sources.get(2) {
+            Some(gate) => Some(self.value_in(*gate, lanes)?),
+            None => None,
+        };
+        let size = Kind::of(address.dtype).in_memory();
+        for lane in 0..lanes {
+            let element = self.emit.extract(value, lane)?;
+            let pointer = if address.pointer.lanes > 1 {
+                self.emit.extract(address.pointer, lane)?
+            } else {
+                let lane = self.emit.int(Kind::I64, 1, lane.into());
+                self.emit.offset(address.pointer, lane, size)?
+            };
+            match gate {
+                Some(gate) => {
+                    let gate = self.emit.extract(gate, lane)?;
+                    self.only_if(gate, |renderer| renderer.emit.atomic_add(pointer, element))?;
+                }
+                None => self.emit.atomic_add(pointer, element)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn only_if(&mut self, gate: Value, effect: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let (then, after) = (self.emit.new_block(), self.emit.new_block());
+        self.emit.branch(gate, then, after)?;
+        self.emit.enter(then);
+        effect(self)?;
+        self.emit.jump(after);
+        self.emit.enter(after);
+        Ok(())
+    }
+
+    /// A bool is a byte in memory, and one bit in registers.
+    fn read_bools(&self, kind: Kind, value: Value) -> Result<Value> {
+        if kind != Kind::I1 {
+            return Ok(value);
+        }
+        let zero = self.emit.int(Kind::I8, value.lanes, 0);
+        self.emit.compare_ints(LLVMIntNE, value, zero)
+    }
+
+    fn write_bools(&self, kind: Kind, value: Value) -> Result<Value> {
+        if kind == Kind::I1 { self.emit.convert(LLVMZExt, value, Kind::I8) } else { Ok(value) }
+    }
+}

@@ -1,0 +1,92 @@
+//! Vectors: build, splat, take apart, and reduce across lanes.
+
+use super::Renderer;
+use super::emit::{Kind, Result, Value};
+use llvm_sys::LLVMOpcode::{LLVMAdd, LLVMAnd, LLVMFAdd, LLVMFMul, LLVMMul, LLVMOr};
+use tinyspec_ir::{Arg, DType, NodeId, Op};
+
+impl Renderer<'_, '_> {
+    pub(super) fn stack(&mut self, node: NodeId) -> Result<Value> {
+        let (sources, lanes) = (self.graph.sources(node), self.lanes(node)?);
+        let Some(first) = sources.first().filter(|_| sources.len() == lanes as usize) else {
+            return Err(self.unsupported(node, "machine vectors have one axis"));
+        };
+        if sources.iter().all(|source| source == first) {
+            return self.value_in(*first, lanes);
+        }
+        let mut vector = self.emit.undefined(self.kind(node), lanes);
+        for (lane, source) in (0..).zip(sources) {
+            let element = self.value(*source)?;
+            vector = self.emit.insert(vector, element, lane)?;
+        }
+        Ok(vector)
+    }
+
+    pub(super) fn expand(&mut self, node: NodeId) -> Result<Value> {
+        let lanes = self.lanes(node)?;
+        self.value_in(self.graph.source(node, 0), lanes)
+    }
+
+    /// A lane of a vector.
+    pub(super) fn extract(&mut self, node: NodeId) -> Result<Value> {
+        let [vector, lane] = *self.graph.sources(node) else {
+            return Err(self.unsupported(node, "machine vectors have one axis"));
+        };
+        let value = self.value(vector)?;
+        match self.graph.as_int(lane).and_then(|lane| u32::try_from(lane).ok()) {
+            Some(lane) => self.emit.extract(value, lane),
+            None => Err(self.unsupported(node, "the lane is not a constant")),
+        }
+    }
+
+    /// Halves are combined, so the order is fixed: ((0+4)+(2+6))+((1+5)+(3+7)) for eight lanes.
+    pub(super) fn reduce(&mut self, node: NodeId) -> Result<Value> {
+        let Arg::Reduce { op, .. } = self.graph.arg(node) else {
+            return Err(self.unsupported(node, "it does not say what to reduce by"));
+        };
+        let source = self.graph.source(node, 0);
+        if self.graph.sources(node).len() > 1 {
+            return Err(self.unsupported(node, "only lanes of a vector are left to reduce"));
+        }
+        let (op, dtype) = (*op, self.graph.dtype(source));
+        let mut vector = self.value(source)?;
+        while vector.lanes > 1 {
+            let half = vector.lanes / 2;
+            if vector.lanes % 2 == 1 {
+                // Rare: no machine vector has an odd number of lanes.
+                let mut total = self.emit.extract(vector, 0)?;
+                for lane in 1..vector.lanes {
+                    let element = self.emit.extract(vector, lane)?;
+                    total = self.combine(node, op, dtype, total, element)?;
+                }
+                return Ok(total);
+            }
+            let lower: Vec<u32> = (0..half).collect();
+            let upper: Vec<u32> = (half..vector.lanes).collect();
+            let (low, high) = if half == 1 {
+                (self.emit.extract(vector, 0)?, self.emit.extract(vector, 1)?)
+            } else {
+                (self.emit.shuffle(vector, vector, &lower)?, self.emit.shuffle(vector, vector, &upper)?)
+            };
+            vector = self.combine(node, op, dtype, low, high)?;
+        }
+        Ok(vector)
+    }
+
+    fn combine(&self, node: NodeId, op: Op, dtype: DType, a: Value, b: Value) -> Result<Value> {
+        let float = matches!(dtype, DType::F32 | DType::F64);
+        match (op, a.kind) {
+            (Op::Add | Op::Max, Kind::I1) => self.emit.binary(LLVMOr, a, b),
+            (Op::Mul, Kind::I1) => self.emit.binary(LLVMAnd, a, b),
+            (Op::Add, _) if float => self.emit.binary(LLVMFAdd, a, b),
+            (Op::Mul, _) if float => self.emit.binary(LLVMFMul, a, b),
+            (Op::Max, _) if float => self.emit.call("llvm.maximum", &[a, b]),
+            (Op::Add, _) if !dtype.is_float() => self.emit.binary(LLVMAdd, a, b),
+            (Op::Mul, _) if !dtype.is_float() => self.emit.binary(LLVMMul, a, b),
+            (Op::Max, _) if !dtype.is_float() => {
+                self.emit.call(if dtype.is_unsigned() { "llvm.umax" } else { "llvm.smax" }, &[a, b])
+            }
+            _ => Err(self.unsupported(node, "small floats accumulate in f32")),
+        }
+    }
+}
