@@ -21,7 +21,7 @@ pub enum Error {
         message: String,
     },
     /// The file is no libLLVM, or one before 16.
-    #[error("{}: no function `LLVMGetVersion`: not a libLLVM, or older than 16", path.display())]
+    #[error("it has no function `LLVMGetVersion`: not a libLLVM, or older than 16")]
     NotLlvm {
         /// What was opened.
         path: PathBuf,

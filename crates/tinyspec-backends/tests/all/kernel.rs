@@ -31,10 +31,9 @@ impl Kernel {
         self.add(Op::Param, &[shape], Arg::Param { slot, dtype, device: None, addrspace: Some(AddrSpace::Global) })
     }
 
-    /// A REG Buffer.
-    pub fn register(&mut self, dtype: DType, dims: &[i64], slot: u32) -> NodeId {
+    pub fn buffer(&mut self, addrspace: AddrSpace, dtype: DType, dims: &[i64], slot: u32) -> NodeId {
         let shape = self.shape(dims);
-        self.add(Op::Buffer, &[shape], Arg::Buffer { slot, dtype, device: None, addrspace: AddrSpace::Reg })
+        self.add(Op::Buffer, &[shape], Arg::Buffer { slot, dtype, device: None, addrspace })
     }
 
     pub fn add(&mut self, op: Op, sources: &[NodeId], arg: Arg) -> NodeId {
@@ -80,7 +79,7 @@ impl Kernel {
         LinearKernel {
             graph: self.graph,
             linear,
-            name: "under test".into(),
+            name: "kernel_under_test".into(),
             params: self.params,
             local_offsets: self.local_offsets,
             scratch_bytes: self.scratch_bytes,

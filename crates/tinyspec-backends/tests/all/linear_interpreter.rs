@@ -1,124 +1,12 @@
 //! Linear kernels on the interpreter, through the three traits.
 
-use std::sync::Arc;
+use crate::kernel::{self, Kernel, REG, float_bytes};
 use tinyspec_backends::interpreter::linear::{InterpreterCompiler, InterpreterRuntime};
-use tinyspec_backends::{BackendError, Compiler, Launch, LinearKernel, Memory, Runtime, interpreter};
-use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Const, DType, Graph, NodeId, Op};
+use tinyspec_backends::{BackendError, Compiler, LinearKernel, Runtime, interpreter};
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Const, DType, Op};
 
-/// A kernel under construction: what is added is also put in order.
-#[derive(Default)]
-struct Kernel {
-    graph: Graph,
-    order: Vec<NodeId>,
-    params: usize,
-    local_offsets: Vec<(u32, usize)>,
-    scratch_bytes: usize,
-    global_trips: usize,
-}
-
-const REG: Arg = Arg::Load { device: None, addrspace: AddrSpace::Reg };
-
-impl Kernel {
-    fn shape(&mut self, dims: &[i64]) -> NodeId {
-        let dims: Vec<_> = dims.iter().map(|&dim| self.graph.index(dim)).collect();
-        self.graph.add(Op::Stack, &dims, Arg::None).unwrap()
-    }
-
-    fn param(&mut self, dtype: DType, length: i64) -> NodeId {
-        let shape = self.shape(&[length]);
-        let slot = self.params as u32;
-        self.params += 1;
-        self.add(Op::Param, &[shape], Arg::Param { slot, dtype, device: None, addrspace: Some(AddrSpace::Global) })
-    }
-
-    fn buffer(&mut self, addrspace: AddrSpace, dtype: DType, dims: &[i64]) -> NodeId {
-        let shape = self.shape(dims);
-        self.add(Op::Buffer, &[shape], Arg::Buffer { slot: 0, dtype, device: None, addrspace })
-    }
-
-    fn add(&mut self, op: Op, sources: &[NodeId], arg: Arg) -> NodeId {
-        let node = self.graph.add(op, sources, arg).unwrap();
-        self.order.push(node);
-        node
-    }
-
-    fn alu(&mut self, op: Op, sources: &[NodeId]) -> NodeId {
-        self.add(op, sources, Arg::None)
-    }
-
-    fn float(&mut self, value: f64) -> NodeId {
-        self.graph.constant(Const::float(DType::F32, value))
-    }
-
-    /// A Range, and its value as i32.
-    fn range(&mut self, bound: i64, id: u32, axis: AxisType) -> (NodeId, NodeId) {
-        let bound = self.graph.index(bound);
-        let range = self.add(Op::Range, &[bound], Arg::Range { id, axis });
-        let value = self.add(Op::Cast, &[range], Arg::DType(DType::I32));
-        (range, value)
-    }
-
-    fn int(&mut self, value: i64) -> NodeId {
-        self.graph.constant(Const::int(DType::I32, value as i128))
-    }
-
-    /// `lanes` elements of `buffer` from `offset` (an i32) on.
-    fn run(&mut self, buffer: NodeId, offset: NodeId, lanes: i64) -> NodeId {
-        let offset = self.graph.add(Op::Cast, &[offset], Arg::DType(DType::Index)).unwrap();
-        let offset = self.graph.add(Op::Stack, &[offset], Arg::None).unwrap();
-        let shape = self.shape(&[lanes]);
-        self.alu(Op::Shrink, &[buffer, offset, shape])
-    }
-
-    fn finish(mut self) -> LinearKernel {
-        let sink = self.graph.add(Op::Sink, &[], Arg::None).unwrap();
-        self.order.push(sink);
-        let linear = self.graph.add(Op::Linear, &self.order, Arg::None).unwrap();
-        LinearKernel {
-            graph: self.graph,
-            linear,
-            name: "kernel_under_test".into(),
-            params: self.params,
-            local_offsets: self.local_offsets,
-            scratch_bytes: self.scratch_bytes,
-            global_trips: self.global_trips.max(1),
-        }
-    }
-}
-
-fn bytes(values: &[f32]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_le_bytes()).collect()
-}
-
-/// Compiles, loads, runs; the buffers afterwards.
 fn launch(kernel: &LinearKernel, buffers: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, BackendError> {
-    let code = InterpreterCompiler.compile(kernel, &interpreter::target())?;
-    let runtime = InterpreterRuntime;
-    let program = runtime.load(&kernel.name, &code)?;
-    let mut memories: Vec<Arc<dyn Memory>> = Vec::new();
-    for data in buffers {
-        let memory = runtime.allocate(data.len())?;
-        runtime.write(memory.as_ref(), data)?;
-        memories.push(memory);
-    }
-    let addresses: Vec<*mut u8> = memories.iter().map(|memory| memory.address()).collect();
-    let launch = Launch {
-        program,
-        buffers: (0..buffers.len() as u32).collect(),
-        global_trips: kernel.global_trips,
-        scratch_bytes: kernel.scratch_bytes,
-        work: 0,
-    };
-    // SAFETY: the memories are as long as the Params say, and live until the end.
-    unsafe { runtime.enqueue(&[launch], &addresses)? }
-    runtime.synchronize()?;
-    let mut results = Vec::new();
-    for memory in &memories {
-        let mut data = vec![0; memory.len()];
-        runtime.read(memory.as_ref(), &mut data)?;
-        results.push(data);
-    }
-    Ok(results)
+    kernel::launch(&InterpreterRuntime, &InterpreterCompiler, &interpreter::target(), kernel, buffers)
 }
 
 #[test]
@@ -138,8 +26,8 @@ fn vectors_and_a_global_range() {
     let store = kernel.alu(Op::Store, &[y_run, sum]);
     kernel.alu(Op::End, &[store, range]);
     let (ones, numbers) = ([1.0; 8], [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
-    let results = launch(&kernel.finish(), &[bytes(&ones), bytes(&numbers)]).unwrap();
-    assert_eq!(results[0], bytes(&numbers.map(|number| 2.0 * number + 1.0)));
+    let results = launch(&kernel.finish(), &[float_bytes(&ones), float_bytes(&numbers)]).unwrap();
+    assert_eq!(results[0], float_bytes(&numbers.map(|number| 2.0 * number + 1.0)));
 }
 
 #[test]
@@ -147,7 +35,7 @@ fn accumulators_and_a_horizontal_sum() {
     // y[0] = sum of x, in an accumulator of four lanes.
     let mut kernel = Kernel::default();
     let (y, x) = (kernel.param(DType::F32, 1), kernel.param(DType::F32, 12));
-    let accumulator = kernel.buffer(AddrSpace::Reg, DType::F32, &[4]);
+    let accumulator = kernel.buffer(AddrSpace::Reg, DType::F32, &[4], 0);
     let zero = kernel.float(0.0);
     let shape = kernel.shape(&[4]);
     let zeros = kernel.alu(Op::Expand, &[zero, shape]);
@@ -169,8 +57,8 @@ fn accumulators_and_a_horizontal_sum() {
     let place = kernel.alu(Op::Index, &[y, first]);
     kernel.alu(Op::Store, &[place, scalar]);
     let numbers: Vec<f32> = (0..12).map(|number| number as f32).collect();
-    let results = launch(&kernel.finish(), &[bytes(&[-1.0]), bytes(&numbers)]).unwrap();
-    assert_eq!(results[0], bytes(&[66.0]));
+    let results = launch(&kernel.finish(), &[float_bytes(&[-1.0]), float_bytes(&numbers)]).unwrap();
+    assert_eq!(results[0], float_bytes(&[66.0]));
 }
 
 /// `y[i] = x[index[i]]` over four lanes, gated by `index[i] < length of x` if asked for.
@@ -201,14 +89,14 @@ fn indices(values: [i32; 4]) -> Vec<u8> {
 
 #[test]
 fn a_false_gate_touches_no_memory() {
-    let buffers = [bytes(&[0.0; 4]), bytes(&[5.0, 6.0, 7.0]), indices([2, 1000, 0, 3])];
-    assert_eq!(launch(&gather(true), &buffers).unwrap()[0], bytes(&[7.0, -1.0, 5.0, -1.0]));
+    let buffers = [float_bytes(&[0.0; 4]), float_bytes(&[5.0, 6.0, 7.0]), indices([2, 1000, 0, 3])];
+    assert_eq!(launch(&gather(true), &buffers).unwrap()[0], float_bytes(&[7.0, -1.0, 5.0, -1.0]));
 }
 
 #[test]
 fn an_access_outside_is_an_error_that_names_the_kernel() {
     for wrong in [3, -1, i32::MAX] {
-        let buffers = [bytes(&[0.0; 4]), bytes(&[5.0, 6.0, 7.0]), indices([2, wrong, 0, 0])];
+        let buffers = [float_bytes(&[0.0; 4]), float_bytes(&[5.0, 6.0, 7.0]), indices([2, wrong, 0, 0])];
         let error = launch(&gather(false), &buffers).unwrap_err().to_string();
         assert!(error.contains("kernel_under_test") && error.contains(&wrong.to_string()), "{error}");
     }
@@ -219,7 +107,7 @@ fn scratch_and_atomic_adds() {
     // scratch = x reversed; y[0] += scratch[i].
     let mut kernel = Kernel { local_offsets: vec![(0, 64)], scratch_bytes: 76, ..Kernel::default() };
     let (y, x) = (kernel.param(DType::F32, 1), kernel.param(DType::F32, 3));
-    let scratch = kernel.buffer(AddrSpace::Local, DType::F32, &[3]);
+    let scratch = kernel.buffer(AddrSpace::Local, DType::F32, &[3], 0);
     let (range, i) = kernel.range(3, 0, AxisType::Loop);
     let (two, minus) = (kernel.int(2), kernel.int(-1));
     let negative = kernel.alu(Op::Mul, &[i, minus]);
@@ -236,8 +124,8 @@ fn scratch_and_atomic_adds() {
     let first = kernel.add(Op::Load, &[from], REG);
     kernel.alu(Op::AtomicAdd, &[place, first]);
     let kernel = kernel.finish();
-    let results = launch(&kernel, &[bytes(&[100.0]), bytes(&[1.0, 2.0, 3.0])]).unwrap();
-    assert_eq!(results[0], bytes(&[103.0]));
+    let results = launch(&kernel, &[float_bytes(&[100.0]), float_bytes(&[1.0, 2.0, 3.0])]).unwrap();
+    assert_eq!(results[0], float_bytes(&[103.0]));
     let too_small = LinearKernel { scratch_bytes: 75, ..kernel };
     assert!(matches!(launch(&too_small, &[vec![], vec![]]), Err(BackendError::Unsupported { .. })));
 }
@@ -291,7 +179,7 @@ fn malformed_kernels_are_refused() {
 fn memory_checks_lengths_and_may_be_empty() {
     let runtime = InterpreterRuntime;
     let empty = runtime.allocate(0).unwrap();
-    assert!(empty.is_empty() && empty.address() as usize % 64 == 0);
+    assert!(empty.is_empty() && (empty.address() as usize).is_multiple_of(64));
     runtime.write(empty.as_ref(), &[]).unwrap();
     assert!(matches!(runtime.write(empty.as_ref(), &[1]), Err(BackendError::Memory(_))));
     assert!(matches!(runtime.allocate(usize::MAX), Err(BackendError::Memory(_))));

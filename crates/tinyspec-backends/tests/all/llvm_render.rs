@@ -153,7 +153,7 @@ fn elementwise(op: Op, operands: &[DType], result: DType, lanes: i64, count: i64
 
 fn check(op: Op, operands: &[DType], result: DType) {
     let mut rows = combinations(operands);
-    while rows.len() % 16 != 0 {
+    while !rows.len().is_multiple_of(16) {
         rows.push(rows[0].clone());
     }
     let mut buffers = vec![vec![0; rows.len() * result.size()]];
@@ -310,7 +310,7 @@ fn matmul(rows: i64, lanes: i64, size: i64) -> LinearKernel {
     let zeros = kernel.alu(Op::Expand, &[zero, shape]);
     let mut accumulators = Vec::new();
     for row in 0..rows {
-        let buffer = kernel.register(F32, &[lanes], row as u32);
+        let buffer = kernel.buffer(AddrSpace::Reg, F32, &[lanes], row as u32);
         let init = kernel.alu(Op::Store, &[buffer, zeros]);
         accumulators.push((buffer, init));
     }
@@ -391,7 +391,7 @@ fn masked_sum(op: Op, count: i64, lanes: i64) -> LinearKernel {
     let identity = kernel.float(if op == Op::Max { f64::NEG_INFINITY } else { 0.0 });
     let shape = kernel.shape(&[lanes]);
     let identities = kernel.alu(Op::Expand, &[identity, shape]);
-    let buffer = kernel.register(F32, &[lanes], 0);
+    let buffer = kernel.buffer(AddrSpace::Reg, F32, &[lanes], 0);
     let init = kernel.alu(Op::Store, &[buffer, identities]);
     let (range, i) = kernel.range(padded / lanes, 0, AxisType::Reduce);
     let lanes_node = kernel.int(lanes);
@@ -488,9 +488,7 @@ fn scratch_conditions_and_loops_that_do_not_run() {
     // LOCAL scratch holds x reversed; a register is changed only under a condition, and in a loop without trips.
     let mut kernel = Kernel { local_offsets: vec![(9, 64)], scratch_bytes: 128, ..Kernel::default() };
     let (out, x) = (kernel.param(F32, 4), kernel.param(F32, 4));
-    let shape = kernel.shape(&[4]);
-    let scratch = Arg::Buffer { slot: 9, dtype: F32, device: None, addrspace: AddrSpace::Local };
-    let scratch = kernel.add(Op::Buffer, &[shape], scratch);
+    let scratch = kernel.buffer(AddrSpace::Local, F32, &[4], 9);
     let (copy, i) = kernel.range(4, 0, AxisType::Loop);
     let (three, minus) = (kernel.int(3), kernel.int(-1));
     let negated = kernel.alu(Op::Mul, &[i, minus]);
@@ -500,7 +498,7 @@ fn scratch_conditions_and_loops_that_do_not_run() {
     let to = kernel.alu(Op::Index, &[scratch, back]);
     let store = kernel.alu(Op::Store, &[to, value]);
     let copied = kernel.alu(Op::End, &[store, copy]);
-    let register = kernel.register(F32, &[], 1);
+    let register = kernel.buffer(AddrSpace::Reg, F32, &[], 1);
     let hundred = kernel.float(100.0);
     let init = kernel.alu(Op::Store, &[register, hundred]);
     let (range, i) = kernel.range(4, 1, AxisType::Loop);
@@ -527,6 +525,28 @@ fn scratch_conditions_and_loops_that_do_not_run() {
     let kernel = kernel.finish();
     let result = floats(&run(&kernel, &[vec![0; 16], float_bytes(&[0.5, 4.0, 1.0, 8.0])])[0]);
     assert_eq!(result, [108.0, 102.0, 105.0, 102.0]);
+}
+
+#[test]
+fn atomic_additions_count_every_lane() {
+    for dtype in [F32, F64, I32, I64] {
+        let mut kernel = Kernel::default();
+        let (out, places) = (kernel.param(dtype, 3), kernel.param(I32, 8));
+        let zero = kernel.int(0);
+        let from = kernel.run(places, zero, 8);
+        let places = kernel.add(Op::Load, &[from], REG);
+        let shape = kernel.shape(&[8]);
+        let (three, two) = (kernel.int(3), kernel.graph.constant(Const::int(dtype, 2)));
+        let threes = kernel.alu(Op::Expand, &[three, shape]);
+        let gate = kernel.alu(Op::CmpLt, &[places, threes]);
+        let to = kernel.alu(Op::Index, &[out, places]);
+        let twos = kernel.alu(Op::Expand, &[two, shape]);
+        kernel.alu(Op::AtomicAdd, &[to, twos, gate]);
+        let indices = [0i32, 2, 2, 1000, 2, 0, 3, 2].iter().flat_map(|index| index.to_le_bytes()).collect();
+        let result = run(&kernel.finish(), &[vec![0; 3 * dtype.size()], indices]);
+        let found: Vec<Const> = result[0].chunks(dtype.size()).map(|data| value_of(dtype, data)).collect();
+        assert_eq!(found, [4, 0, 8].map(|count| Const::int(dtype, count)));
+    }
 }
 
 #[test]
