@@ -88,21 +88,8 @@ impl Kernel {
     }
 }
 
-/// A constant's bits in memory.
-pub fn bits(value: Const) -> u64 {
-    if value.dtype.is_float() {
-        tinyspec_ir::float::to_bits(value.dtype, f64::from_bits(value.bits))
-    } else {
-        value.bits
-    }
-}
-
 pub fn float_bytes(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
-}
-
-pub fn floats(bytes: &[u8]) -> Vec<f32> {
-    bytes.as_chunks().0.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect()
 }
 
 /// Compiles, loads, runs; the buffers afterwards.

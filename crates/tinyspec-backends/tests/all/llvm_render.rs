@@ -1,6 +1,6 @@
 //! Linear kernels through LLVM, against `eval_op` and against the interpreter.
 
-use crate::kernel::{Kernel, REG, bits, float_bytes, floats};
+use crate::kernel::{Kernel, REG, float_bytes};
 use tinyspec_backends::host_memory::{self, HostMemory};
 use tinyspec_backends::interpreter;
 use tinyspec_backends::interpreter::linear::{InterpreterCompiler, InterpreterRuntime};
@@ -51,6 +51,19 @@ fn run(kernel: &LinearKernel, buffers: &[Vec<u8>]) -> Vec<Vec<u8>> {
 fn interpret(kernel: &LinearKernel, buffers: &[Vec<u8>]) -> Vec<Vec<u8>> {
     crate::kernel::launch(&InterpreterRuntime, &InterpreterCompiler, &interpreter::target(), kernel, buffers)
         .expect("the interpreter runs it")
+}
+
+/// A constant's bits in memory.
+fn bits(value: Const) -> u64 {
+    if value.dtype.is_float() {
+        tinyspec_ir::float::to_bits(value.dtype, f64::from_bits(value.bits))
+    } else {
+        value.bits
+    }
+}
+
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks().0.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect()
 }
 
 fn value_of(dtype: DType, data: &[u8]) -> Const {
