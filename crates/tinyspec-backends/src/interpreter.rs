@@ -6,6 +6,7 @@
 
 pub mod array;
 pub mod linear;
+pub mod ranges;
 pub mod tensor;
 
 use crate::Target;

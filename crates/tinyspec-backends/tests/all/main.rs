@@ -2,6 +2,7 @@
 
 mod kernel;
 mod linear_interpreter;
+mod range_interpreter;
 mod tensor_interpreter;
 
 #[cfg(feature = "llvm")]
