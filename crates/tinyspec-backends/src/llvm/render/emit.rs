@@ -378,9 +378,10 @@ impl<'context> Emitter<'context> {
         if base.kind != Kind::Pointer || !index.kind.is_int() || base.lanes != 1 {
             return Err(mismatch("address", base, index));
         }
+        // Not `inbounds`: a gated access, or a part of a sum, may point outside.
         let (element, mut indices) = (self.type_of(element, 1), [index.raw]);
         // SAFETY: see above.
-        let raw = unsafe { LLVMBuildInBoundsGEP2(self.builder, element, base.raw, indices.as_mut_ptr(), 1, UNNAMED) };
+        let raw = unsafe { LLVMBuildGEP2(self.builder, element, base.raw, indices.as_mut_ptr(), 1, UNNAMED) };
         Ok(Value { raw, kind: Kind::Pointer, lanes: index.lanes })
     }
 
