@@ -1,6 +1,7 @@
 //! Targets, compilers and runtimes of tinyspec: the three traits, the interpreters, and LLVM for the CPU.
 
 mod compiler;
+pub mod cpu;
 mod error;
 pub mod host_memory;
 pub mod interpreter;

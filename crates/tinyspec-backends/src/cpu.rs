@@ -1,0 +1,164 @@
+//! The CPU's runtime: compiled kernels in memory of the host, their GLOBAL range shared by a team of threads.
+
+use crate::host_memory::{self, HostMemory};
+use crate::llvm::LoadedObject;
+use crate::{BackendError, Launch, Memory, Program, Runtime};
+use rayon::ThreadPool;
+use smallvec::SmallVec;
+use std::any::Any;
+use std::cell::RefCell;
+use std::sync::{Arc, OnceLock};
+
+/// `buffers[slot]` is the memory of Param slot, then comes the scratch; the GLOBAL range runs from `begin` to `end`.
+type Kernel = unsafe extern "C" fn(buffers: *const *mut u8, begin: i64, end: i64);
+
+/// Below this many operations on elements (some 20 µs), waking threads costs more than they save.
+const WORTH_SPLITTING: u64 = 200_000;
+
+/// Runs kernels at once; a launch from inside one of its own threads stays there.
+#[derive(Debug)]
+pub struct CpuRuntime {
+    threads: usize,
+    pool: OnceLock<Option<ThreadPool>>,
+}
+
+struct CpuProgram {
+    function: Kernel,
+    /// Owns the code that `function` points into.
+    _object: LoadedObject,
+}
+
+impl Program for CpuProgram {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+thread_local! {
+    /// LOCAL memory of this thread, kept between launches.
+    static SCRATCH: RefCell<Option<HostMemory>> = const { RefCell::new(None) };
+}
+
+impl CpuRuntime {
+    /// A runtime that shares large kernels among so many threads.
+    pub fn new(threads: usize) -> CpuRuntime {
+        CpuRuntime { threads: threads.max(1), pool: OnceLock::new() }
+    }
+
+    /// The team, made when first needed; without one everything runs on the caller.
+    fn pool(&self) -> Option<&ThreadPool> {
+        let build = || {
+            let name = |index| format!("tinyspec-{index}");
+            rayon::ThreadPoolBuilder::new().num_threads(self.threads).thread_name(name).build().ok()
+        };
+        self.pool.get_or_init(build).as_ref()
+    }
+
+    /// # Safety
+    /// As [`Runtime::enqueue`].
+    unsafe fn launch(&self, launch: &Launch, buffers: &[*mut u8]) -> Result<(), BackendError> {
+        let Some(program) = launch.program.as_any().downcast_ref::<CpuProgram>() else {
+            return Err(BackendError::Load {
+                name: "kernel".into(),
+                reason: "it was compiled for another device".into(),
+            });
+        };
+        let mut addresses: SmallVec<[Address; 16]> = SmallVec::new();
+        for &index in &launch.buffers {
+            let address = buffers.get(index as usize).copied();
+            addresses.push(Address(address.ok_or_else(|| BackendError::Memory(format!("buffer {index} is missing")))?));
+        }
+        let trips = launch.global_trips as i64;
+        let parts = (self.threads as i64).min(trips);
+        let inside = rayon::current_thread_index().is_some();
+        if parts > 1
+            && launch.work >= WORTH_SPLITTING
+            && !inside
+            && let Some(pool) = self.pool()
+        {
+            let results = pool.broadcast(|context| {
+                // More threads than trips: the last ones get an empty part.
+                let part = (context.index() as i64).min(parts);
+                let after = (part + 1).min(parts);
+                // SAFETY: the caller vouches for the addresses; parts of a GLOBAL range write apart.
+                unsafe { run(program, &addresses, launch.scratch_bytes, trips * part / parts, trips * after / parts) }
+            });
+            return results.into_iter().collect();
+        }
+        // SAFETY: the caller vouches for the addresses.
+        unsafe { run(program, &addresses, launch.scratch_bytes, 0, trips) }
+    }
+}
+
+/// An address that threads may share: who writes where is the kernel's contract.
+#[derive(Clone, Copy)]
+struct Address(*mut u8);
+
+// SAFETY: it is only a number here; kernels that use it run under the contract of `Runtime::enqueue`.
+unsafe impl Send for Address {}
+// SAFETY: as above.
+unsafe impl Sync for Address {}
+
+/// # Safety
+/// The addresses must be valid for what the kernel does in `begin..end`.
+unsafe fn run(
+    program: &CpuProgram,
+    addresses: &[Address],
+    scratch: usize,
+    begin: i64,
+    end: i64,
+) -> Result<(), BackendError> {
+    if begin >= end {
+        return Ok(());
+    }
+    let mut table: SmallVec<[*mut u8; 17]> = addresses.iter().map(|address| address.0).collect();
+    if scratch == 0 {
+        // SAFETY: vouched for by the caller.
+        unsafe { (program.function)(table.as_ptr(), begin, end) };
+        return Ok(());
+    }
+    SCRATCH.with_borrow_mut(|memory| {
+        if memory.as_ref().is_none_or(|memory| memory.len() < scratch) {
+            *memory = Some(HostMemory::new(scratch)?);
+        }
+        table.extend(memory.as_ref().map(|memory| memory.address()));
+        // SAFETY: vouched for by the caller; the scratch is this thread's own and large enough.
+        unsafe { (program.function)(table.as_ptr(), begin, end) };
+        Ok(())
+    })
+}
+
+impl Runtime for CpuRuntime {
+    fn allocate(&self, bytes: usize) -> Result<Arc<dyn Memory>, BackendError> {
+        Ok(Arc::new(HostMemory::new(bytes)?))
+    }
+
+    fn write(&self, to: &dyn Memory, data: &[u8]) -> Result<(), BackendError> {
+        host_memory::write(to, data)
+    }
+
+    fn read(&self, from: &dyn Memory, data: &mut [u8]) -> Result<(), BackendError> {
+        host_memory::read(from, data)
+    }
+
+    fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
+        let failed = |reason: String| BackendError::Load { name: name.into(), reason };
+        let object = LoadedObject::load(code).map_err(|error| failed(error.to_string()))?;
+        let function = object.function(name).ok_or_else(|| failed(format!("it holds no function `{name}`")))?;
+        // SAFETY: the compiler gives every kernel this signature, and the object's checksum was the cache's business.
+        let function = unsafe { std::mem::transmute::<*const u8, Kernel>(function) };
+        Ok(Arc::new(CpuProgram { function, _object: object }))
+    }
+
+    unsafe fn enqueue(&self, launches: &[Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {
+        for launch in launches {
+            // SAFETY: the caller's promise holds for each launch.
+            unsafe { self.launch(launch, buffers)? };
+        }
+        Ok(())
+    }
+
+    fn synchronize(&self) -> Result<(), BackendError> {
+        Ok(())
+    }
+}
