@@ -7,7 +7,7 @@ use tinyspec_core::lower::kernel::lower_kernel_with_schedule;
 use tinyspec_ir::{Const, DType, Op, text};
 
 /// Targets that differ in what decides the lowering.
-fn targets() -> Vec<Target> {
+pub fn targets() -> Vec<Target> {
     let target = |vector_bytes, vector_registers, masked_access| Target {
         name: "cpu".into(),
         fingerprint: String::new(),

@@ -1,10 +1,98 @@
 //! Ops that the target lacks, in terms of those it has. Rules are data: a line each.
 
+mod emit;
+mod exponential;
+mod power;
+mod rotations;
+mod sine;
+
+use emit::Emit;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use tinyspec_backends::Target;
-use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
+
+/// How an op becomes others: `build` takes the sources and gives the value.
+struct Rule {
+    name: &'static str,
+    op: Op,
+    dtype: DType,
+    build: fn(&mut Emit, &[NodeId]) -> Result<NodeId>,
+}
+
+macro_rules! rules {
+    ($($name:ident: $op:ident $dtype:ident => $build:path;)*) => {
+        &[$(Rule { name: stringify!($name), op: Op::$op, dtype: DType::$dtype, build: $build }),*]
+    };
+}
+
+/// Applied where the target has not the op.
+const RULES: &[Rule] = rules! {
+    exp2_f32: Exp2 F32 => exponential::exp2_f32;
+    exp2_f64: Exp2 F64 => exponential::exp2_f64;
+    log2_f32: Log2 F32 => exponential::log2_f32;
+    log2_f64: Log2 F64 => exponential::log2_f64;
+    pow_in_f64: Pow F32 => power::pow_f32;
+    pow_f64: Pow F64 => power::pow_f64;
+    sin_f32: Sin F32 => sine::sin_f32;
+    sin_f64: Sin F64 => sine::sin_f64;
+    threefry_2x32: Threefry U64 => rotations::threefry;
+};
+
+/// Names of the decompositions, for listings.
+pub fn rule_names() -> impl Iterator<Item = &'static str> {
+    RULES.iter().map(|rule| rule.name)
+}
 
 pub(super) fn decompose(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
-    let _ = (&graph, target, Op::Add, Arg::None);
-    let _ = graph.props(sink);
-    Ok(sink)
+    let order = graph.reachable(&[sink]);
+    let rule =
+        |op: Op, dtype: DType| RULES.iter().find(|rule| rule.op == op && rule.dtype == dtype && !target.is_native(op));
+    let is_stored_only = |dtype: DType| dtype.is_float() && !target.arithmetic.contains(&dtype);
+    let concerns = |graph: &Graph, node: NodeId| {
+        let op = graph.op(node);
+        rule(op, graph.dtype(node)).is_some()
+            || computes(op) && graph.sources(node).iter().any(|&source| is_stored_only(graph.dtype(source)))
+    };
+    if !order.iter().any(|&node| concerns(graph, node)) {
+        return Ok(sink);
+    }
+    let mut new: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    for node in order {
+        let op = graph.op(node);
+        let mut sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|source| new[source]).collect();
+        let mut dtype = graph.dtype(node);
+        let concerned = concerns(graph, node);
+        let mut emit = Emit { graph, fused: target.fused_multiply_add };
+        let value = if concerned {
+            // Small floats are computed in f32 and rounded once.
+            for source in &mut sources {
+                if is_stored_only(emit.graph.dtype(*source)) {
+                    *source = emit.cast(*source, DType::F32)?;
+                }
+            }
+            let narrow = is_stored_only(dtype).then_some(dtype);
+            if narrow.is_some() {
+                dtype = DType::F32;
+            }
+            let value = match rule(op, dtype) {
+                Some(rule) => (rule.build)(&mut emit, &sources)?,
+                None => emit.graph.add(op, &sources, Arg::None)?,
+            };
+            match narrow {
+                Some(narrow) => emit.cast(value, narrow)?,
+                None => value,
+            }
+        } else {
+            let arg = emit.graph.arg(node).clone();
+            emit.graph.add(op, &sources, arg)?
+        };
+        new.insert(node, value);
+    }
+    Ok(new[&sink])
+}
+
+/// Elementwise ops that need arithmetic of their operands' dtype: not those that only move or convert values.
+fn computes(op: Op) -> bool {
+    op.is_elementwise() && !matches!(op, Op::Cast | Op::Where)
 }

@@ -1,0 +1,232 @@
+//! 2^x and log2 x, for f32 and f64.
+
+use super::emit::Emit;
+use tinyspec_ir::{DType, NodeId, Result};
+
+/// What the formats differ in.
+struct Format {
+    float: DType,
+    int: DType,
+    mantissa_bits: i128,
+    bias: i128,
+    /// 1.5 · 2^mantissa_bits: adding it rounds to an integer, which then stands in the low bits.
+    rounder: f64,
+    /// Below, 2^x is 0; above, infinite.
+    exponents: (f64, f64),
+    /// 2^r for |r| ≤ 1/2, with the least greatest relative error.
+    exp2: &'static [f64],
+}
+
+const SINGLE: Format = Format {
+    float: DType::F32,
+    int: DType::I32,
+    mantissa_bits: 23,
+    bias: 127,
+    rounder: 12_582_912.0,
+    exponents: (-152.0, 129.0),
+    // 2^-29
+    exp2: &[
+        1.0000000005539473,
+        0.6931472057341169,
+        0.2402264689213752,
+        0.055503287816242565,
+        0.009618488772414587,
+        0.0013399929977324745,
+        0.00015345864015140132,
+    ],
+};
+
+const DOUBLE: Format = Format {
+    float: DType::F64,
+    int: DType::I64,
+    mantissa_bits: 52,
+    bias: 1023,
+    rounder: 6_755_399_441_055_744.0,
+    exponents: (-1077.0, 1025.0),
+    // 2^-58
+    exp2: &[
+        1.0,
+        std::f64::consts::LN_2,
+        0.24022650695910155,
+        0.055504108664819925,
+        0.009618129107588346,
+        0.0013333558146789778,
+        0.00015403530462501698,
+        1.5252733490108938e-05,
+        1.3215433095891532e-06,
+        1.0178197976954745e-07,
+        7.074104573753809e-09,
+        4.4352888650675365e-10,
+    ],
+};
+
+pub(super) fn exp2_f32(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
+    exp2(emit, &SINGLE, sources[0], None)
+}
+
+pub(super) fn exp2_f64(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
+    exp2(emit, &DOUBLE, sources[0], None)
+}
+
+/// 2^(x + rest), where `rest` is far below the last place of x.
+pub(super) fn exp2_of_sum(emit: &mut Emit, x: NodeId, rest: NodeId) -> Result<NodeId> {
+    exp2(emit, &DOUBLE, x, Some(rest))
+}
+
+fn exp2(emit: &mut Emit, format: &Format, x: NodeId, rest: Option<NodeId>) -> Result<NodeId> {
+    let (low, high) = (emit.number(x, format.exponents.0), emit.number(x, format.exponents.1));
+    let below = emit.less(x, low)?;
+    let clamped = emit.select(below, low, x)?;
+    let above = emit.less(high, clamped)?;
+    let clamped = emit.select(above, high, clamped)?;
+    // x = n + r.
+    let rounder = emit.number(x, format.rounder);
+    let rounded = emit.add(clamped, rounder)?;
+    let back = emit.number(x, -format.rounder);
+    let n = emit.add(rounded, back)?;
+    let mut r = emit.sub(clamped, n)?;
+    if let Some(rest) = rest {
+        r = emit.add(r, rest)?;
+    }
+    let power = emit.polynomial(r, format.exp2)?;
+    // 2^n in two factors, so that neither leaves the range of normal numbers and only the last product rounds.
+    let bits = emit.bitcast(rounded, format.int)?;
+    let origin = (format.bias + format.mantissa_bits) << format.mantissa_bits | 1 << (format.mantissa_bits - 1);
+    let origin = emit.int(format.int, -origin);
+    let n = emit.add(bits, origin)?;
+    let half = emit.shift_right(n, 1)?;
+    let other = emit.sub(n, half)?;
+    let half = power_of_two(emit, format, half)?;
+    let other = power_of_two(emit, format, other)?;
+    let scaled = emit.mul(power, half)?;
+    let scaled = emit.mul(scaled, other)?;
+    let nan = emit.is_nan(x)?;
+    emit.select(nan, x, scaled)
+}
+
+fn power_of_two(emit: &mut Emit, format: &Format, n: NodeId) -> Result<NodeId> {
+    let bias = emit.int(format.int, format.bias);
+    let biased = emit.add(n, bias)?;
+    let bits = emit.shift_left(biased, format.mantissa_bits)?;
+    emit.bitcast(bits, format.float)
+}
+
+/// x = 2^exponent · (1 + fraction) with 1 + fraction in [√½, √2), for positive finite x.
+fn split(emit: &mut Emit, format: &Format, x: NodeId) -> Result<(NodeId, NodeId)> {
+    let least = emit.number(x, (1.0 - format.bias as f64).exp2());
+    let subnormal = emit.less(x, least)?;
+    let scale = emit.number(x, (format.mantissa_bits as f64).exp2());
+    let scaled = emit.mul(x, scale)?;
+    let x = emit.select(subnormal, scaled, x)?;
+    let bits = emit.bitcast(x, format.int)?;
+    let root = match format.float {
+        DType::F32 => std::f32::consts::FRAC_1_SQRT_2.to_bits() as i128,
+        _ => std::f64::consts::FRAC_1_SQRT_2.to_bits() as i128,
+    };
+    let minus_root = emit.int(format.int, -root);
+    let above = emit.add(bits, minus_root)?;
+    let exponent = emit.shift_right(above, format.mantissa_bits)?;
+    let mantissa = emit.mask(above, (1 << format.mantissa_bits) - 1)?;
+    let root = emit.int(format.int, root);
+    let mantissa = emit.add(mantissa, root)?;
+    let mantissa = emit.bitcast(mantissa, format.float)?;
+    let minus_one = emit.number(x, -1.0);
+    let fraction = emit.add(mantissa, minus_one)?;
+    let exponent = emit.cast(exponent, format.float)?;
+    let (shift, zero) = (emit.number(x, -(format.mantissa_bits as f64)), emit.number(x, 0.0));
+    let shift = emit.select(subnormal, shift, zero)?;
+    Ok((emit.add(exponent, shift)?, fraction))
+}
+
+/// The values of log2 at 0, infinity, nan and below 0.
+fn with_specials(emit: &mut Emit, x: NodeId, value: NodeId, greatest: f64) -> Result<NodeId> {
+    let (zero, greatest) = (emit.number(x, 0.0), emit.number(x, greatest));
+    let (nan, lowest) = (emit.number(x, f64::NAN), emit.number(x, f64::NEG_INFINITY));
+    let infinite = emit.less(greatest, x)?;
+    let value = emit.select(infinite, x, value)?;
+    let nonzero = emit.differs(x, zero)?;
+    let otherwise = emit.select(nonzero, nan, lowest)?;
+    let positive = emit.less(zero, x)?;
+    emit.select(positive, value, otherwise)
+}
+
+/// (log2(1 + f) - f·log2 e) / f² on [√½ - 1, √2 - 1]; the error of f² times it is 2^-27 of f.
+const LOG2_F32: &[f64] = &[
+    -0.7213473270910145,
+    0.4808982860992772,
+    -0.36069919043576226,
+    0.2885630439610512,
+    -0.23954615015926956,
+    0.20469083432772367,
+    -0.19181982862322997,
+    0.1856675454740417,
+    -0.10715937347486475,
+];
+
+pub(super) fn log2_f32(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
+    let x = sources[0];
+    let (exponent, f) = split(emit, &SINGLE, x)?;
+    // log2 e in two parts: near 1, f·log2 e is the result.
+    let (high, low) = (emit.number(x, 1.442_695_021_629_333_5), emit.number(x, 1.925_962_991_126_617_5e-8));
+    let tail = emit.polynomial(f, LOG2_F32)?;
+    let tail = emit.fma(tail, f, low)?;
+    let tail = emit.mul(tail, f)?;
+    let log = emit.fma(f, high, tail)?;
+    let log = emit.add(exponent, log)?;
+    with_specials(emit, x, log, f32::MAX as f64)
+}
+
+/// (log(1 + f) - 2s) / s³ over s², with s = f / (2 + f); its error is 2^-58 of s².
+const LOG_F64: &[f64] = &[
+    0.6666666666666734,
+    0.3999999999941429,
+    0.2857142874248051,
+    0.22222198563086792,
+    0.18183564880700814,
+    0.15314035601715936,
+    0.1479610683994856,
+];
+
+pub(super) fn log2_f64(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
+    let (high, low) = log2_in_two_parts(emit, sources[0])?;
+    let log = emit.add(high, low)?;
+    with_specials(emit, sources[0], log, f64::MAX)
+}
+
+/// log2 x of a positive finite f64 as a sum whose second part is far below the last place of the first.
+pub(super) fn log2_in_two_parts(emit: &mut Emit, x: NodeId) -> Result<(NodeId, NodeId)> {
+    let (exponent, f) = split(emit, &DOUBLE, x)?;
+    let (two, half) = (emit.number(x, 2.0), emit.number(x, 0.5));
+    let denominator = emit.add(two, f)?;
+    let s = emit.op(tinyspec_ir::Op::Div, f, denominator)?;
+    let z = emit.mul(s, s)?;
+    let tail = emit.polynomial(z, LOG_F64)?;
+    let tail = emit.mul(tail, z)?;
+    // log(1 + f) = f - (f²/2 - s·(f²/2 + tail)): the first difference is split at the middle of the mantissa.
+    let square = emit.mul(f, f)?;
+    let square = emit.mul(square, half)?;
+    let inner = emit.add(square, tail)?;
+    let inner = emit.mul(s, inner)?;
+    let high = emit.sub(f, square)?;
+    let bits = emit.bitcast(high, DType::I64)?;
+    let bits = emit.mask(bits, !0xffff_ffff)?;
+    let high = emit.bitcast(bits, DType::F64)?;
+    let low = emit.sub(f, high)?;
+    let low = emit.sub(low, square)?;
+    let low = emit.add(low, inner)?;
+    // log2 e in two parts, of which the first times `high` is exact.
+    let (factor, rest) = (emit.number(x, LOG2_E_HIGH), emit.number(x, LOG2_E_LOW));
+    let main = emit.mul(high, factor)?;
+    let both = emit.add(low, high)?;
+    let correction = emit.mul(both, rest)?;
+    let correction = emit.fma(low, factor, correction)?;
+    let sum = emit.add(exponent, main)?;
+    let lost = emit.sub(exponent, sum)?;
+    let lost = emit.add(lost, main)?;
+    Ok((sum, emit.add(lost, correction)?))
+}
+
+/// log2 e, rounded to 21 bits.
+const LOG2_E_HIGH: f64 = 1.442_695_617_675_781_2;
+/// log2 e less the above; the constant of the library is short by the last number.
+const LOG2_E_LOW: f64 = std::f64::consts::LOG2_E - LOG2_E_HIGH + 2.035_527_374_093_103_3e-17;

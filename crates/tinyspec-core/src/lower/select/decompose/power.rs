@@ -1,0 +1,89 @@
+//! x^y by 2^(y·log2 |x|), with the signs, zeros and infinities of IEEE 754.
+
+use super::emit::Emit;
+use super::exponential::{exp2_of_sum, log2_in_two_parts};
+use tinyspec_ir::{Builder, DType, NodeId, Op, Result};
+
+/// f32 powers are computed in f64: an error of the logarithm is multiplied by up to 128.
+pub(super) fn pow_f32(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
+    let (x, y) = (emit.cast(sources[0], DType::F64)?, emit.cast(sources[1], DType::F64)?);
+    let power = pow(emit, x, y)?;
+    emit.cast(power, DType::F32)
+}
+
+pub(super) fn pow_f64(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
+    pow(emit, sources[0], sources[1])
+}
+
+fn pow(emit: &mut Emit, x: NodeId, y: NodeId) -> Result<NodeId> {
+    let (zero, one, infinity) = (emit.number(x, 0.0), emit.number(x, 1.0), emit.number(x, f64::INFINITY));
+    let nan = emit.number(x, f64::NAN);
+    let bits = emit.bitcast(x, DType::I64)?;
+    let absolute = emit.mask(bits, i64::MAX as i128)?;
+    let absolute = emit.bitcast(absolute, DType::F64)?;
+
+    // y·log2 |x| with the error of the product; |x| is made harmless where it is 0, infinite or nan.
+    let finite = emit.less(absolute, infinity)?;
+    let positive = emit.less(zero, absolute)?;
+    let regular = emit.op(Op::And, finite, positive)?;
+    let base = emit.select(regular, absolute, one)?;
+    let (high, low) = log2_in_two_parts(emit, base)?;
+    let log = emit.add(high, low)?;
+    let lost = emit.sub(high, log)?;
+    let low = emit.add(lost, low)?;
+    let product = emit.mul(y, log)?;
+    let minus_product = emit.number(x, -1.0);
+    let minus_product = emit.mul(product, minus_product)?;
+    let error = emit.fma(y, log, minus_product)?;
+    let error = emit.fma(y, low, error)?;
+    // Beyond this 2^x is 0 or infinite, and the error may be infinite minus infinite.
+    let (least, greatest) = (emit.number(x, -1100.0), emit.number(x, 1100.0));
+    let above = emit.less(least, product)?;
+    let below = emit.less(product, greatest)?;
+    let ordinary = emit.op(Op::And, above, below)?;
+    let error = emit.select(ordinary, error, zero)?;
+    let regular_power = exp2_of_sum(emit, product, error)?;
+
+    // 0 and infinity: 0^y is 0 or infinite by the sign of y.
+    let y_negative = emit.less(y, zero)?;
+    let is_zero = emit.less(absolute, one)?;
+    let grows = emit.differs(is_zero, y_negative)?;
+    let irregular = emit.select(grows, zero, infinity)?;
+    let infinite_grows = emit.select(y_negative, zero, infinity)?;
+    let irregular = emit.select(is_zero, irregular, infinite_grows)?;
+    let magnitude = emit.select(regular, regular_power, irregular)?;
+
+    // 1 to the power of infinity is 1.
+    let not_one = emit.differs(absolute, one)?;
+    let magnitude = emit.select(not_one, magnitude, one)?;
+
+    // Negative bases.
+    let whole = emit.graph.alu(Op::Trunc, &[y])?;
+    let fractional = emit.differs(whole, y)?;
+    let half = emit.number(x, 0.5);
+    let half = emit.mul(y, half)?;
+    let half_whole = emit.graph.alu(Op::Trunc, &[half])?;
+    let half_fractional = emit.differs(half_whole, half)?;
+    let minus_one = emit.number(x, -1.0);
+    let negative = emit.mul(magnitude, minus_one)?;
+    let odd = emit.select(fractional, zero, one)?;
+    let odd = emit.select(half_fractional, odd, zero)?;
+    let odd = emit.differs(odd, zero)?;
+    let zero_bits = emit.int(DType::I64, 0);
+    let sign = emit.less(bits, zero_bits)?;
+    let flips = emit.op(Op::And, sign, odd)?;
+    let value = emit.select(flips, negative, magnitude)?;
+    let below_zero = emit.less(x, zero)?;
+    let undefined = emit.op(Op::And, below_zero, finite)?;
+    let undefined = emit.op(Op::And, undefined, fractional)?;
+    let value = emit.select(undefined, nan, value)?;
+
+    // nan, but x^0 and 1^y are 1 for every x and y.
+    let (x_nan, y_nan) = (emit.is_nan(x)?, emit.is_nan(y)?);
+    let any_nan = emit.op(Op::Or, x_nan, y_nan)?;
+    let value = emit.select(any_nan, nan, value)?;
+    let x_differs = emit.differs(x, one)?;
+    let value = emit.select(x_differs, value, one)?;
+    let y_differs = emit.differs(y, zero)?;
+    emit.select(y_differs, value, one)
+}

@@ -1,0 +1,173 @@
+//! Decomposed ops against their definition, over all kinds of operands.
+
+use crate::evaluate;
+use crate::kernels::Kernel;
+use crate::lowering::targets;
+use tinyspec_core::lower::kernel::lower_kernel;
+use tinyspec_ir::{Const, DType, Op, eval::eval_op};
+
+/// Bits spread over the whole format, and values where something changes.
+fn values(dtype: DType, count: usize) -> Vec<f64> {
+    let mut values =
+        vec![0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 1.5, 127.5, 128.0, -126.5, -149.0, -150.5];
+    values.extend([
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        1e-40,
+        -1e-40,
+        1e-310,
+        5e-324,
+        1e38,
+        1e300,
+        1e22,
+        6381956970095103e200,
+    ]);
+    values.extend((1..40).map(|n| n as f64 * std::f64::consts::FRAC_PI_2));
+    values.extend((-20..20).map(|n| 1.0 + n as f64 * 1e-6));
+    let mut state = 7u64;
+    for _ in 0..count {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let bits = state ^ state >> 29;
+        values.push(match dtype {
+            DType::F32 => f32::from_bits(bits as u32) as f64,
+            _ => f64::from_bits(bits),
+        });
+        // Moderate ones, which random bits seldom are.
+        values.push((state >> 11) as f64 / (1u64 << 53) as f64 * 40.0 - 20.0);
+    }
+    values.into_iter().map(|value| Const::float(dtype, value).as_float().unwrap()).collect()
+}
+
+/// What the op's decomposition gives, on a target that has not the op.
+fn decomposed(op: Op, dtype: DType, operands: &[Vec<Const>], fused: bool) -> Vec<Const> {
+    let mut k = Kernel::new();
+    let count = operands[0].len() as i64;
+    let y = k.param(dtype, count);
+    let inputs: Vec<_> = operands.iter().map(|_| k.param(dtype, count)).collect();
+    let i = k.output(count);
+    let loaded: Vec<_> = inputs.iter().map(|&input| k.load(input, i)).collect();
+    let value = k.alu(op, &loaded);
+    let store = k.store(y, i, value);
+    let sink = k.sink(&[store], &[i]);
+    let mut target = targets().remove(0);
+    target.fused_multiply_add = fused;
+    let kernel = lower_kernel(&mut k.graph, sink, "op", &target).unwrap();
+    assert!(kernel.graph.sources(kernel.linear).iter().all(|&node| kernel.graph.op(node) != op));
+    let mut memory = vec![vec![Const::int(dtype, 0); count as usize]];
+    memory.extend(operands.iter().cloned());
+    evaluate::linear(&kernel, &mut memory);
+    memory.remove(0)
+}
+
+/// Distance in units of the last place of `expected`.
+fn ulps(dtype: DType, expected: f64, found: Const) -> f64 {
+    let found = found.as_float().unwrap();
+    if expected.is_nan() || found.is_nan() {
+        return if expected.is_nan() && found.is_nan() { 0.0 } else { f64::INFINITY };
+    }
+    let rounded = Const::float(dtype, expected).as_float().unwrap();
+    if rounded == found {
+        // The signs of zeros count too.
+        return if found == 0.0 && found.is_sign_negative() != rounded.is_sign_negative() {
+            f64::INFINITY
+        } else {
+            0.0
+        };
+    }
+    let (digits, least) = if dtype == DType::F32 { (23, -149) } else { (52, -1074) };
+    let exponent = if expected == 0.0 { least } else { (expected.abs().log2().floor() as i32 - digits).max(least) };
+    (found - expected).abs() / 2f64.powi(exponent)
+}
+
+fn check_unary(op: Op, dtype: DType, definition: fn(f64) -> f64, bound: f64) {
+    let inputs = values(dtype, 3000);
+    let operand: Vec<Const> = inputs.iter().map(|&value| Const::float(dtype, value)).collect();
+    for fused in [true, false] {
+        let found = decomposed(op, dtype, std::slice::from_ref(&operand), fused);
+        let mut worst = (0.0, 0.0);
+        for (&input, found) in inputs.iter().zip(found) {
+            let distance = ulps(dtype, definition(input), found);
+            assert!(
+                distance <= bound,
+                "{op} of {input:e} {dtype}, fused {fused}: {:e} instead of {:e}, {distance} ulp",
+                found.as_float().unwrap(),
+                definition(input)
+            );
+            if distance > worst.0 {
+                worst = (distance, input);
+            }
+        }
+        println!("{op} {dtype} fused {fused}: at most {} ulp, at {:e}", worst.0, worst.1);
+    }
+}
+
+#[test]
+fn exponentials_and_logarithms() {
+    check_unary(Op::Exp2, DType::F32, f64::exp2, 1.5);
+    check_unary(Op::Log2, DType::F32, f64::log2, 1.5);
+    check_unary(Op::Exp2, DType::F64, f64::exp2, 2.0);
+    check_unary(Op::Log2, DType::F64, f64::log2, 2.0);
+}
+
+#[test]
+fn sines_of_any_argument() {
+    check_unary(Op::Sin, DType::F32, f64::sin, 1.5);
+    check_unary(Op::Sin, DType::F64, f64::sin, 2.0);
+}
+
+#[test]
+fn powers_with_every_special_case() {
+    let special = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 2.5, -7.5, 1e10, -1e10, 1e-30];
+    let special = special.into_iter().chain([f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 0.99999, 16777217.0, 101.0]);
+    let special: Vec<f64> = special.collect();
+    let more: Vec<(f64, f64)> = (1..400).map(|n| (n as f64 * 0.37, (n % 41) as f64 * 0.7 - 14.0)).collect();
+    for dtype in [DType::F32, DType::F64] {
+        let mut pairs: Vec<(f64, f64)> = special.iter().flat_map(|&x| special.iter().map(move |&y| (x, y))).collect();
+        pairs.extend(&more);
+        let operand = |values: Vec<f64>| values.into_iter().map(|value| Const::float(dtype, value)).collect::<Vec<_>>();
+        let bases = operand(pairs.iter().map(|pair| pair.0).collect());
+        let exponents = operand(pairs.iter().map(|pair| pair.1).collect());
+        let found = decomposed(Op::Pow, dtype, &[bases.clone(), exponents.clone()], true);
+        for ((base, exponent), found) in bases.iter().zip(&exponents).zip(found) {
+            let expected = base.as_float().unwrap().powf(exponent.as_float().unwrap());
+            let distance = ulps(dtype, expected, found);
+            assert!(
+                distance <= 2.0,
+                "{base:?}^{exponent:?} {dtype}: {found:?} instead of {expected:e}, {distance} ulp"
+            );
+        }
+    }
+}
+
+#[test]
+fn random_bits_are_those_of_the_definition() {
+    let numbers =
+        |seed: u64| (0..100u64).map(move |n| Const::int(DType::U64, (n * n * seed) as i128)).collect::<Vec<_>>();
+    let (counters, keys) = (numbers(0x9e37_79b9_7f4a), numbers(12345));
+    let found = decomposed(Op::Threefry, DType::U64, &[counters.clone(), keys.clone()], true);
+    for ((&counter, &key), found) in counters.iter().zip(&keys).zip(found) {
+        assert_eq!(eval_op(Op::Threefry, DType::U64, &[counter, key]).unwrap(), found);
+    }
+}
+
+#[test]
+fn small_floats_are_computed_in_f32() {
+    let mut target = targets().remove(0);
+    target.arithmetic.retain(|&dtype| dtype != DType::F16);
+    let mut k = Kernel::new();
+    let (y, a, b) = (k.param(DType::F16, 40), k.param(DType::F16, 40), k.param(DType::F16, 40));
+    let i = k.output(40);
+    let (a, b) = (k.load(a, i), k.load(b, i));
+    let product = k.alu(Op::Mul, &[a, b]);
+    let store = k.store(y, i, product);
+    let sink = k.sink(&[store], &[i]);
+    let kernel = lower_kernel(&mut k.graph, sink, "half", &target).unwrap();
+    let half = |scale: f64| (0..40).map(|n| Const::float(DType::F16, n as f64 * scale)).collect::<Vec<_>>();
+    let mut memory = vec![half(0.0), half(0.37), half(1.3)];
+    evaluate::linear(&kernel, &mut memory);
+    for lane in 0..40 {
+        let operands = [memory[1][lane], memory[2][lane]];
+        assert_eq!(eval_op(Op::Mul, DType::F16, &operands).unwrap(), memory[0][lane]);
+    }
+}
