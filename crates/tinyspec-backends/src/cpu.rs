@@ -144,7 +144,9 @@ impl Runtime for CpuRuntime {
     fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
         let failed = |reason: String| BackendError::Load { name: name.into(), reason };
         let object = LoadedObject::load(code).map_err(|error| failed(error.to_string()))?;
-        let function = object.function(name).ok_or_else(|| failed(format!("it holds no function `{name}`")))?;
+        // An object holds one kernel, whose symbol the compiler chose.
+        let function = object.functions().next().and_then(|symbol| object.function(symbol));
+        let function = function.ok_or_else(|| failed("it holds no function".into()))?;
         // SAFETY: the compiler gives every kernel this signature, and the object's checksum was the cache's business.
         let function = unsafe { std::mem::transmute::<*const u8, Kernel>(function) };
         Ok(Arc::new(CpuProgram { function, _object: object }))
