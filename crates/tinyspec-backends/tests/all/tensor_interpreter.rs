@@ -121,7 +121,7 @@ fn functions_nest_deeply() {
         value = graph.add(Op::GetTuple, &[second], Arg::Number(0)).unwrap();
     }
     let start = Array::scalar(Const::int(DType::I64, 5));
-    assert_eq!(evaluate(&graph, &[value], &[start.clone()]).unwrap()[0].to_floats(), [261.0]);
+    assert_eq!(evaluate(&graph, &[value], std::slice::from_ref(&start)).unwrap()[0].to_floats(), [261.0]);
     let mut chain = x;
     for _ in 0..100_000 {
         chain = graph.alu(Op::Add, &[chain, one]).unwrap();
