@@ -2,5 +2,6 @@
 
 mod decompositions;
 mod evaluate;
+mod interpreters;
 mod kernels;
 mod lowering;
