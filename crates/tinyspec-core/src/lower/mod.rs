@@ -6,6 +6,7 @@ pub mod kernel;
 pub mod linearize;
 pub(crate) mod live;
 pub mod optimize;
+pub mod rangeify;
 pub mod select;
 pub(crate) mod sum;
 

@@ -1,0 +1,288 @@
+//! From gathered values to closed kernels: outputs are stored, Ranges and Params numbered in walk order, loops closed.
+
+use super::index::{Indices, Ranges};
+use super::movement::{count, dims};
+use super::values::storage;
+use super::walk::{Kernel, Walk};
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result, Shape};
+
+/// A kernel in range form, and what its Params stand for.
+pub(super) struct Closed {
+    pub(super) sink: NodeId,
+    /// Tensor nodes: the outputs, then the inputs.
+    pub(super) slots: Vec<NodeId>,
+}
+
+/// What the values of one kernel are made of, in the order of a walk from its outputs.
+pub(super) struct Contents {
+    /// Scalars of the kernel, sources first.
+    pub(super) order: Vec<NodeId>,
+    pub(super) reduces: Vec<Reduction>,
+}
+
+/// A Reduce of a kernel.
+pub(super) struct Reduction {
+    pub(super) ranges: Ranges,
+    pub(super) extents: SmallVec<[i64; 4]>,
+    /// Ranges of the loops around it that it depends on.
+    pub(super) outer: Ranges,
+    /// Longest chain of Reduces below: two of one level do not depend on each other.
+    pub(super) level: u32,
+    /// Each load below is the same for several trips of the loops around it, as in a matrix product.
+    pub(super) reuses: bool,
+}
+
+/// The sources of a scalar, with placeholders leading to the value they stand for.
+fn sources<'a>(graph: &'a Graph, values: &'a [NodeId], node: &NodeId) -> &'a [NodeId] {
+    match (graph.op(*node), graph.arg(*node)) {
+        (Op::Param, Arg::Param { slot, addrspace: None, .. }) => std::slice::from_ref(&values[*slot as usize]),
+        (Op::Param, _) => &[],
+        _ => graph.sources(*node),
+    }
+}
+
+/// All scalars below `roots`, sources first.
+fn order(graph: &Graph, values: &[NodeId], roots: &[NodeId]) -> Vec<NodeId> {
+    let mut done = FxHashSet::default();
+    let mut order = Vec::new();
+    let mut stack: Vec<(NodeId, usize)> = Vec::new();
+    for &root in roots {
+        if done.insert(root) {
+            stack.push((root, 0));
+        }
+        while let Some((node, next)) = stack.last_mut() {
+            match sources(graph, values, node).get(*next) {
+                Some(&source) => {
+                    *next += 1;
+                    if done.insert(source) {
+                        stack.push((source, 0));
+                    }
+                }
+                None => {
+                    order.push(*node);
+                    stack.pop();
+                }
+            }
+        }
+    }
+    order
+}
+
+/// Looks through the values of a kernel.
+pub(super) fn contents(indices: &Indices, kernel: &Kernel, values: &[NodeId]) -> Contents {
+    let graph = &indices.graph;
+    let roots: Vec<NodeId> = kernel.outputs.iter().map(|&(_, demand)| values[demand as usize]).collect();
+    let order = order(graph, values, &roots);
+    let mut free: FxHashMap<NodeId, Ranges> = FxHashMap::default();
+    let mut level: FxHashMap<NodeId, u32> = FxHashMap::default();
+    let mut reduces = Vec::new();
+    let mut seen = FxHashSet::default();
+    for &node in &order {
+        let below = sources(graph, values, &node);
+        let mut ranges = Ranges::new();
+        let mut deepest = 0;
+        for source in below {
+            ranges.extend(free.get(source).into_iter().flatten().copied());
+            deepest = deepest.max(level.get(source).copied().unwrap_or(0));
+        }
+        ranges.sort_unstable();
+        ranges.dedup();
+        match graph.op(node) {
+            Op::Range => ranges = Ranges::from_slice(&[node]),
+            Op::Reduce => {
+                let own: Ranges = below[1..].into();
+                let around = ranges.clone();
+                ranges.retain(|range| !own.contains(range));
+                deepest += 1;
+                let direct = loads_below(graph, values, below[0], &mut seen);
+                let varies = |load: &NodeId| free.get(load).map_or(0, |seen| seen.len());
+                let reuses = direct.len() > 1 && direct.iter().all(|load| varies(load) < around.len());
+                let extents = own.iter().map(|&range| extent(graph, range)).collect();
+                reduces.push(Reduction { ranges: own, extents, outer: ranges.clone(), level: deepest, reuses });
+            }
+            _ => {}
+        }
+        free.insert(node, ranges);
+        level.insert(node, deepest);
+    }
+    Contents { order, reduces }
+}
+
+/// Loads between a value and the Reduces below it.
+fn loads_below(
+    graph: &Graph,
+    values: &[NodeId],
+    root: NodeId,
+    seen: &mut FxHashSet<NodeId>,
+) -> SmallVec<[NodeId; 2]> {
+    seen.clear();
+    let mut found = SmallVec::new();
+    let mut stack = vec![root];
+    while let Some(node) = stack.pop() {
+        if !seen.insert(node) {
+            continue;
+        }
+        match graph.op(node) {
+            Op::Load => found.push(node),
+            Op::Reduce => {}
+            _ => stack.extend_from_slice(sources(graph, values, &node)),
+        }
+    }
+    found
+}
+
+fn extent(graph: &Graph, range: NodeId) -> i64 {
+    graph.as_int(graph.source(range, 0)).map_or(0, |extent| extent as i64)
+}
+
+/// Reduces that do not depend on each other share Ranges where their bounds and the loops around them agree, so that
+/// they become one loop: the Range that stands for each.
+fn share(reduces: &[Reduction], substitute: &FxHashMap<NodeId, NodeId>) -> FxHashMap<NodeId, NodeId> {
+    let mut first: FxHashMap<(u32, SmallVec<[i64; 4]>, Ranges), &Ranges> = FxHashMap::default();
+    let mut shared = FxHashMap::default();
+    for reduce in reduces {
+        let mut outer: Ranges =
+            reduce.outer.iter().map(|range| substitute.get(range).copied().unwrap_or(*range)).collect();
+        outer.sort_unstable();
+        let leader = *first.entry((reduce.level, reduce.extents.clone(), outer)).or_insert(&reduce.ranges);
+        shared.extend(reduce.ranges.iter().copied().zip(leader.iter().copied()));
+    }
+    shared
+}
+
+/// Builds one kernel out of `members`, which have equal extents, in `graph`.
+pub(super) fn close(walk: &mut Walk, graph: &mut Graph, members: &[usize], values: &[NodeId]) -> Result<Closed> {
+    let leader = members[0];
+    let outputs: Vec<(usize, NodeId, u32)> = members
+        .iter()
+        .flat_map(|&member| walk.kernels[member].outputs.iter().map(move |&(node, demand)| (member, node, demand)))
+        .collect();
+    // Output Ranges of all members are those of the first.
+    let mut stands: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    for &member in &members[1..] {
+        let pairs = walk.kernels[member].ranges.iter().copied().zip(walk.kernels[leader].ranges.iter().copied());
+        stands.extend(pairs);
+    }
+    let mut all = Vec::new();
+    let mut reduces = Vec::new();
+    for &member in members {
+        let contents = contents(&walk.indices, &walk.kernels[member], values);
+        all.extend(contents.order);
+        reduces.extend(contents.reduces);
+    }
+    stands.extend(share(&reduces, &stands));
+
+    let mut next_range = 0;
+    let mut ranges: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    let mut loops = Ranges::new();
+    for position in 0..walk.kernels[leader].ranges.len() {
+        let (old, extent) = (walk.kernels[leader].ranges[position], walk.kernels[leader].extents[position]);
+        let bound = graph.index(extent);
+        let new = graph.range(bound, next_range, AxisType::Loop)?;
+        next_range += 1;
+        ranges.insert(old, new);
+        loops.push(new);
+    }
+    let mut slots: Vec<NodeId> = outputs.iter().map(|&(_, node, _)| node).collect();
+    let mut places: FxHashMap<NodeId, u32> = FxHashMap::default();
+    let mut new: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    for node in all {
+        if new.contains_key(&node) {
+            continue;
+        }
+        let from = &walk.indices.graph;
+        let made = match (from.op(node), from.arg(node)) {
+            (Op::Range, _) => {
+                let old = stands.get(&node).copied().unwrap_or(node);
+                match ranges.get(&old) {
+                    Some(&range) => range,
+                    None => {
+                        let bound = graph.index(extent(from, old));
+                        let range = graph.range(bound, next_range, AxisType::Reduce)?;
+                        next_range += 1;
+                        ranges.insert(old, range);
+                        range
+                    }
+                }
+            }
+            (Op::Param, Arg::Param { slot, addrspace: None, .. }) => {
+                let value = new[&values[*slot as usize]];
+                match graph.dtype(value) {
+                    DType::Index => value,
+                    _ => graph.add(Op::Cast, &[value], Arg::DType(DType::Index))?,
+                }
+            }
+            (Op::Param, Arg::Param { slot, .. }) => {
+                let tensor = NodeId(*slot);
+                let place = *places.entry(tensor).or_insert_with(|| {
+                    slots.push(tensor);
+                    slots.len() as u32 - 1
+                });
+                parameter(walk.tensors, graph, tensor, place)?
+            }
+            (op, arg) => {
+                let mapped: SmallVec<[NodeId; 4]> = from.sources(node).iter().map(|source| new[source]).collect();
+                graph.add(op, &mapped, arg.clone())?
+            }
+        };
+        new.insert(node, made);
+    }
+    let mut stores: SmallVec<[NodeId; 4]> = SmallVec::new();
+    for (place, &(member, node, demand)) in outputs.iter().enumerate() {
+        let size = &walk.kernels[member].extents.clone();
+        let own = walk.kernels[member].ranges.clone();
+        // All outputs are written in the kernel's own order, so the position is the same for each.
+        let position = walk.indices.flat(&own, size)?;
+        let position = transfer(&walk.indices, graph, position, &stands, &ranges, &mut new)?;
+        let buffer = parameter(walk.tensors, graph, node, place as u32)?;
+        let address = graph.add(Op::Index, &[buffer, position], Arg::None)?;
+        let mut value = new[&values[demand as usize]];
+        let stored = storage(graph.dtype(value));
+        if stored != graph.dtype(value) {
+            value = graph.add(Op::Cast, &[value], Arg::DType(stored))?;
+        }
+        stores.push(graph.add(Op::Store, &[address, value], Arg::None)?);
+    }
+    let mut body = match stores.as_slice() {
+        &[store] => store,
+        stores => graph.add(Op::Group, stores, Arg::None)?,
+    };
+    for &range in loops.iter().rev() {
+        body = graph.add(Op::End, &[body, range], Arg::None)?;
+    }
+    Ok(Closed { sink: graph.add(Op::Sink, &[body], Arg::None)?, slots })
+}
+
+/// An index expression of output Ranges, in the kernel's graph.
+fn transfer(
+    indices: &Indices,
+    graph: &mut Graph,
+    root: NodeId,
+    stands: &FxHashMap<NodeId, NodeId>,
+    ranges: &FxHashMap<NodeId, NodeId>,
+    new: &mut FxHashMap<NodeId, NodeId>,
+) -> Result<NodeId> {
+    for node in order(&indices.graph, &[], &[root]) {
+        if new.contains_key(&node) {
+            continue;
+        }
+        let made = match indices.graph.op(node) {
+            Op::Range => ranges[stands.get(&node).unwrap_or(&node)],
+            op => {
+                let mapped: SmallVec<[NodeId; 4]> =
+                    indices.graph.sources(node).iter().map(|source| new[source]).collect();
+                graph.add(op, &mapped, indices.graph.arg(node).clone())?
+            }
+        };
+        new.insert(node, made);
+    }
+    Ok(new[&root])
+}
+
+fn parameter(tensors: &Graph, graph: &mut Graph, tensor: NodeId, slot: u32) -> Result<NodeId> {
+    let length = graph.shape(&Shape::from_iter([count(&dims(tensors, tensor)?).into()]))?;
+    let dtype = storage(tensors.dtype(tensor));
+    graph.add(Op::Param, &[length], Arg::Param { slot, dtype, device: None, addrspace: Some(AddrSpace::Global) })
+}

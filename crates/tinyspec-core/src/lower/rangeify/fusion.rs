@@ -1,0 +1,229 @@
+//! The one fusion law: a producer is recomputed in its consumers only if that costs less on the Target than the
+//! bytes and the launch it saves; never through two Reduces. Every decision can be printed.
+
+use super::movement::{count, dims};
+use std::fmt;
+use tinyspec_backends::Target;
+use tinyspec_ir::{Builder, DType, Graph, NodeId, Op, Result};
+
+/// What the law weighs with, in units of one simple vector operation per element.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Costs {
+    /// Operations that take as long as moving one byte to or from memory.
+    pub byte: f64,
+    /// Operations that take as long as launching a kernel.
+    pub launch: f64,
+    /// Trips of a kernel below which splitting it among threads gains nothing.
+    pub parallel: f64,
+    /// Values per kernel beyond which it is cut.
+    pub nodes: usize,
+    /// Outputs per kernel beyond which no sibling joins.
+    pub outputs: usize,
+}
+
+impl Costs {
+    /// The costs of a device. Wider vectors compute more in the time that memory needs for a byte.
+    pub fn of(target: &Target) -> Costs {
+        let byte = (target.lanes(DType::F32) as f64 / 2.0).max(1.0);
+        Costs { byte, launch: 2048.0 * byte, parallel: 16384.0, nodes: 2000, outputs: 12 }
+    }
+}
+
+/// What is known of every tensor node before the walk: what one element of it costs if all below is fused.
+pub(super) struct Estimates {
+    work: Vec<f32>,
+    bytes: Vec<f32>,
+    carries_reduce: Vec<bool>,
+}
+
+impl Estimates {
+    pub(super) fn new(graph: &Graph, live: &[NodeId]) -> Estimates {
+        let mut estimates = Estimates {
+            work: vec![0.0; graph.len()],
+            bytes: vec![0.0; graph.len()],
+            carries_reduce: vec![false; graph.len()],
+        };
+        for &node in live {
+            estimates.add(graph, node);
+        }
+        estimates
+    }
+
+    fn add(&mut self, graph: &Graph, node: NodeId) {
+        let Ok(size) = dims(graph, node) else { return };
+        let elements = count(&size).max(1) as f32;
+        let op = graph.op(node);
+        if matches!(op, Op::Param | Op::Buffer | Op::Binary) {
+            self.bytes[node.index()] = graph.dtype(node).size() as f32;
+            return;
+        }
+        let (mut work, mut bytes) = (operation(op), 0.0);
+        for &source in value_sources(graph, node) {
+            let from = dims(graph, source).map_or(1, |dims| count(&dims)).max(1) as f32;
+            // A source with fewer elements is computed once and used again.
+            let share = if op == Op::Reduce { from / elements } else { (from / elements).min(1.0) };
+            work += share * if graph.op(source) == Op::Reduce { 1.0 } else { self.work[source.index()] };
+            bytes += share * self.bytes[source.index()];
+            if op == Op::Reduce {
+                work += share;
+            }
+            let same = from == elements;
+            self.carries_reduce[node.index()] |= same && (graph.op(source) == Op::Reduce || self.carries_reduce[source.index()]);
+        }
+        self.work[node.index()] = work.min(1e30);
+        self.bytes[node.index()] = bytes.min(1e30);
+    }
+}
+
+/// The sources that hold values, as opposed to shapes and offsets.
+pub(super) fn value_sources(graph: &Graph, node: NodeId) -> &[NodeId] {
+    let sources = graph.sources(node);
+    match graph.op(node) {
+        Op::Param | Op::Buffer | Op::Range => &[],
+        Op::Reshape | Op::Expand | Op::Pad | Op::Shrink | Op::Reduce | Op::Load => &sources[..1],
+        _ => sources,
+    }
+}
+
+/// Vector operations that one element of an op takes.
+fn operation(op: Op) -> f32 {
+    match op {
+        Op::Div | Op::Recip => 4.0,
+        Op::Sqrt => 5.0,
+        Op::Idiv | Op::Mod | Op::Exp2 | Op::Log2 => 10.0,
+        Op::Sin => 20.0,
+        Op::Pow => 40.0,
+        Op::Threefry => 80.0,
+        Op::Const | Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Shrink => 0.0,
+        _ => 1.0,
+    }
+}
+
+/// One consumer's demand on a producer.
+#[derive(Clone, Debug)]
+pub(super) struct Demand {
+    /// Number of the consuming kernel.
+    pub(super) kernel: usize,
+    /// How often the consumer evaluates it.
+    pub(super) trips: f64,
+    /// Depends on the Range of a Reduce.
+    pub(super) inside_reduce: bool,
+    /// Depends on exactly the outermost of the kernel's output Ranges, and how many.
+    pub(super) prefix: Option<usize>,
+    /// Trips of the whole output space of the consuming kernel.
+    pub(super) space: f64,
+    /// The consuming kernel is full.
+    pub(super) full: bool,
+}
+
+/// Why a value is, or is not, written to memory.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reason {
+    /// An output of the schedule.
+    Output,
+    /// The user asked for a layout or a move.
+    Contiguous,
+    /// A Reduce inside another Reduce's loop would run once per trip of it.
+    ThroughReduces,
+    /// The Reduce would run again in an inner loop that it does not depend on.
+    NotPrefix,
+    /// One value that a large kernel would compute once per thread.
+    Scalar,
+    /// The kernel reached its limit of nodes.
+    Full,
+    /// Its Reduce is needed several times, so it is stored with what follows it.
+    AfterReduce,
+    /// Recomputing costs more than storing.
+    Dear {
+        /// Cost of recomputing.
+        recompute: f64,
+        /// Cost of storing.
+        store: f64,
+    },
+    /// Recomputing costs less than storing.
+    Cheap {
+        /// Cost of recomputing.
+        recompute: f64,
+        /// Cost of storing.
+        store: f64,
+    },
+}
+
+/// A decision of the law about one node of the tensor graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// The producer, in the tensor graph.
+    pub node: NodeId,
+    /// Its op.
+    pub op: Op,
+    /// Written to memory, rather than recomputed in its consumers.
+    pub materialised: bool,
+    /// Number of kernels that read it.
+    pub consumers: usize,
+    /// Why.
+    pub reason: Reason,
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = if self.materialised { "not fused" } else { "fused" };
+        write!(f, "%{} {} ({} consumers): {verdict}: ", self.node.0, self.op, self.consumers)?;
+        match &self.reason {
+            Reason::Output => f.write_str("an output"),
+            Reason::Contiguous => f.write_str("the user asked for memory"),
+            Reason::ThroughReduces => f.write_str("a Reduce inside another Reduce's loop"),
+            Reason::NotPrefix => f.write_str("a Reduce would repeat in a loop it does not depend on"),
+            Reason::Scalar => f.write_str("one value, used by a large kernel"),
+            Reason::Full => f.write_str("the kernel is at its limit of nodes"),
+            Reason::AfterReduce => f.write_str("its Reduce is needed several times"),
+            Reason::Dear { recompute, store } => write!(f, "recomputing costs {recompute:.0}, storing {store:.0}"),
+            Reason::Cheap { recompute, store } => write!(f, "recomputing costs {recompute:.0}, storing {store:.0}"),
+        }
+    }
+}
+
+/// The law. `demands` holds at least one.
+pub(super) fn decide(
+    graph: &Graph,
+    node: NodeId,
+    estimates: &Estimates,
+    costs: &Costs,
+    demands: &[Demand],
+) -> Result<(bool, Reason)> {
+    let op = graph.op(node);
+    let elements = count(&dims(graph, node)?).max(1) as f64;
+    if demands.iter().any(|demand| demand.full) {
+        return Ok((true, Reason::Full));
+    }
+    let barrier = demands.iter().find_map(|demand| match demand.prefix {
+        _ if demand.inside_reduce => Some(Reason::ThroughReduces),
+        None => Some(Reason::NotPrefix),
+        Some(0) if demand.space > costs.parallel => Some(Reason::Scalar),
+        Some(_) => None,
+    });
+    let carries = estimates.carries_reduce[node.index()];
+    match barrier {
+        Some(reason) if op == Op::Reduce => return Ok((true, reason)),
+        // The Reduce below would have to be stored anyway: rather store what was made of it.
+        Some(_) if carries => return Ok((true, Reason::AfterReduce)),
+        None if carries && op != Op::Reduce && elements > 1.0 && demands.len() > 1 => {
+            return Ok((true, Reason::AfterReduce));
+        }
+        _ => {}
+    }
+    let mut kernels: Vec<usize> = demands.iter().map(|demand| demand.kernel).collect();
+    kernels.sort_unstable();
+    kernels.dedup();
+    let trips: f64 = demands.iter().map(|demand| demand.trips).sum();
+    let again = (kernels.len() - 1) as f64 * elements;
+    let recompute = (trips - elements).max(0.0) * estimates.work[node.index()] as f64
+        + again * estimates.bytes[node.index()] as f64 * costs.byte;
+    // A write moves each line twice: it is read before it is written.
+    let moved = elements * graph.dtype(node).size() as f64 * (2 + kernels.len()) as f64;
+    let store = moved * costs.byte + costs.launch;
+    Ok(if recompute > store {
+        (true, Reason::Dear { recompute, store })
+    } else {
+        (false, Reason::Cheap { recompute, store })
+    })
+}

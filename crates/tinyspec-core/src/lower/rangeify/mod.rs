@@ -1,0 +1,239 @@
+//! Rangeify ("Lowering Pipeline"): determines the kernel split of a tensor graph and breaks everything down to
+//! shape `()`.
+//!
+//! One walk from the outputs down gives every tensor node the indices at which its consumers read it (`walk`), with
+//! movement ops as functions of an index (`movement`, `index`). All demands on a node are known when it is reached,
+//! so one law decides there whether it is recomputed in its consumers or written to memory (`fusion`). A sweep
+//! upwards then builds the scalar values (`values`); kernels over one space merge (`siblings`) and are closed
+//! (`close`): own Params, own Ranges, several Stores.
+
+mod close;
+mod fusion;
+mod index;
+mod movement;
+mod siblings;
+mod values;
+mod walk;
+
+pub use fusion::{Costs, Decision, Reason};
+
+use movement::{count, dims, locate};
+use rustc_hash::FxHashMap;
+use tinyspec_backends::Target;
+use tinyspec_ir::{
+    AddrSpace, Arg, Builder, DType, Device, Error, ErrorKind, Graph, Location, NodeId, Op, Result, Shape,
+};
+use walk::Walk;
+
+/// A Call of the schedule.
+#[derive(Clone, Debug)]
+pub struct KernelCall {
+    /// The Call: `(kernel, buffers…)`.
+    pub node: NodeId,
+    /// Its kernel: a Sink in range form. Equal kernels are one node.
+    pub kernel: NodeId,
+    /// How many of the buffers it writes; they come first.
+    pub outputs: usize,
+    /// Where the user wrote what it computes.
+    pub locations: Vec<Location>,
+}
+
+/// A tensor graph as Calls on kernels.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    /// Kernels, Calls and buffers.
+    pub graph: Graph,
+    /// `Sink(After(Buffer, Call) …)`, one source per output, in order. An empty tensor is a bare Buffer.
+    pub root: NodeId,
+    /// The sources of `root`.
+    pub outputs: Vec<NodeId>,
+    /// The Calls, in an order in which they can run.
+    pub calls: Vec<KernelCall>,
+    /// The Buffers that Calls write, by slot: outputs and temporaries.
+    pub buffers: Vec<NodeId>,
+    /// What the fusion law decided, consumers first.
+    pub decisions: Vec<Decision>,
+}
+
+impl Schedule {
+    /// The decisions of the fusion law, one a line, with the user's line where it is known.
+    pub fn explain(&self, tensors: &Graph) -> String {
+        let mut text = String::new();
+        for decision in &self.decisions {
+            text += &decision.to_string();
+            if let Some(location) = tensors.locations(decision.node).first() {
+                text += &format!(" (at {location})");
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// The schedule that computes `outputs`: Functions inlined, shapes static, Params (or Buffers) for inputs.
+///
+/// # Errors
+/// Names what no kernel can contain: named dims, calls, moves between devices.
+pub fn rangeify(graph: &Graph, outputs: &[NodeId], target: &Target) -> Result<Schedule> {
+    rangeify_with(graph, outputs, &Costs::of(target))
+}
+
+/// As [`rangeify`], with the costs that the fusion law weighs.
+///
+/// # Errors
+/// As [`rangeify`].
+pub fn rangeify_with(graph: &Graph, outputs: &[NodeId], costs: &Costs) -> Result<Schedule> {
+    let live = graph.reachable(outputs);
+    let mut forced: FxHashMap<NodeId, Reason> = FxHashMap::default();
+    for &node in &live {
+        check(graph, node).map_err(|error| locate(graph, node, error))?;
+        let (named, contiguous) = walk::named(graph, node);
+        if contiguous {
+            forced.insert(named, Reason::Contiguous);
+        }
+    }
+    let results: Vec<NodeId> = outputs.iter().map(|&output| walk::named(graph, output).0).collect();
+    for &result in &results {
+        dims(graph, result)?;
+        forced.insert(result, Reason::Output);
+    }
+    let mut walk = Walk::new(graph, &live, costs);
+    walk.run(&live, &forced)?;
+    let values = walk.values(&live)?;
+    let groups = siblings::groups(&mut walk, &values, costs);
+    let mut assembly = Assembly { graph: Graph::new(), tensors: graph, places: FxHashMap::default(), buffers: vec![] };
+    let mut calls = Vec::with_capacity(groups.len());
+    for members in groups {
+        calls.push(assembly.call(&mut walk, &members, &values)?);
+    }
+    let outputs = results.iter().map(|&result| assembly.output(result)).collect::<Result<Vec<_>>>()?;
+    let root = assembly.graph.add(Op::Sink, &outputs, Arg::None)?;
+    Ok(Schedule {
+        graph: assembly.graph,
+        root,
+        outputs,
+        calls,
+        buffers: assembly.buffers,
+        decisions: walk.decisions,
+    })
+}
+
+/// What no kernel can express.
+fn check(graph: &Graph, node: NodeId) -> Result<()> {
+    let device = |node: NodeId| graph.props(node).device.as_ref();
+    match graph.op(node) {
+        Op::Load if device(node).is_some() && device(node) != device(graph.source(node, 0)) => {
+            // A constant has no device: it can be made anywhere.
+            match device(graph.source(node, 0)) {
+                None => Ok(()),
+                Some(from) => {
+                    let to = device(node).map(Device::to_string).unwrap_or_default();
+                    let message = format!("a move from {from} to {to} is no kernel");
+                    Err(Error::new(ErrorKind::Unsupported, Op::Load.name(), message)
+                        .help("realize the value, then move its data"))
+                }
+            }
+        }
+        op @ (Op::Function | Op::Call | Op::Replicated) => {
+            Err(Error::new(ErrorKind::Unsupported, op.name(), "is still there when kernels are made"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The schedule graph while it grows.
+struct Assembly<'a> {
+    graph: Graph,
+    tensors: &'a Graph,
+    /// What holds each tensor node: a leaf, or a Buffer after its Call.
+    places: FxHashMap<NodeId, NodeId>,
+    buffers: Vec<NodeId>,
+}
+
+impl Assembly<'_> {
+    fn call(&mut self, walk: &mut Walk, members: &[usize], values: &[NodeId]) -> Result<KernelCall> {
+        let closed = close::close(walk, &mut self.graph, members, values)?;
+        let outputs: usize = members.iter().map(|&member| walk.kernels[member].outputs.len()).sum();
+        let mut sources = vec![closed.sink];
+        let mut written = Vec::with_capacity(outputs);
+        for &tensor in &closed.slots[..outputs] {
+            let buffer = self.buffer(tensor)?;
+            written.push((tensor, buffer));
+            sources.push(buffer);
+        }
+        for &tensor in &closed.slots[outputs..] {
+            sources.push(self.place(tensor)?);
+        }
+        let node = self.graph.add(Op::Call, &sources, Arg::None)?;
+        for (tensor, buffer) in written {
+            let after = self.graph.add(Op::After, &[buffer, node], Arg::None)?;
+            self.places.insert(tensor, after);
+        }
+        let mut locations: Vec<Location> = Vec::new();
+        for &member in members {
+            for &located in &walk.kernels[member].located {
+                for location in self.tensors.locations(located) {
+                    if !locations.contains(location) {
+                        locations.push(location.clone());
+                    }
+                }
+            }
+        }
+        for location in &locations {
+            self.graph.locate(node, location.clone());
+        }
+        Ok(KernelCall { node, kernel: closed.sink, outputs, locations })
+    }
+
+    /// A new flat Buffer for a tensor node.
+    fn buffer(&mut self, tensor: NodeId) -> Result<NodeId> {
+        let size = count(&dims(self.tensors, tensor)?);
+        let arg = Arg::Buffer {
+            slot: self.buffers.len() as u32,
+            dtype: values::storage(self.tensors.dtype(tensor)),
+            device: self.tensors.props(tensor).device.clone(),
+            addrspace: AddrSpace::Global,
+        };
+        let shape = self.graph.shape(&Shape::from_iter([size.into()]))?;
+        let buffer = self.graph.add(Op::Buffer, &[shape], arg)?;
+        self.buffers.push(buffer);
+        Ok(buffer)
+    }
+
+    /// What holds a tensor node that a kernel reads: written earlier, or a leaf, flat.
+    fn place(&mut self, tensor: NodeId) -> Result<NodeId> {
+        if let Some(&place) = self.places.get(&tensor).filter(|_| !walk::is_leaf(self.tensors, tensor)) {
+            return Ok(place);
+        }
+        let (op, arg) = (self.tensors.op(tensor), self.tensors.arg(tensor).clone());
+        if op == Op::Binary {
+            return self.graph.add(op, &[], arg);
+        }
+        debug_assert!(walk::is_leaf(self.tensors, tensor), "kernels run after those whose results they read");
+        let size = count(&dims(self.tensors, tensor)?);
+        let shape = self.graph.shape(&Shape::from_iter([size.into()]))?;
+        let arg = match arg {
+            Arg::Param { slot, dtype, device, .. } => {
+                Arg::Param { slot, dtype: index_free(dtype), device, addrspace: Some(AddrSpace::Global) }
+            }
+            other => other,
+        };
+        self.graph.add(op, &[shape], arg)
+    }
+
+    fn output(&mut self, tensor: NodeId) -> Result<NodeId> {
+        match self.places.get(&tensor) {
+            Some(&place) => Ok(place),
+            // An empty tensor: nothing writes it.
+            None => {
+                let buffer = self.buffer(tensor)?;
+                self.places.insert(tensor, buffer);
+                Ok(buffer)
+            }
+        }
+    }
+}
+
+fn index_free(dtype: DType) -> DType {
+    values::storage(dtype)
+}

@@ -1,0 +1,116 @@
+//! Kernels with one iteration space and no path between them become one kernel with several outputs.
+
+use super::close::contents;
+use super::fusion::Costs;
+use super::walk::{Kernel, Walk, depends_on};
+use rustc_hash::FxHashMap;
+use tinyspec_ir::{NodeId};
+
+/// How many earlier kernels of the same space are tried; keeps the pass linear.
+const CANDIDATES: usize = 16;
+
+/// Groups of kernels to be built as one, in an order in which they can run.
+pub(super) fn groups(walk: &mut Walk, values: &[NodeId], costs: &Costs) -> Vec<Vec<usize>> {
+    let shapes: Vec<Shape> = (0..walk.kernels.len())
+        .map(|kernel| {
+            let contents = contents(&walk.indices, &walk.kernels[kernel], values);
+            let mut loops: Vec<Vec<i64>> = contents.reduces.iter().map(|reduce| reduce.extents.to_vec()).collect();
+            loops.sort_unstable();
+            loops.dedup();
+            Shape { loops, reuses: contents.reduces.iter().any(|reduce| reduce.reuses) }
+        })
+        .collect();
+    let mut members: Vec<Vec<usize>> = (0..walk.kernels.len()).map(|kernel| vec![kernel]).collect();
+    let mut spaces: FxHashMap<Vec<i64>, Vec<usize>> = FxHashMap::default();
+    for kernel in 0..walk.kernels.len() {
+        let space = spaces.entry(walk.kernels[kernel].extents.to_vec()).or_default();
+        let partner = space.iter().rev().take(CANDIDATES).copied().find(|&other| {
+            let (a, b) = (&walk.kernels[other], &walk.kernels[kernel]);
+            let outputs: usize = members[other].iter().map(|&member| walk.kernels[member].outputs.len()).sum();
+            outputs + b.outputs.len() <= costs.outputs
+                && gains(a, b, &shapes[other], &shapes[kernel], costs)
+                && !depends_on(&walk.kernels, &[other], &[kernel])
+                && !depends_on(&walk.kernels, &[kernel], &[other])
+        });
+        match partner {
+            Some(partner) => {
+                merge(&mut walk.kernels, partner, kernel);
+                let moved = std::mem::take(&mut members[kernel]);
+                members[partner].extend(moved);
+            }
+            None => space.push(kernel),
+        }
+    }
+    in_order(&walk.kernels, members)
+}
+
+/// The loops of a kernel's Reduces.
+struct Shape {
+    loops: Vec<Vec<i64>>,
+    reuses: bool,
+}
+
+fn gains(a: &Kernel, b: &Kernel, a_shape: &Shape, b_shape: &Shape, costs: &Costs) -> bool {
+    let shares = a.inputs.iter().any(|input| b.inputs.contains(input));
+    a.device == b.device
+        && (shares || (a.space < costs.parallel && a_shape.loops.is_empty()))
+        && a_shape.loops == b_shape.loops
+        // A matrix product wants all registers for its own tile.
+        && !a_shape.reuses
+        && !b_shape.reuses
+        && a.size + b.size <= costs.nodes
+}
+
+/// Makes `kernel` part of `partner` as far as dependencies go; what each computes stays with it.
+fn merge(kernels: &mut [Kernel], partner: usize, kernel: usize) {
+    let depends = std::mem::take(&mut kernels[kernel].depends);
+    kernels[partner].depends.extend(depends);
+    let size = kernels[kernel].size;
+    kernels[partner].size += size;
+    let inputs = kernels[kernel].inputs.clone();
+    kernels[partner].inputs.extend(inputs);
+    // Whoever waits for the one waits for both.
+    kernels[kernel].depends.push(partner);
+    for other in kernels.iter_mut() {
+        if other.depends.contains(&kernel) && !other.depends.contains(&partner) {
+            other.depends.push(partner);
+        }
+    }
+}
+
+/// Dependencies first; among those that are free, later kernels first, since the walk found them from the outputs down.
+fn in_order(kernels: &[Kernel], members: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
+    let mut home = vec![0; kernels.len()];
+    for (group, members) in members.iter().enumerate() {
+        for &member in members {
+            home[member] = group;
+        }
+    }
+    let mut waits = vec![0usize; members.len()];
+    let mut users: Vec<Vec<usize>> = vec![Vec::new(); members.len()];
+    for (group, kernel) in kernels.iter().enumerate() {
+        let mut needs: Vec<usize> = kernel.depends.iter().map(|&other| home[other]).collect();
+        needs.sort_unstable();
+        needs.dedup();
+        for need in needs {
+            if need != home[group] {
+                waits[home[group]] += 1;
+                users[need].push(home[group]);
+            }
+        }
+    }
+    let mut ready: std::collections::BinaryHeap<usize> =
+        (0..members.len()).filter(|&group| !members[group].is_empty() && waits[group] == 0).collect();
+    let mut order = Vec::new();
+    let mut members = members;
+    while let Some(group) = ready.pop() {
+        for &user in &users[group] {
+            waits[user] -= 1;
+            if waits[user] == 0 {
+                ready.push(user);
+            }
+        }
+        order.push(std::mem::take(&mut members[group]));
+    }
+    order
+}

@@ -1,0 +1,177 @@
+//! From demands to values: one sweep upwards builds the scalar that meets each demand.
+
+use super::movement::{count, dims, locate};
+use super::walk::{DemandId, Met, Walk};
+use smallvec::SmallVec;
+use tinyspec_ir::{AddrSpace, Arg, Builder, Const, DType, NodeId, Op, Result, Shape};
+
+/// The dtype in which values of `dtype` lie in memory.
+pub(super) fn storage(dtype: DType) -> DType {
+    if dtype == DType::Index { DType::I64 } else { dtype }
+}
+
+impl Walk<'_> {
+    /// The scalar of each demand, by its number.
+    pub(super) fn values(&mut self, live: &[NodeId]) -> Result<Vec<NodeId>> {
+        // Every node is visited after its sources, so no demand is read before it is built.
+        let mut values = vec![NodeId(0); self.needs.len()];
+        for &node in live {
+            for position in 0..self.of_node[node.index()].len() {
+                let demand = self.of_node[node.index()][position];
+                let value = self.value(demand, &values).map_err(|error| locate(self.tensors, node, error))?;
+                values[demand as usize] = value;
+            }
+        }
+        Ok(values)
+    }
+
+    fn value(&mut self, demand: DemandId, values: &[NodeId]) -> Result<NodeId> {
+        let need = &self.needs[demand as usize];
+        let node = need.node;
+        let dtype = self.tensors.dtype(node);
+        match need.met {
+            Met::Zero => return Ok(self.indices.graph.constant(Const::int(dtype, 0))),
+            Met::Load => return self.load(demand),
+            Met::Inline => {}
+        }
+        let below: SmallVec<[NodeId; 3]> = need.sources.iter().map(|&source| values[source as usize]).collect();
+        let (inner_gate, tuple) = (need.inner_gate, need.tuple.clone());
+        let graph = &mut self.indices.graph;
+        let (op, arg) = (self.tensors.op(node), self.tensors.arg(node));
+        match op {
+            Op::Const => graph.add(op, &[], arg.clone()),
+            Op::Pad | Op::Index => match inner_gate {
+                // A load with the same gate is 0 outside already.
+                Some(gate) if graph.op(below[0]) != Op::Load || graph.sources(below[0]).get(2) != Some(&gate) => {
+                    let zero = graph.constant(Const::int(dtype, 0));
+                    graph.alu(Op::Where, &[gate, below[0], zero])
+                }
+                _ => Ok(below[0]),
+            },
+            Op::Stack => self.pick(demand, &below),
+            Op::Bitcast => self.bitcast(node, &tuple, &below),
+            Op::Reduce => self.reduce(demand, below[0]),
+            _ if op.is_elementwise() => graph.add(op, &below, arg.clone()),
+            _ => Ok(below[0]),
+        }
+    }
+
+    fn load(&mut self, demand: DemandId) -> Result<NodeId> {
+        let need = &self.needs[demand as usize];
+        let (node, tuple, gate) = (need.node, need.tuple.clone(), need.gate);
+        let size = dims(self.tensors, node)?;
+        let dtype = self.tensors.dtype(node);
+        let position = self.indices.flat(&tuple, &size)?;
+        let graph = &mut self.indices.graph;
+        let length = graph.shape(&Shape::from_iter([count(&size).into()]))?;
+        let arg = Arg::Param { slot: node.0, dtype: storage(dtype), device: None, addrspace: Some(AddrSpace::Global) };
+        let buffer = graph.add(Op::Param, &[length], arg)?;
+        let address = graph.add(Op::Index, &[buffer, position], Arg::None)?;
+        let arg = Arg::Load { device: None, addrspace: AddrSpace::Reg };
+        let value = match gate {
+            Some(gate) => {
+                let outside = graph.constant(Const::int(storage(dtype), 0));
+                graph.add(Op::Load, &[address, outside, gate], arg)?
+            }
+            None => graph.add(Op::Load, &[address], arg)?,
+        };
+        if storage(dtype) == dtype { Ok(value) } else { graph.add(Op::Cast, &[value], Arg::DType(dtype)) }
+    }
+
+    /// The element of a Stack that the index picks.
+    fn pick(&mut self, demand: DemandId, below: &[NodeId]) -> Result<NodeId> {
+        let need = &self.needs[demand as usize];
+        let (selector, picks) = (need.tuple[0], need.picks.clone());
+        let graph = &mut self.indices.graph;
+        let Some((&last, others)) = below.split_last() else {
+            let dtype = self.tensors.dtype(need.node);
+            return Ok(graph.constant(Const::int(dtype, 0)));
+        };
+        let mut value = last;
+        for (&element, &position) in others.iter().zip(&picks).rev() {
+            let bound = graph.index(position + 1);
+            // Later elements are chosen first, so "up to here" is enough.
+            let here = graph.alu(Op::CmpLt, &[selector, bound])?;
+            value = graph.alu(Op::Where, &[here, element, value])?;
+        }
+        Ok(value)
+    }
+
+    /// Reduce over fresh Ranges; small types accumulate in a larger one.
+    fn reduce(&mut self, demand: DemandId, value: NodeId) -> Result<NodeId> {
+        let need = &self.needs[demand as usize];
+        let (node, ranges) = (need.node, need.ranges.clone());
+        let Arg::Reduce { op, axes } = self.tensors.arg(node) else { return Ok(value) };
+        if ranges.is_empty() {
+            return Ok(value);
+        }
+        debug_assert!(!axes.is_empty());
+        let dtype = self.tensors.dtype(node);
+        let wide = dtype.accumulator();
+        let graph = &mut self.indices.graph;
+        let value = cast(graph, value, wide)?;
+        let sources: SmallVec<[NodeId; 4]> = std::iter::once(value).chain(ranges).collect();
+        let total = graph.add(Op::Reduce, &sources, Arg::Reduce { op: *op, axes: SmallVec::new() })?;
+        cast(graph, total, dtype)
+    }
+
+    fn bitcast(&mut self, node: NodeId, tuple: &[NodeId], below: &[NodeId]) -> Result<NodeId> {
+        let (from, to) = (self.tensors.dtype(self.tensors.source(node, 0)), self.tensors.dtype(node));
+        let graph = &mut self.indices.graph;
+        if from.size() == to.size() {
+            return reinterpret(graph, below[0], to);
+        }
+        let (narrow, wide) = (unsigned(from), unsigned(to));
+        let bits = |index: i64, size: usize| index * 8 * size as i64;
+        if from.size() > to.size() {
+            let parts = (from.size() / to.size()) as i64;
+            let value = reinterpret(graph, below[0], narrow)?;
+            let last = tuple.last().copied().unwrap_or(NodeId(0));
+            let part = self.indices.remainder(last, parts)?;
+            let shift = self.indices.scale(part, bits(1, to.size()))?;
+            let graph = &mut self.indices.graph;
+            let shift = cast(graph, shift, narrow)?;
+            let shifted = graph.alu(Op::Shr, &[value, shift])?;
+            let value = cast(graph, shifted, wide)?;
+            return reinterpret(graph, value, to);
+        }
+        let mut total: Option<NodeId> = None;
+        for (part, &value) in below.iter().enumerate() {
+            let value = reinterpret(graph, value, narrow)?;
+            let value = cast(graph, value, wide)?;
+            let shift = graph.constant(Const::int(wide, bits(part as i64, from.size()) as i128));
+            let value = graph.alu(Op::Shl, &[value, shift])?;
+            total = Some(match total {
+                Some(total) => graph.alu(Op::Or, &[total, value])?,
+                None => value,
+            });
+        }
+        match total {
+            Some(total) => reinterpret(graph, total, to),
+            None => Ok(below[0]),
+        }
+    }
+}
+
+fn cast(graph: &mut tinyspec_ir::Graph, value: NodeId, dtype: DType) -> Result<NodeId> {
+    if graph.dtype(value) == dtype { Ok(value) } else { graph.add(Op::Cast, &[value], Arg::DType(dtype)) }
+}
+
+/// Bits of the same size as another type. A bool is its number, 0 or 1.
+fn reinterpret(graph: &mut tinyspec_ir::Graph, value: NodeId, dtype: DType) -> Result<NodeId> {
+    let from = graph.dtype(value);
+    if from == dtype {
+        return Ok(value);
+    }
+    let op = if from == DType::Bool || dtype == DType::Bool { Op::Cast } else { Op::Bitcast };
+    graph.add(op, &[value], Arg::DType(dtype))
+}
+
+fn unsigned(dtype: DType) -> DType {
+    match dtype.size() {
+        1 => DType::U8,
+        2 => DType::U16,
+        4 => DType::U32,
+        _ => DType::U64,
+    }
+}

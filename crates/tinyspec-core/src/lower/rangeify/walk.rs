@@ -1,0 +1,545 @@
+//! The walk from the outputs down: every tensor node receives from its consumers the indices at which they read it.
+//! All consumers precede a node here, so the fusion law decides once, with all demands known.
+
+use super::fusion::{self, Costs, Decision, Estimates, Reason, value_sources};
+use super::index::{Indices, Ranges, Tuple};
+use super::movement::{self, Dims, broadcast, count, dims, locate};
+use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
+use tinyspec_ir::{Arg, AxisType, Builder, DType, Device, Error, ErrorKind, Graph, NodeId, Op, Result};
+
+/// Number of a demand.
+pub(super) type DemandId = u32;
+
+/// How a demand is met.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Met {
+    /// Computed in the kernel, from the demands on the sources.
+    Inline,
+    /// Read from memory.
+    Load,
+    /// Outside of everything: 0.
+    Zero,
+}
+
+/// A consumer kernel needs the element `tuple` of `node`, where `gate` holds.
+pub(super) struct Need {
+    pub(super) node: NodeId,
+    pub(super) kernel: usize,
+    pub(super) tuple: Tuple,
+    pub(super) gate: Option<NodeId>,
+    pub(super) met: Met,
+    /// Demands on the sources, in their order (a Stack: in the order of `picks`).
+    pub(super) sources: SmallVec<[DemandId; 3]>,
+    /// Ranges of a Reduce.
+    pub(super) ranges: Ranges,
+    /// Elements of a Stack that the index may pick.
+    pub(super) picks: SmallVec<[i64; 2]>,
+    /// Gate of the sources, if it is not that of this demand.
+    pub(super) inner_gate: Option<NodeId>,
+}
+
+/// A kernel while it is gathered.
+pub(super) struct Kernel {
+    /// Extents of the output Ranges; none is 1.
+    pub(super) extents: Dims,
+    pub(super) ranges: Ranges,
+    /// Row-major position of the output Ranges.
+    flat: NodeId,
+    pub(super) space: f64,
+    pub(super) device: Option<Device>,
+    /// What is stored: the tensor node and its value.
+    pub(super) outputs: Vec<(NodeId, DemandId)>,
+    /// Tensor nodes that are read from memory.
+    pub(super) inputs: Vec<NodeId>,
+    /// Kernels whose outputs are read.
+    pub(super) depends: Vec<usize>,
+    /// Number of demands.
+    pub(super) size: usize,
+    /// Nodes that carry a user's line.
+    pub(super) located: Vec<NodeId>,
+}
+
+type Key = (NodeId, usize, Tuple, Option<NodeId>);
+
+/// State of the walk.
+pub(super) struct Walk<'a> {
+    pub(super) tensors: &'a Graph,
+    pub(super) indices: Indices,
+    pub(super) needs: Vec<Need>,
+    pub(super) kernels: Vec<Kernel>,
+    pub(super) decisions: Vec<Decision>,
+    /// Demands of each tensor node.
+    pub(super) of_node: Vec<SmallVec<[DemandId; 1]>>,
+    /// Kernel that writes each materialised node.
+    pub(super) writer: FxHashMap<NodeId, usize>,
+    costs: &'a Costs,
+    estimates: Estimates,
+    keys: FxHashMap<Key, DemandId>,
+    /// Trips from the outermost loop down to this Range, itself included.
+    trips: FxHashMap<NodeId, f64>,
+}
+
+/// What stands for itself in memory before the schedule runs.
+pub(super) fn is_leaf(graph: &Graph, node: NodeId) -> bool {
+    match graph.op(node) {
+        Op::Buffer | Op::Binary => true,
+        Op::Param => !(graph.dtype(node) == DType::Index && graph.props(node).value.is_some()),
+        _ => false,
+    }
+}
+
+/// The node that `node` is only another name for.
+pub(super) fn named(graph: &Graph, mut node: NodeId) -> (NodeId, bool) {
+    let mut forced = false;
+    loop {
+        node = match (graph.op(node), graph.arg(node)) {
+            (Op::Detach, _) => graph.source(node, 0),
+            (Op::Contiguous | Op::ContiguousBackward | Op::Load, _) => {
+                forced = true;
+                graph.source(node, 0)
+            }
+            (Op::GetTuple, Arg::Number(element)) if graph.op(graph.source(node, 0)) == Op::Tuple => {
+                graph.source(graph.source(node, 0), *element as usize)
+            }
+            _ => return (node, forced),
+        }
+    }
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(tensors: &'a Graph, live: &[NodeId], costs: &'a Costs) -> Walk<'a> {
+        Walk {
+            tensors,
+            indices: Indices::default(),
+            needs: Vec::new(),
+            kernels: Vec::new(),
+            decisions: Vec::new(),
+            of_node: vec![SmallVec::new(); tensors.len()],
+            writer: FxHashMap::default(),
+            costs,
+            estimates: Estimates::new(tensors, live),
+            keys: FxHashMap::default(),
+            trips: FxHashMap::default(),
+        }
+    }
+
+    /// Visits all nodes, consumers first. `forced` nodes are written to memory for the given reason.
+    pub(super) fn run(&mut self, live: &[NodeId], forced: &FxHashMap<NodeId, Reason>) -> Result<()> {
+        for &node in live.iter().rev() {
+            let reason = forced.get(&node);
+            if reason.is_some() || !self.of_node[node.index()].is_empty() {
+                self.visit(node, reason).map_err(|error| locate(self.tensors, node, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn visit(&mut self, node: NodeId, forced: Option<&Reason>) -> Result<()> {
+        let demands = self.of_node[node.index()].clone();
+        let leaf = is_leaf(self.tensors, node);
+        if count(&dims(self.tensors, node)?) == 0 {
+            return self.meet(&demands, Met::Zero);
+        }
+        if leaf {
+            self.meet(&demands, Met::Load)?;
+            if forced == Some(&Reason::Output) {
+                let root = self.new_kernel(node)?;
+                self.meet(&[root], Met::Load)?;
+            }
+            return Ok(());
+        }
+        let (materialised, reason) = match forced {
+            Some(reason) => (true, reason.clone()),
+            None if self.tensors.op(node) == Op::Const => (false, Reason::Contiguous),
+            None => {
+                let seen: Vec<fusion::Demand> = demands.iter().map(|&demand| self.weigh(demand)).collect();
+                fusion::decide(self.tensors, node, &self.estimates, self.costs, &seen)?
+            }
+        };
+        if materialised || self.tensors.op(node) == Op::Reduce || demands.len() > 1 {
+            let mut consumers: Vec<usize> = demands.iter().map(|&demand| self.needs[demand as usize].kernel).collect();
+            consumers.sort_unstable();
+            consumers.dedup();
+            let (op, consumers) = (self.tensors.op(node), consumers.len());
+            if op != Op::Const {
+                self.decisions.push(Decision { node, op, materialised, consumers, reason });
+            }
+        }
+        if !materialised {
+            return self.meet(&demands, Met::Inline);
+        }
+        let root = match demands.iter().position(|&demand| self.can_store_from(demand, &demands)) {
+            Some(position) => {
+                let root = demands[position];
+                self.kernels[self.needs[root as usize].kernel].outputs.push((node, root));
+                root
+            }
+            None => self.new_kernel(node)?,
+        };
+        self.writer.insert(node, self.needs[root as usize].kernel);
+        for demand in demands {
+            if demand != root {
+                self.meet(&[demand], Met::Load)?;
+            }
+        }
+        self.meet(&[root], Met::Inline)
+    }
+
+    /// What the law sees of a demand.
+    fn weigh(&mut self, demand: DemandId) -> fusion::Demand {
+        let ranges = self.ranges_of(demand);
+        let need = &self.needs[demand as usize];
+        let kernel = &self.kernels[need.kernel];
+        let inside_reduce = ranges.iter().any(|range| !kernel.ranges.contains(range));
+        let prefix = kernel.ranges.get(..ranges.len()).filter(|outer| **outer == ranges[..]).map(|outer| outer.len());
+        fusion::Demand {
+            kernel: need.kernel,
+            trips: self.trips_of(&ranges),
+            inside_reduce,
+            prefix,
+            space: kernel.space,
+            full: kernel.size > self.costs.nodes,
+        }
+    }
+
+    fn ranges_of(&mut self, demand: DemandId) -> Ranges {
+        let need = &self.needs[demand as usize];
+        self.indices.ranges_of(need.tuple.iter().copied().chain(need.gate))
+    }
+
+    fn trips_of(&self, ranges: &[NodeId]) -> f64 {
+        ranges.iter().filter_map(|range| self.trips.get(range)).fold(1.0, |most, &trips| most.max(trips))
+    }
+
+    /// The kernel of `root` computes all elements of the node in its own order, and no other consumer runs before
+    /// it: then it stores them on the way.
+    fn can_store_from(&mut self, root: DemandId, demands: &[DemandId]) -> bool {
+        let need = &self.needs[root as usize];
+        let home = need.kernel;
+        let Ok(size) = dims(self.tensors, need.node) else { return false };
+        let kernel = &self.kernels[home];
+        if need.gate.is_some()
+            || count(&size) as f64 != kernel.space
+            || kernel.outputs.len() >= self.costs.outputs
+            || kernel.size > self.costs.nodes
+        {
+            return false;
+        }
+        let tuple = need.tuple.clone();
+        let flat = kernel.flat;
+        if self.indices.flat(&tuple, &size).ok() != Some(flat) {
+            return false;
+        }
+        let others: Vec<usize> = demands
+            .iter()
+            .filter(|&&other| other != root)
+            .map(|&other| self.needs[other as usize].kernel)
+            .collect();
+        !others.contains(&home) && !depends_on(&self.kernels, &[home], &others)
+    }
+
+    fn new_kernel(&mut self, node: NodeId) -> Result<DemandId> {
+        let size = dims(self.tensors, node)?;
+        let number = self.kernels.len();
+        let (mut tuple, mut ranges, mut extents) = (Tuple::new(), Ranges::new(), Dims::new());
+        let mut trips = 1.0;
+        for &dim in &size {
+            if dim == 1 {
+                tuple.push(self.indices.number(0));
+                continue;
+            }
+            let range = self.indices.fresh_range(dim, AxisType::Loop)?;
+            trips *= dim as f64;
+            self.trips.insert(range, trips);
+            tuple.push(range);
+            ranges.push(range);
+            extents.push(dim);
+        }
+        let flat = self.indices.flat(&ranges, &extents)?;
+        let root = self.needs.len() as DemandId;
+        self.kernels.push(Kernel {
+            extents,
+            ranges,
+            flat,
+            space: trips,
+            device: self.tensors.props(node).device.clone(),
+            outputs: vec![(node, root)],
+            inputs: Vec::new(),
+            depends: Vec::new(),
+            size: 0,
+            located: Vec::new(),
+        });
+        self.demand(node, number, tuple, None)
+    }
+
+    fn demand(&mut self, node: NodeId, kernel: usize, tuple: Tuple, gate: Option<NodeId>) -> Result<DemandId> {
+        let node = named(self.tensors, node).0;
+        let key = (node, kernel, tuple, gate);
+        if let Some(&demand) = self.keys.get(&key) {
+            return Ok(demand);
+        }
+        let demand = self.needs.len() as DemandId;
+        self.needs.push(Need {
+            node,
+            kernel,
+            tuple: key.2.clone(),
+            gate,
+            met: Met::Inline,
+            sources: SmallVec::new(),
+            ranges: Ranges::new(),
+            picks: SmallVec::new(),
+            inner_gate: None,
+        });
+        self.kernels[kernel].size += 1;
+        self.keys.insert(key, demand);
+        self.of_node[node.index()].push(demand);
+        Ok(demand)
+    }
+
+    fn meet(&mut self, demands: &[DemandId], met: Met) -> Result<()> {
+        for &demand in demands {
+            let need = &mut self.needs[demand as usize];
+            need.met = met;
+            let (node, kernel) = (need.node, need.kernel);
+            match met {
+                Met::Zero => {}
+                Met::Load => {
+                    let writer = self.writer.get(&node).copied();
+                    let kernel = &mut self.kernels[kernel];
+                    if !kernel.inputs.contains(&node) {
+                        kernel.inputs.push(node);
+                        kernel.depends.extend(writer);
+                    }
+                }
+                Met::Inline => {
+                    if !self.tensors.locations(node).is_empty() {
+                        self.kernels[kernel].located.push(node);
+                    }
+                    self.expand(demand)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes a demand on to the sources of its node.
+    fn expand(&mut self, demand: DemandId) -> Result<()> {
+        let need = &self.needs[demand as usize];
+        let (node, kernel, tuple, gate) = (need.node, need.kernel, need.tuple.clone(), need.gate);
+        let tensors = self.tensors;
+        let op = tensors.op(node);
+        match op {
+            Op::Const => {}
+            Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Shrink => {
+                let (index, _) = movement::source_index(&mut self.indices, tensors, node, &tuple)?;
+                self.pass(demand, kernel, tensors.source(node, 0), index, gate)?;
+            }
+            Op::Pad => {
+                let (index, inside) = movement::source_index(&mut self.indices, tensors, node, &tuple)?;
+                self.pass_gated(demand, kernel, tensors.source(node, 0), index, gate, inside)?;
+            }
+            Op::Index => self.expand_index(demand, &tuple, gate)?,
+            Op::Stack => self.expand_stack(demand, &tuple, gate)?,
+            Op::Bitcast => self.expand_bitcast(demand, &tuple, gate)?,
+            Op::Reduce => self.expand_reduce(demand, &tuple, gate)?,
+            Op::After => {
+                let value = assigned(tensors, node)?;
+                let (to, from) = (dims(tensors, node)?, dims(tensors, value)?);
+                let index = broadcast(&mut self.indices, &tuple, &to, &from);
+                self.pass(demand, kernel, value, index, gate)?;
+            }
+            _ if op.is_elementwise() => {
+                let to = dims(tensors, node)?;
+                for &source in value_sources(tensors, node) {
+                    let from = dims(tensors, source)?;
+                    let index = broadcast(&mut self.indices, &tuple, &to, &from);
+                    self.pass(demand, kernel, source, index, gate)?;
+                }
+            }
+            _ => {
+                let message = "cannot be part of a kernel".to_string();
+                return Err(Error::new(ErrorKind::Unsupported, op.name(), message)
+                    .help("inline Functions and bind named dims before scheduling"));
+            }
+        }
+        Ok(())
+    }
+
+    fn pass(
+        &mut self,
+        demand: DemandId,
+        kernel: usize,
+        source: NodeId,
+        index: Tuple,
+        gate: Option<NodeId>,
+    ) -> Result<DemandId> {
+        let below = self.demand(source, kernel, index, gate)?;
+        self.needs[demand as usize].sources.push(below);
+        Ok(below)
+    }
+
+    /// Passes on what is 0 where `inside` does not hold.
+    fn pass_gated(
+        &mut self,
+        demand: DemandId,
+        kernel: usize,
+        source: NodeId,
+        index: Tuple,
+        gate: Option<NodeId>,
+        inside: Option<NodeId>,
+    ) -> Result<()> {
+        if inside.is_some_and(|inside| self.indices.is_never(inside)) {
+            self.needs[demand as usize].met = Met::Zero;
+            return Ok(());
+        }
+        let both = self.indices.both(gate, inside)?;
+        if inside.is_some() {
+            self.needs[demand as usize].inner_gate = both;
+        }
+        self.pass(demand, kernel, source, index, both)?;
+        Ok(())
+    }
+
+    /// Index: `(T, i0, …)`; an index that is data becomes a placeholder until its value is built.
+    fn expand_index(&mut self, demand: DemandId, tuple: &[NodeId], gate: Option<NodeId>) -> Result<()> {
+        let need = &self.needs[demand as usize];
+        let (node, kernel) = (need.node, need.kernel);
+        let tensors = self.tensors;
+        let from = dims(tensors, tensors.source(node, 0))?;
+        let (mut index, mut inside, mut rest) = (Tuple::new(), None, tuple);
+        let mut data: SmallVec<[DemandId; 3]> = smallvec![];
+        for (&source, &dim) in tensors.sources(node)[1..].iter().zip(&from) {
+            let rank = tensors.props(source).rank();
+            let (own, others) = rest.split_at(rank);
+            rest = others;
+            let known = tensors.props(source).value.as_ref().filter(|_| rank == 0);
+            let position = match known.and_then(|value| value.first()?.as_const()) {
+                Some(number) => self.indices.number(number),
+                None => {
+                    let below = self.demand(source, kernel, own.into(), gate)?;
+                    data.push(below);
+                    let (low, high) = tensors.props(source).interval.int().unwrap_or((i64::MIN.into(), i64::MAX.into()));
+                    // A u64 beyond i64 wraps to a negative index, which is outside as well.
+                    let clamped = match (i64::try_from(low), i64::try_from(high)) {
+                        (Ok(low), Ok(high)) => (low.min(0), high.max(0)),
+                        _ => (i64::MIN, i64::MAX),
+                    };
+                    let ranges = self.indices.ranges_of(own.iter().copied().chain(gate));
+                    self.indices.placeholder(below, clamped, ranges)?
+                }
+            };
+            let fits = self.indices.within(position, 0, dim)?;
+            inside = self.indices.both(inside, fits)?;
+            index.push(position);
+        }
+        index.extend(rest.iter().copied());
+        self.pass_gated(demand, kernel, tensors.source(node, 0), index, gate, inside)?;
+        self.needs[demand as usize].sources.extend(data);
+        Ok(())
+    }
+
+    fn expand_stack(&mut self, demand: DemandId, tuple: &[NodeId], gate: Option<NodeId>) -> Result<()> {
+        let need = &self.needs[demand as usize];
+        let (node, kernel) = (need.node, need.kernel);
+        let Some((&selector, rest)) = tuple.split_first() else { return Ok(()) };
+        let (low, high) = self.indices.graph.props(selector).interval.int().unwrap_or((0, 0));
+        for (position, &source) in self.tensors.sources(node).iter().enumerate() {
+            if low <= position as i128 && position as i128 <= high {
+                self.pass(demand, kernel, source, rest.into(), gate)?;
+                self.needs[demand as usize].picks.push(position as i64);
+            }
+        }
+        Ok(())
+    }
+
+    /// A Bitcast to another size reads the element that holds the bytes, or the elements that make it up.
+    fn expand_bitcast(&mut self, demand: DemandId, tuple: &[NodeId], gate: Option<NodeId>) -> Result<()> {
+        let need = &self.needs[demand as usize];
+        let (node, kernel) = (need.node, need.kernel);
+        let source = self.tensors.source(node, 0);
+        let (from, to) = (self.tensors.dtype(source).size() as i64, self.tensors.dtype(node).size() as i64);
+        let mut index: Tuple = tuple.into();
+        match index.last().copied() {
+            Some(last) if from > to => {
+                let inner = self.indices.divide(last, from / to)?;
+                *index.last_mut().unwrap_or(&mut tuple[0].clone()) = inner;
+                self.pass(demand, kernel, source, index, gate)?;
+            }
+            Some(last) if from < to => {
+                let axis = index.len() - 1;
+                let first = self.indices.scale(last, to / from)?;
+                for part in 0..to / from {
+                    index[axis] = self.indices.offset(first, part)?;
+                    self.pass(demand, kernel, source, index.clone(), gate)?;
+                }
+            }
+            _ => {
+                self.pass(demand, kernel, source, index, gate)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn expand_reduce(&mut self, demand: DemandId, tuple: &[NodeId], gate: Option<NodeId>) -> Result<()> {
+        let need = &self.needs[demand as usize];
+        let (node, kernel) = (need.node, need.kernel);
+        let source = self.tensors.source(node, 0);
+        let Arg::Reduce { axes, .. } = self.tensors.arg(node) else { return Ok(()) };
+        let from = dims(self.tensors, source)?;
+        let outer = self.ranges_of(demand);
+        let mut trips = self.trips_of(&outer);
+        let mut index: Tuple = tuple.into();
+        for &axis in axes {
+            let extent = from[axis as usize];
+            if extent == 1 {
+                continue;
+            }
+            let range = self.indices.fresh_range(extent, AxisType::Reduce)?;
+            trips *= extent as f64;
+            self.trips.insert(range, trips);
+            index[axis as usize] = range;
+            self.needs[demand as usize].ranges.push(range);
+        }
+        self.pass(demand, kernel, source, index, gate)?;
+        Ok(())
+    }
+}
+
+/// The value of `After(buffer, Store(buffer, value))`.
+fn assigned(graph: &Graph, node: NodeId) -> Result<NodeId> {
+    let buffer = graph.source(node, 0);
+    let mut value = buffer;
+    for &effect in &graph.sources(node)[1..] {
+        match graph.sources(effect) {
+            &[target, stored] if graph.op(effect) == Op::Store && target == buffer => value = stored,
+            _ => {
+                let message = format!("waits for {}, which no kernel can contain", graph.op(effect));
+                return Err(Error::new(ErrorKind::Unsupported, Op::After.name(), message)
+                    .help("an assignment stores a whole value of the buffer's shape"));
+            }
+        }
+    }
+    Ok(value)
+}
+
+/// One of `from` needs, directly or through others, one of `targets` to have run.
+pub(super) fn depends_on(kernels: &[Kernel], from: &[usize], targets: &[usize]) -> bool {
+    if targets.is_empty() {
+        return false;
+    }
+    let mut seen = vec![false; kernels.len()];
+    let mut stack = from.to_vec();
+    while let Some(kernel) = stack.pop() {
+        if std::mem::replace(&mut seen[kernel], true) {
+            continue;
+        }
+        for &next in &kernels[kernel].depends {
+            if targets.contains(&next) {
+                return true;
+            }
+            stack.push(next);
+        }
+    }
+    false
+}
