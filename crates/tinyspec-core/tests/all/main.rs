@@ -5,3 +5,4 @@ mod evaluate;
 mod interpreters;
 mod kernels;
 mod lowering;
+mod rangeify;

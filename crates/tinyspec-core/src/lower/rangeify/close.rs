@@ -111,12 +111,7 @@ pub(super) fn contents(indices: &Indices, kernel: &Kernel, values: &[NodeId]) ->
 }
 
 /// Loads between a value and the Reduces below it.
-fn loads_below(
-    graph: &Graph,
-    values: &[NodeId],
-    root: NodeId,
-    seen: &mut FxHashSet<NodeId>,
-) -> SmallVec<[NodeId; 2]> {
+fn loads_below(graph: &Graph, values: &[NodeId], root: NodeId, seen: &mut FxHashSet<NodeId>) -> SmallVec<[NodeId; 2]> {
     seen.clear();
     let mut found = SmallVec::new();
     let mut stack = vec![root];

@@ -4,7 +4,7 @@
 use super::movement::{count, dims};
 use std::fmt;
 use tinyspec_backends::Target;
-use tinyspec_ir::{Builder, DType, Graph, NodeId, Op, Result};
+use tinyspec_ir::{DType, Graph, NodeId, Op, Result};
 
 /// What the law weighs with, in units of one simple vector operation per element.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,7 +68,8 @@ impl Estimates {
                 work += share;
             }
             let same = from == elements;
-            self.carries_reduce[node.index()] |= same && (graph.op(source) == Op::Reduce || self.carries_reduce[source.index()]);
+            self.carries_reduce[node.index()] |=
+                same && (graph.op(source) == Op::Reduce || self.carries_reduce[source.index()]);
         }
         self.work[node.index()] = work.min(1e30);
         self.bytes[node.index()] = bytes.min(1e30);

@@ -20,9 +20,7 @@ pub use fusion::{Costs, Decision, Reason};
 use movement::{count, dims, locate};
 use rustc_hash::FxHashMap;
 use tinyspec_backends::Target;
-use tinyspec_ir::{
-    AddrSpace, Arg, Builder, DType, Device, Error, ErrorKind, Graph, Location, NodeId, Op, Result, Shape,
-};
+use tinyspec_ir::{AddrSpace, Arg, Builder, Device, Error, ErrorKind, Graph, Location, NodeId, Op, Result, Shape};
 use walk::Walk;
 
 /// A Call of the schedule.
@@ -49,7 +47,7 @@ pub struct Schedule {
     pub outputs: Vec<NodeId>,
     /// The Calls, in an order in which they can run.
     pub calls: Vec<KernelCall>,
-    /// The Buffers that Calls write, by slot: outputs and temporaries.
+    /// The Buffers that Calls write, outputs and temporaries, by slot (from 0, or above the tensor graph's own).
     pub buffers: Vec<NodeId>,
     /// What the fusion law decided, consumers first.
     pub decisions: Vec<Decision>,
@@ -101,21 +99,16 @@ pub fn rangeify_with(graph: &Graph, outputs: &[NodeId], costs: &Costs) -> Result
     walk.run(&live, &forced)?;
     let values = walk.values(&live)?;
     let groups = siblings::groups(&mut walk, &values, costs);
-    let mut assembly = Assembly { graph: Graph::new(), tensors: graph, places: FxHashMap::default(), buffers: vec![] };
+    let first_slot = live.iter().filter_map(|&node| buffer_slot(graph, node)).max().map_or(0, |slot| slot + 1);
+    let mut assembly =
+        Assembly { graph: Graph::new(), tensors: graph, places: FxHashMap::default(), buffers: vec![], first_slot };
     let mut calls = Vec::with_capacity(groups.len());
     for members in groups {
         calls.push(assembly.call(&mut walk, &members, &values)?);
     }
     let outputs = results.iter().map(|&result| assembly.output(result)).collect::<Result<Vec<_>>>()?;
     let root = assembly.graph.add(Op::Sink, &outputs, Arg::None)?;
-    Ok(Schedule {
-        graph: assembly.graph,
-        root,
-        outputs,
-        calls,
-        buffers: assembly.buffers,
-        decisions: walk.decisions,
-    })
+    Ok(Schedule { graph: assembly.graph, root, outputs, calls, buffers: assembly.buffers, decisions: walk.decisions })
 }
 
 /// What no kernel can express.
@@ -148,6 +141,15 @@ struct Assembly<'a> {
     /// What holds each tensor node: a leaf, or a Buffer after its Call.
     places: FxHashMap<NodeId, NodeId>,
     buffers: Vec<NodeId>,
+    /// Slots below belong to Buffers of the tensor graph.
+    first_slot: u32,
+}
+
+fn buffer_slot(graph: &Graph, node: NodeId) -> Option<u32> {
+    match graph.arg(node) {
+        Arg::Buffer { slot, .. } => Some(*slot),
+        _ => None,
+    }
 }
 
 impl Assembly<'_> {
@@ -189,7 +191,7 @@ impl Assembly<'_> {
     fn buffer(&mut self, tensor: NodeId) -> Result<NodeId> {
         let size = count(&dims(self.tensors, tensor)?);
         let arg = Arg::Buffer {
-            slot: self.buffers.len() as u32,
+            slot: self.first_slot + self.buffers.len() as u32,
             dtype: values::storage(self.tensors.dtype(tensor)),
             device: self.tensors.props(tensor).device.clone(),
             addrspace: AddrSpace::Global,
@@ -214,7 +216,7 @@ impl Assembly<'_> {
         let shape = self.graph.shape(&Shape::from_iter([size.into()]))?;
         let arg = match arg {
             Arg::Param { slot, dtype, device, .. } => {
-                Arg::Param { slot, dtype: index_free(dtype), device, addrspace: Some(AddrSpace::Global) }
+                Arg::Param { slot, dtype: values::storage(dtype), device, addrspace: Some(AddrSpace::Global) }
             }
             other => other,
         };
@@ -232,8 +234,4 @@ impl Assembly<'_> {
             }
         }
     }
-}
-
-fn index_free(dtype: DType) -> DType {
-    values::storage(dtype)
 }

@@ -4,7 +4,7 @@ use super::close::contents;
 use super::fusion::Costs;
 use super::walk::{Kernel, Walk, depends_on};
 use rustc_hash::FxHashMap;
-use tinyspec_ir::{NodeId};
+use tinyspec_ir::NodeId;
 
 /// How many earlier kernels of the same space are tried; keeps the pass linear.
 const CANDIDATES: usize = 16;

@@ -231,11 +231,8 @@ impl<'a> Walk<'a> {
         if self.indices.flat(&tuple, &size).ok() != Some(flat) {
             return false;
         }
-        let others: Vec<usize> = demands
-            .iter()
-            .filter(|&&other| other != root)
-            .map(|&other| self.needs[other as usize].kernel)
-            .collect();
+        let others: Vec<usize> =
+            demands.iter().filter(|&&other| other != root).map(|&other| self.needs[other as usize].kernel).collect();
         !others.contains(&home) && !depends_on(&self.kernels, &[home], &others)
     }
 
@@ -419,7 +416,8 @@ impl<'a> Walk<'a> {
                 None => {
                     let below = self.demand(source, kernel, own.into(), gate)?;
                     data.push(below);
-                    let (low, high) = tensors.props(source).interval.int().unwrap_or((i64::MIN.into(), i64::MAX.into()));
+                    let (low, high) =
+                        tensors.props(source).interval.int().unwrap_or((i64::MIN.into(), i64::MAX.into()));
                     // A u64 beyond i64 wraps to a negative index, which is outside as well.
                     let clamped = match (i64::try_from(low), i64::try_from(high)) {
                         (Ok(low), Ok(high)) => (low.min(0), high.max(0)),
