@@ -9,18 +9,21 @@ mod pattern;
 mod boolean;
 mod division;
 mod float;
+mod gates;
 mod integer;
+mod terms;
 
 pub use boolean::BOOLEAN;
 pub use division::DIVISION;
 pub use float::FLOAT;
+pub use gates::GATES;
 pub use integer::INTEGER;
 
 use crate::rewrite::{Rewriter, RuleSet};
 use crate::{Graph, NodeId, Result};
 
 /// All rules that keep every value bit for bit.
-pub const EXACT: &[&RuleSet] = &[&INTEGER, &DIVISION, &BOOLEAN, &FLOAT];
+pub const EXACT: &[&RuleSet] = &[&INTEGER, &DIVISION, &BOOLEAN, &FLOAT, &GATES];
 
 /// `roots` simplified by all exact rules.
 ///

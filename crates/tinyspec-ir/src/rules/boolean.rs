@@ -10,8 +10,8 @@ rules! {
         decided_ne: (CmpNe a b) if is_int(g, a) || g.dtype(a) == DType::Bool => decided(g, node)?;
         lt_self: (CmpLt a b) if a == b => truth(g, node, false)?;
         ne_self: (CmpNe a b) if a == b && !g.dtype(a).is_float() => truth(g, node, false)?;
-        lt_shift: (CmpLt (Add x #a) #b) if is_index(g, x) => { let c = int(g, x, b - a); alu(g, Op::CmpLt, x, c)? };
-        lt_shift_right: (CmpLt #a (Add x #b)) if is_index(g, x) => { let c = int(g, x, a - b); alu(g, Op::CmpLt, c, x)? };
+        lt_shift: (CmpLt (Add x #a) #b) if is_index(g, x) => { let c = within_index(g, x, b - a)?; alu(g, Op::CmpLt, x, c)? };
+        lt_shift_right: (CmpLt #a (Add x #b)) if is_index(g, x) => { let c = within_index(g, x, a - b)?; alu(g, Op::CmpLt, c, x)? };
         lt_scale: (CmpLt (Mul x #a) #b) if a > 0 && is_index(g, x) => { let c = int(g, x, ceiling(b, a)); alu(g, Op::CmpLt, x, c)? };
 
         and_true: (And x 1) if g.dtype(x) == DType::Bool => x;
@@ -56,6 +56,11 @@ fn only_value(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
     let value = graph.props(node).interval.single()?;
     let constant = Const::int(graph.dtype(node), value);
     folded(graph, node, constant)
+}
+
+/// A constant, unless it leaves what an index constant can hold.
+fn within_index(graph: &mut Graph, like: NodeId, value: i128) -> Option<NodeId> {
+    i64::try_from(value).ok().map(|value| int(graph, like, value as i128))
 }
 
 /// `x·a < b` is `x < ceil(b / a)` for positive a.

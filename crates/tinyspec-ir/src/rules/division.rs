@@ -2,6 +2,7 @@
 //! wraps has other quotients.
 
 use super::pattern::{alu, bounds, int, is_index, is_int};
+use super::terms::{sum, terms};
 use crate::dim::floor_div;
 use crate::{Graph, NodeId, Op};
 
@@ -71,59 +72,13 @@ fn remainder_in_block(graph: &mut Graph, x: NodeId, c: i128) -> Option<NodeId> {
     }
 }
 
-/// The terms of a sum, each with its coefficient.
-fn terms(graph: &Graph, x: NodeId) -> Vec<(NodeId, i128)> {
-    let mut found = Vec::new();
-    let mut stack = vec![x];
-    while let Some(node) = stack.pop() {
-        match graph.op(node) {
-            Op::Add => stack.extend(graph.sources(node)),
-            Op::Mul => match graph.as_int(graph.source(node, 1)) {
-                Some(factor) => found.push((graph.source(node, 0), factor)),
-                None => found.push((node, 1)),
-            },
-            _ => found.push((node, 1)),
-        }
-    }
-    found
-}
-
-/// `Σ coefficient · term`; constants are terms of their own.
-fn sum(graph: &mut Graph, terms: &[(NodeId, i128)], like: NodeId) -> Option<NodeId> {
-    let mut total: Option<NodeId> = None;
-    let mut constant = 0i128;
-    for &(term, coefficient) in terms {
-        if let Some(value) = graph.as_int(term) {
-            constant += value.checked_mul(coefficient)?;
-            continue;
-        }
-        let part = match coefficient {
-            0 => continue,
-            1 => term,
-            _ => {
-                let coefficient = int(graph, term, coefficient);
-                alu(graph, Op::Mul, term, coefficient)?
-            }
-        };
-        total = Some(match total {
-            Some(total) => alu(graph, Op::Add, total, part)?,
-            None => part,
-        });
-    }
-    match (total, constant) {
-        (Some(total), 0) => Some(total),
-        (Some(total), constant) => {
-            let constant = int(graph, like, constant);
-            alu(graph, Op::Add, total, constant)
-        }
-        (None, constant) => Some(int(graph, like, constant)),
-    }
-}
+/// Sums of more terms are not taken apart further: a shared part counts once for every path to it.
+const MOST_TERMS: usize = 64;
 
 /// Splits a sum into `c · whole + rest`, constants included; `None` when no part of it is a multiple.
 fn split(graph: &mut Graph, x: NodeId, c: i128) -> Option<(NodeId, NodeId)> {
     let (mut whole, mut rest) = (Vec::new(), Vec::new());
-    for (term, coefficient) in terms(graph, x) {
+    for (term, coefficient) in terms(graph, x, MOST_TERMS) {
         if let Some(value) = graph.as_int(term) {
             let value = i64::try_from(value.checked_mul(coefficient)?).ok()?;
             let quotient = floor_div(value, c as i64) as i128;

@@ -15,7 +15,6 @@ rules! {
         float_fold_div: (Div a b) => fold(g, node)?;
         float_fold_recip: (Recip a) => fold(g, node)?;
         float_fold_sqrt: (Sqrt a) => fold(g, node)?;
-        float_max_same: (Max x y) if x == y => x;
     }
 }
 
@@ -32,7 +31,12 @@ fn by_power_of_two(graph: &mut Graph, x: NodeId, c: NodeId) -> Option<NodeId> {
     if !is_power || value.abs() < 1.0 / 16384.0 {
         return None;
     }
-    let reciprocal = graph.constant(Const::float(constant.dtype, 1.0 / value));
+    let reciprocal = Const::float(constant.dtype, 1.0 / value);
+    // A narrow type may not hold the reciprocal.
+    if reciprocal.as_float() != Some(1.0 / value) {
+        return None;
+    }
+    let reciprocal = graph.constant(reciprocal);
     alu(graph, Op::Mul, x, reciprocal)
 }
 

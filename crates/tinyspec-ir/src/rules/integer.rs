@@ -1,6 +1,7 @@
 //! Sums and products of integers: ring laws, which hold under wrapping too.
 
 use super::pattern::{alu, bounds, int, is_index, is_int};
+use super::terms::{sum, terms};
 use crate::eval::eval_op;
 use crate::{Builder, Const, Graph, NodeId, Op};
 
@@ -45,14 +46,7 @@ rules! {
         combine_one: (Add (Mul x #a) y) if x == y && is_int(g, x) => times(g, x, a + 1)?;
         combine_one_right: (Add x (Mul y #a)) if x == y && is_int(g, x) => times(g, x, a + 1)?;
         combine: (Add (Mul x #a) (Mul y #b)) if x == y && is_int(g, x) => times(g, x, a + b)?;
-        combine_deep: (Add (Add w (Mul x #a)) (Mul y #b)) if x == y && is_int(g, x) => {
-            let product = times(g, x, a + b)?;
-            alu(g, Op::Add, w, product)?
-        };
-        combine_deep_one: (Add (Add w (Mul x #a)) y) if x == y && is_int(g, x) => {
-            let product = times(g, x, a + 1)?;
-            alu(g, Op::Add, w, product)?
-        };
+        combine_terms: (Add x y) if is_int(g, x) => combined(g, node)?;
 
         max_left: (Max x y) if is_int(g, x) && bounds(g, x)?.0 >= bounds(g, y)?.1 => x;
         max_right: (Max x y) if is_int(g, x) && bounds(g, y)?.0 >= bounds(g, x)?.1 => y;
@@ -107,6 +101,26 @@ fn affine(graph: &mut Graph, x: NodeId, factor: i128, summand: i128) -> Option<N
     let product = times(graph, x, factor)?;
     let summand = int(graph, x, summand);
     alu(graph, Op::Add, product, summand)
+}
+
+/// How far into a sum equal terms are looked for: each Add of a long chain pays for it.
+const NEAR_TERMS: usize = 16;
+
+/// A sum of sums that hold the same term more than once.
+fn combined(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
+    let is_sum = |&source: &NodeId| graph.op(source) == Op::Add;
+    if !graph.sources(node).iter().any(is_sum) {
+        return None;
+    }
+    let mut found = terms(graph, node, NEAR_TERMS);
+    let before = found.len();
+    found.sort_by_key(|&(term, _)| term);
+    found.dedup_by(|(term, more), (kept, factor)| {
+        let same = term == kept;
+        *factor += if same { *more } else { 0 };
+        same
+    });
+    if found.len() == before { None } else { sum(graph, &found, node) }
 }
 
 /// min_max leaves one value.

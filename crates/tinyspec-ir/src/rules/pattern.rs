@@ -35,19 +35,19 @@ macro_rules! bind {
     };
     (@sources $g:ident, $node:expr, $index:expr,) => {};
     (@sources $g:ident, $node:expr, $index:expr, # $name:ident $($rest:tt)*) => {
-        let $name = $g.as_int($g.source($node, $index))?;
+        let $name = $g.as_int(*$g.sources($node).get($index)?)?;
         bind!(@sources $g, $node, $index + 1, $($rest)*);
     };
     (@sources $g:ident, $node:expr, $index:expr, $name:ident $($rest:tt)*) => {
-        let $name = $g.source($node, $index);
+        let $name = *$g.sources($node).get($index)?;
         bind!(@sources $g, $node, $index + 1, $($rest)*);
     };
     (@sources $g:ident, $node:expr, $index:expr, $number:literal $($rest:tt)*) => {
-        if $g.as_int($g.source($node, $index)) != Some($number) { return None; }
+        if $g.as_int(*$g.sources($node).get($index)?) != Some($number) { return None; }
         bind!(@sources $g, $node, $index + 1, $($rest)*);
     };
     (@sources $g:ident, $node:expr, $index:expr, ($($pattern:tt)*) $($rest:tt)*) => {
-        let inner = $g.source($node, $index);
+        let inner = *$g.sources($node).get($index)?;
         bind!($g, inner, ($($pattern)*));
         bind!(@sources $g, $node, $index + 1, $($rest)*);
     };

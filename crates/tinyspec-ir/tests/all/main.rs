@@ -2,5 +2,6 @@
 
 mod eval;
 mod forms;
+mod rules;
 mod symbolic;
 mod verify;
