@@ -72,7 +72,12 @@ fn own(op: Op, arg: &Arg, sources: &[&Props], dtype: DType, value: Option<&[Dim]
             _ => source(0).hull(source(1)),
         },
         (Op::Cast, _) => match source(0) {
-            Interval::Int(low, high) if dtype.is_float() => Interval::Float(low as f64, high as f64),
+            Interval::Int(low, high) if dtype.is_float() => {
+                // The ends round as the value does, in a narrow type to infinity.
+                let end = |value: i128| crate::float::round(dtype, value as f64);
+                let (low, high) = (end(low), end(high));
+                if low.is_nan() || high.is_nan() { Interval::of(dtype) } else { Interval::Float(low, high) }
+            }
             Interval::Int(low, high) if dtype == DType::Bool => {
                 Interval::Int((low > 0 || high < 0) as i128, (low != 0 || high != 0) as i128)
             }

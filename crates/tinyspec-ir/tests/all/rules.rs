@@ -227,3 +227,14 @@ fn every_rule_fires_and_keeps_the_value() {
     let silent: BTreeSet<&str> = all.map(|rule| rule.name).filter(|name| !fired.contains_key(name)).collect();
     assert!(silent.is_empty(), "rules that nothing reached: {silent:?}");
 }
+
+#[test]
+fn bounds_of_an_integer_cast_to_a_narrow_float_round_with_it() {
+    let mut graph = Graph::new();
+    for (number, dtype) in [(70_000, DType::F16), (16_777_217, DType::F32), (-70_000, DType::F16)] {
+        let number = graph.constant(Const::int(DType::I32, number));
+        let cast = graph.add(Op::Cast, &[number], Arg::DType(dtype)).unwrap();
+        let value = evaluate(&graph, cast, &[]).as_float().unwrap();
+        assert_eq!(graph.props(cast).interval, tinyspec_ir::Interval::Float(value, value));
+    }
+}

@@ -58,3 +58,89 @@ fn tensor_graphs_hold_no_ranges() {
     let (graph, roots) = text::parse(KERNEL).unwrap();
     assert!(verify::tensor(&graph, &roots).unwrap_err().to_string().contains("belongs to kernels"));
 }
+
+/// A kernel as Select leaves it: a loop that adds vectors up in a register.
+const MACHINE: &str = "
+%0 = const[index 8]
+%1 = stack(%0)
+%2 = param[0 f32 global](%1)
+%3 = param[1 f32 global](%1)
+%4 = stack()
+%5 = buffer[0 f32 reg](%4)
+%6 = const[f32 0.0]
+%7 = store(%5, %6)
+%8 = range[0 reduce](%0)
+%9 = after(%5, %7, %8)
+%10 = cast[i32](%8)
+%11 = index(%3, %10)
+%12 = load[reg](%11)
+%13 = load[reg](%9)
+%14 = add(%13, %12)
+%15 = store(%9, %14)
+%16 = end(%15, %8)
+%17 = after(%5, %16)
+%18 = load[reg](%17)
+%19 = const[index 0]
+%20 = index(%2, %19)
+%21 = store(%20, %18)
+%22 = sink(%21)
+return %22
+";
+
+type Verifier = fn(&tinyspec_ir::Graph, &[tinyspec_ir::NodeId]) -> tinyspec_ir::Result<()>;
+
+/// The verdict on `source` where `from` became `to`.
+fn mutated(verify: Verifier, source: &str, from: &str, to: &str) -> String {
+    assert!(source.contains(from), "{from}");
+    let (graph, roots) = text::parse(&source.replace(from, to)).unwrap();
+    verify(&graph, &roots).map_or_else(|error| error.to_string(), |()| "fine".to_string())
+}
+
+#[test]
+fn mutations_of_a_machine_kernel_are_refused() {
+    let machine: Verifier = |graph, roots| verify::machine(graph, roots[0]);
+    for (from, to, expected) in [
+        ("return %22", "return %22", "fine"),
+        ("return %22", "return %21", "the root of a kernel is a Sink"),
+        ("%10 = cast[i32](%8)", "%10 = add(%8, %8)", "index arithmetic"),
+        ("%17 = after(%5, %16)", "%17 = contiguous(%5)", "should be gone"),
+        ("%18 = load[reg](%17)", "%18 = load[reg](%6)", "loads from what is no buffer"),
+        ("%18 = load[reg](%17)", "%18 = reduce[add](%12, %8)", "should have become an accumulator"),
+        ("param[1 f32 global]", "buffer[1 f32 global]", "reaches memory through its Params"),
+        ("%1 = stack(%0)", "%1 = stack(%0, %0)", "more than one axis"),
+    ] {
+        let verdict = mutated(machine, MACHINE, from, to);
+        assert!(verdict.contains(expected), "{from} -> {to}: {verdict} does not say {expected}");
+    }
+}
+
+#[test]
+fn mutations_of_a_linear_order_are_refused() {
+    let source = MACHINE.replace(
+        "return %22",
+        "%23 = linear(%2, %3, %5, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %20, %21, %22)\nreturn %23",
+    );
+    let linear: Verifier = |graph, roots| verify::linear(graph, roots[0]);
+    for (from, to, expected) in [
+        ("return %23", "return %23", "fine"),
+        ("return %23", "return %22", "the root is a Linear"),
+        ("%7, %8, %9", "%8, %9", "comes before its source"),
+        ("%15, %16, %17", "%15, %17", "comes before its source"),
+        ("%13, %14, %15", "%14, %13, %15", "comes before its source"),
+        // The value of the loop's body, used after the loop.
+        ("%21 = store(%20, %18)", "%21 = store(%20, %14)", "outside its loop"),
+    ] {
+        let verdict = mutated(linear, &source, from, to);
+        assert!(verdict.contains(expected), "{from} -> {to}: {verdict} does not say {expected}");
+    }
+}
+
+#[test]
+fn ranges_that_expand_should_have_replaced_are_refused() {
+    let tiles: Verifier = |graph, roots| verify::tiles(graph, roots[0]);
+    assert_eq!(mutated(tiles, KERNEL, "range[0 loop]", "range[0 global]"), "fine");
+    for axis in ["upcast", "unroll"] {
+        let verdict = mutated(tiles, KERNEL, "range[0 loop]", &format!("range[0 {axis}]"));
+        assert!(verdict.contains("should have become an axis of the tile"), "{verdict}");
+    }
+}
