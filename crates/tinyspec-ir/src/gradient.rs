@@ -48,7 +48,8 @@ pub fn gradient_or_none(
         accumulate(graph, &mut cotangents[output.index()], cotangent)?;
     }
     for &node in live.iter().rev() {
-        if !connected[node.index()] {
+        // What is wanted may be a leaf, or end there.
+        if !graph.sources(node).iter().any(|source| connected[source.index()]) {
             continue;
         }
         let Some(cotangent) = cotangents[node.index()] else { continue };
