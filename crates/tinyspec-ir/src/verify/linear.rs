@@ -29,7 +29,14 @@ pub fn linear(graph: &Graph, linear: NodeId) -> Result<()> {
                 }
                 // Constants and the shapes made of them need no place in the order.
                 None if is_static(graph, source) => {}
-                None => return refuse(stage, graph, node, format!("comes before its source %{}", source.0)),
+                None => {
+                    return refuse(
+                        stage,
+                        graph,
+                        node,
+                        format!("comes before its source, %{} `{}`", source.0, graph.op(source)),
+                    );
+                }
             }
         }
         match graph.op(node) {
@@ -51,5 +58,8 @@ pub fn linear(graph: &Graph, linear: NodeId) -> Result<()> {
 }
 
 fn is_static(graph: &Graph, node: NodeId) -> bool {
-    graph.op(node) == Op::Const || graph.props(node).value.is_some()
+    let is_const = |node: NodeId| graph.op(node) == Op::Const;
+    is_const(node)
+        || graph.props(node).value.is_some()
+        || (graph.op(node) == Op::Stack && graph.sources(node).iter().all(|&source| is_const(source)))
 }
