@@ -13,3 +13,6 @@ pub use compiler::{Compiler, LinearKernel, Listing};
 pub use error::BackendError;
 pub use runtime::{Launch, Memory, Program, Runtime};
 pub use target::Target;
+
+/// Hash of the sources of these compilers: part of the key of objects on disk.
+pub const SOURCES_HASH: &str = env!("TINYSPEC_SOURCES_HASH");
