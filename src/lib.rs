@@ -1,1 +1,40 @@
-//! tinyspec: a tensor compiler in one dialect, UOp.
+//! A tensor compiler in one dialect, UOp: lazy tensors on the host, machine code for what they compute.
+//!
+//! ```
+//! use tinyspec::prelude::*;
+//!
+//! fn main() -> Result<()> {
+//!     let x = Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0], [2, 2]);
+//!     let y = (x.matmul(x.transpose(0, 1)) + 1.0).relu();
+//!     assert_eq!(y.to_vec::<f32>()?, [6.0, 12.0, 12.0, 26.0]);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! A wrong operation needs no `?`: the tensor carries its error, with the caller's line, until it is read.
+//!
+//! ```
+//! # use tinyspec::prelude::*;
+//! let wrong = Tensor::ones([2, 3]).matmul(Tensor::ones([4, 5])) * 2.0;
+//! let error = wrong.to_vec::<f32>().unwrap_err();
+//! assert!(error.to_string().contains("matmul"));
+//! ```
+//!
+//! Environment: `TINYSPEC_DEVICE` (`cpu`, `interpreter`), `TINYSPEC_DEBUG` (2 a table of kernels, 4 their code, 5 the UOps
+//! of every stage), `TINYSPEC_VERIFY=1`, `TINYSPEC_LLVM` (a libLLVM or its folder), `TINYSPEC_CACHE` (a folder, or `off`).
+
+pub use tinyspec_core::execute::{Device, default_device, device};
+pub use tinyspec_core::function::named;
+pub use tinyspec_core::{
+    Element, Error, Function, IntoAxes, IntoShape, Operand, Prepared, Result, Scalar, Spec, Tensor, grad,
+    grad_or_zeros, realize_all, set_seed,
+};
+pub use tinyspec_core::{execute, function, lower, nn, profile};
+pub use tinyspec_ir as ir;
+pub use tinyspec_ir::{DType, Dim, ErrorKind};
+
+/// What most programs need: `use tinyspec::prelude::*`.
+pub mod prelude {
+    pub use crate::nn::{Adam, Optimizer, Sgd};
+    pub use crate::{DType, Dim, Error, Function, Result, Spec, Tensor, grad, named, realize_all, set_seed};
+}

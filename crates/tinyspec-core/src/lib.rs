@@ -1,3 +1,14 @@
 //! Lazy tensors, functions and the lowering pipeline of tinyspec.
 
+mod cache;
+mod error;
+pub mod execute;
+pub mod function;
 pub mod lower;
+pub mod nn;
+pub mod profile;
+pub mod tensor;
+
+pub use error::{Error, Result};
+pub use function::{Function, Prepared, Spec};
+pub use tensor::{Element, IntoAxes, IntoShape, Operand, Scalar, Tensor, grad, grad_or_zeros, realize_all, set_seed};

@@ -1,11 +1,14 @@
 //! The lowering pipeline: one module per row of the spec's table, in its order.
 
+pub(crate) mod callify;
 pub mod expand;
 pub(crate) mod fold;
 pub mod kernel;
 pub mod linearize;
 pub(crate) mod live;
 pub mod optimize;
+pub(crate) mod pipeline;
+pub mod plan;
 pub mod rangeify;
 pub mod select;
 pub(crate) mod sum;

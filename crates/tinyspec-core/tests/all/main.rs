@@ -2,7 +2,10 @@
 
 mod decompositions;
 mod evaluate;
+mod functions;
 mod interpreters;
 mod kernels;
 mod lowering;
 mod rangeify;
+mod tensors;
+mod training;

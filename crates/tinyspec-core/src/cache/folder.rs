@@ -1,0 +1,48 @@
+//! The folder of the cache: private to the user, for what is in it is run.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// `TINYSPEC_CACHE` (`off` for none), else `tinyspec` in the user's cache folder; `None` where others could write to it.
+pub(super) fn private() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    FOLDER.get_or_init(open).as_deref()
+}
+
+fn open() -> Option<PathBuf> {
+    let folder = match std::env::var_os("TINYSPEC_CACHE") {
+        Some(chosen) if chosen == "off" || chosen.is_empty() => return None,
+        Some(chosen) => PathBuf::from(chosen),
+        None => match std::env::var_os("XDG_CACHE_HOME").filter(|base| !base.is_empty()) {
+            Some(base) => PathBuf::from(base).join("tinyspec"),
+            None => PathBuf::from(std::env::var_os("HOME")?).join(".cache").join("tinyspec"),
+        },
+    };
+    create(&folder).ok()?;
+    is_private(&folder).then_some(folder)
+}
+
+#[cfg(unix)]
+fn create(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+#[cfg(not(unix))]
+fn create(folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)
+}
+
+#[cfg(unix)]
+fn is_private(folder: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(found) = std::fs::metadata(folder) else { return false };
+    // The owner of our own process, where the system shows it.
+    let ours = std::fs::metadata("/proc/self").map_or(true, |process| process.uid() == found.uid());
+    found.is_dir() && ours && found.mode() & 0o022 == 0
+}
+
+#[cfg(not(unix))]
+fn is_private(folder: &Path) -> bool {
+    folder.is_dir()
+}

@@ -1,0 +1,58 @@
+//! The error of the face: everything below it, wrapped once.
+
+use tinyspec_backends::BackendError;
+use tinyspec_ir::{ErrorKind, Location};
+
+/// Result of everything that runs tensors.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What can go wrong between a tensor program and its values.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An op refused its sources: names the op, shapes and dtypes, and the user's line.
+    #[error(transparent)]
+    Graph(#[from] tinyspec_ir::Error),
+    /// A compiler or a device failed.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// No device of this name.
+    #[error("no device `{name}`; there are: {known}")]
+    UnknownDevice {
+        /// Name as asked for.
+        name: String,
+        /// Names that would have worked.
+        known: String,
+    },
+    /// A file of weights that cannot be read or written.
+    #[error("weights file {path}: {reason}")]
+    Weights {
+        /// The file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// An op refused something.
+    pub(crate) fn refused(kind: ErrorKind, op: &str, message: impl Into<String>) -> Error {
+        Error::Graph(tinyspec_ir::Error::new(kind, op, message))
+    }
+
+    /// What kind of mistake in a program it is, if it is one.
+    pub fn kind(&self) -> Option<ErrorKind> {
+        match self {
+            Error::Graph(error) | Error::Backend(BackendError::Graph(error)) => Some(error.kind()),
+            _ => None,
+        }
+    }
+
+    /// The user's line.
+    pub fn location(&self) -> Option<&Location> {
+        match self {
+            Error::Graph(error) | Error::Backend(BackendError::Graph(error)) => error.location(),
+            _ => None,
+        }
+    }
+}

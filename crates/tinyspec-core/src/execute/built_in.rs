@@ -1,0 +1,64 @@
+//! The devices that every machine has: the CPU by machine code, and the interpreter.
+
+use super::Device;
+use std::sync::Arc;
+use tinyspec_backends::interpreter;
+
+/// How a device is opened.
+type Open = fn(&str) -> Device;
+
+/// Devices by name; the first is the default one.
+pub(super) const DEVICES: &[(&str, Open)] = &[
+    #[cfg(feature = "llvm")]
+    ("cpu", cpu_device),
+    ("interpreter", interpreter_device),
+];
+
+/// Is it one of them?
+pub(super) fn is_built_in(name: &str) -> bool {
+    DEVICES.iter().any(|(known, _)| *known == name)
+}
+
+#[cfg(feature = "llvm")]
+fn cpu_device(name: &str) -> Device {
+    let target = tinyspec_backends::llvm::Host::detect().target();
+    let runtime = tinyspec_backends::cpu::CpuRuntime::new(target.threads);
+    Device::new(name, target, Arc::new(late::Compiler::default()), Arc::new(runtime))
+}
+
+fn interpreter_device(name: &str) -> Device {
+    let (compiler, runtime) = (interpreter::linear::InterpreterCompiler, interpreter::linear::InterpreterRuntime);
+    Device::new(name, interpreter::target(), Arc::new(compiler), Arc::new(runtime))
+}
+
+/// LLVM, loaded when the first kernel is compiled: making and moving tensors needs none.
+#[cfg(feature = "llvm")]
+mod late {
+    use std::sync::OnceLock;
+    use tinyspec_backends::llvm::LlvmCompiler;
+    use tinyspec_backends::{BackendError, LinearKernel, Listing, Target};
+
+    /// Says at the first use that no libLLVM was found, and where it was looked for.
+    #[derive(Default)]
+    pub struct Compiler(OnceLock<Result<LlvmCompiler, BackendError>>);
+
+    impl Compiler {
+        fn get(&self) -> Result<&LlvmCompiler, BackendError> {
+            self.0.get_or_init(|| Ok(LlvmCompiler::new()?)).as_ref().map_err(BackendError::clone)
+        }
+    }
+
+    impl tinyspec_backends::Compiler for Compiler {
+        fn fingerprint(&self) -> String {
+            self.get().map_or_else(|_| "none".into(), |compiler| compiler.fingerprint())
+        }
+
+        fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {
+            self.get()?.compile(kernel, target)
+        }
+
+        fn listing(&self, kernel: &LinearKernel, target: &Target) -> Result<Listing, BackendError> {
+            self.get()?.listing(kernel, target)
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Devices, their memory, and running plans on them.
+
+mod built_in;
+mod device;
+mod pool;
+mod run;
+mod storage;
+
+pub use device::{Device, default_device, device, register};
+pub(crate) use run::{plan_for, realize, run};
+pub(crate) use storage::Storage;

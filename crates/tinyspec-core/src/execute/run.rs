@@ -1,0 +1,160 @@
+//! Realising: walk, plan or find the plan, run it, and let nodes become their buffers.
+
+use super::{Device, Storage, default_device};
+use crate::lower::callify::Walk;
+use crate::lower::pipeline::{self, Place, Plan};
+use crate::profile::{self, Level};
+use crate::tensor::Node;
+use crate::{Error, Result};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+use tinyspec_ir::{ContentHash, ContentHasher, ErrorKind, Op};
+
+/// More plans than this are not kept: a program that makes ever new shapes must not grow without end.
+const KEPT_PLANS: usize = 4096;
+
+/// Computes nodes; those of one device as one graph.
+pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
+    let mut pending: Vec<Arc<Node>> = Vec::with_capacity(roots.len());
+    for root in roots {
+        if root.storage().is_none() && !pending.iter().any(|known| known.hash == root.hash) {
+            pending.push(root.clone());
+        }
+    }
+    if pending.is_empty() {
+        return Ok(());
+    }
+    let mut walk = Walk::of(&pending);
+    if !walk.moves.is_empty() {
+        for node in &walk.moves {
+            move_to_device(node)?;
+        }
+        pending.retain(|node| node.storage().is_none());
+        walk = Walk::of(&pending);
+    }
+    if walk.has_placeholder {
+        return Err(tinyspec_ir::Error::new(ErrorKind::Value, "realize", "an input of a traced function has no value")
+            .help("return the tensor from the function instead")
+            .into());
+    }
+    let mut devices: SmallVec<[Option<tinyspec_ir::Device>; 1]> = SmallVec::new();
+    for node in &pending {
+        let device = node.device().cloned();
+        if !devices.contains(&device) {
+            devices.push(device);
+        }
+    }
+    if let [device] = &devices[..] {
+        return run_walk(&pending, &walk, &open(device.as_ref())?);
+    }
+    for device in devices {
+        let group: Vec<Arc<Node>> = pending.iter().filter(|node| node.device() == device.as_ref()).cloned().collect();
+        run_walk(&group, &Walk::of(&group), &open(device.as_ref())?)?;
+    }
+    Ok(())
+}
+
+fn open(device: Option<&tinyspec_ir::Device>) -> Result<Arc<Device>> {
+    match device {
+        None => default_device(),
+        Some(tinyspec_ir::Device::Single(name)) => super::device(name),
+        Some(many) => Err(Error::refused(ErrorKind::Unsupported, "realize", format!("no runtime spans {many}"))),
+    }
+}
+
+fn run_walk(roots: &[Arc<Node>], walk: &Walk, device: &Arc<Device>) -> Result<()> {
+    let plan = plan_for(walk.key, device, || {
+        let callified = walk.build()?;
+        pipeline::compile(&callified.graph, &callified.outputs, device)
+    })?;
+    let outputs: Vec<Arc<Storage>> =
+        plan.outputs.iter().map(|&bytes| Ok(Arc::new(Storage::allocate(device, bytes)?))).collect::<Result<_>>()?;
+    let leaves: SmallVec<[*mut u8; 16]> = walk.leaves.iter().map(|leaf| leaf.address()).collect();
+    let addresses: SmallVec<[*mut u8; 8]> = outputs.iter().map(|output| output.address()).collect();
+    let arena = (plan.arena_bytes > 0).then(|| Storage::allocate(device, plan.arena_bytes)).transpose()?;
+    let mut table = Vec::with_capacity(plan.table.len());
+    // SAFETY: the walk holds the leaves, `outputs` and `arena` are ours alone, and `run` waits for the end.
+    unsafe { run(&plan, &leaves, &addresses, arena.as_ref(), &mut table)? };
+    for (root, &number) in roots.iter().zip(&plan.output_of_root) {
+        root.become_buffer(outputs[number as usize].clone());
+    }
+    Ok(())
+}
+
+/// The plan of this key for this device, made at most once.
+pub(crate) fn plan_for(key: ContentHash, device: &Device, make: impl FnOnce() -> Result<Plan>) -> Result<Arc<Plan>> {
+    static PLANS: OnceLock<Mutex<FxHashMap<ContentHash, Arc<Plan>>>> = OnceLock::new();
+    let plans = PLANS.get_or_init(Mutex::default);
+    let key = {
+        let mut hasher = ContentHasher::default();
+        (key, device.name(), device.target_hash()).hash(&mut hasher);
+        hasher.content_hash()
+    };
+    if let Some(plan) = plans.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        return Ok(plan.clone());
+    }
+    let plan = Arc::new(make()?);
+    let mut plans = plans.lock().unwrap_or_else(PoisonError::into_inner);
+    if plans.len() >= KEPT_PLANS {
+        plans.clear();
+    }
+    plans.insert(key, plan.clone());
+    Ok(plan)
+}
+
+/// Fills the table of addresses and runs the launches to their end.
+///
+/// # Safety
+/// Leaves and outputs must be as large as the plan says and valid for reads and writes; outputs and the arena must
+/// not be used by anyone else meanwhile.
+pub(crate) unsafe fn run(
+    plan: &Plan,
+    leaves: &[*mut u8],
+    outputs: &[*mut u8],
+    arena: Option<&Storage>,
+    table: &mut Vec<*mut u8>,
+) -> Result<()> {
+    table.clear();
+    for place in &plan.table {
+        table.push(match *place {
+            Place::Leaf(slot) => leaves[slot as usize],
+            Place::Output(number) => outputs[number as usize],
+            // SAFETY: the plan's offsets lie inside the arena.
+            Place::Arena(offset) => arena.map_or(std::ptr::null_mut(), |arena| unsafe { arena.address().add(offset) }),
+            Place::Constant(number) => plan.constants[number as usize].address(),
+        });
+    }
+    let runtime = plan.device.runtime();
+    if profile::shows(Level::Kernels) {
+        for (launch, step) in plan.launches.iter().zip(&plan.steps) {
+            let start = Instant::now();
+            // SAFETY: as the caller promises.
+            unsafe { runtime.enqueue(std::slice::from_ref(launch), table)? };
+            runtime.synchronize()?;
+            profile::kernel(step, start.elapsed(), plan.arena_bytes);
+        }
+        return Ok(());
+    }
+    // SAFETY: as the caller promises.
+    unsafe { runtime.enqueue(&plan.launches, table)? };
+    Ok(runtime.synchronize()?)
+}
+
+/// Does a `to(device)`: computes the source where it is, and copies.
+fn move_to_device(node: &Arc<Node>) -> Result<()> {
+    debug_assert_eq!(node.op, Op::Load);
+    let Some(source) = node.sources().into_iter().next() else { return Ok(()) };
+    realize(std::slice::from_ref(&source))?;
+    let (Some(from), Some(tinyspec_ir::Device::Single(name))) = (source.storage(), node.device()) else {
+        return Err(Error::refused(ErrorKind::Device, "to", "the source has no value"));
+    };
+    let mut data = vec![0; from.bytes()];
+    from.read(&mut data)?;
+    let to = Storage::allocate(&super::device(name)?, data.len())?;
+    to.write(&data)?;
+    node.become_buffer(Arc::new(to));
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! Callify: from lazy nodes to one stateless graph. Realised tensors become Params in walk order, Functions are inlined,
+//! an assign becomes the value that it stores.
+//!
+//! The walk alone gives the key of the plan cache; the graph is built only for a program not seen before.
+
+use crate::execute::Storage;
+use crate::tensor::Node;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::hash::Hash;
+use std::sync::Arc;
+use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, ContentHasher, Graph, NodeId, Op, Result};
+
+type Positions = SmallVec<[u32; 3]>;
+
+/// Lazy nodes in walk order, sources before users.
+pub(crate) struct Walk {
+    entries: Vec<Entry>,
+    /// Buffers of the realised tensors, by slot.
+    pub leaves: Vec<Arc<Storage>>,
+    roots: Vec<u32>,
+    /// Equal for equal programs, whatever buffers they run on.
+    pub key: ContentHash,
+    /// Is of a Function being traced: it has no value.
+    pub has_placeholder: bool,
+    /// Nodes that move a value from one device to another, sources first. They are done before anything is planned.
+    pub moves: Vec<Arc<Node>>,
+}
+
+struct Entry {
+    node: Arc<Node>,
+    sources: Positions,
+    /// Slot of a realised tensor.
+    leaf: Option<u32>,
+}
+
+/// The stateless graph of a walk.
+pub(crate) struct Callified {
+    pub graph: Graph,
+    /// One a root.
+    pub outputs: Vec<NodeId>,
+}
+
+/// What a node needs for its value. An assign needs the stored value only: tensors are values, so nobody can tell a
+/// state that was overwritten from a new one.
+fn needed(node: &Node) -> SmallVec<[Arc<Node>; 3]> {
+    let sources = node.sources();
+    match node.op {
+        Op::After => match sources.get(1).filter(|store| store.op == Op::Store) {
+            Some(store) => store.sources().get(1).cloned().into_iter().collect(),
+            None => sources,
+        },
+        // The body is closed: its hash stands for it.
+        Op::Function => sources.into_iter().skip(1).collect(),
+        _ => sources,
+    }
+}
+
+impl Walk {
+    /// Everything that the roots need, without recursion.
+    pub fn of(roots: &[Arc<Node>]) -> Walk {
+        let mut walk = Walk {
+            entries: vec![],
+            leaves: vec![],
+            roots: vec![],
+            key: ContentHash(0),
+            moves: vec![],
+            has_placeholder: false,
+        };
+        let mut positions: FxHashMap<ContentHash, u32> = FxHashMap::default();
+        let mut hasher = ContentHasher::default();
+        enum Visit {
+            Enter(Arc<Node>),
+            Leave(Arc<Node>, SmallVec<[Arc<Node>; 3]>),
+        }
+        let mut stack: Vec<Visit> = roots.iter().rev().cloned().map(Visit::Enter).collect();
+        while let Some(visit) = stack.pop() {
+            match visit {
+                Visit::Enter(node) if positions.contains_key(&node.hash) => {}
+                Visit::Enter(node) => {
+                    if let Some(storage) = node.storage() {
+                        let slot = walk.leaves.len() as u32;
+                        (u8::MAX, node.props.dtype, &node.props.shape, node.device()).hash(&mut hasher);
+                        positions.insert(node.hash, walk.entries.len() as u32);
+                        walk.leaves.push(storage);
+                        walk.entries.push(Entry { node, sources: Positions::new(), leaf: Some(slot) });
+                        continue;
+                    }
+                    let sources = needed(&node);
+                    let pending: Vec<Visit> = sources.iter().rev().cloned().map(Visit::Enter).collect();
+                    stack.push(Visit::Leave(node, sources));
+                    stack.extend(pending);
+                }
+                // Reached twice before its sources were done.
+                Visit::Leave(node, _) if positions.contains_key(&node.hash) => {}
+                Visit::Leave(node, sources) => {
+                    let sources: Positions =
+                        sources.iter().filter_map(|source| positions.get(&source.hash).copied()).collect();
+                    (node.op, &node.arg, &sources[..]).hash(&mut hasher);
+                    walk.has_placeholder |= node.op == Op::Param;
+                    if node.op == Op::Function
+                        && let Some(body) = node.sources().first()
+                    {
+                        body.hash.hash(&mut hasher);
+                    }
+                    if let Arg::Load { device: Some(_), .. } = &node.arg
+                        && sources.first().is_some_and(|&source| {
+                            let source = &walk.entries[source as usize].node;
+                            source.device().is_some() && source.device() != node.device()
+                        })
+                    {
+                        walk.moves.push(node.clone());
+                    }
+                    positions.insert(node.hash, walk.entries.len() as u32);
+                    walk.entries.push(Entry { node, sources, leaf: None });
+                }
+            }
+        }
+        walk.roots = roots.iter().filter_map(|root| positions.get(&root.hash).copied()).collect();
+        walk.roots.hash(&mut hasher);
+        walk.key = hasher.content_hash();
+        walk
+    }
+
+    /// The graph of the walk.
+    pub fn build(&self) -> Result<Callified> {
+        let mut graph = Graph::new();
+        let nodes = self.add_to(&mut graph)?;
+        let outputs = self.roots.iter().map(|&root| nodes[root as usize]).collect();
+        Ok(Callified { graph, outputs })
+    }
+
+    /// As [`Walk::build`], with the lazy node behind each graph node.
+    pub fn build_with_origins(&self) -> Result<(Callified, FxHashMap<NodeId, Arc<Node>>)> {
+        let mut graph = Graph::new();
+        let nodes = self.add_to(&mut graph)?;
+        let outputs = self.roots.iter().map(|&root| nodes[root as usize]).collect();
+        // An inlined Function has no node of its own.
+        let entries = nodes.iter().zip(&self.entries).filter(|(_, entry)| entry.node.op != Op::Function);
+        let origins = entries.map(|(&node, entry)| (node, entry.node.clone())).collect();
+        Ok((Callified { graph, outputs }, origins))
+    }
+
+    fn add_to(&self, graph: &mut Graph) -> Result<Vec<NodeId>> {
+        let mut nodes: Vec<NodeId> = Vec::with_capacity(self.entries.len());
+        // Results of the Functions that were inlined, by position of the Function.
+        let mut results: FxHashMap<u32, Vec<NodeId>> = FxHashMap::default();
+        for (position, entry) in self.entries.iter().enumerate() {
+            let Entry { node, sources, leaf } = entry;
+            let of = |position: u32| nodes[position as usize];
+            let new = match (node.op, &node.arg) {
+                _ if leaf.is_some() => {
+                    let shape = graph.shape(&node.props.shape)?;
+                    let arg = Arg::Param {
+                        slot: leaf.unwrap_or_default(),
+                        dtype: node.props.dtype,
+                        device: node.device().cloned(),
+                        addrspace: Some(AddrSpace::Global),
+                    };
+                    graph.add(Op::Param, &[shape], arg)?
+                }
+                (Op::After, _) if sources.len() == 1 => of(sources[0]),
+                (Op::Function, _) => {
+                    let arguments: Vec<NodeId> = sources.iter().map(|&source| of(source)).collect();
+                    let elements = match node.sources().first().and_then(|tuple| tuple.body()) {
+                        Some(body) => body.inline(graph, &arguments)?,
+                        None => vec![],
+                    };
+                    results.insert(position as u32, elements);
+                    // Only GetTuple refers to it, and takes the element.
+                    graph.index(0)
+                }
+                (Op::GetTuple, Arg::Number(number)) if sources.first().is_some_and(|f| results.contains_key(f)) => {
+                    let elements = &results[&sources[0]];
+                    *elements.get(*number as usize).unwrap_or_else(|| unreachable!("derive checks the number"))
+                }
+                _ => {
+                    let sources: SmallVec<[NodeId; 4]> = sources.iter().map(|&source| of(source)).collect();
+                    let located = |error: tinyspec_ir::Error| match node.location {
+                        Some(location) => error.at(location),
+                        None => error,
+                    };
+                    graph.add(node.op, &sources, node.arg.clone()).map_err(located)?
+                }
+            };
+            if let Some(location) = node.location.filter(|_| leaf.is_none()) {
+                graph.locate(new, location.into());
+            }
+            nodes.push(new);
+        }
+        Ok(nodes)
+    }
+}

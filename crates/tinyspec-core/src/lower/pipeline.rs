@@ -1,0 +1,272 @@
+//! The driver of the lowering: from a stateless tensor graph to launches, one stage after the other.
+
+use super::plan::{self, Lifetime};
+use super::rangeify::{self, KernelCall, Schedule};
+use super::{expand, linearize, optimize, select};
+use crate::cache;
+use crate::execute::{Device, Storage};
+use crate::profile::{self, Level};
+use crate::{Error, Result};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tinyspec_backends::{Launch, LinearKernel, Program};
+use tinyspec_ir::{Arg, AxisType, Builder, ContentHash, ContentHasher, ErrorKind, Graph, NodeId, Op, verify};
+
+/// A compiled kernel, shared by all plans that launch it.
+pub(crate) struct Kernel {
+    pub program: Arc<dyn Program>,
+    pub name: String,
+    /// Axes as the profile shows them.
+    pub axes: String,
+    pub scratch_bytes: usize,
+    pub global_trips: usize,
+    /// Operations on elements.
+    pub work: u64,
+}
+
+/// What a launch does, for the profile.
+pub(crate) struct Step {
+    pub kernel: Arc<Kernel>,
+    pub location: String,
+    /// Bytes of the buffers it reads and writes.
+    pub bytes: u64,
+}
+
+/// Where a buffer of the launches comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Place {
+    /// An argument, by slot.
+    Leaf(u32),
+    /// A result, by number.
+    Output(u32),
+    /// A temporary, by offset in the arena.
+    Arena(usize),
+    /// Data of the graph itself, by number.
+    Constant(u32),
+}
+
+/// What runs: a list of launches over a table of buffers. It holds no graph.
+pub(crate) struct Plan {
+    pub device: Arc<Device>,
+    pub launches: Vec<Launch>,
+    pub steps: Vec<Step>,
+    pub table: Vec<Place>,
+    pub constants: Vec<Storage>,
+    pub arena_bytes: usize,
+    /// Bytes of each result.
+    pub outputs: Vec<usize>,
+    /// The result of each root: equal roots share one.
+    pub output_of_root: Vec<u32>,
+}
+
+/// Lowers `outputs` for a device.
+///
+/// # Errors
+/// Names the op and the user's line where a stage refuses something, or what the compiler reports.
+pub(crate) fn compile(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) -> Result<Plan> {
+    let _timer = profile::plan_timer();
+    checked("tensor", || verify::tensor(graph, outputs))?;
+    if profile::shows(Level::Stages) {
+        profile::stage("tensor graph", graph, outputs);
+    }
+    let schedule = rangeify::rangeify(graph, outputs, device.target())?;
+    if profile::shows(Level::Stages) {
+        profile::stage("schedule", &schedule.graph, &[schedule.root]);
+        eprintln!("{}", schedule.explain(graph));
+    }
+    let kernels = kernels(&schedule, device)?;
+    assemble(&schedule, &kernels, device)
+}
+
+/// All kernels of a schedule, compiled side by side; equal ones once.
+fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<FxHashMap<NodeId, Arc<Kernel>>> {
+    let mut distinct: Vec<NodeId> = schedule.calls.iter().map(|call| call.kernel).collect();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let one = |&kernel: &NodeId| kernel_of(&schedule.graph, kernel, device);
+    let compiled: Vec<Result<Arc<Kernel>>> =
+        // A thread's first kernel sets up its code generator: a single one stays with the caller's.
+        if distinct.len() < 2 { distinct.iter().map(one).collect() } else { distinct.par_iter().map(one).collect() };
+    distinct.into_iter().zip(compiled).map(|(node, kernel)| Ok((node, kernel?))).collect()
+}
+
+type Kernels = Mutex<FxHashMap<ContentHash, Arc<Kernel>>>;
+
+/// A kernel of this process, else from the disk, else compiled.
+fn kernel_of(schedule: &Graph, kernel: NodeId, device: &Arc<Device>) -> Result<Arc<Kernel>> {
+    static KNOWN: OnceLock<Kernels> = OnceLock::new();
+    let known = KNOWN.get_or_init(Kernels::default);
+    let mut graph = Graph::new();
+    let roots = graph.import(schedule, &[kernel], |_, _| Ok(None))?;
+    let key = {
+        let mut hasher = ContentHasher::default();
+        (graph.content_hash(&roots), device.name(), device.target_hash()).hash(&mut hasher);
+        hasher.content_hash()
+    };
+    if let Some(kernel) = known.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        return Ok(kernel.clone());
+    }
+    let kernel = Arc::new(lower(graph, roots[0], device)?);
+    known.lock().unwrap_or_else(PoisonError::into_inner).insert(key, kernel.clone());
+    Ok(kernel)
+}
+
+/// One kernel through the stages.
+fn lower(mut graph: Graph, sink: NodeId, device: &Arc<Device>) -> Result<Kernel> {
+    let target = device.target();
+    let timer = profile::lowering_timer();
+    // One buffer a Param, also where the lowering finds one unused.
+    let params = graph.nodes().filter(|&node| graph.op(node) == Op::Param).count();
+    let facts = profile::Facts::of(&graph, sink);
+    let show = |stage: &str, graph: &Graph, node: NodeId| {
+        if profile::shows(Level::Stages) {
+            profile::stage(&format!("{}: {stage}", facts.name), graph, &[node]);
+        }
+    };
+    show("ranges", &graph, sink);
+    checked("rangeify", || verify::ranges(&graph, sink))?;
+    let (optimized, ops) = optimize::optimize(&mut graph, sink, target)?;
+    if profile::shows(Level::Stages) {
+        eprintln!("{}: {ops:?}", facts.name);
+    }
+    show("optimized", &graph, optimized);
+    checked("optimize", || verify::ranges(&graph, optimized))?;
+    let axes = profile::axes(&graph, optimized);
+    let expanded = expand::expand(&mut graph, optimized)?;
+    show("expanded", &graph, expanded);
+    checked("expand", || verify::tiles(&graph, expanded))?;
+    let selected = select::select(&mut graph, expanded, target)?;
+    show("selected", &graph, selected);
+    checked("select", || verify::machine(&graph, selected))?;
+    let linear = linearize::linearize(&mut graph, selected)?;
+    show("linear", &graph, linear);
+    checked("linear", || verify::linear(&graph, linear))?;
+    let (local_offsets, scratch_bytes) = plan::locals(&graph, linear);
+    let global_trips = global_trips(&graph, linear)?;
+    let kernel =
+        LinearKernel { graph, linear, name: facts.name.clone(), params, local_offsets, scratch_bytes, global_trips };
+    drop(timer);
+    let code = cache::object(&kernel, device)?;
+    if profile::shows(Level::Code) {
+        let listing = device.compiler().listing(&kernel, target)?;
+        eprintln!("{}\n{}\n{}", kernel.name, listing.source, listing.assembly);
+    }
+    let program = device.runtime().load(&kernel.name, &code)?;
+    Ok(Kernel { program, name: kernel.name, axes, scratch_bytes, global_trips, work: facts.work })
+}
+
+/// Trips of the GLOBAL Range.
+fn global_trips(graph: &Graph, linear: NodeId) -> Result<usize> {
+    let range = graph.reachable(&[linear]).into_iter().find(|&node| {
+        matches!(graph.arg(node), Arg::Range { axis: AxisType::Global, .. }) && graph.op(node) == Op::Range
+    });
+    let Some(range) = range else { return Ok(1) };
+    let bound = graph.props(graph.source(range, 0)).interval.single().and_then(|bound| usize::try_from(bound).ok());
+    bound.ok_or_else(|| Error::refused(ErrorKind::Verify, "range", "the bound of a GLOBAL range is no number"))
+}
+
+/// Runs a verifier in debug builds, and where `TINYSPEC_VERIFY=1` asks for it.
+fn checked(stage: &str, check: impl FnOnce() -> tinyspec_ir::Result<()>) -> Result<()> {
+    if cfg!(debug_assertions) || profile::verifies() {
+        check().map_err(|error| error.help(format!("this is a mistake of the compiler, found after {stage}")))?;
+    }
+    Ok(())
+}
+
+/// Launches in order, and the memory of everything they touch.
+fn assemble(schedule: &Schedule, kernels: &FxHashMap<NodeId, Arc<Kernel>>, device: &Arc<Device>) -> Result<Plan> {
+    let graph = &schedule.graph;
+    let bytes_of = |node: NodeId| -> usize {
+        let props = graph.props(node);
+        props.element_count().as_const().unwrap_or(0).max(0) as usize * props.dtype.size()
+    };
+    let base = |mut node: NodeId| {
+        while graph.op(node) == Op::After {
+            node = graph.source(node, 0);
+        }
+        node
+    };
+    let mut outputs: Vec<NodeId> = Vec::new();
+    let mut output_of_root = Vec::new();
+    for &root in &schedule.outputs {
+        let buffer = base(root);
+        let number = outputs.iter().position(|&known| known == buffer).unwrap_or_else(|| {
+            outputs.push(buffer);
+            outputs.len() - 1
+        });
+        output_of_root.push(number as u32);
+    }
+    let output_numbers: FxHashMap<NodeId, u32> =
+        outputs.iter().enumerate().map(|(number, &buffer)| (buffer, number as u32)).collect();
+    let buffers_of =
+        |call: &KernelCall| -> Vec<NodeId> { graph.sources(call.node)[1..].iter().map(|&b| base(b)).collect() };
+    let mut lives: Vec<(NodeId, Lifetime)> = Vec::new();
+    let mut positions: FxHashMap<NodeId, usize> = FxHashMap::default();
+    for (step, call) in schedule.calls.iter().enumerate() {
+        for buffer in buffers_of(call) {
+            if graph.op(buffer) != Op::Buffer || output_numbers.contains_key(&buffer) {
+                continue;
+            }
+            let position = *positions.entry(buffer).or_insert_with(|| {
+                lives.push((buffer, Lifetime { first: step, last: step, bytes: bytes_of(buffer) }));
+                lives.len() - 1
+            });
+            lives[position].1.last = step;
+        }
+    }
+    let (offsets, arena_bytes) = plan::arena(&lives.iter().map(|(_, lifetime)| *lifetime).collect::<Vec<_>>());
+    let mut plan = Plan {
+        device: device.clone(),
+        launches: Vec::with_capacity(schedule.calls.len()),
+        steps: Vec::with_capacity(schedule.calls.len()),
+        table: Vec::new(),
+        constants: Vec::new(),
+        arena_bytes,
+        outputs: outputs.iter().map(|&buffer| bytes_of(buffer)).collect(),
+        output_of_root,
+    };
+    let mut entries: FxHashMap<NodeId, u32> = FxHashMap::default();
+    for call in &schedule.calls {
+        let mut buffers = Vec::new();
+        let mut bytes = 0;
+        for buffer in buffers_of(call) {
+            bytes += bytes_of(buffer) as u64;
+            let entry = match entries.get(&buffer) {
+                Some(&entry) => entry,
+                None => {
+                    let place = match (graph.op(buffer), graph.arg(buffer)) {
+                        (Op::Param, Arg::Param { slot, .. }) => Place::Leaf(*slot),
+                        (Op::Binary, Arg::Bytes(data)) => {
+                            let storage = Storage::allocate(device, data.len())?;
+                            storage.write(data)?;
+                            plan.constants.push(storage);
+                            Place::Constant(plan.constants.len() as u32 - 1)
+                        }
+                        _ => match output_numbers.get(&buffer) {
+                            Some(&number) => Place::Output(number),
+                            None => Place::Arena(offsets[positions[&buffer]]),
+                        },
+                    };
+                    plan.table.push(place);
+                    let entry = plan.table.len() as u32 - 1;
+                    entries.insert(buffer, entry);
+                    entry
+                }
+            };
+            buffers.push(entry);
+        }
+        let kernel = kernels[&call.kernel].clone();
+        plan.launches.push(Launch {
+            program: kernel.program.clone(),
+            buffers,
+            global_trips: kernel.global_trips,
+            scratch_bytes: kernel.scratch_bytes,
+            work: kernel.work,
+        });
+        let location = call.locations.first().map(ToString::to_string).unwrap_or_default();
+        plan.steps.push(Step { kernel, location, bytes });
+    }
+    Ok(plan)
+}

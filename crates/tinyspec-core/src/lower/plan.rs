@@ -1,0 +1,122 @@
+//! Register/Memory Plan: which memory every value of a schedule and of a kernel lives in.
+//!
+//! Temporaries of a schedule share one arena by lifetime; LOCAL Buffers of a kernel share the scratch of a call.
+
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use tinyspec_ir::{AddrSpace, Arg, Builder, Graph, NodeId, Op};
+
+/// Alignment of every place: a cache line, and the widest vector.
+pub const ALIGNMENT: usize = 64;
+
+/// When a value is needed: from the step that writes it to the last that reads it, both included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lifetime {
+    /// The step that writes it.
+    pub first: usize,
+    /// The last step that reads it.
+    pub last: usize,
+    /// Size.
+    pub bytes: usize,
+}
+
+/// Offsets of values in one arena, and its size. Values whose lifetimes overlap do not overlap in it.
+pub fn arena(lifetimes: &[Lifetime]) -> (Vec<usize>, usize) {
+    let mut order: Vec<usize> = (0..lifetimes.len()).collect();
+    order.sort_by_key(|&value| (lifetimes[value].first, std::cmp::Reverse(lifetimes[value].bytes)));
+    let mut offsets = vec![0; lifetimes.len()];
+    let mut free = Free::default();
+    // Values in use, the one that ends first on top.
+    let mut active: BinaryHeap<(std::cmp::Reverse<usize>, usize)> = BinaryHeap::new();
+    for value in order {
+        while let Some(&(std::cmp::Reverse(last), done)) = active.peek()
+            && last < lifetimes[value].first
+        {
+            active.pop();
+            free.release(offsets[done], size(&lifetimes[done]));
+        }
+        offsets[value] = free.take(size(&lifetimes[value]));
+        active.push((std::cmp::Reverse(lifetimes[value].last), value));
+    }
+    (offsets, free.end)
+}
+
+fn size(lifetime: &Lifetime) -> usize {
+    lifetime.bytes.next_multiple_of(ALIGNMENT)
+}
+
+/// Holes of the arena, by place and by size.
+#[derive(Default)]
+struct Free {
+    by_offset: BTreeMap<usize, usize>,
+    by_size: BTreeSet<(usize, usize)>,
+    end: usize,
+}
+
+impl Free {
+    /// The smallest hole that fits, else new space at the end.
+    fn take(&mut self, bytes: usize) -> usize {
+        if bytes == 0 {
+            return 0;
+        }
+        let Some(&(size, offset)) = self.by_size.range((bytes, 0)..).next() else {
+            // A hole at the very end grows.
+            let last = self.by_offset.last_key_value().map(|(&offset, &size)| (offset, size));
+            let offset = match last.filter(|(offset, size)| offset + size == self.end) {
+                Some((offset, size)) => {
+                    self.remove(offset, size);
+                    offset
+                }
+                None => self.end,
+            };
+            self.end = offset + bytes;
+            return offset;
+        };
+        self.remove(offset, size);
+        if size > bytes {
+            self.insert(offset + bytes, size - bytes);
+        }
+        offset
+    }
+
+    fn release(&mut self, mut offset: usize, mut bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
+        if let Some((&before, &size)) = self.by_offset.range(..offset).next_back()
+            && before + size == offset
+        {
+            self.remove(before, size);
+            (offset, bytes) = (before, size + bytes);
+        }
+        if let Some(&size) = self.by_offset.get(&(offset + bytes)) {
+            self.remove(offset + bytes, size);
+            bytes += size;
+        }
+        self.insert(offset, bytes);
+    }
+
+    fn insert(&mut self, offset: usize, size: usize) {
+        self.by_offset.insert(offset, size);
+        self.by_size.insert((size, offset));
+    }
+
+    fn remove(&mut self, offset: usize, size: usize) {
+        self.by_offset.remove(&offset);
+        self.by_size.remove(&(size, offset));
+    }
+}
+
+/// Offsets of a kernel's LOCAL Buffers, by slot, and the bytes of its scratch.
+pub fn locals(graph: &Graph, linear: NodeId) -> (Vec<(u32, usize)>, usize) {
+    let mut offsets: Vec<(u32, usize)> = Vec::new();
+    let mut end = 0;
+    for node in graph.reachable(&[linear]) {
+        let Arg::Buffer { slot, dtype, addrspace: AddrSpace::Local, .. } = graph.arg(node) else { continue };
+        if graph.op(node) == Op::Buffer && offsets.iter().all(|(known, _)| known != slot) {
+            let count = graph.props(node).element_count().as_const().unwrap_or(0).max(0) as usize;
+            offsets.push((*slot, end));
+            end += (count * dtype.size()).next_multiple_of(ALIGNMENT);
+        }
+    }
+    (offsets, end)
+}

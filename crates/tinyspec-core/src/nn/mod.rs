@@ -1,0 +1,7 @@
+//! What training needs besides tensors: optimisers and files of weights.
+
+mod optim;
+mod weights;
+
+pub use optim::{Adam, Optimizer, Sgd};
+pub use weights::{load, save};

@@ -1,0 +1,177 @@
+//! Optimisers: a step makes the updates lazily, so that loss, weights and state are one graph.
+
+use crate::{IntoShape, Result, Tensor};
+use tinyspec_ir::ErrorKind;
+
+/// Updates weights by gradients.
+///
+/// ```no_run
+/// # use tinyspec_core::{Tensor, grad, realize_all, nn::{Optimizer, Sgd}};
+/// # fn main() -> tinyspec_core::Result<()> {
+/// let mut weight = Tensor::ones([2]);
+/// let mut optimizer = Sgd::new(0.1);
+/// let loss = (&weight * &weight).sum(.., false);
+/// let gradients = grad(&loss, &[&weight])?;
+/// optimizer.step(&mut [&mut weight], &gradients)?;
+/// let mut results = vec![&loss, &weight];
+/// results.extend(optimizer.state());
+/// realize_all(&results)?;
+/// # Ok(())
+/// # }
+/// ```
+pub trait Optimizer {
+    /// Assigns the updated values to the weights, lazily. The weights and their order must be the same in every step.
+    ///
+    /// # Errors
+    /// When there are not as many gradients as weights.
+    fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()>;
+
+    /// What the optimiser remembers, to be realised together with the weights.
+    fn state(&self) -> Vec<&Tensor>;
+
+    /// Learning rate of the steps from now on.
+    fn set_learning_rate(&mut self, rate: f32);
+}
+
+/// Data and not a constant of the graph: one plan serves all values.
+fn scalar(value: f32) -> Tensor {
+    Tensor::from_slice(&[value], ().into_shape())
+}
+
+fn check(weights: usize, gradients: usize) -> Result<()> {
+    if weights == gradients {
+        return Ok(());
+    }
+    Err(crate::Error::refused(ErrorKind::Arity, "step", format!("{gradients} gradients for {weights} weights")))
+}
+
+/// Starts a memory for each weight, once.
+fn remember(memory: &mut Vec<Tensor>, weights: &[&mut Tensor]) {
+    if memory.len() != weights.len() {
+        *memory = weights.iter().map(|weight| weight.zeros_like()).collect();
+    }
+}
+
+/// Gradient descent, with momentum if asked for.
+#[derive(Clone, Debug)]
+pub struct Sgd {
+    rate: Tensor,
+    momentum: f32,
+    velocities: Vec<Tensor>,
+}
+
+impl Sgd {
+    /// Plain gradient descent.
+    pub fn new(rate: f32) -> Sgd {
+        Sgd { rate: scalar(rate), momentum: 0.0, velocities: vec![] }
+    }
+
+    /// With this share of the last update kept.
+    pub fn with_momentum(rate: f32, momentum: f32) -> Sgd {
+        Sgd { momentum, ..Sgd::new(rate) }
+    }
+}
+
+impl Optimizer for Sgd {
+    #[track_caller]
+    fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
+        check(weights.len(), gradients.len())?;
+        if self.momentum != 0.0 {
+            remember(&mut self.velocities, weights);
+        }
+        for (position, (weight, gradient)) in weights.iter_mut().zip(gradients).enumerate() {
+            let update = match self.velocities.get_mut(position) {
+                Some(velocity) => {
+                    let value = &*velocity * self.momentum + gradient;
+                    velocity.assign(&value);
+                    velocity.clone()
+                }
+                None => gradient.clone(),
+            };
+            let value = &**weight - update * self.rate.cast(weight.dtype());
+            weight.assign(&value);
+        }
+        Ok(())
+    }
+
+    fn state(&self) -> Vec<&Tensor> {
+        self.velocities.iter().collect()
+    }
+
+    fn set_learning_rate(&mut self, rate: f32) {
+        self.rate = scalar(rate);
+    }
+}
+
+/// Adam (Kingma and Ba, 2015), with decoupled weight decay if asked for (Loshchilov and Hutter, 2019).
+#[derive(Clone, Debug)]
+pub struct Adam {
+    rate: Tensor,
+    /// Decay of the mean and of the uncentred variance.
+    betas: [f32; 2],
+    epsilon: f32,
+    weight_decay: f32,
+    means: Vec<Tensor>,
+    variances: Vec<Tensor>,
+    /// The betas to the power of the number of steps.
+    powers: [Tensor; 2],
+}
+
+impl Adam {
+    /// With the usual decays, 0.9 and 0.999.
+    pub fn new(rate: f32) -> Adam {
+        Adam {
+            rate: scalar(rate),
+            betas: [0.9, 0.999],
+            epsilon: 1e-8,
+            weight_decay: 0.0,
+            means: vec![],
+            variances: vec![],
+            powers: [scalar(1.0), scalar(1.0)],
+        }
+    }
+
+    /// With weights that decay by this share of the learning rate each step.
+    pub fn with_weight_decay(rate: f32, weight_decay: f32) -> Adam {
+        Adam { weight_decay, ..Adam::new(rate) }
+    }
+}
+
+impl Optimizer for Adam {
+    #[track_caller]
+    fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
+        check(weights.len(), gradients.len())?;
+        remember(&mut self.means, weights);
+        remember(&mut self.variances, weights);
+        for (power, beta) in self.powers.iter_mut().zip(self.betas) {
+            let value = &*power * beta;
+            power.assign(&value);
+        }
+        let [mean_beta, variance_beta] = self.betas;
+        let memories = self.means.iter_mut().zip(&mut self.variances);
+        for ((weight, gradient), (mean, variance)) in weights.iter_mut().zip(gradients).zip(memories) {
+            let dtype = weight.dtype();
+            let [mean_power, variance_power] = self.powers.each_ref().map(|power| 1.0 - power.cast(dtype));
+            let rate = self.rate.cast(dtype);
+            let next = &*mean * mean_beta + gradient * (1.0 - mean_beta);
+            mean.assign(&next);
+            let next = &*variance * variance_beta + gradient * gradient * (1.0 - variance_beta);
+            variance.assign(&next);
+            let scale = (&*variance / variance_power).sqrt() + self.epsilon;
+            let mut value = &**weight - &rate * (&*mean / mean_power) / scale;
+            if self.weight_decay != 0.0 {
+                value = value - &**weight * (rate * self.weight_decay);
+            }
+            weight.assign(&value);
+        }
+        Ok(())
+    }
+
+    fn state(&self) -> Vec<&Tensor> {
+        self.means.iter().chain(&self.variances).chain(&self.powers).collect()
+    }
+
+    fn set_learning_rate(&mut self, rate: f32) {
+        self.rate = scalar(rate);
+    }
+}

@@ -1,0 +1,81 @@
+//! Weights in files, as safetensors.
+
+use crate::tensor::{from_bytes, realize_all};
+use crate::{Error, Result, Tensor};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use std::collections::BTreeMap;
+use std::panic::Location;
+use std::path::Path;
+use tinyspec_ir::{DType, Dim, Shape};
+
+/// Names of dtypes in the file.
+const DTYPES: &[(DType, Dtype)] = &[
+    (DType::Bool, Dtype::BOOL),
+    (DType::I8, Dtype::I8),
+    (DType::I16, Dtype::I16),
+    (DType::I32, Dtype::I32),
+    (DType::I64, Dtype::I64),
+    (DType::U8, Dtype::U8),
+    (DType::U16, Dtype::U16),
+    (DType::U32, Dtype::U32),
+    (DType::U64, Dtype::U64),
+    (DType::F8E4M3, Dtype::F8_E4M3),
+    (DType::F8E5M2, Dtype::F8_E5M2),
+    (DType::F16, Dtype::F16),
+    (DType::BF16, Dtype::BF16),
+    (DType::F32, Dtype::F32),
+    (DType::F64, Dtype::F64),
+];
+
+fn failed(path: &Path, reason: impl std::fmt::Display) -> Error {
+    Error::Weights { path: path.display().to_string(), reason: reason.to_string() }
+}
+
+/// Writes tensors with their names.
+///
+/// # Errors
+/// When a tensor carries an error or cannot be computed, or the file cannot be written.
+pub fn save(path: impl AsRef<Path>, tensors: &[(&str, &Tensor)]) -> Result<()> {
+    let path = path.as_ref();
+    realize_all(&tensors.iter().map(|(_, tensor)| *tensor).collect::<Vec<_>>())?;
+    let mut data = Vec::with_capacity(tensors.len());
+    for (name, tensor) in tensors {
+        let dtype = DTYPES.iter().find(|(dtype, _)| *dtype == tensor.dtype());
+        let Some((_, dtype)) = dtype else {
+            return Err(failed(path, format!("`{name}` is {}, which the format lacks", tensor.dtype())));
+        };
+        data.push((*name, *dtype, tensor.sizes()?, tensor.to_bytes()?));
+    }
+    let views = data
+        .iter()
+        .map(|(name, dtype, sizes, bytes)| Ok((*name, TensorView::new(*dtype, sizes.clone(), bytes)?)))
+        .collect::<Result<Vec<_>, safetensors::SafeTensorError>>()
+        .map_err(|error| failed(path, error))?;
+    let bytes = safetensors::serialize(views, None).map_err(|error| failed(path, error))?;
+    // Renamed into place: an interrupted save leaves the old file whole.
+    let draft = path.with_extension(format!("draft-{}", std::process::id()));
+    std::fs::write(&draft, bytes).and_then(|()| std::fs::rename(&draft, path)).map_err(|error| {
+        let _ = std::fs::remove_file(&draft);
+        failed(path, error)
+    })
+}
+
+/// Reads all tensors of a file, by name, onto the default device.
+///
+/// # Errors
+/// When the file is missing, truncated or damaged, or holds what has no dtype here.
+#[track_caller]
+pub fn load(path: impl AsRef<Path>) -> Result<BTreeMap<String, Tensor>> {
+    let (path, location) = (path.as_ref(), Location::caller());
+    let bytes = std::fs::read(path).map_err(|error| failed(path, error))?;
+    let file = SafeTensors::deserialize(&bytes).map_err(|error| failed(path, error))?;
+    let mut tensors = BTreeMap::new();
+    for (name, view) in file.tensors() {
+        let Some((dtype, _)) = DTYPES.iter().find(|(_, dtype)| *dtype == view.dtype()) else {
+            return Err(failed(path, format!("`{name}` has a dtype that is not supported: {:?}", view.dtype())));
+        };
+        let shape: Shape = view.shape().iter().map(|&size| Dim::from(size)).collect();
+        tensors.insert(name, from_bytes(location, view.data(), *dtype, &shape)?);
+    }
+    Ok(tensors)
+}

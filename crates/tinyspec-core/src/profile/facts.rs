@@ -1,0 +1,66 @@
+//! What a kernel is, read off its range form: a name, its axes, and its work.
+
+use smallvec::SmallVec;
+use tinyspec_ir::{Arg, AxisType, Builder, Graph, NodeId, Op};
+
+/// Name and work of a kernel in range form.
+pub(crate) struct Facts {
+    /// Kind and bounds of the axes, such as `reduce_64_10_64`.
+    pub name: String,
+    /// Operations on elements.
+    pub work: u64,
+}
+
+/// More Ranges than bits make the work an estimate, no error.
+type Ranges = u64;
+
+impl Facts {
+    /// Counts every op as often as the Ranges it depends on have trips.
+    pub fn of(graph: &Graph, sink: NodeId) -> Facts {
+        let mut ranges: SmallVec<[(NodeId, u64, AxisType); 8]> = SmallVec::new();
+        let mut depends: Vec<Ranges> = vec![0; graph.len()];
+        let trips = |ranges: &[(NodeId, u64, AxisType)], set: Ranges| {
+            let inside = ranges.iter().enumerate().filter(|(bit, _)| set & (1 << (bit % 64)) != 0);
+            inside.fold(1u64, |trips, (_, (_, bound, _))| trips.saturating_mul(*bound))
+        };
+        let mut work = 0u64;
+        for node in graph.reachable(&[sink]) {
+            let sources = graph.sources(node);
+            let mut set = sources.iter().fold(0, |set, source| set | depends[source.index()]);
+            match (graph.op(node), graph.arg(node)) {
+                (Op::Range, Arg::Range { axis, .. }) => {
+                    set |= 1 << (ranges.len() % 64);
+                    let bound = graph.props(graph.source(node, 0)).interval.int().map_or(1, |(_, bound)| bound.max(0));
+                    ranges.push((node, bound as u64, *axis));
+                }
+                (Op::Reduce, _) => {
+                    work += trips(&ranges, set);
+                    // What follows a Reduce does not depend on its Ranges.
+                    for source in &sources[1..] {
+                        set &= !depends[source.index()];
+                    }
+                }
+                (op, _) if op.is_elementwise() && !graph.dtype(node).is_int() => work += trips(&ranges, set),
+                _ => {}
+            }
+            depends[node.index()] = set;
+        }
+        let kind = if ranges.iter().any(|(_, _, axis)| axis.is_reduce()) { "reduce" } else { "elementwise" };
+        let bounds: Vec<String> = ranges.iter().map(|(_, bound, _)| bound.to_string()).collect();
+        let name = if bounds.is_empty() { format!("{kind}_scalar") } else { format!("{kind}_{}", bounds.join("_")) };
+        Facts { name, work: work.max(1) }
+    }
+}
+
+/// The axes of an optimised kernel: letter of the spec and bound, outer ones first.
+pub(crate) fn axes(graph: &Graph, sink: NodeId) -> String {
+    let mut axes: Vec<(u32, String)> = Vec::new();
+    for node in graph.reachable(&[sink]) {
+        if let (Op::Range, Arg::Range { id, axis }) = (graph.op(node), graph.arg(node)) {
+            let bound = graph.props(graph.source(node, 0)).interval.int().map_or(0, |(_, bound)| bound);
+            axes.push((*id, format!("{}{bound}", axis.letter())));
+        }
+    }
+    axes.sort();
+    axes.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,104 @@
+//! What the compiler and the devices do, made visible: `TINYSPEC_DEBUG=2` a table of kernels, `=4` their code, `=5` the
+//! UOps of every stage; counters for programs.
+
+mod facts;
+mod table;
+
+pub(crate) use facts::{Facts, axes};
+pub(crate) use table::kernel;
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tinyspec_ir::{Graph, NodeId};
+
+/// What `TINYSPEC_DEBUG` shows from which number on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Level {
+    Kernels = 2,
+    Code = 4,
+    Stages = 5,
+}
+
+/// Is this shown?
+pub(crate) fn shows(level: Level) -> bool {
+    static LEVEL: OnceLock<u32> = OnceLock::new();
+    let chosen = LEVEL
+        .get_or_init(|| std::env::var("TINYSPEC_DEBUG").ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0));
+    *chosen >= level as u32
+}
+
+/// `TINYSPEC_VERIFY=1` asks for the verifiers in release builds too.
+pub(crate) fn verifies() -> bool {
+    static VERIFIES: OnceLock<bool> = OnceLock::new();
+    *VERIFIES.get_or_init(|| std::env::var("TINYSPEC_VERIFY").is_ok_and(|text| !matches!(text.trim(), "" | "0")))
+}
+
+/// Prints the UOps of a stage.
+pub(crate) fn stage(name: &str, graph: &Graph, roots: &[NodeId]) {
+    eprintln!("── {name}\n{}", tinyspec_ir::text::print(graph, roots));
+}
+
+static PLANS: AtomicU64 = AtomicU64::new(0);
+static KERNELS: AtomicU64 = AtomicU64::new(0);
+static COMPILING: AtomicU64 = AtomicU64::new(0);
+static LOWERING: AtomicU64 = AtomicU64::new(0);
+static GENERATING: AtomicU64 = AtomicU64::new(0);
+
+/// What was compiled since the program started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Plans made; a plan that was found again is not counted.
+    pub plans: u64,
+    /// Distinct kernels lowered.
+    pub kernels: u64,
+    /// Time that callers waited for plans.
+    pub compiling: Duration,
+    /// Time in the stages of single kernels, over all threads.
+    pub lowering: Duration,
+    /// Time in code generators, over all threads.
+    pub generating: Duration,
+}
+
+/// The counters of this process.
+pub fn counters() -> Counters {
+    let time = |counter: &AtomicU64| Duration::from_nanos(counter.load(Ordering::Relaxed));
+    Counters {
+        plans: PLANS.load(Ordering::Relaxed),
+        kernels: KERNELS.load(Ordering::Relaxed),
+        compiling: time(&COMPILING),
+        lowering: time(&LOWERING),
+        generating: time(&GENERATING),
+    }
+}
+
+/// Seconds that the program has waited for plans and kernels to be compiled.
+pub fn compile_seconds() -> f64 {
+    counters().compiling.as_secs_f64()
+}
+
+/// Adds its lifetime to a counter.
+pub(crate) struct Timer(Instant, &'static AtomicU64);
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        self.1.fetch_add(self.0.elapsed().as_nanos() as u64, Ordering::Relaxed);
+    }
+}
+
+/// While a plan is made.
+pub(crate) fn plan_timer() -> Timer {
+    PLANS.fetch_add(1, Ordering::Relaxed);
+    Timer(Instant::now(), &COMPILING)
+}
+
+/// While a kernel goes through the stages.
+pub(crate) fn lowering_timer() -> Timer {
+    KERNELS.fetch_add(1, Ordering::Relaxed);
+    Timer(Instant::now(), &LOWERING)
+}
+
+/// While a code generator works.
+pub(crate) fn generating_timer() -> Timer {
+    Timer(Instant::now(), &GENERATING)
+}

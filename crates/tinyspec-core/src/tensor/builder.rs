@@ -1,0 +1,70 @@
+//! The builder of lazy nodes: composed ops are written once over [`Builder`] and make arena nodes or these.
+
+use super::node::{Node, Sources};
+use crate::tensor::Tensor;
+use std::panic::Location;
+use std::sync::Arc;
+use tinyspec_ir::{Arg, Builder, Error, NodeId, Op, Props, Result};
+
+/// Lives for one method call; a `NodeId` is a position in its list.
+pub struct LazyBuilder {
+    nodes: Vec<Arc<Node>>,
+    location: Option<&'static Location<'static>>,
+}
+
+impl LazyBuilder {
+    pub(crate) fn new(location: &'static Location<'static>) -> LazyBuilder {
+        LazyBuilder { nodes: Vec::with_capacity(16), location: Some(location) }
+    }
+
+    /// A handle for an existing node.
+    pub(crate) fn import(&mut self, node: Arc<Node>) -> NodeId {
+        self.nodes.push(node);
+        NodeId(self.nodes.len() as u32 - 1)
+    }
+
+    /// The node behind a handle.
+    pub(crate) fn node(&self, node: NodeId) -> Arc<Node> {
+        self.nodes[node.index()].clone()
+    }
+}
+
+impl Builder for LazyBuilder {
+    fn add(&mut self, op: Op, sources: &[NodeId], arg: Arg) -> Result<NodeId> {
+        let sources: Sources = sources.iter().map(|source| self.nodes[source.index()].clone()).collect();
+        let node = Node::lazy(op, sources, arg, self.location)?;
+        Ok(self.import(node))
+    }
+
+    fn props(&self, node: NodeId) -> &Props {
+        &self.nodes[node.index()].props
+    }
+}
+
+/// The result of `build` on lazy nodes; the first error among the inputs, or that of `build`, becomes the tensor.
+pub(crate) fn apply(
+    location: &'static Location<'static>,
+    inputs: &[&Tensor],
+    build: impl FnOnce(&mut LazyBuilder, &[NodeId]) -> Result<NodeId>,
+) -> Tensor {
+    match apply_many(location, inputs, |builder, nodes| Ok(vec![build(builder, nodes)?])) {
+        Ok(mut tensors) => tensors.pop().unwrap_or_else(|| unreachable!("one result was built")),
+        Err(error) => Tensor::failed(error),
+    }
+}
+
+/// As [`apply`], for several results.
+pub(crate) fn apply_many(
+    location: &'static Location<'static>,
+    inputs: &[&Tensor],
+    build: impl FnOnce(&mut LazyBuilder, &[NodeId]) -> Result<Vec<NodeId>>,
+) -> crate::Result<Vec<Tensor>> {
+    let mut builder = LazyBuilder::new(location);
+    let mut nodes = Vec::with_capacity(inputs.len());
+    for input in inputs {
+        nodes.push(builder.import(input.node()?.clone()));
+    }
+    let located = |error: Error| crate::Error::from(error.at(location));
+    let results = build(&mut builder, &nodes).map_err(located)?;
+    Ok(results.into_iter().map(|node| Tensor::from_node(builder.node(node))).collect())
+}

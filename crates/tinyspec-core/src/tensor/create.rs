@@ -1,0 +1,187 @@
+//! Tensors from data, and tensors of constants.
+
+use super::{Element, Node, Tensor, apply};
+use crate::Result;
+use crate::execute::{Storage, default_device};
+use std::panic::Location;
+use std::sync::Arc;
+use tinyspec_ir::{Arg, Builder, Const, DType, Dim, ErrorKind, Op, Shape};
+
+/// What a shape is written as: `[2, 3]`, `&sizes[..]`, `()` for a scalar, or a number for one axis.
+pub trait IntoShape {
+    /// The dims.
+    fn into_shape(self) -> Shape;
+}
+
+impl<D: Into<Dim>, const N: usize> IntoShape for [D; N] {
+    fn into_shape(self) -> Shape {
+        self.into_iter().map(Into::into).collect()
+    }
+}
+
+impl<D: Into<Dim> + Clone> IntoShape for &[D] {
+    fn into_shape(self) -> Shape {
+        self.iter().cloned().map(Into::into).collect()
+    }
+}
+
+impl<D: Into<Dim> + Clone> IntoShape for &Vec<D> {
+    fn into_shape(self) -> Shape {
+        self.as_slice().into_shape()
+    }
+}
+
+impl IntoShape for () {
+    fn into_shape(self) -> Shape {
+        Shape::new()
+    }
+}
+
+impl IntoShape for Shape {
+    fn into_shape(self) -> Shape {
+        self
+    }
+}
+
+macro_rules! one_axis {
+    ($($type:ty)*) => { $(impl IntoShape for $type {
+        fn into_shape(self) -> Shape {
+            Shape::from_iter([Dim::from(self)])
+        }
+    })* };
+}
+one_axis!(i32 i64 usize Dim);
+
+/// A value that a tensor can be filled with.
+pub trait Scalar: Copy {
+    /// The value in the given dtype.
+    fn constant(self, dtype: DType) -> Const;
+
+    /// dtype of a tensor filled with it, where nothing else says one.
+    const DTYPE: DType;
+
+    /// What kind of literal it is.
+    #[doc(hidden)]
+    const KIND: LiteralKind;
+}
+
+/// Literals are weak: they take the other operand's dtype, if it can hold their kind.
+#[doc(hidden)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum LiteralKind {
+    /// `true`, `false`.
+    Bool,
+    /// Whole numbers.
+    Int,
+    /// Numbers with a point.
+    Float,
+}
+
+macro_rules! scalars {
+    ($($type:ty, $dtype:ident, $kind:ident, $make:ident;)*) => { $(impl Scalar for $type {
+        fn constant(self, dtype: DType) -> Const {
+            Const::$make(dtype, self.into())
+        }
+        const DTYPE: DType = DType::$dtype;
+        const KIND: LiteralKind = LiteralKind::$kind;
+    })* };
+}
+scalars! {
+    f32, F32, Float, float; f64, F32, Float, float;
+    i8, I8, Int, int; i16, I16, Int, int; i32, I32, Int, int; i64, I64, Int, int;
+    u8, U8, Int, int; u16, U16, Int, int; u32, U32, Int, int; u64, U64, Int, int;
+    bool, Bool, Bool, int;
+}
+
+impl Tensor {
+    /// A tensor of `data` in row-major order, on the default device.
+    #[track_caller]
+    pub fn from_slice<T: Element>(data: &[T], shape: impl IntoShape) -> Tensor {
+        let (location, shape) = (Location::caller(), shape.into_shape());
+        let count = shape.iter().try_fold(1i64, |count, dim| count.checked_mul(dim.as_const()?.max(0)));
+        if count != Some(data.len() as i64) {
+            let message = format!("{} elements do not fill {}", data.len(), tinyspec_ir::dim::show(&shape));
+            return Tensor::refused(location, ErrorKind::Shape, "from_slice", message);
+        }
+        from_bytes(location, T::bytes(data), T::DTYPE, &shape).unwrap_or_else(Tensor::failed)
+    }
+
+    /// A tensor of `data` in row-major order, on the default device.
+    #[track_caller]
+    pub fn from_vec<T: Element>(data: Vec<T>, shape: impl IntoShape) -> Tensor {
+        Tensor::from_slice(&data, shape)
+    }
+
+    /// A tensor of one value, of the value's own dtype (f32 for float literals).
+    #[track_caller]
+    pub fn full<S: Scalar>(shape: impl IntoShape, value: S) -> Tensor {
+        Tensor::full_of(shape, value, S::DTYPE)
+    }
+
+    /// A tensor of one value in the given dtype.
+    #[track_caller]
+    pub fn full_of(shape: impl IntoShape, value: impl Scalar, dtype: DType) -> Tensor {
+        let shape = shape.into_shape();
+        apply(Location::caller(), &[], |builder, _| {
+            let value = builder.constant(value.constant(dtype));
+            let shape = builder.shape(&shape)?;
+            builder.add(Op::Expand, &[value, shape], Arg::None)
+        })
+    }
+
+    /// Zeros, f32.
+    #[track_caller]
+    pub fn zeros(shape: impl IntoShape) -> Tensor {
+        Tensor::full(shape, 0f32)
+    }
+
+    /// Ones, f32.
+    #[track_caller]
+    pub fn ones(shape: impl IntoShape) -> Tensor {
+        Tensor::full(shape, 1f32)
+    }
+
+    /// A value of this tensor's shape and dtype everywhere.
+    #[track_caller]
+    pub fn full_like(&self, value: impl Scalar) -> Tensor {
+        match self.node() {
+            Ok(node) => Tensor::full_of(node.props.shape.clone(), value, node.props.dtype),
+            Err(error) => Tensor::failed(error),
+        }
+    }
+
+    /// Zeros of this tensor's shape and dtype.
+    #[track_caller]
+    pub fn zeros_like(&self) -> Tensor {
+        self.full_like(0)
+    }
+
+    /// Ones of this tensor's shape and dtype.
+    #[track_caller]
+    pub fn ones_like(&self) -> Tensor {
+        self.full_like(1)
+    }
+
+    /// `0, 1, … n - 1` as i32.
+    #[track_caller]
+    pub fn arange(n: impl Into<Dim>) -> Tensor {
+        let n = n.into();
+        apply(Location::caller(), &[], |builder, _| match n.as_const() {
+            Some(n) => tinyspec_ir::ops::creation::arange(builder, 0.0, n as f64, 1.0, DType::I32),
+            None => Err(tinyspec_ir::Error::new(ErrorKind::Unsupported, "arange", format!("{n} is no number"))),
+        })
+    }
+}
+
+/// Copies host bytes into a new buffer on the default device.
+pub(crate) fn from_bytes(
+    location: &'static Location<'static>,
+    bytes: &[u8],
+    dtype: DType,
+    shape: &Shape,
+) -> Result<Tensor> {
+    let device = default_device()?;
+    let storage = Storage::allocate(&device, bytes.len())?;
+    storage.write(bytes)?;
+    Ok(Tensor::from_node(Node::buffer(Arc::new(storage), dtype, shape, Some(location))?))
+}

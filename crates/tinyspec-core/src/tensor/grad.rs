@@ -1,0 +1,93 @@
+//! Gradients of lazy tensors: the graph of the loss goes through the language's gradient and comes back lazy.
+
+use super::{LazyBuilder, Node, Tensor};
+use crate::lower::callify::Walk;
+use crate::{Error, Result};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::panic::Location;
+use std::sync::Arc;
+use tinyspec_ir::{Builder, ErrorKind, NodeId, gradient};
+
+/// The gradients of a scalar `loss` with respect to each of `wanted`, lazily.
+///
+/// # Errors
+/// When the loss is no float scalar, an op on the way has no gradient, or the loss does not depend on a wanted tensor.
+#[track_caller]
+pub fn grad(loss: &Tensor, wanted: &[&Tensor]) -> Result<Vec<Tensor>> {
+    let location = Location::caller();
+    let gradients = connected(location, loss, wanted)?;
+    gradients
+        .into_iter()
+        .enumerate()
+        .map(|(position, gradient)| {
+            gradient.ok_or_else(|| {
+                tinyspec_ir::Error::new(
+                    ErrorKind::Gradient,
+                    "grad",
+                    format!("the loss does not depend on wanted tensor {position}"),
+                )
+                .help("`grad_or_zeros` gives zeros instead")
+                .at(location)
+                .into()
+            })
+        })
+        .collect()
+}
+
+/// As [`grad`], with zeros for tensors that the loss does not depend on.
+///
+/// # Errors
+/// As [`grad`], but for unconnected tensors.
+#[track_caller]
+pub fn grad_or_zeros(loss: &Tensor, wanted: &[&Tensor]) -> Result<Vec<Tensor>> {
+    let gradients = connected(Location::caller(), loss, wanted)?;
+    Ok(gradients
+        .into_iter()
+        .zip(wanted)
+        .map(|(gradient, wanted)| gradient.unwrap_or_else(|| wanted.zeros_like()))
+        .collect())
+}
+
+fn connected(location: &'static Location<'static>, loss: &Tensor, wanted: &[&Tensor]) -> Result<Vec<Option<Tensor>>> {
+    let mut roots = vec![loss.node()?.clone()];
+    for tensor in wanted {
+        roots.push(tensor.node()?.clone());
+    }
+    let refuse =
+        |message: String| Err(Error::from(tinyspec_ir::Error::new(ErrorKind::Gradient, "grad", message).at(location)));
+    let (dtype, shape) = (loss.dtype(), loss.shape());
+    if !dtype.is_float() || !roots[0].props.element_count().is(1) {
+        return refuse(format!("the loss must be a float scalar, found {dtype} {}", tinyspec_ir::dim::show(shape)));
+    }
+    if let Some(position) = wanted.iter().position(|tensor| !tensor.dtype().is_float()) {
+        return refuse(format!("wanted tensor {position} is {}: only floats have gradients", wanted[position].dtype()));
+    }
+    let (mut callified, origins) = Walk::of(&roots).build_with_origins()?;
+    let graph = &mut callified.graph;
+    let ones = {
+        let one = graph.constant(tinyspec_ir::Const::float(dtype, 1.0));
+        tinyspec_ir::ops::movement::expand(graph, one, shape)?
+    };
+    let located = |error: tinyspec_ir::Error| Error::from(error.at(location));
+    let gradients =
+        gradient::gradient_or_none(graph, &[(callified.outputs[0], ones)], &callified.outputs[1..]).map_err(located)?;
+    // Back to lazy nodes; what the forward pass has computed or will compute is the same node as before.
+    let mut builder = LazyBuilder::new(location);
+    let mut lazy: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    let found: Vec<NodeId> = gradients.iter().flatten().copied().collect();
+    for node in graph.reachable(&found) {
+        let new = match origins.get(&node) {
+            Some(origin) => builder.import(Arc::<Node>::clone(origin)),
+            None => {
+                let sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|source| lazy[source]).collect();
+                builder.add(graph.op(node), &sources, graph.arg(node).clone()).map_err(located)?
+            }
+        };
+        lazy.insert(node, new);
+    }
+    Ok(gradients
+        .into_iter()
+        .map(|gradient| gradient.map(|gradient| Tensor::from_node(builder.node(lazy[&gradient]))))
+        .collect())
+}

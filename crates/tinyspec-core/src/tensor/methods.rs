@@ -1,0 +1,200 @@
+//! Tensor methods: generated from the one method table of the language.
+
+use super::{LazyBuilder, Tensor};
+use crate::tensor::create::{IntoShape, LiteralKind, Scalar};
+use crate::{Error, Result};
+use std::panic::Location;
+use tinyspec_ir::ops::DEFAULT_FLOAT;
+use tinyspec_ir::{Builder, DType, NodeId, for_each_method};
+
+/// What may stand for a tensor among arguments: a tensor, or a number, which takes the dtype of its neighbour.
+pub trait Operand {
+    /// The node; a number becomes a constant of the dtype `like` if that can hold its kind.
+    #[doc(hidden)]
+    fn import(&self, builder: &mut LazyBuilder, like: DType) -> Result<NodeId>;
+}
+
+impl Operand for Tensor {
+    fn import(&self, builder: &mut LazyBuilder, _: DType) -> Result<NodeId> {
+        Ok(builder.import(self.node()?.clone()))
+    }
+}
+
+impl<T: Operand> Operand for &T {
+    fn import(&self, builder: &mut LazyBuilder, like: DType) -> Result<NodeId> {
+        T::import(self, builder, like)
+    }
+}
+
+macro_rules! numbers {
+    ($($type:ty)*) => { $(impl Operand for $type {
+        fn import(&self, builder: &mut LazyBuilder, like: DType) -> Result<NodeId> {
+            let dtype = match <$type as Scalar>::KIND {
+                LiteralKind::Float if !like.is_float() => DEFAULT_FLOAT,
+                LiteralKind::Int if like == DType::Bool => DType::I32,
+                _ if like == DType::Void => <$type as Scalar>::DTYPE,
+                _ => like,
+            };
+            Ok(builder.constant(self.constant(dtype)))
+        }
+    })* };
+}
+numbers!(f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool);
+
+/// What a list of axes is written as: `-1`, `[0, 2]`, or `..` for all of them.
+pub trait IntoAxes {
+    /// The axes, or `None` for all.
+    fn into_axes(self) -> Option<Vec<i64>>;
+}
+
+impl IntoAxes for i64 {
+    fn into_axes(self) -> Option<Vec<i64>> {
+        Some(vec![self])
+    }
+}
+
+impl IntoAxes for i32 {
+    fn into_axes(self) -> Option<Vec<i64>> {
+        Some(vec![self.into()])
+    }
+}
+
+impl IntoAxes for usize {
+    fn into_axes(self) -> Option<Vec<i64>> {
+        Some(vec![self as i64])
+    }
+}
+
+impl IntoAxes for std::ops::RangeFull {
+    fn into_axes(self) -> Option<Vec<i64>> {
+        None
+    }
+}
+
+impl<const N: usize> IntoAxes for [i64; N] {
+    fn into_axes(self) -> Option<Vec<i64>> {
+        Some(self.into())
+    }
+}
+
+impl IntoAxes for &[i64] {
+    fn into_axes(self) -> Option<Vec<i64>> {
+        Some(self.into())
+    }
+}
+
+/// A method call: collects its arguments, keeps the first error among them.
+pub(super) struct Call {
+    builder: LazyBuilder,
+    location: &'static Location<'static>,
+    error: Option<Error>,
+}
+
+impl Call {
+    pub fn new(location: &'static Location<'static>) -> Call {
+        Call { builder: LazyBuilder::new(location), location, error: None }
+    }
+
+    /// The node of an argument; after an error any number will do.
+    pub fn operand(&mut self, operand: impl Operand, like: DType) -> NodeId {
+        match operand.import(&mut self.builder, like) {
+            Ok(node) => node,
+            Err(error) => {
+                self.error.get_or_insert(error);
+                NodeId(0)
+            }
+        }
+    }
+
+    fn operands(&mut self, tensors: &[&Tensor]) -> Vec<NodeId> {
+        tensors.iter().map(|tensor| self.operand(tensor, DType::Void)).collect()
+    }
+
+    fn build<T>(&mut self, build: impl FnOnce(&mut LazyBuilder) -> tinyspec_ir::Result<T>) -> Result<T> {
+        match self.error.take() {
+            Some(error) => Err(error),
+            None => build(&mut self.builder).map_err(|error| error.at(self.location).into()),
+        }
+    }
+
+    /// The one result.
+    pub fn tensor(mut self, build: impl FnOnce(&mut LazyBuilder) -> tinyspec_ir::Result<NodeId>) -> Tensor {
+        match self.build(build) {
+            Ok(node) => Tensor::from_node(self.builder.node(node)),
+            Err(error) => Tensor::failed(error),
+        }
+    }
+
+    /// Several results, or one that carries the error.
+    fn tensors(mut self, build: impl FnOnce(&mut LazyBuilder) -> tinyspec_ir::Result<Vec<NodeId>>) -> Vec<Tensor> {
+        match self.build(build) {
+            Ok(nodes) => nodes.into_iter().map(|node| Tensor::from_node(self.builder.node(node))).collect(),
+            Err(error) => vec![Tensor::failed(error)],
+        }
+    }
+}
+
+macro_rules! method {
+    // Written by hand (`create`, `random`): their dtype and key have defaults.
+    ($(#[doc = $doc:literal])* full $($rest:tt)*) => {};
+    ($(#[doc = $doc:literal])* zeros $($rest:tt)*) => {};
+    ($(#[doc = $doc:literal])* ones $($rest:tt)*) => {};
+    ($(#[doc = $doc:literal])* arange $($rest:tt)*) => {};
+    ($(#[doc = $doc:literal])* uniform $($rest:tt)*) => {};
+    ($(#[doc = $doc:literal])* randn $($rest:tt)*) => {};
+    ($(#[doc = $doc:literal])* $name:ident($receiver:ident: tensor $(, $param:ident: $kind:ident)*) -> $result:ident = $($path:ident)::+) => {
+        $(#[doc = $doc])*
+        #[track_caller]
+        pub fn $name(&self $(, $param: method!(@type $kind))*) -> method!(@result $result) {
+            #[allow(unused_mut, reason = "not every method has more operands")]
+            let mut call = Call::new(Location::caller());
+            let $receiver = call.operand(self, DType::Void);
+            $(let $param = method!(@prepare $kind, call, $param, self.dtype());)*
+            call.$result(|builder| tinyspec_ir::ops::$($path)::+(builder, $receiver $(, method!(@pass $kind, $param))*))
+        }
+    };
+    ($(#[doc = $doc:literal])* $name:ident($($param:ident: $kind:ident),*) -> $result:ident = $($path:ident)::+) => {
+        $(#[doc = $doc])*
+        #[track_caller]
+        pub fn $name($($param: method!(@type $kind)),*) -> method!(@result $result) {
+            #[allow(unused_mut, reason = "not every method has operands")]
+            let mut call = Call::new(Location::caller());
+            $(let $param = method!(@prepare $kind, call, $param, DType::Void);)*
+            call.$result(|builder| tinyspec_ir::ops::$($path)::+(builder $(, method!(@pass $kind, $param))*))
+        }
+    };
+    (@type tensor) => { impl Operand };
+    (@type tensors) => { &[&Tensor] };
+    (@type int) => { i64 };
+    (@type ints) => { impl AsRef<[i64]> };
+    (@type float) => { f64 };
+    (@type flag) => { bool };
+    (@type dtype) => { DType };
+    (@type shape) => { impl IntoShape };
+    (@type axes) => { impl IntoAxes };
+    (@type text) => { &str };
+    (@result tensor) => { Tensor };
+    (@result tensors) => { Vec<Tensor> };
+    (@prepare tensor, $call:ident, $param:ident, $like:expr) => { $call.operand($param, $like) };
+    (@prepare tensors, $call:ident, $param:ident, $like:expr) => { $call.operands($param) };
+    (@prepare shape, $call:ident, $param:ident, $like:expr) => { $param.into_shape() };
+    (@prepare axes, $call:ident, $param:ident, $like:expr) => { $param.into_axes() };
+    (@prepare $kind:ident, $call:ident, $param:ident, $like:expr) => { $param };
+    (@pass tensors, $param:ident) => { &$param };
+    (@pass ints, $param:ident) => { $param.as_ref() };
+    (@pass shape, $param:ident) => { &$param };
+    (@pass axes, $param:ident) => { $param.as_deref() };
+    (@pass $kind:ident, $param:ident) => { $param };
+}
+
+macro_rules! methods {
+    ($($(#[doc = $doc:literal])* $name:ident($($param:ident: $kind:ident),*) -> $result:ident = $($path:ident)::+;)*) => {
+        /// The methods of the table.
+        #[allow(clippy::should_implement_trait, clippy::too_many_arguments, reason = "the table's names; operators exist too")]
+        impl Tensor {
+            $(method! { $(#[doc = $doc])* $name($($param: $kind),*) -> $result = $($path)::+ })*
+        }
+    };
+}
+
+for_each_method!(methods);

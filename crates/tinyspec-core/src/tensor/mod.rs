@@ -1,0 +1,160 @@
+//! The lazy tensor: a value that is computed when it is read.
+
+mod builder;
+mod create;
+mod element;
+mod grad;
+mod methods;
+mod node;
+mod operators;
+mod random;
+mod realize;
+mod show;
+
+pub(crate) use builder::{LazyBuilder, apply, apply_many};
+pub(crate) use create::from_bytes;
+pub use create::{IntoShape, Scalar};
+pub use element::Element;
+pub use grad::{grad, grad_or_zeros};
+pub use methods::{IntoAxes, Operand};
+pub(crate) use node::{Node, Sources};
+pub use random::set_seed;
+pub use realize::realize_all;
+
+use crate::execute::Device;
+use crate::{Error, Result};
+use std::panic::Location;
+use std::sync::Arc;
+use tinyspec_ir::{AddrSpace, Arg, Builder, DType, Dim, ErrorKind, Op};
+
+/// A lazy tensor: dtype and shape are values, clones are cheap and share the computed result.
+///
+/// Methods and operators never panic and need no `?`: a wrong operation gives a tensor that carries its error with the
+/// caller's line, and reading it ([`Tensor::realize`], [`Tensor::to_vec`], [`Tensor::item`]) returns that error.
+#[derive(Clone)]
+pub struct Tensor(Inner);
+
+#[derive(Clone)]
+enum Inner {
+    Node(Arc<Node>),
+    Failed(Arc<Error>),
+}
+
+impl Tensor {
+    pub(crate) fn from_node(node: Arc<Node>) -> Tensor {
+        Tensor(Inner::Node(node))
+    }
+
+    pub(crate) fn failed(error: impl Into<Error>) -> Tensor {
+        Tensor(Inner::Failed(Arc::new(error.into())))
+    }
+
+    pub(crate) fn refused(
+        location: &'static Location<'static>,
+        kind: ErrorKind,
+        op: &str,
+        message: impl Into<String>,
+    ) -> Tensor {
+        Tensor::failed(tinyspec_ir::Error::new(kind, op, message).at(location))
+    }
+
+    pub(crate) fn node(&self) -> Result<&Arc<Node>> {
+        match &self.0 {
+            Inner::Node(node) => Ok(node),
+            Inner::Failed(error) => Err(Error::clone(error)),
+        }
+    }
+
+    /// The error that the tensor carries.
+    pub fn error(&self) -> Option<&Error> {
+        match &self.0 {
+            Inner::Node(_) => None,
+            Inner::Failed(error) => Some(error),
+        }
+    }
+
+    /// dtype of the elements; `void` of a tensor that carries an error.
+    pub fn dtype(&self) -> DType {
+        self.node().map_or(DType::Void, |node| node.props.dtype)
+    }
+
+    /// The shape; `()` of a tensor that carries an error.
+    pub fn shape(&self) -> &[Dim] {
+        match &self.0 {
+            Inner::Node(node) => &node.props.shape,
+            Inner::Failed(_) => &[],
+        }
+    }
+
+    /// The shape as numbers.
+    ///
+    /// # Errors
+    /// The error that the tensor carries, or that a dim has a name and no number.
+    pub fn sizes(&self) -> Result<Vec<usize>> {
+        let node = self.node()?;
+        let number = |dim: &Dim| dim.as_const().and_then(|number| usize::try_from(number).ok());
+        node.props.shape.iter().map(number).collect::<Option<_>>().ok_or_else(|| {
+            Error::refused(
+                ErrorKind::Shape,
+                "sizes",
+                format!("the shape {} has named dims", tinyspec_ir::dim::show(&node.props.shape)),
+            )
+        })
+    }
+
+    /// Number of dims.
+    pub fn rank(&self) -> usize {
+        self.shape().len()
+    }
+
+    /// The device of the value; a tensor made of constants alone has none yet and takes the default device.
+    pub fn device(&self) -> Option<&tinyspec_ir::Device> {
+        self.node().ok().and_then(|node| node.device())
+    }
+
+    /// Its value is computed.
+    pub fn is_realized(&self) -> bool {
+        self.node().is_ok_and(|node| node.storage().is_some())
+    }
+
+    /// The value on another device.
+    #[track_caller]
+    pub fn to(&self, device: &str) -> Tensor {
+        let location = Location::caller();
+        let device = match crate::execute::device(device) {
+            Ok(device) => device.id().clone(),
+            Err(error) => return Tensor::failed(error),
+        };
+        if self.device() == Some(&device) {
+            return self.clone();
+        }
+        apply(location, &[self], |builder, nodes| {
+            builder.add(Op::Load, nodes, Arg::Load { device: Some(device), addrspace: AddrSpace::Global })
+        })
+    }
+
+    /// Binds this handle to a new state with the value `value`; clones keep what they saw.
+    ///
+    /// `value` must have this tensor's dtype and a shape that broadcasts to its shape.
+    #[track_caller]
+    pub fn assign(&mut self, value: &Tensor) {
+        let location = Location::caller();
+        *self = apply(location, &[self, value], |builder, nodes| {
+            let (state, mut value) = (nodes[0], nodes[1]);
+            if builder.props(value).shape != builder.props(state).shape {
+                let shape = builder.props(state).shape.clone();
+                let shape = builder.shape(&shape)?;
+                value = builder.add(Op::Expand, &[value, shape], Arg::None).map_err(|error| error.in_op("assign"))?;
+            }
+            let store = builder.add(Op::Store, &[state, value], Arg::None).map_err(|error| error.in_op("assign"))?;
+            builder.add(Op::After, &[state, store], Arg::None)
+        });
+    }
+
+    /// Address of the memory, if the tensor is computed, fits, and nobody else sees it.
+    pub(crate) fn exclusive_memory(&mut self, dtype: DType, shape: &[Dim], device: &Arc<Device>) -> Option<*mut u8> {
+        let Inner::Node(node) = &mut self.0 else { return None };
+        let fits = node.props.dtype == dtype && *node.props.shape == *shape;
+        Arc::get_mut(node).filter(|_| fits)?.exclusive_storage(device)
+    }
+}

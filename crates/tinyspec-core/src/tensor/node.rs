@@ -1,0 +1,146 @@
+//! The lazy node behind a tensor: thin, hashed when made, dropped without recursion.
+
+use crate::execute::Storage;
+use crate::function::Body;
+use smallvec::SmallVec;
+use std::hash::Hash;
+use std::panic::Location;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use tinyspec_ir::{
+    AddrSpace, Arg, Builder, ContentHash, ContentHasher, DType, Device, Op, Props, Result, Shape, derive,
+};
+
+/// Sources of a lazy node.
+pub(crate) type Sources = SmallVec<[Arc<Node>; 3]>;
+
+/// `(op, sources, arg)` and what follows from them. All clones of a tensor share one, so that its value is computed once.
+pub(crate) struct Node {
+    pub op: Op,
+    pub arg: Arg,
+    pub props: Props,
+    /// Equal for nodes of equal value: made of op, argument and the sources' hashes; a buffer's is its identity.
+    pub hash: ContentHash,
+    pub location: Option<&'static Location<'static>>,
+    state: RwLock<State>,
+}
+
+enum State {
+    Lazy(Sources),
+    /// Computed: what it was computed from is forgotten.
+    Realised(Arc<Storage>),
+    /// The Tuple of a Function: closed, so it keeps a graph instead of sources.
+    Body(Arc<Body>),
+}
+
+impl Node {
+    /// A node to be computed.
+    pub fn lazy(op: Op, sources: Sources, arg: Arg, location: Option<&'static Location<'static>>) -> Result<Arc<Node>> {
+        let props = {
+            let properties: SmallVec<[&Props; 4]> = sources.iter().map(|source| &source.props).collect();
+            derive(op, &arg, &properties)?
+        };
+        let mut hasher = ContentHasher::default();
+        (op, &arg).hash(&mut hasher);
+        for source in &sources {
+            source.hash.hash(&mut hasher);
+        }
+        let hash = hasher.content_hash();
+        Ok(Arc::new(Node { op, arg, props, hash, location, state: RwLock::new(State::Lazy(sources)) }))
+    }
+
+    /// A node that is its buffer.
+    pub fn buffer(
+        storage: Arc<Storage>,
+        dtype: DType,
+        shape: &Shape,
+        location: Option<&'static Location<'static>>,
+    ) -> Result<Arc<Node>> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let arg =
+            Arg::Buffer { slot: 0, dtype, device: Some(storage.device().id().clone()), addrspace: AddrSpace::Global };
+        let stack = Props { dtype: DType::Index, value: Some(shape.clone()), ..Props::void() };
+        let props = derive(Op::Buffer, &arg, &[&stack])?;
+        let hash = ContentHash::of(&(Op::Buffer, NEXT.fetch_add(1, Ordering::Relaxed)));
+        Ok(Arc::new(Node { op: Op::Buffer, arg, props, hash, location, state: RwLock::new(State::Realised(storage)) }))
+    }
+
+    /// The Tuple of a Function's body.
+    pub fn tuple(body: Arc<Body>) -> Result<Arc<Node>> {
+        let elements: Vec<&Props> = body.outputs().iter().map(|&output| body.graph().props(output)).collect();
+        let props = derive(Op::Tuple, &Arg::None, &elements)?;
+        let (hash, state) = (body.hash(), RwLock::new(State::Body(body)));
+        Ok(Arc::new(Node { op: Op::Tuple, arg: Arg::None, props, hash, location: None, state }))
+    }
+
+    /// The buffer, once computed.
+    pub fn storage(&self) -> Option<Arc<Storage>> {
+        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+            State::Realised(storage) => Some(storage.clone()),
+            _ => None,
+        }
+    }
+
+    /// The graph of a Function's body.
+    pub fn body(&self) -> Option<Arc<Body>> {
+        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+            State::Body(body) => Some(body.clone()),
+            _ => None,
+        }
+    }
+
+    /// The sources, unless computed.
+    pub fn sources(&self) -> Sources {
+        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+            State::Lazy(sources) => sources.clone(),
+            _ => Sources::new(),
+        }
+    }
+
+    /// The node becomes its buffer.
+    pub fn become_buffer(&self, storage: Arc<Storage>) {
+        let old = {
+            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *state, State::Realised(storage))
+        };
+        // Dropped outside the lock: it may be the end of a long chain.
+        if let State::Lazy(sources) = old {
+            release(sources);
+        }
+    }
+
+    /// Address of the memory, if it is on this device and no other node shares it.
+    pub fn exclusive_storage(&mut self, device: &Arc<crate::execute::Device>) -> Option<*mut u8> {
+        match self.state.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            State::Realised(storage) if Arc::ptr_eq(storage.device(), device) => {
+                Arc::get_mut(storage).map(|storage| storage.address())
+            }
+            _ => None,
+        }
+    }
+
+    /// The device its value is made on.
+    pub fn device(&self) -> Option<&Device> {
+        self.props.device.as_ref()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if let State::Lazy(sources) = self.state.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            release(std::mem::take(sources));
+        }
+    }
+}
+
+/// Drops sources with a stack of our own: a chain may have 100,000 nodes.
+fn release(sources: Sources) {
+    let mut pending: Vec<Arc<Node>> = sources.into_vec();
+    while let Some(node) = pending.pop() {
+        if let Some(mut node) = Arc::into_inner(node)
+            && let State::Lazy(sources) = node.state.get_mut().unwrap_or_else(PoisonError::into_inner)
+        {
+            pending.extend(std::mem::take(sources));
+        }
+    }
+}

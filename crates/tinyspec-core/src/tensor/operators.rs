@@ -1,0 +1,104 @@
+//! Rust's operators, with tensors and numbers on either side.
+
+use super::Tensor;
+use super::methods::{Call, Operand};
+use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Shl, Shr, Sub};
+use std::panic::Location;
+use tinyspec_ir::ops::arithmetic;
+
+macro_rules! operators {
+    ($($trait:ident $method:ident $path:ident;)*) => { $(
+        impl<R: Operand> $trait<R> for &Tensor {
+            type Output = Tensor;
+
+            #[track_caller]
+            fn $method(self, other: R) -> Tensor {
+                let mut call = Call::new(Location::caller());
+                let (x, y) = (call.operand(self, self.dtype()), call.operand(other, self.dtype()));
+                call.tensor(|builder| arithmetic::$path(builder, x, y))
+            }
+        }
+
+        impl<R: Operand> $trait<R> for Tensor {
+            type Output = Tensor;
+
+            #[track_caller]
+            fn $method(self, other: R) -> Tensor {
+                $trait::$method(&self, other)
+            }
+        }
+
+        // One type of a kind, so that a literal on the left needs no suffix.
+        operators!(@left $trait $method $path f64 i32 bool);
+    )* };
+    (@left $trait:ident $method:ident $path:ident $($left:ty)*) => { $(
+        impl $trait<&Tensor> for $left {
+            type Output = Tensor;
+
+            #[track_caller]
+            fn $method(self, other: &Tensor) -> Tensor {
+                let mut call = Call::new(Location::caller());
+                let (x, y) = (call.operand(self, other.dtype()), call.operand(other, other.dtype()));
+                call.tensor(|builder| arithmetic::$path(builder, x, y))
+            }
+        }
+
+        impl $trait<Tensor> for $left {
+            type Output = Tensor;
+
+            #[track_caller]
+            fn $method(self, other: Tensor) -> Tensor {
+                $trait::$method(self, &other)
+            }
+        }
+    )* };
+}
+
+operators! {
+    Add add add;
+    Sub sub sub;
+    Mul mul mul;
+    Div div div;
+    Rem rem modulo;
+    BitAnd bitand and;
+    BitOr bitor or;
+    BitXor bitxor xor;
+    Shl shl shl;
+    Shr shr shr;
+}
+
+impl Neg for &Tensor {
+    type Output = Tensor;
+
+    #[track_caller]
+    fn neg(self) -> Tensor {
+        Tensor::neg(self)
+    }
+}
+
+impl Neg for Tensor {
+    type Output = Tensor;
+
+    #[track_caller]
+    fn neg(self) -> Tensor {
+        Tensor::neg(&self)
+    }
+}
+
+impl Not for &Tensor {
+    type Output = Tensor;
+
+    #[track_caller]
+    fn not(self) -> Tensor {
+        Tensor::not(self)
+    }
+}
+
+impl Not for Tensor {
+    type Output = Tensor;
+
+    #[track_caller]
+    fn not(self) -> Tensor {
+        Tensor::not(&self)
+    }
+}

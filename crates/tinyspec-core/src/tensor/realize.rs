@@ -1,0 +1,75 @@
+//! From lazy to computed: everything that is asked for is scheduled as one graph.
+
+use super::{Element, Tensor};
+use crate::execute::realize;
+use crate::{Error, Result};
+use tinyspec_ir::ErrorKind;
+
+/// Computes several tensors as one graph: what they share is computed once, and their kernels may be shared.
+///
+/// # Errors
+/// The first error that one carries, or what planning or running reports.
+pub fn realize_all(tensors: &[&Tensor]) -> Result<()> {
+    let nodes = tensors.iter().map(|tensor| tensor.node().cloned()).collect::<Result<Vec<_>>>()?;
+    realize(&nodes)
+}
+
+impl Tensor {
+    /// Computes the value; this tensor and all its clones then are their buffer.
+    ///
+    /// # Errors
+    /// The error that the tensor carries, or what planning or running reports.
+    pub fn realize(&self) -> Result<&Tensor> {
+        realize_all(&[self])?;
+        Ok(self)
+    }
+
+    /// The elements, in row-major order.
+    ///
+    /// # Errors
+    /// As [`Tensor::realize`], and when `T` is not the tensor's dtype.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        let node = self.node()?;
+        if node.props.dtype != T::DTYPE {
+            return Err(tinyspec_ir::Error::new(
+                ErrorKind::DType,
+                "to_vec",
+                format!("the tensor is {}, not {}", node.props.dtype, T::DTYPE),
+            )
+            .help(format!("`.cast(DType::{})` first", T::DTYPE.name().to_uppercase()))
+            .into());
+        }
+        let count: usize = self.sizes()?.iter().product();
+        self.realize()?;
+        T::collect(count, &mut |data| match node.storage() {
+            Some(storage) => storage.read(data),
+            None => Err(Error::refused(ErrorKind::Value, "to_vec", "the tensor has no value")),
+        })
+    }
+
+    /// Memory of the elements.
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
+        let node = self.node()?;
+        let mut data = vec![0; self.sizes()?.iter().product::<usize>() * node.props.dtype.size()];
+        self.realize()?;
+        if let Some(storage) = node.storage() {
+            storage.read(&mut data)?;
+        }
+        Ok(data)
+    }
+
+    /// The element of a tensor of one element.
+    ///
+    /// # Errors
+    /// As [`Tensor::to_vec`], and when there is not exactly one element.
+    pub fn item<T: Element>(&self) -> Result<T> {
+        match self.to_vec::<T>()?.as_slice() {
+            [element] => Ok(*element),
+            elements => Err(Error::refused(
+                ErrorKind::Shape,
+                "item",
+                format!("{} has {} elements, not one", tinyspec_ir::dim::show(self.shape()), elements.len()),
+            )),
+        }
+    }
+}

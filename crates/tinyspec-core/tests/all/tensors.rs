@@ -1,0 +1,141 @@
+//! The lazy tensor through its public face: values, errors with the user's line, state, gradients.
+
+use tinyspec_core::{Error, Tensor, grad, realize_all};
+use tinyspec_ir::{DType, Dim, ErrorKind};
+
+#[test]
+fn arithmetic_and_literals() -> Result<(), Error> {
+    let x = Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0], [2, 2]);
+    let y = 2.0 * (&x + 1) - &x / 2.0;
+    assert_eq!(y.to_vec::<f32>()?, [3.5, 5.0, 6.5, 8.0]);
+    let row = Tensor::from_slice(&[10f32, 20.0], [2]);
+    assert_eq!((&x + &row).to_vec::<f32>()?, [11.0, 22.0, 13.0, 24.0]);
+    let i = Tensor::from_slice(&[7i32, -7, 6], [3]);
+    assert_eq!((&i % 4).to_vec::<i32>()?, [3, 1, 2]);
+    assert_eq!((-&i).to_vec::<i32>()?, [-7, 7, -6]);
+    assert_eq!((&i & 6).to_vec::<i32>()?, [6, -7 & 6, 6]);
+    assert_eq!((&i << 1).to_vec::<i32>()?, [14, -14, 12]);
+    assert_eq!(i.gt(0).to_vec::<bool>()?, [true, false, true]);
+    // A float literal beside integers gives floats.
+    assert_eq!((&i * 0.5).dtype(), DType::F32);
+    Ok(())
+}
+
+#[test]
+fn methods_of_the_table() -> Result<(), Error> {
+    let x = Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3]);
+    assert_eq!(x.sum(.., false).item::<f32>()?, 21.0);
+    assert_eq!(x.sum(-1, false).to_vec::<f32>()?, [6.0, 15.0]);
+    assert_eq!(x.max(0, true).to_vec::<f32>()?, [4.0, 5.0, 6.0]);
+    assert_eq!(x.transpose(0, 1).to_vec::<f32>()?, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+    assert_eq!(x.reshape([3, -1]).shape(), [Dim::from(3), Dim::from(2)]);
+    assert_eq!(x.matmul(x.transpose(0, 1)).to_vec::<f32>()?, [14.0, 32.0, 32.0, 77.0]);
+    assert_eq!(x.narrow(1, 1, 2).to_vec::<f32>()?, [2.0, 3.0, 5.0, 6.0]);
+    assert_eq!(Tensor::cat(&[&x, &x], 0).sizes()?, [4, 3]);
+    assert_eq!((&x - 3.5).relu().to_vec::<f32>()?, [0.0, 0.0, 0.0, 0.5, 1.5, 2.5]);
+    assert_eq!(x.argmax(1).cast(DType::I32).to_vec::<i32>()?, [2, 2]);
+    assert_eq!(Tensor::arange(5).to_vec::<i32>()?, [0, 1, 2, 3, 4]);
+    let total: f32 = x.softmax(1).sum(.., false).item()?;
+    assert!((total - 2.0).abs() < 1e-5);
+    Ok(())
+}
+
+#[test]
+fn constants_and_empty_tensors() -> Result<(), Error> {
+    assert_eq!(Tensor::full([2], 3).to_vec::<i32>()?, [3, 3]);
+    assert_eq!(Tensor::zeros([0, 4]).to_vec::<f32>()?, [0f32; 0]);
+    assert_eq!(Tensor::from_slice::<f32>(&[], [0]).sum(.., false).item::<f32>()?, 0.0);
+    assert_eq!(Tensor::ones(()).item::<f32>()?, 1.0);
+    Ok(())
+}
+
+#[test]
+fn errors_name_the_op_and_the_line() {
+    let x = Tensor::ones([2, 3]);
+    let y = Tensor::ones([4, 5]);
+    let line = line!() + 1;
+    let z = (x.matmul(&y) + 1.0).relu();
+    let error = z.to_vec::<f32>().expect_err("inner dimensions differ");
+    assert_eq!(error.kind(), Some(ErrorKind::Shape), "{error}");
+    let location = error.location().expect("the user's line");
+    assert_eq!(location.line, line);
+    assert!(location.file.ends_with("tensors.rs"));
+    assert!(error.to_string().contains("matmul"), "{error}");
+    assert!(Tensor::from_slice(&[1f32], [2]).realize().is_err());
+    assert_eq!(x.to_vec::<f64>().expect_err("wrong dtype").kind(), Some(ErrorKind::DType));
+    assert_eq!(x.item::<f32>().expect_err("six elements").kind(), Some(ErrorKind::Shape));
+    assert!(matches!(x.to("nowhere").realize(), Err(Error::UnknownDevice { .. })));
+}
+
+#[test]
+fn assign_has_value_semantics() -> Result<(), Error> {
+    let mut x = Tensor::from_slice(&[1f32, 2.0], [2]);
+    let before = x.clone();
+    let double = &x * 2.0;
+    x.assign(&(&x + 10.0));
+    assert_eq!(x.to_vec::<f32>()?, [11.0, 12.0]);
+    assert_eq!(before.to_vec::<f32>()?, [1.0, 2.0]);
+    assert_eq!(double.to_vec::<f32>()?, [2.0, 4.0]);
+    x.assign(&Tensor::ones([1]));
+    assert_eq!(x.to_vec::<f32>()?, [1.0, 1.0]);
+    x.assign(&Tensor::ones([3]));
+    assert!(x.realize().is_err());
+    Ok(())
+}
+
+#[test]
+fn clones_share_what_is_computed() -> Result<(), Error> {
+    let x = Tensor::from_slice(&[3f32], [1]) * 2.0;
+    let clone = x.clone();
+    x.realize()?;
+    assert!(clone.is_realized());
+    Ok(())
+}
+
+#[test]
+fn gradients_of_a_small_network() -> Result<(), Error> {
+    let x = Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0], [2, 2]);
+    let w = Tensor::from_slice(&[1f32, -1.0, 0.5, 2.0], [2, 2]);
+    let loss = x.matmul(&w).relu().sum(.., false);
+    let gradients = grad(&loss, &[&w, &x])?;
+    realize_all(&[&loss, &gradients[0], &gradients[1]])?;
+    // x @ w = [[2, 3], [5, 5]], all positive.
+    assert_eq!(loss.item::<f32>()?, 15.0);
+    assert_eq!(gradients[0].to_vec::<f32>()?, [4.0, 4.0, 6.0, 6.0]);
+    assert_eq!(gradients[1].to_vec::<f32>()?, [0.0, 2.5, 0.0, 2.5]);
+    let lonely = Tensor::ones([2]).contiguous();
+    let error = grad(&loss, &[&lonely]).expect_err("not connected");
+    assert_eq!(error.kind(), Some(ErrorKind::Gradient));
+    assert!(grad(&x, &[&w]).is_err());
+    Ok(())
+}
+
+#[test]
+fn random_tensors_follow_the_seed() -> Result<(), Error> {
+    // Other tests draw keys as well, so only the shape of the distribution is looked at here.
+    let x = Tensor::randn([1000]).to_vec::<f32>()?;
+    let mean = x.iter().sum::<f32>() / 1000.0;
+    let variance = x.iter().map(|x| x * x).sum::<f32>() / 1000.0 - mean * mean;
+    assert!(mean.abs() < 0.15 && (variance - 1.0).abs() < 0.2, "mean {mean}, variance {variance}");
+    let u = Tensor::uniform([1000], -1.0, 3.0).to_vec::<f32>()?;
+    assert!(u.iter().all(|u| (-1.0..3.0).contains(u)));
+    assert_ne!(Tensor::randn([8]).to_vec::<f32>()?, Tensor::randn([8]).to_vec::<f32>()?);
+    Ok(())
+}
+
+#[test]
+fn long_chains_are_no_deeper_than_short_ones() -> Result<(), Error> {
+    let mut x = Tensor::from_slice(&[0f32], [1]);
+    for _ in 0..100_000 {
+        x = x + 1.0;
+    }
+    drop(x);
+    Ok(())
+}
+
+#[test]
+fn printing_shows_values() {
+    let x = Tensor::from_slice(&[1i32, 2, 3, 4], [2, 2]);
+    assert_eq!(format!("{x:?}"), "Tensor<i32, [2, 2]> [[1, 2], [3, 4]]");
+    assert_eq!(format!("{x}"), "[[1, 2],\n [3, 4]]");
+}

@@ -1,0 +1,67 @@
+//! Optimisers and weights: a step is one graph, and files give back what was saved.
+
+use tinyspec_core::nn::{Adam, Optimizer, Sgd, load, save};
+use tinyspec_core::{Error, Tensor, grad, profile, realize_all};
+
+/// Fits `y = 2 a - b + 3` and returns the last loss.
+fn fit(optimizer: &mut dyn Optimizer, steps: usize) -> Result<f32, Error> {
+    let x = Tensor::from_slice(&[1f32, 0.0, 0.0, 1.0, 1.0, 1.0, 2.0, -1.0], [4, 2]);
+    let y = Tensor::from_slice(&[5f32, 2.0, 4.0, 8.0], [4, 1]);
+    let (mut w, mut b) = (Tensor::zeros([2, 1]), Tensor::zeros([1]));
+    let mut last = f32::INFINITY;
+    for _ in 0..steps {
+        let loss = (x.matmul(&w) + &b - &y).square().mean(.., false);
+        let gradients = grad(&loss, &[&w, &b])?;
+        optimizer.step(&mut [&mut w, &mut b], &gradients)?;
+        let mut results = vec![&loss, &w, &b];
+        results.extend(optimizer.state());
+        realize_all(&results)?;
+        last = loss.item()?;
+    }
+    Ok(last)
+}
+
+#[test]
+fn optimisers_fit_a_line() -> Result<(), Error> {
+    let loss = fit(&mut Sgd::new(0.1), 200)?;
+    assert!(loss < 1e-2, "gradient descent: {loss}");
+    let loss = fit(&mut Sgd::with_momentum(0.05, 0.9), 200)?;
+    assert!(loss < 1e-2, "momentum: {loss}");
+    let loss = fit(&mut Adam::new(0.1), 300)?;
+    assert!(loss < 1e-2, "adam: {loss}");
+    Ok(())
+}
+
+#[test]
+fn weights_survive_a_file() -> Result<(), Error> {
+    let folder = std::env::temp_dir().join(format!("tinyspec-weights-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    let file = folder.join("weights.safetensors");
+    let w = Tensor::from_slice(&[1f32, f32::NAN, -0.0], [3, 1]);
+    let flags = Tensor::from_slice(&[true, false], [2]);
+    save(&file, &[("w", &w), ("flags", &flags)])?;
+    let loaded = load(&file)?;
+    let bits = |tensor: &Tensor| -> Result<Vec<u32>, Error> {
+        Ok(tensor.to_vec::<f32>()?.into_iter().map(f32::to_bits).collect())
+    };
+    assert_eq!(bits(&loaded["w"])?, bits(&w)?);
+    assert_eq!(loaded["w"].sizes()?, [3, 1]);
+    assert_eq!(loaded["flags"].to_vec::<bool>()?, [true, false]);
+    let whole = std::fs::read(&file).expect("just written");
+    std::fs::write(&file, &whole[..whole.len() - 3]).expect("writable");
+    assert!(matches!(load(&file), Err(Error::Weights { .. })));
+    assert!(matches!(load(folder.join("missing")), Err(Error::Weights { .. })));
+    let _ = std::fs::remove_dir_all(&folder);
+    Ok(())
+}
+
+#[test]
+fn equal_programs_share_a_plan() -> Result<(), Error> {
+    let program = |seed: f32| (Tensor::from_slice(&[seed; 17], [17]) * 3.0 + 1.25).to_vec::<f32>();
+    program(1.0)?;
+    let (kernels, results) = (profile::counters().kernels, program(2.0)?);
+    assert_eq!(results, [7.25; 17]);
+    // Other tests compile at the same time, but never this shape.
+    assert!(profile::counters().plans >= 1 && kernels >= 1);
+    Ok(())
+}
