@@ -15,6 +15,9 @@ rules! {
         mod_self_range: (Mod x #c) if c > 0 && within(g, x, c)? => remainder_in_block(g, x, c)?;
         idiv_multiples: (Idiv x #c) if c > 1 && is_index(g, x) => split_quotient(g, x, c)?;
         mod_multiples: (Mod x #c) if c > 1 && is_index(g, x) => split_remainder(g, x, c)?;
+        idiv_of_product: (Idiv (Mul x y) z) if y == z && is_index(g, x) && never_zero(g, z)? => x;
+        idiv_of_product_left: (Idiv (Mul x y) z) if x == z && is_index(g, x) && never_zero(g, z)? => y;
+        mod_of_product: (Mod (Mul x y) z) if (x == z || y == z) && is_index(g, x) && never_zero(g, z)? => zero(g, node)?;
         idiv_idiv: (Idiv (Idiv x #a) #b) if a > 0 && b > 0 && is_index(g, x) => divided(g, x, a.checked_mul(b)?)?;
         mod_mod: (Mod (Mod x #a) #b) if a > 0 && b > 0 && a % b == 0 && is_index(g, x) => remainder(g, x, b)?;
         idiv_of_mod: (Idiv (Mod x #a) #b) if a > 0 && b > 0 && a % b == 0 && is_index(g, x) => {
@@ -44,6 +47,11 @@ fn divided(graph: &mut Graph, x: NodeId, divisor: i128) -> Option<NodeId> {
 fn remainder(graph: &mut Graph, x: NodeId, divisor: i128) -> Option<NodeId> {
     let divisor = int(graph, x, divisor);
     alu(graph, Op::Mod, x, divisor)
+}
+
+fn never_zero(graph: &Graph, x: NodeId) -> Option<bool> {
+    let (low, high) = bounds(graph, x)?;
+    Some(low > 0 || high < 0)
 }
 
 /// All values of `x` lie in one block of `c`: they share a quotient.

@@ -108,7 +108,7 @@ const NEAR_TERMS: usize = 16;
 
 /// A sum of sums that hold the same term more than once.
 fn combined(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
-    let is_sum = |&source: &NodeId| graph.op(source) == Op::Add;
+    let is_sum = |&source: &NodeId| graph.op(source) == Op::Add || graph.op(term(graph, source)) == Op::Add;
     if !graph.sources(node).iter().any(is_sum) {
         return None;
     }
@@ -117,7 +117,7 @@ fn combined(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
     found.sort_by_key(|&(term, _)| term);
     found.dedup_by(|(term, more), (kept, factor)| {
         let same = term == kept;
-        *factor += if same { *more } else { 0 };
+        *factor = factor.wrapping_add(if same { *more } else { 0 });
         same
     });
     if found.len() == before { None } else { sum(graph, &found, node) }

@@ -6,15 +6,21 @@ use crate::{Graph, NodeId, Op};
 /// About `most` terms of a sum, each with its coefficient; what is left of a longer sum is a term of its own.
 pub(super) fn terms(graph: &Graph, x: NodeId, most: usize) -> Vec<(NodeId, i128)> {
     let mut found = Vec::new();
-    let mut stack = vec![x];
-    while let Some(node) = stack.pop() {
+    let mut stack = vec![(x, 1i128)];
+    while let Some((node, factor)) = stack.pop() {
         match graph.op(node) {
-            Op::Add if found.len() + stack.len() < most => stack.extend(graph.sources(node)),
-            Op::Mul => match graph.as_int(graph.source(node, 1)) {
-                Some(factor) => found.push((graph.source(node, 0), factor)),
-                None => found.push((node, 1)),
+            Op::Add if found.len() + stack.len() < most => {
+                stack.extend(graph.sources(node).iter().map(|&source| (source, factor)));
+            }
+            Op::Mul => match graph.as_int(graph.source(node, 1)).and_then(|number| factor.checked_mul(number)) {
+                // A product of a sum is a sum of products.
+                Some(product) if graph.op(graph.source(node, 0)) == Op::Add => {
+                    stack.push((graph.source(node, 0), product));
+                }
+                Some(product) => found.push((graph.source(node, 0), product)),
+                None => found.push((node, factor)),
             },
-            _ => found.push((node, 1)),
+            _ => found.push((node, factor)),
         }
     }
     found
@@ -26,7 +32,7 @@ pub(super) fn sum(graph: &mut Graph, terms: &[(NodeId, i128)], like: NodeId) -> 
     let mut constant = 0i128;
     for &(term, coefficient) in terms {
         if let Some(value) = graph.as_int(term) {
-            constant += value.checked_mul(coefficient)?;
+            constant = constant.checked_add(value.checked_mul(coefficient)?)?;
             continue;
         }
         let part = match coefficient {

@@ -176,6 +176,23 @@ fn written_expressions(rewriter: &mut Rewriter) {
         };
         check(rewriter, &mut graph, root, &mut random, &kinds);
     }
+    // A product by a divisor that no value makes 0: `w mod 7 + 1` or `max(w, 1)`, on either side.
+    for round in 0..40 {
+        let mut graph = Graph::new();
+        let kinds = [DType::Index, DType::Index];
+        let mut variables = [variable(&mut graph, 0, DType::Index), variable(&mut graph, 1, DType::Index)];
+        variables.rotate_left(round % 2);
+        let [x, w] = variables;
+        let (seven, one) = (graph.index(7), graph.index(1));
+        let mut alu = |op, a, b| graph.alu(op, &[a, b]).unwrap();
+        let rest = alu(Op::Mod, w, seven);
+        let divisor = if round < 20 { alu(Op::Add, rest, one) } else { alu(Op::Max, w, one) };
+        let square = alu(Op::Mul, x, x);
+        let factor = [x, square][round / 2 % 2];
+        let product = if round % 8 < 4 { alu(Op::Mul, divisor, factor) } else { alu(Op::Mul, factor, divisor) };
+        let root = alu([Op::Idiv, Op::Mod][round / 8 % 2], product, divisor);
+        check(rewriter, &mut graph, root, &mut random, &kinds);
+    }
     // A comparison of a bool that went through a number.
     let mut graph = Graph::new();
     let gate = variable(&mut graph, 0, DType::Bool);
