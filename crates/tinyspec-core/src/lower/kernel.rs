@@ -2,8 +2,9 @@
 
 use super::optimize::OptOp;
 use super::{expand, linearize, optimize, select};
+use std::sync::OnceLock;
 use tinyspec_backends::{LinearKernel, Target};
-use tinyspec_ir::{AddrSpace, Arg, AxisType, DType, Graph, NodeId, Op, Result};
+use tinyspec_ir::{AddrSpace, Arg, AxisType, DType, Graph, NodeId, Op, Result, verify};
 
 /// Lowers a kernel by the target's heuristics.
 ///
@@ -29,6 +30,9 @@ pub fn lower_kernel_with_schedule(
     let sink = roots.first().copied().unwrap_or(sink);
     let params = own.reachable(&[sink]).into_iter().filter_map(|node| param_slot(&own, node)).max();
     let (sink, ops) = optimize::optimize(&mut own, sink, target)?;
+    if verifying() {
+        verify::ranges(&own, sink)?;
+    }
     let mut kernel = finish(own, sink, name, target)?;
     kernel.params = params.map_or(0, |slot| slot as usize + 1);
     Ok((kernel, ops))
@@ -39,10 +43,26 @@ pub fn lower_kernel_with_schedule(
 /// # Errors
 /// When the kernel is not in the form that Optimize leaves.
 pub fn finish(mut graph: Graph, sink: NodeId, name: &str, target: &Target) -> Result<LinearKernel> {
+    let verify = verifying();
     let sink = expand::expand(&mut graph, sink)?;
+    if verify {
+        verify::tiles(&graph, sink)?;
+    }
     let sink = select::select(&mut graph, sink, target)?;
+    if verify {
+        verify::machine(&graph, sink)?;
+    }
     let linear = linearize::linearize(&mut graph, sink)?;
+    if verify {
+        verify::linear(&graph, linear)?;
+    }
     Ok(plan(graph, linear, name))
+}
+
+/// Check every stage: in debug builds, and where the environment asks for it.
+fn verifying() -> bool {
+    static VERIFY: OnceLock<bool> = OnceLock::new();
+    *VERIFY.get_or_init(|| cfg!(debug_assertions) || std::env::var_os("TINYSPEC_VERIFY").is_some_and(|set| set == "1"))
 }
 
 /// Lays LOCAL buffers out one after the other, each at a multiple of a cache line.

@@ -59,7 +59,7 @@ pub fn linearize(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
 fn is_listed(graph: &Graph, node: NodeId) -> bool {
     match graph.op(node) {
         Op::Const | Op::Range => false,
-        Op::Stack => graph.sources(node).iter().any(|&source| graph.op(source) != Op::Const),
+        Op::Stack => graph.props(node).value.is_none(),
         // A named dim is a number, not memory.
         Op::Param => graph.dtype(node) != DType::Index,
         _ => true,

@@ -166,8 +166,7 @@ fn small_floats_are_computed_in_f32() {
     let half = |scale: f64| (0..40).map(|n| Const::float(DType::F16, n as f64 * scale)).collect::<Vec<_>>();
     let mut memory = vec![half(0.0), half(0.37), half(1.3)];
     evaluate::linear(&kernel, &mut memory);
-    for lane in 0..40 {
-        let operands = [memory[1][lane], memory[2][lane]];
-        assert_eq!(eval_op(Op::Mul, DType::F16, &operands).unwrap(), memory[0][lane]);
+    for ((&a, &b), &product) in memory[1].iter().zip(&memory[2]).zip(&memory[0]) {
+        assert_eq!(eval_op(Op::Mul, DType::F16, &[a, b]).unwrap(), product);
     }
 }

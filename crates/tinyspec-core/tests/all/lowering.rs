@@ -2,9 +2,11 @@
 
 use crate::evaluate::{self, Memory};
 use crate::kernels::{self, Case};
+use proptest::prelude::*;
 use tinyspec_backends::Target;
-use tinyspec_core::lower::kernel::lower_kernel_with_schedule;
-use tinyspec_ir::{Const, DType, Op, text};
+use tinyspec_core::lower::kernel::{finish, lower_kernel_with_schedule};
+use tinyspec_core::lower::optimize::{self, OptOp};
+use tinyspec_ir::{AxisType, Const, DType, Graph, Op, text};
 
 /// Targets that differ in what decides the lowering.
 pub fn targets() -> Vec<Target> {
@@ -110,4 +112,70 @@ fn reads_with_gates_and_from_data() {
     }
     check("embedding", || kernels::embedding(7, 20, 4));
     check("embedding", || kernels::embedding(7, 3, 4));
+}
+
+/// Schedules made of any ops, whether or not they make sense; those that do not fit are left out.
+fn any_schedule() -> impl Strategy<Value = Vec<OptOp>> {
+    let factor = prop::sample::select(vec![1i64, 2, 3, 4, 8, 16]);
+    let kind = prop::sample::select(vec![AxisType::Loop, AxisType::Upcast, AxisType::Reduce, AxisType::Unroll]);
+    let split = (0..6usize, factor, kind, any::<bool>()).prop_map(|(axis, factor, target, top)| OptOp::Split {
+        axis,
+        factor,
+        target,
+        top,
+    });
+    let swap = (0..6usize, 0..6usize).prop_map(|(a, b)| OptOp::Swap(a, b));
+    let pad = (0..6usize, 2..9i64).prop_map(|(axis, multiple)| OptOp::Padto { axis, multiple });
+    let stage = (1..3u32, 0..4usize).prop_map(|(slot, at)| OptOp::Stage { slot, at });
+    prop::collection::vec(prop_oneof![4 => split, 1 => swap, 2 => pad, 1 => stage], 0..7)
+}
+
+fn check_schedule(case: Case, schedule: &[OptOp], target: usize) {
+    let (kernel, sink, outputs) = case;
+    let mut expected = memory(&kernel.params);
+    evaluate::ranges(&kernel.graph, sink, &mut expected);
+    let mut graph = Graph::new();
+    let sink = graph.import(&kernel.graph, &[sink], |_, _| Ok(None)).unwrap()[0];
+    let mut space = optimize::space(&mut graph, sink).unwrap();
+    let fitting: Vec<OptOp> = schedule
+        .iter()
+        .filter(|op| {
+            // A register tile has its limits.
+            let before = space.clone();
+            let fits = space.apply(op).is_ok();
+            let tiled = space.axes.iter().filter(|axis| matches!(axis.kind, AxisType::Upcast | AxisType::Unroll));
+            let small = tiled.map(|axis| axis.trips.unwrap_or(1)).product::<i64>() <= 256;
+            if fits && !small {
+                space = before;
+            }
+            fits && small
+        })
+        .cloned()
+        .collect();
+    let sink = optimize::apply(&mut graph, sink, &fitting).unwrap();
+    let lowered = finish(graph, sink, "scheduled", &targets()[target]).unwrap();
+    let mut found = memory(&kernel.params);
+    evaluate::linear(&lowered, &mut found);
+    for slot in 0..outputs {
+        assert_eq!(expected[slot], found[slot], "{fitting:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_schedule_computes_the_same(schedule in any_schedule(), target in 0..4usize) {
+        check_schedule(kernels::broadcast(6, 8), &schedule, target);
+        check_schedule(kernels::transpose(4, 12), &schedule, target);
+        check_schedule(kernels::reduction(Op::Max, DType::F32, 5, 12, 1), &schedule, target);
+        check_schedule(kernels::reduction(Op::Mul, DType::I64, 12, 4, 0), &schedule, target);
+        check_schedule(kernels::matmul(6, 8, 4, (false, false), true), &schedule, target);
+        check_schedule(kernels::matmul(4, 6, 3, (true, true), false), &schedule, target);
+        check_schedule(kernels::normalise(3, 8, true), &schedule, target);
+        check_schedule(kernels::shifted(24, 3), &schedule, target);
+        check_schedule(kernels::embedding(4, 6, 4), &schedule, target);
+        check_schedule(kernels::convolution(6, 8), &schedule, target);
+        check_schedule(kernels::counting(30), &schedule, target);
+    }
 }

@@ -149,7 +149,7 @@ impl Planner<'_> {
         let lanes = self.lanes();
         if lanes > 1 {
             let last = self.contiguous_output();
-            let mut veto = false;
+            let (mut veto, mut accumulates) = (false, false);
             let mut split: Vec<(usize, i64)> = Vec::new();
             for reduction in &self.kernel.reductions {
                 let Some(axis) = reduction.ranges.last().and_then(|&range| self.space.origin(range)) else { continue };
@@ -162,7 +162,8 @@ impl Planner<'_> {
                 let crossed = last.is_some_and(|last| inside.iter().any(|&access| self.depends(access, last)));
                 let along = contiguous(axis);
                 let across = last.filter(|_| crossed).map_or(0, contiguous);
-                if across > 0 && across >= along {
+                if across > 0 && (across >= along || self.trips(axis) < 2 * lanes) {
+                    accumulates = true;
                     continue;
                 }
                 if along > 0 || inside.is_empty() {
@@ -175,8 +176,14 @@ impl Planner<'_> {
             }
             if let Some(last) = last.filter(|_| !veto) {
                 let work = self.kernel.order.iter().filter(|&&node| self.graph.op(node).is_elementwise()).count();
-                let vectors = if work > 60 { 1 } else { 4 };
+                let vectors = match work {
+                    // Enough work to keep the units busy, and as much code as is good for one loop.
+                    60.. => 1,
+                    _ if accumulates => self.target.accumulators.clamp(1, 8) as i64,
+                    _ => 4,
+                };
                 self.split_by_vectors(last, lanes, vectors, AxisType::Upcast);
+                self.block(last);
             }
         }
         self.share();
@@ -192,6 +199,31 @@ impl Planner<'_> {
             .into_iter()
             .rev()
             .find(|&origin| self.trips(origin) > 1 && stores.iter().all(|&store| self.coefficient(store, origin) == 1))
+    }
+
+    /// Where reads cross the vectors, as in a transpose: walks blocks, so that every line read is used while cached.
+    fn block(&mut self, lane: usize) {
+        const BLOCK: i64 = 16;
+        let crossing = (0..self.kernel.accesses.len()).find_map(|access| {
+            let is_crossed = !self.kernel.accesses[access].is_store && self.coefficient(access, lane).abs() > 1;
+            let mut outputs = self.outputs().into_iter();
+            outputs.find(|&origin| is_crossed && self.coefficient(access, origin) == 1)
+        });
+        let Some(other) = crossing.filter(|&other| self.trips(other) % BLOCK == 0 && self.trips(other) > BLOCK) else {
+            return;
+        };
+        if let Some(axis) = self.axis(other) {
+            self.apply(OptOp::Split { axis, factor: BLOCK, target: AxisType::Loop, top: false });
+        }
+        // The inside of the block becomes the innermost loop.
+        let loops = |space: &Space, origin: usize| {
+            space.axes.iter().rposition(|axis| axis.origin == origin && axis.kind == AxisType::Loop)
+        };
+        if let (Some(inner), Some(outer)) = (loops(&self.space, other), loops(&self.space, lane))
+            && inner < outer
+        {
+            self.apply(OptOp::Swap(inner, outer));
+        }
     }
 
     /// Splits off up to `vectors` vectors; pads where that costs little, else leaves the axis alone.

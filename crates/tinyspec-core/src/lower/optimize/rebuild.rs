@@ -270,11 +270,15 @@ impl Rebuild<'_> {
 
     /// Reads a LOCAL copy of what the axes inside of the first `around` walk over; `None` where that is not regular.
     fn stage(&mut self, graph: &mut Graph, access: &Access, index: &Sum, around: usize) -> Result<Option<NodeId>> {
-        let inner: Vec<usize> = (around..self.axes.len())
-            .filter(|&axis| self.axes[axis].is_some_and(|range| index.coefficient(range) != 0))
-            .collect();
+        // The trips of a tile axis are there all at once, so it is inside of any copy.
+        let is_inside =
+            |axis: usize| axis >= around || matches!(self.space.axes[axis].kind, AxisType::Upcast | AxisType::Unroll);
+        let inside: Vec<usize> = (0..self.axes.len()).filter(|&axis| is_inside(axis)).collect();
+        let walks = |axis: &usize| self.axes[*axis].is_some_and(|range| index.coefficient(range) != 0);
+        let inner: Vec<usize> = inside.iter().copied().filter(walks).collect();
         let regular = index.terms.iter().all(|&(atom, _)| {
-            self.axes[around..].iter().flatten().all(|&range| atom == range || !depends(graph, atom, range))
+            let mut ranges = inside.iter().filter_map(|&axis| self.axes[axis]);
+            ranges.all(|range| atom == range || !depends(graph, atom, range))
         });
         let trips: Option<Vec<i64>> = inner.iter().map(|&axis| self.space.axes[axis].trips).collect();
         let (Some(_), true, false) = (&trips, regular, inner.is_empty()) else { return Ok(None) };

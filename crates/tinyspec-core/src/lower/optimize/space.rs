@@ -128,7 +128,11 @@ impl Space {
             }
             OptOp::Padto { axis: position, multiple } => {
                 let old = axis(position)?;
-                let outermost = self.axes.iter().all(|other| other.origin != old.origin || other.stride <= old.stride);
+                // The others of its range fill each of its trips, and nothing is beyond.
+                let outermost = self.axes.iter().enumerate().all(|(other_position, other)| {
+                    let fills = |trips: i64| trips == 1 || other.stride.saturating_mul(trips) <= old.stride;
+                    other.origin != old.origin || other_position == position || other.trips.is_some_and(fills)
+                });
                 let padded = old
                     .trips
                     .filter(|_| multiple > 0 && outermost)
