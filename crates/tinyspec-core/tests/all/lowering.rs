@@ -2,6 +2,7 @@
 
 use crate::evaluate::{self, Memory};
 use crate::kernels::{self, Case};
+use crate::native::Devices;
 use proptest::prelude::*;
 use tinyspec_backends::Target;
 use tinyspec_core::lower::kernel::{finish, lower_kernel_with_schedule};
@@ -36,6 +37,10 @@ fn memory(params: &[(DType, i64)]) -> Memory {
     params.iter().map(|&(dtype, length)| (0..length).map(|_| Const::int(dtype, next())).collect()).collect()
 }
 
+thread_local! {
+    static DEVICES: Devices = Devices::new();
+}
+
 fn check(name: &str, case: impl Fn() -> Case) {
     let (kernel, sink, outputs) = case();
     let mut expected = memory(&kernel.params);
@@ -55,6 +60,17 @@ fn check(name: &str, case: impl Fn() -> Case) {
             );
         }
     }
+    DEVICES.with(|devices| {
+        for (target, run) in devices.iter() {
+            let mut graph = kernel.graph.clone();
+            let (lowered, ops) = lower_kernel_with_schedule(&mut graph, sink, name, target).unwrap();
+            let mut found = memory(&kernel.params);
+            run(&lowered, &mut found);
+            for slot in 0..outputs {
+                assert_eq!(expected[slot], found[slot], "{name} on {}, {ops:?}", target.name);
+            }
+        }
+    });
 }
 
 #[test]
@@ -162,7 +178,7 @@ fn check_schedule(case: Case, schedule: &[OptOp], target: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_schedule_computes_the_same(schedule in any_schedule(), target in 0..4usize) {

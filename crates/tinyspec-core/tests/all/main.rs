@@ -6,6 +6,7 @@ mod functions;
 mod interpreters;
 mod kernels;
 mod lowering;
+mod native;
 mod rangeify;
 mod tensors;
 mod training;

@@ -1,0 +1,101 @@
+//! The same kernels as machine code, shared by threads; and on the interpreter as a device, which checks every access.
+
+use crate::evaluate::Memory;
+use std::sync::Arc;
+use tinyspec_backends::interpreter::linear::{InterpreterCompiler, InterpreterRuntime};
+use tinyspec_backends::{Compiler, Launch, LinearKernel, Memory as DeviceMemory, Runtime, Target};
+use tinyspec_ir::{Const, DType, float};
+
+/// Devices that kernels are run on.
+pub struct Devices(Vec<(Target, Box<dyn Compiler>, Box<dyn Runtime>)>);
+
+impl Devices {
+    /// The interpreter, and the CPU where libLLVM is found.
+    pub fn new() -> Devices {
+        let mut devices = Devices(vec![(
+            tinyspec_backends::interpreter::target(),
+            Box::new(InterpreterCompiler),
+            Box::new(InterpreterRuntime),
+        )]);
+        devices.add_cpu();
+        devices
+    }
+
+    #[cfg(feature = "llvm")]
+    fn add_cpu(&mut self) {
+        use tinyspec_backends::llvm::{Host, LlvmCompiler};
+        match LlvmCompiler::new() {
+            Ok(compiler) => self.0.push((
+                Host::detect().target(),
+                Box::new(compiler),
+                Box::new(tinyspec_backends::cpu::CpuRuntime::new(2)),
+            )),
+            Err(error) => println!("skipped on the CPU: {error}"),
+        }
+    }
+
+    #[cfg(not(feature = "llvm"))]
+    fn add_cpu(&mut self) {
+        println!("skipped on the CPU: built without `llvm`");
+    }
+
+    /// Every device's target, and how to run a kernel lowered for it.
+    pub fn iter(&self) -> impl Iterator<Item = (&Target, impl Fn(&LinearKernel, &mut Memory))> {
+        self.0.iter().map(|(target, compiler, runtime)| {
+            let run = |kernel: &LinearKernel, memory: &mut Memory| {
+                launch(runtime.as_ref(), compiler.as_ref(), target, kernel, memory);
+            };
+            (target, run)
+        })
+    }
+}
+
+fn launch(runtime: &dyn Runtime, compiler: &dyn Compiler, target: &Target, kernel: &LinearKernel, memory: &mut Memory) {
+    let code = compiler.compile(kernel, target).unwrap_or_else(|error| panic!("{error}"));
+    let program = runtime.load(&kernel.name, &code).unwrap();
+    let memories: Vec<Arc<dyn DeviceMemory>> = memory
+        .iter()
+        .map(|values| {
+            let data: Vec<u8> = values.iter().flat_map(|&value| bytes(value)).collect();
+            let memory = runtime.allocate(data.len()).unwrap();
+            runtime.write(memory.as_ref(), &data).unwrap();
+            memory
+        })
+        .collect();
+    let addresses: Vec<*mut u8> = memories.iter().map(|memory| memory.address()).collect();
+    let launch = Launch {
+        program,
+        buffers: (0..memory.len() as u32).collect(),
+        global_trips: kernel.global_trips,
+        scratch_bytes: kernel.scratch_bytes,
+        work: u64::MAX,
+    };
+    // SAFETY: the memories are as long as the Params say, and live until the end.
+    unsafe { runtime.enqueue(&[launch], &addresses).unwrap() }
+    runtime.synchronize().unwrap();
+    for (values, device) in memory.iter_mut().zip(&memories) {
+        let Some(dtype) = values.first().map(|value| value.dtype) else { continue };
+        let mut data = vec![0; device.len()];
+        runtime.read(device.as_ref(), &mut data).unwrap();
+        let chunks = data.chunks_exact(dtype.size());
+        values.iter_mut().zip(chunks).for_each(|(value, chunk)| *value = value_of(dtype, chunk));
+    }
+}
+
+fn bytes(value: Const) -> Vec<u8> {
+    let raw = match value.as_float() {
+        Some(number) => float::to_bits(value.dtype, number),
+        None => value.bits,
+    };
+    raw.to_le_bytes()[..value.dtype.size()].to_vec()
+}
+
+fn value_of(dtype: DType, chunk: &[u8]) -> Const {
+    let mut word = [0; 8];
+    word[..chunk.len()].copy_from_slice(chunk);
+    let raw = u64::from_le_bytes(word);
+    match dtype.is_float() {
+        true => Const { dtype, bits: float::from_bits(dtype, raw).to_bits() },
+        false => Const::int(dtype, raw as i128),
+    }
+}
