@@ -1,6 +1,6 @@
 //! Optimisers: a step makes the updates lazily, so that loss, weights and state are one graph.
 
-use crate::{IntoShape, Result, Tensor};
+use crate::{IntoShape, Result, Tensor, realize_all};
 use tinyspec_ir::ErrorKind;
 
 /// Updates weights by gradients.
@@ -45,11 +45,13 @@ fn check(weights: usize, gradients: usize) -> Result<()> {
     Err(crate::Error::refused(ErrorKind::Arity, "step", format!("{gradients} gradients for {weights} weights")))
 }
 
-/// Starts a memory for each weight, once.
-fn remember(memory: &mut Vec<Tensor>, weights: &[&mut Tensor]) {
+/// Starts a memory for each weight, once. It is computed at once: the first step then is the same graph as all others.
+fn remember(memory: &mut Vec<Tensor>, weights: &[&mut Tensor]) -> Result<()> {
     if memory.len() != weights.len() {
-        *memory = weights.iter().map(|weight| weight.zeros_like()).collect();
+        *memory = weights.iter().map(|weight| weight.zeros_like().contiguous()).collect();
+        realize_all(&memory.iter().collect::<Vec<_>>())?;
     }
+    Ok(())
 }
 
 /// Gradient descent, with momentum if asked for.
@@ -77,7 +79,7 @@ impl Optimizer for Sgd {
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
         check(weights.len(), gradients.len())?;
         if self.momentum != 0.0 {
-            remember(&mut self.velocities, weights);
+            remember(&mut self.velocities, weights)?;
         }
         for (position, (weight, gradient)) in weights.iter_mut().zip(gradients).enumerate() {
             let update = match self.velocities.get_mut(position) {
@@ -141,8 +143,8 @@ impl Optimizer for Adam {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
         check(weights.len(), gradients.len())?;
-        remember(&mut self.means, weights);
-        remember(&mut self.variances, weights);
+        remember(&mut self.means, weights)?;
+        remember(&mut self.variances, weights)?;
         for (power, beta) in self.powers.iter_mut().zip(self.betas) {
             let value = &*power * beta;
             power.assign(&value);
