@@ -77,6 +77,17 @@ impl Session {
         self.rows.push(row);
     }
 
+    /// Do the arguments select this benchmark? So that nothing is prepared in vain.
+    pub fn selects(&self, name: &str) -> bool {
+        let mut filters = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).peekable();
+        filters.peek().is_none() || filters.any(|filter| name.contains(&filter))
+    }
+
+    /// A row measured elsewhere, in µs.
+    pub fn note(&mut self, name: &str, micros: f64) {
+        self.rows.push(Row::new(name, Measure::Times(1.0), micros));
+    }
+
     /// Prints and writes what was measured.
     pub fn finish(self) -> io::Result<()> {
         let rows: Vec<Row> = self.machine.rows().into_iter().chain(self.rows).collect();

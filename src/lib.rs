@@ -23,10 +23,11 @@
 //! Environment: `TINYSPEC_DEVICE` (`cpu`, `interpreter`), `TINYSPEC_DEBUG` (2 a table of kernels, 4 their code, 5 the UOps
 //! of every stage), `TINYSPEC_VERIFY=1`, `TINYSPEC_LLVM` (a libLLVM or its folder), `TINYSPEC_CACHE` (a folder, or `off`).
 
-pub use tinyspec_core::execute::{Device, default_device, device};
+pub use tinyspec_backends as backends;
+pub use tinyspec_core::execute::{Device, default_device, device, register, set_default_device, with_default_device};
 pub use tinyspec_core::function::named;
 pub use tinyspec_core::{
-    Element, Error, Function, IntoAxes, IntoShape, Operand, Prepared, Result, Scalar, Spec, Tensor, grad,
+    Argument, Element, Error, Function, IntoAxes, IntoShape, Operand, Prepared, Result, Scalar, Spec, Tensor, grad,
     grad_or_zeros, realize_all, set_seed,
 };
 pub use tinyspec_core::{execute, function, lower, nn, profile};

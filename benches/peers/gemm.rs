@@ -1,10 +1,6 @@
 //! Matrix products of the `gemm` crate.
 
 use gemm::Parallelism;
-use tinyspec_benches::limits::Limit;
-use tinyspec_benches::report::Measure;
-
-use crate::session::{Case, Session};
 
 /// The sides of the square products.
 pub const SIDES: [usize; 3] = [512, 1024, 2048];
@@ -57,22 +53,6 @@ impl Product {
                 false,
                 self.parallelism,
             );
-        }
-    }
-}
-
-/// A row for every side and thread count.
-pub fn benches(session: &mut Session) {
-    for threads in session.thread_counts() {
-        for side in SIDES {
-            let mut product = Product::new(side, threads);
-            session.bench(Case {
-                name: format!("peer/gemm/f32/{side}/{threads}t"),
-                measure: Measure::Flops(Product::flops(side)),
-                limit: Some(Limit::fma(threads)),
-                run: &mut || product.run(),
-                peer: None,
-            });
         }
     }
 }

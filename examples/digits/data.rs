@@ -96,6 +96,20 @@ impl Digits {
         fastrand::Rng::with_seed(seed).shuffle(&mut self.labels);
     }
 
+    /// The same images in an order drawn from the seed.
+    pub fn shuffled(&self, seed: u64) -> Self {
+        let mut order: Vec<_> = self.iter().collect();
+        fastrand::Rng::with_seed(seed).shuffle(&mut order);
+        Self::collect(&order)
+    }
+
+    /// Pieces of `size` images; what is left over at the end is not in any.
+    pub fn batches(&self, size: usize) -> impl Iterator<Item = Self> {
+        let images = self.images.chunks_exact(size * PIXELS);
+        let labels = self.labels.chunks_exact(size);
+        images.zip(labels).map(|(images, labels)| Self { images: images.into(), labels: labels.into() })
+    }
+
     fn collect(digits: &[(&[f32], u8)]) -> Self {
         Self {
             images: digits.iter().flat_map(|(image, _)| image.iter().copied()).collect(),

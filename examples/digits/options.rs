@@ -32,3 +32,13 @@ pub enum Device {
     /// The interpreter: slow, needs nothing
     Interpreter,
 }
+
+impl Device {
+    /// What the library calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Device::Cpu => "cpu",
+            Device::Interpreter => "interpreter",
+        }
+    }
+}

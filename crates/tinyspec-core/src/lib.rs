@@ -11,4 +11,4 @@ pub mod tensor;
 
 pub use error::{Error, Result};
 pub use function::{Function, Prepared, Spec};
-pub use tensor::{Element, IntoAxes, IntoShape, Operand, Scalar, Tensor, grad, grad_or_zeros, realize_all, set_seed};
+pub use tensor::{Argument, Element, IntoAxes, IntoShape, Operand, Scalar, Tensor, grad, grad_or_zeros, realize_all, set_seed};

@@ -3,6 +3,7 @@
 use super::pool::Pool;
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;
+use std::cell::RefCell;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tinyspec_backends::{Compiler, Runtime, Target};
 use tinyspec_ir::ContentHash;
@@ -105,16 +106,53 @@ pub fn device(name: &str) -> Result<Arc<Device>> {
     Ok(device)
 }
 
-/// The device of tensors that name none: `TINYSPEC_DEVICE`, else `cpu`.
+/// The device of tensors that name none: that of [`with_default_device`], of [`set_default_device`], of
+/// `TINYSPEC_DEVICE`, else `cpu`.
 ///
 /// # Errors
 /// When `TINYSPEC_DEVICE` names no device.
 pub fn default_device() -> Result<Arc<Device>> {
-    static DEFAULT: OnceLock<Arc<Device>> = OnceLock::new();
-    if let Some(device) = DEFAULT.get() {
+    if let Some(device) = SCOPED.with_borrow(|scoped| scoped.last().cloned()) {
+        return Ok(device);
+    }
+    let mut default = DEFAULT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(device) = &*default {
         return Ok(device.clone());
     }
     let name = std::env::var("TINYSPEC_DEVICE").unwrap_or_else(|_| super::built_in::DEVICES[0].0.into());
-    let opened = device(name.trim())?;
-    Ok(DEFAULT.get_or_init(|| opened).clone())
+    Ok(default.insert(device(name.trim())?).clone())
+}
+
+static DEFAULT: Mutex<Option<Arc<Device>>> = Mutex::new(None);
+
+thread_local! {
+    static SCOPED: RefCell<Vec<Arc<Device>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Makes `name` the device of tensors that name none, for the whole process.
+///
+/// # Errors
+/// When there is no such device.
+pub fn set_default_device(name: &str) -> Result<()> {
+    let device = device(name)?;
+    *DEFAULT.lock().unwrap_or_else(PoisonError::into_inner) = Some(device);
+    Ok(())
+}
+
+/// Runs `work` with `name` as the device of tensors that name none, on this thread.
+///
+/// # Errors
+/// When there is no such device, or what `work` gives.
+pub fn with_default_device<T, E: From<Error>>(name: &str, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    /// Leaves the scope even when `work` panics.
+    struct Scope;
+    impl Drop for Scope {
+        fn drop(&mut self) {
+            SCOPED.with_borrow_mut(|scoped| scoped.pop());
+        }
+    }
+    let device = device(name)?;
+    SCOPED.with_borrow_mut(|scoped| scoped.push(device));
+    let _scope = Scope;
+    work()
 }

@@ -31,6 +31,12 @@ impl<D: Into<Dim> + Clone> IntoShape for &Vec<D> {
     }
 }
 
+impl<T: Copy + Into<Dim>> IntoShape for Vec<T> {
+    fn into_shape(self) -> Shape {
+        self.iter().map(|&dim| dim.into()).collect()
+    }
+}
+
 impl IntoShape for () {
     fn into_shape(self) -> Shape {
         Shape::new()

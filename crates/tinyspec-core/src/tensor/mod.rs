@@ -2,6 +2,7 @@
 
 mod builder;
 mod create;
+mod dynamic;
 mod element;
 mod grad;
 mod methods;
@@ -14,6 +15,7 @@ mod show;
 pub(crate) use builder::{LazyBuilder, apply, apply_many};
 pub(crate) use create::from_bytes;
 pub use create::{IntoShape, Scalar};
+pub use dynamic::Argument;
 pub use element::Element;
 pub use grad::{grad, grad_or_zeros};
 pub use methods::{IntoAxes, Operand};

@@ -48,7 +48,7 @@ impl Tensor {
     }
 
     /// Memory of the elements.
-    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let node = self.node()?;
         let mut data = vec![0; self.sizes()?.iter().product::<usize>() * node.props.dtype.size()];
         self.realize()?;

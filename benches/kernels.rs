@@ -1,0 +1,176 @@
+//! Kernels, each beside the limit that bounds it: prepared once, then run on the same tensors.
+
+use std::sync::Arc;
+
+use tinyspec::backends::cpu::CpuRuntime;
+use tinyspec::backends::llvm::{Host, LlvmCompiler};
+use tinyspec::{DType, Function, Result, Spec, Tensor};
+use tinyspec_benches::limits::{Limit, Resource};
+use tinyspec_benches::report::Measure;
+
+use crate::peers::gemm::{Product, SIDES};
+use crate::session::{Case, Session};
+
+const F32: f64 = 4.0;
+/// Elements of the memory-bound cases: far more than any cache.
+const LARGE: usize = 16 << 20;
+
+/// What one case computes.
+struct Workload {
+    name: String,
+    measure: Measure,
+    resource: Resource,
+    inputs: Vec<Vec<usize>>,
+    body: fn(&[Tensor]) -> Vec<Tensor>,
+}
+
+impl Workload {
+    fn bytes(name: &str, elements: usize, resource: Resource, inputs: &[&[usize]], body: fn(&[Tensor]) -> Vec<Tensor>) -> Self {
+        Self {
+            name: name.into(),
+            measure: Measure::Bytes(elements as f64 * F32),
+            resource,
+            inputs: inputs.iter().map(|shape| shape.to_vec()).collect(),
+            body,
+        }
+    }
+}
+
+fn workloads() -> Vec<Workload> {
+    let (rows, wide, narrow) = (4096, 1024, 768);
+    let mut workloads: Vec<Workload> = SIDES
+        .into_iter()
+        .map(|side| Workload {
+            name: format!("gemm/f32/{side}"),
+            measure: Measure::Flops(Product::flops(side)),
+            resource: Resource::Fma,
+            inputs: vec![vec![side, side]; 2],
+            body: |inputs| vec![inputs[0].matmul(&inputs[1])],
+        })
+        .collect();
+    workloads.extend([
+        // Read and written once, whatever is computed in between.
+        Workload::bytes("chain/f32/16M", 2 * LARGE, Resource::Copy, &[&[LARGE]], |inputs| {
+            vec![((&inputs[0] * 2.0 + 1.0).relu() * &inputs[0] - 0.5).abs()]
+        }),
+        Workload::bytes("sum/f32/16M", LARGE, Resource::Read, &[&[LARGE]], |inputs| vec![inputs[0].sum(.., false)]),
+        Workload::bytes("softmax/f32/4096x1024", 2 * rows * wide, Resource::Copy, &[&[rows, wide]], |inputs| {
+            vec![inputs[0].softmax(-1)]
+        }),
+        Workload::bytes(
+            "layernorm/f32/4096x768",
+            2 * rows * narrow,
+            Resource::Copy,
+            &[&[rows, narrow], &[narrow], &[narrow]],
+            |inputs| vec![inputs[0].layer_norm(&inputs[1], &inputs[2], 1, 1e-5)],
+        ),
+    ]);
+    workloads
+}
+
+/// A CPU of so many threads, as a device of its own.
+fn device(threads: usize) -> Result<String, Box<dyn std::error::Error>> {
+    let name = format!("cpu:{threads}t");
+    let mut target = Host::detect().target();
+    target.threads = threads;
+    tinyspec::register(&name, target, Arc::new(LlvmCompiler::new()?), Arc::new(CpuRuntime::new(threads)));
+    Ok(name)
+}
+
+/// A row for every kernel and thread count, then what compiling and calling cost.
+///
+/// # Errors
+/// When libLLVM is missing, or a kernel cannot be compiled or run.
+pub fn benches(session: &mut Session) -> Result<(), Box<dyn std::error::Error>> {
+    for threads in session.thread_counts() {
+        let device = device(threads)?;
+        for workload in workloads() {
+            let name = format!("{}/{threads}t", workload.name);
+            if session.selects(&name) {
+                kernel(session, &name, threads, &device, &workload)?;
+            }
+        }
+    }
+    compiling(session)?;
+    calls(session)
+}
+
+fn tensors(shapes: &[Vec<usize>], device: &str) -> Result<Vec<Tensor>> {
+    shapes
+        .iter()
+        .map(|shape| {
+            let count: usize = shape.iter().product();
+            let data: Vec<f32> = (0..count).map(|index| (index % 251) as f32 / 251.0 - 0.5).collect();
+            let tensor = Tensor::from_vec(data, shape.as_slice()).to(device);
+            tensor.realize()?;
+            Ok(tensor)
+        })
+        .collect()
+}
+
+fn kernel(
+    session: &mut Session,
+    name: &str,
+    threads: usize,
+    device: &str,
+    workload: &Workload,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let inputs = tensors(&workload.inputs, device)?;
+    let inputs: Vec<&Tensor> = inputs.iter().collect();
+    let specs: Vec<Spec> = inputs.iter().map(|input| Spec::of(input)).collect();
+    let prepared = Function::trace(&specs, workload.body)?.prepare(&inputs)?;
+    let mut outputs = prepared.outputs()?;
+    prepared.call(&mut outputs, &inputs)?;
+    let mut failure = None;
+    let mut run = || {
+        if let Err(error) = prepared.call(&mut outputs, &inputs) {
+            failure.get_or_insert(error);
+        }
+    };
+    let mut peer = (workload.resource == Resource::Fma).then(|| Product::new(workload.inputs[0][0], threads));
+    let mut peer_run = peer.as_mut().map(|product| move || product.run());
+    session.bench(Case {
+        name: name.into(),
+        measure: workload.measure,
+        limit: Some(Limit { resource: workload.resource, threads }),
+        run: &mut run,
+        peer: peer_run.as_mut().map(|run| run as &mut dyn FnMut()),
+    });
+    failure.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Lowering and code generation, a kernel: over the kernels of the programs compiled so far.
+fn compiling(session: &mut Session) -> Result<(), Box<dyn std::error::Error>> {
+    let spent = tinyspec::profile::counters();
+    if spent.kernels > 0 {
+        let micros = |time: std::time::Duration| time.as_secs_f64() * 1e6 / spent.kernels as f64;
+        session.note("compile/lowering/kernel", micros(spent.lowering));
+        session.note("compile/llvm/kernel", micros(spent.generating));
+    }
+    Ok(())
+}
+
+/// What a call costs beside the kernel: 16 elements leave nothing else to measure.
+fn calls(session: &mut Session) -> Result<(), Box<dyn std::error::Error>> {
+    let input = Tensor::from_vec(vec![1.0f32; 16], [16]);
+    input.realize()?;
+    let body = |inputs: &[Tensor]| vec![&inputs[0] * 2.0 + 1.0];
+    let prepared = Function::trace(&[Spec::new(DType::F32, [16])], body)?.prepare(&[&input])?;
+    let mut outputs = prepared.outputs()?;
+    let mut failed = false;
+    session.bench(Case {
+        name: "call/prepared/16".into(),
+        measure: Measure::Times(1.0),
+        limit: None,
+        run: &mut || failed |= prepared.call(&mut outputs, &[&input]).is_err(),
+        peer: None,
+    });
+    session.bench(Case {
+        name: "call/lazy/16".into(),
+        measure: Measure::Times(1.0),
+        limit: None,
+        run: &mut || failed |= (&input * 2.0 + 1.0).realize().is_err(),
+        peer: None,
+    });
+    if failed { Err("a call of 16 elements failed".into()) } else { Ok(()) }
+}

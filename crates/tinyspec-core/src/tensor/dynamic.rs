@@ -1,0 +1,87 @@
+//! Methods called by name, for programs that read them from data.
+
+use super::{Tensor, apply_many, create};
+use crate::Result;
+use std::panic::Location;
+use tinyspec_ir::ops::MethodArg;
+use tinyspec_ir::{DType, Dim, Shape, ops};
+
+/// An argument of [`Tensor::call`].
+#[derive(Clone, Debug)]
+pub enum Argument {
+    /// A tensor.
+    Tensor(Tensor),
+    /// Several tensors.
+    Tensors(Vec<Tensor>),
+    /// A whole number.
+    Int(i64),
+    /// Whole numbers: also axes and shapes.
+    Ints(Vec<i64>),
+    /// A float.
+    Float(f64),
+    /// True or false.
+    Flag(bool),
+    /// A dtype.
+    DType(DType),
+    /// All axes.
+    AllAxes,
+    /// A word.
+    Text(String),
+}
+
+impl Tensor {
+    /// Calls a method of the table ([`tinyspec_ir::ops::METHODS`]) by its name; the tensor itself is the first argument.
+    ///
+    /// ```
+    /// # use tinyspec_core::{Argument, Tensor};
+    /// let x = Tensor::from_slice(&[3f32, -1.0], [2]);
+    /// let y = Tensor::call("relu", &[Argument::Tensor(x)])?;
+    /// assert_eq!(y[0].shape().len(), 1);
+    /// # Ok::<(), tinyspec_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there is no such method (with the nearest one), the arguments do not fit, or the method refuses them.
+    #[track_caller]
+    pub fn call(name: &str, arguments: &[Argument]) -> Result<Vec<Tensor>> {
+        let tensors: Vec<&Tensor> = arguments
+            .iter()
+            .flat_map(|argument| match argument {
+                Argument::Tensor(tensor) => std::slice::from_ref(tensor),
+                Argument::Tensors(tensors) => tensors.as_slice(),
+                _ => &[],
+            })
+            .collect();
+        apply_many(Location::caller(), &tensors, |builder, nodes| {
+            let mut nodes = nodes.iter().copied();
+            let arguments: Vec<MethodArg> = arguments
+                .iter()
+                .map(|argument| match argument {
+                    Argument::Tensor(_) => nodes.next().map_or(MethodArg::AllAxes, MethodArg::Tensor),
+                    Argument::Tensors(tensors) => MethodArg::Tensors(nodes.by_ref().take(tensors.len()).collect()),
+                    Argument::Int(number) => MethodArg::Int(*number),
+                    Argument::Ints(numbers) => MethodArg::Ints(numbers.clone()),
+                    Argument::Float(number) => MethodArg::Float(*number),
+                    Argument::Flag(flag) => MethodArg::Flag(*flag),
+                    Argument::DType(dtype) => MethodArg::DType(*dtype),
+                    Argument::AllAxes => MethodArg::AllAxes,
+                    Argument::Text(text) => MethodArg::Text(text.clone()),
+                })
+                .collect();
+            ops::call(name, builder, &arguments)
+        })
+    }
+
+    /// A tensor of raw bytes, little-endian and row-major, on the default device.
+    #[track_caller]
+    pub fn from_bytes(dtype: DType, bytes: &[u8], shape: &[i64]) -> Tensor {
+        let location = Location::caller();
+        let count = shape.iter().try_fold(1i64, |count, &dim| count.checked_mul(dim));
+        if shape.iter().any(|&dim| dim < 0) || count != i64::try_from(bytes.len() / dtype.size().max(1)).ok() {
+            let message = format!("{} bytes do not fill {dtype} {shape:?}", bytes.len());
+            return Tensor::refused(location, tinyspec_ir::ErrorKind::Shape, "from_bytes", message);
+        }
+        let shape: Shape = shape.iter().map(|&dim| Dim::from(dim)).collect();
+        create::from_bytes(location, bytes, dtype, &shape).unwrap_or_else(Tensor::failed)
+    }
+}

@@ -1,0 +1,106 @@
+//! The conformance corpus on every device: forward and gradient.
+//!
+//! `cargo test --release --test conformance -- --nocapture`; `TINYSPEC_CORPUS=<folder>` reads another corpus,
+//! `TINYSPEC_CASES=<text>` only the cases whose id contains the text.
+
+mod compare;
+mod corpus;
+mod programs;
+mod run;
+
+use compare::compare;
+use corpus::Case;
+use run::Failure;
+use std::collections::BTreeMap;
+use tinyspec::DType;
+
+/// Passed, failed and missing cases of one device.
+#[derive(Default)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+    not_built: BTreeMap<String, usize>,
+}
+
+#[test]
+fn the_corpus_passes_on_every_device() {
+    let folder = corpus::folder();
+    let cases = match corpus::read(&folder) {
+        Ok(cases) => cases,
+        Err(error) if std::env::var_os("TINYSPEC_CORPUS").is_none() => {
+            println!("skipped: no corpus ({error})");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let filter = std::env::var("TINYSPEC_CASES").unwrap_or_default();
+    let mut total = Tally::default();
+    for device in ["interpreter", "cpu"] {
+        if let Err(error) = tinyspec::device(device) {
+            println!("skipped: device {device}: {error}");
+            continue;
+        }
+        let mut tally = Tally::default();
+        for case in cases.iter().filter(|case| case.id.contains(&filter)) {
+            match check(case, device) {
+                Ok(()) => tally.passed += 1,
+                Err(Failure::NotBuilt) => *tally.not_built.entry(case.op.clone()).or_default() += 1,
+                Err(Failure::Wrong(why)) => {
+                    println!("{device}: {}: {}", case.id, why.replace('\n', " "));
+                    tally.failed += 1;
+                }
+            }
+        }
+        let missing: usize = tally.not_built.values().sum();
+        println!("{device}: {} passed, {} failed, {missing} not built yet", tally.passed, tally.failed);
+        if missing > 0 {
+            let ops: Vec<String> = tally.not_built.iter().map(|(op, count)| format!("{op} {count}")).collect();
+            println!("{device}: not built yet: {}", ops.join(", "));
+        }
+        total.passed += tally.passed;
+        total.failed += tally.failed;
+    }
+    println!("{} passed, {} failed", total.passed, total.failed);
+    assert_eq!(total.failed, 0, "{} cases failed", total.failed);
+}
+
+fn check(case: &Case, device: &str) -> Result<(), Failure> {
+    if case.op == "promote" {
+        return promote(case);
+    }
+    let inputs: Vec<_> = case.inputs.iter().map(|input| run::tensor(input, device)).collect::<Result<_, _>>()?;
+    // A case without inputs has no device of its own: the default one must be this one.
+    tinyspec::with_default_device(device, || {
+        let outputs = run::outputs(case, &inputs)?;
+        if outputs.len() != case.outputs.len() {
+            return Err(Failure::Wrong(format!("{} outputs instead of {}", outputs.len(), case.outputs.len())));
+        }
+        // Taken first: what is computed is data from then on and has no history.
+        let gradients = match case.gradients.is_empty() {
+            true => vec![],
+            false => run::gradients(case, device, &inputs, &outputs)?,
+        };
+        for (index, (got, want)) in outputs.iter().zip(&case.outputs).enumerate() {
+            compare(&format!("output {index}"), &run::array(got)?, want, case.tolerance)?;
+        }
+        for (got, (index, want)) in gradients.iter().zip(&case.gradients) {
+            compare(&format!("gradient {index}"), &run::array(got)?, want, case.gradient_tolerance)?;
+        }
+        Ok(())
+    })
+}
+
+/// Cases of the promotion lattice carry their answer in their arguments.
+fn promote(case: &Case) -> Result<(), Failure> {
+    let dtype = |key: &str| {
+        let name = case.args.get(key).and_then(|value| value.as_str()).unwrap_or_default();
+        DType::from_name(if name == "weak_float" { "f32" } else { name }).ok_or(format!("`{key}` names no dtype"))
+    };
+    let (a, b, want) = (dtype("a")?, dtype("b")?, dtype("result")?);
+    for (x, y) in [(a, b), (b, a)] {
+        if x.promote(y) != Some(want) {
+            return Err(Failure::Wrong(format!("{x} and {y} give {:?} instead of {want}", x.promote(y))));
+        }
+    }
+    Ok(())
+}
