@@ -6,8 +6,10 @@ use tinyspec_backends::interpreter::linear::{InterpreterCompiler, InterpreterRun
 use tinyspec_backends::{Compiler, Launch, LinearKernel, Memory as DeviceMemory, Runtime, Target};
 use tinyspec_ir::{Const, DType, float};
 
+type Device = (Target, Box<dyn Compiler>, Box<dyn Runtime>);
+
 /// Devices that kernels are run on.
-pub struct Devices(Vec<(Target, Box<dyn Compiler>, Box<dyn Runtime>)>);
+pub struct Devices(Vec<Device>);
 
 impl Devices {
     /// The interpreter, and the CPU where libLLVM is found.
