@@ -1,6 +1,7 @@
 //! The one fusion law: a producer is recomputed in its consumers only if that costs less on the Target than the
 //! bytes and the launch it saves; never through two Reduces. Every decision can be printed.
 
+use super::count::counted;
 use super::movement::{count, dims};
 use std::fmt;
 use tinyspec_backends::Target;
@@ -34,6 +35,8 @@ pub(super) struct Estimates {
     work: Vec<f32>,
     bytes: Vec<f32>,
     carries_reduce: Vec<bool>,
+    /// Reduces that have become index arithmetic.
+    counts: Vec<bool>,
 }
 
 impl Estimates {
@@ -42,14 +45,19 @@ impl Estimates {
             work: vec![0.0; graph.len()],
             bytes: vec![0.0; graph.len()],
             carries_reduce: vec![false; graph.len()],
+            counts: vec![false; graph.len()],
         };
+        let mut users = vec![0u32; graph.len()];
         for &node in live {
-            estimates.add(graph, node);
+            value_sources(graph, node).iter().for_each(|source| users[source.index()] += 1);
+        }
+        for &node in live {
+            estimates.add(graph, node, &users);
         }
         estimates
     }
 
-    fn add(&mut self, graph: &Graph, node: NodeId) {
+    fn add(&mut self, graph: &Graph, node: NodeId, users: &[u32]) {
         let Ok(size) = dims(graph, node) else { return };
         let elements = count(&size).max(1) as f32;
         let op = graph.op(node);
@@ -57,19 +65,30 @@ impl Estimates {
             self.bytes[node.index()] = graph.dtype(node).size() as f32;
             return;
         }
+        if op == Op::Reduce && counted(graph, node).is_some() {
+            self.counts[node.index()] = true;
+            self.work[node.index()] = 1.0;
+            return;
+        }
         let (mut work, mut bytes) = (operation(op), 0.0);
         for &source in value_sources(graph, node) {
             let from = dims(graph, source).map_or(1, |dims| count(&dims)).max(1) as f32;
             // A source with fewer elements is computed once and used again.
             let share = if op == Op::Reduce { from / elements } else { (from / elements).min(1.0) };
-            work += share * if graph.op(source) == Op::Reduce { 1.0 } else { self.work[source.index()] };
-            bytes += share * self.bytes[source.index()];
+            // A Reduce below is decided upon by itself: here it counts as a read.
+            let (own, read) = match graph.op(source) {
+                Op::Reduce if !self.counts[source.index()] => (1.0, graph.dtype(source).size() as f32),
+                _ => (self.work[source.index()], self.bytes[source.index()]),
+            };
+            work += share * own;
+            bytes += share * read;
             if op == Op::Reduce {
                 work += share;
             }
-            let same = from == elements;
-            self.carries_reduce[node.index()] |=
-                same && (graph.op(source) == Op::Reduce || self.carries_reduce[source.index()]);
+            let reduces = graph.op(source) == Op::Reduce && !self.counts[source.index()];
+            let carries = reduces || self.carries_reduce[source.index()];
+            // With several users the source is stored itself, and what follows is cheap again.
+            self.carries_reduce[node.index()] |= from == elements && carries && users[source.index()] == 1;
         }
         self.work[node.index()] = work.min(1e30);
         self.bytes[node.index()] = bytes.min(1e30);
@@ -134,6 +153,8 @@ pub enum Reason {
     Full,
     /// Its Reduce is needed several times, so it is stored with what follows it.
     AfterReduce,
+    /// A view moves nothing: what it views is decided upon.
+    View,
     /// Recomputing costs more than storing.
     Dear {
         /// Cost of recomputing.
@@ -177,6 +198,7 @@ impl fmt::Display for Decision {
             Reason::Scalar => f.write_str("one value, used by a large kernel"),
             Reason::Full => f.write_str("the kernel is at its limit of nodes"),
             Reason::AfterReduce => f.write_str("its Reduce is needed several times"),
+            Reason::View => f.write_str("a view"),
             Reason::Dear { recompute, store } => write!(f, "recomputing costs {recompute:.0}, storing {store:.0}"),
             Reason::Cheap { recompute, store } => write!(f, "recomputing costs {recompute:.0}, storing {store:.0}"),
         }
@@ -192,6 +214,9 @@ pub(super) fn decide(
     demands: &[Demand],
 ) -> Result<(bool, Reason)> {
     let op = graph.op(node);
+    if matches!(op, Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Shrink | Op::Pad | Op::After) {
+        return Ok((false, Reason::View));
+    }
     let elements = count(&dims(graph, node)?).max(1) as f64;
     if demands.iter().any(|demand| demand.full) {
         return Ok((true, Reason::Full));

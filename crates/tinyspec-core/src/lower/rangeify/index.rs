@@ -138,9 +138,6 @@ impl Indices {
             rest.constant = rest.constant.wrapping_sub(value.wrapping_mul(divisor));
             return self.build(rest);
         }
-        for (_, coefficient) in &mut rest.terms {
-            *coefficient %= divisor;
-        }
         let common = rest.terms.iter().fold(divisor, |common, &(_, coefficient)| gcd(common, coefficient));
         let low = floor_mod(rest.constant, common);
         let (smaller, divisor) = shrink(rest, common, divisor);
@@ -177,6 +174,35 @@ impl Indices {
             Some(_) if greatest < low as i128 || least >= high as i128 => Ok(Some(self.truth(false))),
             _ => Ok(gate),
         }
+    }
+
+    /// The larger of both.
+    pub(super) fn maximum(&mut self, a: NodeId, b: NodeId) -> Result<NodeId> {
+        let minus = self.scale(b, -1)?;
+        let difference = self.add(a, minus)?;
+        let (low, high) = self.bounds(&self.parts(difference));
+        match (low >= 0, high <= 0) {
+            (true, _) => Ok(a),
+            (_, true) => Ok(b),
+            _ => self.graph.alu(Op::Max, &[a, b]),
+        }
+    }
+
+    /// The smaller of both.
+    pub(super) fn minimum(&mut self, a: NodeId, b: NodeId) -> Result<NodeId> {
+        let (a, b) = (self.scale(a, -1)?, self.scale(b, -1)?);
+        let larger = self.maximum(a, b)?;
+        self.scale(larger, -1)
+    }
+
+    /// `a` as `sign · range + rest` with a sign of 1 or -1 and a rest that does not depend on the Range.
+    pub(super) fn without(&mut self, a: NodeId, range: NodeId) -> Result<Option<(i64, NodeId)>> {
+        let mut rest = self.parts(a);
+        let Some(position) = rest.terms.iter().position(|&(atom, _)| atom == range) else { return Ok(None) };
+        let (_, sign) = rest.terms.remove(position);
+        let rest = self.build(rest)?;
+        let depends = self.ranges_of([rest]).contains(&range);
+        Ok((sign.abs() == 1 && !depends).then_some((sign, rest)))
     }
 
     /// Both gates together.
@@ -314,9 +340,12 @@ fn normalise(linear: &mut Linear) {
 fn split(parts: Linear, divisor: i64) -> (Linear, Linear) {
     let (mut quotient, mut rest) = (Linear::default(), Linear::default());
     for (atom, coefficient) in parts.terms {
-        match coefficient % divisor {
-            0 => quotient.terms.push((atom, coefficient / divisor)),
-            _ => rest.terms.push((atom, coefficient)),
+        let (whole, part) = (coefficient / divisor, coefficient % divisor);
+        if whole != 0 {
+            quotient.terms.push((atom, whole));
+        }
+        if part != 0 {
+            rest.terms.push((atom, part));
         }
     }
     quotient.constant = floor_div(parts.constant, divisor);

@@ -8,6 +8,7 @@
 //! (`close`): own Params, own Ranges, several Stores.
 
 mod close;
+mod count;
 mod fusion;
 mod index;
 mod movement;

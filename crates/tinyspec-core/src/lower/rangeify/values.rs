@@ -1,5 +1,6 @@
 //! From demands to values: one sweep upwards builds the scalar that meets each demand.
 
+use super::count::Count;
 use super::movement::{count, dims, locate};
 use super::walk::{DemandId, Met, Walk};
 use smallvec::SmallVec;
@@ -32,6 +33,7 @@ impl Walk<'_> {
         match need.met {
             Met::Zero => return Ok(self.indices.graph.constant(Const::int(dtype, 0))),
             Met::Load => return self.load(demand),
+            Met::Count(count) => return self.counted(count, dtype),
             Met::Inline => {}
         }
         let below: SmallVec<[NodeId; 3]> = need.sources.iter().map(|&source| values[source as usize]).collect();
@@ -51,9 +53,54 @@ impl Walk<'_> {
             Op::Stack => self.pick(demand, &below),
             Op::Bitcast => self.bitcast(node, &tuple, &below),
             Op::Reduce => self.reduce(demand, below[0]),
+            Op::Add | Op::Mul => match self.ramp(op, &below)? {
+                Some(ramp) => Ok(ramp),
+                None => self.indices.graph.add(op, &below, arg.clone()),
+            },
             _ if op.is_elementwise() => graph.add(op, &below, arg.clone()),
             _ => Ok(below[0]),
         }
+    }
+
+    /// The constant, `trips` times.
+    fn counted(&mut self, count: Count, dtype: DType) -> Result<NodeId> {
+        let graph = &mut self.indices.graph;
+        let one = Const::int(dtype, 1);
+        let mut value = cast(graph, count.trips, dtype)?;
+        if count.value != one {
+            let factor = graph.constant(count.value);
+            value = graph.alu(Op::Mul, &[value, factor])?;
+        }
+        match count.gate {
+            Some(gate) => {
+                let zero = graph.constant(Const::int(dtype, 0));
+                graph.alu(Op::Where, &[gate, value, zero])
+            }
+            None => Ok(value),
+        }
+    }
+
+    /// An integer made of an index and a constant, as one index; `None` where that could wrap.
+    fn ramp(&mut self, op: Op, below: &[NodeId]) -> Result<Option<NodeId>> {
+        let &[value, number] = below else { return Ok(None) };
+        let graph = &self.indices.graph;
+        let dtype = graph.dtype(value);
+        let (Op::Cast, Some(number)) = (graph.op(value), graph.as_int(number)) else { return Ok(None) };
+        let index = graph.source(value, 0);
+        let (Some((low, high)), Ok(number)) = (dtype.int_range(), i64::try_from(number)) else { return Ok(None) };
+        if graph.dtype(index) != DType::Index {
+            return Ok(None);
+        }
+        let made =
+            if op == Op::Add { self.indices.offset(index, number)? } else { self.indices.scale(index, number)? };
+        let fits = |node: NodeId| {
+            let bounds = self.indices.graph.props(node).interval.int();
+            bounds.is_some_and(|(least, greatest)| low <= least && greatest <= high)
+        };
+        if !fits(index) || !fits(made) {
+            return Ok(None);
+        }
+        Ok(Some(cast(&mut self.indices.graph, made, dtype)?))
     }
 
     fn load(&mut self, demand: DemandId) -> Result<NodeId> {

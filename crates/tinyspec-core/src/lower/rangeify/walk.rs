@@ -1,6 +1,7 @@
 //! The walk from the outputs down: every tensor node receives from its consumers the indices at which they read it.
 //! All consumers precede a node here, so the fusion law decides once, with all demands known.
 
+use super::count::Count;
 use super::fusion::{self, Costs, Decision, Estimates, Reason, value_sources};
 use super::index::{Indices, Ranges, Tuple};
 use super::movement::{self, Dims, broadcast, count, dims, locate};
@@ -12,7 +13,7 @@ use tinyspec_ir::{Arg, AxisType, Builder, DType, Device, Error, ErrorKind, Graph
 pub(super) type DemandId = u32;
 
 /// How a demand is met.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy)]
 pub(super) enum Met {
     /// Computed in the kernel, from the demands on the sources.
     Inline,
@@ -20,6 +21,8 @@ pub(super) enum Met {
     Load,
     /// Outside of everything: 0.
     Zero,
+    /// A number of trips, times a constant.
+    Count(Count),
 }
 
 /// A consumer kernel needs the element `tuple` of `node`, where `gate` holds.
@@ -149,6 +152,9 @@ impl<'a> Walk<'a> {
             }
             return Ok(());
         }
+        if forced.is_none() && self.meet_by_counting(node, &demands)? {
+            return Ok(());
+        }
         let (materialised, reason) = match forced {
             Some(reason) => (true, reason.clone()),
             None if self.tensors.op(node) == Op::Const => (false, Reason::Contiguous),
@@ -184,6 +190,24 @@ impl<'a> Walk<'a> {
             }
         }
         self.meet(&[root], Met::Inline)
+    }
+
+    /// Meets all demands by index arithmetic, if every one can be.
+    fn meet_by_counting(&mut self, node: NodeId, demands: &[DemandId]) -> Result<bool> {
+        if self.tensors.op(node) != Op::Reduce {
+            return Ok(false);
+        }
+        let mut counts = Vec::with_capacity(demands.len());
+        for &demand in demands {
+            match self.count(demand)? {
+                Some(count) => counts.push(count),
+                None => return Ok(false),
+            }
+        }
+        for (&demand, count) in demands.iter().zip(counts) {
+            self.meet(&[demand], Met::Count(count))?;
+        }
+        Ok(true)
     }
 
     /// What the law sees of a demand.
@@ -300,7 +324,7 @@ impl<'a> Walk<'a> {
             need.met = met;
             let (node, kernel) = (need.node, need.kernel);
             match met {
-                Met::Zero => {}
+                Met::Zero | Met::Count(_) => {}
                 Met::Load => {
                     let writer = self.writer.get(&node).copied();
                     let kernel = &mut self.kernels[kernel];
