@@ -75,7 +75,7 @@ fn by_name(case: &Case, name: &str, inputs: &[Tensor]) -> Result<Vec<Tensor>, Fa
     let mut tensors = inputs.iter();
     let mut arguments = Vec::new();
     for &(param, kind) in row.params {
-        let value = case.args.get(param).or_else(|| case.args.get(alias(param)));
+        let value = case.args.get(param);
         arguments.push(match kind {
             ParamKind::tensor => match (tensors.next(), value.and_then(Value::as_f64)) {
                 (Some(tensor), _) => Argument::Tensor(tensor.clone()),
@@ -96,15 +96,6 @@ fn by_name(case: &Case, name: &str, inputs: &[Tensor]) -> Result<Vec<Tensor>, Fa
         });
     }
     Ok(Tensor::call(name, &arguments)?)
-}
-
-/// Parameters that the corpus spells differently.
-fn alias(param: &str) -> &str {
-    match param {
-        "size" => "sizes",
-        "start" => "start",
-        other => other,
-    }
 }
 
 pub fn numbers(value: Option<&Value>) -> Vec<i64> {
@@ -132,6 +123,8 @@ fn default_int(param: &str) -> i64 {
 fn default_float(param: &str) -> f64 {
     match param {
         "step" => 1.0,
+        "min" => f64::NEG_INFINITY,
+        "max" => f64::INFINITY,
         _ => 0.0,
     }
 }

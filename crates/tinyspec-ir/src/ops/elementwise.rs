@@ -78,10 +78,14 @@ pub fn cos(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     b.alu(Op::Sin, &[turned])
 }
 
-/// Tangent.
+/// Tangent; small floats in f32, for sine and cosine rounded on the way would spoil the quotient.
 pub fn tan(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
-    let (sine, cosine) = (sin(b, x)?, cos(b, x)?);
-    b.alu(Op::Div, &[sine, cosine])
+    let x = to_float(b, x)?;
+    let dtype = dtype_of(b, x);
+    let wide = super::cast(b, x, dtype.accumulator())?;
+    let (sine, cosine) = (sin(b, wide)?, cos(b, wide)?);
+    let tangent = b.alu(Op::Div, &[sine, cosine])?;
+    super::cast(b, tangent, dtype)
 }
 
 /// Toward zero.
@@ -372,6 +376,7 @@ pub fn pow_const(b: &mut dyn Builder, x: NodeId, exponent: f64) -> Result<NodeId
             square(b, squared)
         }
         -1.0 => reciprocal(b, x),
+        0.5 => sqrt(b, x),
         _ => {
             let exponent = like(b, x, exponent);
             b.alu(Op::Pow, &[x, exponent])
