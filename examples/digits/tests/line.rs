@@ -20,6 +20,7 @@ fn every_option_is_taken() {
     let options = parse(&arguments).unwrap();
     assert_eq!((options.data.to_str(), options.seed, options.epochs), (Some("x.gz"), 7, 3));
     assert_eq!((options.device, options.shuffle_labels), (Device::Interpreter, true));
+    assert_eq!(options.device.name(), "interpreter");
 }
 
 #[test]

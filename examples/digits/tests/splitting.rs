@@ -45,3 +45,15 @@ fn shuffled_labels_are_the_same_labels_elsewhere() {
     };
     assert_eq!(counts(&shuffled), counts(&digits));
 }
+
+#[test]
+fn batches_of_the_shuffled_images_leave_only_a_rest_out() {
+    let (train, _) = shipped().split(1);
+    let shuffled = train.shuffled(3);
+    assert_ne!(shuffled, train);
+    assert_eq!(sorted(&[&shuffled]), sorted(&[&train]));
+    let batches: Vec<Digits> = shuffled.batches(32).collect();
+    assert_eq!(batches.len(), train.len() / 32);
+    assert!(batches.iter().all(|batch| batch.len() == 32));
+    assert_eq!(batches[1].labels[..], shuffled.labels[32..64]);
+}
