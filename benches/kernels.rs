@@ -25,7 +25,13 @@ struct Workload {
 }
 
 impl Workload {
-    fn bytes(name: &str, elements: usize, resource: Resource, inputs: &[&[usize]], body: fn(&[Tensor]) -> Vec<Tensor>) -> Self {
+    fn bytes(
+        name: &str,
+        elements: usize,
+        resource: Resource,
+        inputs: &[&[usize]],
+        body: fn(&[Tensor]) -> Vec<Tensor>,
+    ) -> Self {
         Self {
             name: name.into(),
             measure: Measure::Bytes(elements as f64 * F32),

@@ -3,6 +3,7 @@
 mod kernels;
 mod peers;
 mod session;
+mod training;
 
 use std::process::ExitCode;
 
@@ -11,7 +12,7 @@ use session::Session;
 fn main() -> ExitCode {
     let mut session = Session::from_arguments();
     session.limits();
-    let measured = kernels::benches(&mut session);
+    let measured = kernels::benches(&mut session).and_then(|()| Ok(training::benches(&mut session)?));
     // What was measured before a failure is still worth reading.
     let written = session.finish();
     for error in [measured.err(), written.err().map(Into::into)].into_iter().flatten() {

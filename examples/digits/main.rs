@@ -67,7 +67,8 @@ fn train_network(options: &Options, train: &Digits) -> Result<Network, Box<dyn s
     let start = Instant::now();
     let batches = train.len() / BATCH;
     for epoch in 1..=options.epochs {
-        let bar = ProgressBar::new(batches as u64).with_style(ProgressStyle::with_template("{msg} {bar:30} {pos}/{len}")?);
+        let bar =
+            ProgressBar::new(batches as u64).with_style(ProgressStyle::with_template("{msg} {bar:30} {pos}/{len}")?);
         bar.set_message(format!("epoch {epoch:2}"));
         let shuffled = train.shuffled(options.seed.wrapping_add(u64::from(epoch)));
         let mut total = 0.0;

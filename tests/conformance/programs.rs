@@ -89,7 +89,8 @@ fn slice(x: &Tensor, index: &str) -> Result<Tensor, String> {
             }
             "..." => axis += x.rank() as i64 - axis - consumed as i64 + axis.min(0),
             _ => {
-                let length = *x.sizes().map_err(|error| error.to_string())?.get(axis as usize).ok_or("too many indices")? as i64;
+                let length =
+                    *x.sizes().map_err(|error| error.to_string())?.get(axis as usize).ok_or("too many indices")? as i64;
                 match item.split_once(':') {
                     None => {
                         let position: i64 = item.parse().map_err(|_| format!("`{item}` is no index"))?;
@@ -123,7 +124,8 @@ fn strided(x: &Tensor, axis: i64, length: i64, item: &str) -> Result<Tensor, Str
         return Ok(x.narrow(axis, 0, 0));
     }
     let width = (count - 1) * step.abs() + 1;
-    let window = if step > 0 { x.narrow(axis, start, width) } else { x.narrow(axis, start - width + 1, width).flip([axis]) };
+    let window =
+        if step > 0 { x.narrow(axis, start, width) } else { x.narrow(axis, start - width + 1, width).flip([axis]) };
     if step.abs() == 1 {
         return Ok(window);
     }

@@ -11,4 +11,6 @@ pub mod tensor;
 
 pub use error::{Error, Result};
 pub use function::{Function, Prepared, Spec};
-pub use tensor::{Argument, Element, IntoAxes, IntoShape, Operand, Scalar, Tensor, grad, grad_or_zeros, realize_all, set_seed};
+pub use tensor::{
+    Argument, Element, IntoAxes, IntoShape, Operand, Scalar, Tensor, grad, grad_or_zeros, realize_all, set_seed,
+};

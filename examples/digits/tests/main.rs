@@ -1,9 +1,11 @@
-//! The parts of the digits example that work without a network.
+//! The digits example, part by part.
 
 #[path = "../data.rs"]
 mod data;
 #[path = "../draw.rs"]
 mod draw;
+#[path = "../network.rs"]
+mod network;
 #[path = "../options.rs"]
 mod options;
 
@@ -11,3 +13,4 @@ mod drawing;
 mod line;
 mod reading;
 mod splitting;
+mod training;

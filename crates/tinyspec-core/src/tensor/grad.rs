@@ -27,7 +27,10 @@ pub fn grad(loss: &Tensor, wanted: &[&Tensor]) -> Result<Vec<Tensor>> {
                     "grad",
                     format!("the loss does not depend on wanted tensor {position}"),
                 )
-                .help("`grad_or_zeros` gives zeros instead")
+                .help(
+                    "take the gradient before the loss is read: what is computed is data from then on, without a \
+                     history; if there is no dependence, `grad_or_zeros` gives zeros",
+                )
                 .at(location)
                 .into()
             })

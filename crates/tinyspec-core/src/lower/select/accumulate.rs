@@ -4,45 +4,36 @@ use crate::lower::fold::identity;
 use crate::lower::live::Live;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use tinyspec_ir::{AddrSpace, Arg, Builder, DType, Graph, NodeId, Op, Result};
+use tinyspec_ir::{AddrSpace, Arg, Builder, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
 
-/// Reduces that can share a loop: the same Ranges, and as many reductions below them.
-type Key = (u32, SmallVec<[NodeId; 4]>);
+/// The Ranges of a loop nest: Reduces over the same ones share it.
+type Ranges = SmallVec<[NodeId; 4]>;
 
 pub(super) fn accumulate(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     let order = graph.reachable(&[sink]);
     let live = Live::new(graph, &order)?;
-    // The number of loops that must be over before a node can be computed. Reduces with an equal number do not need
-    // each other.
-    let mut levels: Vec<u32> = vec![0; graph.len()];
-    let mut by_level: Vec<Vec<NodeId>> = vec![Vec::new()];
-    let mut groups: Vec<Vec<(Key, Vec<NodeId>)>> = vec![Vec::new()];
-    let mut known: FxHashMap<Key, usize> = FxHashMap::default();
+    let levels = levels(graph, &order)?;
+    let count = order.iter().map(|node| levels[node.index()] as usize + 1).max().unwrap_or(1);
+    let mut by_level: Vec<Vec<NodeId>> = vec![Vec::new(); count];
+    let mut groups: Vec<Vec<(Ranges, Vec<NodeId>)>> = vec![Vec::new(); count];
+    let mut known: FxHashMap<Ranges, usize> = FxHashMap::default();
     for &node in &order {
-        let below = graph.sources(node).iter().map(|source| levels[source.index()]).max().unwrap_or(0);
-        let is_loop = graph.op(node) == Op::Reduce && graph.sources(node).len() > 1;
-        let level = below + is_loop as u32;
-        levels[node.index()] = level;
-        if by_level.len() <= level as usize {
-            by_level.push(Vec::new());
-            groups.push(Vec::new());
-        }
-        if !is_loop {
-            by_level[level as usize].push(node);
+        let level = levels[node.index()] as usize;
+        let Some(ranges) = loop_of(graph, node) else {
+            by_level[level].push(node);
             continue;
-        }
-        let key: Key = (level, graph.sources(node)[1..].into());
-        let level = &mut groups[level as usize];
-        let position = *known.entry(key.clone()).or_insert_with(|| {
-            level.push((key, Vec::new()));
-            level.len() - 1
+        };
+        let group = &mut groups[level];
+        let position = *known.entry(ranges.clone()).or_insert_with(|| {
+            group.push((ranges, Vec::new()));
+            group.len() - 1
         });
-        level[position].1.push(node);
+        group[position].1.push(node);
     }
     let mut new: Vec<NodeId> = (0..graph.len() as u32).map(NodeId).collect();
     let mut next_slot = 0;
     for (nodes, groups) in by_level.iter().zip(&groups) {
-        for ((_, ranges), members) in groups {
+        for (ranges, members) in groups {
             close(graph, &live, ranges, members, &mut new, &mut next_slot)?;
         }
         for &node in nodes {
@@ -52,6 +43,44 @@ pub(super) fn accumulate(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
         }
     }
     Ok(new[sink.index()])
+}
+
+/// The Ranges that a Reduce loops over, if it does.
+fn loop_of(graph: &Graph, node: NodeId) -> Option<Ranges> {
+    let ranges = graph.sources(node).get(1..)?;
+    (graph.op(node) == Op::Reduce && !ranges.is_empty()).then(|| ranges.into())
+}
+
+/// For each node, the number of loops that must be over before it can be computed. All Reduces of a loop are computed
+/// at the level of the last of them, so the levels are swept until they stay.
+fn levels(graph: &Graph, order: &[NodeId]) -> Result<Vec<u32>> {
+    let mut levels: Vec<u32> = vec![0; graph.len()];
+    let mut of_loop: FxHashMap<Ranges, u32> = FxHashMap::default();
+    // Every sweep but the last settles at least one loop.
+    let mut sweeps = 2 + order.iter().filter(|&&node| loop_of(graph, node).is_some()).count();
+    loop {
+        let mut changed = false;
+        for &node in order {
+            let below = graph.sources(node).iter().map(|source| levels[source.index()]).max().unwrap_or(0);
+            let level = match loop_of(graph, node) {
+                None => below,
+                Some(ranges) => {
+                    let level = of_loop.entry(ranges).or_insert(0);
+                    *level = (*level).max(below + 1);
+                    *level
+                }
+            };
+            changed |= std::mem::replace(&mut levels[node.index()], level) != level;
+        }
+        if !changed {
+            return Ok(levels);
+        }
+        sweeps -= 1;
+        if sweeps == 0 {
+            let message = "Reduces that share a Range need each other";
+            return Err(Error::new(ErrorKind::Verify, "select", message));
+        }
+    }
 }
 
 /// One loop nest for several Reduces.

@@ -1,0 +1,51 @@
+//! The network learns, the same on every device.
+
+use crate::data::Digits;
+use crate::network::Network;
+use crate::options::Options;
+use clap::Parser;
+use tinyspec::nn::Adam;
+use tinyspec::{Error, with_default_device};
+
+/// Losses of some steps, and the accuracy after them.
+fn train(device: &str, steps: usize) -> Result<(Vec<f32>, f64), Error> {
+    with_default_device(device, || {
+        tinyspec::set_seed(5);
+        let digits = Digits::read(&Options::parse_from(["digits"]).data).unwrap();
+        let (train, test) = digits.split(5);
+        let mut network = Network::new();
+        network.realize()?;
+        let mut optimizer = Adam::new(2e-3);
+        let losses = train.batches(32).take(steps).map(|batch| network.step(&mut optimizer, &batch));
+        Ok((losses.collect::<Result<_, _>>()?, network.accuracy(&test)?))
+    })
+}
+
+#[test]
+fn an_epoch_recognises_most_digits() {
+    let (losses, accuracy) = train("cpu", 44).unwrap();
+    assert!(losses[43] < 0.5 * losses[0], "{losses:?}");
+    assert!(accuracy > 75.0, "{accuracy}");
+}
+
+#[test]
+fn the_interpreter_computes_the_same_steps() {
+    let (machine, _) = train("cpu", 4).unwrap();
+    let (interpreted, _) = train("interpreter", 4).unwrap();
+    for (a, b) in machine.iter().zip(&interpreted) {
+        assert!((a - b).abs() < 1e-4 * a.abs(), "{machine:?} and {interpreted:?}");
+    }
+}
+
+#[test]
+fn weights_survive_a_file() {
+    let path = std::env::temp_dir().join(format!("tinyspec-test-{}.safetensors", std::process::id()));
+    let digits = Digits::read(&Options::parse_from(["digits"]).data).unwrap();
+    let network = Network::new();
+    network.save(&path).unwrap();
+    let loaded = Network::load(&path).unwrap();
+    assert_eq!(network.predict(&digits).unwrap(), loaded.predict(&digits).unwrap());
+    std::fs::write(&path, b"no weights").unwrap();
+    assert!(Network::load(&path).is_err());
+    std::fs::remove_file(&path).unwrap();
+}
