@@ -12,8 +12,8 @@ use std::sync::{Arc, OnceLock};
 /// `buffers[slot]` is the memory of Param slot, then comes the scratch; the GLOBAL range runs from `begin` to `end`.
 type Kernel = unsafe extern "C" fn(buffers: *const *mut u8, begin: i64, end: i64);
 
-/// Below this many operations on elements (some 20 µs), waking threads costs more than they save.
-const WORTH_SPLITTING: u64 = 200_000;
+/// Below this many nanoseconds, waking threads costs more than they save.
+const WORTH_SPLITTING: u64 = 20_000;
 
 /// Runs kernels at once; a launch from inside one of its own threads stays there.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl CpuRuntime {
         let parts = (self.threads as i64).min(trips);
         let inside = rayon::current_thread_index().is_some();
         if parts > 1
-            && launch.work >= WORTH_SPLITTING
+            && launch.nanoseconds >= WORTH_SPLITTING
             && !inside
             && let Some(pool) = self.pool()
         {

@@ -35,8 +35,8 @@ pub struct Launch {
     pub global_trips: usize,
     /// Bytes of scratch per thread.
     pub scratch_bytes: usize,
-    /// Estimated work, so that small kernels are not split over threads.
-    pub work: u64,
+    /// Estimated time on one thread, so that small kernels are not split.
+    pub nanoseconds: u64,
 }
 
 /// Allocates, moves data and runs command lists. `enqueue` is asynchronous by contract; a CPU may run at once.

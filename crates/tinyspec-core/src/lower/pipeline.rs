@@ -263,10 +263,17 @@ fn assemble(schedule: &Schedule, kernels: &FxHashMap<NodeId, Arc<Kernel>>, devic
             buffers,
             global_trips: kernel.global_trips,
             scratch_bytes: kernel.scratch_bytes,
-            work: kernel.work,
+            nanoseconds: nanoseconds(kernel.work, bytes),
         });
         let location = call.locations.first().map(ToString::to_string).unwrap_or_default();
         plan.steps.push(Step { kernel, location, bytes });
     }
     Ok(plan)
+}
+
+/// How long one thread of a middling machine needs for so many operations and bytes.
+fn nanoseconds(work: u64, bytes: u64) -> u64 {
+    const OPERATIONS: u64 = 32;
+    const BYTES: u64 = 20;
+    (work / OPERATIONS).max(bytes / BYTES)
 }

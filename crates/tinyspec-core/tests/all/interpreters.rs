@@ -39,7 +39,7 @@ fn on_device(kernel: &LinearKernel, arrays: &[Array]) -> Result<Vec<Array>, Back
         buffers: (0..arrays.len() as u32).collect(),
         global_trips: kernel.global_trips,
         scratch_bytes: kernel.scratch_bytes,
-        work: 0,
+        nanoseconds: 0,
     };
     // SAFETY: the memories are as long as the Params say, and live until the end.
     unsafe { runtime.enqueue(&[launch], &addresses)? }

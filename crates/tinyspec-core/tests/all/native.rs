@@ -70,7 +70,7 @@ fn launch(runtime: &dyn Runtime, compiler: &dyn Compiler, target: &Target, kerne
         buffers: (0..memory.len() as u32).collect(),
         global_trips: kernel.global_trips,
         scratch_bytes: kernel.scratch_bytes,
-        work: u64::MAX,
+        nanoseconds: u64::MAX,
     };
     // SAFETY: the memories are as long as the Params say, and live until the end.
     unsafe { runtime.enqueue(&[launch], &addresses).unwrap() }
