@@ -15,9 +15,11 @@ fn main() -> ExitCode {
     let measured = kernels::benches(&mut session).and_then(|()| Ok(training::benches(&mut session)?));
     // What was measured before a failure is still worth reading.
     let written = session.finish();
-    for error in [measured.err(), written.err().map(Into::into)].into_iter().flatten() {
-        eprintln!("error: {error}");
-        return ExitCode::FAILURE;
+    match measured.and_then(|()| Ok(written?)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
     }
-    ExitCode::SUCCESS
 }

@@ -8,5 +8,6 @@ mod kernels;
 mod lowering;
 mod native;
 mod rangeify;
+mod small_floats;
 mod tensors;
 mod training;

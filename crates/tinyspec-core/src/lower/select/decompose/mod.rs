@@ -5,9 +5,11 @@ mod exponential;
 mod power;
 mod rotations;
 mod sine;
+mod small_floats;
 
 use emit::Emit;
 use rustc_hash::FxHashMap;
+use small_floats::{convert, is_eight_bit};
 use smallvec::SmallVec;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
@@ -49,9 +51,15 @@ pub(super) fn decompose(graph: &mut Graph, sink: NodeId, target: &Target) -> Res
     let rule =
         |op: Op, dtype: DType| RULES.iter().find(|rule| rule.op == op && rule.dtype == dtype && !target.is_native(op));
     let is_stored_only = |dtype: DType| dtype.is_float() && !target.arithmetic.contains(&dtype);
+    let is_converted = |dtype: DType| is_eight_bit(dtype) && is_stored_only(dtype);
+    let converts = |graph: &Graph, node: NodeId| {
+        graph.op(node) == Op::Cast
+            && (is_converted(graph.dtype(node)) || is_converted(graph.dtype(graph.source(node, 0))))
+    };
     let concerns = |graph: &Graph, node: NodeId| {
         let op = graph.op(node);
-        rule(op, graph.dtype(node)).is_some()
+        converts(graph, node)
+            || rule(op, graph.dtype(node)).is_some()
             || computes(op) && graph.sources(node).iter().any(|&source| is_stored_only(graph.dtype(source)))
     };
     if !order.iter().any(|&node| concerns(graph, node)) {
@@ -64,11 +72,13 @@ pub(super) fn decompose(graph: &mut Graph, sink: NodeId, target: &Target) -> Res
         let mut dtype = graph.dtype(node);
         let concerned = concerns(graph, node);
         let mut emit = Emit { graph, fused: target.fused_multiply_add };
-        let value = if concerned {
+        let value = if converts(emit.graph, node) {
+            convert(&mut emit, sources[0], dtype)?
+        } else if concerned {
             // Small floats are computed in f32 and rounded once.
             for source in &mut sources {
                 if is_stored_only(emit.graph.dtype(*source)) {
-                    *source = emit.cast(*source, DType::F32)?;
+                    *source = convert(&mut emit, *source, DType::F32)?;
                 }
             }
             let narrow = is_stored_only(dtype).then_some(dtype);
@@ -80,7 +90,7 @@ pub(super) fn decompose(graph: &mut Graph, sink: NodeId, target: &Target) -> Res
                 None => emit.graph.add(op, &sources, Arg::None)?,
             };
             match narrow {
-                Some(narrow) => emit.cast(value, narrow)?,
+                Some(narrow) => convert(&mut emit, value, narrow)?,
                 None => value,
             }
         } else {
