@@ -151,7 +151,7 @@ impl Graph {
     /// (its sources are then not copied on its behalf).
     ///
     /// # Errors
-    /// What [`derive`] refuses after a replacement.
+    /// What [`derive()`] refuses after a replacement.
     pub fn import(
         &mut self,
         from: &Graph,

@@ -243,7 +243,7 @@ op_table! {
     114 Endif "endif" Codegen [1, 1] None Void, Scalar, None; "End conditional execution."
     115 Wmma "wmma" Codegen [3, 3] Text Source(2), Source(2), DType; "Matrix multiply-accumulate of a warp: (A, B, acc)."
     116 Custom "custom" Codegen [0, ANY] Text Void, Scalar, None; "Custom code in the rendered source."
-    117 AtomicAdd "atomic_add" Codegen [2, 3] None Void, Scalar, None; "(idx, val, gate?): buf[idx] += val, atomically."
+    117 AtomicAdd "atomic_add" Codegen [2, 3] None Void, Scalar, None; "(idx, val, gate?): adds val to the element at idx, atomically."
     118 CustomFunction "custom_function" Codegen [0, ANY] Text Void, Scalar, None; "Opaque device function, invoked by Call."
     119 Program "program" Codegen [1, 3] None Void, Scalar, None; "Compiled kernel: (linear, source, binary)."
     120 Source "source" Codegen [0, 0] Text Void, Scalar, None; "Rendered source code."

@@ -52,7 +52,6 @@ rules! {
         max_right: (Max x y) if is_int(g, x) && bounds(g, y)?.0 >= bounds(g, x)?.1 => y;
         single_value: (Add x y) if is_index(g, x) => only_value(g, node)?;
         single_value_mul: (Mul x y) if is_index(g, x) => only_value(g, node)?;
-        range_of_one: (Range n) => only_value(g, node)?;
     }
 }
 
