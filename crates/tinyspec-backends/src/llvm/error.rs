@@ -38,7 +38,7 @@ pub enum LlvmError {
     )]
     NotFound(Attempts),
     /// What the user named is not usable.
-    #[error("TINYSPEC_LLVM={} is not usable:{attempts}\nName a libLLVM of version 19 to 22, or its folder, or unset it", path.display())]
+    #[error("TINYSPEC_LLVM={} is not usable:{attempts}\nName a libLLVM of version 19 to 22, or its folder, or unset it; the interpreter needs none: TINYSPEC_DEVICE=interpreter", path.display())]
     Named {
         /// The value of the variable.
         path: PathBuf,
