@@ -1,10 +1,14 @@
-//! A kernel from range form to what a compiler takes: Optimize, Expand, Select, Linearize, and its part of Plan.
+//! A kernel through the stages, from range form to what a compiler takes: Optimize, Expand, Select, Linearize, and its
+//! part of Plan. Verifiers run in between, in debug builds and where `TINYSPEC_VERIFY=1` asks for them.
 
 use super::optimize::OptOp;
-use super::{expand, linearize, optimize, select};
-use std::sync::OnceLock;
+use super::{expand, linearize, optimize, plan, select};
+use crate::profile;
 use tinyspec_backends::{LinearKernel, Target};
-use tinyspec_ir::{AddrSpace, Arg, AxisType, DType, Graph, NodeId, Op, Result, verify};
+use tinyspec_ir::{Arg, AxisType, DType, Error, ErrorKind, Graph, NodeId, Op, Result, verify};
+
+/// What a stage left, for whoever looks on: its name and the root of the graph.
+pub(crate) type Observe<'a> = dyn FnMut(&'static str, &Graph, NodeId) + 'a;
 
 /// Lowers a kernel by the target's heuristics.
 ///
@@ -27,13 +31,25 @@ pub fn lower_kernel_with_schedule(
     // Only what this kernel needs: the passes' tables are as long as the graph.
     let mut own = Graph::new();
     let roots = own.import(graph, &[sink], |_, _| Ok(None))?;
-    let sink = roots.first().copied().unwrap_or(sink);
-    let params = own.reachable(&[sink]).into_iter().filter_map(|node| param_slot(&own, node)).max();
-    let (sink, ops) = optimize::optimize(&mut own, sink, target)?;
-    if verifying() {
-        verify::ranges(&own, sink)?;
-    }
-    let mut kernel = finish(own, sink, name, target)?;
+    stages(own, roots.first().copied().unwrap_or(sink), name, target, &mut |_, _, _| {})
+}
+
+/// All stages of a kernel that has a graph of its own.
+pub(crate) fn stages(
+    mut graph: Graph,
+    sink: NodeId,
+    name: &str,
+    target: &Target,
+    observe: &mut Observe,
+) -> Result<(LinearKernel, Vec<OptOp>)> {
+    // One buffer a Param, also where the lowering finds one unused.
+    let params = graph.reachable(&[sink]).into_iter().filter_map(|node| param_slot(&graph, node)).max();
+    observe("ranges", &graph, sink);
+    checked("rangeify", || verify::ranges(&graph, sink))?;
+    let (sink, ops) = optimize::optimize(&mut graph, sink, target)?;
+    observe("optimized", &graph, sink);
+    checked("optimize", || verify::ranges(&graph, sink))?;
+    let mut kernel = finish_observed(graph, sink, name, target, observe)?;
     kernel.params = params.map_or(0, |slot| slot as usize + 1);
     Ok((kernel, ops))
 }
@@ -42,58 +58,54 @@ pub fn lower_kernel_with_schedule(
 ///
 /// # Errors
 /// When the kernel is not in the form that Optimize leaves.
-pub fn finish(mut graph: Graph, sink: NodeId, name: &str, target: &Target) -> Result<LinearKernel> {
-    let verify = verifying();
+pub fn finish(graph: Graph, sink: NodeId, name: &str, target: &Target) -> Result<LinearKernel> {
+    finish_observed(graph, sink, name, target, &mut |_, _, _| {})
+}
+
+fn finish_observed(
+    mut graph: Graph,
+    sink: NodeId,
+    name: &str,
+    target: &Target,
+    observe: &mut Observe,
+) -> Result<LinearKernel> {
+    let params = graph.reachable(&[sink]).into_iter().filter_map(|node| param_slot(&graph, node)).max();
     let sink = expand::expand(&mut graph, sink)?;
-    if verify {
-        verify::tiles(&graph, sink)?;
-    }
+    observe("expanded", &graph, sink);
+    checked("expand", || verify::tiles(&graph, sink))?;
     let sink = select::select(&mut graph, sink, target)?;
-    if verify {
-        verify::machine(&graph, sink)?;
-    }
+    observe("selected", &graph, sink);
+    checked("select", || verify::machine(&graph, sink))?;
     let linear = linearize::linearize(&mut graph, sink)?;
-    if verify {
-        verify::linear(&graph, linear)?;
-    }
-    Ok(plan(graph, linear, name))
-}
-
-/// Check every stage: in debug builds, and where the environment asks for it.
-fn verifying() -> bool {
-    static VERIFY: OnceLock<bool> = OnceLock::new();
-    *VERIFY.get_or_init(|| cfg!(debug_assertions) || std::env::var_os("TINYSPEC_VERIFY").is_some_and(|set| set == "1"))
-}
-
-/// Lays LOCAL buffers out one after the other, each at a multiple of a cache line.
-fn plan(graph: Graph, linear: NodeId, name: &str) -> LinearKernel {
-    let mut kernel = LinearKernel {
+    observe("linear", &graph, linear);
+    checked("linearize", || verify::linear(&graph, linear))?;
+    let (local_offsets, scratch_bytes) = plan::locals(&graph, linear);
+    Ok(LinearKernel {
+        global_trips: global_trips(&graph, linear)?,
         linear,
         name: name.into(),
-        params: 0,
-        local_offsets: Vec::new(),
-        scratch_bytes: 0,
-        global_trips: 1,
-        graph: Graph::new(),
-    };
-    for &node in graph.sources(linear) {
-        match graph.arg(node) {
-            Arg::Buffer { slot, dtype, addrspace: AddrSpace::Local, .. } => {
-                kernel.local_offsets.push((*slot, kernel.scratch_bytes));
-                let count = tinyspec_ir::Builder::props(&graph, node).element_count().as_const().unwrap_or(0);
-                kernel.scratch_bytes += (count.max(0) as usize * dtype.size()).next_multiple_of(64);
-            }
-            Arg::Range { axis: AxisType::Global, .. } => {
-                kernel.global_trips = graph.as_int(graph.source(node, 0)).map_or(1, |trips| trips as usize);
-            }
-            _ => {}
-        }
-        if let Some(slot) = param_slot(&graph, node) {
-            kernel.params = kernel.params.max(slot as usize + 1);
-        }
+        params: params.map_or(0, |slot| slot as usize + 1),
+        local_offsets,
+        scratch_bytes,
+        graph,
+    })
+}
+
+fn checked(stage: &str, check: impl FnOnce() -> Result<()>) -> Result<()> {
+    if cfg!(debug_assertions) || profile::verifies() {
+        check().map_err(|error| error.help(format!("this is a mistake of the compiler, found after {stage}")))?;
     }
-    kernel.graph = graph;
-    kernel
+    Ok(())
+}
+
+/// Trips of the GLOBAL Range.
+fn global_trips(graph: &Graph, linear: NodeId) -> Result<usize> {
+    let is_global = |node: &NodeId| {
+        matches!(graph.arg(*node), Arg::Range { axis: AxisType::Global, .. }) && graph.op(*node) == Op::Range
+    };
+    let Some(&range) = graph.sources(linear).iter().find(|node| is_global(node)) else { return Ok(1) };
+    let trips = graph.as_int(graph.source(range, 0)).and_then(|trips| usize::try_from(trips).ok());
+    trips.ok_or_else(|| Error::new(ErrorKind::Verify, "range", "the bound of a GLOBAL range is no number"))
 }
 
 /// The slot of a Param that is memory.

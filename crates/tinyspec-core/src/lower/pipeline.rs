@@ -1,18 +1,18 @@
 //! The driver of the lowering: from a stateless tensor graph to launches, one stage after the other.
 
+use super::kernel;
 use super::plan::{self, Lifetime};
 use super::rangeify::{self, KernelCall, Schedule};
-use super::{expand, linearize, optimize, select};
+use crate::Result;
 use crate::cache;
 use crate::execute::{Device, Storage};
 use crate::profile::{self, Level};
-use crate::{Error, Result};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tinyspec_backends::{Launch, LinearKernel, Program};
-use tinyspec_ir::{Arg, AxisType, Builder, ContentHash, ContentHasher, ErrorKind, Graph, NodeId, Op, verify};
+use tinyspec_ir::{Arg, Builder, ContentHash, ContentHasher, Graph, NodeId, Op, verify};
 
 /// A compiled kernel, shared by all plans that launch it.
 pub(crate) struct Kernel {
@@ -67,7 +67,9 @@ pub(crate) struct Plan {
 /// Names the op and the user's line where a stage refuses something, or what the compiler reports.
 pub(crate) fn compile(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) -> Result<Plan> {
     let _timer = profile::plan_timer();
-    checked("tensor", || verify::tensor(graph, outputs))?;
+    if cfg!(debug_assertions) || profile::verifies() {
+        verify::tensor(graph, outputs)?;
+    }
     if profile::shows(Level::Stages) {
         profile::stage("tensor graph", graph, outputs);
     }
@@ -113,40 +115,24 @@ fn kernel_of(schedule: &Graph, kernel: NodeId, device: &Arc<Device>) -> Result<A
     Ok(kernel)
 }
 
-/// One kernel through the stages.
-fn lower(mut graph: Graph, sink: NodeId, device: &Arc<Device>) -> Result<Kernel> {
+/// One kernel through the stages, the code generator and the loader.
+fn lower(graph: Graph, sink: NodeId, device: &Arc<Device>) -> Result<Kernel> {
     let target = device.target();
     let timer = profile::lowering_timer();
-    // One buffer a Param, also where the lowering finds one unused.
-    let params = graph.nodes().filter(|&node| graph.op(node) == Op::Param).count();
     let facts = profile::Facts::of(&graph, sink);
-    let show = |stage: &str, graph: &Graph, node: NodeId| {
+    let mut axes = String::new();
+    let mut observe = |stage: &'static str, graph: &Graph, root: NodeId| {
+        if stage == "optimized" {
+            axes = profile::axes(graph, root);
+        }
         if profile::shows(Level::Stages) {
-            profile::stage(&format!("{}: {stage}", facts.name), graph, &[node]);
+            profile::stage(&format!("{}: {stage}", facts.name), graph, &[root]);
         }
     };
-    show("ranges", &graph, sink);
-    checked("rangeify", || verify::ranges(&graph, sink))?;
-    let (optimized, ops) = optimize::optimize(&mut graph, sink, target)?;
+    let (kernel, ops) = kernel::stages(graph, sink, &facts.name, target, &mut observe)?;
     if profile::shows(Level::Stages) {
         eprintln!("{}: {ops:?}", facts.name);
     }
-    show("optimized", &graph, optimized);
-    checked("optimize", || verify::ranges(&graph, optimized))?;
-    let axes = profile::axes(&graph, optimized);
-    let expanded = expand::expand(&mut graph, optimized)?;
-    show("expanded", &graph, expanded);
-    checked("expand", || verify::tiles(&graph, expanded))?;
-    let selected = select::select(&mut graph, expanded, target)?;
-    show("selected", &graph, selected);
-    checked("select", || verify::machine(&graph, selected))?;
-    let linear = linearize::linearize(&mut graph, selected)?;
-    show("linear", &graph, linear);
-    checked("linear", || verify::linear(&graph, linear))?;
-    let (local_offsets, scratch_bytes) = plan::locals(&graph, linear);
-    let global_trips = global_trips(&graph, linear)?;
-    let kernel =
-        LinearKernel { graph, linear, name: facts.name.clone(), params, local_offsets, scratch_bytes, global_trips };
     drop(timer);
     let code = cache::object(&kernel, device)?;
     if profile::shows(Level::Code) {
@@ -154,25 +140,8 @@ fn lower(mut graph: Graph, sink: NodeId, device: &Arc<Device>) -> Result<Kernel>
         eprintln!("{}\n{}\n{}", kernel.name, listing.source, listing.assembly);
     }
     let program = device.runtime().load(&kernel.name, &code)?;
-    Ok(Kernel { program, name: kernel.name, axes, scratch_bytes, global_trips, work: facts.work })
-}
-
-/// Trips of the GLOBAL Range.
-fn global_trips(graph: &Graph, linear: NodeId) -> Result<usize> {
-    let range = graph.reachable(&[linear]).into_iter().find(|&node| {
-        matches!(graph.arg(node), Arg::Range { axis: AxisType::Global, .. }) && graph.op(node) == Op::Range
-    });
-    let Some(range) = range else { return Ok(1) };
-    let bound = graph.props(graph.source(range, 0)).interval.single().and_then(|bound| usize::try_from(bound).ok());
-    bound.ok_or_else(|| Error::refused(ErrorKind::Verify, "range", "the bound of a GLOBAL range is no number"))
-}
-
-/// Runs a verifier in debug builds, and where `TINYSPEC_VERIFY=1` asks for it.
-fn checked(stage: &str, check: impl FnOnce() -> tinyspec_ir::Result<()>) -> Result<()> {
-    if cfg!(debug_assertions) || profile::verifies() {
-        check().map_err(|error| error.help(format!("this is a mistake of the compiler, found after {stage}")))?;
-    }
-    Ok(())
+    let LinearKernel { name, scratch_bytes, global_trips, .. } = kernel;
+    Ok(Kernel { program, name, axes, scratch_bytes, global_trips, work: facts.work })
 }
 
 /// Launches in order, and the memory of everything they touch.
