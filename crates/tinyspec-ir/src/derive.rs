@@ -21,6 +21,7 @@ pub fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Props> {
         ShapeRule::Broadcast => shape::broadcast(op, sources)?,
         ShapeRule::Own => shape::derive(op, arg, sources)?,
     };
+    check_size(op, &shape)?;
     let mut props = Props { dtype, shape, device, addrspace: derive_addrspace(op, arg, sources), ..Props::void() };
     if op == Op::Tuple {
         props.elements = Some(sources.iter().map(|&source| source.clone()).collect());
@@ -34,6 +35,25 @@ pub fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Props> {
     props.interval = interval::derive(op, arg, sources, dtype, props.value.as_deref());
     props.axis = shape::shard_axis(op, arg, sources);
     Ok(props)
+}
+
+/// Addresses are computed in i64: a shape whose bytes cannot be counted there is refused, used or not.
+fn check_size(op: Op, shape: &[crate::Dim]) -> Result<()> {
+    const WIDEST: i64 = 16;
+    if let Some(dim) = shape.iter().find(|dim| dim.as_const().is_some_and(|size| size < 0)) {
+        let message = format!("the dim {dim} of {} is negative", crate::dim::show(shape));
+        return Err(Error::new(ErrorKind::Shape, op.name(), message));
+    }
+    let total = shape.iter().try_fold(WIDEST, |total, dim| match dim.as_const() {
+        Some(size) => total.checked_mul(size.max(1)),
+        None => Some(total),
+    });
+    match total {
+        Some(_) => Ok(()),
+        None => {
+            Err(Error::new(ErrorKind::Shape, op.name(), format!("{} has too many elements", crate::dim::show(shape))))
+        }
+    }
 }
 
 fn check_arity(op: Op, arg: &Arg, sources: &[&Props]) -> Result<()> {

@@ -25,16 +25,15 @@ pub const DEFAULT_FLOAT: DType = DType::F32;
 /// Turns `axis` (negative counts from the end) into a position below `rank`.
 pub(crate) fn axis_of(op: &str, axis: i64, shape: &[Dim]) -> Result<usize> {
     let rank = shape.len() as i64;
-    // A scalar has one axis in name, as numpy's reductions have it.
     let position = if axis < 0 { axis + rank } else { axis };
     if (0..rank).contains(&position) {
         return Ok(position as usize);
     }
-    Err(Error::new(ErrorKind::Axis, op, format!("axis {axis} of {} does not exist", show(shape))).help(format!(
-        "axes go from {} to {}",
-        -rank,
-        rank - 1
-    )))
+    let error = Error::new(ErrorKind::Axis, op, format!("axis {axis} of {} does not exist", show(shape)));
+    Err(match rank {
+        0 => error.help("a scalar has no axes"),
+        _ => error.help(format!("axes go from {} to {}", -rank, rank - 1)),
+    })
 }
 
 /// Distinct axes, ascending; no list means all of them.

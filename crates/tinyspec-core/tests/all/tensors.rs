@@ -139,3 +139,16 @@ fn printing_shows_values() {
     assert_eq!(format!("{x:?}"), "Tensor<i32, [2, 2]> [[1, 2], [3, 4]]");
     assert_eq!(format!("{x}"), "[[1, 2],\n [3, 4]]");
 }
+
+#[test]
+fn impossible_sizes_are_errors() {
+    for (tensor, expected) in [
+        (Tensor::zeros([1i64 << 40, 1 << 40]), "has too many elements"),
+        (Tensor::zeros([-3i64, 2]), "is negative"),
+        (Tensor::zeros([2, 0]).argmax(-1), "is empty"),
+        (Tensor::from_slice(&[1f32], ()).softmax(-1), "a scalar has no axes"),
+    ] {
+        let error = tensor.to_vec::<f32>().unwrap_err().to_string();
+        assert!(error.contains(expected), "{error} does not say {expected}");
+    }
+}

@@ -174,6 +174,13 @@ pub fn argmax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
             format!("the dim {} is not a number", shape[position]),
         ));
     };
+    if length == 0 {
+        return Err(Error::new(
+            ErrorKind::Shape,
+            "argmax",
+            format!("axis {axis} of {} is empty", crate::dim::show(&shape)),
+        ));
+    }
     let greatest = max(b, x, Some(&[axis]), true)?;
     // nan is the greatest and differs from itself.
     let different = b.alu(Op::CmpNe, &[x, greatest])?;
