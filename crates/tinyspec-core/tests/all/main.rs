@@ -3,6 +3,7 @@
 mod decompositions;
 mod evaluate;
 mod functions;
+mod indexing;
 mod interpreters;
 mod kernels;
 mod lowering;

@@ -1,7 +1,7 @@
 //! The rule of each op: from the cotangent of a node to contributions to its sources.
 
 use crate::ops::{self, arithmetic, creation, elementwise, movement};
-use crate::{Arg, Axes, Builder, Const, DType, Dim, Error, ErrorKind, Graph, NodeId, Op, Result, Shape};
+use crate::{Arg, Axes, Builder, Const, Dim, Error, ErrorKind, Graph, NodeId, Op, Result, Shape};
 use smallvec::{SmallVec, smallvec};
 use std::f64::consts::LN_2;
 
@@ -206,8 +206,8 @@ fn scatter_axis(graph: &mut Graph, g: NodeId, index: NodeId, length: &Dim, befor
     let wide_g = movement::reshape(graph, g, &wide)?;
     let after = g_shape.len() - before - index_shape.len();
     let ones = |count: usize| std::iter::repeat_n(Dim::from(1), count);
-    let dtype = if graph.dtype(index) == DType::Index { DType::I64 } else { graph.dtype(index) };
-    let index = ops::cast(graph, index, dtype)?;
+    let index = ops::index::wide(graph, index)?;
+    let dtype = graph.dtype(index);
     let wide_index: Shape = ones(1).chain(index_shape.iter().cloned()).chain(ones(after)).collect();
     let index = movement::reshape(graph, index, &wide_index)?;
     let positions = creation::arange_dim(graph, length, dtype)?;

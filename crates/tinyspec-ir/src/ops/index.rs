@@ -15,6 +15,14 @@ fn require_int(b: &dyn Builder, op: &str, index: NodeId) -> Result<()> {
         .help("`.cast(DType::I32)`"))
 }
 
+/// `index` in at least 32 bits: an axis may be longer than a narrow index reaches.
+pub(crate) fn wide(b: &mut dyn Builder, index: NodeId) -> Result<NodeId> {
+    match dtype_of(b, index) {
+        DType::Index => cast(b, index, DType::I64),
+        dtype => cast(b, index, dtype.accumulator()),
+    }
+}
+
 /// `[index = 0, …, index = classes - 1]` in a new last axis, as i32; what is outside is all 0.
 pub fn one_hot(b: &mut dyn Builder, index: NodeId, classes: i64) -> Result<NodeId> {
     let mask = one_hot_mask(b, "one_hot", index, &Dim::from(classes))?;
@@ -23,6 +31,7 @@ pub fn one_hot(b: &mut dyn Builder, index: NodeId, classes: i64) -> Result<NodeI
 
 fn one_hot_mask(b: &mut dyn Builder, op: &str, index: NodeId, classes: &Dim) -> Result<NodeId> {
     require_int(b, op, index)?;
+    let index = wide(b, index)?;
     let dtype = dtype_of(b, index);
     let positions = arange_dim(b, classes, dtype)?;
     let index = unsqueeze(b, index, -1)?;
@@ -31,6 +40,7 @@ fn one_hot_mask(b: &mut dyn Builder, op: &str, index: NodeId, classes: &Dim) -> 
 
 /// Negative indices count from the end.
 fn wrapped(b: &mut dyn Builder, index: NodeId, length: &Dim) -> Result<NodeId> {
+    let index = wide(b, index)?;
     let zero = like(b, index, 0.0);
     let negative = b.alu(Op::CmpLt, &[index, zero])?;
     let dtype = dtype_of(b, index);
