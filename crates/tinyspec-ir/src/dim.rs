@@ -1,6 +1,7 @@
 //! Dims: integers, or polynomials over named dims in a normal form, so that equality is provable equality.
 
 use smallvec::SmallVec;
+use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 
@@ -304,6 +305,33 @@ impl std::ops::Sub for Dim {
     }
 }
 
+thread_local! {
+    /// How named dims are shown just now.
+    static NAMES: RefCell<Vec<(u32, String)>> = const { RefCell::new(Vec::new()) };
+}
+
+fn name_of(slot: u32) -> Option<String> {
+    NAMES.with_borrow(|names| names.iter().find(|(other, _)| *other == slot).map(|(_, name)| name.clone()))
+}
+
+/// Runs `body` while named dims are shown by `names` (slot and name); messages are read by users, who know no slots.
+///
+/// ```
+/// use tinyspec_ir::{Dim, dim};
+/// let shown = dim::with_names(&[(0, "B".to_string())], || (Dim::named(0, 1, 9) * 2.into()).to_string());
+/// assert_eq!(shown, "2*B");
+/// ```
+pub fn with_names<T>(names: &[(u32, String)], body: impl FnOnce() -> T) -> T {
+    struct Restore(Vec<(u32, String)>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            NAMES.set(std::mem::take(&mut self.0));
+        }
+    }
+    let _restore = Restore(NAMES.replace(names.to_vec()));
+    body()
+}
+
 impl fmt::Display for Dim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let terms = self.terms();
@@ -325,7 +353,10 @@ impl fmt::Display for Dim {
                     f.write_str("*")?;
                 }
                 match atom {
-                    Atom::Named { slot, .. } => write!(f, "d{slot}")?,
+                    Atom::Named { slot, .. } => match name_of(*slot) {
+                        Some(name) => f.write_str(&name)?,
+                        None => write!(f, "d{slot}")?,
+                    },
                     Atom::Idiv(a, b) => write!(f, "({a})/({b})")?,
                     Atom::Mod(a, b) => write!(f, "({a})%({b})")?,
                     Atom::Max(a, b) => write!(f, "max({a}, {b})")?,

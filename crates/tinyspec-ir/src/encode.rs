@@ -8,9 +8,9 @@ mod reader;
 mod writer;
 
 use crate::{Builder, ContentHasher, Error, ErrorKind, Graph, NodeId, Op, Result};
-use reader::Reader;
+pub(crate) use reader::Reader;
 use std::hash::Hasher;
-use writer::Writer;
+pub(crate) use writer::Writer;
 
 const MAGIC: &[u8; 4] = b"UOPS";
 const VERSION: u64 = 1;

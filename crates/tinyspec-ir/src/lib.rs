@@ -12,6 +12,7 @@ pub mod encode;
 mod error;
 pub mod eval;
 pub mod float;
+pub mod function;
 pub mod gradient;
 mod graph;
 mod hash;
@@ -21,6 +22,7 @@ pub mod ops;
 mod props;
 pub mod rewrite;
 pub mod rules;
+pub mod signature;
 pub mod text;
 pub mod verify;
 

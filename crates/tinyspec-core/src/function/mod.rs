@@ -2,18 +2,21 @@
 //! ("The @function Decorator").
 
 mod body;
+mod embedded;
 mod prepare;
 
 pub use body::Body;
+pub use embedded::{EmbeddedFunction, Results, call_embedded};
 pub use prepare::Prepared;
 
 use crate::lower::callify::Walk;
-use crate::tensor::{Node, Sources, Tensor, apply_many};
+use crate::tensor::{LazyBuilder, Node, Sources, Tensor, apply_many};
 use crate::{Error, Result};
 use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::dim::Atom;
-use tinyspec_ir::{Arg, Builder, Const, DType, Dim, ErrorKind, Op, Shape};
+use tinyspec_ir::signature::{Input, Mismatch, NamedDim, Signature};
+use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Op, Shape};
 
 /// dtype and shape of an input of a [`Function`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -51,39 +54,65 @@ pub fn named(number: u32, max: i64) -> Dim {
 /// ```
 #[derive(Clone)]
 pub struct Function {
-    inputs: Arc<[Spec]>,
-    /// Named dims by slot: they follow the tensors among the Function's arguments.
-    dims: Arc<[u32]>,
+    signature: Arc<Signature>,
     body: Arc<Body>,
     tuple: Arc<Node>,
 }
 
 impl std::fmt::Debug for Function {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Function").field("inputs", &self.inputs).field("hash", &self.body.hash()).finish()
+        f.debug_struct("Function").field("signature", &self.signature).field("hash", &self.body.hash()).finish()
     }
 }
 
 impl Function {
+    /// A function whose body has the inputs' slots first, then those of the named dims.
+    fn new(signature: Signature, body: Arc<Body>) -> tinyspec_ir::Result<Function> {
+        Ok(Function { signature: Arc::new(signature), tuple: Node::tuple(body.clone())?, body })
+    }
+
     /// Runs `body` once over placeholders and keeps the graph it builds.
     ///
     /// # Errors
     /// The first error among the results, or that the body uses a tensor that is no input.
     #[track_caller]
     pub fn trace(inputs: &[Spec], body: impl FnOnce(&[Tensor]) -> Vec<Tensor>) -> Result<Function> {
-        let location = Location::caller();
         let dims = named_dims(inputs);
+        let position = |name: u32| dims.iter().position(|dim| dim.0 == name);
+        let inputs = inputs.iter().enumerate().map(|(number, spec)| Input {
+            name: format!("argument {number}"),
+            dtype: spec.dtype,
+            shape: spec
+                .shape
+                .iter()
+                .map(|dim| rename(dim, &dims, &|name| position(name).map(|at| at as u32)))
+                .collect(),
+        });
+        let inputs = inputs.collect();
+        let dims = dims.iter().map(|&(name, min, max)| NamedDim { name: format!("d{name}"), min, max }).collect();
+        Function::trace_signature(Signature { name: "function".into(), dims, inputs }, body)
+    }
+
+    /// As [`Function::trace`], with names for the inputs and their dims.
+    ///
+    /// # Errors
+    /// As [`Function::trace`].
+    #[track_caller]
+    pub fn trace_signature(signature: Signature, body: impl FnOnce(&[Tensor]) -> Vec<Tensor>) -> Result<Function> {
+        let location = Location::caller();
         // Arguments are positional: the tensors, then the named dims.
-        let slot_of = |name: u32| dims.iter().position(|&other| other == name).map(|at| (inputs.len() + at) as u32);
-        let rename = |dim: &Dim| rename_dim(dim, &slot_of);
-        let placeholders = inputs
-            .iter()
-            .enumerate()
-            .map(|(slot, spec)| {
+        let first = signature.inputs.len() as u32;
+        let placeholders = (0..)
+            .zip(&signature.inputs)
+            .map(|(slot, input)| {
                 apply_many(location, &[], |builder, _| {
-                    let shape: Shape = spec.shape.iter().map(rename).collect();
+                    let dim = |position: u32| {
+                        let NamedDim { min, max, .. } = *signature.dims.get(position as usize)?;
+                        Some(Dim::named(first + position, min, max))
+                    };
+                    let shape: Shape = input.shape.iter().map(|size| size.substitute(&dim)).collect();
                     let shape = builder.shape(&shape)?;
-                    let arg = Arg::Param { slot: slot as u32, dtype: spec.dtype, device: None, addrspace: None };
+                    let arg = Arg::Param { slot, dtype: input.dtype, device: None, addrspace: None };
                     Ok(vec![builder.add(Op::Param, &[shape], arg)?])
                 })
             })
@@ -95,7 +124,7 @@ impl Function {
         if !walk.leaves.is_empty() {
             return Err(tinyspec_ir::Error::new(
                 ErrorKind::Unsupported,
-                "function",
+                &signature.name,
                 "the body uses a computed tensor that is not one of its inputs",
             )
             .help("pass it as an input")
@@ -103,13 +132,12 @@ impl Function {
             .into());
         }
         let callified = walk.build()?;
-        let body = Arc::new(Body::new(callified.graph, callified.outputs));
-        Ok(Function { inputs: inputs.into(), dims: dims.into(), tuple: Node::tuple(body.clone())?, body })
+        Ok(Function::new(signature, Arc::new(Body::new(callified.graph, callified.outputs)))?)
     }
 
-    /// The inputs.
-    pub fn inputs(&self) -> &[Spec] {
-        &self.inputs
+    /// Name, named dims and inputs.
+    pub fn signature(&self) -> &Signature {
+        &self.signature
     }
 
     /// The graph over Params.
@@ -140,9 +168,10 @@ impl Function {
         for argument in arguments {
             sources.push(argument.node()?.clone());
         }
-        for value in bound {
-            let value = Const::int(DType::Index, value as i128);
-            sources.push(Node::lazy(Op::Const, Sources::new(), Arg::Const(value), None)?);
+        let mut builder = LazyBuilder::new(location);
+        for dim in &bound {
+            let value = builder.dim(dim)?;
+            sources.push(builder.node(value));
         }
         let call = Node::lazy(Op::Function, sources, Arg::None, Some(location))?;
         (0..self.body.outputs().len() as u32)
@@ -163,93 +192,44 @@ impl Function {
     }
 
     /// Values of the named dims, checked for agreement between arguments.
-    fn bind(&self, arguments: &[&Tensor]) -> Result<Vec<i64>> {
-        let refuse = |kind, message: String| Err(Error::refused(kind, "function", message));
-        if arguments.len() != self.inputs.len() {
-            return refuse(ErrorKind::Arity, format!("takes {} tensors, found {}", self.inputs.len(), arguments.len()));
+    fn bind(&self, arguments: &[&Tensor]) -> Result<Vec<Dim>> {
+        let mut found = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            let props = &argument.node()?.props;
+            found.push((props.dtype, props.shape.clone()));
         }
-        let mut bound: Vec<Option<(i64, usize)>> = vec![None; self.dims.len()];
-        for (position, (argument, spec)) in arguments.iter().zip(&*self.inputs).enumerate() {
-            let found = argument.node()?;
-            let mismatch = || {
-                let show = tinyspec_ir::dim::show;
-                format!(
-                    "argument {position} is {} {}, the function takes {} {}",
-                    found.props.dtype,
-                    show(&found.props.shape),
-                    spec.dtype,
-                    show(&spec.shape)
-                )
-            };
-            if found.props.dtype != spec.dtype {
-                return refuse(ErrorKind::DType, mismatch());
-            }
-            if found.props.shape.len() != spec.shape.len() {
-                return refuse(ErrorKind::Rank, mismatch());
-            }
-            for (found, expected) in found.props.shape.iter().zip(&spec.shape) {
-                let name = match expected.as_atom() {
-                    Some(Atom::Named { slot, min, max }) => Some((*slot, *min, *max)),
-                    _ => None,
-                };
-                let place = name.and_then(|(name, ..)| self.dims.iter().position(|&other| other == name));
-                match (name, place, found.as_const()) {
-                    (Some((_, min, max)), Some(place), Some(size)) if (min..=max).contains(&size) => {
-                        match bound[place] {
-                            Some((other, first)) if other != size => {
-                                return refuse(
-                                    ErrorKind::Shape,
-                                    format!(
-                                        "d{} is {other} in argument {first} and {size} in argument {position}",
-                                        self.dims[place]
-                                    ),
-                                );
-                            }
-                            _ => bound[place] = Some((size, position)),
-                        }
-                    }
-                    _ if found == expected => {}
-                    _ => return refuse(ErrorKind::Shape, mismatch()),
+        Ok(self.signature.bind(&found).map_err(first)?)
+    }
+}
+
+/// A run-time caller reads one error at a time.
+fn first(mismatches: Vec<Mismatch>) -> tinyspec_ir::Error {
+    let first = mismatches.into_iter().next();
+    first.map_or_else(|| unreachable!("a refusal has a reason"), |mismatch| mismatch.error)
+}
+
+/// Names in the inputs' shapes with their bounds, in order of appearance.
+fn named_dims(inputs: &[Spec]) -> Vec<(u32, i64, i64)> {
+    fn visit(dim: &Dim, names: &mut Vec<(u32, i64, i64)>) {
+        for atom in dim.terms().iter().flat_map(|(atoms, _)| atoms) {
+            match atom {
+                Atom::Named { slot, min, max } if names.iter().all(|name| name.0 != *slot) => {
+                    names.push((*slot, *min, *max));
+                }
+                Atom::Named { .. } => {}
+                Atom::Idiv(a, b) | Atom::Mod(a, b) | Atom::Max(a, b) => {
+                    visit(a, names);
+                    visit(b, names);
                 }
             }
         }
-        let unbound = |name: u32| {
-            Error::refused(ErrorKind::Shape, "function", format!("no argument has the named dim d{name} as an axis"))
-        };
-        bound.iter().zip(&*self.dims).map(|(value, &name)| Ok(value.ok_or_else(|| unbound(name))?.0)).collect()
     }
-}
-
-/// Names in the inputs' shapes, in order of appearance.
-fn named_dims(inputs: &[Spec]) -> Vec<u32> {
-    let mut names: Vec<u32> = Vec::new();
-    for dim in inputs.iter().flat_map(|spec| &spec.shape) {
-        // Substituting visits every name.
-        let visited = std::cell::RefCell::new(Vec::new());
-        let _ = dim.substitute(&|name| {
-            visited.borrow_mut().push(name);
-            None
-        });
-        for name in visited.into_inner() {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-    }
+    let mut names = vec![];
+    inputs.iter().flat_map(|spec| &spec.shape).for_each(|dim| visit(dim, &mut names));
     names
 }
 
-fn rename_dim(dim: &Dim, slot_of: &impl Fn(u32) -> Option<u32>) -> Dim {
-    let bounds = std::cell::RefCell::new(rustc_hash::FxHashMap::default());
-    for (atoms, _) in dim.terms() {
-        for atom in atoms {
-            if let Atom::Named { slot, min, max } = atom {
-                bounds.borrow_mut().insert(slot, (min, max));
-            }
-        }
-    }
-    dim.substitute(&|name| {
-        let (min, max) = bounds.borrow().get(&name).copied().unwrap_or((0, i64::MAX));
-        slot_of(name).map(|slot| Dim::named(slot, min, max))
-    })
+fn rename(dim: &Dim, dims: &[(u32, i64, i64)], slot_of: &impl Fn(u32) -> Option<u32>) -> Dim {
+    let bounds = |name: u32| dims.iter().find(|dim| dim.0 == name);
+    dim.substitute(&|name| Some(Dim::named(slot_of(name)?, bounds(name)?.1, bounds(name)?.2)))
 }

@@ -64,8 +64,8 @@ impl Prepared {
             nodes.push(graph.add(Op::Param, &[shape], arg).map_err(|error| error.at(location))?);
             inputs.push((props.dtype, props.shape.clone()));
         }
-        for value in bound {
-            nodes.push(graph.index(value));
+        for dim in &bound {
+            nodes.push(graph.dim(dim)?);
         }
         let results = function.body.inline(&mut graph, &nodes).map_err(|error| error.at(location))?;
         let outputs =

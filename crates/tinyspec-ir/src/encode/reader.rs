@@ -2,9 +2,8 @@
 
 use crate::op::ArgKind;
 use crate::{AddrSpace, Arg, AxisType, Const, DType, Device, Error, ErrorKind, Op, Result};
-use std::sync::Arc;
 
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     rest: &'a [u8],
 }
 
@@ -57,7 +56,13 @@ impl<'a> Reader<'a> {
         (0..self.count()?).map(|_| Ok(item(self.small()?))).collect()
     }
 
-    fn text(&mut self) -> Result<Arc<str>> {
+    /// A block of bytes behind its length.
+    pub fn block(&mut self) -> Result<&'a [u8]> {
+        let count = self.count()?;
+        self.raw(count)
+    }
+
+    pub fn text<S: for<'t> From<&'t str>>(&mut self) -> Result<S> {
         let count = self.count()?;
         let text = std::str::from_utf8(self.raw(count)?).map_err(|_| damaged("a string that is no text"))?;
         Ok(text.into())

@@ -4,7 +4,7 @@ use crate::op::ArgKind;
 use crate::{Arg, Device, Op};
 
 #[derive(Default)]
-pub(super) struct Writer {
+pub(crate) struct Writer {
     bytes: Vec<u8>,
 }
 
@@ -41,7 +41,13 @@ impl Writer {
         }
     }
 
-    fn text(&mut self, text: &str) {
+    /// Bytes behind their length.
+    pub fn block(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.raw(bytes);
+    }
+
+    pub fn text(&mut self, text: &str) {
         self.number(text.len() as u64);
         self.raw(text.as_bytes());
     }

@@ -1,0 +1,214 @@
+//! A function as it was traced before its callees and outer constants are known: what `#[function]` embeds.
+//!
+//! Inputs, named dims, outer constants and results of calls are Params; the slots say which is which.
+
+use crate::encode::{Reader, Writer, decode, encode};
+use crate::signature::{Input, NamedDim, Signature};
+use crate::{Arg, Builder, Const, DType, Error, ErrorKind, Graph, Location, NodeId, Op, Result};
+use rustc_hash::FxHashMap;
+
+/// Slot of the first outer constant.
+pub const FIRST_CONSTANT: u32 = 1 << 16;
+/// Slot of the first result of a call.
+pub const FIRST_RESULT: u32 = 1 << 20;
+
+/// A call whose body is not in the graph.
+#[derive(Clone, Debug)]
+pub struct CallSite {
+    /// Number of the callee in the caller's table.
+    pub callee: u32,
+    /// Arguments in the callee's order.
+    pub arguments: Vec<NodeId>,
+    /// Params that stand for the results.
+    pub results: Vec<NodeId>,
+}
+
+/// A function with its signature, its graph, and what is still open in it.
+///
+/// Slots of Params: inputs from 0, then the named dims in the signature's order; outer constants from
+/// [`FIRST_CONSTANT`]; results of calls from [`FIRST_RESULT`].
+#[derive(Clone, Debug)]
+pub struct Traced {
+    /// Name, dims and inputs.
+    pub signature: Signature,
+    /// The nodes.
+    pub graph: Graph,
+    /// Calls of other functions; arguments come before results.
+    pub calls: Vec<CallSite>,
+    /// The results.
+    pub outputs: Vec<NodeId>,
+}
+
+impl Traced {
+    /// The bytes that a binary embeds. Lines of the source go along, its file does not.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut roots = self.outputs.clone();
+        for call in &self.calls {
+            roots.extend(call.arguments.iter().chain(&call.results));
+        }
+        let mut writer = Writer::default();
+        writer.text(&self.signature.name);
+        writer.number(self.signature.dims.len() as u64);
+        for NamedDim { name, min, max } in &self.signature.dims {
+            writer.text(name);
+            writer.number(*min as u64);
+            writer.number(*max as u64);
+        }
+        // Shapes of the inputs are those of their Params, written as roots of a small graph of their own.
+        let mut shapes = Graph::new();
+        let mut inputs = Vec::new();
+        writer.number(self.signature.inputs.len() as u64);
+        for Input { name, dtype, shape } in &self.signature.inputs {
+            writer.text(name);
+            writer.byte(*dtype as u8);
+            // A shape that derive once accepted is accepted again.
+            inputs.push(shapes.shape(shape).unwrap_or_else(|error| unreachable!("{error}")));
+        }
+        writer.block(&encode(&shapes, &inputs));
+        writer.number(self.outputs.len() as u64);
+        writer.number(self.calls.len() as u64);
+        for CallSite { callee, arguments, results } in &self.calls {
+            writer.number(*callee as u64);
+            writer.number(arguments.len() as u64);
+            writer.number(results.len() as u64);
+        }
+        writer.block(&encode(&self.graph, &roots));
+        // Encoded nodes are numbered in walk order.
+        let live = self.graph.reachable(&roots);
+        let places: Vec<(usize, &Location)> = live
+            .iter()
+            .enumerate()
+            .filter_map(|(number, &node)| Some((number, self.graph.locations(node).first()?)))
+            .collect();
+        writer.number(places.len() as u64);
+        for (number, location) in places {
+            writer.number(number as u64);
+            writer.number(location.line as u64);
+            writer.number(location.column as u64);
+        }
+        writer.into_bytes()
+    }
+
+    /// The function in `bytes`, written in `file`.
+    ///
+    /// # Errors
+    /// When the bytes are no such function, or hold what [`crate::derive()`] refuses.
+    pub fn decode(bytes: &[u8], file: &str) -> Result<Traced> {
+        let damaged = || Error::new(ErrorKind::Parse, "decode", "the embedded function is damaged");
+        let mut reader = Reader::new(bytes);
+        let name = reader.text()?;
+        let mut dims = vec![];
+        for _ in 0..reader.count()? {
+            let (name, min, max) = (reader.text()?, reader.number()? as i64, reader.number()? as i64);
+            dims.push(NamedDim { name, min, max });
+        }
+        let mut named = vec![];
+        for _ in 0..reader.count()? {
+            let name = reader.text()?;
+            named.push((name, DType::from_number(reader.byte()?).ok_or_else(damaged)?));
+        }
+        let (shapes, shape_roots) = decode(reader.block()?)?;
+        let mut inputs = vec![];
+        for (position, (name, dtype)) in named.into_iter().enumerate() {
+            let root = *shape_roots.get(position).ok_or_else(damaged)?;
+            let shape = shapes.props(root).value.clone().ok_or_else(damaged)?;
+            inputs.push(Input { name, dtype, shape });
+        }
+        let output_count = reader.count()?;
+        let mut counts = vec![];
+        for _ in 0..reader.count()? {
+            counts.push((reader.number()? as u32, reader.count()?, reader.count()?));
+        }
+        let (mut graph, roots) = decode(reader.block()?)?;
+        let mut roots = roots.into_iter();
+        let mut take = |count: usize| -> Result<Vec<NodeId>> {
+            let taken: Vec<NodeId> = roots.by_ref().take(count).collect();
+            if taken.len() == count { Ok(taken) } else { Err(damaged()) }
+        };
+        let outputs = take(output_count)?;
+        let mut calls = vec![];
+        for (callee, arguments, results) in counts {
+            calls.push(CallSite { callee, arguments: take(arguments)?, results: take(results)? });
+        }
+        let file: std::sync::Arc<str> = file.into();
+        for _ in 0..reader.count()? {
+            let node = NodeId(reader.number()? as u32);
+            let (line, column) = (reader.number()? as u32, reader.number()? as u32);
+            if node.index() >= graph.len() {
+                return Err(damaged());
+            }
+            graph.locate(node, Location { file: file.clone(), line, column });
+        }
+        if !reader.is_done() {
+            return Err(damaged());
+        }
+        Ok(Traced { signature: Signature { name, dims, inputs }, graph, calls, outputs })
+    }
+
+    /// The closed graph and its results: constants take their values, `call` gives the results of a callee on arguments.
+    ///
+    /// # Errors
+    /// What `call` refuses, what [`crate::derive()`] refuses once the values are known, or a missing constant.
+    pub fn resolve(
+        &self,
+        constants: &[Const],
+        mut call: impl FnMut(&mut Graph, u32, &[NodeId]) -> Result<Vec<NodeId>>,
+    ) -> Result<(Graph, Vec<NodeId>)> {
+        let mut results_of: FxHashMap<NodeId, (usize, usize)> = FxHashMap::default();
+        let mut roots = self.outputs.clone();
+        for (number, site) in self.calls.iter().enumerate() {
+            roots.extend(&site.arguments);
+            results_of.extend(site.results.iter().enumerate().map(|(position, &node)| (node, (number, position))));
+        }
+        let live = self.graph.reachable(&roots);
+        let mut map: Vec<Option<NodeId>> = vec![None; self.graph.len()];
+        let mut called: Vec<Option<Vec<NodeId>>> = vec![None; self.calls.len()];
+        let mut graph = Graph::new();
+        let lost = || Error::new(ErrorKind::Verify, "function", "a result stands before the arguments of its call");
+        for node in live {
+            let new = match (self.graph.op(node), self.graph.arg(node)) {
+                (Op::Param, Arg::Param { slot, .. }) if *slot >= FIRST_RESULT => {
+                    let (number, position) = *results_of.get(&node).ok_or_else(lost)?;
+                    if called[number].is_none() {
+                        let site = &self.calls[number];
+                        let arguments: Option<Vec<NodeId>> =
+                            site.arguments.iter().map(|node| map[node.index()]).collect();
+                        called[number] = Some(call(&mut graph, site.callee, &arguments.ok_or_else(lost)?)?);
+                    }
+                    *called[number].as_ref().and_then(|results| results.get(position)).ok_or_else(lost)?
+                }
+                (Op::Param, Arg::Param { slot, dtype, .. }) if *slot >= FIRST_CONSTANT => {
+                    let value = constants.get((*slot - FIRST_CONSTANT) as usize);
+                    let value =
+                        value.ok_or_else(|| Error::new(ErrorKind::Verify, "function", "a constant is missing"))?;
+                    let value = match value.as_float() {
+                        Some(float) => Const::float(*dtype, float),
+                        None => Const::int(*dtype, value.as_int().unwrap_or_default()),
+                    };
+                    graph.constant(value)
+                }
+                (op, arg) => {
+                    let sources: Option<Vec<NodeId>> =
+                        self.graph.sources(node).iter().map(|source| map[source.index()]).collect();
+                    let sources = sources.ok_or_else(lost)?;
+                    let located = |error: Error| match self.graph.locations(node).first() {
+                        Some(place) => error.at(place.clone()),
+                        None => error,
+                    };
+                    let new = graph.add(op, &sources, arg.clone()).map_err(located)?;
+                    // Once a constant has its value, a shape is written as a trace that knew it would have.
+                    match graph.props(new).value.clone() {
+                        Some(shape) if op == Op::Stack && !constants.is_empty() => graph.shape(&shape)?,
+                        _ => new,
+                    }
+                }
+            };
+            for location in self.graph.locations(node) {
+                graph.locate(new, location.clone());
+            }
+            map[node.index()] = Some(new);
+        }
+        let outputs: Option<Vec<NodeId>> = self.outputs.iter().map(|node| map[node.index()]).collect();
+        Ok((graph, outputs.ok_or_else(lost)?))
+    }
+}

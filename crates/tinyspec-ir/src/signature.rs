@@ -1,0 +1,191 @@
+//! What a function takes: named inputs whose dims are numbers, names, or expressions over names, and how arguments
+//! bind the names. The macros check calls with it at compile time, the run time when a function is called.
+
+use crate::dim::{self, Atom};
+use crate::{DType, Dim, Error, ErrorKind, Shape};
+
+/// A dim that a signature names; its slot in the signature's shapes is its position.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct NamedDim {
+    /// The name as the user wrote it.
+    pub name: String,
+    /// Least value.
+    pub min: i64,
+    /// Greatest value.
+    pub max: i64,
+}
+
+impl NamedDim {
+    /// Greatest value of a dim that has no bounds of its own.
+    pub const MAX: i64 = i32::MAX as i64;
+
+    /// A dim from 1 to [`NamedDim::MAX`].
+    pub fn new(name: impl Into<String>) -> NamedDim {
+        NamedDim { name: name.into(), min: 1, max: NamedDim::MAX }
+    }
+}
+
+/// A parameter.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Input {
+    /// The name as the user wrote it.
+    pub name: String,
+    /// Type of the elements.
+    pub dtype: DType,
+    /// The shape; dims by slot are those of the signature.
+    pub shape: Shape,
+}
+
+/// Name, named dims and inputs of a function ("The @function Decorator").
+///
+/// ```
+/// use tinyspec_ir::{DType, signature::{Input, NamedDim, Signature}, Dim};
+/// let dims = vec![NamedDim::new("N")];
+/// let n = Dim::named(0, 1, NamedDim::MAX);
+/// let input = |name: &str| Input { name: name.into(), dtype: DType::F32, shape: [n.clone()].into_iter().collect() };
+/// let signature = Signature { name: "add".into(), dims, inputs: vec![input("x"), input("y")] };
+/// let vector = |size: i64| (DType::F32, [Dim::from(size)].into_iter().collect());
+/// assert_eq!(signature.bind(&[vector(3), vector(3)]), Ok(vec![Dim::from(3)]));
+/// let wrong = signature.bind(&[vector(3), vector(4)]).unwrap_err();
+/// assert!(wrong[0].error.message().starts_with("dim `N` is 3 from `x`, but axis 0 of `y` is 4"));
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Signature {
+    /// The function's name.
+    pub name: String,
+    /// Dims bound by the arguments.
+    pub dims: Vec<NamedDim>,
+    /// Parameters in order.
+    pub inputs: Vec<Input>,
+}
+
+/// Why arguments do not fit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mismatch {
+    /// Position of the argument that is wrong; `None` for a wrong number of them.
+    pub argument: Option<usize>,
+    /// What was found and expected.
+    pub error: Error,
+}
+
+impl Signature {
+    /// The dim with a position among [`Signature::dims`].
+    pub fn dim(&self, position: usize) -> Dim {
+        let NamedDim { min, max, .. } = self.dims[position];
+        Dim::named(position as u32, min, max)
+    }
+
+    /// A shape in the user's names: `[B, 64]`.
+    pub fn show(&self, shape: &[Dim]) -> String {
+        let names: Vec<(u32, String)> = (0..).zip(self.dims.iter().map(|dim| dim.name.clone())).collect();
+        dim::with_names(&names, || dim::show(shape))
+    }
+
+    /// Values of the named dims, from what the arguments are.
+    ///
+    /// # Errors
+    /// Every argument whose dtype, rank or dims do not fit.
+    pub fn bind(&self, arguments: &[(DType, Shape)]) -> Result<Vec<Dim>, Vec<Mismatch>> {
+        let error = |kind, message: String| Error::new(kind, self.name.clone(), message);
+        if arguments.len() != self.inputs.len() {
+            let names: Vec<&str> = self.inputs.iter().map(|input| input.name.as_str()).collect();
+            let message = format!("takes {} arguments ({}), found {}", names.len(), names.join(", "), arguments.len());
+            return Err(vec![Mismatch { argument: None, error: error(ErrorKind::Arity, message) }]);
+        }
+        let mut mismatches: Vec<Mismatch> = vec![];
+        // Value of each dim, and the input that gave it.
+        let mut bound: Vec<Option<(Dim, usize)>> = vec![None; self.dims.len()];
+        let mut refuse = |argument: usize, kind, what: String| {
+            if mismatches.iter().all(|other| other.argument != Some(argument)) {
+                let error = error(kind, what).help(self.expectation(argument, &arguments[argument]));
+                mismatches.push(Mismatch { argument: Some(argument), error });
+            }
+        };
+        for (position, ((dtype, shape), input)) in arguments.iter().zip(&self.inputs).enumerate() {
+            if *dtype != input.dtype {
+                refuse(position, ErrorKind::DType, format!("`{}` is {}, found {dtype}", input.name, input.dtype));
+            } else if shape.len() != input.shape.len() {
+                let message = format!("`{}` has rank {}, found rank {}", input.name, input.shape.len(), shape.len());
+                refuse(position, ErrorKind::Rank, message);
+                continue;
+            }
+            // Names alone bind; expressions over them are compared once everything is bound.
+            for (axis, (found, expected)) in shape.iter().zip(&input.shape).enumerate() {
+                let Some(&Atom::Named { slot, min, max }) = expected.as_atom() else { continue };
+                let name = &self.dims[slot as usize].name;
+                match &bound[slot as usize] {
+                    None => {
+                        let (low, high) = found.bounds();
+                        if low < min || high > max {
+                            let size = match found.as_const() {
+                                Some(number) => number.to_string(),
+                                None => format!("{found}, between {low} and {high}"),
+                            };
+                            let message = format!(
+                                "axis {axis} of `{}` is {size}, but dim `{name}` goes from {min} to {max}",
+                                input.name
+                            );
+                            refuse(position, ErrorKind::Shape, message);
+                        }
+                        bound[slot as usize] = Some((found.clone(), position));
+                    }
+                    Some((first, from)) if first != found => {
+                        let message = format!(
+                            "dim `{name}` is {first} from `{}`, but axis {axis} of `{}` is {found}",
+                            self.inputs[*from].name, input.name
+                        );
+                        refuse(position, ErrorKind::Shape, message);
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        let value = |slot: u32| bound[slot as usize].as_ref().map(|(dim, _)| dim.clone());
+        for (position, ((_, shape), input)) in arguments.iter().zip(&self.inputs).enumerate() {
+            for (axis, (found, expected)) in shape.iter().zip(&input.shape).enumerate() {
+                if matches!(expected.as_atom(), Some(Atom::Named { .. })) {
+                    continue;
+                }
+                let wanted = expected.substitute(&value);
+                if wanted != *found {
+                    let shown = self.show(std::slice::from_ref(expected));
+                    let shown = shown.trim_matches(['[', ']']);
+                    let meaning = if expected.as_const().is_some() { String::new() } else { format!(" (`{shown}`)") };
+                    let message =
+                        format!("axis {axis} of `{}` must be {wanted}{meaning}, here it is {found}", input.name);
+                    refuse(position, ErrorKind::Shape, message);
+                }
+            }
+        }
+        for (dim, value) in self.dims.iter().zip(&bound) {
+            if value.is_none() && mismatches.is_empty() {
+                let message = format!("no argument has the named dim `{}` as an axis", dim.name);
+                mismatches.push(Mismatch { argument: None, error: error(ErrorKind::Shape, message) });
+            }
+        }
+        if mismatches.is_empty() {
+            Ok(bound.into_iter().flatten().map(|(dim, _)| dim).collect())
+        } else {
+            Err(mismatches)
+        }
+    }
+
+    fn expectation(&self, argument: usize, (dtype, shape): &(DType, Shape)) -> String {
+        let input = &self.inputs[argument];
+        let expected = type_of(input.dtype, &self.show(&input.shape));
+        format!("`{}` wants {expected}, this is {}", self.name, type_of(*dtype, &dim::show(shape)))
+    }
+}
+
+/// How a tensor's type is written in a signature: `Tensor<f32, B, 64>`.
+fn type_of(dtype: DType, shown_shape: &str) -> String {
+    match shown_shape.trim_matches(['[', ']']) {
+        "" => format!("Tensor<{dtype}>"),
+        dims => format!("Tensor<{dtype}, {dims}>"),
+    }
+}
+
+/// [`type_of`] for a shape whose names are in scope.
+pub fn show_type(dtype: DType, shape: &[Dim]) -> String {
+    type_of(dtype, &dim::show(shape))
+}
