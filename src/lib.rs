@@ -32,10 +32,15 @@ pub use tinyspec_core::{
 };
 pub use tinyspec_core::{execute, function, lower, nn, profile};
 pub use tinyspec_ir as ir;
+pub use tinyspec_ir::ops::options;
 pub use tinyspec_ir::{DType, Dim, ErrorKind};
 
 /// What most programs need: `use tinyspec::prelude::*`.
 pub mod prelude {
     pub use crate::nn::{Adam, Optimizer, Sgd};
+    pub use crate::options::{
+        AvgPool1d, AvgPool2d, AvgPool3d, Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d,
+        MaxPool1d, MaxPool2d, MaxPool3d, default,
+    };
     pub use crate::{DType, Dim, Error, Function, Result, Spec, Tensor, grad, named, realize_all, set_seed};
 }

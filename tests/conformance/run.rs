@@ -93,9 +93,28 @@ fn by_name(case: &Case, name: &str, inputs: &[Tensor]) -> Result<Vec<Tensor>, Fa
                 some => Argument::Ints(numbers(some)),
             },
             ParamKind::text => Argument::Text(value.and_then(Value::as_str).unwrap_or(default_text(param)).to_string()),
+            ParamKind::optional => tensors.next().map_or(Argument::Nothing, |tensor| Argument::Tensor(tensor.clone())),
+            options => {
+                let given = options
+                    .fields()
+                    .unwrap_or_default()
+                    .iter()
+                    .filter_map(|&field| Some((field.to_string(), option(case.args.get(field)?)?)));
+                Argument::Options(given.collect())
+            }
         });
     }
     Ok(Tensor::call(name, &arguments)?)
+}
+
+/// A field of a struct of options.
+fn option(value: &Value) -> Option<Argument> {
+    match value {
+        Value::Number(number) => number.as_i64().map(Argument::Int),
+        Value::Bool(flag) => Some(Argument::Flag(*flag)),
+        Value::Array(_) => Some(Argument::Ints(numbers(Some(value)))),
+        _ => None,
+    }
 }
 
 pub fn numbers(value: Option<&Value>) -> Vec<i64> {

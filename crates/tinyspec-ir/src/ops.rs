@@ -3,6 +3,7 @@
 //! The run-time `Tensor`, the macros and the corpus runner all reach them through one method table, [`table`].
 
 pub mod arithmetic;
+pub mod conv;
 pub mod creation;
 pub mod elementwise;
 pub mod index;
@@ -10,10 +11,14 @@ pub mod loss;
 pub mod matmul;
 pub mod movement;
 pub mod norm;
+pub mod options;
+pub mod pool;
 pub mod random;
 pub mod reduce;
 pub mod table;
+pub mod window;
 
+pub use options::default;
 pub use table::{METHODS, Method, MethodArg, ParamKind, call, nearest};
 
 use crate::dim::show;

@@ -4,7 +4,7 @@ use super::{Tensor, apply_many, create};
 use crate::Result;
 use std::panic::Location;
 use tinyspec_ir::ops::MethodArg;
-use tinyspec_ir::{DType, Dim, Shape, ops};
+use tinyspec_ir::{DType, Dim, NodeId, Shape, ops};
 
 /// An argument of [`Tensor::call`].
 #[derive(Clone, Debug)]
@@ -27,6 +27,32 @@ pub enum Argument {
     AllAxes,
     /// A word.
     Text(String),
+    /// What is left out.
+    Nothing,
+    /// A struct of options: the fields that are given, by name. They hold no tensors.
+    Options(Vec<(String, Argument)>),
+}
+
+impl Argument {
+    /// For the table; tensors become the next of `nodes`.
+    fn lowered(&self, nodes: &mut impl Iterator<Item = NodeId>) -> MethodArg {
+        match self {
+            Argument::Tensor(_) => nodes.next().map_or(MethodArg::Nothing, MethodArg::Tensor),
+            Argument::Tensors(tensors) => MethodArg::Tensors(nodes.take(tensors.len()).collect()),
+            Argument::Int(number) => MethodArg::Int(*number),
+            Argument::Ints(numbers) => MethodArg::Ints(numbers.clone()),
+            Argument::Float(number) => MethodArg::Float(*number),
+            Argument::Flag(flag) => MethodArg::Flag(*flag),
+            Argument::DType(dtype) => MethodArg::DType(*dtype),
+            Argument::AllAxes => MethodArg::AllAxes,
+            Argument::Text(text) => MethodArg::Text(text.clone()),
+            Argument::Nothing => MethodArg::Nothing,
+            Argument::Options(fields) => {
+                let none = &mut std::iter::empty();
+                MethodArg::Options(fields.iter().map(|(name, value)| (name.clone(), value.lowered(none))).collect())
+            }
+        }
+    }
 }
 
 impl Tensor {
@@ -54,20 +80,7 @@ impl Tensor {
             .collect();
         apply_many(Location::caller(), &tensors, |builder, nodes| {
             let mut nodes = nodes.iter().copied();
-            let arguments: Vec<MethodArg> = arguments
-                .iter()
-                .map(|argument| match argument {
-                    Argument::Tensor(_) => nodes.next().map_or(MethodArg::AllAxes, MethodArg::Tensor),
-                    Argument::Tensors(tensors) => MethodArg::Tensors(nodes.by_ref().take(tensors.len()).collect()),
-                    Argument::Int(number) => MethodArg::Int(*number),
-                    Argument::Ints(numbers) => MethodArg::Ints(numbers.clone()),
-                    Argument::Float(number) => MethodArg::Float(*number),
-                    Argument::Flag(flag) => MethodArg::Flag(*flag),
-                    Argument::DType(dtype) => MethodArg::DType(*dtype),
-                    Argument::AllAxes => MethodArg::AllAxes,
-                    Argument::Text(text) => MethodArg::Text(text.clone()),
-                })
-                .collect();
+            let arguments: Vec<MethodArg> = arguments.iter().map(|argument| argument.lowered(&mut nodes)).collect();
             ops::call(name, builder, &arguments)
         })
     }

@@ -165,6 +165,7 @@ macro_rules! method {
     };
     (@type tensor) => { impl Operand };
     (@type tensors) => { &[&Tensor] };
+    (@type optional) => { Option<&Tensor> };
     (@type int) => { i64 };
     (@type ints) => { impl AsRef<[i64]> };
     (@type float) => { f64 };
@@ -173,10 +174,14 @@ macro_rules! method {
     (@type shape) => { impl IntoShape };
     (@type axes) => { impl IntoAxes };
     (@type text) => { &str };
+    (@type $options:ident) => { tinyspec_ir::ops::options::$options };
     (@result tensor) => { Tensor };
     (@result tensors) => { Vec<Tensor> };
     (@prepare tensor, $call:ident, $param:ident, $like:expr) => { $call.operand($param, $like) };
     (@prepare tensors, $call:ident, $param:ident, $like:expr) => { $call.operands($param) };
+    (@prepare optional, $call:ident, $param:ident, $like:expr) => {
+        $param.map(|tensor| $call.operand(tensor, $like))
+    };
     (@prepare shape, $call:ident, $param:ident, $like:expr) => { $param.into_shape() };
     (@prepare axes, $call:ident, $param:ident, $like:expr) => { $param.into_axes() };
     (@prepare $kind:ident, $call:ident, $param:ident, $like:expr) => { $param };

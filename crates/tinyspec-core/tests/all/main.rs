@@ -12,3 +12,4 @@ mod rangeify;
 mod small_floats;
 mod tensors;
 mod training;
+mod windows;

@@ -3,6 +3,7 @@
 mod evaluate;
 mod kernels;
 mod random;
+mod windows;
 
 use tinyspec_backends::Target;
 use tinyspec_core::lower::rangeify::{Costs, Schedule, rangeify_with};

@@ -1,0 +1,162 @@
+//! Convolutions and pools through their methods and options.
+
+use tinyspec_core::execute::with_default_device;
+use tinyspec_core::{Argument, Error, Tensor, grad};
+use tinyspec_ir::ops::options::{AvgPool2d, Conv2d, ConvTranspose1d, MaxPool1d, MaxPool2d, default};
+use tinyspec_ir::{DType, ErrorKind};
+
+fn ramp(shape: &[i64]) -> Tensor {
+    let count: i64 = shape.iter().product();
+    Tensor::arange(count).modulo(7).cast(DType::F32).reshape(shape).contiguous()
+}
+
+/// The sum that defines a convolution, term by term; small integers, so that it is exact.
+fn reference(
+    x: &[f32],
+    [batch, channels, height, width]: [usize; 4],
+    weight: &[f32],
+    [outputs, inner, kh, kw]: [usize; 4],
+    options: Conv2d,
+) -> Vec<f32> {
+    let [[sy, sx], [py, px], [dy, dx]] =
+        [options.stride, options.padding, options.dilation].map(|pair| pair.map(|n| n as usize));
+    let rows = (height + 2 * py - dy * (kh - 1) - 1) / sy + 1;
+    let columns = (width + 2 * px - dx * (kw - 1) - 1) / sx + 1;
+    let mut result = Vec::new();
+    for (b, o, row, column) in (0..batch * outputs * rows * columns)
+        .map(|i| (i / (outputs * rows * columns), i / (rows * columns) % outputs, i / columns % rows, i % columns))
+    {
+        let first = o / (outputs / options.groups as usize) * inner;
+        let mut sum = 0.0;
+        for (c, i, j) in (0..inner * kh * kw).map(|i| (i / (kh * kw), i / kw % kh, i % kw)) {
+            let (y, x_) = ((row * sy + i * dy).checked_sub(py), (column * sx + j * dx).checked_sub(px));
+            if let (Some(y), Some(x_)) = (y, x_)
+                && y < height
+                && x_ < width
+            {
+                sum += x[((b * channels + first + c) * height + y) * width + x_]
+                    * weight[((o * inner + c) * kh + i) * kw + j];
+            }
+        }
+        result.push(sum);
+    }
+    result
+}
+
+#[test]
+fn options_combine() -> Result<(), Error> {
+    for device in ["cpu", "interpreter"] {
+        with_default_device::<_, Error>(device, || {
+            let (shape, kernel) = ([2usize, 6, 11, 10], [9usize, 2, 3, 2]);
+            let (x, weight) = (ramp(&shape.map(|n| n as i64)), ramp(&kernel.map(|n| n as i64)));
+            for options in [
+                Conv2d { groups: 3, ..default() },
+                Conv2d { groups: 3, stride: [2, 3], padding: [1, 2], ..default() },
+                Conv2d { groups: 3, stride: [5, 4], padding: [4, 0], dilation: [2, 3], ..default() },
+                Conv2d { groups: 3, stride: [9, 9], dilation: [1, 2], ..default() },
+            ] {
+                let got = x.conv2d(&weight, None, options).to_vec::<f32>()?;
+                let want = reference(&x.to_vec::<f32>()?, shape, &weight.to_vec::<f32>()?, kernel, options);
+                assert_eq!(got, want, "{device} {options:?}");
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn integers_convolve_in_32_bits_and_a_bias_is_added() -> Result<(), Error> {
+    let x = Tensor::full([1, 1, 4, 4], 100).cast(DType::I8);
+    let weight = Tensor::full([2, 1, 3, 3], 100).cast(DType::I8);
+    let out = x.conv2d(&weight, Some(&Tensor::from_slice(&[0i32, 1], [2])), Conv2d::default());
+    assert_eq!(out.dtype(), DType::I32);
+    assert_eq!(out.to_vec::<i32>()?, [90_000, 90_000, 90_000, 90_000, 90_001, 90_001, 90_001, 90_001]);
+    Ok(())
+}
+
+#[test]
+fn a_transposed_convolution_is_the_gradient_of_one() -> Result<(), Error> {
+    let x = ramp(&[2, 3, 10]);
+    let weight = ramp(&[4, 3, 3]);
+    let options = tinyspec_ir::ops::options::Conv1d { stride: [2], padding: [1], ..default() };
+    let out = x.conv1d(&weight, None, options);
+    let cotangent = ramp(&[2, 4, 5]);
+    let gradient = grad(&(&out * &cotangent).sum(.., false), &[&x])?.remove(0);
+    let options = ConvTranspose1d { stride: [2], padding: [1], output_padding: [1], ..default() };
+    let transposed = cotangent.conv_transpose1d(&weight, None, options);
+    assert_eq!(gradient.to_vec::<f32>()?, transposed.to_vec::<f32>()?);
+    Ok(())
+}
+
+#[test]
+fn pools_know_what_lies_outside() -> Result<(), Error> {
+    let x = Tensor::from_slice(&[-1f32, -2.0, -3.0, -4.0, -5.0], [1, 5]);
+    let options = MaxPool1d { stride: Some([2]), padding: [1], ..default() };
+    assert_eq!(x.max_pool1d([3], options).to_vec::<f32>()?, [-1.0, -2.0, -4.0]);
+    let integers = Tensor::from_slice(&[-7i32, -9, -8, -6], [2, 2]);
+    let options = MaxPool2d { stride: Some([1, 1]), padding: [1, 1], ..default() };
+    assert_eq!(integers.max_pool2d([2], options).to_vec::<i32>()?, [-7, -7, -9, -7, -6, -6, -8, -6, -6]);
+    let ones = Tensor::ones([3, 3]);
+    let options = AvgPool2d { padding: [1, 1], ..default() };
+    assert_eq!(ones.avg_pool2d([2, 2], options).to_vec::<f32>()?, [0.25, 0.5, 0.5, 1.0]);
+    let options = AvgPool2d { padding: [1, 1], ceil_mode: true, count_include_pad: false, ..default() };
+    assert_eq!(ones.avg_pool2d([2, 2], options).to_vec::<f32>()?, [1.0; 4]);
+    Ok(())
+}
+
+#[test]
+fn an_empty_batch_stays_empty() -> Result<(), Error> {
+    let out = Tensor::zeros([0, 2, 5, 5]).conv2d(Tensor::ones([3, 2, 3, 3]), None, default());
+    assert_eq!(out.sizes()?, [0, 3, 3, 3]);
+    assert!(out.to_vec::<f32>()?.is_empty());
+    Ok(())
+}
+
+#[test]
+fn wrong_windows_are_refused_by_name() {
+    let (x, weight) = (Tensor::ones([1, 4, 5, 5]), Tensor::ones([6, 4, 3, 3]));
+    let cases = [
+        (x.conv2d(&weight, None, Conv2d { groups: 3, ..default() }), ErrorKind::Shape),
+        (x.conv2d(&weight, None, Conv2d { groups: 0, ..default() }), ErrorKind::Value),
+        (x.conv2d(&weight, None, Conv2d { stride: [0, 1], ..default() }), ErrorKind::Value),
+        (x.conv2d(&weight, None, Conv2d { padding: [-1, 0], ..default() }), ErrorKind::Value),
+        (x.conv2d(&weight, None, Conv2d { padding: [i64::MAX, 0], ..default() }), ErrorKind::Value),
+        (x.conv2d(&weight, None, Conv2d { dilation: [9, 1], ..default() }), ErrorKind::Shape),
+        (x.conv2d(&weight, Some(&Tensor::ones([5])), default()), ErrorKind::Shape),
+        (x.conv2d(Tensor::ones([6, 4, 3]), None, default()), ErrorKind::Rank),
+        (x.max_pool2d([6], default()), ErrorKind::Shape),
+        (x.max_pool2d([2, 2, 2], default()), ErrorKind::Shape),
+        (x.max_pool2d([2], MaxPool2d { padding: [2, 2], ..default() }), ErrorKind::Value),
+        (x.unfold(3, 2, 0), ErrorKind::Value),
+    ];
+    for (tensor, kind) in cases {
+        let error = tensor.realize().expect_err("refused");
+        assert_eq!(error.kind(), Some(kind), "{error}");
+        assert!(error.location().is_some_and(|location| location.file.ends_with("windows.rs")), "{error}");
+    }
+}
+
+#[test]
+fn options_are_fields_by_name_in_a_dynamic_call() -> Result<(), Error> {
+    let call = |fields: &[(&str, Argument)]| {
+        let fields = fields.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
+        Tensor::call(
+            "conv2d",
+            &[
+                Argument::Tensor(ramp(&[1, 2, 5, 5])),
+                Argument::Tensor(ramp(&[1, 2, 3, 3])),
+                Argument::Nothing,
+                Argument::Options(fields),
+            ],
+        )
+    };
+    let got = call(&[("stride", Argument::Int(2)), ("padding", Argument::Ints(vec![1, 0]))])?.remove(0);
+    let options = Conv2d { stride: [2, 2], padding: [1, 0], ..default() };
+    let want = ramp(&[1, 2, 5, 5]).conv2d(ramp(&[1, 2, 3, 3]), None, options);
+    assert_eq!(got.to_vec::<f32>()?, want.to_vec::<f32>()?);
+    let unknown = call(&[("strides", Argument::Int(2))]).expect_err("no such option");
+    assert!(unknown.to_string().contains("`stride`"), "{unknown}");
+    assert!(call(&[("groups", Argument::Flag(true))]).is_err());
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! Convolutions: windows, a broadcast Mul and a Reduce-Add, which Rangeify fuses to one kernel that reads the input by
+//! index arithmetic.
+
+use super::movement::{flip, permute, reshape, transpose};
+use super::options::{Conv, ConvTranspose};
+use super::window::{Window, check, check_padding, pad_ends, windows};
+use super::{cast, promote, shape_of};
+use crate::dim::show;
+use crate::{Arg, Axes, Builder, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
+
+fn ones(count: usize) -> impl Iterator<Item = Dim> {
+    std::iter::repeat_n(Dim::from(1), count)
+}
+
+/// `(batch, channels, …)` and weights of `(channels out, channels in, …)`, as far as `N` axes and `groups` ask.
+fn check_operands<const N: usize>(
+    b: &dyn Builder,
+    op: &str,
+    x: NodeId,
+    weight: NodeId,
+    groups: i64,
+) -> Result<(Shape, Shape, [i64; N])> {
+    let (shape, kernel) = (shape_of(b, x), shape_of(b, weight));
+    for (name, shape) in [("input", &shape), ("weight", &kernel)] {
+        if shape.len() != N + 2 {
+            let message = format!("the {name} must have {} axes, found {}", N + 2, show(shape));
+            return Err(Error::new(ErrorKind::Rank, op, message)
+                .help("an input is (batch, channels, …), a weight one filter for each pair of channels"));
+        }
+    }
+    if groups < 1 {
+        return Err(Error::new(ErrorKind::Value, op, format!("{groups} groups")).help("there is at least 1"));
+    }
+    let sizes: Option<Vec<i64>> = kernel[2..].iter().map(Dim::as_const).collect();
+    let Some(Ok(sizes)) = sizes.map(<[i64; N]>::try_from) else {
+        let message = format!("the sizes of the windows in {} must be numbers", show(&kernel));
+        return Err(Error::new(ErrorKind::Unsupported, op, message));
+    };
+    Ok((shape, kernel, sizes))
+}
+
+fn wrong_channels(op: &str, shape: &[Dim], kernel: &[Dim], groups: i64) -> Error {
+    let message = format!("channels of {} and {} do not fit in {groups} groups", show(shape), show(kernel));
+    Error::new(ErrorKind::Shape, op, message)
+}
+
+/// Convolution over N axes: `out[b, o, p] = bias[o] + Σ x[b, c, p * stride + k * dilation] * weight[o, c, k]`.
+pub fn conv<const N: usize>(
+    b: &mut dyn Builder,
+    x: NodeId,
+    weight: NodeId,
+    bias: Option<NodeId>,
+    options: Conv<N>,
+) -> Result<NodeId> {
+    let op = format!("conv{N}d");
+    check_padding(&op, &options.padding)?;
+    convolve(b, &op, x, weight, bias, options, options.padding.map(|padding| [padding; 2]))
+}
+
+/// [`conv`] with the padding before and after each axis apart.
+fn convolve<const N: usize>(
+    b: &mut dyn Builder,
+    op: &str,
+    x: NodeId,
+    weight: NodeId,
+    bias: Option<NodeId>,
+    options: Conv<N>,
+    padding: [[i64; 2]; N],
+) -> Result<NodeId> {
+    let (x, weight) = promote(b, op, x, weight)?;
+    let dtype = super::dtype_of(b, x);
+    let groups = options.groups;
+    let (shape, kernel, sizes) = check_operands::<N>(b, op, x, weight, groups)?;
+    let (batch, channels) = (shape[0].clone(), kernel[1].clone());
+    let outputs = kernel[0].idiv(&Dim::from(groups));
+    if channels.clone() * Dim::from(groups) != shape[1] || outputs.clone() * Dim::from(groups) != kernel[0] {
+        return Err(wrong_channels(op, &shape, &kernel, groups).help(
+            "the weight's second axis is the input's channels over the groups, its first a multiple of the groups",
+        ));
+    }
+    let axes: Vec<Window> = (0..N)
+        .map(|axis| Window { size: sizes[axis], stride: options.stride[axis], dilation: options.dilation[axis] })
+        .collect();
+    check(op, &axes)?;
+    let padded = pad_ends(b, x, &padding.map(|ends| ends[0]), &padding.map(|ends| ends[1]), 0.0)?;
+    let views = windows(b, op, padded, &axes)?;
+    let positions: Shape = shape_of(b, views)[2..2 + N].into();
+    let group = Dim::from(groups);
+    // (batch, group, output, positions…, channel, elements…), the summed axes last.
+    let split: Shape = [batch.clone(), group.clone(), Dim::from(1), channels.clone()]
+        .into_iter()
+        .chain(shape_of(b, views)[2..].iter().cloned())
+        .collect();
+    let views = reshape(b, views, &split)?;
+    let order: Vec<i64> = (0..3).chain(4..4 + N as i64).chain([3]).chain(4 + N as i64..4 + 2 * N as i64).collect();
+    let views = permute(b, views, &order)?;
+    let filters: Shape = [Dim::from(1), group, outputs]
+        .into_iter()
+        .chain(ones(N))
+        .chain([channels])
+        .chain(kernel[2..].iter().cloned())
+        .collect();
+    let filters = reshape(b, weight, &filters)?;
+    // Small numbers are multiplied, too, in what they are summed in.
+    let (views, filters) = (cast(b, views, dtype.accumulator())?, cast(b, filters, dtype.accumulator())?);
+    let products = b.alu(Op::Mul, &[views, filters])?;
+    let summed: Axes = (3 + N as u32..4 + 2 * N as u32).collect();
+    let sum = b.add(Op::Reduce, &[products], Arg::Reduce { op: Op::Add, axes: summed })?;
+    let target: Shape = [batch, kernel[0].clone()].into_iter().chain(positions).collect();
+    let sum = reshape(b, sum, &target)?;
+    let sum = if dtype.is_float() { cast(b, sum, dtype)? } else { sum };
+    let Some(bias) = bias else { return Ok(sum) };
+    let bias_shape = shape_of(b, bias);
+    if bias_shape.as_slice() != &kernel[..1] {
+        let message = format!("a bias of {} for {} channels", show(&bias_shape), kernel[0]);
+        return Err(Error::new(ErrorKind::Shape, op, message));
+    }
+    let wide: Shape = bias_shape.iter().cloned().chain(ones(N)).collect();
+    let bias = reshape(b, bias, &wide)?;
+    super::arithmetic::add(b, sum, bias).map_err(|error| error.in_op(op))
+}
+
+/// What a convolution's gradient computes, as a layer: each input element adds its filter into the result. The
+/// weight is `(channels in, channels out / groups, …)`.
+pub fn conv_transpose<const N: usize>(
+    b: &mut dyn Builder,
+    x: NodeId,
+    weight: NodeId,
+    bias: Option<NodeId>,
+    options: ConvTranspose<N>,
+) -> Result<NodeId> {
+    let op = format!("conv_transpose{N}d");
+    let ConvTranspose { stride, padding, output_padding, dilation, groups } = options;
+    let (shape, kernel, sizes) = check_operands::<N>(b, &op, x, weight, groups)?;
+    let inputs = kernel[0].idiv(&Dim::from(groups));
+    if kernel[0] != shape[1] || inputs.clone() * Dim::from(groups) != kernel[0] {
+        return Err(wrong_channels(&op, &shape, &kernel, groups)
+            .help("the weight's first axis is the input's channels, a multiple of the groups"));
+    }
+    check_padding(&op, &padding)?;
+    let window = |axis: usize| Window { size: sizes[axis], stride: stride[axis], dilation: dilation[axis] };
+    let axes: [Window; N] = std::array::from_fn(window);
+    check(&op, &axes)?;
+    if (0..N).any(|axis| !(0..stride[axis].max(dilation[axis])).contains(&output_padding[axis])) {
+        let message = format!("an output padding of {output_padding:?}");
+        return Err(Error::new(ErrorKind::Value, &op, message).help("it is less than the stride or the dilation"));
+    }
+    // Zeros between the input's elements, which the steps of the convolution skip.
+    let mut x = x;
+    for (axis, window) in (2..).zip(&axes).filter(|(_, window)| window.stride > 1) {
+        let mut shape = shape_of(b, x);
+        let length = shape[axis].clone();
+        shape.insert(axis + 1, Dim::from(1));
+        x = reshape(b, x, &shape)?;
+        let mut after = vec![0; shape.len() - axis - 1];
+        after[0] = window.stride - 1;
+        x = pad_ends(b, x, &vec![0; after.len()], &after, 0.0)?;
+        shape[axis] = length * Dim::from(window.stride);
+        shape.remove(axis + 1);
+        x = reshape(b, x, &shape)?;
+        let mut cut = vec![0; shape.len() - axis];
+        cut[0] = 1 - window.stride;
+        x = pad_ends(b, x, &vec![0; cut.len()], &cut, 0.0)?;
+    }
+    // Filters read backwards, with outputs and inputs swapped in each group.
+    let grouped: Shape =
+        [Dim::from(groups), inputs, kernel[1].clone()].into_iter().chain(kernel[2..].iter().cloned()).collect();
+    let filters = reshape(b, weight, &grouped)?;
+    let filters = transpose(b, filters, 1, 2)?;
+    let backwards: Vec<i64> = (3..3 + N as i64).collect();
+    let filters = flip(b, filters, &backwards)?;
+    let swapped = shape_of(b, filters);
+    let merged: Shape =
+        [swapped[0].clone() * swapped[1].clone()].into_iter().chain(swapped[2..].iter().cloned()).collect();
+    let filters = reshape(b, filters, &merged)?;
+    let ends = std::array::from_fn(|axis| {
+        let before = axes[axis].span() - 1 - padding[axis];
+        [before, before + output_padding[axis]]
+    });
+    convolve(b, &op, x, filters, bias, Conv { dilation, groups, ..Conv::default() }, ends)
+}

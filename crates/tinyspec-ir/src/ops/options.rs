@@ -1,0 +1,192 @@
+//! Options of methods that have many, written as struct literals: `Conv2d { stride: [2, 2], ..default() }`.
+//!
+//! Each is declared once; what the method table, a dynamic call and the docs know of it comes from the declaration.
+
+use super::MethodArg;
+use crate::{Error, ErrorKind, Result};
+
+/// The default of a type, short enough for `Conv2d { stride: [2, 2], ..default() }`.
+pub fn default<T: Default>() -> T {
+    T::default()
+}
+
+/// What all structs of options have in common.
+pub trait Options: Default {
+    /// Names of the fields.
+    const FIELDS: &'static [&'static str];
+
+    /// Sets a field by name.
+    ///
+    /// # Errors
+    /// When there is no such field, or the value is of another kind.
+    fn set(&mut self, method: &str, field: &str, value: &MethodArg) -> Result<()>;
+}
+
+/// What a field may hold.
+trait Field: Sized {
+    const EXPECTED: &'static str;
+
+    fn read(value: &MethodArg) -> Option<Self>;
+}
+
+impl Field for i64 {
+    const EXPECTED: &'static str = "a whole number";
+
+    fn read(value: &MethodArg) -> Option<i64> {
+        if let MethodArg::Int(number) = value { Some(*number) } else { None }
+    }
+}
+
+impl Field for bool {
+    const EXPECTED: &'static str = "true or false";
+
+    fn read(value: &MethodArg) -> Option<bool> {
+        if let MethodArg::Flag(flag) = value { Some(*flag) } else { None }
+    }
+}
+
+/// One number stands for all axes.
+impl<const N: usize> Field for [i64; N] {
+    const EXPECTED: &'static str = "a whole number for each axis";
+
+    fn read(value: &MethodArg) -> Option<[i64; N]> {
+        match value {
+            MethodArg::Int(number) => Some([*number; N]),
+            MethodArg::Ints(numbers) => per_axis(numbers),
+            _ => None,
+        }
+    }
+}
+
+impl<T: Field> Field for Option<T> {
+    const EXPECTED: &'static str = T::EXPECTED;
+
+    fn read(value: &MethodArg) -> Option<Option<T>> {
+        if *value == MethodArg::Nothing { Some(None) } else { T::read(value).map(Some) }
+    }
+}
+
+/// A number for each of N axes; a single one stands for all.
+pub(crate) fn per_axis<const N: usize>(numbers: &[i64]) -> Option<[i64; N]> {
+    match *numbers {
+        [number] => Some([number; N]),
+        _ => numbers.try_into().ok(),
+    }
+}
+
+macro_rules! options {
+    ($($(#[doc = $doc:literal])* $name:ident {
+        $($(#[doc = $field_doc:literal])* $field:ident: $type:ty = $default:expr,)*
+    })*) => { $(
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+        pub struct $name<const N: usize> {
+            $($(#[doc = $field_doc])* pub $field: $type,)*
+        }
+
+        impl<const N: usize> Default for $name<N> {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
+
+        impl<const N: usize> Options for $name<N> {
+            const FIELDS: &'static [&'static str] = &[$(stringify!($field)),*];
+
+            fn set(&mut self, method: &str, field: &str, value: &MethodArg) -> Result<()> {
+                match field {
+                    $(stringify!($field) => self.$field = <$type as Field>::read(value).ok_or_else(|| {
+                        let expected = <$type as Field>::EXPECTED;
+                        let message = format!("`{field}` must be {expected}, found {value:?}");
+                        Error::new(ErrorKind::Arity, method, message)
+                    })?,)*
+                    _ => {
+                        let fields = Self::FIELDS.join("`, `");
+                        return Err(Error::new(ErrorKind::Arity, method, format!("there is no option `{field}`"))
+                            .help(format!("the options are `{fields}`")));
+                    }
+                }
+                Ok(())
+            }
+        }
+    )* };
+}
+
+options! {
+    /// Options of a convolution over N axes.
+    Conv {
+        /// Steps between windows.
+        stride: [i64; N] = [1; N],
+        /// Zeros before and after each axis.
+        padding: [i64; N] = [0; N],
+        /// Distance between the elements of a window.
+        dilation: [i64; N] = [1; N],
+        /// Groups of channels that do not see each other.
+        groups: i64 = 1,
+    }
+    /// Options of a transposed convolution over N axes.
+    ConvTranspose {
+        /// Steps between the places that neighbouring inputs are added at.
+        stride: [i64; N] = [1; N],
+        /// Elements cut off the result at both ends of each axis.
+        padding: [i64; N] = [0; N],
+        /// Zeros appended to the result.
+        output_padding: [i64; N] = [0; N],
+        /// Distance between the elements of a window.
+        dilation: [i64; N] = [1; N],
+        /// Groups of channels that do not see each other.
+        groups: i64 = 1,
+    }
+    /// Options of a maximum over windows of N axes.
+    MaxPool {
+        /// Steps between windows; windows beside each other if nothing is said.
+        stride: Option<[i64; N]> = None,
+        /// Elements before and after each axis that no maximum is.
+        padding: [i64; N] = [0; N],
+        /// Distance between the elements of a window.
+        dilation: [i64; N] = [1; N],
+        /// Counts a last window that is only partly inside.
+        ceil_mode: bool = false,
+    }
+    /// Options of a mean over windows of N axes.
+    AvgPool {
+        /// Steps between windows; windows beside each other if nothing is said.
+        stride: Option<[i64; N]> = None,
+        /// Zeros before and after each axis.
+        padding: [i64; N] = [0; N],
+        /// Counts a last window that is only partly inside.
+        ceil_mode: bool = false,
+        /// Divides by the padding too.
+        count_include_pad: bool = true,
+    }
+}
+
+/// Hands the name of every struct of options to a callback macro.
+macro_rules! for_each_options {
+    ($callback:ident) => {
+        $callback! {
+            Conv1d = Conv<1>,
+            Conv2d = Conv<2>,
+            Conv3d = Conv<3>,
+            ConvTranspose1d = ConvTranspose<1>,
+            ConvTranspose2d = ConvTranspose<2>,
+            ConvTranspose3d = ConvTranspose<3>,
+            MaxPool1d = MaxPool<1>,
+            MaxPool2d = MaxPool<2>,
+            MaxPool3d = MaxPool<3>,
+            AvgPool1d = AvgPool<1>,
+            AvgPool2d = AvgPool<2>,
+            AvgPool3d = AvgPool<3>,
+        }
+    };
+}
+pub(crate) use for_each_options;
+
+macro_rules! names {
+    ($($name:ident = $options:ident<$axes:literal>,)*) => { $(
+        #[doc = concat!("[`", stringify!($options), "`] over ", stringify!($axes), " axes.")]
+        pub type $name = $options<$axes>;
+    )* };
+}
+
+for_each_options!(names);

@@ -1,0 +1,121 @@
+//! Pooling: a Reduce over the elements of each window.
+
+use super::options::{AvgPool, MaxPool, per_axis};
+use super::window::{Window, check, pad_ends, windows};
+use super::{dtype_of, like, shape_of};
+use crate::dim::show;
+use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
+
+/// The windows of a pool, and the padding before and after each axis.
+struct Layout<const N: usize> {
+    windows: [Window; N],
+    before: [i64; N],
+    after: [i64; N],
+    /// What `ceil_mode` appends to `after`.
+    beyond: [i64; N],
+}
+
+impl<const N: usize> Layout<N> {
+    fn new(
+        b: &dyn Builder,
+        op: &str,
+        x: NodeId,
+        size: &[i64],
+        (stride, padding, dilation): (Option<[i64; N]>, [i64; N], [i64; N]),
+        ceil_mode: bool,
+    ) -> Result<Self> {
+        let shape = shape_of(b, x);
+        let lengths = shape.len().checked_sub(N).map(|lead| &shape[lead..]);
+        let Some(lengths) = lengths else {
+            let message = format!("needs at least {N} axes, found {}", show(&shape));
+            return Err(Error::new(ErrorKind::Rank, op, message));
+        };
+        let Some(size) = per_axis::<N>(size) else {
+            let message = format!("a kernel of {size:?} over {N} axes");
+            return Err(Error::new(ErrorKind::Shape, op, message).help("one size, or one for each axis"));
+        };
+        let stride = stride.unwrap_or(size);
+        let windows =
+            std::array::from_fn(|axis| Window { size: size[axis], stride: stride[axis], dilation: dilation[axis] });
+        check(op, &windows)?;
+        for axis in 0..N {
+            if !(0..=windows[axis].span() / 2).contains(&padding[axis]) {
+                let message = format!("a padding of {} for windows that span {}", padding[axis], windows[axis].span());
+                return Err(Error::new(ErrorKind::Value, op, message).help("at most half a window is padding"));
+            }
+        }
+        let mut layout = Layout { windows, before: padding, after: padding, beyond: [0; N] };
+        if ceil_mode {
+            for (axis, length) in lengths.iter().enumerate() {
+                layout.beyond[axis] = beyond(op, length, windows[axis], padding[axis])?;
+            }
+        }
+        Ok(layout)
+    }
+
+    /// The elements of each window in `N` last axes, `fill` outside of `x`.
+    fn views(&self, b: &mut dyn Builder, op: &str, x: NodeId, fill: f64) -> Result<NodeId> {
+        let after: [i64; N] = std::array::from_fn(|axis| self.after[axis] + self.beyond[axis]);
+        let padded = pad_ends(b, x, &self.before, &after, fill)?;
+        windows(b, op, padded, &self.windows)
+    }
+
+    fn summed(&self) -> Vec<i64> {
+        (-(N as i64)..0).collect()
+    }
+}
+
+/// How far the last window that starts inside reaches beyond the padding.
+fn beyond(op: &str, length: &Dim, window: Window, padding: i64) -> Result<i64> {
+    let Some(length) = length.as_const() else {
+        return Err(Error::new(ErrorKind::Unsupported, op, format!("ceil_mode with the dim {length}")));
+    };
+    let padded = length + 2 * padding;
+    let rest = padded - window.span();
+    if rest < 0 {
+        return Ok(0);
+    }
+    let mut steps = (rest + window.stride - 1) / window.stride;
+    if steps * window.stride >= length + padding {
+        steps -= 1;
+    }
+    Ok((steps * window.stride + window.span() - padded).max(0))
+}
+
+/// Greatest element of each window over the last N axes.
+pub fn max_pool<const N: usize>(b: &mut dyn Builder, x: NodeId, size: &[i64], options: MaxPool<N>) -> Result<NodeId> {
+    let op = format!("max_pool{N}d");
+    let MaxPool { stride, padding, dilation, ceil_mode } = options;
+    let layout = Layout::new(b, &op, x, size, (stride, padding, dilation), ceil_mode)?;
+    let views = layout.views(b, &op, x, f64::NEG_INFINITY)?;
+    super::reduce::max(b, views, Some(&layout.summed()), false)
+}
+
+/// Mean of each window over the last N axes.
+pub fn avg_pool<const N: usize>(b: &mut dyn Builder, x: NodeId, size: &[i64], options: AvgPool<N>) -> Result<NodeId> {
+    let op = format!("avg_pool{N}d");
+    let AvgPool { stride, padding, ceil_mode, count_include_pad } = options;
+    let x = super::to_float(b, x)?;
+    let layout = Layout::new(b, &op, x, size, (stride, padding, [1; N]), ceil_mode)?;
+    let views = layout.views(b, &op, x, 0.0)?;
+    let total = super::reduce::sum(b, views, Some(&layout.summed()), false)?;
+    let partial = layout.beyond != [0; N] || !count_include_pad && padding != [0; N];
+    let count = if partial {
+        // What is not counted is 0 in a tensor of ones.
+        let shape = shape_of(b, x);
+        let one = b.constant(Const::int(DType::I32, 1));
+        let inside = super::movement::expand(b, one, &shape[shape.len() - N..])?;
+        let inside = if count_include_pad { pad_ends(b, inside, &layout.before, &layout.after, 1.0)? } else { inside };
+        let layout = match count_include_pad {
+            true => Layout { before: [0; N], after: [0; N], ..layout },
+            false => layout,
+        };
+        let views = layout.views(b, &op, inside, 0.0)?;
+        let count = super::reduce::sum(b, views, Some(&layout.summed()), false)?;
+        let dtype = dtype_of(b, total);
+        super::cast(b, count, dtype)?
+    } else {
+        like(b, total, layout.windows.iter().map(|window| window.size).product::<i64>() as f64)
+    };
+    b.alu(Op::Div, &[total, count])
+}

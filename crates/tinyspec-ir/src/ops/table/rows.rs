@@ -1,0 +1,337 @@
+//! The rows, a family after the other.
+
+/// Hands every row of the method table to a callback macro; see [`mod@crate::ops::table`].
+#[macro_export]
+macro_rules! for_each_method {
+    ($callback:ident) => { $callback! {
+        /// Sum with broadcasting.
+        add(x: tensor, other: tensor) -> tensor = arithmetic::add;
+        /// Difference.
+        sub(x: tensor, other: tensor) -> tensor = arithmetic::sub;
+        /// Product, element by element.
+        mul(x: tensor, other: tensor) -> tensor = arithmetic::mul;
+        /// Quotient in floats.
+        div(x: tensor, other: tensor) -> tensor = arithmetic::div;
+        /// Quotient of integers; `rounding` is `"floor"` or `"trunc"`.
+        idiv(x: tensor, other: tensor, rounding: text) -> tensor = arithmetic::idiv;
+        /// Remainder of the quotient that `rounding` names.
+        imod(x: tensor, other: tensor, rounding: text) -> tensor = arithmetic::imod;
+        /// Floored remainder.
+        modulo(x: tensor, other: tensor) -> tensor = arithmetic::modulo;
+        /// Remainder with the sign of the dividend.
+        fmod(x: tensor, other: tensor) -> tensor = arithmetic::fmod;
+        /// Power, in floats.
+        pow(x: tensor, other: tensor) -> tensor = arithmetic::pow;
+        /// The larger one.
+        maximum(x: tensor, other: tensor) -> tensor = arithmetic::maximum;
+        /// The smaller one.
+        minimum(x: tensor, other: tensor) -> tensor = arithmetic::minimum;
+        /// Negation.
+        neg(x: tensor) -> tensor = arithmetic::neg;
+        /// Bitwise complement.
+        not(x: tensor) -> tensor = arithmetic::not;
+        /// `[x = 0]`.
+        logical_not(x: tensor) -> tensor = arithmetic::logical_not;
+        /// Bitwise or logical and.
+        and(x: tensor, other: tensor) -> tensor = arithmetic::and;
+        /// Bitwise or logical or.
+        or(x: tensor, other: tensor) -> tensor = arithmetic::or;
+        /// Bitwise or logical exclusive or.
+        xor(x: tensor, other: tensor) -> tensor = arithmetic::xor;
+        /// Shift left.
+        shl(x: tensor, other: tensor) -> tensor = arithmetic::shl;
+        /// Shift right.
+        shr(x: tensor, other: tensor) -> tensor = arithmetic::shr;
+        /// `[x < y]`.
+        lt(x: tensor, other: tensor) -> tensor = arithmetic::lt;
+        /// `[x <= y]`.
+        le(x: tensor, other: tensor) -> tensor = arithmetic::le;
+        /// `[x > y]`.
+        gt(x: tensor, other: tensor) -> tensor = arithmetic::gt;
+        /// `[x >= y]`.
+        ge(x: tensor, other: tensor) -> tensor = arithmetic::ge;
+        /// `[x = y]`, by element.
+        eq(x: tensor, other: tensor) -> tensor = arithmetic::eq;
+        /// `[x != y]`, by element.
+        ne(x: tensor, other: tensor) -> tensor = arithmetic::ne;
+        /// This (a bool tensor) picks from `x` where true, from `y` elsewhere.
+        where_(condition: tensor, x: tensor, y: tensor) -> tensor = arithmetic::where_;
+        /// `x + weight * (end - x)`.
+        lerp(x: tensor, end: tensor, weight: tensor) -> tensor = arithmetic::lerp;
+        /// The magnitude of this with the sign of `sign`.
+        copysign(x: tensor, sign: tensor) -> tensor = arithmetic::copysign;
+        /// `log(e^x + e^y)` without overflow.
+        logaddexp(x: tensor, other: tensor) -> tensor = arithmetic::logaddexp;
+
+        /// `1 / x`.
+        reciprocal(x: tensor) -> tensor = elementwise::reciprocal;
+        /// Square root.
+        sqrt(x: tensor) -> tensor = elementwise::sqrt;
+        /// `1 / sqrt(x)`.
+        rsqrt(x: tensor) -> tensor = elementwise::rsqrt;
+        /// `2 ^ x`.
+        exp2(x: tensor) -> tensor = elementwise::exp2;
+        /// Binary logarithm.
+        log2(x: tensor) -> tensor = elementwise::log2;
+        /// `e ^ x`.
+        exp(x: tensor) -> tensor = elementwise::exp;
+        /// Natural logarithm.
+        log(x: tensor) -> tensor = elementwise::log;
+        /// Decimal logarithm.
+        log10(x: tensor) -> tensor = elementwise::log10;
+        /// Sine.
+        sin(x: tensor) -> tensor = elementwise::sin;
+        /// Cosine.
+        cos(x: tensor) -> tensor = elementwise::cos;
+        /// Tangent.
+        tan(x: tensor) -> tensor = elementwise::tan;
+        /// Hyperbolic sine.
+        sinh(x: tensor) -> tensor = elementwise::sinh;
+        /// Hyperbolic cosine.
+        cosh(x: tensor) -> tensor = elementwise::cosh;
+        /// Hyperbolic tangent.
+        tanh(x: tensor) -> tensor = elementwise::tanh;
+        /// Toward zero.
+        trunc(x: tensor) -> tensor = elementwise::trunc;
+        /// Down.
+        floor(x: tensor) -> tensor = elementwise::floor;
+        /// Up.
+        ceil(x: tensor) -> tensor = elementwise::ceil;
+        /// To the nearest integer, ties to even.
+        round(x: tensor) -> tensor = elementwise::round;
+        /// Magnitude.
+        abs(x: tensor) -> tensor = elementwise::abs;
+        /// -1, 0 or 1.
+        sign(x: tensor) -> tensor = elementwise::sign;
+        /// `x * x`.
+        square(x: tensor) -> tensor = elementwise::square;
+        /// `max(x, 0)`.
+        relu(x: tensor) -> tensor = elementwise::relu;
+        /// `min(max(x, 0), 6)`.
+        relu6(x: tensor) -> tensor = elementwise::relu6;
+        /// Within `min` and `max`.
+        clip(x: tensor, min: float, max: float) -> tensor = elementwise::clip;
+        /// `1 / (1 + e^-x)`.
+        sigmoid(x: tensor) -> tensor = elementwise::sigmoid;
+        /// `x * sigmoid(x)`.
+        silu(x: tensor) -> tensor = elementwise::silu;
+        /// Gelu, in its tanh form.
+        gelu(x: tensor) -> tensor = elementwise::gelu;
+        /// `x * sigmoid(1.702 x)`.
+        quick_gelu(x: tensor) -> tensor = elementwise::quick_gelu;
+        /// `log(1 + e^x)`.
+        softplus(x: tensor) -> tensor = elementwise::softplus;
+        /// `log(sigmoid(x))`.
+        logsigmoid(x: tensor) -> tensor = elementwise::logsigmoid;
+        /// `x / (1 + |x|)`.
+        softsign(x: tensor) -> tensor = elementwise::softsign;
+        /// `x * tanh(softplus(x))`.
+        mish(x: tensor) -> tensor = elementwise::mish;
+        /// `relu6(x + 3) / 6`.
+        hardsigmoid(x: tensor) -> tensor = elementwise::hardsigmoid;
+        /// `x * hardsigmoid(x)`.
+        hardswish(x: tensor) -> tensor = elementwise::hardswish;
+        /// `x` above 0, `slope * x` below.
+        leaky_relu(x: tensor, slope: float) -> tensor = elementwise::leaky_relu;
+        /// `x` above 0, `alpha (e^x - 1)` below.
+        elu(x: tensor, alpha: float) -> tensor = elementwise::elu;
+        /// `x` above 0, `alpha (e^(x/alpha) - 1)` below.
+        celu(x: tensor, alpha: float) -> tensor = elementwise::celu;
+        /// Elu with self-normalising constants.
+        selu(x: tensor) -> tensor = elementwise::selu;
+        /// Is nan.
+        isnan(x: tensor) -> tensor = elementwise::isnan;
+        /// Is an infinity.
+        isinf(x: tensor) -> tensor = elementwise::isinf;
+        /// Is neither nan nor an infinity.
+        isfinite(x: tensor) -> tensor = elementwise::isfinite;
+        /// `x ^ exponent`.
+        pow_const(x: tensor, exponent: float) -> tensor = elementwise::pow_const;
+        /// `base ^ x`.
+        const_pow(x: tensor, base: float) -> tensor = elementwise::const_pow;
+        /// The value, without a gradient.
+        detach(x: tensor) -> tensor = elementwise::detach;
+        /// The value in memory of its own, row-major.
+        contiguous(x: tensor) -> tensor = elementwise::contiguous;
+        /// Converted to another dtype.
+        cast(x: tensor, to: dtype) -> tensor = cast;
+        /// The storage as another dtype.
+        bitcast(x: tensor, to: dtype) -> tensor = elementwise::bitcast;
+
+        /// Row-major reinterpretation; one dim may be -1.
+        reshape(x: tensor, shape: shape) -> tensor = movement::reshape;
+        /// Axes in another order.
+        permute(x: tensor, order: ints) -> tensor = movement::permute;
+        /// Two axes swapped.
+        transpose(x: tensor, axis0: int, axis1: int) -> tensor = movement::transpose;
+        /// Size-1 axes broadcast.
+        expand(x: tensor, shape: shape) -> tensor = movement::expand;
+        /// Reversed along axes.
+        flip(x: tensor, axes: ints) -> tensor = movement::flip;
+        /// At `offset` in a tensor of `shape` that is `value` elsewhere.
+        pad(x: tensor, offset: shape, shape: shape, value: float) -> tensor = movement::pad;
+        /// `shape` elements from `offset` on.
+        shrink(x: tensor, offset: shape, shape: shape) -> tensor = movement::shrink;
+        /// `length` elements of an axis from `start` on.
+        narrow(x: tensor, axis: int, start: int, length: int) -> tensor = movement::narrow;
+        /// A new axis of size 1.
+        unsqueeze(x: tensor, axis: int) -> tensor = movement::unsqueeze;
+        /// Without the axes of size 1.
+        squeeze(x: tensor, axis: axes) -> tensor = movement::squeeze;
+        /// Axes `start` to `end` as one.
+        flatten(x: tensor, start: int, end: int) -> tensor = movement::flatten;
+        /// One axis as several.
+        unflatten(x: tensor, axis: int, sizes: shape) -> tensor = movement::unflatten;
+        /// Joined along an axis.
+        cat(tensors: tensors, axis: int) -> tensor = movement::cat;
+        /// Joined along a new axis.
+        stack(tensors: tensors, axis: int) -> tensor = movement::stack;
+        /// Pieces of a size along an axis.
+        split(x: tensor, size: int, axis: int) -> tensors = movement::split;
+        /// Pieces of given sizes along an axis.
+        split_sizes(x: tensor, sizes: ints, axis: int) -> tensors = movement::split_sizes;
+        /// At most `n` pieces along an axis.
+        chunk(x: tensor, n: int, axis: int) -> tensors = movement::chunk;
+        /// Copies along each axis.
+        repeat(x: tensor, repeats: ints) -> tensor = movement::repeat;
+        /// Cyclic shift along axes.
+        roll(x: tensor, shifts: ints, axes: ints) -> tensor = movement::roll;
+        /// The upper triangle.
+        triu(x: tensor, diagonal: int) -> tensor = movement::triu;
+        /// The lower triangle.
+        tril(x: tensor, diagonal: int) -> tensor = movement::tril;
+
+        /// Sum along axes.
+        sum(x: tensor, axis: axes, keepdim: flag) -> tensor = reduce::sum;
+        /// Product along axes.
+        prod(x: tensor, axis: axes, keepdim: flag) -> tensor = reduce::prod;
+        /// Greatest element along axes.
+        max(x: tensor, axis: axes, keepdim: flag) -> tensor = reduce::max;
+        /// Least element along axes.
+        min(x: tensor, axis: axes, keepdim: flag) -> tensor = reduce::min;
+        /// Mean along axes.
+        mean(x: tensor, axis: axes, keepdim: flag) -> tensor = reduce::mean;
+        /// Variance along axes; `correction` 1 is the unbiased one.
+        var(x: tensor, axis: axes, correction: int, keepdim: flag) -> tensor = reduce::var;
+        /// Standard deviation along axes.
+        std(x: tensor, axis: axes, correction: int, keepdim: flag) -> tensor = reduce::std;
+        /// Is any element nonzero.
+        any(x: tensor, axis: axes, keepdim: flag) -> tensor = reduce::any;
+        /// Are all elements nonzero.
+        all(x: tensor, axis: axes, keepdim: flag) -> tensor = reduce::all;
+        /// `log(sum(e^x))` along axes.
+        logsumexp(x: tensor, axis: axes, keepdim: flag) -> tensor = reduce::logsumexp;
+        /// `e^x / sum(e^x)` along an axis.
+        softmax(x: tensor, axis: int) -> tensor = reduce::softmax;
+        /// Softmax of `-x`.
+        softmin(x: tensor, axis: int) -> tensor = reduce::softmin;
+        /// `x - log(sum(e^x))` along an axis.
+        log_softmax(x: tensor, axis: int) -> tensor = reduce::log_softmax;
+        /// Position of the first greatest element.
+        argmax(x: tensor, axis: int) -> tensor = reduce::argmax;
+        /// Position of the first least element.
+        argmin(x: tensor, axis: int) -> tensor = reduce::argmin;
+        /// Running sum.
+        cumsum(x: tensor, axis: int) -> tensor = reduce::cumsum;
+        /// Running product.
+        cumprod(x: tensor, axis: int) -> tensor = reduce::cumprod;
+        /// Running maximum.
+        cummax(x: tensor, axis: int) -> tensor = reduce::cummax;
+        /// Running minimum.
+        cummin(x: tensor, axis: int) -> tensor = reduce::cummin;
+
+        /// Matrix product.
+        matmul(x: tensor, other: tensor) -> tensor = matmul::matmul;
+        /// Matrix product.
+        dot(x: tensor, other: tensor) -> tensor = matmul::dot;
+        /// `x @ weight + bias`.
+        linear(x: tensor, weight: tensor, bias: tensor) -> tensor = matmul::linear;
+        /// Sum of products by an equation.
+        einsum(equation: text, tensors: tensors) -> tensor = matmul::einsum;
+
+        /// Convolution over one axis.
+        conv1d(x: tensor, weight: tensor, bias: optional, options: Conv1d) -> tensor = conv::conv;
+        /// Convolution over two axes.
+        conv2d(x: tensor, weight: tensor, bias: optional, options: Conv2d) -> tensor = conv::conv;
+        /// Convolution over three axes.
+        conv3d(x: tensor, weight: tensor, bias: optional, options: Conv3d) -> tensor = conv::conv;
+        /// Transposed convolution over one axis.
+        conv_transpose1d(x: tensor, weight: tensor, bias: optional, options: ConvTranspose1d) -> tensor = conv::conv_transpose;
+        /// Transposed convolution over two axes.
+        conv_transpose2d(x: tensor, weight: tensor, bias: optional, options: ConvTranspose2d) -> tensor = conv::conv_transpose;
+        /// Transposed convolution over three axes.
+        conv_transpose3d(x: tensor, weight: tensor, bias: optional, options: ConvTranspose3d) -> tensor = conv::conv_transpose;
+        /// Greatest elements of windows along one axis.
+        max_pool1d(x: tensor, kernel_size: ints, options: MaxPool1d) -> tensor = pool::max_pool;
+        /// Greatest elements of windows along two axes.
+        max_pool2d(x: tensor, kernel_size: ints, options: MaxPool2d) -> tensor = pool::max_pool;
+        /// Greatest elements of windows along three axes.
+        max_pool3d(x: tensor, kernel_size: ints, options: MaxPool3d) -> tensor = pool::max_pool;
+        /// Means of windows along one axis.
+        avg_pool1d(x: tensor, kernel_size: ints, options: AvgPool1d) -> tensor = pool::avg_pool;
+        /// Means of windows along two axes.
+        avg_pool2d(x: tensor, kernel_size: ints, options: AvgPool2d) -> tensor = pool::avg_pool;
+        /// Means of windows along three axes.
+        avg_pool3d(x: tensor, kernel_size: ints, options: AvgPool3d) -> tensor = pool::avg_pool;
+        /// Windows of `size` along an axis, `step` apart, in a new last axis.
+        unfold(x: tensor, axis: int, size: int, step: int) -> tensor = window::unfold;
+
+        /// `[x = 0, …, x = classes - 1]` in a new last axis.
+        one_hot(x: tensor, num_classes: int) -> tensor = index::one_hot;
+        /// Rows by number; negative ones count from the end.
+        index0(x: tensor, index: tensor) -> tensor = index::index0;
+        /// This tensor's numbers pick rows of `table`.
+        embedding(x: tensor, table: tensor) -> tensor = index::embedding;
+        /// Elements of a vector by number.
+        take(x: tensor, index: tensor) -> tensor = index::take;
+        /// `out[i][j] = x[index[i][j]][j]` for axis 0, and so on.
+        gather(x: tensor, index: tensor, axis: int) -> tensor = index::gather;
+        /// This plus `value` at `index` along an axis.
+        scatter_add(x: tensor, index: tensor, value: tensor, axis: int) -> tensor = index::scatter_add;
+
+        /// Cross entropy against class numbers; `reduction` is `"mean"`, `"sum"` or `"none"`.
+        cross_entropy(x: tensor, target: tensor, reduction: text, label_smoothing: float, ignore_index: int) -> tensor = loss::cross_entropy;
+        /// Cross entropy against probabilities.
+        cross_entropy_prob(x: tensor, target: tensor, reduction: text) -> tensor = loss::cross_entropy_prob;
+        /// Negative log likelihood of class numbers.
+        nll_loss(x: tensor, target: tensor, reduction: text) -> tensor = loss::nll_loss;
+        /// Negative log likelihood with a weight per class.
+        nll_loss_weight(x: tensor, target: tensor, weight: tensor, reduction: text) -> tensor = loss::nll_loss_weight;
+        /// Cross entropy of probabilities of one event.
+        binary_crossentropy(x: tensor, target: tensor, reduction: text) -> tensor = loss::binary_crossentropy;
+        /// Cross entropy of logits of one event.
+        binary_crossentropy_logits(x: tensor, target: tensor, reduction: text) -> tensor = loss::binary_crossentropy_logits;
+
+        /// Layer normalisation over the last `axes` axes.
+        layer_norm(x: tensor, weight: tensor, bias: tensor, axes: int, eps: float) -> tensor = norm::layer_norm;
+        /// Root-mean-square normalisation of the last axis.
+        rms_norm(x: tensor, weight: tensor, eps: float) -> tensor = norm::rms_norm;
+        /// Group normalisation of the channels.
+        group_norm(x: tensor, weight: tensor, bias: tensor, groups: int, eps: float) -> tensor = norm::group_norm;
+        /// Batch normalisation with the statistics of the batch.
+        batch_norm_train(x: tensor, weight: tensor, bias: tensor, eps: float) -> tensor = norm::batch_norm_train;
+        /// Batch normalisation with given statistics.
+        batch_norm_eval(x: tensor, weight: tensor, bias: tensor, mean: tensor, variance: tensor, eps: float) -> tensor = norm::batch_norm_eval;
+        /// Scaled dot-product attention.
+        sdpa(x: tensor, k: tensor, v: tensor, causal: flag) -> tensor = norm::sdpa;
+        /// Scaled dot-product attention with a mask.
+        sdpa_mask(x: tensor, k: tensor, v: tensor, mask: tensor) -> tensor = norm::sdpa_mask;
+
+        /// One value everywhere.
+        full(shape: shape, value: float, dtype: dtype) -> tensor = creation::full;
+        /// Zeros.
+        zeros(shape: shape, dtype: dtype) -> tensor = creation::zeros;
+        /// Ones.
+        ones(shape: shape, dtype: dtype) -> tensor = creation::ones;
+        /// `start`, `start + step`, … before `stop`.
+        arange(start: float, stop: float, step: float, dtype: dtype) -> tensor = creation::arange;
+        /// `steps` values from `start` to `stop`.
+        linspace(start: float, stop: float, steps: int, dtype: dtype) -> tensor = creation::linspace;
+        /// Ones on the diagonal.
+        eye(n: int, m: int, dtype: dtype) -> tensor = creation::eye;
+        /// Uniform in `[low, high)`, by Threefry from a u64 key.
+        uniform(key: tensor, shape: shape, low: float, high: float, dtype: dtype) -> tensor = random::uniform;
+        /// Standard normal, by Threefry from a u64 key.
+        randn(key: tensor, shape: shape, dtype: dtype) -> tensor = random::randn;
+    } };
+}

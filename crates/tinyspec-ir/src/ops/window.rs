@@ -1,0 +1,203 @@
+//! Sliding windows as views: Reshape, Expand, Shrink and Permute place every window's elements beside each other, and
+//! Rangeify turns that into the index `position * stride + element * dilation`. Nothing is copied.
+
+use super::movement::{expand, pad, permute, reshape, shrink};
+use super::{axis_of, shape_of};
+use crate::dim::show;
+use crate::{Builder, Dim, Error, ErrorKind, NodeId, Result, Shape};
+
+/// The windows along one axis.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    pub size: i64,
+    pub stride: i64,
+    pub dilation: i64,
+}
+
+impl Window {
+    /// From the first element to the last, both included.
+    pub fn span(&self) -> i64 {
+        (self.size - 1) * self.dilation + 1
+    }
+
+    /// How many windows lie in `length` elements.
+    fn count(&self, length: &Dim) -> Dim {
+        (length.clone() - Dim::from(self.span())).idiv(&Dim::from(self.stride)) + Dim::from(1)
+    }
+}
+
+/// What is more than this is a mistake, and could not be computed with.
+const GREATEST: i64 = 1 << 31;
+
+/// Refuses a padding that is negative or beyond all measure.
+pub(crate) fn check_padding(op: &str, padding: &[i64]) -> Result<()> {
+    if padding.iter().all(|count| (0..GREATEST).contains(count)) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Value, op, format!("a padding of {padding:?}")).help("it is at least 0"))
+}
+
+/// Refuses windows without elements or steps.
+pub(crate) fn check(op: &str, windows: &[Window]) -> Result<()> {
+    for window in windows {
+        for (name, value) in [("window size", window.size), ("stride", window.stride), ("dilation", window.dilation)] {
+            if !(1..GREATEST).contains(&value) {
+                return Err(Error::new(ErrorKind::Value, op, format!("a {name} of {value}")).help("it is at least 1"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `before` and `after` elements of `value` at the ends of the last axes; negative counts cut off.
+pub(crate) fn pad_ends(b: &mut dyn Builder, x: NodeId, before: &[i64], after: &[i64], value: f64) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let lead = shape.len().saturating_sub(before.len());
+    let mut x = x;
+    for grow in [false, true] {
+        let change = |count: i64| if grow { count.max(0) } else { count.min(0) };
+        let (mut offset, mut target): (Shape, Shape) = (shape.iter().map(|_| Dim::from(0)).collect(), shape_of(b, x));
+        for (axis, (&before, &after)) in (lead..).zip(before.iter().zip(after)) {
+            offset[axis] = Dim::from(change(before).abs());
+            target[axis] = target[axis].clone() + Dim::from(change(before) + change(after));
+        }
+        x = match grow {
+            true => pad(b, x, &offset, &target, value)?,
+            false => shrink(b, x, &offset, &target)?,
+        };
+    }
+    Ok(x)
+}
+
+/// The windows over the last axes, one of `windows` each: from `lead + lengths` to `lead + counts + sizes`.
+pub(crate) fn windows(b: &mut dyn Builder, op: &str, x: NodeId, windows: &[Window]) -> Result<NodeId> {
+    check(op, windows)?;
+    let shape = shape_of(b, x);
+    let Some(lead) = shape.len().checked_sub(windows.len()) else {
+        let message = format!("windows over {} axes of {}", windows.len(), show(&shape));
+        return Err(Error::new(ErrorKind::Rank, op, message));
+    };
+    let mut x = x;
+    for (axis, window) in (lead..).zip(windows) {
+        x = along_axis(b, op, x, axis, *window)?;
+    }
+    Ok(x)
+}
+
+/// Windows of one axis, their elements in a new last axis.
+fn along_axis(b: &mut dyn Builder, op: &str, x: NodeId, axis: usize, window: Window) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let count = window.count(&shape[axis]);
+    if count.bounds().1 < 1 {
+        let message =
+            format!("a window that spans {} elements does not fit axis {axis} of {}", window.span(), show(&shape));
+        return Err(Error::new(ErrorKind::Shape, op, message).help("pad the axis, or use a smaller window"));
+    }
+    let Window { size, stride, dilation } = window;
+    let mut view = AxisView { b, x, axis };
+    if size == stride && dilation == 1 {
+        // Beside each other: the windows are the rows.
+        view.keep(count.clone() * Dim::from(size))?;
+        view.split(&[count, Dim::from(size)])?;
+        return view.to_last(axis + 1);
+    }
+    let steps = count.clone() * Dim::from(stride);
+    if size > 1 {
+        // Row k of `length + dilation` elements in the repeated axis starts at element k * dilation.
+        view.at_least(steps.clone() - Dim::from(dilation))?;
+        let length = view.length();
+        let row = length.clone() + Dim::from(dilation);
+        let rows = Dim::from(size) * row.clone();
+        let copies = match (rows.as_const(), length.as_const()) {
+            (Some(rows), Some(length)) if length > 0 => Dim::from((rows + length - 1) / length),
+            _ => Dim::from(size * (1 + dilation)),
+        };
+        view.repeat(copies)?;
+        view.keep(rows)?;
+        view.split(&[Dim::from(size), row])?;
+    } else {
+        view.at_least(steps.clone())?;
+        let length = view.length();
+        view.split(&[Dim::from(1), length])?;
+    }
+    view.axis += 1;
+    view.keep(steps)?;
+    view.split(&[count, Dim::from(stride)])?;
+    view.axis += 1;
+    view.keep(Dim::from(1))?;
+    view.drop()?;
+    view.to_last(axis)
+}
+
+/// Steps along one axis of a view.
+struct AxisView<'a> {
+    b: &'a mut dyn Builder,
+    x: NodeId,
+    axis: usize,
+}
+
+impl AxisView<'_> {
+    fn length(&self) -> Dim {
+        self.b.props(self.x).shape[self.axis].clone()
+    }
+
+    fn replaced(&self, dims: &[Dim]) -> Shape {
+        let shape = &self.b.props(self.x).shape;
+        shape[..self.axis].iter().chain(dims).chain(&shape[self.axis + 1..]).cloned().collect()
+    }
+
+    fn split(&mut self, dims: &[Dim]) -> Result<()> {
+        let target = self.replaced(dims);
+        self.x = reshape(self.b, self.x, &target)?;
+        Ok(())
+    }
+
+    fn drop(&mut self) -> Result<()> {
+        self.split(&[])
+    }
+
+    fn keep(&mut self, length: Dim) -> Result<()> {
+        let target = self.replaced(&[length]);
+        let offset: Shape = target.iter().map(|_| Dim::from(0)).collect();
+        self.x = shrink(self.b, self.x, &offset, &target)?;
+        Ok(())
+    }
+
+    /// Zeros at the end that no window reads, so that whole steps can be cut.
+    fn at_least(&mut self, length: Dim) -> Result<()> {
+        if let (Some(have), Some(want)) = (self.length().as_const(), length.as_const())
+            && have < want
+        {
+            let target = self.replaced(&[length]);
+            let offset: Shape = target.iter().map(|_| Dim::from(0)).collect();
+            self.x = pad(self.b, self.x, &offset, &target, 0.0)?;
+        }
+        Ok(())
+    }
+
+    fn repeat(&mut self, copies: Dim) -> Result<()> {
+        let length = self.length();
+        let (row, wide) =
+            (self.replaced(&[Dim::from(1), length.clone()]), self.replaced(&[copies.clone(), length.clone()]));
+        let flat = self.replaced(&[copies * length]);
+        self.x = reshape(self.b, self.x, &row)?;
+        self.x = expand(self.b, self.x, &wide)?;
+        self.x = reshape(self.b, self.x, &flat)?;
+        Ok(())
+    }
+
+    fn to_last(self, axis: usize) -> Result<NodeId> {
+        let rank = self.b.props(self.x).rank();
+        let order: Vec<i64> = (0..rank).filter(|&other| other != axis).chain([axis]).map(|axis| axis as i64).collect();
+        permute(self.b, self.x, &order)
+    }
+}
+
+/// Windows of `size` along an axis, `step` apart, their elements in a new last axis.
+pub fn unfold(b: &mut dyn Builder, x: NodeId, axis: i64, size: i64, step: i64) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let axis = axis_of("unfold", axis, &shape)?;
+    let window = Window { size, stride: step, dilation: 1 };
+    check("unfold", &[window])?;
+    along_axis(b, "unfold", x, axis, window)
+}
