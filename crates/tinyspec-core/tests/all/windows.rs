@@ -52,7 +52,7 @@ fn options_combine() -> Result<(), Error> {
             for options in [
                 Conv2d { groups: 3, ..default() },
                 Conv2d { groups: 3, stride: [2, 3], padding: [1, 2], ..default() },
-                Conv2d { groups: 3, stride: [5, 4], padding: [4, 0], dilation: [2, 3], ..default() },
+                Conv2d { groups: 3, stride: [5, 4], padding: [4, 0], dilation: [2, 3] },
                 Conv2d { groups: 3, stride: [9, 9], dilation: [1, 2], ..default() },
             ] {
                 let got = x.conv2d(&weight, None, options).to_vec::<f32>()?;

@@ -99,7 +99,7 @@ fn along_axis(b: &mut dyn Builder, op: &str, x: NodeId, axis: usize, window: Win
         // Beside each other: the windows are the rows.
         view.keep(count.clone() * Dim::from(size))?;
         view.split(&[count, Dim::from(size)])?;
-        return view.to_last(axis + 1);
+        return view.moved_last(axis + 1);
     }
     let steps = count.clone() * Dim::from(stride);
     if size > 1 {
@@ -126,7 +126,7 @@ fn along_axis(b: &mut dyn Builder, op: &str, x: NodeId, axis: usize, window: Win
     view.axis += 1;
     view.keep(Dim::from(1))?;
     view.drop()?;
-    view.to_last(axis)
+    view.moved_last(axis)
 }
 
 /// Steps along one axis of a view.
@@ -186,7 +186,7 @@ impl AxisView<'_> {
         Ok(())
     }
 
-    fn to_last(self, axis: usize) -> Result<NodeId> {
+    fn moved_last(self, axis: usize) -> Result<NodeId> {
         let rank = self.b.props(self.x).rank();
         let order: Vec<i64> = (0..rank).filter(|&other| other != axis).chain([axis]).map(|axis| axis as i64).collect();
         permute(self.b, self.x, &order)
