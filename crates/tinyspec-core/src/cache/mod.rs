@@ -10,9 +10,10 @@ use crate::profile;
 use std::fs;
 use std::hash::{Hash, Hasher};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tinyspec_backends::LinearKernel;
+use tinyspec_backends::{LinearKernel, Program};
 use tinyspec_ir::{ContentHash, ContentHasher, encode};
 
 const MAGIC: &[u8; 8] = b"tsobj\0\0\x01";
@@ -21,12 +22,13 @@ const HEADER: usize = 8 + 16 + 16;
 /// What is made faster than this is not worth a file.
 const WORTH_KEEPING: Duration = Duration::from_micros(500);
 
-/// The code of a kernel: from disk, else compiled and kept.
-pub(crate) fn object(kernel: &LinearKernel, device: &Device) -> Result<Vec<u8>> {
+/// A kernel, loaded: from disk, else compiled and kept.
+pub(crate) fn program(kernel: &LinearKernel, device: &Device) -> Result<Arc<dyn Program>> {
     let key = key(kernel, device);
+    let load = |code: &[u8]| device.runtime().load(&kernel.name, code);
     let file = folder::private().map(|folder| folder.join(format!("{key}.o")));
-    if let Some(code) = file.as_ref().and_then(|file| read(file, key)) {
-        return Ok(code);
+    if let Some(program) = file.as_ref().and_then(|file| load(&read(file, key)?).ok()) {
+        return Ok(program);
     }
     let start = Instant::now();
     let code = {
@@ -37,7 +39,7 @@ pub(crate) fn object(kernel: &LinearKernel, device: &Device) -> Result<Vec<u8>> 
         // A full disk or a race with another process costs only the next run's time.
         let _ = write(&file, key, &code);
     }
-    Ok(code)
+    Ok(load(&code)?)
 }
 
 fn key(kernel: &LinearKernel, device: &Device) -> ContentHash {

@@ -134,12 +134,11 @@ fn lower(graph: Graph, sink: NodeId, device: &Arc<Device>) -> Result<Kernel> {
         eprintln!("{}: {ops:?}", facts.name);
     }
     drop(timer);
-    let code = cache::object(&kernel, device)?;
+    let program = cache::program(&kernel, device)?;
     if profile::shows(Level::Code) {
         let listing = device.compiler().listing(&kernel, target)?;
         eprintln!("{}\n{}\n{}", kernel.name, listing.source, listing.assembly);
     }
-    let program = device.runtime().load(&kernel.name, &code)?;
     let LinearKernel { name, scratch_bytes, global_trips, .. } = kernel;
     Ok(Kernel { program, name, axes, scratch_bytes, global_trips, work: facts.work })
 }

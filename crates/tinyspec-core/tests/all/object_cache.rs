@@ -1,0 +1,265 @@
+//! Objects on disk: what is whole is used again; what is damaged, foreign or no file is made anew.
+//!
+//! The folder of the cache is chosen once a process, so each test runs its work in a process of its own.
+
+use std::fs;
+use std::hash::Hasher;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tinyspec_backends::interpreter::{self, linear::InterpreterCompiler, linear::InterpreterRuntime};
+use tinyspec_backends::{BackendError, Compiler, LinearKernel, Listing, Runtime, Target};
+use tinyspec_core::Tensor;
+use tinyspec_core::execute::{register, with_default_device};
+use tinyspec_ir::ContentHasher;
+
+/// Counts how often it is asked, and takes long enough for its objects to be worth a file.
+struct Counting {
+    compiler: Arc<dyn Compiler>,
+    fingerprint: &'static str,
+    compiled: Arc<AtomicUsize>,
+}
+
+impl Compiler for Counting {
+    fn fingerprint(&self) -> String {
+        self.fingerprint.into()
+    }
+
+    fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {
+        self.compiled.fetch_add(1, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(1));
+        self.compiler.compile(kernel, target)
+    }
+
+    fn listing(&self, kernel: &LinearKernel, target: &Target) -> Result<Listing, BackendError> {
+        self.compiler.listing(kernel, target)
+    }
+}
+
+/// A kind of device; every use of it is a new device, for a process keeps the kernels of those it has seen.
+struct Kind {
+    target: Target,
+    compiler: Arc<dyn Compiler>,
+    runtime: Arc<dyn Runtime>,
+    used: AtomicUsize,
+}
+
+impl Kind {
+    fn interpreter() -> Kind {
+        Kind::new(interpreter::target(), Arc::new(InterpreterCompiler), Arc::new(InterpreterRuntime))
+    }
+
+    fn new(target: Target, compiler: Arc<dyn Compiler>, runtime: Arc<dyn Runtime>) -> Kind {
+        Kind { target, compiler, runtime, used: AtomicUsize::new(0) }
+    }
+
+    #[cfg(feature = "llvm")]
+    fn cpu() -> Option<Kind> {
+        use tinyspec_backends::llvm::{Host, LlvmCompiler};
+        match LlvmCompiler::new() {
+            Ok(compiler) => {
+                let runtime = tinyspec_backends::cpu::CpuRuntime::new(1);
+                Some(Kind::new(Host::detect().target(), Arc::new(compiler), Arc::new(runtime)))
+            }
+            Err(error) => {
+                println!("skipped on the CPU: {error}");
+                None
+            }
+        }
+    }
+
+    #[cfg(not(feature = "llvm"))]
+    fn cpu() -> Option<Kind> {
+        println!("skipped on the CPU: built without `llvm`");
+        None
+    }
+
+    /// Computes one kernel on a new device, checks the result, and tells how often the compiler was asked.
+    fn compute(&self, fingerprint: &'static str) -> usize {
+        let compiled = Arc::new(AtomicUsize::new(0));
+        let compiler = Counting { compiler: self.compiler.clone(), fingerprint, compiled: compiled.clone() };
+        let name = format!("{}-{}", self.target.name, self.used.fetch_add(1, Ordering::Relaxed));
+        register(&name, self.target.clone(), Arc::new(compiler), self.runtime.clone());
+        let found: Result<Vec<f32>, tinyspec_core::Error> = with_default_device(&name, || {
+            let x = Tensor::from_slice(&[1f32, -2.0, 3.0], [3]);
+            (&x * &x + 1.0).to_vec()
+        });
+        assert_eq!(found.unwrap(), [2.0, 5.0, 10.0]);
+        compiled.load(Ordering::Relaxed)
+    }
+}
+
+/// Runs a test below in a process with a cache folder of its own.
+fn in_own_process(test: &str) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cache-{test}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &format!("object_cache::work::{test}"), "--include-ignored", "--nocapture"])
+        .env("TINYSPEC_CACHE", &folder)
+        .output()
+        .unwrap();
+    let _ = fs::remove_dir_all(&folder);
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    text.lines().filter(|line| line.starts_with("skipped")).for_each(|line| println!("{line}"));
+}
+
+#[test]
+fn a_whole_entry_spares_the_compiler() {
+    in_own_process("whole");
+}
+
+#[test]
+fn a_damaged_entry_is_made_anew() {
+    in_own_process("damaged");
+}
+
+#[test]
+fn a_foreign_entry_is_made_anew() {
+    in_own_process("foreign");
+}
+
+#[test]
+fn what_is_no_readable_file_is_passed_by() {
+    in_own_process("no_file");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_others_can_write_to_is_not_used() {
+    in_own_process("shared_folder");
+}
+
+/// What the tests above run, each in a process of its own.
+mod work {
+    use super::*;
+
+    const VERSION: &str = "a version";
+
+    fn folder() -> PathBuf {
+        PathBuf::from(std::env::var_os("TINYSPEC_CACHE").expect("run by the tests above"))
+    }
+
+    fn entries() -> Vec<PathBuf> {
+        let mut found: Vec<PathBuf> = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        found.sort();
+        found
+    }
+
+    fn entry() -> PathBuf {
+        let [entry] = &entries()[..] else { panic!("one entry: {:?}", entries()) };
+        entry.clone()
+    }
+
+    /// Both kinds of devices, and how many of the damages to try: machine code is longer and slower to make.
+    fn kinds() -> impl Iterator<Item = (Kind, usize)> {
+        [(Some(Kind::interpreter()), 1), (Kind::cpu(), 41)].into_iter().filter_map(|(kind, step)| Some((kind?, step)))
+    }
+
+    /// An entry with these contents is made anew, and is whole again after that.
+    fn remade(kind: &Kind, contents: &[u8], whole: &[u8], what: &str) {
+        fs::write(entry(), contents).unwrap();
+        assert_eq!(kind.compute(VERSION), 1, "{what}: made anew");
+        assert_eq!(fs::read(entry()).unwrap(), whole, "{what}: kept");
+    }
+
+    #[test]
+    #[ignore = "needs a process of its own"]
+    fn whole() {
+        for (kind, _) in kinds() {
+            assert_eq!(kind.compute(VERSION), 1);
+            assert_eq!(kind.compute(VERSION), 0);
+            // Another version of the compiler has entries of its own.
+            assert_eq!(kind.compute("another version"), 1);
+            assert_eq!(kind.compute(VERSION), 0);
+            assert_eq!(entries().len(), 2, "no drafts are left: {:?}", entries());
+            entries().iter().for_each(|entry| fs::remove_file(entry).unwrap());
+        }
+    }
+
+    #[test]
+    #[ignore = "needs a process of its own"]
+    fn damaged() {
+        for (kind, step) in kinds() {
+            kind.compute(VERSION);
+            let whole = fs::read(entry()).unwrap();
+            for position in (0..whole.len()).step_by(step) {
+                let mut bytes = whole.clone();
+                bytes[position] ^= 1 << (position % 8);
+                remade(&kind, &bytes, &whole, &format!("byte {position} damaged"));
+                remade(&kind, &whole[..position], &whole, &format!("cut after {position} bytes"));
+            }
+            let longer = [&whole[..], &[0]].concat();
+            remade(&kind, &longer, &whole, "a byte too many");
+            fs::remove_file(entry()).unwrap();
+        }
+    }
+
+    #[test]
+    #[ignore = "needs a process of its own"]
+    fn foreign() {
+        for (kind, _) in kinds() {
+            kind.compute(VERSION);
+            let whole = fs::read(entry()).unwrap();
+            let (header, code) = whole.split_at(40);
+            let another_format = [&b"\x7fELF\x02\x01\x01\0"[..], &whole[8..]].concat();
+            remade(&kind, &another_format, &whole, "another format");
+            let another_version = [&b"tsobj\0\0\x02"[..], &whole[8..]].concat();
+            remade(&kind, &another_version, &whole, "another version of the format");
+            let another_key = [&header[..8], &[7; 16], &header[24..], code].concat();
+            remade(&kind, &another_key, &whole, "the entry of another kernel");
+            // Sound by its own account, but no runtime can load it.
+            for code in [&b""[..], b"no code at all", &code[..code.len() / 2]] {
+                let mut sum = ContentHasher::default();
+                sum.write(code);
+                let sealed = [&header[..24], &sum.content_hash().0.to_le_bytes(), code].concat();
+                remade(&kind, &sealed, &whole, "sealed, but no code");
+            }
+            fs::remove_file(entry()).unwrap();
+        }
+    }
+
+    #[test]
+    #[ignore = "needs a process of its own"]
+    fn no_file() {
+        let kind = Kind::interpreter();
+        kind.compute(VERSION);
+        let entry = entry();
+        fs::remove_file(&entry).unwrap();
+        fs::create_dir(&entry).unwrap();
+        assert_eq!(kind.compute(VERSION), 1, "a directory");
+        assert!(entry.is_dir() && entries().len() == 1, "no draft is left beside it: {:?}", entries());
+        fs::remove_dir(&entry).unwrap();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::{PermissionsExt, symlink};
+            symlink(folder().join("nowhere"), &entry).unwrap();
+            assert_eq!(kind.compute(VERSION), 1, "a link to nothing");
+            assert_eq!(kind.compute(VERSION), 0, "replaced by an entry");
+            fs::set_permissions(&entry, fs::Permissions::from_mode(0o000)).unwrap();
+            // Whoever may read everything reads this too.
+            let readable = fs::read(&entry).is_ok();
+            assert_eq!(kind.compute(VERSION), usize::from(!readable), "unreadable");
+        }
+        fs::remove_dir_all(folder()).unwrap();
+        assert_eq!(kind.compute(VERSION), 1, "the folder is gone");
+        fs::write(folder(), "a file in the folder's place").unwrap();
+        assert_eq!(kind.compute(VERSION), 1, "a file in the folder's place");
+        fs::remove_file(folder()).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    #[ignore = "needs a process of its own"]
+    fn shared_folder() {
+        use std::os::unix::fs::PermissionsExt;
+        fs::create_dir(folder()).unwrap();
+        fs::set_permissions(folder(), fs::Permissions::from_mode(0o777)).unwrap();
+        let kind = Kind::interpreter();
+        assert_eq!(kind.compute(VERSION), 1);
+        assert_eq!(kind.compute(VERSION), 1);
+        assert!(entries().is_empty(), "{:?}", entries());
+    }
+}
