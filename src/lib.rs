@@ -35,6 +35,28 @@ pub use tinyspec_ir as ir;
 pub use tinyspec_ir::ops::options;
 pub use tinyspec_ir::{DType, Dim, ErrorKind};
 
+pub use tinyspec_macros::function;
+
+/// What the macros expand to.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::__tinyspec_hop as hop;
+    pub use tinyspec_core::function::{EmbeddedFunction, ScalarArgument, call, check_size, constant, size, wrong};
+    pub use tinyspec_macros::trace;
+}
+
+/// Visits the companion of the next callee, or, when all are known, goes on to the trace.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tinyspec_hop {
+    ({ $($signature:tt)* } [[$($next:tt)*] $($rest:tt)*] [$($known:tt)*] $state:tt) => {
+        $($next)* ! { @tinyspec1 [$crate::__private::hop] [$($rest)*] [$($known)* { $($signature)* }] $state }
+    };
+    ({ $($signature:tt)* } [] [$($known:tt)*] $state:tt) => {
+        $crate::__private::trace! { [$($known)* { $($signature)* }] $state }
+    };
+}
+
 /// What most programs need: `use tinyspec::prelude::*`.
 pub mod prelude {
     pub use crate::nn::{Adam, Optimizer, Sgd};
@@ -42,5 +64,5 @@ pub mod prelude {
         AvgPool1d, AvgPool2d, AvgPool3d, Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d,
         MaxPool1d, MaxPool2d, MaxPool3d, default,
     };
-    pub use crate::{DType, Dim, Error, Function, Result, Spec, Tensor, grad, named, realize_all, set_seed};
+    pub use crate::{DType, Dim, Error, Function, Result, Spec, Tensor, function, grad, named, realize_all, set_seed};
 }

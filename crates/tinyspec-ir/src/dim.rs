@@ -135,6 +135,14 @@ impl Dim {
         Dim::atom(Atom::Mod(self.clone(), divisor.clone()))
     }
 
+    fn quotient(self, divisor: Dim) -> Dim {
+        self.idiv(&divisor)
+    }
+
+    fn remainder(self, divisor: Dim) -> Dim {
+        self.modulo(&divisor)
+    }
+
     /// The larger of both.
     pub fn maximum(&self, other: &Dim) -> Dim {
         let ((low, high), (other_low, other_high)) = (self.bounds(), other.bounds());
@@ -256,6 +264,12 @@ impl From<i64> for Dim {
     }
 }
 
+impl From<&Dim> for Dim {
+    fn from(dim: &Dim) -> Dim {
+        dim.clone()
+    }
+}
+
 impl From<usize> for Dim {
     fn from(number: usize) -> Dim {
         Dim(Repr::Number(number as i64))
@@ -266,6 +280,45 @@ impl From<i32> for Dim {
     fn from(number: i32) -> Dim {
         Dim(Repr::Number(number as i64))
     }
+}
+
+macro_rules! mixed {
+    ($($trait:ident $method:ident $path:path;)*) => { $(
+        impl std::ops::$trait for &Dim {
+            type Output = Dim;
+            fn $method(self, other: &Dim) -> Dim {
+                $path(self.clone(), other.clone())
+            }
+        }
+        mixed!(@number $trait $method $path: i32 i64 usize);
+    )* };
+    (@number $trait:ident $method:ident $path:path: $($type:ty)*) => { $(
+        impl std::ops::$trait<$type> for &Dim {
+            type Output = Dim;
+            fn $method(self, other: $type) -> Dim {
+                $path(self.clone(), Dim::from(other))
+            }
+        }
+        impl std::ops::$trait<$type> for Dim {
+            type Output = Dim;
+            fn $method(self, other: $type) -> Dim {
+                $path(self, Dim::from(other))
+            }
+        }
+        impl std::ops::$trait<&Dim> for $type {
+            type Output = Dim;
+            fn $method(self, other: &Dim) -> Dim {
+                $path(Dim::from(self), other.clone())
+            }
+        }
+    )* };
+}
+mixed! {
+    Add add std::ops::Add::add;
+    Sub sub std::ops::Sub::sub;
+    Mul mul std::ops::Mul::mul;
+    Div div Dim::quotient;
+    Rem rem Dim::remainder;
 }
 
 impl std::ops::Add for Dim {

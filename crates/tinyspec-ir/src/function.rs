@@ -4,7 +4,7 @@
 
 use crate::encode::{Reader, Writer, decode, encode};
 use crate::signature::{Input, NamedDim, Signature};
-use crate::{Arg, Builder, Const, DType, Error, ErrorKind, Graph, Location, NodeId, Op, Result};
+use crate::{Arg, Builder, Const, DType, Dim, Error, ErrorKind, Graph, Location, NodeId, Op, Result};
 use rustc_hash::FxHashMap;
 
 /// Slot of the first outer constant.
@@ -143,6 +143,19 @@ impl Traced {
             return Err(damaged());
         }
         Ok(Traced { signature: Signature { name, dims, inputs }, graph, calls, outputs })
+    }
+
+    /// The signature with the values of outer constants.
+    pub fn signature_with(&self, constants: &[Const]) -> Signature {
+        let value = |slot: u32| {
+            let value = constants.get(slot.checked_sub(FIRST_CONSTANT)? as usize)?;
+            i64::try_from(value.as_int()?).ok().map(Dim::from)
+        };
+        let mut signature = self.signature.clone();
+        for input in &mut signature.inputs {
+            input.shape = input.shape.iter().map(|dim| dim.substitute(&value)).collect();
+        }
+        signature
     }
 
     /// The closed graph and its results: constants take their values, `call` gives the results of a callee on arguments.

@@ -27,6 +27,29 @@ use crate::{Arg, Axes, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op,
 /// The dtype of a tensor of floats when nothing else is said.
 pub const DEFAULT_FLOAT: DType = DType::F32;
 
+/// Literals are weak: they take the other operand's dtype, if it can hold their kind.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum LiteralKind {
+    /// `true`, `false`.
+    Bool,
+    /// Whole numbers.
+    Int,
+    /// Numbers with a point.
+    Float,
+}
+
+impl LiteralKind {
+    /// The dtype of such a literal beside a tensor of `like`; `void` stands for no tensor at all.
+    pub fn beside(self, like: DType) -> DType {
+        match (self, like) {
+            (LiteralKind::Float, like) if !like.is_float() => DEFAULT_FLOAT,
+            (LiteralKind::Int, DType::Bool | DType::Void) => DType::I32,
+            (LiteralKind::Bool, DType::Void) => DType::Bool,
+            (_, like) => like,
+        }
+    }
+}
+
 /// Turns `axis` (negative counts from the end) into a position below `rank`.
 pub(crate) fn axis_of(op: &str, axis: i64, shape: &[Dim]) -> Result<usize> {
     let rank = shape.len() as i64;

@@ -111,9 +111,10 @@ impl Signature {
             }
             // Names alone bind; expressions over them are compared once everything is bound.
             for (axis, (found, expected)) in shape.iter().zip(&input.shape).enumerate() {
-                let Some(&Atom::Named { slot, min, max }) = expected.as_atom() else { continue };
-                let name = &self.dims[slot as usize].name;
-                match &bound[slot as usize] {
+                let Some(place) = self.named(expected) else { continue };
+                let NamedDim { name, min, max } = &self.dims[place];
+                let (min, max) = (*min, *max);
+                match &bound[place] {
                     None => {
                         let (low, high) = found.bounds();
                         if low < min || high > max {
@@ -127,7 +128,7 @@ impl Signature {
                             );
                             refuse(position, ErrorKind::Shape, message);
                         }
-                        bound[slot as usize] = Some((found.clone(), position));
+                        bound[place] = Some((found.clone(), position));
                     }
                     Some((first, from)) if first != found => {
                         let message = format!(
@@ -140,10 +141,10 @@ impl Signature {
                 }
             }
         }
-        let value = |slot: u32| bound[slot as usize].as_ref().map(|(dim, _)| dim.clone());
+        let value = |slot: u32| bound.get(slot as usize)?.as_ref().map(|(dim, _)| dim.clone());
         for (position, ((_, shape), input)) in arguments.iter().zip(&self.inputs).enumerate() {
             for (axis, (found, expected)) in shape.iter().zip(&input.shape).enumerate() {
-                if matches!(expected.as_atom(), Some(Atom::Named { .. })) {
+                if self.named(expected).is_some() {
                     continue;
                 }
                 let wanted = expected.substitute(&value);
@@ -167,6 +168,14 @@ impl Signature {
             Ok(bound.into_iter().flatten().map(|(dim, _)| dim).collect())
         } else {
             Err(mismatches)
+        }
+    }
+
+    /// Position of the named dim that `dim` is, if it is nothing else.
+    fn named(&self, dim: &Dim) -> Option<usize> {
+        match dim.as_atom() {
+            Some(Atom::Named { slot, .. }) if (*slot as usize) < self.dims.len() => Some(*slot as usize),
+            _ => None,
         }
     }
 

@@ -1,2 +1,22 @@
-//! The home of the `#[function]` and `uop!` macros of tinyspec: not written yet. They will build on
-//! [`tinyspec_ir`]'s method table, so that what is traced at compile time is the graph that a run-time trace gives.
+//! The macros of tinyspec: Rust tensor code becomes graphs while rustc compiles it.
+//!
+//! `#[function]` traces a body with [`tinyspec_ir`]'s own builders and embeds the graph; what is wrong is reported by
+//! rustc at the user's tokens. See the crate `tinyspec` for what users write.
+
+mod diagnostics;
+mod function;
+
+use proc_macro::TokenStream;
+
+/// Traces a function over tensors at compile time; see `tinyspec::function`.
+#[proc_macro_attribute]
+pub fn function(options: TokenStream, item: TokenStream) -> TokenStream {
+    function::expand(options.into(), item.into()).into()
+}
+
+/// The last step of a `#[function]` that calls others: all their signatures are known.
+#[doc(hidden)]
+#[proc_macro]
+pub fn trace(input: TokenStream) -> TokenStream {
+    function::expand_traced(input.into()).into()
+}

@@ -1,14 +1,13 @@
 //! Functions that `#[function]` traced at compile time: bytes in the binary, decoded once.
 
 use super::{Body, Function, Prepared};
-use crate::tensor::Tensor;
+use crate::tensor::{Element, Tensor};
 use crate::{Error, Result};
-use std::cell::Cell;
 
 use std::sync::{Arc, OnceLock};
 use tinyspec_ir::function::Traced;
 use tinyspec_ir::signature::NamedDim;
-use tinyspec_ir::{Builder, Const, DType, Dim, Graph, NodeId, Shape};
+use tinyspec_ir::{Builder, Const, DType, Dim, ErrorKind, Graph, NodeId, Shape};
 
 /// A function in the binary: what `#[function]` makes of a body, under the name `FUNCTION` of the function's type.
 ///
@@ -19,18 +18,17 @@ pub struct EmbeddedFunction {
     file: &'static str,
     callees: &'static [&'static EmbeddedFunction],
     constants: fn() -> Vec<Const>,
+    typed: TypedCopy,
     decoded: OnceLock<Result<Function>>,
 }
+
+/// The user's body as Rust code: inputs and named dims → results.
+type TypedCopy = fn(&[Tensor], &[Dim]) -> Vec<Tensor>;
 
 impl std::fmt::Debug for EmbeddedFunction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("EmbeddedFunction").field("name", &self.name).field("file", &self.file).finish_non_exhaustive()
     }
-}
-
-thread_local! {
-    /// The function whose typed copy runs next instead of its graph.
-    static TRACING: Cell<Option<*const EmbeddedFunction>> = const { Cell::new(None) };
 }
 
 impl EmbeddedFunction {
@@ -42,8 +40,15 @@ impl EmbeddedFunction {
         file: &'static str,
         callees: &'static [&'static EmbeddedFunction],
         constants: fn() -> Vec<Const>,
+        typed: TypedCopy,
     ) -> EmbeddedFunction {
-        EmbeddedFunction { name, bytes, file, callees, constants, decoded: OnceLock::new() }
+        EmbeddedFunction { name, bytes, file, callees, constants, typed, decoded: OnceLock::new() }
+    }
+
+    /// What the macro emits beside its errors.
+    #[doc(hidden)]
+    pub const fn failed() -> EmbeddedFunction {
+        EmbeddedFunction::new("function", b"", "", &[], Vec::new, |_, _| vec![])
     }
 
     /// The function's name.
@@ -61,7 +66,8 @@ impl EmbeddedFunction {
 
     fn decode(&self) -> Result<Function> {
         let traced = Traced::decode(self.bytes, self.file)?;
-        let (graph, outputs) = traced.resolve(&(self.constants)(), |graph, callee, arguments| {
+        let constants = (self.constants)();
+        let (graph, outputs) = traced.resolve(&constants, |graph, callee, arguments| {
             let missing = || tinyspec_ir::Error::new(tinyspec_ir::ErrorKind::Verify, self.name, "a callee is missing");
             let callee = self.callees.get(callee as usize).ok_or_else(missing)?;
             let graph_error = |error: Error| match error {
@@ -71,7 +77,7 @@ impl EmbeddedFunction {
             let callee = callee.get().map_err(graph_error)?;
             callee.inline(graph, arguments)
         })?;
-        Ok(Function::new(traced.signature, Arc::new(Body::new(graph, outputs)))?)
+        Ok(Function::new(traced.signature_with(&constants), Arc::new(Body::new(graph, outputs)))?)
     }
 
     /// The results on these arguments, lazily, as many as the function has; errors are carried by the results.
@@ -92,21 +98,22 @@ impl EmbeddedFunction {
         self.get()?.prepare(arguments)
     }
 
-    /// Runs the function's Rust code over placeholders at run time: the graph must be the embedded one, node for node.
+    /// Runs the function's Rust code over placeholders: the graph must be the embedded one, node for node.
     ///
-    /// `call` calls the function on the tensors that it is given. This is how the macro is tested.
+    /// This is how the macro is tested.
     ///
     /// # Errors
     /// As [`Function::trace`].
     #[track_caller]
-    pub fn retrace(&self, call: impl FnOnce(&[Tensor]) -> Vec<Tensor>) -> Result<Function> {
-        let function = self.get()?;
-        Function::trace_signature(function.signature().clone(), |inputs| {
-            TRACING.set(Some(self));
-            let results = call(inputs);
-            TRACING.set(None);
-            results
-        })
+    pub fn retrace(&self) -> Result<Function> {
+        let signature = self.get()?.signature();
+        // Placeholders have the signature's dims behind their own slots.
+        let first = signature.inputs.len() as u32;
+        let dims: Vec<Dim> = (first..)
+            .zip(&signature.dims)
+            .map(|(slot, NamedDim { min, max, .. })| Dim::named(slot, *min, *max))
+            .collect();
+        Function::trace_signature(signature.clone(), |inputs| (self.typed)(inputs, &dims))
     }
 }
 
@@ -159,30 +166,106 @@ tuples! {
     9: A B C D E F G H I; 10: A B C D E F G H I J; 11: A B C D E F G H I J K; 12: A B C D E F G H I J K L;
 }
 
-/// The body of every function that `#[function]` emits: the embedded graph, or the typed copy while it is traced again.
+/// The body of every function that `#[function]` emits.
 #[doc(hidden)]
 #[track_caller]
-pub fn call_embedded<R: Results>(
-    function: &'static EmbeddedFunction,
-    arguments: &[&Tensor],
-    typed: impl FnOnce(&[Dim]) -> R,
-) -> R {
-    if TRACING.get() == Some(std::ptr::from_ref(function)) {
-        TRACING.set(None);
-        // Placeholders have the signature's dims behind their own slots.
-        let count = arguments.len() as u32;
-        let dims = function.get().map(|function| function.signature().dims.clone()).unwrap_or_default();
-        let dims: Vec<Dim> =
-            (count..).zip(&dims).map(|(slot, NamedDim { min, max, .. })| Dim::named(slot, *min, *max)).collect();
-        return typed(&dims);
+pub fn call<R: Results>(function: &'static EmbeddedFunction, arguments: &[&Tensor]) -> R {
+    let mut results = function.call(arguments);
+    if results.len() != R::COUNT {
+        // A function that cannot be decoded has one result, its error.
+        let error = results.pop();
+        results = error.into_iter().cycle().take(R::COUNT).collect();
     }
-    let results = function.call(arguments);
-    match <[Tensor; 1]>::try_from(results) {
-        // An error stands for all results.
-        Ok([one]) if R::COUNT != 1 => R::from_tensors(vec![one; R::COUNT]),
-        Ok([one]) => R::from_tensors(vec![one]),
-        Err(results) => R::from_tensors(results),
+    R::from_tensors(results)
+}
+
+/// What may be passed for a scalar parameter: a number, or a tensor of shape `()`.
+#[doc(hidden)]
+pub trait ScalarArgument<T> {
+    /// As a tensor.
+    fn into_tensor(self) -> Tensor;
+}
+
+impl<T: Element> ScalarArgument<T> for T {
+    #[track_caller]
+    fn into_tensor(self) -> Tensor {
+        Tensor::scalar(self)
     }
+}
+
+impl<T: Element> ScalarArgument<T> for Tensor {
+    fn into_tensor(self) -> Tensor {
+        self
+    }
+}
+
+impl<T: Element> ScalarArgument<T> for &Tensor {
+    fn into_tensor(self) -> Tensor {
+        self.clone()
+    }
+}
+
+/// A size in the typed copy of a body: a number, or a named dim.
+#[doc(hidden)]
+pub trait Size {
+    /// As a dim.
+    fn to_dim(&self) -> Dim;
+}
+
+macro_rules! sizes {
+    ($($type:ty)*) => { $(impl Size for $type {
+        fn to_dim(&self) -> Dim {
+            Dim::from(*self)
+        }
+    })* };
+}
+sizes!(i32 i64 usize);
+
+impl Size for Dim {
+    fn to_dim(&self) -> Dim {
+        self.clone()
+    }
+}
+
+impl<T: Size> Size for &T {
+    fn to_dim(&self) -> Dim {
+        T::to_dim(self)
+    }
+}
+
+/// A size in a shape of the typed copy.
+#[doc(hidden)]
+pub fn size(size: &impl Size) -> Dim {
+    size.to_dim()
+}
+
+/// The value of an outer constant.
+#[doc(hidden)]
+pub fn constant<S: Outer>(value: S) -> Const {
+    value.value()
+}
+
+/// Numbers that a constant outside a function may be.
+#[doc(hidden)]
+pub trait Outer {
+    /// Exactly.
+    fn value(self) -> Const;
+}
+
+macro_rules! outer {
+    ($dtype:ident $make:ident: $($type:ty)*) => { $(impl Outer for $type {
+        fn value(self) -> Const {
+            Const::$make(DType::$dtype, self as _)
+        }
+    })* };
+}
+outer!(F64 float: f32 f64);
+outer!(I64 int: i8 i16 i32 i64 isize u8 u16 u32 u64 usize bool);
+
+/// Stands in the typed copy where the macro has refused an expression.
+#[doc(hidden)]
+pub fn wrong() -> Tensor {
+    Tensor::failed(Error::refused(ErrorKind::Unsupported, "function", "the macro refused this expression"))
 }
 
 impl Function {

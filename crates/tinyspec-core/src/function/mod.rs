@@ -2,11 +2,16 @@
 //! ("The @function Decorator").
 
 mod body;
+mod check;
 mod embedded;
 mod prepare;
 
 pub use body::Body;
-pub use embedded::{EmbeddedFunction, Results, call_embedded};
+#[doc(hidden)]
+pub use check::check_size;
+pub use embedded::{EmbeddedFunction, Results};
+#[doc(hidden)]
+pub use embedded::{ScalarArgument, call, constant, size, wrong};
 pub use prepare::Prepared;
 
 use crate::lower::callify::Walk;

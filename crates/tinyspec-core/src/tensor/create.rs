@@ -5,6 +5,7 @@ use crate::Result;
 use crate::execute::{Storage, default_device};
 use std::panic::Location;
 use std::sync::Arc;
+use tinyspec_ir::ops::LiteralKind;
 use tinyspec_ir::{Arg, Builder, Const, DType, Dim, ErrorKind, Op, Shape};
 
 /// What a shape is written as: `[2, 3]`, `&sizes[..]`, `()` for a scalar, or a number for one axis.
@@ -56,7 +57,7 @@ macro_rules! one_axis {
         }
     })* };
 }
-one_axis!(i32 i64 usize Dim);
+one_axis!(i32 i64 usize Dim &Dim);
 
 /// A value that a tensor can be filled with.
 pub trait Scalar: Copy {
@@ -69,18 +70,6 @@ pub trait Scalar: Copy {
     /// What kind of literal it is.
     #[doc(hidden)]
     const KIND: LiteralKind;
-}
-
-/// Literals are weak: they take the other operand's dtype, if it can hold their kind.
-#[doc(hidden)]
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum LiteralKind {
-    /// `true`, `false`.
-    Bool,
-    /// Whole numbers.
-    Int,
-    /// Numbers with a point.
-    Float,
 }
 
 macro_rules! scalars {
@@ -145,6 +134,12 @@ impl Tensor {
     #[track_caller]
     pub fn ones(shape: impl IntoShape) -> Tensor {
         Tensor::full(shape, 1f32)
+    }
+
+    /// A tensor of shape `()` with one value, which is data: kernels do not depend on it.
+    #[track_caller]
+    pub fn scalar<T: Element>(value: T) -> Tensor {
+        from_bytes(Location::caller(), T::bytes(&[value]), T::DTYPE, &Shape::new()).unwrap_or_else(Tensor::failed)
     }
 
     /// A value of this tensor's shape and dtype everywhere.

@@ -1,11 +1,11 @@
 //! Tensor methods: generated from the one method table of the language.
 
 use super::{LazyBuilder, Tensor};
-use crate::tensor::create::{IntoShape, LiteralKind, Scalar};
+use crate::tensor::create::{IntoShape, Scalar};
 use crate::{Error, Result};
 use std::panic::Location;
-use tinyspec_ir::ops::DEFAULT_FLOAT;
-use tinyspec_ir::{Builder, DType, NodeId, for_each_method};
+use tinyspec_ir::ops::LiteralKind;
+use tinyspec_ir::{Builder, DType, Dim, NodeId, for_each_method};
 
 /// What may stand for a tensor among arguments: a tensor, or a number, which takes the dtype of its neighbour.
 pub trait Operand {
@@ -20,6 +20,12 @@ impl Operand for Tensor {
     }
 }
 
+impl Operand for Dim {
+    fn import(&self, builder: &mut LazyBuilder, like: DType) -> Result<NodeId> {
+        Ok(tinyspec_ir::ops::creation::size(builder, self, LiteralKind::Int.beside(like))?)
+    }
+}
+
 impl<T: Operand> Operand for &T {
     fn import(&self, builder: &mut LazyBuilder, like: DType) -> Result<NodeId> {
         T::import(self, builder, like)
@@ -29,11 +35,9 @@ impl<T: Operand> Operand for &T {
 macro_rules! numbers {
     ($($type:ty)*) => { $(impl Operand for $type {
         fn import(&self, builder: &mut LazyBuilder, like: DType) -> Result<NodeId> {
-            let dtype = match <$type as Scalar>::KIND {
-                LiteralKind::Float if !like.is_float() => DEFAULT_FLOAT,
-                LiteralKind::Int if like == DType::Bool => DType::I32,
-                _ if like == DType::Void => <$type as Scalar>::DTYPE,
-                _ => like,
+            let dtype = match like {
+                DType::Void => <$type as Scalar>::DTYPE,
+                like => <$type as Scalar>::KIND.beside(like),
             };
             Ok(builder.constant(self.constant(dtype)))
         }

@@ -9,6 +9,17 @@ pub fn full(b: &mut dyn Builder, shape: &[Dim], value: f64, dtype: DType) -> Res
     expand(b, value, shape)
 }
 
+/// A size as a scalar of `dtype`.
+pub fn size(b: &mut dyn Builder, size: &Dim, dtype: DType) -> Result<NodeId> {
+    match size.as_const() {
+        Some(number) => Ok(b.constant(Const::int(dtype, number.into()))),
+        None => {
+            let size = b.dim(size)?;
+            super::cast(b, size, dtype)
+        }
+    }
+}
+
 /// Zeros.
 pub fn zeros(b: &mut dyn Builder, shape: &[Dim], dtype: DType) -> Result<NodeId> {
     full(b, shape, 0.0, dtype)

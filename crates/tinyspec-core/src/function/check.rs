@@ -1,0 +1,56 @@
+//! Checks that `const` evaluation makes: what depends on constants, whose values no macro sees.
+
+/// Longest message; what is longer is cut.
+const CAPACITY: usize = 512;
+
+/// A message put together in a constant.
+struct Message {
+    bytes: [u8; CAPACITY],
+    length: usize,
+}
+
+impl Message {
+    const fn text(mut self, text: &str) -> Message {
+        let text = text.as_bytes();
+        let mut position = 0;
+        while position < text.len() && self.length < CAPACITY {
+            self.bytes[self.length] = text[position];
+            self.length += 1;
+            position += 1;
+        }
+        self
+    }
+
+    const fn number(self, number: i64) -> Message {
+        let mut message = if number < 0 { self.text("-") } else { self };
+        let number = number.unsigned_abs();
+        let mut power = 1;
+        while number / power >= 10 {
+            power *= 10;
+        }
+        while power > 0 {
+            let digit = [b'0' + (number / power % 10) as u8];
+            if let Ok(digit) = std::str::from_utf8(&digit) {
+                message = message.text(digit);
+            }
+            power /= 10;
+        }
+        message
+    }
+}
+
+/// Refuses to evaluate unless a size is what a constant says.
+#[doc(hidden)]
+#[track_caller]
+pub const fn check_size(what: &str, expected: i64, written: &str, found: i64) {
+    if expected == found {
+        return;
+    }
+    let message = Message { bytes: [0; CAPACITY], length: 0 };
+    let message = message.text(what).text(", ").number(expected).text("; here it is ").number(found);
+    let message = message.text(" (`").text(written).text("`)");
+    match std::str::from_utf8(message.bytes.split_at(message.length).0) {
+        Ok(message) => panic!("{}", message),
+        Err(_) => panic!("sizes differ"),
+    }
+}

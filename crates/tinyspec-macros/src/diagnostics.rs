@@ -1,0 +1,105 @@
+//! Errors of the macros: all of them in one run, each at the user's tokens.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, quote_spanned};
+use std::collections::HashSet;
+
+/// From where to where an error is underlined.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// The first token.
+    pub start: Span,
+    /// The last token.
+    pub end: Span,
+}
+
+impl Place {
+    /// All of `tokens`.
+    pub fn of(tokens: &impl ToTokens) -> Place {
+        let mut tokens = tokens.to_token_stream().into_iter();
+        let start = tokens.next().map_or_else(Span::call_site, |token| token.span());
+        let end = tokens.last().map_or(start, |token| token.span());
+        Place { start, end }
+    }
+
+    /// From one token to another.
+    pub fn between(start: Span, end: Span) -> Place {
+        Place { start, end }
+    }
+
+    /// Line and column where it starts, which tell places apart.
+    fn key(self) -> (usize, usize, usize, usize) {
+        let (start, end) = (self.start.start(), self.end.end());
+        (start.line, start.column, end.line, end.column)
+    }
+}
+
+/// The errors found so far.
+#[derive(Default)]
+pub struct Diagnostics {
+    errors: Vec<(Place, String)>,
+    /// Expressions that rustc would complain about a second time.
+    spoken_for: HashSet<(usize, usize, usize, usize)>,
+}
+
+impl Diagnostics {
+    /// Reports a mistake; one place has one message.
+    pub fn error(&mut self, place: Place, message: impl Into<String>) {
+        if self.errors.iter().all(|(other, _)| other.key() != place.key()) {
+            self.errors.push((place, message.into()));
+        }
+    }
+
+    /// Reports a mistake in an expression that rustc would not accept either: the typed copy leaves it out.
+    pub fn error_instead_of_rustc(&mut self, expression: &impl ToTokens, place: Place, message: impl Into<String>) {
+        self.spoken_for.insert(Place::of(expression).key());
+        self.error(place, message);
+    }
+
+    /// An expression that is wrong since a part of it is: the typed copy leaves out all of it.
+    pub fn leave_out(&mut self, expression: &impl ToTokens) {
+        self.spoken_for.insert(Place::of(expression).key());
+    }
+
+    /// Takes over what another pass found.
+    pub fn extend(&mut self, other: Diagnostics) {
+        for (place, message) in other.errors {
+            self.error(place, message);
+        }
+        self.spoken_for.extend(other.spoken_for);
+    }
+
+    /// How many mistakes.
+    pub fn count(&self) -> usize {
+        self.errors.len()
+    }
+
+    /// Is left out of the typed copy.
+    pub fn is_spoken_for(&self, expression: &impl ToTokens) -> bool {
+        !self.spoken_for.is_empty() && self.spoken_for.contains(&Place::of(expression).key())
+    }
+
+    /// Has found nothing.
+    pub fn is_empty(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    /// Takes over what syn or darling found.
+    pub fn syntax(&mut self, error: syn::Error) {
+        for error in error {
+            let span = error.span();
+            self.error(Place::between(span, span), error.to_string());
+        }
+    }
+
+    /// One `compile_error!` for each.
+    pub fn to_tokens(&self) -> TokenStream {
+        self.errors
+            .iter()
+            .map(|(place, message)| {
+                let path = quote_spanned!(place.start=> ::core::compile_error);
+                quote_spanned!(place.end=> #path ! { #message })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,67 @@
+//! Which other functions a body calls.
+
+use super::options::path_text;
+use super::signature::open_span;
+use proc_macro2::Span;
+use syn::visit::{Visit, visit_expr_call};
+use syn::{Block, Expr, ExprCall, Item, ItemUse, PathArguments};
+
+/// A path that a body calls.
+pub struct CalleePath {
+    /// As written, without generic arguments.
+    pub path: syn::Path,
+    /// The same as text: one callee has one.
+    pub text: String,
+    /// The `(` of the first call, on which everything generated for the callee hangs.
+    pub span: Span,
+}
+
+/// The callees of a body, each once, and the imports inside it.
+pub fn find(body: &Block) -> (Vec<CalleePath>, Vec<ItemUse>) {
+    let mut finder = Finder { callees: vec![], imports: vec![] };
+    finder.visit_block(body);
+    (finder.callees, finder.imports)
+}
+
+/// The function that a call names, if it looks like one: `dense`, `layers::dense`, but not `Tensor::zeros` or `Some`.
+pub fn callee_of(call: &ExprCall) -> Option<syn::Path> {
+    let Expr::Path(function) = &*call.func else { return None };
+    if function.qself.is_some() {
+        return None;
+    }
+    let mut path = function.path.clone();
+    let is_lower = |ident: &syn::Ident| !ident.to_string().starts_with(char::is_uppercase);
+    if !path.segments.iter().rev().take(2).all(|segment| is_lower(&segment.ident)) {
+        return None;
+    }
+    // Options end with `..default()`.
+    if path.segments.last()?.ident == "default" {
+        return None;
+    }
+    path.segments.iter_mut().for_each(|segment| segment.arguments = PathArguments::None);
+    Some(path)
+}
+
+struct Finder {
+    callees: Vec<CalleePath>,
+    imports: Vec<ItemUse>,
+}
+
+impl<'ast> Visit<'ast> for Finder {
+    fn visit_expr_call(&mut self, call: &'ast ExprCall) {
+        if let Some(path) = callee_of(call) {
+            let text = path_text(&path);
+            if self.callees.iter().all(|known| known.text != text) {
+                self.callees.push(CalleePath { path, text, span: open_span(&call.paren_token) });
+            }
+        }
+        visit_expr_call(self, call);
+    }
+
+    fn visit_item(&mut self, item: &'ast Item) {
+        // Other items of the body are a world of their own.
+        if let Item::Use(import) = item {
+            self.imports.push(import.clone());
+        }
+    }
+}

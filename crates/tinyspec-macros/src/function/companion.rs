@@ -1,0 +1,195 @@
+//! The companion macro: how a function's signature reaches the functions that call it.
+//!
+//! A `macro_rules!` of the function's own name prepends the signature to whatever callback its caller brings, so every
+//! way to import the function brings its signature along.
+
+use super::callees::CalleePath;
+use super::signature::{FunctionSignature, Passing, ResultType, TensorType};
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use syn::parse::{Parse, ParseStream};
+use syn::{Ident, LitByteStr, LitStr, Token, Visibility};
+use tinyspec_ir::function::{FIRST_CONSTANT, Traced};
+use tinyspec_ir::signature::{NamedDim, Signature};
+use tinyspec_ir::{Arg, Builder, Dim, Graph, Op};
+
+/// The word that says how signatures are written; another version is not understood.
+pub const PROTOCOL: &str = "tinyspec1";
+
+/// What a caller learns of a function.
+pub struct Callee {
+    /// Name, dims and inputs. Behind the dims that the function declares stand the constants of its scope: a caller's
+    /// arguments bind both, and what a constant was bound to must have its value.
+    pub signature: Signature,
+    /// How many dims it declares.
+    pub declared: usize,
+    /// How each input is passed.
+    pub passing: Vec<Passing>,
+    /// What it returns.
+    pub result: ResultType,
+}
+
+/// The signature as tokens: its bytes, how inputs are passed, how results are grouped, names of constants.
+pub fn payload(signature: &FunctionSignature, result: &ResultType) -> TokenStream {
+    // Results are Params of a graph without a body.
+    let mut graph = Graph::new();
+    let outputs = (0..).zip(result.tensors()).map(|(slot, tensor)| {
+        let arg = Arg::Param { slot, dtype: tensor.dtype, device: None, addrspace: None };
+        let shape = graph.shape(&tensor.shape)?;
+        graph.add(Op::Param, &[shape], arg)
+    });
+    let outputs: Vec<_> = outputs.collect::<tinyspec_ir::Result<_>>().unwrap_or_default();
+    let bytes = Traced { signature: signature.signature.clone(), graph, calls: vec![], outputs }.encode();
+    let bytes = LitByteStr::new(&bytes, Span::call_site());
+    let passing: String = signature
+        .parameters
+        .iter()
+        .map(|parameter| match parameter.passing {
+            Passing::Tensor => 't',
+            Passing::Scalar => 's',
+        })
+        .collect();
+    let result = grouping(result);
+    let constants = signature.constants.0.iter().map(|constant| &constant.text);
+    quote!(#bytes #passing #result #(#constants)*)
+}
+
+/// `t` for a tensor, `(tt)` for a pair.
+fn grouping(result: &ResultType) -> String {
+    match result {
+        ResultType::Tensor(_) => "t".to_string(),
+        ResultType::Tuple(elements) => format!("({})", elements.iter().map(grouping).collect::<String>()),
+    }
+}
+
+fn grouped(text: &mut std::str::Chars, tensors: &mut impl Iterator<Item = TensorType>) -> Option<ResultType> {
+    match text.next()? {
+        't' => Some(ResultType::Tensor(tensors.next()?)),
+        '(' => {
+            let mut elements = vec![];
+            while !text.as_str().starts_with(')') {
+                elements.push(grouped(text, tensors)?);
+            }
+            text.next();
+            Some(ResultType::Tuple(elements))
+        }
+        _ => None,
+    }
+}
+
+impl Parse for Callee {
+    fn parse(input: ParseStream) -> syn::Result<Callee> {
+        let damaged = || syn::Error::new(Span::call_site(), "the callee was compiled by another version of tinyspec");
+        let mut traced = Traced::decode(&input.parse::<LitByteStr>()?.value(), "").map_err(|_| damaged())?;
+        let passing = input.parse::<LitStr>()?.value();
+        let passing = passing.chars().map(|c| if c == 's' { Passing::Scalar } else { Passing::Tensor }).collect();
+        let mut tensors = traced.outputs.iter().map(|&output| TensorType {
+            dtype: traced.graph.dtype(output),
+            shape: traced.graph.props(output).shape.clone(),
+        });
+        let grouping = input.parse::<LitStr>()?.value();
+        let mut result = grouped(&mut grouping.chars(), &mut tensors).ok_or_else(damaged)?;
+        let declared = traced.signature.dims.len();
+        while !input.is_empty() {
+            traced.signature.dims.push(NamedDim::new(input.parse::<LitStr>()?.value()));
+        }
+        let as_dim = |slot: u32| {
+            let number = slot.checked_sub(FIRST_CONSTANT)?;
+            Some(Dim::named(declared as u32 + number, 1, NamedDim::MAX))
+        };
+        for input in &mut traced.signature.inputs {
+            input.shape = input.shape.iter().map(|dim| dim.substitute(&as_dim)).collect();
+        }
+        result.substitute(&as_dim);
+        Ok(Callee { signature: traced.signature, declared, passing, result })
+    }
+}
+
+/// The companion of a function.
+pub fn companion(name: &Ident, visibility: &Visibility, payload: &TokenStream) -> TokenStream {
+    let mangled = mangled(name);
+    // Only what is `pub` may be reached from other crates.
+    let export = matches!(visibility, Visibility::Public(_)).then(|| quote!(#[macro_export]));
+    let protocol = format_ident!("{PROTOCOL}");
+    let refusal = format!("`{name}` is a #[function], not a macro: call it as `{name}(…)`");
+    quote! {
+        #[doc(hidden)]
+        #export
+        #[allow(unused_macros, non_local_definitions)]
+        macro_rules! #mangled {
+            (@#protocol [$($callback:tt)*] $($rest:tt)*) => { $($callback)* ! { { #payload } $($rest)* } };
+            ($($anything:tt)*) => { ::core::compile_error! { #refusal } };
+        }
+        #[doc(hidden)]
+        #[allow(unused_imports)]
+        #visibility use #mangled as #name;
+    }
+}
+
+/// A name that no other function has, however many share one name or one line.
+fn mangled(name: &Ident) -> Ident {
+    let span = name.span();
+    let mut hasher = DefaultHasher::new();
+    (span.file(), span.start().line, span.start().column, format!("{:?}", Span::call_site())).hash(&mut hasher);
+    format_ident!("__tinyspec_{name}_{:016x}", hasher.finish())
+}
+
+/// Calls the first companion; each goes on with the next, the last one with `trace!`.
+pub fn visit(callees: &[CalleePath], imports: &[syn::ItemUse], state: &TokenStream) -> TokenStream {
+    let protocol = format_ident!("{PROTOCOL}");
+    let mut aliases = TokenStream::new();
+    let mut names = vec![];
+    for (number, callee) in callees.iter().enumerate() {
+        // A macro cannot be called by a path to what is no macro without a misleading message; an import can fail well.
+        if callee.path.segments.len() == 1 && callee.path.leading_colon.is_none() {
+            let ident = Ident::new(&callee.path.segments[0].ident.to_string(), callee.span);
+            names.push(quote!(#ident));
+            continue;
+        }
+        let last = callee.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+        let is_taken =
+            callees[..number].iter().any(|other| other.path.segments.last().is_some_and(|other| other.ident == last));
+        let suffix = if is_taken { format!("_{number}") } else { String::new() };
+        let alias = Ident::new(&format!("{last}_is_not_a_tinyspec_function{suffix}"), callee.span);
+        let path = respanned(&callee.path, callee.span);
+        aliases.extend(quote_spanned!(callee.span=> #[allow(unused_imports)] use #path as #alias;));
+        names.push(quote!(#alias));
+    }
+    let Some((first, rest)) = names.split_first() else { return TokenStream::new() };
+    let span = callees[0].span;
+    let call = quote_spanned!(span=> #first ! { @#protocol [::tinyspec::__private::hop] [#([#rest])*] [] #state });
+    quote!(#(#imports)* #aliases #call)
+}
+
+/// A path on another span, so that editors do not take it for the user's.
+pub fn respanned(path: &syn::Path, span: Span) -> TokenStream {
+    let colon = path.leading_colon.map(|_| quote_spanned!(span=> ::));
+    let segments = path.segments.iter().map(|segment| Ident::new(&segment.ident.to_string(), span));
+    quote_spanned!(span=> #colon #(#segments)::*)
+}
+
+/// The signatures and the state that came back.
+pub struct Visited {
+    /// One for each callee, in order.
+    pub callees: Vec<Callee>,
+    /// What [`visit`] sent along.
+    pub state: TokenStream,
+}
+
+impl Parse for Visited {
+    fn parse(input: ParseStream) -> syn::Result<Visited> {
+        let known;
+        syn::bracketed!(known in input);
+        let mut callees = vec![];
+        while !known.is_empty() {
+            let payload;
+            syn::braced!(payload in known);
+            callees.push(payload.parse()?);
+        }
+        let state;
+        syn::braced!(state in input);
+        let _ = input.parse::<Option<Token![,]>>()?;
+        Ok(Visited { callees, state: state.parse()? })
+    }
+}

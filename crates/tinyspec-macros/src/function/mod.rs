@@ -1,0 +1,254 @@
+//! `#[function]`: a Rust function over tensors becomes a graph in the binary ("The @function Decorator").
+//!
+//! One expansion reads the signature and emits the items; the graph is made at once where the body calls nothing, else by
+//! a second expansion which the callees' companions lead to (see [`companion`]).
+
+mod callees;
+mod companion;
+pub mod options;
+mod signature;
+mod trace;
+mod typed_copy;
+
+use crate::diagnostics::{Diagnostics, Place};
+use companion::{Callee, Visited};
+use options::Options;
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote};
+use signature::{Constants, FunctionSignature, Passing};
+use std::collections::HashMap;
+use syn::parse::{Parse, ParseStream};
+use syn::{FnArg, ItemFn, LitByteStr, Pat};
+
+/// Callees that rustc's nesting of expansions allows.
+const MOST_CALLEES: usize = 60;
+
+/// Names of std macros: a function of such a name would make every use of either ambiguous.
+const STD_MACROS: &[&str] = &[
+    "assert",
+    "assert_eq",
+    "assert_ne",
+    "cfg",
+    "column",
+    "compile_error",
+    "concat",
+    "dbg",
+    "debug_assert",
+    "debug_assert_eq",
+    "debug_assert_ne",
+    "env",
+    "eprint",
+    "eprintln",
+    "file",
+    "format",
+    "format_args",
+    "include",
+    "include_bytes",
+    "include_str",
+    "is_x86_feature_detected",
+    "line",
+    "matches",
+    "module_path",
+    "option_env",
+    "panic",
+    "print",
+    "println",
+    "stringify",
+    "thread_local",
+    "todo",
+    "unimplemented",
+    "unreachable",
+    "vec",
+    "write",
+    "writeln",
+];
+
+/// The expansion of the attribute.
+pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
+    let function = match syn::parse2::<ItemFn>(item.clone()) {
+        Ok(function) => function,
+        Err(error) => {
+            let mut diagnostics = Diagnostics::default();
+            match syn::parse2::<syn::Item>(item.clone()) {
+                Ok(other) => diagnostics.error(Place::of(&other), "#[function] stands before a `fn`"),
+                Err(_) => diagnostics.syntax(error),
+            }
+            return diagnostics.to_tokens();
+        }
+    };
+    let mut diagnostics = Diagnostics::default();
+    let read_options = Options::parse(options.clone(), &mut diagnostics);
+    let signature = FunctionSignature::read(&function.sig, &read_options, &mut diagnostics);
+    let name = &function.sig.ident;
+    if STD_MACROS.contains(&name.to_string().as_str()) {
+        diagnostics.error(Place::of(name), format!("`{name}` is also a macro of std, choose another name"));
+        // Its companion would break every use of the macro.
+        return diagnostics.to_tokens();
+    }
+    let (found, imports) = callees::find(&function.block);
+    if let Some(extra) = found.get(MOST_CALLEES) {
+        let message = format!("`{name}` calls {} functions, {MOST_CALLEES} at most: split it", found.len());
+        diagnostics.error(Place::between(extra.span, extra.span), message);
+    }
+    // Mistakes in the body tell the typed copy what to leave out; with callees they are reported by the second expansion.
+    let unknown = found.iter().zip(0..).map(|(callee, number)| (callee.text.clone(), (number, None))).collect();
+    let mut preview = Diagnostics::default();
+    let outcome = trace::trace(&signature, &function.block, &unknown, &mut preview);
+    let typed = typed_copy::typed_copy(&function.block, &preview);
+    let calls_itself = found.iter().any(|callee| callee.path.get_ident() == Some(name));
+    let graph = if found.is_empty() || found.len() > MOST_CALLEES || calls_itself {
+        diagnostics.extend(preview);
+        let bytes = outcome.traced.filter(|_| diagnostics.is_empty()).map(|traced| traced.encode()).unwrap_or_default();
+        embedded(name, &bytes, &[], &outcome.constants)
+    } else {
+        companion::visit(&found, &imports, &quote!({ [#options] #item }))
+    };
+    emit(&function, &signature, &typed, &graph, &diagnostics)
+}
+
+/// What the attribute sent along to the second expansion.
+struct State {
+    options: TokenStream,
+    function: ItemFn,
+}
+
+impl Parse for State {
+    fn parse(input: ParseStream) -> syn::Result<State> {
+        let options;
+        syn::bracketed!(options in input);
+        Ok(State { options: options.parse()?, function: input.parse()? })
+    }
+}
+
+/// The second expansion: the graph, now that the signatures of all callees are known.
+pub fn expand_traced(input: TokenStream) -> TokenStream {
+    let read =
+        syn::parse2::<Visited>(input).and_then(|visited| Ok((syn::parse2::<State>(visited.state)?, visited.callees)));
+    let (State { options, function }, known) = match read {
+        Ok(read) => read,
+        Err(error) => {
+            let errors = error.to_compile_error();
+            return quote!({ #errors ::tinyspec::__private::EmbeddedFunction::failed() });
+        }
+    };
+    // The first expansion has reported what is wrong with the signature.
+    let mut reported = Diagnostics::default();
+    let options = Options::parse(options, &mut reported);
+    let signature = FunctionSignature::read(&function.sig, &options, &mut reported);
+    let (found, _) = callees::find(&function.block);
+    let known: HashMap<String, (u32, Option<Callee>)> = found
+        .iter()
+        .zip(known)
+        .zip(0..)
+        .map(|((path, callee), number)| (path.text.clone(), (number, Some(callee))))
+        .collect();
+    let mut diagnostics = Diagnostics::default();
+    let outcome = trace::trace(&signature, &function.block, &known, &mut diagnostics);
+    let bytes = outcome.traced.map(|traced| traced.encode()).unwrap_or_default();
+    let paths: Vec<TokenStream> = found.iter().map(|callee| companion::respanned(&callee.path, callee.span)).collect();
+    let errors = diagnostics.to_tokens();
+    let checks = outcome.checks.iter().map(trace::Check::to_tokens);
+    let graph = embedded(&function.sig.ident, &bytes, &paths, &outcome.constants);
+    quote!({ #errors #(#checks)* #graph })
+}
+
+/// The value of the static behind a function.
+fn embedded(name: &syn::Ident, bytes: &[u8], callees: &[TokenStream], constants: &Constants) -> TokenStream {
+    let (text, bytes) = (name.to_string(), LitByteStr::new(bytes, Span::call_site()));
+    let constants = constants.0.iter().map(|constant| &constant.path);
+    quote! {
+        ::tinyspec::__private::EmbeddedFunction::new(
+            #text,
+            #bytes,
+            ::core::file!(),
+            &[#(#callees::FUNCTION),*],
+            || ::std::vec![#(::tinyspec::__private::constant(#constants)),*],
+            #name::typed,
+        )
+    }
+}
+
+/// The function, the type that carries its graph, and its companion. After mistakes too, so that callers are still checked.
+fn emit(
+    function: &ItemFn,
+    signature: &FunctionSignature,
+    typed: &syn::Block,
+    graph: &TokenStream,
+    diagnostics: &Diagnostics,
+) -> TokenStream {
+    let (attributes, visibility, name) = (&function.attrs, &function.vis, &function.sig.ident);
+    let result = &signature.written_result;
+    let mut parameters = vec![];
+    let mut arguments = vec![];
+    let mut inputs = vec![];
+    for argument in &function.sig.inputs {
+        let FnArg::Typed(argument) = argument else { continue };
+        let Pat::Ident(pattern) = &*argument.pat else { continue };
+        let ident = &pattern.ident;
+        inputs.push(ident);
+        match signature.parameters.iter().find(|parameter| parameter.ident == *ident) {
+            Some(parameter) if parameter.passing == Passing::Scalar => {
+                let written = &parameter.written;
+                parameters.push(quote!(#ident: impl ::tinyspec::__private::ScalarArgument<#written>));
+                arguments.push(quote!(&::tinyspec::__private::ScalarArgument::<#written>::into_tensor(#ident)));
+            }
+            Some(parameter) => {
+                let written = &parameter.written;
+                parameters.push(quote!(#ident: #written));
+                arguments.push(quote!(#ident));
+            }
+            None => {
+                let written = signature::without_arguments(&argument.ty);
+                parameters.push(quote!(#ident: #written));
+            }
+        }
+    }
+    let dims = &signature.dims;
+    let errors = diagnostics.to_tokens();
+    let statements = &typed.stmts;
+    let allow = (!diagnostics.is_empty()).then(|| quote!(#[allow(unused, unreachable_code)]));
+    let constants = signature.constants.0.iter().enumerate().map(|(position, constant)| {
+        let (name, path) = (format_ident!("DIM_{position}"), &constant.path);
+        quote!(#[doc(hidden)] pub const #name: usize = #path;)
+    });
+    // Without a result type the signature cannot be told to callers.
+    let companion = signature
+        .result
+        .as_ref()
+        .map(|result| companion::companion(name, visibility, &companion::payload(signature, result)));
+    let graph_doc = format!("The graph of [`{name}()`], in the binary.");
+    let documentation = format!("What [`{name}()`] is at compile time: its graph.");
+    quote! {
+        #(#attributes)*
+        #[track_caller]
+        #visibility fn #name(#(#parameters),*) -> #result {
+            ::tinyspec::__private::call(#name::FUNCTION, &[#(#arguments),*])
+        }
+        #[doc = #documentation]
+        #[allow(non_camel_case_types, dead_code)]
+        #visibility enum #name {}
+        #[allow(dead_code)]
+        impl #name {
+            #[doc = #graph_doc]
+            pub const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = {
+                static A_FUNCTION_MUST_NOT_CALL_ITSELF: ::tinyspec::function::EmbeddedFunction = #graph;
+                &A_FUNCTION_MUST_NOT_CALL_ITSELF
+            };
+            #(#constants)*
+            #allow
+            #[allow(non_snake_case)]
+            fn typed(
+                inputs: &[::tinyspec::Tensor],
+                dims: &[::tinyspec::Dim],
+            ) -> ::std::vec::Vec<::tinyspec::Tensor> {
+                let [#(#inputs),*] = inputs else { return ::std::vec![] };
+                #[allow(unused_variables)]
+                let [#(#dims),*] = dims else { return ::std::vec![] };
+                let result: #result = { #(#statements)* };
+                ::tinyspec::function::Results::into_tensors(result)
+            }
+        }
+        #companion
+        #errors
+    }
+}

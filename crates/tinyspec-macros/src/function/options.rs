@@ -1,0 +1,129 @@
+//! What `#[function(…)]` may say.
+
+use crate::diagnostics::{Diagnostics, Place};
+use darling::FromMeta;
+use darling::ast::NestedMeta;
+use proc_macro2::TokenStream;
+use std::collections::HashMap;
+use syn::spanned::Spanned;
+use syn::{Expr, ExprLit, ExprRange, Ident, Lit, RangeLimits, Token};
+use tinyspec_ir::signature::NamedDim;
+
+/// The options of a function.
+#[derive(Default)]
+pub struct Options {
+    /// The backward function is embedded too.
+    pub grad: bool,
+    /// The user's own gradient.
+    pub gradient: Option<syn::Path>,
+    /// Least and greatest values of named dims.
+    pub bounds: HashMap<String, (i64, i64, Ident)>,
+}
+
+/// The options that are ordinary metas; `bounds` has a syntax of its own.
+#[derive(FromMeta, Default)]
+#[darling(default)]
+struct Plain {
+    grad: darling::util::Flag,
+    gradient: Option<syn::Path>,
+}
+
+/// `B: 1..=4096`
+struct Bound {
+    name: Ident,
+    range: Expr,
+}
+
+impl syn::parse::Parse for Bound {
+    fn parse(input: syn::parse::ParseStream) -> syn::Result<Bound> {
+        let name = input.parse()?;
+        input.parse::<Token![:]>()?;
+        Ok(Bound { name, range: input.parse()? })
+    }
+}
+
+impl Options {
+    /// Reads the options; mistakes are reported where they stand.
+    pub fn parse(tokens: TokenStream, diagnostics: &mut Diagnostics) -> Options {
+        let mut options = Options::default();
+        let mut plain = vec![];
+        match NestedMeta::parse_meta_list(bounds_as_list(tokens, &mut options, diagnostics)) {
+            Ok(metas) => plain.extend(metas),
+            Err(error) => diagnostics.syntax(error),
+        }
+        match Plain::from_list(&plain) {
+            Ok(Plain { grad, gradient }) => {
+                options.grad = grad.is_present();
+                options.gradient = gradient;
+            }
+            Err(error) => {
+                for error in error.flatten() {
+                    let span = error.span();
+                    let message =
+                        format!("{error}; the options are `grad`, `gradient = path` and `bounds(B: 1..=4096)`");
+                    diagnostics.error(Place::between(span, span), message);
+                }
+            }
+        }
+        options
+    }
+}
+
+/// Takes `bounds(…)` out of the list: a `:` is no meta.
+fn bounds_as_list(tokens: TokenStream, options: &mut Options, diagnostics: &mut Diagnostics) -> TokenStream {
+    use proc_macro2::TokenTree;
+    let mut rest = TokenStream::new();
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        match (&token, tokens.peek()) {
+            (TokenTree::Ident(name), Some(TokenTree::Group(group))) if name == "bounds" => {
+                read_bounds(group.stream(), options, diagnostics);
+                tokens.next();
+                // The comma behind it.
+                tokens.next_if(|token| matches!(token, TokenTree::Punct(punct) if punct.as_char() == ','));
+            }
+            _ => rest.extend([token]),
+        }
+    }
+    rest
+}
+
+fn read_bounds(tokens: TokenStream, options: &mut Options, diagnostics: &mut Diagnostics) {
+    let parser = syn::punctuated::Punctuated::<Bound, Token![,]>::parse_terminated;
+    let bounds = match syn::parse::Parser::parse2(parser, tokens) {
+        Ok(bounds) => bounds,
+        Err(error) => return diagnostics.syntax(error),
+    };
+    for Bound { name, range } in bounds {
+        match literal_range(&range) {
+            Some((low, high)) if 1 <= low && low <= high && high <= NamedDim::MAX => {
+                if options.bounds.insert(name.to_string(), (low, high, name.clone())).is_some() {
+                    diagnostics.error(Place::of(&name), format!("`{name}` has bounds already"));
+                }
+            }
+            _ => diagnostics.error(
+                Place::of(&range),
+                format!(
+                    "the bounds of `{name}` must be a range of numbers from 1 to {}, such as `1..=4096`",
+                    NamedDim::MAX
+                ),
+            ),
+        }
+    }
+}
+
+/// First and last value of `a..b` or `a..=b` with literals.
+pub fn literal_range(range: &Expr) -> Option<(i64, i64)> {
+    let Expr::Range(ExprRange { start: Some(start), limits, end: Some(end), .. }) = range else { return None };
+    let number = |expression: &Expr| match expression {
+        Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => number.base10_parse::<i64>().ok(),
+        _ => None,
+    };
+    let last = number(end)?;
+    Some((number(start)?, if matches!(limits, RangeLimits::Closed(_)) { last } else { last - 1 }))
+}
+
+/// A path with the span of its first token, for messages.
+pub fn path_text(path: &syn::Path) -> String {
+    path.span().source_text().unwrap_or_else(|| quote::quote!(#path).to_string().replace(' ', ""))
+}

@@ -1,0 +1,567 @@
+//! Signatures: `fn mlp<B>(x: &Tensor<f32, B, 784>, scale: f32) -> Tensor<f32, B, 10>`.
+
+use super::options::{Options, path_text};
+use crate::diagnostics::{Diagnostics, Place};
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+use syn::{BinOp, Expr, FnArg, GenericArgument, Ident, Lit, Pat, PathArguments, ReturnType, Type};
+use tinyspec_ir::dim::Atom;
+use tinyspec_ir::function::FIRST_CONSTANT;
+use tinyspec_ir::signature::{Input, NamedDim, Signature};
+use tinyspec_ir::{DType, Dim, Shape};
+
+/// dtype and shape of a tensor.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TensorType {
+    /// Type of the elements.
+    pub dtype: DType,
+    /// The shape.
+    pub shape: Shape,
+}
+
+/// How a parameter is passed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Passing {
+    /// `&Tensor<…>`
+    Tensor,
+    /// `f32`, `i64`, …: a tensor of shape `()` inside the function.
+    Scalar,
+}
+
+/// A parameter as the user wrote it.
+pub struct Parameter {
+    /// Its name.
+    pub ident: Ident,
+    /// How it is passed.
+    pub passing: Passing,
+    /// The type without dtype and dims, for the emitted function.
+    pub written: TokenStream,
+    /// The type as written.
+    pub place: Place,
+}
+
+/// What the function returns.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ResultType {
+    /// One tensor.
+    Tensor(TensorType),
+    /// A tuple.
+    Tuple(Vec<ResultType>),
+}
+
+impl ResultType {
+    /// The tensors, in order.
+    pub fn tensors(&self) -> Vec<&TensorType> {
+        match self {
+            ResultType::Tensor(tensor) => vec![tensor],
+            ResultType::Tuple(elements) => elements.iter().flat_map(ResultType::tensors).collect(),
+        }
+    }
+
+    /// Replaces named dims by slot.
+    pub fn substitute(&mut self, new: &impl Fn(u32) -> Option<Dim>) {
+        match self {
+            ResultType::Tensor(tensor) => tensor.shape = tensor.shape.iter().map(|dim| dim.substitute(new)).collect(),
+            ResultType::Tuple(elements) => elements.iter_mut().for_each(|element| element.substitute(new)),
+        }
+    }
+}
+
+/// A constant of the scope around the function: no macro sees its value.
+#[derive(Clone)]
+pub struct OuterConstant {
+    /// How the user wrote it.
+    pub text: String,
+    /// How it is reached from here.
+    pub path: TokenStream,
+}
+
+/// Outer constants by number.
+#[derive(Clone, Default)]
+pub struct Constants(pub Vec<OuterConstant>);
+
+impl Constants {
+    /// Number of a constant, new or known.
+    pub fn number(&mut self, text: String, path: TokenStream) -> usize {
+        self.0.iter().position(|known| known.text == text).unwrap_or_else(|| {
+            self.0.push(OuterConstant { text, path });
+            self.0.len() - 1
+        })
+    }
+
+    /// A dim in Rust, as an i64, if its value is known once constants are: a named dim's is not.
+    pub fn in_rust(&self, dim: &Dim) -> Option<TokenStream> {
+        let mut sum = quote!(0i64);
+        for (atoms, coefficient) in dim.terms() {
+            let mut product = quote!(#coefficient);
+            for atom in &atoms {
+                let factor = match atom {
+                    Atom::Named { slot, .. } => {
+                        let path = &self.0.get(slot.checked_sub(FIRST_CONSTANT)? as usize)?.path;
+                        quote!((#path as i64))
+                    }
+                    Atom::Idiv(a, b) | Atom::Mod(a, b) | Atom::Max(a, b) => {
+                        let (a, b) = (self.in_rust(a)?, self.in_rust(b)?);
+                        match atom {
+                            Atom::Idiv(..) => quote!(i64::div_euclid(#a, #b)),
+                            Atom::Mod(..) => quote!(i64::rem_euclid(#a, #b)),
+                            _ => quote!(if #a > #b { #a } else { #b }),
+                        }
+                    }
+                };
+                product = quote!(#product * #factor);
+            }
+            sum = quote!(#sum + #product);
+        }
+        Some(quote!((#sum)))
+    }
+
+    /// The constant as a dim.
+    pub fn dim(&mut self, text: String, path: TokenStream) -> Dim {
+        Dim::named(FIRST_CONSTANT + self.number(text, path) as u32, 1, NamedDim::MAX)
+    }
+}
+
+/// A checked signature.
+pub struct FunctionSignature {
+    /// The function's name.
+    pub ident: Ident,
+    /// Declared dims: those of [`Signature::dims`], in its order.
+    pub dims: Vec<Ident>,
+    /// Dims and inputs; constants among the shapes by [`FIRST_CONSTANT`].
+    pub signature: Signature,
+    /// Parameters as written.
+    pub parameters: Vec<Parameter>,
+    /// What is returned; `None` after an error.
+    pub result: Option<ResultType>,
+    /// The return type without dtypes and dims.
+    pub written_result: TokenStream,
+    /// Where the return type stands.
+    pub result_place: Place,
+    /// Constants that the shapes use.
+    pub constants: Constants,
+    /// Names of all parameters, of those too that could not be read.
+    pub names: Vec<String>,
+}
+
+/// Reads types and dims.
+pub struct TypeReader<'a> {
+    /// Declared dims and what they stand for.
+    pub dims: Vec<(String, Dim)>,
+    /// Outer constants met so far.
+    pub constants: &'a mut Constants,
+    /// Where mistakes go.
+    pub diagnostics: &'a mut Diagnostics,
+}
+
+impl TypeReader<'_> {
+    /// `Tensor<f32, B, 64>`, and the same without its arguments.
+    pub fn tensor(&mut self, written: &Type) -> Option<TensorType> {
+        let help = "write `Tensor<f32, B, 64>`: a dtype, then the dims";
+        let Type::Path(path) = written else {
+            self.diagnostics.error(Place::of(written), format!("expected a tensor; {help}"));
+            return None;
+        };
+        let segment = path.path.segments.last()?;
+        if segment.ident != "Tensor" {
+            let name = path_text(&path.path);
+            self.diagnostics.error(Place::of(written), format!("`{name}` is no tensor type; {help}"));
+            return None;
+        }
+        let PathArguments::AngleBracketed(arguments) = &segment.arguments else {
+            self.diagnostics.error(Place::of(written), format!("this tensor has no dtype and no dims; {help}"));
+            return None;
+        };
+        let mut arguments = arguments.args.iter();
+        let dtype = match arguments.next() {
+            Some(GenericArgument::Type(Type::Path(path))) => {
+                let name = path.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+                let found = DType::from_name(&name).filter(|dtype| !matches!(dtype, DType::Void | DType::Index));
+                if found.is_none() {
+                    let message =
+                        format!("`{name}` is no dtype: the first argument of a tensor is one of {}", dtypes());
+                    self.diagnostics.error(Place::of(path), message);
+                }
+                found?
+            }
+            Some(other) => {
+                let message = format!("the first argument of a tensor is its dtype, one of {}", dtypes());
+                self.diagnostics.error(Place::of(other), message);
+                return None;
+            }
+            None => {
+                self.diagnostics.error(Place::of(written), format!("this tensor has no dtype; {help}"));
+                return None;
+            }
+        };
+        // Every wrong dim is reported.
+        let dims: Vec<Option<Dim>> = arguments
+            .map(|argument| match argument {
+                GenericArgument::Type(Type::Path(path)) if path.qself.is_none() => {
+                    self.dim(&Expr::Path(syn::ExprPath { attrs: vec![], qself: None, path: path.path.clone() }))
+                }
+                GenericArgument::Const(expression) => self.dim(expression),
+                other => {
+                    let message = "a dim is a number, a name, or `{ an expression }` over them";
+                    self.diagnostics.error(Place::of(other), message);
+                    None
+                }
+            })
+            .collect();
+        Some(TensorType { dtype, shape: dims.into_iter().collect::<Option<_>>()? })
+    }
+
+    /// A dim: number, name, outer constant, or an expression over them.
+    pub fn dim(&mut self, expression: &Expr) -> Option<Dim> {
+        let dim = self.dim_or_none(expression)?;
+        if dim.bounds().1 < 1 && dim.as_const() != Some(0) {
+            let message = format!("a dim of {dim} elements: a size is not negative");
+            self.diagnostics.error(Place::of(expression), message);
+            return None;
+        }
+        Some(dim)
+    }
+
+    fn dim_or_none(&mut self, expression: &Expr) -> Option<Dim> {
+        match expression {
+            Expr::Lit(literal) => match &literal.lit {
+                Lit::Int(number) => match number.base10_parse::<i64>() {
+                    Ok(number) => return Some(Dim::from(number)),
+                    Err(error) => self.diagnostics.error(Place::of(literal), format!("no size: {error}")),
+                },
+                _ => self.diagnostics.error(Place::of(literal), "a dim is a whole number"),
+            },
+            Expr::Path(path) => {
+                if let Some(name) = path.path.get_ident()
+                    && let Some((_, dim)) = self.dims.iter().find(|(declared, _)| name == declared)
+                {
+                    return Some(dim.clone());
+                }
+                return Some(self.constants.dim(path_text(&path.path), quote!(#path)));
+            }
+            Expr::Paren(inner) => return self.dim_or_none(&inner.expr),
+            Expr::Group(inner) => return self.dim_or_none(&inner.expr),
+            Expr::Cast(cast) => return self.dim_or_none(&cast.expr),
+            Expr::Block(block) => match block.block.stmts.as_slice() {
+                [syn::Stmt::Expr(inner, None)] => return self.dim_or_none(inner),
+                _ => self.diagnostics.error(Place::of(block), "a dim is one expression"),
+            },
+            Expr::Binary(binary) => {
+                let (left, right) = (self.dim_or_none(&binary.left), self.dim_or_none(&binary.right));
+                let (left, right) = (left?, right?);
+                return Some(match binary.op {
+                    BinOp::Add(_) => left + right,
+                    BinOp::Sub(_) => left - right,
+                    BinOp::Mul(_) => left * right,
+                    BinOp::Div(_) => left.idiv(&right),
+                    BinOp::Rem(_) => left.modulo(&right),
+                    _ => {
+                        self.diagnostics.error(Place::of(&binary.op), "dims are made with `+`, `-`, `*`, `/` and `%`");
+                        return None;
+                    }
+                });
+            }
+            other => self.diagnostics.error(
+                Place::of(other),
+                "a dim is a number, a name, an outer constant, or `+`, `-`, `*`, `/`, `%` of them",
+            ),
+        }
+        None
+    }
+}
+
+fn dtypes() -> String {
+    let names = "bool i8 i16 i32 i64 u8 u16 u32 u64 f8e4m3 f8e5m2 f16 bf16 f32 f64";
+    names.split(' ').map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// A tensor type without its arguments: the run-time `Tensor` has its shape as a value.
+pub fn without_arguments(written: &Type) -> TokenStream {
+    match written {
+        Type::Path(path) => {
+            let mut path = path.clone();
+            if let Some(segment) = path.path.segments.last_mut() {
+                segment.arguments = PathArguments::None;
+            }
+            quote!(#path)
+        }
+        Type::Reference(reference) => {
+            let (mutability, inner) = (&reference.mutability, without_arguments(&reference.elem));
+            quote!(& #mutability #inner)
+        }
+        Type::Tuple(tuple) => {
+            let elements = tuple.elems.iter().map(without_arguments);
+            quote!((#(#elements,)*))
+        }
+        other => quote!(#other),
+    }
+}
+
+impl FunctionSignature {
+    /// Reads a signature. Mistakes are reported; what could be read is kept, so that callers are still checked.
+    pub fn read(written: &syn::Signature, options: &Options, diagnostics: &mut Diagnostics) -> FunctionSignature {
+        refuse_qualifiers(written, diagnostics);
+        let declared = declared_dims(written, diagnostics);
+        for (name, (_, _, ident)) in &options.bounds {
+            if declared.iter().all(|dim| dim != name) {
+                diagnostics.error(Place::of(ident), format!("`{}` declares no dim `{name}`", written.ident));
+            }
+        }
+        let named = |name: &Ident| {
+            let mut dim = NamedDim::new(name.to_string());
+            if let Some((low, high, _)) = options.bounds.get(&dim.name) {
+                (dim.min, dim.max) = (*low, *high);
+            }
+            dim
+        };
+        let dims: Vec<NamedDim> = declared.iter().map(named).collect();
+        let mut constants = Constants::default();
+        let mut reader = TypeReader {
+            dims: (0..).zip(&dims).map(|(slot, dim)| (dim.name.clone(), Dim::named(slot, dim.min, dim.max))).collect(),
+            constants: &mut constants,
+            diagnostics,
+        };
+        let mut parameters: Vec<Parameter> = vec![];
+        let mut inputs = vec![];
+        for argument in &written.inputs {
+            let Some((parameter, ty)) = read_parameter(argument, &mut reader) else { continue };
+            if parameters.iter().any(|other| other.ident == parameter.ident) {
+                continue; // rustc says so.
+            }
+            inputs.push(Input { name: parameter.ident.to_string(), dtype: ty.dtype, shape: ty.shape });
+            parameters.push(parameter);
+        }
+        let (result, result_place) = match &written.output {
+            ReturnType::Default => {
+                let place = Place::of(&written.ident);
+                let message = format!(
+                    "`{}` returns nothing: a function of tensors returns a `Tensor<…>` or a tuple of them",
+                    written.ident
+                );
+                reader.diagnostics.error(place, message);
+                (None, place)
+            }
+            ReturnType::Type(_, ty) => (read_result(ty, &mut reader), Place::of(ty)),
+        };
+        let written_result = match &written.output {
+            ReturnType::Default => quote!(()),
+            ReturnType::Type(_, ty) => without_arguments(ty),
+        };
+        let signature = Signature { name: written.ident.to_string(), dims, inputs };
+        let mut read = FunctionSignature {
+            ident: written.ident.clone(),
+            dims: declared,
+            signature,
+            parameters,
+            result,
+            written_result,
+            result_place,
+            constants,
+            names: written.inputs.iter().filter_map(name_of).collect(),
+        };
+        read.order_dims(written.inputs.len(), diagnostics);
+        read
+    }
+
+    /// Dims in the order in which the inputs name them: that of a trace at run time.
+    fn order_dims(&mut self, written_inputs: usize, diagnostics: &mut Diagnostics) {
+        let mut order: Vec<usize> = vec![];
+        let atoms = self.signature.inputs.iter().flat_map(|input| &input.shape);
+        for dim in atoms {
+            if let Some(Atom::Named { slot, .. }) = dim.as_atom()
+                && (*slot as usize) < self.dims.len()
+                && !order.contains(&(*slot as usize))
+            {
+                order.push(*slot as usize);
+            }
+        }
+        for (position, dim) in self.dims.iter().enumerate() {
+            if order.contains(&position) {
+                continue;
+            }
+            order.push(position);
+            // A parameter that could not be read may have named it.
+            if self.parameters.len() == written_inputs {
+                let message =
+                    format!("nothing binds the dim `{dim}`: it must stand alone as an axis of some parameter");
+                diagnostics.error(Place::of(dim), message);
+            }
+        }
+        let dims = order.iter().map(|&old| self.signature.dims[old].clone()).collect();
+        let signature = std::mem::replace(&mut self.signature.dims, dims);
+        let new = |slot: u32| {
+            let old = signature.get(slot as usize)?;
+            let position = order.iter().position(|&other| other == slot as usize)?;
+            Some(Dim::named(position as u32, old.min, old.max))
+        };
+        for input in &mut self.signature.inputs {
+            input.shape = input.shape.iter().map(|dim| dim.substitute(&new)).collect();
+        }
+        if let Some(result) = &mut self.result {
+            result.substitute(&new);
+        }
+        self.dims = order.iter().map(|&old| self.dims[old].clone()).collect();
+    }
+}
+
+fn name_of(argument: &FnArg) -> Option<String> {
+    match argument {
+        FnArg::Typed(argument) => match &*argument.pat {
+            Pat::Ident(name) => Some(name.ident.to_string()),
+            _ => None,
+        },
+        FnArg::Receiver(_) => Some("self".to_string()),
+    }
+}
+
+fn refuse_qualifiers(written: &syn::Signature, diagnostics: &mut Diagnostics) {
+    let mut refuse = |place: Place, what: &str| {
+        diagnostics.error(place, format!("a #[function] is a graph: it cannot be {what}"));
+    };
+    if let Some(token) = &written.constness {
+        refuse(Place::of(token), "`const`");
+    }
+    if let Some(token) = &written.asyncness {
+        refuse(Place::of(token), "`async`");
+    }
+    if let syn::Safety::Unsafe(token) = &written.safety {
+        refuse(Place::of(token), "`unsafe`");
+    }
+    if let Some(abi) = &written.abi {
+        refuse(Place::of(abi), "`extern`");
+    }
+    if let Some(variadic) = &written.variadic {
+        refuse(Place::of(variadic), "variadic");
+    }
+    if let Some(clause) = &written.generics.where_clause {
+        diagnostics.error(Place::of(clause), "the names in `<…>` are dims, which have no bounds of types; `#[function(bounds(B: 1..=4096))]` bounds sizes");
+    }
+}
+
+fn declared_dims(written: &syn::Signature, diagnostics: &mut Diagnostics) -> Vec<Ident> {
+    let mut dims: Vec<Ident> = vec![];
+    for generic in &written.generics.params {
+        match generic {
+            syn::GenericParam::Type(parameter) => {
+                if !parameter.bounds.is_empty() || parameter.default.is_some() {
+                    let message = format!(
+                        "`{}` is a dim: it has no bounds of types; `#[function(bounds({}: 1..=4096))]` bounds its size",
+                        parameter.ident, parameter.ident
+                    );
+                    diagnostics.error(Place::of(parameter), message);
+                }
+                if dims.contains(&parameter.ident) {
+                    diagnostics.error(Place::of(parameter), format!("the dim `{}` is declared twice", parameter.ident));
+                } else {
+                    dims.push(parameter.ident.clone());
+                }
+            }
+            syn::GenericParam::Const(parameter) => {
+                let message = format!("write `<{}>`: every name in `<…>` is a dim", parameter.ident);
+                diagnostics.error(Place::of(parameter), message);
+                dims.push(parameter.ident.clone());
+            }
+            syn::GenericParam::Lifetime(lifetime) => {
+                diagnostics.error(Place::of(lifetime), "a #[function] needs no lifetimes: parameters are `&Tensor<…>`");
+            }
+        }
+    }
+    dims
+}
+
+fn read_parameter(argument: &FnArg, reader: &mut TypeReader) -> Option<(Parameter, TensorType)> {
+    let argument = match argument {
+        FnArg::Typed(argument) => argument,
+        FnArg::Receiver(receiver) => {
+            let message = "`self` needs a #[model] struct and `#[function] impl` around its methods";
+            reader.diagnostics.error(Place::of(receiver), message);
+            return None;
+        }
+    };
+    let Pat::Ident(name) = &*argument.pat else {
+        reader
+            .diagnostics
+            .error(Place::of(&argument.pat), "a parameter is a plain name; take tuples apart in the body");
+        return None;
+    };
+    if let Some(mutability) = &name.mutability {
+        let message =
+            format!("parameters are values: write `let mut {0} = {0}.clone();` in the body to rebind it", name.ident);
+        reader.diagnostics.error(Place::of(mutability), message);
+    }
+    let place = Place::of(&argument.ty);
+    let parameter = |passing, written| Parameter { ident: name.ident.clone(), passing, written, place };
+    match &*argument.ty {
+        Type::Reference(reference) => {
+            if let Some(mutability) = &reference.mutability {
+                let message = "a #[function] changes nothing: take `&Tensor<…>` and return the new value";
+                reader.diagnostics.error(Place::of(mutability), message);
+            }
+            let ty = reader.tensor(&reference.elem)?;
+            let inner = without_arguments(&reference.elem);
+            Some((parameter(Passing::Tensor, quote!(&#inner)), ty))
+        }
+        Type::Path(path) => {
+            let name = path.path.get_ident().map(Ident::to_string).unwrap_or_default();
+            match DType::from_name(&name).filter(|dtype| !matches!(dtype, DType::Void | DType::Index)) {
+                Some(dtype) => {
+                    let ty = TensorType { dtype, shape: Shape::new() };
+                    Some((parameter(Passing::Scalar, quote!(#path)), ty))
+                }
+                None if path.path.segments.last().is_some_and(|last| last.ident == "Tensor") => {
+                    let message = "tensors are passed by reference: write `&Tensor<…>`";
+                    reader.diagnostics.error(place, message);
+                    let ty = reader.tensor(&argument.ty)?;
+                    let written = without_arguments(&argument.ty);
+                    Some((parameter(Passing::Tensor, quote!(&#written)), ty))
+                }
+                None => {
+                    let shown = path_text(&path.path);
+                    let message = format!(
+                        "`{shown}` cannot be passed: a parameter is `&Tensor<f32, B, 64>` or a number such as `f32`"
+                    );
+                    reader.diagnostics.error(place, message);
+                    None
+                }
+            }
+        }
+        other => {
+            reader
+                .diagnostics
+                .error(Place::of(other), "a parameter is `&Tensor<f32, B, 64>` or a number such as `f32`");
+            None
+        }
+    }
+}
+
+fn read_result(written: &Type, reader: &mut TypeReader) -> Option<ResultType> {
+    match written {
+        Type::Tuple(tuple) => {
+            if tuple.elems.is_empty() || tuple.elems.len() > 12 {
+                let message = "a #[function] returns a tensor, or a tuple of 1 to 12";
+                reader.diagnostics.error(Place::of(written), message);
+                return None;
+            }
+            let elements: Vec<_> = tuple.elems.iter().map(|element| read_result(element, reader)).collect();
+            Some(ResultType::Tuple(elements.into_iter().collect::<Option<_>>()?))
+        }
+        Type::Paren(inner) => read_result(&inner.elem, reader),
+        Type::Reference(reference) => {
+            reader.diagnostics.error(Place::of(written), "a #[function] returns values: write `Tensor<…>` without `&`");
+            read_result(&reference.elem, reader)
+        }
+        Type::Path(path)
+            if path.path.segments.last().is_some_and(|last| last.ident == "Result" || last.ident == "Option") =>
+        {
+            let message = "a #[function] always returns tensors: a mistake in shapes is a compile error, and a tensor carries what goes wrong at run time";
+            reader.diagnostics.error(Place::of(written), message);
+            None
+        }
+        other => reader.tensor(other).map(ResultType::Tensor),
+    }
+}
+
+/// The span at which everything generated for a call hangs: its `(`.
+pub fn open_span(paren: &syn::token::Paren) -> Span {
+    paren.span.open()
+}

@@ -1,0 +1,178 @@
+//! Calls of other functions.
+
+use super::expression::text_of;
+use super::{Check, Tracer, Value};
+use crate::diagnostics::Place;
+use crate::function::callees::callee_of;
+use crate::function::companion::{Callee, respanned};
+use crate::function::options::path_text;
+use crate::function::signature::{Passing, TensorType, open_span};
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::{Expr, ExprCall};
+use tinyspec_ir::function::CallSite;
+use tinyspec_ir::signature::Signature;
+use tinyspec_ir::{Builder, Dim, Shape, dim};
+
+impl Tracer<'_> {
+    pub(super) fn call(&mut self, call: &ExprCall, whole: &Expr) -> Value {
+        let callees = self.callees;
+        if let Some(path) = callee_of(call) {
+            let text = path_text(&path);
+            if path.get_ident() == Some(&self.signature.ident) {
+                let message = format!("`{text}` calls itself: a graph has no recursion; use a loop, which is unrolled");
+                return self.refuse(whole, message);
+            }
+            return match callees.get(&text) {
+                Some((number, Some(callee))) => self.callee(*number, callee, call, whole),
+                // Its signature comes with the next expansion.
+                _ => {
+                    call.args.iter().for_each(|argument| drop(self.expression(argument)));
+                    Value::Unknown
+                }
+            };
+        }
+        if let Expr::Path(function) = &*call.func {
+            let segments = &function.path.segments;
+            match (segments.last().map(|last| last.ident.to_string()).as_deref(), call.args.first()) {
+                (Some("default"), None) => return Value::Default,
+                (Some("Some"), Some(value)) => return Value::Optional(Some(Box::new(self.expression(value)))),
+                _ => {}
+            }
+            if segments.len() >= 2 && segments[segments.len() - 2].ident == "Tensor" {
+                return self.associated(&segments[segments.len() - 1].ident, call, whole);
+            }
+        }
+        let name = text_of(&call.func).unwrap_or("this".into());
+        let message = format!("`{name}` is no #[function] and no method of tensors: only these can be called here");
+        self.diagnostics.error_instead_of_rustc(whole, Place::of(&*call.func), message);
+        Value::Unknown
+    }
+
+    fn callee(&mut self, number: u32, callee: &Callee, call: &ExprCall, whole: &Expr) -> Value {
+        let signature = &callee.signature;
+        let name = &signature.name;
+        if call.args.len() != signature.inputs.len() {
+            let inputs: Vec<&str> = signature.inputs.iter().map(|input| input.name.as_str()).collect();
+            let message =
+                format!("`{name}` takes {} arguments ({}), found {}", inputs.len(), inputs.join(", "), call.args.len());
+            self.diagnostics.error_instead_of_rustc(whole, Place::of(whole), message);
+            call.args.iter().for_each(|argument| drop(self.expression(argument)));
+            return Value::Unknown;
+        }
+        let wanted = self.wanted(callee, call);
+        let mut nodes = vec![];
+        for ((argument, input), passing) in call.args.iter().zip(&wanted.inputs).zip(&callee.passing) {
+            let value = self.expression(argument);
+            let node = match (passing, &value) {
+                (_, Value::Tensor(node)) => Some(*node),
+                (Passing::Scalar, Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Constant { .. }) => {
+                    self.operand(&value, input.dtype, argument)
+                }
+                (_, Value::Unknown) => None,
+                _ => {
+                    let message = format!("`{name}`: `{}` is a tensor, found {}", input.name, value.describe());
+                    self.diagnostics.error_instead_of_rustc(argument, Place::of(argument), message);
+                    None
+                }
+            };
+            nodes.push(node);
+        }
+        let results = callee.result.tensors();
+        let unknown = |results: usize| vec![Value::Unknown; results];
+        let Some(nodes) = nodes.into_iter().collect::<Option<Vec<_>>>() else {
+            return Tracer::shaped(&callee.result, &mut unknown(results.len()).into_iter());
+        };
+        let found: Vec<_> =
+            nodes.iter().map(|&node| (self.graph.dtype(node), self.graph.props(node).shape.clone())).collect();
+        let bound = dim::with_names(&self.names(), || wanted.bind(&found));
+        let bound = match bound {
+            Ok(bound) => bound,
+            Err(mismatches) => {
+                for mismatch in mismatches {
+                    let argument = mismatch.argument.and_then(|position| call.args.iter().nth(position));
+                    let place = argument.map_or_else(|| Place::of(whole), Place::of);
+                    let mut message = format!("{name}: {}", mismatch.error.message());
+                    if let Some(help) = mismatch.error.suggestion() {
+                        message += &format!("\n  {help}");
+                    }
+                    for line in self.origins(&message) {
+                        message += &format!("\n  {line}");
+                    }
+                    self.diagnostics.error(place, message);
+                }
+                return Tracer::shaped(&callee.result, &mut unknown(results.len()).into_iter());
+            }
+        };
+        self.check_constants(callee, &wanted, call, &bound);
+        let value = |slot: u32| bound.get(slot as usize).cloned();
+        let span = Place::of(&*call.func).start;
+        let mut result_nodes = vec![];
+        for result in results {
+            let shape: Shape = result.shape.iter().map(|dim| dim.substitute(&value)).collect();
+            match self.result(span, &TensorType { dtype: result.dtype, shape }) {
+                Ok(node) => result_nodes.push(node),
+                Err(error) => return self.refused(Place::of(whole), &error, &[]),
+            }
+        }
+        self.calls.push(CallSite { callee: number, arguments: nodes, results: result_nodes.clone() });
+        Tracer::shaped(&callee.result, &mut result_nodes.into_iter().map(Value::Tensor))
+    }
+
+    /// The callee's signature with its constants that no argument binds: here they are constants under the callee's name.
+    fn wanted(&mut self, callee: &Callee, call: &ExprCall) -> Signature {
+        let mut signature = callee.signature.clone();
+        for position in callee.declared..signature.dims.len() {
+            let dim = signature.dim(position);
+            if signature.inputs.iter().any(|input| input.shape.contains(&dim)) {
+                continue;
+            }
+            let text = format!("{}::{}", signature.name, signature.dims[position].name);
+            let outer = self.constants.dim(text, constant_path(call, position - callee.declared));
+            let replace = |slot: u32| (slot as usize == position).then(|| outer.clone());
+            for input in &mut signature.inputs {
+                input.shape = input.shape.iter().map(|dim| dim.substitute(&replace)).collect();
+            }
+        }
+        signature
+    }
+
+    /// What the arguments give for a constant of the callee must be its value: `const` evaluation compares the two.
+    fn check_constants(&mut self, callee: &Callee, wanted: &Signature, call: &ExprCall, bound: &[Dim]) {
+        let name = &wanted.name;
+        for position in callee.declared..wanted.dims.len() {
+            let dim = wanted.dim(position);
+            let place = wanted
+                .inputs
+                .iter()
+                .enumerate()
+                .find_map(|(input, spec)| Some((input, spec.shape.iter().position(|other| *other == dim)?)));
+            let (Some((input, axis)), Some(found)) = (place, bound.get(position)) else { continue };
+            let Some(argument) = call.args.iter().nth(input) else { continue };
+            let constant = &wanted.dims[position].name;
+            let shown = dim::with_names(&self.names(), || found.to_string());
+            let what = format!("{name}: axis {axis} of `{}` is the constant `{constant}`", wanted.inputs[input].name);
+            match self.constants.in_rust(found) {
+                Some(value) => {
+                    let path = constant_path(call, position - callee.declared);
+                    self.checks.push(Check { place: Place::of(argument), what, expected: path, found: shown, value });
+                }
+                None => self
+                    .diagnostics
+                    .error(Place::of(argument), format!("{what}, here it is {shown}, which any size may be")),
+            }
+        }
+    }
+}
+
+/// How a caller reaches constant number `position` of a callee's shapes.
+fn constant_path(call: &ExprCall, position: usize) -> TokenStream {
+    let constant = format_ident!("DIM_{position}");
+    match &*call.func {
+        Expr::Path(function) => {
+            let path = respanned(&function.path, open_span(&call.paren_token));
+            quote!(#path::#constant)
+        }
+        _ => quote!(#constant),
+    }
+}

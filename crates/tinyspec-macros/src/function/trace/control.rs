@@ -1,0 +1,159 @@
+//! Control flow: what is decided while tracing is unrolled or chosen; the rest a graph does not have.
+
+use super::expression::text_of;
+use super::{Tracer, Value};
+use crate::diagnostics::Place;
+use quote::ToTokens;
+use std::collections::HashMap;
+use syn::{Expr, ExprForLoop, ExprIf};
+
+/// Rounds that a loop is unrolled to at most.
+const MOST_ROUNDS: i128 = 4096;
+
+impl Tracer<'_> {
+    /// `if` on what is known: one branch is traced.
+    pub(super) fn branch(&mut self, branch: &ExprIf, whole: &Expr) -> Value {
+        if let Expr::Let(_) = &*branch.cond {
+            return self.refuse(whole, "`if let` decides at run time: a graph has no branches");
+        }
+        let errors_before = self.diagnostics.count();
+        match self.expression(&branch.cond) {
+            Value::Bool(true) => self.block(&branch.then_branch),
+            Value::Bool(false) => match &branch.else_branch {
+                Some((_, other)) => self.expression(other),
+                None => Value::UNIT,
+            },
+            // The mistake in the condition says enough.
+            Value::Unknown if self.diagnostics.count() > errors_before => {
+                self.diagnostics.leave_out(whole);
+                Value::Unknown
+            }
+            Value::Tensor(_) => {
+                let name = text_of(&branch.cond).unwrap_or("condition".into());
+                let message = format!(
+                    "`if` on a tensor: a graph has no branches; compute both and choose by element, `{name}.where_(a, b)`"
+                );
+                self.diagnostics.error_instead_of_rustc(whole, Place::of(&branch.cond), message);
+                Value::Unknown
+            }
+            Value::Constant { text, .. } => {
+                let message = format!(
+                    "no macro sees the value of `{text}`: `if` needs a literal or a `const` inside the function; outside, choose between two functions"
+                );
+                self.diagnostics.error_instead_of_rustc(whole, Place::of(&branch.cond), message);
+                Value::Unknown
+            }
+            _ => Value::Unknown,
+        }
+    }
+
+    /// `for` over what is known: unrolled.
+    pub(super) fn for_loop(&mut self, looped: &ExprForLoop, whole: &Expr) -> Value {
+        let rounds: Vec<Value> = match self.expression(&looped.expr) {
+            Value::Range(start, end) if end - start <= MOST_ROUNDS => (start..end).map(Value::Int).collect(),
+            Value::Range(..) => {
+                return self.refuse(whole, format!("this loop is unrolled: at most {MOST_ROUNDS} rounds"));
+            }
+            Value::List(values) => values,
+            Value::Tensor(_) => {
+                return self.refuse(
+                    whole,
+                    "a tensor is not iterated over: say what happens to all of it, or `.split(1, 0)` it",
+                );
+            }
+            Value::Unknown => {
+                self.diagnostics.leave_out(whole);
+                vec![Value::Unknown]
+            }
+            other => {
+                let message = format!(
+                    "`for` in a #[function] goes over a range of numbers or a list, found {}",
+                    other.describe()
+                );
+                return self.refuse(whole, message);
+            }
+        };
+        for value in rounds {
+            self.scopes.push(HashMap::new());
+            self.bind(&looped.pat, value);
+            self.block(&looped.body);
+            self.scopes.pop();
+        }
+        Value::UNIT
+    }
+
+    /// What a graph does not have, with what to write instead.
+    pub(super) fn refuse_control(&mut self, expression: &Expr) -> Value {
+        let (place, message) = match expression {
+            Expr::While(looped) => (
+                Place::of(&looped.while_token),
+                "`while` decides at run time when to stop: use `for i in 0..8`, which is unrolled, or loop around the call",
+            ),
+            Expr::Loop(looped) => (
+                Place::of(&looped.loop_token),
+                "`loop` has no end that is known here: use `for i in 0..8`, which is unrolled, or loop around the call",
+            ),
+            Expr::Match(matched) => (
+                Place::of(&matched.match_token),
+                "`match` takes a branch at run time: use `if` on literals, or `.where_(a, b)` on tensors",
+            ),
+            Expr::Try(attempt) => (
+                Place::of(&attempt.question_token),
+                "`?` is not needed: operations on tensors give tensors, and mistakes in shapes are compile errors",
+            ),
+            Expr::Return(returned) => (
+                Place::of(&returned.return_token),
+                "`return` leaves a function early: a graph has one end, its last expression",
+            ),
+            Expr::Break(token) => {
+                (Place::of(&token.break_token), "`break` decides at run time: loops are unrolled in full")
+            }
+            Expr::Continue(token) => {
+                (Place::of(&token.continue_token), "`continue` decides at run time: loops are unrolled in full")
+            }
+            Expr::Closure(closure) => {
+                (Place::of(closure), "closures are not traced: write the code in place, or as a #[function] of its own")
+            }
+            Expr::Await(awaited) => {
+                (Place::of(&awaited.await_token), "a graph does not wait: await outside the function")
+            }
+            Expr::Unsafe(block) => (Place::of(&block.unsafe_token), "nothing in a #[function] needs `unsafe`"),
+            Expr::Async(block) => {
+                (Place::of(&block.async_token), "a graph is not `async`: call the function from async code")
+            }
+            Expr::Struct(literal) => {
+                (Place::of(&literal.path), "structs are not built in a #[function]: return a tuple of tensors")
+            }
+            other => {
+                (Place::of(other), "this is not traced: a #[function] is made of `let`, operators, methods and calls")
+            }
+        };
+        self.diagnostics.error_instead_of_rustc(expression, place, message);
+        // Mistakes inside are reported in the same run.
+        match expression {
+            Expr::Try(attempt) => return self.expression(&attempt.expr),
+            Expr::Return(returned) => {
+                if let Some(value) = &returned.expr {
+                    self.expression(value);
+                }
+            }
+            Expr::While(looped) => {
+                self.block(&looped.body);
+            }
+            Expr::Loop(looped) => {
+                self.block(&looped.body);
+            }
+            Expr::Unsafe(block) => return self.block(&block.block),
+            _ => {}
+        }
+        Value::Unknown
+    }
+
+    /// `println!(…)` and the like.
+    pub(super) fn refuse_macro(&mut self, mac: &syn::Macro, whole: &impl ToTokens) -> Value {
+        let name = crate::function::options::path_text(&mac.path);
+        let message = format!("`{name}!` runs while the program runs, not in a graph: use it outside the #[function]");
+        self.diagnostics.error_instead_of_rustc(whole, Place::of(mac), message);
+        Value::Unknown
+    }
+}

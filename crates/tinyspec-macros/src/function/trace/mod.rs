@@ -1,0 +1,305 @@
+//! The tracer: runs the body of a `#[function]` on symbolic tensors, with the same builders that the run time has, and
+//! collects all mistakes.
+
+mod call;
+mod control;
+mod expression;
+mod method;
+mod numbers;
+mod statement;
+mod value;
+
+pub use value::Value;
+
+use super::companion::Callee;
+use super::signature::{Constants, FunctionSignature, Passing, ResultType, TensorType, TypeReader};
+use crate::diagnostics::{Diagnostics, Place};
+use proc_macro2::{Span, TokenStream};
+use quote::quote_spanned;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tinyspec_ir::function::{CallSite, FIRST_CONSTANT, FIRST_RESULT, Traced};
+use tinyspec_ir::signature::show_type;
+use tinyspec_ir::{Arg, Builder, DType, Dim, Graph, Location, NodeId, Op, Shape, dim};
+
+/// A body on its way to a graph.
+pub struct Tracer<'a> {
+    signature: &'a FunctionSignature,
+    /// By the path as written; `None` while signatures are not known yet.
+    callees: &'a HashMap<String, (u32, Option<Callee>)>,
+    graph: Graph,
+    calls: Vec<CallSite>,
+    results: u32,
+    scopes: Vec<HashMap<String, Value>>,
+    constants: Constants,
+    checks: Vec<Check>,
+    /// Where mistakes go.
+    diagnostics: &'a mut Diagnostics,
+}
+
+/// An equality that only constants decide: `const` evaluation looks at it.
+pub struct Check {
+    /// The argument it is about.
+    pub place: Place,
+    /// The sentence before the two values.
+    pub what: String,
+    /// The constant.
+    pub expected: TokenStream,
+    /// What was found, as written.
+    pub found: String,
+    /// Its value in Rust.
+    pub value: TokenStream,
+}
+
+impl Check {
+    /// A constant that does not evaluate unless the values are equal.
+    pub fn to_tokens(&self) -> TokenStream {
+        let Check { place, what, expected, found, value } = self;
+        let call = quote_spanned!(place.start=> ::tinyspec::__private::check_size);
+        quote_spanned!(place.end=> const _: () = #call (#what, #expected as i64, #found, #value);)
+    }
+}
+
+/// What a trace gives.
+pub struct Outcome {
+    /// Equalities to be checked once constants have values.
+    pub checks: Vec<Check>,
+    /// The graph, unless there were mistakes.
+    pub traced: Option<Traced>,
+    /// Outer constants by number.
+    pub constants: Constants,
+}
+
+/// Traces `body` on the inputs of `signature`.
+pub fn trace(
+    signature: &FunctionSignature,
+    body: &syn::Block,
+    callees: &HashMap<String, (u32, Option<Callee>)>,
+    diagnostics: &mut Diagnostics,
+) -> Outcome {
+    let mut tracer = Tracer {
+        signature,
+        callees,
+        graph: Graph::new(),
+        calls: vec![],
+        results: 0,
+        scopes: vec![HashMap::new()],
+        constants: signature.constants.clone(),
+        checks: vec![],
+        diagnostics,
+    };
+    tracer.bind_inputs();
+    let value = tracer.block(body);
+    let outputs = tracer.outputs(body, value);
+    let Tracer { graph, calls, constants, checks, diagnostics, .. } = tracer;
+    let traced = outputs.filter(|_| diagnostics.is_empty()).map(|outputs| Traced {
+        signature: signature.signature.clone(),
+        graph,
+        calls,
+        outputs,
+    });
+    Outcome { traced, constants, checks }
+}
+
+impl Tracer<'_> {
+    fn bind_inputs(&mut self) {
+        let signature = self.signature;
+        for name in &signature.names {
+            self.declare(name, Value::Unknown);
+        }
+        for (slot, (input, parameter)) in (0..).zip(signature.signature.inputs.iter().zip(&signature.parameters)) {
+            let shape: Shape = input.shape.iter().map(|dim| self.in_graph(dim)).collect();
+            let arg = Arg::Param { slot, dtype: input.dtype, device: None, addrspace: None };
+            let node = self.graph.shape(&shape).and_then(|shape| self.graph.add(Op::Param, &[shape], arg));
+            let value = match node {
+                Ok(node) => Value::Tensor(node),
+                Err(error) => {
+                    self.diagnostics.error(parameter.place, error.message());
+                    Value::Unknown
+                }
+            };
+            self.declare(&input.name, value);
+            debug_assert!(parameter.passing == Passing::Tensor || input.shape.is_empty());
+        }
+        for position in 0..signature.dims.len() {
+            let (name, dim) = (signature.dims[position].to_string(), self.in_graph(&signature.signature.dim(position)));
+            self.declare(&name, Value::Dim(dim));
+        }
+    }
+
+    /// A dim of the signature as it is in the graph: named dims have the slots behind the inputs.
+    fn in_graph(&self, dim: &Dim) -> Dim {
+        let first = self.signature.signature.inputs.len() as u32;
+        let dims = &self.signature.signature.dims;
+        dim.substitute(&|slot| dims.get(slot as usize).map(|dim| Dim::named(first + slot, dim.min, dim.max)))
+    }
+
+    fn declare(&mut self, name: &str, value: Value) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.insert(name.to_string(), value);
+        }
+    }
+
+    fn lookup(&self, name: &str) -> Option<&Value> {
+        self.scopes.iter().rev().find_map(|scope| scope.get(name))
+    }
+
+    /// Builds nodes for the code at `span`, with the user's names in messages.
+    fn build<T>(
+        &mut self,
+        span: Span,
+        build: impl FnOnce(&mut Graph) -> tinyspec_ir::Result<T>,
+    ) -> tinyspec_ir::Result<T> {
+        let (names, known) = (self.names(), self.graph.len());
+        let result = dim::with_names(&names, || build(&mut self.graph));
+        let start = span.start();
+        let location = Location { file: Arc::from(""), line: start.line as u32, column: start.column as u32 + 1 };
+        for node in known..self.graph.len() {
+            self.graph.locate(NodeId(node as u32), location.clone());
+        }
+        result
+    }
+
+    fn names(&self) -> Vec<(u32, String)> {
+        let first = self.signature.signature.inputs.len() as u32;
+        let dims = (first..).zip(self.signature.dims.iter().map(ToString::to_string));
+        let constants = (FIRST_CONSTANT..).zip(self.constants.0.iter().map(|constant| constant.text.clone()));
+        dims.chain(constants).collect()
+    }
+
+    /// `Tensor<f32, B, 64>`
+    fn type_of(&self, node: NodeId) -> String {
+        let (dtype, shape) = (self.graph.dtype(node), &self.graph.props(node).shape);
+        dim::with_names(&self.names(), || show_type(dtype, shape))
+    }
+
+    fn show_type(&self, ty: &TensorType) -> String {
+        dim::with_names(&self.names(), || show_type(ty.dtype, &ty.shape))
+    }
+
+    /// Reports what a builder refused, with what the operands were and where their dims come from.
+    fn refused(&mut self, place: Place, error: &tinyspec_ir::Error, operands: &[(String, Value)]) -> Value {
+        let mut message = format!("{}: {}", error.op(), error.message());
+        let mut shown = vec![];
+        for (text, value) in operands {
+            if let Value::Tensor(node) = value {
+                let line = format!("`{text}` is {}", self.type_of(*node));
+                if !shown.contains(&line) {
+                    shown.push(line);
+                }
+            }
+        }
+        if !shown.is_empty() {
+            message += &format!("\n  {}", shown.join(", "));
+        }
+        for line in self.origins(&message) {
+            message += &format!("\n  {line}");
+        }
+        if let Some(help) = error.suggestion() {
+            message += &format!("\n  help: {help}");
+        }
+        self.diagnostics.error(place, message);
+        Value::Unknown
+    }
+
+    /// For each named dim in a message: which axis of which parameter gave it.
+    fn origins(&self, message: &str) -> Vec<String> {
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        let words: Vec<&str> = message.split(|c| !is_word(c)).collect();
+        let mut lines = vec![];
+        for (position, dim) in self.signature.dims.iter().enumerate() {
+            let name = dim.to_string();
+            if !words.contains(&name.as_str()) {
+                continue;
+            }
+            let wanted = self.signature.signature.dim(position);
+            let place = self.signature.signature.inputs.iter().find_map(|input| {
+                let axis = input.shape.iter().position(|dim| *dim == wanted)?;
+                Some(format!("`{name}` is axis {axis} of `{}`", input.name))
+            });
+            lines.extend(place);
+        }
+        lines
+    }
+
+    /// The tensors that the body's value consists of, checked against the declared result.
+    fn outputs(&mut self, body: &syn::Block, value: Value) -> Option<Vec<NodeId>> {
+        let result = self.signature.result.as_ref()?;
+        let place = match body.stmts.last() {
+            Some(syn::Stmt::Expr(last, None)) => Place::of(last),
+            _ => {
+                self.diagnostics.error(
+                    self.signature.result_place,
+                    format!("the body of `{}` ends without a value: leave out the last `;`", self.signature.ident),
+                );
+                return None;
+            }
+        };
+        let mut outputs = vec![];
+        self.output(result, value, place, &mut outputs)?;
+        Some(outputs)
+    }
+
+    fn output(&mut self, wanted: &ResultType, value: Value, place: Place, outputs: &mut Vec<NodeId>) -> Option<()> {
+        match (wanted, value) {
+            (_, Value::Unknown) => None,
+            (ResultType::Tensor(wanted), Value::Tensor(node)) => {
+                let wanted = TensorType {
+                    dtype: wanted.dtype,
+                    shape: wanted.shape.iter().map(|dim| self.in_graph(dim)).collect(),
+                };
+                if self.graph.dtype(node) != wanted.dtype || self.graph.props(node).shape != wanted.shape {
+                    let (found, wanted) = (self.type_of(node), self.show_type(&wanted));
+                    let name = &self.signature.ident;
+                    let message = format!("`{name}` returns {found} here, its signature says {wanted}");
+                    self.diagnostics.error(place, message);
+                    return None;
+                }
+                outputs.push(node);
+                Some(())
+            }
+            (ResultType::Tuple(wanted), Value::Tuple(values)) if wanted.len() == values.len() => {
+                let checked: Vec<Option<()>> = wanted
+                    .iter()
+                    .zip(values)
+                    .map(|(wanted, value)| self.output(wanted, value, place, outputs))
+                    .collect();
+                checked.into_iter().collect()
+            }
+            // rustc compares the two types.
+            _ => None,
+        }
+    }
+
+    /// Reads a type of the body.
+    fn type_reader(&mut self) -> TypeReader<'_> {
+        let dims = self
+            .scopes
+            .iter()
+            .flatten()
+            .filter_map(|(name, value)| match value {
+                Value::Dim(dim) => Some((name.clone(), dim.clone())),
+                _ => None,
+            })
+            .collect();
+        TypeReader { dims, constants: &mut self.constants, diagnostics: self.diagnostics }
+    }
+
+    /// A Param for result number `results` of a call.
+    fn result(&mut self, span: Span, ty: &TensorType) -> tinyspec_ir::Result<NodeId> {
+        let slot = FIRST_RESULT + self.results;
+        self.results += 1;
+        let arg = Arg::Param { slot, dtype: ty.dtype, device: None, addrspace: None };
+        self.build(span, |graph| {
+            let shape = graph.shape(&ty.shape)?;
+            graph.add(Op::Param, &[shape], arg)
+        })
+    }
+
+    fn dtype_of(&self, value: &Value) -> DType {
+        match value {
+            Value::Tensor(node) => self.graph.dtype(*node),
+            _ => DType::Void,
+        }
+    }
+}

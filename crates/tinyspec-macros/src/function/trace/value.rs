@@ -1,0 +1,75 @@
+//! What an expression of a body stands for while it is traced.
+
+use proc_macro2::TokenStream;
+use tinyspec_ir::ops::LiteralKind;
+use tinyspec_ir::{DType, Dim, NodeId};
+
+/// The value of an expression.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// A tensor: a node of the graph.
+    Tensor(NodeId),
+    /// An array, a slice, or what a method with several results gives.
+    List(Vec<Value>),
+    /// A tuple; `()` too.
+    Tuple(Vec<Value>),
+    /// A whole number.
+    Int(i128),
+    /// A number with a point.
+    Float(f64),
+    /// True or false.
+    Bool(bool),
+    /// A string.
+    Text(String),
+    /// A dtype.
+    DType(DType),
+    /// A size.
+    Dim(Dim),
+    /// A constant of the scope around the function.
+    Constant {
+        /// As written.
+        text: String,
+        /// How it is reached from here.
+        path: TokenStream,
+        /// What kind of number it was cast to.
+        kind: Option<LiteralKind>,
+    },
+    /// `a..b`.
+    Range(i128, i128),
+    /// `Some(…)` or `None`.
+    Optional(Option<Box<Value>>),
+    /// Options as a struct literal: the struct's name and the fields given.
+    Options(String, Vec<(String, Value)>),
+    /// `default()`
+    Default,
+    /// `..`: all axes.
+    All,
+    /// After an error, which is reported already.
+    Unknown,
+}
+
+impl Value {
+    /// `()`.
+    pub const UNIT: Value = Value::Tuple(vec![]);
+
+    /// What it is, for messages.
+    pub fn describe(&self) -> &'static str {
+        match self {
+            Value::Tensor(_) => "a tensor",
+            Value::List(_) => "a list",
+            Value::Tuple(elements) if elements.is_empty() => "()",
+            Value::Tuple(_) => "a tuple",
+            Value::Int(_) => "a whole number",
+            Value::Float(_) => "a number with a point",
+            Value::Bool(_) => "a bool",
+            Value::Text(_) => "a string",
+            Value::DType(_) => "a dtype",
+            Value::Dim(_) => "a dim",
+            Value::Constant { .. } => "a constant whose value no macro sees",
+            Value::Optional(_) => "an Option",
+            Value::Options(..) | Value::Default => "a struct of options",
+            Value::Range(..) | Value::All => "a range",
+            Value::Unknown => "unknown",
+        }
+    }
+}

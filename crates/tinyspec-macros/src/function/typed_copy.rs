@@ -1,0 +1,111 @@
+//! The typed copy: the user's body as ordinary Rust over run-time tensors. rustc checks names and types in it, editors
+//! complete in it, and tests run it to compare its graph with the embedded one.
+
+use super::signature::without_arguments;
+use crate::diagnostics::Diagnostics;
+use quote::quote;
+use syn::visit_mut::{
+    VisitMut, visit_block_mut, visit_expr_call_mut, visit_expr_method_call_mut, visit_expr_mut, visit_type_mut,
+};
+use syn::{Block, Expr, ExprCall, ExprMethodCall, PathArguments, Stmt, Type, parse_quote};
+use tinyspec_ir::ops::{METHODS, ParamKind};
+
+/// `body` as Rust: tensor types without dims, sizes in shapes as dims, and nothing that the macro has refused already.
+pub fn typed_copy(body: &Block, diagnostics: &Diagnostics) -> Block {
+    let mut copy = body.clone();
+    Copier { diagnostics }.visit_block_mut(&mut copy);
+    copy
+}
+
+struct Copier<'a> {
+    diagnostics: &'a Diagnostics,
+}
+
+impl VisitMut for Copier<'_> {
+    fn visit_block_mut(&mut self, block: &mut Block) {
+        block
+            .stmts
+            .retain(|statement| !matches!(statement, Stmt::Macro(_)) || !self.diagnostics.is_spoken_for(statement));
+        visit_block_mut(self, block);
+    }
+
+    fn visit_expr_mut(&mut self, expression: &mut Expr) {
+        if self.diagnostics.is_spoken_for(expression) {
+            // A statement has any type, a value is a tensor.
+            *expression = match expression {
+                Expr::While(_)
+                | Expr::Loop(_)
+                | Expr::ForLoop(_)
+                | Expr::Return(_)
+                | Expr::Break(_)
+                | Expr::Continue(_) => {
+                    parse_quote!(::core::unreachable!())
+                }
+                Expr::If(branch) if branch.else_branch.is_none() => parse_quote!(::core::unreachable!()),
+                _ => parse_quote!(::tinyspec::__private::wrong()),
+            };
+            return;
+        }
+        visit_expr_mut(self, expression);
+    }
+
+    fn visit_type_mut(&mut self, ty: &mut Type) {
+        if let Type::Path(path) = ty
+            && let Some(last) = path.path.segments.last()
+            && last.ident == "Tensor"
+            && matches!(last.arguments, PathArguments::AngleBracketed(_))
+        {
+            let plain = without_arguments(ty);
+            *ty = parse_quote!(#plain);
+            return;
+        }
+        visit_type_mut(self, ty);
+    }
+
+    fn visit_expr_method_call_mut(&mut self, call: &mut ExprMethodCall) {
+        visit_expr_method_call_mut(self, call);
+        if let Some(row) = METHODS.iter().find(|row| call.method == row.name) {
+            let kinds = row.params.iter().skip(1).map(|(_, kind)| *kind == ParamKind::shape);
+            kinds.zip(&mut call.args).filter(|(is_shape, _)| *is_shape).for_each(|(_, argument)| sizes(argument));
+        }
+    }
+
+    fn visit_expr_call_mut(&mut self, call: &mut ExprCall) {
+        visit_expr_call_mut(self, call);
+        let Expr::Path(function) = &*call.func else { return };
+        let segments = &function.path.segments;
+        let Some(last) =
+            segments.last().filter(|_| segments.len() >= 2 && segments[segments.len() - 2].ident == "Tensor")
+        else {
+            return;
+        };
+        // The first argument of all that make tensors from nothing; rows of the table say it themselves.
+        let by_hand = matches!(last.ident.to_string().as_str(), "zeros" | "ones" | "full" | "full_of");
+        let row = METHODS.iter().find(|row| last.ident == row.name);
+        for (position, argument) in call.args.iter_mut().enumerate() {
+            let is_shape = match row {
+                _ if by_hand => position == 0,
+                Some(row) => row.params.get(position).is_some_and(|(_, kind)| *kind == ParamKind::shape),
+                None => false,
+            };
+            if is_shape {
+                sizes(argument);
+            }
+        }
+    }
+}
+
+/// `[B, 64]` has elements of one type once each is a dim.
+fn sizes(shape: &mut Expr) {
+    match shape {
+        Expr::Array(array) => {
+            for size in &mut array.elems {
+                let inner = quote!(#size);
+                *size = parse_quote!(::tinyspec::__private::size(&(#inner)));
+            }
+        }
+        Expr::Reference(reference) => sizes(&mut reference.expr),
+        Expr::Paren(inner) => sizes(&mut inner.expr),
+        _ => {}
+    }
+}

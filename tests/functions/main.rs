@@ -1,0 +1,59 @@
+//! `#[function]`: what is embedded is what a trace at run time gives, and it computes what the Rust code says.
+
+use tinyspec::prelude::*;
+
+const HIDDEN: usize = 16;
+
+#[function]
+fn mlp<B, H>(x: &Tensor<f32, B, 64>, w1: &Tensor<f32, 64, H>, w2: &Tensor<f32, H, 10>) -> Tensor<f32, B, 10> {
+    x.matmul(w1).relu().matmul(w2)
+}
+
+#[function]
+fn outer<B>(x: &Tensor<f32, B, HIDDEN>, w: &Tensor<f32, HIDDEN, 4>) -> Tensor<f32, { B * 4 }> {
+    let y = x.matmul(w) * 2.0 + 1;
+    y.reshape([B * 4])
+}
+
+#[function]
+fn twice<B>(
+    x: &Tensor<f32, B, HIDDEN>,
+    w: &Tensor<f32, HIDDEN, 4>,
+    scale: f32,
+) -> (Tensor<f32, { B * 4 }>, Tensor<f32>) {
+    let y = outer(x, w);
+    let z = outer(&(x * scale), w);
+    let mut total = y.clone();
+    for i in 0..3 {
+        total = total + &z * i;
+    }
+    (total, y.mean(.., false))
+}
+
+#[function]
+fn convolved<N>(
+    x: &Tensor<f32, N, 3, 16, 16>,
+    w: &Tensor<f32, 8, 3, 3, 3>,
+    b: &Tensor<f32, 8>,
+) -> Tensor<f32, N, 8, 4, 4> {
+    let y = x.conv2d(w, Some(b), Conv2d { stride: [2, 2], padding: [1, 1], ..default() });
+    y.relu().max_pool2d([2, 2], default())
+}
+
+#[test]
+fn traces_are_the_same() {
+    for function in [mlp::FUNCTION, outer::FUNCTION, twice::FUNCTION, convolved::FUNCTION] {
+        let (embedded, again) = (function.get().unwrap(), function.retrace().unwrap());
+        assert_eq!(embedded.body().hash(), again.body().hash(), "{}", function.name());
+    }
+}
+
+#[test]
+fn runs() -> Result<()> {
+    let (x, w) = (Tensor::ones([2, 16]), Tensor::ones([16, 4]));
+    assert_eq!(outer(&x, &w).to_vec::<f32>()?, [33.0; 8]);
+    let (total, mean) = twice(&x, &w, 0.5);
+    assert_eq!(total.to_vec::<f32>()?, [33.0 + 17.0 * 3.0; 8]);
+    assert_eq!(mean.item::<f32>()?, 33.0);
+    Ok(())
+}
