@@ -35,13 +35,14 @@ pub use tinyspec_ir as ir;
 pub use tinyspec_ir::ops::options;
 pub use tinyspec_ir::{DType, Dim, ErrorKind};
 
-pub use tinyspec_macros::function;
+pub use tinyspec_macros::{function, uop};
 
 /// What the macros expand to.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::__tinyspec_hop as hop;
     pub use tinyspec_core::function::{EmbeddedFunction, ScalarArgument, call, check_size, constant, size, wrong};
+    pub use tinyspec_core::function::{call_kernel, kernel_constant, kernel_scalar};
     pub use tinyspec_macros::trace;
 }
 
@@ -64,5 +65,7 @@ pub mod prelude {
         AvgPool1d, AvgPool2d, AvgPool3d, Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d,
         MaxPool1d, MaxPool2d, MaxPool3d, default,
     };
-    pub use crate::{DType, Dim, Error, Function, Result, Spec, Tensor, function, grad, named, realize_all, set_seed};
+    pub use crate::{
+        DType, Dim, Error, Function, Result, Spec, Tensor, function, grad, named, realize_all, set_seed, uop,
+    };
 }

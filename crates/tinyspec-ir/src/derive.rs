@@ -164,7 +164,12 @@ fn derive_device(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Option<crate::
     }
     // Ordering and call nodes join effects of any device; only values must agree.
     let values = match op {
+        // A value without a device of its own is where those are that it waits for.
+        Op::After if sources[0].device.is_none() => {
+            return Ok(sources.iter().find_map(|props| props.device.clone()));
+        }
         Op::After => &sources[..1],
+        Op::Call => sources,
         _ if matches!(op.category(), Category::Ordering | Category::Call | Category::Codegen) => {
             return Ok(sources.iter().find_map(|props| props.device.clone()));
         }

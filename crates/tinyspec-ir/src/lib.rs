@@ -17,6 +17,7 @@ pub mod gradient;
 mod graph;
 mod hash;
 mod interval;
+pub mod kernel;
 pub mod op;
 pub mod ops;
 mod props;

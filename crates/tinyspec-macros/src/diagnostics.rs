@@ -27,10 +27,21 @@ impl Place {
         Place { start, end }
     }
 
+    /// From here to the end of `other`.
+    pub fn to(self, other: Place) -> Place {
+        Place { start: self.start, end: other.end }
+    }
+
     /// Line and column where it starts, which tell places apart.
     fn key(self) -> (usize, usize, usize, usize) {
         let (start, end) = (self.start.start(), self.end.end());
         (start.line, start.column, end.line, end.column)
+    }
+}
+
+impl From<Span> for Place {
+    fn from(span: Span) -> Place {
+        Place { start: span, end: span }
     }
 }
 
@@ -44,7 +55,8 @@ pub struct Diagnostics {
 
 impl Diagnostics {
     /// Reports a mistake; one place has one message.
-    pub fn error(&mut self, place: Place, message: impl Into<String>) {
+    pub fn error(&mut self, place: impl Into<Place>, message: impl Into<String>) {
+        let place = place.into();
         if self.errors.iter().all(|(other, _)| other.key() != place.key()) {
             self.errors.push((place, message.into()));
         }

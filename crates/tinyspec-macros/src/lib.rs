@@ -1,10 +1,11 @@
 //! The macros of tinyspec: Rust tensor code becomes graphs while rustc compiles it.
 //!
 //! `#[function]` traces a body with [`tinyspec_ir`]'s own builders and embeds the graph; what is wrong is reported by
-//! rustc at the user's tokens. See the crate `tinyspec` for what users write.
+//! rustc at the user's tokens. `uop!` does the same for kernels written by hand. See the crate `tinyspec` for what users write.
 
 mod diagnostics;
 mod function;
+mod kernel;
 
 use proc_macro::TokenStream;
 
@@ -12,6 +13,12 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn function(options: TokenStream, item: TokenStream) -> TokenStream {
     function::expand(options.into(), item.into()).into()
+}
+
+/// Kernels written by hand, checked and traced at compile time; see `tinyspec::uop`.
+#[proc_macro]
+pub fn uop(input: TokenStream) -> TokenStream {
+    kernel::expand(input.into()).into()
 }
 
 /// The last step of a `#[function]` that calls others: all their signatures are known.

@@ -4,6 +4,7 @@
 mod body;
 mod check;
 mod embedded;
+mod kernel;
 mod prepare;
 
 pub use body::Body;
@@ -12,6 +13,8 @@ pub use check::check_size;
 pub use embedded::{EmbeddedFunction, Results};
 #[doc(hidden)]
 pub use embedded::{ScalarArgument, call, constant, size, wrong};
+#[doc(hidden)]
+pub use kernel::{call_kernel, kernel_constant, kernel_scalar};
 pub use prepare::Prepared;
 
 use crate::lower::callify::Walk;

@@ -54,6 +54,22 @@ pub(crate) fn stages(
     Ok((kernel, ops))
 }
 
+/// The stages of a kernel written by hand: its schedule stays as it is.
+pub(crate) fn written_stages(
+    graph: Graph,
+    sink: NodeId,
+    name: &str,
+    target: &Target,
+    observe: &mut Observe,
+) -> Result<LinearKernel> {
+    let params = graph.reachable(&[sink]).into_iter().filter_map(|node| param_slot(&graph, node)).max();
+    observe("optimized", &graph, sink);
+    checked("rangeify", || verify::ranges(&graph, sink))?;
+    let mut kernel = finish_observed(graph, sink, name, target, observe)?;
+    kernel.params = params.map_or(0, |slot| slot as usize + 1);
+    Ok(kernel)
+}
+
 /// Lowers a kernel whose axes have their types already.
 ///
 /// # Errors

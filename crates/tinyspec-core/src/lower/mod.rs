@@ -12,6 +12,7 @@ pub mod plan;
 pub mod rangeify;
 pub mod select;
 pub(crate) mod sum;
+pub(crate) mod written;
 
 use tinyspec_backends::Target;
 use tinyspec_ir::DType;

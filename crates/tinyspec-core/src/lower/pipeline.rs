@@ -84,42 +84,46 @@ pub(crate) fn compile(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) -
 
 /// All kernels of a schedule, compiled side by side; equal ones once.
 fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<FxHashMap<NodeId, Arc<Kernel>>> {
-    let mut distinct: Vec<NodeId> = schedule.calls.iter().map(|call| call.kernel).collect();
+    let mut distinct: Vec<(NodeId, Option<&str>)> =
+        schedule.calls.iter().map(|call| (call.kernel, call.written.as_deref())).collect();
     distinct.sort_unstable();
-    distinct.dedup();
-    let one = |&kernel: &NodeId| kernel_of(&schedule.graph, kernel, device);
+    distinct.dedup_by_key(|(kernel, _)| *kernel);
+    let one = |&(kernel, written): &(NodeId, Option<&str>)| kernel_of(&schedule.graph, kernel, written, device);
     let compiled: Vec<Result<Arc<Kernel>>> =
         // A thread's first kernel sets up its code generator: a single one stays with the caller's.
         if distinct.len() < 2 { distinct.iter().map(one).collect() } else { distinct.par_iter().map(one).collect() };
-    distinct.into_iter().zip(compiled).map(|(node, kernel)| Ok((node, kernel?))).collect()
+    distinct.into_iter().zip(compiled).map(|((node, _), kernel)| Ok((node, kernel?))).collect()
 }
 
 type Kernels = Mutex<FxHashMap<ContentHash, Arc<Kernel>>>;
 
 /// A kernel of this process, else from the disk, else compiled.
-fn kernel_of(schedule: &Graph, kernel: NodeId, device: &Arc<Device>) -> Result<Arc<Kernel>> {
+fn kernel_of(schedule: &Graph, kernel: NodeId, written: Option<&str>, device: &Arc<Device>) -> Result<Arc<Kernel>> {
     static KNOWN: OnceLock<Kernels> = OnceLock::new();
     let known = KNOWN.get_or_init(Kernels::default);
     let mut graph = Graph::new();
     let roots = graph.import(schedule, &[kernel], |_, _| Ok(None))?;
     let key = {
         let mut hasher = ContentHasher::default();
-        (graph.content_hash(&roots), device.name(), device.target_hash()).hash(&mut hasher);
+        (graph.content_hash(&roots), written, device.name(), device.target_hash()).hash(&mut hasher);
         hasher.content_hash()
     };
     if let Some(kernel) = known.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
         return Ok(kernel.clone());
     }
-    let kernel = Arc::new(lower(graph, roots[0], device)?);
+    let kernel = Arc::new(lower(graph, roots[0], written, device)?);
     known.lock().unwrap_or_else(PoisonError::into_inner).insert(key, kernel.clone());
     Ok(kernel)
 }
 
 /// One kernel through the stages, the code generator and the loader.
-fn lower(graph: Graph, sink: NodeId, device: &Arc<Device>) -> Result<Kernel> {
+fn lower(graph: Graph, sink: NodeId, written: Option<&str>, device: &Arc<Device>) -> Result<Kernel> {
     let target = device.target();
     let timer = profile::lowering_timer();
-    let facts = profile::Facts::of(&graph, sink);
+    let mut facts = profile::Facts::of(&graph, sink);
+    if let Some(name) = written {
+        facts.name = name.into();
+    }
     let mut axes = String::new();
     let mut observe = |stage: &'static str, graph: &Graph, root: NodeId| {
         if stage == "optimized" {
@@ -129,7 +133,10 @@ fn lower(graph: Graph, sink: NodeId, device: &Arc<Device>) -> Result<Kernel> {
             profile::stage(&format!("{}: {stage}", facts.name), graph, &[root]);
         }
     };
-    let (kernel, ops) = kernel::stages(graph, sink, &facts.name, target, &mut observe)?;
+    let (kernel, ops) = match written {
+        Some(_) => (kernel::written_stages(graph, sink, &facts.name, target, &mut observe)?, vec![]),
+        None => kernel::stages(graph, sink, &facts.name, target, &mut observe)?,
+    };
     if profile::shows(Level::Stages) {
         eprintln!("{}: {ops:?}", facts.name);
     }

@@ -143,6 +143,8 @@ pub enum Reason {
     Output,
     /// The user asked for a layout or a move.
     Contiguous,
+    /// A kernel written by hand reads it.
+    Call,
     /// A Reduce inside another Reduce's loop would run once per trip of it.
     ThroughReduces,
     /// The Reduce would run again in an inner loop that it does not depend on.
@@ -193,6 +195,7 @@ impl fmt::Display for Decision {
         match &self.reason {
             Reason::Output => f.write_str("an output"),
             Reason::Contiguous => f.write_str("the user asked for memory"),
+            Reason::Call => f.write_str("a kernel written by hand reads it"),
             Reason::ThroughReduces => f.write_str("a Reduce inside another Reduce's loop"),
             Reason::NotPrefix => f.write_str("a Reduce would repeat in a loop it does not depend on"),
             Reason::Scalar => f.write_str("one value, used by a large kernel"),

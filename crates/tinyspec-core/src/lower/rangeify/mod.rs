@@ -15,6 +15,7 @@ mod movement;
 mod siblings;
 mod values;
 mod walk;
+mod written;
 
 pub use fusion::{Costs, Decision, Reason};
 
@@ -35,6 +36,8 @@ pub struct KernelCall {
     pub outputs: usize,
     /// Where the user wrote what it computes.
     pub locations: Vec<Location>,
+    /// The name of a kernel written by hand: its schedule is the user's.
+    pub written: Option<String>,
 }
 
 /// A tensor graph as Calls on kernels.
@@ -96,20 +99,42 @@ pub fn rangeify_with(graph: &Graph, outputs: &[NodeId], costs: &Costs) -> Result
         dims(graph, result)?;
         forced.insert(result, Reason::Output);
     }
-    let mut walk = Walk::new(graph, &live, costs);
+    let calls = written::calls(graph, &live)?;
+    for (&call, written) in &calls {
+        for input in written.inputs(graph, call) {
+            forced.entry(input).or_insert(Reason::Call);
+        }
+    }
+    let mut walk = Walk::new(graph, &live, costs, &calls);
     walk.run(&live, &forced)?;
     let values = walk.values(&live)?;
     let groups = siblings::groups(&mut walk, &values, costs);
     let first_slot = live.iter().filter_map(|&node| buffer_slot(graph, node)).max().map_or(0, |slot| slot + 1);
-    let mut assembly =
-        Assembly { graph: Graph::new(), tensors: graph, places: FxHashMap::default(), buffers: vec![], first_slot };
-    let mut calls = Vec::with_capacity(groups.len());
+    let mut assembly = Assembly {
+        graph: Graph::new(),
+        tensors: graph,
+        places: FxHashMap::default(),
+        buffers: vec![],
+        first_slot,
+        results: &results,
+    };
+    let mut schedule = Vec::with_capacity(groups.len());
     for members in groups {
-        calls.push(assembly.call(&mut walk, &members, &values)?);
+        match members.first().and_then(|&member| walk.kernels[member].written) {
+            Some(call) => schedule.extend(assembly.written(&walk, call)?),
+            None => schedule.push(assembly.call(&mut walk, &members, &values)?),
+        }
     }
     let outputs = results.iter().map(|&result| assembly.output(result)).collect::<Result<Vec<_>>>()?;
     let root = assembly.graph.add(Op::Sink, &outputs, Arg::None)?;
-    Ok(Schedule { graph: assembly.graph, root, outputs, calls, buffers: assembly.buffers, decisions: walk.decisions })
+    Ok(Schedule {
+        graph: assembly.graph,
+        root,
+        outputs,
+        calls: schedule,
+        buffers: assembly.buffers,
+        decisions: walk.decisions,
+    })
 }
 
 /// What no kernel can express.
@@ -128,6 +153,7 @@ fn check(graph: &Graph, node: NodeId) -> Result<()> {
                 }
             }
         }
+        Op::Call if tinyspec_ir::kernel::code(graph, node).is_some() => Ok(()),
         op @ (Op::Function | Op::Call | Op::Replicated) => {
             Err(Error::new(ErrorKind::Unsupported, op.name(), "is still there when kernels are made"))
         }
@@ -144,6 +170,8 @@ struct Assembly<'a> {
     buffers: Vec<NodeId>,
     /// Slots below belong to Buffers of the tensor graph.
     first_slot: u32,
+    /// The tensor nodes of the roots.
+    results: &'a [NodeId],
 }
 
 fn buffer_slot(graph: &Graph, node: NodeId) -> Option<u32> {
@@ -185,7 +213,7 @@ impl Assembly<'_> {
         for location in &locations {
             self.graph.locate(node, location.clone());
         }
-        Ok(KernelCall { node, kernel: closed.sink, outputs, locations })
+        Ok(KernelCall { node, kernel: closed.sink, outputs, locations, written: None })
     }
 
     /// A new flat Buffer for a tensor node.

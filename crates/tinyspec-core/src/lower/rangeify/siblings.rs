@@ -53,6 +53,8 @@ struct Shape {
 fn gains(a: &Kernel, b: &Kernel, a_shape: &Shape, b_shape: &Shape, costs: &Costs) -> bool {
     let shares = a.inputs.iter().any(|input| b.inputs.contains(input));
     a.device == b.device
+        && a.written.is_none()
+        && b.written.is_none()
         && (shares || (a.space < costs.parallel && a_shape.loops.is_empty()))
         && a_shape.loops == b_shape.loops
         // A matrix product wants all registers for its own tile.

@@ -5,6 +5,7 @@ use super::count::Count;
 use super::fusion::{self, Costs, Decision, Estimates, Reason, value_sources};
 use super::index::{Indices, Ranges, Tuple};
 use super::movement::{self, Dims, broadcast, count, dims, locate};
+use super::written::WrittenCalls;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Device, Error, ErrorKind, Graph, NodeId, Op, Result};
@@ -61,6 +62,8 @@ pub(super) struct Kernel {
     pub(super) size: usize,
     /// Nodes that carry a user's line.
     pub(super) located: Vec<NodeId>,
+    /// The Call of a kernel written by hand, which this one stands for.
+    pub(super) written: Option<NodeId>,
 }
 
 type Key = (NodeId, usize, Tuple, Option<NodeId>);
@@ -76,6 +79,8 @@ pub(super) struct Walk<'a> {
     pub(super) of_node: Vec<SmallVec<[DemandId; 1]>>,
     /// Kernel that writes each materialised node.
     pub(super) writer: FxHashMap<NodeId, usize>,
+    /// Kernels written by hand, by their Call.
+    pub(super) calls: &'a WrittenCalls,
     costs: &'a Costs,
     estimates: Estimates,
     keys: FxHashMap<Key, DemandId>,
@@ -111,7 +116,7 @@ pub(super) fn named(graph: &Graph, mut node: NodeId) -> (NodeId, bool) {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(tensors: &'a Graph, live: &[NodeId], costs: &'a Costs) -> Walk<'a> {
+    pub(super) fn new(tensors: &'a Graph, live: &[NodeId], costs: &'a Costs, calls: &'a WrittenCalls) -> Walk<'a> {
         Walk {
             tensors,
             indices: Indices::default(),
@@ -120,6 +125,7 @@ impl<'a> Walk<'a> {
             decisions: Vec::new(),
             of_node: vec![SmallVec::new(); tensors.len()],
             writer: FxHashMap::default(),
+            calls,
             costs,
             estimates: Estimates::new(tensors, live),
             keys: FxHashMap::default(),
@@ -143,6 +149,11 @@ impl<'a> Walk<'a> {
         let leaf = is_leaf(self.tensors, node);
         if count(&dims(self.tensors, node)?) == 0 {
             return self.meet(&demands, Met::Zero);
+        }
+        if let Some((call, _)) = call_result(self.tensors, node) {
+            let kernel = self.written(call)?;
+            self.writer.insert(node, kernel);
+            return self.meet(&demands, Met::Load);
         }
         if leaf {
             self.meet(&demands, Met::Load)?;
@@ -244,6 +255,7 @@ impl<'a> Walk<'a> {
         let Ok(size) = dims(self.tensors, need.node) else { return false };
         let kernel = &self.kernels[home];
         if need.gate.is_some()
+            || kernel.written.is_some()
             || count(&size) as f64 != kernel.space
             || kernel.outputs.len() >= self.costs.outputs
             || kernel.size > self.costs.nodes
@@ -290,8 +302,36 @@ impl<'a> Walk<'a> {
             depends: Vec::new(),
             size: 0,
             located: Vec::new(),
+            written: None,
         });
         self.demand(node, number, tuple, None)
+    }
+
+    /// The kernel that stands for a Call; all of its arguments are read from memory.
+    fn written(&mut self, call: NodeId) -> Result<usize> {
+        if let Some(kernel) = self.kernels.iter().position(|kernel| kernel.written == Some(call)) {
+            return Ok(kernel);
+        }
+        let number = self.kernels.len();
+        self.kernels.push(Kernel {
+            extents: Dims::new(),
+            ranges: Ranges::new(),
+            flat: self.indices.number(0),
+            space: 1.0,
+            device: self.tensors.props(call).device.clone(),
+            outputs: Vec::new(),
+            inputs: Vec::new(),
+            depends: Vec::new(),
+            size: 0,
+            located: vec![call],
+            written: Some(call),
+        });
+        for argument in self.calls[&call].inputs(self.tensors, call) {
+            // Which element does not matter: the kernel has the buffer.
+            let tuple = (0..self.tensors.props(argument).rank()).map(|_| self.indices.number(0)).collect();
+            self.demand(argument, number, tuple, None)?;
+        }
+        Ok(number)
     }
 
     fn demand(&mut self, node: NodeId, kernel: usize, tuple: Tuple, gate: Option<NodeId>) -> Result<DemandId> {
@@ -526,6 +566,13 @@ impl<'a> Walk<'a> {
         self.pass(demand, kernel, source, index, gate)?;
         Ok(())
     }
+}
+
+/// The Call of a kernel written by hand whose result a node is, and the number of the result.
+pub(super) fn call_result(graph: &Graph, node: NodeId) -> Option<(NodeId, usize)> {
+    let &[_, call, number] = graph.sources(node) else { return None };
+    tinyspec_ir::kernel::code(graph, call).filter(|_| graph.op(node) == Op::After)?;
+    Some((call, usize::try_from(graph.as_int(number)?).ok()?))
 }
 
 /// The value of `After(buffer, Store(buffer, value))`.

@@ -31,7 +31,8 @@ pub(super) fn accumulate(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
         group[position].1.push(node);
     }
     let mut new: Vec<NodeId> = (0..graph.len() as u32).map(NodeId).collect();
-    let mut next_slot = 0;
+    // Kernels written by hand have registers of their own.
+    let mut next_slot = order.iter().filter_map(|&node| register_slot(graph, node)).max().map_or(0, |slot| slot + 1);
     for (nodes, groups) in by_level.iter().zip(&groups) {
         for (ranges, members) in groups {
             close(graph, &live, ranges, members, &mut new, &mut next_slot)?;
@@ -43,6 +44,13 @@ pub(super) fn accumulate(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
         }
     }
     Ok(new[sink.index()])
+}
+
+fn register_slot(graph: &Graph, node: NodeId) -> Option<u32> {
+    match graph.arg(node) {
+        Arg::Buffer { slot, addrspace: AddrSpace::Reg, .. } => Some(*slot),
+        _ => None,
+    }
 }
 
 /// The Ranges that a Reduce loops over, if it does.

@@ -155,7 +155,7 @@ impl Cut {
             Op::Index | Op::Stack => return Ok(None),
             Op::After => self.after(graph, node)?,
             Op::Load => self.load(graph, node)?,
-            Op::Store => self.store(graph, node)?,
+            Op::Store | Op::AtomicAdd => self.store(graph, node)?,
             Op::Reduce => self.reduce(graph, node)?,
             Op::Expand | Op::Reshape => self.broadcast(graph, node)?,
             Op::End => {
@@ -164,14 +164,14 @@ impl Cut {
                 let body = group(graph, &body)?;
                 New::Effects(vec![graph.add(Op::End, &[body, sources[1]], Arg::None)?])
             }
-            Op::Group | Op::Sink => {
+            Op::Group | Op::Sink | Op::Barrier => {
                 let mut effects = Vec::new();
                 for source in SmallVec::<[NodeId; 4]>::from(graph.sources(node)) {
                     effects.extend(self.effects(graph, source)?);
                 }
                 match op {
                     Op::Group => New::Effects(effects),
-                    _ => New::Effects(vec![graph.add(Op::Sink, &effects, Arg::None)?]),
+                    _ => New::Effects(vec![graph.add(op, &effects, Arg::None)?]),
                 }
             }
             _ if op.is_elementwise() || op == Op::Bitcast => self.elementwise(graph, node)?,
@@ -224,6 +224,8 @@ impl Cut {
             let effects = match &self.new[dependency.index()] {
                 Some(New::Effects(effects)) => effects.clone(),
                 Some(New::Range(range)) => vec![*range],
+                // A value that must have been read before.
+                Some(New::Value(value)) => value.parts.clone(),
                 _ => return Err(malformed(graph, node)),
             };
             for (part, after) in after.iter_mut().enumerate() {
@@ -422,7 +424,7 @@ impl Cut {
 
     fn store(&mut self, graph: &mut Graph, node: NodeId) -> Result<New> {
         let sources: SmallVec<[NodeId; 3]> = graph.sources(node).into();
-        let arg = graph.arg(node).clone();
+        let (op, arg) = (graph.op(node), graph.arg(node).clone());
         let (Op::Index, [buffer, index]) = (graph.op(sources[0]), graph.sources(sources[0])) else {
             return self.store_register(graph, &sources);
         };
@@ -443,10 +445,10 @@ impl Cut {
                 Some((gate, None)) => Some(gate),
                 _ => None,
             };
-            if layout.width > 1 && stride == 1 && rest.is_empty() {
+            if layout.width > 1 && stride == 1 && rest.is_empty() && op == Op::Store {
                 let place = contiguous(graph, buffer, &base, layout.width)?;
                 let value = splat(graph, value, layout.width)?;
-                effects.push(store(graph, place, value, gate, arg.clone())?);
+                effects.push(store(graph, op, place, value, gate, arg.clone())?);
                 continue;
             }
             for lane in 0..layout.width {
@@ -463,7 +465,7 @@ impl Cut {
                     Some(gate) => Some(extract(graph, gate, lane)?),
                     None => None,
                 };
-                effects.push(store(graph, place, value, gate, arg.clone())?);
+                effects.push(store(graph, op, place, value, gate, arg.clone())?);
             }
         }
         Ok(New::Effects(effects))
@@ -631,10 +633,10 @@ fn contiguous(graph: &mut Graph, buffer: NodeId, base: &Sum, width: i64) -> Resu
     graph.add(Op::Shrink, &[buffer, offset, dims], Arg::None)
 }
 
-fn store(graph: &mut Graph, place: NodeId, value: NodeId, gate: Option<NodeId>, arg: Arg) -> Result<NodeId> {
+fn store(graph: &mut Graph, op: Op, place: NodeId, value: NodeId, gate: Option<NodeId>, arg: Arg) -> Result<NodeId> {
     match gate {
-        Some(gate) => graph.add(Op::Store, &[place, value, gate], arg),
-        None => graph.add(Op::Store, &[place, value], arg),
+        Some(gate) => graph.add(op, &[place, value, gate], arg),
+        None => graph.add(op, &[place, value], arg),
     }
 }
 

@@ -1,0 +1,134 @@
+//! Kernels written by hand, in a tensor graph: `After(buffer, Call(CustomFunction, buffers…, dims…), number)`.
+//!
+//! A call is a kernel of its own. What it updates is a value like any other, so the kernel works on a copy, unless
+//! nobody else looks at the value or the kernel overwrites all of it.
+
+use super::movement::{count, dims, locate};
+use super::walk::{Walk, call_result, named};
+use super::{Assembly, KernelCall};
+use crate::lower::written::{Specialised, specialise};
+use rustc_hash::FxHashMap;
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Error, ErrorKind, Graph, NodeId, Op, Result, Shape, kernel};
+
+/// A kernel with its dims bound.
+pub(super) struct WrittenCall {
+    specialised: Specialised,
+    name: String,
+}
+
+/// By the Call.
+pub(super) type WrittenCalls = FxHashMap<NodeId, WrittenCall>;
+
+/// All calls of a tensor graph.
+pub(super) fn calls(graph: &Graph, live: &[NodeId]) -> Result<WrittenCalls> {
+    let mut calls = WrittenCalls::default();
+    for &call in live {
+        let Some(code) = kernel::code(graph, call) else { continue };
+        let written = call_of(graph, call, code).map_err(|error| locate(graph, call, error))?;
+        calls.insert(call, written);
+    }
+    Ok(calls)
+}
+
+fn call_of(graph: &Graph, call: NodeId, code: &[u8]) -> Result<WrittenCall> {
+    let kernel = kernel::WrittenKernel::decode(code)?;
+    let arguments = graph.sources(call).get(1 + kernel.buffers..).unwrap_or(&[]);
+    let number = |&argument: &NodeId| graph.props(argument).value.as_ref()?.first()?.as_const();
+    let numbers: Option<Vec<i64>> = arguments.iter().map(number).collect();
+    let numbers = numbers.ok_or_else(|| {
+        Error::new(ErrorKind::Unsupported, kernel.name.as_str(), "has named dims whose values are not known")
+    })?;
+    Ok(WrittenCall { specialised: specialise(code, &numbers)?, name: kernel.name })
+}
+
+impl WrittenCall {
+    /// The values whose contents the kernel looks at.
+    pub(super) fn inputs(&self, graph: &Graph, call: NodeId) -> Vec<NodeId> {
+        let updates = &self.specialised.updates;
+        let buffers = &graph.sources(call)[1..=self.specialised.buffers];
+        let needed = buffers.iter().enumerate().filter(|(slot, _)| updates.get(*slot) != Some(&false));
+        needed.map(|(_, &buffer)| named(graph, buffer).0).collect()
+    }
+}
+
+impl Assembly<'_> {
+    /// The Calls for a kernel written by hand: copies of what it updates, then the kernel.
+    pub(super) fn written(&mut self, walk: &Walk, call: NodeId) -> Result<Vec<KernelCall>> {
+        let WrittenCall { specialised, name } = &walk.calls[&call];
+        let arguments: Vec<NodeId> = self.tensors.sources(call)[1..=specialised.buffers].to_vec();
+        let sink = self.graph.import(&specialised.graph, &[specialised.sink], |_, _| Ok(None))?[0];
+        let locations = self.tensors.locations(call).to_vec();
+        let mut calls = Vec::new();
+        let mut sources = vec![sink];
+        for (slot, &argument) in arguments.iter().enumerate() {
+            let tensor = named(self.tensors, argument).0;
+            let buffer = match specialised.updates.get(slot) {
+                None => self.value(tensor)?,
+                Some(false) => self.buffer(tensor)?,
+                Some(true) if self.is_private(walk, tensor) => self.value(tensor)?,
+                Some(true) => {
+                    let copy = self.copy(tensor)?;
+                    let after = self.graph.add(Op::After, &[self.graph.source(copy, 1), copy], Arg::None)?;
+                    let kernel = self.graph.source(copy, 0);
+                    calls.push(KernelCall { node: copy, kernel, outputs: 1, locations: vec![], written: None });
+                    after
+                }
+            };
+            sources.push(buffer);
+        }
+        let node = self.graph.add(Op::Call, &sources, Arg::None)?;
+        for location in &locations {
+            self.graph.locate(node, location.clone());
+        }
+        let results: Vec<(NodeId, usize)> = self
+            .tensors
+            .nodes()
+            .filter_map(|node| {
+                call_result(self.tensors, node).filter(|found| found.0 == call).map(|found| (node, found.1))
+            })
+            .collect();
+        for (result, number) in results {
+            let after = self.graph.add(Op::After, &[sources[1 + number], node], Arg::None)?;
+            self.places.insert(result, after);
+        }
+        let outputs = specialised.updates.len();
+        calls.push(KernelCall { node, kernel: sink, outputs, locations, written: Some(name.clone()) });
+        Ok(calls)
+    }
+
+    /// What holds a value; an empty one is in no memory yet.
+    fn value(&mut self, tensor: NodeId) -> Result<NodeId> {
+        if count(&dims(self.tensors, tensor)?) == 0 && !self.places.contains_key(&tensor) {
+            return self.buffer(tensor);
+        }
+        self.place(tensor)
+    }
+
+    /// A temporary that no other kernel and no root looks at.
+    fn is_private(&self, walk: &Walk, tensor: NodeId) -> bool {
+        self.places.contains_key(&tensor) && walk.of_node[tensor.index()].len() == 1 && !self.results.contains(&tensor)
+    }
+
+    /// The Call that copies a value to a new Buffer.
+    fn copy(&mut self, tensor: NodeId) -> Result<NodeId> {
+        let (from, to) = (self.value(tensor)?, self.buffer(tensor)?);
+        let size = count(&dims(self.tensors, tensor)?);
+        let graph = &mut self.graph;
+        let shape = graph.shape(&Shape::from_iter([size.into()]))?;
+        let dtype = graph.dtype(to);
+        let mut param = |slot: u32| {
+            let arg = Arg::Param { slot, dtype, device: None, addrspace: Some(AddrSpace::Global) };
+            graph.add(Op::Param, &[shape], arg)
+        };
+        let (target, source) = (param(0)?, param(1)?);
+        let bound = graph.index(size);
+        let range = graph.range(bound, 0, AxisType::Loop)?;
+        let place = graph.add(Op::Index, &[source, range], Arg::None)?;
+        let value = graph.add(Op::Load, &[place], Arg::Load { device: None, addrspace: AddrSpace::Reg })?;
+        let place = graph.add(Op::Index, &[target, range], Arg::None)?;
+        let store = graph.add(Op::Store, &[place, value], Arg::None)?;
+        let end = graph.add(Op::End, &[store, range], Arg::None)?;
+        let sink = graph.add(Op::Sink, &[end], Arg::None)?;
+        graph.add(Op::Call, &[sink, to, from], Arg::None)
+    }
+}

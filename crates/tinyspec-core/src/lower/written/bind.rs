@@ -1,0 +1,52 @@
+//! Named dims and outer constants become numbers; loops without a trip vanish.
+
+use crate::lower::fold::identity;
+use tinyspec_ir::kernel::WrittenKernel;
+use tinyspec_ir::rules::simplify;
+use tinyspec_ir::{Arg, Builder, Const, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
+
+pub(super) fn bind(kernel: &WrittenKernel, dims: &[i64]) -> Result<(Graph, NodeId)> {
+    let mut graph = Graph::new();
+    let roots = graph.import(&kernel.graph, &[kernel.sink], |graph, node| {
+        match (kernel.graph.op(node), kernel.graph.arg(node)) {
+            (Op::Param, Arg::Param { slot, dtype: DType::Index, .. }) => {
+                let position = (*slot as usize).checked_sub(kernel.buffers);
+                let Some(&value) = position.and_then(|position| dims.get(position)) else {
+                    return refuse(kernel, format!("the dim of slot {slot} is missing"));
+                };
+                let bounds = kernel.graph.props(node).interval.int();
+                if bounds.is_some_and(|(low, high)| (value as i128) < low || high < value as i128) {
+                    return refuse(kernel, format!("a dim or constant is {value}, which is out of bounds"));
+                }
+                Ok(Some(graph.constant(Const::int(DType::Index, value as i128))))
+            }
+            _ => Ok(None),
+        }
+    })?;
+    let roots = simplify(&mut graph, &roots)?;
+    let mut bound = Graph::new();
+    let roots = bound.import(&graph, &roots, |bound, _| {
+        let _ = bound;
+        Ok(None)
+    })?;
+    without_empty_loops(&bound, roots[0])
+}
+
+fn refuse<T>(kernel: &WrittenKernel, message: String) -> Result<T> {
+    Err(Error::new(ErrorKind::Value, kernel.name.as_str(), message))
+}
+
+fn without_empty_loops(graph: &Graph, sink: NodeId) -> Result<(Graph, NodeId)> {
+    let is_empty = |range: NodeId| {
+        graph.op(range) == Op::Range && graph.as_int(graph.source(range, 0)).is_some_and(|trips| trips <= 0)
+    };
+    let mut left = Graph::new();
+    let roots = left.import(graph, &[sink], |left, node| match (graph.op(node), graph.arg(node)) {
+        (Op::End, _) if is_empty(graph.source(node, 1)) => left.add(Op::Group, &[], Arg::None).map(Some),
+        (Op::Reduce, Arg::Reduce { op, .. }) if graph.sources(node)[1..].iter().any(|&range| is_empty(range)) => {
+            Ok(Some(identity(left, *op, graph.dtype(node))))
+        }
+        _ => Ok(None),
+    })?;
+    Ok((left, roots[0]))
+}

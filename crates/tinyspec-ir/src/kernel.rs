@@ -1,0 +1,85 @@
+//! A kernel written by hand, as `uop!` embeds it: a closed graph in binary form, opaque to whatever works on tensors.
+//!
+//! The graph is a `Sink` whose buffers keep their shapes: `Index(Param, i, j)` has an index for each axis, so that an
+//! access can be checked axis by axis. A call is `Call(CustomFunction(Binary), buffers…, dims…)`, its results are
+//! `After(buffer, call, number)`: the buffer's value once the kernel has run.
+
+use crate::encode::{Reader, Writer, decode, encode};
+use crate::{Arg, Builder, Error, ErrorKind, Graph, NodeId, Op, Result};
+
+/// A kernel over Params. Slots: written buffers, then those that are only read, then named dims and constants.
+#[derive(Clone, Debug)]
+pub struct WrittenKernel {
+    /// Name as the user wrote it.
+    pub name: String,
+    /// How many buffers it writes.
+    pub outputs: usize,
+    /// How many buffers it has.
+    pub buffers: usize,
+    /// Parts are the user's responsibility (`unsafe`): iterations may write to one place.
+    pub vouched: bool,
+    /// The nodes.
+    pub graph: Graph,
+    /// The root.
+    pub sink: NodeId,
+}
+
+impl WrittenKernel {
+    /// The bytes that a binary embeds.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.text(&self.name);
+        writer.number(self.outputs as u64);
+        writer.number(self.buffers as u64);
+        writer.byte(self.vouched as u8);
+        writer.block(&encode(&self.graph, &[self.sink]));
+        writer.into_bytes()
+    }
+
+    /// The kernel in `bytes`.
+    ///
+    /// # Errors
+    /// When they are damaged, or hold what [`crate::derive()`] refuses.
+    pub fn decode(bytes: &[u8]) -> Result<WrittenKernel> {
+        let damaged = || Error::new(ErrorKind::Parse, "decode", "the embedded kernel is damaged");
+        let mut reader = Reader::new(bytes);
+        let name: String = reader.text()?;
+        let (outputs, buffers) = (reader.number()? as usize, reader.number()? as usize);
+        let vouched = reader.byte()? != 0;
+        let (graph, roots) = decode(reader.block()?)?;
+        let &[sink] = roots.as_slice() else { return Err(damaged()) };
+        if !reader.is_done() || outputs > buffers || graph.op(sink) != Op::Sink {
+            return Err(damaged());
+        }
+        Ok(WrittenKernel { name, outputs, buffers, vouched, graph, sink })
+    }
+
+    /// Adds a call: `arguments` are the buffers by slot, then the dims. Gives the written buffers' values after it.
+    ///
+    /// # Errors
+    /// What [`crate::derive()`] refuses.
+    pub fn call(&self, b: &mut dyn Builder, arguments: &[NodeId]) -> Result<Vec<NodeId>> {
+        let code = b.add(Op::Binary, &[], Arg::Bytes(self.encode().into()))?;
+        let function = b.add(Op::CustomFunction, &[code], Arg::Text(self.name.as_str().into()))?;
+        let mut sources = vec![function];
+        sources.extend(arguments);
+        let call = b.add(Op::Call, &sources, Arg::None)?;
+        (0..self.outputs)
+            .map(|number| {
+                // Two results may be updates of equal values: the number tells them apart.
+                let position = b.index(number as i64);
+                b.add(Op::After, &[arguments[number], call, position], Arg::None)
+            })
+            .collect()
+    }
+}
+
+/// The bytes of the kernel behind a Call, if it is one written by hand.
+pub fn code(graph: &Graph, call: NodeId) -> Option<&[u8]> {
+    let function = *graph.sources(call).first().filter(|_| graph.op(call) == Op::Call)?;
+    let code = *graph.sources(function).first().filter(|_| graph.op(function) == Op::CustomFunction)?;
+    match graph.arg(code) {
+        Arg::Bytes(bytes) => Some(bytes),
+        _ => None,
+    }
+}

@@ -1,0 +1,22 @@
+//! `uop!`: kernels written by hand, checked and traced while rustc compiles.
+
+mod emit;
+mod parse;
+mod syntax;
+mod trace;
+
+use crate::diagnostics::Diagnostics;
+use proc_macro2::TokenStream;
+
+/// The items that the kernels become, and an error for each mistake.
+pub fn expand(input: TokenStream) -> TokenStream {
+    let mut diagnostics = Diagnostics::default();
+    let kernels = parse::kernels(input, &mut diagnostics);
+    let mut items = TokenStream::new();
+    for kernel in &kernels {
+        let traced = trace::trace(kernel, &mut diagnostics);
+        items.extend(emit::emit(kernel, traced.as_ref(), &mut diagnostics));
+    }
+    items.extend(diagnostics.to_tokens());
+    items
+}

@@ -1,0 +1,178 @@
+//! What a kernel becomes: a function to call, and under its name the graph of the call as a `FUNCTION` like those of
+//! `#[function]`, so that both can be called from each other's bodies.
+
+use super::syntax::{Kernel, Parameter, ParameterKind};
+use super::trace::Traced;
+use crate::diagnostics::Diagnostics;
+use proc_macro2::{Literal, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use tinyspec_ir::function::FIRST_CONSTANT;
+use tinyspec_ir::kernel::WrittenKernel;
+use tinyspec_ir::signature::{Input, NamedDim, Signature};
+use tinyspec_ir::{Arg, Builder, DType, Dim, Graph, NodeId, Result, Shape, ops};
+
+/// The items of one kernel. Without a graph they are still there, so that no caller sees a second error.
+pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnostics) -> TokenStream {
+    let bytes = match traced.map(|traced| function(kernel, traced)) {
+        Some(Ok(function)) => function.encode(),
+        Some(Err(error)) => {
+            diagnostics.error(kernel.name.span(), format!("{}: {}", error.op(), error.message()));
+            vec![]
+        }
+        None => vec![],
+    };
+    let (name, visibility, attributes) = (&kernel.name, &kernel.visibility, &kernel.attributes);
+    let bytes = Literal::byte_string(&bytes);
+    let constants = traced.map_or(&[][..], |traced| &traced.constants);
+    let constants = constants.iter().map(|path| {
+        let span = path.segments.last().map_or_else(proc_macro2::Span::call_site, |segment| segment.ident.span());
+        quote_spanned!(span => ::tinyspec::__private::kernel_constant((#path) as i64))
+    });
+    let mut parameters = Vec::new();
+    let mut arguments = Vec::new();
+    let mut updates = Vec::new();
+    let mut results = Vec::new();
+    for (position, Parameter { name, dtype, kind, .. }) in kernel.parameters.iter().enumerate() {
+        let value = format_ident!("__tinyspec_{position}");
+        match kind {
+            ParameterKind::Input(_) => {
+                parameters.push(quote!(#name: &::tinyspec::Tensor));
+                arguments.push(quote!(#name));
+            }
+            ParameterKind::Updated(_) => {
+                parameters.push(quote!(#name: &mut ::tinyspec::Tensor));
+                arguments.push(quote!(&*#name));
+                updates.push((name, value));
+            }
+            ParameterKind::Result(_) => results.push(value),
+            ParameterKind::Scalar => {
+                let Some(rust) = rust_type(*dtype) else {
+                    let message = format!("{dtype} is no type of Rust: pass an f32 and cast it with `as {dtype}`");
+                    diagnostics.error(kernel.parameters[position].at, message);
+                    continue;
+                };
+                parameters.push(quote!(#name: #rust));
+                arguments.push(quote!(&::tinyspec::__private::kernel_scalar(#name)));
+            }
+        }
+    }
+    let values: Vec<_> = updates.iter().map(|(_, value)| value).chain(&results).collect();
+    let assignments = updates.iter().map(|(name, value)| quote!(*#name = #value;));
+    let result_type = match results.as_slice() {
+        [] => quote!(),
+        [_] => quote!(-> ::tinyspec::Tensor),
+        results => {
+            let tensors = results.iter().map(|_| quote!(::tinyspec::Tensor));
+            quote!(-> (#(#tensors),*))
+        }
+    };
+    let result = match results.as_slice() {
+        [one] => quote!(#one),
+        results => quote!((#(#results),*)),
+    };
+    let result = if results.is_empty() { quote!() } else { result };
+    let text = name.to_string();
+    quote! {
+        #(#attributes)*
+        #[track_caller]
+        #[allow(clippy::too_many_arguments)]
+        #visibility fn #name(#(#parameters),*) #result_type {
+            let [#(#values),*] = ::tinyspec::__private::call_kernel(#name::FUNCTION, &[#(#arguments),*]);
+            #(#assignments)*
+            #result
+        }
+
+        #[doc(hidden)]
+        #[allow(non_camel_case_types)]
+        #visibility enum #name {}
+
+        impl #name {
+            /// The graph of a call.
+            pub const FUNCTION: &'static ::tinyspec::__private::EmbeddedFunction = {
+                static KERNEL: ::tinyspec::__private::EmbeddedFunction = ::tinyspec::__private::EmbeddedFunction::new(
+                    #text, #bytes, ::core::file!(), &[], || ::std::vec![#(#constants),*], |_, _| ::std::vec![],
+                );
+                &KERNEL
+            };
+        }
+    }
+}
+
+/// The scalar type of Rust that holds a dtype.
+fn rust_type(dtype: DType) -> Option<TokenStream> {
+    Some(match dtype {
+        DType::F32 => quote!(f32),
+        DType::F64 => quote!(f64),
+        DType::I8 => quote!(i8),
+        DType::I16 => quote!(i16),
+        DType::I32 => quote!(i32),
+        DType::I64 => quote!(i64),
+        DType::U8 => quote!(u8),
+        DType::U16 => quote!(u16),
+        DType::U32 => quote!(u32),
+        DType::U64 => quote!(u64),
+        DType::Bool => quote!(bool),
+        _ => return None,
+    })
+}
+
+/// The call of a kernel as a function on tensors: its inputs, then its named dims; results are allocated by shape.
+pub fn function(kernel: &Kernel, traced: &Traced) -> Result<tinyspec_ir::function::Traced> {
+    let buffers = kernel.parameters.len() as u32;
+    let is_result = |parameter: &Parameter| matches!(parameter.kind, ParameterKind::Result(_));
+    let inputs: Vec<usize> = (0..kernel.parameters.len()).filter(|&at| !is_result(&kernel.parameters[at])).collect();
+    let dim_count = kernel.dims.len() as u32;
+    // Dims of the kernel's graph, in another numbering: `first` is the slot of the first named dim.
+    let renamed = |shape: &Shape, first: u32| -> Shape {
+        let rename = |slot: u32| {
+            let position = slot - buffers;
+            let slot = if position < dim_count { first + position } else { FIRST_CONSTANT + position - dim_count };
+            Some(Dim::named(slot, 1, NamedDim::MAX))
+        };
+        shape.iter().map(|dim| dim.substitute(&rename)).collect()
+    };
+    let signature = Signature {
+        name: kernel.name.to_string(),
+        dims: kernel.dims.iter().map(|dim| NamedDim::new(dim.to_string())).collect(),
+        inputs: inputs
+            .iter()
+            .map(|&position| Input {
+                name: kernel.parameters[position].name.to_string(),
+                dtype: kernel.parameters[position].dtype,
+                shape: renamed(&traced.shapes[position], 0),
+            })
+            .collect(),
+    };
+    let first = inputs.len() as u32;
+    let mut graph = Graph::new();
+    let mut arguments: Vec<Option<NodeId>> = vec![None; kernel.parameters.len()];
+    for (position, parameter) in kernel.parameters.iter().enumerate() {
+        let shape = renamed(&traced.shapes[position], first);
+        let node = match inputs.iter().position(|&input| input == position) {
+            Some(slot) => {
+                let shape = graph.shape(&shape)?;
+                let arg = Arg::Param { slot: slot as u32, dtype: parameter.dtype, device: None, addrspace: None };
+                graph.add(tinyspec_ir::Op::Param, &[shape], arg)?
+            }
+            None => ops::creation::zeros(&mut graph, &shape, parameter.dtype)?,
+        };
+        arguments[traced.slots[position] as usize] = Some(node);
+    }
+    let mut arguments: Vec<NodeId> = arguments.into_iter().flatten().collect();
+    for position in 0..dim_count {
+        arguments.push(graph.dim(&Dim::named(first + position, 1, NamedDim::MAX))?);
+    }
+    for constant in 0..traced.constants.len() as u32 {
+        arguments.push(graph.dim(&Dim::named(FIRST_CONSTANT + constant, 1, NamedDim::MAX))?);
+    }
+    let written = WrittenKernel {
+        name: kernel.name.to_string(),
+        outputs: kernel.parameters.iter().filter(|parameter| parameter.is_written()).count(),
+        buffers: kernel.parameters.len(),
+        vouched: traced.vouched,
+        graph: traced.graph.clone(),
+        sink: traced.sink,
+    };
+    let outputs = written.call(&mut graph, &arguments)?;
+    Ok(tinyspec_ir::function::Traced { signature, graph, calls: vec![], outputs })
+}

@@ -1,0 +1,216 @@
+//! Expressions of a kernel.
+
+use super::dtype_of;
+use crate::diagnostics::{Diagnostics, Place as At};
+use crate::kernel::syntax::*;
+use proc_macro2::Ident;
+use tinyspec_ir::DType;
+
+pub fn expression(expr: &syn::Expr, diagnostics: &mut Diagnostics) -> Option<Expr> {
+    let at = At::of(expr);
+    let boxed = |expr: &syn::Expr, diagnostics: &mut Diagnostics| expression(expr, diagnostics).map(Box::new);
+    let kind = match expr {
+        syn::Expr::Lit(literal) => self::literal(&literal.lit, at, diagnostics)?,
+        syn::Expr::Path(path) => return self::path(&path.path),
+        syn::Expr::Paren(inner) => return expression(&inner.expr, diagnostics),
+        syn::Expr::Group(inner) => return expression(&inner.expr, diagnostics),
+        syn::Expr::Block(inner) => return tail(&inner.block, diagnostics),
+        syn::Expr::Index(index) => ExprKind::Element(element(index, diagnostics)?),
+        syn::Expr::Unary(unary) => {
+            let op = match unary.op {
+                syn::UnOp::Neg(_) => UnaryOp::Neg,
+                syn::UnOp::Not(_) => UnaryOp::Not,
+                _ => {
+                    return refuse(at, "nothing is dereferenced in a kernel: elements are read by `x[i]`", diagnostics);
+                }
+            };
+            ExprKind::Unary(op, boxed(&unary.expr, diagnostics)?)
+        }
+        syn::Expr::Binary(binary) => {
+            let (left, right) = (boxed(&binary.left, diagnostics), boxed(&binary.right, diagnostics));
+            match binary_op(&binary.op) {
+                Some((op, false)) => ExprKind::Binary(op, left?, right?),
+                _ => return refuse(at, "an assignment is a statement of its own", diagnostics),
+            }
+        }
+        syn::Expr::Cast(cast) => {
+            let value = boxed(&cast.expr, diagnostics);
+            match dtype_of(&cast.ty) {
+                Some(dtype) => ExprKind::Cast(value?, dtype),
+                None => {
+                    return refuse(At::of(&cast.ty), "a value is cast to a dtype such as `f32` or `i32`", diagnostics);
+                }
+            }
+        }
+        syn::Expr::Call(call) => {
+            let name = match &*call.func {
+                syn::Expr::Path(path) => path.path.segments.last().map(|segment| segment.ident.clone()),
+                _ => None,
+            };
+            let arguments: Option<Vec<Expr>> = call.args.iter().map(|value| expression(value, diagnostics)).collect();
+            match name {
+                Some(name) => ExprKind::Call(name, arguments?),
+                None => return refuse(At::of(&call.func), "is no function of the language", diagnostics),
+            }
+        }
+        syn::Expr::MethodCall(call) if call.method == "get" => return get(call, at, diagnostics),
+        syn::Expr::MethodCall(call) => {
+            let receiver = expression(&call.receiver, diagnostics);
+            let arguments: Option<Vec<Expr>> = call.args.iter().map(|value| expression(value, diagnostics)).collect();
+            let arguments = std::iter::once(receiver?).chain(arguments?).collect();
+            ExprKind::Call(call.method.clone(), arguments)
+        }
+        syn::Expr::If(branch) => {
+            let condition = boxed(&branch.cond, diagnostics);
+            let then = tail(&branch.then_branch, diagnostics);
+            match &branch.else_branch {
+                Some((_, other)) => {
+                    let other = boxed(other, diagnostics);
+                    ExprKind::If(condition?, Box::new(then?), other?)
+                }
+                None => return refuse(at, "an `if` that is a value needs an `else`", diagnostics),
+            }
+        }
+        syn::Expr::Tuple(_) => return refuse(at, "a kernel has no tuples", diagnostics),
+        syn::Expr::Reference(_) => return refuse(at, "a kernel has no references to values", diagnostics),
+        _ => return refuse(at, "is no expression of a kernel", diagnostics),
+    };
+    Some(Expr { kind, at })
+}
+
+fn refuse(at: At, message: &str, diagnostics: &mut Diagnostics) -> Option<Expr> {
+    diagnostics.error(at, message);
+    None
+}
+
+/// The value of a block that is nothing but one expression.
+fn tail(block: &syn::Block, diagnostics: &mut Diagnostics) -> Option<Expr> {
+    match block.stmts.as_slice() {
+        [syn::Stmt::Expr(value, None)] => expression(value, diagnostics),
+        _ => refuse(
+            At::of(block),
+            "a block that is a value is one expression: move its statements before it",
+            diagnostics,
+        ),
+    }
+}
+
+pub fn path(path: &syn::Path) -> Option<Expr> {
+    let at = At::of(path);
+    let kind = match path.get_ident() {
+        Some(name) => ExprKind::Name(name.clone()),
+        None => ExprKind::Path(path.clone()),
+    };
+    Some(Expr { kind, at })
+}
+
+fn literal(literal: &syn::Lit, at: At, diagnostics: &mut Diagnostics) -> Option<ExprKind> {
+    let dtype = |suffix: &str, diagnostics: &mut Diagnostics| match suffix {
+        "" => Some(None),
+        "usize" | "isize" => Some(Some(DType::Index)),
+        _ => match DType::from_name(suffix) {
+            Some(dtype) => Some(Some(dtype)),
+            None => {
+                diagnostics.error(at, format!("`{suffix}` is no dtype"));
+                None
+            }
+        },
+    };
+    match literal {
+        syn::Lit::Int(number) => match (number.base10_parse::<i128>(), dtype(number.suffix(), diagnostics)?) {
+            (Ok(value), Some(dtype)) if dtype.is_float() => Some(ExprKind::Float(value as f64, Some(dtype))),
+            (Ok(value), dtype) => Some(ExprKind::Int(value, dtype)),
+            (Err(error), _) => {
+                diagnostics.error(at, error.to_string());
+                None
+            }
+        },
+        syn::Lit::Float(number) => match (number.base10_parse::<f64>(), dtype(number.suffix(), diagnostics)?) {
+            (Ok(value), dtype) => Some(ExprKind::Float(value, dtype)),
+            (Err(error), _) => {
+                diagnostics.error(at, error.to_string());
+                None
+            }
+        },
+        syn::Lit::Bool(value) => Some(ExprKind::Bool(value.value)),
+        _ => {
+            diagnostics.error(at, "a kernel computes with numbers and bools");
+            None
+        }
+    }
+}
+
+/// `x[i]`, `x[i, j]`.
+pub fn element(index: &syn::ExprIndex, diagnostics: &mut Diagnostics) -> Option<Element> {
+    let at = At::of(index);
+    let indices = match &*index.index {
+        syn::Expr::Tuple(tuple) => tuple.elems.iter().map(|index| expression(index, diagnostics)).collect(),
+        one => expression(one, diagnostics).map(|one| vec![one]),
+    };
+    Some(Element { buffer: buffer(&index.expr, diagnostics)?, indices: indices?, at })
+}
+
+fn buffer(expr: &syn::Expr, diagnostics: &mut Diagnostics) -> Option<Ident> {
+    let name = match expr {
+        syn::Expr::Path(path) => path.path.get_ident().cloned(),
+        syn::Expr::Index(_) => {
+            diagnostics.error(At::of(expr), "all indices stand in one pair of brackets: `x[i, j]`");
+            return None;
+        }
+        _ => None,
+    };
+    if name.is_none() {
+        diagnostics.error(At::of(expr), "only buffers have elements");
+    }
+    name
+}
+
+/// `x.get([i, j], default)`.
+fn get(call: &syn::ExprMethodCall, at: At, diagnostics: &mut Diagnostics) -> Option<Expr> {
+    let (Some(indices), Some(default), 2) = (call.args.first(), call.args.get(1), call.args.len()) else {
+        return refuse(at, "`x.get([i, j], default)` takes the indices and what is read outside", diagnostics);
+    };
+    let indices = match indices {
+        syn::Expr::Array(list) => list.elems.iter().map(|index| expression(index, diagnostics)).collect(),
+        one => expression(one, diagnostics).map(|one| vec![one]),
+    };
+    let default = expression(default, diagnostics);
+    let element = Element { buffer: buffer(&call.receiver, diagnostics)?, indices: indices?, at };
+    Some(Expr { kind: ExprKind::Get(element, Box::new(default?)), at })
+}
+
+/// The operator, and whether it assigns.
+pub fn binary_op(op: &syn::BinOp) -> Option<(BinaryOp, bool)> {
+    use BinaryOp::*;
+    Some(match op {
+        syn::BinOp::Add(_) => (Add, false),
+        syn::BinOp::Sub(_) => (Sub, false),
+        syn::BinOp::Mul(_) => (Mul, false),
+        syn::BinOp::Div(_) => (Div, false),
+        syn::BinOp::Rem(_) => (Rem, false),
+        syn::BinOp::And(_) => (And, false),
+        syn::BinOp::Or(_) => (Or, false),
+        syn::BinOp::BitXor(_) => (BitXor, false),
+        syn::BinOp::BitAnd(_) => (BitAnd, false),
+        syn::BinOp::BitOr(_) => (BitOr, false),
+        syn::BinOp::Shl(_) => (Shl, false),
+        syn::BinOp::Shr(_) => (Shr, false),
+        syn::BinOp::Eq(_) => (Eq, false),
+        syn::BinOp::Lt(_) => (Lt, false),
+        syn::BinOp::Le(_) => (Le, false),
+        syn::BinOp::Ne(_) => (Ne, false),
+        syn::BinOp::Ge(_) => (Ge, false),
+        syn::BinOp::Gt(_) => (Gt, false),
+        syn::BinOp::AddAssign(_) => (Add, true),
+        syn::BinOp::SubAssign(_) => (Sub, true),
+        syn::BinOp::MulAssign(_) => (Mul, true),
+        syn::BinOp::DivAssign(_) => (Div, true),
+        syn::BinOp::RemAssign(_) => (Rem, true),
+        syn::BinOp::BitXorAssign(_) => (BitXor, true),
+        syn::BinOp::BitAndAssign(_) => (BitAnd, true),
+        syn::BinOp::BitOrAssign(_) => (BitOr, true),
+        syn::BinOp::ShlAssign(_) => (Shl, true),
+        syn::BinOp::ShrAssign(_) => (Shr, true),
+        _ => return None,
+    })
+}

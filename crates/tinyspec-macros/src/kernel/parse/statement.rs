@@ -1,0 +1,207 @@
+//! Statements of a kernel.
+
+use super::expression::{binary_op, element, expression};
+use super::{buffer_type, dtype_of};
+use crate::diagnostics::{Diagnostics, Place as At};
+use crate::kernel::syntax::*;
+use proc_macro2::Ident;
+
+pub fn statements(list: Vec<syn::Stmt>, diagnostics: &mut Diagnostics) -> Vec<Statement> {
+    list.iter().filter_map(|statement| self::statement(statement, diagnostics)).collect()
+}
+
+pub fn block(block: &syn::Block, diagnostics: &mut Diagnostics) -> Block {
+    Block { statements: statements(block.stmts.clone(), diagnostics), at: At::of(block) }
+}
+
+fn statement(statement: &syn::Stmt, diagnostics: &mut Diagnostics) -> Option<Statement> {
+    match statement {
+        syn::Stmt::Local(local) => binding(local, diagnostics),
+        syn::Stmt::Expr(expr, _) => effect(expr, diagnostics),
+        syn::Stmt::Macro(call) => {
+            diagnostics.error(At::of(call), "a kernel calls no macros");
+            None
+        }
+        syn::Stmt::Item(item) => {
+            diagnostics.error(At::of(item), "a kernel has no items inside: move it out of the kernel");
+            None
+        }
+    }
+}
+
+fn binding(local: &syn::Local, diagnostics: &mut Diagnostics) -> Option<Statement> {
+    let (pattern, written) = match &local.pat {
+        syn::Pat::Type(typed) => (&*typed.pat, Some(&*typed.ty)),
+        other => (other, None),
+    };
+    let syn::Pat::Ident(pattern) = pattern else {
+        diagnostics.error(At::of(pattern), "`let` binds one name");
+        return None;
+    };
+    let (name, mutable) = (pattern.ident.clone(), pattern.mutability.is_some());
+    if let Some(initial) = &local.init {
+        if let Some((word, _)) = &initial.diverge {
+            diagnostics.error(At::of(word), "`let … else` has no meaning in a kernel");
+        }
+        let value = expression(&initial.expr, diagnostics)?;
+        let dtype = match written {
+            Some(written) => match dtype_of(written) {
+                Some(dtype) => Some(dtype),
+                None => {
+                    diagnostics.error(At::of(written), "a variable is a scalar: its type is a dtype such as `f32`");
+                    return None;
+                }
+            },
+            None => None,
+        };
+        return Some(Statement::Let { name, mutable, dtype, value });
+    }
+    let Some(written) = written else {
+        let message = format!("`{name}` needs a value, or a buffer type: `let mut {name}: Local<f32, 32>;`");
+        diagnostics.error(At::of(&pattern), message);
+        return None;
+    };
+    match buffer_type(written, diagnostics)? {
+        ("Global", ..) => {
+            diagnostics
+                .error(At::of(written), "`Global` buffers are parameters; inside a kernel there are `Local` and `Reg`");
+            None
+        }
+        (space, dtype, dims) => {
+            Some(Statement::Declare { name, local: space == "Local", dtype, dims, at: At::of(written) })
+        }
+    }
+}
+
+fn effect(expr: &syn::Expr, diagnostics: &mut Diagnostics) -> Option<Statement> {
+    let at = At::of(expr);
+    match expr {
+        syn::Expr::Assign(assign) => {
+            let (place, value) = (place(&assign.left, diagnostics), expression(&assign.right, diagnostics));
+            Some(Statement::Assign { place: place?, op: None, value: value?, at })
+        }
+        syn::Expr::Binary(binary) => match binary_op(&binary.op) {
+            Some((op, true)) => {
+                let (place, value) = (place(&binary.left, diagnostics), expression(&binary.right, diagnostics));
+                Some(Statement::Assign { place: place?, op: Some(op), value: value?, at })
+            }
+            _ => refuse(at, "this value is not used: store it or give it a name with `let`", diagnostics),
+        },
+        syn::Expr::ForLoop(each) => self::each(each, diagnostics),
+        syn::Expr::If(branch) => {
+            let condition = expression(&branch.cond, diagnostics);
+            let then = block(&branch.then_branch, diagnostics);
+            let otherwise = match &branch.else_branch {
+                None => None,
+                Some((_, other)) => Some(match &**other {
+                    syn::Expr::Block(other) => block(&other.block, diagnostics),
+                    other => Block { statements: effect(other, diagnostics).into_iter().collect(), at: At::of(other) },
+                }),
+            };
+            Some(Statement::If { condition: condition?, then, otherwise })
+        }
+        syn::Expr::Unsafe(inner) => Some(Statement::Unsafe(block(&inner.block, diagnostics))),
+        syn::Expr::Block(inner) => Some(Statement::Block(block(&inner.block, diagnostics))),
+        syn::Expr::Call(call) => {
+            let name = match &*call.func {
+                syn::Expr::Path(path) => path.path.get_ident().map(Ident::to_string),
+                _ => None,
+            };
+            match (name.as_deref(), call.args.len()) {
+                (Some("barrier"), 0) => Some(Statement::Barrier(at)),
+                (Some("barrier"), _) => refuse(at, "`barrier()` takes nothing", diagnostics),
+                (Some("atomic_add"), 2) => {
+                    let target = match &call.args[0] {
+                        syn::Expr::Reference(target) if target.mutability.is_some() => &*target.expr,
+                        other => {
+                            let message = "an element is passed to be changed: `atomic_add(&mut h[i], 1)`";
+                            return refuse(At::of(other), message, diagnostics);
+                        }
+                    };
+                    let (place, value) = (place(target, diagnostics), expression(&call.args[1], diagnostics));
+                    Some(Statement::AtomicAdd { place: place?, value: value?, at })
+                }
+                (Some("atomic_add"), _) => {
+                    refuse(at, "`atomic_add(&mut h[i], value)` takes a place and a value", diagnostics)
+                }
+                _ => refuse(at, "this value is not used: store it or give it a name with `let`", diagnostics),
+            }
+        }
+        syn::Expr::While(_) | syn::Expr::Loop(_) => {
+            refuse(at, "the number of trips of a loop is known before it starts: `for i in serial(n)`", diagnostics)
+        }
+        syn::Expr::Return(_) | syn::Expr::Break(_) | syn::Expr::Continue(_) => {
+            refuse(at, "a loop of a kernel runs to its end: put what shall not run into an `if`", diagnostics)
+        }
+        _ => refuse(at, "is no statement of a kernel", diagnostics),
+    }
+}
+
+fn refuse(at: At, message: &str, diagnostics: &mut Diagnostics) -> Option<Statement> {
+    diagnostics.error(at, message);
+    None
+}
+
+fn place(expr: &syn::Expr, diagnostics: &mut Diagnostics) -> Option<Place> {
+    match expr {
+        syn::Expr::Index(index) => element(index, diagnostics).map(Place::Element),
+        syn::Expr::Path(path) if path.path.get_ident().is_some() => path.path.get_ident().cloned().map(Place::Variable),
+        _ => {
+            diagnostics.error(At::of(expr), "only variables and elements of buffers can be assigned: `y[i] = …`");
+            None
+        }
+    }
+}
+
+fn each(each: &syn::ExprForLoop, diagnostics: &mut Diagnostics) -> Option<Statement> {
+    let body = block(&each.body, diagnostics);
+    let variable = match &*each.pat {
+        syn::Pat::Ident(pattern) => pattern.ident.clone(),
+        syn::Pat::Wild(wild) => Ident::new("_", wild.underscore_token.span),
+        other => {
+            diagnostics.error(At::of(other), "a loop has one variable");
+            return None;
+        }
+    };
+    let at = At::of(&each.expr);
+    let kinds = "global, local, serial, reduce or unroll";
+    let (name, argument) = match &*each.expr {
+        syn::Expr::Call(call) if call.args.len() == 1 => match &*call.func {
+            syn::Expr::Path(path) => (path.path.get_ident().cloned()?, &call.args[0]),
+            _ => {
+                diagnostics.error(at, format!("a loop says how it runs: {kinds}, as in `serial(n)`"));
+                return None;
+            }
+        },
+        syn::Expr::Range(_) => {
+            diagnostics.error(at, format!("a loop says how it runs, {kinds}: `for i in serial(0..n)`"));
+            return None;
+        }
+        _ => {
+            diagnostics.error(at, format!("a loop says how it runs: {kinds}, as in `serial(n)`"));
+            return None;
+        }
+    };
+    let Some(&(_, kind)) = LoopKind::ALL.iter().find(|(known, _)| name == known) else {
+        diagnostics.error(name.span(), format!("`{name}` is no kind of loop; there are {kinds}"));
+        return None;
+    };
+    let (start, end) = match argument {
+        syn::Expr::Range(range) => {
+            if let syn::RangeLimits::Closed(limits) = &range.limits {
+                diagnostics.error(At::of(limits), "loops end before their bound: `0..n`");
+            }
+            let Some(end) = &range.end else {
+                diagnostics.error(At::of(range), "the loop needs an end: `0..n`");
+                return None;
+            };
+            let start = match &range.start {
+                Some(start) => Some(expression(start, diagnostics)?),
+                None => None,
+            };
+            (start, expression(end, diagnostics)?)
+        }
+        other => (None, expression(other, diagnostics)?),
+    };
+    Some(Statement::For { variable, kind, start, end, body, at })
+}

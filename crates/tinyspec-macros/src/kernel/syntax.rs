@@ -1,0 +1,348 @@
+//! The syntax of a kernel, after parsing and before any name is looked up.
+
+use crate::diagnostics::Place as At;
+use proc_macro2::Ident;
+use tinyspec_ir::{AxisType, DType};
+
+/// A kernel: one function inside `uop!`.
+pub struct Kernel {
+    pub attributes: Vec<syn::Attribute>,
+    pub gradient: Option<syn::Path>,
+    pub visibility: syn::Visibility,
+    pub name: Ident,
+    pub dims: Vec<Ident>,
+    pub parameters: Vec<Parameter>,
+    pub body: Block,
+}
+
+/// A parameter, or a result that the kernel allocates.
+pub struct Parameter {
+    pub name: Ident,
+    pub at: At,
+    pub dtype: DType,
+    pub kind: ParameterKind,
+}
+
+/// What a parameter is.
+pub enum ParameterKind {
+    /// `x: &Global<…>`.
+    Input(Vec<Expr>),
+    /// `y: &mut Global<…>`.
+    Updated(Vec<Expr>),
+    /// `-> Global<…> as y`.
+    Result(Vec<Expr>),
+    /// `a: f32`.
+    Scalar,
+}
+
+impl Parameter {
+    /// The dims of a buffer.
+    pub fn dims(&self) -> &[Expr] {
+        match &self.kind {
+            ParameterKind::Input(dims) | ParameterKind::Updated(dims) | ParameterKind::Result(dims) => dims,
+            ParameterKind::Scalar => &[],
+        }
+    }
+
+    /// The kernel may store to it.
+    pub fn is_written(&self) -> bool {
+        matches!(self.kind, ParameterKind::Updated(_) | ParameterKind::Result(_))
+    }
+}
+
+/// Statements between braces.
+#[derive(Clone)]
+pub struct Block {
+    pub statements: Vec<Statement>,
+    pub at: At,
+}
+
+/// A statement.
+#[derive(Clone)]
+pub enum Statement {
+    /// `let name = value;`
+    Let { name: Ident, mutable: bool, dtype: Option<DType>, value: Expr },
+    /// `let mut name: Local<…>;` or `Reg`.
+    Declare { name: Ident, local: bool, dtype: DType, dims: Vec<Expr>, at: At },
+    /// `place = value;`, `place += value;`
+    Assign { place: Place, op: Option<BinaryOp>, value: Expr, at: At },
+    /// `for variable in kind(start..end) { body }`
+    For { variable: Ident, kind: LoopKind, start: Option<Expr>, end: Expr, body: Block, at: At },
+    /// `if condition { then } else { otherwise }`
+    If { condition: Expr, then: Block, otherwise: Option<Block> },
+    /// `{ … }`
+    Block(Block),
+    /// `unsafe { … }`
+    Unsafe(Block),
+    /// `barrier();`
+    Barrier(At),
+    /// `atomic_add(&mut place, value);`
+    AtomicAdd { place: Place, value: Expr, at: At },
+}
+
+/// How the iterations of a loop relate to each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoopKind {
+    Global,
+    Local,
+    Serial,
+    Reduce,
+    Unroll,
+}
+
+impl LoopKind {
+    pub const ALL: [(&'static str, LoopKind); 5] = [
+        ("global", LoopKind::Global),
+        ("local", LoopKind::Local),
+        ("serial", LoopKind::Serial),
+        ("reduce", LoopKind::Reduce),
+        ("unroll", LoopKind::Unroll),
+    ];
+
+    /// The type of the Range.
+    pub fn axis(self) -> AxisType {
+        match self {
+            LoopKind::Global => AxisType::Global,
+            LoopKind::Local => AxisType::Local,
+            LoopKind::Reduce => AxisType::Reduce,
+            LoopKind::Serial | LoopKind::Unroll => AxisType::Loop,
+        }
+    }
+
+    /// Its iterations run at once.
+    pub fn is_parallel(self) -> bool {
+        matches!(self, LoopKind::Global | LoopKind::Local)
+    }
+}
+
+impl std::fmt::Display for LoopKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(LoopKind::ALL.iter().find(|(_, kind)| kind == self).map_or("", |(name, _)| name))
+    }
+}
+
+/// What is assigned to.
+#[derive(Clone)]
+pub enum Place {
+    Variable(Ident),
+    Element(Element),
+}
+
+impl Place {
+    pub fn at(&self) -> At {
+        match self {
+            Place::Variable(name) => name.span().into(),
+            Place::Element(element) => element.at,
+        }
+    }
+}
+
+/// `buffer[i, j]`.
+#[derive(Clone)]
+pub struct Element {
+    pub buffer: Ident,
+    pub indices: Vec<Expr>,
+    pub at: At,
+}
+
+/// An expression and where it stands.
+#[derive(Clone)]
+pub struct Expr {
+    pub kind: ExprKind,
+    pub at: At,
+}
+
+#[derive(Clone)]
+pub enum ExprKind {
+    Int(i128, Option<DType>),
+    Float(f64, Option<DType>),
+    Bool(bool),
+    /// A variable, dim or outer constant.
+    Name(Ident),
+    /// An outer constant by its path.
+    Path(syn::Path),
+    Element(Element),
+    /// `x.get([i, j], default)`.
+    Get(Element, Box<Expr>),
+    Unary(UnaryOp, Box<Expr>),
+    Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    Cast(Box<Expr>, DType),
+    /// `exp(x)`, `x.exp()`.
+    Call(Ident, Vec<Expr>),
+    If(Box<Expr>, Box<Expr>, Box<Expr>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UnaryOp {
+    Neg,
+    Not,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BinaryOp {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+    BitAnd,
+    BitOr,
+    BitXor,
+    Shl,
+    Shr,
+    And,
+    Or,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    Eq,
+    Ne,
+}
+
+impl BinaryOp {
+    pub fn symbol(self) -> &'static str {
+        use BinaryOp::*;
+        match self {
+            Add => "+",
+            Sub => "-",
+            Mul => "*",
+            Div => "/",
+            Rem => "%",
+            BitAnd => "&",
+            BitOr => "|",
+            BitXor => "^",
+            Shl => "<<",
+            Shr => ">>",
+            And => "&&",
+            Or => "||",
+            Lt => "<",
+            Le => "<=",
+            Gt => ">",
+            Ge => ">=",
+            Eq => "==",
+            Ne => "!=",
+        }
+    }
+
+    pub fn is_comparison(self) -> bool {
+        use BinaryOp::*;
+        matches!(self, Lt | Le | Gt | Ge | Eq | Ne)
+    }
+}
+
+impl Statement {
+    /// Calls `visit` for this statement and all inside of it.
+    pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a Statement)) {
+        visit(self);
+        match self {
+            Statement::For { body, .. } => body.walk(visit),
+            Statement::If { then, otherwise, .. } => {
+                then.walk(visit);
+                otherwise.iter().for_each(|block| block.walk(visit));
+            }
+            Statement::Block(block) | Statement::Unsafe(block) => block.walk(visit),
+            _ => {}
+        }
+    }
+
+    /// There is a barrier in it.
+    pub fn has_barrier(&self) -> bool {
+        let mut found = false;
+        self.walk(&mut |statement| found |= matches!(statement, Statement::Barrier(_)));
+        found
+    }
+
+    /// Calls `visit` for every expression of this statement itself, not of those inside of it.
+    pub fn expressions<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
+        let place = |place: &'a Place, visit: &mut dyn FnMut(&'a Expr)| {
+            if let Place::Element(element) = place {
+                element.indices.iter().for_each(|index| index.walk(visit));
+            }
+        };
+        match self {
+            Statement::Let { value, .. } => value.walk(visit),
+            Statement::Declare { dims, .. } => dims.iter().for_each(|dim| dim.walk(visit)),
+            Statement::Assign { place: to, value, .. } | Statement::AtomicAdd { place: to, value, .. } => {
+                place(to, visit);
+                value.walk(visit);
+            }
+            Statement::For { start, end, .. } => {
+                start.iter().for_each(|start| start.walk(visit));
+                end.walk(visit);
+            }
+            Statement::If { condition, .. } => condition.walk(visit),
+            Statement::Block(_) | Statement::Unsafe(_) | Statement::Barrier(_) => {}
+        }
+    }
+}
+
+impl Block {
+    pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a Statement)) {
+        self.statements.iter().for_each(|statement| statement.walk(visit));
+    }
+
+    /// Names of variables that are assigned somewhere inside.
+    pub fn assigned(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        self.walk(&mut |statement| {
+            if let Statement::Assign { place, .. } = statement {
+                let name = match place {
+                    Place::Variable(name) => name.to_string(),
+                    Place::Element(element) => element.buffer.to_string(),
+                };
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        });
+        names
+    }
+}
+
+/// Every name that the statements mention.
+pub fn mentioned(statements: &[Statement]) -> Vec<String> {
+    let mut names = Vec::new();
+    for statement in statements {
+        statement.walk(&mut |statement| {
+            if let Statement::Assign { place: Place::Variable(name), .. } = statement {
+                names.push(name.to_string());
+            }
+            if let Statement::Assign { place: Place::Element(element), .. } = statement {
+                names.push(element.buffer.to_string());
+            }
+            statement.expressions(&mut |expression| match &expression.kind {
+                ExprKind::Name(name) => names.push(name.to_string()),
+                ExprKind::Element(element) | ExprKind::Get(element, _) => names.push(element.buffer.to_string()),
+                _ => {}
+            });
+        });
+    }
+    names
+}
+
+impl Expr {
+    /// Calls `visit` for this expression and all inside of it.
+    pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
+        visit(self);
+        match &self.kind {
+            ExprKind::Element(element) => element.indices.iter().for_each(|index| index.walk(visit)),
+            ExprKind::Get(element, default) => {
+                element.indices.iter().for_each(|index| index.walk(visit));
+                default.walk(visit);
+            }
+            ExprKind::Unary(_, a) | ExprKind::Cast(a, _) => a.walk(visit),
+            ExprKind::Binary(_, a, b) => {
+                a.walk(visit);
+                b.walk(visit);
+            }
+            ExprKind::Call(_, arguments) => arguments.iter().for_each(|argument| argument.walk(visit)),
+            ExprKind::If(condition, a, b) => {
+                condition.walk(visit);
+                a.walk(visit);
+                b.walk(visit);
+            }
+            ExprKind::Int(..) | ExprKind::Float(..) | ExprKind::Bool(_) | ExprKind::Name(_) | ExprKind::Path(_) => {}
+        }
+    }
+}

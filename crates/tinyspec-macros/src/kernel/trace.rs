@@ -1,0 +1,278 @@
+//! A kernel's syntax → its graph.
+//!
+//! Values are single assignments; what stays in order are the effects on memory. Each buffer remembers the effects that
+//! a later access must wait for, and an access waits for nothing that its own value does not imply already: a kernel
+//! without such hazards is a plain kernel in range form.
+
+mod effects;
+mod expression;
+mod loops;
+mod phases;
+mod reduction;
+mod statement;
+mod value;
+
+use super::syntax::*;
+use crate::diagnostics::{Diagnostics, Place as At};
+use effects::Memory;
+use loops::OpenLoop;
+use proc_macro2::Ident;
+use std::collections::HashMap;
+use tinyspec_ir::signature::NamedDim;
+use tinyspec_ir::{AddrSpace, Arg, Builder, DType, NodeId, Op, Result};
+use value::{Value, Variable};
+
+/// A traced kernel and where the user wrote what.
+pub struct Traced {
+    pub graph: tinyspec_ir::Graph,
+    pub sink: NodeId,
+    /// Places of accesses and of the loops.
+    pub places: HashMap<NodeId, Written>,
+    /// Names of the loop variables.
+    pub loops: HashMap<NodeId, String>,
+    /// Outer constants, in the order of their slots.
+    pub constants: Vec<syn::Path>,
+    /// Shapes of the buffers, by position of the parameter.
+    pub shapes: Vec<tinyspec_ir::Shape>,
+    /// Slots of the Params, by position of the parameter.
+    pub slots: Vec<u32>,
+    /// Part of the kernel is in `unsafe`.
+    pub vouched: bool,
+}
+
+/// Where an access was written, and how.
+#[derive(Clone)]
+pub struct Written {
+    pub at: At,
+    /// Of the indices.
+    pub indices: Vec<At>,
+    pub buffer: String,
+    /// In `unsafe`.
+    pub vouched: bool,
+}
+
+/// What a name stands for.
+#[derive(Clone)]
+enum Binding {
+    /// A loop variable, a dim, an outer constant: an index.
+    Index(NodeId),
+    Variable(usize),
+    Memory(usize),
+    /// A Reg buffer: a variable an element.
+    Registers {
+        dims: Vec<i64>,
+        first: usize,
+    },
+    /// A scalar parameter.
+    Scalar(NodeId),
+    /// A variable that lives on behind a barrier: an element for each iteration of the local loops.
+    Cell {
+        memory: usize,
+        dtype: DType,
+        mutable: bool,
+    },
+    /// Arithmetic on the local loops' Ranges, to be done again behind a barrier.
+    Again {
+        node: NodeId,
+        ranges: Vec<NodeId>,
+    },
+    /// What could not be traced; its mistake is reported already.
+    Wrong,
+}
+
+struct Tracer<'a> {
+    graph: tinyspec_ir::Graph,
+    diagnostics: &'a mut Diagnostics,
+    scopes: Vec<HashMap<String, Binding>>,
+    variables: Vec<Variable>,
+    memories: Vec<Memory>,
+    loops: Vec<OpenLoop>,
+    /// Conditions that hold here.
+    gates: Vec<NodeId>,
+    /// Effects outside all loops.
+    effects: Vec<NodeId>,
+    places: HashMap<NodeId, Written>,
+    loop_names: HashMap<NodeId, String>,
+    constants: Vec<syn::Path>,
+    first_constant: u32,
+    next_range: u32,
+    next_buffer: u32,
+    unsafe_depth: usize,
+    vouched: bool,
+    /// Nodes that a node depends on, for the nodes asked about.
+    open_ranges: effects::OpenRanges,
+}
+
+/// Traces one kernel. Mistakes go to `diagnostics`; `None` where nothing can be made of it.
+pub fn trace(kernel: &Kernel, diagnostics: &mut Diagnostics) -> Option<Traced> {
+    let before = diagnostics.count();
+    let buffers = kernel.parameters.len() as u32;
+    let mut tracer = Tracer {
+        graph: tinyspec_ir::Graph::new(),
+        diagnostics,
+        scopes: vec![HashMap::new()],
+        variables: vec![],
+        memories: vec![],
+        loops: vec![],
+        gates: vec![],
+        effects: vec![],
+        places: HashMap::new(),
+        loop_names: HashMap::new(),
+        constants: vec![],
+        first_constant: buffers + kernel.dims.len() as u32,
+        next_range: 0,
+        next_buffer: 0,
+        unsafe_depth: 0,
+        vouched: false,
+        open_ranges: Default::default(),
+    };
+    let slots = slots(kernel);
+    tracer.dims(kernel, buffers);
+    let shapes = tracer.parameters(kernel, &slots);
+    tracer.block(&kernel.body);
+    if tracer.effects.is_empty() && tracer.diagnostics.count() == before {
+        let message = format!("`{}` stores nothing: a kernel writes to a `&mut Global` or to a result", kernel.name);
+        tracer.diagnostics.error(kernel.name.span(), message);
+    }
+    if tracer.diagnostics.count() > before {
+        return None;
+    }
+    let effects = std::mem::take(&mut tracer.effects);
+    let sink = tracer.graph.add(Op::Sink, &effects, Arg::None).ok()?;
+    let Tracer { graph, places, loop_names, constants, vouched, .. } = tracer;
+    Some(Traced { graph, sink, places, loops: loop_names, constants, shapes, slots, vouched })
+}
+
+/// Written buffers come first.
+fn slots(kernel: &Kernel) -> Vec<u32> {
+    let mut order: Vec<usize> = (0..kernel.parameters.len()).collect();
+    order.sort_by_key(|&position| !kernel.parameters[position].is_written());
+    let mut slots = vec![0; order.len()];
+    for (slot, position) in order.into_iter().enumerate() {
+        slots[position] = slot as u32;
+    }
+    slots
+}
+
+impl Tracer<'_> {
+    fn error(&mut self, at: impl Into<At>, message: impl Into<String>) {
+        self.diagnostics.error(at, message);
+    }
+
+    /// A node that cannot be refused, or the language's own words.
+    fn made(&mut self, at: At, node: Result<NodeId>) -> Option<NodeId> {
+        match node {
+            Ok(node) => Some(node),
+            Err(error) => {
+                let help = error.suggestion().map(|help| format!("\nhelp: {help}")).unwrap_or_default();
+                self.error(at, format!("{}: {}{help}", error.op(), error.message()));
+                None
+            }
+        }
+    }
+
+    fn bind(&mut self, name: &Ident, binding: Binding) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.insert(name.to_string(), binding);
+        }
+    }
+
+    fn lookup(&self, name: &str) -> Option<&Binding> {
+        self.scopes.iter().rev().find_map(|scope| scope.get(name))
+    }
+
+    /// A named dim or an outer constant, by slot.
+    fn dim_param(&mut self, slot: u32, min: i64) -> NodeId {
+        let made = self.graph.shape(&[]).and_then(|shape| {
+            let (min, max) = (self.graph.index(min), self.graph.index(NamedDim::MAX));
+            let arg = Arg::Param { slot, dtype: DType::Index, device: None, addrspace: None };
+            self.graph.add(Op::Param, &[shape, min, max], arg)
+        });
+        made.unwrap_or_else(|error| unreachable!("{error}"))
+    }
+
+    fn dims(&mut self, kernel: &Kernel, first: u32) {
+        for (position, name) in kernel.dims.iter().enumerate() {
+            if kernel.dims[..position].contains(name) {
+                self.error(name.span(), format!("the dim `{name}` is named twice"));
+            }
+            let dim = self.dim_param(first + position as u32, 1);
+            self.bind(name, Binding::Index(dim));
+        }
+    }
+
+    /// Binds the parameters; their shapes.
+    fn parameters(&mut self, kernel: &Kernel, slots: &[u32]) -> Vec<tinyspec_ir::Shape> {
+        let mut shapes = Vec::new();
+        for (position, (parameter, &slot)) in kernel.parameters.iter().zip(slots).enumerate() {
+            let name = parameter.name.to_string();
+            if kernel.parameters[..position].iter().any(|other| other.name == parameter.name) {
+                self.error(parameter.name.span(), format!("the parameter `{name}` is named twice"));
+            } else if kernel.dims.contains(&parameter.name) {
+                self.error(parameter.name.span(), format!("`{name}` is the name of a dim"));
+            }
+            let Some(dims) = self.dim_nodes(parameter.dims()) else {
+                self.bind(&parameter.name, Binding::Wrong);
+                shapes.push(Default::default());
+                continue;
+            };
+            let arg = Arg::Param { slot, dtype: parameter.dtype, device: None, addrspace: Some(AddrSpace::Global) };
+            let made = self.graph.add(Op::Stack, &dims, Arg::None);
+            let made = made.and_then(|shape| self.graph.add(Op::Param, &[shape], arg));
+            let Some(node) = self.made(parameter.at, made) else { continue };
+            shapes.push(self.graph.props(node).shape.clone());
+            if let ParameterKind::Scalar = parameter.kind {
+                let load = Arg::Load { device: None, addrspace: AddrSpace::Reg };
+                let value = self.graph.add(Op::Index, &[node], Arg::None);
+                let value = value.and_then(|place| self.graph.add(Op::Load, &[place], load));
+                if let Some(value) = self.made(parameter.at, value) {
+                    self.bind(&parameter.name, Binding::Scalar(value));
+                }
+                continue;
+            }
+            let written = parameter.is_written();
+            let memory = self.memory(name, node, dims, written);
+            self.bind(&parameter.name, Binding::Memory(memory));
+        }
+        shapes
+    }
+
+    /// Dims of a buffer: indices made of dims, constants and numbers alone.
+    fn dim_nodes(&mut self, dims: &[Expr]) -> Option<Vec<NodeId>> {
+        let mut nodes = Vec::new();
+        for dim in dims {
+            let value = self.expression(dim);
+            let node = self.index(value, dim.at)?;
+            if self.graph.props(node).value.is_none() {
+                self.error(dim.at, "a dim is made of numbers, named dims and constants alone");
+                return None;
+            }
+            nodes.push(node);
+        }
+        Some(nodes)
+    }
+
+    /// An outer constant: bound when the kernel is called.
+    fn constant(&mut self, path: &syn::Path) -> NodeId {
+        let words = |path: &syn::Path| quote::quote!(#path).to_string();
+        let known = self.constants.iter().position(|other| words(other) == words(path));
+        let position = known.unwrap_or_else(|| {
+            self.constants.push(path.clone());
+            self.constants.len() - 1
+        });
+        self.dim_param(self.first_constant + position as u32, 0)
+    }
+
+    /// All conditions that hold here, as one.
+    fn gate(&mut self, from: usize) -> Option<NodeId> {
+        let mut all: Option<NodeId> = None;
+        for position in from..self.gates.len() {
+            let gate = self.gates[position];
+            all = Some(match all {
+                Some(all) => self.graph.alu(Op::And, &[all, gate]).ok()?,
+                None => gate,
+            });
+        }
+        all
+    }
+}

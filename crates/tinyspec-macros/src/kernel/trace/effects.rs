@@ -1,0 +1,190 @@
+//! Memory: the order of its reads and writes.
+
+use super::{Tracer, Written};
+use crate::diagnostics::Place as At;
+use std::collections::{HashMap, HashSet};
+use tinyspec_ir::{AddrSpace, Arg, Builder, DType, Graph, NodeId, Op};
+
+/// A buffer of the kernel.
+#[derive(Clone)]
+pub struct Memory {
+    pub name: String,
+    /// Its Param or Buffer.
+    pub node: NodeId,
+    pub dims: Vec<NodeId>,
+    /// The kernel stores to it.
+    pub written: bool,
+    /// What accesses from here on wait for.
+    pub writes: Vec<NodeId>,
+    /// What stores from here on wait for, too.
+    pub reads: Vec<NodeId>,
+}
+
+/// What happened to each memory up to some point.
+pub type State = Vec<(Vec<NodeId>, Vec<NodeId>)>;
+
+/// Ranges that a node depends on and that nothing below it closes.
+#[derive(Default)]
+pub struct OpenRanges(HashMap<NodeId, Vec<NodeId>>);
+
+impl OpenRanges {
+    pub fn of(&mut self, graph: &Graph, node: NodeId) -> &[NodeId] {
+        if !self.0.contains_key(&node) {
+            for below in graph.reachable(&[node]) {
+                if self.0.contains_key(&below) {
+                    continue;
+                }
+                let sources = graph.sources(below);
+                let mut ranges: Vec<NodeId> = Vec::new();
+                for source in sources {
+                    for &range in self.0.get(source).map_or(&[][..], Vec::as_slice) {
+                        if !ranges.contains(&range) {
+                            ranges.push(range);
+                        }
+                    }
+                }
+                match graph.op(below) {
+                    Op::Range => ranges.push(below),
+                    Op::End | Op::Reduce => ranges.retain(|range| !sources[1..].contains(range)),
+                    _ => {}
+                }
+                self.0.insert(below, ranges);
+            }
+        }
+        self.0.get(&node).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Tracer<'_> {
+    pub fn memory(&mut self, name: String, node: NodeId, dims: Vec<NodeId>, written: bool) -> usize {
+        self.memories.push(Memory { name, node, dims, written, writes: vec![], reads: vec![] });
+        self.memories.len() - 1
+    }
+
+    /// A buffer of the kernel's own.
+    pub fn own_memory(
+        &mut self,
+        name: String,
+        space: AddrSpace,
+        dtype: DType,
+        dims: Vec<NodeId>,
+        at: At,
+    ) -> Option<usize> {
+        let arg = Arg::Buffer { slot: self.next_buffer, dtype, device: None, addrspace: space };
+        self.next_buffer += 1;
+        let made = self.graph.add(Op::Stack, &dims, Arg::None);
+        let made = made.and_then(|shape| self.graph.add(Op::Buffer, &[shape], arg));
+        let node = self.made(at, made)?;
+        Some(self.memory(name, node, dims, true))
+    }
+
+    pub fn state(&self) -> State {
+        self.memories.iter().map(|memory| (memory.writes.clone(), memory.reads.clone())).collect()
+    }
+
+    /// Everything since `before` is now behind one node: the End of a loop, or a barrier.
+    pub fn behind(&mut self, before: &State, all: &[NodeId]) {
+        for (position, memory) in self.memories.iter_mut().enumerate() {
+            let (writes, reads) = before.get(position).cloned().unwrap_or_default();
+            if memory.writes != writes {
+                (memory.writes, memory.reads) = (all.to_vec(), vec![]);
+            } else if memory.reads != reads {
+                memory.reads = reads;
+                memory.reads.extend(all);
+            }
+        }
+    }
+
+    /// The element that an access goes to, once everything before it is done. `beside` are the other sources.
+    fn place(&mut self, memory: usize, indices: &[NodeId], beside: &[NodeId], is_store: bool) -> Option<NodeId> {
+        let Memory { node, written, writes, reads, .. } = &self.memories[memory];
+        let mut sources = vec![*node];
+        if *written {
+            let mut roots = indices.to_vec();
+            roots.extend(beside);
+            let known: HashSet<NodeId> = self.graph.reachable(&roots).into_iter().collect();
+            let mut after: Vec<NodeId> = writes.clone();
+            if is_store {
+                after.extend(reads);
+            }
+            after.retain(|effect| !known.contains(effect));
+            after.dedup();
+            roots.extend(&after);
+            let mut inside: HashSet<NodeId> = HashSet::new();
+            for root in roots {
+                inside.extend(self.open_ranges.of(&self.graph, root));
+            }
+            sources.extend(after);
+            sources.extend(self.loops.iter().filter_map(|open| open.range).filter(|range| !inside.contains(range)));
+        }
+        let mut buffer = sources[0];
+        if sources.len() > 1 {
+            buffer = self.graph.add(Op::After, &sources, Arg::None).ok()?;
+        }
+        if self.graph.props(buffer).addrspace == Some(AddrSpace::Reg) {
+            return Some(buffer);
+        }
+        let mut sources = vec![buffer];
+        sources.extend(indices);
+        self.graph.add(Op::Index, &sources, Arg::None).ok()
+    }
+
+    /// A read; outside of `gate` it is `otherwise` (or 0).
+    pub fn load(
+        &mut self,
+        memory: usize,
+        indices: &[NodeId],
+        gate: Option<NodeId>,
+        otherwise: Option<NodeId>,
+    ) -> Option<NodeId> {
+        let beside: Vec<NodeId> = gate.into_iter().chain(otherwise).collect();
+        let place = self.place(memory, indices, &beside, false)?;
+        let mut sources = vec![place];
+        if let Some(gate) = gate {
+            let dtype = self.graph.dtype(place);
+            sources.push(otherwise.unwrap_or_else(|| self.graph.constant(tinyspec_ir::Const::int(dtype, 0))));
+            sources.push(gate);
+        }
+        let arg = Arg::Load { device: None, addrspace: AddrSpace::Reg };
+        let load = self.graph.add(Op::Load, &sources, arg).ok()?;
+        let memory = &mut self.memories[memory];
+        if memory.written && !memory.reads.contains(&load) {
+            memory.reads.push(load);
+        }
+        Some(load)
+    }
+
+    /// A write, or an addition to what is there.
+    pub fn store(
+        &mut self,
+        op: Op,
+        memory: usize,
+        indices: &[NodeId],
+        value: NodeId,
+        gate: Option<NodeId>,
+    ) -> Option<NodeId> {
+        let mut sources = vec![value];
+        sources.extend(gate);
+        let place = self.place(memory, indices, &sources, true)?;
+        sources.insert(0, place);
+        let store = self.graph.add(op, &sources, Arg::None).ok()?;
+        let memory = &mut self.memories[memory];
+        (memory.writes, memory.reads) = (vec![store], vec![]);
+        self.effect(store);
+        Some(store)
+    }
+
+    /// Something happens here.
+    pub fn effect(&mut self, node: NodeId) {
+        match self.loops.last_mut() {
+            Some(open) => open.effects.push(node),
+            None => self.effects.push(node),
+        }
+    }
+
+    /// Notes where an access was written.
+    pub fn locate(&mut self, node: NodeId, at: At, indices: Vec<At>, memory: usize) {
+        let (buffer, vouched) = (self.memories[memory].name.clone(), self.unsafe_depth > 0);
+        self.places.entry(node).or_insert(Written { at, indices, buffer, vouched });
+    }
+}

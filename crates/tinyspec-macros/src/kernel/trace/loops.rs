@@ -1,0 +1,263 @@
+//! Loops: what runs in them, and the variables that go from one iteration to the next.
+
+use super::effects::State;
+use super::reduction::Accumulator;
+use super::{Binding, Tracer, Value};
+use crate::diagnostics::Place as At;
+use crate::kernel::syntax::*;
+use proc_macro2::Ident;
+use tinyspec_ir::{AddrSpace, Arg, Builder, DType, NodeId, Op};
+
+/// A loop that is not closed yet.
+pub struct OpenLoop {
+    pub kind: LoopKind,
+    /// `None` once it is unrolled.
+    pub range: Option<NodeId>,
+    pub effects: Vec<NodeId>,
+    /// Of a reduce loop.
+    pub accumulators: Vec<Accumulator>,
+    /// Number of conditions around the loop.
+    pub gates: usize,
+    before: State,
+    /// Variables that its iterations hand on, and the registers that hold them.
+    carried: Vec<(usize, usize)>,
+}
+
+/// More than this is no unrolling any more.
+const UNROLLED: i128 = 64;
+
+impl Tracer<'_> {
+    pub fn each(&mut self, variable: &Ident, kind: LoopKind, start: Option<&Expr>, end: &Expr, body: &Block, at: At) {
+        if let Err(message) = self.may_open(kind) {
+            self.error(at, message);
+            return;
+        }
+        if kind == LoopKind::Unroll {
+            return self.unrolled(variable, start, end, &mut |tracer| tracer.block(body));
+        }
+        if kind == LoopKind::Local && body.statements.iter().any(Statement::has_barrier) {
+            return self.phases(variable, start, end, body);
+        }
+        if kind == LoopKind::Global {
+            self.check_nest(body);
+        }
+        let Some((bound, start)) = self.bounds(start, end) else { return };
+        self.open(kind, bound, start, variable, &body.assigned());
+        self.block(body);
+        self.close(at);
+    }
+
+    /// Which loops may stand in which.
+    fn may_open(&self, kind: LoopKind) -> Result<(), String> {
+        let inside = |other: LoopKind| self.loops.iter().any(|open| open.kind == other);
+        match kind {
+            LoopKind::Global => {
+                let around = self.loops.iter().find(|open| open.kind != LoopKind::Global);
+                match around {
+                    Some(around) => Err(format!(
+                        "a global loop cannot stand in a {} loop: global loops are the outermost",
+                        around.kind
+                    )),
+                    None if !self.gates.is_empty() => {
+                        Err("a global loop cannot stand in an `if`: put the condition inside of the loop".into())
+                    }
+                    None => Ok(()),
+                }
+            }
+            LoopKind::Local if inside(LoopKind::Reduce) => {
+                Err("a local loop cannot stand in a reduce loop: use `serial` for the outer one".into())
+            }
+            LoopKind::Serial if inside(LoopKind::Reduce) => {
+                Err("a serial loop cannot stand in a reduce loop: use `serial` for the outer one".into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A grid is one space: nothing but names between its loops.
+    fn check_nest(&mut self, body: &Block) {
+        let is_global = |statement: &Statement| matches!(statement, Statement::For { kind: LoopKind::Global, .. });
+        if !body.statements.iter().any(is_global) {
+            return;
+        }
+        for statement in body.statements.iter().filter(|statement| !is_global(statement)) {
+            let at = match statement {
+                Statement::Let { mutable: false, .. } => continue,
+                Statement::Let { name, .. } | Statement::Declare { name, .. } => name.span().into(),
+                Statement::Assign { at, .. } | Statement::For { at, .. } | Statement::AtomicAdd { at, .. } => *at,
+                Statement::Barrier(at) => *at,
+                Statement::If { condition, .. } => condition.at,
+                Statement::Block(block) | Statement::Unsafe(block) => block.at,
+            };
+            self.error(at, "nothing but `let` stands between global loops: move it into the innermost one");
+        }
+    }
+
+    /// Number of trips, and the first value.
+    pub fn bounds(&mut self, start: Option<&Expr>, end: &Expr) -> Option<(NodeId, Option<NodeId>)> {
+        let value = self.expression(end);
+        let end_node = self.index(value, end.at);
+        let Some(start) = start else { return Some((end_node?, None)) };
+        let value = self.expression(start);
+        let first = self.index(value, start.at)?;
+        if self.graph.as_int(first) == Some(0) {
+            return Some((end_node?, None));
+        }
+        let minus = self.index_binary(BinaryOp::Sub, end_node?, first)?;
+        Some((minus, Some(first)))
+    }
+
+    /// Opens a loop and binds its variable. `assigned` names what its body assigns.
+    pub fn open(
+        &mut self,
+        kind: LoopKind,
+        bound: NodeId,
+        start: Option<NodeId>,
+        variable: &Ident,
+        assigned: &[String],
+    ) {
+        let mut carried = Vec::new();
+        if kind == LoopKind::Serial {
+            for number in self.outer_variables(assigned) {
+                let Some(value) = self.node(self.variables[number].value) else { continue };
+                let value = self.storable(value);
+                let dtype = self.graph.dtype(value);
+                let name = self.variables[number].name.clone();
+                let at = At::from(variable.span());
+                let Some(register) = self.own_memory(name, AddrSpace::Reg, dtype, vec![], at) else { continue };
+                let outside = self.loops.last().map_or(self.effects.len(), |open| open.effects.len());
+                self.store(Op::Store, register, &[], value, None);
+                // Who reads the register waits for it; by itself it is no effect of the kernel.
+                match self.loops.last_mut() {
+                    Some(open) => open.effects.truncate(outside),
+                    None => self.effects.truncate(outside),
+                }
+                carried.push((number, register));
+            }
+        }
+        let before = self.state();
+        let made = self.graph.range(bound, self.next_range, kind.axis());
+        self.next_range += 1;
+        let range = made.unwrap_or_else(|error| unreachable!("{error}"));
+        self.loop_names.insert(range, variable.to_string());
+        let accumulators = match kind {
+            LoopKind::Reduce => self.outer_variables(assigned).into_iter().map(Accumulator::new).collect(),
+            _ => vec![],
+        };
+        let gates = self.gates.len();
+        self.loops.push(OpenLoop { kind, range: Some(range), effects: vec![], accumulators, gates, before, carried });
+        self.scopes.push(Default::default());
+        let value = match start {
+            Some(start) => self.index_binary(BinaryOp::Add, range, start).unwrap_or(range),
+            None => range,
+        };
+        self.bind(variable, Binding::Index(value));
+        for (number, register) in self.loops.last().map(|open| open.carried.clone()).unwrap_or_default() {
+            self.read_back(number, register);
+        }
+    }
+
+    /// Variables behind names, an element of a Reg buffer each.
+    fn outer_variables(&self, names: &[String]) -> Vec<usize> {
+        let mut found = Vec::new();
+        for name in names {
+            match self.lookup(name) {
+                Some(Binding::Variable(number)) => found.push(*number),
+                Some(Binding::Registers { dims, first }) => {
+                    found.extend(*first..*first + dims.iter().product::<i64>() as usize);
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// An index is kept as i64.
+    pub fn storable(&mut self, value: NodeId) -> NodeId {
+        if self.graph.dtype(value) != DType::Index {
+            return value;
+        }
+        let cast = self.graph.add(Op::Cast, &[value], Arg::DType(DType::I64));
+        cast.unwrap_or_else(|error| unreachable!("{error}"))
+    }
+
+    /// The variable takes the value of its register.
+    pub fn read_back(&mut self, number: usize, memory: usize) {
+        if let Some(value) = self.load(memory, &[], None, None) {
+            self.set_loaded(number, value);
+        }
+    }
+
+    /// As [`Tracer::read_back`], with the dtype the variable had.
+    pub fn set_loaded(&mut self, number: usize, loaded: NodeId) {
+        let mut value = loaded;
+        if self.dtype(self.variables[number].value) == Some(DType::Index) {
+            let cast = self.graph.add(Op::Cast, &[value], Arg::DType(DType::Index));
+            value = cast.unwrap_or_else(|error| unreachable!("{error}"));
+        }
+        self.variables[number].value = Value::Node(value);
+    }
+
+    /// Closes the innermost loop.
+    pub fn close(&mut self, at: At) {
+        let carried = self.loops.last().map(|open| open.carried.clone()).unwrap_or_default();
+        for &(number, register) in &carried {
+            let Some(value) = self.node(self.variables[number].value) else { continue };
+            let value = self.storable(value);
+            self.store(Op::Store, register, &[], value, None);
+        }
+        self.scopes.pop();
+        let Some(open) = self.loops.pop() else { return };
+        let Some(range) = open.range else { return };
+        if open.kind == LoopKind::Reduce {
+            let results = self.reduce(range, open.accumulators, open.gates, at);
+            self.behind(&open.before, &results);
+            return;
+        }
+        let body = match open.effects.as_slice() {
+            [] => {
+                self.behind(&open.before, &[]);
+                return;
+            }
+            [effect] => Ok(*effect),
+            effects => self.graph.add(Op::Group, effects, Arg::None),
+        };
+        let end = body.and_then(|body| self.graph.add(Op::End, &[body, range], Arg::None));
+        let end = end.unwrap_or_else(|error| unreachable!("{error}"));
+        self.behind(&open.before, &[end]);
+        self.effect(end);
+        for (number, register) in carried {
+            self.read_back(number, register);
+        }
+    }
+
+    /// A copy of the body for each trip.
+    pub fn unrolled(&mut self, variable: &Ident, start: Option<&Expr>, end: &Expr, body: &mut dyn FnMut(&mut Self)) {
+        let mut number = |bound: &Expr| {
+            let value = self.expression(bound);
+            let known = match value {
+                Value::Int(number) => Some(number),
+                Value::Node(node) => self.graph.as_int(node),
+                _ => None,
+            };
+            if known.is_none() && value != Value::Wrong {
+                self.error(bound.at, "an unroll loop has a number of trips that is written here: `unroll(4)`");
+            }
+            known
+        };
+        let first = start.map_or(Some(0), &mut number);
+        let (Some(first), Some(end_value)) = (first, number(end)) else { return };
+        if end_value - first > UNROLLED {
+            let message =
+                format!("{} trips are too many to unroll (at most {UNROLLED}): use `serial`", end_value - first);
+            return self.error(end.at, message);
+        }
+        for trip in first..end_value {
+            self.scopes.push(Default::default());
+            let number = self.declare(variable.to_string(), Value::Int(trip), false);
+            self.bind(variable, Binding::Variable(number));
+            body(self);
+            self.scopes.pop();
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Local loops with barriers: the nest of loops is cut at its barriers, so that no iteration starts a phase before all
+//! have ended the one before. What an iteration keeps from one phase to the next is computed again where that is only
+//! arithmetic, and else kept in a cell of its own, in local memory.
+
+use super::{Binding, Tracer, Value};
+use crate::diagnostics::Place as At;
+use crate::kernel::syntax::*;
+use proc_macro2::Ident;
+use std::collections::HashMap;
+use tinyspec_ir::rewrite::substitute;
+use tinyspec_ir::{AddrSpace, Arg, Builder, DType, NodeId, Op};
+
+/// Local loops that contain each other directly.
+struct Nest<'a> {
+    loops: Vec<(&'a Ident, NodeId, Option<NodeId>)>,
+}
+
+impl Tracer<'_> {
+    pub fn phases(&mut self, variable: &Ident, start: Option<&Expr>, end: &Expr, body: &Block) {
+        let mut nest = Nest { loops: vec![] };
+        let (mut variable, mut start, mut end, mut body) = (variable, start, end, body);
+        loop {
+            let Some((bound, first)) = self.bounds(start, end) else { return };
+            nest.loops.push((variable, bound, first));
+            let [Statement::For { variable: inner, kind: LoopKind::Local, start: from, end: to, body: inside, .. }] =
+                body.statements.as_slice()
+            else {
+                break;
+            };
+            (variable, start, end, body) = (inner, from.as_ref(), to, inside);
+        }
+        self.scopes.push(HashMap::new());
+        self.phased(&nest, &body.statements, &[]);
+        self.scopes.pop();
+    }
+
+    /// Statements of the innermost loop; `later` are names that are needed behind them.
+    fn phased(&mut self, nest: &Nest, statements: &[Statement], later: &[String]) {
+        let mut begin = 0;
+        for (position, statement) in statements.iter().enumerate() {
+            if !statement.has_barrier() {
+                continue;
+            }
+            let mut needed = mentioned(&statements[position..]);
+            needed.extend_from_slice(later);
+            self.phase(nest, &statements[begin..position], &needed);
+            begin = position + 1;
+            let mut needed = mentioned(&statements[begin..]);
+            needed.extend_from_slice(later);
+            match statement {
+                Statement::Barrier(_) => self.barrier(),
+                Statement::For { kind: LoopKind::Serial, variable, start, end, body, at } => {
+                    let Some((bound, first)) = self.bounds(start.as_ref(), end) else { continue };
+                    self.open(LoopKind::Serial, bound, first, variable, &[]);
+                    self.phased(nest, &body.statements, &needed);
+                    self.close(*at);
+                }
+                Statement::For { kind: LoopKind::Unroll, variable, start, end, body, .. } => {
+                    self.unrolled(variable, start.as_ref(), end, &mut |tracer| {
+                        tracer.phased(nest, &body.statements, &needed);
+                    });
+                }
+                Statement::Block(inner) => {
+                    self.scopes.push(HashMap::new());
+                    self.phased(nest, &inner.statements, &needed);
+                    self.scopes.pop();
+                }
+                Statement::Unsafe(inner) => {
+                    self.unsafe_depth += 1;
+                    self.vouched = true;
+                    self.scopes.push(HashMap::new());
+                    self.phased(nest, &inner.statements, &needed);
+                    self.scopes.pop();
+                    self.unsafe_depth -= 1;
+                }
+                other => other.walk(&mut |inner| {
+                    if let Statement::Barrier(at) = inner {
+                        let message = match other {
+                            Statement::If { .. } => {
+                                "`barrier()` in an `if`: iterations that skip it would leave the others waiting; move it out"
+                            }
+                            _ => "`barrier()` stands directly in local loops, or in a serial or unroll loop in those",
+                        };
+                        self.error(*at, message);
+                    }
+                }),
+            }
+        }
+        self.phase(nest, &statements[begin..], later);
+    }
+
+    /// All effects up to here are done before any that follows.
+    fn barrier(&mut self) {
+        let mut before: Vec<NodeId> = self.loops.last().map_or(&self.effects, |open| &open.effects).clone();
+        for memory in &self.memories {
+            before.extend(memory.writes.iter().filter(|write| !before.contains(write)).copied().collect::<Vec<_>>());
+        }
+        if before.is_empty() {
+            return;
+        }
+        let barrier = self.graph.add(Op::Barrier, &before, Arg::None).unwrap_or_else(|error| unreachable!("{error}"));
+        for memory in &mut self.memories {
+            if !memory.writes.is_empty() {
+                memory.writes = vec![barrier];
+            }
+        }
+    }
+
+    /// Statements without barriers, in loops of their own.
+    fn phase(&mut self, nest: &Nest, statements: &[Statement], later: &[String]) {
+        if statements.is_empty() {
+            return;
+        }
+        let at = At::from(nest.loops[0].0.span());
+        let block = Block { statements: statements.to_vec(), at };
+        let assigned = block.assigned();
+        let mut ranges = Vec::new();
+        for &(variable, bound, first) in &nest.loops {
+            self.open(LoopKind::Local, bound, first, variable, &[]);
+            ranges.extend(self.loops.last().and_then(|open| open.range));
+        }
+        let mut cells: Vec<(usize, usize)> = Vec::new();
+        for name in mentioned(statements) {
+            match self.lookup(&name).cloned() {
+                Some(Binding::Cell { memory, dtype, mutable }) => {
+                    let Some(mut value) = self.load(memory, &ranges, None, None) else { continue };
+                    if dtype == DType::Index {
+                        let Some(index) = self.cast(value, DType::Index) else { continue };
+                        value = index;
+                    }
+                    let number = self.declare(name.clone(), Value::Node(value), mutable);
+                    self.bind(&Ident::new(&name, at.start), Binding::Variable(number));
+                    if assigned.contains(&name) {
+                        cells.push((number, memory));
+                    }
+                }
+                Some(Binding::Again { node, ranges: old }) => {
+                    let replaced = old.iter().copied().zip(ranges.iter().copied()).collect();
+                    let Ok(nodes) = substitute(&mut self.graph, &[node], &replaced) else { continue };
+                    let number = self.declare(name.clone(), Value::Node(nodes[0]), false);
+                    self.bind(&Ident::new(&name, at.start), Binding::Variable(number));
+                }
+                _ => {}
+            }
+        }
+        self.scopes.push(HashMap::new());
+        self.statements(statements);
+        for (number, memory) in cells {
+            let Some(value) = self.node(self.variables[number].value) else { continue };
+            let value = self.storable(value);
+            self.store(Op::Store, memory, &ranges, value, None);
+        }
+        let mut kept: Vec<(String, Binding)> = Vec::new();
+        for (name, binding) in self.scopes.pop().unwrap_or_default() {
+            if later.contains(&name) {
+                let binding = self.keep(&name, binding, nest, &ranges, at);
+                kept.push((name, binding));
+            }
+        }
+        for _ in &nest.loops {
+            self.close(at);
+        }
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.extend(kept);
+        }
+    }
+
+    /// What a name of one phase stands for in the next ones.
+    fn keep(&mut self, name: &str, binding: Binding, nest: &Nest, ranges: &[NodeId], at: At) -> Binding {
+        let number = match binding {
+            Binding::Variable(number) => number,
+            Binding::Registers { .. } => {
+                self.error(
+                    at,
+                    format!("the Reg buffer `{name}` does not outlive a barrier: use variables or a `Local` buffer"),
+                );
+                return Binding::Wrong;
+            }
+            other => return other,
+        };
+        let variable = self.variables[number].clone();
+        let node = match variable.value {
+            Value::Node(node) => node,
+            Value::Wrong => return Binding::Wrong,
+            _ => return Binding::Variable(number),
+        };
+        let varies = self.open_ranges.of(&self.graph, node).iter().any(|range| ranges.contains(range));
+        if !variable.mutable && !varies {
+            let depth = self.loops.len() - nest.loops.len();
+            self.variables[number].depth = depth;
+            return Binding::Variable(number);
+        }
+        let reads = self.graph.reachable(&[node]).into_iter().any(|below| self.graph.op(below) == Op::Load);
+        if !variable.mutable && !reads {
+            return Binding::Again { node, ranges: ranges.to_vec() };
+        }
+        let dtype = self.graph.dtype(node);
+        let value = self.storable(node);
+        let dims: Vec<NodeId> = nest.loops.iter().map(|&(_, bound, _)| bound).collect();
+        let stored = self.graph.dtype(value);
+        let Some(memory) = self.own_memory(name.to_string(), AddrSpace::Local, stored, dims, at) else {
+            return Binding::Wrong;
+        };
+        self.store(Op::Store, memory, ranges, value, None);
+        Binding::Cell { memory, dtype, mutable: variable.mutable }
+    }
+}

@@ -1,0 +1,237 @@
+//! Reduce loops: variables only take up values, so their order is free.
+
+use super::value::written;
+use super::{Tracer, Value};
+use crate::diagnostics::Place as At;
+use crate::kernel::syntax::*;
+use tinyspec_ir::{Arg, Axes, Builder, Const, DType, NodeId, Op};
+
+/// A variable that a reduce loop accumulates into.
+#[derive(Clone)]
+pub struct Accumulator {
+    pub variable: usize,
+    /// What it accumulates with, and the values so far; a least value is the complement of the greatest complement.
+    so_far: Option<(Step, NodeId)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Add,
+    Mul,
+    Max,
+    Min,
+}
+
+impl Step {
+    fn op(self) -> Op {
+        match self {
+            Step::Add => Op::Add,
+            Step::Mul => Op::Mul,
+            Step::Max | Step::Min => Op::Max,
+        }
+    }
+}
+
+impl Accumulator {
+    pub fn new(variable: usize) -> Accumulator {
+        Accumulator { variable, so_far: None }
+    }
+}
+
+impl Tracer<'_> {
+    /// The variable is being accumulated by the innermost loop.
+    pub fn is_accumulating(&self, variable: usize) -> bool {
+        let open = self.loops.iter().rev().filter(|open| open.kind == LoopKind::Reduce);
+        open.flat_map(|open| &open.accumulators).any(|other| other.variable == variable)
+    }
+
+    /// `variable op= value` in a reduce loop.
+    pub fn accumulate(&mut self, number: usize, op: Option<BinaryOp>, value: &Expr, at: At) {
+        let name = self.variables[number].name.clone();
+        let (step, operand, negative) = match (op, &value.kind) {
+            (Some(BinaryOp::Add), _) => (Step::Add, value, false),
+            (Some(BinaryOp::Sub), _) => (Step::Add, value, true),
+            (Some(BinaryOp::Mul), _) => (Step::Mul, value, false),
+            (None, _) => match accumulation(&name, value) {
+                Some((step, operand)) => (step, operand, false),
+                None => return self.refuse_accumulation(&name, at),
+            },
+            _ => return self.refuse_accumulation(&name, at),
+        };
+        let Some(dtype) = self.dtype(self.variables[number].value) else { return };
+        let traced = self.expression(operand);
+        let Some(mut node) = self.of_dtype(traced, dtype, operand.at) else { return };
+        if negative {
+            let Some(negated) = self.negated(node) else { return };
+            node = negated;
+        }
+        self.take_up(number, step, node, at);
+    }
+
+    fn refuse_accumulation(&mut self, name: &str, at: At) {
+        let message = format!(
+            "a reduce loop runs in any order: `{name}` can only take up values, by `+=`, `-=`, `*=`, \
+             `{name} = max({name}, …)` or `min`\nuse `serial` for a loop whose iterations build on each other"
+        );
+        self.error(at, message);
+    }
+
+    fn negated(&mut self, node: NodeId) -> Option<NodeId> {
+        let minus = self.graph.constant(Const::int(self.graph.dtype(node), -1));
+        self.graph.alu(Op::Mul, &[node, minus]).ok()
+    }
+
+    /// Reverses the order of all values: so a least value is a greatest one.
+    fn complement(&mut self, node: NodeId) -> Option<NodeId> {
+        let dtype = self.graph.dtype(node);
+        if dtype.is_float() {
+            return self.negated(node);
+        }
+        let ones = self.graph.constant(Const::int(dtype, if dtype == DType::Bool { 1 } else { -1 }));
+        self.graph.alu(Op::Xor, &[node, ones]).ok()
+    }
+
+    fn take_up(&mut self, number: usize, step: Step, value: NodeId, at: At) {
+        let position = self.loops.iter().rposition(|open| open.kind == LoopKind::Reduce);
+        let Some(position) = position else { return };
+        let mut value = value;
+        if step == Step::Min {
+            let Some(complement) = self.complement(value) else { return };
+            value = complement;
+        }
+        if let Some(gate) = self.gate(self.loops[position].gates) {
+            let identity = self.identity(step.op(), self.graph.dtype(value));
+            let Ok(gated) = self.graph.alu(Op::Where, &[gate, value, identity]) else { return };
+            value = gated;
+        }
+        let accumulators = &self.loops[position].accumulators;
+        let Some(index) = accumulators.iter().position(|other| other.variable == number) else { return };
+        let before = accumulators[index].so_far;
+        let total = match before {
+            Some((other, _)) if other != step => {
+                let name = self.variables[number].name.clone();
+                return self.error(at, format!("one reduce loop accumulates `{name}` in one way only"));
+            }
+            Some((_, before)) => self.graph.alu(step.op(), &[before, value]).ok(),
+            None => Some(value),
+        };
+        if let Some(total) = total {
+            self.loops[position].accumulators[index].so_far = Some((step, total));
+        }
+    }
+
+    fn identity(&mut self, op: Op, dtype: DType) -> NodeId {
+        let value = match op {
+            Op::Mul => Const::int(dtype, 1),
+            Op::Max => match dtype.int_range() {
+                Some((least, _)) => Const::int(dtype, least),
+                None => Const::float(dtype, f64::NEG_INFINITY),
+            },
+            _ => Const::int(dtype, 0),
+        };
+        self.graph.constant(value)
+    }
+
+    /// The loop is over: its variables get their totals. Gives the Reduces.
+    pub fn reduce(&mut self, range: NodeId, accumulators: Vec<Accumulator>, gates: usize, at: At) -> Vec<NodeId> {
+        debug_assert!(self.gates.len() >= gates);
+        let mut reduces = Vec::new();
+        for Accumulator { variable, so_far } in accumulators {
+            let Some((step, value)) = so_far else { continue };
+            let op = step.op();
+            let dtype = self.graph.dtype(value);
+            let wide = dtype.accumulator();
+            let reduce = self.cast(value, wide).and_then(|value| {
+                let arg = Arg::Reduce { op, axes: Axes::new() };
+                self.graph.add(Op::Reduce, &[value, range], arg).ok()
+            });
+            let Some(reduce) = reduce else { continue };
+            reduces.push(reduce);
+            let Some(mut total) = self.cast(reduce, dtype) else { continue };
+            if step == Step::Min {
+                let Some(complement) = self.complement(total) else { continue };
+                total = complement;
+            }
+            if self.is_accumulating(variable) {
+                self.take_up(variable, step, total, at);
+                continue;
+            }
+            let Some(start) = self.node(self.variables[variable].value) else { continue };
+            let is_identity = self.graph.as_const(start) == self.constant_identity(step, dtype);
+            let combined = match step {
+                _ if is_identity => Some(total),
+                Step::Min => self.least(start, total),
+                _ => self.graph.alu(op, &[start, total]).ok(),
+            };
+            if let Some(combined) = combined {
+                self.variables[variable].value = Value::Node(combined);
+            }
+        }
+        reduces
+    }
+
+    /// What a variable starts from without changing the total; +0 counts for a sum.
+    fn constant_identity(&mut self, step: Step, dtype: DType) -> Option<Const> {
+        match step {
+            Step::Min => Some(match dtype.int_range() {
+                Some((_, greatest)) => Const::int(dtype, greatest),
+                None => Const::float(dtype, f64::INFINITY),
+            }),
+            _ => {
+                let node = self.identity(step.op(), dtype);
+                self.graph.as_const(node)
+            }
+        }
+    }
+
+    pub fn least(&mut self, a: NodeId, b: NodeId) -> Option<NodeId> {
+        let a = self.complement(a)?;
+        let b = self.complement(b)?;
+        let greatest = self.graph.alu(Op::Max, &[a, b]).ok()?;
+        self.complement(greatest)
+    }
+
+    pub fn cast(&mut self, value: NodeId, dtype: DType) -> Option<NodeId> {
+        if self.graph.dtype(value) == dtype {
+            return Some(value);
+        }
+        self.graph.add(Op::Cast, &[value], Arg::DType(dtype)).ok()
+    }
+
+    /// A variable is read while it is accumulated.
+    pub fn refuse_partial(&mut self, name: &str, at: At) {
+        let dtype = self.lookup_dtype(name).map_or("its dtype", written);
+        let message = format!(
+            "`{name}` ({dtype}) has no value inside of the reduce loop that accumulates it: read it after the loop, \
+             or use `serial`"
+        );
+        self.error(at, message);
+    }
+
+    fn lookup_dtype(&self, name: &str) -> Option<DType> {
+        match self.lookup(name) {
+            Some(super::Binding::Variable(number)) => self.dtype(self.variables[*number].value),
+            _ => None,
+        }
+    }
+}
+
+/// `name + e`, `name * e`, `max(name, e)`, `min(name, e)`, either way around.
+fn accumulation<'a>(name: &str, value: &'a Expr) -> Option<(Step, &'a Expr)> {
+    let is_name = |expr: &Expr| matches!(&expr.kind, ExprKind::Name(other) if other == name);
+    let (step, a, b) = match &value.kind {
+        ExprKind::Binary(BinaryOp::Add, a, b) => (Step::Add, &**a, &**b),
+        ExprKind::Binary(BinaryOp::Mul, a, b) => (Step::Mul, &**a, &**b),
+        ExprKind::Call(function, arguments) => match (function.to_string().as_str(), arguments.as_slice()) {
+            ("max" | "maximum", [a, b]) => (Step::Max, a, b),
+            ("min" | "minimum", [a, b]) => (Step::Min, a, b),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    match (is_name(a), is_name(b)) {
+        (true, false) => Some((step, b)),
+        (false, true) => Some((step, a)),
+        _ => None,
+    }
+}

@@ -1,0 +1,326 @@
+//! Statements: names, assignments, conditions.
+
+use super::value::Variable;
+use super::{Binding, Tracer, Value};
+use crate::diagnostics::Place as At;
+use crate::kernel::syntax::*;
+use proc_macro2::Ident;
+use tinyspec_ir::{AddrSpace, Builder, DType, NodeId, Op};
+
+/// A Reg buffer has at most this many elements.
+const REGISTERS: i64 = 256;
+
+impl Tracer<'_> {
+    pub fn block(&mut self, block: &Block) {
+        self.scopes.push(Default::default());
+        self.statements(&block.statements);
+        self.scopes.pop();
+    }
+
+    pub fn statements(&mut self, statements: &[Statement]) {
+        for statement in statements {
+            self.statement(statement);
+        }
+    }
+
+    pub fn statement(&mut self, statement: &Statement) {
+        match statement {
+            Statement::Let { name, mutable, dtype, value } => self.binding(name, *mutable, *dtype, value),
+            Statement::Declare { name, local, dtype, dims, at } => {
+                if *local {
+                    self.local(name, *dtype, dims, *at)
+                } else {
+                    self.registers(name, *dtype, dims, *at)
+                }
+            }
+            Statement::Assign { place, op, value, at } => self.assign(place, *op, value, *at),
+            Statement::For { variable, kind, start, end, body, at } => {
+                self.each(variable, *kind, start.as_ref(), end, body, *at);
+            }
+            Statement::If { condition, then, otherwise } => self.branch(condition, then, otherwise.as_ref()),
+            Statement::Block(inner) => self.block(inner),
+            Statement::Unsafe(inner) => {
+                self.unsafe_depth += 1;
+                self.vouched = true;
+                self.block(inner);
+                self.unsafe_depth -= 1;
+            }
+            Statement::Barrier(at) => self.misplaced_barrier(*at),
+            Statement::AtomicAdd { place, value, at } => self.atomic_add(place, value, *at),
+        }
+    }
+
+    fn misplaced_barrier(&mut self, at: At) {
+        let message = if !self.loops.iter().any(|open| open.kind == LoopKind::Local) {
+            "`barrier()` is for the iterations of a local loop: there is none around it"
+        } else if !self.gates.is_empty() {
+            "`barrier()` in an `if`: iterations that skip it would leave the others waiting; move it out"
+        } else {
+            "`barrier()` stands in local loops that contain each other directly, or in a serial loop directly in those"
+        };
+        self.error(at, message);
+    }
+
+    /// A new variable.
+    pub fn declare(&mut self, name: String, value: Value, mutable: bool) -> usize {
+        let depth = self.loops.len();
+        self.variables.push(Variable { name, value, mutable, depth });
+        self.variables.len() - 1
+    }
+
+    fn binding(&mut self, name: &Ident, mutable: bool, dtype: Option<DType>, expr: &Expr) {
+        let mut value = self.expression(expr);
+        if let Some(dtype) = dtype {
+            let node =
+                if dtype == DType::Index { self.index(value, expr.at) } else { self.of_dtype(value, dtype, expr.at) };
+            value = node.map_or(Value::Wrong, Value::Node);
+        } else if mutable {
+            // What changes is no literal any more.
+            value = self.node(value).map_or(Value::Wrong, Value::Node);
+        }
+        if value == Value::Wrong {
+            return self.bind(name, Binding::Wrong);
+        }
+        let number = self.declare(name.to_string(), value, mutable);
+        self.bind(name, Binding::Variable(number));
+    }
+
+    fn local(&mut self, name: &Ident, dtype: DType, dims: &[Expr], at: At) {
+        if self.loops.iter().any(|open| open.kind != LoopKind::Global) || !self.gates.is_empty() {
+            self.error(at, "a `Local` buffer belongs to a whole workgroup: declare it directly in the global loops");
+            return self.bind(name, Binding::Wrong);
+        }
+        let memory = self.dim_nodes(dims);
+        let memory = memory.and_then(|dims| self.own_memory(name.to_string(), AddrSpace::Local, dtype, dims, at));
+        self.bind(name, memory.map_or(Binding::Wrong, Binding::Memory));
+    }
+
+    fn registers(&mut self, name: &Ident, dtype: DType, dims: &[Expr], at: At) {
+        let mut sizes = Vec::new();
+        for dim in dims {
+            let value = self.expression(dim);
+            match value {
+                Value::Int(size) if size > 0 && size <= REGISTERS.into() => sizes.push(size as i64),
+                Value::Wrong => return self.bind(name, Binding::Wrong),
+                _ => {
+                    self.error(dim.at, format!("a dim of a `Reg` buffer is a number from 1 to {REGISTERS}"));
+                    return self.bind(name, Binding::Wrong);
+                }
+            }
+        }
+        let count: i64 = sizes.iter().product();
+        if count > REGISTERS {
+            self.error(at, format!("{count} elements are more than registers can hold (at most {REGISTERS})"));
+            return self.bind(name, Binding::Wrong);
+        }
+        let zero = self.graph.constant(tinyspec_ir::Const::int(dtype, 0));
+        let first = self.variables.len();
+        for _ in 0..count {
+            self.declare(name.to_string(), Value::Node(zero), true);
+        }
+        self.bind(name, Binding::Registers { dims: sizes, first });
+    }
+
+    fn assign(&mut self, place: &Place, op: Option<BinaryOp>, value: &Expr, at: At) {
+        match place {
+            Place::Variable(name) => {
+                let binding = self.lookup(&name.to_string()).cloned();
+                match binding {
+                    Some(Binding::Variable(number)) => self.assign_variable(number, name.span().into(), op, value, at),
+                    Some(Binding::Wrong) => {}
+                    Some(Binding::Memory(_) | Binding::Registers { .. }) => {
+                        self.error(
+                            name.span(),
+                            format!("`{name}` is a buffer: store to its elements, `{name}[…] = …`"),
+                        );
+                    }
+                    Some(_) => {
+                        self.error(name.span(), format!("`{name}` cannot be changed"));
+                    }
+                    None => self.unknown(name),
+                }
+            }
+            Place::Element(element) => match self.lookup(&element.buffer.to_string()).cloned() {
+                Some(Binding::Registers { dims, first }) => {
+                    if let Some(number) = self.register(element, &dims, first) {
+                        self.assign_variable(number, element.at, op, value, at);
+                    }
+                }
+                Some(Binding::Memory(memory)) => self.assign_element(memory, element, op, value),
+                Some(Binding::Wrong) => {}
+                Some(_) => self.no_buffer(&element.buffer),
+                None => self.unknown(&element.buffer),
+            },
+        }
+    }
+
+    pub fn no_buffer(&mut self, name: &Ident) {
+        self.error(name.span(), format!("`{name}` is no buffer: it has no elements"));
+    }
+
+    fn assign_variable(&mut self, number: usize, target: At, op: Option<BinaryOp>, expr: &Expr, at: At) {
+        let Variable { name, mutable, depth, .. } = self.variables[number].clone();
+        if !mutable {
+            return self.error(target, format!("`{name}` cannot be changed: declare it with `let mut {name}`"));
+        }
+        if let Some(open) = self.loops[depth.min(self.loops.len())..].iter().find(|open| open.kind.is_parallel()) {
+            let kind = open.kind;
+            let message = format!(
+                "all iterations of the {kind} loop would change the one `{name}` that was declared outside of it: \
+                 declare it inside, or accumulate with a `reduce` loop"
+            );
+            return self.error(target, message);
+        }
+        if self.is_accumulating(number) {
+            return self.accumulate(number, op, expr, at);
+        }
+        let old = self.variables[number].value;
+        let new = self.expression(expr);
+        let new = match op {
+            Some(op) => self.binary(op, old, target, new, expr.at, at),
+            None => new,
+        };
+        if new == Value::Wrong {
+            return;
+        }
+        let Some(dtype) = self.dtype(old) else { return };
+        let node = if dtype == DType::Index { self.index(new, expr.at) } else { self.of_dtype(new, dtype, expr.at) };
+        if let Some(node) = node {
+            self.variables[number].value = Value::Node(node);
+        }
+    }
+
+    fn assign_element(&mut self, memory: usize, element: &Element, op: Option<BinaryOp>, expr: &Expr) {
+        let value = self.expression(expr);
+        let Some(indices) = self.indices(memory, element) else { return };
+        if !self.may_store(memory, element) {
+            return;
+        }
+        let dtype = self.graph.dtype(self.memories[memory].node);
+        let gate = self.gate(0);
+        let value = match op {
+            Some(op) => {
+                let Some(old) = self.load_located(memory, element, &indices, gate, None) else { return };
+                self.binary(op, Value::Node(old), element.at, value, expr.at, element.at.to(expr.at))
+            }
+            None => value,
+        };
+        let Some(value) = self.of_dtype(value, dtype, expr.at) else { return };
+        self.store_located(Op::Store, memory, element, &indices, value, gate);
+    }
+
+    fn atomic_add(&mut self, place: &Place, expr: &Expr, at: At) {
+        let Place::Element(element) = place else {
+            return self.error(place.at(), "`atomic_add` changes an element of a buffer: `atomic_add(&mut h[i], 1)`");
+        };
+        let memory = match self.lookup(&element.buffer.to_string()) {
+            Some(Binding::Memory(memory)) => *memory,
+            Some(Binding::Wrong) => return,
+            Some(_) => return self.no_buffer(&element.buffer),
+            None => return self.unknown(&element.buffer),
+        };
+        if let Some(message) = self.no_effects_here() {
+            return self.error(at, message);
+        }
+        let value = self.expression(expr);
+        let Some(indices) = self.indices(memory, element) else { return };
+        if !self.may_store(memory, element) {
+            return;
+        }
+        let dtype = self.graph.dtype(self.memories[memory].node);
+        if !matches!(dtype, DType::I32 | DType::U32 | DType::I64 | DType::U64 | DType::F32 | DType::F64) {
+            let message = format!("`atomic_add` needs i32, u32, i64, u64, f32 or f64, found {dtype}");
+            return self.error(element.at, message);
+        }
+        let Some(value) = self.of_dtype(value, dtype, expr.at) else { return };
+        let gate = self.gate(0);
+        self.store_located(Op::AtomicAdd, memory, element, &indices, value, gate);
+    }
+
+    fn no_effects_here(&self) -> Option<&'static str> {
+        self.loops
+            .iter()
+            .any(|open| open.kind == LoopKind::Reduce)
+            .then_some("a reduce loop only accumulates into variables: store after it, or use `serial`")
+    }
+
+    fn may_store(&mut self, memory: usize, element: &Element) -> bool {
+        if let Some(message) = self.no_effects_here() {
+            self.error(element.at, message);
+            return false;
+        }
+        if !self.memories[memory].written {
+            let name = self.memories[memory].name.clone();
+            self.error(element.at, format!("`{name}` is an input: declare it `{name}: &mut Global<…>` to store to it"));
+            return false;
+        }
+        true
+    }
+
+    pub fn store_located(
+        &mut self,
+        op: Op,
+        memory: usize,
+        element: &Element,
+        indices: &[NodeId],
+        value: NodeId,
+        gate: Option<NodeId>,
+    ) {
+        let gate = self.guarded(memory, indices, gate);
+        if let Some(store) = self.store(op, memory, indices, value, gate) {
+            let at = element.indices.iter().map(|index| index.at).collect();
+            self.locate(store, element.at, at, memory);
+        }
+    }
+
+    /// What a condition decides: effects get it as their gate, variables are chosen by it.
+    fn branch(&mut self, condition: &Expr, then: &Block, otherwise: Option<&Block>) {
+        let value = self.expression(condition);
+        let Some(condition) = self.condition(value, condition.at) else { return };
+        let values = |tracer: &Self| -> Vec<Value> { tracer.variables.iter().map(|variable| variable.value).collect() };
+        let before = values(self);
+        self.gates.push(condition);
+        self.block(then);
+        self.gates.pop();
+        let yes = values(self);
+        for (variable, &value) in self.variables.iter_mut().zip(&before) {
+            variable.value = value;
+        }
+        if let Some(otherwise) = otherwise {
+            let Some(not) = self.not(condition) else { return };
+            self.gates.push(not);
+            self.block(otherwise);
+            self.gates.pop();
+        }
+        for (number, &yes) in yes.iter().enumerate().take(before.len()) {
+            let no = self.variables[number].value;
+            if yes == no {
+                continue;
+            }
+            if let (Some(yes), Some(no)) = (self.node(yes), self.node(no))
+                && let Ok(chosen) = self.graph.alu(Op::Where, &[condition, yes, no])
+            {
+                self.variables[number].value = Value::Node(chosen);
+            }
+        }
+    }
+
+    pub fn unknown(&mut self, name: &Ident) {
+        let wanted = name.to_string();
+        let known = self.scopes.iter().rev().flat_map(|scope| scope.keys());
+        let nearest = known.filter(|other| other.eq_ignore_ascii_case(&wanted) || is_near(other, &wanted)).min();
+        let help = nearest.map(|near| format!("; is it `{near}`?")).unwrap_or_default();
+        self.error(name.span(), format!("there is no `{wanted}` here{help}"));
+    }
+}
+
+/// One letter was added, left out, changed.
+fn is_near(a: &str, b: &str) -> bool {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    if a.len().abs_diff(b.len()) > 1 || a.len().max(b.len()) < 3 {
+        return false;
+    }
+    let head = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+    let tail = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
+    head + tail + 1 >= a.len().max(b.len())
+}

@@ -1,0 +1,127 @@
+//! Values while they are traced: literals have no dtype before they meet one.
+
+use super::Tracer;
+use crate::diagnostics::Place as At;
+use tinyspec_ir::{Arg, Builder, Const, DType, NodeId, Op};
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Value {
+    /// A number that takes the dtype of its neighbour.
+    Int(i128),
+    /// As above, among floats.
+    Float(f64),
+    Node(NodeId),
+    /// Its mistake is reported already.
+    Wrong,
+}
+
+/// A variable of a kernel.
+#[derive(Clone)]
+pub struct Variable {
+    pub name: String,
+    pub value: Value,
+    pub mutable: bool,
+    /// Number of loops around its declaration.
+    pub depth: usize,
+}
+
+impl Tracer<'_> {
+    /// The value as a node; a bare literal becomes i32 or f32.
+    pub fn node(&mut self, value: Value) -> Option<NodeId> {
+        match value {
+            Value::Int(number) => Some(self.graph.constant(Const::int(DType::I32, number))),
+            Value::Float(number) => Some(self.graph.constant(Const::float(DType::F32, number))),
+            Value::Node(node) => Some(node),
+            Value::Wrong => None,
+        }
+    }
+
+    /// The dtype, where it is known.
+    pub fn dtype(&self, value: Value) -> Option<DType> {
+        match value {
+            Value::Node(node) => Some(self.graph.dtype(node)),
+            _ => None,
+        }
+    }
+
+    /// How a value is named in messages.
+    pub fn kind(&self, value: Value) -> String {
+        match value {
+            Value::Int(_) => "an integer".into(),
+            Value::Float(_) => "a float".into(),
+            Value::Node(node) => self.graph.dtype(node).to_string(),
+            Value::Wrong => "nothing".into(),
+        }
+    }
+
+    /// The value as `dtype`; literals take it, anything else must have it.
+    pub fn of_dtype(&mut self, value: Value, dtype: DType, at: At) -> Option<NodeId> {
+        let constant = match value {
+            Value::Wrong => return None,
+            Value::Node(node) if self.graph.dtype(node) == dtype => return Some(node),
+            Value::Int(number) if dtype.is_float() => Some(Const::float(dtype, number as f64)),
+            Value::Int(number) => {
+                let range = dtype.int_range().filter(|_| dtype != DType::Bool);
+                match range {
+                    Some((low, high)) if low <= number && number <= high => Some(Const::int(dtype, number)),
+                    Some(_) => {
+                        self.error(at, format!("{number} is no {dtype}"));
+                        return None;
+                    }
+                    None => None,
+                }
+            }
+            Value::Float(number) if dtype.is_float() => Some(Const::float(dtype, number)),
+            _ => None,
+        };
+        match constant {
+            Some(constant) => Some(self.graph.constant(constant)),
+            None => {
+                let found = self.kind(value);
+                self.error(at, format!("expected {dtype}, found {found}: cast it with `as {}`", written(dtype)));
+                None
+            }
+        }
+    }
+
+    /// The value as an index: integers of data are converted.
+    pub fn index(&mut self, value: Value, at: At) -> Option<NodeId> {
+        match value {
+            Value::Wrong => None,
+            Value::Int(number) => match i64::try_from(number) {
+                Ok(number) => Some(self.graph.index(number)),
+                Err(_) => {
+                    self.error(at, format!("{number} is no index"));
+                    None
+                }
+            },
+            Value::Node(node) if self.graph.dtype(node) == DType::Index => Some(node),
+            Value::Node(node) if self.graph.dtype(node).is_int() => {
+                self.graph.add(Op::Cast, &[node], Arg::DType(DType::Index)).ok()
+            }
+            other => {
+                let found = self.kind(other);
+                self.error(at, format!("an index is an integer, found {found}"));
+                None
+            }
+        }
+    }
+
+    /// A condition.
+    pub fn condition(&mut self, value: Value, at: At) -> Option<NodeId> {
+        match value {
+            Value::Wrong => None,
+            Value::Node(node) if self.graph.dtype(node) == DType::Bool => Some(node),
+            other => {
+                let found = self.kind(other);
+                self.error(at, format!("a condition is a bool, found {found}: compare it, as in `x != 0`"));
+                None
+            }
+        }
+    }
+}
+
+/// The dtype as users write it.
+pub fn written(dtype: DType) -> &'static str {
+    if dtype == DType::Index { "usize" } else { dtype.name() }
+}
