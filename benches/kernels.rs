@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tinyspec::backends::cpu::CpuRuntime;
 use tinyspec::backends::llvm::{Host, LlvmCompiler};
+use tinyspec::options::{Conv2d, default};
 use tinyspec::{DType, Function, Result, Spec, Tensor};
 use tinyspec_benches::limits::{Limit, Resource};
 use tinyspec_benches::report::Measure;
@@ -22,6 +23,8 @@ struct Workload {
     resource: Resource,
     inputs: Vec<Vec<usize>>,
     body: fn(&[Tensor]) -> Vec<Tensor>,
+    /// Side of the matrices of the peer's product, if it computes the same.
+    peer: Option<usize>,
 }
 
 impl Workload {
@@ -38,7 +41,21 @@ impl Workload {
             resource,
             inputs: inputs.iter().map(|shape| shape.to_vec()).collect(),
             body,
+            peer: None,
         }
+    }
+}
+
+/// A layer of a residual network: 64 channels to 64 by filters of 3×3, images of 56×56.
+fn convolution() -> Workload {
+    let (batch, channels, side, kernel) = (8, 64, 56, 3);
+    Workload {
+        name: "conv3x3/f32/b8".into(),
+        measure: Measure::Flops((2 * batch * channels * side * side * channels * kernel * kernel) as f64),
+        resource: Resource::Fma,
+        inputs: vec![vec![batch, channels, side, side], vec![channels, channels, kernel, kernel]],
+        body: |inputs| vec![inputs[0].conv2d(&inputs[1], None, Conv2d { padding: [1, 1], ..default() })],
+        peer: None,
     }
 }
 
@@ -52,8 +69,10 @@ fn workloads() -> Vec<Workload> {
             resource: Resource::Fma,
             inputs: vec![vec![side, side]; 2],
             body: |inputs| vec![inputs[0].matmul(&inputs[1])],
+            peer: Some(side),
         })
         .collect();
+    workloads.push(convolution());
     workloads.extend([
         // Read and written once, whatever is computed in between.
         Workload::bytes("chain/f32/16M", 2 * LARGE, Resource::Copy, &[&[LARGE]], |inputs| {
@@ -133,7 +152,7 @@ fn kernel(
             failure.get_or_insert(error);
         }
     };
-    let mut peer = (workload.resource == Resource::Fma).then(|| Product::new(workload.inputs[0][0], threads));
+    let mut peer = workload.peer.map(|side| Product::new(side, threads));
     let mut peer_run = peer.as_mut().map(|product| move || product.run());
     session.bench(Case {
         name: name.into(),

@@ -185,13 +185,6 @@ impl Rebuild<'_> {
         if old.len() < 2 || graph.as_const(old[1]).is_some_and(|alt| alt.bits == 0) {
             self.vanishes[node.index()] = access.open & self.padded;
         }
-        let staged = self.space.stages.iter().find(|stage| Some(stage.0) == slot(graph, buffer));
-        if let (Some(&(_, around)), 1) = (staged, old.len())
-            && let Some(new) = self.stage(graph, access, &index, around)?
-        {
-            self.new[node.index()] = Some(new);
-            return Ok(());
-        }
         let alt = match old.get(1) {
             Some(&alt) => self.value(graph, alt)?,
             None => identity(graph, Op::Add, dtype),
@@ -200,6 +193,13 @@ impl Rebuild<'_> {
             Some(&gate) => Some(self.value(graph, gate)?),
             None => None,
         };
+        let staged = self.space.stages.iter().find(|stage| Some(stage.0) == slot(graph, buffer));
+        if let Some(&(_, around)) = staged
+            && let Some(new) = self.stage(graph, access, &index, (alt, gate), around)?
+        {
+            self.new[node.index()] = Some(new);
+            return Ok(());
+        }
         let axes = std::mem::take(&mut self.axes);
         let valid = self.valid(graph, access.open, &axes)?;
         self.axes = axes;
@@ -269,7 +269,14 @@ impl Rebuild<'_> {
     }
 
     /// Reads a LOCAL copy of what the axes inside of the first `around` walk over; `None` where that is not regular.
-    fn stage(&mut self, graph: &mut Graph, access: &Access, index: &Sum, around: usize) -> Result<Option<NodeId>> {
+    fn stage(
+        &mut self,
+        graph: &mut Graph,
+        access: &Access,
+        index: &Sum,
+        (alt, gate): (NodeId, Option<NodeId>),
+        around: usize,
+    ) -> Result<Option<NodeId>> {
         // The trips of a tile axis are there all at once, so it is inside of any copy.
         let is_inside =
             |axis: usize| axis >= around || matches!(self.space.axes[axis].kind, AxisType::Upcast | AxisType::Unroll);
@@ -280,8 +287,14 @@ impl Rebuild<'_> {
             let mut ranges = inside.iter().filter_map(|&axis| self.axes[axis]);
             ranges.all(|range| atom == range || !depends(graph, atom, range))
         });
+        // What is outside of a gate is copied as well, so the gate must not need more than the copy's own walk.
+        let gated: Vec<NodeId> = gate.map_or(Vec::new(), |gate| graph.reachable(&[gate]));
+        let walked =
+            |&axis: &usize| inner.contains(&axis) || self.axes[axis].is_none_or(|range| !gated.contains(&range));
+        let plain = gated.iter().all(|&node| graph.op(node) != Op::Load) && inside.iter().all(walked);
+        let plain = plain && (gate.is_none() || graph.as_const(alt).is_some());
         let trips: Option<Vec<i64>> = inner.iter().map(|&axis| self.space.axes[axis].trips).collect();
-        let (Some(_), true, false) = (&trips, regular, inner.is_empty()) else { return Ok(None) };
+        let (Some(_), true, true, false) = (&trips, regular, plain, inner.is_empty()) else { return Ok(None) };
 
         // Reductions outside, the output tile inside: what one trip of the reduction reads lies together.
         let mut layout = inner.clone();
@@ -316,9 +329,15 @@ impl Rebuild<'_> {
             sum.plus(&Sum::atom(atom).scale(coefficient))
         });
         let dtype = access.dtype;
-        let zero = identity(graph, Op::Add, dtype);
+        let moved: Vec<(NodeId, NodeId)> =
+            inner.iter().filter_map(|&axis| Some((self.axes[axis]?, fresh[axis]?))).collect();
+        let gate = match gate {
+            Some(gate) => Some(substituted(graph, &gated, gate, &moved)?),
+            None => None,
+        };
         let valid = self.valid(graph, access.open, &fresh)?;
-        let value = gated_load(graph, access.buffer, &source, zero, valid)?;
+        let gate = both(graph, gate, valid)?;
+        let value = gated_load(graph, access.buffer, &source, alt, gate)?;
         let dims = graph.shape(&[Dim::from(size)])?;
         let arg = Arg::Buffer { slot: self.next_local, dtype, device: None, addrspace: AddrSpace::Local };
         self.next_local += 1;
@@ -332,7 +351,7 @@ impl Rebuild<'_> {
             }
         }
         let filled = graph.add(Op::After, &[buffer, copy], Arg::None)?;
-        gated_load(graph, filled, &local_index(&self.axes), zero, None).map(Some)
+        gated_load(graph, filled, &local_index(&self.axes), alt, None).map(Some)
     }
 
     fn coefficient(&self, index: &Sum, axis: usize) -> i64 {
@@ -357,6 +376,21 @@ impl Rebuild<'_> {
         }
         graph.add(Op::Sink, &effects, Arg::None)
     }
+}
+
+/// `root`, the last of `order`, with some Ranges replaced.
+fn substituted(graph: &mut Graph, order: &[NodeId], root: NodeId, ranges: &[(NodeId, NodeId)]) -> Result<NodeId> {
+    let mut new: rustc_hash::FxHashMap<NodeId, NodeId> = ranges.iter().copied().collect();
+    for &node in order {
+        let old = graph.sources(node);
+        let sources: SmallVec<[NodeId; 4]> =
+            old.iter().map(|source| new.get(source).copied().unwrap_or(*source)).collect();
+        if sources.as_slice() != old {
+            let (op, arg) = (graph.op(node), graph.arg(node).clone());
+            new.insert(node, graph.add(op, &sources, arg)?);
+        }
+    }
+    Ok(new.get(&root).copied().unwrap_or(root))
 }
 
 /// A load that leaves memory alone where `gate` is false.
