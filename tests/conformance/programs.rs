@@ -18,6 +18,15 @@ pub fn run(case: &Case, inputs: &[Tensor]) -> Option<Result<Vec<Tensor>, String>
         ("neg_zero_add", [x]) => one(x.ones_like().copysign(x.add(0.0))),
         ("linear_bias_relu", [x, w, bias]) => one(x.matmul(w.transpose(0, 1)).add(bias).relu()),
         ("global_avg_pool2d", [x]) => one(x.mean([-2i64, -1], false)),
+        ("repeat_interleave", [x]) if arg("axis").is_none_or(Value::is_null) => {
+            one(x.flatten(0, -1).repeat_interleave(arg("repeats")?.as_i64()?, 0))
+        }
+        ("pad_mode", [x]) => {
+            let ends = numbers(arg("pad_last_first"));
+            let end =
+                |which: usize| ends.chunks(2).rev().filter_map(|pair| pair.get(which).copied()).collect::<Vec<_>>();
+            one(x.pad_mode(end(0), end(1), arg("mode")?.as_str()?))
+        }
         ("split", [x]) => {
             let axis = arg("axis")?.as_i64()?;
             Some(Ok(match arg("sizes")? {

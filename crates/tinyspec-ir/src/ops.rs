@@ -7,6 +7,7 @@ pub mod conv;
 pub mod creation;
 pub mod elementwise;
 pub mod index;
+pub mod inverse;
 pub mod loss;
 pub mod matmul;
 pub mod movement;
@@ -15,6 +16,9 @@ pub mod options;
 pub mod pool;
 pub mod random;
 pub mod reduce;
+pub mod resize;
+pub mod scatter;
+pub mod sort;
 pub mod table;
 pub mod window;
 

@@ -1,5 +1,6 @@
 //! Tests of the core through its public surface.
 
+mod accuracy;
 mod decompositions;
 mod evaluate;
 mod functions;
@@ -11,6 +12,7 @@ mod memory_plan;
 mod native;
 mod object_cache;
 mod rangeify;
+mod rearranging;
 mod small_floats;
 mod tensors;
 mod training;

@@ -10,12 +10,12 @@ fn float_op(b: &mut dyn Builder, op: Op, x: NodeId) -> Result<NodeId> {
     b.alu(op, &[x])
 }
 
-fn scale(b: &mut dyn Builder, x: NodeId, factor: f64) -> Result<NodeId> {
+pub(super) fn scale(b: &mut dyn Builder, x: NodeId, factor: f64) -> Result<NodeId> {
     let factor = like(b, x, factor);
     b.alu(Op::Mul, &[x, factor])
 }
 
-fn shift(b: &mut dyn Builder, x: NodeId, summand: f64) -> Result<NodeId> {
+pub(super) fn shift(b: &mut dyn Builder, x: NodeId, summand: f64) -> Result<NodeId> {
     let summand = like(b, x, summand);
     b.alu(Op::Add, &[x, summand])
 }
@@ -207,7 +207,7 @@ pub fn tanh(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
 }
 
 /// Horner's scheme, highest coefficient first.
-fn polynomial(b: &mut dyn Builder, x: NodeId, coefficients: &[f64]) -> Result<NodeId> {
+pub(super) fn polynomial(b: &mut dyn Builder, x: NodeId, coefficients: &[f64]) -> Result<NodeId> {
     let mut value = like(b, x, coefficients[0]);
     for &coefficient in &coefficients[1..] {
         let product = b.alu(Op::Mul, &[value, x])?;

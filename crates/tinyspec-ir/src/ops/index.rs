@@ -1,12 +1,12 @@
 //! Data-dependent indexing: one-hot semantics, so what is outside reads 0.
 
 use super::creation::arange_dim;
-use super::movement::{reshape, transpose, unsqueeze};
+use super::movement::{transpose, unsqueeze};
 use super::{axis_of, cast, dtype_of, like, shape_of};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
 
-fn require_int(b: &dyn Builder, op: &str, index: NodeId) -> Result<()> {
+pub(super) fn require_int(b: &dyn Builder, op: &str, index: NodeId) -> Result<()> {
     let dtype = dtype_of(b, index);
     if dtype.is_int() {
         return Ok(());
@@ -29,7 +29,7 @@ pub fn one_hot(b: &mut dyn Builder, index: NodeId, classes: i64) -> Result<NodeI
     cast(b, mask, DType::I32)
 }
 
-fn one_hot_mask(b: &mut dyn Builder, op: &str, index: NodeId, classes: &Dim) -> Result<NodeId> {
+pub(super) fn one_hot_mask(b: &mut dyn Builder, op: &str, index: NodeId, classes: &Dim) -> Result<NodeId> {
     require_int(b, op, index)?;
     let index = wide(b, index)?;
     let dtype = dtype_of(b, index);
@@ -101,22 +101,4 @@ pub fn gather(b: &mut dyn Builder, x: NodeId, index: NodeId, axis: i64) -> Resul
     let dtype = dtype_of(b, x);
     let sum = super::reduce::sum(b, picked, Some(&[-1]), false)?;
     cast(b, sum, dtype)
-}
-
-/// `x` plus `value` at `index` along `axis`, collisions added up.
-pub fn scatter_add(b: &mut dyn Builder, x: NodeId, index: NodeId, value: NodeId, axis: i64) -> Result<NodeId> {
-    require_int(b, "scatter_add", index)?;
-    let shape = shape_of(b, x);
-    let axis = axis_of("scatter_add", axis, &shape)?;
-    let mask = one_hot_mask(b, "scatter_add", index, &shape[axis])?;
-    let value = unsqueeze(b, value, -1)?;
-    let zero = like(b, value, 0.0);
-    let spread = b.alu(Op::Where, &[mask, value, zero]).map_err(|error| error.in_op("scatter_add"))?;
-    let total = super::reduce::sum(b, spread, Some(&[axis as i64]), true)?;
-    let total = transpose(b, total, axis as i64, -1)?;
-    let total = super::movement::squeeze(b, total, Some(&[-1]))?;
-    let dtype = dtype_of(b, x);
-    let total = cast(b, total, dtype)?;
-    let total = reshape(b, total, &shape).map_err(|error| error.in_op("scatter_add"))?;
-    super::arithmetic::add(b, x, total)
 }

@@ -283,6 +283,52 @@ pub fn repeat(b: &mut dyn Builder, x: NodeId, repeats: &[i64]) -> Result<NodeId>
     reshape(b, x, &merged)
 }
 
+/// Each element `repeats` times along an axis.
+pub fn repeat_interleave(b: &mut dyn Builder, x: NodeId, repeats: i64, axis: i64) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let axis = axis_of("repeat_interleave", axis, &shape)?;
+    if repeats < 0 {
+        return Err(Error::new(ErrorKind::Value, "repeat_interleave", format!("{repeats} repeats")));
+    }
+    let (mut split, mut merged) = (shape.clone(), shape.clone());
+    split.insert(axis + 1, Dim::from(1));
+    merged[axis] = shape[axis].clone() * Dim::from(repeats);
+    let x = reshape(b, x, &split)?;
+    split[axis + 1] = Dim::from(repeats);
+    let x = expand(b, x, &split)?;
+    reshape(b, x, &merged)
+}
+
+/// The diagonal of the last two axes, `offset` columns to the right.
+pub fn diagonal(b: &mut dyn Builder, x: NodeId, offset: i64) -> Result<NodeId> {
+    let rank = shape_of(b, x).len() as i64;
+    if rank < 2 {
+        return Err(Error::new(ErrorKind::Rank, "diagonal", format!("needs two axes, found {rank}")));
+    }
+    let (rows, columns) = (axis_length(b, "diagonal", x, -2)?, axis_length(b, "diagonal", x, -1)?);
+    let (first_row, first_column) = (offset.min(0).saturating_neg(), offset.max(0));
+    let length = rows.saturating_sub(first_row).min(columns.saturating_sub(first_column)).max(0);
+    if length == 0 {
+        let mut none = shape_of(b, x);
+        none.pop();
+        none[rank as usize - 2] = Dim::from(0);
+        let x = narrow(b, x, -1, 0, 0)?;
+        return reshape(b, x, &none);
+    }
+    let x = narrow(b, x, -2, first_row, length)?;
+    let x = narrow(b, x, -1, first_column, columns - first_column)?;
+    // With rows of one element more, the diagonal is the first column.
+    let width = columns - first_column;
+    let flat = flatten(b, x, -2, -1)?;
+    let mut longer = shape_of(b, flat);
+    longer[rank as usize - 2] = Dim::from(length * (width + 1));
+    let offset: Shape = longer.iter().map(|_| Dim::from(0)).collect();
+    let padded = pad(b, flat, &offset, &longer, 0.0)?;
+    let turned = unflatten(b, padded, -1, &[Dim::from(length), Dim::from(width + 1)])?;
+    let column = narrow(b, turned, -1, 0, 1)?;
+    squeeze(b, column, Some(&[-1]))
+}
+
 /// Cyclic shift along axes.
 pub fn roll(b: &mut dyn Builder, x: NodeId, shifts: &[i64], axes: &[i64]) -> Result<NodeId> {
     let mut x = x;

@@ -258,3 +258,12 @@ pub fn cummin(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
     let scanned = cummax(b, reversed, axis).map_err(|error| error.in_op("cummin"))?;
     reverse_order(b, scanned)
 }
+
+/// Running `log(sum(e^x))`.
+pub fn logcumsumexp(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
+    let position = axis_of("logcumsumexp", axis, &shape_of(b, x))?;
+    let x = to_float(b, x)?;
+    let windows = prefixes(b, "logcumsumexp", x, axis, f64::NEG_INFINITY)?;
+    let logs = logsumexp(b, windows, Some(&[-1]), false)?;
+    super::movement::transpose(b, logs, position as i64, -1)
+}

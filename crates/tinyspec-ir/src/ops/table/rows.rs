@@ -91,6 +91,20 @@ macro_rules! for_each_method {
         cosh(x: tensor) -> tensor = elementwise::cosh;
         /// Hyperbolic tangent.
         tanh(x: tensor) -> tensor = elementwise::tanh;
+        /// Inverse sine.
+        asin(x: tensor) -> tensor = inverse::asin;
+        /// Inverse cosine.
+        acos(x: tensor) -> tensor = inverse::acos;
+        /// Inverse tangent.
+        atan(x: tensor) -> tensor = inverse::atan;
+        /// Inverse hyperbolic sine.
+        asinh(x: tensor) -> tensor = inverse::asinh;
+        /// Inverse hyperbolic cosine.
+        acosh(x: tensor) -> tensor = inverse::acosh;
+        /// Inverse hyperbolic tangent.
+        atanh(x: tensor) -> tensor = inverse::atanh;
+        /// The error function.
+        erf(x: tensor) -> tensor = inverse::erf;
         /// Toward zero.
         trunc(x: tensor) -> tensor = elementwise::trunc;
         /// Down.
@@ -194,6 +208,10 @@ macro_rules! for_each_method {
         chunk(x: tensor, n: int, axis: int) -> tensors = movement::chunk;
         /// Copies along each axis.
         repeat(x: tensor, repeats: ints) -> tensor = movement::repeat;
+        /// Each element several times along an axis.
+        repeat_interleave(x: tensor, repeats: int, axis: int) -> tensor = movement::repeat_interleave;
+        /// The diagonal of the last two axes, `offset` columns to the right.
+        diagonal(x: tensor, offset: int) -> tensor = movement::diagonal;
         /// Cyclic shift along axes.
         roll(x: tensor, shifts: ints, axes: ints) -> tensor = movement::roll;
         /// The upper triangle.
@@ -239,6 +257,8 @@ macro_rules! for_each_method {
         cummax(x: tensor, axis: int) -> tensor = reduce::cummax;
         /// Running minimum.
         cummin(x: tensor, axis: int) -> tensor = reduce::cummin;
+        /// Running `log(sum(e^x))`.
+        logcumsumexp(x: tensor, axis: int) -> tensor = reduce::logcumsumexp;
 
         /// Matrix product.
         matmul(x: tensor, other: tensor) -> tensor = matmul::matmul;
@@ -275,6 +295,10 @@ macro_rules! for_each_method {
         avg_pool3d(x: tensor, kernel_size: ints, options: AvgPool3d) -> tensor = pool::avg_pool;
         /// Windows of `size` along an axis, `step` apart, in a new last axis.
         unfold(x: tensor, axis: int, size: int, step: int) -> tensor = window::unfold;
+        /// More elements at the ends of the last axes, by `"reflect"`, `"replicate"` or `"circular"`.
+        pad_mode(x: tensor, before: ints, after: ints, mode: text) -> tensor = resize::pad_mode;
+        /// The last axes at other lengths, by `"nearest"`, `"nearest-exact"` or `"linear"`.
+        interpolate(x: tensor, size: ints, mode: text, align_corners: flag) -> tensor = resize::interpolate;
 
         /// `[x = 0, …, x = classes - 1]` in a new last axis.
         one_hot(x: tensor, num_classes: int) -> tensor = index::one_hot;
@@ -287,7 +311,20 @@ macro_rules! for_each_method {
         /// `out[i][j] = x[index[i][j]][j]` for axis 0, and so on.
         gather(x: tensor, index: tensor, axis: int) -> tensor = index::gather;
         /// This plus `value` at `index` along an axis.
-        scatter_add(x: tensor, index: tensor, value: tensor, axis: int) -> tensor = index::scatter_add;
+        scatter_add(x: tensor, index: tensor, value: tensor, axis: int) -> tensor = scatter::scatter_add;
+        /// This times `value` at `index` along an axis.
+        scatter_multiply(x: tensor, index: tensor, value: tensor, axis: int) -> tensor = scatter::scatter_multiply;
+        /// This with `value` at `index` along an axis; the last of several stays.
+        scatter(x: tensor, index: tensor, value: tensor, axis: int) -> tensor = scatter::scatter;
+        /// What meets at a place by `"sum"`, `"prod"`, `"mean"`, `"amax"` or `"amin"`, with this or without.
+        scatter_reduce(x: tensor, index: tensor, value: tensor, axis: int, reduce: text, include_self: flag) -> tensor = scatter::scatter_reduce;
+
+        /// In order along an axis, and the positions that the elements come from.
+        sort(x: tensor, axis: int, descending: flag) -> tensors = sort::sort;
+        /// Positions that put this in order along an axis.
+        argsort(x: tensor, axis: int, descending: flag) -> tensor = sort::argsort;
+        /// The `k` greatest (or least) elements along an axis, and their positions.
+        topk(x: tensor, k: int, axis: int, largest: flag) -> tensors = sort::topk;
 
         /// Cross entropy against class numbers; `reduction` is `"mean"`, `"sum"` or `"none"`.
         cross_entropy(x: tensor, target: tensor, reduction: text, label_smoothing: float, ignore_index: int) -> tensor = loss::cross_entropy;

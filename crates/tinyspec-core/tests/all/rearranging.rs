@@ -1,0 +1,110 @@
+//! Methods that move elements around by data or by number: sorting, scattering, diagonals, other lengths.
+
+use tinyspec_core::{Error, Tensor, grad};
+use tinyspec_ir::{DType, ErrorKind};
+
+fn ints(data: &[i32], shape: &[i64]) -> Tensor {
+    Tensor::from_slice(data, shape)
+}
+
+#[test]
+fn sorting_is_stable_and_puts_nan_last() -> Result<(), Error> {
+    let nan = f32::NAN;
+    let x = Tensor::from_slice(&[3f32, nan, -1.0, 3.0, f32::INFINITY, -1.0], [6]);
+    let sorted = x.sort(0, false);
+    assert_eq!(sorted[1].to_vec::<i32>()?, [2, 5, 0, 3, 4, 1]);
+    assert_eq!(sorted[0].to_vec::<f32>()?[..5], [-1.0, -1.0, 3.0, 3.0, f32::INFINITY]);
+    assert!(sorted[0].to_vec::<f32>()?[5].is_nan());
+    assert_eq!(x.argsort(0, true).to_vec::<i32>()?, [1, 4, 0, 3, 2, 5]);
+    let bytes = ints(&[200, 3, 255, 3], &[2, 2]).cast(DType::U8);
+    assert_eq!(bytes.sort(0, false)[0].to_vec::<u8>()?, [200, 3, 255, 3]);
+    assert_eq!(bytes.topk(1, -1, true)[0].to_vec::<u8>()?, [200, 255]);
+    assert_eq!(bytes.topk(3, -1, true)[0].to_vec::<u8>().expect_err("3 of 2").kind(), Some(ErrorKind::Value));
+    assert!(Tensor::zeros([0]).sort(0, false)[0].to_vec::<f32>()?.is_empty());
+    Ok(())
+}
+
+#[test]
+fn the_gradient_of_a_sort_goes_where_the_elements_came_from() -> Result<(), Error> {
+    let x = Tensor::from_slice(&[5f32, 1.0, 3.0], [3]);
+    let weights = Tensor::from_slice(&[10f32, 20.0, 30.0], [3]);
+    let loss = (&x.sort(0, false)[0] * &weights).sum(.., false);
+    assert_eq!(grad(&loss, &[&x])?[0].to_vec::<f32>()?, [30.0, 10.0, 20.0]);
+    Ok(())
+}
+
+#[test]
+fn several_values_for_one_place() -> Result<(), Error> {
+    let x = Tensor::from_slice(&[1f32, 2.0, 3.0], [3]);
+    let index = ints(&[2, 0, 2, 9], &[4]);
+    let value = Tensor::from_slice(&[10f32, 20.0, 30.0, 40.0], [4]);
+    let reduced = |how: &str, own: bool| x.scatter_reduce(&index, &value, 0, how, own).to_vec::<f32>();
+    assert_eq!(x.scatter(&index, &value, 0).to_vec::<f32>()?, [20.0, 2.0, 30.0]);
+    assert_eq!(reduced("sum", true)?, [21.0, 2.0, 43.0]);
+    assert_eq!(reduced("prod", false)?, [20.0, 2.0, 300.0]);
+    assert_eq!(reduced("mean", true)?, [10.5, 2.0, 43.0 / 3.0]);
+    assert_eq!(reduced("amin", true)?, [1.0, 2.0, 3.0]);
+    assert_eq!(x.scatter_multiply(&index, &value, 0).to_vec::<f32>()?, [20.0, 2.0, 900.0]);
+    assert_eq!(reduced("median", true).expect_err("unknown").kind(), Some(ErrorKind::Value));
+    // A number for all places, and infinities that no mask multiplies.
+    assert_eq!(x.scatter(&index, f32::INFINITY, 0).to_vec::<f32>()?, [f32::INFINITY, 2.0, f32::INFINITY]);
+    let wrong = x.scatter(&index, Tensor::ones([3]), 0).to_vec::<f32>().expect_err("shapes differ");
+    assert_eq!(wrong.kind(), Some(ErrorKind::Shape));
+    // Only the value that stays has a gradient.
+    let loss = x.scatter(&index, &value, 0).sum(.., false);
+    let gradients = grad(&loss, &[&x, &value])?;
+    assert_eq!(gradients[0].to_vec::<f32>()?, [0.0, 1.0, 0.0]);
+    assert_eq!(gradients[1].to_vec::<f32>()?, [0.0, 1.0, 1.0, 0.0]);
+    Ok(())
+}
+
+#[test]
+fn diagonals_lie_anywhere() -> Result<(), Error> {
+    let x = Tensor::arange(12).reshape([3, 4]);
+    for (offset, want) in
+        [(0, vec![0, 5, 10]), (1, vec![1, 6, 11]), (3, vec![3]), (-1, vec![4, 9]), (4, vec![]), (-9, vec![])]
+    {
+        assert_eq!(x.diagonal(offset).to_vec::<i32>()?, want, "{offset}");
+    }
+    assert_eq!(Tensor::arange(8).reshape([2, 2, 2]).diagonal(0).to_vec::<i32>()?, [0, 3, 4, 7]);
+    assert_eq!(x.diagonal(i64::MIN).to_vec::<i32>()?, [0i32; 0]);
+    Ok(())
+}
+
+#[test]
+fn ends_taken_from_the_tensor_itself() -> Result<(), Error> {
+    let x = ints(&[1, 2, 3], &[3]);
+    let padded = |before: i64, after: i64, mode: &str| x.pad_mode([before], [after], mode).to_vec::<i32>();
+    assert_eq!(padded(2, 1, "reflect")?, [3, 2, 1, 2, 3, 2]);
+    assert_eq!(padded(1, 5, "replicate")?, [1, 1, 2, 3, 3, 3, 3, 3, 3]);
+    assert_eq!(padded(3, 1, "circular")?, [1, 2, 3, 1, 2, 3, 1]);
+    for (before, mode) in [(3, "reflect"), (4, "circular"), (-1, "replicate"), (1, "mirror")] {
+        assert_eq!(padded(before, 0, mode).expect_err(mode).kind(), Some(ErrorKind::Value));
+    }
+    assert_eq!(ints(&[1, 2], &[2]).repeat_interleave(3, 0).to_vec::<i32>()?, [1, 1, 1, 2, 2, 2]);
+    Ok(())
+}
+
+#[test]
+fn interpolation_keeps_what_it_can() -> Result<(), Error> {
+    let x = Tensor::from_slice(&[0f32, 10.0, 20.0], [3]);
+    let at = |size: i64, mode: &str, corners: bool| x.interpolate([size], mode, corners).to_vec::<f32>();
+    assert_eq!(at(5, "linear", true)?, [0.0, 5.0, 10.0, 15.0, 20.0]);
+    assert_eq!(at(6, "linear", false)?, [0.0, 2.5, 7.5, 12.5, 17.5, 20.0]);
+    assert_eq!(at(6, "nearest", false)?, [0.0, 0.0, 10.0, 10.0, 20.0, 20.0]);
+    assert_eq!(at(2, "nearest-exact", false)?, [0.0, 20.0]);
+    assert_eq!(at(1, "linear", true)?, [0.0]);
+    assert_eq!(at(0, "nearest", false)?, [0f32; 0]);
+    assert_eq!(at(-1, "nearest", false).expect_err("negative").kind(), Some(ErrorKind::Value));
+    assert_eq!(at(4, "cubic", false).expect_err("unknown").kind(), Some(ErrorKind::Value));
+    Ok(())
+}
+
+#[test]
+fn running_logarithms_of_sums_do_not_overflow() -> Result<(), Error> {
+    let x = Tensor::from_slice(&[1000f32, 1000.0, -1000.0], [3]);
+    let got = x.logcumsumexp(0).to_vec::<f32>()?;
+    let want = [1000.0, 1000.0 + std::f32::consts::LN_2, 1000.0 + std::f32::consts::LN_2];
+    assert!(got.iter().zip(want).all(|(got, want)| (got - want).abs() < 1e-3), "{got:?}");
+    Ok(())
+}

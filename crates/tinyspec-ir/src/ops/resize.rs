@@ -1,0 +1,145 @@
+//! What changes the length of axes by data-independent indices: other ways to pad, and interpolation.
+
+use super::creation::arange_dim;
+use super::movement::{cat, expand, flip, narrow, transpose};
+use super::{axis_of, cast, dtype_of, shape_of, to_float};
+use crate::dim::show;
+use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
+
+fn length(b: &dyn Builder, op: &str, x: NodeId, axis: usize) -> Result<i64> {
+    let shape = shape_of(b, x);
+    let dim = &shape[axis];
+    dim.as_const().ok_or_else(|| Error::new(ErrorKind::Unsupported, op, format!("the dim {dim} is not a number")))
+}
+
+/// `before` and `after` more elements at the ends of the last axes, taken from `x` itself: mirrored without the edge
+/// (`"reflect"`), the edge again (`"replicate"`), or from the other end (`"circular"`).
+pub fn pad_mode(b: &mut dyn Builder, x: NodeId, before: &[i64], after: &[i64], mode: &str) -> Result<NodeId> {
+    const OP: &str = "pad_mode";
+    let shape = shape_of(b, x);
+    let Some(lead) = shape.len().checked_sub(before.len()).filter(|_| before.len() == after.len()) else {
+        let message = format!("{before:?} before and {after:?} after the axes of {}", show(&shape));
+        return Err(Error::new(ErrorKind::Rank, OP, message));
+    };
+    let mut x = x;
+    for (axis, (&before, &after)) in (lead..).zip(before.iter().zip(after)) {
+        let length = length(b, OP, x, axis)?;
+        let greatest = match mode {
+            "reflect" => length - 1,
+            "replicate" if length > 0 => i64::MAX,
+            "replicate" | "circular" => length,
+            _ => {
+                return Err(Error::new(ErrorKind::Value, OP, format!("the mode `{mode}` is unknown"))
+                    .help("`reflect`, `replicate` or `circular`; `pad` fills with a value"));
+            }
+        };
+        if !(0..=greatest).contains(&before) || !(0..=greatest).contains(&after) {
+            let message = format!("{before} before and {after} after the {length} elements of axis {axis}");
+            return Err(Error::new(ErrorKind::Value, OP, message).help(format!("`{mode}` takes them from the axis")));
+        }
+        let ends = match mode {
+            "reflect" => [(1, before), (length - 1 - after, after)],
+            "circular" => [(length - before, before), (0, after)],
+            _ => [(0, before), (length - 1, after)],
+        };
+        let mut parts = Vec::new();
+        for (end, (start, count)) in ends.into_iter().enumerate() {
+            if end == 1 {
+                parts.push(x);
+            }
+            if count == 0 {
+                continue;
+            }
+            let axis = axis as i64;
+            parts.push(match mode {
+                "replicate" => {
+                    let edge = narrow(b, x, axis, start, 1)?;
+                    let mut wide = shape_of(b, edge);
+                    wide[axis as usize] = Dim::from(count);
+                    expand(b, edge, &wide)?
+                }
+                "reflect" => {
+                    let mirrored = narrow(b, x, axis, start, count)?;
+                    flip(b, mirrored, &[axis])?
+                }
+                _ => narrow(b, x, axis, start, count)?,
+            });
+        }
+        x = cat(b, &parts, axis as i64)?;
+    }
+    Ok(x)
+}
+
+/// The last axes at other lengths: `mode` is `"nearest"`, `"nearest-exact"` (from the middle of an element) or
+/// `"linear"` (`"bilinear"`, `"trilinear"`), where `align_corners` keeps the ends in place.
+pub fn interpolate(b: &mut dyn Builder, x: NodeId, size: &[i64], mode: &str, align_corners: bool) -> Result<NodeId> {
+    const OP: &str = "interpolate";
+    let shape = shape_of(b, x);
+    let Some(lead) = shape.len().checked_sub(size.len()) else {
+        return Err(Error::new(ErrorKind::Rank, OP, format!("sizes {size:?} for {}", show(&shape))));
+    };
+    let linear = matches!(mode, "linear" | "bilinear" | "trilinear");
+    if !linear && !matches!(mode, "nearest" | "nearest-exact") {
+        return Err(Error::new(ErrorKind::Value, OP, format!("the mode `{mode}` is unknown"))
+            .help("`nearest`, `nearest-exact` or `linear`"));
+    }
+    let mut x = if linear { to_float(b, x)? } else { x };
+    for (axis, &to) in (lead..).zip(size) {
+        let from = length(b, OP, x, axis)?;
+        if from < 1 || to < 0 || from.max(to) > 1 << 30 {
+            return Err(Error::new(ErrorKind::Value, OP, format!("axis {axis} from {from} to {to} elements")));
+        }
+        // Where element i of the result lies, as the whole numbers (i · step + start) / unit.
+        let (step, start, unit) = match (linear, align_corners) {
+            (true, true) => (from - 1, 0, (to - 1).max(1)),
+            (true, false) => (2 * from, from - to, 2 * to),
+            _ if mode == "nearest" => (from, 0, to),
+            _ => (2 * from, from, 2 * to),
+        };
+        x = resample(b, x, axis, [from, to], [step, start, unit.max(1)], linear)?;
+    }
+    Ok(x)
+}
+
+fn resample(
+    b: &mut dyn Builder,
+    x: NodeId,
+    axis: usize,
+    [from, to]: [i64; 2],
+    [step, start, unit]: [i64; 3],
+    linear: bool,
+) -> Result<NodeId> {
+    let dtype = if step.saturating_mul(to) < 1 << 30 { DType::I32 } else { DType::I64 };
+    let number = |b: &mut dyn Builder, value: i64| b.constant(Const::int(dtype, value as i128));
+    let ramp = arange_dim(b, &Dim::from(to), dtype)?;
+    let (step, start, unit_node) = (number(b, step), number(b, start), number(b, unit));
+    let place = b.alu(Op::Mul, &[ramp, step])?;
+    let place = b.alu(Op::Add, &[place, start])?;
+    let zero = number(b, 0);
+    let place = b.alu(Op::Max, &[place, zero])?;
+    let lower = b.alu(Op::Idiv, &[place, unit_node])?;
+    let axis = axis_of("interpolate", axis as i64, &shape_of(b, x))? as i64;
+    let moved = transpose(b, x, 0, axis)?;
+    let low = b.alu(Op::Index, &[moved, lower])?;
+    if !linear {
+        return transpose(b, low, 0, axis);
+    }
+    let (one, last) = (number(b, 1), number(b, from - 1));
+    let next = b.alu(Op::Add, &[lower, one])?;
+    let over = b.alu(Op::CmpLt, &[last, next])?;
+    let upper = b.alu(Op::Where, &[over, last, next])?;
+    let high = b.alu(Op::Index, &[moved, upper])?;
+    let rest = b.alu(Op::Mod, &[place, unit_node])?;
+    let float = dtype_of(b, x);
+    let rest = cast(b, rest, float.accumulator())?;
+    let share = super::elementwise::scale(b, rest, 1.0 / unit as f64)?;
+    let mut along = shape_of(b, low);
+    for dim in along.iter_mut().skip(1) {
+        *dim = Dim::from(1);
+    }
+    let share = super::movement::reshape(b, share, &along)?;
+    let (low, high) = (cast(b, low, float.accumulator())?, cast(b, high, float.accumulator())?);
+    let mixed = super::arithmetic::lerp(b, low, high, share)?;
+    let mixed = cast(b, mixed, float)?;
+    transpose(b, mixed, 0, axis)
+}

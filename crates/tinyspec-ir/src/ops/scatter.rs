@@ -1,0 +1,164 @@
+//! Values written to places that data decide: one-hot masks, reduced.
+
+use super::arithmetic::{add, div, maximum, minimum, mul};
+use super::index::{one_hot_mask, require_int};
+use super::movement::{reshape, squeeze, transpose, unsqueeze};
+use super::{axis_of, cast, dtype_of, like, reduce, shape_of};
+use crate::dim::show;
+use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
+
+/// Which element of `index` goes to which position of `axis` of `x`.
+struct Places {
+    op: &'static str,
+    axis: usize,
+    shape: Shape,
+    index_shape: Shape,
+    /// The shape of `index`, then the positions.
+    mask: NodeId,
+}
+
+impl Places {
+    fn new(b: &mut dyn Builder, op: &'static str, x: NodeId, index: NodeId, axis: i64) -> Result<Places> {
+        require_int(b, op, index)?;
+        let (shape, index_shape) = (shape_of(b, x), shape_of(b, index));
+        let axis = axis_of(op, axis, &shape)?;
+        let fits = index_shape.len() == shape.len()
+            && (0..shape.len()).all(|other| other == axis || index_shape[other] == shape[other]);
+        if !fits {
+            let message = format!(
+                "{} places into {}: outside axis {axis} the shapes must agree",
+                show(&index_shape),
+                show(&shape)
+            );
+            return Err(Error::new(ErrorKind::Shape, op, message));
+        }
+        let mask = one_hot_mask(b, op, index, &shape[axis])?;
+        Ok(Places { op, axis, shape, index_shape, mask })
+    }
+
+    /// `value` at its places, `fill` elsewhere.
+    fn spread(&self, b: &mut dyn Builder, value: NodeId, fill: f64) -> Result<NodeId> {
+        let value_shape = shape_of(b, value);
+        if !value_shape.is_empty() && value_shape != self.index_shape {
+            let message = format!("values of {} for places of {}", show(&value_shape), show(&self.index_shape));
+            return Err(Error::new(ErrorKind::Shape, self.op, message));
+        }
+        let value = if value_shape.is_empty() { value } else { unsqueeze(b, value, -1)? };
+        let fill = like(b, value, fill);
+        b.alu(Op::Where, &[self.mask, value, fill])
+    }
+
+    /// Reduces what meets at a place, and puts the positions where the axis was.
+    fn meet(
+        &self,
+        b: &mut dyn Builder,
+        spread: NodeId,
+        reduce: impl FnOnce(&mut dyn Builder, NodeId, Option<&[i64]>, bool) -> Result<NodeId>,
+    ) -> Result<NodeId> {
+        let dtype = dtype_of(b, spread);
+        let met = reduce(b, spread, Some(&[self.axis as i64]), true)?;
+        let met = transpose(b, met, self.axis as i64, -1)?;
+        let met = squeeze(b, met, Some(&[-1]))?;
+        let met = reshape(b, met, &self.shape)?;
+        cast(b, met, dtype)
+    }
+
+    /// How many values meet at each place, as i32.
+    fn count(&self, b: &mut dyn Builder) -> Result<NodeId> {
+        let ones = cast(b, self.mask, DType::I32)?;
+        self.meet(b, ones, reduce::sum)
+    }
+}
+
+/// `value` as the dtype of `x`.
+fn as_element(b: &mut dyn Builder, x: NodeId, value: NodeId) -> Result<NodeId> {
+    let dtype = dtype_of(b, x);
+    cast(b, value, dtype)
+}
+
+/// `x` plus `value` at `index` along `axis`, collisions added up.
+pub fn scatter_add(b: &mut dyn Builder, x: NodeId, index: NodeId, value: NodeId, axis: i64) -> Result<NodeId> {
+    let places = Places::new(b, "scatter_add", x, index, axis)?;
+    let spread = places.spread(b, value, 0.0)?;
+    let total = places.meet(b, spread, reduce::sum)?;
+    let total = as_element(b, x, total)?;
+    add(b, x, total)
+}
+
+/// `x` times `value` at `index` along `axis`, collisions multiplied.
+pub fn scatter_multiply(b: &mut dyn Builder, x: NodeId, index: NodeId, value: NodeId, axis: i64) -> Result<NodeId> {
+    scatter_reduce(b, x, index, value, axis, "prod", true).map_err(|error| error.in_op("scatter_multiply"))
+}
+
+/// `x` with `value` at `index` along `axis`; of several values for one place the last one stays.
+pub fn scatter(b: &mut dyn Builder, x: NodeId, index: NodeId, value: NodeId, axis: i64) -> Result<NodeId> {
+    let places = Places::new(b, "scatter", x, index, axis)?;
+    let value = as_element(b, x, value)?;
+    // Which one is last: its number along the axis of the index, from 1 on.
+    let length = &places.index_shape[places.axis];
+    let numbers = super::creation::arange_dim(b, length, DType::I32)?;
+    let one = b.constant(Const::int(DType::I32, 1));
+    let numbers = b.alu(Op::Add, &[numbers, one])?;
+    let mut along: Shape = std::iter::repeat_n(Dim::from(1), places.shape.len() + 1).collect();
+    along[places.axis] = length.clone();
+    let numbers = reshape(b, numbers, &along)?;
+    let zero = b.constant(Const::int(DType::I32, 0));
+    let numbers_here = b.alu(Op::Where, &[places.mask, numbers, zero])?;
+    let last = reduce::max(b, numbers_here, Some(&[places.axis as i64]), true)?;
+    let is_last = super::arithmetic::eq(b, numbers_here, last)?;
+    let is_last = b.alu(Op::And, &[is_last, places.mask])?;
+    let picked = Places { mask: is_last, ..places };
+    let spread = picked.spread(b, value, 0.0)?;
+    let placed = picked.meet(b, spread, reduce::sum)?;
+    let placed = as_element(b, x, placed)?;
+    let count = picked.count(b)?;
+    let hit = b.alu(Op::CmpNe, &[count, zero])?;
+    b.alu(Op::Where, &[hit, placed, x])
+}
+
+/// What meets at a place reduced by `"sum"`, `"prod"`, `"mean"`, `"amax"` or `"amin"`, with the element of `x` unless
+/// `include_self` is false.
+pub fn scatter_reduce(
+    b: &mut dyn Builder,
+    x: NodeId,
+    index: NodeId,
+    value: NodeId,
+    axis: i64,
+    reduction: &str,
+    include_self: bool,
+) -> Result<NodeId> {
+    let places = Places::new(b, "scatter_reduce", x, index, axis)?;
+    let value = as_element(b, x, value)?;
+    type Reduction = fn(&mut dyn Builder, NodeId, Option<&[i64]>, bool) -> Result<NodeId>;
+    type Combination = fn(&mut dyn Builder, NodeId, NodeId) -> Result<NodeId>;
+    let (fill, reduce, combine): (f64, Reduction, Combination) = match reduction {
+        "sum" | "mean" => (0.0, reduce::sum, add),
+        "prod" => (1.0, reduce::prod, mul),
+        "amax" => (f64::NEG_INFINITY, reduce::max, maximum),
+        "amin" => (f64::INFINITY, reduce::min, minimum),
+        _ => {
+            return Err(Error::new(
+                ErrorKind::Value,
+                "scatter_reduce",
+                format!("the reduction `{reduction}` is unknown"),
+            )
+            .help("`sum`, `prod`, `mean`, `amax` or `amin`"));
+        }
+    };
+    let spread = places.spread(b, value, fill)?;
+    let met = places.meet(b, spread, reduce)?;
+    let met = as_element(b, x, met)?;
+    let met = if include_self { combine(b, x, met)? } else { met };
+    let count = places.count(b)?;
+    let zero = b.constant(Const::int(DType::I32, 0));
+    let hit = b.alu(Op::CmpNe, &[count, zero])?;
+    let met = if reduction == "mean" {
+        let own = b.constant(Const::int(DType::I32, include_self as i128));
+        let count = b.alu(Op::Add, &[count, own])?;
+        let mean = div(b, met, count)?;
+        as_element(b, x, mean)?
+    } else {
+        met
+    };
+    b.alu(Op::Where, &[hit, met, x])
+}
