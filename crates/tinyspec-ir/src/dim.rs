@@ -13,7 +13,7 @@ pub type Shape = SmallVec<[Dim; 4]>;
 /// ```
 /// use tinyspec_ir::Dim;
 /// let n = Dim::named(0, 1, 4096);
-/// assert_eq!(n.clone() * 2.into() + n.clone(), n * 3.into());
+/// assert_eq!(n.clone() * Dim::from(2) + n.clone(), n * Dim::from(3));
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Dim(Repr);
@@ -371,7 +371,7 @@ fn name_of(slot: u32) -> Option<String> {
 ///
 /// ```
 /// use tinyspec_ir::{Dim, dim};
-/// let shown = dim::with_names(&[(0, "B".to_string())], || (Dim::named(0, 1, 9) * 2.into()).to_string());
+/// let shown = dim::with_names(&[(0, "B".to_string())], || (Dim::named(0, 1, 9) * Dim::from(2)).to_string());
 /// assert_eq!(shown, "2*B");
 /// ```
 pub fn with_names<T>(names: &[(u32, String)], body: impl FnOnce() -> T) -> T {
