@@ -104,7 +104,8 @@ impl Space {
             OptOp::Split { axis: position, factor, target, top } => {
                 let old = axis(position)?;
                 let Some(trips) = old.trips.filter(|trips| factor > 0 && trips % factor == 0) else {
-                    return refuse(format!("{factor} does not divide the axis of {:?} trips", old.trips));
+                    let trips = old.trips.map_or_else(|| "named".into(), |trips| trips.to_string());
+                    return refuse(format!("{factor} does not divide the {trips} trips of axis {position}"));
                 };
                 if old.kind.is_reduce() != target.is_reduce() {
                     return refuse(format!("a {:?} axis cannot have a {target:?} part", old.kind));

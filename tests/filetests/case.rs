@@ -1,0 +1,107 @@
+//! The parts of a case.
+
+use tinyspec::backends::Target;
+use tinyspec::ir::{AxisType, DType, Op};
+use tinyspec::lower::optimize::OptOp;
+
+/// A case, as it stands in its file.
+pub struct Case<'a> {
+    /// Everything up to what is expected.
+    pub given: &'a str,
+    pub stage: &'a str,
+    pub from: Option<&'a str>,
+    pub target: Target,
+    pub schedule: Option<Vec<OptOp>>,
+    pub input: &'a str,
+    pub expected: &'a str,
+}
+
+impl<'a> Case<'a> {
+    pub fn parse(text: &'a str) -> Result<Case<'a>, String> {
+        const SEPARATOR: &str = "\n----";
+        let end = text.find(SEPARATOR).ok_or("no line `----` after what goes in")? + SEPARATOR.len();
+        let (given, expected) = text.split_at(end);
+        let (header, input) = given.split_once("\n\n").ok_or("no empty line after the header")?;
+        let input = input.strip_suffix(SEPARATOR).unwrap_or_default();
+        let mut case = Case { given, stage: "", from: None, target: target(), schedule: None, input, expected };
+        for line in header.lines().filter(|line| !line.starts_with(';')) {
+            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+            match word {
+                "test" => {
+                    let (stage, from) =
+                        rest.split_once(" from ").map_or((rest, None), |(stage, from)| (stage, Some(from)));
+                    (case.stage, case.from) = (stage, from);
+                }
+                "target" => rest.split(' ').try_for_each(|fact| set(&mut case.target, fact))?,
+                "schedule" => {
+                    let ops = rest.split("; ").filter(|op| !op.is_empty());
+                    case.schedule = Some(ops.map(opt_op).collect::<Result<_, _>>()?);
+                }
+                _ => return Err(format!("`{word}` is not expected in a header")),
+            }
+        }
+        Ok(case)
+    }
+}
+
+/// Small vectors keep the text short.
+fn target() -> Target {
+    Target {
+        name: "cpu".into(),
+        fingerprint: "filetests".into(),
+        vector_bytes: 16,
+        vector_registers: 16,
+        masked_access: false,
+        fused_multiply_add: true,
+        accumulators: 2,
+        threads: 1,
+        cache_bytes: [32 << 10, 512 << 10],
+        native: vec![Op::Div, Op::Sqrt, Op::Exp2, Op::Log2, Op::Sin, Op::Idiv, Op::Mod, Op::Mulacc],
+        arithmetic: DType::ALL.into_iter().filter(|dtype| dtype.size() >= 4 || !dtype.is_float()).collect(),
+    }
+}
+
+/// One `fact=value`.
+fn set(target: &mut Target, fact: &str) -> Result<(), String> {
+    let (name, value) = fact.split_once('=').ok_or(format!("`{fact}` is no fact=value"))?;
+    let number = || value.parse::<usize>().map_err(|_| format!("`{value}` is no number"));
+    let truth = || value.parse::<bool>().map_err(|_| format!("`{value}` is not true or false"));
+    match name {
+        "vector_bytes" => target.vector_bytes = number()?,
+        "vector_registers" => target.vector_registers = number()?,
+        "accumulators" => target.accumulators = number()?,
+        "threads" => target.threads = number()?,
+        "masked_access" => target.masked_access = truth()?,
+        "fused_multiply_add" => target.fused_multiply_add = truth()?,
+        "native" => {
+            let op = |name| Op::from_name(name).ok_or_else(|| format!("no op is called `{name}`"));
+            target.native = value.split(',').filter(|name| !name.is_empty()).map(op).collect::<Result<_, _>>()?;
+        }
+        _ => return Err(format!("`{name}` is no fact of a target that cases change")),
+    }
+    Ok(())
+}
+
+/// An [`OptOp`] as it is printed.
+fn opt_op(text: &str) -> Result<OptOp, String> {
+    let wrong = || format!("`{text}` is no schedule op");
+    let (name, operands) = text.trim().strip_suffix(')').and_then(|text| text.split_once('(')).ok_or_else(wrong)?;
+    let operands: Vec<&str> = operands.split([',', ' ']).filter(|word| !word.is_empty()).collect();
+    let number = |word: &str| word.parse::<i64>().map_err(|_| wrong());
+    let position = |word: &str| word.parse::<usize>().map_err(|_| wrong());
+    Ok(match (name, &operands[..]) {
+        ("split", [axis, factor, letter, top @ ..]) => OptOp::Split {
+            axis: position(axis)?,
+            factor: number(factor)?,
+            target: AxisType::ALL.into_iter().find(|axis| letter.starts_with(axis.letter())).ok_or_else(wrong)?,
+            top: top == ["top"],
+        },
+        ("swap", [a, b]) => OptOp::Swap(position(a)?, position(b)?),
+        ("padto", [axis, multiple]) => OptOp::Padto { axis: position(axis)?, multiple: number(multiple)? },
+        ("stage", [slot, "at", at]) => {
+            let slot = slot.strip_prefix('%').and_then(|slot| slot.parse().ok()).ok_or_else(wrong)?;
+            OptOp::Stage { slot, at: position(at)? }
+        }
+        _ => return Err(wrong()),
+    })
+}
