@@ -1,6 +1,6 @@
 //! Errors of the macros: all of them in one run, each at the user's tokens.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Delimiter, LineColumn, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
 use std::collections::HashSet;
 
@@ -113,5 +113,56 @@ impl Diagnostics {
                 quote_spanned!(place.end=> #path ! { #message })
             })
             .collect()
+    }
+}
+
+/// The source of some tokens as the user wrote it, on one line: spans of several tokens cannot be joined on stable Rust.
+pub fn source_text(tokens: &impl ToTokens) -> String {
+    let mut text = String::new();
+    let mut end = None;
+    write_tokens(tokens.to_token_stream(), &mut text, &mut end);
+    text
+}
+
+fn write_tokens(tokens: TokenStream, text: &mut String, end: &mut Option<LineColumn>) {
+    let mut write = |word: &str, span: Span, text: &mut String| {
+        let start = span.start();
+        match *end {
+            Some(last) if last.line == start.line => {
+                text.extend(std::iter::repeat_n(' ', start.column.saturating_sub(last.column).min(1)));
+            }
+            Some(_) if text.ends_with(|c: char| c.is_alphanumeric()) && word.starts_with(char::is_alphanumeric) => {
+                text.push(' ');
+            }
+            _ => {}
+        }
+        text.push_str(word);
+        *end = Some(span.end());
+    };
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Brace => ("{", "}"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::None => ("", ""),
+                };
+                write(open, group.span_open(), text);
+                let mut inner = Some(group.span_open().end());
+                write_tokens(group.stream(), text, &mut inner);
+                // What is inside ends where it ends.
+                let gap = inner.is_some_and(|inner| {
+                    let close = group.span_close().start();
+                    inner.line == close.line && inner.column < close.column
+                });
+                if gap {
+                    text.push(' ');
+                }
+                text.push_str(close);
+                write("", group.span_close(), &mut String::new());
+            }
+            other => write(&other.to_string(), other.span(), text),
+        }
     }
 }

@@ -179,8 +179,11 @@ pub fn call<R: Results>(function: &'static EmbeddedFunction, arguments: &[&Tenso
     R::from_tensors(results)
 }
 
-/// What may be passed for a scalar parameter: a number, or a tensor of shape `()`.
-#[doc(hidden)]
+/// What may be passed for a scalar parameter of a `#[function]`: a number of its type, or a tensor of shape `()`.
+#[diagnostic::on_unimplemented(
+    message = "expected a number of the type `{T}`, found `{Self}`",
+    label = "expected `{T}`, or a tensor of shape `()`"
+)]
 pub trait ScalarArgument<T> {
     /// As a tensor.
     fn into_tensor(self) -> Tensor;
@@ -193,12 +196,14 @@ impl<T: Element> ScalarArgument<T> for T {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element> ScalarArgument<T> for Tensor {
     fn into_tensor(self) -> Tensor {
         self
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element> ScalarArgument<T> for &Tensor {
     fn into_tensor(self) -> Tensor {
         self.clone()

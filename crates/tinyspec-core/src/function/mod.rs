@@ -10,9 +10,9 @@ mod prepare;
 pub use body::Body;
 #[doc(hidden)]
 pub use check::check_size;
-pub use embedded::{EmbeddedFunction, Results};
+pub use embedded::{EmbeddedFunction, Results, ScalarArgument};
 #[doc(hidden)]
-pub use embedded::{ScalarArgument, call, constant, size, wrong};
+pub use embedded::{call, constant, size, wrong};
 #[doc(hidden)]
 pub use kernel::{call_kernel, kernel_constant, kernel_scalar};
 pub use prepare::Prepared;

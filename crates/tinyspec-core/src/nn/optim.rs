@@ -162,7 +162,7 @@ impl Optimizer for Adam {
             let scale = (&*variance / variance_power).sqrt() + self.epsilon;
             let mut value = &**weight - &rate * (&*mean / mean_power) / scale;
             if self.weight_decay != 0.0 {
-                value = value - &**weight * (rate * self.weight_decay);
+                value -= &**weight * (rate * self.weight_decay);
             }
             weight.assign(&value);
         }

@@ -102,3 +102,28 @@ impl Not for Tensor {
         Tensor::not(&self)
     }
 }
+
+macro_rules! assigning {
+    ($($trait:ident $method:ident $operator:ident $path:ident;)*) => { $(
+        /// Binds this handle to the result; clones keep what they saw.
+        impl<R: Operand> std::ops::$trait<R> for Tensor {
+            #[track_caller]
+            fn $method(&mut self, other: R) {
+                *self = $operator::$path(&*self, other);
+            }
+        }
+    )* };
+}
+
+assigning! {
+    AddAssign add_assign Add add;
+    SubAssign sub_assign Sub sub;
+    MulAssign mul_assign Mul mul;
+    DivAssign div_assign Div div;
+    RemAssign rem_assign Rem rem;
+    BitAndAssign bitand_assign BitAnd bitand;
+    BitOrAssign bitor_assign BitOr bitor;
+    BitXorAssign bitxor_assign BitXor bitxor;
+    ShlAssign shl_assign Shl shl;
+    ShrAssign shr_assign Shr shr;
+}

@@ -1,7 +1,7 @@
 //! Which other functions a body calls.
 
-use super::options::path_text;
 use super::signature::open_span;
+use crate::diagnostics::source_text;
 use proc_macro2::Span;
 use syn::visit::{Visit, visit_expr_call};
 use syn::{Block, Expr, ExprCall, Item, ItemUse, PathArguments};
@@ -50,7 +50,7 @@ struct Finder {
 impl<'ast> Visit<'ast> for Finder {
     fn visit_expr_call(&mut self, call: &'ast ExprCall) {
         if let Some(path) = callee_of(call) {
-            let text = path_text(&path);
+            let text = source_text(&path);
             if self.callees.iter().all(|known| known.text != text) {
                 self.callees.push(CalleePath { path, text, span: open_span(&call.paren_token) });
             }

@@ -78,6 +78,23 @@ fn grouped(text: &mut std::str::Chars, tensors: &mut impl Iterator<Item = Tensor
     }
 }
 
+/// What stands for a signature with mistakes: its callers say nothing more about it.
+pub fn failed_payload() -> TokenStream {
+    quote!(failed)
+}
+
+/// A callee's signature, unless it has mistakes of its own.
+pub struct MaybeCallee(pub Option<Callee>);
+
+impl Parse for MaybeCallee {
+    fn parse(input: ParseStream) -> syn::Result<MaybeCallee> {
+        Ok(MaybeCallee(match input.parse::<Option<Ident>>()? {
+            Some(_) => None,
+            None => Some(input.parse()?),
+        }))
+    }
+}
+
 impl Parse for Callee {
     fn parse(input: ParseStream) -> syn::Result<Callee> {
         let damaged = || syn::Error::new(Span::call_site(), "the callee was compiled by another version of tinyspec");
@@ -159,7 +176,7 @@ pub fn visit(callees: &[CalleePath], imports: &[syn::ItemUse], state: &TokenStre
     let Some((first, rest)) = names.split_first() else { return TokenStream::new() };
     let span = callees[0].span;
     let call = quote_spanned!(span=> #first ! { @#protocol [::tinyspec::__private::hop] [#([#rest])*] [] #state });
-    quote!(#(#imports)* #aliases #call)
+    quote!({ #(#imports)* #aliases #call })
 }
 
 /// A path on another span, so that editors do not take it for the user's.
@@ -172,7 +189,7 @@ pub fn respanned(path: &syn::Path, span: Span) -> TokenStream {
 /// The signatures and the state that came back.
 pub struct Visited {
     /// One for each callee, in order.
-    pub callees: Vec<Callee>,
+    pub callees: Vec<Option<Callee>>,
     /// What [`visit`] sent along.
     pub state: TokenStream,
 }
@@ -185,7 +202,7 @@ impl Parse for Visited {
         while !known.is_empty() {
             let payload;
             syn::braced!(payload in known);
-            callees.push(payload.parse()?);
+            callees.push(payload.parse::<MaybeCallee>()?.0);
         }
         let state;
         syn::braced!(state in input);

@@ -140,7 +140,7 @@ pub fn expand_traced(input: TokenStream) -> TokenStream {
         .iter()
         .zip(known)
         .zip(0..)
-        .map(|((path, callee), number)| (path.text.clone(), (number, Some(callee))))
+        .map(|((path, callee), number)| (path.text.clone(), (number, callee)))
         .collect();
     let mut diagnostics = Diagnostics::default();
     let outcome = trace::trace(&signature, &function.block, &known, &mut diagnostics);
@@ -177,7 +177,14 @@ fn emit(
     diagnostics: &Diagnostics,
 ) -> TokenStream {
     let (attributes, visibility, name) = (&function.attrs, &function.vis, &function.sig.ident);
-    let result = &signature.written_result;
+    // Types that could not be read would be complained about a second time.
+    let wrong = quote!(::tinyspec::__private::wrong());
+    let (result, value) = if signature.is_complete() {
+        let statements = &typed.stmts;
+        (signature.written_result.clone(), quote!({ #(#statements)* }))
+    } else {
+        (quote!(::tinyspec::Tensor), wrong)
+    };
     let mut parameters = vec![];
     let mut arguments = vec![];
     let mut inputs = vec![];
@@ -198,28 +205,27 @@ fn emit(
                 arguments.push(quote!(#ident));
             }
             None => {
-                let written = signature::without_arguments(&argument.ty);
-                parameters.push(quote!(#ident: #written));
+                parameters.push(quote!(#ident: &::tinyspec::Tensor));
             }
         }
     }
     let dims = &signature.dims;
     let errors = diagnostics.to_tokens();
-    let statements = &typed.stmts;
     let allow = (!diagnostics.is_empty()).then(|| quote!(#[allow(unused, unreachable_code)]));
     let constants = signature.constants.0.iter().enumerate().map(|(position, constant)| {
         let (name, path) = (format_ident!("DIM_{position}"), &constant.path);
         quote!(#[doc(hidden)] pub const #name: usize = #path;)
     });
-    // Without a result type the signature cannot be told to callers.
-    let companion = signature
-        .result
-        .as_ref()
-        .map(|result| companion::companion(name, visibility, &companion::payload(signature, result)));
+    let payload = match &signature.result {
+        Some(result) if signature.is_complete() => companion::payload(signature, result),
+        _ => companion::failed_payload(),
+    };
+    let companion = companion::companion(name, visibility, &payload);
     let graph_doc = format!("The graph of [`{name}()`], in the binary.");
     let documentation = format!("What [`{name}()`] is at compile time: its graph.");
     quote! {
         #(#attributes)*
+        #allow
         #[track_caller]
         #visibility fn #name(#(#parameters),*) -> #result {
             ::tinyspec::__private::call(#name::FUNCTION, &[#(#arguments),*])
@@ -244,7 +250,7 @@ fn emit(
                 let [#(#inputs),*] = inputs else { return ::std::vec![] };
                 #[allow(unused_variables)]
                 let [#(#dims),*] = dims else { return ::std::vec![] };
-                let result: #result = { #(#statements)* };
+                let result: #result = #value;
                 ::tinyspec::function::Results::into_tensors(result)
             }
         }

@@ -1,11 +1,10 @@
 //! What `#[function(…)]` may say.
 
-use crate::diagnostics::{Diagnostics, Place};
+use crate::diagnostics::{Diagnostics, Place, source_text};
 use darling::FromMeta;
 use darling::ast::NestedMeta;
 use proc_macro2::TokenStream;
 use std::collections::HashMap;
-use syn::spanned::Spanned;
 use syn::{Expr, ExprLit, ExprRange, Ident, Lit, RangeLimits, Token};
 use tinyspec_ir::signature::NamedDim;
 
@@ -48,7 +47,23 @@ impl Options {
         let mut options = Options::default();
         let mut plain = vec![];
         match NestedMeta::parse_meta_list(bounds_as_list(tokens, &mut options, diagnostics)) {
-            Ok(metas) => plain.extend(metas),
+            Ok(metas) => {
+                for meta in metas {
+                    let is_known = matches!(&meta, NestedMeta::Meta(meta) if ["grad", "gradient"].iter().any(|name| meta.path().is_ident(name)));
+                    if is_known {
+                        plain.push(meta);
+                    } else {
+                        let shown = match &meta {
+                            NestedMeta::Meta(meta) => source_text(meta.path()),
+                            other => source_text(other),
+                        };
+                        let message = format!(
+                            "`{shown}` is no option: they are `grad`, `gradient = path` and `bounds(B: 1..=4096)`"
+                        );
+                        diagnostics.error(Place::of(&meta), message);
+                    }
+                }
+            }
             Err(error) => diagnostics.syntax(error),
         }
         match Plain::from_list(&plain) {
@@ -121,9 +136,4 @@ pub fn literal_range(range: &Expr) -> Option<(i64, i64)> {
     };
     let last = number(end)?;
     Some((number(start)?, if matches!(limits, RangeLimits::Closed(_)) { last } else { last - 1 }))
-}
-
-/// A path with the span of its first token, for messages.
-pub fn path_text(path: &syn::Path) -> String {
-    path.span().source_text().unwrap_or_else(|| quote::quote!(#path).to_string().replace(' ', ""))
 }

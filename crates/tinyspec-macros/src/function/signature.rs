@@ -1,6 +1,7 @@
 //! Signatures: `fn mlp<B>(x: &Tensor<f32, B, 784>, scale: f32) -> Tensor<f32, B, 10>`.
 
-use super::options::{Options, path_text};
+use super::options::Options;
+use crate::diagnostics::source_text;
 use crate::diagnostics::{Diagnostics, Place};
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -164,7 +165,7 @@ impl TypeReader<'_> {
         };
         let segment = path.path.segments.last()?;
         if segment.ident != "Tensor" {
-            let name = path_text(&path.path);
+            let name = source_text(&path.path);
             self.diagnostics.error(Place::of(written), format!("`{name}` is no tensor type; {help}"));
             return None;
         }
@@ -237,7 +238,7 @@ impl TypeReader<'_> {
                 {
                     return Some(dim.clone());
                 }
-                return Some(self.constants.dim(path_text(&path.path), quote!(#path)));
+                return Some(self.constants.dim(source_text(&path.path), quote!(#path)));
             }
             Expr::Paren(inner) => return self.dim_or_none(&inner.expr),
             Expr::Group(inner) => return self.dim_or_none(&inner.expr),
@@ -357,10 +358,15 @@ impl FunctionSignature {
             written_result,
             result_place,
             constants,
-            names: written.inputs.iter().filter_map(name_of).collect(),
+            names: written.inputs.iter().map(name_of).collect(),
         };
         read.order_dims(written.inputs.len(), diagnostics);
         read
+    }
+
+    /// Every type could be read.
+    pub fn is_complete(&self) -> bool {
+        self.result.is_some() && self.parameters.len() == self.names.len()
     }
 
     /// Dims in the order in which the inputs name them: that of a trace at run time.
@@ -404,13 +410,13 @@ impl FunctionSignature {
     }
 }
 
-fn name_of(argument: &FnArg) -> Option<String> {
+fn name_of(argument: &FnArg) -> String {
     match argument {
         FnArg::Typed(argument) => match &*argument.pat {
-            Pat::Ident(name) => Some(name.ident.to_string()),
-            _ => None,
+            Pat::Ident(name) => name.ident.to_string(),
+            _ => "_".to_string(),
         },
-        FnArg::Receiver(_) => Some("self".to_string()),
+        FnArg::Receiver(_) => "self".to_string(),
     }
 }
 
@@ -516,7 +522,7 @@ fn read_parameter(argument: &FnArg, reader: &mut TypeReader) -> Option<(Paramete
                     Some((parameter(Passing::Tensor, quote!(&#written)), ty))
                 }
                 None => {
-                    let shown = path_text(&path.path);
+                    let shown = source_text(&path.path);
                     let message = format!(
                         "`{shown}` cannot be passed: a parameter is `&Tensor<f32, B, 64>` or a number such as `f32`"
                     );

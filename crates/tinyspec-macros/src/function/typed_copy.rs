@@ -26,23 +26,27 @@ impl VisitMut for Copier<'_> {
         block
             .stmts
             .retain(|statement| !matches!(statement, Stmt::Macro(_)) || !self.diagnostics.is_spoken_for(statement));
+        let last = block.stmts.len().saturating_sub(1);
+        for (position, statement) in block.stmts.iter_mut().enumerate() {
+            let Stmt::Expr(expression, None) = statement else { continue };
+            if self.diagnostics.is_spoken_for(expression) {
+                if is_statement(expression) {
+                    *statement = parse_quote!(::core::unreachable!(););
+                } else if position != last {
+                    *statement = parse_quote!(::tinyspec::__private::wrong(););
+                }
+            }
+        }
         visit_block_mut(self, block);
     }
 
     fn visit_expr_mut(&mut self, expression: &mut Expr) {
         if self.diagnostics.is_spoken_for(expression) {
             // A statement has any type, a value is a tensor.
-            *expression = match expression {
-                Expr::While(_)
-                | Expr::Loop(_)
-                | Expr::ForLoop(_)
-                | Expr::Return(_)
-                | Expr::Break(_)
-                | Expr::Continue(_) => {
-                    parse_quote!(::core::unreachable!())
-                }
-                Expr::If(branch) if branch.else_branch.is_none() => parse_quote!(::core::unreachable!()),
-                _ => parse_quote!(::tinyspec::__private::wrong()),
+            *expression = if is_statement(expression) {
+                parse_quote!(::core::unreachable!())
+            } else {
+                parse_quote!(::tinyspec::__private::wrong())
             };
             return;
         }
@@ -92,6 +96,17 @@ impl VisitMut for Copier<'_> {
                 sizes(argument);
             }
         }
+    }
+}
+
+/// Has no value that anything could be done with.
+fn is_statement(expression: &Expr) -> bool {
+    match expression {
+        Expr::While(_) | Expr::Loop(_) | Expr::ForLoop(_) | Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) => {
+            true
+        }
+        Expr::If(branch) => branch.else_branch.is_none(),
+        _ => false,
     }
 }
 

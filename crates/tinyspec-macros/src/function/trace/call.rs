@@ -3,9 +3,9 @@
 use super::expression::text_of;
 use super::{Check, Tracer, Value};
 use crate::diagnostics::Place;
+use crate::diagnostics::source_text;
 use crate::function::callees::callee_of;
 use crate::function::companion::{Callee, respanned};
-use crate::function::options::path_text;
 use crate::function::signature::{Passing, TensorType, open_span};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -18,7 +18,7 @@ impl Tracer<'_> {
     pub(super) fn call(&mut self, call: &ExprCall, whole: &Expr) -> Value {
         let callees = self.callees;
         if let Some(path) = callee_of(call) {
-            let text = path_text(&path);
+            let text = source_text(&path);
             if path.get_ident() == Some(&self.signature.ident) {
                 let message = format!("`{text}` calls itself: a graph has no recursion; use a loop, which is unrolled");
                 return self.refuse(whole, message);
@@ -53,10 +53,7 @@ impl Tracer<'_> {
         let signature = &callee.signature;
         let name = &signature.name;
         if call.args.len() != signature.inputs.len() {
-            let inputs: Vec<&str> = signature.inputs.iter().map(|input| input.name.as_str()).collect();
-            let message =
-                format!("`{name}` takes {} arguments ({}), found {}", inputs.len(), inputs.join(", "), call.args.len());
-            self.diagnostics.error_instead_of_rustc(whole, Place::of(whole), message);
+            // rustc counts arguments.
             call.args.iter().for_each(|argument| drop(self.expression(argument)));
             return Value::Unknown;
         }
@@ -69,12 +66,8 @@ impl Tracer<'_> {
                 (Passing::Scalar, Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Constant { .. }) => {
                     self.operand(&value, input.dtype, argument)
                 }
-                (_, Value::Unknown) => None,
-                _ => {
-                    let message = format!("`{name}`: `{}` is a tensor, found {}", input.name, value.describe());
-                    self.diagnostics.error_instead_of_rustc(argument, Place::of(argument), message);
-                    None
-                }
+                // What is neither is rustc's.
+                _ => None,
             };
             nodes.push(node);
         }

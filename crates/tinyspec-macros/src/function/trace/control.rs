@@ -151,7 +151,7 @@ impl Tracer<'_> {
 
     /// `println!(…)` and the like.
     pub(super) fn refuse_macro(&mut self, mac: &syn::Macro, whole: &impl ToTokens) -> Value {
-        let name = crate::function::options::path_text(&mac.path);
+        let name = crate::diagnostics::source_text(&mac.path);
         let message = format!("`{name}!` runs while the program runs, not in a graph: use it outside the #[function]");
         self.diagnostics.error_instead_of_rustc(whole, Place::of(mac), message);
         Value::Unknown

@@ -1,21 +1,19 @@
 //! Expressions: what each kind of Rust's syntax means in a graph.
 
 use super::{Tracer, Value};
-use crate::diagnostics::Place;
-use crate::function::options::path_text;
+use crate::diagnostics::{Place, source_text};
 use syn::{BinOp, Expr, ExprBinary, ExprPath, ExprUnary, Lit, Member, RangeLimits, UnOp};
 use tinyspec_ir::ops::{METHODS, arithmetic};
 use tinyspec_ir::{Builder, DType, NodeId};
 
 /// The text of an expression for messages, if it is short.
 pub(super) fn text_of(expression: &Expr) -> Option<String> {
-    use syn::spanned::Spanned;
     let expression = match expression {
         Expr::Reference(reference) => &reference.expr,
         Expr::Paren(inner) => &inner.expr,
         other => other,
     };
-    expression.span().source_text().filter(|text| text.len() <= 40 && !text.contains('\n'))
+    Some(source_text(expression)).filter(|text| text.len() <= 40 && !text.contains('\n'))
 }
 
 impl Tracer<'_> {
@@ -192,7 +190,7 @@ impl Tracer<'_> {
             let is_small = segments.iter().any(|segment| segment == "f32");
             return Value::Float(if is_small { (value as f32).into() } else { value });
         }
-        Value::Constant { text: path_text(&path.path), path: quote::quote!(#path), kind: None }
+        Value::Constant { text: source_text(&path.path), path: quote::quote!(#path), kind: None }
     }
 
     fn unary(&mut self, unary: &ExprUnary) -> Value {

@@ -18,6 +18,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::quote_spanned;
 use std::collections::HashMap;
 use std::sync::Arc;
+use syn::Expr;
 use tinyspec_ir::function::{CallSite, FIRST_CONSTANT, FIRST_RESULT, Traced};
 use tinyspec_ir::signature::show_type;
 use tinyspec_ir::{Arg, Builder, DType, Dim, Graph, Location, NodeId, Op, Shape, dim};
@@ -225,8 +226,9 @@ impl Tracer<'_> {
     /// The tensors that the body's value consists of, checked against the declared result.
     fn outputs(&mut self, body: &syn::Block, value: Value) -> Option<Vec<NodeId>> {
         let result = self.signature.result.as_ref()?;
-        let place = match body.stmts.last() {
-            Some(syn::Stmt::Expr(last, None)) => Place::of(last),
+        let last = match body.stmts.last() {
+            Some(syn::Stmt::Expr(last, None)) => last,
+            Some(syn::Stmt::Expr(syn::Expr::Return(_), _)) => return None,
             _ => {
                 self.diagnostics.error(
                     self.signature.result_place,
@@ -236,11 +238,11 @@ impl Tracer<'_> {
             }
         };
         let mut outputs = vec![];
-        self.output(result, value, place, &mut outputs)?;
+        self.output(result, value, last, &mut outputs)?;
         Some(outputs)
     }
 
-    fn output(&mut self, wanted: &ResultType, value: Value, place: Place, outputs: &mut Vec<NodeId>) -> Option<()> {
+    fn output(&mut self, wanted: &ResultType, value: Value, at: &Expr, outputs: &mut Vec<NodeId>) -> Option<()> {
         match (wanted, value) {
             (_, Value::Unknown) => None,
             (ResultType::Tensor(wanted), Value::Tensor(node)) => {
@@ -251,19 +253,24 @@ impl Tracer<'_> {
                 if self.graph.dtype(node) != wanted.dtype || self.graph.props(node).shape != wanted.shape {
                     let (found, wanted) = (self.type_of(node), self.show_type(&wanted));
                     let name = &self.signature.ident;
-                    let message = format!("`{name}` returns {found} here, its signature says {wanted}");
-                    self.diagnostics.error(place, message);
+                    let mut message = format!("`{name}` returns {found} here, its signature says {wanted}");
+                    for line in self.origins(&message) {
+                        message += &format!("\n  {line}");
+                    }
+                    self.diagnostics.error(Place::of(at), message);
                     return None;
                 }
                 outputs.push(node);
                 Some(())
             }
             (ResultType::Tuple(wanted), Value::Tuple(values)) if wanted.len() == values.len() => {
-                let checked: Vec<Option<()>> = wanted
-                    .iter()
-                    .zip(values)
-                    .map(|(wanted, value)| self.output(wanted, value, place, outputs))
-                    .collect();
+                let places: Vec<&Expr> = match at {
+                    Expr::Tuple(tuple) if tuple.elems.len() == wanted.len() => tuple.elems.iter().collect(),
+                    _ => vec![at; wanted.len()],
+                };
+                let elements = wanted.iter().zip(values).zip(places);
+                let checked: Vec<Option<()>> =
+                    elements.map(|((wanted, value), at)| self.output(wanted, value, at, outputs)).collect();
                 checked.into_iter().collect()
             }
             // rustc compares the two types.
