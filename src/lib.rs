@@ -60,7 +60,7 @@ macro_rules! __tinyspec_hop {
 
 /// What most programs need: `use tinyspec::prelude::*`.
 pub mod prelude {
-    pub use crate::nn::{Adam, Optimizer, Sgd};
+    pub use crate::nn::{Adam, Optimizer, Sgd, SgdOptions};
     pub use crate::options::{
         AvgPool1d, AvgPool2d, AvgPool3d, Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d,
         MaxPool1d, MaxPool2d, MaxPool3d, default,

@@ -5,6 +5,7 @@
 
 mod compare;
 mod corpus;
+mod models;
 mod programs;
 mod run;
 

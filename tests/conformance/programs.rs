@@ -1,6 +1,7 @@
 //! Cases that are more than one method call: written as a user would write them.
 
 use crate::corpus::Case;
+use crate::models;
 use crate::run::numbers;
 use serde_json::Value;
 use tinyspec::{DType, Tensor};
@@ -26,6 +27,17 @@ pub fn run(case: &Case, inputs: &[Tensor]) -> Option<Result<Vec<Tensor>, String>
             let end =
                 |which: usize| ends.chunks(2).rev().filter_map(|pair| pair.get(which).copied()).collect::<Vec<_>>();
             one(x.pad_mode(end(0), end(1), arg("mode")?.as_str()?))
+        }
+        ("masked_select", [x, mask]) => one(x.masked_select(mask)),
+        ("nonzero", [x]) => one(x.nonzero()),
+        ("lstm", [x, input, state, bias]) => one(models::lstm(x, input, state, bias)),
+        ("transformer_block", [x, projections, output, up, down]) => {
+            one(models::transformer_block(x, projections, output, [up, down], arg("heads")?.as_i64()?))
+        }
+        (name, [x, target, weight]) if name.starts_with("optim_") => {
+            let mut optimizer = models::optimizer(name)?;
+            let steps = arg("steps")?.as_i64()?;
+            Some(models::fit(&mut *optimizer, x, target, weight, steps).map(|weight| vec![weight]))
         }
         ("split", [x]) => {
             let axis = arg("axis")?.as_i64()?;

@@ -3,5 +3,5 @@
 mod optim;
 mod weights;
 
-pub use optim::{Adam, Optimizer, Sgd};
+pub use optim::{Adam, Optimizer, Sgd, SgdOptions};
 pub use weights::{load, save};

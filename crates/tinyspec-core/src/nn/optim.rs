@@ -54,23 +54,39 @@ fn remember(memory: &mut Vec<Tensor>, weights: &[&mut Tensor]) -> Result<()> {
     Ok(())
 }
 
+/// What gradient descent may add to the gradient: `SgdOptions { momentum: 0.9, ..default() }`.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct SgdOptions {
+    /// Share of the last update that is kept.
+    pub momentum: f32,
+    /// Looks ahead: the new update is kept in part at once (Nesterov, 1983).
+    pub nesterov: bool,
+    /// Share of a weight that is added to its gradient.
+    pub weight_decay: f32,
+}
+
 /// Gradient descent, with momentum if asked for.
 #[derive(Clone, Debug)]
 pub struct Sgd {
     rate: Tensor,
-    momentum: f32,
+    options: SgdOptions,
     velocities: Vec<Tensor>,
 }
 
 impl Sgd {
     /// Plain gradient descent.
     pub fn new(rate: f32) -> Sgd {
-        Sgd { rate: scalar(rate), momentum: 0.0, velocities: vec![] }
+        Sgd::with_options(rate, SgdOptions::default())
     }
 
     /// With this share of the last update kept.
     pub fn with_momentum(rate: f32, momentum: f32) -> Sgd {
-        Sgd { momentum, ..Sgd::new(rate) }
+        Sgd::with_options(rate, SgdOptions { momentum, ..SgdOptions::default() })
+    }
+
+    /// With all that there is.
+    pub fn with_options(rate: f32, options: SgdOptions) -> Sgd {
+        Sgd { rate: scalar(rate), options, velocities: vec![] }
     }
 }
 
@@ -78,17 +94,22 @@ impl Optimizer for Sgd {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
         check(weights.len(), gradients.len())?;
-        if self.momentum != 0.0 {
+        let SgdOptions { momentum, nesterov, weight_decay } = self.options;
+        if momentum != 0.0 {
             remember(&mut self.velocities, weights)?;
         }
         for (position, (weight, gradient)) in weights.iter_mut().zip(gradients).enumerate() {
+            let gradient = match weight_decay {
+                0.0 => gradient.clone(),
+                _ => gradient + &**weight * weight_decay,
+            };
             let update = match self.velocities.get_mut(position) {
                 Some(velocity) => {
-                    let value = &*velocity * self.momentum + gradient;
+                    let value = &*velocity * momentum + &gradient;
                     velocity.assign(&value);
-                    velocity.clone()
+                    if nesterov { gradient + &*velocity * momentum } else { velocity.clone() }
                 }
-                None => gradient.clone(),
+                None => gradient,
             };
             let value = &**weight - update * self.rate.cast(weight.dtype());
             weight.assign(&value);

@@ -10,6 +10,7 @@ mod node;
 mod operators;
 mod random;
 mod realize;
+mod select;
 mod show;
 
 pub(crate) use builder::{LazyBuilder, apply, apply_many};

@@ -108,3 +108,26 @@ fn running_logarithms_of_sums_do_not_overflow() -> Result<(), Error> {
     assert!(got.iter().zip(want).all(|(got, want)| (got - want).abs() < 1e-3), "{got:?}");
     Ok(())
 }
+
+#[test]
+fn data_decide_the_size() -> Result<(), Error> {
+    for device in ["cpu", "interpreter"] {
+        let x = Tensor::from_slice(&[1f32, 0.0, -2.0, f32::NAN, 0.0, 6.0], [2, 3]).to(device);
+        assert_eq!(x.masked_select(&x.lt(2.0)).to_vec::<f32>()?, [1.0, 0.0, -2.0, 0.0]);
+        assert_eq!(x.nonzero().to_vec::<i32>()?, [0, 0, 0, 2, 1, 0, 1, 2]);
+        let row = Tensor::from_slice(&[true, false, true], [3]).to(device);
+        let chosen = x.masked_select(&row);
+        assert_eq!(chosen.sizes()?, [4]);
+        let gradient = grad(&chosen.sum(.., false), &[&x])?.remove(0);
+        assert_eq!(gradient.to_vec::<f32>()?, [1.0, 0.0, 1.0, 1.0, 0.0, 1.0]);
+        let none = Tensor::zeros([2, 2]).to(device);
+        assert_eq!(none.nonzero().sizes()?, [0, 2]);
+        assert!(none.masked_select(&none.gt(1.0)).to_vec::<f32>()?.is_empty());
+    }
+    let x = Tensor::ones([2, 3]);
+    assert_eq!(x.masked_select(&x).to_vec::<f32>().expect_err("floats").kind(), Some(ErrorKind::DType));
+    let mask = Tensor::ones([2]).gt(0.0);
+    assert_eq!(x.masked_select(&mask).to_vec::<f32>().expect_err("shapes").kind(), Some(ErrorKind::Shape));
+    assert_eq!(Tensor::ones(()).nonzero().sizes()?, [1, 0]);
+    Ok(())
+}

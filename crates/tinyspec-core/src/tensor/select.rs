@@ -1,0 +1,80 @@
+//! Results whose size the data decide: they are read first, so these run at once and have no place in a Function.
+
+use super::Tensor;
+use crate::Result;
+use std::panic::Location;
+use tinyspec_ir::dim::show;
+use tinyspec_ir::{DType, Device, ErrorKind};
+
+impl Tensor {
+    /// The elements where `mask` is true, row by row. The mask is computed at once; the elements stay lazy.
+    ///
+    /// ```
+    /// # use tinyspec_core::Tensor;
+    /// let x = Tensor::from_slice(&[3f32, -1.0, 2.0], [3]);
+    /// assert_eq!(x.masked_select(&x.gt(0.0)).to_vec::<f32>()?, [3.0, 2.0]);
+    /// # Ok::<(), tinyspec_core::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn masked_select(&self, mask: &Tensor) -> Tensor {
+        let location = Location::caller();
+        let (dtype, shape, mask_shape) = (mask.dtype(), self.shape(), mask.shape());
+        let wrong = |kind, message| Tensor::refused(location, kind, "masked_select", message);
+        if let (Ok(_), Ok(_)) = (self.node(), mask.node()) {
+            if dtype != DType::Bool {
+                return wrong(ErrorKind::DType, format!("a mask must be bool, found {dtype}"));
+            }
+            if tinyspec_ir::dim::broadcast(shape, mask_shape).is_none_or(|both| both.as_slice() != shape) {
+                return wrong(ErrorKind::Shape, format!("a mask of {} for {}", show(mask_shape), show(shape)));
+            }
+        }
+        let chosen = || -> Result<Tensor> {
+            let sizes: Vec<i64> = self.sizes()?.iter().map(|&size| size as i64).collect();
+            let positions = positions(&mask.expand(sizes))?;
+            let index = Tensor::from_slice(&positions, [positions.len()]);
+            Ok(self.flatten(0, -1).take(beside(self, index)))
+        };
+        chosen().unwrap_or_else(Tensor::failed)
+    }
+
+    /// Where the elements are that are not 0: a row of indices (i32) for each of them, computed at once.
+    ///
+    /// ```
+    /// # use tinyspec_core::Tensor;
+    /// let x = Tensor::from_slice(&[0f32, 1.0, 2.0, 0.0], [2, 2]);
+    /// assert_eq!(x.nonzero().to_vec::<i32>()?, [0, 1, 1, 0]);
+    /// # Ok::<(), tinyspec_core::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn nonzero(&self) -> Tensor {
+        let found = || -> Result<Tensor> {
+            let sizes = self.sizes()?;
+            let positions = positions(&self.cast(DType::Bool))?;
+            let mut rows = Vec::with_capacity(positions.len() * sizes.len());
+            for position in &positions {
+                let mut stride: usize = sizes.iter().product();
+                for &size in &sizes {
+                    stride /= size.max(1);
+                    rows.push((*position as usize / stride.max(1) % size.max(1)) as i32);
+                }
+            }
+            let rows = Tensor::from_vec(rows, [positions.len(), sizes.len()]);
+            Ok(beside(self, rows))
+        };
+        found().unwrap_or_else(Tensor::failed)
+    }
+}
+
+/// `found` on the device of `tensor`.
+fn beside(tensor: &Tensor, found: Tensor) -> Tensor {
+    match tensor.device() {
+        Some(Device::Single(name)) => found.to(name),
+        _ => found,
+    }
+}
+
+/// The positions, row-major, of what is true.
+fn positions(mask: &Tensor) -> Result<Vec<i64>> {
+    let mask = mask.to_vec::<bool>()?;
+    Ok((0..).zip(mask).filter_map(|(position, is_true)| is_true.then_some(position)).collect())
+}
