@@ -27,8 +27,8 @@ pub use tinyspec_backends as backends;
 pub use tinyspec_core::execute::{Device, default_device, device, register, set_default_device, with_default_device};
 pub use tinyspec_core::function::named;
 pub use tinyspec_core::{
-    Argument, Element, Error, Function, IntoAxes, IntoShape, Operand, Prepared, Result, Scalar, Spec, Tensor, grad,
-    grad_or_zeros, realize_all, set_seed,
+    Argument, Element, Error, Function, IntoAxes, IntoShape, Operand, Permission, Prepared, Result, Scalar, Spec,
+    Tensor, grad, grad_or_zeros, realize_all, set_seed,
 };
 pub use tinyspec_core::{execute, function, lower, nn, profile};
 pub use tinyspec_ir as ir;

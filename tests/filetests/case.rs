@@ -1,7 +1,8 @@
 //! The parts of a case.
 
 use tinyspec::backends::Target;
-use tinyspec::ir::{AxisType, DType, Op};
+use tinyspec::ir::rewrite::{Permission, RuleSet};
+use tinyspec::ir::{AxisType, DType, Op, rules};
 use tinyspec::lower::optimize::OptOp;
 
 /// A case, as it stands in its file.
@@ -12,6 +13,7 @@ pub struct Case<'a> {
     pub from: Option<&'a str>,
     pub target: Target,
     pub schedule: Option<Vec<OptOp>>,
+    pub rules: Vec<&'a RuleSet>,
     pub input: &'a str,
     pub expected: &'a str,
 }
@@ -23,7 +25,16 @@ impl<'a> Case<'a> {
         let (given, expected) = text.split_at(end);
         let (header, input) = given.split_once("\n\n").ok_or("no empty line after the header")?;
         let input = input.strip_suffix(SEPARATOR).unwrap_or_default();
-        let mut case = Case { given, stage: "", from: None, target: target(), schedule: None, input, expected };
+        let mut case = Case {
+            given,
+            stage: "",
+            from: None,
+            target: target(),
+            schedule: None,
+            rules: rules::EXACT.to_vec(),
+            input,
+            expected,
+        };
         for line in header.lines().filter(|line| !line.starts_with(';')) {
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
             match word {
@@ -37,10 +48,23 @@ impl<'a> Case<'a> {
                     let ops = rest.split("; ").filter(|op| !op.is_empty());
                     case.schedule = Some(ops.map(opt_op).collect::<Result<_, _>>()?);
                 }
+                "rules" => case.rules = rest.split(' ').map(table).collect::<Result<Vec<_>, _>>()?.concat(),
                 _ => return Err(format!("`{word}` is not expected in a header")),
             }
         }
         Ok(case)
+    }
+}
+
+/// A table of rules, or a permission.
+fn table(name: &str) -> Result<Vec<&'static RuleSet>, String> {
+    match name {
+        "exact" => Ok(rules::EXACT.to_vec()),
+        "reassoc" => Ok(rules::REASSOC.to_vec()),
+        _ => {
+            let permission = Permission::from_name(name).ok_or(format!("no table of rules is called `{name}`"))?;
+            Ok(vec![rules::permitted(permission)])
+        }
     }
 }
 

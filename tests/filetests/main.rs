@@ -14,12 +14,14 @@
 //! %0 = …                       what comes out
 //! ```
 //!
-//! * `test` names the stage: `simplify` (the exact rules, and which of them fired), `callify`, `rangeify`, `optimize`,
+//! * `test` names the stage: `simplify` (rules, and which of them fired), `callify`, `rangeify`, `optimize`,
 //!   `expand`, `select`, `linearize`, `plan` (offsets in a kernel's scratch) and `plan-schedule` (offsets in the arena of
 //!   a schedule; what goes in are lines `first last bytes`).
 //! * `from` is the form of what goes in, where it is not what the stage itself takes: `program` (method calls, see
 //!   `program.rs`; what `callify` takes), `tensors`, `ranges` (what Rangeify leaves), `scheduled` (Optimize), `tiles`
 //!   (Expand), `machine` (Select). The stages between run first; of several kernels each is printed.
+//! * `rules` names the tables that `simplify` applies: `exact` (which it does without the line), `reassoc`, or a permission
+//!   such as `contract`.
 //! * `target` changes facts of the target, which has vectors of 16 bytes; `native=` lists ops beyond the primitives.
 //! * `schedule` gives Optimize its ops, as they are printed, with `;` between them; without it the heuristics choose.
 //!

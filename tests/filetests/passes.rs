@@ -3,7 +3,7 @@
 use crate::case::Case;
 use crate::program;
 use tinyspec::ir::rewrite::Rewriter;
-use tinyspec::ir::{Graph, NodeId, rules, text, verify};
+use tinyspec::ir::{Graph, NodeId, text, verify};
 use tinyspec::lower::optimize::OptOp;
 use tinyspec::lower::plan::{self, Lifetime};
 use tinyspec::lower::{expand, linearize, optimize, rangeify, select};
@@ -29,7 +29,7 @@ fn run(case: &Case) -> Result<String, Error> {
     let (mut graph, roots) = if from_program { program::graph(case.input)? } else { text::parse(case.input)? };
     match case.stage {
         "callify" => return printed(&graph, &roots),
-        "simplify" => return simplify(&mut graph, &roots),
+        "simplify" => return simplify(case, &mut graph, &roots),
         _ => {}
     }
     let stage = position(case.stage)?;
@@ -119,8 +119,8 @@ fn scheduled(case: &Case, graph: &mut Graph, root: NodeId) -> Result<(NodeId, Ve
     })
 }
 
-fn simplify(graph: &mut Graph, roots: &[NodeId]) -> Result<String, Error> {
-    let mut rewriter = Rewriter::new(rules::EXACT);
+fn simplify(case: &Case, graph: &mut Graph, roots: &[NodeId]) -> Result<String, Error> {
+    let mut rewriter = Rewriter::new(&case.rules);
     let roots = rewriter.rewrite(graph, roots)?;
     let mut fired: Vec<&str> = rewriter.fired().keys().copied().collect();
     fired.sort_unstable();

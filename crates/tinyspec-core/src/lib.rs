@@ -14,3 +14,4 @@ pub use function::{Function, Prepared, Spec};
 pub use tensor::{
     Argument, Element, IntoAxes, IntoShape, Operand, Scalar, Tensor, grad, grad_or_zeros, realize_all, set_seed,
 };
+pub use tinyspec_ir::rewrite::Permission;

@@ -31,6 +31,35 @@ pub enum Keeps {
     Exact,
     /// Everything but the order of a Reduce.
     Reassoc,
+    /// What a permission leaves of it.
+    Permitted(Permission),
+}
+
+/// What a function may do to the values of its floats, by name: `fast_math(contract, approx)`. All are off by default.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Permission {
+    /// `a * b + c` in one rounding in place of two. Sums of products have it always.
+    Contract,
+    /// Quotients by way of a reciprocal: a few units in the last place, for divisors that are normal numbers.
+    Approx,
+}
+
+impl Permission {
+    /// All permissions.
+    pub const ALL: [Permission; 2] = [Permission::Contract, Permission::Approx];
+
+    /// The name that users write.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Permission::Contract => "contract",
+            Permission::Approx => "approx",
+        }
+    }
+
+    /// The permission of this name.
+    pub fn from_name(name: &str) -> Option<Permission> {
+        Permission::ALL.into_iter().find(|permission| permission.name() == name)
+    }
 }
 
 /// Rules of one topic, and what they keep.
@@ -87,6 +116,14 @@ impl Rewriter {
             map.insert(node, result);
         }
         Ok(roots.iter().map(|root| map.get(root).copied().unwrap_or(*root)).collect())
+    }
+
+    /// One node by the rules, what is below it left as it is.
+    ///
+    /// # Errors
+    /// As [`Rewriter::rewrite`].
+    pub fn rewrite_node(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId> {
+        self.settle(graph, node)
     }
 
     /// Applies rules to one node until none fits; nodes that a rule made are settled as well.

@@ -11,6 +11,8 @@ mod division;
 mod float;
 mod gates;
 mod integer;
+mod permitted;
+mod reduce;
 mod terms;
 
 pub use boolean::BOOLEAN;
@@ -18,12 +20,25 @@ pub use division::DIVISION;
 pub use float::FLOAT;
 pub use gates::GATES;
 pub use integer::INTEGER;
+pub use permitted::{APPROX, CONTRACT};
+pub use reduce::REDUCE;
 
-use crate::rewrite::{Rewriter, RuleSet};
+use crate::rewrite::{Permission, Rewriter, RuleSet};
 use crate::{Graph, NodeId, Result};
 
 /// All rules that keep every value bit for bit.
 pub const EXACT: &[&RuleSet] = &[&INTEGER, &DIVISION, &BOOLEAN, &FLOAT, &GATES];
+
+/// Rules that only reorder a Reduce. SEMANTICS leaves that order open, so they need no permission.
+pub const REASSOC: &[&RuleSet] = &[&REDUCE];
+
+/// The rules of a permission.
+pub const fn permitted(permission: Permission) -> &'static RuleSet {
+    match permission {
+        Permission::Contract => &CONTRACT,
+        Permission::Approx => &APPROX,
+    }
+}
 
 /// `roots` simplified by all exact rules.
 ///

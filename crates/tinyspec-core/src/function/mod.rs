@@ -23,8 +23,9 @@ use crate::{Error, Result};
 use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::dim::Atom;
+use tinyspec_ir::rewrite::{Permission, Rewriter};
 use tinyspec_ir::signature::{Input, Mismatch, NamedDim, Signature};
-use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Op, Shape};
+use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Op, Shape, rules};
 
 /// dtype and shape of an input of a [`Function`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -141,6 +142,25 @@ impl Function {
         }
         let callified = walk.build()?;
         Ok(Function::new(signature, Arc::new(Body::new(callified.graph, callified.outputs)))?)
+    }
+
+    /// The function with permissions for its floats, which the functions that it calls share.
+    ///
+    /// ```
+    /// # use tinyspec_core::{Function, Permission, Spec};
+    /// # use tinyspec_ir::DType;
+    /// let axpy = Function::trace(&[Spec::new(DType::F32, [3])], |inputs| vec![&inputs[0] * 0.1 + 3.0])?;
+    /// let fast = axpy.fast_math(&[Permission::Contract])?; // one rounding an element
+    /// # Ok::<(), tinyspec_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// None for a function that was traced without errors.
+    pub fn fast_math(&self, permissions: &[Permission]) -> Result<Function> {
+        let sets: Vec<_> = permissions.iter().map(|&permission| rules::permitted(permission)).collect();
+        let mut graph = self.body.graph().clone();
+        let outputs = Rewriter::new(&sets).rewrite(&mut graph, self.body.outputs())?;
+        Ok(Function::new((*self.signature).clone(), Arc::new(Body::new(graph, outputs)))?)
     }
 
     /// Name, named dims and inputs.

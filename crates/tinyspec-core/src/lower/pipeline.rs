@@ -12,7 +12,8 @@ use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tinyspec_backends::{Launch, LinearKernel, Program};
-use tinyspec_ir::{Arg, Builder, ContentHash, ContentHasher, Graph, NodeId, Op, verify};
+use tinyspec_ir::rewrite::Rewriter;
+use tinyspec_ir::{Arg, Builder, ContentHash, ContentHasher, Graph, NodeId, Op, rules, verify};
 
 /// A compiled kernel, shared by all plans that launch it.
 pub(crate) struct Kernel {
@@ -73,10 +74,12 @@ pub(crate) fn compile(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) -
     if profile::shows(Level::Stages) {
         profile::stage("tensor graph", graph, outputs);
     }
-    let schedule = rangeify::rangeify(graph, outputs, device.target())?;
+    let mut graph = graph.clone();
+    let outputs = Rewriter::new(&[rules::EXACT, rules::REASSOC].concat()).rewrite(&mut graph, outputs)?;
+    let schedule = rangeify::rangeify(&graph, &outputs, device.target())?;
     if profile::shows(Level::Stages) {
         profile::stage("schedule", &schedule.graph, &[schedule.root]);
-        eprintln!("{}", schedule.explain(graph));
+        eprintln!("{}", schedule.explain(&graph));
     }
     let kernels = kernels(&schedule, device)?;
     assemble(&schedule, &kernels, device)

@@ -13,6 +13,7 @@ mod native;
 mod object_cache;
 mod rangeify;
 mod rearranging;
+mod rule_tables;
 mod small_floats;
 mod tensors;
 mod training;

@@ -2,13 +2,13 @@
 
 /// A named set of rules; see [`crate::rules`] for how a line reads.
 macro_rules! rules {
-    ($(#[$meta:meta])* $set:ident ($keeps:ident, $topic:literal, $g:ident, $node:ident) {
+    ($(#[$meta:meta])* $set:ident ($keeps:ident $(($permission:ident))?, $topic:literal, $g:ident, $node:ident) {
         $($name:ident: ($op:ident $($pattern:tt)*) $(if $condition:expr)? => $result:expr;)*
     }) => {
         $(#[$meta])*
         pub const $set: $crate::rewrite::RuleSet = $crate::rewrite::RuleSet {
             name: $topic,
-            keeps: $crate::rewrite::Keeps::$keeps,
+            keeps: $crate::rewrite::Keeps::$keeps $(($crate::rewrite::Permission::$permission))?,
             rules: &[$($crate::rewrite::Rule {
                 name: stringify!($name),
                 ops: &[$crate::Op::$op],

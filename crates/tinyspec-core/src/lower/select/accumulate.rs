@@ -4,7 +4,8 @@ use crate::lower::fold::identity;
 use crate::lower::live::Live;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use tinyspec_ir::{AddrSpace, Arg, Builder, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
+use tinyspec_ir::rewrite::{Permission, Rewriter};
+use tinyspec_ir::{AddrSpace, Arg, Builder, Error, ErrorKind, Graph, NodeId, Op, Result, rules};
 
 /// The Ranges of a loop nest: Reduces over the same ones share it.
 type Ranges = SmallVec<[NodeId; 4]>;
@@ -123,7 +124,7 @@ fn close(
         ready.insert_many(0, [place, start]);
         let ready = graph.add(Op::After, &ready, Arg::None)?;
         let before = graph.add(Op::Load, &[ready], Arg::Load { device: None, addrspace: AddrSpace::Reg })?;
-        let after = update(graph, op, dtype, value, before)?;
+        let after = update(graph, op, value, before)?;
         updates.push(graph.add(Op::Store, &[ready, after], Arg::None)?);
         places.push(place);
     }
@@ -142,11 +143,8 @@ fn close(
     Ok(())
 }
 
-/// A sum of float products is the one place where Mulacc is chosen (SEMANTICS, "Contraction").
-fn update(graph: &mut Graph, op: Op, dtype: DType, value: NodeId, before: NodeId) -> Result<NodeId> {
-    if op == Op::Add && dtype.is_float() && graph.op(value) == Op::Mul {
-        let (a, b) = (graph.source(value, 0), graph.source(value, 1));
-        return graph.alu(Op::Mulacc, &[a, b, before]);
-    }
-    graph.alu(op, &[before, value])
+/// A sum of float products is the one place where `Contract` needs no permission (SEMANTICS, "Contraction").
+fn update(graph: &mut Graph, op: Op, value: NodeId, before: NodeId) -> Result<NodeId> {
+    let after = graph.alu(op, &[before, value])?;
+    Rewriter::new(&[rules::permitted(Permission::Contract)]).rewrite_node(graph, after)
 }
