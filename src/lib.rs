@@ -42,7 +42,7 @@ pub use tinyspec_macros::{function, uop};
 pub mod __private {
     pub use crate::__tinyspec_hop as hop;
     pub use tinyspec_core::function::{EmbeddedFunction, ScalarArgument, call, check_size, constant, size, wrong};
-    pub use tinyspec_core::function::{call_kernel, kernel_constant, kernel_scalar};
+    pub use tinyspec_core::function::{call_kernel, kernel_constant};
     pub use tinyspec_macros::trace;
 }
 

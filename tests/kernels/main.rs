@@ -1,3 +1,43 @@
 //! Kernels written by hand: every good one gives what plain Rust gives, on every device.
 
 mod elementwise;
+mod matrix;
+mod reduction;
+mod scan;
+mod scatter;
+mod window;
+
+use tinyspec::Tensor;
+
+/// Runs a check on every device.
+fn each_device(check: impl Fn(&str)) {
+    ["interpreter", "cpu"].into_iter().for_each(check);
+}
+
+/// Small whole numbers, so that sums are exact in any order.
+fn numbers(count: usize, seed: u32) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12345);
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        ((state >> 24) % 9) as f32 - 4.0
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn tensor(data: &[f32], shape: &[usize], device: &str) -> Tensor {
+    Tensor::from_slice(data, shape).to(device)
+}
+
+#[track_caller]
+fn assert_close(found: &Tensor, expected: &[f32]) {
+    let found = found.to_vec::<f32>().unwrap();
+    assert_eq!(found.len(), expected.len());
+    for (position, (found, expected)) in found.iter().zip(expected).enumerate() {
+        assert!((found - expected).abs() <= 1e-5 * expected.abs().max(1.0), "{position}: {found} is not {expected}");
+    }
+}
+
+#[track_caller]
+fn assert_same(found: &Tensor, expected: &[f32]) {
+    assert_eq!(found.to_vec::<f32>().unwrap(), expected);
+}

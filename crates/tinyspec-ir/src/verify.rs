@@ -3,6 +3,7 @@
 //! Properties are right by construction ([`crate::derive()`] made every node); verifiers check what one node cannot
 //! know: which ops a stage allows, that Ranges are used inside their loops only, and that effects are ordered.
 
+pub mod access;
 mod kernel;
 mod linear;
 mod machine;

@@ -1,5 +1,6 @@
 //! `uop!`: kernels written by hand, checked and traced while rustc compiles.
 
+mod check;
 mod emit;
 mod parse;
 mod syntax;
@@ -15,6 +16,9 @@ pub fn expand(input: TokenStream) -> TokenStream {
     let mut items = TokenStream::new();
     for kernel in &kernels {
         let traced = trace::trace(kernel, &mut diagnostics);
+        if let Some(traced) = &traced {
+            check::check(kernel, traced, &mut diagnostics);
+        }
         items.extend(emit::emit(kernel, traced.as_ref(), &mut diagnostics));
     }
     items.extend(diagnostics.to_tokens());

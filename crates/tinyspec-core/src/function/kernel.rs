@@ -1,25 +1,69 @@
 //! Kernels of `uop!` as the macro calls them.
 
 use super::EmbeddedFunction;
-use crate::tensor::{Scalar, Tensor};
-use tinyspec_ir::{Const, DType};
+use crate::execute::{default_device, with_default_device};
+use crate::tensor::Tensor;
+use crate::{Error, Result};
+use tinyspec_ir::{Const, DType, Device};
+
+/// An argument of a kernel: a tensor, or a scalar, which goes to where the tensors are.
+#[doc(hidden)]
+pub trait KernelArgument {
+    /// Where a tensor is.
+    fn device(&self) -> Option<&Device> {
+        None
+    }
+
+    /// As a tensor; a scalar is made on the default device.
+    fn tensor(&self) -> Tensor;
+}
+
+impl KernelArgument for Tensor {
+    fn device(&self) -> Option<&Device> {
+        Tensor::device(self)
+    }
+
+    fn tensor(&self) -> Tensor {
+        self.clone()
+    }
+}
+
+macro_rules! scalars {
+    ($($type:ty)*) => { $(impl KernelArgument for $type {
+        fn tensor(&self) -> Tensor {
+            // Data, not a constant: another value is the same plan.
+            Tensor::from_slice(&[*self], ())
+        }
+    })* };
+}
+scalars!(f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool);
 
 /// The written buffers after a kernel, lazily; a mistake in the arguments is carried by each of them.
 #[doc(hidden)]
 #[track_caller]
-pub fn call_kernel<const COUNT: usize>(function: &'static EmbeddedFunction, arguments: &[&Tensor]) -> [Tensor; COUNT] {
-    let results = function.call(arguments);
+pub fn call_kernel<const COUNT: usize>(
+    function: &'static EmbeddedFunction,
+    arguments: &[&dyn KernelArgument],
+) -> [Tensor; COUNT] {
+    let results = match tensors(arguments) {
+        Ok(tensors) => function.call(&tensors.iter().collect::<Vec<_>>()),
+        Err(error) => vec![Tensor::failed(error)],
+    };
     std::array::from_fn(|number| {
-        // A kernel that cannot be decoded has one result: its error.
+        // A kernel that cannot be called has one result: its error.
         let result = results.get(number).or(results.first());
         result.cloned().unwrap_or_else(|| unreachable!("a call has results"))
     })
 }
 
-/// A scalar argument.
-#[doc(hidden)]
-pub fn kernel_scalar<S: Scalar>(value: S) -> Tensor {
-    Tensor::full((), value)
+fn tensors(arguments: &[&dyn KernelArgument]) -> Result<Vec<Tensor>> {
+    let all = || arguments.iter().map(|argument| argument.tensor()).collect();
+    match arguments.iter().find_map(|argument| argument.device()) {
+        Some(Device::Single(name)) if **name != *default_device()?.name() => {
+            with_default_device(name, || Ok::<_, Error>(all()))
+        }
+        _ => Ok(all()),
+    }
 }
 
 /// An outer constant.

@@ -14,7 +14,7 @@ pub use embedded::{EmbeddedFunction, Results, ScalarArgument};
 #[doc(hidden)]
 pub use embedded::{call, constant, size, wrong};
 #[doc(hidden)]
-pub use kernel::{call_kernel, kernel_constant, kernel_scalar};
+pub use kernel::{KernelArgument, call_kernel, kernel_constant};
 pub use prepare::Prepared;
 
 use crate::lower::callify::Walk;

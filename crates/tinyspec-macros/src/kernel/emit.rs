@@ -52,7 +52,7 @@ pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnost
                     continue;
                 };
                 parameters.push(quote!(#name: #rust));
-                arguments.push(quote!(&::tinyspec::__private::kernel_scalar(#name)));
+                arguments.push(quote!(&#name));
             }
         }
     }

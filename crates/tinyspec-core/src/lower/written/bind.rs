@@ -1,9 +1,11 @@
 //! Named dims and outer constants become numbers; loops without a trip vanish.
 
 use crate::lower::fold::identity;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use tinyspec_ir::kernel::WrittenKernel;
 use tinyspec_ir::rules::simplify;
-use tinyspec_ir::{Arg, Builder, Const, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, Builder, Category, Const, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 pub(super) fn bind(kernel: &WrittenKernel, dims: &[i64]) -> Result<(Graph, NodeId)> {
     let mut graph = Graph::new();
@@ -24,29 +26,31 @@ pub(super) fn bind(kernel: &WrittenKernel, dims: &[i64]) -> Result<(Graph, NodeI
         }
     })?;
     let roots = simplify(&mut graph, &roots)?;
-    let mut bound = Graph::new();
-    let roots = bound.import(&graph, &roots, |bound, _| {
-        let _ = bound;
-        Ok(None)
-    })?;
-    without_empty_loops(&bound, roots[0])
+    without_empty_loops(&graph, roots[0])
 }
 
 fn refuse<T>(kernel: &WrittenKernel, message: String) -> Result<T> {
     Err(Error::new(ErrorKind::Value, kernel.name.as_str(), message))
 }
 
+/// Neither loops that run no time nor markers, which say nothing once kernels are made.
 fn without_empty_loops(graph: &Graph, sink: NodeId) -> Result<(Graph, NodeId)> {
     let is_empty = |range: NodeId| {
         graph.op(range) == Op::Range && graph.as_int(graph.source(range, 0)).is_some_and(|trips| trips <= 0)
     };
     let mut left = Graph::new();
-    let roots = left.import(graph, &[sink], |left, node| match (graph.op(node), graph.arg(node)) {
-        (Op::End, _) if is_empty(graph.source(node, 1)) => left.add(Op::Group, &[], Arg::None).map(Some),
-        (Op::Reduce, Arg::Reduce { op, .. }) if graph.sources(node)[1..].iter().any(|&range| is_empty(range)) => {
-            Ok(Some(identity(left, *op, graph.dtype(node))))
-        }
-        _ => Ok(None),
-    })?;
-    Ok((left, roots[0]))
+    let mut new: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    for node in graph.reachable(&[sink]) {
+        let sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|source| new[source]).collect();
+        let made = match (graph.op(node), graph.arg(node)) {
+            (Op::End, _) if is_empty(graph.source(node, 1)) => left.add(Op::Group, &[], Arg::None)?,
+            (Op::Reduce, Arg::Reduce { op, .. }) if graph.sources(node)[1..].iter().any(|&range| is_empty(range)) => {
+                identity(&mut left, *op, graph.dtype(node))
+            }
+            (op, _) if op.category() == Category::Marker => sources[0],
+            (op, arg) => left.add(op, &sources, arg.clone())?,
+        };
+        new.insert(node, made);
+    }
+    Ok((left, new[&sink]))
 }

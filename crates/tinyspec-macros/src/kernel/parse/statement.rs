@@ -91,13 +91,10 @@ fn effect(expr: &syn::Expr, diagnostics: &mut Diagnostics) -> Option<Statement> 
         syn::Expr::If(branch) => {
             let condition = expression(&branch.cond, diagnostics);
             let then = block(&branch.then_branch, diagnostics);
-            let otherwise = match &branch.else_branch {
-                None => None,
-                Some((_, other)) => Some(match &**other {
-                    syn::Expr::Block(other) => block(&other.block, diagnostics),
-                    other => Block { statements: effect(other, diagnostics).into_iter().collect(), at: At::of(other) },
-                }),
-            };
+            let otherwise = branch.else_branch.as_ref().map(|(_, other)| match &**other {
+                syn::Expr::Block(other) => block(&other.block, diagnostics),
+                other => Block { statements: effect(other, diagnostics).into_iter().collect(), at: At::of(other) },
+            });
             Some(Statement::If { condition: condition?, then, otherwise })
         }
         syn::Expr::Unsafe(inner) => Some(Statement::Unsafe(block(&inner.block, diagnostics))),

@@ -96,15 +96,26 @@ impl Tracer<'_> {
     /// Number of trips, and the first value.
     pub fn bounds(&mut self, start: Option<&Expr>, end: &Expr) -> Option<(NodeId, Option<NodeId>)> {
         let value = self.expression(end);
-        let end_node = self.index(value, end.at);
+        let end_node = self.index(value, end.at).filter(|&node| self.is_static(node, end.at));
         let Some(start) = start else { return Some((end_node?, None)) };
         let value = self.expression(start);
-        let first = self.index(value, start.at)?;
+        let first = self.index(value, start.at).filter(|&node| self.is_static(node, start.at))?;
         if self.graph.as_int(first) == Some(0) {
             return Some((end_node?, None));
         }
         let minus = self.index_binary(BinaryOp::Sub, end_node?, first)?;
         Some((minus, Some(first)))
+    }
+
+    /// A bound does not change while the kernel runs.
+    fn is_static(&mut self, bound: NodeId, at: At) -> bool {
+        let is_static = self.graph.props(bound).value.is_some();
+        if !is_static {
+            let message = "the bounds of a loop are made of numbers, dims and constants: \
+                           run over all of them, and put an `if` inside the loop";
+            self.error(at, message);
+        }
+        is_static
     }
 
     /// Opens a loop and binds its variable. `assigned` names what its body assigns.

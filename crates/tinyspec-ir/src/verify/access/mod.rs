@@ -1,0 +1,164 @@
+//! Kernels written by hand: every access is inside its buffer, and no two iterations of a parallel loop meet.
+//!
+//! What is shown holds for all dims. Indices are looked at axis by axis as sums of products of dims and loop variables;
+//! conditions count where they gate the access. The macro asks at compile time, the run time again of what it decodes.
+
+mod poly;
+mod prover;
+mod races;
+
+use crate::{AddrSpace, Builder, Graph, NodeId, Op};
+use prover::Prover;
+use rustc_hash::FxHashMap;
+
+/// What could not be shown of an access.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Problem {
+    /// The Load, Store or AtomicAdd.
+    pub node: NodeId,
+    /// What is wrong with it.
+    pub kind: ProblemKind,
+}
+
+/// See [`Problem`].
+#[derive(Clone, PartialEq, Debug)]
+pub enum ProblemKind {
+    /// An index may be negative.
+    BelowZero {
+        /// Position of the index.
+        axis: usize,
+        /// Its least value, in words.
+        least: Option<String>,
+    },
+    /// An index may reach the end of its axis.
+    BeyondEnd {
+        /// Position of the index.
+        axis: usize,
+        /// Its greatest value, in words.
+        greatest: Option<String>,
+        /// Elements of the axis, in words.
+        size: Option<String>,
+    },
+    /// Another iteration of a parallel loop may store to the same element.
+    Meets {
+        /// The store of the other iteration.
+        store: NodeId,
+        /// The loop whose iterations meet.
+        range: NodeId,
+    },
+}
+
+/// An access to memory.
+pub(super) struct Access {
+    node: NodeId,
+    op: Op,
+    /// Param or Buffer.
+    memory: NodeId,
+    indices: Vec<NodeId>,
+    gate: Option<NodeId>,
+    /// Loops around it, outer ones first.
+    ranges: Vec<NodeId>,
+}
+
+impl Access {
+    fn stores(&self) -> bool {
+        self.op != Op::Load
+    }
+
+    /// Everything known where the access happens goes to the prover.
+    fn facts(&self, prover: &mut Prover, other: bool) {
+        for &range in &self.ranges {
+            prover.range(range, other);
+        }
+        if let Some(gate) = self.gate {
+            let mut facts = Vec::new();
+            prover.conditions(gate, true, other, &mut facts);
+            prover.facts.extend(facts);
+        }
+    }
+}
+
+/// Everything that cannot be shown of a kernel: in order of the accesses. `name` gives the names of dims and Ranges;
+/// accesses that are `vouched` for may meet others.
+pub fn problems(
+    graph: &Graph,
+    sink: NodeId,
+    name: &dyn Fn(NodeId) -> Option<String>,
+    vouched: &dyn Fn(NodeId) -> bool,
+) -> Vec<Problem> {
+    let accesses = accesses(graph, sink);
+    let mut problems = Vec::new();
+    for access in &accesses {
+        bounds(graph, access, name, &mut problems);
+    }
+    races::races(graph, sink, &accesses, vouched, &mut problems);
+    problems.sort_by_key(|problem| problem.node);
+    problems
+}
+
+fn bounds(graph: &Graph, access: &Access, name: &dyn Fn(NodeId) -> Option<String>, problems: &mut Vec<Problem>) {
+    let shape = graph.sources(graph.source(access.memory, 0)).to_vec();
+    let mut prover = Prover::new(graph, []);
+    access.facts(&mut prover, false);
+    for (axis, (&index, dim)) in access.indices.iter().zip(shape).enumerate() {
+        let index = prover.poly(index, false);
+        let size = prover.poly(dim, false);
+        if !prover.holds(&index) {
+            let least = prover.extreme(&index, false);
+            let kind = ProblemKind::BelowZero { axis, least: prover.show(&least, name) };
+            problems.push(Problem { node: access.node, kind });
+        }
+        if !prover.holds(&size.offset(-1).minus(&index)) {
+            let greatest = prover.extreme(&index, true);
+            let (greatest, size) = (prover.show(&greatest, name), prover.show(&size, name));
+            problems.push(Problem { node: access.node, kind: ProblemKind::BeyondEnd { axis, greatest, size } });
+        }
+    }
+}
+
+/// All accesses to Params and LOCAL Buffers.
+fn accesses(graph: &Graph, sink: NodeId) -> Vec<Access> {
+    let open = open_ranges(graph, sink);
+    let mut accesses = Vec::new();
+    for node in graph.reachable(&[sink]) {
+        let op = graph.op(node);
+        if !matches!(op, Op::Load | Op::Store | Op::AtomicAdd) || graph.op(graph.source(node, 0)) != Op::Index {
+            continue;
+        }
+        let place = graph.sources(graph.source(node, 0));
+        let mut memory = place[0];
+        while graph.op(memory) == Op::After {
+            memory = graph.source(memory, 0);
+        }
+        if !matches!(graph.props(memory).addrspace, Some(AddrSpace::Global | AddrSpace::Local)) {
+            continue;
+        }
+        accesses.push(Access {
+            node,
+            op,
+            memory,
+            indices: place[1..].to_vec(),
+            gate: graph.sources(node).get(2).copied(),
+            ranges: open.get(&node).cloned().unwrap_or_default(),
+        });
+    }
+    accesses
+}
+
+/// Ranges that a node depends on and that no End or Reduce below it closes, outer ones first.
+fn open_ranges(graph: &Graph, sink: NodeId) -> FxHashMap<NodeId, Vec<NodeId>> {
+    let mut open: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();
+    for node in graph.reachable(&[sink]) {
+        let sources = graph.sources(node);
+        let mut ranges: Vec<NodeId> = sources.iter().filter_map(|source| open.get(source)).flatten().copied().collect();
+        match graph.op(node) {
+            Op::Range => ranges.push(node),
+            Op::End | Op::Reduce => ranges.retain(|range| !sources[1..].contains(range)),
+            _ => {}
+        }
+        ranges.sort_unstable();
+        ranges.dedup();
+        open.insert(node, ranges);
+    }
+    open
+}

@@ -1,0 +1,415 @@
+//! What is always true of index arithmetic, under the bounds of loops and the conditions of gates.
+//!
+//! A sum of products is at its least where each loop variable is at one of its ends; conditions are taken off it while
+//! that makes it simpler. What cannot be shown within a budget counts as not true.
+
+use super::poly::{Monomial, Poly, Symbol, without};
+use crate::{Builder, DType, Graph, NodeId, Op};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What a symbol stands for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Kind {
+    /// A dim, a Range, or a value that is not looked into. The flag: as another iteration sees it.
+    Node(NodeId, bool),
+    /// The floored quotient of two sums.
+    Quotient(Poly, Poly),
+    /// The first sum where the condition holds (all of these are at least 0), else the second.
+    Choice { yes: Poly, if_yes: Vec<Poly>, no: Poly, if_no: Vec<Poly> },
+}
+
+/// Proofs that may be tried for one question.
+const BUDGET: u32 = 4_000;
+/// Conditions that are combined in one proof.
+const DEPTH: u32 = 3;
+
+pub(super) struct Prover<'a> {
+    graph: &'a Graph,
+    /// Ranges that another iteration has its own value of.
+    copied: FxHashSet<NodeId>,
+    kinds: Vec<Kind>,
+    numbers: FxHashMap<Kind, Symbol>,
+    /// Least value of a symbol, if it is not negative.
+    least: FxHashMap<Symbol, i128>,
+    /// Greatest value of a loop variable.
+    last: FxHashMap<Symbol, Poly>,
+    /// Positive divisors of quotients.
+    divisors: FxHashMap<Symbol, Poly>,
+    /// At least 0.
+    pub facts: Vec<Poly>,
+    budget: u32,
+    /// Symbols whose facts are known.
+    ranges_of: FxHashMap<NodeId, bool>,
+}
+
+impl<'a> Prover<'a> {
+    pub fn new(graph: &'a Graph, copied: impl IntoIterator<Item = NodeId>) -> Prover<'a> {
+        Prover {
+            graph,
+            copied: copied.into_iter().collect(),
+            kinds: Vec::new(),
+            numbers: FxHashMap::default(),
+            least: FxHashMap::default(),
+            last: FxHashMap::default(),
+            divisors: FxHashMap::default(),
+            facts: Vec::new(),
+            budget: 0,
+            ranges_of: FxHashMap::default(),
+        }
+    }
+
+    fn intern(&mut self, kind: Kind) -> (Symbol, bool) {
+        if let Some(&known) = self.numbers.get(&kind) {
+            return (known, false);
+        }
+        let symbol = self.kinds.len() as Symbol;
+        self.kinds.push(kind.clone());
+        self.numbers.insert(kind, symbol);
+        (symbol, true)
+    }
+
+    /// A node depends on a Range that is copied.
+    fn is_copied(&mut self, node: NodeId) -> bool {
+        if let Some(&known) = self.ranges_of.get(&node) {
+            return known;
+        }
+        let depends = self.graph.reachable(&[node]).iter().any(|below| self.copied.contains(below));
+        self.ranges_of.insert(node, depends);
+        depends
+    }
+
+    /// The sum that an index scalar stands for; `other` as the other iteration sees it.
+    pub fn poly(&mut self, node: NodeId, other: bool) -> Poly {
+        let mut polys: FxHashMap<NodeId, Poly> = FxHashMap::default();
+        for below in self.arithmetic_below(node) {
+            let poly = self.poly_of(below, other, &polys);
+            polys.insert(below, poly);
+        }
+        polys.remove(&node).unwrap_or_default()
+    }
+
+    /// Nodes of index arithmetic, sources first; what is not looked into ends the walk.
+    fn arithmetic_below(&self, node: NodeId) -> Vec<NodeId> {
+        let mut seen: FxHashSet<NodeId> = FxHashSet::default();
+        let mut stack = vec![node];
+        while let Some(node) = stack.pop() {
+            if !seen.insert(node) {
+                continue;
+            }
+            match self.graph.op(node) {
+                Op::Add | Op::Mul | Op::Idiv | Op::Mod | Op::Max if self.graph.dtype(node) == DType::Index => {
+                    stack.extend(self.graph.sources(node));
+                }
+                Op::Where if self.graph.dtype(node) == DType::Index => stack.extend(&self.graph.sources(node)[1..]),
+                Op::Cast => stack.extend(self.graph.sources(node)),
+                _ => {}
+            }
+        }
+        let mut nodes: Vec<NodeId> = seen.into_iter().collect();
+        nodes.sort_unstable();
+        nodes
+    }
+
+    fn poly_of(&mut self, node: NodeId, other: bool, polys: &FxHashMap<NodeId, Poly>) -> Poly {
+        let graph = self.graph;
+        if let Some(number) = graph.as_int(node) {
+            return Poly::constant(number);
+        }
+        let source = |position: usize| polys.get(&graph.source(node, position)).cloned().unwrap_or_default();
+        let is_index = graph.dtype(node) == DType::Index;
+        match graph.op(node) {
+            Op::Add if is_index => source(0).plus(&source(1)),
+            Op::Mul if is_index => source(0).times(&source(1)),
+            Op::Idiv if is_index => self.quotient(source(0), source(1)).unwrap_or_else(|| self.opaque(node, other)),
+            Op::Mod if is_index => match self.quotient(source(0), source(1)) {
+                Some(quotient) => source(0).minus(&source(1).times(&quotient)),
+                None => self.opaque(node, other),
+            },
+            Op::Max if is_index => {
+                let (a, b) = (source(0), source(1));
+                let (if_yes, if_no) = (vec![a.minus(&b)], vec![b.minus(&a)]);
+                self.choice(a, if_yes, b, if_no)
+            }
+            Op::Where if is_index => {
+                let condition = graph.source(node, 0);
+                let (mut if_yes, mut if_no) = (Vec::new(), Vec::new());
+                self.conditions(condition, true, other, &mut if_yes);
+                self.conditions(condition, false, other, &mut if_no);
+                self.choice(source(1), if_yes, source(2), if_no)
+            }
+            // An integer as an index, or an index as an integer that holds all of its values.
+            Op::Cast if is_index && graph.dtype(graph.source(node, 0)).is_int() => source(0),
+            Op::Cast if graph.dtype(graph.source(node, 0)) == DType::Index => {
+                match (graph.dtype(node).int_range(), graph.props(graph.source(node, 0)).interval.int()) {
+                    (Some((low, high)), Some((least, greatest))) if low <= least && greatest <= high => source(0),
+                    _ => self.opaque(node, other),
+                }
+            }
+            _ => self.opaque(node, other),
+        }
+    }
+
+    /// A symbol for a node that is not looked into, with what its interval says.
+    fn opaque(&mut self, node: NodeId, other: bool) -> Poly {
+        let other = other && self.is_copied(node);
+        let (symbol, is_new) = self.intern(Kind::Node(node, other));
+        if is_new {
+            if self.graph.op(node) == Op::Range {
+                let last = self.poly(self.graph.source(node, 0), other).offset(-1);
+                self.least.insert(symbol, 0);
+                if last.as_constant().is_none() {
+                    self.facts.push(last.clone());
+                }
+                self.last.insert(symbol, last);
+            } else if let Some((low, high)) = self.graph.props(node).interval.int() {
+                if low >= 0 {
+                    self.least.insert(symbol, low);
+                } else {
+                    self.facts.push(Poly::symbol(symbol).offset(-low));
+                }
+                self.facts.push(Poly::constant(high).minus(&Poly::symbol(symbol)));
+            }
+        }
+        Poly::symbol(symbol)
+    }
+
+    /// `a / b`, if `b` is not negative. By 0 it is 0.
+    fn quotient(&mut self, a: Poly, b: Poly) -> Option<Poly> {
+        if !self.holds(&b) {
+            return None;
+        }
+        let is_divisor = self.holds(&b.offset(-1));
+        let (whole, rest) =
+            if is_divisor { a.divide(&b).unwrap_or((Poly::default(), a)) } else { (Poly::default(), a) };
+        if is_divisor && self.holds(&rest) && self.holds(&b.offset(-1).minus(&rest)) {
+            return Some(whole);
+        }
+        let is_positive = self.holds(&rest);
+        let (symbol, is_new) = self.intern(Kind::Quotient(rest.clone(), b.clone()));
+        if is_new {
+            let product = b.times(&Poly::symbol(symbol));
+            let remainder = rest.minus(&product);
+            if is_divisor || is_positive {
+                self.facts.push(remainder.clone());
+            }
+            if is_divisor {
+                self.facts.push(b.offset(-1).minus(&remainder));
+                self.divisors.insert(symbol, b);
+            }
+            if is_positive {
+                self.least.insert(symbol, 0);
+            }
+        }
+        Some(whole.plus(&Poly::symbol(symbol)))
+    }
+
+    fn choice(&mut self, yes: Poly, if_yes: Vec<Poly>, no: Poly, if_no: Vec<Poly>) -> Poly {
+        if yes == no {
+            return yes;
+        }
+        let (symbol, _) = self.intern(Kind::Choice { yes, if_yes, no, if_no });
+        Poly::symbol(symbol)
+    }
+
+    /// What follows from a condition being `truth`.
+    pub fn conditions(&mut self, condition: NodeId, truth: bool, other: bool, facts: &mut Vec<Poly>) {
+        let mut pending = vec![(condition, truth)];
+        while let Some((node, truth)) = pending.pop() {
+            let sources = self.graph.sources(node);
+            match (self.graph.op(node), truth) {
+                (Op::And, true) | (Op::Or, false) => pending.extend(sources.iter().map(|&source| (source, truth))),
+                (Op::Xor, _) if self.graph.as_int(sources[1]) == Some(1) => pending.push((sources[0], !truth)),
+                (Op::CmpLt, _) if self.is_whole(sources[0]) => {
+                    let (a, b) = (self.poly(sources[0], other), self.poly(sources[1], other));
+                    facts.push(if truth { b.minus(&a).offset(-1) } else { a.minus(&b) });
+                }
+                (Op::CmpNe, false) if self.is_whole(sources[0]) => {
+                    let difference = self.poly(sources[0], other).minus(&self.poly(sources[1], other));
+                    facts.push(difference.negated());
+                    facts.push(difference);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn is_whole(&self, node: NodeId) -> bool {
+        self.graph.dtype(node).is_int()
+    }
+
+    /// Is the sum at least 0, always?
+    pub fn holds(&mut self, poly: &Poly) -> bool {
+        self.budget = BUDGET;
+        self.prove(poly, DEPTH)
+    }
+
+    fn prove(&mut self, poly: &Poly, depth: u32) -> bool {
+        if let Some(number) = poly.as_constant() {
+            return number >= 0;
+        }
+        if self.is_plain(poly) {
+            return true;
+        }
+        if self.budget == 0 {
+            return false;
+        }
+        self.budget -= 1;
+        let symbols = poly.symbols();
+        if let Some((symbol, kind)) = symbols
+            .iter()
+            .map(|&symbol| (symbol, self.kinds[symbol as usize].clone()))
+            .find(|(_, kind)| matches!(kind, Kind::Choice { .. }))
+            && let Kind::Choice { yes, if_yes, no, if_no } = kind
+        {
+            return self.under(&if_yes, |prover| prover.prove(&poly.substitute(symbol, &yes), depth))
+                && self.under(&if_no, |prover| prover.prove(&poly.substitute(symbol, &no), depth));
+        }
+        // Inner loops have later symbols: their bounds may contain outer variables.
+        for &symbol in symbols.iter().rev() {
+            let Some(last) = self.last.get(&symbol).cloned() else { continue };
+            let Some((coefficient, rest)) = poly.linear_in(symbol) else { continue };
+            let least = if self.prove(&coefficient, 0) {
+                rest
+            } else if self.prove(&coefficient.negated(), 0) {
+                rest.plus(&coefficient.times(&last))
+            } else {
+                continue;
+            };
+            if self.prove(&least, depth) {
+                return true;
+            }
+            break;
+        }
+        if depth == 0 {
+            return false;
+        }
+        // A whole number above -1 is not negative: b·e > -b shows e >= 0.
+        for symbol in &symbols {
+            let Some(divisor) = self.divisors.get(symbol).cloned() else { continue };
+            if self.prove(&poly.times(&divisor).plus(&divisor).offset(-1), depth - 1) {
+                return true;
+            }
+        }
+        for position in 0..self.facts.len() {
+            let fact = self.facts[position].clone();
+            for factor in self.factors(poly, &fact) {
+                if self.prove(&poly.minus(&fact.times(&factor)), depth - 1) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// With more facts for the while.
+    fn under(&mut self, facts: &[Poly], prove: impl FnOnce(&mut Self) -> bool) -> bool {
+        let before = self.facts.len();
+        self.facts.extend_from_slice(facts);
+        let result = prove(self);
+        self.facts.drain(before..before + facts.len());
+        result
+    }
+
+    /// No coefficient is negative once every symbol is counted from its least value.
+    fn is_plain(&self, poly: &Poly) -> bool {
+        let mut shifted = poly.clone();
+        for symbol in poly.symbols() {
+            match self.least.get(&symbol) {
+                Some(0) => {}
+                Some(&least) => shifted = shifted.substitute(symbol, &Poly::symbol(symbol).offset(least)),
+                None => return false,
+            }
+        }
+        shifted.0.values().all(|&coefficient| coefficient >= 0)
+    }
+
+    /// What a fact may be multiplied by to cancel a term of the sum: not negative.
+    fn factors(&self, poly: &Poly, fact: &Poly) -> Vec<Poly> {
+        let mut factors: Vec<Poly> = Vec::new();
+        for (monomial, &number) in fact.0.iter().filter(|(monomial, _)| !monomial.is_empty()) {
+            for (term, &coefficient) in &poly.0 {
+                let Some(others) = without(term, monomial) else { continue };
+                if coefficient.signum() != number.signum() || coefficient % number != 0 {
+                    continue;
+                }
+                if others.iter().any(|symbol| !self.least.contains_key(symbol)) {
+                    continue;
+                }
+                let factor = Poly::term(others, coefficient / number);
+                if !factors.contains(&factor) {
+                    factors.push(factor);
+                }
+            }
+        }
+        factors
+    }
+
+    /// The value at the end of all loops that makes it greatest (or least): a sum of dims, where there is one.
+    pub fn extreme(&mut self, poly: &Poly, greatest: bool) -> Poly {
+        let mut found = if greatest { poly.clone() } else { poly.negated() };
+        for symbol in poly.symbols().into_iter().rev() {
+            let Some(last) = self.last.get(&symbol).cloned() else { continue };
+            let Some((coefficient, rest)) = found.linear_in(symbol) else { continue };
+            self.budget = BUDGET;
+            if self.prove(&coefficient, 0) {
+                found = rest.plus(&coefficient.times(&last));
+            } else if self.prove(&coefficient.negated(), 0) {
+                found = rest;
+            }
+        }
+        if greatest { found } else { found.negated() }
+    }
+
+    /// A sum in words; `name` gives those of dims and Ranges.
+    pub fn show(&self, poly: &Poly, name: &dyn Fn(NodeId) -> Option<String>) -> Option<String> {
+        let mut text = String::new();
+        let mut terms: Vec<(&Monomial, i128)> = poly.0.iter().map(|(monomial, &number)| (monomial, number)).collect();
+        // Names first, the constant last.
+        terms.sort_by_key(|(monomial, _)| (monomial.is_empty(), monomial.len()));
+        for (monomial, number) in terms {
+            let mut factors: Vec<String> = Vec::new();
+            if number.abs() != 1 || monomial.is_empty() {
+                factors.push(number.abs().to_string());
+            }
+            for &symbol in monomial {
+                factors.push(match &self.kinds[symbol as usize] {
+                    Kind::Node(node, _) => name(*node)?,
+                    Kind::Quotient(a, b) => {
+                        let (a, b) = (self.show(a, name)?, self.show(b, name)?);
+                        if a.contains(' ') { format!("(({a}) / {b})") } else { format!("({a} / {b})") }
+                    }
+                    Kind::Choice { .. } => return None,
+                });
+            }
+            let sign = match (text.is_empty(), number < 0) {
+                (true, false) => "",
+                (true, true) => "-",
+                (false, false) => " + ",
+                (false, true) => " - ",
+            };
+            text += sign;
+            text += &factors.join("*");
+        }
+        Some(if text.is_empty() { "0".into() } else { text })
+    }
+
+    /// A sum that is 0, solved for a symbol that is no loop variable.
+    pub fn solve(&self, zero: &Poly) -> Option<(Symbol, Poly)> {
+        let is_free = |symbol: &Symbol| !matches!(self.kinds[*symbol as usize], Kind::Node(..));
+        zero.symbols().into_iter().filter(is_free).find_map(|symbol| {
+            let (coefficient, rest) = zero.linear_in(symbol)?;
+            match coefficient.as_constant()? {
+                1 => Some((symbol, rest.negated())),
+                -1 => Some((symbol, rest)),
+                _ => None,
+            }
+        })
+    }
+
+    /// A symbol for a Range, if it occurs.
+    pub fn range(&mut self, range: NodeId, other: bool) -> Symbol {
+        let _ = self.opaque(range, other);
+        let other = other && self.is_copied(range);
+        self.intern(Kind::Node(range, other)).0
+    }
+}

@@ -1,0 +1,86 @@
+//! What the language shows of a kernel's accesses, in the user's words and at the user's tokens.
+
+use super::syntax::Kernel;
+use super::trace::{Traced, Written};
+use crate::diagnostics::Diagnostics;
+use tinyspec_ir::verify::access::{Problem, ProblemKind, problems};
+use tinyspec_ir::{Arg, AxisType, DType, NodeId, Op};
+
+const CURE: &str = "put the access into an `if`, read with `.get([…], default)`, or write `unsafe { … }` to have it \
+                    checked while the kernel runs (a read outside gives 0, a store does nothing)";
+
+/// Reports accesses that may be outside, and iterations that may meet.
+pub fn check(kernel: &Kernel, traced: &Traced, diagnostics: &mut Diagnostics) {
+    let name = |node: NodeId| name(kernel, traced, node);
+    let vouched = |node: NodeId| traced.places.get(&node).is_some_and(|place| place.vouched);
+    for problem in problems(&traced.graph, traced.sink, &name, &vouched) {
+        if let Some(written) = traced.places.get(&problem.node) {
+            report(traced, &problem, written, diagnostics);
+        }
+    }
+}
+
+/// The user's name of a dim, constant or loop variable.
+fn name(kernel: &Kernel, traced: &Traced, node: NodeId) -> Option<String> {
+    match (traced.graph.op(node), traced.graph.arg(node)) {
+        (Op::Range, _) => traced.loops.get(&node).cloned(),
+        (Op::Param, Arg::Param { slot, dtype: DType::Index, .. }) => {
+            let position = (*slot as usize).checked_sub(kernel.parameters.len())?;
+            match kernel.dims.get(position) {
+                Some(dim) => Some(dim.to_string()),
+                None => {
+                    let path = traced.constants.get(position - kernel.dims.len())?;
+                    Some(quote::quote!(#path).to_string().replace(' ', ""))
+                }
+            }
+        }
+        _ => None,
+    }
+}
+
+fn report(traced: &Traced, problem: &Problem, written: &Written, diagnostics: &mut Diagnostics) {
+    let buffer = &written.buffer;
+    let index = |axis: &usize| written.indices.get(*axis).copied().unwrap_or(written.at);
+    match &problem.kind {
+        ProblemKind::BelowZero { axis, least } => {
+            let what = match least {
+                Some(least) => format!("this index of `{buffer}` goes down to {least}"),
+                None => format!("this index of `{buffer}` may be negative: it depends on data"),
+            };
+            diagnostics.error(index(axis), format!("{what}\n{CURE}"));
+        }
+        ProblemKind::BeyondEnd { axis, greatest, size } => {
+            let size = size.clone().unwrap_or_else(|| "fewer".into());
+            let axes = format!("axis {axis} of `{buffer}` has {size} elements");
+            let what = match greatest {
+                Some(greatest) => format!("this index goes up to {greatest}, but {axes}"),
+                None => format!("this index depends on data, and {axes}"),
+            };
+            diagnostics.error(index(axis), format!("{what}\n{CURE}"));
+        }
+        ProblemKind::Meets { store, range } => {
+            let variable = traced.loops.get(range).cloned().unwrap_or_default();
+            let is_local = matches!(traced.graph.arg(*range), Arg::Range { axis: AxisType::Local, .. });
+            let kind = if is_local { "local" } else { "global" };
+            let cure = match is_local {
+                true => "let each iteration have elements of its own, or put a `barrier();` between the two",
+                false => "let each iteration have elements of its own: index by the loop variable",
+            };
+            let message = if traced.graph.op(problem.node) == Op::Load {
+                format!(
+                    "this reads an element of `{buffer}` that another iteration of the {kind} loop over `{variable}` may store to\n{cure}"
+                )
+            } else if *store == problem.node {
+                let add = "; `atomic_add(&mut …, value)` adds from all of them";
+                format!(
+                    "several iterations of the {kind} loop over `{variable}` may store to this element of `{buffer}`\n{cure}{add}"
+                )
+            } else {
+                format!(
+                    "this stores to an element of `{buffer}` that another iteration of the {kind} loop over `{variable}` stores to, too\n{cure}"
+                )
+            };
+            diagnostics.error(written.at, message);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+use crate::*;
+use tinyspec::prelude::*;
+
+uop! { <N, K>
+    fn histogram(x: &Global<i32, N>, counts: &mut Global<i32, K>) {
+        for i in global(N) {
+            let bin = x[i];
+            if bin >= 0 && bin < K as i32 { atomic_add(&mut counts[bin], 1); }
+        }
+    }
+}
+
+#[test]
+fn a_histogram_adds_from_all_iterations() {
+    each_device(|device| {
+        let x: Vec<i32> = numbers(200, 1).iter().map(|&x| x as i32 + 2).collect();
+        let mut counts = Tensor::from_slice(&[1i32, 0, 0, 0, 0], [5]).to(device);
+        histogram(&Tensor::from_slice(&x, [200]).to(device), &mut counts);
+        let mut expected = [1, 0, 0, 0, 0];
+        x.iter().filter(|&&bin| (0..5).contains(&bin)).for_each(|&bin| expected[bin as usize] += 1);
+        assert_eq!(counts.to_vec::<i32>().unwrap(), expected);
+    });
+}
+
+uop! { <V, D, N>
+    fn embedding(table: &Global<f32, V, D>, words: &Global<i32, N>) -> Global<f32, N, D> as y {
+        for i in global(N) {
+            for j in global(D) { y[i, j] = table.get([words[i], j], -1.0); }
+        }
+    }
+}
+
+#[test]
+fn rows_are_gathered_and_what_is_outside_is_the_default() {
+    each_device(|device| {
+        let table = numbers(6 * 4, 2);
+        let words = [3i32, 0, 5, -1, 6, 2];
+        let y = embedding(&tensor(&table, &[6, 4], device), &Tensor::from_slice(&words, [6]).to(device));
+        let row = |word: i32| {
+            (0..4).map(|j| if (0..6).contains(&word) { table[word as usize * 4 + j] } else { -1.0 }).collect::<Vec<_>>()
+        };
+        assert_same(&y, &words.iter().flat_map(|&word| row(word)).collect::<Vec<_>>());
+    });
+}
+
+uop! { <N, K>
+    fn sums_by_key(keys: &Global<u8, N>, values: &Global<f32, N>) -> Global<f32, K> as sums {
+        for i in global(N) {
+            let key = keys[i] as usize;
+            if key < K { atomic_add(&mut sums[key], values[i]); }
+        }
+    }
+}
+
+uop! { <N>
+    fn permuted(x: &Global<f32, N>, order: &Global<u32, N>) -> Global<f32, N> as y {
+        for i in global(N) {
+            unsafe { y[order[i]] = x[i]; }
+        }
+    }
+}
+
+#[test]
+fn what_is_vouched_for_is_guarded() {
+    each_device(|device| {
+        let order = Tensor::from_slice(&[2u32, 0, 7, 1], [4]).to(device);
+        let y = permuted(&tensor(&[1.0, 2.0, 3.0, 4.0], &[4], device), &order);
+        assert_same(&y, &[2.0, 4.0, 1.0, 0.0]);
+    });
+}

@@ -1,0 +1,112 @@
+use crate::*;
+use tinyspec::prelude::*;
+
+uop! { <N>
+    fn stencil(x: &Global<f32, N>) -> Global<f32, N> as y {
+        for i in global(N) {
+            let mut total = 2.0 * x[i];
+            if i > 0 { total += x[i - 1]; }
+            if i + 1 < N { total += x[i + 1]; }
+            y[i] = total;
+        }
+    }
+
+    <N>
+    fn inner_stencil(x: &Global<f32, N>) -> Global<f32, N> as y {
+        for i in global(1..N - 1) { y[i] = x[i - 1] + 2.0 * x[i] + x[i + 1]; }
+    }
+}
+
+#[test]
+fn stencils() {
+    each_device(|device| {
+        let x = numbers(40, 1);
+        let at = |i: i64| if (0..40).contains(&i) { x[i as usize] } else { 0.0 };
+        let all: Vec<f32> = (0..40).map(|i| 2.0 * at(i) + at(i - 1) + at(i + 1)).collect();
+        let mut inner = all.clone();
+        (inner[0], inner[39]) = (0.0, 0.0);
+        assert_same(&stencil(&tensor(&x, &[40], device)), &all);
+        assert_same(&inner_stencil(&tensor(&x, &[40], device)), &inner);
+    });
+}
+
+uop! { <N, K>
+    fn conv1d(x: &Global<f32, N>, w: &Global<f32, K>) -> Global<f32, { N - K + 1 }> as y {
+        for i in global(N - K + 1) {
+            let mut total = 0.0f32;
+            for k in reduce(K) { total += x[i + k] * w[k]; }
+            y[i] = total;
+        }
+    }
+}
+
+#[test]
+fn a_convolution() {
+    each_device(|device| {
+        let (x, w) = (numbers(30, 2), numbers(5, 3));
+        let y = conv1d(&tensor(&x, &[30], device), &tensor(&w, &[5], device));
+        let expected: Vec<f32> = (0..26).map(|i| (0..5).map(|k| x[i + k] * w[k]).sum()).collect();
+        assert_same(&y, &expected);
+    });
+}
+
+uop! { <H, W>
+    fn max_pool(x: &Global<f32, H, W>) -> Global<f32, { H / 2 }, { W / 2 }> as y {
+        for i in global(H / 2) {
+            for j in global(W / 2) {
+                let mut greatest = x[2 * i, 2 * j];
+                for a in unroll(2) {
+                    for b in unroll(2) { greatest = max(greatest, x[2 * i + a, 2 * j + b]); }
+                }
+                y[i, j] = greatest;
+            }
+        }
+    }
+
+    <H, W>
+    fn blur(x: &Global<f32, H, W>) -> Global<f32, H, W> as y {
+        for i in global(H) {
+            for j in global(W) {
+                let mut total = 0.0f32;
+                for a in reduce(3) {
+                    for b in reduce(3) { total += x.get([i + a - 1, j + b - 1], 0.0); }
+                }
+                y[i, j] = total / 9.0;
+            }
+        }
+    }
+}
+
+#[test]
+fn windows_in_two_dims() {
+    each_device(|device| {
+        let (h, w) = (7, 10);
+        let x = numbers(h * w, 4);
+        let at = |i: i64, j: i64| match (0..h as i64).contains(&i) && (0..w as i64).contains(&j) {
+            true => x[i as usize * w + j as usize],
+            false => 0.0,
+        };
+        let pooled: Vec<f32> = (0..3 * 5)
+            .map(|p| (0..4).map(|k| at(p / 5 * 2 + k / 2, p % 5 * 2 + k % 2)).fold(f32::MIN, f32::max))
+            .collect();
+        let blurred: Vec<f32> = (0..(h * w) as i64)
+            .map(|p| (0..9).map(|k| at(p / w as i64 + k / 3 - 1, p % w as i64 + k % 3 - 1)).sum::<f32>() / 9.0)
+            .collect();
+        assert_same(&max_pool(&tensor(&x, &[h, w], device)), &pooled);
+        assert_close(&blur(&tensor(&x, &[h, w], device)), &blurred);
+    });
+}
+
+uop! { <N>
+    fn pairs_of_neighbours(x: &Global<f32, N>) -> Global<f32, { N / 2 }, 2> as y {
+        for i in global(N - N % 2) { y[i / 2, i % 2] = x[i]; }
+    }
+}
+
+#[test]
+fn quotient_and_remainder_together_tell_iterations_apart() {
+    each_device(|device| {
+        let x = numbers(13, 5);
+        assert_same(&pairs_of_neighbours(&tensor(&x, &[13], device)), &x[..12]);
+    });
+}
