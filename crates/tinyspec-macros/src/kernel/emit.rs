@@ -21,6 +21,9 @@ pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnost
         }
         None => vec![],
     };
+    if let Some(path) = &kernel.gradient {
+        diagnostics.error(crate::diagnostics::Place::of(path), "a kernel cannot name its gradient yet");
+    }
     let (name, visibility, attributes) = (&kernel.name, &kernel.visibility, &kernel.attributes);
     let bytes = Literal::byte_string(&bytes);
     let constants = traced.map_or(&[][..], |traced| &traced.constants);
