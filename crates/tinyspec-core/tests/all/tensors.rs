@@ -127,7 +127,7 @@ fn random_tensors_follow_the_seed() -> Result<(), Error> {
 fn long_chains_are_no_deeper_than_short_ones() -> Result<(), Error> {
     let mut x = Tensor::from_slice(&[0f32], [1]);
     for _ in 0..100_000 {
-        x = x + 1.0;
+        x += 1.0;
     }
     drop(x);
     Ok(())

@@ -1,14 +1,17 @@
 //! Emits LLVM IR on values that are scalars or vectors alike.
 //!
 //! inkwell gives scalars and vectors, integers and floats, types of their own; here every operation is defined on all
-//! of them, so the instructions are built on LLVM's C interface, with the checks that keep that sound in this file.
+//! of them, so the instructions are built on LLVM's C interface, with the checks that keep that sound in this file and those below it.
+
+mod control;
+mod memory;
 
 use crate::BackendError;
 use inkwell::context::Context;
 use inkwell::module::Module;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
-use llvm_sys::{LLVMAtomicOrdering, LLVMAtomicRMWBinOp, LLVMIntPredicate, LLVMOpcode, LLVMRealPredicate};
+use llvm_sys::{LLVMIntPredicate, LLVMOpcode, LLVMRealPredicate};
 use tinyspec_ir::DType;
 
 pub(super) type Result<T> = std::result::Result<T, BackendError>;
@@ -371,158 +374,5 @@ impl<'context> Emitter<'context> {
             }
             LLVMCountParams(LLVMGetIntrinsicDeclaration(self.module, id, types.as_mut_ptr(), types.len()))
         }
-    }
-
-    /// `base` moved by `index` elements of `element`; a vector of indices gives a vector of addresses.
-    pub(super) fn offset(&self, base: Value, index: Value, element: Kind) -> Result<Value> {
-        if base.kind != Kind::Pointer || !index.kind.is_int() || base.lanes != 1 {
-            return Err(mismatch("address", base, index));
-        }
-        // Not `inbounds`: a gated access, or a part of a sum, may point outside.
-        let (element, mut indices) = (self.type_of(element, 1), [index.raw]);
-        // SAFETY: see above.
-        let raw = unsafe { LLVMBuildGEP2(self.builder, element, base.raw, indices.as_mut_ptr(), 1, UNNAMED) };
-        Ok(Value { raw, kind: Kind::Pointer, lanes: index.lanes })
-    }
-
-    pub(super) fn load(&self, from: Value, kind: Kind, lanes: u32, alignment: u32) -> Result<Value> {
-        if from.kind != Kind::Pointer || from.lanes != 1 {
-            return Err(mismatch("load", from, from));
-        }
-        // SAFETY: see above.
-        unsafe {
-            let raw = LLVMBuildLoad2(self.builder, self.type_of(kind, lanes), from.raw, UNNAMED);
-            LLVMSetAlignment(raw, alignment);
-            Ok(Value { raw, kind, lanes })
-        }
-    }
-
-    /// A store; `streaming` ones bypass the caches.
-    pub(super) fn store(&self, to: Value, value: Value, alignment: u32, streaming: bool) -> Result<()> {
-        if to.kind != Kind::Pointer || to.lanes != 1 {
-            return Err(mismatch("store", to, value));
-        }
-        // SAFETY: see above.
-        unsafe {
-            let store = LLVMBuildStore(self.builder, value.raw, to.raw);
-            LLVMSetAlignment(store, alignment);
-            if streaming {
-                let mut one = [LLVMValueAsMetadata(self.int(Kind::I32, 1, 1).raw)];
-                let node = LLVMMDNodeInContext2(self.context, one.as_mut_ptr(), 1);
-                let name = "nontemporal";
-                let kind = LLVMGetMDKindIDInContext(self.context, name.as_ptr().cast(), name.len() as u32);
-                LLVMSetMetadata(store, kind, LLVMMetadataAsValue(self.context, node));
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds to memory in one step that other threads do not divide.
-    pub(super) fn atomic_add(&self, to: Value, value: Value) -> Result<()> {
-        if to.kind != Kind::Pointer || to.lanes != 1 || value.lanes != 1 || value.kind == Kind::Pointer {
-            return Err(mismatch("atomic addition", to, value));
-        }
-        let operation = if value.kind.is_float() {
-            LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpFAdd
-        } else {
-            LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpAdd
-        };
-        let order = LLVMAtomicOrdering::LLVMAtomicOrderingMonotonic;
-        // SAFETY: see above.
-        unsafe { LLVMBuildAtomicRMW(self.builder, operation, to.raw, value.raw, order, 0) };
-        Ok(())
-    }
-
-    /// Room on the stack, in the entry block.
-    pub(super) fn scratch(&self, entry: Block, kind: Kind, lanes: u32) -> Value {
-        let current = self.block();
-        // SAFETY: see above.
-        unsafe {
-            let first = LLVMGetFirstInstruction(entry.0);
-            if first.is_null() {
-                LLVMPositionBuilderAtEnd(self.builder, entry.0);
-            } else {
-                LLVMPositionBuilderBefore(self.builder, first);
-            }
-            let raw = LLVMBuildAlloca(self.builder, self.type_of(kind, lanes), UNNAMED);
-            LLVMPositionBuilderAtEnd(self.builder, current.0);
-            Value { raw, kind: Kind::Pointer, lanes: 1 }
-        }
-    }
-
-    /// The block that instructions go to.
-    pub(super) fn block(&self) -> Block {
-        // SAFETY: see above.
-        Block(unsafe { LLVMGetInsertBlock(self.builder) })
-    }
-
-    pub(super) fn new_block(&self) -> Block {
-        // SAFETY: see above.
-        Block(unsafe { LLVMAppendBasicBlockInContext(self.context, self.function, UNNAMED) })
-    }
-
-    pub(super) fn enter(&self, block: Block) {
-        // SAFETY: see above.
-        unsafe { LLVMPositionBuilderAtEnd(self.builder, block.0) };
-    }
-
-    /// Instructions go before the jump that ends `block`, or to its end while it has none.
-    pub(super) fn enter_before_end(&self, block: Block) {
-        // SAFETY: see above.
-        unsafe {
-            match LLVMGetBasicBlockTerminator(block.0) {
-                end if end.is_null() => LLVMPositionBuilderAtEnd(self.builder, block.0),
-                end => LLVMPositionBuilderBefore(self.builder, end),
-            }
-        }
-    }
-
-    pub(super) fn jump(&self, to: Block) {
-        // SAFETY: see above.
-        unsafe { LLVMBuildBr(self.builder, to.0) };
-    }
-
-    pub(super) fn branch(&self, condition: Value, then: Block, otherwise: Block) -> Result<()> {
-        if condition.kind != Kind::I1 || condition.lanes != 1 {
-            return Err(mismatch("branch", condition, condition));
-        }
-        // SAFETY: see above.
-        unsafe { LLVMBuildCondBr(self.builder, condition.raw, then.0, otherwise.0) };
-        Ok(())
-    }
-
-    /// A value that depends on where control comes from; see [`Emitter::arrive`].
-    pub(super) fn phi(&self, kind: Kind, lanes: u32) -> Value {
-        // SAFETY: see above.
-        Value { raw: unsafe { LLVMBuildPhi(self.builder, self.type_of(kind, lanes), UNNAMED) }, kind, lanes }
-    }
-
-    /// `phi` is `value` when control comes from `block`.
-    pub(super) fn arrive(&self, phi: Value, value: Value, block: Block) -> Result<()> {
-        if phi.kind != value.kind || phi.lanes != value.lanes {
-            return Err(mismatch("join", phi, value));
-        }
-        let (mut values, mut blocks) = ([value.raw], [block.0]);
-        // SAFETY: see above; `phi` came from `Emitter::phi`.
-        unsafe { LLVMAddIncoming(phi.raw, values.as_mut_ptr(), blocks.as_mut_ptr(), 1) };
-        Ok(())
-    }
-
-    pub(super) fn finish(&self) {
-        // SAFETY: see above.
-        unsafe { LLVMBuildRetVoid(self.builder) };
-    }
-
-    /// Orders streaming stores before whatever another thread sees of this kernel's end.
-    pub(super) fn fence(&self) -> Result<()> {
-        if cfg!(target_arch = "x86_64") {
-            self.intrinsic("llvm.x86.sse.sfence", &[], &[], None)?;
-        } else {
-            // SAFETY: see above.
-            unsafe {
-                LLVMBuildFence(self.builder, LLVMAtomicOrdering::LLVMAtomicOrderingSequentiallyConsistent, 0, UNNAMED)
-            };
-        }
-        Ok(())
     }
 }

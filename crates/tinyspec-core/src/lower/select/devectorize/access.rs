@@ -1,0 +1,147 @@
+//! Loads and Stores as contiguous, gathered or scalar ones.
+
+use super::address::{Address, contiguous, scalar_sum};
+use super::{Cut, New, dims, extract, lanes, malformed, splat};
+use crate::lower::select::tile::{Dims, Parts};
+use crate::lower::sum::Sum;
+use smallvec::SmallVec;
+use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
+
+impl Cut {
+    pub(super) fn load(&mut self, graph: &mut Graph, node: NodeId) -> Result<New> {
+        let sources: SmallVec<[NodeId; 3]> = graph.sources(node).into();
+        let arg = graph.arg(node).clone();
+        let (Op::Index, [buffer, index]) = (graph.op(sources[0]), graph.sources(sources[0])) else {
+            // A register tile.
+            let mut value = self.parts(graph, sources[0])?.clone();
+            for part in &mut value.parts {
+                *part = graph.add(Op::Load, &[*part], arg.clone())?;
+            }
+            return Ok(New::Value(value));
+        };
+        let (buffer, index) = (*buffer, *index);
+        let layout = self.layout(self.access_dims(graph, &sources, index)?);
+        let buffer = self.parts(graph, buffer)?.parts[0];
+        let sum = self.sum(index);
+        let mut parts = Vec::with_capacity(layout.count());
+        for at in layout.starts() {
+            let Address { base, stride, rest } = self.address(graph, &sum, &layout, &at)?;
+            let mut gate = match sources.get(2) {
+                Some(&gate) => Some(self.part(graph, gate, &layout, &at)?),
+                None => None,
+            };
+            let alt = match sources.get(1) {
+                Some(&alt) => Some(self.part(graph, alt, &layout, &at)?),
+                None => None,
+            };
+            match gate.and_then(|gate| graph.as_int(gate)) {
+                Some(0) => {
+                    parts.push(alt.ok_or_else(|| malformed(graph, node))?);
+                    continue;
+                }
+                Some(_) => gate = None,
+                None => {}
+            }
+            let gate_lanes = gate.map_or(1, |gate| lanes(graph, gate));
+            let (place, width) = if stride == 1 && rest.is_empty() {
+                (contiguous(graph, buffer, &base, layout.width)?, layout.width)
+            } else if stride == 0 && rest.is_empty() && gate_lanes == 1 {
+                let offset = scalar_sum(graph, &base)?;
+                (graph.add(Op::Index, &[buffer, offset], Arg::None)?, 1)
+            } else {
+                let offset = self.index_part(graph, index, &layout, &at)?;
+                let offset = splat(graph, offset, layout.width)?;
+                (graph.add(Op::Index, &[buffer, offset], Arg::None)?, layout.width)
+            };
+            let mut operands: SmallVec<[NodeId; 3]> = SmallVec::from_iter([place]);
+            if let (Some(alt), Some(gate)) = (alt, gate) {
+                operands.push(splat(graph, alt, width)?);
+                operands.push(gate);
+            }
+            parts.push(graph.add(Op::Load, &operands, arg.clone())?);
+        }
+        Ok(New::Value(Parts { layout, parts }))
+    }
+
+    /// The tile that an access spans: that of its index, gate and value together.
+    fn access_dims(&self, graph: &Graph, sources: &[NodeId], index: NodeId) -> Result<Dims> {
+        let mut all = dims(graph, index)?;
+        for &source in &sources[1..] {
+            let dims = dims(graph, source)?;
+            if all.is_empty() {
+                all = dims;
+            } else if dims.len() == all.len() {
+                all.iter_mut().zip(dims).for_each(|(size, other)| *size = (*size).max(other));
+            }
+        }
+        Ok(all)
+    }
+
+    pub(super) fn store(&mut self, graph: &mut Graph, node: NodeId) -> Result<New> {
+        let sources: SmallVec<[NodeId; 3]> = graph.sources(node).into();
+        let (op, arg) = (graph.op(node), graph.arg(node).clone());
+        let (Op::Index, [buffer, index]) = (graph.op(sources[0]), graph.sources(sources[0])) else {
+            return self.store_register(graph, &sources);
+        };
+        let (buffer, index) = (*buffer, *index);
+        let layout = self.layout(self.access_dims(graph, &sources, index)?);
+        let buffer = self.parts(graph, buffer)?.parts[0];
+        let sum = self.sum(index);
+        let mut effects = Vec::with_capacity(layout.count());
+        for at in layout.starts() {
+            let Address { base, stride, rest } = self.address(graph, &sum, &layout, &at)?;
+            let value = self.part(graph, sources[1], &layout, &at)?;
+            let gate = match sources.get(2) {
+                Some(&gate) => Some(self.part(graph, gate, &layout, &at)?),
+                None => None,
+            };
+            let gate = match gate.map(|gate| (gate, graph.as_int(gate))) {
+                Some((_, Some(0))) => continue,
+                Some((gate, None)) => Some(gate),
+                _ => None,
+            };
+            if layout.width > 1 && stride == 1 && rest.is_empty() && op == Op::Store {
+                let place = contiguous(graph, buffer, &base, layout.width)?;
+                let value = splat(graph, value, layout.width)?;
+                effects.push(store(graph, op, place, value, gate, arg.clone())?);
+                continue;
+            }
+            for lane in 0..layout.width {
+                let mut offset = base.clone();
+                offset.constant = offset.constant.wrapping_add(stride.wrapping_mul(lane));
+                for &(vector, factor) in &rest {
+                    let element = extract(graph, vector, lane)?;
+                    offset = offset.plus(&Sum::atom(element).scale(factor));
+                }
+                let offset = scalar_sum(graph, &offset)?;
+                let place = graph.add(Op::Index, &[buffer, offset], Arg::None)?;
+                let value = extract(graph, value, lane)?;
+                let gate = match gate {
+                    Some(gate) => Some(extract(graph, gate, lane)?),
+                    None => None,
+                };
+                effects.push(store(graph, op, place, value, gate, arg.clone())?);
+            }
+        }
+        Ok(New::Effects(effects))
+    }
+
+    fn store_register(&mut self, graph: &mut Graph, sources: &[NodeId]) -> Result<New> {
+        let register = self.parts(graph, sources[0])?.clone();
+        let width = register.layout.width;
+        let mut effects = Vec::with_capacity(register.parts.len());
+        for (place, at) in register.parts.iter().zip(register.layout.starts()) {
+            let value = self.part(graph, sources[1], &register.layout, &at)?;
+            let value = splat(graph, value, width)?;
+            effects.push(graph.add(Op::Store, &[*place, value], Arg::None)?);
+        }
+        Ok(New::Effects(effects))
+    }
+}
+
+fn store(graph: &mut Graph, op: Op, place: NodeId, value: NodeId, gate: Option<NodeId>, arg: Arg) -> Result<NodeId> {
+    match gate {
+        Some(gate) => graph.add(op, &[place, value, gate], arg),
+        None => graph.add(op, &[place, value], arg),
+    }
+}

@@ -1,0 +1,171 @@
+//! Index arithmetic as machine integers: what a part of a tile adds to an address, and what differs from lane to lane.
+
+use super::{Cut, cast, dims, malformed, splat};
+use crate::lower::select::tile::Layout;
+use crate::lower::sum::{self, Sum};
+use smallvec::SmallVec;
+use tinyspec_ir::dim::shape;
+use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
+
+/// A sum of atoms for one part of a tile.
+pub(super) struct Address {
+    /// At the first lane.
+    pub base: Sum,
+    /// What a lane adds.
+    pub stride: i64,
+    /// Vectors that differ irregularly from lane to lane, each with its factor.
+    pub rest: SmallVec<[(NodeId, i64); 2]>,
+}
+
+impl Cut {
+    pub(super) fn index_sum(&mut self, graph: &mut Graph, node: NodeId) -> Result<()> {
+        if graph.dtype(node) != DType::Index {
+            return Ok(());
+        }
+        let op = graph.op(node);
+        let sum = match op {
+            Op::Stack => return Ok(()),
+            Op::Reshape => {
+                let dims = dims(graph, node)?;
+                let Some(axis) = dims.iter().position(|&size| size > 1) else { return Err(malformed(graph, node)) };
+                self.axes.insert(node, axis);
+                Sum::atom(node)
+            }
+            Op::Add | Op::Mul | Op::Idiv | Op::Mod => {
+                let sources: SmallVec<[Sum; 2]> = graph.sources(node).iter().map(|source| self.sum(*source)).collect();
+                self.affine(graph, node, op, &sources)
+            }
+            _ => sum::as_sum(graph, node),
+        };
+        self.sums.insert(node, sum);
+        Ok(())
+    }
+
+    /// Only what stays affine: quotients were folded before, and are computed lane by lane here.
+    fn affine(&self, graph: &Graph, node: NodeId, op: Op, sources: &[Sum]) -> Sum {
+        match (op, sources) {
+            (Op::Add, [a, b]) => a.plus(b),
+            (Op::Mul, [a, b]) => match (a.as_constant(), b.as_constant()) {
+                (_, Some(factor)) => a.scale(factor),
+                (Some(factor), _) => b.scale(factor),
+                _ => Sum::atom(node),
+            },
+            _ => sum::as_sum(graph, node),
+        }
+    }
+
+    /// An index scalar or tile as machine integers: i64 scalars, and vectors as narrow as their values allow.
+    pub(super) fn index_part(
+        &mut self,
+        graph: &mut Graph,
+        node: NodeId,
+        layout: &Layout,
+        at: &[i64],
+    ) -> Result<NodeId> {
+        let sum = self.sum(node);
+        let Address { base, stride, rest } = self.address(graph, &sum, layout, at)?;
+        if stride == 0 && rest.is_empty() {
+            return scalar_sum(graph, &base);
+        }
+        let bounds = sum.bounds(graph);
+        let narrow = bounds.is_some_and(|(low, high)| low >= i32::MIN as i128 && high <= i32::MAX as i128);
+        let dtype = if narrow { DType::I32 } else { DType::I64 };
+        // What differs from lane to lane is a constant vector, together with the constant of the sum.
+        let steps: SmallVec<[NodeId; 16]> = (0..layout.width)
+            .map(|lane| lane.wrapping_mul(stride).wrapping_add(base.constant))
+            .map(|number| graph.constant(Const::int(dtype, number as i128)))
+            .collect();
+        let mut total = graph.add(Op::Stack, &steps, Arg::None)?;
+        if !base.terms.is_empty() {
+            let base = scalar_sum(graph, &Sum { constant: 0, ..base })?;
+            let base = cast(graph, base, dtype)?;
+            let base = splat(graph, base, layout.width)?;
+            total = graph.alu(Op::Add, &[base, total])?;
+        }
+        for (vector, factor) in rest {
+            let vector = cast(graph, vector, dtype)?;
+            let factor = graph.constant(Const::int(dtype, factor as i128));
+            let factor = splat(graph, factor, layout.width)?;
+            let term = graph.alu(Op::Mul, &[vector, factor])?;
+            total = graph.alu(Op::Add, &[total, term])?;
+        }
+        Ok(total)
+    }
+
+    /// A sum for the part of `layout` that starts at `at`.
+    pub(super) fn address(&mut self, graph: &mut Graph, sum: &Sum, layout: &Layout, at: &[i64]) -> Result<Address> {
+        let (mut base, mut stride, mut rest) = (Sum::constant(sum.constant), 0i64, SmallVec::new());
+        for &(atom, coefficient) in &sum.terms {
+            if let Some(&axis) = self.axes.get(&atom) {
+                base.constant = base.constant.wrapping_add(coefficient.wrapping_mul(at[axis]));
+                if Some(axis) == layout.lane {
+                    stride = stride.wrapping_add(coefficient);
+                }
+            } else if self.has_parts(atom) {
+                let part = self.part(graph, atom, layout, at)?;
+                if graph.props(part).shape.is_empty() {
+                    base = base.plus(&Sum::atom(part).scale(coefficient));
+                } else {
+                    rest.push((part, coefficient));
+                }
+            } else {
+                base = base.plus(&Sum::atom(atom).scale(coefficient));
+            }
+        }
+        Ok(Address { base, stride, rest })
+    }
+}
+
+/// Index operands may have come out as i32 vectors beside i64 scalars: one type that holds all of them.
+pub(super) fn unify_integers(graph: &mut Graph, op: Op, operands: &mut [NodeId]) -> Result<()> {
+    let values = if op == Op::Where { 1.. } else { 0.. };
+    let Some(values) = operands.get_mut(values) else { return Ok(()) };
+    let mixed = values.windows(2).any(|pair| graph.dtype(pair[0]) != graph.dtype(pair[1]));
+    if mixed && values.iter().all(|&value| matches!(graph.dtype(value), DType::I32 | DType::I64)) {
+        let narrow = |&value: &NodeId| {
+            let bounds = graph.props(value).interval.int();
+            bounds.is_some_and(|(low, high)| low >= i32::MIN as i128 && high <= i32::MAX as i128)
+        };
+        let dtype = if values.iter().all(narrow) { DType::I32 } else { DType::I64 };
+        for value in values {
+            *value = cast(graph, *value, dtype)?;
+        }
+    }
+    Ok(())
+}
+
+/// A sum of machine integers and Ranges, as i64.
+pub(super) fn scalar_sum(graph: &mut Graph, sum: &Sum) -> Result<NodeId> {
+    let mut total: Option<NodeId> = None;
+    for &(atom, coefficient) in &sum.terms {
+        let atom = cast(graph, atom, DType::I64)?;
+        let term = match coefficient {
+            1 => atom,
+            _ => {
+                let factor = graph.constant(Const::int(DType::I64, coefficient as i128));
+                graph.alu(Op::Mul, &[atom, factor])?
+            }
+        };
+        total = Some(match total {
+            Some(total) => graph.alu(Op::Add, &[total, term])?,
+            None => term,
+        });
+    }
+    let constant = graph.constant(Const::int(DType::I64, sum.constant as i128));
+    match total {
+        Some(total) if sum.constant != 0 => graph.alu(Op::Add, &[total, constant]),
+        Some(total) => Ok(total),
+        None => Ok(constant),
+    }
+}
+
+/// The address of `width` consecutive elements.
+pub(super) fn contiguous(graph: &mut Graph, buffer: NodeId, base: &Sum, width: i64) -> Result<NodeId> {
+    let offset = scalar_sum(graph, base)?;
+    if width == 1 {
+        return graph.add(Op::Index, &[buffer, offset], Arg::None);
+    }
+    let offset = graph.add(Op::Stack, &[offset], Arg::None)?;
+    let dims = graph.shape(&shape(&[width]))?;
+    graph.add(Op::Shrink, &[buffer, offset, dims], Arg::None)
+}
