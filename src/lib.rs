@@ -41,7 +41,9 @@ pub use tinyspec_macros::{function, uop};
 #[doc(hidden)]
 pub mod __private {
     pub use crate::__tinyspec_hop as hop;
-    pub use tinyspec_core::function::{EmbeddedFunction, ScalarArgument, call, check_size, constant, size, wrong};
+    pub use tinyspec_core::function::{
+        EmbeddedFunction, ScalarArgument, call, call_gradient, check_size, constant, size, wrong,
+    };
     pub use tinyspec_core::function::{call_kernel, kernel_constant};
     pub use tinyspec_macros::trace;
 }

@@ -1,5 +1,7 @@
 //! `#[function]`: what is embedded is what a trace at run time gives, and it computes what the Rust code says.
 
+mod gradients;
+
 use tinyspec::prelude::*;
 
 const HIDDEN: usize = 16;

@@ -2,6 +2,11 @@
 //!
 //! Inputs, named dims, outer constants and results of calls are Params; the slots say which is which.
 
+mod backward;
+mod inline;
+
+pub use inline::{function_values, inline, inline_all, own_gradient};
+
 use crate::encode::{Reader, Writer, decode, encode};
 use crate::signature::{Input, NamedDim, Signature};
 use crate::{Arg, Builder, Const, DType, Dim, Error, ErrorKind, Graph, Location, NodeId, Op, Result};
@@ -17,6 +22,9 @@ pub const FIRST_RESULT: u32 = 1 << 20;
 pub struct CallSite {
     /// Number of the callee in the caller's table.
     pub callee: u32,
+    /// Calls the callee's gradient: on its inputs and a cotangent for each of its float results it gives a gradient for
+    /// each of its float inputs.
+    pub is_gradient: bool,
     /// Arguments in the callee's order.
     pub arguments: Vec<NodeId>,
     /// Params that stand for the results.
@@ -67,8 +75,9 @@ impl Traced {
         writer.block(&encode(&shapes, &inputs));
         writer.number(self.outputs.len() as u64);
         writer.number(self.calls.len() as u64);
-        for CallSite { callee, arguments, results } in &self.calls {
+        for CallSite { callee, is_gradient, arguments, results } in &self.calls {
             writer.number(*callee as u64);
+            writer.byte(*is_gradient as u8);
             writer.number(arguments.len() as u64);
             writer.number(results.len() as u64);
         }
@@ -117,7 +126,7 @@ impl Traced {
         let output_count = reader.count()?;
         let mut counts = vec![];
         for _ in 0..reader.count()? {
-            counts.push((reader.number()? as u32, reader.count()?, reader.count()?));
+            counts.push((reader.number()? as u32, reader.byte()? != 0, reader.count()?, reader.count()?));
         }
         let (mut graph, roots) = decode(reader.block()?)?;
         let mut roots = roots.into_iter();
@@ -127,8 +136,8 @@ impl Traced {
         };
         let outputs = take(output_count)?;
         let mut calls = vec![];
-        for (callee, arguments, results) in counts {
-            calls.push(CallSite { callee, arguments: take(arguments)?, results: take(results)? });
+        for (callee, is_gradient, arguments, results) in counts {
+            calls.push(CallSite { callee, is_gradient, arguments: take(arguments)?, results: take(results)? });
         }
         let file: std::sync::Arc<str> = file.into();
         for _ in 0..reader.count()? {
@@ -165,7 +174,7 @@ impl Traced {
     pub fn resolve(
         &self,
         constants: &[Const],
-        mut call: impl FnMut(&mut Graph, u32, &[NodeId]) -> Result<Vec<NodeId>>,
+        mut call: impl FnMut(&mut Graph, &CallSite, &[NodeId]) -> Result<Vec<NodeId>>,
     ) -> Result<(Graph, Vec<NodeId>)> {
         let mut results_of: FxHashMap<NodeId, (usize, usize)> = FxHashMap::default();
         let mut roots = self.outputs.clone();
@@ -186,7 +195,7 @@ impl Traced {
                         let site = &self.calls[number];
                         let arguments: Option<Vec<NodeId>> =
                             site.arguments.iter().map(|node| map[node.index()]).collect();
-                        called[number] = Some(call(&mut graph, site.callee, &arguments.ok_or_else(lost)?)?);
+                        called[number] = Some(call(&mut graph, site, &arguments.ok_or_else(lost)?)?);
                     }
                     *called[number].as_ref().and_then(|results| results.get(position)).ok_or_else(lost)?
                 }

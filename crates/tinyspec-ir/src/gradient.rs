@@ -1,12 +1,13 @@
 //! Gradients, graph to graph: one sweep from the outputs back, one rule an op.
 //!
-//! Functions must be inlined before; a Detach stops the gradient, an integer has none.
+//! Functions must be inlined before, unless they bring a gradient of their own; a Detach stops the gradient, an integer has none.
 
 mod rules;
 
 use crate::dim::show;
+use crate::function;
 use crate::ops::{movement, reduce};
-use crate::{Builder, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
+use crate::{Arg, Builder, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 /// The gradient of `sum_j sum(output_j * cotangent_j)` for each wanted node; `None` where no output depends on it.
 ///
@@ -52,7 +53,15 @@ pub fn gradient_or_none(
         if !graph.sources(node).iter().any(|source| connected[source.index()]) {
             continue;
         }
+        if graph.op(node) == Op::Function {
+            own_gradient(graph, node, &connected, &mut cotangents)?;
+            continue;
+        }
         let Some(cotangent) = cotangents[node.index()] else { continue };
+        if graph.op(node) == Op::GetTuple && graph.op(graph.source(node, 0)) == Op::Function {
+            // Its Function asks for it.
+            continue;
+        }
         for (source, contribution) in rules::apply(graph, node, cotangent, &connected)? {
             let contribution = unbroadcast(graph, contribution, source)?;
             accumulate(graph, &mut cotangents[source.index()], contribution)?;
@@ -85,6 +94,52 @@ pub fn gradient(graph: &mut Graph, outputs: &[(NodeId, NodeId)], wanted: &[NodeI
         })?);
     }
     Ok(gradients)
+}
+
+/// A Function that brings its own gradient is not looked into.
+fn own_gradient(
+    graph: &mut Graph,
+    function: NodeId,
+    connected: &[bool],
+    cotangents: &mut [Option<NodeId>],
+) -> Result<()> {
+    let Some(gradients) = function::own_gradient(graph, function) else {
+        return Err(Error::new(ErrorKind::Gradient, "function", "inline Functions before taking a gradient"));
+    };
+    let mut passed: Vec<Option<NodeId>> = vec![];
+    let elements = function::function_values(graph, function);
+    for (number, &element) in (0u32..).zip(&elements) {
+        let get = graph.add(Op::GetTuple, &[function], Arg::Number(number))?;
+        if graph.dtype(element).is_float() {
+            passed.push(cotangents.get(get.index()).copied().flatten());
+        }
+    }
+    if passed.iter().all(Option::is_none) {
+        return Ok(());
+    }
+    let arguments: Vec<NodeId> = graph.sources(function)[1..].to_vec();
+    let (inputs, dims): (Vec<NodeId>, Vec<NodeId>) =
+        arguments.into_iter().partition(|&argument| graph.dtype(argument) != DType::Index);
+    let mut all = inputs.clone();
+    let shapes = graph.props(function).elements.clone().unwrap_or_default();
+    let floats = shapes.iter().filter(|props| props.dtype.is_float());
+    for (cotangent, props) in passed.into_iter().zip(floats.cloned().collect::<Vec<_>>()) {
+        all.push(match cotangent {
+            Some(cotangent) => cotangent,
+            None => crate::ops::creation::zeros(graph, &props.shape, props.dtype)?,
+        });
+    }
+    all.extend(dims);
+    let mut body = Graph::new();
+    let gradients = body.import(graph, &gradients, |_, _| Ok(None))?;
+    let contributions = function::inline(graph, &body, &gradients, &all)?;
+    let floats: Vec<NodeId> = inputs.into_iter().filter(|&input| graph.dtype(input).is_float()).collect();
+    for (input, contribution) in floats.into_iter().zip(contributions) {
+        if connected[input.index()] {
+            accumulate(graph, &mut cotangents[input.index()], contribution)?;
+        }
+    }
+    Ok(())
 }
 
 fn accumulate(graph: &mut Graph, sum: &mut Option<NodeId>, contribution: NodeId) -> Result<()> {

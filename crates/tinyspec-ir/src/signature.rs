@@ -2,7 +2,7 @@
 //! bind the names. The macros check calls with it at compile time, the run time when a function is called.
 
 use crate::dim::{self, Atom};
-use crate::{DType, Dim, Error, ErrorKind, Shape};
+use crate::{Arg, Builder, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
 /// A dim that a signature names; its slot in the signature's shapes is its position.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -73,6 +73,26 @@ impl Signature {
     pub fn dim(&self, position: usize) -> Dim {
         let NamedDim { min, max, .. } = self.dims[position];
         Dim::named(position as u32, min, max)
+    }
+
+    /// The inputs as Params of a graph: their slots come first, then those of the named dims.
+    ///
+    /// # Errors
+    /// What [`crate::derive()`] refuses of a shape.
+    pub fn params(&self, builder: &mut dyn Builder) -> Result<Vec<NodeId>> {
+        let first = self.inputs.len() as u32;
+        let slot = |position: u32| {
+            let NamedDim { min, max, .. } = *self.dims.get(position as usize)?;
+            Some(Dim::named(first + position, min, max))
+        };
+        let mut params = vec![];
+        for (number, input) in (0..).zip(&self.inputs) {
+            let shape: Shape = input.shape.iter().map(|dim| dim.substitute(&slot)).collect();
+            let shape = builder.shape(&shape)?;
+            let arg = Arg::Param { slot: number, dtype: input.dtype, device: None, addrspace: None };
+            params.push(builder.add(Op::Param, &[shape], arg)?);
+        }
+        Ok(params)
     }
 
     /// A shape in the user's names: `[B, 64]`.

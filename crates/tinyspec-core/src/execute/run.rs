@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
+use tinyspec_ir::function::inline_all;
 use tinyspec_ir::{ContentHash, ContentHasher, ErrorKind, Op};
 
 /// More plans than this are not kept: a program that makes ever new shapes must not grow without end.
@@ -68,7 +69,8 @@ fn open(device: Option<&tinyspec_ir::Device>) -> Result<Arc<Device>> {
 fn run_walk(roots: &[Arc<Node>], walk: &Walk, device: &Arc<Device>) -> Result<()> {
     let plan = plan_for(walk.key, device, || {
         let callified = walk.build()?;
-        pipeline::compile(&callified.graph, &callified.outputs, device)
+        let (graph, outputs) = inline_all(callified.graph, callified.outputs)?;
+        pipeline::compile(&graph, &outputs, device)
     })?;
     let outputs: Vec<Arc<Storage>> =
         plan.outputs.iter().map(|&bytes| Ok(Arc::new(Storage::allocate(device, bytes)?))).collect::<Result<_>>()?;

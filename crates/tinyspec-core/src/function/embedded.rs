@@ -19,7 +19,19 @@ pub struct EmbeddedFunction {
     callees: &'static [&'static EmbeddedFunction],
     constants: fn() -> Vec<Const>,
     typed: TypedCopy,
+    gradient: Gradient,
     decoded: OnceLock<Result<Function>>,
+    derived: OnceLock<Result<Function>>,
+}
+
+/// Where the backward function comes from.
+enum Gradient {
+    /// Made when it is asked for.
+    Derived,
+    /// Made at compile time.
+    Embedded(&'static EmbeddedFunction),
+    /// Written by the user.
+    Own(&'static EmbeddedFunction),
 }
 
 /// The user's body as Rust code: inputs and named dims → results.
@@ -42,7 +54,31 @@ impl EmbeddedFunction {
         constants: fn() -> Vec<Const>,
         typed: TypedCopy,
     ) -> EmbeddedFunction {
-        EmbeddedFunction { name, bytes, file, callees, constants, typed, decoded: OnceLock::new() }
+        EmbeddedFunction {
+            name,
+            bytes,
+            file,
+            callees,
+            constants,
+            typed,
+            gradient: Gradient::Derived,
+            decoded: OnceLock::new(),
+            derived: OnceLock::new(),
+        }
+    }
+
+    /// The same with the backward function that was derived at compile time.
+    #[doc(hidden)]
+    pub const fn with_backward(mut self, backward: &'static EmbeddedFunction) -> EmbeddedFunction {
+        self.gradient = Gradient::Embedded(backward);
+        self
+    }
+
+    /// The same with the user's own gradient.
+    #[doc(hidden)]
+    pub const fn with_gradient(mut self, gradient: &'static EmbeddedFunction) -> EmbeddedFunction {
+        self.gradient = Gradient::Own(gradient);
+        self
     }
 
     /// What the macro emits beside its errors.
@@ -67,17 +103,46 @@ impl EmbeddedFunction {
     fn decode(&self) -> Result<Function> {
         let traced = Traced::decode(self.bytes, self.file)?;
         let constants = (self.constants)();
-        let (graph, outputs) = traced.resolve(&constants, |graph, callee, arguments| {
-            let missing = || tinyspec_ir::Error::new(tinyspec_ir::ErrorKind::Verify, self.name, "a callee is missing");
-            let callee = self.callees.get(callee as usize).ok_or_else(missing)?;
-            let graph_error = |error: Error| match error {
+        let (graph, outputs) = traced.resolve(&constants, |graph, site, arguments| {
+            let missing = || tinyspec_ir::Error::new(ErrorKind::Verify, self.name, "a callee is missing");
+            let callee = self.callees.get(site.callee as usize).ok_or_else(missing)?;
+            let function = if site.is_gradient { callee.gradient() } else { callee.get() };
+            let function = function.map_err(|error| match error {
                 Error::Graph(error) => error,
-                other => tinyspec_ir::Error::new(tinyspec_ir::ErrorKind::Value, callee.name, other.to_string()),
-            };
-            let callee = callee.get().map_err(graph_error)?;
-            callee.inline(graph, arguments)
+                other => tinyspec_ir::Error::new(ErrorKind::Value, callee.name, other.to_string()),
+            })?;
+            function.inline(graph, arguments)
         })?;
-        Ok(Function::new(traced.signature_with(&constants), Arc::new(Body::new(graph, outputs)))?)
+        let signature = traced.signature_with(&constants);
+        let closed = Traced { signature, graph, calls: vec![], outputs };
+        let own = match self.gradient {
+            Gradient::Own(gradient) => {
+                let mut graph = Graph::new();
+                let inputs = closed.backward_signature().params(&mut graph)?;
+                let outputs = gradient.get()?.inline(&mut graph, &inputs)?;
+                Some(Arc::new(Body::new(graph, outputs)))
+            }
+            _ => None,
+        };
+        let mut body = Body::new(closed.graph, closed.outputs);
+        if let Some(own) = own {
+            body = body.with_gradient(own);
+        }
+        Ok(Function::new(closed.signature, Arc::new(body))?)
+    }
+
+    /// The backward function: on the inputs and a cotangent for each float result it gives a gradient for each float input.
+    ///
+    /// # Errors
+    /// As [`EmbeddedFunction::get`], and when an op of the body has no gradient.
+    pub fn gradient(&self) -> Result<&Function> {
+        match self.gradient {
+            Gradient::Embedded(backward) | Gradient::Own(backward) => backward.get(),
+            Gradient::Derived => {
+                let derived = self.derived.get_or_init(|| self.get()?.backward());
+                derived.as_ref().map_err(Error::clone)
+            }
+        }
     }
 
     /// The results on these arguments, lazily, as many as the function has; errors are carried by the results.
@@ -177,6 +242,23 @@ pub fn call<R: Results>(function: &'static EmbeddedFunction, arguments: &[&Tenso
         results = error.into_iter().cycle().take(R::COUNT).collect();
     }
     R::from_tensors(results)
+}
+
+/// A call of the backward function.
+#[doc(hidden)]
+#[track_caller]
+pub fn call_gradient<const COUNT: usize>(
+    function: &'static EmbeddedFunction,
+    arguments: &[&Tensor],
+) -> [Tensor; COUNT] {
+    let results = match function.gradient() {
+        Ok(gradient) => gradient.call(arguments),
+        Err(error) => vec![Tensor::failed(error)],
+    };
+    std::array::from_fn(|number| {
+        let result = results.get(number).or(results.first()).cloned();
+        result.unwrap_or_else(|| Tensor::failed(Error::refused(ErrorKind::Gradient, function.name, "no float input")))
+    })
 }
 
 /// What may be passed for a scalar parameter of a `#[function]`: a number of its type, or a tensor of shape `()`.

@@ -12,7 +12,7 @@ pub use body::Body;
 pub use check::check_size;
 pub use embedded::{EmbeddedFunction, Results, ScalarArgument};
 #[doc(hidden)]
-pub use embedded::{call, constant, size, wrong};
+pub use embedded::{call, call_gradient, constant, size, wrong};
 #[doc(hidden)]
 pub use kernel::{KernelArgument, call_kernel, kernel_constant};
 pub use prepare::Prepared;
@@ -23,6 +23,7 @@ use crate::{Error, Result};
 use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::dim::Atom;
+use tinyspec_ir::function::Traced;
 use tinyspec_ir::rewrite::{Permission, Rewriter};
 use tinyspec_ir::signature::{Input, Mismatch, NamedDim, Signature};
 use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Op, Shape, rules};
@@ -109,24 +110,7 @@ impl Function {
     #[track_caller]
     pub fn trace_signature(signature: Signature, body: impl FnOnce(&[Tensor]) -> Vec<Tensor>) -> Result<Function> {
         let location = Location::caller();
-        // Arguments are positional: the tensors, then the named dims.
-        let first = signature.inputs.len() as u32;
-        let placeholders = (0..)
-            .zip(&signature.inputs)
-            .map(|(slot, input)| {
-                apply_many(location, &[], |builder, _| {
-                    let dim = |position: u32| {
-                        let NamedDim { min, max, .. } = *signature.dims.get(position as usize)?;
-                        Some(Dim::named(first + position, min, max))
-                    };
-                    let shape: Shape = input.shape.iter().map(|size| size.substitute(&dim)).collect();
-                    let shape = builder.shape(&shape)?;
-                    let arg = Arg::Param { slot, dtype: input.dtype, device: None, addrspace: None };
-                    Ok(vec![builder.add(Op::Param, &[shape], arg)?])
-                })
-            })
-            .collect::<Result<Vec<_>>>()?
-            .concat();
+        let placeholders = apply_many(location, &[], |builder, _| signature.params(builder))?;
         let results = body(&placeholders);
         let roots = results.iter().map(|result| result.node().cloned()).collect::<Result<Vec<_>>>()?;
         let walk = Walk::of(&roots);
@@ -171,6 +155,18 @@ impl Function {
     /// The graph over Params.
     pub fn body(&self) -> &Body {
         &self.body
+    }
+
+    /// The backward function: on the inputs and a cotangent for each float result it gives a gradient for each float input,
+    /// zeros where nothing depends on it.
+    ///
+    /// # Errors
+    /// When an op of the body has no gradient.
+    pub fn backward(&self) -> Result<Function> {
+        let (graph, outputs) = (self.body.graph().clone(), self.body.outputs().to_vec());
+        let traced = Traced { signature: Signature::clone(&self.signature), graph, calls: vec![], outputs };
+        let backward = traced.backward()?;
+        Ok(Function::new(backward.signature, Arc::new(Body::new(backward.graph, backward.outputs)))?)
     }
 
     /// The results on these arguments, lazily. A mistake in the arguments is carried by every result.

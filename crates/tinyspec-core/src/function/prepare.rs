@@ -8,6 +8,7 @@ use crate::{Error, Result};
 use smallvec::SmallVec;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
+use tinyspec_ir::function::inline_all;
 use tinyspec_ir::{AddrSpace, Arg, Builder, DType, ErrorKind, Graph, Op, Shape};
 
 /// A [`Function`] planned for arguments of fixed shapes on one device.
@@ -68,6 +69,7 @@ impl Prepared {
             nodes.push(graph.dim(dim)?);
         }
         let results = function.body.inline(&mut graph, &nodes).map_err(|error| error.at(location))?;
+        let (mut graph, results) = inline_all(graph, results).map_err(|error| error.at(location))?;
         let outputs =
             results.iter().map(|&node| (graph.dtype(node), graph.props(node).shape.clone())).collect::<Vec<_>>();
         // A result that is an argument as it stands still needs a buffer of its own.

@@ -1,13 +1,14 @@
 //! Gradients of lazy tensors: the graph of the loss goes through the language's gradient and comes back lazy.
 
 use super::{LazyBuilder, Node, Tensor};
+use crate::function::Body;
 use crate::lower::callify::Walk;
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::panic::Location;
 use std::sync::Arc;
-use tinyspec_ir::{Builder, ErrorKind, NodeId, gradient};
+use tinyspec_ir::{Arg, Builder, ErrorKind, Graph, NodeId, Op, gradient};
 
 /// The gradients of a scalar `loss` with respect to each of `wanted`, lazily.
 ///
@@ -79,9 +80,16 @@ fn connected(location: &'static Location<'static>, loss: &Tensor, wanted: &[&Ten
     let mut builder = LazyBuilder::new(location);
     let mut lazy: FxHashMap<NodeId, NodeId> = FxHashMap::default();
     let found: Vec<NodeId> = gradients.iter().flatten().copied().collect();
-    for node in graph.reachable(&found) {
+    for node in reachable_until(graph, &found, |node| origins.contains_key(&node)) {
         let new = match origins.get(&node) {
             Some(origin) => builder.import(Arc::<Node>::clone(origin)),
+            None if graph.op(node) == Op::Function => {
+                // A lazy body is closed: one node with a graph of its own.
+                let tuple = Node::tuple(Arc::new(Body::of_function(graph, node).map_err(located)?)).map_err(located)?;
+                let mut sources: SmallVec<[NodeId; 4]> = SmallVec::from_iter([builder.import(tuple)]);
+                sources.extend(graph.sources(node)[1..].iter().map(|source| lazy[source]));
+                builder.add(Op::Function, &sources, Arg::None).map_err(located)?
+            }
             None => {
                 let sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|source| lazy[source]).collect();
                 builder.add(graph.op(node), &sources, graph.arg(node).clone()).map_err(located)?
@@ -93,4 +101,20 @@ fn connected(location: &'static Location<'static>, loss: &Tensor, wanted: &[&Ten
         .into_iter()
         .map(|gradient| gradient.map(|gradient| Tensor::from_node(builder.node(lazy[&gradient]))))
         .collect())
+}
+
+/// Nodes that `roots` need, sources first, without what only nodes that `stop` need.
+fn reachable_until(graph: &Graph, roots: &[NodeId], stop: impl Fn(NodeId) -> bool) -> Vec<NodeId> {
+    let mut live = vec![false; graph.len()];
+    for root in roots {
+        live[root.index()] = true;
+    }
+    for node in graph.nodes().rev().filter(|&node| !stop(node)) {
+        if live[node.index()] {
+            for source in &graph.sources(node)[(graph.op(node) == Op::Function) as usize..] {
+                live[source.index()] = true;
+            }
+        }
+    }
+    graph.nodes().filter(|node| live[node.index()]).collect()
 }

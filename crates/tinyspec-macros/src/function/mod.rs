@@ -5,6 +5,7 @@
 
 mod callees;
 mod companion;
+mod gradient;
 pub mod options;
 mod signature;
 mod trace;
@@ -19,6 +20,7 @@ use signature::{Constants, FunctionSignature, Passing};
 use std::collections::HashMap;
 use syn::parse::{Parse, ParseStream};
 use syn::{FnArg, ItemFn, LitByteStr, Pat};
+use tinyspec_ir::function::Traced;
 
 /// Callees that rustc's nesting of expansions allows.
 const MOST_CALLEES: usize = 60;
@@ -85,7 +87,8 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         // Its companion would break every use of the macro.
         return diagnostics.to_tokens();
     }
-    let (found, imports) = callees::find(&function.block);
+    let (mut found, imports) = callees::find(&function.block);
+    found.extend(gradient::own(&read_options, &signature, &mut diagnostics));
     if let Some(extra) = found.get(MOST_CALLEES) {
         let message = format!("`{name}` calls {} functions, {MOST_CALLEES} at most: split it", found.len());
         diagnostics.error(Place::between(extra.span, extra.span), message);
@@ -98,12 +101,12 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let calls_itself = found.iter().any(|callee| callee.path.get_ident() == Some(name));
     let graph = if found.is_empty() || found.len() > MOST_CALLEES || calls_itself {
         diagnostics.extend(preview);
-        let bytes = outcome.traced.filter(|_| diagnostics.is_empty()).map(|traced| traced.encode()).unwrap_or_default();
-        embedded(name, &bytes, &[], &outcome.constants)
+        let traced = outcome.traced.filter(|_| diagnostics.is_empty());
+        embedded(name, traced, &[], &outcome.constants, &read_options, &mut diagnostics)
     } else {
         companion::visit(&found, &imports, &quote!({ [#options] #item }))
     };
-    emit(&function, &signature, &typed, &graph, &diagnostics)
+    emit(&function, &signature, &read_options, &typed, &graph, &diagnostics)
 }
 
 /// What the attribute sent along to the second expansion.
@@ -135,36 +138,51 @@ pub fn expand_traced(input: TokenStream) -> TokenStream {
     let mut reported = Diagnostics::default();
     let options = Options::parse(options, &mut reported);
     let signature = FunctionSignature::read(&function.sig, &options, &mut reported);
-    let (found, _) = callees::find(&function.block);
+    let (mut found, _) = callees::find(&function.block);
+    let own = gradient::own(&options, &signature, &mut reported);
+    let is_own = own.is_some();
+    found.extend(own);
+    let mut diagnostics = Diagnostics::default();
+    if let (true, Some(gradient), Some(Some(callee))) = (is_own, &options.gradient, known.last()) {
+        gradient::check(&signature, callee, gradient, &mut diagnostics);
+    }
     let known: HashMap<String, (u32, Option<Callee>)> = found
         .iter()
         .zip(known)
         .zip(0..)
         .map(|((path, callee), number)| (path.text.clone(), (number, callee)))
         .collect();
-    let mut diagnostics = Diagnostics::default();
     let outcome = trace::trace(&signature, &function.block, &known, &mut diagnostics);
-    let bytes = outcome.traced.map(|traced| traced.encode()).unwrap_or_default();
     let paths: Vec<TokenStream> = found.iter().map(|callee| companion::respanned(&callee.path, callee.span)).collect();
-    let errors = diagnostics.to_tokens();
     let checks = outcome.checks.iter().map(trace::Check::to_tokens);
-    let graph = embedded(&function.sig.ident, &bytes, &paths, &outcome.constants);
+    let graph = embedded(&function.sig.ident, outcome.traced, &paths, &outcome.constants, &options, &mut diagnostics);
+    let errors = diagnostics.to_tokens();
     quote!({ #errors #(#checks)* #graph })
 }
 
-/// The value of the static behind a function.
-fn embedded(name: &syn::Ident, bytes: &[u8], callees: &[TokenStream], constants: &Constants) -> TokenStream {
-    let (text, bytes) = (name.to_string(), LitByteStr::new(bytes, Span::call_site()));
+/// The value of the static behind a function; after mistakes it has no graph.
+fn embedded(
+    name: &syn::Ident,
+    traced: Option<Traced>,
+    callees: &[TokenStream],
+    constants: &Constants,
+    options: &Options,
+    diagnostics: &mut Diagnostics,
+) -> TokenStream {
     let constants = constants.0.iter().map(|constant| &constant.path);
+    let shared = quote! {
+        ::core::file!(),
+        &[#(#callees::FUNCTION),*],
+        || ::std::vec![#(::tinyspec::__private::constant(#constants)),*],
+    };
+    let backward = gradient::backward(name, traced.as_ref(), &shared, options, diagnostics);
+    let text = name.to_string();
+    let bytes = traced.filter(|_| diagnostics.is_empty()).map(|traced| traced.encode()).unwrap_or_default();
+    let bytes = LitByteStr::new(&bytes, Span::call_site());
+    let own = (options.gradient.is_some() && !callees.is_empty()).then(|| callees.last()).flatten();
+    let own = own.map(|path| quote!(.with_gradient(#path::FUNCTION)));
     quote! {
-        ::tinyspec::__private::EmbeddedFunction::new(
-            #text,
-            #bytes,
-            ::core::file!(),
-            &[#(#callees::FUNCTION),*],
-            || ::std::vec![#(::tinyspec::__private::constant(#constants)),*],
-            #name::typed,
-        )
+        ::tinyspec::__private::EmbeddedFunction::new(#text, #bytes, #shared #name::typed) #backward #own
     }
 }
 
@@ -172,6 +190,7 @@ fn embedded(name: &syn::Ident, bytes: &[u8], callees: &[TokenStream], constants:
 fn emit(
     function: &ItemFn,
     signature: &FunctionSignature,
+    options: &Options,
     typed: &syn::Block,
     graph: &TokenStream,
     diagnostics: &Diagnostics,
@@ -221,6 +240,7 @@ fn emit(
         _ => companion::failed_payload(),
     };
     let companion = companion::companion(name, visibility, &payload);
+    let gradients = gradient::functions(signature, options, &parameters, &arguments, visibility);
     let graph_doc = format!("The graph of [`{name}()`], in the binary.");
     let documentation = format!("What [`{name}()`] is at compile time: its graph.");
     quote! {
@@ -241,6 +261,7 @@ fn emit(
                 &A_FUNCTION_MUST_NOT_CALL_ITSELF
             };
             #(#constants)*
+            #gradients
             #allow
             #[allow(non_snake_case)]
             fn typed(

@@ -3,7 +3,7 @@
 use crate::diagnostics::{Diagnostics, Place, source_text};
 use darling::FromMeta;
 use darling::ast::NestedMeta;
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use std::collections::HashMap;
 use syn::{Expr, ExprLit, ExprRange, Ident, Lit, RangeLimits, Token};
 use tinyspec_ir::signature::NamedDim;
@@ -11,8 +11,8 @@ use tinyspec_ir::signature::NamedDim;
 /// The options of a function.
 #[derive(Default)]
 pub struct Options {
-    /// The backward function is embedded too.
-    pub grad: bool,
+    /// The backward function is embedded too; where it is asked for.
+    pub grad: Option<Span>,
     /// The user's own gradient.
     pub gradient: Option<syn::Path>,
     /// Least and greatest values of named dims.
@@ -68,7 +68,7 @@ impl Options {
         }
         match Plain::from_list(&plain) {
             Ok(Plain { grad, gradient }) => {
-                options.grad = grad.is_present();
+                options.grad = grad.is_present().then(|| grad.span());
                 options.gradient = gradient;
             }
             Err(error) => {

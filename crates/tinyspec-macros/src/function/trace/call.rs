@@ -108,7 +108,12 @@ impl Tracer<'_> {
                 Err(error) => return self.refused(Place::of(whole), &error, &[]),
             }
         }
-        self.calls.push(CallSite { callee: number, arguments: nodes, results: result_nodes.clone() });
+        self.calls.push(CallSite {
+            callee: number,
+            is_gradient: false,
+            arguments: nodes,
+            results: result_nodes.clone(),
+        });
         Tracer::shaped(&callee.result, &mut result_nodes.into_iter().map(Value::Tensor))
     }
 

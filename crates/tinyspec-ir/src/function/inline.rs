@@ -1,0 +1,97 @@
+//! Substitution of a Function's Params by its arguments.
+
+use crate::{Arg, Builder, Graph, NodeId, Op, Result};
+
+/// The results of a closed body in another graph, with each Param replaced by an argument.
+///
+/// Bodies of Functions inside the body are closed too: their Params are their own.
+///
+/// # Errors
+/// What [`crate::derive()`] refuses of the arguments.
+pub fn inline(graph: &mut Graph, body: &Graph, outputs: &[NodeId], arguments: &[NodeId]) -> Result<Vec<NodeId>> {
+    import_params(graph, body, outputs, |_, node| match body.arg(node) {
+        Arg::Param { slot, .. } => Ok(arguments.get(*slot as usize).copied()),
+        _ => Ok(None),
+    })
+}
+
+/// Copies `roots` from `body`; `replace` may give another node for a Param, but not for those of bodies inside.
+pub(super) fn import_params(
+    graph: &mut Graph,
+    body: &Graph,
+    roots: &[NodeId],
+    mut replace: impl FnMut(&mut Graph, NodeId) -> Result<Option<NodeId>>,
+) -> Result<Vec<NodeId>> {
+    let mut map: Vec<Option<NodeId>> = vec![None; body.len()];
+    for node in body.reachable_outside_bodies(roots) {
+        let replaced = if body.op(node) == Op::Param { replace(graph, node)? } else { None };
+        let new = match replaced {
+            Some(new) => new,
+            None => {
+                let closed = matches!(body.op(node), Op::Function | Op::Call) as usize;
+                let mut sources = graph.import(body, &body.sources(node)[..closed], |_, _| Ok(None))?;
+                sources.extend(body.sources(node)[closed..].iter().filter_map(|source| map[source.index()]));
+                graph.add(body.op(node), &sources, body.arg(node).clone())?
+            }
+        };
+        for location in body.locations(node) {
+            graph.locate(new, location.clone());
+        }
+        map[node.index()] = Some(new);
+    }
+    Ok(roots.iter().filter_map(|root| map[root.index()]).collect())
+}
+
+/// `roots` without Functions: every one is replaced by its body, whatever gradient it brings.
+///
+/// # Errors
+/// As [`inline`].
+pub fn inline_all(graph: Graph, roots: Vec<NodeId>) -> Result<(Graph, Vec<NodeId>)> {
+    let (mut graph, mut roots) = (graph, roots);
+    // A body may hold Functions itself: each round opens one level.
+    while graph.reachable_outside_bodies(&roots).iter().any(|&node| graph.op(node) == Op::Function) {
+        let mut opened = Graph::new();
+        let mut map: Vec<Option<NodeId>> = vec![None; graph.len()];
+        let mut results: Vec<Vec<NodeId>> = vec![vec![]; graph.len()];
+        for node in graph.reachable_outside_bodies(&roots) {
+            let sources: Vec<NodeId> = graph.sources(node).iter().filter_map(|source| map[source.index()]).collect();
+            let new = match (graph.op(node), graph.arg(node)) {
+                (Op::Function, _) => {
+                    let elements = function_values(&graph, node);
+                    results[node.index()] = inline(&mut opened, &graph, &elements, &sources)?;
+                    // Only GetTuple refers to it, and takes the element.
+                    opened.index(0)
+                }
+                (Op::GetTuple, Arg::Number(number)) if graph.op(graph.source(node, 0)) == Op::Function => {
+                    let results = &results[graph.source(node, 0).index()];
+                    *results.get(*number as usize).unwrap_or_else(|| unreachable!("derive checks the number"))
+                }
+                (Op::Call, arg) => {
+                    let inner = opened.import(&graph, &graph.sources(node)[..1], |_, _| Ok(None))?;
+                    opened.add(Op::Call, &[inner, sources].concat(), arg.clone())?
+                }
+                (op, arg) => opened.add(op, &sources, arg.clone())?,
+            };
+            for location in graph.locations(node) {
+                opened.locate(new, location.clone());
+            }
+            map[node.index()] = Some(new);
+        }
+        roots = roots.iter().filter_map(|root| map[root.index()]).collect();
+        graph = opened;
+    }
+    Ok((graph, roots))
+}
+
+/// The values of a Function's Tuple; behind them may stand a Tuple with its own gradient.
+pub fn function_values(graph: &Graph, function: NodeId) -> Vec<NodeId> {
+    let tuple = graph.source(function, 0);
+    graph.sources(tuple).iter().copied().filter(|&element| graph.op(element) != Op::Tuple).collect()
+}
+
+/// The gradients that a Function brings itself: over its arguments and a cotangent for each float value.
+pub fn own_gradient(graph: &Graph, function: NodeId) -> Option<Vec<NodeId>> {
+    let tuple = *graph.sources(function).first()?;
+    let last = *graph.sources(tuple).last()?;
+    (graph.op(last) == Op::Tuple).then(|| graph.sources(last).to_vec())
+}

@@ -1,0 +1,153 @@
+//! `#[function(grad)]`: the backward function, derived while rustc compiles; `#[function(gradient = path)]`: the user's own.
+
+use super::callees::CalleePath;
+use super::companion::Callee;
+use super::options::Options;
+use super::signature::FunctionSignature;
+use crate::diagnostics::{Diagnostics, Place, source_text};
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+use syn::{LitByteStr, Visibility};
+use tinyspec_ir::dim;
+use tinyspec_ir::function::Traced;
+use tinyspec_ir::signature::show_type;
+
+/// The user's own gradient: a callee like others, whose signature must fit.
+pub fn own(options: &Options, signature: &FunctionSignature, diagnostics: &mut Diagnostics) -> Option<CalleePath> {
+    let path = options.gradient.as_ref()?;
+    if let Some(grad) = options.grad {
+        let message = "`grad` derives the gradient, `gradient = …` names your own: one of them";
+        diagnostics.error(Place::between(grad, grad), message);
+    }
+    if path.get_ident() == Some(&signature.ident) {
+        diagnostics.error(Place::of(path), format!("`{}` is not its own gradient", signature.ident));
+        return None;
+    }
+    let span = path.segments.last().map_or_else(Span::call_site, |last| last.ident.span());
+    Some(CalleePath { path: path.clone(), text: format!("the gradient {}", source_text(path)), span })
+}
+
+/// The gradient takes the inputs and a cotangent for each float result, and gives a tensor for each float input.
+pub fn check(signature: &FunctionSignature, gradient: &Callee, path: &syn::Path, diagnostics: &mut Diagnostics) {
+    let Some(result) = &signature.result else { return };
+    let inputs = signature.signature.inputs.iter().map(|input| (input.dtype, input.shape.clone()));
+    let cotangents = result.tensors().into_iter().filter(|tensor| tensor.dtype.is_float());
+    let given: Vec<_> = inputs.chain(cotangents.map(|tensor| (tensor.dtype, tensor.shape.clone()))).collect();
+    let names: Vec<(u32, String)> = (0..).zip(signature.dims.iter().map(ToString::to_string)).collect();
+    let (name, place) = (source_text(path), Place::of(path));
+    let types = |types: &[(tinyspec_ir::DType, tinyspec_ir::Shape)]| {
+        let shown: Vec<String> =
+            dim::with_names(&names, || types.iter().map(|(dtype, shape)| show_type(*dtype, shape)).collect());
+        shown.join(", ")
+    };
+    let takes =
+        format!("the gradient of `{}` takes its parameters and a cotangent for each float result", signature.ident);
+    let bound = match dim::with_names(&names, || gradient.signature.bind(&given)) {
+        Ok(bound) => bound,
+        Err(mismatches) => {
+            let why: Vec<String> =
+                mismatches.iter().map(|mismatch| format!("\n  {}", mismatch.error.message())).collect();
+            let message = format!("`{name}` does not fit: {takes}, ({}){}", types(&given), why.concat());
+            return diagnostics.error(place, message);
+        }
+    };
+    let value = |slot: u32| bound.get(slot as usize).cloned();
+    let returned: Vec<_> = gradient
+        .result
+        .tensors()
+        .into_iter()
+        .map(|tensor| (tensor.dtype, tensor.shape.iter().map(|dim| dim.substitute(&value)).collect()))
+        .collect();
+    let floats = signature.signature.inputs.iter().filter(|input| input.dtype.is_float());
+    let wanted: Vec<_> = floats.map(|input| (input.dtype, input.shape.clone())).collect();
+    if returned != wanted {
+        let message = format!(
+            "`{name}` does not fit: the gradient of `{}` returns a tensor for each float parameter, ({}), found ({})",
+            signature.ident,
+            types(&wanted),
+            types(&returned)
+        );
+        diagnostics.error(place, message);
+    }
+}
+
+/// `.with_backward(…)`, if it is asked for.
+pub fn backward(
+    name: &syn::Ident,
+    traced: Option<&Traced>,
+    shared: &TokenStream,
+    options: &Options,
+    diagnostics: &mut Diagnostics,
+) -> Option<TokenStream> {
+    let grad = options.grad.filter(|_| options.gradient.is_none())?;
+    let backward = match traced?.backward() {
+        Ok(backward) => backward,
+        Err(error) => {
+            let mut message = format!("`{name}` has no gradient: {}: {}", error.op(), error.message());
+            if let Some(help) = error.suggestion() {
+                message += &format!("\n  help: {help}");
+            }
+            diagnostics.error(Place::between(grad, grad), message);
+            return None;
+        }
+    };
+    let (text, bytes) = (format!("{name}::grad"), LitByteStr::new(&backward.encode(), Span::call_site()));
+    Some(quote! {
+        .with_backward({
+            static BACKWARD: ::tinyspec::function::EmbeddedFunction =
+                ::tinyspec::__private::EmbeddedFunction::new(#text, #bytes, #shared |_, _| ::std::vec![]);
+            &BACKWARD
+        })
+    })
+}
+
+/// `mlp::grad` and `mlp::backward`.
+pub fn functions(
+    signature: &FunctionSignature,
+    options: &Options,
+    parameters: &[TokenStream],
+    arguments: &[TokenStream],
+    visibility: &Visibility,
+) -> Option<TokenStream> {
+    if options.grad.is_none() && options.gradient.is_none() {
+        return None;
+    }
+    let result = signature.result.as_ref().filter(|_| signature.is_complete())?;
+    let name = &signature.ident;
+    let count = signature.signature.inputs.iter().filter(|input| input.dtype.is_float()).count();
+    let floats: Vec<_> = result.tensors().into_iter().filter(|tensor| tensor.dtype.is_float()).collect();
+    let wanted: Vec<String> = signature
+        .parameters
+        .iter()
+        .zip(&signature.signature.inputs)
+        .filter(|(_, input)| input.dtype.is_float())
+        .map(|(parameter, _)| format!("`{}`", parameter.ident))
+        .collect();
+    let wanted = wanted.join(", ");
+    let grad = (floats.len() == 1 && result.tensors().len() == 1 && floats[0].shape.is_empty()).then(|| {
+        let documentation = format!("The gradients of the loss with respect to {wanted}.");
+        let dtype = quote::format_ident!("{}", format!("{:?}", floats[0].dtype));
+        quote! {
+            #[doc = #documentation]
+            #[track_caller]
+            #visibility fn grad(#(#parameters),*) -> [::tinyspec::Tensor; #count] {
+                let one = ::tinyspec::Tensor::full_of((), 1, ::tinyspec::DType::#dtype);
+                ::tinyspec::__private::call_gradient(#name::FUNCTION, &[#(#arguments,)* &one])
+            }
+        }
+    });
+    let cotangents: Vec<syn::Ident> =
+        (0..floats.len()).map(|number| quote::format_ident!("cotangent_{number}")).collect();
+    let documentation =
+        format!("The gradients with respect to {wanted}, given a cotangent for each float result: the backward pass.");
+    Some(quote! {
+        #grad
+        #[doc = #documentation]
+        #[track_caller]
+        #visibility fn backward(
+            #(#parameters,)* #(#cotangents: &::tinyspec::Tensor),*
+        ) -> [::tinyspec::Tensor; #count] {
+            ::tinyspec::__private::call_gradient(#name::FUNCTION, &[#(#arguments,)* #(#cotangents),*])
+        }
+    })
+}
