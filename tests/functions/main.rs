@@ -27,7 +27,7 @@ fn twice<B>(
     let z = outer(&(x * scale), w);
     let mut total = y.clone();
     for i in 0..3 {
-        total = total + &z * i;
+        total += &z * i;
     }
     (total, y.mean(.., false))
 }

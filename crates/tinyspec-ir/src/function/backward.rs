@@ -69,15 +69,7 @@ impl Traced {
         let mut sweep = Sweep { graph, wanted, gradients: vec![], results: 0 };
         sweep.gradients = vec![None; sweep.wanted.len()];
         sweep.results = calls.iter().map(|call| call.results.len() as u32).sum();
-        let (mut graph, gradients) = sweep.run(&pairs, &mut calls)?;
-        let mut outputs = vec![];
-        for (gradient, input) in gradients {
-            let props = graph.props(input).clone();
-            outputs.push(match gradient {
-                Some(gradient) => gradient,
-                None => zeros(&mut graph, &props.shape, props.dtype)?,
-            });
-        }
+        let (graph, outputs) = sweep.run(&pairs, &mut calls)?;
         Ok(Traced { signature, graph, calls, outputs })
     }
 }
@@ -93,11 +85,7 @@ struct Sweep {
 }
 
 impl Sweep {
-    fn run(
-        mut self,
-        outputs: &[(NodeId, NodeId)],
-        calls: &mut Vec<CallSite>,
-    ) -> Result<(Graph, Vec<(Option<NodeId>, NodeId)>)> {
+    fn run(mut self, outputs: &[(NodeId, NodeId)], calls: &mut Vec<CallSite>) -> Result<(Graph, Vec<NodeId>)> {
         let forward = calls.len();
         // Cotangents of the calls' results.
         let mut cotangents: Vec<Vec<Option<NodeId>>> =
@@ -132,7 +120,16 @@ impl Sweep {
             let (earlier, _) = calls.split_at(number);
             self.from(&pairs, earlier, &mut cotangents)?;
         }
-        Ok((self.graph, self.gradients.into_iter().zip(self.wanted).collect()))
+        let Sweep { mut graph, wanted, gradients, .. } = self;
+        let mut outputs = vec![];
+        for (gradient, input) in gradients.into_iter().zip(wanted) {
+            let props = graph.props(input).clone();
+            outputs.push(match gradient {
+                Some(gradient) => gradient,
+                None => zeros(&mut graph, &props.shape, props.dtype)?,
+            });
+        }
+        Ok((graph, outputs))
     }
 
     /// Adds what `pairs` of nodes and cotangents contribute to the inputs and to the results of `calls`.
