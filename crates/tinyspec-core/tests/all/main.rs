@@ -5,7 +5,6 @@ mod decompositions;
 mod evaluate;
 mod functions;
 mod indexing;
-mod interpreters;
 mod kernels;
 mod lowering;
 mod memory_plan;

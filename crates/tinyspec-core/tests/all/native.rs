@@ -1,10 +1,9 @@
 //! The same kernels as machine code, shared by threads; and on the interpreter as a device, which checks every access.
 
-use crate::evaluate::Memory;
+use crate::evaluate::{self, Memory};
 use std::sync::Arc;
 use tinyspec_backends::interpreter::linear::{InterpreterCompiler, InterpreterRuntime};
 use tinyspec_backends::{Compiler, Launch, LinearKernel, Memory as DeviceMemory, Runtime, Target};
-use tinyspec_ir::{Const, DType, float};
 
 type Device = (Target, Box<dyn Compiler>, Box<dyn Runtime>);
 
@@ -52,13 +51,20 @@ impl Devices {
     }
 }
 
-fn launch(runtime: &dyn Runtime, compiler: &dyn Compiler, target: &Target, kernel: &LinearKernel, memory: &mut Memory) {
+/// Runs a kernel once, over its whole GLOBAL range.
+pub fn launch(
+    runtime: &dyn Runtime,
+    compiler: &dyn Compiler,
+    target: &Target,
+    kernel: &LinearKernel,
+    memory: &mut Memory,
+) {
     let code = compiler.compile(kernel, target).unwrap_or_else(|error| panic!("{error}"));
     let program = runtime.load(&kernel.name, &code).unwrap();
     let memories: Vec<Arc<dyn DeviceMemory>> = memory
         .iter()
         .map(|values| {
-            let data: Vec<u8> = values.iter().flat_map(|&value| bytes(value)).collect();
+            let data = evaluate::bytes(values);
             let memory = runtime.allocate(data.len()).unwrap();
             runtime.write(memory.as_ref(), &data).unwrap();
             memory
@@ -79,25 +85,6 @@ fn launch(runtime: &dyn Runtime, compiler: &dyn Compiler, target: &Target, kerne
         let Some(dtype) = values.first().map(|value| value.dtype) else { continue };
         let mut data = vec![0; device.len()];
         runtime.read(device.as_ref(), &mut data).unwrap();
-        let chunks = data.chunks_exact(dtype.size());
-        values.iter_mut().zip(chunks).for_each(|(value, chunk)| *value = value_of(dtype, chunk));
-    }
-}
-
-fn bytes(value: Const) -> Vec<u8> {
-    let raw = match value.as_float() {
-        Some(number) => float::to_bits(value.dtype, number),
-        None => value.bits,
-    };
-    raw.to_le_bytes()[..value.dtype.size()].to_vec()
-}
-
-fn value_of(dtype: DType, chunk: &[u8]) -> Const {
-    let mut word = [0; 8];
-    word[..chunk.len()].copy_from_slice(chunk);
-    let raw = u64::from_le_bytes(word);
-    match dtype.is_float() {
-        true => Const { dtype, bits: float::from_bits(dtype, raw).to_bits() },
-        false => Const::int(dtype, raw as i128),
+        *values = evaluate::values(dtype, &data);
     }
 }

@@ -1,10 +1,10 @@
 //! Tensor graphs become kernels that compute the same.
 
-mod evaluate;
 mod kernels;
 mod random;
 mod windows;
 
+use crate::evaluate;
 use tinyspec_backends::Target;
 use tinyspec_core::lower::rangeify::{Costs, Schedule, rangeify_with};
 use tinyspec_ir::{AddrSpace, Arg, Axes, Builder, Const, DType, Device, Dim, Graph, NodeId, Op, text};
