@@ -103,17 +103,12 @@ fn along_axis(b: &mut dyn Builder, op: &str, x: NodeId, axis: usize, window: Win
     }
     let steps = count.clone() * Dim::from(stride);
     if size > 1 {
-        // Row k of `length + dilation` elements in the repeated axis starts at element k * dilation.
+        // A copy of the axis for each element of a window, cut into rows of `length + dilation`: row k starts at
+        // element k * dilation of copy k.
         view.at_least(steps.clone() - Dim::from(dilation))?;
-        let length = view.length();
-        let row = length.clone() + Dim::from(dilation);
-        let rows = Dim::from(size) * row.clone();
-        let copies = match (rows.as_const(), length.as_const()) {
-            (Some(rows), Some(length)) if length > 0 => Dim::from((rows + length - 1) / length),
-            _ => Dim::from(size * (1 + dilation)),
-        };
-        view.repeat(copies)?;
-        view.keep(rows)?;
+        let row = view.length() + Dim::from(dilation);
+        view.repeat(Dim::from(size))?;
+        view.filled(Dim::from(size) * row.clone())?;
         view.split(&[Dim::from(size), row])?;
     } else {
         view.at_least(steps.clone())?;
@@ -168,10 +163,16 @@ impl AxisView<'_> {
         if let (Some(have), Some(want)) = (self.length().as_const(), length.as_const())
             && have < want
         {
-            let target = self.replaced(&[length]);
-            let offset: Shape = target.iter().map(|_| Dim::from(0)).collect();
-            self.x = pad(self.b, self.x, &offset, &target, 0.0)?;
+            self.filled(length)?;
         }
+        Ok(())
+    }
+
+    /// Zeros at the end.
+    fn filled(&mut self, length: Dim) -> Result<()> {
+        let target = self.replaced(&[length]);
+        let offset: Shape = target.iter().map(|_| Dim::from(0)).collect();
+        self.x = pad(self.b, self.x, &offset, &target, 0.0)?;
         Ok(())
     }
 

@@ -27,6 +27,8 @@ struct Planner<'a> {
 struct MatrixProduct {
     rows: usize,
     columns: usize,
+    /// The access that reads the panel.
+    panel: usize,
     right: u32,
     right_is_contiguous: bool,
 }
@@ -105,6 +107,7 @@ impl Planner<'_> {
         (regular && only_use).then(|| MatrixProduct {
             rows,
             columns,
+            panel: right,
             right: right_slot,
             right_is_contiguous: self.coefficient(right, columns) == 1,
         })
@@ -128,20 +131,54 @@ impl Planner<'_> {
         let outer = |space: &Space, origin: usize| space.axes.iter().position(|axis| axis.origin == origin);
         let panels = (columns + width - 1) / width;
         let row_tiles = (rows + height - 1) / height;
-        let pack = row_tiles >= 8 || !product.right_is_contiguous && row_tiles >= 2;
+        let windows = self.windows(product.panel);
+        // Packed, an element would be copied for every window that it lies in.
+        let pack = windows.is_empty() && (row_tiles >= 8 || !product.right_is_contiguous && row_tiles >= 2);
         let parallel = self.target.threads as i64;
-        if (pack || panels >= parallel)
+        if (pack || windows.is_empty() && panels >= parallel)
             && let (Some(a), Some(b)) = (outer(&self.space, product.rows), outer(&self.space, product.columns))
             && panels > 1
             && a < b
         {
             self.apply(OptOp::Swap(a, b));
         }
+        self.outside(&windows);
         self.share();
         if pack && let Some(at) = outer(&self.space, product.columns) {
             self.apply(OptOp::Stage { slot: product.right, at });
         }
         self.ops
+    }
+
+    /// Reduction ranges that an access walks in the same steps as an output range: those of overlapping windows.
+    fn windows(&self, access: usize) -> Vec<usize> {
+        let outputs = self.outputs();
+        let ranges = self.kernel.reductions.iter().flat_map(|reduction| &reduction.ranges);
+        ranges
+            .filter_map(|&range| self.space.origin(range))
+            .filter(|&origin| {
+                let step = self.coefficient(access, origin);
+                step != 0 && outputs.iter().any(|&output| self.coefficient(access, output) == step)
+            })
+            .collect()
+    }
+
+    /// Moves reduction ranges outside of all others: what depends on them, such as the gates of a padded window, is
+    /// then computed once for a whole loop.
+    fn outside(&mut self, ranges: &[usize]) {
+        let places: Vec<usize> =
+            (0..self.space.axes.len()).filter(|&axis| self.space.axes[axis].kind.is_reduce()).collect();
+        let is_first = |space: &Space, axis: usize| ranges.contains(&space.axes[axis].origin);
+        for (position, &place) in places.iter().enumerate() {
+            // One step at a time, so that the others keep their order.
+            let Some(from) = (position..places.len()).find(|&other| is_first(&self.space, places[other])) else {
+                return;
+            };
+            for step in (position..from).rev() {
+                self.apply(OptOp::Swap(places[step], places[step + 1]));
+            }
+            debug_assert!(is_first(&self.space, place));
+        }
     }
 
     /// Vectors along the axis that memory is contiguous in: an output axis, or that of a reduction.
