@@ -35,7 +35,61 @@ pub use tinyspec_ir as ir;
 pub use tinyspec_ir::ops::options;
 pub use tinyspec_ir::{DType, Dim, ErrorKind};
 
-pub use tinyspec_macros::{function, uop};
+/// Traces a Rust function over tensors while rustc compiles it: its graph is in the binary, and what is wrong in it is an
+/// error from rustc, at the user's tokens.
+///
+/// ```
+/// use tinyspec::prelude::*;
+///
+/// #[function]
+/// fn dense<B, I, O>(x: &Tensor<f32, B, I>, w: &Tensor<f32, I, O>, b: &Tensor<f32, O>) -> Tensor<f32, B, O> {
+///     x.matmul(w) + b
+/// }
+///
+/// #[function(grad)]
+/// fn loss<B>(x: &Tensor<f32, B, 2>, w: &Tensor<f32, 2, 3>, b: &Tensor<f32, 3>, scale: f32) -> Tensor<f32> {
+///     (dense(x, w, b).relu() * scale).sum(.., false)
+/// }
+///
+/// fn main() -> Result<()> {
+///     let (x, w, b) = (Tensor::ones([4, 2]), Tensor::ones([2, 3]), Tensor::zeros([3]));
+///     assert_eq!(loss(&x, &w, &b, 0.5).item::<f32>()?, 12.0);
+///     let [dx, dw, db, dscale] = loss::grad(&x, &w, &b, 0.5);
+///     assert_eq!(db.to_vec::<f32>()?, [2.0, 2.0, 2.0]);
+///     # let _ = (dx, dw, dscale);
+///     let run = dense.prepare(&[&x, &w, &b])?; // no graph and no allocation from here on
+///     let mut out = run.outputs()?;
+///     run.call(&mut out, &[&x, &w, &b])?;
+///     Ok(())
+/// }
+/// ```
+///
+/// **Types.** A parameter is `&Tensor<dtype, dims…>` or a number (`f32`, `i64`, …), which is a tensor of shape `()` inside.
+/// A dim is a literal, a name declared in `<…>` (bound at each call, checked for agreement between arguments), a `const`
+/// of the scope around the function, or `{ an expression }` over them. The result is a tensor or a tuple of tensors.
+/// At run time a [`Tensor`] has its shape as a value, so the function that is left takes and returns plain `Tensor`s.
+///
+/// **Body.** `let`, operators, methods of [`Tensor`], tuples, arrays, blocks, `for` over ranges of literals and over lists
+/// (unrolled), `if` on what is known, and calls of other `#[function]`s, however they are imported. A mistake is
+/// reported with what was found, what was expected and where the dims come from; all mistakes of a body come in one run.
+///
+/// ```compile_fail
+/// # use tinyspec::prelude::*;
+/// #[function]
+/// fn mlp<B, H>(x: &Tensor<f32, B, 64>, w: &Tensor<f32, H, 10>) -> Tensor<f32, B, 10> {
+///     x.matmul(w) // error: matmul: inner dimensions differ: 64 and H
+/// }
+/// ```
+///
+/// **Options.** `#[function(grad)]` derives the backward function at compile time: `loss::grad(…)` for a loss of shape `()`,
+/// `f::backward(…, cotangents…)` for any result, both with a gradient for each float parameter.
+/// `#[function(gradient = path)]` takes another `#[function]` for it, over the parameters and a cotangent for each float
+/// result; [`grad`] uses it too. `#[function(bounds(B: 1..=4096))]` bounds a dim.
+///
+/// **What is embedded.** `f::FUNCTION` is the graph ([`function::EmbeddedFunction`]); its parts are decoded when it is first
+/// used. It is, node for node, what running the body over placeholders builds.
+pub use tinyspec_macros::function;
+pub use tinyspec_macros::uop;
 
 /// What the macros expand to.
 #[doc(hidden)]
@@ -62,6 +116,7 @@ macro_rules! __tinyspec_hop {
 
 /// What most programs need: `use tinyspec::prelude::*`.
 pub mod prelude {
+    pub use crate::function::Prepare;
     pub use crate::nn::{Adam, Optimizer, Sgd, SgdOptions};
     pub use crate::options::{
         AvgPool1d, AvgPool2d, AvgPool3d, Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d,

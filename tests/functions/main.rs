@@ -59,3 +59,14 @@ fn runs() -> Result<()> {
     assert_eq!(mean.item::<f32>()?, 33.0);
     Ok(())
 }
+
+#[test]
+fn a_function_is_prepared() -> Result<()> {
+    let (x, w) = (Tensor::ones([2, 16]), Tensor::ones([16, 4]));
+    let run = outer.prepare(&[&x, &w])?;
+    let mut out = run.outputs()?;
+    run.call(&mut out, &[&x, &w])?;
+    assert_eq!(out[0].to_vec::<f32>()?, [33.0; 8]);
+    assert!(outer.prepare(&[&x]).is_err());
+    Ok(())
+}

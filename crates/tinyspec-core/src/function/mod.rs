@@ -2,12 +2,14 @@
 //! ("The @function Decorator").
 
 mod body;
+mod callable;
 mod check;
 mod embedded;
 mod kernel;
 mod prepare;
 
 pub use body::Body;
+pub use callable::Prepare;
 #[doc(hidden)]
 pub use check::check_size;
 pub use embedded::{EmbeddedFunction, Results, ScalarArgument};
