@@ -2,6 +2,7 @@
 
 mod elementwise;
 mod matrix;
+mod races;
 mod reduction;
 mod scan;
 mod scatter;

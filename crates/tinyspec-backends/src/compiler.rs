@@ -20,6 +20,8 @@ pub struct LinearKernel {
     pub scratch_bytes: usize,
     /// Trips of the GLOBAL range, 1 without one.
     pub global_trips: usize,
+    /// Written by hand: an interpreter looks whether its parallel iterations meet.
+    pub is_written: bool,
 }
 
 /// Human-readable forms of a compiled kernel.

@@ -31,7 +31,15 @@ pub enum BackendError {
     /// Memory ran out or does not fit.
     #[error("device memory: {0}")]
     Memory(String),
-    /// A kernel did what it must not, such as racing with itself.
+    /// Iterations of a kernel's parallel loops meet at an element: what it computes depends on their order.
+    #[error("kernel `{name}` races: {reason}")]
+    Race {
+        /// Kernel.
+        name: String,
+        /// Which iterations, and where they meet.
+        reason: String,
+    },
+    /// A kernel did what it must not, such as leaving a buffer.
     #[error("kernel `{name}`: {reason}")]
     Execution {
         /// Kernel.

@@ -3,6 +3,7 @@
 mod code;
 mod instruction;
 mod memory;
+mod races;
 mod resolve;
 mod run;
 

@@ -77,6 +77,7 @@ impl Kernel {
         self.order.push(sink);
         let linear = self.graph.add(Op::Linear, &self.order, Arg::None).unwrap();
         LinearKernel {
+            is_written: false,
             graph: self.graph,
             linear,
             name: "kernel_under_test".into(),

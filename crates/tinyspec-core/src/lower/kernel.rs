@@ -67,6 +67,7 @@ pub(crate) fn written_stages(
     checked("rangeify", || verify::ranges(&graph, sink))?;
     let mut kernel = finish_observed(graph, sink, name, target, observe)?;
     kernel.params = params.map_or(0, |slot| slot as usize + 1);
+    kernel.is_written = true;
     Ok(kernel)
 }
 
@@ -97,6 +98,7 @@ fn finish_observed(
     checked("linearize", || verify::linear(&graph, linear))?;
     let (local_offsets, scratch_bytes) = plan::locals(&graph, linear);
     Ok(LinearKernel {
+        is_written: false,
         global_trips: global_trips(&graph, linear)?,
         linear,
         name: name.into(),

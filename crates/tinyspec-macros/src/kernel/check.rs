@@ -13,7 +13,10 @@ const CURE: &str = "put the access into an `if`, read with `.get([…], default)
 pub fn check(kernel: &Kernel, traced: &Traced, diagnostics: &mut Diagnostics) {
     let name = |node: NodeId| name(kernel, traced, node);
     let vouched = |node: NodeId| traced.places.get(&node).is_some_and(|place| place.vouched);
-    for problem in problems(&traced.graph, traced.sink, &name, &vouched) {
+    let mut problems = problems(&traced.graph, traced.sink, &name, &vouched);
+    // Of `y[i] += …` the store says more than the read.
+    problems.sort_by_key(|problem| traced.graph.op(problem.node) == Op::Load);
+    for problem in problems {
         if let Some(written) = traced.places.get(&problem.node) {
             report(traced, &problem, written, diagnostics);
         }

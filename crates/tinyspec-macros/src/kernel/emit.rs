@@ -36,6 +36,9 @@ pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnost
     let mut updates = Vec::new();
     let mut results = Vec::new();
     for (position, Parameter { name, dtype, kind, .. }) in kernel.parameters.iter().enumerate() {
+        if kernel.parameters[..position].iter().any(|other| other.name == *name) {
+            continue;
+        }
         let value = format_ident!("__tinyspec_{position}");
         match kind {
             ParameterKind::Input(_) => {

@@ -56,12 +56,15 @@ fn kernel(input: ParseStream, diagnostics: &mut Diagnostics) -> syn::Result<Kern
     }
     let content;
     parenthesized!(content in input);
-    let mut parameters = Vec::new();
+    let (mut parameters, mut refused) = (Vec::new(), Vec::new());
     while !content.is_empty() {
         let name = content.call(Ident::parse_any)?;
         content.parse::<Token![:]>()?;
         let written: syn::Type = content.parse()?;
-        parameters.extend(parameter(name, &written, diagnostics));
+        match parameter(name.clone(), &written, diagnostics) {
+            Some(parameter) => parameters.push(parameter),
+            None => refused.push(name),
+        }
         if !content.is_empty() {
             content.parse::<Token![,]>()?;
         }
@@ -87,7 +90,7 @@ fn kernel(input: ParseStream, diagnostics: &mut Diagnostics) -> syn::Result<Kern
     let at = At::from(brace.span.open()).to(brace.span.close().into());
     let body = Block { statements: statement::statements(statements, diagnostics), at };
     let gradient = gradient(&mut attributes, diagnostics);
-    Ok(Kernel { attributes, gradient, visibility, name, dims, parameters, body })
+    Ok(Kernel { attributes, gradient, visibility, name, dims, parameters, refused, body })
 }
 
 /// `#[gradient(path)]`, taken out of the attributes.
@@ -185,7 +188,8 @@ pub(super) fn buffer_type(
         Some(syn::GenericArgument::Type(first)) => match dtype_of(first) {
             Some(DType::Index) | None => {
                 let known: Vec<&str> = DType::ALL[2..].iter().map(|dtype| dtype.name()).collect();
-                diagnostics.error(At::of(first), format!("is no dtype; there are {}", known.join(", ")));
+                let found = quote::quote!(#first);
+                diagnostics.error(At::of(first), format!("`{found}` is no dtype; there are {}", known.join(", ")));
                 return None;
             }
             Some(dtype) => dtype,

@@ -12,6 +12,8 @@ pub struct Kernel {
     pub name: Ident,
     pub dims: Vec<Ident>,
     pub parameters: Vec<Parameter>,
+    /// Names of parameters that could not be read.
+    pub refused: Vec<Ident>,
     pub body: Block,
 }
 

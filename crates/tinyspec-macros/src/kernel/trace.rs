@@ -101,6 +101,8 @@ struct Tracer<'a> {
     vouched: bool,
     /// Nodes that a node depends on, for the nodes asked about.
     open_ranges: effects::OpenRanges,
+    /// Reads of a place, each with the conditions under which it was made.
+    reads: HashMap<NodeId, Vec<(Vec<NodeId>, NodeId)>>,
 }
 
 /// Traces one kernel. Mistakes go to `diagnostics`; `None` where nothing can be made of it.
@@ -125,12 +127,16 @@ pub fn trace(kernel: &Kernel, diagnostics: &mut Diagnostics) -> Option<Traced> {
         unsafe_depth: 0,
         vouched: false,
         open_ranges: Default::default(),
+        reads: HashMap::new(),
     };
     let slots = slots(kernel);
     tracer.dims(kernel, buffers);
+    for name in &kernel.refused {
+        tracer.bind(name, Binding::Wrong);
+    }
     let shapes = tracer.parameters(kernel, &slots);
     tracer.block(&kernel.body);
-    if tracer.effects.is_empty() && tracer.diagnostics.count() == before {
+    if tracer.effects.is_empty() && tracer.diagnostics.is_empty() {
         let message = format!("`{}` stores nothing: a kernel writes to a `&mut Global` or to a result", kernel.name);
         tracer.diagnostics.error(kernel.name.span(), message);
     }
@@ -208,6 +214,8 @@ impl Tracer<'_> {
             let name = parameter.name.to_string();
             if kernel.parameters[..position].iter().any(|other| other.name == parameter.name) {
                 self.error(parameter.name.span(), format!("the parameter `{name}` is named twice"));
+                shapes.push(Default::default());
+                continue;
             } else if kernel.dims.contains(&parameter.name) {
                 self.error(parameter.name.span(), format!("`{name}` is the name of a dim"));
             }

@@ -4,7 +4,7 @@ use crate::{BackendError, LinearKernel};
 use std::hash::Hasher;
 use tinyspec_ir::{ContentHasher, encode as graph_code};
 
-const MAGIC: &[u8; 8] = b"uopslin1";
+const MAGIC: &[u8; 8] = b"uopslin2";
 
 pub(super) fn encode(kernel: &LinearKernel) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
@@ -12,6 +12,7 @@ pub(super) fn encode(kernel: &LinearKernel) -> Vec<u8> {
     number(kernel.params);
     number(kernel.scratch_bytes);
     number(kernel.global_trips);
+    number(kernel.is_written as usize);
     number(kernel.local_offsets.len());
     for &(slot, offset) in &kernel.local_offsets {
         number(slot as usize);
@@ -37,6 +38,7 @@ pub(super) fn decode(name: &str, bytes: &[u8]) -> Result<LinearKernel, BackendEr
         usize::try_from(u64::from_le_bytes(*number)).map_err(|_| damaged())
     };
     let (params, scratch_bytes, global_trips) = (number()?, number()?, number()?);
+    let is_written = number()? != 0;
     let mut local_offsets = Vec::new();
     for _ in 0..number()? {
         let slot = u32::try_from(number()?).map_err(|_| damaged())?;
@@ -44,7 +46,16 @@ pub(super) fn decode(name: &str, bytes: &[u8]) -> Result<LinearKernel, BackendEr
     }
     let (graph, roots) = graph_code::decode(rest)?;
     let &[linear] = roots.as_slice() else { return Err(damaged()) };
-    Ok(LinearKernel { graph, linear, name: name.into(), params, local_offsets, scratch_bytes, global_trips })
+    Ok(LinearKernel {
+        graph,
+        linear,
+        name: name.into(),
+        params,
+        local_offsets,
+        scratch_bytes,
+        global_trips,
+        is_written,
+    })
 }
 
 fn checksum(bytes: &[u8]) -> u64 {

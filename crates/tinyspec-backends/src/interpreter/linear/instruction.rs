@@ -1,5 +1,6 @@
 //! What a linear kernel becomes: instructions over one file of lanes.
 
+use super::races::Parallel;
 use crate::BackendError;
 use tinyspec_ir::{DType, Op};
 
@@ -17,7 +18,7 @@ impl Register {
 }
 
 /// Where an access goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Space {
     /// Memory of this Param.
     Param(u32),
@@ -66,7 +67,7 @@ pub(super) enum Instruction {
     /// Adds lanes to memory, where the gate is true.
     Accumulate { address: Address, source: Register, gate: Option<Register> },
     /// Begins a loop; behind `exit` once `counter` reaches its limit.
-    Loop { bound: Register, is_global: bool, counter: Register, limit: Register, exit: usize },
+    Loop { bound: Register, is_global: bool, parallel: Parallel, counter: Register, limit: Register, exit: usize },
     /// Ends the loop that begins at `start`.
     Next { counter: Register, limit: Register, start: usize },
     /// Skips to `exit` when the gate is false.
@@ -84,9 +85,16 @@ pub(super) struct Code {
     pub constants: Vec<(u32, u64)>,
     pub params: usize,
     pub scratch_bytes: usize,
+    /// Its parallel loops are watched for iterations that meet.
+    pub is_written: bool,
 }
 
 impl Code {
+    /// Iterations of its parallel loops met.
+    pub fn race(&self, reason: String) -> BackendError {
+        BackendError::Race { name: self.name.clone(), reason }
+    }
+
     /// The kernel did what it must not.
     pub fn failure(&self, reason: impl Into<String>) -> BackendError {
         BackendError::Execution { name: self.name.clone(), reason: reason.into() }

@@ -4,6 +4,7 @@
 mod address;
 
 use super::instruction::{Code, Instruction, Register};
+use super::races::Parallel;
 use crate::{BackendError, LinearKernel};
 use rustc_hash::FxHashMap;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, dim};
@@ -26,6 +27,7 @@ pub(super) fn resolve(kernel: &LinearKernel) -> Result<Code, BackendError> {
         name: kernel.name.clone(),
         params: kernel.params,
         scratch_bytes: kernel.scratch_bytes,
+        is_written: kernel.is_written,
         ..Code::default()
     };
     let graph = &kernel.graph;
@@ -248,11 +250,17 @@ impl<'a> Resolver<'a> {
 
     fn begin_loop(&mut self, node: NodeId) -> Result<(), BackendError> {
         let bound = self.value(self.graph.source(node, 0))?;
-        let is_global = matches!(self.graph.arg(node), Arg::Range { axis: AxisType::Global, .. });
+        let Arg::Range { axis, .. } = *self.graph.arg(node) else { return Err(self.refuse(node, "it has no axis")) };
+        let is_global = axis == AxisType::Global;
+        let parallel = match axis {
+            AxisType::Global | AxisType::Thread => Parallel::Grid,
+            AxisType::Local => Parallel::Group,
+            _ => Parallel::No,
+        };
         let (counter, limit) = (self.allocate(node, 1)?, self.allocate(node, 1)?);
         self.values.insert(node, counter);
         self.open.push((node, self.code.instructions.len()));
-        self.emit(Instruction::Loop { bound, is_global, counter, limit, exit: 0 });
+        self.emit(Instruction::Loop { bound, is_global, parallel, counter, limit, exit: 0 });
         Ok(())
     }
 

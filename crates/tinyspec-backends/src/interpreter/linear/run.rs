@@ -2,6 +2,7 @@
 
 use super::instruction::{Address, Code, Instruction, Register, Space};
 use super::memory::View;
+use super::races::{Parallel, Touch, Watch};
 use crate::BackendError;
 use crate::Memory;
 use crate::host_memory::HostMemory;
@@ -14,6 +15,7 @@ struct Machine<'a> {
     file: Vec<u64>,
     params: &'a [*mut u8],
     scratch: HostMemory,
+    watch: Option<Watch>,
 }
 
 /// Runs a kernel; its GLOBAL Range goes from 0 to `trips`.
@@ -28,7 +30,8 @@ pub(super) unsafe fn run(code: &Code, params: &[*mut u8], trips: i64) -> Result<
     for &(lane, bits) in &code.constants {
         file[lane as usize] = bits;
     }
-    let mut machine = Machine { code, file, params, scratch: HostMemory::new(code.scratch_bytes)? };
+    let watch = code.is_written.then(Watch::default);
+    let mut machine = Machine { code, file, params, scratch: HostMemory::new(code.scratch_bytes)?, watch };
     let mut position = 0;
     while let Some(instruction) = code.instructions.get(position) {
         position = machine.step(instruction, position, trips)?;
@@ -90,18 +93,28 @@ impl Machine<'_> {
             }
             Instruction::Store { address, source, gate } => self.store(address, *source, *gate)?,
             Instruction::Accumulate { address, source, gate } => self.accumulate(address, *source, *gate)?,
-            Instruction::Loop { bound, is_global, counter, limit, exit } => {
+            Instruction::Loop { bound, is_global, parallel, counter, limit, exit } => {
                 let end = if *is_global { trips } else { self.scalar(*bound) as i64 };
                 self.file[limit.start as usize] = end as u64;
                 self.file[counter.start as usize] = 0;
                 if end <= 0 {
                     return Ok(*exit);
                 }
+                if let Some(watch) = &mut self.watch {
+                    watch.enter(*parallel);
+                }
             }
             Instruction::Next { counter, limit, start } => {
                 let next = self.scalar(*counter) as i64 + 1;
                 self.file[counter.start as usize] = next as u64;
-                if next < self.scalar(*limit) as i64 {
+                let again = next < self.scalar(*limit) as i64;
+                if let Some(watch) = &mut self.watch
+                    && let Some(&Instruction::Loop { parallel, .. }) = self.code.instructions.get(*start)
+                    && parallel != Parallel::No
+                {
+                    if again { watch.next(parallel) } else { watch.leave(parallel) }
+                }
+                if again {
                     return Ok(start + 1);
                 }
             }
@@ -144,6 +157,14 @@ impl Machine<'_> {
         Ok(View { start, dtype: address.dtype })
     }
 
+    /// Marks an element, if anyone watches.
+    fn touch(&mut self, address: &Address, element: usize, touch: Touch) -> Result<(), BackendError> {
+        match self.watch.as_mut().and_then(|watch| watch.touch(address.space, element, touch)) {
+            Some(what) => Err(self.code.race(what)),
+            None => Ok(()),
+        }
+    }
+
     /// Position of a lane's element, inside the buffer.
     fn element(&self, address: &Address, lane: u32, verb: &str) -> Result<usize, BackendError> {
         let position = if address.is_run() {
@@ -173,7 +194,7 @@ impl Machine<'_> {
         if target.lanes == 0 {
             return Ok(());
         }
-        if address.is_run() && self.is_whole(gate) {
+        if address.is_run() && self.is_whole(gate) && self.watch.is_none() {
             let first = self.element(address, 0, "reads")?;
             self.element(address, target.lanes - 1, "reads")?;
             // SAFETY: the first and the last element are inside the buffer.
@@ -184,6 +205,7 @@ impl Machine<'_> {
             let mut value = [0];
             if self.is_open(gate, lane) {
                 let element = self.element(address, lane, "reads")?;
+                self.touch(address, element, Touch::Read)?;
                 // SAFETY: the element is inside the buffer.
                 unsafe { view.load(element, &mut value) }
             } else if let Some(alternative) = alternative {
@@ -197,15 +219,19 @@ impl Machine<'_> {
 
     fn store(&mut self, address: &Address, source: Register, gate: Option<Register>) -> Result<(), BackendError> {
         let view = self.view(address)?;
-        if address.lanes > 0 && address.is_run() && self.is_whole(gate) {
+        if address.lanes > 0 && address.is_run() && self.is_whole(gate) && self.watch.is_none() {
             let first = self.element(address, 0, "writes")?;
             self.element(address, address.lanes - 1, "writes")?;
             // SAFETY: the first and the last element are inside the buffer.
             unsafe { view.store(first, &self.file[source.range()]) }
             return Ok(());
         }
-        for lane in (0..address.lanes).filter(|&lane| self.is_open(gate, lane)) {
+        for lane in 0..address.lanes {
+            if !self.is_open(gate, lane) {
+                continue;
+            }
             let element = self.element(address, lane, "writes")?;
+            self.touch(address, element, Touch::Write)?;
             // SAFETY: the element is inside the buffer.
             unsafe { view.store(element, &[self.file[(source.start + lane) as usize]]) }
         }
@@ -214,8 +240,12 @@ impl Machine<'_> {
 
     fn accumulate(&mut self, address: &Address, source: Register, gate: Option<Register>) -> Result<(), BackendError> {
         let (view, dtype) = (self.view(address)?, address.dtype);
-        for lane in (0..address.lanes).filter(|&lane| self.is_open(gate, lane)) {
+        for lane in 0..address.lanes {
+            if !self.is_open(gate, lane) {
+                continue;
+            }
             let element = self.element(address, lane, "adds to")?;
+            self.touch(address, element, Touch::Add)?;
             let (mut old, mut sum) = ([0], [0]);
             let value = [self.file[(source.start + lane) as usize]];
             // SAFETY: the element is inside the buffer.

@@ -139,6 +139,13 @@ impl Tracer<'_> {
     ) -> Option<NodeId> {
         let beside: Vec<NodeId> = gate.into_iter().chain(otherwise).collect();
         let place = self.place(memory, indices, &beside, false)?;
+        // What was read under fewer conditions is still known.
+        let known = self.reads.get(&place).into_iter().flatten();
+        if let Some(&(_, load)) =
+            known.into_iter().find(|(gates, _)| otherwise.is_none() && self.gates.starts_with(gates))
+        {
+            return Some(load);
+        }
         let mut sources = vec![place];
         if let Some(gate) = gate {
             let dtype = self.graph.dtype(place);
@@ -147,6 +154,9 @@ impl Tracer<'_> {
         }
         let arg = Arg::Load { device: None, addrspace: AddrSpace::Reg };
         let load = self.graph.add(Op::Load, &sources, arg).ok()?;
+        if otherwise.is_none() && self.unsafe_depth == 0 {
+            self.reads.entry(place).or_default().push((self.gates.clone(), load));
+        }
         let memory = &mut self.memories[memory];
         if memory.written && !memory.reads.contains(&load) {
             memory.reads.push(load);

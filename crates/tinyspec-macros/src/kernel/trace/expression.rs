@@ -168,9 +168,9 @@ impl Tracer<'_> {
             nodes.push(self.index(value, index.at));
         }
         if nodes.len() != rank {
-            let axes = if rank == 1 { "axis".into() } else { format!("{rank} axes") };
-            let axes = if rank == 1 { format!("1 {axes}") } else { axes };
-            self.error(element.at, format!("`{name}` has {axes}, found {} indices", nodes.len()));
+            let axes = if rank == 1 { "axis" } else { "axes" };
+            let indices = if nodes.len() == 1 { "index" } else { "indices" };
+            self.error(element.at, format!("`{name}` has {rank} {axes}, found {} {indices}", nodes.len()));
             return None;
         }
         nodes.into_iter().collect()

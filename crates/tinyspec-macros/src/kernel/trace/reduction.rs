@@ -1,6 +1,5 @@
 //! Reduce loops: variables only take up values, so their order is free.
 
-use super::value::written;
 use super::{Tracer, Value};
 use crate::diagnostics::Place as At;
 use crate::kernel::syntax::*;
@@ -200,19 +199,10 @@ impl Tracer<'_> {
 
     /// A variable is read while it is accumulated.
     pub fn refuse_partial(&mut self, name: &str, at: At) {
-        let dtype = self.lookup_dtype(name).map_or("its dtype", written);
         let message = format!(
-            "`{name}` ({dtype}) has no value inside of the reduce loop that accumulates it: read it after the loop, \
-             or use `serial`"
+            "`{name}` has no value inside of the reduce loop that accumulates it: read it after the loop, or use `serial`"
         );
         self.error(at, message);
-    }
-
-    fn lookup_dtype(&self, name: &str) -> Option<DType> {
-        match self.lookup(name) {
-            Some(super::Binding::Variable(number)) => self.dtype(self.variables[*number].value),
-            _ => None,
-        }
     }
 }
 

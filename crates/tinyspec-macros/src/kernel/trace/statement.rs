@@ -314,13 +314,20 @@ impl Tracer<'_> {
     }
 }
 
-/// One letter was added, left out, changed.
+/// A letter or two were added, left out, changed.
 fn is_near(a: &str, b: &str) -> bool {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    if a.len().abs_diff(b.len()) > 1 || a.len().max(b.len()) < 3 {
+    if a.len().max(b.len()) < 3 {
         return false;
     }
-    let head = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
-    let tail = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
-    head + tail + 1 >= a.len().max(b.len())
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (position, letter) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], position + 1);
+        for (column, other) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *other);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(row[column] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()] <= if b.len() < 5 { 1 } else { 2 }
 }

@@ -1,0 +1,14 @@
+use tinyspec::uop;
+
+uop! {
+    <N> fn k(y: &mut Global<f32, N>) {
+        for block in global(N / 32) {
+            for i in local(32) {
+                y[block * 32 + i] = 0.0;
+                if i < 16 { barrier(); }
+            }
+        }
+    }
+}
+
+fn main() {}

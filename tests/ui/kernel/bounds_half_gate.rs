@@ -1,0 +1,11 @@
+use tinyspec::uop;
+
+uop! {
+    <N, V> fn k(y: &mut Global<f32, N>, table: &Global<f32, V>, at: &Global<i32, N>) {
+        for i in global(N) {
+            if at[i] < V as i32 { y[i] = table[at[i]]; }
+        }
+    }
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+use tinyspec::uop;
+
+uop! {
+    <N> fn k(y: &mut Global<f32, N>) {
+        for block in global((N + 31) / 32) {
+            for i in local(32) { y[block * 32 + i] = 0.0; }
+        }
+    }
+}
+
+fn main() {}

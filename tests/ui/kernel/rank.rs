@@ -1,0 +1,9 @@
+use tinyspec::uop;
+
+uop! {
+    <M, N> fn k(y: &mut Global<f32, M, N>) {
+        for i in global(M) { y[i] = 0.0; }
+    }
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+use tinyspec::uop;
+
+uop! {
+    <N> fn k(y: &mut Global<f32, N>) {
+        for i in reduce(N) { y[i] = 0.0; }
+    }
+}
+
+fn main() {}
