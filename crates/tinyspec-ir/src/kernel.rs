@@ -83,3 +83,11 @@ pub fn code(graph: &Graph, call: NodeId) -> Option<&[u8]> {
         _ => None,
     }
 }
+
+/// The name of the kernel behind a Call.
+pub fn name(graph: &Graph, call: NodeId) -> Option<String> {
+    match graph.arg(*graph.sources(call).first()?) {
+        Arg::Text(name) => Some(name.to_string()),
+        _ => None,
+    }
+}

@@ -103,6 +103,12 @@ pub(super) fn apply(graph: &mut Graph, node: NodeId, g: NodeId, connected: &[boo
         (Op::Stack, items) => stack(graph, items, g)?,
         (Op::Index, [x, indices @ ..]) => smallvec![(*x, scatter(graph, *x, indices, g)?)],
         (Op::Reduce, &[x]) => smallvec![(x, reduce(graph, node, x, &arg, g)?)],
+        (Op::After, &[_, call, _]) if crate::kernel::code(graph, call).is_some() => {
+            let name = crate::kernel::name(graph, call).unwrap_or_default();
+            let message = "a kernel written by hand has no gradient of its own".to_string();
+            return Err(Error::new(ErrorKind::Gradient, name, message)
+                .help("name one: `#[gradient(path)]` before its `fn`, with the path of a #[function]"));
+        }
         (Op::After, [buffer, deps @ ..]) => smallvec![(assigned(graph, *buffer, deps), g)],
         (Op::GetTuple, &[tuple]) => match (graph.op(tuple), &arg) {
             (Op::Tuple, Arg::Number(number)) => {

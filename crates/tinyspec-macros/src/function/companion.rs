@@ -32,6 +32,18 @@ pub struct Callee {
 
 /// The signature as tokens: its bytes, how inputs are passed, how results are grouped, names of constants.
 pub fn payload(signature: &FunctionSignature, result: &ResultType) -> TokenStream {
+    let passing = signature.parameters.iter().map(|parameter| parameter.passing);
+    let constants: Vec<&str> = signature.constants.0.iter().map(|constant| constant.text.as_str()).collect();
+    payload_of(&signature.signature, passing, result, &constants)
+}
+
+/// As [`payload`], of the parts of a signature.
+pub fn payload_of(
+    signature: &Signature,
+    passing: impl Iterator<Item = Passing>,
+    result: &ResultType,
+    constants: &[&str],
+) -> TokenStream {
     // Results are Params of a graph without a body.
     let mut graph = Graph::new();
     let outputs = (0..).zip(result.tensors()).map(|(slot, tensor)| {
@@ -40,18 +52,15 @@ pub fn payload(signature: &FunctionSignature, result: &ResultType) -> TokenStrea
         graph.add(Op::Param, &[shape], arg)
     });
     let outputs: Vec<_> = outputs.collect::<tinyspec_ir::Result<_>>().unwrap_or_default();
-    let bytes = Traced { signature: signature.signature.clone(), graph, calls: vec![], outputs }.encode();
+    let bytes = Traced { signature: signature.clone(), graph, calls: vec![], outputs }.encode();
     let bytes = LitByteStr::new(&bytes, Span::call_site());
-    let passing: String = signature
-        .parameters
-        .iter()
-        .map(|parameter| match parameter.passing {
+    let passing: String = passing
+        .map(|passing| match passing {
             Passing::Tensor => 't',
             Passing::Scalar => 's',
         })
         .collect();
     let result = grouping(result);
-    let constants = signature.constants.0.iter().map(|constant| &constant.text);
     quote!(#bytes #passing #result #(#constants)*)
 }
 
@@ -124,12 +133,12 @@ impl Parse for Callee {
 }
 
 /// The companion of a function.
-pub fn companion(name: &Ident, visibility: &Visibility, payload: &TokenStream) -> TokenStream {
+pub fn companion(name: &Ident, visibility: &Visibility, what: &str, payload: &TokenStream) -> TokenStream {
     let mangled = mangled(name);
     // Only what is `pub` may be reached from other crates.
     let export = matches!(visibility, Visibility::Public(_)).then(|| quote!(#[macro_export]));
     let protocol = format_ident!("{PROTOCOL}");
-    let refusal = format!("`{name}` is a #[function], not a macro: call it as `{name}(…)`");
+    let refusal = format!("`{name}` is a {what}, not a macro: call it as `{name}(…)`");
     quote! {
         #[doc(hidden)]
         #export

@@ -4,10 +4,10 @@
 //! a second expansion which the callees' companions lead to (see [`companion`]).
 
 mod callees;
-mod companion;
+pub mod companion;
 mod gradient;
 pub mod options;
-mod signature;
+pub mod signature;
 mod trace;
 mod typed_copy;
 
@@ -239,7 +239,7 @@ fn emit(
         Some(result) if signature.is_complete() => companion::payload(signature, result),
         _ => companion::failed_payload(),
     };
-    let companion = companion::companion(name, visibility, &payload);
+    let companion = companion::companion(name, visibility, "#[function]", &payload);
     let gradients = gradient::functions(signature, options, &parameters, &arguments, visibility);
     let graph_doc = format!("The graph of [`{name}()`], in the binary.");
     let documentation = format!("What [`{name}()`] is at compile time: its graph.");

@@ -4,6 +4,8 @@
 use super::syntax::{Kernel, Parameter, ParameterKind};
 use super::trace::Traced;
 use crate::diagnostics::Diagnostics;
+use crate::function::companion;
+use crate::function::signature::{Passing, ResultType, TensorType};
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use tinyspec_ir::function::FIRST_CONSTANT;
@@ -21,13 +23,11 @@ pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnost
         }
         None => vec![],
     };
-    if let Some(path) = &kernel.gradient {
-        diagnostics.error(crate::diagnostics::Place::of(path), "a kernel cannot name its gradient yet");
-    }
+    let gradient = kernel.gradient.as_ref().map(|path| quote!(.with_gradient(#path::FUNCTION)));
     let (name, visibility, attributes) = (&kernel.name, &kernel.visibility, &kernel.attributes);
     let bytes = Literal::byte_string(&bytes);
     let constants = traced.map_or(&[][..], |traced| &traced.constants);
-    let constants = constants.iter().map(|path| {
+    let values = constants.iter().map(|path| {
         let span = path.segments.last().map_or_else(proc_macro2::Span::call_site, |segment| segment.ident.span());
         quote_spanned!(span => ::tinyspec::__private::kernel_constant((#path) as i64))
     });
@@ -62,7 +62,7 @@ pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnost
             }
         }
     }
-    let values: Vec<_> = updates.iter().map(|(_, value)| value).chain(&results).collect();
+    let written: Vec<_> = updates.iter().map(|(_, value)| value).chain(&results).collect();
     let assignments = updates.iter().map(|(name, value)| quote!(*#name = #value;));
     let result_type = match results.as_slice() {
         [] => quote!(),
@@ -78,29 +78,38 @@ pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnost
     };
     let result = if results.is_empty() { quote!() } else { result };
     let text = name.to_string();
+    let dims = constants.iter().enumerate().map(|(position, path)| {
+        let name = format_ident!("DIM_{position}");
+        quote!(#[doc(hidden)] pub const #name: usize = (#path) as usize;)
+    });
+    let companion = companion(kernel, traced);
     quote! {
         #(#attributes)*
         #[track_caller]
         #[allow(clippy::too_many_arguments)]
         #visibility fn #name(#(#parameters),*) #result_type {
-            let [#(#values),*] = ::tinyspec::__private::call_kernel(#name::FUNCTION, &[#(#arguments),*]);
+            let [#(#written),*] = ::tinyspec::__private::call_kernel(#name::FUNCTION, &[#(#arguments),*]);
             #(#assignments)*
             #result
         }
 
         #[doc(hidden)]
-        #[allow(non_camel_case_types)]
+        #[allow(non_camel_case_types, dead_code)]
         #visibility enum #name {}
 
+        #[allow(dead_code)]
         impl #name {
             /// The graph of a call.
             pub const FUNCTION: &'static ::tinyspec::__private::EmbeddedFunction = {
                 static KERNEL: ::tinyspec::__private::EmbeddedFunction = ::tinyspec::__private::EmbeddedFunction::new(
-                    #text, #bytes, ::core::file!(), &[], || ::std::vec![#(#constants),*], |_, _| ::std::vec![],
-                );
+                    #text, #bytes, ::core::file!(), &[], || ::std::vec![#(#values),*], |_, _| ::std::vec![],
+                ) #gradient;
                 &KERNEL
             };
+            #(#dims)*
         }
+
+        #companion
     }
 }
 
@@ -122,38 +131,83 @@ fn rust_type(dtype: DType) -> Option<TokenStream> {
     })
 }
 
-/// The call of a kernel as a function on tensors: its inputs, then its named dims; results are allocated by shape.
-pub fn function(kernel: &Kernel, traced: &Traced) -> Result<tinyspec_ir::function::Traced> {
-    let buffers = kernel.parameters.len() as u32;
-    let is_result = |parameter: &Parameter| matches!(parameter.kind, ParameterKind::Result(_));
-    let inputs: Vec<usize> = (0..kernel.parameters.len()).filter(|&at| !is_result(&kernel.parameters[at])).collect();
-    let dim_count = kernel.dims.len() as u32;
-    // Dims of the kernel's graph, in another numbering: `first` is the slot of the first named dim.
-    let renamed = |shape: &Shape, first: u32| -> Shape {
-        let rename = |slot: u32| {
-            let position = slot - buffers;
-            let slot = if position < dim_count { first + position } else { FIRST_CONSTANT + position - dim_count };
-            Some(Dim::named(slot, 1, NamedDim::MAX))
-        };
-        shape.iter().map(|dim| dim.substitute(&rename)).collect()
+/// What `#[function]`s that call the kernel learn of it.
+fn companion(kernel: &Kernel, traced: Option<&Traced>) -> TokenStream {
+    let payload = match traced {
+        Some(traced)
+            if kernel.parameters.iter().all(|parameter| !matches!(parameter.kind, ParameterKind::Updated(_))) =>
+        {
+            let signature = signature(kernel, traced);
+            let passing = kernel.parameters.iter().filter_map(|parameter| match parameter.kind {
+                ParameterKind::Scalar => Some(Passing::Scalar),
+                ParameterKind::Result(_) => None,
+                _ => Some(Passing::Tensor),
+            });
+            let mut results: Vec<ResultType> = kernel
+                .parameters
+                .iter()
+                .zip(&traced.shapes)
+                .filter(|(parameter, _)| matches!(parameter.kind, ParameterKind::Result(_)))
+                .map(|(parameter, shape)| {
+                    let shape = renamed(kernel, shape, 0);
+                    ResultType::Tensor(TensorType { dtype: parameter.dtype, shape })
+                })
+                .collect();
+            let result = match results.len() {
+                1 => results.remove(0),
+                _ => ResultType::Tuple(results),
+            };
+            let constants: Vec<String> =
+                traced.constants.iter().map(|path| quote!(#path).to_string().replace(' ', "")).collect();
+            let constants: Vec<&str> = constants.iter().map(String::as_str).collect();
+            companion::payload_of(&signature, passing, &result, &constants)
+        }
+        // A function has nothing to update: rustc refuses the argument.
+        _ => companion::failed_payload(),
     };
-    let signature = Signature {
+    companion::companion(&kernel.name, &kernel.visibility, "kernel", &payload)
+}
+
+/// Dims of the kernel's graph in another numbering: `first` is the slot of the first named dim.
+fn renamed(kernel: &Kernel, shape: &Shape, first: u32) -> Shape {
+    let (buffers, dims) = (kernel.parameters.len() as u32, kernel.dims.len() as u32);
+    let rename = |slot: u32| {
+        let position = slot - buffers;
+        let slot = if position < dims { first + position } else { FIRST_CONSTANT + position - dims };
+        Some(Dim::named(slot, 1, NamedDim::MAX))
+    };
+    shape.iter().map(|dim| dim.substitute(&rename)).collect()
+}
+
+fn is_result(parameter: &Parameter) -> bool {
+    matches!(parameter.kind, ParameterKind::Result(_))
+}
+
+/// Name, dims and inputs.
+fn signature(kernel: &Kernel, traced: &Traced) -> Signature {
+    let inputs = kernel.parameters.iter().zip(&traced.shapes).filter(|(parameter, _)| !is_result(parameter));
+    Signature {
         name: kernel.name.to_string(),
         dims: kernel.dims.iter().map(|dim| NamedDim::new(dim.to_string())).collect(),
         inputs: inputs
-            .iter()
-            .map(|&position| Input {
-                name: kernel.parameters[position].name.to_string(),
-                dtype: kernel.parameters[position].dtype,
-                shape: renamed(&traced.shapes[position], 0),
+            .map(|(parameter, shape)| Input {
+                name: parameter.name.to_string(),
+                dtype: parameter.dtype,
+                shape: renamed(kernel, shape, 0),
             })
             .collect(),
-    };
+    }
+}
+
+/// The call of a kernel as a function on tensors: its inputs, then its named dims; results are allocated by shape.
+pub fn function(kernel: &Kernel, traced: &Traced) -> Result<tinyspec_ir::function::Traced> {
+    let inputs: Vec<usize> = (0..kernel.parameters.len()).filter(|&at| !is_result(&kernel.parameters[at])).collect();
+    let (dim_count, signature) = (kernel.dims.len() as u32, signature(kernel, traced));
     let first = inputs.len() as u32;
     let mut graph = Graph::new();
     let mut arguments: Vec<Option<NodeId>> = vec![None; kernel.parameters.len()];
     for (position, parameter) in kernel.parameters.iter().enumerate() {
-        let shape = renamed(&traced.shapes[position], first);
+        let shape = renamed(kernel, &traced.shapes[position], first);
         let node = match inputs.iter().position(|&input| input == position) {
             Some(slot) => {
                 let shape = graph.shape(&shape)?;

@@ -1,0 +1,92 @@
+use crate::*;
+use tinyspec::prelude::*;
+
+const HALF: usize = 8;
+
+uop! { <M, N>
+    pub fn softmax(x: &Global<f32, M, N>) -> Global<f32, M, N> as y {
+        for i in global(M) {
+            let mut greatest = -1e30f32;
+            for j in reduce(N) { greatest = max(greatest, x[i, j]); }
+            let mut total = 0.0f32;
+            for j in reduce(N) { total += exp(x[i, j] - greatest); }
+            for j in serial(N) { y[i, j] = exp(x[i, j] - greatest) / total; }
+        }
+    }
+
+    <N>
+    #[gradient(scaled_gradient)]
+    fn scaled(x: &Global<f32, N>, w: &Global<f32, N>) -> Global<f32, N> as y {
+        for i in global(N) { y[i] = x[i] * w[i]; }
+    }
+
+    <N>
+    fn halves(x: &Global<f32, N, { 2 * HALF }>) -> (Global<f32, N, HALF> as left, Global<f32, N, HALF> as right) {
+        for i in global(N) {
+            for j in global(HALF) {
+                left[i, j] = x[i, j];
+                right[i, j] = x[i, HALF + j];
+            }
+        }
+    }
+}
+
+#[function]
+fn scaled_gradient<N>(x: &Tensor<f32, N>, w: &Tensor<f32, N>, g: &Tensor<f32, N>) -> (Tensor<f32, N>, Tensor<f32, N>) {
+    (g * w, g * x)
+}
+
+#[function]
+fn attention<B, D>(q: &Tensor<f32, B, D>, k: &Tensor<f32, B, D>) -> Tensor<f32, B, B> {
+    let scores = q.matmul(k.transpose(0, 1));
+    softmax(&scores) * 2.0
+}
+
+#[test]
+fn a_function_calls_a_kernel() {
+    each_device(|device| {
+        let (q, k) = (tensor(&numbers(5 * 4, 1), &[5, 4], device), tensor(&numbers(5 * 4, 2), &[5, 4], device));
+        let expected = q.matmul(k.transpose(0, 1)).softmax(-1) * 2.0;
+        assert_close(&attention(&q, &k), &expected.to_vec::<f32>().unwrap());
+    });
+}
+
+#[test]
+fn kernels_follow_each_other_lazily() {
+    each_device(|device| {
+        let x = tensor(&numbers(3 * 16, 3), &[3, 16], device);
+        let (left, right) = halves(&x);
+        let y = scaled(&(&left + &right).reshape([24]), &softmax(&(left - right)).reshape([24]));
+        let y = y.sum(.., false);
+        let (left, right) = (x.narrow(1, 0, 8), x.narrow(1, 8, 8));
+        let expected = ((&left + &right) * (&left - &right).softmax(-1)).sum(.., false);
+        assert_close(&y, &expected.to_vec::<f32>().unwrap());
+    });
+}
+
+#[test]
+fn a_kernel_has_the_gradient_it_names() {
+    each_device(|device| {
+        let x = tensor(&numbers(6, 4), &[6], device);
+        let w = tensor(&numbers(6, 5), &[6], device);
+        let loss = scaled(&x, &w.square()).sum(.., false);
+        let gradients = grad(&loss, &[&x, &w]).unwrap();
+        assert_same(&gradients[0], &w.square().to_vec::<f32>().unwrap());
+        assert_same(&gradients[1], &(x * w * 2.0).to_vec::<f32>().unwrap());
+    });
+}
+
+#[test]
+fn a_kernel_without_a_gradient_says_so() {
+    let x = tensor(&numbers(6, 4), &[2, 3], "cpu");
+    let error = grad(&softmax(&x).sum(.., false), &[&x]).unwrap_err();
+    assert!(error.to_string().contains("softmax: a kernel written by hand has no gradient"), "{error}");
+    assert!(error.to_string().contains("#[gradient(path)]"), "{error}");
+}
+
+#[test]
+fn arguments_that_do_not_fit_are_named() {
+    let x = tensor(&numbers(6, 4), &[6], "cpu");
+    let error = scaled(&x, &tensor(&[1.0], &[1], "cpu")).to_vec::<f32>().unwrap_err().to_string();
+    assert!(error.contains("dim `N` is 6 from `x`, but axis 0 of `w` is 1"), "{error}");
+}
