@@ -10,6 +10,7 @@ mod lowering;
 mod memory_plan;
 mod native;
 mod object_cache;
+mod one_element_axes;
 mod rangeify;
 mod rearranging;
 mod rule_tables;

@@ -1,7 +1,8 @@
 //! Kernels between Rangeify and Select: Ranges are closed once and used inside their loops only.
 
 use super::refuse;
-use crate::{AddrSpace, Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
+use crate::dim::broadcast;
+use crate::{AddrSpace, Arg, AxisType, Builder, DType, Dim, Graph, NodeId, Op, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -21,15 +22,33 @@ pub fn ranges(graph: &Graph, sink: NodeId) -> Result<()> {
     Ok(())
 }
 
-/// A kernel after Expand: no UPCAST or UNROLL Range is left.
+/// A kernel after Expand: no UPCAST or UNROLL Range is left, all tiles have the same rank, and an access's address is
+/// as large as its gate and value.
 ///
 /// # Errors
 /// Names the first node that the stage does not allow.
 pub fn tiles(graph: &Graph, sink: NodeId) -> Result<()> {
-    common("verify tiles", graph, sink)?;
+    let stage = "verify tiles";
+    common(stage, graph, sink)?;
+    let mut rank = None;
     for node in graph.reachable(&[sink]) {
         if let Arg::Range { axis: AxisType::Upcast | AxisType::Unroll, .. } = graph.arg(node) {
-            return refuse("verify tiles", graph, node, "should have become an axis of the tile");
+            return refuse(stage, graph, node, "should have become an axis of the tile");
+        }
+        let (op, props) = (graph.op(node), graph.props(node));
+        let is_tile = props.addrspace.is_none() && props.rank() > 0 && op != Op::Stack;
+        if is_tile && *rank.get_or_insert(props.rank()) != props.rank() {
+            return refuse(stage, graph, node, "a tile of another rank");
+        }
+        if let (Op::Load | Op::Store | Op::AtomicAdd, [address, others @ ..]) = (op, graph.sources(node)) {
+            let span = &graph.props(*address).shape;
+            let extent = |dims: &[Dim]| dims.iter().filter(|dim| !dim.is(1)).count();
+            let fits = |&other: &NodeId| {
+                broadcast(span, &graph.props(other).shape).is_some_and(|all| extent(&all) == extent(span))
+            };
+            if !others.iter().all(fits) {
+                return refuse(stage, graph, node, "an access whose gate or value is larger than its address");
+            }
         }
     }
     Ok(())

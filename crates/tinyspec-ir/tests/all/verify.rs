@@ -59,6 +59,46 @@ fn tensor_graphs_hold_no_ranges() {
     assert!(verify::tensor(&graph, &roots).unwrap_err().to_string().contains("belongs to kernels"));
 }
 
+#[test]
+fn tiles_have_one_rank_and_accesses_span_their_gates() {
+    let tiles = |gate: &str| {
+        let source = format!(
+            "
+%0 = const[index 8]
+%1 = stack(%0)
+%2 = param[0 f32 global](%1)
+%3 = param[1 f32 global](%1)
+%4 = const[index 0]
+%5 = const[index 1]
+%6 = const[index 2]
+%7 = const[index 3]
+%8 = stack(%4, %5, %6, %7)
+%9 = const[index 4]
+%10 = stack(%9, %5)
+%11 = reshape(%8, %10)
+%12 = stack(%9)
+%13 = reshape(%8, %12)
+%14 = cmplt(%11, %6)
+%15 = cmplt(%13, %6)
+%16 = expand(%4, %10)
+%17 = const[f32 0.0]
+%18 = index(%3, %16)
+%19 = index(%3, %4)
+%20 = load[reg]({gate})
+%21 = index(%2, %11)
+%22 = store(%21, %20)
+%23 = sink(%22)
+return %23
+"
+        );
+        let (graph, roots) = text::parse(&source).unwrap();
+        verify::tiles(&graph, roots[0]).map_or_else(|error| error.to_string(), |()| "fine".to_string())
+    };
+    assert_eq!(tiles("%18, %17, %14"), "fine");
+    assert!(tiles("%19, %17, %14").contains("larger than its address"));
+    assert!(tiles("%18, %17, %15").contains("another rank"));
+}
+
 /// A kernel as Select leaves it: a loop that adds vectors up in a register.
 const MACHINE: &str = "
 %0 = const[index 8]

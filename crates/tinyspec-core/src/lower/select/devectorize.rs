@@ -166,6 +166,11 @@ impl Cut {
         }
     }
 
+    /// A buffer in memory: one part.
+    fn memory(&self, graph: &Graph, buffer: NodeId) -> Result<NodeId> {
+        self.parts(graph, buffer)?.parts.first().copied().ok_or_else(|| malformed(graph, buffer))
+    }
+
     /// A REG buffer has one register a part; memory stays whole.
     fn buffer(&mut self, graph: &mut Graph, node: NodeId) -> Result<New> {
         let Arg::Buffer { dtype, addrspace: AddrSpace::Reg, .. } = *graph.arg(node) else {
@@ -217,7 +222,7 @@ impl Cut {
             return self.index_part(graph, node, layout, at);
         }
         let value = self.parts(graph, node)?;
-        let (part, lane) = value.layout.find(at);
+        let (part, lane) = value.layout.find(at).ok_or_else(|| malformed(graph, node))?;
         let found = *value.parts.get(part).ok_or_else(|| malformed(graph, node))?;
         let same_axis = value.layout.lane == layout.lane;
         if value.layout.lane.is_none() || same_axis || graph.props(found).shape.is_empty() {

@@ -48,11 +48,12 @@ impl Layout {
         starts
     }
 
-    /// The part that holds these coordinates of a tile that this one broadcasts to, and the lane in it.
-    pub fn find(&self, at: &[i64]) -> (usize, i64) {
+    /// The part that holds these coordinates of a tile that this one broadcasts to, and the lane in it; none where it
+    /// does not broadcast to that tile.
+    pub fn find(&self, at: &[i64]) -> Option<(usize, i64)> {
         let (mut part, mut lane) = (0, 0);
         for (axis, &size) in self.dims.iter().enumerate() {
-            let coordinate = if size == 1 { 0 } else { at[axis] };
+            let coordinate = if size == 1 { 0 } else { *at.get(axis)? };
             if Some(axis) == self.lane {
                 part = part * (size / self.width) + coordinate / self.width;
                 lane = coordinate % self.width;
@@ -60,7 +61,7 @@ impl Layout {
                 part = part * size + coordinate;
             }
         }
-        (part as usize, lane)
+        Some((part as usize, lane))
     }
 }
 

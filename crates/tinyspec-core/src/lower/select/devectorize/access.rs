@@ -21,7 +21,7 @@ impl Cut {
         };
         let (buffer, index) = (*buffer, *index);
         let layout = self.layout(self.access_dims(graph, &sources, index)?);
-        let buffer = self.parts(graph, buffer)?.parts[0];
+        let buffer = self.memory(graph, buffer)?;
         let sum = self.sum(index);
         let mut parts = Vec::with_capacity(layout.count());
         for at in layout.starts() {
@@ -43,6 +43,19 @@ impl Cut {
                 None => {}
             }
             let gate_lanes = gate.map_or(1, |gate| lanes(graph, gate));
+            if let (Some(alt), Some(gate), 0) = (alt, gate, stride)
+                && rest.is_empty()
+                && gate_lanes > 1
+                && is_inside(graph, &sum, buffer)
+            {
+                // One place that is there in any case: read once, chosen lane by lane.
+                let offset = scalar_sum(graph, &base)?;
+                let place = graph.add(Op::Index, &[buffer, offset], Arg::None)?;
+                let value = graph.add(Op::Load, &[place], arg.clone())?;
+                let (value, alt) = (splat(graph, value, gate_lanes)?, splat(graph, alt, gate_lanes)?);
+                parts.push(graph.alu(Op::Where, &[gate, value, alt])?);
+                continue;
+            }
             let (place, width) = if stride == 1 && rest.is_empty() {
                 (contiguous(graph, buffer, &base, layout.width)?, layout.width)
             } else if stride == 0 && rest.is_empty() && gate_lanes == 1 {
@@ -85,7 +98,7 @@ impl Cut {
         };
         let (buffer, index) = (*buffer, *index);
         let layout = self.layout(self.access_dims(graph, &sources, index)?);
-        let buffer = self.parts(graph, buffer)?.parts[0];
+        let buffer = self.memory(graph, buffer)?;
         let sum = self.sum(index);
         let mut effects = Vec::with_capacity(layout.count());
         for at in layout.starts() {
@@ -144,4 +157,10 @@ fn store(graph: &mut Graph, op: Op, place: NodeId, value: NodeId, gate: Option<N
         Some(gate) => graph.add(op, &[place, value, gate], arg),
         None => graph.add(op, &[place, value], arg),
     }
+}
+
+/// Whether every value of an index lies in the buffer.
+fn is_inside(graph: &Graph, index: &Sum, buffer: NodeId) -> bool {
+    let length = graph.props(buffer).shape.first().and_then(|dim| dim.as_const()).unwrap_or(0);
+    index.bounds(graph).is_some_and(|(low, high)| low >= 0 && high < length as i128)
 }

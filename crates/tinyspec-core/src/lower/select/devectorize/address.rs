@@ -31,6 +31,8 @@ impl Cut {
                 self.axes.insert(node, axis);
                 Sum::atom(node)
             }
+            // The same along more axes.
+            Op::Expand => self.sum(graph.source(node, 0)),
             Op::Add | Op::Mul | Op::Idiv | Op::Mod => {
                 let sources: SmallVec<[Sum; 2]> = graph.sources(node).iter().map(|source| self.sum(*source)).collect();
                 self.affine(graph, node, op, &sources)
@@ -97,7 +99,8 @@ impl Cut {
         let (mut base, mut stride, mut rest) = (Sum::constant(sum.constant), 0i64, SmallVec::new());
         for &(atom, coefficient) in &sum.terms {
             if let Some(&axis) = self.axes.get(&atom) {
-                base.constant = base.constant.wrapping_add(coefficient.wrapping_mul(at[axis]));
+                let coordinate = *at.get(axis).ok_or_else(|| malformed(graph, atom))?;
+                base.constant = base.constant.wrapping_add(coefficient.wrapping_mul(coordinate));
                 if Some(axis) == layout.lane {
                     stride = stride.wrapping_add(coefficient);
                 }

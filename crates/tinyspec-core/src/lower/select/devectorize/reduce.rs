@@ -20,7 +20,9 @@ impl Cut {
             let part = self.part(graph, source, &from, &at)?;
             let part = splat(graph, part, from.width)?;
             let mut kept = at.clone();
-            axes.iter().for_each(|&axis| kept[axis as usize] = 0);
+            for &axis in &axes {
+                *kept.get_mut(axis as usize).ok_or_else(|| malformed(graph, node))? = 0;
+            }
             gathered.entry(kept).or_default().push(part);
         }
         let mut results: FxHashMap<Dims, NodeId> = FxHashMap::default();
