@@ -9,7 +9,7 @@
 //!   return %2
 //! ```
 //!
-//! Operands are earlier values, numbers, `[lists]` and dtypes.
+//! Operands are earlier values, numbers, `[lists]`, dtypes, `true`, `false` and `"words"`.
 
 use std::collections::HashMap;
 use tinyspec::ir::{Graph, NodeId};
@@ -99,6 +99,9 @@ fn argument(text: &str, values: &HashMap<String, Tensor>) -> Result<Argument, Er
     }
     if let Some(dtype) = DType::from_name(text) {
         return Ok(Argument::DType(dtype));
+    }
+    if let Some(word) = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
+        return Ok(Argument::Text(word.into()));
     }
     match (text, text.parse::<i64>(), text.parse::<f64>()) {
         ("true" | "false", ..) => Ok(Argument::Flag(text == "true")),

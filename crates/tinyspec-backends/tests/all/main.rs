@@ -1,5 +1,6 @@
 //! Tests of the backends.
 
+mod gradients;
 mod kernel;
 mod linear_interpreter;
 mod range_interpreter;

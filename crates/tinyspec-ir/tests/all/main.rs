@@ -2,6 +2,7 @@
 
 mod eval;
 mod forms;
+mod methods;
 mod rules;
 mod symbolic;
 mod verify;
