@@ -16,6 +16,21 @@ pub use threefry::threefry;
 use crate::{Const, DType, Error, ErrorKind, Op, Result};
 use smallvec::SmallVec;
 
+/// What leaves every value as it is under `op`: where a Reduce starts, and what one of nothing gives.
+///
+/// ```
+/// use tinyspec_ir::{Const, DType, Op, eval::identity};
+/// assert_eq!(identity(Op::Max, DType::I8), Const::int(DType::I8, -128));
+/// ```
+pub fn identity(op: Op, dtype: DType) -> Const {
+    match (op, dtype.int_range()) {
+        (Op::Mul, _) => Const::int(dtype, 1),
+        (Op::Max, Some((least, _))) => Const::int(dtype, least),
+        (Op::Max, None) => Const::float(dtype, f64::NEG_INFINITY),
+        _ => Const::int(dtype, 0),
+    }
+}
+
 /// The value of `op` on scalars. `dtype` is the node's own: the target of a Cast or Bitcast.
 ///
 /// ```

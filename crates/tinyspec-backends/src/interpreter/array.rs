@@ -4,7 +4,6 @@ mod apply;
 mod movement;
 
 pub use apply::apply;
-pub(super) use apply::identity;
 pub(super) use movement::index_positions;
 
 use tinyspec_ir::eval::{from_storage, to_storage};

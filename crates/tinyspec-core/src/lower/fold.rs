@@ -1,7 +1,7 @@
 //! Folds that every rebuilding pass makes on the way: conditions that the intervals decide.
 
 use super::sum::Sum;
-use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result, eval};
 
 /// A bool constant.
 pub(crate) fn truth(graph: &mut Graph, value: bool) -> NodeId {
@@ -64,13 +64,5 @@ pub(crate) fn both(graph: &mut Graph, a: Option<NodeId>, b: Option<NodeId>) -> R
 
 /// The value that leaves others as they are: what a Reduce starts from.
 pub(crate) fn identity(graph: &mut Graph, op: Op, dtype: DType) -> NodeId {
-    let value = match op {
-        Op::Mul => Const::int(dtype, 1),
-        Op::Max => match dtype.int_range() {
-            Some((least, _)) => Const::int(dtype, least),
-            None => Const::float(dtype, f64::NEG_INFINITY),
-        },
-        _ => Const::int(dtype, 0),
-    };
-    graph.constant(value)
+    graph.constant(eval::identity(op, dtype))
 }

@@ -1,8 +1,8 @@
 //! The value of an op on arrays.
 
 use super::{Array, element_count, lanes_for, value_error};
-use tinyspec_ir::eval::eval_lanes;
-use tinyspec_ir::{Arg, Const, DType, Error, ErrorKind, Op, Result};
+use tinyspec_ir::eval::{eval_lanes, identity};
+use tinyspec_ir::{Arg, DType, Error, ErrorKind, Op, Result};
 
 /// The value of an op that only depends on the values of its sources. `dtype` is the node's own.
 ///
@@ -81,16 +81,6 @@ fn reduce(op: Op, source: &Array, axes: &[u32]) -> Result<Array> {
         rows -= half;
     }
     elementwise(Op::Cast, source.dtype, &[&Array::new(accumulator, &shape, lanes)?])
-}
-
-/// What a Reduce of nothing gives.
-pub(in crate::interpreter) fn identity(op: Op, dtype: DType) -> Const {
-    match op {
-        Op::Mul => Const::int(dtype, 1),
-        Op::Max if dtype.is_float() => Const::float(dtype, f64::NEG_INFINITY),
-        Op::Max => Const::int(dtype, dtype.int_range().map_or(0, |(least, _)| least)),
-        _ => Const::int(dtype, 0),
-    }
 }
 
 fn bitcast(source: &Array, dtype: DType) -> Result<Array> {

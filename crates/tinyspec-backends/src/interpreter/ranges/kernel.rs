@@ -1,9 +1,10 @@
 //! One kernel: values on demand, kept until a Range they depend on moves on.
 
 use super::{length, refuse, shape, unwritten};
-use crate::interpreter::array::{Array, apply, identity, value_error};
+use crate::interpreter::array::{Array, apply, value_error};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
+use tinyspec_ir::eval::identity;
 use tinyspec_ir::{AddrSpace, Arg, Const, DType, Graph, NodeId, Op, Result};
 
 /// Runs a kernel (its Sink) on the buffers of its Params; the slots that it wrote.
