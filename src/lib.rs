@@ -96,7 +96,7 @@ pub use tinyspec_macros::uop;
 pub mod __private {
     pub use crate::__tinyspec_hop as hop;
     pub use tinyspec_core::function::{
-        EmbeddedFunction, ScalarArgument, call, call_gradient, check_size, constant, size, wrong,
+        EmbeddedFunction, ScalarArgument, call, call_gradient, check_size, constant, size, wrong, wrong_results,
     };
     pub use tinyspec_core::function::{call_kernel, kernel_constant};
     pub use tinyspec_macros::trace;

@@ -355,6 +355,12 @@ pub fn wrong() -> Tensor {
     Tensor::failed(Error::refused(ErrorKind::Unsupported, "function", "the macro refused this expression"))
 }
 
+/// Stands for the results of a body that the macro has refused.
+#[doc(hidden)]
+pub fn wrong_results<R: Results>() -> R {
+    R::from_tensors(vec![wrong(); R::COUNT])
+}
+
 impl Function {
     /// The results in `graph` on nodes of it.
     pub(crate) fn inline(&self, graph: &mut Graph, arguments: &[NodeId]) -> tinyspec_ir::Result<Vec<NodeId>> {

@@ -14,7 +14,7 @@ pub use callable::Prepare;
 pub use check::check_size;
 pub use embedded::{EmbeddedFunction, Results, ScalarArgument};
 #[doc(hidden)]
-pub use embedded::{call, call_gradient, constant, size, wrong};
+pub use embedded::{call, call_gradient, constant, size, wrong, wrong_results};
 #[doc(hidden)]
 pub use kernel::{KernelArgument, call_kernel, kernel_constant};
 pub use prepare::Prepared;

@@ -2,6 +2,7 @@
 //! complete in it, and tests run it to compare its graph with the embedded one.
 
 use super::signature::without_arguments;
+use super::trace::names_of;
 use crate::diagnostics::Diagnostics;
 use quote::quote;
 use syn::visit_mut::{
@@ -14,6 +15,16 @@ use tinyspec_ir::ops::{METHODS, ParamKind};
 pub fn typed_copy(body: &Block, diagnostics: &Diagnostics) -> Block {
     let mut copy = body.clone();
     Copier { diagnostics }.visit_block_mut(&mut copy);
+    // The results, where the macro has said that there are none.
+    let results = || Stmt::Expr(parse_quote!(::tinyspec::__private::wrong_results()), None);
+    match body.stmts.last() {
+        Some(Stmt::Expr(last, None)) if diagnostics.is_spoken_for(last) => {
+            copy.stmts.pop();
+            copy.stmts.push(results());
+        }
+        Some(Stmt::Expr(_, None)) => {}
+        _ => copy.stmts.push(results()),
+    }
     copy
 }
 
@@ -21,11 +32,26 @@ struct Copier<'a> {
     diagnostics: &'a Diagnostics,
 }
 
+impl Copier<'_> {
+    /// A `let` with a mistake leaves its names.
+    fn statement(&self, statement: Stmt) -> Vec<Stmt> {
+        match statement {
+            Stmt::Local(local) if self.diagnostics.is_spoken_for(&local) => names_of(&local.pat)
+                .into_iter()
+                .map(|name| parse_quote!(let mut #name = ::tinyspec::__private::wrong();))
+                .collect(),
+            other => vec![other],
+        }
+    }
+}
+
 impl VisitMut for Copier<'_> {
     fn visit_block_mut(&mut self, block: &mut Block) {
         block
             .stmts
             .retain(|statement| !matches!(statement, Stmt::Macro(_)) || !self.diagnostics.is_spoken_for(statement));
+        block.stmts =
+            std::mem::take(&mut block.stmts).into_iter().flat_map(|statement| self.statement(statement)).collect();
         let last = block.stmts.len().saturating_sub(1);
         for (position, statement) in block.stmts.iter_mut().enumerate() {
             let Stmt::Expr(expression, None) = statement else { continue };
@@ -105,9 +131,28 @@ fn is_statement(expression: &Expr) -> bool {
         Expr::While(_) | Expr::Loop(_) | Expr::ForLoop(_) | Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) => {
             true
         }
+        Expr::Assign(_) => true,
+        Expr::Binary(binary) => is_assignment(&binary.op),
         Expr::If(branch) => branch.else_branch.is_none(),
         _ => false,
     }
+}
+
+fn is_assignment(op: &syn::BinOp) -> bool {
+    use syn::BinOp::*;
+    matches!(
+        op,
+        AddAssign(_)
+            | SubAssign(_)
+            | MulAssign(_)
+            | DivAssign(_)
+            | RemAssign(_)
+            | BitAndAssign(_)
+            | BitOrAssign(_)
+            | BitXorAssign(_)
+            | ShlAssign(_)
+            | ShrAssign(_)
+    )
 }
 
 /// `[B, 64]` has elements of one type once each is a dim.

@@ -9,7 +9,8 @@ use crate::function::companion::{Callee, respanned};
 use crate::function::signature::{Passing, TensorType, open_span};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::{Expr, ExprCall};
+use syn::punctuated::Punctuated;
+use syn::{Expr, ExprCall, Token};
 use tinyspec_ir::function::CallSite;
 use tinyspec_ir::signature::Signature;
 use tinyspec_ir::{Builder, Dim, Shape, dim};
@@ -19,6 +20,9 @@ impl Tracer<'_> {
         let callees = self.callees;
         if let Some(path) = callee_of(call) {
             let text = source_text(&path);
+            if path.get_ident().is_some_and(|name| self.lookup(&name.to_string()).is_some()) {
+                return self.call_of_local(&text, call, whole);
+            }
             if path.get_ident() == Some(&self.signature.ident) {
                 let message = format!("`{text}` calls itself: a graph has no recursion; use a loop, which is unrolled");
                 return self.refuse(whole, message);
@@ -26,10 +30,7 @@ impl Tracer<'_> {
             return match callees.get(&text) {
                 Some((number, Some(callee))) => self.callee(*number, callee, call, whole),
                 // Its signature comes with the next expansion.
-                _ => {
-                    call.args.iter().for_each(|argument| drop(self.expression(argument)));
-                    Value::Unknown
-                }
+                _ => self.arguments(&call.args),
             };
         }
         if let Expr::Path(function) = &*call.func {
@@ -44,9 +45,39 @@ impl Tracer<'_> {
             }
         }
         let name = text_of(&call.func).unwrap_or("this".into());
+        if matches!(name.as_str(), "Ok" | "Err") && self.signature.result.is_none() {
+            // The signature returns a `Result`, which is refused there.
+            self.arguments(&call.args);
+            return Value::Wrong;
+        }
         let message = format!("`{name}` is no #[function] and no method of tensors: only these can be called here");
         self.diagnostics.error_instead_of_rustc(whole, Place::of(&*call.func), message);
-        Value::Unknown
+        self.arguments(&call.args);
+        Value::Wrong
+    }
+
+    /// The arguments of a call that is not traced: mistakes in them are reported.
+    pub(super) fn arguments(&mut self, arguments: &Punctuated<Expr, Token![,]>) -> Value {
+        let values: Vec<Value> = arguments.iter().map(|argument| self.expression(argument)).collect();
+        match Value::without_value(&values) {
+            Some(Value::Wrong) => Value::Wrong,
+            _ => Value::Unknown,
+        }
+    }
+
+    fn call_of_local(&mut self, name: &str, call: &ExprCall, whole: &Expr) -> Value {
+        let arguments = self.arguments(&call.args);
+        match self.lookup(name).cloned() {
+            // A closure, which is refused where it is written.
+            Some(Value::Wrong) | None => Value::Wrong,
+            Some(Value::Unknown) => arguments,
+            Some(value) => {
+                let message =
+                    format!("`{name}` is {} here, not a function: give the local another name", value.describe());
+                self.diagnostics.error_instead_of_rustc(whole, Place::of(&*call.func), message);
+                Value::Wrong
+            }
+        }
     }
 
     fn callee(&mut self, number: u32, callee: &Callee, call: &ExprCall, whole: &Expr) -> Value {
@@ -54,27 +85,28 @@ impl Tracer<'_> {
         let name = &signature.name;
         if call.args.len() != signature.inputs.len() {
             // rustc counts arguments.
-            call.args.iter().for_each(|argument| drop(self.expression(argument)));
-            return Value::Unknown;
+            return self.arguments(&call.args);
         }
         let wanted = self.wanted(callee, call);
         let mut nodes = vec![];
         for ((argument, input), passing) in call.args.iter().zip(&wanted.inputs).zip(&callee.passing) {
             let value = self.expression(argument);
             let node = match (passing, &value) {
-                (_, Value::Tensor(node)) => Some(*node),
+                (_, Value::Tensor(node)) => Ok(*node),
                 (Passing::Scalar, Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Constant { .. }) => {
                     self.operand(&value, input.dtype, argument)
                 }
+                (_, Value::Wrong) => Err(Value::Wrong),
                 // What is neither is rustc's.
-                _ => None,
+                _ => Err(Value::Unknown),
             };
             nodes.push(node);
         }
         let results = callee.result.tensors();
-        let unknown = |results: usize| vec![Value::Unknown; results];
-        let Some(nodes) = nodes.into_iter().collect::<Option<Vec<_>>>() else {
-            return Tracer::shaped(&callee.result, &mut unknown(results.len()).into_iter());
+        let without_value = |value: Value| Tracer::shaped(&callee.result, &mut std::iter::repeat(value));
+        let nodes = match nodes.into_iter().collect::<Result<Vec<_>, Value>>() {
+            Ok(nodes) => nodes,
+            Err(spoiled) => return without_value(spoiled),
         };
         let found: Vec<_> =
             nodes.iter().map(|&node| (self.graph.dtype(node), self.graph.props(node).shape.clone())).collect();
@@ -94,7 +126,7 @@ impl Tracer<'_> {
                     }
                     self.diagnostics.error(place, message);
                 }
-                return Tracer::shaped(&callee.result, &mut unknown(results.len()).into_iter());
+                return without_value(Value::Wrong);
             }
         };
         self.check_constants(callee, &wanted, call, &bound);

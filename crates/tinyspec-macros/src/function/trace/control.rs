@@ -5,6 +5,7 @@ use super::{Tracer, Value};
 use crate::diagnostics::Place;
 use quote::ToTokens;
 use std::collections::HashMap;
+use syn::punctuated::Punctuated;
 use syn::{Expr, ExprForLoop, ExprIf};
 
 /// Rounds that a loop is unrolled to at most.
@@ -14,34 +15,32 @@ impl Tracer<'_> {
     /// `if` on what is known: one branch is traced.
     pub(super) fn branch(&mut self, branch: &ExprIf, whole: &Expr) -> Value {
         if let Expr::Let(_) = &*branch.cond {
-            return self.refuse(whole, "`if let` decides at run time: a graph has no branches");
+            let place = Place::of(&branch.if_token);
+            let message =
+                "`if let` decides at run time: a graph has no branches; take optional parts in functions of their own";
+            self.diagnostics.error_instead_of_rustc(whole, place, message);
+            return Value::Wrong;
         }
-        let errors_before = self.diagnostics.count();
         match self.expression(&branch.cond) {
             Value::Bool(true) => self.block(&branch.then_branch),
             Value::Bool(false) => match &branch.else_branch {
                 Some((_, other)) => self.expression(other),
                 None => Value::UNIT,
             },
-            // The mistake in the condition says enough.
-            Value::Unknown if self.diagnostics.count() > errors_before => {
-                self.diagnostics.leave_out(whole);
-                Value::Unknown
-            }
+            Value::Wrong => Value::Wrong,
             Value::Tensor(_) => {
                 let name = text_of(&branch.cond).unwrap_or("condition".into());
                 let message = format!(
                     "`if` on a tensor: a graph has no branches; compute both and choose by element, `{name}.where_(a, b)`"
                 );
                 self.diagnostics.error_instead_of_rustc(whole, Place::of(&branch.cond), message);
-                Value::Unknown
+                Value::Wrong
             }
             Value::Constant { text, .. } => {
                 let message = format!(
                     "no macro sees the value of `{text}`: `if` needs a literal or a `const` inside the function; outside, choose between two functions"
                 );
-                self.diagnostics.error_instead_of_rustc(whole, Place::of(&branch.cond), message);
-                Value::Unknown
+                self.unseen(&text, &branch.cond, message)
             }
             _ => Value::Unknown,
         }
@@ -51,35 +50,39 @@ impl Tracer<'_> {
     pub(super) fn for_loop(&mut self, looped: &ExprForLoop, whole: &Expr) -> Value {
         let rounds: Vec<Value> = match self.expression(&looped.expr) {
             Value::Range(start, end) if end - start <= MOST_ROUNDS => (start..end).map(Value::Int).collect(),
-            Value::Range(..) => {
-                return self.refuse(whole, format!("this loop is unrolled: at most {MOST_ROUNDS} rounds"));
-            }
             Value::List(values) => values,
-            Value::Tensor(_) => {
-                return self.refuse(
-                    whole,
-                    "a tensor is not iterated over: say what happens to all of it, or `.split(1, 0)` it",
-                );
+            // What stands in the loop is looked at once.
+            value @ (Value::Unknown | Value::Wrong) => {
+                self.round(looped, value.clone());
+                return value;
             }
-            Value::Unknown => {
-                self.diagnostics.leave_out(whole);
-                vec![Value::Unknown]
-            }
-            other => {
-                let message = format!(
-                    "`for` in a #[function] goes over a range of numbers or a list, found {}",
-                    other.describe()
-                );
-                return self.refuse(whole, message);
+            refused => {
+                let message = match refused {
+                    Value::Range(start, end) => {
+                        format!("this loop is unrolled, {} times: at most {MOST_ROUNDS}", end - start)
+                    }
+                    Value::Tensor(_) => {
+                        "a tensor is not iterated over: say what happens to all of it, or `.split(1, 0)` it".to_string()
+                    }
+                    other => format!(
+                        "`for` in a #[function] goes over a range of numbers or a list, found {}",
+                        other.describe()
+                    ),
+                };
+                self.diagnostics.error_instead_of_rustc(whole, Place::of(&*looped.expr), message);
+                self.round(looped, Value::Wrong);
+                return Value::Wrong;
             }
         };
-        for value in rounds {
-            self.scopes.push(HashMap::new());
-            self.bind(&looped.pat, value);
-            self.block(&looped.body);
-            self.scopes.pop();
-        }
+        rounds.into_iter().for_each(|value| self.round(looped, value));
         Value::UNIT
+    }
+
+    fn round(&mut self, looped: &ExprForLoop, value: Value) {
+        self.scopes.push(HashMap::new());
+        self.bind(&looped.pat, value);
+        self.block(&looped.body);
+        self.scopes.pop();
     }
 
     /// What a graph does not have, with what to write instead.
@@ -105,12 +108,14 @@ impl Tracer<'_> {
                 Place::of(&returned.return_token),
                 "`return` leaves a function early: a graph has one end, its last expression",
             ),
-            Expr::Break(token) => {
-                (Place::of(&token.break_token), "`break` decides at run time: loops are unrolled in full")
-            }
-            Expr::Continue(token) => {
-                (Place::of(&token.continue_token), "`continue` decides at run time: loops are unrolled in full")
-            }
+            Expr::Break(token) => (
+                Place::of(&token.break_token),
+                "`break` ends a loop at run time: loops are unrolled in full; choose the rounds in the range",
+            ),
+            Expr::Continue(token) => (
+                Place::of(&token.continue_token),
+                "`continue` skips at run time: loops are unrolled in full; leave rounds out with `if` on the index",
+            ),
             Expr::Closure(closure) => {
                 (Place::of(closure), "closures are not traced: write the code in place, or as a #[function] of its own")
             }
@@ -131,7 +136,9 @@ impl Tracer<'_> {
         self.diagnostics.error_instead_of_rustc(expression, place, message);
         // Mistakes inside are reported in the same run.
         match expression {
-            Expr::Try(attempt) => return self.expression(&attempt.expr),
+            Expr::Try(attempt) => {
+                self.expression(&attempt.expr);
+            }
             Expr::Return(returned) => {
                 if let Some(value) = &returned.expr {
                     self.expression(value);
@@ -143,17 +150,35 @@ impl Tracer<'_> {
             Expr::Loop(looped) => {
                 self.block(&looped.body);
             }
-            Expr::Unsafe(block) => return self.block(&block.block),
+            Expr::Unsafe(block) => {
+                self.block(&block.block);
+            }
             _ => {}
         }
-        Value::Unknown
+        Value::Wrong
+    }
+
+    /// `vec![a, b]` is a list; other macros are refused.
+    pub(super) fn macro_call(&mut self, mac: &syn::Macro, whole: &Expr) -> Value {
+        if mac.path.is_ident("vec")
+            && let Ok(list) = mac.parse_body_with(Punctuated::<Expr, syn::Token![,]>::parse_terminated)
+        {
+            return Value::List(list.iter().map(|element| self.expression(element)).collect());
+        }
+        self.refuse_macro(mac, whole)
     }
 
     /// `println!(…)` and the like.
     pub(super) fn refuse_macro(&mut self, mac: &syn::Macro, whole: &impl ToTokens) -> Value {
         let name = crate::diagnostics::source_text(&mac.path);
-        let message = format!("`{name}!` runs while the program runs, not in a graph: use it outside the #[function]");
+        let message = if super::super::STD_MACROS.contains(&name.as_str()) {
+            format!("`{name}!` runs while the program runs, not in a graph: use it outside the #[function]")
+        } else {
+            format!(
+                "`{name}!` is not expanded before the function is traced: write its code in place, or as a #[function]"
+            )
+        };
         self.diagnostics.error_instead_of_rustc(whole, Place::of(mac), message);
-        Value::Unknown
+        Value::Wrong
     }
 }

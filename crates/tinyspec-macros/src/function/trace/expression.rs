@@ -1,9 +1,9 @@
 //! Expressions: what each kind of Rust's syntax means in a graph.
 
-use super::{Tracer, Value};
+use super::{Check, Tracer, Value};
 use crate::diagnostics::{Place, source_text};
 use syn::{BinOp, Expr, ExprBinary, ExprPath, ExprUnary, Lit, Member, RangeLimits, UnOp};
-use tinyspec_ir::ops::{METHODS, arithmetic};
+use tinyspec_ir::ops::arithmetic;
 use tinyspec_ir::{Builder, DType, NodeId};
 
 /// The text of an expression for messages, if it is short.
@@ -16,9 +16,32 @@ pub(super) fn text_of(expression: &Expr) -> Option<String> {
     Some(source_text(expression)).filter(|text| text.len() <= 40 && !text.contains('\n'))
 }
 
+/// The text of an operand for messages: of a long one only the end.
+pub(super) fn name_of(expression: &Expr) -> String {
+    match (text_of(expression), expression) {
+        (Some(text), _) => text,
+        (None, Expr::MethodCall(call)) => format!("….{}(…)", call.method),
+        (None, Expr::Call(call)) => format!("{}(…)", source_text(&call.func)),
+        (None, Expr::Reference(inner)) => name_of(&inner.expr),
+        (None, Expr::Paren(inner)) => name_of(&inner.expr),
+        (None, Expr::Binary(binary)) => format!("… {} …", source_text(&binary.op)),
+        _ => "this".to_string(),
+    }
+}
+
 impl Tracer<'_> {
-    /// The value of an expression. After a mistake it is [`Value::Unknown`], which is never complained about again.
+    /// The value of an expression. After a mistake it is [`Value::Wrong`]: the typed copy leaves out all of it.
     pub(super) fn expression(&mut self, expression: &Expr) -> Value {
+        let value = self.value_of(expression);
+        // What these consist of is left out already, and the rest of a block is still worth reading.
+        let is_around = matches!(expression, Expr::Block(_) | Expr::Paren(_) | Expr::Group(_) | Expr::Reference(_));
+        if matches!(value, Value::Wrong) && !is_around {
+            self.diagnostics.leave_out(expression);
+        }
+        value
+    }
+
+    fn value_of(&mut self, expression: &Expr) -> Value {
         match expression {
             Expr::Lit(literal) => self.literal(&literal.lit),
             Expr::Path(path) => self.path(path),
@@ -28,7 +51,7 @@ impl Tracer<'_> {
                 if let Some(mutability) = &reference.mutability {
                     let message = "tensors are values: nothing can be changed through a reference";
                     self.diagnostics.error_instead_of_rustc(expression, Place::of(mutability), message);
-                    return Value::Unknown;
+                    return Value::Wrong;
                 }
                 self.expression(&reference.expr)
             }
@@ -36,8 +59,7 @@ impl Tracer<'_> {
             Expr::Binary(binary) => self.binary(binary, expression),
             Expr::Assign(assign) => {
                 let value = self.expression(&assign.right);
-                self.assign(&assign.left, value);
-                Value::UNIT
+                self.assign(&assign.left, value, expression)
             }
             Expr::MethodCall(call) => self.method_call(call, expression),
             Expr::Call(call) => self.call(call, expression),
@@ -47,37 +69,16 @@ impl Tracer<'_> {
                 let value = self.expression(&repeat.expr);
                 match self.expression(&repeat.len) {
                     Value::Int(count @ 0..=4096) => Value::List(vec![value; count as usize]),
-                    Value::Unknown => Value::Unknown,
+                    length @ (Value::Unknown | Value::Wrong) => length,
                     _ => self.refuse(expression, "the length of an array is a number up to 4096 here"),
                 }
             }
-            Expr::Index(index) => {
-                let (list, position) = (self.expression(&index.expr), self.expression(&index.index));
-                match (list, position) {
-                    (Value::List(values), Value::Int(position)) => {
-                        let count = values.len();
-                        let value = usize::try_from(position).ok().and_then(|position| values.into_iter().nth(position));
-                        value.unwrap_or_else(|| {
-                            let message = format!("index {position} of a list of {count}");
-                            self.diagnostics.error(Place::of(&*index.index), message);
-                            Value::Unknown
-                        })
-                    }
-                    (Value::Tensor(_), _) => self.refuse(
-                        expression,
-                        "a tensor is not indexed with `[…]`: use `.narrow(axis, start, length)`, `.shrink(offset, shape)`, or `.index0(indices)`",
-                    ),
-                    (Value::Unknown, _) | (_, Value::Unknown) => Value::Unknown,
-                    (list, position) => {
-                        let message = format!("{} cannot be indexed with {} here", list.describe(), position.describe());
-                        self.refuse(expression, message)
-                    }
-                }
-            }
+            Expr::Index(index) => self.index(index, expression),
             Expr::Field(field) => match (self.expression(&field.base), &field.member) {
                 (Value::Tuple(elements), Member::Unnamed(index)) => {
                     elements.into_iter().nth(index.index as usize).unwrap_or(Value::Unknown)
                 }
+                (Value::Wrong, _) => Value::Wrong,
                 // A wrong field is rustc's.
                 _ => Value::Unknown,
             },
@@ -87,55 +88,15 @@ impl Tracer<'_> {
             Expr::If(branch) => self.branch(branch, expression),
             Expr::ForLoop(looped) => self.for_loop(looped, expression),
             Expr::Struct(literal) => self.options_literal(literal, expression),
-            Expr::Macro(call) => self.refuse_macro(&call.mac, expression),
+            Expr::Macro(call) => self.macro_call(&call.mac, expression),
             other => self.refuse_control(other),
         }
-    }
-
-    /// `Conv2d { stride: [2, 2], ..default() }`
-    fn options_literal(&mut self, literal: &syn::ExprStruct, whole: &Expr) -> Value {
-        let name = literal.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
-        let is_options = METHODS
-            .iter()
-            .flat_map(|row| row.params)
-            .any(|(_, kind)| kind.fields().is_some() && format!("{kind:?}") == name);
-        if !is_options {
-            return self.refuse_control(whole);
-        }
-        if let Some(rest) = &literal.rest
-            && !matches!(self.expression(rest), Value::Default)
-        {
-            let message = "the other options are `..default()`";
-            self.diagnostics.error_instead_of_rustc(&**rest, Place::of(&**rest), message);
-            return Value::Unknown;
-        }
-        let fields = literal.fields.iter().map(|field| {
-            let name = match &field.member {
-                Member::Named(name) => name.to_string(),
-                Member::Unnamed(index) => index.index.to_string(),
-            };
-            (name, self.expression(&field.expr))
-        });
-        let fields: Vec<(String, Value)> = fields.collect();
-        if fields.iter().any(|(_, value)| matches!(value, Value::Unknown)) {
-            return Value::Unknown;
-        }
-        for ((name, value), field) in fields.iter().zip(&literal.fields) {
-            if let Value::Constant { text, .. } = value {
-                let message = format!(
-                    "no macro sees the value of `{text}`: write `{name}` out, or make it a `const` inside the function"
-                );
-                self.diagnostics.error_instead_of_rustc(&field.expr, Place::of(&field.expr), message);
-                return Value::Unknown;
-            }
-        }
-        Value::Options(name, fields)
     }
 
     /// Reports an expression that the typed copy is to leave out.
     pub(super) fn refuse(&mut self, expression: &Expr, message: impl Into<String>) -> Value {
         self.diagnostics.error_instead_of_rustc(expression, Place::of(expression), message);
-        Value::Unknown
+        Value::Wrong
     }
 
     fn literal(&mut self, literal: &Lit) -> Value {
@@ -149,7 +110,7 @@ impl Tracer<'_> {
             Lit::Str(text) => Value::Text(text.value()),
             other => {
                 self.diagnostics.error(Place::of(other), "a literal here is a number, a bool or a string");
-                Value::Unknown
+                Value::Wrong
             }
         }
     }
@@ -193,6 +154,45 @@ impl Tracer<'_> {
         Value::Constant { text: source_text(&path.path), path: quote::quote!(#path), kind: None }
     }
 
+    /// A mistake in an expression with a constant, whose value no macro sees. A name in small letters is rather one that does
+    /// not exist, which rustc reports; should it exist after all, `const` evaluation says `message`.
+    pub(super) fn unseen(&mut self, text: &str, expression: &Expr, message: String) -> Value {
+        if text.contains("::") || !text.starts_with(char::is_lowercase) {
+            return self.refuse(expression, message);
+        }
+        self.checks.push(Check::refusal(Place::of(expression), message));
+        Value::Unknown
+    }
+
+    fn index(&mut self, index: &syn::ExprIndex, whole: &Expr) -> Value {
+        let (list, position) = (self.expression(&index.expr), self.expression(&index.index));
+        match (list, position) {
+            (Value::Wrong, _) | (_, Value::Wrong) => Value::Wrong,
+            (Value::Tensor(_), _) => self.refuse(
+                whole,
+                "a tensor is not indexed with `[…]`: use `.narrow(axis, start, length)`, `.shrink(offset, shape)`, or `.index0(indices)`",
+            ),
+            (Value::Unknown, _) | (_, Value::Unknown) => Value::Unknown,
+            (Value::List(values), Value::Int(position)) => {
+                let count = values.len();
+                let value = usize::try_from(position).ok().and_then(|position| values.into_iter().nth(position));
+                value.unwrap_or_else(|| {
+                    let message = format!("index {position} of a list of {count}: they go from 0 to {}", count.saturating_sub(1));
+                    self.diagnostics.error(Place::of(&*index.index), message);
+                    Value::Wrong
+                })
+            }
+            (Value::Tuple(_), Value::Int(position)) => {
+                let tuple = text_of(&index.expr).unwrap_or("pair".into());
+                self.refuse(whole, format!("a tuple has fields: write `{tuple}.{position}`"))
+            }
+            (list, position) => {
+                let message = format!("{} cannot be indexed with {} here", list.describe(), position.describe());
+                self.refuse(whole, message)
+            }
+        }
+    }
+
     fn unary(&mut self, unary: &ExprUnary) -> Value {
         let value = self.expression(&unary.expr);
         match (unary.op, value) {
@@ -211,8 +211,9 @@ impl Tracer<'_> {
                     "`-{text}` has no value here: no macro sees what `{text}` is; make the negative one a constant of its own"
                 );
                 self.diagnostics.error(Place::between(token.span, Place::of(&*unary.expr).end), message);
-                Value::Unknown
+                Value::Wrong
             }
+            (_, Value::Wrong) => Value::Wrong,
             _ => Value::Unknown,
         }
     }
@@ -228,7 +229,7 @@ impl Tracer<'_> {
             Ok(node) => Value::Tensor(node),
             Err(error) => {
                 let place = Place::between(span, Place::of(operand).end);
-                let operands = [(text_of(operand).unwrap_or("this".into()), Value::Tensor(node))];
+                let operands = [(name_of(operand), Value::Tensor(node))];
                 self.refused(place, &error, &operands)
             }
         }
@@ -238,8 +239,7 @@ impl Tracer<'_> {
         let (left, right) = (self.expression(&binary.left), self.expression(&binary.right));
         if let Some(op) = assigning(&binary.op) {
             let value = self.operator(op, left, right, binary, whole);
-            self.assign(&binary.left, value);
-            return Value::UNIT;
+            return self.assign(&binary.left, value, whole);
         }
         match comparison_method(&binary.op) {
             Some((symbol, method)) => self.compare(symbol, method, left, right, binary, whole),
@@ -248,8 +248,8 @@ impl Tracer<'_> {
     }
 
     fn operator(&mut self, op: BinOp, left: Value, right: Value, binary: &ExprBinary, whole: &Expr) -> Value {
-        if matches!(left, Value::Unknown) || matches!(right, Value::Unknown) {
-            return Value::Unknown;
+        if let Some(spoiled) = Value::without_value([&left, &right]) {
+            return spoiled;
         }
         if !matches!(left, Value::Tensor(_)) && !matches!(right, Value::Tensor(_)) {
             return self.fold(op, &left, &right, whole);
@@ -260,14 +260,19 @@ impl Tracer<'_> {
             return self.refuse(whole, message);
         };
         let place = Place::of(whole);
-        let Some(x) = self.operand(&left, self.dtype_of(&right), &binary.left) else { return Value::Unknown };
-        let Some(y) = self.operand(&right, self.dtype_of(&left), &binary.right) else { return Value::Unknown };
+        let operands = (
+            self.operand(&left, self.dtype_of(&right), &binary.left),
+            self.operand(&right, self.dtype_of(&left), &binary.right),
+        );
+        let (x, y) = match operands {
+            (Ok(x), Ok(y)) => (x, y),
+            (Err(spoiled), Ok(_)) | (Ok(_), Err(spoiled)) => return spoiled,
+            (Err(one), Err(other)) => return Value::without_value([&one, &other]).unwrap_or(one),
+        };
         match self.build(place.start, |graph| path(graph, x, y)) {
             Ok(node) => Value::Tensor(node),
             Err(error) => {
-                let name = |expression: &Expr, other: &str| text_of(expression).unwrap_or(other.to_string());
-                let operands =
-                    [(name(&binary.left, "the left side"), left), (name(&binary.right, "the right side"), right)];
+                let operands = [(name_of(&binary.left), left), (name_of(&binary.right), right)];
                 self.refused(place, &error, &operands)
             }
         }
@@ -283,42 +288,12 @@ impl Tracer<'_> {
         whole: &Expr,
     ) -> Value {
         if matches!(left, Value::Tensor(_)) || matches!(right, Value::Tensor(_)) {
-            let name = |expression: &Expr, other: &str| text_of(expression).unwrap_or(other.to_string());
-            let (x, y) = (name(&binary.left, "x"), name(&binary.right, "y"));
+            let (x, y) = (text_of(&binary.left).unwrap_or("x".into()), text_of(&binary.right).unwrap_or("y".into()));
             let message =
                 format!("`{symbol}` gives one bool at run time; for a tensor of bools write `{x}.{method}({y})`");
             return self.refuse(whole, message);
         }
         self.fold_comparison(binary.op, &left, &right, whole)
-    }
-
-    /// `x = value` for a local name.
-    fn assign(&mut self, target: &Expr, value: Value) {
-        let name = match target {
-            Expr::Path(path) => path.path.get_ident().map(ToString::to_string),
-            Expr::Paren(inner) => return self.assign(&inner.expr, value),
-            Expr::Infer(_) => return,
-            Expr::Tuple(tuple) => {
-                let values = match value {
-                    Value::Tuple(values) if values.len() == tuple.elems.len() => values,
-                    _ => vec![Value::Unknown; tuple.elems.len()],
-                };
-                for (target, value) in tuple.elems.iter().zip(values) {
-                    self.assign(target, value);
-                }
-                return;
-            }
-            _ => None,
-        };
-        let slot = name.as_ref().and_then(|name| self.scopes.iter_mut().rev().find_map(|scope| scope.get_mut(name)));
-        match slot {
-            Some(slot) => *slot = value,
-            None => {
-                let message =
-                    "only a local `let mut` name can be assigned to: a #[function] changes nothing outside itself";
-                self.diagnostics.error_instead_of_rustc(target, Place::of(target), message);
-            }
-        }
     }
 
     fn range(&mut self, range: &syn::ExprRange, whole: &Expr) -> Value {
@@ -333,8 +308,26 @@ impl Tracer<'_> {
             (Value::Int(start), Some(Value::Int(end))) => {
                 Value::Range(start, if matches!(range.limits, RangeLimits::Closed(_)) { end + 1 } else { end })
             }
-            (Value::Unknown, _) | (_, Some(Value::Unknown)) => Value::Unknown,
-            _ => self.refuse(whole, "a range in a #[function] has numbers as ends, which are known while it is traced"),
+            (start, end) => {
+                if let Some(spoiled) = Value::without_value([&start].into_iter().chain(&end)) {
+                    return spoiled;
+                }
+                let message = match (&start, &end) {
+                    (_, None) => "a range in a #[function] has an end: loops are unrolled".to_string(),
+                    (Value::Dim(dim), _) | (_, Some(Value::Dim(dim))) => {
+                        let dim = tinyspec_ir::dim::with_names(&self.names(), || dim.to_string());
+                        format!("loops are unrolled while rustc runs, and the size {dim} is known when the function is called: use operations on whole tensors")
+                    }
+                    (Value::Constant { text, .. }, _) | (_, Some(Value::Constant { text, .. })) => format!(
+                        "loops are unrolled, and no macro sees the value of `{text}`: write it out, or make it a `const` inside the function"
+                    ),
+                    (Value::Tensor(_), _) | (_, Some(Value::Tensor(_))) => {
+                        "loops are unrolled while rustc runs, and a tensor has values when the function is called: write the number of rounds out, or loop around the call".to_string()
+                    }
+                    _ => "a range in a #[function] has whole numbers as ends".to_string(),
+                };
+                self.refuse(whole, message)
+            }
         }
     }
 }

@@ -1,25 +1,17 @@
 //! Methods of tensors, by the one method table; and the few that are no rows of it.
 
-use super::expression::text_of;
+use super::expression::{name_of, text_of};
+use super::words::{AT_RUN_TIME, ELSEWHERE, arguments_of, found_text, instead, kind_text, sample};
 use super::{Tracer, Value};
-use crate::diagnostics::Place;
+use crate::diagnostics::{Place, source_text};
 use proc_macro2::Span;
-use syn::{Expr, ExprMethodCall, Ident};
+use syn::punctuated::Punctuated;
+use syn::{Expr, ExprMethodCall, Ident, Token};
 use tinyspec_ir::ops::{self, METHODS, Method, MethodArg, ParamKind};
 use tinyspec_ir::{Arg, Builder, Const, DType, NodeId, Op, Shape};
 
-/// Methods that read or change what only exists at run time, and what to do instead.
-const AT_RUN_TIME: &[(&str, &str)] = &[
-    ("to_vec", "reads values, which exist once the function is called: call it on the result, outside"),
-    ("item", "reads a value, which exists once the function is called: call it on the result, outside"),
-    ("realize", "computes now; a #[function] is computed when its result is read"),
-    ("assign", "changes its tensor; a #[function] changes nothing: `let` a new name, or return the new value"),
-    ("to", "moves to a device, which the caller chooses: move the arguments or the result, outside"),
-    ("sizes", "reads a shape as numbers; dims are symbols here: name them in the signature"),
-    ("error", "looks for a run-time error; here mistakes are compile errors"),
-    ("is_realized", "asks about run time"),
-    ("device", "asks about run time"),
-];
+/// What lists have; a callee may return one only in a later version, but half-typed code is read too.
+const LIST_METHODS: &[&str] = &["iter", "into_iter", "to_vec", "as_slice", "len", "rev", "enumerate", "zip", "step_by"];
 
 impl Tracer<'_> {
     pub(super) fn method_call(&mut self, call: &ExprMethodCall, whole: &Expr) -> Value {
@@ -28,39 +20,54 @@ impl Tracer<'_> {
         let name = call.method.to_string();
         match receiver {
             Value::Tensor(node) => {
-                let receiver = (text_of(&call.receiver).unwrap_or("this".into()), Value::Tensor(node));
+                let receiver = (name_of(&call.receiver), Value::Tensor(node));
                 self.tensor_method(&call.method, Some(receiver), &call.args, place, whole)
             }
-            Value::Unknown => {
-                // It may be a tensor: the name at least can be looked at.
-                self.check_name(&call.method, whole);
-                call.args.iter().for_each(|argument| drop(self.expression(argument)));
-                Value::Unknown
+            Value::Wrong => {
+                // It may have been a tensor: what its methods are called at least can be looked at.
+                self.check_name(&call.method, whole, true);
+                self.arguments(&call.args);
+                Value::Wrong
             }
-            Value::List(values) => match (name.as_str(), call.args.len()) {
-                ("iter" | "into_iter" | "to_vec" | "clone" | "as_slice", 0) => Value::List(values),
-                ("len", 0) => Value::Int(values.len() as i128),
-                ("rev", 0) => Value::List(values.into_iter().rev().collect()),
-                _ => self.refuse(whole, format!("`{name}` of a list is not traced: use `for`, or an index")),
-            },
-            Value::Range(start, end) if name == "rev" && call.args.is_empty() && end - start <= 4096 => {
-                Value::List((start..end).rev().map(Value::Int).collect())
+            Value::Unknown => self.method_of_unknown(call, place, whole),
+            Value::List(values) => self.list_method(values, call, place, whole),
+            Value::Range(start, end)
+                if end - start <= 4096 && matches!(name.as_str(), "rev" | "step_by" | "into_iter") =>
+            {
+                let values = (start..end).map(Value::Int).collect();
+                self.list_method(values, call, place, whole)
             }
             receiver => {
                 let arguments: Vec<Value> = call.args.iter().map(|argument| self.expression(argument)).collect();
                 if name == "clone" && arguments.is_empty() {
                     return receiver;
                 }
-                if arguments.iter().any(|argument| matches!(argument, Value::Unknown)) {
-                    return Value::Unknown;
+                if let Some(spoiled) = Value::without_value(&arguments) {
+                    return spoiled;
                 }
-                self.number_method(&name, &receiver, &arguments).unwrap_or_else(|| {
-                    let message = format!(
-                        "`{name}` of {} is not computed while tracing: make it a `const` outside the function",
-                        receiver.describe()
-                    );
-                    self.refuse(whole, message)
-                })
+                if let Some(value) = self.number_method(&name, &receiver, &arguments) {
+                    return value;
+                }
+                let shown = text_of(&call.receiver).unwrap_or("this".into());
+                let message = match &receiver {
+                    Value::Constant { text, .. } => {
+                        let message = format!(
+                            "`{text}` is no tensor, and no macro sees its value: only methods of tensors and #[function]s are traced"
+                        );
+                        return self.unseen(text, whole, message);
+                    }
+                    Value::Tuple(_) => format!("`{name}` of a tuple: name its parts, `let (a, b) = {shown};`"),
+                    Value::Dim(_) => {
+                        format!("`{name}` of a size, which is open here: sizes have `+`, `-`, `*`, `/` and `%`")
+                    }
+                    Value::Int(_) | Value::Float(_) | Value::Bool(_) => {
+                        format!(
+                            "`{name}` of a number is not computed while tracing: make it a `const` outside the function"
+                        )
+                    }
+                    other => format!("`{name}` of {} is not traced", other.describe()),
+                };
+                self.refuse(whole, message)
             }
         }
     }
@@ -71,7 +78,8 @@ impl Tracer<'_> {
         self.tensor_method(name, None, &call.args, place, whole)
     }
 
-    fn check_name(&mut self, method: &Ident, whole: &Expr) -> bool {
+    /// A name that tensors have, or the error. Of what may have been no tensor only a near miss is a mistake.
+    fn check_name(&mut self, method: &Ident, whole: &Expr, only_near: bool) -> bool {
         let name = method.to_string();
         if let Some((_, what)) = AT_RUN_TIME.iter().find(|(known, _)| *known == name) {
             self.diagnostics.error_instead_of_rustc(whole, Place::of(method), format!("`{name}` {what}"));
@@ -79,25 +87,89 @@ impl Tracer<'_> {
         }
         let known = METHODS.iter().any(|row| row.name == name) || OUTSIDE_THE_TABLE.contains(&name.as_str());
         if !known {
-            let near = ops::nearest(&name).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            let message = format!("tensors have no method `{name}`{near}");
-            self.diagnostics.error_instead_of_rustc(whole, Place::of(method), message);
+            let other = ELSEWHERE.iter().find(|(other, _)| *other == name).map(|(_, here)| format!(": {here}"));
+            let help = other.or_else(|| ops::nearest(&name).map(|near| format!("; did you mean `{near}`?")));
+            if help.is_some() || !only_near {
+                let message = format!("tensors have no method `{name}`{}", help.unwrap_or_default());
+                self.diagnostics.error_instead_of_rustc(whole, Place::of(method), message);
+            }
         }
         known
+    }
+
+    /// A method of what another function returns, before its signature is known.
+    fn method_of_unknown(&mut self, call: &ExprMethodCall, place: Place, whole: &Expr) -> Value {
+        let name = call.method.to_string();
+        let is_of_lists = LIST_METHODS.contains(&name.as_str());
+        if is_of_lists || self.check_name(&call.method, whole, false) {
+            // With a signature the same is said; rustc is not to say it too.
+            let row = METHODS.iter().find(|row| row.name == name && row.params.len() != call.args.len() + 1);
+            if let Some(row) = row.filter(|_| !is_of_lists) {
+                let called = format!("{}.", name_of(&call.receiver));
+                let expected = row.params.get(1..).unwrap_or_default();
+                self.wrong_count(row, expected, &called, &call.args, place, whole);
+                self.arguments(&call.args);
+                return Value::Wrong;
+            }
+            return self.arguments(&call.args);
+        }
+        self.arguments(&call.args);
+        Value::Wrong
+    }
+
+    fn list_method(&mut self, values: Vec<Value>, call: &ExprMethodCall, place: Place, whole: &Expr) -> Value {
+        let name = call.method.to_string();
+        let arguments: Vec<Value> = match name.as_str() {
+            // Closures are what is refused, not their parameters.
+            "map" | "fold" | "for_each" | "filter" | "reduce" => vec![],
+            _ => call.args.iter().map(|argument| self.expression(argument)).collect(),
+        };
+        if matches!(Value::without_value(&arguments), Some(Value::Wrong)) {
+            return Value::Wrong;
+        }
+        match (name.as_str(), arguments.as_slice()) {
+            ("iter" | "into_iter" | "to_vec" | "clone" | "as_slice", []) => Value::List(values),
+            ("len", []) => Value::Int(values.len() as i128),
+            ("rev", []) => Value::List(values.into_iter().rev().collect()),
+            ("enumerate", []) => {
+                let pair = |(number, value)| Value::Tuple(vec![Value::Int(number), value]);
+                Value::List((0..).zip(values).map(pair).collect())
+            }
+            ("zip", [Value::List(others)]) => {
+                let pairs = values.into_iter().zip(others.iter().cloned());
+                Value::List(pairs.map(|(one, other)| Value::Tuple(vec![one, other])).collect())
+            }
+            ("step_by", [Value::Int(step @ 1..)]) => {
+                Value::List(values.into_iter().step_by(usize::try_from(*step).unwrap_or(usize::MAX)).collect())
+            }
+            ("push" | "extend" | "insert" | "pop", _) => {
+                let message =
+                    format!("`{name}` changes a list: write all its elements at once, `[a, b]`, or `let` a new one");
+                self.diagnostics.error_instead_of_rustc(whole, place, message);
+                Value::Wrong
+            }
+            _ => {
+                let message = format!(
+                    "`{name}` of a list is not traced: go over it with `for`, or write its elements out, as in `&parts[0]`"
+                );
+                self.diagnostics.error_instead_of_rustc(whole, place, message);
+                Value::Wrong
+            }
+        }
     }
 
     fn tensor_method(
         &mut self,
         method: &Ident,
         receiver: Option<(String, Value)>,
-        arguments: &syn::punctuated::Punctuated<Expr, syn::Token![,]>,
+        arguments: &Punctuated<Expr, Token![,]>,
         place: Place,
         whole: &Expr,
     ) -> Value {
         let name = method.to_string();
-        if !self.check_name(method, whole) {
-            arguments.iter().for_each(|argument| drop(self.expression(argument)));
-            return Value::Unknown;
+        if !self.check_name(method, whole, false) {
+            self.arguments(arguments);
+            return Value::Wrong;
         }
         if OUTSIDE_THE_TABLE.contains(&name.as_str()) {
             return self.outside_the_table(&name, receiver, arguments, place, whole);
@@ -113,27 +185,55 @@ impl Tracer<'_> {
         }
         let expected = &row.params[is_method as usize..];
         if expected.len() != arguments.len() {
-            let message = format!("`{name}` takes {}, found {}", arguments_of(expected), arguments.len());
-            self.diagnostics.error_instead_of_rustc(whole, place, message);
-            arguments.iter().for_each(|argument| drop(self.expression(argument)));
-            return Value::Unknown;
+            let called = receiver.as_ref().map_or("Tensor::".to_string(), |(name, _)| format!("{name}."));
+            self.wrong_count(row, expected, &called, arguments, place, whole);
+            self.arguments(arguments);
+            return Value::Wrong;
         }
         let like = receiver.as_ref().map_or(DType::Void, |(_, value)| self.dtype_of(value));
         let mut operands: Vec<(String, Value)> = receiver.into_iter().collect();
-        let mut args: Vec<Option<MethodArg>> = operands
+        let mut args: Vec<Result<MethodArg, Value>> = operands
             .iter()
             .map(|(_, value)| match value {
-                Value::Tensor(node) => Some(MethodArg::Tensor(*node)),
-                _ => None,
+                Value::Tensor(node) => Ok(MethodArg::Tensor(*node)),
+                other => Err(other.clone()),
             })
             .collect();
         for ((param, kind), argument) in expected.iter().zip(arguments) {
             let value = self.expression(argument);
             args.push(self.argument(&name, param, *kind, &value, like, argument));
-            operands.push((text_of(argument).unwrap_or_else(|| param.to_string()), value));
+            operands.push((name_of(argument), value));
         }
-        let Some(args) = args.into_iter().collect::<Option<Vec<_>>>() else { return Value::Unknown };
+        let spoiled: Vec<Value> = args.iter().filter_map(|arg| arg.as_ref().err().cloned()).collect();
+        if let Some(spoiled) = Value::without_value(&spoiled) {
+            return spoiled;
+        }
+        let Ok(args) = args.into_iter().collect::<Result<Vec<_>, _>>() else { return Value::Wrong };
         self.finish(row, &args, method.span(), place, &operands)
+    }
+
+    /// Not as many arguments as the method has: with how it is called.
+    fn wrong_count(
+        &mut self,
+        row: &Method,
+        expected: &[(&str, ParamKind)],
+        called: &str,
+        arguments: &Punctuated<Expr, Token![,]>,
+        place: Place,
+        whole: &Expr,
+    ) {
+        let given: Vec<String> = arguments.iter().map(source_text).collect();
+        let shown = expected.iter().enumerate().map(|(position, (_, kind))| match given.get(position) {
+            Some(text) if given.len() < expected.len() => text.clone(),
+            _ => sample(*kind),
+        });
+        let shown = shown.collect::<Vec<_>>().join(", ");
+        let (name, count) = (row.name, given.len());
+        let message = format!(
+            "`{name}` takes {}, found {count}\n  help: as in `{called}{name}({shown})`",
+            arguments_of(expected)
+        );
+        self.diagnostics.error_instead_of_rustc(whole, place, message);
     }
 
     fn finish(
@@ -160,9 +260,9 @@ impl Tracer<'_> {
         value: &Value,
         like: DType,
         expression: &Expr,
-    ) -> Option<MethodArg> {
-        if matches!(value, Value::Unknown) {
-            return None;
+    ) -> Result<MethodArg, Value> {
+        if let Some(spoiled) = Value::without_value([value]) {
+            return Err(spoiled);
         }
         let int = |value: &Value| match value {
             Value::Int(number) => i64::try_from(*number).ok(),
@@ -182,14 +282,10 @@ impl Tracer<'_> {
                         _ => None,
                     })
                     .collect();
-                if nodes.is_none() && values.iter().any(|value| matches!(value, Value::Unknown)) {
-                    return None;
-                }
                 nodes.map(MethodArg::Tensors)
             }
             (ParamKind::optional, Value::Optional(None)) => Some(MethodArg::Nothing),
             (ParamKind::optional, Value::Optional(Some(value))) => match **value {
-                Value::Unknown => return None,
                 Value::Tensor(node) => Some(MethodArg::Tensor(node)),
                 _ => None,
             },
@@ -209,38 +305,18 @@ impl Tracer<'_> {
             (ParamKind::shape, value) => self.shape_of(value).map(MethodArg::Shape),
             _ => None,
         };
-        if found.is_none() {
-            let message = match value {
-                Value::Constant { text, .. } => format!(
-                    "`{method}`: `{param}` must be {}, and no macro sees the value of `{text}`: write it out, or make it a `const` inside the function",
-                    kind_text(kind)
-                ),
-                _ => format!("`{method}`: `{param}` must be {}, found {}", kind_text(kind), value.describe()),
-            };
-            self.diagnostics.error_instead_of_rustc(expression, Place::of(expression), message);
-        }
-        found
-    }
-
-    /// `Conv2d { stride: [2, 2], ..default() }`, or `default()`.
-    fn options(&mut self, method: &str, kind: ParamKind, value: &Value, expression: &Expr) -> Option<MethodArg> {
-        let Value::Options(name, given) = value else { return Some(MethodArg::Options(vec![])) };
-        let (expected, known) = (format!("{kind:?}"), kind.fields().unwrap_or_default());
-        if *name != expected {
-            let message = format!("`{method}` takes options of the type `{expected}`, found `{name}`");
-            self.diagnostics.error_instead_of_rustc(expression, Place::of(expression), message);
-            return None;
-        }
-        let mut fields = vec![];
-        for (field, value) in given {
-            if !known.contains(&field.as_str()) {
-                let message = format!("`{expected}` has no option `{field}`: they are `{}`", known.join("`, `"));
-                self.diagnostics.error_instead_of_rustc(expression, Place::of(expression), message);
-                return None;
+        found.ok_or_else(|| {
+            let wanted = format!("`{method}`: `{param}` must be {}", kind_text(kind));
+            if let (Value::Constant { text, .. }, true) = (value, kind != ParamKind::dtype) {
+                let message = format!(
+                    "{wanted}, and no macro sees the value of `{text}`: write it out, or make it a `const` inside the function"
+                );
+                return self.unseen(text, expression, message);
             }
-            fields.push((field.clone(), method_arg(value)?));
-        }
-        Some(MethodArg::Options(fields))
+            let instead = instead(method, kind, value, expression);
+            let message = format!("{wanted}, found {}{instead}", found_text(kind, value));
+            self.refuse(expression, message)
+        })
     }
 
     /// `[B, 64]`, `x.shape()`, `()`, or one size.
@@ -256,13 +332,13 @@ impl Tracer<'_> {
         &mut self,
         name: &str,
         receiver: Option<(String, Value)>,
-        arguments: &syn::punctuated::Punctuated<Expr, syn::Token![,]>,
+        arguments: &Punctuated<Expr, Token![,]>,
         place: Place,
         whole: &Expr,
     ) -> Value {
         let values: Vec<Value> = arguments.iter().map(|argument| self.expression(argument)).collect();
-        if values.iter().any(|value| matches!(value, Value::Unknown)) {
-            return Value::Unknown;
+        if let Some(spoiled) = Value::without_value(&values) {
+            return spoiled;
         }
         let node = match &receiver {
             Some((_, Value::Tensor(node))) => Some(*node),
@@ -298,7 +374,7 @@ impl Tracer<'_> {
             Ok(None) => {
                 let message = format!("these are not the arguments of `{name}`: it takes {}", usage(name));
                 self.diagnostics.error_instead_of_rustc(whole, place, message);
-                Value::Unknown
+                Value::Wrong
             }
             Err(error) => self.refused(place, &error, &[]),
         }
@@ -372,53 +448,5 @@ fn usage(name: &str) -> &'static str {
         "full_like" => "a number",
         "arange" => "the number of elements, as a literal",
         _ => "nothing",
-    }
-}
-
-/// A value of an option.
-fn method_arg(value: &Value) -> Option<MethodArg> {
-    Some(match value {
-        Value::Int(number) => MethodArg::Int(i64::try_from(*number).ok()?),
-        Value::Float(number) => MethodArg::Float(*number),
-        Value::Bool(value) => MethodArg::Flag(*value),
-        Value::Text(text) => MethodArg::Text(text.clone()),
-        Value::DType(dtype) => MethodArg::DType(*dtype),
-        Value::Optional(None) => MethodArg::Nothing,
-        Value::Optional(Some(value)) => method_arg(value)?,
-        Value::List(values) => {
-            let numbers = values.iter().map(|value| match value {
-                Value::Int(number) => i64::try_from(*number).ok(),
-                _ => None,
-            });
-            MethodArg::Ints(numbers.collect::<Option<_>>()?)
-        }
-        _ => return None,
-    })
-}
-
-/// `1 argument (`axis`: a whole number)`
-fn arguments_of(params: &[(&str, ParamKind)]) -> String {
-    let shown: Vec<String> = params.iter().map(|(name, kind)| format!("`{name}`: {}", kind_text(*kind))).collect();
-    match shown.as_slice() {
-        [] => "no arguments".to_string(),
-        [one] => format!("1 argument ({one})"),
-        more => format!("{} arguments ({})", more.len(), more.join(", ")),
-    }
-}
-
-fn kind_text(kind: ParamKind) -> &'static str {
-    match kind {
-        ParamKind::tensor => "a tensor or a number",
-        ParamKind::tensors => "tensors, as in `&[&a, &b]`",
-        ParamKind::int => "a whole number",
-        ParamKind::ints => "whole numbers, as in `[0, 1]`",
-        ParamKind::float => "a number with a point",
-        ParamKind::flag => "`true` or `false`",
-        ParamKind::dtype => "a dtype, as in `DType::F32`",
-        ParamKind::shape => "a shape, as in `[B, 64]`",
-        ParamKind::axes => "an axis, axes as in `[0, 1]`, or `..` for all",
-        ParamKind::text => "a string",
-        ParamKind::optional => "`None`, or `Some(&tensor)`",
-        _ => "a struct of options, as in `Conv2d { stride: [2, 2], ..default() }`",
     }
 }

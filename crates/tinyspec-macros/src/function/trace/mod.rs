@@ -1,14 +1,18 @@
 //! The tracer: runs the body of a `#[function]` on symbolic tensors, with the same builders that the run time has, and
 //! collects all mistakes.
 
+mod assign;
 mod call;
 mod control;
 mod expression;
 mod method;
 mod numbers;
+mod options;
 mod statement;
 mod value;
+mod words;
 
+pub use statement::names_of;
 pub use value::Value;
 
 use super::companion::Callee;
@@ -53,9 +57,18 @@ pub struct Check {
 }
 
 impl Check {
+    /// Says `message` unless rustc has refused the code for another reason.
+    pub fn refusal(place: Place, message: String) -> Check {
+        Check { place, what: message, expected: TokenStream::new(), found: String::new(), value: TokenStream::new() }
+    }
+
     /// A constant that does not evaluate unless the values are equal.
     pub fn to_tokens(&self) -> TokenStream {
         let Check { place, what, expected, found, value } = self;
+        if expected.is_empty() {
+            let panic = quote_spanned!(place.start=> ::core::panic!);
+            return quote_spanned!(place.end=> const _: () = #panic ("{}", #what););
+        }
         let call = quote_spanned!(place.start=> ::tinyspec::__private::check_size);
         quote_spanned!(place.end=> const _: () = #call (#what, #expected as i64, #found, #value);)
     }
@@ -106,7 +119,7 @@ impl Tracer<'_> {
     fn bind_inputs(&mut self) {
         let signature = self.signature;
         for name in &signature.names {
-            self.declare(name, Value::Unknown);
+            self.declare(name, Value::Wrong);
         }
         for (slot, (input, parameter)) in (0..).zip(signature.signature.inputs.iter().zip(&signature.parameters)) {
             let shape: Shape = input.shape.iter().map(|dim| self.in_graph(dim)).collect();
@@ -116,7 +129,7 @@ impl Tracer<'_> {
                 Ok(node) => Value::Tensor(node),
                 Err(error) => {
                     self.diagnostics.error(parameter.place, error.message());
-                    Value::Unknown
+                    Value::Wrong
                 }
             };
             self.declare(&input.name, value);
@@ -174,6 +187,26 @@ impl Tracer<'_> {
         dim::with_names(&self.names(), || show_type(dtype, shape))
     }
 
+    fn tensor_type(&self, node: NodeId) -> TensorType {
+        TensorType { dtype: self.graph.dtype(node), shape: self.graph.props(node).shape.clone() }
+    }
+
+    /// What would make one of the other, as a line of help.
+    fn difference(&self, found: &TensorType, wanted: &TensorType) -> String {
+        let without_ones =
+            |shape: &Shape| shape.iter().filter(|dim| dim.as_const() != Some(1)).cloned().collect::<Shape>();
+        let help = if found.shape == wanted.shape {
+            format!("`.cast(DType::{})` converts", format!("{:?}", wanted.dtype).to_uppercase())
+        } else if found.shape.len() != wanted.shape.len() && without_ones(&found.shape) == without_ones(&wanted.shape) {
+            "an axis of size 1 goes with `keepdim` = `false` or `.squeeze(axis)`, and comes with `true` or `.unsqueeze(axis)`".to_string()
+        } else if found.shape.len() == 2 && found.shape.iter().eq(wanted.shape.iter().rev()) {
+            "`.transpose(0, 1)` swaps the axes".to_string()
+        } else {
+            return String::new();
+        };
+        format!("\n  help: {help}")
+    }
+
     fn show_type(&self, ty: &TensorType) -> String {
         dim::with_names(&self.names(), || show_type(ty.dtype, &ty.shape))
     }
@@ -200,7 +233,7 @@ impl Tracer<'_> {
             message += &format!("\n  help: {help}");
         }
         self.diagnostics.error(place, message);
-        Value::Unknown
+        Value::Wrong
     }
 
     /// For each named dim in a message: which axis of which parameter gave it.
@@ -244,16 +277,17 @@ impl Tracer<'_> {
 
     fn output(&mut self, wanted: &ResultType, value: Value, at: &Expr, outputs: &mut Vec<NodeId>) -> Option<()> {
         match (wanted, value) {
-            (_, Value::Unknown) => None,
+            (_, Value::Unknown | Value::Wrong) => None,
             (ResultType::Tensor(wanted), Value::Tensor(node)) => {
                 let wanted = TensorType {
                     dtype: wanted.dtype,
                     shape: wanted.shape.iter().map(|dim| self.in_graph(dim)).collect(),
                 };
                 if self.graph.dtype(node) != wanted.dtype || self.graph.props(node).shape != wanted.shape {
+                    let hint = self.difference(&self.tensor_type(node), &wanted);
                     let (found, wanted) = (self.type_of(node), self.show_type(&wanted));
                     let name = &self.signature.ident;
-                    let mut message = format!("`{name}` returns {found} here, its signature says {wanted}");
+                    let mut message = format!("`{name}` returns {found} here, its signature says {wanted}{hint}");
                     for line in self.origins(&message) {
                         message += &format!("\n  {line}");
                     }

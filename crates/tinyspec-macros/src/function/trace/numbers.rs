@@ -31,13 +31,13 @@ pub(super) fn known_constant(module: &str, name: &str) -> Option<f64> {
 
 impl Tracer<'_> {
     /// A value where a tensor is wanted; a number takes the dtype `like` of its neighbour (SEMANTICS, "literals are weak").
-    pub(super) fn operand(&mut self, value: &Value, like: DType, expression: &Expr) -> Option<NodeId> {
+    pub(super) fn operand(&mut self, value: &Value, like: DType, expression: &Expr) -> Result<NodeId, Value> {
         let place = Place::of(expression);
         let constant = |kind: LiteralKind, float: f64, int: i128| {
             let dtype = kind.beside(like);
             if kind == LiteralKind::Float { Const::float(dtype, float) } else { Const::int(dtype, int) }
         };
-        Some(match value {
+        Ok(match value {
             Value::Tensor(node) => *node,
             Value::Int(number) => self.graph.constant(constant(LiteralKind::Int, 0.0, *number)),
             Value::Float(number) => self.graph.constant(constant(LiteralKind::Float, *number, 0)),
@@ -45,7 +45,7 @@ impl Tracer<'_> {
             Value::Dim(dim) => {
                 let dtype = LiteralKind::Int.beside(like);
                 let built = self.build(place.start, |graph| ops::creation::size(graph, dim, dtype));
-                built.map_err(|error| self.diagnostics.error(place, error.message())).ok()?
+                built.map_err(|error| self.refused(place, &error, &[]))?
             }
             Value::Constant { text, path, kind } => {
                 let dtype = match kind {
@@ -55,8 +55,7 @@ impl Tracer<'_> {
                         let message = format!(
                             "no macro sees whether `{text}` is a whole number: write `{text} as f32` or `{text} as i32`"
                         );
-                        self.diagnostics.error(place, message);
-                        return None;
+                        return Err(self.unseen(text, expression, message));
                     }
                 };
                 let slot = FIRST_CONSTANT + self.constants.number(text.clone(), path.clone()) as u32;
@@ -65,13 +64,12 @@ impl Tracer<'_> {
                     let shape = graph.shape(&[])?;
                     graph.add(Op::Param, &[shape], arg)
                 });
-                built.map_err(|error| self.diagnostics.error(place, error.message())).ok()?
+                built.map_err(|error| self.refused(place, &error, &[]))?
             }
-            Value::Unknown => return None,
+            Value::Unknown | Value::Wrong => return Err(value.clone()),
             other => {
                 let message = format!("expected a tensor or a number, found {}", other.describe());
-                self.diagnostics.error_instead_of_rustc(expression, place, message);
-                return None;
+                return Err(self.refuse(expression, message));
             }
         })
     }
@@ -94,7 +92,10 @@ impl Tracer<'_> {
                     BinOp::Shr(_) => u32::try_from(b).ok().and_then(|b| a.checked_shr(b)),
                     _ => None,
                 };
-                result.map_or_else(|| self.refuse(whole, "this has no value"), Value::Int)
+                result.map_or_else(
+                    || self.refuse(whole, format!("{a} {} {b} has no value", crate::diagnostics::source_text(&op))),
+                    Value::Int,
+                )
             }
             (Value::Float(a), Value::Float(b)) => match op {
                 BinOp::Add(_) => Value::Float(a + b),
@@ -112,13 +113,21 @@ impl Tracer<'_> {
             },
             (left, right) => {
                 let (Some(a), Some(b)) = (self.as_dim(left), self.as_dim(right)) else {
-                    if [left, right].iter().any(|value| matches!(value, Value::Constant { .. })) {
-                        let message =
-                            "no macro sees the value of this: compute it outside the function, as a `const` of its own";
-                        return self.refuse(whole, message);
-                    }
-                    // Types that do not fit are rustc's.
-                    return Value::Unknown;
+                    return match (left, right) {
+                        (Value::Constant { text, .. }, _) | (_, Value::Constant { text, .. }) => {
+                            let shown = super::expression::name_of(whole);
+                            let message = format!(
+                                "no macro sees the value of `{text}`, so `{shown}` has none here: compute it outside the function, as a `const` of its own"
+                            );
+                            self.unseen(text, whole, message)
+                        }
+                        (Value::Dim(_), Value::Float(_)) | (Value::Float(_), Value::Dim(_)) => self.refuse(
+                            whole,
+                            "a size has no number with a point beside it: let the tensor meet them one by one, `x * B * 0.5`",
+                        ),
+                        // Types that do not fit are rustc's.
+                        _ => Value::Unknown,
+                    };
                 };
                 Value::Dim(match op {
                     BinOp::Add(_) => a + b,
@@ -141,13 +150,24 @@ impl Tracer<'_> {
             (Value::Text(a), Value::Text(b)) => Some(a.cmp(b)),
             (Value::Dim(a), Value::Dim(b)) if a == b => Some(std::cmp::Ordering::Equal),
             (Value::DType(a), Value::DType(b)) => Some(a.cmp(b)),
-            (Value::Unknown, _) | (_, Value::Unknown) => return Value::Unknown,
-            _ => {
-                let message = format!(
-                    "whether this holds is not known while tracing ({} and {}): a #[function] is one graph for all of them",
-                    left.describe(),
-                    right.describe()
-                );
+            (left, right) => {
+                if let Some(spoiled) = Value::without_value([left, right]) {
+                    return spoiled;
+                }
+                let shown = super::expression::name_of(whole);
+                let message = match (left, right) {
+                    (Value::Dim(_), _) | (_, Value::Dim(_)) => format!(
+                        "whether `{shown}` holds is known when the function is called: one graph serves all sizes; write two functions, and choose where they are called"
+                    ),
+                    (Value::Constant { text, .. }, _) | (_, Value::Constant { text, .. }) => {
+                        let message = format!(
+                            "no macro sees the value of `{text}`: write it out, or make it a `const` inside the function"
+                        );
+                        return self.unseen(text, whole, message);
+                    }
+                    // Types that do not fit are rustc's.
+                    _ => return Value::Unknown,
+                };
                 return self.refuse(whole, message);
             }
         };
@@ -198,14 +218,17 @@ impl Tracer<'_> {
                 let name = super::expression::text_of(&cast.expr).unwrap_or("x".into());
                 let dtype =
                     tinyspec_ir::DType::from_name(&to).map_or(to.to_uppercase(), |dtype| dtype.name().to_uppercase());
-                let message = format!("`as` converts numbers; for a tensor write `{name}.cast(DType::{dtype})`");
+                let message = match DType::from_name(&to) {
+                    Some(_) => format!("`as` converts numbers; for a tensor write `{name}.cast(DType::{dtype})`"),
+                    None => "`as` converts numbers; for a tensor write `.cast(DType::F32)`".to_string(),
+                };
                 self.refuse(&Expr::Cast(cast.clone()), message)
             }
             Value::Dim(_) => {
-                let message =
-                    "a dim is no Rust number while its size is open: beside a tensor it is one by itself (`x / B`)";
+                let message = "a size is no Rust number while it is open, and needs no `as` beside a tensor: `x / B` takes the dtype of `x`";
                 self.refuse(&Expr::Cast(cast.clone()), message)
             }
+            Value::Wrong => Value::Wrong,
             _ => Value::Unknown,
         }
     }

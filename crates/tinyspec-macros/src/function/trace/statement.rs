@@ -4,7 +4,7 @@ use super::{Tracer, Value};
 use crate::diagnostics::Place;
 use crate::function::signature::{ResultType, TensorType};
 use std::collections::HashMap;
-use syn::{Block, Item, Local, Pat, Stmt, Type};
+use syn::{Block, Expr, Item, Local, Pat, Stmt, Type};
 use tinyspec_ir::Builder;
 
 impl Tracer<'_> {
@@ -41,17 +41,32 @@ impl Tracer<'_> {
 
     fn local(&mut self, local: &Local) {
         let Some(init) = &local.init else {
-            let message = "a `let` in a #[function] has a value at once";
-            return self.diagnostics.error(Place::of(local), message);
+            self.diagnostics.error_instead_of_rustc(
+                local,
+                Place::of(local),
+                "a `let` in a #[function] has a value at once: write `let name = value;` where the value is known",
+            );
+            return self.bind(&local.pat, Value::Wrong);
         };
-        if let Some((_, diverge)) = &init.diverge {
+        if let Some((token, _)) = &init.diverge {
             let message = "`let … else` takes a branch at run time: a graph has none";
-            return self.diagnostics.error(Place::of(diverge), message);
+            self.diagnostics.error_instead_of_rustc(local, Place::of(token), message);
+            self.expression(&init.expr);
+            return self.bind_wrong(&local.pat);
         }
         let value = self.expression(&init.expr);
+        // Where the mistake stood, the typed copy has one tensor.
+        let is_one_tensor = match &local.pat {
+            Pat::Ident(_) => true,
+            Pat::Type(typed) => matches!(&*typed.ty, Type::Path(path) if is_tensor(path)),
+            _ => false,
+        };
+        if matches!(value, Value::Wrong) && !is_one_tensor {
+            self.diagnostics.leave_out(local);
+        }
         let pattern = match &local.pat {
             Pat::Type(typed) => {
-                self.check_annotation(&typed.ty, &value, Place::of(&*init.expr));
+                self.check_annotation(&typed.ty, &value, &init.expr);
                 &*typed.pat
             }
             pattern => pattern,
@@ -60,18 +75,22 @@ impl Tracer<'_> {
     }
 
     /// Compares `let h: Tensor<f32, B, 64>` with the value.
-    fn check_annotation(&mut self, annotation: &Type, value: &Value, place: Place) {
+    fn check_annotation(&mut self, annotation: &Type, value: &Value, at: &Expr) {
         let has_dims = |ty: &Type| match ty {
             Type::Path(path) => {
-                path.path.segments.last().is_some_and(|last| last.ident == "Tensor" && !last.arguments.is_none())
+                is_tensor(path) && path.path.segments.last().is_some_and(|last| !last.arguments.is_none())
             }
             _ => false,
         };
         match (annotation, value) {
-            (Type::Reference(reference), value) => self.check_annotation(&reference.elem, value, place),
+            (Type::Reference(reference), value) => self.check_annotation(&reference.elem, value, at),
             (Type::Tuple(types), Value::Tuple(values)) => {
-                for (ty, value) in types.elems.iter().zip(values) {
-                    self.check_annotation(ty, value, place);
+                let written: Vec<&Expr> = match at {
+                    Expr::Tuple(tuple) if tuple.elems.len() == values.len() => tuple.elems.iter().collect(),
+                    _ => vec![at; values.len()],
+                };
+                for ((ty, value), at) in types.elems.iter().zip(values).zip(written) {
+                    self.check_annotation(ty, value, at);
                 }
             }
             (annotation, value) if has_dims(annotation) => {
@@ -79,8 +98,10 @@ impl Tracer<'_> {
                 let Value::Tensor(node) = value else { return };
                 let found = TensorType { dtype: self.graph.dtype(*node), shape: self.graph.props(*node).shape.clone() };
                 if found != wanted {
+                    let hint = self.difference(&found, &wanted);
                     let (found, wanted) = (self.show_type(&found), self.show_type(&wanted));
-                    self.diagnostics.error(place, format!("this is {found}, the annotation says {wanted}"));
+                    let message = format!("this is {found}, the annotation says {wanted}{hint}");
+                    self.diagnostics.error(Place::of(at), message);
                 }
             }
             // Other annotations are rustc's.
@@ -101,6 +122,7 @@ impl Tracer<'_> {
             other => {
                 let message = "a pattern in a #[function] is a name, `_`, or a tuple or array of patterns";
                 self.diagnostics.error(Place::of(other), message);
+                self.bind_wrong(other);
             }
         }
     }
@@ -108,11 +130,19 @@ impl Tracer<'_> {
     fn bind_all(&mut self, patterns: &syn::punctuated::Punctuated<Pat, syn::Token![,]>, value: Value) {
         let values = match value {
             Value::Tuple(values) | Value::List(values) if values.len() == patterns.len() => values,
-            // What does not fit is rustc's, what is unknown was reported.
+            Value::Wrong => vec![Value::Wrong; patterns.len()],
+            // What does not fit is rustc's.
             _ => vec![Value::Unknown; patterns.len()],
         };
         for (pattern, value) in patterns.iter().zip(values) {
             self.bind(pattern, value);
+        }
+    }
+
+    /// Nothing is said of the names in a pattern.
+    pub(super) fn bind_wrong(&mut self, pattern: &Pat) {
+        for name in names_of(pattern) {
+            self.declare(&name.to_string(), Value::Wrong);
         }
     }
 
@@ -125,4 +155,22 @@ impl Tracer<'_> {
             }
         }
     }
+}
+
+fn is_tensor(path: &syn::TypePath) -> bool {
+    path.path.segments.last().is_some_and(|last| last.ident == "Tensor")
+}
+
+/// The names that a pattern binds.
+pub fn names_of(pattern: &Pat) -> Vec<syn::Ident> {
+    struct Names(Vec<syn::Ident>);
+    impl<'ast> syn::visit::Visit<'ast> for Names {
+        fn visit_pat_ident(&mut self, pattern: &'ast syn::PatIdent) {
+            self.0.push(pattern.ident.clone());
+            syn::visit::visit_pat_ident(self, pattern);
+        }
+    }
+    let mut names = Names(vec![]);
+    syn::visit::Visit::visit_pat(&mut names, pattern);
+    names.0
 }

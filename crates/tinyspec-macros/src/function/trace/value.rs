@@ -44,13 +44,31 @@ pub enum Value {
     Default,
     /// `..`: all axes.
     All,
-    /// After an error, which is reported already.
+    /// Something that rustc knows the type of, or complains about: a call whose signature is still on its way, a name that
+    /// does not exist.
     Unknown,
+    /// After a mistake that is reported already: nothing more is said of it, and the typed copy leaves it out.
+    Wrong,
 }
 
 impl Value {
     /// `()`.
     pub const UNIT: Value = Value::Tuple(vec![]);
+
+    /// What becomes of an expression with these parts when one of them has no value.
+    pub fn without_value<'a>(parts: impl IntoIterator<Item = &'a Value>) -> Option<Value> {
+        let mut found = None;
+        for part in parts {
+            match part {
+                Value::Wrong => return Some(Value::Wrong),
+                Value::Unknown => found = Some(Value::Unknown),
+                Value::Optional(Some(inner)) => found = Value::without_value([&**inner]).or(found),
+                Value::List(parts) | Value::Tuple(parts) => found = Value::without_value(parts).or(found),
+                _ => {}
+            }
+        }
+        found
+    }
 
     /// What it is, for messages.
     pub fn describe(&self) -> &'static str {
@@ -69,7 +87,7 @@ impl Value {
             Value::Optional(_) => "an Option",
             Value::Options(..) | Value::Default => "a struct of options",
             Value::Range(..) | Value::All => "a range",
-            Value::Unknown => "unknown",
+            Value::Unknown | Value::Wrong => "unknown",
         }
     }
 }

@@ -1,0 +1,51 @@
+//! Assignments: a local name gets another value; nothing else can be changed.
+
+use super::{Tracer, Value};
+use crate::diagnostics::Place;
+use syn::Expr;
+
+impl Tracer<'_> {
+    /// `x = value` for a local name.
+    pub(super) fn assign(&mut self, target: &Expr, value: Value, whole: &Expr) -> Value {
+        if matches!(value, Value::Wrong) {
+            // The name may have had any type; what is left out says nothing of it.
+            self.diagnostics.leave_out(whole);
+        }
+        let message = match target {
+            Expr::Paren(inner) => return self.assign(&inner.expr, value, whole),
+            Expr::Infer(_) => return Value::UNIT,
+            Expr::Tuple(tuple) => {
+                let values = match value {
+                    Value::Tuple(values) if values.len() == tuple.elems.len() => values,
+                    Value::Wrong => vec![Value::Wrong; tuple.elems.len()],
+                    _ => vec![Value::Unknown; tuple.elems.len()],
+                };
+                for (target, value) in tuple.elems.iter().zip(values) {
+                    self.assign(target, value, whole);
+                }
+                return Value::UNIT;
+            }
+            Expr::Path(path) if path.path.get_ident().is_some() => {
+                let name = path.path.get_ident().map(ToString::to_string).unwrap_or_default();
+                let locals = self.scopes.get_mut(1..).unwrap_or_default();
+                if let Some(slot) = locals.iter_mut().rev().find_map(|scope| scope.get_mut(&name)) {
+                    *slot = value;
+                    return Value::UNIT;
+                }
+                if self.scopes.first().is_some_and(|scope| scope.contains_key(&name)) {
+                    format!("`{name}` comes from the signature: `let {name} = …;` gives the name to another value")
+                } else if name.starts_with(char::is_lowercase) {
+                    // rustc knows no such name either.
+                    return Value::UNIT;
+                } else {
+                    format!("`{name}` is no local name: a #[function] changes nothing outside itself")
+                }
+            }
+            Expr::Path(_) => "a #[function] changes nothing outside itself: return the new value".to_string(),
+            _ => "parts are not assigned to: tensors, lists and tuples are values; `let` a name for the new one"
+                .to_string(),
+        };
+        self.diagnostics.error_instead_of_rustc(whole, Place::of(target), message);
+        Value::UNIT
+    }
+}

@@ -1,0 +1,121 @@
+//! Options of a method as a struct literal: `Conv2d { stride: [2, 2], ..default() }`.
+
+use super::{Tracer, Value};
+use crate::diagnostics::Place;
+use syn::{Expr, ExprStruct, Member};
+use tinyspec_ir::ops::{METHODS, MethodArg, ParamKind};
+
+impl Tracer<'_> {
+    /// The literal.
+    pub(super) fn options_literal(&mut self, literal: &ExprStruct, whole: &Expr) -> Value {
+        let name = literal.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+        let mut kinds = METHODS.iter().flat_map(|row| row.params).map(|(_, kind)| *kind);
+        let Some(known) = kinds.find(|kind| format!("{kind:?}") == name).and_then(ParamKind::fields) else {
+            return self.refuse_control(whole);
+        };
+        let mut is_wrong = false;
+        let mut fields = vec![];
+        for field in &literal.fields {
+            let value = self.expression(&field.expr);
+            is_wrong |= matches!(Value::without_value([&value]), Some(Value::Wrong));
+            match &field.member {
+                Member::Named(member) if known.contains(&member.to_string().as_str()) => {
+                    fields.push((member.to_string(), value));
+                }
+                other => {
+                    let message =
+                        format!("`{name}` has no option `{}`: they are `{}`", member(other), known.join("`, `"));
+                    self.diagnostics.error(Place::of(other), message);
+                    is_wrong = true;
+                }
+            }
+        }
+        match &literal.rest {
+            Some(rest) if !is_default(rest) => {
+                self.diagnostics.error(Place::of(&**rest), "the other options are `..default()`");
+                is_wrong = true;
+            }
+            None if fields.len() < known.len() && !is_wrong => {
+                let message = format!("the other options of `{name}` are missing: end with `..default()`");
+                self.diagnostics.error(Place::of(literal), message);
+                is_wrong = true;
+            }
+            _ => {}
+        }
+        for ((option, value), field) in fields.iter().zip(&literal.fields) {
+            if let Some(text) = constant_in(value) {
+                let message = format!(
+                    "no macro sees the value of `{text}`: write `{option}` out, or make `{text}` a `const` inside the function"
+                );
+                is_wrong |= matches!(self.unseen(&text, &field.expr, message), Value::Wrong);
+            }
+        }
+        if is_wrong { Value::Wrong } else { Value::Options(name, fields) }
+    }
+
+    /// The options of a method: those of a literal, or `default()`.
+    pub(super) fn options(
+        &mut self,
+        method: &str,
+        kind: ParamKind,
+        value: &Value,
+        expression: &Expr,
+    ) -> Result<MethodArg, Value> {
+        let Value::Options(name, given) = value else { return Ok(MethodArg::Options(vec![])) };
+        let expected = format!("{kind:?}");
+        if *name != expected {
+            let message = format!("`{method}` takes options of the type `{expected}`, found `{name}`");
+            return Err(self.refuse(expression, message));
+        }
+        // A value of another type is rustc's.
+        let fields = given.iter().map(|(field, value)| Some((field.clone(), option_value(value)?)));
+        fields.collect::<Option<_>>().map(MethodArg::Options).ok_or(Value::Unknown)
+    }
+}
+
+fn member(member: &Member) -> String {
+    match member {
+        Member::Named(name) => name.to_string(),
+        Member::Unnamed(index) => index.index.to_string(),
+    }
+}
+
+fn is_default(rest: &Expr) -> bool {
+    match rest {
+        Expr::Call(call) if call.args.is_empty() => match &*call.func {
+            Expr::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == "default"),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn constant_in(value: &Value) -> Option<String> {
+    match value {
+        Value::Constant { text, .. } => Some(text.clone()),
+        Value::List(values) => values.iter().find_map(constant_in),
+        Value::Optional(Some(value)) => constant_in(value),
+        _ => None,
+    }
+}
+
+/// A value of an option.
+fn option_value(value: &Value) -> Option<MethodArg> {
+    Some(match value {
+        Value::Int(number) => MethodArg::Int(i64::try_from(*number).ok()?),
+        Value::Float(number) => MethodArg::Float(*number),
+        Value::Bool(value) => MethodArg::Flag(*value),
+        Value::Text(text) => MethodArg::Text(text.clone()),
+        Value::DType(dtype) => MethodArg::DType(*dtype),
+        Value::Optional(None) => MethodArg::Nothing,
+        Value::Optional(Some(value)) => option_value(value)?,
+        Value::List(values) => {
+            let numbers = values.iter().map(|value| match value {
+                Value::Int(number) => i64::try_from(*number).ok(),
+                _ => None,
+            });
+            MethodArg::Ints(numbers.collect::<Option<_>>()?)
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,161 @@
+//! What messages about methods say: kinds of arguments, examples, and what things are called elsewhere.
+
+use super::Value;
+use super::expression::text_of;
+use syn::Expr;
+use tinyspec_ir::DType;
+use tinyspec_ir::ops::ParamKind;
+
+/// Methods that read or change what only exists at run time, and what to do instead.
+pub(super) const AT_RUN_TIME: &[(&str, &str)] = &[
+    ("to_vec", "reads values, which exist once the function is called: call it on the result, outside"),
+    ("item", "reads a value, which exists once the function is called: call it on the result, outside"),
+    ("realize", "computes now; a #[function] is computed when its result is read"),
+    ("assign", "changes its tensor; a #[function] changes nothing: `let` a new name, or return the new value"),
+    ("to", "moves to a device, which the caller chooses: move the arguments or the result, outside"),
+    ("sizes", "reads a shape as numbers; dims are symbols here: name them in the signature"),
+    ("backward", "computes gradients now: `grad(&loss, &[…])` outside, or `#[function(grad)]`"),
+    ("backprop", "computes gradients now: `grad(&loss, &[…])` outside, or `#[function(grad)]`"),
+    ("requires_grad", "is not needed: gradients exist for whatever `grad(&loss, &[…])` is asked for"),
+    ("error", "looks for a run-time error; here mistakes are compile errors"),
+    ("is_realized", "asks about run time"),
+    ("device", "asks about run time"),
+];
+
+/// What methods are called in other libraries, and here.
+pub(super) const ELSEWHERE: &[(&str, &str)] = &[
+    ("concat", "`Tensor::cat(&[&a, &b], axis)` joins"),
+    ("concatenate", "`Tensor::cat(&[&a, &b], axis)` joins"),
+    ("hstack", "`Tensor::cat(&[&a, &b], axis)` joins"),
+    ("vstack", "`Tensor::cat(&[&a, &b], axis)` joins"),
+    ("mm", "it is called `matmul`"),
+    ("bmm", "it is called `matmul`, which takes batches too"),
+    ("view", "it is called `reshape`"),
+    ("permute_dims", "it is called `permute`"),
+    ("swapaxes", "it is called `transpose`"),
+    ("t", "`.transpose(-1, -2)` swaps the last two axes"),
+    ("len", "`.shape()[0]` is the size of axis 0, a dim"),
+    ("size", "`.shape()[axis]` is the size of an axis, a dim"),
+    ("dim", "`.shape()[axis]` is the size of an axis, a dim"),
+    ("ndim", "it is called `rank`"),
+    ("numel", "multiply the dims: `B * 64`"),
+    ("get", "`.narrow(axis, start, length)` takes a part, `.index0(indices)` picks"),
+    ("slice", "`.narrow(axis, start, length)` takes a part, `.shrink(offset, shape)` of all axes"),
+    ("select", "`.narrow(axis, start, 1).squeeze(axis)` takes one entry"),
+    ("masked_fill", "`mask.where_(value, x)` chooses by element"),
+    ("powf", "it is called `pow`"),
+    ("powi", "it is called `pow`"),
+    ("ln", "it is called `log`"),
+    ("recip", "it is called `reciprocal`"),
+    ("clamp", "it is called `clip`"),
+    ("swish", "it is called `silu`"),
+    ("subtract", "it is called `sub`, or `-`"),
+    ("multiply", "it is called `mul`, or `*`"),
+    ("divide", "it is called `div`, or `/`"),
+    ("amax", "it is called `max`"),
+    ("amin", "it is called `min`"),
+    ("average", "it is called `mean`"),
+    ("norm", "write `x.square().sum(.., false).sqrt()`"),
+    ("to_dtype", "`.cast(DType::F32)` converts"),
+    ("astype", "`.cast(DType::F32)` converts"),
+    ("float", "`.cast(DType::F32)` converts"),
+    ("rand", "random numbers are drawn outside, with `Tensor::uniform`, and passed"),
+    ("dropout", "draw the mask outside, and pass it: `x * mask`"),
+    ("from_slice", "values come from outside: pass the tensor, or build it of `arange`, `full` and `eye`"),
+    ("new", "values come from outside: pass the tensor, or build it of `arange`, `full` and `eye`"),
+];
+
+/// `1 argument (`axis`: a whole number)`
+pub(super) fn arguments_of(params: &[(&str, ParamKind)]) -> String {
+    let shown: Vec<String> = params.iter().map(|(name, kind)| format!("`{name}`: {}", kind_text(*kind))).collect();
+    match shown.as_slice() {
+        [] => "no arguments".to_string(),
+        [one] => format!("1 argument ({one})"),
+        more => format!("{} arguments ({})", more.len(), more.join(", ")),
+    }
+}
+
+/// What a parameter is.
+pub(super) fn kind_text(kind: ParamKind) -> String {
+    let text = match kind {
+        ParamKind::tensor => "a tensor or a number",
+        ParamKind::tensors => "tensors, as in `&[&a, &b]`",
+        ParamKind::int => "a whole number",
+        ParamKind::ints => "whole numbers, as in `[0, 1]`",
+        ParamKind::float => "a number with a point",
+        ParamKind::flag => "`true` or `false`",
+        ParamKind::dtype => "a dtype, as in `DType::F32`",
+        ParamKind::shape => "a shape, as in `[B, 64]`",
+        ParamKind::axes => "an axis, axes as in `[0, 1]`, or `..` for all",
+        ParamKind::text => "a string",
+        ParamKind::optional => "`None`, or `Some(&tensor)`",
+        options => {
+            return format!("options, `default()` or as in `{options:?} {{ {}, ..default() }}`", first_option(options));
+        }
+    };
+    text.to_string()
+}
+
+fn first_option(kind: ParamKind) -> &'static str {
+    let axes = format!("{kind:?}").chars().find_map(|c| c.to_digit(10));
+    match axes {
+        Some(1) => "stride: [2]",
+        Some(3) => "stride: [2, 2, 2]",
+        _ => "stride: [2, 2]",
+    }
+}
+
+/// An argument of this kind in an example.
+pub(super) fn sample(kind: ParamKind) -> String {
+    let text = match kind {
+        ParamKind::tensor => "&y",
+        ParamKind::tensors => "&[&a, &b]",
+        ParamKind::int => "1",
+        ParamKind::ints => "[0, 1]",
+        ParamKind::float => "1.0",
+        ParamKind::flag => "false",
+        ParamKind::dtype => "DType::F32",
+        ParamKind::shape => "[B, 64]",
+        ParamKind::axes => "..",
+        ParamKind::text => "\"…\"",
+        ParamKind::optional => "None",
+        _ => "default()",
+    };
+    text.to_string()
+}
+
+/// What was found where an argument of this kind should be.
+pub(super) fn found_text(kind: ParamKind, value: &Value) -> String {
+    match (kind, value) {
+        (ParamKind::tensors, Value::List(values)) => {
+            let other = values.iter().find(|value| !matches!(value, Value::Tensor(_)));
+            other.map_or("a list".to_string(), |other| format!("a list with {} in it", other.describe()))
+        }
+        (ParamKind::dtype, Value::Constant { text, .. }) => format!("`{text}`"),
+        (_, value) => value.describe().to_string(),
+    }
+}
+
+/// What to write instead, if that can be told.
+pub(super) fn instead(method: &str, kind: ParamKind, value: &Value, expression: &Expr) -> String {
+    let Some(text) = text_of(expression) else { return String::new() };
+    let dtype = |name: &str| DType::from_name(name).map(|dtype| format!("DType::{}", dtype.name().to_uppercase()));
+    let written = match (kind, value) {
+        (ParamKind::float, Value::Int(number)) => Some(format!("{number}.0")),
+        (ParamKind::int, Value::Float(number)) if number.fract() == 0.0 => Some(format!("{number:.0}")),
+        (ParamKind::flag, Value::Int(number @ 0..=1)) => Some((*number == 1).to_string()),
+        (ParamKind::shape, Value::Tuple(_)) => Some(format!("[{}]", text.trim_matches(['(', ')']))),
+        (ParamKind::shape, Value::Tensor(_)) => Some(format!("{text}.shape()")),
+        (ParamKind::ints, Value::Int(number)) => Some(format!("[{number}]")),
+        (ParamKind::tensors, Value::Tuple(_)) => Some(format!("&[{}]", text.trim_matches(['(', ')']))),
+        (ParamKind::optional, Value::Tensor(_)) => Some(format!("Some(&{text})")),
+        (ParamKind::dtype, Value::Text(name)) => dtype(name),
+        (ParamKind::dtype, Value::Constant { text, .. }) => dtype(text),
+        _ => None,
+    };
+    match (written, method, value) {
+        (Some(written), ..) => format!("; write `{written}`"),
+        (None, "narrow", Value::Dim(_)) => "; `.shrink(offset, shape)` takes dims".to_string(),
+        _ => String::new(),
+    }
+}
