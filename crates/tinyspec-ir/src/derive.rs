@@ -135,7 +135,13 @@ fn check_elementwise_dtypes(op: Op, sources: &[&Props]) -> Result<()> {
         return Err(Error::new(ErrorKind::DType, op.name(), "a source has no value (void)"));
     }
     let refuse = |expected: &str, found: DType| {
-        Err(Error::new(ErrorKind::DType, op.name(), format!("needs {expected}, found {found}")))
+        let help = match expected {
+            "a bool condition" => "a comparison such as `.gt(0)` gives bools",
+            "a float" | "floats" => "`.cast(DType::F32)`",
+            "integers" => "`.cast(DType::I32)`",
+            _ => "`.gt(0)` gives bools, `.cast(DType::I32)` integers",
+        };
+        Err(Error::new(ErrorKind::DType, op.name(), format!("needs {expected}, found {found}")).help(help))
     };
     match op {
         Op::Cast => Ok(()),

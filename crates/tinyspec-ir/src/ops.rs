@@ -23,7 +23,7 @@ pub mod table;
 pub mod window;
 
 pub use options::default;
-pub use table::{METHODS, Method, MethodArg, ParamKind, call, nearest};
+pub use table::{METHODS, Method, MethodArg, ParamKind, call, nearest, nearest_of};
 
 use crate::dim::show;
 use crate::{Arg, Axes, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};

@@ -17,6 +17,9 @@ pub struct EmbeddedFunction {
     bytes: &'static [u8],
     file: &'static str,
     callees: &'static [&'static EmbeddedFunction],
+    /// The longest chain of calls below: a caller looks at it, and so rustc refuses functions that call each other in a circle.
+    #[doc(hidden)]
+    pub depth: u32,
     constants: fn() -> Vec<Const>,
     typed: TypedCopy,
     gradient: Gradient,
@@ -39,7 +42,11 @@ type TypedCopy = fn(&[Tensor], &[Dim]) -> Vec<Tensor>;
 
 impl std::fmt::Debug for EmbeddedFunction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EmbeddedFunction").field("name", &self.name).field("file", &self.file).finish_non_exhaustive()
+        f.debug_struct("EmbeddedFunction")
+            .field("name", &self.name)
+            .field("file", &self.file)
+            .field("depth", &self.depth)
+            .finish_non_exhaustive()
     }
 }
 
@@ -59,12 +66,26 @@ impl EmbeddedFunction {
             bytes,
             file,
             callees,
+            depth: 0,
             constants,
             typed,
             gradient: Gradient::Derived,
             decoded: OnceLock::new(),
             derived: OnceLock::new(),
         }
+    }
+
+    /// The same with callees of these depths.
+    #[doc(hidden)]
+    pub const fn above(mut self, depths: &[u32]) -> EmbeddedFunction {
+        let mut position = 0;
+        while position < depths.len() {
+            if self.depth <= depths[position] {
+                self.depth = depths[position] + 1;
+            }
+            position += 1;
+        }
+        self
     }
 
     /// The same with the backward function that was derived at compile time.
@@ -294,6 +315,10 @@ impl<T: Element> ScalarArgument<T> for &Tensor {
 
 /// A size in the typed copy of a body: a number, or a named dim.
 #[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a size is a whole number or a dim, found `{Self}`",
+    label = "expected a size"
+)]
 pub trait Size {
     /// As a dim.
     fn to_dim(&self) -> Dim;
@@ -334,6 +359,10 @@ pub fn constant<S: Outer>(value: S) -> Const {
 
 /// Numbers that a constant outside a function may be.
 #[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a constant in a #[function] is a number, found `{Self}`",
+    label = "expected a number"
+)]
 pub trait Outer {
     /// Exactly.
     fn value(self) -> Const;

@@ -9,6 +9,10 @@ use tinyspec_ir::ops::LiteralKind;
 use tinyspec_ir::{Arg, Builder, Const, DType, Dim, ErrorKind, Op, Shape};
 
 /// What a shape is written as: `[2, 3]`, `&sizes[..]`, `()` for a scalar, or a number for one axis.
+#[diagnostic::on_unimplemented(
+    message = "expected a shape such as `[2, 3]`, found `{Self}`",
+    label = "expected a shape"
+)]
 pub trait IntoShape {
     /// The dims.
     fn into_shape(self) -> Shape;

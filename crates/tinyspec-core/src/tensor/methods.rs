@@ -8,6 +8,10 @@ use tinyspec_ir::ops::LiteralKind;
 use tinyspec_ir::{Builder, DType, Dim, NodeId, for_each_method};
 
 /// What may stand for a tensor among arguments: a tensor, or a number, which takes the dtype of its neighbour.
+#[diagnostic::on_unimplemented(
+    message = "expected a tensor or a number, found `{Self}`",
+    label = "expected a tensor or a number"
+)]
 pub trait Operand {
     /// The node; a number becomes a constant of the dtype `like` if that can hold its kind.
     #[doc(hidden)]
@@ -45,7 +49,18 @@ macro_rules! numbers {
 }
 numbers!(f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool);
 
+/// The number of a round: `for (i, part) in parts.iter().enumerate()`.
+impl Operand for usize {
+    fn import(&self, builder: &mut LazyBuilder, like: DType) -> Result<NodeId> {
+        (*self as i64).import(builder, like)
+    }
+}
+
 /// What a list of axes is written as: `-1`, `[0, 2]`, or `..` for all of them.
+#[diagnostic::on_unimplemented(
+    message = "expected an axis, axes such as `[0, 1]`, or `..` for all, found `{Self}`",
+    label = "expected axes"
+)]
 pub trait IntoAxes {
     /// The axes, or `None` for all.
     fn into_axes(self) -> Option<Vec<i64>>;

@@ -11,6 +11,7 @@ pub fn matmul(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
     let (x_shape, y_shape) = (shape_of(b, x), shape_of(b, y));
     let scalar = |shape: &Shape| {
         Error::new(ErrorKind::Rank, "matmul", format!("needs at least one axis, found {}", show(shape)))
+            .help("`*` multiplies by a number")
     };
     let x_inner = x_shape.last().ok_or_else(|| scalar(&x_shape))?.clone();
     let y_inner_axis = y_shape.len().saturating_sub(2);

@@ -172,18 +172,15 @@ pub fn cat(b: &mut dyn Builder, tensors: &[NodeId], axis: i64) -> Result<NodeId>
     for &x in tensors {
         let other = shape_of(b, x);
         let fits = other.len() == shape.len() && (0..shape.len()).all(|a| a == axis || other[a] == shape[a]);
-        if !fits || dtype_of(b, x) != dtype_of(b, first) {
-            return Err(Error::new(
-                ErrorKind::Shape,
-                "cat",
-                format!(
-                    "{} {} and {} {} differ outside axis {axis}",
-                    dtype_of(b, first),
-                    show(&shape),
-                    dtype_of(b, x),
-                    show(&other)
-                ),
-            ));
+        if !fits {
+            let message = format!("{} and {} differ outside axis {axis}", show(&shape), show(&other));
+            return Err(Error::new(ErrorKind::Shape, "cat", message));
+        }
+        let (dtype, found) = (dtype_of(b, first), dtype_of(b, x));
+        if dtype != found {
+            let message = format!("all tensors must have one dtype, found {dtype} and {found}");
+            return Err(Error::new(ErrorKind::DType, "cat", message)
+                .help(format!("`.cast(DType::{})`", dtype.name().to_uppercase())));
         }
         total = total + other[axis].clone();
     }

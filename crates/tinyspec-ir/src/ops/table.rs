@@ -10,7 +10,7 @@ mod arguments;
 mod near;
 mod rows;
 
-pub use near::nearest;
+pub use near::{nearest, nearest_of};
 
 use super::options::{self, Options, for_each_options};
 use crate::for_each_method;

@@ -3,8 +3,8 @@
 use super::signature::open_span;
 use crate::diagnostics::source_text;
 use proc_macro2::Span;
-use syn::visit::{Visit, visit_expr_call};
-use syn::{Block, Expr, ExprCall, Item, ItemUse, PathArguments};
+use syn::visit::{Visit, visit_block, visit_expr_call};
+use syn::{Block, Expr, ExprCall, Ident, Item, ItemFn, ItemUse, Local, PatIdent, PathArguments};
 
 /// A path that a body calls.
 pub struct CalleePath {
@@ -17,9 +17,12 @@ pub struct CalleePath {
 }
 
 /// The callees of a body, each once, and the imports inside it.
-pub fn find(body: &Block) -> (Vec<CalleePath>, Vec<ItemUse>) {
-    let mut finder = Finder { callees: vec![], imports: vec![] };
-    finder.visit_block(body);
+pub fn find(function: &ItemFn) -> (Vec<CalleePath>, Vec<ItemUse>) {
+    let mut finder = Finder { callees: vec![], imports: vec![], locals: vec![] };
+    for input in &function.sig.inputs {
+        finder.visit_fn_arg(input);
+    }
+    finder.visit_block(&function.block);
     (finder.callees, finder.imports)
 }
 
@@ -45,17 +48,38 @@ pub fn callee_of(call: &ExprCall) -> Option<syn::Path> {
 struct Finder {
     callees: Vec<CalleePath>,
     imports: Vec<ItemUse>,
+    /// Names bound so far: a call of one is no call of a function.
+    locals: Vec<Ident>,
 }
 
 impl<'ast> Visit<'ast> for Finder {
     fn visit_expr_call(&mut self, call: &'ast ExprCall) {
         if let Some(path) = callee_of(call) {
             let text = source_text(&path);
-            if self.callees.iter().all(|known| known.text != text) {
+            let is_local = path.get_ident().is_some_and(|name| self.locals.contains(name));
+            if !is_local && self.callees.iter().all(|known| known.text != text) {
                 self.callees.push(CalleePath { path, text, span: open_span(&call.paren_token) });
             }
         }
         visit_expr_call(self, call);
+    }
+
+    fn visit_local(&mut self, local: &'ast Local) {
+        // `let dense = dense(x, w)` calls the function.
+        if let Some(init) = &local.init {
+            self.visit_expr(&init.expr);
+        }
+        self.visit_pat(&local.pat);
+    }
+
+    fn visit_block(&mut self, block: &'ast Block) {
+        let known = self.locals.len();
+        visit_block(self, block);
+        self.locals.truncate(known);
+    }
+
+    fn visit_pat_ident(&mut self, pattern: &'ast PatIdent) {
+        self.locals.push(pattern.ident.clone());
     }
 
     fn visit_item(&mut self, item: &'ast Item) {

@@ -15,7 +15,7 @@ use crate::diagnostics::{Diagnostics, Place};
 use companion::{Callee, Visited};
 use options::Options;
 use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
 use signature::{Constants, FunctionSignature, Passing};
 use std::collections::HashMap;
 use syn::parse::{Parse, ParseStream};
@@ -73,6 +73,8 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
             let mut diagnostics = Diagnostics::default();
             match syn::parse2::<syn::Item>(item.clone()) {
                 Ok(other) => diagnostics.error(Place::of(&other), "#[function] stands before a `fn`"),
+                // rustc has the same to say of it, and better.
+                Err(_) if !item.is_empty() => return item,
                 Err(_) => diagnostics.syntax(error),
             }
             return diagnostics.to_tokens();
@@ -87,7 +89,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         // Its companion would break every use of the macro.
         return diagnostics.to_tokens();
     }
-    let (mut found, imports) = callees::find(&function.block);
+    let (mut found, imports) = callees::find(&function);
     found.extend(gradient::own(&read_options, &signature, &mut diagnostics));
     if let Some(extra) = found.get(MOST_CALLEES) {
         let message = format!("`{name}` calls {} functions, {MOST_CALLEES} at most: split it", found.len());
@@ -98,15 +100,19 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let mut preview = Diagnostics::default();
     let outcome = trace::trace(&signature, &function.block, &unknown, &mut preview);
     let typed = typed_copy::typed_copy(&function.block, &preview);
+    let preview_is_empty = preview.is_empty();
     let calls_itself = found.iter().any(|callee| callee.path.get_ident() == Some(name));
     let graph = if found.is_empty() || found.len() > MOST_CALLEES || calls_itself {
         diagnostics.extend(preview);
         let traced = outcome.traced.filter(|_| diagnostics.is_empty());
-        embedded(name, traced, &[], &outcome.constants, &read_options, &mut diagnostics)
+        let checks = outcome.checks.iter().map(trace::Check::to_tokens);
+        let graph = embedded(name, traced, &[], &outcome.constants, &read_options, &mut diagnostics);
+        quote!({ #(#checks)* #graph })
     } else {
         companion::visit(&found, &imports, &quote!({ [#options] #item }))
     };
-    emit(&function, &signature, &read_options, &typed, &graph, &diagnostics)
+    let is_wrong = !diagnostics.is_empty() || !preview_is_empty;
+    emit(&function, &signature, &read_options, (&typed, is_wrong), &graph, &diagnostics)
 }
 
 /// What the attribute sent along to the second expansion.
@@ -138,7 +144,7 @@ pub fn expand_traced(input: TokenStream) -> TokenStream {
     let mut reported = Diagnostics::default();
     let options = Options::parse(options, &mut reported);
     let signature = FunctionSignature::read(&function.sig, &options, &mut reported);
-    let (mut found, _) = callees::find(&function.block);
+    let (mut found, _) = callees::find(&function);
     let own = gradient::own(&options, &signature, &mut reported);
     let is_own = own.is_some();
     found.extend(own);
@@ -181,8 +187,16 @@ fn embedded(
     let bytes = LitByteStr::new(&bytes, Span::call_site());
     let own = (options.gradient.is_some() && !callees.is_empty()).then(|| callees.last()).flatten();
     let own = own.map(|path| quote!(.with_gradient(#path::FUNCTION)));
+    // On the call, where rustc reports a circle of calls.
+    let depths = callees.iter().map(|path| {
+        let span = path.clone().into_iter().next().map_or_else(Span::call_site, |token| token.span());
+        quote_spanned!(span=> #path::FUNCTION.depth)
+    });
     quote! {
-        ::tinyspec::__private::EmbeddedFunction::new(#text, #bytes, #shared #name::typed) #backward #own
+        ::tinyspec::__private::EmbeddedFunction::new(#text, #bytes, #shared #name::typed)
+            .above(&[#(#depths),*])
+            #backward
+            #own
     }
 }
 
@@ -191,7 +205,7 @@ fn emit(
     function: &ItemFn,
     signature: &FunctionSignature,
     options: &Options,
-    typed: &syn::Block,
+    (typed, is_wrong): (&syn::Block, bool),
     graph: &TokenStream,
     diagnostics: &Diagnostics,
 ) -> TokenStream {
@@ -211,11 +225,16 @@ fn emit(
         let FnArg::Typed(argument) = argument else { continue };
         let Pat::Ident(pattern) = &*argument.pat else { continue };
         let ident = &pattern.ident;
+        if inputs.contains(&ident) {
+            continue;
+        }
         inputs.push(ident);
         match signature.parameters.iter().find(|parameter| parameter.ident == *ident) {
             Some(parameter) if parameter.passing == Passing::Scalar => {
                 let written = &parameter.written;
-                parameters.push(quote!(#ident: impl ::tinyspec::__private::ScalarArgument<#written>));
+                // On the colon, so that a wrong argument is explained by the parameter and not by the attribute.
+                let colon = argument.colon_token.span;
+                parameters.push(quote_spanned!(colon=> #ident: impl ::tinyspec::__private::ScalarArgument<#written>));
                 arguments.push(quote!(&::tinyspec::__private::ScalarArgument::<#written>::into_tensor(#ident)));
             }
             Some(parameter) => {
@@ -230,7 +249,7 @@ fn emit(
     }
     let dims = &signature.dims;
     let errors = diagnostics.to_tokens();
-    let allow = (!diagnostics.is_empty()).then(|| quote!(#[allow(unused, unreachable_code)]));
+    let allow = is_wrong.then(|| quote!(#[allow(unused, unreachable_code)]));
     let constants = signature.constants.0.iter().enumerate().map(|(position, constant)| {
         let (name, path) = (format_ident!("DIM_{position}"), &constant.path);
         quote!(#[doc(hidden)] pub const #name: usize = #path;)

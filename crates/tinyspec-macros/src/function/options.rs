@@ -50,7 +50,9 @@ impl Options {
             Ok(metas) => {
                 for meta in metas {
                     let is_known = matches!(&meta, NestedMeta::Meta(meta) if ["grad", "gradient"].iter().any(|name| meta.path().is_ident(name)));
-                    if is_known {
+                    if let Some(message) = misused(&meta) {
+                        diagnostics.error(Place::of(&meta), message);
+                    } else if is_known {
                         plain.push(meta);
                     } else {
                         let shown = match &meta {
@@ -74,13 +76,30 @@ impl Options {
             Err(error) => {
                 for error in error.flatten() {
                     let span = error.span();
-                    let message =
-                        format!("{error}; the options are `grad`, `gradient = path` and `bounds(B: 1..=4096)`");
+                    let message = match error.to_string() {
+                        text if text.starts_with("Duplicate") => "this option is given twice".to_string(),
+                        text => format!("{text}; the options are `grad`, `gradient = path` and `bounds(B: 1..=4096)`"),
+                    };
                     diagnostics.error(Place::between(span, span), message);
                 }
             }
         }
         options
+    }
+}
+
+/// A known option that is written in another way.
+fn misused(meta: &NestedMeta) -> Option<&'static str> {
+    use syn::Meta;
+    let NestedMeta::Meta(meta) = meta else { return None };
+    let name = meta.path().get_ident()?.to_string();
+    match (name.as_str(), meta) {
+        ("grad", Meta::NameValue(_) | Meta::List(_)) => Some("`grad` stands alone: `#[function(grad)]`"),
+        ("gradient", Meta::Path(_) | Meta::List(_)) => {
+            Some("`gradient` names the #[function] that computes it: `gradient = my_gradient`")
+        }
+        ("bounds", _) => Some("`bounds` says which sizes dims may have: `bounds(B: 1..=4096)`"),
+        _ => None,
     }
 }
 
@@ -107,7 +126,9 @@ fn read_bounds(tokens: TokenStream, options: &mut Options, diagnostics: &mut Dia
     let parser = syn::punctuated::Punctuated::<Bound, Token![,]>::parse_terminated;
     let bounds = match syn::parse::Parser::parse2(parser, tokens) {
         Ok(bounds) => bounds,
-        Err(error) => return diagnostics.syntax(error),
+        Err(error) => {
+            return diagnostics.error(error.span(), "`bounds` says which sizes dims may have: `bounds(B: 1..=4096)`");
+        }
     };
     for Bound { name, range } in bounds {
         match literal_range(&range) {

@@ -160,12 +160,14 @@ impl TypeReader<'_> {
     pub fn tensor(&mut self, written: &Type) -> Option<TensorType> {
         let help = "write `Tensor<f32, B, 64>`: a dtype, then the dims";
         let Type::Path(path) = written else {
+            let help = other_type(written).unwrap_or(help);
             self.diagnostics.error(Place::of(written), format!("expected a tensor; {help}"));
             return None;
         };
         let segment = path.path.segments.last()?;
         if segment.ident != "Tensor" {
             let name = source_text(&path.path);
+            let help = other_type(written).unwrap_or(help);
             self.diagnostics.error(Place::of(written), format!("`{name}` is no tensor type; {help}"));
             return None;
         }
@@ -271,6 +273,29 @@ impl TypeReader<'_> {
     }
 }
 
+/// What to write instead of a type that is no tensor.
+fn other_type(written: &Type) -> Option<&'static str> {
+    match written {
+        Type::Slice(_) | Type::Array(_) => Some("several tensors are several parameters, or a tuple as the result"),
+        Type::ImplTrait(_) | Type::TraitObject(_) | Type::FnPtr(_) => {
+            Some("a graph has no functions as values and no traits: call the #[function] by its name")
+        }
+        Type::Tuple(_) => Some("a parameter is one tensor or number: take the parts as parameters of their own"),
+        Type::Path(path) => {
+            let name = path.path.segments.last()?.ident.to_string();
+            Some(match name.as_str() {
+                "Vec" => "several tensors are several parameters, or a tuple as the result",
+                "Option" => "what may be missing is a function of its own",
+                "str" | "String" | "char" => "words choose while tracing: write a function for each",
+                "usize" | "isize" => "a number is a tensor without dims, such as `Tensor<i64>`",
+                name if DType::from_name(name).is_some() => "a number is a tensor without dims, `Tensor<f32>`",
+                _ => return None,
+            })
+        }
+        _ => None,
+    }
+}
+
 fn dtypes() -> String {
     let names = "bool i8 i16 i32 i64 u8 u16 u32 u64 f8e4m3 f8e5m2 f16 bf16 f32 f64";
     names.split(' ').map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
@@ -326,8 +351,15 @@ impl FunctionSignature {
         let mut inputs = vec![];
         for argument in &written.inputs {
             let Some((parameter, ty)) = read_parameter(argument, &mut reader) else { continue };
-            if parameters.iter().any(|other| other.ident == parameter.ident) {
-                continue; // rustc says so.
+            let name = &parameter.ident;
+            if parameters.iter().any(|other| other.ident == *name) {
+                reader.diagnostics.error(Place::of(name), format!("the parameter `{name}` is declared twice"));
+                continue;
+            }
+            if declared.contains(name) {
+                let message = format!("`{name}` is a dim and a parameter: dims are written in capitals, `<B>`");
+                reader.diagnostics.error(Place::of(name), message);
+                continue;
             }
             inputs.push(Input { name: parameter.ident.to_string(), dtype: ty.dtype, shape: ty.shape });
             parameters.push(parameter);
@@ -346,7 +378,10 @@ impl FunctionSignature {
         };
         let written_result = match &written.output {
             ReturnType::Default => quote!(()),
-            ReturnType::Type(_, ty) => without_arguments(ty),
+            ReturnType::Type(_, ty) => match &**ty {
+                Type::Reference(reference) => without_arguments(&reference.elem),
+                ty => without_arguments(ty),
+            },
         };
         let signature = Signature { name: written.ident.to_string(), dims, inputs };
         let mut read = FunctionSignature {
@@ -523,18 +558,22 @@ fn read_parameter(argument: &FnArg, reader: &mut TypeReader) -> Option<(Paramete
                 }
                 None => {
                     let shown = source_text(&path.path);
-                    let message = format!(
-                        "`{shown}` cannot be passed: a parameter is `&Tensor<f32, B, 64>` or a number such as `f32`"
-                    );
+                    let help = match other_type(&argument.ty) {
+                        Some(_) if name == "usize" || name == "isize" => {
+                            "a size is a named dim, a number has a dtype such as `i64`"
+                        }
+                        Some(help) => help,
+                        None => "a parameter is `&Tensor<f32, B, 64>` or a number such as `f32`",
+                    };
+                    let message = format!("`{shown}` cannot be passed: {help}");
                     reader.diagnostics.error(place, message);
                     None
                 }
             }
         }
         other => {
-            reader
-                .diagnostics
-                .error(Place::of(other), "a parameter is `&Tensor<f32, B, 64>` or a number such as `f32`");
+            let usual = "a parameter is `&Tensor<f32, B, 64>` or a number such as `f32`";
+            reader.diagnostics.error(Place::of(other), other_type(other).unwrap_or(usual));
             None
         }
     }

@@ -4,8 +4,18 @@ use super::METHODS;
 
 /// The method whose name is nearest to `name`, if one is near.
 pub fn nearest(name: &str) -> Option<&'static str> {
-    let distances = METHODS.iter().map(|method| (edit_distance(name, method.name), method.name));
-    distances.filter(|(distance, near)| *distance <= 1 + near.len().min(name.len()) / 4).min().map(|(_, near)| near)
+    nearest_of(name, METHODS.iter().map(|method| method.name))
+}
+
+/// The name that is nearest to `name`, if one is near.
+pub fn nearest_of<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let distances = names.into_iter().map(|near| (edit_distance(name, near), near));
+    // Of a short name any letter is half of it.
+    let most = |near: &str| match near.len().min(name.len()) {
+        0..=2 => 0,
+        length => 1 + length / 4,
+    };
+    distances.filter(|(distance, near)| *distance <= most(near)).min().map(|(_, near)| near)
 }
 
 /// Insertions, deletions and replacements between two words (Levenshtein, 1966).

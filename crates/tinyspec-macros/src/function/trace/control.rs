@@ -40,7 +40,8 @@ impl Tracer<'_> {
                 let message = format!(
                     "no macro sees the value of `{text}`: `if` needs a literal or a `const` inside the function; outside, choose between two functions"
                 );
-                self.unseen(&text, &branch.cond, message)
+                self.diagnostics.error_instead_of_rustc(whole, Place::of(&branch.cond), message);
+                Value::Wrong
             }
             _ => Value::Unknown,
         }

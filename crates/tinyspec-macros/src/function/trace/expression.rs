@@ -1,9 +1,9 @@
 //! Expressions: what each kind of Rust's syntax means in a graph.
 
-use super::{Check, Tracer, Value};
+use super::{Tracer, Value};
 use crate::diagnostics::{Place, source_text};
 use syn::{BinOp, Expr, ExprBinary, ExprPath, ExprUnary, Lit, Member, RangeLimits, UnOp};
-use tinyspec_ir::ops::arithmetic;
+use tinyspec_ir::ops::{self, arithmetic};
 use tinyspec_ir::{Builder, DType, NodeId};
 
 /// The text of an expression for messages, if it is short.
@@ -135,6 +135,12 @@ impl Tracer<'_> {
         if path.path.is_ident("None") {
             return Value::Optional(None);
         }
+        if let Some(name) = path.path.get_ident()
+            && name.to_string().starts_with(|c: char| c.is_lowercase() || c == '_')
+            && DType::from_name(&name.to_string()).is_none()
+        {
+            return self.unknown_name(name);
+        }
         let segments: Vec<String> = path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
         if let [.., ty, name] = segments.as_slice()
             && ty == "DType"
@@ -154,14 +160,14 @@ impl Tracer<'_> {
         Value::Constant { text: source_text(&path.path), path: quote::quote!(#path), kind: None }
     }
 
-    /// A mistake in an expression with a constant, whose value no macro sees. A name in small letters is rather one that does
-    /// not exist, which rustc reports; should it exist after all, `const` evaluation says `message`.
-    pub(super) fn unseen(&mut self, text: &str, expression: &Expr, message: String) -> Value {
-        if text.contains("::") || !text.starts_with(char::is_lowercase) {
-            return self.refuse(expression, message);
-        }
-        self.checks.push(Check::refusal(Place::of(expression), message));
-        Value::Unknown
+    /// rustc looks for names only after all macros: together with other mistakes this would not be reported.
+    fn unknown_name(&mut self, name: &syn::Ident) -> Value {
+        let text = name.to_string();
+        let known = self.scopes.iter().flat_map(|scope| scope.keys().map(String::as_str));
+        let near = ops::nearest_of(&text, known).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        let message = format!("there is no local `{text}` here, and constants have capitals{near}");
+        self.diagnostics.error(Place::of(name), message);
+        Value::Wrong
     }
 
     fn index(&mut self, index: &syn::ExprIndex, whole: &Expr) -> Value {

@@ -54,9 +54,10 @@ impl Tracer<'_> {
                         let message = format!(
                             "`{text}` is no tensor, and no macro sees its value: only methods of tensors and #[function]s are traced"
                         );
-                        return self.unseen(text, whole, message);
+                        return self.refuse(whole, message);
                     }
-                    Value::Tuple(_) => format!("`{name}` of a tuple: name its parts, `let (a, b) = {shown};`"),
+                    // rustc says which of its parts have the method.
+                    Value::Tuple(_) => return Value::Unknown,
                     Value::Dim(_) => {
                         format!("`{name}` of a size, which is open here: sizes have `+`, `-`, `*`, `/` and `%`")
                     }
@@ -225,6 +226,7 @@ impl Tracer<'_> {
         let given: Vec<String> = arguments.iter().map(source_text).collect();
         let shown = expected.iter().enumerate().map(|(position, (_, kind))| match given.get(position) {
             Some(text) if given.len() < expected.len() => text.clone(),
+            _ if *kind == ParamKind::int => position.to_string(),
             _ => sample(*kind),
         });
         let shown = shown.collect::<Vec<_>>().join(", ");
@@ -311,7 +313,7 @@ impl Tracer<'_> {
                 let message = format!(
                     "{wanted}, and no macro sees the value of `{text}`: write it out, or make it a `const` inside the function"
                 );
-                return self.unseen(text, expression, message);
+                return self.refuse(expression, message);
             }
             let instead = instead(method, kind, value, expression);
             let message = format!("{wanted}, found {}{instead}", found_text(kind, value));

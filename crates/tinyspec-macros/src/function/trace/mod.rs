@@ -57,18 +57,9 @@ pub struct Check {
 }
 
 impl Check {
-    /// Says `message` unless rustc has refused the code for another reason.
-    pub fn refusal(place: Place, message: String) -> Check {
-        Check { place, what: message, expected: TokenStream::new(), found: String::new(), value: TokenStream::new() }
-    }
-
     /// A constant that does not evaluate unless the values are equal.
     pub fn to_tokens(&self) -> TokenStream {
         let Check { place, what, expected, found, value } = self;
-        if expected.is_empty() {
-            let panic = quote_spanned!(place.start=> ::core::panic!);
-            return quote_spanned!(place.end=> const _: () = #panic ("{}", #what););
-        }
         let call = quote_spanned!(place.start=> ::tinyspec::__private::check_size);
         quote_spanned!(place.end=> const _: () = #call (#what, #expected as i64, #found, #value);)
     }
@@ -287,10 +278,11 @@ impl Tracer<'_> {
                     let hint = self.difference(&self.tensor_type(node), &wanted);
                     let (found, wanted) = (self.type_of(node), self.show_type(&wanted));
                     let name = &self.signature.ident;
-                    let mut message = format!("`{name}` returns {found} here, its signature says {wanted}{hint}");
+                    let mut message = format!("`{name}` returns {found} here, its signature says {wanted}");
                     for line in self.origins(&message) {
                         message += &format!("\n  {line}");
                     }
+                    message += &hint;
                     self.diagnostics.error(Place::of(at), message);
                     return None;
                 }

@@ -55,7 +55,7 @@ impl Tracer<'_> {
                         let message = format!(
                             "no macro sees whether `{text}` is a whole number: write `{text} as f32` or `{text} as i32`"
                         );
-                        return Err(self.unseen(text, expression, message));
+                        return Err(self.refuse(expression, message));
                     }
                 };
                 let slot = FIRST_CONSTANT + self.constants.number(text.clone(), path.clone()) as u32;
@@ -119,7 +119,7 @@ impl Tracer<'_> {
                             let message = format!(
                                 "no macro sees the value of `{text}`, so `{shown}` has none here: compute it outside the function, as a `const` of its own"
                             );
-                            self.unseen(text, whole, message)
+                            self.refuse(whole, message)
                         }
                         (Value::Dim(_), Value::Float(_)) | (Value::Float(_), Value::Dim(_)) => self.refuse(
                             whole,
@@ -163,7 +163,7 @@ impl Tracer<'_> {
                         let message = format!(
                             "no macro sees the value of `{text}`: write it out, or make it a `const` inside the function"
                         );
-                        return self.unseen(text, whole, message);
+                        return self.refuse(whole, message);
                     }
                     // Types that do not fit are rustc's.
                     _ => return Value::Unknown,

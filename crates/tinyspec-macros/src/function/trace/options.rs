@@ -47,7 +47,7 @@ impl Tracer<'_> {
                 let message = format!(
                     "no macro sees the value of `{text}`: write `{option}` out, or make `{text}` a `const` inside the function"
                 );
-                is_wrong |= matches!(self.unseen(&text, &field.expr, message), Value::Wrong);
+                is_wrong |= matches!(self.refuse(&field.expr, message), Value::Wrong);
             }
         }
         if is_wrong { Value::Wrong } else { Value::Options(name, fields) }
