@@ -48,7 +48,6 @@ impl Tracer<'_> {
                 if let Some(value) = self.number_method(&name, &receiver, &arguments) {
                     return value;
                 }
-                let shown = text_of(&call.receiver).unwrap_or("this".into());
                 let message = match &receiver {
                     Value::Constant { text, .. } => {
                         let message = format!(
