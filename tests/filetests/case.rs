@@ -78,6 +78,7 @@ fn target() -> Target {
         masked_access: false,
         fused_multiply_add: true,
         accumulators: 2,
+        watches_races: false,
         threads: 1,
         cache_bytes: [32 << 10, 512 << 10],
         native: vec![Op::Div, Op::Sqrt, Op::Exp2, Op::Log2, Op::Sin, Op::Idiv, Op::Mod, Op::Mulacc],

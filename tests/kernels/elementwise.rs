@@ -19,6 +19,10 @@ fn saxpy_updates_its_handle_and_no_other() {
         assert_same(&before, &[10.0, 20.0, 30.0]);
         saxpy(&mut y, &x, -1.0);
         assert_same(&y, &[11.0, 22.0, 33.0]);
+        let (x, z) = (numbers(256, 1), numbers(256, 2));
+        let mut y = tensor(&z, &[256], device);
+        saxpy(&mut y, &tensor(&x, &[256], device), 3.0);
+        assert_same(&y, &x.iter().zip(&z).map(|(x, z)| 3.0 * x + z).collect::<Vec<_>>());
     });
 }
 
@@ -33,10 +37,12 @@ uop! { <M, N>
 #[test]
 fn bias_adds_a_row() {
     each_device(|device| {
-        let (x, b) = (numbers(7 * 33, 1), numbers(33, 2));
-        let y = bias(&tensor(&x, &[7, 33], device), &tensor(&b, &[33], device));
-        let expected: Vec<f32> = (0..7 * 33).map(|at| (x[at] + b[at % 33]).max(0.0)).collect();
-        assert_same(&y, &expected);
+        for n in [33, 64, 100] {
+            let (x, b) = (numbers(7 * n, 1), numbers(n, 2));
+            let y = bias(&tensor(&x, &[7, n], device), &tensor(&b, &[n], device));
+            let expected: Vec<f32> = (0..7 * n).map(|at| (x[at] + b[at % n]).max(0.0)).collect();
+            assert_same(&y, &expected);
+        }
     });
 }
 
@@ -54,8 +60,8 @@ uop! { <N>
 #[test]
 fn functions_of_the_language() {
     each_device(|device| {
-        let x = numbers(100, 3);
-        let y = functions(&tensor(&x, &[100], device));
+        let x = numbers(128, 3);
+        let y = functions(&tensor(&x, &[128], device));
         let expected: Vec<f32> = x
             .iter()
             .map(|v| {
@@ -92,8 +98,8 @@ uop! { <N>
 #[test]
 fn an_index_may_run_down() {
     each_device(|device| {
-        let x = numbers(50, 4);
-        let y = reversed(&tensor(&x, &[50], device));
+        let x = numbers(64, 4);
+        let y = reversed(&tensor(&x, &[64], device));
         assert_same(&y, &x.iter().rev().copied().collect::<Vec<_>>());
     });
 }

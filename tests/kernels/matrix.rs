@@ -32,7 +32,7 @@ uop! { <M, N>
 #[test]
 fn transposes() {
     each_device(|device| {
-        for (m, n) in [(16, 24), (5, 13)] {
+        for (m, n) in [(16, 24), (5, 13), (64, 96), (70, 33)] {
             let x = numbers(m * n, 1);
             let expected: Vec<f32> = (0..m * n).map(|at| x[at % m * n + at / m]).collect();
             let x = tensor(&x, &[m, n], device);
@@ -57,9 +57,11 @@ uop! { <M, K, N>
 #[test]
 fn gemm_by_the_book() {
     each_device(|device| {
-        let (a, b) = (numbers(6 * 11, 2), numbers(11 * 9, 3));
-        let c = gemm(&tensor(&a, &[6, 11], device), &tensor(&b, &[11, 9], device));
-        assert_same(&c, &product(&a, &b, 6, 11, 9));
+        for (m, k, n) in [(6, 11, 9), (5, 40, 70), (3, 33, 64)] {
+            let (a, b) = (numbers(m * k, 2), numbers(k * n, 3));
+            let c = gemm(&tensor(&a, &[m, k], device), &tensor(&b, &[k, n], device));
+            assert_same(&c, &product(&a, &b, m, k, n));
+        }
     });
 }
 

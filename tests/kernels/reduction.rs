@@ -16,16 +16,18 @@ uop! { <M, N>
 #[test]
 fn softmax_of_rows() {
     each_device(|device| {
-        let x = numbers(4 * 19, 1);
-        let expected: Vec<f32> = x
-            .chunks(19)
-            .flat_map(|row| {
-                let greatest = row.iter().copied().fold(f32::MIN, f32::max);
-                let total: f32 = row.iter().map(|x| (x - greatest).exp()).sum();
-                row.iter().map(move |x| (x - greatest).exp() / total).collect::<Vec<_>>()
-            })
-            .collect();
-        assert_close(&softmax(&tensor(&x, &[4, 19], device)), &expected);
+        for n in [19, 64, 150] {
+            let x = numbers(4 * n, 1);
+            let expected: Vec<f32> = x
+                .chunks(n)
+                .flat_map(|row| {
+                    let greatest = row.iter().copied().fold(f32::MIN, f32::max);
+                    let total: f32 = row.iter().map(|x| (x - greatest).exp()).sum();
+                    row.iter().map(move |x| (x - greatest).exp() / total).collect::<Vec<_>>()
+                })
+                .collect();
+            assert_close(&softmax(&tensor(&x, &[4, n], device)), &expected);
+        }
     });
 }
 
@@ -108,8 +110,10 @@ uop! { <N>
 #[test]
 fn one_sum_without_parallel_loops() {
     each_device(|device| {
-        let x = numbers(77, 5);
-        assert_same(&total(&tensor(&x, &[77], device)), &[x.iter().map(|x| x * x).sum()]);
+        for n in [1, 77, 128, 1000] {
+            let x = numbers(n, 5);
+            assert_same(&total(&tensor(&x, &[n], device)), &[x.iter().map(|x| x * x).sum()]);
+        }
     });
 }
 
@@ -131,9 +135,9 @@ uop! { <M, N>
 #[test]
 fn least_and_greatest_integers() {
     each_device(|device| {
-        let x: Vec<i32> = numbers(5 * 9, 6).iter().map(|&x| x as i32 * 7).collect();
-        let (low, high) = ends(&Tensor::from_slice(&x, [5, 9]).to(device));
-        let rows = || x.chunks(9);
+        let x: Vec<i32> = numbers(5 * 90, 6).iter().map(|&x| x as i32 * 7).collect();
+        let (low, high) = ends(&Tensor::from_slice(&x, [5, 90]).to(device));
+        let rows = || x.chunks(90);
         assert_eq!(low.to_vec::<i32>().unwrap(), rows().map(|row| *row.iter().min().unwrap()).collect::<Vec<_>>());
         assert_eq!(high.to_vec::<i32>().unwrap(), rows().map(|row| *row.iter().max().unwrap()).collect::<Vec<_>>());
     });

@@ -20,13 +20,15 @@ uop! { <N>
 #[test]
 fn stencils() {
     each_device(|device| {
-        let x = numbers(40, 1);
-        let at = |i: i64| if (0..40).contains(&i) { x[i as usize] } else { 0.0 };
-        let all: Vec<f32> = (0..40).map(|i| 2.0 * at(i) + at(i - 1) + at(i + 1)).collect();
-        let mut inner = all.clone();
-        (inner[0], inner[39]) = (0.0, 0.0);
-        assert_same(&stencil(&tensor(&x, &[40], device)), &all);
-        assert_same(&inner_stencil(&tensor(&x, &[40], device)), &inner);
+        for n in [40, 64, 66] {
+            let x = numbers(n, 1);
+            let at = |i: i64| if (0..n as i64).contains(&i) { x[i as usize] } else { 0.0 };
+            let all: Vec<f32> = (0..n as i64).map(|i| 2.0 * at(i) + at(i - 1) + at(i + 1)).collect();
+            let mut inner = all.clone();
+            (inner[0], inner[n - 1]) = (0.0, 0.0);
+            assert_same(&stencil(&tensor(&x, &[n], device)), &all);
+            assert_same(&inner_stencil(&tensor(&x, &[n], device)), &inner);
+        }
     });
 }
 
@@ -80,14 +82,14 @@ uop! { <H, W>
 #[test]
 fn windows_in_two_dims() {
     each_device(|device| {
-        let (h, w) = (7, 10);
+        let (h, w) = (7, 40);
         let x = numbers(h * w, 4);
         let at = |i: i64, j: i64| match (0..h as i64).contains(&i) && (0..w as i64).contains(&j) {
             true => x[i as usize * w + j as usize],
             false => 0.0,
         };
-        let pooled: Vec<f32> = (0..3 * 5)
-            .map(|p| (0..4).map(|k| at(p / 5 * 2 + k / 2, p % 5 * 2 + k % 2)).fold(f32::MIN, f32::max))
+        let pooled: Vec<f32> = (0..3 * 20)
+            .map(|p| (0..4).map(|k| at(p / 20 * 2 + k / 2, p % 20 * 2 + k % 2)).fold(f32::MIN, f32::max))
             .collect();
         let blurred: Vec<f32> = (0..(h * w) as i64)
             .map(|p| (0..9).map(|k| at(p / w as i64 + k / 3 - 1, p % w as i64 + k % 3 - 1)).sum::<f32>() / 9.0)

@@ -23,6 +23,7 @@ pub fn target() -> Target {
         masked_access: true,
         fused_multiply_add: true,
         accumulators: 1,
+        watches_races: true,
         threads: 1,
         cache_bytes: [32 << 10, 1 << 20],
         native: Op::ALL.iter().copied().filter(|op| op.is_elementwise()).collect(),

@@ -19,6 +19,8 @@ pub struct Target {
     pub fused_multiply_add: bool,
     /// Independent accumulators that hide the latency of an add (latency × throughput).
     pub accumulators: usize,
+    /// Looks while a kernel written by hand runs whether its parallel iterations meet: they are not made into vectors.
+    pub watches_races: bool,
     /// Threads that share a GLOBAL axis.
     pub threads: usize,
     /// Bytes of the first- and second-level data caches of a core.

@@ -97,6 +97,7 @@ impl Host {
     /// This machine as a target of the lowering.
     pub fn target(&self) -> Target {
         Target {
+            watches_races: false,
             name: "cpu".into(),
             fingerprint: self.fingerprint.clone(),
             vector_bytes: self.vector_bytes,

@@ -32,6 +32,12 @@ pub fn expand(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
                 let Arg::Reduce { op, .. } = *graph.arg(node) else { continue };
                 reduce(graph, op, sources[0], &loops, axes, &tiled)?
             }
+            // A tile is in all iterations at once: it waits for none of them.
+            Op::After => {
+                let waits = graph.sources(node).iter().zip(&sources).filter(|(old, _)| axis_of(**old).is_none());
+                let sources: SmallVec<[NodeId; 4]> = waits.map(|(_, &new)| new).collect();
+                if sources.len() == 1 { sources[0] } else { graph.add(Op::After, &sources, Arg::None)? }
+            }
             op => {
                 let arg = graph.arg(node).clone();
                 let mut sources = sources;

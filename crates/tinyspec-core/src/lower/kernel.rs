@@ -2,7 +2,7 @@
 //! part of Plan. Verifiers run in between, in debug builds and where `TINYSPEC_VERIFY=1` asks for them.
 
 use super::optimize::OptOp;
-use super::{expand, linearize, optimize, plan, select};
+use super::{expand, linearize, optimize, plan, select, written};
 use crate::profile;
 use tinyspec_backends::{LinearKernel, Target};
 use tinyspec_ir::{Arg, AxisType, DType, Error, ErrorKind, Graph, NodeId, Op, Result, verify};
@@ -63,8 +63,11 @@ pub(crate) fn written_stages(
     observe: &mut Observe,
 ) -> Result<LinearKernel> {
     let params = graph.reachable(&[sink]).into_iter().filter_map(|node| param_slot(&graph, node)).max();
-    observe("optimized", &graph, sink);
+    let mut graph = graph;
     checked("rangeify", || verify::ranges(&graph, sink))?;
+    let sink = written::vectorize(&mut graph, sink, target)?;
+    observe("optimized", &graph, sink);
+    checked("optimize", || verify::ranges(&graph, sink))?;
     let mut kernel = finish_observed(graph, sink, name, target, observe)?;
     kernel.params = params.map_or(0, |slot| slot as usize + 1);
     kernel.is_written = true;

@@ -19,6 +19,7 @@ pub fn targets() -> Vec<Target> {
         masked_access,
         fused_multiply_add: true,
         accumulators: 8,
+        watches_races: false,
         threads: 2,
         cache_bytes: [32 << 10, 512 << 10],
         native: vec![Op::Add, Op::Mul, Op::Max, Op::Div, Op::Recip, Op::Sqrt, Op::Trunc, Op::Mulacc, Op::Mod, Op::Idiv],

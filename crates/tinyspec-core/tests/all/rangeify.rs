@@ -19,6 +19,7 @@ fn target() -> Target {
         masked_access: false,
         fused_multiply_add: true,
         accumulators: 8,
+        watches_races: false,
         threads: 2,
         cache_bytes: [32 << 10, 1 << 20],
         native: vec![],

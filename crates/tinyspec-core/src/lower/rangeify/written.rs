@@ -6,7 +6,7 @@
 use super::movement::{count, dims, locate};
 use super::walk::{Walk, call_result, named};
 use super::{Assembly, KernelCall};
-use crate::lower::written::{Specialised, specialise};
+use crate::lower::written::{Before, Specialised, specialise};
 use rustc_hash::FxHashMap;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Error, ErrorKind, Graph, NodeId, Op, Result, Shape, kernel};
 
@@ -44,9 +44,9 @@ fn call_of(graph: &Graph, call: NodeId, code: &[u8]) -> Result<WrittenCall> {
 impl WrittenCall {
     /// The values whose contents the kernel looks at.
     pub(super) fn inputs(&self, graph: &Graph, call: NodeId) -> Vec<NodeId> {
-        let updates = &self.specialised.updates;
+        let before = &self.specialised.before;
         let buffers = &graph.sources(call)[1..=self.specialised.buffers];
-        let needed = buffers.iter().enumerate().filter(|(slot, _)| updates.get(*slot) != Some(&false));
+        let needed = buffers.iter().enumerate().filter(|(slot, _)| before.get(*slot) != Some(&Before::Ignored));
         needed.map(|(_, &buffer)| named(graph, buffer).0).collect()
     }
 }
@@ -59,14 +59,18 @@ impl Assembly<'_> {
         let sink = self.graph.import(&specialised.graph, &[specialised.sink], |_, _| Ok(None))?[0];
         let locations = self.tensors.locations(call).to_vec();
         let mut calls = Vec::new();
-        let mut sources = vec![sink];
+        let (mut sources, mut read) = (vec![sink], vec![]);
         for (slot, &argument) in arguments.iter().enumerate() {
             let tensor = named(self.tensors, argument).0;
-            let buffer = match specialised.updates.get(slot) {
+            let buffer = match specialised.before.get(slot) {
                 None => self.value(tensor)?,
-                Some(false) => self.buffer(tensor)?,
-                Some(true) if self.is_private(walk, tensor) => self.value(tensor)?,
-                Some(true) => {
+                Some(Before::Ignored) => self.buffer(tensor)?,
+                Some(Before::Read(_)) => {
+                    read.push(self.value(tensor)?);
+                    self.buffer(tensor)?
+                }
+                Some(Before::Kept) if self.is_private(walk, tensor) => self.value(tensor)?,
+                Some(Before::Kept) => {
                     let copy = self.copy(tensor)?;
                     let after = self.graph.add(Op::After, &[self.graph.source(copy, 1), copy], Arg::None)?;
                     let kernel = self.graph.source(copy, 0);
@@ -76,6 +80,8 @@ impl Assembly<'_> {
             };
             sources.push(buffer);
         }
+        // Buffers as they were come last, by slot.
+        sources.extend(read);
         let node = self.graph.add(Op::Call, &sources, Arg::None)?;
         for location in &locations {
             self.graph.locate(node, location.clone());
@@ -91,7 +97,7 @@ impl Assembly<'_> {
             let after = self.graph.add(Op::After, &[sources[1 + number], node], Arg::None)?;
             self.places.insert(result, after);
         }
-        let outputs = specialised.updates.len();
+        let outputs = specialised.before.len();
         calls.push(KernelCall { node, kernel: sink, outputs, locations, written: Some(name.clone()) });
         Ok(calls)
     }

@@ -1,33 +1,110 @@
 //! Which written buffers a kernel fills completely before it looks at them.
 
-use rustc_hash::FxHashSet;
-use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op};
+use super::Before;
+use rustc_hash::{FxHashMap, FxHashSet};
+use tinyspec_ir::kernel::WrittenKernel;
+use tinyspec_ir::rewrite::substitute;
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 
-/// Every element of the output is stored, whatever it was, and no value depends on what it was.
-pub(super) fn is_overwritten(graph: &Graph, sink: NodeId, slot: u32) -> bool {
+/// Reads of what a written buffer was go to a Param of their own, where the kernel overwrites all of it: then it works on
+/// no copy.
+pub(super) fn separate(graph: &mut Graph, sink: NodeId, kernel: &WrittenKernel) -> Result<(NodeId, Vec<Before>)> {
+    let mut before = Vec::new();
+    let mut next = kernel.buffers as u32;
+    let mut replacements: FxHashMap<NodeId, NodeId> = FxHashMap::default();
     let live = graph.reachable(&[sink]);
-    let is_buffer = |mut node: NodeId| {
-        while graph.op(node) == Op::After {
-            node = graph.source(node, 0);
-        }
-        matches!(graph.arg(node), Arg::Param { slot: other, addrspace: Some(_), .. } if *other == slot)
-    };
-    let mut covered = false;
-    for &node in &live {
-        match graph.op(node) {
-            Op::Load | Op::AtomicAdd if is_buffer(graph.source(graph.source(node, 0), 0)) => return false,
-            Op::Store if graph.op(graph.source(node, 0)) == Op::Index => {
-                let place = graph.source(node, 0);
-                if is_buffer(graph.source(place, 0)) {
+    for slot in 0..kernel.outputs as u32 {
+        let uses = Uses::new(graph, &live, slot);
+        before.push(match uses.reads.as_slice() {
+            _ if !uses.covered || uses.adds => Before::Kept,
+            [] => Before::Ignored,
+            // Whoever vouches for a kernel may let iterations see what others stored.
+            _ if kernel.vouched || !uses.reads_are_first(graph) => Before::Kept,
+            reads => {
+                for &load in reads {
+                    let old = as_input(graph, load, next)?;
+                    replacements.insert(load, old);
+                }
+                next += 1;
+                Before::Read(next - 1)
+            }
+        });
+    }
+    let roots = substitute(graph, &[sink], &replacements)?;
+    Ok((roots[0], before))
+}
+
+/// The Load from the buffer as it was.
+fn as_input(graph: &mut Graph, load: NodeId, slot: u32) -> Result<NodeId> {
+    let mut sources = graph.sources(load).to_vec();
+    let index = graph.source(sources[0], 1);
+    let mut buffer = graph.source(sources[0], 0);
+    while graph.op(buffer) == Op::After {
+        buffer = graph.source(buffer, 0);
+    }
+    let (shape, dtype) = (graph.source(buffer, 0), graph.dtype(buffer));
+    let arg = Arg::Param { slot, dtype, device: None, addrspace: Some(AddrSpace::Global) };
+    let buffer = graph.add(Op::Param, &[shape], arg)?;
+    sources[0] = graph.add(Op::Index, &[buffer, index], Arg::None)?;
+    let arg = graph.arg(load).clone();
+    graph.add(Op::Load, &sources, arg)
+}
+
+/// What a kernel does with a written buffer.
+struct Uses {
+    reads: Vec<NodeId>,
+    stores: Vec<NodeId>,
+    /// AtomicAdds.
+    adds: bool,
+    /// Every element is stored, whatever it was.
+    covered: bool,
+}
+
+impl Uses {
+    fn new(graph: &Graph, live: &[NodeId], slot: u32) -> Uses {
+        let is_buffer = |mut node: NodeId| {
+            while graph.op(node) == Op::After {
+                node = graph.source(node, 0);
+            }
+            matches!(graph.arg(node), Arg::Param { slot: other, addrspace: Some(_), .. } if *other == slot)
+        };
+        let mut uses = Uses { reads: vec![], stores: vec![], adds: false, covered: false };
+        for &node in live {
+            let op = graph.op(node);
+            if !matches!(op, Op::Load | Op::Store | Op::AtomicAdd) || graph.op(graph.source(node, 0)) != Op::Index {
+                continue;
+            }
+            let place = graph.source(node, 0);
+            if !is_buffer(graph.source(place, 0)) {
+                continue;
+            }
+            match op {
+                Op::Load => uses.reads.push(node),
+                Op::AtomicAdd => uses.adds = true,
+                _ => {
+                    uses.stores.push(node);
                     let size = graph.props(graph.source(place, 0)).element_count().as_const();
-                    covered |= graph.sources(node).len() == 2
-                        && size.is_some_and(|size| walks_all(graph, &live, node, graph.source(place, 1), size));
+                    uses.covered |= graph.sources(node).len() == 2
+                        && size.is_some_and(|size| walks_all(graph, live, node, graph.source(place, 1), size));
                 }
             }
-            _ => {}
         }
+        uses
     }
-    covered
+
+    /// No read sees what the kernel stored: none comes after a store, neither in one iteration nor in a later one.
+    fn reads_are_first(&self, graph: &Graph) -> bool {
+        let is_serial = |node: &NodeId| {
+            matches!(graph.arg(*node), Arg::Range { axis: AxisType::Loop, .. }) && graph.op(*node) == Op::Range
+        };
+        let below = |node: NodeId| -> FxHashSet<NodeId> { graph.reachable(&[node]).into_iter().collect() };
+        let stored: Vec<FxHashSet<NodeId>> = self.stores.iter().map(|&store| below(store)).collect();
+        self.reads.iter().all(|&load| {
+            let read = below(load);
+            self.stores.iter().all(|store| !read.contains(store))
+                && stored.iter().all(|store| !store.iter().any(|node| is_serial(node) && read.contains(node)))
+        })
+    }
 }
 
 /// The index counts from 0 to `size` as the loops around the store run: mixed radix without a gap.

@@ -5,6 +5,9 @@ mod bind;
 mod cover;
 mod flatten;
 mod schedule;
+mod vectorize;
+
+pub(crate) use vectorize::vectorize;
 
 use tinyspec_ir::kernel::WrittenKernel;
 use tinyspec_ir::{Graph, NodeId, Result};
@@ -13,10 +16,21 @@ use tinyspec_ir::{Graph, NodeId, Result};
 pub(crate) struct Specialised {
     pub graph: Graph,
     pub sink: NodeId,
-    /// For each written buffer, whether its contents before the kernel matter.
-    pub updates: Vec<bool>,
+    /// For each written buffer, what its contents before the kernel are to it.
+    pub before: Vec<Before>,
     /// How many buffers it has; the written ones come first.
     pub buffers: usize,
+}
+
+/// What the contents of a written buffer are to the kernel that writes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Before {
+    /// Nothing: all of it is overwritten.
+    Ignored,
+    /// All of it is overwritten, and read before: the Param of this slot is the buffer as it was.
+    Read(u32),
+    /// Parts of it stay as they are.
+    Kept,
 }
 
 /// Binds the dims of an embedded kernel.
@@ -27,7 +41,7 @@ pub(crate) fn specialise(code: &[u8], dims: &[i64]) -> Result<Specialised> {
     let kernel = WrittenKernel::decode(code)?;
     let (graph, sink) = bind::bind(&kernel, dims)?;
     let (mut graph, sink) = flatten::flatten(&graph, sink)?;
-    let updates = (0..kernel.outputs as u32).map(|slot| !cover::is_overwritten(&graph, sink, slot)).collect();
+    let (sink, before) = cover::separate(&mut graph, sink, &kernel)?;
     let sink = schedule::schedule(&mut graph, sink)?;
-    Ok(Specialised { graph, sink, updates, buffers: kernel.buffers })
+    Ok(Specialised { graph, sink, before, buffers: kernel.buffers })
 }

@@ -1,0 +1,295 @@
+//! Vectors for kernels written by hand: the loops stay in the user's order, one of them is cut into lanes.
+//!
+//! A parallel loop whose accesses lie side by side becomes a loop over tiles and a loop over what is left of its trips;
+//! where there is none, so do reduce loops. Iterations of a parallel loop do not meet, and a reduction has no order, so
+//! both are legal.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use tinyspec_backends::Target;
+use tinyspec_ir::rewrite::substitute;
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
+
+/// Vectors in a tile: independent work for the latency of arithmetic.
+const VECTORS: i64 = 4;
+
+pub(crate) fn vectorize(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
+    if target.vector_bytes == 0 || target.watches_races {
+        return Ok(sink);
+    }
+    let mut sink = sink;
+    // Inner loops end first; each cut leaves fewer trips to cut.
+    while let Some((end, tile)) = {
+        let kernel = Kernel::new(graph, sink, target);
+        kernel.live.iter().find_map(|&end| Some((end, kernel.tile(graph, end)?)))
+    } {
+        sink = cut_loop(graph, sink, end, tile)?;
+    }
+    let kernel = Kernel::new(graph, sink, target);
+    let mut ranges: Vec<NodeId> = Vec::new();
+    for &node in &kernel.live {
+        if let (Op::Reduce, [_, range]) = (graph.op(node), graph.sources(node))
+            && !ranges.contains(range)
+        {
+            ranges.push(*range);
+        }
+    }
+    for range in ranges {
+        let kernel = Kernel::new(graph, sink, target);
+        if let Some(tile) = kernel.reduction_tile(graph, range) {
+            sink = cut_reduction(graph, sink, range, tile)?;
+        }
+    }
+    Ok(sink)
+}
+
+struct Kernel {
+    live: Vec<NodeId>,
+    lanes: i64,
+    /// Accesses to memory.
+    accesses: Vec<NodeId>,
+    sink: NodeId,
+}
+
+impl Kernel {
+    fn new(graph: &Graph, sink: NodeId, target: &Target) -> Kernel {
+        let live = graph.reachable(&[sink]);
+        let is_access = |node: &NodeId| {
+            matches!(graph.op(*node), Op::Load | Op::Store | Op::AtomicAdd)
+                && graph.op(graph.source(*node, 0)) == Op::Index
+        };
+        let accesses: Vec<NodeId> = live.iter().copied().filter(is_access).collect();
+        let dtypes = accesses.iter().map(|&access| graph.dtype(graph.source(access, 0)));
+        let lanes = crate::lower::lanes(target, dtypes) as i64;
+        Kernel { live, lanes, accesses, sink }
+    }
+
+    fn is_parallel(&self, graph: &Graph, range: NodeId) -> bool {
+        matches!(axis(graph, range), Some(AxisType::Global | AxisType::Thread | AxisType::Local))
+    }
+
+    /// Trips of a tile of the loop, if it can become one.
+    fn tile(&self, graph: &Graph, end: NodeId) -> Option<i64> {
+        let range = *graph.sources(end).get(1).filter(|_| graph.op(end) == Op::End)?;
+        if !self.is_parallel(graph, range) {
+            return None;
+        }
+        let depends = depends(graph, &self.live, range);
+        let is_cut = |node: &&NodeId| {
+            graph.op(**node) == Op::End && axis(graph, graph.source(**node, 1)) == Some(AxisType::Upcast)
+        };
+        if depends.iter().any(|node| is_cut(&node)) {
+            return None;
+        }
+        let mut stores = 0;
+        for &node in &self.live {
+            if !depends.contains(&node) {
+                continue;
+            }
+            let is_register = |place: NodeId| graph.props(place).addrspace == Some(AddrSpace::Reg);
+            match graph.op(node) {
+                Op::AtomicAdd | Op::Barrier => return None,
+                Op::Load | Op::Store if is_register(graph.source(node, 0)) => return None,
+                Op::Range if node != range => return None,
+                _ => {}
+            }
+        }
+        for &access in self.accesses.iter().filter(|access| depends.contains(access)) {
+            let coefficient = coefficient(graph, graph.source(graph.source(access, 0), 1), range)?;
+            match (graph.op(access), coefficient) {
+                (Op::Store, 1) => stores += 1,
+                (Op::Load, 0 | 1) => {}
+                _ => return None,
+            }
+        }
+        let trips = trips(graph, range)?;
+        // The loop that threads share is the whole kernel: nothing can come after it.
+        let is_shared = axis(graph, range) == Some(AxisType::Global);
+        debug_assert!(!is_shared || graph.sources(self.sink).contains(&end));
+        let sizes = [self.lanes * VECTORS, self.lanes * 2, self.lanes];
+        let fits = |&size: &i64| size > 1 && trips >= size && (!is_shared || trips % size == 0);
+        sizes.into_iter().find(fits).filter(|_| stores > 0)
+    }
+
+    /// Trips of a tile of a reduce loop, if it can become one.
+    fn reduction_tile(&self, graph: &Graph, range: NodeId) -> Option<i64> {
+        let depends = depends(graph, &self.live, range);
+        let mut contiguous = false;
+        let is_lane = |node: &NodeId| axis(graph, *node) == Some(AxisType::Upcast);
+        let mut reduces = self.live.iter().filter(|&&node| graph.sources(node)[..].get(1) == Some(&range));
+        if reduces.any(|&reduce| graph.reachable(&[graph.source(reduce, 0)]).iter().any(is_lane)) {
+            // Its values are vectors already.
+            return None;
+        }
+        for &node in self.live.iter().filter(|node| depends.contains(node)) {
+            match graph.op(node.to_owned()) {
+                // Inside of another reduction, or of memory that changes: left as it is.
+                Op::Reduce if !graph.sources(node.to_owned()).contains(&range) => return None,
+                Op::Store | Op::AtomicAdd | Op::After => return None,
+                _ => {}
+            }
+        }
+        for &access in self.accesses.iter().filter(|access| depends.contains(access)) {
+            match coefficient(graph, graph.source(graph.source(access, 0), 1), range)? {
+                0 => {}
+                1 => contiguous = true,
+                _ => return None,
+            }
+        }
+        let trips = trips(graph, range)?;
+        let sizes = [self.lanes * VECTORS, self.lanes];
+        sizes.into_iter().find(|&size| size > 1 && trips >= size).filter(|_| contiguous)
+    }
+}
+
+fn axis(graph: &Graph, range: NodeId) -> Option<AxisType> {
+    match graph.arg(range) {
+        Arg::Range { axis, .. } => Some(*axis),
+        _ => None,
+    }
+}
+
+fn trips(graph: &Graph, range: NodeId) -> Option<i64> {
+    graph.as_int(graph.source(range, 0)).and_then(|trips| i64::try_from(trips).ok())
+}
+
+/// Nodes inside the loop.
+fn depends(graph: &Graph, live: &[NodeId], range: NodeId) -> FxHashSet<NodeId> {
+    let mut inside: FxHashSet<NodeId> = FxHashSet::from_iter([range]);
+    for &node in live {
+        let sources = graph.sources(node);
+        let closes = matches!(graph.op(node), Op::End | Op::Reduce) && sources[1..].contains(&range);
+        if !closes && sources.iter().any(|source| inside.contains(source)) {
+            inside.insert(node);
+        }
+    }
+    inside
+}
+
+/// What a trip of the loop adds to an index, if it is always the same.
+fn coefficient(graph: &Graph, index: NodeId, range: NodeId) -> Option<i64> {
+    let mut known: FxHashMap<NodeId, Option<i64>> = FxHashMap::default();
+    for node in graph.reachable(&[index]) {
+        let sources = graph.sources(node);
+        let of = |position: usize| known[&sources[position]];
+        let number = |position: usize| graph.as_int(sources[position]).and_then(|number| i64::try_from(number).ok());
+        let value = match graph.op(node) {
+            Op::Range => Some((node == range) as i64),
+            Op::Add if graph.dtype(node) == DType::Index => of(0).zip(of(1)).and_then(|(a, b)| a.checked_add(b)),
+            Op::Mul if graph.dtype(node) == DType::Index => match (number(0), number(1)) {
+                (_, Some(factor)) => of(0).and_then(|a| a.checked_mul(factor)),
+                (Some(factor), _) => of(1).and_then(|b| b.checked_mul(factor)),
+                _ => sources.iter().all(|source| known[source] == Some(0)).then_some(0),
+            },
+            _ => sources.iter().all(|source| known[source] == Some(0)).then_some(0),
+        };
+        known.insert(node, value);
+    }
+    known[&index]
+}
+
+fn next_id(graph: &Graph) -> u32 {
+    let ids = graph.nodes().filter_map(|node| match graph.arg(node) {
+        Arg::Range { id, .. } => Some(*id),
+        _ => None,
+    });
+    ids.max().map_or(0, |id| id + 1)
+}
+
+fn new_range(graph: &mut Graph, trips: i64, axis: AxisType) -> Result<NodeId> {
+    let (bound, id) = (graph.index(trips), next_id(graph));
+    graph.range(bound, id, axis)
+}
+
+/// `first + size · outer + inner`.
+fn position(graph: &mut Graph, outer: Option<(NodeId, i64)>, inner: NodeId, first: i64) -> Result<NodeId> {
+    let mut sum = inner;
+    if let Some((outer, size)) = outer {
+        let size = graph.index(size);
+        let start = graph.alu(Op::Mul, &[outer, size])?;
+        sum = graph.alu(Op::Add, &[start, inner])?;
+    }
+    if first != 0 {
+        let first = graph.index(first);
+        sum = graph.alu(Op::Add, &[sum, first])?;
+    }
+    Ok(sum)
+}
+
+/// A parallel loop as tiles, and what is left of it one by one.
+fn cut_loop(graph: &mut Graph, sink: NodeId, end: NodeId, tile: i64) -> Result<NodeId> {
+    let (body, range) = (graph.source(end, 0), graph.source(end, 1));
+    let (Some(all), Some(axis)) = (trips(graph, range), axis(graph, range)) else { return Ok(sink) };
+    let outer = new_range(graph, all / tile, axis)?;
+    let inner = new_range(graph, tile, AxisType::Upcast)?;
+    let at = position(graph, Some((outer, tile)), inner, 0)?;
+    let tiles = substitute(graph, &[body], &FxHashMap::from_iter([(range, at)]))?[0];
+    let tiles = graph.add(Op::End, &[tiles, inner], Arg::None)?;
+    let mut whole = graph.add(Op::End, &[tiles, outer], Arg::None)?;
+    if all % tile != 0 {
+        let rest = new_range(graph, all % tile, axis)?;
+        let at = position(graph, None, rest, all / tile * tile)?;
+        let mut replacements = FxHashMap::from_iter([(range, at)]);
+        // Loops inside are loops of their own.
+        for inside in closed_inside(graph, body) {
+            let (Some(axis), bound) = (self::axis(graph, inside), graph.source(inside, 0)) else { continue };
+            let id = next_id(graph);
+            let own = graph.range(bound, id, axis)?;
+            replacements.insert(inside, own);
+        }
+        let rest_body = substitute(graph, &[body], &replacements)?[0];
+        let rest = graph.add(Op::End, &[rest_body, rest], Arg::None)?;
+        whole = graph.add(Op::Group, &[whole, rest], Arg::None)?;
+    }
+    Ok(substitute(graph, &[sink], &FxHashMap::from_iter([(end, whole)]))?[0])
+}
+
+/// Ranges that begin and end inside an effect.
+fn closed_inside(graph: &Graph, body: NodeId) -> Vec<NodeId> {
+    let mut closed = Vec::new();
+    for node in graph.reachable(&[body]) {
+        if matches!(graph.op(node), Op::End | Op::Reduce) {
+            for &range in graph.sources(node)[1..].iter().filter(|range| graph.op(**range) == Op::Range) {
+                if !closed.contains(&range) {
+                    closed.push(range);
+                }
+            }
+        }
+    }
+    closed
+}
+
+/// All Reduces over a Range as lanes, and what is left of its trips one by one.
+fn cut_reduction(graph: &mut Graph, sink: NodeId, range: NodeId, tile: i64) -> Result<NodeId> {
+    let Some(all) = trips(graph, range) else { return Ok(sink) };
+    let outer = new_range(graph, all / tile, AxisType::Reduce)?;
+    let inner = new_range(graph, tile, AxisType::Unroll)?;
+    let lanes = position(graph, Some((outer, tile)), inner, 0)?;
+    let rest = match all % tile {
+        0 => None,
+        rest => {
+            let rest = new_range(graph, rest, AxisType::Reduce)?;
+            Some((rest, position(graph, None, rest, all / tile * tile)?))
+        }
+    };
+    let reduces: Vec<NodeId> = graph
+        .reachable(&[sink])
+        .into_iter()
+        .filter(|&node| graph.op(node) == Op::Reduce && graph.sources(node)[1..] == [range])
+        .collect();
+    let mut replacements: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    for reduce in reduces {
+        let (value, arg) = (graph.source(reduce, 0), graph.arg(reduce).clone());
+        let Arg::Reduce { op, .. } = arg else { continue };
+        // What the value needs of earlier Reduces has been cut already.
+        let value = substitute(graph, &[value], &replacements)?[0];
+        let tiles = substitute(graph, &[value], &FxHashMap::from_iter([(range, lanes)]))?[0];
+        let mut total = graph.add(Op::Reduce, &[tiles, outer, inner], arg.clone())?;
+        if let Some((rest, at)) = rest {
+            let value = substitute(graph, &[value], &FxHashMap::from_iter([(range, at)]))?[0];
+            let left = graph.add(Op::Reduce, &[value, rest], arg)?;
+            total = graph.alu(op, &[total, left])?;
+        }
+        replacements.insert(reduce, total);
+    }
+    Ok(substitute(graph, &[sink], &replacements)?[0])
+}
