@@ -89,6 +89,75 @@ pub use tinyspec_ir::{DType, Dim, ErrorKind};
 /// **What is embedded.** `f::FUNCTION` is the graph ([`function::EmbeddedFunction`]); its parts are decoded when it is first
 /// used. It is, node for node, what running the body over placeholders builds.
 pub use tinyspec_macros::function;
+
+/// Kernels written by hand, in the same dialect: checked and traced while rustc compiles, run by the same compiler.
+///
+/// ```
+/// use tinyspec::prelude::*;
+///
+/// uop! { <N>                                             // named dims, bound when it is called
+///     pub fn saxpy(y: &mut Global<f32, N>, x: &Global<f32, N>, a: f32) {
+///         for i in global(N) { y[i] = a * x[i] + y[i]; }
+///     }
+/// }
+///
+/// uop! { <M, N>                                          // a result is allocated by its shape; it starts as zeros
+///     fn softmax(x: &Global<f32, M, N>) -> Global<f32, M, N> as y {
+///         for i in global(M) {
+///             let mut greatest = -1e30f32;
+///             for j in reduce(N) { greatest = max(greatest, x[i, j]); }
+///             let mut total = 0.0f32;
+///             for j in reduce(N) { total += exp(x[i, j] - greatest); }
+///             for j in local(N) { y[i, j] = exp(x[i, j] - greatest) / total; }
+///         }
+///     }
+/// }
+///
+/// fn main() -> Result<()> {
+///     let x = Tensor::from_slice(&[1f32, 2.0, 3.0], [3]);
+///     let mut y = Tensor::ones([3]);
+///     saxpy(&mut y, &x, 2.0);                            // lazy; `y` is a new state, its clones keep what they saw
+///     assert_eq!(y.to_vec::<f32>()?, [3.0, 5.0, 7.0]);
+///     assert_eq!(softmax(&x.reshape([1, 3])).shape()[1], 3.into());
+///     Ok(())
+/// }
+/// ```
+///
+/// **Parameters.** `&Global<dtype, dims…>` is read, `&mut Global<…>` is updated (a [`Tensor`] stays a value: other handles
+/// do not see it), a scalar such as `f32` is passed as it is, and `-> Global<…> as y`, or several in parentheses, are
+/// results. A dim is a number, a name from `<…>`, an outer `const` in capitals, or `{ an expression }`. What a kernel
+/// overwrites completely costs no copy. Kernels with results alone can be called from a [`function`](macro@function).
+///
+/// **Loops** say how they run: `global(n)` in parallel and outermost; `local(n)` by the members of a workgroup, which
+/// share `let mut tile: Local<f32, 32, 33>;` and wait for each other at `barrier();` and at the loop's end (and a loop
+/// with a barrier inside at the end of each trip); `serial(n)` in order; `reduce(n)` in any order, so it only
+/// accumulates (`+=`, `-=`, `*=`, `v = max(v, …)`, `min`); `unroll(4)` as copies of its body. All take `start..end` too.
+///
+/// **Values.** `x[i, j]`; `x.get([i, j], 0.0)` with what is read outside; `let`, `let mut`, `if` as statement and as
+/// value, `as` casts; indices are whole numbers with floored `/` and `%`. Functions: `exp`, `exp2`, `log`, `log2`, `sqrt`,
+/// `rsqrt`, `sin`, `cos`, `tanh`, `abs`, `max`, `min`, `pow`, `floor`, `round`, … also as methods, and
+/// `where_(c, a, b)`. `atomic_add(&mut h[i], v)` adds from all iterations. `let mut r: Reg<f32, 2, 4>;` are registers,
+/// indexed by numbers and `unroll` variables.
+///
+/// **What is checked**, for all dims at once: names, ranks and dtypes; that every access is inside its buffer, by the bounds
+/// of loops and the conditions of `if`; that no two iterations of a parallel loop store to one element, and none reads
+/// what another stores, unless a barrier is between.
+///
+/// ```compile_fail
+/// # use tinyspec::prelude::*;
+/// uop! { <N>
+///     fn shift(y: &mut Global<f32, N>, x: &Global<f32, N>) {
+///         for i in global(N) { y[i] = x[i + 1]; } // error: this index goes up to N, but axis 0 of `x` has N elements
+///     }
+/// }
+/// ```
+///
+/// What cannot be shown is written in `unsafe { … }`: there an access outside reads 0 and stores nothing, and that
+/// iterations do not meet is the author's word. The device `interpreter` looks while such a kernel runs and names the
+/// iterations that meet.
+///
+/// **Gradients.** `#[gradient(path)]` before the `fn` names a [`function`](macro@function) that takes the inputs and a
+/// cotangent for each float result, and returns a gradient for each float input. Without it [`grad`] says what is missing.
 pub use tinyspec_macros::uop;
 
 /// What the macros expand to.

@@ -8,11 +8,13 @@ mod kernel;
 mod linear;
 mod machine;
 mod tensor;
+mod written;
 
 pub use kernel::{ranges, tiles};
 pub use linear::linear;
 pub use machine::machine;
 pub use tensor::tensor;
+pub use written::written;
 
 use crate::{Error, ErrorKind, Graph, NodeId, Result};
 

@@ -1,5 +1,6 @@
 //! Tests of the language through its public surface.
 
+mod access;
 mod eval;
 mod forms;
 mod methods;

@@ -9,8 +9,9 @@ mod vectorize;
 
 pub(crate) use vectorize::vectorize;
 
+use crate::profile;
 use tinyspec_ir::kernel::WrittenKernel;
-use tinyspec_ir::{Graph, NodeId, Result};
+use tinyspec_ir::{Graph, NodeId, Result, verify};
 
 /// A kernel for given dims, in flat range form, with its axes as a CPU runs them.
 pub(crate) struct Specialised {
@@ -39,6 +40,9 @@ pub(crate) enum Before {
 /// When the bytes are damaged or the dims leave their bounds.
 pub(crate) fn specialise(code: &[u8], dims: &[i64]) -> Result<Specialised> {
     let kernel = WrittenKernel::decode(code)?;
+    if cfg!(debug_assertions) || profile::verifies() {
+        verify::written(&kernel)?;
+    }
     let (graph, sink) = bind::bind(&kernel, dims)?;
     let (mut graph, sink) = flatten::flatten(&graph, sink)?;
     let (sink, before) = cover::separate(&mut graph, sink, &kernel)?;
