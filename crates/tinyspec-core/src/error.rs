@@ -17,12 +17,14 @@ pub enum Error {
     #[error(transparent)]
     Backend(#[from] BackendError),
     /// No device of this name.
-    #[error("no device `{name}`; there are: {known}")]
+    #[error("no device `{name}`; there are: {known}{}", place(location))]
     UnknownDevice {
         /// Name as asked for.
         name: String,
         /// Names that would have worked.
         known: String,
+        /// The user's line, if a tensor was to go there.
+        location: Option<Location>,
     },
     /// A file of weights that cannot be read or written.
     #[error("weights file {path}: {reason}")]
@@ -40,6 +42,17 @@ impl Error {
         Error::Graph(tinyspec_ir::Error::new(kind, op, message))
     }
 
+    /// Adds the user's line, unless one is known already.
+    pub(crate) fn at(self, location: &'static std::panic::Location<'static>) -> Error {
+        match self {
+            Error::Graph(error) => Error::Graph(error.at(location)),
+            Error::UnknownDevice { name, known, location: None } => {
+                Error::UnknownDevice { name, known, location: Some(location.into()) }
+            }
+            other => other,
+        }
+    }
+
     /// What kind of mistake in a program it is, if it is one.
     pub fn kind(&self) -> Option<ErrorKind> {
         match self {
@@ -52,7 +65,12 @@ impl Error {
     pub fn location(&self) -> Option<&Location> {
         match self {
             Error::Graph(error) | Error::Backend(BackendError::Graph(error)) => error.location(),
+            Error::UnknownDevice { location, .. } => location.as_ref(),
             _ => None,
         }
     }
+}
+
+fn place(location: &Option<Location>) -> String {
+    location.as_ref().map(|location| format!("\n  at {location}")).unwrap_or_default()
 }

@@ -2,12 +2,15 @@
 //!
 //! The run-time `Tensor`, the macros and the corpus runner all reach them through one method table, [`table`].
 
+pub mod activation;
 pub mod arithmetic;
 pub mod conv;
 pub mod creation;
 pub mod elementwise;
+pub mod hyperbolic;
 pub mod index;
 pub mod inverse;
+pub mod literal;
 pub mod loss;
 pub mod matmul;
 pub mod movement;
@@ -20,8 +23,10 @@ pub mod resize;
 pub mod scatter;
 pub mod sort;
 pub mod table;
+pub mod trigonometry;
 pub mod window;
 
+pub use literal::{Literal, LiteralKind};
 pub use options::default;
 pub use table::{METHODS, Method, MethodArg, ParamKind, call, nearest, nearest_of};
 
@@ -30,29 +35,6 @@ use crate::{Arg, Axes, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op,
 
 /// The dtype of a tensor of floats when nothing else is said.
 pub const DEFAULT_FLOAT: DType = DType::F32;
-
-/// Literals are weak: they take the other operand's dtype, if it can hold their kind.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum LiteralKind {
-    /// `true`, `false`.
-    Bool,
-    /// Whole numbers.
-    Int,
-    /// Numbers with a point.
-    Float,
-}
-
-impl LiteralKind {
-    /// The dtype of such a literal beside a tensor of `like`; `void` stands for no tensor at all.
-    pub fn beside(self, like: DType) -> DType {
-        match (self, like) {
-            (LiteralKind::Float, like) if !like.is_float() => DEFAULT_FLOAT,
-            (LiteralKind::Int, DType::Bool | DType::Void) => DType::I32,
-            (LiteralKind::Bool, DType::Void) => DType::Bool,
-            (_, like) => like,
-        }
-    }
-}
 
 /// Turns `axis` (negative counts from the end) into a position below `rank`.
 pub(crate) fn axis_of(op: &str, axis: i64, shape: &[Dim]) -> Result<usize> {
@@ -91,20 +73,39 @@ pub(crate) fn dtype_of(b: &dyn Builder, x: NodeId) -> DType {
     b.props(x).dtype
 }
 
-/// A scalar constant of the dtype of `x`.
+/// A scalar constant of the dtype of `x`. An infinity stands for the least or greatest value of what has none.
 pub(crate) fn like(b: &mut dyn Builder, x: NodeId, value: f64) -> NodeId {
     let dtype = dtype_of(b, x);
+    if dtype == DType::Bool && value.is_infinite() {
+        return b.constant(Const::int(dtype, (value > 0.0).into()));
+    }
     b.constant(Const::float(dtype, value))
 }
 
 /// `x` as `dtype`; no node where it is that already.
 pub fn cast(b: &mut dyn Builder, x: NodeId, dtype: DType) -> Result<NodeId> {
+    if dtype == DType::Void {
+        return Err(Error::new(ErrorKind::DType, "cast", format!("{} has no value as void", dtype_of(b, x))));
+    }
     if dtype_of(b, x) == dtype { Ok(x) } else { b.add(Op::Cast, &[x], Arg::DType(dtype)) }
 }
 
 /// Integers and bools as the default float; floats as they are.
 pub(crate) fn to_float(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     if dtype_of(b, x).is_float() { Ok(x) } else { cast(b, x, DEFAULT_FLOAT) }
+}
+
+/// An elementwise function of a float, computed in at least f32 and rounded once.
+pub(crate) fn in_wide(
+    b: &mut dyn Builder,
+    x: NodeId,
+    function: impl FnOnce(&mut dyn Builder, NodeId) -> Result<NodeId>,
+) -> Result<NodeId> {
+    let x = to_float(b, x)?;
+    let dtype = dtype_of(b, x);
+    let wide = cast(b, x, dtype.accumulator())?;
+    let value = function(b, wide)?;
+    cast(b, value, dtype)
 }
 
 /// Both operands in their common dtype.

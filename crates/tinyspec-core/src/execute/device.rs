@@ -99,7 +99,7 @@ pub fn device(name: &str) -> Result<Arc<Device>> {
     let Some((_, open)) = super::built_in::DEVICES.iter().find(|(known, _)| *known == name) else {
         let mut known: Vec<&str> = super::built_in::DEVICES.iter().map(|(name, _)| *name).collect();
         known.extend(registry.keys().map(|name| &**name).filter(|name| !super::built_in::is_built_in(name)));
-        return Err(Error::UnknownDevice { name: name.into(), known: known.join(", ") });
+        return Err(Error::UnknownDevice { name: name.into(), known: known.join(", "), location: None });
     };
     let device = Arc::new(open(name));
     registry.insert(name.into(), device.clone());

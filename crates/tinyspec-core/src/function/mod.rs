@@ -19,9 +19,9 @@ pub use embedded::{call, call_gradient, constant, size, wrong, wrong_results};
 pub use kernel::{KernelArgument, call_kernel, kernel_constant};
 pub use prepare::Prepared;
 
+use crate::Result;
 use crate::lower::callify::Walk;
 use crate::tensor::{LazyBuilder, Node, Sources, Tensor, apply_many};
-use crate::{Error, Result};
 use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::dim::Atom;
@@ -122,7 +122,7 @@ impl Function {
                 &signature.name,
                 "the body uses a computed tensor that is not one of its inputs",
             )
-            .help("pass it as an input")
+            .help("pass it as an input; a random tensor holds a key, which is drawn when the tensor is made, so make it outside")
             .at(location)
             .into());
         }
@@ -178,10 +178,7 @@ impl Function {
         match self.try_call(location, arguments) {
             Ok(results) => results,
             Err(error) => {
-                let error = match error {
-                    Error::Graph(error) => Error::Graph(error.at(location)),
-                    other => other,
-                };
+                let error = error.at(location);
                 self.body.outputs().iter().map(|_| Tensor::failed(error.clone())).collect()
             }
         }

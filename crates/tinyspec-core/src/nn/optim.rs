@@ -45,13 +45,27 @@ fn check(weights: usize, gradients: usize) -> Result<()> {
     Err(crate::Error::refused(ErrorKind::Arity, "step", format!("{gradients} gradients for {weights} weights")))
 }
 
-/// Starts a memory for each weight, once. It is computed at once: the first step then is the same graph as all others.
+/// Starts a memory for each weight, once, in at least f32: squares of small gradients are 0 in narrower floats. It is
+/// computed at once: the first step then is the same graph as all others.
 fn remember(memory: &mut Vec<Tensor>, weights: &[&mut Tensor]) -> Result<()> {
-    if memory.len() != weights.len() {
-        *memory = weights.iter().map(|weight| weight.zeros_like().contiguous()).collect();
-        realize_all(&memory.iter().collect::<Vec<_>>())?;
+    if memory.is_empty() {
+        let zeros = |weight: &&mut Tensor| Tensor::full_of(weight.shape(), 0, weight.dtype().accumulator());
+        *memory = weights.iter().map(|weight| zeros(weight).contiguous()).collect();
+        return realize_all(&memory.iter().collect::<Vec<_>>());
     }
-    Ok(())
+    let same = memory.iter().zip(weights).all(|(memory, weight)| memory.shape() == weight.shape());
+    if memory.len() == weights.len() && same {
+        return Ok(());
+    }
+    let message = "the weights are not those of the steps before, which the optimiser remembers";
+    Err(crate::Error::refused(ErrorKind::Arity, "step", message))
+}
+
+/// Updates a weight, computed in the dtype of the memory and rounded once.
+fn update(weight: &mut Tensor, step: impl FnOnce(Tensor) -> Tensor) {
+    let dtype = weight.dtype();
+    let value = step(weight.cast(dtype.accumulator())).cast(dtype);
+    weight.assign(&value);
 }
 
 /// What gradient descent may add to the gradient: `SgdOptions { momentum: 0.9, ..default() }`.
@@ -99,11 +113,12 @@ impl Optimizer for Sgd {
             remember(&mut self.velocities, weights)?;
         }
         for (position, (weight, gradient)) in weights.iter_mut().zip(gradients).enumerate() {
-            let gradient = match weight_decay {
-                0.0 => gradient.clone(),
-                _ => gradient + &**weight * weight_decay,
-            };
-            let update = match self.velocities.get_mut(position) {
+            let dtype = weight.dtype().accumulator();
+            let mut gradient = gradient.cast(dtype);
+            if weight_decay != 0.0 {
+                gradient += weight.cast(dtype) * weight_decay;
+            }
+            let change = match self.velocities.get_mut(position) {
                 Some(velocity) => {
                     let value = &*velocity * momentum + &gradient;
                     velocity.assign(&value);
@@ -111,8 +126,8 @@ impl Optimizer for Sgd {
                 }
                 None => gradient,
             };
-            let value = &**weight - update * self.rate.cast(weight.dtype());
-            weight.assign(&value);
+            let rate = self.rate.cast(dtype);
+            update(weight, |weight| weight - change * rate);
         }
         Ok(())
     }
@@ -173,19 +188,20 @@ impl Optimizer for Adam {
         let [mean_beta, variance_beta] = self.betas;
         let memories = self.means.iter_mut().zip(&mut self.variances);
         for ((weight, gradient), (mean, variance)) in weights.iter_mut().zip(gradients).zip(memories) {
-            let dtype = weight.dtype();
+            let dtype = mean.dtype();
+            let gradient = gradient.cast(dtype);
             let [mean_power, variance_power] = self.powers.each_ref().map(|power| 1.0 - power.cast(dtype));
             let rate = self.rate.cast(dtype);
-            let next = &*mean * mean_beta + gradient * (1.0 - mean_beta);
+            let next = &*mean * mean_beta + &gradient * (1.0 - mean_beta);
             mean.assign(&next);
-            let next = &*variance * variance_beta + gradient * gradient * (1.0 - variance_beta);
+            let next = &*variance * variance_beta + &gradient * &gradient * (1.0 - variance_beta);
             variance.assign(&next);
             let scale = (&*variance / variance_power).sqrt() + self.epsilon;
-            let mut value = &**weight - &rate * (&*mean / mean_power) / scale;
-            if self.weight_decay != 0.0 {
-                value -= &**weight * (rate * self.weight_decay);
-            }
-            weight.assign(&value);
+            let change = &rate * (&*mean / mean_power) / scale;
+            update(weight, |weight| {
+                let next = &weight - change;
+                if self.weight_decay == 0.0 { next } else { next - weight * (rate * self.weight_decay) }
+            });
         }
         Ok(())
     }

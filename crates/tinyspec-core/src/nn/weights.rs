@@ -3,7 +3,7 @@
 use crate::tensor::{from_bytes, realize_all};
 use crate::{Error, Result, Tensor};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
 use std::path::Path;
 use tinyspec_ir::{DType, Dim, Shape};
@@ -34,9 +34,13 @@ fn failed(path: &Path, reason: impl std::fmt::Display) -> Error {
 /// Writes tensors with their names.
 ///
 /// # Errors
-/// When a tensor carries an error or cannot be computed, or the file cannot be written.
+/// When two tensors have one name, a tensor carries an error or cannot be computed, or the file cannot be written.
 pub fn save(path: impl AsRef<Path>, tensors: &[(&str, &Tensor)]) -> Result<()> {
     let path = path.as_ref();
+    let mut names = BTreeSet::new();
+    if let Some((name, _)) = tensors.iter().find(|(name, _)| !names.insert(*name)) {
+        return Err(failed(path, format!("two tensors are named `{name}`")));
+    }
     realize_all(&tensors.iter().map(|(_, tensor)| *tensor).collect::<Vec<_>>())?;
     let mut data = Vec::with_capacity(tensors.len());
     for (name, tensor) in tensors {

@@ -5,8 +5,8 @@ use crate::Result;
 use crate::execute::{Storage, default_device};
 use std::panic::Location;
 use std::sync::Arc;
-use tinyspec_ir::ops::LiteralKind;
-use tinyspec_ir::{Arg, Builder, Const, DType, Dim, ErrorKind, Op, Shape};
+use tinyspec_ir::ops::Literal;
+use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Op, Shape};
 
 /// What a shape is written as: `[2, 3]`, `&sizes[..]`, `()` for a scalar, or a number for one axis.
 #[diagnostic::on_unimplemented(
@@ -65,31 +65,27 @@ one_axis!(i32 i64 usize Dim &Dim);
 
 /// A value that a tensor can be filled with.
 pub trait Scalar: Copy {
-    /// The value in the given dtype.
-    fn constant(self, dtype: DType) -> Const;
+    /// The value.
+    #[doc(hidden)]
+    fn literal(self) -> Literal;
 
     /// dtype of a tensor filled with it, where nothing else says one.
     const DTYPE: DType;
-
-    /// What kind of literal it is.
-    #[doc(hidden)]
-    const KIND: LiteralKind;
 }
 
 macro_rules! scalars {
-    ($($type:ty, $dtype:ident, $kind:ident, $make:ident;)*) => { $(impl Scalar for $type {
-        fn constant(self, dtype: DType) -> Const {
-            Const::$make(dtype, self.into())
+    ($($type:ty, $dtype:ident, $kind:ident;)*) => { $(impl Scalar for $type {
+        fn literal(self) -> Literal {
+            Literal::$kind(self.into())
         }
         const DTYPE: DType = DType::$dtype;
-        const KIND: LiteralKind = LiteralKind::$kind;
     })* };
 }
 scalars! {
-    f32, F32, Float, float; f64, F32, Float, float;
-    i8, I8, Int, int; i16, I16, Int, int; i32, I32, Int, int; i64, I64, Int, int;
-    u8, U8, Int, int; u16, U16, Int, int; u32, U32, Int, int; u64, U64, Int, int;
-    bool, Bool, Bool, int;
+    f32, F32, Float; f64, F32, Float;
+    i8, I8, Int; i16, I16, Int; i32, I32, Int; i64, I64, Int;
+    u8, U8, Int; u16, U16, Int; u32, U32, Int; u64, U64, Int;
+    bool, Bool, Bool;
 }
 
 impl Tensor {
@@ -114,30 +110,25 @@ impl Tensor {
     /// A tensor of one value, of the value's own dtype (f32 for float literals).
     #[track_caller]
     pub fn full<S: Scalar>(shape: impl IntoShape, value: S) -> Tensor {
-        Tensor::full_of(shape, value, S::DTYPE)
+        filled("full", shape, value, S::DTYPE)
     }
 
     /// A tensor of one value in the given dtype.
     #[track_caller]
     pub fn full_of(shape: impl IntoShape, value: impl Scalar, dtype: DType) -> Tensor {
-        let shape = shape.into_shape();
-        apply(Location::caller(), &[], |builder, _| {
-            let value = builder.constant(value.constant(dtype));
-            let shape = builder.shape(&shape)?;
-            builder.add(Op::Expand, &[value, shape], Arg::None)
-        })
+        filled("full", shape, value, dtype)
     }
 
     /// Zeros, f32.
     #[track_caller]
     pub fn zeros(shape: impl IntoShape) -> Tensor {
-        Tensor::full(shape, 0f32)
+        filled("zeros", shape, 0f32, DType::F32)
     }
 
     /// Ones, f32.
     #[track_caller]
     pub fn ones(shape: impl IntoShape) -> Tensor {
-        Tensor::full(shape, 1f32)
+        filled("ones", shape, 1f32, DType::F32)
     }
 
     /// A tensor of shape `()` with one value, which is data: kernels do not depend on it.
@@ -167,15 +158,28 @@ impl Tensor {
         self.full_like(1)
     }
 
-    /// `0, 1, … n - 1` as i32.
+    /// `0, 1, … n - 1` as i32, or as i64 where i32 does not reach.
     #[track_caller]
     pub fn arange(n: impl Into<Dim>) -> Tensor {
         let n = n.into();
         apply(Location::caller(), &[], |builder, _| match n.as_const() {
-            Some(n) => tinyspec_ir::ops::creation::arange(builder, 0.0, n as f64, 1.0, DType::I32),
+            Some(n) => {
+                let dtype = if i32::try_from(n).is_ok() { DType::I32 } else { DType::I64 };
+                tinyspec_ir::ops::creation::arange(builder, 0.0, n as f64, 1.0, dtype)
+            }
             None => Err(tinyspec_ir::Error::new(ErrorKind::Unsupported, "arange", format!("{n} is no number"))),
         })
     }
+}
+
+#[track_caller]
+fn filled(op: &str, shape: impl IntoShape, value: impl Scalar, dtype: DType) -> Tensor {
+    let shape = shape.into_shape();
+    apply(Location::caller(), &[], |builder, _| {
+        let value = builder.constant(value.literal().constant(dtype)?);
+        let shape = builder.shape(&shape)?;
+        builder.add(Op::Expand, &[value, shape], Arg::None).map_err(|error| error.in_op(op))
+    })
 }
 
 /// Copies host bytes into a new buffer on the default device.

@@ -4,7 +4,7 @@ use super::{Tensor, apply_many, create};
 use crate::Result;
 use std::panic::Location;
 use tinyspec_ir::ops::MethodArg;
-use tinyspec_ir::{DType, Dim, NodeId, Shape, ops};
+use tinyspec_ir::{DType, Dim, ErrorKind, NodeId, Shape, ops};
 
 /// An argument of [`Tensor::call`].
 #[derive(Clone, Debug)]
@@ -89,10 +89,13 @@ impl Tensor {
     #[track_caller]
     pub fn from_bytes(dtype: DType, bytes: &[u8], shape: &[i64]) -> Tensor {
         let location = Location::caller();
-        let count = shape.iter().try_fold(1i64, |count, &dim| count.checked_mul(dim));
-        if shape.iter().any(|&dim| dim < 0) || count != i64::try_from(bytes.len() / dtype.size().max(1)).ok() {
-            let message = format!("{} bytes do not fill {dtype} {shape:?}", bytes.len());
-            return Tensor::refused(location, tinyspec_ir::ErrorKind::Shape, "from_bytes", message);
+        let refused = |kind, message| Tensor::refused(location, kind, "from_bytes", message);
+        if matches!(dtype, DType::Void | DType::Index) {
+            return refused(ErrorKind::DType, format!("{dtype} has no form in memory"));
+        }
+        let size = shape.iter().try_fold(dtype.size() as i64, |size, &dim| size.checked_mul(dim));
+        if shape.iter().any(|&dim| dim < 0) || size != i64::try_from(bytes.len()).ok() {
+            return refused(ErrorKind::Shape, format!("{} bytes do not fill {dtype} {shape:?}", bytes.len()));
         }
         let shape: Shape = shape.iter().map(|&dim| Dim::from(dim)).collect();
         create::from_bytes(location, bytes, dtype, &shape).unwrap_or_else(Tensor::failed)

@@ -13,7 +13,7 @@ use tinyspec_ir::{Builder, DType, Dim, NodeId, for_each_method};
     label = "expected a tensor or a number"
 )]
 pub trait Operand {
-    /// The node; a number becomes a constant of the dtype `like` if that can hold its kind.
+    /// The node; a number becomes a constant of the dtype `like` if that can hold its kind, and has to hold its value.
     #[doc(hidden)]
     fn import(&self, builder: &mut LazyBuilder, like: DType) -> Result<NodeId>;
 }
@@ -39,11 +39,12 @@ impl<T: Operand> Operand for &T {
 macro_rules! numbers {
     ($($type:ty)*) => { $(impl Operand for $type {
         fn import(&self, builder: &mut LazyBuilder, like: DType) -> Result<NodeId> {
-            let dtype = match like {
-                DType::Void => <$type as Scalar>::DTYPE,
-                like => <$type as Scalar>::KIND.beside(like),
+            let literal = self.literal();
+            let constant = match like {
+                DType::Void => literal.constant(<$type as Scalar>::DTYPE)?,
+                like => literal.beside(like)?,
             };
-            Ok(builder.constant(self.constant(dtype)))
+            Ok(builder.constant(constant))
         }
     })* };
 }
@@ -119,7 +120,7 @@ impl Call {
         match operand.import(&mut self.builder, like) {
             Ok(node) => node,
             Err(error) => {
-                self.error.get_or_insert(error);
+                self.error.get_or_insert(error.at(self.location));
                 NodeId(0)
             }
         }

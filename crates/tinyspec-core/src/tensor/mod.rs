@@ -126,7 +126,7 @@ impl Tensor {
         let location = Location::caller();
         let device = match crate::execute::device(device) {
             Ok(device) => device.id().clone(),
-            Err(error) => return Tensor::failed(error),
+            Err(error) => return Tensor::failed(error.at(location)),
         };
         if self.device() == Some(&device) {
             return self.clone();

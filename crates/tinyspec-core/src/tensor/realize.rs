@@ -3,6 +3,7 @@
 use super::{Element, Tensor};
 use crate::execute::realize;
 use crate::{Error, Result};
+use std::panic::Location;
 use tinyspec_ir::ErrorKind;
 
 /// Computes several tensors as one graph: what they share is computed once, and their kernels may be shared.
@@ -28,7 +29,9 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::realize`], and when `T` is not the tensor's dtype.
+    #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        let location = Location::caller();
         let node = self.node()?;
         if node.props.dtype != T::DTYPE {
             return Err(tinyspec_ir::Error::new(
@@ -37,9 +40,10 @@ impl Tensor {
                 format!("the tensor is {}, not {}", node.props.dtype, T::DTYPE),
             )
             .help(format!("`.cast(DType::{})` first", T::DTYPE.name().to_uppercase()))
+            .at(location)
             .into());
         }
-        let count: usize = self.sizes()?.iter().product();
+        let count: usize = self.sizes().map_err(|error| error.at(location))?.iter().product();
         self.realize()?;
         T::collect(count, &mut |data| match node.storage() {
             Some(storage) => storage.read(data),
@@ -62,14 +66,17 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::to_vec`], and when there is not exactly one element.
+    #[track_caller]
     pub fn item<T: Element>(&self) -> Result<T> {
+        let location = Location::caller();
         match self.to_vec::<T>()?.as_slice() {
             [element] => Ok(*element),
             elements => Err(Error::refused(
                 ErrorKind::Shape,
                 "item",
                 format!("{} has {} elements, not one", tinyspec_ir::dim::show(self.shape()), elements.len()),
-            )),
+            )
+            .at(location)),
         }
     }
 }

@@ -65,13 +65,15 @@ fn write_axis(f: &mut fmt::Formatter<'_>, texts: &Texts, sizes: &[usize], start:
     let separator = if inner.is_empty() || one_line { ", " } else { ",\n " };
     f.write_str("[")?;
     for position in 0..size {
+        let left_out = size > LONG && (END..size - END).contains(&position);
+        if left_out && position > END {
+            continue;
+        }
         if position > 0 {
             f.write_str(separator)?;
         }
-        if size > LONG && (END..size - END).contains(&position) {
-            if position == END {
-                f.write_str("…")?;
-            }
+        if left_out {
+            f.write_str("…")?;
             continue;
         }
         write_axis(f, texts, inner, start + position * stride, one_line)?;

@@ -92,3 +92,34 @@ fn special_values_and_slopes_at_branch_points() {
         Ok(())
     });
 }
+
+/// Distance in units of the last place of what is right.
+fn ulps(got: f32, want: f64) -> f64 {
+    let place = (want.abs().log2().floor().max(-126.0) - 23.0).exp2();
+    (f64::from(got) - want).abs() / place
+}
+
+/// On the interpreter the cosine is three sines, whose arguments are doubled: exact up to 2^126.
+#[test]
+#[ignore = "takes a minute"]
+fn cosines_of_many_arguments() {
+    for (device, step, greatest, bound) in [("cpu", 331, f32::MAX, 0.51), ("interpreter", 3001, 126f32.exp2(), 2.5)] {
+        let mut worst = (0.0, 0.0);
+        for first in 0..16 {
+            let patterns = (first * 0x0800_0000..(first + 1) * 0x0800_0000).step_by(step);
+            let x: Vec<f32> = patterns.map(f32::from_bits).filter(|x| x.abs() <= greatest).collect();
+            if x.is_empty() {
+                continue;
+            }
+            let cosines = with_default_device::<_, Error>(device, || Tensor::from_slice(&x, [x.len()]).cos().to_vec());
+            for (&x, got) in x.iter().zip(cosines.unwrap()) {
+                let distance = ulps(got, f64::from(x).cos());
+                if distance > worst.0 {
+                    worst = (distance, x);
+                }
+            }
+        }
+        println!("{device}: at most {:.2} ulp, at {:e}", worst.0, worst.1);
+        assert!(worst.0 <= bound, "{device}: cos({:e}) is {} ulp off", worst.1, worst.0);
+    }
+}

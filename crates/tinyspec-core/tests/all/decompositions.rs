@@ -4,7 +4,8 @@ use crate::evaluate;
 use crate::kernels::Kernel;
 use crate::lowering::targets;
 use tinyspec_core::lower::kernel::lower_kernel;
-use tinyspec_ir::{Const, DType, Op, eval::eval_op};
+use tinyspec_ir::ops::trigonometry::cos;
+use tinyspec_ir::{Const, DType, NodeId, Op, eval::eval_op};
 
 /// Bits spread over the whole format, and values where something changes.
 fn values(dtype: DType, count: usize) -> Vec<f64> {
@@ -41,13 +42,24 @@ fn values(dtype: DType, count: usize) -> Vec<f64> {
 
 /// What the op's decomposition gives, on a target that has not the op.
 fn decomposed(op: Op, dtype: DType, operands: &[Vec<Const>], fused: bool) -> Vec<Const> {
+    compiled(op, dtype, operands, fused, |k, sources| k.alu(op, sources))
+}
+
+/// The same of any composition of it.
+fn compiled(
+    op: Op,
+    dtype: DType,
+    operands: &[Vec<Const>],
+    fused: bool,
+    build: impl FnOnce(&mut Kernel, &[NodeId]) -> NodeId,
+) -> Vec<Const> {
     let mut k = Kernel::new();
     let count = operands[0].len() as i64;
     let y = k.param(dtype, count);
     let inputs: Vec<_> = operands.iter().map(|_| k.param(dtype, count)).collect();
     let i = k.output(count);
     let loaded: Vec<_> = inputs.iter().map(|&input| k.load(input, i)).collect();
-    let value = k.alu(op, &loaded);
+    let value = build(&mut k, &loaded);
     let store = k.store(y, i, value);
     let sink = k.sink(&[store], &[i]);
     let mut target = targets().remove(0);
@@ -114,6 +126,23 @@ fn exponentials_and_logarithms() {
 fn sines_of_any_argument() {
     check_unary(Op::Sin, DType::F32, f64::sin, 1.5);
     check_unary(Op::Sin, DType::F64, f64::sin, 2.0);
+}
+
+#[test]
+fn cosines_of_any_argument() {
+    for dtype in [DType::F32, DType::F64] {
+        let inputs = values(dtype, 3000);
+        let operand: Vec<Const> = inputs.iter().map(|&value| Const::float(dtype, value)).collect();
+        for fused in [true, false] {
+            let found = compiled(Op::Sin, dtype, std::slice::from_ref(&operand), fused, |k, sources| {
+                cos(&mut k.graph, sources[0]).unwrap()
+            });
+            for (&input, found) in inputs.iter().zip(found) {
+                let distance = ulps(dtype, input.cos(), found);
+                assert!(distance <= 1.5, "cos({input:e}) {dtype}: {found:?}, {distance} ulp");
+            }
+        }
+    }
 }
 
 #[test]

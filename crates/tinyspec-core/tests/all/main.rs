@@ -1,6 +1,7 @@
 //! Tests of the core through its public surface.
 
 mod accuracy;
+mod activations;
 mod decompositions;
 mod evaluate;
 mod functions;
@@ -9,10 +10,12 @@ mod kernels;
 mod lowering;
 mod memory_plan;
 mod native;
+mod numbers;
 mod object_cache;
 mod one_element_axes;
 mod rangeify;
 mod rearranging;
+mod refusals;
 mod rule_tables;
 mod small_floats;
 mod tensors;

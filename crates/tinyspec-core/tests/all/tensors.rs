@@ -138,6 +138,12 @@ fn printing_shows_values() {
     let x = Tensor::from_slice(&[1i32, 2, 3, 4], [2, 2]);
     assert_eq!(format!("{x:?}"), "Tensor<i32, [2, 2]> [[1, 2], [3, 4]]");
     assert_eq!(format!("{x}"), "[[1, 2],\n [3, 4]]");
+    assert_eq!(Tensor::arange(20).to_string(), "[0, 1, 2, …, 17, 18, 19]");
+    assert_eq!(Tensor::arange(9).to_string(), "[0, 1, 2, …, 6, 7, 8]");
+    assert_eq!(Tensor::arange(8).to_string(), "[0, 1, 2, 3, 4, 5, 6, 7]");
+    let long = Tensor::arange(20).reshape([10, 2]);
+    let rows = "[[0, 1],\n [2, 3],\n [4, 5],\n …,\n [14, 15],\n [16, 17],\n [18, 19]]";
+    assert_eq!(long.to_string(), rows);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use tinyspec_core::nn::{Adam, Optimizer, Sgd, load, save};
 use tinyspec_core::{Error, Tensor, grad, profile, realize_all};
+use tinyspec_ir::{DType, ErrorKind};
 
 /// Fits `y = 2 a - b + 3` and returns the last loss.
 fn fit(optimizer: &mut dyn Optimizer, steps: usize) -> Result<f32, Error> {
@@ -64,4 +65,32 @@ fn equal_programs_share_a_plan() -> Result<(), Error> {
     // Other tests compile at the same time, but never this shape.
     assert!(profile::counters().plans >= 1 && kernels >= 1);
     Ok(())
+}
+
+#[test]
+fn adam_remembers_in_f32_and_knows_its_weights() -> Result<(), Error> {
+    let mut weight = Tensor::ones([2]).cast(DType::F16).contiguous();
+    let mut adam = Adam::new(0.1);
+    for _ in 0..3 {
+        // Its square is below the least f16.
+        let gradient = Tensor::full_of([2], 1e-4, DType::F16);
+        adam.step(&mut [&mut weight], &[gradient])?;
+    }
+    assert_eq!(weight.dtype(), DType::F16);
+    let values = weight.cast(DType::F32).to_vec::<f32>()?;
+    assert!(values.iter().all(|value| (value - 0.7).abs() < 1e-2), "{values:?}");
+    let mut other = Tensor::ones([2]);
+    let gradients = [Tensor::ones([2]), Tensor::ones([2])];
+    let error = adam.step(&mut [&mut weight, &mut other], &gradients).expect_err("one weight before, two now");
+    assert_eq!(error.kind(), Some(ErrorKind::Arity));
+    let mut longer = Tensor::ones([3]);
+    assert!(adam.step(&mut [&mut longer], &[Tensor::ones([3])]).is_err());
+    Ok(())
+}
+
+#[test]
+fn names_in_a_file_are_distinct() {
+    let w = Tensor::ones([1]);
+    let error = save("never.safetensors", &[("w", &w), ("w", &w)]).expect_err("one name twice");
+    assert!(error.to_string().contains("two tensors are named `w`"), "{error}");
 }

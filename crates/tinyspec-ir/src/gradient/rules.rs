@@ -1,6 +1,6 @@
 //! The rule of each op: from the cotangent of a node to contributions to its sources.
 
-use crate::ops::{self, arithmetic, creation, elementwise, movement};
+use crate::ops::{self, arithmetic, creation, elementwise, movement, trigonometry};
 use crate::{Arg, Axes, Builder, Const, Dim, Error, ErrorKind, Graph, NodeId, Op, Result, Shape};
 use smallvec::{SmallVec, smallvec};
 use std::f64::consts::LN_2;
@@ -11,6 +11,11 @@ type Contributions = SmallVec<[(NodeId, NodeId); 3]>;
 pub(super) fn apply(graph: &mut Graph, node: NodeId, g: NodeId, connected: &[bool]) -> Result<Contributions> {
     let sources: SmallVec<[NodeId; 4]> = graph.sources(node).into();
     let needs = |graph: &Graph, source: NodeId| connected[source.index()] && graph.dtype(source).is_float();
+    if let Some(x) = trigonometry::cosine_of(graph, node) {
+        let sine = graph.alu(Op::Sin, &[x])?;
+        let slope = arithmetic::neg(graph, sine)?;
+        return Ok(smallvec![(x, mul(graph, g, slope)?)]);
+    }
     let arg = graph.arg(node).clone();
     let mut contributions: Contributions = match (graph.op(node), sources.as_slice()) {
         (Op::Add, &[a, b]) => smallvec![(a, g), (b, g)],
@@ -50,7 +55,7 @@ pub(super) fn apply(graph: &mut Graph, node: NodeId, g: NodeId, connected: &[boo
             smallvec![(x, graph.alu(Op::Div, &[g, base])?)]
         }
         (Op::Sin, &[x]) => {
-            let cosine = elementwise::cos(graph, x)?;
+            let cosine = trigonometry::cos(graph, x)?;
             smallvec![(x, mul(graph, g, cosine)?)]
         }
         (Op::Pow, &[a, b]) => {

@@ -92,12 +92,25 @@ pub fn modulo(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
 /// Remainder with the sign of `x`: `x - y * trunc(x / y)`.
 pub fn fmod(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
     let (x, y) = promote(b, "fmod", x, y)?;
-    let (x_abs, y_abs) = (super::elementwise::abs(b, x)?, super::elementwise::abs(b, y)?);
-    let remainder = b.alu(Op::Mod, &[x_abs, y_abs]).map_err(|error| error.in_op("fmod"))?;
     let zero = like(b, x, 0.0);
-    let negative = b.alu(Op::CmpLt, &[x, zero])?;
-    let minus = neg(b, remainder)?;
-    b.alu(Op::Where, &[negative, minus, remainder])
+    if dtype_of(b, x).is_float() {
+        let (x_abs, y_abs) = (super::elementwise::abs(b, x)?, super::elementwise::abs(b, y)?);
+        let remainder = b.alu(Op::Mod, &[x_abs, y_abs]).map_err(|error| error.in_op("fmod"))?;
+        let negative = b.alu(Op::CmpLt, &[x, zero])?;
+        let minus = neg(b, remainder)?;
+        return b.alu(Op::Where, &[negative, minus, remainder]);
+    }
+    // The floored one has the sign of y. Magnitudes would not do: the least integer has none.
+    let floored = b.alu(Op::Mod, &[x, y]).map_err(|error| error.in_op("fmod"))?;
+    if dtype_of(b, x).is_unsigned() {
+        return Ok(floored);
+    }
+    let (x_negative, negative) = (b.alu(Op::CmpLt, &[x, zero])?, b.alu(Op::CmpLt, &[floored, zero])?);
+    let other_sign = b.alu(Op::CmpNe, &[x_negative, negative])?;
+    let inexact = b.alu(Op::CmpNe, &[floored, zero])?;
+    let turned = b.alu(Op::And, &[other_sign, inexact])?;
+    let truncated = sub(b, floored, y)?;
+    b.alu(Op::Where, &[turned, truncated, floored])
 }
 
 /// `x ^ y` in floats.
@@ -233,18 +246,21 @@ fn is_negative(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     b.alu(Op::Or, &[below, reciprocal_below])
 }
 
-/// `log(exp(x) + exp(y))` without overflow.
+/// `log(exp(x) + exp(y))`: `max(x, y) + log(1 + e^-|x - y|)`.
 pub fn logaddexp(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
     let (x, y) = promote(b, "logaddexp", x, y)?;
     let (x, y) = (to_float(b, x)?, to_float(b, y)?);
-    let larger = maximum(b, x, y)?;
-    let larger = b.add(Op::Detach, &[larger], Arg::None)?;
-    let mut terms = [x, y];
-    for term in &mut terms {
-        let shifted = sub(b, *term, larger)?;
-        *term = super::elementwise::exp(b, shifted)?;
-    }
-    let sum = b.alu(Op::Add, &terms)?;
-    let log = super::elementwise::log(b, sum)?;
-    b.alu(Op::Add, &[larger, log])
+    let dtype = dtype_of(b, x);
+    let (x, y) = (cast(b, x, dtype.accumulator())?, cast(b, y, dtype.accumulator())?);
+    let larger = b.alu(Op::Max, &[x, y]).map_err(|error| error.in_op("logaddexp"))?;
+    // Two equal infinities differ by 0.
+    let different = b.alu(Op::CmpNe, &[x, y])?;
+    let difference = sub(b, x, y)?;
+    let zero = like(b, x, 0.0);
+    let difference = b.alu(Op::Where, &[different, difference, zero])?;
+    let distance = super::elementwise::abs(b, difference)?;
+    let minus = neg(b, distance)?;
+    let rest = super::hyperbolic::log1p_exp(b, minus)?;
+    let sum = b.alu(Op::Add, &[larger, rest])?;
+    cast(b, sum, dtype)
 }

@@ -25,6 +25,9 @@ pub(crate) fn wide(b: &mut dyn Builder, index: NodeId) -> Result<NodeId> {
 
 /// `[index = 0, …, index = classes - 1]` in a new last axis, as i32; what is outside is all 0.
 pub fn one_hot(b: &mut dyn Builder, index: NodeId, classes: i64) -> Result<NodeId> {
+    if classes < 0 {
+        return Err(Error::new(ErrorKind::Value, "one_hot", format!("{classes} classes")));
+    }
     let mask = one_hot_mask(b, "one_hot", index, &Dim::from(classes))?;
     cast(b, mask, DType::I32)
 }

@@ -129,6 +129,21 @@ const ATANH: Coefficients = [
     ],
 ];
 
+/// `sinh(√u) / √u` for u in 0..1/4.
+const SINH: Coefficients = [
+    &[0.00019979487837063834, 0.008333117159188563, 0.16666667747951538, 0.9999999999155186],
+    &[
+        7.675327167946646e-13,
+        1.6058929357729538e-10,
+        2.5052108627675815e-08,
+        2.755731922370198e-06,
+        0.00019841269841270023,
+        0.008333333333333333,
+        0.16666666666666666,
+        1.0,
+    ],
+];
+
 /// `erf(√u) / √u` for u in 0..1.
 const ERF: Coefficients = [
     &[
@@ -203,6 +218,16 @@ fn odd_series(b: &mut dyn Builder, x: NodeId, coefficients: Coefficients) -> Res
     let squared = square(b, x)?;
     let series = series(b, squared, coefficients)?;
     b.alu(Op::Mul, &[x, series])
+}
+
+/// `sinh x` for `|x| < 1/2`.
+pub(super) fn small_sinh(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    odd_series(b, x, SINH)
+}
+
+/// `atanh x` for `|x| < 1/2`.
+pub(super) fn small_atanh(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    odd_series(b, x, ATANH)
 }
 
 /// `x` where that is below `bound`, else `other`: what one branch does with the other's arguments must stay finite,

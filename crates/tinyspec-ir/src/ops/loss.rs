@@ -3,7 +3,7 @@
 use super::arithmetic::{add, mul, ne, neg, sub};
 use super::{cast, dtype_of, like, reduce, shape_of};
 use crate::dim::show;
-use crate::{Builder, Const, Error, ErrorKind, NodeId, Op, Result};
+use crate::{Builder, Const, DType, Error, ErrorKind, NodeId, Op, Result};
 
 fn reduced(b: &mut dyn Builder, op: &str, losses: NodeId, reduction: &str) -> Result<NodeId> {
     match reduction {
@@ -25,6 +25,10 @@ pub fn cross_entropy(
     label_smoothing: f64,
     ignore_index: i64,
 ) -> Result<NodeId> {
+    if !(0.0..=1.0).contains(&label_smoothing) {
+        let message = format!("label_smoothing {label_smoothing} is no share, from 0 to 1");
+        return Err(Error::new(ErrorKind::Value, "cross_entropy", message));
+    }
     let log_probabilities = reduce::log_softmax(b, logits, -1).map_err(|error| error.in_op("cross_entropy"))?;
     if label_smoothing == 0.0 {
         return nll(b, "cross_entropy", log_probabilities, target, None, reduction, ignore_index);
@@ -73,8 +77,9 @@ fn picked(b: &mut dyn Builder, op: &str, log_probabilities: NodeId, target: Node
 }
 
 fn counted(b: &mut dyn Builder, target: NodeId, ignore_index: i64) -> Result<NodeId> {
-    let dtype = dtype_of(b, target);
-    let ignored = b.constant(Const::int(dtype, ignore_index as i128));
+    // A narrow label would wrap the number around.
+    let target = cast(b, target, DType::I64)?;
+    let ignored = b.constant(Const::int(DType::I64, ignore_index.into()));
     ne(b, target, ignored)
 }
 
@@ -91,6 +96,11 @@ fn nll(
     let losses = neg(b, picked)?;
     let counted = counted(b, target, ignore_index)?;
     let Some(weight) = weight else { return weighted(b, op, losses, counted, reduction) };
+    let (shape, weight_shape) = (shape_of(b, log_probabilities), shape_of(b, weight));
+    if weight_shape.as_slice() != &shape[shape.len() - 1..] {
+        let message = format!("weights of shape {} for predictions of shape {}", show(&weight_shape), show(&shape));
+        return Err(Error::new(ErrorKind::Shape, op, message).help("one weight a class"));
+    }
     let weights = super::index::take(b, weight, target)?;
     let losses = mul(b, losses, weights)?;
     let zero = like(b, losses, 0.0);
@@ -125,7 +135,7 @@ pub fn cross_entropy_prob(b: &mut dyn Builder, logits: NodeId, target: NodeId, r
     reduced(b, "cross_entropy_prob", losses, reduction)
 }
 
-/// `-(t log p + (1 - t) log(1 - p))`.
+/// `-(t log p + (1 - t) log(1 - p))`, where `0 log 0` is 0.
 pub fn binary_crossentropy(
     b: &mut dyn Builder,
     probability: NodeId,
@@ -133,19 +143,27 @@ pub fn binary_crossentropy(
     reduction: &str,
 ) -> Result<NodeId> {
     let one = like(b, probability, 1.0);
-    let log = super::elementwise::log(b, probability)?;
-    let rest = sub(b, one, probability)?;
-    let rest_log = super::elementwise::log(b, rest)?;
-    let rest_target = sub(b, one, target)?;
-    let (own, rest) = (mul(b, target, log)?, mul(b, rest_target, rest_log)?);
+    let (rest, rest_target) = (sub(b, one, probability)?, sub(b, one, target)?);
+    let own = times_log(b, target, probability)?;
+    let rest = times_log(b, rest_target, rest)?;
     let sum = add(b, own, rest)?;
     let losses = neg(b, sum)?;
     reduced(b, "binary_crossentropy", losses, reduction)
 }
 
+/// `t log p`; where both are 0 the logarithm is taken of 1.
+fn times_log(b: &mut dyn Builder, t: NodeId, p: NodeId) -> Result<NodeId> {
+    let (t_zero, p_zero, one) = (like(b, t, 0.0), like(b, p, 0.0), like(b, p, 1.0));
+    let (t_zero, p_zero) = (super::arithmetic::eq(b, t, t_zero)?, super::arithmetic::eq(b, p, p_zero)?);
+    let both = b.alu(Op::And, &[t_zero, p_zero]).map_err(|error| error.in_op("binary_crossentropy"))?;
+    let p = b.alu(Op::Where, &[both, one, p])?;
+    let log = super::elementwise::log(b, p)?;
+    mul(b, t, log)
+}
+
 /// [`binary_crossentropy`] of `sigmoid(x)`, without overflow: `softplus(x) - t x`.
 pub fn binary_crossentropy_logits(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
-    let plus = super::elementwise::softplus(b, x)?;
+    let plus = super::activation::softplus(b, x)?;
     let product = mul(b, target, x)?;
     let losses = sub(b, plus, product)?;
     reduced(b, "binary_crossentropy_logits", losses, reduction)

@@ -113,6 +113,10 @@ pub fn einsum(b: &mut dyn Builder, equation: &str, tensors: &[NodeId]) -> Result
     if let Some(label) = output.iter().find(|label| !order.contains(label)) {
         return Err(wrong(format!("`{label}` of the result is in no term of `{equation}`")));
     }
+    let repeated = output.iter().enumerate().find(|(position, label)| output[..*position].contains(label));
+    if let Some((_, label)) = repeated {
+        return Err(wrong(format!("the result of `{equation}` has `{label}` twice")));
+    }
     let mut product: Option<NodeId> = None;
     for (term, &x) in labels.iter().zip(tensors) {
         let shape = shape_of(b, x);

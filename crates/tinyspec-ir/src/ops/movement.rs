@@ -160,7 +160,7 @@ pub fn unflatten(b: &mut dyn Builder, x: NodeId, axis: i64, sizes: &[Dim]) -> Re
     let shape = shape_of(b, x);
     let axis = axis_of("unflatten", axis, &shape)?;
     let target: Shape = shape[..axis].iter().chain(sizes).chain(&shape[axis + 1..]).cloned().collect();
-    reshape(b, x, &target)
+    reshape(b, x, &target).map_err(|error| error.in_op("unflatten"))
 }
 
 /// Joined along an existing axis.
@@ -235,7 +235,8 @@ pub fn split(b: &mut dyn Builder, x: NodeId, size: i64, axis: i64) -> Result<Vec
 /// Pieces of the given sizes along an axis.
 pub fn split_sizes(b: &mut dyn Builder, x: NodeId, sizes: &[i64], axis: i64) -> Result<Vec<NodeId>> {
     let length = axis_length(b, "split_sizes", x, axis)?;
-    if sizes.iter().sum::<i64>() != length || sizes.iter().any(|&size| size < 0) {
+    let total: i128 = sizes.iter().map(|&size| i128::from(size)).sum();
+    if total != length.into() || sizes.iter().any(|&size| size < 0) {
         return Err(Error::new(ErrorKind::Shape, "split_sizes", format!("{sizes:?} do not add up to {length}")));
     }
     let mut start = 0;
@@ -253,7 +254,8 @@ pub fn chunk(b: &mut dyn Builder, x: NodeId, n: i64, axis: i64) -> Result<Vec<No
     if n <= 0 {
         return Err(Error::new(ErrorKind::Value, "chunk", format!("{n} pieces")));
     }
-    split(b, x, ((length + n - 1) / n).max(1), axis)
+    let size = length / n + i64::from(length % n != 0);
+    split(b, x, size.max(1), axis).map_err(|error| error.in_op("chunk"))
 }
 
 fn axis_length(b: &dyn Builder, op: &str, x: NodeId, axis: i64) -> Result<i64> {
@@ -268,6 +270,9 @@ pub fn repeat(b: &mut dyn Builder, x: NodeId, repeats: &[i64]) -> Result<NodeId>
     let lead = repeats.len().checked_sub(from.len()).ok_or_else(|| {
         Error::new(ErrorKind::Rank, "repeat", format!("{repeats:?} has fewer entries than {} has axes", show(&from)))
     })?;
+    if let Some(count) = repeats.iter().find(|&&count| count < 0) {
+        return Err(Error::new(ErrorKind::Value, "repeat", format!("{count} copies")));
+    }
     let (mut split, mut wide, mut merged) = (Shape::new(), Shape::new(), Shape::new());
     for (axis, &count) in repeats.iter().enumerate() {
         let dim = axis.checked_sub(lead).map_or(Dim::from(1), |axis| from[axis].clone());
@@ -328,6 +333,10 @@ pub fn diagonal(b: &mut dyn Builder, x: NodeId, offset: i64) -> Result<NodeId> {
 
 /// Cyclic shift along axes.
 pub fn roll(b: &mut dyn Builder, x: NodeId, shifts: &[i64], axes: &[i64]) -> Result<NodeId> {
+    if shifts.len() != axes.len() {
+        let message = format!("{} shifts for {} axes: {shifts:?} and {axes:?}", shifts.len(), axes.len());
+        return Err(Error::new(ErrorKind::Arity, "roll", message).help("one shift an axis"));
+    }
     let mut x = x;
     for (&shift, &axis) in shifts.iter().zip(axes) {
         let length = axis_length(b, "roll", x, axis)?;

@@ -2,7 +2,7 @@
 
 use super::creation::arange_dim;
 use super::movement::reshape;
-use super::{cast, elementwise, like};
+use super::{cast, elementwise, like, trigonometry};
 use crate::{Arg, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
 
 /// 64 random bits an element; `key` (a u64 scalar) names the stream.
@@ -29,17 +29,42 @@ fn unit(b: &mut dyn Builder, bits: NodeId, shift: i128, dtype: DType) -> Result<
 /// Uniform in `[low, high)`.
 pub fn uniform(b: &mut dyn Builder, key: NodeId, shape: &[Dim], low: f64, high: f64, dtype: DType) -> Result<NodeId> {
     require_float("uniform", dtype)?;
-    let bits = random_bits(b, key, shape)?;
-    let unit = unit(b, bits, 40, dtype)?;
-    let (scale, low) = (like(b, unit, high - low), like(b, unit, low));
+    let width = Const::float(dtype, high - low).as_float().unwrap_or(f64::NAN);
+    if !(0.0..f64::INFINITY).contains(&width) {
+        let message = format!("there are no numbers of {dtype} spread evenly from {low} to {high}");
+        return Err(Error::new(ErrorKind::Value, "uniform", message).help("finite bounds, the lower one first"));
+    }
+    let bits = random_bits(b, key, shape).map_err(|error| error.in_op("uniform"))?;
+    let wide = dtype.accumulator();
+    let unit = unit(b, bits, 40, wide)?;
+    let (scale, start) = (like(b, unit, high - low), like(b, unit, low));
     let scaled = b.alu(Op::Mul, &[unit, scale])?;
-    b.alu(Op::Add, &[scaled, low])
+    let value = b.alu(Op::Add, &[scaled, start])?;
+    let value = cast(b, value, dtype)?;
+    if low == high {
+        return Ok(value);
+    }
+    // Rounding may reach the upper bound.
+    let greatest = like(b, value, below(dtype, high));
+    let beyond = b.alu(Op::CmpLt, &[greatest, value])?;
+    b.alu(Op::Where, &[beyond, greatest, value])
+}
+
+/// The greatest value of a float dtype below `bound`.
+fn below(dtype: DType, bound: f64) -> f64 {
+    let rounded = |value: f64| Const::float(dtype, value).as_float().unwrap_or(value);
+    let mut step = (bound.abs() * f64::EPSILON / 2.0).max(f64::from_bits(1));
+    // The first step beyond half a place rounds to the next value.
+    while rounded(bound - step) >= bound {
+        step *= 2.0;
+    }
+    rounded(bound - step)
 }
 
 /// Standard normal by Box and Muller (1958), both uniforms from one draw of 64 bits.
 pub fn randn(b: &mut dyn Builder, key: NodeId, shape: &[Dim], dtype: DType) -> Result<NodeId> {
     require_float("randn", dtype)?;
-    let bits = random_bits(b, key, shape)?;
+    let bits = random_bits(b, key, shape).map_err(|error| error.in_op("randn"))?;
     let (first, second) = (unit(b, bits, 8, dtype)?, unit(b, bits, 40, dtype)?);
     // 1 - u is never 0, so the logarithm is finite.
     let minus = super::arithmetic::neg(b, first)?;
@@ -51,7 +76,7 @@ pub fn randn(b: &mut dyn Builder, key: NodeId, shape: &[Dim], dtype: DType) -> R
     let radius = b.add(Op::Sqrt, &[scaled], Arg::None)?;
     let turn = like(b, second, 2.0 * std::f64::consts::PI);
     let angle = b.alu(Op::Mul, &[second, turn])?;
-    let sine = elementwise::sin(b, angle)?;
+    let sine = trigonometry::sin(b, angle)?;
     b.alu(Op::Mul, &[radius, sine])
 }
 

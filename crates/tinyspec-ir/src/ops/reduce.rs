@@ -127,14 +127,25 @@ fn shifted(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>) -> Result<(Node
     Ok((sub(b, x, greatest)?, greatest))
 }
 
-/// `log(sum(e^x))`.
+/// `log(sum(e^x))`; -inf of nothing but -inf, with slope 0.
 pub fn logsumexp(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: bool) -> Result<NodeId> {
+    let x = to_float(b, x)?;
     let positions = axes_of("logsumexp", axes, &shape_of(b, x))?;
-    let (shifted, greatest) = shifted(b, x, axes)?;
+    let greatest = max(b, x, axes, true)?;
+    let greatest = b.alu(Op::Detach, &[greatest])?;
+    // An infinity less itself is nan: then there is no shift.
+    let (zero, one) = (like(b, x, 0.0), like(b, x, 1.0));
+    let infinite = super::elementwise::isinf(b, greatest)?;
+    let shift = b.alu(Op::Where, &[infinite, zero, greatest])?;
+    let shifted = sub(b, x, shift)?;
     let powers = exp(b, shifted)?;
     let total = sum(b, powers, axes, true)?;
+    let nonzero = b.alu(Op::CmpNe, &[total, zero])?;
+    let total = b.alu(Op::Where, &[nonzero, total, one])?;
     let log = log(b, total)?;
-    let result = add(b, log, greatest)?;
+    let sum = add(b, log, shift)?;
+    let lowest = like(b, x, f64::NEG_INFINITY);
+    let result = b.alu(Op::Where, &[nonzero, sum, lowest])?;
     if keepdim { Ok(result) } else { drop_axes(b, result, &positions) }
 }
 

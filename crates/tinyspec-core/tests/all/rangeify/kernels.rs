@@ -2,7 +2,7 @@
 
 use super::*;
 use tinyspec_ir::gradient::{gradient, ones_like};
-use tinyspec_ir::ops::{arithmetic, creation, elementwise, loss, matmul, norm, reduce as reductions};
+use tinyspec_ir::ops::{activation, arithmetic, creation, loss, matmul, norm, reduce as reductions};
 
 fn input(graph: &mut Graph, slot: u32, shape: &[i64]) -> NodeId {
     param(graph, slot, DType::F32, shape)
@@ -50,7 +50,7 @@ fn network(graph: &mut Graph, [batch, inputs, hidden, classes]: [i64; 4]) -> (Ve
     let leaves: Vec<NodeId> = shapes.iter().enumerate().map(|(slot, shape)| input(graph, slot as u32, shape)).collect();
     let product = matmul::matmul(graph, leaves[0], leaves[1]).unwrap();
     let biased = arithmetic::add(graph, product, leaves[2]).unwrap();
-    let active = elementwise::relu(graph, biased).unwrap();
+    let active = activation::relu(graph, biased).unwrap();
     let product = matmul::matmul(graph, active, leaves[3]).unwrap();
     let logits = arithmetic::add(graph, product, leaves[4]).unwrap();
     (leaves, logits)

@@ -80,17 +80,17 @@ macro_rules! for_each_method {
         /// Decimal logarithm.
         log10(x: tensor) -> tensor = elementwise::log10;
         /// Sine.
-        sin(x: tensor) -> tensor = elementwise::sin;
+        sin(x: tensor) -> tensor = trigonometry::sin;
         /// Cosine.
-        cos(x: tensor) -> tensor = elementwise::cos;
+        cos(x: tensor) -> tensor = trigonometry::cos;
         /// Tangent.
-        tan(x: tensor) -> tensor = elementwise::tan;
+        tan(x: tensor) -> tensor = trigonometry::tan;
         /// Hyperbolic sine.
-        sinh(x: tensor) -> tensor = elementwise::sinh;
+        sinh(x: tensor) -> tensor = hyperbolic::sinh;
         /// Hyperbolic cosine.
-        cosh(x: tensor) -> tensor = elementwise::cosh;
+        cosh(x: tensor) -> tensor = hyperbolic::cosh;
         /// Hyperbolic tangent.
-        tanh(x: tensor) -> tensor = elementwise::tanh;
+        tanh(x: tensor) -> tensor = hyperbolic::tanh;
         /// Inverse sine.
         asin(x: tensor) -> tensor = inverse::asin;
         /// Inverse cosine.
@@ -120,39 +120,39 @@ macro_rules! for_each_method {
         /// `x * x`.
         square(x: tensor) -> tensor = elementwise::square;
         /// `max(x, 0)`.
-        relu(x: tensor) -> tensor = elementwise::relu;
+        relu(x: tensor) -> tensor = activation::relu;
         /// `min(max(x, 0), 6)`.
-        relu6(x: tensor) -> tensor = elementwise::relu6;
+        relu6(x: tensor) -> tensor = activation::relu6;
         /// Within `min` and `max`.
         clip(x: tensor, min: float, max: float) -> tensor = elementwise::clip;
         /// `1 / (1 + e^-x)`.
-        sigmoid(x: tensor) -> tensor = elementwise::sigmoid;
+        sigmoid(x: tensor) -> tensor = activation::sigmoid;
         /// `x * sigmoid(x)`.
-        silu(x: tensor) -> tensor = elementwise::silu;
+        silu(x: tensor) -> tensor = activation::silu;
         /// Gelu, in its tanh form.
-        gelu(x: tensor) -> tensor = elementwise::gelu;
+        gelu(x: tensor) -> tensor = activation::gelu;
         /// `x * sigmoid(1.702 x)`.
-        quick_gelu(x: tensor) -> tensor = elementwise::quick_gelu;
+        quick_gelu(x: tensor) -> tensor = activation::quick_gelu;
         /// `log(1 + e^x)`.
-        softplus(x: tensor) -> tensor = elementwise::softplus;
+        softplus(x: tensor) -> tensor = activation::softplus;
         /// `log(sigmoid(x))`.
-        logsigmoid(x: tensor) -> tensor = elementwise::logsigmoid;
+        logsigmoid(x: tensor) -> tensor = activation::logsigmoid;
         /// `x / (1 + |x|)`.
-        softsign(x: tensor) -> tensor = elementwise::softsign;
+        softsign(x: tensor) -> tensor = activation::softsign;
         /// `x * tanh(softplus(x))`.
-        mish(x: tensor) -> tensor = elementwise::mish;
+        mish(x: tensor) -> tensor = activation::mish;
         /// `relu6(x + 3) / 6`.
-        hardsigmoid(x: tensor) -> tensor = elementwise::hardsigmoid;
+        hardsigmoid(x: tensor) -> tensor = activation::hardsigmoid;
         /// `x * hardsigmoid(x)`.
-        hardswish(x: tensor) -> tensor = elementwise::hardswish;
+        hardswish(x: tensor) -> tensor = activation::hardswish;
         /// `x` above 0, `slope * x` below.
-        leaky_relu(x: tensor, slope: float) -> tensor = elementwise::leaky_relu;
+        leaky_relu(x: tensor, slope: float) -> tensor = activation::leaky_relu;
         /// `x` above 0, `alpha (e^x - 1)` below.
-        elu(x: tensor, alpha: float) -> tensor = elementwise::elu;
+        elu(x: tensor, alpha: float) -> tensor = activation::elu;
         /// `x` above 0, `alpha (e^(x/alpha) - 1)` below.
-        celu(x: tensor, alpha: float) -> tensor = elementwise::celu;
+        celu(x: tensor, alpha: float) -> tensor = activation::celu;
         /// Elu with self-normalising constants.
-        selu(x: tensor) -> tensor = elementwise::selu;
+        selu(x: tensor) -> tensor = activation::selu;
         /// Is nan.
         isnan(x: tensor) -> tensor = elementwise::isnan;
         /// Is an infinity.

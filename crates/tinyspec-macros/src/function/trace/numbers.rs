@@ -4,8 +4,8 @@ use super::{Tracer, Value};
 use crate::diagnostics::Place;
 use syn::{BinOp, Expr, ExprCast, Type};
 use tinyspec_ir::function::FIRST_CONSTANT;
-use tinyspec_ir::ops::{self, LiteralKind};
-use tinyspec_ir::{Arg, Builder, Const, DType, Dim, NodeId, Op};
+use tinyspec_ir::ops::{self, Literal, LiteralKind};
+use tinyspec_ir::{Arg, Builder, DType, Dim, NodeId, Op};
 
 /// Constants of `std` that a body may name: `f32::consts::PI`.
 pub(super) fn known_constant(module: &str, name: &str) -> Option<f64> {
@@ -33,15 +33,18 @@ impl Tracer<'_> {
     /// A value where a tensor is wanted; a number takes the dtype `like` of its neighbour (SEMANTICS, "literals are weak").
     pub(super) fn operand(&mut self, value: &Value, like: DType, expression: &Expr) -> Result<NodeId, Value> {
         let place = Place::of(expression);
-        let constant = |kind: LiteralKind, float: f64, int: i128| {
-            let dtype = kind.beside(like);
-            if kind == LiteralKind::Float { Const::float(dtype, float) } else { Const::int(dtype, int) }
+        let literal = match *value {
+            Value::Int(number) => Some(Literal::Int(number)),
+            Value::Float(number) => Some(Literal::Float(number)),
+            Value::Bool(value) => Some(Literal::Bool(value)),
+            _ => None,
         };
+        if let Some(literal) = literal {
+            let constant = literal.beside(like).map_err(|error| self.refused(place, &error, &[]))?;
+            return Ok(self.graph.constant(constant));
+        }
         Ok(match value {
             Value::Tensor(node) => *node,
-            Value::Int(number) => self.graph.constant(constant(LiteralKind::Int, 0.0, *number)),
-            Value::Float(number) => self.graph.constant(constant(LiteralKind::Float, *number, 0)),
-            Value::Bool(value) => self.graph.constant(constant(LiteralKind::Bool, 0.0, *value as i128)),
             Value::Dim(dim) => {
                 let dtype = LiteralKind::Int.beside(like);
                 let built = self.build(place.start, |graph| ops::creation::size(graph, dim, dtype));

@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use small_floats::{convert, is_eight_bit};
 use smallvec::SmallVec;
 use tinyspec_backends::Target;
+use tinyspec_ir::ops::trigonometry::cosine_of;
 use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
 
 /// How an op becomes others: `build` takes the sources and gives the value.
@@ -41,15 +42,26 @@ const RULES: &[Rule] = rules! {
     threefry_2x32: Threefry U64 => rotations::threefry;
 };
 
+/// Compositions of a missing op that have a shorter form: here `op` is the one that is missing.
+const COSINES: &[Rule] = rules! {
+    cos_f32: Sin F32 => sine::cos_f32;
+    cos_f64: Sin F64 => sine::cos_f64;
+};
+
 /// Names of the decompositions, for listings.
 pub fn rule_names() -> impl Iterator<Item = &'static str> {
-    RULES.iter().map(|rule| rule.name)
+    RULES.iter().chain(COSINES).map(|rule| rule.name)
 }
 
 pub(super) fn decompose(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
     let order = graph.reachable(&[sink]);
     let rule =
         |op: Op, dtype: DType| RULES.iter().find(|rule| rule.op == op && rule.dtype == dtype && !target.is_native(op));
+    let cosine = |graph: &mut Graph, node: NodeId| {
+        let dtype = graph.dtype(node);
+        let rule = COSINES.iter().find(|rule| rule.dtype == dtype && !target.is_native(rule.op))?;
+        Some((rule, cosine_of(graph, node)?))
+    };
     let is_stored_only = |dtype: DType| dtype.is_float() && !target.arithmetic.contains(&dtype);
     let is_converted = |dtype: DType| is_eight_bit(dtype) && is_stored_only(dtype);
     let converts = |graph: &Graph, node: NodeId| {
@@ -71,8 +83,11 @@ pub(super) fn decompose(graph: &mut Graph, sink: NodeId, target: &Target) -> Res
         let mut sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|source| new[source]).collect();
         let mut dtype = graph.dtype(node);
         let concerned = concerns(graph, node);
+        let found = cosine(graph, node);
         let mut emit = Emit { graph, fused: target.fused_multiply_add };
-        let value = if converts(emit.graph, node) {
+        let value = if let Some((rule, x)) = found {
+            (rule.build)(&mut emit, &[new[&x]])?
+        } else if converts(emit.graph, node) {
             convert(&mut emit, sources[0], dtype)?
         } else if concerned {
             // Small floats are computed in f32 and rounded once.

@@ -1,4 +1,4 @@
-//! sin x for every x: the argument is reduced by integer arithmetic on as many bits of 2/π as it needs
+//! sin x and cos x for every x: the argument is reduced by integer arithmetic on as many bits of 2/π as it needs
 //! (Payne and Hanek), with selects in the place of a table.
 
 use super::emit::Emit;
@@ -80,7 +80,52 @@ fn shifted(emit: &mut Emit, words: &[NodeId], shift: NodeId) -> Result<SmallVec<
 }
 
 pub(super) fn sin_f32(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
-    let x = sources[0];
+    in_f32(emit, sources[0], Turn::Sine)
+}
+
+pub(super) fn sin_f64(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
+    in_f64(emit, sources[0], Turn::Sine)
+}
+
+pub(super) fn cos_f32(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
+    in_f32(emit, sources[0], Turn::Cosine)
+}
+
+pub(super) fn cos_f64(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
+    in_f64(emit, sources[0], Turn::Cosine)
+}
+
+/// Which of the two functions, a quarter of a turn apart.
+#[derive(Clone, Copy, PartialEq)]
+enum Turn {
+    Sine,
+    Cosine,
+}
+
+impl Turn {
+    /// The quadrant of the value at `|x|`.
+    fn quadrant(self, emit: &mut Emit, quadrant: NodeId) -> Result<NodeId> {
+        if self == Turn::Sine {
+            return Ok(quadrant);
+        }
+        let one = emit.integer(quadrant, 1);
+        emit.add(quadrant, one)
+    }
+
+    /// From the value at `|x|` to that at `x`: the sine is odd, the cosine even.
+    fn signed(self, emit: &mut Emit, value: NodeId, bits: NodeId, sign: i128) -> Result<NodeId> {
+        if self == Turn::Cosine {
+            return Ok(value);
+        }
+        let (integer, float) = (emit.graph.dtype(bits), emit.graph.dtype(value));
+        let value_bits = emit.bitcast(value, integer)?;
+        let sign = emit.mask(bits, sign)?;
+        let signed = emit.op(Op::Xor, value_bits, sign)?;
+        emit.bitcast(signed, float)
+    }
+}
+
+fn in_f32(emit: &mut Emit, x: NodeId, turn: Turn) -> Result<NodeId> {
     let bits = emit.bitcast(x, DType::U32)?;
     let absolute_bits = emit.mask(bits, 0x7fff_ffff)?;
     let wide = emit.cast(absolute_bits, DType::U64)?;
@@ -122,12 +167,10 @@ pub(super) fn sin_f32(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
     let cube = emit.mul(reduced, z)?;
     let sine = emit.fma(sine, cube, reduced)?;
     let cosine = cosine(emit, z, COSINE_F32)?;
+    let quadrant = turn.quadrant(emit, quadrant)?;
     let value = by_quadrant(emit, quadrant, sine, cosine)?;
     let value = emit.cast(value, DType::F32)?;
-    let value_bits = emit.bitcast(value, DType::U32)?;
-    let sign = emit.mask(bits, 0x8000_0000)?;
-    let signed = emit.op(Op::Xor, value_bits, sign)?;
-    let signed = emit.bitcast(signed, DType::F32)?;
+    let signed = turn.signed(emit, value, bits, 0x8000_0000)?;
     finite_or_nan(emit, absolute, signed)
 }
 
@@ -169,8 +212,7 @@ fn finite_or_nan(emit: &mut Emit, absolute: NodeId, value: NodeId) -> Result<Nod
     emit.select(finite, value, nan)
 }
 
-pub(super) fn sin_f64(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
-    let x = sources[0];
+fn in_f64(emit: &mut Emit, x: NodeId, turn: Turn) -> Result<NodeId> {
     let bits = emit.bitcast(x, DType::U64)?;
     let absolute_bits = emit.mask(bits, i64::MAX as i128)?;
     let absolute = emit.bitcast(absolute_bits, DType::F64)?;
@@ -269,11 +311,9 @@ pub(super) fn sin_f64(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
     let crossed = emit.mul(reduced, error)?;
     let tail = emit.sub(tail, crossed)?;
     let cosine = emit.add(near, tail)?;
+    let quadrant = turn.quadrant(emit, quadrant)?;
     let value = by_quadrant(emit, quadrant, sine, cosine)?;
-    let value_bits = emit.bitcast(value, DType::U64)?;
-    let sign = emit.mask(bits, 1 << 63)?;
-    let signed = emit.op(Op::Xor, value_bits, sign)?;
-    let signed = emit.bitcast(signed, DType::F64)?;
+    let signed = turn.signed(emit, value, bits, 1 << 63)?;
     finite_or_nan(emit, absolute, signed)
 }
 

@@ -1,0 +1,105 @@
+//! Hyperbolic functions, and the exponentials that cancel when written plainly: `e^x - 1` and `log(1 + e^x)`.
+//!
+//! Gradients go through the compositions, so no branch may be infinite where another one is taken: 0 times an infinity
+//! is nan.
+
+use super::elementwise::{scale, shift, square};
+use super::{in_wide, inverse, like};
+use crate::{Builder, NodeId, Op, Result};
+use std::f64::consts::LOG2_E;
+
+/// `[0 < x]`.
+pub(super) fn is_positive(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    let zero = like(b, x, 0.0);
+    b.alu(Op::CmpLt, &[zero, x])
+}
+
+/// `-|x|`, with slope 1 at 0.
+pub(super) fn minus_magnitude(b: &mut dyn Builder, x: NodeId, positive: NodeId) -> Result<NodeId> {
+    let minus = scale(b, x, -1.0)?;
+    b.alu(Op::Where, &[positive, minus, x])
+}
+
+/// Where a series stands in.
+struct Near {
+    /// `[|x| < bound]`
+    holds: NodeId,
+    /// `x` there, else 0.
+    x: NodeId,
+}
+
+impl Near {
+    fn of(b: &mut dyn Builder, x: NodeId, bound: f64) -> Result<Near> {
+        let squared = square(b, x)?;
+        let (bound, zero) = (like(b, x, bound * bound), like(b, x, 0.0));
+        let holds = b.alu(Op::CmpLt, &[squared, bound])?;
+        Ok(Near { holds, x: b.alu(Op::Where, &[holds, x, zero])? })
+    }
+}
+
+/// `e^x - 1`: near 0, where the difference would cancel, `2 e^(x/2) sinh(x/2)`.
+pub(super) fn expm1(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    let scaled = scale(b, x, LOG2_E / 2.0)?;
+    let root = b.alu(Op::Exp2, &[scaled])?;
+    let power = square(b, root)?;
+    let far = shift(b, power, -1.0)?;
+    let near = Near::of(b, x, 1.0)?;
+    let half = scale(b, near.x, 0.5)?;
+    let sine = inverse::small_sinh(b, half)?;
+    let twice = scale(b, root, 2.0)?;
+    let value = b.alu(Op::Mul, &[sine, twice])?;
+    b.alu(Op::Where, &[near.holds, value, far])
+}
+
+/// `log(1 + e^x)` of what is not positive, as `2 atanh(e^x / (2 + e^x))`.
+pub(super) fn log1p_exp(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    let scaled = scale(b, x, LOG2_E)?;
+    let power = b.alu(Op::Exp2, &[scaled])?;
+    let sum = shift(b, power, 2.0)?;
+    let ratio = b.alu(Op::Div, &[power, sum])?;
+    let half = inverse::small_atanh(b, ratio)?;
+    scale(b, half, 2.0)
+}
+
+/// Hyperbolic tangent: `t / (t + 2)` with `t = e^(-2|x|) - 1`, and the sign of `x`.
+pub fn tanh(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    in_wide(b, x, |b, x| {
+        let positive = is_positive(b, x)?;
+        let minus = minus_magnitude(b, x, positive)?;
+        let doubled = scale(b, minus, 2.0)?;
+        let rest = expm1(b, doubled)?;
+        let sum = shift(b, rest, 2.0)?;
+        let ratio = b.alu(Op::Div, &[rest, sum])?;
+        minus_magnitude(b, ratio, positive)
+    })
+}
+
+/// `e^x / 2` and `e^-x / 2`, halved in the exponent: the sum of both may be finite where `e^x` is not.
+fn half_powers(b: &mut dyn Builder, x: NodeId) -> Result<(NodeId, NodeId)> {
+    let mut half_power = |factor: f64| {
+        let scaled = scale(b, x, factor)?;
+        let less = shift(b, scaled, -1.0)?;
+        b.alu(Op::Exp2, &[less])
+    };
+    Ok((half_power(LOG2_E)?, half_power(-LOG2_E)?))
+}
+
+/// Hyperbolic sine, by its series near 0, where the difference would cancel.
+pub fn sinh(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    in_wide(b, x, |b, x| {
+        let (up, down) = half_powers(b, x)?;
+        let minus = scale(b, down, -1.0)?;
+        let far = b.alu(Op::Add, &[up, minus])?;
+        let near = Near::of(b, x, 0.5)?;
+        let value = inverse::small_sinh(b, near.x)?;
+        b.alu(Op::Where, &[near.holds, value, far])
+    })
+}
+
+/// Hyperbolic cosine.
+pub fn cosh(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    in_wide(b, x, |b, x| {
+        let (up, down) = half_powers(b, x)?;
+        b.alu(Op::Add, &[up, down])
+    })
+}
