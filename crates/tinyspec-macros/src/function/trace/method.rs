@@ -1,6 +1,6 @@
 //! Methods of tensors, by the one method table; and the few that are no rows of it.
 
-use super::expression::{name_of, text_of};
+use super::expression::name_of;
 use super::words::{AT_RUN_TIME, ELSEWHERE, arguments_of, found_text, instead, kind_text, sample};
 use super::{Tracer, Value};
 use crate::diagnostics::{Place, source_text};
