@@ -90,3 +90,38 @@ fn arguments_that_do_not_fit_are_named() {
     let error = scaled(&x, &tensor(&[1.0], &[1], "cpu")).to_vec::<f32>().unwrap_err().to_string();
     assert!(error.contains("dim `N` is 6 from `x`, but axis 0 of `w` is 1"), "{error}");
 }
+
+uop! { <M, N>
+    fn shares(x: &Global<f32, M, N>) -> (Global<f32, M> as sums, Global<f32, M, N> as y) {
+        for i in global(M) {
+            let mut total = 0.0f32;
+            for j in reduce(N) { total += x[i, j]; }
+            sums[i] = total;
+        }
+        for i in global(M) {
+            for j in global(N) { y[i, j] = x[i, j] / sums[M - 1 - i]; }
+        }
+    }
+}
+
+#[test]
+fn grids_run_one_after_the_other() {
+    each_device(|device| {
+        let x: Vec<f32> = numbers(3 * 40, 6).iter().map(|x| x + 5.0).collect();
+        let (sums, y) = shares(&tensor(&x, &[3, 40], device));
+        let expected: Vec<f32> = x.chunks(40).map(|row| row.iter().sum()).collect();
+        assert_same(&sums, &expected);
+        assert_close(&y, &(0..120).map(|at| x[at] / expected[2 - at / 40]).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn a_kernel_is_prepared_like_a_function() {
+    each_device(|device| {
+        let (x, w) = (tensor(&numbers(6, 4), &[6], device), tensor(&numbers(6, 5), &[6], device));
+        let run = scaled::FUNCTION.prepare(&[&x, &w]).unwrap();
+        let mut out = run.outputs().unwrap();
+        run.call(&mut out, &[&x, &w]).unwrap();
+        assert_same(&out[0], &(x * w).to_vec::<f32>().unwrap());
+    });
+}

@@ -60,12 +60,12 @@ fn prefix_sums_three_ways() {
     });
 }
 
-uop! { <M, N>
-    fn fibonacci(seed: &Global<i64, M, 2>) -> Global<i64, M, N> as y {
+uop! { <M>
+    fn fibonacci(seed: &Global<i64, M, 2>) -> Global<i64, M, 10> as y {
         for i in global(M) {
             let mut a = seed[i, 0];
             let mut b = seed[i, 1];
-            for j in serial(N) {
+            for j in serial(10) {
                 y[i, j] = a;
                 let next = a + b;
                 a = b;
@@ -73,6 +73,15 @@ uop! { <M, N>
             }
         }
     }
+}
+
+#[test]
+fn fibonacci_from_any_seed() {
+    each_device(|device| {
+        let y = fibonacci(&Tensor::from_slice(&[0i64, 1, 2, 1], [2, 2]).to(device));
+        let expected = [0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 2, 1, 3, 4, 7, 11, 18, 29, 47, 76];
+        assert_eq!(y.to_vec::<i64>().unwrap(), expected);
+    });
 }
 
 uop! { <M, N>

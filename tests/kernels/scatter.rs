@@ -44,7 +44,7 @@ fn rows_are_gathered_and_what_is_outside_is_the_default() {
 }
 
 uop! { <N, K>
-    fn sums_by_key(keys: &Global<u8, N>, values: &Global<f32, N>) -> Global<f32, K> as sums {
+    fn sums_by_key(keys: &Global<u8, N>, values: &Global<f32, N>, sums: &mut Global<f32, K>) {
         for i in global(N) {
             let key = keys[i] as usize;
             if key < K { atomic_add(&mut sums[key], values[i]); }
@@ -66,5 +66,16 @@ fn what_is_vouched_for_is_guarded() {
         let order = Tensor::from_slice(&[2u32, 0, 7, 1], [4]).to(device);
         let y = permuted(&tensor(&[1.0, 2.0, 3.0, 4.0], &[4], device), &order);
         assert_same(&y, &[2.0, 4.0, 1.0, 0.0]);
+    });
+}
+
+#[test]
+fn sums_by_key_skip_what_is_outside() {
+    each_device(|device| {
+        let (keys, values) = ([3u8, 0, 200, 1, 3, 2], [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]);
+        let keys = Tensor::from_slice(&keys, [6]).to(device);
+        let mut sums = tensor(&[1.0, 0.0, 0.0, 0.0], &[4], device);
+        sums_by_key(&keys, &tensor(&values, &[6], device), &mut sums);
+        assert_same(&sums, &[3.0, 8.0, 32.0, 17.0]);
     });
 }

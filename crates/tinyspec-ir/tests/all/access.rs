@@ -180,3 +180,137 @@ fn a_read_of_what_others_store_is_found() {
     let value = kernel.load(y, &[next]);
     assert_eq!(kernel.store(y, &[i], Some(value), None, &[i]), []);
 }
+
+/// A random index over the loop variables and dims.
+fn random_index(kernel: &mut Kernel, leaves: &[NodeId], depth: u32, next: &mut impl FnMut(u32) -> u32) -> NodeId {
+    if depth == 0 || next(4) == 0 {
+        let number = next(4) as i64 - 1;
+        return match next(5) {
+            0 => kernel.number(number),
+            _ => leaves[next(leaves.len() as u32) as usize],
+        };
+    }
+    let a = random_index(kernel, leaves, depth - 1, next);
+    match next(9) {
+        0..=2 => {
+            let b = random_index(kernel, leaves, depth - 1, next);
+            kernel.op(Op::Add, a, b)
+        }
+        3 => kernel.times(a, -1),
+        4 => kernel.times(a, 2),
+        5 => {
+            let b = leaves[next(leaves.len() as u32) as usize];
+            kernel.op(Op::Mul, a, b)
+        }
+        6 => {
+            let by = kernel.number(1 + next(3) as i64);
+            kernel.op(Op::Idiv, a, by)
+        }
+        7 => {
+            let by = kernel.number(1 + next(3) as i64);
+            kernel.op(Op::Mod, a, by)
+        }
+        _ => {
+            let b = random_index(kernel, leaves, depth - 1, next);
+            kernel.op(Op::Max, a, b)
+        }
+    }
+}
+
+/// The value of an index or condition.
+fn value(graph: &Graph, node: NodeId, of: &dyn Fn(NodeId) -> Option<i64>) -> i64 {
+    if let Some(value) = of(node) {
+        return value;
+    }
+    let source = |position: usize| value(graph, graph.source(node, position), of);
+    match graph.op(node) {
+        Op::Const => graph.as_int(node).unwrap() as i64,
+        Op::Add => source(0) + source(1),
+        Op::Mul => source(0) * source(1),
+        Op::Idiv => tinyspec_ir::dim::floor_div(source(0), source(1)),
+        Op::Mod => tinyspec_ir::dim::floor_mod(source(0), source(1)),
+        Op::Max => source(0).max(source(1)),
+        Op::CmpLt => (source(0) < source(1)) as i64,
+        op => panic!("{op} is no index"),
+    }
+}
+
+/// Whatever passes is right for all small dims, by trying them.
+#[test]
+fn what_is_shown_is_true() {
+    let mut state = 7u64;
+    let mut next = move |below: u32| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 33) as u32) % below
+    };
+    let (mut passed, mut tried) = (0, 0);
+    while passed < 200 && tried < 20_000 {
+        tried += 1;
+        let mut kernel = Kernel::new();
+        let (n, m) = (kernel.n, kernel.m);
+        let bounds = [n, m, kernel.number(3), kernel.op(Op::Mul, n, m), kernel.offset(n, -1)];
+        let mut bound = |next: &mut dyn FnMut(u32) -> u32| bounds[next(bounds.len() as u32) as usize];
+        let (first, second, inner) = (bound(&mut next), bound(&mut next), bound(&mut next));
+        let i = kernel.range(first, AxisType::Global);
+        let j = kernel.range(second, AxisType::Global);
+        let k = kernel.range(inner, AxisType::Loop);
+        let loops = match next(3) {
+            0 => vec![i],
+            1 => vec![i, j],
+            _ => vec![i, k],
+        };
+        let mut leaves = loops.clone();
+        leaves.extend([n, m]);
+        leaves.extend(&loops);
+        let rank = 1 + next(2) as usize;
+        let dims: Vec<NodeId> =
+            (0..rank).map(|_| bound(&mut next)).map(|dim| if dim == bounds[4] { n } else { dim }).collect();
+        let y = kernel.buffer(0, &dims);
+        let indices: Vec<NodeId> = (0..rank).map(|_| random_index(&mut kernel, &leaves, 2, &mut next)).collect();
+        let gate = (next(2) == 0).then(|| {
+            let a = random_index(&mut kernel, &leaves, 1, &mut next);
+            let b = random_index(&mut kernel, &leaves, 1, &mut next);
+            kernel.op(Op::CmpLt, a, b)
+        });
+        if !kernel.store(y, &indices, None, gate, &loops).is_empty() {
+            continue;
+        }
+        passed += 1;
+        for (size_n, size_m) in [(1, 1), (1, 4), (2, 3), (3, 2), (4, 5), (5, 1), (6, 3)] {
+            let dim = |node: NodeId| match node {
+                _ if node == n => Some(size_n),
+                _ if node == m => Some(size_m),
+                _ => None,
+            };
+            let trips: Vec<i64> =
+                loops.iter().map(|&range| value(&kernel.graph, kernel.graph.source(range, 0), &dim)).collect();
+            let mut stores: std::collections::HashMap<Vec<i64>, Vec<i64>> = Default::default();
+            for position in 0..trips.iter().map(|trips| (*trips).max(0)).product::<i64>() {
+                let at: Vec<i64> = match trips.as_slice() {
+                    [_] => vec![position],
+                    [_, inner] => vec![position / inner, position % inner],
+                    _ => vec![],
+                };
+                let of = |node: NodeId| dim(node).or_else(|| Some(at[loops.iter().position(|&range| range == node)?]));
+                if gate.is_some_and(|gate| value(&kernel.graph, gate, &of) == 0) {
+                    continue;
+                }
+                let element: Vec<i64> = indices.iter().map(|&index| value(&kernel.graph, index, &of)).collect();
+                let describe = || tinyspec_ir::text::print(&kernel.graph, &indices);
+                for (index, &size) in element.iter().zip(&dims) {
+                    let size = value(&kernel.graph, size, &dim);
+                    assert!(
+                        (0..size).contains(index),
+                        "{index} of {size} at {at:?}, {size_n} {size_m}\n{}",
+                        describe()
+                    );
+                }
+                // The loops that run in parallel: a serial one may store again.
+                let parallel: Vec<i64> = if loops.contains(&k) { vec![at[0]] } else { at };
+                let other = stores.entry(element).or_insert_with(|| parallel.clone());
+                assert_eq!(*other, parallel, "meet, {size_n} {size_m}\n{}", describe());
+            }
+        }
+    }
+    assert!(passed >= 50, "{passed} of {tried} passed");
+}

@@ -26,7 +26,7 @@ use tinyspec_ir::function::Traced;
 const MOST_CALLEES: usize = 60;
 
 /// Names of std macros: a function of such a name would make every use of either ambiguous.
-const STD_MACROS: &[&str] = &[
+pub const STD_MACROS: &[&str] = &[
     "assert",
     "assert_eq",
     "assert_ne",

@@ -14,6 +14,7 @@ mod value;
 
 use super::syntax::*;
 use crate::diagnostics::{Diagnostics, Place as At};
+use crate::function::STD_MACROS;
 use effects::Memory;
 use loops::OpenLoop;
 use proc_macro2::Ident;
@@ -129,6 +130,10 @@ pub fn trace(kernel: &Kernel, diagnostics: &mut Diagnostics) -> Option<Traced> {
         open_ranges: Default::default(),
         reads: HashMap::new(),
     };
+    let name = kernel.name.to_string();
+    if STD_MACROS.contains(&name.as_str()) {
+        tracer.error(kernel.name.span(), format!("`{name}` is also a macro of std, choose another name"));
+    }
     let slots = slots(kernel);
     tracer.dims(kernel, buffers);
     for name in &kernel.refused {

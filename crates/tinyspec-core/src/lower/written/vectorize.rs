@@ -39,7 +39,28 @@ pub(crate) fn vectorize(graph: &mut Graph, sink: NodeId, target: &Target) -> Res
             sink = cut_reduction(graph, sink, range, tile)?;
         }
     }
-    Ok(sink)
+    wait_for_loops(graph, sink)
+}
+
+/// Who waited for a loop that was cut waits for what it was cut into.
+fn wait_for_loops(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
+    let mut new: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    for node in graph.reachable(&[sink]) {
+        let mut sources: Vec<NodeId> = Vec::new();
+        for &source in graph.sources(node) {
+            let is_sum = graph.op(node) == Op::After && graph.dtype(source) == DType::Index;
+            if is_sum && graph.op(source) != Op::Range {
+                sources.extend(graph.reachable(&[source]).into_iter().filter(|&below| graph.op(below) == Op::Range));
+            } else {
+                sources.push(new.get(&source).copied().unwrap_or(source));
+            }
+        }
+        if sources != graph.sources(node) {
+            let (op, arg) = (graph.op(node), graph.arg(node).clone());
+            new.insert(node, graph.add(op, &sources, arg)?);
+        }
+    }
+    Ok(new.get(&sink).copied().unwrap_or(sink))
 }
 
 struct Kernel {

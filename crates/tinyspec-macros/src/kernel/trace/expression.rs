@@ -1,5 +1,6 @@
 //! Expressions: literals take the dtype of their neighbours, nothing else is converted by itself.
 
+use super::statement::is_near;
 use super::value::written;
 use super::{Binding, Tracer, Value};
 use crate::diagnostics::Place as At;
@@ -510,9 +511,7 @@ impl Tracer<'_> {
             return None;
         }
         let Some(&(_, method, count)) = FUNCTIONS.iter().find(|(known, ..)| *known == text) else {
-            let near = FUNCTIONS.iter().map(|(known, ..)| *known).find(|known| {
-                known.len() > 2 && (known.starts_with(&text[..text.len().min(3)]) || text.starts_with(known))
-            });
+            let near = FUNCTIONS.iter().map(|(known, ..)| *known).find(|known| is_near(known, &text));
             let help = near.map(|near| format!("; is it `{near}`?")).unwrap_or_default();
             self.error(name.span(), format!("`{text}` is no function of a kernel{help}"));
             return None;

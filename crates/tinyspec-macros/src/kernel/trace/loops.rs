@@ -23,6 +23,8 @@ pub struct OpenLoop {
     carried: Vec<(usize, usize)>,
 }
 
+/// Nodes of the largest kernel that loops are unrolled in.
+const LARGEST: usize = 1 << 16;
 /// More than this is no unrolling any more.
 const UNROLLED: i128 = 64;
 
@@ -264,6 +266,9 @@ impl Tracer<'_> {
             return self.error(end.at, message);
         }
         for trip in first..end_value {
+            if self.graph.len() > LARGEST {
+                return self.error(end.at, "the unrolled kernel is too large: use `serial` for one of its loops");
+            }
             self.scopes.push(Default::default());
             let number = self.declare(variable.to_string(), Value::Int(trip), false);
             self.bind(variable, Binding::Variable(number));

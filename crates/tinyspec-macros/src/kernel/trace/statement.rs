@@ -108,7 +108,7 @@ impl Tracer<'_> {
                 }
             }
         }
-        let count: i64 = sizes.iter().product();
+        let count = sizes.iter().fold(1i64, |count, size| count.saturating_mul(*size));
         if count > REGISTERS {
             self.error(at, format!("{count} elements are more than registers can hold (at most {REGISTERS})"));
             return self.bind(name, Binding::Wrong);
@@ -315,7 +315,7 @@ impl Tracer<'_> {
 }
 
 /// A letter or two were added, left out, changed.
-fn is_near(a: &str, b: &str) -> bool {
+pub fn is_near(a: &str, b: &str) -> bool {
     if a.len().max(b.len()) < 3 {
         return false;
     }
