@@ -1,5 +1,7 @@
 //! Data types, and the lattice of their promotion.
 
+use crate::Op;
+
 /// The dtype of a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
@@ -130,6 +132,16 @@ impl DType {
             U8 | U16 => U32,
             Bool => I32,
             other => other,
+        }
+    }
+
+    /// The type in which a Reduce by `op` over this one accumulates. The greatest needs no wider type, and over nothing
+    /// it is this one's least value, which a wider type's is not.
+    pub const fn accumulator_of(self, op: Op) -> DType {
+        match (op, self) {
+            (Op::Max, Bool) => U8,
+            (Op::Max, I8 | I16 | U8 | U16) => self,
+            _ => self.accumulator(),
         }
     }
 

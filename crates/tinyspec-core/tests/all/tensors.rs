@@ -1,5 +1,6 @@
 //! The lazy tensor through its public face: values, errors with the user's line, state, gradients.
 
+use tinyspec_core::execute::with_default_device;
 use tinyspec_core::{Error, Tensor, grad, realize_all};
 use tinyspec_ir::{DType, Dim, ErrorKind};
 
@@ -157,4 +158,37 @@ fn impossible_sizes_are_errors() {
         let error = tensor.to_vec::<f32>().unwrap_err().to_string();
         assert!(error.contains(expected), "{error} does not say {expected}");
     }
+}
+
+#[test]
+fn greatest_and_least_of_nothing() -> Result<(), Error> {
+    for device in ["interpreter", "cpu"] {
+        if tinyspec_core::execute::device(device).is_err() {
+            continue;
+        }
+        with_default_device(device, || -> Result<(), Error> {
+            let nothing = Tensor::from_slice::<bool>(&[], [0]);
+            assert!(!nothing.any(.., false).item::<bool>()?, "any on {device}");
+            assert!(nothing.all(.., false).item::<bool>()?, "all on {device}");
+            assert!(!Tensor::zeros([0]).any(.., false).item::<bool>()?, "any of floats on {device}");
+            let rows = Tensor::from_slice::<bool>(&[], [0, 3]);
+            assert_eq!(rows.any(0, false).to_vec::<bool>()?, [false; 3], "any on {device}");
+            assert_eq!(rows.all(0, false).to_vec::<bool>()?, [true; 3], "all on {device}");
+            assert_eq!(rows.max(0, false).to_vec::<bool>()?, [false; 3], "max on {device}");
+            assert_eq!(rows.min(0, false).to_vec::<bool>()?, [true; 3], "min on {device}");
+            let bytes = Tensor::from_slice::<i8>(&[], [0, 2]);
+            assert_eq!(bytes.max(0, false).to_vec::<i8>()?, [i8::MIN; 2], "max on {device}");
+            assert_eq!(bytes.min(0, false).to_vec::<i8>()?, [i8::MAX; 2], "min on {device}");
+            // More elements than any tile, one of them true, and a length that no vector divides.
+            let mut flags = vec![false; 1003];
+            assert!(!Tensor::from_slice(&flags, [1003]).any(.., false).item::<bool>()?, "any on {device}");
+            flags[777] = true;
+            let flags = Tensor::from_slice(&flags, [1003]);
+            assert!(flags.any(.., false).item::<bool>()?, "any on {device}");
+            assert!(!flags.all(.., false).item::<bool>()?, "all on {device}");
+            assert!(flags.logical_not().any(.., false).item::<bool>()?, "any on {device}");
+            Ok(())
+        })?;
+    }
+    Ok(())
 }

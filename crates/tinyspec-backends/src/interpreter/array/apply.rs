@@ -55,7 +55,7 @@ fn elementwise(op: Op, dtype: DType, sources: &[&Array]) -> Result<Array> {
 
 /// A tree over the reduced elements, in the accumulator's dtype; no elements give the identity.
 fn reduce(op: Op, source: &Array, axes: &[u32]) -> Result<Array> {
-    let accumulator = source.dtype.accumulator();
+    let accumulator = source.dtype.accumulator_of(op);
     let kept: Vec<u32> = (0..source.shape.len() as u32).filter(|axis| !axes.contains(axis)).collect();
     let order: Vec<u32> = axes.iter().chain(&kept).copied().collect();
     let mut shape = source.shape.clone();

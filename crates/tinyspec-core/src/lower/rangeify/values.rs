@@ -154,7 +154,7 @@ impl Walk<'_> {
         }
         debug_assert!(!axes.is_empty());
         let dtype = self.tensors.dtype(node);
-        let wide = dtype.accumulator();
+        let wide = dtype.accumulator_of(*op);
         let graph = &mut self.indices.graph;
         let value = cast(graph, value, wide)?;
         let sources: SmallVec<[NodeId; 4]> = std::iter::once(value).chain(ranges).collect();
