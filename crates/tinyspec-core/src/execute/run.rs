@@ -4,7 +4,7 @@ use super::{Device, Storage, default_device};
 use crate::lower::callify::Walk;
 use crate::lower::pipeline::{self, Place, Plan};
 use crate::profile::{self, Level};
-use crate::tensor::Node;
+use crate::tensor::{History, Node};
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -69,8 +69,9 @@ fn open(device: Option<&tinyspec_ir::Device>) -> Result<Arc<Device>> {
 fn run_walk(roots: &[Arc<Node>], walk: &Walk, device: &Arc<Device>) -> Result<()> {
     let plan = plan_for(walk.key, device, || {
         let callified = walk.build()?;
-        let (graph, outputs) = inline_all(callified.graph, callified.outputs)?;
-        pipeline::compile(&graph, &outputs, device)
+        let (graph, outputs) = inline_all(callified.graph.clone(), callified.outputs.clone())?;
+        let plan = pipeline::compile(&graph, &outputs, device)?;
+        Ok(Plan { program: Some(Arc::new(callified)), ..plan })
     })?;
     let outputs: Vec<Arc<Storage>> =
         plan.outputs.iter().map(|&bytes| Ok(Arc::new(Storage::allocate(device, bytes)?))).collect::<Result<_>>()?;
@@ -80,8 +81,10 @@ fn run_walk(roots: &[Arc<Node>], walk: &Walk, device: &Arc<Device>) -> Result<()
     let mut table = Vec::with_capacity(plan.table.len());
     // SAFETY: the walk holds the leaves, `outputs` and `arena` are ours alone, and `run` waits for the end.
     unsafe { run(&plan, &leaves, &addresses, arena.as_ref(), &mut table)? };
-    for (root, &number) in roots.iter().zip(&plan.output_of_root) {
-        root.become_buffer(outputs[number as usize].clone());
+    let history = plan.program.as_ref().map(|program| History::new(program, walk.leaf_nodes()));
+    for (position, (root, &number)) in roots.iter().zip(&plan.output_of_root).enumerate() {
+        let computed = history.as_ref().and_then(|history| history.result(root, position));
+        root.become_buffer(outputs[number as usize].clone(), computed);
     }
     Ok(())
 }
@@ -153,10 +156,12 @@ fn move_to_device(node: &Arc<Node>) -> Result<()> {
     let (Some(from), Some(tinyspec_ir::Device::Single(name))) = (source.storage(), node.device()) else {
         return Err(Error::refused(ErrorKind::Device, "to", "the source has no value"));
     };
+    let walk = Walk::of(std::slice::from_ref(node));
+    let history = History::new(&Arc::new(walk.build()?), walk.leaf_nodes());
     let mut data = vec![0; from.bytes()];
     from.read(&mut data)?;
     let to = Storage::allocate(&super::device(name)?, data.len())?;
     to.write(&data)?;
-    node.become_buffer(Arc::new(to));
+    node.become_buffer(Arc::new(to), history.result(node, 0));
     Ok(())
 }

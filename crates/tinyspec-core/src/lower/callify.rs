@@ -4,12 +4,12 @@
 //! The walk alone gives the key of the plan cache; the graph is built only for a program not seen before.
 
 use crate::execute::Storage;
-use crate::tensor::Node;
+use crate::tensor::{Node, Opening};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::hash::Hash;
 use std::sync::Arc;
-use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, ContentHasher, Graph, NodeId, Op, Result};
+use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, ContentHasher, Graph, NodeId, Op, Props, Result};
 
 type Positions = SmallVec<[u32; 3]>;
 
@@ -39,6 +39,17 @@ pub(crate) struct Callified {
     pub graph: Graph,
     /// One a root.
     pub outputs: Vec<NodeId>,
+}
+
+/// The graph of a walk for gradients.
+pub(crate) struct Opened {
+    pub graph: Graph,
+    /// One a root.
+    pub outputs: Vec<NodeId>,
+    /// The lazy or computed tensor behind a node.
+    pub origins: FxHashMap<NodeId, Arc<Node>>,
+    /// Params whose values are gone.
+    pub gone: Vec<NodeId>,
 }
 
 /// What a node needs for its value. An assign needs the stored value only: tensors are values, so nobody can tell a
@@ -125,23 +136,30 @@ impl Walk {
     /// The graph of the walk.
     pub fn build(&self) -> Result<Callified> {
         let mut graph = Graph::new();
-        let nodes = self.add_to(&mut graph)?;
+        let nodes = self.add_to(&mut graph, None)?;
         let outputs = self.roots.iter().map(|&root| nodes[root as usize]).collect();
         Ok(Callified { graph, outputs })
     }
 
-    /// As [`Walk::build`], with the lazy node behind each graph node.
-    pub fn build_with_origins(&self) -> Result<(Callified, FxHashMap<NodeId, Arc<Node>>)> {
+    /// As [`Walk::build`], with what was computed opened, as far as it may depend on something of the age `oldest`.
+    pub fn open(&self, oldest: u64) -> Result<Opened> {
         let mut graph = Graph::new();
-        let nodes = self.add_to(&mut graph)?;
+        let mut opening = Opening::new(oldest, self.leaves.len() as u32);
+        let nodes = self.add_to(&mut graph, Some(&mut opening))?;
         let outputs = self.roots.iter().map(|&root| nodes[root as usize]).collect();
         // An inlined Function has no node of its own.
         let entries = nodes.iter().zip(&self.entries).filter(|(_, entry)| entry.node.op != Op::Function);
-        let origins = entries.map(|(&node, entry)| (node, entry.node.clone())).collect();
-        Ok((Callified { graph, outputs }, origins))
+        let mut origins: FxHashMap<NodeId, Arc<Node>> = opening.origins.into_iter().collect();
+        origins.extend(entries.map(|(&node, entry)| (node, entry.node.clone())));
+        Ok(Opened { graph, outputs, origins, gone: opening.gone })
     }
 
-    fn add_to(&self, graph: &mut Graph) -> Result<Vec<NodeId>> {
+    /// The realised tensors, by slot.
+    pub fn leaf_nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
+        self.entries.iter().filter(|entry| entry.leaf.is_some()).map(|entry| &entry.node)
+    }
+
+    fn add_to(&self, graph: &mut Graph, mut opening: Option<&mut Opening>) -> Result<Vec<NodeId>> {
         let mut nodes: Vec<NodeId> = Vec::with_capacity(self.entries.len());
         // Results of the Functions that were inlined, by position of the Function.
         let mut results: FxHashMap<u32, Vec<NodeId>> = FxHashMap::default();
@@ -149,16 +167,7 @@ impl Walk {
             let Entry { node, sources, leaf } = entry;
             let of = |position: u32| nodes[position as usize];
             let new = match (node.op, &node.arg) {
-                _ if leaf.is_some() => {
-                    let shape = graph.shape(&node.props.shape)?;
-                    let arg = Arg::Param {
-                        slot: leaf.unwrap_or_default(),
-                        dtype: node.props.dtype,
-                        device: node.device().cloned(),
-                        addrspace: Some(AddrSpace::Global),
-                    };
-                    graph.add(Op::Param, &[shape], arg)?
-                }
+                _ if leaf.is_some() => realised(graph, node, leaf.unwrap_or_default(), opening.as_deref_mut())?,
                 (Op::After, _) if sources.len() == 1 => of(sources[0]),
                 (Op::Function, _) => {
                     let arguments: Vec<NodeId> = sources.iter().map(|&source| of(source)).collect();
@@ -190,4 +199,20 @@ impl Walk {
         }
         Ok(nodes)
     }
+}
+
+/// The Param of a realised tensor, or how it was computed.
+fn realised(graph: &mut Graph, node: &Node, slot: u32, opening: Option<&mut Opening>) -> Result<NodeId> {
+    if let Some(opening) = opening {
+        return opening.open(graph, node, slot);
+    }
+    param(graph, &node.props, slot)
+}
+
+/// The Param that stands for a tensor in memory.
+pub(crate) fn param(graph: &mut Graph, props: &Props, slot: u32) -> Result<NodeId> {
+    let Props { shape, dtype, device, .. } = props;
+    let shape = graph.shape(shape)?;
+    let arg = Arg::Param { slot, dtype: *dtype, device: device.clone(), addrspace: Some(AddrSpace::Global) };
+    graph.add(Op::Param, &[shape], arg)
 }

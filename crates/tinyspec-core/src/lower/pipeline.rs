@@ -1,5 +1,6 @@
 //! The driver of the lowering: from a stateless tensor graph to launches, one stage after the other.
 
+use super::callify::Callified;
 use super::kernel;
 use super::plan::{self, Lifetime};
 use super::rangeify::{self, KernelCall, Schedule};
@@ -48,8 +49,10 @@ pub(crate) enum Place {
     Constant(u32),
 }
 
-/// What runs: a list of launches over a table of buffers. It holds no graph.
+/// What runs: a list of launches over a table of buffers. Running it looks at no graph.
 pub(crate) struct Plan {
+    /// What it computes, where gradients may ask.
+    pub program: Option<Arc<Callified>>,
     pub device: Arc<Device>,
     pub launches: Vec<Launch>,
     pub steps: Vec<Step>,
@@ -196,6 +199,7 @@ fn assemble(schedule: &Schedule, kernels: &FxHashMap<NodeId, Arc<Kernel>>, devic
     }
     let (offsets, arena_bytes) = plan::arena(&lives.iter().map(|(_, lifetime)| *lifetime).collect::<Vec<_>>());
     let mut plan = Plan {
+        program: None,
         device: device.clone(),
         launches: Vec::with_capacity(schedule.calls.len()),
         steps: Vec::with_capacity(schedule.calls.len()),

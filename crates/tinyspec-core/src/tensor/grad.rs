@@ -12,8 +12,13 @@ use tinyspec_ir::{Arg, Builder, ErrorKind, Graph, NodeId, Op, gradient};
 
 /// The gradients of a scalar `loss` with respect to each of `wanted`, lazily.
 ///
+/// Reading a tensor changes no gradient: how it was computed is remembered, but no memory is kept for that. Where a
+/// derivative needs a value that nobody holds any more it is computed again, and data that are gone are an error. What was
+/// detached, and a state that was assigned (such as a weight after an optimiser's step) and then computed, are data.
+///
 /// # Errors
-/// When the loss is no float scalar, an op on the way has no gradient, or the loss does not depend on a wanted tensor.
+/// When the loss is no float scalar, an op on the way has no gradient, the loss does not depend on a wanted tensor, or a
+/// value that is needed is gone.
 #[track_caller]
 pub fn grad(loss: &Tensor, wanted: &[&Tensor]) -> Result<Vec<Tensor>> {
     let location = Location::caller();
@@ -29,8 +34,8 @@ pub fn grad(loss: &Tensor, wanted: &[&Tensor]) -> Result<Vec<Tensor>> {
                     format!("the loss does not depend on wanted tensor {position}"),
                 )
                 .help(
-                    "take the gradient before the loss is read: what is computed is data from then on, without a \
-                     history; if there is no dependence, `grad_or_zeros` gives zeros",
+                    "what was detached, or assigned and then computed, has no history; if there is no dependence, \
+                     `grad_or_zeros` gives zeros",
                 )
                 .at(location)
                 .into()
@@ -67,15 +72,16 @@ fn connected(location: &'static Location<'static>, loss: &Tensor, wanted: &[&Ten
     if let Some(position) = wanted.iter().position(|tensor| !tensor.dtype().is_float()) {
         return refuse(format!("wanted tensor {position} is {}: only floats have gradients", wanted[position].dtype()));
     }
-    let (mut callified, origins) = Walk::of(&roots).build_with_origins()?;
-    let graph = &mut callified.graph;
+    let oldest = roots[1..].iter().map(|wanted| wanted.age).min().unwrap_or_default();
+    let located = |error: tinyspec_ir::Error| Error::from(error.at(location));
+    let mut opened = Walk::of(&roots).open(oldest).map_err(located)?;
+    let (graph, origins) = (&mut opened.graph, &opened.origins);
     let ones = {
         let one = graph.constant(tinyspec_ir::Const::float(dtype, 1.0));
         tinyspec_ir::ops::movement::expand(graph, one, shape)?
     };
-    let located = |error: tinyspec_ir::Error| Error::from(error.at(location));
     let gradients =
-        gradient::gradient_or_none(graph, &[(callified.outputs[0], ones)], &callified.outputs[1..]).map_err(located)?;
+        gradient::gradient_or_none(graph, &[(opened.outputs[0], ones)], &opened.outputs[1..]).map_err(located)?;
     // Back to lazy nodes; what the forward pass has computed or will compute is the same node as before.
     let mut builder = LazyBuilder::new(location);
     let mut lazy: FxHashMap<NodeId, NodeId> = FxHashMap::default();
@@ -83,6 +89,13 @@ fn connected(location: &'static Location<'static>, loss: &Tensor, wanted: &[&Ten
     for node in reachable_until(graph, &found, |node| origins.contains_key(&node)) {
         let new = match origins.get(&node) {
             Some(origin) => builder.import(Arc::<Node>::clone(origin)),
+            None if opened.gone.contains(&node) => {
+                let props = graph.props(node);
+                let what = format!("{} {}", props.dtype, tinyspec_ir::dim::show(&props.shape));
+                let message = format!("needs a value that is gone: {what}, from which a tensor was computed and read");
+                let error = tinyspec_ir::Error::new(ErrorKind::Gradient, "grad", message);
+                return Err(located(error.help("keep that tensor, or take the gradient before the result is read")));
+            }
             None if graph.op(node) == Op::Function => {
                 // A lazy body is closed: one node with a graph of its own.
                 let tuple = Node::tuple(Arc::new(Body::of_function(graph, node).map_err(located)?)).map_err(located)?;

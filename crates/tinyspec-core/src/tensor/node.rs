@@ -1,5 +1,6 @@
 //! The lazy node behind a tensor: thin, hashed when made, dropped without recursion.
 
+use super::history::Computed;
 use crate::execute::Storage;
 use crate::function::Body;
 use smallvec::SmallVec;
@@ -21,16 +22,23 @@ pub(crate) struct Node {
     pub props: Props,
     /// Equal for nodes of equal value: made of op, argument and the sources' hashes; a buffer's is its identity.
     pub hash: ContentHash,
+    /// Ascends in the order in which nodes are made: sources have smaller ones.
+    pub age: u64,
     pub location: Option<&'static Location<'static>>,
     state: RwLock<State>,
 }
 
 enum State {
     Lazy(Sources),
-    /// Computed: what it was computed from is forgotten.
-    Realised(Arc<Storage>),
+    /// Computed: its sources are free. Gradients may still follow how it was computed.
+    Realised(Arc<Storage>, Option<Computed>),
     /// The Tuple of a Function: closed, so it keeps a graph instead of sources.
     Body(Arc<Body>),
+}
+
+fn next_age() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Node {
@@ -46,7 +54,8 @@ impl Node {
             source.hash.hash(&mut hasher);
         }
         let hash = hasher.content_hash();
-        Ok(Arc::new(Node { op, arg, props, hash, location, state: RwLock::new(State::Lazy(sources)) }))
+        let state = RwLock::new(State::Lazy(sources));
+        Ok(Arc::new(Node { op, arg, props, hash, age: next_age(), location, state }))
     }
 
     /// A node that is its buffer.
@@ -56,13 +65,14 @@ impl Node {
         shape: &Shape,
         location: Option<&'static Location<'static>>,
     ) -> Result<Arc<Node>> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
         let arg =
             Arg::Buffer { slot: 0, dtype, device: Some(storage.device().id().clone()), addrspace: AddrSpace::Global };
         let stack = Props { dtype: DType::Index, value: Some(shape.clone()), ..Props::void() };
         let props = derive(Op::Buffer, &arg, &[&stack])?;
-        let hash = ContentHash::of(&(Op::Buffer, NEXT.fetch_add(1, Ordering::Relaxed)));
-        Ok(Arc::new(Node { op: Op::Buffer, arg, props, hash, location, state: RwLock::new(State::Realised(storage)) }))
+        let age = next_age();
+        let hash = ContentHash::of(&(Op::Buffer, age));
+        let state = RwLock::new(State::Realised(storage, None));
+        Ok(Arc::new(Node { op: Op::Buffer, arg, props, hash, age, location, state }))
     }
 
     /// The Tuple of a Function's body.
@@ -70,13 +80,21 @@ impl Node {
         let elements: Vec<&Props> = body.outputs().iter().map(|&output| body.graph().props(output)).collect();
         let props = derive(Op::Tuple, &Arg::None, &elements)?;
         let (hash, state) = (body.hash(), RwLock::new(State::Body(body)));
-        Ok(Arc::new(Node { op: Op::Tuple, arg: Arg::None, props, hash, location: None, state }))
+        Ok(Arc::new(Node { op: Op::Tuple, arg: Arg::None, props, hash, age: next_age(), location: None, state }))
     }
 
     /// The buffer, once computed.
     pub fn storage(&self) -> Option<Arc<Storage>> {
         match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
-            State::Realised(storage) => Some(storage.clone()),
+            State::Realised(storage, _) => Some(storage.clone()),
+            _ => None,
+        }
+    }
+
+    /// How it was computed, if gradients may follow that.
+    pub fn computed(&self) -> Option<Computed> {
+        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+            State::Realised(_, computed) => computed.clone(),
             _ => None,
         }
     }
@@ -98,10 +116,10 @@ impl Node {
     }
 
     /// The node becomes its buffer.
-    pub fn become_buffer(&self, storage: Arc<Storage>) {
+    pub fn become_buffer(&self, storage: Arc<Storage>, computed: Option<Computed>) {
         let old = {
             let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *state, State::Realised(storage))
+            std::mem::replace(&mut *state, State::Realised(storage, computed))
         };
         // Dropped outside the lock: it may be the end of a long chain.
         if let State::Lazy(sources) = old {
@@ -109,11 +127,13 @@ impl Node {
         }
     }
 
-    /// Address of the memory, if it is on this device and no other node shares it.
+    /// Address of the memory, if it is on this device and no other node shares it. Its old value counts as gone.
     pub fn exclusive_storage(&mut self, device: &Arc<crate::execute::Device>) -> Option<*mut u8> {
         match self.state.get_mut().unwrap_or_else(PoisonError::into_inner) {
-            State::Realised(storage) if Arc::ptr_eq(storage.device(), device) => {
-                Arc::get_mut(storage).map(|storage| storage.address())
+            State::Realised(storage, computed) if Arc::ptr_eq(storage.device(), device) => {
+                let address = Arc::get_mut(storage)?.address();
+                *computed = None;
+                Some(address)
             }
             _ => None,
         }

@@ -5,6 +5,7 @@ mod activations;
 mod decompositions;
 mod evaluate;
 mod functions;
+mod histories;
 mod indexing;
 mod kernels;
 mod lowering;

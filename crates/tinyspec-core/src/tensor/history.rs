@@ -1,0 +1,204 @@
+//! How a computed tensor came about, for gradients that are asked for after its value was read.
+//!
+//! A history holds the program that ran, which the plan has anyway, and weak references to its inputs: no memory lives
+//! on for its sake. What is gone is computed again from its own history, as far as that goes back.
+
+use super::node::Node;
+use crate::lower::callify::{Callified, param};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+use tinyspec_ir::function::inline;
+use tinyspec_ir::{Arg, Builder, ContentHash, Error, ErrorKind, Graph, NodeId, Op, Result};
+
+/// Computations in a row that are remembered. A loop that computes a state from the one before it stays bounded.
+const GENERATIONS: u32 = 64;
+
+/// One run of a program.
+pub(crate) struct History {
+    program: Arc<Callified>,
+    /// The inputs, by slot.
+    inputs: Vec<Input>,
+    generation: u32,
+}
+
+/// A result of a run.
+#[derive(Clone)]
+pub(crate) struct Computed {
+    history: Arc<History>,
+    output: NodeId,
+}
+
+struct Input {
+    node: Weak<Node>,
+    hash: ContentHash,
+    age: u64,
+    past: Past,
+}
+
+/// Where an input came from.
+enum Past {
+    Data,
+    Computed(Computed),
+    /// Computed longer ago than is remembered.
+    Forgotten,
+}
+
+impl History {
+    /// The run of `program` on `inputs`.
+    pub fn new<'a>(program: &Arc<Callified>, inputs: impl Iterator<Item = &'a Arc<Node>>) -> Arc<History> {
+        let mut generation = 0;
+        let inputs = inputs
+            .map(|node| {
+                let past = match node.computed() {
+                    None => Past::Data,
+                    Some(computed) if computed.history.generation + 1 < GENERATIONS => {
+                        generation = generation.max(computed.history.generation + 1);
+                        Past::Computed(computed)
+                    }
+                    Some(_) => Past::Forgotten,
+                };
+                Input { node: Arc::downgrade(node), hash: node.hash, age: node.age, past }
+            })
+            .collect();
+        Arc::new(History { program: program.clone(), inputs, generation })
+    }
+
+    /// The result of a root, by its position. A state that was assigned and what was detached are data from then on,
+    /// and nothing flows through integers.
+    pub fn result(self: &Arc<History>, root: &Node, position: usize) -> Option<Computed> {
+        let output = *self.program.outputs.get(position)?;
+        let flows = root.props.dtype.is_float() && !matches!(root.op, Op::After | Op::Detach);
+        flows.then(|| Computed { history: self.clone(), output })
+    }
+}
+
+/// Opens computed tensors in a graph, as far back as something that is asked for can lie.
+pub(crate) struct Opening {
+    /// Age of the oldest tensor that is asked for: what is older does not depend on any.
+    oldest: u64,
+    /// Nodes of the graph, by the tensors that they stand for.
+    known: FxHashMap<ContentHash, NodeId>,
+    next_slot: u32,
+    /// The tensors that were found on the way.
+    pub origins: Vec<(NodeId, Arc<Node>)>,
+    /// Params that stand for values that are gone.
+    pub gone: Vec<NodeId>,
+}
+
+/// Inputs of a program: slots and Params.
+type Slots = Vec<(u32, NodeId)>;
+
+/// A step back: a result to compute, with the slots that it needs, or a value to take as it is.
+enum Step {
+    Compute(Computed, Slots, Option<Arc<Node>>),
+    Take(Arc<History>, u32, NodeId),
+}
+
+impl Opening {
+    /// Slots from `next_slot` on are free.
+    pub fn new(oldest: u64, next_slot: u32) -> Opening {
+        Opening { oldest, known: FxHashMap::default(), next_slot, origins: Vec::new(), gone: Vec::new() }
+    }
+
+    /// How a computed tensor came about; a Param for data and for what is older than all that is asked for.
+    ///
+    /// # Errors
+    /// When it lies too far back.
+    pub fn open(&mut self, graph: &mut Graph, tensor: &Node, slot: u32) -> Result<NodeId> {
+        if let Some(&known) = self.known.get(&tensor.hash) {
+            return Ok(known);
+        }
+        let Some(computed) = tensor.computed().filter(|_| tensor.age > self.oldest) else {
+            let param = param(graph, &tensor.props, slot)?;
+            self.known.insert(tensor.hash, param);
+            return Ok(param);
+        };
+        let mut last = None;
+        let steps = self.steps(tensor, computed)?;
+        // Inputs are older than what was made of them.
+        for (hash, step) in steps.into_values() {
+            let node = match step {
+                Step::Compute(Computed { history, output }, slots, tensor) => {
+                    let mut arguments = vec![output; history.inputs.len()];
+                    for (slot, _) in slots {
+                        let hash = history.inputs[slot as usize].hash;
+                        arguments[slot as usize] = self.known[&hash];
+                    }
+                    let results = inline(graph, &history.program.graph, &[output], &arguments)?;
+                    let result = results.first().copied().unwrap_or(output);
+                    self.origins.extend(tensor.map(|tensor| (result, tensor)));
+                    result
+                }
+                Step::Take(history, slot, param) => self.take(graph, &history, slot, param)?,
+            };
+            self.known.insert(hash, node);
+            last = Some(node);
+        }
+        last.ok_or_else(|| Error::new(ErrorKind::Verify, "grad", "a history without a result"))
+    }
+
+    /// Everything that `tensor` was made of and that is not in the graph, by age.
+    fn steps(&self, tensor: &Node, computed: Computed) -> Result<BTreeMap<u64, (ContentHash, Step)>> {
+        let mut steps = BTreeMap::new();
+        let mut pending = vec![(tensor.age, tensor.hash, computed, None)];
+        while let Some((age, hash, computed, node)) = pending.pop() {
+            if steps.contains_key(&age) {
+                continue;
+            }
+            let slots = computed.slots();
+            for &(slot, param) in &slots {
+                let input = &computed.history.inputs[slot as usize];
+                if self.known.contains_key(&input.hash) || steps.contains_key(&input.age) {
+                    continue;
+                }
+                let node = input.node.upgrade();
+                let past = match (&node, &input.past) {
+                    _ if input.age <= self.oldest => None,
+                    (Some(node), _) => node.computed(),
+                    (None, Past::Computed(computed)) => Some(computed.clone()),
+                    (None, Past::Data) => None,
+                    (None, Past::Forgotten) => {
+                        let message = format!(
+                            "the loss was computed in more than {GENERATIONS} steps, and values in between are gone"
+                        );
+                        let error = Error::new(ErrorKind::Gradient, "grad", message);
+                        return Err(error.help("`detach` what the gradient should not follow"));
+                    }
+                };
+                match past {
+                    Some(past) => pending.push((input.age, input.hash, past, node)),
+                    None => {
+                        let step = Step::Take(computed.history.clone(), slot, param);
+                        steps.insert(input.age, (input.hash, step));
+                    }
+                }
+            }
+            steps.insert(age, (hash, Step::Compute(computed, slots, node)));
+        }
+        Ok(steps)
+    }
+
+    /// A Param for a value as it is.
+    fn take(&mut self, graph: &mut Graph, history: &History, slot: u32, before: NodeId) -> Result<NodeId> {
+        let param = param(graph, history.program.graph.props(before), self.next_slot)?;
+        self.next_slot += 1;
+        match history.inputs[slot as usize].node.upgrade() {
+            Some(node) => self.origins.push((param, node)),
+            None => self.gone.push(param),
+        }
+        Ok(param)
+    }
+}
+
+impl Computed {
+    /// The inputs that it needs.
+    fn slots(&self) -> Slots {
+        let program = &self.history.program.graph;
+        let slot = |node: NodeId| match program.arg(node) {
+            Arg::Param { slot, .. } if (*slot as usize) < self.history.inputs.len() => Some((*slot, node)),
+            _ => None,
+        };
+        program.reachable_outside_bodies(&[self.output]).into_iter().filter_map(slot).collect()
+    }
+}

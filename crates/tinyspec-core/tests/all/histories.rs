@@ -1,0 +1,127 @@
+//! Gradients of what was read in between: reading a value changes nothing.
+
+use tinyspec_core::{Error, Function, Spec, Tensor, grad, grad_or_zeros, realize_all};
+use tinyspec_ir::{DType, ErrorKind};
+
+fn row(values: &[f32]) -> Tensor {
+    Tensor::from_slice(values, [values.len() as i64])
+}
+
+#[test]
+fn reading_an_intermediate_changes_no_gradient() -> Result<(), Error> {
+    let x = row(&[0.0, 1.0, 2.0]);
+    let y = x.square();
+    assert!(format!("{y:?}").contains('4'));
+    let loss = (&y + &x).sum(.., false);
+    assert_eq!(grad(&loss, &[&x])?[0].to_vec::<f32>()?, [1.0, 3.0, 5.0]);
+    // Of the loss itself, and of what was read on the way to it.
+    assert_eq!(loss.item::<f32>()?, 8.0);
+    let gradients = grad(&loss, &[&x, &y])?;
+    assert_eq!(gradients[0].to_vec::<f32>()?, [1.0, 3.0, 5.0]);
+    assert_eq!(gradients[1].to_vec::<f32>()?, [1.0; 3]);
+    Ok(())
+}
+
+#[test]
+fn gradients_flow_through_several_readings() -> Result<(), Error> {
+    let x = row(&[1.0, 2.0]);
+    let w = row(&[3.0, -1.0]);
+    let z = {
+        let y = (&x * &w).realize()?.clone();
+        (&y * &y).realize()?.clone()
+    };
+    // y is gone: it is computed again.
+    let gradients = grad(&z.sum(.., false), &[&x, &w])?;
+    assert_eq!(gradients[0].to_vec::<f32>()?, [18.0, 4.0]);
+    assert_eq!(gradients[1].to_vec::<f32>()?, [6.0, -8.0]);
+    // One of several that were computed together.
+    let (a, b) = (x.exp(), &w * 2.0);
+    realize_all(&[&a, &b])?;
+    let gradients = grad_or_zeros(&(b * 5.0).sum(.., false), &[&x, &w])?;
+    assert_eq!(gradients[0].to_vec::<f32>()?, [0.0; 2]);
+    assert_eq!(gradients[1].to_vec::<f32>()?, [10.0; 2]);
+    Ok(())
+}
+
+#[test]
+fn a_value_that_is_gone_is_named() -> Result<(), Error> {
+    let x = row(&[1.0, 2.0]);
+    let y = (&x * row(&[5.0, 6.0])).realize()?.clone();
+    let error = grad(&y.sum(.., false), &[&x]).expect_err("the factor was dropped");
+    assert_eq!(error.kind(), Some(ErrorKind::Gradient), "{error}");
+    assert!(error.to_string().contains("gone"), "{error}");
+    // Its value is needed by no derivative here.
+    let z = (&x + row(&[5.0, 6.0])).realize()?.clone();
+    assert_eq!(grad(&z.sum(.., false), &[&x])?[0].to_vec::<f32>()?, [1.0; 2]);
+    Ok(())
+}
+
+#[test]
+fn detached_and_assigned_values_are_data() -> Result<(), Error> {
+    let x = row(&[1.0, 2.0]);
+    let fixed = x.square().detach().realize()?.clone();
+    let loss = (&fixed * &x).sum(.., false);
+    assert_eq!(grad(&loss, &[&x])?[0].to_vec::<f32>()?, [1.0, 4.0]);
+    let mut state = row(&[0.0, 0.0]);
+    state.assign(&x.square());
+    state.realize()?;
+    let loss = (&state * &x).sum(.., false);
+    assert_eq!(grad(&loss, &[&x])?[0].to_vec::<f32>()?, [1.0, 4.0]);
+    Ok(())
+}
+
+#[test]
+fn functions_open_too() -> Result<(), Error> {
+    let cube = Function::trace(&[Spec::new(DType::F32, [2])], |inputs| vec![&inputs[0] * &inputs[0] * &inputs[0]])?;
+    let x = row(&[1.0, 2.0]);
+    let y = cube.call(&[&x]).remove(0);
+    y.realize()?;
+    assert_eq!(grad(&y.sum(.., false), &[&x])?[0].to_vec::<f32>()?, [3.0, 12.0]);
+    Ok(())
+}
+
+/// Bytes of this process in memory.
+fn resident() -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    text.split_whitespace().nth(1)?.parse::<usize>().ok().map(|pages| pages * 4096)
+}
+
+#[test]
+fn a_long_lived_loop_needs_no_more_memory() -> Result<(), Error> {
+    let (rate, start) = (row(&[0.5; 1 << 16]), row(&[1.0; 1 << 16]));
+    let mut x = start.clone();
+    let step = |x: &Tensor| -> Result<Tensor, Error> { Ok((x * &rate + 1.0).realize()?.clone()) };
+    for _ in 0..100 {
+        x = step(&x)?;
+    }
+    let Some(before) = resident() else { return Ok(()) };
+    for _ in 0..2000 {
+        x = step(&x)?;
+    }
+    let grown = resident().unwrap_or(before).saturating_sub(before);
+    // 500 MB, if each step kept the value before; other tests run beside this one.
+    assert!(grown < 128 << 20, "{grown} bytes more after 2000 steps");
+    assert_eq!(x.to_vec::<f32>()?[..2], [2.0; 2]);
+    // What is too far back is refused, not forgotten.
+    let error = grad(&x.sum(.., false), &[&start]).expect_err("2100 steps");
+    assert!(error.to_string().contains("steps"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn a_short_chain_of_readings_is_followed() -> Result<(), Error> {
+    let start = row(&[1.0]);
+    let mut x = start.clone();
+    for _ in 0..20 {
+        x = (&x * 2.0).realize()?.clone();
+    }
+    assert_eq!(grad(&x.sum(.., false), &[&start])?[0].to_vec::<f32>()?, [1048576.0]);
+    // Each from the two before it: the paths are too many to follow one by one.
+    let (mut a, mut b) = (start.clone(), (&start * 1.0).realize()?.clone());
+    for _ in 0..40 {
+        (a, b) = (b.clone(), ((&a + &b) * 0.5).realize()?.clone());
+    }
+    let gradient = grad(&b.sum(.., false), &[&start])?[0].item::<f32>()?;
+    assert!((gradient - 1.0).abs() < 1e-6, "{gradient}");
+    Ok(())
+}
