@@ -2,6 +2,7 @@
 
 mod accuracy;
 mod activations;
+mod compile_time;
 mod decompositions;
 mod evaluate;
 mod functions;

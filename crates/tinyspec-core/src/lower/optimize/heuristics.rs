@@ -3,6 +3,7 @@
 use super::kernel::{Kernel, slot};
 use super::opt_op::OptOp;
 use super::space::Space;
+use crate::lower::select::decompose::Sizes;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Arg, AxisType, Graph, NodeId, Op};
 
@@ -212,7 +213,9 @@ impl Planner<'_> {
                 self.split_by_vectors(axis, lanes, vectors.max(1), AxisType::Unroll);
             }
             if let Some(last) = last.filter(|_| !veto) {
-                let work = self.kernel.order.iter().filter(|&&node| self.graph.op(node).is_elementwise()).count();
+                let sizes = Sizes::of(self.target);
+                let computed = self.kernel.order.iter().filter(|&&node| self.graph.op(node).is_elementwise());
+                let work: usize = computed.map(|&node| sizes.size(self.graph, node)).sum();
                 let vectors = match work {
                     // Enough work to keep the units busy, and as much code as is good for one loop.
                     60.. => 1,

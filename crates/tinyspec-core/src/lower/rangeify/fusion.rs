@@ -3,6 +3,7 @@
 
 use super::count::counted;
 use super::movement::{count, dims};
+use crate::lower::select::decompose::Sizes;
 use std::fmt;
 use tinyspec_backends::Target;
 use tinyspec_ir::{DType, Graph, NodeId, Op, Result};
@@ -16,8 +17,10 @@ pub struct Costs {
     pub launch: f64,
     /// Trips of a kernel below which splitting it among threads gains nothing.
     pub parallel: f64,
-    /// Values per kernel beyond which it is cut.
+    /// Values per kernel beyond which it is cut, counted as what the target computes them by.
     pub nodes: usize,
+    /// How many values an op becomes.
+    pub sizes: Sizes,
     /// Outputs per kernel beyond which no sibling joins.
     pub outputs: usize,
 }
@@ -26,7 +29,7 @@ impl Costs {
     /// The costs of a device. Wider vectors compute more in the time that memory needs for a byte.
     pub fn of(target: &Target) -> Costs {
         let byte = (target.lanes(DType::F32) as f64 / 2.0).max(1.0);
-        Costs { byte, launch: 2048.0 * byte, parallel: 16384.0, nodes: 2000, outputs: 12 }
+        Costs { byte, launch: 2048.0 * byte, parallel: 16384.0, nodes: 2000, sizes: Sizes::of(target), outputs: 12 }
     }
 }
 

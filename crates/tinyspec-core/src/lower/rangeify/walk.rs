@@ -60,7 +60,7 @@ pub(super) struct Kernel {
     pub(super) inputs: Vec<NodeId>,
     /// Kernels whose outputs are read.
     pub(super) depends: Vec<usize>,
-    /// Number of demands.
+    /// Number of values: one a demand, and what those that are computed take beyond it.
     pub(super) size: usize,
     /// Nodes that carry a user's line.
     pub(super) located: Vec<NodeId>,
@@ -376,6 +376,7 @@ impl<'a> Walk<'a> {
                     }
                 }
                 Met::Inline => {
+                    self.kernels[kernel].size += self.costs.sizes.size(self.tensors, node) - 1;
                     if !self.tensors.locations(node).is_empty() {
                         self.kernels[kernel].located.push(node);
                     }

@@ -151,3 +151,31 @@ fn empty_tensors_need_no_kernel() {
     assert_eq!(kernels(&graph, &[y]), 0);
     assert_eq!(kernels(&graph, &[x, sum]), 1);
 }
+
+#[test]
+fn a_kernel_is_cut_by_what_its_ops_become() {
+    let chain = |step: fn(&mut Graph, NodeId) -> NodeId, length: usize| {
+        let mut graph = Graph::new();
+        let x = input(&mut graph, 0, &[300]);
+        let y = (0..length).fold(x, |value, _| step(&mut graph, value));
+        scheduled(&graph, &[y]).calls.len()
+    };
+    let sine = |graph: &mut Graph, value| graph.add(Op::Sin, &[value], Arg::None).unwrap();
+    let square = |graph: &mut Graph, value| arithmetic::mul(graph, value, value).unwrap();
+    assert_eq!(chain(square, 400), 1);
+    assert_eq!(chain(sine, 4), 1);
+    let kernels = chain(sine, 400);
+    assert!((10..=200).contains(&kernels), "{kernels} kernels of 400 sines");
+    // Twice as many for a chain twice as long.
+    assert!((2 * kernels - 1..=2 * kernels + 1).contains(&chain(sine, 800)));
+    // Wide, not deep.
+    let mut graph = Graph::new();
+    let mut total = input(&mut graph, 0, &[300]);
+    for slot in 1..500 {
+        let value = input(&mut graph, slot, &[300]);
+        let value = graph.add(Op::Sin, &[value], Arg::None).unwrap();
+        total = arithmetic::add(&mut graph, total, value).unwrap();
+    }
+    let kernels = scheduled(&graph, &[total]).calls.len();
+    assert!((10..=250).contains(&kernels), "{kernels} kernels of 500 sines");
+}

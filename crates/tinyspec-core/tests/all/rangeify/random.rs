@@ -104,7 +104,7 @@ fn round(seed: u64, costs: &Costs) {
 #[test]
 fn random_graphs_keep_their_meaning() {
     let usual = Costs::of(&target());
-    let eager = Costs { byte: 0.0, launch: 0.0, parallel: 4.0, nodes: 7, outputs: 3 };
+    let eager = Costs { byte: 0.0, launch: 0.0, parallel: 4.0, nodes: 7, outputs: 3, ..usual.clone() };
     let fused = Costs { byte: 1e6, ..usual.clone() };
     for seed in 0..400 {
         for costs in [&usual, &eager, &fused] {

@@ -11,6 +11,7 @@ use emit::Emit;
 use rustc_hash::FxHashMap;
 use small_floats::{convert, is_eight_bit};
 use smallvec::SmallVec;
+use std::sync::OnceLock;
 use tinyspec_backends::Target;
 use tinyspec_ir::ops::trigonometry::cosine_of;
 use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
@@ -51,6 +52,42 @@ const COSINES: &[Rule] = rules! {
 /// Names of the decompositions, for listings.
 pub fn rule_names() -> impl Iterator<Item = &'static str> {
     RULES.iter().chain(COSINES).map(|rule| rule.name)
+}
+
+/// How many nodes an op becomes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sizes(Vec<(Op, DType, usize)>);
+
+impl Sizes {
+    /// Those of the ops that a target lacks.
+    pub fn of(target: &Target) -> Sizes {
+        static ALL: OnceLock<Vec<usize>> = OnceLock::new();
+        let sizes = ALL.get_or_init(|| RULES.iter().map(|rule| rule.size().unwrap_or(1)).collect());
+        let lacking = RULES.iter().zip(sizes).filter(|(rule, _)| !target.is_native(rule.op));
+        Sizes(lacking.map(|(rule, &size)| (rule.op, rule.dtype, size)).collect())
+    }
+
+    /// That of a node; small floats are computed in f32.
+    pub fn size(&self, graph: &Graph, node: NodeId) -> usize {
+        let (op, dtype) = (graph.op(node), graph.dtype(node));
+        let dtype = if dtype.is_float() { dtype.accumulator() } else { dtype };
+        self.0.iter().find(|(known, of, _)| *known == op && *of == dtype).map_or(1, |(_, _, size)| *size)
+    }
+}
+
+impl Rule {
+    /// Nodes of the decomposition of one op.
+    fn size(&self) -> Result<usize> {
+        let mut graph = Graph::new();
+        let scalar = graph.shape(&[])?;
+        let mut sources: SmallVec<[NodeId; 2]> = SmallVec::new();
+        for slot in 0..2 {
+            let arg = Arg::Param { slot, dtype: self.dtype, device: None, addrspace: None };
+            sources.push(graph.add(Op::Param, &[scalar], arg)?);
+        }
+        let value = (self.build)(&mut Emit { graph: &mut graph, fused: true }, &sources)?;
+        Ok(graph.reachable(&[value]).len())
+    }
 }
 
 pub(super) fn decompose(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
