@@ -27,7 +27,7 @@ pub enum Error {
     Read { path: PathBuf, source: io::Error },
     #[error("{path} ends too early: the file is truncated; copy it again", path = .path.display())]
     Truncated { path: PathBuf },
-    #[error("{path} is not sound gzip ({source}): the file is corrupt; copy it again", path = .path.display())]
+    #[error("{path} is neither text nor sound gzip ({source}): the file is corrupt; copy it again", path = .path.display())]
     Corrupt { path: PathBuf, source: io::Error },
     #[error(
         "{path}, line {line}: {found} columns; an image has {expected}, its pixels and its label",
@@ -55,12 +55,18 @@ pub struct Digits {
 }
 
 impl Digits {
-    /// Reads a gzipped CSV: [`PIXELS`] columns from 0 to 16, then the label.
+    /// Reads a CSV, gzipped or not: [`PIXELS`] columns from 0 to 16, then the label.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let file = File::open(path).map_err(|source| Error::Open { path: path.into(), source })?;
+        let mut file = File::open(path).map_err(|source| Error::Open { path: path.into(), source })?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(|source| Error::Read { path: path.into(), source })?;
         // The whole first: its checksum tells a damaged file from one with a wrong line.
         let mut text = Vec::new();
-        GzDecoder::new(file).read_to_end(&mut text).map_err(|source| unreadable(path, source))?;
+        if is_text(&bytes) {
+            text = bytes;
+        } else {
+            GzDecoder::new(bytes.as_slice()).read_to_end(&mut text).map_err(|source| unreadable(path, source))?;
+        }
         let mut digits = Self::default();
         let mut reader =
             ReaderBuilder::new().has_headers(false).flexible(true).trim(Trim::All).from_reader(text.as_slice());
@@ -139,6 +145,12 @@ impl Digits {
         self.labels.push(label);
         Ok(())
     }
+}
+
+/// The first byte of gzip is a control character, and its second one begins no letter.
+fn is_text(bytes: &[u8]) -> bool {
+    let is_letter = |letter: char| !letter.is_control() || letter.is_ascii_whitespace();
+    !bytes.is_empty() && std::str::from_utf8(bytes).is_ok_and(|text| text.chars().all(is_letter))
 }
 
 fn number<T: std::str::FromStr>(field: &[u8]) -> Option<T> {

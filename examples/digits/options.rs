@@ -7,7 +7,7 @@ use clap::{Parser, ValueEnum};
 /// Trains a small network on handwritten digits.
 #[derive(Debug, Parser)]
 pub struct Options {
-    /// The digits: gzipped CSV, 64 pixels from 0 to 16 and the label on every line
+    /// The digits: CSV, gzipped or not, 64 pixels from 0 to 16 and the label on every line
     #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/digits/data/digits.csv.gz"), hide_default_value = true)]
     pub data: PathBuf,
     /// Decides which images are held out, and every other choice of chance
@@ -16,9 +16,12 @@ pub struct Options {
     /// How often every image is seen
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     pub epochs: u32,
-    /// What computes
-    #[arg(long, value_enum, default_value_t = Device::Cpu)]
-    pub device: Device,
+    /// What computes [default: what TINYSPEC_DEVICE says, else cpu]
+    #[arg(long, value_enum)]
+    pub device: Option<Device>,
+    /// Where the weights are kept, as safetensors [default: nowhere after the run]
+    #[arg(long, value_name = "FILE")]
+    pub weights: Option<PathBuf>,
     /// Deal the labels out at random first: the accuracy must fall to chance
     #[arg(long)]
     pub shuffle_labels: bool,

@@ -81,8 +81,17 @@ fn a_flipped_byte_never_passes_for_other_digits() {
 }
 
 #[test]
-fn what_is_not_gzip_is_corrupt() {
-    let error = Digits::read(&file("plain.csv.gz", lines().join("\n").as_bytes())).unwrap_err();
+fn plain_text_is_read_as_it_is() {
+    let text = lines().join("\n");
+    let plain = Digits::read(&file("plain.csv", text.as_bytes())).unwrap();
+    assert_eq!(plain, Digits::read(&file("packed.csv.gz", &gzip(&text))).unwrap());
+    let wrong = Digits::read(&file("words.csv", b"five,six\n")).unwrap_err();
+    assert!(matches!(wrong, Error::Columns { line: 1, found: 2, .. }), "{wrong:?}");
+}
+
+#[test]
+fn what_is_neither_text_nor_gzip_is_corrupt() {
+    let error = Digits::read(&file("noise.csv.gz", &[0x7f, 0xfe, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9])).unwrap_err();
     assert!(matches!(error, Error::Corrupt { .. }), "{error:?}");
 }
 

@@ -9,6 +9,7 @@ use tinyspec::{Error, with_default_device};
 
 /// Losses of some steps, and the accuracy after them.
 fn train(device: &str, steps: usize) -> Result<(Vec<f32>, f64), Error> {
+    let _alone = crate::alone();
     with_default_device(device, || {
         tinyspec::set_seed(5);
         let digits = Digits::read(&Options::parse_from(["digits"]).data).unwrap();
@@ -39,6 +40,7 @@ fn the_interpreter_computes_the_same_steps() {
 
 #[test]
 fn weights_survive_a_file() {
+    let _alone = crate::alone();
     let path = std::env::temp_dir().join(format!("tinyspec-test-{}.safetensors", std::process::id()));
     let digits = Digits::read(&Options::parse_from(["digits"]).data).unwrap();
     let network = Network::new();

@@ -1,0 +1,117 @@
+//! What the program does, from the digits to the accuracy.
+
+use crate::data::Digits;
+use crate::draw::{Drawing, draw};
+use crate::network::Network;
+use crate::options::Options;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use tinyspec::nn::Adam;
+
+/// Images a step, if there are as many; what is left over at the end of an epoch waits for the next one, which has
+/// another order.
+const BATCH: usize = 32;
+const LEARNING_RATE: f32 = 2e-3;
+/// Images drawn at the end.
+const SHOWN: usize = 6;
+
+type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
+
+/// Trains, saves, loads and tests; what there is to tell is written to `out`.
+pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
+    let mut digits = Digits::read(&options.data)?;
+    if options.shuffle_labels {
+        digits.shuffle_labels(options.seed);
+    }
+    if let Some(device) = options.device {
+        tinyspec::set_default_device(device.name())?;
+    }
+    let device = tinyspec::default_device()?;
+    tinyspec::set_seed(options.seed);
+    let (train, test) = digits.split(options.seed);
+    writeln!(out, "{} images to train on, {} held out, device {}", train.len(), test.len(), device.name())?;
+
+    let network = train_network(options, &train, out)?;
+    let network = saved(network, options.weights.as_deref(), out)?;
+
+    let predicted = network.predict(&test)?;
+    let shown: Vec<_> = test
+        .iter()
+        .zip(&predicted)
+        .take(SHOWN)
+        .map(|((image, label), &predicted)| Drawing { image, label, predicted: u8::try_from(predicted).ok() })
+        .collect();
+    write!(out, "{}", draw(&shown))?;
+    writeln!(out, "test accuracy {:.1} %", network.accuracy(&test)?)?;
+    Ok(())
+}
+
+fn train_network(options: &Options, train: &Digits, out: &mut impl Write) -> Result<Network> {
+    let mut network = Network::new();
+    network.realize()?;
+    let mut optimizer = Adam::new(LEARNING_RATE);
+    let start = Instant::now();
+    let batch_size = BATCH.min(train.len());
+    let batches = train.len() / batch_size;
+    for epoch in 1..=options.epochs {
+        let bar =
+            ProgressBar::new(batches as u64).with_style(ProgressStyle::with_template("{msg} {bar:30} {pos}/{len}")?);
+        bar.set_message(format!("epoch {epoch:2}"));
+        let shuffled = train.shuffled(options.seed.wrapping_add(u64::from(epoch)));
+        let mut total = 0.0;
+        for batch in shuffled.batches(batch_size) {
+            total += network.step(&mut optimizer, &batch)?;
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        let (loss, accuracy) = (total / batches as f32, network.accuracy(train)?);
+        writeln!(out, "epoch {epoch:2}  loss {loss:.4}  training accuracy {accuracy:.1} %")?;
+    }
+    let compiled = tinyspec::profile::counters();
+    writeln!(
+        out,
+        "trained in {:.2} s, of which {:.3} s compiling {} kernels",
+        start.elapsed().as_secs_f64(),
+        compiled.compiling.as_secs_f64(),
+        compiled.kernels
+    )?;
+    Ok(network)
+}
+
+/// The network as a file gives it back; where there can be no file, the trained one.
+fn saved(network: Network, weights: Option<&Path>, out: &mut impl Write) -> Result<Network> {
+    let file = match weights {
+        Some(path) => WeightsFile { path: path.into(), is_temporary: false },
+        None => {
+            let name = format!("tinyspec-digits-{}.safetensors", std::process::id());
+            WeightsFile { path: std::env::temp_dir().join(name), is_temporary: true }
+        }
+    };
+    match network.save(&file.path).and_then(|()| Network::load(&file.path)) {
+        Ok(loaded) => {
+            let kept = if file.is_temporary { "; --weights FILE keeps them" } else { "" };
+            writeln!(out, "weights saved to {} and loaded back{kept}", file.path.display())?;
+            Ok(loaded)
+        }
+        Err(error) => {
+            writeln!(out, "weights not saved: {error}")?;
+            Ok(network)
+        }
+    }
+}
+
+/// Where the weights go; of no use after the run unless the user named it.
+struct WeightsFile {
+    path: PathBuf,
+    is_temporary: bool,
+}
+
+impl Drop for WeightsFile {
+    fn drop(&mut self) {
+        if self.is_temporary {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
