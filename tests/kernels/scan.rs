@@ -141,3 +141,44 @@ fn what_lives_across_a_barrier_is_kept_for_each_iteration() {
         assert_same(&countdown(&tensor(&x, &[12], device)), &expected);
     });
 }
+
+uop! { <N, D>
+    fn causal(scores: &Global<f32, N, N>, values: &Global<f32, N, D>) -> Global<f32, N, D> as y {
+        for i in global(N) {
+            for d in global(D) {
+                let mut total = 0.0f32;
+                for j in reduce(i + 1) { total += scores[i, j] * values[j, d]; }
+                y[i, d] = total;
+            }
+        }
+    }
+
+    <N>
+    fn solve(l: &Global<f32, N, N>, b: &Global<f32, N>) -> Global<f32, N> as x {
+        for i in serial(N) {
+            let mut rest = b[i];
+            for j in serial(i) { rest -= l[i, j] * x[j]; }
+            x[i] = rest;
+        }
+    }
+}
+
+#[test]
+fn bounds_of_inner_loops_follow_the_outer_ones() {
+    each_device(|device| {
+        let (n, d) = (9, 20);
+        let (scores, values) = (numbers(n * n, 4), numbers(n * d, 5));
+        let y = causal(&tensor(&scores, &[n, n], device), &tensor(&values, &[n, d], device));
+        let expected: Vec<f32> =
+            (0..n * d).map(|at| (0..=at / d).map(|j| scores[at / d * n + j] * values[j * d + at % d]).sum()).collect();
+        assert_same(&y, &expected);
+        let (l, b) = (numbers(36, 6), numbers(6, 7));
+        let x = solve(&tensor(&l, &[6, 6], device), &tensor(&b, &[6], device));
+        let mut expected = vec![];
+        for i in 0..6 {
+            let rest = (0..i).fold(b[i], |rest, j| rest - l[i * 6 + j] * expected[j]);
+            expected.push(rest);
+        }
+        assert_close(&x, &expected);
+    });
+}

@@ -118,7 +118,7 @@ impl Cut {
         }
         Ok(Some(match op {
             Op::Const => New::Value(self.scalar(node)),
-            Op::Range => New::Range(node),
+            Op::Range => New::Range(self.range(graph, node)?),
             Op::Param => New::Value(self.scalar(node)),
             Op::Buffer => self.buffer(graph, node)?,
             Op::Index | Op::Stack => return Ok(None),
@@ -131,7 +131,8 @@ impl Cut {
                 let sources: SmallVec<[NodeId; 2]> = graph.sources(node).into();
                 let body = self.effects(graph, sources[0])?;
                 let body = group(graph, &body)?;
-                New::Effects(vec![graph.add(Op::End, &[body, sources[1]], Arg::None)?])
+                let range = self.range_of(sources[1]);
+                New::Effects(vec![graph.add(Op::End, &[body, range], Arg::None)?])
             }
             Op::Group | Op::Sink | Op::Barrier => {
                 let mut effects = Vec::new();
@@ -146,6 +147,27 @@ impl Cut {
             _ if op.is_elementwise() || op == Op::Bitcast => self.elementwise(graph, node)?,
             _ => return Err(malformed(graph, node)),
         }))
+    }
+
+    /// A loop whose bound other loops decide gets it as a machine integer.
+    fn range(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId> {
+        let bound = graph.source(node, 0);
+        let &Arg::Range { id, axis } = graph.arg(node) else { return Err(malformed(graph, node)) };
+        if graph.props(bound).value.is_some() {
+            return Ok(node);
+        }
+        let layout = self.layout(Dims::new());
+        let trips = self.part(graph, bound, &layout, &[])?;
+        let trips = graph.add(Op::Cast, &[trips], Arg::DType(DType::Index))?;
+        graph.range(trips, id, axis)
+    }
+
+    /// The Range that an old one became.
+    fn range_of(&self, node: NodeId) -> NodeId {
+        match self.new.get(node.index()) {
+            Some(Some(New::Range(range))) => *range,
+            _ => node,
+        }
     }
 
     fn scalar(&self, node: NodeId) -> Parts {

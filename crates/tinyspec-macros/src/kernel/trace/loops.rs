@@ -43,7 +43,7 @@ impl Tracer<'_> {
         if kind == LoopKind::Global {
             self.check_nest(body);
         }
-        let Some((bound, start)) = self.bounds(start, end) else { return };
+        let Some((bound, start)) = self.bounds(start, end, kind.is_parallel()) else { return };
         self.open(kind, bound, start, variable, &body.assigned());
         self.block(body);
         self.close(at);
@@ -96,12 +96,12 @@ impl Tracer<'_> {
     }
 
     /// Number of trips, and the first value.
-    pub fn bounds(&mut self, start: Option<&Expr>, end: &Expr) -> Option<(NodeId, Option<NodeId>)> {
+    pub fn bounds(&mut self, start: Option<&Expr>, end: &Expr, parallel: bool) -> Option<(NodeId, Option<NodeId>)> {
         let value = self.expression(end);
-        let end_node = self.index(value, end.at).filter(|&node| self.is_static(node, end.at));
+        let end_node = self.index(value, end.at).filter(|&node| self.may_bound(node, end.at, parallel));
         let Some(start) = start else { return Some((end_node?, None)) };
         let value = self.expression(start);
-        let first = self.index(value, start.at).filter(|&node| self.is_static(node, start.at))?;
+        let first = self.index(value, start.at).filter(|&node| self.may_bound(node, start.at, parallel))?;
         if self.graph.as_int(first) == Some(0) {
             return Some((end_node?, None));
         }
@@ -109,15 +109,21 @@ impl Tracer<'_> {
         Some((minus, Some(first)))
     }
 
-    /// A bound does not change while the kernel runs.
-    fn is_static(&mut self, bound: NodeId, at: At) -> bool {
-        let is_static = self.graph.props(bound).value.is_some();
-        if !is_static {
-            let message = "the bounds of a loop are made of numbers, dims and constants: \
-                           run over all of them, and put an `if` inside the loop";
-            self.error(at, message);
+    /// Bounds of parallel loops are known before the kernel runs; those of others may depend on the loops around.
+    fn may_bound(&mut self, bound: NodeId, at: At, parallel: bool) -> bool {
+        if self.graph.props(bound).value.is_some() {
+            return true;
         }
-        is_static
+        let reads = self.graph.reachable(&[bound]).into_iter().any(|node| self.graph.op(node) == Op::Load);
+        if !parallel && !reads {
+            return true;
+        }
+        let made = if parallel { "numbers, dims and constants" } else { "numbers, dims, constants and loop variables" };
+        let message = format!(
+            "the bounds of this loop are made of {made}: run over all of them, and put an `if` inside the loop"
+        );
+        self.error(at, message);
+        false
     }
 
     /// Opens a loop and binds its variable. `assigned` names what its body assigns.

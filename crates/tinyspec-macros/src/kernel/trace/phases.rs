@@ -20,7 +20,7 @@ impl Tracer<'_> {
         let mut nest = Nest { loops: vec![] };
         let (mut variable, mut start, mut end, mut body) = (variable, start, end, body);
         loop {
-            let Some((bound, first)) = self.bounds(start, end) else { return };
+            let Some((bound, first)) = self.bounds(start, end, true) else { return };
             nest.loops.push((variable, bound, first));
             let [Statement::For { variable: inner, kind: LoopKind::Local, start: from, end: to, body: inside, .. }] =
                 body.statements.as_slice()
@@ -50,7 +50,7 @@ impl Tracer<'_> {
             match statement {
                 Statement::Barrier(_) => self.barrier(),
                 Statement::For { kind: LoopKind::Serial, variable, start, end, body, at } => {
-                    let Some((bound, first)) = self.bounds(start.as_ref(), end) else { continue };
+                    let Some((bound, first)) = self.bounds(start.as_ref(), end, false) else { continue };
                     self.open(LoopKind::Serial, bound, first, variable, &[]);
                     self.phased(nest, &body.statements, &needed);
                     self.close(*at);

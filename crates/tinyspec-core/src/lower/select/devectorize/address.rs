@@ -112,7 +112,7 @@ impl Cut {
                     rest.push((part, coefficient));
                 }
             } else {
-                base = base.plus(&Sum::atom(atom).scale(coefficient));
+                base = base.plus(&Sum::atom(self.range_of(atom)).scale(coefficient));
             }
         }
         Ok(Address { base, stride, rest })
