@@ -19,10 +19,12 @@ fn saxpy_updates_its_handle_and_no_other() {
         assert_same(&before, &[10.0, 20.0, 30.0]);
         saxpy(&mut y, &x, -1.0);
         assert_same(&y, &[11.0, 22.0, 33.0]);
-        let (x, z) = (numbers(256, 1), numbers(256, 2));
-        let mut y = tensor(&z, &[256], device);
-        saxpy(&mut y, &tensor(&x, &[256], device), 3.0);
-        assert_same(&y, &x.iter().zip(&z).map(|(x, z)| 3.0 * x + z).collect::<Vec<_>>());
+        for n in [256, 77, 100_003] {
+            let (x, z) = (numbers(n, 1), numbers(n, 2));
+            let mut y = tensor(&z, &[n], device);
+            saxpy(&mut y, &tensor(&x, &[n], device), 3.0);
+            assert_same(&y, &x.iter().zip(&z).map(|(x, z)| 3.0 * x + z).collect::<Vec<_>>());
+        }
     });
 }
 

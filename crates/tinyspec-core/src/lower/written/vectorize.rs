@@ -68,7 +68,6 @@ struct Kernel {
     lanes: i64,
     /// Accesses to memory.
     accesses: Vec<NodeId>,
-    sink: NodeId,
 }
 
 impl Kernel {
@@ -81,7 +80,7 @@ impl Kernel {
         let accesses: Vec<NodeId> = live.iter().copied().filter(is_access).collect();
         let dtypes = accesses.iter().map(|&access| graph.dtype(graph.source(access, 0)));
         let lanes = crate::lower::lanes(target, dtypes) as i64;
-        Kernel { live, lanes, accesses, sink }
+        Kernel { live, lanes, accesses }
     }
 
     fn is_parallel(&self, graph: &Graph, range: NodeId) -> bool {
@@ -123,12 +122,8 @@ impl Kernel {
             }
         }
         let trips = trips(graph, range)?;
-        // The loop that threads share is the whole kernel: nothing can come after it.
-        let is_shared = axis(graph, range) == Some(AxisType::Global);
-        debug_assert!(!is_shared || graph.sources(self.sink).contains(&end));
         let sizes = [self.lanes * VECTORS, self.lanes * 2, self.lanes];
-        let fits = |&size: &i64| size > 1 && trips >= size && (!is_shared || trips % size == 0);
-        sizes.into_iter().find(fits).filter(|_| stores > 0)
+        sizes.into_iter().find(|&size| size > 1 && trips >= size).filter(|_| stores > 0)
     }
 
     /// Trips of a tile of a reduce loop, if it can become one.
@@ -217,7 +212,12 @@ fn next_id(graph: &Graph) -> u32 {
 }
 
 fn new_range(graph: &mut Graph, trips: i64, axis: AxisType) -> Result<NodeId> {
-    let (bound, id) = (graph.index(trips), next_id(graph));
+    let bound = graph.index(trips);
+    bounded_range(graph, bound, axis)
+}
+
+fn bounded_range(graph: &mut Graph, bound: NodeId, axis: AxisType) -> Result<NodeId> {
+    let id = next_id(graph);
     graph.range(bound, id, axis)
 }
 
@@ -240,28 +240,68 @@ fn position(graph: &mut Graph, outer: Option<(NodeId, i64)>, inner: NodeId, firs
 fn cut_loop(graph: &mut Graph, sink: NodeId, end: NodeId, tile: i64) -> Result<NodeId> {
     let (body, range) = (graph.source(end, 0), graph.source(end, 1));
     let (Some(all), Some(axis)) = (trips(graph, range), axis(graph, range)) else { return Ok(sink) };
-    let outer = new_range(graph, all / tile, axis)?;
+    let (count, left) = (all / tile, all % tile);
+    // Nothing stands beside the loop that threads share: its last iteration is what is left.
+    let is_last_iteration = axis == AxisType::Global && left != 0;
+    let outer = new_range(graph, if is_last_iteration { count + 1 } else { count }, axis)?;
     let inner = new_range(graph, tile, AxisType::Upcast)?;
     let at = position(graph, Some((outer, tile)), inner, 0)?;
-    let tiles = substitute(graph, &[body], &FxHashMap::from_iter([(range, at)]))?[0];
-    let tiles = graph.add(Op::End, &[tiles, inner], Arg::None)?;
-    let mut whole = graph.add(Op::End, &[tiles, outer], Arg::None)?;
-    if all % tile != 0 {
-        let rest = new_range(graph, all % tile, axis)?;
-        let at = position(graph, None, rest, all / tile * tile)?;
-        let mut replacements = FxHashMap::from_iter([(range, at)]);
-        // Loops inside are loops of their own.
-        for inside in closed_inside(graph, body) {
-            let (Some(axis), bound) = (self::axis(graph, inside), graph.source(inside, 0)) else { continue };
-            let id = next_id(graph);
-            let own = graph.range(bound, id, axis)?;
-            replacements.insert(inside, own);
-        }
-        let rest_body = substitute(graph, &[body], &replacements)?[0];
-        let rest = graph.add(Op::End, &[rest_body, rest], Arg::None)?;
+    let mut tiles = substitute(graph, &[body], &FxHashMap::from_iter([(range, at)]))?[0];
+    let mut whole = if is_last_iteration {
+        let before_last = graph.index(count);
+        let is_whole = graph.alu(Op::CmpLt, &[outer, before_last])?;
+        let (none, one, some) = (graph.index(0), graph.index(1), graph.index(left));
+        let once = graph.alu(Op::Where, &[is_whole, one, none])?;
+        let once = bounded_range(graph, once, AxisType::Loop)?;
+        tiles = inside(graph, tiles, inner, once)?;
+        let tiles = graph.add(Op::End, &[tiles, inner], Arg::None)?;
+        let tiles = graph.add(Op::End, &[tiles, once], Arg::None)?;
+        let rest = graph.alu(Op::Where, &[is_whole, none, some])?;
+        let rest = bounded_range(graph, rest, AxisType::Loop)?;
+        let rest = cut_off(graph, body, range, rest, count * tile)?;
+        let both = graph.add(Op::Group, &[tiles, rest], Arg::None)?;
+        graph.add(Op::End, &[both, outer], Arg::None)?
+    } else {
+        let tiles = graph.add(Op::End, &[tiles, inner], Arg::None)?;
+        graph.add(Op::End, &[tiles, outer], Arg::None)?
+    };
+    if left != 0 && !is_last_iteration {
+        let rest = new_range(graph, left, axis)?;
+        let rest = cut_off(graph, body, range, rest, count * tile)?;
         whole = graph.add(Op::Group, &[whole, rest], Arg::None)?;
     }
     Ok(substitute(graph, &[sink], &FxHashMap::from_iter([(end, whole)]))?[0])
+}
+
+/// The trips of a loop from `first` on, as a loop of its own.
+fn cut_off(graph: &mut Graph, body: NodeId, range: NodeId, rest: NodeId, first: i64) -> Result<NodeId> {
+    let at = position(graph, None, rest, first)?;
+    let mut replacements = FxHashMap::from_iter([(range, at)]);
+    // Loops inside are loops of their own.
+    for inside in closed_inside(graph, body) {
+        if let Some(axis) = axis(graph, inside) {
+            let own = bounded_range(graph, graph.source(inside, 0), axis)?;
+            replacements.insert(inside, own);
+        }
+    }
+    let body = substitute(graph, &[body], &replacements)?[0];
+    graph.add(Op::End, &[body, rest], Arg::None)
+}
+
+/// Accesses that depend on `lane` happen inside of the loop `once`.
+fn inside(graph: &mut Graph, body: NodeId, lane: NodeId, once: NodeId) -> Result<NodeId> {
+    let live = graph.reachable(&[body]);
+    let depends = depends(graph, &live, lane);
+    let mut replacements: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    for &place in live.iter().filter(|node| depends.contains(node)) {
+        if graph.op(place) == Op::Index && graph.props(place).addrspace.is_some() {
+            let (buffer, index) = (graph.source(place, 0), graph.source(place, 1));
+            let buffer = graph.add(Op::After, &[buffer, once], Arg::None)?;
+            let new = graph.add(Op::Index, &[buffer, index], Arg::None)?;
+            replacements.insert(place, new);
+        }
+    }
+    Ok(substitute(graph, &[body], &replacements)?[0])
 }
 
 /// Ranges that begin and end inside an effect.
