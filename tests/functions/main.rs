@@ -1,8 +1,14 @@
 //! `#[function]`: what is embedded is what a trace at run time gives, and it computes what the Rust code says.
 
+mod calls;
+mod constructs;
 mod gradients;
+mod methods;
 
+use tinyspec::function::EmbeddedFunction;
+use tinyspec::ir::text::print;
 use tinyspec::prelude::*;
+use tinyspec::with_default_device;
 
 const HIDDEN: usize = 16;
 
@@ -42,12 +48,25 @@ fn convolved<N>(
     y.relu().max_pool2d([2, 2], default())
 }
 
+/// The graph in the binary is what a trace of the same code over placeholders gives at run time, node for node.
+fn same_graph(function: &EmbeddedFunction) {
+    let name = function.name();
+    let embedded = function.get().unwrap_or_else(|error| panic!("{name}: {error}"));
+    let again = function.retrace().unwrap_or_else(|error| panic!("{name}: {error}"));
+    let text = |function: &Function| print(function.body().graph(), function.body().outputs());
+    if embedded.body().hash() != again.body().hash() {
+        panic!("{name}: embedded\n{}\ntraced\n{}", text(embedded), text(&again));
+    }
+}
+
+/// What holds on the CPU holds on the interpreter.
+fn on_both(check: impl Fn() -> Result<()>) -> Result<()> {
+    ["cpu", "interpreter"].into_iter().try_for_each(|device| with_default_device(device, &check))
+}
+
 #[test]
 fn traces_are_the_same() {
-    for function in [mlp::FUNCTION, outer::FUNCTION, twice::FUNCTION, convolved::FUNCTION] {
-        let (embedded, again) = (function.get().unwrap(), function.retrace().unwrap());
-        assert_eq!(embedded.body().hash(), again.body().hash(), "{}", function.name());
-    }
+    [mlp::FUNCTION, outer::FUNCTION, twice::FUNCTION, convolved::FUNCTION].into_iter().for_each(same_graph);
 }
 
 #[test]

@@ -290,6 +290,18 @@ macro_rules! mixed {
                 $path(self.clone(), other.clone())
             }
         }
+        impl std::ops::$trait<&Dim> for Dim {
+            type Output = Dim;
+            fn $method(self, other: &Dim) -> Dim {
+                $path(self, other.clone())
+            }
+        }
+        impl std::ops::$trait<Dim> for &Dim {
+            type Output = Dim;
+            fn $method(self, other: Dim) -> Dim {
+                $path(self.clone(), other)
+            }
+        }
         mixed!(@number $trait $method $path: i32 i64 usize);
     )* };
     (@number $trait:ident $method:ident $path:path: $($type:ty)*) => { $(
@@ -309,6 +321,12 @@ macro_rules! mixed {
             type Output = Dim;
             fn $method(self, other: &Dim) -> Dim {
                 $path(Dim::from(self), other.clone())
+            }
+        }
+        impl std::ops::$trait<Dim> for $type {
+            type Output = Dim;
+            fn $method(self, other: Dim) -> Dim {
+                $path(Dim::from(self), other)
             }
         }
     )* };
@@ -355,6 +373,20 @@ impl std::ops::Sub for Dim {
     type Output = Dim;
     fn sub(self, other: Dim) -> Dim {
         self + other * Dim::from(-1)
+    }
+}
+
+impl std::ops::Div for Dim {
+    type Output = Dim;
+    fn div(self, other: Dim) -> Dim {
+        self.quotient(other)
+    }
+}
+
+impl std::ops::Rem for Dim {
+    type Output = Dim;
+    fn rem(self, other: Dim) -> Dim {
+        self.remainder(other)
     }
 }
 

@@ -217,10 +217,20 @@ impl Traced {
                         Some(place) => error.at(place.clone()),
                         None => error,
                     };
-                    let new = graph.add(op, &sources, arg.clone()).map_err(located)?;
-                    // Once a constant has its value, a shape is written as a trace that knew it would have.
-                    match graph.props(new).value.clone() {
-                        Some(shape) if op == Op::Stack && !constants.is_empty() => graph.shape(&shape)?,
+                    // A size whose value is known now is a number of the dtype it is wanted in.
+                    let known =
+                        sources.first().and_then(|&size| graph.props(size).value.clone()).filter(|_| op == Op::Cast);
+                    let new = match (known.as_deref(), arg) {
+                        (Some([size]), Arg::DType(dtype)) if size.as_const().is_some() => {
+                            crate::ops::creation::size(&mut graph, size, *dtype)?
+                        }
+                        _ => graph.add(op, &sources, arg.clone()).map_err(located)?,
+                    };
+                    // Once a constant has its value, shapes and sizes are written as a trace that knew it would have.
+                    let value = graph.props(new).value.clone().filter(|_| !constants.is_empty());
+                    match (op, value.as_deref()) {
+                        (Op::Stack, Some(shape)) => graph.shape(shape)?,
+                        (Op::Add | Op::Mul | Op::Idiv | Op::Mod | Op::Max, Some([size])) => graph.dim(size)?,
                         _ => new,
                     }
                 }

@@ -1,7 +1,8 @@
 //! Functions that `#[function]` traced at compile time: bytes in the binary, decoded once.
 
+use super::tracing::Tracing;
 use super::{Body, Function, Prepared};
-use crate::tensor::{Element, Tensor};
+use crate::tensor::{Element, Scalar, Tensor};
 use crate::{Error, Result};
 
 use std::sync::{Arc, OnceLock};
@@ -292,10 +293,10 @@ pub trait ScalarArgument<T> {
     fn into_tensor(self) -> Tensor;
 }
 
-impl<T: Element> ScalarArgument<T> for T {
+impl<T: Element + Scalar> ScalarArgument<T> for T {
     #[track_caller]
     fn into_tensor(self) -> Tensor {
-        Tensor::scalar(self)
+        if Tracing::is_under_way() { Tensor::constant(self) } else { Tensor::scalar(self) }
     }
 }
 

@@ -7,6 +7,7 @@ mod check;
 mod embedded;
 mod kernel;
 mod prepare;
+mod tracing;
 
 pub use body::Body;
 pub use callable::Prepare;
@@ -29,6 +30,7 @@ use tinyspec_ir::function::Traced;
 use tinyspec_ir::rewrite::{Permission, Rewriter};
 use tinyspec_ir::signature::{Input, Mismatch, NamedDim, Signature};
 use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Op, Shape, rules};
+use tracing::Tracing;
 
 /// dtype and shape of an input of a [`Function`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -113,7 +115,10 @@ impl Function {
     pub fn trace_signature(signature: Signature, body: impl FnOnce(&[Tensor]) -> Vec<Tensor>) -> Result<Function> {
         let location = Location::caller();
         let placeholders = apply_many(location, &[], |builder, _| signature.params(builder))?;
-        let results = body(&placeholders);
+        let results = {
+            let _tracing = Tracing::begin();
+            body(&placeholders)
+        };
         let roots = results.iter().map(|result| result.node().cloned()).collect::<Result<Vec<_>>>()?;
         let walk = Walk::of(&roots);
         if !walk.leaves.is_empty() {

@@ -137,6 +137,12 @@ impl Tensor {
         from_bytes(Location::caller(), T::bytes(&[value]), T::DTYPE, &Shape::new()).unwrap_or_else(Tensor::failed)
     }
 
+    /// A tensor of shape `()` with one value, which is part of the graph.
+    #[track_caller]
+    pub(crate) fn constant<S: Scalar>(value: S) -> Tensor {
+        apply(Location::caller(), &[], |builder, _| Ok(builder.constant(value.constant(S::DTYPE))))
+    }
+
     /// A value of this tensor's shape and dtype everywhere.
     #[track_caller]
     pub fn full_like(&self, value: impl Scalar) -> Tensor {

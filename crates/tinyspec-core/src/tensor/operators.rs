@@ -4,6 +4,7 @@ use super::Tensor;
 use super::methods::{Call, Operand};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Shl, Shr, Sub};
 use std::panic::Location;
+use tinyspec_ir::Dim;
 use tinyspec_ir::ops::arithmetic;
 
 macro_rules! operators {
@@ -29,7 +30,7 @@ macro_rules! operators {
         }
 
         // One type of a kind, so that a literal on the left needs no suffix.
-        operators!(@left $trait $method $path f64 i32 bool);
+        operators!(@left $trait $method $path f64 i32 bool Dim &Dim);
     )* };
     (@left $trait:ident $method:ident $path:ident $($left:ty)*) => { $(
         impl $trait<&Tensor> for $left {

@@ -4,7 +4,7 @@ use super::signature::open_span;
 use crate::diagnostics::source_text;
 use proc_macro2::Span;
 use syn::visit::{Visit, visit_block, visit_expr_call};
-use syn::{Block, Expr, ExprCall, Ident, Item, ItemFn, ItemUse, Local, PatIdent, PathArguments};
+use syn::{Block, Expr, ExprCall, FnArg, Ident, Item, ItemFn, ItemUse, Local, PatIdent, PathArguments};
 
 /// A path that a body calls.
 pub struct CalleePath {
@@ -20,7 +20,9 @@ pub struct CalleePath {
 pub fn find(function: &ItemFn) -> (Vec<CalleePath>, Vec<ItemUse>) {
     let mut finder = Finder { callees: vec![], imports: vec![], locals: vec![] };
     for input in &function.sig.inputs {
-        finder.visit_fn_arg(input);
+        if let FnArg::Typed(input) = input {
+            finder.visit_pat(&input.pat);
+        }
     }
     finder.visit_block(&function.block);
     (finder.callees, finder.imports)

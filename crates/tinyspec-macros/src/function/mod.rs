@@ -19,7 +19,7 @@ use quote::{format_ident, quote, quote_spanned};
 use signature::{Constants, FunctionSignature, Passing};
 use std::collections::HashMap;
 use syn::parse::{Parse, ParseStream};
-use syn::{FnArg, ItemFn, LitByteStr, Pat};
+use syn::{Expr, FnArg, ItemFn, LitByteStr, Pat, Stmt, parse_quote};
 use tinyspec_ir::function::Traced;
 
 /// Callees that rustc's nesting of expansions allows.
@@ -74,7 +74,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
             match syn::parse2::<syn::Item>(item.clone()) {
                 Ok(other) => diagnostics.error(Place::of(&other), "#[function] stands before a `fn`"),
                 // rustc has the same to say of it, and better.
-                Err(_) if !item.is_empty() => return item,
+                Err(_) if !item.is_empty() => return half_typed(options, item),
                 Err(_) => diagnostics.syntax(error),
             }
             return diagnostics.to_tokens();
@@ -113,6 +113,33 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     };
     let is_wrong = !diagnostics.is_empty() || !preview_is_empty;
     emit(&function, &signature, &read_options, (&typed, is_wrong), &graph, &diagnostics)
+}
+
+/// A function whose body is no Rust yet: callers see its signature, and the body stands as it is, for rustc to complain about
+/// and for editors to complete.
+fn half_typed(options: TokenStream, item: TokenStream) -> TokenStream {
+    let Ok(HalfTyped { mut function, body }) = syn::parse2::<HalfTyped>(item.clone()) else { return item };
+    let mut diagnostics = Diagnostics::default();
+    let options = Options::parse(options, &mut diagnostics);
+    let signature = FunctionSignature::read(&function.sig, &options, &mut diagnostics);
+    function.block.stmts = vec![Stmt::Expr(Expr::Verbatim(body), None)];
+    let graph = quote!(::tinyspec::__private::EmbeddedFunction::failed());
+    emit(&function, &signature, &Options::default(), (&function.block, true), &graph, &diagnostics)
+}
+
+struct HalfTyped {
+    function: ItemFn,
+    body: TokenStream,
+}
+
+impl Parse for HalfTyped {
+    fn parse(input: ParseStream) -> syn::Result<HalfTyped> {
+        let attributes = input.call(syn::Attribute::parse_outer)?;
+        let (visibility, signature): (syn::Visibility, syn::Signature) = (input.parse()?, input.parse()?);
+        let body;
+        syn::braced!(body in input);
+        Ok(HalfTyped { function: parse_quote!(#(#attributes)* #visibility #signature {}), body: body.parse()? })
+    }
 }
 
 /// What the attribute sent along to the second expansion.

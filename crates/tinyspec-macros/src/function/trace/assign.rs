@@ -34,18 +34,40 @@ impl Tracer<'_> {
                 }
                 if self.scopes.first().is_some_and(|scope| scope.contains_key(&name)) {
                     format!("`{name}` comes from the signature: `let {name} = …;` gives the name to another value")
-                } else if name.starts_with(char::is_lowercase) {
-                    // rustc knows no such name either.
+                } else if let (Some(ident), true) = (path.path.get_ident(), name.starts_with(char::is_lowercase)) {
+                    self.unknown_name(ident);
+                    self.declare(&name, Value::Wrong);
                     return Value::UNIT;
                 } else {
                     format!("`{name}` is no local name: a #[function] changes nothing outside itself")
                 }
             }
             Expr::Path(_) => "a #[function] changes nothing outside itself: return the new value".to_string(),
-            _ => "parts are not assigned to: tensors, lists and tuples are values; `let` a name for the new one"
-                .to_string(),
+            Expr::Field(_) | Expr::Index(_) | Expr::Unary(_) => {
+                self.forget(target);
+                "parts are not assigned to: tensors, lists and tuples are values; `let` a name for the new one"
+                    .to_string()
+            }
+            _ => "only names are assigned to".to_string(),
         };
         self.diagnostics.error_instead_of_rustc(whole, Place::of(target), message);
         Value::UNIT
+    }
+
+    /// The local behind `pair.0` or `parts[1]` is not what the user meant it to be from here on.
+    pub(super) fn forget(&mut self, part: &Expr) {
+        match part {
+            Expr::Field(field) => self.forget(&field.base),
+            Expr::Index(index) => self.forget(&index.expr),
+            Expr::Unary(unary) => self.forget(&unary.expr),
+            Expr::Paren(inner) => self.forget(&inner.expr),
+            Expr::Path(path) => {
+                let Some(name) = path.path.get_ident().map(ToString::to_string) else { return };
+                if let Some(slot) = self.scopes.iter_mut().rev().find_map(|scope| scope.get_mut(&name)) {
+                    *slot = Value::Wrong;
+                }
+            }
+            _ => {}
+        }
     }
 }

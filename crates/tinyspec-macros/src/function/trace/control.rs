@@ -164,6 +164,10 @@ impl Tracer<'_> {
         if mac.path.is_ident("vec")
             && let Ok(list) = mac.parse_body_with(Punctuated::<Expr, syn::Token![,]>::parse_terminated)
         {
+            if list.is_empty() {
+                return self
+                    .refuse(whole, "a list does not grow in a #[function]: write all its elements at once, `[a, b]`");
+            }
             return Value::List(list.iter().map(|element| self.expression(element)).collect());
         }
         self.refuse_macro(mac, whole)

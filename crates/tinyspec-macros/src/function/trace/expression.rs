@@ -161,7 +161,11 @@ impl Tracer<'_> {
     }
 
     /// rustc looks for names only after all macros: together with other mistakes this would not be reported.
-    fn unknown_name(&mut self, name: &syn::Ident) -> Value {
+    pub(super) fn unknown_name(&mut self, name: &syn::Ident) -> Value {
+        if !self.signature.is_complete() {
+            // It may be a parameter that could not be read.
+            return Value::Wrong;
+        }
         let text = name.to_string();
         let known = self.scopes.iter().flat_map(|scope| scope.keys().map(String::as_str));
         let near = ops::nearest_of(&text, known).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
@@ -278,6 +282,10 @@ impl Tracer<'_> {
         match self.build(place.start, |graph| path(graph, x, y)) {
             Ok(node) => Value::Tensor(node),
             Err(error) => {
+                let error = match op {
+                    BinOp::BitXor(_) => error.help("`^` is xor: `.pow(2.0)` is the power"),
+                    _ => error,
+                };
                 let operands = [(name_of(&binary.left), left), (name_of(&binary.right), right)];
                 self.refused(place, &error, &operands)
             }

@@ -8,7 +8,7 @@ use proc_macro2::Span;
 use syn::punctuated::Punctuated;
 use syn::{Expr, ExprMethodCall, Ident, Token};
 use tinyspec_ir::ops::{self, METHODS, Method, MethodArg, ParamKind};
-use tinyspec_ir::{Arg, Builder, Const, DType, NodeId, Op, Shape};
+use tinyspec_ir::{Arg, Builder, Const, DType, ErrorKind, NodeId, Op, Shape};
 
 /// What lists have; a callee may return one only in a later version, but half-typed code is read too.
 const LIST_METHODS: &[&str] = &["iter", "into_iter", "to_vec", "as_slice", "len", "rev", "enumerate", "zip", "step_by"];
@@ -143,6 +143,7 @@ impl Tracer<'_> {
                 Value::List(values.into_iter().step_by(usize::try_from(*step).unwrap_or(usize::MAX)).collect())
             }
             ("push" | "extend" | "insert" | "pop", _) => {
+                self.forget(&call.receiver);
                 let message =
                     format!("`{name}` changes a list: write all its elements at once, `[a, b]`, or `let` a new one");
                 self.diagnostics.error_instead_of_rustc(whole, place, message);
@@ -248,6 +249,8 @@ impl Tracer<'_> {
         match self.build(span, |graph| ops::call(row.name, graph, args)) {
             Ok(nodes) if row.is_list => Value::List(nodes.into_iter().map(Value::Tensor).collect()),
             Ok(nodes) => nodes.into_iter().next().map_or(Value::Unknown, Value::Tensor),
+            // The fields of a literal have types, which rustc compares.
+            Err(error) if error.kind() == ErrorKind::Arity && has_options(args) => Value::Unknown,
             Err(error) => self.refused(place, &error, operands),
         }
     }
@@ -440,6 +443,10 @@ const OUTSIDE_THE_TABLE: &[&str] = &[
     "randn",
     "uniform",
 ];
+
+fn has_options(args: &[MethodArg]) -> bool {
+    args.iter().any(|arg| matches!(arg, MethodArg::Options(given) if !given.is_empty()))
+}
 
 fn usage(name: &str) -> &'static str {
     match name {

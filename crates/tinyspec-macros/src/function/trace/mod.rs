@@ -253,11 +253,17 @@ impl Tracer<'_> {
         let last = match body.stmts.last() {
             Some(syn::Stmt::Expr(last, None)) => last,
             Some(syn::Stmt::Expr(syn::Expr::Return(_), _)) => return None,
+            Some(syn::Stmt::Expr(_, Some(semicolon))) => {
+                let message = format!("`{}` returns its last expression: leave out this `;`", self.signature.ident);
+                self.diagnostics.error(Place::of(semicolon), message);
+                return None;
+            }
             _ => {
-                self.diagnostics.error(
-                    self.signature.result_place,
-                    format!("the body of `{}` ends without a value: leave out the last `;`", self.signature.ident),
+                let message = format!(
+                    "`{}` ends without a value: its last line is the result, without `;`",
+                    self.signature.ident
                 );
+                self.diagnostics.error(self.signature.result_place, message);
                 return None;
             }
         };

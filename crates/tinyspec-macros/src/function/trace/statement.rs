@@ -71,7 +71,11 @@ impl Tracer<'_> {
             }
             pattern => pattern,
         };
+        let before = self.diagnostics.count();
         self.bind(pattern, value);
+        if self.diagnostics.count() > before {
+            self.diagnostics.leave_out(local);
+        }
     }
 
     /// Compares `let h: Tensor<f32, B, 64>` with the value.

@@ -1,0 +1,28 @@
+//! Whether a body is being traced on this thread: a number passed to a function is then part of the graph, not data.
+
+use std::cell::Cell;
+
+thread_local! {
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A body is traced while this lives.
+pub(super) struct Tracing(());
+
+impl Tracing {
+    pub(super) fn begin() -> Tracing {
+        DEPTH.set(DEPTH.get() + 1);
+        Tracing(())
+    }
+
+    /// On this thread.
+    pub(super) fn is_under_way() -> bool {
+        DEPTH.get() > 0
+    }
+}
+
+impl Drop for Tracing {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}

@@ -1,0 +1,184 @@
+//! Calls: every way in which Rust reaches a function reaches its shapes.
+
+use crate::{on_both, same_graph};
+use blocks::prelude::*;
+use layers::dense as affine;
+use tinyspec::prelude::*;
+
+#[function]
+fn before_its_definition<B>(x: &Tensor<f32, B, 4>) -> Tensor<f32, B> {
+    // The shape of `h` is inferred: nothing says it but the callee.
+    let h = halved(x);
+    h.sum(1, false)
+}
+
+#[function]
+fn halved<B, C>(x: &Tensor<f32, B, C>) -> Tensor<f32, B, C> {
+    x * 0.5
+}
+
+mod nested {
+    use tinyspec::prelude::*;
+
+    pub(super) mod deeper {
+        use tinyspec::prelude::*;
+
+        #[function]
+        pub(in super::super) fn squared<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
+            x * x
+        }
+
+        #[function]
+        pub(crate) fn through_super<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
+            super::private(x) + crate::calls::halved(&x.unsqueeze(0)).squeeze(0)
+        }
+    }
+
+    #[function]
+    fn private<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
+        deeper::squared(x) + self::deeper::squared(x)
+    }
+
+    pub(super) use deeper::squared as power_of_two;
+    pub use private_module::reexported;
+
+    mod private_module {
+        use tinyspec::prelude::*;
+
+        #[function]
+        pub fn reexported<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
+            x - 1.0
+        }
+    }
+
+    pub mod relu_of {
+        use tinyspec::prelude::*;
+
+        #[function]
+        pub fn act<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
+            x.relu()
+        }
+    }
+
+    pub mod exp_of {
+        use tinyspec::prelude::*;
+
+        #[function]
+        pub fn act<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
+            x.exp()
+        }
+    }
+}
+
+use nested::{deeper, power_of_two, reexported};
+
+#[function]
+fn paths<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
+    let y = deeper::squared(x) + power_of_two(x);
+    let z = deeper::through_super(&y);
+    reexported(&z) + nested::reexported(&crate::calls::nested::reexported(x))
+}
+
+#[function]
+fn one_name_twice<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
+    nested::relu_of::act(x) + nested::exp_of::act(x) + nested::relu_of::act(&-x)
+}
+
+#[function]
+fn imported_in_the_body<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
+    use nested::exp_of::act;
+    let y = act(x);
+    {
+        use nested::relu_of::act as rectified;
+        rectified(&y)
+    }
+}
+
+#[function]
+fn a_local_of_the_same_name<B>(x: &Tensor<f32, B, 4>) -> Tensor<f32, B, 4> {
+    let halved = halved(x);
+    halved + 1.0
+}
+
+macro_rules! powers {
+    ($($name:ident $by:expr;)*) => { $(
+        #[function]
+        fn $name<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
+            x.pow_const($by)
+        }
+    )* };
+}
+powers! { cubed 3.0; to_the_fourth 4.0; }
+
+#[function]
+fn made_by_a_macro<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
+    cubed(x) + to_the_fourth(x)
+}
+
+#[function]
+fn of_other_crates<B>(x: &Tensor<f32, B, 4>, w: &Tensor<f32, 4, 8>, b: &Tensor<f32, 8>) -> Tensor<f32, B, 16> {
+    let h = mlp(&normalized(x), w, b);
+    let same = layers::widened(&act(&affine(x, w, b)), 0.5);
+    let (mean, _) = moments(&same);
+    h + same.exp() * 0.0 + mean * blocks::normalized(&::layers::activated(&same)) * 0.0
+}
+
+#[test]
+fn embedded_and_traced_graphs_are_equal() {
+    let functions = [
+        before_its_definition::FUNCTION,
+        nested::deeper::through_super::FUNCTION,
+        paths::FUNCTION,
+        one_name_twice::FUNCTION,
+        imported_in_the_body::FUNCTION,
+        a_local_of_the_same_name::FUNCTION,
+        made_by_a_macro::FUNCTION,
+        of_other_crates::FUNCTION,
+        blocks::mlp::FUNCTION,
+        blocks::normalized::FUNCTION,
+        layers::dense::FUNCTION,
+        layers::widened::FUNCTION,
+        layers::moments::FUNCTION,
+        layers::act::FUNCTION,
+    ];
+    functions.into_iter().for_each(same_graph);
+}
+
+#[test]
+fn inside_another_function() -> Result<()> {
+    #[function]
+    fn inner<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
+        x + 1.0
+    }
+    #[function]
+    fn outer<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
+        inner(&inner(x))
+    }
+    same_graph(outer::FUNCTION);
+    assert_eq!(outer(&Tensor::ones([2])).to_vec::<f32>()?, [3.0, 3.0]);
+    Ok(())
+}
+
+#[test]
+fn calls_compute_what_the_rust_code_says() -> Result<()> {
+    on_both(|| {
+        let x = Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0], [1, 4]);
+        assert_eq!(before_its_definition(&x).to_vec::<f32>()?, [5.0]);
+        let x = Tensor::from_slice(&[2f32], [1]);
+        // y = 4 + 4, z = 2 * 64 + 4, then (z - 1) + (x - 2).
+        assert_eq!(paths(&x).to_vec::<f32>()?, [8.0 * 8.0 * 2.0 + 4.0 - 1.0]);
+        let acts = one_name_twice(&x).to_vec::<f32>()?[0];
+        assert!((acts - (2.0 + 2f32.exp())).abs() < 1e-5, "{acts}");
+        assert_eq!(made_by_a_macro(&x).to_vec::<f32>()?, [24.0]);
+        assert_eq!(a_local_of_the_same_name(&Tensor::ones([1, 4])).to_vec::<f32>()?, [1.5; 4]);
+
+        let x = Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0], [1, 4]);
+        let y = of_other_crates(&x, &Tensor::ones([4, 8]), &Tensor::ones([8]));
+        assert_eq!(y.sizes()?, [1, 16]);
+        // Normalised rows sum to 0: relu(0 + 1) * 2, and half of it.
+        let found = y.to_vec::<f32>()?;
+        let expected = [[2f32; 8], [1f32; 8]].concat();
+        assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-3), "{found:?}");
+        Ok(())
+    })
+}
