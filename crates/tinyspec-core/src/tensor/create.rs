@@ -139,8 +139,11 @@ impl Tensor {
 
     /// A tensor of shape `()` with one value, which is part of the graph.
     #[track_caller]
-    pub(crate) fn constant<S: Scalar>(value: S) -> Tensor {
-        apply(Location::caller(), &[], |builder, _| Ok(builder.constant(value.constant(S::DTYPE))))
+    pub(crate) fn constant<T: Element + Scalar>(value: T) -> Tensor {
+        apply(Location::caller(), &[], |builder, _| {
+            let value = value.literal().constant(<T as Element>::DTYPE)?;
+            Ok(builder.constant(value))
+        })
     }
 
     /// A value of this tensor's shape and dtype everywhere.
