@@ -164,7 +164,6 @@ impl<'context> Emitter<'context> {
 
     /// The float `number` in every lane.
     pub(super) fn float(&self, kind: Kind, lanes: u32, number: f64) -> Value {
-        // SAFETY: see above.
         let raw = if number.is_nan() {
             // Through bits: a conversion in C may change which nan it is.
             let (bits, int) = match kind {
@@ -172,8 +171,10 @@ impl<'context> Emitter<'context> {
                 Kind::Float => ((number as f32).to_bits().into(), Kind::I32),
                 _ => (tinyspec_ir::float::to_bits(DType::F16, number), Kind::I16),
             };
+            // SAFETY: see above; both types have as many bits.
             unsafe { LLVMConstBitCast(LLVMConstInt(self.type_of(int, 1), bits, 0), self.type_of(kind, 1)) }
         } else {
+            // SAFETY: see above.
             unsafe { LLVMConstReal(self.type_of(kind, 1), number) }
         };
         self.repeat(Value { raw, kind, lanes: 1 }, lanes)
