@@ -1,0 +1,201 @@
+//! One program on every device, beside the oracle.
+
+use crate::program::{Family, Input, Program};
+use std::panic::AssertUnwindSafe;
+use tinyspec::backends::interpreter::{array::Array, tensor};
+use tinyspec::ir::Const;
+use tinyspec::{DType, Dim, Function, Spec, Tensor, grad_or_zeros, realize_all, with_default_device};
+
+/// The inputs and the steps, to be read.
+pub fn describe(program: &Program) -> String {
+    let mut text = String::new();
+    let data = program.data();
+    let specs: Vec<Spec> = data.iter().map(spec).collect();
+    for (index, input) in data.iter().enumerate() {
+        text += &format!(
+            "  v{index}: {} {:?} {:?}\n",
+            input.dtype,
+            input.shape,
+            &input.values[..input.values.len().min(12)]
+        );
+    }
+    let mut log = Vec::new();
+    let _ = std::panic::catch_unwind(AssertUnwindSafe(|| {
+        let _ = Function::trace(&specs, |inputs| program.run(inputs, false, &mut log));
+    }));
+    for line in log {
+        text += &format!("  {line}\n");
+    }
+    text
+}
+
+/// Whether every device agrees with the oracle.
+pub fn check(program: &Program) -> Result<(), String> {
+    match std::panic::catch_unwind(AssertUnwindSafe(|| unguarded(program))) {
+        Ok(result) => result,
+        Err(panic) => {
+            let text = panic
+                .downcast_ref::<String>()
+                .cloned()
+                .or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()))
+                .unwrap_or_default();
+            Err(format!("PANIC {text}"))
+        }
+    }
+}
+
+fn spec(input: &Input) -> Spec {
+    Spec::new(input.dtype, input.shape.iter().map(|&dim| Dim::from(dim)).collect::<Vec<Dim>>().as_slice())
+}
+
+fn array(input: &Input) -> Array {
+    let sizes: Vec<usize> = input.shape.iter().map(|&dim| dim as usize).collect();
+    let lanes = input.values.iter().map(|&value| Const::float(input.dtype, value).bits).collect();
+    Array::new(input.dtype, &sizes, lanes).expect("a sound array")
+}
+
+/// The results and, for floats, the gradients of a weighted sum of them.
+fn results(program: &Program, inputs: &[Tensor], reads: bool, log: &mut Vec<String>) -> Result<Vec<Tensor>, String> {
+    let mut outputs = program.run(inputs, reads, log);
+    let last = outputs.last().cloned().ok_or("no output")?;
+    if let Some(error) = outputs.iter().find_map(|output| output.error()) {
+        return Err(format!("REFUSED {error}"));
+    }
+    let floats: Vec<&Tensor> = inputs.iter().filter(|input| input.dtype().is_float()).collect();
+    if last.dtype().is_float() && !floats.is_empty() {
+        let shape = last.sizes().map_err(|error| error.to_string())?;
+        let count: usize = shape.iter().product();
+        // The oracle makes a ramp in n² steps.
+        let weight = if count < 300 { Tensor::arange(count).modulo(3).add(1) } else { Tensor::full([count], 1) };
+        let weight = weight.cast(last.dtype()).reshape(shape.iter().map(|&size| size as i64).collect::<Vec<_>>());
+        let loss = last.mul(weight).sum(.., false);
+        let gradients = grad_or_zeros(&loss, &floats).map_err(|error| format!("GRAD REFUSED {error}"))?;
+        outputs.push(loss);
+        outputs.extend(gradients);
+    }
+    Ok(outputs)
+}
+
+fn unguarded(program: &Program) -> Result<(), String> {
+    let data = program.data();
+    let specs: Vec<Spec> = data.iter().map(spec).collect();
+    let arrays: Vec<Array> = data.iter().map(array).collect();
+    let mut failure = None;
+    let mut log = Vec::new();
+    let function = Function::trace(&specs, |inputs| match results(program, inputs, false, &mut log) {
+        Ok(outputs) => outputs,
+        Err(error) => {
+            failure = Some(error);
+            vec![]
+        }
+    });
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    let function = function.map_err(|error| format!("TRACE {error}"))?;
+    let body = function.body();
+    let want = tensor::evaluate(body.graph(), body.outputs(), &arrays).map_err(|error| format!("ORACLE {error}"))?;
+    let forward = program.steps.len();
+    if program.family == Family::Smooth && want.len() > forward {
+        finite_differences(program, &specs, &arrays, &want, forward)?;
+    }
+    for device in ["interpreter", "cpu"] {
+        if let Err(error) = tinyspec::device(device) {
+            println!("skipped: device {device}: {error}");
+            continue;
+        }
+        let got = with_default_device(device, || -> Result<Vec<Tensor>, tinyspec::Error> {
+            let inputs: Vec<Tensor> = data
+                .iter()
+                .zip(&arrays)
+                .map(|(input, array)| Tensor::from_bytes(input.dtype, &array.to_bytes(), &input.shape))
+                .collect();
+            let outputs = results(program, &inputs, true, &mut Vec::new()).unwrap_or_default();
+            realize_all(&outputs.iter().collect::<Vec<_>>())?;
+            Ok(outputs)
+        })
+        .map_err(|error| format!("ERROR on {device}: {error}"))?;
+        if got.len() != want.len() {
+            return Err(format!("{} results on {device}, {} from the oracle", got.len(), want.len()));
+        }
+        for (index, (got, want)) in got.iter().zip(&want).enumerate() {
+            let bytes = got.to_bytes().map_err(|error| format!("ERROR on {device}: {error}"))?;
+            let sizes = got.sizes().map_err(|error| error.to_string())?;
+            let got = Array::from_bytes(got.dtype(), &sizes, &bytes).map_err(|error| error.to_string())?;
+            compare(program.family, index >= forward, &got, want)
+                .map_err(|error| format!("WRONG on {device}: result {index} of {forward}+{}: {error}", arrays.len()))?;
+        }
+    }
+    Ok(())
+}
+
+fn compare(family: Family, gradient: bool, got: &Array, want: &Array) -> Result<(), String> {
+    if got.dtype() != want.dtype() || got.shape() != want.shape() {
+        return Err(format!("{} {:?} instead of {} {:?}", got.dtype(), got.shape(), want.dtype(), want.shape()));
+    }
+    let exact = family != Family::Smooth && !gradient;
+    let tolerance = match (exact, got.dtype()) {
+        (true, _) => 0.0,
+        (_, DType::F64) => 1e-9,
+        _ => 2e-5,
+    };
+    let (got, want) = (got.to_floats(), want.to_floats());
+    let scale = want.iter().filter(|x| x.is_finite()).fold(1.0f64, |scale, x| scale.max(x.abs()));
+    for (index, (&g, &w)) in got.iter().zip(&want).enumerate() {
+        let same = g == w || (g.is_nan() && w.is_nan()) || (g - w).abs() <= tolerance * scale;
+        if !same {
+            return Err(format!("element {index} is {g:?} instead of {w:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// The gradients beside differences of the oracle's own forward pass.
+fn finite_differences(
+    program: &Program,
+    specs: &[Spec],
+    arrays: &[Array],
+    want: &[Array],
+    forward: usize,
+) -> Result<(), String> {
+    let function = Function::trace(specs, |inputs| {
+        let mut outputs = results(program, inputs, false, &mut Vec::new()).unwrap_or_default();
+        outputs.truncate(forward + 1);
+        outputs.split_off(forward)
+    })
+    .map_err(|error| error.to_string())?;
+    let body = function.body();
+    let loss = |arrays: &[Array]| -> Result<f64, String> {
+        let values = tensor::evaluate(body.graph(), body.outputs(), arrays).map_err(|error| error.to_string())?;
+        Ok(values[0].to_floats()[0])
+    };
+    for (index, array) in arrays.iter().enumerate() {
+        let gradient = want[forward + 1 + index].to_floats();
+        let values = array.to_floats();
+        for position in [0, values.len() / 2, values.len().saturating_sub(1)] {
+            if position >= values.len() {
+                continue;
+            }
+            let moved = |step: f64| -> Result<f64, String> {
+                let mut values = values.clone();
+                values[position] += step;
+                let mut moved = arrays.to_vec();
+                moved[index] = Array::from_floats(array.dtype(), array.shape(), &values).map_err(|e| e.to_string())?;
+                loss(&moved)
+            };
+            let difference = |step: f64| -> Result<f64, String> { Ok((moved(step)? - moved(-step)?) / (2.0 * step)) };
+            let (coarse, fine) = (difference(1e-4)?, difference(1e-5)?);
+            // At a kink the two disagree: no judgement.
+            if !(coarse - fine).abs().le(&(1e-3 * (1.0 + fine.abs()))) {
+                continue;
+            }
+            let got = gradient[position];
+            if got.is_nan() || (got - fine).abs() > 1e-3 * (1.0 + fine.abs()) {
+                return Err(format!(
+                    "GRADIENT of v{index}[{position}] is {got:?}, differences give {fine:?} ({coarse:?})"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
