@@ -62,6 +62,8 @@ pub struct Block {
 /// A statement.
 #[derive(Clone)]
 pub enum Statement {
+    /// A `let` whose mistake is reported already.
+    Refused(Ident),
     /// `let name = value;`
     Let { name: Ident, mutable: bool, dtype: Option<DType>, value: Expr },
     /// `let mut name: Local<…>;` or `Reg`.
@@ -274,7 +276,7 @@ impl Statement {
                 end.walk(visit);
             }
             Statement::If { condition, .. } => condition.walk(visit),
-            Statement::Block(_) | Statement::Unsafe(_) | Statement::Barrier(_) => {}
+            Statement::Refused(_) | Statement::Block(_) | Statement::Unsafe(_) | Statement::Barrier(_) => {}
         }
     }
 }

@@ -347,7 +347,10 @@ impl<'a> Prover<'a> {
     /// The value at the end of all loops that makes it greatest (or least): a sum of dims, where there is one.
     pub fn extreme(&mut self, poly: &Poly, greatest: bool) -> Poly {
         let mut found = if greatest { poly.clone() } else { poly.negated() };
-        for symbol in poly.symbols().into_iter().rev() {
+        let mut tried: Vec<Symbol> = Vec::new();
+        // The ends of inner loops may name outer ones.
+        while let Some(symbol) = found.symbols().into_iter().rev().find(|symbol| !tried.contains(symbol)) {
+            tried.push(symbol);
             let Some(last) = self.last.get(&symbol).cloned() else { continue };
             let Some((coefficient, rest)) = found.linear_in(symbol) else { continue };
             self.budget = BUDGET;

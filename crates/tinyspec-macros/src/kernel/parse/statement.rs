@@ -16,7 +16,7 @@ pub fn block(block: &syn::Block, diagnostics: &mut Diagnostics) -> Block {
 
 fn statement(statement: &syn::Stmt, diagnostics: &mut Diagnostics) -> Option<Statement> {
     match statement {
-        syn::Stmt::Local(local) => binding(local, diagnostics),
+        syn::Stmt::Local(local) => binding(local, diagnostics).or_else(|| refused(local)),
         syn::Stmt::Expr(expr, _) => effect(expr, diagnostics),
         syn::Stmt::Macro(call) => {
             diagnostics.error(At::of(call), "a kernel calls no macros");
@@ -26,6 +26,18 @@ fn statement(statement: &syn::Stmt, diagnostics: &mut Diagnostics) -> Option<Sta
             diagnostics.error(At::of(item), "a kernel has no items inside: move it out of the kernel");
             None
         }
+    }
+}
+
+/// The name of a `let` that could not be read.
+fn refused(local: &syn::Local) -> Option<Statement> {
+    let pattern = match &local.pat {
+        syn::Pat::Type(typed) => &*typed.pat,
+        other => other,
+    };
+    match pattern {
+        syn::Pat::Ident(pattern) => Some(Statement::Refused(pattern.ident.clone())),
+        _ => None,
     }
 }
 

@@ -84,7 +84,7 @@ impl Tracer<'_> {
         }
         for statement in body.statements.iter().filter(|statement| !is_global(statement)) {
             let at = match statement {
-                Statement::Let { mutable: false, .. } => continue,
+                Statement::Let { mutable: false, .. } | Statement::Refused(_) => continue,
                 Statement::Let { name, .. } | Statement::Declare { name, .. } => name.span().into(),
                 Statement::Assign { at, .. } | Statement::For { at, .. } | Statement::AtomicAdd { at, .. } => *at,
                 Statement::Barrier(at) => *at,

@@ -25,6 +25,7 @@ impl Tracer<'_> {
 
     pub fn statement(&mut self, statement: &Statement) {
         match statement {
+            Statement::Refused(name) => self.bind(name, Binding::Wrong),
             Statement::Let { name, mutable, dtype, value } => self.binding(name, *mutable, *dtype, value),
             Statement::Declare { name, local, dtype, dims, at } => {
                 if *local {

@@ -1,0 +1,12 @@
+use tinyspec::uop;
+
+uop! {
+    <N> fn k(y: &mut Global<f32, N>) {
+        for i in global(N) {
+            if y[i] > 0.0 { return; }
+            y[i] = 0.0;
+        }
+    }
+}
+
+fn main() {}

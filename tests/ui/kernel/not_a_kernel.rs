@@ -1,0 +1,7 @@
+use tinyspec::uop;
+
+uop! {
+    struct Kernel;
+}
+
+fn main() {}
