@@ -4,8 +4,10 @@
 //! a later access must wait for, and an access waits for nothing that its own value does not imply already: a kernel
 //! without such hazards is a plain kernel in range form.
 
+mod arithmetic;
 mod effects;
 mod expression;
+mod function;
 mod loops;
 mod phases;
 mod reduction;

@@ -1,0 +1,125 @@
+//! Functions of one element.
+
+use super::statement::is_near;
+use super::value::written;
+use super::{Tracer, Value};
+use crate::diagnostics::Place as At;
+use crate::kernel::syntax::*;
+use proc_macro2::Ident;
+use tinyspec_ir::ops::{self, MethodArg};
+use tinyspec_ir::{Builder, DType, Op};
+
+/// Functions of the language: those of the method table that work on one element, and how many values they take.
+const FUNCTIONS: &[(&str, &str, usize)] = &[
+    ("exp", "exp", 1),
+    ("exp2", "exp2", 1),
+    ("log", "log", 1),
+    ("ln", "log", 1),
+    ("log2", "log2", 1),
+    ("log10", "log10", 1),
+    ("sqrt", "sqrt", 1),
+    ("rsqrt", "rsqrt", 1),
+    ("recip", "reciprocal", 1),
+    ("sin", "sin", 1),
+    ("cos", "cos", 1),
+    ("tan", "tan", 1),
+    ("tanh", "tanh", 1),
+    ("sigmoid", "sigmoid", 1),
+    ("relu", "relu", 1),
+    ("silu", "silu", 1),
+    ("gelu", "gelu", 1),
+    ("abs", "abs", 1),
+    ("sign", "sign", 1),
+    ("floor", "floor", 1),
+    ("ceil", "ceil", 1),
+    ("round", "round", 1),
+    ("trunc", "trunc", 1),
+    ("square", "square", 1),
+    ("isnan", "isnan", 1),
+    ("isinf", "isinf", 1),
+    ("pow", "pow", 2),
+    ("max", "maximum", 2),
+    ("min", "minimum", 2),
+    ("maximum", "maximum", 2),
+    ("minimum", "minimum", 2),
+];
+
+/// Those that need a float.
+const OF_FLOATS: &[&str] = &[
+    "exp", "exp2", "log", "ln", "log2", "log10", "sqrt", "rsqrt", "recip", "sin", "cos", "tan", "tanh", "sigmoid",
+    "silu", "gelu", "floor", "ceil", "round", "trunc", "isnan", "isinf", "pow",
+];
+
+impl Tracer<'_> {
+    pub fn call(&mut self, name: &Ident, arguments: &[Expr], at: At) -> Option<Value> {
+        let values: Vec<Value> = arguments.iter().map(|argument| self.expression(argument)).collect();
+        let text = name.to_string();
+        if matches!(text.as_str(), "where_" | "select") {
+            let ([condition, yes, no], [c_at, y_at, n_at]) = (values.as_slice(), arguments) else {
+                self.error(at, format!("`{text}(condition, a, b)` takes 3 values, found {}", values.len()));
+                return None;
+            };
+            let condition = self.condition(*condition, c_at.at)?;
+            let (yes, no) = self.unify(*yes, y_at.at, *no, n_at.at, &format!("`{text}`"), at)?;
+            return Some(Value::Node(self.graph.alu(Op::Where, &[condition, yes, no]).ok()?));
+        }
+        if matches!(text.as_str(), "barrier" | "atomic_add") {
+            self.error(at, format!("`{text}` has no value: it is a statement"));
+            return None;
+        }
+        let Some(&(_, method, count)) = FUNCTIONS.iter().find(|(known, ..)| *known == text) else {
+            let near = FUNCTIONS.iter().map(|(known, ..)| *known).find(|known| is_near(known, &text));
+            let help = near.map(|near| format!("; is it `{near}`?")).unwrap_or_default();
+            self.error(name.span(), format!("`{text}` is no function of a kernel{help}"));
+            return None;
+        };
+        if values.len() != count {
+            let plural = if count == 1 { "value" } else { "values" };
+            self.error(at, format!("`{text}` takes {count} {plural}, found {}", values.len()));
+            return None;
+        }
+        let mut nodes = Vec::new();
+        match (values.as_slice(), arguments) {
+            (&[a, b], [x, y]) => {
+                if let (Value::Int(a), Value::Int(b), "maximum" | "minimum") = (a, b, method) {
+                    return Some(Value::Int(if method == "maximum" { a.max(b) } else { a.min(b) }));
+                }
+                let (a, b) = self.unify(a, x.at, b, y.at, &format!("`{text}`"), at)?;
+                nodes.extend([a, b]);
+            }
+            (&[a], [_]) => nodes.push(self.node(a)?),
+            _ => {}
+        }
+        let dtype = self.graph.dtype(*nodes.first()?);
+        if OF_FLOATS.contains(&text.as_str()) && !dtype.is_float() {
+            let found = written(dtype);
+            self.error(arguments[0].at, format!("`{text}` needs a float, found {found}: cast it with `as f32`"));
+            return None;
+        }
+        if dtype == DType::Index {
+            // Indices stay in the form that can be reasoned about.
+            let node = match (method, nodes.as_slice()) {
+                ("maximum", &[a, b]) => self.graph.alu(Op::Max, &[a, b]).ok()?,
+                ("minimum", &[a, b]) => {
+                    let less = self.graph.alu(Op::CmpLt, &[a, b]).ok()?;
+                    self.graph.alu(Op::Where, &[less, a, b]).ok()?
+                }
+                _ => {
+                    self.error(arguments[0].at, format!("`{text}` has no meaning for indices: cast with `as i32`"));
+                    return None;
+                }
+            };
+            return Some(Value::Node(node));
+        }
+        let arguments: Vec<MethodArg> = nodes.into_iter().map(MethodArg::Tensor).collect();
+        let made = ops::call(method, &mut self.graph, &arguments);
+        let made = made.map(|nodes| nodes.first().copied());
+        match made {
+            Ok(node) => node.map(Value::Node),
+            Err(error) => {
+                self.made(at, Err(error));
+                None
+            }
+        }
+    }
+}
