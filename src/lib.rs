@@ -158,6 +158,7 @@ pub use tinyspec_macros::function;
 ///
 /// **Gradients.** `#[gradient(path)]` before the `fn` names a [`function`](macro@function) that takes the inputs and a
 /// cotangent for each float result, and returns a gradient for each float input. Without it [`grad`] says what is missing.
+pub use tinyspec_macros::model;
 pub use tinyspec_macros::uop;
 
 /// What the macros expand to.
@@ -165,33 +166,34 @@ pub use tinyspec_macros::uop;
 pub mod __private {
     pub use crate::__tinyspec_hop as hop;
     pub use tinyspec_core::function::{
-        EmbeddedFunction, ScalarArgument, call, call_gradient, check_size, constant, size, wrong, wrong_results,
+        EmbeddedFunction, HasFunction, NO_FUNCTION, ScalarArgument, call, call_gradient, check_size, constant,
+        gradients, method, next_input, size, wrong, wrong_results,
     };
     pub use tinyspec_core::function::{call_kernel, kernel_constant};
-    pub use tinyspec_macros::trace;
+    pub use tinyspec_macros::{companion, model_companion, trace};
 }
 
 /// Visits the companion of the next callee, or, when all are known, goes on to the trace.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __tinyspec_hop {
-    ({ $($signature:tt)* } [[$($next:tt)*] $($rest:tt)*] [$($known:tt)*] $state:tt) => {
-        $($next)* ! { @tinyspec1 [$crate::__private::hop] [$($rest)*] [$($known)* { $($signature)* }] $state }
+    ({ $($signature:tt)* } [[$($next:tt)*] $($rest:tt)*] [$($known:tt)*] $last:tt $state:tt) => {
+        $($next)* ! { @tinyspec1 [$crate::__private::hop] [$($rest)*] [$($known)* { $($signature)* }] $last $state }
     };
-    ({ $($signature:tt)* } [] [$($known:tt)*] $state:tt) => {
-        $crate::__private::trace! { [$($known)* { $($signature)* }] $state }
+    ({ $($signature:tt)* } [] [$($known:tt)*] [$($last:tt)*] $state:tt) => {
+        $($last)* ! { [$($known)* { $($signature)* }] $state }
     };
 }
 
 /// What most programs need: `use tinyspec::prelude::*`.
 pub mod prelude {
     pub use crate::function::Prepare;
-    pub use crate::nn::{Adam, Optimizer, Sgd, SgdOptions};
+    pub use crate::nn::{Adam, Model, Optimizer, Sgd, SgdOptions};
     pub use crate::options::{
         AvgPool1d, AvgPool2d, AvgPool3d, Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d,
         MaxPool1d, MaxPool2d, MaxPool3d, default,
     };
     pub use crate::{
-        DType, Dim, Error, Function, Result, Spec, Tensor, function, grad, named, realize_all, set_seed, uop,
+        DType, Dim, Error, Function, Result, Spec, Tensor, function, grad, model, named, realize_all, set_seed, uop,
     };
 }

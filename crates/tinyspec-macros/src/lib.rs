@@ -6,6 +6,7 @@
 mod diagnostics;
 mod function;
 mod kernel;
+mod model;
 
 use proc_macro::TokenStream;
 
@@ -19,6 +20,26 @@ pub fn function(options: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro]
 pub fn uop(input: TokenStream) -> TokenStream {
     kernel::expand(input.into()).into()
+}
+
+/// A struct of tensors with declared shapes; see `tinyspec::model`.
+#[proc_macro_attribute]
+pub fn model(options: TokenStream, item: TokenStream) -> TokenStream {
+    model::expand(options.into(), item.into()).into()
+}
+
+/// The last step of a `#[model]` that contains others, and of a `#[function] impl`.
+#[doc(hidden)]
+#[proc_macro]
+pub fn model_companion(input: TokenStream) -> TokenStream {
+    model::expand_companion(input.into()).into()
+}
+
+/// The last step towards the companion of a `#[function]` that takes models.
+#[doc(hidden)]
+#[proc_macro]
+pub fn companion(input: TokenStream) -> TokenStream {
+    function::expand_companion(input.into()).into()
 }
 
 /// The last step of a `#[function]` that calls others: all their signatures are known.

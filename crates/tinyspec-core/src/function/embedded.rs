@@ -266,21 +266,40 @@ pub fn call<R: Results>(function: &'static EmbeddedFunction, arguments: &[&Tenso
     R::from_tensors(results)
 }
 
-/// A call of the backward function.
+/// A call of the backward function, with a cotangent for each float result.
+#[doc(hidden)]
+#[track_caller]
+pub fn gradients(function: &'static EmbeddedFunction, arguments: &[&Tensor], cotangents: &[&Tensor]) -> Vec<Tensor> {
+    match function.gradient() {
+        Ok(gradient) => gradient.call(&[arguments, cotangents].concat()),
+        Err(error) => vec![Tensor::failed(error)],
+    }
+}
+
+/// As [`gradients`], where their number is known.
 #[doc(hidden)]
 #[track_caller]
 pub fn call_gradient<const COUNT: usize>(
     function: &'static EmbeddedFunction,
     arguments: &[&Tensor],
+    cotangents: &[&Tensor],
 ) -> [Tensor; COUNT] {
-    let results = match function.gradient() {
-        Ok(gradient) => gradient.call(arguments),
-        Err(error) => vec![Tensor::failed(error)],
-    };
+    let results = gradients(function, arguments, cotangents);
     std::array::from_fn(|number| {
         let result = results.get(number).or(results.first()).cloned();
         result.unwrap_or_else(|| Tensor::failed(Error::refused(ErrorKind::Gradient, function.name, "no float input")))
     })
+}
+
+/// Has the number of a callee where none is called.
+#[doc(hidden)]
+pub static NO_FUNCTION: EmbeddedFunction = EmbeddedFunction::failed();
+
+/// The next placeholder for a tensor of a model.
+#[doc(hidden)]
+pub fn next_input(inputs: &mut std::slice::Iter<Tensor>) -> Result<Tensor> {
+    let missing = || Error::refused(ErrorKind::Arity, "function", "a model has more tensors than inputs");
+    inputs.next().cloned().ok_or_else(missing)
 }
 
 /// What may be passed for a scalar parameter of a `#[function]`: a number of its type, or a tensor of shape `()`.
@@ -312,6 +331,19 @@ impl<T: Element> ScalarArgument<T> for &Tensor {
     fn into_tensor(self) -> Tensor {
         self.clone()
     }
+}
+
+/// A model with a `#[function]` method, whose name `NAME` is a hash of.
+#[doc(hidden)]
+pub trait HasFunction<const NAME: u64> {
+    /// The method.
+    const FUNCTION: &'static EmbeddedFunction;
+}
+
+/// The method `NAME` of what a path of fields leads to: its type may have no name here.
+#[doc(hidden)]
+pub const fn method<S, T: HasFunction<NAME>, const NAME: u64>(_path: fn(&S) -> &T) -> &'static EmbeddedFunction {
+    T::FUNCTION
 }
 
 /// A size in the typed copy of a body: a number, or a named dim.

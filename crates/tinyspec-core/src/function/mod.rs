@@ -15,7 +15,9 @@ pub use callable::Prepare;
 pub use check::check_size;
 pub use embedded::{EmbeddedFunction, Results, ScalarArgument};
 #[doc(hidden)]
-pub use embedded::{call, call_gradient, constant, size, wrong, wrong_results};
+pub use embedded::{
+    HasFunction, NO_FUNCTION, call, call_gradient, constant, gradients, method, next_input, size, wrong, wrong_results,
+};
 #[doc(hidden)]
 pub use kernel::{KernelArgument, call_kernel, kernel_constant};
 pub use prepare::Prepared;

@@ -1,7 +1,11 @@
 //! What training needs besides tensors: optimisers and files of weights.
 
+mod model;
 mod optim;
 mod weights;
 
+#[doc(hidden)]
+pub use model::join;
+pub use model::{Init, Model, Parameter};
 pub use optim::{Adam, Optimizer, Sgd, SgdOptions};
 pub use weights::{load, save};

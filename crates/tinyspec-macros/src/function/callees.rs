@@ -4,9 +4,10 @@ use super::signature::open_span;
 use crate::diagnostics::source_text;
 use proc_macro2::Span;
 use syn::visit::{Visit, visit_block, visit_expr_call};
-use syn::{Block, Expr, ExprCall, FnArg, Ident, Item, ItemFn, ItemUse, Local, PatIdent, PathArguments};
+use syn::{Block, Expr, ExprCall, FnArg, Ident, Item, ItemUse, Local, PatIdent, PathArguments, Signature};
 
 /// A path that a body calls.
+#[derive(Clone)]
 pub struct CalleePath {
     /// As written, without generic arguments.
     pub path: syn::Path,
@@ -17,14 +18,14 @@ pub struct CalleePath {
 }
 
 /// The callees of a body, each once, and the imports inside it.
-pub fn find(function: &ItemFn) -> (Vec<CalleePath>, Vec<ItemUse>) {
+pub fn find(signature: &Signature, body: &Block) -> (Vec<CalleePath>, Vec<ItemUse>) {
     let mut finder = Finder { callees: vec![], imports: vec![], locals: vec![] };
-    for input in &function.sig.inputs {
+    for input in &signature.inputs {
         if let FnArg::Typed(input) = input {
             finder.visit_pat(&input.pat);
         }
     }
-    finder.visit_block(&function.block);
+    finder.visit_block(body);
     (finder.callees, finder.imports)
 }
 

@@ -5,9 +5,11 @@
 
 use super::callees::CalleePath;
 use super::signature::{FunctionSignature, Passing, ResultType, TensorType};
+use crate::model::types::ModelType;
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
 use syn::parse::{Parse, ParseStream};
 use syn::{Ident, LitByteStr, LitStr, Token, Visibility};
 use tinyspec_ir::function::{FIRST_CONSTANT, Traced};
@@ -56,8 +58,9 @@ pub fn payload_of(
     let bytes = LitByteStr::new(&bytes, Span::call_site());
     let passing: String = passing
         .map(|passing| match passing {
-            Passing::Tensor => 't',
-            Passing::Scalar => 's',
+            Passing::Tensor => "t".to_string(),
+            Passing::Scalar => "s".to_string(),
+            Passing::Model(tensors) => format!("m{tensors}"),
         })
         .collect();
     let result = grouping(result);
@@ -104,12 +107,47 @@ impl Parse for MaybeCallee {
     }
 }
 
+/// `tsm12`: a tensor, a scalar, a model of 12 tensors.
+fn read_passing(text: &str) -> Vec<Passing> {
+    let mut passing = vec![];
+    for c in text.chars() {
+        match (c, passing.last_mut()) {
+            ('t', _) => passing.push(Passing::Tensor),
+            ('s', _) => passing.push(Passing::Scalar),
+            ('m', _) => passing.push(Passing::Model(0)),
+            (digit, Some(Passing::Model(count))) => *count = *count * 10 + digit.to_digit(10).unwrap_or(0) as usize,
+            _ => {}
+        }
+    }
+    passing
+}
+
+/// What a companion told.
+pub enum Known {
+    /// A function or a kernel.
+    Function(Box<Callee>),
+    /// A struct of tensors.
+    Model(Rc<ModelType>),
+    /// Something with mistakes of its own.
+    Failed,
+}
+
+impl Parse for Known {
+    fn parse(input: ParseStream) -> syn::Result<Known> {
+        match input.parse::<Option<Ident>>()? {
+            Some(word) if word == "model" => Ok(Known::Model(Rc::new(input.parse()?))),
+            Some(_) => Ok(Known::Failed),
+            None => Ok(Known::Function(Box::new(input.parse()?))),
+        }
+    }
+}
+
 impl Parse for Callee {
     fn parse(input: ParseStream) -> syn::Result<Callee> {
         let damaged = || syn::Error::new(Span::call_site(), "the callee was compiled by another version of tinyspec");
         let mut traced = Traced::decode(&input.parse::<LitByteStr>()?.value(), "").map_err(|_| damaged())?;
         let passing = input.parse::<LitStr>()?.value();
-        let passing = passing.chars().map(|c| if c == 's' { Passing::Scalar } else { Passing::Tensor }).collect();
+        let passing = read_passing(&passing);
         let mut tensors = traced.outputs.iter().map(|&output| TensorType {
             dtype: traced.graph.dtype(output),
             shape: traced.graph.props(output).shape.clone(),
@@ -154,15 +192,28 @@ pub fn companion(name: &Ident, visibility: &Visibility, what: &str, payload: &To
 }
 
 /// A name that no other function has, however many share one name or one line.
-fn mangled(name: &Ident) -> Ident {
+pub fn mangled(name: &Ident) -> Ident {
     let span = name.span();
     let mut hasher = DefaultHasher::new();
     (span.file(), span.start().line, span.start().column, format!("{:?}", Span::call_site())).hash(&mut hasher);
     format_ident!("__tinyspec_{name}_{:016x}", hasher.finish())
 }
 
-/// Calls the first companion; each goes on with the next, the last one with `trace!`.
-pub fn visit(callees: &[CalleePath], imports: &[syn::ItemUse], state: &TokenStream) -> TokenStream {
+/// Calls the first companion in an expression; each goes on with the next, the last one with `last!`.
+pub fn visit(callees: &[CalleePath], imports: &[syn::ItemUse], last: &TokenStream, state: &TokenStream) -> TokenStream {
+    let (aliases, call) = chain(callees, "", last, state);
+    quote!({ #(#imports)* #aliases #call })
+}
+
+/// As [`visit`], where items stand.
+pub fn visit_in_module(callees: &[CalleePath], last: &TokenStream, state: &TokenStream) -> TokenStream {
+    // Imports of a module need names of their own.
+    let unique = callees.first().map(|callee| mangled(&format_ident!("alias", span = callee.span)).to_string());
+    let (aliases, call) = chain(callees, &unique.unwrap_or_default(), last, state);
+    quote!(#aliases #call)
+}
+
+fn chain(callees: &[CalleePath], unique: &str, last: &TokenStream, state: &TokenStream) -> (TokenStream, TokenStream) {
     let protocol = format_ident!("{PROTOCOL}");
     let mut aliases = TokenStream::new();
     let mut names = vec![];
@@ -173,19 +224,22 @@ pub fn visit(callees: &[CalleePath], imports: &[syn::ItemUse], state: &TokenStre
             names.push(quote!(#ident));
             continue;
         }
-        let last = callee.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+        let name = callee.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
         let is_taken =
-            callees[..number].iter().any(|other| other.path.segments.last().is_some_and(|other| other.ident == last));
+            callees[..number].iter().any(|other| other.path.segments.last().is_some_and(|other| other.ident == name));
         let suffix = if is_taken { format!("_{number}") } else { String::new() };
-        let alias = Ident::new(&format!("{last}_is_not_a_tinyspec_function{suffix}"), callee.span);
+        let what = if name.starts_with(char::is_uppercase) { "model" } else { "tinyspec_function" };
+        let alias = Ident::new(&format!("{name}_is_not_a_{what}{suffix}{unique}"), callee.span);
         let path = respanned(&callee.path, callee.span);
-        aliases.extend(quote_spanned!(callee.span=> #[allow(unused_imports)] use #path as #alias;));
+        aliases
+            .extend(quote_spanned!(callee.span=> #[allow(unused_imports, non_camel_case_types)] use #path as #alias;));
         names.push(quote!(#alias));
     }
-    let Some((first, rest)) = names.split_first() else { return TokenStream::new() };
+    let Some((first, rest)) = names.split_first() else { return Default::default() };
     let span = callees[0].span;
-    let call = quote_spanned!(span=> #first ! { @#protocol [::tinyspec::__private::hop] [#([#rest])*] [] #state });
-    quote!({ #(#imports)* #aliases #call })
+    let call =
+        quote_spanned!(span=> #first ! { @#protocol [::tinyspec::__private::hop] [#([#rest])*] [] [#last] #state });
+    (aliases, call)
 }
 
 /// A path on another span, so that editors do not take it for the user's.
@@ -195,27 +249,37 @@ pub fn respanned(path: &syn::Path, span: Span) -> TokenStream {
     quote_spanned!(span=> #colon #(#segments)::*)
 }
 
-/// The signatures and the state that came back.
+/// What came back of a chain of companions.
 pub struct Visited {
-    /// One for each callee, in order.
-    pub callees: Vec<Option<Callee>>,
+    /// What each told, in order.
+    pub payloads: Vec<TokenStream>,
     /// What [`visit`] sent along.
     pub state: TokenStream,
+}
+
+impl Visited {
+    /// The payloads, read.
+    ///
+    /// # Errors
+    /// When a companion is of another version.
+    pub fn known(&self) -> syn::Result<Vec<Known>> {
+        self.payloads.iter().map(|payload| syn::parse2(payload.clone())).collect()
+    }
 }
 
 impl Parse for Visited {
     fn parse(input: ParseStream) -> syn::Result<Visited> {
         let known;
         syn::bracketed!(known in input);
-        let mut callees = vec![];
+        let mut payloads = vec![];
         while !known.is_empty() {
             let payload;
             syn::braced!(payload in known);
-            callees.push(payload.parse::<MaybeCallee>()?.0);
+            payloads.push(payload.parse()?);
         }
         let state;
         syn::braced!(state in input);
         let _ = input.parse::<Option<Token![,]>>()?;
-        Ok(Visited { callees, state: state.parse()? })
+        Ok(Visited { payloads, state: state.parse()? })
     }
 }

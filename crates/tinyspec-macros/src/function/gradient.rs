@@ -2,6 +2,7 @@
 
 use super::callees::CalleePath;
 use super::companion::Callee;
+use super::emit::Parameters;
 use super::options::Options;
 use super::signature::FunctionSignature;
 use crate::diagnostics::{Diagnostics, Place, source_text};
@@ -105,8 +106,8 @@ pub fn backward(
 pub fn functions(
     signature: &FunctionSignature,
     options: &Options,
-    parameters: &[TokenStream],
-    arguments: &[TokenStream],
+    parameters: &Parameters,
+    generics: &TokenStream,
     visibility: &Visibility,
 ) -> Option<TokenStream> {
     if options.grad.is_none() && options.gradient.is_none() {
@@ -114,25 +115,26 @@ pub fn functions(
     }
     let result = signature.result.as_ref().filter(|_| signature.is_complete())?;
     let name = &signature.ident;
-    let count = signature.signature.inputs.iter().filter(|input| input.dtype.is_float()).count();
     let floats: Vec<_> = result.tensors().into_iter().filter(|tensor| tensor.dtype.is_float()).collect();
-    let wanted: Vec<String> = signature
-        .parameters
-        .iter()
-        .zip(&signature.signature.inputs)
-        .filter(|(_, input)| input.dtype.is_float())
-        .map(|(parameter, _)| format!("`{}`", parameter.ident))
-        .collect();
-    let wanted = wanted.join(", ");
+    let inputs: Vec<_> = signature.signature.inputs.iter().filter(|input| input.dtype.is_float()).collect();
+    let (gradients, call, wanted) = if signature.has_models() {
+        // How many tensors a model has is told elsewhere.
+        (quote!(::std::vec::Vec<::tinyspec::Tensor>), quote!(gradients), "every float tensor, in order".to_string())
+    } else {
+        let (count, names) = (inputs.len(), inputs.iter().map(|input| format!("`{}`", input.name)).collect::<Vec<_>>());
+        (quote!([::tinyspec::Tensor; #count]), quote!(call_gradient), names.join(", "))
+    };
+    let Parameters { declared, prelude, arguments, .. } = parameters;
     let grad = (floats.len() == 1 && result.tensors().len() == 1 && floats[0].shape.is_empty()).then(|| {
         let documentation = format!("The gradients of the loss with respect to {wanted}.");
         let dtype = quote::format_ident!("{}", format!("{:?}", floats[0].dtype));
         quote! {
             #[doc = #documentation]
             #[track_caller]
-            #visibility fn grad(#(#parameters),*) -> [::tinyspec::Tensor; #count] {
+            #visibility fn grad #generics (#(#declared),*) -> #gradients {
                 let one = ::tinyspec::Tensor::full_of((), 1, ::tinyspec::DType::#dtype);
-                ::tinyspec::__private::call_gradient(#name::FUNCTION, &[#(#arguments,)* &one])
+                #prelude
+                ::tinyspec::__private::#call(#name::FUNCTION, #arguments, &[&one])
             }
         }
     });
@@ -144,10 +146,11 @@ pub fn functions(
         #grad
         #[doc = #documentation]
         #[track_caller]
-        #visibility fn backward(
-            #(#parameters,)* #(#cotangents: &::tinyspec::Tensor),*
-        ) -> [::tinyspec::Tensor; #count] {
-            ::tinyspec::__private::call_gradient(#name::FUNCTION, &[#(#arguments,)* #(#cotangents),*])
+        #visibility fn backward #generics (
+            #(#declared,)* #(#cotangents: &::tinyspec::Tensor),*
+        ) -> #gradients {
+            #prelude
+            ::tinyspec::__private::#call(#name::FUNCTION, #arguments, &[#(#cotangents),*])
         }
     })
 }

@@ -3,23 +3,27 @@
 //! One expansion reads the signature and emits the items; the graph is made at once where the body calls nothing, else by
 //! a second expansion which the callees' companions lead to (see [`companion`]).
 
-mod callees;
+pub mod callees;
 pub mod companion;
+pub mod emit;
 mod gradient;
 pub mod options;
 pub mod signature;
-mod trace;
-mod typed_copy;
+pub mod trace;
+pub mod typed_copy;
 
 use crate::diagnostics::{Diagnostics, Place};
-use companion::{Callee, Visited};
+use crate::model::types::ModelType;
+use callees::CalleePath;
+use companion::{Callee, Known, Visited};
 use options::Options;
 use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
-use signature::{Constants, FunctionSignature, Passing};
+use quote::{quote, quote_spanned};
+use signature::{Constants, Context, FunctionSignature};
 use std::collections::HashMap;
+use std::rc::Rc;
 use syn::parse::{Parse, ParseStream};
-use syn::{Expr, FnArg, ItemFn, LitByteStr, Pat, Stmt, parse_quote};
+use syn::{Expr, ItemFn, LitByteStr, Stmt, parse_quote};
 use tinyspec_ir::function::Traced;
 
 /// Callees that rustc's nesting of expansions allows.
@@ -72,6 +76,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         Err(error) => {
             let mut diagnostics = Diagnostics::default();
             match syn::parse2::<syn::Item>(item.clone()) {
+                Ok(syn::Item::Impl(block)) => return crate::model::methods::expand(options, block),
                 Ok(other) => diagnostics.error(Place::of(&other), "#[function] stands before a `fn`"),
                 // rustc has the same to say of it, and better.
                 Err(_) if !item.is_empty() => return half_typed(options, item),
@@ -82,37 +87,75 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     };
     let mut diagnostics = Diagnostics::default();
     let read_options = Options::parse(options.clone(), &mut diagnostics);
-    let signature = FunctionSignature::read(&function.sig, &read_options, &mut diagnostics);
+    let signature = FunctionSignature::read(&function.sig, &read_options, &Context::default(), &mut diagnostics);
     let name = &function.sig.ident;
     if STD_MACROS.contains(&name.to_string().as_str()) {
         diagnostics.error(Place::of(name), format!("`{name}` is also a macro of std, choose another name"));
         // Its companion would break every use of the macro.
         return diagnostics.to_tokens();
     }
-    let (mut found, imports) = callees::find(&function);
-    found.extend(gradient::own(&read_options, &signature, &mut diagnostics));
-    if let Some(extra) = found.get(MOST_CALLEES) {
-        let message = format!("`{name}` calls {} functions, {MOST_CALLEES} at most: split it", found.len());
-        diagnostics.error(Place::between(extra.span, extra.span), message);
-    }
+    let own = gradient::own(&read_options, &signature, &mut diagnostics);
+    let (found, imports) = all_callees(&function.sig, &function.block, &signature, own, &mut diagnostics);
     // Mistakes in the body tell the typed copy what to leave out; with callees they are reported by the second expansion.
-    let unknown = found.iter().zip(0..).map(|(callee, number)| (callee.text.clone(), (number, None))).collect();
     let mut preview = Diagnostics::default();
-    let outcome = trace::trace(&signature, &function.block, &unknown, &mut preview);
+    let outcome = trace::trace(&signature, &function.block, &unknown(&found), &mut preview);
     let typed = typed_copy::typed_copy(&function.block, &preview);
     let preview_is_empty = preview.is_empty();
     let calls_itself = found.iter().any(|callee| callee.path.get_ident() == Some(name));
+    let state = quote!({ function [#options] #item });
     let graph = if found.is_empty() || found.len() > MOST_CALLEES || calls_itself {
         diagnostics.extend(preview);
         let traced = outcome.traced.filter(|_| diagnostics.is_empty());
         let checks = outcome.checks.iter().map(trace::Check::to_tokens);
-        let graph = embedded(name, traced, &[], &outcome.constants, &read_options, &mut diagnostics);
+        let (callees, constants) = (Callees { paths: &[], methods: &[], own: None }, &outcome.constants);
+        let typed = quote!(#name::typed);
+        let graph = embedded(name, traced, callees, constants, &read_options, &typed, &mut diagnostics);
         quote!({ #(#checks)* #graph })
     } else {
-        companion::visit(&found, &imports, &quote!({ [#options] #item }))
+        companion::visit(&found, &imports, &quote!(::tinyspec::__private::trace), &state)
+    };
+    let companion = if signature.has_models() && signature.is_complete() {
+        // Its inputs are told by the models' companions.
+        let models: Vec<CalleePath> = signature.models().collect();
+        companion::visit_in_module(&models, &quote!(::tinyspec::__private::companion), &state)
+    } else {
+        companion_of(&function.vis, &signature)
     };
     let is_wrong = !diagnostics.is_empty() || !preview_is_empty;
-    emit(&function, &signature, &read_options, (&typed, is_wrong), &graph, &diagnostics)
+    emit::function(&function, &signature, &read_options, (&typed, is_wrong), &graph, &companion, &diagnostics)
+}
+
+/// What a body needs to know of: the functions that it calls, the gradient of its own, the models that it takes.
+pub fn all_callees(
+    written: &syn::Signature,
+    body: &syn::Block,
+    signature: &FunctionSignature,
+    own: Option<CalleePath>,
+    diagnostics: &mut Diagnostics,
+) -> (Vec<CalleePath>, Vec<syn::ItemUse>) {
+    let (mut found, imports) = callees::find(written, body);
+    found.extend(own);
+    found.extend(signature.models());
+    if let Some(extra) = found.get(MOST_CALLEES) {
+        let name = &signature.ident;
+        let message = format!("`{name}` calls {} functions, {MOST_CALLEES} at most: split it", found.len());
+        diagnostics.error(extra.span, message);
+    }
+    (found, imports)
+}
+
+/// Callees whose signatures come with the next expansion.
+pub fn unknown(found: &[CalleePath]) -> HashMap<String, (u32, Option<Callee>)> {
+    found.iter().zip(0..).map(|(callee, number)| (callee.text.clone(), (number, None))).collect()
+}
+
+/// The companion of a function, now that its signature is known.
+fn companion_of(visibility: &syn::Visibility, signature: &FunctionSignature) -> TokenStream {
+    let payload = match &signature.result {
+        Some(result) if signature.is_complete() && signature.is_known() => companion::payload(signature, result),
+        _ => companion::failed_payload(),
+    };
+    companion::companion(&signature.ident, visibility, "#[function]", &payload)
 }
 
 /// A function whose body is no Rust yet: callers see its signature, and the body stands as it is, for rustc to complain about
@@ -121,10 +164,11 @@ fn half_typed(options: TokenStream, item: TokenStream) -> TokenStream {
     let Ok(HalfTyped { mut function, body }) = syn::parse2::<HalfTyped>(item.clone()) else { return item };
     let mut diagnostics = Diagnostics::default();
     let options = Options::parse(options, &mut diagnostics);
-    let signature = FunctionSignature::read(&function.sig, &options, &mut diagnostics);
+    let signature = FunctionSignature::read(&function.sig, &options, &Context::default(), &mut diagnostics);
     function.block.stmts = vec![Stmt::Expr(Expr::Verbatim(body), None)];
     let graph = quote!(::tinyspec::__private::EmbeddedFunction::failed());
-    emit(&function, &signature, &Options::default(), (&function.block, true), &graph, &diagnostics)
+    let companion = companion_of(&function.vis, &signature);
+    emit::function(&function, &signature, &Options::default(), (&function.block, true), &graph, &companion, &diagnostics)
 }
 
 struct HalfTyped {
@@ -143,185 +187,154 @@ impl Parse for HalfTyped {
 }
 
 /// What the attribute sent along to the second expansion.
-struct State {
-    options: TokenStream,
-    function: ItemFn,
+enum State {
+    Function(TokenStream, Box<ItemFn>),
+    Method(usize, Box<syn::ItemImpl>),
 }
 
 impl Parse for State {
     fn parse(input: ParseStream) -> syn::Result<State> {
+        if input.parse::<syn::Ident>()? == "method" {
+            let number = input.parse::<syn::LitInt>()?.base10_parse()?;
+            return Ok(State::Method(number, input.parse()?));
+        }
         let options;
         syn::bracketed!(options in input);
-        Ok(State { options: options.parse()?, function: input.parse()? })
+        Ok(State::Function(options.parse()?, input.parse()?))
     }
 }
 
 /// The second expansion: the graph, now that the signatures of all callees are known.
 pub fn expand_traced(input: TokenStream) -> TokenStream {
     let read =
-        syn::parse2::<Visited>(input).and_then(|visited| Ok((syn::parse2::<State>(visited.state)?, visited.callees)));
-    let (State { options, function }, known) = match read {
-        Ok(read) => read,
+        syn::parse2::<Visited>(input).and_then(|visited| Ok((visited.known()?, syn::parse2::<State>(visited.state)?)));
+    match read {
+        Ok((known, State::Function(options, function))) => traced(options, &function, known),
+        Ok((known, State::Method(number, block))) => crate::model::methods::traced(number, &block, known),
         Err(error) => {
             let errors = error.to_compile_error();
-            return quote!({ #errors ::tinyspec::__private::EmbeddedFunction::failed() });
+            quote!({ #errors ::tinyspec::__private::EmbeddedFunction::failed() })
         }
-    };
+    }
+}
+
+/// The companion of a function that takes models.
+pub fn expand_companion(input: TokenStream) -> TokenStream {
+    let read =
+        syn::parse2::<Visited>(input).and_then(|visited| Ok((visited.known()?, syn::parse2::<State>(visited.state)?)));
+    let Ok((known, State::Function(options, function))) = read else { return TokenStream::new() };
+    let mut reported = Diagnostics::default();
+    let options = Options::parse(options, &mut reported);
+    let first = FunctionSignature::read(&function.sig, &options, &Context::default(), &mut reported);
+    let paths: Vec<CalleePath> = first.models().collect();
+    let context = Context { models: models(&paths, &known), ..Context::default() };
+    let signature = FunctionSignature::read(&function.sig, &options, &context, &mut reported);
+    companion_of(&function.vis, &signature)
+}
+
+/// The models among what companions told.
+pub fn models(found: &[CalleePath], known: &[Known]) -> HashMap<String, Rc<ModelType>> {
+    let models = found.iter().zip(known).filter_map(|(path, known)| match known {
+        Known::Model(model) => Some((path.text.clone(), model.clone())),
+        _ => None,
+    });
+    models.collect()
+}
+
+/// The functions among what companions told, by their paths.
+pub fn functions(found: &[CalleePath], known: Vec<Known>) -> HashMap<String, (u32, Option<Callee>)> {
+    let callees = found.iter().zip(known).zip(0..);
+    callees
+        .map(|((path, known), number)| {
+            let callee = match known {
+                Known::Function(callee) => Some(*callee),
+                _ => None,
+            };
+            (path.text.clone(), (number, callee))
+        })
+        .collect()
+}
+
+fn traced(options: TokenStream, function: &ItemFn, known: Vec<Known>) -> TokenStream {
     // The first expansion has reported what is wrong with the signature.
     let mut reported = Diagnostics::default();
     let options = Options::parse(options, &mut reported);
-    let signature = FunctionSignature::read(&function.sig, &options, &mut reported);
-    let (mut found, _) = callees::find(&function);
-    let own = gradient::own(&options, &signature, &mut reported);
-    let is_own = own.is_some();
-    found.extend(own);
+    let first = FunctionSignature::read(&function.sig, &options, &Context::default(), &mut reported);
+    let own = gradient::own(&options, &first, &mut reported);
+    let own_text = own.as_ref().map(|own| own.text.clone());
+    let (found, _) = all_callees(&function.sig, &function.block, &first, own, &mut reported);
+    let context = Context { models: models(&found, &known), ..Context::default() };
+    let mut signature = FunctionSignature::read(&function.sig, &options, &context, &mut reported);
     let mut diagnostics = Diagnostics::default();
-    if let (true, Some(gradient), Some(Some(callee))) = (is_own, &options.gradient, known.last()) {
+    for (place, message) in std::mem::take(&mut signature.unbound) {
+        diagnostics.error(place, message);
+    }
+    let known = functions(&found, known);
+    let own_callee = own_text.as_ref().and_then(|own| known.get(own)?.1.as_ref());
+    if let (Some(gradient), Some(callee)) = (&options.gradient, own_callee) {
         gradient::check(&signature, callee, gradient, &mut diagnostics);
     }
-    let known: HashMap<String, (u32, Option<Callee>)> = found
-        .iter()
-        .zip(known)
-        .zip(0..)
-        .map(|((path, callee), number)| (path.text.clone(), (number, callee)))
-        .collect();
+    let name = &function.sig.ident;
     let outcome = trace::trace(&signature, &function.block, &known, &mut diagnostics);
-    let paths: Vec<TokenStream> = found.iter().map(|callee| companion::respanned(&callee.path, callee.span)).collect();
+    let own = own_text.and_then(|own| found.iter().find(|callee| callee.text == own));
+    let callees = Callees { paths: &found, methods: &outcome.methods, own };
+    let typed = quote!(#name::typed);
+    let graph = embedded(name, outcome.traced, callees, &outcome.constants, &options, &typed, &mut diagnostics);
     let checks = outcome.checks.iter().map(trace::Check::to_tokens);
-    let graph = embedded(&function.sig.ident, outcome.traced, &paths, &outcome.constants, &options, &mut diagnostics);
     let errors = diagnostics.to_tokens();
     quote!({ #errors #(#checks)* #graph })
 }
 
+/// How a function reaches those that it calls.
+#[derive(Clone, Copy)]
+pub struct Callees<'a> {
+    /// Functions and types by path.
+    pub paths: &'a [CalleePath],
+    /// Methods of models.
+    pub methods: &'a [TokenStream],
+    /// The gradient of its own, one of the paths.
+    pub own: Option<&'a CalleePath>,
+}
+
 /// The value of the static behind a function; after mistakes it has no graph.
-fn embedded(
+pub fn embedded(
     name: &syn::Ident,
     traced: Option<Traced>,
-    callees: &[TokenStream],
+    callees: Callees,
     constants: &Constants,
     options: &Options,
+    typed: &TokenStream,
     diagnostics: &mut Diagnostics,
 ) -> TokenStream {
     let constants = constants.0.iter().map(|constant| &constant.path);
+    let path = |callee: &CalleePath| {
+        let path = companion::respanned(&callee.path, callee.span);
+        quote!(#path::FUNCTION)
+    };
+    // A type is no callee, but has a number like one.
+    let nothing = quote!(&::tinyspec::__private::NO_FUNCTION);
+    let is_type = |callee: &CalleePath| callee.text.starts_with("the type ");
+    let paths = callees.paths.iter().map(|callee| if is_type(callee) { nothing.clone() } else { path(callee) });
+    let methods = callees.methods;
     let shared = quote! {
         ::core::file!(),
-        &[#(#callees::FUNCTION),*],
+        &[#(#paths,)* #(#methods),*],
         || ::std::vec![#(::tinyspec::__private::constant(#constants)),*],
     };
     let backward = gradient::backward(name, traced.as_ref(), &shared, options, diagnostics);
     let text = name.to_string();
     let bytes = traced.filter(|_| diagnostics.is_empty()).map(|traced| traced.encode()).unwrap_or_default();
     let bytes = LitByteStr::new(&bytes, Span::call_site());
-    let own = (options.gradient.is_some() && !callees.is_empty()).then(|| callees.last()).flatten();
-    let own = own.map(|path| quote!(.with_gradient(#path::FUNCTION)));
+    let own = callees.own.map(path).map(|own| quote!(.with_gradient(#own)));
     // On the call, where rustc reports a circle of calls.
-    let depths = callees.iter().map(|path| {
-        let span = path.clone().into_iter().next().map_or_else(Span::call_site, |token| token.span());
-        quote_spanned!(span=> #path::FUNCTION.depth)
+    let depths = callees.paths.iter().filter(|callee| !is_type(callee)).map(|callee| {
+        let path = companion::respanned(&callee.path, callee.span);
+        quote_spanned!(callee.span=> #path::FUNCTION.depth)
     });
     quote! {
-        ::tinyspec::__private::EmbeddedFunction::new(#text, #bytes, #shared #name::typed)
+        ::tinyspec::__private::EmbeddedFunction::new(#text, #bytes, #shared #typed)
             .above(&[#(#depths),*])
             #backward
             #own
-    }
-}
-
-/// The function, the type that carries its graph, and its companion. After mistakes too, so that callers are still checked.
-fn emit(
-    function: &ItemFn,
-    signature: &FunctionSignature,
-    options: &Options,
-    (typed, is_wrong): (&syn::Block, bool),
-    graph: &TokenStream,
-    diagnostics: &Diagnostics,
-) -> TokenStream {
-    let (attributes, visibility, name) = (&function.attrs, &function.vis, &function.sig.ident);
-    // Types that could not be read would be complained about a second time.
-    let wrong = quote!(::tinyspec::__private::wrong());
-    let (result, value) = if signature.is_complete() {
-        let statements = &typed.stmts;
-        (signature.written_result.clone(), quote!({ #(#statements)* }))
-    } else {
-        (quote!(::tinyspec::Tensor), wrong)
-    };
-    let mut parameters = vec![];
-    let mut arguments = vec![];
-    let mut inputs = vec![];
-    for argument in &function.sig.inputs {
-        let FnArg::Typed(argument) = argument else { continue };
-        let Pat::Ident(pattern) = &*argument.pat else { continue };
-        let ident = &pattern.ident;
-        if inputs.contains(&ident) {
-            continue;
-        }
-        inputs.push(ident);
-        match signature.parameters.iter().find(|parameter| parameter.ident == *ident) {
-            Some(parameter) if parameter.passing == Passing::Scalar => {
-                let written = &parameter.written;
-                // On the colon, so that a wrong argument is explained by the parameter and not by the attribute.
-                let colon = argument.colon_token.span;
-                parameters.push(quote_spanned!(colon=> #ident: impl ::tinyspec::__private::ScalarArgument<#written>));
-                arguments.push(quote!(&::tinyspec::__private::ScalarArgument::<#written>::into_tensor(#ident)));
-            }
-            Some(parameter) => {
-                let written = &parameter.written;
-                parameters.push(quote!(#ident: #written));
-                arguments.push(quote!(#ident));
-            }
-            None => {
-                parameters.push(quote!(#ident: &::tinyspec::Tensor));
-            }
-        }
-    }
-    let dims = &signature.dims;
-    let errors = diagnostics.to_tokens();
-    let allow = is_wrong.then(|| quote!(#[allow(unused, unreachable_code)]));
-    let constants = signature.constants.0.iter().enumerate().map(|(position, constant)| {
-        let (name, path) = (format_ident!("DIM_{position}"), &constant.path);
-        quote!(#[doc(hidden)] pub const #name: usize = #path;)
-    });
-    let payload = match &signature.result {
-        Some(result) if signature.is_complete() => companion::payload(signature, result),
-        _ => companion::failed_payload(),
-    };
-    let companion = companion::companion(name, visibility, "#[function]", &payload);
-    let gradients = gradient::functions(signature, options, &parameters, &arguments, visibility);
-    let graph_doc = format!("The graph of [`{name}()`], in the binary.");
-    let documentation = format!("What [`{name}()`] is at compile time: its graph.");
-    quote! {
-        #(#attributes)*
-        #allow
-        #[track_caller]
-        #visibility fn #name(#(#parameters),*) -> #result {
-            ::tinyspec::__private::call(#name::FUNCTION, &[#(#arguments),*])
-        }
-        #[doc = #documentation]
-        #[allow(non_camel_case_types, dead_code)]
-        #visibility enum #name {}
-        #[allow(dead_code)]
-        impl #name {
-            #[doc = #graph_doc]
-            pub const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = {
-                static A_FUNCTION_MUST_NOT_CALL_ITSELF: ::tinyspec::function::EmbeddedFunction = #graph;
-                &A_FUNCTION_MUST_NOT_CALL_ITSELF
-            };
-            #(#constants)*
-            #gradients
-            #allow
-            #[allow(non_snake_case)]
-            fn typed(
-                inputs: &[::tinyspec::Tensor],
-                dims: &[::tinyspec::Dim],
-            ) -> ::std::vec::Vec<::tinyspec::Tensor> {
-                let [#(#inputs),*] = inputs else { return ::std::vec![] };
-                #[allow(unused_variables)]
-                let [#(#dims),*] = dims else { return ::std::vec![] };
-                let result: #result = #value;
-                ::tinyspec::function::Results::into_tensors(result)
-            }
-        }
-        #companion
-        #errors
     }
 }

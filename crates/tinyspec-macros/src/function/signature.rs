@@ -1,10 +1,15 @@
 //! Signatures: `fn mlp<B>(x: &Tensor<f32, B, 784>, scale: f32) -> Tensor<f32, B, 10>`.
 
+use super::callees::CalleePath;
 use super::options::Options;
 use crate::diagnostics::source_text;
 use crate::diagnostics::{Diagnostics, Place};
+use crate::model::text_of_type;
+use crate::model::types::{FieldType, ModelType};
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
+use std::collections::HashMap;
+use std::rc::Rc;
 use syn::{BinOp, Expr, FnArg, GenericArgument, Ident, Lit, Pat, PathArguments, ReturnType, Type};
 use tinyspec_ir::dim::Atom;
 use tinyspec_ir::function::FIRST_CONSTANT;
@@ -27,6 +32,8 @@ pub enum Passing {
     Tensor,
     /// `f32`, `i64`, …: a tensor of shape `()` inside the function.
     Scalar,
+    /// `&Mlp`: as many tensors.
+    Model(usize),
 }
 
 /// A parameter as the user wrote it.
@@ -37,8 +44,21 @@ pub struct Parameter {
     pub passing: Passing,
     /// The type without dtype and dims, for the emitted function.
     pub written: TokenStream,
-    /// The type as written.
-    pub place: Place,
+    /// The path of a model's type, with its generics.
+    pub model: Option<syn::Path>,
+    /// What the model consists of, once its companion has told.
+    pub fields: Option<FieldType>,
+}
+
+/// What a signature may refer to beside tensors.
+#[derive(Default)]
+pub struct Context {
+    /// Generics of the `impl` around a method.
+    pub generics: Vec<Ident>,
+    /// The type of `self`.
+    pub self_type: Option<syn::Path>,
+    /// Models by the text of their types ([`crate::model::text_of_type`]), as far as they are known.
+    pub models: HashMap<String, Rc<ModelType>>,
 }
 
 /// What the function returns.
@@ -143,12 +163,14 @@ pub struct FunctionSignature {
     pub constants: Constants,
     /// Names of all parameters, of those too that could not be read.
     pub names: Vec<String>,
+    /// Dims that nothing binds, unless a model does that is not known yet.
+    pub unbound: Vec<(Place, String)>,
 }
 
 /// Reads types and dims.
 pub struct TypeReader<'a> {
     /// Declared dims and what they stand for.
-    pub dims: Vec<(String, Dim)>,
+    pub names: Vec<(String, Dim)>,
     /// Outer constants met so far.
     pub constants: &'a mut Constants,
     /// Where mistakes go.
@@ -206,6 +228,11 @@ impl TypeReader<'_> {
                 return None;
             }
         };
+        Some(TensorType { dtype, shape: self.dims(arguments)? })
+    }
+
+    /// Generic arguments that are dims.
+    pub fn dims<'a>(&mut self, arguments: impl Iterator<Item = &'a GenericArgument>) -> Option<Shape> {
         // Every wrong dim is reported.
         let dims: Vec<Option<Dim>> = arguments
             .map(|argument| match argument {
@@ -220,7 +247,7 @@ impl TypeReader<'_> {
                 }
             })
             .collect();
-        Some(TensorType { dtype, shape: dims.into_iter().collect::<Option<_>>()? })
+        dims.into_iter().collect()
     }
 
     /// A dim: number, name, outer constant, or an expression over them.
@@ -245,7 +272,7 @@ impl TypeReader<'_> {
             },
             Expr::Path(path) => {
                 if let Some(name) = path.path.get_ident()
-                    && let Some((_, dim)) = self.dims.iter().find(|(declared, _)| name == declared)
+                    && let Some((_, dim)) = self.names.iter().find(|(declared, _)| name == declared)
                 {
                     return Some(dim.clone());
                 }
@@ -334,9 +361,15 @@ pub fn without_arguments(written: &Type) -> TokenStream {
 
 impl FunctionSignature {
     /// Reads a signature. Mistakes are reported; what could be read is kept, so that callers are still checked.
-    pub fn read(written: &syn::Signature, options: &Options, diagnostics: &mut Diagnostics) -> FunctionSignature {
+    pub fn read(
+        written: &syn::Signature,
+        options: &Options,
+        context: &Context,
+        diagnostics: &mut Diagnostics,
+    ) -> FunctionSignature {
         refuse_qualifiers(written, diagnostics);
-        let declared = declared_dims(written, diagnostics);
+        let mut declared = context.generics.clone();
+        declared.extend(declared_dims(written, diagnostics));
         for (name, (_, _, ident)) in &options.bounds {
             if declared.iter().all(|dim| dim != name) {
                 diagnostics.error(Place::of(ident), format!("`{}` declares no dim `{name}`", written.ident));
@@ -352,14 +385,14 @@ impl FunctionSignature {
         let dims: Vec<NamedDim> = declared.iter().map(named).collect();
         let mut constants = Constants::default();
         let mut reader = TypeReader {
-            dims: (0..).zip(&dims).map(|(slot, dim)| (dim.name.clone(), Dim::named(slot, dim.min, dim.max))).collect(),
+            names: (0..).zip(&dims).map(|(slot, dim)| (dim.name.clone(), Dim::named(slot, dim.min, dim.max))).collect(),
             constants: &mut constants,
             diagnostics,
         };
         let mut parameters: Vec<Parameter> = vec![];
         let mut inputs = vec![];
         for argument in &written.inputs {
-            let Some((parameter, ty)) = read_parameter(argument, &mut reader) else { continue };
+            let Some((mut parameter, ty)) = read_parameter(argument, context, &mut reader) else { continue };
             let name = &parameter.ident;
             if parameters.iter().any(|other| other.ident == *name) {
                 reader.diagnostics.error(Place::of(name), format!("the parameter `{name}` is declared twice"));
@@ -370,7 +403,19 @@ impl FunctionSignature {
                 reader.diagnostics.error(Place::of(name), message);
                 continue;
             }
-            inputs.push(Input { name: parameter.ident.to_string(), dtype: ty.dtype, shape: ty.shape });
+            let name = parameter.ident.to_string();
+            match ty {
+                Some(ty) => inputs.push(Input { name, dtype: ty.dtype, shape: ty.shape }),
+                None => {
+                    let known = inputs.len();
+                    let path = parameter.model.clone();
+                    parameter.fields = path.and_then(|path| read_model(&path, context, &mut reader));
+                    if let Some(fields) = &parameter.fields {
+                        fields.leaves(&name, &[], &mut inputs);
+                        parameter.passing = Passing::Model(inputs.len() - known);
+                    }
+                }
+            }
             parameters.push(parameter);
         }
         let (result, result_place) = match &written.output {
@@ -403,9 +448,37 @@ impl FunctionSignature {
             result_place,
             constants,
             names: written.inputs.iter().map(name_of).collect(),
+            unbound: vec![],
         };
-        read.order_dims(written.inputs.len(), diagnostics);
+        read.order_dims();
+        if !read.has_models() {
+            for (place, message) in std::mem::take(&mut read.unbound) {
+                diagnostics.error(place, message);
+            }
+        }
         read
+    }
+
+    /// Takes a struct of tensors.
+    pub fn has_models(&self) -> bool {
+        self.parameters.iter().any(|parameter| parameter.model.is_some())
+    }
+
+    /// The types of the models that it takes, each once.
+    pub fn models(&self) -> impl Iterator<Item = CalleePath> + use<> {
+        let mut models: Vec<CalleePath> = vec![];
+        for path in self.parameters.iter().filter_map(|parameter| parameter.model.as_ref()) {
+            let model = crate::model::as_callee(path);
+            if models.iter().all(|known| known.text != model.text) {
+                models.push(model);
+            }
+        }
+        models.into_iter()
+    }
+
+    /// The companions of all models have told what they consist of.
+    pub fn is_known(&self) -> bool {
+        self.parameters.iter().all(|parameter| parameter.model.is_none() || parameter.fields.is_some())
     }
 
     /// Every type could be read.
@@ -414,7 +487,7 @@ impl FunctionSignature {
     }
 
     /// Dims in the order in which the inputs name them: that of a trace at run time.
-    fn order_dims(&mut self, written_inputs: usize, diagnostics: &mut Diagnostics) {
+    fn order_dims(&mut self) {
         let mut order: Vec<usize> = vec![];
         let atoms = self.signature.inputs.iter().flat_map(|input| &input.shape);
         for dim in atoms {
@@ -431,10 +504,10 @@ impl FunctionSignature {
             }
             order.push(position);
             // A parameter that could not be read may have named it.
-            if self.parameters.len() == written_inputs {
+            if self.parameters.len() == self.names.len() {
                 let message =
                     format!("nothing binds the dim `{dim}`: it must stand alone as an axis of some parameter");
-                diagnostics.error(Place::of(dim), message);
+                self.unbound.push((Place::of(dim), message));
             }
         }
         let dims = order.iter().map(|&old| self.signature.dims[old].clone()).collect();
@@ -519,9 +592,25 @@ fn declared_dims(written: &syn::Signature, diagnostics: &mut Diagnostics) -> Vec
     dims
 }
 
-fn read_parameter(argument: &FnArg, reader: &mut TypeReader) -> Option<(Parameter, TensorType)> {
+/// A parameter and its type; a model's type comes from its companion.
+fn read_parameter(
+    argument: &FnArg,
+    context: &Context,
+    reader: &mut TypeReader,
+) -> Option<(Parameter, Option<TensorType>)> {
     let argument = match argument {
         FnArg::Typed(argument) => argument,
+        FnArg::Receiver(receiver) if context.self_type.is_some() => {
+            if !matches!(receiver.kind, syn::ReceiverKind::Reference(_, _, None)) {
+                let message = "a #[function] changes nothing: its methods take `&self`";
+                reader.diagnostics.error(Place::of(receiver), message);
+            }
+            let ident = Ident::new("self", receiver.self_token.span);
+            let model = context.self_type.clone();
+            let parameter =
+                Parameter { ident, passing: Passing::Model(0), written: quote!(&Self), model, fields: None };
+            return Some((parameter, None));
+        }
         FnArg::Receiver(receiver) => {
             let message = "`self` needs a #[model] struct and `#[function] impl` around its methods";
             reader.diagnostics.error(Place::of(receiver), message);
@@ -540,30 +629,40 @@ fn read_parameter(argument: &FnArg, reader: &mut TypeReader) -> Option<(Paramete
         reader.diagnostics.error(Place::of(mutability), message);
     }
     let place = Place::of(&argument.ty);
-    let parameter = |passing, written| Parameter { ident: name.ident.clone(), passing, written, place };
+    let parameter =
+        |passing, written| Parameter { ident: name.ident.clone(), passing, written, model: None, fields: None };
     match &*argument.ty {
         Type::Reference(reference) => {
             if let Some(mutability) = &reference.mutability {
                 let message = "a #[function] changes nothing: take `&Tensor<…>` and return the new value";
                 reader.diagnostics.error(Place::of(mutability), message);
             }
+            if let Type::Path(path) = &*reference.elem
+                && path.qself.is_none()
+                && path.path.segments.last().is_some_and(|last| last.ident != "Tensor")
+                && !is_number(&path.path)
+            {
+                let mut model = parameter(Passing::Model(0), quote!(&#path));
+                model.model = Some(path.path.clone());
+                return Some((model, None));
+            }
             let ty = reader.tensor(&reference.elem)?;
             let inner = without_arguments(&reference.elem);
-            Some((parameter(Passing::Tensor, quote!(&#inner)), ty))
+            Some((parameter(Passing::Tensor, quote!(&#inner)), Some(ty)))
         }
         Type::Path(path) => {
             let name = path.path.get_ident().map(Ident::to_string).unwrap_or_default();
             match DType::from_name(&name).filter(|dtype| !matches!(dtype, DType::Void | DType::Index)) {
                 Some(dtype) => {
                     let ty = TensorType { dtype, shape: Shape::new() };
-                    Some((parameter(Passing::Scalar, quote!(#path)), ty))
+                    Some((parameter(Passing::Scalar, quote!(#path)), Some(ty)))
                 }
                 None if path.path.segments.last().is_some_and(|last| last.ident == "Tensor") => {
                     let message = "tensors are passed by reference: write `&Tensor<…>`";
                     reader.diagnostics.error(place, message);
                     let ty = reader.tensor(&argument.ty)?;
                     let written = without_arguments(&argument.ty);
-                    Some((parameter(Passing::Tensor, quote!(&#written)), ty))
+                    Some((parameter(Passing::Tensor, quote!(&#written)), Some(ty)))
                 }
                 None => {
                     let shown = source_text(&path.path);
@@ -586,6 +685,22 @@ fn read_parameter(argument: &FnArg, reader: &mut TypeReader) -> Option<(Paramete
             None
         }
     }
+}
+
+fn is_number(path: &syn::Path) -> bool {
+    let name = path.get_ident().map(Ident::to_string).unwrap_or_default();
+    DType::from_name(&name).is_some() || matches!(name.as_str(), "str" | "String" | "usize" | "isize")
+}
+
+/// What a model's type consists of, with the generics it is written with.
+fn read_model(path: &syn::Path, context: &Context, reader: &mut TypeReader) -> Option<FieldType> {
+    let model = context.models.get(&text_of_type(path))?;
+    let arguments = match &path.segments.last()?.arguments {
+        PathArguments::AngleBracketed(arguments) => reader.dims(arguments.args.iter())?,
+        _ => Shape::new(),
+    };
+    // rustc counts them.
+    (arguments.len() == model.generics.len()).then(|| FieldType::Model(model.clone(), arguments))
 }
 
 fn read_result(written: &Type, reader: &mut TypeReader) -> Option<ResultType> {

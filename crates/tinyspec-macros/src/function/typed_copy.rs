@@ -76,6 +76,14 @@ impl VisitMut for Copier<'_> {
             };
             return;
         }
+        if let Expr::Path(path) = expression
+            && path.path.is_ident("self")
+        {
+            // The copy of a method is a function.
+            let this = quote::format_ident!("__self", span = syn::spanned::Spanned::span(path));
+            *expression = parse_quote!(#this);
+            return;
+        }
         visit_expr_mut(self, expression);
     }
 

@@ -1,19 +1,30 @@
 //! Calls of other functions.
 
 use super::expression::text_of;
-use super::{Check, Tracer, Value};
+use super::{Check, ModelValue, Tracer, Value};
 use crate::diagnostics::Place;
 use crate::diagnostics::source_text;
 use crate::function::callees::callee_of;
 use crate::function::companion::{Callee, respanned};
 use crate::function::signature::{Passing, TensorType, open_span};
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::punctuated::Punctuated;
-use syn::{Expr, ExprCall, Token};
+use syn::{Expr, ExprCall, ExprMethodCall, Token};
 use tinyspec_ir::function::CallSite;
 use tinyspec_ir::signature::Signature;
-use tinyspec_ir::{Builder, Dim, Shape, dim};
+use tinyspec_ir::{Builder, DType, Dim, NodeId, Shape, dim};
+
+/// A call before its arguments are looked at.
+struct Site<'a> {
+    callee: &'a Callee,
+    number: u32,
+    /// The callee's signature as it is seen from here.
+    wanted: Signature,
+    /// Inputs before the arguments: the tensors of `self`.
+    given: Vec<NodeId>,
+    arguments: Vec<&'a Expr>,
+}
 
 impl Tracer<'_> {
     pub(super) fn call(&mut self, call: &ExprCall, whole: &Expr) -> Value {
@@ -81,41 +92,107 @@ impl Tracer<'_> {
     }
 
     fn callee(&mut self, number: u32, callee: &Callee, call: &ExprCall, whole: &Expr) -> Value {
-        let signature = &callee.signature;
-        let name = &signature.name;
-        if call.args.len() != signature.inputs.len() {
-            // rustc counts arguments.
-            return self.arguments(&call.args);
-        }
         let wanted = self.wanted(callee, call);
-        let mut nodes = vec![];
-        for ((argument, input), passing) in call.args.iter().zip(&wanted.inputs).zip(&callee.passing) {
-            let value = self.expression(argument);
-            let node = match (passing, &value) {
-                (_, Value::Tensor(node)) => Ok(*node),
-                (Passing::Scalar, Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Constant { .. }) => {
-                    self.operand(&value, input.dtype, argument)
-                }
-                (_, Value::Wrong) => Err(Value::Wrong),
-                // What is neither is rustc's.
-                _ => Err(Value::Unknown),
-            };
-            nodes.push(node);
+        let site = Site { callee, number, wanted, given: vec![], arguments: call.args.iter().collect() };
+        match self.call_site(site, whole, Place::of(&*call.func).start) {
+            Ok((value, wanted, bound)) => {
+                self.check_constants(callee, &wanted, call, &bound);
+                value
+            }
+            Err(value) => value,
         }
-        let results = callee.result.tensors();
-        let without_value = |value: Value| Tracer::shaped(&callee.result, &mut std::iter::repeat(value));
-        let nodes = match nodes.into_iter().collect::<Result<Vec<_>, Value>>() {
-            Ok(nodes) => nodes,
-            Err(spoiled) => return without_value(spoiled),
+    }
+
+    /// `self.fc1.forward(&x)`
+    pub(super) fn model_method(&mut self, model: &ModelValue, call: &ExprMethodCall, whole: &Expr) -> Value {
+        let name = call.method.to_string();
+        let callee = match model.model.methods.iter().find(|(method, _)| *method == name) {
+            Some((_, Some(callee))) => callee,
+            Some((_, None)) => {
+                call.args.iter().for_each(|argument| drop(self.expression(argument)));
+                return Value::Unknown;
+            }
+            None => {
+                let known: Vec<String> = model.model.methods.iter().map(|(name, _)| format!("`{name}`")).collect();
+                let known = if known.is_empty() { "none".to_string() } else { known.join(", ") };
+                let message = format!("`{}` has no #[function] `{name}`; its functions: {known}", model.model.name);
+                self.diagnostics.error_instead_of_rustc(whole, Place::of(&call.method), message);
+                return Value::Unknown;
+            }
         };
+        let (root, access, hash) = (&*model.root, &model.access, crate::model::methods::name_hash(&name));
+        let reached = quote!(::tinyspec::__private::method::<_, _, #hash>(|model: &#root| &#access));
+        let text = reached.to_string();
+        let position = self.methods.iter().position(|known| known.to_string() == text).unwrap_or_else(|| {
+            self.methods.push(reached);
+            self.methods.len() - 1
+        });
+        let mut given = vec![];
+        model.fields.iter().for_each(|(_, value)| value.leaves(&mut given));
+        let site = Site {
+            callee,
+            number: (self.callees.len() + position) as u32,
+            wanted: callee.signature.clone(),
+            given,
+            arguments: call.args.iter().collect(),
+        };
+        match self.call_site(site, whole, call.method.span()) {
+            Ok((value, ..)) | Err(value) => value,
+        }
+    }
+
+    /// A call of a function or method: arguments are checked, results are Params.
+    fn call_site(&mut self, site: Site<'_>, whole: &Expr, span: Span) -> Result<(Value, Signature, Vec<Dim>), Value> {
+        let Site { callee, number, wanted, given, arguments } = site;
+        let (name, results) = (&wanted.name, callee.result.tensors());
+        let without_value = |value: Value| Tracer::shaped(&callee.result, &mut std::iter::repeat(value));
+        let mut spoiled = Value::Unknown;
+        let passing = &callee.passing[(!given.is_empty()) as usize..];
+        if passing.len() != arguments.len() {
+            // rustc counts arguments.
+            arguments.iter().for_each(|argument| drop(self.expression(argument)));
+            return Err(without_value(Value::Unknown));
+        }
+        // The argument behind each input.
+        let mut places: Vec<Option<&Expr>> = vec![None; given.len()];
+        let mut nodes: Vec<Option<NodeId>> = given.into_iter().map(Some).collect();
+        for (&argument, passing) in arguments.iter().zip(passing) {
+            let value = self.expression(argument);
+            match (passing, &value) {
+                (Passing::Model(count), value @ Value::Model(_)) => {
+                    let mut leaves = vec![];
+                    value.leaves(&mut leaves);
+                    if leaves.len() != *count {
+                        return Err(without_value(Value::Unknown)); // Another type: rustc's.
+                    }
+                    nodes.extend(leaves.into_iter().map(Some));
+                    places.resize(nodes.len(), Some(argument));
+                    continue;
+                }
+                (Passing::Model(_), _) => return Err(without_value(Value::Unknown)),
+                (_, Value::Tensor(node)) => nodes.push(Some(*node)),
+                (Passing::Scalar, Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Constant { .. }) => {
+                    let dtype = wanted.inputs.get(nodes.len()).map_or(DType::F32, |input| input.dtype);
+                    let node = self.operand(&value, dtype, argument);
+                    nodes.push(node.map_err(|value| spoiled = value).ok());
+                }
+                (_, Value::Wrong) => {
+                    spoiled = Value::Wrong;
+                    nodes.push(None);
+                }
+                // What is neither is rustc's.
+                _ => nodes.push(None),
+            }
+            places.push(Some(argument));
+        }
+        let Some(nodes) = nodes.into_iter().collect::<Option<Vec<_>>>() else { return Err(without_value(spoiled)) };
         let found: Vec<_> =
             nodes.iter().map(|&node| (self.graph.dtype(node), self.graph.props(node).shape.clone())).collect();
-        let bound = dim::with_names(&self.names(), || wanted.bind(&found));
-        let bound = match bound {
+        let bound = match dim::with_names(&self.names(), || wanted.bind(&found)) {
             Ok(bound) => bound,
             Err(mismatches) => {
                 for mismatch in mismatches {
-                    let argument = mismatch.argument.and_then(|position| call.args.iter().nth(position));
+                    let argument = mismatch.argument.and_then(|position| places.get(position).copied().flatten());
                     let place = argument.map_or_else(|| Place::of(whole), Place::of);
                     let mut message = format!("{name}: {}", mismatch.error.message());
                     if let Some(help) = mismatch.error.suggestion() {
@@ -126,27 +203,22 @@ impl Tracer<'_> {
                     }
                     self.diagnostics.error(place, message);
                 }
-                return without_value(Value::Wrong);
+                return Err(without_value(Value::Wrong));
             }
         };
-        self.check_constants(callee, &wanted, call, &bound);
         let value = |slot: u32| bound.get(slot as usize).cloned();
-        let span = Place::of(&*call.func).start;
         let mut result_nodes = vec![];
         for result in results {
             let shape: Shape = result.shape.iter().map(|dim| dim.substitute(&value)).collect();
             match self.result(span, &TensorType { dtype: result.dtype, shape }) {
                 Ok(node) => result_nodes.push(node),
-                Err(error) => return self.refused(Place::of(whole), &error, &[]),
+                Err(error) => return Err(self.refused(Place::of(whole), &error, &[])),
             }
         }
-        self.calls.push(CallSite {
-            callee: number,
-            is_gradient: false,
-            arguments: nodes,
-            results: result_nodes.clone(),
-        });
-        Tracer::shaped(&callee.result, &mut result_nodes.into_iter().map(Value::Tensor))
+        let results = result_nodes.clone();
+        self.calls.push(CallSite { callee: number, is_gradient: false, arguments: nodes, results });
+        let value = Tracer::shaped(&callee.result, &mut result_nodes.into_iter().map(Value::Tensor));
+        Ok((value, wanted, bound))
     }
 
     /// The callee's signature with its constants that no argument binds: here they are constants under the callee's name.

@@ -14,6 +14,38 @@ const MOST_ROUNDS: i128 = 4096;
 impl Tracer<'_> {
     /// `if` on what is known: one branch is traced.
     pub(super) fn branch(&mut self, branch: &ExprIf, whole: &Expr) -> Value {
+        if let Expr::Let(condition) = &*branch.cond
+            && let syn::Pat::TupleStruct(pattern) = &*condition.pat
+            && pattern.path.is_ident("Some")
+            && let Some(inner) = pattern.elems.first()
+        {
+            // Whether an `Option` of a model is there is known.
+            return match self.expression(&condition.expr) {
+                Value::Optional(Some(value)) => {
+                    self.scopes.push(HashMap::new());
+                    self.bind(inner, *value);
+                    let value = self.block(&branch.then_branch);
+                    self.scopes.pop();
+                    value
+                }
+                Value::Optional(None) => match &branch.else_branch {
+                    Some((_, other)) => self.expression(other),
+                    None => Value::UNIT,
+                },
+                Value::Unseen => {
+                    self.scopes.push(HashMap::new());
+                    self.bind(inner, Value::Unseen);
+                    self.block(&branch.then_branch);
+                    self.scopes.pop();
+                    if let Some((_, other)) = &branch.else_branch {
+                        self.expression(other);
+                    }
+                    Value::Unknown
+                }
+                Value::Unknown => Value::Unknown,
+                _ => self.refuse(whole, "`if let` decides at run time: a graph has no branches"),
+            };
+        }
         if let Expr::Let(_) = &*branch.cond {
             let place = Place::of(&branch.if_token);
             let message =
@@ -52,6 +84,7 @@ impl Tracer<'_> {
         let rounds: Vec<Value> = match self.expression(&looped.expr) {
             Value::Range(start, end) if end - start <= MOST_ROUNDS => (start..end).map(Value::Int).collect(),
             Value::List(values) => values,
+            Value::Unseen => vec![Value::Unseen],
             // What stands in the loop is looked at once.
             value @ (Value::Unknown | Value::Wrong) => {
                 self.round(looped, value.clone());

@@ -79,6 +79,11 @@ impl Tracer<'_> {
                     elements.into_iter().nth(index.index as usize).unwrap_or(Value::Unknown)
                 }
                 (Value::Wrong, _) => Value::Wrong,
+                (Value::Model(model), Member::Named(name)) => {
+                    let field = model.fields.iter().find(|(field, _)| name == field);
+                    field.map_or(Value::Unknown, |(_, value)| value.clone())
+                }
+                (Value::Unseen, _) => Value::Unseen,
                 // A wrong field is rustc's.
                 _ => Value::Unknown,
             },
@@ -178,6 +183,7 @@ impl Tracer<'_> {
         let (list, position) = (self.expression(&index.expr), self.expression(&index.index));
         match (list, position) {
             (Value::Wrong, _) | (_, Value::Wrong) => Value::Wrong,
+            (Value::Unseen, _) => Value::Unseen,
             (Value::Tensor(_), _) => self.refuse(
                 whole,
                 "a tensor is not indexed with `[…]`: use `.narrow(axis, start, length)`, `.shrink(offset, shape)`, or `.index0(indices)`",

@@ -29,6 +29,19 @@ impl Tracer<'_> {
                 self.arguments(&call.args);
                 Value::Wrong
             }
+            Value::Unseen => {
+                self.arguments(&call.args);
+                if matches!(name.as_str(), "iter" | "as_ref" | "clone") { Value::Unseen } else { Value::Unknown }
+            }
+            Value::Model(model) => {
+                if name == "clone" && call.args.is_empty() {
+                    return Value::Model(model);
+                }
+                self.model_method(&model, call, whole)
+            }
+            Value::Optional(inner) if matches!(name.as_str(), "as_ref" | "clone") && call.args.is_empty() => {
+                Value::Optional(inner)
+            }
             Value::Unknown => self.method_of_unknown(call, place, whole),
             Value::List(values) => self.list_method(values, call, place, whole),
             Value::Range(start, end)

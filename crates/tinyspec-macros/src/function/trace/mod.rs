@@ -13,25 +13,46 @@ mod value;
 mod words;
 
 pub use statement::names_of;
-pub use value::Value;
+pub use value::{ModelValue, Value};
 
 use super::companion::Callee;
-use super::signature::{Constants, FunctionSignature, Passing, ResultType, TensorType, TypeReader};
+use super::signature::{Constants, FunctionSignature, ResultType, TensorType, TypeReader};
 use crate::diagnostics::{Diagnostics, Place};
+use crate::model::types::FieldType;
 use proc_macro2::{Span, TokenStream};
-use quote::quote_spanned;
+use quote::{format_ident, quote, quote_spanned};
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use syn::Expr;
 use tinyspec_ir::function::{CallSite, FIRST_CONSTANT, FIRST_RESULT, Traced};
 use tinyspec_ir::signature::show_type;
 use tinyspec_ir::{Arg, Builder, DType, Dim, Graph, Location, NodeId, Op, Shape, dim};
 
+/// A model's type with any sizes for what the signature declares: only the type matters where it is used.
+pub fn erased(path: &syn::Path, dims: &[syn::Ident]) -> TokenStream {
+    let mut path = path.clone();
+    if let Some(last) = path.segments.last_mut()
+        && let syn::PathArguments::AngleBracketed(arguments) = &mut last.arguments
+    {
+        for argument in &mut arguments.args {
+            let text = quote!(#argument).to_string();
+            let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+            if words.any(|word| dims.iter().any(|dim| dim == word)) {
+                *argument = syn::parse_quote!(0);
+            }
+        }
+    }
+    quote!(#path)
+}
+
 /// A body on its way to a graph.
 pub struct Tracer<'a> {
     signature: &'a FunctionSignature,
     /// By the path as written; `None` while signatures are not known yet.
     callees: &'a HashMap<String, (u32, Option<Callee>)>,
+    /// Methods of models that are called, numbered behind the callees: how each is reached.
+    methods: Vec<TokenStream>,
     graph: Graph,
     calls: Vec<CallSite>,
     results: u32,
@@ -73,6 +94,8 @@ pub struct Outcome {
     pub traced: Option<Traced>,
     /// Outer constants by number.
     pub constants: Constants,
+    /// Callees behind those with a path: methods of models.
+    pub methods: Vec<TokenStream>,
 }
 
 /// Traces `body` on the inputs of `signature`.
@@ -85,6 +108,7 @@ pub fn trace(
     let mut tracer = Tracer {
         signature,
         callees,
+        methods: vec![],
         graph: Graph::new(),
         calls: vec![],
         results: 0,
@@ -96,14 +120,14 @@ pub fn trace(
     tracer.bind_inputs();
     let value = tracer.block(body);
     let outputs = tracer.outputs(body, value);
-    let Tracer { graph, calls, constants, checks, diagnostics, .. } = tracer;
+    let Tracer { graph, calls, constants, checks, methods, diagnostics, .. } = tracer;
     let traced = outputs.filter(|_| diagnostics.is_empty()).map(|outputs| Traced {
         signature: signature.signature.clone(),
         graph,
         calls,
         outputs,
     });
-    Outcome { traced, constants, checks }
+    Outcome { traced, constants, checks, methods }
 }
 
 impl Tracer<'_> {
@@ -112,23 +136,63 @@ impl Tracer<'_> {
         for name in &signature.names {
             self.declare(name, Value::Wrong);
         }
-        for (slot, (input, parameter)) in (0..).zip(signature.signature.inputs.iter().zip(&signature.parameters)) {
-            let shape: Shape = input.shape.iter().map(|dim| self.in_graph(dim)).collect();
-            let arg = Arg::Param { slot, dtype: input.dtype, device: None, addrspace: None };
-            let node = self.graph.shape(&shape).and_then(|shape| self.graph.add(Op::Param, &[shape], arg));
-            let value = match node {
-                Ok(node) => Value::Tensor(node),
-                Err(error) => {
-                    self.diagnostics.error(parameter.place, error.message());
-                    Value::Wrong
+        let params = match signature.signature.params(&mut self.graph) {
+            Ok(params) => params,
+            Err(error) => return self.diagnostics.error(Place::of(&signature.ident), error.message()),
+        };
+        let mut params = params.into_iter();
+        for parameter in &signature.parameters {
+            let name = parameter.ident.to_string();
+            let value = match (&parameter.fields, &parameter.model) {
+                (Some(fields), Some(path)) => {
+                    let root = Rc::new(erased(path, &signature.dims));
+                    self.model_value(fields, &root, &quote!((*model)), &mut params)
                 }
+                (_, Some(_)) => Value::Unseen,
+                _ => params.next().map_or(Value::Unknown, Value::Tensor),
             };
-            self.declare(&input.name, value);
-            debug_assert!(parameter.passing == Passing::Tensor || input.shape.is_empty());
+            self.declare(&name, value);
         }
         for position in 0..signature.dims.len() {
             let (name, dim) = (signature.dims[position].to_string(), self.in_graph(&signature.signature.dim(position)));
             self.declare(&name, Value::Dim(dim));
+        }
+    }
+
+    /// A model as nested values over its tensors; `access` is the way to it from `root`, in a closure over `model`.
+    fn model_value(
+        &self,
+        ty: &FieldType,
+        root: &Rc<TokenStream>,
+        access: &TokenStream,
+        nodes: &mut impl Iterator<Item = NodeId>,
+    ) -> Value {
+        match ty {
+            FieldType::Tensor(_) => nodes.next().map_or(Value::Unknown, Value::Tensor),
+            FieldType::Model(model, _) => {
+                let fields = model
+                    .fields
+                    .iter()
+                    .map(|(name, ty)| {
+                        let ident = format_ident!("{name}");
+                        (name.clone(), self.model_value(ty, root, &quote!(#access.#ident), nodes))
+                    })
+                    .collect();
+                Value::Model(Rc::new(ModelValue {
+                    model: model.clone(),
+                    fields,
+                    root: root.clone(),
+                    access: access.clone(),
+                }))
+            }
+            FieldType::List(element, count) => {
+                Value::List((0..*count).map(|_| self.model_value(element, root, &quote!(#access[0]), nodes)).collect())
+            }
+            FieldType::Optional(element, true) => {
+                let some = quote!((*#access.as_ref().unwrap()));
+                Value::Optional(Some(Box::new(self.model_value(element, root, &some, nodes))))
+            }
+            FieldType::Optional(_, false) => Value::Optional(None),
         }
     }
 
@@ -321,7 +385,7 @@ impl Tracer<'_> {
                 _ => None,
             })
             .collect();
-        TypeReader { dims, constants: &mut self.constants, diagnostics: self.diagnostics }
+        TypeReader { names: dims, constants: &mut self.constants, diagnostics: self.diagnostics }
     }
 
     /// A Param for result number `results` of a call.

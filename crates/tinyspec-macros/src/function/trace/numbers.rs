@@ -69,6 +69,7 @@ impl Tracer<'_> {
                 });
                 built.map_err(|error| self.refused(place, &error, &[]))?
             }
+            Value::Unseen => return Err(Value::Unknown),
             Value::Unknown | Value::Wrong => return Err(value.clone()),
             other => {
                 let message = format!("expected a tensor or a number, found {}", other.describe());

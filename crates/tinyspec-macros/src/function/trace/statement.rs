@@ -135,6 +135,7 @@ impl Tracer<'_> {
         let values = match value {
             Value::Tuple(values) | Value::List(values) if values.len() == patterns.len() => values,
             Value::Wrong => vec![Value::Wrong; patterns.len()],
+            Value::Unseen => vec![Value::Unseen; patterns.len()],
             // What does not fit is rustc's.
             _ => vec![Value::Unknown; patterns.len()],
         };

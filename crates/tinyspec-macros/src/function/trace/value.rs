@@ -1,6 +1,8 @@
 //! What an expression of a body stands for while it is traced.
 
+use crate::model::types::ModelType;
 use proc_macro2::TokenStream;
+use std::rc::Rc;
 use tinyspec_ir::ops::LiteralKind;
 use tinyspec_ir::{DType, Dim, NodeId};
 
@@ -13,6 +15,8 @@ pub enum Value {
     List(Vec<Value>),
     /// A tuple; `()` too.
     Tuple(Vec<Value>),
+    /// A struct of tensors.
+    Model(Rc<ModelValue>),
     /// A whole number.
     Int(i128),
     /// A number with a point.
@@ -44,6 +48,8 @@ pub enum Value {
     Default,
     /// `..`: all axes.
     All,
+    /// A model, or a part of one, whose companion tells in the next expansion what it is.
+    Unseen,
     /// Something that rustc knows the type of, or complains about: a call whose signature is still on its way, a name that
     /// does not exist.
     Unknown,
@@ -51,7 +57,36 @@ pub enum Value {
     Wrong,
 }
 
+/// A model, and how it is reached.
+pub struct ModelValue {
+    /// What it consists of.
+    pub model: Rc<ModelType>,
+    /// The values of its fields.
+    pub fields: Vec<(String, Value)>,
+    /// The type of the parameter that it is a part of.
+    pub root: Rc<TokenStream>,
+    /// The way there: fields of `model`.
+    pub access: TokenStream,
+}
+
+impl std::fmt::Debug for ModelValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ModelValue").field("model", &self.model.name).finish_non_exhaustive()
+    }
+}
+
 impl Value {
+    /// The tensors of a model, or of what is made of models, in the order of the fields.
+    pub fn leaves(&self, nodes: &mut Vec<NodeId>) {
+        match self {
+            Value::Tensor(node) => nodes.push(*node),
+            Value::Model(model) => model.fields.iter().for_each(|(_, value)| value.leaves(nodes)),
+            Value::List(values) | Value::Tuple(values) => values.iter().for_each(|value| value.leaves(nodes)),
+            Value::Optional(Some(value)) => value.leaves(nodes),
+            _ => {}
+        }
+    }
+
     /// `()`.
     pub const UNIT: Value = Value::Tuple(vec![]);
 
@@ -61,7 +96,7 @@ impl Value {
         for part in parts {
             match part {
                 Value::Wrong => return Some(Value::Wrong),
-                Value::Unknown => found = Some(Value::Unknown),
+                Value::Unknown | Value::Unseen => found = Some(Value::Unknown),
                 Value::Optional(Some(inner)) => found = Value::without_value([&**inner]).or(found),
                 Value::List(parts) | Value::Tuple(parts) => found = Value::without_value(parts).or(found),
                 _ => {}
@@ -77,6 +112,7 @@ impl Value {
             Value::List(_) => "a list",
             Value::Tuple(elements) if elements.is_empty() => "()",
             Value::Tuple(_) => "a tuple",
+            Value::Model(_) => "a model",
             Value::Int(_) => "a whole number",
             Value::Float(_) => "a number with a point",
             Value::Bool(_) => "a bool",
@@ -87,7 +123,7 @@ impl Value {
             Value::Optional(_) => "an Option",
             Value::Options(..) | Value::Default => "a struct of options",
             Value::Range(..) | Value::All => "a range",
-            Value::Unknown | Value::Wrong => "unknown",
+            Value::Unseen | Value::Unknown | Value::Wrong => "unknown",
         }
     }
 }

@@ -1,0 +1,180 @@
+//! Structs of parameters: what `#[model]` implements.
+
+use super::weights;
+use crate::tensor::from_bytes;
+use crate::{Error, Result, Tensor};
+use std::collections::BTreeSet;
+use std::panic::Location;
+use std::path::Path;
+use tinyspec_ir::{DType, Dim, Shape};
+
+/// How a parameter starts.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Init {
+    /// Zeros.
+    Zeros,
+    /// Ones.
+    Ones,
+    /// Uniform, scaled by the sizes of both sides (Glorot and Bengio, 2010).
+    Xavier,
+    /// Normal, scaled by the size of the input side, the first axis (He et al., 2015).
+    He,
+    /// Normal with this standard deviation.
+    Normal(f64),
+}
+
+impl Init {
+    /// A new tensor; what is no float starts with zeros or ones.
+    #[track_caller]
+    pub fn tensor(self, dtype: DType, shape: &[usize]) -> Tensor {
+        let receptive: usize = shape.iter().skip(2).product();
+        let (first, second) = (shape.first().copied().unwrap_or(1), shape.get(1).copied().unwrap_or(1));
+        let random = |tensor: Tensor, scale: f64| (tensor * scale).cast(dtype).contiguous();
+        // Data of its own: two parameters that start alike are two parameters.
+        let filled = |value: i64| {
+            let location = Location::caller();
+            let bytes = Tensor::full_of(shape, value, dtype).to_bytes();
+            let shape: Shape = shape.iter().map(|&size| Dim::from(size)).collect();
+            bytes.and_then(|bytes| from_bytes(location, &bytes, dtype, &shape)).unwrap_or_else(Tensor::failed)
+        };
+        match self {
+            Init::Ones => filled(1),
+            _ if !dtype.is_float() => filled(0),
+            Init::Xavier => {
+                let bound = (6.0 / ((first + second) * receptive).max(1) as f64).sqrt();
+                random(Tensor::uniform(shape, -1.0, 1.0), bound)
+            }
+            Init::He => random(Tensor::randn(shape), (2.0 / (first * receptive).max(1) as f64).sqrt()),
+            Init::Normal(deviation) => random(Tensor::randn(shape), deviation),
+            Init::Zeros => filled(0),
+        }
+    }
+}
+
+/// A tensor of a model as it is declared.
+#[derive(Clone, Debug)]
+pub struct Parameter<'a> {
+    /// Path of fields: `layers.0.attn.q.weight`.
+    pub name: &'a str,
+    /// Type of the elements.
+    pub dtype: DType,
+    /// The declared shape.
+    pub shape: &'a [usize],
+    /// How it starts.
+    pub init: Init,
+}
+
+/// A struct of tensors and models: `#[model]` implements it.
+pub trait Model: Sized {
+    /// Hands every tensor and its name to `visit`, in the order of the fields.
+    fn visit<'a>(&'a self, prefix: &str, visit: &mut dyn FnMut(&str, &'a Tensor));
+
+    /// As [`Model::visit`], to change them.
+    fn visit_mut<'a>(&'a mut self, prefix: &str, visit: &mut dyn FnMut(&str, &'a mut Tensor));
+
+    /// Makes the struct of the tensors that `make` gives for its parameters.
+    ///
+    /// # Errors
+    /// The first that `make` gives.
+    fn build(prefix: &str, make: &mut dyn FnMut(Parameter) -> Result<Tensor>) -> Result<Self>;
+
+    /// New parameters, drawn and set as the fields say (`#[model(init = …)]`).
+    #[track_caller]
+    fn init() -> Self {
+        let made = Self::build("", &mut |parameter| Ok(parameter.init.tensor(parameter.dtype, parameter.shape)));
+        made.unwrap_or_else(|_| unreachable!("a new tensor carries its error"))
+    }
+
+    /// All tensors.
+    fn parameters(&self) -> Vec<&Tensor> {
+        let mut tensors = vec![];
+        self.visit("", &mut |_, tensor| tensors.push(tensor));
+        tensors
+    }
+
+    /// All tensors, to be given to an optimiser.
+    fn parameters_mut(&mut self) -> Vec<&mut Tensor> {
+        let mut tensors = vec![];
+        self.visit_mut("", &mut |_, tensor| tensors.push(tensor));
+        tensors
+    }
+
+    /// All tensors with their names.
+    fn named_parameters(&self) -> Vec<(String, &Tensor)> {
+        let mut tensors = vec![];
+        self.visit("", &mut |name, tensor| tensors.push((name.to_string(), tensor)));
+        tensors
+    }
+
+    /// How many numbers the parameters are.
+    fn count(&self) -> usize {
+        let sizes = |tensor: &Tensor| tensor.sizes().map_or(0, |sizes| sizes.iter().product());
+        self.parameters().into_iter().map(sizes).sum()
+    }
+
+    /// The same model with every tensor on another device.
+    fn to(mut self, device: &str) -> Self {
+        self.visit_mut("", &mut |_, tensor| *tensor = tensor.to(device));
+        self
+    }
+
+    /// Writes the parameters as safetensors.
+    ///
+    /// # Errors
+    /// As [`super::save`].
+    fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let named = self.named_parameters();
+        let named: Vec<(&str, &Tensor)> = named.iter().map(|(name, tensor)| (name.as_str(), *tensor)).collect();
+        weights::save(path, &named)
+    }
+
+    /// Reads what [`Model::save`] wrote.
+    ///
+    /// # Errors
+    /// When the file cannot be read; or when names are missing or unexpected, or shapes or dtypes differ: all of them are
+    /// listed.
+    fn load(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let mut found = weights::load(path)?;
+        let mut wrong = vec![];
+        let mut missing = vec![];
+        let mut known = BTreeSet::new();
+        let made = Self::build("", &mut |parameter| {
+            known.insert(parameter.name.to_string());
+            let Some(tensor) = found.remove(parameter.name) else {
+                missing.push(parameter.name.to_string());
+                return Ok(Tensor::full_of(parameter.shape, 0, parameter.dtype));
+            };
+            let sizes = tensor.sizes()?;
+            if tensor.dtype() != parameter.dtype || sizes != parameter.shape {
+                wrong.push(format!(
+                    "`{}` is {} {sizes:?}, the model wants {} {:?}",
+                    parameter.name,
+                    tensor.dtype(),
+                    parameter.dtype,
+                    parameter.shape
+                ));
+            }
+            Ok(tensor)
+        })?;
+        let mut reasons = vec![];
+        if !missing.is_empty() {
+            reasons.push(format!("missing: {}", missing.join(", ")));
+        }
+        if !found.is_empty() {
+            let names: Vec<&str> = found.keys().map(String::as_str).collect();
+            reasons.push(format!("unexpected: {}", names.join(", ")));
+        }
+        reasons.extend(wrong);
+        if reasons.is_empty() {
+            return Ok(made);
+        }
+        Err(Error::Weights { path: path.display().to_string(), reason: reasons.join("; ") })
+    }
+}
+
+/// `prefix.name`, or the name alone.
+#[doc(hidden)]
+pub fn join(prefix: &str, name: impl std::fmt::Display) -> String {
+    if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") }
+}

@@ -1,0 +1,206 @@
+//! The items that a function becomes. After mistakes too, so that callers are still checked.
+
+use super::gradient;
+use super::options::Options;
+use super::signature::{FunctionSignature, Passing};
+use super::trace::erased;
+use crate::diagnostics::Diagnostics;
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote, quote_spanned};
+use syn::{FnArg, Ident, ItemFn, Pat, PathArguments};
+
+/// A function's parameters at run time, and what they are inside.
+pub struct Parameters {
+    /// `x: &Tensor, scale: impl ScalarArgument<f32>`
+    pub declared: Vec<TokenStream>,
+    /// Statements that make tensors of scalars.
+    pub prelude: TokenStream,
+    /// A slice of all tensors, those of models among them.
+    pub arguments: TokenStream,
+    /// Statements of the typed copy that bind the parameters to its `inputs`.
+    pub bound: TokenStream,
+}
+
+impl Parameters {
+    /// Of a signature, as far as it could be read.
+    pub fn of(
+        inputs: &syn::punctuated::Punctuated<FnArg, syn::Token![,]>,
+        signature: &FunctionSignature,
+    ) -> Parameters {
+        let (mut declared, mut prelude, mut bound) = (vec![], TokenStream::new(), TokenStream::new());
+        // Each gives its tensors; a model gives many.
+        let (mut single, mut pushed) = (vec![], TokenStream::new());
+        let nothing = quote!(else { return ::std::vec![] });
+        let mut seen: Vec<Ident> = vec![];
+        for argument in inputs {
+            let ident = match argument {
+                FnArg::Receiver(receiver) => Ident::new("self", receiver.self_token.span),
+                FnArg::Typed(argument) => match &*argument.pat {
+                    Pat::Ident(pattern) => pattern.ident.clone(),
+                    _ => continue,
+                },
+            };
+            if seen.contains(&ident) {
+                continue;
+            }
+            seen.push(ident.clone());
+            let parameter = signature.parameters.iter().find(|parameter| parameter.ident == ident);
+            match parameter.map(|parameter| (parameter, &parameter.model, parameter.passing)) {
+                Some((parameter, Some(path), _)) => {
+                    let (written, erased) = (&parameter.written, erased(path, &signature.dims));
+                    let inside =
+                        if ident == "self" { format_ident!("__self", span = ident.span()) } else { ident.clone() };
+                    declared.push(if ident == "self" { quote!(&self) } else { quote!(#ident: #written) });
+                    pushed.extend(
+                        quote!(::tinyspec::nn::Model::visit(#ident, "", &mut |_, tensor| arguments.push(tensor));),
+                    );
+                    bound.extend(quote! {
+                        let make = &mut |_: ::tinyspec::nn::Parameter| ::tinyspec::__private::next_input(&mut inputs);
+                        let Ok(#inside) = <#erased as ::tinyspec::nn::Model>::build("", make) #nothing;
+                        let #inside = &#inside;
+                    });
+                    continue;
+                }
+                Some((parameter, None, Passing::Scalar)) => {
+                    let written = &parameter.written;
+                    // On the colon, so that a wrong argument is explained by the parameter and not by the attribute.
+                    let colon = match argument {
+                        FnArg::Typed(argument) => argument.colon_token.span,
+                        FnArg::Receiver(_) => ident.span(),
+                    };
+                    declared.push(quote_spanned!(colon=> #ident: impl ::tinyspec::__private::ScalarArgument<#written>));
+                    prelude.extend(
+                        quote!(let #ident = ::tinyspec::__private::ScalarArgument::<#written>::into_tensor(#ident);),
+                    );
+                    single.push(quote!(&#ident));
+                    pushed.extend(quote!(arguments.push(&#ident);));
+                }
+                Some((parameter, None, _)) => {
+                    let written = &parameter.written;
+                    declared.push(quote!(#ident: #written));
+                    single.push(quote!(#ident));
+                    pushed.extend(quote!(arguments.push(#ident);));
+                }
+                None => declared.push(quote!(#ident: &::tinyspec::Tensor)),
+            }
+            bound.extend(quote!(let Some(#ident) = inputs.next() #nothing;));
+        }
+        let arguments = if signature.has_models() {
+            prelude.extend(quote!(let mut arguments: ::std::vec::Vec<&::tinyspec::Tensor> = ::std::vec![]; #pushed));
+            quote!(&arguments)
+        } else {
+            quote!(&[#(#single),*])
+        };
+        Parameters { declared, prelude, arguments, bound }
+    }
+}
+
+/// `typed`: the user's body over placeholders.
+pub fn typed(
+    name: &Ident,
+    signature: &FunctionSignature,
+    parameters: &Parameters,
+    (body, is_wrong): (&syn::Block, bool),
+) -> TokenStream {
+    let (result, value) = result(signature, body);
+    let (dims, bound, allow) = (&signature.dims, &parameters.bound, allow(is_wrong));
+    quote! {
+        #allow
+        #[allow(non_snake_case)]
+        fn #name(
+            inputs: &[::tinyspec::Tensor],
+            dims: &[::tinyspec::Dim],
+        ) -> ::std::vec::Vec<::tinyspec::Tensor> {
+            #[allow(unused_variables, unused_mut)]
+            let mut inputs = inputs.iter();
+            #bound
+            #[allow(unused_variables)]
+            let [#(#dims),*] = dims else { return ::std::vec![] };
+            let result: #result = #value;
+            ::tinyspec::function::Results::into_tensors(result)
+        }
+    }
+}
+
+/// The result's type at run time, and the value of the typed copy. Types that could not be read would be complained
+/// about a second time.
+pub fn result(signature: &FunctionSignature, body: &syn::Block) -> (TokenStream, TokenStream) {
+    if signature.is_complete() {
+        let statements = &body.stmts;
+        (signature.written_result.clone(), quote!({ #(#statements)* }))
+    } else {
+        (quote!(::tinyspec::Tensor), quote!(::tinyspec::__private::wrong()))
+    }
+}
+
+/// After mistakes, names may look unused.
+pub fn allow(is_wrong: bool) -> Option<TokenStream> {
+    is_wrong.then(|| quote!(#[allow(unused, unreachable_code)]))
+}
+
+/// Sizes that the types of models name: the emitted function is generic over them.
+fn size_generics(signature: &FunctionSignature) -> TokenStream {
+    let mut names: Vec<&Ident> = vec![];
+    for path in signature.parameters.iter().filter_map(|parameter| parameter.model.as_ref()) {
+        let Some(PathArguments::AngleBracketed(arguments)) = path.segments.last().map(|last| &last.arguments) else {
+            continue;
+        };
+        let text = quote!(#arguments).to_string();
+        let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+        names.extend(signature.dims.iter().filter(|dim| words.contains(&dim.to_string().as_str())));
+    }
+    names.sort();
+    names.dedup();
+    if names.is_empty() { TokenStream::new() } else { quote!(<#(const #names: usize),*>) }
+}
+
+/// The callable function, the type that carries its graph, and its companion.
+pub fn function(
+    function: &ItemFn,
+    signature: &FunctionSignature,
+    options: &Options,
+    (body, is_wrong): (&syn::Block, bool),
+    graph: &TokenStream,
+    companion: &TokenStream,
+    diagnostics: &Diagnostics,
+) -> TokenStream {
+    let (attributes, visibility, name) = (&function.attrs, &function.vis, &function.sig.ident);
+    let parameters = Parameters::of(&function.sig.inputs, signature);
+    let (result, _) = result(signature, body);
+    let typed = typed(&format_ident!("typed"), signature, &parameters, (body, is_wrong));
+    let constants = signature.constants.0.iter().enumerate().map(|(position, constant)| {
+        let (name, path) = (format_ident!("DIM_{position}"), &constant.path);
+        quote!(#[doc(hidden)] pub const #name: usize = #path;)
+    });
+    let generics = size_generics(signature);
+    let gradients = gradient::functions(signature, options, &parameters, &generics, visibility);
+    let graph_doc = format!("The graph of [`{name}()`], in the binary.");
+    let documentation = format!("What [`{name}()`] is at compile time: its graph.");
+    let (errors, allow) = (diagnostics.to_tokens(), allow(is_wrong));
+    let Parameters { declared, prelude, arguments, .. } = &parameters;
+    quote! {
+        #(#attributes)*
+        #allow
+        #[track_caller]
+        #visibility fn #name #generics (#(#declared),*) -> #result {
+            #prelude
+            ::tinyspec::__private::call(#name::FUNCTION, #arguments)
+        }
+        #[doc = #documentation]
+        #[allow(non_camel_case_types, dead_code)]
+        #visibility enum #name {}
+        #[allow(dead_code)]
+        impl #name {
+            #[doc = #graph_doc]
+            pub const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = {
+                static A_FUNCTION_MUST_NOT_CALL_ITSELF: ::tinyspec::function::EmbeddedFunction = #graph;
+                &A_FUNCTION_MUST_NOT_CALL_ITSELF
+            };
+            #(#constants)*
+            #gradients
+            #typed
+        }
+        #companion
+        #errors
+    }
+}

@@ -1,0 +1,216 @@
+//! The struct without shapes, and its `Model`.
+
+use super::types::inner_type;
+use super::{ModelField, ModelStruct};
+use crate::function::signature::without_arguments;
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::{GenericArgument, Ident, PathArguments, Type};
+
+/// The struct as it is at run time: shapes are values, generics are sizes.
+pub fn plain_struct(model: &ModelStruct) -> TokenStream {
+    let item = &model.item;
+    let (attributes, visibility, name) = (&item.attrs, &item.vis, &item.ident);
+    let generics = const_generics(&model.generics);
+    let fields = model.fields.iter().map(|ModelField { field, skip, .. }| {
+        let (attributes, visibility, name) = (&field.attrs, &field.vis, &field.ident);
+        let ty = if *skip {
+            let ty = &field.ty;
+            quote!(#ty)
+        } else {
+            plain_type(&field.ty)
+        };
+        quote!(#(#attributes)* #visibility #name: #ty)
+    });
+    quote! {
+        #(#attributes)*
+        #visibility struct #name #generics { #(#fields),* }
+    }
+}
+
+/// `<const I: usize, const O: usize>`
+pub fn const_generics(names: &[String]) -> TokenStream {
+    let names: Vec<Ident> = names.iter().map(|name| format_ident!("{name}")).collect();
+    if names.is_empty() { TokenStream::new() } else { quote!(<#(const #names: usize),*>) }
+}
+
+/// Tensors without dims inside arrays, `Vec`s and `Option`s.
+fn plain_type(ty: &Type) -> TokenStream {
+    match ty {
+        Type::Array(array) => {
+            let (element, length) = (plain_type(&array.elem), &array.len);
+            quote!([#element; #length])
+        }
+        Type::Paren(inner) => plain_type(&inner.elem),
+        Type::Path(path) => {
+            match (path.path.segments.last().map(|last| last.ident.to_string()).as_deref(), inner_type(ty)) {
+                (Some("Tensor"), _) => without_arguments(ty),
+                (Some("Vec" | "Option" | "Box"), Some(inner)) => {
+                    let inner = plain_type(inner);
+                    let mut outer = path.path.clone();
+                    if let Some(last) = outer.segments.last_mut() {
+                        last.arguments = PathArguments::None;
+                    }
+                    quote!(#outer<#inner>)
+                }
+                _ => quote!(#ty),
+            }
+        }
+        other => quote!(#other),
+    }
+}
+
+/// The struct and its `Model`.
+pub fn emit(model: &ModelStruct) -> TokenStream {
+    let plain = plain_struct(model);
+    let name = &model.item.ident;
+    let generics = const_generics(&model.generics);
+    let names: Vec<Ident> = model.generics.iter().map(|name| format_ident!("{name}")).collect();
+    let arguments = if names.is_empty() { TokenStream::new() } else { quote!(<#(#names),*>) };
+    let parts = || model.fields.iter().filter(|field| !field.skip);
+    let visits = |reference: &TokenStream, method: &Ident| -> Vec<TokenStream> {
+        parts()
+            .map(|field| {
+                let (ident, text) = (&field.name, field.name.to_string());
+                let visit = visit(&field.field.ty, &quote!(#reference self.#ident), reference, method);
+                quote!({ let name = ::tinyspec::nn::join(prefix, #text); #visit })
+            })
+            .collect()
+    };
+    let shared = visits(&quote!(&), &format_ident!("visit"));
+    let mutable = visits(&quote!(&mut), &format_ident!("visit_mut"));
+    let built = model.fields.iter().map(|field| {
+        let (ident, text) = (&field.name, field.name.to_string());
+        if field.skip {
+            return quote!(#ident: ::core::default::Default::default());
+        }
+        let build = build(&field.field.ty, field);
+        quote!(#ident: { let name = ::tinyspec::nn::join(prefix, #text); #build })
+    });
+    quote! {
+        #plain
+        #[allow(unused_variables)]
+        impl #generics ::tinyspec::nn::Model for #name #arguments {
+            fn visit<'a>(&'a self, prefix: &str, visit: &mut dyn FnMut(&str, &'a ::tinyspec::Tensor)) {
+                #(#shared)*
+            }
+            fn visit_mut<'a>(&'a mut self, prefix: &str, visit: &mut dyn FnMut(&str, &'a mut ::tinyspec::Tensor)) {
+                #(#mutable)*
+            }
+            fn build(
+                prefix: &str,
+                make: &mut dyn FnMut(::tinyspec::nn::Parameter) -> ::tinyspec::Result<::tinyspec::Tensor>,
+            ) -> ::tinyspec::Result<Self> {
+                ::core::result::Result::Ok(Self { #(#built),* })
+            }
+        }
+    }
+}
+
+/// Visits what is behind `place`, under the variable `name`.
+fn visit(ty: &Type, place: &TokenStream, reference: &TokenStream, method: &Ident) -> TokenStream {
+    let is_mutable = method == "visit_mut";
+    let list = |inner: &Type| {
+        let each = visit(inner, &quote!(item), reference, method);
+        let items = if is_mutable { quote!((#place).iter_mut()) } else { quote!((#place).iter()) };
+        quote! {
+            for (index, item) in #items.enumerate() {
+                let name = ::tinyspec::nn::join(&name, index);
+                #each
+            }
+        }
+    };
+    match ty {
+        Type::Array(array) => list(&array.elem),
+        Type::Paren(inner) => visit(&inner.elem, place, reference, method),
+        Type::Path(path) => {
+            match (path.path.segments.last().map(|last| last.ident.to_string()).as_deref(), inner_type(ty)) {
+                (Some("Tensor"), _) => quote!(visit(&name, #place);),
+                (Some("Vec"), Some(inner)) => list(inner),
+                (Some("Option"), Some(inner)) => {
+                    let some = visit(inner, &quote!(item), reference, method);
+                    quote!(if let ::core::option::Option::Some(item) = #place { #some })
+                }
+                (Some("Box"), Some(inner)) => visit(inner, &quote!(#reference **(#place)), reference, method),
+                _ => quote!(::tinyspec::nn::Model::#method(#place, &name, visit);),
+            }
+        }
+        _ => TokenStream::new(),
+    }
+}
+
+/// Makes what a type says, under the variable `name`.
+fn build(ty: &Type, field: &ModelField) -> TokenStream {
+    let list = |inner: &Type, length: TokenStream| {
+        let each = build(inner, field);
+        quote! {
+            (0..#length)
+                .map(|index| {
+                    let name = ::tinyspec::nn::join(&name, index);
+                    ::core::result::Result::Ok(#each)
+                })
+                .collect::<::tinyspec::Result<::std::vec::Vec<_>>>()?
+        }
+    };
+    match ty {
+        Type::Array(array) => {
+            let length = &array.len;
+            let list = list(&array.elem, quote!(#length));
+            quote!(#list.try_into().unwrap_or_else(|_| ::core::unreachable!("as many as the array has")))
+        }
+        Type::Paren(inner) => build(&inner.elem, field),
+        Type::Path(path) => {
+            match (path.path.segments.last().map(|last| last.ident.to_string()).as_deref(), inner_type(ty)) {
+                (Some("Tensor"), _) => tensor(ty, field),
+                (Some("Vec"), Some(inner)) => {
+                    list(inner, field.options.length.map(|length| quote!(#length)).unwrap_or(quote!(0)))
+                }
+                (Some("Option"), Some(_)) if field.options.absent => quote!(::core::option::Option::None),
+                (Some("Option"), Some(inner)) => {
+                    let some = build(inner, field);
+                    quote!(::core::option::Option::Some(#some))
+                }
+                (Some("Box"), Some(inner)) => {
+                    let inner = build(inner, field);
+                    quote!(::std::boxed::Box::new(#inner))
+                }
+                _ => quote!(<#ty as ::tinyspec::nn::Model>::build(&name, make)?),
+            }
+        }
+        _ => quote!(::core::unreachable!()),
+    }
+}
+
+fn tensor(ty: &Type, field: &ModelField) -> TokenStream {
+    let Type::Path(path) = ty else { return TokenStream::new() };
+    let Some(PathArguments::AngleBracketed(arguments)) = path.path.segments.last().map(|last| &last.arguments) else {
+        return TokenStream::new();
+    };
+    let mut arguments = arguments.args.iter();
+    let dtype = match arguments.next() {
+        Some(GenericArgument::Type(Type::Path(path))) => {
+            let name = path.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
+            tinyspec_ir::DType::from_name(&name).map(|dtype| format_ident!("{}", format!("{dtype:?}")))
+        }
+        _ => None,
+    };
+    let dims: Vec<_> = arguments.collect();
+    let init = match field.init.to_string().as_str() {
+        // Matrices and filters are drawn, vectors are added: they start at zero.
+        "default" if dims.len() >= 2 => quote!(::tinyspec::nn::Init::Xavier),
+        "default" => quote!(::tinyspec::nn::Init::Zeros),
+        _ => field.init.clone(),
+    };
+    let sizes = dims.iter().map(|dim| match dim {
+        GenericArgument::Type(ty) => quote!(#ty),
+        other => quote!(#other),
+    });
+    quote! {
+        make(::tinyspec::nn::Parameter {
+            name: &name,
+            dtype: ::tinyspec::DType::#dtype,
+            shape: &[#(#sizes),*],
+            init: #init,
+        })?
+    }
+}

@@ -1,0 +1,300 @@
+//! `#[model]`: structs of tensors and models, with declared shapes and named parameters; `#[function] impl` for their
+//! methods.
+//!
+//! A struct has one name among macros, so one companion tells its fields and its methods. Without methods it is the
+//! struct's; with `#[model(functions)]` the struct emits its fields under a hidden name, and the one `#[function] impl`
+//! emits the companion.
+
+mod emit;
+pub mod methods;
+pub mod types;
+
+use crate::diagnostics::{Diagnostics, Place};
+use crate::function::callees::CalleePath;
+use crate::function::companion::{self, Visited};
+use darling::FromMeta;
+use darling::ast::NestedMeta;
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote};
+use syn::parse::{Parse, ParseStream};
+use syn::{Attribute, Field, Fields, GenericParam, Ident, ItemStruct, Meta, PathArguments};
+use types::{FieldOptions, FieldPayload, ModelType, field_type, fields_payload, model_path};
+
+/// What `#[model(…)]` before a struct may say.
+#[derive(FromMeta, Default)]
+#[darling(default)]
+struct StructOptions {
+    functions: darling::util::Flag,
+}
+
+/// What `#[model(…)]` before a field may say.
+#[derive(FromMeta, Default)]
+#[darling(default)]
+struct WrittenField {
+    skip: darling::util::Flag,
+    none: darling::util::Flag,
+    len: Option<usize>,
+    init: Option<syn::Expr>,
+}
+
+/// A field of a model.
+pub(crate) struct ModelField {
+    /// As written, without our attributes.
+    pub field: Field,
+    /// Its name.
+    pub name: Ident,
+    /// Is no part of the model.
+    pub skip: bool,
+    /// Lengths and absences.
+    pub options: FieldOptions,
+    /// How its tensors start.
+    pub init: TokenStream,
+}
+
+/// A struct, read.
+pub(crate) struct ModelStruct {
+    /// As written.
+    pub item: ItemStruct,
+    /// Its generics.
+    pub generics: Vec<String>,
+    /// All fields.
+    pub fields: Vec<ModelField>,
+    /// A `#[function] impl` follows.
+    pub functions: bool,
+}
+
+/// The expansion of the attribute.
+pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
+    let parsed = match syn::parse2::<ItemStruct>(item.clone()) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            let mut diagnostics = Diagnostics::default();
+            match syn::parse2::<syn::Item>(item) {
+                Ok(other) => diagnostics.error(Place::of(&other), "#[model] stands before a `struct`"),
+                Err(_) => diagnostics.syntax(error),
+            }
+            return diagnostics.to_tokens();
+        }
+    };
+    let mut diagnostics = Diagnostics::default();
+    let model = ModelStruct::read(options.clone(), parsed, &mut diagnostics);
+    // Shapes and lengths, with what is known so far.
+    let mut constants = Default::default();
+    let mut reader = crate::function::signature::TypeReader {
+        names: ModelType::dims(&model.generics),
+        constants: &mut constants,
+        diagnostics: &mut diagnostics,
+    };
+    for field in model.fields.iter().filter(|field| !field.skip) {
+        field_type(&field.field.ty, field.options, None, &mut reader);
+    }
+    let children = model.children();
+    if let Some(itself) = children.iter().find(|child| child.path.get_ident() == Some(&model.item.ident)) {
+        let message = format!("`{}` contains itself: a model has a known number of tensors", model.item.ident);
+        diagnostics.error(Place::of(&itself.path), message);
+    }
+    let errors = diagnostics.to_tokens();
+    if !diagnostics.is_empty() {
+        let companion = companion_of(&model, &companion::failed_payload());
+        let plain = emit::plain_struct(&model);
+        return quote!(#plain #companion #errors);
+    }
+    let emitted = emit::emit(&model);
+    let companion = if children.is_empty() {
+        companion_of(&model, &payload(&model, &[]))
+    } else {
+        let last = quote!(::tinyspec::__private::model_companion);
+        companion::visit_in_module(&children, &last, &quote!({ fields [#options] #item }))
+    };
+    quote!(#emitted #companion)
+}
+
+/// The last step: a companion, now that those of the fields' types have been visited.
+pub fn expand_companion(input: TokenStream) -> TokenStream {
+    match syn::parse2::<Visited>(input).and_then(|visited| Ok((syn::parse2::<State>(visited.state.clone())?, visited)))
+    {
+        Ok((State::Fields(options, item), visited)) => {
+            let model = ModelStruct::read(options, *item, &mut Diagnostics::default());
+            let children =
+                model.children().into_iter().map(|child| child.text).zip(visited.payloads).collect::<Vec<_>>();
+            let payload = payload(&model, &children);
+            companion_of(&model, &payload)
+        }
+        Ok((State::Methods(item), visited)) => methods::companion(*item, &visited),
+        Err(error) => error.to_compile_error(),
+    }
+}
+
+enum State {
+    Fields(TokenStream, Box<ItemStruct>),
+    Methods(Box<syn::ItemImpl>),
+}
+
+impl Parse for State {
+    fn parse(input: ParseStream) -> syn::Result<State> {
+        let word: Ident = input.parse()?;
+        if word == "methods" {
+            return Ok(State::Methods(input.parse()?));
+        }
+        let options;
+        syn::bracketed!(options in input);
+        Ok(State::Fields(options.parse()?, input.parse()?))
+    }
+}
+
+/// The fields' companion: under the struct's own name, or, with methods to come, under a hidden one.
+fn companion_of(model: &ModelStruct, payload: &TokenStream) -> TokenStream {
+    let name = &model.item.ident;
+    if model.functions {
+        companion::companion(&fields_name(name), &syn::Visibility::Inherited, "struct", payload)
+    } else {
+        companion::companion(name, &model.item.vis, "#[model]", payload)
+    }
+}
+
+/// Under which name a struct with methods tells its fields to its `#[function] impl`. It is read by users who forgot
+/// `#[model(functions)]`.
+pub(crate) fn fields_name(name: &Ident) -> Ident {
+    format_ident!("{name}_is_no_model_with_functions", span = name.span())
+}
+
+fn payload(model: &ModelStruct, children: &[(String, TokenStream)]) -> TokenStream {
+    let fields: Vec<FieldPayload> = model
+        .fields
+        .iter()
+        .filter(|field| !field.skip)
+        .map(|field| {
+            let path = model_path(&field.field.ty).map(text_of_type);
+            let child = path.and_then(|path| children.iter().find(|(text, _)| *text == path));
+            FieldPayload {
+                name: field.name.to_string(),
+                options: field.options,
+                child: child.map(|(_, payload)| payload),
+                ty: &field.field.ty,
+            }
+        })
+        .collect();
+    fields_payload(&model.item.ident, &model.generics, &fields)
+}
+
+/// How a type of a model is told apart in a list of callees.
+pub(crate) fn text_of_type(path: &syn::Path) -> String {
+    format!("the type {}", crate::diagnostics::source_text(&bare(path)))
+}
+
+/// A path without generic arguments.
+pub(crate) fn bare(path: &syn::Path) -> syn::Path {
+    let mut path = path.clone();
+    path.segments.iter_mut().for_each(|segment| segment.arguments = PathArguments::None);
+    path
+}
+
+/// A model type as something to be visited.
+pub(crate) fn as_callee(path: &syn::Path) -> CalleePath {
+    let span = path.segments.last().map_or_else(Span::call_site, |last| last.ident.span());
+    CalleePath { path: bare(path), text: text_of_type(path), span }
+}
+
+impl ModelStruct {
+    fn read(options: TokenStream, item: ItemStruct, diagnostics: &mut Diagnostics) -> ModelStruct {
+        let functions = match NestedMeta::parse_meta_list(options).map(|metas| StructOptions::from_list(&metas)) {
+            Ok(Ok(options)) => options.functions.is_present(),
+            Ok(Err(error)) => {
+                let span = error.span();
+                diagnostics.error(span, "the option of a model is `functions`, for a `#[function] impl` beside it");
+                false
+            }
+            Err(error) => {
+                diagnostics.syntax(error);
+                false
+            }
+        };
+        let mut generics = vec![];
+        for parameter in &item.generics.params {
+            match parameter {
+                GenericParam::Type(parameter) if parameter.bounds.is_empty() => {
+                    generics.push(parameter.ident.to_string())
+                }
+                other => {
+                    diagnostics.error(
+                        Place::of(other),
+                        "the generics of a model are names of sizes, as in `struct Linear<I, O>`",
+                    );
+                }
+            }
+        }
+        let fields = match &item.fields {
+            Fields::Named(fields) => fields.named.iter().filter_map(|field| read_field(field, diagnostics)).collect(),
+            other => {
+                diagnostics.error(
+                    Place::of(other).to(Place::of(&item.ident)),
+                    "a model has named fields: their names are those of its parameters",
+                );
+                vec![]
+            }
+        };
+        ModelStruct { item, generics, fields, functions }
+    }
+
+    /// The models among the fields' types, each once.
+    pub fn children(&self) -> Vec<CalleePath> {
+        let mut children: Vec<CalleePath> = vec![];
+        for field in self.fields.iter().filter(|field| !field.skip) {
+            if let Some(path) = model_path(&field.field.ty)
+                && children.iter().all(|child| child.text != text_of_type(path))
+            {
+                children.push(as_callee(path));
+            }
+        }
+        children
+    }
+}
+
+fn read_field(field: &Field, diagnostics: &mut Diagnostics) -> Option<ModelField> {
+    let name = field.ident.clone()?;
+    let mut plain = field.clone();
+    let is_ours = |attribute: &Attribute| attribute.path().is_ident("model");
+    plain.attrs.retain(|attribute| !is_ours(attribute));
+    let mut written = WrittenField::default();
+    for attribute in field.attrs.iter().filter(|attribute| is_ours(attribute)) {
+        let Meta::List(list) = &attribute.meta else {
+            diagnostics.error(
+                Place::of(attribute),
+                "a field says `#[model(skip)]`, `#[model(len = 6)]`, `#[model(none)]` or `#[model(init = zeros)]`",
+            );
+            continue;
+        };
+        match NestedMeta::parse_meta_list(list.tokens.clone()).map(|metas| WrittenField::from_list(&metas)) {
+            Ok(Ok(read)) => written = read,
+            Ok(Err(error)) => {
+                let message = "a field says `skip`, `len = 6` (of a `Vec`), `none` (of an `Option`) or `init = zeros`";
+                diagnostics.error(error.span(), message);
+            }
+            Err(error) => diagnostics.syntax(error),
+        }
+    }
+    let init = match &written.init {
+        None => quote!(default),
+        Some(init) => match crate::diagnostics::source_text(init).as_str() {
+            "zeros" => quote!(::tinyspec::nn::Init::Zeros),
+            "ones" => quote!(::tinyspec::nn::Init::Ones),
+            "xavier" => quote!(::tinyspec::nn::Init::Xavier),
+            "he" => quote!(::tinyspec::nn::Init::He),
+            _ => match init {
+                syn::Expr::Call(call)
+                    if crate::diagnostics::source_text(&*call.func) == "normal" && call.args.len() == 1 =>
+                {
+                    let deviation = &call.args[0];
+                    quote!(::tinyspec::nn::Init::Normal(#deviation))
+                }
+                _ => {
+                    let message = "parameters start as `zeros`, `ones`, `xavier`, `he` or `normal(0.02)`";
+                    diagnostics.error(Place::of(init), message);
+                    quote!(default)
+                }
+            },
+        },
+    };
+    let options = FieldOptions { length: written.len, absent: written.none.is_present() };
+    Some(ModelField { field: plain, name, skip: written.skip.is_present(), options, init })
+}

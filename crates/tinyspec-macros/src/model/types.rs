@@ -1,0 +1,261 @@
+//! What a model consists of, and how its companion says so.
+
+use crate::diagnostics::{Diagnostics, Place};
+use crate::function::companion::Callee;
+use crate::function::signature::{Constants, TensorType, TypeReader};
+use proc_macro2::TokenStream;
+use quote::quote;
+use std::rc::Rc;
+use syn::parse::{Parse, ParseStream};
+use syn::{Expr, GenericArgument, Ident, LitBool, LitInt, LitStr, PathArguments, Token, Type};
+use tinyspec_ir::signature::{Input, NamedDim};
+use tinyspec_ir::{Dim, Shape};
+
+/// The type of a field.
+#[derive(Clone)]
+pub enum FieldType {
+    /// `Tensor<f32, I, O>`
+    Tensor(TensorType),
+    /// Another model, with values for its generics.
+    Model(Rc<ModelType>, Shape),
+    /// An array or a `Vec`, of a length that is known.
+    List(Box<FieldType>, usize),
+    /// An `Option`: there or not.
+    Optional(Box<FieldType>, bool),
+}
+
+/// A struct of tensors and models.
+pub struct ModelType {
+    /// The struct's name.
+    pub name: String,
+    /// Its generics: sizes.
+    pub generics: Vec<String>,
+    /// Its fields but the skipped ones.
+    pub fields: Vec<(String, FieldType)>,
+    /// Its `#[function]` methods.
+    pub methods: Vec<(String, Option<Callee>)>,
+}
+
+impl ModelType {
+    /// Generics as dims of the model's own shapes.
+    pub fn dims(generics: &[String]) -> Vec<(String, Dim)> {
+        (0..).zip(generics).map(|(slot, name)| (name.clone(), Dim::named(slot, 1, NamedDim::MAX))).collect()
+    }
+}
+
+impl FieldType {
+    /// The tensors in it, in order; `arguments` are the values of the generics in scope.
+    pub fn leaves(&self, name: &str, arguments: &[Dim], inputs: &mut Vec<Input>) {
+        let value = |slot: u32| arguments.get(slot as usize).cloned();
+        match self {
+            FieldType::Tensor(tensor) => inputs.push(Input {
+                name: name.to_string(),
+                dtype: tensor.dtype,
+                shape: tensor.shape.iter().map(|dim| dim.substitute(&value)).collect(),
+            }),
+            FieldType::Model(model, inner) => {
+                let inner: Shape = inner.iter().map(|dim| dim.substitute(&value)).collect();
+                for (field, ty) in &model.fields {
+                    ty.leaves(&format!("{name}.{field}"), &inner, inputs);
+                }
+            }
+            FieldType::List(element, count) => {
+                for index in 0..*count {
+                    element.leaves(&format!("{name}[{index}]"), arguments, inputs);
+                }
+            }
+            FieldType::Optional(element, true) => element.leaves(name, arguments, inputs),
+            FieldType::Optional(_, false) => {}
+        }
+    }
+}
+
+/// What `#[model(…)]` says of a field.
+#[derive(Clone, Copy, Default)]
+pub struct FieldOptions {
+    /// Length of a `Vec`.
+    pub length: Option<usize>,
+    /// An `Option` that is `None`.
+    pub absent: bool,
+}
+
+/// The model that a type leads to through arrays, `Vec`s and `Option`s; `None` for tensors.
+pub fn model_path(ty: &Type) -> Option<&syn::Path> {
+    match ty {
+        Type::Array(array) => model_path(&array.elem),
+        Type::Paren(inner) => model_path(&inner.elem),
+        Type::Path(path) => {
+            let last = path.path.segments.last()?;
+            match (last.ident.to_string().as_str(), inner_type(ty)) {
+                ("Vec" | "Option" | "Box", Some(inner)) => model_path(inner),
+                ("Tensor", _) => None,
+                _ => Some(&path.path),
+            }
+        }
+        _ => None,
+    }
+}
+
+/// `T` of `Vec<T>`.
+pub fn inner_type(ty: &Type) -> Option<&Type> {
+    let Type::Path(path) = ty else { return None };
+    match &path.path.segments.last()?.arguments {
+        PathArguments::AngleBracketed(arguments) => match arguments.args.first()? {
+            GenericArgument::Type(inner) => Some(inner),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Reads the type of a field; `child` is the model in it, if there is one.
+pub fn field_type(
+    ty: &Type,
+    options: FieldOptions,
+    child: Option<&Rc<ModelType>>,
+    reader: &mut TypeReader,
+) -> Option<FieldType> {
+    match ty {
+        Type::Paren(inner) => field_type(&inner.elem, options, child, reader),
+        Type::Array(array) => {
+            let Some(count) = length(&array.len) else {
+                reader.diagnostics.error(Place::of(&array.len), "the length of an array of a model is a number");
+                return None;
+            };
+            Some(FieldType::List(Box::new(field_type(&array.elem, options, child, reader)?), count))
+        }
+        Type::Path(path) => {
+            let last = path.path.segments.last()?;
+            match (last.ident.to_string().as_str(), inner_type(ty)) {
+                ("Vec", Some(inner)) => {
+                    let Some(count) = options.length else {
+                        let message = "how many elements? Write `#[model(len = 6)]` before the field, or use an array";
+                        reader.diagnostics.error(Place::of(ty), message);
+                        return None;
+                    };
+                    Some(FieldType::List(Box::new(field_type(inner, options, child, reader)?), count))
+                }
+                ("Option", Some(inner)) => {
+                    Some(FieldType::Optional(Box::new(field_type(inner, options, child, reader)?), !options.absent))
+                }
+                ("Box", Some(inner)) => field_type(inner, options, child, reader),
+                ("Tensor", _) => {
+                    let known = reader.constants.0.len();
+                    let tensor = reader.tensor(ty)?;
+                    if let Some(constant) = reader.constants.0.get(known) {
+                        let message = format!(
+                            "`{}` is no generic of this struct: a field's dims are numbers, generics and expressions over them",
+                            constant.text
+                        );
+                        reader.diagnostics.error(Place::of(ty), message);
+                        return None;
+                    }
+                    Some(FieldType::Tensor(tensor))
+                }
+                _ => {
+                    let child = child?;
+                    let arguments = match &last.arguments {
+                        PathArguments::AngleBracketed(arguments) => reader.dims(arguments.args.iter())?,
+                        _ => Shape::new(),
+                    };
+                    if arguments.len() != child.generics.len() {
+                        return None; // rustc counts them.
+                    }
+                    Some(FieldType::Model(child.clone(), arguments))
+                }
+            }
+        }
+        other => {
+            let message = "a field of a model is a `Tensor<…>`, a model, an array, `Vec` or `Option` of them; mark others `#[model(skip)]`";
+            reader.diagnostics.error(Place::of(other), message);
+            None
+        }
+    }
+}
+
+/// A literal length.
+pub fn length(expression: &Expr) -> Option<usize> {
+    match expression {
+        Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(number), .. }) => number.base10_parse().ok(),
+        _ => None,
+    }
+}
+
+/// A field as the companion tells it.
+pub struct FieldPayload<'a> {
+    /// Its name.
+    pub name: String,
+    /// What its attribute says.
+    pub options: FieldOptions,
+    /// The payload of the model in it.
+    pub child: Option<&'a TokenStream>,
+    /// As written.
+    pub ty: &'a Type,
+}
+
+/// The fields of a model as tokens.
+pub fn fields_payload(name: &Ident, generics: &[String], fields: &[FieldPayload]) -> TokenStream {
+    let text = name.to_string();
+    let fields = fields.iter().map(|FieldPayload { name, options, child, ty }| {
+        let (absent, length) = (options.absent, options.length.map(|length| quote!(#length)));
+        quote!([#name #absent [#length] { #child } #ty])
+    });
+    quote!(model #text [#(#generics)*] { #(#fields)* })
+}
+
+impl Parse for ModelType {
+    /// After the word `model`.
+    fn parse(input: ParseStream) -> syn::Result<ModelType> {
+        let name = input.parse::<LitStr>()?.value();
+        let generics;
+        syn::bracketed!(generics in input);
+        let mut names = vec![];
+        while !generics.is_empty() {
+            names.push(generics.parse::<LitStr>()?.value());
+        }
+        let content;
+        syn::braced!(content in input);
+        let mut fields = vec![];
+        // The struct's own expansion has reported what is wrong with them.
+        let (mut constants, mut reported) = (Constants::default(), Diagnostics::default());
+        let mut reader =
+            TypeReader { names: ModelType::dims(&names), constants: &mut constants, diagnostics: &mut reported };
+        while !content.is_empty() {
+            let field;
+            syn::bracketed!(field in content);
+            let name = field.parse::<LitStr>()?.value();
+            let absent = field.parse::<LitBool>()?.value;
+            let length;
+            syn::bracketed!(length in field);
+            let length = length.parse::<Option<LitInt>>()?.map(|length| length.base10_parse()).transpose()?;
+            let child;
+            syn::braced!(child in field);
+            let child = match child.parse::<Option<Ident>>()? {
+                Some(word) if word == "model" => Some(Rc::new(child.parse::<ModelType>()?)),
+                _ => {
+                    child.parse::<TokenStream>()?;
+                    None
+                }
+            };
+            let ty: Type = field.parse()?;
+            if let Some(ty) = field_type(&ty, FieldOptions { length, absent }, child.as_ref(), &mut reader) {
+                fields.push((name, ty));
+            }
+        }
+        let mut methods = vec![];
+        if input.peek(syn::token::Brace) {
+            let content;
+            syn::braced!(content in input);
+            while !content.is_empty() {
+                let method;
+                syn::bracketed!(method in content);
+                let name = method.parse::<LitStr>()?.value();
+                let payload;
+                syn::braced!(payload in method);
+                methods.push((name, payload.parse::<crate::function::companion::MaybeCallee>()?.0));
+                let _ = content.parse::<Option<Token![,]>>()?;
+            }
+        }
+        Ok(ModelType { name, generics: names, fields, methods })
+    }
+}

@@ -1,0 +1,150 @@
+//! `#[model]`: structs of tensors whose methods are graphs.
+
+use tinyspec::prelude::*;
+
+mod layers {
+    use tinyspec::prelude::*;
+
+    #[model(functions)]
+    #[derive(Clone, Debug)]
+    pub struct Linear<I, O> {
+        pub weight: Tensor<f32, I, O>,
+        #[model(init = ones)]
+        pub bias: Tensor<f32, O>,
+    }
+
+    #[function]
+    impl<I, O> Linear<I, O> {
+        /// `x @ weight + bias`
+        pub fn forward<B>(&self, x: &Tensor<f32, B, I>) -> Tensor<f32, B, O> {
+            x.matmul(&self.weight) + &self.bias
+        }
+
+        pub fn twice<B>(&self, x: &Tensor<f32, B, I>) -> Tensor<f32, B, O> {
+            self.forward(x) * 2.0
+        }
+    }
+}
+
+mod network {
+    use super::layers::Linear;
+    use tinyspec::prelude::*;
+
+    #[model(functions)]
+    pub struct Mlp {
+        first: Linear<8, 4>,
+        hidden: [Linear<4, 4>; 2],
+        #[model(len = 3)]
+        scales: Vec<Tensor<f32, 4>>,
+        last: Option<Linear<4, 2>>,
+        #[model(none)]
+        nothing: Option<Tensor<f32, 7>>,
+        #[model(skip)]
+        pub steps: usize,
+    }
+
+    #[function]
+    impl Mlp {
+        pub fn forward<B>(&self, x: &Tensor<f32, B, 8>) -> Tensor<f32, B, 2> {
+            let mut h = self.first.twice(x).relu();
+            for layer in &self.hidden {
+                h = layer.forward(&h).relu();
+            }
+            for i in 0..3 {
+                h = h * &self.scales[i];
+            }
+            if let Some(_) = &self.nothing {
+                h = h * 100.0;
+            }
+            if let Some(last) = &self.last { last.forward(&h) } else { h.narrow(1, 0, 2) }
+        }
+    }
+}
+
+use network::Mlp;
+
+#[model]
+struct Two<H> {
+    a: Mlp,
+    scale: Tensor<f32, H>,
+}
+
+#[function(grad)]
+fn loss<B>(two: &Two<2>, x: &Tensor<f32, B, 8>, labels: &Tensor<i32, B>) -> Tensor<f32> {
+    (two.a.forward(x) * &two.scale).cross_entropy(labels, "mean", 0.0, -100)
+}
+
+#[function]
+fn through<B>(two: &Two<2>, x: &Tensor<f32, B, 8>, labels: &Tensor<i32, B>) -> Tensor<f32> {
+    loss(two, x, labels) * 2.0
+}
+
+fn data() -> (Tensor, Tensor) {
+    let x: Vec<f32> = (0..24).map(|i| (i * 5 % 7) as f32 * 0.2 - 0.5).collect();
+    (Tensor::from_slice(&x, [3, 8]), Tensor::from_slice(&[0i32, 1, 1], [3]))
+}
+
+#[test]
+fn parameters_have_names() -> Result<()> {
+    let two = Two::<2>::init();
+    let names: Vec<String> = two.named_parameters().into_iter().map(|(name, _)| name).collect();
+    let expected = "a.first.weight a.first.bias a.hidden.0.weight a.hidden.0.bias a.hidden.1.weight a.hidden.1.bias \
+                    a.scales.0 a.scales.1 a.scales.2 a.last.weight a.last.bias scale";
+    assert_eq!(names.join(" "), expected);
+    assert_eq!(two.count(), 32 + 4 + 2 * 20 + 12 + 10 + 2);
+    assert_eq!(two.a.steps, 0);
+    Ok(())
+}
+
+#[test]
+fn graphs_are_those_of_the_run_time() -> Result<()> {
+    for function in [Mlp::FORWARD, loss::FUNCTION, through::FUNCTION, layers::Linear::<1, 1>::TWICE] {
+        assert_eq!(function.get()?.body().hash(), function.retrace()?.body().hash(), "{}", function.name());
+    }
+    Ok(())
+}
+
+#[test]
+fn gradients_reach_every_parameter() -> Result<()> {
+    let mut two = Two::<2>::init();
+    two.visit_mut("", &mut |name, tensor| {
+        if name.contains("scale") {
+            let sizes = tensor.sizes().unwrap();
+            let values = vec![0.5f32; sizes.iter().product()];
+            *tensor = Tensor::from_vec(values, sizes);
+        }
+    });
+    let (x, labels) = data();
+    let value = loss(&two, &x, &labels);
+    let expected = grad(&value, &two.parameters())?;
+    let gradients = loss::grad(&two, &x, &labels);
+    assert_eq!(gradients.len(), expected.len() + 1);
+    for (a, b) in gradients.iter().zip(&expected) {
+        let (a, b) = (a.to_vec::<f32>()?, b.to_vec::<f32>()?);
+        assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-5), "{a:?} {b:?}");
+    }
+    let mut optimizer = Sgd::new(0.1);
+    optimizer.step(&mut two.parameters_mut(), &expected)?;
+    assert!(loss(&two, &x, &labels).item::<f32>()? < value.item::<f32>()?);
+    assert_eq!(through(&two, &x, &labels).item::<f32>()?, 2.0 * loss(&two, &x, &labels).item::<f32>()?);
+    Ok(())
+}
+
+#[test]
+fn files_are_strict() -> Result<()> {
+    let folder = std::env::temp_dir().join(format!("tinyspec-models-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("two.safetensors");
+    let two = Two::<2>::init();
+    two.save(&path)?;
+    let again = Two::<2>::load(&path)?;
+    assert_eq!(again.scale.to_vec::<f32>()?, two.scale.to_vec::<f32>()?);
+    assert_eq!(again.a.forward(&data().0).to_vec::<f32>()?, two.a.forward(&data().0).to_vec::<f32>()?);
+    let error = Mlp::load(&path).err().unwrap().to_string();
+    assert!(error.contains("missing: first.weight, first.bias"), "{error}");
+    assert!(error.contains("unexpected: a.first.bias"), "{error}");
+    let error = Two::<3>::load(&path).err().unwrap().to_string();
+    assert!(error.contains("`scale` is f32 [2], the model wants f32 [3]"), "{error}");
+    std::fs::remove_dir_all(&folder).unwrap();
+    Ok(())
+}
