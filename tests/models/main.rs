@@ -51,10 +51,10 @@ mod network {
                 h = layer.forward(&h).relu();
             }
             for i in 0..3 {
-                h = h * &self.scales[i];
+                h *= &self.scales[i];
             }
-            if let Some(_) = &self.nothing {
-                h = h * 100.0;
+            if self.nothing.is_some() {
+                h *= 100.0;
             }
             if let Some(last) = &self.last { last.forward(&h) } else { h.narrow(1, 0, 2) }
         }

@@ -65,6 +65,7 @@ pub struct Parameter<'a> {
 }
 
 /// A struct of tensors and models: `#[model]` implements it.
+#[diagnostic::on_unimplemented(message = "`{Self}` is no model", label = "`#[model]` before the struct makes it one")]
 pub trait Model: Sized {
     /// Hands every tensor and its name to `visit`, in the order of the fields.
     fn visit<'a>(&'a self, prefix: &str, visit: &mut dyn FnMut(&str, &'a Tensor));

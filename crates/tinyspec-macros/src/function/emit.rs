@@ -81,6 +81,7 @@ impl Parameters {
                     single.push(quote!(#ident));
                     pushed.extend(quote!(arguments.push(#ident);));
                 }
+                None if ident == "self" => continue,
                 None => declared.push(quote!(#ident: &::tinyspec::Tensor)),
             }
             bound.extend(quote!(let Some(#ident) = inputs.next() #nothing;));

@@ -641,6 +641,7 @@ fn read_parameter(
                 && path.qself.is_none()
                 && path.path.segments.last().is_some_and(|last| last.ident != "Tensor")
                 && !is_number(&path.path)
+                && !has_dtype(&path.path)
             {
                 let mut model = parameter(Passing::Model(0), quote!(&#path));
                 model.model = Some(path.path.clone());
@@ -690,6 +691,17 @@ fn read_parameter(
 fn is_number(path: &syn::Path) -> bool {
     let name = path.get_ident().map(Ident::to_string).unwrap_or_default();
     DType::from_name(&name).is_some() || matches!(name.as_str(), "str" | "String" | "usize" | "isize")
+}
+
+/// `Tenser<f32, B>` was meant to be a tensor.
+fn has_dtype(path: &syn::Path) -> bool {
+    let Some(PathArguments::AngleBracketed(arguments)) = path.segments.last().map(|last| &last.arguments) else {
+        return false;
+    };
+    match arguments.args.first() {
+        Some(GenericArgument::Type(Type::Path(path))) => is_number(&path.path),
+        _ => false,
+    }
 }
 
 /// What a model's type consists of, with the generics it is written with.

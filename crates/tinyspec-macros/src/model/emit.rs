@@ -147,7 +147,8 @@ fn build(ty: &Type, field: &ModelField) -> TokenStream {
             (0..#length)
                 .map(|index| {
                     let name = ::tinyspec::nn::join(&name, index);
-                    ::core::result::Result::Ok(#each)
+                    let made = #each;
+                    ::core::result::Result::Ok(made)
                 })
                 .collect::<::tinyspec::Result<::std::vec::Vec<_>>>()?
         }

@@ -39,6 +39,9 @@ impl Tracer<'_> {
                 }
                 self.model_method(&model, call, whole)
             }
+            Value::Optional(inner) if matches!(name.as_str(), "is_some" | "is_none") => {
+                Value::Bool(inner.is_some() == (name == "is_some"))
+            }
             Value::Optional(inner) if matches!(name.as_str(), "as_ref" | "clone") && call.args.is_empty() => {
                 Value::Optional(inner)
             }
