@@ -1,5 +1,7 @@
 //! `#[function]`: what is embedded is what a trace at run time gives, and it computes what the Rust code says.
 
+#![allow(clippy::assign_op_pattern, reason = "assignment is one of the constructs that are tried")]
+
 mod calls;
 mod constructs;
 mod gradients;

@@ -168,7 +168,15 @@ fn half_typed(options: TokenStream, item: TokenStream) -> TokenStream {
     function.block.stmts = vec![Stmt::Expr(Expr::Verbatim(body), None)];
     let graph = quote!(::tinyspec::__private::EmbeddedFunction::failed());
     let companion = companion_of(&function.vis, &signature);
-    emit::function(&function, &signature, &Options::default(), (&function.block, true), &graph, &companion, &diagnostics)
+    emit::function(
+        &function,
+        &signature,
+        &Options::default(),
+        (&function.block, true),
+        &graph,
+        &companion,
+        &diagnostics,
+    )
 }
 
 struct HalfTyped {

@@ -203,7 +203,7 @@ impl TypeReader<'_> {
                 let name = path.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
                 let found = DType::from_name(&name).filter(|dtype| !matches!(dtype, DType::Void | DType::Index));
                 if found.is_none() {
-                    let is_dim = self.dims.iter().any(|(dim, _)| *dim == name);
+                    let is_dim = self.names.iter().any(|(dim, _)| *dim == name);
                     let message = match name.as_str() {
                         "double" => "`double` is called `f64`".to_string(),
                         "float" => "`float` is called `f32`".to_string(),
