@@ -234,7 +234,11 @@ impl Tracer<'_> {
             let arg = Arg::Param { slot, dtype: parameter.dtype, device: None, addrspace: Some(AddrSpace::Global) };
             let made = self.graph.add(Op::Stack, &dims, Arg::None);
             let made = made.and_then(|shape| self.graph.add(Op::Param, &[shape], arg));
-            let Some(node) = self.made(parameter.at, made) else { continue };
+            let Some(node) = self.made(parameter.at, made) else {
+                self.bind(&parameter.name, Binding::Wrong);
+                shapes.push(Default::default());
+                continue;
+            };
             shapes.push(self.graph.props(node).shape.clone());
             if let ParameterKind::Scalar = parameter.kind {
                 let load = Arg::Load { device: None, addrspace: AddrSpace::Reg };
