@@ -161,6 +161,9 @@ pub use tinyspec_macros::function;
 pub use tinyspec_macros::model;
 pub use tinyspec_macros::uop;
 
+#[doc = include_str!("../docs/errors.md")]
+pub mod errors {}
+
 /// What the macros expand to.
 #[doc(hidden)]
 pub mod __private {

@@ -1,5 +1,7 @@
 //! What a body may consist of.
 
+#![allow(clippy::assign_op_pattern, reason = "both spellings are tested")]
+
 use crate::{on_both, same_graph};
 use tinyspec::options::{AvgPool2d, Conv1d, default};
 use tinyspec::prelude::*;

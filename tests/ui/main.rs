@@ -2,6 +2,8 @@
 //!
 //! `TRYBUILD=overwrite cargo test -p tinyspec-tests --test ui` writes the messages anew; read each before it is committed.
 
+mod index;
+
 #[test]
 fn messages() {
     let cases = trybuild::TestCases::new();

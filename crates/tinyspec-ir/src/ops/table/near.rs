@@ -10,9 +10,10 @@ pub fn nearest(name: &str) -> Option<&'static str> {
 /// The name that is nearest to `name`, if one is near.
 pub fn nearest_of<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let distances = names.into_iter().map(|near| (edit_distance(name, near), near));
-    // Of a short name any letter is half of it.
+    // Of a short name a letter is much.
     let most = |near: &str| match near.len().min(name.len()) {
         0..=2 => 0,
+        3..=5 => 1,
         length => 1 + length / 4,
     };
     distances.filter(|(distance, near)| *distance <= most(near)).min().map(|(_, near)| near)

@@ -289,6 +289,7 @@ impl Tracer<'_> {
             Ok(node) => Value::Tensor(node),
             Err(error) => {
                 let error = match op {
+                    BinOp::Rem(_) => error.in_op("modulo"),
                     BinOp::BitXor(_) => error.help("`^` is xor: `.pow(2.0)` is the power"),
                     _ => error,
                 };
