@@ -9,6 +9,7 @@ mod functions;
 mod histories;
 mod indexing;
 mod kernels;
+mod large_sums;
 mod lowering;
 mod memory_plan;
 mod native;

@@ -13,6 +13,7 @@ mod fusion;
 mod index;
 mod movement;
 mod siblings;
+mod split;
 mod values;
 mod walk;
 mod written;
@@ -85,6 +86,13 @@ pub fn rangeify(graph: &Graph, outputs: &[NodeId], target: &Target) -> Result<Sc
 /// # Errors
 /// As [`rangeify`].
 pub fn rangeify_with(graph: &Graph, outputs: &[NodeId], costs: &Costs) -> Result<Schedule> {
+    match split::split_reduces(graph, outputs, costs)? {
+        Some((graph, outputs)) => schedule(&graph, &outputs, costs),
+        None => schedule(graph, outputs, costs),
+    }
+}
+
+fn schedule(graph: &Graph, outputs: &[NodeId], costs: &Costs) -> Result<Schedule> {
     let live = graph.reachable(outputs);
     let mut forced: FxHashMap<NodeId, Reason> = FxHashMap::default();
     for &node in &live {

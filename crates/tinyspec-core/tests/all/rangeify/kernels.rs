@@ -179,3 +179,19 @@ fn a_kernel_is_cut_by_what_its_ops_become() {
     let kernels = scheduled(&graph, &[total]).calls.len();
     assert!((10..=250).contains(&kernels), "{kernels} kernels of 500 sines");
 }
+
+#[test]
+fn a_large_sum_is_shared_in_parts() {
+    let sums = |shape: &[i64], axes: Option<&[i64]>| {
+        let mut graph = Graph::new();
+        let x = input(&mut graph, 0, shape);
+        let y = reductions::sum(&mut graph, x, axes, false).unwrap();
+        scheduled(&graph, &[y]).calls.len()
+    };
+    assert_eq!(sums(&[1 << 22], None), 2);
+    assert_eq!(sums(&[(1 << 22) + 1], None), 2);
+    assert_eq!(sums(&[2048, 2048], None), 2);
+    // Enough results to share, or nothing to gain.
+    assert_eq!(sums(&[2048, 2048], Some(&[1])), 1);
+    assert_eq!(sums(&[4096], None), 1);
+}

@@ -1,0 +1,122 @@
+//! Large Reduces to few elements become two: into parts, which threads share, and over the parts. A shorter chain of
+//! additions also rounds less. A Reduce is unordered, so any tree is its value.
+
+use super::count::counted;
+use super::fusion::Costs;
+use super::movement::{count, dims};
+use smallvec::SmallVec;
+use tinyspec_ir::dim::shape;
+use tinyspec_ir::{Arg, Axes, Builder, Graph, NodeId, Op, Result};
+
+/// Results beyond which the output space is shared instead.
+const RESULTS: i64 = 32;
+/// Bounds of the number of parts.
+const PARTS: (i64, i64) = (16, 4096);
+/// Parts of a multiple of this many elements fill vectors and accumulators.
+const GRAIN: i64 = 64;
+
+/// The graph with its large Reduces split, and its outputs; `None` where there are none.
+pub(super) fn split_reduces(graph: &Graph, outputs: &[NodeId], costs: &Costs) -> Result<Option<(Graph, Vec<NodeId>)>> {
+    let live = graph.reachable_outside_bodies(outputs);
+    if !live.iter().any(|&node| Split::of(graph, node, costs).is_some()) {
+        return Ok(None);
+    }
+    let mut result = graph.clone();
+    let mut new: Vec<NodeId> = graph.nodes().collect();
+    for node in live {
+        let sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|source| new[source.index()]).collect();
+        let replaced = match Split::of(graph, node, costs) {
+            Some(split) => split.build(&mut result, sources[0])?,
+            None if sources[..] == *graph.sources(node) => continue,
+            None => result.add(graph.op(node), &sources, graph.arg(node).clone())?,
+        };
+        for location in graph.locations(node) {
+            result.locate(replaced, location.clone());
+        }
+        new[node.index()] = replaced;
+    }
+    Ok(Some((result, outputs.iter().map(|output| new[output.index()]).collect())))
+}
+
+/// A Reduce whose axis becomes `parts` times `length`, and a rest.
+struct Split {
+    op: Op,
+    axes: Axes,
+    dims: Vec<i64>,
+    axis: usize,
+    parts: i64,
+    length: i64,
+}
+
+impl Split {
+    fn of(graph: &Graph, node: NodeId, costs: &Costs) -> Option<Split> {
+        let Arg::Reduce { op, axes } = graph.arg(node) else { return None };
+        let &[source] = graph.sources(node) else { return None };
+        let dims = dims(graph, source).ok()?;
+        let trips: i64 = axes.iter().map(|&axis| dims[axis as usize]).product();
+        let least = (4.0 * costs.parallel).max(1.0) as i64;
+        let dtype = graph.dtype(node);
+        if trips < least
+            || count(&dims) / trips > RESULTS
+            // Parts would be rounded.
+            || dtype.accumulator_of(*op) != dtype
+            || counted(graph, node).is_some()
+        {
+            return None;
+        }
+        let extent = |axis: u32| dims[axis as usize];
+        let wanted = (trips / least).clamp(PARTS.0, PARTS.1);
+        // The outermost axis has parts that lie together.
+        let long = axes.iter().copied().find(|&axis| extent(axis) >= 2 * wanted);
+        let axis = long.or_else(|| axes.iter().copied().max_by_key(|&axis| extent(axis)))?;
+        let wanted = wanted.min(extent(axis) / 2);
+        if wanted < 2 {
+            return None;
+        }
+        let exact = |parts: &i64| extent(axis) % parts == 0;
+        let full = |parts: &i64| extent(axis) % (parts * GRAIN) == 0;
+        let around = || wanted..=(2 * wanted).min(extent(axis) / 2);
+        let parts = around().find(full).or_else(|| around().find(exact)).unwrap_or(wanted);
+        let mut length = extent(axis) / parts;
+        if extent(axis) % parts != 0 && length > GRAIN {
+            length -= length % GRAIN;
+        }
+        Some(Split { op: *op, axes: axes.clone(), dims: dims.to_vec(), axis: axis as usize, parts, length })
+    }
+
+    fn build(&self, graph: &mut Graph, source: NodeId) -> Result<NodeId> {
+        let &Split { op, axis, parts, length, .. } = self;
+        let whole = self.window(graph, source, 0, parts * length)?;
+        let mut dims = self.dims.clone();
+        dims.splice(axis..=axis, [parts, length]);
+        let dims = graph.shape(&shape(&dims))?;
+        let rows = graph.add(Op::Reshape, &[whole, dims], Arg::None)?;
+        let axes = self.axes.iter().map(|&other| other + (other as usize >= axis) as u32).collect();
+        let rows = graph.add(Op::Reduce, &[rows], Arg::Reduce { op, axes })?;
+        // In memory between the two.
+        let rows = graph.add(Op::Contiguous, &[rows], Arg::None)?;
+        let total = graph.add(Op::Reduce, &[rows], Arg::Reduce { op, axes: Axes::from_iter([axis as u32]) })?;
+        let mut dims = self.dims.clone();
+        self.axes.iter().for_each(|&axis| dims[axis as usize] = 1);
+        let dims = graph.shape(&shape(&dims))?;
+        let total = graph.add(Op::Reshape, &[total, dims], Arg::None)?;
+        let rest = self.dims[axis] - parts * length;
+        if rest == 0 {
+            return Ok(total);
+        }
+        let rest = self.window(graph, source, parts * length, rest)?;
+        let rest = graph.add(Op::Reduce, &[rest], Arg::Reduce { op, axes: self.axes.clone() })?;
+        graph.alu(op, &[total, rest])
+    }
+
+    /// `length` elements of the axis from `offset` on.
+    fn window(&self, graph: &mut Graph, source: NodeId, offset: i64, length: i64) -> Result<NodeId> {
+        if length == self.dims[self.axis] {
+            return Ok(source);
+        }
+        let (mut offsets, mut dims) = (vec![0; self.dims.len()], self.dims.clone());
+        (offsets[self.axis], dims[self.axis]) = (offset, length);
+        let (offsets, dims) = (graph.shape(&shape(&offsets))?, graph.shape(&shape(&dims))?);
+        graph.add(Op::Shrink, &[source, offsets, dims], Arg::None)
+    }
+}
