@@ -5,7 +5,7 @@
 
 use super::arithmetic::{mul, neg, where_};
 use super::elementwise::{clip, scale, shift, square};
-use super::hyperbolic::{expm1, is_positive, log1p_exp, minus_magnitude};
+use super::hyperbolic::{expm1_of_double, is_positive, log1p_exp, minus_magnitude};
 use super::{in_wide, like, to_float};
 use crate::{Builder, NodeId, Op, Result};
 use std::f64::consts::{LOG2_E, PI};
@@ -203,8 +203,8 @@ fn exponential_below(b: &mut dyn Builder, x: NodeId, inner: f64, below: f64, abo
     let negative = b.alu(Op::CmpLt, &[x, zero])?;
     let bounded = b.alu(Op::Where, &[negative, x, zero])?;
     let mut scaled = |x: NodeId, factor: f64| if factor == 1.0 { Ok(x) } else { scale(b, x, factor) };
-    let (argument, kept) = (scaled(bounded, inner)?, scaled(x, above)?);
-    let power = expm1(b, argument)?;
-    let low = scale(b, power, below)?;
+    let (half, kept) = (scaled(bounded, inner / 2.0)?, scaled(x, above)?);
+    let power = expm1_of_double(b, half)?;
+    let low = if below == 1.0 { power } else { scale(b, power, below)? };
     b.alu(Op::Where, &[negative, low, kept])
 }

@@ -37,17 +37,15 @@ impl Near {
     }
 }
 
-/// `e^x - 1`: near 0, where the difference would cancel, `2 e^(x/2) sinh(x/2)`.
-pub(super) fn expm1(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
-    let scaled = scale(b, x, LOG2_E / 2.0)?;
+/// `e^2x - 1`: near 0, where the difference would cancel, `2 e^x sinh x`.
+pub(super) fn expm1_of_double(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    let scaled = scale(b, x, LOG2_E)?;
     let root = b.alu(Op::Exp2, &[scaled])?;
     let power = square(b, root)?;
     let far = shift(b, power, -1.0)?;
-    let near = Near::of(b, x, 1.0)?;
-    let half = scale(b, near.x, 0.5)?;
-    let sine = inverse::small_sinh(b, half)?;
-    let twice = scale(b, root, 2.0)?;
-    let value = b.alu(Op::Mul, &[sine, twice])?;
+    let near = Near::of(b, x, 0.5)?;
+    let sine = inverse::small_sinh(b, near.x, 2.0)?;
+    let value = b.alu(Op::Mul, &[sine, root])?;
     b.alu(Op::Where, &[near.holds, value, far])
 }
 
@@ -66,8 +64,7 @@ pub fn tanh(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     in_wide(b, x, |b, x| {
         let positive = is_positive(b, x)?;
         let minus = minus_magnitude(b, x, positive)?;
-        let doubled = scale(b, minus, 2.0)?;
-        let rest = expm1(b, doubled)?;
+        let rest = expm1_of_double(b, minus)?;
         let sum = shift(b, rest, 2.0)?;
         let ratio = b.alu(Op::Div, &[rest, sum])?;
         minus_magnitude(b, ratio, positive)
@@ -91,7 +88,7 @@ pub fn sinh(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
         let minus = scale(b, down, -1.0)?;
         let far = b.alu(Op::Add, &[up, minus])?;
         let near = Near::of(b, x, 0.5)?;
-        let value = inverse::small_sinh(b, near.x)?;
+        let value = inverse::small_sinh(b, near.x, 1.0)?;
         b.alu(Op::Where, &[near.holds, value, far])
     })
 }

@@ -9,10 +9,10 @@ use crate::{Builder, DType, NodeId, Op, Result};
 use std::f64::consts::{FRAC_2_SQRT_PI, FRAC_PI_2, LN_2};
 
 /// Coefficients for f32 and narrower, and for f64.
-type Coefficients = [&'static [f64]; 2];
+type Coefficients<'c> = [&'c [f64]; 2];
 
 /// `atan(√u) / √u` for u in 0..1.
-const ATAN: Coefficients = [
+const ATAN: Coefficients<'static> = [
     &[
         0.002766283501762026,
         -0.01573124912218365,
@@ -50,7 +50,7 @@ const ATAN: Coefficients = [
 ];
 
 /// `asin(√u) / √u` for u in 0..1/4.
-const ASIN: Coefficients = [
+const ASIN: Coefficients<'static> = [
     &[
         0.04241737375979984,
         0.02399399965364759,
@@ -77,7 +77,7 @@ const ASIN: Coefficients = [
 ];
 
 /// `asinh(√u) / √u` for u in 0..1/4.
-const ASINH: Coefficients = [
+const ASINH: Coefficients<'static> = [
     &[
         -0.013074415236259126,
         0.02806019724161958,
@@ -103,7 +103,7 @@ const ASINH: Coefficients = [
 ];
 
 /// `atanh(√u) / √u` for u in 0..1/4.
-const ATANH: Coefficients = [
+const ATANH: Coefficients<'static> = [
     &[
         0.18307324762033797,
         0.0814723401320376,
@@ -130,7 +130,7 @@ const ATANH: Coefficients = [
 ];
 
 /// `sinh(√u) / √u` for u in 0..1/4.
-const SINH: Coefficients = [
+const SINH: Coefficients<'static> = [
     &[0.00019979487837063834, 0.008333117159188563, 0.16666667747951538, 0.9999999999155186],
     &[
         7.675327167946646e-13,
@@ -145,7 +145,7 @@ const SINH: Coefficients = [
 ];
 
 /// `erf(√u) / √u` for u in 0..1.
-const ERF: Coefficients = [
+const ERF: Coefficients<'static> = [
     &[
         7.875875062685488e-05,
         -0.000801686428716587,
@@ -173,7 +173,7 @@ const ERF: Coefficients = [
 ];
 
 /// `erfc(x) e^(x²)` at x = 2/t - 2, for x in 1..6: there the rest is below the last bit.
-const ERFCX: Coefficients = [
+const ERFCX: Coefficients<'static> = [
     &[
         0.04546951361108618,
         -0.05925961306672166,
@@ -220,9 +220,10 @@ fn odd_series(b: &mut dyn Builder, x: NodeId, coefficients: Coefficients) -> Res
     b.alu(Op::Mul, &[x, series])
 }
 
-/// `sinh x` for `|x| < 1/2`.
-pub(super) fn small_sinh(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
-    odd_series(b, x, SINH)
+/// `factor sinh x` for `|x| < 1/2`.
+pub(super) fn small_sinh(b: &mut dyn Builder, x: NodeId, factor: f64) -> Result<NodeId> {
+    let [short, long] = SINH.map(|coefficients| coefficients.iter().map(|c| c * factor).collect::<Vec<_>>());
+    odd_series(b, x, [&short, &long])
 }
 
 /// `atanh x` for `|x| < 1/2`.
