@@ -185,8 +185,11 @@ fn finite_differences(
             };
             let difference = |step: f64| -> Result<f64, String> { Ok((moved(step)? - moved(-step)?) / (2.0 * step)) };
             let (coarse, fine) = (difference(1e-4)?, difference(1e-5)?);
-            // At a kink the two disagree: no judgement.
-            if !(coarse - fine).abs().le(&(1e-3 * (1.0 + fine.abs()))) {
+            // At a kink, or near one, these disagree: no judgement.
+            let here = moved(0.0)?;
+            let (left, right) = ((here - moved(-1e-5)?) / 1e-5, (moved(1e-5)? - here) / 1e-5);
+            let near = |a: f64, b: f64| (a - b).abs() <= 1e-3 * (1.0 + fine.abs());
+            if !(near(coarse, fine) && near(left, right)) {
                 continue;
             }
             let got = gradient[position];
