@@ -158,11 +158,66 @@ pub use tinyspec_macros::function;
 ///
 /// **Gradients.** `#[gradient(path)]` before the `fn` names a [`function`](macro@function) that takes the inputs and a
 /// cotangent for each float result, and returns a gradient for each float input. Without it [`grad`] says what is missing.
-pub use tinyspec_macros::model;
 pub use tinyspec_macros::uop;
 
 #[doc = include_str!("../docs/errors.md")]
 pub mod errors {}
+
+/// A struct of tensors and other models: declared shapes, named parameters, and methods that are graphs.
+///
+/// ```
+/// use tinyspec::prelude::*;
+///
+/// #[model(functions)]                                    // a `#[function] impl` follows
+/// pub struct Linear<I, O> {                              // generics are sizes
+///     #[model(init = he)]
+///     weight: Tensor<f32, I, O>,
+///     bias: Tensor<f32, O>,
+/// }
+///
+/// #[function]
+/// impl<I, O> Linear<I, O> {
+///     pub fn forward<B>(&self, x: &Tensor<f32, B, I>) -> Tensor<f32, B, O> {
+///         x.matmul(&self.weight) + &self.bias
+///     }
+/// }
+///
+/// #[model]
+/// struct Mlp {
+///     layers: [Linear<8, 8>; 2],
+///     last: Linear<8, 3>,
+/// }
+///
+/// #[function]
+/// fn loss<B>(mlp: &Mlp, x: &Tensor<f32, B, 8>, labels: &Tensor<i32, B>) -> Tensor<f32> {
+///     let mut h = x.clone();
+///     for layer in &mlp.layers {
+///         h = layer.forward(&h).relu();                  // inferred: no annotation, no import of `Linear`
+///     }
+///     mlp.last.forward(&h).cross_entropy(labels, "mean", 0.0, -100)
+/// }
+///
+/// fn main() -> Result<()> {
+///     let mut mlp = Mlp::init();
+///     assert_eq!(mlp.named_parameters()[1].0, "layers.0.bias");
+///     let (x, labels) = (Tensor::ones([4, 8]), Tensor::from_slice(&[0i32, 1, 2, 0], [4]));
+///     let gradients = grad(&loss(&mlp, &x, &labels), &mlp.parameters())?;
+///     Sgd::new(0.1).step(&mut mlp.parameters_mut(), &gradients)?;
+///     Ok(())
+/// }
+/// ```
+///
+/// **Fields** are tensors, models, and arrays, `Vec`s (`#[model(len = 6)]`) and `Option`s (`#[model(none)]` where it is `None`)
+/// of them; `#[model(skip)]` leaves a field out, it starts as its `Default`. Parameters start with Xavier's bounds, vectors
+/// with zeros, or as `#[model(init = zeros | ones | xavier | he | normal(0.02))]` says.
+///
+/// **Methods.** One `#[function] impl` stands beside a struct that says `#[model(functions)]`; its methods take `&self`.
+/// `Linear::<8, 3>::FORWARD` is the graph of `forward`. Other methods stand in an `impl` of their own. In bodies, fields,
+/// indices of literals, `for` over arrays and `if let Some(…)` are decided while tracing.
+///
+/// **At run time** a model is a plain struct of tensors with the methods of [`nn::Model`]: names, counts, files (strict: what
+/// is missing, unexpected or of another shape is listed), devices, optimisers.
+pub use tinyspec_macros::model;
 
 /// What the macros expand to.
 #[doc(hidden)]

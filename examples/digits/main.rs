@@ -1,5 +1,6 @@
 //! Handwritten digits: `cargo run --release --example digits`.
 
+mod confusion;
 mod data;
 mod draw;
 mod network;

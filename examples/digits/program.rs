@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use tinyspec::nn::Adam;
+use tinyspec::nn::{Adam, Model};
 
 /// Images a step, if there are as many; what is left over at the end of an epoch waits for the next one, which has
 /// another order.
@@ -36,7 +36,7 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
     let network = train_network(options, &train, out)?;
     let network = saved(network, options.weights.as_deref(), out)?;
 
-    let predicted = network.predict(&test)?;
+    let predicted = network.predict(&test).to_vec::<i32>()?;
     let shown: Vec<_> = test
         .iter()
         .zip(&predicted)
@@ -44,13 +44,18 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
         .map(|((image, label), &predicted)| Drawing { image, label, predicted: u8::try_from(predicted).ok() })
         .collect();
     write!(out, "{}", draw(&shown))?;
-    writeln!(out, "test accuracy {:.1} %", network.accuracy(&test)?)?;
+    let confusion = network.test(&test)?;
+    let of_each: Vec<String> =
+        confusion.recognised().enumerate().map(|(digit, share)| format!("{digit}: {share:.0} %")).collect();
+    writeln!(out, "recognised  {}", of_each.join("  "))?;
+    writeln!(out, "test accuracy {:.1} %", confusion.accuracy())?;
     Ok(())
 }
 
 fn train_network(options: &Options, train: &Digits, out: &mut impl Write) -> Result<Network> {
-    let mut network = Network::new();
-    network.realize()?;
+    let mut network = Network::init();
+    // The first step then only reads the weights, like all others.
+    tinyspec::realize_all(&network.parameters())?;
     let mut optimizer = Adam::new(LEARNING_RATE);
     let start = Instant::now();
     let batch_size = BATCH.min(train.len());
@@ -66,7 +71,7 @@ fn train_network(options: &Options, train: &Digits, out: &mut impl Write) -> Res
             bar.inc(1);
         }
         bar.finish_and_clear();
-        let (loss, accuracy) = (total / batches as f32, network.accuracy(train)?);
+        let (loss, accuracy) = (total / batches as f32, network.test(train)?.accuracy());
         writeln!(out, "epoch {epoch:2}  loss {loss:.4}  training accuracy {accuracy:.1} %")?;
     }
     let compiled = tinyspec::profile::counters();

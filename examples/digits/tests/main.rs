@@ -1,5 +1,7 @@
 //! The digits example, part by part.
 
+#[path = "../confusion.rs"]
+mod confusion;
 #[path = "../data.rs"]
 mod data;
 #[path = "../draw.rs"]

@@ -7,6 +7,7 @@ use crate::program::run;
 use clap::Parser;
 use std::fs;
 use std::path::{Path, PathBuf};
+use tinyspec::nn::Model;
 
 /// Twelve images, too few for a whole batch.
 fn few() -> PathBuf {
