@@ -264,3 +264,17 @@ fn bodies_compute_what_the_rust_code_says() -> Result<()> {
         Ok(())
     })
 }
+
+const BEYOND_A_BYTE: i32 = 300;
+
+#[function]
+fn below<B>(x: &Tensor<u8, B>) -> Tensor<bool, B> {
+    x.lt(BEYOND_A_BYTE as i32)
+}
+
+#[test]
+fn a_constant_has_to_fit_its_neighbour() {
+    let result = below(&Tensor::from_slice(&[1u8, 2], [2]));
+    let error = result.error().expect("300 is no u8").to_string();
+    assert!(error.contains("300 is no value of u8"), "{error}");
+}

@@ -8,6 +8,7 @@ mod inline;
 pub use inline::{function_values, inline, inline_all, own_gradient};
 
 use crate::encode::{Reader, Writer, decode, encode};
+use crate::ops::Literal;
 use crate::signature::{Input, NamedDim, Signature};
 use crate::{Arg, Builder, Const, DType, Dim, Error, ErrorKind, Graph, Location, NodeId, Op, Result};
 use rustc_hash::FxHashMap;
@@ -170,7 +171,8 @@ impl Traced {
     /// The closed graph and its results: constants take their values, `call` gives the results of a callee on arguments.
     ///
     /// # Errors
-    /// What `call` refuses, what [`crate::derive()`] refuses once the values are known, or a missing constant.
+    /// What `call` refuses, what [`crate::derive()`] refuses once the values are known, a constant that is missing or
+    /// no value of the dtype of its neighbour.
     pub fn resolve(
         &self,
         constants: &[Const],
@@ -203,10 +205,14 @@ impl Traced {
                     let value = constants.get((*slot - FIRST_CONSTANT) as usize);
                     let value =
                         value.ok_or_else(|| Error::new(ErrorKind::Verify, "function", "a constant is missing"))?;
-                    let value = match value.as_float() {
-                        Some(float) => Const::float(*dtype, float),
-                        None => Const::int(*dtype, value.as_int().unwrap_or_default()),
+                    let literal = match value.as_float() {
+                        Some(float) => Literal::Float(float),
+                        None => Literal::Int(value.as_int().unwrap_or_default()),
                     };
+                    let value = literal.constant(*dtype).map_err(|error| match self.graph.locations(node).first() {
+                        Some(place) => error.at(place.clone()),
+                        None => error,
+                    })?;
                     graph.constant(value)
                 }
                 (op, arg) => {

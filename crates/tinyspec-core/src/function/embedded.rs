@@ -409,7 +409,8 @@ macro_rules! outer {
     })* };
 }
 outer!(F64 float: f32 f64);
-outer!(I64 int: i8 i16 i32 i64 isize u8 u16 u32 u64 usize bool);
+outer!(I64 int: i8 i16 i32 i64 isize bool);
+outer!(U64 int: u8 u16 u32 u64 usize);
 
 /// Stands in the typed copy where the macro has refused an expression.
 #[doc(hidden)]
