@@ -1,6 +1,6 @@
 //! Gradients of lazy tensors: the graph of the loss goes through the language's gradient and comes back lazy.
 
-use super::{LazyBuilder, Node, Tensor};
+use super::{LazyBuilder, Node, Tensor, distinct};
 use crate::function::Body;
 use crate::lower::callify::Walk;
 use crate::{Error, Result};
@@ -58,7 +58,11 @@ pub fn grad_or_zeros(loss: &Tensor, wanted: &[&Tensor]) -> Result<Vec<Tensor>> {
         .collect())
 }
 
-fn connected(location: &'static Location<'static>, loss: &Tensor, wanted: &[&Tensor]) -> Result<Vec<Option<Tensor>>> {
+pub(super) fn connected(
+    location: &'static Location<'static>,
+    loss: &Tensor,
+    wanted: &[&Tensor],
+) -> Result<Vec<Option<Tensor>>> {
     let mut roots = vec![loss.node()?.clone()];
     for tensor in wanted {
         roots.push(tensor.node()?.clone());
@@ -71,6 +75,10 @@ fn connected(location: &'static Location<'static>, loss: &Tensor, wanted: &[&Ten
     }
     if let Some(position) = wanted.iter().position(|tensor| !tensor.dtype().is_float()) {
         return refuse(format!("wanted tensor {position} is {}: only floats have gradients", wanted[position].dtype()));
+    }
+    let equal = distinct::equal_ones(&roots[1..]);
+    if equal.contains(&true) {
+        return distinct::gradients(location, &roots[0], &roots[1..], &equal);
     }
     let oldest = roots[1..].iter().map(|wanted| wanted.age).min().unwrap_or_default();
     let located = |error: tinyspec_ir::Error| Error::from(error.at(location));

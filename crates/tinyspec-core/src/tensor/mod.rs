@@ -2,6 +2,7 @@
 
 mod builder;
 mod create;
+mod distinct;
 mod dynamic;
 mod element;
 mod grad;

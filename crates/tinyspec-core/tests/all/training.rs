@@ -94,3 +94,24 @@ fn names_in_a_file_are_distinct() {
     let error = save("never.safetensors", &[("w", &w), ("w", &w)]).expect_err("one name twice");
     assert!(error.to_string().contains("two tensors are named `w`"), "{error}");
 }
+
+#[test]
+fn equal_tensors_are_two_variables() -> Result<(), Error> {
+    let (a, b) = (Tensor::zeros([4]), Tensor::zeros([4]));
+    let loss = (&a * 2.0 + &b * 3.0).sum(.., false);
+    let gradients = grad(&loss, &[&a, &b])?;
+    assert_eq!(gradients[0].to_vec::<f32>()?, [2.0; 4]);
+    assert_eq!(gradients[1].to_vec::<f32>()?, [3.0; 4]);
+    // A clone is the same variable.
+    let gradients = grad(&loss, &[&a, &a.clone(), &b])?;
+    assert_eq!(gradients[1].to_vec::<f32>()?, [2.0; 4]);
+    // Computed ones, what they were computed from, and functions that need their values.
+    let x = Tensor::from_slice(&[1f32, -2.0], [2]);
+    let (u, v) = (x.square(), x.square());
+    let loss = (u.square() + &v * 5.0 + &x).sum(.., false);
+    let gradients = grad(&loss, &[&u, &x, &v])?;
+    assert_eq!(gradients[0].to_vec::<f32>()?, [2.0, 8.0]);
+    assert_eq!(gradients[1].to_vec::<f32>()?, [4.0 + 10.0 + 1.0, 8.0 * -4.0 - 20.0 + 1.0]);
+    assert_eq!(gradients[2].to_vec::<f32>()?, [5.0; 2]);
+    Ok(())
+}

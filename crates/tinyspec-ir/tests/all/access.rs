@@ -249,7 +249,7 @@ fn what_is_shown_is_true() {
         let mut kernel = Kernel::new();
         let (n, m) = (kernel.n, kernel.m);
         let bounds = [n, m, kernel.number(3), kernel.op(Op::Mul, n, m), kernel.offset(n, -1)];
-        let mut bound = |next: &mut dyn FnMut(u32) -> u32| bounds[next(bounds.len() as u32) as usize];
+        let bound = |next: &mut dyn FnMut(u32) -> u32| bounds[next(bounds.len() as u32) as usize];
         let (first, second, inner) = (bound(&mut next), bound(&mut next), bound(&mut next));
         let i = kernel.range(first, AxisType::Global);
         let j = kernel.range(second, AxisType::Global);
