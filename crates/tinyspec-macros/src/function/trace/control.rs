@@ -43,7 +43,7 @@ impl Tracer<'_> {
                     Value::Unknown
                 }
                 Value::Unknown => Value::Unknown,
-                _ => self.refuse(whole, "`if let` decides at run time: a graph has no branches"),
+                _ => self.refuse(whole, "`if let` decides at run time: a graph has no branches; take optional parts in functions of their own"),
             };
         }
         if let Expr::Let(_) = &*branch.cond {

@@ -81,7 +81,8 @@ impl Tracer<'_> {
                 (Value::Wrong, _) => Value::Wrong,
                 (Value::Model(model), Member::Named(name)) => {
                     let field = model.fields.iter().find(|(field, _)| name == field);
-                    field.map_or(Value::Unknown, |(_, value)| value.clone())
+                    // rustc knows the fields.
+                    field.map_or(Value::Unseen, |(_, value)| value.clone())
                 }
                 (Value::Unseen, _) => Value::Unseen,
                 // A wrong field is rustc's.
