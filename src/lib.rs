@@ -224,8 +224,8 @@ pub use tinyspec_macros::model;
 pub mod __private {
     pub use crate::__tinyspec_hop as hop;
     pub use tinyspec_core::function::{
-        EmbeddedFunction, HasFunction, NO_FUNCTION, ScalarArgument, call, call_gradient, check_size, constant,
-        gradients, method, next_input, size, wrong, wrong_results,
+        EmbeddedFunction, HasFunction, NO_FUNCTION, ScalarArgument, call, call_gradient, check_equal, check_size,
+        constant, gradients, method, next_input, size, wrong, wrong_results,
     };
     pub use tinyspec_core::function::{call_kernel, kernel_constant};
     pub use tinyspec_macros::{companion, model_companion, trace};

@@ -169,6 +169,19 @@ fn options<N>(x: &Tensor<f32, N, 2, 8>, w: &Tensor<f32, 4, 2, 3>, b: &Tensor<f32
     y.reshape([N, 4, 2, 2]).avg_pool2d([1, 1], default()) + y.reshape([N, 4, 4, 1]).avg_pool2d([2, 1], pooled)
 }
 
+const FEATURES: usize = 128;
+const SAME: usize = 128;
+
+#[function]
+fn constants_that_are_equal<B>(
+    x: &Tensor<f32, B, FEATURES>,
+    w: &Tensor<f32, 128, 10>,
+    y: &Tensor<f32, SAME>,
+) -> (Tensor<f32, B, 10>, Tensor<f32, B, 128>, Tensor<f32, 128>) {
+    let z: Tensor<f32, B, SAME> = x.relu();
+    (x.matmul(w), z + x, y + x.sum(0, false))
+}
+
 #[function(bounds(B: 1..=4096))]
 fn bounded<B>(x: &Tensor<f32, B, 4>) -> Tensor<f32, B, 4> {
     x.softmax(1) / B
@@ -198,6 +211,7 @@ fn embedded_and_traced_graphs_are_equal() {
         small_floats::FUNCTION,
         chosen::FUNCTION,
         options::FUNCTION,
+        constants_that_are_equal::FUNCTION,
         bounded::FUNCTION,
     ];
     functions.into_iter().for_each(same_graph);
@@ -258,6 +272,12 @@ fn bodies_compute_what_the_rust_code_says() -> Result<()> {
         let x = Tensor::from_slice(&[1f32, 2.0], [2]);
         assert_eq!(chosen(&x, false).to_vec::<f32>()?, [-1.0, -2.0]);
         assert_eq!(chosen(&x, Tensor::from_slice(&[true], ())).to_vec::<f32>()?, [1.0, 2.0]);
+
+        let inputs = (Tensor::ones([2, 128]), Tensor::ones([128, 10]), Tensor::ones([128]));
+        let (product, sum, total) = constants_that_are_equal(&inputs.0, &inputs.1, &inputs.2);
+        assert_eq!(product.to_vec::<f32>()?, [128.0; 20]);
+        assert_eq!(sum.to_vec::<f32>()?, [2.0; 256]);
+        assert_eq!(total.to_vec::<f32>()?, [3.0; 128]);
 
         let y = options(&Tensor::ones([1, 2, 8]), &Tensor::ones([4, 2, 3]), &Tensor::ones([4]));
         assert_eq!(y.sizes()?, [1, 4, 2, 2]);

@@ -21,6 +21,14 @@ impl Message {
         self
     }
 
+    #[track_caller]
+    const fn panic(&self) -> ! {
+        match std::str::from_utf8(self.bytes.split_at(self.length).0) {
+            Ok(message) => panic!("{}", message),
+            Err(_) => panic!("sizes differ"),
+        }
+    }
+
     const fn number(self, number: i64) -> Message {
         let mut message = if number < 0 { self.text("-") } else { self };
         let number = number.unsigned_abs();
@@ -48,9 +56,17 @@ pub const fn check_size(what: &str, expected: i64, written: &str, found: i64) {
     }
     let message = Message { bytes: [0; CAPACITY], length: 0 };
     let message = message.text(what).text(", ").number(expected).text("; here it is ").number(found);
-    let message = message.text(" (`").text(written).text("`)");
-    match std::str::from_utf8(message.bytes.split_at(message.length).0) {
-        Ok(message) => panic!("{}", message),
-        Err(_) => panic!("sizes differ"),
+    message.text(" (`").text(written).text("`)").panic();
+}
+
+/// Refuses to evaluate unless two sizes are equal, of which at least one is a constant.
+#[doc(hidden)]
+#[track_caller]
+pub const fn check_equal(op: &str, constant: &str, value: i64, written: &str, other: i64) {
+    if value == other {
+        return;
     }
+    let message = Message { bytes: [0; CAPACITY], length: 0 };
+    let message = message.text(op).text(": the constant `").text(constant).text("`, ").number(value);
+    message.text(", and ").number(other).text(" (`").text(written).text("`) must be equal here").panic();
 }

@@ -95,6 +95,8 @@ pub struct OuterConstant {
     pub text: String,
     /// How it is reached from here.
     pub path: TokenStream,
+    /// The size that a trace takes it for; `const` evaluation compares the two.
+    pub assumed: Option<Dim>,
 }
 
 /// Outer constants by number.
@@ -105,7 +107,7 @@ impl Constants {
     /// Number of a constant, new or known.
     pub fn number(&mut self, text: String, path: TokenStream) -> usize {
         self.0.iter().position(|known| known.text == text).unwrap_or_else(|| {
-            self.0.push(OuterConstant { text, path });
+            self.0.push(OuterConstant { text, path, assumed: None });
             self.0.len() - 1
         })
     }
@@ -139,7 +141,9 @@ impl Constants {
 
     /// The constant as a dim.
     pub fn dim(&mut self, text: String, path: TokenStream) -> Dim {
-        Dim::named(FIRST_CONSTANT + self.number(text, path) as u32, 1, NamedDim::MAX)
+        let number = self.number(text, path);
+        let assumed = self.0.get(number).and_then(|constant| constant.assumed.clone());
+        assumed.unwrap_or_else(|| Dim::named(FIRST_CONSTANT + number as u32, 1, NamedDim::MAX))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Calls of other functions.
 
+use super::assume::Assumption;
 use super::expression::text_of;
 use super::{Check, ModelValue, Tracer, Value};
 use crate::diagnostics::Place;
@@ -191,6 +192,17 @@ impl Tracer<'_> {
         let bound = match dim::with_names(&self.names(), || wanted.bind(&found)) {
             Ok(bound) => bound,
             Err(mismatches) => {
+                let shapes: Vec<Shape> = found.iter().map(|(_, shape)| shape.clone()).collect();
+                let fits = |assumption: &Assumption| {
+                    let assumed: Vec<_> =
+                        found.iter().map(|(dtype, shape)| (*dtype, assumption.apply(shape))).collect();
+                    wanted.bind(&assumed).is_ok()
+                };
+                let place = mismatches.first().and_then(|mismatch| places.get(mismatch.argument?).copied().flatten());
+                if let Some(value) = self.assume(place.map_or_else(|| Place::of(whole), Place::of), name, &shapes, fits)
+                {
+                    return Err(without_value(value));
+                }
                 for mismatch in mismatches {
                     let argument = mismatch.argument.and_then(|position| places.get(position).copied().flatten());
                     let place = argument.map_or_else(|| Place::of(whole), Place::of);
@@ -257,7 +269,14 @@ impl Tracer<'_> {
             match self.constants.in_rust(found) {
                 Some(value) => {
                     let path = constant_path(call, position - callee.declared);
-                    self.checks.push(Check { place: Place::of(argument), what, expected: path, found: shown, value });
+                    self.checks.push(Check {
+                        place: Place::of(argument),
+                        what,
+                        constant: None,
+                        expected: path,
+                        found: shown,
+                        value,
+                    });
                 }
                 None => self
                     .diagnostics

@@ -3,7 +3,7 @@
 use super::{Tracer, Value};
 use crate::diagnostics::{Place, source_text};
 use syn::{BinOp, Expr, ExprBinary, ExprPath, ExprUnary, Lit, Member, RangeLimits, UnOp};
-use tinyspec_ir::ops::{self, arithmetic};
+use tinyspec_ir::ops::{self, MethodArg, arithmetic};
 use tinyspec_ir::{Builder, DType, NodeId};
 
 /// The text of an expression for messages, if it is short.
@@ -289,6 +289,10 @@ impl Tracer<'_> {
         match self.build(place.start, |graph| path(graph, x, y)) {
             Ok(node) => Value::Tensor(node),
             Err(error) => {
+                let row = operator_row(&op);
+                if let Some(value) = self.assume_of_method(place, row, &[MethodArg::Tensor(x), MethodArg::Tensor(y)]) {
+                    return value;
+                }
                 let error = match op {
                     BinOp::Rem(_) => error.in_op("modulo"),
                     BinOp::BitXor(_) => error.help("`^` is xor: `.pow(2.0)` is the power"),
@@ -371,6 +375,22 @@ fn operator_path(op: &BinOp) -> Option<(&'static str, BinaryBuilder)> {
         BinOp::Shr(_) => (">>", arithmetic::shr),
         _ => return None,
     })
+}
+
+/// The row of the method table that an operator is.
+fn operator_row(op: &BinOp) -> &'static str {
+    match op {
+        BinOp::Add(_) => "add",
+        BinOp::Sub(_) => "sub",
+        BinOp::Mul(_) => "mul",
+        BinOp::Div(_) => "div",
+        BinOp::Rem(_) => "modulo",
+        BinOp::BitAnd(_) => "and",
+        BinOp::BitOr(_) => "or",
+        BinOp::BitXor(_) => "xor",
+        BinOp::Shl(_) => "shl",
+        _ => "shr",
+    }
 }
 
 /// `x += y` is `x = x + y`.

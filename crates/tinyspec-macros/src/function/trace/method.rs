@@ -267,7 +267,10 @@ impl Tracer<'_> {
             Ok(nodes) => nodes.into_iter().next().map_or(Value::Unknown, Value::Tensor),
             // The fields of a literal have types, which rustc compares.
             Err(error) if error.kind() == ErrorKind::Arity && has_options(args) => Value::Unknown,
-            Err(error) => self.refused(place, &error, operands),
+            Err(error) => match self.assume_of_method(place, row.name, args) {
+                Some(value) => value,
+                None => self.refused(place, &error, operands),
+            },
         }
     }
 

@@ -2,6 +2,7 @@
 //! collects all mistakes.
 
 mod assign;
+mod assume;
 mod call;
 mod control;
 mod expression;
@@ -59,6 +60,8 @@ pub struct Tracer<'a> {
     scopes: Vec<HashMap<String, Value>>,
     constants: Constants,
     checks: Vec<Check>,
+    /// What the next trace assumes.
+    assumed: Vec<Check>,
     /// Where mistakes go.
     diagnostics: &'a mut Diagnostics,
 }
@@ -69,6 +72,8 @@ pub struct Check {
     pub place: Place,
     /// The sentence before the two values.
     pub what: String,
+    /// The constant as written, unless the sentence names it.
+    pub constant: Option<String>,
     /// The constant.
     pub expected: TokenStream,
     /// What was found, as written.
@@ -80,7 +85,11 @@ pub struct Check {
 impl Check {
     /// A constant that does not evaluate unless the values are equal.
     pub fn to_tokens(&self) -> TokenStream {
-        let Check { place, what, expected, found, value } = self;
+        let Check { place, what, constant, expected, found, value } = self;
+        if let Some(constant) = constant {
+            let call = quote_spanned!(place.start=> ::tinyspec::__private::check_equal);
+            return quote_spanned!(place.end=> const _: () = #call (#what, #constant, #expected as i64, #found, #value););
+        }
         let call = quote_spanned!(place.start=> ::tinyspec::__private::check_size);
         quote_spanned!(place.end=> const _: () = #call (#what, #expected as i64, #found, #value);)
     }
@@ -105,6 +114,30 @@ pub fn trace(
     callees: &HashMap<String, (u32, Option<Callee>)>,
     diagnostics: &mut Diagnostics,
 ) -> Outcome {
+    let mut known = (signature.constants.clone(), vec![]);
+    loop {
+        let mut found = Diagnostics::default();
+        let (outcome, assumed) = trace_assuming(signature, body, callees, known.0, &mut found);
+        if !assumed.is_empty() {
+            known.0 = outcome.constants;
+            known.1.extend(assumed);
+            continue;
+        }
+        let is_right = found.is_empty() && diagnostics.is_empty();
+        diagnostics.extend(found);
+        known.1.extend(outcome.checks);
+        return Outcome { traced: outcome.traced.filter(|_| is_right), checks: known.1, ..outcome };
+    }
+}
+
+/// One trace, with what the ones before it have assumed of constants, and what is to be assumed in the next.
+fn trace_assuming(
+    signature: &FunctionSignature,
+    body: &syn::Block,
+    callees: &HashMap<String, (u32, Option<Callee>)>,
+    constants: Constants,
+    diagnostics: &mut Diagnostics,
+) -> (Outcome, Vec<Check>) {
     let mut tracer = Tracer {
         signature,
         callees,
@@ -113,21 +146,22 @@ pub fn trace(
         calls: vec![],
         results: 0,
         scopes: vec![HashMap::new()],
-        constants: signature.constants.clone(),
+        constants,
         checks: vec![],
+        assumed: vec![],
         diagnostics,
     };
     tracer.bind_inputs();
     let value = tracer.block(body);
     let outputs = tracer.outputs(body, value);
-    let Tracer { graph, calls, constants, checks, methods, diagnostics, .. } = tracer;
+    let Tracer { graph, calls, constants, checks, assumed, methods, diagnostics, .. } = tracer;
     let traced = outputs.filter(|_| diagnostics.is_empty()).map(|outputs| Traced {
         signature: signature.signature.clone(),
         graph,
         calls,
         outputs,
     });
-    Outcome { traced, constants, checks, methods }
+    (Outcome { traced, constants, checks, methods }, assumed)
 }
 
 impl Tracer<'_> {
@@ -136,7 +170,11 @@ impl Tracer<'_> {
         for name in &signature.names {
             self.declare(name, Value::Wrong);
         }
-        let params = match signature.signature.params(&mut self.graph) {
+        let mut assumed = signature.signature.clone();
+        for input in &mut assumed.inputs {
+            input.shape = input.shape.iter().map(|dim| self.as_assumed(dim)).collect();
+        }
+        let params = match assumed.params(&mut self.graph) {
             Ok(params) => params,
             Err(error) => return self.diagnostics.error(Place::of(&signature.ident), error.message()),
         };
@@ -200,7 +238,13 @@ impl Tracer<'_> {
     fn in_graph(&self, dim: &Dim) -> Dim {
         let first = self.signature.signature.inputs.len() as u32;
         let dims = &self.signature.signature.dims;
-        dim.substitute(&|slot| dims.get(slot as usize).map(|dim| Dim::named(first + slot, dim.min, dim.max)))
+        let dim = dim.substitute(&|slot| dims.get(slot as usize).map(|dim| Dim::named(first + slot, dim.min, dim.max)));
+        self.as_assumed(&dim)
+    }
+
+    /// A dim with the sizes that are assumed of constants.
+    fn as_assumed(&self, dim: &Dim) -> Dim {
+        dim.substitute(&|slot| self.constants.0.get(slot.checked_sub(FIRST_CONSTANT)? as usize)?.assumed.clone())
     }
 
     fn declare(&mut self, name: &str, value: Value) {
@@ -344,6 +388,13 @@ impl Tracer<'_> {
                     dtype: wanted.dtype,
                     shape: wanted.shape.iter().map(|dim| self.in_graph(dim)).collect(),
                 };
+                let found = self.graph.props(node).shape.clone();
+                let what = format!("result of {}", self.signature.ident);
+                if self.graph.dtype(node) == wanted.dtype
+                    && self.assume_equal(Place::of(at), &what, &found, &wanted.shape).is_some()
+                {
+                    return None;
+                }
                 if self.graph.dtype(node) != wanted.dtype || self.graph.props(node).shape != wanted.shape {
                     let hint = self.difference(&self.tensor_type(node), &wanted);
                     let (found, wanted) = (self.type_of(node), self.show_type(&wanted));

@@ -1,0 +1,140 @@
+//! Constants whose values decide whether shapes fit: the trace goes on as if they did, and `const` evaluation checks it.
+
+use super::{Check, Tracer, Value};
+use crate::diagnostics::Place;
+use tinyspec_ir::dim::Atom;
+use tinyspec_ir::function::{FIRST_CONSTANT, FIRST_RESULT};
+use tinyspec_ir::ops::{self, MethodArg};
+use tinyspec_ir::{Arg, Builder, Dim, Graph, Op, Shape, dim};
+
+/// A constant with a value put in its place.
+pub(super) struct Assumption<'a> {
+    slot: u32,
+    value: &'a Dim,
+}
+
+impl Assumption<'_> {
+    /// The shape, if it is as assumed.
+    pub(super) fn apply(&self, shape: &[Dim]) -> Shape {
+        shape.iter().map(|dim| dim.substitute(&|slot| (slot == self.slot).then(|| self.value.clone()))).collect()
+    }
+}
+
+impl Tracer<'_> {
+    /// `op` has refused operands of these shapes. If it `works` once a constant among them equals another size, the body
+    /// is traced again with that size in its place, which happens once for each constant.
+    pub(super) fn assume(
+        &mut self,
+        place: Place,
+        op: &str,
+        shapes: &[Shape],
+        works: impl Fn(&Assumption) -> bool,
+    ) -> Option<Value> {
+        if !self.assumed.is_empty() {
+            // One a trace: the rest is looked at again.
+            return Some(Value::Wrong);
+        }
+        let dims: Vec<&Dim> = shapes.iter().flatten().collect();
+        for &constant in &dims {
+            let Some(Atom::Named { slot: slot @ FIRST_CONSTANT..FIRST_RESULT, .. }) = constant.as_atom() else {
+                continue;
+            };
+            let number = (slot - FIRST_CONSTANT) as usize;
+            for &value in dims.iter().filter(|value| **value != constant) {
+                let is_circular = value.substitute(&|other| (other == *slot).then(|| Dim::from(1))) != *value;
+                let Some(found) = self.constants.in_rust(value).filter(|_| !is_circular) else { continue };
+                if !works(&Assumption { slot: *slot, value }) {
+                    continue;
+                }
+                // Once for each constant, so that the traces come to an end.
+                let known = self.constants.0.get(number).filter(|constant| constant.assumed.is_none())?;
+                let check = Check {
+                    place,
+                    what: op.to_string(),
+                    constant: Some(known.text.clone()),
+                    expected: known.path.clone(),
+                    found: dim::with_names(&self.names(), || value.to_string()),
+                    value: found,
+                };
+                self.assumed.push(check);
+                for constant in &mut self.constants.0 {
+                    let known = constant.assumed.take();
+                    constant.assumed =
+                        known.map(|dim| dim.substitute(&|other| (other == *slot).then(|| value.clone())));
+                }
+                if let Some(constant) = self.constants.0.get_mut(number) {
+                    constant.assumed = Some(value.clone());
+                }
+                return Some(Value::Wrong);
+            }
+        }
+        None
+    }
+
+    /// The same for a row of the method table.
+    pub(super) fn assume_of_method(&mut self, place: Place, name: &str, args: &[MethodArg]) -> Option<Value> {
+        let mut shapes = vec![];
+        for arg in args {
+            match arg {
+                MethodArg::Tensor(node) => shapes.push(self.graph.props(*node).shape.clone()),
+                MethodArg::Tensors(nodes) => {
+                    shapes.extend(nodes.iter().map(|node| self.graph.props(*node).shape.clone()))
+                }
+                MethodArg::Shape(shape) => shapes.push(shape.clone()),
+                _ => {}
+            }
+        }
+        let operands: Vec<_> = self.graph_types(args);
+        self.assume(place, name, &shapes, |assumption| {
+            let mut scratch = Graph::new();
+            let args = replaced(args, &operands, assumption, &mut scratch);
+            args.is_ok_and(|args| ops::call(name, &mut scratch, &args).is_ok())
+        })
+    }
+
+    /// The same where two shapes must be equal; the rest of them is compared in later rounds.
+    pub(super) fn assume_equal(&mut self, place: Place, what: &str, found: &Shape, wanted: &Shape) -> Option<Value> {
+        if found.len() != wanted.len() {
+            return None;
+        }
+        let (found, wanted) = found.iter().zip(wanted).find(|(found, wanted)| found != wanted)?;
+        let shapes = [Shape::from_iter([found.clone()]), Shape::from_iter([wanted.clone()])];
+        self.assume(place, what, &shapes, |assumption| assumption.apply(&shapes[0]) == assumption.apply(&shapes[1]))
+    }
+
+    fn graph_types(&self, args: &[MethodArg]) -> Vec<(tinyspec_ir::DType, Shape)> {
+        let nodes = args.iter().flat_map(|arg| match arg {
+            MethodArg::Tensor(node) => std::slice::from_ref(node),
+            MethodArg::Tensors(nodes) => nodes,
+            _ => &[],
+        });
+        nodes.map(|&node| (self.graph.dtype(node), self.graph.props(node).shape.clone())).collect()
+    }
+}
+
+/// The arguments with operands of the assumed shapes.
+fn replaced(
+    args: &[MethodArg],
+    operands: &[(tinyspec_ir::DType, Shape)],
+    assumption: &Assumption,
+    scratch: &mut Graph,
+) -> tinyspec_ir::Result<Vec<MethodArg>> {
+    let mut operands = (0..).zip(operands);
+    let mut operand = |scratch: &mut Graph| {
+        let (slot, (dtype, shape)) = operands.next().unwrap_or_else(|| unreachable!("an operand for each tensor"));
+        let shape = scratch.shape(&assumption.apply(shape))?;
+        scratch.add(Op::Param, &[shape], Arg::Param { slot, dtype: *dtype, device: None, addrspace: None })
+    };
+    args.iter()
+        .map(|arg| {
+            Ok(match arg {
+                MethodArg::Tensor(_) => MethodArg::Tensor(operand(scratch)?),
+                MethodArg::Tensors(nodes) => {
+                    MethodArg::Tensors(nodes.iter().map(|_| operand(scratch)).collect::<tinyspec_ir::Result<_>>()?)
+                }
+                MethodArg::Shape(shape) => MethodArg::Shape(assumption.apply(shape)),
+                other => other.clone(),
+            })
+        })
+        .collect()
+}
