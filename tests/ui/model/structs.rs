@@ -51,4 +51,15 @@ struct HoldsPlain {
     plain: Plain,
 }
 
+const COUNT: usize = 3;
+
+#[model]
+struct Fields {
+    count: usize,
+    plain: [Tensor<f32, 4>; COUNT],
+    pointer: fn(),
+    #[model]
+    w: Tensor<f32, 4>,
+}
+
 fn main() {}

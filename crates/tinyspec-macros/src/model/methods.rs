@@ -39,7 +39,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
                 "`{}` is neither a generic of the `impl` nor a dim of the method: write a number or a name in `<…>`",
                 constant.text
             );
-            diagnostics.error(signature.result_place, message);
+            diagnostics.error(Place::of(&constant.path), message);
         }
         let (mut found, imports) = all_callees(&method.sig, &method.block, &signature, None, &mut diagnostics);
         found.retain(|callee| callee.text != self_text(&context));
