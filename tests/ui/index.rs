@@ -160,7 +160,9 @@ fn every_message_is_in_the_index() {
     let entries = entries();
     let is_known = |message: &String| entries.iter().any(|entry| matches(entry, message));
     let mut sources = Literals::default();
-    literals(Path::new("../crates/tinyspec-macros/src/function"), &mut sources);
+    for folder in ["function", "model"] {
+        literals(&Path::new("../crates/tinyspec-macros/src").join(folder), &mut sources);
+    }
     let missing: Vec<String> = sources.found.iter().filter(|message| !is_known(message)).cloned().collect();
     assert!(missing.is_empty(), "docs/errors.md lacks\n{}", missing.join("\n"));
     let (said, blessed) = (sources.all, blessed());
