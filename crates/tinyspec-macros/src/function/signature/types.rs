@@ -1,0 +1,200 @@
+//! Types and dims: `Tensor<f32, B, { 2 * H }>`.
+
+use super::{Constants, TensorType};
+use crate::diagnostics::{Diagnostics, Place, source_text};
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{BinOp, Expr, GenericArgument, Lit, PathArguments, Type};
+use tinyspec_ir::{DType, Dim, Shape};
+
+/// Reads types and dims.
+pub struct TypeReader<'a> {
+    /// Declared dims and what they stand for.
+    pub names: Vec<(String, Dim)>,
+    /// Outer constants met so far.
+    pub constants: &'a mut Constants,
+    /// Where mistakes go.
+    pub diagnostics: &'a mut Diagnostics,
+}
+
+impl TypeReader<'_> {
+    /// `Tensor<f32, B, 64>`, and the same without its arguments.
+    pub fn tensor(&mut self, written: &Type) -> Option<TensorType> {
+        let help = "write `Tensor<f32, B, 64>`: a dtype, then the dims";
+        let Type::Path(path) = written else {
+            let help = other_type(written).unwrap_or(help);
+            self.diagnostics.error(Place::of(written), format!("expected a tensor; {help}"));
+            return None;
+        };
+        let segment = path.path.segments.last()?;
+        if segment.ident != "Tensor" {
+            let name = source_text(&path.path);
+            let help = other_type(written).unwrap_or(help);
+            self.diagnostics.error(Place::of(written), format!("`{name}` is no tensor type; {help}"));
+            return None;
+        }
+        let PathArguments::AngleBracketed(arguments) = &segment.arguments else {
+            self.diagnostics.error(Place::of(written), format!("this tensor has no dtype and no dims; {help}"));
+            return None;
+        };
+        let mut arguments = arguments.args.iter();
+        let dtype = match arguments.next() {
+            Some(GenericArgument::Type(Type::Path(path))) => {
+                let name = path.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+                let found = DType::from_name(&name).filter(|dtype| !matches!(dtype, DType::Void | DType::Index));
+                if found.is_none() {
+                    let is_dim = self.names.iter().any(|(dim, _)| *dim == name);
+                    let message = match name.as_str() {
+                        "double" => "`double` is called `f64`".to_string(),
+                        "float" => "`float` is called `f32`".to_string(),
+                        "int" => "`int` is called `i32`".to_string(),
+                        "half" => "`half` is called `f16`".to_string(),
+                        _ if is_dim => format!(
+                            "`{name}` is a dim, and the dtype comes first, as in `Tensor<f32, {name}>`: a function of other dtypes is another function"
+                        ),
+                        _ => format!("`{name}` is no dtype: the first argument of a tensor is one of {}", dtypes()),
+                    };
+                    self.diagnostics.error(Place::of(path), message);
+                }
+                found?
+            }
+            Some(other) => {
+                let message = format!("the first argument of a tensor is its dtype, one of {}", dtypes());
+                self.diagnostics.error(Place::of(other), message);
+                return None;
+            }
+            None => {
+                self.diagnostics.error(Place::of(written), format!("this tensor has no dtype; {help}"));
+                return None;
+            }
+        };
+        Some(TensorType { dtype, shape: self.dims(arguments)? })
+    }
+
+    /// Generic arguments that are dims.
+    pub fn dims<'a>(&mut self, arguments: impl Iterator<Item = &'a GenericArgument>) -> Option<Shape> {
+        // Every wrong dim is reported.
+        let dims: Vec<Option<Dim>> = arguments
+            .map(|argument| match argument {
+                GenericArgument::Type(Type::Path(path)) if path.qself.is_none() => {
+                    self.dim(&Expr::Path(syn::ExprPath { attrs: vec![], qself: None, path: path.path.clone() }))
+                }
+                GenericArgument::Const(expression) => self.dim(expression),
+                other => {
+                    let message = "a dim is a number, a name, or `{ an expression }` over them";
+                    self.diagnostics.error(Place::of(other), message);
+                    None
+                }
+            })
+            .collect();
+        dims.into_iter().collect()
+    }
+
+    /// A dim: number, name, outer constant, or an expression over them.
+    pub fn dim(&mut self, expression: &Expr) -> Option<Dim> {
+        let dim = self.dim_or_none(expression)?;
+        if dim.bounds().1 < 1 && dim.as_const() != Some(0) {
+            let message = format!("a dim of {dim} elements: a size is not negative");
+            self.diagnostics.error(Place::of(expression), message);
+            return None;
+        }
+        Some(dim)
+    }
+
+    fn dim_or_none(&mut self, expression: &Expr) -> Option<Dim> {
+        match expression {
+            Expr::Lit(literal) => match &literal.lit {
+                Lit::Int(number) => match number.base10_parse::<i64>() {
+                    Ok(number) => return Some(Dim::from(number)),
+                    Err(error) => self.diagnostics.error(Place::of(literal), format!("no size: {error}")),
+                },
+                _ => self.diagnostics.error(Place::of(literal), "a dim is a whole number"),
+            },
+            Expr::Path(path) => {
+                if let Some(name) = path.path.get_ident()
+                    && let Some((_, dim)) = self.names.iter().find(|(declared, _)| name == declared)
+                {
+                    return Some(dim.clone());
+                }
+                return Some(self.constants.dim(source_text(&path.path), quote!(#path)));
+            }
+            Expr::Paren(inner) => return self.dim_or_none(&inner.expr),
+            Expr::Group(inner) => return self.dim_or_none(&inner.expr),
+            Expr::Cast(cast) => return self.dim_or_none(&cast.expr),
+            Expr::Block(block) => match block.block.stmts.as_slice() {
+                [syn::Stmt::Expr(inner, None)] => return self.dim_or_none(inner),
+                _ => self.diagnostics.error(Place::of(block), "a dim is one expression"),
+            },
+            Expr::Binary(binary) => {
+                let (left, right) = (self.dim_or_none(&binary.left), self.dim_or_none(&binary.right));
+                let (left, right) = (left?, right?);
+                return Some(match binary.op {
+                    BinOp::Add(_) => left + right,
+                    BinOp::Sub(_) => left - right,
+                    BinOp::Mul(_) => left * right,
+                    BinOp::Div(_) => left.idiv(&right),
+                    BinOp::Rem(_) => left.modulo(&right),
+                    _ => {
+                        self.diagnostics.error(Place::of(&binary.op), "dims are made with `+`, `-`, `*`, `/` and `%`");
+                        return None;
+                    }
+                });
+            }
+            other => self.diagnostics.error(
+                Place::of(other),
+                "a dim is a number, a name, an outer constant, or `+`, `-`, `*`, `/`, `%` of them",
+            ),
+        }
+        None
+    }
+}
+
+/// What to write instead of a type that is no tensor.
+pub fn other_type(written: &Type) -> Option<&'static str> {
+    match written {
+        Type::Slice(_) | Type::Array(_) => Some("several tensors are several parameters, or a tuple as the result"),
+        Type::ImplTrait(_) | Type::TraitObject(_) | Type::FnPtr(_) => {
+            Some("a graph has no functions as values and no traits: call the #[function] by its name")
+        }
+        Type::Tuple(_) => Some("a parameter is one tensor or number: take the parts as parameters of their own"),
+        Type::Path(path) => {
+            let name = path.path.segments.last()?.ident.to_string();
+            Some(match name.as_str() {
+                "Vec" => "several tensors are several parameters, or a tuple as the result",
+                "Option" => "what may be missing is a function of its own",
+                "str" | "String" | "char" => "words choose while tracing: write a function for each",
+                "usize" | "isize" => "a number is a tensor without dims, such as `Tensor<i64>`",
+                name if DType::from_name(name).is_some() => "a number is a tensor without dims, `Tensor<f32>`",
+                _ => return None,
+            })
+        }
+        _ => None,
+    }
+}
+
+fn dtypes() -> String {
+    let names = "bool i8 i16 i32 i64 u8 u16 u32 u64 f8e4m3 f8e5m2 f16 bf16 f32 f64";
+    names.split(' ').map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// A tensor type without its arguments: the run-time `Tensor` has its shape as a value.
+pub fn without_arguments(written: &Type) -> TokenStream {
+    match written {
+        Type::Path(path) => {
+            let mut path = path.clone();
+            if let Some(segment) = path.path.segments.last_mut() {
+                segment.arguments = PathArguments::None;
+            }
+            quote!(#path)
+        }
+        Type::Reference(reference) => {
+            let (mutability, inner) = (&reference.mutability, without_arguments(&reference.elem));
+            quote!(& #mutability #inner)
+        }
+        Type::Tuple(tuple) => {
+            let elements = tuple.elems.iter().map(without_arguments);
+            quote!((#(#elements,)*))
+        }
+        other => quote!(#other),
+    }
+}
