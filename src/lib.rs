@@ -208,7 +208,8 @@ pub mod errors {}
 /// ```
 ///
 /// **Fields** are tensors, models, and arrays, `Vec`s (`#[model(len = 6)]`) and `Option`s (`#[model(none)]` where it is `None`)
-/// of them; `#[model(skip)]` leaves a field out, it starts as its `Default`. Parameters start with Xavier's bounds, vectors
+/// of them; `#[model(skip)]` leaves a field out, it starts as its `Default`. Sizes of tensors are expressions over the
+/// generics; those of nested models are names and numbers, for Rust computes no generics (`Block<H, F>`). Parameters start with Xavier's bounds, vectors
 /// with zeros, or as `#[model(init = zeros | ones | xavier | he | normal(0.02))]` says.
 ///
 /// **Methods.** One `#[function] impl` stands beside a struct that says `#[model(functions)]`; its methods take `&self`.

@@ -182,3 +182,19 @@ fn calls_compute_what_the_rust_code_says() -> Result<()> {
         Ok(())
     })
 }
+
+#[function]
+fn rows<N>(x: &Tensor<f32, N, 2>) -> Tensor<f32, N> {
+    x.sum(1, false)
+}
+
+#[function]
+fn products<B>(x: &Tensor<f32, B, 8>) -> Tensor<f32, { B * 4 }> {
+    rows(&x.reshape([B * 4, 2]))
+}
+
+#[test]
+fn a_product_of_dims_is_a_dim() -> Result<()> {
+    assert_eq!(products(&Tensor::ones([3, 8])).to_vec::<f32>()?, [2.0; 12]);
+    Ok(())
+}

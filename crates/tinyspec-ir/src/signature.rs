@@ -137,7 +137,9 @@ impl Signature {
                 match &bound[place] {
                     None => {
                         let (low, high) = found.bounds();
-                        if low < min || high > max {
+                        // A product of dims goes beyond what one dim may be; only a bound that was declared is meant.
+                        let is_beyond = high > max && (max < NamedDim::MAX || found.as_const().is_some());
+                        if low < min || is_beyond {
                             let size = match found.as_const() {
                                 Some(number) => number.to_string(),
                                 None => format!("{found}, between {low} and {high}"),
