@@ -42,3 +42,39 @@ mod hidden {
 pub use hidden::activated;
 /// The same under another name.
 pub use hidden::activated as act;
+
+/// Layers of weights.
+pub mod models {
+    use tinyspec::prelude::*;
+
+    /// `x @ weight + bias`
+    #[model(functions)]
+    pub struct Affine<I, O> {
+        /// By column.
+        pub weight: Tensor<f32, I, O>,
+        bias: Tensor<f32, O>,
+    }
+
+    #[function]
+    impl<I, O> Affine<I, O> {
+        /// The layer's value.
+        pub fn forward<B>(&self, x: &Tensor<f32, B, I>) -> Tensor<f32, B, O> {
+            x.matmul(&self.weight) + &self.bias
+        }
+    }
+
+    /// Two of them, which the outside cannot name.
+    #[model(functions)]
+    pub struct Pair<H> {
+        first: Affine<H, H>,
+        second: Affine<H, 2>,
+    }
+
+    #[function]
+    impl<H> Pair<H> {
+        /// One after the other.
+        pub fn forward<B>(&self, x: &Tensor<f32, B, H>) -> Tensor<f32, B, 2> {
+            self.second.forward(&self.first.forward(x).tanh())
+        }
+    }
+}

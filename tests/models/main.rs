@@ -1,5 +1,6 @@
 //! `#[model]`: structs of tensors whose methods are graphs.
 
+use ::layers as layers_crate;
 use tinyspec::prelude::*;
 
 mod layers {
@@ -146,5 +147,29 @@ fn files_are_strict() -> Result<()> {
     let error = Two::<3>::load(&path).err().unwrap().to_string();
     assert!(error.contains("`scale` is f32 [2], the model wants f32 [3]"), "{error}");
     std::fs::remove_dir_all(&folder).unwrap();
+    Ok(())
+}
+
+/// Of another crate, and of one that has the same name as one here.
+#[model(functions)]
+struct Foreign {
+    pair: layers_crate::models::Pair<8>,
+    affine: layers_crate::models::Affine<2, 3>,
+}
+
+#[function]
+impl Foreign {
+    fn forward<B>(&self, x: &Tensor<f32, B, 8>) -> Tensor<f32, B, 3> {
+        self.affine.forward(&self.pair.forward(x)) + self.affine.weight.sum(.., false)
+    }
+}
+
+#[test]
+fn models_cross_crates() -> Result<()> {
+    let foreign = Foreign::init();
+    assert_eq!(Foreign::FORWARD.get()?.body().hash(), Foreign::FORWARD.retrace()?.body().hash());
+    let x = data().0;
+    let by_hand = foreign.affine.forward(&foreign.pair.forward(&x)) + foreign.affine.weight.sum(.., false);
+    assert_eq!(foreign.forward(&x).to_vec::<f32>()?, by_hand.to_vec::<f32>()?);
     Ok(())
 }
