@@ -216,7 +216,7 @@ fn type_of(dtype: DType, shown_shape: &str) -> String {
     }
 }
 
-/// [`type_of`] for a shape whose names are in scope.
+/// How a tensor's type is written in a signature, for a shape whose names are in scope: `Tensor<f32, B, 64>`.
 pub fn show_type(dtype: DType, shape: &[Dim]) -> String {
     type_of(dtype, &dim::show(shape))
 }
