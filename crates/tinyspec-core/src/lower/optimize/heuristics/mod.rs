@@ -1,0 +1,115 @@
+//! Schedules made by hand-written rules; the search will start from them.
+
+mod contraction;
+mod vector;
+
+use super::kernel::Kernel;
+use super::opt_op::OptOp;
+use super::space::Space;
+use tinyspec_backends::Target;
+use tinyspec_ir::{AxisType, Graph, NodeId, Op};
+
+/// The schedule of a kernel for this target.
+pub fn choose(graph: &Graph, kernel: &Kernel, target: &Target) -> Vec<OptOp> {
+    let planner = Planner { graph, kernel, target, space: Space::new(graph, kernel), ops: Vec::new() };
+    match planner.matrix_product() {
+        Some(product) => planner.tile(&product),
+        None => planner.vectorize(),
+    }
+}
+
+struct Planner<'a> {
+    graph: &'a Graph,
+    kernel: &'a Kernel,
+    target: &'a Target,
+    space: Space,
+    ops: Vec<OptOp>,
+}
+
+impl Planner<'_> {
+    fn apply(&mut self, op: OptOp) {
+        if self.space.apply(&op).is_ok() {
+            self.ops.push(op);
+        }
+    }
+
+    /// Lanes of a vector: as many as of the smallest type in memory, but bytes do not set the pace.
+    fn lanes(&self) -> i64 {
+        crate::lower::lanes(self.target, self.kernel.accesses.iter().map(|access| access.dtype)) as i64
+    }
+
+    /// Position of the innermost axis of an original range.
+    fn axis(&self, origin: usize) -> Option<usize> {
+        self.space.axes.iter().rposition(|axis| axis.origin == origin)
+    }
+
+    fn trips(&self, origin: usize) -> i64 {
+        self.space.origins[origin].trips.unwrap_or(0)
+    }
+
+    fn coefficient(&self, access: usize, origin: usize) -> i64 {
+        self.kernel.accesses[access].index.coefficient(self.space.origins[origin].range)
+    }
+
+    fn depends(&self, access: usize, origin: usize) -> bool {
+        self.kernel.accesses[access].open & self.kernel.live.bit(self.space.origins[origin].range) != 0
+    }
+
+    /// The access of a Load, looked for through Casts.
+    fn loaded(&self, value: NodeId) -> Option<usize> {
+        let mut value = value;
+        while self.graph.op(value) == Op::Cast {
+            value = self.graph.source(value, 0);
+        }
+        self.kernel.accesses.iter().position(|access| access.node == value)
+    }
+
+    /// Output ranges of the only nest that were not merged away.
+    fn outputs(&self) -> Vec<usize> {
+        let [nest] = self.kernel.nests.as_slice() else { return Vec::new() };
+        let origins = nest.ranges.iter().filter_map(|&range| self.space.origin(range));
+        origins.filter(|&origin| !self.space.origins[origin].merged).collect()
+    }
+
+    /// Splits off up to `vectors` vectors; pads where that costs little, else leaves the axis alone.
+    fn split_by_vectors(&mut self, origin: usize, lanes: i64, vectors: i64, target: AxisType) {
+        let trips = self.trips(origin);
+        let mut factor = lanes * vectors;
+        while factor > lanes && (trips < factor || trips % factor != 0 && trips < 8 * factor) {
+            factor /= 2;
+        }
+        // Without masks a narrower vector that divides is better than a padded one.
+        while !self.target.masked_access && factor > 1 && trips % factor != 0 {
+            factor /= 2;
+        }
+        if factor > 1 && trips * 2 >= lanes {
+            self.split(origin, factor, target);
+        }
+    }
+
+    fn split(&mut self, origin: usize, factor: i64, target: AxisType) {
+        let trips = self.trips(origin);
+        if factor <= 1 || trips <= 1 {
+            return;
+        }
+        if let Some(axis) = self.axis(origin) {
+            if trips % factor != 0 {
+                self.apply(OptOp::Padto { axis, multiple: factor });
+            }
+            self.apply(OptOp::Split { axis, factor, target, top: false });
+        }
+    }
+
+    /// The outermost loop goes to the threads.
+    fn share(&mut self) {
+        if self.kernel.nests.len() != 1 {
+            return;
+        }
+        let outermost = self.space.axes.iter().position(|axis| axis.trips != Some(1) && axis.kind == AxisType::Loop);
+        if let Some(axis) = outermost
+            && let Some(trips) = self.space.axes[axis].trips
+        {
+            self.apply(OptOp::Split { axis, factor: trips, target: AxisType::Global, top: true });
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Kernels whose pace memory or single ops set: vectors along the contiguous axis.
+
+use super::super::opt_op::OptOp;
+use super::super::space::Space;
+use super::Planner;
+use crate::lower::select::decompose::Sizes;
+use tinyspec_ir::AxisType;
+
+impl Planner<'_> {
+    /// Vectors along the axis that memory is contiguous in: an output axis, or that of a reduction.
+    pub(super) fn vectorize(mut self) -> Vec<OptOp> {
+        let lanes = self.lanes();
+        if lanes > 1 {
+            let last = self.contiguous_output();
+            let (mut veto, mut accumulates) = (false, false);
+            let mut split: Vec<(usize, i64)> = Vec::new();
+            for reduction in &self.kernel.reductions {
+                let Some(axis) = reduction.ranges.last().and_then(|&range| self.space.origin(range)) else { continue };
+                let inside = self.kernel.live.bit(self.space.origins[axis].range);
+                let inside: Vec<usize> = (0..self.kernel.accesses.len())
+                    .filter(|&access| self.kernel.accesses[access].open & inside != 0)
+                    .collect();
+                let contiguous =
+                    |origin: usize| inside.iter().filter(|&&access| self.coefficient(access, origin) == 1).count();
+                let crossed = last.is_some_and(|last| inside.iter().any(|&access| self.depends(access, last)));
+                let along = contiguous(axis);
+                let across = last.filter(|_| crossed).map_or(0, contiguous);
+                if across > 0 && (across >= along || self.trips(axis) < 2 * lanes) {
+                    accumulates = true;
+                    continue;
+                }
+                if along > 0 || inside.is_empty() {
+                    split.push((axis, self.target.accumulators.clamp(1, 8) as i64 / 2));
+                }
+                veto |= crossed;
+            }
+            for (axis, vectors) in split {
+                self.split_by_vectors(axis, lanes, vectors.max(1), AxisType::Unroll);
+            }
+            if let Some(last) = last.filter(|_| !veto) {
+                let sizes = Sizes::of(self.target);
+                let computed = self.kernel.order.iter().filter(|&&node| self.graph.op(node).is_elementwise());
+                let work: usize = computed.map(|&node| sizes.size(self.graph, node)).sum();
+                let vectors = match work {
+                    // Enough work to keep the units busy, and as much code as is good for one loop.
+                    60.. => 1,
+                    _ if accumulates => self.target.accumulators.clamp(1, 8) as i64,
+                    _ => 4,
+                };
+                self.split_by_vectors(last, lanes, vectors, AxisType::Upcast);
+                self.block(last);
+            }
+        }
+        self.share();
+        self.ops
+    }
+
+    /// The output axis that stores, or else loads, are contiguous in.
+    fn contiguous_output(&self) -> Option<usize> {
+        let outputs = self.outputs();
+        let stores: Vec<usize> =
+            (0..self.kernel.accesses.len()).filter(|&access| self.kernel.accesses[access].is_store).collect();
+        outputs
+            .into_iter()
+            .rev()
+            .find(|&origin| self.trips(origin) > 1 && stores.iter().all(|&store| self.coefficient(store, origin) == 1))
+    }
+
+    /// Where reads cross the vectors, as in a transpose: walks blocks, so that every line read is used while cached.
+    fn block(&mut self, lane: usize) {
+        const BLOCK: i64 = 16;
+        let crossing = (0..self.kernel.accesses.len()).find_map(|access| {
+            let is_crossed = !self.kernel.accesses[access].is_store && self.coefficient(access, lane).abs() > 1;
+            let mut outputs = self.outputs().into_iter();
+            outputs.find(|&origin| is_crossed && self.coefficient(access, origin) == 1)
+        });
+        let Some(other) = crossing.filter(|&other| self.trips(other) % BLOCK == 0 && self.trips(other) > BLOCK) else {
+            return;
+        };
+        if let Some(axis) = self.axis(other) {
+            self.apply(OptOp::Split { axis, factor: BLOCK, target: AxisType::Loop, top: false });
+        }
+        // The inside of the block becomes the innermost loop.
+        let loops = |space: &Space, origin: usize| {
+            space.axes.iter().rposition(|axis| axis.origin == origin && axis.kind == AxisType::Loop)
+        };
+        if let (Some(inner), Some(outer)) = (loops(&self.space, other), loops(&self.space, lane))
+            && inner < outer
+        {
+            self.apply(OptOp::Swap(inner, outer));
+        }
+    }
+}
