@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tinyspec::backends::cpu::CpuRuntime;
 use tinyspec::backends::llvm::{Host, LlvmCompiler};
-use tinyspec::options::{Conv2d, default};
 use tinyspec::{DType, Function, Result, Spec, Tensor};
 use tinyspec_benches::limits::{Limit, Resource};
 use tinyspec_benches::report::Measure;
 
-use crate::peers::gemm::{Product, SIDES};
+use crate::contractions;
+use crate::peers::gemm::Product;
 use crate::session::{Case, Session};
 
 const F32: f64 = 4.0;
@@ -17,18 +17,24 @@ const F32: f64 = 4.0;
 const LARGE: usize = 16 << 20;
 
 /// What one case computes.
-struct Workload {
-    name: String,
-    measure: Measure,
-    resource: Resource,
-    inputs: Vec<Vec<usize>>,
-    body: fn(&[Tensor]) -> Vec<Tensor>,
+pub struct Workload {
+    /// Family, dtype and sizes; the threads come last.
+    pub name: String,
+    /// What one run does.
+    pub measure: Measure,
+    /// What bounds it.
+    pub resource: Resource,
+    /// Shapes of the inputs.
+    pub inputs: Vec<Vec<usize>>,
+    /// The outputs.
+    pub body: fn(&[Tensor]) -> Vec<Tensor>,
     /// Side of the matrices of the peer's product, if it computes the same.
-    peer: Option<usize>,
+    pub peer: Option<usize>,
 }
 
 impl Workload {
-    fn bytes(
+    /// A workload that memory bounds.
+    pub fn bytes(
         name: &str,
         elements: usize,
         resource: Resource,
@@ -46,33 +52,9 @@ impl Workload {
     }
 }
 
-/// A layer of a residual network: 64 channels to 64 by filters of 3×3, images of 56×56.
-fn convolution() -> Workload {
-    let (batch, channels, side, kernel) = (8, 64, 56, 3);
-    Workload {
-        name: "conv3x3/f32/b8".into(),
-        measure: Measure::Flops((2 * batch * channels * side * side * channels * kernel * kernel) as f64),
-        resource: Resource::Fma,
-        inputs: vec![vec![batch, channels, side, side], vec![channels, channels, kernel, kernel]],
-        body: |inputs| vec![inputs[0].conv2d(&inputs[1], None, Conv2d { padding: [1, 1], ..default() })],
-        peer: None,
-    }
-}
-
 fn workloads() -> Vec<Workload> {
     let (rows, wide, narrow) = (4096, 1024, 768);
-    let mut workloads: Vec<Workload> = SIDES
-        .into_iter()
-        .map(|side| Workload {
-            name: format!("gemm/f32/{side}"),
-            measure: Measure::Flops(Product::flops(side)),
-            resource: Resource::Fma,
-            inputs: vec![vec![side, side]; 2],
-            body: |inputs| vec![inputs[0].matmul(&inputs[1])],
-            peer: Some(side),
-        })
-        .collect();
-    workloads.push(convolution());
+    let mut workloads = contractions::workloads();
     workloads.extend([
         // Read and written once, whatever is computed in between.
         Workload::bytes("chain/f32/16M", 2 * LARGE, Resource::Copy, &[&[LARGE]], |inputs| {

@@ -1,5 +1,6 @@
 //! `cargo bench`: every benchmark beside its limit, in one table. `cargo bench -- gemm` runs those whose name holds `gemm`.
 
+mod contractions;
 mod kernels;
 mod peers;
 mod session;
