@@ -84,7 +84,11 @@ pub use tinyspec_ir::{DType, Dim, ErrorKind};
 /// **Options.** `#[function(grad)]` derives the backward function at compile time: `loss::grad(…)` for a loss of shape `()`,
 /// `f::backward(…, cotangents…)` for any result, both with a gradient for each float parameter.
 /// `#[function(gradient = path)]` takes another `#[function]` for it, over the parameters and a cotangent for each float
-/// result; [`grad`] uses it too. `#[function(bounds(B: 1..=4096))]` bounds a dim.
+/// result; [`grad`] uses it too. `#[function(bounds(B: 1..=4096))]` bounds a dim. `#[function(fast_math(contract, approx))]`
+/// permits what the names say to the values of floats, as [`Function::fast_math`] does.
+///
+/// `#[function(crate = path)]` says where tinyspec is found, if it is not `::tinyspec`: a dependency of another name, or what
+/// another library exports. (`extern crate ts as tinyspec;` at the root of a crate says it for all of the crate.)
 ///
 /// **What is embedded.** `f::FUNCTION` is the graph ([`function::EmbeddedFunction`]); its parts are decoded when it is first
 /// used. It is, node for node, what running the body over placeholders builds.
@@ -158,7 +162,10 @@ pub use tinyspec_macros::function;
 ///
 /// **Gradients.** `#[gradient(path)]` before the `fn` names a [`function`](macro@function) that takes the inputs and a
 /// cotangent for each float result, and returns a gradient for each float input. Without it [`grad`] says what is missing.
-pub use tinyspec_macros::uop;
+#[macro_export]
+macro_rules! uop {
+    ($($kernel:tt)*) => { $crate::__private::uop! { [$crate] $($kernel)* } };
+}
 
 #[doc = include_str!("../docs/errors.md")]
 pub mod errors {}
@@ -213,7 +220,9 @@ pub mod errors {}
 /// with zeros, or as `#[model(init = zeros | ones | xavier | he | normal(0.02))]` says.
 ///
 /// **Methods.** One `#[function] impl` stands beside a struct that says `#[model(functions)]`; its methods take `&self`.
-/// `Linear::<8, 3>::FORWARD` is the graph of `forward`. Other methods stand in an `impl` of their own. In bodies, fields,
+/// `Linear::<8, 3>::FORWARD` is the graph of `forward`. Options stand before each: with `#[function(grad)]` there are
+/// `linear.forward_backward(…, cotangents…)` and, for a loss of shape `()`, `model.loss_grad(…)`, which give a gradient for each
+/// float parameter of the model in its order, then for each float input. Other methods stand in an `impl` of their own. In bodies, fields,
 /// indices of literals, `for` over arrays and `if let Some(…)` are decided while tracing.
 ///
 /// **At run time** a model is a plain struct of tensors with the methods of [`nn::Model`]: names, counts, files (strict: what
@@ -229,7 +238,7 @@ pub mod __private {
         constant, gradients, method, next_input, size, wrong, wrong_results,
     };
     pub use tinyspec_core::function::{call_kernel, kernel_constant};
-    pub use tinyspec_macros::{companion, model_companion, trace};
+    pub use tinyspec_macros::{companion, model_companion, trace, uop};
 }
 
 /// Visits the companion of the next callee, or, when all are known, goes on to the trace.

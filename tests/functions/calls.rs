@@ -198,3 +198,25 @@ fn a_product_of_dims_is_a_dim() -> Result<()> {
     assert_eq!(products(&Tensor::ones([3, 8])).to_vec::<f32>()?, [2.0; 12]);
     Ok(())
 }
+
+/// A crate that has no `::tinyspec`.
+#[function]
+fn through_renamed<B>(x: &Tensor<f32, B, 4>, w: &Tensor<f32, 4, 3>) -> Tensor<f32> {
+    renamed::loss(x, w, 0.5)
+}
+
+#[test]
+fn crates_may_know_tinyspec_by_other_names() -> Result<()> {
+    let (x, w) = (Tensor::from_slice(&[1f32, -2.0, 3.0, 0.5], [1, 4]), Tensor::ones([4, 3]));
+    let functions = [through_renamed::FUNCTION, renamed::Layer::<4, 4>::FORWARD, renamed::through::forward::FUNCTION];
+    functions.into_iter().for_each(same_graph);
+    assert_eq!(through_renamed(&x, &w).item::<f32>()?, 0.5 * 3.0 * 2.5 * 2.5);
+    let [dx, dw, dscale] = renamed::loss::grad(&x, &w, 0.5);
+    assert_eq!(dx.to_vec::<f32>()?, [7.5; 4]);
+    assert_eq!(dw.sizes()?, [4, 3]);
+    assert_eq!(dscale.item::<f32>()?, 18.75);
+    let stack = renamed::through::Stack::init();
+    let by_hand = stack.layers().iter().fold(&x + &x, |h, layer| layer.forward(&h));
+    assert_eq!(renamed::through::forward(&stack, &x).to_vec::<f32>()?, by_hand.to_vec::<f32>()?);
+    Ok(())
+}

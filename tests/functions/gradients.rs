@@ -98,3 +98,27 @@ fn a_gradient_of_ones_own_is_used_everywhere() -> Result<()> {
     assert_eq!(rounded::FUNCTION.prepare(&[&x])?.outputs()?.len(), 1);
     Ok(())
 }
+
+#[function(grad, fast_math(contract, approx))]
+fn fast<N>(x: &Tensor<f32, N>, scale: f32) -> Tensor<f32, N> {
+    x * 0.1 + scale / 3.0
+}
+
+#[function(grad)]
+fn strict<N>(x: &Tensor<f32, N>, scale: f32) -> Tensor<f32, N> {
+    x * 0.1 + scale / 3.0
+}
+
+#[test]
+fn permissions_are_those_of_the_run_time() -> Result<()> {
+    let permissions = [tinyspec::Permission::Contract, tinyspec::Permission::Approx];
+    let wanted = strict::FUNCTION.get()?.fast_math(&permissions)?;
+    assert_eq!(fast::FUNCTION.get()?.body().hash(), wanted.body().hash());
+    assert_ne!(fast::FUNCTION.get()?.body().hash(), strict::FUNCTION.get()?.body().hash());
+    assert_eq!(fast::FUNCTION.retrace()?.body().hash(), wanted.body().hash());
+    let wanted = strict::FUNCTION.gradient()?.fast_math(&permissions)?;
+    assert_eq!(fast::FUNCTION.gradient()?.body().hash(), wanted.body().hash());
+    let x = data(&[5]);
+    close(&fast(&x, 0.5), &strict(&x, 0.5));
+    Ok(())
+}

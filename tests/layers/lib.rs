@@ -1,5 +1,7 @@
 //! A library of `#[function]`s: other crates call them, and their shapes are checked there.
 
+/// For crates that have no dependency of their own on it.
+pub use tinyspec;
 use tinyspec::prelude::*;
 
 /// Features between layers.

@@ -75,6 +75,42 @@ fn loss<B>(two: &Two<2>, x: &Tensor<f32, B, 8>, labels: &Tensor<i32, B>) -> Tens
     (two.a.forward(x) * &two.scale).cross_entropy(labels, "mean", 0.0, -100)
 }
 
+#[model(functions)]
+struct Head {
+    scale: Tensor<f32, 2>,
+    shift: Tensor<f32>,
+}
+
+#[function]
+impl Head {
+    #[function(grad)]
+    fn loss<B>(&self, x: &Tensor<f32, B, 2>) -> Tensor<f32> {
+        (x * &self.scale + &self.shift).square().sum(.., false)
+    }
+
+    /// Through a function with a gradient of its own, and with another result.
+    #[function(gradient = own, fast_math(contract))]
+    fn scaled<B>(&self, x: &Tensor<f32, B, 2>, factor: f32) -> Tensor<f32, B, 2> {
+        x * &self.scale * factor + &self.shift
+    }
+
+    #[tinyspec::function(grad, bounds(B: 1..=64))]
+    pub fn both<B>(&self, x: &Tensor<f32, B, 2>) -> (Tensor<f32, B, 2>, Tensor<f32>) {
+        (self.scaled(x, 2.0), self.loss(x))
+    }
+}
+
+/// Not the true one, so that it is seen.
+#[function]
+fn own<B>(
+    head: &Head,
+    x: &Tensor<f32, B, 2>,
+    factor: f32,
+    dy: &Tensor<f32, B, 2>,
+) -> (Tensor<f32, 2>, Tensor<f32>, Tensor<f32, B, 2>, Tensor<f32>) {
+    (dy.sum(0, false) * 100.0, dy.sum(.., false), dy * &head.scale * factor, x.sum(.., false))
+}
+
 #[function]
 fn through<B>(two: &Two<2>, x: &Tensor<f32, B, 8>, labels: &Tensor<i32, B>) -> Tensor<f32> {
     loss(two, x, labels) * 2.0
@@ -128,6 +164,45 @@ fn gradients_reach_every_parameter() -> Result<()> {
     optimizer.step(&mut two.parameters_mut(), &expected)?;
     assert!(loss(&two, &x, &labels).item::<f32>()? < value.item::<f32>()?);
     assert_eq!(through(&two, &x, &labels).item::<f32>()?, 2.0 * loss(&two, &x, &labels).item::<f32>()?);
+    Ok(())
+}
+
+fn is_near(found: &[Tensor], expected: &[Tensor]) -> Result<()> {
+    assert_eq!(found.len(), expected.len());
+    for (a, b) in found.iter().zip(expected) {
+        let (a, b) = (a.to_vec::<f32>()?, b.to_vec::<f32>()?);
+        assert!(a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-4), "{a:?} {b:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn methods_have_gradients() -> Result<()> {
+    let head = Head { scale: Tensor::from_slice(&[0.5f32, -2.0], [2]), shift: Tensor::scalar(0.25f32) };
+    let x = Tensor::from_slice(&[1f32, 2.0, -3.0, 0.5, 0.0, 4.0], [3, 2]);
+    let leaves = [&head.scale, &head.shift, &x];
+    // A gradient for each parameter of the model, then for the inputs.
+    is_near(&head.loss_grad(&x), &grad(&head.loss(&x), &leaves)?)?;
+    let (dy, dloss) = (Tensor::from_slice(&[1f32, -1.0, 2.0, 0.5, 3.0, 1.0], [3, 2]), Tensor::scalar(3f32));
+    let factor = Tensor::scalar(2f32);
+    is_near(
+        &head.scaled_backward(&x, 2.0, &dy),
+        &[dy.sum(0, false) * 100.0, dy.sum(.., false), &dy * &head.scale * 2.0, x.sum(.., false)],
+    )?;
+    let value = (head.scaled(&x, &factor) * &dy).sum(.., false) + head.loss(&x) * &dloss;
+    let expected = grad(&value, &leaves)?;
+    is_near(&head.both_backward(&x, &dy, &dloss), &expected)?;
+    assert!(head.both(&Tensor::ones([65, 2])).0.to_vec::<f32>().is_err());
+    Ok(())
+}
+
+#[test]
+fn methods_have_permissions() -> Result<()> {
+    let strict = Head::SCALED.retrace()?;
+    assert_eq!(Head::SCALED.get()?.signature(), strict.signature());
+    let text = format!("{:?}", Head::SCALED.get()?.body().graph());
+    assert!(text.contains("Mulacc"), "{text}");
+    assert!(!format!("{:?}", Head::LOSS.get()?.body().graph()).contains("Mulacc"));
     Ok(())
 }
 

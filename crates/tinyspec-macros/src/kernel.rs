@@ -7,10 +7,18 @@ mod syntax;
 mod trace;
 
 use crate::diagnostics::Diagnostics;
-use proc_macro2::TokenStream;
+use crate::renamed;
+use proc_macro2::{TokenStream, TokenTree};
 
-/// The items that the kernels become, and an error for each mistake.
+/// The items that the kernels become, and an error for each mistake. First comes how the crate of the kernel reaches
+/// tinyspec, in brackets.
 pub fn expand(input: TokenStream) -> TokenStream {
+    let mut input = input.into_iter();
+    let Some(TokenTree::Group(root)) = input.next() else { return TokenStream::new() };
+    renamed::under(Some(root.stream()), kernels(input.collect()))
+}
+
+fn kernels(input: TokenStream) -> TokenStream {
     let mut diagnostics = Diagnostics::default();
     let kernels = parse::kernels(input, &mut diagnostics);
     let mut items = TokenStream::new();

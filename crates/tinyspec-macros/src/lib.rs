@@ -7,6 +7,7 @@ mod diagnostics;
 mod function;
 mod kernel;
 mod model;
+mod renamed;
 
 use proc_macro::TokenStream;
 

@@ -55,4 +55,24 @@ fn capital<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
     x * 2.0
 }
 
+#[function(fast_math(contract, quick))]
+fn permission<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
+    x * 2.0
+}
+
+#[function(fast_math)]
+fn everything<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
+    x * 2.0
+}
+
+#[function(fast_math(contract = true))]
+fn permission_valued<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
+    x * 2.0
+}
+
+#[function(crate)]
+fn nowhere<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
+    x * 2.0
+}
+
 fn main() {}

@@ -45,6 +45,11 @@ impl Body {
         })
     }
 
+    /// The gradient of its own.
+    pub(crate) fn gradient(&self) -> Option<&Arc<Body>> {
+        self.gradient.as_ref()
+    }
+
     /// The nodes.
     pub fn graph(&self) -> &Graph {
         &self.graph

@@ -1,12 +1,13 @@
 //! Functions that `#[function]` traced at compile time: bytes in the binary, decoded once.
 
 use super::tracing::Tracing;
-use super::{Body, Function, Prepared};
+use super::{Body, Function, Prepared, permitted};
 use crate::tensor::{Element, Scalar, Tensor};
 use crate::{Error, Result};
 
 use std::sync::{Arc, OnceLock};
 use tinyspec_ir::function::Traced;
+use tinyspec_ir::rewrite::Permission;
 use tinyspec_ir::signature::NamedDim;
 use tinyspec_ir::{Builder, Const, DType, Dim, ErrorKind, Graph, NodeId, Shape};
 
@@ -24,6 +25,7 @@ pub struct EmbeddedFunction {
     constants: fn() -> Vec<Const>,
     typed: TypedCopy,
     gradient: Gradient,
+    permissions: &'static [Permission],
     decoded: OnceLock<Result<Function>>,
     derived: OnceLock<Result<Function>>,
 }
@@ -71,6 +73,7 @@ impl EmbeddedFunction {
             constants,
             typed,
             gradient: Gradient::Derived,
+            permissions: &[],
             decoded: OnceLock::new(),
             derived: OnceLock::new(),
         }
@@ -100,6 +103,13 @@ impl EmbeddedFunction {
     #[doc(hidden)]
     pub const fn with_gradient(mut self, gradient: &'static EmbeddedFunction) -> EmbeddedFunction {
         self.gradient = Gradient::Own(gradient);
+        self
+    }
+
+    /// The same with permissions for its floats: see [`Function::fast_math`].
+    #[doc(hidden)]
+    pub const fn fast_math(mut self, permissions: &'static [Permission]) -> EmbeddedFunction {
+        self.permissions = permissions;
         self
     }
 
@@ -146,7 +156,8 @@ impl EmbeddedFunction {
             }
             _ => None,
         };
-        let mut body = Body::new(closed.graph, closed.outputs);
+        let (graph, outputs) = permitted(closed.graph, closed.outputs, self.permissions)?;
+        let mut body = Body::new(graph, outputs);
         if let Some(own) = own {
             body = body.with_gradient(own);
         }
@@ -200,7 +211,7 @@ impl EmbeddedFunction {
             .zip(&signature.dims)
             .map(|(slot, NamedDim { min, max, .. })| Dim::named(slot, *min, *max))
             .collect();
-        Function::trace_signature(signature.clone(), |inputs| (self.typed)(inputs, &dims))
+        Function::trace_signature(signature.clone(), |inputs| (self.typed)(inputs, &dims))?.fast_math(self.permissions)
     }
 }
 

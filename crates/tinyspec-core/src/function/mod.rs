@@ -31,7 +31,7 @@ use tinyspec_ir::dim::Atom;
 use tinyspec_ir::function::Traced;
 use tinyspec_ir::rewrite::{Permission, Rewriter};
 use tinyspec_ir::signature::{Input, Mismatch, NamedDim, Signature};
-use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Op, Shape, rules};
+use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Graph, NodeId, Op, Shape, rules};
 use tracing::Tracing;
 
 /// dtype and shape of an input of a [`Function`].
@@ -150,10 +150,12 @@ impl Function {
     /// # Errors
     /// None for a function that was traced without errors.
     pub fn fast_math(&self, permissions: &[Permission]) -> Result<Function> {
-        let sets: Vec<_> = permissions.iter().map(|&permission| rules::permitted(permission)).collect();
-        let mut graph = self.body.graph().clone();
-        let outputs = Rewriter::new(&sets).rewrite(&mut graph, self.body.outputs())?;
-        Ok(Function::new((*self.signature).clone(), Arc::new(Body::new(graph, outputs)))?)
+        let (graph, outputs) = permitted(self.body.graph().clone(), self.body.outputs().to_vec(), permissions)?;
+        let mut body = Body::new(graph, outputs);
+        if let Some(gradient) = self.body.gradient() {
+            body = body.with_gradient(gradient.clone());
+        }
+        Ok(Function::new((*self.signature).clone(), Arc::new(body))?)
     }
 
     /// Name, named dims and inputs.
@@ -230,6 +232,20 @@ impl Function {
         }
         Ok(self.signature.bind(&found).map_err(first)?)
     }
+}
+
+/// The graph with the rules that are permitted.
+fn permitted(
+    mut graph: Graph,
+    outputs: Vec<NodeId>,
+    permissions: &[Permission],
+) -> tinyspec_ir::Result<(Graph, Vec<NodeId>)> {
+    if permissions.is_empty() {
+        return Ok((graph, outputs));
+    }
+    let sets: Vec<_> = permissions.iter().map(|&permission| rules::permitted(permission)).collect();
+    let outputs = Rewriter::new(&sets).rewrite(&mut graph, &outputs)?;
+    Ok((graph, outputs))
 }
 
 /// A run-time caller reads one error at a time.

@@ -174,7 +174,12 @@ pub fn function(
         quote!(#[doc(hidden)] pub const #name: usize = #path;)
     });
     let generics = size_generics(signature);
-    let gradients = gradient::functions(signature, options, &parameters, &generics, visibility);
+    let named = gradient::Named {
+        grad: format_ident!("grad"),
+        backward: format_ident!("backward"),
+        function: &quote!(#name::FUNCTION),
+    };
+    let gradients = gradient::functions(signature, options, &named, &parameters, &generics, visibility);
     let graph_doc = format!("The graph of [`{name}()`], in the binary.");
     let documentation = format!("What [`{name}()`] is at compile time: its graph.");
     let (errors, allow) = (diagnostics.to_tokens(), allow(is_wrong));

@@ -92,20 +92,33 @@ pub fn backward(
             return None;
         }
     };
+    let permissions = super::permissions(options);
     let (text, bytes) = (format!("{name}::grad"), LitByteStr::new(&backward.encode(), Span::call_site()));
     Some(quote! {
         .with_backward({
             static BACKWARD: ::tinyspec::function::EmbeddedFunction =
-                ::tinyspec::__private::EmbeddedFunction::new(#text, #bytes, #shared |_, _| ::std::vec![]);
+                ::tinyspec::__private::EmbeddedFunction::new(#text, #bytes, #shared |_, _| ::std::vec![])
+                    #permissions;
             &BACKWARD
         })
     })
 }
 
-/// `mlp::grad` and `mlp::backward`.
+/// How the functions of a gradient are called, and whose they are.
+pub struct Named<'a> {
+    /// `grad`
+    pub grad: syn::Ident,
+    /// `backward`
+    pub backward: syn::Ident,
+    /// Where the graph is.
+    pub function: &'a TokenStream,
+}
+
+/// `mlp::grad` and `mlp::backward`, for a method `loss_grad` and `loss_backward`.
 pub fn functions(
     signature: &FunctionSignature,
     options: &Options,
+    named: &Named,
     parameters: &Parameters,
     generics: &TokenStream,
     visibility: &Visibility,
@@ -114,7 +127,7 @@ pub fn functions(
         return None;
     }
     let result = signature.result.as_ref().filter(|_| signature.is_complete())?;
-    let name = &signature.ident;
+    let Named { grad: grad_name, backward, function } = named;
     let floats: Vec<_> = result.tensors().into_iter().filter(|tensor| tensor.dtype.is_float()).collect();
     let inputs: Vec<_> = signature.signature.inputs.iter().filter(|input| input.dtype.is_float()).collect();
     let (gradients, call, wanted) = if signature.has_models() {
@@ -131,10 +144,10 @@ pub fn functions(
         quote! {
             #[doc = #documentation]
             #[track_caller]
-            #visibility fn grad #generics (#(#declared),*) -> #gradients {
+            #visibility fn #grad_name #generics (#(#declared),*) -> #gradients {
                 let one = ::tinyspec::Tensor::full_of((), 1, ::tinyspec::DType::#dtype);
                 #prelude
-                ::tinyspec::__private::#call(#name::FUNCTION, #arguments, &[&one])
+                ::tinyspec::__private::#call(#function, #arguments, &[&one])
             }
         }
     });
@@ -146,11 +159,11 @@ pub fn functions(
         #grad
         #[doc = #documentation]
         #[track_caller]
-        #visibility fn backward #generics (
+        #visibility fn #backward #generics (
             #(#declared,)* #(#cotangents: &::tinyspec::Tensor),*
         ) -> #gradients {
             #prelude
-            ::tinyspec::__private::#call(#name::FUNCTION, #arguments, &[#(#cotangents),*])
+            ::tinyspec::__private::#call(#function, #arguments, &[#(#cotangents),*])
         }
     })
 }

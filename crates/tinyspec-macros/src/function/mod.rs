@@ -6,7 +6,7 @@
 pub mod callees;
 pub mod companion;
 pub mod emit;
-mod gradient;
+pub mod gradient;
 pub mod options;
 pub mod signature;
 pub mod trace;
@@ -14,6 +14,7 @@ pub mod typed_copy;
 
 use crate::diagnostics::{Diagnostics, Place};
 use crate::model::types::ModelType;
+use crate::renamed;
 use callees::CalleePath;
 use companion::{Callee, Known, Visited};
 use options::Options;
@@ -122,7 +123,9 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         companion_of(&function.vis, &signature)
     };
     let is_wrong = !diagnostics.is_empty() || !preview_is_empty;
-    emit::function(&function, &signature, &read_options, (&typed, is_wrong), &graph, &companion, &diagnostics)
+    let items =
+        emit::function(&function, &signature, &read_options, (&typed, is_wrong), &graph, &companion, &diagnostics);
+    renamed::under(read_options.root, items)
 }
 
 /// What a body needs to know of: the functions that it calls, the gradient of its own, the models that it takes.
@@ -168,15 +171,9 @@ fn half_typed(options: TokenStream, item: TokenStream) -> TokenStream {
     function.block.stmts = vec![Stmt::Expr(Expr::Verbatim(body), None)];
     let graph = quote!(::tinyspec::__private::EmbeddedFunction::failed());
     let companion = companion_of(&function.vis, &signature);
-    emit::function(
-        &function,
-        &signature,
-        &Options::default(),
-        (&function.block, true),
-        &graph,
-        &companion,
-        &diagnostics,
-    )
+    let body = (&*function.block, true);
+    let items = emit::function(&function, &signature, &Options::default(), body, &graph, &companion, &diagnostics);
+    renamed::under(options.root, items)
 }
 
 struct HalfTyped {
@@ -197,14 +194,16 @@ impl Parse for HalfTyped {
 /// What the attribute sent along to the second expansion.
 enum State {
     Function(TokenStream, Box<ItemFn>),
-    Method(usize, Box<syn::ItemImpl>),
+    Method(usize, TokenStream, Box<syn::ItemImpl>),
 }
 
 impl Parse for State {
     fn parse(input: ParseStream) -> syn::Result<State> {
         if input.parse::<syn::Ident>()? == "method" {
             let number = input.parse::<syn::LitInt>()?.base10_parse()?;
-            return Ok(State::Method(number, input.parse()?));
+            let options;
+            syn::bracketed!(options in input);
+            return Ok(State::Method(number, options.parse()?, input.parse()?));
         }
         let options;
         syn::bracketed!(options in input);
@@ -218,7 +217,9 @@ pub fn expand_traced(input: TokenStream) -> TokenStream {
         syn::parse2::<Visited>(input).and_then(|visited| Ok((visited.known()?, syn::parse2::<State>(visited.state)?)));
     match read {
         Ok((known, State::Function(options, function))) => traced(options, &function, known),
-        Ok((known, State::Method(number, block))) => crate::model::methods::traced(number, &block, known),
+        Ok((known, State::Method(number, options, block))) => {
+            crate::model::methods::traced(number, options, &block, known)
+        }
         Err(error) => {
             let errors = error.to_compile_error();
             quote!({ #errors ::tinyspec::__private::EmbeddedFunction::failed() })
@@ -290,7 +291,7 @@ fn traced(options: TokenStream, function: &ItemFn, known: Vec<Known>) -> TokenSt
     let graph = embedded(name, outcome.traced, callees, &outcome.constants, &options, &typed, &mut diagnostics);
     let checks = outcome.checks.iter().map(trace::Check::to_tokens);
     let errors = diagnostics.to_tokens();
-    quote!({ #errors #(#checks)* #graph })
+    renamed::under(options.root, quote!({ #errors #(#checks)* #graph }))
 }
 
 /// How a function reaches those that it calls.
@@ -329,6 +330,7 @@ pub fn embedded(
         &[#(#paths,)* #(#methods),*],
         || ::std::vec![#(::tinyspec::__private::constant(#constants)),*],
     };
+    let permissions = permissions(options);
     let backward = gradient::backward(name, traced.as_ref(), &shared, options, diagnostics);
     let text = name.to_string();
     let bytes = traced.filter(|_| diagnostics.is_empty()).map(|traced| traced.encode()).unwrap_or_default();
@@ -342,7 +344,14 @@ pub fn embedded(
     quote! {
         ::tinyspec::__private::EmbeddedFunction::new(#text, #bytes, #shared #typed)
             .above(&[#(#depths),*])
+            #permissions
             #backward
             #own
     }
+}
+
+/// `.fast_math(…)`, if something is permitted.
+fn permissions(options: &Options) -> Option<TokenStream> {
+    let names = options.fast_math.iter().map(|permission| quote::format_ident!("{permission:?}"));
+    (!options.fast_math.is_empty()).then(|| quote!(.fast_math(&[#(::tinyspec::Permission::#names),*])))
 }

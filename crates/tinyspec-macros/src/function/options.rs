@@ -3,9 +3,11 @@
 use crate::diagnostics::{Diagnostics, Place, source_text};
 use darling::FromMeta;
 use darling::ast::NestedMeta;
+use darling::util::PathList;
 use proc_macro2::{Span, TokenStream};
 use std::collections::HashMap;
 use syn::{Expr, ExprLit, ExprRange, Ident, Lit, RangeLimits, Token};
+use tinyspec_ir::rewrite::Permission;
 use tinyspec_ir::signature::NamedDim;
 
 /// The options of a function.
@@ -15,6 +17,10 @@ pub struct Options {
     pub grad: Option<Span>,
     /// The user's own gradient.
     pub gradient: Option<syn::Path>,
+    /// What may be done to the values of floats.
+    pub fast_math: Vec<Permission>,
+    /// Where tinyspec is found from here, unless it is `::tinyspec`.
+    pub root: Option<syn::Path>,
     /// Least and greatest values of named dims.
     pub bounds: HashMap<String, (i64, i64, Ident)>,
 }
@@ -25,6 +31,9 @@ pub struct Options {
 struct Plain {
     grad: darling::util::Flag,
     gradient: Option<syn::Path>,
+    fast_math: Option<PathList>,
+    #[darling(rename = "crate")]
+    root: Option<syn::Path>,
 }
 
 /// `B: 1..=4096`
@@ -42,6 +51,11 @@ impl syn::parse::Parse for Bound {
 }
 
 impl Options {
+    /// What may stand before an `impl`, if not before a function too.
+    pub fn is_of_function(&self) -> bool {
+        self.grad.is_some() || self.gradient.is_some() || !self.fast_math.is_empty() || !self.bounds.is_empty()
+    }
+
     /// Reads the options; mistakes are reported where they stand.
     pub fn parse(tokens: TokenStream, diagnostics: &mut Diagnostics) -> Options {
         let mut options = Options::default();
@@ -49,7 +63,7 @@ impl Options {
         match NestedMeta::parse_meta_list(bounds_as_list(tokens, &mut options, diagnostics)) {
             Ok(metas) => {
                 for meta in metas {
-                    let is_known = matches!(&meta, NestedMeta::Meta(meta) if ["grad", "gradient"].iter().any(|name| meta.path().is_ident(name)));
+                    let is_known = matches!(&meta, NestedMeta::Meta(meta) if ["grad", "gradient", "fast_math", "crate"].iter().any(|name| meta.path().is_ident(name)));
                     if let Some(message) = misused(&meta) {
                         diagnostics.error(Place::of(&meta), message);
                     } else if is_known {
@@ -60,7 +74,7 @@ impl Options {
                             other => source_text(other),
                         };
                         let message = format!(
-                            "`{shown}` is no option: they are `grad`, `gradient = path` and `bounds(B: 1..=4096)`"
+                            "`{shown}` is no option: they are `grad`, `gradient = path`, `fast_math(contract)`, `bounds(B: 1..=4096)` and `crate = path`"
                         );
                         diagnostics.error(Place::of(&meta), message);
                     }
@@ -69,16 +83,22 @@ impl Options {
             Err(error) => diagnostics.syntax(error),
         }
         match Plain::from_list(&plain) {
-            Ok(Plain { grad, gradient }) => {
+            Ok(Plain { grad, gradient, fast_math, root }) => {
                 options.grad = grad.is_present().then(|| grad.span());
                 options.gradient = gradient;
+                options.root = root;
+                let permissions = fast_math.iter().flat_map(|list| list.iter());
+                options.fast_math = permissions.filter_map(|name| permission(name, diagnostics)).collect();
             }
             Err(error) => {
                 for error in error.flatten() {
                     let span = error.span();
                     let message = match error.to_string() {
                         text if text.starts_with("Duplicate") => "this option is given twice".to_string(),
-                        text => format!("{text}; the options are `grad`, `gradient = path` and `bounds(B: 1..=4096)`"),
+                        text if text.contains("non-word") => FAST_MATH.to_string(),
+                        text => format!(
+                            "{text}; the options are `grad`, `gradient = path`, `fast_math(contract)`, `bounds(B: 1..=4096)` and `crate = path`"
+                        ),
                     };
                     diagnostics.error(Place::between(span, span), message);
                 }
@@ -87,6 +107,19 @@ impl Options {
         options
     }
 }
+
+/// `contract`, `approx`
+fn permission(name: &syn::Path, diagnostics: &mut Diagnostics) -> Option<Permission> {
+    let text = source_text(name);
+    let permission = Permission::from_name(&text);
+    if permission.is_none() {
+        let known = Permission::ALL.map(|permission| format!("`{}`", permission.name())).join(" and ");
+        diagnostics.error(Place::of(name), format!("`{text}` is no permission of `fast_math`: they are {known}"));
+    }
+    permission
+}
+
+const FAST_MATH: &str = "`fast_math` lists what it permits: `fast_math(contract, approx)`";
 
 /// A known option that is written in another way.
 fn misused(meta: &NestedMeta) -> Option<&'static str> {
@@ -97,6 +130,10 @@ fn misused(meta: &NestedMeta) -> Option<&'static str> {
         ("grad", Meta::NameValue(_) | Meta::List(_)) => Some("`grad` stands alone: `#[function(grad)]`"),
         ("gradient", Meta::Path(_) | Meta::List(_)) => {
             Some("`gradient` names the #[function] that computes it: `gradient = my_gradient`")
+        }
+        ("fast_math", Meta::Path(_) | Meta::NameValue(_)) => Some(FAST_MATH),
+        ("crate", Meta::Path(_) | Meta::List(_)) => {
+            Some("`crate` says where tinyspec is found: `crate = my_name_of_tinyspec`")
         }
         ("bounds", _) => Some("`bounds` says which sizes dims may have: `bounds(B: 1..=4096)`"),
         _ => None,

@@ -8,11 +8,12 @@ use crate::function::companion::{self, Known, Visited};
 use crate::function::emit::{Parameters, allow, result, typed};
 use crate::function::options::Options;
 use crate::function::signature::{Context, FunctionSignature};
-use crate::function::{Callees, all_callees, embedded, functions, models, trace, typed_copy, unknown};
+use crate::function::{Callees, all_callees, embedded, functions, gradient, models, trace, typed_copy, unknown};
+use crate::renamed;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use std::rc::Rc;
-use syn::{FnArg, GenericParam, Ident, ImplItem, ImplItemFn, ItemImpl, Type};
+use syn::{Attribute, FnArg, GenericParam, Ident, ImplItem, ImplItemFn, ItemImpl, Meta, Type};
 
 /// A number for a method's name, by which generic code finds it.
 pub fn name_hash(name: &str) -> u64 {
@@ -23,17 +24,21 @@ pub fn name_hash(name: &str) -> u64 {
 /// The expansion of the attribute.
 pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
     let mut diagnostics = Diagnostics::default();
-    if !options.is_empty() {
-        diagnostics.error(Place::of(&options), "options stand before functions, not before an `impl`");
+    let block_options = Options::parse(options.clone(), &mut diagnostics);
+    if block_options.is_of_function() {
+        diagnostics
+            .error(Place::of(&options), "options stand before the methods; of an `impl` there is `crate = path`");
     }
     let Some(name) = check_block(&block, &mut diagnostics) else { return diagnostics.to_tokens() };
-    let methods = methods(&block);
+    let methods = methods(&block, &mut diagnostics);
     let context = context(&block);
     let fields = fields_callee(&name);
     let (generics, self_type) = (emit::const_generics(&names(&context.generics)), &block.self_ty);
     let (mut inside, mut outside) = (TokenStream::new(), TokenStream::new());
     for (number, method) in methods.iter().enumerate() {
-        let signature = FunctionSignature::read(&method.sig, &Options::default(), &context, &mut diagnostics);
+        let signature = method.signature(&context, &mut diagnostics);
+        let (own, method_options) = (gradient::own(&method.options, &signature, &mut diagnostics), &method.options);
+        let method = &method.item;
         if let Some(constant) = signature.constants.0.first() {
             let message = format!(
                 "`{}` is neither a generic of the `impl` nor a dim of the method: write a number or a name in `<…>`",
@@ -41,13 +46,13 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
             );
             diagnostics.error(Place::of(&constant.path), message);
         }
-        let (mut found, imports) = all_callees(&method.sig, &method.block, &signature, None, &mut diagnostics);
+        let (mut found, imports) = all_callees(&method.sig, &method.block, &signature, own, &mut diagnostics);
         found.retain(|callee| callee.text != self_text(&context));
         let mut preview = Diagnostics::default();
         trace::trace(&signature, &method.block, &unknown(&found), &mut preview);
         let copy = typed_copy::typed_copy(&method.block, &preview);
         found.insert(0, fields.clone());
-        let state = quote!({ method #number #block });
+        let state = quote!({ method #number [#options] #block });
         let graph = companion::visit(&found, &imports, &quote!(::tinyspec::__private::trace), &state);
         let parameters = Parameters::of(&method.sig.inputs, &signature);
         let is_wrong = !preview.is_empty();
@@ -57,6 +62,13 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         let (constant, hidden) = (graph_name(ident), hidden_name(&name, ident));
         let hash = name_hash(&ident.to_string());
         let (Parameters { declared, prelude, arguments, .. }, allow) = (&parameters, allow(is_wrong));
+        let named = gradient::Named {
+            grad: format_ident!("{ident}_grad"),
+            backward: format_ident!("{ident}_backward"),
+            function: &quote!(Self::#constant),
+        };
+        let nothing = TokenStream::new();
+        let gradients = gradient::functions(&signature, method_options, &named, &parameters, &nothing, visibility);
         let documentation = format!("The graph of [`Self::{ident}`], in the binary.");
         inside.extend(quote! {
             #[doc = #documentation]
@@ -69,6 +81,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
                 #prelude
                 ::tinyspec::__private::call(Self::#constant, #arguments)
             }
+            #gradients
         });
         let arguments = impl_arguments(self_type);
         outside.extend(quote! {
@@ -87,8 +100,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
     let last = quote!(::tinyspec::__private::model_companion);
     let mut visited = vec![fields];
     for method in &methods {
-        let signature =
-            FunctionSignature::read(&method.sig, &Options::default(), &context, &mut Diagnostics::default());
+        let signature = method.signature(&context, &mut Diagnostics::default());
         for model in signature.models() {
             if model.text != self_text(&context) && visited.iter().all(|known| known.text != model.text) {
                 visited.push(model);
@@ -98,12 +110,13 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
     let companion = companion::visit_in_module(&visited, &last, &quote!({ methods #block }));
     let errors = diagnostics.to_tokens();
     let self_type = impl_arguments(self_type);
-    quote! {
+    let items = quote! {
         impl #generics #self_type { #inside }
         #outside
         #companion
         #errors
-    }
+    };
+    renamed::under(block_options.root, items)
 }
 
 /// The name of the struct, if the block can be read at all.
@@ -146,12 +159,45 @@ fn check_block(block: &ItemImpl, diagnostics: &mut Diagnostics) -> Option<Ident>
     }
 }
 
-fn methods(block: &ItemImpl) -> Vec<&ImplItemFn> {
-    let methods = block.items.iter().filter_map(|item| match item {
-        ImplItem::Fn(method) if matches!(method.sig.inputs.first(), Some(FnArg::Receiver(_))) => Some(method),
-        _ => None,
-    });
-    methods.collect()
+/// A method with what stands before it.
+struct Method {
+    item: ImplItemFn,
+    options: Options,
+}
+
+impl Method {
+    fn signature(&self, context: &Context, diagnostics: &mut Diagnostics) -> FunctionSignature {
+        FunctionSignature::read(&self.item.sig, &self.options, context, diagnostics)
+    }
+}
+
+/// The methods, with their options; where an attribute that is ours stood, nothing is left.
+fn methods(block: &ItemImpl, diagnostics: &mut Diagnostics) -> Vec<Method> {
+    let mut methods = vec![];
+    for item in &block.items {
+        let ImplItem::Fn(item) = item else { continue };
+        if !matches!(item.sig.inputs.first(), Some(FnArg::Receiver(_))) {
+            continue;
+        }
+        let mut method = Method { item: item.clone(), options: Options::default() };
+        let is_ours =
+            |attribute: &Attribute| attribute.path().segments.last().is_some_and(|last| last.ident == "function");
+        method.item.attrs.retain(|attribute| !is_ours(attribute));
+        for attribute in item.attrs.iter().filter(|attribute| is_ours(attribute)) {
+            match &attribute.meta {
+                Meta::Path(_) => {}
+                Meta::List(list) => method.options = Options::parse(list.tokens.clone(), diagnostics),
+                Meta::NameValue(_) => {
+                    diagnostics.error(Place::of(attribute), "options stand in parentheses: `#[function(grad)]`");
+                }
+            }
+            if let Some(root) = &method.options.root {
+                diagnostics.error(Place::of(root), "`crate = …` is said once, before the `impl`");
+            }
+        }
+        methods.push(method);
+    }
+    methods
 }
 
 fn names(idents: &[Ident]) -> Vec<String> {
@@ -208,13 +254,12 @@ fn known_context(block: &ItemImpl, paths: &[CalleePath], known: &[Known]) -> Con
         let own = Rc::new(own);
         context.models.insert(text_of_type(&path), own.clone());
         // Methods may call each other.
-        let methods = methods(block).into_iter().map(|method| {
-            let signature =
-                FunctionSignature::read(&method.sig, &Options::default(), &context, &mut Diagnostics::default());
+        let methods = methods(block, &mut Diagnostics::default()).into_iter().map(|method| {
+            let signature = method.signature(&context, &mut Diagnostics::default());
             let payload = signature.result.as_ref().filter(|_| signature.is_complete() && signature.is_known());
             let payload = payload.map(|result| companion::payload(&signature, result));
             let callee = payload.and_then(|payload| syn::parse2::<companion::Callee>(payload).ok());
-            (method.sig.ident.to_string(), callee)
+            (method.item.sig.ident.to_string(), callee)
         });
         let methods = methods.collect();
         let own =
@@ -225,31 +270,39 @@ fn known_context(block: &ItemImpl, paths: &[CalleePath], known: &[Known]) -> Con
 }
 
 /// The graph of method number `number`.
-pub fn traced(number: usize, block: &ItemImpl, known: Vec<Known>) -> TokenStream {
+pub fn traced(number: usize, options: TokenStream, block: &ItemImpl, known: Vec<Known>) -> TokenStream {
     let first = context(block);
-    let Some(method) = methods(block).get(number).copied() else { return TokenStream::new() };
     let mut reported = Diagnostics::default();
-    let signature = FunctionSignature::read(&method.sig, &Options::default(), &first, &mut reported);
-    let (mut found, _) = all_callees(&method.sig, &method.block, &signature, None, &mut reported);
+    let block_options = Options::parse(options, &mut reported);
+    let methods = methods(block, &mut reported);
+    let Some(method) = methods.get(number) else { return TokenStream::new() };
+    let signature = method.signature(&first, &mut reported);
+    let own = gradient::own(&method.options, &signature, &mut reported);
+    let own_text = own.as_ref().map(|own| own.text.clone());
+    let (mut found, _) = all_callees(&method.item.sig, &method.item.block, &signature, own, &mut reported);
     found.retain(|callee| callee.text != self_text(&first));
     let Type::Path(path) = &*block.self_ty else { return TokenStream::new() };
-    let own = CalleePath { path: bare(&path.path), text: text_of_type(&path.path), span: method.sig.ident.span() };
+    let own = CalleePath { path: bare(&path.path), text: text_of_type(&path.path), span: method.item.sig.ident.span() };
     found.insert(0, own);
     let context = known_context(block, &found, &known);
     let mut diagnostics = Diagnostics::default();
-    let mut signature = FunctionSignature::read(&method.sig, &Options::default(), &context, &mut reported);
+    let mut signature = method.signature(&context, &mut reported);
     for (place, message) in std::mem::take(&mut signature.unbound) {
         diagnostics.error(place, message);
     }
     let known = functions(&found, known);
-    let outcome = trace::trace(&signature, &method.block, &known, &mut diagnostics);
-    let callees = Callees { paths: &found, methods: &outcome.methods, own: None };
-    let (options, typed) = (Options::default(), quote!(typed));
-    let graph =
-        embedded(&method.sig.ident, outcome.traced, callees, &outcome.constants, &options, &typed, &mut diagnostics);
+    let own_callee = own_text.as_ref().and_then(|own| known.get(own)?.1.as_ref());
+    if let (Some(gradient), Some(callee)) = (&method.options.gradient, own_callee) {
+        gradient::check(&signature, callee, gradient, &mut diagnostics);
+    }
+    let outcome = trace::trace(&signature, &method.item.block, &known, &mut diagnostics);
+    let own = own_text.and_then(|own| found.iter().find(|callee| callee.text == own));
+    let callees = Callees { paths: &found, methods: &outcome.methods, own };
+    let (name, typed) = (&method.item.sig.ident, quote!(typed));
+    let graph = embedded(name, outcome.traced, callees, &outcome.constants, &method.options, &typed, &mut diagnostics);
     let checks = outcome.checks.iter().map(trace::Check::to_tokens);
     let errors = diagnostics.to_tokens();
-    quote!({ #errors #(#checks)* #graph })
+    renamed::under(block_options.root, quote!({ #errors #(#checks)* #graph }))
 }
 
 /// The struct's companion: its fields, and the signatures of its methods.
@@ -260,8 +313,9 @@ pub fn companion(block: ItemImpl, visited: &Visited) -> TokenStream {
     let first = context(&block);
     let own = CalleePath { path: bare(&path.path), text: text_of_type(&path.path), span: name.span() };
     let mut found = vec![own];
-    for method in methods(&block) {
-        let signature = FunctionSignature::read(&method.sig, &Options::default(), &first, &mut Diagnostics::default());
+    let methods = methods(&block, &mut Diagnostics::default());
+    for method in &methods {
+        let signature = method.signature(&first, &mut Diagnostics::default());
         for model in signature.models() {
             if found.iter().all(|known| known.text != model.text) {
                 found.push(model);
@@ -269,22 +323,21 @@ pub fn companion(block: ItemImpl, visited: &Visited) -> TokenStream {
         }
     }
     let context = known_context(&block, &found, &known);
-    let methods = methods(&block).into_iter().map(|method| {
-        let signature =
-            FunctionSignature::read(&method.sig, &Options::default(), &context, &mut Diagnostics::default());
+    let payloads = methods.iter().map(|method| {
+        let signature = method.signature(&context, &mut Diagnostics::default());
         let payload = match &signature.result {
             Some(result) if signature.is_complete() && signature.is_known() => companion::payload(&signature, result),
             _ => companion::failed_payload(),
         };
-        let name = method.sig.ident.to_string();
+        let name = method.item.sig.ident.to_string();
         quote!([#name { #payload }])
     });
-    let methods: Vec<TokenStream> = methods.collect();
+    let payloads: Vec<TokenStream> = payloads.collect();
     let Some(fields) = visited.payloads.first() else { return TokenStream::new() };
     // As visible as the most visible method.
-    let visibility = self::methods(&block)
-        .into_iter()
-        .map(|method| &method.vis)
+    let visibility = methods
+        .iter()
+        .map(|method| &method.item.vis)
         .max_by_key(|visibility| match visibility {
             syn::Visibility::Public(_) => 2,
             syn::Visibility::Restricted(_) => 1,
@@ -292,5 +345,5 @@ pub fn companion(block: ItemImpl, visited: &Visited) -> TokenStream {
         })
         .cloned()
         .unwrap_or(syn::Visibility::Inherited);
-    companion::companion(name, &visibility, "#[model]", &quote!(#fields { #(#methods)* }))
+    companion::companion(name, &visibility, "#[model]", &quote!(#fields { #(#payloads)* }))
 }

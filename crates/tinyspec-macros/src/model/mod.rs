@@ -12,6 +12,7 @@ pub mod types;
 use crate::diagnostics::{Diagnostics, Place};
 use crate::function::callees::CalleePath;
 use crate::function::companion::{self, Visited};
+use crate::renamed;
 use darling::FromMeta;
 use darling::ast::NestedMeta;
 use proc_macro2::{Span, TokenStream};
@@ -25,6 +26,8 @@ use types::{FieldOptions, FieldPayload, ModelType, field_type, fields_payload, m
 #[darling(default)]
 struct StructOptions {
     functions: darling::util::Flag,
+    #[darling(rename = "crate")]
+    root: Option<syn::Path>,
 }
 
 /// What `#[model(…)]` before a field may say.
@@ -61,6 +64,8 @@ pub(crate) struct ModelStruct {
     pub fields: Vec<ModelField>,
     /// A `#[function] impl` follows.
     pub functions: bool,
+    /// Where tinyspec is found from here, unless it is `::tinyspec`.
+    pub root: Option<syn::Path>,
 }
 
 /// The expansion of the attribute.
@@ -97,7 +102,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     if !diagnostics.is_empty() {
         let companion = companion_of(&model, &companion::failed_payload());
         let plain = emit::plain_struct(&model);
-        return quote!(#plain #companion #errors);
+        return renamed::under(model.root, quote!(#plain #companion #errors));
     }
     let emitted = emit::emit(&model);
     let companion = if children.is_empty() {
@@ -106,7 +111,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         let last = quote!(::tinyspec::__private::model_companion);
         companion::visit_in_module(&children, &last, &quote!({ fields [#options] #item }))
     };
-    quote!(#emitted #companion)
+    renamed::under(model.root, quote!(#emitted #companion))
 }
 
 /// The last step: a companion, now that those of the fields' types have been visited.
@@ -197,18 +202,21 @@ pub(crate) fn as_callee(path: &syn::Path) -> CalleePath {
 
 impl ModelStruct {
     fn read(options: TokenStream, item: ItemStruct, diagnostics: &mut Diagnostics) -> ModelStruct {
-        let functions = match NestedMeta::parse_meta_list(options).map(|metas| StructOptions::from_list(&metas)) {
-            Ok(Ok(options)) => options.functions.is_present(),
+        let options = match NestedMeta::parse_meta_list(options).map(|metas| StructOptions::from_list(&metas)) {
+            Ok(Ok(options)) => options,
             Ok(Err(error)) => {
                 let span = error.span();
-                diagnostics.error(span, "the option of a model is `functions`, for a `#[function] impl` beside it");
-                false
+                let message =
+                    "the options of a model are `functions`, for a `#[function] impl` beside it, and `crate = path`";
+                diagnostics.error(span, message);
+                StructOptions::default()
             }
             Err(error) => {
                 diagnostics.syntax(error);
-                false
+                StructOptions::default()
             }
         };
+        let (functions, root) = (options.functions.is_present(), options.root);
         let mut generics = vec![];
         for parameter in &item.generics.params {
             match parameter {
@@ -233,7 +241,7 @@ impl ModelStruct {
                 vec![]
             }
         };
-        ModelStruct { item, generics, fields, functions }
+        ModelStruct { item, generics, fields, functions, root }
     }
 
     /// The models among the fields' types, each once.
