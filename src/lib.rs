@@ -20,8 +20,9 @@
 //! assert!(error.to_string().contains("matmul"));
 //! ```
 //!
-//! Environment: `TINYSPEC_DEVICE` (`cpu`, `interpreter`), `TINYSPEC_DEBUG` (2 a table of kernels, 4 their code, 5 the UOps
-//! of every stage), `TINYSPEC_VERIFY=1`, `TINYSPEC_LLVM` (a libLLVM or its folder), `TINYSPEC_CACHE` (a folder, or `off`).
+//! Environment: `TINYSPEC_DEVICE` (`cpu`, `interpreter`), `TINYSPEC_DEBUG` (2 a table of kernels, 3 their schedules and
+//! why, 4 their code, 5 the UOps of every stage), `TINYSPEC_BEAM` (seconds to search each kernel's schedule for),
+//! `TINYSPEC_SCHEDULES` (the file of schedules found), `TINYSPEC_VERIFY=1`, `TINYSPEC_LLVM` (a libLLVM or its folder), `TINYSPEC_CACHE` (a folder, or `off`).
 
 pub use tinyspec_backends as backends;
 pub use tinyspec_core::execute::{Device, default_device, device, register, set_default_device, with_default_device};
@@ -30,7 +31,7 @@ pub use tinyspec_core::{
     Argument, Element, Error, Function, IntoAxes, IntoShape, Operand, Permission, Prepared, Result, Scalar, Spec,
     Tensor, grad, grad_or_zeros, realize_all, set_seed,
 };
-pub use tinyspec_core::{execute, function, lower, nn, profile};
+pub use tinyspec_core::{execute, function, lower, nn, profile, search};
 pub use tinyspec_ir as ir;
 pub use tinyspec_ir::ops::options;
 pub use tinyspec_ir::{DType, Dim, ErrorKind};

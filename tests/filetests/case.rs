@@ -2,7 +2,7 @@
 
 use tinyspec::backends::Target;
 use tinyspec::ir::rewrite::{Permission, RuleSet};
-use tinyspec::ir::{AxisType, DType, Op, rules};
+use tinyspec::ir::{DType, Op, rules};
 use tinyspec::lower::optimize::OptOp;
 
 /// A case, as it stands in its file.
@@ -46,7 +46,10 @@ impl<'a> Case<'a> {
                 "target" => rest.split(' ').try_for_each(|fact| set(&mut case.target, fact))?,
                 "schedule" => {
                     let ops = rest.split("; ").filter(|op| !op.is_empty());
-                    case.schedule = Some(ops.map(opt_op).collect::<Result<_, _>>()?);
+                    case.schedule = Some(
+                        ops.map(|op| op.parse().map_err(|error: tinyspec::ir::Error| error.to_string()))
+                            .collect::<Result<_, _>>()?,
+                    );
                 }
                 "rules" => case.rules = rest.split(' ').map(table).collect::<Result<Vec<_>, _>>()?.concat(),
                 _ => return Err(format!("`{word}` is not expected in a header")),
@@ -105,28 +108,4 @@ fn set(target: &mut Target, fact: &str) -> Result<(), String> {
         _ => return Err(format!("`{name}` is no fact of a target that cases change")),
     }
     Ok(())
-}
-
-/// An [`OptOp`] as it is printed.
-fn opt_op(text: &str) -> Result<OptOp, String> {
-    let wrong = || format!("`{text}` is no schedule op");
-    let (name, operands) = text.trim().strip_suffix(')').and_then(|text| text.split_once('(')).ok_or_else(wrong)?;
-    let operands: Vec<&str> = operands.split([',', ' ']).filter(|word| !word.is_empty()).collect();
-    let number = |word: &str| word.parse::<i64>().map_err(|_| wrong());
-    let position = |word: &str| word.parse::<usize>().map_err(|_| wrong());
-    Ok(match (name, &operands[..]) {
-        ("split", [axis, factor, letter, top @ ..]) => OptOp::Split {
-            axis: position(axis)?,
-            factor: number(factor)?,
-            target: AxisType::ALL.into_iter().find(|axis| letter.starts_with(axis.letter())).ok_or_else(wrong)?,
-            top: top == ["top"],
-        },
-        ("swap", [a, b]) => OptOp::Swap(position(a)?, position(b)?),
-        ("padto", [axis, multiple]) => OptOp::Padto { axis: position(axis)?, multiple: number(multiple)? },
-        ("stage", [slot, "at", at]) => {
-            let slot = slot.strip_prefix('%').and_then(|slot| slot.parse().ok()).ok_or_else(wrong)?;
-            OptOp::Stage { slot, at: position(at)? }
-        }
-        _ => return Err(wrong()),
-    })
 }

@@ -4,7 +4,7 @@ use crate::case::Case;
 use crate::program;
 use tinyspec::ir::rewrite::Rewriter;
 use tinyspec::ir::{Graph, NodeId, text, verify};
-use tinyspec::lower::optimize::OptOp;
+use tinyspec::lower::optimize::{OptOp, Scheduler};
 use tinyspec::lower::plan::{self, Lifetime};
 use tinyspec::lower::{expand, linearize, optimize, rangeify, select};
 
@@ -113,10 +113,12 @@ fn kernel(
 }
 
 fn scheduled(case: &Case, graph: &mut Graph, root: NodeId) -> Result<(NodeId, Vec<OptOp>), Error> {
-    Ok(match &case.schedule {
-        Some(ops) => (optimize::apply(graph, root, ops)?, ops.clone()),
-        None => optimize::optimize(graph, root, &case.target)?,
-    })
+    let scheduler = Scheduler::new(std::mem::take(graph), root, &case.target)?;
+    let ops = case.schedule.clone().unwrap_or_else(|| scheduler.heuristics());
+    let space = scheduler.space(&ops)?;
+    let (built, root) = scheduler.build(&space)?;
+    *graph = built;
+    Ok((root, ops))
 }
 
 fn simplify(case: &Case, graph: &mut Graph, roots: &[NodeId]) -> Result<String, Error> {

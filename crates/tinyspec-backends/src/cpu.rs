@@ -68,7 +68,7 @@ impl CpuRuntime {
             let address = buffers.get(index as usize).copied();
             addresses.push(Address(address.ok_or_else(|| BackendError::Memory(format!("buffer {index} is missing")))?));
         }
-        let trips = launch.global_trips as i64;
+        let (first, trips) = (launch.trips.start as i64, launch.trips.len() as i64);
         let parts = (self.threads as i64).min(trips);
         let inside = rayon::current_thread_index().is_some();
         if parts > 1
@@ -80,13 +80,14 @@ impl CpuRuntime {
                 // More threads than trips: the last ones get an empty part.
                 let part = (context.index() as i64).min(parts);
                 let after = (part + 1).min(parts);
+                let (begin, end) = (first + trips * part / parts, first + trips * after / parts);
                 // SAFETY: the caller vouches for the addresses; parts of a GLOBAL range write apart.
-                unsafe { run(program, &addresses, launch.scratch_bytes, trips * part / parts, trips * after / parts) }
+                unsafe { run(program, &addresses, launch.scratch_bytes, begin, end) }
             });
             return results.into_iter().collect();
         }
         // SAFETY: the caller vouches for the addresses.
-        unsafe { run(program, &addresses, launch.scratch_bytes, 0, trips) }
+        unsafe { run(program, &addresses, launch.scratch_bytes, first, first + trips) }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::BackendError;
 use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Memory of a device.
@@ -31,8 +32,8 @@ pub struct Launch {
     pub program: Arc<dyn Program>,
     /// Indices into the buffer table, by Param slot.
     pub buffers: Vec<u32>,
-    /// Trips of the GLOBAL range.
-    pub global_trips: usize,
+    /// Trips of the GLOBAL range that run.
+    pub trips: Range<usize>,
     /// Bytes of scratch per thread.
     pub scratch_bytes: usize,
     /// Estimated time on one thread, so that small kernels are not split.

@@ -7,6 +7,7 @@ pub mod function;
 pub mod lower;
 pub mod nn;
 pub mod profile;
+pub mod search;
 pub mod tensor;
 
 pub use error::{Error, Result};

@@ -83,7 +83,7 @@ impl Runtime for InterpreterRuntime {
                 params.push(*address);
             }
             // SAFETY: the caller vouches for the addresses; every access is checked against the Params' sizes.
-            unsafe { run::run(code, &params, launch.global_trips as i64)? }
+            unsafe { run::run(code, &params, launch.trips.clone())? }
         }
         Ok(())
     }

@@ -113,7 +113,7 @@ pub fn launch(
     let launch = Launch {
         program,
         buffers: (0..buffers.len() as u32).collect(),
-        global_trips: kernel.global_trips,
+        trips: 0..kernel.global_trips,
         scratch_bytes: kernel.scratch_bytes,
         nanoseconds: 0,
     };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// `TINYSPEC_CACHE` (`off` for none), else `tinyspec` in the user's cache folder; `None` where others could write to it.
-pub(super) fn private() -> Option<&'static Path> {
+pub(crate) fn private() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     FOLDER.get_or_init(open).as_deref()
 }

@@ -4,6 +4,8 @@
 
 mod folder;
 
+pub(crate) use folder::private as folder;
+
 use crate::Result;
 use crate::execute::Device;
 use crate::profile;
@@ -26,7 +28,7 @@ const WORTH_KEEPING: Duration = Duration::from_micros(500);
 pub(crate) fn program(kernel: &LinearKernel, device: &Device) -> Result<Arc<dyn Program>> {
     let key = key(kernel, device);
     let load = |code: &[u8]| device.runtime().load(&kernel.name, code);
-    let file = folder::private().map(|folder| folder.join(format!("{key}.o")));
+    let file = folder().map(|folder| folder.join(format!("{key}.o")));
     if let Some(program) = file.as_ref().and_then(|file| load(&read(file, key)?).ok()) {
         return Ok(program);
     }

@@ -1,8 +1,8 @@
 //! A kernel through the stages, from range form to what a compiler takes: Optimize, Expand, Select, Linearize, and its
 //! part of Plan. Verifiers run in between, in debug builds and where `TINYSPEC_VERIFY=1` asks for them.
 
-use super::optimize::OptOp;
-use super::{expand, linearize, optimize, plan, select, written};
+use super::optimize::{OptOp, Scheduler};
+use super::{expand, linearize, plan, select, written};
 use crate::profile;
 use tinyspec_backends::{LinearKernel, Target};
 use tinyspec_ir::{Arg, AxisType, DType, Error, ErrorKind, Graph, NodeId, Op, Result, verify};
@@ -15,43 +15,34 @@ pub(crate) type Observe<'a> = dyn FnMut(&'static str, &Graph, NodeId) + 'a;
 /// # Errors
 /// When the kernel is not in range form.
 pub fn lower_kernel(graph: &mut Graph, sink: NodeId, name: &str, target: &Target) -> Result<LinearKernel> {
-    lower_kernel_with_schedule(graph, sink, name, target).map(|(kernel, _)| kernel)
-}
-
-/// As [`lower_kernel`], with the schedule that was chosen.
-///
-/// # Errors
-/// As [`lower_kernel`].
-pub fn lower_kernel_with_schedule(
-    graph: &mut Graph,
-    sink: NodeId,
-    name: &str,
-    target: &Target,
-) -> Result<(LinearKernel, Vec<OptOp>)> {
     // Only what this kernel needs: the passes' tables are as long as the graph.
     let mut own = Graph::new();
     let roots = own.import(graph, &[sink], |_, _| Ok(None))?;
-    stages(own, roots.first().copied().unwrap_or(sink), name, target, &mut |_, _, _| {})
+    let scheduler = Scheduler::new(own, roots.first().copied().unwrap_or(sink), target)?;
+    let ops = scheduler.heuristics();
+    stages(scheduler, &ops, name, &mut |_, _, _| {})
 }
 
-/// All stages of a kernel that has a graph of its own.
+/// The stages of a kernel under a given schedule.
+///
+/// # Errors
+/// When an op does not fit the axes it finds.
 pub(crate) fn stages(
-    mut graph: Graph,
-    sink: NodeId,
+    scheduler: Scheduler,
+    schedule: &[OptOp],
     name: &str,
-    target: &Target,
     observe: &mut Observe,
-) -> Result<(LinearKernel, Vec<OptOp>)> {
+) -> Result<LinearKernel> {
+    let (space, target) = (scheduler.space(schedule)?, scheduler.target());
     // One buffer a Param, also where the lowering finds one unused.
-    let params = graph.reachable(&[sink]).into_iter().filter_map(|node| param_slot(&graph, node)).max();
-    observe("ranges", &graph, sink);
-    checked("rangeify", || verify::ranges(&graph, sink))?;
-    let (sink, ops) = optimize::optimize(&mut graph, sink, target)?;
+    let params = params(scheduler.graph(), scheduler.kernel().sink);
+    checked("rangeify", || verify::ranges(scheduler.graph(), scheduler.kernel().sink))?;
+    let (graph, sink) = scheduler.build(&space)?;
     observe("optimized", &graph, sink);
     checked("optimize", || verify::ranges(&graph, sink))?;
     let mut kernel = finish_observed(graph, sink, name, target, observe)?;
-    kernel.params = params.map_or(0, |slot| slot as usize + 1);
-    Ok((kernel, ops))
+    kernel.params = params;
+    Ok(kernel)
 }
 
 /// The stages of a kernel written by hand: its schedule stays as it is.
@@ -62,14 +53,14 @@ pub(crate) fn written_stages(
     target: &Target,
     observe: &mut Observe,
 ) -> Result<LinearKernel> {
-    let params = graph.reachable(&[sink]).into_iter().filter_map(|node| param_slot(&graph, node)).max();
+    let params = params(&graph, sink);
     let mut graph = graph;
     checked("rangeify", || verify::ranges(&graph, sink))?;
     let sink = written::vectorize(&mut graph, sink, target)?;
     observe("optimized", &graph, sink);
     checked("optimize", || verify::ranges(&graph, sink))?;
     let mut kernel = finish_observed(graph, sink, name, target, observe)?;
-    kernel.params = params.map_or(0, |slot| slot as usize + 1);
+    kernel.params = params;
     kernel.is_written = true;
     Ok(kernel)
 }
@@ -89,7 +80,7 @@ fn finish_observed(
     target: &Target,
     observe: &mut Observe,
 ) -> Result<LinearKernel> {
-    let params = graph.reachable(&[sink]).into_iter().filter_map(|node| param_slot(&graph, node)).max();
+    let params = params(&graph, sink);
     let sink = expand::expand(&mut graph, sink)?;
     observe("expanded", &graph, sink);
     checked("expand", || verify::tiles(&graph, sink))?;
@@ -105,7 +96,7 @@ fn finish_observed(
         global_trips: global_trips(&graph, linear)?,
         linear,
         name: name.into(),
-        params: params.map_or(0, |slot| slot as usize + 1),
+        params,
         local_offsets,
         scratch_bytes,
         graph,
@@ -127,6 +118,12 @@ fn global_trips(graph: &Graph, linear: NodeId) -> Result<usize> {
     let Some(&range) = graph.sources(linear).iter().find(|node| is_global(node)) else { return Ok(1) };
     let trips = graph.as_int(graph.source(range, 0)).and_then(|trips| usize::try_from(trips).ok());
     trips.ok_or_else(|| Error::new(ErrorKind::Verify, "range", "the bound of a GLOBAL range is no number"))
+}
+
+/// One more than the greatest slot of a Param.
+fn params(graph: &Graph, sink: NodeId) -> usize {
+    let slots = graph.reachable(&[sink]).into_iter().filter_map(|node| param_slot(graph, node));
+    slots.max().map_or(0, |slot| slot as usize + 1)
 }
 
 /// The slot of a Param that is memory.

@@ -6,6 +6,7 @@ use tinyspec_ir::{Error, ErrorKind, Graph, NodeId, Op, Result};
 pub(crate) type RangeSet = u128;
 
 /// Open Ranges of every node of a kernel.
+#[derive(Clone)]
 pub(crate) struct Live {
     /// The Ranges, in the order of their nodes.
     pub ranges: Vec<NodeId>,

@@ -2,12 +2,14 @@
 
 use super::callify::Callified;
 use super::kernel;
+use super::optimize::Scheduler;
 use super::plan::{self, Lifetime};
 use super::rangeify::{self, KernelCall, Schedule};
 use crate::Result;
 use crate::cache;
 use crate::execute::{Device, Storage};
 use crate::profile::{self, Level};
+use crate::search;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
@@ -26,6 +28,8 @@ pub(crate) struct Kernel {
     pub global_trips: usize,
     /// Operations on elements.
     pub work: u64,
+    /// Estimated time on one thread; none where nobody knows the schedule.
+    pub nanoseconds: Option<u64>,
 }
 
 /// What a launch does, for the profile.
@@ -97,7 +101,8 @@ fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<FxHashMap<NodeId
     let one = |&(kernel, written): &(NodeId, Option<&str>)| kernel_of(&schedule.graph, kernel, written, device);
     let compiled: Vec<Result<Arc<Kernel>>> =
         // A thread's first kernel sets up its code generator: a single one stays with the caller's.
-        if distinct.len() < 2 { distinct.iter().map(one).collect() } else { distinct.par_iter().map(one).collect() };
+        // A search needs the machine for itself.
+        if distinct.len() < 2 || search::is_asked_for() { distinct.iter().map(one).collect() } else { distinct.par_iter().map(one).collect() };
     distinct.into_iter().zip(compiled).map(|((node, _), kernel)| Ok((node, kernel?))).collect()
 }
 
@@ -139,13 +144,21 @@ fn lower(graph: Graph, sink: NodeId, written: Option<&str>, device: &Arc<Device>
             profile::stage(&format!("{}: {stage}", facts.name), graph, &[root]);
         }
     };
-    let (kernel, ops) = match written {
-        Some(_) => (kernel::written_stages(graph, sink, &facts.name, target, &mut observe)?, vec![]),
-        None => kernel::stages(graph, sink, &facts.name, target, &mut observe)?,
+    let mut nanoseconds = None;
+    let kernel = match written {
+        Some(_) => kernel::written_stages(graph, sink, &facts.name, target, &mut observe)?,
+        None => {
+            observe("ranges", &graph, sink);
+            let scheduler = Scheduler::new(graph, sink, target)?;
+            let (schedule, source) = search::schedule(&scheduler, &facts.name, device)?;
+            let estimate = scheduler.estimate(&scheduler.space(&schedule)?);
+            if profile::shows(Level::Schedules) {
+                profile::schedule(&facts.name, &schedule, &source, &estimate);
+            }
+            nanoseconds = Some(estimate.on_one_thread() as u64);
+            kernel::stages(scheduler, &schedule, &facts.name, &mut observe)?
+        }
     };
-    if profile::shows(Level::Stages) {
-        eprintln!("{}: {ops:?}", facts.name);
-    }
     drop(timer);
     let program = cache::program(&kernel, device)?;
     if profile::shows(Level::Code) {
@@ -153,7 +166,7 @@ fn lower(graph: Graph, sink: NodeId, written: Option<&str>, device: &Arc<Device>
         eprintln!("{}\n{}\n{}", kernel.name, listing.source, listing.assembly);
     }
     let LinearKernel { name, scratch_bytes, global_trips, .. } = kernel;
-    Ok(Kernel { program, name, axes, scratch_bytes, global_trips, work: facts.work })
+    Ok(Kernel { program, name, axes, scratch_bytes, global_trips, work: facts.work, nanoseconds })
 }
 
 /// Launches in order, and the memory of everything they touch.
@@ -243,9 +256,9 @@ fn assemble(schedule: &Schedule, kernels: &FxHashMap<NodeId, Arc<Kernel>>, devic
         plan.launches.push(Launch {
             program: kernel.program.clone(),
             buffers,
-            global_trips: kernel.global_trips,
+            trips: 0..kernel.global_trips,
             scratch_bytes: kernel.scratch_bytes,
-            nanoseconds: nanoseconds(kernel.work, bytes),
+            nanoseconds: kernel.nanoseconds.unwrap_or_else(|| nanoseconds(kernel.work, bytes)),
         });
         let location = call.locations.first().map(ToString::to_string).unwrap_or_default();
         plan.steps.push(Step { kernel, location, bytes });

@@ -1,4 +1,5 @@
-//! What the compiler and the devices do, made visible: `TINYSPEC_DEBUG=2` a table of kernels, `=4` their code, `=5` the
+//! What the compiler and the devices do, made visible: `TINYSPEC_DEBUG=2` a table of kernels, `=3` the schedule of each
+//! and why, `=4` their code, `=5` the
 //! UOps of every stage; counters for programs.
 
 mod facts;
@@ -7,6 +8,8 @@ mod table;
 pub(crate) use facts::{Facts, axes};
 pub(crate) use table::kernel;
 
+use crate::lower::optimize::{Estimate, OptOp};
+use crate::search::Source;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -16,6 +19,7 @@ use tinyspec_ir::{Graph, NodeId};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Level {
     Kernels = 2,
+    Schedules = 3,
     Code = 4,
     Stages = 5,
 }
@@ -37,6 +41,13 @@ pub(crate) fn verifies() -> bool {
 /// Prints the UOps of a stage.
 pub(crate) fn stage(name: &str, graph: &Graph, roots: &[NodeId]) {
     eprintln!("── {name}\n{}", tinyspec_ir::text::print(graph, roots));
+}
+
+/// Prints a kernel's schedule, who chose it, and what the cost model says of it.
+pub(crate) fn schedule(kernel: &str, ops: &[OptOp], source: &Source, estimate: &Estimate) {
+    let ops: Vec<String> = ops.iter().map(OptOp::to_string).collect();
+    let ops = if ops.is_empty() { "no optimization".into() } else { ops.join("; ") };
+    eprintln!("── {kernel}: {ops}\n   {source}; estimated {estimate}");
 }
 
 static PLANS: AtomicU64 = AtomicU64::new(0);

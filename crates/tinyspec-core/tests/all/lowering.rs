@@ -5,8 +5,8 @@ use crate::kernels::{self, Case};
 use crate::native::Devices;
 use proptest::prelude::*;
 use tinyspec_backends::Target;
-use tinyspec_core::lower::kernel::{finish, lower_kernel_with_schedule};
-use tinyspec_core::lower::optimize::{self, OptOp};
+use tinyspec_core::lower::kernel::{finish, lower_kernel};
+use tinyspec_core::lower::optimize::{OptOp, Scheduler};
 use tinyspec_ir::{AxisType, Const, DType, Graph, Op, text};
 
 /// Targets that differ in what decides the lowering.
@@ -48,14 +48,14 @@ fn check(name: &str, case: impl Fn() -> Case) {
     evaluate::ranges(&kernel.graph, sink, &mut expected);
     for target in targets() {
         let mut graph = kernel.graph.clone();
-        let (lowered, ops) = lower_kernel_with_schedule(&mut graph, sink, name, &target).unwrap();
+        let lowered = lower_kernel(&mut graph, sink, name, &target).unwrap();
         let mut found = memory(&kernel.params);
         evaluate::linear(&lowered, &mut found);
         for slot in 0..outputs {
             assert_eq!(
                 expected[slot],
                 found[slot],
-                "{name}, vectors of {} bytes, {ops:?}\n{}",
+                "{name}, vectors of {} bytes\n{}",
                 target.vector_bytes,
                 text::print(&lowered.graph, &[lowered.linear])
             );
@@ -64,11 +64,11 @@ fn check(name: &str, case: impl Fn() -> Case) {
     DEVICES.with(|devices| {
         for (target, run) in devices.iter() {
             let mut graph = kernel.graph.clone();
-            let (lowered, ops) = lower_kernel_with_schedule(&mut graph, sink, name, target).unwrap();
+            let lowered = lower_kernel(&mut graph, sink, name, target).unwrap();
             let mut found = memory(&kernel.params);
             run(&lowered, &mut found);
             for slot in 0..outputs {
-                assert_eq!(expected[slot], found[slot], "{name} on {}, {ops:?}", target.name);
+                assert_eq!(expected[slot], found[slot], "{name} on {}", target.name);
             }
         }
     });
@@ -153,7 +153,9 @@ fn check_schedule(case: Case, schedule: &[OptOp], target: usize) {
     evaluate::ranges(&kernel.graph, sink, &mut expected);
     let mut graph = Graph::new();
     let sink = graph.import(&kernel.graph, &[sink], |_, _| Ok(None)).unwrap()[0];
-    let mut space = optimize::space(&mut graph, sink).unwrap();
+    let target = &targets()[target];
+    let scheduler = Scheduler::new(graph, sink, target).unwrap();
+    let mut space = scheduler.space(&[]).unwrap();
     let fitting: Vec<OptOp> = schedule
         .iter()
         .filter(|op| {
@@ -169,8 +171,10 @@ fn check_schedule(case: Case, schedule: &[OptOp], target: usize) {
         })
         .cloned()
         .collect();
-    let sink = optimize::apply(&mut graph, sink, &fitting).unwrap();
-    let lowered = finish(graph, sink, "scheduled", &targets()[target]).unwrap();
+    let estimate = scheduler.estimate(&space).nanoseconds();
+    assert!(estimate.is_finite() && estimate >= 0.0, "{fitting:?}: {estimate} ns");
+    let (graph, sink) = scheduler.build(&space).unwrap();
+    let lowered = finish(graph, sink, "scheduled", target).unwrap();
     let mut found = memory(&kernel.params);
     evaluate::linear(&lowered, &mut found);
     for slot in 0..outputs {

@@ -20,6 +20,7 @@ mod rangeify;
 mod rearranging;
 mod refusals;
 mod rule_tables;
+mod search;
 mod small_floats;
 mod tensors;
 mod training;

@@ -74,7 +74,7 @@ pub fn launch(
     let launch = Launch {
         program,
         buffers: (0..memory.len() as u32).collect(),
-        global_trips: kernel.global_trips,
+        trips: 0..kernel.global_trips,
         scratch_bytes: kernel.scratch_bytes,
         nanoseconds: u64::MAX,
     };

@@ -7,6 +7,7 @@ use crate::BackendError;
 use crate::Memory;
 use crate::host_memory::HostMemory;
 use smallvec::SmallVec;
+use std::ops::Range;
 use tinyspec_ir::Op;
 use tinyspec_ir::eval::eval_lanes;
 
@@ -18,11 +19,11 @@ struct Machine<'a> {
     watch: Option<Watch>,
 }
 
-/// Runs a kernel; its GLOBAL Range goes from 0 to `trips`.
+/// Runs these trips of a kernel's GLOBAL Range.
 ///
 /// # Safety
 /// `params` are valid for the sizes that the kernel's Params declare, and not used elsewhere meanwhile.
-pub(super) unsafe fn run(code: &Code, params: &[*mut u8], trips: i64) -> Result<(), BackendError> {
+pub(super) unsafe fn run(code: &Code, params: &[*mut u8], trips: Range<usize>) -> Result<(), BackendError> {
     if params.len() < code.params {
         return Err(code.failure(format!("it has {} buffers, {} were given", code.params, params.len())));
     }
@@ -34,14 +35,19 @@ pub(super) unsafe fn run(code: &Code, params: &[*mut u8], trips: i64) -> Result<
     let mut machine = Machine { code, file, params, scratch: HostMemory::new(code.scratch_bytes)?, watch };
     let mut position = 0;
     while let Some(instruction) = code.instructions.get(position) {
-        position = machine.step(instruction, position, trips)?;
+        position = machine.step(instruction, position, &trips)?;
     }
     Ok(())
 }
 
 impl Machine<'_> {
     /// Executes one instruction; the position of the next one.
-    fn step(&mut self, instruction: &Instruction, position: usize, trips: i64) -> Result<usize, BackendError> {
+    fn step(
+        &mut self,
+        instruction: &Instruction,
+        position: usize,
+        trips: &Range<usize>,
+    ) -> Result<usize, BackendError> {
         match instruction {
             Instruction::Compute { op, operand, dtype, sources, count, target } => {
                 let (sources_file, target) = self.split(*target);
@@ -94,10 +100,13 @@ impl Machine<'_> {
             Instruction::Store { address, source, gate } => self.store(address, *source, *gate)?,
             Instruction::Accumulate { address, source, gate } => self.accumulate(address, *source, *gate)?,
             Instruction::Loop { bound, is_global, parallel, counter, limit, exit } => {
-                let end = if *is_global { trips } else { self.scalar(*bound) as i64 };
+                let (first, end) = match is_global {
+                    true => (trips.start as i64, trips.end as i64),
+                    false => (0, self.scalar(*bound) as i64),
+                };
                 self.file[limit.start as usize] = end as u64;
-                self.file[counter.start as usize] = 0;
-                if end <= 0 {
+                self.file[counter.start as usize] = first as u64;
+                if end <= first {
                     return Ok(*exit);
                 }
                 if let Some(watch) = &mut self.watch {

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use tinyspec_ir::{Arg, Builder, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 /// A kernel in range form, looked at once.
+#[derive(Clone)]
 pub struct Kernel {
     /// The root.
     pub sink: NodeId,
@@ -24,6 +25,7 @@ pub struct Kernel {
 }
 
 /// Output loops around Stores.
+#[derive(Clone)]
 pub struct Nest {
     /// What the loops are around: a Store, or a Group of them.
     pub body: NodeId,
@@ -32,6 +34,7 @@ pub struct Nest {
 }
 
 /// A Reduce and its Ranges.
+#[derive(Clone)]
 pub struct Reduction {
     /// The Reduce.
     pub node: NodeId,
@@ -42,6 +45,7 @@ pub struct Reduction {
 }
 
 /// A Load or Store.
+#[derive(Clone)]
 pub struct Access {
     /// The Load or Store.
     pub node: NodeId,
@@ -90,6 +94,12 @@ impl Kernel {
             }
         }
         Ok(kernel)
+    }
+
+    /// Loads from this Param, and does not store to it.
+    pub(crate) fn reads(&self, graph: &Graph, of: u32) -> bool {
+        let mut accesses = self.accesses.iter().filter(|access| slot(graph, access.buffer) == Some(of)).peekable();
+        accesses.peek().is_some() && accesses.all(|access| !access.is_store)
     }
 
     fn index_sum(&mut self, graph: &mut Graph, node: NodeId) -> Result<Sum> {

@@ -1,8 +1,9 @@
 //! Optimize: which axes of a kernel are parallel, vectorised, tiled ("Kernel Optimizations").
 //!
-//! A schedule is a list of [`OptOp`]s; [`heuristics`] writes one by hand-made rules, and [`apply`] rebuilds the kernel
-//! once, with every original range replaced by its expression over the new axes.
+//! A schedule is a list of [`OptOp`]s; [`heuristics`] writes one by hand-made rules, the search finds others, and the
+//! kernel is rebuilt once, with every original range replaced by its expression over the new axes.
 
+mod cost;
 pub mod heuristics;
 mod kernel;
 mod opt_op;
@@ -10,6 +11,7 @@ mod rebuild;
 mod separate;
 mod space;
 
+pub use cost::Estimate;
 pub use kernel::{Access, Kernel, Nest, Reduction};
 pub use opt_op::OptOp;
 pub use space::{Axis, Space};
@@ -17,41 +19,68 @@ pub use space::{Axis, Space};
 use tinyspec_backends::Target;
 use tinyspec_ir::{Graph, NodeId, Result};
 
-/// Chooses and applies a schedule: the kernel's new `Sink`, and what was done.
-///
-/// # Errors
-/// When the kernel is not in range form.
-pub fn optimize(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<(NodeId, Vec<OptOp>)> {
-    let sink = separate::separate(graph, sink)?;
-    let kernel = Kernel::new(graph, sink)?;
-    let ops = heuristics::choose(graph, &kernel, target);
-    let mut space = Space::new(graph, &kernel);
-    for op in &ops {
-        space.apply(op)?;
-    }
-    Ok((rebuild::rebuild(graph, &kernel, &space)?, ops))
+/// A kernel in range form, read once, that schedules can be tried on.
+#[derive(Clone)]
+pub struct Scheduler<'t> {
+    graph: Graph,
+    kernel: Kernel,
+    target: &'t Target,
 }
 
-/// Applies a given schedule, left to right.
-///
-/// # Errors
-/// When an op does not fit the axes it finds, or the kernel is not in range form.
-pub fn apply(graph: &mut Graph, sink: NodeId, ops: &[OptOp]) -> Result<NodeId> {
-    let sink = separate::separate(graph, sink)?;
-    let kernel = Kernel::new(graph, sink)?;
-    let mut space = Space::new(graph, &kernel);
-    for op in ops {
-        space.apply(op)?;
+impl<'t> Scheduler<'t> {
+    /// Reads the kernel.
+    ///
+    /// # Errors
+    /// When it is not in range form.
+    pub fn new(mut graph: Graph, sink: NodeId, target: &'t Target) -> Result<Scheduler<'t>> {
+        let sink = separate::separate(&mut graph, sink)?;
+        let kernel = Kernel::new(&mut graph, sink)?;
+        Ok(Scheduler { graph, kernel, target })
     }
-    rebuild::rebuild(graph, &kernel, &space)
-}
 
-/// The axes that the ops of a schedule start from.
-///
-/// # Errors
-/// When the kernel is not in range form.
-pub fn space(graph: &mut Graph, sink: NodeId) -> Result<Space> {
-    let sink = separate::separate(graph, sink)?;
-    let kernel = Kernel::new(graph, sink)?;
-    Ok(Space::new(graph, &kernel))
+    /// What is known of the kernel.
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// The graph it is in.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The device.
+    pub fn target(&self) -> &'t Target {
+        self.target
+    }
+
+    /// The schedule that the hand-written rules choose.
+    pub fn heuristics(&self) -> Vec<OptOp> {
+        heuristics::choose(&self.graph, &self.kernel, self.target)
+    }
+
+    /// The axes after some ops, left to right.
+    ///
+    /// # Errors
+    /// When an op does not fit the axes it finds.
+    pub fn space(&self, ops: &[OptOp]) -> Result<Space> {
+        let mut space = Space::new(&self.graph, &self.kernel);
+        for op in ops {
+            space.apply(op)?;
+        }
+        Ok(space)
+    }
+
+    /// What the kernel would cost with these axes.
+    pub fn estimate(&self, space: &Space) -> Estimate {
+        cost::estimate(&self.graph, &self.kernel, space, self.target)
+    }
+
+    /// The kernel over these axes: its graph and its new `Sink`.
+    ///
+    /// # Errors
+    /// When it is not in range form.
+    pub fn build(mut self, space: &Space) -> Result<(Graph, NodeId)> {
+        let sink = rebuild::rebuild(&mut self.graph, &self.kernel, space)?;
+        Ok((self.graph, sink))
+    }
 }

@@ -1,7 +1,8 @@
 //! Optimizations of a kernel, as data.
 
 use std::fmt;
-use tinyspec_ir::AxisType;
+use std::str::FromStr;
+use tinyspec_ir::{AxisType, Error, ErrorKind};
 
 /// One optimization ("OptOps"). Axes are numbered by their position in the loop order at that moment.
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
@@ -47,5 +48,39 @@ impl fmt::Display for OptOp {
             OptOp::Padto { axis, multiple } => write!(f, "padto({axis}, {multiple})"),
             OptOp::Stage { slot, at } => write!(f, "stage(%{slot}, at {at})"),
         }
+    }
+}
+
+impl FromStr for OptOp {
+    type Err = Error;
+
+    /// Reads an op as it is printed.
+    fn from_str(text: &str) -> Result<OptOp, Error> {
+        let wrong = || {
+            let message = format!("`{text}` is no schedule op");
+            Error::new(ErrorKind::Value, "schedule", message)
+                .help("there are split(axis, factor letter [top]), swap(axis, axis), padto(axis, multiple), stage(%slot, at axis)")
+        };
+        let (name, operands) = text.trim().strip_suffix(')').and_then(|text| text.split_once('(')).ok_or_else(wrong)?;
+        let operands: Vec<&str> = operands.split([',', ' ']).filter(|word| !word.is_empty()).collect();
+        let number = |word: &str| word.parse::<i64>().map_err(|_| wrong());
+        let axis = |word: &str| word.parse::<usize>().map_err(|_| wrong());
+        let kind =
+            |letter: &str| AxisType::ALL.into_iter().find(|kind| letter == kind.letter().to_string()).ok_or_else(wrong);
+        Ok(match (name, &operands[..]) {
+            ("split", [position, factor, letter, side @ ..]) if matches!(side, [] | ["top"]) => OptOp::Split {
+                axis: axis(position)?,
+                factor: number(factor)?,
+                target: kind(letter)?,
+                top: !side.is_empty(),
+            },
+            ("swap", [a, b]) => OptOp::Swap(axis(a)?, axis(b)?),
+            ("padto", [position, multiple]) => OptOp::Padto { axis: axis(position)?, multiple: number(multiple)? },
+            ("stage", [slot, "at", at]) => {
+                let slot = slot.strip_prefix('%').and_then(|slot| slot.parse().ok()).ok_or_else(wrong)?;
+                OptOp::Stage { slot, at: axis(at)? }
+            }
+            _ => return Err(wrong()),
+        })
     }
 }

@@ -5,7 +5,7 @@ use super::opt_op::OptOp;
 use tinyspec_ir::{AxisType, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 /// One loop of the schedule.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Axis {
     /// Which original range it is a part of, by its position in [`Space`].
     pub origin: usize,
@@ -18,7 +18,7 @@ pub struct Axis {
 }
 
 /// An original range.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Origin {
     /// The Range.
     pub range: NodeId,
@@ -31,7 +31,7 @@ pub(crate) struct Origin {
 }
 
 /// Axes in loop order: output axes first, then those of reductions.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Space {
     /// The axes.
     pub axes: Vec<Axis>,
@@ -82,6 +82,16 @@ impl Space {
             self.axes.push(Axis { origin: self.origins.len(), trips: origin.trips, stride: 1, kind });
             self.origins.push(origin);
         }
+    }
+
+    /// Params that the kernel reads or writes.
+    pub(crate) fn params(&self) -> &[u32] {
+        &self.params
+    }
+
+    /// Is this Param read from a copy?
+    pub(crate) fn is_staged(&self, slot: u32) -> bool {
+        self.stages.iter().any(|stage| stage.0 == slot)
     }
 
     /// Position of an original range.

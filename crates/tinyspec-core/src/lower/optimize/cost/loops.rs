@@ -1,0 +1,107 @@
+//! How often what is inside the loops of a schedule runs.
+
+use crate::lower::live::RangeSet;
+use crate::lower::optimize::kernel::Kernel;
+use crate::lower::optimize::space::Space;
+use smallvec::SmallVec;
+use tinyspec_ir::AxisType;
+
+/// Trips taken for a loop that a named dim bounds.
+const NAMED: f64 = 64.0;
+
+/// The axes of a schedule as loops around the nodes of the kernel.
+pub(super) struct Loops<'a> {
+    space: &'a Space,
+    /// Original ranges of each axis.
+    ranges: Vec<RangeSet>,
+    /// Ranges of each reduction, and those open around it.
+    reductions: SmallVec<[(RangeSet, RangeSet); 4]>,
+}
+
+impl<'a> Loops<'a> {
+    pub fn new(kernel: &Kernel, space: &'a Space) -> Loops<'a> {
+        // A range that was merged away is walked by the next one that was not.
+        let mut of_origin: Vec<RangeSet> = Vec::with_capacity(space.origins.len());
+        let mut merged: RangeSet = 0;
+        for origin in &space.origins {
+            merged |= kernel.live.bit(origin.range);
+            of_origin.push(merged);
+            if !origin.merged {
+                merged = 0;
+            }
+        }
+        let of = |ranges: &[tinyspec_ir::NodeId]| ranges.iter().fold(0, |set, &range| set | kernel.live.bit(range));
+        Loops {
+            space,
+            ranges: space.axes.iter().map(|axis| of_origin[axis.origin]).collect(),
+            reductions: kernel.reductions.iter().map(|reduction| (of(&reduction.ranges), reduction.outer)).collect(),
+        }
+    }
+
+    pub fn trips(&self, axis: usize) -> f64 {
+        self.space.axes[axis].trips.map_or(NAMED, |trips| trips as f64)
+    }
+
+    pub fn is_tile(&self, axis: usize) -> bool {
+        matches!(self.space.axes[axis].kind, AxisType::Upcast | AxisType::Unroll)
+    }
+
+    fn is_reduce(&self, axis: usize) -> bool {
+        self.space.axes[axis].kind.is_reduce()
+    }
+
+    /// Tile axes of a value inside these ranges.
+    pub fn tile(&self, open: RangeSet) -> SmallVec<[usize; 8]> {
+        (0..self.ranges.len()).filter(|&axis| self.is_tile(axis) && self.ranges[axis] & open != 0).collect()
+    }
+
+    /// Loops around a value inside these ranges, outer ones first: down to the innermost that it depends on.
+    pub fn around(&self, open: RangeSet) -> SmallVec<[usize; 8]> {
+        let inside = self.reductions.iter().filter(|reduction| reduction.0 & open != 0);
+        let (own, outer) = inside.fold((0, open), |(own, outer), reduction| (own | reduction.0, outer | reduction.1));
+        let loops = || (0..self.ranges.len()).filter(|&axis| !self.is_tile(axis));
+        let deepest = |set: RangeSet, reduce: bool| {
+            loops().rfind(|&axis| self.is_reduce(axis) == reduce && self.ranges[axis] & set != 0)
+        };
+        let (output, reduce) = (deepest(outer, false), deepest(open, true));
+        loops()
+            .filter(|&axis| match self.is_reduce(axis) {
+                false => output.is_some_and(|deepest| axis <= deepest),
+                true => self.ranges[axis] & own != 0 && reduce.is_some_and(|deepest| axis <= deepest),
+            })
+            .collect()
+    }
+
+    /// Executions of a value inside these ranges.
+    pub fn times(&self, open: RangeSet) -> f64 {
+        self.around(open).into_iter().map(|axis| self.trips(axis)).product()
+    }
+
+    /// Trips of the loops among the first axes.
+    pub fn trips_of_first(&self, count: usize) -> f64 {
+        (0..count.min(self.ranges.len())).filter(|&axis| !self.is_tile(axis)).map(|axis| self.trips(axis)).product()
+    }
+
+    /// Iterations of all loops together.
+    pub fn iterations(&self) -> f64 {
+        let each = self.ranges.iter().enumerate().filter(|(axis, _)| !self.is_tile(*axis));
+        each.map(|(_, &ranges)| self.times(ranges)).sum()
+    }
+
+    pub fn count(&self) -> usize {
+        self.ranges.len()
+    }
+
+    /// Does the axis move what is inside these ranges?
+    pub fn moves(&self, axis: usize, open: RangeSet) -> bool {
+        self.ranges[axis] & open != 0
+    }
+
+    /// Threads at work on average, where a GLOBAL axis is shared among so many.
+    pub fn threads(&self, threads: usize) -> f64 {
+        let global = (0..self.ranges.len()).find(|&axis| self.space.axes[axis].kind == AxisType::Global);
+        let trips = global.map_or(1.0, |axis| self.trips(axis)).max(1.0);
+        let rounds = (trips / threads.max(1) as f64).ceil().max(1.0);
+        trips / rounds
+    }
+}

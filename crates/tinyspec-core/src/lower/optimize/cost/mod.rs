@@ -1,0 +1,268 @@
+//! What a schedule will cost, by arithmetic: a roofline over the core's units and the levels of its memory.
+//!
+//! The model sees only the axes, so a schedule is judged in microseconds, without building it. It is made to rank
+//! schedules of one kernel; its nanoseconds are those of a nominal core.
+
+mod footprint;
+mod loops;
+
+use super::kernel::{Access, Kernel, slot};
+use super::space::Space;
+use crate::lower::select::decompose::Sizes;
+use footprint::Walk;
+use loops::Loops;
+use std::fmt;
+use tinyspec_backends::Target;
+use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op};
+
+/// Cycles a nanosecond of the nominal core.
+const CLOCK: f64 = 4.0;
+/// Vector instructions that it starts in a cycle.
+const VECTOR: f64 = 2.0;
+/// Loads.
+const LOADS: f64 = 2.0;
+/// Stores.
+const STORES: f64 = 1.0;
+/// Instructions of all kinds.
+const WIDTH: f64 = 5.0;
+/// Bytes a cycle that come from the second-level cache, and from what lies behind it.
+const BYTES_PER_CYCLE: [f64; 2] = [32.0, 6.0];
+/// Instructions of a loop body beyond which the front end falls behind.
+const LARGE_BODY: f64 = 2500.0;
+
+/// Cycles of one thread, by what could limit the kernel, and how many threads share them.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Estimate {
+    /// Vector arithmetic.
+    pub arithmetic: f64,
+    /// Loads and stores that hit the first-level cache.
+    pub accesses: f64,
+    /// Starting instructions at all: loop control, lanes that are done one by one.
+    pub instructions: f64,
+    /// Waiting for one's own last accumulation.
+    pub latency: f64,
+    /// Lines from the second-level cache.
+    pub second_level: f64,
+    /// Lines from what lies behind it.
+    pub memory: f64,
+    /// Threads at work, on average.
+    pub threads: f64,
+    /// Vector instructions of the loop bodies: what has to be compiled.
+    pub code: f64,
+}
+
+impl Estimate {
+    fn limits(&self) -> [(&'static str, f64); 6] {
+        [
+            ("arithmetic", self.arithmetic),
+            ("loads and stores", self.accesses),
+            ("instructions", self.instructions),
+            ("latency", self.latency),
+            ("second-level cache", self.second_level),
+            ("memory", self.memory),
+        ]
+    }
+
+    /// What takes longest.
+    pub fn limit(&self) -> &'static str {
+        self.limits().into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("nothing", |limit| limit.0)
+    }
+
+    /// Nanoseconds on one thread.
+    pub fn on_one_thread(&self) -> f64 {
+        let cycles = self.limits().map(|limit| limit.1);
+        // The others are hidden behind the longest, though never quite.
+        let longest = cycles.into_iter().fold(0.0, f64::max);
+        (0.9 * longest + 0.1 * cycles.into_iter().sum::<f64>()) / CLOCK
+    }
+
+    /// Nanoseconds.
+    pub fn nanoseconds(&self) -> f64 {
+        self.on_one_thread() / self.threads.max(1.0)
+    }
+}
+
+impl fmt::Display for Estimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1} µs on {:.1} threads, limited by {}", self.nanoseconds() / 1e3, self.threads, self.limit())?;
+        let longest = self.limits().into_iter().map(|limit| limit.1).fold(1.0, f64::max);
+        let others = self.limits().into_iter().filter(|limit| limit.0 != self.limit() && limit.1 * 4.0 > longest);
+        for (position, (name, cycles)) in others.enumerate() {
+            write!(f, "{} {name} {:.0} %", if position == 0 { ";" } else { "," }, 100.0 * cycles / longest)?;
+        }
+        Ok(())
+    }
+}
+
+/// Estimates a kernel under the schedule that led to `space`.
+pub(crate) fn estimate(graph: &Graph, kernel: &Kernel, space: &Space, target: &Target) -> Estimate {
+    let model = Model {
+        graph,
+        kernel,
+        space,
+        target,
+        loops: Loops::new(kernel, space),
+        sizes: Sizes::of(target),
+        lanes: crate::lower::lanes(target, kernel.accesses.iter().map(|access| access.dtype)) as f64,
+    };
+    model.estimate()
+}
+
+struct Model<'a> {
+    graph: &'a Graph,
+    kernel: &'a Kernel,
+    space: &'a Space,
+    target: &'a Target,
+    loops: Loops<'a>,
+    sizes: Sizes,
+    lanes: f64,
+}
+
+impl Model<'_> {
+    fn estimate(&self) -> Estimate {
+        let mut estimate = Estimate { threads: self.loops.threads(self.target.threads), ..Estimate::default() };
+        let (mut single, mut body) = (0.0, 0.0);
+        for &node in &self.kernel.order {
+            let open = self.kernel.live.of(node);
+            let times = self.loops.times(open);
+            match self.graph.op(node) {
+                Op::Reduce => {
+                    let value = self.graph.source(node, 0);
+                    let open = self.kernel.live.of(value);
+                    let (times, parts) = (self.loops.times(open), self.parts(value));
+                    estimate.arithmetic += times * parts / VECTOR;
+                    // Every accumulator waits for its own last sum.
+                    let accumulators = self.target.accumulators as f64;
+                    estimate.latency += times * (accumulators / VECTOR).max(parts / VECTOR);
+                    estimate.accesses += times * self.spilled(node, parts) * (1.0 / LOADS + 1.0 / STORES);
+                    body += parts;
+                }
+                op if op.is_elementwise() && self.graph.dtype(node) != DType::Index => {
+                    let size = if self.is_contracted(node) { 0.0 } else { self.sizes.size(self.graph, node) as f64 };
+                    estimate.arithmetic += times * size * self.parts(node) / VECTOR;
+                    body += size * self.parts(node);
+                }
+                _ => {}
+            }
+        }
+        for access in &self.kernel.accesses {
+            let staged = self.stage(access);
+            let (vectors, lanes) = self.instructions(access, staged.is_some());
+            let times = self.loops.times(access.open);
+            estimate.accesses += times * vectors / if access.is_store { STORES } else { LOADS };
+            single += times * lanes;
+            body += vectors + 2.0 * lanes;
+            if let Some(around) = staged {
+                let copied = self.walk(access).elements(&self.loops, around) * self.loops.trips_of_first(around);
+                let contiguous = if self.has_lanes(access) { self.lanes } else { 0.5 };
+                estimate.accesses += copied / contiguous * (1.0 / LOADS + 1.0 / STORES);
+            }
+        }
+        // Lanes that are moved one by one take two instructions each: the move and its place in a vector.
+        estimate.accesses += single;
+        let vectors = estimate.arithmetic * VECTOR + estimate.accesses * LOADS;
+        estimate.code = body;
+        let crowded = (body / LARGE_BODY).max(1.0);
+        estimate.instructions = crowded * (vectors + single + 3.0 * self.loops.iterations()) / WIDTH;
+        let walks: Vec<Walk> = self.kernel.accesses.iter().map(|access| self.walk(access)).collect();
+        let traffic = |level: usize| {
+            footprint::traffic(&walks, &self.loops, self.target.cache_bytes[level] as f64) / BYTES_PER_CYCLE[level]
+        };
+        (estimate.second_level, estimate.memory) = (traffic(0), traffic(1));
+        estimate
+    }
+
+    /// Machine vectors of a value's tile.
+    fn parts(&self, node: NodeId) -> f64 {
+        self.parts_over(self.kernel.live.of(node))
+    }
+
+    fn parts_over(&self, open: u128) -> f64 {
+        let tile = self.loops.tile(open);
+        let lane = tile.iter().rposition(|&axis| self.space.axes[axis].trips.is_some() && self.is_lane(axis));
+        let count: f64 = tile.iter().map(|&axis| self.loops.trips(axis)).product();
+        match lane {
+            Some(lane) => count / power_of_two(self.loops.trips(tile[lane])).min(self.lanes),
+            None => count,
+        }
+    }
+
+    /// Vectors may lie along an axis that some access is contiguous in.
+    fn is_lane(&self, axis: usize) -> bool {
+        self.kernel.accesses.iter().any(|access| self.step(access, axis) == 1)
+    }
+
+    /// Elements that a trip of an axis moves an access by.
+    fn step(&self, access: &Access, axis: usize) -> i64 {
+        let axis = &self.space.axes[axis];
+        access.index.coefficient(self.space.origins[axis.origin].range).saturating_mul(axis.stride)
+    }
+
+    /// An access moves along its vectors, and by single elements.
+    fn has_lanes(&self, access: &Access) -> bool {
+        self.loops
+            .tile(access.open)
+            .into_iter()
+            .rfind(|&axis| self.is_lane(axis))
+            .is_some_and(|axis| self.step(access, axis) == 1)
+    }
+
+    /// Vector accesses and single lanes of one execution.
+    fn instructions(&self, access: &Access, staged: bool) -> (f64, f64) {
+        let parts = self.parts_over(access.open);
+        let regular = access.index.terms.iter().all(|&(atom, _)| self.graph.op(atom) == Op::Range);
+        let tile = self.loops.tile(access.open);
+        let vectors = tile.iter().any(|&axis| self.is_lane(axis));
+        match () {
+            () if staged || regular && (!vectors || self.has_lanes(access)) => (parts, 0.0),
+            () => (0.0, parts * if vectors { self.lanes } else { 1.0 }),
+        }
+    }
+
+    /// Axes around the copy of the Param that is read.
+    fn stage(&self, access: &Access) -> Option<usize> {
+        let slot = slot(self.graph, access.buffer).filter(|_| !access.is_store)?;
+        self.space.stages.iter().find(|stage| stage.0 == slot).map(|stage| stage.1)
+    }
+
+    fn walk(&self, access: &Access) -> Walk {
+        let regular = access.index.terms.iter().all(|&(atom, _)| self.graph.op(atom) == Op::Range);
+        let elements = self.graph.props(access.buffer).element_count().as_const();
+        Walk {
+            steps: (0..self.space.axes.len()).map(|axis| self.step(access, axis).unsigned_abs() as f64).collect(),
+            open: access.open,
+            size: access.dtype.size() as f64,
+            regular,
+            packed: self.stage(access).is_some(),
+            buffer: elements.map_or(f64::INFINITY, |count| count as f64 * access.dtype.size() as f64),
+        }
+    }
+
+    /// The product of a sum of products becomes part of the accumulation.
+    fn is_contracted(&self, node: NodeId) -> bool {
+        let is_sum = |reduce: NodeId| matches!(self.graph.arg(reduce), Arg::Reduce { op: Op::Add, .. });
+        self.target.fused_multiply_add
+            && self.graph.op(node) == Op::Mul
+            && self.graph.dtype(node).is_float()
+            && self
+                .kernel
+                .reductions
+                .iter()
+                .any(|reduction| self.graph.source(reduction.node, 0) == node && is_sum(reduction.node))
+    }
+
+    /// Accumulators that find no register, beside the vectors of the operand that is kept for a whole step.
+    fn spilled(&self, reduce: NodeId, accumulators: f64) -> f64 {
+        let open = self.kernel.live.of(self.graph.source(reduce, 0));
+        let inside = self.kernel.accesses.iter().filter(|access| !access.is_store && access.open & !open == 0);
+        let kept = inside.map(|access| self.parts_over(access.open)).fold(f64::INFINITY, f64::min);
+        let kept = if kept.is_finite() { kept } else { 0.0 };
+        (accumulators + kept + 1.0 - self.target.vector_registers as f64).max(0.0)
+    }
+}
+
+/// The greatest power of two that divides it.
+fn power_of_two(trips: f64) -> f64 {
+    let trips = trips as i64;
+    (trips & trips.wrapping_neg()).max(1) as f64
+}

@@ -1,0 +1,120 @@
+//! Beam search: the best few schedules grow, the cost model says what to try next.
+
+use super::moves::{Candidate, candidate, neighbours};
+use super::store::Record;
+use super::trial::Trial;
+use crate::Result;
+use crate::lower::optimize::OptOp;
+use crate::profile::{self, Level};
+use rustc_hash::FxHashSet;
+use std::time::{Duration, Instant};
+
+/// Schedules that grow.
+const WIDTH: usize = 6;
+/// Neighbours that are timed before the beam is chosen anew.
+const TRIED: usize = 24;
+/// Rounds without a better schedule after which the search is done.
+const PATIENCE: usize = 3;
+/// Instructions of a loop body beyond which compiling takes longer than trying several others.
+const LARGEST: f64 = 3000.0;
+/// A schedule must win by this factor, or the clock may have erred.
+const CLEARLY: f64 = 0.98;
+
+/// A schedule and its time.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Found {
+    pub nanoseconds: f64,
+    pub ops: Vec<OptOp>,
+}
+
+/// Searches for `budget`, going on from an earlier search.
+pub(super) fn search(trial: &Trial, earlier: Option<Record>, budget: Duration) -> Result<Record> {
+    let (scheduler, start) = (trial.scheduler(), Instant::now());
+    let mut tried = FxHashSet::default();
+    let mut beam: Vec<Found> = Vec::new();
+    let heuristics = scheduler.heuristics();
+    let mut first: Vec<Candidate> = Vec::new();
+    let known = earlier.iter().flat_map(|record| record.beam.iter().map(|found| found.ops.clone()));
+    for ops in std::iter::once(heuristics.clone()).chain(known).chain([Vec::new()]) {
+        first.extend(candidate(scheduler, ops).filter(|start| tried.insert(start.space.clone())));
+    }
+    let mut baseline = f64::INFINITY;
+    let mut candidates = first;
+    let (mut idle, mut rounds, mut timed) = (0, 0, 0);
+    let is_done = loop {
+        let before = beam.first().map_or(f64::INFINITY, |best| best.nanoseconds);
+        for candidate in candidates {
+            // The hand-written rules are always timed: they are what must be beaten.
+            if baseline.is_finite() && start.elapsed() >= budget {
+                break;
+            }
+            let limit = beam.last().filter(|_| beam.len() == WIDTH).map_or(f64::INFINITY, |worst| worst.nanoseconds);
+            let Some(nanoseconds) = trial.measure(&candidate, limit)? else { continue };
+            timed += 1;
+            if candidate.ops == heuristics {
+                baseline = nanoseconds;
+            }
+            beam.push(Found { nanoseconds, ops: candidate.ops });
+            beam.sort_by(|a, b| a.nanoseconds.total_cmp(&b.nanoseconds));
+            beam.truncate(WIDTH);
+        }
+        let after = beam.first().map_or(f64::INFINITY, |best| best.nanoseconds);
+        idle = if rounds > 0 && after > before * CLEARLY { idle + 1 } else { 0 };
+        rounds += 1;
+        if idle >= PATIENCE {
+            break true;
+        }
+        if start.elapsed() >= budget {
+            break false;
+        }
+        let mut next: Vec<(f64, Candidate)> = Vec::new();
+        for found in &beam {
+            let new = neighbours(scheduler, &found.ops).into_iter();
+            let new = new.filter(|neighbour| !tried.contains(&neighbour.space));
+            let new = new.map(|new| (scheduler.estimate(&new.space), new)).filter(|(cost, _)| cost.code <= LARGEST);
+            next.extend(new.map(|(cost, new)| (cost.nanoseconds(), new)));
+        }
+        next.sort_by(|a, b| a.0.total_cmp(&b.0));
+        next.dedup_by(|a, b| a.1.space == b.1.space);
+        next.truncate(TRIED);
+        if next.is_empty() {
+            break true;
+        }
+        candidates = next.into_iter().map(|(_, candidate)| candidate).collect();
+        tried.extend(candidates.iter().map(|candidate| candidate.space.clone()));
+    };
+    confirm(trial, &mut beam, &heuristics, &mut baseline)?;
+    if profile::shows(Level::Schedules) {
+        let after = beam.first().map_or(baseline, |best| best.nanoseconds);
+        let (name, seconds) = (trial.name(), start.elapsed().as_secs_f64());
+        let (before, after) = (baseline / 1e3, after / 1e3);
+        eprintln!(
+            "── {name}: {timed} schedules timed in {seconds:.1} s: {before:.1} µs by the heuristics, {after:.1} µs found"
+        );
+    }
+    let searched = earlier.map_or(Duration::ZERO, |record| record.searched) + start.elapsed();
+    Ok(Record { name: trial.name().into(), searched, is_done, heuristics: baseline, beam })
+}
+
+/// Times the winner and the heuristics once more, in turn: what won by luck must not replace what is good.
+fn confirm(trial: &Trial, beam: &mut Vec<Found>, heuristics: &[OptOp], baseline: &mut f64) -> Result<()> {
+    let Some(best) = beam.first().filter(|best| best.ops != heuristics) else { return Ok(()) };
+    let scheduler = trial.scheduler();
+    let (Some(best), Some(usual)) = (candidate(scheduler, best.ops.clone()), candidate(scheduler, heuristics.to_vec()))
+    else {
+        return Ok(());
+    };
+    let mut times = [f64::INFINITY; 2];
+    for _ in 0..3 {
+        for (time, candidate) in times.iter_mut().zip([&best, &usual]) {
+            *time = trial.measure(candidate, f64::INFINITY)?.unwrap_or(f64::INFINITY).min(*time);
+        }
+    }
+    *baseline = times[1];
+    beam[0].nanoseconds = times[0];
+    if times[0] > times[1] * CLEARLY {
+        beam.retain(|found| found.ops != heuristics);
+        beam.insert(0, Found { nanoseconds: times[1], ops: heuristics.to_vec() });
+    }
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! Search: schedules found by trying them, where the hand-written rules only guess ("Kernel Optimizations").
+//!
+//! `TINYSPEC_BEAM=10` lets every kernel that is compiled be searched for up to ten seconds: a beam of schedules grows by an
+//! OptOp at a time or has one changed; the cost model sorts what is worth trying, the clock decides. A
+//! schedule is timed only after its results agree with those of the kernel without any optimization.
+//!
+//! What was found is kept in one file, `TINYSPEC_SCHEDULES`, else `schedules` in the cache folder; a later run goes on
+//! where an earlier one stopped. A program ships with the file by [`add_schedules`], and without `TINYSPEC_BEAM`
+//! nothing is searched.
+
+mod beam;
+mod moves;
+mod settings;
+mod store;
+mod trial;
+
+use crate::Result;
+use crate::execute::Device;
+use crate::lower::optimize::{OptOp, Scheduler};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use store::{Key, Record};
+use trial::Trial;
+
+pub(crate) use settings::is_asked_for;
+pub use store::add_schedules;
+
+/// Who chose a schedule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Source {
+    Heuristics,
+    Search,
+    /// An earlier search, or the program's own file.
+    Known,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Source::Heuristics => "by the heuristics",
+            Source::Search => "found by search",
+            Source::Known => "known from a search",
+        })
+    }
+}
+
+/// The schedule of a kernel, and where it is from.
+///
+/// # Errors
+/// When `TINYSPEC_BEAM` or the file of schedules cannot be read.
+pub(crate) fn schedule(scheduler: &Scheduler, name: &str, device: &Arc<Device>) -> Result<(Vec<OptOp>, Source)> {
+    let asked = settings::seconds()?;
+    let heuristics = || scheduler.heuristics();
+    if asked.is_none() && !store::is_used()? {
+        return Ok((heuristics(), Source::Heuristics));
+    }
+    let key = Key::of(scheduler);
+    let known = store::find(key)?;
+    let fits = |ops: &Vec<OptOp>| scheduler.space(ops).is_ok();
+    let best = known.as_ref().and_then(|record| record.beam.first()).map(|found| found.ops.clone()).filter(fits);
+    let is_enough = |record: &Record| asked.is_none_or(|asked| record.is_done || record.searched >= asked);
+    match (known, best) {
+        (Some(record), Some(best)) if is_enough(&record) => Ok((best, Source::Known)),
+        (known, best) => {
+            let Some(asked) = asked else { return Ok((heuristics(), Source::Heuristics)) };
+            // One search at a time: others would disturb the clock.
+            static ALONE: Mutex<()> = Mutex::new(());
+            let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+            let searched = known.as_ref().map_or(Duration::ZERO, |record| record.searched);
+            let Some(trial) = Trial::new(scheduler, name, device)? else {
+                return Ok((best.unwrap_or_else(heuristics), Source::Heuristics));
+            };
+            let record = beam::search(&trial, known, asked.saturating_sub(searched))?;
+            store::keep(key, &record)?;
+            let found = record.beam.first().map(|found| found.ops.clone());
+            Ok(found.map_or_else(|| (heuristics(), Source::Heuristics), |ops| (ops, Source::Search)))
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The neighbours of a schedule: one more op, one op changed, or one left out.
+
+use crate::lower::optimize::{Axis, OptOp, Scheduler, Space};
+use tinyspec_ir::AxisType;
+
+/// Trips that register tiles may have along an axis.
+const TILES: [i64; 17] = [2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 24, 32, 48, 64, 96, 128];
+/// Trips of the blocks that loops are cut into.
+const BLOCKS: [i64; 7] = [8, 16, 32, 64, 128, 256, 512];
+/// A schedule and the axes it leads to.
+pub(super) struct Candidate {
+    pub ops: Vec<OptOp>,
+    pub space: Space,
+}
+
+/// All schedules that are one step away and fit.
+pub(super) fn neighbours(scheduler: &Scheduler, ops: &[OptOp]) -> Vec<Candidate> {
+    let Ok(space) = scheduler.space(ops) else { return Vec::new() };
+    let mut lists: Vec<Vec<OptOp>> = Vec::new();
+    for more in extensions(scheduler, &space) {
+        lists.push(ops.iter().cloned().chain(more).collect());
+    }
+    for position in 0..ops.len() {
+        for other in variations(&ops[position]) {
+            let mut list = ops.to_vec();
+            list.splice(position..=position, other);
+            lists.push(list);
+        }
+    }
+    lists.into_iter().filter_map(|ops| candidate(scheduler, ops)).collect()
+}
+
+/// Shares the outermost loop among threads where nothing is shared yet; none where the ops do not fit.
+pub(super) fn candidate(scheduler: &Scheduler, mut ops: Vec<OptOp>) -> Option<Candidate> {
+    let mut space = scheduler.space(&ops).ok()?;
+    let is_shared = space.axes.iter().any(|axis| axis.kind == AxisType::Global);
+    let outermost = space.axes.iter().position(|axis| axis.kind == AxisType::Loop && axis.trips != Some(1));
+    let is_one_nest = scheduler.kernel().nests.len() == 1;
+    if let (false, true, Some(axis)) = (is_shared, is_one_nest, outermost)
+        && let Some(factor) = space.axes[axis].trips
+    {
+        let share = OptOp::Split { axis, factor, target: AxisType::Global, top: true };
+        space.apply(&share).ok()?;
+        ops.push(share);
+    }
+    shared_is_outermost(&space).then_some(Candidate { ops, space })
+}
+
+fn shared_is_outermost(space: &Space) -> bool {
+    let first = space.axes.iter().position(|axis| axis.trips != Some(1) && !is_tile(axis));
+    let shared = space.axes.iter().position(|axis| axis.kind == AxisType::Global);
+    shared.is_none_or(|shared| first.is_none_or(|first| first >= shared))
+}
+
+fn is_tile(axis: &Axis) -> bool {
+    matches!(axis.kind, AxisType::Upcast | AxisType::Unroll)
+}
+
+/// Ops that could come next.
+fn extensions(scheduler: &Scheduler, space: &Space) -> Vec<Vec<OptOp>> {
+    let mut more = Vec::new();
+    let is_loop = |axis: &Axis| matches!(axis.kind, AxisType::Loop | AxisType::Reduce) && axis.trips != Some(1);
+    let loops: Vec<usize> = (0..space.axes.len()).filter(|&axis| is_loop(&space.axes[axis])).collect();
+    for &axis in &loops {
+        let Some(trips) = space.axes[axis].trips else { continue };
+        let (tile, block) = match space.axes[axis].kind.is_reduce() {
+            true => (AxisType::Unroll, AxisType::Reduce),
+            false => (AxisType::Upcast, AxisType::Loop),
+        };
+        for factor in TILES.into_iter().filter(|&factor| factor <= trips) {
+            let split = OptOp::Split { axis, factor, target: tile, top: false };
+            match trips % factor {
+                0 => more.push(vec![split]),
+                // Padding that computes an eighth more can still pay.
+                rest if (factor - rest) * 8 <= trips => {
+                    more.push(vec![OptOp::Padto { axis, multiple: factor }, split]);
+                }
+                _ => {}
+            }
+        }
+        for factor in BLOCKS.into_iter().filter(|&factor| factor < trips && trips % factor == 0) {
+            more.push(vec![OptOp::Split { axis, factor, target: block, top: false }]);
+        }
+        let later = loops.iter().filter(|&&other| other > axis);
+        more.extend(later.map(|&other| vec![OptOp::Swap(axis, other)]));
+    }
+    for &slot in space.params() {
+        let around = (0..space.axes.len()).filter(|&axis| !is_tile(&space.axes[axis]));
+        if scheduler.kernel().reads(scheduler.graph(), slot) && !space.is_staged(slot) {
+            more.extend(around.map(|at| vec![OptOp::Stage { slot, at }]));
+        }
+    }
+    more
+}
+
+/// What may stand in the place of an op: nothing, or the same with another number.
+fn variations(op: &OptOp) -> Vec<Vec<OptOp>> {
+    let mut others = vec![Vec::new()];
+    match *op {
+        OptOp::Split { axis, factor, target, top } if target != AxisType::Global => {
+            let tiled = matches!(target, AxisType::Upcast | AxisType::Unroll);
+            let factors: &[i64] = if tiled { &TILES } else { &BLOCKS };
+            let other = factors.iter().filter(|&&other| other != factor);
+            others.extend(other.map(|&factor| vec![OptOp::Split { axis, factor, target, top }]));
+        }
+        OptOp::Padto { axis, multiple } => {
+            let other = TILES.into_iter().filter(|&other| other != multiple);
+            others.extend(other.map(|multiple| vec![OptOp::Padto { axis, multiple }]));
+        }
+        OptOp::Stage { slot, at } => {
+            others.extend((0..at + 3).filter(|&other| other != at).map(|at| vec![OptOp::Stage { slot, at }]));
+        }
+        _ => {}
+    }
+    others
+}

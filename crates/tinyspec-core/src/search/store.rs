@@ -1,0 +1,175 @@
+//! The schedules that are known, in memory and in one file: a line a kernel, so that it can be read, merged and shipped.
+//!
+//! ```text
+//! # tinyspec schedules 1
+//! <kernel> TAB <name> TAB <seconds searched>[ done] TAB <ns of the heuristics> TAB <ns> <op>; <op>; … TAB <ns> <op>; …
+//! ```
+
+use super::beam::Found;
+use crate::lower::optimize::{OptOp, Scheduler};
+use crate::{Error, Result, cache};
+use rustc_hash::FxHashMap;
+use std::hash::Hash;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+use tinyspec_ir::{ContentHash, ContentHasher, ErrorKind};
+
+const HEADER: &str = "# tinyspec schedules 1";
+
+/// What a schedule is for: a kernel on processors of one shape.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Key(u128);
+
+impl Key {
+    pub fn of(scheduler: &Scheduler) -> Key {
+        let (graph, target) = (scheduler.graph(), scheduler.target());
+        let mut hasher = ContentHasher::default();
+        graph.content_hash(&[scheduler.kernel().sink]).hash(&mut hasher);
+        (&target.name, target.vector_bytes, target.vector_registers, target.masked_access).hash(&mut hasher);
+        (target.threads > 1, &target.native, &target.arithmetic).hash(&mut hasher);
+        let ContentHash(key) = hasher.content_hash();
+        Key(key)
+    }
+}
+
+/// What a search knows of a kernel.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Record {
+    pub name: String,
+    /// Time searched so far.
+    pub searched: Duration,
+    /// Nothing better was left to try.
+    pub is_done: bool,
+    /// Nanoseconds under the hand-written rules.
+    pub heuristics: f64,
+    /// The best schedules, best first.
+    pub beam: Vec<Found>,
+}
+
+type Records = FxHashMap<Key, Record>;
+
+fn records() -> Result<&'static Mutex<Records>> {
+    static RECORDS: OnceLock<std::result::Result<Mutex<Records>, Error>> = OnceLock::new();
+    let read = || {
+        let Some(file) = file() else { return Ok(Mutex::default()) };
+        match std::fs::read_to_string(&file) {
+            Ok(text) => Ok(Mutex::new(parse(&text).map_err(|message| wrong(&file.display().to_string(), &message))?)),
+            // The first search makes it.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Mutex::default()),
+            Err(error) => Err(wrong(&file.display().to_string(), &error.to_string())),
+        }
+    };
+    RECORDS.get_or_init(read).as_ref().map_err(Error::clone)
+}
+
+fn wrong(file: &str, message: &str) -> Error {
+    let error = tinyspec_ir::Error::new(ErrorKind::Value, "schedules", format!("{file}: {message}"));
+    Error::Graph(error.help("remove the file, or the line, and search again with TINYSPEC_BEAM"))
+}
+
+/// `TINYSPEC_SCHEDULES`, else a file in the cache folder while there is a search.
+fn file() -> Option<PathBuf> {
+    match std::env::var_os("TINYSPEC_SCHEDULES").filter(|file| !file.is_empty()) {
+        Some(file) => Some(file.into()),
+        None => super::is_asked_for().then(|| Some(cache::folder()?.join("schedules")))?,
+    }
+}
+
+/// Are there schedules to look at?
+pub(super) fn is_used() -> Result<bool> {
+    Ok(!records()?.lock().unwrap_or_else(PoisonError::into_inner).is_empty())
+}
+
+pub(super) fn find(key: Key) -> Result<Option<Record>> {
+    Ok(records()?.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned())
+}
+
+/// Adds what a search has found; the last line of a kernel counts.
+pub(super) fn keep(key: Key, record: &Record) -> Result<()> {
+    records()?.lock().unwrap_or_else(PoisonError::into_inner).insert(key, record.clone());
+    let Some(file) = file() else { return Ok(()) };
+    let write = || {
+        let mut out = std::fs::OpenOptions::new().create(true).append(true).open(&file)?;
+        let header = if out.metadata()?.len() == 0 { format!("{HEADER}\n") } else { String::new() };
+        // One write, so that lines of several processes do not mix.
+        out.write_all(format!("{header}{}\n", line(key, record)).as_bytes())
+    };
+    write().map_err(|error| wrong(&file.display().to_string(), &error.to_string()))
+}
+
+/// Adds schedules that an earlier search has written, such as those that a program ships with
+/// (`include_str!("schedules")`). They are used for kernels compiled from now on, on processors with the same vectors.
+///
+/// ```
+/// # fn main() -> Result<(), tinyspec_core::Error> {
+/// assert_eq!(tinyspec_core::search::add_schedules("# tinyspec schedules 1\n")?, 0);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// When the text is no such file: names the line.
+pub fn add_schedules(text: &str) -> Result<usize> {
+    let new = parse(text).map_err(|message| wrong("the schedules given", &message))?;
+    let count = new.len();
+    let mut records = records()?.lock().unwrap_or_else(PoisonError::into_inner);
+    for (key, record) in new {
+        records.entry(key).or_insert(record);
+    }
+    Ok(count)
+}
+
+fn line(key: Key, record: &Record) -> String {
+    let done = if record.is_done { " done" } else { "" };
+    let mut line = format!(
+        "{:032x}\t{}\t{:.3}{done}\t{:.0}",
+        key.0,
+        record.name,
+        record.searched.as_secs_f64(),
+        record.heuristics
+    );
+    for found in &record.beam {
+        let ops: Vec<String> = found.ops.iter().map(OptOp::to_string).collect();
+        line += &format!("\t{:.0} {}", found.nanoseconds, ops.join("; "));
+    }
+    line
+}
+
+fn parse(text: &str) -> std::result::Result<Records, String> {
+    let mut lines = text.lines().enumerate();
+    if lines.next().map(|(_, line)| line) != Some(HEADER) {
+        return Err(format!("line 1 is not `{HEADER}`"));
+    }
+    let mut records = Records::default();
+    for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
+        let (key, record) = parse_line(line).map_err(|message| format!("line {}: {message}", number + 1))?;
+        records.insert(key, record);
+    }
+    Ok(records)
+}
+
+fn parse_line(line: &str) -> std::result::Result<(Key, Record), String> {
+    let mut fields = line.split('\t');
+    let mut field = |what: &str| fields.next().ok_or(format!("{what} is missing"));
+    let key = field("the kernel")?;
+    let key = u128::from_str_radix(key, 16).map_err(|_| format!("`{key}` is no kernel's number"))?;
+    let name = field("the name")?.to_string();
+    let searched = field("the time searched")?;
+    let (seconds, is_done) = searched.strip_suffix(" done").map_or((searched, false), |seconds| (seconds, true));
+    let time = |text: &str| {
+        let number = text.parse::<f64>().ok().filter(|number| *number >= 0.0);
+        number.ok_or(format!("`{text}` is no time"))
+    };
+    let searched = Duration::try_from_secs_f64(time(seconds)?).map_err(|error| error.to_string())?;
+    let heuristics = time(field("the time of the heuristics")?)?;
+    let found = |text: &str| {
+        let (nanoseconds, ops) = text.split_once(' ').unwrap_or((text, ""));
+        let ops = ops.split("; ").filter(|op| !op.is_empty());
+        let ops = ops.map(|op| op.parse().map_err(|error: tinyspec_ir::Error| error.to_string()));
+        Ok(Found { nanoseconds: time(nanoseconds)?, ops: ops.collect::<std::result::Result<_, String>>()? })
+    };
+    let beam = fields.map(found).collect::<std::result::Result<_, String>>()?;
+    Ok((Key(key), Record { name, searched, is_done, heuristics, beam }))
+}

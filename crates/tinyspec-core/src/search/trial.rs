@@ -1,0 +1,223 @@
+//! A kernel tried on its device: on numbers of its own, checked first, then timed.
+
+use super::moves::{Candidate, candidate};
+use crate::Result;
+use crate::execute::{Device, Storage};
+use crate::lower::kernel;
+use crate::lower::optimize::{OptOp, Scheduler};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tinyspec_backends::{Launch, LinearKernel};
+use tinyspec_ir::{Arg, Builder, DType, Op, float};
+
+/// What fills results before a run: whoever does not write an element leaves this.
+const UNWRITTEN: u8 = 0x5a;
+/// As in the results of the reference, so that two that both forget an element differ.
+const NOT_EXPECTED: u8 = 0xa5;
+/// Time for the reference, which is slow: of large kernels only the first and the last trips are checked.
+const CHECKING: f64 = 0.3e9;
+/// Buffers larger than this together are not searched with.
+const GREATEST: usize = 4 << 30;
+/// A schedule is timed this often, unless it takes long.
+const TIMES: usize = 12;
+/// Time after which that is enough.
+const LONG: Duration = Duration::from_millis(30);
+
+/// The buffers, and what must be in them.
+pub(super) struct Trial<'a> {
+    scheduler: &'a Scheduler<'a>,
+    name: &'a str,
+    device: &'a Arc<Device>,
+    buffers: Vec<Buffer>,
+    /// Trips that are checked, of every schedule's GLOBAL range or of none.
+    expected: Vec<(usize, Vec<u8>)>,
+}
+
+struct Buffer {
+    dtype: DType,
+    storage: Storage,
+    is_output: bool,
+}
+
+impl<'a> Trial<'a> {
+    /// None where a kernel cannot be tried: its sizes are named, or memory is short.
+    ///
+    /// # Errors
+    /// When the kernel without optimizations does not compile or run.
+    pub fn new(scheduler: &'a Scheduler<'a>, name: &'a str, device: &'a Arc<Device>) -> Result<Option<Trial<'a>>> {
+        let (graph, kernel) = (scheduler.graph(), scheduler.kernel());
+        let mut params: Vec<(u32, DType, usize, bool)> = Vec::new();
+        for &node in &kernel.order {
+            let (Op::Param, Arg::Param { slot, dtype, .. }) = (graph.op(node), graph.arg(node)) else { continue };
+            let Some(count) = graph.props(node).element_count().as_const().filter(|_| *dtype != DType::Index) else {
+                return Ok(None);
+            };
+            let is_output = kernel.accesses.iter().any(|access| access.is_store && access.buffer == node);
+            params.push((*slot, *dtype, count.max(0) as usize * dtype.size(), is_output));
+        }
+        params.sort_unstable_by_key(|param| param.0);
+        let is_dense = params.iter().enumerate().all(|(position, param)| param.0 as usize == position);
+        if !is_dense || params.iter().map(|param| param.2).sum::<usize>() > GREATEST {
+            return Ok(None);
+        }
+        let mut buffers = Vec::new();
+        for (slot, dtype, bytes, is_output) in params {
+            let storage = Storage::allocate(device, bytes)?;
+            storage.write(&numbers(dtype, bytes, slot))?;
+            buffers.push(Buffer { dtype, storage, is_output });
+        }
+        let mut trial = Trial { scheduler, name, device, buffers, expected: Vec::new() };
+        trial.reference()?;
+        Ok(Some(trial))
+    }
+
+    pub fn scheduler(&self) -> &'a Scheduler<'a> {
+        self.scheduler
+    }
+
+    pub fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// Runs the kernel as it is, which says what is right.
+    fn reference(&mut self) -> Result<()> {
+        let Some(plain) = candidate(self.scheduler, Vec::new()) else { return Ok(()) };
+        let launch = self.launch(&plain)?;
+        let trips = launch.trips.len();
+        let each = self.scheduler.estimate(&plain.space).on_one_thread() / trips.max(1) as f64;
+        let checked = ((CHECKING / each.max(1.0)) as usize).clamp(2, trips.max(2));
+        let (first, last) = (0..checked.div_ceil(2).min(trips), trips.saturating_sub(checked / 2)..trips);
+        self.fill(NOT_EXPECTED)?;
+        self.run(&launch, first)?;
+        self.run(&launch, last)?;
+        self.expected = self.results()?;
+        Ok(())
+    }
+
+    /// Nanoseconds of a schedule; none where it does not compile, computes something else, or is over `limit`.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn measure(&self, candidate: &Candidate, limit: f64) -> Result<Option<f64>> {
+        let Ok(launch) = self.launch(candidate) else { return Ok(None) };
+        let trips = launch.trips.clone();
+        self.fill(UNWRITTEN)?;
+        let first = self.run(&launch, trips.clone())?;
+        if !self.is_right()? {
+            let ops: Vec<String> = candidate.ops.iter().map(OptOp::to_string).collect();
+            // A wrong schedule is a mistake of the compiler: whoever searches should hear of it, and not use it.
+            eprintln!("tinyspec: kernel {} computes something else under {}", self.name, ops.join("; "));
+            return Ok(None);
+        }
+        let (mut best, mut spent) = (first, first);
+        for _ in 0..TIMES {
+            if spent > LONG || best.as_nanos() as f64 > 3.0 * limit {
+                break;
+            }
+            let time = self.run(&launch, trips.clone())?;
+            (best, spent) = (best.min(time), spent + time);
+        }
+        Ok(Some(best.as_nanos() as f64))
+    }
+
+    fn launch(&self, candidate: &Candidate) -> Result<Launch> {
+        let kernel = kernel::stages(self.scheduler.clone(), &candidate.ops, self.name, &mut |_, _, _| {})?;
+        let code = self.device.compiler().compile(&kernel, self.device.target())?;
+        let LinearKernel { name, scratch_bytes, global_trips, .. } = kernel;
+        Ok(Launch {
+            program: self.device.runtime().load(&name, &code)?,
+            buffers: (0..self.buffers.len() as u32).collect(),
+            trips: 0..global_trips,
+            scratch_bytes,
+            nanoseconds: self.scheduler.estimate(&candidate.space).on_one_thread() as u64,
+        })
+    }
+
+    fn run(&self, launch: &Launch, trips: Range<usize>) -> Result<Duration> {
+        let addresses: Vec<*mut u8> = self.buffers.iter().map(|buffer| buffer.storage.address()).collect();
+        let launch = Launch { trips, ..launch.clone() };
+        let runtime = self.device.runtime();
+        let start = Instant::now();
+        // SAFETY: the buffers are ours alone, and as large as the kernel's Params say.
+        unsafe { runtime.enqueue(std::slice::from_ref(&launch), &addresses)? };
+        runtime.synchronize()?;
+        Ok(start.elapsed())
+    }
+
+    fn outputs(&self) -> impl Iterator<Item = (usize, &Buffer)> {
+        self.buffers.iter().enumerate().filter(|(_, buffer)| buffer.is_output)
+    }
+
+    fn fill(&self, byte: u8) -> Result<()> {
+        self.outputs().try_for_each(|(_, buffer)| buffer.storage.write(&vec![byte; buffer.storage.bytes()]))
+    }
+
+    fn results(&self) -> Result<Vec<(usize, Vec<u8>)>> {
+        let read = |(slot, buffer): (usize, &Buffer)| {
+            let mut data = vec![0; buffer.storage.bytes()];
+            buffer.storage.read(&mut data)?;
+            Ok((slot, data))
+        };
+        self.outputs().map(read).collect()
+    }
+
+    fn is_right(&self) -> Result<bool> {
+        let results = self.results()?;
+        Ok(self
+            .expected
+            .iter()
+            .zip(&results)
+            .all(|((slot, expected), (_, found))| agree(self.buffers[*slot].dtype, expected, found)))
+    }
+}
+
+/// Numbers between -1 and 1, or small ones that may be positions, from a fixed seed.
+fn numbers(dtype: DType, bytes: usize, seed: u32) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64 ^ seed as u64;
+    let mut data = Vec::with_capacity(bytes);
+    for _ in 0..bytes / dtype.size() {
+        // splitmix64
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let bits = match dtype {
+            _ if dtype.is_float() => float::to_bits(dtype, (mixed >> 11) as f64 / (1u64 << 52) as f64 - 1.0),
+            DType::Bool => mixed >> 63,
+            _ => mixed >> 61,
+        };
+        data.extend_from_slice(&bits.to_le_bytes()[..dtype.size()]);
+    }
+    data
+}
+
+/// Where the reference has written, the results are equal: for floats, but for the order of sums.
+fn agree(dtype: DType, expected: &[u8], found: &[u8]) -> bool {
+    let size = dtype.size();
+    let bits = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |bits, &byte| bits << 8 | byte as u64);
+    let written = || {
+        let pairs = expected.chunks_exact(size).zip(found.chunks_exact(size));
+        pairs.filter(|(expected, _)| expected.iter().any(|&byte| byte != NOT_EXPECTED))
+    };
+    if !dtype.is_float() {
+        return written().all(|(expected, found)| expected == found);
+    }
+    let value = |bytes: &[u8]| float::from_bits(dtype, bits(bytes));
+    let tolerance = match dtype {
+        DType::F64 => 1e-9,
+        DType::F32 => 1e-3,
+        DType::F16 => 2e-2,
+        _ => 0.2,
+    };
+    let (sum, count) = written().fold((0.0, 1e-30), |(sum, count), (expected, _)| {
+        let value = value(expected).abs();
+        if value.is_finite() { (sum + value, count + 1.0) } else { (sum, count) }
+    });
+    let mean = sum / count;
+    written().all(|(expected, found)| {
+        let (expected, found) = (value(expected), value(found));
+        expected == found
+            || expected.is_nan() && found.is_nan()
+            || (expected - found).abs() <= tolerance * (expected.abs() + mean)
+    })
+}

@@ -1,0 +1,153 @@
+//! Search: what it finds computes the same, is kept, used again, gone on with, and shipped.
+//!
+//! `TINYSPEC_BEAM` is read once a process, so each test runs its work in processes of its own.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use tinyspec_core::{Tensor, search};
+
+/// A file of schedules that lasts as long as a test.
+struct File(PathBuf);
+
+impl File {
+    fn new(name: &str) -> File {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+        let file = File(folder.join(format!("schedules-{name}-{}", std::process::id())));
+        let _ = fs::remove_file(&file.0);
+        file
+    }
+
+    fn text(&self) -> String {
+        fs::read_to_string(&self.0).unwrap_or_default()
+    }
+
+    /// Lines of kernels.
+    fn kernels(&self) -> usize {
+        self.text().lines().filter(|line| !line.starts_with('#')).count()
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Runs a piece of work below with this file, searching for so many seconds a kernel; what it printed.
+fn work(name: &str, file: &File, beam: Option<&str>) -> String {
+    let Output { status, stdout, stderr } = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &format!("search::work::{name}"), "--include-ignored", "--nocapture"])
+        .env("TINYSPEC_SCHEDULES", &file.0)
+        .env("TINYSPEC_BEAM", beam.unwrap_or_default())
+        .env("TINYSPEC_CACHE", "off")
+        .env("TINYSPEC_DEBUG", "3")
+        .output()
+        .unwrap();
+    let text = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    assert!(status.success() && text.contains("1 passed"), "{text}");
+    assert!(!text.contains("computes something else"), "{text}");
+    text
+}
+
+#[test]
+fn what_is_found_is_kept_used_and_gone_on_with() {
+    let file = File::new("kept");
+    let first = work("computes", &file, Some("0.2"));
+    assert!(first.contains("schedules timed") && first.contains("found by search"), "{first}");
+    let kernels = file.kernels();
+    assert!(kernels > 0, "{first}");
+    // Without a search the file is read, not written.
+    let used = work("computes", &file, None);
+    assert!(used.contains("known from a search") && !used.contains("schedules timed"), "{used}");
+    assert_eq!(file.kernels(), kernels);
+    // A search that had its time is not begun again; one with more time goes on.
+    let again = work("computes", &file, Some("0.2"));
+    assert!(!again.contains("schedules timed"), "{again}");
+    let unfinished = file.text().lines().any(|line| !line.starts_with('#') && !line.contains(" done\t"));
+    let longer = work("computes", &file, Some("0.4"));
+    assert_eq!(longer.contains("schedules timed"), unfinished, "{longer}");
+}
+
+#[test]
+fn a_program_ships_with_its_schedules() {
+    let file = File::new("shipped");
+    work("computes", &file, Some("0.1"));
+    let elsewhere = File::new("elsewhere");
+    fs::copy(&file.0, elsewhere.0.with_extension("shipped")).unwrap();
+    let text = work("ships", &elsewhere, None);
+    fs::remove_file(elsewhere.0.with_extension("shipped")).unwrap();
+    assert!(text.contains("known from a search"), "{text}");
+}
+
+#[test]
+fn a_damaged_file_is_an_error_that_names_the_line() {
+    let file = File::new("damaged");
+    fs::write(&file.0, "# tinyspec schedules 1\n00\tname\tsoon\t1\n").unwrap();
+    let text = work("is_refused", &file, None);
+    assert!(text.contains("line 2: `soon` is no time"), "{text}");
+}
+
+#[test]
+fn an_odd_budget_is_an_error() {
+    let text = work("is_refused", &File::new("odd"), Some("long"));
+    assert!(text.contains("TINYSPEC_BEAM is `long`"), "{text}");
+}
+
+#[test]
+fn text_that_is_no_file_of_schedules_is_refused() {
+    for (text, message) in [
+        ("", "line 1"),
+        ("# tinyspec schedules 1\nxyz", "line 2: `xyz` is no kernel's number"),
+        ("# tinyspec schedules 1\n\n12\tname\t1 done\t5\t7 split(0, 4 u); turn(1)", "line 3: "),
+    ] {
+        let error = search::add_schedules(text).unwrap_err().to_string();
+        assert!(error.contains(message), "{error}");
+    }
+}
+
+/// What the tests above run.
+mod work {
+    use super::*;
+
+    /// Results that do not depend on the order of sums.
+    fn compute() -> Result<(), tinyspec_core::Error> {
+        let numbers = |count: i64| (0..count).map(|number| (number % 7 - 3) as f32).collect::<Vec<_>>();
+        let (rows, inner, columns) = (24, 40, 33);
+        let a = Tensor::from_slice(&numbers(rows * inner), [rows, inner]);
+        let b = Tensor::from_slice(&numbers(inner * columns), [inner, columns]);
+        let product = a.matmul(&b).to_vec::<f32>()?;
+        let (left, right) = (numbers(rows * inner), numbers(inner * columns));
+        for row in 0..rows {
+            for column in 0..columns {
+                let expected: f32 =
+                    (0..inner).map(|k| left[(row * inner + k) as usize] * right[(k * columns + column) as usize]).sum();
+                assert_eq!(product[(row * columns + column) as usize], expected, "{row}, {column}");
+            }
+        }
+        let sum = a.transpose(0, 1).contiguous().sum(0, false).to_vec::<f32>()?;
+        let expected: Vec<f32> = left.chunks(inner as usize).map(|row| row.iter().sum()).collect();
+        assert_eq!(sum, expected);
+        Ok(())
+    }
+
+    #[test]
+    #[ignore = "needs a process of its own"]
+    fn computes() {
+        compute().unwrap();
+    }
+
+    #[test]
+    #[ignore = "needs a process of its own"]
+    fn ships() {
+        let file = PathBuf::from(std::env::var_os("TINYSPEC_SCHEDULES").unwrap()).with_extension("shipped");
+        assert!(search::add_schedules(&fs::read_to_string(file).unwrap()).unwrap() > 0);
+        compute().unwrap();
+    }
+
+    #[test]
+    #[ignore = "needs a process of its own"]
+    fn is_refused() {
+        println!("{}", compute().unwrap_err());
+    }
+}
