@@ -46,8 +46,8 @@ fn products() -> Vec<Workload> {
     let mut workloads: Vec<Workload> = SIDES.into_iter().map(square).collect();
     workloads.extend([
         turned("tn", |inputs| vec![inputs[0].transpose(0, 1).matmul(&inputs[1])]),
-        turned("nt", |inputs| vec![inputs[0].matmul(&inputs[1].transpose(0, 1))]),
-        turned("tt", |inputs| vec![inputs[0].transpose(0, 1).matmul(&inputs[1].transpose(0, 1))]),
+        turned("nt", |inputs| vec![inputs[0].matmul(inputs[1].transpose(0, 1))]),
+        turned("tt", |inputs| vec![inputs[0].transpose(0, 1).matmul(inputs[1].transpose(0, 1))]),
         general("gemm/f32/128x384x1536", [128, 384, 1536]),
         general("gemm/f32/1000x777x513", [1000, 777, 513]),
         flops("gemm/f32/12x128x64x128", 12 * 128 * 64 * 128, &[&[12, 128, 128], &[12, 128, 64]], |inputs| {

@@ -6,7 +6,7 @@ use tinyspec::ir::rewrite::Rewriter;
 use tinyspec::ir::{Graph, NodeId, text, verify};
 use tinyspec::lower::optimize::{OptOp, Scheduler};
 use tinyspec::lower::plan::{self, Lifetime};
-use tinyspec::lower::{expand, linearize, optimize, rangeify, select};
+use tinyspec::lower::{expand, linearize, rangeify, select};
 
 type Error = Box<dyn std::error::Error>;
 
