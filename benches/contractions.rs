@@ -16,6 +16,7 @@ fn flops(name: &str, multiplications: usize, inputs: &[&[usize]], body: Body) ->
         name: name.into(),
         measure: Measure::Flops(2.0 * multiplications as f64),
         resource: Resource::Fma,
+        exponentials: 0,
         inputs: inputs.iter().map(|shape| shape.to_vec()).collect(),
         body,
         peer: None,
@@ -125,7 +126,7 @@ fn convolutions() -> Vec<Workload> {
         Workload::bytes(
             "convdepthwise3x3/f32/b32",
             2 * depthwise.iter().product::<usize>(),
-            Resource::Copy,
+            Resource::Copy(depthwise.iter().product()),
             &[&depthwise, &[128, 1, 3, 3]],
             |inputs| {
                 let options = Conv2d { padding: [1, 1], groups: 128, ..default() };

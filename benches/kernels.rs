@@ -9,12 +9,11 @@ use tinyspec_benches::limits::{Limit, Resource};
 use tinyspec_benches::report::Measure;
 
 use crate::contractions;
+use crate::memory_bound;
 use crate::peers::gemm::Product;
 use crate::session::{Case, Session};
 
 const F32: f64 = 4.0;
-/// Elements of the memory-bound cases: far more than any cache.
-const LARGE: usize = 16 << 20;
 
 /// What one case computes.
 pub struct Workload {
@@ -24,6 +23,8 @@ pub struct Workload {
     pub measure: Measure,
     /// What bounds it.
     pub resource: Resource,
+    /// Exponentials it takes, where they are what bounds it.
+    pub exponentials: usize,
     /// Shapes of the inputs.
     pub inputs: Vec<Vec<usize>>,
     /// The outputs.
@@ -45,6 +46,7 @@ impl Workload {
             name: name.into(),
             measure: Measure::Bytes(elements as f64 * F32),
             resource,
+            exponentials: 0,
             inputs: inputs.iter().map(|shape| shape.to_vec()).collect(),
             body,
             peer: None,
@@ -53,26 +55,7 @@ impl Workload {
 }
 
 fn workloads() -> Vec<Workload> {
-    let (rows, wide, narrow) = (4096, 1024, 768);
-    let mut workloads = contractions::workloads();
-    workloads.extend([
-        // Read and written once, whatever is computed in between.
-        Workload::bytes("chain/f32/16M", 2 * LARGE, Resource::Copy, &[&[LARGE]], |inputs| {
-            vec![((&inputs[0] * 2.0 + 1.0).relu() * &inputs[0] - 0.5).abs()]
-        }),
-        Workload::bytes("sum/f32/16M", LARGE, Resource::Read, &[&[LARGE]], |inputs| vec![inputs[0].sum(.., false)]),
-        Workload::bytes("softmax/f32/4096x1024", 2 * rows * wide, Resource::Copy, &[&[rows, wide]], |inputs| {
-            vec![inputs[0].softmax(-1)]
-        }),
-        Workload::bytes(
-            "layernorm/f32/4096x768",
-            2 * rows * narrow,
-            Resource::Copy,
-            &[&[rows, narrow], &[narrow], &[narrow]],
-            |inputs| vec![inputs[0].layer_norm(&inputs[1], &inputs[2], 1, 1e-5)],
-        ),
-    ]);
-    workloads
+    [contractions::workloads(), memory_bound::workloads()].into_iter().flatten().collect()
 }
 
 /// A CPU of so many threads, as a device of its own.
@@ -136,10 +119,14 @@ fn kernel(
     };
     let mut peer = workload.peer.map(|side| Product::new(side, threads));
     let mut peer_run = peer.as_mut().map(|product| move || product.run());
+    let mut bounds = vec![(Limit { resource: workload.resource, threads }, workload.measure.amount())];
+    if workload.exponentials > 0 {
+        bounds.push((Limit::exponentials(threads), workload.exponentials as f64));
+    }
     session.bench(Case {
         name: name.into(),
         measure: workload.measure,
-        limit: Some(Limit { resource: workload.resource, threads }),
+        bounds,
         run: &mut run,
         peer: peer_run.as_mut().map(|run| run as &mut dyn FnMut()),
     });
@@ -168,14 +155,14 @@ fn calls(session: &mut Session) -> Result<(), Box<dyn std::error::Error>> {
     session.bench(Case {
         name: "call/prepared/16".into(),
         measure: Measure::Times(1.0),
-        limit: None,
+        bounds: Vec::new(),
         run: &mut || failed |= prepared.call(&mut outputs, &[&input]).is_err(),
         peer: None,
     });
     session.bench(Case {
         name: "call/lazy/16".into(),
         measure: Measure::Times(1.0),
-        limit: None,
+        bounds: Vec::new(),
         run: &mut || failed |= (&input * 2.0 + 1.0).realize().is_err(),
         peer: None,
     });

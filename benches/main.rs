@@ -2,6 +2,7 @@
 
 mod contractions;
 mod kernels;
+mod memory_bound;
 mod peers;
 mod session;
 mod training;

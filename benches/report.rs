@@ -16,6 +16,8 @@ pub enum Measure {
     Flops(f64),
     /// So many bytes read and written.
     Bytes(f64),
+    /// So many results of a function.
+    Elements(f64),
     /// So many things whose own time counts.
     Times(f64),
 }
@@ -26,14 +28,21 @@ impl Measure {
         match self {
             Self::Flops(_) => "GFLOP/s",
             Self::Bytes(_) => "GB/s",
+            Self::Elements(_) => "G/s",
             Self::Times(_) => "µs",
         }
+    }
+
+    /// How much of it an iteration does.
+    pub fn amount(self) -> f64 {
+        let (Self::Flops(amount) | Self::Bytes(amount) | Self::Elements(amount) | Self::Times(amount)) = self;
+        amount
     }
 
     /// What an iteration of so many seconds comes to.
     pub fn value(self, seconds: f64) -> f64 {
         match self {
-            Self::Flops(amount) | Self::Bytes(amount) => amount / seconds / 1e9,
+            Self::Flops(amount) | Self::Bytes(amount) | Self::Elements(amount) => amount / seconds / 1e9,
             Self::Times(count) => seconds / count * 1e6,
         }
     }

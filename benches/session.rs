@@ -11,6 +11,8 @@ use tinyspec_benches::report::{self, Measure, Row};
 const SAMPLES: usize = 15;
 const WARM_UP: Duration = Duration::from_millis(300);
 const MEASUREMENT: Duration = Duration::from_millis(1200);
+/// A limit measured between samples takes at least so long.
+const BESIDE: Duration = Duration::from_millis(5);
 
 /// A benchmark.
 pub struct Case<'a> {
@@ -18,8 +20,8 @@ pub struct Case<'a> {
     pub name: String,
     /// What one call of `run` does.
     pub measure: Measure,
-    /// What bounds it, in the same unit.
-    pub limit: Option<Limit>,
+    /// What bounds it, and how much of that one call takes, in the unit of the limit; the slowest decides.
+    pub bounds: Vec<(Limit, f64)>,
     /// One iteration.
     pub run: &'a mut dyn FnMut(),
     /// One iteration of another library that does the same.
@@ -60,16 +62,38 @@ impl Session {
         }
     }
 
-    /// Runs a case, if it is selected, and its peer right after it.
+    /// Runs a case, if it is selected, and its peer right after it. What else runs on the machine slows memory from one
+    /// second to the next, so such limits are measured between the samples of the case.
     pub fn bench(&mut self, case: Case<'_>) {
-        let Case { name, measure, limit, run, peer } = case;
-        let Some(seconds) = median(&mut self.criterion, &name, |iterations| time(run, iterations)) else { return };
+        let Case { name, measure, bounds, run, peer } = case;
+        let shared: Vec<Limit> =
+            bounds.iter().map(|bound| bound.0).filter(|limit| limit.resource.is_shared()).collect();
+        let (criterion, machine) = (&mut self.criterion, &mut self.machine);
+        let mut iterations: Option<Vec<u64>> = None;
+        let mut beside: Vec<Vec<f64>> = vec![Vec::new(); shared.len()];
+        let seconds = median(criterion, &name, |count| {
+            let elapsed = time(run, count);
+            let iterations = iterations
+                .get_or_insert_with(|| shared.iter().map(|&limit| machine.iterations(limit, BESIDE)).collect());
+            for ((samples, &limit), &iterations) in beside.iter_mut().zip(&shared).zip(iterations.iter()) {
+                samples.push(machine.seconds(limit, iterations));
+            }
+            elapsed
+        });
+        let Some(seconds) = seconds else { return };
+        for (limit, samples) in shared.into_iter().zip(&mut beside) {
+            samples.sort_by(f64::total_cmp);
+            if let Some(&seconds) = samples.get(samples.len() / 2) {
+                machine.keep(limit, limit.measure().value(seconds));
+            }
+        }
         let mut row = Row::new(&name, measure, measure.value(seconds));
-        if let Some(limit) = limit {
-            row = row.with_limit(self.machine.rate(limit));
+        let times = bounds.into_iter().map(|(limit, amount)| amount / (machine.rate(limit) * 1e9));
+        if let Some(least) = times.reduce(f64::max) {
+            row = row.with_limit(measure.value(least));
         }
         if let Some(peer) = peer {
-            let seconds = median(&mut self.criterion, &format!("{name}/peer"), |iterations| time(peer, iterations));
+            let seconds = median(criterion, &format!("{name}/peer"), |iterations| time(peer, iterations));
             if let Some(seconds) = seconds {
                 row = row.with_peer(measure.value(seconds));
             }
@@ -80,7 +104,7 @@ impl Session {
     /// Do the arguments select this benchmark? So that nothing is prepared in vain.
     pub fn selects(&self, name: &str) -> bool {
         let mut filters = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).peekable();
-        filters.peek().is_none() || filters.any(|filter| name.contains(&filter))
+        filters.peek().is_none() || filters.any(|filter| filter.split('|').any(|part| name.contains(part)))
     }
 
     /// A row measured elsewhere, in µs.

@@ -79,7 +79,7 @@ fn step(
     session.bench(Case {
         name: name.into(),
         measure: Measure::Times(1.0),
-        limit: None,
+        bounds: Vec::new(),
         run: &mut || {
             if let Err(error) = step() {
                 failure.get_or_insert(error);

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::team;
 
-/// 16M f32 an array: far more than the caches hold, and the size the elementwise benchmarks have.
-const ELEMENTS: usize = 16 << 20;
 /// Bytes of one array.
-pub(super) const BYTES: f64 = (ELEMENTS * size_of::<f32>()) as f64;
+pub(super) fn bytes(elements: usize) -> f64 {
+    (elements * size_of::<f32>()) as f64
+}
 
 /// Vectors summed side by side, so that no addition waits for the one before it.
 const CHAINS: usize = 8;
@@ -20,36 +20,89 @@ struct Line([f32; 16]);
 
 /// What is copied, and where to.
 pub(super) struct Arrays {
-    source: Vec<Line>,
-    target: Vec<Line>,
+    source: Pages,
+    target: Pages,
 }
 
 impl Arrays {
     /// Two arrays whose pages are all present.
-    pub(super) fn new() -> Self {
-        let filled = |value| vec![Line([value; 16]); ELEMENTS / 16];
-        Self { source: filled(1.0), target: filled(2.0) }
+    pub(super) fn new(elements: usize) -> Self {
+        let lines = elements.div_ceil(16).next_multiple_of(CHAINS);
+        Self { source: Pages::new(lines, 1.0), target: Pages::new(lines, 2.0) }
     }
 
-    /// Copies the source so many times, each thread its own part of it.
-    pub(super) fn copy(&mut self, threads: usize, iterations: u64) -> Duration {
-        let part = self.source.len().div_ceil(threads);
-        let parts = self.source.chunks(part).zip(self.target.chunks_mut(part)).collect();
-        team::time(parts, |(source, target): (&[Line], &mut [Line])| {
-            for _ in 0..iterations {
-                architecture::copy(black_box(source), black_box(&mut *target));
-            }
-        })
+    /// Elements of each.
+    pub(super) fn len(&self) -> usize {
+        self.source.lines * 16
     }
 
-    /// Sums the source so many times, each thread its own part of it.
-    pub(super) fn read(&mut self, threads: usize, iterations: u64) -> Duration {
-        let parts = self.source.chunks(self.source.len().div_ceil(threads)).collect();
-        team::time(parts, |source: &[Line]| {
-            for _ in 0..iterations {
-                black_box(architecture::sum(black_box(source)));
-            }
-        })
+    /// Copies so many elements so many times, each thread its own part of them; the faster of two ways.
+    pub(super) fn copy(&mut self, elements: usize, threads: usize, iterations: u64) -> Duration {
+        let (lines, part) = cut(elements, threads);
+        let Self { source, target } = self;
+        let mut time = |copy: fn(&[Line], &mut [Line])| {
+            let targets = target.lines_mut()[..lines].chunks_mut(part);
+            let parts = source.lines_mut()[..lines].chunks(part).zip(targets).collect();
+            team::time(parts, |(source, target): (&[Line], &mut [Line])| {
+                for _ in 0..iterations {
+                    copy(black_box(source), black_box(&mut *target));
+                }
+            })
+        };
+        let around = time(architecture::copy);
+        let through = time(architecture::copy_through);
+        around.min(through)
+    }
+
+    /// Sums so many elements so many times, each thread its own part of them; the faster of two ways.
+    pub(super) fn read(&mut self, elements: usize, threads: usize, iterations: u64) -> Duration {
+        let (lines, part) = cut(elements, threads);
+        let source = &self.source.lines_mut()[..lines];
+        let time = |sum: fn(&[Line]) -> f32| {
+            team::time(source.chunks(part).collect(), |source: &[Line]| {
+                for _ in 0..iterations {
+                    black_box(sum(black_box(source)));
+                }
+            })
+        };
+        time(architecture::sum).min(time(architecture::sum_of_quarters))
+    }
+}
+
+/// The lines of so many elements, and of a thread's part of them.
+fn cut(elements: usize, threads: usize) -> (usize, usize) {
+    let lines = elements.div_ceil(16).next_multiple_of(CHAINS);
+    (lines, lines.div_ceil(threads).next_multiple_of(CHAINS))
+}
+
+/// Lines in pages as large as the system has: with small ones the walks through their tables would be measured too.
+struct Pages {
+    memory: memmap2::MmapMut,
+    start: usize,
+    lines: usize,
+}
+
+impl Pages {
+    const HUGE: usize = 2 << 20;
+
+    fn new(lines: usize, value: f32) -> Self {
+        let bytes = lines * size_of::<Line>();
+        let memory = memmap2::MmapMut::map_anon(bytes + Self::HUGE).expect("memory for the measurement of memory");
+        #[cfg(target_os = "linux")]
+        // Where the system has none, the small ones remain.
+        let _ = memory.advise(memmap2::Advice::HugePage);
+        let start = memory.as_ptr().align_offset(Self::HUGE);
+        let mut pages = Self { memory, start, lines };
+        pages.lines_mut().fill(Line([value; 16]));
+        pages
+    }
+
+    fn lines_mut(&mut self) -> &mut [Line] {
+        let memory = &mut self.memory[self.start..][..self.lines * size_of::<Line>()];
+        // SAFETY: every bit pattern is a line of f32; the start is aligned to more than a line.
+        let (before, lines, after) = unsafe { memory.align_to_mut() };
+        debug_assert!(before.is_empty() && after.is_empty());
+        lines
     }
 }
 
@@ -70,6 +123,25 @@ mod architecture {
         }
         // SAFETY: every x86-64 has SSE. Streaming stores are ordered with nothing until a fence.
         unsafe { _mm_sfence() }
+    }
+
+    /// By stores that fetch each line into the caches first.
+    pub(super) fn copy_through(source: &[Line], target: &mut [Line]) {
+        if is_x86_feature_detected!("avx512f") {
+            // SAFETY: the processor has the feature.
+            unsafe { copy_through_avx512(source, target) }
+        } else {
+            // The library decides by the size.
+            target.copy_from_slice(source);
+        }
+    }
+
+    #[target_feature(enable = "avx512f")]
+    fn copy_through_avx512(source: &[Line], target: &mut [Line]) {
+        for (Line(source), Line(target)) in source.iter().zip(target) {
+            // SAFETY: both are 16 f32, aligned to 64 bytes. Volatile, lest the loop becomes a call of the library's.
+            unsafe { target.as_mut_ptr().cast::<__m512>().write_volatile(_mm512_load_ps(source.as_ptr())) }
+        }
     }
 
     #[target_feature(enable = "avx512f")]
@@ -111,6 +183,30 @@ mod architecture {
         }
     }
 
+    /// Four places at once: as many streams that the processor reads ahead of.
+    pub(super) fn sum_of_quarters(source: &[Line]) -> f32 {
+        if is_x86_feature_detected!("avx512f") {
+            // SAFETY: the processor has the feature.
+            unsafe { sum_of_quarters_avx512(source) }
+        } else {
+            sum(source)
+        }
+    }
+
+    #[target_feature(enable = "avx512f")]
+    fn sum_of_quarters_avx512(source: &[Line]) -> f32 {
+        let mut sums = [_mm512_setzero_ps(); CHAINS];
+        let (left, right) = source.split_at(source.len() / 2);
+        let ((a, b), (c, d)) = (left.split_at(left.len() / 2), right.split_at(right.len() / 2));
+        for (((a, b), c), d) in a.chunks_exact(2).zip(b.chunks_exact(2)).zip(c.chunks_exact(2)).zip(d.chunks_exact(2)) {
+            for (sum, Line(line)) in sums.iter_mut().zip([a, b, c, d].into_iter().flatten()) {
+                // SAFETY: a line is 16 f32, aligned to 64 bytes.
+                *sum = _mm512_add_ps(*sum, unsafe { _mm512_load_ps(line.as_ptr()) });
+            }
+        }
+        sums.into_iter().map(|sum| _mm512_reduce_add_ps(sum)).sum()
+    }
+
     #[target_feature(enable = "avx512f")]
     fn sum_avx512(source: &[Line]) -> f32 {
         let mut sums = [_mm512_setzero_ps(); CHAINS];
@@ -143,10 +239,14 @@ mod architecture {
 #[cfg(not(target_arch = "x86_64"))]
 mod architecture {
     use super::Line;
-    pub(super) use super::portable::sum;
+    pub(super) use super::portable::{sum, sum as sum_of_quarters};
 
     pub(super) fn copy(source: &[Line], target: &mut [Line]) {
         target.copy_from_slice(source);
+    }
+
+    pub(super) fn copy_through(source: &[Line], target: &mut [Line]) {
+        copy(source, target);
     }
 }
 

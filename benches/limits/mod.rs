@@ -1,7 +1,8 @@
-//! What the machine can do at most: multiply-adds, copied bytes and read bytes per second.
+//! What the machine can do at most: multiply-adds, exponentials, copied bytes and read bytes per second.
 //!
 //! `check.c` beside this file measures the same with a C compiler; the two must agree.
 
+mod exponentials;
 mod fma;
 mod memory;
 mod team;
@@ -17,16 +18,28 @@ use memory::Arrays;
 const SAMPLES: usize = 21;
 /// A sample lasts at least this long, so that neither the clock nor the start of threads shows.
 const SAMPLE_TIME: Duration = Duration::from_millis(20);
+/// 16M f32: far more than the caches hold, and the size of most memory-bound benchmarks.
+pub const LARGE: usize = 16 << 20;
 
 /// What is exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resource {
     /// f32 multiply-adds in registers.
     Fma,
-    /// A copy of 16M f32 with stores that bypass the caches; bytes read and bytes written both count.
-    Copy,
-    /// A sum of 16M f32.
-    Read,
+    /// 2^x of f32 in the first cache, by the shortest series that rounds as the language promises.
+    Exponentials,
+    /// A copy of so many f32, by stores that bypass the caches or that do not, whichever is faster; bytes read and bytes
+    /// written both count.
+    Copy(usize),
+    /// A sum of so many f32.
+    Read(usize),
+}
+
+impl Resource {
+    /// Whatever else runs on the machine uses it too, so that it changes from one second to the next.
+    pub fn is_shared(self) -> bool {
+        matches!(self, Self::Copy(_) | Self::Read(_))
+    }
 }
 
 /// A resource exhausted by a number of threads.
@@ -44,34 +57,42 @@ impl Limit {
         Self { resource: Resource::Fma, threads }
     }
 
-    /// The copying of so many threads.
-    pub fn copy(threads: usize) -> Self {
-        Self { resource: Resource::Copy, threads }
+    /// The exponentials of so many threads.
+    pub fn exponentials(threads: usize) -> Self {
+        Self { resource: Resource::Exponentials, threads }
     }
 
-    /// The reading of so many threads.
-    pub fn read(threads: usize) -> Self {
-        Self { resource: Resource::Read, threads }
+    /// The copying of so many f32 by so many threads.
+    pub fn copy(elements: usize, threads: usize) -> Self {
+        Self { resource: Resource::Copy(elements), threads }
+    }
+
+    /// The reading of so many f32 by so many threads.
+    pub fn read(elements: usize, threads: usize) -> Self {
+        Self { resource: Resource::Read(elements), threads }
     }
 
     /// What one iteration does.
     pub fn measure(self) -> Measure {
         match self.resource {
             Resource::Fma => Measure::Flops(fma::flops() * self.threads as f64),
-            Resource::Copy => Measure::Bytes(2.0 * memory::BYTES),
-            Resource::Read => Measure::Bytes(memory::BYTES),
+            Resource::Exponentials => Measure::Elements(exponentials::COUNT * self.threads as f64),
+            Resource::Copy(elements) => Measure::Bytes(2.0 * memory::bytes(elements)),
+            Resource::Read(elements) => Measure::Bytes(memory::bytes(elements)),
         }
     }
 }
 
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let resource = match self.resource {
-            Resource::Fma => "fma",
-            Resource::Copy => "copy",
-            Resource::Read => "read",
-        };
-        write!(f, "limit/{resource}/{}t", self.threads)
+        let threads = self.threads;
+        let megabytes = |elements: usize| memory::bytes(elements) / 1e6;
+        match self.resource {
+            Resource::Fma => write!(f, "limit/fma/{threads}t"),
+            Resource::Exponentials => write!(f, "limit/exp/{threads}t"),
+            Resource::Copy(elements) => write!(f, "limit/copy/{:.0}MB/{threads}t", megabytes(elements)),
+            Resource::Read(elements) => write!(f, "limit/read/{:.0}MB/{threads}t", megabytes(elements)),
+        }
     }
 }
 
@@ -94,9 +115,9 @@ impl Machine {
         if self.threads == 1 { vec![1] } else { vec![1, self.threads] }
     }
 
-    /// Every limit of this machine.
+    /// The limits of this machine, those of memory far beyond the caches.
     pub fn limits(&self) -> Vec<Limit> {
-        [Resource::Fma, Resource::Copy, Resource::Read]
+        [Resource::Fma, Resource::Exponentials, Resource::Copy(LARGE), Resource::Read(LARGE)]
             .into_iter()
             .flat_map(|resource| self.thread_counts().into_iter().map(move |threads| Limit { resource, threads }))
             .collect()
@@ -106,8 +127,9 @@ impl Machine {
     pub fn time(&mut self, limit: Limit, iterations: u64) -> Duration {
         match limit.resource {
             Resource::Fma => fma::time(limit.threads, iterations),
-            Resource::Copy => self.arrays().copy(limit.threads, iterations),
-            Resource::Read => self.arrays().read(limit.threads, iterations),
+            Resource::Exponentials => exponentials::time(limit.threads, iterations),
+            Resource::Copy(elements) => self.arrays(elements).copy(elements, limit.threads, iterations),
+            Resource::Read(elements) => self.arrays(elements).read(elements, limit.threads, iterations),
         }
     }
 
@@ -116,16 +138,26 @@ impl Machine {
         if let Some(rate) = self.measured.get(&limit) {
             return *rate;
         }
-        let mut iterations = 1;
-        while self.time(limit, iterations) < SAMPLE_TIME {
-            iterations *= 2;
-        }
-        let mut seconds: Vec<f64> =
-            (0..SAMPLES).map(|_| self.time(limit, iterations).as_secs_f64() / iterations as f64).collect();
+        let iterations = self.iterations(limit, SAMPLE_TIME);
+        let mut seconds: Vec<f64> = (0..SAMPLES).map(|_| self.seconds(limit, iterations)).collect();
         seconds.sort_by(f64::total_cmp);
         let rate = limit.measure().value(seconds[SAMPLES / 2]);
         self.measured.insert(limit, rate);
         rate
+    }
+
+    /// How many iterations take at least so long.
+    pub fn iterations(&mut self, limit: Limit, time: Duration) -> u64 {
+        let mut iterations = 1;
+        while self.time(limit, iterations) < time {
+            iterations *= 2;
+        }
+        iterations
+    }
+
+    /// The seconds of an iteration, over so many.
+    pub fn seconds(&mut self, limit: Limit, iterations: u64) -> f64 {
+        self.time(limit, iterations).as_secs_f64() / iterations as f64
     }
 
     /// Keeps a rate measured elsewhere with [`Machine::time`].
@@ -146,9 +178,12 @@ impl Machine {
         fma::instructions()
     }
 
-    /// Made once: at 16M elements each, their pages cost more than a measurement.
-    fn arrays(&mut self) -> &mut Arrays {
-        self.arrays.get_or_insert_with(Arrays::new)
+    /// Made once and kept: their pages cost more than a measurement.
+    fn arrays(&mut self, elements: usize) -> &mut Arrays {
+        if self.arrays.as_ref().is_none_or(|arrays| arrays.len() < elements) {
+            self.arrays = None;
+        }
+        self.arrays.get_or_insert_with(|| Arrays::new(elements.max(LARGE)))
     }
 }
 

@@ -1,16 +1,17 @@
-use tinyspec_benches::limits::{Limit, Machine};
+use tinyspec_benches::limits::{LARGE, Limit, Machine};
 
 #[test]
-fn names_say_resource_and_threads() {
-    let names = [Limit::fma(1), Limit::copy(2), Limit::read(16)].map(|limit| limit.to_string());
-    assert_eq!(names, ["limit/fma/1t", "limit/copy/2t", "limit/read/16t"]);
+fn names_say_resource_size_and_threads() {
+    let limits = [Limit::fma(1), Limit::exponentials(2), Limit::copy(LARGE, 2), Limit::read(768 * 3072, 16)]
+        .map(|limit| limit.to_string());
+    assert_eq!(limits, ["limit/fma/1t", "limit/exp/2t", "limit/copy/67MB/2t", "limit/read/9MB/16t"]);
 }
 
 #[test]
 fn a_machine_has_every_resource_for_each_thread_count() {
     let machine = Machine::new();
     let limits = machine.limits();
-    assert_eq!(limits.len(), 3 * machine.thread_counts().len());
+    assert_eq!(limits.len(), 4 * machine.thread_counts().len());
     assert!(limits.contains(&Limit::fma(1)));
     assert!(machine.rows().is_empty());
 }
@@ -18,8 +19,19 @@ fn a_machine_has_every_resource_for_each_thread_count() {
 #[test]
 fn a_kept_rate_is_the_limit_of_its_row() {
     let mut machine = Machine::new();
-    machine.keep(Limit::read(1), 12.5);
-    assert_eq!(machine.rate(Limit::read(1)), 12.5);
+    let limit = Limit::read(LARGE, 1);
+    machine.keep(limit, 12.5);
+    assert_eq!(machine.rate(limit), 12.5);
     let [row] = machine.rows().try_into().unwrap();
-    assert_eq!((row.name.as_str(), row.median, row.limit, row.share), ("limit/read/1t", 12.5, Some(12.5), Some(1.0)));
+    assert_eq!(
+        (row.name.as_str(), row.median, row.limit, row.share),
+        ("limit/read/67MB/1t", 12.5, Some(12.5), Some(1.0))
+    );
+}
+
+#[test]
+fn only_memory_is_shared_with_what_else_runs() {
+    let shared = |limit: Limit| limit.resource.is_shared();
+    assert!(shared(Limit::copy(LARGE, 1)) && shared(Limit::read(LARGE, 1)));
+    assert!(!shared(Limit::fma(1)) && !shared(Limit::exponentials(1)));
 }
