@@ -88,7 +88,7 @@ fn vector_products() -> Vec<Workload> {
     };
     let along = |name: &str, inner: usize, outer: usize| {
         reduction(name, inner * outer, &[&[1, inner], &[outer, inner]], |inputs| {
-            vec![inputs[0].matmul(&inputs[1].transpose(0, 1))]
+            vec![inputs[0].matmul(inputs[1].transpose(0, 1))]
         })
     };
     vec![
