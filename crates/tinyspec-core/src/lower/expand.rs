@@ -52,7 +52,7 @@ pub fn expand(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
 }
 
 /// The address of an access as large as its gate and value: one place may be read under many conditions.
-fn span(graph: &mut Graph, access: &[NodeId]) -> Result<NodeId> {
+pub(super) fn span(graph: &mut Graph, access: &[NodeId]) -> Result<NodeId> {
     let address = access[0];
     let mut dims = graph.props(address).shape.clone();
     for &source in &access[1..] {

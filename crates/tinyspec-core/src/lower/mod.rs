@@ -10,8 +10,10 @@ pub mod optimize;
 pub(crate) mod pipeline;
 pub mod plan;
 pub mod rangeify;
+pub(crate) mod replace;
 pub mod select;
 pub(crate) mod sum;
+pub(crate) mod terms;
 pub(crate) mod written;
 
 use tinyspec_backends::Target;

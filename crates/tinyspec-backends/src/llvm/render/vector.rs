@@ -27,12 +27,20 @@ impl Renderer<'_, '_> {
         self.value_in(self.graph.source(node, 0), lanes)
     }
 
-    /// A lane of a vector.
+    /// A lane of a vector, or several in another order.
     pub(super) fn extract(&mut self, node: NodeId) -> Result<Value> {
         let [vector, lane] = *self.graph.sources(node) else {
             return Err(self.unsupported(node, "machine vectors have one axis"));
         };
         let value = self.value(vector)?;
+        if self.graph.op(lane) == Op::Stack {
+            let lanes = self.graph.sources(lane).iter();
+            let lanes = lanes.map(|&lane| self.graph.as_int(lane).and_then(|lane| u32::try_from(lane).ok()));
+            let Some(lanes) = lanes.collect::<Option<Vec<u32>>>() else {
+                return Err(self.unsupported(node, "the lanes are not constants"));
+            };
+            return self.emit.shuffle(value, value, &lanes);
+        }
         match self.graph.as_int(lane).and_then(|lane| u32::try_from(lane).ok()) {
             Some(lane) => self.emit.extract(value, lane),
             None => Err(self.unsupported(node, "the lane is not a constant")),

@@ -42,6 +42,8 @@ pub struct Reduction {
     pub ranges: SmallVec<[NodeId; 2]>,
     /// Ranges that its result depends on.
     pub outer: RangeSet,
+    /// The output Range along which it grows term by term, so that its value is carried from trip to trip.
+    pub carried: Option<NodeId>,
 }
 
 /// A Load or Store.
@@ -84,6 +86,7 @@ impl Kernel {
                     node,
                     ranges: graph.sources(node)[1..].into(),
                     outer: kernel.live.of(node),
+                    carried: super::windows::carried(graph, node)?.map(|(output, _)| output),
                 }),
                 Op::Load | Op::Store => kernel.access(graph, node)?,
                 _ if is_index(graph, node) => {

@@ -10,6 +10,7 @@ mod opt_op;
 mod rebuild;
 mod separate;
 mod space;
+pub(crate) mod windows;
 
 pub use cost::Estimate;
 pub use kernel::{Access, Kernel, Nest, Reduction};
@@ -33,6 +34,7 @@ impl<'t> Scheduler<'t> {
     /// # Errors
     /// When it is not in range form.
     pub fn new(mut graph: Graph, sink: NodeId, target: &'t Target) -> Result<Scheduler<'t>> {
+        let sink = windows::simplify(&mut graph, sink)?;
         let sink = separate::separate(&mut graph, sink)?;
         let kernel = Kernel::new(&mut graph, sink)?;
         Ok(Scheduler { graph, kernel, target })

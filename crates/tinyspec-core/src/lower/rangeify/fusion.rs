@@ -40,6 +40,8 @@ pub(super) struct Estimates {
     carries_reduce: Vec<bool>,
     /// Reduces that have become index arithmetic.
     counts: Vec<bool>,
+    /// Values that follow from the indices alone, in few steps: cheaper than a read.
+    ramps: Vec<bool>,
 }
 
 impl Estimates {
@@ -49,6 +51,7 @@ impl Estimates {
             bytes: vec![0.0; graph.len()],
             carries_reduce: vec![false; graph.len()],
             counts: vec![false; graph.len()],
+            ramps: vec![false; graph.len()],
         };
         let mut users = vec![0u32; graph.len()];
         for &node in live {
@@ -70,6 +73,7 @@ impl Estimates {
         }
         if op == Op::Reduce && counted(graph, node).is_some() {
             self.counts[node.index()] = true;
+            self.ramps[node.index()] = true;
             self.work[node.index()] = 1.0;
             return;
         }
@@ -93,10 +97,16 @@ impl Estimates {
             // With several users the source is stored itself, and what follows is cheap again.
             self.carries_reduce[node.index()] |= from == elements && carries && users[source.index()] == 1;
         }
+        self.ramps[node.index()] = work <= RAMP
+            && (op == Op::Const || !matches!(op, Op::Reduce | Op::Range) && !value_sources(graph, node).is_empty())
+            && value_sources(graph, node).iter().all(|source| self.ramps[source.index()]);
         self.work[node.index()] = work.min(1e30);
         self.bytes[node.index()] = bytes.min(1e30);
     }
 }
+
+/// Operations on an index that cost less than to read their result.
+const RAMP: f32 = 8.0;
 
 /// The sources that hold values, as opposed to shapes and offsets.
 pub(super) fn value_sources(graph: &Graph, node: NodeId) -> &[NodeId] {
@@ -160,6 +170,8 @@ pub enum Reason {
     AfterReduce,
     /// A view moves nothing: what it views is decided upon.
     View,
+    /// It follows from the indices alone.
+    Ramp,
     /// Recomputing costs more than storing.
     Dear {
         /// Cost of recomputing.
@@ -205,6 +217,7 @@ impl fmt::Display for Decision {
             Reason::Full => f.write_str("the kernel is at its limit of nodes"),
             Reason::AfterReduce => f.write_str("its Reduce is needed several times"),
             Reason::View => f.write_str("a view"),
+            Reason::Ramp => f.write_str("index arithmetic"),
             Reason::Dear { recompute, store } => write!(f, "recomputing costs {recompute:.0}, storing {store:.0}"),
             Reason::Cheap { recompute, store } => write!(f, "recomputing costs {recompute:.0}, storing {store:.0}"),
         }
@@ -222,6 +235,9 @@ pub(super) fn decide(
     let op = graph.op(node);
     if matches!(op, Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Shrink | Op::Pad | Op::After) {
         return Ok((false, Reason::View));
+    }
+    if estimates.ramps[node.index()] && op != Op::Reduce {
+        return Ok((false, Reason::Ramp));
     }
     let elements = count(&dims(graph, node)?).max(1) as f64;
     if demands.iter().any(|demand| demand.full) {

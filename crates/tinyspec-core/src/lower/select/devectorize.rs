@@ -121,6 +121,7 @@ impl Cut {
             Op::Range => New::Range(self.range(graph, node)?),
             Op::Param => New::Value(self.scalar(node)),
             Op::Buffer => self.buffer(graph, node)?,
+            Op::Index if graph.props(graph.source(node, 0)).addrspace.is_none() => self.permuted(graph, node)?,
             Op::Index | Op::Stack => return Ok(None),
             Op::After => self.after(graph, node)?,
             Op::Load => self.load(graph, node)?,
@@ -277,6 +278,35 @@ impl Cut {
         Ok(New::Value(Parts { layout, parts }))
     }
 
+    /// A tile whose places along some axes are picked by number: lanes change places within a vector, or come together
+    /// from several.
+    fn permuted(&mut self, graph: &mut Graph, node: NodeId) -> Result<New> {
+        let (from, to) = (graph.source(node, 0), self.layout(dims(graph, node)?));
+        let mut places: SmallVec<[Dims; 4]> = SmallVec::new();
+        for &index in &graph.sources(node)[1..] {
+            let numbers = graph.props(index).value.as_deref().and_then(static_shape);
+            places.push(numbers.ok_or_else(|| malformed(graph, node))?);
+        }
+        let value = self.parts(graph, from)?.clone();
+        let mut parts = Vec::with_capacity(to.count());
+        for at in to.starts() {
+            let mut lanes: SmallVec<[(NodeId, i64); 16]> = SmallVec::new();
+            for lane in 0..to.width {
+                let mut at = at.clone();
+                if let Some(axis) = to.lane {
+                    at[axis] += lane;
+                }
+                for (place, numbers) in at.iter_mut().zip(&places) {
+                    *place = *numbers.get(*place as usize).ok_or_else(|| malformed(graph, node))?;
+                }
+                let (part, lane) = value.layout.find(&at).ok_or_else(|| malformed(graph, node))?;
+                lanes.push((*value.parts.get(part).ok_or_else(|| malformed(graph, node))?, lane));
+            }
+            parts.push(gathered(graph, &lanes)?);
+        }
+        Ok(New::Value(Parts { layout: to, parts }))
+    }
+
     fn broadcast(&mut self, graph: &mut Graph, node: NodeId) -> Result<New> {
         let layout = self.layout(dims(graph, node)?);
         let source = graph.source(node, 0);
@@ -322,6 +352,30 @@ fn extract(graph: &mut Graph, value: NodeId, lane: i64) -> Result<NodeId> {
     }
     let lane = graph.index(lane);
     graph.add(Op::Index, &[value, lane], Arg::None)
+}
+
+/// The vector of some lanes of others.
+fn gathered(graph: &mut Graph, lanes: &[(NodeId, i64)]) -> Result<NodeId> {
+    let Some(&(first, lane)) = lanes.first() else {
+        return Err(Error::new(ErrorKind::Verify, Op::Index.name(), "a vector without lanes"));
+    };
+    let is_scalar = graph.props(first).shape.is_empty();
+    if lanes.iter().all(|&(vector, _)| vector == first) {
+        match lanes {
+            _ if is_scalar => return Ok(first),
+            [_] => return extract(graph, first, lane),
+            _ => {
+                let order: Dims = lanes.iter().map(|&(_, lane)| lane).collect();
+                let order = graph.shape(&shape(&order))?;
+                return graph.add(Op::Index, &[first, order], Arg::None);
+            }
+        }
+    }
+    let mut elements: SmallVec<[NodeId; 16]> = SmallVec::new();
+    for &(vector, lane) in lanes {
+        elements.push(extract(graph, vector, lane)?);
+    }
+    graph.add(Op::Stack, &elements, Arg::None)
 }
 
 fn cast(graph: &mut Graph, value: NodeId, dtype: DType) -> Result<NodeId> {

@@ -4,6 +4,7 @@
 //! machine vectors.
 
 mod accumulate;
+mod carry;
 pub mod decompose;
 mod devectorize;
 mod tile;
@@ -16,6 +17,7 @@ use tinyspec_ir::{Graph, NodeId, Result};
 /// # Errors
 /// When the kernel is not in the form that Expand leaves.
 pub fn select(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
+    let sink = carry::carry(graph, sink)?;
     let sink = accumulate::accumulate(graph, sink)?;
     let sink = decompose::decompose(graph, sink, target)?;
     devectorize::devectorize(graph, sink, target)

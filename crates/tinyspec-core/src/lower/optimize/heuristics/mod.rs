@@ -1,6 +1,7 @@
 //! Schedules made by hand-written rules; the search will start from them.
 
 mod contraction;
+mod scan;
 mod vector;
 
 use super::kernel::Kernel;
@@ -12,6 +13,10 @@ use tinyspec_ir::{AxisType, Graph, NodeId, Op};
 /// The schedule of a kernel for this target.
 pub fn choose(graph: &Graph, kernel: &Kernel, target: &Target) -> Vec<OptOp> {
     let planner = Planner { graph, kernel, target, space: Space::new(graph, kernel), ops: Vec::new() };
+    let carried = planner.carried();
+    if !carried.is_empty() {
+        return planner.scan(&carried);
+    }
     match planner.matrix_product() {
         Some(product) => planner.tile(&product),
         None => planner.vectorize(),

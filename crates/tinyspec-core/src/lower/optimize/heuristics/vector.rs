@@ -56,7 +56,7 @@ impl Planner<'_> {
     }
 
     /// The output axis that stores, or else loads, are contiguous in.
-    fn contiguous_output(&self) -> Option<usize> {
+    pub(super) fn contiguous_output(&self) -> Option<usize> {
         let outputs = self.outputs();
         let stores: Vec<usize> =
             (0..self.kernel.accesses.len()).filter(|&access| self.kernel.accesses[access].is_store).collect();

@@ -1,0 +1,314 @@
+//! Reduces whose conditions choose few of their terms.
+//!
+//! * `one_hot`: an equation leaves one trip of a Range, `Σr [r = e] · x(r)` is `[0 <= e < n] · x(e)`: a gather is a read.
+//! * `prefix`: a window that ends (or begins) at a Range of the output, in whatever way it is written, becomes
+//!   `Σr [r < i + c] · x(r)` (or `[r > i + c]`), where x does not depend on i. Select carries such a sum from trip to trip.
+//!
+//! Both only reorder a Reduce, or leave out what adds nothing.
+
+use crate::lower::fold::{both, less};
+use crate::lower::live::Live;
+use crate::lower::replace::replace;
+use crate::lower::sum::Sum;
+use crate::lower::terms::{Relation, Sums, Terms, under};
+use smallvec::SmallVec;
+use tinyspec_ir::rewrite::substitute;
+use tinyspec_ir::{Arg, AxisType, Builder, Graph, NodeId, Op, Result};
+
+/// The kernel with all such Reduces in their simple form.
+pub(crate) fn simplify(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
+    let mut sink = sink;
+    // A Reduce may need another's result: after each change the kernel is looked at anew.
+    let mut done: SmallVec<[NodeId; 8]> = SmallVec::new();
+    loop {
+        let order = graph.reachable(&[sink]);
+        let is_open = |node: &&NodeId| graph.op(**node) == Op::Reduce && !done.contains(node);
+        let Some(&node) = order.iter().find(is_open) else { return Ok(sink) };
+        done.push(node);
+        if !may_choose(graph, node) {
+            continue;
+        }
+        let simple = match one_hot(graph, node)? {
+            Some(simple) => Some(simple),
+            None => prefix(graph, &order, node)?,
+        };
+        if let Some(simple) = simple {
+            if graph.op(simple) == Op::Reduce && graph.sources(simple).len() == graph.sources(node).len() {
+                done.push(simple);
+            }
+            let roots = substitute(graph, &[sink], &[(node, simple)].into_iter().collect())?;
+            sink = roots[0];
+        }
+    }
+}
+
+/// Something about the terms is a choice.
+fn may_choose(graph: &Graph, node: NodeId) -> bool {
+    let mut value = graph.source(node, 0);
+    while graph.op(value) == Op::Cast {
+        value = graph.source(value, 0);
+    }
+    graph.sources(node).len() > 1
+        && (graph.op(value) == Op::Where || graph.op(value) == Op::Load && graph.sources(value).len() > 2)
+}
+
+fn terms(graph: &mut Graph, sums: &mut Sums, node: NodeId) -> Result<Option<(Op, Terms)>> {
+    let Arg::Reduce { op, .. } = *graph.arg(node) else { return Ok(None) };
+    let value = graph.source(node, 0);
+    Ok(Some((op, Terms::of(graph, sums, op, value)?)))
+}
+
+fn depends(graph: &Graph, node: NodeId, range: NodeId) -> bool {
+    graph.reachable(&[node]).contains(&range)
+}
+
+/// The sum without its term in `range`, and the factor of that term; `None` where it is not there, or hidden in an atom.
+fn solved(graph: &Graph, sum: &Sum, range: NodeId) -> Option<(i64, Sum)> {
+    let factor = sum.coefficient(range);
+    let rest = sum.plus(&Sum::atom(range).scale(-factor));
+    let is_free = rest.terms.iter().all(|&(atom, _)| !depends(graph, atom, range));
+    (factor.abs() == 1 && is_free).then_some((factor, rest))
+}
+
+fn bound(graph: &Graph, range: NodeId) -> Option<i64> {
+    graph.as_int(graph.source(range, 0)).and_then(|bound| i64::try_from(bound).ok())
+}
+
+fn one_hot(graph: &mut Graph, node: NodeId) -> Result<Option<NodeId>> {
+    let mut sums = Sums::default();
+    let Some((op, terms)) = terms(graph, &mut sums, node)? else { return Ok(None) };
+    let ranges: SmallVec<[NodeId; 4]> = graph.sources(node)[1..].into();
+    for &range in &ranges {
+        let equations = terms.conditions.iter().enumerate().filter_map(|(position, condition)| {
+            let Relation::Zero(sum) = &condition.relation else { return None };
+            solved(graph, sum, range).map(|(factor, rest)| (position, rest.scale(-factor)))
+        });
+        let (Some((position, chosen)), Some(bound)) = (equations.into_iter().next(), bound(graph, range)) else {
+            continue;
+        };
+        let below = less(graph, &chosen, &Sum::constant(bound))?;
+        let above = less(graph, &Sum::constant(-1), &chosen)?;
+        let mut inside = None;
+        for gate in [above, below] {
+            if graph.as_int(gate) != Some(1) {
+                inside = both(graph, inside, Some(gate))?;
+            }
+        }
+        let value = terms.emit(graph, op, &[position])?;
+        let Some(value) = replace(graph, &[value], range, &chosen, inside)? else { continue };
+        let value = under(graph, op, value[0], inside)?;
+        let left: SmallVec<[NodeId; 4]> =
+            std::iter::once(value).chain(ranges.iter().copied().filter(|&other| other != range)).collect();
+        return match left.as_slice() {
+            [value] => Ok(Some(*value)),
+            _ => graph.add(Op::Reduce, &left, graph.arg(node).clone()).map(Some),
+        };
+    }
+    Ok(None)
+}
+
+/// Limits of a Range: numbers, and at most one expression.
+struct Limits {
+    low: i64,
+    /// Inclusive.
+    high: i64,
+    /// `range >= sum` (true) or `range <= sum`, and the position of the condition.
+    open: Option<(bool, Sum, usize)>,
+    /// Conditions that these limits say.
+    said: SmallVec<[usize; 4]>,
+}
+
+impl Limits {
+    fn of(graph: &Graph, terms: &Terms, range: NodeId, trips: i64) -> Option<Limits> {
+        let mut limits = Limits { low: 0, high: trips - 1, open: None, said: SmallVec::new() };
+        let mut open: SmallVec<[(bool, Sum, usize); 2]> = SmallVec::new();
+        for (position, condition) in terms.conditions.iter().enumerate() {
+            let Relation::NotNegative(sum) = &condition.relation else { continue };
+            let Some((factor, rest)) = solved(graph, sum, range) else { continue };
+            let is_low = factor == 1;
+            let limit = rest.scale(-factor);
+            limits.said.push(position);
+            match limit.as_constant() {
+                Some(number) if is_low => limits.low = limits.low.max(number),
+                Some(number) => limits.high = limits.high.min(number),
+                None => open.push((is_low, limit, position)),
+            }
+        }
+        // What the numbers imply is no limit.
+        open.retain(|(is_low, limit, _)| {
+            let bounds = limit.bounds(graph);
+            !bounds.is_some_and(|(least, greatest)| match is_low {
+                true => greatest <= limits.low as i128,
+                false => least >= limits.high as i128,
+            })
+        });
+        limits.open = open.pop();
+        (open.is_empty() && limits.low <= limits.high).then_some(limits)
+    }
+}
+
+fn prefix(graph: &mut Graph, order: &[NodeId], node: NodeId) -> Result<Option<NodeId>> {
+    let &[value, range] = graph.sources(node) else { return Ok(None) };
+    let Some(trips) = bound(graph, range) else { return Ok(None) };
+    let Arg::Reduce { op, .. } = *graph.arg(node) else { return Ok(None) };
+    let live = Live::new(graph, order)?;
+    let outputs: SmallVec<[NodeId; 4]> = live
+        .members(live.of(node))
+        .filter(|&output| !matches!(graph.arg(output), Arg::Range { axis, .. } if axis.is_reduce()))
+        .collect();
+    for output in outputs {
+        if let Some(found) = aligned(graph, value, (range, trips), output, op)?
+            && let Some(reduce) = canonical(graph, node, &found, output)?
+        {
+            return Ok(Some(reduce));
+        }
+    }
+    Ok(None)
+}
+
+/// A value under conditions whose terms are numbered by a Range of their own.
+struct Aligned {
+    value: NodeId,
+    range: NodeId,
+    trips: i64,
+}
+
+/// Numbers the terms so that only conditions depend on `output`: a value of `range ± output` alone is walked along that.
+fn aligned(
+    graph: &mut Graph,
+    value: NodeId,
+    (range, trips): (NodeId, i64),
+    output: NodeId,
+    op: Op,
+) -> Result<Option<Aligned>> {
+    let mut sums = Sums::default();
+    let terms = Terms::of(graph, &mut sums, op, value)?;
+    if !depends(graph, terms.value, output) {
+        return Ok(Some(Aligned { value, range, trips }));
+    }
+    let (Some(sign), Some(extent)) = (common_sign(graph, &mut sums, value, range, output), bound(graph, output)) else {
+        return Ok(None);
+    };
+    // range = along + first - sign · output
+    let first = if sign == 1 { 0 } else { 1 - extent };
+    let (Some(all), fresh) = ((trips - 1).checked_add(extent), next_id(graph)) else { return Ok(None) };
+    let all_bound = graph.index(all);
+    let along = graph.range(all_bound, fresh, AxisType::Reduce)?;
+    let place = Sum::atom(along).plus(&Sum::constant(first)).plus(&Sum::atom(output).scale(-sign));
+    let Some(moved) = replace(graph, &[value], range, &place, None)? else { return Ok(None) };
+    let above = less(graph, &Sum::constant(-1), &place)?;
+    let below = less(graph, &place, &Sum::constant(trips))?;
+    let inside = both(graph, Some(above), Some(below))?;
+    let value = under(graph, op, moved[0], inside)?;
+    Ok(Some(Aligned { value, range: along, trips: all }))
+}
+
+/// The sign of `output` beside `range`, if every use of the Range adds both with it, times a constant.
+fn common_sign(graph: &Graph, sums: &mut Sums, value: NodeId, range: NodeId, output: NodeId) -> Option<i64> {
+    let mut sign = None;
+    let is_sum = |node: NodeId| {
+        graph.dtype(node) == tinyspec_ir::DType::Index && matches!(graph.op(node), Op::Add | Op::Mul | Op::Range)
+    };
+    for node in graph.reachable(&[value]) {
+        if is_sum(node) {
+            continue;
+        }
+        for &source in graph.sources(node).iter().filter(|&&source| is_sum(source)) {
+            let sum = sums.of(graph, source);
+            let (a, b) = (sum.coefficient(range), sum.coefficient(output));
+            let is_hidden = |&(atom, _): &(NodeId, i64)| {
+                atom != range && atom != output && (depends(graph, atom, range) || depends(graph, atom, output))
+            };
+            if sum.terms.iter().any(is_hidden) {
+                return None;
+            }
+            if a == 0 && b == 0 {
+                continue;
+            }
+            let here = match (a == b, a == -b) {
+                (true, _) => 1,
+                (_, true) => -1,
+                _ => return None,
+            };
+            if *sign.get_or_insert(here) != here {
+                return None;
+            }
+        }
+    }
+    sign
+}
+
+/// An id that no Range has.
+pub(super) fn next_id(graph: &Graph) -> u32 {
+    let ids = graph.nodes().filter_map(|node| match graph.arg(node) {
+        Arg::Range { id, .. } => Some(*id),
+        _ => None,
+    });
+    ids.max().map_or(0, |id| id + 1)
+}
+
+/// The Reduce as `Σr [r < i + c] · x(r)` or `Σr [r > i + c] · x(r)`, if its terms are chosen so.
+fn canonical(graph: &mut Graph, node: NodeId, found: &Aligned, output: NodeId) -> Result<Option<NodeId>> {
+    let Arg::Reduce { op, .. } = *graph.arg(node) else { return Ok(None) };
+    let mut sums = Sums::default();
+    let terms = Terms::of(graph, &mut sums, op, found.value)?;
+    let Some(limits) = Limits::of(graph, &terms, found.range, found.trips) else { return Ok(None) };
+    let Some((is_low, limit, _)) = limits.open.clone() else { return Ok(None) };
+    let factor = limit.coefficient(output);
+    let rest = limit.plus(&Sum::atom(output).scale(-factor));
+    let (Some(offset), 1 | -1) = (rest.as_constant(), factor) else { return Ok(None) };
+    let value = terms.emit(graph, op, &limits.said)?;
+    if depends(graph, value, output) {
+        return Ok(None);
+    }
+    let is_canonical = graph.source(node, 1) == found.range
+        && (limits.low, limits.high, factor) == (0, found.trips - 1, 1)
+        && is_canonical(graph, graph.source(node, 0));
+    if is_canonical {
+        return Ok(None);
+    }
+    // Counted from the other end where the limit falls as the output rises; from 0 in any case.
+    let trips = limits.high - limits.low + 1;
+    let trips_bound = graph.index(trips);
+    let fresh = next_id(graph);
+    let range = graph.range(trips_bound, fresh, AxisType::Reduce)?;
+    let (start, step) = if factor == 1 { (limits.low, 1) } else { (limits.high, -1) };
+    let place = Sum::atom(range).scale(step).plus(&Sum::constant(start));
+    let Some(value) = replace(graph, &[value], found.range, &place, None)? else { return Ok(None) };
+    // place >= limit, or place <= limit, solved for the new Range.
+    let limit = Sum::atom(output).plus(&Sum::constant(step * (offset - start)));
+    let gate = match is_low == (step == 1) {
+        true => less(graph, &limit.plus(&Sum::constant(-1)), &Sum::atom(range))?,
+        false => less(graph, &Sum::atom(range), &limit.plus(&Sum::constant(1)))?,
+    };
+    let value = under(graph, op, value[0], Some(gate))?;
+    graph.add(Op::Reduce, &[value, range], graph.arg(node).clone()).map(Some)
+}
+
+/// The value is a choice by one comparison of indices.
+fn is_canonical(graph: &Graph, value: NodeId) -> bool {
+    let Some(&condition) = graph.sources(value).first().filter(|_| graph.op(value) == Op::Where) else { return false };
+    graph.op(condition) == Op::CmpLt && graph.dtype(graph.source(condition, 0)) == tinyspec_ir::DType::Index
+}
+
+/// The output Range that a Reduce in the simple form follows, and its own.
+pub(crate) fn carried(graph: &mut Graph, node: NodeId) -> Result<Option<(NodeId, NodeId)>> {
+    let &[value, range] = graph.sources(node) else { return Ok(None) };
+    let Arg::Reduce { op, .. } = *graph.arg(node) else { return Ok(None) };
+    if !is_canonical(graph, value) {
+        return Ok(None);
+    }
+    let mut sums = Sums::default();
+    let terms = Terms::of(graph, &mut sums, op, value)?;
+    for (position, condition) in terms.conditions.iter().enumerate() {
+        let Relation::NotNegative(sum) = &condition.relation else { continue };
+        let Some((_, limit)) = solved(graph, sum, range) else { continue };
+        let &[(output, 1 | -1)] = limit.terms.as_slice() else { continue };
+        if graph.op(output) != Op::Range {
+            continue;
+        }
+        let rest = terms.emit(graph, op, &[position])?;
+        return Ok((!depends(graph, rest, output)).then_some((output, range)));
+    }
+    Ok(None)
+}

@@ -1,0 +1,146 @@
+//! A Range replaced by an expression, in scalars and in tiles.
+
+use super::expand::span;
+use super::fold::{self, both, identity, less};
+use super::sum::{self, Sum};
+use super::terms::Sums;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use tinyspec_ir::{Arg, Builder, DType, Error, ErrorKind, Graph, NodeId, Op, Result, dim};
+
+/// The values `roots` with `range` replaced by `position`; reads at a place that depends on it happen where `inside`
+/// holds. `None` where more than values depend on the Range.
+pub(crate) fn replace(
+    graph: &mut Graph,
+    roots: &[NodeId],
+    range: NodeId,
+    position: &Sum,
+    inside: Option<NodeId>,
+) -> Result<Option<Vec<NodeId>>> {
+    let mut replacement = Replacement::new(range, position, inside);
+    for node in graph.reachable(roots) {
+        let is_value = graph.op(node).is_elementwise() || is_place(graph, node);
+        if replacement.touches(graph, node) && !is_value {
+            return Ok(None);
+        }
+        replacement.node(graph, node)?;
+    }
+    roots.iter().map(|&root| replacement.value(graph, root)).collect::<Result<_>>().map(Some)
+}
+
+/// A kernel whose loop over `range` runs with `position` in its place; the loop itself stays.
+pub(crate) fn replace_in_loop(graph: &mut Graph, sink: NodeId, range: NodeId, position: &Sum) -> Result<NodeId> {
+    let mut replacement = Replacement::new(range, position, None);
+    for node in graph.reachable(&[sink]) {
+        replacement.node(graph, node)?;
+    }
+    replacement.value(graph, sink)
+}
+
+fn is_place(graph: &Graph, node: NodeId) -> bool {
+    matches!(graph.op(node), Op::Range | Op::Index | Op::Load | Op::Expand | Op::Bitcast)
+}
+
+struct Replacement {
+    range: NodeId,
+    inside: Option<NodeId>,
+    known: Sums,
+    sums: FxHashMap<NodeId, Sum>,
+    new: FxHashMap<NodeId, NodeId>,
+}
+
+impl Replacement {
+    fn new(range: NodeId, position: &Sum, inside: Option<NodeId>) -> Replacement {
+        let sums = FxHashMap::from_iter([(range, position.clone())]);
+        Replacement { range, inside, known: Sums::default(), sums, new: FxHashMap::default() }
+    }
+
+    fn is_changed(&self, node: &NodeId) -> bool {
+        self.sums.contains_key(node) || self.new.contains_key(node)
+    }
+
+    fn touches(&self, graph: &Graph, node: NodeId) -> bool {
+        graph.sources(node).iter().any(|source| self.is_changed(source))
+    }
+
+    fn sum(&mut self, graph: &Graph, node: NodeId) -> Sum {
+        match (self.sums.get(&node), self.new.get(&node)) {
+            (Some(sum), _) => sum.clone(),
+            (None, Some(&new)) => sum::as_sum(graph, new),
+            (None, None) => self.known.of(graph, node),
+        }
+    }
+
+    fn value(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId> {
+        match (self.new.get(&node), self.sums.get(&node)) {
+            (Some(&new), _) => Ok(new),
+            (None, Some(sum)) => {
+                let new = sum.clone().emit(graph)?;
+                self.new.insert(node, new);
+                Ok(new)
+            }
+            (None, None) => Ok(node),
+        }
+    }
+
+    fn node(&mut self, graph: &mut Graph, node: NodeId) -> Result<()> {
+        if node == self.range || !self.touches(graph, node) {
+            return Ok(());
+        }
+        let op = graph.op(node);
+        let old: SmallVec<[NodeId; 4]> = graph.sources(node).into();
+        let is_index = |graph: &Graph, node: NodeId| graph.dtype(node) == DType::Index;
+        if is_index(graph, node) && matches!(op, Op::Add | Op::Mul | Op::Idiv | Op::Mod) {
+            let sources: SmallVec<[Sum; 2]> = old.iter().map(|&source| self.sum(graph, source)).collect();
+            let sum = sum::combine(graph, op, &sources)?;
+            self.sums.insert(node, sum);
+            return Ok(());
+        }
+        if op == Op::CmpLt && is_index(graph, old[0]) {
+            let (a, b) = (self.sum(graph, old[0]), self.sum(graph, old[1]));
+            let new = less(graph, &a, &b)?;
+            self.new.insert(node, new);
+            return Ok(());
+        }
+        let arg = graph.arg(node).clone();
+        let mut sources = SmallVec::<[NodeId; 4]>::new();
+        for &source in &old {
+            // Loops and what waits for them keep the Range itself.
+            let is_loop = source == self.range && matches!(op, Op::End | Op::After | Op::Reduce);
+            sources.push(if is_loop { source } else { self.value(graph, source)? });
+        }
+        let new = match op {
+            Op::Load if self.is_changed(&old[0]) => self.load(graph, &sources, arg)?,
+            Op::Expand => {
+                let dims = dim::static_shape(&graph.props(node).shape).map(|dims| dim::shape(&dims)).unwrap_or_default();
+                let dims = dim::broadcast(&dims, &graph.props(sources[0]).shape)
+                    .ok_or_else(|| Error::new(ErrorKind::Verify, op.name(), "tiles that do not fit each other"))?;
+                let dims = graph.shape(&dims)?;
+                graph.add(op, &[sources[0], dims], arg)?
+            }
+            _ if op.is_elementwise() => fold::elementwise(graph, op, &sources, arg)?,
+            _ => graph.add(op, &sources, arg)?,
+        };
+        self.new.insert(node, new);
+        Ok(())
+    }
+
+    fn load(&self, graph: &mut Graph, sources: &[NodeId], arg: Arg) -> Result<NodeId> {
+        let mut sources: SmallVec<[NodeId; 4]> = sources.into();
+        if self.inside.is_some() {
+            let alternative = match sources.get(1) {
+                Some(&alternative) => alternative,
+                None => identity(graph, Op::Add, graph.dtype(sources[0])),
+            };
+            let gate = both(graph, sources.get(2).copied(), self.inside)?;
+            sources.truncate(1);
+            match gate {
+                Some(gate) if graph.as_int(gate) == Some(0) => return Ok(alternative),
+                Some(gate) if graph.as_int(gate).is_none() => sources.extend([alternative, gate]),
+                _ => {}
+            }
+        }
+        sources[0] = span(graph, &sources)?;
+        graph.add(Op::Load, &sources, arg)
+    }
+}

@@ -1,0 +1,296 @@
+//! Running Reduces: `Σr [r <= i] · x(r)` within the loop over i needs one term a trip, added to what the trips before have
+//! left in a register.
+//!
+//! Where i is a loop over tiles, the terms of a tile are x at the places of the tile; each gets the sum of those before it
+//! by shifts of doubling width. A sum from i on runs the loop backwards.
+
+use crate::lower::fold::{both, identity, less};
+use crate::lower::live::{Live, RangeSet};
+use crate::lower::replace::{replace, replace_in_loop};
+use crate::lower::sum::Sum;
+use crate::lower::terms::{Relation, Sums, Terms, under};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use tinyspec_ir::dim::{shape, static_shape};
+use tinyspec_ir::rewrite::substitute;
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
+
+pub(super) fn carry(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
+    let mut sink = sink;
+    loop {
+        let order = graph.reachable(&[sink]);
+        if !order.iter().any(|&node| may_run(graph, node)) {
+            return Ok(sink);
+        }
+        let loops = Loops::new(graph, &order)?;
+        let mut found: SmallVec<[Running; 2]> = SmallVec::new();
+        for &node in &order {
+            found.extend(Running::of(graph, &loops, node)?);
+        }
+        let Some(first) = found.first() else { return Ok(sink) };
+        let ready = found.iter().find(|running| running.is_in_order());
+        sink = match (ready, first.counter) {
+            (Some(running), _) => running.build(graph, &loops, sink)?,
+            (None, Some((range, _, trips))) => {
+                let backwards = Sum::constant(trips - 1).plus(&Sum::atom(range).scale(-1));
+                replace_in_loop(graph, sink, range, &backwards)?
+            }
+            (None, None) => return Ok(sink),
+        };
+    }
+}
+
+/// A Reduce of terms that a comparison of indices chooses.
+fn may_run(graph: &Graph, node: NodeId) -> bool {
+    let value = match graph.sources(node) {
+        &[value, _] if graph.op(node) == Op::Reduce => value,
+        _ => return false,
+    };
+    let is_choice = |node: NodeId| graph.op(node) == Op::Where && graph.op(graph.source(node, 0)) == Op::CmpLt;
+    is_choice(value) && graph.dtype(graph.source(graph.source(value, 0), 0)) == tinyspec_ir::DType::Index
+}
+
+/// The loops of a kernel, and what stands around each.
+struct Loops {
+    live: Live,
+    ends: FxHashMap<NodeId, NodeId>,
+    around: FxHashMap<NodeId, RangeSet>,
+}
+
+impl Loops {
+    fn new(graph: &Graph, order: &[NodeId]) -> Result<Loops> {
+        let live = Live::new(graph, order)?;
+        let (mut ends, mut around) = (FxHashMap::default(), FxHashMap::default());
+        // Outer Ends come after the inner ones.
+        let mut outside: FxHashMap<NodeId, RangeSet> = FxHashMap::default();
+        for &node in order.iter().rev() {
+            let mut set = outside.get(&node).copied().unwrap_or(0);
+            if let (Op::End, &[_, range]) = (graph.op(node), graph.sources(node)) {
+                ends.insert(range, node);
+                around.insert(range, set);
+                set |= live.bit(range);
+            }
+            if matches!(graph.op(node), Op::End | Op::Group | Op::Sink) {
+                for &source in graph.sources(node) {
+                    *outside.entry(source).or_default() |= set;
+                }
+            }
+        }
+        Ok(Loops { live, ends, around })
+    }
+}
+
+/// A Reduce whose value is carried.
+struct Running {
+    node: NodeId,
+    op: Op,
+    /// What is added up, in terms of `range`.
+    value: NodeId,
+    range: NodeId,
+    trips: i64,
+    /// The term that joins at each place of the output.
+    position: Sum,
+    /// The sum starts there, instead of ending there.
+    is_suffix: bool,
+    /// The loop over it, the factor of the loop's variable in the position, and its trips.
+    counter: Option<(NodeId, i64, i64)>,
+    /// The axis of the tile along which the position counts, the node that counts, and the size.
+    tile: Option<(usize, NodeId, i64)>,
+}
+
+impl Running {
+    fn of(graph: &mut Graph, loops: &Loops, node: NodeId) -> Result<Option<Running>> {
+        if !may_run(graph, node) {
+            return Ok(None);
+        }
+        let (value, range) = (graph.source(node, 0), graph.source(node, 1));
+        let Arg::Reduce { op, .. } = *graph.arg(node) else { return Ok(None) };
+        let mut sums = Sums::default();
+        let terms = Terms::of(graph, &mut sums, op, value)?;
+        for (number, condition) in terms.conditions.iter().enumerate() {
+            let Relation::NotNegative(sum) = &condition.relation else { continue };
+            let factor = sum.coefficient(range);
+            if factor.abs() != 1 {
+                continue;
+            }
+            let position = sum.plus(&Sum::atom(range).scale(-factor)).scale(-factor);
+            let Some(trips) = number_of_trips(graph, range) else { continue };
+            let mut running = Running {
+                node,
+                op,
+                value,
+                range,
+                trips,
+                position,
+                is_suffix: factor == 1,
+                counter: None,
+                tile: None,
+            };
+            if running.follow(graph) {
+                running.value = terms.emit(graph, op, &[number])?;
+                if running.is_carried(graph, loops) {
+                    return Ok(Some(running));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The position walks without a gap: a loop over tiles, or one of them.
+    fn follow(&mut self, graph: &Graph) -> bool {
+        for &(atom, factor) in &self.position.terms {
+            match (graph.op(atom), graph.arg(atom)) {
+                (Op::Range, Arg::Range { axis: AxisType::Loop, .. }) if self.counter.is_none() => {
+                    let Some(trips) = number_of_trips(graph, atom) else { return false };
+                    self.counter = Some((atom, factor, trips));
+                }
+                (Op::Reshape, _) if self.tile.is_none() && factor == 1 => {
+                    let Some(dims) = static_shape(&graph.props(atom).shape) else { return false };
+                    let Some(axis) = dims.iter().position(|&size| size > 1) else { return false };
+                    self.tile = Some((axis, atom, dims[axis]));
+                }
+                _ => return false,
+            }
+        }
+        let size = self.tile.map_or(1, |(_, _, size)| size);
+        // The first place may have no more than one term, its own.
+        let starts = match (self.position.bounds(graph), self.is_suffix) {
+            (Some((low, _)), false) => low <= 0,
+            (Some((_, high)), true) => high >= self.trips as i128 - 1,
+            _ => false,
+        };
+        starts && self.counter.is_none_or(|(_, factor, _)| factor.abs() == size)
+    }
+
+    /// No term depends on the place, and the loops that the terms depend on are around.
+    fn is_carried(&self, graph: &Graph, loops: &Loops) -> bool {
+        if let Some((axis, ..)) = self.tile {
+            let dims = static_shape(&graph.props(self.value).shape);
+            if dims.is_none_or(|dims| dims.get(axis).is_some_and(|&size| size != 1)) {
+                return false;
+            }
+        }
+        let Some((counter, ..)) = self.counter else { return true };
+        let below = graph.reachable(&[self.value]);
+        let needs = below.iter().fold(0, |set, &node| set | loops.live.bit(node));
+        let around = loops.around.get(&counter).copied().unwrap_or(0);
+        loops.ends.contains_key(&counter)
+            && !below.contains(&counter)
+            && (loops.live.of(self.node) & !around & !loops.live.bit(counter)) == 0
+            && needs & loops.live.bit(counter) == 0
+    }
+
+    /// The loop meets the terms in the order in which they join.
+    fn is_in_order(&self) -> bool {
+        self.counter.is_none_or(|(_, factor, _)| (factor > 0) != self.is_suffix)
+    }
+
+    fn build(&self, graph: &mut Graph, loops: &Loops, sink: NodeId) -> Result<NodeId> {
+        let terms = self.terms(graph)?;
+        let prefix = self.prefix(graph, terms)?;
+        let Some((counter, ..)) = self.counter else {
+            return Ok(substitute(graph, &[sink], &FxHashMap::from_iter([(self.node, prefix)]))?[0]);
+        };
+        let all = self.last(graph, prefix)?;
+        let dims = graph.props(all).shape.clone();
+        let dims = graph.shape(&dims)?;
+        let (slot, dtype) = (next_register(graph), graph.dtype(prefix));
+        let register = Arg::Buffer { slot, dtype, device: None, addrspace: AddrSpace::Reg };
+        let register = graph.add(Op::Buffer, &[dims], register)?;
+        let outside = loops.around.get(&counter).copied().unwrap_or(0);
+        let mut around: SmallVec<[NodeId; 4]> = loops.live.members(outside).collect();
+        around.insert(0, register);
+        let place = if around.len() > 1 { graph.add(Op::After, &around, Arg::None)? } else { register };
+        let nothing = identity(graph, self.op, dtype);
+        let start = graph.add(Op::Store, &[place, nothing], Arg::None)?;
+        let ready = graph.add(Op::After, &[place, start, counter], Arg::None)?;
+        let before = graph.add(Op::Load, &[ready], Arg::Load { device: None, addrspace: AddrSpace::Reg })?;
+        let after = graph.alu(self.op, &[before, all])?;
+        let update = graph.add(Op::Store, &[ready, after], Arg::None)?;
+        let result = graph.alu(self.op, &[before, prefix])?;
+
+        let end = loops.ends[&counter];
+        let body = substitute(graph, &[graph.source(end, 0)], &FxHashMap::from_iter([(self.node, result)]))?[0];
+        let body = graph.add(Op::Group, &[body, update], Arg::None)?;
+        let new = graph.add(Op::End, &[body, counter], Arg::None)?;
+        Ok(substitute(graph, &[sink], &FxHashMap::from_iter([(end, new), (self.node, result)]))?[0])
+    }
+
+    /// The terms that join at a trip, as a tile.
+    fn terms(&self, graph: &mut Graph) -> Result<NodeId> {
+        let above = less(graph, &Sum::constant(-1), &self.position)?;
+        let below = less(graph, &self.position, &Sum::constant(self.trips))?;
+        let mut inside = None;
+        for gate in [above, below] {
+            if graph.as_int(gate) != Some(1) {
+                inside = both(graph, inside, Some(gate))?;
+            }
+        }
+        let Some(value) = replace(graph, &[self.value], self.range, &self.position, inside)? else {
+            return Ok(self.value);
+        };
+        let value = under(graph, self.op, value[0], inside)?;
+        let Some((_, counting, _)) = self.tile else { return Ok(value) };
+        // A term that is the same everywhere still counts at each place.
+        let (have, count) = (graph.props(value).shape.clone(), graph.props(counting).shape.clone());
+        match tinyspec_ir::dim::broadcast(&have, &count) {
+            Some(dims) if dims != have => {
+                let dims = graph.shape(&dims)?;
+                graph.add(Op::Expand, &[value, dims], Arg::None)
+            }
+            _ => Ok(value),
+        }
+    }
+
+    /// Each place of the tile, and all before it.
+    fn prefix(&self, graph: &mut Graph, terms: NodeId) -> Result<NodeId> {
+        let Some((axis, counting, size)) = self.tile else { return Ok(terms) };
+        let mut total = terms;
+        let mut step = 1;
+        while step < size {
+            let from = |place: i64| if self.is_suffix { (place + step).min(size - 1) } else { (place - step).max(0) };
+            let places: Vec<i64> = (0..size).map(from).collect();
+            let moved = permuted(graph, total, axis, &places)?;
+            let is_there = match self.is_suffix {
+                true => less(graph, &Sum::atom(counting), &Sum::constant(size - step))?,
+                false => less(graph, &Sum::constant(step - 1), &Sum::atom(counting))?,
+            };
+            let moved = under(graph, self.op, moved, Some(is_there))?;
+            total = graph.alu(self.op, &[total, moved])?;
+            step *= 2;
+        }
+        Ok(total)
+    }
+
+    /// What a whole tile adds up to.
+    fn last(&self, graph: &mut Graph, prefix: NodeId) -> Result<NodeId> {
+        match self.tile {
+            Some((axis, _, size)) => permuted(graph, prefix, axis, &[if self.is_suffix { 0 } else { size - 1 }]),
+            None => Ok(prefix),
+        }
+    }
+}
+
+fn number_of_trips(graph: &Graph, range: NodeId) -> Option<i64> {
+    graph.as_int(graph.source(range, 0)).and_then(|trips| i64::try_from(trips).ok())
+}
+
+/// The places of a tile along one axis, in another order.
+fn permuted(graph: &mut Graph, tile: NodeId, axis: usize, places: &[i64]) -> Result<NodeId> {
+    let dims = static_shape(&graph.props(tile).shape).unwrap_or_default();
+    let mut sources: SmallVec<[NodeId; 4]> = SmallVec::from_iter([tile]);
+    for &size in &dims[..axis] {
+        let all: Vec<i64> = (0..size).collect();
+        sources.push(graph.shape(&shape(&all))?);
+    }
+    sources.push(graph.shape(&shape(places))?);
+    graph.add(Op::Index, &sources, Arg::None)
+}
+
+fn next_register(graph: &Graph) -> u32 {
+    let slots = graph.nodes().filter_map(|node| match graph.arg(node) {
+        Arg::Buffer { slot, addrspace: AddrSpace::Reg, .. } => Some(*slot),
+        _ => None,
+    });
+    slots.max().map_or(0, |slot| slot + 1)
+}

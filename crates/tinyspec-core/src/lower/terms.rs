@@ -1,0 +1,210 @@
+//! What a Reduce adds up: a value where some conditions hold, and nothing elsewhere. Gates of reads and choices of the
+//! identity are conditions; those on indices are read as inequalities and equations of sums.
+
+use super::fold;
+use super::sum::{self, Sum};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use tinyspec_ir::eval::{self, eval_op};
+use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
+
+/// The terms of a Reduce.
+pub(crate) struct Terms {
+    /// What is added up where all conditions hold.
+    pub value: NodeId,
+    pub conditions: SmallVec<[Condition; 2]>,
+}
+
+/// A bool scalar that must be `holds`.
+#[derive(Clone)]
+pub(crate) struct Condition {
+    pub node: NodeId,
+    pub holds: bool,
+    pub relation: Relation,
+}
+
+/// A condition as index arithmetic.
+#[derive(Clone)]
+pub(crate) enum Relation {
+    /// The sum is at least 0.
+    NotNegative(Sum),
+    /// The sum is 0.
+    Zero(Sum),
+    /// Something else.
+    Other,
+}
+
+impl Condition {
+    /// The condition as a bool.
+    pub fn emit(&self, graph: &mut Graph) -> Result<NodeId> {
+        if self.holds {
+            return Ok(self.node);
+        }
+        let truth = fold::truth(graph, true);
+        fold::elementwise(graph, Op::Xor, &[self.node, truth], Arg::None)
+    }
+}
+
+impl Terms {
+    /// The terms of a Reduce by `op` of `value`.
+    pub fn of(graph: &mut Graph, sums: &mut Sums, op: Op, value: NodeId) -> Result<Terms> {
+        let mut terms = Terms { value, conditions: SmallVec::new() };
+        // Casts on the way, outermost first: a constant below them counts as what they make of it.
+        let mut casts: SmallVec<[DType; 2]> = SmallVec::new();
+        let dtype = graph.dtype(value);
+        loop {
+            let node = terms.value;
+            let is_nothing =
+                |graph: &Graph, node: NodeId| graph.as_const(node).is_some_and(|value| vanishes(op, dtype, &casts, value));
+            match (graph.op(node), graph.sources(node)) {
+                (Op::Cast, &[inner]) if graph.dtype(inner) != DType::Index => {
+                    casts.push(graph.dtype(node));
+                    terms.value = inner;
+                }
+                (Op::Where, &[condition, yes, no]) if is_nothing(graph, no) => {
+                    terms.value = yes;
+                    terms.require(graph, sums, condition, true)?;
+                }
+                (Op::Where, &[condition, yes, no]) if is_nothing(graph, yes) => {
+                    terms.value = no;
+                    terms.require(graph, sums, condition, false)?;
+                }
+                (Op::Load, &[_, alternative, gate]) if is_nothing(graph, alternative) => {
+                    terms.require(graph, sums, gate, true)?;
+                    break;
+                }
+                _ => break,
+            }
+        }
+        for &dtype in casts.iter().rev() {
+            terms.value = graph.add(Op::Cast, &[terms.value], Arg::DType(dtype))?;
+        }
+        Ok(terms)
+    }
+
+    fn require(&mut self, graph: &mut Graph, sums: &mut Sums, node: NodeId, holds: bool) -> Result<()> {
+        let mut pending: SmallVec<[(NodeId, bool); 4]> = SmallVec::from_iter([(node, holds)]);
+        while let Some((node, holds)) = pending.pop() {
+            let is_bool = |graph: &Graph, source: &NodeId| graph.dtype(*source) == DType::Bool;
+            let sources: SmallVec<[NodeId; 3]> = graph.sources(node).into();
+            match (graph.op(node), sources.as_slice()) {
+                (Op::And, &[a, b]) if holds => pending.extend([(b, true), (a, true)]),
+                (Op::Or, &[a, b]) if !holds => pending.extend([(b, false), (a, false)]),
+                (Op::Xor | Op::CmpNe, &[a, b]) if is_bool(graph, &a) && graph.as_int(b).is_some() => {
+                    pending.push((a, holds ^ (graph.as_int(b) != Some(0))));
+                }
+                _ => {
+                    let relation = relation(graph, sums, node, holds)?;
+                    self.conditions.push(Condition { node, holds, relation });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The value under all conditions but those at `without`, as a Reduce by `op` takes it.
+    pub fn emit(&self, graph: &mut Graph, op: Op, without: &[usize]) -> Result<NodeId> {
+        let mut gate = None;
+        for (position, condition) in self.conditions.iter().enumerate() {
+            if !without.contains(&position) {
+                let condition = condition.emit(graph)?;
+                gate = fold::both(graph, gate, Some(condition))?;
+            }
+        }
+        under(graph, op, self.value, gate)
+    }
+}
+
+/// The value where the gate holds, else nothing that a Reduce by `op` would count.
+pub(crate) fn under(graph: &mut Graph, op: Op, value: NodeId, gate: Option<NodeId>) -> Result<NodeId> {
+    let Some(gate) = gate else { return Ok(value) };
+    let nothing = fold::identity(graph, op, graph.dtype(value));
+    // A read under this gate gives as much outside of it.
+    if graph.op(value) == Op::Load && graph.sources(value).get(1..) == Some(&[nothing, gate]) {
+        return Ok(value);
+    }
+    fold::elementwise(graph, Op::Where, &[gate, value, nothing], Arg::None)
+}
+
+/// The constant, cast, is what leaves a Reduce as it is. A zero of either sign is.
+fn vanishes(op: Op, dtype: DType, casts: &[DType], value: Const) -> bool {
+    let cast = casts.iter().rev().try_fold(value, |value, &to| eval_op(Op::Cast, to, &[value]).ok());
+    let nothing = eval::identity(op, dtype);
+    let is_zero = |value: Const| op == Op::Add && value.as_float() == Some(0.0);
+    cast.is_some_and(|value| value == nothing || is_zero(value))
+}
+
+fn relation(graph: &mut Graph, sums: &mut Sums, node: NodeId, holds: bool) -> Result<Relation> {
+    let (op, sources) = (graph.op(node), SmallVec::<[NodeId; 3]>::from(graph.sources(node)));
+    let &[a, b] = sources.as_slice() else { return Ok(Relation::Other) };
+    let is_equation = op == Op::CmpNe && !holds;
+    if !is_equation && op != Op::CmpLt {
+        return Ok(Relation::Other);
+    }
+    let (Some(a), Some(b)) = (sums.integer(graph, a, is_equation)?, sums.integer(graph, b, is_equation)?) else {
+        return Ok(Relation::Other);
+    };
+    Ok(match (op, holds) {
+        (Op::CmpNe, _) => Relation::Zero(a.plus(&b.scale(-1))),
+        (_, true) => Relation::NotNegative(b.plus(&a.scale(-1)).plus(&Sum::constant(-1))),
+        (_, false) => Relation::NotNegative(a.plus(&b.scale(-1))),
+    })
+}
+
+/// Normal forms of index scalars and tiles, made when they are asked for.
+#[derive(Default)]
+pub(crate) struct Sums {
+    known: FxHashMap<NodeId, Sum>,
+}
+
+impl Sums {
+    /// The sum that an index is. Index expressions are built bottom-up and stay shallow.
+    pub fn of(&mut self, graph: &Graph, node: NodeId) -> Sum {
+        if let Some(sum) = self.known.get(&node) {
+            return sum.clone();
+        }
+        let sum = match (graph.op(node), graph.sources(node)) {
+            (Op::Add, &[a, b]) => self.of(graph, a).plus(&self.of(graph, b)),
+            (Op::Mul, &[a, b]) => {
+                let (left, right) = (self.of(graph, a), self.of(graph, b));
+                match (left.as_constant(), right.as_constant()) {
+                    (_, Some(factor)) => left.scale(factor),
+                    (Some(factor), _) => right.scale(factor),
+                    _ => Sum::atom(node),
+                }
+            }
+            // The same along more axes of a tile.
+            (Op::Expand, &[source, _]) => self.of(graph, source),
+            _ => sum::as_sum(graph, node),
+        };
+        self.known.insert(node, sum.clone());
+        sum
+    }
+
+    /// An integer of any dtype as an index, where that is the same number.
+    fn integer(&mut self, graph: &mut Graph, node: NodeId, is_equation: bool) -> Result<Option<Sum>> {
+        let dtype = graph.dtype(node);
+        if dtype == DType::Index {
+            return Ok(Some(self.of(graph, node)));
+        }
+        if !dtype.is_int() || !graph.props(node).shape.is_empty() {
+            return Ok(None);
+        }
+        if let Some(number) = graph.as_int(node).and_then(|number| i64::try_from(number).ok()) {
+            return Ok(Some(Sum::constant(number)));
+        }
+        if let (Op::Cast, &[inner]) = (graph.op(node), graph.sources(node))
+            && graph.dtype(inner) == DType::Index
+        {
+            let held = dtype.int_range().zip(graph.props(inner).interval.int());
+            let fits = held.is_some_and(|((low, high), (least, greatest))| low <= least && greatest <= high);
+            return Ok(fits.then(|| self.of(graph, inner)));
+        }
+        // A u64 beyond i64 becomes a negative index: it differs from all positions, but it is not above them.
+        if dtype == DType::U64 && !is_equation {
+            return Ok(None);
+        }
+        let index = graph.add(Op::Cast, &[node], Arg::DType(DType::Index))?;
+        Ok(Some(Sum::atom(index)))
+    }
+}
