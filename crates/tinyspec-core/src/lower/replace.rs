@@ -112,7 +112,8 @@ impl Replacement {
         let new = match op {
             Op::Load if self.is_changed(&old[0]) => self.load(graph, &sources, arg)?,
             Op::Expand => {
-                let dims = dim::static_shape(&graph.props(node).shape).map(|dims| dim::shape(&dims)).unwrap_or_default();
+                let dims =
+                    dim::static_shape(&graph.props(node).shape).map(|dims| dim::shape(&dims)).unwrap_or_default();
                 let dims = dim::broadcast(&dims, &graph.props(sources[0]).shape)
                     .ok_or_else(|| Error::new(ErrorKind::Verify, op.name(), "tiles that do not fit each other"))?;
                 let dims = graph.shape(&dims)?;

@@ -54,8 +54,9 @@ impl Terms {
         let dtype = graph.dtype(value);
         loop {
             let node = terms.value;
-            let is_nothing =
-                |graph: &Graph, node: NodeId| graph.as_const(node).is_some_and(|value| vanishes(op, dtype, &casts, value));
+            let is_nothing = |graph: &Graph, node: NodeId| {
+                graph.as_const(node).is_some_and(|value| vanishes(op, dtype, &casts, value))
+            };
             match (graph.op(node), graph.sources(node)) {
                 (Op::Cast, &[inner]) if graph.dtype(inner) != DType::Index => {
                     casts.push(graph.dtype(node));

@@ -324,3 +324,90 @@ pub fn counting(count: i64) -> Case {
     let sink = k.sink(&stores, &[i]);
     (k, sink, 2)
 }
+
+/// How a window of a running Reduce is written.
+#[derive(Clone, Copy, Debug)]
+pub enum Window {
+    /// `Σr [r < i + offset] · x(r)`.
+    UpTo(i64),
+    /// `Σr [i + offset < r] · x(r)`.
+    From(i64),
+    /// `Σr x(i + r - (n - 1))`, where that is not before the first.
+    Sliding,
+    /// `Σr x(i - r)`, where that is not before the first.
+    Back,
+}
+
+/// `y[i, j]` is what `op` makes of a window of `x[·, j]` that ends, or begins, near `i`; `i` is the outer axis, or else
+/// the inner one.
+pub fn running(op: Op, window: Window, rows: i64, columns: i64, outer: bool) -> Case {
+    let mut k = Kernel::new();
+    let (y, x) = (k.param(DType::F32, rows * columns), k.param(DType::F32, rows * columns));
+    let (first, second) = if outer { (rows, columns) } else { (columns, rows) };
+    let (a, b) = (k.output(first), k.output(second));
+    let (i, j) = if outer { (a, b) } else { (b, a) };
+    let (steps, lanes) = if outer { (columns, 1) } else { (1, rows) };
+    let r = k.reduction(rows);
+    let nothing = match op {
+        Op::Add => 0.0,
+        Op::Mul => 1.0,
+        _ => f64::NEG_INFINITY,
+    };
+    let nothing = k.float(nothing);
+    let number = |k: &mut Kernel, value: i64| k.graph.index(value);
+    let value = match window {
+        Window::UpTo(offset) | Window::From(offset) => {
+            let offset = number(&mut k, offset);
+            let end = k.alu(Op::Add, &[i, offset]);
+            let is_in = match window {
+                Window::UpTo(_) => k.alu(Op::CmpLt, &[r, end]),
+                _ => k.alu(Op::CmpLt, &[end, r]),
+            };
+            let at = k.at(&[(r, steps), (j, lanes)]);
+            let value = k.load(x, at);
+            k.alu(Op::Where, &[is_in, value, nothing])
+        }
+        Window::Sliding | Window::Back => {
+            let (sign, shift) = if matches!(window, Window::Sliding) { (1, 1 - rows) } else { (-1, 0) };
+            let shift = number(&mut k, shift);
+            let at = k.at(&[(i, 1), (r, sign)]);
+            let at = k.alu(Op::Add, &[at, shift]);
+            let before = number(&mut k, -1);
+            let is_in = k.alu(Op::CmpLt, &[before, at]);
+            let at = k.at(&[(at, steps), (j, lanes)]);
+            let value = k.gated_load(x, at, is_in);
+            k.alu(Op::Where, &[is_in, value, nothing])
+        }
+    };
+    let total = k.reduce(op, value, &[r]);
+    let two = k.float(2.0);
+    let total = k.alu(Op::Mul, &[total, two]);
+    let to = k.at(&[(i, steps), (j, lanes)]);
+    let store = k.store(y, to, total);
+    let sink = k.sink(&[store], &[a, b]);
+    (k, sink, 1)
+}
+
+/// `y[i, j] = Σr [r = id[i]] · x[r, j] · 2`, and the last column of a row where `r = i` besides.
+pub fn one_hot(rows: i64, columns: i64, entries: i64) -> Case {
+    let mut k = Kernel::new();
+    let (y, z) = (k.param(DType::F32, rows * columns), k.param(DType::F32, rows * columns));
+    let (table, ids) = (k.param(DType::F32, entries * columns), k.param(DType::I32, rows));
+    let (i, j, r) = (k.output(rows), k.output(columns), k.reduction(entries));
+    let (id, position) = (k.load(ids, i), k.cast(r, DType::I32));
+    let differs = k.alu(Op::CmpNe, &[id, position]);
+    let from = k.at(&[(r, columns), (j, 1)]);
+    let value = k.load(table, from);
+    let two = k.float(2.0);
+    let value = k.alu(Op::Mul, &[value, two]);
+    let zero = k.float(0.0);
+    let picked = k.alu(Op::Where, &[differs, zero, value]);
+    let picked = k.reduce(Op::Add, picked, &[r]);
+    let differs = k.alu(Op::CmpNe, &[r, i]);
+    let diagonal = k.alu(Op::Where, &[differs, zero, value]);
+    let diagonal = k.reduce(Op::Add, diagonal, &[r]);
+    let to = k.at(&[(i, columns), (j, 1)]);
+    let stores = [k.store(y, to, picked), k.store(z, to, diagonal)];
+    let sink = k.sink(&stores, &[i, j]);
+    (k, sink, 2)
+}

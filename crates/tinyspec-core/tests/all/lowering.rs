@@ -1,7 +1,7 @@
 //! Every kernel computes the same after lowering, for every target and every schedule.
 
 use crate::evaluate::{self, Memory};
-use crate::kernels::{self, Case};
+use crate::kernels::{self, Case, Window};
 use crate::native::Devices;
 use proptest::prelude::*;
 use tinyspec_backends::Target;
@@ -131,6 +131,38 @@ fn reads_with_gates_and_from_data() {
     check("embedding", || kernels::embedding(7, 3, 4));
 }
 
+#[test]
+fn windows_that_follow_the_output_are_carried() {
+    let windows = [
+        Window::UpTo(1),
+        Window::UpTo(0),
+        Window::UpTo(-2),
+        Window::UpTo(3),
+        Window::From(-1),
+        Window::From(0),
+        Window::From(2),
+        Window::From(-4),
+        Window::Sliding,
+        Window::Back,
+    ];
+    for window in windows {
+        for (rows, columns) in [(1, 1), (64, 1), (37, 2), (7, 20)] {
+            for outer in [false, true] {
+                check(&format!("{window:?}"), || kernels::running(Op::Add, window, rows, columns, outer));
+            }
+        }
+        check(&format!("{window:?}"), || kernels::running(Op::Max, window, 70, 3, false));
+        check(&format!("{window:?}"), || kernels::running(Op::Mul, window, 20, 3, true));
+    }
+}
+
+#[test]
+fn equations_of_a_range_leave_one_trip() {
+    for (rows, columns, entries) in [(7, 20, 4), (7, 3, 9), (33, 1, 5), (3, 64, 3)] {
+        check("one_hot", || kernels::one_hot(rows, columns, entries));
+    }
+}
+
 /// Schedules made of any ops, whether or not they make sense; those that do not fit are left out.
 fn any_schedule() -> impl Strategy<Value = Vec<OptOp>> {
     let factor = prop::sample::select(vec![1i64, 2, 3, 4, 8, 16]);
@@ -198,5 +230,9 @@ proptest! {
         check_schedule(kernels::embedding(4, 6, 4), &schedule, target);
         check_schedule(kernels::convolution(6, 8), &schedule, target);
         check_schedule(kernels::counting(30), &schedule, target);
+        check_schedule(kernels::running(Op::Add, Window::UpTo(1), 24, 3, false), &schedule, target);
+        check_schedule(kernels::running(Op::Max, Window::From(-1), 12, 4, true), &schedule, target);
+        check_schedule(kernels::running(Op::Add, Window::Sliding, 30, 1, true), &schedule, target);
+        check_schedule(kernels::one_hot(6, 8, 4), &schedule, target);
     }
 }

@@ -115,17 +115,8 @@ impl Running {
             }
             let position = sum.plus(&Sum::atom(range).scale(-factor)).scale(-factor);
             let Some(trips) = number_of_trips(graph, range) else { continue };
-            let mut running = Running {
-                node,
-                op,
-                value,
-                range,
-                trips,
-                position,
-                is_suffix: factor == 1,
-                counter: None,
-                tile: None,
-            };
+            let mut running =
+                Running { node, op, value, range, trips, position, is_suffix: factor == 1, counter: None, tile: None };
             if running.follow(graph) {
                 running.value = terms.emit(graph, op, &[number])?;
                 if running.is_carried(graph, loops) {

@@ -26,9 +26,12 @@ impl Planner<'_> {
         }
         // The carried axes go inside of all other loops, one step at a time, so that the others keep their order.
         let is_loop = |axis: &super::super::space::Axis| axis.kind == AxisType::Loop;
-        let mut places: Vec<usize> = (0..self.space.axes.len()).filter(|&axis| is_loop(&self.space.axes[axis])).collect();
+        let mut places: Vec<usize> =
+            (0..self.space.axes.len()).filter(|&axis| is_loop(&self.space.axes[axis])).collect();
         while let Some(last) = places.pop() {
-            let Some(from) = places.iter().rposition(|&axis| carried.contains(&self.space.axes[axis].origin)) else { break };
+            let Some(from) = places.iter().rposition(|&axis| carried.contains(&self.space.axes[axis].origin)) else {
+                break;
+            };
             if carried.contains(&self.space.axes[last].origin) {
                 continue;
             }
