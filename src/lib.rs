@@ -236,9 +236,10 @@ pub mod __private {
     pub use crate::__tinyspec_hop as hop;
     pub use tinyspec_core::function::{
         EmbeddedFunction, HasFunction, NO_FUNCTION, ScalarArgument, call, call_gradient, check_equal, check_size,
-        constant, gradients, method, next_input, size, wrong, wrong_results,
+        constant, gradients, method, next_input, refuse, size, wrong, wrong_results,
     };
     pub use tinyspec_core::function::{call_kernel, kernel_constant};
+    pub use tinyspec_core::nn::{Made, NoPart, NotMade, Part};
     pub use tinyspec_macros::{companion, model_companion, trace, uop};
 }
 

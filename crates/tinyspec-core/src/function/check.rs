@@ -47,6 +47,13 @@ impl Message {
     }
 }
 
+/// Refuses to evaluate: what the macro has found is wrong if the code around it compiles.
+#[doc(hidden)]
+#[track_caller]
+pub const fn refuse(message: &str) {
+    panic!("{}", message)
+}
+
 /// Refuses to evaluate unless a size is what a constant says.
 #[doc(hidden)]
 #[track_caller]

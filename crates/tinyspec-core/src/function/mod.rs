@@ -12,7 +12,7 @@ mod tracing;
 pub use body::Body;
 pub use callable::Prepare;
 #[doc(hidden)]
-pub use check::{check_equal, check_size};
+pub use check::{check_equal, check_size, refuse};
 pub use embedded::{EmbeddedFunction, Results, ScalarArgument};
 #[doc(hidden)]
 pub use embedded::{

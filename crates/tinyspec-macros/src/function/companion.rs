@@ -5,6 +5,7 @@
 
 use super::callees::CalleePath;
 use super::signature::{FunctionSignature, Passing, ResultType, TensorType};
+use crate::model::FIELDS;
 use crate::model::types::ModelType;
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -193,43 +194,55 @@ pub fn companion(name: &Ident, visibility: &Visibility, what: &str, payload: &To
 
 /// A name that no other function has, however many share one name or one line.
 pub fn mangled(name: &Ident) -> Ident {
+    format_ident!("__tinyspec_{name}_{:016x}", place_hash(name))
+}
+
+/// A number for where a name stands.
+pub fn place_hash(name: &Ident) -> u64 {
     let span = name.span();
     let mut hasher = DefaultHasher::new();
     (span.file(), span.start().line, span.start().column, format!("{:?}", Span::call_site())).hash(&mut hasher);
-    format_ident!("__tinyspec_{name}_{:016x}", hasher.finish())
+    hasher.finish()
 }
 
 /// Calls the first companion in an expression; each goes on with the next, the last one with `last!`.
-pub fn visit(callees: &[CalleePath], imports: &[syn::ItemUse], last: &TokenStream, state: &TokenStream) -> TokenStream {
-    let (aliases, call) = chain(callees, "", last, state);
+pub fn visit(
+    callees: &[CalleePath],
+    imports: &[syn::ItemUse],
+    owner: &str,
+    last: &TokenStream,
+    state: &TokenStream,
+) -> TokenStream {
+    let (aliases, call) = chain(callees, owner, last, state);
     quote!({ #(#imports)* #aliases #call })
 }
 
 /// As [`visit`], where items stand.
-pub fn visit_in_module(callees: &[CalleePath], last: &TokenStream, state: &TokenStream) -> TokenStream {
-    // Imports of a module need names of their own.
-    let unique = callees.first().map(|callee| mangled(&format_ident!("alias", span = callee.span)).to_string());
-    let (aliases, call) = chain(callees, &unique.unwrap_or_default(), last, state);
+pub fn visit_in_module(callees: &[CalleePath], owner: &str, last: &TokenStream, state: &TokenStream) -> TokenStream {
+    let (aliases, call) = chain(callees, owner, last, state);
     quote!(#aliases #call)
 }
 
-fn chain(callees: &[CalleePath], unique: &str, last: &TokenStream, state: &TokenStream) -> (TokenStream, TokenStream) {
+fn chain(callees: &[CalleePath], owner: &str, last: &TokenStream, state: &TokenStream) -> (TokenStream, TokenStream) {
     let protocol = format_ident!("{PROTOCOL}");
     let mut aliases = TokenStream::new();
     let mut names = vec![];
     for (number, callee) in callees.iter().enumerate() {
-        // A macro cannot be called by a path to what is no macro without a misleading message; an import can fail well.
-        if callee.path.segments.len() == 1 && callee.path.leading_colon.is_none() {
-            let ident = Ident::new(&callee.path.segments[0].ident.to_string(), callee.span);
+        let name = callee.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+        let is_model = name.starts_with(char::is_uppercase);
+        // An import of one name may be ambiguous where a use of it is not: with a crate that has a function's name.
+        if callee.path.get_ident().is_some() && (!is_model || name.ends_with(FIELDS)) {
+            let ident = Ident::new(&name, callee.span);
             names.push(quote!(#ident));
             continue;
         }
-        let name = callee.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+        // rustc names what is no macro: the name of the import says what it should be.
         let is_taken =
             callees[..number].iter().any(|other| other.path.segments.last().is_some_and(|other| other.ident == name));
         let suffix = if is_taken { format!("_{number}") } else { String::new() };
-        let what = if name.starts_with(char::is_uppercase) { "model" } else { "tinyspec_function" };
-        let alias = Ident::new(&format!("{name}_is_not_a_{what}{suffix}{unique}"), callee.span);
+        // In a module imports need names of their own: `owner` has one.
+        let what = if is_model { format!("model_in_{owner}") } else { "tinyspec_function".to_string() };
+        let alias = Ident::new(&format!("{name}_is_not_a_{what}{suffix}"), callee.span);
         let path = respanned(&callee.path, callee.span);
         aliases
             .extend(quote_spanned!(callee.span=> #[allow(unused_imports, non_camel_case_types)] use #path as #alias;));

@@ -1,9 +1,9 @@
 //! The items that a function becomes. After mistakes too, so that callers are still checked.
 
-use super::gradient;
 use super::options::Options;
 use super::signature::{FunctionSignature, Passing};
 use super::trace::erased;
+use super::{companion, gradient};
 use crate::diagnostics::Diagnostics;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
@@ -96,9 +96,8 @@ impl Parameters {
     }
 }
 
-/// `typed`: the user's body over placeholders.
+/// The user's body over placeholders.
 pub fn typed(
-    name: &Ident,
     signature: &FunctionSignature,
     parameters: &Parameters,
     (body, is_wrong): (&syn::Block, bool),
@@ -108,7 +107,7 @@ pub fn typed(
     quote! {
         #allow
         #[allow(non_snake_case)]
-        fn #name(
+        fn __tinyspec_typed(
             inputs: &[::tinyspec::Tensor],
             dims: &[::tinyspec::Dim],
         ) -> ::std::vec::Vec<::tinyspec::Tensor> {
@@ -162,23 +161,22 @@ pub fn function(
     options: &Options,
     (body, is_wrong): (&syn::Block, bool),
     graph: &TokenStream,
-    companion: &TokenStream,
+    told: &TokenStream,
     diagnostics: &Diagnostics,
 ) -> TokenStream {
     let (attributes, visibility, name) = (&function.attrs, &function.vis, &function.sig.ident);
     let parameters = Parameters::of(&function.sig.inputs, signature);
     let (result, _) = result(signature, body);
-    let typed = typed(&format_ident!("typed"), signature, &parameters, (body, is_wrong));
+    let typed = typed(signature, &parameters, (body, is_wrong));
     let constants = signature.constants.0.iter().enumerate().map(|(position, constant)| {
         let (name, path) = (format_ident!("DIM_{position}"), &constant.path);
         quote!(#[doc(hidden)] pub const #name: usize = #path;)
     });
     let generics = size_generics(signature);
-    let named = gradient::Named {
-        grad: format_ident!("grad"),
-        backward: format_ident!("backward"),
-        function: &quote!(#name::FUNCTION),
-    };
+    // Two functions of one name are one error of rustc, so nothing here is reached by the name alone.
+    let hash = companion::place_hash(name);
+    let own = quote!(<#name as ::tinyspec::__private::HasFunction<#hash>>::FUNCTION);
+    let named = gradient::Named { grad: format_ident!("grad"), backward: format_ident!("backward"), function: &own };
     let gradients = gradient::functions(signature, options, &named, &parameters, &generics, visibility);
     let graph_doc = format!("The graph of [`{name}()`], in the binary.");
     let documentation = format!("What [`{name}()`] is at compile time: its graph.");
@@ -190,23 +188,26 @@ pub fn function(
         #[track_caller]
         #visibility fn #name #generics (#(#declared),*) -> #result {
             #prelude
-            ::tinyspec::__private::call(#name::FUNCTION, #arguments)
+            ::tinyspec::__private::call(#own, #arguments)
         }
         #[doc = #documentation]
         #[allow(non_camel_case_types, dead_code)]
         #visibility enum #name {}
+        const _: () = {
+            static A_GRAPH_HAS_NO_RECURSION: ::tinyspec::function::EmbeddedFunction = #graph;
+            #typed
+            impl ::tinyspec::__private::HasFunction<#hash> for #name {
+                const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = &A_GRAPH_HAS_NO_RECURSION;
+            }
+        };
         #[allow(dead_code)]
         impl #name {
             #[doc = #graph_doc]
-            pub const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = {
-                static A_FUNCTION_MUST_NOT_CALL_ITSELF: ::tinyspec::function::EmbeddedFunction = #graph;
-                &A_FUNCTION_MUST_NOT_CALL_ITSELF
-            };
+            pub const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = #own;
             #(#constants)*
             #gradients
-            #typed
         }
-        #companion
+        #told
         #errors
     }
 }

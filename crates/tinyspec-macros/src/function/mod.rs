@@ -107,18 +107,18 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let graph = if found.is_empty() || found.len() > MOST_CALLEES || calls_itself {
         diagnostics.extend(preview);
         let traced = outcome.traced.filter(|_| diagnostics.is_empty());
-        let checks = outcome.checks.iter().map(trace::Check::to_tokens);
+        let checks = &outcome.checks;
         let (callees, constants) = (Callees { paths: &[], methods: &[], own: None }, &outcome.constants);
-        let typed = quote!(#name::typed);
+        let typed = quote!(__tinyspec_typed);
         let graph = embedded(name, traced, callees, constants, &read_options, &typed, &mut diagnostics);
         quote!({ #(#checks)* #graph })
     } else {
-        companion::visit(&found, &imports, &quote!(::tinyspec::__private::trace), &state)
+        companion::visit(&found, &imports, &name.to_string(), &quote!(::tinyspec::__private::trace), &state)
     };
     let companion = if signature.has_models() && signature.is_complete() {
         // Its inputs are told by the models' companions.
         let models: Vec<CalleePath> = signature.models().collect();
-        companion::visit_in_module(&models, &quote!(::tinyspec::__private::companion), &state)
+        companion::visit_in_module(&models, &name.to_string(), &quote!(::tinyspec::__private::companion), &state)
     } else {
         companion_of(&function.vis, &signature)
     };
@@ -287,9 +287,9 @@ fn traced(options: TokenStream, function: &ItemFn, known: Vec<Known>) -> TokenSt
     let outcome = trace::trace(&signature, &function.block, &known, &mut diagnostics);
     let own = own_text.and_then(|own| found.iter().find(|callee| callee.text == own));
     let callees = Callees { paths: &found, methods: &outcome.methods, own };
-    let typed = quote!(#name::typed);
+    let typed = quote!(__tinyspec_typed);
     let graph = embedded(name, outcome.traced, callees, &outcome.constants, &options, &typed, &mut diagnostics);
-    let checks = outcome.checks.iter().map(trace::Check::to_tokens);
+    let checks = &outcome.checks;
     let errors = diagnostics.to_tokens();
     renamed::under(options.root, quote!({ #errors #(#checks)* #graph }))
 }

@@ -87,21 +87,35 @@ pub fn emit(model: &ModelStruct) -> TokenStream {
         let build = build(&field.field.ty, field);
         quote!(#ident: { let name = ::tinyspec::nn::join(prefix, #text); #build })
     });
+    // Fields whose types are no models have been reported.
+    let (parts, made) = (
+        quote!(
+            #[allow(unused_imports)]
+            use ::tinyspec::__private::NoPart as _;
+        ),
+        quote!(
+            #[allow(unused_imports)]
+            use ::tinyspec::__private::NotMade as _;
+        ),
+    );
     quote! {
         #plain
         #[allow(unused_variables)]
         #[diagnostic::do_not_recommend]
         impl #generics ::tinyspec::nn::Model for #name #arguments {
             fn visit<'a>(&'a self, prefix: &str, visit: &mut dyn FnMut(&str, &'a ::tinyspec::Tensor)) {
+                #parts
                 #(#shared)*
             }
             fn visit_mut<'a>(&'a mut self, prefix: &str, visit: &mut dyn FnMut(&str, &'a mut ::tinyspec::Tensor)) {
+                #parts
                 #(#mutable)*
             }
             fn build(
                 prefix: &str,
                 make: &mut dyn FnMut(::tinyspec::nn::Parameter) -> ::tinyspec::Result<::tinyspec::Tensor>,
             ) -> ::tinyspec::Result<Self> {
+                #made
                 ::core::result::Result::Ok(Self { #(#built),* })
             }
         }
@@ -133,7 +147,7 @@ fn visit(ty: &Type, place: &TokenStream, reference: &TokenStream, method: &Ident
                     quote!(if let ::core::option::Option::Some(item) = #place { #some })
                 }
                 (Some("Box"), Some(inner)) => visit(inner, &quote!(#reference **(#place)), reference, method),
-                _ => quote!(::tinyspec::nn::Model::#method(#place, &name, visit);),
+                _ => quote!(::tinyspec::__private::Part(#place).#method(&name, visit);),
             }
         }
         _ => TokenStream::new(),
@@ -176,7 +190,7 @@ fn build(ty: &Type, field: &ModelField) -> TokenStream {
                     let inner = build(inner, field);
                     quote!(::std::boxed::Box::new(#inner))
                 }
-                _ => quote!(<#ty as ::tinyspec::nn::Model>::build(&name, make)?),
+                _ => quote!(::tinyspec::__private::Made::<#ty>::new().build(&name, make)?),
             }
         }
         _ => quote!(::core::unreachable!()),

@@ -33,6 +33,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
     let methods = methods(&block, &mut diagnostics);
     let context = context(&block);
     let fields = fields_callee(&name);
+    let owner = format!("functions_of_{name}");
     let (generics, self_type) = (emit::const_generics(&names(&context.generics)), &block.self_ty);
     let (mut inside, mut outside) = (TokenStream::new(), TokenStream::new());
     for (number, method) in methods.iter().enumerate() {
@@ -53,10 +54,10 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         let copy = typed_copy::typed_copy(&method.block, &preview);
         found.insert(0, fields.clone());
         let state = quote!({ method #number [#options] #block });
-        let graph = companion::visit(&found, &imports, &quote!(::tinyspec::__private::trace), &state);
+        let graph = companion::visit(&found, &imports, &owner, &quote!(::tinyspec::__private::trace), &state);
         let parameters = Parameters::of(&method.sig.inputs, &signature);
         let is_wrong = !preview.is_empty();
-        let typed = typed(&format_ident!("typed"), &signature, &parameters, (&copy, is_wrong));
+        let typed = typed(&signature, &parameters, (&copy, is_wrong));
         let (result, _) = result(&signature, &copy);
         let (attributes, visibility, ident) = (&method.attrs, &method.vis, &method.sig.ident);
         let (constant, hidden) = (graph_name(ident), hidden_name(&name, ident));
@@ -88,9 +89,9 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
             #[doc(hidden)]
             #[allow(non_upper_case_globals)]
             const #hidden: &'static ::tinyspec::function::EmbeddedFunction = {
-                static A_FUNCTION_MUST_NOT_CALL_ITSELF: ::tinyspec::function::EmbeddedFunction = #graph;
+                static A_GRAPH_HAS_NO_RECURSION: ::tinyspec::function::EmbeddedFunction = #graph;
                 #typed
-                &A_FUNCTION_MUST_NOT_CALL_ITSELF
+                &A_GRAPH_HAS_NO_RECURSION
             };
             impl #generics ::tinyspec::__private::HasFunction<#hash> for #arguments {
                 const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = #hidden;
@@ -107,7 +108,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
             }
         }
     }
-    let companion = companion::visit_in_module(&visited, &last, &quote!({ methods #block }));
+    let companion = companion::visit_in_module(&visited, &owner, &last, &quote!({ methods #block }));
     let errors = diagnostics.to_tokens();
     let self_type = impl_arguments(self_type);
     let items = quote! {
@@ -298,9 +299,9 @@ pub fn traced(number: usize, options: TokenStream, block: &ItemImpl, known: Vec<
     let outcome = trace::trace(&signature, &method.item.block, &known, &mut diagnostics);
     let own = own_text.and_then(|own| found.iter().find(|callee| callee.text == own));
     let callees = Callees { paths: &found, methods: &outcome.methods, own };
-    let (name, typed) = (&method.item.sig.ident, quote!(typed));
+    let (name, typed) = (&method.item.sig.ident, quote!(__tinyspec_typed));
     let graph = embedded(name, outcome.traced, callees, &outcome.constants, &method.options, &typed, &mut diagnostics);
-    let checks = outcome.checks.iter().map(trace::Check::to_tokens);
+    let checks = &outcome.checks;
     let errors = diagnostics.to_tokens();
     renamed::under(block_options.root, quote!({ #errors #(#checks)* #graph }))
 }

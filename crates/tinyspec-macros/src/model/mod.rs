@@ -109,7 +109,12 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         companion_of(&model, &payload(&model, &[]))
     } else {
         let last = quote!(::tinyspec::__private::model_companion);
-        companion::visit_in_module(&children, &last, &quote!({ fields [#options] #item }))
+        companion::visit_in_module(
+            &children,
+            &model.item.ident.to_string(),
+            &last,
+            &quote!({ fields [#options] #item }),
+        )
     };
     renamed::under(model.root, quote!(#emitted #companion))
 }
@@ -157,10 +162,13 @@ fn companion_of(model: &ModelStruct, payload: &TokenStream) -> TokenStream {
     }
 }
 
+/// What the hidden name ends with.
+pub(crate) const FIELDS: &str = "_is_no_model_with_functions";
+
 /// Under which name a struct with methods tells its fields to its `#[function] impl`. It is read by users who forgot
 /// `#[model(functions)]`.
 pub(crate) fn fields_name(name: &Ident) -> Ident {
-    format_ident!("{name}_is_no_model_with_functions", span = name.span())
+    format_ident!("{name}{FIELDS}", span = name.span())
 }
 
 fn payload(model: &ModelStruct, children: &[(String, TokenStream)]) -> TokenStream {

@@ -9,7 +9,7 @@ use crate::function::callees::callee_of;
 use crate::function::companion::{Callee, respanned};
 use crate::function::signature::{Passing, TensorType, open_span};
 use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
 use syn::punctuated::Punctuated;
 use syn::{Expr, ExprCall, ExprMethodCall, Token};
 use tinyspec_ir::function::CallSite;
@@ -117,7 +117,8 @@ impl Tracer<'_> {
                 let known: Vec<String> = model.model.methods.iter().map(|(name, _)| format!("`{name}`")).collect();
                 let known = if known.is_empty() { "none".to_string() } else { known.join(", ") };
                 let message = format!("`{}` has no #[function] `{name}`; its functions: {known}", model.model.name);
-                self.diagnostics.error_instead_of_rustc(whole, Place::of(&call.method), message);
+                call.args.iter().for_each(|argument| drop(self.expression(argument)));
+                self.probes.push(probe(model, call, &message));
                 return Value::Unknown;
             }
         };
@@ -283,6 +284,24 @@ impl Tracer<'_> {
                     .error(Place::of(argument), format!("{what}, here it is {shown}, which any size may be")),
             }
         }
+    }
+}
+
+/// A method without a graph. Where there is none at all, this is wrong in the same way as the typed copy, and rustc says a
+/// thing once; where there is one, it compiles, and evaluation gives the message.
+fn probe(model: &ModelValue, call: &ExprMethodCall, message: &str) -> TokenStream {
+    let (root, access, method) = (&*model.root, &model.access, &call.method);
+    let never = call.args.iter().map(|_| quote!(::core::unreachable!()));
+    let refuse = quote_spanned!(method.span()=> ::tinyspec::__private::refuse);
+    let refuse = quote_spanned!(method.span()=> #refuse(#message));
+    quote! {
+        const _: () = {
+            #[allow(unused, unreachable_code, clippy::all)]
+            let _ = |model: &#root| {
+                let _ = (#access).#method(#(#never),*);
+            };
+            #refuse;
+        };
     }
 }
 

@@ -60,6 +60,8 @@ pub struct Tracer<'a> {
     scopes: Vec<HashMap<String, Value>>,
     constants: Constants,
     checks: Vec<Check>,
+    /// Calls of methods that have no graph: what rustc says of them.
+    probes: Vec<TokenStream>,
     /// What the next trace assumes.
     assumed: Vec<Check>,
     /// Where mistakes go.
@@ -97,8 +99,8 @@ impl Check {
 
 /// What a trace gives.
 pub struct Outcome {
-    /// Equalities to be checked once constants have values.
-    pub checks: Vec<Check>,
+    /// What rustc checks: equalities of constants, and whether methods exist.
+    pub checks: Vec<TokenStream>,
     /// The graph, unless there were mistakes.
     pub traced: Option<Traced>,
     /// Outer constants by number.
@@ -125,8 +127,8 @@ pub fn trace(
         }
         let is_right = found.is_empty() && diagnostics.is_empty();
         diagnostics.extend(found);
-        known.1.extend(outcome.checks);
-        return Outcome { traced: outcome.traced.filter(|_| is_right), checks: known.1, ..outcome };
+        let checks = known.1.iter().map(Check::to_tokens).chain(outcome.checks).collect();
+        return Outcome { traced: outcome.traced.filter(|_| is_right), checks, ..outcome };
     }
 }
 
@@ -148,13 +150,15 @@ fn trace_assuming(
         scopes: vec![HashMap::new()],
         constants,
         checks: vec![],
+        probes: vec![],
         assumed: vec![],
         diagnostics,
     };
     tracer.bind_inputs();
     let value = tracer.block(body);
     let outputs = tracer.outputs(body, value);
-    let Tracer { graph, calls, constants, checks, assumed, methods, diagnostics, .. } = tracer;
+    let Tracer { graph, calls, constants, checks, probes, assumed, methods, diagnostics, .. } = tracer;
+    let checks = checks.iter().map(Check::to_tokens).chain(probes).collect();
     let traced = outputs.filter(|_| diagnostics.is_empty()).map(|outputs| Traced {
         signature: signature.signature.clone(),
         graph,

@@ -1,0 +1,67 @@
+//! Fields of a model whose types may be no models: rustc has said so of the companion that is missing, and says it once.
+//!
+//! A method of a type's own is preferred to a trait's, and exists only where its bounds hold.
+
+use super::{Model, Parameter};
+use crate::{Error, Result, Tensor};
+use std::marker::PhantomData;
+use tinyspec_ir::ErrorKind;
+
+/// A reference to a field.
+pub struct Part<R>(pub R);
+
+impl<'a, M: Model> Part<&'a M> {
+    /// As [`Model::visit`].
+    pub fn visit(self, prefix: &str, visit: &mut dyn FnMut(&str, &'a Tensor)) {
+        self.0.visit(prefix, visit);
+    }
+}
+
+impl<'a, M: Model> Part<&'a mut M> {
+    /// As [`Model::visit_mut`].
+    pub fn visit_mut(self, prefix: &str, visit: &mut dyn FnMut(&str, &'a mut Tensor)) {
+        self.0.visit_mut(prefix, visit);
+    }
+}
+
+/// A field to be.
+pub struct Made<M>(PhantomData<M>);
+
+impl<M> Made<M> {
+    /// Of this type.
+    #[allow(clippy::new_without_default, reason = "says only which type is meant")]
+    pub fn new() -> Made<M> {
+        Made(PhantomData)
+    }
+}
+
+impl<M: Model> Made<M> {
+    /// As [`Model::build`].
+    pub fn build(self, prefix: &str, make: &mut dyn FnMut(Parameter) -> Result<Tensor>) -> Result<M> {
+        M::build(prefix, make)
+    }
+}
+
+/// Stands in where a field is no model.
+pub trait NoPart: Sized {
+    /// Has nothing to visit.
+    fn visit<V: ?Sized>(self, _prefix: &str, _visit: &mut V) {}
+
+    /// Has nothing to visit.
+    fn visit_mut<V: ?Sized>(self, _prefix: &str, _visit: &mut V) {}
+}
+
+impl<R> NoPart for Part<R> {}
+
+/// Stands in where a field is no model.
+pub trait NotMade<M>: Sized {
+    /// Cannot be made.
+    ///
+    /// # Errors
+    /// Always.
+    fn build<V: ?Sized>(self, prefix: &str, _make: &mut V) -> Result<M> {
+        Err(Error::refused(ErrorKind::Unsupported, "build", format!("`{prefix}` is no model")))
+    }
+}
+
+impl<M> NotMade<M> for Made<M> {}
