@@ -182,6 +182,20 @@ fn constants_that_are_equal<B>(
     (x.matmul(w), z + x, y + x.sum(0, false))
 }
 
+const HALF: usize = 64;
+const QUARTER: usize = 32;
+
+/// Sizes are expressions, and one of them stands in two tensors.
+#[function]
+fn expressions_that_are_equal<B>(
+    x: &Tensor<f32, B, { HALF * 2 }>,
+    w: &Tensor<f32, 128, 10>,
+    y: &Tensor<f32, { HALF * 2 }>,
+    z: &Tensor<f32, { 3 * QUARTER + 32 }>,
+) -> (Tensor<f32, B, 10>, Tensor<f32, B, { 2 * QUARTER + HALF }>) {
+    (x.matmul(w), x + y * z)
+}
+
 #[function(bounds(B: 1..=4096))]
 fn bounded<B>(x: &Tensor<f32, B, 4>) -> Tensor<f32, B, 4> {
     x.softmax(1) / B
@@ -212,6 +226,7 @@ fn embedded_and_traced_graphs_are_equal() {
         chosen::FUNCTION,
         options::FUNCTION,
         constants_that_are_equal::FUNCTION,
+        expressions_that_are_equal::FUNCTION,
         bounded::FUNCTION,
     ];
     functions.into_iter().for_each(same_graph);

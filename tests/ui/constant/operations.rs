@@ -50,4 +50,19 @@ fn never<B>(x: &Tensor<f32, B, HIDDEN>) -> Tensor<f32, B, { HIDDEN + 1 }> {
     x.relu()
 }
 
+#[function]
+fn expression<B>(x: &Tensor<f32, B, { HIDDEN * 2 }>, w: &Tensor<f32, 130, 10>) -> Tensor<f32, B, 10> {
+    x.matmul(w)
+}
+
+#[function]
+fn expressions<B>(x: &Tensor<f32, B, { HIDDEN + 1 }>, y: &Tensor<f32, { OTHER * 2 }>) -> Tensor<f32, B, { HIDDEN + 1 }> {
+    x + y
+}
+
+#[function]
+fn odd<B>(x: &Tensor<f32, B, { HIDDEN * 2 }>, w: &Tensor<f32, 129, 10>) -> Tensor<f32, B, 10> {
+    x.matmul(w)
+}
+
 fn main() {}

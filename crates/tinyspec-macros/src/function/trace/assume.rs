@@ -21,8 +21,8 @@ impl Assumption<'_> {
 }
 
 impl Tracer<'_> {
-    /// `op` has refused operands of these shapes. If it `works` once a constant among them equals another size, the body
-    /// is traced again with that size in its place, which happens once for each constant.
+    /// `op` has refused operands of these shapes. If it `works` once a size of constants equals another size, the body is
+    /// traced again with what that says of a constant, which happens once for each constant.
     pub(super) fn assume(
         &mut self,
         place: Place,
@@ -35,35 +35,34 @@ impl Tracer<'_> {
             return Some(Value::Wrong);
         }
         let dims: Vec<&Dim> = shapes.iter().flatten().collect();
-        for &constant in &dims {
-            let Some(Atom::Named { slot: slot @ FIRST_CONSTANT..FIRST_RESULT, .. }) = constant.as_atom() else {
+        let pairs = dims.iter().flat_map(|&left| dims.iter().map(move |&right| (left, right)));
+        for (left, right) in pairs.filter(|(left, right)| left != right) {
+            let (Some(expected), Some(found)) = (self.constants.in_rust(left), self.constants.in_rust(right)) else {
                 continue;
             };
-            let number = (slot - FIRST_CONSTANT) as usize;
-            for &value in dims.iter().filter(|value| **value != constant) {
-                let is_circular = value.substitute(&|other| (other == *slot).then(|| Dim::from(1))) != *value;
-                let Some(found) = self.constants.in_rust(value).filter(|_| !is_circular) else { continue };
-                if !works(&Assumption { slot: *slot, value }) {
+            for (slot, value) in solutions(left, right) {
+                let number = (slot - FIRST_CONSTANT) as usize;
+                // Once for each constant, so that the traces come to an end.
+                let is_new = self.constants.0.get(number).is_some_and(|constant| constant.assumed.is_none());
+                if !is_new || !works(&Assumption { slot, value: &value }) {
                     continue;
                 }
-                // Once for each constant, so that the traces come to an end.
-                let known = self.constants.0.get(number).filter(|constant| constant.assumed.is_none())?;
+                let names = self.names();
                 let check = Check {
                     place,
                     what: op.to_string(),
-                    constant: Some(known.text.clone()),
-                    expected: known.path.clone(),
-                    found: dim::with_names(&self.names(), || value.to_string()),
+                    constant: Some(dim::with_names(&names, || left.to_string())),
+                    expected,
+                    found: dim::with_names(&names, || right.to_string()),
                     value: found,
                 };
                 self.assumed.push(check);
                 for constant in &mut self.constants.0 {
                     let known = constant.assumed.take();
-                    constant.assumed =
-                        known.map(|dim| dim.substitute(&|other| (other == *slot).then(|| value.clone())));
+                    constant.assumed = known.map(|dim| dim.substitute(&|other| (other == slot).then(|| value.clone())));
                 }
                 if let Some(constant) = self.constants.0.get_mut(number) {
-                    constant.assumed = Some(value.clone());
+                    constant.assumed = Some(value);
                 }
                 return Some(Value::Wrong);
             }
@@ -110,6 +109,21 @@ impl Tracer<'_> {
         });
         nodes.map(|&node| (self.graph.dtype(node), self.graph.props(node).shape.clone())).collect()
     }
+}
+
+/// For each constant that `left` is linear in: the value with which it equals `right`, if that is a whole number for sure.
+fn solutions(left: &Dim, right: &Dim) -> Vec<(u32, Dim)> {
+    let linear = left.terms().into_iter().filter_map(|(atoms, coefficient)| match atoms.as_slice() {
+        [Atom::Named { slot: slot @ FIRST_CONSTANT..FIRST_RESULT, min, max }] => {
+            let constant = Dim::named(*slot, *min, *max);
+            let others = right.clone() - (left.clone() - constant * Dim::from(coefficient));
+            let value = others.idiv(&Dim::from(coefficient));
+            let is_circular = value.substitute(&|other| (other == *slot).then(|| Dim::from(1))) != value;
+            (!is_circular && value.clone() * Dim::from(coefficient) == others).then_some((*slot, value))
+        }
+        _ => None,
+    });
+    linear.collect()
 }
 
 /// The arguments with operands of the assumed shapes.
