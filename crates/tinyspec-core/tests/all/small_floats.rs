@@ -1,7 +1,7 @@
 //! 8-bit floats on every device: each code, and values all over the range of f32.
 
-use tinyspec_core::Tensor;
 use tinyspec_core::execute::with_default_device;
+use tinyspec_core::{Error, Tensor};
 use tinyspec_ir::{DType, float};
 
 #[test]
@@ -15,7 +15,7 @@ fn eight_bit_floats_convert_as_the_language_says() {
     values.extend(values.clone().iter().map(|value| -value));
     for device in ["cpu", "interpreter"] {
         for dtype in [DType::F8E4M3, DType::F8E5M2] {
-            with_default_device::<_, tinyspec_core::Error>(device, || {
+            with_default_device::<_, Error>(device, || {
                 let decoded = Tensor::from_bytes(dtype, &codes, &[256]).cast(DType::F32).to_vec::<f32>()?;
                 for (code, got) in codes.iter().zip(decoded) {
                     let want = float::from_bits(dtype, u64::from(*code)) as f32;
@@ -32,4 +32,20 @@ fn eight_bit_floats_convert_as_the_language_says() {
             .unwrap();
         }
     }
+}
+
+/// Products are not rounded before they are summed, and do not wrap.
+#[test]
+fn products_of_small_numbers_are_summed_in_what_accumulates() -> Result<(), Error> {
+    let (a, b) = (Tensor::from_slice(&[100i8, 100, -100], [1, 3]), Tensor::from_slice(&[100i8, 50, 100], [3, 1]));
+    assert_eq!(a.matmul(&b).to_vec::<i32>()?, [5000]);
+    assert_eq!(Tensor::einsum("ij,jk->ik", &[&a, &b]).to_vec::<i32>()?, [5000]);
+    // (1 + 2⁻⁷)² - (1 + 2⁻⁶) is 2⁻¹⁴, which a product rounded to bf16 loses.
+    let (a, b) =
+        (Tensor::from_slice(&[1.0078125f32, 1.0], [1, 2]), Tensor::from_slice(&[1.0078125f32, -1.015625], [2, 1]));
+    let (a, b) = (a.cast(DType::BF16), b.cast(DType::BF16));
+    assert_eq!(a.matmul(&b).cast(DType::F32).to_vec::<f32>()?, [2f32.powi(-14)]);
+    assert_eq!(Tensor::einsum("ij,jk->ik", &[&a, &b]).dtype(), DType::BF16);
+    assert_eq!(Tensor::einsum("ij,jk->ik", &[&a, &b]).cast(DType::F32).to_vec::<f32>()?, [2f32.powi(-14)]);
+    Ok(())
 }

@@ -1,9 +1,9 @@
 //! Products of matrices, as a broadcast Mul and a Reduce-Add (the spec's gemm).
 
 use super::movement::{permute, reshape, transpose};
-use super::{cast, promote, shape_of};
+use super::{cast, dtype_of, promote, shape_of};
 use crate::dim::show;
-use crate::{Arg, Axes, Builder, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
+use crate::{Arg, Axes, Builder, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
 /// Matrix product with numpy's rules: vectors are rows or columns, leading axes broadcast.
 pub fn matmul(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
@@ -43,13 +43,14 @@ pub fn matmul(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
         reshape(b, turned, &right)?
     };
     let dtype = b.props(x).dtype;
+    // Small numbers are multiplied, too, in what they are summed in.
+    let (x, y) = (cast(b, x, dtype.accumulator())?, cast(b, y, dtype.accumulator())?);
     let products = b.alu(Op::Mul, &[x, y]).map_err(|error| {
         let message = format!("leading axes do not broadcast: {} and {}", show(&x_shape), show(&y_shape));
         Error::new(error.kind(), "matmul", message)
     })?;
-    let wide = cast(b, products, dtype.accumulator())?;
-    let last = shape_of(b, wide).len() - 1;
-    let sum = b.add(Op::Reduce, &[wide], Arg::Reduce { op: Op::Add, axes: Axes::from_iter([last as u32]) })?;
+    let last = shape_of(b, products).len() - 1;
+    let sum = b.add(Op::Reduce, &[products], Arg::Reduce { op: Op::Add, axes: Axes::from_iter([last as u32]) })?;
     let mut shape = shape_of(b, sum);
     shape.pop();
     let product = reshape(b, sum, &shape)?;
@@ -117,8 +118,16 @@ pub fn einsum(b: &mut dyn Builder, equation: &str, tensors: &[NodeId]) -> Result
     if let Some((_, label)) = repeated {
         return Err(wrong(format!("the result of `{equation}` has `{label}` twice")));
     }
+    let summed: Vec<i64> =
+        (0..order.len()).filter(|&axis| !output.contains(&order[axis])).map(|axis| axis as i64).collect();
+    // Small numbers are multiplied, too, in what they are summed in.
+    let of_sum = |dtype: DType| if summed.is_empty() { dtype } else { dtype.accumulator() };
+    let mut narrow: Option<DType> = None;
     let mut product: Option<NodeId> = None;
     for (term, &x) in labels.iter().zip(tensors) {
+        let dtype = dtype_of(b, x);
+        narrow = Some(narrow.map_or(dtype, |other| other.promote(dtype).unwrap_or(dtype)));
+        let x = cast(b, x, of_sum(dtype))?;
         let shape = shape_of(b, x);
         if term.len() != shape.len() {
             return Err(wrong(format!("a term of {} axes for {}", term.len(), show(&shape))));
@@ -140,9 +149,11 @@ pub fn einsum(b: &mut dyn Builder, equation: &str, tensors: &[NodeId]) -> Result
         });
     }
     let product = product.ok_or_else(|| wrong("no tensors".to_string()))?;
-    let summed: Vec<i64> =
-        (0..order.len()).filter(|&axis| !output.contains(&order[axis])).map(|axis| axis as i64).collect();
     let total = super::reduce::sum(b, product, Some(&summed), false)?;
+    let total = match narrow.filter(|narrow| narrow.is_float()) {
+        Some(narrow) => cast(b, total, narrow)?,
+        None => total,
+    };
     let kept: Vec<char> = order.into_iter().filter(|label| output.contains(label)).collect();
     let positions: Option<Vec<i64>> =
         output.iter().map(|label| kept.iter().position(|other| other == label).map(|axis| axis as i64)).collect();
@@ -158,7 +169,7 @@ fn diagonals(b: &mut dyn Builder, mut x: NodeId, mut labels: Vec<char>) -> Resul
         let shape = shape_of(b, x);
         let mut positions = [NodeId(0); 2];
         for (position, axis) in positions.iter_mut().zip([first, second]) {
-            let range = super::creation::arange_dim(b, &shape[axis], crate::DType::I32)?;
+            let range = super::creation::arange_dim(b, &shape[axis], DType::I32)?;
             let mut wide: Shape = std::iter::repeat_n(Dim::from(1), shape.len()).collect();
             wide[axis] = shape[axis].clone();
             *position = reshape(b, range, &wide)?;
