@@ -49,6 +49,15 @@ impl Const {
         }
     }
 
+    /// Its bits are those that a value of its type has; what was read from elsewhere may have others.
+    pub fn is_sound(self) -> bool {
+        match (self.as_int(), self.as_float()) {
+            (Some(value), _) => Const::int(self.dtype, value) == self,
+            (_, Some(value)) => value.is_nan() || Const::float(self.dtype, value) == self,
+            _ => true,
+        }
+    }
+
     /// The value of an integer, bool or index constant.
     pub fn as_int(self) -> Option<i128> {
         match self.dtype {

@@ -13,6 +13,12 @@ use crate::{AddrSpace, Arg, Category, DType, Error, ErrorKind, Op, Props, Result
 /// Names the op, the shapes and dtypes found, and what was expected.
 pub fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Props> {
     check_arity(op, arg, sources)?;
+    if let Arg::Const(value) = arg
+        && !value.is_sound()
+    {
+        let message = format!("the bits {:#x} are no value of {}", value.bits, value.dtype);
+        return Err(Error::new(ErrorKind::Value, op.name(), message));
+    }
     let dtype = derive_dtype(op, arg, sources)?;
     let device = derive_device(op, arg, sources)?;
     let shape = match op.info().shape {

@@ -28,6 +28,16 @@ enum Repr {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 struct Sum {
     terms: Vec<(Vec<Atom>, i64)>,
+    /// Terms and atoms, also those inside of atoms.
+    weight: u32,
+}
+
+impl Sum {
+    fn new(terms: Vec<(Vec<Atom>, i64)>) -> Arc<Sum> {
+        let atoms = |atoms: &[Atom]| atoms.iter().fold(1u32, |sum, atom| sum.saturating_add(atom.weight()));
+        let weight = terms.iter().fold(0u32, |sum, (factors, _)| sum.saturating_add(atoms(factors)));
+        Arc::new(Sum { terms, weight })
+    }
 }
 
 /// A factor that the normal form does not look into.
@@ -57,7 +67,7 @@ impl Dim {
     }
 
     fn atom(atom: Atom) -> Dim {
-        Dim(Repr::Sum(Arc::new(Sum { terms: vec![(vec![atom], 1)] })))
+        Dim(Repr::Sum(Sum::new(vec![(vec![atom], 1)])))
     }
 
     /// The number, if it is one.
@@ -65,6 +75,14 @@ impl Dim {
         match self.0 {
             Repr::Number(number) => Some(number),
             Repr::Sum(_) => None,
+        }
+    }
+
+    /// How much it takes to write it down: whatever looks into dims takes time and stack by it, so `derive` bounds it.
+    pub fn weight(&self) -> u32 {
+        match &self.0 {
+            Repr::Number(_) => 1,
+            Repr::Sum(sum) => sum.weight,
         }
     }
 
@@ -109,7 +127,7 @@ impl Dim {
         match merged.as_slice() {
             [] => Dim::from(0),
             [(atoms, number)] if atoms.is_empty() => Dim::from(*number),
-            _ => Dim(Repr::Sum(Arc::new(Sum { terms: merged }))),
+            _ => Dim(Repr::Sum(Sum::new(merged))),
         }
     }
 
@@ -221,6 +239,13 @@ impl Dim {
 }
 
 impl Atom {
+    fn weight(&self) -> u32 {
+        match self {
+            Atom::Named { .. } => 1,
+            Atom::Idiv(a, b) | Atom::Mod(a, b) | Atom::Max(a, b) => a.weight().saturating_add(b.weight()),
+        }
+    }
+
     fn bounds(&self) -> (i64, i64) {
         match self {
             Atom::Named { min, max, .. } => (*min, *max),

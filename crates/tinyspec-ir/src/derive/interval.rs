@@ -4,8 +4,19 @@ use crate::dim::{floor_div, floor_mod};
 use crate::op::IntervalRule;
 use crate::{Arg, DType, Dim, Interval, Op, Props, Shape};
 
+/// Expressions over named dims that weigh more are values that only the run time knows.
+const HEAVIEST: u32 = 256;
+/// Terms that the product of a shape's dims may have.
+const MOST_TERMS: u32 = 1 << 16;
+
 /// What an index scalar or a Stack of index scalars stands for, where it does not depend on Ranges or data.
 pub(super) fn index_value(op: Op, arg: &Arg, sources: &[&Props]) -> Option<Shape> {
+    let value = index_expression(op, arg, sources)?;
+    let terms = value.iter().fold(1u32, |product, dim| product.saturating_mul(dim.weight()));
+    (value.iter().all(|dim| dim.weight() <= HEAVIEST) && terms <= MOST_TERMS).then_some(value)
+}
+
+fn index_expression(op: Op, arg: &Arg, sources: &[&Props]) -> Option<Shape> {
     let one = |dim: Dim| Some(Shape::from_iter([dim]));
     let scalar = |index: usize| -> Option<&Dim> {
         let source = sources.get(index)?;

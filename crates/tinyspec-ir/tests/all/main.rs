@@ -1,6 +1,7 @@
 //! Tests of the language through its public surface.
 
 mod access;
+mod any_input;
 mod eval;
 mod forms;
 mod methods;
