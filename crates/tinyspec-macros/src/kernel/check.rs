@@ -69,18 +69,21 @@ fn report(traced: &Traced, problem: &Problem, written: &Written, diagnostics: &m
                 true => "let each iteration have elements of its own, or put a `barrier();` between the two",
                 false => "let each iteration have elements of its own: index by the loop variable",
             };
+            let add = "; `atomic_add(&mut …, value)` adds from all of them";
+            let line = |written: &Written| written.at.start.start().line;
+            let other = traced.places.get(store).map(line).filter(|&other| other != line(written));
+            let other = other.map(|line| format!(", in line {line}")).unwrap_or_default();
             let message = if traced.graph.op(problem.node) == Op::Load {
                 format!(
-                    "this reads an element of `{buffer}` that another iteration of the {kind} loop over `{variable}` may store to\n{cure}"
+                    "this reads an element of `{buffer}` that another iteration of the {kind} loop over `{variable}` may store to{other}\n{cure}"
                 )
             } else if *store == problem.node {
-                let add = "; `atomic_add(&mut …, value)` adds from all of them";
                 format!(
                     "several iterations of the {kind} loop over `{variable}` may store to this element of `{buffer}`\n{cure}{add}"
                 )
             } else {
                 format!(
-                    "this stores to an element of `{buffer}` that another iteration of the {kind} loop over `{variable}` stores to, too\n{cure}"
+                    "this stores to an element of `{buffer}` that another iteration of the {kind} loop over `{variable}` stores to, too{other}\n{cure}"
                 )
             };
             diagnostics.error(written.at, message);

@@ -65,7 +65,7 @@ impl Tracer<'_> {
                 match range {
                     Some((low, high)) if low <= number && number <= high => Some(Const::int(dtype, number)),
                     Some(_) => {
-                        self.error(at, format!("{number} is no {dtype}"));
+                        self.error(at, format!("the number {number} is no {dtype}"));
                         return None;
                     }
                     None => None,
