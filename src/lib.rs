@@ -71,7 +71,7 @@ pub use tinyspec_ir::{DType, Dim, ErrorKind};
 /// At run time a [`Tensor`] has its shape as a value, so the function that is left takes and returns plain `Tensor`s.
 ///
 /// **Body.** `let`, operators, methods of [`Tensor`], tuples, arrays, blocks, `for` over ranges of literals and over lists
-/// (unrolled), `if` on what is known, and calls of other `#[function]`s, however they are imported. A mistake is
+/// (unrolled), `if` on what is known, `.cast::<bf16>()` beside `.cast(DType::BF16)`, and calls of other `#[function]`s, however they are imported. A mistake is
 /// reported with what was found, what was expected and where the dims come from; all mistakes of a body come in one run.
 ///
 /// ```compile_fail

@@ -182,6 +182,14 @@ fn constants_that_are_equal<B>(
     (x.matmul(w), z + x, y + x.sum(0, false))
 }
 
+/// Both spellings of a cast, on a result of a call too.
+#[function]
+fn casts<B>(x: &Tensor<f32, B, 4>) -> (Tensor<i32, B, 4>, Tensor<bf16, B, 4>, Tensor<f32, B, 4>) {
+    let h = lets(x).cast::<bf16>();
+    let flags = x.gt(0.0).cast::<f32>();
+    ((x * 2.0).cast::<i32>(), h, x.cast(DType::F16).cast::<f32>() + flags)
+}
+
 const HALF: usize = 64;
 const QUARTER: usize = 32;
 
@@ -225,6 +233,7 @@ fn embedded_and_traced_graphs_are_equal() {
         small_floats::FUNCTION,
         chosen::FUNCTION,
         options::FUNCTION,
+        casts::FUNCTION,
         constants_that_are_equal::FUNCTION,
         expressions_that_are_equal::FUNCTION,
         bounded::FUNCTION,

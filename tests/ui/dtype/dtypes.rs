@@ -76,11 +76,6 @@ fn as_keyword<B>(x: &Tensor<f32, B, 64>, i: &Tensor<i32, B, 64>, d: &Tensor<f64,
 }
 
 #[function]
-fn turbofish<B>(x: &Tensor<f32, B, 64>, i: &Tensor<i32, B, 64>, d: &Tensor<f64, B, 64>, m: &Tensor<bool, B, 64>) -> Tensor<f32, B, 64> {
-    i.cast::<f32>()
-}
-
-#[function]
 fn one_hot<B>(x: &Tensor<f32, B, 64>, i: &Tensor<i32, B, 64>, d: &Tensor<f64, B, 64>, m: &Tensor<bool, B, 64>) -> Tensor<f32, B, 64> {
     x.one_hot(10)
 }
@@ -88,6 +83,16 @@ fn one_hot<B>(x: &Tensor<f32, B, 64>, i: &Tensor<i32, B, 64>, d: &Tensor<f64, B,
 #[function]
 fn convolution<B>(x: &Tensor<f32, B, 64>, i: &Tensor<i32, B, 64>, d: &Tensor<f64, B, 64>, m: &Tensor<bool, B, 64>) -> Tensor<f32, B, 64> {
     x.reshape([1, B, 64]).conv1d(i.reshape([1, B, 64]), None, default()).reshape([B, 64])
+}
+
+#[function]
+fn cast_to_no_dtype<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
+    x.cast::<int>().cast::<f32>()
+}
+
+#[function]
+fn cast_to_nothing<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
+    x.cast()
 }
 
 fn main() {}

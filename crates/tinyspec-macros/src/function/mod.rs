@@ -4,6 +4,7 @@
 //! a second expansion which the callees' companions lead to (see [`companion`]).
 
 pub mod callees;
+pub mod cast;
 pub mod companion;
 pub mod emit;
 pub mod gradient;
@@ -87,6 +88,8 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         }
     };
     let mut diagnostics = Diagnostics::default();
+    let mut function = function;
+    cast::in_one_spelling(&mut function.block, &mut diagnostics);
     let read_options = Options::parse(options.clone(), &mut diagnostics);
     let signature = FunctionSignature::read(&function.sig, &read_options, &Context::default(), &mut diagnostics);
     let name = &function.sig.ident;
@@ -216,7 +219,7 @@ pub fn expand_traced(input: TokenStream) -> TokenStream {
     let read =
         syn::parse2::<Visited>(input).and_then(|visited| Ok((visited.known()?, syn::parse2::<State>(visited.state)?)));
     match read {
-        Ok((known, State::Function(options, function))) => traced(options, &function, known),
+        Ok((known, State::Function(options, mut function))) => traced(options, &mut function, known),
         Ok((known, State::Method(number, options, block))) => {
             crate::model::methods::traced(number, options, &block, known)
         }
@@ -264,9 +267,10 @@ pub fn functions(found: &[CalleePath], known: Vec<Known>) -> HashMap<String, (u3
         .collect()
 }
 
-fn traced(options: TokenStream, function: &ItemFn, known: Vec<Known>) -> TokenStream {
+fn traced(options: TokenStream, function: &mut ItemFn, known: Vec<Known>) -> TokenStream {
     // The first expansion has reported what is wrong with the signature.
     let mut reported = Diagnostics::default();
+    cast::in_one_spelling(&mut function.block, &mut reported);
     let options = Options::parse(options, &mut reported);
     let first = FunctionSignature::read(&function.sig, &options, &Context::default(), &mut reported);
     let own = gradient::own(&options, &first, &mut reported);

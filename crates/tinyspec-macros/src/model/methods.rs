@@ -4,6 +4,7 @@ use super::types::ModelType;
 use super::{bare, emit, fields_name, text_of_type};
 use crate::diagnostics::{Diagnostics, Place};
 use crate::function::callees::CalleePath;
+use crate::function::cast;
 use crate::function::companion::{self, Known, Visited};
 use crate::function::emit::{Parameters, allow, result, typed};
 use crate::function::options::Options;
@@ -181,6 +182,7 @@ fn methods(block: &ItemImpl, diagnostics: &mut Diagnostics) -> Vec<Method> {
             continue;
         }
         let mut method = Method { item: item.clone(), options: Options::default() };
+        cast::in_one_spelling(&mut method.item.block, diagnostics);
         let is_ours =
             |attribute: &Attribute| attribute.path().segments.last().is_some_and(|last| last.ident == "function");
         method.item.attrs.retain(|attribute| !is_ours(attribute));

@@ -39,25 +39,7 @@ impl TypeReader<'_> {
         };
         let mut arguments = arguments.args.iter();
         let dtype = match arguments.next() {
-            Some(GenericArgument::Type(Type::Path(path))) => {
-                let name = path.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
-                let found = DType::from_name(&name).filter(|dtype| !matches!(dtype, DType::Void | DType::Index));
-                if found.is_none() {
-                    let is_dim = self.names.iter().any(|(dim, _)| *dim == name);
-                    let message = match name.as_str() {
-                        "double" => "`double` is called `f64`".to_string(),
-                        "float" => "`float` is called `f32`".to_string(),
-                        "int" => "`int` is called `i32`".to_string(),
-                        "half" => "`half` is called `f16`".to_string(),
-                        _ if is_dim => format!(
-                            "`{name}` is a dim, and the dtype comes first, as in `Tensor<f32, {name}>`: a function of other dtypes is another function"
-                        ),
-                        _ => format!("`{name}` is no dtype: the first argument of a tensor is one of {}", dtypes()),
-                    };
-                    self.diagnostics.error(Place::of(path), message);
-                }
-                found?
-            }
+            Some(GenericArgument::Type(Type::Path(path))) => self.dtype(&path.path)?,
             Some(other) => {
                 let message = format!("the first argument of a tensor is its dtype, one of {}", dtypes());
                 self.diagnostics.error(Place::of(other), message);
@@ -69,6 +51,27 @@ impl TypeReader<'_> {
             }
         };
         Some(TensorType { dtype, shape: self.dims(arguments)? })
+    }
+
+    /// `f32`
+    pub fn dtype(&mut self, path: &syn::Path) -> Option<DType> {
+        let name = path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+        let found = DType::from_name(&name).filter(|dtype| !matches!(dtype, DType::Void | DType::Index));
+        if found.is_none() {
+            let is_dim = self.names.iter().any(|(dim, _)| *dim == name);
+            let message = match name.as_str() {
+                "double" => "`double` is called `f64`".to_string(),
+                "float" => "`float` is called `f32`".to_string(),
+                "int" => "`int` is called `i32`".to_string(),
+                "half" => "`half` is called `f16`".to_string(),
+                _ if is_dim => format!(
+                    "`{name}` is a dim, and the dtype comes first, as in `Tensor<f32, {name}>`: a function of other dtypes is another function"
+                ),
+                _ => format!("`{name}` is no dtype; there are {}", dtypes()),
+            };
+            self.diagnostics.error(Place::of(path), message);
+        }
+        found
     }
 
     /// Generic arguments that are dims.

@@ -299,7 +299,7 @@ impl Tracer<'_> {
         let without_ones =
             |shape: &Shape| shape.iter().filter(|dim| dim.as_const() != Some(1)).cloned().collect::<Shape>();
         let help = if found.shape == wanted.shape {
-            format!("`.cast(DType::{})` converts", format!("{:?}", wanted.dtype).to_uppercase())
+            format!("`.cast::<{}>()` converts", wanted.dtype)
         } else if found.shape.len() != wanted.shape.len() && without_ones(&found.shape) == without_ones(&wanted.shape) {
             "an axis of size 1 goes with `keepdim` = `false` or `.squeeze(axis)`, and comes with `true` or `.unsqueeze(axis)`".to_string()
         } else if found.shape.len() == 2 && found.shape.iter().eq(wanted.shape.iter().rev()) {
