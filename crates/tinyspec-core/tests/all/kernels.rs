@@ -312,6 +312,36 @@ pub fn convolution(rows: i64, columns: i64) -> Case {
     (k, sink, 1)
 }
 
+/// A convolution of images with zeros around them: `channels` images to `outputs`, windows of 3×2 in steps.
+pub fn padded_convolution([channels, outputs]: [i64; 2], [rows, columns]: [i64; 2], [down, right]: [i64; 2]) -> Case {
+    let mut k = Kernel::new();
+    let (height, width) = ((rows + 2 - 3) / down + 1, (columns + 2 - 2) / right + 1);
+    let y = k.param(DType::F32, outputs * height * width);
+    let x = k.param(DType::F32, channels * rows * columns);
+    let w = k.param(DType::F32, outputs * channels * 6);
+    let (o, i, j) = (k.output(outputs), k.output(height), k.output(width));
+    let (c, a, b) = (k.reduction(channels), k.reduction(3), k.reduction(2));
+    let (row, column) = (k.at(&[(i, down), (a, 1)]), k.at(&[(j, right), (b, 1)]));
+    let one = k.graph.index(-1);
+    let (row, column) = (k.alu(Op::Add, &[row, one]), k.alu(Op::Add, &[column, one]));
+    let mut inside = Vec::new();
+    for (position, size) in [(row, rows), (column, columns)] {
+        let size = k.graph.index(size);
+        inside.extend([k.alu(Op::CmpLt, &[one, position]), k.alu(Op::CmpLt, &[position, size])]);
+    }
+    let gate = inside.into_iter().reduce(|a, b| k.alu(Op::And, &[a, b])).expect("four conditions");
+    let from = k.at(&[(c, rows * columns), (row, columns), (column, 1)]);
+    let x = k.gated_load(x, from, gate);
+    let weight = k.at(&[(o, channels * 6), (c, 6), (a, 2), (b, 1)]);
+    let w = k.load(w, weight);
+    let product = k.alu(Op::Mul, &[x, w]);
+    let sum = k.reduce(Op::Add, product, &[c, a, b]);
+    let to = k.at(&[(o, height * width), (i, width), (j, 1)]);
+    let store = k.store(y, to, sum);
+    let sink = k.sink(&[store], &[o, i, j]);
+    (k, sink, 1)
+}
+
 /// `y[i] = i` and its halves: data made of index arithmetic, with a quotient and a remainder.
 pub fn counting(count: i64) -> Case {
     let mut k = Kernel::new();

@@ -107,6 +107,17 @@ fn reductions_along_either_axis() {
 }
 
 #[test]
+fn convolutions_of_padded_images_in_steps() {
+    for (channels, outputs) in [(1, 3), (3, 16), (2, 33)] {
+        for steps in [[1, 1], [2, 2], [1, 3]] {
+            for size in [[5, 8], [9, 30]] {
+                check("convolution", || kernels::padded_convolution([channels, outputs], size, steps));
+            }
+        }
+    }
+}
+
+#[test]
 fn empty_reductions_give_the_identity() {
     check("sum", || kernels::reduction(Op::Add, DType::F32, 0, 5, 0));
     check("nothing", || kernels::reduction(Op::Add, DType::F32, 0, 5, 1));
@@ -175,7 +186,7 @@ fn any_schedule() -> impl Strategy<Value = Vec<OptOp>> {
     });
     let swap = (0..6usize, 0..6usize).prop_map(|(a, b)| OptOp::Swap(a, b));
     let pad = (0..6usize, 2..9i64).prop_map(|(axis, multiple)| OptOp::Padto { axis, multiple });
-    let stage = (1..3u32, 0..4usize).prop_map(|(slot, at)| OptOp::Stage { slot, at });
+    let stage = (1..3u32, 0..7usize).prop_map(|(slot, at)| OptOp::Stage { slot, at });
     prop::collection::vec(prop_oneof![4 => split, 1 => swap, 2 => pad, 1 => stage], 0..7)
 }
 
@@ -234,5 +245,6 @@ proptest! {
         check_schedule(kernels::running(Op::Max, Window::From(-1), 12, 4, true), &schedule, target);
         check_schedule(kernels::running(Op::Add, Window::Sliding, 30, 1, true), &schedule, target);
         check_schedule(kernels::one_hot(6, 8, 4), &schedule, target);
+        check_schedule(kernels::padded_convolution([2, 4], [5, 6], [2, 1]), &schedule, target);
     }
 }

@@ -28,11 +28,11 @@ pub enum OptOp {
         /// Of what its trips become a multiple.
         multiple: i64,
     },
-    /// Copy what the axes inside of `at` read from a Param into a LOCAL buffer (packing), then read that.
+    /// Copy what the axes from `at` on read from a Param into a LOCAL buffer (packing), then read that.
     Stage {
         /// Slot of the Param.
         slot: u32,
-        /// The copy is made once a trip of this axis and those around it.
+        /// The copy is made inside of so many axes, the outermost ones.
         at: usize,
     },
 }

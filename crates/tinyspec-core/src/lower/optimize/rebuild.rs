@@ -1,12 +1,14 @@
 //! Rebuilds a kernel over the axes of a schedule, in one sweep.
 
+mod stage;
+
 use super::kernel::{Access, Kernel, is_index, slot};
-use super::space::{Space, depends};
+use super::space::Space;
 use crate::lower::fold::{self, both, identity, less};
 use crate::lower::live::RangeSet;
 use crate::lower::sum::{self, Sum};
 use smallvec::SmallVec;
-use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Result};
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 
 pub(super) fn rebuild(graph: &mut Graph, kernel: &Kernel, space: &Space) -> Result<NodeId> {
     let mut rebuild = Rebuild {
@@ -195,7 +197,7 @@ impl Rebuild<'_> {
         };
         let staged = self.space.stages.iter().find(|stage| Some(stage.0) == slot(graph, buffer));
         if let Some(&(_, around)) = staged
-            && let Some(new) = self.stage(graph, access, &index, (alt, gate), around)?
+            && let Some(new) = self.stage(graph, access, &index, (alt, old.get(2).copied()), around)?
         {
             self.new[node.index()] = Some(new);
             return Ok(());
@@ -268,96 +270,6 @@ impl Rebuild<'_> {
         Ok(())
     }
 
-    /// Reads a LOCAL copy of what the axes inside of the first `around` walk over; `None` where that is not regular.
-    fn stage(
-        &mut self,
-        graph: &mut Graph,
-        access: &Access,
-        index: &Sum,
-        (alt, gate): (NodeId, Option<NodeId>),
-        around: usize,
-    ) -> Result<Option<NodeId>> {
-        // The trips of a tile axis are there all at once, so it is inside of any copy.
-        let is_inside =
-            |axis: usize| axis >= around || matches!(self.space.axes[axis].kind, AxisType::Upcast | AxisType::Unroll);
-        let inside: Vec<usize> = (0..self.axes.len()).filter(|&axis| is_inside(axis)).collect();
-        let walks = |axis: &usize| self.axes[*axis].is_some_and(|range| index.coefficient(range) != 0);
-        let inner: Vec<usize> = inside.iter().copied().filter(walks).collect();
-        let regular = index.terms.iter().all(|&(atom, _)| {
-            let mut ranges = inside.iter().filter_map(|&axis| self.axes[axis]);
-            ranges.all(|range| atom == range || !depends(graph, atom, range))
-        });
-        // What is outside of a gate is copied as well, so the gate must not need more than the copy's own walk.
-        let gated: Vec<NodeId> = gate.map_or(Vec::new(), |gate| graph.reachable(&[gate]));
-        let walked =
-            |&axis: &usize| inner.contains(&axis) || self.axes[axis].is_none_or(|range| !gated.contains(&range));
-        let plain = gated.iter().all(|&node| graph.op(node) != Op::Load) && inside.iter().all(walked);
-        let plain = plain && (gate.is_none() || graph.as_const(alt).is_some());
-        let trips: Option<Vec<i64>> = inner.iter().map(|&axis| self.space.axes[axis].trips).collect();
-        let (Some(_), true, true, false) = (&trips, regular, plain, inner.is_empty()) else { return Ok(None) };
-
-        // Reductions outside, the output tile inside: what one trip of the reduction reads lies together.
-        let mut layout = inner.clone();
-        layout.sort_by_key(|&axis| !self.space.axes[axis].kind.is_reduce());
-        let (mut strides, mut size) = (vec![0; self.axes.len()], 1i64);
-        for &axis in layout.iter().rev() {
-            strides[axis] = size;
-            size = size.saturating_mul(self.space.axes[axis].trips.unwrap_or(1));
-        }
-        let local_index = |axes: &[Option<NodeId>]| {
-            inner
-                .iter()
-                .filter_map(|&axis| axes[axis].map(|range| Sum::atom(range).scale(strides[axis])))
-                .fold(Sum::default(), |sum, term| sum.plus(&term))
-        };
-
-        // The copy walks the source in its own order, the contiguous axis innermost.
-        let mut fresh = self.axes.clone();
-        let mut order = inner.clone();
-        order.sort_by_key(|&axis| std::cmp::Reverse(self.coefficient(index, axis).unsigned_abs()));
-        for &axis in &order {
-            let kind = match self.space.axes[axis].kind {
-                AxisType::Upcast if self.coefficient(index, axis) == 1 => AxisType::Upcast,
-                _ => AxisType::Loop,
-            };
-            let bound = graph.index(self.space.axes[axis].trips.unwrap_or(1));
-            fresh[axis] = Some(self.range(graph, bound, kind)?);
-        }
-        let source = index.terms.iter().fold(Sum::constant(index.constant), |sum, &(atom, coefficient)| {
-            let axis = inner.iter().find(|&&axis| self.axes[axis] == Some(atom));
-            let atom = axis.and_then(|&axis| fresh[axis]).unwrap_or(atom);
-            sum.plus(&Sum::atom(atom).scale(coefficient))
-        });
-        let dtype = access.dtype;
-        let moved: Vec<(NodeId, NodeId)> =
-            inner.iter().filter_map(|&axis| Some((self.axes[axis]?, fresh[axis]?))).collect();
-        let gate = match gate {
-            Some(gate) => Some(substituted(graph, &gated, gate, &moved)?),
-            None => None,
-        };
-        let valid = self.valid(graph, access.open, &fresh)?;
-        let gate = both(graph, gate, valid)?;
-        let value = gated_load(graph, access.buffer, &source, alt, gate)?;
-        let dims = graph.shape(&[Dim::from(size)])?;
-        let arg = Arg::Buffer { slot: self.next_local, dtype, device: None, addrspace: AddrSpace::Local };
-        self.next_local += 1;
-        let buffer = graph.add(Op::Buffer, &[dims], arg)?;
-        let place = local_index(&fresh).emit(graph)?;
-        let place = graph.add(Op::Index, &[buffer, place], Arg::None)?;
-        let mut copy = graph.add(Op::Store, &[place, value], Arg::None)?;
-        for &axis in order.iter().rev() {
-            if let Some(range) = fresh[axis] {
-                copy = graph.add(Op::End, &[copy, range], Arg::None)?;
-            }
-        }
-        let filled = graph.add(Op::After, &[buffer, copy], Arg::None)?;
-        gated_load(graph, filled, &local_index(&self.axes), alt, None).map(Some)
-    }
-
-    fn coefficient(&self, index: &Sum, axis: usize) -> i64 {
-        self.axes[axis].map_or(0, |range| index.coefficient(range))
-    }
-
     fn sink(&mut self, graph: &mut Graph) -> Result<NodeId> {
         let mut effects: SmallVec<[NodeId; 4]> = SmallVec::new();
         for nest in &self.kernel.nests {
@@ -376,21 +288,6 @@ impl Rebuild<'_> {
         }
         graph.add(Op::Sink, &effects, Arg::None)
     }
-}
-
-/// `root`, the last of `order`, with some Ranges replaced.
-fn substituted(graph: &mut Graph, order: &[NodeId], root: NodeId, ranges: &[(NodeId, NodeId)]) -> Result<NodeId> {
-    let mut new: rustc_hash::FxHashMap<NodeId, NodeId> = ranges.iter().copied().collect();
-    for &node in order {
-        let old = graph.sources(node);
-        let sources: SmallVec<[NodeId; 4]> =
-            old.iter().map(|source| new.get(source).copied().unwrap_or(*source)).collect();
-        if sources.as_slice() != old {
-            let (op, arg) = (graph.op(node), graph.arg(node).clone());
-            new.insert(node, graph.add(op, &sources, arg)?);
-        }
-    }
-    Ok(new.get(&root).copied().unwrap_or(root))
 }
 
 /// A load that leaves memory alone where `gate` is false.

@@ -157,11 +157,13 @@ impl Space {
                 }
             }
             OptOp::Stage { slot, at } => {
-                axis(at)?;
+                if at > count {
+                    return refuse(format!("inside of {at} axes of {count}"));
+                }
                 if !self.params.contains(&slot) {
                     return refuse("the kernel does not read this buffer".into());
                 }
-                self.stages.push((slot, at + 1));
+                self.stages.push((slot, at));
             }
         }
         Ok(())
@@ -198,7 +200,7 @@ fn only_closed(graph: &Graph, kernel: &Kernel, range: NodeId) -> bool {
 }
 
 /// An atom of index arithmetic contains the Range. Loaded data do not count: their own index is looked at.
-pub(super) fn depends(graph: &Graph, atom: NodeId, range: NodeId) -> bool {
+fn depends(graph: &Graph, atom: NodeId, range: NodeId) -> bool {
     let mut stack = vec![atom];
     while let Some(node) = stack.pop() {
         if node == range {

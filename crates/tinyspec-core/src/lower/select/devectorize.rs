@@ -91,6 +91,16 @@ impl Cut {
                 }
             }
         }
+        // Of the axes of one tile, those with longer vectors.
+        for &node in order {
+            let Some(dims) = static_shape(&graph.props(node).shape) else { continue };
+            let width = |axis: usize| (dims[axis] & dims[axis].wrapping_neg()).min(self.greatest);
+            let lanes = |axis: &usize| dims[*axis] > 1 && self.lanes.get(*axis) == Some(&true);
+            let Some(widest) = (0..dims.len()).filter(lanes).map(width).max() else { continue };
+            let narrow: SmallVec<[usize; 4]> =
+                (0..dims.len()).filter(lanes).filter(|&axis| width(axis) < widest).collect();
+            narrow.into_iter().for_each(|axis| self.lanes[axis] = false);
+        }
         // A reduction without a contiguous access still has lanes to add up.
         if !self.lanes.contains(&true)
             && let Some(last) = self.lanes.last_mut()

@@ -31,13 +31,19 @@ impl Layout {
         (self.dims.iter().product::<i64>() / self.width) as usize
     }
 
+    /// The axes, the lane innermost: what all lanes share is used up before the next of it is needed.
+    fn order(&self) -> impl DoubleEndedIterator<Item = usize> + use<> {
+        let lane = self.lane;
+        (0..self.dims.len()).filter(move |&axis| Some(axis) != lane).chain(lane)
+    }
+
     /// Coordinates of the first lane of every part, in order.
     pub fn starts(&self) -> Vec<Dims> {
         let mut starts = Vec::with_capacity(self.count());
         let mut at: Dims = SmallVec::from_elem(0, self.dims.len());
         'parts: while starts.len() < self.count() {
             starts.push(at.clone());
-            for axis in (0..at.len()).rev() {
+            for axis in self.order().rev() {
                 at[axis] += if Some(axis) == self.lane { self.width } else { 1 };
                 if at[axis] < self.dims[axis] {
                     continue 'parts;
@@ -52,7 +58,8 @@ impl Layout {
     /// does not broadcast to that tile.
     pub fn find(&self, at: &[i64]) -> Option<(usize, i64)> {
         let (mut part, mut lane) = (0, 0);
-        for (axis, &size) in self.dims.iter().enumerate() {
+        for axis in self.order() {
+            let size = self.dims[axis];
             let coordinate = if size == 1 { 0 } else { *at.get(axis)? };
             if Some(axis) == self.lane {
                 part = part * (size / self.width) + coordinate / self.width;

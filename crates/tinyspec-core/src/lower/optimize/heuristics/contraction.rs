@@ -1,23 +1,30 @@
-//! Sums of products over a register tile.
+//! Sums of products over a register tile: matrix products and convolutions.
+//!
+//! One operand, the *panel*, is read in vectors along the *lane* axis; of the other, the *rows*, single elements are
+//! multiplied into all of them. Which output axis becomes the lane is a matter of cost.
 
 use super::super::kernel::slot;
 use super::super::opt_op::OptOp;
-use super::super::space::Space;
 use super::Planner;
+use smallvec::SmallVec;
 use tinyspec_ir::{Arg, AxisType, Op};
 
-/// `C[m, n] = Σk A[m, k] · B[k, n]`, by positions of the original ranges.
-pub(super) struct MatrixProduct {
-    rows: usize,
-    columns: usize,
-    /// The access that reads the panel.
+/// `out[…] = Σ rows[…] · panel[…, lane]` with a register tile. Axes are positions of original ranges.
+pub(super) struct Contraction {
+    /// The access that vectors are read from.
     panel: usize,
-    right: u32,
-    right_is_contiguous: bool,
+    /// The access that single elements are read from.
+    rows: usize,
+    lane: usize,
+    /// Vectors of a tile.
+    vectors: i64,
+    /// Height of the tile along axes that only the rows have, the innermost axis first.
+    heights: SmallVec<[(usize, i64); 2]>,
 }
 
 impl Planner<'_> {
-    pub(super) fn matrix_product(&self) -> Option<MatrixProduct> {
+    /// The cheapest tile, if the kernel is a sum of products.
+    pub(super) fn contraction(&self) -> Option<Contraction> {
         let [reduction] = self.kernel.reductions.as_slice() else { return None };
         let Arg::Reduce { op: Op::Add, .. } = self.graph.arg(reduction.node) else { return None };
         let product = self.graph.source(reduction.node, 0);
@@ -25,57 +32,120 @@ impl Planner<'_> {
             return None;
         }
         let (a, b) = (self.loaded(self.graph.source(product, 0))?, self.loaded(self.graph.source(product, 1))?);
-        let outputs = self.outputs();
-        let store = self.kernel.accesses.iter().position(|access| access.is_store)?;
-        let columns = *outputs.iter().find(|&&origin| self.coefficient(store, origin) == 1)?;
-        let (left, right) = match (self.depends(a, columns), self.depends(b, columns)) {
-            (false, true) => (a, b),
-            (true, false) => (b, a),
-            _ => return None,
-        };
-        // The innermost other axis that only the left operand depends on.
-        let rows = *outputs.iter().rev().find(|&&origin| {
-            origin != columns && self.depends(left, origin) && !self.depends(right, origin) && self.trips(origin) > 1
-        })?;
-        // A row may have one element a step, but the panel must be regular.
-        let regular = self.kernel.accesses[right].index.terms.iter().all(|&(atom, _)| self.graph.op(atom) == Op::Range);
-        let right_slot = slot(self.graph, self.kernel.accesses[right].buffer)?;
-        let only_use =
-            self.kernel.accesses.iter().filter(|access| slot(self.graph, access.buffer) == Some(right_slot)).count()
-                == 1;
-        (regular && only_use).then(|| MatrixProduct {
-            rows,
-            columns,
-            panel: right,
-            right: right_slot,
-            right_is_contiguous: self.coefficient(right, columns) == 1,
-        })
+        let mut best: Option<(f64, Contraction)> = None;
+        for lane in self.outputs() {
+            let (panel, rows) = match (self.depends(a, lane), self.depends(b, lane)) {
+                (true, false) => (a, b),
+                (false, true) => (b, a),
+                _ => continue,
+            };
+            for vectors in [2, 3, 1] {
+                let Some(tile) = self.tile_of(panel, rows, lane, vectors) else { continue };
+                let cost = self.cost(&tile);
+                if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                    best = Some((cost, tile));
+                }
+            }
+        }
+        best.map(|(_, contraction)| contraction)
     }
 
-    /// A register tile of rows × vectors, over a packed panel of the right operand.
-    pub(super) fn tile(mut self, product: &MatrixProduct) -> Vec<OptOp> {
-        let lanes = self.lanes();
-        let (rows, columns) = (self.trips(product.rows), self.trips(product.columns));
-        if columns * 4 < lanes * 3 && !self.target.masked_access || columns < 2 {
-            return self.vectorize();
+    fn tile_of(&self, panel: usize, rows: usize, lane: usize, vectors: i64) -> Option<Contraction> {
+        let (lanes, columns) = (self.lanes(), self.trips(lane));
+        let padded = columns * 4 < lanes * 3 && !self.target.masked_access;
+        // A row may have one element a step, but the panel must be regular.
+        let regular = self.kernel.accesses[panel].index.terms.iter().all(|&(atom, _)| self.graph.op(atom) == Op::Range);
+        if padded || columns < 2 || !regular || (vectors - 1) * lanes >= columns {
+            return None;
         }
-        let width = panel_width(columns, lanes);
-        let vectors = width / lanes;
-        let greatest = ((self.target.vector_registers as i64 - 1 - vectors) / vectors).clamp(1, 14);
-        let height = tile_height(rows, greatest);
-        self.split(product.columns, width, AxisType::Upcast);
-        self.split(product.rows, height, AxisType::Upcast);
+        let is_copied = !self.windows(rows).is_empty() || self.coefficient(panel, lane) != 1;
+        let is_gathered = !self.windows(panel).is_empty() && self.coefficient(panel, lane) != 1;
+        if is_gathered || is_copied && !(self.is_read_once(panel) && self.is_read_once(rows)) {
+            return None;
+        }
+        let mut row_axes: SmallVec<[usize; 4]> = self.outputs().into_iter().collect();
+        row_axes
+            .retain(|&mut origin| self.depends(rows, origin) && !self.depends(panel, origin) && self.trips(origin) > 1);
+        row_axes.sort_by_key(|&origin| self.coefficient(rows, origin).unsigned_abs());
+        if self.coefficient(panel, lane) == 1 {
+            // The innermost one in the order of the output.
+            row_axes.sort_by_key(|&origin| std::cmp::Reverse(origin));
+        }
+        let spare = self.target.vector_registers as i64 - 1 - vectors;
+        let mut room = (spare / vectors).clamp(1, if vectors == 1 { 24 } else { 14 });
+        let mut heights = SmallVec::new();
+        for &origin in &row_axes {
+            let height = tile_height(self.trips(origin), room);
+            heights.push((origin, height));
+            room /= height;
+            if height < self.trips(origin) || room < 2 {
+                break;
+            }
+        }
+        (!heights.is_empty()).then_some(Contraction { panel, rows, lane, vectors, heights })
+    }
 
-        // Column panels outside, so that each is packed once; rows walk over it.
-        let outer = |space: &Space, origin: usize| space.axes.iter().position(|axis| axis.origin == origin);
+    /// Cycles for each vector of useful products.
+    fn cost(&self, tile: &Contraction) -> f64 {
+        let Contraction { panel, lane, vectors, ref heights, .. } = *tile;
+        let (lanes, columns) = (self.lanes(), self.trips(lane));
+        let height: i64 = heights.iter().map(|&(_, height)| height).product();
+        let products = (height * vectors) as f64;
+        // Vectors of overlapping windows cross cache lines.
+        let vector_loads = if self.windows(panel).is_empty() { vectors } else { 2 * vectors };
+        let loads = (height + vector_loads) as f64;
+        let step = products.max(loads).max(self.target.accumulators as f64) / 2.0;
+        let steps: i64 = self.reduced().map(|origin| self.trips(origin)).product();
+        let store = self.kernel.accesses.iter().position(|access| access.is_store);
+        let scattered = store.is_some_and(|store| self.coefficient(store, lane) != 1);
+        let stored = products * if scattered { lanes as f64 } else { 1.0 };
+        let share = |trips: i64, tile: i64| trips as f64 / ((trips + tile - 1) / tile * tile) as f64;
+        let filled = heights.iter().map(|&(origin, height)| share(self.trips(origin), height)).product::<f64>()
+            * share(columns, vectors * lanes);
+        (step + stored / steps.max(1) as f64) / (products * filled)
+    }
+
+    /// Reduction ranges.
+    fn reduced(&self) -> impl Iterator<Item = usize> {
+        let ranges = self.kernel.reductions.iter().flat_map(|reduction| &reduction.ranges);
+        ranges.filter_map(|&range| self.space.origin(range)).filter(|&origin| !self.space.origins[origin].merged)
+    }
+
+    /// A copy replaces all reads of a buffer.
+    fn is_read_once(&self, access: usize) -> bool {
+        let buffer = self.kernel.accesses[access].buffer;
+        self.kernel.accesses.iter().filter(|access| access.buffer == buffer).count() == 1
+    }
+
+    /// A register tile of rows × vectors, over a packed panel.
+    pub(super) fn tile(mut self, tile: &Contraction) -> Vec<OptOp> {
+        let width = tile.vectors * self.lanes();
+        self.split(tile.lane, width, AxisType::Upcast);
+        for &(origin, height) in &tile.heights {
+            self.split(origin, height, AxisType::Upcast);
+        }
+        if self.windows(tile.rows).is_empty() {
+            self.panels_outside(tile, width)
+        } else {
+            self.windows_inside(tile)
+        }
+        self.ops
+    }
+
+    /// Column panels outside, so that each is packed once; rows walk over it.
+    fn panels_outside(&mut self, tile: &Contraction, width: i64) {
+        let columns = self.trips(tile.lane);
         let panels = (columns + width - 1) / width;
-        let row_tiles = (rows + height - 1) / height;
-        let windows = self.windows(product.panel);
+        let tiles = |&(origin, height): &(usize, i64)| (self.trips(origin) + height - 1) / height;
+        let row_tiles: i64 = tile.heights.iter().map(tiles).product();
+        let windows = self.windows(tile.panel);
+        let is_contiguous = self.coefficient(tile.panel, tile.lane) == 1;
         // Packed, an element would be copied for every window that it lies in.
-        let pack = windows.is_empty() && (row_tiles >= 8 || !product.right_is_contiguous && row_tiles >= 2);
+        let pack = windows.is_empty() && (row_tiles >= 8 || !is_contiguous) && self.is_read_once(tile.panel);
         let parallel = self.target.threads as i64;
+        let rows = tile.heights.first().and_then(|&(origin, _)| self.outermost(origin));
         if (pack || windows.is_empty() && panels >= parallel)
-            && let (Some(a), Some(b)) = (outer(&self.space, product.rows), outer(&self.space, product.columns))
+            && let (Some(a), Some(b)) = (rows, self.outermost(tile.lane))
             && panels > 1
             && a < b
         {
@@ -83,21 +153,114 @@ impl Planner<'_> {
         }
         self.outside(&windows);
         self.share();
-        if pack && let Some(at) = outer(&self.space, product.columns) {
-            self.apply(OptOp::Stage { slot: product.right, at });
+        if pack && let Some(at) = self.outermost(tile.lane) {
+            self.stage(tile.panel, at + 1);
         }
-        self.ops
     }
 
-    /// Reduction ranges that an access walks in the same steps as an output range: those of overlapping windows.
-    fn windows(&self, access: usize) -> Vec<usize> {
+    /// The panel is packed once and for all, and what the windows of some rows see is copied for all panels.
+    fn windows_inside(&mut self, tile: &Contraction) {
+        let Some(&(inner, _)) = tile.heights.first() else { return };
+        // Panels are the last but one loop.
+        if let (Some(mut panels), Some(rows)) = (self.outermost(tile.lane), self.outermost(inner)) {
+            while panels + 1 < rows {
+                self.apply(OptOp::Swap(panels, panels + 1));
+                panels += 1;
+            }
+            while panels > rows {
+                self.apply(OptOp::Swap(panels, panels - 1));
+                panels -= 1;
+            }
+        }
+        self.block_rows(tile);
+        self.share();
+        self.stage(tile.panel, 0);
+        if let Some(at) = self.outermost(tile.lane) {
+            self.stage(tile.rows, at);
+        }
+    }
+
+    /// As many rows at once as the second-level cache holds beside the panels: neighbours share most of their windows.
+    fn block_rows(&mut self, tile: &Contraction) {
+        let Some(panels) = self.outermost(tile.lane) else { return };
+        let limit = self.target.cache_bytes[1] as i64 / 4;
+        let Some(outer) = (0..panels).rev().find(|&axis| {
+            let axis = &self.space.axes[axis];
+            axis.kind == AxisType::Loop && axis.trips.is_some_and(|trips| trips > 1)
+        }) else {
+            return;
+        };
+        let trips = self.space.axes[outer].trips.unwrap_or(1);
+        let threads = self.target.threads as i64;
+        let is_outermost = (0..outer).all(|axis| self.space.axes[axis].trips == Some(1));
+        let block = (2..=trips).rev().find(|&block| {
+            let balanced = !is_outermost || (trips / block) % threads == 0;
+            trips % block == 0 && balanced && self.footprint(tile.rows, panels, Some((outer, block))) <= limit
+        });
+        if let Some(factor) = block {
+            self.apply(OptOp::Split { axis: outer, factor, target: AxisType::Loop, top: false });
+            // The panels go around the block.
+            if factor < trips || trips > 1 {
+                let panels = self.outermost(tile.lane).unwrap_or(panels);
+                for axis in (outer + 2..=panels).rev() {
+                    self.apply(OptOp::Swap(axis - 1, axis));
+                }
+            }
+        }
+    }
+
+    /// About how many bytes an access walks over inside of the first `around` axes, with only `part.1` trips of the
+    /// axis `part.0` among them.
+    fn footprint(&self, access: usize, around: usize, part: Option<(usize, i64)>) -> i64 {
+        let mut steps: Vec<(i64, i64)> = Vec::new();
+        for (position, axis) in self.space.axes.iter().enumerate() {
+            let is_tile = matches!(axis.kind, AxisType::Upcast | AxisType::Unroll);
+            let trips = match part {
+                Some((part, trips)) if part == position => trips,
+                _ if position >= around || is_tile => axis.trips.unwrap_or(1),
+                _ => continue,
+            };
+            let step = self.coefficient(access, axis.origin).saturating_mul(axis.stride).saturating_abs();
+            if step != 0 {
+                steps.push((step, trips));
+            }
+        }
+        steps.sort_unstable();
+        // Elements of the innermost dim so far, their distance, and how many of those there are.
+        let (mut reach, mut unit, mut count) = (1i64, 1i64, 1i64);
+        for (step, trips) in steps {
+            if step < unit.saturating_mul(reach) {
+                reach += step / unit * (trips - 1);
+            } else {
+                count = count.saturating_mul(reach);
+                (unit, reach) = (step, trips);
+            }
+        }
+        count.saturating_mul(reach).saturating_mul(self.kernel.accesses[access].dtype.size() as i64)
+    }
+
+    fn stage(&mut self, access: usize, at: usize) {
+        if let Some(slot) = slot(self.graph, self.kernel.accesses[access].buffer) {
+            self.apply(OptOp::Stage { slot, at });
+        }
+    }
+
+    /// Position of the outermost loop over an original range.
+    fn outermost(&self, origin: usize) -> Option<usize> {
+        let is_loop = |kind: AxisType| matches!(kind, AxisType::Loop | AxisType::Global);
+        self.space.axes.iter().position(|axis| axis.origin == origin && is_loop(axis.kind))
+    }
+
+    /// Reduction ranges that an access walks in steps of which those of an output range are a few, or the other way
+    /// round: overlapping windows.
+    fn windows(&self, access: usize) -> SmallVec<[usize; 4]> {
         let outputs = self.outputs();
-        let ranges = self.kernel.reductions.iter().flat_map(|reduction| &reduction.ranges);
-        ranges
-            .filter_map(|&range| self.space.origin(range))
+        self.reduced()
             .filter(|&origin| {
-                let step = self.coefficient(access, origin);
-                step != 0 && outputs.iter().any(|&output| self.coefficient(access, output) == step)
+                let step = (self.coefficient(access, origin).abs(), self.trips(origin));
+                outputs
+                    .iter()
+                    .any(|&output| overlap(step, (self.coefficient(access, output).abs(), self.trips(output))))
             })
             .collect()
     }
@@ -107,28 +270,21 @@ impl Planner<'_> {
     fn outside(&mut self, ranges: &[usize]) {
         let places: Vec<usize> =
             (0..self.space.axes.len()).filter(|&axis| self.space.axes[axis].kind.is_reduce()).collect();
-        let is_first = |space: &Space, axis: usize| ranges.contains(&space.axes[axis].origin);
-        for (position, &place) in places.iter().enumerate() {
+        for position in 0..places.len() {
             // One step at a time, so that the others keep their order.
-            let Some(from) = (position..places.len()).find(|&other| is_first(&self.space, places[other])) else {
-                return;
-            };
+            let is_first = |&other: &usize| ranges.contains(&self.space.axes[places[other]].origin);
+            let Some(from) = (position..places.len()).find(is_first) else { return };
             for step in (position..from).rev() {
                 self.apply(OptOp::Swap(places[step], places[step + 1]));
             }
-            debug_assert!(is_first(&self.space, place));
         }
     }
 }
 
-/// Two vectors make good use of each loaded row element; another width where it pads less.
-fn panel_width(columns: i64, lanes: i64) -> i64 {
-    let cost = |vectors: i64| {
-        let width = vectors * lanes;
-        let padded = (columns + width - 1) / width * width;
-        padded * if vectors == 1 { 5 } else { 4 }
-    };
-    lanes * [2, 3, 1].into_iter().min_by_key(|&vectors| cost(vectors)).unwrap_or(1)
+/// Two walks, each of a step and a number of trips, meet at some elements again and again.
+fn overlap(a: (i64, i64), b: (i64, i64)) -> bool {
+    let ((low, trips), (high, others)) = (a.min(b), a.max(b));
+    low > 0 && trips > 1 && others > 1 && high % low == 0 && high / low < trips
 }
 
 /// The tallest tile that divides the rows, unless that is much lower than what the registers hold.

@@ -17,8 +17,8 @@ pub fn choose(graph: &Graph, kernel: &Kernel, target: &Target) -> Vec<OptOp> {
     if !carried.is_empty() {
         return planner.scan(&carried);
     }
-    match planner.matrix_product() {
-        Some(product) => planner.tile(&product),
+    match planner.contraction() {
+        Some(contraction) => planner.tile(&contraction),
         None => planner.vectorize(),
     }
 }

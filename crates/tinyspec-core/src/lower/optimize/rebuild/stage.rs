@@ -1,0 +1,337 @@
+//! Staging: a LOCAL copy of what some axes read, made once outside of them.
+//!
+//! The axes that walk along one dim of the source form a *group*, such as the positions and the taps of a window. The
+//! copy walks the group's extent once, so what windows share is copied once, and what lies outside of the source
+//! becomes the zeros of the copy: reads of it need no gate.
+
+use super::{Rebuild, gated_load};
+use crate::lower::fold::{both, less};
+use crate::lower::optimize::kernel::Access;
+use crate::lower::sum::Sum;
+use smallvec::SmallVec;
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Result};
+
+/// Elements copied at once along the contiguous axis: a vector of the widest machines.
+const CHUNK: i64 = 16;
+
+/// Axes along one dim of the source, each with what a trip adds to the position in it.
+struct Group {
+    steps: SmallVec<[(usize, i64); 4]>,
+    /// Elements from one position to the next.
+    unit: i64,
+    /// The least position, and how many there are.
+    low: i64,
+    extent: i64,
+}
+
+impl Group {
+    fn step(&self, axis: usize) -> i64 {
+        self.steps.iter().find(|step| step.0 == axis).map_or(0, |step| step.1)
+    }
+}
+
+/// `a < b`, as one sum that must be positive.
+type Condition = Sum;
+
+impl Rebuild<'_> {
+    /// Reads a LOCAL copy of what the axes inside of the first `around` walk over; `None` where that is not regular.
+    pub(super) fn stage(
+        &mut self,
+        graph: &mut Graph,
+        access: &Access,
+        index: &Sum,
+        (alt, gate): (NodeId, Option<NodeId>),
+        around: usize,
+    ) -> Result<Option<NodeId>> {
+        // The trips of a tile axis are there all at once, so it is inside of any copy.
+        let is_inside =
+            |axis: usize| axis >= around || matches!(self.space.axes[axis].kind, AxisType::Upcast | AxisType::Unroll);
+        let inside: SmallVec<[usize; 8]> =
+            (0..self.axes.len()).filter(|&axis| self.axes[axis].is_some() && is_inside(axis)).collect();
+        let conditions = match gate {
+            Some(gate) if graph.as_const(alt).is_some() => self.conditions(graph, gate),
+            Some(_) => None,
+            None => Some(Vec::new()),
+        };
+        let Some(conditions) = conditions else { return Ok(None) };
+        let ranges: SmallVec<[NodeId; 8]> = inside.iter().filter_map(|&axis| self.axes[axis]).collect();
+        let regular = |sum: &Sum| {
+            let mut terms = sum.terms.iter();
+            terms.all(|&(atom, _)| ranges.contains(&atom) || !reaches(graph, atom, &ranges))
+        };
+        if !regular(index) || !conditions.iter().all(regular) {
+            return Ok(None);
+        }
+        let Some(groups) = self.groups(index, &inside, &conditions).filter(|groups| !groups.is_empty()) else {
+            return Ok(None);
+        };
+        if !self.padding_is_apart(access, &groups) {
+            return Ok(None);
+        }
+
+        // Reductions outside, the output tile inside: what one trip of the reduction reads lies together.
+        let is_tile = |group: &Group| group.steps.iter().all(|step| self.space.axes[step.0].kind == AxisType::Upcast);
+        let mut layout: Vec<usize> = (0..groups.len()).collect();
+        layout.sort_by_key(|&group| (is_tile(&groups[group]), std::cmp::Reverse(groups[group].unit)));
+        let (mut strides, mut size) = (vec![0; groups.len()], 1i64);
+        for &group in layout.iter().rev() {
+            strides[group] = size;
+            size = size.saturating_mul(groups[group].extent);
+            // Whole vectors along the contiguous axis.
+            if strides[group] == 1 && groups[group].unit == 1 && size > CHUNK {
+                size = (size + CHUNK - 1) / CHUNK * CHUNK;
+            }
+        }
+
+        // The copy walks the source in its own order, the contiguous axis innermost.
+        let mut order: Vec<usize> = (0..groups.len()).collect();
+        order.sort_by_key(|&group| std::cmp::Reverse(groups[group].unit));
+        let mut positions: Vec<Sum> = vec![Sum::default(); groups.len()];
+        let mut loops: Vec<NodeId> = Vec::new();
+        let (mut inside_source, mut inside_copy) = (None, None);
+        for &group in &order {
+            let extent = groups[group].extent;
+            let chunk = if groups[group].unit != 1 || extent <= 1 {
+                1
+            } else if extent % (2 * CHUNK) == 0 {
+                2 * CHUNK
+            } else {
+                CHUNK.min(extent)
+            };
+            let chunks = (extent + chunk - 1) / chunk;
+            for (trips, step, kind) in [(chunks, chunk, AxisType::Loop), (chunk, 1, AxisType::Upcast)] {
+                if trips > 1 {
+                    let bound = graph.index(trips);
+                    let range = self.range(graph, bound, kind)?;
+                    loops.push(range);
+                    positions[group] = positions[group].plus(&Sum::atom(range).scale(step));
+                }
+            }
+            if chunks * chunk != extent {
+                let within = less(graph, &positions[group], &Sum::constant(extent))?;
+                inside_source = both(graph, inside_source, Some(within))?;
+                if strides[group] != 1 {
+                    inside_copy = both(graph, inside_copy, Some(within))?;
+                }
+            }
+        }
+        let moved = |sum: &Sum, rate: &dyn Fn(&Group) -> i64| self.moved(sum, &groups, &positions, rate);
+        let source = moved(index, &|group| group.unit);
+        for condition in &conditions {
+            let rate = |group: &Group| {
+                let mut steps = group.steps.iter();
+                steps
+                    .find_map(|&(axis, step)| self.axes[axis].map(|range| condition.coefficient(range) / step))
+                    .unwrap_or(0)
+            };
+            let condition = moved(condition, &rate);
+            let holds = less(graph, &Sum::constant(0), &condition)?;
+            inside_source = both(graph, inside_source, Some(holds))?;
+        }
+        let Some(hulls) = self.hulls(access, &groups, &positions) else { return Ok(None) };
+        for bound in hulls {
+            let holds = less(graph, &Sum::constant(0), &bound)?;
+            inside_source = both(graph, inside_source, Some(holds))?;
+        }
+        let target =
+            positions.iter().zip(&strides).fold(Sum::default(), |sum, (at, &stride)| sum.plus(&at.scale(stride)));
+
+        let value = gated_load(graph, access.buffer, &source, alt, inside_source)?;
+        let dims = graph.shape(&[Dim::from(size)])?;
+        let arg = Arg::Buffer { slot: self.next_local, dtype: access.dtype, device: None, addrspace: AddrSpace::Local };
+        self.next_local += 1;
+        let buffer = graph.add(Op::Buffer, &[dims], arg)?;
+        let place = target.emit(graph)?;
+        let place = graph.add(Op::Index, &[buffer, place], Arg::None)?;
+        let mut copy = match inside_copy.filter(|&gate| graph.as_int(gate).is_none()) {
+            Some(gate) => graph.add(Op::Store, &[place, value, gate], Arg::None)?,
+            None => graph.add(Op::Store, &[place, value], Arg::None)?,
+        };
+        for &range in loops.iter().rev() {
+            copy = graph.add(Op::End, &[copy, range], Arg::None)?;
+        }
+        let filled = graph.add(Op::After, &[buffer, copy], Arg::None)?;
+        let read = groups.iter().zip(&strides).fold(Sum::default(), |sum, (group, &stride)| {
+            let steps = group.steps.iter().filter_map(|&(axis, step)| Some((self.axes[axis]?, step)));
+            let at = steps.fold(Sum::constant(-group.low), |at, (range, step)| at.plus(&Sum::atom(range).scale(step)));
+            sum.plus(&at.scale(stride))
+        });
+        gated_load(graph, filled, &read, alt, None).map(Some)
+    }
+
+    /// A gate as sums over the new axes that must all be positive; `None` where it is something else.
+    fn conditions(&self, graph: &Graph, gate: NodeId) -> Option<Vec<Condition>> {
+        let (mut conditions, mut stack) = (Vec::new(), vec![gate]);
+        while let Some(node) = stack.pop() {
+            match graph.op(node) {
+                Op::And => stack.extend(graph.sources(node)),
+                Op::CmpLt if super::is_index(graph, graph.source(node, 0)) => {
+                    let (a, b) = (graph.source(node, 0), graph.source(node, 1));
+                    conditions.push(self.sum(graph, b).plus(&self.sum(graph, a).scale(-1)));
+                }
+                _ => return None,
+            }
+        }
+        Some(conditions)
+    }
+
+    /// The axes that the index walks, by the dim of the source that they walk along. A condition is about one dim;
+    /// without conditions axes belong together where their walks overlap.
+    fn groups(&self, index: &Sum, inside: &[usize], conditions: &[Condition]) -> Option<Vec<Group>> {
+        let coefficient = |sum: &Sum, axis: usize| self.axes[axis].map_or(0, |range| sum.coefficient(range));
+        let mut sets: Vec<SmallVec<[usize; 4]>> = Vec::new();
+        let mut conditioned = Vec::new();
+        for condition in conditions {
+            let walked: SmallVec<[usize; 4]> =
+                inside.iter().copied().filter(|&axis| coefficient(condition, axis) != 0).collect();
+            let (mut joined, rest): (Vec<_>, Vec<_>) =
+                sets.into_iter().partition(|set: &SmallVec<[usize; 4]>| set.iter().any(|axis| walked.contains(axis)));
+            joined.push(walked);
+            let mut set: SmallVec<[usize; 4]> = joined.into_iter().flatten().collect();
+            set.sort_unstable();
+            set.dedup();
+            sets = rest;
+            if !set.is_empty() {
+                conditioned.extend(set.iter().copied());
+                sets.push(set);
+            }
+        }
+        let free = inside.iter().filter(|axis| !conditioned.contains(axis) && coefficient(index, **axis) != 0);
+        let count = sets.len();
+        sets.extend(free.map(|&axis| SmallVec::from_iter([axis])));
+        let mut groups: Vec<Group> = sets.iter().map(|set| self.group(index, set)).collect::<Option<_>>()?;
+        for condition in conditions {
+            for group in &groups {
+                let mut rates = group.steps.iter().map(|&(axis, step)| {
+                    let rate = coefficient(condition, axis);
+                    (rate % step == 0).then_some(rate / step)
+                });
+                let first = rates.next()??;
+                if !rates.all(|rate| rate == Some(first)) {
+                    return None;
+                }
+            }
+        }
+        let mut merged: Vec<Group> = groups.drain(..count).collect();
+        groups.sort_by_key(|group| group.unit);
+        for group in groups {
+            let overlaps = |other: &Group| group.unit < other.unit.saturating_mul(other.extent);
+            match merged.get(count..).and_then(|free| free.last()).filter(|last| overlaps(last)) {
+                Some(last) => {
+                    let axes: SmallVec<[usize; 4]> = last.steps.iter().chain(&group.steps).map(|step| step.0).collect();
+                    let both = self.group(index, &axes)?;
+                    merged.pop();
+                    merged.push(both);
+                }
+                None => merged.push(group),
+            }
+        }
+        Some(merged)
+    }
+
+    fn group(&self, index: &Sum, axes: &[usize]) -> Option<Group> {
+        let mut group = Group { steps: SmallVec::new(), unit: 0, low: 0, extent: 1 };
+        for &axis in axes {
+            let coefficient = index.coefficient(self.axes[axis]?);
+            group.unit = gcd(group.unit, coefficient);
+            group.steps.push((axis, coefficient));
+        }
+        if group.steps.iter().any(|step| step.1 == 0) {
+            return None;
+        }
+        for (axis, step) in &mut group.steps {
+            *step /= group.unit;
+            let reach = step.checked_mul(self.space.axes[*axis].trips? - 1)?;
+            group.low += reach.min(0);
+            group.extent = group.extent.checked_add(reach.abs())?;
+        }
+        Some(group)
+    }
+
+    /// A reduction that runs beyond its bound adds zeros, so its part of the copy must end where it does.
+    fn padding_is_apart(&self, access: &Access, groups: &[Group]) -> bool {
+        let padded = self.space.axes.iter().enumerate().filter(|(_, axis)| {
+            let origin = &self.space.origins[axis.origin];
+            axis.kind.is_reduce() && origin.padded && access.open & self.kernel.live.bit(origin.range) != 0
+        });
+        padded.map(|(axis, _)| axis).all(|axis| {
+            let group = groups.iter().find(|group| group.step(axis) != 0);
+            let origin = |axis: usize| self.space.axes[axis].origin;
+            group.is_none_or(|group| group.steps.iter().all(|step| origin(step.0) == origin(axis)))
+        })
+    }
+
+    /// `sum` with the axes of each group replaced by the position of the copy in it.
+    fn moved(&self, sum: &Sum, groups: &[Group], positions: &[Sum], rate: &dyn Fn(&Group) -> i64) -> Sum {
+        let is_grouped = |atom: NodeId| {
+            let mut steps = groups.iter().flat_map(|group| &group.steps);
+            steps.any(|&(axis, _)| self.axes[axis] == Some(atom))
+        };
+        let outer = sum.terms.iter().copied().filter(|term| !is_grouped(term.0)).collect();
+        let outer = Sum { terms: outer, constant: sum.constant };
+        groups.iter().zip(positions).fold(outer, |sum, (group, position)| {
+            let position = position.plus(&Sum::constant(group.low));
+            sum.plus(&position.scale(rate(group)))
+        })
+    }
+
+    /// Where the schedule runs beyond the bound of a range, the copy ends with the last position that a trip within
+    /// all bounds reads. Sums that must be positive; `None` where the range is spread over windows.
+    fn hulls(&self, access: &Access, groups: &[Group], positions: &[Sum]) -> Option<Vec<Sum>> {
+        let mut hulls = Vec::new();
+        for (number, origin) in self.space.origins.iter().enumerate() {
+            let is_padded = self.kernel.live.bit(origin.range) & access.open & self.padded != 0;
+            let Some(trips) = origin.trips.filter(|_| is_padded) else { continue };
+            let own = |axis: usize| self.space.axes[axis].origin == number;
+            let walked: Vec<usize> =
+                (0..groups.len()).filter(|&group| groups[group].steps.iter().any(|step| own(step.0))).collect();
+            let rate = |group: &Group| {
+                let first = group.steps.iter().find(|step| own(step.0));
+                first.map_or(0, |&(axis, step)| step / self.space.axes[axis].stride)
+            };
+            // What the other ranges of a window reach beyond this one.
+            let (mut least, mut most) = (0, 0);
+            for &(axis, step) in walked.iter().flat_map(|&group| &groups[group].steps).filter(|step| !own(step.0)) {
+                let reach = step * (self.space.axes[axis].trips? - 1);
+                (least, most) = (least + reach.min(0), most + reach.max(0));
+            }
+            let is_window = walked.iter().any(|&group| groups[group].steps.iter().any(|step| !own(step.0)));
+            let axes = self.origin(number, &self.axes);
+            hulls.push(match walked.as_slice() {
+                [window] if is_window => {
+                    let rate = rate(&groups[*window]);
+                    let at = self.moved(&axes.scale(rate), groups, positions, &|group| {
+                        group.steps.iter().any(|step| own(step.0)).into()
+                    });
+                    let last = rate * (trips - 1);
+                    match rate > 0 {
+                        true => Sum::constant(last + most + 1).plus(&at.scale(-1)),
+                        false => at.plus(&Sum::constant(1 - last - least)),
+                    }
+                }
+                _ if is_window => return None,
+                _ => {
+                    let at = self.moved(&axes, groups, positions, &|group| {
+                        let first = group.steps.iter().find(|step| own(step.0));
+                        first.map_or(0, |&(axis, step)| self.space.axes[axis].stride / step)
+                    });
+                    Sum::constant(trips).plus(&at.scale(-1))
+                }
+            });
+        }
+        Some(hulls)
+    }
+}
+
+/// Whether any of the Ranges is below `node`, also where data are loaded by them.
+fn reaches(graph: &Graph, node: NodeId, ranges: &[NodeId]) -> bool {
+    graph.reachable(&[node]).iter().any(|node| ranges.contains(node))
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.abs(), b.abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
