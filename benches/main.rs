@@ -2,6 +2,7 @@
 
 mod contractions;
 mod kernels;
+mod latency;
 mod memory_bound;
 mod peers;
 mod session;
@@ -12,9 +13,19 @@ use std::process::ExitCode;
 use session::Session;
 
 fn main() -> ExitCode {
+    match latency::probe::answered() {
+        Ok(true) => return ExitCode::SUCCESS,
+        Ok(false) => {}
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
     let mut session = Session::from_arguments();
     session.limits();
-    let measured = kernels::benches(&mut session).and_then(|()| Ok(training::benches(&mut session)?));
+    let measured = kernels::benches(&mut session)
+        .and_then(|()| latency::benches(&mut session))
+        .and_then(|()| Ok(training::benches(&mut session)?));
     // What was measured before a failure is still worth reading.
     let written = session.finish();
     match measured.and_then(|()| Ok(written?)) {

@@ -107,6 +107,12 @@ impl Session {
         filters.peek().is_none() || filters.any(|filter| filter.split('|').any(|part| name.contains(part)))
     }
 
+    /// As [`Session::selects`], and is this a run that measures? `--list` and `--test` are not.
+    pub fn measures(&self, name: &str) -> bool {
+        let lists = std::env::args().any(|argument| argument == "--list" || argument == "--test");
+        !lists && self.selects(name)
+    }
+
     /// A row measured elsewhere, in µs.
     pub fn note(&mut self, name: &str, micros: f64) {
         self.rows.push(Row::new(name, Measure::Times(1.0), micros));

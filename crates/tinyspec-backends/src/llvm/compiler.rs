@@ -1,7 +1,7 @@
 //! The CPU's compiler: a linear kernel becomes an object.
 
 use super::machine::{Machine, Output, Processor, fingerprint};
-use super::{Host, LlvmError, render};
+use super::{Host, LlvmError, llvm, render};
 use crate::{BackendError, Compiler, LinearKernel, Listing, Target};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -32,7 +32,8 @@ impl LlvmCompiler {
     /// # Errors
     /// As [`LlvmCompiler::new`].
     pub fn for_processor(processor: Processor) -> Result<LlvmCompiler, LlvmError> {
-        let fingerprint = format!("{}/{processor:?}", fingerprint(&Host::detect())?);
+        llvm()?;
+        let fingerprint = fingerprint(&Host::detect(), processor);
         Ok(LlvmCompiler { processor, fingerprint })
     }
 

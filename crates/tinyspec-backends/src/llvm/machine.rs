@@ -1,6 +1,6 @@
 //! The code generator: one target machine per thread, modules in, objects out.
 
-use super::{Host, LlvmError, llvm};
+use super::{Host, LlvmError, find, llvm};
 use inkwell::OptimizationLevel;
 use inkwell::context::Context;
 use inkwell::module::Module;
@@ -81,7 +81,7 @@ impl Machine {
     /// Generates code for the module that `build` makes: an object, or assembler text.
     ///
     /// # Errors
-    /// What `build` reports, what the verifier finds, and what the code generator reports.
+    /// What `build` reports, what the verifier finds (in debug builds, and where `TINYSPEC_VERIFY=1`), and what the code generator reports.
     pub fn generate<E: From<LlvmError>>(
         &self,
         name: &str,
@@ -101,8 +101,10 @@ impl Machine {
         module.set_data_layout(&self.target_machine.get_target_data().get_data_layout());
         build(&context, &module)?;
         let error = |reason: String| LlvmError::Module { name: name.into(), reason };
-        // The verifier takes 0.02 ms of a millisecond, and code generation of a malformed module may end the process.
-        module.verify().map_err(|message| error(message.to_string()))?;
+        // Code generation of a malformed module may end the process. The renderer makes none: this finds its mistakes.
+        if cfg!(debug_assertions) || verifies() {
+            module.verify().map_err(|message| error(message.to_string()))?;
+        }
         let bytes = match output {
             Output::Source => module.print_to_string().to_bytes().to_vec(),
             Output::Object | Output::Assembly => {
@@ -116,6 +118,12 @@ impl Machine {
             None => Ok(bytes),
         }
     }
+}
+
+/// Does `TINYSPEC_VERIFY` ask for it?
+fn verifies() -> bool {
+    static VERIFIES: OnceLock<bool> = OnceLock::new();
+    *VERIFIES.get_or_init(|| std::env::var("TINYSPEC_VERIFY").is_ok_and(|text| !matches!(text.trim(), "" | "0")))
 }
 
 /// What [`Machine::generate`] gives.
@@ -147,10 +155,7 @@ extern "C" fn report(info: LLVMDiagnosticInfoRef, place: *mut c_void) {
     }
 }
 
-/// Identity of the code generator, for caches of its output.
-///
-/// # Errors
-/// When no libLLVM is found.
-pub fn fingerprint(host: &Host) -> Result<String, LlvmError> {
-    Ok(format!("llvm-{}/{}", llvm()?.version, host.fingerprint))
+/// Identity of the code generator, for caches of its output. libLLVM is looked for, not loaded.
+pub fn fingerprint(host: &Host, processor: Processor) -> String {
+    format!("{}/{}/{processor:?}", find::identity(), host.fingerprint)
 }

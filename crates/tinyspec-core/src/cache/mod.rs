@@ -22,16 +22,18 @@ const MAGIC: &[u8; 8] = b"tsobj\0\0\x01";
 /// Magic, key, checksum.
 const HEADER: usize = 8 + 16 + 16;
 /// What is made faster than this is not worth a file.
-const WORTH_KEEPING: Duration = Duration::from_micros(500);
+const WORTH_KEEPING: Duration = Duration::from_micros(150);
 
 /// A kernel, loaded: from disk, else compiled and kept.
 pub(crate) fn program(kernel: &LinearKernel, device: &Device) -> Result<Arc<dyn Program>> {
+    let timer = profile::loading_timer();
     let key = key(kernel, device);
     let load = |code: &[u8]| device.runtime().load(&kernel.name, code);
     let file = folder().map(|folder| folder.join(format!("{key}.o")));
     if let Some(program) = file.as_ref().and_then(|file| load(&read(file, key)?).ok()) {
         return Ok(program);
     }
+    drop(timer);
     let start = Instant::now();
     let code = {
         let _timer = profile::generating_timer();
@@ -41,6 +43,7 @@ pub(crate) fn program(kernel: &LinearKernel, device: &Device) -> Result<Arc<dyn 
         // A full disk or a race with another process costs only the next run's time.
         let _ = write(&file, key, &code);
     }
+    let _timer = profile::loading_timer();
     Ok(load(&code)?)
 }
 

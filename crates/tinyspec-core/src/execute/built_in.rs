@@ -31,26 +31,29 @@ fn interpreter_device(name: &str) -> Device {
     Device::new(name, interpreter::target(), Arc::new(compiler), Arc::new(runtime))
 }
 
-/// LLVM, loaded when the first kernel is compiled: making and moving tensors needs none.
+/// LLVM, loaded when the first kernel is compiled: neither tensors nor kernels of the object cache need it.
 #[cfg(feature = "llvm")]
 mod late {
     use std::sync::OnceLock;
-    use tinyspec_backends::llvm::LlvmCompiler;
+    use tinyspec_backends::llvm::{Host, LlvmCompiler, Processor, fingerprint};
     use tinyspec_backends::{BackendError, LinearKernel, Listing, Target};
 
     /// Says at the first use that no libLLVM was found, and where it was looked for.
     #[derive(Default)]
-    pub struct Compiler(OnceLock<Result<LlvmCompiler, BackendError>>);
+    pub struct Compiler {
+        llvm: OnceLock<Result<LlvmCompiler, BackendError>>,
+        fingerprint: OnceLock<String>,
+    }
 
     impl Compiler {
         fn get(&self) -> Result<&LlvmCompiler, BackendError> {
-            self.0.get_or_init(|| Ok(LlvmCompiler::new()?)).as_ref().map_err(BackendError::clone)
+            self.llvm.get_or_init(|| Ok(LlvmCompiler::new()?)).as_ref().map_err(BackendError::clone)
         }
     }
 
     impl tinyspec_backends::Compiler for Compiler {
         fn fingerprint(&self) -> String {
-            self.get().map_or_else(|_| "none".into(), |compiler| compiler.fingerprint())
+            self.fingerprint.get_or_init(|| fingerprint(&Host::detect(), Processor::Host)).clone()
         }
 
         fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {

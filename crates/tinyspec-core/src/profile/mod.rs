@@ -55,6 +55,7 @@ static KERNELS: AtomicU64 = AtomicU64::new(0);
 static COMPILING: AtomicU64 = AtomicU64::new(0);
 static LOWERING: AtomicU64 = AtomicU64::new(0);
 static GENERATING: AtomicU64 = AtomicU64::new(0);
+static LOADING: AtomicU64 = AtomicU64::new(0);
 
 /// What was compiled since the program started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -69,6 +70,8 @@ pub struct Counters {
     pub lowering: Duration,
     /// Time in code generators, over all threads.
     pub generating: Duration,
+    /// Time to find code in the object cache and to place it in memory, over all threads.
+    pub loading: Duration,
 }
 
 /// The counters of this process.
@@ -80,6 +83,7 @@ pub fn counters() -> Counters {
         compiling: time(&COMPILING),
         lowering: time(&LOWERING),
         generating: time(&GENERATING),
+        loading: time(&LOADING),
     }
 }
 
@@ -112,4 +116,9 @@ pub(crate) fn lowering_timer() -> Timer {
 /// While a code generator works.
 pub(crate) fn generating_timer() -> Timer {
     Timer(Instant::now(), &GENERATING)
+}
+
+/// While code is read from the object cache, or placed.
+pub(crate) fn loading_timer() -> Timer {
+    Timer(Instant::now(), &LOADING)
 }
