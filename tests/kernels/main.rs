@@ -1,5 +1,6 @@
 //! Kernels written by hand: every good one gives what plain Rust gives, on every device.
 
+mod apart;
 mod calls;
 mod elementwise;
 mod matrix;

@@ -3,6 +3,7 @@
 //! What is shown holds for all dims. Indices are looked at axis by axis as sums of products of dims and loop variables;
 //! conditions count where they gate the access. The macro asks at compile time, the run time again of what it decodes.
 
+mod meeting;
 mod poly;
 mod prover;
 mod races;

@@ -14,8 +14,9 @@ enum Kind {
     Node(NodeId, bool),
     /// The floored quotient of two sums.
     Quotient(Poly, Poly),
-    /// The first sum where the condition holds (all of these are at least 0), else the second.
-    Choice { yes: Poly, if_yes: Vec<Poly>, no: Poly, if_no: Vec<Poly> },
+    /// The first sum where the condition holds (all of these are at least 0), else the second. The node that decides,
+    /// as in `Node`: of a condition that is no comparison of whole numbers nothing else is known.
+    Choice { by: NodeId, other: bool, yes: Poly, if_yes: Vec<Poly>, no: Poly, if_no: Vec<Poly> },
 }
 
 /// Proofs that may be tried for one question.
@@ -38,8 +39,10 @@ pub(super) struct Prover<'a> {
     /// At least 0.
     pub facts: Vec<Poly>,
     budget: u32,
-    /// Symbols whose facts are known.
+    /// Nodes that another iteration has its own value of.
     ranges_of: FxHashMap<NodeId, bool>,
+    /// Symbols found equal to others.
+    merged: FxHashMap<Symbol, Symbol>,
 }
 
 impl<'a> Prover<'a> {
@@ -55,6 +58,7 @@ impl<'a> Prover<'a> {
             facts: Vec::new(),
             budget: 0,
             ranges_of: FxHashMap::default(),
+            merged: FxHashMap::default(),
         }
     }
 
@@ -68,12 +72,13 @@ impl<'a> Prover<'a> {
         (symbol, true)
     }
 
-    /// A node depends on a Range that is copied.
+    /// A node depends on a Range that is copied, or on memory that changes.
     fn is_copied(&mut self, node: NodeId) -> bool {
         if let Some(&known) = self.ranges_of.get(&node) {
             return known;
         }
-        let depends = self.graph.reachable(&[node]).iter().any(|below| self.copied.contains(below));
+        let below = self.graph.reachable(&[node]);
+        let depends = below.iter().any(|&below| self.copied.contains(&below) || self.graph.op(below) == Op::After);
         self.ranges_of.insert(node, depends);
         depends
     }
@@ -128,14 +133,14 @@ impl<'a> Prover<'a> {
             Op::Max if is_index => {
                 let (a, b) = (source(0), source(1));
                 let (if_yes, if_no) = (vec![a.minus(&b)], vec![b.minus(&a)]);
-                self.choice(a, if_yes, b, if_no)
+                self.choice((node, other), (a, if_yes), (b, if_no))
             }
             Op::Where if is_index => {
                 let condition = graph.source(node, 0);
                 let (mut if_yes, mut if_no) = (Vec::new(), Vec::new());
                 self.conditions(condition, true, other, &mut if_yes);
                 self.conditions(condition, false, other, &mut if_no);
-                self.choice(source(1), if_yes, source(2), if_no)
+                self.choice((condition, other), (source(1), if_yes), (source(2), if_no))
             }
             // An integer as an index, or an index as an integer that holds all of its values.
             Op::Cast if is_index && graph.dtype(graph.source(node, 0)).is_int() => source(0),
@@ -203,11 +208,17 @@ impl<'a> Prover<'a> {
         Some(whole.plus(&Poly::symbol(symbol)))
     }
 
-    fn choice(&mut self, yes: Poly, if_yes: Vec<Poly>, no: Poly, if_no: Vec<Poly>) -> Poly {
+    fn choice(
+        &mut self,
+        (by, other): (NodeId, bool),
+        (yes, if_yes): (Poly, Vec<Poly>),
+        (no, if_no): (Poly, Vec<Poly>),
+    ) -> Poly {
         if yes == no {
             return yes;
         }
-        let (symbol, _) = self.intern(Kind::Choice { yes, if_yes, no, if_no });
+        let other = other && self.is_copied(by);
+        let (symbol, _) = self.intern(Kind::Choice { by, other, yes, if_yes, no, if_no });
         Poly::symbol(symbol)
     }
 
@@ -222,6 +233,15 @@ impl<'a> Prover<'a> {
                 (Op::CmpLt, _) if self.is_whole(sources[0]) => {
                     let (a, b) = (self.poly(sources[0], other), self.poly(sources[1], other));
                     facts.push(if truth { b.minus(&a).offset(-1) } else { a.minus(&b) });
+                }
+                // Not equal, and on one side: at least 1 apart.
+                (Op::CmpNe, true) if self.is_whole(sources[0]) => {
+                    let difference = self.poly(sources[0], other).minus(&self.poly(sources[1], other));
+                    for side in [difference.negated(), difference] {
+                        if self.holds(&side) {
+                            facts.push(side.offset(-1));
+                        }
+                    }
                 }
                 (Op::CmpNe, false) if self.is_whole(sources[0]) => {
                     let difference = self.poly(sources[0], other).minus(&self.poly(sources[1], other));
@@ -259,7 +279,7 @@ impl<'a> Prover<'a> {
             .iter()
             .map(|&symbol| (symbol, self.kinds[symbol as usize].clone()))
             .find(|(_, kind)| matches!(kind, Kind::Choice { .. }))
-            && let Kind::Choice { yes, if_yes, no, if_no } = kind
+            && let Kind::Choice { yes, if_yes, no, if_no, .. } = kind
         {
             return self.under(&if_yes, |prover| prover.prove(&poly.substitute(symbol, &yes), depth))
                 && self.under(&if_no, |prover| prover.prove(&poly.substitute(symbol, &no), depth));
@@ -407,6 +427,61 @@ impl<'a> Prover<'a> {
                 _ => None,
             }
         })
+    }
+
+    /// Sums that the facts say are 0.
+    pub fn equalities(&self) -> Vec<Poly> {
+        let opposite = |(position, fact): &(usize, &Poly)| self.facts[..*position].contains(&fact.negated());
+        self.facts.iter().enumerate().filter(opposite).map(|(_, fact)| fact.clone()).collect()
+    }
+
+    /// The bounds of loop variables, as facts.
+    pub fn bounds(&self) -> Vec<Poly> {
+        let least = self.least.iter().map(|(&symbol, &least)| Poly::symbol(symbol).offset(-least));
+        least.chain(self.last.iter().map(|(&symbol, last)| last.minus(&Poly::symbol(symbol)))).collect()
+    }
+
+    /// Both are quotients, or the same loop's variable in both iterations: such may turn out equal.
+    pub fn are_alike(&self, a: Symbol, b: Symbol) -> bool {
+        match (&self.kinds[a as usize], &self.kinds[b as usize]) {
+            (Kind::Node(a, _), Kind::Node(b, _)) => a == b,
+            (Kind::Quotient(..), Kind::Quotient(..)) => true,
+            _ => false,
+        }
+    }
+
+    /// What stands for a symbol after merging.
+    pub fn representative(&self, mut symbol: Symbol) -> Symbol {
+        while let Some(&other) = self.merged.get(&symbol) {
+            symbol = other;
+        }
+        symbol
+    }
+
+    /// Two symbols are equal: others that follow.
+    pub fn merge(&mut self, kept: Symbol, gone: Symbol) -> Vec<(Symbol, Symbol)> {
+        let value = Poly::symbol(kept);
+        self.merged.insert(gone, kept);
+        for poly in self.facts.iter_mut().chain(self.last.values_mut()).chain(self.divisors.values_mut()) {
+            *poly = poly.substitute(gone, &value);
+        }
+        // Quotients of what is now the same.
+        let mut equal = Vec::new();
+        for symbol in 0..self.kinds.len() as Symbol {
+            let Kind::Quotient(a, b) = &self.kinds[symbol as usize] else { continue };
+            if !a.symbols().contains(&gone) && !b.symbols().contains(&gone) || self.merged.contains_key(&symbol) {
+                continue;
+            }
+            let kind = Kind::Quotient(a.substitute(gone, &value), b.substitute(gone, &value));
+            match self.numbers.get(&kind).map(|&other| self.representative(other)) {
+                Some(other) if other != symbol => equal.push((other, symbol)),
+                _ => {
+                    self.numbers.insert(kind.clone(), symbol);
+                    self.kinds[symbol as usize] = kind;
+                }
+            }
+        }
+        equal
     }
 
     /// A symbol for a Range, if it occurs.

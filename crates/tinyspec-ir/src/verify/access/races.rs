@@ -1,8 +1,9 @@
 //! Two iterations of a parallel loop must not meet at an element that one of them stores to.
 //!
 //! Let one iteration do the store and another the access, each with variables of its own, and let both go to the same
-//! element. If that forces the loops' variables to be equal, axis by axis as in mixed radix, they are one iteration.
+//! element: that gives equations, and whether they force the two to be one iteration is decided by `meeting`.
 
+use super::meeting::Meeting;
 use super::poly::Poly;
 use super::prover::Prover;
 use super::{Access, Problem, ProblemKind};
@@ -49,13 +50,19 @@ fn axis(graph: &Graph, range: NodeId) -> Option<AxisType> {
     }
 }
 
-/// Loops that local loops stand in.
+/// Loops that local loops stand in, and that stand in none: the members of a workgroup go through them together.
 fn around_locals(graph: &Graph, sink: NodeId) -> FxHashSet<NodeId> {
     let open = super::open_ranges(graph, sink);
+    let is_local = |range: NodeId| axis(graph, range) == Some(AxisType::Local);
     let mut around = FxHashSet::default();
     for node in graph.reachable(&[sink]) {
-        if graph.op(node) == Op::End && axis(graph, graph.source(node, 1)) == Some(AxisType::Local) {
-            around.extend(open[&node].iter().copied().filter(|&range| axis(graph, range) != Some(AxisType::Local)));
+        if graph.op(node) == Op::End && is_local(graph.source(node, 1)) {
+            around.extend(open[&node].iter().copied().filter(|&range| !is_local(range)));
+        }
+    }
+    for node in graph.reachable(&[sink]) {
+        if graph.op(node) == Op::End && open[&node].iter().any(|&range| is_local(range)) {
+            around.remove(&graph.source(node, 1));
         }
     }
     around
@@ -83,62 +90,9 @@ fn meeting(
     let mut prover = Prover::new(graph, copied);
     store.facts(&mut prover, false);
     access.facts(&mut prover, true);
-    let mut equal: Vec<Poly> = Vec::new();
+    let mut zeros: Vec<Poly> = prover.equalities();
     for (&a, &b) in store.indices.iter().zip(&access.indices) {
-        equal.push(prover.poly(a, false).minus(&prover.poly(b, true)));
+        zeros.push(prover.poly(a, false).minus(&prover.poly(b, true)));
     }
-    if equal
-        .iter()
-        .any(|difference| prover.holds(&difference.offset(-1)) || prover.holds(&difference.negated().offset(-1)))
-    {
-        return None;
-    }
-    // What one axis says of a quotient holds in the others.
-    for position in 0..equal.len() {
-        let Some((symbol, value)) = prover.solve(&equal[position]) else { continue };
-        for (other, difference) in equal.iter_mut().enumerate() {
-            if other != position {
-                *difference = difference.substitute(symbol, &value);
-            }
-        }
-    }
-    let mut apart: Vec<NodeId> = parallel;
-    loop {
-        let before = apart.len();
-        for position in (0..apart.len()).rev() {
-            let (mine, others) = (prover.range(apart[position], false), prover.range(apart[position], true));
-            let gap = Poly::symbol(mine).minus(&Poly::symbol(others));
-            // A gate such as `i == 0` leaves one iteration.
-            let is_one = prover.holds(&gap) && prover.holds(&gap.negated());
-            let is_one = is_one
-                || equal.iter().any(|difference| {
-                    let Some((coefficient, rest)) = difference.linear_in(mine) else { return false };
-                    let Some((opposite, rest)) = rest.linear_in(others) else { return false };
-                    if coefficient.0.is_empty() || coefficient.plus(&opposite) != Poly::default() {
-                        return false;
-                    }
-                    // c·(i - i') + rest = 0 with |rest| < |c| leaves only i = i'.
-                    [coefficient.clone(), coefficient.negated()].iter().any(|size| {
-                        let room = size.offset(-1);
-                        prover.holds(&room) && prover.holds(&room.minus(&rest)) && prover.holds(&room.plus(&rest))
-                    })
-                });
-            if is_one {
-                let value = Poly::symbol(mine);
-                for difference in &mut equal {
-                    *difference = difference.substitute(others, &value);
-                }
-                for fact in &mut prover.facts {
-                    *fact = fact.substitute(others, &value);
-                }
-                apart.remove(position);
-            }
-        }
-        if apart.is_empty() {
-            return None;
-        }
-        if apart.len() == before {
-            return apart.first().copied();
-        }
-    }
+    Meeting { prover, zeros }.apart(&parallel)
 }
