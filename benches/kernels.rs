@@ -9,9 +9,9 @@ use tinyspec_benches::limits::{Limit, Resource};
 use tinyspec_benches::report::Measure;
 
 use crate::contractions;
-use crate::memory_bound;
 use crate::peers::gemm::Product;
 use crate::session::{Case, Session};
+use crate::{memory_bound, selections};
 
 const F32: f64 = 4.0;
 
@@ -55,7 +55,7 @@ impl Workload {
 }
 
 fn workloads() -> Vec<Workload> {
-    [contractions::workloads(), memory_bound::workloads()].into_iter().flatten().collect()
+    [contractions::workloads(), memory_bound::workloads(), selections::workloads()].into_iter().flatten().collect()
 }
 
 /// A CPU of so many threads, as a device of its own.

@@ -5,6 +5,7 @@ mod kernels;
 mod latency;
 mod memory_bound;
 mod peers;
+mod selections;
 mod session;
 mod training;
 

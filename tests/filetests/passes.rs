@@ -4,6 +4,7 @@ use crate::case::Case;
 use crate::program;
 use tinyspec::ir::rewrite::Rewriter;
 use tinyspec::ir::{Graph, NodeId, text, verify};
+use tinyspec::lower::kernel::ordered;
 use tinyspec::lower::optimize::{OptOp, Scheduler};
 use tinyspec::lower::plan::{self, Lifetime};
 use tinyspec::lower::{expand, linearize, rangeify, select};
@@ -113,6 +114,9 @@ fn kernel(
 }
 
 fn scheduled(case: &Case, graph: &mut Graph, root: NodeId) -> Result<(NodeId, Vec<OptOp>), Error> {
+    if let Some(root) = ordered(graph, root, &case.target)? {
+        return Ok((root, vec![]));
+    }
     let scheduler = Scheduler::new(std::mem::take(graph), root, &case.target)?;
     let ops = case.schedule.clone().unwrap_or_else(|| scheduler.heuristics());
     let space = scheduler.space(&ops)?;

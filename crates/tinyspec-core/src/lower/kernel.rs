@@ -1,7 +1,7 @@
 //! A kernel through the stages, from range form to what a compiler takes: Optimize, Expand, Select, Linearize, and its
 //! part of Plan. Verifiers run in between, in debug builds and where `TINYSPEC_VERIFY=1` asks for them.
 
-use super::optimize::{OptOp, Scheduler};
+use super::optimize::{OptOp, Scheduler, scatter};
 use super::{expand, linearize, plan, select, written};
 use crate::profile;
 use tinyspec_backends::{LinearKernel, Target};
@@ -18,9 +18,24 @@ pub fn lower_kernel(graph: &mut Graph, sink: NodeId, name: &str, target: &Target
     // Only what this kernel needs: the passes' tables are as long as the graph.
     let mut own = Graph::new();
     let roots = own.import(graph, &[sink], |_, _| Ok(None))?;
-    let scheduler = Scheduler::new(own, roots.first().copied().unwrap_or(sink), target)?;
+    let sink = roots.first().copied().unwrap_or(sink);
+    if let Some(sink) = ordered(&mut own, sink, target)? {
+        return finish(own, sink, name, target);
+    }
+    let scheduler = Scheduler::new(own, sink, target)?;
     let ops = scheduler.heuristics();
     stages(scheduler, &ops, name, &mut |_, _, _| {})
+}
+
+/// A kernel as loops in an order of their own, which no schedule of its ranges gives; `None` where it needs none.
+///
+/// # Errors
+/// When the kernel is not in range form.
+pub fn ordered(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<Option<NodeId>> {
+    match scatter::loops(graph, sink, target.threads)? {
+        Some(sink) => written::vectorize(graph, sink, target).map(Some),
+        None => Ok(None),
+    }
 }
 
 /// The stages of a kernel under a given schedule.
@@ -71,6 +86,19 @@ pub(crate) fn written_stages(
 /// When the kernel is not in the form that Optimize leaves.
 pub fn finish(graph: Graph, sink: NodeId, name: &str, target: &Target) -> Result<LinearKernel> {
     finish_observed(graph, sink, name, target, &mut |_, _, _| {})
+}
+
+/// As [`finish`], observed from the schedule on.
+pub(crate) fn finish_ordered(
+    graph: Graph,
+    sink: NodeId,
+    name: &str,
+    target: &Target,
+    observe: &mut Observe,
+) -> Result<LinearKernel> {
+    observe("optimized", &graph, sink);
+    checked("optimize", || verify::ranges(&graph, sink))?;
+    finish_observed(graph, sink, name, target, observe)
 }
 
 fn finish_observed(

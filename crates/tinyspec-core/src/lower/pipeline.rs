@@ -128,9 +128,11 @@ fn kernel_of(schedule: &Graph, kernel: NodeId, written: Option<&str>, device: &A
 }
 
 /// One kernel through the stages, the code generator and the loader.
-fn lower(graph: Graph, sink: NodeId, written: Option<&str>, device: &Arc<Device>) -> Result<Kernel> {
+fn lower(mut graph: Graph, sink: NodeId, written: Option<&str>, device: &Arc<Device>) -> Result<Kernel> {
     let target = device.target();
     let timer = profile::lowering_timer();
+    let ordered = if written.is_some() { None } else { kernel::ordered(&mut graph, sink, target)? };
+    let sink = ordered.unwrap_or(sink);
     let mut facts = profile::Facts::of(&graph, sink);
     if let Some(name) = written {
         facts.name = name.into();
@@ -147,6 +149,7 @@ fn lower(graph: Graph, sink: NodeId, written: Option<&str>, device: &Arc<Device>
     let mut nanoseconds = None;
     let kernel = match written {
         Some(_) => kernel::written_stages(graph, sink, &facts.name, target, &mut observe)?,
+        None if ordered.is_some() => kernel::finish_ordered(graph, sink, &facts.name, target, &mut observe)?,
         None => {
             observe("ranges", &graph, sink);
             let scheduler = Scheduler::new(graph, sink, target)?;

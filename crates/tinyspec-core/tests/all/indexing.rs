@@ -63,3 +63,79 @@ fn gradients_go_to_the_rows_that_were_read() {
         Ok(())
     });
 }
+
+#[test]
+fn a_gather_gives_the_element_itself() {
+    on_each_device(|| {
+        let x = Tensor::from_slice(&[-0.0f32, 1.0, f32::INFINITY, f32::NAN, -3.0], [5]);
+        let index = Tensor::from_slice(&[0i32, 4, 2, 5, -1, 3, 0], [7]);
+        let found = x.gather(&index, 0).to_vec::<f32>()?;
+        assert_eq!(found[0].to_bits(), (-0.0f32).to_bits());
+        assert_eq!(found[6].to_bits(), (-0.0f32).to_bits());
+        assert_eq!(found[1..5], [-3.0, f32::INFINITY, 0.0, 0.0]);
+        assert!(found[5].is_nan());
+        Ok(())
+    });
+}
+
+/// Numbers that repeat, and some that are outside.
+fn scattered(count: i64, places: i64) -> Vec<i32> {
+    (0..count).map(|i| ((i * 7919 + 13) % (places + 2) - 1) as i32).collect()
+}
+
+#[test]
+fn scattered_sums_meet_at_their_places() {
+    on_each_device(|| {
+        for (places, width, count) in [(100, 1, 50), (64, 24, 200), (40, 130, 33)] {
+            let ids = scattered(count, places);
+            let rows: Vec<i32> = ids.iter().flat_map(|&id| std::iter::repeat_n(id, width as usize)).collect();
+            let index = Tensor::from_slice(&rows, [count, width]);
+            let value = (Tensor::arange(count * width) % 11).cast(DType::F32).reshape([count, width]).contiguous();
+            let zeros = Tensor::zeros([places, width]);
+            let base = (zeros + 0.5).contiguous();
+            let mut want = vec![0.5f32; (places * width) as usize];
+            for (d, &id) in ids.iter().enumerate().filter(|(_, id)| (0..places as i32).contains(*id)) {
+                for j in 0..width as usize {
+                    want[id as usize * width as usize + j] += ((d * width as usize + j) % 11) as f32;
+                }
+            }
+            assert_eq!(base.scatter_add(&index, &value, 0).to_vec::<f32>()?, want, "{places} {width} {count}");
+            // In a narrow float the sum is rounded once.
+            let narrow = base.cast(DType::BF16).scatter_add(&index, value.cast(DType::BF16), 0);
+            let exact = narrow.cast(DType::F32).to_vec::<f32>()?;
+            assert!(exact.iter().zip(&want).all(|(a, b)| (a - b).abs() <= b.abs() / 128.0), "{places} {width}");
+            let greatest = base.scatter_reduce(&index, &value, 0, "amax", true).to_vec::<f32>()?;
+            let sums = base.scatter_reduce(&index, &value, 0, "mean", false).to_vec::<f32>()?;
+            assert!(greatest.iter().chain(&sums).all(|x| x.is_finite()));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn gradients_of_running_sums_run_backwards() {
+    on_each_device(|| {
+        for (rows, columns) in [(1, 300), (5, 64), (3, 7)] {
+            for axis in [0, 1] {
+                let x = (Tensor::arange(rows * columns) % 7).cast(DType::F32).reshape([rows, columns]).contiguous();
+                let weight =
+                    (Tensor::arange(rows * columns) % 5).cast(DType::F32).reshape([rows, columns]).contiguous();
+                let loss = (x.cumsum(axis) * &weight).sum(.., false);
+                let found = grad(&loss, &[&x])?.remove(0).to_vec::<f32>()?;
+                let w = weight.to_vec::<f32>()?;
+                let (rows, columns) = (rows as usize, columns as usize);
+                for i in 0..rows {
+                    for j in 0..columns {
+                        let after = if axis == 0 {
+                            (i..rows).map(|r| w[r * columns + j]).sum::<f32>()
+                        } else {
+                            w[i * columns + j..(i + 1) * columns].iter().sum()
+                        };
+                        assert_eq!(found[i * columns + j], after, "{rows}x{columns} along {axis}");
+                    }
+                }
+            }
+        }
+        Ok(())
+    });
+}

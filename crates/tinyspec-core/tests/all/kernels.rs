@@ -441,3 +441,27 @@ pub fn one_hot(rows: i64, columns: i64, entries: i64) -> Case {
     let sink = k.sink(&stores, &[i, j]);
     (k, sink, 2)
 }
+
+/// `y[k, j]` is what `op` makes of `x[d, j]` where `[k = id[d]]`; `id` may have numbers of its own for each j.
+pub fn scatter(op: Op, places: i64, columns: i64, terms: i64, own: bool) -> Case {
+    let mut k = Kernel::new();
+    let y = k.param(DType::F32, places * columns);
+    let (x, ids) = (k.param(DType::F32, terms * columns), k.param(DType::I64, terms * columns));
+    let (place, j, d) = (k.output(places), k.output(columns), k.reduction(terms));
+    let from = k.at(&[(d, columns), (j, 1)]);
+    let id = if own { k.load(ids, from) } else { k.load(ids, d) };
+    let position = k.cast(place, DType::I64);
+    let differs = k.alu(Op::CmpNe, &[position, id]);
+    let value = k.load(x, from);
+    let nothing = match op {
+        Op::Add => 0.0,
+        _ => f64::NEG_INFINITY,
+    };
+    let nothing = k.float(nothing);
+    let value = k.alu(Op::Where, &[differs, nothing, value]);
+    let total = k.reduce(op, value, &[d]);
+    let to = k.at(&[(place, columns), (j, 1)]);
+    let store = k.store(y, to, total);
+    let sink = k.sink(&[store], &[place, j]);
+    (k, sink, 1)
+}

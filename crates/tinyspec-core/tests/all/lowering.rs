@@ -174,6 +174,17 @@ fn equations_of_a_range_leave_one_trip() {
     }
 }
 
+#[test]
+fn places_that_data_name_are_added_to_one_by_one() {
+    for op in [Op::Add, Op::Max] {
+        for (places, columns, terms) in [(32, 1, 9), (40, 8, 5), (33, 150, 20), (5, 3, 7)] {
+            for own in [false, true] {
+                check("scatter", || kernels::scatter(op, places, columns, terms, own));
+            }
+        }
+    }
+}
+
 /// Schedules made of any ops, whether or not they make sense; those that do not fit are left out.
 fn any_schedule() -> impl Strategy<Value = Vec<OptOp>> {
     let factor = prop::sample::select(vec![1i64, 2, 3, 4, 8, 16]);
@@ -246,5 +257,6 @@ proptest! {
         check_schedule(kernels::running(Op::Add, Window::Sliding, 30, 1, true), &schedule, target);
         check_schedule(kernels::one_hot(6, 8, 4), &schedule, target);
         check_schedule(kernels::padded_convolution([2, 4], [5, 6], [2, 1]), &schedule, target);
+        check_schedule(kernels::scatter(Op::Add, 6, 4, 5, true), &schedule, target);
     }
 }

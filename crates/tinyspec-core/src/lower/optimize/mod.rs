@@ -8,6 +8,7 @@ pub mod heuristics;
 mod kernel;
 mod opt_op;
 mod rebuild;
+pub(crate) mod scatter;
 mod separate;
 mod space;
 pub(crate) mod windows;

@@ -58,19 +58,19 @@ fn terms(graph: &mut Graph, sums: &mut Sums, node: NodeId) -> Result<Option<(Op,
     Ok(Some((op, Terms::of(graph, sums, op, value)?)))
 }
 
-fn depends(graph: &Graph, node: NodeId, range: NodeId) -> bool {
+pub(super) fn depends(graph: &Graph, node: NodeId, range: NodeId) -> bool {
     graph.reachable(&[node]).contains(&range)
 }
 
 /// The sum without its term in `range`, and the factor of that term; `None` where it is not there, or hidden in an atom.
-fn solved(graph: &Graph, sum: &Sum, range: NodeId) -> Option<(i64, Sum)> {
+pub(super) fn solved(graph: &Graph, sum: &Sum, range: NodeId) -> Option<(i64, Sum)> {
     let factor = sum.coefficient(range);
     let rest = sum.plus(&Sum::atom(range).scale(-factor));
     let is_free = rest.terms.iter().all(|&(atom, _)| !depends(graph, atom, range));
     (factor.abs() == 1 && is_free).then_some((factor, rest))
 }
 
-fn bound(graph: &Graph, range: NodeId) -> Option<i64> {
+pub(super) fn bound(graph: &Graph, range: NodeId) -> Option<i64> {
     graph.as_int(graph.source(range, 0)).and_then(|bound| i64::try_from(bound).ok())
 }
 

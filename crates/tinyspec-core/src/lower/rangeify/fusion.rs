@@ -3,10 +3,11 @@
 
 use super::count::counted;
 use super::movement::{count, dims};
+use crate::lower::optimize::scatter::PLACES;
 use crate::lower::select::decompose::Sizes;
 use std::fmt;
 use tinyspec_backends::Target;
-use tinyspec_ir::{DType, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
 
 /// What the law weighs with, in units of one simple vector operation per element.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +43,8 @@ pub(super) struct Estimates {
     counts: Vec<bool>,
     /// Values that follow from the indices alone, in few steps: cheaper than a read.
     ramps: Vec<bool>,
+    /// Reduces whose terms data send to places, which a loop of their own adds up.
+    scatters: Vec<bool>,
 }
 
 impl Estimates {
@@ -52,6 +55,7 @@ impl Estimates {
             carries_reduce: vec![false; graph.len()],
             counts: vec![false; graph.len()],
             ramps: vec![false; graph.len()],
+            scatters: vec![false; graph.len()],
         };
         let mut users = vec![0u32; graph.len()];
         for &node in live {
@@ -61,6 +65,52 @@ impl Estimates {
             estimates.add(graph, node, &users);
         }
         estimates
+    }
+
+    /// The Reduce is computed by a loop over its terms, in a kernel of its own.
+    pub(super) fn scatters(&self, node: NodeId) -> bool {
+        self.scatters[node.index()]
+    }
+
+    /// A Reduce over data of what stands where a ramp along other axes equals them.
+    fn is_scatter(&self, graph: &Graph, node: NodeId) -> bool {
+        let Arg::Reduce { axes, .. } = graph.arg(node) else { return false };
+        let mut value = graph.source(node, 0);
+        while graph.op(value) == Op::Cast {
+            value = graph.source(value, 0);
+        }
+        if graph.op(value) != Op::Where {
+            return false;
+        }
+        let rank = graph.props(value).rank();
+        // Extent along an axis of the value, and how many elements there are.
+        let extent = |source: NodeId, axis: u32| {
+            let dims = dims(graph, source).unwrap_or_default();
+            (axis as usize + dims.len()).checked_sub(rank).map_or(1, |axis| dims[axis])
+        };
+        let is_place = |ramp: NodeId, data: NodeId| {
+            self.ramps[ramp.index()]
+                && !self.ramps[data.index()]
+                && axes.iter().all(|&axis| extent(ramp, axis) == 1)
+                && axes.iter().any(|&axis| extent(data, axis) > 1)
+                && dims(graph, ramp).is_ok_and(|dims| count(&dims) >= PLACES)
+        };
+        let mut conditions = vec![graph.source(value, 0)];
+        while let Some(condition) = conditions.pop() {
+            match (graph.op(condition), graph.sources(condition)) {
+                (Op::And, &[a, b]) => conditions.extend([a, b]),
+                (Op::Xor | Op::CmpNe, &[inner, truth])
+                    if graph.as_int(truth) == Some(1) && graph.op(inner) == Op::CmpNe =>
+                {
+                    let (a, b) = (graph.source(inner, 0), graph.source(inner, 1));
+                    if graph.dtype(a).is_int() && (is_place(a, b) || is_place(b, a)) {
+                        return true;
+                    }
+                }
+                _ => {}
+            }
+        }
+        false
     }
 
     fn add(&mut self, graph: &Graph, node: NodeId, users: &[u32]) {
@@ -77,6 +127,7 @@ impl Estimates {
             self.work[node.index()] = 1.0;
             return;
         }
+        self.scatters[node.index()] = self.is_scatter(graph, node);
         let (mut work, mut bytes) = (operation(op), 0.0);
         for &source in value_sources(graph, node) {
             let from = dims(graph, source).map_or(1, |dims| count(&dims)).max(1) as f32;
@@ -172,6 +223,8 @@ pub enum Reason {
     View,
     /// It follows from the indices alone.
     Ramp,
+    /// Its terms go where data send them.
+    Scatter,
     /// Recomputing costs more than storing.
     Dear {
         /// Cost of recomputing.
@@ -218,6 +271,7 @@ impl fmt::Display for Decision {
             Reason::AfterReduce => f.write_str("its Reduce is needed several times"),
             Reason::View => f.write_str("a view"),
             Reason::Ramp => f.write_str("index arithmetic"),
+            Reason::Scatter => f.write_str("data say where its terms go"),
             Reason::Dear { recompute, store } => write!(f, "recomputing costs {recompute:.0}, storing {store:.0}"),
             Reason::Cheap { recompute, store } => write!(f, "recomputing costs {recompute:.0}, storing {store:.0}"),
         }
@@ -238,6 +292,9 @@ pub(super) fn decide(
     }
     if estimates.ramps[node.index()] && op != Op::Reduce {
         return Ok((false, Reason::Ramp));
+    }
+    if estimates.scatters(node) {
+        return Ok((true, Reason::Scatter));
     }
     let elements = count(&dims(graph, node)?).max(1) as f64;
     if demands.iter().any(|demand| demand.full) {

@@ -55,6 +55,8 @@ fn gains(a: &Kernel, b: &Kernel, a_shape: &Shape, b_shape: &Shape, costs: &Costs
     a.device == b.device
         && a.written.is_none()
         && b.written.is_none()
+        && !a.is_alone
+        && !b.is_alone
         && (shares || (a.space < costs.parallel && a_shape.loops.is_empty()))
         && a_shape.loops == b_shape.loops
         // A matrix product wants all registers for its own tile.

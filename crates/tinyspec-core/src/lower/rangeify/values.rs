@@ -80,27 +80,40 @@ impl Walk<'_> {
         }
     }
 
-    /// An integer made of an index and a constant, as one index; `None` where that could wrap.
+    /// An integer made of indices and constants, as one index; `None` where that could wrap.
     fn ramp(&mut self, op: Op, below: &[NodeId]) -> Result<Option<NodeId>> {
-        let &[value, number] = below else { return Ok(None) };
-        let graph = &self.indices.graph;
-        let dtype = graph.dtype(value);
-        let (Op::Cast, Some(number)) = (graph.op(value), graph.as_int(number)) else { return Ok(None) };
-        let index = graph.source(value, 0);
-        let (Some((low, high)), Ok(number)) = (dtype.int_range(), i64::try_from(number)) else { return Ok(None) };
-        if graph.dtype(index) != DType::Index {
-            return Ok(None);
-        }
-        let made =
-            if op == Op::Add { self.indices.offset(index, number)? } else { self.indices.scale(index, number)? };
-        let fits = |node: NodeId| {
+        let &[value, other] = below else { return Ok(None) };
+        let dtype = self.indices.graph.dtype(value);
+        let (Some(index), Some((low, high))) = (self.cast_index(value), dtype.int_range()) else { return Ok(None) };
+        let number = self.indices.graph.as_int(other).and_then(|number| i64::try_from(number).ok());
+        let mut parts: SmallVec<[NodeId; 3]> = SmallVec::from_iter([index]);
+        let made = match (op, number) {
+            (Op::Add, Some(number)) => self.indices.offset(index, number)?,
+            (_, Some(number)) => self.indices.scale(index, number)?,
+            // A quotient and its remainder come together again.
+            (Op::Add, None) => {
+                let Some(other) = self.cast_index(other) else { return Ok(None) };
+                parts.push(other);
+                self.indices.add(index, other)?
+            }
+            _ => return Ok(None),
+        };
+        parts.push(made);
+        let fits = |&node: &NodeId| {
             let bounds = self.indices.graph.props(node).interval.int();
             bounds.is_some_and(|(least, greatest)| low <= least && greatest <= high)
         };
-        if !fits(index) || !fits(made) {
+        if !parts.iter().all(fits) {
             return Ok(None);
         }
         Ok(Some(cast(&mut self.indices.graph, made, dtype)?))
+    }
+
+    /// The index that a value is a Cast of.
+    fn cast_index(&self, value: NodeId) -> Option<NodeId> {
+        let graph = &self.indices.graph;
+        let index = *graph.sources(value).first().filter(|_| graph.op(value) == Op::Cast)?;
+        (graph.dtype(index) == DType::Index).then_some(index)
     }
 
     fn load(&mut self, demand: DemandId) -> Result<NodeId> {

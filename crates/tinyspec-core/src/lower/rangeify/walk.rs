@@ -66,6 +66,8 @@ pub(super) struct Kernel {
     pub(super) located: Vec<NodeId>,
     /// The Call of a kernel written by hand, which this one stands for.
     pub(super) written: Option<NodeId>,
+    /// Its loops are not those of its output: no other joins it.
+    pub(super) is_alone: bool,
 }
 
 type Key = (NodeId, usize, Tuple, Option<NodeId>);
@@ -188,13 +190,19 @@ impl<'a> Walk<'a> {
         if !materialised {
             return self.meet(&demands, Met::Inline);
         }
-        let root = match demands.iter().position(|&demand| self.can_store_from(demand, &demands)) {
+        let is_alone = self.estimates.scatters(node);
+        let on_the_way = demands.iter().position(|&demand| !is_alone && self.can_store_from(demand, &demands));
+        let root = match on_the_way {
             Some(position) => {
                 let root = demands[position];
                 self.kernels[self.needs[root as usize].kernel].outputs.push((node, root));
                 root
             }
-            None => self.new_kernel(node)?,
+            None => {
+                let root = self.new_kernel(node)?;
+                self.kernels[self.needs[root as usize].kernel].is_alone = is_alone;
+                root
+            }
         };
         self.writer.insert(node, self.needs[root as usize].kernel);
         for demand in demands {
@@ -258,6 +266,7 @@ impl<'a> Walk<'a> {
         let kernel = &self.kernels[home];
         if need.gate.is_some()
             || kernel.written.is_some()
+            || kernel.is_alone
             || count(&size) as f64 != kernel.space
             || kernel.outputs.len() >= self.costs.outputs
             || kernel.size > self.costs.nodes
@@ -305,6 +314,7 @@ impl<'a> Walk<'a> {
             size: 0,
             located: Vec::new(),
             written: None,
+            is_alone: false,
         });
         self.demand(node, number, tuple, None)
     }
@@ -327,6 +337,7 @@ impl<'a> Walk<'a> {
             size: 0,
             located: vec![call],
             written: Some(call),
+            is_alone: false,
         });
         for argument in self.calls[&call].inputs(self.tensors, call) {
             // Which element does not matter: the kernel has the buffer.

@@ -1,0 +1,217 @@
+//! Sums at places that data name: `y[k] = Σd [k = e(d)] · x(d)` compares every k with every d. Instead all of y begins
+//! with nothing, and a loop over d adds x(d) to `y[e(d)]`, where that is in y. Only the order of a Reduce changes.
+//!
+//! Adds to one place follow each other, so they need not be atomic: threads share an axis of y that the numbers do not
+//! decide, if there is one.
+
+use super::windows::{bound, depends, next_id, solved};
+use crate::lower::fold::{both, identity, less};
+use crate::lower::replace::replace;
+use crate::lower::sum::Sum;
+use crate::lower::terms::{Relation, Sums, Terms};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use tinyspec_ir::rewrite::substitute;
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
+
+/// Places from which on a loop over them costs more than to begin with nothing.
+pub(crate) const PLACES: i64 = 32;
+
+/// The kernel as such loops, if all that it stores are such sums.
+pub(crate) fn loops(graph: &mut Graph, sink: NodeId, threads: usize) -> Result<Option<NodeId>> {
+    let &[root] = graph.sources(sink) else { return Ok(None) };
+    let (mut body, mut ranges) = (root, Vec::new());
+    while graph.op(body) == Op::End {
+        ranges.push(graph.source(body, 1));
+        body = graph.source(body, 0);
+    }
+    let stores: SmallVec<[NodeId; 2]> = match graph.op(body) {
+        Op::Group => graph.sources(body).into(),
+        _ => SmallVec::from_iter([body]),
+    };
+    let mut scatters: SmallVec<[Scatter; 2]> = SmallVec::new();
+    for &store in &stores {
+        match Scatter::of(graph, store, &ranges)? {
+            Some(scatter) => scatters.push(scatter),
+            None => return Ok(None),
+        }
+    }
+    let mut effects: SmallVec<[NodeId; 2]> = SmallVec::new();
+    // One loop for threads, or none.
+    let threads = if scatters.len() == 1 { threads } else { 1 };
+    for scatter in &scatters {
+        effects.push(scatter.build(graph, threads)?);
+    }
+    graph.add(Op::Sink, &effects, Arg::None).map(Some)
+}
+
+/// A Store of such a sum.
+struct Scatter {
+    op: Op,
+    buffer: NodeId,
+    /// Where the element goes, in terms of the ranges of the output.
+    position: NodeId,
+    ranges: Vec<NodeId>,
+    /// Which of them the numbers decide, and what it is instead.
+    place: usize,
+    chosen: Sum,
+    reduced: SmallVec<[NodeId; 2]>,
+    value: NodeId,
+}
+
+impl Scatter {
+    fn of(graph: &mut Graph, store: NodeId, ranges: &[NodeId]) -> Result<Option<Scatter>> {
+        let &[address, total] = graph.sources(store) else { return Ok(None) };
+        let (Op::Store, Op::Reduce, Op::Index) = (graph.op(store), graph.op(total), graph.op(address)) else {
+            return Ok(None);
+        };
+        let Arg::Reduce { op, .. } = *graph.arg(total) else { return Ok(None) };
+        let (buffer, position) = (graph.source(address, 0), graph.source(address, 1));
+        let (value, reduced) = (graph.source(total, 0), SmallVec::from(&graph.sources(total)[1..]));
+        let mut sums = Sums::default();
+        let terms = Terms::of(graph, &mut sums, op, value)?;
+        for (number, condition) in terms.conditions.iter().enumerate() {
+            let Relation::Zero(sum) = &condition.relation else { continue };
+            for (place, &range) in ranges.iter().enumerate() {
+                let Some((factor, rest)) = solved(graph, sum, range) else { continue };
+                let varies = |atom: NodeId| reduced.iter().any(|&range| depends(graph, atom, range));
+                let is_wide = bound(graph, range).is_some_and(|trips| trips >= PLACES);
+                if !is_wide || !rest.terms.iter().any(|&(atom, _)| varies(atom)) {
+                    continue;
+                }
+                let value = terms.emit(graph, op, &[number])?;
+                // What else is reduced inside would be computed again for every term.
+                if graph.reachable(&[value]).iter().any(|&node| graph.op(node) == Op::Reduce) {
+                    continue;
+                }
+                let chosen = rest.scale(-factor);
+                let ranges = ranges.to_vec();
+                return Ok(Some(Scatter { op, buffer, position, ranges, place, chosen, reduced, value }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn build(&self, graph: &mut Graph, threads: usize) -> Result<NodeId> {
+        let shared = self.shared(graph, threads);
+        let (mut global, mut common) = (None, FxHashMap::default());
+        if let Some((range, parts)) = shared {
+            let trips = bound(graph, range).unwrap_or(1);
+            let part = new_range(graph, parts, AxisType::Global)?;
+            global = Some(part);
+            let mut place = part;
+            if trips > parts {
+                let length = graph.index(trips / parts);
+                let start = graph.alu(Op::Mul, &[part, length])?;
+                // Which part of the range: the inside is a loop of its own in either nest.
+                place = start;
+            }
+            common.insert(range, (place, trips / parts));
+        }
+        // Everything begins with nothing.
+        let (first, loops) = self.copies(graph, &common, &self.ranges)?;
+        let position = substitute(graph, &[self.position], &first)?[0];
+        let place = graph.add(Op::Index, &[self.buffer, position], Arg::None)?;
+        let nothing = identity(graph, self.op, graph.dtype(self.buffer));
+        let start = graph.add(Op::Store, &[place, nothing], Arg::None)?;
+        let start = closed(graph, start, &loops)?;
+        let buffer = graph.add(Op::After, &[self.buffer, start], Arg::None)?;
+
+        // One term after the other.
+        let place = self.ranges[self.place];
+        let trips = Sum::constant(bound(graph, place).unwrap_or(0));
+        let below = less(graph, &self.chosen, &trips)?;
+        let above = less(graph, &Sum::constant(-1), &self.chosen)?;
+        let mut gate = None;
+        for limit in [above, below] {
+            if graph.as_int(limit) != Some(1) {
+                gate = both(graph, gate, Some(limit))?;
+            }
+        }
+        let mut roots: SmallVec<[NodeId; 3]> = SmallVec::from_iter([self.position, self.value]);
+        if let Some(moved) = replace(graph, &roots, place, &self.chosen, gate)? {
+            roots = moved.into();
+        }
+        roots.extend(gate);
+        let mut inner: Vec<NodeId> = self.reduced.to_vec();
+        inner.extend(self.ranges.iter().copied().filter(|&range| range != place));
+        let (second, loops) = self.copies(graph, &common, &inner)?;
+        let roots = substitute(graph, &roots, &second)?;
+        let place = graph.add(Op::Index, &[buffer, roots[0]], Arg::None)?;
+        let load = Arg::Load { device: None, addrspace: AddrSpace::Reg };
+        let nothing = identity(graph, self.op, graph.dtype(self.buffer));
+        let gated: SmallVec<[NodeId; 3]> = match roots.get(2) {
+            Some(&gate) => SmallVec::from_iter([place, nothing, gate]),
+            None => SmallVec::from_iter([place]),
+        };
+        let before = graph.add(Op::Load, &gated, load)?;
+        let after = graph.alu(self.op, &[before, roots[1]])?;
+        let sources: SmallVec<[NodeId; 3]> = [place, after].into_iter().chain(roots.get(2).copied()).collect();
+        let update = graph.add(Op::Store, &sources, Arg::None)?;
+        let update = closed(graph, update, &loops)?;
+        match global {
+            Some(range) => graph.add(Op::End, &[update, range], Arg::None),
+            None => Ok(update),
+        }
+    }
+
+    /// The range that threads share, and in how many parts: rows of their own, or else parts of a row.
+    fn shared(&self, graph: &Graph, threads: usize) -> Option<(NodeId, i64)> {
+        /// Elements of a row that are worth a walk over all numbers.
+        const ROW: i64 = 64;
+        let threads = threads as i64;
+        let others = self.ranges.iter().enumerate().filter(|&(place, _)| place != self.place).map(|(_, &range)| range);
+        let others: SmallVec<[(NodeId, i64); 4]> =
+            others.filter_map(|range| Some((range, bound(graph, range)?))).collect();
+        let (&(last, row), rows) = others.split_last()?;
+        let before = |&&(range, trips): &&(NodeId, i64)| {
+            trips >= threads && self.ranges.iter().position(|&r| r == range) < Some(self.place)
+        };
+        if let Some(&(range, trips)) = rows.iter().filter(before).max_by_key(|other| other.1) {
+            return Some((range, trips));
+        }
+        if self.place == self.ranges.len() - 1 {
+            // Each row has numbers of its own.
+            return (row >= threads && threads > 1).then_some((last, row));
+        }
+        (threads > 1 && row % threads == 0 && row / threads >= ROW).then_some((last, threads))
+    }
+
+    /// Ranges of another nest: those that threads share are parts of theirs.
+    fn copies(
+        &self,
+        graph: &mut Graph,
+        common: &FxHashMap<NodeId, (NodeId, i64)>,
+        ranges: &[NodeId],
+    ) -> Result<(FxHashMap<NodeId, NodeId>, Vec<NodeId>)> {
+        let (mut map, mut loops) = (FxHashMap::default(), Vec::new());
+        for &range in ranges {
+            let kind = if self.reduced.contains(&range) { AxisType::Loop } else { AxisType::Thread };
+            let new = match common.get(&range) {
+                Some(&(start, 1)) => start,
+                Some(&(start, length)) => {
+                    let inner = new_range(graph, length, kind)?;
+                    loops.push(inner);
+                    graph.alu(Op::Add, &[start, inner])?
+                }
+                None => {
+                    let new = new_range(graph, bound(graph, range).unwrap_or(0), kind)?;
+                    loops.push(new);
+                    new
+                }
+            };
+            map.insert(range, new);
+        }
+        Ok((map, loops))
+    }
+}
+
+fn new_range(graph: &mut Graph, trips: i64, axis: AxisType) -> Result<NodeId> {
+    let (trips, id) = (graph.index(trips), next_id(graph));
+    graph.range(trips, id, axis)
+}
+
+/// The loops around an effect, the last of them innermost.
+fn closed(graph: &mut Graph, effect: NodeId, loops: &[NodeId]) -> Result<NodeId> {
+    loops.iter().rev().try_fold(effect, |effect, &range| graph.add(Op::End, &[effect, range], Arg::None))
+}
