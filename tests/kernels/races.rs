@@ -29,7 +29,7 @@ fn the_interpreter_names_the_iterations_that_meet() {
     let mut y = tensor(&[0.0; 3], &[3], "interpreter");
     scattered(&mut y, &x, &order);
     let error = y.to_vec::<f32>().unwrap_err().to_string();
-    assert!(error.contains("races: iteration (3) writes element 2 of buffer 0, which iteration (0) wrote"), "{error}");
+    assert!(error.contains("races: iteration (3) writes element 2 of `y`, which iteration (0) wrote"), "{error}");
     let x = tensor(&[1.0; 8], &[8], "interpreter");
     let error = through_local(&x, &order).to_vec::<f32>().unwrap_err().to_string();
     assert!(

@@ -20,8 +20,9 @@ pub struct LinearKernel {
     pub scratch_bytes: usize,
     /// Trips of the GLOBAL range, 1 without one.
     pub global_trips: usize,
-    /// Written by hand: an interpreter looks whether its parallel iterations meet.
-    pub is_written: bool,
+    /// The names of the buffers of a kernel written by hand, by Param: an interpreter looks whether its parallel iterations
+    /// meet.
+    pub by_hand: Option<Vec<String>>,
 }
 
 /// Human-readable forms of a compiled kernel.

@@ -14,8 +14,8 @@ pub struct WrittenKernel {
     pub name: String,
     /// How many buffers it writes.
     pub outputs: usize,
-    /// How many buffers it has.
-    pub buffers: usize,
+    /// The names of its buffers, by slot.
+    pub buffers: Vec<String>,
     /// Parts are the user's responsibility (`unsafe`): iterations may write to one place.
     pub vouched: bool,
     /// The nodes.
@@ -30,7 +30,8 @@ impl WrittenKernel {
         let mut writer = Writer::default();
         writer.text(&self.name);
         writer.number(self.outputs as u64);
-        writer.number(self.buffers as u64);
+        writer.number(self.buffers.len() as u64);
+        self.buffers.iter().for_each(|name| writer.text(name));
         writer.byte(self.vouched as u8);
         writer.block(&encode(&self.graph, &[self.sink]));
         writer.into_bytes()
@@ -44,11 +45,12 @@ impl WrittenKernel {
         let damaged = || Error::new(ErrorKind::Parse, "decode", "the embedded kernel is damaged");
         let mut reader = Reader::new(bytes);
         let name: String = reader.text()?;
-        let (outputs, buffers) = (reader.number()? as usize, reader.number()? as usize);
+        let outputs = reader.number()? as usize;
+        let buffers = (0..reader.count()?).map(|_| reader.text()).collect::<Result<Vec<String>>>()?;
         let vouched = reader.byte()? != 0;
         let (graph, roots) = decode(reader.block()?)?;
         let &[sink] = roots.as_slice() else { return Err(damaged()) };
-        if !reader.is_done() || outputs > buffers || graph.op(sink) != Op::Sink {
+        if !reader.is_done() || outputs > buffers.len() || graph.op(sink) != Op::Sink {
             return Err(damaged());
         }
         Ok(WrittenKernel { name, outputs, buffers, vouched, graph, sink })

@@ -77,7 +77,7 @@ impl Kernel {
         self.order.push(sink);
         let linear = self.graph.add(Op::Linear, &self.order, Arg::None).unwrap();
         LinearKernel {
-            is_written: false,
+            by_hand: None,
             graph: self.graph,
             linear,
             name: "kernel_under_test".into(),

@@ -2,6 +2,7 @@
 //! part of Plan. Verifiers run in between, in debug builds and where `TINYSPEC_VERIFY=1` asks for them.
 
 use super::optimize::{OptOp, Scheduler, scatter};
+use super::rangeify::ByHand;
 use super::{expand, linearize, plan, select, written};
 use crate::profile;
 use tinyspec_backends::{LinearKernel, Target};
@@ -64,7 +65,7 @@ pub(crate) fn stages(
 pub(crate) fn written_stages(
     graph: Graph,
     sink: NodeId,
-    name: &str,
+    ByHand { name, buffers }: &ByHand,
     target: &Target,
     observe: &mut Observe,
 ) -> Result<LinearKernel> {
@@ -76,7 +77,7 @@ pub(crate) fn written_stages(
     checked("optimize", || verify::ranges(&graph, sink))?;
     let mut kernel = finish_observed(graph, sink, name, target, observe)?;
     kernel.params = params;
-    kernel.is_written = true;
+    kernel.by_hand = Some(buffers.clone());
     Ok(kernel)
 }
 
@@ -120,7 +121,7 @@ fn finish_observed(
     checked("linearize", || verify::linear(&graph, linear))?;
     let (local_offsets, scratch_bytes) = plan::locals(&graph, linear);
     Ok(LinearKernel {
-        is_written: false,
+        by_hand: None,
         global_trips: global_trips(&graph, linear)?,
         linear,
         name: name.into(),

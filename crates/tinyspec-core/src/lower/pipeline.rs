@@ -4,7 +4,7 @@ use super::callify::Callified;
 use super::kernel;
 use super::optimize::Scheduler;
 use super::plan::{self, Lifetime};
-use super::rangeify::{self, KernelCall, Schedule};
+use super::rangeify::{self, ByHand, KernelCall, Schedule};
 use crate::Result;
 use crate::cache;
 use crate::execute::{Device, Storage};
@@ -94,11 +94,11 @@ pub(crate) fn compile(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) -
 
 /// All kernels of a schedule, compiled side by side; equal ones once.
 fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<FxHashMap<NodeId, Arc<Kernel>>> {
-    let mut distinct: Vec<(NodeId, Option<&str>)> =
-        schedule.calls.iter().map(|call| (call.kernel, call.written.as_deref())).collect();
+    let mut distinct: Vec<(NodeId, Option<&ByHand>)> =
+        schedule.calls.iter().map(|call| (call.kernel, call.written.as_ref())).collect();
     distinct.sort_unstable();
     distinct.dedup_by_key(|(kernel, _)| *kernel);
-    let one = |&(kernel, written): &(NodeId, Option<&str>)| kernel_of(&schedule.graph, kernel, written, device);
+    let one = |&(kernel, written): &(NodeId, Option<&ByHand>)| kernel_of(&schedule.graph, kernel, written, device);
     let compiled: Vec<Result<Arc<Kernel>>> =
         // A thread's first kernel sets up its code generator: a single one stays with the caller's.
         // A search needs the machine for itself.
@@ -109,7 +109,7 @@ fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<FxHashMap<NodeId
 type Kernels = Mutex<FxHashMap<ContentHash, Arc<Kernel>>>;
 
 /// A kernel of this process, else from the disk, else compiled.
-fn kernel_of(schedule: &Graph, kernel: NodeId, written: Option<&str>, device: &Arc<Device>) -> Result<Arc<Kernel>> {
+fn kernel_of(schedule: &Graph, kernel: NodeId, written: Option<&ByHand>, device: &Arc<Device>) -> Result<Arc<Kernel>> {
     static KNOWN: OnceLock<Kernels> = OnceLock::new();
     let known = KNOWN.get_or_init(Kernels::default);
     let mut graph = Graph::new();
@@ -128,14 +128,14 @@ fn kernel_of(schedule: &Graph, kernel: NodeId, written: Option<&str>, device: &A
 }
 
 /// One kernel through the stages, the code generator and the loader.
-fn lower(mut graph: Graph, sink: NodeId, written: Option<&str>, device: &Arc<Device>) -> Result<Kernel> {
+fn lower(mut graph: Graph, sink: NodeId, written: Option<&ByHand>, device: &Arc<Device>) -> Result<Kernel> {
     let target = device.target();
     let timer = profile::lowering_timer();
     let ordered = if written.is_some() { None } else { kernel::ordered(&mut graph, sink, target)? };
     let sink = ordered.unwrap_or(sink);
     let mut facts = profile::Facts::of(&graph, sink);
-    if let Some(name) = written {
-        facts.name = name.into();
+    if let Some(written) = written {
+        facts.name.clone_from(&written.name);
     }
     let mut axes = String::new();
     let mut observe = |stage: &'static str, graph: &Graph, root: NodeId| {
@@ -148,7 +148,7 @@ fn lower(mut graph: Graph, sink: NodeId, written: Option<&str>, device: &Arc<Dev
     };
     let mut nanoseconds = None;
     let kernel = match written {
-        Some(_) => kernel::written_stages(graph, sink, &facts.name, target, &mut observe)?,
+        Some(written) => kernel::written_stages(graph, sink, written, target, &mut observe)?,
         None if ordered.is_some() => kernel::finish_ordered(graph, sink, &facts.name, target, &mut observe)?,
         None => {
             observe("ranges", &graph, sink);

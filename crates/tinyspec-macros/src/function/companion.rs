@@ -96,6 +96,11 @@ pub fn failed_payload() -> TokenStream {
     quote!(failed)
 }
 
+/// What stands for a kernel that updates its arguments: a function has nothing to update.
+pub fn updating_payload() -> TokenStream {
+    quote!(updating)
+}
+
 /// A callee's signature, unless it has mistakes of its own.
 pub struct MaybeCallee(pub Option<Callee>);
 
@@ -129,6 +134,8 @@ pub enum Known {
     Function(Box<Callee>),
     /// A struct of tensors.
     Model(Rc<ModelType>),
+    /// A kernel that updates its arguments.
+    Updating,
     /// Something with mistakes of its own.
     Failed,
 }
@@ -137,6 +144,7 @@ impl Parse for Known {
     fn parse(input: ParseStream) -> syn::Result<Known> {
         match input.parse::<Option<Ident>>()? {
             Some(word) if word == "model" => Ok(Known::Model(Rc::new(input.parse()?))),
+            Some(word) if word == "updating" => Ok(Known::Updating),
             Some(_) => Ok(Known::Failed),
             None => Ok(Known::Function(Box::new(input.parse()?))),
         }

@@ -253,6 +253,19 @@ pub fn models(found: &[CalleePath], known: &[Known]) -> HashMap<String, Rc<Model
     models.collect()
 }
 
+/// Kernels among the callees that update their arguments are refused.
+pub fn refuse_updates(found: &[CalleePath], known: &[Known], diagnostics: &mut Diagnostics) {
+    for (callee, known) in found.iter().zip(known) {
+        if matches!(known, Known::Updating) {
+            let message = format!(
+                "`{}` updates an argument, and a #[function] changes nothing: give the kernel a result, `-> Global<…> as y`",
+                callee.text
+            );
+            diagnostics.error(Place::of(&callee.path), message);
+        }
+    }
+}
+
 /// The functions among what companions told, by their paths.
 pub fn functions(found: &[CalleePath], known: Vec<Known>) -> HashMap<String, (u32, Option<Callee>)> {
     let callees = found.iter().zip(known).zip(0..);
@@ -282,6 +295,7 @@ fn traced(options: TokenStream, function: &mut ItemFn, known: Vec<Known>) -> Tok
     for (place, message) in std::mem::take(&mut signature.unbound) {
         diagnostics.error(place, message);
     }
+    refuse_updates(&found, &known, &mut diagnostics);
     let known = functions(&found, known);
     let own_callee = own_text.as_ref().and_then(|own| known.get(own)?.1.as_ref());
     if let (Some(gradient), Some(callee)) = (&options.gradient, own_callee) {

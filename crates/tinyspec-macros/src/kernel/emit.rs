@@ -162,8 +162,8 @@ fn companion(kernel: &Kernel, traced: Option<&Traced>) -> TokenStream {
             let constants: Vec<&str> = constants.iter().map(String::as_str).collect();
             companion::payload_of(&signature, passing, &result, &constants)
         }
-        // A function has nothing to update: rustc refuses the argument.
-        _ => companion::failed_payload(),
+        Some(_) => companion::updating_payload(),
+        None => companion::failed_payload(),
     };
     companion::companion(&kernel.name, &kernel.visibility, "kernel", &payload)
 }
@@ -225,10 +225,17 @@ pub fn function(kernel: &Kernel, traced: &Traced) -> Result<tinyspec_ir::functio
     for constant in 0..traced.constants.len() as u32 {
         arguments.push(graph.dim(&Dim::named(FIRST_CONSTANT + constant, 1, NamedDim::MAX))?);
     }
+    let mut buffers: Vec<(u32, String)> = kernel
+        .parameters
+        .iter()
+        .zip(&traced.slots)
+        .map(|(parameter, &slot)| (slot, parameter.name.to_string()))
+        .collect();
+    buffers.sort();
     let written = WrittenKernel {
         name: kernel.name.to_string(),
         outputs: kernel.parameters.iter().filter(|parameter| parameter.is_written()).count(),
-        buffers: kernel.parameters.len(),
+        buffers: buffers.into_iter().map(|(_, name)| name).collect(),
         vouched: traced.vouched,
         graph: traced.graph.clone(),
         sink: traced.sink,

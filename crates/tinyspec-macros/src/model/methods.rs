@@ -9,7 +9,9 @@ use crate::function::companion::{self, Known, Visited};
 use crate::function::emit::{Parameters, allow, result, typed};
 use crate::function::options::Options;
 use crate::function::signature::{Context, FunctionSignature};
-use crate::function::{Callees, all_callees, embedded, functions, gradient, models, trace, typed_copy, unknown};
+use crate::function::{
+    Callees, all_callees, embedded, functions, gradient, models, refuse_updates, trace, typed_copy, unknown,
+};
 use crate::renamed;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -293,6 +295,7 @@ pub fn traced(number: usize, options: TokenStream, block: &ItemImpl, known: Vec<
     for (place, message) in std::mem::take(&mut signature.unbound) {
         diagnostics.error(place, message);
     }
+    refuse_updates(&found, &known, &mut diagnostics);
     let known = functions(&found, known);
     let own_callee = own_text.as_ref().and_then(|own| known.get(own)?.1.as_ref());
     if let (Some(gradient), Some(callee)) = (&method.options.gradient, own_callee) {

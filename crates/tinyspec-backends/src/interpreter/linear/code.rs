@@ -4,7 +4,7 @@ use crate::{BackendError, LinearKernel};
 use std::hash::Hasher;
 use tinyspec_ir::{ContentHasher, encode as graph_code};
 
-const MAGIC: &[u8; 8] = b"uopslin2";
+const MAGIC: &[u8; 8] = b"uopslin3";
 
 pub(super) fn encode(kernel: &LinearKernel) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
@@ -12,12 +12,15 @@ pub(super) fn encode(kernel: &LinearKernel) -> Vec<u8> {
     number(kernel.params);
     number(kernel.scratch_bytes);
     number(kernel.global_trips);
-    number(kernel.is_written as usize);
     number(kernel.local_offsets.len());
     for &(slot, offset) in &kernel.local_offsets {
         number(slot as usize);
         number(offset);
     }
+    bytes.push(kernel.by_hand.is_some() as u8);
+    let names = kernel.by_hand.as_deref().unwrap_or_default().join(" ");
+    bytes.extend_from_slice(&(names.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(names.as_bytes());
     bytes.extend(graph_code::encode(&kernel.graph, &[kernel.linear]));
     let sum = checksum(&bytes);
     bytes.extend_from_slice(&sum.to_le_bytes());
@@ -38,24 +41,20 @@ pub(super) fn decode(name: &str, bytes: &[u8]) -> Result<LinearKernel, BackendEr
         usize::try_from(u64::from_le_bytes(*number)).map_err(|_| damaged())
     };
     let (params, scratch_bytes, global_trips) = (number()?, number()?, number()?);
-    let is_written = number()? != 0;
     let mut local_offsets = Vec::new();
     for _ in 0..number()? {
         let slot = u32::try_from(number()?).map_err(|_| damaged())?;
         local_offsets.push((slot, number()?));
     }
+    let (is_by_hand, tail) = rest.split_first().ok_or_else(damaged)?;
+    let (length, tail) = tail.split_first_chunk::<8>().ok_or_else(damaged)?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| damaged())?;
+    let (names, rest) = tail.split_at_checked(length).ok_or_else(damaged)?;
+    let names = std::str::from_utf8(names).map_err(|_| damaged())?;
+    let by_hand = (*is_by_hand != 0).then(|| names.split_whitespace().map(str::to_string).collect());
     let (graph, roots) = graph_code::decode(rest)?;
     let &[linear] = roots.as_slice() else { return Err(damaged()) };
-    Ok(LinearKernel {
-        graph,
-        linear,
-        name: name.into(),
-        params,
-        local_offsets,
-        scratch_bytes,
-        global_trips,
-        is_written,
-    })
+    Ok(LinearKernel { graph, linear, name: name.into(), params, local_offsets, scratch_bytes, global_trips, by_hand })
 }
 
 fn checksum(bytes: &[u8]) -> u64 {

@@ -85,11 +85,19 @@ pub(super) struct Code {
     pub constants: Vec<(u32, u64)>,
     pub params: usize,
     pub scratch_bytes: usize,
-    /// Its parallel loops are watched for iterations that meet.
-    pub is_written: bool,
+    /// Names of buffers, where parallel loops are watched for iterations that meet.
+    pub by_hand: Option<Vec<String>>,
 }
 
 impl Code {
+    /// A buffer, for messages.
+    pub fn buffer(&self, slot: u32) -> String {
+        match self.by_hand.as_ref().and_then(|names| names.get(slot as usize)) {
+            Some(name) => format!("`{name}`"),
+            None => format!("buffer {slot}"),
+        }
+    }
+
     /// Iterations of its parallel loops met.
     pub fn race(&self, reason: String) -> BackendError {
         BackendError::Race { name: self.name.clone(), reason }

@@ -1,6 +1,6 @@
 //! Iterations of parallel loops that meet at an element: marks of who wrote and who read each one last.
 
-use super::instruction::Space;
+use super::instruction::{Code, Space};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -86,7 +86,7 @@ impl Watch {
     }
 
     /// Notes an access; what it meets, in words.
-    pub fn touch(&mut self, space: Space, element: usize, touch: Touch) -> Option<String> {
+    pub fn touch(&mut self, code: &Code, space: Space, element: usize, touch: Touch) -> Option<String> {
         let cell = self.cells.entry((space, element)).or_default();
         let is_local = matches!(space, Space::Local(_));
         let writer = cell.writer.as_ref().filter(|(other, before)| {
@@ -102,7 +102,7 @@ impl Watch {
             };
             let (mine, other) = (self.here.show(), other.show());
             let memory = match space {
-                Space::Param(slot) => format!("buffer {slot}"),
+                Space::Param(slot) => code.buffer(slot),
                 Space::Local(_) => "a local buffer".into(),
             };
             return Some(format!(

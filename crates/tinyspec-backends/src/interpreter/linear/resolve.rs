@@ -27,7 +27,7 @@ pub(super) fn resolve(kernel: &LinearKernel) -> Result<Code, BackendError> {
         name: kernel.name.clone(),
         params: kernel.params,
         scratch_bytes: kernel.scratch_bytes,
-        is_written: kernel.is_written,
+        by_hand: kernel.by_hand.clone(),
         ..Code::default()
     };
     let graph = &kernel.graph;

@@ -31,7 +31,7 @@ pub(super) unsafe fn run(code: &Code, params: &[*mut u8], trips: Range<usize>) -
     for &(lane, bits) in &code.constants {
         file[lane as usize] = bits;
     }
-    let watch = code.is_written.then(Watch::default);
+    let watch = code.by_hand.is_some().then(Watch::default);
     let mut machine = Machine { code, file, params, scratch: HostMemory::new(code.scratch_bytes)?, watch };
     let mut position = 0;
     while let Some(instruction) = code.instructions.get(position) {
@@ -161,16 +161,23 @@ impl Machine<'_> {
             Space::Local(offset) => self.scratch.address().wrapping_add(offset),
         };
         if start.is_null() && address.length > 0 {
-            return Err(self.code.failure(format!("{} has no memory", name(address))));
+            return Err(self.code.failure(format!("{} has no memory", self.name(address))));
         }
         Ok(View { start, dtype: address.dtype })
     }
 
     /// Marks an element, if anyone watches.
     fn touch(&mut self, address: &Address, element: usize, touch: Touch) -> Result<(), BackendError> {
-        match self.watch.as_mut().and_then(|watch| watch.touch(address.space, element, touch)) {
+        match self.watch.as_mut().and_then(|watch| watch.touch(self.code, address.space, element, touch)) {
             Some(what) => Err(self.code.race(what)),
             None => Ok(()),
+        }
+    }
+
+    fn name(&self, address: &Address) -> String {
+        match address.space {
+            Space::Param(slot) => self.code.buffer(slot),
+            Space::Local(offset) => format!("the scratch at {offset}"),
         }
     }
 
@@ -185,7 +192,7 @@ impl Machine<'_> {
             Ok(position) if position < address.length => Ok(position),
             _ => Err(self.code.failure(format!(
                 "{verb} element {position} of {}, which has {} of {}",
-                name(address),
+                self.name(address),
                 address.length,
                 address.dtype
             ))),
@@ -264,12 +271,5 @@ impl Machine<'_> {
             unsafe { view.store(element, &sum) }
         }
         Ok(())
-    }
-}
-
-fn name(address: &Address) -> String {
-    match address.space {
-        Space::Param(slot) => format!("buffer {slot}"),
-        Space::Local(offset) => format!("the scratch at {offset}"),
     }
 }

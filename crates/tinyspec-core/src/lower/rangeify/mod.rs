@@ -37,8 +37,17 @@ pub struct KernelCall {
     pub outputs: usize,
     /// Where the user wrote what it computes.
     pub locations: Vec<Location>,
-    /// The name of a kernel written by hand: its schedule is the user's.
-    pub written: Option<String>,
+    /// Written by hand: its schedule is the user's.
+    pub written: Option<ByHand>,
+}
+
+/// What the user called the parts of a kernel.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ByHand {
+    /// The kernel.
+    pub name: String,
+    /// Its buffers, by Param.
+    pub buffers: Vec<String>,
 }
 
 /// A tensor graph as Calls on kernels.

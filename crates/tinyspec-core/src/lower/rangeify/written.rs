@@ -5,7 +5,7 @@
 
 use super::movement::{count, dims, locate};
 use super::walk::{Walk, call_result, named};
-use super::{Assembly, KernelCall};
+use super::{Assembly, ByHand, KernelCall};
 use crate::lower::written::{Before, Specialised, specialise};
 use rustc_hash::FxHashMap;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Error, ErrorKind, Graph, NodeId, Op, Result, Shape, kernel};
@@ -32,7 +32,7 @@ pub(super) fn calls(graph: &Graph, live: &[NodeId]) -> Result<WrittenCalls> {
 
 fn call_of(graph: &Graph, call: NodeId, code: &[u8]) -> Result<WrittenCall> {
     let kernel = kernel::WrittenKernel::decode(code)?;
-    let arguments = graph.sources(call).get(1 + kernel.buffers..).unwrap_or(&[]);
+    let arguments = graph.sources(call).get(1 + kernel.buffers.len()..).unwrap_or(&[]);
     let number = |&argument: &NodeId| graph.props(argument).value.as_ref()?.first()?.as_const();
     let numbers: Option<Vec<i64>> = arguments.iter().map(number).collect();
     let numbers = numbers.ok_or_else(|| {
@@ -45,7 +45,7 @@ impl WrittenCall {
     /// The values whose contents the kernel looks at.
     pub(super) fn inputs(&self, graph: &Graph, call: NodeId) -> Vec<NodeId> {
         let before = &self.specialised.before;
-        let buffers = &graph.sources(call)[1..=self.specialised.buffers];
+        let buffers = &graph.sources(call)[1..=self.specialised.buffers.len()];
         let needed = buffers.iter().enumerate().filter(|(slot, _)| before.get(*slot) != Some(&Before::Ignored));
         needed.map(|(_, &buffer)| named(graph, buffer).0).collect()
     }
@@ -55,7 +55,7 @@ impl Assembly<'_> {
     /// The Calls for a kernel written by hand: copies of what it updates, then the kernel.
     pub(super) fn written(&mut self, walk: &Walk, call: NodeId) -> Result<Vec<KernelCall>> {
         let WrittenCall { specialised, name } = &walk.calls[&call];
-        let arguments: Vec<NodeId> = self.tensors.sources(call)[1..=specialised.buffers].to_vec();
+        let arguments: Vec<NodeId> = self.tensors.sources(call)[1..=specialised.buffers.len()].to_vec();
         let sink = self.graph.import(&specialised.graph, &[specialised.sink], |_, _| Ok(None))?[0];
         let locations = self.tensors.locations(call).to_vec();
         let mut calls = Vec::new();
@@ -98,7 +98,14 @@ impl Assembly<'_> {
             self.places.insert(result, after);
         }
         let outputs = specialised.before.len();
-        calls.push(KernelCall { node, kernel: sink, outputs, locations, written: Some(name.clone()) });
+        let mut buffers = specialised.buffers.clone();
+        for (slot, before) in specialised.before.iter().enumerate() {
+            if matches!(before, Before::Read(_)) {
+                buffers.push(specialised.buffers[slot].clone());
+            }
+        }
+        let written = Some(ByHand { name: name.clone(), buffers });
+        calls.push(KernelCall { node, kernel: sink, outputs, locations, written });
         Ok(calls)
     }
 

@@ -12,7 +12,7 @@ pub(super) fn bind(kernel: &WrittenKernel, dims: &[i64]) -> Result<(Graph, NodeI
     let roots = graph.import(&kernel.graph, &[kernel.sink], |graph, node| {
         match (kernel.graph.op(node), kernel.graph.arg(node)) {
             (Op::Param, Arg::Param { slot, dtype: DType::Index, .. }) => {
-                let position = (*slot as usize).checked_sub(kernel.buffers);
+                let position = (*slot as usize).checked_sub(kernel.buffers.len());
                 let Some(&value) = position.and_then(|position| dims.get(position)) else {
                     return refuse(kernel, format!("the dim of slot {slot} is missing"));
                 };

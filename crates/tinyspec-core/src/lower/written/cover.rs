@@ -10,7 +10,7 @@ use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 /// no copy.
 pub(super) fn separate(graph: &mut Graph, sink: NodeId, kernel: &WrittenKernel) -> Result<(NodeId, Vec<Before>)> {
     let mut before = Vec::new();
-    let mut next = kernel.buffers as u32;
+    let mut next = kernel.buffers.len() as u32;
     let mut replacements: FxHashMap<NodeId, NodeId> = FxHashMap::default();
     let live = graph.reachable(&[sink]);
     for slot in 0..kernel.outputs as u32 {

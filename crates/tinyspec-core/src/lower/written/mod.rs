@@ -19,8 +19,8 @@ pub(crate) struct Specialised {
     pub sink: NodeId,
     /// For each written buffer, what its contents before the kernel are to it.
     pub before: Vec<Before>,
-    /// How many buffers it has; the written ones come first.
-    pub buffers: usize,
+    /// The names of its buffers; the written ones come first.
+    pub buffers: Vec<String>,
 }
 
 /// What the contents of a written buffer are to the kernel that writes it.
