@@ -112,3 +112,47 @@ fn quotient_and_remainder_together_tell_iterations_apart() {
         assert_same(&pairs_of_neighbours(&tensor(&x, &[13], device)), &x[..12]);
     });
 }
+
+uop! { <H, W>
+    fn halving_pool(x: &Global<f32, {2 * H}, {2 * W}>) -> Global<f32, H, W> as y {
+        for i in global(H) {
+            for j in global(W) {
+                let above = max(x[2 * i, 2 * j], x[2 * i, 2 * j + 1]);
+                y[i, j] = max(above, max(x[2 * i + 1, 2 * j], x[2 * i + 1, 2 * j + 1]));
+            }
+        }
+    }
+
+    <N, K>
+    fn valid_convolution(x: &Global<f32, {N + K - 1}>, w: &Global<f32, K>) -> Global<f32, N> as y {
+        for i in global(N) {
+            let mut total = 0.0f32;
+            for k in reduce(K) { total += x[i + k] * w[k]; }
+            y[i] = total;
+        }
+    }
+}
+
+#[function]
+fn halves<H>(x: &Tensor<f32, { 2 * H }>) -> Tensor<f32, 2, H> {
+    x.reshape([2, H])
+}
+
+#[test]
+fn dims_are_solved_for() {
+    each_device(|device| {
+        let x = numbers(4 * 6, 1);
+        let greatest = |place: usize| {
+            let (i, j) = (place / 3 * 2, place % 3 * 2);
+            [(i, j), (i, j + 1), (i + 1, j), (i + 1, j + 1)].map(|(i, j)| x[i * 6 + j]).into_iter().fold(-9.0, f32::max)
+        };
+        assert_same(&halving_pool(&tensor(&x, &[4, 6], device)), &(0..6).map(greatest).collect::<Vec<_>>());
+        let w = numbers(3, 2);
+        let total = |i: usize| (0..3).map(|k| x[i + k] * w[k]).sum();
+        let found = valid_convolution(&tensor(&x, &[24], device), &tensor(&w, &[3], device));
+        assert_same(&found, &(0..22).map(total).collect::<Vec<f32>>());
+        assert_same(&halves(&tensor(&x, &[24], device)), &x);
+        let error = halving_pool(&tensor(&x[..15], &[3, 5], device)).to_vec::<f32>().unwrap_err().to_string();
+        assert!(error.contains("axis 0 of `x` is 3: that is no `2*H` with `H` at least 1"), "{error}");
+    });
+}

@@ -129,7 +129,7 @@ impl Signature {
                 refuse(position, ErrorKind::Rank, message);
                 continue;
             }
-            // Names alone bind; expressions over them are compared once everything is bound.
+            // Names alone bind first; expressions are solved for what is left, then compared.
             for (axis, (found, expected)) in shape.iter().zip(&input.shape).enumerate() {
                 let Some(place) = self.named(expected) else { continue };
                 let NamedDim { name, min, max } = &self.dims[place];
@@ -163,6 +163,7 @@ impl Signature {
                 }
             }
         }
+        self.solve(arguments, &mut bound);
         let value = |slot: u32| bound.get(slot as usize)?.as_ref().map(|(dim, _)| dim.clone());
         for (position, ((_, shape), input)) in arguments.iter().zip(&self.inputs).enumerate() {
             for (axis, (found, expected)) in shape.iter().zip(&input.shape).enumerate() {
@@ -174,8 +175,19 @@ impl Signature {
                     let shown = self.show(std::slice::from_ref(expected));
                     let shown = shown.trim_matches(['[', ']']);
                     let meaning = if expected.as_const().is_some() { String::new() } else { format!(" (`{shown}`)") };
-                    let message =
-                        format!("axis {axis} of `{}` must be {wanted}{meaning}, here it is {found}", input.name);
+                    let unknown = (0..)
+                        .zip(&bound)
+                        .zip(&self.dims)
+                        .find_map(|((slot, value), dim)| (value.is_none() && contains(expected, slot)).then_some(dim));
+                    let message = match unknown {
+                        Some(NamedDim { name, min, .. }) => format!(
+                            "axis {axis} of `{}` is {found}: that is no `{shown}` with `{name}` at least {min}",
+                            input.name
+                        ),
+                        None => {
+                            format!("axis {axis} of `{}` must be {wanted}{meaning}, here it is {found}", input.name)
+                        }
+                    };
                     refuse(position, ErrorKind::Shape, message);
                 }
             }
@@ -193,6 +205,55 @@ impl Signature {
         }
     }
 
+    /// Binds the dims that stand in expressions only: `{2 * H}` of size 6 says that `H` is 3.
+    fn solve(&self, arguments: &[(DType, Shape)], bound: &mut [Option<(Dim, usize)>]) {
+        for (place, argument, axis) in self.solved() {
+            let value = |slot: u32| bound.get(slot as usize)?.as_ref().map(|(dim, _)| dim.clone());
+            let expected = self.inputs[argument].shape[axis].substitute(&value);
+            let Some((coefficient, rest)) = linear(&expected, place as u32) else { continue };
+            let Some(found) = arguments.get(argument).and_then(|(_, shape)| shape.get(axis)) else { continue };
+            let difference = found.clone() - rest;
+            let quotient = difference.idiv(&Dim::from(coefficient));
+            let NamedDim { min, max, .. } = self.dims[place];
+            let is_exact = quotient.clone() * Dim::from(coefficient) == difference;
+            let (low, _) = quotient.bounds();
+            if is_exact && low >= min && quotient.as_const().is_none_or(|number| number <= max) {
+                bound[place] = Some((quotient, argument));
+            }
+        }
+    }
+
+    /// Dims that no input has as an axis, in the order in which they can be found: position, and the input and axis
+    /// whose expression contains no other that is unknown, and this one linearly.
+    fn solved(&self) -> Vec<(usize, usize, usize)> {
+        let axes = || {
+            let inputs = self.inputs.iter().enumerate();
+            inputs.flat_map(|(input, of)| of.shape.iter().enumerate().map(move |(axis, dim)| (input, axis, dim)))
+        };
+        let mut known: Vec<bool> =
+            (0..self.dims.len()).map(|place| axes().any(|(.., dim)| self.named(dim) == Some(place))).collect();
+        let mut solved = vec![];
+        loop {
+            let next = axes().find_map(|(input, axis, dim)| {
+                let unknown: Vec<u32> =
+                    (0..known.len() as u32).filter(|&slot| !known[slot as usize] && contains(dim, slot)).collect();
+                let [slot] = unknown[..] else { return None };
+                linear(dim, slot).map(|_| (slot as usize, input, axis))
+            });
+            let Some(next) = next else { return solved };
+            known[next.0] = true;
+            solved.push(next);
+        }
+    }
+
+    /// Positions of the dims that no argument can say: they are no axis, and no expression can be solved for them.
+    pub fn unbound(&self) -> Vec<usize> {
+        let solved = self.solved();
+        let is_axis =
+            |place| self.inputs.iter().any(|input| input.shape.iter().any(|dim| self.named(dim) == Some(place)));
+        (0..self.dims.len()).filter(|&place| !is_axis(place) && solved.iter().all(|found| found.0 != place)).collect()
+    }
+
     /// Position of the named dim that `dim` is, if it is nothing else.
     fn named(&self, dim: &Dim) -> Option<usize> {
         match dim.as_atom() {
@@ -206,6 +267,24 @@ impl Signature {
         let expected = type_of(input.dtype, &self.show(&input.shape));
         format!("`{}` wants {expected}, this is {}", self.name, type_of(*dtype, &dim::show(shape)))
     }
+}
+
+/// The named dim of this slot occurs.
+fn contains(dim: &Dim, slot: u32) -> bool {
+    dim.terms().iter().flat_map(|(atoms, _)| atoms).any(|atom| match atom {
+        Atom::Named { slot: own, .. } => *own == slot,
+        Atom::Idiv(a, b) | Atom::Mod(a, b) | Atom::Max(a, b) => contains(a, slot) || contains(b, slot),
+    })
+}
+
+/// `coefficient · dim + rest` for the named dim of this slot.
+fn linear(dim: &Dim, slot: u32) -> Option<(i64, Dim)> {
+    let terms = dim.terms();
+    let own = |atoms: &[Atom]| matches!(atoms, [Atom::Named { slot: own, .. }] if *own == slot);
+    let coefficient = terms.iter().find(|(atoms, _)| own(atoms))?.1;
+    let Atom::Named { min, max, .. } = terms.iter().find(|(atoms, _)| own(atoms))?.0[0] else { return None };
+    let rest = dim.clone() - Dim::named(slot, min, max) * Dim::from(coefficient);
+    (!contains(&rest, slot)).then_some((coefficient, rest))
 }
 
 /// How a tensor's type is written in a signature: `Tensor<f32, B, 64>`.

@@ -166,3 +166,11 @@ fn write_tokens(tokens: TokenStream, text: &mut String, end: &mut Option<LineCol
         }
     }
 }
+
+/// What is said of a dim that no argument can say.
+pub fn unbound_dim(dim: &proc_macro2::Ident) -> String {
+    format!(
+        "nothing binds the dim `{dim}`\nit must be an axis of some parameter, or all that is unknown of one, such as \
+         `{{ 2 * {dim} }}`"
+    )
+}

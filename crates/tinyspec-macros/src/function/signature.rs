@@ -7,7 +7,7 @@ pub use types::{TypeReader, without_arguments};
 
 use super::callees::CalleePath;
 use super::options::Options;
-use crate::diagnostics::{Diagnostics, Place};
+use crate::diagnostics::{Diagnostics, Place, unbound_dim};
 use crate::model::types::{FieldType, ModelType};
 use parameters::{declared_dims, name_of, read_model, read_parameter, read_result, refuse_qualifiers};
 use proc_macro2::{Span, TokenStream};
@@ -314,15 +314,15 @@ impl FunctionSignature {
                 order.push(*slot as usize);
             }
         }
+        let unbound = self.signature.unbound();
         for (position, dim) in self.dims.iter().enumerate() {
             if order.contains(&position) {
                 continue;
             }
             order.push(position);
             // A parameter that could not be read may have named it.
-            if self.parameters.len() == self.names.len() {
-                let message =
-                    format!("nothing binds the dim `{dim}`: it must stand alone as an axis of some parameter");
+            if unbound.contains(&position) && self.parameters.len() == self.names.len() {
+                let message = unbound_dim(dim);
                 self.unbound.push((Place::of(dim), message));
             }
         }

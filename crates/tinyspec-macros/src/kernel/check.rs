@@ -1,8 +1,9 @@
 //! What the language shows of a kernel's accesses, in the user's words and at the user's tokens.
 
+use super::emit;
 use super::syntax::Kernel;
 use super::trace::{Traced, Written};
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Place as At, unbound_dim};
 use tinyspec_ir::verify::access::{Problem, ProblemKind, problems};
 use tinyspec_ir::{Arg, AxisType, DType, NodeId, Op};
 
@@ -11,6 +12,11 @@ const CURE: &str = "put the access into an `if`, read with `.get([…], default)
 
 /// Reports accesses that may be outside, and iterations that may meet.
 pub fn check(kernel: &Kernel, traced: &Traced, diagnostics: &mut Diagnostics) {
+    for dim in emit::signature(kernel, traced).unbound() {
+        if let Some(dim) = kernel.dims.get(dim) {
+            diagnostics.error(At::of(dim), unbound_dim(dim));
+        }
+    }
     let name = |node: NodeId| name(kernel, traced, node);
     let vouched = |node: NodeId| traced.places.get(&node).is_some_and(|place| place.vouched);
     let mut problems = problems(&traced.graph, traced.sink, &name, &vouched);

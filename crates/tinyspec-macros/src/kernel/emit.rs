@@ -184,7 +184,7 @@ fn is_result(parameter: &Parameter) -> bool {
 }
 
 /// Name, dims and inputs.
-fn signature(kernel: &Kernel, traced: &Traced) -> Signature {
+pub fn signature(kernel: &Kernel, traced: &Traced) -> Signature {
     let inputs = kernel.parameters.iter().zip(&traced.shapes).filter(|(parameter, _)| !is_result(parameter));
     Signature {
         name: kernel.name.to_string(),
