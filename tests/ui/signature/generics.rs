@@ -44,7 +44,7 @@ fn only_in_result<B, C>(x: &Tensor<f32, B>) -> Tensor<f32, B, C> {
 }
 
 #[function]
-fn only_in_expression<B>(x: &Tensor<f32, { B * 2 }>) -> Tensor<f32, { B * 2 }> {
+fn only_in_expression<B>(x: &Tensor<f32, { B / 2 }>) -> Tensor<f32, { B / 2 }> {
     x * 2.0
 }
 
