@@ -28,8 +28,9 @@ pub use tinyspec_backends as backends;
 pub use tinyspec_core::execute::{Device, default_device, device, register, set_default_device, with_default_device};
 pub use tinyspec_core::function::named;
 pub use tinyspec_core::{
-    Argument, Element, Error, Function, IntoAxes, IntoShape, Operand, Permission, Prepared, Result, Scalar, Spec,
-    Tensor, grad, grad_or_zeros, realize_all, set_seed,
+    Argument, Element, Error, Function, GradcheckOptions, IntoAxes, IntoPick, IntoPicks, IntoShape, NewAxis, Operand,
+    Permission, Pick, Prepared, Rest, Result, Scalar, Spec, Tensor, grad, grad_or_zeros, gradcheck, realize_all,
+    set_seed, stepped,
 };
 pub use tinyspec_core::{execute, function, lower, nn, profile, search};
 pub use tinyspec_ir as ir;
@@ -264,6 +265,7 @@ pub mod prelude {
         MaxPool1d, MaxPool2d, MaxPool3d, default,
     };
     pub use crate::{
-        DType, Dim, Error, Function, Result, Spec, Tensor, function, grad, model, named, realize_all, set_seed, uop,
+        DType, Dim, Error, Function, NewAxis, Rest, Result, Spec, Tensor, function, grad, model, named, realize_all,
+        set_seed, stepped, uop,
     };
 }

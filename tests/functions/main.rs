@@ -4,6 +4,7 @@
 #![allow(clippy::assign_op_pattern, reason = "assignment is one of the constructs that are tried")]
 
 mod calls;
+mod composed_methods;
 mod constructs;
 mod gradients;
 mod methods;

@@ -3,26 +3,36 @@
 //! The run-time `Tensor`, the macros and the corpus runner all reach them through one method table, [`table`].
 
 pub mod activation;
+pub mod adaptive;
 pub mod arithmetic;
 pub mod conv;
 pub mod creation;
+pub mod distance;
+pub mod draw;
 pub mod elementwise;
 pub mod hyperbolic;
 pub mod index;
 pub mod inverse;
 pub mod literal;
+pub mod logarithm;
 pub mod loss;
 pub mod matmul;
 pub mod movement;
 pub mod norm;
 pub mod options;
 pub mod pool;
+pub mod products;
 pub mod random;
 pub mod reduce;
+pub mod regression;
 pub mod resize;
 pub mod scatter;
+pub mod shuffle;
+pub mod slice;
 pub mod sort;
+pub mod statistics;
 pub mod table;
+pub mod threshold;
 pub mod trigonometry;
 pub mod window;
 

@@ -1,14 +1,20 @@
-//! What training needs besides tensors: optimisers and files of weights.
+//! What training needs besides tensors: optimisers, learning-rate schedules, clipping of gradients, files of weights.
 
+mod adaptive;
+mod clip;
 mod model;
 mod optim;
 mod part;
+mod schedule;
 mod weights;
 
+pub use adaptive::{Adagrad, Lamb, LambOptions, RmsProp, RmsPropOptions};
+pub use clip::{clip_norm, clip_value};
 #[doc(hidden)]
 pub use model::join;
 pub use model::{Init, Model, Parameter};
 pub use optim::{Adam, Optimizer, Sgd, SgdOptions};
 #[doc(hidden)]
 pub use part::{Made, NoPart, NotMade, Part};
+pub use schedule::{Constant, Cosine, Exponential, Linear, MultiStep, OneCycle, Schedule, StepDecay, Warmup};
 pub use weights::{load, save};

@@ -34,11 +34,11 @@ pub trait Optimizer {
 }
 
 /// Data and not a constant of the graph: one plan serves all values.
-fn scalar(value: f32) -> Tensor {
+pub(super) fn scalar(value: f32) -> Tensor {
     Tensor::from_slice(&[value], ().into_shape())
 }
 
-fn check(weights: usize, gradients: usize) -> Result<()> {
+pub(super) fn check(weights: usize, gradients: usize) -> Result<()> {
     if weights == gradients {
         return Ok(());
     }
@@ -47,7 +47,7 @@ fn check(weights: usize, gradients: usize) -> Result<()> {
 
 /// Starts a memory for each weight, once, in at least f32: squares of small gradients are 0 in narrower floats. It is
 /// computed at once: the first step then is the same graph as all others.
-fn remember(memory: &mut Vec<Tensor>, weights: &[&mut Tensor]) -> Result<()> {
+pub(super) fn remember(memory: &mut Vec<Tensor>, weights: &[&mut Tensor]) -> Result<()> {
     if memory.is_empty() {
         let zeros = |weight: &&mut Tensor| Tensor::full_of(weight.shape(), 0, weight.dtype().accumulator());
         *memory = weights.iter().map(|weight| zeros(weight).contiguous()).collect();
@@ -62,7 +62,7 @@ fn remember(memory: &mut Vec<Tensor>, weights: &[&mut Tensor]) -> Result<()> {
 }
 
 /// Updates a weight, computed in the dtype of the memory and rounded once.
-fn update(weight: &mut Tensor, step: impl FnOnce(Tensor) -> Tensor) {
+pub(super) fn update(weight: &mut Tensor, step: impl FnOnce(Tensor) -> Tensor) {
     let dtype = weight.dtype();
     let value = step(weight.cast(dtype.accumulator())).cast(dtype);
     weight.assign(&value);
@@ -169,7 +169,12 @@ impl Adam {
         }
     }
 
-    /// With weights that decay by this share of the learning rate each step.
+    /// With these decays of the mean and of the uncentred variance, and this summand of the divisor.
+    pub fn with_betas(rate: f32, betas: [f32; 2], epsilon: f32) -> Adam {
+        Adam { betas, epsilon, ..Adam::new(rate) }
+    }
+
+    /// AdamW: with weights that decay by this share of the learning rate each step.
     pub fn with_weight_decay(rate: f32, weight_decay: f32) -> Adam {
         Adam { weight_decay, ..Adam::new(rate) }
     }

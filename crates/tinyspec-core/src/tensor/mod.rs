@@ -1,11 +1,13 @@
 //! The lazy tensor: a value that is computed when it is read.
 
+mod at;
 mod builder;
 mod create;
 mod distinct;
 mod dynamic;
 mod element;
 mod grad;
+mod gradcheck;
 mod history;
 mod methods;
 mod node;
@@ -15,12 +17,14 @@ mod realize;
 mod select;
 mod show;
 
+pub use at::{IntoPick, IntoPicks, NewAxis, Pick, Rest, stepped};
 pub(crate) use builder::{LazyBuilder, apply, apply_many};
 pub(crate) use create::from_bytes;
 pub use create::{IntoShape, Scalar};
 pub use dynamic::Argument;
 pub use element::Element;
 pub use grad::{grad, grad_or_zeros};
+pub use gradcheck::{GradcheckOptions, gradcheck};
 pub(crate) use history::{History, Opening};
 pub use methods::{IntoAxes, Operand};
 pub(crate) use node::{Node, Sources};
@@ -144,7 +148,10 @@ impl Tensor {
     /// `value` must have this tensor's dtype and a shape that broadcasts to its shape.
     #[track_caller]
     pub fn assign(&mut self, value: &Tensor) {
-        let location = Location::caller();
+        self.assign_at(Location::caller(), value);
+    }
+
+    fn assign_at(&mut self, location: &'static Location<'static>, value: &Tensor) {
         *self = apply(location, &[self, value], |builder, nodes| {
             let (state, mut value) = (nodes[0], nodes[1]);
             if builder.props(value).shape != builder.props(state).shape {

@@ -1,12 +1,12 @@
 //! Random tensors: Threefry over a counter, from a key that the process draws for each tensor.
 
 use super::create::{IntoShape, from_bytes};
-use super::{Element, Tensor, apply};
+use super::{Element, LazyBuilder, Tensor, apply};
 use crate::Result;
 use std::panic::Location;
 use std::sync::{Mutex, PoisonError};
-use tinyspec_ir::ops::random;
-use tinyspec_ir::{DType, Shape, eval::threefry};
+use tinyspec_ir::ops::{draw, random};
+use tinyspec_ir::{DType, ErrorKind, NodeId, Shape, eval::threefry};
 
 /// Seed, and how many keys were drawn from it.
 static STATE: Mutex<(u64, u64)> = Mutex::new((0, 0));
@@ -26,25 +26,153 @@ fn next_key(location: &'static Location<'static>) -> Result<Tensor> {
     from_bytes(location, u64::bytes(&[key]), DType::U64, &Shape::new())
 }
 
+/// What a draw from the next key builds.
+fn drawn(
+    location: &'static Location<'static>,
+    build: impl FnOnce(&mut LazyBuilder, NodeId) -> tinyspec_ir::Result<NodeId>,
+) -> Tensor {
+    match next_key(location) {
+        Ok(key) => apply(location, &[&key], |builder, nodes| build(builder, nodes[0])),
+        Err(error) => Tensor::failed(error),
+    }
+}
+
+/// Draws from the seed of the process ([`set_seed`]): the same values on every device.
 impl Tensor {
+    /// A key that the process draws, a u64 scalar, for the methods that take one (`dropout_with`, …) and for functions.
+    #[track_caller]
+    pub fn random_key() -> Tensor {
+        next_key(Location::caller()).unwrap_or_else(Tensor::failed)
+    }
+
     /// Standard normal numbers, f32.
     #[track_caller]
     pub fn randn(shape: impl IntoShape) -> Tensor {
-        let (location, shape) = (Location::caller(), shape.into_shape());
-        match next_key(location) {
-            Ok(key) => apply(location, &[&key], |builder, nodes| random::randn(builder, nodes[0], &shape, DType::F32)),
-            Err(error) => Tensor::failed(error),
-        }
+        let shape = shape.into_shape();
+        drawn(Location::caller(), |builder, key| random::randn(builder, key, &shape, DType::F32))
+    }
+
+    /// Normal numbers of this mean and standard deviation, f32.
+    #[track_caller]
+    pub fn normal(shape: impl IntoShape, mean: f64, deviation: f64) -> Tensor {
+        let shape = shape.into_shape();
+        drawn(Location::caller(), |builder, key| {
+            draw::normal(builder, key, &shape, mean, deviation, DType::F32).map_err(|error| error.in_op("normal"))
+        })
     }
 
     /// Numbers in `[low, high)`, f32.
     #[track_caller]
     pub fn uniform(shape: impl IntoShape, low: f64, high: f64) -> Tensor {
-        let (location, shape) = (Location::caller(), shape.into_shape());
+        let shape = shape.into_shape();
+        drawn(Location::caller(), |builder, key| random::uniform(builder, key, &shape, low, high, DType::F32))
+    }
+
+    /// Numbers in `[0, 1)`, f32.
+    #[track_caller]
+    pub fn rand(shape: impl IntoShape) -> Tensor {
+        Tensor::uniform(shape, 0.0, 1.0)
+    }
+
+    /// Whole numbers in `[low, high)`, as i32 where that reaches, else as i64.
+    #[track_caller]
+    pub fn randint(shape: impl IntoShape, low: i64, high: i64) -> Tensor {
+        let shape = shape.into_shape();
+        let reaches = i32::try_from(low).is_ok() && i32::try_from(high.saturating_sub(1)).is_ok();
+        let dtype = if reaches { DType::I32 } else { DType::I64 };
+        drawn(Location::caller(), |builder, key| {
+            draw::randint(builder, key, &shape, low, high, dtype).map_err(|error| error.in_op("randint"))
+        })
+    }
+
+    /// Standard normal numbers of this tensor's shape and dtype.
+    #[track_caller]
+    pub fn randn_like(&self) -> Tensor {
+        self.drawn_like(Location::caller(), |builder, key, shape, dtype| {
+            draw::normal(builder, key, shape, 0.0, 1.0, dtype)
+        })
+    }
+
+    /// Numbers in `[0, 1)` of this tensor's shape and dtype.
+    #[track_caller]
+    pub fn rand_like(&self) -> Tensor {
+        self.drawn_like(Location::caller(), |builder, key, shape, dtype| {
+            random::uniform(builder, key, shape, 0.0, 1.0, dtype)
+        })
+    }
+
+    fn drawn_like(
+        &self,
+        location: &'static Location<'static>,
+        build: impl FnOnce(&mut LazyBuilder, NodeId, &Shape, DType) -> tinyspec_ir::Result<NodeId>,
+    ) -> Tensor {
+        match self.node() {
+            Ok(node) => drawn(location, |builder, key| build(builder, key, &node.props.shape, node.props.dtype)),
+            Err(error) => Tensor::failed(error),
+        }
+    }
+
+    /// 0, 1, … `n - 1` in random order (i32): what `permutation_with` gives for the next key, but sorted on the host.
+    ///
+    /// ```standalone_crate
+    /// # use tinyspec_core::{Tensor, set_seed};
+    /// set_seed(7);
+    /// let order = Tensor::randperm(50).to_vec::<i32>()?;
+    /// set_seed(7);
+    /// assert_eq!(Tensor::random_key().permutation_with(50).to_vec::<i32>()?, order);
+    /// # Ok::<(), tinyspec_core::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn randperm(n: usize) -> Tensor {
+        let location = Location::caller();
+        let order = || -> Result<Tensor> {
+            let key = next_key(location)?.item::<u64>()?;
+            let mut order: Vec<(u64, i32)> =
+                (0..n as u64).zip(0i32..).map(|(counter, number)| (threefry(counter, key), number)).collect();
+            order.sort_unstable();
+            let order: Vec<i32> = order.into_iter().map(|(_, number)| number).collect();
+            Ok(Tensor::from_slice(&order, [n]))
+        };
+        match i32::try_from(n) {
+            Ok(_) => order().unwrap_or_else(Tensor::failed),
+            Err(_) => Tensor::refused(location, ErrorKind::Value, "randperm", format!("{n} numbers are too many")),
+        }
+    }
+
+    /// 1 with the probability that each element is, else 0, in this dtype.
+    #[track_caller]
+    pub fn bernoulli(&self) -> Tensor {
+        self.with_key(Location::caller(), |builder, x, key| draw::bernoulli(builder, x, key))
+    }
+
+    /// Each element 0 with probability `p`, the others over `1 - p`, to be used in training only.
+    ///
+    /// ```
+    /// # use tinyspec_core::{Tensor, set_seed};
+    /// set_seed(1);
+    /// let x = Tensor::ones([1000]).dropout(0.25);
+    /// assert!((x.mean(.., false).item::<f32>()? - 1.0).abs() < 0.1);
+    /// # Ok::<(), tinyspec_core::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn dropout(&self, p: f64) -> Tensor {
+        self.with_key(Location::caller(), |builder, x, key| draw::dropout(builder, x, key, p))
+    }
+
+    /// `count` positions along the last axis, drawn with probabilities as its elements (i32); without `replacement` they
+    /// differ.
+    #[track_caller]
+    pub fn multinomial(&self, count: i64, replacement: bool) -> Tensor {
+        self.with_key(Location::caller(), |builder, x, key| draw::multinomial(builder, x, key, count, replacement))
+    }
+
+    fn with_key(
+        &self,
+        location: &'static Location<'static>,
+        build: impl FnOnce(&mut LazyBuilder, NodeId, NodeId) -> tinyspec_ir::Result<NodeId>,
+    ) -> Tensor {
         match next_key(location) {
-            Ok(key) => apply(location, &[&key], |builder, nodes| {
-                random::uniform(builder, nodes[0], &shape, low, high, DType::F32)
-            }),
+            Ok(key) => apply(location, &[self, &key], |builder, nodes| build(builder, nodes[0], nodes[1])),
             Err(error) => Tensor::failed(error),
         }
     }

@@ -66,7 +66,7 @@ impl Tensor {
 }
 
 /// `found` on the device of `tensor`.
-fn beside(tensor: &Tensor, found: Tensor) -> Tensor {
+pub(super) fn beside(tensor: &Tensor, found: Tensor) -> Tensor {
     match tensor.device() {
         Some(Device::Single(name)) => found.to(name),
         _ => found,
@@ -74,7 +74,7 @@ fn beside(tensor: &Tensor, found: Tensor) -> Tensor {
 }
 
 /// The positions, row-major, of what is true.
-fn positions(mask: &Tensor) -> Result<Vec<i64>> {
+pub(super) fn positions(mask: &Tensor) -> Result<Vec<i64>> {
     let mask = mask.to_vec::<bool>()?;
     Ok((0..).zip(mask).filter_map(|(position, is_true)| is_true.then_some(position)).collect())
 }

@@ -1,13 +1,26 @@
-//! Tensors in print: their values, nested by axis, long axes shortened.
+//! Tensors in print. `Display` is laid out as NumPy does: columns aligned, few digits, the middle of what is large left
+//! out. `Debug` is one line with all digits.
 
 use super::Tensor;
-use std::fmt;
+use std::fmt::{self, Write};
 use tinyspec_ir::DType;
 
-/// Axes longer than this show their ends only.
-const LONG: usize = 8;
-/// How many elements an end is.
-const END: usize = 3;
+/// How much is shown.
+struct Limits {
+    /// Tensors of more elements are shortened.
+    whole: usize,
+    /// Axes of more than twice as many elements show so many at both ends, if shortened.
+    ends: usize,
+}
+
+/// Of `Display`.
+const PAGE: Limits = Limits { whole: 1000, ends: 3 };
+/// Of `Debug`.
+const LINE: Limits = Limits { whole: 0, ends: 3 };
+/// Columns of a line.
+const WIDTH: usize = 80;
+/// Digits after the point, unless the format says how many.
+const DIGITS: usize = 8;
 
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -16,67 +29,207 @@ impl fmt::Debug for Tensor {
             Err(error) => return write!(f, "Tensor({error})"),
         };
         write!(f, "Tensor<{}, {}>", node.props.dtype, tinyspec_ir::dim::show(&node.props.shape))?;
-        match self.texts() {
-            Ok((texts, sizes)) => {
+        match self.elements() {
+            Ok((elements, sizes)) => {
                 f.write_str(" ")?;
-                write_axis(f, &texts, &sizes, 0, true)
+                let text = |position: usize| match &elements {
+                    Elements::Floats(data) if self.dtype() == DType::F64 => format!("{:?}", data[position]),
+                    Elements::Floats(data) => format!("{:?}", data[position] as f32),
+                    Elements::Others(texts) => texts[position].clone(),
+                };
+                Layout { sizes: &sizes, limits: LINE, is_page: false, text: &text }.write(f)
             }
             Err(error) => write!(f, " ({error})"),
         }
     }
 }
 
+/// As NumPy prints an array; `{:.3}` says how many digits a float has after the point.
+///
+/// ```
+/// # use tinyspec_core::Tensor;
+/// let x = Tensor::from_slice(&[1f32, -0.5, 100.0, 0.25], [2, 2]);
+/// assert_eq!(x.to_string(), "[[  1.  ,  -0.5 ],\n [100.  ,   0.25]]");
+/// assert_eq!(format!("{x:.1}"), "[[  1.0,  -0.5],\n [100.0,   0.2]]");
+/// assert_eq!(Tensor::arange(2000).to_string(), "[   0,    1,    2, …, 1997, 1998, 1999]");
+/// ```
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.texts() {
-            Ok((texts, sizes)) => write_axis(f, &texts, &sizes, 0, false),
-            Err(error) => write!(f, "{error}"),
-        }
+        let (elements, sizes) = match self.elements() {
+            Ok(found) => found,
+            Err(error) => return write!(f, "{error}"),
+        };
+        let mut shown = vec![];
+        visit(&sizes, &PAGE, 0, &mut |position| shown.push(position));
+        let texts: Vec<String> = match &elements {
+            Elements::Floats(data) => {
+                let values: Vec<f64> = shown.iter().map(|&position| data[position]).collect();
+                floats(&values, self.dtype(), f.precision())
+            }
+            Elements::Others(texts) => shown.iter().map(|&position| texts[position].clone()).collect(),
+        };
+        let width = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
+        let text = |position: usize| {
+            let text = shown.binary_search(&position).ok().and_then(|found| texts.get(found));
+            format!("{:>width$}", text.map_or("", String::as_str))
+        };
+        Layout { sizes: &sizes, limits: PAGE, is_page: true, text: &text }.write(f)
     }
 }
 
-/// Elements by flat position.
-type Texts = Box<dyn Fn(usize) -> String>;
+/// The elements of a tensor, as they are shown.
+enum Elements {
+    /// Floats of every width.
+    Floats(Vec<f64>),
+    /// Numbers and bools as text.
+    Others(Vec<String>),
+}
 
 impl Tensor {
-    fn texts(&self) -> crate::Result<(Texts, Vec<usize>)> {
+    fn elements(&self) -> crate::Result<(Elements, Vec<usize>)> {
         macro_rules! by_dtype {
             ($($dtype:ident $type:ty),*) => { match self.dtype() {
-                $(DType::$dtype => {
-                    let data = self.to_vec::<$type>()?;
-                    Box::new(move |position: usize| data.get(position).map_or(String::new(), |x| format!("{x:?}")))
-                })*
+                $(DType::$dtype => Elements::Others(self.to_vec::<$type>()?.iter().map(<$type>::to_string).collect()),)*
+                DType::F64 => Elements::Floats(self.to_vec()?),
                 // Narrow floats are shown as what they convert to.
-                _ => {
-                    let data = self.cast(DType::F32).to_vec::<f32>()?;
-                    Box::new(move |position: usize| data.get(position).map_or(String::new(), |x| format!("{x:?}")))
-                }
+                _ => Elements::Floats(self.cast(DType::F32).to_vec::<f32>()?.into_iter().map(f64::from).collect()),
             } };
         }
-        let texts: Texts =
-            by_dtype!(Bool bool, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64, F32 f32, F64 f64);
-        Ok((texts, self.sizes()?))
+        let elements = by_dtype!(Bool bool, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64);
+        Ok((elements, self.sizes()?))
     }
 }
 
-fn write_axis(f: &mut fmt::Formatter<'_>, texts: &Texts, sizes: &[usize], start: usize, one_line: bool) -> fmt::Result {
-    let Some((&size, inner)) = sizes.split_first() else { return f.write_str(&texts(start)) };
-    let stride: usize = inner.iter().product();
-    let separator = if inner.is_empty() || one_line { ", " } else { ",\n " };
-    f.write_str("[")?;
-    for position in 0..size {
-        let left_out = size > LONG && (END..size - END).contains(&position);
-        if left_out && position > END {
-            continue;
+/// Texts of floats, all with as many digits as the one that needs most.
+fn floats(values: &[f64], dtype: DType, precision: Option<usize>) -> Vec<String> {
+    let magnitudes = values.iter().map(|value| value.abs()).filter(|value| value.is_finite() && *value != 0.0);
+    let (least, greatest) = magnitudes
+        .fold((f64::INFINITY, 0f64), |(least, greatest), magnitude| (least.min(magnitude), greatest.max(magnitude)));
+    let scientific = greatest >= 1e8 || greatest > 0.0 && (least < 1e-4 || greatest / least > 1e3 && least < 1e-2);
+    let digits = precision.unwrap_or(DIGITS);
+    // The fewest digits that give the value back, and no more than asked for.
+    let shortest = |value: f64| -> String {
+        let text = match (dtype == DType::F64, scientific) {
+            (true, false) => format!("{value}"),
+            (false, false) => format!("{}", value as f32),
+            (true, true) => format!("{value:e}"),
+            (false, true) => format!("{:e}", value as f32),
+        };
+        let (mantissa, exponent) = text.split_once('e').map_or((text.as_str(), None), |(m, e)| (m, Some(e)));
+        let given = mantissa.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+        let mantissa = match (precision, scientific) {
+            (None, _) if given <= digits => mantissa.to_string(),
+            (_, false) => format!("{value:.digits$}"),
+            (_, true) => {
+                let text = format!("{value:.digits$e}");
+                let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+                return joined(mantissa, Some(exponent), precision.is_none());
+            }
+        };
+        joined(&mantissa, exponent, precision.is_none())
+    };
+    let texts: Vec<String> = values
+        .iter()
+        .map(|&value| match value {
+            value if value.is_nan() => "nan".to_string(),
+            value if value.is_infinite() => if value > 0.0 { "inf" } else { "-inf" }.to_string(),
+            value => shortest(value),
+        })
+        .collect();
+    // The points of one column are below each other.
+    let fraction = |text: &str| text.split_once('.').map(|(_, fraction)| fraction.chars().count());
+    let longest = texts.iter().filter_map(|text| fraction(text)).max().unwrap_or(0);
+    let padded = |text: String| match fraction(&text) {
+        Some(length) if !scientific => format!("{text}{}", " ".repeat(longest - length)),
+        _ => text,
+    };
+    texts.into_iter().map(padded).collect()
+}
+
+/// A mantissa with a point, without zeros at the end if they say nothing, and an exponent.
+fn joined(mantissa: &str, exponent: Option<&str>, trimmed: bool) -> String {
+    let mut text = mantissa.to_string();
+    if trimmed {
+        if text.contains('.') {
+            text.truncate(text.trim_end_matches('0').len());
+        } else {
+            text.push('.');
         }
-        if position > 0 {
-            f.write_str(separator)?;
-        }
-        if left_out {
-            f.write_str("…")?;
-            continue;
-        }
-        write_axis(f, texts, inner, start + position * stride, one_line)?;
     }
-    f.write_str("]")
+    if let Some(exponent) = exponent {
+        let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
+        let _ = write!(text, "e{sign}{digits:0>2}");
+    }
+    text
+}
+
+/// The positions along an axis that are shown; `None` stands for what is left out.
+fn shown_of(size: usize, total: usize, limits: &Limits) -> Vec<Option<usize>> {
+    if total <= limits.whole || size <= 2 * limits.ends + usize::from(limits.whole == 0) * 2 {
+        return (0..size).map(Some).collect();
+    }
+    (0..limits.ends).map(Some).chain([None]).chain((size - limits.ends..size).map(Some)).collect()
+}
+
+/// Every position that is shown, ascending.
+fn visit(sizes: &[usize], limits: &Limits, start: usize, found: &mut impl FnMut(usize)) {
+    let total = sizes.iter().product();
+    walk(sizes, total, limits, start, found);
+}
+
+fn walk(sizes: &[usize], total: usize, limits: &Limits, start: usize, found: &mut impl FnMut(usize)) {
+    let Some((&size, inner)) = sizes.split_first() else { return found(start) };
+    let stride: usize = inner.iter().product();
+    for position in shown_of(size, total, limits).into_iter().flatten() {
+        walk(inner, total, limits, start + position * stride, found);
+    }
+}
+
+/// Brackets, separators and lines around the texts of the elements.
+struct Layout<'a> {
+    sizes: &'a [usize],
+    limits: Limits,
+    /// Over several lines.
+    is_page: bool,
+    text: &'a dyn Fn(usize) -> String,
+}
+
+impl Layout<'_> {
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.axis(f, 0, 0)
+    }
+
+    fn axis(&self, f: &mut fmt::Formatter<'_>, depth: usize, start: usize) -> fmt::Result {
+        let Some((&size, inner)) = self.sizes[depth..].split_first() else { return f.write_str(&(self.text)(start)) };
+        let stride: usize = inner.iter().product();
+        let total = self.sizes.iter().product();
+        f.write_str("[")?;
+        // Columns that the line has so far.
+        let mut column = depth + 1;
+        for (number, position) in shown_of(size, total, &self.limits).into_iter().enumerate() {
+            let text = match position {
+                Some(position) if inner.is_empty() => (self.text)(start + position * stride),
+                Some(_) => String::new(),
+                None => "…".to_string(),
+            };
+            let width = text.chars().count() + 2;
+            if number > 0 {
+                if self.is_page && !inner.is_empty() {
+                    // Matrices are a blank line apart, what is more, more.
+                    write!(f, ",{}{:indent$}", "\n".repeat(inner.len()), "", indent = depth + 1)?;
+                } else if self.is_page && column + width > WIDTH {
+                    write!(f, ",\n{:indent$}", "", indent = depth + 1)?;
+                    column = depth + 1;
+                } else {
+                    f.write_str(", ")?;
+                }
+            }
+            column += width;
+            match position {
+                Some(position) if !inner.is_empty() => self.axis(f, depth + 1, start + position * stride)?,
+                _ => f.write_str(&text)?,
+            }
+        }
+        f.write_str("]")
+    }
 }

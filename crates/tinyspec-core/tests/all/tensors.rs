@@ -139,12 +139,33 @@ fn printing_shows_values() {
     let x = Tensor::from_slice(&[1i32, 2, 3, 4], [2, 2]);
     assert_eq!(format!("{x:?}"), "Tensor<i32, [2, 2]> [[1, 2], [3, 4]]");
     assert_eq!(format!("{x}"), "[[1, 2],\n [3, 4]]");
-    assert_eq!(Tensor::arange(20).to_string(), "[0, 1, 2, …, 17, 18, 19]");
-    assert_eq!(Tensor::arange(9).to_string(), "[0, 1, 2, …, 6, 7, 8]");
-    assert_eq!(Tensor::arange(8).to_string(), "[0, 1, 2, 3, 4, 5, 6, 7]");
-    let long = Tensor::arange(20).reshape([10, 2]);
-    let rows = "[[0, 1],\n [2, 3],\n [4, 5],\n …,\n [14, 15],\n [16, 17],\n [18, 19]]";
-    assert_eq!(long.to_string(), rows);
+    assert_eq!(format!("{:?}", Tensor::arange(9)), "Tensor<i32, [9]> [0, 1, 2, …, 6, 7, 8]");
+    assert_eq!(format!("{:?}", Tensor::full([1], 0.1f32)), "Tensor<f32, [1]> [0.1]");
+}
+
+#[test]
+fn a_page_is_laid_out_as_numpy_does() {
+    let shown = |tensor: Tensor, page: &str| assert_eq!(tensor.to_string(), page);
+    shown(Tensor::arange(8), "[0, 1, 2, 3, 4, 5, 6, 7]");
+    shown(Tensor::scalar(2.5f32), "2.5");
+    shown(Tensor::zeros([0]), "[]");
+    let floats = |data: &[f32]| Tensor::from_slice(data, [data.len()]);
+    shown(floats(&[1.0, -22.5, 0.125]), "[  1.   , -22.5  ,   0.125]");
+    shown(floats(&[0.1, 1.0 / 3.0]), "[0.1       , 0.33333334]");
+    shown(floats(&[f32::NAN, 1.0, f32::NEG_INFINITY]), "[ nan,   1., -inf]");
+    shown(floats(&[1e10, -2.5]), "[  1.e+10, -2.5e+00]");
+    shown(floats(&[1e-5, 0.0]), "[1.e-05, 0.e+00]");
+    assert_eq!(format!("{:.2}", floats(&[1.0, -2.346])), "[ 1.00, -2.35]");
+    shown(Tensor::from_slice(&[true, false], [2]), "[ true, false]");
+    shown(Tensor::arange(8).reshape([2, 2, 2]), "[[[0, 1],\n  [2, 3]],\n\n [[4, 5],\n  [6, 7]]]");
+    let large = Tensor::arange(4000).reshape([40, 100]);
+    let lines: Vec<String> = large.to_string().lines().map(str::to_string).collect();
+    assert_eq!(lines[0], "[[   0,    1,    2, …,   97,   98,   99],");
+    assert_eq!(lines[3..5], [" …,".to_string(), " [3700, 3701, 3702, …, 3797, 3798, 3799],".to_string()]);
+    // A long row goes on below its first element.
+    let row = Tensor::arange(40).to_string();
+    assert!(row.lines().count() == 3 && row.lines().all(|line| line.len() <= 80), "{row}");
+    assert_eq!(row.lines().nth(1).map(|line| &line[..4]), Some(" 19,"));
 }
 
 #[test]

@@ -231,6 +231,11 @@ pub fn lerp(b: &mut dyn Builder, x: NodeId, y: NodeId, weight: NodeId) -> Result
 /// The magnitude of `x` with the sign of `y`.
 pub fn copysign(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
     let (x, y) = promote(b, "copysign", x, y)?;
+    copysign_of(b, x, y)
+}
+
+/// [`copysign`] of one dtype.
+pub(super) fn copysign_of(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
     let magnitude = super::elementwise::abs(b, x)?;
     let negative = is_negative(b, y)?;
     let minus = neg(b, magnitude)?;
@@ -238,7 +243,7 @@ pub fn copysign(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
 }
 
 /// The sign bit, of -0 too: 1/-0 is -inf.
-fn is_negative(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+pub(super) fn is_negative(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     let zero = like(b, x, 0.0);
     let below = b.alu(Op::CmpLt, &[x, zero])?;
     let reciprocal = b.add(Op::Recip, &[x], Arg::None)?;

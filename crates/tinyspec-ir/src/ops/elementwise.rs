@@ -1,7 +1,7 @@
 //! Unary functions: roots, powers, logarithms, roundings.
 
 use super::arithmetic::{gt, mul, ne, neg, not, sub};
-use super::{dtype_of, like, to_float};
+use super::{dtype_of, in_wide, like, to_float};
 use crate::{Arg, Builder, DType, NodeId, Op, Result};
 use std::f64::consts::{LN_2, LOG2_E};
 
@@ -32,8 +32,10 @@ pub fn sqrt(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
 
 /// `1 / sqrt(x)`.
 pub fn rsqrt(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
-    let root = sqrt(b, x)?;
-    b.alu(Op::Recip, &[root])
+    in_wide(b, x, |b, x| {
+        let root = b.alu(Op::Sqrt, &[x])?;
+        b.alu(Op::Recip, &[root])
+    })
 }
 
 /// `2 ^ x`.
@@ -48,21 +50,26 @@ pub fn log2(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
 
 /// `e ^ x`.
 pub fn exp(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
-    let x = to_float(b, x)?;
-    let scaled = scale(b, x, LOG2_E)?;
-    b.alu(Op::Exp2, &[scaled])
+    in_wide(b, x, |b, x| {
+        let scaled = scale(b, x, LOG2_E)?;
+        b.alu(Op::Exp2, &[scaled])
+    })
 }
 
 /// Natural logarithm.
 pub fn log(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
-    let log = log2(b, x)?;
-    scale(b, log, LN_2)
+    in_wide(b, x, |b, x| {
+        let log = b.alu(Op::Log2, &[x])?;
+        scale(b, log, LN_2)
+    })
 }
 
 /// Decimal logarithm.
 pub fn log10(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
-    let log = log2(b, x)?;
-    scale(b, log, std::f64::consts::LOG10_2)
+    in_wide(b, x, |b, x| {
+        let log = b.alu(Op::Log2, &[x])?;
+        scale(b, log, std::f64::consts::LOG10_2)
+    })
 }
 
 /// Toward zero.
@@ -215,8 +222,10 @@ pub fn const_pow(b: &mut dyn Builder, x: NodeId, base: f64) -> Result<NodeId> {
         let base = like(b, x, base);
         return b.alu(Op::Pow, &[base, x]);
     }
-    let scaled = scale(b, x, base.log2())?;
-    b.alu(Op::Exp2, &[scaled])
+    in_wide(b, x, |b, x| {
+        let scaled = scale(b, x, base.log2())?;
+        b.alu(Op::Exp2, &[scaled])
+    })
 }
 
 /// The value, without a gradient.

@@ -42,7 +42,7 @@ pub(super) fn one_hot_mask(b: &mut dyn Builder, op: &str, index: NodeId, classes
 }
 
 /// Negative indices count from the end.
-fn wrapped(b: &mut dyn Builder, index: NodeId, length: &Dim) -> Result<NodeId> {
+pub(super) fn wrapped(b: &mut dyn Builder, index: NodeId, length: &Dim) -> Result<NodeId> {
     let index = wide(b, index)?;
     let zero = like(b, index, 0.0);
     let negative = b.alu(Op::CmpLt, &[index, zero])?;

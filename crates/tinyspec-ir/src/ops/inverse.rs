@@ -4,7 +4,7 @@
 //! The coefficients interpolate the functions at Chebyshev's points, in 80 digits; highest power first.
 
 use super::elementwise::{abs, exp, log, polynomial, scale, shift, sqrt, square};
-use super::{cast, dtype_of, like, to_float};
+use super::{cast, dtype_of, in_wide, like, to_float};
 use crate::{Builder, DType, NodeId, Op, Result};
 use std::f64::consts::{FRAC_2_SQRT_PI, FRAC_PI_2, LN_2};
 
@@ -394,5 +394,35 @@ pub fn erf(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
         let minus = scale(b, rest, -1.0)?;
         let far = shift(b, minus, 1.0)?;
         b.alu(Op::Where, &[is_near, near, far])
+    })
+}
+
+/// `1 - erf(x)`, which keeps its digits where `erf(x)` is nearly 1.
+pub fn erfc(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    in_wide(b, x, |b, x| {
+        let (zero, bound) = (like(b, x, 0.0), like(b, x, 40.0));
+        let negative = b.alu(Op::CmpLt, &[x, zero])?;
+        let minus = scale(b, x, -1.0)?;
+        let magnitude = b.alu(Op::Where, &[negative, minus, x])?;
+        // Beyond the bound it is 0, and the square might be infinite.
+        let beyond = b.alu(Op::CmpLt, &[bound, magnitude])?;
+        let magnitude = b.alu(Op::Where, &[beyond, bound, magnitude])?;
+        let Branches { is_near, near, far } = branches(b, magnitude, 1.0)?;
+        let middle = odd_series(b, near, ERF)?;
+        let minus = scale(b, middle, -1.0)?;
+        let near = shift(b, minus, 1.0)?;
+        let halved = scale(b, far, 0.5)?;
+        let sum = shift(b, halved, 1.0)?;
+        let t = b.alu(Op::Recip, &[sum])?;
+        let scaled = series(b, t, ERFCX)?;
+        let squared = square(b, far)?;
+        let minus = scale(b, squared, -1.0)?;
+        let power = exp(b, minus)?;
+        let far = b.alu(Op::Mul, &[power, scaled])?;
+        let above = b.alu(Op::Where, &[is_near, near, far])?;
+        // Below 0 it is 2 - erfc(-x).
+        let minus = scale(b, above, -1.0)?;
+        let below = shift(b, minus, 2.0)?;
+        b.alu(Op::Where, &[negative, below, above])
     })
 }

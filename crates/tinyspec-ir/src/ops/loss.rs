@@ -5,7 +5,7 @@ use super::{cast, dtype_of, like, reduce, shape_of};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Error, ErrorKind, NodeId, Op, Result};
 
-fn reduced(b: &mut dyn Builder, op: &str, losses: NodeId, reduction: &str) -> Result<NodeId> {
+pub(super) fn reduced(b: &mut dyn Builder, op: &str, losses: NodeId, reduction: &str) -> Result<NodeId> {
     match reduction {
         "mean" => reduce::mean(b, losses, None, false),
         "sum" => reduce::sum(b, losses, None, false),

@@ -43,6 +43,15 @@ pub fn transpose(b: &mut dyn Builder, x: NodeId, axis0: i64, axis1: i64) -> Resu
     b.add(Op::Permute, &[x], Arg::Axes(order))
 }
 
+/// An axis moved to another place; the others keep their order.
+pub fn movedim(b: &mut dyn Builder, x: NodeId, from: i64, to: i64) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let (from, to) = (axis_of("movedim", from, &shape)?, axis_of("movedim", to, &shape)?);
+    let mut order: Axes = (0..shape.len() as u32).filter(|&axis| axis as usize != from).collect();
+    order.insert(to, from as u32);
+    b.add(Op::Permute, &[x], Arg::Axes(order))
+}
+
 /// Size-1 axes broadcast to `shape`; -1 keeps a dim.
 pub fn expand(b: &mut dyn Builder, x: NodeId, shape: &[Dim]) -> Result<NodeId> {
     let from = shape_of(b, x);

@@ -2,20 +2,21 @@
 
 use super::arithmetic::{add, mul, sub};
 use super::elementwise::{rsqrt, square};
-use super::{like, reduce, shape_of, to_float};
+use super::{in_wide, like, reduce, shape_of, to_float};
 use crate::{Builder, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
 /// `(x - mean) / sqrt(var + eps)` along axes.
 fn normalize(b: &mut dyn Builder, x: NodeId, axes: &[i64], eps: f64) -> Result<NodeId> {
-    let x = to_float(b, x)?;
-    let center = reduce::mean(b, x, Some(axes), true)?;
-    let deviation = sub(b, x, center)?;
-    let squared = square(b, deviation)?;
-    let variance = reduce::mean(b, squared, Some(axes), true)?;
-    let eps = like(b, x, eps);
-    let sum = add(b, variance, eps)?;
-    let scale = rsqrt(b, sum)?;
-    mul(b, deviation, scale)
+    in_wide(b, x, |b, x| {
+        let center = reduce::mean(b, x, Some(axes), true)?;
+        let deviation = sub(b, x, center)?;
+        let squared = square(b, deviation)?;
+        let variance = reduce::mean(b, squared, Some(axes), true)?;
+        let eps = like(b, x, eps);
+        let sum = add(b, variance, eps)?;
+        let scale = rsqrt(b, sum)?;
+        mul(b, deviation, scale)
+    })
 }
 
 /// Layer normalisation over the last `axes` axes (Ba et al., 2016), with scale and shift.
@@ -32,13 +33,14 @@ pub fn layer_norm(b: &mut dyn Builder, x: NodeId, weight: NodeId, bias: NodeId, 
 
 /// `x / sqrt(mean(x²) + eps) * weight` along the last axis (Zhang and Sennrich, 2019).
 pub fn rms_norm(b: &mut dyn Builder, x: NodeId, weight: NodeId, eps: f64) -> Result<NodeId> {
-    let x = to_float(b, x)?;
-    let squared = square(b, x)?;
-    let mean = reduce::mean(b, squared, Some(&[-1]), true)?;
-    let eps = like(b, x, eps);
-    let sum = add(b, mean, eps)?;
-    let scale = rsqrt(b, sum)?;
-    let normal = mul(b, x, scale)?;
+    let normal = in_wide(b, x, |b, x| {
+        let squared = square(b, x)?;
+        let mean = reduce::mean(b, squared, Some(&[-1]), true)?;
+        let eps = like(b, x, eps);
+        let sum = add(b, mean, eps)?;
+        let scale = rsqrt(b, sum)?;
+        mul(b, x, scale)
+    })?;
     mul(b, normal, weight).map_err(|error| error.in_op("rms_norm"))
 }
 
@@ -107,6 +109,40 @@ pub fn batch_norm_eval(
     affine(b, "batch_norm_eval", normal, weight, bias)
 }
 
+/// Normalisation of each channel of each sample over the axes from 2 on (Ulyanov et al., 2016).
+pub fn instance_norm(b: &mut dyn Builder, x: NodeId, weight: NodeId, bias: NodeId, eps: f64) -> Result<NodeId> {
+    let rank = shape_of(b, x).len() as i64;
+    if rank < 3 {
+        let message = format!("needs a batch, a channel and other axes, found {rank} axes");
+        return Err(Error::new(ErrorKind::Rank, "instance_norm", message));
+    }
+    let axes: Vec<i64> = (2..rank).collect();
+    let normal = normalize(b, x, &axes, eps)?;
+    affine(b, "instance_norm", normal, weight, bias)
+}
+
+/// `x / (k + alpha mean(x²))^beta` with the mean over `size` neighbouring channels, zeros beyond the ends (Krizhevsky et
+/// al., 2012).
+pub fn local_response_norm(b: &mut dyn Builder, x: NodeId, size: i64, alpha: f64, beta: f64, k: f64) -> Result<NodeId> {
+    const OP: &str = "local_response_norm";
+    let rank = shape_of(b, x).len() as i64;
+    if rank < 2 || !(1..1 << 20).contains(&size) {
+        let message = format!("{size} channels of {rank} axes");
+        return Err(Error::new(ErrorKind::Value, OP, message).help("a channel axis, and at least 1 channel"));
+    }
+    let x = to_float(b, x)?;
+    let squared = square(b, x)?;
+    let last = super::movement::transpose(b, squared, 1, -1)?;
+    let padded = super::window::pad_ends(b, last, &[size / 2], &[(size - 1) / 2], 0.0)?;
+    let windows = super::window::unfold(b, padded, -1, size, 1).map_err(|error| error.in_op(OP))?;
+    let mean = reduce::mean(b, windows, Some(&[-1]), false)?;
+    let mean = super::movement::transpose(b, mean, 1, -1)?;
+    let scaled = super::elementwise::scale(b, mean, alpha)?;
+    let sum = super::elementwise::shift(b, scaled, k)?;
+    let power = super::elementwise::pow_const(b, sum, beta)?;
+    super::arithmetic::div(b, x, power)
+}
+
 /// Scaled dot-product attention: `softmax(q kᵀ / √d) v`; `causal` hides later keys.
 pub fn sdpa(b: &mut dyn Builder, q: NodeId, k: NodeId, v: NodeId, causal: bool) -> Result<NodeId> {
     let scores = scores(b, q, k)?;
@@ -137,6 +173,10 @@ pub fn sdpa_mask(b: &mut dyn Builder, q: NodeId, k: NodeId, v: NodeId, mask: Nod
 
 fn scores(b: &mut dyn Builder, q: NodeId, k: NodeId) -> Result<NodeId> {
     let shape = shape_of(b, q);
+    if let Some(vector) = [&shape, &shape_of(b, k)].into_iter().find(|shape| shape.len() < 2) {
+        let message = format!("needs (…, positions, width), found {}", crate::dim::show(vector));
+        return Err(Error::new(ErrorKind::Rank, "sdpa", message));
+    }
     let width = shape.last().and_then(Dim::as_const).unwrap_or(1);
     let turned = super::movement::transpose(b, k, -1, -2)?;
     let product = super::matmul::matmul(b, q, turned).map_err(|error| error.in_op("sdpa"))?;

@@ -1,8 +1,9 @@
 //! Random tensors by Threefry: the same bits on every backend.
 
 use super::creation::arange_dim;
+use super::elementwise::{scale, shift};
 use super::movement::reshape;
-use super::{cast, elementwise, like, trigonometry};
+use super::{cast, dtype_of, elementwise, like};
 use crate::{Arg, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
 
 /// 64 random bits an element; `key` (a u64 scalar) names the stream.
@@ -61,23 +62,76 @@ fn below(dtype: DType, bound: f64) -> f64 {
     rounded(bound - step)
 }
 
-/// Standard normal by Box and Muller (1958), both uniforms from one draw of 64 bits.
+/// Standard normal by Box and Muller (1958), both uniforms from one draw of 64 bits. Logarithm and sine are composed of
+/// ops that round correctly, so that every device gives the same bits.
 pub fn randn(b: &mut dyn Builder, key: NodeId, shape: &[Dim], dtype: DType) -> Result<NodeId> {
     require_float("randn", dtype)?;
+    let wide = dtype.accumulator();
     let bits = random_bits(b, key, shape).map_err(|error| error.in_op("randn"))?;
-    let (first, second) = (unit(b, bits, 8, dtype)?, unit(b, bits, 40, dtype)?);
+    let (first, second) = (unit(b, bits, 8, wide)?, unit(b, bits, 40, wide)?);
     // 1 - u is never 0, so the logarithm is finite.
     let minus = super::arithmetic::neg(b, first)?;
-    let one = like(b, first, 1.0);
-    let positive = b.alu(Op::Add, &[minus, one])?;
-    let log = elementwise::log(b, positive)?;
-    let factor = like(b, log, -2.0);
-    let scaled = b.alu(Op::Mul, &[log, factor])?;
-    let radius = b.add(Op::Sqrt, &[scaled], Arg::None)?;
-    let turn = like(b, second, 2.0 * std::f64::consts::PI);
-    let angle = b.alu(Op::Mul, &[second, turn])?;
-    let sine = trigonometry::sin(b, angle)?;
-    b.alu(Op::Mul, &[radius, sine])
+    let positive = shift(b, minus, 1.0)?;
+    let log = same_log(b, positive)?;
+    let scaled = scale(b, log, -2.0)?;
+    let radius = b.alu(Op::Sqrt, &[scaled])?;
+    let sine = same_sine(b, second)?;
+    let value = b.alu(Op::Mul, &[radius, sine])?;
+    cast(b, value, dtype)
+}
+
+/// The natural logarithm of a normal number above 0: of the exponent and, by its series, of the mantissa.
+fn same_log(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    let dtype = dtype_of(b, x);
+    let (whole, mantissa_bits, bias) = if dtype == DType::F64 { (DType::U64, 52, 1023) } else { (DType::U32, 23, 127) };
+    let number = |b: &mut dyn Builder, value: i128| b.constant(Const::int(whole, value));
+    let bits = b.add(Op::Bitcast, &[x], Arg::DType(whole))?;
+    let width = number(b, mantissa_bits);
+    let exponent = b.alu(Op::Shr, &[bits, width])?;
+    let exponent = cast(b, exponent, DType::I32)?;
+    let exponent = cast(b, exponent, dtype)?;
+    let (mask, one) = (number(b, (1 << mantissa_bits) - 1), number(b, bias << mantissa_bits));
+    let mantissa = b.alu(Op::And, &[bits, mask])?;
+    let mantissa = b.alu(Op::Or, &[mantissa, one])?;
+    let mantissa = b.add(Op::Bitcast, &[mantissa], Arg::DType(dtype))?;
+    // From 1..2 to 1/√2..√2.
+    let root = like(b, mantissa, std::f64::consts::SQRT_2);
+    let above = b.alu(Op::CmpLt, &[root, mantissa])?;
+    let (halved, next) = (scale(b, mantissa, 0.5)?, shift(b, exponent, 1.0)?);
+    let mantissa = b.alu(Op::Where, &[above, halved, mantissa])?;
+    let exponent = b.alu(Op::Where, &[above, next, exponent])?;
+    let exponent = shift(b, exponent, -(bias as f64))?;
+    let (difference, sum) = (shift(b, mantissa, -1.0)?, shift(b, mantissa, 1.0)?);
+    let ratio = b.alu(Op::Div, &[difference, sum])?;
+    let half = super::inverse::small_atanh(b, ratio)?;
+    let (fraction, power) = (scale(b, half, 2.0)?, scale(b, exponent, std::f64::consts::LN_2)?);
+    b.alu(Op::Add, &[power, fraction])
+}
+
+/// `sin 2πx` of `x` in [0, 1), by its series at most a quarter turn from 0.
+fn same_sine(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    // 1/2 - x is in (-1/2, 1/2] and has the same sine; beyond a quarter turn the rest to half a turn has.
+    let minus = scale(b, x, -1.0)?;
+    let turn = shift(b, minus, 0.5)?;
+    let (quarter, minus_quarter) = (like(b, x, 0.25), like(b, x, -0.25));
+    let (above, below) = (b.alu(Op::CmpLt, &[quarter, turn])?, b.alu(Op::CmpLt, &[turn, minus_quarter])?);
+    let opposite = scale(b, turn, -1.0)?;
+    let (from_above, from_below) = (shift(b, opposite, 0.5)?, shift(b, opposite, -0.5)?);
+    let turn = b.alu(Op::Where, &[above, from_above, turn])?;
+    let turn = b.alu(Op::Where, &[below, from_below, turn])?;
+    let angle = scale(b, turn, 2.0 * std::f64::consts::PI)?;
+    let squared = elementwise::square(b, angle)?;
+    let terms = if dtype_of(b, x) == DType::F64 { 12 } else { 7 };
+    // 1/1!, -1/3!, 1/5!, …
+    let next = |coefficient: &mut f64, term: i32| {
+        let found = *coefficient;
+        *coefficient /= -f64::from((2 * term + 2) * (2 * term + 3));
+        Some(found)
+    };
+    let mut coefficients: Vec<f64> = (0..terms).scan(1.0, next).collect();
+    coefficients.reverse();
+    let series = elementwise::polynomial(b, squared, &coefficients)?;
+    b.alu(Op::Mul, &[angle, series])
 }
 
 fn require_float(op: &str, dtype: DType) -> Result<()> {

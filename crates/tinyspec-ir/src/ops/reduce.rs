@@ -2,7 +2,7 @@
 
 use super::arithmetic::{add, div, reverse_order, sub};
 use super::elementwise::{exp, log, sqrt, square};
-use super::{axes_of, axis_of, cast, dtype_of, like, shape_of, to_float};
+use super::{axes_of, axis_of, cast, dtype_of, in_wide, like, shape_of, to_float};
 use crate::{Arg, Axes, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
 /// A Reduce along axes, which are dropped unless `keepdim`.
@@ -102,11 +102,22 @@ pub fn mean(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: bool)
 pub fn var(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, correction: i64, keepdim: bool) -> Result<NodeId> {
     let x = to_float(b, x)?;
     let positions = axes_of("var", axes, &shape_of(b, x))?;
+    in_wide(b, x, |b, x| wide_var(b, x, axes, &positions, correction, keepdim))
+}
+
+fn wide_var(
+    b: &mut dyn Builder,
+    x: NodeId,
+    axes: Option<&[i64]>,
+    positions: &Axes,
+    correction: i64,
+    keepdim: bool,
+) -> Result<NodeId> {
     let center = mean(b, x, axes, true)?;
     let deviation = sub(b, x, center)?;
     let squared = square(b, deviation)?;
     let total = sum(b, squared, axes, keepdim)?;
-    let (count, correction) = (count(b, x, &positions)?, like(b, x, correction as f64));
+    let (count, correction) = (count(b, x, positions)?, like(b, x, correction as f64));
     let degrees = sub(b, count, correction)?;
     let zero = like(b, x, 0.0);
     let degrees = super::arithmetic::maximum(b, degrees, zero)?;
@@ -131,6 +142,11 @@ fn shifted(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>) -> Result<(Node
 pub fn logsumexp(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: bool) -> Result<NodeId> {
     let x = to_float(b, x)?;
     let positions = axes_of("logsumexp", axes, &shape_of(b, x))?;
+    let result = in_wide(b, x, |b, x| wide_logsumexp(b, x, axes))?;
+    if keepdim { Ok(result) } else { drop_axes(b, result, &positions) }
+}
+
+fn wide_logsumexp(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>) -> Result<NodeId> {
     let greatest = max(b, x, axes, true)?;
     let greatest = b.alu(Op::Detach, &[greatest])?;
     // An infinity less itself is nan: then there is no shift.
@@ -145,17 +161,18 @@ pub fn logsumexp(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: 
     let log = log(b, total)?;
     let sum = add(b, log, shift)?;
     let lowest = like(b, x, f64::NEG_INFINITY);
-    let result = b.alu(Op::Where, &[nonzero, sum, lowest])?;
-    if keepdim { Ok(result) } else { drop_axes(b, result, &positions) }
+    b.alu(Op::Where, &[nonzero, sum, lowest])
 }
 
 /// `e^x / sum(e^x)` along an axis.
 pub fn softmax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
     axis_of("softmax", axis, &shape_of(b, x))?;
-    let (shifted, _) = shifted(b, x, Some(&[axis]))?;
-    let powers = exp(b, shifted)?;
-    let total = sum(b, powers, Some(&[axis]), true)?;
-    div(b, powers, total)
+    in_wide(b, x, |b, x| {
+        let (shifted, _) = shifted(b, x, Some(&[axis]))?;
+        let powers = exp(b, shifted)?;
+        let total = sum(b, powers, Some(&[axis]), true)?;
+        div(b, powers, total)
+    })
 }
 
 /// Softmax of `-x`.
@@ -167,11 +184,13 @@ pub fn softmin(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
 /// `x - log(sum(e^x))` along an axis.
 pub fn log_softmax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
     axis_of("log_softmax", axis, &shape_of(b, x))?;
-    let (shifted, _) = shifted(b, x, Some(&[axis]))?;
-    let powers = exp(b, shifted)?;
-    let total = sum(b, powers, Some(&[axis]), true)?;
-    let log = log(b, total)?;
-    sub(b, shifted, log)
+    in_wide(b, x, |b, x| {
+        let (shifted, _) = shifted(b, x, Some(&[axis]))?;
+        let powers = exp(b, shifted)?;
+        let total = sum(b, powers, Some(&[axis]), true)?;
+        let log = log(b, total)?;
+        sub(b, shifted, log)
+    })
 }
 
 /// Position of the first greatest element (i32).

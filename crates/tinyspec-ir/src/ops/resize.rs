@@ -70,35 +70,53 @@ pub fn pad_mode(b: &mut dyn Builder, x: NodeId, before: &[i64], after: &[i64], m
     Ok(x)
 }
 
-/// The last axes at other lengths: `mode` is `"nearest"`, `"nearest-exact"` (from the middle of an element) or
-/// `"linear"` (`"bilinear"`, `"trilinear"`), where `align_corners` keeps the ends in place.
+/// The last axes at other lengths: `mode` is `"nearest"`, `"nearest-exact"` (from the middle of an element),
+/// `"linear"` (`"bilinear"`, `"trilinear"`) or `"cubic"` (`"bicubic"`, by Keys, 1981), where `align_corners` keeps the ends
+/// in place, or `"area"` (means).
 pub fn interpolate(b: &mut dyn Builder, x: NodeId, size: &[i64], mode: &str, align_corners: bool) -> Result<NodeId> {
     const OP: &str = "interpolate";
     let shape = shape_of(b, x);
     let Some(lead) = shape.len().checked_sub(size.len()) else {
         return Err(Error::new(ErrorKind::Rank, OP, format!("sizes {size:?} for {}", show(&shape))));
     };
-    let linear = matches!(mode, "linear" | "bilinear" | "trilinear");
-    if !linear && !matches!(mode, "nearest" | "nearest-exact") {
-        return Err(Error::new(ErrorKind::Value, OP, format!("the mode `{mode}` is unknown"))
-            .help("`nearest`, `nearest-exact` or `linear`"));
+    if mode == "area" {
+        let x = to_float(b, x)?;
+        return super::adaptive::area(b, OP, x, size);
     }
-    let mut x = if linear { to_float(b, x)? } else { x };
+    let way = match mode {
+        "linear" | "bilinear" | "trilinear" => Way::Linear,
+        "cubic" | "bicubic" => Way::Cubic,
+        "nearest" | "nearest-exact" => Way::Nearest,
+        _ => {
+            return Err(Error::new(ErrorKind::Value, OP, format!("the mode `{mode}` is unknown"))
+                .help("`nearest`, `nearest-exact`, `linear`, `cubic` or `area`"));
+        }
+    };
+    let between = way != Way::Nearest;
+    let mut x = if between { to_float(b, x)? } else { x };
     for (axis, &to) in (lead..).zip(size) {
         let from = length(b, OP, x, axis)?;
         if from < 1 || to < 0 || from.max(to) > 1 << 30 {
             return Err(Error::new(ErrorKind::Value, OP, format!("axis {axis} from {from} to {to} elements")));
         }
         // Where element i of the result lies, as the whole numbers (i · step + start) / unit.
-        let (step, start, unit) = match (linear, align_corners) {
+        let (step, start, unit) = match (between, align_corners) {
             (true, true) => (from - 1, 0, (to - 1).max(1)),
             (true, false) => (2 * from, from - to, 2 * to),
             _ if mode == "nearest" => (from, 0, to),
             _ => (2 * from, from, 2 * to),
         };
-        x = resample(b, x, axis, [from, to], [step, start, unit.max(1)], linear)?;
+        x = resample(b, x, axis, [from, to], [step, start, unit.max(1)], way)?;
     }
     Ok(x)
+}
+
+/// How a value between elements is made of them.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Nearest,
+    Linear,
+    Cubic,
 }
 
 fn resample(
@@ -107,39 +125,62 @@ fn resample(
     axis: usize,
     [from, to]: [i64; 2],
     [step, start, unit]: [i64; 3],
-    linear: bool,
+    way: Way,
 ) -> Result<NodeId> {
     let dtype = if step.saturating_mul(to) < 1 << 30 { DType::I32 } else { DType::I64 };
     let number = |b: &mut dyn Builder, value: i64| b.constant(Const::int(dtype, value as i128));
     let ramp = arange_dim(b, &Dim::from(to), dtype)?;
-    let (step, start, unit_node) = (number(b, step), number(b, start), number(b, unit));
+    let (step, start, unit_node, zero) = (number(b, step), number(b, start), number(b, unit), number(b, 0));
     let place = b.alu(Op::Mul, &[ramp, step])?;
     let place = b.alu(Op::Add, &[place, start])?;
-    let zero = number(b, 0);
-    let place = b.alu(Op::Max, &[place, zero])?;
+    let place = if way == Way::Cubic { place } else { b.alu(Op::Max, &[place, zero])? };
     let lower = b.alu(Op::Idiv, &[place, unit_node])?;
     let axis = axis_of("interpolate", axis as i64, &shape_of(b, x))? as i64;
     let moved = transpose(b, x, 0, axis)?;
-    let low = b.alu(Op::Index, &[moved, lower])?;
-    if !linear {
+    if way == Way::Nearest {
+        let low = b.alu(Op::Index, &[moved, lower])?;
         return transpose(b, low, 0, axis);
     }
-    let (one, last) = (number(b, 1), number(b, from - 1));
-    let next = b.alu(Op::Add, &[lower, one])?;
-    let over = b.alu(Op::CmpLt, &[last, next])?;
-    let upper = b.alu(Op::Where, &[over, last, next])?;
-    let high = b.alu(Op::Index, &[moved, upper])?;
-    let rest = b.alu(Op::Mod, &[place, unit_node])?;
     let float = dtype_of(b, x);
-    let rest = cast(b, rest, float.accumulator())?;
+    let wide = float.accumulator();
+    let rest = b.alu(Op::Mod, &[place, unit_node])?;
+    let rest = cast(b, rest, wide)?;
     let share = super::elementwise::scale(b, rest, 1.0 / unit as f64)?;
-    let mut along = shape_of(b, low);
+    let mut along = shape_of(b, moved);
+    along[0] = Dim::from(to);
     for dim in along.iter_mut().skip(1) {
         *dim = Dim::from(1);
     }
     let share = super::movement::reshape(b, share, &along)?;
-    let (low, high) = (cast(b, low, float.accumulator())?, cast(b, high, float.accumulator())?);
-    let mixed = super::arithmetic::lerp(b, low, high, share)?;
+    let last = number(b, from - 1);
+    let neighbour = |b: &mut dyn Builder, distance: i64| {
+        let distance = number(b, distance);
+        let place = b.alu(Op::Add, &[lower, distance])?;
+        let (below, beyond) = (b.alu(Op::CmpLt, &[place, zero])?, b.alu(Op::CmpLt, &[last, place])?);
+        let place = b.alu(Op::Where, &[beyond, last, place])?;
+        let place = b.alu(Op::Where, &[below, zero, place])?;
+        let value = b.alu(Op::Index, &[moved, place])?;
+        cast(b, value, wide)
+    };
+    let mixed = if way == Way::Linear {
+        let (low, high) = (neighbour(b, 0)?, neighbour(b, 1)?);
+        super::arithmetic::lerp(b, low, high, share)?
+    } else {
+        let mut total: Option<NodeId> = None;
+        for (distance, weights) in (-1..).zip(CUBIC) {
+            let (value, weight) = (neighbour(b, distance)?, super::elementwise::polynomial(b, share, &weights)?);
+            let product = b.alu(Op::Mul, &[value, weight])?;
+            total = Some(match total {
+                Some(total) => b.alu(Op::Add, &[total, product])?,
+                None => product,
+            });
+        }
+        total.unwrap_or(share)
+    };
     let mixed = cast(b, mixed, float)?;
     transpose(b, mixed, 0, axis)
 }
+
+/// The weights of the four neighbours by the share of the way, highest power first, with slope -3/4 at distance 1.
+const CUBIC: [[f64; 4]; 4] =
+    [[-0.75, 1.5, -0.75, 0.0], [1.25, -2.25, 0.0, 1.0], [-1.25, 1.5, 0.75, 0.0], [0.75, -0.75, 0.0, 0.0]];

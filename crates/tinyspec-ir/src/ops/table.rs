@@ -117,7 +117,7 @@ macro_rules! table {
             name: stringify!($name),
             params: &[$((stringify!($param), ParamKind::$kind)),*],
             is_list: table!(@is_list $result),
-            doc: concat!($($doc),*),
+            doc: concat!($($doc, "\n"),*),
         },)*];
 
         /// Calls a method by name.

@@ -62,6 +62,16 @@ macro_rules! for_each_method {
         copysign(x: tensor, sign: tensor) -> tensor = arithmetic::copysign;
         /// `log(e^x + e^y)` without overflow.
         logaddexp(x: tensor, other: tensor) -> tensor = arithmetic::logaddexp;
+        /// The angle of the point with this as its height and `x` as its width, from -π to π.
+        atan2(y: tensor, x: tensor) -> tensor = logarithm::atan2;
+        /// `√(x² + y²)` without overflow between.
+        hypot(x: tensor, other: tensor) -> tensor = logarithm::hypot;
+        /// `x log(y)`, which is 0 where `x` is 0.
+        xlogy(x: tensor, other: tensor) -> tensor = logarithm::xlogy;
+        /// `[|x - y| <= atol + rtol |y|]`; equal infinities are close, nan is to nothing.
+        isclose(x: tensor, other: tensor, rtol: float, atol: float) -> tensor = threshold::isclose;
+        /// 0 below 0, `value` at 0, 1 above.
+        heaviside(x: tensor, value: tensor) -> tensor = threshold::heaviside;
 
         /// `1 / x`.
         reciprocal(x: tensor) -> tensor = elementwise::reciprocal;
@@ -79,6 +89,22 @@ macro_rules! for_each_method {
         log(x: tensor) -> tensor = elementwise::log;
         /// Decimal logarithm.
         log10(x: tensor) -> tensor = elementwise::log10;
+        /// `log(1 + x)`, exact near 0.
+        log1p(x: tensor) -> tensor = logarithm::log1p;
+        /// `e^x - 1`, exact near 0.
+        expm1(x: tensor) -> tensor = logarithm::expm1;
+        /// `10 ^ x`.
+        exp10(x: tensor) -> tensor = logarithm::exp10;
+        /// `log(x / (1 - x))` of `x` within `eps` and `1 - eps`.
+        logit(x: tensor, eps: float) -> tensor = logarithm::logit;
+        /// Degrees as radians.
+        deg2rad(x: tensor) -> tensor = logarithm::deg2rad;
+        /// Radians as degrees.
+        rad2deg(x: tensor) -> tensor = logarithm::rad2deg;
+        /// `sin(πx) / (πx)`, and 1 at 0.
+        sinc(x: tensor) -> tensor = logarithm::sinc;
+        /// `x - trunc(x)`.
+        frac(x: tensor) -> tensor = logarithm::frac;
         /// Sine.
         sin(x: tensor) -> tensor = trigonometry::sin;
         /// Cosine.
@@ -105,6 +131,8 @@ macro_rules! for_each_method {
         atanh(x: tensor) -> tensor = inverse::atanh;
         /// The error function.
         erf(x: tensor) -> tensor = inverse::erf;
+        /// `1 - erf(x)`, which keeps its digits where `erf(x)` is nearly 1.
+        erfc(x: tensor) -> tensor = inverse::erfc;
         /// Toward zero.
         trunc(x: tensor) -> tensor = elementwise::trunc;
         /// Down.
@@ -153,6 +181,24 @@ macro_rules! for_each_method {
         celu(x: tensor, alpha: float) -> tensor = activation::celu;
         /// Elu with self-normalising constants.
         selu(x: tensor) -> tensor = activation::selu;
+        /// Gelu by its definition, with the error function.
+        gelu_erf(x: tensor) -> tensor = threshold::gelu_erf;
+        /// Within `min` and `max`, usually -1 and 1.
+        hardtanh(x: tensor, min: float, max: float) -> tensor = threshold::hardtanh;
+        /// `value` where this is not greater than `bound`.
+        threshold(x: tensor, bound: float, value: float) -> tensor = threshold::threshold;
+        /// 0 where `|x| <= lambda`.
+        hardshrink(x: tensor, lambda: float) -> tensor = threshold::hardshrink;
+        /// Moved by `lambda` toward 0, and not beyond.
+        softshrink(x: tensor, lambda: float) -> tensor = threshold::softshrink;
+        /// `x - tanh(x)`.
+        tanhshrink(x: tensor) -> tensor = threshold::tanhshrink;
+        /// `x` above 0, `weight * x` below: one weight, or one for each channel (axis 1).
+        prelu(x: tensor, weight: tensor) -> tensor = threshold::prelu;
+        /// The first half of an axis times the sigmoid of the second.
+        glu(x: tensor, axis: int) -> tensor = threshold::glu;
+        /// Other numbers for nan and the infinities.
+        nan_to_num(x: tensor, nan: float, posinf: float, neginf: float) -> tensor = threshold::nan_to_num;
         /// Is nan.
         isnan(x: tensor) -> tensor = elementwise::isnan;
         /// Is an infinity.
@@ -218,6 +264,42 @@ macro_rules! for_each_method {
         triu(x: tensor, diagonal: int) -> tensor = movement::triu;
         /// The lower triangle.
         tril(x: tensor, diagonal: int) -> tensor = movement::tril;
+        /// Positions `start`, `start + step`, … before `stop` of an axis, as NumPy's `x[start:stop:step]`: negative ends count
+        /// from the end, and what lies outside is cut off.
+        ///
+        /// ```
+        /// # use tinyspec_core::Tensor;
+        /// let x = Tensor::arange(10);
+        /// assert_eq!(x.slice(0, 1, -1, 3).to_vec::<i32>()?, [1, 4, 7]);
+        /// assert_eq!(x.slice(0, 100, -100, -4).to_vec::<i32>()?, [9, 5, 1]);
+        /// # Ok::<(), tinyspec_core::Error>(())
+        /// ```
+        slice(x: tensor, axis: int, start: int, stop: int, step: int) -> tensor = slice::slice;
+        /// This with `value` where [`Tensor::slice`] reads; `value` broadcasts to that part.
+        ///
+        /// ```
+        /// # use tinyspec_core::Tensor;
+        /// let x = Tensor::arange(6).slice_scatter(-1, 0, 1, 6, 2);
+        /// assert_eq!(x.to_vec::<i32>()?, [0, -1, 2, -1, 4, -1]);
+        /// # Ok::<(), tinyspec_core::Error>(())
+        /// ```
+        slice_scatter(x: tensor, value: tensor, axis: int, start: int, stop: int, step: int) -> tensor = slice::slice_scatter;
+        /// One position of an axis, which is dropped; negative ones count from the end.
+        select(x: tensor, axis: int, position: int) -> tensor = slice::select;
+        /// This with `value` at one position of an axis.
+        select_scatter(x: tensor, value: tensor, axis: int, position: int) -> tensor = slice::select_scatter;
+        /// Each position of an axis as a tensor of its own.
+        unbind(x: tensor, axis: int) -> tensors = slice::unbind;
+        /// `value` where `mask` is true.
+        masked_fill(x: tensor, mask: tensor, value: tensor) -> tensor = slice::masked_fill;
+        /// An axis moved to another place.
+        movedim(x: tensor, from: int, to: int) -> tensor = movement::movedim;
+        /// Vectors as the coordinates of a grid: rows first (`"ij"`) or columns first (`"xy"`).
+        meshgrid(vectors: tensors, indexing: text) -> tensors = products::meshgrid;
+        /// The diagonal of a matrix; of a vector the matrix that has it as its diagonal.
+        diag(x: tensor, offset: int) -> tensor = products::diag;
+        /// The last axis on the diagonal of square matrices of zeros.
+        diag_embed(x: tensor, offset: int) -> tensor = products::diag_embed;
 
         /// Sum along axes.
         sum(x: tensor, axis: axes, keepdim: flag) -> tensor = reduce::sum;
@@ -259,6 +341,34 @@ macro_rules! for_each_method {
         cummin(x: tensor, axis: int) -> tensor = reduce::cummin;
         /// Running `log(sum(e^x))`.
         logcumsumexp(x: tensor, axis: int) -> tensor = reduce::logcumsumexp;
+        /// How many elements are not 0 (i32).
+        count_nonzero(x: tensor, axis: axes, keepdim: flag) -> tensor = statistics::count_nonzero;
+        /// Sum without nan.
+        nansum(x: tensor, axis: axes, keepdim: flag) -> tensor = statistics::nansum;
+        /// Mean without nan.
+        nanmean(x: tensor, axis: axes, keepdim: flag) -> tensor = statistics::nanmean;
+        /// The middle element in order, the lower one of two; nan if there is one.
+        median(x: tensor, axis: int, keepdim: flag) -> tensor = statistics::median;
+        /// The `k`-th least element, from 1 on.
+        kthvalue(x: tensor, k: int, axis: int, keepdim: flag) -> tensor = statistics::kthvalue;
+        /// The most frequent element, the least of several.
+        mode(x: tensor, axis: int, keepdim: flag) -> tensor = statistics::mode;
+        /// The value that the share `q` of an axis lies below, interpolated between elements.
+        quantile(x: tensor, q: float, axis: int, keepdim: flag) -> tensor = statistics::quantile;
+        /// Differences of neighbours, `n` times.
+        diff(x: tensor, n: int, axis: int) -> tensor = statistics::diff;
+        /// The integral along an axis by trapezes `dx` apart.
+        trapezoid(x: tensor, dx: float, axis: int) -> tensor = statistics::trapezoid;
+        /// How often each of 0, 1, … `length - 1` is among the numbers (i32).
+        bincount(x: tensor, length: int) -> tensor = statistics::bincount;
+        /// How many elements fall into each of `bins` equal parts of `min` to `max` (i32).
+        histc(x: tensor, bins: int, min: float, max: float) -> tensor = statistics::histc;
+        /// Where each of `values` would stand in this ascending vector (i32), after what equals it if `right`.
+        searchsorted(x: tensor, values: tensor, right: flag) -> tensor = statistics::searchsorted;
+        /// The `p`-norm: `(Σ |x|^p)^(1/p)`; with an infinity the greatest or least magnitude.
+        norm(x: tensor, p: float, axis: axes, keepdim: flag) -> tensor = distance::norm;
+        /// Over the `p`-norm along an axis, or over `eps` where that is less.
+        normalize(x: tensor, p: float, axis: int, eps: float) -> tensor = distance::normalize;
 
         /// Matrix product.
         matmul(x: tensor, other: tensor) -> tensor = matmul::matmul;
@@ -266,6 +376,20 @@ macro_rules! for_each_method {
         dot(x: tensor, other: tensor) -> tensor = matmul::dot;
         /// `x @ weight + bias`.
         linear(x: tensor, weight: tensor, bias: tensor) -> tensor = matmul::linear;
+        /// `x[i] * other[j]` of two vectors.
+        outer(x: tensor, other: tensor) -> tensor = products::outer;
+        /// Sums of products over axes of both, pair by pair.
+        tensordot(x: tensor, other: tensor, axes: ints, other_axes: ints) -> tensor = products::tensordot;
+        /// Each element times all of `other`, in blocks.
+        kron(x: tensor, other: tensor) -> tensor = products::kron;
+        /// The sum of the diagonal of the last two axes.
+        trace(x: tensor) -> tensor = products::trace;
+        /// The vector product along an axis of three.
+        cross(x: tensor, other: tensor, axis: int) -> tensor = distance::cross;
+        /// The cosine of the angle between vectors along an axis; norms count as at least `eps`.
+        cosine_similarity(x: tensor, other: tensor, axis: int, eps: float) -> tensor = distance::cosine_similarity;
+        /// The `p`-distance of each row to each row of `other`.
+        cdist(x: tensor, other: tensor, p: float) -> tensor = distance::cdist;
         /// Sum of products by an equation.
         einsum(equation: text, tensors: tensors) -> tensor = matmul::einsum;
 
@@ -293,17 +417,41 @@ macro_rules! for_each_method {
         avg_pool2d(x: tensor, kernel_size: ints, options: AvgPool2d) -> tensor = pool::avg_pool;
         /// Means of windows along three axes.
         avg_pool3d(x: tensor, kernel_size: ints, options: AvgPool3d) -> tensor = pool::avg_pool;
+        /// Means of a given number of windows along one axis.
+        adaptive_avg_pool1d(x: tensor, size: ints) -> tensor = adaptive::avg_pool1;
+        /// Means of a given number of windows along two axes.
+        adaptive_avg_pool2d(x: tensor, size: ints) -> tensor = adaptive::avg_pool2;
+        /// Means of a given number of windows along three axes.
+        adaptive_avg_pool3d(x: tensor, size: ints) -> tensor = adaptive::avg_pool3;
+        /// Greatest elements of a given number of windows along one axis.
+        adaptive_max_pool1d(x: tensor, size: ints) -> tensor = adaptive::max_pool1;
+        /// Greatest elements of a given number of windows along two axes.
+        adaptive_max_pool2d(x: tensor, size: ints) -> tensor = adaptive::max_pool2;
+        /// Greatest elements of a given number of windows along three axes.
+        adaptive_max_pool3d(x: tensor, size: ints) -> tensor = adaptive::max_pool3;
         /// Windows of `size` along an axis, `step` apart, in a new last axis.
         unfold(x: tensor, axis: int, size: int, step: int) -> tensor = window::unfold;
+        /// Windows (in the last axis) added up where `unfold` cuts them from an axis of `length`.
+        fold(x: tensor, axis: int, length: int, step: int) -> tensor = shuffle::fold;
+        /// Channels, `factor²` at a time, as the pixels of a picture `factor` times as large.
+        pixel_shuffle(x: tensor, factor: int) -> tensor = shuffle::pixel_shuffle;
+        /// The inverse of `pixel_shuffle`.
+        pixel_unshuffle(x: tensor, factor: int) -> tensor = shuffle::pixel_unshuffle;
+        /// The middle of the last axes, zeros around what is shorter.
+        center_crop(x: tensor, size: ints) -> tensor = shuffle::center_crop;
         /// More elements at the ends of the last axes, by `"reflect"`, `"replicate"` or `"circular"`.
         pad_mode(x: tensor, before: ints, after: ints, mode: text) -> tensor = resize::pad_mode;
-        /// The last axes at other lengths, by `"nearest"`, `"nearest-exact"` or `"linear"`.
+        /// The last axes at other lengths, by `"nearest"`, `"nearest-exact"`, `"linear"`, `"cubic"` or `"area"`.
         interpolate(x: tensor, size: ints, mode: text, align_corners: flag) -> tensor = resize::interpolate;
 
         /// `[x = 0, …, x = classes - 1]` in a new last axis.
         one_hot(x: tensor, num_classes: int) -> tensor = index::one_hot;
         /// Rows by number; negative ones count from the end.
         index0(x: tensor, index: tensor) -> tensor = index::index0;
+        /// What lies at the numbers of a vector along an axis; negative ones count from the end.
+        index_select(x: tensor, axis: int, index: tensor) -> tensor = slice::index_select;
+        /// `x[first[k], second[k]]` for each k: two index tensors, paired.
+        index_pairs(x: tensor, first: tensor, second: tensor) -> tensor = slice::index_pairs;
         /// This tensor's numbers pick rows of `table`.
         embedding(x: tensor, table: tensor) -> tensor = index::embedding;
         /// Elements of a vector by number.
@@ -338,6 +486,28 @@ macro_rules! for_each_method {
         binary_crossentropy(x: tensor, target: tensor, reduction: text) -> tensor = loss::binary_crossentropy;
         /// Cross entropy of logits of one event.
         binary_crossentropy_logits(x: tensor, target: tensor, reduction: text) -> tensor = loss::binary_crossentropy_logits;
+        /// `(x - target)²`; `reduction` is `"mean"`, `"sum"` or `"none"`. Both have one shape, here and in the losses below.
+        mse_loss(x: tensor, target: tensor, reduction: text) -> tensor = regression::mse_loss;
+        /// `|x - target|`.
+        l1_loss(x: tensor, target: tensor, reduction: text) -> tensor = regression::l1_loss;
+        /// Half the square of a difference below `beta`, over `beta`; with slope 1 beyond.
+        smooth_l1_loss(x: tensor, target: tensor, reduction: text, beta: float) -> tensor = regression::smooth_l1_loss;
+        /// Half the square of a difference below `delta`, with slope `delta` beyond.
+        huber_loss(x: tensor, target: tensor, reduction: text, delta: float) -> tensor = regression::huber_loss;
+        /// `t (log t - x)` of log-probabilities; `"batchmean"` is a reduction too.
+        kl_div(x: tensor, target: tensor, reduction: text, log_target: flag) -> tensor = regression::kl_div;
+        /// Negative log likelihood of counts, up to a constant; `log_input` says that this is the logarithm of their rates.
+        poisson_nll_loss(x: tensor, target: tensor, reduction: text, log_input: flag, eps: float) -> tensor = regression::poisson_nll_loss;
+        /// Negative log likelihood of normal numbers with this mean, up to a constant.
+        gaussian_nll_loss(x: tensor, target: tensor, variance: tensor, reduction: text, eps: float) -> tensor = regression::gaussian_nll_loss;
+        /// The distance itself where the target is 1, what it lacks to the margin where it is -1.
+        hinge_embedding_loss(x: tensor, target: tensor, reduction: text, margin: float) -> tensor = regression::hinge_embedding_loss;
+        /// What `target * (x - other)` lacks to the margin.
+        margin_ranking_loss(x: tensor, other: tensor, target: tensor, reduction: text, margin: float) -> tensor = regression::margin_ranking_loss;
+        /// `1 - cos` of rows where the target is 1, `max(cos - margin, 0)` where it is -1.
+        cosine_embedding_loss(x: tensor, other: tensor, target: tensor, reduction: text, margin: float) -> tensor = regression::cosine_embedding_loss;
+        /// What the distance to `far` lacks to that to `near` and the margin, with the `p`-norm of the last axis.
+        triplet_margin_loss(x: tensor, near: tensor, far: tensor, reduction: text, margin: float, p: float) -> tensor = regression::triplet_margin_loss;
 
         /// Layer normalisation over the last `axes` axes.
         layer_norm(x: tensor, weight: tensor, bias: tensor, axes: int, eps: float) -> tensor = norm::layer_norm;
@@ -349,6 +519,10 @@ macro_rules! for_each_method {
         batch_norm_train(x: tensor, weight: tensor, bias: tensor, eps: float) -> tensor = norm::batch_norm_train;
         /// Batch normalisation with given statistics.
         batch_norm_eval(x: tensor, weight: tensor, bias: tensor, mean: tensor, variance: tensor, eps: float) -> tensor = norm::batch_norm_eval;
+        /// Normalisation of each channel of each sample.
+        instance_norm(x: tensor, weight: tensor, bias: tensor, eps: float) -> tensor = norm::instance_norm;
+        /// `x / (k + alpha mean(x²))^beta` over `size` neighbouring channels.
+        local_response_norm(x: tensor, size: int, alpha: float, beta: float, k: float) -> tensor = norm::local_response_norm;
         /// Scaled dot-product attention.
         sdpa(x: tensor, k: tensor, v: tensor, causal: flag) -> tensor = norm::sdpa;
         /// Scaled dot-product attention with a mask.
@@ -370,5 +544,21 @@ macro_rules! for_each_method {
         uniform(key: tensor, shape: shape, low: float, high: float, dtype: dtype) -> tensor = random::uniform;
         /// Standard normal, by Threefry from a u64 key.
         randn(key: tensor, shape: shape, dtype: dtype) -> tensor = random::randn;
+        /// Whole numbers in `[low, high)`, by Threefry from this u64 key.
+        randint_with(key: tensor, shape: shape, low: int, high: int, dtype: dtype) -> tensor = draw::randint;
+        /// Uniform numbers in `[low, high)`, by Threefry from this u64 key.
+        uniform_with(key: tensor, shape: shape, low: float, high: float, dtype: dtype) -> tensor = random::uniform;
+        /// Normal numbers of this mean and standard deviation, by Threefry from this u64 key.
+        normal_with(key: tensor, shape: shape, mean: float, std: float, dtype: dtype) -> tensor = draw::normal;
+        /// 0, 1, … `n - 1` in random order (i32), by Threefry from this u64 key.
+        permutation_with(key: tensor, n: int) -> tensor = draw::permutation;
+        /// 1 with the probability that each element is, else 0, from a u64 key.
+        bernoulli_with(x: tensor, key: tensor) -> tensor = draw::bernoulli;
+        /// `count` positions along the last axis, with probabilities as its elements, from a u64 key (i32).
+        multinomial_with(x: tensor, key: tensor, count: int, replacement: flag) -> tensor = draw::multinomial;
+        /// An axis in random order, from a u64 key.
+        shuffle_with(x: tensor, key: tensor, axis: int) -> tensor = draw::shuffle;
+        /// Each element 0 with probability `p`, the others over `1 - p`, from a u64 key.
+        dropout_with(x: tensor, key: tensor, p: float) -> tensor = draw::dropout;
     } };
 }

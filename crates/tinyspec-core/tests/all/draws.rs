@@ -1,0 +1,108 @@
+//! Random tensors: the same values on every device, and distributed as they should be.
+
+use tinyspec_core::execute::with_default_device;
+use tinyspec_core::{Error, Tensor, grad};
+use tinyspec_ir::DType;
+
+/// What a draw from one key gives, on both devices.
+fn drawn(draw: impl Fn(&Tensor) -> Tensor) -> Vec<f64> {
+    let on = |device| {
+        with_default_device::<_, Error>(device, || draw(&Tensor::scalar(7u64)).cast(DType::F64).to_vec::<f64>())
+            .unwrap_or_else(|error| panic!("{device}: {error}"))
+    };
+    let (cpu, interpreter) = (on("cpu"), on("interpreter"));
+    assert_eq!(cpu, interpreter);
+    cpu
+}
+
+fn moments(values: &[f64]) -> (f64, f64) {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    (mean, values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64)
+}
+
+#[test]
+fn draws_are_the_same_on_every_device_and_distributed_as_they_say() {
+    let values = drawn(|key| key.randint_with([2000], -3, 5, DType::I16));
+    for number in -3..5 {
+        let count = values.iter().filter(|&&value| value == f64::from(number)).count();
+        assert!((180..320).contains(&count), "{number}: {count} of 2000");
+    }
+    assert!(values.iter().all(|value| (-3.0..5.0).contains(value)));
+    let wide = drawn(|key| key.randint_with([50], i64::MIN, i64::MAX, DType::I64));
+    assert!(wide.iter().any(|&value| value < -4e18) && wide.iter().any(|&value| value > 4e18));
+
+    let (mean, variance) = moments(&drawn(|key| key.normal_with([2000], 3.0, 2.0, DType::F32)));
+    assert!((mean - 3.0).abs() < 0.2 && (variance - 4.0).abs() < 0.5, "{mean} {variance}");
+    let (mean, variance) = moments(&drawn(|key| key.uniform_with([2000], 0.0, 1.0, DType::F64)));
+    assert!((mean - 0.5).abs() < 0.03 && (variance - 1.0 / 12.0).abs() < 0.01, "{mean} {variance}");
+    drawn(|key| key.normal_with([20], 0.0, 1.0, DType::BF16));
+
+    let mut order = drawn(|key| key.permutation_with(100));
+    assert_eq!(drawn(|key| Tensor::arange(100).shuffle_with(key, 0)), order);
+    assert_ne!(order, (0..100).map(f64::from).collect::<Vec<_>>());
+    order.sort_by(f64::total_cmp);
+    assert_eq!(order, (0..100).map(f64::from).collect::<Vec<_>>());
+
+    let (mean, _) = moments(&drawn(|key| Tensor::full([2000], 0.3f32).bernoulli_with(key)));
+    assert!((mean - 0.3).abs() < 0.04, "{mean}");
+    let sure = drawn(|key| Tensor::from_slice(&[0f32, 1.0], [2]).expand([5, 2]).bernoulli_with(key));
+    assert_eq!(sure, [0.0, 1.0].repeat(5));
+
+    let weights = || Tensor::from_slice(&[1f32, 0.0, 3.0], [3]);
+    let values = drawn(|key| weights().multinomial_with(key, 1000, true));
+    let third = values.iter().filter(|&&value| value == 2.0).count();
+    assert!(values.iter().all(|&value| value != 1.0) && (690..810).contains(&third), "{third}");
+    for pair in drawn(|key| weights().expand([20, 3]).multinomial_with(key, 2, false)).chunks(2) {
+        assert!(pair == [0.0, 2.0] || pair == [2.0, 0.0], "{pair:?}");
+    }
+    let firsts = drawn(|key| weights().expand([1000, 3]).multinomial_with(key, 1, false));
+    let third = firsts.iter().filter(|&&value| value == 2.0).count();
+    assert!((690..810).contains(&third), "{third}");
+}
+
+#[test]
+fn dropout_scales_what_it_keeps_and_its_gradient() -> Result<(), Error> {
+    let (x, key) = (Tensor::arange(200).cast(DType::F32) + 1.0, Tensor::scalar(11u64));
+    let y = x.dropout_with(&key, 0.25);
+    let slope = grad(&y.sum(.., false), &[&x])?.remove(0).to_vec::<f32>()?;
+    let (x, y) = (x.to_vec::<f32>()?, y.to_vec::<f32>()?);
+    for ((x, y), slope) in x.iter().zip(&y).zip(&slope) {
+        assert!((*y == 0.0 && *slope == 0.0) || (*y == x * (1.0 / 0.75) && *slope == 1.0 / 0.75), "{x} {y} {slope}");
+    }
+    let dropped = y.iter().filter(|&&y| y == 0.0).count();
+    assert!((30..70).contains(&dropped), "{dropped}");
+    assert_eq!(Tensor::ones([3]).dropout(1.0).to_vec::<f32>()?, [0.0; 3]);
+    assert_eq!(Tensor::ones([3]).dropout(0.0).to_vec::<f32>()?, [1.0; 3]);
+    Ok(())
+}
+
+#[test]
+fn draws_from_the_seed_of_the_process_have_their_shapes_and_dtypes() -> Result<(), Error> {
+    let mut order = Tensor::randperm(50).to_vec::<i32>()?;
+    order.sort_unstable();
+    assert_eq!(order, (0..50).collect::<Vec<_>>());
+    assert!(Tensor::randint([40], 2, 4).to_vec::<i32>()?.iter().all(|number| (2..4).contains(number)));
+    assert_eq!(Tensor::randint([2], 0, 1 << 40).dtype(), DType::I64);
+    let like = Tensor::zeros([3, 2]).cast(DType::F16);
+    for drawn in [like.rand_like(), like.randn_like(), like.bernoulli(), like.dropout(0.5)] {
+        assert_eq!((drawn.dtype(), drawn.sizes()?), (DType::F16, vec![3, 2]));
+    }
+    assert_ne!(Tensor::randn([8]).to_vec::<f32>()?, Tensor::randn([8]).to_vec::<f32>()?);
+    assert_eq!(Tensor::normal([3], 2.0, 0.0).to_vec::<f32>()?, [2.0; 3]);
+    assert_eq!(Tensor::ones([2, 3]).multinomial(2, true).sizes()?, [2, 2]);
+    Ok(())
+}
+
+#[test]
+fn draws_without_sense_are_refused() {
+    let refused = |tensor: Tensor, words: &str| {
+        let text = tensor.realize().err().unwrap_or_else(|| panic!("{words}")).to_string();
+        assert!(text.contains(words), "{text}");
+    };
+    refused(Tensor::randint([2], 5, 5), "no numbers of i32 from 5 to 5");
+    refused(Tensor::ones([2]).dropout(1.5), "1.5 is no probability");
+    refused(Tensor::arange(3).bernoulli(), "must be floats");
+    refused(Tensor::ones([3]).multinomial(4, false), "4 of 3 positions");
+    refused(Tensor::normal([2], 0.0, -1.0), "standard deviation -1");
+    refused(Tensor::scalar(1u64).randint_with([2], 0, 300, DType::I8), "no numbers of i8");
+}

@@ -1,0 +1,122 @@
+//! Pools over a given number of windows, which together cover an axis.
+
+use super::movement::{reshape, transpose};
+use super::options::per_axis;
+use super::{cast, creation, dtype_of, like, reduce, shape_of, to_float};
+use crate::dim::show;
+use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
+
+/// What is done with the windows of one axis.
+#[derive(Clone, Copy)]
+enum Pool {
+    Mean,
+    Max,
+}
+
+macro_rules! pools {
+    ($($avg:ident $max:ident $axes:literal;)*) => { $(
+        /// Means of as many windows along each of the last axes as `size` says.
+        pub fn $avg(b: &mut dyn Builder, x: NodeId, size: &[i64]) -> Result<NodeId> {
+            let x = to_float(b, x)?;
+            adaptive::<$axes>(b, concat!("adaptive_avg_pool", $axes, "d"), x, size, Pool::Mean)
+        }
+
+        /// Greatest elements of as many windows along each of the last axes as `size` says.
+        pub fn $max(b: &mut dyn Builder, x: NodeId, size: &[i64]) -> Result<NodeId> {
+            adaptive::<$axes>(b, concat!("adaptive_max_pool", $axes, "d"), x, size, Pool::Max)
+        }
+    )* };
+}
+
+pools! {
+    avg_pool1 max_pool1 1;
+    avg_pool2 max_pool2 2;
+    avg_pool3 max_pool3 3;
+}
+
+fn adaptive<const N: usize>(b: &mut dyn Builder, op: &str, x: NodeId, size: &[i64], pool: Pool) -> Result<NodeId> {
+    let Some(size) = per_axis::<N>(size) else {
+        let message = format!("sizes {size:?} for {N} axes");
+        return Err(Error::new(ErrorKind::Shape, op, message).help("one size, or one for each axis"));
+    };
+    pooled(b, op, x, &size, pool)
+}
+
+/// Means over the last axes; what `interpolate` calls `"area"`.
+pub(super) fn area(b: &mut dyn Builder, op: &str, x: NodeId, size: &[i64]) -> Result<NodeId> {
+    pooled(b, op, x, size, Pool::Mean)
+}
+
+fn pooled(b: &mut dyn Builder, op: &str, x: NodeId, size: &[i64], pool: Pool) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let Some(lead) = shape.len().checked_sub(size.len()) else {
+        let message = format!("needs at least {} axes, found {}", size.len(), show(&shape));
+        return Err(Error::new(ErrorKind::Rank, op, message));
+    };
+    let mut x = x;
+    for (axis, &count) in (lead..).zip(size) {
+        let Some(length) = shape[axis].as_const() else {
+            return Err(Error::new(ErrorKind::Unsupported, op, format!("the dim {} is not a number", shape[axis])));
+        };
+        if !(1..1 << 30).contains(&count) || !(1..1 << 30).contains(&length) {
+            return Err(Error::new(ErrorKind::Value, op, format!("{count} windows over {length} elements")));
+        }
+        if count != length {
+            x = along(b, x, axis, length, count, pool)?;
+        }
+    }
+    Ok(x)
+}
+
+/// Window `i` goes from `⌊i length / count⌋` to `⌈(i + 1) length / count⌉`.
+fn along(b: &mut dyn Builder, x: NodeId, axis: usize, length: i64, count: i64, pool: Pool) -> Result<NodeId> {
+    if length % count == 0 {
+        let mut rows = shape_of(b, x);
+        rows[axis] = Dim::from(count);
+        rows.insert(axis + 1, Dim::from(length / count));
+        let x = reshape(b, x, &rows)?;
+        let within = [axis as i64 + 1];
+        return match pool {
+            Pool::Mean => reduce::mean(b, x, Some(&within), false),
+            Pool::Max => reduce::max(b, x, Some(&within), false),
+        };
+    }
+    let number = |b: &mut dyn Builder, value: i64| b.constant(Const::int(DType::I64, value.into()));
+    let (step, parts) = (number(b, length), number(b, count));
+    let window = creation::arange_dim(b, &Dim::from(count), DType::I64)?;
+    let window = reshape(b, window, &[Dim::from(count), Dim::from(1)])?;
+    let place = b.alu(Op::Mul, &[window, step])?;
+    let start = b.alu(Op::Idiv, &[place, parts])?;
+    let end = b.alu(Op::Add, &[place, step])?;
+    let rounded_up = number(b, count - 1);
+    let end = b.alu(Op::Add, &[end, rounded_up])?;
+    let end = b.alu(Op::Idiv, &[end, parts])?;
+    let element = creation::arange_dim(b, &Dim::from(length), DType::I64)?;
+    let before = b.alu(Op::CmpLt, &[element, start])?;
+    let inside = b.alu(Op::CmpLt, &[element, end])?;
+    let from_start = super::arithmetic::logical_not(b, before)?;
+    let inside = b.alu(Op::And, &[inside, from_start])?;
+    let moved = transpose(b, x, axis as i64, -1)?;
+    let mut wide: Shape = shape_of(b, moved);
+    wide.insert(wide.len() - 1, Dim::from(1));
+    let moved = reshape(b, moved, &wide)?;
+    let pooled = match pool {
+        Pool::Max => {
+            let least = like(b, moved, f64::NEG_INFINITY);
+            let seen = b.alu(Op::Where, &[inside, moved, least])?;
+            reduce::max(b, seen, Some(&[-1]), false)?
+        }
+        Pool::Mean => {
+            let zero = like(b, moved, 0.0);
+            let seen = b.alu(Op::Where, &[inside, moved, zero])?;
+            let total = reduce::sum(b, seen, Some(&[-1]), false)?;
+            let (start, end) =
+                (super::movement::squeeze(b, start, Some(&[-1]))?, super::movement::squeeze(b, end, Some(&[-1]))?);
+            let size = super::arithmetic::sub(b, end, start)?;
+            let dtype = dtype_of(b, total);
+            let size = cast(b, size, dtype)?;
+            b.alu(Op::Div, &[total, size])?
+        }
+    };
+    transpose(b, pooled, axis as i64, -1)
+}

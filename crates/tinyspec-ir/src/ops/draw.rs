@@ -1,0 +1,165 @@
+//! Draws from distributions, all from the bits of a key: the same key gives the same values on every device.
+
+use super::arithmetic::{mul, sub};
+use super::movement::unsqueeze;
+use super::random::{random_bits, uniform};
+use super::{cast, creation, dtype_of, like, reduce, shape_of, sort, to_float};
+use crate::dim::show;
+use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
+
+/// Whole numbers in `[low, high)`, each of them as likely up to a share of 2⁻³² of the range.
+pub fn randint(b: &mut dyn Builder, key: NodeId, shape: &[Dim], low: i64, high: i64, dtype: DType) -> Result<NodeId> {
+    const OP: &str = "randint_with";
+    let Some((least, greatest)) = dtype.int_range().filter(|_| dtype != DType::Bool) else {
+        return Err(Error::new(ErrorKind::DType, OP, format!("needs an integer dtype, found {dtype}")));
+    };
+    let width = i128::from(high) - i128::from(low);
+    if width < 1 || i128::from(low) < least || i128::from(high) - 1 > greatest {
+        let message = format!("there are no numbers of {dtype} from {low} to {high} exclusive");
+        return Err(Error::new(ErrorKind::Value, OP, message));
+    }
+    let bits = random_bits(b, key, shape).map_err(|error| error.in_op(OP))?;
+    // The high half of a product of 32 bits and the width has no division; a wider range takes the remainder.
+    let place = if width <= 1 << 32 {
+        let half = b.constant(Const::int(DType::U64, 32));
+        let high_bits = b.alu(Op::Shr, &[bits, half])?;
+        let width = b.constant(Const::int(DType::U64, width));
+        let product = b.alu(Op::Mul, &[high_bits, width])?;
+        b.alu(Op::Shr, &[product, half])?
+    } else {
+        let width = b.constant(Const::int(DType::U64, width));
+        b.alu(Op::Mod, &[bits, width])?
+    };
+    let place = cast(b, place, DType::I64)?;
+    let start = b.constant(Const::int(DType::I64, low.into()));
+    let value = b.alu(Op::Add, &[place, start])?;
+    cast(b, value, dtype)
+}
+
+/// Normal numbers of this mean and standard deviation.
+pub fn normal(
+    b: &mut dyn Builder,
+    key: NodeId,
+    shape: &[Dim],
+    mean: f64,
+    deviation: f64,
+    dtype: DType,
+) -> Result<NodeId> {
+    const OP: &str = "normal_with";
+    if !(0.0..f64::INFINITY).contains(&deviation) || !mean.is_finite() {
+        let message = format!("mean {mean} and standard deviation {deviation}");
+        return Err(Error::new(ErrorKind::Value, OP, message).help("finite, the deviation not negative"));
+    }
+    if !dtype.is_float() {
+        return Err(Error::new(ErrorKind::DType, OP, format!("needs a float dtype, found {dtype}")));
+    }
+    let standard = super::random::randn(b, key, shape, dtype.accumulator()).map_err(|error| error.in_op(OP))?;
+    let (scale, center) = (like(b, standard, deviation), like(b, standard, mean));
+    let scaled = b.alu(Op::Mul, &[standard, scale])?;
+    let value = b.alu(Op::Add, &[scaled, center])?;
+    cast(b, value, dtype)
+}
+
+/// A uniform number in [0, 1) for each element of `x`.
+fn uniform_like(b: &mut dyn Builder, x: NodeId, key: NodeId) -> Result<NodeId> {
+    let (shape, dtype) = (shape_of(b, x), dtype_of(b, x).accumulator());
+    uniform(b, key, &shape, 0.0, 1.0, dtype)
+}
+
+/// 1 with the probability that each element of `x` is, else 0, in the dtype of `x`.
+pub fn bernoulli(b: &mut dyn Builder, x: NodeId, key: NodeId) -> Result<NodeId> {
+    if !dtype_of(b, x).is_float() {
+        let message = format!("probabilities must be floats, found {}", dtype_of(b, x));
+        return Err(Error::new(ErrorKind::DType, "bernoulli_with", message));
+    }
+    let drawn = uniform_like(b, x, key).map_err(|error| error.in_op("bernoulli_with"))?;
+    let wide = dtype_of(b, drawn);
+    let probability = cast(b, x, wide)?;
+    let hit = b.alu(Op::CmpLt, &[drawn, probability])?;
+    let dtype = dtype_of(b, x);
+    cast(b, hit, dtype)
+}
+
+/// `x` with each element 0 with probability `p`, the others over `1 - p` (Srivastava et al., 2014).
+pub fn dropout(b: &mut dyn Builder, x: NodeId, key: NodeId, p: f64) -> Result<NodeId> {
+    if !(0.0..=1.0).contains(&p) {
+        return Err(Error::new(ErrorKind::Value, "dropout_with", format!("{p} is no probability, from 0 to 1")));
+    }
+    let x = to_float(b, x)?;
+    let zero = like(b, x, 0.0);
+    let drawn = uniform_like(b, x, key).map_err(|error| error.in_op("dropout_with"))?;
+    let bound = like(b, drawn, p);
+    let dropped = b.alu(Op::CmpLt, &[drawn, bound])?;
+    let scale = like(b, x, if p < 1.0 { 1.0 / (1.0 - p) } else { 0.0 });
+    let kept = mul(b, x, scale)?;
+    b.alu(Op::Where, &[dropped, zero, kept])
+}
+
+/// 0, 1, … `n - 1` in random order (i32).
+pub fn permutation(b: &mut dyn Builder, key: NodeId, n: i64) -> Result<NodeId> {
+    if !(0..1 << 31).contains(&n) {
+        return Err(Error::new(ErrorKind::Value, "permutation_with", format!("{n} numbers")));
+    }
+    let bits = random_bits(b, key, &[Dim::from(n)]).map_err(|error| error.in_op("permutation_with"))?;
+    sort::argsort(b, bits, 0, false)
+}
+
+/// `count` positions along the last axis, drawn with the probabilities that its elements have of their sum (i32). Without
+/// `replacement` they differ.
+pub fn multinomial(b: &mut dyn Builder, x: NodeId, key: NodeId, count: i64, replacement: bool) -> Result<NodeId> {
+    const OP: &str = "multinomial_with";
+    let in_op = |error: Error| error.in_op(OP);
+    let shape = shape_of(b, x);
+    let Some(length) = shape.last().and_then(Dim::as_const).filter(|&length| length > 0) else {
+        let message = format!("the last axis of {} has no known number of elements", show(&shape));
+        return Err(Error::new(ErrorKind::Shape, OP, message));
+    };
+    if count < 0 || !replacement && count > length {
+        return Err(Error::new(ErrorKind::Value, OP, format!("{count} of {length} positions"))
+            .help("with replacement there may be more"));
+    }
+    let x = to_float(b, x)?;
+    let wide = dtype_of(b, x).accumulator();
+    let x = cast(b, x, wide)?;
+    let mut drawn: Shape = shape.clone();
+    drawn[shape.len() - 1] = Dim::from(if replacement { count } else { length });
+    let uniform = uniform(b, key, &drawn, 0.0, 1.0, wide).map_err(in_op)?;
+    if !replacement {
+        // The greatest of log p + Gumbel noise, taken again and again, are such a draw: -log(-log u) is the noise.
+        let (one, zero) = (like(b, x, 1.0), like(b, x, 0.0));
+        let positive = sub(b, one, uniform)?;
+        let log = super::elementwise::log(b, positive)?;
+        let exponential = super::arithmetic::neg(b, log)?;
+        // The order of p / e is that of its logarithm; what has no probability comes last.
+        let never = super::arithmetic::eq(b, exponential, zero)?;
+        let tiny = like(b, x, f64::from(f32::MIN_POSITIVE));
+        let exponential = b.alu(Op::Where, &[never, tiny, exponential])?;
+        let score = super::arithmetic::div(b, x, exponential)?;
+        return Ok(sort::topk(b, score, count, -1, true).map_err(in_op)?[1]);
+    }
+    let ends = reduce::cumsum(b, x, -1).map_err(in_op)?;
+    let total = reduce::sum(b, x, Some(&[-1]), true)?;
+    let place = mul(b, uniform, total)?;
+    let (ends, place) = (unsqueeze(b, ends, -2)?, unsqueeze(b, place, -1)?);
+    let before = super::arithmetic::le(b, ends, place)?;
+    let position = reduce::sum(b, before, Some(&[-1]), false)?;
+    // Rounding may lead beyond the last element that has a probability.
+    let zero = like(b, x, 0.0);
+    let possible = b.alu(Op::CmpLt, &[zero, x])?;
+    let number = creation::arange_dim(b, &Dim::from(length), DType::I32)?;
+    let none = b.constant(Const::int(DType::I32, 0));
+    let numbers = b.alu(Op::Where, &[possible, number, none])?;
+    let last = reduce::max(b, numbers, Some(&[-1]), true)?;
+    super::arithmetic::minimum(b, position, last)
+}
+
+/// The elements along an axis in random order, the same for all that lies beside it.
+pub fn shuffle(b: &mut dyn Builder, x: NodeId, key: NodeId, axis: i64) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let dim = &shape[super::axis_of("shuffle_with", axis, &shape)?];
+    let Some(length) = dim.as_const() else {
+        return Err(Error::new(ErrorKind::Unsupported, "shuffle_with", format!("the dim {dim} is not a number")));
+    };
+    let order = permutation(b, key, length).map_err(|error| error.in_op("shuffle_with"))?;
+    super::slice::index_select(b, x, axis, order)
+}

@@ -1,0 +1,123 @@
+//! Windows laid back over what they were cut from, and channels as places.
+
+use super::movement::{pad, permute, reshape, shrink};
+use super::shape_of;
+use super::slice::{Slice, set};
+use crate::dim::show;
+use crate::{Builder, Dim, Error, ErrorKind, NodeId, Result, Shape};
+
+/// The last three axes and those before them, if `factor` is one.
+fn image(b: &dyn Builder, op: &str, x: NodeId, factor: i64) -> Result<(Shape, [Dim; 3])> {
+    let shape = shape_of(b, x);
+    if !(1..1 << 20).contains(&factor) {
+        return Err(Error::new(ErrorKind::Value, op, format!("a factor of {factor}")).help("it is at least 1"));
+    }
+    match &shape[..] {
+        [lead @ .., channels, rows, columns] => {
+            Ok((lead.iter().cloned().collect(), [channels.clone(), rows.clone(), columns.clone()]))
+        }
+        _ => {
+            Err(Error::new(ErrorKind::Rank, op, format!("needs (…, channels, rows, columns), found {}", show(&shape))))
+        }
+    }
+}
+
+fn reordered(b: &mut dyn Builder, x: NodeId, lead: usize, order: [usize; 5]) -> Result<NodeId> {
+    let order: Vec<i64> = (0..lead).chain(order.map(|axis| axis + lead)).map(|axis| axis as i64).collect();
+    permute(b, x, &order)
+}
+
+/// Channels, `factor²` at a time, as the pixels of a picture that is `factor` times as large (Shi et al., 2016).
+pub fn pixel_shuffle(b: &mut dyn Builder, x: NodeId, factor: i64) -> Result<NodeId> {
+    const OP: &str = "pixel_shuffle";
+    let (lead, [channels, rows, columns]) = image(b, OP, x, factor)?;
+    let (factor, square) = (Dim::from(factor), Dim::from(factor * factor));
+    if !channels.modulo(&square).is(0) {
+        let message = format!("{channels} channels are no multiple of {square}");
+        return Err(Error::new(ErrorKind::Shape, OP, message));
+    }
+    let channels = channels.idiv(&square);
+    let with = |dims: &[Dim]| -> Shape { lead.iter().chain(dims).cloned().collect() };
+    let split = with(&[channels.clone(), factor.clone(), factor.clone(), rows.clone(), columns.clone()]);
+    let x = reshape(b, x, &split)?;
+    let x = reordered(b, x, lead.len(), [0, 3, 1, 4, 2])?;
+    reshape(b, x, &with(&[channels, rows * factor.clone(), columns * factor]))
+}
+
+/// The inverse of [`pixel_shuffle`].
+pub fn pixel_unshuffle(b: &mut dyn Builder, x: NodeId, factor: i64) -> Result<NodeId> {
+    const OP: &str = "pixel_unshuffle";
+    let (lead, [channels, rows, columns]) = image(b, OP, x, factor)?;
+    let factor = Dim::from(factor);
+    if !rows.modulo(&factor).is(0) || !columns.modulo(&factor).is(0) {
+        let message = format!("{rows} rows and {columns} columns are no multiples of {factor}");
+        return Err(Error::new(ErrorKind::Shape, OP, message));
+    }
+    let (rows, columns) = (rows.idiv(&factor), columns.idiv(&factor));
+    let with = |dims: &[Dim]| -> Shape { lead.iter().chain(dims).cloned().collect() };
+    let split = with(&[channels.clone(), rows.clone(), factor.clone(), columns.clone(), factor.clone()]);
+    let x = reshape(b, x, &split)?;
+    let x = reordered(b, x, lead.len(), [0, 2, 4, 1, 3])?;
+    reshape(b, x, &with(&[channels * factor.clone() * factor, rows, columns]))
+}
+
+/// The windows of [`unfold`](super::window::unfold) (in the last axis) added up where they were cut from: `axis` then
+/// has `length` elements.
+pub fn fold(b: &mut dyn Builder, x: NodeId, axis: i64, length: i64, step: i64) -> Result<NodeId> {
+    const OP: &str = "fold";
+    let shape = shape_of(b, x);
+    let Some((size, lead)) = shape.split_last() else {
+        return Err(Error::new(ErrorKind::Rank, OP, "a scalar has no windows"));
+    };
+    let axis = super::axis_of(OP, axis, lead)?;
+    let (Some(size), Some(count)) = (size.as_const(), lead[axis].as_const()) else {
+        return Err(Error::new(ErrorKind::Unsupported, OP, format!("windows of {}, of named sizes", show(&shape))));
+    };
+    if step < 1 || count < 1 || (count - 1).saturating_mul(step).saturating_add(size) > length {
+        let message = format!("{count} windows of {size}, {step} apart, do not fit {length} elements");
+        return Err(Error::new(ErrorKind::Shape, OP, message));
+    }
+    let mut target: Shape = lead.into();
+    target[axis] = Dim::from(length);
+    let zero = super::like(b, x, 0.0);
+    let zeros = super::movement::expand(b, zero, &target)?;
+    let mut total: Option<NodeId> = None;
+    for position in 0..size {
+        let column = super::movement::narrow(b, x, -1, position, 1)?;
+        let column = super::movement::squeeze(b, column, Some(&[-1]))?;
+        let stop = Some(position + (count - 1) * step + 1);
+        let places = Slice::Span { start: Some(position), stop, step };
+        let slices: Vec<Slice> = std::iter::repeat_n(Slice::ALL, axis).chain([places]).collect();
+        let placed = set(b, OP, zeros, &slices, column)?;
+        total = Some(match total {
+            Some(total) => super::arithmetic::add(b, total, placed)?,
+            None => placed,
+        });
+    }
+    Ok(total.unwrap_or(zeros))
+}
+
+/// The middle of the last axes: `size` elements of each, zeros around what is shorter.
+pub fn center_crop(b: &mut dyn Builder, x: NodeId, size: &[i64]) -> Result<NodeId> {
+    const OP: &str = "center_crop";
+    let shape = shape_of(b, x);
+    let Some(lead) = shape.len().checked_sub(size.len()) else {
+        return Err(Error::new(ErrorKind::Rank, OP, format!("sizes {size:?} for {}", show(&shape))));
+    };
+    let zeros: Shape = shape.iter().map(|_| Dim::from(0)).collect();
+    let (mut cut, mut kept, mut offset, mut target) = (zeros.clone(), shape.clone(), zeros, shape.clone());
+    for (axis, &size) in (lead..).zip(size) {
+        let Some(length) = shape[axis].as_const() else {
+            return Err(Error::new(ErrorKind::Unsupported, OP, format!("the dim {} is not a number", shape[axis])));
+        };
+        if !(0..1 << 31).contains(&size) {
+            return Err(Error::new(ErrorKind::Value, OP, format!("{size} elements of axis {axis}")));
+        }
+        cut[axis] = Dim::from((length - size).max(0) / 2);
+        kept[axis] = Dim::from(size.min(length));
+        offset[axis] = Dim::from((size - length).max(0) / 2);
+        target[axis] = Dim::from(size);
+    }
+    let x = shrink(b, x, &cut, &kept)?;
+    pad(b, x, &offset, &target, 0.0)
+}

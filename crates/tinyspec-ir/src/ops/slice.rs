@@ -1,0 +1,425 @@
+//! Parts of tensors by position: slices with steps, one position of an axis, and the same parts written.
+
+use super::movement::{expand, flip, pad, reshape, shrink};
+use super::{axis_of, cast, dtype_of, shape_of};
+use crate::dim::show;
+use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
+
+/// What is kept of one axis.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Slice {
+    /// One position, counted from the end where negative; the axis is gone then.
+    At(i64),
+    /// From `start` on, before `stop`, `step` apart and backwards where that is negative. As in NumPy negative ends count
+    /// from the end, and what lies outside is cut off.
+    Span {
+        /// The first position; none: the end that the step leads away from.
+        start: Option<i64>,
+        /// The position that is not reached; none: through to the end.
+        stop: Option<i64>,
+        /// Distance and direction.
+        step: i64,
+    },
+}
+
+impl Slice {
+    /// The whole axis.
+    pub const ALL: Slice = Slice::Span { start: None, stop: None, step: 1 };
+
+    /// A stop beyond all axes is none.
+    fn between(start: i64, stop: i64, step: i64) -> Slice {
+        Slice::Span { start: Some(start), stop: Some(stop).filter(|&stop| stop != i64::MAX), step }
+    }
+
+    fn is_all(self) -> bool {
+        matches!(self, Slice::Span { start: None | Some(0), stop: None, step: 1 })
+    }
+}
+
+/// Positions of one axis: `count` of them, `stride` apart from `low` on, read backwards if `reversed`.
+struct Steps {
+    low: i64,
+    count: i64,
+    stride: i64,
+    reversed: bool,
+}
+
+impl Steps {
+    fn of(op: &str, slice: Slice, axis: usize, length: i64) -> Result<Steps> {
+        let (start, stop, step) = match slice {
+            Slice::At(position) => {
+                let found = if position < 0 { position.saturating_add(length) } else { position };
+                if !(0..length).contains(&found) {
+                    let message = format!("position {position} of axis {axis}, which has {length}");
+                    return Err(Error::new(ErrorKind::Value, op, message));
+                }
+                return Ok(Steps { low: found, count: 1, stride: 1, reversed: false });
+            }
+            Slice::Span { start, stop, step } => (start, stop, step),
+        };
+        if step == 0 {
+            return Err(Error::new(ErrorKind::Value, op, "a step of 0 never ends"));
+        }
+        let placed = |end: i64| if end < 0 { end.saturating_add(length) } else { end };
+        let stride = step.saturating_abs();
+        let (first, span) = if step > 0 {
+            let first = start.map_or(0, placed).clamp(0, length);
+            (first, stop.map_or(length, placed).clamp(0, length) - first)
+        } else {
+            let first = start.map_or(length - 1, placed).clamp(-1, length - 1);
+            (first, first - stop.map_or(-1, placed).clamp(-1, length - 1))
+        };
+        let count = if span <= 0 { 0 } else { (span - 1) / stride + 1 };
+        let low = match () {
+            () if count == 0 => 0,
+            () if step > 0 => first,
+            () => first - (count - 1) * stride,
+        };
+        Ok(Steps { low, count, stride, reversed: step < 0 && count > 1 })
+    }
+
+    /// From the first position to the last, both included.
+    fn span(&self) -> i64 {
+        if self.count == 0 { 0 } else { (self.count - 1) * self.stride + 1 }
+    }
+}
+
+/// The positions that `slices` keep of the leading axes; none for an axis that is kept as it is.
+fn steps_of(op: &str, shape: &[Dim], slices: &[Slice]) -> Result<Vec<Option<Steps>>> {
+    if slices.len() > shape.len() {
+        let message = format!("{} slices for the {} axes of {}", slices.len(), shape.len(), show(shape));
+        return Err(Error::new(ErrorKind::Rank, op, message));
+    }
+    let of = |(axis, (slice, length)): (usize, (&Slice, &Dim))| match length.as_const() {
+        _ if slice.is_all() => Ok(None),
+        Some(length) => Steps::of(op, *slice, axis, length).map(Some),
+        None => {
+            let message = format!("positions along axis {axis}, whose length {length} is not a number");
+            Err(Error::new(ErrorKind::Unsupported, op, message).help("`.shrink(offset, shape)` takes dims"))
+        }
+    };
+    slices.iter().zip(shape).enumerate().map(of).collect()
+}
+
+/// The part of `x` that `slices` keep of its leading axes.
+pub fn get(b: &mut dyn Builder, op: &str, x: NodeId, slices: &[Slice]) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let steps = steps_of(op, &shape, slices)?;
+    let (mut offset, mut target): (Shape, Shape) = (shape.iter().map(|_| Dim::from(0)).collect(), shape.clone());
+    for (axis, steps) in steps.iter().enumerate() {
+        if let Some(steps) = steps {
+            (offset[axis], target[axis]) = (Dim::from(steps.low), Dim::from(steps.span()));
+        }
+    }
+    let mut x = shrink(b, x, &offset, &target)?;
+    for (axis, steps) in steps.iter().enumerate() {
+        if let Some(Steps { count, stride, reversed, .. }) = *steps {
+            if stride > 1 && count > 1 {
+                x = strided(b, x, axis, count, stride)?;
+            }
+            if reversed {
+                x = flip(b, x, &[axis as i64])?;
+            }
+        }
+    }
+    let dropped = |axis: usize| matches!(slices.get(axis), Some(Slice::At(_)));
+    let kept: Shape =
+        shape_of(b, x).iter().enumerate().filter(|(axis, _)| !dropped(*axis)).map(|(_, dim)| dim.clone()).collect();
+    reshape(b, x, &kept)
+}
+
+/// Every `stride`-th element: the first column of rows of that length.
+fn strided(b: &mut dyn Builder, x: NodeId, axis: usize, count: i64, stride: i64) -> Result<NodeId> {
+    let mut whole = shape_of(b, x);
+    let zeros: Shape = whole.iter().map(|_| Dim::from(0)).collect();
+    whole[axis] = Dim::from(count) * Dim::from(stride);
+    let x = pad(b, x, &zeros, &whole, 0.0)?;
+    let mut rows = whole;
+    rows[axis] = Dim::from(count);
+    rows.insert(axis + 1, Dim::from(stride));
+    let x = reshape(b, x, &rows)?;
+    let zeros: Shape = rows.iter().map(|_| Dim::from(0)).collect();
+    rows[axis + 1] = Dim::from(1);
+    let x = shrink(b, x, &zeros, &rows)?;
+    rows.remove(axis + 1);
+    reshape(b, x, &rows)
+}
+
+/// `x` with the part that `slices` keep of its leading axes replaced by `value`, which broadcasts to that part.
+pub fn set(b: &mut dyn Builder, op: &str, x: NodeId, slices: &[Slice], value: NodeId) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let steps = steps_of(op, &shape, slices)?;
+    let dropped = |axis: usize| matches!(slices.get(axis), Some(Slice::At(_)));
+    let count =
+        |axis: usize| steps.get(axis).and_then(Option::as_ref).map_or(shape[axis].clone(), |s| Dim::from(s.count));
+    let part: Shape = (0..shape.len()).filter(|&axis| !dropped(axis)).map(count).collect();
+    let dtype = dtype_of(b, x);
+    let value = as_element(b, op, value, dtype)?;
+    let value_shape = shape_of(b, value);
+    if crate::dim::broadcast(&part, &value_shape).is_none_or(|both| both != part) {
+        let message = format!("{} does not broadcast to {}, the part that is written", show(&value_shape), show(&part));
+        return Err(Error::new(ErrorKind::Shape, op, message));
+    }
+    let full: Shape = (0..shape.len()).map(count).collect();
+    if full.iter().any(|dim| dim.is(0)) {
+        return Ok(x);
+    }
+    let value = expand(b, value, &part)?;
+    let value = reshape(b, value, &full)?;
+    let value = placed(b, value, &steps, &shape)?;
+    let inside = b.constant(Const::int(DType::Bool, 1));
+    let inside = expand(b, inside, &full)?;
+    let inside = placed(b, inside, &steps, &shape)?;
+    b.alu(Op::Where, &[inside, value, x])
+}
+
+/// `value` as `dtype`, if that holds its kind.
+fn as_element(b: &mut dyn Builder, op: &str, value: NodeId, dtype: DType) -> Result<NodeId> {
+    let found = dtype_of(b, value);
+    if found.is_float() && !dtype.is_float() || dtype == DType::Bool && found != dtype {
+        let message = format!("{found} values for a tensor of {dtype}");
+        let help = format!("`.cast(DType::{})` cuts them", dtype.name().to_uppercase());
+        return Err(Error::new(ErrorKind::DType, op, message).help(help));
+    }
+    cast(b, value, dtype)
+}
+
+/// `value` at its positions in zeros of `shape`.
+fn placed(b: &mut dyn Builder, value: NodeId, steps: &[Option<Steps>], shape: &[Dim]) -> Result<NodeId> {
+    let mut value = value;
+    let mut offset: Shape = shape.iter().map(|_| Dim::from(0)).collect();
+    for (axis, steps) in steps.iter().enumerate() {
+        let Some(steps) = steps else { continue };
+        if steps.reversed {
+            value = flip(b, value, &[axis as i64])?;
+        }
+        if steps.stride > 1 && steps.count > 1 {
+            value = spread(b, value, axis, steps)?;
+        }
+        offset[axis] = Dim::from(steps.low);
+    }
+    pad(b, value, &offset, shape, 0.0)
+}
+
+/// Zeros between the elements of an axis.
+fn spread(b: &mut dyn Builder, value: NodeId, axis: usize, steps: &Steps) -> Result<NodeId> {
+    let mut rows = shape_of(b, value);
+    rows.insert(axis + 1, Dim::from(1));
+    let value = reshape(b, value, &rows)?;
+    let zeros: Shape = rows.iter().map(|_| Dim::from(0)).collect();
+    rows[axis + 1] = Dim::from(steps.stride);
+    let value = pad(b, value, &zeros, &rows, 0.0)?;
+    rows.remove(axis + 1);
+    rows[axis] = Dim::from(steps.count * steps.stride);
+    let value = reshape(b, value, &rows)?;
+    let zeros: Shape = rows.iter().map(|_| Dim::from(0)).collect();
+    rows[axis] = Dim::from(steps.span());
+    shrink(b, value, &zeros, &rows)
+}
+
+/// The slices that keep all of the axes before `axis`, then `slice`.
+fn along(b: &dyn Builder, op: &str, x: NodeId, axis: i64, slice: Slice) -> Result<Vec<Slice>> {
+    let axis = axis_of(op, axis, &shape_of(b, x))?;
+    Ok(std::iter::repeat_n(Slice::ALL, axis).chain([slice]).collect())
+}
+
+/// Positions `start`, `start + step`, … before `stop` of an axis, as NumPy's `x[start:stop:step]`.
+pub fn slice(b: &mut dyn Builder, x: NodeId, axis: i64, start: i64, stop: i64, step: i64) -> Result<NodeId> {
+    let slices = along(b, "slice", x, axis, Slice::between(start, stop, step))?;
+    get(b, "slice", x, &slices)
+}
+
+/// `x` with `value` where [`slice`] reads.
+pub fn slice_scatter(
+    b: &mut dyn Builder,
+    x: NodeId,
+    value: NodeId,
+    axis: i64,
+    start: i64,
+    stop: i64,
+    step: i64,
+) -> Result<NodeId> {
+    let slices = along(b, "slice_scatter", x, axis, Slice::between(start, stop, step))?;
+    set(b, "slice_scatter", x, &slices, value)
+}
+
+/// One position of an axis, which is dropped.
+pub fn select(b: &mut dyn Builder, x: NodeId, axis: i64, position: i64) -> Result<NodeId> {
+    let slices = along(b, "select", x, axis, Slice::At(position))?;
+    get(b, "select", x, &slices)
+}
+
+/// `x` with `value` at one position of an axis.
+pub fn select_scatter(b: &mut dyn Builder, x: NodeId, value: NodeId, axis: i64, position: i64) -> Result<NodeId> {
+    let slices = along(b, "select_scatter", x, axis, Slice::At(position))?;
+    set(b, "select_scatter", x, &slices, value)
+}
+
+/// Each position of an axis as a tensor of its own.
+pub fn unbind(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<Vec<NodeId>> {
+    let shape = shape_of(b, x);
+    let dim = &shape[axis_of("unbind", axis, &shape)?];
+    let Some(length) = dim.as_const() else {
+        return Err(Error::new(ErrorKind::Unsupported, "unbind", format!("the dim {dim} is not a number")));
+    };
+    (0..length).map(|position| select(b, x, axis, position)).collect()
+}
+
+/// `value` where `mask` is true, `x` elsewhere.
+pub fn masked_fill(b: &mut dyn Builder, x: NodeId, mask: NodeId, value: NodeId) -> Result<NodeId> {
+    let found = dtype_of(b, mask);
+    if found != DType::Bool {
+        return Err(Error::new(ErrorKind::DType, "masked_fill", format!("a mask must be bool, found {found}")));
+    }
+    let dtype = dtype_of(b, x);
+    let value = as_element(b, "masked_fill", value, dtype)?;
+    b.alu(Op::Where, &[mask, value, x]).map_err(|error| error.in_op("masked_fill"))
+}
+
+/// What of `x` lies at the numbers of the vector `index` along an axis; negative ones count from the end.
+pub fn index_select(b: &mut dyn Builder, x: NodeId, axis: i64, index: NodeId) -> Result<NodeId> {
+    let shape = shape_of(b, index);
+    if shape.len() != 1 {
+        let message = format!("the numbers must be a vector, found {}", show(&shape));
+        return Err(Error::new(ErrorKind::Rank, "index_select", message));
+    }
+    let axis = axis_of("index_select", axis, &shape_of(b, x))? as i64;
+    let first = super::movement::transpose(b, x, 0, axis)?;
+    let rows = super::index::index0(b, first, index).map_err(|error| error.in_op("index_select"))?;
+    super::movement::transpose(b, rows, 0, axis)
+}
+
+/// `[x[first[k], second[k]], …]` along the first two axes, as NumPy pairs two index tensors.
+pub fn index_pairs(b: &mut dyn Builder, x: NodeId, first: NodeId, second: NodeId) -> Result<NodeId> {
+    index_axes(b, "index_pairs", x, &[0, 1], &[first, second])
+}
+
+/// One axis made of `axes`, in front of the others, and the place in it that the index tensors name together: -1 where
+/// one of them is outside.
+fn joined(b: &mut dyn Builder, op: &str, x: NodeId, axes: &[usize], indices: &[NodeId]) -> Result<(NodeId, NodeId)> {
+    let shape = shape_of(b, x);
+    if let Some(axis) = axes.iter().find(|&&axis| axis >= shape.len()) {
+        let message = format!("an index for axis {axis} of {}", show(&shape));
+        return Err(Error::new(ErrorKind::Rank, op, message));
+    }
+    let mut place: Option<NodeId> = None;
+    for (&axis, &index) in axes.iter().zip(indices) {
+        super::index::require_int(b, op, index)?;
+        let index = match dtype_of(b, index).is_unsigned() {
+            true => super::index::wide(b, index)?,
+            false => super::index::wrapped(b, index, &shape[axis])?,
+        };
+        let index = cast(b, index, DType::I64)?;
+        let length = super::creation::size(b, &shape[axis], DType::I64)?;
+        let (zero, nowhere) = (b.constant(Const::int(DType::I64, 0)), b.constant(Const::int(DType::I64, -1)));
+        let (below, within) = (b.alu(Op::CmpLt, &[index, zero])?, b.alu(Op::CmpLt, &[index, length])?);
+        let beyond = super::arithmetic::logical_not(b, within)?;
+        let mut outside = b.alu(Op::Or, &[below, beyond])?;
+        let mut sum = index;
+        if let Some(place) = place {
+            // An index outside must not meet the next row, nor an earlier one be lost.
+            let lost = b.alu(Op::CmpLt, &[place, zero])?;
+            let rows = b.alu(Op::Mul, &[place, length])?;
+            sum = b.alu(Op::Add, &[rows, index]).map_err(|error| error.in_op(op))?;
+            outside = b.alu(Op::Or, &[outside, lost])?;
+        }
+        place = Some(b.alu(Op::Where, &[outside, nowhere, sum])?);
+    }
+    let Some(place) = place else { return Err(Error::new(ErrorKind::Arity, op, "needs an index")) };
+    let others = (0..shape.len()).filter(|axis| !axes.contains(axis));
+    let order: Vec<i64> = axes.iter().copied().chain(others.clone()).map(|axis| axis as i64).collect();
+    let x = super::movement::permute(b, x, &order)?;
+    let length = axes.iter().fold(Dim::from(1), |product, &axis| product * shape[axis].clone());
+    let rows: Shape = [length].into_iter().chain(others.map(|axis| shape[axis].clone())).collect();
+    Ok((reshape(b, x, &rows)?, place))
+}
+
+/// Index tensors, one for each of `axes`, broadcast to one shape and paired. Their shape stands where the axes were if
+/// those are neighbours, else in front. Negative numbers count from the end; what is outside reads 0.
+pub fn index_axes(b: &mut dyn Builder, op: &str, x: NodeId, axes: &[usize], indices: &[NodeId]) -> Result<NodeId> {
+    let (rows, place) = joined(b, op, x, axes, indices)?;
+    let picked = b.alu(Op::Index, &[rows, place])?;
+    let front = shape_of(b, place).len();
+    let rank = shape_of(b, picked).len();
+    let start = if axes.windows(2).all(|pair| pair[1] == pair[0] + 1) { axes[0] } else { 0 };
+    let order: Vec<i64> =
+        (front..front + start).chain(0..front).chain(front + start..rank).map(|axis| axis as i64).collect();
+    super::movement::permute(b, picked, &order)
+}
+
+/// `x` with `value` where [`index_axes`] reads; of several values for one place the last one stays.
+pub fn set_axes(
+    b: &mut dyn Builder,
+    op: &str,
+    x: NodeId,
+    axes: &[usize],
+    indices: &[NodeId],
+    value: NodeId,
+) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let (rows, place) = joined(b, op, x, axes, indices)?;
+    let (row_shape, place_shape) = (shape_of(b, rows), shape_of(b, place));
+    let start = if axes.windows(2).all(|pair| pair[1] == pair[0] + 1) { axes[0] } else { 0 };
+    let rest = &row_shape[1..];
+    let part: Shape = rest[..start].iter().chain(&place_shape).chain(&rest[start..]).cloned().collect();
+    let dtype = dtype_of(b, x);
+    let value = as_element(b, op, value, dtype)?;
+    let value_shape = shape_of(b, value);
+    if crate::dim::broadcast(&part, &value_shape).is_none_or(|both| both != part) {
+        let message = format!("{} does not broadcast to {}, the part that is written", show(&value_shape), show(&part));
+        return Err(Error::new(ErrorKind::Shape, op, message));
+    }
+    // A row for each place, as `rows` has one for each position.
+    let value = expand(b, value, &part)?;
+    let front = place_shape.len();
+    let order: Vec<i64> =
+        (start..start + front).chain(0..start).chain(start + front..part.len()).map(|axis| axis as i64).collect();
+    let value = super::movement::permute(b, value, &order)?;
+    let count = place_shape.iter().fold(Dim::from(1), |product, dim| product * dim.clone());
+    let flat: Shape = [count.clone()].into_iter().chain(rest.iter().cloned()).collect();
+    let (value, place) = (reshape(b, value, &flat)?, reshape(b, place, std::slice::from_ref(&count))?);
+    // The number, from 1 on, of the last value for each position.
+    let number = super::creation::arange_dim(b, &count, DType::I32)?;
+    let one = b.constant(Const::int(DType::I32, 1));
+    let number = b.alu(Op::Add, &[number, one])?;
+    let position = super::creation::arange_dim(b, &row_shape[0], DType::I64)?;
+    let position = super::movement::unsqueeze(b, position, -1)?;
+    let hit = super::arithmetic::eq(b, position, place)?;
+    let none = b.constant(Const::int(DType::I32, 0));
+    let numbers = b.alu(Op::Where, &[hit, number, none])?;
+    let last = super::reduce::max(b, numbers, Some(&[-1]), false)?;
+    let minus = b.constant(Const::int(DType::I32, -1));
+    let index = b.alu(Op::Add, &[last, minus])?;
+    let written = b.alu(Op::Index, &[value, index])?;
+    let hit = b.alu(Op::CmpLt, &[none, last])?;
+    let along: Shape = row_shape[..1].iter().cloned().chain(std::iter::repeat_n(Dim::from(1), rest.len())).collect();
+    let hit = reshape(b, hit, &along)?;
+    let rows = b.alu(Op::Where, &[hit, written, rows])?;
+    // Back to the axes of `x`.
+    let others: Vec<usize> = (0..shape.len()).filter(|axis| !axes.contains(axis)).collect();
+    let order: Vec<usize> = axes.iter().copied().chain(others).collect();
+    let split: Shape = order.iter().map(|&axis| shape[axis].clone()).collect();
+    let split = reshape(b, rows, &split)?;
+    let mut back = vec![0; order.len()];
+    for (from, &to) in order.iter().enumerate() {
+        back[to] = from as i64;
+    }
+    super::movement::permute(b, split, &back)
+}
+
+/// `x` with `value` where `mask`, which lies over the axes from `axis` on, is true; `value` broadcasts to `x`.
+pub fn set_mask(b: &mut dyn Builder, op: &str, x: NodeId, axis: usize, mask: NodeId, value: NodeId) -> Result<NodeId> {
+    let (shape, mask_shape, value_shape) = (shape_of(b, x), shape_of(b, mask), shape_of(b, value));
+    let rest = shape.len().checked_sub(axis + mask_shape.len());
+    let Some(rest) = rest.filter(|_| shape[axis..axis + mask_shape.len()] == mask_shape[..]) else {
+        let message = format!("a mask of {} from axis {axis} of {} on", show(&mask_shape), show(&shape));
+        return Err(Error::new(ErrorKind::Shape, op, message));
+    };
+    if crate::dim::broadcast(&shape, &value_shape).is_none_or(|both| both != shape) {
+        let message = format!("{} does not broadcast to {}", show(&value_shape), show(&shape));
+        return Err(Error::new(ErrorKind::Shape, op, message).help("where a mask writes, every place has its value"));
+    }
+    let along: Shape = mask_shape.iter().cloned().chain(std::iter::repeat_n(Dim::from(1), rest)).collect();
+    let mask = reshape(b, mask, &along)?;
+    masked_fill(b, x, mask, value).map_err(|error| error.in_op(op))
+}

@@ -1,0 +1,205 @@
+//! Order statistics, counts, and reductions that leave nan out.
+
+use super::arithmetic::{add, div, eq, logical_not, mul, sub};
+use super::elementwise::isnan;
+use super::movement::narrow;
+use super::{axis_of, cast, dtype_of, index, like, reduce, shape_of, sort, to_float};
+use crate::dim::show;
+use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
+
+/// How many elements are not 0 (i32).
+pub fn count_nonzero(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: bool) -> Result<NodeId> {
+    let is_zero = logical_not(b, x)?;
+    let nonzero = logical_not(b, is_zero)?;
+    reduce::sum(b, nonzero, axes, keepdim).map_err(|error| error.in_op("count_nonzero"))
+}
+
+/// `x` with 0 for nan, and where the numbers are.
+fn numbers(b: &mut dyn Builder, x: NodeId) -> Result<(NodeId, NodeId)> {
+    let x = to_float(b, x)?;
+    let (missing, zero) = (isnan(b, x)?, like(b, x, 0.0));
+    let kept = b.alu(Op::Where, &[missing, zero, x])?;
+    Ok((kept, logical_not(b, missing)?))
+}
+
+/// Sum without nan.
+pub fn nansum(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: bool) -> Result<NodeId> {
+    let (kept, _) = numbers(b, x)?;
+    reduce::sum(b, kept, axes, keepdim).map_err(|error| error.in_op("nansum"))
+}
+
+/// Mean without nan; nan of nothing else.
+pub fn nanmean(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: bool) -> Result<NodeId> {
+    let (kept, counted) = numbers(b, x)?;
+    let total = reduce::sum(b, kept, axes, keepdim).map_err(|error| error.in_op("nanmean"))?;
+    let count = reduce::sum(b, counted, axes, keepdim)?;
+    div(b, total, count)
+}
+
+/// The elements of an axis in order, and the axis' length, which must be known.
+fn ordered(b: &mut dyn Builder, op: &str, x: NodeId, axis: i64) -> Result<(NodeId, i64)> {
+    let shape = shape_of(b, x);
+    let dim = &shape[axis_of(op, axis, &shape)?];
+    let length = match dim.as_const() {
+        Some(0) => return Err(Error::new(ErrorKind::Shape, op, format!("axis {axis} of {} is empty", show(&shape)))),
+        Some(length) => length,
+        None => return Err(Error::new(ErrorKind::Unsupported, op, format!("the dim {dim} is not a number"))),
+    };
+    let sorted = sort::sort(b, x, axis, false).map_err(|error| error.in_op(op))?;
+    Ok((sorted[0], length))
+}
+
+fn drop_axis(b: &mut dyn Builder, x: NodeId, axis: i64, keepdim: bool) -> Result<NodeId> {
+    if keepdim { Ok(x) } else { super::movement::squeeze(b, x, Some(&[axis])) }
+}
+
+/// nan where an element of the axis is.
+fn unless_nan(b: &mut dyn Builder, x: NodeId, axis: i64, value: NodeId) -> Result<NodeId> {
+    if !dtype_of(b, x).is_float() {
+        return Ok(value);
+    }
+    let missing = isnan(b, x)?;
+    let missing = reduce::any(b, missing, Some(&[axis]), true)?;
+    let nan = like(b, value, f64::NAN);
+    b.alu(Op::Where, &[missing, nan, value])
+}
+
+/// The middle element of an axis in order, the lower one of two; nan if there is one.
+pub fn median(b: &mut dyn Builder, x: NodeId, axis: i64, keepdim: bool) -> Result<NodeId> {
+    let (sorted, length) = ordered(b, "median", x, axis)?;
+    let middle = narrow(b, sorted, axis, (length - 1) / 2, 1)?;
+    let middle = unless_nan(b, x, axis, middle)?;
+    drop_axis(b, middle, axis, keepdim)
+}
+
+/// The `k`-th least element of an axis, from 1 on; nan is the greatest.
+pub fn kthvalue(b: &mut dyn Builder, x: NodeId, k: i64, axis: i64, keepdim: bool) -> Result<NodeId> {
+    let (sorted, length) = ordered(b, "kthvalue", x, axis)?;
+    if !(1..=length).contains(&k) {
+        return Err(Error::new(ErrorKind::Value, "kthvalue", format!("number {k} of {length} elements"))
+            .help("they are counted from 1"));
+    }
+    let element = narrow(b, sorted, axis, k - 1, 1)?;
+    drop_axis(b, element, axis, keepdim)
+}
+
+/// The value that the share `q` of an axis lies below, interpolated between elements; nan if there is one.
+pub fn quantile(b: &mut dyn Builder, x: NodeId, q: f64, axis: i64, keepdim: bool) -> Result<NodeId> {
+    if !(0.0..=1.0).contains(&q) {
+        return Err(Error::new(ErrorKind::Value, "quantile", format!("{q} is no share, from 0 to 1")));
+    }
+    let x = to_float(b, x)?;
+    let (sorted, length) = ordered(b, "quantile", x, axis)?;
+    let place = q * (length - 1) as f64;
+    let low = place.floor() as i64;
+    let (lower, upper) = (narrow(b, sorted, axis, low, 1)?, narrow(b, sorted, axis, (low + 1).min(length - 1), 1)?);
+    let share = place - low as f64;
+    // Beside an infinity a share of nothing is nothing.
+    let value = if share == 0.0 {
+        lower
+    } else {
+        let share = like(b, x, share);
+        super::arithmetic::lerp(b, lower, upper, share)?
+    };
+    let value = unless_nan(b, x, axis, value)?;
+    drop_axis(b, value, axis, keepdim)
+}
+
+/// Differences of neighbours along an axis, `n` times.
+pub fn diff(b: &mut dyn Builder, x: NodeId, n: i64, axis: i64) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let dim = &shape[axis_of("diff", axis, &shape)?];
+    let Some(length) = dim.as_const() else {
+        return Err(Error::new(ErrorKind::Unsupported, "diff", format!("the dim {dim} is not a number")));
+    };
+    if !(0..=length).contains(&n) {
+        let message = format!("{n} times along axis {axis}, which has {length} elements");
+        return Err(Error::new(ErrorKind::Value, "diff", message));
+    }
+    let mut x = x;
+    for rest in (0..n).map(|round| length - 1 - round) {
+        let (after, before) = (narrow(b, x, axis, 1, rest)?, narrow(b, x, axis, 0, rest)?);
+        x = if dtype_of(b, x) == DType::Bool {
+            super::arithmetic::xor(b, after, before)?
+        } else {
+            sub(b, after, before)?
+        };
+    }
+    Ok(x)
+}
+
+/// How often each of 0, 1, … `length - 1` is among the numbers (i32); others are not counted.
+pub fn bincount(b: &mut dyn Builder, x: NodeId, length: i64) -> Result<NodeId> {
+    if length < 0 {
+        return Err(Error::new(ErrorKind::Value, "bincount", format!("{length} numbers")));
+    }
+    let flat = super::movement::flatten(b, x, 0, -1)?;
+    let hits = index::one_hot_mask(b, "bincount", flat, &Dim::from(length))?;
+    reduce::sum(b, hits, Some(&[0]), false)
+}
+
+/// How many elements fall into each of `bins` equal parts of `min` to `max`, which belongs to the last one (i32).
+pub fn histc(b: &mut dyn Builder, x: NodeId, bins: i64, min: f64, max: f64) -> Result<NodeId> {
+    if bins < 1 || !(min < max) || !(max - min).is_finite() {
+        return Err(Error::new(ErrorKind::Value, "histc", format!("{bins} bins from {min} to {max}")));
+    }
+    let x = to_float(b, x)?;
+    let wide = dtype_of(b, x).accumulator();
+    let x = cast(b, x, wide)?;
+    let (low, high) = (like(b, x, min), like(b, x, max));
+    let (above, below) = (super::arithmetic::ge(b, x, low)?, super::arithmetic::le(b, x, high)?);
+    let inside = b.alu(Op::And, &[above, below])?;
+    let offset = sub(b, x, low)?;
+    let share = super::elementwise::scale(b, offset, bins as f64 / (max - min))?;
+    let place = cast(b, share, DType::I64)?;
+    let last = b.constant(Const::int(DType::I64, (bins - 1).into()));
+    let beyond = b.alu(Op::CmpLt, &[last, place])?;
+    let place = b.alu(Op::Where, &[beyond, last, place])?;
+    let nowhere = b.constant(Const::int(DType::I64, -1));
+    let place = b.alu(Op::Where, &[inside, place, nowhere])?;
+    bincount(b, place, bins).map_err(|error| error.in_op("histc"))
+}
+
+/// Where each of `values` would stand in this ascending vector (i32): before what equals it, or after if `right`.
+pub fn searchsorted(b: &mut dyn Builder, sorted: NodeId, values: NodeId, right: bool) -> Result<NodeId> {
+    let shape = shape_of(b, sorted);
+    if shape.len() != 1 {
+        let message = format!("needs a vector in order, found {}", show(&shape));
+        return Err(Error::new(ErrorKind::Rank, "searchsorted", message));
+    }
+    let (sorted, values) = super::promote(b, "searchsorted", sorted, values)?;
+    let values = super::movement::unsqueeze(b, values, -1)?;
+    let before =
+        if right { super::arithmetic::le(b, sorted, values)? } else { super::arithmetic::lt(b, sorted, values)? };
+    reduce::sum(b, before, Some(&[-1]), false)
+}
+
+/// The integral along an axis by trapezes `dx` apart.
+pub fn trapezoid(b: &mut dyn Builder, x: NodeId, dx: f64, axis: i64) -> Result<NodeId> {
+    let x = to_float(b, x)?;
+    let shape = shape_of(b, x);
+    let dim = &shape[axis_of("trapezoid", axis, &shape)?];
+    let Some(length) = dim.as_const() else {
+        return Err(Error::new(ErrorKind::Unsupported, "trapezoid", format!("the dim {dim} is not a number")));
+    };
+    let count = (length - 1).max(0);
+    let (after, before) = (narrow(b, x, axis, length - count, count)?, narrow(b, x, axis, 0, count)?);
+    let sums = add(b, after, before)?;
+    let total = reduce::sum(b, sums, Some(&[axis]), false)?;
+    let half = like(b, total, dx / 2.0);
+    mul(b, total, half)
+}
+
+/// The element that is most frequent along an axis, the least of several; nan is not counted unless there is nothing else.
+pub fn mode(b: &mut dyn Builder, x: NodeId, axis: i64, keepdim: bool) -> Result<NodeId> {
+    let (sorted, _) = ordered(b, "mode", x, axis)?;
+    let moved = super::movement::transpose(b, sorted, axis, -1)?;
+    let (own, other) = (super::movement::unsqueeze(b, moved, -1)?, super::movement::unsqueeze(b, moved, -2)?);
+    let same = eq(b, own, other)?;
+    let counts = reduce::sum(b, same, Some(&[-1]), false)?;
+    let best = reduce::argmax(b, counts, -1)?;
+    let best = super::movement::unsqueeze(b, best, -1)?;
+    let value = index::gather(b, moved, best, -1)?;
+    let value = super::movement::transpose(b, value, axis, -1)?;
+    drop_axis(b, value, axis, keepdim)
+}
