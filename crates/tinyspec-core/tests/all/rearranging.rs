@@ -96,7 +96,7 @@ fn interpolation_keeps_what_it_can() -> Result<(), Error> {
     assert_eq!(at(1, "linear", true)?, [0.0]);
     assert_eq!(at(0, "nearest", false)?, [0f32; 0]);
     assert_eq!(at(-1, "nearest", false).expect_err("negative").kind(), Some(ErrorKind::Value));
-    assert_eq!(at(4, "cubic", false).expect_err("unknown").kind(), Some(ErrorKind::Value));
+    assert_eq!(at(4, "quartic", false).expect_err("unknown").kind(), Some(ErrorKind::Value));
     Ok(())
 }
 
