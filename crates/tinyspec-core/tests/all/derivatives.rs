@@ -1,0 +1,178 @@
+//! Gradients of the methods against differences, and gradients of those gradients.
+
+use tinyspec_core::execute::with_default_device;
+use tinyspec_core::{Error, GradcheckOptions, Tensor, grad, gradcheck, stepped};
+use tinyspec_ir::ops::options::default;
+
+type Function = fn(&[Tensor]) -> Tensor;
+
+/// No ties, no zeros, and both signs: 2×3, another one, and a positive one.
+fn inputs() -> [Tensor; 3] {
+    let of = |data: [f64; 6]| Tensor::from_slice(&data, [2, 3]);
+    [
+        of([0.31, -0.74, 0.12, 0.88, -0.27, 0.53]),
+        of([-0.45, 0.62, 0.91, -0.18, 0.36, -0.83]),
+        of([0.42, 1.7, 0.9, 2.3, 0.15, 1.1]),
+    ]
+}
+
+/// The function, and, if it is smooth, the sum of its weighed gradients as a function.
+fn check(name: &str, function: Function) -> Result<(), Error> {
+    let inputs = inputs();
+    let inputs: Vec<&Tensor> = inputs.iter().collect();
+    fn named<T>(order: &str, name: &str, error: Error) -> T {
+        panic!("{order} gradient of {name}: {error}")
+    }
+    gradcheck(function, &inputs, GradcheckOptions::default()).unwrap_or_else(|error| named("first", name, error));
+    let first = |inputs: &[Tensor]| {
+        let result = function(inputs);
+        let loss = (&result * &result + &result).sum(.., false);
+        let wanted: Vec<&Tensor> = inputs.iter().collect();
+        match tinyspec_core::grad_or_zeros(&loss, &wanted) {
+            Ok(gradients) => Tensor::cat(&gradients.iter().collect::<Vec<_>>(), 0),
+            Err(error) => named("second", name, error),
+        }
+    };
+    gradcheck(first, &inputs, GradcheckOptions::default()).unwrap_or_else(|error| named("second", name, error));
+    Ok(())
+}
+
+macro_rules! functions {
+    ($($name:ident: |$x:ident, $y:ident, $p:ident| $body:expr;)*) => {
+        &[$((stringify!($name), |inputs: &[Tensor]| {
+            let [$x, $y, $p] = inputs else { unreachable!("three inputs") };
+            let _ = ($x, $y, $p);
+            $body
+        })),*]
+    };
+}
+
+fn all(functions: &[(&str, Function)]) {
+    with_default_device::<_, Error>("cpu", || functions.iter().try_for_each(|(name, function)| check(name, *function)))
+        .unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn of_functions_of_one_number() {
+    all(functions! {
+        exp: |x, y, p| x.exp();  exp2: |x, y, p| x.exp2();  exp10: |x, y, p| x.exp10();  expm1: |x, y, p| x.expm1();
+        log: |x, y, p| p.log();  log2: |x, y, p| p.log2();  log10: |x, y, p| p.log10();  log1p: |x, y, p| p.log1p();
+        sqrt: |x, y, p| p.sqrt();  rsqrt: |x, y, p| p.rsqrt();  reciprocal: |x, y, p| p.reciprocal();
+        sin: |x, y, p| x.sin();  cos: |x, y, p| x.cos();  tan: |x, y, p| x.tan();  sinc: |x, y, p| x.sinc();
+        asin: |x, y, p| x.asin();  acos: |x, y, p| x.acos();  atan: |x, y, p| x.atan();
+        sinh: |x, y, p| x.sinh();  cosh: |x, y, p| x.cosh();  tanh: |x, y, p| x.tanh();
+        asinh: |x, y, p| x.asinh();  acosh: |x, y, p| (p + 1.0).acosh();  atanh: |x, y, p| x.atanh();
+        erf: |x, y, p| x.erf();  erfc: |x, y, p| x.erfc();  logit: |x, y, p| (p / 3.0).logit(0.0);
+        abs: |x, y, p| x.abs();  square: |x, y, p| x.square();  pow_const: |x, y, p| p.pow_const(1.7);
+        const_pow: |x, y, p| x.const_pow(3.0);  relu: |x, y, p| x.relu();  relu6: |x, y, p| x.relu6();
+        sigmoid: |x, y, p| x.sigmoid();  silu: |x, y, p| x.silu();  gelu: |x, y, p| x.gelu();  gelu_erf: |x, y, p| x.gelu_erf();
+        quick_gelu: |x, y, p| x.quick_gelu();  softplus: |x, y, p| x.softplus();  logsigmoid: |x, y, p| x.logsigmoid();
+        softsign: |x, y, p| x.softsign();  mish: |x, y, p| x.mish();  hardsigmoid: |x, y, p| x.hardsigmoid();
+        hardswish: |x, y, p| x.hardswish();  leaky_relu: |x, y, p| x.leaky_relu(0.1);  elu: |x, y, p| x.elu(0.7);
+        celu: |x, y, p| x.celu(0.7);  selu: |x, y, p| x.selu();  hardtanh: |x, y, p| x.hardtanh(-0.5, 0.5);
+        hardshrink: |x, y, p| x.hardshrink(0.4);  softshrink: |x, y, p| x.softshrink(0.4);
+        tanhshrink: |x, y, p| x.tanhshrink();  clip: |x, y, p| x.clip(-0.5, 0.5);  glu: |x, y, p| x.glu(0);
+    });
+}
+
+#[test]
+fn of_functions_of_two_tensors() {
+    all(functions! {
+        add: |x, y, p| x + y.at(0);  sub: |x, y, p| x - y;  mul: |x, y, p| x * y;  div: |x, y, p| x / p;
+        pow: |x, y, p| p.pow(x);  maximum: |x, y, p| x.maximum(y);  minimum: |x, y, p| x.minimum(y);
+        fmod: |x, y, p| (x * 3.0).fmod(p);  modulo: |x, y, p| (x * 3.0).modulo(p);  lerp: |x, y, p| x.lerp(y, p);
+        copysign: |x, y, p| x.copysign(y);  logaddexp: |x, y, p| x.logaddexp(y);  atan2: |x, y, p| x.atan2(y);
+        hypot: |x, y, p| x.hypot(y);  xlogy: |x, y, p| x.xlogy(p);  where_: |x, y, p| x.gt(y).where_(x * y, p);
+        matmul: |x, y, p| x.matmul(y.transpose(0, 1));  outer: |x, y, p| x.at(0).outer(y.at(1));
+        kron: |x, y, p| x.kron(y);  tensordot: |x, y, p| x.tensordot(y, [1], [1]);  cross: |x, y, p| x.cross(y, 1);
+        einsum: |x, y, p| Tensor::einsum("ij,kj,ij->ik", &[x, y, p]);  cdist: |x, y, p| x.cdist(y, 2.0);
+        cosine_similarity: |x, y, p| x.cosine_similarity(y, 1, 1e-8);  prelu: |x, y, p| x.prelu(y.at((0, 0)));
+        conv1d: |x, y, p| x.reshape([1, 2, 3]).conv1d(y.reshape([3, 2, 1]), None, default());
+        conv_transpose1d: |x, y, p| x.reshape([1, 2, 3]).conv_transpose1d(y.reshape([2, 1, 3]), None, default());
+    });
+}
+
+#[test]
+fn of_reductions_and_orders() {
+    all(functions! {
+        sum: |x, y, p| x.sum(1, false);  prod: |x, y, p| x.prod(1, false);  max: |x, y, p| x.max(1, false);
+        min: |x, y, p| x.min(0, false);  mean: |x, y, p| x.mean(1, true);  var: |x, y, p| x.var(1, 1, false);
+        std: |x, y, p| x.std(1, 0, false);  logsumexp: |x, y, p| x.logsumexp(1, false);  softmax: |x, y, p| x.softmax(-1);
+        log_softmax: |x, y, p| x.log_softmax(-1);  softmin: |x, y, p| x.softmin(0);  cumsum: |x, y, p| x.cumsum(1);
+        cumprod: |x, y, p| x.cumprod(1);  cummax: |x, y, p| x.cummax(1);  logcumsumexp: |x, y, p| x.logcumsumexp(1);
+        nanmean: |x, y, p| x.nanmean(1, false);  norm1: |x, y, p| x.norm(1.0, 1, false);  norm2: |x, y, p| x.norm(2.0, 1, false);
+        norm3: |x, y, p| x.norm(3.0, 1, false);  normalize: |x, y, p| x.normalize(2.0, 1, 1e-9);
+        sort: |x, y, p| x.sort(1, true)[0].clone();  topk: |x, y, p| x.topk(2, 1, true)[0].clone();
+        median: |x, y, p| x.median(1, false);  quantile: |x, y, p| x.quantile(0.3, 1, false);
+        trapezoid: |x, y, p| x.trapezoid(0.5, 1);  diff: |x, y, p| x.diff(1, 1);  trace: |x, y, p| x.trace();
+        layer_norm: |x, y, p| x.layer_norm(y.at(0), y.at(1), 1, 1e-3);  rms_norm: |x, y, p| x.rms_norm(y.at(0), 1e-3);
+        batch_norm: |x, y, p| x.batch_norm_train(y.at(0), y.at(1), 1e-3);
+        group_norm: |x, y, p| x.reshape([1, 2, 3]).group_norm(y.at((.., 0)), y.at((.., 1)), 1, 1e-3);
+        local_response_norm: |x, y, p| x.local_response_norm(2, 0.5, 0.75, 1.0);
+        sdpa: |x, y, p| x.sdpa(y, p, true);
+    });
+}
+
+#[test]
+fn of_indexing_windows_and_assignments() {
+    all(functions! {
+        slice: |x, y, p| x.at((stepped(.., -1), stepped(.., 2)));  slice_scatter: |x, y, p| x.slice_scatter(y.at((.., 0..2)), 1, 0, 3, 2);
+        index: |x, y, p| x.at((Tensor::from_slice(&[1i32, 0, 1], [3]), Tensor::from_slice(&[2i32, 0, 2], [3])));
+        gather: |x, y, p| x.gather(Tensor::from_slice(&[0i32, 2, 2, 1], [2, 2]), 1);
+        index_select: |x, y, p| x.index_select(1, Tensor::from_slice(&[2i32, 2], [2]));
+        embedding: |x, y, p| Tensor::from_slice(&[1i32, 1, 0], [3]).embedding(x);
+        scatter: |x, y, p| x.scatter(Tensor::from_slice(&[0i32, 0, 2, 1], [2, 2]), y.at((.., 1..)), 1);
+        scatter_add: |x, y, p| x.scatter_add(Tensor::from_slice(&[0i32, 0, 2, 1], [2, 2]), y.at((.., 1..)), 1);
+        scatter_mean: |x, y, p| x.scatter_reduce(Tensor::from_slice(&[0i32, 0, 2, 1], [2, 2]), y.at((.., 1..)), 1, "mean", true);
+        scatter_prod: |x, y, p| x.scatter_reduce(Tensor::from_slice(&[0i32, 0, 2, 1], [2, 2]), y.at((.., 1..)), 1, "prod", true);
+        masked_fill: |x, y, p| x.masked_fill(y.gt(0.0), 0.5);  cat: |x, y, p| Tensor::cat(&[x, y], 1);
+        stack: |x, y, p| Tensor::stack(&[x, y], 2);  flip: |x, y, p| x.flip([1]);  roll: |x, y, p| x.roll([1], [1]);
+        pad: |x, y, p| x.pad_mode([1], [1], "reflect");  repeat: |x, y, p| x.repeat([2, 2]);  tril: |x, y, p| x.tril(0);
+        diag_embed: |x, y, p| x.diag_embed(1);  unfold: |x, y, p| x.unfold(1, 2, 1);  fold: |x, y, p| x.fold(0, 4, 1);
+        max_pool: |x, y, p| x.max_pool1d([2], default());  avg_pool: |x, y, p| x.avg_pool1d([2], default());
+        adaptive: |x, y, p| x.adaptive_avg_pool1d([2]);  adaptive_max: |x, y, p| x.adaptive_max_pool1d([2]);
+        linear: |x, y, p| x.interpolate([5], "linear", false);  cubic: |x, y, p| x.interpolate([5], "cubic", false);
+        dropout: |x, y, p| x.dropout_with(Tensor::scalar(5u64), 0.4);
+        assign: |x, y, p| { let mut z = x * 2.0; z.assign(&(&z * y)); z * p };
+        set: |x, y, p| { let mut z = x * 2.0; z.set((.., 1), y.at((.., 0)) * z.at((.., 2))); z.set(0, z.at(1)); z * p };
+        set_rows: |x, y, p| { let mut z = x * p; z.set(Tensor::from_slice(&[1i32, 1], [2]), y); z };
+    });
+}
+
+#[test]
+fn of_losses() {
+    all(functions! {
+        mse: |x, y, p| x.mse_loss(y, "mean");  l1: |x, y, p| x.l1_loss(y, "sum");  huber: |x, y, p| x.huber_loss(y, "none", 0.9);
+        smooth_l1: |x, y, p| x.smooth_l1_loss(y, "mean", 0.9);  kl_div: |x, y, p| x.kl_div(p, "batchmean", false);
+        poisson: |x, y, p| x.poisson_nll_loss(p, "mean", true, 1e-8);  gaussian: |x, y, p| x.gaussian_nll_loss(y, p, "sum", 1e-6);
+        hinge: |x, y, p| x.hinge_embedding_loss(y.sign(), "none", 1.0);
+        margin: |x, y, p| x.margin_ranking_loss(y, p.sign(), "none", 0.2);
+        cosine: |x, y, p| x.cosine_embedding_loss(y, Tensor::from_slice(&[1f64, -1.0], [2]), "none", -0.5);
+        triplet: |x, y, p| x.triplet_margin_loss(y, p, "none", 3.0, 2.0);
+        cross_entropy: |x, y, p| x.cross_entropy(Tensor::from_slice(&[2i32, 0], [2]), "mean", 0.1, -100);
+        bce: |x, y, p| x.sigmoid().binary_crossentropy(y.sigmoid(), "mean");
+        bce_logits: |x, y, p| x.binary_crossentropy_logits(y.sigmoid(), "none");
+    });
+}
+
+#[test]
+fn third_derivatives_are_exact_where_powers_are() -> Result<(), Error> {
+    let x = Tensor::from_slice(&[1f64, 2.0, -3.0], [3]);
+    let mut y = x.square().square() * &x;
+    for _ in 0..4 {
+        y = grad(&y.sum(.., false), &[&x])?.remove(0);
+    }
+    assert_eq!(y.to_vec::<f64>()?, [120.0, 240.0, -360.0]);
+    Ok(())
+}
+
+#[test]
+fn a_wrong_gradient_is_found_and_named() {
+    let x = Tensor::from_slice(&[0.5f64, 2.0], [2]);
+    // Half of the derivative is cut off.
+    let wrong = |x: &[Tensor]| &x[0] * x[0].detach();
+    let error = gradcheck(wrong, &[&x], GradcheckOptions::default()).expect_err("differs").to_string();
+    assert!(error.contains("input 0, element 0: the gradient is"), "{error}");
+    let error = gradcheck(|x| x[0].clone(), &[&Tensor::ones([1])], GradcheckOptions::default()).expect_err("f32");
+    assert!(error.to_string().contains("input 0 is f32"), "{error}");
+}
