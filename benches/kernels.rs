@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tinyspec::backends::cpu::CpuRuntime;
 use tinyspec::backends::llvm::{Host, LlvmCompiler};
-use tinyspec::{DType, Function, Result, Spec, Tensor};
+use tinyspec::{Function, Result, Spec, Tensor};
 use tinyspec_benches::limits::{Limit, Resource};
 use tinyspec_benches::report::Measure;
 
@@ -67,7 +67,7 @@ fn device(threads: usize) -> Result<String, Box<dyn std::error::Error>> {
     Ok(name)
 }
 
-/// A row for every kernel and thread count, then what compiling and calling cost.
+/// A row for every kernel and thread count.
 ///
 /// # Errors
 /// When libLLVM is missing, or a kernel cannot be compiled or run.
@@ -81,8 +81,7 @@ pub fn benches(session: &mut Session) -> Result<(), Box<dyn std::error::Error>> 
             }
         }
     }
-    compiling(session)?;
-    calls(session)
+    Ok(())
 }
 
 fn tensors(shapes: &[Vec<usize>], device: &str) -> Result<Vec<Tensor>> {
@@ -131,40 +130,4 @@ fn kernel(
         peer: peer_run.as_mut().map(|run| run as &mut dyn FnMut()),
     });
     failure.map_or(Ok(()), |error| Err(error.into()))
-}
-
-/// Lowering and code generation, a kernel: over the kernels of the programs compiled so far.
-fn compiling(session: &mut Session) -> Result<(), Box<dyn std::error::Error>> {
-    let spent = tinyspec::profile::counters();
-    if spent.kernels > 0 {
-        let micros = |time: std::time::Duration| time.as_secs_f64() * 1e6 / spent.kernels as f64;
-        session.note("compile/lowering/kernel", micros(spent.lowering));
-        session.note("compile/llvm/kernel", micros(spent.generating));
-    }
-    Ok(())
-}
-
-/// What a call costs beside the kernel: 16 elements leave nothing else to measure.
-fn calls(session: &mut Session) -> Result<(), Box<dyn std::error::Error>> {
-    let input = Tensor::from_vec(vec![1.0f32; 16], [16]);
-    input.realize()?;
-    let body = |inputs: &[Tensor]| vec![&inputs[0] * 2.0 + 1.0];
-    let prepared = Function::trace(&[Spec::new(DType::F32, [16])], body)?.prepare(&[&input])?;
-    let mut outputs = prepared.outputs()?;
-    let mut failed = false;
-    session.bench(Case {
-        name: "call/prepared/16".into(),
-        measure: Measure::Times(1.0),
-        bounds: Vec::new(),
-        run: &mut || failed |= prepared.call(&mut outputs, &[&input]).is_err(),
-        peer: None,
-    });
-    session.bench(Case {
-        name: "call/lazy/16".into(),
-        measure: Measure::Times(1.0),
-        bounds: Vec::new(),
-        run: &mut || failed |= (&input * 2.0 + 1.0).realize().is_err(),
-        peer: None,
-    });
-    if failed { Err("a call of 16 elements failed".into()) } else { Ok(()) }
 }

@@ -1,6 +1,7 @@
 //! `cargo bench`: every benchmark beside its limit, in one table. `cargo bench -- gemm` runs those whose name holds `gemm`.
 
 mod contractions;
+mod growth;
 mod kernels;
 mod latency;
 mod memory_bound;
@@ -13,8 +14,16 @@ use std::process::ExitCode;
 
 use session::Session;
 
+/// Prepared calls allocate nothing, which a bench counts.
+#[global_allocator]
+static ALLOCATOR: latency::Counting = latency::Counting;
+
 fn main() -> ExitCode {
-    match latency::probe::answered() {
+    let instead = latency::probe::answered().and_then(|answered| match growth::selected() {
+        true if !answered => growth::run().map(|()| true),
+        _ => Ok(answered),
+    });
+    match instead {
         Ok(true) => return ExitCode::SUCCESS,
         Ok(false) => {}
         Err(error) => {

@@ -118,6 +118,11 @@ impl Session {
         self.rows.push(Row::new(name, Measure::Times(1.0), micros));
     }
 
+    /// A row that is a number of things.
+    pub fn count(&mut self, name: &str, count: u64) {
+        self.rows.push(Row { unit: "", ..Row::new(name, Measure::Times(1.0), count as f64) });
+    }
+
     /// Prints and writes what was measured.
     pub fn finish(self) -> io::Result<()> {
         let rows: Vec<Row> = self.machine.rows().into_iter().chain(self.rows).collect();

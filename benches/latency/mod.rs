@@ -1,10 +1,13 @@
 //! What users wait for before the first result, and what a call costs beside its kernel.
 
+mod allocations;
+mod calls;
 mod compiler;
 pub mod probe;
 mod programs;
 
 use crate::session::Session;
+pub use allocations::Counting;
 use programs::PROGRAMS;
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
@@ -12,11 +15,16 @@ type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 /// Fresh processes for each kind of first call.
 const PROCESSES: usize = 5;
 
-/// First calls without and with a warm object cache; lowering, code generation and loading, a kernel.
+/// First calls without and with a warm object cache; lowering, code generation and loading, a kernel; calls.
 ///
 /// # Errors
 /// When a program cannot be compiled or run.
 pub fn benches(session: &mut Session) -> Result<()> {
+    first_calls(session)?;
+    calls::benches(session)
+}
+
+fn first_calls(session: &mut Session) -> Result<()> {
     for program in PROGRAMS {
         let name = format!("compile/{}", program.name);
         if !session.measures(&name) {
@@ -47,7 +55,7 @@ pub fn benches(session: &mut Session) -> Result<()> {
                 println!("{kernel:40} {micros:8.0} µs {bytes:7} bytes");
             }
         }
-        session.note(&format!("{name}/kernels"), generating.len() as f64);
+        session.count(&format!("{name}/kernels"), generating.len() as u64);
         session.note(&format!("{name}/llvm/kernel"), probe::median(&mut generating));
     }
     Ok(())
