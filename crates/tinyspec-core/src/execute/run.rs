@@ -6,7 +6,7 @@ use crate::lower::pipeline::{self, Place, Plan};
 use crate::profile::{self, Level};
 use crate::tensor::{History, Node};
 use crate::{Error, Result};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -20,8 +20,10 @@ const KEPT_PLANS: usize = 4096;
 /// Computes nodes; those of one device as one graph.
 pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
     let mut pending: Vec<Arc<Node>> = Vec::with_capacity(roots.len());
+    let mut known = FxHashSet::default();
     for root in roots {
-        if root.storage().is_none() && !pending.iter().any(|known| known.hash == root.hash) {
+        // One root is the common case, and needs no set.
+        if root.storage().is_none() && (roots.len() == 1 || known.insert(root.hash)) {
             pending.push(root.clone());
         }
     }

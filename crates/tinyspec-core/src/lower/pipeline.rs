@@ -187,16 +187,15 @@ fn assemble(schedule: &Schedule, kernels: &FxHashMap<NodeId, Arc<Kernel>>, devic
     };
     let mut outputs: Vec<NodeId> = Vec::new();
     let mut output_of_root = Vec::new();
+    let mut output_numbers: FxHashMap<NodeId, u32> = FxHashMap::default();
     for &root in &schedule.outputs {
         let buffer = base(root);
-        let number = outputs.iter().position(|&known| known == buffer).unwrap_or_else(|| {
+        let number = *output_numbers.entry(buffer).or_insert_with(|| {
             outputs.push(buffer);
-            outputs.len() - 1
+            outputs.len() as u32 - 1
         });
-        output_of_root.push(number as u32);
+        output_of_root.push(number);
     }
-    let output_numbers: FxHashMap<NodeId, u32> =
-        outputs.iter().enumerate().map(|(number, &buffer)| (buffer, number as u32)).collect();
     let buffers_of =
         |call: &KernelCall| -> Vec<NodeId> { graph.sources(call.node)[1..].iter().map(|&b| base(b)).collect() };
     let mut lives: Vec<(NodeId, Lifetime)> = Vec::new();

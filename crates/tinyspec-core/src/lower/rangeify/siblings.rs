@@ -21,6 +21,11 @@ pub(super) fn groups(walk: &mut Walk, values: &[NodeId], costs: &Costs) -> Vec<V
         })
         .collect();
     let mut members: Vec<Vec<usize>> = (0..walk.kernels.len()).map(|kernel| vec![kernel]).collect();
+    // Who depends on each kernel, kept up as kernels merge.
+    let mut users: Vec<Vec<usize>> = vec![Vec::new(); walk.kernels.len()];
+    for (user, kernel) in walk.kernels.iter().enumerate() {
+        kernel.depends.iter().for_each(|&other| users[other].push(user));
+    }
     let mut spaces: FxHashMap<Vec<i64>, Vec<usize>> = FxHashMap::default();
     for kernel in 0..walk.kernels.len() {
         let space = spaces.entry(walk.kernels[kernel].extents.to_vec()).or_default();
@@ -34,7 +39,7 @@ pub(super) fn groups(walk: &mut Walk, values: &[NodeId], costs: &Costs) -> Vec<V
         });
         match partner {
             Some(partner) => {
-                merge(&mut walk.kernels, partner, kernel);
+                merge(&mut walk.kernels, &mut users, partner, kernel);
                 let moved = std::mem::take(&mut members[kernel]);
                 members[partner].extend(moved);
             }
@@ -66,8 +71,9 @@ fn gains(a: &Kernel, b: &Kernel, a_shape: &Shape, b_shape: &Shape, costs: &Costs
 }
 
 /// Makes `kernel` part of `partner` as far as dependencies go; what each computes stays with it.
-fn merge(kernels: &mut [Kernel], partner: usize, kernel: usize) {
+fn merge(kernels: &mut [Kernel], users: &mut [Vec<usize>], partner: usize, kernel: usize) {
     let depends = std::mem::take(&mut kernels[kernel].depends);
+    depends.iter().for_each(|&other| users[other].push(partner));
     kernels[partner].depends.extend(depends);
     let size = kernels[kernel].size;
     kernels[partner].size += size;
@@ -75,11 +81,14 @@ fn merge(kernels: &mut [Kernel], partner: usize, kernel: usize) {
     kernels[partner].inputs.extend(inputs);
     // Whoever waits for the one waits for both.
     kernels[kernel].depends.push(partner);
-    for other in kernels.iter_mut() {
-        if other.depends.contains(&kernel) && !other.depends.contains(&partner) {
-            other.depends.push(partner);
+    for user in std::mem::take(&mut users[kernel]) {
+        if !kernels[user].depends.contains(&partner) {
+            kernels[user].depends.push(partner);
+            users[partner].push(user);
         }
+        users[kernel].push(user);
     }
+    users[partner].push(kernel);
 }
 
 /// Dependencies first; among those that are free, later kernels first, since the walk found them from the outputs down.

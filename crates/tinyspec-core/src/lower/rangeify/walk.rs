@@ -8,7 +8,7 @@ use super::fusion::{self, Costs, Decision, Estimates, Reason};
 use super::index::{Indices, Ranges, Tuple};
 use super::movement::{Dims, count, dims, locate};
 use super::written::WrittenCalls;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Device, Graph, NodeId, Op, Result};
 
@@ -411,10 +411,11 @@ pub(super) fn depends_on(kernels: &[Kernel], from: &[usize], targets: &[usize]) 
     if targets.is_empty() {
         return false;
     }
-    let mut seen = vec![false; kernels.len()];
+    // As large as what is reached: a table of all kernels would make every question linear in them.
+    let mut seen = FxHashSet::default();
     let mut stack = from.to_vec();
     while let Some(kernel) = stack.pop() {
-        if std::mem::replace(&mut seen[kernel], true) {
+        if !seen.insert(kernel) {
             continue;
         }
         for &next in &kernels[kernel].depends {
