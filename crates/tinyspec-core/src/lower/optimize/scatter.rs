@@ -40,7 +40,10 @@ pub(crate) fn loops(graph: &mut Graph, sink: NodeId, threads: usize) -> Result<O
     // One loop for threads, or none.
     let threads = if scatters.len() == 1 { threads } else { 1 };
     for scatter in &scatters {
-        effects.push(scatter.build(graph, threads)?);
+        match scatter.build(graph, threads)? {
+            Some(effect) => effects.push(effect),
+            None => return Ok(None),
+        }
     }
     graph.add(Op::Sink, &effects, Arg::None).map(Some)
 }
@@ -92,21 +95,16 @@ impl Scatter {
         Ok(None)
     }
 
-    fn build(&self, graph: &mut Graph, threads: usize) -> Result<NodeId> {
+    fn build(&self, graph: &mut Graph, threads: usize) -> Result<Option<NodeId>> {
         let shared = self.shared(graph, threads);
         let (mut global, mut common) = (None, FxHashMap::default());
         if let Some((range, parts)) = shared {
-            let trips = bound(graph, range).unwrap_or(1);
+            let length = bound(graph, range).unwrap_or(1) / parts;
             let part = new_range(graph, parts, AxisType::Global)?;
             global = Some(part);
-            let mut place = part;
-            if trips > parts {
-                let length = graph.index(trips / parts);
-                let start = graph.alu(Op::Mul, &[part, length])?;
-                // Which part of the range: the inside is a loop of its own in either nest.
-                place = start;
-            }
-            common.insert(range, (place, trips / parts));
+            // Where a part begins; its inside is a loop of its own in either nest.
+            let start = Sum::atom(part).scale(length).emit(graph)?;
+            common.insert(range, (start, length));
         }
         // Everything begins with nothing.
         let (first, loops) = self.copies(graph, &common, &self.ranges)?;
@@ -129,9 +127,8 @@ impl Scatter {
             }
         }
         let mut roots: SmallVec<[NodeId; 3]> = SmallVec::from_iter([self.position, self.value]);
-        if let Some(moved) = replace(graph, &roots, place, &self.chosen, gate)? {
-            roots = moved.into();
-        }
+        let Some(moved) = replace(graph, &roots, place, &self.chosen, gate)? else { return Ok(None) };
+        roots = moved.into();
         roots.extend(gate);
         let mut inner: Vec<NodeId> = self.reduced.to_vec();
         inner.extend(self.ranges.iter().copied().filter(|&range| range != place));
@@ -150,8 +147,8 @@ impl Scatter {
         let update = graph.add(Op::Store, &sources, Arg::None)?;
         let update = closed(graph, update, &loops)?;
         match global {
-            Some(range) => graph.add(Op::End, &[update, range], Arg::None),
-            None => Ok(update),
+            Some(range) => graph.add(Op::End, &[update, range], Arg::None).map(Some),
+            None => Ok(Some(update)),
         }
     }
 

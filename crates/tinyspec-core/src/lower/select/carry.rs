@@ -2,7 +2,7 @@
 //! left in a register.
 //!
 //! Where i is a loop over tiles, the terms of a tile are x at the places of the tile; each gets the sum of those before it
-//! by shifts of doubling width. A sum from i on runs the loop backwards.
+//! in blocks of doubling size. A sum from i on runs the loop backwards.
 
 use crate::lower::fold::{both, identity, less};
 use crate::lower::live::{Live, RangeSet};
@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_ir::dim::{shape, static_shape};
 use tinyspec_ir::rewrite::substitute;
-use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
 
 pub(super) fn carry(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     let mut sink = sink;
@@ -47,7 +47,7 @@ fn may_run(graph: &Graph, node: NodeId) -> bool {
         _ => return false,
     };
     let is_choice = |node: NodeId| graph.op(node) == Op::Where && graph.op(graph.source(node, 0)) == Op::CmpLt;
-    is_choice(value) && graph.dtype(graph.source(graph.source(value, 0), 0)) == tinyspec_ir::DType::Index
+    is_choice(value) && graph.dtype(graph.source(graph.source(value, 0), 0)) == DType::Index
 }
 
 /// The loops of a kernel, and what stands around each.
@@ -84,7 +84,7 @@ impl Loops {
 struct Running {
     node: NodeId,
     op: Op,
-    /// What is added up, in terms of `range`.
+    /// What is added up, in terms of `range`; then what joins at a trip, as a tile.
     value: NodeId,
     range: NodeId,
     trips: i64,
@@ -119,7 +119,10 @@ impl Running {
                 Running { node, op, value, range, trips, position, is_suffix: factor == 1, counter: None, tile: None };
             if running.follow(graph) {
                 running.value = terms.emit(graph, op, &[number])?;
-                if running.is_carried(graph, loops) {
+                if running.is_carried(graph, loops)
+                    && let Some(joins) = running.joins(graph)?
+                {
+                    running.value = joins;
                     return Ok(Some(running));
                 }
             }
@@ -177,8 +180,7 @@ impl Running {
     }
 
     fn build(&self, graph: &mut Graph, loops: &Loops, sink: NodeId) -> Result<NodeId> {
-        let terms = self.terms(graph)?;
-        let prefix = self.prefix(graph, terms)?;
+        let prefix = self.prefix(graph)?;
         let Some((counter, ..)) = self.counter else {
             return Ok(substitute(graph, &[sink], &FxHashMap::from_iter([(self.node, prefix)]))?[0]);
         };
@@ -207,8 +209,8 @@ impl Running {
         Ok(substitute(graph, &[sink], &FxHashMap::from_iter([(end, new), (self.node, result)]))?[0])
     }
 
-    /// The terms that join at a trip, as a tile.
-    fn terms(&self, graph: &mut Graph) -> Result<NodeId> {
+    /// The terms that join at a trip, as a tile; `None` where they are read from a copy that the Range's own trips make.
+    fn joins(&self, graph: &mut Graph) -> Result<Option<NodeId>> {
         let above = less(graph, &Sum::constant(-1), &self.position)?;
         let below = less(graph, &self.position, &Sum::constant(self.trips))?;
         let mut inside = None;
@@ -217,38 +219,41 @@ impl Running {
                 inside = both(graph, inside, Some(gate))?;
             }
         }
-        let Some(value) = replace(graph, &[self.value], self.range, &self.position, inside)? else {
-            return Ok(self.value);
-        };
+        let Some(value) = replace(graph, &[self.value], self.range, &self.position, inside)? else { return Ok(None) };
         let value = under(graph, self.op, value[0], inside)?;
-        let Some((_, counting, _)) = self.tile else { return Ok(value) };
+        let Some((_, counting, _)) = self.tile else { return Ok(Some(value)) };
         // A term that is the same everywhere still counts at each place.
         let (have, count) = (graph.props(value).shape.clone(), graph.props(counting).shape.clone());
         match tinyspec_ir::dim::broadcast(&have, &count) {
             Some(dims) if dims != have => {
                 let dims = graph.shape(&dims)?;
-                graph.add(Op::Expand, &[value, dims], Arg::None)
+                graph.add(Op::Expand, &[value, dims], Arg::None).map(Some)
             }
-            _ => Ok(value),
+            _ => Ok(Some(value)),
         }
     }
 
-    /// Each place of the tile, and all before it.
-    fn prefix(&self, graph: &mut Graph, terms: NodeId) -> Result<NodeId> {
-        let Some((axis, counting, size)) = self.tile else { return Ok(terms) };
-        let mut total = terms;
-        let mut step = 1;
-        while step < size {
-            let from = |place: i64| if self.is_suffix { (place + step).min(size - 1) } else { (place - step).max(0) };
-            let places: Vec<i64> = (0..size).map(from).collect();
+    /// Each place of the tile, and all before it: of two blocks side by side, the last of the one joins all of the other.
+    /// Where a block is shorter than a part of a vector, its places do not leave that part.
+    fn prefix(&self, graph: &mut Graph) -> Result<NodeId> {
+        let Some((axis, counting, size)) = self.tile else { return Ok(self.value) };
+        let mirrored = |place: i64| if self.is_suffix { size - 1 - place } else { place };
+        let counted = match self.is_suffix {
+            true => Sum::constant(size - 1).plus(&Sum::atom(counting).scale(-1)).emit(graph)?,
+            false => counting,
+        };
+        let mut total = self.value;
+        let mut block = 1;
+        while block < size {
+            let from = |place: i64| if place & block == 0 { place } else { (place & -block) - 1 };
+            let places: Vec<i64> = (0..size).map(|place| mirrored(from(mirrored(place)))).collect();
             let moved = permuted(graph, total, axis, &places)?;
-            let is_there = match self.is_suffix {
-                true => less(graph, &Sum::atom(counting), &Sum::constant(size - step))?,
-                false => less(graph, &Sum::constant(step - 1), &Sum::atom(counting))?,
-            };
-            let moved = under(graph, self.op, moved, Some(is_there))?;
-            total = graph.alu(self.op, &[total, moved])?;
-            step *= 2;
+            let (bit, zero) = (graph.index(block), graph.index(0));
+            let bit = graph.alu(Op::And, &[counted, bit])?;
+            let joins = graph.alu(Op::CmpNe, &[bit, zero])?;
+            let joined = graph.alu(self.op, &[total, moved])?;
+            total = graph.alu(Op::Where, &[joins, joined, total])?;
+            block *= 2;
         }
         Ok(total)
     }
