@@ -45,6 +45,8 @@ pub(super) struct Estimates {
     ramps: Vec<bool>,
     /// Reduces whose terms data send to places, which a loop of their own adds up.
     scatters: Vec<bool>,
+    /// Sums that only another sum needs, with nothing but views in between.
+    summed: Vec<bool>,
 }
 
 impl Estimates {
@@ -56,6 +58,7 @@ impl Estimates {
             counts: vec![false; graph.len()],
             ramps: vec![false; graph.len()],
             scatters: vec![false; graph.len()],
+            summed: vec![false; graph.len()],
         };
         let mut users = vec![0u32; graph.len()];
         for &node in live {
@@ -63,6 +66,16 @@ impl Estimates {
         }
         for &node in live {
             estimates.add(graph, node, &users);
+        }
+        for &node in live.iter().rev() {
+            let sums = match graph.op(node) {
+                Op::Permute | Op::Flip | Op::Reshape | Op::Shrink | Op::Pad => estimates.summed[node.index()],
+                Op::Reduce => is_float_sum(graph, node),
+                _ => false,
+            };
+            if let (true, Some(source)) = (sums, value_sources(graph, node).first()) {
+                estimates.summed[source.index()] = users[source.index()] == 1;
+            }
         }
         estimates
     }
@@ -159,6 +172,12 @@ impl Estimates {
 /// Operations on an index that cost less than to read their result.
 const RAMP: f32 = 8.0;
 
+/// A sum that is not rounded when it is done.
+fn is_float_sum(graph: &Graph, node: NodeId) -> bool {
+    let dtype = graph.dtype(node);
+    matches!(graph.arg(node), Arg::Reduce { op: Op::Add, .. }) && dtype.is_float() && dtype.accumulator() == dtype
+}
+
 /// The sources that hold values, as opposed to shapes and offsets.
 pub(super) fn value_sources(graph: &Graph, node: NodeId) -> &[NodeId] {
     let sources = graph.sources(node);
@@ -211,6 +230,8 @@ pub enum Reason {
     Call,
     /// A Reduce inside another Reduce's loop would run once per trip of it.
     ThroughReduces,
+    /// A sum of sums, each of which is needed once, is one sum.
+    SumOfSums,
     /// The Reduce would run again in an inner loop that it does not depend on.
     NotPrefix,
     /// One value that a large kernel would compute once per thread.
@@ -265,6 +286,7 @@ impl fmt::Display for Decision {
             Reason::Contiguous => f.write_str("the user asked for memory"),
             Reason::Call => f.write_str("a kernel written by hand reads it"),
             Reason::ThroughReduces => f.write_str("a Reduce inside another Reduce's loop"),
+            Reason::SumOfSums => f.write_str("a sum of sums"),
             Reason::NotPrefix => f.write_str("a Reduce would repeat in a loop it does not depend on"),
             Reason::Scalar => f.write_str("one value, used by a large kernel"),
             Reason::Full => f.write_str("the kernel is at its limit of nodes"),
@@ -277,6 +299,9 @@ impl fmt::Display for Decision {
         }
     }
 }
+
+/// Zeros around an image are summed as well.
+const SLACK: f64 = 2.0;
 
 /// The law. `demands` holds at least one.
 pub(super) fn decide(
@@ -307,6 +332,14 @@ pub(super) fn decide(
         Some(_) => None,
     });
     let carries = estimates.carries_reduce[node.index()];
+    if let (Some(Reason::ThroughReduces), [demand]) = (&barrier, demands)
+        && estimates.summed[node.index()]
+        && !estimates.scatters[node.index()]
+        && is_float_sum(graph, node)
+        && demand.trips <= elements * SLACK
+    {
+        return Ok((false, Reason::SumOfSums));
+    }
     match barrier {
         Some(reason) if op == Op::Reduce => return Ok((true, reason)),
         // The Reduce below would have to be stored anyway: rather store what was made of it.

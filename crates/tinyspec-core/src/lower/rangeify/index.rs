@@ -19,6 +19,14 @@ struct Linear {
     constant: i64,
 }
 
+/// That `inner / divisor` is `quotient`.
+#[derive(Clone, Copy)]
+pub(super) struct Turn {
+    inner: NodeId,
+    divisor: i64,
+    quotient: i64,
+}
+
 /// The graph of scalars that all kernels of one schedule are first built in.
 #[derive(Default)]
 pub(super) struct Indices {
@@ -113,7 +121,7 @@ impl Indices {
     /// Floored `a / divisor` for a positive divisor.
     pub(super) fn divide(&mut self, a: NodeId, divisor: i64) -> Result<NodeId> {
         let parts = self.parts(a);
-        let (mut quotient, rest) = split(parts, divisor);
+        let (mut quotient, rest) = self.split(parts, divisor);
         if let Some(value) = self.constant_quotient(&rest, divisor) {
             quotient.constant = quotient.constant.wrapping_add(value);
             return self.build(quotient);
@@ -133,7 +141,7 @@ impl Indices {
     /// Floored remainder of `a` by a positive divisor.
     pub(super) fn remainder(&mut self, a: NodeId, divisor: i64) -> Result<NodeId> {
         let parts = self.parts(a);
-        let (_, mut rest) = split(parts, divisor);
+        let (_, mut rest) = self.split(parts, divisor);
         if let Some(value) = self.constant_quotient(&rest, divisor) {
             rest.constant = rest.constant.wrapping_sub(value.wrapping_mul(divisor));
             return self.build(rest);
@@ -222,6 +230,65 @@ impl Indices {
 
     fn truth(&mut self, value: bool) -> NodeId {
         self.graph.constant(Const::int(DType::Bool, value as i128))
+    }
+
+    /// `parts` as a multiple of `divisor` and a rest that has as few values as possible: a window's gradient walks
+    /// `58·k + i` in rows of 59, which is row `k` at `i - k`.
+    fn split(&self, parts: Linear, divisor: i64) -> (Linear, Linear) {
+        let width = |rest: &Linear| {
+            let (low, high) = self.bounds(rest);
+            high - low
+        };
+        let (floored, nearest) = (split(&parts, divisor, false), split(&parts, divisor, true));
+        if width(&nearest.1) < width(&floored.1) { nearest } else { floored }
+    }
+
+    /// `low <= a < high` for an `a` that is a remainder, where only one quotient allows that: what it then is.
+    pub(super) fn within_turn(&mut self, a: NodeId, low: i64, high: i64) -> Result<Option<(Option<NodeId>, Turn)>> {
+        let parts = self.parts(a);
+        let &[(atom, 1)] = parts.terms.as_slice() else { return Ok(None) };
+        let Some((Op::Mod, inner, divisor)) = self.quotient(atom) else { return Ok(None) };
+        let (least, greatest) = self.bounds(&self.parts(inner));
+        let (Ok(least), Ok(greatest)) = (i64::try_from(least), i64::try_from(greatest)) else { return Ok(None) };
+        let (low, high) = ((low - parts.constant).max(0), (high - parts.constant).min(divisor));
+        let quotients = floor_div(least, divisor)..=floor_div(greatest, divisor);
+        if quotients.end() - quotients.start() > 3 {
+            return Ok(None);
+        }
+        let is_possible = |quotient: &i64| {
+            let start = quotient * divisor;
+            low.max(least - start) < high.min(greatest - start + 1)
+        };
+        let mut possible = quotients.filter(is_possible);
+        let (Some(quotient), None) = (possible.next(), possible.next()) else { return Ok(None) };
+        let gate = self.within(inner, quotient * divisor + low, quotient * divisor + high)?;
+        Ok(Some((gate, Turn { inner, divisor, quotient })))
+    }
+
+    /// `a` where the quotient of a turn is known.
+    pub(super) fn in_turn(&mut self, a: NodeId, turn: Turn) -> Result<NodeId> {
+        let parts = self.parts(a);
+        let (mut total, mut changed) = (Linear { terms: SmallVec::new(), constant: parts.constant }, false);
+        for &(atom, coefficient) in &parts.terms {
+            let value = match self.quotient(atom) {
+                Some((op, inner, divisor)) if (inner, divisor) == (turn.inner, turn.divisor) => match op {
+                    Op::Idiv => Linear { terms: SmallVec::new(), constant: turn.quotient },
+                    _ => {
+                        let mut rest = self.parts(inner);
+                        rest.constant -= turn.quotient * divisor;
+                        rest
+                    }
+                },
+                _ => {
+                    total.terms.push((atom, coefficient));
+                    continue;
+                }
+            };
+            changed = true;
+            total.constant += value.constant * coefficient;
+            total.terms.extend(value.terms.iter().map(|&(atom, inner)| (atom, inner * coefficient)));
+        }
+        if changed { self.build(total) } else { Ok(a) }
     }
 
     fn parts(&self, node: NodeId) -> Linear {
@@ -336,11 +403,15 @@ fn normalise(linear: &mut Linear) {
     linear.terms = merged;
 }
 
-/// The part that `divisor` divides, already divided, and the rest; its constant is in `0..divisor`.
-fn split(parts: Linear, divisor: i64) -> (Linear, Linear) {
+/// The part that `divisor` divides, already divided, and the rest; its constant is in `0..divisor`. Multiples are cut
+/// off towards 0, or to the nearest.
+fn split(parts: &Linear, divisor: i64, nearest: bool) -> (Linear, Linear) {
     let (mut quotient, mut rest) = (Linear::default(), Linear::default());
-    for (atom, coefficient) in parts.terms {
-        let (whole, part) = (coefficient / divisor, coefficient % divisor);
+    for &(atom, coefficient) in &parts.terms {
+        let (mut whole, mut part) = (coefficient / divisor, coefficient % divisor);
+        if nearest && part.unsigned_abs() > divisor.unsigned_abs() / 2 {
+            (whole, part) = (whole + part.signum(), part - part.signum() * divisor);
+        }
         if whole != 0 {
             quotient.terms.push((atom, whole));
         }

@@ -12,6 +12,7 @@ mod count;
 mod fusion;
 mod index;
 mod movement;
+mod nested;
 mod siblings;
 mod split;
 mod values;

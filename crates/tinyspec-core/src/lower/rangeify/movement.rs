@@ -72,11 +72,21 @@ pub(super) fn source_index(
         (Op::Pad, _) => {
             let offset = offsets(graph, node)?;
             let (mut index, mut gate) = (Tuple::new(), None);
-            for ((&position, &offset), &dim) in tuple.iter().zip(&offset).zip(&from) {
-                let moved = indices.offset(position, -offset)?;
-                let inside = indices.within(moved, 0, dim)?;
+            for (&position, &offset) in tuple.iter().zip(&offset) {
+                index.push(indices.offset(position, -offset)?);
+            }
+            // What one gate implies simplifies the index, and with it the other gates.
+            for axis in 0..index.len() {
+                if let Some((inside, turn)) = indices.within_turn(index[axis], 0, from[axis])? {
+                    gate = indices.both(gate, inside)?;
+                    for position in &mut index {
+                        *position = indices.in_turn(*position, turn)?;
+                    }
+                }
+            }
+            for (&position, &dim) in index.iter().zip(&from) {
+                let inside = indices.within(position, 0, dim)?;
                 gate = indices.both(gate, inside)?;
-                index.push(moved);
             }
             return Ok((index, gate));
         }

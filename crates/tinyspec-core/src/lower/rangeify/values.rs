@@ -2,6 +2,7 @@
 
 use super::count::Count;
 use super::movement::{count, dims, locate};
+use super::nested;
 use super::walk::{DemandId, Met, Walk};
 use smallvec::SmallVec;
 use tinyspec_ir::{AddrSpace, Arg, Builder, Const, DType, NodeId, Op, Result, Shape};
@@ -170,6 +171,9 @@ impl Walk<'_> {
         let wide = dtype.accumulator_of(*op);
         let graph = &mut self.indices.graph;
         let value = cast(graph, value, wide)?;
+        let (value, ranges) =
+            if *op == Op::Add { nested::flattened(&mut self.indices, value, ranges)? } else { (value, ranges) };
+        let graph = &mut self.indices.graph;
         let sources: SmallVec<[NodeId; 4]> = std::iter::once(value).chain(ranges).collect();
         let total = graph.add(Op::Reduce, &sources, Arg::Reduce { op: *op, axes: SmallVec::new() })?;
         cast(graph, total, dtype)

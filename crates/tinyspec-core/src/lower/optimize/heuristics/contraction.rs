@@ -6,6 +6,7 @@
 use super::super::kernel::slot;
 use super::super::opt_op::OptOp;
 use super::Planner;
+use super::dot::Dot;
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, AxisType, Op};
 
@@ -22,9 +23,15 @@ pub(super) struct Contraction {
     heights: SmallVec<[(usize, i64); 2]>,
 }
 
+/// How a sum of products is tiled.
+pub(super) enum Tile {
+    Panel(Contraction),
+    Dot(Dot),
+}
+
 impl Planner<'_> {
     /// The cheapest tile, if the kernel is a sum of products.
-    pub(super) fn contraction(&self) -> Option<Contraction> {
+    pub(super) fn contraction(&self) -> Option<Tile> {
         let [reduction] = self.kernel.reductions.as_slice() else { return None };
         let Arg::Reduce { op: Op::Add, .. } = self.graph.arg(reduction.node) else { return None };
         let product = self.graph.source(reduction.node, 0);
@@ -32,7 +39,7 @@ impl Planner<'_> {
             return None;
         }
         let (a, b) = (self.loaded(self.graph.source(product, 0))?, self.loaded(self.graph.source(product, 1))?);
-        let mut best: Option<(f64, Contraction)> = None;
+        let mut best: Option<(f64, Tile)> = None;
         for lane in self.outputs() {
             let (panel, rows) = match (self.depends(a, lane), self.depends(b, lane)) {
                 (true, false) => (a, b),
@@ -43,11 +50,18 @@ impl Planner<'_> {
                 let Some(tile) = self.tile_of(panel, rows, lane, vectors) else { continue };
                 let cost = self.cost(&tile);
                 if best.as_ref().is_none_or(|(least, _)| cost < *least) {
-                    best = Some((cost, tile));
+                    best = Some((cost, Tile::Panel(tile)));
                 }
             }
         }
-        best.map(|(_, contraction)| contraction)
+        for (a, b) in [(a, b), (b, a)] {
+            if let Some((cost, dot)) = self.dot(a, b)
+                && best.as_ref().is_none_or(|(least, _)| cost < *least)
+            {
+                best = Some((cost, Tile::Dot(dot)));
+            }
+        }
+        best.map(|(_, tile)| tile)
     }
 
     fn tile_of(&self, panel: usize, rows: usize, lane: usize, vectors: i64) -> Option<Contraction> {
@@ -72,23 +86,38 @@ impl Planner<'_> {
             row_axes.sort_by_key(|&origin| std::cmp::Reverse(origin));
         }
         let spare = self.target.vector_registers as i64 - 1 - vectors;
-        let mut room = (spare / vectors).clamp(1, if vectors == 1 { 24 } else { 14 });
+        let room = (spare / vectors).clamp(1, if vectors == 1 { 24 } else { 14 });
+        let heights = self.fill(&row_axes, room);
+        if !self.windows(rows).is_empty() && self.footprint(panel, 0, None) > self.target.cache_bytes[1] as i64 / 2 {
+            return None;
+        }
+        (!heights.is_empty()).then_some(Contraction { panel, rows, lane, vectors, heights })
+    }
+
+    /// Heights along the first of some axes, for a tile of at most `room`.
+    pub(super) fn fill(&self, axes: &[usize], mut room: i64) -> SmallVec<[(usize, i64); 2]> {
         let mut heights = SmallVec::new();
-        for &origin in &row_axes {
-            let height = tile_height(self.trips(origin), room);
+        for &origin in axes {
+            let height = tile_height(self.trips(origin), room.max(1));
             heights.push((origin, height));
             room /= height;
             if height < self.trips(origin) || room < 2 {
                 break;
             }
         }
-        (!heights.is_empty()).then_some(Contraction { panel, rows, lane, vectors, heights })
+        heights
+    }
+
+    /// Which share of an axis in tiles is not padding.
+    pub(super) fn share_filled(&self, origin: usize, tile: i64) -> f64 {
+        let trips = self.trips(origin);
+        trips as f64 / ((trips + tile - 1) / tile * tile) as f64
     }
 
     /// Cycles for each vector of useful products.
     fn cost(&self, tile: &Contraction) -> f64 {
         let Contraction { panel, lane, vectors, ref heights, .. } = *tile;
-        let (lanes, columns) = (self.lanes(), self.trips(lane));
+        let lanes = self.lanes();
         let height: i64 = heights.iter().map(|&(_, height)| height).product();
         let products = (height * vectors) as f64;
         // Vectors of overlapping windows cross cache lines.
@@ -99,14 +128,13 @@ impl Planner<'_> {
         let store = self.kernel.accesses.iter().position(|access| access.is_store);
         let scattered = store.is_some_and(|store| self.coefficient(store, lane) != 1);
         let stored = products * if scattered { lanes as f64 } else { 1.0 };
-        let share = |trips: i64, tile: i64| trips as f64 / ((trips + tile - 1) / tile * tile) as f64;
-        let filled = heights.iter().map(|&(origin, height)| share(self.trips(origin), height)).product::<f64>()
-            * share(columns, vectors * lanes);
+        let filled = heights.iter().map(|&(origin, height)| self.share_filled(origin, height)).product::<f64>()
+            * self.share_filled(lane, vectors * lanes);
         (step + stored / steps.max(1) as f64) / (products * filled)
     }
 
     /// Reduction ranges.
-    fn reduced(&self) -> impl Iterator<Item = usize> {
+    pub(super) fn reduced(&self) -> impl Iterator<Item = usize> {
         let ranges = self.kernel.reductions.iter().flat_map(|reduction| &reduction.ranges);
         ranges.filter_map(|&range| self.space.origin(range)).filter(|&origin| !self.space.origins[origin].merged)
     }
@@ -253,7 +281,7 @@ impl Planner<'_> {
 
     /// Reduction ranges that an access walks in steps of which those of an output range are a few, or the other way
     /// round: overlapping windows.
-    fn windows(&self, access: usize) -> SmallVec<[usize; 4]> {
+    pub(super) fn windows(&self, access: usize) -> SmallVec<[usize; 4]> {
         let outputs = self.outputs();
         self.reduced()
             .filter(|&origin| {
@@ -267,7 +295,7 @@ impl Planner<'_> {
 
     /// Moves reduction ranges outside of all others: what depends on them, such as the gates of a padded window, is
     /// then computed once for a whole loop.
-    fn outside(&mut self, ranges: &[usize]) {
+    pub(super) fn outside(&mut self, ranges: &[usize]) {
         let places: Vec<usize> =
             (0..self.space.axes.len()).filter(|&axis| self.space.axes[axis].kind.is_reduce()).collect();
         for position in 0..places.len() {

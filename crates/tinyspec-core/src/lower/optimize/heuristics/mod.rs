@@ -1,9 +1,11 @@
 //! Schedules made by hand-written rules; the search will start from them.
 
 mod contraction;
+mod dot;
 mod scan;
 mod vector;
 
+use self::contraction::Tile;
 use super::kernel::Kernel;
 use super::opt_op::OptOp;
 use super::space::Space;
@@ -18,7 +20,8 @@ pub fn choose(graph: &Graph, kernel: &Kernel, target: &Target) -> Vec<OptOp> {
         return planner.scan(&carried);
     }
     match planner.contraction() {
-        Some(contraction) => planner.tile(&contraction),
+        Some(Tile::Panel(tile)) => planner.tile(&tile),
+        Some(Tile::Dot(dot)) => planner.tile_dot(&dot),
         None => planner.vectorize(),
     }
 }

@@ -1,0 +1,69 @@
+//! Sums of products whose operands are both contiguous along the reduction, such as a convolution's gradient for its
+//! filters: vectors lie along the reduction, and each element of the tile has a vector of partial sums.
+
+use super::Planner;
+use smallvec::SmallVec;
+use tinyspec_ir::AxisType;
+
+/// A tile of `a × b` sums. Axes are positions of original ranges.
+pub(super) struct Dot {
+    /// The reduction range that vectors lie along.
+    lane: usize,
+    /// Heights of the tile along output axes.
+    heights: SmallVec<[(usize, i64); 4]>,
+}
+
+impl Planner<'_> {
+    /// The cheapest such tile of the product of two accesses, and cycles for each vector of useful products.
+    pub(super) fn dot(&self, a: usize, b: usize) -> Option<(f64, Dot)> {
+        let lanes = self.lanes();
+        let lane =
+            self.reduced().find(|&origin| self.coefficient(a, origin) == 1 && self.coefficient(b, origin) == 1)?;
+        let trips = self.trips(lane);
+        if trips * 4 < lanes * 3 && !self.target.masked_access || trips < lanes / 2 {
+            return None;
+        }
+        let only = |of: usize, not: usize| {
+            let mut axes: SmallVec<[usize; 4]> = self.outputs().into_iter().collect();
+            axes.retain(|&mut origin| self.depends(of, origin) && !self.depends(not, origin) && self.trips(origin) > 1);
+            axes.sort_by_key(|&origin| self.coefficient(of, origin).unsigned_abs());
+            axes
+        };
+        let (of_a, of_b) = (only(a, b), only(b, a));
+        // What windows overlap is read across cache lines.
+        let dear = |access: usize| if self.windows(access).is_empty() { 1 } else { 2 };
+        let registers = self.target.vector_registers as i64 - 1;
+        let mut best: Option<(f64, Dot)> = None;
+        for room in 1..=8 {
+            let second = self.fill(&of_b, room);
+            let width: i64 = second.iter().map(|height| height.1).product();
+            let first = self.fill(&of_a, (registers - width) / width);
+            let height: i64 = first.iter().map(|height| height.1).product();
+            let products = (height * width) as f64;
+            let loads = (height * dear(a) + width * dear(b)) as f64;
+            let step = products.max(loads).max(self.target.accumulators as f64) / 2.0;
+            let steps: i64 = self.reduced().map(|origin| self.trips(origin)).product();
+            // Adding up the lanes of a vector takes about as many steps as it has lanes.
+            let end = products * (lanes * lanes) as f64 / steps.max(1) as f64;
+            let heights: SmallVec<[(usize, i64); 4]> = first.into_iter().chain(second).collect();
+            let filled: f64 = heights.iter().map(|&(origin, height)| self.share_filled(origin, height)).product();
+            let cost = (step + end) / (products * filled * self.share_filled(lane, lanes));
+            if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                best = Some((cost, Dot { lane, heights }));
+            }
+        }
+        best
+    }
+
+    /// A register tile of partial sums.
+    pub(super) fn tile_dot(mut self, dot: &Dot) -> Vec<super::OptOp> {
+        self.split(dot.lane, self.lanes(), AxisType::Unroll);
+        for &(origin, height) in &dot.heights {
+            self.split(origin, height, AxisType::Upcast);
+        }
+        // The gates along the vectors are computed once for all the rest.
+        self.outside(&[dot.lane]);
+        self.share();
+        self.ops
+    }
+}
