@@ -87,7 +87,16 @@ impl Planner<'_> {
         }
         let spare = self.target.vector_registers as i64 - 1 - vectors;
         let room = (spare / vectors).clamp(1, if vectors == 1 { 24 } else { 14 });
-        let heights = self.fill(&row_axes, room);
+        let mut heights = self.fill(&row_axes, room);
+        if let Some((origin, height)) = heights.first_mut()
+            && self.windows(rows).is_empty()
+            && self.is_turned(rows, *origin)
+        {
+            // The copy is padded, so nothing in the loop asks for the end of the rows.
+            let score = |height: &i64| self.share_filled(*origin, *height) * (1.0 - 0.5 / *height as f64);
+            let tall = (*height..=room.min(self.trips(*origin))).max_by(|a, b| score(a).total_cmp(&score(b)));
+            *height = tall.unwrap_or(*height);
+        }
         if !self.windows(rows).is_empty() && self.footprint(panel, 0, None) > self.target.cache_bytes[1] as i64 / 2 {
             return None;
         }
@@ -152,12 +161,28 @@ impl Planner<'_> {
         for &(origin, height) in &tile.heights {
             self.split(origin, height, AxisType::Upcast);
         }
-        if self.windows(tile.rows).is_empty() {
-            self.panels_outside(tile, width)
+        if self.copies_rows(tile) {
+            self.rows_inside(tile)
         } else {
-            self.windows_inside(tile)
+            self.panels_outside(tile, width)
         }
         self.ops
+    }
+
+    /// Rows are copied where windows share them, and where they are turned.
+    fn copies_rows(&self, tile: &Contraction) -> bool {
+        let are_read_once = self.is_read_once(tile.panel) && self.is_read_once(tile.rows);
+        let are_tiled = tile.heights.first().is_some_and(|&(origin, height)| self.trips(origin) > height);
+        let is_turned = || tile.heights.first().is_some_and(|&(origin, _)| self.is_turned(tile.rows, origin));
+        !self.windows(tile.rows).is_empty() || are_read_once && are_tiled && is_turned()
+    }
+
+    /// Each step of the reduction reads neighbours from other lines than the step before.
+    fn is_turned(&self, rows: usize, origin: usize) -> bool {
+        const LINE: i64 = 64;
+        let size = self.kernel.accesses[rows].dtype.size() as i64;
+        let jumps = |origin: usize| self.coefficient(rows, origin).abs().saturating_mul(size) >= LINE;
+        self.coefficient(rows, origin) == 1 && self.reduced().all(jumps)
     }
 
     /// Column panels outside, so that each is packed once; rows walk over it.
@@ -180,14 +205,17 @@ impl Planner<'_> {
             self.apply(OptOp::Swap(a, b));
         }
         self.outside(&windows);
+        if pack {
+            self.block_panels(tile);
+        }
         self.share();
         if pack && let Some(at) = self.outermost(tile.lane) {
             self.stage(tile.panel, at + 1);
         }
     }
 
-    /// The panel is packed once and for all, and what the windows of some rows see is copied for all panels.
-    fn windows_inside(&mut self, tile: &Contraction) {
+    /// All panels are packed once and for all; what some rows read is copied once for all panels.
+    fn rows_inside(&mut self, tile: &Contraction) {
         let Some(&(inner, _)) = tile.heights.first() else { return };
         // Panels are the last but one loop.
         if let (Some(mut panels), Some(rows)) = (self.outermost(tile.lane), self.outermost(inner)) {
@@ -205,6 +233,21 @@ impl Planner<'_> {
         self.stage(tile.panel, 0);
         if let Some(at) = self.outermost(tile.lane) {
             self.stage(tile.rows, at);
+        }
+    }
+
+    /// As many panels are packed at once as the second-level cache holds: their lines and pages lie side by side.
+    fn block_panels(&mut self, tile: &Contraction) {
+        let Some(axis) = self.outermost(tile.lane) else { return };
+        let trips = self.space.axes[axis].trips.unwrap_or(1);
+        let limit = self.target.cache_bytes[1] as i64 / 4;
+        let block = (2..=trips / 2).rev().find(|&block| {
+            trips % block == 0
+                && (trips / block) % self.target.threads as i64 == 0
+                && self.footprint(tile.panel, axis + 1, Some((axis, block))) <= limit
+        });
+        if let Some(factor) = block {
+            self.apply(OptOp::Split { axis, factor, target: AxisType::Loop, top: false });
         }
     }
 
