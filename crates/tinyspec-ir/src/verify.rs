@@ -4,15 +4,21 @@
 //! know: which ops a stage allows, that Ranges are used inside their loops only, and that effects are ordered.
 
 pub mod access;
+mod barriers;
+mod bounds;
 mod kernel;
 mod linear;
 mod machine;
+mod order;
+mod schedule;
 mod tensor;
 mod written;
 
+pub use barriers::barriers;
 pub use kernel::{ranges, tiles};
 pub use linear::linear;
 pub use machine::machine;
+pub use schedule::schedule;
 pub use tensor::tensor;
 pub use written::written;
 

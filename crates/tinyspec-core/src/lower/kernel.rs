@@ -9,7 +9,7 @@ use tinyspec_backends::{LinearKernel, Target};
 use tinyspec_ir::{Arg, AxisType, DType, Error, ErrorKind, Graph, NodeId, Op, Result, verify};
 
 /// What a stage left, for whoever looks on: its name and the root of the graph.
-pub(crate) type Observe<'a> = dyn FnMut(&'static str, &Graph, NodeId) + 'a;
+pub type Observe<'a> = dyn FnMut(&'static str, &Graph, NodeId) + 'a;
 
 /// Lowers a kernel by the target's heuristics.
 ///
@@ -37,6 +37,29 @@ pub fn ordered(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<Optio
         Some(sink) => written::vectorize(graph, sink, target).map(Some),
         None => Ok(None),
     }
+}
+
+/// Lowers a kernel by the target's heuristics, or as its author wrote it; `observe` sees what each stage leaves.
+///
+/// # Errors
+/// When the kernel is not in range form.
+pub fn lower_observed(
+    mut graph: Graph,
+    sink: NodeId,
+    by_hand: Option<&ByHand>,
+    target: &Target,
+    observe: &mut Observe,
+) -> Result<LinearKernel> {
+    observe("ranges", &graph, sink);
+    if let Some(by_hand) = by_hand {
+        return written_stages(graph, sink, by_hand, target, observe);
+    }
+    if let Some(sink) = ordered(&mut graph, sink, target)? {
+        return finish_ordered(graph, sink, "kernel", target, observe);
+    }
+    let scheduler = Scheduler::new(graph, sink, target)?;
+    let ops = scheduler.heuristics();
+    stages(scheduler, &ops, "kernel", observe)
 }
 
 /// The stages of a kernel under a given schedule.
@@ -72,6 +95,7 @@ pub(crate) fn written_stages(
     let params = params(&graph, sink);
     let mut graph = graph;
     checked("rangeify", || verify::ranges(&graph, sink))?;
+    checked("rangeify", || verify::barriers(&graph, sink))?;
     let sink = written::vectorize(&mut graph, sink, target)?;
     observe("optimized", &graph, sink);
     checked("optimize", || verify::ranges(&graph, sink))?;
@@ -132,7 +156,8 @@ fn finish_observed(
     })
 }
 
-fn checked(stage: &str, check: impl FnOnce() -> Result<()>) -> Result<()> {
+/// Runs a verifier, where verifiers run.
+pub(crate) fn checked(stage: &str, check: impl FnOnce() -> Result<()>) -> Result<()> {
     if cfg!(debug_assertions) || profile::verifies() {
         check().map_err(|error| error.help(format!("this is a mistake of the compiler, found after {stage}")))?;
     }

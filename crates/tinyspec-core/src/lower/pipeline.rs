@@ -84,6 +84,7 @@ pub(crate) fn compile(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) -
     let mut graph = graph.clone();
     let outputs = Rewriter::new(&[rules::EXACT, rules::REASSOC].concat()).rewrite(&mut graph, outputs)?;
     let schedule = rangeify::rangeify(&graph, &outputs, device.target())?;
+    kernel::checked("rangeify", || verify::schedule(&schedule.graph, schedule.root, &schedule.buffers))?;
     if profile::shows(Level::Stages) {
         profile::stage("schedule", &schedule.graph, &[schedule.root]);
         eprintln!("{}", schedule.explain(&graph));

@@ -29,5 +29,6 @@ mod search;
 mod slices;
 mod small_floats;
 mod tensors;
+mod threads;
 mod training;
 mod windows;

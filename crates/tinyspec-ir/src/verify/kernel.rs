@@ -1,6 +1,6 @@
 //! Kernels between Rangeify and Select: Ranges are closed once and used inside their loops only.
 
-use super::refuse;
+use super::{bounds::bounds, order::order, refuse};
 use crate::dim::broadcast;
 use crate::{AddrSpace, Arg, AxisType, Builder, DType, Dim, Graph, NodeId, Op, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -11,8 +11,14 @@ use smallvec::SmallVec;
 /// # Errors
 /// Names the first node that the stage does not allow.
 pub fn ranges(graph: &Graph, sink: NodeId) -> Result<()> {
-    common("verify ranges", graph, sink)?;
-    for node in graph.reachable(&[sink]) {
+    let live = common("verify ranges", graph, sink)?;
+    bounds("verify ranges", graph, sink, &live)?;
+    for node in live {
+        if let (Op::End, &[_, range]) = (graph.op(node), graph.sources(node))
+            && matches!(graph.arg(range), Arg::Range { axis, .. } if axis.is_reduce())
+        {
+            return refuse("verify ranges", graph, node, "closes a reduction Range, which is a Reduce's");
+        }
         let props = graph.props(node);
         let is_buffer = matches!(graph.op(node), Op::Param | Op::Buffer | Op::After | Op::Stack);
         if props.dtype != DType::Void && !is_buffer && !props.shape.is_empty() {
@@ -29,9 +35,9 @@ pub fn ranges(graph: &Graph, sink: NodeId) -> Result<()> {
 /// Names the first node that the stage does not allow.
 pub fn tiles(graph: &Graph, sink: NodeId) -> Result<()> {
     let stage = "verify tiles";
-    common(stage, graph, sink)?;
+    let live = common(stage, graph, sink)?;
     let mut rank = None;
-    for node in graph.reachable(&[sink]) {
+    for node in live {
         if let Arg::Range { axis: AxisType::Upcast | AxisType::Unroll, .. } = graph.arg(node) {
             return refuse(stage, graph, node, "should have become an axis of the tile");
         }
@@ -54,7 +60,7 @@ pub fn tiles(graph: &Graph, sink: NodeId) -> Result<()> {
     Ok(())
 }
 
-fn common(stage: &str, graph: &Graph, sink: NodeId) -> Result<()> {
+fn common(stage: &str, graph: &Graph, sink: NodeId) -> Result<Vec<NodeId>> {
     if graph.op(sink) != Op::Sink {
         return refuse(stage, graph, sink, "the root of a kernel is a Sink");
     }
@@ -112,6 +118,9 @@ fn common(stage: &str, graph: &Graph, sink: NodeId) -> Result<()> {
     }
     match open[sink.index()].first() {
         Some(&range) => refuse(stage, graph, range, "is used outside its loop"),
-        None => Ok(()),
+        None => {
+            order(stage, graph, sink, &live)?;
+            Ok(live)
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Linear form: an order in which every source comes before its use and inside its loop.
 
-use super::{machine::check, refuse};
-use crate::{Builder, Graph, NodeId, Op, Result};
+use super::{bounds::bounds, machine::check, order::order, refuse};
+use crate::{Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 use rustc_hash::FxHashMap;
 
 /// The instruction sequence of a kernel.
@@ -40,7 +40,12 @@ pub fn linear(graph: &Graph, linear: NodeId) -> Result<()> {
             }
         }
         match graph.op(node) {
-            Op::Range => open.push(node),
+            Op::Range => {
+                if is_global(graph, node) && open.iter().any(|&outer| !is_global(graph, outer)) {
+                    return refuse(stage, graph, node, "is a GLOBAL loop inside of a serial one");
+                }
+                open.push(node);
+            }
             Op::End => {
                 let range = graph.source(node, 1);
                 if open.pop() != Some(range) {
@@ -53,8 +58,16 @@ pub fn linear(graph: &Graph, linear: NodeId) -> Result<()> {
     }
     match open.first() {
         Some(&range) => refuse(stage, graph, range, "is never closed"),
-        None => Ok(()),
+        None => {
+            let live = graph.reachable(&[linear]);
+            bounds(stage, graph, linear, &live)?;
+            order(stage, graph, linear, &live)
+        }
     }
+}
+
+fn is_global(graph: &Graph, range: NodeId) -> bool {
+    matches!(graph.arg(range), Arg::Range { axis: AxisType::Global, .. })
 }
 
 fn is_static(graph: &Graph, node: NodeId) -> bool {

@@ -1,7 +1,7 @@
 //! Kernels after Select: scalars and one-dimensional vectors of real dtypes.
 
-use super::refuse;
-use crate::{AddrSpace, Arg, Builder, Category, DType, Graph, NodeId, Op, Result};
+use super::{bounds::bounds, order::order, refuse};
+use crate::{AddrSpace, Arg, AxisType, Builder, Category, DType, Graph, NodeId, Op, Result};
 
 /// A kernel in machine form.
 ///
@@ -12,10 +12,12 @@ pub fn machine(graph: &Graph, sink: NodeId) -> Result<()> {
     if graph.op(sink) != Op::Sink {
         return refuse(stage, graph, sink, "the root of a kernel is a Sink");
     }
-    for node in graph.reachable(&[sink]) {
+    let live = graph.reachable(&[sink]);
+    for &node in &live {
         check(stage, graph, node)?;
     }
-    Ok(())
+    bounds(stage, graph, sink, &live)?;
+    order(stage, graph, sink, &live)
 }
 
 /// What machine form and linear form have in common.
@@ -29,6 +31,9 @@ pub(super) fn check(stage: &str, graph: &Graph, node: NodeId) -> Result<()> {
         return refuse(stage, graph, node, "index arithmetic should have become i32 or i64");
     }
     match (op, graph.arg(node)) {
+        (Op::Range, Arg::Range { axis: AxisType::Upcast | AxisType::Unroll, .. }) => {
+            refuse(stage, graph, node, "should have become lanes")
+        }
         (Op::Reduce, _) if graph.sources(node).len() > 1 => {
             refuse(stage, graph, node, "a Reduce over Ranges should have become an accumulator")
         }

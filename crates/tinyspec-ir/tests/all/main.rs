@@ -2,6 +2,7 @@
 
 mod access;
 mod any_input;
+mod documents;
 mod eval;
 mod forms;
 mod methods;

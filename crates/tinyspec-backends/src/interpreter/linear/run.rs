@@ -5,7 +5,7 @@ use super::memory::View;
 use super::races::{Parallel, Touch, Watch};
 use crate::BackendError;
 use crate::Memory;
-use crate::host_memory::HostMemory;
+use crate::host_memory::{self, HostMemory};
 use smallvec::SmallVec;
 use std::ops::Range;
 use tinyspec_ir::Op;
@@ -32,7 +32,10 @@ pub(super) unsafe fn run(code: &Code, params: &[*mut u8], trips: Range<usize>) -
         file[lane as usize] = bits;
     }
     let watch = code.by_hand.is_some().then(Watch::default);
-    let mut machine = Machine { code, file, params, scratch: HostMemory::new(code.scratch_bytes)?, watch };
+    // Scratch holds what stands out: nan in floats, -1 in integers.
+    let scratch = HostMemory::new(code.scratch_bytes)?;
+    host_memory::write(&scratch, &vec![0xff; code.scratch_bytes])?;
+    let mut machine = Machine { code, file, params, scratch, watch };
     let mut position = 0;
     while let Some(instruction) = code.instructions.get(position) {
         position = machine.step(instruction, position, &trips)?;

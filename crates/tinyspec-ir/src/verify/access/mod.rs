@@ -147,7 +147,7 @@ fn accesses(graph: &Graph, sink: NodeId) -> Vec<Access> {
 }
 
 /// Ranges that a node depends on and that no End or Reduce below it closes, outer ones first.
-fn open_ranges(graph: &Graph, sink: NodeId) -> FxHashMap<NodeId, Vec<NodeId>> {
+pub(super) fn open_ranges(graph: &Graph, sink: NodeId) -> FxHashMap<NodeId, Vec<NodeId>> {
     let mut open: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();
     for node in graph.reachable(&[sink]) {
         let sources = graph.sources(node);

@@ -1,0 +1,125 @@
+//! Tensors are used from several threads and dropped while others compute with them.
+
+use std::sync::{Arc, Barrier};
+use std::thread;
+use tinyspec_core::execute::with_default_device;
+use tinyspec_core::{Error, Function, Spec, Tensor, grad};
+use tinyspec_ir::DType;
+
+const THREADS: usize = 6;
+
+/// Runs `work` on several threads that start at once; each gets its number.
+fn together(work: impl Fn(usize) + Sync) {
+    let start = Barrier::new(THREADS);
+    thread::scope(|scope| {
+        for number in 0..THREADS {
+            let (work, start) = (&work, &start);
+            scope.spawn(move || {
+                start.wait();
+                work(number);
+            });
+        }
+    });
+}
+
+#[test]
+fn threads_realise_one_tensor() {
+    for round in 0..20 {
+        let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], [4]);
+        let shared = x.mul(2.0).add(round as f32).mul(&x);
+        let want: Vec<f32> = [1.0f32, 2.0, 3.0, 4.0].iter().map(|x| (x * 2.0 + round as f32) * x).collect();
+        together(|number| {
+            // Half of them ask for the tensor itself, half for what hangs on it.
+            if number % 2 == 0 {
+                assert_eq!(shared.to_vec::<f32>().unwrap(), want);
+            } else {
+                let more = shared.add(number as f32).to_vec::<f32>().unwrap();
+                assert!(more.iter().zip(&want).all(|(found, want)| *found == want + number as f32));
+            }
+        });
+    }
+}
+
+#[test]
+fn tensors_are_dropped_while_others_compute_with_them() {
+    for round in 0..20 {
+        let base = Arc::new(Tensor::arange(1000).cast(DType::F32).add(round as f32));
+        let total: f32 = (0..1000).map(|x| (x + round) as f32).sum();
+        let lazy: Vec<Tensor> = (0..THREADS).map(|number| base.mul(1.0).sum(.., false).add(number as f32)).collect();
+        // The last handle of the base goes away on whichever thread is last.
+        let handles: Vec<_> = lazy
+            .into_iter()
+            .enumerate()
+            .map(|(number, tensor)| {
+                let base = base.clone();
+                thread::spawn(move || {
+                    drop(base);
+                    let found = tensor.to_vec::<f32>().unwrap()[0];
+                    assert!((found - total - number as f32).abs() <= 1e-6 * total, "{found} is not {total} + {number}");
+                })
+            })
+            .collect();
+        drop(base);
+        handles.into_iter().for_each(|handle| handle.join().unwrap());
+    }
+}
+
+#[test]
+fn memory_of_dropped_tensors_goes_to_nobody_who_is_still_read() {
+    // Each thread makes, drops and checks buffers of one size class, which the pool hands from one to the other.
+    together(|number| {
+        for round in 0..40 {
+            let value = (number * 1000 + round) as f32;
+            let kept = Tensor::full([257], value).add(0.0);
+            kept.realize().unwrap();
+            drop(Tensor::full([257], -1.0f32).add(0.0).realize().map(Tensor::clone).unwrap());
+            assert!(kept.to_vec::<f32>().unwrap().iter().all(|&found| found == value));
+        }
+    });
+}
+
+#[test]
+fn states_of_one_tensor_belong_to_their_handles() {
+    let shared = Tensor::zeros([64]).add(0.0);
+    shared.realize().unwrap();
+    together(|number| {
+        let mut own = shared.clone();
+        for _ in 0..20 {
+            own.assign(&own.add(number as f32));
+        }
+        assert!(own.to_vec::<f32>().unwrap().iter().all(|&found| found == 20.0 * number as f32));
+    });
+    assert!(shared.to_vec::<f32>().unwrap().iter().all(|&found| found == 0.0));
+}
+
+#[test]
+fn gradients_and_prepared_calls_run_side_by_side() -> Result<(), Error> {
+    let square = Function::trace(&[Spec::new(DType::F32, [8])], |inputs| vec![inputs[0].mul(&inputs[0])])?;
+    let x = Tensor::arange(8).cast(DType::F32);
+    x.realize()?;
+    let prepared = square.prepare(&[&x])?;
+    together(|number| {
+        let mut out = prepared.outputs().unwrap();
+        for _ in 0..20 {
+            prepared.call(&mut out, &[&x]).unwrap();
+            let found = out[0].to_vec::<f32>().unwrap();
+            assert!(found.iter().enumerate().all(|(at, &found)| found == (at * at) as f32));
+        }
+        let loss = x.mul(number as f32).mul(&x).sum(.., false);
+        let slope = grad(&loss, &[&x]).unwrap()[0].to_vec::<f32>().unwrap();
+        assert!(slope.iter().enumerate().all(|(at, &found)| found == 2.0 * number as f32 * at as f32));
+    });
+    Ok(())
+}
+
+#[test]
+fn each_thread_has_its_own_default_device() {
+    together(|number| {
+        let name = if number % 2 == 0 { "interpreter" } else { "cpu" };
+        if number % 2 == 1 && tinyspec_core::execute::device("cpu").is_err() {
+            return;
+        }
+        let found = with_default_device(name, || Tensor::full([3], number as f32).add(1.0).to_vec::<f32>());
+        assert_eq!(found.unwrap(), [number as f32 + 1.0; 3]);
+    });
+}

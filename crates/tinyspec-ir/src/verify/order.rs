@@ -1,0 +1,128 @@
+//! Effects in order: whoever touches a place that another writes comes after it or before it in the graph.
+//!
+//! The order is what the graph says, by values and by After; the linear order only follows it. So an After that is
+//! missing is found even where the list happens to be right.
+
+use super::access::open_ranges;
+use super::refuse;
+use crate::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
+use rustc_hash::FxHashMap;
+
+/// A Load, Store or AtomicAdd.
+pub(super) struct Access {
+    pub node: NodeId,
+    /// Param or Buffer.
+    pub memory: NodeId,
+    pub writes: bool,
+}
+
+/// The memory behind a place in it.
+pub(super) fn memory(graph: &Graph, mut place: NodeId) -> Option<NodeId> {
+    while !matches!(graph.op(place), Op::Param | Op::Buffer) {
+        place = *graph.sources(place).first()?;
+    }
+    graph.props(place).addrspace.is_some().then_some(place)
+}
+
+/// Checks a kernel of any form, whose nodes are `live`, sources before users.
+///
+/// # Errors
+/// Names the access that has no place in the order, or that reads what nobody has written.
+pub(super) fn order(stage: &str, graph: &Graph, sink: NodeId, live: &[NodeId]) -> Result<()> {
+    let accesses = accesses(graph, live);
+    let open = open_ranges(graph, sink);
+    registers(stage, graph, &accesses, &open)?;
+    let mut is_written = vec![false; accesses.len()];
+    let mut by_memory: FxHashMap<NodeId, Vec<usize>> = FxHashMap::default();
+    for (number, access) in accesses.iter().enumerate() {
+        by_memory.entry(access.memory).or_default().push(number);
+    }
+    // Which accesses of a block a node depends on.
+    let mut below = vec![0u64; graph.len()];
+    for (block, firsts) in accesses.chunks(64).enumerate() {
+        let mut own: FxHashMap<NodeId, u64> = FxHashMap::default();
+        for (bit, access) in firsts.iter().enumerate() {
+            own.insert(access.node, 1 << bit);
+        }
+        for &node in live {
+            let sources = graph.sources(node);
+            let from = sources.iter().fold(0, |bits, source| bits | below[source.index()]);
+            below[node.index()] = from | own.get(&node).copied().unwrap_or(0);
+        }
+        for (bit, first) in firsts.iter().enumerate() {
+            let number = block * 64 + bit;
+            for &later in by_memory[&first.memory].iter().filter(|&&later| later > number) {
+                let second = &accesses[later];
+                if !first.writes && !second.writes {
+                    continue;
+                }
+                if below[second.node.index()] >> bit & 1 == 1 {
+                    is_written[later] |= first.writes;
+                } else if !are_apart(graph, first, second) {
+                    let why = format!("is neither before nor after %{}, which touches the same memory", first.node.0);
+                    return refuse(stage, graph, second.node, why);
+                }
+            }
+        }
+    }
+    for (access, is_written) in accesses.iter().zip(is_written) {
+        let is_read = graph.op(access.node) != Op::Store;
+        if is_read && !is_written && graph.op(access.memory) == Op::Buffer {
+            return refuse(stage, graph, access.node, "reads a buffer that nothing has written before");
+        }
+    }
+    Ok(())
+}
+
+/// A register lives in one iteration of the parallel loops around it.
+fn registers(stage: &str, graph: &Graph, accesses: &[Access], open: &FxHashMap<NodeId, Vec<NodeId>>) -> Result<()> {
+    let mut homes: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();
+    for access in accesses.iter().filter(|access| graph.props(access.memory).addrspace == Some(AddrSpace::Reg)) {
+        let around = open.get(&access.node).into_iter().flatten().copied();
+        let parallel: Vec<NodeId> = around.filter(|&range| is_parallel(graph, range)).collect();
+        if *homes.entry(access.memory).or_insert_with(|| parallel.clone()) != parallel {
+            return refuse(stage, graph, access.node, "takes a register across the border of a parallel loop");
+        }
+    }
+    Ok(())
+}
+
+fn is_parallel(graph: &Graph, range: NodeId) -> bool {
+    use AxisType::{Global, Local, Thread, Warp};
+    matches!(graph.arg(range), Arg::Range { axis: Global | Thread | Local | Warp, .. })
+}
+
+pub(super) fn accesses(graph: &Graph, live: &[NodeId]) -> Vec<Access> {
+    let access = |&node: &NodeId| {
+        let op = graph.op(node);
+        if !matches!(op, Op::Load | Op::Store | Op::AtomicAdd) {
+            return None;
+        }
+        Some(Access { node, memory: memory(graph, graph.source(node, 0))?, writes: op != Op::Load })
+    };
+    let all: Vec<Access> = live.iter().filter_map(access).collect();
+    // What is only read has no order.
+    let written: rustc_hash::FxHashSet<NodeId> =
+        all.iter().filter(|access| access.writes).map(|access| access.memory).collect();
+    let is_own = |memory: NodeId| graph.op(memory) == Op::Buffer;
+    all.into_iter().filter(|access| written.contains(&access.memory) || is_own(access.memory)).collect()
+}
+
+/// Two accesses that need no order: additions, places of which the constants differ, and different places of a Param, of
+/// which addresses tell whether they overlap (the race prover asks).
+fn are_apart(graph: &Graph, a: &Access, b: &Access) -> bool {
+    let additions = [a, b].iter().all(|access| graph.op(access.node) == Op::AtomicAdd);
+    let (left, right) = (graph.source(a.node, 0), graph.source(b.node, 0));
+    let both_write = a.writes && b.writes;
+    let in_param = graph.op(a.memory) == Op::Param && (left != right || !both_write);
+    let in_local = both_write && left != right && graph.props(a.memory).addrspace == Some(AddrSpace::Local);
+    additions || in_param || in_local || constants_differ(graph, left, right)
+}
+
+fn constants_differ(graph: &Graph, left: NodeId, right: NodeId) -> bool {
+    let both_index = graph.op(left) == Op::Index && graph.op(right) == Op::Index;
+    both_index
+        && graph.sources(left)[1..].iter().zip(&graph.sources(right)[1..]).any(|(&left, &right)| {
+            matches!((graph.as_int(left), graph.as_int(right)), (Some(left), Some(right)) if left != right)
+        })
+}

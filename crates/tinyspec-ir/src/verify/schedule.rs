@@ -1,0 +1,176 @@
+//! Schedules: Calls that touch the same buffer are ordered, and nobody reads what nobody has written.
+
+use super::order::memory;
+use super::refuse;
+use crate::{Arg, Builder, DType, Graph, NodeId, Op, Result};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A schedule, `Sink(After(Buffer, Call(kernel, buffers…)) …)`; `own` are the buffers that hold nothing before it.
+///
+/// # Errors
+/// Names the first Call or result that is out of order, or does not fit its kernel.
+pub fn schedule(graph: &Graph, root: NodeId, own: &[NodeId]) -> Result<()> {
+    let stage = "verify schedule";
+    if graph.op(root) != Op::Sink {
+        return refuse(stage, graph, root, "the root of a schedule is a Sink");
+    }
+    let live = graph.reachable_outside_bodies(&[root]);
+    let calls: Vec<NodeId> = live.iter().copied().filter(|&node| graph.op(node) == Op::Call).collect();
+    let mut kernels: FxHashMap<NodeId, Kernel> = FxHashMap::default();
+    // Calls that touch a buffer, and whether they write it.
+    let mut touched: FxHashMap<NodeId, Vec<(usize, bool)>> = FxHashMap::default();
+    for (number, &call) in calls.iter().enumerate() {
+        let (body, buffers) = (graph.source(call, 0), &graph.sources(call)[1..]);
+        let kernel = kernels.entry(body).or_insert_with(|| Kernel::of(graph, body));
+        for (slot, &buffer) in buffers.iter().enumerate() {
+            let Some(leaf) = leaf(graph, buffer) else {
+                return refuse(stage, graph, call, "its argument is no buffer");
+            };
+            if let Some((param, is_written)) = kernel.params.get(&(slot as u32)) {
+                let fits = graph.dtype(*param) == graph.dtype(leaf)
+                    && graph.props(*param).element_count() == graph.props(leaf).element_count();
+                if !fits {
+                    return refuse(stage, graph, call, format!("its buffer {slot} does not fit the kernel's Param"));
+                }
+                touched.entry(leaf).or_default().push((number, *is_written));
+            }
+        }
+        if kernel.params.keys().any(|&slot| slot as usize >= buffers.len()) {
+            return refuse(stage, graph, call, "the kernel has more buffers");
+        }
+    }
+    ordered(stage, graph, &live, &calls, &touched)?;
+    written(stage, graph, own, &calls, &touched)?;
+    states(stage, graph, &calls, &touched)?;
+    results(stage, graph, root, own, &calls, &touched)
+}
+
+/// Whether each slot is written.
+struct Kernel {
+    params: FxHashMap<u32, (NodeId, bool)>,
+}
+
+impl Kernel {
+    fn of(graph: &Graph, body: NodeId) -> Kernel {
+        let mut params = FxHashMap::default();
+        let live = graph.reachable(&[body]);
+        let mut written: FxHashSet<NodeId> = FxHashSet::default();
+        for &node in &live {
+            if matches!(graph.op(node), Op::Store | Op::AtomicAdd) {
+                written.extend(memory(graph, graph.source(node, 0)));
+            }
+        }
+        for &node in &live {
+            if let (Op::Param, Arg::Param { slot, dtype, .. }) = (graph.op(node), graph.arg(node))
+                && *dtype != DType::Index
+            {
+                params.insert(*slot, (node, written.contains(&node)));
+            }
+        }
+        Kernel { params }
+    }
+}
+
+/// The buffer that a state of it is made of.
+fn leaf(graph: &Graph, mut node: NodeId) -> Option<NodeId> {
+    while graph.op(node) == Op::After {
+        node = graph.source(node, 0);
+    }
+    matches!(graph.op(node), Op::Param | Op::Buffer | Op::Binary).then_some(node)
+}
+
+type Touched = FxHashMap<NodeId, Vec<(usize, bool)>>;
+
+fn ordered(stage: &str, graph: &Graph, live: &[NodeId], calls: &[NodeId], touched: &Touched) -> Result<()> {
+    let mut below = vec![0u64; graph.len()];
+    for (block, firsts) in calls.chunks(64).enumerate() {
+        for &node in live {
+            // Bodies are closed.
+            let skip = (graph.op(node) == Op::Call) as usize;
+            let from = graph.sources(node)[skip..].iter().fold(0, |bits, source| bits | below[source.index()]);
+            let own = firsts.iter().position(|&call| call == node).map_or(0, |bit| 1 << bit);
+            below[node.index()] = from | own;
+        }
+        for accesses in touched.values() {
+            for &(first, first_writes) in accesses.iter().filter(|(first, _)| first / 64 == block) {
+                for &(second, second_writes) in accesses.iter().filter(|(second, _)| *second > first) {
+                    let (first, second) = (calls[first], calls[second]);
+                    let bit = firsts.iter().position(|&call| call == first).unwrap_or(0);
+                    if (first_writes || second_writes) && below[second.index()] >> bit & 1 == 0 {
+                        let why = format!("is neither before nor after %{}, which touches the same buffer", first.0);
+                        return refuse(stage, graph, second, why);
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Calls are in the order of the graph, so the first one that touches a buffer has nobody before it.
+fn written(stage: &str, graph: &Graph, own: &[NodeId], calls: &[NodeId], touched: &Touched) -> Result<()> {
+    let first = |buffer: &NodeId| touched.get(buffer)?.first().copied();
+    for buffer in own {
+        if let Some((call, false)) = first(buffer)
+            && !graph.props(*buffer).element_count().is(0)
+        {
+            return refuse(stage, graph, calls[call], format!("reads %{}, which nothing has written", buffer.0));
+        }
+    }
+    Ok(())
+}
+
+/// What a Call reads is named as the state that the last Call before it left.
+fn states(stage: &str, graph: &Graph, calls: &[NodeId], touched: &Touched) -> Result<()> {
+    for (number, &call) in calls.iter().enumerate() {
+        for &buffer in &graph.sources(call)[1..] {
+            let before = leaf(graph, buffer).and_then(|leaf| touched.get(&leaf)).map(Vec::as_slice).unwrap_or_default();
+            let last = before.iter().rev().find(|(other, writes)| *other < number && *writes);
+            if let Some(&(last, _)) = last
+                && !chain(graph, buffer).contains(&calls[last])
+            {
+                return refuse(
+                    stage,
+                    graph,
+                    call,
+                    format!("its argument is not the state that %{} left", calls[last].0),
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The Calls that a state comes after.
+fn chain(graph: &Graph, mut node: NodeId) -> Vec<NodeId> {
+    let mut calls = Vec::new();
+    while graph.op(node) == Op::After {
+        calls.extend_from_slice(&graph.sources(node)[1..]);
+        node = graph.source(node, 0);
+    }
+    calls
+}
+
+fn results(
+    stage: &str,
+    graph: &Graph,
+    root: NodeId,
+    own: &[NodeId],
+    calls: &[NodeId],
+    touched: &Touched,
+) -> Result<()> {
+    for &result in graph.sources(root) {
+        let Some(leaf) = leaf(graph, result) else { return refuse(stage, graph, result, "a result is no buffer") };
+        let accesses = touched.get(&leaf).map(Vec::as_slice).unwrap_or_default();
+        let last = accesses.iter().rev().find(|(_, writes)| *writes).map(|(call, _)| calls[*call]);
+        if last.is_none() && own.contains(&leaf) && !graph.props(leaf).element_count().is(0) {
+            return refuse(stage, graph, result, "a result that nothing has written");
+        }
+        if let Some(last) = last
+            && !graph.reachable_outside_bodies(&[result]).contains(&last)
+        {
+            return refuse(stage, graph, result, format!("does not wait for %{}, which writes it", last.0));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! The pages about the language say what is so: tables are generated, examples parse. `TINYSPEC_BLESS=1` writes the tables.
+
+mod table;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use table::{NOT_LOWERED, ROWS};
+use tinyspec_ir::op::ArgKind;
+use tinyspec_ir::{Op, text};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The generated part of a page must be this.
+fn check(path: &str, generated: &str) {
+    let page = read(path);
+    let (start, end) = ("<!-- ops -->\n", "<!-- end of ops -->");
+    let (Some(from), Some(to)) = (page.find(start), page.find(end)) else { panic!("{path} has no place for the ops") };
+    let expected = format!("{}{generated}{}", &page[..from + start.len()], &page[to..]);
+    if std::env::var_os("TINYSPEC_BLESS").is_some() {
+        std::fs::write(root().join(path), &expected).unwrap();
+    } else {
+        assert!(page == expected, "{path} is out of date: run this test with TINYSPEC_BLESS=1");
+    }
+}
+
+#[test]
+fn the_table_of_ops_is_true() {
+    let mut page = "| op | semantics | files | tests |\n|---|---|---|---|\n".to_string();
+    for &op in Op::ALL {
+        let row = ROWS.iter().find(|row| row.0.contains(&op)).unwrap_or_else(|| panic!("no row for {op:?}"));
+        assert_eq!(ROWS.iter().filter(|row| row.0.contains(&op)).count(), 1, "two rows for {op:?}");
+        let (_, files, tests) = row;
+        for file in *files {
+            assert!(read(file).contains(&format!("{op:?}")), "{file} does not speak of {op:?}");
+        }
+        let name = |test: &str| test.rsplit_once("::").map(|(file, name)| (file.to_string(), name.to_string()));
+        let tests = tests.iter().map(|test| name(test).unwrap_or_else(|| panic!("{test} names no test")));
+        let mut shown = Vec::new();
+        for (file, name) in tests {
+            assert!(read(&file).contains(&format!("fn {name}")), "{file} has no test {name}");
+            shown.push(format!("`{name}` in `{file}`"));
+        }
+        let note =
+            if NOT_LOWERED.contains(&op) { " Form and properties only: no stage makes or takes it yet." } else { "" };
+        let files: Vec<String> = files.iter().map(|file| format!("`{file}`")).collect();
+        let doc = op.info().doc.replace('|', "\\|");
+        page += &format!("| {op:?} | {doc}{note} | {} | {} |\n", files.join(", "), shown.join(", "));
+    }
+    check("docs/ops.md", &page);
+}
+
+#[test]
+fn the_text_form_is_documented() {
+    let mut table = "| op | argument | sources | semantics |\n|---|---|---|---|\n".to_string();
+    for &op in Op::ALL {
+        let info = op.info();
+        let argument = match info.arg {
+            ArgKind::None => String::new(),
+            kind => format!("{kind:?}").to_lowercase(),
+        };
+        let sources = match info.sources {
+            (least, usize::MAX) => format!("{least} or more"),
+            (least, greatest) if least == greatest => least.to_string(),
+            (least, greatest) => format!("{least} to {greatest}"),
+        };
+        table += &format!("| `{op}` | {argument} | {sources} | {} |\n", info.doc.replace('|', "\\|"));
+    }
+    check("docs/text-form.md", &table);
+
+    let page = read("docs/text-form.md");
+    let mut seen: BTreeSet<Op> = BTreeSet::new();
+    for example in page.split("```text\n").skip(1).filter_map(|rest| rest.split_once("```")) {
+        let (graph, roots) = text::parse(example.0).unwrap_or_else(|error| panic!("{error}"));
+        let (again, same) = text::parse(&text::print(&graph, &roots)).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(graph.content_hash(&roots), again.content_hash(&same));
+        seen.extend(graph.reachable(&roots).into_iter().map(|node| graph.op(node)));
+    }
+    let missing: Vec<&Op> = Op::ALL.iter().filter(|op| !seen.contains(op)).collect();
+    assert!(missing.is_empty(), "no example has {missing:?}");
+    for &op in Op::ALL {
+        let kind = format!("{:?}", op.info().arg).to_lowercase();
+        assert!(kind == "none" || page.contains(&format!("| `{kind}` |")), "the argument `{kind}` is not explained");
+    }
+}

@@ -1,0 +1,102 @@
+//! Contents of a kernel's buffers, and running it on them.
+
+use std::sync::Arc;
+use tinyspec::DType;
+use tinyspec::backends::interpreter::array::Array;
+use tinyspec::backends::interpreter::linear::{InterpreterCompiler, InterpreterRuntime};
+use tinyspec::backends::interpreter::target;
+use tinyspec::backends::{Compiler, Launch, LinearKernel, Memory, Runtime};
+use tinyspec::ir::dim::static_shape;
+use tinyspec::ir::{Arg, Builder, Const, Graph, NodeId, Op};
+
+/// An array a slot.
+pub type Contents = Vec<Array>;
+
+/// Several fillings: small whole numbers, fractions, negative ones, large ones, ascending, descending, and with nan, -0 and
+/// infinities among them.
+pub fn of(graph: &Graph, sink: NodeId) -> Vec<Contents> {
+    (0..8).map(|filling| filled(graph, sink, filling)).collect()
+}
+
+fn filled(graph: &Graph, sink: NodeId, filling: u64) -> Contents {
+    let mut dice = fastrand::Rng::with_seed(filling);
+    let mut slots: Vec<Array> = Vec::new();
+    let mut params: Vec<(u32, NodeId)> = Vec::new();
+    for node in graph.reachable(&[sink]) {
+        if let (Op::Param, Arg::Param { slot, dtype, .. }) = (graph.op(node), graph.arg(node))
+            && *dtype != DType::Index
+        {
+            params.push((*slot, node));
+        }
+    }
+    params.sort_unstable();
+    for (slot, node) in params {
+        while slots.len() < slot as usize {
+            slots.push(Array::scalar(Const::int(DType::F32, 0)));
+        }
+        let dtype = graph.dtype(node);
+        let count = static_shape(&graph.props(node).shape).map_or(0, |dims| dims.iter().product::<i64>()) as usize;
+        let mut value = |position: usize| match filling {
+            0 => Const::int(dtype, dice.i128(0..7)),
+            1 => Const::float(dtype, (dice.f64() - 0.5) * 4.0),
+            2 => Const::float(dtype, -dice.f64() * 3.0 - 0.5),
+            3 => Const::float(dtype, dice.f64() * 3.0 + 0.5),
+            4 => Const::float(dtype, position as f64 * 0.25),
+            5 => Const::float(dtype, (count - position) as f64 * 0.25),
+            6 if dtype.is_float() => {
+                Const::float(dtype, [f64::NAN, f64::INFINITY, -0.0, f64::NEG_INFINITY, 0.0, 1.0, -1.0][dice.usize(..7)])
+            }
+            _ => Const::int(dtype, dice.i128(-300..300)),
+        };
+        let lanes = (0..count).map(|position| value(position).bits).collect();
+        slots.extend(Array::new(dtype, &[count], lanes));
+    }
+    slots
+}
+
+/// Equal bit for bit, any nan like any other.
+pub fn same(a: &Contents, b: &Contents) -> bool {
+    let equal = |a: &Array, b: &Array| {
+        a.dtype() == b.dtype()
+            && a.lanes().len() == b.lanes().len()
+            && a.constants().zip(b.constants()).all(|(a, b)| {
+                a == b || matches!((a.as_float(), b.as_float()), (Some(a), Some(b)) if a.is_nan() && b.is_nan())
+            })
+    };
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b))
+}
+
+/// Runs a linear kernel over its whole GLOBAL range.
+pub fn run(kernel: &LinearKernel, memory: &Contents) -> Result<Contents, String> {
+    let text = |error: tinyspec::backends::BackendError| error.to_string();
+    let (runtime, compiler) = (InterpreterRuntime, InterpreterCompiler);
+    let code = compiler.compile(kernel, &target()).map_err(text)?;
+    let program = runtime.load(&kernel.name, &code).map_err(text)?;
+    let mut memories: Vec<Arc<dyn Memory>> = Vec::new();
+    for array in memory {
+        let data = array.to_bytes();
+        let memory = runtime.allocate(data.len()).map_err(text)?;
+        runtime.write(memory.as_ref(), &data).map_err(text)?;
+        memories.push(memory);
+    }
+    if memories.len() < kernel.params {
+        return Err("a buffer is missing".into());
+    }
+    let addresses: Vec<*mut u8> = memories.iter().map(|memory| memory.address()).collect();
+    let launch = Launch {
+        program,
+        buffers: (0..kernel.params as u32).collect(),
+        trips: 0..kernel.global_trips,
+        scratch_bytes: kernel.scratch_bytes,
+        nanoseconds: u64::MAX,
+    };
+    // SAFETY: the memories are as long as the unchanged kernel's Params say; mutants keep those, and live until the end.
+    unsafe { runtime.enqueue(&[launch], &addresses).map_err(text)? }
+    let mut after = Contents::new();
+    for (array, device) in memory.iter().zip(&memories) {
+        let mut data = array.to_bytes();
+        runtime.read(device.as_ref(), &mut data).map_err(text)?;
+        after.push(Array::from_bytes(array.dtype(), array.shape(), &data).map_err(|error| error.to_string())?);
+    }
+    Ok(after)
+}
