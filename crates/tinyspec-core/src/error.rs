@@ -26,6 +26,14 @@ pub enum Error {
         /// The user's line, if a tensor was to go there.
         location: Option<Location>,
     },
+    /// A file of an array that cannot be read or written.
+    #[error("file {path}: {reason}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
     /// A file of weights that cannot be read or written.
     #[error("weights file {path}: {reason}")]
     Weights {

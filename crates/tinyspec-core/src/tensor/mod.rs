@@ -1,5 +1,7 @@
 //! The lazy tensor: a value that is computed when it is read.
 
+#[cfg(feature = "ndarray")]
+mod arrays;
 mod at;
 mod builder;
 mod create;
@@ -11,6 +13,8 @@ mod gradcheck;
 mod history;
 mod methods;
 mod node;
+#[cfg(feature = "npy")]
+mod npy;
 mod operators;
 mod random;
 mod realize;

@@ -132,7 +132,8 @@ fn integers_have_bits() {
 #[test]
 fn small_floats_are_rounded_once() -> Result<(), Error> {
     let values = [-7.25f32, -1.25, 0.5, 3.25, 4.75, 0.125];
-    let functions: [(&str, fn(&Tensor) -> Tensor); 7] = [
+    type Unary = fn(&Tensor) -> Tensor;
+    let functions: [(&str, Unary); 7] = [
         ("exp", |x| x.exp()),
         ("log", |x| x.abs().log()),
         ("log10", |x| x.abs().log10()),

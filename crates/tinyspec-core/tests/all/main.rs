@@ -9,6 +9,7 @@ mod derivatives;
 mod draws;
 mod dtypes;
 mod evaluate;
+mod formats;
 mod functions;
 mod histories;
 mod indexing;

@@ -140,7 +140,8 @@ pub fn bincount(b: &mut dyn Builder, x: NodeId, length: i64) -> Result<NodeId> {
 
 /// How many elements fall into each of `bins` equal parts of `min` to `max`, which belongs to the last one (i32).
 pub fn histc(b: &mut dyn Builder, x: NodeId, bins: i64, min: f64, max: f64) -> Result<NodeId> {
-    if bins < 1 || !(min < max) || !(max - min).is_finite() {
+    let width = max - min;
+    if bins < 1 || !width.is_finite() || width <= 0.0 {
         return Err(Error::new(ErrorKind::Value, "histc", format!("{bins} bins from {min} to {max}")));
     }
     let x = to_float(b, x)?;

@@ -1,0 +1,129 @@
+//! NumPy's files of one array (feature `npy`).
+
+use super::Tensor;
+use crate::{Error, Result};
+use npyz::{NpyFile, Order, WriterBuilder};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use tinyspec_ir::DType;
+
+fn failed(path: &Path, reason: impl std::fmt::Display) -> Error {
+    Error::File { path: path.display().to_string(), reason: reason.to_string() }
+}
+
+/// Types in the file, without their byte order, and what they are here.
+macro_rules! by_type {
+    ($name:expr, $callback:ident, $otherwise:expr) => {
+        match $name {
+            "b1" => $callback!(bool),
+            "i1" => $callback!(i8),
+            "i2" => $callback!(i16),
+            "i4" => $callback!(i32),
+            "i8" => $callback!(i64),
+            "u1" => $callback!(u8),
+            "u2" => $callback!(u16),
+            "u4" => $callback!(u32),
+            "u8" => $callback!(u64),
+            "f4" => $callback!(f32),
+            "f8" => $callback!(f64),
+            _ => $otherwise,
+        }
+    };
+}
+
+/// The header's reader multiplies the axes without a look at overflow; so one is taken here.
+fn has_sound_shape(bytes: &[u8]) -> bool {
+    let header = String::from_utf8_lossy(&bytes[..bytes.len().min(1 << 16)]);
+    let axes = header.split_once("shape").and_then(|(_, rest)| rest.split_once('(')?.1.split_once(')'));
+    let Some((axes, _)) = axes else { return true };
+    let sizes = axes.split(',').filter_map(|axis| axis.trim().trim_end_matches('L').parse::<u64>().ok());
+    sizes.map(|size| size.max(1)).try_fold(1u64, u64::checked_mul).is_some_and(|count| count < 1 << 48)
+}
+
+impl Tensor {
+    /// The array of an `.npy` file, of any byte order and layout, on the default device.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is damaged, or holds what has no dtype here.
+    #[track_caller]
+    pub fn load_npy(path: impl AsRef<Path>) -> Result<Tensor> {
+        let path = path.as_ref();
+        let bytes = std::fs::read(path).map_err(|error| failed(path, error))?;
+        if !has_sound_shape(&bytes) {
+            return Err(failed(path, "the axes of its header have too many elements"));
+        }
+        let file = NpyFile::new(&bytes[..]).map_err(|error| failed(path, error))?;
+        let npyz::DType::Plain(kind) = file.dtype() else {
+            return Err(failed(path, "it holds records, not numbers"));
+        };
+        let kind = kind.to_string();
+        let name = kind.trim_start_matches(['<', '>', '|', '=']);
+        let mut sizes: Vec<i64> = Vec::new();
+        for &size in file.shape() {
+            sizes.push(i64::try_from(size).map_err(|_| failed(path, format!("an axis of {size}")))?);
+        }
+        // A damaged header must not ask for memory.
+        let count = sizes.iter().try_fold(1i64, |count, &size| count.checked_mul(size));
+        if count.is_none_or(|count| count > bytes.len() as i64) {
+            return Err(failed(path, format!("{} bytes do not hold {sizes:?}", bytes.len())));
+        }
+        let is_row_major = file.order() == Order::C;
+        macro_rules! read {
+            ($type:ty) => {
+                file.into_vec::<$type>().map_err(|error| failed(path, error)).map(|data| {
+                    if is_row_major {
+                        Tensor::from_vec(data, sizes)
+                    } else {
+                        let axes: Vec<i64> = (0..sizes.len() as i64).rev().collect();
+                        Tensor::from_vec(data, sizes.into_iter().rev().collect::<Vec<_>>()).permute(axes)
+                    }
+                })
+            };
+        }
+        by_type!(name, read, Err(failed(path, format!("its type `{kind}` is not supported"))))
+    }
+
+    /// Writes the elements as an `.npy` file, which NumPy reads with `np.load`.
+    ///
+    /// # Errors
+    /// When the tensor carries an error or cannot be computed, its dtype is a narrow float (NumPy has none but f16: cast
+    /// it), or the file cannot be written.
+    #[track_caller]
+    pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let shape: Vec<u64> = self.sizes()?.iter().map(|&size| size as u64).collect();
+        let mut bytes = Vec::new();
+        macro_rules! write {
+            ($type:ty) => {{
+                let data = self.to_vec::<$type>()?;
+                let written = || -> std::io::Result<()> {
+                    let mut writer =
+                        npyz::WriteOptions::new().default_dtype().shape(&shape).writer(&mut bytes).begin_nd()?;
+                    writer.extend(data)?;
+                    writer.finish()
+                };
+                written()
+            }};
+        }
+        let name = match self.dtype() {
+            DType::Bool => "b1",
+            DType::I8 => "i1",
+            DType::I16 => "i2",
+            DType::I32 => "i4",
+            DType::I64 => "i8",
+            DType::U8 => "u1",
+            DType::U16 => "u2",
+            DType::U32 => "u4",
+            DType::U64 => "u8",
+            DType::F32 => "f4",
+            DType::F64 => "f8",
+            other => {
+                let reason = format!("{other} is not written: `.cast(DType::F32)` first");
+                return Err(failed(path, reason));
+            }
+        };
+        by_type!(name, write, Ok(())).map_err(|error| failed(path, error))?;
+        let mut file = BufWriter::new(std::fs::File::create(path).map_err(|error| failed(path, error))?);
+        file.write_all(&bytes).and_then(|()| file.flush()).map_err(|error| failed(path, error))
+    }
+}

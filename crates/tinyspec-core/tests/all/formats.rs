@@ -1,0 +1,89 @@
+//! Data of other crates and programs.
+
+use half::{bf16, f16};
+use tinyspec_core::{Error, Tensor};
+use tinyspec_ir::DType;
+
+#[test]
+fn half_floats_are_elements() -> Result<(), Error> {
+    let data = [0.1, -2.5, 65504.0].map(f16::from_f32);
+    let x = Tensor::from_slice(&data, [3]);
+    assert_eq!((x.dtype(), x.to_vec::<f16>()?), (DType::F16, data.to_vec()));
+    let x = x.cast(DType::BF16);
+    assert_eq!(x.to_vec::<bf16>()?[1], bf16::from_f32(-2.5));
+    assert!(x.to_vec::<f16>().is_err());
+    Ok(())
+}
+
+#[cfg(feature = "npy")]
+mod npy {
+    use super::*;
+    use std::path::PathBuf;
+
+    fn file(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("tinyspec-{}-{name}.npy", std::process::id()))
+    }
+
+    /// A file as the format's description has it.
+    fn by_hand(header: &str, data: &[u8]) -> Vec<u8> {
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((header.len() as u16 + 1).to_le_bytes());
+        bytes.extend(header.bytes());
+        bytes.push(b'\n');
+        bytes.extend(data);
+        bytes
+    }
+
+    #[test]
+    fn arrays_survive_a_file() -> Result<(), Error> {
+        let path = file("survive");
+        for dtype in [DType::Bool, DType::I8, DType::U16, DType::I32, DType::U64, DType::F32, DType::F64] {
+            let x = Tensor::arange(6).reshape([2, 3]).cast(dtype);
+            x.save_npy(&path)?;
+            let read = Tensor::load_npy(&path)?;
+            assert_eq!((read.dtype(), read.sizes()?), (dtype, vec![2, 3]));
+            assert_eq!(read.to_bytes()?, x.to_bytes()?);
+        }
+        let error = Tensor::ones([1]).cast(DType::BF16).save_npy(&path).expect_err("no such type").to_string();
+        assert!(error.contains("bf16 is not written"), "{error}");
+        std::fs::remove_file(path).expect("the file is there");
+        Ok(())
+    }
+
+    #[test]
+    fn files_of_other_orders_are_read() -> Result<(), Error> {
+        let path = file("orders");
+        let numbers: Vec<u8> = [1i16, 2, 3, 4, 5, 6].iter().flat_map(|number| number.to_be_bytes()).collect();
+        let header = "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3), }";
+        std::fs::write(&path, by_hand(header, &numbers)).expect("written");
+        let x = Tensor::load_npy(&path)?;
+        assert_eq!((x.sizes()?, x.to_vec::<i16>()?), (vec![2, 3], vec![1, 3, 5, 2, 4, 6]));
+        for (header, data) in [
+            ("{'descr': '<f4', 'fortran_order': False, 'shape': (4000000000, 4000000000), }", &numbers),
+            ("{'descr': '<f4', 'fortran_order': False, 'shape': (0, 1099511627776, 1099511627776), }", &numbers),
+            ("{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", &numbers),
+            ("{'descr': '<f4', 'fortran_order': False, 'shape': (30,), }", &numbers),
+            ("{}", &numbers),
+        ] {
+            std::fs::write(&path, by_hand(header, data)).expect("written");
+            assert!(matches!(Tensor::load_npy(&path), Err(Error::File { .. })), "{header}");
+        }
+        std::fs::remove_file(&path).expect("the file is there");
+        assert!(Tensor::load_npy(&path).is_err());
+        Ok(())
+    }
+}
+
+#[cfg(feature = "ndarray")]
+#[test]
+fn arrays_of_every_layout_are_tensors() -> Result<(), Error> {
+    let array = ndarray::Array3::from_shape_fn((2, 3, 4), |(i, j, k)| (100 * i + 10 * j + k) as i32);
+    let turned = array.view().permuted_axes([2, 0, 1]);
+    let x = Tensor::from_ndarray(&turned);
+    assert_eq!(x.sizes()?, [4, 2, 3]);
+    assert_eq!(x.at((3, 1, 2)).item::<i32>()?, 123);
+    assert_eq!(x.to_ndarray::<i32>()?, turned.into_dyn());
+    assert_eq!(Tensor::scalar(2.5f64).to_ndarray::<f64>()?, ndarray::arr0(2.5).into_dyn());
+    assert!(x.to_ndarray::<f32>().is_err());
+    Ok(())
+}
