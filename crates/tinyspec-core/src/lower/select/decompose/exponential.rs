@@ -1,6 +1,7 @@
 //! 2^x and log2 x, for f32 and f64.
 
 use super::emit::Emit;
+use smallvec::SmallVec;
 use tinyspec_ir::{DType, NodeId, Result};
 
 /// What the formats differ in.
@@ -11,8 +12,11 @@ struct Format {
     bias: i128,
     /// 1.5 · 2^mantissa_bits: adding it rounds to an integer, which then stands in the low bits.
     rounder: f64,
-    /// Below, 2^x is 0; above, infinite.
+    /// Below, 2^x is 0; from here on, infinite.
     exponents: (f64, f64),
+    /// Below, 2^x is scaled in two steps, the first of them greater by 2^lift.
+    least: f64,
+    lift: i128,
     /// 2^r for |r| ≤ 1/2, with the least greatest relative error.
     exp2: &'static [f64],
 }
@@ -23,7 +27,9 @@ const SINGLE: Format = Format {
     mantissa_bits: 23,
     bias: 127,
     rounder: 12_582_912.0,
-    exponents: (-152.0, 129.0),
+    exponents: (-152.0, 128.0),
+    least: -124.0,
+    lift: 64,
     // 2^-29
     exp2: &[
         1.0000000005539473,
@@ -42,7 +48,9 @@ const DOUBLE: Format = Format {
     mantissa_bits: 52,
     bias: 1023,
     rounder: 6_755_399_441_055_744.0,
-    exponents: (-1077.0, 1025.0),
+    exponents: (-1077.0, 1024.0),
+    least: -1020.0,
+    lift: 512,
     // 2^-58
     exp2: &[
         1.0,
@@ -73,42 +81,39 @@ pub(super) fn exp2_of_sum(emit: &mut Emit, x: NodeId, rest: NodeId) -> Result<No
     exp2(emit, &DOUBLE, x, Some(rest))
 }
 
+/// With x = n + r, 2^r as a polynomial times 2^n, which is written by shifting n into the place of an exponent.
+///
+/// The polynomial is doubled and 2^n halved, so that 2^n exists up to where 2^x overflows. A power below the normal
+/// numbers is scaled in two steps, of which only the last rounds. A nan goes through the polynomial.
 fn exp2(emit: &mut Emit, format: &Format, x: NodeId, rest: Option<NodeId>) -> Result<NodeId> {
     let (low, high) = (emit.number(x, format.exponents.0), emit.number(x, format.exponents.1));
     let below = emit.less(x, low)?;
     let clamped = emit.select(below, low, x)?;
     let above = emit.less(high, clamped)?;
     let clamped = emit.select(above, high, clamped)?;
-    // x = n + r.
-    let rounder = emit.number(x, format.rounder);
+    // The sum rounds to n, beside which it holds the bias.
+    let rounder = format.rounder + (format.bias - 1) as f64;
+    let (rounder, back) = (emit.number(x, rounder), emit.number(x, -rounder));
     let rounded = emit.add(clamped, rounder)?;
-    let back = emit.number(x, -format.rounder);
     let n = emit.add(rounded, back)?;
     let mut r = emit.sub(clamped, n)?;
     if let Some(rest) = rest {
         r = emit.add(r, rest)?;
     }
-    let power = emit.polynomial(r, format.exp2)?;
-    // 2^n in two factors, so that neither leaves the range of normal numbers and only the last product rounds.
+    let doubled: SmallVec<[f64; 12]> = format.exp2.iter().map(|coefficient| 2.0 * coefficient).collect();
+    let power = emit.polynomial(r, &doubled)?;
     let bits = emit.bitcast(rounded, format.int)?;
-    let origin = (format.bias + format.mantissa_bits) << format.mantissa_bits | 1 << (format.mantissa_bits - 1);
-    let origin = emit.int(format.int, -origin);
-    let n = emit.add(bits, origin)?;
-    let half = emit.shift_right(n, 1)?;
-    let other = emit.sub(n, half)?;
-    let half = power_of_two(emit, format, half)?;
-    let other = power_of_two(emit, format, other)?;
-    let scaled = emit.mul(power, half)?;
-    let scaled = emit.mul(scaled, other)?;
-    let nan = emit.is_nan(x)?;
-    emit.select(nan, x, scaled)
-}
-
-fn power_of_two(emit: &mut Emit, format: &Format, n: NodeId) -> Result<NodeId> {
-    let bias = emit.int(format.int, format.bias);
-    let biased = emit.add(n, bias)?;
-    let bits = emit.shift_left(biased, format.mantissa_bits)?;
-    emit.bitcast(bits, format.float)
+    let exponent = emit.shift_left(bits, format.mantissa_bits)?;
+    let least = emit.number(x, format.least);
+    let lifts = emit.less(clamped, least)?;
+    let lift = emit.int(format.int, format.lift << format.mantissa_bits);
+    let lifted = emit.add(exponent, lift)?;
+    let exponent = emit.select(lifts, lifted, exponent)?;
+    let scale = emit.bitcast(exponent, format.float)?;
+    let scaled = emit.mul(power, scale)?;
+    let lower = emit.number(x, (-format.lift as f64).exp2());
+    let lowered = emit.mul(scaled, lower)?;
+    emit.select(lifts, lowered, scaled)
 }
 
 /// x = 2^exponent · (1 + fraction) with 1 + fraction in [√½, √2), for positive finite x.
