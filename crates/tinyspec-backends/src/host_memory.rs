@@ -1,19 +1,36 @@
 //! Memory of the host, as the CPU and the interpreters use it.
 
 use crate::{BackendError, Memory};
+#[cfg(target_os = "linux")]
+use memmap2::Advice;
+use memmap2::MmapMut;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
 /// Alignment of every buffer: a cache line, and the widest vector.
 pub const ALIGNMENT: usize = 64;
 
+/// From this size on memory is asked for in large pages: with small ones, long walks wait for the tables of pages.
+const LARGE: usize = 4 << 20;
+/// Bytes of a large page.
+const LARGE_PAGE: usize = 2 << 20;
+
 /// Aligned host memory. Its contents start as zeros, which the system gives for free.
 #[derive(Debug)]
 pub struct HostMemory {
     start: NonNull<u8>,
     bytes: usize,
-    /// `None` for zero bytes, which need no memory.
-    layout: Option<Layout>,
+    source: Source,
+}
+
+/// Where the memory came from.
+#[derive(Debug)]
+enum Source {
+    /// Zero bytes need no memory.
+    Nothing,
+    Heap(Layout),
+    /// Pages of its own.
+    Pages(#[expect(dead_code, reason = "unmapped when dropped")] MmapMut),
 }
 
 // SAFETY: it owns its bytes; who may access them when is the contract of `Runtime::enqueue`.
@@ -29,19 +46,33 @@ impl HostMemory {
     pub fn new(bytes: usize) -> Result<HostMemory, BackendError> {
         if bytes == 0 {
             let start = NonNull::new(std::ptr::without_provenance_mut(ALIGNMENT)).unwrap_or(NonNull::dangling());
-            return Ok(HostMemory { start, bytes, layout: None });
+            return Ok(HostMemory { start, bytes, source: Source::Nothing });
         }
         let exhausted = || BackendError::Memory(format!("cannot allocate {bytes} bytes"));
+        if bytes >= LARGE {
+            return HostMemory::pages(bytes).ok_or_else(exhausted);
+        }
         let layout = Layout::from_size_align(bytes, ALIGNMENT).map_err(|_| exhausted())?.pad_to_align();
         // SAFETY: the layout's size is not zero.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(exhausted)?;
-        Ok(HostMemory { start, bytes, layout: Some(layout) })
+        Ok(HostMemory { start, bytes, source: Source::Heap(layout) })
+    }
+
+    /// Pages of its own, large ones where the system has them.
+    fn pages(bytes: usize) -> Option<HostMemory> {
+        let mut pages = MmapMut::map_anon(bytes.checked_add(LARGE_PAGE)?).ok()?;
+        // Without large pages it is as good as any other memory.
+        #[cfg(target_os = "linux")]
+        let _ = pages.advise(Advice::HugePage);
+        let offset = pages.as_ptr().align_offset(LARGE_PAGE);
+        let start = NonNull::from(pages.get_mut(offset..)?.first_mut()?);
+        Some(HostMemory { start, bytes, source: Source::Pages(pages) })
     }
 }
 
 impl Drop for HostMemory {
     fn drop(&mut self) {
-        if let Some(layout) = self.layout {
+        if let Source::Heap(layout) = self.source {
             // SAFETY: allocated in `new` with this layout, freed once.
             unsafe { dealloc(self.start.as_ptr(), layout) }
         }

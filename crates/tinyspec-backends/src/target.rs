@@ -23,8 +23,8 @@ pub struct Target {
     pub watches_races: bool,
     /// Threads that share a GLOBAL axis.
     pub threads: usize,
-    /// Bytes of the first- and second-level data caches of a core.
-    pub cache_bytes: [usize; 2],
+    /// Bytes of the first- and second-level data caches of a core, and of the last one, which all share; 0 for none.
+    pub cache_bytes: [usize; 3],
     /// Ops beyond the primitives that need no decomposition: on floats unless said.
     pub native: Vec<Op>,
     /// Dtypes that arithmetic is done in; others are storage only.

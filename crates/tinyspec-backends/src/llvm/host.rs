@@ -18,8 +18,8 @@ pub struct Host {
     pub avx512: bool,
     /// Vector conversions between f16 and f32.
     pub half_conversions: bool,
-    /// Bytes of the first- and second-level data caches of a core.
-    pub cache_bytes: [usize; 2],
+    /// Bytes of the first- and second-level data caches of a core, and of the last one.
+    pub cache_bytes: [usize; 3],
     /// Threads this process may run at once.
     pub threads: usize,
 }
@@ -89,7 +89,11 @@ impl Host {
             fused_multiply_add: has("fma") || !x86,
             avx512,
             half_conversions: has("f16c") || !x86,
-            cache_bytes: [cache_bytes(1).unwrap_or(32 << 10), cache_bytes(2).unwrap_or(512 << 10)],
+            cache_bytes: [
+                cache_bytes(1).unwrap_or(32 << 10),
+                cache_bytes(2).unwrap_or(512 << 10),
+                cache_bytes(3).unwrap_or(0),
+            ],
             threads: std::thread::available_parallelism().map_or(1, usize::from),
         }
     }

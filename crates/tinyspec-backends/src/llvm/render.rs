@@ -111,7 +111,8 @@ impl Renderer<'_, '_> {
             Op::AtomicAdd => self.atomic_add(node),
             // Places are resolved where they are used. LOCAL memory is a thread's own, so a barrier orders nothing.
             Op::Param | Op::Buffer | Op::After | Op::Group | Op::Sink | Op::Barrier | Op::Shrink => Ok(()),
-            Op::Index if self.is_place(self.graph.source(node, 0)) => Ok(()),
+            // Nor is a lane taken out before somebody asks for it.
+            Op::Index => Ok(()),
             // Shapes.
             Op::Stack if self.graph.dtype(node) == DType::Index => Ok(()),
             _ => self.pure(node),
@@ -140,12 +141,23 @@ impl Renderer<'_, '_> {
         // The second source of a Reshape or Expand is a shape.
         let sources = self.graph.sources(node);
         let operands = if matches!(self.graph.op(node), Op::Reshape | Op::Expand) { &sources[..1] } else { sources };
+        // A vector of lanes of others is a shuffle of those.
+        let operands: Vec<NodeId> = match self.graph.op(node) {
+            Op::Stack => operands.iter().map(|&lane| self.vector_of(lane)).collect(),
+            _ => operands.to_vec(),
+        };
         for source in operands {
-            depth = depth.max(self.placed(*source)?.depth);
+            depth = depth.max(self.placed(source)?.depth);
         }
         let value = self.at_depth(depth, |renderer| renderer.compute(node))?;
         self.values[node.index()] = Some(Placed { value, depth });
         Ok(())
+    }
+
+    /// The vector that a value is a lane of, else the value itself.
+    fn vector_of(&self, node: NodeId) -> NodeId {
+        let is_lane = self.graph.op(node) == Op::Index && !self.is_place(self.graph.source(node, 0));
+        if is_lane { self.graph.source(node, 0) } else { node }
     }
 
     fn compute(&mut self, node: NodeId) -> Result<Value> {
@@ -186,6 +198,11 @@ impl Renderer<'_, '_> {
             let placed = Placed { value, depth: 0 };
             self.values[node.index()] = Some(placed);
             return Ok(placed);
+        }
+        // Lanes are taken out where they are used.
+        if self.graph.op(node) == Op::Index && !self.is_place(self.graph.source(node, 0)) {
+            self.pure(node)?;
+            return self.values[node.index()].ok_or_else(|| self.unsupported(node, "it has no value"));
         }
         // So is the conversion of an offset to `index`.
         if self.graph.op(node) == Op::Cast && self.values[self.graph.source(node, 0).index()].is_some() {

@@ -21,7 +21,7 @@ pub fn targets() -> Vec<Target> {
         accumulators: 8,
         watches_races: false,
         threads: 2,
-        cache_bytes: [32 << 10, 512 << 10],
+        cache_bytes: [32 << 10, 512 << 10, 32 << 20],
         native: vec![Op::Add, Op::Mul, Op::Max, Op::Div, Op::Recip, Op::Sqrt, Op::Trunc, Op::Mulacc, Op::Mod, Op::Idiv],
         arithmetic: DType::ALL.to_vec(),
     };

@@ -16,6 +16,7 @@ mod indexing;
 mod kernels;
 mod large_sums;
 mod lowering;
+mod memory_bound;
 mod memory_plan;
 mod native;
 mod numbers;

@@ -21,7 +21,7 @@ fn target() -> Target {
         accumulators: 8,
         watches_races: false,
         threads: 2,
-        cache_bytes: [32 << 10, 1 << 20],
+        cache_bytes: [32 << 10, 1 << 20, 32 << 20],
         native: vec![],
         arithmetic: vec![DType::F32, DType::I32],
     }

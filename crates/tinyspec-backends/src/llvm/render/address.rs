@@ -31,6 +31,8 @@ pub(super) struct Address {
     /// Bytes that the address is divisible by.
     pub(super) alignment: u32,
     pub(super) dtype: DType,
+    /// Bytes that a trip of the innermost loop goes on by.
+    pub(super) step: i64,
 }
 
 /// Start of buffers: part of the kernel's calling convention.
@@ -118,7 +120,7 @@ impl Renderer<'_, '_> {
             lanes = self.emit.convert(LLVMZExt, lanes, Kind::I64)?;
         }
         let pointer = self.emit.offset(start, lanes, kind)?;
-        Ok(Address { pointer, alignment: kind.bits() / 8, dtype })
+        Ok(Address { pointer, alignment: kind.bits() / 8, dtype, step: 0 })
     }
 
     fn address_of(&mut self, base: NodeId, sum: &Sum) -> Result<Address> {
@@ -167,8 +169,10 @@ impl Renderer<'_, '_> {
             0 => BUFFER_ALIGNMENT,
             bytes => 1 << bytes.trailing_zeros().min(BUFFER_ALIGNMENT.trailing_zeros()),
         };
+        let innermost = self.levels.last().map(|level| level.node);
+        let step = sum.terms.iter().find(|term| Some(term.0) == innermost).map_or(0, |term| term.1);
         // LOCAL buffers are laid out by the same rule as Params.
-        Ok(Address { pointer: value, alignment: alignment as u32, dtype })
+        Ok(Address { pointer: value, alignment: alignment as u32, dtype, step: step.saturating_mul(size) })
     }
 
     /// Writes `node` as a sum, as far as its additions cannot wrap.

@@ -11,6 +11,13 @@ use tinyspec_ir::{Arg, NodeId};
 /// The largest access through a scalar gate: a vector of AVX-512.
 const DUMMY_BYTES: u32 = 64;
 
+/// A step of so many bytes leaves the run of lines that the processor reads ahead of.
+const RUN: u64 = 1024;
+/// Bytes of a load that are worth an instruction more.
+const LEAST_VECTOR: u32 = 32;
+/// Trips after which what is read ahead is needed: some 100 ns.
+const TRIPS_AHEAD: i64 = 8;
+
 impl Renderer<'_, '_> {
     pub(super) fn load(&mut self, node: NodeId) -> Result<()> {
         let value = self.loaded(node)?;
@@ -28,6 +35,7 @@ impl Renderer<'_, '_> {
         }
         let address = self.address(place)?;
         let kind = Kind::of(address.dtype);
+        self.read_ahead(node, &address, kind.in_memory().bits() / 8 * lanes)?;
         let (alt, gate) = match *sources {
             [_, alt, gate] => (self.value_in(alt, lanes)?, self.value(gate)?),
             [_] => {
@@ -55,6 +63,28 @@ impl Renderer<'_, '_> {
         let name = if address.pointer.lanes > 1 { "llvm.masked.gather" } else { "llvm.masked.load" };
         let value = self.masked_read(name, &address, gate, alt)?;
         self.read_bools(kind, value)
+    }
+
+    /// The processor reads ahead along runs of lines, but not from row to row of a matrix: there it is told what comes.
+    /// Where a value is used many times, memory does not set the pace.
+    fn read_ahead(&mut self, node: NodeId, address: &Address, bytes: u32) -> Result<()> {
+        let step = address.step.unsigned_abs();
+        let trips = self.levels.last().and_then(|level| self.graph.as_int(*self.graph.sources(level.node).first()?));
+        let few = trips.is_none_or(|trips| trips < 4 * i128::from(TRIPS_AHEAD));
+        if few || step < RUN || bytes < LEAST_VECTOR || address.pointer.lanes > 1 || self.users(node) > 2 {
+            return Ok(());
+        }
+        let ahead = self.emit.int(Kind::I64, 1, address.step.saturating_mul(TRIPS_AHEAD));
+        let pointer = self.emit.offset(address.pointer, ahead, Kind::I8)?;
+        let [read, all_levels, data] = [0, 3, 1].map(|number| self.emit.int(Kind::I32, 1, number));
+        self.emit.intrinsic("llvm.prefetch", &[(Kind::Pointer, 1)], &[pointer, read, all_levels, data], None)?;
+        Ok(())
+    }
+
+    /// How many instructions use a value.
+    fn users(&self, node: NodeId) -> usize {
+        let instructions = self.graph.sources(self.kernel.linear);
+        instructions.iter().filter(|&&user| self.graph.sources(user).contains(&node)).count()
     }
 
     fn masked_read(&mut self, name: &str, address: &Address, mask: Value, alt: Value) -> Result<Value> {

@@ -14,12 +14,33 @@ impl Renderer<'_, '_> {
         if sources.iter().all(|source| source == first) {
             return self.value_in(*first, lanes);
         }
+        if let Some((vectors, mask)) = self.lanes_of_two(sources, lanes) {
+            let (a, b) = (self.value(vectors[0])?, self.value(vectors[1])?);
+            return self.emit.shuffle(a, b, &mask);
+        }
         let mut vector = self.emit.undefined(self.kind(node), lanes);
         for (lane, source) in (0..).zip(sources) {
             let element = self.value(*source)?;
             vector = self.emit.insert(vector, element, lane)?;
         }
         Ok(vector)
+    }
+
+    /// Lanes that all come from one or two vectors of as many: the vectors, and which lane of both together each is.
+    fn lanes_of_two(&self, sources: &[NodeId], lanes: u32) -> Option<([NodeId; 2], Vec<u32>)> {
+        let mut vectors: [Option<NodeId>; 2] = [None; 2];
+        let mut mask = Vec::with_capacity(sources.len());
+        for &source in sources {
+            let [vector, lane] = *self.graph.sources(source) else { return None };
+            if self.graph.op(source) != Op::Index || self.lanes(vector).ok()? != lanes || self.is_place(vector) {
+                return None;
+            }
+            let lane = u32::try_from(self.graph.as_int(lane)?).ok()?;
+            let position = vectors.iter().position(|known| known.is_none_or(|known| known == vector))?;
+            vectors[position] = Some(vector);
+            mask.push(lane + position as u32 * lanes);
+        }
+        Some(([vectors[0]?, vectors[1].or(vectors[0])?], mask))
     }
 
     pub(super) fn expand(&mut self, node: NodeId) -> Result<Value> {

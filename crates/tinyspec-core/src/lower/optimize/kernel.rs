@@ -1,5 +1,6 @@
 //! What Optimize knows of a kernel: its loop nests, reductions, and the index of every access in normal form.
 
+use super::repeat::Repeat;
 use crate::lower::live::{Live, RangeSet};
 use crate::lower::sum::{self, Sum};
 use rustc_hash::FxHashMap;
@@ -19,6 +20,8 @@ pub struct Kernel {
     pub reductions: Vec<Reduction>,
     /// Every Load from and Store to memory.
     pub accesses: Vec<Access>,
+    /// Values that one loop leaves for another.
+    pub repeats: Vec<Repeat>,
     pub(crate) live: Live,
     /// Normal form of every index scalar.
     pub(crate) sums: FxHashMap<NodeId, Sum>,
@@ -75,6 +78,7 @@ impl Kernel {
             nests: graph.sources(sink).iter().map(|&source| nest(graph, source)).collect(),
             reductions: Vec::new(),
             accesses: Vec::new(),
+            repeats: Vec::new(),
             sums: FxHashMap::default(),
             live,
             order,

@@ -8,14 +8,17 @@ pub mod heuristics;
 mod kernel;
 mod opt_op;
 mod rebuild;
+mod repeat;
 pub(crate) mod scatter;
 mod separate;
 mod space;
+mod streaming;
 pub(crate) mod windows;
 
 pub use cost::Estimate;
 pub use kernel::{Access, Kernel, Nest, Reduction};
 pub use opt_op::OptOp;
+pub use repeat::Repeat;
 pub use space::{Axis, Space};
 
 use tinyspec_backends::Target;
@@ -37,7 +40,9 @@ impl<'t> Scheduler<'t> {
     pub fn new(mut graph: Graph, sink: NodeId, target: &'t Target) -> Result<Scheduler<'t>> {
         let sink = windows::simplify(&mut graph, sink)?;
         let sink = separate::separate(&mut graph, sink)?;
-        let kernel = Kernel::new(&mut graph, sink)?;
+        let sink = streaming::mark(&mut graph, sink, target)?;
+        let mut kernel = Kernel::new(&mut graph, sink)?;
+        kernel.repeats = repeat::find(&mut graph, &kernel, target)?;
         Ok(Scheduler { graph, kernel, target })
     }
 

@@ -1,5 +1,6 @@
 //! Rebuilds a kernel over the axes of a schedule, in one sweep.
 
+mod keep;
 mod stage;
 
 use super::kernel::{Access, Kernel, is_index, slot};
@@ -20,13 +21,14 @@ pub(super) fn rebuild(graph: &mut Graph, kernel: &Kernel, space: &Space) -> Resu
         padded: 0,
         next_range: 0,
         next_local: 0,
+        done: vec![false; graph.len()],
         accesses: kernel.accesses.iter().map(|access| (access.node, access)).collect(),
         kernel,
         space,
     };
     rebuild.make_axes(graph)?;
     for &node in &kernel.order {
-        rebuild.node(graph, node)?;
+        rebuild.visit(graph, node)?;
     }
     rebuild.sink(graph)
 }
@@ -47,6 +49,8 @@ struct Rebuild<'k> {
     padded: RangeSet,
     next_range: u32,
     next_local: u32,
+    /// Nodes that were looked at.
+    done: Vec<bool>,
     accesses: rustc_hash::FxHashMap<NodeId, &'k Access>,
 }
 
@@ -84,6 +88,19 @@ impl Rebuild<'_> {
             Some(range) => sum.plus(&Sum::atom(*range).scale(axis.stride)),
             None => sum,
         })
+    }
+
+    /// Once a node, sources first.
+    fn visit(&mut self, graph: &mut Graph, node: NodeId) -> Result<()> {
+        if std::mem::replace(&mut self.done[node.index()], true) {
+            return Ok(());
+        }
+        let repeat = self.kernel.repeats.iter().find(|repeat| repeat.again == node);
+        if let Some(kept) = repeat.map(|repeat| self.keep(graph, repeat)).transpose()?.flatten() {
+            self.new[node.index()] = Some(kept);
+            return Ok(());
+        }
+        self.node(graph, node)
     }
 
     fn node(&mut self, graph: &mut Graph, node: NodeId) -> Result<()> {

@@ -54,10 +54,16 @@ fn register_slot(graph: &Graph, node: NodeId) -> Option<u32> {
     }
 }
 
-/// The Ranges that a Reduce loops over, if it does.
+/// The Ranges that a Reduce loops over, if it does; the same of the End of what such a loop stores on the way.
 fn loop_of(graph: &Graph, node: NodeId) -> Option<Ranges> {
     let ranges = graph.sources(node).get(1..)?;
-    (graph.op(node) == Op::Reduce && !ranges.is_empty()).then(|| ranges.into())
+    let is_reduce = |range: &NodeId| matches!(graph.arg(*range), Arg::Range { axis, .. } if axis.is_reduce());
+    let loops = match graph.op(node) {
+        Op::Reduce => !ranges.is_empty(),
+        Op::End => ranges.iter().all(is_reduce),
+        _ => false,
+    };
+    loops.then(|| ranges.into())
 }
 
 /// For each node, the number of loops that must be over before it can be computed. All Reduces of a loop are computed
@@ -104,7 +110,9 @@ fn close(
     let mut updates: SmallVec<[NodeId; 4]> = SmallVec::new();
     let mut places: SmallVec<[NodeId; 4]> = SmallVec::new();
     let all = members.iter().fold(0, |set, &node| set | live.of(node));
-    for &node in members {
+    let (ends, reduces): (Vec<NodeId>, Vec<NodeId>) = members.iter().partition(|&&node| graph.op(node) == Op::End);
+    updates.extend(ends.iter().map(|&end| new[graph.source(end, 0).index()]));
+    for &node in &reduces {
         let Arg::Reduce { op, .. } = *graph.arg(node) else { continue };
         let value = new[graph.source(node, 0).index()];
         let dtype = graph.dtype(value);
@@ -135,7 +143,10 @@ fn close(
     for &range in ranges.iter().rev() {
         body = graph.add(Op::End, &[body, new[range.index()]], Arg::None)?;
     }
-    for (&node, &place) in members.iter().zip(&places) {
+    for end in ends {
+        new[end.index()] = body;
+    }
+    for (&node, &place) in reduces.iter().zip(&places) {
         let over = graph.add(Op::After, &[place, body], Arg::None)?;
         let load = Arg::Load { device: None, addrspace: AddrSpace::Reg };
         new[node.index()] = graph.add(Op::Load, &[over], load)?;

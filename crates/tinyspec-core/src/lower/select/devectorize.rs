@@ -4,6 +4,7 @@
 mod access;
 mod address;
 mod reduce;
+mod turn;
 
 use super::tile::{Dims, Layout, Parts};
 use crate::lower::fold;

@@ -7,6 +7,7 @@ mod accumulate;
 mod carry;
 pub mod decompose;
 mod devectorize;
+mod maximum;
 mod tile;
 
 use tinyspec_backends::Target;
@@ -18,6 +19,7 @@ use tinyspec_ir::{Graph, NodeId, Result};
 /// When the kernel is not in the form that Expand leaves.
 pub fn select(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
     let sink = carry::carry(graph, sink)?;
+    let sink = maximum::by_keys(graph, sink)?;
     let sink = accumulate::accumulate(graph, sink)?;
     let sink = decompose::decompose(graph, sink, target)?;
     devectorize::devectorize(graph, sink, target)

@@ -44,11 +44,13 @@ impl Planner<'_> {
                 let vectors = match work {
                     // Enough work to keep the units busy, and as much code as is good for one loop.
                     60.. => 1,
-                    _ if accumulates => self.target.accumulators.clamp(1, 8) as i64,
+                    _ if accumulates => self.accumulated(last, lanes),
                     _ => 4,
                 };
-                self.split_by_vectors(last, lanes, vectors, AxisType::Upcast);
-                self.block(last);
+                if !self.turn(last, lanes, work) {
+                    self.split_by_vectors(last, lanes, vectors, AxisType::Upcast);
+                    self.block(last);
+                }
             }
         }
         self.share();
@@ -66,25 +68,63 @@ impl Planner<'_> {
             .find(|&origin| self.trips(origin) > 1 && stores.iter().all(|&store| self.coefficient(store, origin) == 1))
     }
 
-    /// Where reads cross the vectors, as in a transpose: walks blocks, so that every line read is used while cached.
-    fn block(&mut self, lane: usize) {
-        const BLOCK: i64 = 16;
-        let crossing = (0..self.kernel.accesses.len()).find_map(|access| {
+    /// Vectors that a sum across rows keeps in registers: a row is read in the longer runs, the more there are.
+    fn accumulated(&self, lane: usize, lanes: i64) -> i64 {
+        let registers = self.target.vector_registers as i64 / 2;
+        let mut vectors = (registers / self.kernel.reductions.len().max(1) as i64).max(1);
+        // Every thread has several runs.
+        while vectors > 1 && self.trips(lane) < 4 * vectors * lanes * self.target.threads as i64 {
+            vectors /= 2;
+        }
+        vectors
+    }
+
+    /// Where a read is contiguous across the vectors, as in a transpose: a square tile, which is turned in registers.
+    /// The inner loop then goes along the lines that are read. False where that cannot be.
+    fn turn(&mut self, lane: usize, lanes: i64, work: usize) -> bool {
+        // As many registers hold the tile, as many are left to compute in.
+        const WORK: usize = 24;
+        let Some(other) = self.crossing(lane) else { return false };
+        let fits = |origin: usize| self.trips(origin) % lanes == 0 && self.trips(origin) > lanes;
+        if work > WORK || !self.kernel.reductions.is_empty() || !fits(lane) || !fits(other) || lanes < 4 {
+            return false;
+        }
+        self.split(other, lanes, AxisType::Upcast);
+        self.split(lane, lanes, AxisType::Upcast);
+        self.walk(other, lane);
+        true
+    }
+
+    /// The output axis that some read is contiguous in, while it steps from line to line along `lane`.
+    fn crossing(&self, lane: usize) -> Option<usize> {
+        (0..self.kernel.accesses.len()).find_map(|access| {
             let is_crossed = !self.kernel.accesses[access].is_store && self.coefficient(access, lane).abs() > 1;
             let mut outputs = self.outputs().into_iter();
             outputs.find(|&origin| is_crossed && self.coefficient(access, origin) == 1)
-        });
-        let Some(other) = crossing.filter(|&other| self.trips(other) % BLOCK == 0 && self.trips(other) > BLOCK) else {
+        })
+    }
+
+    /// Where reads cross the vectors, as in a transpose: walks blocks, so that every line read is used while cached.
+    fn block(&mut self, lane: usize) {
+        const BLOCK: i64 = 16;
+        let Some(other) =
+            self.crossing(lane).filter(|&other| self.trips(other) % BLOCK == 0 && self.trips(other) > BLOCK)
+        else {
             return;
         };
         if let Some(axis) = self.axis(other) {
             self.apply(OptOp::Split { axis, factor: BLOCK, target: AxisType::Loop, top: false });
         }
         // The inside of the block becomes the innermost loop.
+        self.walk(other, lane);
+    }
+
+    /// Makes the innermost loop of `inner` walk inside of that of `outer`.
+    fn walk(&mut self, inner: usize, outer: usize) {
         let loops = |space: &Space, origin: usize| {
             space.axes.iter().rposition(|axis| axis.origin == origin && axis.kind == AxisType::Loop)
         };
-        if let (Some(inner), Some(outer)) = (loops(&self.space, other), loops(&self.space, lane))
+        if let (Some(inner), Some(outer)) = (loops(&self.space, inner), loops(&self.space, outer))
             && inner < outer
         {
             self.apply(OptOp::Swap(inner, outer));

@@ -2,7 +2,7 @@
 
 use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
 
-pub(super) struct Emit<'g> {
+pub(in crate::lower::select) struct Emit<'g> {
     pub graph: &'g mut Graph,
     /// The target multiplies and adds with one rounding.
     pub fused: bool,

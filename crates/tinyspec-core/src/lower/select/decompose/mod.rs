@@ -7,7 +7,7 @@ mod rotations;
 mod sine;
 mod small_floats;
 
-use emit::Emit;
+pub(super) use emit::Emit;
 use rustc_hash::FxHashMap;
 use small_floats::{convert, is_eight_bit};
 use smallvec::SmallVec;

@@ -23,6 +23,11 @@ impl Cut {
         let layout = self.layout(self.access_dims(graph, &sources, index)?);
         let buffer = self.memory(graph, buffer)?;
         let sum = self.sum(index);
+        if sources.len() == 1
+            && let Some(parts) = self.load_turned(graph, buffer, &sum, &layout, &arg)?
+        {
+            return Ok(New::Value(Parts { layout, parts }));
+        }
         let mut parts = Vec::with_capacity(layout.count());
         for at in layout.starts() {
             let Address { base, stride, rest } = self.address(graph, &sum, &layout, &at)?;

@@ -1,0 +1,50 @@
+//! Values that the loop of a Reduce leaves in LOCAL memory for a later loop.
+
+use super::{Rebuild, gated_load};
+use crate::lower::fold::identity;
+use crate::lower::optimize::Repeat;
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Result};
+
+impl Rebuild<'_> {
+    /// What stands for the repeated value: a read of what the Reduce's loop stores. `None` where that loop has not one
+    /// Range.
+    pub(super) fn keep(&mut self, graph: &mut Graph, repeat: &Repeat) -> Result<Option<NodeId>> {
+        let (Some(from), Some(to)) = (self.space.origin(repeat.from), self.space.origin(repeat.to)) else {
+            return Ok(None);
+        };
+        let axes: Vec<usize> = (0..self.axes.len()).filter(|&axis| self.space.axes[axis].origin == from).collect();
+        let loops =
+            axes.iter().filter(|&&axis| self.axes[axis].is_some() && self.space.axes[axis].kind == AxisType::Reduce);
+        let merged = self.space.origins[from].merged || self.space.origins[to].merged;
+        let same = self.space.origins[from].trips == self.space.origins[to].trips;
+        if loops.count() != 1 || merged || !same {
+            return Ok(None);
+        }
+        for node in graph.reachable(&[repeat.value]) {
+            self.visit(graph, node)?;
+        }
+        let value = self.value(graph, repeat.value)?;
+        // Either walk may be padded.
+        let size = |origin: usize| {
+            let axes = self.space.axes.iter().filter(|axis| axis.origin == origin);
+            axes.map(|axis| axis.trips.unwrap_or(1)).product::<i64>()
+        };
+        let dims = graph.shape(&[Dim::from(size(from).max(size(to)))])?;
+        let dtype = graph.dtype(value);
+        let arg = Arg::Buffer { slot: self.next_local, dtype, device: None, addrspace: AddrSpace::Local };
+        self.next_local += 1;
+        let buffer = graph.add(Op::Buffer, &[dims], arg)?;
+        let place = self.origins[from].clone().emit(graph)?;
+        let place = graph.add(Op::Index, &[buffer, place], Arg::None)?;
+        let mut stored = graph.add(Op::Store, &[place, value], Arg::None)?;
+        for &axis in axes.iter().rev() {
+            if let Some(range) = self.axes[axis] {
+                stored = graph.add(Op::End, &[stored, range], Arg::None)?;
+            }
+        }
+        let filled = graph.add(Op::After, &[buffer, stored], Arg::None)?;
+        let index = self.origins[to].clone();
+        let nothing = identity(graph, Op::Add, dtype);
+        gated_load(graph, filled, &index, nothing, None).map(Some)
+    }
+}

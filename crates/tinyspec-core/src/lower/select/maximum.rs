@@ -1,0 +1,75 @@
+//! The maximum of many floats by integers of the same order.
+//!
+//! A maximum that lets every nan through and knows that -0 is below +0 takes six instructions, each of which waits for
+//! the one before. A key takes four that wait for nothing, and the maximum of keys is one.
+
+use super::decompose::Emit;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
+
+/// Trips from which on keys pay.
+const LEAST: i64 = 16;
+
+/// Makes Reduces of integers out of Reduce-Max of floats.
+pub(super) fn by_keys(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
+    let order = graph.reachable(&[sink]);
+    if !order.iter().any(|&node| is_long(graph, node)) {
+        return Ok(sink);
+    }
+    let mut new: Vec<NodeId> = (0..graph.len() as u32).map(NodeId).collect();
+    // Keys of the new values that were made of some.
+    let mut keys: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    for node in order {
+        let mut sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|source| new[source.index()]).collect();
+        let arg = graph.arg(node).clone();
+        let of_key = sources.first().and_then(|source| keys.get(source).copied());
+        if of_key.is_none() && !is_long(graph, node) || !matches!(arg, Arg::Reduce { op: Op::Max, .. }) {
+            new[node.index()] = graph.add(graph.op(node), &sources, arg)?;
+            continue;
+        }
+        let dtype = graph.dtype(node);
+        let mut emit = Emit { graph, fused: false };
+        sources[0] = match of_key {
+            Some(key) => key,
+            None => key(&mut emit, sources[0])?,
+        };
+        let greatest = emit.graph.add(Op::Reduce, &sources, arg)?;
+        let bits = turned(&mut emit, greatest)?;
+        let value = emit.bitcast(bits, dtype)?;
+        keys.insert(value, greatest);
+        new[node.index()] = value;
+    }
+    Ok(new[sink.index()])
+}
+
+/// A Reduce-Max of floats over a loop of many trips.
+fn is_long(graph: &Graph, node: NodeId) -> bool {
+    let Arg::Reduce { op: Op::Max, .. } = graph.arg(node) else { return false };
+    let trips = |&range: &NodeId| graph.as_int(graph.source(range, 0)).map_or(LEAST, |trips| trips as i64);
+    let loops = &graph.sources(node)[1..];
+    matches!(graph.dtype(node), DType::F32 | DType::F64)
+        && loops.iter().map(trips).fold(1, i64::saturating_mul) >= LEAST
+}
+
+/// An integer for each float, in their order; the greatest one for any nan.
+fn key(emit: &mut Emit, value: NodeId) -> Result<NodeId> {
+    let dtype = if emit.graph.dtype(value) == DType::F32 { DType::I32 } else { DType::I64 };
+    let bits = emit.bitcast(value, dtype)?;
+    let key = turned(emit, bits)?;
+    let nan = emit.is_nan(value)?;
+    let greatest = emit.int(dtype, greatest(dtype));
+    emit.select(nan, greatest, key)
+}
+
+/// All bits but the sign turned round where the sign is set: from bits to keys, and back.
+fn turned(emit: &mut Emit, bits: NodeId) -> Result<NodeId> {
+    let dtype = emit.graph.dtype(bits);
+    let sign = emit.shift_right(bits, 8 * dtype.size() as i128 - 1)?;
+    let turn = emit.mask(sign, greatest(dtype))?;
+    emit.op(Op::Xor, bits, turn)
+}
+
+fn greatest(dtype: DType) -> i128 {
+    dtype.int_range().map_or(0, |(_, greatest)| greatest)
+}

@@ -1,0 +1,140 @@
+//! What memory bounds: maxima by keys, values kept for a second loop, squares turned in registers, streaming stores.
+
+use tinyspec_core::execute::with_default_device;
+use tinyspec_core::{Error, Tensor};
+
+fn on_each_device(check: impl Fn() -> Result<(), Error>) {
+    for device in ["cpu", "interpreter"] {
+        with_default_device::<_, Error>(device, &check).unwrap_or_else(|error| panic!("{device}: {error}"));
+    }
+}
+
+/// Bits, but one nan is as good as another.
+fn bits(value: f64) -> u64 {
+    if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() }
+}
+
+/// The greatest: any nan, and -0 below 0.
+fn greatest(values: &[f64]) -> f64 {
+    values.iter().fold(f64::NEG_INFINITY, |a, &b| match a.partial_cmp(&b) {
+        None if a.is_nan() => a,
+        None => b,
+        Some(std::cmp::Ordering::Less) => b,
+        Some(std::cmp::Ordering::Equal) if a.is_sign_negative() => b,
+        _ => a,
+    })
+}
+
+#[test]
+fn maxima_of_many_know_nan_and_the_signs_of_zeros() {
+    let specials = [f64::NAN, -f64::NAN, 0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, -1.5, -1e30, 1e-40, -1e-40];
+    on_each_device(|| {
+        for length in [1usize, 15, 16, 17, 100, 1000] {
+            for fill in [f64::NEG_INFINITY, -0.0, -2.0, 0.0, 3.0] {
+                for special in specials {
+                    for place in [0, length / 2, length - 1] {
+                        let mut row = vec![fill; length];
+                        row[place] = special;
+                        let singles: Vec<f32> = row.iter().map(|&x| x as f32).collect();
+                        let want = greatest(&row);
+                        let got = Tensor::from_slice(&row, [length]).max(.., false).item::<f64>()?;
+                        assert_eq!(bits(got), bits(want), "{fill} and {special} in {length} f64");
+                        let got = Tensor::from_slice(&singles, [length]).max(.., false).item::<f32>()?;
+                        let want = f64::from(want as f32);
+                        assert_eq!(bits(got.into()), bits(want), "{fill} and {special} in {length} f32");
+                    }
+                }
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn exponentials_that_two_loops_need_are_right_in_both() {
+    on_each_device(|| {
+        for (rows, length) in [(3usize, 1usize), (2, 7), (5, 16), (3, 100), (2, 1024), (2, 1000), (1, 4097)] {
+            let value = |i: usize| ((i * 37) % 101) as f32 / 7.0 - 6.0;
+            let data: Vec<f32> = (0..rows * length).map(value).collect();
+            let x = Tensor::from_slice(&data, [rows, length]);
+            let (softmax, logs) = (x.softmax(-1).to_vec::<f32>()?, x.log_softmax(-1).to_vec::<f32>()?);
+            let normal = ((&x * 0.5).exp() / ((&x * 0.5).exp() + 1.0).sum(1, true)).to_vec::<f32>()?;
+            for row in 0..rows {
+                let row = row * length..(row + 1) * length;
+                let total: f64 = data[row.clone()].iter().map(|&x| f64::from(x).exp()).sum();
+                let roots: f64 = data[row.clone()].iter().map(|&x| (f64::from(x) * 0.5).exp() + 1.0).sum();
+                for i in row {
+                    let want = f64::from(data[i]).exp() / total;
+                    assert!((f64::from(softmax[i]) - want).abs() <= 4e-6 * want, "{length}: {} {want}", softmax[i]);
+                    assert!((f64::from(logs[i]) - want.ln()).abs() <= 1e-5, "{length}: {} {}", logs[i], want.ln());
+                    let want = (f64::from(data[i]) * 0.5).exp() / roots;
+                    assert!((f64::from(normal[i]) - want).abs() <= 4e-6 * want, "{length}: {} {want}", normal[i]);
+                }
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn transposes_move_every_element() {
+    on_each_device(|| {
+        for [rows, columns] in [[32usize, 32], [32, 48], [64, 128], [33, 40], [96, 31], [1, 64], [160, 16]] {
+            let data: Vec<i64> = (0..(2 * rows * columns) as i64).collect();
+            let turned = |i: usize| {
+                let (batch, rest) = (i / (rows * columns), i % (rows * columns));
+                data[batch * rows * columns + rest % rows * columns + rest / rows]
+            };
+            let want: Vec<i64> = (0..data.len()).map(turned).collect();
+            let wide = Tensor::from_slice(&data, [2, rows, columns]);
+            assert_eq!(wide.transpose(1, 2).contiguous().to_vec::<i64>()?, want, "{rows} x {columns} i64");
+            let single: Vec<f32> = data.iter().map(|&x| x as f32).collect();
+            let single = Tensor::from_slice(&single, [2, rows, columns]);
+            // Turned, and computed with what is not.
+            let sum = single.transpose(1, 2) * 2.0 + single.reshape([2, columns, rows]);
+            let want: Vec<f32> = want.iter().enumerate().map(|(i, &x)| (2 * x + i as i64) as f32).collect();
+            assert_eq!(sum.to_vec::<f32>()?, want, "{rows} x {columns} f32");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn what_no_cache_holds_is_written_whole() -> Result<(), Error> {
+    let count = (9 << 20) + 5;
+    let data: Vec<f32> = (0..count).map(|i| (i % 1000) as f32).collect();
+    let got = (Tensor::from_slice(&data, [count as i64]) + 1.0).to_vec::<f32>()?;
+    assert!(got.iter().zip(&data).all(|(got, x)| *got == x + 1.0));
+    Ok(())
+}
+
+#[test]
+fn sums_down_the_columns_of_matrices_are_exact_on_small_integers() -> Result<(), Error> {
+    for [rows, columns] in [[300usize, 1024], [70, 3072], [100, 1100], [33, 257], [500, 16]] {
+        let data: Vec<f32> = (0..rows * columns).map(|i| (i % 13) as f32).collect();
+        let mut want = vec![0.0f32; columns];
+        data.iter().enumerate().for_each(|(i, x)| want[i % columns] += x);
+        let got = Tensor::from_slice(&data, [rows, columns]).sum(0, false).to_vec::<f32>()?;
+        assert_eq!(got, want, "{rows} x {columns}");
+        let vector = Tensor::from_slice(&vec![2.0f32; rows], [1, rows]);
+        let product = vector.matmul(Tensor::from_slice(&data, [rows, columns])).to_vec::<f32>()?;
+        assert!(product.iter().zip(&want).all(|(got, want)| *got == 2.0 * want), "{rows} x {columns}");
+    }
+    Ok(())
+}
+
+#[test]
+fn positions_in_long_axes_are_those_of_the_first_greatest() -> Result<(), Error> {
+    for count in [1usize << 17, 300_000, 131_101] {
+        for (place, again) in [(0, count - 1), (77_777, 77_778), (count - 1, count - 1), (40_000, 120_000)] {
+            for special in [9.0f32, f32::INFINITY, f32::NAN] {
+                let mut data: Vec<f32> = (0..count).map(|i| (i % 8) as f32).collect();
+                (data[place], data[again]) = (special, special);
+                let x = Tensor::from_slice(&data, [count]);
+                assert_eq!(x.argmax(0).item::<i32>()?, place as i32, "{special} in {count}");
+                assert_eq!((x * -1.0).argmin(0).item::<i32>()?, place as i32, "{special} in {count}");
+            }
+        }
+    }
+    Ok(())
+}
