@@ -371,6 +371,9 @@ impl<'a> Prover<'a> {
         // The ends of inner loops may name outer ones.
         while let Some(symbol) = found.symbols().into_iter().rev().find(|symbol| !tried.contains(symbol)) {
             tried.push(symbol);
+            if self.is_divided(&found, symbol) {
+                continue;
+            }
             let Some(last) = self.last.get(&symbol).cloned() else { continue };
             let Some((coefficient, rest)) = found.linear_in(symbol) else { continue };
             self.budget = BUDGET;
@@ -383,8 +386,40 @@ impl<'a> Prover<'a> {
         if greatest { found } else { found.negated() }
     }
 
+    /// The symbol is inside a quotient too, so that it has no end of its own.
+    fn is_divided(&self, poly: &Poly, symbol: Symbol) -> bool {
+        poly.symbols().into_iter().any(|other| match &self.kinds[other as usize] {
+            Kind::Quotient(a, b) => {
+                [a, b].iter().any(|part| part.symbols().contains(&symbol) || self.is_divided(part, symbol))
+            }
+            _ => false,
+        })
+    }
+
+    /// `a % b` and the rest, of a sum that has `a - b * (a / b)` in it.
+    fn remainder(&self, poly: &Poly) -> Option<(&Poly, &Poly, Poly)> {
+        poly.symbols().into_iter().find_map(|symbol| {
+            let Kind::Quotient(a, b) = &self.kinds[symbol as usize] else { return None };
+            let (coefficient, rest) = poly.linear_in(symbol)?;
+            (coefficient == b.negated()).then(|| (a, b, rest.minus(a)))
+        })
+    }
+
     /// A sum in words; `name` gives those of dims and Ranges.
     pub fn show(&self, poly: &Poly, name: &dyn Fn(NodeId) -> Option<String>) -> Option<String> {
+        let part = |poly: &Poly| {
+            let text = self.show(poly, name)?;
+            Some(if text.contains(' ') { format!("({text})") } else { text })
+        };
+        if let Some((a, b, rest)) = self.remainder(poly) {
+            let remainder = format!("{} % {}", part(a)?, part(b)?);
+            let rest = self.show(&rest, name)?;
+            return Some(match rest.strip_prefix('-') {
+                _ if rest == "0" => remainder,
+                Some(less) => format!("{remainder} - {less}"),
+                None => format!("{remainder} + {rest}"),
+            });
+        }
         let mut text = String::new();
         let mut terms: Vec<(&Monomial, i128)> = poly.0.iter().map(|(monomial, &number)| (monomial, number)).collect();
         // Names first, the constant last.
@@ -397,10 +432,7 @@ impl<'a> Prover<'a> {
             for &symbol in monomial {
                 factors.push(match &self.kinds[symbol as usize] {
                     Kind::Node(node, _) => name(*node)?,
-                    Kind::Quotient(a, b) => {
-                        let (a, b) = (self.show(a, name)?, self.show(b, name)?);
-                        if a.contains(' ') { format!("(({a}) / {b})") } else { format!("({a} / {b})") }
-                    }
+                    Kind::Quotient(a, b) => format!("({} / {})", part(a)?, part(b)?),
                     Kind::Choice { .. } => return None,
                 });
             }
