@@ -204,3 +204,48 @@ fn outer_constants_are_dims() {
         assert_same(&y, &expected);
     });
 }
+
+uop! {
+    fn least(a: i32) -> (Global<i32, 2> as y, Global<i64, 1> as z, Global<i8, 1> as w) {
+        for i in global(1) {
+            y[0] = -2147483648i32;
+            y[1] = max(-2_147_483_648, a);
+            z[0] = -9223372036854775808i64;
+            w[0] = -128i8;
+        }
+    }
+}
+
+#[test]
+fn the_sign_of_a_number_belongs_to_it() {
+    each_device(|device| {
+        let made: Result<_> = tinyspec::with_default_device(device, || Ok(least(-5)));
+        let (y, z, w) = made.unwrap();
+        assert_eq!(y.to_vec::<i32>().unwrap(), [i32::MIN, -5]);
+        assert_eq!(z.to_vec::<i64>().unwrap(), [i64::MIN]);
+        assert_eq!(w.to_vec::<i8>().unwrap(), [i8::MIN]);
+    });
+}
+
+uop! { <N>
+    #[cfg(any())]
+    fn chosen(x: &Global<f32, N>) -> Global<f32, N> as y {
+        for i in global(N) { y[i] = x[i + 1]; }
+    }
+
+    <N>
+    #[cfg(not(any()))]
+    fn chosen(x: &Global<f32, N>) -> Global<f32, N> as y {
+        for i in global(N) {
+            #[allow(clippy::identity_op)]
+            let a = x[i] + 1.0;
+            /// Lints and documentation change nothing.
+            y[i] = a;
+        }
+    }
+}
+
+#[test]
+fn conditions_choose_whole_kernels() {
+    each_device(|device| assert_same(&chosen(&tensor(&[1.0, 2.0], &[2], device)), &[2.0, 3.0]));
+}

@@ -35,7 +35,7 @@ fn entries() -> Vec<String> {
 }
 
 /// What rustc says of code that is no Rust, as the macros do: without a number.
-const SYNTAX: &[&str] = &["expected one of", "expected type"];
+const SYNTAX: &[&str] = &["expected one of", "expected type", "expected an expression", "unexpected end of input"];
 
 /// First lines of the macros' own errors in the blessed cases.
 fn blessed() -> Vec<String> {

@@ -9,6 +9,7 @@ mod trace;
 use crate::diagnostics::Diagnostics;
 use crate::renamed;
 use proc_macro2::{TokenStream, TokenTree};
+use quote::quote;
 
 /// The items that the kernels become, and an error for each mistake. First comes how the crate of the kernel reaches
 /// tinyspec, in brackets.
@@ -19,16 +20,32 @@ pub fn expand(input: TokenStream) -> TokenStream {
 }
 
 fn kernels(input: TokenStream) -> TokenStream {
+    parse::kernels(input).into_iter().map(kernel).collect()
+}
+
+fn kernel(input: TokenStream) -> TokenStream {
     let mut diagnostics = Diagnostics::default();
-    let kernels = parse::kernels(input, &mut diagnostics);
     let mut items = TokenStream::new();
-    for kernel in &kernels {
-        let traced = trace::trace(kernel, &mut diagnostics);
+    let mut conditions = Vec::new();
+    if let Some(mut kernel) = parse::kernel(input, &mut diagnostics) {
+        conditions = kernel.attributes.extract_if(.., |attribute| attribute.path().is_ident("cfg")).collect();
+        let traced = trace::trace(&kernel, &mut diagnostics);
         if let Some(traced) = &traced {
-            check::check(kernel, traced, &mut diagnostics);
+            check::check(&kernel, traced, &mut diagnostics);
         }
-        items.extend(emit::emit(kernel, traced.as_ref(), &mut diagnostics));
+        items = emit::emit(&kernel, traced.as_ref().filter(|traced| traced.is_whole), &mut diagnostics);
     }
     items.extend(diagnostics.to_tokens());
-    items
+    under(&conditions, items)
+}
+
+/// Items that are there where `#[cfg(…)]`s say so.
+fn under(conditions: &[syn::Attribute], items: TokenStream) -> TokenStream {
+    if conditions.is_empty() {
+        return items;
+    }
+    match syn::parse2::<syn::File>(items.clone()) {
+        Ok(file) => file.items.iter().map(|item| quote!(#(#conditions)* #item)).collect(),
+        Err(_) => items,
+    }
 }

@@ -1,7 +1,7 @@
 use tinyspec::uop;
 
 uop! {
-    <N, V, D> fn k(y: &mut Global<f32, N>, table: &Global<f32, V>, at: &Global<i32, N>) {
+    <N, V> fn k(y: &mut Global<f32, N>, table: &Global<f32, V>, at: &Global<i32, N>) {
         for i in global(N) { y[i] = table[at[i]]; }
     }
 }

@@ -12,9 +12,11 @@ const CURE: &str = "put the access into an `if`, read with `.get([…], default)
 
 /// Reports accesses that may be outside, and iterations that may meet.
 pub fn check(kernel: &Kernel, traced: &Traced, diagnostics: &mut Diagnostics) {
-    for dim in emit::signature(kernel, traced).unbound() {
-        if let Some(dim) = kernel.dims.get(dim) {
-            diagnostics.error(At::of(dim), unbound_dim(dim));
+    if traced.is_whole {
+        for dim in emit::signature(kernel, traced).unbound() {
+            if let Some(dim) = kernel.dims.get(dim) {
+                diagnostics.error(At::of(dim), unbound_dim(dim));
+            }
         }
     }
     let name = |node: NodeId| name(kernel, traced, node);
@@ -24,9 +26,22 @@ pub fn check(kernel: &Kernel, traced: &Traced, diagnostics: &mut Diagnostics) {
     problems.sort_by_key(|problem| traced.graph.op(problem.node) == Op::Load);
     for problem in problems {
         if let Some(written) = traced.places.get(&problem.node) {
-            report(traced, &problem, written, diagnostics);
+            report(kernel, traced, &problem, written, diagnostics);
         }
     }
+}
+
+/// A dim that was not declared is taken for a constant, which has no bounds.
+fn undeclared(kernel: &Kernel, traced: &Traced, texts: &[&str]) -> String {
+    let mut words = texts.iter().flat_map(|text| text.split(|letter: char| !letter.is_alphanumeric() && letter != '_'));
+    let constants = traced.constants.iter().filter_map(|path| path.get_ident());
+    let found = constants.map(|name| name.to_string()).find(|name| words.any(|word| word == name));
+    let line = |name: String| {
+        let mut dims: Vec<String> = kernel.dims.iter().map(ToString::to_string).collect();
+        dims.push(name.clone());
+        format!("`{name}` is no dim of this kernel: to make it one, name it before `fn`, `<{}>`\n", dims.join(", "))
+    };
+    found.map(line).unwrap_or_default()
 }
 
 /// The user's name of a dim, constant or loop variable.
@@ -47,7 +62,7 @@ fn name(kernel: &Kernel, traced: &Traced, node: NodeId) -> Option<String> {
     }
 }
 
-fn report(traced: &Traced, problem: &Problem, written: &Written, diagnostics: &mut Diagnostics) {
+fn report(kernel: &Kernel, traced: &Traced, problem: &Problem, written: &Written, diagnostics: &mut Diagnostics) {
     let buffer = &written.buffer;
     let index = |axis: &usize| written.indices.get(*axis).copied().unwrap_or(written.at);
     match &problem.kind {
@@ -65,7 +80,8 @@ fn report(traced: &Traced, problem: &Problem, written: &Written, diagnostics: &m
                 Some(greatest) => format!("this index goes up to {greatest}, but {axes}"),
                 None => format!("this index depends on data, and {axes}"),
             };
-            diagnostics.error(index(axis), format!("{what}\n{CURE}"));
+            let constants = undeclared(kernel, traced, &[&size, greatest.as_deref().unwrap_or_default()]);
+            diagnostics.error(index(axis), format!("{what}\n{constants}{CURE}"));
         }
         ProblemKind::Meets { store, range } => {
             let variable = traced.loops.get(range).cloned().unwrap_or_default();

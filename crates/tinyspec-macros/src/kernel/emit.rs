@@ -50,15 +50,16 @@ pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnost
                 arguments.push(quote!(&*#name));
                 updates.push((name, value));
             }
-            ParameterKind::Result(_) => results.push(value),
+            ParameterKind::Result(_) | ParameterKind::RefusedResult => results.push(value),
             ParameterKind::Scalar => {
-                let Some(rust) = rust_type(*dtype) else {
-                    let message = format!("{dtype} is no type of Rust: pass an f32 and cast it with `as {dtype}`");
-                    diagnostics.error(kernel.parameters[position].at, message);
-                    continue;
-                };
+                let rust = rust_type(*dtype).unwrap_or_else(anything);
                 parameters.push(quote!(#name: #rust));
                 arguments.push(quote!(&#name));
+            }
+            ParameterKind::Refused => {
+                let value = format_ident!("__tinyspec_{position}", span = name.span());
+                let anything = anything();
+                parameters.push(quote!(#value: #anything));
             }
         }
     }
@@ -77,6 +78,15 @@ pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnost
         results => quote!((#(#results),*)),
     };
     let result = if results.is_empty() { quote!() } else { result };
+    let call = match kernel.parameters.iter().any(Parameter::is_refused) {
+        true => quote!(::core::unreachable!()),
+        false => quote! {
+            let [#(#written),*] = ::tinyspec::__private::call_kernel(#name::FUNCTION, &[#(#arguments),*]);
+            #(#assignments)*
+            #result
+        },
+    };
+    let unused = kernel.parameters.iter().any(Parameter::is_refused).then(|| quote!(#[allow(unused_variables)]));
     let text = name.to_string();
     let dims = constants.iter().enumerate().map(|(position, path)| {
         let name = format_ident!("DIM_{position}");
@@ -87,11 +97,8 @@ pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnost
         #(#attributes)*
         #[track_caller]
         #[allow(clippy::too_many_arguments)]
-        #visibility fn #name(#(#parameters),*) #result_type {
-            let [#(#written),*] = ::tinyspec::__private::call_kernel(#name::FUNCTION, &[#(#arguments),*]);
-            #(#assignments)*
-            #result
-        }
+        #unused
+        #visibility fn #name(#(#parameters),*) #result_type { #call }
 
         #[doc(hidden)]
         #[allow(non_camel_case_types, dead_code)]
@@ -113,8 +120,13 @@ pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnost
     }
 }
 
+/// The type of what could not be read: no caller is told of it a second time.
+fn anything() -> TokenStream {
+    quote!(impl ::core::marker::Sized)
+}
+
 /// The scalar type of Rust that holds a dtype.
-fn rust_type(dtype: DType) -> Option<TokenStream> {
+pub fn rust_type(dtype: DType) -> Option<TokenStream> {
     Some(match dtype {
         DType::F32 => quote!(f32),
         DType::F64 => quote!(f64),
@@ -140,7 +152,7 @@ fn companion(kernel: &Kernel, traced: Option<&Traced>) -> TokenStream {
             let signature = signature(kernel, traced);
             let passing = kernel.parameters.iter().filter_map(|parameter| match parameter.kind {
                 ParameterKind::Scalar => Some(Passing::Scalar),
-                ParameterKind::Result(_) => None,
+                ParameterKind::Result(_) | ParameterKind::RefusedResult => None,
                 _ => Some(Passing::Tensor),
             });
             let mut results: Vec<ResultType> = kernel
@@ -180,7 +192,7 @@ fn renamed(kernel: &Kernel, shape: &Shape, first: u32) -> Shape {
 }
 
 fn is_result(parameter: &Parameter) -> bool {
-    matches!(parameter.kind, ParameterKind::Result(_))
+    matches!(parameter.kind, ParameterKind::Result(_) | ParameterKind::RefusedResult)
 }
 
 /// Name, dims and inputs.

@@ -2,95 +2,138 @@
 
 mod brackets;
 mod expression;
+mod split;
 mod statement;
 
+use super::emit::rust_type;
 use super::syntax::*;
 use crate::diagnostics::{Diagnostics, Place as At};
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
+pub use split::kernels;
+use split::{at_commas, body_of};
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
-use syn::{Token, braced, parenthesized, token};
+use syn::{Token, token};
 use tinyspec_ir::DType;
 
-/// All kernels of one `uop!`.
-pub fn kernels(tokens: TokenStream, diagnostics: &mut Diagnostics) -> Vec<Kernel> {
-    let tokens = brackets::join(tokens);
-    let parser = |input: ParseStream| {
-        let mut kernels = Vec::new();
-        while !input.is_empty() {
-            kernels.push(kernel(input, diagnostics)?);
-        }
-        Ok(kernels)
-    };
-    match parser.parse2(tokens) {
-        Ok(kernels) => kernels,
+const FORM: &str = "expected a kernel: `<N> pub fn name(y: &mut Global<f32, N>, …) { … }`";
+
+const PARAMETER: &str = "a parameter is `&Global<dtype, dims…>`, `&mut Global<dtype, dims…>` or a scalar such as `f32`";
+
+/// One kernel of a `uop!`. Whatever is wrong behind its name, there is something to call; `None` without a name.
+pub fn kernel(tokens: TokenStream, diagnostics: &mut Diagnostics) -> Option<Kernel> {
+    let end = end(&tokens, Span::call_site());
+    parsed(tokens, end, diagnostics, head).flatten()
+}
+
+/// Where a mistake is shown that the end of these tokens is.
+fn end(tokens: &TokenStream, without: Span) -> Span {
+    tokens.clone().into_iter().last().map_or(without, |last| last.span())
+}
+
+/// Parses all of `tokens`. What is missing at their end is shown at `end`: syn knows no place for it.
+fn parsed<T>(
+    tokens: TokenStream,
+    end: Span,
+    diagnostics: &mut Diagnostics,
+    parser: impl FnOnce(ParseStream, &mut Diagnostics) -> syn::Result<T>,
+) -> Option<T> {
+    match (|input: ParseStream| parser(input, diagnostics)).parse2(tokens) {
+        Ok(parsed) => Some(parsed),
         Err(error) => {
-            diagnostics.syntax(error);
-            vec![]
+            let everything = Span::call_site();
+            for error in error {
+                let span = error.span();
+                let is_end = (span.start(), span.end()) == (everything.start(), everything.end());
+                diagnostics.error(if is_end { end } else { span }, error.to_string());
+            }
+            None
         }
     }
 }
 
-fn kernel(input: ParseStream, diagnostics: &mut Diagnostics) -> syn::Result<Kernel> {
+fn head(input: ParseStream, diagnostics: &mut Diagnostics) -> syn::Result<Option<Kernel>> {
     let mut attributes = input.call(syn::Attribute::parse_outer)?;
-    let mut dims = Vec::new();
-    if input.peek(Token![<]) {
-        input.parse::<Token![<]>()?;
-        while !input.peek(Token![>]) {
-            dims.push(input.parse::<Ident>()?);
-            if !input.peek(Token![>]) {
-                input.parse::<Token![,]>()?;
-            }
-        }
-        input.parse::<Token![>]>()?;
-    }
+    let mut dims = dims(input, diagnostics)?;
     attributes.extend(input.call(syn::Attribute::parse_outer)?);
     let visibility = input.parse()?;
     if !input.peek(Token![fn]) {
-        return Err(input.error("expected a kernel: `<N> pub fn name(y: &mut Global<f32, N>, …) { … }`"));
+        diagnostics.error(input.span(), FORM);
+        input.parse::<TokenStream>()?;
+        return Ok(None);
     }
     input.parse::<Token![fn]>()?;
     let name = input.call(Ident::parse_any)?;
     if input.peek(Token![<]) {
-        return Err(input.error("the dims of a kernel are named before `fn`: `uop! { <M, N> pub fn … }`"));
+        diagnostics.error(input.span(), "the dims of a kernel are named before `fn`: `uop! { <M, N> pub fn … }`");
+        dims.extend(self::dims(input, diagnostics)?);
     }
-    let content;
-    parenthesized!(content in input);
-    let (mut parameters, mut refused) = (Vec::new(), Vec::new());
-    while !content.is_empty() {
-        let name = content.call(Ident::parse_any)?;
-        content.parse::<Token![:]>()?;
-        let written: syn::Type = content.parse()?;
-        match parameter(name.clone(), &written, diagnostics) {
-            Some(parameter) => parameters.push(parameter),
-            None => refused.push(name),
+    let mut parameters = Vec::new();
+    if input.peek(token::Paren) {
+        let list: proc_macro2::Group = input.parse()?;
+        for tokens in at_commas(list.stream()) {
+            parameters.push(parameter(tokens, list.span_close(), diagnostics));
         }
-        if !content.is_empty() {
-            content.parse::<Token![,]>()?;
-        }
+    } else {
+        diagnostics.error(if input.is_empty() { name.span() } else { input.span() }, FORM);
     }
-    if input.peek(Token![->]) {
-        input.parse::<Token![->]>()?;
-        if input.peek(token::Paren) {
-            let content;
-            parenthesized!(content in input);
-            while !content.is_empty() {
-                parameters.extend(result(&content, diagnostics)?);
-                if !content.is_empty() {
-                    content.parse::<Token![,]>()?;
-                }
+    let rest: Vec<TokenTree> = input.parse::<TokenStream>()?.into_iter().collect();
+    let body = body_of(&rest);
+    let results = &rest[..body.unwrap_or(rest.len())];
+    let end = results.last().map_or(name.span(), |last| last.span());
+    match results {
+        [] => {}
+        [TokenTree::Punct(minus), TokenTree::Punct(arrow), results @ ..]
+            if (minus.as_char(), arrow.as_char()) == ('-', '>') =>
+        {
+            let results = match results {
+                [TokenTree::Group(list)] if list.delimiter() == Delimiter::Parenthesis => at_commas(list.stream()),
+                one => vec![one.iter().cloned().collect()],
+            };
+            parameters.extend(results.into_iter().map(|tokens| result(tokens, end, diagnostics)));
+        }
+        [other, ..] => diagnostics.error(other.span(), FORM),
+    }
+    let body = match body.map(|body| rest.split_at(body).1) {
+        Some([TokenTree::Group(body), behind @ ..]) => {
+            if let Some(token) = behind.first() {
+                diagnostics.error(token.span(), FORM);
             }
-        } else {
-            parameters.extend(result(input, diagnostics)?);
+            let at = At::between(body.span_open(), body.span_close());
+            let parser = |input: ParseStream, _: &mut Diagnostics| syn::Block::parse_within(input);
+            let statements = parsed(body.stream(), body.span_close(), diagnostics, parser);
+            statements.map(|statements| Block { statements: statement::body(&statements, diagnostics), at })
+        }
+        _ => {
+            diagnostics.error(end, "a kernel has a body: `fn name(…) { for i in global(N) { … } }`");
+            None
+        }
+    };
+    let gradient = gradient(&mut attributes, diagnostics);
+    Ok(Some(Kernel { attributes, gradient, visibility, name, dims, parameters, body }))
+}
+
+/// `<M, N>`, if it is there.
+fn dims(input: ParseStream, diagnostics: &mut Diagnostics) -> syn::Result<Vec<Ident>> {
+    let mut dims = Vec::new();
+    if !input.peek(Token![<]) {
+        return Ok(dims);
+    }
+    input.parse::<Token![<]>()?;
+    while !input.is_empty() && !input.peek(Token![>]) {
+        match input.parse::<TokenTree>()? {
+            TokenTree::Ident(name) => dims.push(name),
+            other => {
+                diagnostics.error(other.span(), "a dim of a kernel is a name: `<M, N>`");
+                continue;
+            }
+        }
+        if !input.peek(Token![>]) {
+            input.parse::<Token![,]>()?;
         }
     }
-    let content;
-    let brace = braced!(content in input);
-    let statements = content.call(syn::Block::parse_within)?;
-    let at = At::from(brace.span.open()).to(brace.span.close().into());
-    let body = Block { statements: statement::statements(statements, diagnostics), at };
-    let gradient = gradient(&mut attributes, diagnostics);
-    Ok(Kernel { attributes, gradient, visibility, name, dims, parameters, refused, body })
+    input.parse::<Token![>]>()?;
+    Ok(dims)
 }
 
 /// `#[gradient(path)]`, taken out of the attributes.
@@ -109,27 +152,67 @@ fn gradient(attributes: &mut Vec<syn::Attribute>, diagnostics: &mut Diagnostics)
     path
 }
 
-/// `Global<f32, N> as y`.
-fn result(input: ParseStream, diagnostics: &mut Diagnostics) -> syn::Result<Option<Parameter>> {
-    let written: syn::Type = input.parse()?;
-    if !input.peek(Token![as]) {
-        let message = "a result needs a name to store to: `-> Global<f32, N> as out`";
-        return Err(syn::Error::new_spanned(&written, message));
+/// A parameter or result that could not be read; it is still one.
+fn refused(tokens: TokenStream, end: Span, is_result: bool) -> Parameter {
+    let mut tokens = tokens.into_iter();
+    if is_result {
+        // The name stands behind `as`.
+        tokens.find(|token| matches!(token, TokenTree::Ident(word) if word == "as"));
     }
-    input.parse::<Token![as]>()?;
-    let name = input.call(Ident::parse_any)?;
-    let at = At::of(&written);
-    Ok(match buffer_type(&written, diagnostics) {
-        Some(("Global", dtype, dims)) => Some(Parameter { name, at, dtype, kind: ParameterKind::Result(dims) }),
-        Some((space, ..)) => {
-            diagnostics.error(at, format!("a result is a `Global` buffer, found `{space}`"));
-            None
-        }
-        None => None,
-    })
+    let name = match tokens.next() {
+        Some(TokenTree::Ident(name)) => name,
+        _ => Ident::new("_", end),
+    };
+    let kind = if is_result { ParameterKind::RefusedResult } else { ParameterKind::Refused };
+    Parameter { name, at: end.into(), dtype: DType::Void, kind }
 }
 
-fn parameter(name: Ident, written: &syn::Type, diagnostics: &mut Diagnostics) -> Option<Parameter> {
+/// `Global<f32, N> as y`.
+fn result(tokens: TokenStream, end: Span, diagnostics: &mut Diagnostics) -> Parameter {
+    let parser = |input: ParseStream, diagnostics: &mut Diagnostics| {
+        let written: syn::Type = input.parse()?;
+        if !input.peek(Token![as]) {
+            let message = "a result needs a name to store to: `-> Global<f32, N> as out`";
+            return Err(syn::Error::new_spanned(&written, message));
+        }
+        input.parse::<Token![as]>()?;
+        let name = input.call(Ident::parse_any)?;
+        let at = At::of(&written);
+        Ok(match buffer_type(&written, diagnostics) {
+            Some(("Global", dtype, dims)) => Some(Parameter { name, at, dtype, kind: ParameterKind::Result(dims) }),
+            Some((space, ..)) => {
+                diagnostics.error(at, format!("a result is a `Global` buffer, found `{space}`"));
+                None
+            }
+            None => None,
+        })
+    };
+    let end = self::end(&tokens, end);
+    let parsed = parsed(tokens.clone(), end, diagnostics, parser).flatten();
+    parsed.unwrap_or_else(|| refused(tokens, end, true))
+}
+
+/// `x: &Global<f32, N>`.
+fn parameter(tokens: TokenStream, end: Span, diagnostics: &mut Diagnostics) -> Parameter {
+    let end = self::end(&tokens, end);
+    let parser = |input: ParseStream, diagnostics: &mut Diagnostics| {
+        for attribute in input.call(syn::Attribute::parse_outer)? {
+            statement::refuse_attribute(&attribute, diagnostics);
+        }
+        let name = input.call(Ident::parse_any)?;
+        input.parse::<Token![:]>()?;
+        if input.is_empty() {
+            diagnostics.error(end, PARAMETER);
+            return Ok(None);
+        }
+        let written: syn::Type = input.parse()?;
+        Ok(typed(name, &written, diagnostics))
+    };
+    let parsed = parsed(tokens.clone(), end, diagnostics, parser).flatten();
+    parsed.unwrap_or_else(|| refused(tokens, end, false))
+}
+
+fn typed(name: Ident, written: &syn::Type, diagnostics: &mut Diagnostics) -> Option<Parameter> {
     let at = At::of(written);
     if let syn::Type::Reference(reference) = written {
         let (space, dtype, dims) = buffer_type(&reference.elem, diagnostics)?;
@@ -145,12 +228,24 @@ fn parameter(name: Ident, written: &syn::Type, diagnostics: &mut Diagnostics) ->
         };
         return Some(Parameter { name, at, dtype, kind });
     }
-    if let Some(dtype) = dtype_of(written) {
-        return Some(Parameter { name, at, dtype, kind: ParameterKind::Scalar });
+    match dtype_of(written) {
+        Some(DType::Index) => {
+            let message = "a kernel takes no `usize`: name a dim before `fn`, `<N>`, or pass an `i64` or `u32` and cast \
+                           it with `as usize`";
+            diagnostics.error(at, message);
+            None
+        }
+        Some(dtype) if rust_type(dtype).is_none() => {
+            let message = format!("{dtype} is no type of Rust: pass an f32 and cast it with `as {dtype}`");
+            diagnostics.error(at, message);
+            None
+        }
+        Some(dtype) => Some(Parameter { name, at, dtype, kind: ParameterKind::Scalar }),
+        None => {
+            diagnostics.error(at, PARAMETER);
+            None
+        }
     }
-    let message = "a parameter is `&Global<dtype, dims…>`, `&mut Global<dtype, dims…>` or a scalar such as `f32`";
-    diagnostics.error(at, message);
-    None
 }
 
 /// The dtype that a type names.

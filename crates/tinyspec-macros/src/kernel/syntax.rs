@@ -12,9 +12,8 @@ pub struct Kernel {
     pub name: Ident,
     pub dims: Vec<Ident>,
     pub parameters: Vec<Parameter>,
-    /// Names of parameters that could not be read.
-    pub refused: Vec<Ident>,
-    pub body: Block,
+    /// `None` where its syntax is wrong.
+    pub body: Option<Block>,
 }
 
 /// A parameter, or a result that the kernel allocates.
@@ -35,6 +34,10 @@ pub enum ParameterKind {
     Result(Vec<Expr>),
     /// `a: f32`.
     Scalar,
+    /// Could not be read; its mistake is reported already.
+    Refused,
+    /// As above, of a result.
+    RefusedResult,
 }
 
 impl Parameter {
@@ -42,8 +45,13 @@ impl Parameter {
     pub fn dims(&self) -> &[Expr] {
         match &self.kind {
             ParameterKind::Input(dims) | ParameterKind::Updated(dims) | ParameterKind::Result(dims) => dims,
-            ParameterKind::Scalar => &[],
+            ParameterKind::Scalar | ParameterKind::Refused | ParameterKind::RefusedResult => &[],
         }
+    }
+
+    /// Its mistake is reported already.
+    pub fn is_refused(&self) -> bool {
+        matches!(self.kind, ParameterKind::Refused | ParameterKind::RefusedResult)
     }
 
     /// The kernel may store to it.

@@ -41,6 +41,8 @@ pub struct Traced {
     pub slots: Vec<u32>,
     /// Part of the kernel is in `unsafe`.
     pub vouched: bool,
+    /// Nothing was refused: else this is what was understood, for its accesses to be looked at.
+    pub is_whole: bool,
 }
 
 /// Where an access was written, and how.
@@ -102,15 +104,18 @@ struct Tracer<'a> {
     next_buffer: u32,
     unsafe_depth: usize,
     vouched: bool,
+    /// A parameter has no name, so that any unknown name may be its.
+    is_unnamed: bool,
+    /// Conditions around that could not be traced: whether an access is inside, they may decide.
+    doubts: usize,
     /// Nodes that a node depends on, for the nodes asked about.
     open_ranges: effects::OpenRanges,
     /// Reads of a place, each with the conditions under which it was made.
     reads: HashMap<NodeId, Vec<(Vec<NodeId>, NodeId)>>,
 }
 
-/// Traces one kernel. Mistakes go to `diagnostics`; `None` where nothing can be made of it.
+/// Traces one kernel. Mistakes go to `diagnostics`, and spoil only what depends on them; `None` without a body.
 pub fn trace(kernel: &Kernel, diagnostics: &mut Diagnostics) -> Option<Traced> {
-    let before = diagnostics.count();
     let buffers = kernel.parameters.len() as u32;
     let mut tracer = Tracer {
         graph: tinyspec_ir::Graph::new(),
@@ -129,6 +134,8 @@ pub fn trace(kernel: &Kernel, diagnostics: &mut Diagnostics) -> Option<Traced> {
         next_buffer: 0,
         unsafe_depth: 0,
         vouched: false,
+        is_unnamed: kernel.parameters.iter().any(|parameter| parameter.name == "_"),
+        doubts: 0,
         open_ranges: Default::default(),
         reads: HashMap::new(),
     };
@@ -138,22 +145,24 @@ pub fn trace(kernel: &Kernel, diagnostics: &mut Diagnostics) -> Option<Traced> {
     }
     let slots = slots(kernel);
     tracer.dims(kernel, buffers);
-    for name in &kernel.refused {
-        tracer.bind(name, Binding::Wrong);
-    }
     let shapes = tracer.parameters(kernel, &slots);
-    tracer.block(&kernel.body);
+    tracer.block(kernel.body.as_ref()?);
     if tracer.effects.is_empty() && tracer.diagnostics.is_empty() {
         let message = format!("`{}` stores nothing: a kernel writes to a `&mut Global` or to a result", kernel.name);
         tracer.diagnostics.error(kernel.name.span(), message);
     }
-    if tracer.diagnostics.count() > before {
-        return None;
+    let is_whole = tracer.diagnostics.is_empty();
+    let mut effects = std::mem::take(&mut tracer.effects);
+    if !is_whole {
+        // Reads whose value was spoiled.
+        let mut reads: Vec<NodeId> = tracer.places.keys().copied().collect();
+        reads.retain(|&node| tracer.graph.op(node) == Op::Load);
+        reads.sort_unstable();
+        effects.extend(reads);
     }
-    let effects = std::mem::take(&mut tracer.effects);
     let sink = tracer.graph.add(Op::Sink, &effects, Arg::None).ok()?;
     let Tracer { graph, places, loop_names, constants, vouched, .. } = tracer;
-    Some(Traced { graph, sink, places, loops: loop_names, constants, shapes, slots, vouched })
+    Some(Traced { graph, sink, places, loops: loop_names, constants, shapes, slots, vouched, is_whole })
 }
 
 /// Written buffers come first.
@@ -226,6 +235,11 @@ impl Tracer<'_> {
             } else if kernel.dims.contains(&parameter.name) {
                 self.error(parameter.name.span(), format!("`{name}` is the name of a dim"));
             }
+            if parameter.is_refused() {
+                self.bind(&parameter.name, Binding::Wrong);
+                shapes.push(Default::default());
+                continue;
+            }
             let Some(dims) = self.dim_nodes(parameter.dims()) else {
                 self.bind(&parameter.name, Binding::Wrong);
                 shapes.push(Default::default());
@@ -280,6 +294,21 @@ impl Tracer<'_> {
             self.constants.len() - 1
         });
         self.dim_param(self.first_constant + position as u32, 0)
+    }
+
+    /// Traces expressions for their mistakes alone.
+    fn look_at<'e>(&mut self, expressions: impl IntoIterator<Item = &'e Expr>) {
+        for expr in expressions {
+            self.expression(expr);
+        }
+    }
+
+    /// What a condition that could not be traced decides: nothing is said of whether its accesses are inside.
+    fn in_doubt<T>(&mut self, trace: impl FnOnce(&mut Self) -> T) -> T {
+        self.doubts += 1;
+        let traced = trace(self);
+        self.doubts -= 1;
+        traced
     }
 
     /// All conditions that hold here, as one.

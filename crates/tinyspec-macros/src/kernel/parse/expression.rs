@@ -17,6 +17,17 @@ pub fn expression(expr: &syn::Expr, diagnostics: &mut Diagnostics) -> Option<Exp
         syn::Expr::Block(inner) => return tail(&inner.block, diagnostics),
         syn::Expr::Index(index) => ExprKind::Element(element(index, diagnostics)?),
         syn::Expr::Unary(unary) => {
+            // The sign belongs to the number: `-128i8` is one, `128i8` is none.
+            if let (syn::UnOp::Neg(_), syn::Expr::Lit(number)) = (&unary.op, &*unary.expr)
+                && let syn::Lit::Int(_) | syn::Lit::Float(_) = &number.lit
+            {
+                let kind = match self::literal(&number.lit, at, diagnostics)? {
+                    ExprKind::Int(number, dtype) => ExprKind::Int(-number, dtype),
+                    ExprKind::Float(number, dtype) => ExprKind::Float(-number, dtype),
+                    other => other,
+                };
+                return Some(Expr { kind, at });
+            }
             let op = match unary.op {
                 syn::UnOp::Neg(_) => UnaryOp::Neg,
                 syn::UnOp::Not(_) => UnaryOp::Not,
@@ -50,7 +61,9 @@ pub fn expression(expr: &syn::Expr, diagnostics: &mut Diagnostics) -> Option<Exp
             let arguments: Option<Vec<Expr>> = call.args.iter().map(|value| expression(value, diagnostics)).collect();
             match name {
                 Some(name) => ExprKind::Call(name, arguments?),
-                None => return refuse(At::of(&call.func), "is no function of the language", diagnostics),
+                None => {
+                    return refuse(At::of(&call.func), "a function is called by its name: `max(a, b)`", diagnostics);
+                }
             }
         }
         syn::Expr::MethodCall(call) if call.method == "get" => return get(call, at, diagnostics),
@@ -73,9 +86,33 @@ pub fn expression(expr: &syn::Expr, diagnostics: &mut Diagnostics) -> Option<Exp
         }
         syn::Expr::Tuple(_) => return refuse(at, "a kernel has no tuples", diagnostics),
         syn::Expr::Reference(_) => return refuse(at, "a kernel has no references to values", diagnostics),
-        _ => return refuse(at, "is no expression of a kernel", diagnostics),
+        other => return refuse(at, refusal(other), diagnostics),
     };
     Some(Expr { kind, at })
+}
+
+/// What is said of Rust's other expressions.
+fn refusal(expr: &syn::Expr) -> &'static str {
+    match expr {
+        syn::Expr::Match(_) => "a kernel has no `match`: write `if … { … } else { … }`",
+        syn::Expr::ForLoop(_) | syn::Expr::While(_) | syn::Expr::Loop(_) => {
+            "a loop has no value: declare a variable before it, `let mut s = 0.0;`, and assign to it in the loop"
+        }
+        syn::Expr::Unsafe(_) => "`unsafe` has no value: it stands around statements, `unsafe { y[i] = x[p[i]]; }`",
+        syn::Expr::Closure(_) => "a kernel has no closures",
+        syn::Expr::Range(_) => "a range is no value: it stands in a loop, `for i in serial(0..n)`",
+        syn::Expr::Array(_) | syn::Expr::Repeat(_) => {
+            "a kernel has no arrays as values: declare `let mut a: Reg<f32, 4>;`"
+        }
+        syn::Expr::Field(_) | syn::Expr::Struct(_) => "a kernel has no structs: pass each number of one as a parameter",
+        syn::Expr::Macro(_) => "a kernel calls no macros",
+        syn::Expr::Let(_) => "a kernel has no patterns: a condition is a bool",
+        syn::Expr::Assign(_) => "an assignment is a statement of its own",
+        syn::Expr::Return(_) | syn::Expr::Break(_) | syn::Expr::Continue(_) => {
+            "a loop of a kernel runs to its end: put what shall not run into an `if`"
+        }
+        _ => "this is no expression of a kernel: it computes with numbers, variables and elements of buffers",
+    }
 }
 
 fn refuse(at: At, message: &str, diagnostics: &mut Diagnostics) -> Option<Expr> {

@@ -5,13 +5,37 @@ use super::{buffer_type, dtype_of};
 use crate::diagnostics::{Diagnostics, Place as At};
 use crate::kernel::syntax::*;
 use proc_macro2::Ident;
+use syn::visit::Visit;
 
-pub fn statements(list: Vec<syn::Stmt>, diagnostics: &mut Diagnostics) -> Vec<Statement> {
+/// Refuses attributes, which nothing would read; lints are let through.
+struct Attributes<'a>(&'a mut Diagnostics);
+
+impl Visit<'_> for Attributes<'_> {
+    fn visit_attribute(&mut self, attribute: &syn::Attribute) {
+        refuse_attribute(attribute, self.0);
+    }
+}
+
+/// Documentation and lints change nothing, any other attribute would be meant to.
+pub fn refuse_attribute(attribute: &syn::Attribute, diagnostics: &mut Diagnostics) {
+    if ["doc", "allow", "expect"].iter().all(|name| !attribute.path().is_ident(name)) {
+        let message = "an attribute inside a kernel has no effect: `#[cfg(…)]` stands before a whole kernel";
+        diagnostics.error(At::of(attribute), message);
+    }
+}
+
+/// The body of a kernel.
+pub fn body(list: &[syn::Stmt], diagnostics: &mut Diagnostics) -> Vec<Statement> {
+    list.iter().for_each(|statement| Attributes(diagnostics).visit_stmt(statement));
+    statements(list, diagnostics)
+}
+
+fn statements(list: &[syn::Stmt], diagnostics: &mut Diagnostics) -> Vec<Statement> {
     list.iter().filter_map(|statement| self::statement(statement, diagnostics)).collect()
 }
 
 pub fn block(block: &syn::Block, diagnostics: &mut Diagnostics) -> Block {
-    Block { statements: statements(block.stmts.clone(), diagnostics), at: At::of(block) }
+    Block { statements: statements(&block.stmts, diagnostics), at: At::of(block) }
 }
 
 fn statement(statement: &syn::Stmt, diagnostics: &mut Diagnostics) -> Option<Statement> {
@@ -142,7 +166,9 @@ fn effect(expr: &syn::Expr, diagnostics: &mut Diagnostics) -> Option<Statement> 
         syn::Expr::Return(_) | syn::Expr::Break(_) | syn::Expr::Continue(_) => {
             refuse(at, "a loop of a kernel runs to its end: put what shall not run into an `if`", diagnostics)
         }
-        _ => refuse(at, "is no statement of a kernel", diagnostics),
+        syn::Expr::Match(_) => refuse(at, "a kernel has no `match`: write `if … { … } else { … }`", diagnostics),
+        syn::Expr::Macro(_) => refuse(at, "a kernel calls no macros", diagnostics),
+        _ => refuse(at, "this value is not used: store it or give it a name with `let`", diagnostics),
     }
 }
 

@@ -194,6 +194,9 @@ impl Tracer<'_> {
 
     /// Notes where an access was written.
     pub fn locate(&mut self, node: NodeId, at: At, indices: Vec<At>, memory: usize) {
+        if self.doubts > 0 {
+            return;
+        }
         let (buffer, vouched) = (self.memories[memory].name.clone(), self.unsafe_depth > 0);
         self.places.entry(node).or_insert(Written { at, indices, buffer, vouched });
     }

@@ -33,7 +33,10 @@ impl Tracer<'_> {
             ExprKind::Binary(op @ (BinaryOp::And | BinaryOp::Or), a, b) => {
                 // The right side is only asked for where the left one does not decide, so its reads are gated by it.
                 let left = self.expression(a);
-                let left = self.condition(left, a.at)?;
+                let Some(left) = self.condition(left, a.at) else {
+                    self.in_doubt(|tracer| tracer.look_at([&**b]));
+                    return None;
+                };
                 let gate = if *op == BinaryOp::And { Some(left) } else { self.not(left) }?;
                 self.gates.push(gate);
                 let right = self.expression(b);
@@ -68,7 +71,10 @@ impl Tracer<'_> {
             ExprKind::Call(name, arguments) => return self.call(name, arguments, expr.at),
             ExprKind::If(condition, yes, no) => {
                 let value = self.expression(condition);
-                let condition = self.condition(value, condition.at)?;
+                let Some(condition) = self.condition(value, condition.at) else {
+                    self.in_doubt(|tracer| tracer.look_at([&**yes, &**no]));
+                    return None;
+                };
                 let not = self.not(condition)?;
                 self.gates.push(condition);
                 let then = self.expression(yes);
@@ -149,16 +155,21 @@ impl Tracer<'_> {
                 }
                 Some(self.variables[number].value)
             }
-            Some(Binding::Wrong) => None,
-            Some(_) => {
-                self.no_buffer(&element.buffer);
-                None
-            }
-            None => {
-                self.unknown(&element.buffer);
+            other => {
+                self.refuse_buffer(other, element);
                 None
             }
         }
+    }
+
+    /// What has no elements.
+    pub fn refuse_buffer(&mut self, binding: Option<Binding>, element: &Element) {
+        match binding {
+            Some(Binding::Wrong) => {}
+            Some(_) => self.no_buffer(&element.buffer),
+            None => self.unknown(&element.buffer),
+        }
+        self.look_at(&element.indices);
     }
 
     pub fn load_located(
@@ -206,15 +217,11 @@ impl Tracer<'_> {
     }
 
     fn get(&mut self, element: &Element, default: &Expr) -> Option<Value> {
-        let memory = match self.lookup(&element.buffer.to_string()) {
-            Some(Binding::Memory(memory)) => *memory,
-            Some(Binding::Wrong) => return None,
-            Some(_) => {
-                self.no_buffer(&element.buffer);
-                return None;
-            }
-            None => {
-                self.unknown(&element.buffer);
+        let memory = match self.lookup(&element.buffer.to_string()).cloned() {
+            Some(Binding::Memory(memory)) => memory,
+            other => {
+                self.refuse_buffer(other, element);
+                self.look_at([default]);
                 return None;
             }
         };
@@ -286,8 +293,12 @@ impl Tracer<'_> {
                     UnaryOp::Not => dtype.is_int() && dtype != DType::Index,
                 };
                 if !fits {
-                    let what = if op == UnaryOp::Neg { "a signed number" } else { "a bool or an integer" };
-                    self.error(at, format!("needs {what}, found {}", written(dtype)));
+                    let found = written(dtype);
+                    let message = match op {
+                        UnaryOp::Neg => format!("`-` needs a signed number, found {found}"),
+                        UnaryOp::Not => format!("`!` needs a bool or an integer, found {found}"),
+                    };
+                    self.error(at, message);
                     return None;
                 }
                 let ones = self.graph.constant(Const::int(dtype, -1));
@@ -295,7 +306,7 @@ impl Tracer<'_> {
                 Value::Node(self.graph.alu(op, &[node, ones]).ok()?)
             }
             (UnaryOp::Not, Value::Float(_)) => {
-                self.error(at, "needs a bool or an integer, found a float");
+                self.error(at, "`!` needs a bool or an integer, found a float");
                 return None;
             }
         })

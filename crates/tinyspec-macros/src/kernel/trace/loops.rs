@@ -23,6 +23,15 @@ pub struct OpenLoop {
     carried: Vec<(usize, usize)>,
 }
 
+/// How often a loop runs.
+#[derive(Clone, Copy)]
+pub struct Bounds {
+    pub trips: NodeId,
+    pub first: Option<NodeId>,
+    /// Once, for the mistakes inside: its variable has no value.
+    pub is_wrong: bool,
+}
+
 /// Nodes of the largest kernel that loops are unrolled in.
 const LARGEST: usize = 1 << 16;
 /// More than this is no unrolling any more.
@@ -43,8 +52,8 @@ impl Tracer<'_> {
         if kind == LoopKind::Global {
             self.check_nest(body);
         }
-        let Some((bound, start)) = self.bounds(start, end, kind.is_parallel()) else { return };
-        self.open(kind, bound, start, variable, &body.assigned());
+        let bounds = self.bounds(start, end, kind.is_parallel());
+        self.open(kind, bounds, variable, &body.assigned());
         self.block(body);
         self.close(at);
     }
@@ -96,7 +105,14 @@ impl Tracer<'_> {
     }
 
     /// Number of trips, and the first value.
-    pub fn bounds(&mut self, start: Option<&Expr>, end: &Expr, parallel: bool) -> Option<(NodeId, Option<NodeId>)> {
+    pub fn bounds(&mut self, start: Option<&Expr>, end: &Expr, parallel: bool) -> Bounds {
+        match self.try_bounds(start, end, parallel) {
+            Some((trips, first)) => Bounds { trips, first, is_wrong: false },
+            None => Bounds { trips: self.graph.index(1), first: None, is_wrong: true },
+        }
+    }
+
+    fn try_bounds(&mut self, start: Option<&Expr>, end: &Expr, parallel: bool) -> Option<(NodeId, Option<NodeId>)> {
         let value = self.expression(end);
         let end_node = self.index(value, end.at).filter(|&node| self.may_bound(node, end.at, parallel));
         let Some(start) = start else { return Some((end_node?, None)) };
@@ -127,14 +143,7 @@ impl Tracer<'_> {
     }
 
     /// Opens a loop and binds its variable. `assigned` names what its body assigns.
-    pub fn open(
-        &mut self,
-        kind: LoopKind,
-        bound: NodeId,
-        start: Option<NodeId>,
-        variable: &Ident,
-        assigned: &[String],
-    ) {
+    pub fn open(&mut self, kind: LoopKind, bounds: Bounds, variable: &Ident, assigned: &[String]) {
         let mut carried = Vec::new();
         if kind == LoopKind::Serial {
             for number in self.outer_variables(assigned) {
@@ -155,7 +164,7 @@ impl Tracer<'_> {
             }
         }
         let before = self.state();
-        let made = self.graph.range(bound, self.next_range, kind.axis());
+        let made = self.graph.range(bounds.trips, self.next_range, kind.axis());
         self.next_range += 1;
         let range = made.unwrap_or_else(|error| unreachable!("{error}"));
         self.loop_names.insert(range, variable.to_string());
@@ -166,11 +175,11 @@ impl Tracer<'_> {
         let gates = self.gates.len();
         self.loops.push(OpenLoop { kind, range: Some(range), effects: vec![], accumulators, gates, before, carried });
         self.scopes.push(Default::default());
-        let value = match start {
+        let value = match bounds.first {
             Some(start) => self.index_binary(BinaryOp::Add, range, start).unwrap_or(range),
             None => range,
         };
-        self.bind(variable, Binding::Index(value));
+        self.bind(variable, if bounds.is_wrong { Binding::Wrong } else { Binding::Index(value) });
         for (number, register) in self.loops.last().map(|open| open.carried.clone()).unwrap_or_default() {
             self.read_back(number, register);
         }
@@ -220,8 +229,12 @@ impl Tracer<'_> {
     /// Closes the innermost loop.
     pub fn close(&mut self, at: At) {
         let carried = self.loops.last().map(|open| open.carried.clone()).unwrap_or_default();
+        let mut spoiled = Vec::new();
         for &(number, register) in &carried {
-            let Some(value) = self.node(self.variables[number].value) else { continue };
+            let Some(value) = self.node(self.variables[number].value) else {
+                spoiled.push(number);
+                continue;
+            };
             let value = self.storable(value);
             self.store(Op::Store, register, &[], value, None);
         }
@@ -245,7 +258,7 @@ impl Tracer<'_> {
         let end = end.unwrap_or_else(|error| unreachable!("{error}"));
         self.behind(&open.before, &[end]);
         self.effect(end);
-        for (number, register) in carried {
+        for (number, register) in carried.into_iter().filter(|(number, _)| !spoiled.contains(number)) {
             self.read_back(number, register);
         }
     }
@@ -265,7 +278,14 @@ impl Tracer<'_> {
             known
         };
         let first = start.map_or(Some(0), &mut number);
-        let (Some(first), Some(end_value)) = (first, number(end)) else { return };
+        let (Some(first), Some(end_value)) = (first, number(end)) else {
+            // Once, for the mistakes inside.
+            self.scopes.push(Default::default());
+            self.bind(variable, Binding::Wrong);
+            body(self);
+            self.scopes.pop();
+            return;
+        };
         if end_value - first > UNROLLED {
             let message =
                 format!("{} trips are too many to unroll (at most {UNROLLED}): use `serial`", end_value - first);

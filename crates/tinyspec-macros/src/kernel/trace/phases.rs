@@ -2,6 +2,7 @@
 //! have ended the one before. What an iteration keeps from one phase to the next is computed again where that is only
 //! arithmetic, and else kept in a cell of its own, in local memory.
 
+use super::loops::Bounds;
 use super::{Binding, Tracer, Value};
 use crate::diagnostics::Place as At;
 use crate::kernel::syntax::*;
@@ -12,7 +13,7 @@ use tinyspec_ir::{AddrSpace, Arg, Builder, DType, NodeId, Op};
 
 /// Local loops that contain each other directly.
 struct Nest<'a> {
-    loops: Vec<(&'a Ident, NodeId, Option<NodeId>)>,
+    loops: Vec<(&'a Ident, Bounds)>,
 }
 
 impl Tracer<'_> {
@@ -20,8 +21,8 @@ impl Tracer<'_> {
         let mut nest = Nest { loops: vec![] };
         let (mut variable, mut start, mut end, mut body) = (variable, start, end, body);
         loop {
-            let Some((bound, first)) = self.bounds(start, end, true) else { return };
-            nest.loops.push((variable, bound, first));
+            let bounds = self.bounds(start, end, true);
+            nest.loops.push((variable, bounds));
             let [Statement::For { variable: inner, kind: LoopKind::Local, start: from, end: to, body: inside, .. }] =
                 body.statements.as_slice()
             else {
@@ -50,8 +51,8 @@ impl Tracer<'_> {
             match statement {
                 Statement::Barrier(_) => self.barrier(),
                 Statement::For { kind: LoopKind::Serial, variable, start, end, body, at } => {
-                    let Some((bound, first)) = self.bounds(start.as_ref(), end, false) else { continue };
-                    self.open(LoopKind::Serial, bound, first, variable, &[]);
+                    let bounds = self.bounds(start.as_ref(), end, false);
+                    self.open(LoopKind::Serial, bounds, variable, &[]);
                     self.phased(nest, &body.statements, &needed);
                     self.close(*at);
                 }
@@ -115,8 +116,8 @@ impl Tracer<'_> {
         let block = Block { statements: statements.to_vec(), at };
         let assigned = block.assigned();
         let mut ranges = Vec::new();
-        for &(variable, bound, first) in &nest.loops {
-            self.open(LoopKind::Local, bound, first, variable, &[]);
+        for &(variable, bounds) in &nest.loops {
+            self.open(LoopKind::Local, bounds, variable, &[]);
             ranges.extend(self.loops.last().and_then(|open| open.range));
         }
         let mut cells: Vec<(usize, usize)> = Vec::new();
@@ -145,12 +146,15 @@ impl Tracer<'_> {
         }
         self.scopes.push(HashMap::new());
         self.statements(statements);
+        let mut kept: Vec<(String, Binding)> = Vec::new();
         for (number, memory) in cells {
-            let Some(value) = self.node(self.variables[number].value) else { continue };
+            let Some(value) = self.node(self.variables[number].value) else {
+                kept.push((self.variables[number].name.clone(), Binding::Wrong));
+                continue;
+            };
             let value = self.storable(value);
             self.store(Op::Store, memory, &ranges, value, None);
         }
-        let mut kept: Vec<(String, Binding)> = Vec::new();
         for (name, binding) in self.scopes.pop().unwrap_or_default() {
             if later.contains(&name) {
                 let binding = self.keep(&name, binding, nest, &ranges, at);
@@ -196,7 +200,7 @@ impl Tracer<'_> {
         }
         let dtype = self.graph.dtype(node);
         let value = self.storable(node);
-        let dims: Vec<NodeId> = nest.loops.iter().map(|&(_, bound, _)| bound).collect();
+        let dims: Vec<NodeId> = nest.loops.iter().map(|(_, bounds)| bounds.trips).collect();
         let stored = self.graph.dtype(value);
         let Some(memory) = self.own_memory(name.to_string(), AddrSpace::Local, stored, dims, at) else {
             return Binding::Wrong;

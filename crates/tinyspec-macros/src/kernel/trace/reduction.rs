@@ -47,19 +47,23 @@ impl Tracer<'_> {
     /// `variable op= value` in a reduce loop.
     pub fn accumulate(&mut self, number: usize, op: Option<BinaryOp>, value: &Expr, at: At) {
         let name = self.variables[number].name.clone();
-        let (step, operand, negative) = match (op, &value.kind) {
-            (Some(BinaryOp::Add), _) => (Step::Add, value, false),
-            (Some(BinaryOp::Sub), _) => (Step::Add, value, true),
-            (Some(BinaryOp::Mul), _) => (Step::Mul, value, false),
-            (None, _) => match accumulation(&name, value) {
-                Some((step, operand)) => (step, operand, false),
-                None => return self.refuse_accumulation(&name, at),
-            },
-            _ => return self.refuse_accumulation(&name, at),
+        let form = match (op, &value.kind) {
+            (Some(BinaryOp::Add), _) => Some((Step::Add, value, false)),
+            (Some(BinaryOp::Sub), _) => Some((Step::Add, value, true)),
+            (Some(BinaryOp::Mul), _) => Some((Step::Mul, value, false)),
+            (None, _) => accumulation(&name, value).map(|(step, operand)| (step, operand, false)),
+            _ => None,
         };
-        let Some(dtype) = self.dtype(self.variables[number].value) else { return };
+        let Some((step, operand, negative)) = form else {
+            self.variables[number].value = Value::Wrong;
+            return self.refuse_accumulation(&name, at);
+        };
         let traced = self.expression(operand);
-        let Some(mut node) = self.of_dtype(traced, dtype, operand.at) else { return };
+        let dtype = self.dtype(self.variables[number].value);
+        let Some(mut node) = dtype.and_then(|dtype| self.of_dtype(traced, dtype, operand.at)) else {
+            self.variables[number].value = Value::Wrong;
+            return;
+        };
         if negative {
             let Some(negated) = self.negated(node) else { return };
             node = negated;

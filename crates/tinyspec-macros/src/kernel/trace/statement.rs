@@ -128,29 +128,34 @@ impl Tracer<'_> {
                 let binding = self.lookup(&name.to_string()).cloned();
                 match binding {
                     Some(Binding::Variable(number)) => self.assign_variable(number, name.span().into(), op, value, at),
-                    Some(Binding::Wrong) => {}
+                    Some(Binding::Wrong) => self.look_at([value]),
                     Some(Binding::Memory(_) | Binding::Registers { .. }) => {
                         self.error(
                             name.span(),
                             format!("`{name}` is a buffer: store to its elements, `{name}[…] = …`"),
                         );
+                        self.look_at([value]);
                     }
                     Some(_) => {
                         self.error(name.span(), format!("`{name}` cannot be changed"));
+                        self.look_at([value]);
                     }
-                    None => self.unknown(name),
+                    None => {
+                        self.unknown(name);
+                        self.look_at([value]);
+                    }
                 }
             }
             Place::Element(element) => match self.lookup(&element.buffer.to_string()).cloned() {
-                Some(Binding::Registers { dims, first }) => {
-                    if let Some(number) = self.register(element, &dims, first) {
-                        self.assign_variable(number, element.at, op, value, at);
-                    }
-                }
+                Some(Binding::Registers { dims, first }) => match self.register(element, &dims, first) {
+                    Some(number) => self.assign_variable(number, element.at, op, value, at),
+                    None => self.look_at([value]),
+                },
                 Some(Binding::Memory(memory)) => self.assign_element(memory, element, op, value),
-                Some(Binding::Wrong) => {}
-                Some(_) => self.no_buffer(&element.buffer),
-                None => self.unknown(&element.buffer),
+                other => {
+                    self.refuse_buffer(other, element);
+                    self.look_at([value]);
+                }
             },
         }
     }
@@ -162,7 +167,8 @@ impl Tracer<'_> {
     fn assign_variable(&mut self, number: usize, target: At, op: Option<BinaryOp>, expr: &Expr, at: At) {
         let Variable { name, mutable, depth, .. } = self.variables[number].clone();
         if !mutable {
-            return self.error(target, format!("`{name}` cannot be changed: declare it with `let mut {name}`"));
+            self.error(target, format!("`{name}` cannot be changed: declare it with `let mut {name}`"));
+            return self.look_at([expr]);
         }
         if let Some(open) = self.loops[depth.min(self.loops.len())..].iter().find(|open| open.kind.is_parallel()) {
             let kind = open.kind;
@@ -170,7 +176,8 @@ impl Tracer<'_> {
                 "all iterations of the {kind} loop would change the one `{name}` that was declared outside of it: \
                  declare it inside, or accumulate with a `reduce` loop"
             );
-            return self.error(target, message);
+            self.error(target, message);
+            return self.look_at([expr]);
         }
         if self.is_accumulating(number) {
             return self.accumulate(number, op, expr, at);
@@ -181,14 +188,12 @@ impl Tracer<'_> {
             Some(op) => self.binary(op, old, target, new, expr.at, at),
             None => new,
         };
-        if new == Value::Wrong {
-            return;
-        }
-        let Some(dtype) = self.dtype(old) else { return };
-        let node = if dtype == DType::Index { self.index(new, expr.at) } else { self.of_dtype(new, dtype, expr.at) };
-        if let Some(node) = node {
-            self.variables[number].value = Value::Node(node);
-        }
+        // What was wrong once stays so: its dtype may be another.
+        let node = self.dtype(old).and_then(|dtype| match dtype {
+            DType::Index => self.index(new, expr.at),
+            dtype => self.of_dtype(new, dtype, expr.at),
+        });
+        self.variables[number].value = node.map_or(Value::Wrong, Value::Node);
     }
 
     fn assign_element(&mut self, memory: usize, element: &Element, op: Option<BinaryOp>, expr: &Expr) {
@@ -206,19 +211,26 @@ impl Tracer<'_> {
             }
             None => value,
         };
-        let Some(value) = self.of_dtype(value, dtype, expr.at) else { return };
+        let value = self.stored(value, dtype, expr.at);
         self.store_located(Op::Store, memory, element, &indices, value, gate);
+    }
+
+    /// What goes to an element; in place of a wrong value anything, as the element is looked at too.
+    fn stored(&mut self, value: Value, dtype: DType, at: At) -> NodeId {
+        let node = self.of_dtype(value, dtype, at);
+        node.unwrap_or_else(|| self.graph.constant(tinyspec_ir::Const::int(dtype, 0)))
     }
 
     fn atomic_add(&mut self, place: &Place, expr: &Expr, at: At) {
         let Place::Element(element) = place else {
             return self.error(place.at(), "`atomic_add` changes an element of a buffer: `atomic_add(&mut h[i], 1)`");
         };
-        let memory = match self.lookup(&element.buffer.to_string()) {
-            Some(Binding::Memory(memory)) => *memory,
-            Some(Binding::Wrong) => return,
-            Some(_) => return self.no_buffer(&element.buffer),
-            None => return self.unknown(&element.buffer),
+        let memory = match self.lookup(&element.buffer.to_string()).cloned() {
+            Some(Binding::Memory(memory)) => memory,
+            other => {
+                self.refuse_buffer(other, element);
+                return self.look_at([expr]);
+            }
         };
         if let Some(message) = self.no_effects_here() {
             return self.error(at, message);
@@ -233,7 +245,7 @@ impl Tracer<'_> {
             let message = format!("`atomic_add` needs i32, u32, i64, u64, f32 or f64, found {dtype}");
             return self.error(element.at, message);
         }
-        let Some(value) = self.of_dtype(value, dtype, expr.at) else { return };
+        let value = self.stored(value, dtype, expr.at);
         let gate = self.gate(0);
         self.store_located(Op::AtomicAdd, memory, element, &indices, value, gate);
     }
@@ -267,6 +279,9 @@ impl Tracer<'_> {
         value: NodeId,
         gate: Option<NodeId>,
     ) {
+        if self.doubts > 0 {
+            return;
+        }
         let gate = self.guarded(memory, indices, gate);
         if let Some(store) = self.store(op, memory, indices, value, gate) {
             let at = element.indices.iter().map(|index| index.at).collect();
@@ -277,9 +292,11 @@ impl Tracer<'_> {
     /// What a condition decides: effects get it as their gate, variables are chosen by it.
     fn branch(&mut self, condition: &Expr, then: &Block, otherwise: Option<&Block>) {
         let value = self.expression(condition);
-        let Some(condition) = self.condition(value, condition.at) else { return };
         let values = |tracer: &Self| -> Vec<Value> { tracer.variables.iter().map(|variable| variable.value).collect() };
         let before = values(self);
+        let Some(condition) = self.condition(value, condition.at) else {
+            return self.branch_in_doubt(then, otherwise, &before);
+        };
         self.gates.push(condition);
         self.block(then);
         self.gates.pop();
@@ -298,15 +315,31 @@ impl Tracer<'_> {
             if yes == no {
                 continue;
             }
-            if let (Some(yes), Some(no)) = (self.node(yes), self.node(no))
-                && let Ok(chosen) = self.graph.alu(Op::Where, &[condition, yes, no])
-            {
-                self.variables[number].value = Value::Node(chosen);
+            self.variables[number].value = match (self.node(yes), self.node(no)) {
+                (Some(yes), Some(no)) => {
+                    self.graph.alu(Op::Where, &[condition, yes, no]).map_or(Value::Wrong, Value::Node)
+                }
+                _ => Value::Wrong,
+            };
+        }
+    }
+
+    /// The condition could not be traced: what the branches change is wrong.
+    fn branch_in_doubt(&mut self, then: &Block, otherwise: Option<&Block>, before: &[Value]) {
+        for block in [Some(then), otherwise].into_iter().flatten() {
+            self.in_doubt(|tracer| tracer.block(block));
+            for (variable, &value) in self.variables.iter_mut().zip(before) {
+                if variable.value != value {
+                    variable.value = Value::Wrong;
+                }
             }
         }
     }
 
     pub fn unknown(&mut self, name: &Ident) {
+        if self.is_unnamed {
+            return;
+        }
         let wanted = name.to_string();
         let known = self.scopes.iter().rev().flat_map(|scope| scope.keys());
         let nearest = known.filter(|other| other.eq_ignore_ascii_case(&wanted) || is_near(other, &wanted)).min();

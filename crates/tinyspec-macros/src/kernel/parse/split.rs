@@ -1,0 +1,103 @@
+//! Where kernels, parameters and bodies begin and end, told by tokens alone: so a mistake in one hides no other.
+
+use super::brackets;
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
+fn is_mark(token: Option<&TokenTree>, mark: char) -> bool {
+    matches!(token, Some(TokenTree::Punct(found)) if found.as_char() == mark)
+}
+
+fn is_group(token: Option<&TokenTree>, delimiter: Delimiter) -> bool {
+    matches!(token, Some(TokenTree::Group(group)) if group.delimiter() == delimiter)
+}
+
+fn is_word(token: Option<&TokenTree>, words: &[&str]) -> bool {
+    matches!(token, Some(TokenTree::Ident(word)) if words.iter().any(|known| word == known))
+}
+
+/// The tokens of each kernel of a `uop!`: one begins with what stands before its `fn`.
+pub fn kernels(tokens: TokenStream) -> Vec<TokenStream> {
+    let tokens: Vec<TokenTree> = brackets::join(tokens).into_iter().collect();
+    let is_function = |at: &usize| is_word(tokens.get(*at), &["fn"]);
+    let mut starts: Vec<usize> = (0..tokens.len()).filter(is_function).map(|at| start(&tokens, at)).collect();
+    match starts.first_mut() {
+        Some(first) => *first = 0,
+        None if !tokens.is_empty() => starts.push(0),
+        None => {}
+    }
+    let ends = starts.iter().skip(1).copied().chain([tokens.len()]);
+    starts
+        .iter()
+        .zip(ends)
+        .filter_map(|(&start, end)| tokens.get(start..end))
+        .map(|kernel| kernel.iter().cloned().collect())
+        .collect()
+}
+
+/// From a `fn` back over its visibility, dims and attributes.
+fn start(tokens: &[TokenTree], function: usize) -> usize {
+    let mut start = function;
+    loop {
+        let before = |count: usize| start.checked_sub(count).and_then(|at| tokens.get(at));
+        start = if is_word(before(1), &["pub", "unsafe", "const", "async", "extern"]) {
+            start - 1
+        } else if is_group(before(1), Delimiter::Parenthesis) && is_word(before(2), &["pub"])
+            || is_group(before(1), Delimiter::Bracket) && is_mark(before(2), '#')
+        {
+            start - 2
+        } else if let Some(open) = dims(&tokens[..start]) {
+            open
+        } else {
+            return start;
+        };
+    }
+}
+
+/// Where the `<…>` at the end begins, unless it belongs to a type.
+fn dims(tokens: &[TokenTree]) -> Option<usize> {
+    let open = tokens.iter().rposition(|token| is_mark(Some(token), '<')).filter(|_| is_mark(tokens.last(), '>'))?;
+    let is_type = matches!(open.checked_sub(1).and_then(|at| tokens.get(at)), Some(TokenTree::Ident(_)));
+    let is_plain = tokens[open..].iter().all(|token| !matches!(token, TokenTree::Group(_)));
+    (is_plain && !is_type).then_some(open)
+}
+
+/// How many `<` are open behind each token.
+fn depths(tokens: &[TokenTree]) -> Vec<usize> {
+    let mut depth = 0usize;
+    let mut depths = Vec::new();
+    for (position, token) in tokens.iter().enumerate() {
+        let is_arrow = is_mark(position.checked_sub(1).and_then(|before| tokens.get(before)), '-');
+        if is_mark(Some(token), '<') {
+            depth += 1;
+        } else if is_mark(Some(token), '>') && !is_arrow {
+            depth = depth.saturating_sub(1);
+        }
+        depths.push(depth);
+    }
+    depths
+}
+
+/// What stands between commas.
+pub fn at_commas(tokens: TokenStream) -> Vec<TokenStream> {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let mut parts = vec![TokenStream::new()];
+    for (token, depth) in tokens.iter().zip(depths(&tokens)) {
+        match parts.last_mut() {
+            Some(part) if depth > 0 || !is_mark(Some(token), ',') => part.extend([token.clone()]),
+            _ => parts.push(TokenStream::new()),
+        }
+    }
+    if parts.last().is_some_and(TokenStream::is_empty) {
+        parts.pop();
+    }
+    parts
+}
+
+/// The braces of a kernel, behind its parameters: the first ones that are no dim, such as `{N + 1}`.
+pub fn body_of(tokens: &[TokenTree]) -> Option<usize> {
+    let depths = depths(tokens);
+    let is_brace = |at: &usize| is_group(tokens.get(*at), Delimiter::Brace);
+    let outside = (0..tokens.len()).filter(is_brace).find(|&at| depths[at] == 0);
+    // A `<` that is never closed.
+    outside.or_else(|| (0..tokens.len()).rfind(is_brace).filter(|&at| at + 1 == tokens.len()))
+}
