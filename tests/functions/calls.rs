@@ -220,3 +220,42 @@ fn crates_may_know_tinyspec_by_other_names() -> Result<()> {
     assert_eq!(renamed::through::forward(&stack, &x).to_vec::<f32>()?, by_hand.to_vec::<f32>()?);
     Ok(())
 }
+
+mod widths {
+    use tinyspec::prelude::*;
+
+    pub const W: usize = 3;
+
+    #[function]
+    pub fn made() -> Tensor<f32, W> {
+        Tensor::zeros([W])
+    }
+
+    #[function]
+    pub fn wider<B>(x: &Tensor<f32, B>) -> Tensor<f32, { B + W }> {
+        Tensor::cat(&[x, &made()], 0)
+    }
+}
+
+/// Constants that only results have.
+#[function]
+fn uses_made() -> Tensor<f32, 3> {
+    widths::made()
+}
+
+#[function]
+fn names_made() -> Tensor<f32, { widths::W }> {
+    widths::made()
+}
+
+#[function]
+fn uses_wider<B>(x: &Tensor<f32, B>) -> (Tensor<f32, { B + 3 }>, Tensor<f32, { B + widths::W }>) {
+    (widths::wider(x), widths::wider(x) * 2.0)
+}
+
+#[test]
+fn constants_of_results() -> Result<()> {
+    [uses_made::FUNCTION, names_made::FUNCTION, uses_wider::FUNCTION].into_iter().for_each(same_graph);
+    assert_eq!(uses_wider(&Tensor::ones([2])).1.to_vec::<f32>()?, [2.0, 2.0, 0.0, 0.0, 0.0]);
+    Ok(())
+}

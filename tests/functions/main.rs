@@ -7,7 +7,9 @@ mod calls;
 mod composed_methods;
 mod constructs;
 mod gradients;
+mod hygiene;
 mod methods;
+mod numbers;
 
 use tinyspec::function::EmbeddedFunction;
 use tinyspec::ir::text::print;

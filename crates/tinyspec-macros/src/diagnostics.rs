@@ -1,6 +1,6 @@
 //! Errors of the macros: all of them in one run, each at the user's tokens.
 
-use proc_macro2::{Delimiter, LineColumn, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Ident, LineColumn, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
 use std::collections::HashSet;
 
@@ -42,6 +42,14 @@ impl Place {
 impl From<Span> for Place {
     fn from(span: Span) -> Place {
         Place { start: span, end: span }
+    }
+}
+
+/// An identifier of this text, be it a raw one.
+pub fn ident(text: &str) -> Ident {
+    match text.strip_prefix("r#") {
+        Some(word) => Ident::new_raw(word, Span::call_site()),
+        None => Ident::new(text, Span::call_site()),
     }
 }
 

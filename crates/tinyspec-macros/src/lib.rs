@@ -5,6 +5,7 @@
 
 mod diagnostics;
 mod function;
+mod half_typed;
 mod kernel;
 mod model;
 mod renamed;

@@ -54,6 +54,15 @@ pub const fn refuse(message: &str) {
     panic!("{}", message)
 }
 
+/// Refuses to evaluate a model that announces functions and has none.
+#[doc(hidden)]
+#[track_caller]
+pub const fn check_functions(has_functions: bool, message: &str) {
+    if !has_functions {
+        refuse(message);
+    }
+}
+
 /// Refuses to evaluate unless a size is what a constant says.
 #[doc(hidden)]
 #[track_caller]

@@ -344,6 +344,15 @@ impl<T: Element> ScalarArgument<T> for &Tensor {
     }
 }
 
+/// What a model has whose `#[function] impl` does not say otherwise.
+#[doc(hidden)]
+pub trait NoFunctions {
+    /// The `impl` has a constant of its own, which goes first.
+    const HAS_FUNCTIONS: bool = false;
+}
+
+impl<T> NoFunctions for T {}
+
 /// A model with a `#[function]` method, whose name `NAME` is a hash of.
 #[doc(hidden)]
 pub trait HasFunction<const NAME: u64> {

@@ -12,11 +12,12 @@ mod tracing;
 pub use body::Body;
 pub use callable::Prepare;
 #[doc(hidden)]
-pub use check::{check_equal, check_size, refuse};
+pub use check::{check_equal, check_functions, check_size, refuse};
 pub use embedded::{EmbeddedFunction, Results, ScalarArgument};
 #[doc(hidden)]
 pub use embedded::{
-    HasFunction, NO_FUNCTION, call, call_gradient, constant, gradients, method, next_input, size, wrong, wrong_results,
+    HasFunction, NO_FUNCTION, NoFunctions, call, call_gradient, constant, gradients, method, next_input, size, wrong,
+    wrong_results,
 };
 #[doc(hidden)]
 pub use kernel::{KernelArgument, call_kernel, kernel_constant};

@@ -36,8 +36,22 @@ pub fn callee_of(call: &ExprCall) -> Option<syn::Path> {
         return None;
     }
     let mut path = function.path.clone();
+    // What stands for a body that could not be read.
+    if path.segments.iter().any(|segment| segment.ident == "__private") {
+        return None;
+    }
     let is_lower = |ident: &syn::Ident| !ident.to_string().starts_with(char::is_uppercase);
     if !path.segments.iter().rev().take(2).all(|segment| is_lower(&segment.ident)) {
+        return None;
+    }
+    // `f32::sqrt(2.0)`
+    if path
+        .segments
+        .iter()
+        .rev()
+        .nth(1)
+        .is_some_and(|ty| tinyspec_ir::DType::from_name(&ty.ident.to_string()).is_some())
+    {
         return None;
     }
     // Options end with `..default()`.

@@ -11,6 +11,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
+use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::{Ident, LitByteStr, LitStr, Token, Visibility};
 use tinyspec_ir::function::{FIRST_CONSTANT, Traced};
@@ -202,7 +203,7 @@ pub fn companion(name: &Ident, visibility: &Visibility, what: &str, payload: &To
 
 /// A name that no other function has, however many share one name or one line.
 pub fn mangled(name: &Ident) -> Ident {
-    format_ident!("__tinyspec_{name}_{:016x}", place_hash(name))
+    format_ident!("__tinyspec_{}_{:016x}", name.unraw().to_string(), place_hash(name))
 }
 
 /// A number for where a name stands.
@@ -236,17 +237,19 @@ fn chain(callees: &[CalleePath], owner: &str, last: &TokenStream, state: &TokenS
     let mut aliases = TokenStream::new();
     let mut names = vec![];
     for (number, callee) in callees.iter().enumerate() {
-        let name = callee.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+        let Some(mut ident) = callee.path.segments.last().map(|segment| segment.ident.clone()) else { continue };
+        ident.set_span(callee.span);
+        let name = ident.unraw().to_string();
         let is_model = name.starts_with(char::is_uppercase);
         // An import of one name may be ambiguous where a use of it is not: with a crate that has a function's name.
         if callee.path.get_ident().is_some() && (!is_model || name.ends_with(FIELDS)) {
-            let ident = Ident::new(&name, callee.span);
             names.push(quote!(#ident));
             continue;
         }
         // rustc names what is no macro: the name of the import says what it should be.
-        let is_taken =
-            callees[..number].iter().any(|other| other.path.segments.last().is_some_and(|other| other.ident == name));
+        let is_taken = callees[..number]
+            .iter()
+            .any(|other| other.path.segments.last().is_some_and(|other| other.ident.unraw() == name));
         let suffix = if is_taken { format!("_{number}") } else { String::new() };
         // In a module imports need names of their own: `owner` has one.
         let what = if is_model { format!("model_in_{owner}") } else { "tinyspec_function".to_string() };
@@ -266,7 +269,11 @@ fn chain(callees: &[CalleePath], owner: &str, last: &TokenStream, state: &TokenS
 /// A path on another span, so that editors do not take it for the user's.
 pub fn respanned(path: &syn::Path, span: Span) -> TokenStream {
     let colon = path.leading_colon.map(|_| quote_spanned!(span=> ::));
-    let segments = path.segments.iter().map(|segment| Ident::new(&segment.ident.to_string(), span));
+    let segments = path.segments.iter().map(|segment| {
+        let mut ident = segment.ident.clone();
+        ident.set_span(span);
+        ident
+    });
     quote_spanned!(span=> #colon #(#segments)::*)
 }
 

@@ -5,9 +5,15 @@ use super::signature::{FunctionSignature, Passing};
 use super::trace::erased;
 use super::{companion, gradient};
 use crate::diagnostics::Diagnostics;
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
+use syn::ext::IdentExt;
 use syn::{FnArg, Ident, ItemFn, Pat, PathArguments};
+
+/// A local of the expansion, which no name of the user's meets.
+pub fn local(name: &str) -> Ident {
+    Ident::new(name, Span::mixed_site())
+}
 
 /// A function's parameters at run time, and what they are inside.
 pub struct Parameters {
@@ -31,6 +37,7 @@ impl Parameters {
         // Each gives its tensors; a model gives many.
         let (mut single, mut pushed) = (vec![], TokenStream::new());
         let nothing = quote!(else { return ::std::vec![] });
+        let (inputs_left, all, make) = (local("inputs"), local("arguments"), local("make"));
         let mut seen: Vec<Ident> = vec![];
         for argument in inputs {
             let ident = match argument {
@@ -51,12 +58,13 @@ impl Parameters {
                     let inside =
                         if ident == "self" { format_ident!("__self", span = ident.span()) } else { ident.clone() };
                     declared.push(if ident == "self" { quote!(&self) } else { quote!(#ident: #written) });
-                    pushed.extend(
-                        quote!(::tinyspec::nn::Model::visit(#ident, "", &mut |_, tensor| arguments.push(tensor));),
-                    );
+                    pushed
+                        .extend(quote!(::tinyspec::nn::Model::visit(#ident, "", &mut |_, tensor| #all.push(tensor));));
                     bound.extend(quote! {
-                        let make = &mut |_: ::tinyspec::nn::Parameter| ::tinyspec::__private::next_input(&mut inputs);
-                        let Ok(#inside) = <#erased as ::tinyspec::nn::Model>::build("", make) #nothing;
+                        let #make =
+                            &mut |_: ::tinyspec::nn::Parameter| ::tinyspec::__private::next_input(&mut #inputs_left);
+                        let ::core::result::Result::Ok(#inside) =
+                            <#erased as ::tinyspec::nn::Model>::build("", #make) #nothing;
                         let #inside = &#inside;
                     });
                     continue;
@@ -73,22 +81,24 @@ impl Parameters {
                         quote!(let #ident = ::tinyspec::__private::ScalarArgument::<#written>::into_tensor(#ident);),
                     );
                     single.push(quote!(&#ident));
-                    pushed.extend(quote!(arguments.push(&#ident);));
+                    pushed.extend(quote!(#all.push(&#ident);));
                 }
                 Some((parameter, None, _)) => {
                     let written = &parameter.written;
                     declared.push(quote!(#ident: #written));
                     single.push(quote!(#ident));
-                    pushed.extend(quote!(arguments.push(#ident);));
+                    pushed.extend(quote!(#all.push(#ident);));
                 }
                 None if ident == "self" => continue,
                 None => declared.push(quote!(#ident: &::tinyspec::Tensor)),
             }
-            bound.extend(quote!(let Some(#ident) = inputs.next() #nothing;));
+            bound.extend(quote! {
+                let ::core::option::Option::Some(#ident) = ::core::iter::Iterator::next(&mut #inputs_left) #nothing;
+            });
         }
         let arguments = if signature.has_models() {
-            prelude.extend(quote!(let mut arguments: ::std::vec::Vec<&::tinyspec::Tensor> = ::std::vec![]; #pushed));
-            quote!(&arguments)
+            prelude.extend(quote!(let mut #all: ::std::vec::Vec<&::tinyspec::Tensor> = ::std::vec![]; #pushed));
+            quote!(&#all)
         } else {
             quote!(&[#(#single),*])
         };
@@ -102,35 +112,45 @@ pub fn typed(
     parameters: &Parameters,
     (body, is_wrong): (&syn::Block, bool),
 ) -> TokenStream {
-    let (result, value) = result(signature, body);
+    let (result, statements) = (result_type(signature), &body.stmts);
+    let value = match signature.is_complete() {
+        true => quote!({ #(#statements)* }),
+        false => quote!(::tinyspec::__private::wrong()),
+    };
     let (dims, bound, allow) = (&signature.dims, &parameters.bound, allow(is_wrong));
+    let (inputs, sizes, results) = (local("inputs"), local("sizes"), local("results"));
     quote! {
         #allow
-        #[allow(non_snake_case)]
+        #[allow(non_snake_case, unused_parens)]
         fn __tinyspec_typed(
-            inputs: &[::tinyspec::Tensor],
-            dims: &[::tinyspec::Dim],
+            #inputs: &[::tinyspec::Tensor],
+            #sizes: &[::tinyspec::Dim],
         ) -> ::std::vec::Vec<::tinyspec::Tensor> {
             #[allow(unused_variables, unused_mut)]
-            let mut inputs = inputs.iter();
+            let mut #inputs = #inputs.iter();
             #bound
             #[allow(unused_variables)]
-            let [#(#dims),*] = dims else { return ::std::vec![] };
-            let result: #result = #value;
-            ::tinyspec::function::Results::into_tensors(result)
+            let [#(#dims),*] = #sizes else { return ::std::vec![] };
+            let #results: #result = #value;
+            ::tinyspec::function::Results::into_tensors(#results)
         }
     }
 }
 
-/// The result's type at run time, and the value of the typed copy. Types that could not be read would be complained
-/// about a second time.
-pub fn result(signature: &FunctionSignature, body: &syn::Block) -> (TokenStream, TokenStream) {
-    if signature.is_complete() {
-        let statements = &body.stmts;
-        (signature.written_result.clone(), quote!({ #(#statements)* }))
-    } else {
-        (quote!(::tinyspec::Tensor), quote!(::tinyspec::__private::wrong()))
-    }
+/// The typed copy that the first expansion gives where another follows: editors look at it, since they are to complete in
+/// a body whose callees they do not find. rustc looks at the last one's, from which all that is refused is left out.
+pub fn first_typed(typed: &TokenStream) -> TokenStream {
+    quote!(#[cfg(rust_analyzer)] #typed)
+}
+
+/// The typed copy of the last expansion.
+pub fn last_typed(typed: &TokenStream) -> TokenStream {
+    quote!(#[cfg(not(rust_analyzer))] #typed)
+}
+
+/// The result's type at run time. Types that could not be read would be complained about a second time.
+pub fn result_type(signature: &FunctionSignature) -> TokenStream {
+    if signature.is_complete() { signature.written_result.clone() } else { quote!(::tinyspec::Tensor) }
 }
 
 /// After mistakes, names may look unused.
@@ -147,7 +167,7 @@ fn size_generics(signature: &FunctionSignature) -> TokenStream {
         };
         let text = quote!(#arguments).to_string();
         let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
-        names.extend(signature.dims.iter().filter(|dim| words.contains(&dim.to_string().as_str())));
+        names.extend(signature.dims.iter().filter(|dim| words.contains(&dim.unraw().to_string().as_str())));
     }
     names.sort();
     names.dedup();
@@ -159,15 +179,14 @@ pub fn function(
     function: &ItemFn,
     signature: &FunctionSignature,
     options: &Options,
-    (body, is_wrong): (&syn::Block, bool),
+    (typed, is_wrong): (&TokenStream, bool),
     graph: &TokenStream,
     told: &TokenStream,
     diagnostics: &Diagnostics,
 ) -> TokenStream {
     let (attributes, visibility, name) = (&function.attrs, &function.vis, &function.sig.ident);
     let parameters = Parameters::of(&function.sig.inputs, signature);
-    let (result, _) = result(signature, body);
-    let typed = typed(signature, &parameters, (body, is_wrong));
+    let result = result_type(signature);
     let constants = signature.constants.0.iter().enumerate().map(|(position, constant)| {
         let (name, path) = (format_ident!("DIM_{position}"), &constant.path);
         quote!(#[doc(hidden)] pub const #name: usize = #path;)
@@ -193,6 +212,7 @@ pub fn function(
         #[doc = #documentation]
         #[allow(non_camel_case_types, dead_code)]
         #visibility enum #name {}
+        #[allow(unexpected_cfgs)]
         const _: () = {
             static A_GRAPH_HAS_NO_RECURSION: ::tinyspec::function::EmbeddedFunction = #graph;
             #typed

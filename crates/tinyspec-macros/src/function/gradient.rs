@@ -2,7 +2,7 @@
 
 use super::callees::CalleePath;
 use super::companion::Callee;
-use super::emit::Parameters;
+use super::emit::{Parameters, local};
 use super::options::Options;
 use super::signature::FunctionSignature;
 use crate::diagnostics::{Diagnostics, Place, source_text};
@@ -26,6 +26,22 @@ pub fn own(options: &Options, signature: &FunctionSignature, diagnostics: &mut D
     }
     let span = path.segments.last().map_or_else(Span::call_site, |last| last.ident.span());
     Some(CalleePath { path: path.clone(), text: format!("the gradient {}", source_text(path)), span })
+}
+
+/// Gradients are of floats, with respect to floats.
+pub fn check_floats(options: &Options, signature: &FunctionSignature, diagnostics: &mut Diagnostics) {
+    let (Some(grad), Some(result)) = (options.grad, &signature.result) else { return };
+    let name = &signature.ident;
+    let message = if result.tensors().iter().all(|tensor| !tensor.dtype.is_float()) {
+        format!("`{name}` has no gradient: it returns no floats")
+    } else if !signature.has_models() && signature.signature.inputs.iter().all(|input| !input.dtype.is_float()) {
+        format!("`{name}` has no gradient: no parameter is a float")
+    } else {
+        return;
+    };
+    if signature.is_complete() {
+        diagnostics.error(Place::between(grad, grad), message);
+    }
 }
 
 /// The gradient takes the inputs and a cotangent for each float result, and gives a tensor for each float input.
@@ -140,19 +156,18 @@ pub fn functions(
     let Parameters { declared, prelude, arguments, .. } = parameters;
     let grad = (floats.len() == 1 && result.tensors().len() == 1 && floats[0].shape.is_empty()).then(|| {
         let documentation = format!("The gradients of the loss with respect to {wanted}.");
-        let dtype = quote::format_ident!("{}", format!("{:?}", floats[0].dtype));
+        let (one, dtype) = (local("one"), quote::format_ident!("{}", format!("{:?}", floats[0].dtype)));
         quote! {
             #[doc = #documentation]
             #[track_caller]
             #visibility fn #grad_name #generics (#(#declared),*) -> #gradients {
-                let one = ::tinyspec::Tensor::full_of((), 1, ::tinyspec::DType::#dtype);
+                let #one = ::tinyspec::Tensor::full_of((), 1, ::tinyspec::DType::#dtype);
                 #prelude
-                ::tinyspec::__private::#call(#function, #arguments, &[&one])
+                ::tinyspec::__private::#call(#function, #arguments, &[&#one])
             }
         }
     });
-    let cotangents: Vec<syn::Ident> =
-        (0..floats.len()).map(|number| quote::format_ident!("cotangent_{number}")).collect();
+    let cotangents: Vec<syn::Ident> = (0..floats.len()).map(|number| local(&format!("cotangent_{number}"))).collect();
     let documentation =
         format!("The gradients with respect to {wanted}, given a cotangent for each float result: the backward pass.");
     Some(quote! {

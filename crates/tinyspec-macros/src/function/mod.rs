@@ -3,6 +3,7 @@
 //! One expansion reads the signature and emits the items; the graph is made at once where the body calls nothing, else by
 //! a second expansion which the callees' companions lead to (see [`companion`]).
 
+pub mod attributes;
 pub mod callees;
 pub mod cast;
 pub mod companion;
@@ -12,8 +13,10 @@ pub mod options;
 pub mod signature;
 pub mod trace;
 pub mod typed_copy;
+pub mod ungroup;
 
 use crate::diagnostics::{Diagnostics, Place};
+use crate::half_typed;
 use crate::model::types::ModelType;
 use crate::renamed;
 use callees::CalleePath;
@@ -24,8 +27,9 @@ use quote::{quote, quote_spanned};
 use signature::{Constants, Context, FunctionSignature};
 use std::collections::HashMap;
 use std::rc::Rc;
+use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
-use syn::{Expr, ItemFn, LitByteStr, Stmt, parse_quote};
+use syn::{ItemFn, LitByteStr};
 use tinyspec_ir::function::Traced;
 
 /// Callees that rustc's nesting of expansions allows.
@@ -73,15 +77,22 @@ pub const STD_MACROS: &[&str] = &[
 
 /// The expansion of the attribute.
 pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
-    let function = match syn::parse2::<ItemFn>(item.clone()) {
+    let function = match ungroup::parse::<ItemFn>(item.clone()) {
         Ok(function) => function,
         Err(error) => {
             let mut diagnostics = Diagnostics::default();
             match syn::parse2::<syn::Item>(item.clone()) {
-                Ok(syn::Item::Impl(block)) => return crate::model::methods::expand(options, block),
+                Ok(syn::Item::Impl(mut block)) => {
+                    ungroup::Item::ungroup(&mut block);
+                    return crate::model::methods::expand(options, block);
+                }
                 Ok(other) => diagnostics.error(Place::of(&other), "#[function] stands before a `fn`"),
-                // rustc has the same to say of it, and better.
-                Err(_) if !item.is_empty() => return half_typed(options, item),
+                // rustc has said what is wrong with it.
+                Err(_) if !item.is_empty() => {
+                    let mended = half_typed::without_bodies(item);
+                    let is_readable = syn::parse2::<syn::Item>(mended.clone()).is_ok();
+                    return if is_readable { expand(options, mended) } else { TokenStream::new() };
+                }
                 Err(_) => diagnostics.syntax(error),
             }
             return diagnostics.to_tokens();
@@ -98,13 +109,18 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         // Its companion would break every use of the macro.
         return diagnostics.to_tokens();
     }
+    attributes::check(&function.sig.inputs, &function.block, &mut diagnostics);
+    gradient::check_floats(&read_options, &signature, &mut diagnostics);
     let own = gradient::own(&read_options, &signature, &mut diagnostics);
     let (found, imports) = all_callees(&function.sig, &function.block, &signature, own, &mut diagnostics);
     // Mistakes in the body tell the typed copy what to leave out; with callees they are reported by the second expansion.
     let mut preview = Diagnostics::default();
     let outcome = trace::trace(&signature, &function.block, &unknown(&found), &mut preview);
-    let typed = typed_copy::typed_copy(&function.block, &preview);
-    let preview_is_empty = preview.is_empty();
+    let copy = typed_copy::typed_copy(&function.block, &preview);
+    let is_wrong = !diagnostics.is_empty() || !preview.is_empty();
+    let parameters = emit::Parameters::of(&function.sig.inputs, &signature);
+    // What has no graph is wrong, whoever says so.
+    let mut copy = emit::typed(&signature, &parameters, (&copy, is_wrong || outcome.traced.is_none()));
     let calls_itself = found.iter().any(|callee| callee.path.get_ident() == Some(name));
     let state = quote!({ function [#options] #item });
     let graph = if found.is_empty() || found.len() > MOST_CALLEES || calls_itself {
@@ -116,18 +132,24 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         let graph = embedded(name, traced, callees, constants, &read_options, &typed, &mut diagnostics);
         quote!({ #(#checks)* #graph })
     } else {
-        companion::visit(&found, &imports, &name.to_string(), &quote!(::tinyspec::__private::trace), &state)
+        copy = emit::first_typed(&copy);
+        companion::visit(&found, &imports, &name.unraw().to_string(), &quote!(::tinyspec::__private::trace), &state)
     };
     let companion = if signature.has_models() && signature.is_complete() {
         // Its inputs are told by the models' companions.
         let models: Vec<CalleePath> = signature.models().collect();
-        companion::visit_in_module(&models, &name.to_string(), &quote!(::tinyspec::__private::companion), &state)
+        companion::visit_in_module(
+            &models,
+            &name.unraw().to_string(),
+            &quote!(::tinyspec::__private::companion),
+            &state,
+        )
     } else {
         companion_of(&function.vis, &signature)
     };
-    let is_wrong = !diagnostics.is_empty() || !preview_is_empty;
+    let is_wrong = is_wrong || !diagnostics.is_empty();
     let items =
-        emit::function(&function, &signature, &read_options, (&typed, is_wrong), &graph, &companion, &diagnostics);
+        emit::function(&function, &signature, &read_options, (&copy, is_wrong), &graph, &companion, &diagnostics);
     renamed::under(read_options.root, items)
 }
 
@@ -164,36 +186,6 @@ fn companion_of(visibility: &syn::Visibility, signature: &FunctionSignature) -> 
     companion::companion(&signature.ident, visibility, "#[function]", &payload)
 }
 
-/// A function whose body is no Rust yet: callers see its signature, and the body stands as it is, for rustc to complain about
-/// and for editors to complete.
-fn half_typed(options: TokenStream, item: TokenStream) -> TokenStream {
-    let Ok(HalfTyped { mut function, body }) = syn::parse2::<HalfTyped>(item.clone()) else { return item };
-    let mut diagnostics = Diagnostics::default();
-    let options = Options::parse(options, &mut diagnostics);
-    let signature = FunctionSignature::read(&function.sig, &options, &Context::default(), &mut diagnostics);
-    function.block.stmts = vec![Stmt::Expr(Expr::Verbatim(body), None)];
-    let graph = quote!(::tinyspec::__private::EmbeddedFunction::failed());
-    let companion = companion_of(&function.vis, &signature);
-    let body = (&*function.block, true);
-    let items = emit::function(&function, &signature, &Options::default(), body, &graph, &companion, &diagnostics);
-    renamed::under(options.root, items)
-}
-
-struct HalfTyped {
-    function: ItemFn,
-    body: TokenStream,
-}
-
-impl Parse for HalfTyped {
-    fn parse(input: ParseStream) -> syn::Result<HalfTyped> {
-        let attributes = input.call(syn::Attribute::parse_outer)?;
-        let (visibility, signature): (syn::Visibility, syn::Signature) = (input.parse()?, input.parse()?);
-        let body;
-        syn::braced!(body in input);
-        Ok(HalfTyped { function: parse_quote!(#(#attributes)* #visibility #signature {}), body: body.parse()? })
-    }
-}
-
 /// What the attribute sent along to the second expansion.
 enum State {
     Function(TokenStream, Box<ItemFn>),
@@ -206,11 +198,11 @@ impl Parse for State {
             let number = input.parse::<syn::LitInt>()?.base10_parse()?;
             let options;
             syn::bracketed!(options in input);
-            return Ok(State::Method(number, options.parse()?, input.parse()?));
+            return Ok(State::Method(number, options.parse()?, Box::new(ungroup::parse(input.parse()?)?)));
         }
         let options;
         syn::bracketed!(options in input);
-        Ok(State::Function(options.parse()?, input.parse()?))
+        Ok(State::Function(options.parse()?, Box::new(ungroup::parse(input.parse()?)?)))
     }
 }
 
@@ -303,13 +295,18 @@ fn traced(options: TokenStream, function: &mut ItemFn, known: Vec<Known>) -> Tok
     }
     let name = &function.sig.ident;
     let outcome = trace::trace(&signature, &function.block, &known, &mut diagnostics);
+    let is_wrong = outcome.traced.is_none();
     let own = own_text.and_then(|own| found.iter().find(|callee| callee.text == own));
     let callees = Callees { paths: &found, methods: &outcome.methods, own };
     let typed = quote!(__tinyspec_typed);
     let graph = embedded(name, outcome.traced, callees, &outcome.constants, &options, &typed, &mut diagnostics);
     let checks = &outcome.checks;
     let errors = diagnostics.to_tokens();
-    renamed::under(options.root, quote!({ #errors #(#checks)* #graph }))
+    let copy = typed_copy::typed_copy(&function.block, &diagnostics);
+    let parameters = emit::Parameters::of(&function.sig.inputs, &signature);
+    let is_wrong = is_wrong || !reported.is_empty() || !diagnostics.is_empty();
+    let copy = emit::last_typed(&emit::typed(&signature, &parameters, (&copy, is_wrong)));
+    renamed::under(options.root, quote!({ #errors #(#checks)* #copy #graph }))
 }
 
 /// How a function reaches those that it calls.
@@ -350,7 +347,7 @@ pub fn embedded(
     };
     let permissions = permissions(options);
     let backward = gradient::backward(name, traced.as_ref(), &shared, options, diagnostics);
-    let text = name.to_string();
+    let text = name.unraw().to_string();
     let bytes = traced.filter(|_| diagnostics.is_empty()).map(|traced| traced.encode()).unwrap_or_default();
     let bytes = LitByteStr::new(&bytes, Span::call_site());
     let own = callees.own.map(path).map(|own| quote!(.with_gradient(#own)));

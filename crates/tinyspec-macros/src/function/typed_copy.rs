@@ -4,6 +4,7 @@
 use super::signature::without_arguments;
 use super::trace::names_of;
 use crate::diagnostics::Diagnostics;
+use crate::function::attributes;
 use quote::quote;
 use syn::visit_mut::{
     VisitMut, visit_block_mut, visit_expr_call_mut, visit_expr_method_call_mut, visit_expr_mut, visit_type_mut,
@@ -64,6 +65,11 @@ impl VisitMut for Copier<'_> {
             }
         }
         visit_block_mut(self, block);
+    }
+
+    fn visit_attributes_mut(&mut self, attributes: &mut Vec<syn::Attribute>) {
+        // The others are refused.
+        attributes.retain(attributes::is_harmless);
     }
 
     fn visit_expr_mut(&mut self, expression: &mut Expr) {

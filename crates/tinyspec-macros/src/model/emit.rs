@@ -2,9 +2,11 @@
 
 use super::types::inner_type;
 use super::{ModelField, ModelStruct};
+use crate::diagnostics::ident;
 use crate::function::signature::without_arguments;
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
+use syn::ext::IdentExt;
 use syn::{GenericArgument, Ident, PathArguments, Type};
 
 /// The struct as it is at run time: shapes are values, generics are sizes.
@@ -30,7 +32,7 @@ pub fn plain_struct(model: &ModelStruct) -> TokenStream {
 
 /// `<const I: usize, const O: usize>`
 pub fn const_generics(names: &[String]) -> TokenStream {
-    let names: Vec<Ident> = names.iter().map(|name| format_ident!("{name}")).collect();
+    let names: Vec<Ident> = names.iter().map(|name| ident(name)).collect();
     if names.is_empty() { TokenStream::new() } else { quote!(<#(const #names: usize),*>) }
 }
 
@@ -65,13 +67,13 @@ pub fn emit(model: &ModelStruct) -> TokenStream {
     let plain = plain_struct(model);
     let name = &model.item.ident;
     let generics = const_generics(&model.generics);
-    let names: Vec<Ident> = model.generics.iter().map(|name| format_ident!("{name}")).collect();
+    let names: Vec<Ident> = model.generics.iter().map(|name| ident(name)).collect();
     let arguments = if names.is_empty() { TokenStream::new() } else { quote!(<#(#names),*>) };
     let parts = || model.fields.iter().filter(|field| !field.skip);
     let visits = |reference: &TokenStream, method: &Ident| -> Vec<TokenStream> {
         parts()
             .map(|field| {
-                let (ident, text) = (&field.name, field.name.to_string());
+                let (ident, text) = (&field.name, field.name.unraw().to_string());
                 let visit = visit(&field.field.ty, &quote!(#reference self.#ident), reference, method);
                 quote!({ let name = ::tinyspec::nn::join(prefix, #text); #visit })
             })
@@ -80,7 +82,7 @@ pub fn emit(model: &ModelStruct) -> TokenStream {
     let shared = visits(&quote!(&), &format_ident!("visit"));
     let mutable = visits(&quote!(&mut), &format_ident!("visit_mut"));
     let built = model.fields.iter().map(|field| {
-        let (ident, text) = (&field.name, field.name.to_string());
+        let (ident, text) = (&field.name, field.name.unraw().to_string());
         if field.skip {
             return quote!(#ident: ::core::default::Default::default());
         }
@@ -103,22 +105,41 @@ pub fn emit(model: &ModelStruct) -> TokenStream {
         #[allow(unused_variables)]
         #[diagnostic::do_not_recommend]
         impl #generics ::tinyspec::nn::Model for #name #arguments {
-            fn visit<'a>(&'a self, prefix: &str, visit: &mut dyn FnMut(&str, &'a ::tinyspec::Tensor)) {
+            fn visit<'a>(&'a self, prefix: &str, visit: &mut dyn ::core::ops::FnMut(&str, &'a ::tinyspec::Tensor)) {
                 #parts
                 #(#shared)*
             }
-            fn visit_mut<'a>(&'a mut self, prefix: &str, visit: &mut dyn FnMut(&str, &'a mut ::tinyspec::Tensor)) {
+            fn visit_mut<'a>(&'a mut self, prefix: &str, visit: &mut dyn ::core::ops::FnMut(&str, &'a mut ::tinyspec::Tensor)) {
                 #parts
                 #(#mutable)*
             }
             fn build(
                 prefix: &str,
-                make: &mut dyn FnMut(::tinyspec::nn::Parameter) -> ::tinyspec::Result<::tinyspec::Tensor>,
+                make: &mut dyn ::core::ops::FnMut(::tinyspec::nn::Parameter) -> ::tinyspec::Result<::tinyspec::Tensor>,
             ) -> ::tinyspec::Result<Self> {
                 #made
                 ::core::result::Result::Ok(Self { #(#built),* })
             }
         }
+    }
+}
+
+/// A struct whose methods were announced has them.
+pub fn needs_functions(model: &ModelStruct) -> TokenStream {
+    let name = &model.item.ident;
+    // Any sizes.
+    let sizes = model.generics.iter().map(|_| quote!(0));
+    let message = format!(
+        "`{name}` announces functions: write `#[function] impl {name} {{ … }}` in its module, or leave out `functions`"
+    );
+    let check = quote_spanned!(name.span()=> ::tinyspec::__private::check_functions);
+    let check = quote_spanned!(name.span()=> #check(<#name<#(#sizes),*>>::HAS_FUNCTIONS, #message));
+    quote! {
+        const _: () = {
+            #[allow(unused_imports)]
+            use ::tinyspec::__private::NoFunctions as _;
+            #check;
+        };
     }
 }
 
@@ -128,8 +149,9 @@ fn visit(ty: &Type, place: &TokenStream, reference: &TokenStream, method: &Ident
     let list = |inner: &Type| {
         let each = visit(inner, &quote!(item), reference, method);
         let items = if is_mutable { quote!((#place).iter_mut()) } else { quote!((#place).iter()) };
+        let items = quote!(::core::iter::Iterator::enumerate(#items));
         quote! {
-            for (index, item) in #items.enumerate() {
+            for (index, item) in #items {
                 let name = ::tinyspec::nn::join(&name, index);
                 #each
             }
@@ -159,20 +181,25 @@ fn build(ty: &Type, field: &ModelField) -> TokenStream {
     let list = |inner: &Type, length: TokenStream| {
         let each = build(inner, field);
         quote! {
-            (0..#length)
-                .map(|index| {
+            ::core::iter::Iterator::collect::<::tinyspec::Result<::std::vec::Vec<_>>>(
+                ::core::iter::Iterator::map(0..#length, |index| {
                     let name = ::tinyspec::nn::join(&name, index);
                     let made = #each;
                     ::core::result::Result::Ok(made)
                 })
-                .collect::<::tinyspec::Result<::std::vec::Vec<_>>>()?
+            )?
         }
     };
     match ty {
         Type::Array(array) => {
             let length = &array.len;
             let list = list(&array.elem, quote!(#length));
-            quote!(#list.try_into().unwrap_or_else(|_| ::core::unreachable!("as many as the array has")))
+            quote! {
+                match ::core::convert::TryInto::try_into(#list) {
+                    ::core::result::Result::Ok(array) => array,
+                    ::core::result::Result::Err(_) => ::core::unreachable!("as many as the array has"),
+                }
+            }
         }
         Type::Paren(inner) => build(&inner.elem, field),
         Type::Path(path) => {

@@ -3,10 +3,11 @@
 use super::types::ModelType;
 use super::{bare, emit, fields_name, text_of_type};
 use crate::diagnostics::{Diagnostics, Place};
+use crate::function::attributes;
 use crate::function::callees::CalleePath;
 use crate::function::cast;
 use crate::function::companion::{self, Known, Visited};
-use crate::function::emit::{Parameters, allow, result, typed};
+use crate::function::emit::{Parameters, allow, first_typed, last_typed, result_type, typed};
 use crate::function::options::Options;
 use crate::function::signature::{Context, FunctionSignature};
 use crate::function::{
@@ -16,6 +17,7 @@ use crate::renamed;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use std::rc::Rc;
+use syn::ext::IdentExt;
 use syn::{Attribute, FnArg, GenericParam, Ident, ImplItem, ImplItemFn, ItemImpl, Meta, Type};
 
 /// A number for a method's name, by which generic code finds it.
@@ -36,13 +38,15 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
     let methods = methods(&block, &mut diagnostics);
     let context = context(&block);
     let fields = fields_callee(&name);
-    let owner = format!("functions_of_{name}");
+    let owner = format!("functions_of_{}", name.unraw());
     let (generics, self_type) = (emit::const_generics(&names(&context.generics)), &block.self_ty);
     let (mut inside, mut outside) = (TokenStream::new(), TokenStream::new());
     for (number, method) in methods.iter().enumerate() {
         let signature = method.signature(&context, &mut diagnostics);
         let (own, method_options) = (gradient::own(&method.options, &signature, &mut diagnostics), &method.options);
         let method = &method.item;
+        gradient::check_floats(method_options, &signature, &mut diagnostics);
+        attributes::check(&method.sig.inputs, &method.block, &mut diagnostics);
         if let Some(constant) = signature.constants.0.first() {
             let message = format!(
                 "`{}` is neither a generic of the `impl` nor a dim of the method: write a number or a name in `<…>`",
@@ -59,16 +63,16 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         let state = quote!({ method #number [#options] #block });
         let graph = companion::visit(&found, &imports, &owner, &quote!(::tinyspec::__private::trace), &state);
         let parameters = Parameters::of(&method.sig.inputs, &signature);
-        let is_wrong = !preview.is_empty();
-        let typed = typed(&signature, &parameters, (&copy, is_wrong));
-        let (result, _) = result(&signature, &copy);
+        let is_wrong = !preview.is_empty() || !diagnostics.is_empty();
+        let typed = first_typed(&typed(&signature, &parameters, (&copy, is_wrong)));
+        let result = result_type(&signature);
         let (attributes, visibility, ident) = (&method.attrs, &method.vis, &method.sig.ident);
         let (constant, hidden) = (graph_name(ident), hidden_name(&name, ident));
         let hash = name_hash(&ident.to_string());
         let (Parameters { declared, prelude, arguments, .. }, allow) = (&parameters, allow(is_wrong));
         let named = gradient::Named {
-            grad: format_ident!("{ident}_grad"),
-            backward: format_ident!("{ident}_backward"),
+            grad: format_ident!("{}_grad", ident.unraw().to_string()),
+            backward: format_ident!("{}_backward", ident.unraw().to_string()),
             function: &quote!(Self::#constant),
         };
         let nothing = TokenStream::new();
@@ -90,7 +94,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         let arguments = impl_arguments(self_type);
         outside.extend(quote! {
             #[doc(hidden)]
-            #[allow(non_upper_case_globals)]
+            #[allow(non_upper_case_globals, unexpected_cfgs)]
             const #hidden: &'static ::tinyspec::function::EmbeddedFunction = {
                 static A_GRAPH_HAS_NO_RECURSION: ::tinyspec::function::EmbeddedFunction = #graph;
                 #typed
@@ -116,6 +120,11 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
     let self_type = impl_arguments(self_type);
     let items = quote! {
         impl #generics #self_type { #inside }
+        #[doc(hidden)]
+        #[allow(dead_code)]
+        impl #generics #self_type {
+            const HAS_FUNCTIONS: bool = true;
+        }
         #outside
         #companion
         #errors
@@ -187,7 +196,11 @@ fn methods(block: &ItemImpl, diagnostics: &mut Diagnostics) -> Vec<Method> {
         cast::in_one_spelling(&mut method.item.block, diagnostics);
         let is_ours =
             |attribute: &Attribute| attribute.path().segments.last().is_some_and(|last| last.ident == "function");
-        method.item.attrs.retain(|attribute| !is_ours(attribute));
+        method.item.attrs.retain(|attribute| !is_ours(attribute) && !attributes::is_conditional(attribute));
+        for attribute in item.attrs.iter().filter(|attribute| attributes::is_conditional(attribute)) {
+            let message = "the one `#[function] impl` has its methods for every configuration: put the condition before two whole ones";
+            diagnostics.error(Place::of(attribute), message);
+        }
         for attribute in item.attrs.iter().filter(|attribute| is_ours(attribute)) {
             match &attribute.meta {
                 Meta::Path(_) => {}
@@ -233,11 +246,16 @@ fn fields_callee(name: &Ident) -> CalleePath {
 
 /// Where a method's graph is, beside the method.
 fn graph_name(method: &Ident) -> Ident {
-    format_ident!("{}", method.to_string().to_uppercase(), span = method.span())
+    format_ident!("{}", method.unraw().to_string().to_uppercase(), span = method.span())
 }
 
 fn hidden_name(model: &Ident, method: &Ident) -> Ident {
-    companion::mangled(&format_ident!("{model}_{method}", span = method.span()))
+    companion::mangled(&format_ident!(
+        "{}_{}",
+        model.unraw().to_string(),
+        method.unraw().to_string(),
+        span = method.span()
+    ))
 }
 
 /// `Linear<I, O>` as it is written: its generics are const generics by now.
@@ -302,13 +320,18 @@ pub fn traced(number: usize, options: TokenStream, block: &ItemImpl, known: Vec<
         gradient::check(&signature, callee, gradient, &mut diagnostics);
     }
     let outcome = trace::trace(&signature, &method.item.block, &known, &mut diagnostics);
+    let is_wrong = outcome.traced.is_none();
     let own = own_text.and_then(|own| found.iter().find(|callee| callee.text == own));
     let callees = Callees { paths: &found, methods: &outcome.methods, own };
     let (name, typed) = (&method.item.sig.ident, quote!(__tinyspec_typed));
     let graph = embedded(name, outcome.traced, callees, &outcome.constants, &method.options, &typed, &mut diagnostics);
     let checks = &outcome.checks;
     let errors = diagnostics.to_tokens();
-    renamed::under(block_options.root, quote!({ #errors #(#checks)* #graph }))
+    let copy = typed_copy::typed_copy(&method.item.block, &diagnostics);
+    let parameters = Parameters::of(&method.item.sig.inputs, &signature);
+    let is_wrong = is_wrong || !reported.is_empty() || !diagnostics.is_empty();
+    let copy = last_typed(&crate::function::emit::typed(&signature, &parameters, (&copy, is_wrong)));
+    renamed::under(block_options.root, quote!({ #errors #(#checks)* #copy #graph }))
 }
 
 /// The struct's companion: its fields, and the signatures of its methods.

@@ -10,13 +10,17 @@ pub mod methods;
 pub mod types;
 
 use crate::diagnostics::{Diagnostics, Place};
+use crate::function::attributes;
 use crate::function::callees::CalleePath;
 use crate::function::companion::{self, Visited};
+use crate::function::ungroup;
+use crate::half_typed;
 use crate::renamed;
 use darling::FromMeta;
 use darling::ast::NestedMeta;
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
+use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, Field, Fields, GenericParam, Ident, ItemStruct, Meta, PathArguments};
 use types::{FieldOptions, FieldPayload, ModelType, field_type, fields_payload, model_path};
@@ -70,12 +74,18 @@ pub(crate) struct ModelStruct {
 
 /// The expansion of the attribute.
 pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
-    let parsed = match syn::parse2::<ItemStruct>(item.clone()) {
+    let parsed = match ungroup::parse::<ItemStruct>(item.clone()) {
         Ok(parsed) => parsed,
         Err(error) => {
             let mut diagnostics = Diagnostics::default();
-            match syn::parse2::<syn::Item>(item) {
+            match syn::parse2::<syn::Item>(item.clone()) {
                 Ok(other) => diagnostics.error(Place::of(&other), "#[model] stands before a `struct`"),
+                // rustc has said what is wrong with it.
+                Err(_) if !item.is_empty() => {
+                    let mended = half_typed::without_fields(item);
+                    let is_readable = syn::parse2::<ItemStruct>(mended.clone()).is_ok();
+                    return if is_readable { expand(options, mended) } else { TokenStream::new() };
+                }
                 Err(_) => diagnostics.syntax(error),
             }
             return diagnostics.to_tokens();
@@ -105,18 +115,19 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         return renamed::under(model.root, quote!(#plain #companion #errors));
     }
     let emitted = emit::emit(&model);
+    let needed = model.functions.then(|| emit::needs_functions(&model));
     let companion = if children.is_empty() {
         companion_of(&model, &payload(&model, &[]))
     } else {
         let last = quote!(::tinyspec::__private::model_companion);
         companion::visit_in_module(
             &children,
-            &model.item.ident.to_string(),
+            &model.item.ident.unraw().to_string(),
             &last,
             &quote!({ fields [#options] #item }),
         )
     };
-    renamed::under(model.root, quote!(#emitted #companion))
+    renamed::under(model.root, quote!(#emitted #needed #companion))
 }
 
 /// The last step: a companion, now that those of the fields' types have been visited.
@@ -144,11 +155,11 @@ impl Parse for State {
     fn parse(input: ParseStream) -> syn::Result<State> {
         let word: Ident = input.parse()?;
         if word == "methods" {
-            return Ok(State::Methods(input.parse()?));
+            return Ok(State::Methods(Box::new(ungroup::parse(input.parse()?)?)));
         }
         let options;
         syn::bracketed!(options in input);
-        Ok(State::Fields(options.parse()?, input.parse()?))
+        Ok(State::Fields(options.parse()?, Box::new(ungroup::parse(input.parse()?)?)))
     }
 }
 
@@ -168,7 +179,7 @@ pub(crate) const FIELDS: &str = "_is_no_model_with_functions";
 /// Under which name a struct with methods tells its fields to its `#[function] impl`. It is read by users who forgot
 /// `#[model(functions)]`.
 pub(crate) fn fields_name(name: &Ident) -> Ident {
-    format_ident!("{name}{FIELDS}", span = name.span())
+    format_ident!("{}{FIELDS}", name.unraw().to_string(), span = name.span())
 }
 
 fn payload(model: &ModelStruct, children: &[(String, TokenStream)]) -> TokenStream {
@@ -239,7 +250,7 @@ impl ModelStruct {
                 }
             }
         }
-        let fields = match &item.fields {
+        let fields: Vec<ModelField> = match &item.fields {
             Fields::Named(fields) => fields.named.iter().filter_map(|field| read_field(field, diagnostics)).collect(),
             other => {
                 diagnostics.error(
@@ -249,7 +260,16 @@ impl ModelStruct {
                 vec![]
             }
         };
-        ModelStruct { item, generics, fields, functions, root }
+        let mut once: Vec<ModelField> = vec![];
+        for field in fields {
+            match once.iter().any(|other| other.name == field.name) {
+                true => {
+                    diagnostics.error(Place::of(&field.name), format!("the field `{}` is declared twice", field.name))
+                }
+                false => once.push(field),
+            }
+        }
+        ModelStruct { item, generics, fields: once, functions, root }
     }
 
     /// The models among the fields' types, each once.
@@ -266,11 +286,26 @@ impl ModelStruct {
     }
 }
 
+/// Whether there is a `Vec` or an `Option` in a field's type.
+fn has_type(ty: &syn::Type, name: &str) -> bool {
+    match ty {
+        syn::Type::Array(array) => has_type(&array.elem, name),
+        syn::Type::Paren(inner) => has_type(&inner.elem, name),
+        syn::Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == name) => true,
+        ty => types::inner_type(ty).is_some_and(|inner| has_type(inner, name)),
+    }
+}
+
 fn read_field(field: &Field, diagnostics: &mut Diagnostics) -> Option<ModelField> {
     let name = field.ident.clone()?;
     let mut plain = field.clone();
     let is_ours = |attribute: &Attribute| attribute.path().is_ident("model");
-    plain.attrs.retain(|attribute| !is_ours(attribute));
+    plain.attrs.retain(|attribute| !is_ours(attribute) && !attributes::is_conditional(attribute));
+    for attribute in field.attrs.iter().filter(|attribute| attributes::is_conditional(attribute)) {
+        let message =
+            "a field is there for every configuration: put the condition before a whole struct, one for each case";
+        diagnostics.error(Place::of(attribute), message);
+    }
     let mut written = WrittenField::default();
     for attribute in field.attrs.iter().filter(|attribute| is_ours(attribute)) {
         let Meta::List(list) = &attribute.meta else {
@@ -288,6 +323,13 @@ fn read_field(field: &Field, diagnostics: &mut Diagnostics) -> Option<ModelField
             }
             Err(error) => diagnostics.syntax(error),
         }
+    }
+    let misplaced = [
+        (written.len.is_some() && !has_type(&field.ty, "Vec"), "len", "a `Vec`"),
+        (written.none.is_present() && !has_type(&field.ty, "Option"), "none", "an `Option`"),
+    ];
+    for (_, option, of) in misplaced.into_iter().filter(|(is_misplaced, ..)| *is_misplaced) {
+        diagnostics.error(Place::of(&field.ty), format!("`{option}` is said of {of}, not of this field"));
     }
     let init = match &written.init {
         None => quote!(default),

@@ -147,6 +147,20 @@ pub fn read_parameter(
                     let written = without_arguments(&argument.ty);
                     Some((parameter(Passing::Tensor, quote!(&#written)), Some(ty)))
                 }
+                None if other_type(&argument.ty).is_none()
+                    && path.qself.is_none()
+                    && path
+                        .path
+                        .segments
+                        .last()
+                        .is_some_and(|last| last.ident.to_string().starts_with(char::is_uppercase)) =>
+                {
+                    let message = format!("models are passed by reference: write `&{}`", source_text(&path.path));
+                    reader.diagnostics.error(place, message);
+                    let mut model = parameter(Passing::Model(0), quote!(&#path));
+                    model.model = Some(path.path.clone());
+                    Some((model, None))
+                }
                 None => {
                     let shown = source_text(&path.path);
                     let help = match other_type(&argument.ty) {

@@ -29,7 +29,8 @@ impl Tracer<'_> {
                 let name = path.path.get_ident().map(ToString::to_string).unwrap_or_default();
                 let locals = self.scopes.get_mut(1..).unwrap_or_default();
                 if let Some(slot) = locals.iter_mut().rev().find_map(|scope| scope.get_mut(&name)) {
-                    *slot = value;
+                    let before = std::mem::replace(slot, value.clone());
+                    self.unify(&before, &value);
                     return Value::UNIT;
                 }
                 if self.scopes.first().is_some_and(|scope| scope.contains_key(&name)) {

@@ -37,16 +37,18 @@ impl Tracer<'_> {
         let dims: Vec<&Dim> = shapes.iter().flatten().collect();
         let pairs = dims.iter().flat_map(|&left| dims.iter().map(move |&right| (left, right)));
         for (left, right) in pairs.filter(|(left, right)| left != right) {
-            let (Some(expected), Some(found)) = (self.constants.in_rust(left), self.constants.in_rust(right)) else {
-                continue;
-            };
-            for (slot, value) in solutions(left, right) {
+            for (slot, constant, value) in solutions(left, right) {
                 let number = (slot - FIRST_CONSTANT) as usize;
                 // Once for each constant, so that the traces come to an end.
                 let is_new = self.constants.0.get(number).is_some_and(|constant| constant.assumed.is_none());
                 if !is_new || !works(&Assumption { slot, value: &value }) {
                     continue;
                 }
+                // Beside a dim only the constant itself has a value.
+                let sides = [(left, right), (&constant, &value)].into_iter().find_map(|(left, right)| {
+                    Some((left, self.constants.in_rust(left)?, right, self.constants.in_rust(right)?))
+                });
+                let Some((left, expected, right, found)) = sides else { continue };
                 let names = self.names();
                 let check = Check {
                     place,
@@ -112,18 +114,27 @@ impl Tracer<'_> {
 }
 
 /// For each constant that `left` is linear in: the value with which it equals `right`, if that is a whole number for sure.
-fn solutions(left: &Dim, right: &Dim) -> Vec<(u32, Dim)> {
-    let linear = left.terms().into_iter().filter_map(|(atoms, coefficient)| match atoms.as_slice() {
-        [Atom::Named { slot: slot @ FIRST_CONSTANT..FIRST_RESULT, min, max }] => {
-            let constant = Dim::named(*slot, *min, *max);
-            let others = right.clone() - (left.clone() - constant * Dim::from(coefficient));
-            let value = others.idiv(&Dim::from(coefficient));
-            let is_circular = value.substitute(&|other| (other == *slot).then(|| Dim::from(1))) != value;
-            (!is_circular && value.clone() * Dim::from(coefficient) == others).then_some((*slot, value))
+fn solutions(left: &Dim, right: &Dim) -> Vec<(u32, Dim, Dim)> {
+    let mut solutions = vec![];
+    for (atoms, coefficient) in left.terms() {
+        for (position, atom) in atoms.iter().enumerate() {
+            let Atom::Named { slot: slot @ FIRST_CONSTANT..FIRST_RESULT, min, max } = *atom else { continue };
+            let constant = Dim::named(slot, min, max);
+            // What it is multiplied by: a number, or dims too.
+            let mut factor = Dim::from(coefficient);
+            for (_, other) in atoms.iter().enumerate().filter(|(other, _)| *other != position) {
+                let Atom::Named { slot, min, max } = *other else { continue };
+                factor = factor * Dim::named(slot, min, max);
+            }
+            let others = right.clone() - (left.clone() - constant.clone() * factor.clone());
+            let value = others.idiv(&factor);
+            let is_circular = value.substitute(&|other| (other == slot).then(|| Dim::from(1))) != value;
+            if !is_circular && value.bounds().1 >= 1 && value.clone() * factor == others {
+                solutions.push((slot, constant, value));
+            }
         }
-        _ => None,
-    });
-    linear.collect()
+    }
+    solutions
 }
 
 /// The arguments with operands of the assumed shapes.

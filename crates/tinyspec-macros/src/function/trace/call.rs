@@ -7,7 +7,7 @@ use crate::diagnostics::Place;
 use crate::diagnostics::source_text;
 use crate::function::callees::callee_of;
 use crate::function::companion::{Callee, respanned};
-use crate::function::signature::{Passing, TensorType, open_span};
+use crate::function::signature::{Passing, ResultType, TensorType, open_span};
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::punctuated::Punctuated;
@@ -21,10 +21,18 @@ struct Site<'a> {
     callee: &'a Callee,
     number: u32,
     /// The callee's signature as it is seen from here.
-    wanted: Signature,
-    /// Inputs before the arguments: the tensors of `self`.
-    given: Vec<NodeId>,
+    wanted: Wanted,
+    /// Inputs before the arguments: the tensors of `self`, if there is one.
+    given: Option<Vec<NodeId>>,
     arguments: Vec<&'a Expr>,
+}
+
+/// A callee's signature as it is seen from a call: constants of its scope that no argument binds are constants of the caller.
+struct Wanted {
+    signature: Signature,
+    result: ResultType,
+    /// The constants that arguments bind, behind the declared dims: their numbers at the callee.
+    constants: Vec<usize>,
 }
 
 impl Tracer<'_> {
@@ -49,8 +57,21 @@ impl Tracer<'_> {
             let segments = &function.path.segments;
             match (segments.last().map(|last| last.ident.to_string()).as_deref(), call.args.first()) {
                 (Some("default"), None) => return Value::Default,
+                (Some("wrong_results"), None) => return Value::Wrong,
                 (Some("Some"), Some(value)) => return Value::Optional(Some(Box::new(self.expression(value)))),
                 _ => {}
+            }
+            if let Some(ty) = segments.iter().rev().nth(1)
+                && ty.ident == "Tensor"
+                && !ty.arguments.is_none()
+            {
+                let (name, given) = (&segments[segments.len() - 1].ident, source_text(&call.args));
+                let message =
+                    format!("a call of `Tensor` has no `<…>`, shapes are arguments: write `Tensor::{name}({given})`");
+                return self.refuse(whole, message);
+            }
+            if let Some(wrong) = self.method_by_path(call, whole) {
+                return wrong;
             }
             if segments.len() >= 2 && segments[segments.len() - 2].ident == "Tensor" {
                 return self.associated(&segments[segments.len() - 1].ident, call, whole);
@@ -66,6 +87,18 @@ impl Tracer<'_> {
         self.diagnostics.error_instead_of_rustc(whole, Place::of(&*call.func), message);
         self.arguments(&call.args);
         Value::Wrong
+    }
+
+    /// `Linear::forward(l, x)`
+    fn method_by_path(&mut self, call: &ExprCall, whole: &Expr) -> Option<Value> {
+        let Expr::Path(function) = &*call.func else { return None };
+        let method = &function.path.segments.last()?.ident;
+        let model = call.args.first()?;
+        let (Value::Model(_) | Value::Unseen) = self.expression(model) else { return None };
+        let text = text_of(model)?;
+        let given: Vec<String> = call.args.iter().skip(1).map(source_text).collect();
+        let message = format!("methods are called on their models: write `{text}.{method}({})`", given.join(", "));
+        Some(self.refuse(whole, message))
     }
 
     /// The arguments of a call that is not traced: mistakes in them are reported.
@@ -94,7 +127,7 @@ impl Tracer<'_> {
 
     fn callee(&mut self, number: u32, callee: &Callee, call: &ExprCall, whole: &Expr) -> Value {
         let wanted = self.wanted(callee, call);
-        let site = Site { callee, number, wanted, given: vec![], arguments: call.args.iter().collect() };
+        let site = Site { callee, number, wanted, given: None, arguments: call.args.iter().collect() };
         match self.call_site(site, whole, Place::of(&*call.func).start) {
             Ok((value, wanted, bound)) => {
                 self.check_constants(callee, &wanted, call, &bound);
@@ -134,8 +167,8 @@ impl Tracer<'_> {
         let site = Site {
             callee,
             number: (self.callees.len() + position) as u32,
-            wanted: callee.signature.clone(),
-            given,
+            wanted: Wanted { signature: callee.signature.clone(), result: callee.result.clone(), constants: vec![] },
+            given: Some(given),
             arguments: call.args.iter().collect(),
         };
         match self.call_site(site, whole, call.method.span()) {
@@ -144,12 +177,14 @@ impl Tracer<'_> {
     }
 
     /// A call of a function or method: arguments are checked, results are Params.
-    fn call_site(&mut self, site: Site<'_>, whole: &Expr, span: Span) -> Result<(Value, Signature, Vec<Dim>), Value> {
+    fn call_site(&mut self, site: Site<'_>, whole: &Expr, span: Span) -> Result<(Value, Wanted, Vec<Dim>), Value> {
         let Site { callee, number, wanted, given, arguments } = site;
-        let (name, results) = (&wanted.name, callee.result.tensors());
+        let (is_method, given) = (given.is_some(), given.unwrap_or_default());
+        let Wanted { signature, result, constants } = wanted;
+        let (name, results) = (&signature.name, result.tensors());
         let without_value = |value: Value| Tracer::shaped(&callee.result, &mut std::iter::repeat(value));
         let mut spoiled = Value::Unknown;
-        let passing = &callee.passing[(!given.is_empty()) as usize..];
+        let passing = &callee.passing[callee.passing.len().min(is_method as usize)..];
         if passing.len() != arguments.len() {
             // rustc counts arguments.
             arguments.iter().for_each(|argument| drop(self.expression(argument)));
@@ -173,8 +208,9 @@ impl Tracer<'_> {
                 }
                 (Passing::Model(_), _) => return Err(without_value(Value::Unknown)),
                 (_, Value::Tensor(node)) => nodes.push(Some(*node)),
-                (Passing::Scalar, Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Constant { .. }) => {
-                    let dtype = wanted.inputs.get(nodes.len()).map_or(DType::F32, |input| input.dtype);
+                (Passing::Scalar, Value::Int(..) | Value::Float(_) | Value::Bool(_) | Value::Constant { .. }) => {
+                    let dtype = signature.inputs.get(nodes.len()).map_or(DType::F32, |input| input.dtype);
+                    let value = self.passed(value.clone(), dtype);
                     let node = self.operand(&value, dtype, argument);
                     nodes.push(node.map_err(|value| spoiled = value).ok());
                 }
@@ -190,14 +226,14 @@ impl Tracer<'_> {
         let Some(nodes) = nodes.into_iter().collect::<Option<Vec<_>>>() else { return Err(without_value(spoiled)) };
         let found: Vec<_> =
             nodes.iter().map(|&node| (self.graph.dtype(node), self.graph.props(node).shape.clone())).collect();
-        let bound = match dim::with_names(&self.names(), || wanted.bind(&found)) {
+        let bound = match dim::with_names(&self.names(), || signature.bind(&found)) {
             Ok(bound) => bound,
             Err(mismatches) => {
                 let shapes: Vec<Shape> = found.iter().map(|(_, shape)| shape.clone()).collect();
                 let fits = |assumption: &Assumption| {
                     let assumed: Vec<_> =
                         found.iter().map(|(dtype, shape)| (*dtype, assumption.apply(shape))).collect();
-                    wanted.bind(&assumed).is_ok()
+                    signature.bind(&assumed).is_ok()
                 };
                 let place = mismatches.first().and_then(|mismatch| places.get(mismatch.argument?).copied().flatten());
                 if let Some(value) = self.assume(place.map_or_else(|| Place::of(whole), Place::of), name, &shapes, fits)
@@ -231,31 +267,38 @@ impl Tracer<'_> {
         let results = result_nodes.clone();
         self.calls.push(CallSite { callee: number, is_gradient: false, arguments: nodes, results });
         let value = Tracer::shaped(&callee.result, &mut result_nodes.into_iter().map(Value::Tensor));
-        Ok((value, wanted, bound))
+        Ok((value, Wanted { signature, result, constants }, bound))
     }
 
     /// The callee's signature with its constants that no argument binds: here they are constants under the callee's name.
-    fn wanted(&mut self, callee: &Callee, call: &ExprCall) -> Signature {
-        let mut signature = callee.signature.clone();
-        for position in callee.declared..signature.dims.len() {
-            let dim = signature.dim(position);
-            if signature.inputs.iter().any(|input| input.shape.contains(&dim)) {
-                continue;
-            }
-            let text = format!("{}::{}", signature.name, signature.dims[position].name);
-            let outer = self.constants.dim(text, constant_path(call, position - callee.declared));
-            let replace = |slot: u32| (slot as usize == position).then(|| outer.clone());
-            for input in &mut signature.inputs {
-                input.shape = input.shape.iter().map(|dim| dim.substitute(&replace)).collect();
+    fn wanted(&mut self, callee: &Callee, call: &ExprCall) -> Wanted {
+        let (mut signature, mut result) = (callee.signature.clone(), callee.result.clone());
+        let names = signature.dims.split_off(callee.declared);
+        let (mut constants, mut replaced) = (vec![], vec![]);
+        for (number, dim) in names.into_iter().enumerate() {
+            let constant = callee.signature.dim(callee.declared + number);
+            if signature.inputs.iter().any(|input| input.shape.contains(&constant)) {
+                replaced.push(Dim::named(signature.dims.len() as u32, dim.min, dim.max));
+                signature.dims.push(dim);
+                constants.push(number);
+            } else {
+                let text = format!("{}::{}", signature.name, dim.name);
+                replaced.push(self.constants.dim(text, constant_path(call, number)));
             }
         }
-        signature
+        let replace = |slot: u32| replaced.get((slot as usize).checked_sub(callee.declared)?).cloned();
+        for input in &mut signature.inputs {
+            input.shape = input.shape.iter().map(|dim| dim.substitute(&replace)).collect();
+        }
+        result.substitute(&replace);
+        Wanted { signature, result, constants }
     }
 
     /// What the arguments give for a constant of the callee must be its value: `const` evaluation compares the two.
-    fn check_constants(&mut self, callee: &Callee, wanted: &Signature, call: &ExprCall, bound: &[Dim]) {
+    fn check_constants(&mut self, callee: &Callee, wanted: &Wanted, call: &ExprCall, bound: &[Dim]) {
+        let Wanted { signature: wanted, constants, .. } = wanted;
         let name = &wanted.name;
-        for position in callee.declared..wanted.dims.len() {
+        for (position, &number) in (callee.declared..wanted.dims.len()).zip(constants) {
             let dim = wanted.dim(position);
             let place = wanted
                 .inputs
@@ -269,7 +312,7 @@ impl Tracer<'_> {
             let what = format!("{name}: axis {axis} of `{}` is the constant `{constant}`", wanted.inputs[input].name);
             match self.constants.in_rust(found) {
                 Some(value) => {
-                    let path = constant_path(call, position - callee.declared);
+                    let path = constant_path(call, number);
                     self.checks.push(Check {
                         place: Place::of(argument),
                         what,

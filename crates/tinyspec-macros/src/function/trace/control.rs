@@ -3,6 +3,7 @@
 use super::expression::text_of;
 use super::{Tracer, Value};
 use crate::diagnostics::Place;
+use crate::function::attributes;
 use quote::ToTokens;
 use std::collections::HashMap;
 use syn::punctuated::Punctuated;
@@ -82,7 +83,9 @@ impl Tracer<'_> {
     /// `for` over what is known: unrolled.
     pub(super) fn for_loop(&mut self, looped: &ExprForLoop, whole: &Expr) -> Value {
         let rounds: Vec<Value> = match self.expression(&looped.expr) {
-            Value::Range(start, end) if end - start <= MOST_ROUNDS => (start..end).map(Value::Int).collect(),
+            Value::Range(start, end, kind) if end - start <= MOST_ROUNDS => {
+                (start..end).map(|number| Value::Int(number, kind)).collect()
+            }
             Value::List(values) => values,
             Value::Unseen => vec![Value::Unseen],
             // What stands in the loop is looked at once.
@@ -92,7 +95,7 @@ impl Tracer<'_> {
             }
             refused => {
                 let message = match refused {
-                    Value::Range(start, end) => {
+                    Value::Range(start, end, _) => {
                         format!("this loop is unrolled, {} times: at most {MOST_ROUNDS}", end - start)
                     }
                     Value::Tensor(_) => {
@@ -201,7 +204,8 @@ impl Tracer<'_> {
                 return self
                     .refuse(whole, "a list does not grow in a #[function]: write all its elements at once, `[a, b]`");
             }
-            return Value::List(list.iter().map(|element| self.expression(element)).collect());
+            list.iter().for_each(|element| attributes::check_expression(element, self.diagnostics));
+            return self.list(list.iter());
         }
         self.refuse_macro(mac, whole)
     }

@@ -1,5 +1,6 @@
 //! Expressions: what each kind of Rust's syntax means in a graph.
 
+use super::inference::{Float, Kind, NumberType};
 use super::{Tracer, Value};
 use crate::diagnostics::{Place, source_text};
 use syn::{BinOp, Expr, ExprBinary, ExprPath, ExprUnary, Lit, Member, RangeLimits, UnOp};
@@ -43,7 +44,7 @@ impl Tracer<'_> {
 
     fn value_of(&mut self, expression: &Expr) -> Value {
         match expression {
-            Expr::Lit(literal) => self.literal(&literal.lit),
+            Expr::Lit(literal) => self.literal(&literal.lit, expression),
             Expr::Path(path) => self.path(path),
             Expr::Paren(inner) => self.expression(&inner.expr),
             Expr::Group(inner) => self.expression(&inner.expr),
@@ -55,7 +56,7 @@ impl Tracer<'_> {
                 }
                 self.expression(&reference.expr)
             }
-            Expr::Unary(unary) => self.unary(unary),
+            Expr::Unary(unary) => self.unary(unary, expression),
             Expr::Binary(binary) => self.binary(binary, expression),
             Expr::Assign(assign) => {
                 let value = self.expression(&assign.right);
@@ -64,11 +65,11 @@ impl Tracer<'_> {
             Expr::MethodCall(call) => self.method_call(call, expression),
             Expr::Call(call) => self.call(call, expression),
             Expr::Tuple(tuple) => Value::Tuple(tuple.elems.iter().map(|element| self.expression(element)).collect()),
-            Expr::Array(array) => Value::List(array.elems.iter().map(|element| self.expression(element)).collect()),
+            Expr::Array(array) => self.list(array.elems.iter()),
             Expr::Repeat(repeat) => {
                 let value = self.expression(&repeat.expr);
                 match self.expression(&repeat.len) {
-                    Value::Int(count @ 0..=4096) => Value::List(vec![value; count as usize]),
+                    Value::Int(count @ 0..=4096, _) => Value::List(vec![value; count as usize]),
                     length @ (Value::Unknown | Value::Wrong) => length,
                     _ => self.refuse(expression, "the length of an array is a number up to 4096 here"),
                 }
@@ -105,13 +106,22 @@ impl Tracer<'_> {
         Value::Wrong
     }
 
-    fn literal(&mut self, literal: &Lit) -> Value {
+    /// A list; its numbers have one type.
+    pub(super) fn list<'e>(&mut self, elements: impl Iterator<Item = &'e Expr>) -> Value {
+        let values: Vec<Value> = elements.map(|element| self.expression(element)).collect();
+        for pair in values.windows(2) {
+            self.unify(&pair[0], &pair[1]);
+        }
+        Value::List(values)
+    }
+
+    fn literal(&mut self, literal: &Lit, whole: &Expr) -> Value {
         match literal {
             Lit::Int(number) if matches!(number.suffix(), "f32" | "f64") => {
-                self.float(number.base10_digits(), number.suffix())
+                self.float_literal(number.base10_digits(), number.suffix(), Place::of(literal))
             }
-            Lit::Int(number) => number.base10_parse::<i128>().map_or(Value::Unknown, Value::Int),
-            Lit::Float(number) => self.float(number.base10_digits(), number.suffix()),
+            Lit::Int(number) => self.int_literal(number, false, whole),
+            Lit::Float(number) => self.float_literal(number.base10_digits(), number.suffix(), Place::of(literal)),
             Lit::Bool(value) => Value::Bool(value.value),
             Lit::Str(text) => Value::Text(text.value()),
             other => {
@@ -121,15 +131,14 @@ impl Tracer<'_> {
         }
     }
 
-    fn float(&mut self, digits: &str, suffix: &str) -> Value {
-        match digits.parse::<f64>() {
-            // Rounded as rustc does before the value becomes a constant.
-            Ok(number) if suffix == "f32" => {
-                digits.parse::<f32>().map_or(Value::Float(number), |small| Value::Float(small.into()))
-            }
-            Ok(number) => Value::Float(number),
-            Err(_) => Value::Unknown,
-        }
+    fn float_literal(&mut self, digits: &str, suffix: &str, place: Place) -> Value {
+        // Each rounded once, as rustc does.
+        let (Ok(wide), Ok(narrow)) = (digits.parse(), digits.parse()) else { return Value::Unknown };
+        let kind = match NumberType::from_name(suffix) {
+            Some(ty) => Kind::Known(ty),
+            None => self.inference.literal(place),
+        };
+        Value::Float(Float { wide, narrow, kind })
     }
 
     fn path(&mut self, path: &ExprPath) -> Value {
@@ -156,12 +165,8 @@ impl Tracer<'_> {
                 None => Value::Unknown, // rustc knows the variants.
             };
         }
-        if let [.., ty, name] = segments.as_slice()
-            && let Some(value) = super::numbers::known_constant(ty, name)
-        {
-            // `f32::consts::PI` is rounded, as rustc has it.
-            let is_small = segments.iter().any(|segment| segment == "f32");
-            return Value::Float(if is_small { (value as f32).into() } else { value });
+        if let Some(value) = super::numbers::known_constant(&segments) {
+            return Value::Float(value);
         }
         Value::Constant { text: source_text(&path.path), path: quote::quote!(#path), kind: None }
     }
@@ -190,8 +195,9 @@ impl Tracer<'_> {
                 "a tensor is not indexed with `[…]`: use `.narrow(axis, start, length)`, `.shrink(offset, shape)`, or `.index0(indices)`",
             ),
             (Value::Unknown, _) | (_, Value::Unknown) => Value::Unknown,
-            (Value::List(values), Value::Int(position)) => {
+            (Value::List(values), position @ Value::Int(..)) => {
                 let count = values.len();
+                let Value::Int(position, _) = self.typed(position, NumberType::Usize) else { return Value::Unknown };
                 let value = usize::try_from(position).ok().and_then(|position| values.into_iter().nth(position));
                 value.unwrap_or_else(|| {
                     let message = format!("index {position} of a list of {count}: they go from 0 to {}", count.saturating_sub(1));
@@ -199,7 +205,7 @@ impl Tracer<'_> {
                     Value::Wrong
                 })
             }
-            (Value::Tuple(_), Value::Int(position)) => {
+            (Value::Tuple(_), Value::Int(position, _)) => {
                 let tuple = text_of(&index.expr).unwrap_or("pair".into());
                 self.refuse(whole, format!("a tuple has fields: write `{tuple}.{position}`"))
             }
@@ -210,13 +216,15 @@ impl Tracer<'_> {
         }
     }
 
-    fn unary(&mut self, unary: &ExprUnary) -> Value {
+    fn unary(&mut self, unary: &ExprUnary, whole: &Expr) -> Value {
+        if let (UnOp::Neg(_), Expr::Lit(syn::ExprLit { lit: Lit::Int(number), .. })) = (unary.op, &*unary.expr)
+            && !matches!(number.suffix(), "f32" | "f64")
+        {
+            return self.int_literal(number, true, whole);
+        }
         let value = self.expression(&unary.expr);
         match (unary.op, value) {
             (UnOp::Deref(_), value) => value,
-            (UnOp::Neg(_), Value::Int(number)) => Value::Int(-number),
-            (UnOp::Neg(_), Value::Float(number)) => Value::Float(-number),
-            (UnOp::Not(_), Value::Bool(value)) => Value::Bool(!value),
             (UnOp::Neg(token), Value::Tensor(node)) => {
                 self.apply_unary(&unary.expr, node, token.span, |graph, x| arithmetic::neg(graph, x))
             }
@@ -231,7 +239,7 @@ impl Tracer<'_> {
                 Value::Wrong
             }
             (_, Value::Wrong) => Value::Wrong,
-            _ => Value::Unknown,
+            (op, value) => self.fold_unary(op, value, whole),
         }
     }
 
@@ -326,13 +334,20 @@ impl Tracer<'_> {
         let (start, end) = match (&range.start, &range.end) {
             (None, None) => return Value::All,
             (start, end) => {
-                let start = start.as_ref().map_or(Value::Int(0), |start| self.expression(start));
-                (start, end.as_ref().map(|end| self.expression(end)))
+                let start = start.as_ref().map(|start| self.expression(start));
+                let end = end.as_ref().map(|end| self.expression(end));
+                let zero = match &end {
+                    Some(Value::Int(_, kind)) => Value::Int(0, *kind),
+                    _ => Value::UNIT,
+                };
+                (start.unwrap_or(zero), end)
             }
         };
         match (start, end) {
-            (Value::Int(start), Some(Value::Int(end))) => {
-                Value::Range(start, if matches!(range.limits, RangeLimits::Closed(_)) { end + 1 } else { end })
+            (Value::Int(start, left), Some(Value::Int(end, right))) => {
+                let end = if matches!(range.limits, RangeLimits::Closed(_)) { end + 1 } else { end };
+                let kind = self.inference.unify(left, right);
+                kind.map_or(Value::Unknown, |kind| Value::Range(start, end, kind))
             }
             (start, end) => {
                 if let Some(spoiled) = Value::without_value([&start].into_iter().chain(&end)) {

@@ -1,6 +1,7 @@
 //! Methods of tensors, by the one method table; and the few that are no rows of it.
 
 use super::expression::name_of;
+use super::inference::{Float, Kind, NumberType};
 use super::words::{AT_RUN_TIME, ELSEWHERE, arguments_of, found_text, instead, kind_text, sample};
 use super::{Tracer, Value};
 use crate::diagnostics::{Place, source_text};
@@ -47,10 +48,10 @@ impl Tracer<'_> {
             }
             Value::Unknown => self.method_of_unknown(call, place, whole),
             Value::List(values) => self.list_method(values, call, place, whole),
-            Value::Range(start, end)
+            Value::Range(start, end, kind)
                 if end - start <= 4096 && matches!(name.as_str(), "rev" | "step_by" | "into_iter") =>
             {
-                let values = (start..end).map(Value::Int).collect();
+                let values = (start..end).map(|number| Value::Int(number, kind)).collect();
                 self.list_method(values, call, place, whole)
             }
             receiver => {
@@ -61,7 +62,7 @@ impl Tracer<'_> {
                 if let Some(spoiled) = Value::without_value(&arguments) {
                     return spoiled;
                 }
-                if let Some(value) = self.number_method(&name, &receiver, &arguments) {
+                if let Some(value) = self.number_method(&name, &receiver, &arguments, whole) {
                     return value;
                 }
                 let message = match &receiver {
@@ -76,9 +77,16 @@ impl Tracer<'_> {
                     Value::Dim(_) => {
                         format!("`{name}` of a size, which is open here: sizes have `+`, `-`, `*`, `/` and `%`")
                     }
-                    Value::Int(_) | Value::Float(_) | Value::Bool(_) => {
+                    Value::Int(..) | Value::Float(_) | Value::Bool(_) => {
                         format!(
                             "`{name}` of a number is not computed while tracing: make it a `const` outside the function"
+                        )
+                    }
+                    Value::Optional(_) => {
+                        let text = super::expression::text_of(&call.receiver).unwrap_or("part".into());
+                        let text = text.strip_suffix(".as_ref()").unwrap_or(&text);
+                        format!(
+                            "`{name}` of an Option: whether it is there is known, so write `if let Some(part) = &{text} {{ … }}`"
                         )
                     }
                     other => format!("`{name}` of {} is not traced", other.describe()),
@@ -145,18 +153,19 @@ impl Tracer<'_> {
         }
         match (name.as_str(), arguments.as_slice()) {
             ("iter" | "into_iter" | "to_vec" | "clone" | "as_slice", []) => Value::List(values),
-            ("len", []) => Value::Int(values.len() as i128),
+            ("len", []) => Value::Int(values.len() as i128, Kind::Known(NumberType::Usize)),
             ("rev", []) => Value::List(values.into_iter().rev().collect()),
             ("enumerate", []) => {
-                let pair = |(number, value)| Value::Tuple(vec![Value::Int(number), value]);
+                let pair =
+                    |(number, value)| Value::Tuple(vec![Value::Int(number, Kind::Known(NumberType::Usize)), value]);
                 Value::List((0..).zip(values).map(pair).collect())
             }
             ("zip", [Value::List(others)]) => {
                 let pairs = values.into_iter().zip(others.iter().cloned());
                 Value::List(pairs.map(|(one, other)| Value::Tuple(vec![one, other])).collect())
             }
-            ("step_by", [Value::Int(step @ 1..)]) => {
-                Value::List(values.into_iter().step_by(usize::try_from(*step).unwrap_or(usize::MAX)).collect())
+            ("step_by", &[Value::Int(step @ 1.., _)]) => {
+                Value::List(values.into_iter().step_by(usize::try_from(step).unwrap_or(usize::MAX)).collect())
             }
             ("push" | "extend" | "insert" | "pop", _) => {
                 self.forget(&call.receiver);
@@ -287,13 +296,17 @@ impl Tracer<'_> {
         if let Some(spoiled) = Value::without_value([value]) {
             return Err(spoiled);
         }
-        let int = |value: &Value| match value {
-            Value::Int(number) => i64::try_from(*number).ok(),
+        let inference = &mut self.inference;
+        let mut int = |value: &Value| match value {
+            Value::Int(number, kind) => {
+                inference.pass(*kind);
+                i64::try_from(*number).ok()
+            }
             _ => None,
         };
-        let ints = |value: &Value| match value {
-            Value::List(values) => values.iter().map(int).collect::<Option<Vec<i64>>>(),
-            _ => None,
+        let mut ints = |value: &Value| match value {
+            Value::List(values) => values.iter().map(&mut int).collect::<Option<Vec<i64>>>(),
+            value => int(value).map(|number| vec![number]),
         };
         let found = match (kind, value) {
             (ParamKind::tensor, value) => return self.operand(value, like, expression).map(MethodArg::Tensor),
@@ -315,16 +328,19 @@ impl Tracer<'_> {
             (kind, value @ (Value::Options(..) | Value::Default)) if kind.fields().is_some() => {
                 return self.options(method, kind, value, expression);
             }
-            (ParamKind::int, value) => int(value).map(MethodArg::Int),
-            (ParamKind::ints, value) => ints(value).map(MethodArg::Ints),
-            (ParamKind::float, Value::Float(number)) => Some(MethodArg::Float(*number)),
+            (ParamKind::int, value @ Value::Int(..)) => {
+                ints(value).and_then(|one| one.first().copied()).map(MethodArg::Int)
+            }
+            (ParamKind::ints, value @ Value::List(_)) => ints(value).map(MethodArg::Ints),
+            (ParamKind::float, Value::Float(number)) => {
+                // Another type is rustc's.
+                return self.as_f64(number).map(MethodArg::Float).ok_or(Value::Unknown);
+            }
             (ParamKind::flag, Value::Bool(value)) => Some(MethodArg::Flag(*value)),
             (ParamKind::dtype, Value::DType(dtype)) => Some(MethodArg::DType(*dtype)),
             (ParamKind::text, Value::Text(text)) => Some(MethodArg::Text(text.clone())),
             (ParamKind::axes, Value::All) => Some(MethodArg::AllAxes),
-            (ParamKind::axes, value) => {
-                int(value).map(|axis| MethodArg::Ints(vec![axis])).or_else(|| ints(value).map(MethodArg::Ints))
-            }
+            (ParamKind::axes, value) => ints(value).map(MethodArg::Ints),
             (ParamKind::shape, value) => self.shape_of(value).map(MethodArg::Shape),
             _ => None,
         };
@@ -371,16 +387,16 @@ impl Tracer<'_> {
         let built = match (name, &like, values.as_slice()) {
             ("clone", Some(_), []) => return receiver.map_or(Value::Unknown, |(_, value)| value),
             ("shape", Some((_, shape)), []) => return Value::List(shape.iter().cloned().map(Value::Dim).collect()),
-            ("rank", Some((_, shape)), []) => return Value::Int(shape.len() as i128),
+            ("rank", Some((_, shape)), []) => return Value::Int(shape.len() as i128, Kind::Known(NumberType::Usize)),
             ("dtype", Some((dtype, _)), []) => return Value::DType(*dtype),
-            ("zeros", None, [shape]) => self.filled(shape, &Value::Float(0.0), Some(DType::F32), place),
-            ("ones", None, [shape]) => self.filled(shape, &Value::Float(1.0), Some(DType::F32), place),
+            ("zeros", None, [shape]) => self.filled(shape, &Value::Float(Float::narrow(0.0)), Some(DType::F32), place),
+            ("ones", None, [shape]) => self.filled(shape, &Value::Float(Float::narrow(1.0)), Some(DType::F32), place),
             ("full", None, [shape, value]) => self.filled(shape, value, None, place),
             ("full_of", None, [shape, value, Value::DType(dtype)]) => self.filled(shape, value, Some(*dtype), place),
-            ("zeros_like", Some((dtype, shape)), []) => self.filled_like(shape, &Value::Int(0), *dtype, place),
-            ("ones_like", Some((dtype, shape)), []) => self.filled_like(shape, &Value::Int(1), *dtype, place),
+            ("zeros_like", Some((dtype, shape)), []) => self.filled_like(shape, &Value::Bool(false), *dtype, place),
+            ("ones_like", Some((dtype, shape)), []) => self.filled_like(shape, &Value::Bool(true), *dtype, place),
             ("full_like", Some((dtype, shape)), [value]) => self.filled_like(shape, value, *dtype, place),
-            ("arange", None, [Value::Int(count)]) => {
+            ("arange", None, [Value::Int(count, _)]) => {
                 let count = *count as f64;
                 self.build(place.start, |graph| ops::creation::arange(graph, 0.0, count, 1.0, DType::I32)).map(Some)
             }
@@ -413,7 +429,7 @@ impl Tracer<'_> {
         let Some(shape) = self.shape_of(shape) else { return Ok(None) };
         let dtype = dtype.or(match value {
             Value::Float(_) => Some(DType::F32),
-            Value::Int(_) => Some(DType::I32),
+            Value::Int(_, kind) => self.inference.used(*kind, NumberType::I32).dtype(),
             Value::Bool(_) => Some(DType::Bool),
             _ => None,
         });
@@ -432,8 +448,8 @@ impl Tracer<'_> {
         place: Place,
     ) -> tinyspec_ir::Result<Option<NodeId>> {
         let value = match value {
-            Value::Float(number) => Const::float(dtype, *number),
-            Value::Int(number) => Const::int(dtype, *number),
+            Value::Float(number) => Const::float(dtype, self.float(number)),
+            Value::Int(number, _) => Const::int(dtype, *number),
             Value::Bool(value) => Const::int(dtype, *value as i128),
             _ => return Ok(None),
         };

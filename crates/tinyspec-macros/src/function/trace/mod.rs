@@ -6,6 +6,7 @@ mod assume;
 mod call;
 mod control;
 mod expression;
+mod inference;
 mod method;
 mod numbers;
 mod options;
@@ -20,12 +21,14 @@ use super::companion::Callee;
 use super::signature::{Constants, FunctionSignature, ResultType, TensorType, TypeReader};
 use crate::diagnostics::{Diagnostics, Place};
 use crate::model::types::FieldType;
+use inference::Inference;
 use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use quote::{quote, quote_spanned};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use syn::Expr;
+use syn::ext::IdentExt;
 use tinyspec_ir::function::{CallSite, FIRST_CONSTANT, FIRST_RESULT, Traced};
 use tinyspec_ir::signature::show_type;
 use tinyspec_ir::{Arg, Builder, DType, Dim, Graph, Location, NodeId, Op, Shape, dim};
@@ -39,7 +42,7 @@ pub fn erased(path: &syn::Path, dims: &[syn::Ident]) -> TokenStream {
         for argument in &mut arguments.args {
             let text = quote!(#argument).to_string();
             let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
-            if words.any(|word| dims.iter().any(|dim| dim == word)) {
+            if words.any(|word| dims.iter().any(|dim| dim.unraw() == word)) {
                 *argument = syn::parse_quote!(0);
             }
         }
@@ -62,6 +65,8 @@ pub struct Tracer<'a> {
     checks: Vec<Check>,
     /// Calls of methods that have no graph: what rustc says of them.
     probes: Vec<TokenStream>,
+    /// Types of numbers.
+    inference: Inference,
     /// What the next trace assumes.
     assumed: Vec<Check>,
     /// Where mistakes go.
@@ -117,12 +122,20 @@ pub fn trace(
     diagnostics: &mut Diagnostics,
 ) -> Outcome {
     let mut known = (signature.constants.clone(), vec![]);
+    let mut inference = Inference::default();
     loop {
         let mut found = Diagnostics::default();
-        let (outcome, assumed) = trace_assuming(signature, body, callees, known.0, &mut found);
+        let constants = known.0.clone();
+        let (outcome, assumed, inferred) = trace_assuming(signature, body, callees, constants, inference, &mut found);
+        let is_inferred = !inferred.is_wrong();
+        inference = inferred.again();
         if !assumed.is_empty() {
             known.0 = outcome.constants;
             known.1.extend(assumed);
+            continue;
+        }
+        if !is_inferred {
+            // The types of literals that came out are known from the start of the next trace.
             continue;
         }
         let is_right = found.is_empty() && diagnostics.is_empty();
@@ -138,8 +151,9 @@ fn trace_assuming(
     body: &syn::Block,
     callees: &HashMap<String, (u32, Option<Callee>)>,
     constants: Constants,
+    inference: Inference,
     diagnostics: &mut Diagnostics,
-) -> (Outcome, Vec<Check>) {
+) -> (Outcome, Vec<Check>, Inference) {
     let mut tracer = Tracer {
         signature,
         callees,
@@ -151,13 +165,17 @@ fn trace_assuming(
         constants,
         checks: vec![],
         probes: vec![],
+        inference,
         assumed: vec![],
         diagnostics,
     };
     tracer.bind_inputs();
     let value = tracer.block(body);
     let outputs = tracer.outputs(body, value);
-    let Tracer { graph, calls, constants, checks, probes, assumed, methods, diagnostics, .. } = tracer;
+    let Tracer { graph, calls, constants, checks, probes, assumed, methods, diagnostics, inference, .. } = tracer;
+    for (place, value, ty) in inference.overflows() {
+        diagnostics.error(place, numbers::overflow(value, ty));
+    }
     let checks = checks.iter().map(Check::to_tokens).chain(probes).collect();
     let traced = outputs.filter(|_| diagnostics.is_empty()).map(|outputs| Traced {
         signature: signature.signature.clone(),
@@ -165,7 +183,7 @@ fn trace_assuming(
         calls,
         outputs,
     });
-    (Outcome { traced, constants, checks, methods }, assumed)
+    (Outcome { traced, constants, checks, methods }, assumed, inference)
 }
 
 impl Tracer<'_> {
@@ -216,7 +234,7 @@ impl Tracer<'_> {
                     .fields
                     .iter()
                     .map(|(name, ty)| {
-                        let ident = format_ident!("{name}");
+                        let ident = crate::diagnostics::ident(name);
                         (name.clone(), self.model_value(ty, root, &quote!(#access.#ident), nodes))
                     })
                     .collect();

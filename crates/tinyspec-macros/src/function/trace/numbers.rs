@@ -1,32 +1,58 @@
 //! Numbers: what is known while tracing is computed, and a number beside a tensor takes the tensor's dtype.
 
+use super::inference::{Float, Kind, NumberType};
 use super::{Tracer, Value};
-use crate::diagnostics::Place;
-use syn::{BinOp, Expr, ExprCast, Type};
+use crate::diagnostics::{Place, source_text};
+use syn::{BinOp, Expr, ExprCast, ExprUnary, LitInt, Type, UnOp};
 use tinyspec_ir::function::FIRST_CONSTANT;
 use tinyspec_ir::ops::{self, Literal, LiteralKind};
 use tinyspec_ir::{Arg, Builder, DType, Dim, NodeId, Op};
 
 /// Constants of `std` that a body may name: `f32::consts::PI`.
-pub(super) fn known_constant(module: &str, name: &str) -> Option<f64> {
-    use std::f64::consts;
-    Some(match (module, name) {
-        ("consts", "PI") => consts::PI,
-        ("consts", "E") => consts::E,
-        ("consts", "TAU") => consts::TAU,
-        ("consts", "LN_2") => consts::LN_2,
-        ("consts", "SQRT_2") => consts::SQRT_2,
-        ("f32" | "f64", "INFINITY") => f64::INFINITY,
-        ("f32" | "f64", "NEG_INFINITY") => f64::NEG_INFINITY,
-        ("f32" | "f64", "NAN") => f64::NAN,
-        ("f32", "MAX") => f32::MAX.into(),
-        ("f32", "MIN") => f32::MIN.into(),
-        ("f32", "EPSILON") => f32::EPSILON.into(),
-        ("f64", "MAX") => f64::MAX,
-        ("f64", "MIN") => f64::MIN,
-        ("f64", "EPSILON") => f64::EPSILON,
-        _ => return None,
-    })
+pub(super) fn known_constant(segments: &[String]) -> Option<Float> {
+    macro_rules! constants {
+        ($($module:ident $make:ident;)*) => {
+            match segments {
+                $([.., module, consts, name] if module == stringify!($module) && consts == "consts" => {
+                    use std::$module::consts;
+                    Some(Float::$make(match name.as_str() {
+                        "PI" => consts::PI,
+                        "E" => consts::E,
+                        "TAU" => consts::TAU,
+                        "LN_2" => consts::LN_2,
+                        "LN_10" => consts::LN_10,
+                        "SQRT_2" => consts::SQRT_2,
+                        "FRAC_PI_2" => consts::FRAC_PI_2,
+                        "FRAC_1_SQRT_2" => consts::FRAC_1_SQRT_2,
+                        _ => return None,
+                    }))
+                })*
+                $([.., module, name] if module == stringify!($module) => Some(Float::$make(match name.as_str() {
+                    "INFINITY" => $module::INFINITY,
+                    "NEG_INFINITY" => $module::NEG_INFINITY,
+                    "NAN" => $module::NAN,
+                    "MAX" => $module::MAX,
+                    "MIN" => $module::MIN,
+                    "MIN_POSITIVE" => $module::MIN_POSITIVE,
+                    "EPSILON" => $module::EPSILON,
+                    _ => return None,
+                })),)*
+                _ => None,
+            }
+        };
+    }
+    constants! { f32 narrow; f64 wide; }
+}
+
+/// `1`, `-1`, `(1)`: what a cast gives its own type.
+fn is_literal(expression: &Expr) -> bool {
+    match expression {
+        Expr::Lit(_) => true,
+        Expr::Paren(inner) => is_literal(&inner.expr),
+        Expr::Group(inner) => is_literal(&inner.expr),
+        Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) => is_literal(expr),
+        _ => false,
+    }
 }
 
 impl Tracer<'_> {
@@ -34,8 +60,8 @@ impl Tracer<'_> {
     pub(super) fn operand(&mut self, value: &Value, like: DType, expression: &Expr) -> Result<NodeId, Value> {
         let place = Place::of(expression);
         let literal = match *value {
-            Value::Int(number) => Some(Literal::Int(number)),
-            Value::Float(number) => Some(Literal::Float(number)),
+            Value::Int(number, _) => Some(Literal::Int(number)),
+            Value::Float(number) => Some(Literal::Float(self.float(&number))),
             Value::Bool(value) => Some(Literal::Bool(value)),
             _ => None,
         };
@@ -81,34 +107,20 @@ impl Tracer<'_> {
     /// Arithmetic on numbers and dims.
     pub(super) fn fold(&mut self, op: BinOp, left: &Value, right: &Value, whole: &Expr) -> Value {
         match (left, right) {
-            (Value::Int(a), Value::Int(b)) => {
-                let (a, b) = (*a, *b);
-                let result = match op {
-                    BinOp::Add(_) => a.checked_add(b),
-                    BinOp::Sub(_) => a.checked_sub(b),
-                    BinOp::Mul(_) => a.checked_mul(b),
-                    BinOp::Div(_) => a.checked_div(b),
-                    BinOp::Rem(_) => a.checked_rem(b),
-                    BinOp::BitAnd(_) => Some(a & b),
-                    BinOp::BitOr(_) => Some(a | b),
-                    BinOp::BitXor(_) => Some(a ^ b),
-                    BinOp::Shl(_) => u32::try_from(b).ok().and_then(|b| a.checked_shl(b)),
-                    BinOp::Shr(_) => u32::try_from(b).ok().and_then(|b| a.checked_shr(b)),
-                    _ => None,
+            (&Value::Int(a, left), &Value::Int(b, right)) => self.fold_ints(op, (a, left), (b, right), whole),
+            (Value::Float(a), Value::Float(b)) => {
+                // Different types are rustc's.
+                let Some(kind) = self.inference.unify(a.kind, b.kind) else { return Value::Unknown };
+                let (wide, narrow) = match op {
+                    BinOp::Add(_) => (a.wide + b.wide, a.narrow + b.narrow),
+                    BinOp::Sub(_) => (a.wide - b.wide, a.narrow - b.narrow),
+                    BinOp::Mul(_) => (a.wide * b.wide, a.narrow * b.narrow),
+                    BinOp::Div(_) => (a.wide / b.wide, a.narrow / b.narrow),
+                    BinOp::Rem(_) => (a.wide % b.wide, a.narrow % b.narrow),
+                    _ => return Value::Unknown,
                 };
-                result.map_or_else(
-                    || self.refuse(whole, format!("{a} {} {b} has no value", crate::diagnostics::source_text(&op))),
-                    Value::Int,
-                )
+                Value::Float(Float { wide, narrow, kind })
             }
-            (Value::Float(a), Value::Float(b)) => match op {
-                BinOp::Add(_) => Value::Float(a + b),
-                BinOp::Sub(_) => Value::Float(a - b),
-                BinOp::Mul(_) => Value::Float(a * b),
-                BinOp::Div(_) => Value::Float(a / b),
-                BinOp::Rem(_) => Value::Float(a % b),
-                _ => Value::Unknown,
-            },
             (Value::Bool(a), Value::Bool(b)) => match op {
                 BinOp::And(_) | BinOp::BitAnd(_) => Value::Bool(*a && *b),
                 BinOp::Or(_) | BinOp::BitOr(_) => Value::Bool(*a || *b),
@@ -145,11 +157,175 @@ impl Tracer<'_> {
         }
     }
 
+    /// Arithmetic on whole numbers, which have the range of their type.
+    fn fold_ints(&mut self, op: BinOp, (a, left): (i128, Kind), (b, right): (i128, Kind), whole: &Expr) -> Value {
+        let symbol = source_text(&op);
+        if matches!(op, BinOp::Shl(_) | BinOp::Shr(_)) {
+            let ty = self.inference.used(left, NumberType::I32);
+            let Some(count) = u32::try_from(b).ok().filter(|count| *count < ty.bits()) else {
+                let message = format!("{a} {symbol} {b} has no value: `{}` has {} bits", ty.name(), ty.bits());
+                return self.refuse(whole, message);
+            };
+            let is_left = matches!(op, BinOp::Shl(_));
+            return Value::Int(if is_left { ty.wrapped(ty.wrapped(a) << count) } else { a >> count }, left);
+        }
+        // Different types are rustc's.
+        let Some(kind) = self.inference.unify(left, right) else { return Value::Unknown };
+        let result = match op {
+            BinOp::Add(_) => a.checked_add(b),
+            BinOp::Sub(_) => a.checked_sub(b),
+            BinOp::Mul(_) => a.checked_mul(b),
+            BinOp::Div(_) => a.checked_div(b),
+            BinOp::Rem(_) => a.checked_rem(b),
+            BinOp::BitAnd(_) => Some(a & b),
+            BinOp::BitOr(_) => Some(a | b),
+            BinOp::BitXor(_) => Some(a ^ b),
+            _ => None,
+        };
+        match result {
+            Some(result) => self.int(result, kind, whole),
+            None => self.refuse(whole, format!("{a} {symbol} {b} has no value")),
+        }
+    }
+
+    /// A whole number, if its type has it.
+    fn int(&mut self, value: i128, kind: Kind, whole: &Expr) -> Value {
+        match self.inference.known(kind) {
+            Some(ty) if !ty.holds(value) => self.refuse(whole, overflow(value, ty)),
+            Some(_) => Value::Int(value, kind),
+            None => {
+                self.inference.check_later(kind, Place::of(whole), value);
+                Value::Int(value, kind)
+            }
+        }
+    }
+
+    /// What a number is in the graph.
+    pub(super) fn float(&mut self, number: &Float) -> f64 {
+        match self.inference.used(number.kind, NumberType::F64) {
+            NumberType::F32 => number.narrow.into(),
+            _ => number.wide,
+        }
+    }
+
+    /// The same where Rust wants an `f64`.
+    pub(super) fn as_f64(&mut self, number: &Float) -> Option<f64> {
+        self.inference.unify(number.kind, Kind::Known(NumberType::F64)).map(|_| number.wide)
+    }
+
+    /// A number where Rust wants one of this type; another one is rustc's.
+    pub(super) fn typed(&mut self, value: Value, ty: NumberType) -> Value {
+        let wanted = Kind::Known(ty);
+        match value {
+            Value::Int(number, kind) if !ty.is_float() => match self.inference.unify(kind, wanted) {
+                Some(kind) if ty.holds(number) => Value::Int(number, kind),
+                _ => Value::Unknown,
+            },
+            Value::Float(number) if ty.is_float() => {
+                let kind = self.inference.unify(number.kind, wanted);
+                kind.map_or(Value::Unknown, |kind| Value::Float(Float { kind, ..number }))
+            }
+            value => value,
+        }
+    }
+
+    /// A number that is passed for a scalar.
+    pub(super) fn passed(&mut self, value: Value, dtype: DType) -> Value {
+        match NumberType::from_name(dtype.name()) {
+            Some(ty) if matches!((&value, ty.is_float()), (Value::Int(..), false) | (Value::Float(_), true)) => {
+                self.typed(value, ty)
+            }
+            _ => value,
+        }
+    }
+
+    /// `let k: u8 = 3;`: the annotation types the numbers.
+    pub(super) fn annotated(&mut self, annotation: &Type, value: Value) -> Value {
+        match (annotation, value) {
+            (Type::Reference(reference), value) => self.annotated(&reference.elem, value),
+            (Type::Paren(inner), value) => self.annotated(&inner.elem, value),
+            (Type::Tuple(types), Value::Tuple(values)) if types.elems.len() == values.len() => {
+                Value::Tuple(types.elems.iter().zip(values).map(|(ty, value)| self.annotated(ty, value)).collect())
+            }
+            (Type::Array(array), Value::List(values)) => {
+                Value::List(values.into_iter().map(|value| self.annotated(&array.elem, value)).collect())
+            }
+            (Type::Slice(slice), Value::List(values)) => {
+                Value::List(values.into_iter().map(|value| self.annotated(&slice.elem, value)).collect())
+            }
+            (Type::Path(path), value @ (Value::Int(..) | Value::Float(_))) => {
+                match path.path.get_ident().and_then(|name| NumberType::from_name(&name.to_string())) {
+                    Some(ty) => self.typed(value, ty),
+                    None => value,
+                }
+            }
+            (_, value) => value,
+        }
+    }
+
+    /// Numbers of one list, or of one variable, have one type.
+    pub(super) fn unify(&mut self, one: &Value, other: &Value) {
+        match (one, other) {
+            (&Value::Int(_, one), &Value::Int(_, other)) => drop(self.inference.unify(one, other)),
+            (Value::Float(one), Value::Float(other)) => drop(self.inference.unify(one.kind, other.kind)),
+            (Value::List(one), Value::List(other)) | (Value::Tuple(one), Value::Tuple(other)) => {
+                one.iter().zip(other).for_each(|(one, other)| self.unify(one, other));
+            }
+            _ => {}
+        }
+    }
+
+    /// A literal, or minus one: only together they may be the least value of a type.
+    pub(super) fn int_literal(&mut self, literal: &LitInt, is_negative: bool, whole: &Expr) -> Value {
+        // More than any type has is rustc's.
+        let Ok(number) = literal.base10_parse::<i128>() else { return Value::Unknown };
+        let value = if is_negative { -number } else { number };
+        let kind = match (literal.suffix(), NumberType::from_name(literal.suffix())) {
+            ("", _) => self.inference.literal(Place::of(literal)),
+            (_, Some(ty)) => Kind::Known(ty),
+            (suffix, None) => {
+                return self.refuse(whole, format!("numbers of the type `{suffix}` are not computed while tracing"));
+            }
+        };
+        match self.inference.known(kind) {
+            // There is no minus: rustc's.
+            Some(ty) if is_negative && !ty.is_signed() => Value::Unknown,
+            Some(ty) if !ty.holds(value) => self.refuse(whole, overflow(value, ty)),
+            _ => Value::Int(value, kind),
+        }
+    }
+
+    /// `-x` and `!x` of numbers.
+    pub(super) fn fold_unary(&mut self, op: UnOp, value: Value, whole: &Expr) -> Value {
+        match (op, value) {
+            (UnOp::Neg(_), Value::Int(number, kind)) => match self.inference.known(kind) {
+                Some(ty) if !ty.is_signed() => Value::Unknown,
+                _ => self.int(-number, kind, whole),
+            },
+            (UnOp::Neg(_), Value::Float(number)) => {
+                Value::Float(Float { wide: -number.wide, narrow: -number.narrow, ..number })
+            }
+            (UnOp::Not(_), Value::Bool(value)) => Value::Bool(!value),
+            (UnOp::Not(_), Value::Int(number, kind)) => {
+                let ty = self.inference.used(kind, NumberType::I32);
+                Value::Int(ty.wrapped(!number), kind)
+            }
+            // rustc knows what has no such operator.
+            _ => Value::Unknown,
+        }
+    }
+
     /// Comparisons of what is known.
     pub(super) fn fold_comparison(&mut self, op: BinOp, left: &Value, right: &Value, whole: &Expr) -> Value {
         let order = match (left, right) {
-            (Value::Int(a), Value::Int(b)) => Some(a.cmp(b)),
-            (Value::Float(a), Value::Float(b)) => a.partial_cmp(b),
+            (&Value::Int(a, left), &Value::Int(b, right)) => match self.inference.unify(left, right) {
+                Some(_) => Some(a.cmp(&b)),
+                None => return Value::Unknown,
+            },
+            (Value::Float(a), Value::Float(b)) => match self.inference.unify(a.kind, b.kind) {
+                Some(_) => self.float(a).partial_cmp(&self.float(b)),
+                None => return Value::Unknown,
+            },
             (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
             (Value::Text(a), Value::Text(b)) => Some(a.cmp(b)),
             (Value::Dim(a), Value::Dim(b)) if a == b => Some(std::cmp::Ordering::Equal),
@@ -188,7 +364,10 @@ impl Tracer<'_> {
     /// A value as a size.
     pub(super) fn as_dim(&mut self, value: &Value) -> Option<Dim> {
         match value {
-            Value::Int(number) => i64::try_from(*number).ok().map(Dim::from),
+            Value::Int(number, kind) => {
+                self.inference.pass(*kind);
+                i64::try_from(*number).ok().map(Dim::from)
+            }
             Value::Dim(dim) => Some(dim.clone()),
             Value::Constant { text, path, .. } => Some(self.constants.dim(text.clone(), path.clone())),
             _ => None,
@@ -197,28 +376,61 @@ impl Tracer<'_> {
 
     /// `value as f32`
     pub(super) fn cast(&mut self, cast: &ExprCast) -> Value {
-        let value = self.expression(&cast.expr);
+        let mut value = self.expression(&cast.expr);
         let to = match &*cast.ty {
             Type::Path(path) => path.path.get_ident().map(ToString::to_string).unwrap_or_default(),
             _ => String::new(),
         };
-        let is_float = matches!(to.as_str(), "f32" | "f64");
-        let is_int =
-            tinyspec_ir::DType::from_name(&to).is_some_and(DType::is_int) || matches!(to.as_str(), "usize" | "isize");
-        match value {
-            Value::Int(number) if is_float => Value::Float(number as f64),
-            Value::Float(number) if to == "f32" => Value::Float((number as f32).into()),
-            Value::Float(number) if is_float => Value::Float(number),
-            Value::Float(number) if is_int => Value::Int(number as i128),
-            Value::Int(number) if is_int => Value::Int(number),
-            Value::Bool(value) if is_int => Value::Int(value as i128),
-            Value::Constant { text, path, .. } if is_float || is_int => {
+        let to_type = NumberType::from_name(&to);
+        if let Some(ty) = to_type
+            && is_literal(&cast.expr)
+        {
+            value = match value {
+                // A literal is of the type that it is cast to.
+                Value::Int(number, Kind::Open(_)) if !ty.is_float() => {
+                    if !ty.is_signed() && number < 0 {
+                        return Value::Unknown; // There is no minus: rustc's.
+                    }
+                    if !ty.holds(number) {
+                        return self.refuse(&Expr::Cast(cast.clone()), overflow(number, ty));
+                    }
+                    self.typed(value, ty)
+                }
+                Value::Float(Float { kind: Kind::Open(_), .. }) if ty.is_float() => self.typed(value, ty),
+                value => value,
+            };
+        }
+        match (value, to_type) {
+            (Value::Int(number, _), Some(NumberType::F32)) => Value::Float(Float::narrow(number as f32)),
+            (Value::Int(number, _), Some(NumberType::F64)) => Value::Float(Float::wide(number as f64)),
+            (Value::Float(number), Some(NumberType::F32)) => {
+                Value::Float(match self.inference.used(number.kind, NumberType::F64) {
+                    NumberType::F32 => number,
+                    _ => Float::narrow(number.wide as f32),
+                })
+            }
+            (Value::Float(number), Some(NumberType::F64)) => Value::Float(Float::wide(self.float(&number))),
+            (Value::Float(number), Some(ty)) => Value::Int(ty.saturated(self.float(&number)), Kind::Known(ty)),
+            (Value::Int(number, _), Some(ty)) => Value::Int(ty.wrapped(number), Kind::Known(ty)),
+            (Value::Bool(value), Some(ty)) if !ty.is_float() => Value::Int(value.into(), Kind::Known(ty)),
+            (Value::Int(..) | Value::Float(_) | Value::Bool(_), None) => {
+                let shown = source_text(&cast.ty);
+                let message = match &*cast.ty {
+                    Type::Infer(_) => "no macro sees what `_` is: write the type out".to_string(),
+                    _ => format!(
+                        "a number is cast to `f32`, `i64` and the like here, not to `{shown}`, which no macro sees"
+                    ),
+                };
+                self.refuse(&Expr::Cast(cast.clone()), message)
+            }
+            (Value::Constant { text, path, .. }, Some(ty)) => {
                 let text = format!("{text} as {to}");
+                let kind = if ty.is_float() { LiteralKind::Float } else { LiteralKind::Int };
                 let ty = &cast.ty;
                 let path = quote::quote!((#path as #ty));
-                Value::Constant { text, path, kind: Some(if is_float { LiteralKind::Float } else { LiteralKind::Int }) }
+                Value::Constant { text, path, kind: Some(kind) }
             }
-            Value::Tensor(_) => {
+            (Value::Tensor(_), _) => {
                 let name = super::expression::text_of(&cast.expr).unwrap_or("x".into());
                 let dtype =
                     tinyspec_ir::DType::from_name(&to).map_or(to.to_uppercase(), |dtype| dtype.name().to_uppercase());
@@ -228,35 +440,92 @@ impl Tracer<'_> {
                 };
                 self.refuse(&Expr::Cast(cast.clone()), message)
             }
-            Value::Dim(_) => {
+            (Value::Dim(_), _) => {
                 let message = "a size is no Rust number while it is open, and needs no `as` beside a tensor: `x / B` takes the dtype of `x`";
                 self.refuse(&Expr::Cast(cast.clone()), message)
             }
-            Value::Wrong => Value::Wrong,
+            (Value::Wrong, _) => Value::Wrong,
             _ => Value::Unknown,
         }
     }
 
-    /// A method of a number: computed while tracing.
-    pub(super) fn number_method(&mut self, name: &str, receiver: &Value, arguments: &[Value]) -> Option<Value> {
-        let float = match (receiver, name, arguments) {
-            (Value::Float(x), "sqrt", []) => x.sqrt(),
-            (Value::Float(x), "exp", []) => x.exp(),
-            (Value::Float(x), "exp2", []) => x.exp2(),
-            (Value::Float(x), "ln", []) => x.ln(),
-            (Value::Float(x), "log2", []) => x.log2(),
-            (Value::Float(x), "recip", []) => x.recip(),
-            (Value::Float(x), "abs", []) => x.abs(),
-            (Value::Float(x), "powi", [Value::Int(n)]) => x.powi(i32::try_from(*n).ok()?),
-            (Value::Float(x), "powf", [Value::Float(y)]) => x.powf(*y),
-            (Value::Float(x), "min", [Value::Float(y)]) => x.min(*y),
-            (Value::Float(x), "max", [Value::Float(y)]) => x.max(*y),
-            (Value::Int(x), "pow", [Value::Int(n)]) => return x.checked_pow(u32::try_from(*n).ok()?).map(Value::Int),
-            (Value::Int(x), "abs", []) => return Some(Value::Int(x.abs())),
-            (Value::Int(x), "min", [Value::Int(y)]) => return Some(Value::Int(*x.min(y))),
-            (Value::Int(x), "max", [Value::Int(y)]) => return Some(Value::Int(*x.max(y))),
-            _ => return None,
-        };
-        Some(Value::Float(float))
+    /// A method of a number: computed while tracing, as its type does it.
+    pub(super) fn number_method(
+        &mut self,
+        name: &str,
+        receiver: &Value,
+        arguments: &[Value],
+        whole: &Expr,
+    ) -> Option<Value> {
+        // What one literal is told by another.
+        if let [argument] = arguments
+            && matches!(name, "min" | "max" | "powf" | "rem_euclid" | "div_euclid")
+        {
+            self.unify(receiver, argument);
+        }
+        match *receiver {
+            Value::Float(x) => match (self.inference.known(x.kind), arguments) {
+                // rustc does not know the type either.
+                (None, _) => Some(Value::Unknown),
+                (Some(NumberType::F32), []) => float_method!(x.narrow, name).map(Float::narrow).map(Value::Float),
+                (Some(_), []) => float_method!(x.wide, name).map(Float::wide).map(Value::Float),
+                (Some(ty), [Value::Float(y)]) => {
+                    if self.inference.known(y.kind) != Some(ty) {
+                        return Some(Value::Unknown);
+                    }
+                    Some(Value::Float(match (ty, name) {
+                        (NumberType::F32, "powf") => Float::narrow(x.narrow.powf(y.narrow)),
+                        (NumberType::F32, "min") => Float::narrow(x.narrow.min(y.narrow)),
+                        (NumberType::F32, "max") => Float::narrow(x.narrow.max(y.narrow)),
+                        (_, "powf") => Float::wide(x.wide.powf(y.wide)),
+                        (_, "min") => Float::wide(x.wide.min(y.wide)),
+                        (_, "max") => Float::wide(x.wide.max(y.wide)),
+                        _ => return None,
+                    }))
+                }
+                (Some(ty), &[Value::Int(n, _)]) if name == "powi" => {
+                    let n = i32::try_from(n).ok()?;
+                    Some(Value::Float(match ty {
+                        NumberType::F32 => Float::narrow(x.narrow.powi(n)),
+                        _ => Float::wide(x.wide.powi(n)),
+                    }))
+                }
+                _ => None,
+            },
+            Value::Int(x, kind) => {
+                let Some(ty) = self.inference.known(kind) else { return Some(Value::Unknown) };
+                let result = match (name, arguments) {
+                    ("pow", &[Value::Int(n, _)]) => x.checked_pow(u32::try_from(n).ok()?),
+                    ("abs", []) if ty.is_signed() => Some(x.abs()),
+                    ("min", &[Value::Int(y, _)]) => Some(x.min(y)),
+                    ("max", &[Value::Int(y, _)]) => Some(x.max(y)),
+                    ("rem_euclid", &[Value::Int(y, _)]) => x.checked_rem_euclid(y),
+                    ("div_euclid", &[Value::Int(y, _)]) => x.checked_div_euclid(y),
+                    _ => return None,
+                };
+                Some(match result {
+                    Some(result) => self.int(result, kind, whole),
+                    None => self.refuse(whole, format!("`{}` has no value", source_text(whole))),
+                })
+            }
+            _ => None,
+        }
     }
+}
+
+/// The methods of floats that have no arguments.
+macro_rules! float_method {
+    ($x:expr, $name:expr) => {
+        float_method!($x, $name; sqrt exp exp2 exp_m1 ln ln_1p log2 log10 recip abs signum floor ceil round trunc sin cos tan tanh)
+    };
+    ($x:expr, $name:expr; $($method:ident)*) => {
+        match $name { $(stringify!($method) => Some($x.$method()),)* _ => None }
+    };
+}
+use float_method;
+
+/// What a number is told that its type does not have.
+pub(super) fn overflow(value: i128, ty: NumberType) -> String {
+    let (least, greatest) = ty.range();
+    format!("{value} is no `{}`, which goes from {least} to {greatest}", ty.name())
 }

@@ -68,8 +68,32 @@ impl Tracer<'_> {
             return Err(self.refuse(expression, message));
         }
         // A value of another type is rustc's.
-        let fields = given.iter().map(|(field, value)| Some((field.clone(), option_value(value)?)));
+        let fields = given.iter().map(|(field, value)| Some((field.clone(), self.option_value(value)?)));
         fields.collect::<Option<_>>().map(MethodArg::Options).ok_or(Value::Unknown)
+    }
+
+    /// A value of an option.
+    fn option_value(&mut self, value: &Value) -> Option<MethodArg> {
+        Some(match value {
+            Value::Int(number, kind) => {
+                self.inference.pass(*kind);
+                MethodArg::Int(i64::try_from(*number).ok()?)
+            }
+            Value::Float(number) => MethodArg::Float(self.as_f64(number)?),
+            Value::Bool(value) => MethodArg::Flag(*value),
+            Value::Text(text) => MethodArg::Text(text.clone()),
+            Value::DType(dtype) => MethodArg::DType(*dtype),
+            Value::Optional(None) => MethodArg::Nothing,
+            Value::Optional(Some(value)) => self.option_value(value)?,
+            Value::List(values) => {
+                let numbers = values.iter().map(|value| match value {
+                    Value::Int(number, _) => i64::try_from(*number).ok(),
+                    _ => None,
+                });
+                MethodArg::Ints(numbers.collect::<Option<_>>()?)
+            }
+            _ => return None,
+        })
     }
 }
 
@@ -97,25 +121,4 @@ fn constant_in(value: &Value) -> Option<String> {
         Value::Optional(Some(value)) => constant_in(value),
         _ => None,
     }
-}
-
-/// A value of an option.
-fn option_value(value: &Value) -> Option<MethodArg> {
-    Some(match value {
-        Value::Int(number) => MethodArg::Int(i64::try_from(*number).ok()?),
-        Value::Float(number) => MethodArg::Float(*number),
-        Value::Bool(value) => MethodArg::Flag(*value),
-        Value::Text(text) => MethodArg::Text(text.clone()),
-        Value::DType(dtype) => MethodArg::DType(*dtype),
-        Value::Optional(None) => MethodArg::Nothing,
-        Value::Optional(Some(value)) => option_value(value)?,
-        Value::List(values) => {
-            let numbers = values.iter().map(|value| match value {
-                Value::Int(number) => i64::try_from(*number).ok(),
-                _ => None,
-            });
-            MethodArg::Ints(numbers.collect::<Option<_>>()?)
-        }
-        _ => return None,
-    })
 }

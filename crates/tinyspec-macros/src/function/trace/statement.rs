@@ -28,6 +28,7 @@ impl Tracer<'_> {
             }
             Stmt::Item(Item::Const(constant)) => {
                 let value = self.expression(&constant.expr);
+                let value = self.annotated(&constant.ty, value);
                 self.declare(&constant.ident.to_string(), value);
             }
             Stmt::Item(Item::Use(_)) => {}
@@ -54,7 +55,10 @@ impl Tracer<'_> {
             self.expression(&init.expr);
             return self.bind_wrong(&local.pat);
         }
-        let value = self.expression(&init.expr);
+        let mut value = self.expression(&init.expr);
+        if let Pat::Type(typed) = &local.pat {
+            value = self.annotated(&typed.ty, value);
+        }
         // Where the mistake stood, the typed copy has one tensor.
         let is_one_tensor = match &local.pat {
             Pat::Ident(_) => true,

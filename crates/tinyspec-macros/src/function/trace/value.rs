@@ -1,5 +1,6 @@
 //! What an expression of a body stands for while it is traced.
 
+use super::inference::{Float, Kind};
 use crate::model::types::ModelType;
 use proc_macro2::TokenStream;
 use std::rc::Rc;
@@ -18,9 +19,9 @@ pub enum Value {
     /// A struct of tensors.
     Model(Rc<ModelValue>),
     /// A whole number.
-    Int(i128),
+    Int(i128, Kind),
     /// A number with a point.
-    Float(f64),
+    Float(Float),
     /// True or false.
     Bool(bool),
     /// A string.
@@ -39,7 +40,7 @@ pub enum Value {
         kind: Option<LiteralKind>,
     },
     /// `a..b`.
-    Range(i128, i128),
+    Range(i128, i128, Kind),
     /// `Some(…)` or `None`.
     Optional(Option<Box<Value>>),
     /// Options as a struct literal: the struct's name and the fields given.
@@ -113,7 +114,7 @@ impl Value {
             Value::Tuple(elements) if elements.is_empty() => "()",
             Value::Tuple(_) => "a tuple",
             Value::Model(_) => "a model",
-            Value::Int(_) => "a whole number",
+            Value::Int(..) => "a whole number",
             Value::Float(_) => "a number with a point",
             Value::Bool(_) => "a bool",
             Value::Text(_) => "a string",

@@ -141,12 +141,12 @@ pub(super) fn instead(method: &str, kind: ParamKind, value: &Value, expression: 
     let Some(text) = text_of(expression) else { return String::new() };
     let dtype = |name: &str| DType::from_name(name).map(|dtype| format!("DType::{}", dtype.name().to_uppercase()));
     let written = match (kind, value) {
-        (ParamKind::float, Value::Int(number)) => Some(format!("{number}.0")),
-        (ParamKind::int, Value::Float(number)) if number.fract() == 0.0 => Some(format!("{number:.0}")),
-        (ParamKind::flag, Value::Int(number @ 0..=1)) => Some((*number == 1).to_string()),
+        (ParamKind::float, Value::Int(number, _)) => Some(format!("{number}.0")),
+        (ParamKind::int, Value::Float(number)) if number.wide.fract() == 0.0 => Some(format!("{:.0}", number.wide)),
+        (ParamKind::flag, Value::Int(number @ 0..=1, _)) => Some((*number == 1).to_string()),
         (ParamKind::shape, Value::Tuple(_)) => Some(format!("[{}]", text.trim_matches(['(', ')']))),
         (ParamKind::shape, Value::Tensor(_)) => Some(format!("{text}.shape()")),
-        (ParamKind::ints, Value::Int(number)) => Some(format!("[{number}]")),
+        (ParamKind::ints, Value::Int(number, _)) => Some(format!("[{number}]")),
         (ParamKind::tensors, Value::Tuple(_)) => Some(format!("&[{}]", text.trim_matches(['(', ')']))),
         (ParamKind::optional, Value::Tensor(_)) => Some(format!("Some(&{text})")),
         (ParamKind::dtype, Value::Text(name)) => dtype(name),

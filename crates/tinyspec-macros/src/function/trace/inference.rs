@@ -1,0 +1,241 @@
+//! Types of numbers, as rustc infers them: a literal without a suffix takes the type of what it meets, or `i32` or `f64`.
+
+use crate::diagnostics::Place;
+use std::collections::{HashMap, HashSet};
+use tinyspec_ir::DType;
+
+macro_rules! number_types {
+    ($($name:ident $text:literal $bits:literal $is_signed:literal $is_float:literal;)*) => {
+        /// A type of numbers; those of 128 bits are not computed with.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[allow(missing_docs)]
+        pub enum NumberType { $($name),* }
+
+        impl NumberType {
+            /// By its name in Rust.
+            pub fn from_name(name: &str) -> Option<NumberType> {
+                match name { $($text => Some(NumberType::$name),)* _ => None }
+            }
+
+            /// Its name in Rust.
+            pub fn name(self) -> &'static str {
+                match self { $(NumberType::$name => $text),* }
+            }
+
+            /// How many bits it has; sizes have those of the machines that rustc runs on.
+            pub fn bits(self) -> u32 {
+                match self { $(NumberType::$name => $bits),* }
+            }
+
+            /// Has negative values.
+            pub fn is_signed(self) -> bool {
+                match self { $(NumberType::$name => $is_signed),* }
+            }
+
+            /// `f32`, `f64`
+            pub fn is_float(self) -> bool {
+                match self { $(NumberType::$name => $is_float),* }
+            }
+        }
+    };
+}
+number_types! {
+    I8 "i8" 8 true false; I16 "i16" 16 true false; I32 "i32" 32 true false; I64 "i64" 64 true false;
+    U8 "u8" 8 false false; U16 "u16" 16 false false; U32 "u32" 32 false false; U64 "u64" 64 false false;
+    Isize "isize" 64 true false; Usize "usize" 64 false false;
+    F32 "f32" 32 true true; F64 "f64" 64 true true;
+}
+
+impl NumberType {
+    /// Least and greatest value of a type of whole numbers.
+    pub fn range(self) -> (i128, i128) {
+        let values = 1i128 << self.bits();
+        if self.is_signed() { (-values / 2, values / 2 - 1) } else { (0, values - 1) }
+    }
+
+    /// Has this value.
+    pub fn holds(self, value: i128) -> bool {
+        let (least, greatest) = self.range();
+        (least..=greatest).contains(&value)
+    }
+
+    /// What `as` makes of another whole number.
+    pub fn wrapped(self, value: i128) -> i128 {
+        let (least, _) = self.range();
+        (value - least).rem_euclid(1i128 << self.bits()) + least
+    }
+
+    /// What `as` makes of a number with a point.
+    pub fn saturated(self, value: f64) -> i128 {
+        let (least, greatest) = self.range();
+        (value as i128).clamp(least, greatest)
+    }
+
+    /// The dtype of the same name; sizes have none.
+    pub fn dtype(self) -> Option<DType> {
+        DType::from_name(self.name())
+    }
+}
+
+/// The type of a number, as far as it is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Written or inferred.
+    Known(NumberType),
+    /// That of a literal without a suffix: a variable.
+    Open(u32),
+}
+
+/// A number with a point: what it is in each type that it may have.
+#[derive(Clone, Copy, Debug)]
+pub struct Float {
+    /// As an `f64`.
+    pub wide: f64,
+    /// As an `f32`.
+    pub narrow: f32,
+    /// Its type.
+    pub kind: Kind,
+}
+
+impl Float {
+    /// An `f64`.
+    pub fn wide(value: f64) -> Float {
+        Float { wide: value, narrow: value as f32, kind: Kind::Known(NumberType::F64) }
+    }
+
+    /// An `f32`.
+    pub fn narrow(value: f32) -> Float {
+        Float { wide: value.into(), narrow: value, kind: Kind::Known(NumberType::F32) }
+    }
+}
+
+/// Where a literal stands: in a loop it is one literal, whatever the round.
+type Literal = (usize, usize);
+
+/// What is known of the types of literals.
+#[derive(Default)]
+pub struct Inference {
+    /// By variable: another one that has the same type, or itself.
+    parents: Vec<u32>,
+    /// By variable that is its own parent: its type.
+    types: Vec<Option<NumberType>>,
+    literals: HashMap<Literal, u32>,
+    /// What an earlier trace of the same body has found out.
+    learned: HashMap<Literal, NumberType>,
+    /// Variables whose default the graph depends on by now.
+    used: HashSet<u32>,
+    /// Whole numbers that may be outside their type: the variable, where, and the value.
+    results: Vec<(u32, Place, i128)>,
+    /// Variables that a method has typed, in a way that is rustc's business.
+    passed: HashSet<u32>,
+    is_wrong: bool,
+}
+
+impl Inference {
+    /// For another trace of the same body.
+    pub fn again(self) -> Inference {
+        let mut learned = self.learned.clone();
+        for (&literal, &variable) in &self.literals {
+            learned.extend(self.types[self.root(variable) as usize].map(|ty| (literal, ty)));
+        }
+        Inference { learned, ..Inference::default() }
+    }
+
+    /// The graph depends on a default that was wrong.
+    pub fn is_wrong(&self) -> bool {
+        self.is_wrong
+    }
+
+    /// The type of a literal without a suffix.
+    pub fn literal(&mut self, place: Place) -> Kind {
+        let start = place.start.start();
+        let literal = (start.line, start.column);
+        if let Some(&ty) = self.learned.get(&literal) {
+            return Kind::Known(ty);
+        }
+        let next = self.parents.len() as u32;
+        let variable = *self.literals.entry(literal).or_insert(next);
+        if variable == next {
+            self.parents.push(next);
+            self.types.push(None);
+        }
+        Kind::Open(variable)
+    }
+
+    fn root(&self, mut variable: u32) -> u32 {
+        while self.parents[variable as usize] != variable {
+            variable = self.parents[variable as usize];
+        }
+        variable
+    }
+
+    /// The type, if it is known.
+    pub fn known(&self, kind: Kind) -> Option<NumberType> {
+        match kind {
+            Kind::Known(ty) => Some(ty),
+            Kind::Open(variable) => self.types[self.root(variable) as usize],
+        }
+    }
+
+    /// The type that what happens now depends on: if it turns out to be another one, all is traced again.
+    pub fn used(&mut self, kind: Kind, default: NumberType) -> NumberType {
+        self.known(kind).unwrap_or_else(|| {
+            if let Kind::Open(variable) = kind {
+                self.used.insert(self.root(variable));
+            }
+            default
+        })
+    }
+
+    /// The one type of two numbers, unless they have different ones.
+    pub fn unify(&mut self, one: Kind, other: Kind) -> Option<Kind> {
+        match (self.known(one), self.known(other), one, other) {
+            (Some(one), Some(other), ..) => (one == other).then_some(Kind::Known(one)),
+            (Some(known), None, _, Kind::Open(variable)) | (None, Some(known), Kind::Open(variable), _) => {
+                let root = self.root(variable);
+                self.types[root as usize] = Some(known);
+                self.is_wrong |= self.used.contains(&root);
+                Some(Kind::Known(known))
+            }
+            (None, None, Kind::Open(one), Kind::Open(other)) => {
+                let (one, other) = (self.root(one), self.root(other));
+                self.parents[one as usize] = other;
+                if self.used.contains(&one) {
+                    self.used.insert(other);
+                }
+                if self.passed.contains(&one) {
+                    self.passed.insert(other);
+                }
+                Some(Kind::Open(other))
+            }
+            _ => None,
+        }
+    }
+
+    /// A method says what type this has.
+    pub fn pass(&mut self, kind: Kind) {
+        if let Kind::Open(variable) = kind {
+            self.passed.insert(self.root(variable));
+        }
+    }
+
+    /// A result is looked at once its type is known.
+    pub fn check_later(&mut self, kind: Kind, place: Place, value: i128) {
+        if let Kind::Open(variable) = kind
+            && !(0..=i128::from(i8::MAX)).contains(&value)
+        {
+            self.results.push((variable, place, value));
+        }
+    }
+
+    /// Results that their types do not have.
+    pub fn overflows(&self) -> Vec<(Place, i128, NumberType)> {
+        let results = self.results.iter().filter_map(|&(variable, place, value)| {
+            let root = self.root(variable);
+            let default = (!self.passed.contains(&root)).then_some(NumberType::I32);
+            let ty = self.types[root as usize].or(default)?;
+            (!ty.holds(value)).then_some((place, value, ty))
+        });
+        results.collect()
+    }
+}

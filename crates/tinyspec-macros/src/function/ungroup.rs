@@ -1,0 +1,92 @@
+//! Invisible groups, in which `macro_rules!` wraps what it was given for `$t:ty` or `$e:expr`: code reads as if it were written
+//! in place.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::ToTokens;
+use syn::ext::IdentExt;
+use syn::visit_mut::{VisitMut, visit_expr_mut, visit_type_mut};
+use syn::{Expr, ExprParen, ItemFn, ItemImpl, ItemStruct, Type};
+
+/// Items, with what macros gave unwrapped.
+pub trait Item: syn::parse::Parse {
+    /// Unwraps all groups in it.
+    fn ungroup(&mut self);
+}
+
+impl Item for ItemFn {
+    fn ungroup(&mut self) {
+        Ungroup.visit_item_fn_mut(self);
+    }
+}
+
+impl Item for ItemImpl {
+    fn ungroup(&mut self) {
+        Ungroup.visit_item_impl_mut(self);
+    }
+}
+
+impl Item for ItemStruct {
+    fn ungroup(&mut self) {
+        Ungroup.visit_item_struct_mut(self);
+    }
+}
+
+/// The item.
+///
+/// # Errors
+/// As syn.
+pub fn parse<T: Item>(tokens: TokenStream) -> syn::Result<T> {
+    let mut item: T = syn::parse2(tokens)?;
+    item.ungroup();
+    Ok(item)
+}
+
+/// Unwraps types and expressions; what binds less tightly than its group gets parentheses, since `2.0 + 1.0` is one operand.
+struct Ungroup;
+
+impl VisitMut for Ungroup {
+    fn visit_ident_mut(&mut self, ident: &mut Ident) {
+        // `r#x` is `x`; a keyword stays what it is.
+        let word = ident.unraw();
+        if word != *ident && syn::parse2::<Ident>(word.to_token_stream()).is_ok() {
+            *ident = word;
+        }
+    }
+
+    fn visit_type_mut(&mut self, ty: &mut Type) {
+        while let Type::Group(group) = ty {
+            *ty = std::mem::replace(&mut *group.elem, Type::Verbatim(Default::default()));
+        }
+        visit_type_mut(self, ty);
+    }
+
+    fn visit_expr_mut(&mut self, expression: &mut Expr) {
+        while let Expr::Group(group) = expression {
+            let inner = std::mem::replace(&mut *group.expr, Expr::Verbatim(Default::default()));
+            *expression = if is_one_operand(&inner) {
+                inner
+            } else {
+                let paren_token = syn::token::Paren(group.group_token.span);
+                Expr::Paren(ExprParen { attrs: vec![], paren_token, expr: Box::new(inner) })
+            };
+        }
+        visit_expr_mut(self, expression);
+    }
+}
+
+fn is_one_operand(expression: &Expr) -> bool {
+    matches!(
+        expression,
+        Expr::Group(_)
+            | Expr::Path(_)
+            | Expr::Lit(_)
+            | Expr::Paren(_)
+            | Expr::Call(_)
+            | Expr::MethodCall(_)
+            | Expr::Field(_)
+            | Expr::Index(_)
+            | Expr::Array(_)
+            | Expr::Tuple(_)
+            | Expr::Macro(_)
+    )
+}

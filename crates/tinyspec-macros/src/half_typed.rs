@@ -1,0 +1,82 @@
+//! Items whose parts are no Rust yet. rustc has said so, and more than once would be too much: a body that cannot be read is
+//! left out, and what is around it stays for callers and editors.
+
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use quote::quote;
+use syn::parse::Parser;
+
+/// A function or an `impl` block without the bodies that cannot be read.
+pub fn without_bodies(item: TokenStream) -> TokenStream {
+    let mut tokens: Vec<TokenTree> = item.into_iter().collect();
+    let is_block = tokens.iter().any(|token| matches!(token, TokenTree::Ident(word) if word == "impl"))
+        && tokens.iter().all(|token| !matches!(token, TokenTree::Ident(word) if word == "fn"));
+    if let Some(TokenTree::Group(body)) = tokens.last_mut()
+        && body.delimiter() == Delimiter::Brace
+    {
+        let inside = if is_block { mended_bodies(body.stream()) } else { mended_body(body) };
+        replace(body, inside);
+    }
+    tokens.into_iter().collect()
+}
+
+fn mended_bodies(block: TokenStream) -> TokenStream {
+    let tokens = block.into_iter().map(|token| match token {
+        TokenTree::Group(mut body) if body.delimiter() == Delimiter::Brace => {
+            let inside = mended_body(&body);
+            replace(&mut body, inside);
+            TokenTree::Group(body)
+        }
+        other => other,
+    });
+    tokens.collect()
+}
+
+fn mended_body(body: &Group) -> TokenStream {
+    match syn::Block::parse_within.parse2(body.stream()) {
+        Ok(_) => body.stream(),
+        Err(_) => quote!(::tinyspec::__private::wrong_results()),
+    }
+}
+
+/// A struct without the fields that cannot be read.
+pub fn without_fields(item: TokenStream) -> TokenStream {
+    let mut tokens: Vec<TokenTree> = item.into_iter().collect();
+    if let Some(TokenTree::Group(body)) = tokens.last_mut()
+        && body.delimiter() == Delimiter::Brace
+    {
+        let fields = fields(body.stream());
+        let fields = fields.into_iter().filter(|field| syn::Field::parse_named.parse2(field.clone()).is_ok());
+        let inside = quote!(#(#fields),*);
+        replace(body, inside);
+    }
+    tokens.into_iter().collect()
+}
+
+/// What stands between the commas outside `<…>`.
+fn fields(body: TokenStream) -> Vec<TokenStream> {
+    let (mut fields, mut depth) = (vec![TokenStream::new()], 0i32);
+    for token in body {
+        if let TokenTree::Punct(punct) = &token {
+            match punct.as_char() {
+                '<' => depth += 1,
+                '>' => depth -= 1,
+                ',' if depth <= 0 => {
+                    fields.push(TokenStream::new());
+                    depth = 0;
+                    continue;
+                }
+                _ => {}
+            }
+        }
+        if let Some(field) = fields.last_mut() {
+            field.extend([token]);
+        }
+    }
+    fields
+}
+
+fn replace(group: &mut Group, inside: TokenStream) {
+    let mut new = Group::new(group.delimiter(), inside);
+    new.set_span(group.span());
+    *group = new;
+}

@@ -1,0 +1,106 @@
+//! Numbers that are computed while tracing are those that rustc would compute.
+
+#![allow(clippy::all, unused_parens, reason = "odd spellings are what is tried")]
+
+use crate::same_graph;
+use tinyspec::prelude::*;
+
+/// Each body gives a number; `x` is one.
+macro_rules! cases {
+    ($($name:ident { $($body:tt)* })*) => {
+        $(#[function]
+        fn $name(x: &Tensor<f64>) -> Tensor<f64> {
+            let number = { $($body)* };
+            x * number
+        })*
+
+        #[test]
+        fn are_those_of_rust() -> Result<()> {
+            $(
+                let number = { $($body)* };
+                let found = $name(&Tensor::scalar(1f64)).item::<f64>()?;
+                assert_eq!(found.to_bits(), (number as f64).to_bits(), "{}: {found}, not {number}", stringify!($name));
+                same_graph($name::FUNCTION);
+            )*
+            Ok(())
+        }
+    };
+}
+
+cases! {
+    wraps_below { -1i32 as u8 as f32 }
+    wraps_above { 300i32 as u8 }
+    wraps_signed { 200u8 as i8 }
+    wraps_in_steps { -1 as i8 as u8 as f32 }
+    wraps_a_sum { (200 + 100) as u8 }
+    wraps_wide { u64::MAX as i32 }
+    is_one_type { let k = 255; k as u8 as i8 }
+    saturates { 1e20 as i32 }
+    saturates_below { -3.7f32 as u8 }
+    truncates { 2.9 as i32 as f32 }
+    has_no_number { (0.0f32 / 0.0) as i32 }
+    rounds_a_cast { 16777217 as f32 }
+    rounds_to_f32 { 16777216.0f32 + 1.0 }
+    rounds_a_quotient { 1.0f32 / 3.0 as f32 }
+    rounds_before_it_widens { let third = 1.0f32 / 3.0; third as f64 }
+    stays_wide { 1.0 / 3.0 }
+    sums_wide { 0.1 + 0.2 }
+    sums_narrow { 0.1f32 + 0.2f32 }
+    takes_the_other_type { 0.1 + 0.2f32 }
+    learns_later { let a = 0.1; let b = a * 3.0; let c = b + 1f32; c }
+    learns_after_use { let a = 0.1; let early = a as f64; let _late: f32 = a; early }
+    learns_of_an_annotation { let a: f32 = 0.1; a as f64 }
+    learns_in_a_list { let list = [0.1, 0.2f32]; list[0] as f64 }
+    learns_of_an_assignment { let mut a = 0.1; if a > 0.0 { a = 0.3f32; } a as f64 }
+    is_a_constant { const A: f32 = 0.1; const B: u8 = 7; A as f64 + B as f64 }
+    divides { -7 / 2 }
+    remains { -7 % 3 }
+    remains_of_float { -7.5 % 2.0 }
+    shifts_out { 200u8 << 1 }
+    shifts_signed { -9 >> 1 }
+    shifts_wide { 1i64 << 40 }
+    inverts { !5 }
+    inverts_unsigned { !5u8 }
+    is_least { -128i8 }
+    negates { let k = 3; -k }
+    negates_zero { -0.0 }
+    counts { let mut sum = 0; for i in 0..5 { sum += (i - 2) / 2; } sum }
+    counts_bytes { let mut sum = 0u8; for i in 0..=9u8 { sum += i; } sum }
+    counts_places { let mut sum = 0; for (i, part) in [1, 2, 3].into_iter().enumerate() { sum += i as i32 * part; } sum }
+    compares_narrow { if 0.1f32 as f64 == 0.1 { 1 } else { 2 } }
+    compares_what_is_learned { let a = 0.1; let equal = a == 0.1f32; if equal { a as f64 } else { 0.0 } }
+    takes_roots { 2f32.sqrt() }
+    takes_wide_roots { 2f64.sqrt() }
+    takes_powers { 1.1f32.powi(7) }
+    takes_logarithms { 3f32.ln() as f64 + 3f64.exp() }
+    takes_least { 3u8.min(7).pow(2) }
+    takes_pi { std::f32::consts::PI * 2.0 }
+    takes_wide_pi { std::f64::consts::PI * 2.0 }
+    takes_greatest { f32::MAX as f64 }
+    has_bits { (0xf0u8 | 0x0f) & 0x3c ^ 1 }
+    has_truth { true as u8 + (3 > 2) as u8 }
+    multiplies_sizes { [1, 2, 3].len() * 2 }
+}
+
+#[function]
+fn fills() -> (Tensor<i64, 2>, Tensor<u8, 2>, Tensor<i32, 2>, Tensor<f32, 2>) {
+    (Tensor::full([2], 3i64), Tensor::full([2], 300i32 as u8 - 1), Tensor::full([2], 3), Tensor::full([2], 0.1))
+}
+
+#[function]
+fn scaled(x: &Tensor<f64>, scale: f32) -> Tensor<f64> {
+    x * scale.cast(DType::F64)
+}
+
+#[function]
+fn passes(x: &Tensor<f64>) -> Tensor<f64> {
+    let tenth = 0.1;
+    scaled(x, tenth)
+}
+
+#[test]
+fn the_type_of_a_number_decides() -> Result<()> {
+    [fills::FUNCTION, passes::FUNCTION].into_iter().for_each(same_graph);
+    assert_eq!(passes(&Tensor::scalar(1f64)).item::<f64>()?, f64::from(0.1f32));
+    Ok(())
+}
