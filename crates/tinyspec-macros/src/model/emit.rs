@@ -62,6 +62,26 @@ fn plain_type(ty: &Type) -> TokenStream {
     }
 }
 
+/// The struct after mistakes: a model for whoever uses it, so that nothing more is said of it.
+pub fn failed(model: &ModelStruct) -> TokenStream {
+    let (plain, name, generics) = (plain_struct(model), &model.item.ident, const_generics(&model.generics));
+    let names: Vec<Ident> = model.generics.iter().map(|name| ident(name)).collect();
+    let arguments = if names.is_empty() { TokenStream::new() } else { quote!(<#(#names),*>) };
+    quote! {
+        #plain
+        impl #generics ::tinyspec::nn::Model for #name #arguments {
+            fn visit<'a>(&'a self, _: &str, _: &mut dyn ::core::ops::FnMut(&str, &'a ::tinyspec::Tensor)) {}
+            fn visit_mut<'a>(&'a mut self, _: &str, _: &mut dyn ::core::ops::FnMut(&str, &'a mut ::tinyspec::Tensor)) {}
+            fn build(
+                _: &str,
+                _: &mut dyn ::core::ops::FnMut(::tinyspec::nn::Parameter) -> ::tinyspec::Result<::tinyspec::Tensor>,
+            ) -> ::tinyspec::Result<Self> {
+                ::core::unreachable!()
+            }
+        }
+    }
+}
+
 /// The struct and its `Model`.
 pub fn emit(model: &ModelStruct) -> TokenStream {
     let plain = plain_struct(model);

@@ -111,7 +111,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let errors = diagnostics.to_tokens();
     if !diagnostics.is_empty() {
         let companion = companion_of(&model, &companion::failed_payload());
-        let plain = emit::plain_struct(&model);
+        let plain = emit::failed(&model);
         return renamed::under(model.root, quote!(#plain #companion #errors));
     }
     let emitted = emit::emit(&model);
