@@ -34,8 +34,16 @@ fn entries() -> Vec<String> {
     index.lines().filter_map(entry).collect()
 }
 
-/// What rustc says of code that is no Rust, as the macros do: without a number.
-const SYNTAX: &[&str] = &["expected one of", "expected type", "expected an expression", "unexpected end of input"];
+/// What rustc says without a number, as the macros do: of code that is no Rust, mostly.
+const SYNTAX: &[&str] = &[
+    "expected one of",
+    "expected type",
+    "expected an expression",
+    "expected `;`",
+    "unexpected token",
+    "unexpected end of input",
+    "negative integers cannot",
+];
 
 /// First lines of the macros' own errors in the blessed cases.
 fn blessed() -> Vec<String> {
