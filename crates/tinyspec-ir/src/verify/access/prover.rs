@@ -366,7 +366,17 @@ impl<'a> Prover<'a> {
 
     /// The value at the end of all loops that makes it greatest (or least): a sum of dims, where there is one.
     pub fn extreme(&mut self, poly: &Poly, greatest: bool) -> Poly {
-        let mut found = if greatest { poly.clone() } else { poly.negated() };
+        let mut found = poly.clone();
+        while let Some((_, divisor, rest)) = self.remainder(&found) {
+            let last = divisor.offset(-1);
+            if !self.holds(&last) {
+                break;
+            }
+            found = if greatest { rest.plus(&last) } else { rest };
+        }
+        if !greatest {
+            found = found.negated();
+        }
         let mut tried: Vec<Symbol> = Vec::new();
         // The ends of inner loops may name outer ones.
         while let Some(symbol) = found.symbols().into_iter().rev().find(|symbol| !tried.contains(symbol)) {
@@ -397,11 +407,11 @@ impl<'a> Prover<'a> {
     }
 
     /// `a % b` and the rest, of a sum that has `a - b * (a / b)` in it.
-    fn remainder(&self, poly: &Poly) -> Option<(&Poly, &Poly, Poly)> {
+    fn remainder(&self, poly: &Poly) -> Option<(Poly, Poly, Poly)> {
         poly.symbols().into_iter().find_map(|symbol| {
             let Kind::Quotient(a, b) = &self.kinds[symbol as usize] else { return None };
             let (coefficient, rest) = poly.linear_in(symbol)?;
-            (coefficient == b.negated()).then(|| (a, b, rest.minus(a)))
+            (coefficient == b.negated()).then(|| (a.clone(), b.clone(), rest.minus(a)))
         })
     }
 
@@ -412,7 +422,7 @@ impl<'a> Prover<'a> {
             Some(if text.contains(' ') { format!("({text})") } else { text })
         };
         if let Some((a, b, rest)) = self.remainder(poly) {
-            let remainder = format!("{} % {}", part(a)?, part(b)?);
+            let remainder = format!("{} % {}", part(&a)?, part(&b)?);
             let rest = self.show(&rest, name)?;
             return Some(match rest.strip_prefix('-') {
                 _ if rest == "0" => remainder,
