@@ -16,6 +16,7 @@ pub fn ranges(graph: &Graph, sink: NodeId) -> Result<()> {
     for node in live {
         if let (Op::End, &[_, range]) = (graph.op(node), graph.sources(node))
             && matches!(graph.arg(range), Arg::Range { axis, .. } if axis.is_reduce())
+            && !keeps(graph, node)
         {
             return refuse("verify ranges", graph, node, "closes a reduction Range, which is a Reduce's");
         }
@@ -26,6 +27,17 @@ pub fn ranges(graph: &Graph, sink: NodeId) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Around a Store to LOCAL memory: what a Reduce's loop keeps for a later loop.
+fn keeps(graph: &Graph, end: NodeId) -> bool {
+    let mut body = end;
+    while graph.op(body) == Op::End {
+        body = graph.source(body, 0);
+    }
+    let store = (graph.op(body), graph.sources(body).first().copied());
+    let (Op::Store, Some(address)) = store else { return false };
+    graph.op(address) == Op::Index && graph.props(graph.source(address, 0)).addrspace == Some(AddrSpace::Local)
 }
 
 /// A kernel after Expand: no UPCAST or UNROLL Range is left, all tiles have the same rank, and an access's address is
