@@ -17,7 +17,7 @@ fn pad_mode<B>(x: &Tensor<f32, B, 64>, t: &Tensor<i32, B>) -> Tensor<f32> {
 
 #[function]
 fn interpolate<B>(x: &Tensor<f32, B, 64>, t: &Tensor<i32, B>) -> Tensor<f32> {
-    x.reshape([B, 1, 64]).interpolate([128], "cubic", false).sum(.., false)
+    x.reshape([B, 1, 64]).interpolate([128], "spline", false).sum(.., false)
 }
 
 #[function]
