@@ -108,13 +108,15 @@ pub(super) fn accesses(graph: &Graph, live: &[NodeId]) -> Vec<Access> {
     all.into_iter().filter(|access| written.contains(&access.memory) || is_own(access.memory)).collect()
 }
 
-/// Two accesses that need no order: additions, places of which the constants differ, and different places of a Param, of
-/// which addresses tell whether they overlap (the race prover asks).
+/// Two accesses that need no order: additions, places of which the constants differ, and places of a Param that differ or
+/// have conditions: whether they overlap is the race prover's question.
 fn are_apart(graph: &Graph, a: &Access, b: &Access) -> bool {
     let additions = [a, b].iter().all(|access| graph.op(access.node) == Op::AtomicAdd);
     let (left, right) = (graph.source(a.node, 0), graph.source(b.node, 0));
     let both_write = a.writes && b.writes;
-    let in_param = graph.op(a.memory) == Op::Param && (left != right || !both_write);
+    // A lane beyond the end of its axis has the address of another row's, and a gate that is off.
+    let gated = [a, b].iter().any(|access| access.writes && graph.sources(access.node).len() > 2);
+    let in_param = graph.op(a.memory) == Op::Param && (left != right || !both_write || gated);
     let in_local = both_write && left != right && graph.props(a.memory).addrspace == Some(AddrSpace::Local);
     additions || in_param || in_local || constants_differ(graph, left, right)
 }
