@@ -75,11 +75,11 @@ fn encoder(train: bool) -> Result<()> {
         let split = normal.linear(qkv, qkv_bias).reshape([batch, length, 3, heads, width / heads]);
         let split = split.permute([2, 0, 3, 1, 4]);
         let part = |index: i64| split.narrow(0, index, 1).squeeze(0);
-        let attended = part(0).sdpa(&part(1), &part(2), false);
+        let attended = part(0).sdpa(part(1), part(2), false);
         let attended = attended.permute([0, 2, 1, 3]).reshape([batch, length, width]);
-        x = x + attended.linear(out, out_bias);
+        x += attended.linear(out, out_bias);
         let normal = x.layer_norm(scale2, offset2, 1, 1e-5);
-        x = x + normal.matmul(up).gelu().matmul(down);
+        x += normal.matmul(up).gelu().matmul(down);
     }
     if !train {
         x.realize()?;

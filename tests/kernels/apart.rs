@@ -90,7 +90,7 @@ fn remainders_and_parity() {
         assert_close(&around(&x), &(0..9).map(|i| data[(i + 8) % 9]).collect::<Vec<_>>());
         let mut y = tensor(&data, &[9], device);
         even_from_odd(&mut y);
-        let expected = |i: usize| if i % 2 == 0 && i < 8 { data[i + 1] } else { data[i] };
+        let expected = |i: usize| if i.is_multiple_of(2) && i < 8 { data[i + 1] } else { data[i] };
         assert_close(&y, &(0..9).map(expected).collect::<Vec<_>>());
         let long = numbers(200, 3);
         let doubled: Vec<f32> = long.iter().map(|number| number * 2.0).collect();

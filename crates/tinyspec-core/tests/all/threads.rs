@@ -72,7 +72,7 @@ fn memory_of_dropped_tensors_goes_to_nobody_who_is_still_read() {
             let value = (number * 1000 + round) as f32;
             let kept = Tensor::full([257], value).add(0.0);
             kept.realize().unwrap();
-            drop(Tensor::full([257], -1.0f32).add(0.0).realize().map(Tensor::clone).unwrap());
+            drop(Tensor::full([257], -1.0f32).add(0.0).realize().cloned().unwrap());
             assert!(kept.to_vec::<f32>().unwrap().iter().all(|&found| found == value));
         }
     });

@@ -229,7 +229,7 @@ pub fn slice(b: &mut dyn Builder, x: NodeId, axis: i64, start: i64, stop: i64, s
     get(b, "slice", x, &slices)
 }
 
-/// `x` with `value` where [`slice`] reads.
+/// `x` with `value` where [`slice()`] reads.
 pub fn slice_scatter(
     b: &mut dyn Builder,
     x: NodeId,
