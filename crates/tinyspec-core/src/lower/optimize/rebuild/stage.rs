@@ -292,7 +292,12 @@ impl Rebuild<'_> {
             // What the other ranges of a window reach beyond this one.
             let (mut least, mut most) = (0, 0);
             for &(axis, step) in walked.iter().flat_map(|&group| &groups[group].steps).filter(|step| !own(step.0)) {
-                let reach = step * (self.space.axes[axis].trips? - 1);
+                let other = &self.space.axes[axis];
+                // Both run beyond their bounds: where the window ends is not one sum.
+                if self.space.origins[other.origin].padded {
+                    return None;
+                }
+                let reach = step * (other.trips? - 1);
                 (least, most) = (least + reach.min(0), most + reach.max(0));
             }
             let is_window = walked.iter().any(|&group| groups[group].steps.iter().any(|step| !own(step.0)));
