@@ -3,6 +3,7 @@
 //! Every such Range is one axis of the register tile. All tile values have the same rank, with size 1 where a value
 //! does not depend on the Range; scalars stay `()`.
 
+use super::live;
 use smallvec::SmallVec;
 use tinyspec_ir::dim::{self, shape, show};
 use tinyspec_ir::{Arg, Axes, AxisType, Builder, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
@@ -78,9 +79,7 @@ fn is_tiled(graph: &Graph, node: NodeId) -> bool {
 }
 
 fn trips(graph: &Graph, range: NodeId) -> Result<i64> {
-    graph
-        .as_int(graph.source(range, 0))
-        .and_then(|trips| i64::try_from(trips).ok())
+    live::trips(graph, range)
         .ok_or_else(|| Error::new(ErrorKind::Verify, "range", "an UPCAST or UNROLL range must have a constant bound"))
 }
 

@@ -1,7 +1,7 @@
 //! A kernel through the stages, from range form to what a compiler takes: Optimize, Expand, Select, Linearize, and its
 //! part of Plan. Verifiers run in between, in debug builds and where `TINYSPEC_VERIFY=1` asks for them.
 
-use super::optimize::{OptOp, Scheduler, scatter};
+use super::optimize::{Scheduler, Space, scatter};
 use super::rangeify::ByHand;
 use super::{expand, linearize, plan, select, written};
 use crate::profile;
@@ -25,7 +25,8 @@ pub fn lower_kernel(graph: &mut Graph, sink: NodeId, name: &str, target: &Target
     }
     let scheduler = Scheduler::new(own, sink, target)?;
     let ops = scheduler.heuristics();
-    stages(scheduler, &ops, name, &mut |_, _, _| {})
+    let space = scheduler.space(&ops)?;
+    stages(scheduler, &space, name, &mut |_, _, _| {})
 }
 
 /// A kernel as loops in an order of their own, which no schedule of its ranges gives; `None` where it needs none.
@@ -59,24 +60,20 @@ pub fn lower_observed(
     }
     let scheduler = Scheduler::new(graph, sink, target)?;
     let ops = scheduler.heuristics();
-    stages(scheduler, &ops, "kernel", observe)
+    let space = scheduler.space(&ops)?;
+    stages(scheduler, &space, "kernel", observe)
 }
 
-/// The stages of a kernel under a given schedule.
+/// The stages of a kernel over the axes of a schedule.
 ///
 /// # Errors
-/// When an op does not fit the axes it finds.
-pub(crate) fn stages(
-    scheduler: Scheduler,
-    schedule: &[OptOp],
-    name: &str,
-    observe: &mut Observe,
-) -> Result<LinearKernel> {
-    let (space, target) = (scheduler.space(schedule)?, scheduler.target());
+/// When it is not in range form.
+pub(crate) fn stages(scheduler: Scheduler, space: &Space, name: &str, observe: &mut Observe) -> Result<LinearKernel> {
+    let target = scheduler.target();
     // One buffer a Param, also where the lowering finds one unused.
     let params = params(scheduler.graph(), scheduler.kernel().sink);
     checked("rangeify", || verify::ranges(scheduler.graph(), scheduler.kernel().sink))?;
-    let (graph, sink) = scheduler.build(&space)?;
+    let (graph, sink) = scheduler.build(space)?;
     observe("optimized", &graph, sink);
     checked("optimize", || verify::ranges(&graph, sink))?;
     let mut kernel = finish_observed(graph, sink, name, target, observe)?;

@@ -2,6 +2,11 @@
 
 use tinyspec_ir::{Error, ErrorKind, Graph, NodeId, Op, Result};
 
+/// Trips of a Range, where they are a number.
+pub(crate) fn trips(graph: &Graph, range: NodeId) -> Option<i64> {
+    graph.as_int(graph.source(range, 0)).and_then(|trips| i64::try_from(trips).ok())
+}
+
 /// A set of Ranges of a kernel, by their position in [`Live::ranges`].
 pub(crate) type RangeSet = u128;
 

@@ -155,12 +155,13 @@ fn lower(mut graph: Graph, sink: NodeId, written: Option<&ByHand>, device: &Arc<
             observe("ranges", &graph, sink);
             let scheduler = Scheduler::new(graph, sink, target)?;
             let (schedule, source) = search::schedule(&scheduler, &facts.name, device)?;
-            let estimate = scheduler.estimate(&scheduler.space(&schedule)?);
+            let space = scheduler.space(&schedule)?;
+            let estimate = scheduler.estimate(&space);
             if profile::shows(Level::Schedules) {
                 profile::schedule(&facts.name, &schedule, &source, &estimate);
             }
             nanoseconds = Some(estimate.on_one_thread() as u64);
-            kernel::stages(scheduler, &schedule, &facts.name, &mut observe)?
+            kernel::stages(scheduler, &space, &facts.name, &mut observe)?
         }
     };
     drop(timer);

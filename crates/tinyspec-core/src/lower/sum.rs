@@ -189,7 +189,8 @@ fn remainder(graph: &mut Graph, sum: &Sum, divisor: i64) -> Result<Sum> {
     opaque(graph, Op::Mod, &[rest, Sum::constant(divisor)])
 }
 
-fn gcd(a: i64, b: i64) -> i64 {
+/// The greatest common divisor; of 0 and a number, the number's size.
+pub(crate) fn gcd(a: i64, b: i64) -> i64 {
     let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
     while b != 0 {
         (a, b) = (b, a % b);

@@ -34,12 +34,7 @@ pub(super) fn neighbours(scheduler: &Scheduler, ops: &[OptOp]) -> Vec<Candidate>
 pub(super) fn candidate(scheduler: &Scheduler, mut ops: Vec<OptOp>) -> Option<Candidate> {
     let mut space = scheduler.space(&ops).ok()?;
     let is_shared = space.axes.iter().any(|axis| axis.kind == AxisType::Global);
-    let outermost = space.axes.iter().position(|axis| axis.kind == AxisType::Loop && axis.trips != Some(1));
-    let is_one_nest = scheduler.kernel().nests.len() == 1;
-    if let (false, true, Some(axis)) = (is_shared, is_one_nest, outermost)
-        && let Some(factor) = space.axes[axis].trips
-    {
-        let share = OptOp::Split { axis, factor, target: AxisType::Global, top: true };
+    if !is_shared && let Some(share) = space.share(scheduler.kernel()) {
         space.apply(&share).ok()?;
         ops.push(share);
     }

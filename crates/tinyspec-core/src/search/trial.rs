@@ -122,7 +122,7 @@ impl<'a> Trial<'a> {
     }
 
     fn launch(&self, candidate: &Candidate) -> Result<Launch> {
-        let kernel = kernel::stages(self.scheduler.clone(), &candidate.ops, self.name, &mut |_, _, _| {})?;
+        let kernel = kernel::stages(self.scheduler.clone(), &candidate.space, self.name, &mut |_, _, _| {})?;
         let code = self.device.compiler().compile(&kernel, self.device.target())?;
         let LinearKernel { name, scratch_bytes, global_trips, .. } = kernel;
         Ok(Launch {

@@ -378,19 +378,24 @@ pub fn atanh(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     })
 }
 
+/// `e^-x²` times a series in `1 / (1 + x/2)`: `1 - erf(x)` from 1 on.
+fn erfc_far(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    let halved = scale(b, x, 0.5)?;
+    let sum = shift(b, halved, 1.0)?;
+    let t = b.alu(Op::Recip, &[sum])?;
+    let scaled = series(b, t, ERFCX)?;
+    let squared = square(b, x)?;
+    let minus = scale(b, squared, -1.0)?;
+    let power = exp(b, minus)?;
+    b.alu(Op::Mul, &[power, scaled])
+}
+
 /// The error function.
 pub fn erf(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     odd(b, x, |b, x| {
         let Branches { is_near, near, far } = branches(b, x, 1.0)?;
         let near = odd_series(b, near, ERF)?;
-        let halved = scale(b, far, 0.5)?;
-        let sum = shift(b, halved, 1.0)?;
-        let t = b.alu(Op::Recip, &[sum])?;
-        let scaled = series(b, t, ERFCX)?;
-        let squared = square(b, far)?;
-        let minus = scale(b, squared, -1.0)?;
-        let power = exp(b, minus)?;
-        let rest = b.alu(Op::Mul, &[power, scaled])?;
+        let rest = erfc_far(b, far)?;
         let minus = scale(b, rest, -1.0)?;
         let far = shift(b, minus, 1.0)?;
         b.alu(Op::Where, &[is_near, near, far])
@@ -411,14 +416,7 @@ pub fn erfc(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
         let middle = odd_series(b, near, ERF)?;
         let minus = scale(b, middle, -1.0)?;
         let near = shift(b, minus, 1.0)?;
-        let halved = scale(b, far, 0.5)?;
-        let sum = shift(b, halved, 1.0)?;
-        let t = b.alu(Op::Recip, &[sum])?;
-        let scaled = series(b, t, ERFCX)?;
-        let squared = square(b, far)?;
-        let minus = scale(b, squared, -1.0)?;
-        let power = exp(b, minus)?;
-        let far = b.alu(Op::Mul, &[power, scaled])?;
+        let far = erfc_far(b, far)?;
         let above = b.alu(Op::Where, &[is_near, near, far])?;
         // Below 0 it is 2 - erfc(-x).
         let minus = scale(b, above, -1.0)?;

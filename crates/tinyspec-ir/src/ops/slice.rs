@@ -145,6 +145,18 @@ fn strided(b: &mut dyn Builder, x: NodeId, axis: usize, count: i64, stride: i64)
     reshape(b, x, &rows)
 }
 
+/// `value` in the dtype of `x`, if it broadcasts to the part of `x` that is written.
+fn fitting(b: &mut dyn Builder, op: &str, x: NodeId, value: NodeId, part: &Shape) -> Result<NodeId> {
+    let dtype = dtype_of(b, x);
+    let value = as_element(b, op, value, dtype)?;
+    let shape = shape_of(b, value);
+    if crate::dim::broadcast(part, &shape).is_none_or(|both| both != *part) {
+        let message = format!("{} does not broadcast to {}, the part that is written", show(&shape), show(part));
+        return Err(Error::new(ErrorKind::Shape, op, message));
+    }
+    Ok(value)
+}
+
 /// `x` with the part that `slices` keep of its leading axes replaced by `value`, which broadcasts to that part.
 pub fn set(b: &mut dyn Builder, op: &str, x: NodeId, slices: &[Slice], value: NodeId) -> Result<NodeId> {
     let shape = shape_of(b, x);
@@ -153,13 +165,7 @@ pub fn set(b: &mut dyn Builder, op: &str, x: NodeId, slices: &[Slice], value: No
     let count =
         |axis: usize| steps.get(axis).and_then(Option::as_ref).map_or(shape[axis].clone(), |s| Dim::from(s.count));
     let part: Shape = (0..shape.len()).filter(|&axis| !dropped(axis)).map(count).collect();
-    let dtype = dtype_of(b, x);
-    let value = as_element(b, op, value, dtype)?;
-    let value_shape = shape_of(b, value);
-    if crate::dim::broadcast(&part, &value_shape).is_none_or(|both| both != part) {
-        let message = format!("{} does not broadcast to {}, the part that is written", show(&value_shape), show(&part));
-        return Err(Error::new(ErrorKind::Shape, op, message));
-    }
+    let value = fitting(b, op, x, value, &part)?;
     let full: Shape = (0..shape.len()).map(count).collect();
     if full.iter().any(|dim| dim.is(0)) {
         return Ok(x);
@@ -362,13 +368,7 @@ pub fn set_axes(
     let start = if axes.windows(2).all(|pair| pair[1] == pair[0] + 1) { axes[0] } else { 0 };
     let rest = &row_shape[1..];
     let part: Shape = rest[..start].iter().chain(&place_shape).chain(&rest[start..]).cloned().collect();
-    let dtype = dtype_of(b, x);
-    let value = as_element(b, op, value, dtype)?;
-    let value_shape = shape_of(b, value);
-    if crate::dim::broadcast(&part, &value_shape).is_none_or(|both| both != part) {
-        let message = format!("{} does not broadcast to {}, the part that is written", show(&value_shape), show(&part));
-        return Err(Error::new(ErrorKind::Shape, op, message));
-    }
+    let value = fitting(b, op, x, value, &part)?;
     // A row for each place, as `rows` has one for each position.
     let value = expand(b, value, &part)?;
     let front = place_shape.len();

@@ -4,8 +4,9 @@
 //! Adds to one place follow each other, so they need not be atomic: threads share an axis of y that the numbers do not
 //! decide, if there is one.
 
-use super::windows::{bound, depends, next_id, solved};
+use super::windows::{depends, next_id, solved};
 use crate::lower::fold::{both, identity, less};
+use crate::lower::live;
 use crate::lower::replace::replace;
 use crate::lower::sum::Sum;
 use crate::lower::terms::{Relation, Sums, Terms};
@@ -78,7 +79,7 @@ impl Scatter {
             for (place, &range) in ranges.iter().enumerate() {
                 let Some((factor, rest)) = solved(graph, sum, range) else { continue };
                 let varies = |atom: NodeId| reduced.iter().any(|&range| depends(graph, atom, range));
-                let is_wide = bound(graph, range).is_some_and(|trips| trips >= PLACES);
+                let is_wide = live::trips(graph, range).is_some_and(|trips| trips >= PLACES);
                 if !is_wide || !rest.terms.iter().any(|&(atom, _)| varies(atom)) {
                     continue;
                 }
@@ -99,7 +100,7 @@ impl Scatter {
         let shared = self.shared(graph, threads);
         let (mut global, mut common) = (None, FxHashMap::default());
         if let Some((range, parts)) = shared {
-            let length = bound(graph, range).unwrap_or(1) / parts;
+            let length = live::trips(graph, range).unwrap_or(1) / parts;
             let part = new_range(graph, parts, AxisType::Global)?;
             global = Some(part);
             // Where a part begins; its inside is a loop of its own in either nest.
@@ -117,7 +118,7 @@ impl Scatter {
 
         // One term after the other.
         let place = self.ranges[self.place];
-        let trips = Sum::constant(bound(graph, place).unwrap_or(0));
+        let trips = Sum::constant(live::trips(graph, place).unwrap_or(0));
         let below = less(graph, &self.chosen, &trips)?;
         let above = less(graph, &Sum::constant(-1), &self.chosen)?;
         let mut gate = None;
@@ -159,7 +160,7 @@ impl Scatter {
         let threads = threads as i64;
         let others = self.ranges.iter().enumerate().filter(|&(place, _)| place != self.place).map(|(_, &range)| range);
         let others: SmallVec<[(NodeId, i64); 4]> =
-            others.filter_map(|range| Some((range, bound(graph, range)?))).collect();
+            others.filter_map(|range| Some((range, live::trips(graph, range)?))).collect();
         let (&(last, row), rows) = others.split_last()?;
         let before = |&&(range, trips): &&(NodeId, i64)| {
             trips >= threads && self.ranges.iter().position(|&r| r == range) < Some(self.place)
@@ -192,7 +193,7 @@ impl Scatter {
                     graph.alu(Op::Add, &[start, inner])?
                 }
                 None => {
-                    let new = new_range(graph, bound(graph, range).unwrap_or(0), kind)?;
+                    let new = new_range(graph, live::trips(graph, range).unwrap_or(0), kind)?;
                     loops.push(new);
                     new
                 }

@@ -2,6 +2,7 @@
 
 use super::kernel::{Kernel, is_index, slot};
 use super::opt_op::OptOp;
+use crate::lower::live;
 use tinyspec_ir::{AxisType, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 /// One loop of the schedule.
@@ -64,7 +65,7 @@ impl Space {
                 outer = None;
                 continue;
             }
-            let trips = graph.as_int(graph.source(range, 0)).and_then(|trips| i64::try_from(trips).ok());
+            let trips = live::trips(graph, range);
             let mut origin = Origin { range, trips, padded: false, merged: false };
             if let Some(before) = outer
                 && let (Some(a), Some(b)) = (self.origins[before].trips, trips)
@@ -82,6 +83,14 @@ impl Space {
             self.axes.push(Axis { origin: self.origins.len(), trips: origin.trips, stride: 1, kind });
             self.origins.push(origin);
         }
+    }
+
+    /// The op that gives the outermost loop to the threads; none where several nests follow each other.
+    pub(crate) fn share(&self, kernel: &Kernel) -> Option<OptOp> {
+        let is_loop = |axis: &Axis| axis.kind == AxisType::Loop && axis.trips != Some(1);
+        let axis = self.axes.iter().position(is_loop).filter(|_| kernel.nests.len() == 1)?;
+        let factor = self.axes[axis].trips?;
+        Some(OptOp::Split { axis, factor, target: AxisType::Global, top: true })
     }
 
     /// Params that the kernel reads or writes.

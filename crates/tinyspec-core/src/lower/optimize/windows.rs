@@ -7,7 +7,7 @@
 //! Both only reorder a Reduce, or leave out what adds nothing.
 
 use crate::lower::fold::{both, less};
-use crate::lower::live::Live;
+use crate::lower::live::{self, Live};
 use crate::lower::replace::replace;
 use crate::lower::sum::Sum;
 use crate::lower::terms::{Relation, Sums, Terms, under};
@@ -70,10 +70,6 @@ pub(super) fn solved(graph: &Graph, sum: &Sum, range: NodeId) -> Option<(i64, Su
     (factor.abs() == 1 && is_free).then_some((factor, rest))
 }
 
-pub(super) fn bound(graph: &Graph, range: NodeId) -> Option<i64> {
-    graph.as_int(graph.source(range, 0)).and_then(|bound| i64::try_from(bound).ok())
-}
-
 fn one_hot(graph: &mut Graph, node: NodeId) -> Result<Option<NodeId>> {
     let mut sums = Sums::default();
     let Some((op, terms)) = terms(graph, &mut sums, node)? else { return Ok(None) };
@@ -83,7 +79,7 @@ fn one_hot(graph: &mut Graph, node: NodeId) -> Result<Option<NodeId>> {
             let Relation::Zero(sum) = &condition.relation else { return None };
             solved(graph, sum, range).map(|(factor, rest)| (position, rest.scale(-factor)))
         });
-        let (Some((position, chosen)), Some(bound)) = (equations.into_iter().next(), bound(graph, range)) else {
+        let (Some((position, chosen)), Some(bound)) = (equations.into_iter().next(), live::trips(graph, range)) else {
             continue;
         };
         let below = less(graph, &chosen, &Sum::constant(bound))?;
@@ -149,7 +145,7 @@ impl Limits {
 
 fn prefix(graph: &mut Graph, order: &[NodeId], node: NodeId) -> Result<Option<NodeId>> {
     let &[value, range] = graph.sources(node) else { return Ok(None) };
-    let Some(trips) = bound(graph, range) else { return Ok(None) };
+    let Some(trips) = live::trips(graph, range) else { return Ok(None) };
     let Arg::Reduce { op, .. } = *graph.arg(node) else { return Ok(None) };
     let live = Live::new(graph, order)?;
     let outputs: SmallVec<[NodeId; 4]> = live
@@ -186,7 +182,8 @@ fn aligned(
     if !depends(graph, terms.value, output) {
         return Ok(Some(Aligned { value, range, trips }));
     }
-    let (Some(sign), Some(extent)) = (common_sign(graph, &mut sums, value, range, output), bound(graph, output)) else {
+    let (Some(sign), Some(extent)) = (common_sign(graph, &mut sums, value, range, output), live::trips(graph, output))
+    else {
         return Ok(None);
     };
     // range = along + first - sign · output

@@ -1,6 +1,7 @@
 //! Index arithmetic: sums of atoms with integer coefficients, in one normal form, so that equal addresses are one
 //! node and the div and mod of a Reshape vanish wherever they can.
 
+use crate::lower::sum::gcd;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_ir::dim::{floor_div, floor_mod};
@@ -432,12 +433,4 @@ fn shrink(mut rest: Linear, common: i64, divisor: i64) -> (Linear, i64) {
     rest.terms.retain(|(_, coefficient)| *coefficient != 0);
     rest.constant = floor_div(rest.constant, common);
     (rest, divisor / common)
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    (a as i64).max(1)
 }

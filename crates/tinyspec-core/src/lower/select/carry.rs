@@ -5,7 +5,7 @@
 //! in blocks of doubling size. A sum from i on runs the loop backwards.
 
 use crate::lower::fold::{both, identity, less};
-use crate::lower::live::{Live, RangeSet};
+use crate::lower::live::{self, Live, RangeSet};
 use crate::lower::replace::{replace, replace_in_loop};
 use crate::lower::sum::Sum;
 use crate::lower::terms::{Relation, Sums, Terms, under};
@@ -114,7 +114,7 @@ impl Running {
                 continue;
             }
             let position = sum.plus(&Sum::atom(range).scale(-factor)).scale(-factor);
-            let Some(trips) = number_of_trips(graph, range) else { continue };
+            let Some(trips) = live::trips(graph, range) else { continue };
             let mut running =
                 Running { node, op, value, range, trips, position, is_suffix: factor == 1, counter: None, tile: None };
             if running.follow(graph) {
@@ -135,7 +135,7 @@ impl Running {
         for &(atom, factor) in &self.position.terms {
             match (graph.op(atom), graph.arg(atom)) {
                 (Op::Range, Arg::Range { axis: AxisType::Loop, .. }) if self.counter.is_none() => {
-                    let Some(trips) = number_of_trips(graph, atom) else { return false };
+                    let Some(trips) = live::trips(graph, atom) else { return false };
                     self.counter = Some((atom, factor, trips));
                 }
                 (Op::Reshape, _) if self.tile.is_none() && factor == 1 => {
@@ -265,10 +265,6 @@ impl Running {
             None => Ok(prefix),
         }
     }
-}
-
-fn number_of_trips(graph: &Graph, range: NodeId) -> Option<i64> {
-    graph.as_int(graph.source(range, 0)).and_then(|trips| i64::try_from(trips).ok())
 }
 
 /// The places of a tile along one axis, in another order.

@@ -4,6 +4,7 @@
 //! where there is none, so do reduce loops. Iterations of a parallel loop do not meet, and a reduction has no order, so
 //! both are legal.
 
+use crate::lower::live::trips;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_backends::Target;
 use tinyspec_ir::rewrite::substitute;
@@ -162,10 +163,6 @@ fn axis(graph: &Graph, range: NodeId) -> Option<AxisType> {
         Arg::Range { axis, .. } => Some(*axis),
         _ => None,
     }
-}
-
-fn trips(graph: &Graph, range: NodeId) -> Option<i64> {
-    graph.as_int(graph.source(range, 0)).and_then(|trips| i64::try_from(trips).ok())
 }
 
 /// Nodes inside the loop.

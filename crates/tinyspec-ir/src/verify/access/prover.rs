@@ -3,7 +3,9 @@
 //! A sum of products is at its least where each loop variable is at one of its ends; conditions are taken off it while
 //! that makes it simpler. What cannot be shown within a budget counts as not true.
 
-use super::poly::{Monomial, Poly, Symbol, without};
+mod words;
+
+use super::poly::{Poly, Symbol, without};
 use crate::{Builder, DType, Graph, NodeId, Op};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -362,100 +364,6 @@ impl<'a> Prover<'a> {
             }
         }
         factors
-    }
-
-    /// The value at the end of all loops that makes it greatest (or least): a sum of dims, where there is one.
-    pub fn extreme(&mut self, poly: &Poly, greatest: bool) -> Poly {
-        let mut found = poly.clone();
-        while let Some((_, divisor, rest)) = self.remainder(&found) {
-            let last = divisor.offset(-1);
-            if !self.holds(&last) {
-                break;
-            }
-            found = if greatest { rest.plus(&last) } else { rest };
-        }
-        if !greatest {
-            found = found.negated();
-        }
-        let mut tried: Vec<Symbol> = Vec::new();
-        // The ends of inner loops may name outer ones.
-        while let Some(symbol) = found.symbols().into_iter().rev().find(|symbol| !tried.contains(symbol)) {
-            tried.push(symbol);
-            if self.is_divided(&found, symbol) {
-                continue;
-            }
-            let Some(last) = self.last.get(&symbol).cloned() else { continue };
-            let Some((coefficient, rest)) = found.linear_in(symbol) else { continue };
-            self.budget = BUDGET;
-            if self.prove(&coefficient, 0) {
-                found = rest.plus(&coefficient.times(&last));
-            } else if self.prove(&coefficient.negated(), 0) {
-                found = rest;
-            }
-        }
-        if greatest { found } else { found.negated() }
-    }
-
-    /// The symbol is inside a quotient too, so that it has no end of its own.
-    fn is_divided(&self, poly: &Poly, symbol: Symbol) -> bool {
-        poly.symbols().into_iter().any(|other| match &self.kinds[other as usize] {
-            Kind::Quotient(a, b) => {
-                [a, b].iter().any(|part| part.symbols().contains(&symbol) || self.is_divided(part, symbol))
-            }
-            _ => false,
-        })
-    }
-
-    /// `a % b` and the rest, of a sum that has `a - b * (a / b)` in it.
-    fn remainder(&self, poly: &Poly) -> Option<(Poly, Poly, Poly)> {
-        poly.symbols().into_iter().find_map(|symbol| {
-            let Kind::Quotient(a, b) = &self.kinds[symbol as usize] else { return None };
-            let (coefficient, rest) = poly.linear_in(symbol)?;
-            (coefficient == b.negated()).then(|| (a.clone(), b.clone(), rest.minus(a)))
-        })
-    }
-
-    /// A sum in words; `name` gives those of dims and Ranges.
-    pub fn show(&self, poly: &Poly, name: &dyn Fn(NodeId) -> Option<String>) -> Option<String> {
-        let part = |poly: &Poly| {
-            let text = self.show(poly, name)?;
-            Some(if text.contains(' ') { format!("({text})") } else { text })
-        };
-        if let Some((a, b, rest)) = self.remainder(poly) {
-            let remainder = format!("{} % {}", part(&a)?, part(&b)?);
-            let rest = self.show(&rest, name)?;
-            return Some(match rest.strip_prefix('-') {
-                _ if rest == "0" => remainder,
-                Some(less) => format!("{remainder} - {less}"),
-                None => format!("{remainder} + {rest}"),
-            });
-        }
-        let mut text = String::new();
-        let mut terms: Vec<(&Monomial, i128)> = poly.0.iter().map(|(monomial, &number)| (monomial, number)).collect();
-        // Names first, the constant last.
-        terms.sort_by_key(|(monomial, _)| (monomial.is_empty(), monomial.len()));
-        for (monomial, number) in terms {
-            let mut factors: Vec<String> = Vec::new();
-            if number.abs() != 1 || monomial.is_empty() {
-                factors.push(number.abs().to_string());
-            }
-            for &symbol in monomial {
-                factors.push(match &self.kinds[symbol as usize] {
-                    Kind::Node(node, _) => name(*node)?,
-                    Kind::Quotient(a, b) => format!("({} / {})", part(a)?, part(b)?),
-                    Kind::Choice { .. } => return None,
-                });
-            }
-            let sign = match (text.is_empty(), number < 0) {
-                (true, false) => "",
-                (true, true) => "-",
-                (false, false) => " + ",
-                (false, true) => " - ",
-            };
-            text += sign;
-            text += &factors.join("*");
-        }
-        Some(if text.is_empty() { "0".into() } else { text })
     }
 
     /// A sum that is 0, solved for a symbol that is no loop variable.

@@ -110,14 +110,8 @@ impl Planner<'_> {
 
     /// The outermost loop goes to the threads.
     fn share(&mut self) {
-        if self.kernel.nests.len() != 1 {
-            return;
-        }
-        let outermost = self.space.axes.iter().position(|axis| axis.trips != Some(1) && axis.kind == AxisType::Loop);
-        if let Some(axis) = outermost
-            && let Some(trips) = self.space.axes[axis].trips
-        {
-            self.apply(OptOp::Split { axis, factor: trips, target: AxisType::Global, top: true });
+        if let Some(share) = self.space.share(self.kernel) {
+            self.apply(share);
         }
     }
 }

@@ -7,7 +7,7 @@
 use super::{Rebuild, gated_load};
 use crate::lower::fold::{both, less};
 use crate::lower::optimize::kernel::Access;
-use crate::lower::sum::Sum;
+use crate::lower::sum::{Sum, gcd};
 use smallvec::SmallVec;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Result};
 
@@ -331,12 +331,4 @@ impl Rebuild<'_> {
 /// Whether any of the Ranges is below `node`, also where data are loaded by them.
 fn reaches(graph: &Graph, node: NodeId, ranges: &[NodeId]) -> bool {
     graph.reachable(&[node]).iter().any(|node| ranges.contains(node))
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a.abs(), b.abs());
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
