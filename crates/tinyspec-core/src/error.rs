@@ -1,5 +1,6 @@
 //! The error of the face: everything below it, wrapped once.
 
+use crate::execute::MemoryReport;
 use tinyspec_backends::BackendError;
 use tinyspec_ir::{ErrorKind, Location};
 
@@ -25,6 +26,28 @@ pub enum Error {
         known: String,
         /// The user's line, if a tensor was to go there.
         location: Option<Location>,
+    },
+    /// A device has no memory left for a buffer, or may not hold as much (`TINYSPEC_MEMORY`).
+    #[error("memory: no room for a {wanted}: {reason}{}\n{report}\n  help: {MEMORY_HELP}", place(location))]
+    Memory {
+        /// The buffer that was asked for, and its size.
+        wanted: String,
+        /// Why it cannot be had.
+        reason: String,
+        /// What the device holds, the largest buffers first.
+        report: Box<MemoryReport>,
+        /// The user's line.
+        location: Option<Location>,
+    },
+    /// A variable of the environment that says nothing we know.
+    #[error("{variable}={value}: expected {expected}")]
+    Setting {
+        /// Its name.
+        variable: &'static str,
+        /// What it says.
+        value: String,
+        /// What it might say.
+        expected: &'static str,
     },
     /// A file of an array that cannot be read or written.
     #[error("file {path}: {reason}")]
@@ -57,6 +80,9 @@ impl Error {
             Error::UnknownDevice { name, known, location: None } => {
                 Error::UnknownDevice { name, known, location: Some(location.into()) }
             }
+            Error::Memory { wanted, reason, report, location: None } => {
+                Error::Memory { wanted, reason, report, location: Some(location.into()) }
+            }
             other => other,
         }
     }
@@ -73,11 +99,13 @@ impl Error {
     pub fn location(&self) -> Option<&Location> {
         match self {
             Error::Graph(error) | Error::Backend(BackendError::Graph(error)) => error.location(),
-            Error::UnknownDevice { location, .. } => location.as_ref(),
+            Error::UnknownDevice { location, .. } | Error::Memory { location, .. } => location.as_ref(),
             _ => None,
         }
     }
 }
+
+const MEMORY_HELP: &str = "drop tensors that are done with, work on smaller parts, or raise TINYSPEC_MEMORY";
 
 fn place(location: &Option<Location>) -> String {
     location.as_ref().map(|location| format!("\n  at {location}")).unwrap_or_default()

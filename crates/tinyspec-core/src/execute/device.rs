@@ -1,6 +1,6 @@
 //! The registry of devices by name.
 
-use super::pool::Pool;
+use super::memory::{self, MemoryReport, Pool};
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
@@ -62,6 +62,17 @@ impl Device {
         &*self.runtime
     }
 
+    /// What its memory holds.
+    pub fn memory(&self) -> MemoryReport {
+        self.pool.report(&self.name)
+    }
+
+    /// Buffers of more than `bytes` together are refused from now on; `None` lifts the limit.
+    /// `TINYSPEC_MEMORY` sets it for every device when it is opened.
+    pub fn limit_memory(&self, bytes: Option<u64>) {
+        self.pool.set_limit(bytes);
+    }
+
     pub(crate) fn pool(&self) -> &Pool {
         &self.pool
     }
@@ -90,7 +101,7 @@ pub fn register(name: &str, target: Target, compiler: Arc<dyn Compiler>, runtime
 /// The device of this name, opened on first use.
 ///
 /// # Errors
-/// When there is none.
+/// When there is none, or `TINYSPEC_MEMORY` is no size.
 pub fn device(name: &str) -> Result<Arc<Device>> {
     let mut registry = registry().lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(device) = registry.get(name) {
@@ -102,6 +113,7 @@ pub fn device(name: &str) -> Result<Arc<Device>> {
         return Err(Error::UnknownDevice { name: name.into(), known: known.join(", "), location: None });
     };
     let device = Arc::new(open(name));
+    device.limit_memory(memory::from_environment()?);
     registry.insert(name.into(), device.clone());
     Ok(device)
 }

@@ -2,10 +2,10 @@
 
 mod built_in;
 mod device;
-mod pool;
+mod memory;
 mod run;
-mod storage;
 
 pub use device::{Device, default_device, device, register, set_default_device, with_default_device};
+pub use memory::{Held, MemoryReport};
+pub(crate) use memory::{Owner, Storage, size};
 pub(crate) use run::{plan_for, realize, run};
-pub(crate) use storage::Storage;

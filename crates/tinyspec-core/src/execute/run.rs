@@ -1,6 +1,6 @@
 //! Realising: walk, plan or find the plan, run it, and let nodes become their buffers.
 
-use super::{Device, Storage, default_device};
+use super::{Device, Owner, Storage, default_device};
 use crate::lower::callify::Walk;
 use crate::lower::pipeline::{self, Place, Plan};
 use crate::profile::{self, Level};
@@ -75,11 +75,18 @@ fn run_walk(roots: &[Arc<Node>], walk: &Walk, device: &Arc<Device>) -> Result<()
         let plan = pipeline::compile(&graph, &outputs, device)?;
         Ok(Plan { program: Some(Arc::new(callified)), ..plan })
     })?;
-    let outputs: Vec<Arc<Storage>> =
-        plan.outputs.iter().map(|&bytes| Ok(Arc::new(Storage::allocate(device, bytes)?))).collect::<Result<_>>()?;
+    let mut owners: Vec<&Arc<Node>> = vec![&roots[0]; plan.outputs.len()];
+    for (root, &number) in roots.iter().zip(&plan.output_of_root) {
+        owners[number as usize] = root;
+    }
+    let outputs: Vec<Arc<Storage>> = (plan.outputs.iter().zip(&owners))
+        .map(|(&bytes, owner)| Ok(Arc::new(Storage::allocate(device, bytes, &Owner::node(owner))?)))
+        .collect::<Result<_>>()?;
     let leaves: SmallVec<[*mut u8; 16]> = walk.leaves.iter().map(|leaf| leaf.address()).collect();
     let addresses: SmallVec<[*mut u8; 8]> = outputs.iter().map(|output| output.address()).collect();
-    let arena = (plan.arena_bytes > 0).then(|| Storage::allocate(device, plan.arena_bytes)).transpose()?;
+    let temporaries = Owner::temporaries(roots.first().and_then(|root| root.location));
+    let arena =
+        (plan.arena_bytes > 0).then(|| Storage::allocate(device, plan.arena_bytes, &temporaries)).transpose()?;
     let mut table = Vec::with_capacity(plan.table.len());
     // SAFETY: the walk holds the leaves, `outputs` and `arena` are ours alone, and `run` waits for the end.
     unsafe { run(&plan, &leaves, &addresses, arena.as_ref(), &mut table)? };
@@ -162,7 +169,7 @@ fn move_to_device(node: &Arc<Node>) -> Result<()> {
     let history = History::new(&Arc::new(walk.build()?), walk.leaf_nodes());
     let mut data = vec![0; from.bytes()];
     from.read(&mut data)?;
-    let to = Storage::allocate(&super::device(name)?, data.len())?;
+    let to = Storage::allocate(&super::device(name)?, data.len(), &Owner::node(node))?;
     to.write(&data)?;
     node.become_buffer(Arc::new(to), history.result(node, 0));
     Ok(())

@@ -1,7 +1,7 @@
 //! Prepared calls: the plan is fixed, a call fills a table of addresses and runs.
 
 use super::Function;
-use crate::execute::{Device, Storage, default_device, device, plan_for, run};
+use crate::execute::{Device, Owner, Storage, default_device, device, plan_for, run};
 use crate::lower::pipeline::{self, Plan};
 use crate::tensor::{Node, Tensor};
 use crate::{Error, Result};
@@ -82,7 +82,9 @@ impl Prepared {
             )
             .collect::<tinyspec_ir::Result<Vec<_>>>()?;
         let plan = plan_for(graph.content_hash(&results), &device, || pipeline::compile(&graph, &results, &device))?;
-        let arena = (plan.arena_bytes > 0).then(|| Storage::allocate(&device, plan.arena_bytes)).transpose()?;
+        let arena = (plan.arena_bytes > 0)
+            .then(|| Storage::allocate(&device, plan.arena_bytes, &Owner::temporaries(Some(location))))
+            .transpose()?;
         let table = Vec::with_capacity(plan.table.len());
         Ok(Prepared { plan, device, inputs, outputs, scratch: Mutex::new(Scratch { table, arena }) })
     }
@@ -97,7 +99,8 @@ impl Prepared {
 
     fn output(&self, dtype: DType, shape: &Shape) -> Result<Tensor> {
         let count = shape.iter().fold(1, |count, dim| count * dim.as_const().unwrap_or(0).max(0) as usize);
-        let storage = Arc::new(Storage::allocate(&self.device, count * dtype.size())?);
+        let storage =
+            Arc::new(Storage::allocate(&self.device, count * dtype.size(), &Owner::tensor(dtype, shape, None))?);
         Ok(Tensor::from_node(Node::buffer(storage, dtype, shape, None)?))
     }
 

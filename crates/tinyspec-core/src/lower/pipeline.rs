@@ -7,7 +7,7 @@ use super::plan::{self, Lifetime};
 use super::rangeify::{self, ByHand, KernelCall, Schedule};
 use crate::Result;
 use crate::cache;
-use crate::execute::{Device, Storage};
+use crate::execute::{Device, Owner, Storage};
 use crate::profile::{self, Level};
 use crate::search;
 use rayon::prelude::*;
@@ -238,7 +238,7 @@ fn assemble(schedule: &Schedule, kernels: &FxHashMap<NodeId, Arc<Kernel>>, devic
                     let place = match (graph.op(buffer), graph.arg(buffer)) {
                         (Op::Param, Arg::Param { slot, .. }) => Place::Leaf(*slot),
                         (Op::Binary, Arg::Bytes(data)) => {
-                            let storage = Storage::allocate(device, data.len())?;
+                            let storage = Storage::allocate(device, data.len(), &Owner::constant())?;
                             storage.write(data)?;
                             plan.constants.push(storage);
                             Place::Constant(plan.constants.len() as u32 - 1)

@@ -1,5 +1,6 @@
 //! The table of kernels as they run (`TINYSPEC_DEBUG=2`).
 
+use crate::execute::size;
 use crate::lower::pipeline::Step;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,12 +29,4 @@ pub(crate) fn kernel(step: &Step, time: Duration, arena_bytes: usize) {
         size(arena_bytes as u64),
         step.location
     );
-}
-
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..=9_999 => format!("{bytes} B"),
-        10_000..=9_999_999 => format!("{:.1} kB", bytes as f64 / 1e3),
-        _ => format!("{:.1} MB", bytes as f64 / 1e6),
-    }
 }

@@ -2,7 +2,7 @@
 
 use super::moves::{Candidate, candidate};
 use crate::Result;
-use crate::execute::{Device, Storage};
+use crate::execute::{Device, Owner, Storage};
 use crate::lower::kernel;
 use crate::lower::optimize::{OptOp, Scheduler};
 use std::ops::Range;
@@ -63,7 +63,7 @@ impl<'a> Trial<'a> {
         }
         let mut buffers = Vec::new();
         for (slot, dtype, bytes, is_output) in params {
-            let storage = Storage::allocate(device, bytes)?;
+            let storage = Storage::allocate(device, bytes, &Owner::trial())?;
             storage.write(&numbers(dtype, bytes, slot))?;
             buffers.push(Buffer { dtype, storage, is_output });
         }

@@ -2,7 +2,7 @@
 
 use super::{Element, Node, Tensor, apply};
 use crate::Result;
-use crate::execute::{Storage, default_device};
+use crate::execute::{Owner, Storage, default_device};
 use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::ops::Literal;
@@ -199,7 +199,7 @@ pub(crate) fn from_bytes(
     shape: &Shape,
 ) -> Result<Tensor> {
     let device = default_device()?;
-    let storage = Storage::allocate(&device, bytes.len())?;
+    let storage = Storage::allocate(&device, bytes.len(), &Owner::tensor(dtype, shape, Some(location)))?;
     storage.write(bytes)?;
     Ok(Tensor::from_node(Node::buffer(Arc::new(storage), dtype, shape, Some(location))?))
 }

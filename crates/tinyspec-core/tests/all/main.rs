@@ -17,6 +17,7 @@ mod kernels;
 mod large_sums;
 mod lowering;
 mod memory_bound;
+mod memory_limit;
 mod memory_plan;
 mod native;
 mod numbers;

@@ -284,10 +284,14 @@ impl<'a> Resolver<'a> {
     }
 
     fn lanes(&self, node: NodeId) -> Result<u32, BackendError> {
+        u32::try_from(self.elements_of(node)?).map_err(|_| self.refuse(node, "it has too many lanes"))
+    }
+
+    fn elements_of(&self, node: NodeId) -> Result<usize, BackendError> {
         let shape = &self.graph.props(node).shape;
-        let lanes = dim::static_shape(shape)
-            .and_then(|dims| dims.iter().try_fold(1u32, |product, &dim| product.checked_mul(u32::try_from(dim).ok()?)));
-        lanes.ok_or_else(|| self.refuse(node, format!("its shape {} is not known", dim::show(shape))))
+        let count = dim::static_shape(shape)
+            .and_then(|dims| dims.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim.try_into().ok()?)));
+        count.ok_or_else(|| self.refuse(node, format!("its shape {} is not known", dim::show(shape))))
     }
 
     fn allocate(&mut self, node: NodeId, lanes: u32) -> Result<Register, BackendError> {

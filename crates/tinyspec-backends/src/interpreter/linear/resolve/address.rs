@@ -32,7 +32,7 @@ impl Resolver<'_> {
 
     fn elements(&mut self, buffer: NodeId, index: Register, lanes: u32) -> Result<Address, BackendError> {
         let buffer = self.base(buffer)?;
-        let length = self.lanes(buffer)? as usize;
+        let length = self.elements_of(buffer)?;
         let dtype = self.graph.dtype(buffer);
         let space = match self.graph.arg(buffer) {
             Arg::Param { slot, .. } if (*slot as usize) < self.kernel.params => Space::Param(*slot),

@@ -1,0 +1,14 @@
+//! The memory of devices: what holds it, what is kept for later, how much there may be.
+
+mod limit;
+mod owner;
+mod pool;
+mod report;
+mod storage;
+
+pub(crate) use limit::from_environment;
+pub(crate) use owner::Owner;
+pub(crate) use pool::Pool;
+pub(crate) use report::size;
+pub use report::{Held, MemoryReport};
+pub(crate) use storage::Storage;

@@ -1,0 +1,55 @@
+//! Whom a buffer belongs to, for reports.
+
+use crate::tensor::Node;
+use std::panic::Location;
+use tinyspec_ir::DType;
+use tinyspec_ir::dim::{Shape, show};
+
+/// What a buffer is for. Cheap to make: it becomes text only in a report.
+#[derive(Clone, Debug)]
+pub(crate) struct Owner {
+    what: &'static str,
+    tensor: Option<(DType, Shape)>,
+    location: Option<&'static Location<'static>>,
+}
+
+impl Owner {
+    /// The values of a tensor.
+    pub fn tensor(dtype: DType, shape: &Shape, location: Option<&'static Location<'static>>) -> Owner {
+        Owner { what: "tensor", tensor: Some((dtype, shape.clone())), location }
+    }
+
+    /// The values of a lazy tensor.
+    pub fn node(node: &Node) -> Owner {
+        Owner::tensor(node.props.dtype, &node.props.shape, node.location)
+    }
+
+    /// What passes between the kernels of a program, whose result was asked for at `location`.
+    pub fn temporaries(location: Option<&'static Location<'static>>) -> Owner {
+        Owner { what: "temporaries", tensor: None, location }
+    }
+
+    /// Bytes that a plan brings along.
+    pub fn constant() -> Owner {
+        Owner { what: "constant", tensor: None, location: None }
+    }
+
+    /// A buffer of the search for schedules.
+    pub fn trial() -> Owner {
+        Owner { what: "trial of a schedule", tensor: None, location: None }
+    }
+
+    pub fn location(&self) -> Option<&'static Location<'static>> {
+        self.location
+    }
+}
+
+impl std::fmt::Display for Owner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.what)?;
+        match &self.tensor {
+            Some((dtype, shape)) => write!(f, " {dtype} {}", show(shape)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The memory of a realised tensor.
+
+use super::report::size;
+use super::{Owner, Pool};
+use crate::execute::Device;
+use crate::{Error, Result};
+use std::sync::Arc;
+use tinyspec_backends::Memory;
+
+/// Memory on a device; returns to the device's pool when the last tensor lets go.
+#[derive(Debug)]
+pub(crate) struct Storage {
+    device: Arc<Device>,
+    /// Present until dropped.
+    memory: Option<Arc<dyn Memory>>,
+    address: *mut u8,
+    class: usize,
+    bytes: usize,
+    ticket: u64,
+}
+
+// SAFETY: the address is that of `memory`, which is Send + Sync; what is behind it is written only by plans that own
+// the storage exclusively, before anyone else can see it.
+unsafe impl Send for Storage {}
+// SAFETY: as above.
+unsafe impl Sync for Storage {}
+
+impl Storage {
+    /// Memory of `bytes` with undefined contents.
+    ///
+    /// # Errors
+    /// When the device has no more, or may hold no more.
+    pub fn allocate(device: &Arc<Device>, bytes: usize, owner: &Owner) -> Result<Storage> {
+        let pool = device.pool();
+        let leased = Pool::class(bytes).and_then(|class| Some((class, pool.lease(class, bytes, owner)?)));
+        let Some((class, lease)) = leased else { return Err(refused(device, bytes, owner, None)) };
+        let memory = lease.memory.map_or_else(
+            || {
+                device.runtime().allocate(class).or_else(|_| {
+                    // What is kept may be what is missing.
+                    pool.forget();
+                    device.runtime().allocate(class)
+                })
+            },
+            Ok,
+        );
+        let ticket = lease.ticket;
+        match memory {
+            Ok(memory) => Ok(Storage {
+                device: device.clone(),
+                address: memory.address(),
+                memory: Some(memory),
+                class,
+                bytes,
+                ticket,
+            }),
+            Err(error) => {
+                pool.give(ticket, class, None);
+                Err(refused(device, bytes, owner, Some(error.to_string())))
+            }
+        }
+    }
+
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn address(&self) -> *mut u8 {
+        self.address
+    }
+
+    /// Fills new storage.
+    pub fn write(&self, data: &[u8]) -> Result<()> {
+        match &self.memory {
+            Some(memory) => Ok(self.device.runtime().write(&**memory, data)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Copies the start of the contents to the host.
+    pub fn read(&self, data: &mut [u8]) -> Result<()> {
+        match &self.memory {
+            Some(memory) if !data.is_empty() => Ok(self.device.runtime().read(&**memory, data)?),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Storage {
+    fn drop(&mut self) {
+        self.device.pool().give(self.ticket, self.class, self.memory.take());
+    }
+}
+
+/// `reason` is the device's own; without one the limit is meant.
+fn refused(device: &Device, bytes: usize, owner: &Owner, reason: Option<String>) -> Error {
+    Error::Memory {
+        wanted: format!("{owner} of {}", size(bytes as u64)),
+        reason: reason.unwrap_or_else(|| "the limit would be exceeded".into()),
+        report: Box::new(device.memory()),
+        location: owner.location().map(Into::into),
+    }
+}

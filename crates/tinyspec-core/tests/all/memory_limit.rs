@@ -1,0 +1,82 @@
+//! What a device's memory holds, and that no more is taken than it may hold.
+
+use std::sync::Arc;
+use tinyspec_backends::interpreter::linear::{InterpreterCompiler, InterpreterRuntime};
+use tinyspec_core::execute::{Device, register};
+use tinyspec_core::{Error, Tensor};
+
+const MEGABYTE: u64 = 1 << 20;
+
+/// A device of the test's own, so that nobody else uses its memory.
+fn device(name: &str, limit: Option<u64>) -> Arc<Device> {
+    let interpreter = tinyspec_core::execute::device("interpreter").unwrap();
+    let device =
+        register(name, interpreter.target().clone(), Arc::new(InterpreterCompiler), Arc::new(InterpreterRuntime));
+    device.limit_memory(limit);
+    device
+}
+
+fn ones(count: usize, device: &str) -> Tensor {
+    Tensor::from_slice(&vec![1.0f32; count], [count]).to(device)
+}
+
+#[test]
+fn the_report_names_what_is_held() {
+    let device = device("reported", None);
+    let (small, large) = (ones(1000, "reported"), ones(100_000, "reported"));
+    small.realize().unwrap();
+    large.realize().unwrap();
+    let line = line!() + 1;
+    let sum = large.add(1.0).mul(&large);
+    sum.realize().unwrap();
+    let report = device.memory();
+    assert_eq!((report.buffers, report.largest.len()), (3, 3));
+    assert!(report.used >= 4 * 201_000 && report.peak >= report.used, "{report}");
+    assert_eq!(report.largest[0].bytes, 400_000);
+    assert_eq!(report.largest[2].what, "tensor f32 [1000]");
+    let location = report.largest[1].location.as_ref().unwrap();
+    assert!(location.file.ends_with("memory_limit.rs") && location.line == line, "{report}");
+    drop((small, large, sum));
+    let after = device.memory();
+    assert_eq!((after.buffers, after.used), (0, 0));
+    assert!(after.kept >= 4 * 201_000 && after.peak == report.peak, "{after}");
+}
+
+#[test]
+fn what_exceeds_the_limit_is_refused_and_can_be_freed() {
+    let device = device("limited", Some(MEGABYTE));
+    let first = ones(150_000, "limited");
+    first.realize().unwrap();
+    let second = first.add(1.0);
+    let error = second.realize().unwrap_err();
+    let Error::Memory { report, location, .. } = &error else { panic!("{error}") };
+    assert_eq!(report.limit, Some(MEGABYTE));
+    assert!(location.is_some());
+    let text = error.to_string();
+    for part in ["tensor f32 [150000] of 600.0 kB", "the limit would be exceeded", "memory_limit.rs", "TINYSPEC_MEMORY"]
+    {
+        assert!(text.contains(part), "{part:?} is missing in\n{text}");
+    }
+    // The refused tensor is still a lazy one: with room, it is computed.
+    device.limit_memory(None);
+    assert_eq!(second.to_vec::<f32>().unwrap()[..2], [2.0, 2.0]);
+}
+
+#[test]
+fn kept_memory_makes_room_first() {
+    let device = device("kept", Some(MEGABYTE));
+    // Each size has a class of its own: were all kept, the limit would be exceeded many times over.
+    for size in (0..8).map(|step| 60_000 + 20_000 * step) {
+        ones(size, "kept").realize().unwrap();
+        let report = device.memory();
+        assert!(report.used + report.kept <= MEGABYTE, "{report}");
+    }
+}
+
+#[test]
+fn sizes_that_no_memory_has_are_an_error() {
+    let _device = device("endless", None);
+    let endless = Tensor::full([1usize << 30, 1 << 20], 1.0f32).to("endless").contiguous();
+    let error = endless.realize().unwrap_err();
+    assert!(matches!(error, Error::Memory { .. }), "{error}");
+}
