@@ -98,6 +98,13 @@ fn loops<B>(x: &Tensor<f32, B, 6>) -> Tensor<f32, B, 2> {
 }
 
 #[function]
+fn lists_of_calls<B>(x: &Tensor<f32, B, 4>) -> Tensor<f64, B, 4> {
+    let parts = vec![lets(x).cast::<f64>(), Tensor::ones([B, 4]).cast(DType::F64)];
+    let sum = &parts[0] + &parts[1];
+    sum + 1.0
+}
+
+#[function]
 fn tuples<A, B>(
     x: &Tensor<f32, A>,
     y: &Tensor<f64, B>,
@@ -213,6 +220,7 @@ fn bounded<B>(x: &Tensor<f32, B, 4>) -> Tensor<f32, B, 4> {
 fn embedded_and_traced_graphs_are_equal() {
     let functions = [
         lets::FUNCTION,
+        lists_of_calls::FUNCTION,
         operators::FUNCTION,
         blocks::FUNCTION,
         loops::FUNCTION,

@@ -1,6 +1,7 @@
 //! Which other functions a body calls.
 
 use super::signature::open_span;
+use super::ungroup;
 use crate::diagnostics::source_text;
 use proc_macro2::Span;
 use syn::visit::{Visit, visit_block, visit_expr_call};
@@ -79,6 +80,10 @@ impl<'ast> Visit<'ast> for Finder {
             }
         }
         visit_expr_call(self, call);
+    }
+
+    fn visit_macro(&mut self, call: &'ast syn::Macro) {
+        ungroup::elements(call).iter().flatten().for_each(|element| self.visit_expr(&element.clone()));
     }
 
     fn visit_local(&mut self, local: &'ast Local) {

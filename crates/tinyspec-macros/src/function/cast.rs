@@ -1,6 +1,7 @@
 //! `x.cast::<f32>()`, which is `x.cast(DType::F32)`: a method cannot have both spellings in Rust, a body can.
 
 use super::signature::TypeReader;
+use super::ungroup;
 use crate::diagnostics::Diagnostics;
 use quote::format_ident;
 use syn::visit_mut::{VisitMut, visit_expr_method_call_mut};
@@ -16,6 +17,10 @@ struct Casts<'a> {
 }
 
 impl VisitMut for Casts<'_> {
+    fn visit_macro_mut(&mut self, call: &mut syn::Macro) {
+        ungroup::visit_elements(call, |element| self.visit_expr_mut(element));
+    }
+
     fn visit_expr_method_call_mut(&mut self, call: &mut ExprMethodCall) {
         visit_expr_method_call_mut(self, call);
         if call.method != "cast" || !call.args.is_empty() {

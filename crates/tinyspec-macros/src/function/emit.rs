@@ -4,7 +4,7 @@ use super::options::Options;
 use super::signature::{FunctionSignature, Passing};
 use super::trace::erased;
 use super::{companion, gradient};
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Place};
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
@@ -106,19 +106,27 @@ impl Parameters {
     }
 }
 
+/// The items of the typed copy, now that all that is refused has been; `open` is what the trace has left to rustc.
+pub fn checked(
+    signature: &FunctionSignature,
+    parameters: &Parameters,
+    (body, is_wrong): (&syn::Block, bool),
+    open: Option<Place>,
+) -> Vec<TokenStream> {
+    match open {
+        Some(open) => given_up(signature, parameters, body, open),
+        None => vec![typed(signature, parameters, (body, is_wrong))],
+    }
+}
+
 /// The user's body over placeholders.
 pub fn typed(
     signature: &FunctionSignature,
     parameters: &Parameters,
     (body, is_wrong): (&syn::Block, bool),
 ) -> TokenStream {
-    let (result, statements) = (result_type(signature), &body.stmts);
-    let value = match signature.is_complete() {
-        true => quote!({ #(#statements)* }),
-        false => quote!(::tinyspec::__private::wrong()),
-    };
-    let (dims, bound, allow) = (&signature.dims, &parameters.bound, allow(is_wrong));
-    let (inputs, sizes, results) = (local("inputs"), local("sizes"), local("results"));
+    let (inputs, sizes, allow) = (local("inputs"), local("sizes"), allow(is_wrong));
+    let statements = typed_statements(signature, parameters, body);
     quote! {
         #allow
         #[allow(non_snake_case, unused_parens)]
@@ -126,15 +134,62 @@ pub fn typed(
             #inputs: &[::tinyspec::Tensor],
             #sizes: &[::tinyspec::Dim],
         ) -> ::std::vec::Vec<::tinyspec::Tensor> {
-            #[allow(unused_variables, unused_mut)]
-            let mut #inputs = #inputs.iter();
-            #bound
-            #[allow(unused_variables)]
-            let [#(#dims),*] = #sizes else { return ::std::vec![] };
-            let #results: #result = #value;
-            ::tinyspec::function::Results::into_tensors(#results)
+            #statements
         }
     }
+}
+
+fn typed_statements(signature: &FunctionSignature, parameters: &Parameters, body: &syn::Block) -> TokenStream {
+    let (result, statements) = (result_type(signature), &body.stmts);
+    let value = match signature.is_complete() {
+        true => quote!({ #(#statements)* }),
+        false => quote!(::tinyspec::__private::wrong()),
+    };
+    let (dims, bound) = (&signature.dims, &parameters.bound);
+    let (inputs, sizes, results) = (local("inputs"), local("sizes"), local("results"));
+    quote! {
+        #[allow(unused_variables, unused_mut)]
+        let mut #inputs = #inputs.iter();
+        #bound
+        #[allow(unused_variables)]
+        let [#(#dims),*] = #sizes else { return ::std::vec![] };
+        let #results: #result = #value;
+        ::tinyspec::function::Results::into_tensors(#results)
+    }
+}
+
+/// The typed copy of a body that the trace gave up on without a word, since rustc was to find the mistake at `open`. It stands
+/// in a constant that is refused: a constant that has a mistake of its own is not evaluated, so one of the two is said.
+fn given_up(
+    signature: &FunctionSignature,
+    parameters: &Parameters,
+    body: &syn::Block,
+    open: Place,
+) -> Vec<TokenStream> {
+    let (inputs, sizes) = (local("inputs"), local("sizes"));
+    let statements = typed_statements(signature, parameters, body);
+    let message = format!(
+        "`{}` has no graph, since this is not traced, though it is Rust: \
+         a #[function] is made of `let`, operators, methods of tensors and calls of #[function]s",
+        signature.ident
+    );
+    let refuse = quote_spanned!(open.start=> ::tinyspec::__private::refuse);
+    let refuse = quote_spanned!(open.end=> #refuse(#message));
+    let constant = quote! {
+        #[allow(unused, unreachable_code, non_snake_case, clippy::all)]
+        const _: () = {
+            let _ = |#inputs: &[::tinyspec::Tensor], #sizes: &[::tinyspec::Dim]| -> ::std::vec::Vec<::tinyspec::Tensor> {
+                #statements
+            };
+            #refuse;
+        };
+    };
+    let nothing = quote! {
+        fn __tinyspec_typed(_: &[::tinyspec::Tensor], _: &[::tinyspec::Dim]) -> ::std::vec::Vec<::tinyspec::Tensor> {
+            ::std::vec![]
+        }
+    };
+    vec![constant, nothing]
 }
 
 /// The typed copy that the first expansion gives where another follows: editors look at it, since they are to complete in
@@ -144,8 +199,8 @@ pub fn first_typed(typed: &TokenStream) -> TokenStream {
 }
 
 /// The typed copy of the last expansion.
-pub fn last_typed(typed: &TokenStream) -> TokenStream {
-    quote!(#[cfg(not(rust_analyzer))] #typed)
+pub fn last_typed(items: &[TokenStream]) -> TokenStream {
+    quote!(#(#[cfg(not(rust_analyzer))] #items)*)
 }
 
 /// The result's type at run time. Types that could not be read would be complained about a second time.

@@ -116,24 +116,27 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     // Mistakes in the body tell the typed copy what to leave out; with callees they are reported by the second expansion.
     let mut preview = Diagnostics::default();
     let outcome = trace::trace(&signature, &function.block, &unknown(&found), &mut preview);
-    let copy = typed_copy::typed_copy(&function.block, &preview);
+    let body = typed_copy::typed_copy(&function.block, &preview);
     let is_wrong = !diagnostics.is_empty() || !preview.is_empty();
     let parameters = emit::Parameters::of(&function.sig.inputs, &signature);
     // What has no graph is wrong, whoever says so.
-    let mut copy = emit::typed(&signature, &parameters, (&copy, is_wrong || outcome.traced.is_none()));
+    let has_graph = outcome.traced.is_some();
     let calls_itself = found.iter().any(|callee| callee.path.get_ident() == Some(name));
     let state = quote!({ function [#options] #item });
-    let graph = if found.is_empty() || found.len() > MOST_CALLEES || calls_itself {
+    let (copy, graph) = if found.is_empty() || found.len() > MOST_CALLEES || calls_itself {
         diagnostics.extend(preview);
         let traced = outcome.traced.filter(|_| diagnostics.is_empty());
         let checks = &outcome.checks;
         let (callees, constants) = (Callees { paths: &[], methods: &[], own: None }, &outcome.constants);
         let typed = quote!(__tinyspec_typed);
         let graph = embedded(name, traced, callees, constants, &read_options, &typed, &mut diagnostics);
-        quote!({ #(#checks)* #graph })
+        let open = outcome.open.filter(|_| diagnostics.is_empty());
+        let copy = emit::checked(&signature, &parameters, (&body, is_wrong || !has_graph), open);
+        (quote!(#(#copy)*), quote!({ #(#checks)* #graph }))
     } else {
-        copy = emit::first_typed(&copy);
-        companion::visit(&found, &imports, &name.unraw().to_string(), &quote!(::tinyspec::__private::trace), &state)
+        let copy = emit::typed(&signature, &parameters, (&body, is_wrong || !has_graph));
+        let last = quote!(::tinyspec::__private::trace);
+        (emit::first_typed(&copy), companion::visit(&found, &imports, &name.unraw().to_string(), &last, &state))
     };
     let companion = if signature.has_models() && signature.is_complete() {
         // Its inputs are told by the models' companions.
@@ -295,7 +298,7 @@ fn traced(options: TokenStream, function: &mut ItemFn, known: Vec<Known>) -> Tok
     }
     let name = &function.sig.ident;
     let outcome = trace::trace(&signature, &function.block, &known, &mut diagnostics);
-    let is_wrong = outcome.traced.is_none();
+    let (is_wrong, open) = (outcome.traced.is_none(), outcome.open.filter(|_| reported.is_empty()));
     let own = own_text.and_then(|own| found.iter().find(|callee| callee.text == own));
     let callees = Callees { paths: &found, methods: &outcome.methods, own };
     let typed = quote!(__tinyspec_typed);
@@ -305,7 +308,7 @@ fn traced(options: TokenStream, function: &mut ItemFn, known: Vec<Known>) -> Tok
     let copy = typed_copy::typed_copy(&function.block, &diagnostics);
     let parameters = emit::Parameters::of(&function.sig.inputs, &signature);
     let is_wrong = is_wrong || !reported.is_empty() || !diagnostics.is_empty();
-    let copy = emit::last_typed(&emit::typed(&signature, &parameters, (&copy, is_wrong)));
+    let copy = emit::last_typed(&emit::checked(&signature, &parameters, (&copy, is_wrong), open));
     renamed::under(options.root, quote!({ #errors #(#checks)* #copy #graph }))
 }
 

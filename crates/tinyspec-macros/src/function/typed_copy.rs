@@ -4,7 +4,7 @@
 use super::signature::without_arguments;
 use super::trace::names_of;
 use crate::diagnostics::Diagnostics;
-use crate::function::attributes;
+use crate::function::{attributes, ungroup};
 use quote::quote;
 use syn::visit_mut::{
     VisitMut, visit_block_mut, visit_expr_call_mut, visit_expr_method_call_mut, visit_expr_mut, visit_type_mut,
@@ -91,6 +91,10 @@ impl VisitMut for Copier<'_> {
             return;
         }
         visit_expr_mut(self, expression);
+    }
+
+    fn visit_macro_mut(&mut self, call: &mut syn::Macro) {
+        ungroup::visit_elements(call, |element| self.visit_expr_mut(element));
     }
 
     fn visit_type_mut(&mut self, ty: &mut Type) {

@@ -4,8 +4,9 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::ToTokens;
 use syn::ext::IdentExt;
+use syn::punctuated::Punctuated;
 use syn::visit_mut::{VisitMut, visit_expr_mut, visit_type_mut};
-use syn::{Expr, ExprParen, ItemFn, ItemImpl, ItemStruct, Type};
+use syn::{Expr, ExprParen, ItemFn, ItemImpl, ItemStruct, Macro, Token, Type};
 
 /// Items, with what macros gave unwrapped.
 pub trait Item: syn::parse::Parse {
@@ -39,6 +40,20 @@ pub fn parse<T: Item>(tokens: TokenStream) -> syn::Result<T> {
     let mut item: T = syn::parse2(tokens)?;
     item.ungroup();
     Ok(item)
+}
+
+/// The elements of `vec![a, b]`, whose tokens are code like all around them; other macros are refused.
+pub fn elements(call: &Macro) -> Option<Punctuated<Expr, Token![,]>> {
+    let is_list = call.path.is_ident("vec");
+    is_list.then(|| call.parse_body_with(Punctuated::parse_terminated).ok()).flatten()
+}
+
+/// The same, changed in place.
+pub fn visit_elements(call: &mut Macro, mut visit: impl FnMut(&mut Expr)) {
+    if let Some(mut elements) = elements(call) {
+        elements.iter_mut().for_each(&mut visit);
+        call.tokens = elements.into_token_stream();
+    }
 }
 
 /// Unwraps types and expressions; what binds less tightly than its group gets parentheses, since `2.0 + 1.0` is one operand.

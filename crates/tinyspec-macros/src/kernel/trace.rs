@@ -160,7 +160,13 @@ pub fn trace(kernel: &Kernel, diagnostics: &mut Diagnostics) -> Option<Traced> {
         reads.sort_unstable();
         effects.extend(reads);
     }
-    let sink = tracer.graph.add(Op::Sink, &effects, Arg::None).ok()?;
+    let sink = match tracer.graph.add(Op::Sink, &effects, Arg::None) {
+        Ok(sink) => sink,
+        Err(_) => {
+            tracer.lost(kernel.name.span().into());
+            return None;
+        }
+    };
     let Tracer { graph, places, loop_names, constants, vouched, .. } = tracer;
     Some(Traced { graph, sink, places, loops: loop_names, constants, shapes, slots, vouched, is_whole })
 }
@@ -179,6 +185,13 @@ fn slots(kernel: &Kernel) -> Vec<u32> {
 impl Tracer<'_> {
     fn error(&mut self, at: impl Into<At>, message: impl Into<String>) {
         self.diagnostics.error(at, message);
+    }
+
+    /// Something has no node here, be it that its mistake was reported; if none was, the kernel would do something else.
+    fn lost(&mut self, at: At) {
+        if self.diagnostics.is_empty() {
+            self.error(at, "this cannot be traced: write it in another way");
+        }
     }
 
     /// A node that cannot be refused, or the language's own words.

@@ -7,7 +7,7 @@ use crate::function::attributes;
 use crate::function::callees::CalleePath;
 use crate::function::cast;
 use crate::function::companion::{self, Known, Visited};
-use crate::function::emit::{Parameters, allow, first_typed, last_typed, result_type, typed};
+use crate::function::emit::{Parameters, allow, checked, first_typed, last_typed, result_type, typed};
 use crate::function::options::Options;
 use crate::function::signature::{Context, FunctionSignature};
 use crate::function::{
@@ -67,7 +67,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         let typed = first_typed(&typed(&signature, &parameters, (&copy, is_wrong)));
         let result = result_type(&signature);
         let (attributes, visibility, ident) = (&method.attrs, &method.vis, &method.sig.ident);
-        let (constant, hidden) = (graph_name(ident), hidden_name(&name, ident));
+        let constant = graph_name(ident);
         let hash = name_hash(&ident.to_string());
         let (Parameters { declared, prelude, arguments, .. }, allow) = (&parameters, allow(is_wrong));
         let named = gradient::Named {
@@ -81,7 +81,8 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         inside.extend(quote! {
             #[doc = #documentation]
             #[allow(dead_code)]
-            #visibility const #constant: &'static ::tinyspec::function::EmbeddedFunction = #hidden;
+            #visibility const #constant: &'static ::tinyspec::function::EmbeddedFunction =
+                <Self as ::tinyspec::__private::HasFunction<#hash>>::FUNCTION;
             #(#attributes)*
             #allow
             #[track_caller]
@@ -93,16 +94,14 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         });
         let arguments = impl_arguments(self_type);
         outside.extend(quote! {
-            #[doc(hidden)]
-            #[allow(non_upper_case_globals, unexpected_cfgs)]
-            const #hidden: &'static ::tinyspec::function::EmbeddedFunction = {
+            #[allow(unexpected_cfgs)]
+            const _: () = {
                 static A_GRAPH_HAS_NO_RECURSION: ::tinyspec::function::EmbeddedFunction = #graph;
                 #typed
-                &A_GRAPH_HAS_NO_RECURSION
+                impl #generics ::tinyspec::__private::HasFunction<#hash> for #arguments {
+                    const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = &A_GRAPH_HAS_NO_RECURSION;
+                }
             };
-            impl #generics ::tinyspec::__private::HasFunction<#hash> for #arguments {
-                const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = #hidden;
-            }
         });
     }
     let last = quote!(::tinyspec::__private::model_companion);
@@ -249,15 +248,6 @@ fn graph_name(method: &Ident) -> Ident {
     format_ident!("{}", method.unraw().to_string().to_uppercase(), span = method.span())
 }
 
-fn hidden_name(model: &Ident, method: &Ident) -> Ident {
-    companion::mangled(&format_ident!(
-        "{}_{}",
-        model.unraw().to_string(),
-        method.unraw().to_string(),
-        span = method.span()
-    ))
-}
-
 /// `Linear<I, O>` as it is written: its generics are const generics by now.
 fn impl_arguments(self_type: &Type) -> TokenStream {
     quote!(#self_type)
@@ -320,7 +310,7 @@ pub fn traced(number: usize, options: TokenStream, block: &ItemImpl, known: Vec<
         gradient::check(&signature, callee, gradient, &mut diagnostics);
     }
     let outcome = trace::trace(&signature, &method.item.block, &known, &mut diagnostics);
-    let is_wrong = outcome.traced.is_none();
+    let (is_wrong, open) = (outcome.traced.is_none(), outcome.open.filter(|_| reported.is_empty()));
     let own = own_text.and_then(|own| found.iter().find(|callee| callee.text == own));
     let callees = Callees { paths: &found, methods: &outcome.methods, own };
     let (name, typed) = (&method.item.sig.ident, quote!(__tinyspec_typed));
@@ -330,7 +320,7 @@ pub fn traced(number: usize, options: TokenStream, block: &ItemImpl, known: Vec<
     let copy = typed_copy::typed_copy(&method.item.block, &diagnostics);
     let parameters = Parameters::of(&method.item.sig.inputs, &signature);
     let is_wrong = is_wrong || !reported.is_empty() || !diagnostics.is_empty();
-    let copy = last_typed(&crate::function::emit::typed(&signature, &parameters, (&copy, is_wrong)));
+    let copy = last_typed(&checked(&signature, &parameters, (&copy, is_wrong), open));
     renamed::under(block_options.root, quote!({ #errors #(#checks)* #copy #graph }))
 }
 

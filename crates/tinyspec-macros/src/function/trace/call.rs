@@ -49,8 +49,12 @@ impl Tracer<'_> {
             }
             return match callees.get(&text) {
                 Some((number, Some(callee))) => self.callee(*number, callee, call, whole),
-                // Its signature comes with the next expansion.
-                _ => self.arguments(&call.args),
+                // Its signature comes with the next expansion, or it has mistakes of its own.
+                Some((_, None)) => {
+                    self.waits = true;
+                    self.arguments(&call.args)
+                }
+                None => self.arguments(&call.args),
             };
         }
         if let Expr::Path(function) = &*call.func {
@@ -143,6 +147,7 @@ impl Tracer<'_> {
         let callee = match model.model.methods.iter().find(|(method, _)| *method == name) {
             Some((_, Some(callee))) => callee,
             Some((_, None)) => {
+                self.waits = true;
                 call.args.iter().for_each(|argument| drop(self.expression(argument)));
                 return Value::Unknown;
             }

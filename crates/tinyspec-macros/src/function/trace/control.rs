@@ -3,10 +3,9 @@
 use super::expression::text_of;
 use super::{Tracer, Value};
 use crate::diagnostics::Place;
-use crate::function::attributes;
+use crate::function::{attributes, ungroup};
 use quote::ToTokens;
 use std::collections::HashMap;
-use syn::punctuated::Punctuated;
 use syn::{Expr, ExprForLoop, ExprIf};
 
 /// Rounds that a loop is unrolled to at most.
@@ -197,9 +196,7 @@ impl Tracer<'_> {
 
     /// `vec![a, b]` is a list; other macros are refused.
     pub(super) fn macro_call(&mut self, mac: &syn::Macro, whole: &Expr) -> Value {
-        if mac.path.is_ident("vec")
-            && let Ok(list) = mac.parse_body_with(Punctuated::<Expr, syn::Token![,]>::parse_terminated)
-        {
+        if let Some(list) = ungroup::elements(mac) {
             if list.is_empty() {
                 return self
                     .refuse(whole, "a list does not grow in a #[function]: write all its elements at once, `[a, b]`");

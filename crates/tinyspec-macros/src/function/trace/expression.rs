@@ -34,6 +34,10 @@ impl Tracer<'_> {
     /// The value of an expression. After a mistake it is [`Value::Wrong`]: the typed copy leaves out all of it.
     pub(super) fn expression(&mut self, expression: &Expr) -> Value {
         let value = self.value_of(expression);
+        if matches!(value, Value::Unknown | Value::Unseen) {
+            // What it consists of comes first.
+            self.open.get_or_insert_with(|| Place::of(expression));
+        }
         // What these consist of is left out already, and the rest of a block is still worth reading.
         let is_around = matches!(expression, Expr::Block(_) | Expr::Paren(_) | Expr::Group(_) | Expr::Reference(_));
         if matches!(value, Value::Wrong) && !is_around {

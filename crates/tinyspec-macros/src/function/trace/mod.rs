@@ -69,6 +69,10 @@ pub struct Tracer<'a> {
     inference: Inference,
     /// What the next trace assumes.
     assumed: Vec<Check>,
+    /// The first expression that has no value here and is not refused: rustc says what is wrong with it.
+    open: Option<Place>,
+    /// Some callee has mistakes of its own.
+    waits: bool,
     /// Where mistakes go.
     diagnostics: &'a mut Diagnostics,
 }
@@ -112,6 +116,8 @@ pub struct Outcome {
     pub constants: Constants,
     /// Callees behind those with a path: methods of models.
     pub methods: Vec<TokenStream>,
+    /// What has no value though nothing was refused. If rustc finds no mistake either, it must not be passed over.
+    pub open: Option<Place>,
 }
 
 /// Traces `body` on the inputs of `signature`.
@@ -141,7 +147,8 @@ pub fn trace(
         let is_right = found.is_empty() && diagnostics.is_empty();
         diagnostics.extend(found);
         let checks = known.1.iter().map(Check::to_tokens).chain(outcome.checks).collect();
-        return Outcome { traced: outcome.traced.filter(|_| is_right), checks, ..outcome };
+        let (traced, open) = (outcome.traced.filter(|_| is_right), outcome.open.filter(|_| is_right));
+        return Outcome { traced, open, checks, ..outcome };
     }
 }
 
@@ -167,23 +174,34 @@ fn trace_assuming(
         probes: vec![],
         inference,
         assumed: vec![],
+        open: None,
+        waits: false,
         diagnostics,
     };
     tracer.bind_inputs();
     let value = tracer.block(body);
     let outputs = tracer.outputs(body, value);
-    let Tracer { graph, calls, constants, checks, probes, assumed, methods, diagnostics, inference, .. } = tracer;
+    if outputs.is_none() && tracer.diagnostics.is_empty() {
+        let place = body.stmts.last().map_or_else(|| Place::of(&signature.ident), Place::of);
+        tracer.open.get_or_insert(place);
+    }
+    let Tracer {
+        graph, calls, constants, checks, probes, assumed, open, waits, methods, diagnostics, inference, ..
+    } = tracer;
     for (place, value, ty) in inference.overflows() {
         diagnostics.error(place, numbers::overflow(value, ty));
     }
+    // Said already, or said elsewhere.
+    let is_reported = !diagnostics.is_empty() || !probes.is_empty() || waits;
     let checks = checks.iter().map(Check::to_tokens).chain(probes).collect();
-    let traced = outputs.filter(|_| diagnostics.is_empty()).map(|outputs| Traced {
+    let traced = outputs.filter(|_| diagnostics.is_empty() && open.is_none()).map(|outputs| Traced {
         signature: signature.signature.clone(),
         graph,
         calls,
         outputs,
     });
-    (Outcome { traced, constants, checks, methods }, assumed, inference)
+    let open = open.filter(|_| !is_reported);
+    (Outcome { traced, constants, checks, methods, open }, assumed, inference)
 }
 
 impl Tracer<'_> {
@@ -208,7 +226,10 @@ impl Tracer<'_> {
                     let root = Rc::new(erased(path, &signature.dims));
                     self.model_value(fields, &root, &quote!((*model)), &mut params)
                 }
-                (_, Some(_)) => Value::Unseen,
+                (_, Some(_)) => {
+                    self.waits = true;
+                    Value::Unseen
+                }
                 _ => params.next().map_or(Value::Unknown, Value::Tensor),
             };
             self.declare(&name, value);

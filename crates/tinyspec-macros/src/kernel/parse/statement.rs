@@ -31,7 +31,15 @@ pub fn body(list: &[syn::Stmt], diagnostics: &mut Diagnostics) -> Vec<Statement>
 }
 
 fn statements(list: &[syn::Stmt], diagnostics: &mut Diagnostics) -> Vec<Statement> {
-    list.iter().filter_map(|statement| self::statement(statement, diagnostics)).collect()
+    let read = |statement: &syn::Stmt, diagnostics: &mut Diagnostics| {
+        let read = self::statement(statement, diagnostics);
+        if read.is_none() && diagnostics.is_empty() {
+            // What is left out changes what the kernel does, so never without a word.
+            diagnostics.error(At::of(statement), "a kernel has no such statement");
+        }
+        read
+    };
+    list.iter().filter_map(|statement| read(statement, diagnostics)).collect()
 }
 
 pub fn block(block: &syn::Block, diagnostics: &mut Diagnostics) -> Block {
@@ -202,7 +210,9 @@ fn each(each: &syn::ExprForLoop, diagnostics: &mut Diagnostics) -> Option<Statem
     let kinds = "global, local, serial, reduce or unroll";
     let (name, argument) = match &*each.expr {
         syn::Expr::Call(call) if call.args.len() == 1 => match &*call.func {
-            syn::Expr::Path(path) => (path.path.get_ident().cloned()?, &call.args[0]),
+            syn::Expr::Path(path) if path.path.get_ident().is_some() => {
+                (path.path.get_ident().cloned()?, &call.args[0])
+            }
             _ => {
                 diagnostics.error(at, format!("a loop says how it runs: {kinds}, as in `serial(n)`"));
                 return None;

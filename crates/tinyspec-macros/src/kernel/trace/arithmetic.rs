@@ -54,7 +54,12 @@ impl Tracer<'_> {
             match op {
                 _ if op.is_comparison() => self.compare(op, a, b),
                 _ if dtype == DType::Index => self.index_binary(op, a, b).or_else(|| {
-                    self.error(at, format!("`{}` has no meaning for indices", op.symbol()));
+                    let has_meaning = matches!(op.symbol(), "+" | "-" | "*" | "/" | "%");
+                    let message = match has_meaning {
+                        true => "this index is larger than an i64 can be".to_string(),
+                        false => format!("`{}` has no meaning for indices", op.symbol()),
+                    };
+                    self.error(at, message);
                     None
                 }),
                 _ => self.data_binary(op, a, b, at),

@@ -9,7 +9,11 @@ use tinyspec_ir::{Builder, Const, DType, NodeId, Op};
 
 impl Tracer<'_> {
     pub fn expression(&mut self, expr: &Expr) -> Value {
-        self.try_expression(expr).unwrap_or(Value::Wrong)
+        let value = self.try_expression(expr).unwrap_or(Value::Wrong);
+        if value == Value::Wrong {
+            self.lost(expr.at);
+        }
+        value
     }
 
     /// `None` once a mistake was reported.

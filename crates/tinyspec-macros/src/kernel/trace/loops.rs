@@ -108,7 +108,10 @@ impl Tracer<'_> {
     pub fn bounds(&mut self, start: Option<&Expr>, end: &Expr, parallel: bool) -> Bounds {
         match self.try_bounds(start, end, parallel) {
             Some((trips, first)) => Bounds { trips, first, is_wrong: false },
-            None => Bounds { trips: self.graph.index(1), first: None, is_wrong: true },
+            None => {
+                self.lost(end.at);
+                Bounds { trips: self.graph.index(1), first: None, is_wrong: true }
+            }
         }
     }
 

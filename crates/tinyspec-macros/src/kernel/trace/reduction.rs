@@ -65,7 +65,7 @@ impl Tracer<'_> {
             return;
         };
         if negative {
-            let Some(negated) = self.negated(node) else { return };
+            let Some(negated) = self.negated(node) else { return self.lost(at) };
             node = negated;
         }
         self.take_up(number, step, node, at);
@@ -99,12 +99,12 @@ impl Tracer<'_> {
         let Some(position) = position else { return };
         let mut value = value;
         if step == Step::Min {
-            let Some(complement) = self.complement(value) else { return };
+            let Some(complement) = self.complement(value) else { return self.lost(at) };
             value = complement;
         }
         if let Some(gate) = self.gate(self.loops[position].gates) {
             let identity = self.identity(step.op(), self.graph.dtype(value));
-            let Ok(gated) = self.graph.alu(Op::Where, &[gate, value, identity]) else { return };
+            let Ok(gated) = self.graph.alu(Op::Where, &[gate, value, identity]) else { return self.lost(at) };
             value = gated;
         }
         let accumulators = &self.loops[position].accumulators;

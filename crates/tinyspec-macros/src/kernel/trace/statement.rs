@@ -198,7 +198,7 @@ impl Tracer<'_> {
 
     fn assign_element(&mut self, memory: usize, element: &Element, op: Option<BinaryOp>, expr: &Expr) {
         let value = self.expression(expr);
-        let Some(indices) = self.indices(memory, element) else { return };
+        let Some(indices) = self.indices(memory, element) else { return self.lost(element.at) };
         if !self.may_store(memory, element) {
             return;
         }
@@ -206,7 +206,9 @@ impl Tracer<'_> {
         let gate = self.gate(0);
         let value = match op {
             Some(op) => {
-                let Some(old) = self.load_located(memory, element, &indices, gate, None) else { return };
+                let Some(old) = self.load_located(memory, element, &indices, gate, None) else {
+                    return self.lost(element.at);
+                };
                 self.binary(op, Value::Node(old), element.at, value, expr.at, element.at.to(expr.at))
             }
             None => value,
@@ -236,7 +238,7 @@ impl Tracer<'_> {
             return self.error(at, message);
         }
         let value = self.expression(expr);
-        let Some(indices) = self.indices(memory, element) else { return };
+        let Some(indices) = self.indices(memory, element) else { return self.lost(element.at) };
         if !self.may_store(memory, element) {
             return;
         }
@@ -283,9 +285,12 @@ impl Tracer<'_> {
             return;
         }
         let gate = self.guarded(memory, indices, gate);
-        if let Some(store) = self.store(op, memory, indices, value, gate) {
-            let at = element.indices.iter().map(|index| index.at).collect();
-            self.locate(store, element.at, at, memory);
+        match self.store(op, memory, indices, value, gate) {
+            Some(store) => {
+                let at = element.indices.iter().map(|index| index.at).collect();
+                self.locate(store, element.at, at, memory);
+            }
+            None => self.lost(element.at),
         }
     }
 
@@ -305,7 +310,7 @@ impl Tracer<'_> {
             variable.value = value;
         }
         if let Some(otherwise) = otherwise {
-            let Some(not) = self.not(condition) else { return };
+            let Some(not) = self.not(condition) else { return self.lost(otherwise.at) };
             self.gates.push(not);
             self.block(otherwise);
             self.gates.pop();
