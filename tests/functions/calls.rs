@@ -259,3 +259,65 @@ fn constants_of_results() -> Result<()> {
     assert_eq!(uses_wider(&Tensor::ones([2])).1.to_vec::<f32>()?, [2.0, 2.0, 0.0, 0.0, 0.0]);
     Ok(())
 }
+
+/// Dims that are products: with constants of the callee's scope, which callers do not name, and with other dims.
+mod product_dims {
+    use tinyspec::prelude::*;
+
+    pub const WIDTH: usize = 3;
+    pub const HEIGHT: usize = 4;
+
+    #[function]
+    pub fn rows<B>(x: &Tensor<f32, { B * WIDTH }>) -> Tensor<f32, { B * WIDTH }> {
+        x.reshape([B, WIDTH]).softmax(1).reshape([B * WIDTH])
+    }
+
+    #[function]
+    pub fn picture(x: &Tensor<f32, { WIDTH * HEIGHT }>) -> Tensor<f32, HEIGHT, WIDTH> {
+        x.reshape([HEIGHT, WIDTH])
+    }
+
+    #[function]
+    pub fn table<B, V>(x: &Tensor<f32, { B * V }>, rows: &Tensor<f32, B>) -> Tensor<f32, B, V> {
+        x.reshape([B, V]) + rows.unsqueeze(1)
+    }
+
+    pub mod wide {
+        use tinyspec::prelude::*;
+
+        const WIDTH: usize = 6;
+
+        #[function]
+        pub fn rows<B>(x: &Tensor<f32, { B * WIDTH }>) -> Tensor<f32, { B * WIDTH }> {
+            x.reshape([B, WIDTH]).softmax(1).reshape([B * WIDTH])
+        }
+    }
+}
+
+#[function]
+fn of_numbers(x: &Tensor<f32, 12>, y: &Tensor<f32, 4>) -> Tensor<f32, 4, 3> {
+    let sum = product_dims::rows(x) + product_dims::wide::rows(x) * 2.0 + x;
+    product_dims::picture(&sum) + product_dims::table(x, y).sum(1, true)
+}
+
+#[function]
+fn of_dims<N>(x: &Tensor<f32, { N * product_dims::WIDTH }>, y: &Tensor<f32, N>) -> Tensor<f32, N, 3> {
+    product_dims::table(&(product_dims::rows(x) + x), y)
+}
+
+#[test]
+fn products_bind_what_is_unknown_in_them() -> Result<()> {
+    [of_numbers::FUNCTION, of_dims::FUNCTION, product_dims::table::FUNCTION].into_iter().for_each(same_graph);
+    on_both(|| {
+        let (x, y) = (Tensor::ones([12]), Tensor::from_slice(&[0f32, 1.0, 2.0, 3.0], [4]));
+        let found = of_numbers(&x, &y).to_vec::<f32>()?;
+        let expected = (0..12).map(|i| 1.0 / 3.0 + 2.0 / 6.0 + 1.0 + 3.0 * (1.0 + (i / 3) as f32));
+        assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-5), "{found:?}");
+        let found = of_dims(&x, &y).to_vec::<f32>()?;
+        let expected = (0..12).map(|i| 1.0 / 3.0 + 1.0 + (i / 3) as f32);
+        assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-5), "{found:?}");
+        // 13 is no product with 3.
+        assert!(product_dims::rows(&Tensor::ones([13])).to_vec::<f32>().is_err());
+        Ok(())
+    })
+}

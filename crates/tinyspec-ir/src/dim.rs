@@ -114,6 +114,11 @@ impl Dim {
         }
     }
 
+    /// One term of a normal form.
+    pub fn product(atoms: &[Atom], coefficient: i64) -> Dim {
+        Dim::from_terms(vec![(atoms.to_vec(), coefficient)])
+    }
+
     fn from_terms(mut terms: Vec<(Vec<Atom>, i64)>) -> Dim {
         terms.sort();
         let mut merged: Vec<(Vec<Atom>, i64)> = Vec::with_capacity(terms.len());
@@ -424,7 +429,8 @@ fn name_of(slot: u32) -> Option<String> {
     NAMES.with_borrow(|names| names.iter().find(|(other, _)| *other == slot).map(|(_, name)| name.clone()))
 }
 
-/// Runs `body` while named dims are shown by `names` (slot and name); messages are read by users, who know no slots.
+/// Runs `body` while named dims are shown by `names` (slot and name); messages are read by users, who know no slots. What has
+/// no name among them keeps the one that it has outside.
 ///
 /// ```
 /// use tinyspec_ir::{Dim, dim};
@@ -438,7 +444,9 @@ pub fn with_names<T>(names: &[(u32, String)], body: impl FnOnce() -> T) -> T {
             NAMES.set(std::mem::take(&mut self.0));
         }
     }
-    let _restore = Restore(NAMES.replace(names.to_vec()));
+    let outer = NAMES.take();
+    NAMES.set(names.iter().chain(&outer).cloned().collect());
+    let _restore = Restore(outer);
     body()
 }
 

@@ -68,6 +68,15 @@ pub struct Mismatch {
     pub error: Error,
 }
 
+/// An axis of an argument.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Axis {
+    /// Position of the argument.
+    pub argument: usize,
+    /// Position among its axes.
+    pub axis: usize,
+}
+
 impl Signature {
     /// The dim with a position among [`Signature::dims`].
     pub fn dim(&self, position: usize) -> Dim {
@@ -106,6 +115,19 @@ impl Signature {
     /// # Errors
     /// Every argument whose dtype, rank or dims do not fit.
     pub fn bind(&self, arguments: &[(DType, Shape)]) -> Result<Vec<Dim>, Vec<Mismatch>> {
+        self.bind_where(arguments, &mut |_, _| false)
+    }
+
+    /// As [`Signature::bind`], with a word of the caller's: `is_equal` of what is found on an axis and what is wanted there, when
+    /// the two are not provably equal.
+    ///
+    /// # Errors
+    /// As [`Signature::bind`].
+    pub fn bind_where(
+        &self,
+        arguments: &[(DType, Shape)],
+        is_equal: &mut dyn FnMut(Axis, [&Dim; 2]) -> bool,
+    ) -> Result<Vec<Dim>, Vec<Mismatch>> {
         let error = |kind, message: String| Error::new(kind, self.name.clone(), message);
         if arguments.len() != self.inputs.len() {
             let names: Vec<&str> = self.inputs.iter().map(|input| input.name.as_str()).collect();
@@ -163,7 +185,7 @@ impl Signature {
                 }
             }
         }
-        self.solve(arguments, &mut bound);
+        self.solve(arguments, &mut bound, is_equal);
         let value = |slot: u32| bound.get(slot as usize)?.as_ref().map(|(dim, _)| dim.clone());
         for (position, ((_, shape), input)) in arguments.iter().zip(&self.inputs).enumerate() {
             for (axis, (found, expected)) in shape.iter().zip(&input.shape).enumerate() {
@@ -171,10 +193,12 @@ impl Signature {
                     continue;
                 }
                 let wanted = expected.substitute(&value);
-                if wanted != *found {
+                let is_wrong = wanted != *found && !is_equal(Axis { argument: position, axis }, [found, &wanted]);
+                if is_wrong {
                     let shown = self.show(std::slice::from_ref(expected));
                     let shown = shown.trim_matches(['[', ']']);
-                    let meaning = if expected.as_const().is_some() { String::new() } else { format!(" (`{shown}`)") };
+                    let is_shown = expected.as_const().is_some() || shown == wanted.to_string();
+                    let meaning = if is_shown { String::new() } else { format!(" (`{shown}`)") };
                     let unknown = (0..)
                         .zip(&bound)
                         .zip(&self.dims)
@@ -206,18 +230,28 @@ impl Signature {
     }
 
     /// Binds the dims that stand in expressions only: `{2 * H}` of size 6 says that `H` is 3.
-    fn solve(&self, arguments: &[(DType, Shape)], bound: &mut [Option<(Dim, usize)>]) {
+    fn solve(
+        &self,
+        arguments: &[(DType, Shape)],
+        bound: &mut [Option<(Dim, usize)>],
+        is_equal: &mut dyn FnMut(Axis, [&Dim; 2]) -> bool,
+    ) {
         for (place, argument, axis) in self.solved() {
             let value = |slot: u32| bound.get(slot as usize)?.as_ref().map(|(dim, _)| dim.clone());
             let expected = self.inputs[argument].shape[axis].substitute(&value);
             let Some((coefficient, rest)) = linear(&expected, place as u32) else { continue };
             let Some(found) = arguments.get(argument).and_then(|(_, shape)| shape.get(axis)) else { continue };
-            let difference = found.clone() - rest;
-            let quotient = difference.idiv(&Dim::from(coefficient));
+            let difference = found.clone() - rest.clone();
+            let quotient = difference.idiv(&coefficient);
             let NamedDim { min, max, .. } = self.dims[place];
-            let is_exact = quotient.clone() * Dim::from(coefficient) == difference;
-            let (low, _) = quotient.bounds();
-            if is_exact && low >= min && quotient.as_const().is_none_or(|number| number <= max) {
+            let wanted = quotient.clone() * coefficient + rest;
+            let (low, high) = quotient.bounds();
+            let is_inside = if wanted == *found {
+                low >= min && quotient.as_const().is_none_or(|number| number <= max)
+            } else {
+                high >= min && is_equal(Axis { argument, axis }, [found, &wanted])
+            };
+            if is_inside {
                 bound[place] = Some((quotient, argument));
             }
         }
@@ -277,14 +311,14 @@ fn contains(dim: &Dim, slot: u32) -> bool {
     })
 }
 
-/// `coefficient · dim + rest` for the named dim of this slot.
-fn linear(dim: &Dim, slot: u32) -> Option<(i64, Dim)> {
-    let terms = dim.terms();
-    let own = |atoms: &[Atom]| matches!(atoms, [Atom::Named { slot: own, .. }] if *own == slot);
-    let coefficient = terms.iter().find(|(atoms, _)| own(atoms))?.1;
-    let Atom::Named { min, max, .. } = terms.iter().find(|(atoms, _)| own(atoms))?.0[0] else { return None };
-    let rest = dim.clone() - Dim::named(slot, min, max) * Dim::from(coefficient);
-    (!contains(&rest, slot)).then_some((coefficient, rest))
+/// `coefficient · dim + rest` for the named dim of this slot: one term has it, beside numbers and other dims.
+fn linear(dim: &Dim, slot: u32) -> Option<(Dim, Dim)> {
+    let is_own = |atom: &Atom| matches!(atom, Atom::Named { slot: own, .. } if *own == slot);
+    let (mut atoms, number) = dim.terms().into_iter().find(|(atoms, _)| atoms.iter().any(is_own))?;
+    let rest = dim.clone() - Dim::product(&atoms, number);
+    atoms.remove(atoms.iter().position(is_own)?);
+    let coefficient = Dim::product(&atoms, number);
+    (!contains(&rest, slot) && !contains(&coefficient, slot)).then_some((coefficient, rest))
 }
 
 /// How a tensor's type is written in a signature: `Tensor<f32, B, 64>`.

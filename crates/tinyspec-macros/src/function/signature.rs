@@ -108,9 +108,10 @@ pub struct OuterConstant {
 pub struct Constants(pub Vec<OuterConstant>);
 
 impl Constants {
-    /// Number of a constant, new or known.
+    /// Number of a constant, new or known: two callees may have constants of one name.
     pub fn number(&mut self, text: String, path: TokenStream) -> usize {
-        self.0.iter().position(|known| known.text == text).unwrap_or_else(|| {
+        let way = path.to_string();
+        self.0.iter().position(|known| known.path.to_string() == way).unwrap_or_else(|| {
             self.0.push(OuterConstant { text, path, assumed: None });
             self.0.len() - 1
         })

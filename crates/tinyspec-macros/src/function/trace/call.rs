@@ -12,8 +12,9 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::punctuated::Punctuated;
 use syn::{Expr, ExprCall, ExprMethodCall, Token};
-use tinyspec_ir::function::CallSite;
-use tinyspec_ir::signature::Signature;
+use tinyspec_ir::dim::Atom;
+use tinyspec_ir::function::{CallSite, FIRST_CONSTANT, FIRST_RESULT};
+use tinyspec_ir::signature::{Axis, Signature};
 use tinyspec_ir::{Builder, DType, Dim, NodeId, Shape, dim};
 
 /// A call before its arguments are looked at.
@@ -61,7 +62,11 @@ impl Tracer<'_> {
             let segments = &function.path.segments;
             match (segments.last().map(|last| last.ident.to_string()).as_deref(), call.args.first()) {
                 (Some("default"), None) => return Value::Default,
-                (Some("wrong_results"), None) => return Value::Wrong,
+                // A body that is no Rust yet: rustc has said so.
+                (Some("wrong_results"), None) => {
+                    self.waits = true;
+                    return Value::Wrong;
+                }
                 (Some("Some"), Some(value)) => return Value::Optional(Some(Box::new(self.expression(value)))),
                 _ => {}
             }
@@ -231,11 +236,31 @@ impl Tracer<'_> {
         let Some(nodes) = nodes.into_iter().collect::<Option<Vec<_>>>() else { return Err(without_value(spoiled)) };
         let found: Vec<_> =
             nodes.iter().map(|&node| (self.graph.dtype(node), self.graph.props(node).shape.clone())).collect();
-        let bound = match dim::with_names(&self.names(), || signature.bind(&found)) {
-            Ok(bound) => bound,
+        let (mut equal, mut checks) = (vec![], vec![]);
+        let bound = dim::with_names(&self.names(), || {
+            signature.bind_where(&found, &mut |axis, [found, wanted]| {
+                let check = self.constants_are_equal(&signature, axis, found, wanted, &places);
+                let is_equal = check.is_some();
+                equal.extend(is_equal.then(|| (wanted.clone(), found.clone())));
+                checks.extend(check);
+                is_equal
+            })
+        });
+        let bound = match bound {
+            Ok(bound) => {
+                self.checks.extend(checks);
+                bound
+            }
             Err(mismatches) => {
-                let shapes: Vec<Shape> = found.iter().map(|(_, shape)| shape.clone()).collect();
+                let mut shapes: Vec<Shape> = found.iter().map(|(_, shape)| shape.clone()).collect();
+                // Each constant in them may be one of the callee's.
+                let wanted = signature.inputs.iter().flat_map(|input| &input.shape);
+                shapes.push(shapes.iter().flatten().chain(wanted).flat_map(constants_in).collect());
                 let fits = |assumption: &Assumption| {
+                    let mut signature = signature.clone();
+                    for input in &mut signature.inputs {
+                        input.shape = assumption.apply(&input.shape);
+                    }
                     let assumed: Vec<_> =
                         found.iter().map(|(dtype, shape)| (*dtype, assumption.apply(shape))).collect();
                     signature.bind(&assumed).is_ok()
@@ -263,7 +288,10 @@ impl Tracer<'_> {
         let value = |slot: u32| bound.get(slot as usize).cloned();
         let mut result_nodes = vec![];
         for result in results {
-            let shape: Shape = result.shape.iter().map(|dim| dim.substitute(&value)).collect();
+            // What was found equal is written as the caller writes it.
+            let as_found =
+                |dim: Dim| equal.iter().find(|(wanted, _)| *wanted == dim).map_or(dim, |(_, found)| found.clone());
+            let shape: Shape = result.shape.iter().map(|dim| as_found(dim.substitute(&value))).collect();
             match self.result(span, &TensorType { dtype: result.dtype, shape }) {
                 Ok(node) => result_nodes.push(node),
                 Err(error) => return Err(self.refused(Place::of(whole), &error, &[])),
@@ -273,6 +301,23 @@ impl Tracer<'_> {
         self.calls.push(CallSite { callee: number, is_gradient: false, arguments: nodes, results });
         let value = Tracer::shaped(&callee.result, &mut result_nodes.into_iter().map(Value::Tensor));
         Ok((value, Wanted { signature, result, constants }, bound))
+    }
+
+    /// Whether what is found and what is wanted are equal is for constants alone to say: what `const` evaluation looks at.
+    fn constants_are_equal(
+        &self,
+        signature: &Signature,
+        Axis { argument, axis }: Axis,
+        found: &Dim,
+        wanted: &Dim,
+        places: &[Option<&Expr>],
+    ) -> Option<Check> {
+        let (expected, value) = (self.constants.in_rust(wanted)?, self.constants.in_rust(found)?);
+        let place = Place::of(places.get(argument).copied().flatten()?);
+        let (name, input) = (&signature.name, signature.inputs.get(argument)?);
+        let shown = signature.show(input.shape.get(axis..=axis)?);
+        let what = format!("{name}: axis {axis} of `{}` is `{}`", input.name, shown.trim_matches(['[', ']']));
+        Some(Check { place, what, constant: None, expected, found: found.to_string(), value })
     }
 
     /// The callee's signature with its constants that no argument binds: here they are constants under the callee's name.
@@ -287,7 +332,9 @@ impl Tracer<'_> {
                 signature.dims.push(dim);
                 constants.push(number);
             } else {
-                let text = format!("{}::{}", signature.name, dim.name);
+                let name =
+                    dim.name.trim_start_matches("crate::").trim_start_matches("super::").trim_start_matches("self::");
+                let text = format!("{}::{name}", signature.name);
                 replaced.push(self.constants.dim(text, constant_path(call, number)));
             }
         }
@@ -333,6 +380,13 @@ impl Tracer<'_> {
             }
         }
     }
+}
+
+/// The constants that a dim is made of.
+fn constants_in(dim: &Dim) -> Vec<Dim> {
+    let atoms = dim.terms().into_iter().flat_map(|(atoms, _)| atoms);
+    let is_constant = |atom: &Atom| matches!(atom, Atom::Named { slot: FIRST_CONSTANT..FIRST_RESULT, .. });
+    atoms.filter(is_constant).map(|atom| Dim::product(&[atom], 1)).collect()
 }
 
 /// A method without a graph. Where there is none at all, this is wrong in the same way as the typed copy, and rustc says a
