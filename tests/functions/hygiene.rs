@@ -87,6 +87,33 @@ mod strange_models {
     }
 }
 
+/// Dims with names that constants, statics and structs have.
+#[allow(dead_code)]
+mod constants {
+    use tinyspec::prelude::*;
+
+    const B: usize = 7;
+    static N: usize = 7;
+    struct M;
+
+    #[function]
+    pub fn sizes<B, N, M>(x: &Tensor<f32, B, N, M>) -> Tensor<f32, { B * N }, M> {
+        x.reshape([B * N, M]) * B
+    }
+
+    #[model(functions)]
+    pub struct Layer<K, N> {
+        pub w: Tensor<f32, K, N>,
+    }
+
+    #[function]
+    impl<K, N> Layer<K, N> {
+        pub fn forward<B>(&self, x: &Tensor<f32, B, K>) -> Tensor<f32, B, N> {
+            x.matmul(&self.w).reshape([B, N]) / N
+        }
+    }
+}
+
 /// Keywords as names.
 mod raw {
     use tinyspec::prelude::*;
@@ -157,6 +184,8 @@ use tinyspec::function;
 #[test]
 fn graphs_are_the_same() {
     let functions = [
+        constants::sizes::FUNCTION,
+        constants::Layer::<2, 3>::FORWARD,
         strange::parameters::FUNCTION,
         strange::loss::FUNCTION,
         strange_models::Layer::<2, 3>::FORWARD,

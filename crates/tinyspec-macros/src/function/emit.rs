@@ -125,7 +125,7 @@ pub fn typed(
     parameters: &Parameters,
     (body, is_wrong): (&syn::Block, bool),
 ) -> TokenStream {
-    let (inputs, sizes, allow) = (local("inputs"), local("sizes"), allow(is_wrong));
+    let (inputs, sizes, allow) = (local("inputs"), local("__tinyspec_sizes"), allow(is_wrong));
     let statements = typed_statements(signature, parameters, body);
     quote! {
         #allow
@@ -146,14 +146,19 @@ fn typed_statements(signature: &FunctionSignature, parameters: &Parameters, body
         false => quote!(::tinyspec::__private::wrong()),
     };
     let (dims, bound) = (&signature.dims, &parameters.bound);
-    let (inputs, sizes, results) = (local("inputs"), local("sizes"), local("results"));
+    let (inputs, sizes, results) = (local("inputs"), local("__tinyspec_sizes"), local("results"));
+    // A `let` cannot give the name of a constant to something else, but that of a function.
+    let names = dims.iter().map(|dim| crate::diagnostics::ident(&dim.to_string()));
     quote! {
         #[allow(unused_variables, unused_mut)]
         let mut #inputs = #inputs.iter();
         #bound
-        #[allow(unused_variables)]
-        let [#(#dims),*] = #sizes else { return ::std::vec![] };
-        let #results: #result = #value;
+        let #results: #result = {
+            #(#[allow(dead_code)] fn #names() {})*
+            #[allow(unused_variables)]
+            let [#(#dims),*] = #sizes else { return ::std::vec![] };
+            #value
+        };
         ::tinyspec::function::Results::into_tensors(#results)
     }
 }
@@ -166,7 +171,7 @@ fn given_up(
     body: &syn::Block,
     open: Place,
 ) -> Vec<TokenStream> {
-    let (inputs, sizes) = (local("inputs"), local("sizes"));
+    let (inputs, sizes) = (local("inputs"), local("__tinyspec_sizes"));
     let statements = typed_statements(signature, parameters, body);
     let message = format!(
         "`{}` has no graph, since this is not traced, though it is Rust: \

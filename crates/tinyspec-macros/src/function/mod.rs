@@ -176,7 +176,7 @@ pub fn all_callees(
 }
 
 /// Callees whose signatures come with the next expansion.
-pub fn unknown(found: &[CalleePath]) -> HashMap<String, (u32, Option<Callee>)> {
+pub fn unknown(found: &[CalleePath]) -> Told {
     found.iter().zip(0..).map(|(callee, number)| (callee.text.clone(), (number, None))).collect()
 }
 
@@ -248,31 +248,21 @@ pub fn models(found: &[CalleePath], known: &[Known]) -> HashMap<String, Rc<Model
     models.collect()
 }
 
-/// Kernels among the callees that update their arguments are refused.
-pub fn refuse_updates(found: &[CalleePath], known: &[Known], diagnostics: &mut Diagnostics) {
-    for (callee, known) in found.iter().zip(known) {
-        if matches!(known, Known::Updating) {
-            let message = format!(
-                "`{}` updates an argument, and a #[function] changes nothing: give the kernel a result, `-> Global<…> as y`",
-                callee.text
-            );
-            diagnostics.error(Place::of(&callee.path), message);
-        }
-    }
+/// What companions told, by path: its number, and what it is, unless that comes with the next expansion.
+pub type Told = HashMap<String, (u32, Option<Known>)>;
+
+/// What companions told, by path.
+pub fn told(found: &[CalleePath], known: Vec<Known>) -> Told {
+    let callees = found.iter().zip(known).zip(0..);
+    callees.map(|((path, known), number)| (path.text.clone(), (number, Some(known)))).collect()
 }
 
-/// The functions among what companions told, by their paths.
-pub fn functions(found: &[CalleePath], known: Vec<Known>) -> HashMap<String, (u32, Option<Callee>)> {
-    let callees = found.iter().zip(known).zip(0..);
-    callees
-        .map(|((path, known), number)| {
-            let callee = match known {
-                Known::Function(callee) => Some(*callee),
-                _ => None,
-            };
-            (path.text.clone(), (number, callee))
-        })
-        .collect()
+/// The function among them that has this path.
+pub fn function_of<'a>(told: &'a Told, path: &str) -> Option<&'a Callee> {
+    match told.get(path)? {
+        (_, Some(Known::Function(callee))) => Some(callee),
+        _ => None,
+    }
 }
 
 fn traced(options: TokenStream, function: &mut ItemFn, known: Vec<Known>) -> TokenStream {
@@ -290,9 +280,8 @@ fn traced(options: TokenStream, function: &mut ItemFn, known: Vec<Known>) -> Tok
     for (place, message) in std::mem::take(&mut signature.unbound) {
         diagnostics.error(place, message);
     }
-    refuse_updates(&found, &known, &mut diagnostics);
-    let known = functions(&found, known);
-    let own_callee = own_text.as_ref().and_then(|own| known.get(own)?.1.as_ref());
+    let known = told(&found, known);
+    let own_callee = own_text.as_ref().and_then(|own| function_of(&known, own));
     if let (Some(gradient), Some(callee)) = (&options.gradient, own_callee) {
         gradient::check(&signature, callee, gradient, &mut diagnostics);
     }

@@ -11,7 +11,7 @@ use crate::function::emit::{Parameters, allow, checked, first_typed, last_typed,
 use crate::function::options::Options;
 use crate::function::signature::{Context, FunctionSignature};
 use crate::function::{
-    Callees, all_callees, embedded, functions, gradient, models, refuse_updates, trace, typed_copy, unknown,
+    Callees, all_callees, embedded, function_of, gradient, models, told, trace, typed_copy, unknown,
 };
 use crate::renamed;
 use proc_macro2::TokenStream;
@@ -303,9 +303,8 @@ pub fn traced(number: usize, options: TokenStream, block: &ItemImpl, known: Vec<
     for (place, message) in std::mem::take(&mut signature.unbound) {
         diagnostics.error(place, message);
     }
-    refuse_updates(&found, &known, &mut diagnostics);
-    let known = functions(&found, known);
-    let own_callee = own_text.as_ref().and_then(|own| known.get(own)?.1.as_ref());
+    let known = told(&found, known);
+    let own_callee = own_text.as_ref().and_then(|own| function_of(&known, own));
     if let (Some(gradient), Some(callee)) = (&method.options.gradient, own_callee) {
         gradient::check(&signature, callee, gradient, &mut diagnostics);
     }

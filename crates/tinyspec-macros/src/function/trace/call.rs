@@ -6,7 +6,7 @@ use super::{Check, ModelValue, Tracer, Value};
 use crate::diagnostics::Place;
 use crate::diagnostics::source_text;
 use crate::function::callees::callee_of;
-use crate::function::companion::{Callee, respanned};
+use crate::function::companion::{Callee, Known, respanned};
 use crate::function::signature::{Passing, ResultType, TensorType, open_span};
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -49,9 +49,17 @@ impl Tracer<'_> {
                 return self.refuse(whole, message);
             }
             return match callees.get(&text) {
-                Some((number, Some(callee))) => self.callee(*number, callee, call, whole),
+                Some((number, Some(Known::Function(callee)))) => self.callee(*number, callee, call, whole),
+                Some((_, Some(Known::Updating))) => {
+                    self.arguments(&call.args);
+                    let message = format!(
+                        "`{text}` updates an argument, and a #[function] changes nothing: give the kernel a result, `-> Global<…> as y`"
+                    );
+                    self.diagnostics.error_instead_of_rustc(whole, Place::of(&path), message);
+                    Value::Wrong
+                }
                 // Its signature comes with the next expansion, or it has mistakes of its own.
-                Some((_, None)) => {
+                Some(_) => {
                     self.waits = true;
                     self.arguments(&call.args)
                 }
@@ -312,6 +320,9 @@ impl Tracer<'_> {
         wanted: &Dim,
         places: &[Option<&Expr>],
     ) -> Option<Check> {
+        if found.as_const().is_some() && wanted.as_const().is_some() {
+            return None;
+        }
         let (expected, value) = (self.constants.in_rust(wanted)?, self.constants.in_rust(found)?);
         let place = Place::of(places.get(argument).copied().flatten()?);
         let (name, input) = (&signature.name, signature.inputs.get(argument)?);

@@ -17,7 +17,7 @@ mod words;
 pub use statement::names_of;
 pub use value::{ModelValue, Value};
 
-use super::companion::Callee;
+use super::Told;
 use super::signature::{Constants, FunctionSignature, ResultType, TensorType, TypeReader};
 use crate::diagnostics::{Diagnostics, Place};
 use crate::model::types::FieldType;
@@ -54,7 +54,7 @@ pub fn erased(path: &syn::Path, dims: &[syn::Ident]) -> TokenStream {
 pub struct Tracer<'a> {
     signature: &'a FunctionSignature,
     /// By the path as written; `None` while signatures are not known yet.
-    callees: &'a HashMap<String, (u32, Option<Callee>)>,
+    callees: &'a Told,
     /// Methods of models that are called, numbered behind the callees: how each is reached.
     methods: Vec<TokenStream>,
     graph: Graph,
@@ -124,7 +124,7 @@ pub struct Outcome {
 pub fn trace(
     signature: &FunctionSignature,
     body: &syn::Block,
-    callees: &HashMap<String, (u32, Option<Callee>)>,
+    callees: &Told,
     diagnostics: &mut Diagnostics,
 ) -> Outcome {
     let mut known = (signature.constants.clone(), vec![]);
@@ -156,7 +156,7 @@ pub fn trace(
 fn trace_assuming(
     signature: &FunctionSignature,
     body: &syn::Block,
-    callees: &HashMap<String, (u32, Option<Callee>)>,
+    callees: &Told,
     constants: Constants,
     inference: Inference,
     diagnostics: &mut Diagnostics,
