@@ -26,6 +26,7 @@ pub fn target() -> Target {
         watches_races: true,
         threads: 1,
         cache_bytes: [32 << 10, 1 << 20, 32 << 20],
+        instructions: Vec::new(),
         native: Op::ALL.iter().copied().filter(|op| op.is_elementwise()).collect(),
         arithmetic: vec![Bool, I8, I16, I32, I64, U8, U16, U32, U64, F8E4M3, F8E5M2, F16, BF16, F32, F64],
     }

@@ -1,5 +1,6 @@
 //! What a device can do, as data; the lowering asks nothing else.
 
+use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::{ContentHash, DType, Op};
 
 /// Facts of a device that decide how kernels are lowered.
@@ -27,6 +28,8 @@ pub struct Target {
     pub cache_bytes: [usize; 3],
     /// Ops beyond the primitives that need no decomposition: on floats unless said.
     pub native: Vec<Op>,
+    /// Instructions beyond the ops.
+    pub instructions: Vec<Instruction>,
     /// Dtypes that arithmetic is done in; others are storage only.
     pub arithmetic: Vec<DType>,
 }

@@ -16,6 +16,7 @@ pub mod function;
 pub mod gradient;
 mod graph;
 mod hash;
+pub mod instruction;
 mod interval;
 pub mod kernel;
 pub mod op;

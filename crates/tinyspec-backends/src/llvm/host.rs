@@ -1,6 +1,7 @@
 //! What this machine's processor can do. Nothing here needs LLVM: a program whose kernels are all cached runs without.
 
 use crate::Target;
+use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::{DType, Op};
 
 /// Facts of the host's processor.
@@ -112,6 +113,7 @@ impl Host {
             accumulators: 8,
             threads: self.threads,
             cache_bytes: self.cache_bytes,
+            instructions: if self.avx512 { Instruction::ALL.to_vec() } else { Vec::new() },
             native: vec![
                 Op::Add,
                 Op::Mul,

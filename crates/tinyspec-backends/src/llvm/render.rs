@@ -10,6 +10,7 @@ mod cast;
 mod control;
 mod division;
 mod emit;
+mod instruction;
 mod memory;
 mod vector;
 
@@ -172,6 +173,7 @@ impl Renderer<'_, '_> {
             Op::Reduce => self.reduce(node),
             Op::Cast => self.cast(node),
             Op::Bitcast => self.bitcast(node),
+            Op::Ins => self.single(node),
             op if op.is_elementwise() => self.elementwise(node),
             _ => Err(self.unsupported(node, "it is no instruction of a kernel")),
         }

@@ -4,6 +4,7 @@ use crate::evaluate;
 use crate::kernels::Kernel;
 use crate::lowering::targets;
 use tinyspec_core::lower::kernel::lower_kernel;
+use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::ops::trigonometry::cos;
 use tinyspec_ir::{Const, DType, NodeId, Op, eval::eval_op};
 
@@ -41,16 +42,29 @@ fn values(dtype: DType, count: usize) -> Vec<f64> {
 }
 
 /// What the op's decomposition gives, on a target that has not the op.
-fn decomposed(op: Op, dtype: DType, operands: &[Vec<Const>], fused: bool) -> Vec<Const> {
-    compiled(op, dtype, operands, fused, |k, sources| k.alu(op, sources))
+fn decomposed(op: Op, dtype: DType, operands: &[Vec<Const>], machine: Machine) -> Vec<Const> {
+    compiled(op, dtype, operands, machine, |k, sources| k.alu(op, sources))
 }
+
+/// What processors differ in.
+#[derive(Clone, Copy, Debug)]
+struct Machine {
+    fused: bool,
+    instructions: &'static [Instruction],
+}
+
+const MACHINES: [Machine; 3] = [
+    Machine { fused: true, instructions: &Instruction::ALL },
+    Machine { fused: true, instructions: &[] },
+    Machine { fused: false, instructions: &[] },
+];
 
 /// The same of any composition of it.
 fn compiled(
     op: Op,
     dtype: DType,
     operands: &[Vec<Const>],
-    fused: bool,
+    machine: Machine,
     build: impl FnOnce(&mut Kernel, &[NodeId]) -> NodeId,
 ) -> Vec<Const> {
     let mut k = Kernel::new();
@@ -63,7 +77,8 @@ fn compiled(
     let store = k.store(y, i, value);
     let sink = k.sink(&[store], &[i]);
     let mut target = targets().remove(0);
-    target.fused_multiply_add = fused;
+    target.fused_multiply_add = machine.fused;
+    target.instructions = machine.instructions.to_vec();
     let kernel = lower_kernel(&mut k.graph, sink, "op", &target).unwrap();
     assert!(kernel.graph.sources(kernel.linear).iter().all(|&node| kernel.graph.op(node) != op));
     let mut memory = vec![vec![Const::int(dtype, 0); count as usize]];
@@ -95,14 +110,14 @@ fn ulps(dtype: DType, expected: f64, found: Const) -> f64 {
 fn check_unary(op: Op, dtype: DType, definition: fn(f64) -> f64, bound: f64) {
     let inputs = values(dtype, 3000);
     let operand: Vec<Const> = inputs.iter().map(|&value| Const::float(dtype, value)).collect();
-    for fused in [true, false] {
-        let found = decomposed(op, dtype, std::slice::from_ref(&operand), fused);
+    for machine in MACHINES {
+        let found = decomposed(op, dtype, std::slice::from_ref(&operand), machine);
         let mut worst = (0.0, 0.0);
         for (&input, found) in inputs.iter().zip(found) {
             let distance = ulps(dtype, definition(input), found);
             assert!(
                 distance <= bound,
-                "{op} of {input:e} {dtype}, fused {fused}: {:e} instead of {:e}, {distance} ulp",
+                "{op} of {input:e} {dtype}, {machine:?}: {:e} instead of {:e}, {distance} ulp",
                 found.as_float().unwrap(),
                 definition(input)
             );
@@ -110,7 +125,7 @@ fn check_unary(op: Op, dtype: DType, definition: fn(f64) -> f64, bound: f64) {
                 worst = (distance, input);
             }
         }
-        println!("{op} {dtype} fused {fused}: at most {} ulp, at {:e}", worst.0, worst.1);
+        println!("{op} {dtype} {machine:?}: at most {} ulp, at {:e}", worst.0, worst.1);
     }
 }
 
@@ -133,8 +148,8 @@ fn cosines_of_any_argument() {
     for dtype in [DType::F32, DType::F64] {
         let inputs = values(dtype, 3000);
         let operand: Vec<Const> = inputs.iter().map(|&value| Const::float(dtype, value)).collect();
-        for fused in [true, false] {
-            let found = compiled(Op::Sin, dtype, std::slice::from_ref(&operand), fused, |k, sources| {
+        for machine in MACHINES {
+            let found = compiled(Op::Sin, dtype, std::slice::from_ref(&operand), machine, |k, sources| {
                 cos(&mut k.graph, sources[0]).unwrap()
             });
             for (&input, found) in inputs.iter().zip(found) {
@@ -157,7 +172,7 @@ fn powers_with_every_special_case() {
         let operand = |values: Vec<f64>| values.into_iter().map(|value| Const::float(dtype, value)).collect::<Vec<_>>();
         let bases = operand(pairs.iter().map(|pair| pair.0).collect());
         let exponents = operand(pairs.iter().map(|pair| pair.1).collect());
-        let found = decomposed(Op::Pow, dtype, &[bases.clone(), exponents.clone()], true);
+        let found = decomposed(Op::Pow, dtype, &[bases.clone(), exponents.clone()], MACHINES[0]);
         for ((base, exponent), found) in bases.iter().zip(&exponents).zip(found) {
             let expected = base.as_float().unwrap().powf(exponent.as_float().unwrap());
             let distance = ulps(dtype, expected, found);
@@ -174,7 +189,7 @@ fn random_bits_are_those_of_the_definition() {
     let numbers =
         |seed: u64| (0..100u64).map(move |n| Const::int(DType::U64, (n * n * seed) as i128)).collect::<Vec<_>>();
     let (counters, keys) = (numbers(0x9e37_79b9_7f4a), numbers(12345));
-    let found = decomposed(Op::Threefry, DType::U64, &[counters.clone(), keys.clone()], true);
+    let found = decomposed(Op::Threefry, DType::U64, &[counters.clone(), keys.clone()], MACHINES[0]);
     for ((&counter, &key), found) in counters.iter().zip(&keys).zip(found) {
         assert_eq!(eval_op(Op::Threefry, DType::U64, &[counter, key]).unwrap(), found);
     }

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use tinyspec_backends::Target;
 use tinyspec_core::lower::kernel::{finish, lower_kernel};
 use tinyspec_core::lower::optimize::{OptOp, Scheduler};
+use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::{AxisType, Const, DType, Graph, Op, text};
 
 /// Targets that differ in what decides the lowering.
@@ -24,6 +25,7 @@ pub fn targets() -> Vec<Target> {
         cache_bytes: [32 << 10, 512 << 10, 32 << 20],
         native: vec![Op::Add, Op::Mul, Op::Max, Op::Div, Op::Recip, Op::Sqrt, Op::Trunc, Op::Mulacc, Op::Mod, Op::Idiv],
         arithmetic: DType::ALL.to_vec(),
+        instructions: if masked_access { Instruction::ALL.to_vec() } else { Vec::new() },
     };
     vec![target(64, 32, true), target(32, 16, false), target(16, 16, false), target(0, 16, false)]
 }

@@ -23,6 +23,7 @@ fn target() -> Target {
         threads: 2,
         cache_bytes: [32 << 10, 1 << 20, 32 << 20],
         native: vec![],
+        instructions: vec![],
         arithmetic: vec![DType::F32, DType::I32],
     }
 }

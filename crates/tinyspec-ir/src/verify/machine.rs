@@ -1,6 +1,7 @@
 //! Kernels after Select: scalars and one-dimensional vectors of real dtypes.
 
 use super::{bounds::bounds, order::order, refuse};
+use crate::instruction::Instruction;
 use crate::{AddrSpace, Arg, AxisType, Builder, Category, DType, Graph, NodeId, Op, Result};
 
 /// A kernel in machine form.
@@ -37,6 +38,10 @@ pub(super) fn check(stage: &str, graph: &Graph, node: NodeId) -> Result<()> {
         (Op::Reduce, _) if graph.sources(node).len() > 1 => {
             refuse(stage, graph, node, "a Reduce over Ranges should have become an accumulator")
         }
+        (Op::Ins, _) => match Instruction::of(graph, node) {
+            Some(known) if known.arity() == graph.sources(node).len() && props.dtype == DType::F32 => Ok(()),
+            _ => refuse(stage, graph, node, "an instruction that nobody defines"),
+        },
         (Op::Load, _) if graph.props(graph.source(node, 0)).addrspace.is_none() => {
             refuse(stage, graph, node, "loads from what is no buffer")
         }

@@ -2,6 +2,7 @@
 
 use super::races::Parallel;
 use crate::BackendError;
+use tinyspec_ir::instruction::Instruction as Single;
 use tinyspec_ir::{DType, Op};
 
 /// A value: consecutive lanes of the file.
@@ -50,6 +51,8 @@ impl Address {
 pub(super) enum Instruction {
     /// An elementwise op; sources have as many lanes as the target.
     Compute { op: Op, operand: DType, dtype: DType, sources: [Register; 3], count: u8, target: Register },
+    /// An instruction beyond the ops.
+    Single { instruction: Single, sources: [Register; 2], count: u8, target: Register },
     /// One lane to all.
     Splat { source: Register, target: Register },
     /// Values one after another.

@@ -7,6 +7,7 @@ use super::instruction::{Code, Instruction, Register};
 use super::races::Parallel;
 use crate::{BackendError, LinearKernel};
 use rustc_hash::FxHashMap;
+use tinyspec_ir::instruction::Instruction as Single;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, dim};
 
 /// Unlisted values may hang on each other this deep.
@@ -114,7 +115,15 @@ impl<'a> Resolver<'a> {
         let is_pure = graph.op(node).is_elementwise()
             || matches!(
                 graph.op(node),
-                Op::After | Op::Stack | Op::Expand | Op::Reshape | Op::Index | Op::Shrink | Op::Bitcast | Op::Reduce
+                Op::After
+                    | Op::Stack
+                    | Op::Expand
+                    | Op::Reshape
+                    | Op::Index
+                    | Op::Shrink
+                    | Op::Bitcast
+                    | Op::Ins
+                    | Op::Reduce
             );
         if !is_pure {
             return Err(self.refuse(node, "it is used before its place in the order"));
@@ -145,6 +154,20 @@ impl<'a> Resolver<'a> {
                 let target = self.allocate(node, lanes)?;
                 let count = sources.len() as u8;
                 self.emit(Instruction::Compute { op, operand, dtype, sources: registers, count, target });
+                Ok(target)
+            }
+            Op::Ins => {
+                let known = Single::of(graph, node).filter(|known| known.arity() == sources.len());
+                let Some(instruction) = known else {
+                    return Err(self.refuse(node, "it is no instruction that is known"));
+                };
+                let mut registers = [Register { start: 0, lanes: 0 }; 2];
+                for (register, &source) in registers.iter_mut().zip(sources) {
+                    *register = self.widened(source, lanes)?;
+                }
+                let target = self.allocate(node, lanes)?;
+                let count = sources.len() as u8;
+                self.emit(Instruction::Single { instruction, sources: registers, count, target });
                 Ok(target)
             }
             Op::After | Op::Reshape => self.value(graph.source(node, 0)),

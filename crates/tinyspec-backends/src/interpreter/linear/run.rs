@@ -58,6 +58,17 @@ impl Machine<'_> {
                     sources[..*count as usize].iter().map(|source| &sources_file[source.range()]).collect();
                 eval_lanes(*op, *operand, *dtype, &sources, target)?;
             }
+            Instruction::Single { instruction, sources, count, target } => {
+                let of = |lane: u64| f64::from_bits(lane) as f32;
+                for lane in 0..target.lanes {
+                    let values: SmallVec<[f32; 2]> = sources[..*count as usize]
+                        .iter()
+                        .map(|source| of(self.file[(source.start + lane) as usize]))
+                        .collect();
+                    let value = instruction.eval(&values).unwrap_or(f32::NAN);
+                    self.file[(target.start + lane) as usize] = f64::from(value).to_bits();
+                }
+            }
             Instruction::Splat { source, target } => {
                 let value = self.scalar(*source);
                 self.file[target.range()].fill(value);

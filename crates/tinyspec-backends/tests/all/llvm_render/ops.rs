@@ -5,7 +5,7 @@ use crate::kernel::{Kernel, REG, float_bytes};
 use tinyspec_backends::llvm::{Host, LlvmCompiler};
 use tinyspec_ir::DType::{self, *};
 use tinyspec_ir::eval::eval_op;
-use tinyspec_ir::{AxisType, Const, Op};
+use tinyspec_ir::{Arg, AxisType, Const, Op};
 
 const INTEGERS: [DType; 8] = [I8, I16, I32, I64, U8, U16, U32, U64];
 const FLOATS: [DType; 4] = [F16, BF16, F32, F64];
@@ -193,5 +193,54 @@ fn maximum_and_negation_with_constants_keep_zeros_and_nan() {
     for (x, y) in samples(F32).iter().zip(with_constant(Op::Mul, -1.0, false)) {
         let expected = -(x.as_float().unwrap_or(0.0) as f32);
         assert!(expected.to_bits() == y.to_bits() || expected.is_nan() && y.is_nan(), "-{x:?}: {y}");
+    }
+}
+
+#[test]
+fn instructions_are_those_of_their_definition() {
+    let host = Host::detect().target();
+    for instruction in host.instructions {
+        let mut rows = combinations(&vec![F32; instruction.arity()]);
+        rows.extend(
+            (0..600).map(|n| [n as f64 * 0.75 - 151.0, 101.5 - n as f64].map(|x| Const::float(F32, x)).to_vec()),
+        );
+        while !rows.len().is_multiple_of(16) {
+            rows.push(rows[0].clone());
+        }
+        let operands: Vec<Vec<f32>> = (0..instruction.arity())
+            .map(|operand| rows.iter().map(|row| row[operand].as_float().unwrap_or(0.0) as f32).collect())
+            .collect();
+        for lanes in [1, 2, 4, 8, 16] {
+            let mut kernel = Kernel::default();
+            let count = rows.len() as i64;
+            let out = kernel.param(F32, count);
+            let inputs: Vec<_> = operands.iter().map(|_| kernel.param(F32, count)).collect();
+            let (range, i) = kernel.range(count / lanes, 0, AxisType::Loop);
+            let step = kernel.int(lanes);
+            let offset = kernel.alu(Op::Mul, &[i, step]);
+            let place = |kernel: &mut Kernel, buffer| match lanes {
+                1 => kernel.alu(Op::Index, &[buffer, offset]),
+                _ => kernel.run(buffer, offset, lanes),
+            };
+            let mut sources = Vec::new();
+            for input in inputs {
+                let from = place(&mut kernel, input);
+                sources.push(kernel.add(Op::Load, &[from], REG));
+            }
+            let value = kernel.add(Op::Ins, &sources, Arg::Text(instruction.name().into()));
+            let to = place(&mut kernel, out);
+            let store = kernel.alu(Op::Store, &[to, value]);
+            kernel.alu(Op::End, &[store, range]);
+            let kernel = kernel.finish();
+            let mut buffers = vec![vec![0; rows.len() * 4]];
+            buffers.extend(operands.iter().map(|operand| float_bytes(operand)));
+            for (row, found) in floats(&run(&kernel, &buffers)[0]).into_iter().enumerate() {
+                let sources: Vec<f32> = operands.iter().map(|operand| operand[row]).collect();
+                let expected = instruction.eval(&sources).expect("as many sources as it takes");
+                // An infinity has a fraction of 0, whose sign nobody needs.
+                let same = expected == found || expected.is_nan() && found.is_nan();
+                assert!(same, "{instruction:?} of {sources:?}, {lanes} lanes: {found:e}, not {expected:e}");
+            }
+        }
     }
 }

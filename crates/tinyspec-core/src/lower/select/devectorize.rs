@@ -156,7 +156,7 @@ impl Cut {
                     _ => New::Effects(vec![graph.add(op, &effects, Arg::None)?]),
                 }
             }
-            _ if op.is_elementwise() || op == Op::Bitcast => self.elementwise(graph, node)?,
+            _ if op.is_elementwise() || matches!(op, Op::Bitcast | Op::Ins) => self.elementwise(graph, node)?,
             _ => return Err(malformed(graph, node)),
         }))
     }

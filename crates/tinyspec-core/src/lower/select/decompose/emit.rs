@@ -1,5 +1,6 @@
 //! Short names for the nodes that decompositions are made of.
 
+use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
 
 pub(in crate::lower::select) struct Emit<'g> {
@@ -82,6 +83,10 @@ impl Emit<'_> {
 
     pub fn bitcast(&mut self, a: NodeId, dtype: DType) -> Result<NodeId> {
         self.graph.add(Op::Bitcast, &[a], Arg::DType(dtype))
+    }
+
+    pub fn instruction(&mut self, instruction: Instruction, sources: &[NodeId]) -> Result<NodeId> {
+        self.graph.add(Op::Ins, sources, Arg::Text(instruction.name().into()))
     }
 
     pub fn shift_left(&mut self, a: NodeId, count: i128) -> Result<NodeId> {

@@ -2,6 +2,7 @@
 
 use super::emit::Emit;
 use smallvec::SmallVec;
+use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::{DType, NodeId, Result};
 
 /// What the formats differ in.
@@ -70,6 +71,16 @@ const DOUBLE: Format = Format {
 
 pub(super) fn exp2_f32(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
     exp2(emit, &SINGLE, sources[0], None)
+}
+
+/// 2^x = 2^r · 2^n with n the integer nearest to x. No x needs care: an infinity has no fraction, and the scaling is
+/// right below the normal numbers and beyond the greatest.
+pub(super) fn exp2_by_scale(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
+    let x = sources[0];
+    let r = emit.instruction(Instruction::Fraction, &[x])?;
+    let n = emit.sub(x, r)?;
+    let power = emit.polynomial(r, SINGLE.exp2)?;
+    emit.instruction(Instruction::Scale, &[power, n])
 }
 
 pub(super) fn exp2_f64(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {

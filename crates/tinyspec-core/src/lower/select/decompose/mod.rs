@@ -13,6 +13,7 @@ use small_floats::{convert, is_eight_bit};
 use smallvec::SmallVec;
 use std::sync::OnceLock;
 use tinyspec_backends::Target;
+use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::ops::trigonometry::cosine_of;
 use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
 
@@ -21,17 +22,26 @@ struct Rule {
     name: &'static str,
     op: Op,
     dtype: DType,
+    /// Instructions that the target must have.
+    needs: &'static [Instruction],
     build: fn(&mut Emit, &[NodeId]) -> Result<NodeId>,
 }
 
 macro_rules! rules {
-    ($($name:ident: $op:ident $dtype:ident => $build:path;)*) => {
-        &[$(Rule { name: stringify!($name), op: Op::$op, dtype: DType::$dtype, build: $build }),*]
+    ($($name:ident: $op:ident $dtype:ident $(by $($needs:ident)*)? => $build:path;)*) => {
+        &[$(Rule {
+            name: stringify!($name),
+            op: Op::$op,
+            dtype: DType::$dtype,
+            needs: &[$($(Instruction::$needs),*)?],
+            build: $build,
+        }),*]
     };
 }
 
-/// Applied where the target has not the op.
+/// Applied where the target has not the op; the first that it has the instructions for.
 const RULES: &[Rule] = rules! {
+    exp2_by_scale: Exp2 F32 by Fraction Scale => exponential::exp2_by_scale;
     exp2_f32: Exp2 F32 => exponential::exp2_f32;
     exp2_f64: Exp2 F64 => exponential::exp2_f64;
     log2_f32: Log2 F32 => exponential::log2_f32;
@@ -63,7 +73,7 @@ impl Sizes {
     pub fn of(target: &Target) -> Sizes {
         static ALL: OnceLock<Vec<usize>> = OnceLock::new();
         let sizes = ALL.get_or_init(|| RULES.iter().map(|rule| rule.size().unwrap_or(1)).collect());
-        let lacking = RULES.iter().zip(sizes).filter(|(rule, _)| !target.is_native(rule.op));
+        let lacking = RULES.iter().zip(sizes).filter(|(rule, _)| rule.fits(target));
         Sizes(lacking.map(|(rule, &size)| (rule.op, rule.dtype, size)).collect())
     }
 
@@ -76,6 +86,10 @@ impl Sizes {
 }
 
 impl Rule {
+    fn fits(&self, target: &Target) -> bool {
+        !target.is_native(self.op) && self.needs.iter().all(|needed| target.instructions.contains(needed))
+    }
+
     /// Nodes of the decomposition of one op.
     fn size(&self) -> Result<usize> {
         let mut graph = Graph::new();
@@ -93,10 +107,10 @@ impl Rule {
 pub(super) fn decompose(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
     let order = graph.reachable(&[sink]);
     let rule =
-        |op: Op, dtype: DType| RULES.iter().find(|rule| rule.op == op && rule.dtype == dtype && !target.is_native(op));
+        |op: Op, dtype: DType| RULES.iter().find(|rule| rule.op == op && rule.dtype == dtype && rule.fits(target));
     let cosine = |graph: &mut Graph, node: NodeId| {
         let dtype = graph.dtype(node);
-        let rule = COSINES.iter().find(|rule| rule.dtype == dtype && !target.is_native(rule.op))?;
+        let rule = COSINES.iter().find(|rule| rule.dtype == dtype && rule.fits(target))?;
         Some((rule, cosine_of(graph, node)?))
     };
     let is_stored_only = |dtype: DType| dtype.is_float() && !target.arithmetic.contains(&dtype);

@@ -1,0 +1,63 @@
+//! Single instructions of the processor, each an intrinsic of its own name for each width.
+
+use super::Renderer;
+use super::emit::{Kind, Result, Value};
+use tinyspec_ir::NodeId;
+use tinyspec_ir::instruction::Instruction;
+
+/// "As the processor's rounding mode says", which is to nearest.
+const CURRENT_ROUNDING: i64 = 4;
+/// To the nearest integer, and no bits behind it.
+const NEAREST_INTEGER: i64 = 0;
+/// Lanes of the narrowest vector that has the instructions.
+const LEAST_LANES: u32 = 4;
+
+impl Renderer<'_, '_> {
+    /// An Ins.
+    pub(super) fn single(&mut self, node: NodeId) -> Result<Value> {
+        let Some(instruction) = Instruction::of(self.graph, node).filter(|it| self.target.instructions.contains(it))
+        else {
+            return Err(self.unsupported(node, "the target has no such instruction"));
+        };
+        let lanes = self.lanes(node)?;
+        let mut operands = Vec::with_capacity(2);
+        for &source in self.graph.sources(node) {
+            operands.push(self.value_in(source, lanes)?);
+        }
+        if lanes >= LEAST_LANES {
+            return self.of_vector(instruction, &operands);
+        }
+        let mut result = self.emit.undefined(Kind::Float, lanes);
+        for lane in 0..lanes {
+            let mut wide = Vec::with_capacity(2);
+            for &operand in &operands {
+                let element = if lanes == 1 { operand } else { self.emit.extract(operand, lane)? };
+                wide.push(self.emit.splat(element, LEAST_LANES)?);
+            }
+            let value = self.of_vector(instruction, &wide)?;
+            let value = self.emit.extract(value, 0)?;
+            result = if lanes == 1 { value } else { self.emit.insert(result, value, lane)? };
+        }
+        Ok(result)
+    }
+
+    fn of_vector(&mut self, instruction: Instruction, operands: &[Value]) -> Result<Value> {
+        let Some(&first) = operands.first() else { return Ok(self.emit.undefined(Kind::Float, LEAST_LANES)) };
+        let lanes = first.lanes;
+        let (name, immediate) = match instruction {
+            Instruction::Fraction => ("reduce", Some(NEAREST_INTEGER)),
+            Instruction::Scale => ("scalef", None),
+        };
+        let name = format!("llvm.x86.avx512.mask.{name}.ps.{}", 32 * lanes);
+        let mut arguments = operands.to_vec();
+        arguments.extend(immediate.map(|immediate| self.emit.int(Kind::I32, 1, immediate)));
+        // What lanes that are masked off would hold, and that there are none.
+        arguments.push(first);
+        arguments.push(self.emit.int(if lanes > 8 { Kind::I16 } else { Kind::I8 }, 1, -1));
+        if lanes > 8 {
+            arguments.push(self.emit.int(Kind::I32, 1, CURRENT_ROUNDING));
+        }
+        let value = self.emit.intrinsic(&name, &[], &arguments, Some((Kind::Float, lanes)))?;
+        Ok(value.unwrap_or(first))
+    }
+}

@@ -1,0 +1,72 @@
+//! Instructions of processors beyond the ops ("Ins"): Select chooses them where a target lists them. What each computes
+//! is defined here; an interpreter runs them by this definition.
+
+use crate::{Arg, Graph, NodeId, Op};
+
+/// A single machine instruction, on lanes of f32.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Instruction {
+    /// `x` less the nearest integer, the even one of two; exact, and 0 of an infinity.
+    Fraction,
+    /// `a · 2^⌊n⌋`, rounded once.
+    Scale,
+}
+
+impl Instruction {
+    /// All there are.
+    pub const ALL: [Instruction; 2] = [Instruction::Fraction, Instruction::Scale];
+
+    /// The text that an Ins names it by.
+    ///
+    /// ```
+    /// use tinyspec_ir::instruction::Instruction;
+    /// assert_eq!(Instruction::Scale.name(), "scale");
+    /// ```
+    pub const fn name(self) -> &'static str {
+        match self {
+            Instruction::Fraction => "fraction",
+            Instruction::Scale => "scale",
+        }
+    }
+
+    /// How many sources it takes.
+    pub const fn arity(self) -> usize {
+        match self {
+            Instruction::Fraction => 1,
+            Instruction::Scale => 2,
+        }
+    }
+
+    /// The instruction that an Ins is; none where its name is not known.
+    pub fn of(graph: &Graph, node: NodeId) -> Option<Instruction> {
+        match graph.arg(node) {
+            Arg::Text(name) if graph.op(node) == Op::Ins => Self::ALL.into_iter().find(|known| known.name() == &**name),
+            _ => None,
+        }
+    }
+
+    /// What it computes.
+    ///
+    /// ```
+    /// use tinyspec_ir::instruction::Instruction;
+    /// assert_eq!(Instruction::Fraction.eval(&[2.75]), Some(-0.25));
+    /// assert_eq!(Instruction::Scale.eval(&[1.5, -149.0]), Some(2.0f32.powi(-148)));
+    /// ```
+    pub fn eval(self, sources: &[f32]) -> Option<f32> {
+        match (self, sources) {
+            (Instruction::Fraction, [x]) if x.is_infinite() => Some(0.0),
+            (Instruction::Fraction, [x]) => Some(x - x.round_ties_even()),
+            (Instruction::Scale, [a, n]) => Some(scale(*a, *n)),
+            _ => None,
+        }
+    }
+}
+
+/// In f64 the product is exact, so that it is rounded once. An infinite n overrules a nan, as processors have it.
+fn scale(a: f32, n: f32) -> f32 {
+    if a.is_nan() && n.is_infinite() {
+        return n.exp2();
+    }
+    let n = if n.is_finite() { n.floor().clamp(-400.0, 400.0) } else { n };
+    (a as f64 * (n as f64).exp2()) as f32
+}
