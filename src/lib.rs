@@ -22,15 +22,17 @@
 //!
 //! Environment: `TINYSPEC_DEVICE` (`cpu`, `interpreter`), `TINYSPEC_DEBUG` (2 a table of kernels, 3 their schedules and
 //! why, 4 their code, 5 the UOps of every stage), `TINYSPEC_BEAM` (seconds to search each kernel's schedule for),
-//! `TINYSPEC_SCHEDULES` (the file of schedules found), `TINYSPEC_VERIFY=1`, `TINYSPEC_LLVM` (a libLLVM or its folder), `TINYSPEC_CACHE` (a folder, or `off`).
+//! `TINYSPEC_SCHEDULES` (the file of schedules found), `TINYSPEC_VERIFY=1`, `TINYSPEC_LLVM` (a libLLVM or its folder), `TINYSPEC_CACHE` (a folder, or `off`),
+//! `TINYSPEC_MEMORY` (the most that a device may hold, such as `2GB`).
 
 pub use tinyspec_backends as backends;
 pub use tinyspec_core::execute::{Device, default_device, device, register, set_default_device, with_default_device};
 pub use tinyspec_core::function::named;
+pub use tinyspec_core::tensor::collectives;
 pub use tinyspec_core::{
-    Argument, Element, Error, Function, GradcheckOptions, IntoAxes, IntoPick, IntoPicks, IntoShape, NewAxis, Operand,
-    Permission, Pick, Prepared, Rest, Result, Scalar, Spec, Tensor, grad, grad_or_zeros, gradcheck, realize_all,
-    set_seed, stepped,
+    Argument, Element, Error, Function, GradcheckOptions, IntoAxes, IntoDevice, IntoPick, IntoPicks, IntoShape,
+    NewAxis, Operand, Permission, Pick, Prepared, Rest, Result, Scalar, Spec, Tensor, grad, grad_or_zeros, gradcheck,
+    realize_all, set_seed, stepped,
 };
 pub use tinyspec_core::{execute, function, lower, nn, profile, search};
 pub use tinyspec_ir as ir;

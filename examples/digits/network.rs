@@ -7,6 +7,7 @@ use tinyspec::prelude::*;
 
 /// `x @ weight + bias`
 #[model(functions)]
+#[derive(Clone)]
 pub struct Linear<I, O> {
     #[model(init = he)]
     weight: Tensor<f32, I, O>,
@@ -22,6 +23,7 @@ impl<I, O> Linear<I, O> {
 
 /// From 8×8 pixels to a score for each of ten digits.
 #[model(functions)]
+#[derive(Clone)]
 pub struct Network {
     hidden: Linear<64, 128>,
     output: Linear<128, 10>,
@@ -44,6 +46,14 @@ impl Network {
         self.scores(&images(digits)).argmax(-1)
     }
 
+    /// A batch where the weights are: on a tuple of devices each gets a part of it.
+    fn beside(&self, batch: Tensor) -> Tensor {
+        match self.output.bias.device() {
+            Some(device) => batch.to(device),
+            None => batch,
+        }
+    }
+
     /// Which digits were taken for which.
     pub fn test(&self, digits: &Digits) -> Result<Confusion> {
         Confusion::count(&labels(digits), &self.predict(digits))
@@ -51,7 +61,7 @@ impl Network {
 
     /// Forward, backward and the update of the weights, computed as one graph; gives the loss.
     pub fn step(&mut self, optimizer: &mut Adam, batch: &Digits) -> Result<f32> {
-        let loss = self.loss(&images(batch), &labels(batch));
+        let loss = self.loss(&self.beside(images(batch)), &self.beside(labels(batch)));
         let gradients = grad(&loss, &self.parameters())?;
         optimizer.step(&mut self.parameters_mut(), &gradients)?;
         let mut results = vec![&loss];

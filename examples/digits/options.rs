@@ -19,6 +19,10 @@ pub struct Options {
     /// What computes [default: what TINYSPEC_DEVICE says, else cpu]
     #[arg(long, value_enum)]
     pub device: Option<Device>,
+    /// Devices that share every batch: with more than one, virtual ones, each with the whole network and its part of the
+    /// images
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    pub devices: u16,
     /// Where the weights are kept, as safetensors [default: nowhere after the run]
     #[arg(long, value_name = "FILE")]
     pub weights: Option<PathBuf>,

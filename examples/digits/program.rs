@@ -53,7 +53,12 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
 }
 
 fn train_network(options: &Options, train: &Digits, out: &mut impl Write) -> Result<Network> {
+    let device = tinyspec::default_device()?;
     let mut network = Network::init();
+    if options.devices > 1 {
+        let names: Vec<String> = (0..options.devices).map(|number| format!("{}:{number}", device.name())).collect();
+        network = network.to(device.name()).to(&names);
+    }
     // The first step then only reads the weights, like all others.
     tinyspec::realize_all(&network.parameters())?;
     let mut optimizer = Adam::new(LEARNING_RATE);
@@ -71,7 +76,7 @@ fn train_network(options: &Options, train: &Digits, out: &mut impl Write) -> Res
             bar.inc(1);
         }
         bar.finish_and_clear();
-        let (loss, accuracy) = (total / batches as f32, network.test(train)?.accuracy());
+        let (loss, accuracy) = (total / batches as f32, network.clone().to(device.name()).test(train)?.accuracy());
         writeln!(out, "epoch {epoch:2}  loss {loss:.4}  training accuracy {accuracy:.1} %")?;
     }
     let compiled = tinyspec::profile::counters();
@@ -82,7 +87,7 @@ fn train_network(options: &Options, train: &Digits, out: &mut impl Write) -> Res
         compiled.compiling.as_secs_f64(),
         compiled.kernels
     )?;
-    Ok(network)
+    Ok(network.to(device.name()))
 }
 
 /// The network as a file gives it back; where there can be no file, the trained one.

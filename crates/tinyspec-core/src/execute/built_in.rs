@@ -14,6 +14,17 @@ pub(super) const DEVICES: &[(&str, Open)] = &[
     ("interpreter", interpreter_device),
 ];
 
+/// How to open the device of this name: one of [`DEVICES`], or a virtual one beside it, such as `cpu:1`, with memory of
+/// its own.
+pub(super) fn find(name: &str) -> Option<Open> {
+    let kind = match name.split_once(':') {
+        Some((kind, number)) if number.parse::<u16>().is_ok() => kind,
+        Some(_) => return None,
+        None => name,
+    };
+    DEVICES.iter().find(|(known, _)| *known == kind).map(|(_, open)| *open)
+}
+
 /// Is it one of them?
 pub(super) fn is_built_in(name: &str) -> bool {
     DEVICES.iter().any(|(known, _)| *known == name)

@@ -107,7 +107,7 @@ pub fn device(name: &str) -> Result<Arc<Device>> {
     if let Some(device) = registry.get(name) {
         return Ok(device.clone());
     }
-    let Some((_, open)) = super::built_in::DEVICES.iter().find(|(known, _)| *known == name) else {
+    let Some(open) = super::built_in::find(name) else {
         let mut known: Vec<&str> = super::built_in::DEVICES.iter().map(|(name, _)| *name).collect();
         known.extend(registry.keys().map(|name| &**name).filter(|name| !super::built_in::is_built_in(name)));
         return Err(Error::UnknownDevice { name: name.into(), known: known.join(", "), location: None });

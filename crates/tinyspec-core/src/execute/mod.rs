@@ -4,8 +4,10 @@ mod built_in;
 mod device;
 mod memory;
 mod run;
+mod shards;
 
 pub use device::{Device, default_device, device, register, set_default_device, with_default_device};
 pub use memory::{Held, MemoryReport};
 pub(crate) use memory::{Owner, Storage, size};
 pub(crate) use run::{plan_for, realize, run};
+pub(crate) use shards::Shards;

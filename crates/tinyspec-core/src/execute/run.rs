@@ -1,18 +1,19 @@
 //! Realising: walk, plan or find the plan, run it, and let nodes become their buffers.
 
+use super::shards::{self, move_to_device};
 use super::{Device, Owner, Storage, default_device};
+use crate::Result;
 use crate::lower::callify::Walk;
 use crate::lower::pipeline::{self, Place, Plan};
 use crate::profile::{self, Level};
 use crate::tensor::{History, Node};
-use crate::{Error, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 use tinyspec_ir::function::inline_all;
-use tinyspec_ir::{ContentHash, ContentHasher, ErrorKind, Op};
+use tinyspec_ir::{ContentHash, ContentHasher, ErrorKind};
 
 /// More plans than this are not kept: a program that makes ever new shapes must not grow without end.
 const KEPT_PLANS: usize = 4096;
@@ -23,7 +24,7 @@ pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
     let mut known = FxHashSet::default();
     for root in roots {
         // One root is the common case, and needs no set.
-        if root.storage().is_none() && (roots.len() == 1 || known.insert(root.hash)) {
+        if !root.is_realized() && (roots.len() == 1 || known.insert(root.hash)) {
             pending.push(root.clone());
         }
     }
@@ -31,11 +32,14 @@ pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
         return Ok(());
     }
     let mut walk = Walk::of(&pending);
-    if !walk.moves.is_empty() {
+    // What is moved is computed first, all of it together, then what moves that need other moves move.
+    while !walk.moves.is_empty() {
+        let sources: Vec<Arc<Node>> = walk.moves.iter().filter_map(|node| node.sources().into_iter().next()).collect();
+        realize(&sources)?;
         for node in &walk.moves {
             move_to_device(node)?;
         }
-        pending.retain(|node| node.storage().is_none());
+        pending.retain(|node| !node.is_realized());
         walk = Walk::of(&pending);
     }
     if walk.has_placeholder {
@@ -51,20 +55,20 @@ pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
         }
     }
     if let [device] = &devices[..] {
-        return run_walk(&pending, &walk, &open(device.as_ref())?);
+        return run_group(&pending, &walk, device.as_ref());
     }
     for device in devices {
         let group: Vec<Arc<Node>> = pending.iter().filter(|node| node.device() == device.as_ref()).cloned().collect();
-        run_walk(&group, &Walk::of(&group), &open(device.as_ref())?)?;
+        run_group(&group, &Walk::of(&group), device.as_ref())?;
     }
     Ok(())
 }
 
-fn open(device: Option<&tinyspec_ir::Device>) -> Result<Arc<Device>> {
+fn run_group(roots: &[Arc<Node>], walk: &Walk, device: Option<&tinyspec_ir::Device>) -> Result<()> {
     match device {
-        None => default_device(),
-        Some(tinyspec_ir::Device::Single(name)) => super::device(name),
-        Some(many) => Err(Error::refused(ErrorKind::Unsupported, "realize", format!("no runtime spans {many}"))),
+        None => run_walk(roots, walk, &default_device()?),
+        Some(tinyspec_ir::Device::Single(name)) => run_walk(roots, walk, &super::device(name)?),
+        Some(tinyspec_ir::Device::Many(names)) => shards::run(roots, walk, names),
     }
 }
 
@@ -155,22 +159,4 @@ pub(crate) unsafe fn run(
     // SAFETY: as the caller promises.
     unsafe { runtime.enqueue(&plan.launches, table)? };
     Ok(runtime.synchronize()?)
-}
-
-/// Does a `to(device)`: computes the source where it is, and copies.
-fn move_to_device(node: &Arc<Node>) -> Result<()> {
-    debug_assert_eq!(node.op, Op::Load);
-    let Some(source) = node.sources().into_iter().next() else { return Ok(()) };
-    realize(std::slice::from_ref(&source))?;
-    let (Some(from), Some(tinyspec_ir::Device::Single(name))) = (source.storage(), node.device()) else {
-        return Err(Error::refused(ErrorKind::Device, "to", "the source has no value"));
-    };
-    let walk = Walk::of(std::slice::from_ref(node));
-    let history = History::new(&Arc::new(walk.build()?), walk.leaf_nodes());
-    let mut data = vec![0; from.bytes()];
-    from.read(&mut data)?;
-    let to = Storage::allocate(&super::device(name)?, data.len(), &Owner::node(node))?;
-    to.write(&data)?;
-    node.become_buffer(Arc::new(to), history.result(node, 0));
-    Ok(())
 }

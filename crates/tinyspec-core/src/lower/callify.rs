@@ -16,14 +16,16 @@ type Positions = SmallVec<[u32; 3]>;
 /// Lazy nodes in walk order, sources before users.
 pub(crate) struct Walk {
     entries: Vec<Entry>,
-    /// Buffers of the realised tensors, by slot.
+    /// Buffers of the realised tensors, by slot; what is on a tuple of devices has none.
     pub leaves: Vec<Arc<Storage>>,
+    leaf_count: u32,
     roots: Vec<u32>,
     /// Equal for equal programs, whatever buffers they run on.
     pub key: ContentHash,
     /// Is of a Function being traced: it has no value.
     pub has_placeholder: bool,
-    /// Nodes that move a value from one device to another, sources first. They are done before anything is planned.
+    /// Nodes that move a value from one device to another and that need no other such node. They are done before anything
+    /// is planned.
     pub moves: Vec<Arc<Node>>,
 }
 
@@ -32,6 +34,8 @@ struct Entry {
     sources: Positions,
     /// Slot of a realised tensor.
     leaf: Option<u32>,
+    /// Is, or needs, a move between devices.
+    moves: bool,
 }
 
 /// The stateless graph of a walk.
@@ -73,6 +77,7 @@ impl Walk {
         let mut walk = Walk {
             entries: vec![],
             leaves: vec![],
+            leaf_count: 0,
             roots: vec![],
             key: ContentHash(0),
             moves: vec![],
@@ -89,12 +94,13 @@ impl Walk {
             match visit {
                 Visit::Enter(node) if positions.contains_key(&node.hash) => {}
                 Visit::Enter(node) => {
-                    if let Some(storage) = node.storage() {
-                        let slot = walk.leaves.len() as u32;
+                    if node.is_realized() {
+                        let slot = walk.leaf_count;
+                        walk.leaf_count += 1;
                         (u8::MAX, node.props.dtype, &node.props.shape, node.device()).hash(&mut hasher);
                         positions.insert(node.hash, walk.entries.len() as u32);
-                        walk.leaves.push(storage);
-                        walk.entries.push(Entry { node, sources: Positions::new(), leaf: Some(slot) });
+                        walk.leaves.extend(node.storage());
+                        walk.entries.push(Entry { node, sources: Positions::new(), leaf: Some(slot), moves: false });
                         continue;
                     }
                     let sources = needed(&node);
@@ -114,16 +120,18 @@ impl Walk {
                     {
                         body.hash.hash(&mut hasher);
                     }
-                    if let Arg::Load { device: Some(_), .. } = &node.arg
+                    let needs_moves = sources.iter().any(|&source| walk.entries[source as usize].moves);
+                    let is_move = matches!(node.arg, Arg::Load { device: Some(_), .. })
                         && sources.first().is_some_and(|&source| {
                             let source = &walk.entries[source as usize].node;
                             source.device().is_some() && source.device() != node.device()
-                        })
-                    {
+                        });
+                    if is_move && !needs_moves {
                         walk.moves.push(node.clone());
                     }
+                    let moves = is_move || needs_moves;
                     positions.insert(node.hash, walk.entries.len() as u32);
-                    walk.entries.push(Entry { node, sources, leaf: None });
+                    walk.entries.push(Entry { node, sources, leaf: None, moves });
                 }
             }
         }
@@ -144,7 +152,7 @@ impl Walk {
     /// As [`Walk::build`], with what was computed opened, as far as it may depend on something of the age `oldest`.
     pub fn open(&self, oldest: u64) -> Result<Opened> {
         let mut graph = Graph::new();
-        let mut opening = Opening::new(oldest, self.leaves.len() as u32);
+        let mut opening = Opening::new(oldest, self.leaf_count);
         let nodes = self.add_to(&mut graph, Some(&mut opening))?;
         let outputs = self.roots.iter().map(|&root| nodes[root as usize]).collect();
         // An inlined Function has no node of its own.
@@ -164,7 +172,7 @@ impl Walk {
         // Results of the Functions that were inlined, by position of the Function.
         let mut results: FxHashMap<u32, Vec<NodeId>> = FxHashMap::default();
         for (position, entry) in self.entries.iter().enumerate() {
-            let Entry { node, sources, leaf } = entry;
+            let Entry { node, sources, leaf, .. } = entry;
             let of = |position: u32| nodes[position as usize];
             let new = match (node.op, &node.arg) {
                 _ if leaf.is_some() => realised(graph, node, leaf.unwrap_or_default(), opening.as_deref_mut())?,

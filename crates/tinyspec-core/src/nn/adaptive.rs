@@ -1,7 +1,7 @@
 //! Optimisers that scale each weight's step by what its gradients were: RMSprop, Adagrad, LAMB.
 
 use super::Optimizer;
-use super::optim::{check, remember, scalar, update};
+use super::optim::{check, follow, remember, scalar, update};
 use crate::{Result, Tensor};
 
 /// What [`RmsProp`] can do: `RmsPropOptions { momentum: 0.9, ..default() }`.
@@ -51,6 +51,7 @@ impl Optimizer for RmsProp {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
         check(weights.len(), gradients.len())?;
+        follow([&mut self.rate], weights);
         let RmsPropOptions { decay, epsilon, momentum, centered, weight_decay } = self.options;
         remember(&mut self.squares, weights)?;
         if centered {
@@ -116,6 +117,7 @@ impl Optimizer for Adagrad {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
         check(weights.len(), gradients.len())?;
+        follow([&mut self.rate], weights);
         remember(&mut self.squares, weights)?;
         for ((weight, gradient), square) in weights.iter_mut().zip(gradients).zip(&mut self.squares) {
             let dtype = square.dtype();
@@ -181,6 +183,7 @@ impl Optimizer for Lamb {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
         check(weights.len(), gradients.len())?;
+        follow(self.powers.iter_mut().chain([&mut self.rate]), weights);
         remember(&mut self.means, weights)?;
         remember(&mut self.variances, weights)?;
         let LambOptions { betas, epsilon, weight_decay } = self.options;

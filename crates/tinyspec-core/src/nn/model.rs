@@ -1,12 +1,13 @@
 //! Structs of parameters: what `#[model]` implements.
 
 use super::weights;
-use crate::tensor::from_bytes;
+use crate::tensor::collectives::broadcast;
+use crate::tensor::{IntoDevice, from_bytes};
 use crate::{Error, Result, Tensor};
 use std::collections::BTreeSet;
 use std::panic::Location;
 use std::path::Path;
-use tinyspec_ir::{DType, Dim, Shape};
+use tinyspec_ir::{DType, Device, Dim, Shape};
 
 /// How a parameter starts.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -113,9 +114,16 @@ pub trait Model: Sized {
         self.parameters().into_iter().map(sizes).sum()
     }
 
-    /// The same model with every tensor on another device.
-    fn to(mut self, device: &str) -> Self {
-        self.visit_mut("", &mut |_, tensor| *tensor = tensor.to(device));
+    /// The same model with every tensor on another device; of a tuple of devices, each gets the whole model.
+    fn to(mut self, device: impl IntoDevice) -> Self {
+        let device = device.into_device();
+        self.visit_mut("", &mut |_, tensor| {
+            *tensor = match &device {
+                Ok(device @ Device::Single(_)) => tensor.to(device),
+                Ok(devices) => broadcast(tensor, devices),
+                Err(error) => Tensor::failed(error.clone()),
+            };
+        });
         self
     }
 

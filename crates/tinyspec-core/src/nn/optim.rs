@@ -1,7 +1,8 @@
 //! Optimisers: a step makes the updates lazily, so that loss, weights and state are one graph.
 
+use crate::tensor::collectives::broadcast;
 use crate::{IntoShape, Result, Tensor, realize_all};
-use tinyspec_ir::ErrorKind;
+use tinyspec_ir::{Device, ErrorKind};
 
 /// Updates weights by gradients.
 ///
@@ -38,6 +39,25 @@ pub(super) fn scalar(value: f32) -> Tensor {
     Tensor::from_slice(&[value], ().into_shape())
 }
 
+/// Moves numbers to where the weights are.
+pub(super) fn follow<'a>(numbers: impl IntoIterator<Item = &'a mut Tensor>, weights: &[&mut Tensor]) {
+    if let Some(weight) = weights.first() {
+        numbers.into_iter().for_each(|number| *number = beside(number, weight));
+    }
+}
+
+/// The value where `weight` is: cut as it is, or whole on each of its devices.
+fn beside(value: &Tensor, weight: &Tensor) -> Tensor {
+    match weight.device() {
+        Some(device) if value.device() == Some(device) => value.clone(),
+        Some(device @ Device::Many(_)) if value.shape() != weight.shape() || weight.axis() != Some(0) => {
+            broadcast(value, device)
+        }
+        Some(device) => value.to(device),
+        None => value.clone(),
+    }
+}
+
 pub(super) fn check(weights: usize, gradients: usize) -> Result<()> {
     if weights == gradients {
         return Ok(());
@@ -50,7 +70,7 @@ pub(super) fn check(weights: usize, gradients: usize) -> Result<()> {
 pub(super) fn remember(memory: &mut Vec<Tensor>, weights: &[&mut Tensor]) -> Result<()> {
     if memory.is_empty() {
         let zeros = |weight: &&mut Tensor| Tensor::full_of(weight.shape(), 0, weight.dtype().accumulator());
-        *memory = weights.iter().map(|weight| zeros(weight).contiguous()).collect();
+        *memory = weights.iter().map(|weight| beside(&zeros(weight), weight).contiguous()).collect();
         return realize_all(&memory.iter().collect::<Vec<_>>());
     }
     let same = memory.iter().zip(weights).all(|(memory, weight)| memory.shape() == weight.shape());
@@ -108,6 +128,7 @@ impl Optimizer for Sgd {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
         check(weights.len(), gradients.len())?;
+        follow([&mut self.rate], weights);
         let SgdOptions { momentum, nesterov, weight_decay } = self.options;
         if momentum != 0.0 {
             remember(&mut self.velocities, weights)?;
@@ -184,6 +205,7 @@ impl Optimizer for Adam {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
         check(weights.len(), gradients.len())?;
+        follow(self.powers.iter_mut().chain([&mut self.rate]), weights);
         remember(&mut self.means, weights)?;
         remember(&mut self.variances, weights)?;
         for (power, beta) in self.powers.iter_mut().zip(self.betas) {

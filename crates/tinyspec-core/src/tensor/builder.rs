@@ -14,7 +14,12 @@ pub struct LazyBuilder {
 
 impl LazyBuilder {
     pub(crate) fn new(location: &'static Location<'static>) -> LazyBuilder {
-        LazyBuilder { nodes: Vec::with_capacity(16), location: Some(location) }
+        LazyBuilder::at(Some(location))
+    }
+
+    /// A builder of nodes that may have no line of the user's.
+    pub(crate) fn at(location: Option<&'static Location<'static>>) -> LazyBuilder {
+        LazyBuilder { nodes: Vec::with_capacity(16), location }
     }
 
     /// A handle for an existing node.

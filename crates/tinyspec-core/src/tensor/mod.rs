@@ -4,7 +4,9 @@
 mod arrays;
 mod at;
 mod builder;
+pub mod collectives;
 mod create;
+mod devices;
 mod distinct;
 mod dynamic;
 mod element;
@@ -25,6 +27,7 @@ pub use at::{IntoPick, IntoPicks, NewAxis, Pick, Rest, stepped};
 pub(crate) use builder::{LazyBuilder, apply, apply_many};
 pub(crate) use create::from_bytes;
 pub use create::{IntoShape, Scalar};
+pub use devices::IntoDevice;
 pub use dynamic::Argument;
 pub use element::Element;
 pub use grad::{grad, grad_or_zeros};
@@ -39,7 +42,7 @@ use crate::execute::Device;
 use crate::{Error, Result};
 use std::panic::Location;
 use std::sync::Arc;
-use tinyspec_ir::{AddrSpace, Arg, Builder, DType, Dim, ErrorKind, Op};
+use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Op};
 
 /// A lazy tensor: dtype and shape are values, clones are cheap and share the computed result.
 ///
@@ -128,23 +131,7 @@ impl Tensor {
 
     /// Its value is computed.
     pub fn is_realized(&self) -> bool {
-        self.node().is_ok_and(|node| node.storage().is_some())
-    }
-
-    /// The value on another device.
-    #[track_caller]
-    pub fn to(&self, device: &str) -> Tensor {
-        let location = Location::caller();
-        let device = match crate::execute::device(device) {
-            Ok(device) => device.id().clone(),
-            Err(error) => return Tensor::failed(error.at(location)),
-        };
-        if self.device() == Some(&device) {
-            return self.clone();
-        }
-        apply(location, &[self], |builder, nodes| {
-            builder.add(Op::Load, nodes, Arg::Load { device: Some(device), addrspace: AddrSpace::Global })
-        })
+        self.node().is_ok_and(|node| node.is_realized())
     }
 
     /// Binds this handle to a new state with the value `value`; clones keep what they saw.

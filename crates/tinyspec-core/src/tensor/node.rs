@@ -1,7 +1,7 @@
 //! The lazy node behind a tensor: thin, hashed when made, dropped without recursion.
 
 use super::history::Computed;
-use crate::execute::Storage;
+use crate::execute::{Shards, Storage};
 use crate::function::Body;
 use smallvec::SmallVec;
 use std::hash::Hash;
@@ -32,6 +32,8 @@ enum State {
     Lazy(Sources),
     /// Computed: its sources are free. Gradients may still follow how it was computed.
     Realised(Arc<Storage>, Option<Computed>),
+    /// Computed, on a tuple of devices.
+    Sharded(Shards, Option<Computed>),
     /// The Tuple of a Function: closed, so it keeps a graph instead of sources.
     Body(Arc<Body>),
 }
@@ -91,10 +93,23 @@ impl Node {
         }
     }
 
+    /// The parts of a value on a tuple of devices, once computed.
+    pub fn shards(&self) -> Option<Shards> {
+        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+            State::Sharded(shards, _) => Some(shards.clone()),
+            _ => None,
+        }
+    }
+
+    /// Its value is computed.
+    pub fn is_realized(&self) -> bool {
+        matches!(&*self.state.read().unwrap_or_else(PoisonError::into_inner), State::Realised(..) | State::Sharded(..))
+    }
+
     /// How it was computed, if gradients may follow that.
     pub fn computed(&self) -> Option<Computed> {
         match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
-            State::Realised(_, computed) => computed.clone(),
+            State::Realised(_, computed) | State::Sharded(_, computed) => computed.clone(),
             _ => None,
         }
     }
@@ -117,9 +132,18 @@ impl Node {
 
     /// The node becomes its buffer.
     pub fn become_buffer(&self, storage: Arc<Storage>, computed: Option<Computed>) {
+        self.become_state(State::Realised(storage, computed));
+    }
+
+    /// The node becomes its parts, one a device.
+    pub fn become_shards(&self, shards: Shards, computed: Option<Computed>) {
+        self.become_state(State::Sharded(shards, computed));
+    }
+
+    fn become_state(&self, new: State) {
         let old = {
             let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *state, State::Realised(storage, computed))
+            std::mem::replace(&mut *state, new)
         };
         // Dropped outside the lock: it may be the end of a long chain.
         if let State::Lazy(sources) = old {

@@ -1,10 +1,11 @@
 //! From lazy to computed: everything that is asked for is scheduled as one graph.
 
-use super::{Element, Tensor};
+use super::{Element, Node, Tensor};
 use crate::execute::realize;
 use crate::{Error, Result};
 use std::panic::Location;
-use tinyspec_ir::ErrorKind;
+use std::sync::Arc;
+use tinyspec_ir::{Device, ErrorKind};
 
 /// Computes several tensors as one graph: what they share is computed once, and their kernels may be shared.
 ///
@@ -44,7 +45,7 @@ impl Tensor {
             .into());
         }
         let count: usize = self.sizes().map_err(|error| error.at(location))?.iter().product();
-        self.realize()?;
+        let node = self.in_one_place()?;
         T::collect(count, &mut |data| match node.storage() {
             Some(storage) => storage.read(data),
             None => Err(Error::refused(ErrorKind::Value, "to_vec", "the tensor has no value")),
@@ -53,13 +54,23 @@ impl Tensor {
 
     /// Memory of the elements.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let node = self.node()?;
+        let node = self.in_one_place()?;
         let mut data = vec![0; self.sizes()?.iter().product::<usize>() * node.props.dtype.size()];
-        self.realize()?;
         if let Some(storage) = node.storage() {
             storage.read(&mut data)?;
         }
         Ok(data)
+    }
+
+    /// Its node once computed; what is on a tuple of devices is collected on the first of them.
+    fn in_one_place(&self) -> Result<Arc<Node>> {
+        let node = self.node()?;
+        let node = match node.device() {
+            Some(Device::Many(names)) if !names.is_empty() => self.to(&names[0]).node()?.clone(),
+            _ => node.clone(),
+        };
+        realize(std::slice::from_ref(&node))?;
+        Ok(node)
     }
 
     /// The element of a tensor of one element.

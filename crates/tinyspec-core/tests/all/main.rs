@@ -6,6 +6,7 @@ mod compile_time;
 mod composed;
 mod decompositions;
 mod derivatives;
+mod devices;
 mod draws;
 mod dtypes;
 mod evaluate;

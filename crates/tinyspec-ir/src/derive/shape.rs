@@ -104,7 +104,8 @@ pub(super) fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Shape> {
         }
         (Op::Replicated, Arg::Number(axis)) => {
             let mut shape = shape().clone();
-            if sources[0].axis != Some(*axis) || *axis as usize >= shape.len() {
+            // Inside of a graph a Param on a tuple counts as cut along axis 0, whatever the tensor's own axis.
+            if sources[0].axis.is_none() || *axis as usize >= shape.len() {
                 return refuse(ErrorKind::Axis, op, format!("the value is not sharded on axis {axis}"));
             }
             shape.remove(*axis as usize);
@@ -229,9 +230,15 @@ pub(super) fn shard_axis(op: Op, arg: &Arg, sources: &[&Props]) -> Option<u32> {
             order.iter().position(|&from| from == axis).map(|to| to as u32)
         }
         (Op::Reduce, Arg::Reduce { axes, .. }) => inherited().filter(|axis| !axes.contains(axis)),
+        (Op::Stack, _) => inherited().map(|axis| axis + 1),
+        (Op::Index, _) => indexed_axis(sources),
+        (Op::Expand, _) => {
+            let lead = sources[1].value.as_ref()?.len().checked_sub(sources[0].rank())?;
+            inherited().map(|axis| axis + lead as u32)
+        }
         (Op::Reshape, _) => {
             let axis = inherited()? as usize;
-            let before = |shape: &[Dim], axis: usize| shape[..axis].iter().cloned().fold(Dim::from(1), |a, b| a * b);
+            let before = |shape: &[Dim], axis: usize| shape.iter().take(axis).cloned().fold(Dim::from(1), |a, b| a * b);
             let (from, to) = (&sources[0].shape, sources[1].value.as_ref()?);
             let lead = before(from, axis);
             (0..to.len()).find(|&axis| before(to, axis) == lead && !to[axis].is(1)).map(|axis| axis as u32)
@@ -243,4 +250,17 @@ pub(super) fn shard_axis(op: Op, arg: &Arg, sources: &[&Props]) -> Option<u32> {
         }
         _ => inherited(),
     }
+}
+
+/// An index that is cut stands where its own dims stand; a source that is cut behind the indexed axes moves with the rest.
+fn indexed_axis(sources: &[&Props]) -> Option<u32> {
+    let (source, indices) = sources.split_first()?;
+    let mut rank = 0;
+    for index in indices {
+        if let Some(axis) = index.axis {
+            return Some(rank + axis);
+        }
+        rank += index.rank() as u32;
+    }
+    Some(source.axis?.checked_sub(indices.len() as u32)? + rank)
 }

@@ -1,7 +1,7 @@
 //! The rule of each op: from the cotangent of a node to contributions to its sources.
 
 use crate::ops::{self, arithmetic, creation, elementwise, movement, trigonometry};
-use crate::{Arg, Axes, Builder, Const, Dim, Error, ErrorKind, Graph, NodeId, Op, Result, Shape};
+use crate::{AddrSpace, Arg, Axes, Builder, Const, DType, Dim, Error, ErrorKind, Graph, NodeId, Op, Result, Shape};
 use smallvec::{SmallVec, smallvec};
 use std::f64::consts::LN_2;
 
@@ -85,7 +85,9 @@ pub(super) fn apply(graph: &mut Graph, node: NodeId, g: NodeId, connected: &[boo
             let dtype = graph.dtype(x);
             if dtype.is_float() { ops::cast(graph, g, dtype)? } else { g }
         })],
-        (Op::Contiguous | Op::Load, &[x]) => smallvec![(x, g)],
+        (Op::Contiguous, &[x]) => smallvec![(x, g)],
+        (Op::Load, &[x]) => smallvec![(x, moved_back(graph, x, g)?)],
+        (Op::Replicated, &[x]) => smallvec![(x, first_shard(graph, x, &arg, g)?)],
         (Op::ContiguousBackward, &[x]) => smallvec![(x, graph.alu(Op::Contiguous, &[g])?)],
         (Op::Reshape, &[x, _]) => {
             let shape = graph.props(x).shape.clone();
@@ -269,4 +271,34 @@ fn reduce(graph: &mut Graph, node: NodeId, x: NodeId, arg: &Arg, g: NodeId) -> R
 fn assigned(graph: &Graph, buffer: NodeId, deps: &[NodeId]) -> NodeId {
     let store = deps.iter().find(|&&dep| graph.op(dep) == Op::Store && graph.source(dep, 0) == buffer);
     store.map_or(buffer, |&store| graph.source(store, 1))
+}
+
+/// The cotangent of a move, on the device that the value came from.
+fn moved_back(graph: &mut Graph, x: NodeId, g: NodeId) -> Result<NodeId> {
+    let device = graph.props(x).device.clone();
+    if device.is_none() || device == graph.props(g).device {
+        return Ok(g);
+    }
+    graph.add(Op::Load, &[g], Arg::Load { device, addrspace: AddrSpace::Global })
+}
+
+/// All shards are equal, so any of them may stand for the value: the first one does, alone.
+fn first_shard(graph: &mut Graph, x: NodeId, arg: &Arg, g: NodeId) -> Result<NodeId> {
+    let Arg::Number(axis) = arg else { return Ok(g) };
+    let shape = graph.props(x).shape.clone();
+    let count = shape[*axis as usize].clone();
+    let g = movement::unsqueeze(graph, g, (*axis).into())?;
+    let g = movement::expand(graph, g, &shape)?;
+    let number = match count.as_const() {
+        Some(count) => ops::creation::arange(graph, 0.0, count as f64, 1.0, DType::I32)?,
+        None => return Err(Error::new(ErrorKind::Gradient, "replicated", "the number of shards is not known")),
+    };
+    let mut column: Shape = std::iter::repeat_n(Dim::from(1), shape.len()).collect();
+    column[*axis as usize] = count;
+    let number = movement::reshape(graph, number, &column)?;
+    let number = movement::expand(graph, number, &shape)?;
+    let one = ops::like(graph, number, 1.0);
+    let is_first = graph.alu(Op::CmpLt, &[number, one])?;
+    let zero = ops::like(graph, g, 0.0);
+    graph.alu(Op::Where, &[is_first, g, zero])
 }

@@ -1,0 +1,36 @@
+//! Reduces across devices.
+
+use super::moves::on;
+use super::spread::{Spread, Value};
+use tinyspec_ir::{Arg, Axes, Builder, NodeId, Op, Result};
+
+impl Spread<'_> {
+    /// Each device reduces its part. Where the cut axis is among `axes`, the first device joins the results, and all get
+    /// a copy of that: they must not differ in rounding.
+    pub fn reduce(&mut self, value: &Value, op: Op, axes: &Axes) -> Result<Value> {
+        let arg = Arg::Reduce { op, axes: axes.clone() };
+        let (cut, sources) = match value {
+            Value::Anywhere(node) => return Ok(Value::Anywhere(self.builder.add(Op::Reduce, &[*node], arg)?)),
+            Value::Parts { axis, parts } => (*axis, parts.clone()),
+        };
+        let parts = sources
+            .iter()
+            .map(|&part| self.builder.add(Op::Reduce, &[part], arg.clone()))
+            .collect::<Result<Vec<_>>>()?;
+        match cut {
+            Some(axis) if axes.contains(&(axis as u32)) => self.joined(op, &parts),
+            axis => Ok(Value::Parts { axis, parts }),
+        }
+    }
+
+    fn joined(&mut self, op: Op, parts: &[NodeId]) -> Result<Value> {
+        let names = self.names;
+        let mut total = parts[0];
+        for &part in &parts[1..] {
+            let part = on(&mut self.builder, part, &names[0])?;
+            total = self.builder.alu(op, &[total, part])?;
+        }
+        let parts = names.iter().map(|name| on(&mut self.builder, total, name)).collect::<Result<_>>()?;
+        Ok(Value::Parts { axis: None, parts })
+    }
+}

@@ -1,0 +1,127 @@
+//! Where a tensor's value is: on a device, or on a tuple of devices.
+
+use super::{Tensor, apply};
+use crate::execute::device;
+use crate::{Error, Result};
+use std::panic::Location;
+use std::sync::Arc;
+use tinyspec_ir::{AddrSpace, Arg, Builder, Device, ErrorKind, Op};
+
+/// What names a device, or a tuple of devices.
+pub trait IntoDevice {
+    /// The device as graphs name it.
+    ///
+    /// # Errors
+    /// When there is no such device.
+    fn into_device(self) -> Result<Device>;
+}
+
+impl IntoDevice for &str {
+    fn into_device(self) -> Result<Device> {
+        Ok(device(self)?.id().clone())
+    }
+}
+
+impl IntoDevice for &String {
+    fn into_device(self) -> Result<Device> {
+        self.as_str().into_device()
+    }
+}
+
+impl IntoDevice for &Arc<str> {
+    fn into_device(self) -> Result<Device> {
+        (**self).into_device()
+    }
+}
+
+impl IntoDevice for &Device {
+    fn into_device(self) -> Result<Device> {
+        match self {
+            Device::Single(name) => name.into_device(),
+            Device::Many(names) => names.into_device(),
+        }
+    }
+}
+
+impl<T: AsRef<str>> IntoDevice for &[T] {
+    fn into_device(self) -> Result<Device> {
+        if self.is_empty() {
+            return Err(Error::refused(ErrorKind::Device, "to", "a tuple of no devices"));
+        }
+        let name = |name: &T| Ok(Arc::from(device(name.as_ref())?.name()));
+        Ok(Device::Many(self.iter().map(name).collect::<Result<_>>()?))
+    }
+}
+
+impl<T: AsRef<str>> IntoDevice for &Vec<T> {
+    fn into_device(self) -> Result<Device> {
+        self.as_slice().into_device()
+    }
+}
+
+impl<T: AsRef<str>, const N: usize> IntoDevice for [T; N] {
+    fn into_device(self) -> Result<Device> {
+        self.as_slice().into_device()
+    }
+}
+
+impl<T: AsRef<str>, const N: usize> IntoDevice for &[T; N] {
+    fn into_device(self) -> Result<Device> {
+        self.as_slice().into_device()
+    }
+}
+
+impl Tensor {
+    /// The value on another device; on a tuple of devices it is cut along axis 0, an equal part a device ("Multi-Device
+    /// Collectives" of the spec). `cpu:1`, `cpu:2`, … are devices beside `cpu` with memory of their own.
+    ///
+    /// ```
+    /// # use tinyspec_core::Tensor;
+    /// # fn main() -> tinyspec_core::Result<()> {
+    /// let devices = ["interpreter:0", "interpreter:1"];
+    /// let x = Tensor::arange(6).to(devices);
+    /// assert_eq!(x.axis(), Some(0));
+    /// // Every device adds to its three elements.
+    /// assert_eq!((x + 1).to("interpreter:0").to_vec::<i32>()?, [1, 2, 3, 4, 5, 6]);
+    /// # Ok(()) }
+    /// ```
+    #[track_caller]
+    pub fn to(&self, device: impl IntoDevice) -> Tensor {
+        let location = Location::caller();
+        let device = match device.into_device() {
+            Ok(device) => device,
+            Err(error) => return Tensor::failed(error.at(location)),
+        };
+        if self.device() == Some(&device) && (matches!(device, Device::Single(_)) || self.axis() == Some(0)) {
+            return self.clone();
+        }
+        apply(location, &[self], |builder, nodes| {
+            builder.add(Op::Load, nodes, Arg::Load { device: Some(device), addrspace: AddrSpace::Global })
+        })
+    }
+
+    /// The axis that a tuple of devices cuts the value along; `None` where each device has all of it, and on one device.
+    /// What a Function gives of such values is known once it is computed.
+    pub fn axis(&self) -> Option<usize> {
+        let node = self.node().ok()?;
+        let axis = match node.shards() {
+            Some(shards) => shards.axis,
+            None => node.props.axis,
+        };
+        axis.map(|axis| axis as usize)
+    }
+
+    /// For a value that is cut along `axis` into parts of length 1, all of them equal: the part, which every device has.
+    #[track_caller]
+    pub fn replicated(&self, axis: usize) -> Tensor {
+        let location = Location::caller();
+        if self.error().is_none() && self.axis() != Some(axis) {
+            let message = match self.axis() {
+                Some(cut) => format!("the value is cut along axis {cut} over the devices, not {axis}"),
+                None => "the value is not cut over a tuple of devices".into(),
+            };
+            return Tensor::refused(location, ErrorKind::Axis, "replicated", message);
+        }
+        apply(location, &[self], |builder, nodes| builder.add(Op::Replicated, nodes, Arg::Number(axis as u32)))
+    }
+}

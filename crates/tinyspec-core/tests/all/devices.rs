@@ -1,0 +1,199 @@
+//! Tuple devices: where values are cut, the collectives, and training over several devices.
+
+use tinyspec_core::nn::{Adagrad, Adam, Lamb, Optimizer, RmsProp, Sgd};
+use tinyspec_core::tensor::collectives::{allgather, allreduce, broadcast, gather, reduce, reduce_scatter, scatter};
+use tinyspec_core::{Result, Tensor, grad, realize_all};
+use tinyspec_ir::DType;
+
+const TWO: [&str; 2] = ["interpreter:0", "interpreter:1"];
+const THREE: [&str; 3] = ["interpreter:0", "interpreter:1", "interpreter:2"];
+const FOUR: [&str; 4] = ["interpreter:0", "interpreter:1", "interpreter:2", "interpreter:3"];
+
+fn numbers(shape: &[usize]) -> Tensor {
+    let count: usize = shape.iter().product();
+    let data: Vec<f32> = (0..count).map(|number| ((number * 7) % 23) as f32 * 0.5 - 3.0).collect();
+    Tensor::from_slice(&data, shape).to("interpreter:0")
+}
+
+fn values(tensor: &Tensor) -> Vec<f32> {
+    tensor.to_vec().unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn the_collectives_are_those_of_the_spec() {
+    for devices in [&TWO[..], &THREE[..], &FOUR[..]] {
+        let n = devices.len();
+        let x = numbers(&[n * 12, 2]);
+        let data = values(&x);
+        let sum: Vec<f32> = (0..24).map(|at| (0..n).map(|part| data[part * 24 + at]).sum()).collect();
+        let cut = scatter(&x, devices);
+        for (what, tensor, axis, want) in [
+            ("broadcast", broadcast(&x, devices), None, &data),
+            ("scatter", cut.clone(), Some(0), &data),
+            ("gather", gather(&cut), None, &data),
+            ("reduce", reduce(&cut), None, &sum),
+            ("allgather", allgather(&cut), None, &data),
+            ("reduce_scatter", reduce_scatter(&cut), Some(0), &sum),
+            ("allreduce", allreduce(&cut), None, &sum),
+        ] {
+            assert_eq!(tensor.axis(), axis, "{what} on {n} devices, lazy");
+            assert_eq!(&values(&tensor), want, "{what} on {n} devices");
+            tensor.realize().unwrap();
+            assert_eq!(tensor.axis(), axis, "{what} on {n} devices, computed");
+            assert_eq!(&values(&(&tensor + 0.0)), want, "{what} on {n} devices, used again");
+        }
+    }
+}
+
+#[test]
+fn every_device_has_what_is_broadcast() {
+    let x = broadcast(&numbers(&[3]), TWO);
+    x.realize().unwrap();
+    for device in TWO {
+        assert_eq!(values(&x.to(device)), values(&numbers(&[3])));
+    }
+}
+
+#[test]
+fn ops_keep_the_cut_or_move_it() {
+    let whole = numbers(&[4, 6]);
+    let x = whole.to(TWO);
+    let weights = numbers(&[6, 5]);
+    let replicated = broadcast(&weights, TWO);
+    type Op<'a> = Box<dyn Fn(&Tensor, &Tensor) -> Tensor + 'a>;
+    let cases: Vec<(&str, Option<usize>, Op)> = vec![
+        ("elementwise", Some(0), Box::new(|x, _| x.mul(x).add(1.0).relu())),
+        ("permute", Some(1), Box::new(|x, _| x.permute([1, 0]))),
+        ("reshape, first axis", Some(0), Box::new(|x, _| x.reshape([2, 2, 6]))),
+        ("reshape, more in front", Some(1), Box::new(|x, _| x.reshape([1, 4, 6]))),
+        ("flatten", Some(0), Box::new(|x, _| x.reshape([24]))),
+        ("expand", Some(1), Box::new(|x, _| x.reshape([1, 4, 6]).expand([3, 4, 6]))),
+        ("shrink elsewhere", Some(0), Box::new(|x, _| x.narrow(1, 1, 3))),
+        ("pad elsewhere", Some(0), Box::new(|x, _| x.pad([0, 1], [4, 9], 0.5))),
+        ("flip elsewhere", Some(0), Box::new(|x, _| x.flip([1]))),
+        ("sum elsewhere", Some(0), Box::new(|x, _| x.sum(1, false))),
+        ("sum over the cut", None, Box::new(|x, _| x.sum(0, false))),
+        ("max over all", None, Box::new(|x, _| x.max(.., false))),
+        ("matmul", Some(0), Box::new(|x, w| x.matmul(w))),
+        ("softmax", Some(0), Box::new(|x, _| x.softmax(1))),
+        ("softmax over the cut", Some(0), Box::new(|x, _| x.softmax(0))),
+        ("two cuts", Some(0), Box::new(|x, _| x.narrow(1, 0, 4).add(&x.narrow(1, 0, 4).permute([1, 0])))),
+        ("with a constant", Some(0), Box::new(|x, _| x.add(&Tensor::arange(24).reshape([4, 6]).cast(DType::F32)))),
+        ("stack", Some(1), Box::new(|x, _| Tensor::stack(&[x, &x.neg()], 0))),
+    ];
+    for (what, axis, op) in &cases {
+        let (want, found) = (op(&whole, &weights), op(&x, &replicated));
+        assert_eq!(found.axis(), *axis, "{what}: {:?}", found.error());
+        let (want, found) = (values(&want), values(&found));
+        assert!(
+            want.iter().zip(&found).all(|(want, found)| (want - found).abs() <= 1e-5 * want.abs().max(1.0)),
+            "{what}: {found:?}, not {want:?}"
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_cut_says_why() {
+    for (tensor, part) in [
+        (numbers(&[3, 2]).to(TWO), "axis 0 of [3, 2] does not divide into 2 equal parts"),
+        (numbers(&[6]).sum(.., false).to(TWO), "has no axis 0 to cut into 2 parts"),
+        (numbers(&[6, 4]).to(THREE).reshape([2, 12]), "no axis of [2, 12] keeps that cut"),
+        (numbers(&[4, 2]).to(TWO).flip([0]), "that axis is reversed"),
+        (numbers(&[4, 2]).to(TWO).narrow(0, 1, 2), "that axis is moved"),
+        (reduce_scatter(&numbers(&[6]).to(TWO)), "2 devices cannot share evenly"),
+        (reduce_scatter(&numbers(&[6])), "on a single device"),
+        (numbers(&[4]).to(TWO).replicated(0), "axis 0 is longer than the tuple of 2 devices"),
+        (numbers(&[4]).to(TWO).replicated(1), "cut along axis 0 over the devices, not 1"),
+        (numbers(&[4]).to(["interpreter:0", "nowhere:1"]), "no device `nowhere:1`"),
+        (numbers(&[4]).to(TWO) + numbers(&[4]), "mixes devices"),
+    ] {
+        let error = tensor.realize().unwrap_err().to_string();
+        assert!(error.contains(part) && error.contains("devices.rs"), "{part:?} is missing in\n{error}");
+    }
+}
+
+#[test]
+fn gradients_cross_devices() {
+    let x = numbers(&[4, 3]);
+    let there = x.to("interpreter:1");
+    let loss = (&there * &there).sum(.., false);
+    let [gradient] = &grad(&loss, &[&x]).unwrap()[..] else { panic!("one gradient") };
+    assert_eq!(gradient.device(), x.device());
+    assert_eq!(values(gradient), values(&(&x * 2.0)));
+}
+
+#[test]
+fn gradients_cross_the_collectives() {
+    let (x, w) = (numbers(&[8, 3]), numbers(&[3, 2]));
+    let loss = |x: &Tensor, w: &Tensor| x.matmul(w).tanh().square().mean(.., false);
+    let want = grad(&loss(&x, &w), &[&x, &w]).unwrap();
+    let found = grad(&loss(&x.to(FOUR), &broadcast(&w, FOUR)), &[&x, &w]).unwrap();
+    for (want, found) in want.iter().zip(&found) {
+        assert_eq!(want.device(), found.device());
+        for (want, found) in values(want).iter().zip(values(found)) {
+            assert!((want - found).abs() < 1e-5, "{found} instead of {want}");
+        }
+    }
+}
+
+/// Steps of gradient descent on the devices; the losses on the way.
+fn losses(devices: Option<&[&str]>) -> Result<Vec<f32>> {
+    let (x, y) = (numbers(&[16, 6]), numbers(&[16, 3]).tanh());
+    let (mut first, mut second) = (numbers(&[6, 8]) * 0.1, numbers(&[8, 3]) * 0.1);
+    let (x, y) = match devices {
+        Some(devices) => {
+            (first, second) = (broadcast(&first, devices), broadcast(&second, devices));
+            (x.to(devices), y.to(devices))
+        }
+        None => (x, y),
+    };
+    realize_all(&[&x, &y, &first, &second])?;
+    let mut losses = Vec::new();
+    for _ in 0..6 {
+        let loss = (x.matmul(&first).relu().matmul(&second) - &y).square().mean(.., false);
+        let gradients = grad(&loss, &[&first, &second])?;
+        assert!(gradients.iter().all(|gradient| gradient.axis().is_none()));
+        let (next_first, next_second) = (&first - &gradients[0] * 0.1, &second - &gradients[1] * 0.1);
+        realize_all(&[&loss, &next_first, &next_second])?;
+        losses.push(loss.item::<f32>()?);
+        (first, second) = (next_first.detach(), next_second.detach());
+    }
+    Ok(losses)
+}
+
+#[test]
+fn training_over_devices_gives_the_losses_of_one() {
+    let want = losses(None).unwrap();
+    assert!(want[5] < 0.9 * want[0], "{want:?}");
+    for devices in [&TWO[..], &FOUR[..]] {
+        let found = losses(Some(devices)).unwrap();
+        for (want, found) in want.iter().zip(&found) {
+            assert!((want - found).abs() < 1e-5 * want.abs(), "{found} instead of {want} on {} devices", devices.len());
+        }
+    }
+}
+
+#[test]
+fn optimisers_work_where_the_weights_are() {
+    for devices in [&["interpreter:3"][..], &TWO[..]] {
+        let mut optimizers: Vec<Box<dyn Optimizer>> = vec![
+            Box::new(Sgd::with_momentum(0.1, 0.9)),
+            Box::new(Adam::with_weight_decay(0.1, 0.01)),
+            Box::new(RmsProp::new(0.1)),
+            Box::new(Adagrad::new(0.1)),
+            Box::new(Lamb::new(0.1)),
+        ];
+        for (number, optimizer) in optimizers.iter_mut().enumerate() {
+            let mut weight = match devices {
+                [device] => numbers(&[4]).to(*device),
+                devices => broadcast(&numbers(&[4]), devices),
+            };
+            for _ in 0..2 {
+                let gradient = &weight * 0.5;
+                optimizer.step(&mut [&mut weight], &[gradient]).unwrap();
+                weight.realize().unwrap_or_else(|error| panic!("optimiser {number}: {error}"));
+            }
+            assert_ne!(values(&weight), values(&numbers(&[4])), "optimiser {number}");
+        }
+    }
+}
