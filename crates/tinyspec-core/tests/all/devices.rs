@@ -77,7 +77,7 @@ fn ops_keep_the_cut_or_move_it() {
         ("matmul", Some(0), Box::new(|x, w| x.matmul(w))),
         ("softmax", Some(0), Box::new(|x, _| x.softmax(1))),
         ("softmax over the cut", Some(0), Box::new(|x, _| x.softmax(0))),
-        ("two cuts", Some(0), Box::new(|x, _| x.narrow(1, 0, 4).add(&x.narrow(1, 0, 4).permute([1, 0])))),
+        ("two cuts", Some(0), Box::new(|x, _| x.narrow(1, 0, 4).add(x.narrow(1, 0, 4).permute([1, 0])))),
         ("with a constant", Some(0), Box::new(|x, _| x.add(Tensor::arange(24).reshape([4, 6]).cast(DType::F32)))),
         ("stack", Some(1), Box::new(|x, _| Tensor::stack(&[x, &x.neg()], 0))),
     ];
