@@ -2,7 +2,7 @@
 //! ones, which move more than they compute.
 
 use tinyspec::options::{Conv2d, default};
-use tinyspec::{Tensor, grad};
+use tinyspec::{DType, Tensor, grad};
 use tinyspec_benches::limits::Resource;
 use tinyspec_benches::report::Measure;
 
@@ -18,6 +18,7 @@ fn flops(name: &str, multiplications: usize, inputs: &[&[usize]], body: Body) ->
         resource: Resource::Fma,
         exponentials: 0,
         inputs: inputs.iter().map(|shape| shape.to_vec()).collect(),
+        dtype: DType::F32,
         body,
         peer: None,
     }
@@ -44,7 +45,17 @@ fn products() -> Vec<Workload> {
             vec![inputs[0].matmul(&inputs[1])]
         })
     };
+    let narrow = |name: &str, dtype: DType| {
+        let side = 1024;
+        let name = format!("gemm/{name}/{side}");
+        let inputs: [&[usize]; 2] = [&[side; 2], &[side; 2]];
+        Workload {
+            dtype,
+            ..flops(&name, Product::multiplications(side), &inputs, |inputs| vec![inputs[0].matmul(&inputs[1])])
+        }
+    };
     let mut workloads: Vec<Workload> = SIDES.into_iter().map(square).collect();
+    workloads.extend([narrow("f16", DType::F16), narrow("bf16", DType::BF16), narrow("i8", DType::I8)]);
     workloads.extend([
         turned("tn", |inputs| vec![inputs[0].transpose(0, 1).matmul(&inputs[1])]),
         turned("nt", |inputs| vec![inputs[0].matmul(inputs[1].transpose(0, 1))]),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tinyspec::backends::cpu::CpuRuntime;
 use tinyspec::backends::llvm::{Host, LlvmCompiler};
-use tinyspec::{Function, Result, Spec, Tensor};
+use tinyspec::{DType, Function, Result, Spec, Tensor};
 use tinyspec_benches::limits::{Limit, Resource};
 use tinyspec_benches::report::Measure;
 
@@ -27,6 +27,8 @@ pub struct Workload {
     pub exponentials: usize,
     /// Shapes of the inputs.
     pub inputs: Vec<Vec<usize>>,
+    /// What their elements are.
+    pub dtype: DType,
     /// The outputs.
     pub body: fn(&[Tensor]) -> Vec<Tensor>,
     /// Side of the matrices of the peer's product, if it computes the same.
@@ -48,6 +50,7 @@ impl Workload {
             resource,
             exponentials: 0,
             inputs: inputs.iter().map(|shape| shape.to_vec()).collect(),
+            dtype: DType::F32,
             body,
             peer: None,
         }
@@ -84,13 +87,15 @@ pub fn benches(session: &mut Session) -> Result<(), Box<dyn std::error::Error>> 
     Ok(())
 }
 
-fn tensors(shapes: &[Vec<usize>], device: &str) -> Result<Vec<Tensor>> {
+fn tensors(shapes: &[Vec<usize>], dtype: DType, device: &str) -> Result<Vec<Tensor>> {
     shapes
         .iter()
         .map(|shape| {
             let count: usize = shape.iter().product();
-            let data: Vec<f32> = (0..count).map(|index| (index % 251) as f32 / 251.0 - 0.5).collect();
-            let tensor = Tensor::from_vec(data, shape.as_slice()).to(device);
+            // Integers of a byte, or as much around 0 as floats are.
+            let unit = if dtype.is_float() { 251.0 } else { 1.0 };
+            let data: Vec<f32> = (0..count).map(|index| ((index % 251) as f32 - 125.0) / unit).collect();
+            let tensor = Tensor::from_vec(data, shape.as_slice()).cast(dtype).to(device);
             tensor.realize()?;
             Ok(tensor)
         })
@@ -104,7 +109,7 @@ fn kernel(
     device: &str,
     workload: &Workload,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let inputs = tensors(&workload.inputs, device)?;
+    let inputs = tensors(&workload.inputs, workload.dtype, device)?;
     let inputs: Vec<&Tensor> = inputs.iter().collect();
     let specs: Vec<Spec> = inputs.iter().map(|input| Spec::of(input)).collect();
     let prepared = Function::trace(&specs, workload.body)?.prepare(&inputs)?;

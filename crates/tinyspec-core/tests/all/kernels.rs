@@ -169,13 +169,26 @@ pub fn total(count: i64) -> Case {
 
 /// `c = a · b (+ bias)`, each operand plain or transposed.
 pub fn matmul(m: i64, n: i64, inner: i64, transposed: (bool, bool), bias: bool) -> Case {
+    product(DType::F32, [m, n, inner], transposed, bias)
+}
+
+/// The same of operands that are multiplied and summed in a wider type.
+pub fn narrow_matmul(dtype: DType, m: i64, n: i64, inner: i64, transposed: (bool, bool)) -> Case {
+    product(dtype, [m, n, inner], transposed, false)
+}
+
+fn product(dtype: DType, [m, n, inner]: [i64; 3], transposed: (bool, bool), bias: bool) -> Case {
     let mut k = Kernel::new();
-    let (c, a, b) = (k.param(DType::F32, m * n), k.param(DType::F32, m * inner), k.param(DType::F32, inner * n));
-    let bias = bias.then(|| k.param(DType::F32, n));
+    let wide = dtype.accumulator();
+    let (c, a, b) = (k.param(wide, m * n), k.param(dtype, m * inner), k.param(dtype, inner * n));
+    let bias = bias.then(|| k.param(wide, n));
     let (i, j, r) = (k.output(m), k.output(n), k.reduction(inner));
     let left = if transposed.0 { k.at(&[(r, m), (i, 1)]) } else { k.at(&[(i, inner), (r, 1)]) };
     let right = if transposed.1 { k.at(&[(j, inner), (r, 1)]) } else { k.at(&[(r, n), (j, 1)]) };
-    let (left, right) = (k.load(a, left), k.load(b, right));
+    let (mut left, mut right) = (k.load(a, left), k.load(b, right));
+    if dtype != wide {
+        (left, right) = (k.cast(left, wide), k.cast(right, wide));
+    }
     let product = k.alu(Op::Mul, &[left, right]);
     let mut sum = k.reduce(Op::Add, product, &[r]);
     if let Some(bias) = bias {

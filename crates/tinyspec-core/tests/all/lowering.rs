@@ -136,6 +136,17 @@ fn matrix_products_of_any_size_and_layout() {
 }
 
 #[test]
+fn matrix_products_of_narrow_types() {
+    for dtype in [DType::F16, DType::BF16, DType::I8, DType::U8] {
+        for (m, n, k) in [(1, 1, 2), (3, 5, 7), (16, 48, 5), (70, 40, 9), (33, 20, 4)] {
+            for transposed in [(false, false), (true, false), (false, true), (true, true)] {
+                check("narrow_matmul", || kernels::narrow_matmul(dtype, m, n, k, transposed));
+            }
+        }
+    }
+}
+
+#[test]
 fn reads_with_gates_and_from_data() {
     for count in [5, 16, 100] {
         check("shifted", || kernels::shifted(count, 3));
@@ -249,6 +260,8 @@ proptest! {
         check_schedule(kernels::reduction(Op::Mul, DType::I64, 12, 4, 0), &schedule, target);
         check_schedule(kernels::matmul(6, 8, 4, (false, false), true), &schedule, target);
         check_schedule(kernels::matmul(4, 6, 3, (true, true), false), &schedule, target);
+        check_schedule(kernels::narrow_matmul(DType::BF16, 6, 8, 4, (false, false)), &schedule, target);
+        check_schedule(kernels::narrow_matmul(DType::I8, 4, 6, 3, (true, true)), &schedule, target);
         check_schedule(kernels::normalise(3, 8, true), &schedule, target);
         check_schedule(kernels::shifted(24, 3), &schedule, target);
         check_schedule(kernels::embedding(4, 6, 4), &schedule, target);

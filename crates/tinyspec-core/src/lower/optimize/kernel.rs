@@ -109,6 +109,21 @@ impl Kernel {
         accesses.peek().is_some() && accesses.all(|access| !access.is_store)
     }
 
+    /// Types of the elements that its vectors hold: those in memory, and those that are summed.
+    pub(crate) fn dtypes(&self, graph: &Graph) -> impl Iterator<Item = DType> {
+        let sums = self.reductions.iter().map(|reduction| graph.dtype(reduction.node));
+        self.accesses.iter().map(|access| access.dtype).chain(sums)
+    }
+
+    /// The Cast to a wider type in memory that alone uses a Load.
+    pub(crate) fn widened(&self, graph: &Graph, load: NodeId) -> Option<NodeId> {
+        let mut users = self.order.iter().copied().filter(|&node| graph.sources(node).contains(&load));
+        let (user, others) = (users.next()?, users.next());
+        let dtype = graph.dtype(user);
+        let is_wider = graph.op(user) == Op::Cast && dtype != DType::Index && dtype.size() > graph.dtype(load).size();
+        (is_wider && others.is_none()).then_some(user)
+    }
+
     fn index_sum(&mut self, graph: &mut Graph, node: NodeId) -> Result<Sum> {
         match graph.op(node) {
             Op::Add | Op::Mul | Op::Idiv | Op::Mod => {

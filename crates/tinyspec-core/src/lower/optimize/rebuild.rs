@@ -213,11 +213,18 @@ impl Rebuild<'_> {
             None => None,
         };
         let staged = self.space.stages.iter().find(|stage| Some(stage.0) == slot(graph, buffer));
-        if let Some(&(_, around)) = staged
-            && let Some(new) = self.stage(graph, access, &index, (alt, old.get(2).copied()), around)?
-        {
-            self.new[node.index()] = Some(new);
-            return Ok(());
+        if let Some(&(_, around)) = staged {
+            // Converted while it is copied: once an element, not once a use.
+            let cast = self.kernel.widened(graph, node);
+            if let Some(new) = self.stage(graph, access, &index, (alt, old.get(2).copied()), cast, around)? {
+                self.new[node.index()] = Some(new);
+                if let Some(cast) = cast {
+                    self.new[cast.index()] = Some(new);
+                    self.vanishes[cast.index()] = self.vanishes[node.index()];
+                    self.done[cast.index()] = true;
+                }
+                return Ok(());
+            }
         }
         let axes = std::mem::take(&mut self.axes);
         let valid = self.valid(graph, access.open, &axes)?;

@@ -103,7 +103,7 @@ pub(crate) fn estimate(graph: &Graph, kernel: &Kernel, space: &Space, target: &T
         target,
         loops: Loops::new(kernel, space),
         sizes: Sizes::of(target),
-        lanes: crate::lower::lanes(target, kernel.accesses.iter().map(|access| access.dtype)) as f64,
+        lanes: crate::lower::lanes(target, kernel.dtypes(graph)) as f64,
     };
     model.estimate()
 }

@@ -169,12 +169,13 @@ impl Planner<'_> {
         self.ops
     }
 
-    /// Rows are copied where windows share them, and where they are turned.
+    /// Rows are copied where windows share them, where they are turned, and where they are converted.
     fn copies_rows(&self, tile: &Contraction) -> bool {
         let are_read_once = self.is_read_once(tile.panel) && self.is_read_once(tile.rows);
         let are_tiled = tile.heights.first().is_some_and(|&(origin, height)| self.trips(origin) > height);
         let is_turned = || tile.heights.first().is_some_and(|&(origin, _)| self.is_turned(tile.rows, origin));
-        !self.windows(tile.rows).is_empty() || are_read_once && are_tiled && is_turned()
+        let is_converted = || self.kernel.widened(self.graph, self.kernel.accesses[tile.rows].node).is_some();
+        !self.windows(tile.rows).is_empty() || are_read_once && are_tiled && (is_turned() || is_converted())
     }
 
     /// Each step of the reduction reads neighbours from other lines than the step before.

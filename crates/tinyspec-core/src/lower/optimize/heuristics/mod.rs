@@ -43,7 +43,7 @@ impl Planner<'_> {
 
     /// Lanes of a vector: as many as of the smallest type in memory, but bytes do not set the pace.
     fn lanes(&self) -> i64 {
-        crate::lower::lanes(self.target, self.kernel.accesses.iter().map(|access| access.dtype)) as i64
+        crate::lower::lanes(self.target, self.kernel.dtypes(self.graph)) as i64
     }
 
     /// Position of the innermost axis of an original range.

@@ -34,13 +34,15 @@ impl Group {
 type Condition = Sum;
 
 impl Rebuild<'_> {
-    /// Reads a LOCAL copy of what the axes inside of the first `around` walk over; `None` where that is not regular.
+    /// Reads a LOCAL copy of what the axes inside of the first `around` walk over, after the Cast `cast` if there is
+    /// one; `None` where that is not regular.
     pub(super) fn stage(
         &mut self,
         graph: &mut Graph,
         access: &Access,
         index: &Sum,
         (alt, gate): (NodeId, Option<NodeId>),
+        cast: Option<NodeId>,
         around: usize,
     ) -> Result<Option<NodeId>> {
         // The trips of a tile axis are there all at once, so it is inside of any copy.
@@ -69,10 +71,15 @@ impl Rebuild<'_> {
             return Ok(None);
         }
 
-        // Reductions outside, the output tile inside: what one trip of the reduction reads lies together.
-        let is_tile = |group: &Group| group.steps.iter().all(|step| self.space.axes[step.0].kind == AxisType::Upcast);
+        // Output loops, then reductions, the output tile inside: what a reduction reads lies together in its order.
+        let is_of = |group: &Group, is: &dyn Fn(AxisType) -> bool| {
+            group.steps.iter().all(|step| is(self.space.axes[step.0].kind))
+        };
+        let is_tile = |group: &Group| is_of(group, &|kind| kind == AxisType::Upcast);
+        let is_output = |group: &Group| is_of(group, &|kind| !kind.is_reduce());
+        let place = |group: &Group| (is_tile(group), !is_output(group), std::cmp::Reverse(group.unit));
         let mut layout: Vec<usize> = (0..groups.len()).collect();
-        layout.sort_by_key(|&group| (is_tile(&groups[group]), std::cmp::Reverse(groups[group].unit)));
+        layout.sort_by_key(|&group| place(&groups[group]));
         let (mut strides, mut size) = (vec![0; groups.len()], 1i64);
         for &group in layout.iter().rev() {
             strides[group] = size;
@@ -136,9 +143,14 @@ impl Rebuild<'_> {
         let target =
             positions.iter().zip(&strides).fold(Sum::default(), |sum, (at, &stride)| sum.plus(&at.scale(stride)));
 
-        let value = gated_load(graph, access.buffer, &source, alt, inside_source)?;
+        let mut value = gated_load(graph, access.buffer, &source, alt, inside_source)?;
+        if let Some(cast) = cast {
+            let arg = graph.arg(cast).clone();
+            value = graph.add(Op::Cast, &[value], arg)?;
+        }
+        let dtype = graph.dtype(value);
         let dims = graph.shape(&[Dim::from(size)])?;
-        let arg = Arg::Buffer { slot: self.next_local, dtype: access.dtype, device: None, addrspace: AddrSpace::Local };
+        let arg = Arg::Buffer { slot: self.next_local, dtype, device: None, addrspace: AddrSpace::Local };
         self.next_local += 1;
         let buffer = graph.add(Op::Buffer, &[dims], arg)?;
         let place = target.emit(graph)?;
