@@ -8,6 +8,7 @@ mod races;
 mod reduction;
 mod scan;
 mod scatter;
+mod updates;
 mod window;
 
 use tinyspec::Tensor;

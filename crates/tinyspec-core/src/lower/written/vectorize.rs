@@ -285,20 +285,23 @@ fn cut_off(graph: &mut Graph, body: NodeId, range: NodeId, rest: NodeId, first: 
     graph.add(Op::End, &[body, rest], Arg::None)
 }
 
-/// Accesses that depend on `lane` happen inside of the loop `once`.
+/// Accesses that depend on `lane` happen inside of the loop `once`; also those that another one waits for.
 fn inside(graph: &mut Graph, body: NodeId, lane: NodeId, once: NodeId) -> Result<NodeId> {
     let live = graph.reachable(&[body]);
     let depends = depends(graph, &live, lane);
-    let mut replacements: FxHashMap<NodeId, NodeId> = FxHashMap::default();
-    for &place in live.iter().filter(|node| depends.contains(node)) {
-        if graph.op(place) == Op::Index && graph.props(place).addrspace.is_some() {
-            let (buffer, index) = (graph.source(place, 0), graph.source(place, 1));
-            let buffer = graph.add(Op::After, &[buffer, once], Arg::None)?;
-            let new = graph.add(Op::Index, &[buffer, index], Arg::None)?;
-            replacements.insert(place, new);
+    let mut new: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    for &node in live.iter().filter(|node| depends.contains(node)) {
+        let (op, arg) = (graph.op(node), graph.arg(node).clone());
+        let mut sources = graph.sources(node).to_vec();
+        sources.iter_mut().for_each(|source| *source = new.get(source).copied().unwrap_or(*source));
+        if op == Op::Index && graph.props(node).addrspace.is_some() {
+            sources[0] = graph.add(Op::After, &[sources[0], once], Arg::None)?;
+        }
+        if sources != graph.sources(node) {
+            new.insert(node, graph.add(op, &sources, arg)?);
         }
     }
-    Ok(substitute(graph, &[body], &replacements)?[0])
+    Ok(new.get(&body).copied().unwrap_or(body))
 }
 
 /// Ranges that begin and end inside an effect.
