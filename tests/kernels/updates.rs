@@ -44,6 +44,16 @@ uop! {
         }
     }
 
+    <N> fn chosen(a: &mut Global<f32, N>, b: &mut Global<f32, N>) {
+        for i in global(N) {
+            let kept = a[i];
+            let mut next = 0.0;
+            if kept > 0.0 { next = b[i]; }
+            a[i] = next;
+            b[i] = kept;
+        }
+    }
+
     <N> fn rows(y: &mut Global<f32, 3, N>, x: &Global<f32, N>) {
         for r in global(3) {
             for i in local(N) {
@@ -86,6 +96,11 @@ fn every_size_gives_what_plain_rust_gives() {
             let next = |at: usize| y[at] * 0.5 + x[at];
             assert_same(&w, &(0..n).map(|at| x[at] - next(at)).collect::<Vec<_>>());
             assert_same(&v, &(0..n).map(|at| next(at) + (x[at] - next(at))).collect::<Vec<_>>());
+
+            let (mut a, mut b) = (given(&x), given(&y));
+            chosen(&mut a, &mut b);
+            assert_same(&a, &x.iter().zip(&y).map(|(x, y)| if *x > 0.0 { *y } else { 0.0 }).collect::<Vec<_>>());
+            assert_same(&b, &x);
 
             let mut a = tensor(&[&y[..], &x[..], &y[..]].concat(), &[3, n], device);
             rows(&mut a, &given(&x));

@@ -200,6 +200,25 @@ pub fn substitute(
     Ok(roots.iter().map(|root| map.get(root).copied().unwrap_or(*root)).collect())
 }
 
+/// `roots` with every node below them rebuilt on its new sources, then replaced by what `replace` makes of the old and
+/// the rebuilt node. What [`substitute`] cannot say: replacements whose sources change too.
+///
+/// # Errors
+/// Those of `replace`, and what [`crate::derive()`] refuses when a replacement does not fit.
+pub fn transform(
+    graph: &mut Graph,
+    roots: &[NodeId],
+    mut replace: impl FnMut(&mut Graph, NodeId, NodeId) -> Result<NodeId>,
+) -> Result<Vec<NodeId>> {
+    let mut map: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    for node in graph.reachable(roots) {
+        let rebuilt = rebuild(graph, node, &map)?;
+        let new = replace(graph, node, rebuilt)?;
+        map.insert(node, new);
+    }
+    Ok(roots.iter().map(|root| map.get(root).copied().unwrap_or(*root)).collect())
+}
+
 /// Identity of a set of rules, for caches of what they made.
 pub fn rules_hash(sets: &[&RuleSet]) -> ContentHash {
     ContentHash::of(&sets.iter().flat_map(|set| set.rules).map(|rule| rule.name).collect::<Vec<_>>())

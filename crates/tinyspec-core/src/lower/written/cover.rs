@@ -3,7 +3,7 @@
 use super::Before;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_ir::kernel::WrittenKernel;
-use tinyspec_ir::rewrite::substitute;
+use tinyspec_ir::rewrite::transform;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 
 /// Reads of what a written buffer was go to a Param of their own, where the kernel overwrites all of it: then it works on
@@ -11,7 +11,7 @@ use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 pub(super) fn separate(graph: &mut Graph, sink: NodeId, kernel: &WrittenKernel) -> Result<(NodeId, Vec<Before>)> {
     let mut before = Vec::new();
     let mut next = kernel.buffers.len() as u32;
-    let mut replacements: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    let mut slots: FxHashMap<NodeId, u32> = FxHashMap::default();
     let live = graph.reachable(&[sink]);
     for slot in 0..kernel.outputs as u32 {
         let uses = Uses::new(graph, &live, slot);
@@ -21,16 +21,17 @@ pub(super) fn separate(graph: &mut Graph, sink: NodeId, kernel: &WrittenKernel) 
             // Whoever vouches for a kernel may let iterations see what others stored.
             _ if kernel.vouched || !uses.reads_are_first(graph) => Before::Kept,
             reads => {
-                for &load in reads {
-                    let old = as_input(graph, load, next)?;
-                    replacements.insert(load, old);
-                }
+                slots.extend(reads.iter().map(|&load| (load, next)));
                 next += 1;
                 Before::Read(next - 1)
             }
         });
     }
-    let roots = substitute(graph, &[sink], &replacements)?;
+    // The index or the gate of one read may be another one.
+    let roots = transform(graph, &[sink], |graph, old, new| match slots.get(&old) {
+        Some(&slot) => as_input(graph, new, slot),
+        None => Ok(new),
+    })?;
     Ok((roots[0], before))
 }
 

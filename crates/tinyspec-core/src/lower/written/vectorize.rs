@@ -7,7 +7,7 @@
 use crate::lower::live::trips;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_backends::Target;
-use tinyspec_ir::rewrite::substitute;
+use tinyspec_ir::rewrite::{substitute, transform};
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
 
 /// Vectors in a tile: independent work for the latency of arithmetic.
@@ -289,19 +289,15 @@ fn cut_off(graph: &mut Graph, body: NodeId, range: NodeId, rest: NodeId, first: 
 fn inside(graph: &mut Graph, body: NodeId, lane: NodeId, once: NodeId) -> Result<NodeId> {
     let live = graph.reachable(&[body]);
     let depends = depends(graph, &live, lane);
-    let mut new: FxHashMap<NodeId, NodeId> = FxHashMap::default();
-    for &node in live.iter().filter(|node| depends.contains(node)) {
-        let (op, arg) = (graph.op(node), graph.arg(node).clone());
-        let mut sources = graph.sources(node).to_vec();
-        sources.iter_mut().for_each(|source| *source = new.get(source).copied().unwrap_or(*source));
-        if op == Op::Index && graph.props(node).addrspace.is_some() {
-            sources[0] = graph.add(Op::After, &[sources[0], once], Arg::None)?;
+    let bodies = transform(graph, &[body], |graph, old, new| {
+        if graph.op(old) != Op::Index || graph.props(old).addrspace.is_none() || !depends.contains(&old) {
+            return Ok(new);
         }
-        if sources != graph.sources(node) {
-            new.insert(node, graph.add(op, &sources, arg)?);
-        }
-    }
-    Ok(new.get(&body).copied().unwrap_or(body))
+        let (buffer, index) = (graph.source(new, 0), graph.source(new, 1));
+        let buffer = graph.add(Op::After, &[buffer, once], Arg::None)?;
+        graph.add(Op::Index, &[buffer, index], Arg::None)
+    })?;
+    Ok(bodies[0])
 }
 
 /// Ranges that begin and end inside an effect.
