@@ -294,6 +294,22 @@ impl Block {
         self.statements.iter().for_each(|statement| statement.walk(visit));
     }
 
+    /// An element of this buffer is read somewhere inside.
+    pub fn reads(&self, name: &str) -> bool {
+        let mut found = false;
+        self.walk(&mut |statement| {
+            if let Statement::Assign { place: Place::Element(element), op: Some(_), .. } = statement {
+                found |= element.buffer == name;
+            }
+            statement.expressions(&mut |expression| {
+                if let ExprKind::Element(element) | ExprKind::Get(element, _) = &expression.kind {
+                    found |= element.buffer == name;
+                }
+            });
+        });
+        found
+    }
+
     /// Names of variables that are assigned somewhere inside.
     pub fn assigned(&self) -> Vec<String> {
         let mut names = Vec::new();

@@ -277,7 +277,8 @@ impl Tracer<'_> {
                 continue;
             }
             let written = parameter.is_written();
-            let memory = self.memory(name, node, dims, written);
+            let read = kernel.body.as_ref().is_some_and(|body| body.reads(&name));
+            let memory = self.memory(name, node, dims, written, read);
             self.bind(&parameter.name, Binding::Memory(memory));
         }
         shapes

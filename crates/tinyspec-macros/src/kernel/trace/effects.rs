@@ -14,6 +14,8 @@ pub struct Memory {
     pub dims: Vec<NodeId>,
     /// The kernel stores to it.
     pub written: bool,
+    /// The kernel reads it somewhere.
+    pub read: bool,
     /// What accesses from here on wait for.
     pub writes: Vec<NodeId>,
     /// What stores from here on wait for, too.
@@ -56,8 +58,8 @@ impl OpenRanges {
 }
 
 impl Tracer<'_> {
-    pub fn memory(&mut self, name: String, node: NodeId, dims: Vec<NodeId>, written: bool) -> usize {
-        self.memories.push(Memory { name, node, dims, written, writes: vec![], reads: vec![] });
+    pub fn memory(&mut self, name: String, node: NodeId, dims: Vec<NodeId>, written: bool, read: bool) -> usize {
+        self.memories.push(Memory { name, node, dims, written, read, writes: vec![], reads: vec![] });
         self.memories.len() - 1
     }
 
@@ -75,7 +77,7 @@ impl Tracer<'_> {
         let made = self.graph.add(Op::Stack, &dims, Arg::None);
         let made = made.and_then(|shape| self.graph.add(Op::Buffer, &[shape], arg));
         let node = self.made(at, made)?;
-        Some(self.memory(name, node, dims, true))
+        Some(self.memory(name, node, dims, true, true))
     }
 
     pub fn state(&self) -> State {
@@ -96,27 +98,40 @@ impl Tracer<'_> {
     }
 
     /// The element that an access goes to, once everything before it is done. `beside` are the other sources.
-    fn place(&mut self, memory: usize, indices: &[NodeId], beside: &[NodeId], is_store: bool) -> Option<NodeId> {
-        let Memory { node, written, writes, reads, .. } = &self.memories[memory];
-        let mut sources = vec![*node];
+    fn place(&mut self, memory: usize, indices: &[NodeId], beside: &[NodeId], op: Op) -> Option<NodeId> {
+        let is_store = op != Op::Load;
+        let Memory { node, written, read, writes, reads, .. } = &self.memories[memory];
+        // What is done again has done something else by then.
+        let counts = *read || op == Op::AtomicAdd;
+        let mut roots = indices.to_vec();
+        roots.extend(beside);
+        let mut after: Vec<NodeId> = vec![];
         if *written {
-            let mut roots = indices.to_vec();
-            roots.extend(beside);
             let known: HashSet<NodeId> = self.graph.reachable(&roots).into_iter().collect();
-            let mut after: Vec<NodeId> = writes.clone();
+            after.clone_from(writes);
             if is_store {
                 after.extend(reads);
             }
             after.retain(|effect| !known.contains(effect));
             after.dedup();
-            roots.extend(&after);
-            let mut inside: HashSet<NodeId> = HashSet::new();
-            for root in roots {
-                inside.extend(self.open_ranges.of(&self.graph, root));
-            }
-            sources.extend(after);
-            sources.extend(self.loops.iter().filter_map(|open| open.range).filter(|range| !inside.contains(range)));
         }
+        roots.extend(&after);
+        let mut inside: HashSet<NodeId> = HashSet::new();
+        for root in roots {
+            inside.extend(self.open_ranges.of(&self.graph, root));
+        }
+        let mut told: HashSet<NodeId> = indices.iter().flat_map(|&index| self.told_apart(index)).collect();
+        for &effect in &after {
+            told.extend(self.open_ranges.of(&self.graph, effect));
+        }
+        let waits = |&range: &NodeId| match inside.contains(&range) {
+            true => !told.contains(&range) && (counts && *written || self.may_be_empty(range)),
+            false => *written,
+        };
+        let loops: Vec<NodeId> = self.loops.iter().filter_map(|open| open.range).filter(waits).collect();
+        let mut sources = vec![*node];
+        sources.extend(after);
+        sources.extend(loops);
         let mut buffer = sources[0];
         if sources.len() > 1 {
             buffer = self.graph.add(Op::After, &sources, Arg::None).ok()?;
@@ -129,6 +144,41 @@ impl Tracer<'_> {
         self.graph.add(Op::Index, &sources, Arg::None).ok()
     }
 
+    /// Loops that an index tells apart, whatever the dims turn out to be: a quotient or a condition may become a number once
+    /// they are known, and what depended on a loop by it alone would happen once.
+    fn told_apart(&self, index: NodeId) -> Vec<NodeId> {
+        let (mut found, mut twice): (Vec<NodeId>, Vec<NodeId>) = (vec![], vec![]);
+        let mut pending = vec![index];
+        while let Some(node) = pending.pop() {
+            let sources = self.graph.sources(node);
+            let is_positive = |factor: NodeId| {
+                let size = self.graph.props(factor).value.as_deref();
+                size.is_some_and(|size| matches!(size, [size] if size.bounds().0 >= 1))
+            };
+            match (self.graph.op(node), sources) {
+                (Op::Range, _) if found.contains(&node) => twice.push(node),
+                (Op::Range, _) => found.push(node),
+                (Op::Add, _) if self.graph.dtype(node) == DType::Index => pending.extend(sources),
+                (Op::Mul, &[a, b]) if self.graph.dtype(node) == DType::Index => {
+                    pending.extend(is_positive(b).then_some(a));
+                    pending.extend(is_positive(a).then_some(b));
+                }
+                (Op::Cast, &[source]) => pending.push(source),
+                (Op::Load, &[place]) if self.graph.op(place) == Op::Index => {
+                    pending.extend(&self.graph.sources(place)[1..]);
+                }
+                _ => {}
+            }
+        }
+        found.retain(|range| !twice.contains(range));
+        found
+    }
+
+    /// The loop runs no time for some dims, or in some iteration of the loops around it.
+    fn may_be_empty(&self, range: NodeId) -> bool {
+        self.graph.props(self.graph.source(range, 0)).interval.int().is_none_or(|(least, _)| least < 1)
+    }
+
     /// A read; outside of `gate` it is `otherwise` (or 0).
     pub fn load(
         &mut self,
@@ -138,7 +188,7 @@ impl Tracer<'_> {
         otherwise: Option<NodeId>,
     ) -> Option<NodeId> {
         let beside: Vec<NodeId> = gate.into_iter().chain(otherwise).collect();
-        let place = self.place(memory, indices, &beside, false)?;
+        let place = self.place(memory, indices, &beside, Op::Load)?;
         // What was read under fewer conditions is still known.
         let known = self.reads.get(&place).into_iter().flatten();
         if let Some(&(_, load)) =
@@ -175,7 +225,7 @@ impl Tracer<'_> {
     ) -> Option<NodeId> {
         let mut sources = vec![value];
         sources.extend(gate);
-        let place = self.place(memory, indices, &sources, true)?;
+        let place = self.place(memory, indices, &sources, op)?;
         sources.insert(0, place);
         let store = self.graph.add(op, &sources, Arg::None).ok()?;
         let memory = &mut self.memories[memory];

@@ -1,0 +1,125 @@
+//! Loops run as often as they say, none or one included, and what is in them happens as often: whatever becomes a number
+//! once the dims are known.
+
+use crate::on_both;
+use tinyspec::prelude::*;
+
+uop! { <N, M>
+    fn counted(like: &Global<i32, N, M>) -> (Global<i32, 1> as guarded, Global<i32, N> as rows, Global<i32, N> as chained) {
+        for i in global(N) {
+            if i < N {
+                atomic_add(&mut guarded[0], 1);
+            }
+            for j in serial(M) {
+                if i <= j + N {
+                    rows[i] += 1;
+                }
+                if j < 7 * N {
+                    chained[i] = chained[i] * 2 + (j / M) as i32 + 1;
+                }
+            }
+        }
+    }
+}
+
+uop! { <N>
+    fn triangles(x: &Global<i32, N>) -> (Global<i32, N, N> as y, Global<i32, N> as marked) {
+        for i in global(N) {
+            for j in serial(i) {
+                y[i, j] = 1;
+                y[j, i] = 2;
+            }
+            for j in serial(i) {
+                marked[i] = 5 + (j / N) as i32;
+            }
+        }
+    }
+}
+
+uop! { <N>
+    fn sums(x: &Global<i32, N>) -> (Global<i32, N> as before, Global<i32, N> as behind, Global<i32, N> as reduced) {
+        for i in global(N) {
+            let mut s = 0;
+            for j in serial(i) {
+                s += x[j];
+            }
+            before[i] = s;
+            let mut t = 0;
+            for j in serial(i + 1..N) {
+                t += x[j];
+            }
+            behind[i] = t;
+            let mut r = 0;
+            for j in reduce(i + 1..N) {
+                r += x[j];
+            }
+            reduced[i] = r;
+        }
+    }
+}
+
+uop! { <N>
+    fn carried(x: &Global<i32, N>) -> (Global<i32, N> as doubled, Global<i32, N> as half) {
+        for i in global(N) {
+            let mut v = x[i];
+            for j in serial(N - i - 1) {
+                v = v * 2 + 1;
+            }
+            doubled[i] = v;
+            let mut w = 0;
+            for j in serial(N / 2) {
+                w = max(w, x[j]) + 1;
+            }
+            half[i] = w;
+        }
+    }
+}
+
+uop! { <N>
+    fn from_the_third(x: &Global<i32, N>) -> Global<i32, N> as y {
+        for g in global(1) {
+            for i in serial(N) {
+                for j in serial(2..i + 1) {
+                    y[j] = 9;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn are_those_of_every_size() -> Result<()> {
+    on_both(|| {
+        for n in 1..6usize {
+            let values: Vec<i32> = (0..n as i32).map(|i| i + 3).collect();
+            let x = Tensor::from_slice(&values, [n]);
+            for m in 1..5usize {
+                let (guarded, rows, chained) = counted(&Tensor::zeros([n, m]).cast(DType::I32));
+                assert_eq!(guarded.to_vec::<i32>()?, [n as i32]);
+                assert_eq!(rows.to_vec::<i32>()?, vec![m as i32; n]);
+                assert_eq!(chained.to_vec::<i32>()?, vec![(1 << m) - 1; n]);
+            }
+
+            let (y, marked) = triangles(&x);
+            let side = |i: usize, j: usize| if i > j { 1 } else { 2 * (i < j) as i32 };
+            assert_eq!(y.to_vec::<i32>()?, (0..n * n).map(|at| side(at / n, at % n)).collect::<Vec<_>>(), "of {n}");
+            assert_eq!(marked.to_vec::<i32>()?, (0..n).map(|i| 5 * (i > 0) as i32).collect::<Vec<_>>(), "of {n}");
+
+            let (before, behind, reduced) = sums(&x);
+            let first: Vec<i32> = (0..n).map(|i| values[..i].iter().sum()).collect();
+            let last: Vec<i32> = (0..n).map(|i| values[i + 1..].iter().sum()).collect();
+            assert_eq!(before.to_vec::<i32>()?, first, "of {n}");
+            assert_eq!(behind.to_vec::<i32>()?, last, "of {n}");
+            assert_eq!(reduced.to_vec::<i32>()?, last, "of {n}");
+
+            let (doubled, half) = carried(&x);
+            let expected = (0..n).map(|i| (i + 1..n).fold(values[i], |v, _| v * 2 + 1)).collect::<Vec<_>>();
+            assert_eq!(doubled.to_vec::<i32>()?, expected, "of {n}");
+            assert_eq!(half.to_vec::<i32>()?, vec![values[..n / 2].iter().fold(0, |w, &x| w.max(x) + 1); n], "of {n}");
+
+            let expected = (0..n).map(|i| 9 * (i >= 2) as i32).collect::<Vec<_>>();
+            assert_eq!(from_the_third(&x).to_vec::<i32>()?, expected, "of {n}");
+        }
+        Ok(())
+    })
+}
