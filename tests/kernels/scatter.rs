@@ -79,3 +79,40 @@ fn sums_by_key_skip_what_is_outside() {
         assert_same(&sums, &[3.0, 8.0, 32.0, 17.0]);
     });
 }
+
+uop! { <N>
+    fn of_large_numbers(p: &Global<u64, N>, x: &Global<f32, N>, s: u32, t: u32) -> (Global<f32, N> as y, Global<f32, N> as z) {
+        for i in global(N) {
+            let k = p[i] as usize;
+            if 0 <= k && k < N { y[i] = x[k]; }
+            z[i] = x.get([s as usize * t as usize * 8], -1.0);
+        }
+    }
+
+    <B, T, D>
+    fn through_flat(x: &Global<f32, B, T, D>) -> (Global<f32, { B * T * D }> as y, Global<f32, B, T, D> as z) {
+        for k in global(B * T * D) { y[k] = x[k / (T * D), k / D % T, k % D]; }
+        for b in global(B) {
+            for t in serial(T) {
+                for d in serial(D) {
+                    if (b * T + t) * D + d + 1 < B * T * D { z[b, t, d] = y[(b * T + t) * D + d + 1]; }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn indices_that_64_bits_may_not_hold() {
+    each_device(|device| {
+        let p = Tensor::from_slice(&[u64::MAX, 1 << 63, 1, (1 << 63) - 1], [4]).to(device);
+        let x = tensor(&[1.0, 2.0, 3.0, 4.0], &[4], device);
+        let (y, z) = of_large_numbers(&p, &x, u32::MAX, u32::MAX);
+        assert_same(&y, &[0.0, 0.0, 2.0, 0.0]);
+        assert_same(&z, &[-1.0; 4]);
+        let values = numbers(2 * 3 * 4, 3);
+        let (y, z) = through_flat(&tensor(&values, &[2, 3, 4], device));
+        assert_same(&y, &values);
+        assert_same(&z, &[&values[1..], &[0.0]].concat());
+    });
+}

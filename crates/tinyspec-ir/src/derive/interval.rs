@@ -146,6 +146,7 @@ fn binary(op: Op, a: Bounds, b: Bounds, dtype: DType) -> Interval {
             Interval::checked(dtype, low, high)
         }
         Op::Max => Interval::Int(a.0.max(b.0), a.1.max(b.1)),
+        Op::Idiv if a.0 >= 0 && b.0 >= 1 => Interval::Int(a.0 / b.1, a.1 / b.0),
         Op::Idiv if fits(a) && fits(b) => {
             // The quotient is monotone on each side of 0: the corners are the ends and ±1; x / 0 is 0.
             let mut divisors: Vec<i128> =

@@ -66,14 +66,20 @@ fn report(kernel: &Kernel, traced: &Traced, problem: &Problem, written: &Written
     let buffer = &written.buffer;
     let index = |axis: &usize| written.indices.get(*axis).copied().unwrap_or(written.at);
     match &problem.kind {
-        ProblemKind::BelowZero { axis, least } => {
+        ProblemKind::BelowZero { axis, wraps: true, .. } | ProblemKind::BeyondEnd { axis, wraps: true, .. } => {
+            let what =
+                format!("64 bits may not hold this index of `{buffer}`, so a comparison says nothing of its sign");
+            let both = "ask for both ends, `if 0 <= k && k < N`";
+            diagnostics.error(index(axis), format!("{what}\n{both}; or {CURE}"));
+        }
+        ProblemKind::BelowZero { axis, least, .. } => {
             let what = match least {
                 Some(least) => format!("this index of `{buffer}` goes down to {least}"),
                 None => format!("this index of `{buffer}` may be negative: it depends on data"),
             };
             diagnostics.error(index(axis), format!("{what}\n{CURE}"));
         }
-        ProblemKind::BeyondEnd { axis, greatest, size } => {
+        ProblemKind::BeyondEnd { axis, greatest, size, .. } => {
             let size = size.clone().unwrap_or_else(|| "fewer".into());
             let axes = format!("axis {axis} of `{buffer}` has {size} elements");
             let what = match greatest {

@@ -9,6 +9,7 @@ mod prover;
 mod races;
 
 use crate::{AddrSpace, Builder, Graph, NodeId, Op};
+use poly::Poly;
 use prover::Prover;
 use rustc_hash::FxHashMap;
 
@@ -30,6 +31,8 @@ pub enum ProblemKind {
         axis: usize,
         /// Its least value, in words.
         least: Option<String>,
+        /// 64 bits may not hold it, so that it goes round.
+        wraps: bool,
     },
     /// An index may reach the end of its axis.
     BeyondEnd {
@@ -39,6 +42,8 @@ pub enum ProblemKind {
         greatest: Option<String>,
         /// Elements of the axis, in words.
         size: Option<String>,
+        /// 64 bits may not hold the index, so that it goes round.
+        wraps: bool,
     },
     /// Another iteration of a parallel loop may store to the same element.
     Meets {
@@ -102,19 +107,32 @@ fn bounds(graph: &Graph, access: &Access, name: &dyn Fn(NodeId) -> Option<String
     let mut prover = Prover::new(graph, []);
     access.facts(&mut prover, false);
     for (axis, (&index, dim)) in access.indices.iter().zip(shape).enumerate() {
-        let index = prover.poly(index, false);
+        let wraps = prover.poly(index, false) != prover.machine(index, false);
+        let index = index_in_bounds(&mut prover, index, dim, false);
         let size = prover.poly(dim, false);
         if !prover.holds(&index) {
             let least = prover.extreme(&index, false);
-            let kind = ProblemKind::BelowZero { axis, least: prover.show(&least, name) };
+            let kind = ProblemKind::BelowZero { axis, least: prover.show(&least, name), wraps };
             problems.push(Problem { node: access.node, kind });
         }
         if !prover.holds(&size.offset(-1).minus(&index)) {
             let greatest = prover.extreme(&index, true);
             let (greatest, size) = (prover.show(&greatest, name), prover.show(&size, name));
-            problems.push(Problem { node: access.node, kind: ProblemKind::BeyondEnd { axis, greatest, size } });
+            problems.push(Problem { node: access.node, kind: ProblemKind::BeyondEnd { axis, greatest, size, wraps } });
         }
     }
+}
+
+/// The sum that is shown to be inside, if one is: the one that is written, or what the machine makes of it.
+fn index_in_bounds(prover: &mut Prover, index: NodeId, dim: NodeId, other: bool) -> Poly {
+    let (written, machine) = (prover.poly(index, other), prover.machine(index, other));
+    if written == machine {
+        return written;
+    }
+    let size = prover.poly(dim, other);
+    let is_inside =
+        |prover: &mut Prover, index: &Poly| prover.holds(index) && prover.holds(&size.offset(-1).minus(index));
+    if !is_inside(prover, &written) && is_inside(prover, &machine) { machine } else { written }
 }
 
 /// All accesses to Params and LOCAL Buffers.

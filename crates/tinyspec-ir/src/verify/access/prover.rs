@@ -6,7 +6,7 @@
 mod words;
 
 use super::poly::{Poly, Symbol, without};
-use crate::{Builder, DType, Graph, NodeId, Op};
+use crate::{AddrSpace, Builder, DType, Graph, NodeId, Op};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What a symbol stands for.
@@ -25,6 +25,8 @@ enum Kind {
 const BUDGET: u32 = 4_000;
 /// Conditions that are combined in one proof.
 const DEPTH: u32 = 3;
+/// More elements than any memory has.
+const MOST_ELEMENTS: i128 = 1 << 48;
 
 pub(super) struct Prover<'a> {
     graph: &'a Graph,
@@ -45,6 +47,8 @@ pub(super) struct Prover<'a> {
     ranges_of: FxHashMap<NodeId, bool>,
     /// Symbols found equal to others.
     merged: FxHashMap<Symbol, Symbol>,
+    /// What is known of [`Prover::machine`].
+    machines: FxHashMap<(NodeId, bool), Poly>,
 }
 
 impl<'a> Prover<'a> {
@@ -61,6 +65,7 @@ impl<'a> Prover<'a> {
             budget: 0,
             ranges_of: FxHashMap::default(),
             merged: FxHashMap::default(),
+            machines: FxHashMap::default(),
         }
     }
 
@@ -85,7 +90,67 @@ impl<'a> Prover<'a> {
         depends
     }
 
-    /// The sum that an index scalar stands for; `other` as the other iteration sees it.
+    /// What a machine makes of an index: where 64 bits may not hold it, nothing is known of the result.
+    pub fn machine(&mut self, node: NodeId, other: bool) -> Poly {
+        if let Some(known) = self.machines.get(&(node, other)) {
+            return known.clone();
+        }
+        let poly = self.poly(node, other);
+        let poly = if self.fits(node, &poly) { poly } else { self.opaque(node, other) };
+        self.machines.insert((node, other), poly.clone());
+        poly
+    }
+
+    /// The sum is what 64 bits hold.
+    fn fits(&mut self, node: NodeId, poly: &Poly) -> bool {
+        if !self.overflows(node) {
+            return true;
+        }
+        // Buffers have less elements than there are bytes, whatever their dims.
+        let buffers = self.buffers();
+        self.under(&buffers, |prover| {
+            prover.holds(&Poly::constant(i64::MAX.into()).minus(poly))
+                && prover.holds(&poly.plus(&Poly::constant(i64::MAX.into())))
+        })
+    }
+
+    /// The intervals of what it is made of do not say that it fits.
+    fn overflows(&self, node: NodeId) -> bool {
+        let graph = self.graph;
+        self.arithmetic_below(node).into_iter().any(|node| {
+            let of = |position: usize| graph.props(graph.source(node, position)).interval.int();
+            let ends = match graph.op(node) {
+                Op::Add => of(0).zip(of(1)).map(|(a, b)| vec![a.0.saturating_add(b.0), a.1.saturating_add(b.1)]),
+                Op::Mul => of(0).zip(of(1)).map(|(a, b)| {
+                    [(a.0, b.0), (a.0, b.1), (a.1, b.0), (a.1, b.1)].map(|(a, b)| a.saturating_mul(b)).to_vec()
+                }),
+                Op::Cast if graph.dtype(graph.source(node, 0)).is_int() => of(0).map(|a| vec![a.0, a.1]),
+                _ => return false,
+            };
+            graph.dtype(node) == DType::Index
+                && ends.is_none_or(|ends| ends.iter().any(|&end| i64::try_from(end).is_err()))
+        })
+    }
+
+    /// What is known of the sizes of all buffers.
+    fn buffers(&mut self) -> Vec<Poly> {
+        let graph = self.graph;
+        let is_buffer =
+            |node: &NodeId| graph.op(*node) == Op::Param && graph.props(*node).addrspace == Some(AddrSpace::Global);
+        let buffers: Vec<NodeId> = graph.nodes().filter(is_buffer).collect();
+        let sizes = buffers.into_iter().map(|buffer| {
+            let dims = graph.sources(graph.source(buffer, 0)).to_vec();
+            let size = dims.into_iter().fold(Poly::constant(1), |size, dim| size.times(&self.poly(dim, false)));
+            Poly::constant(MOST_ELEMENTS).minus(&size)
+        });
+        let mut sizes: Vec<Poly> = sizes.collect();
+        sizes.dedup();
+        sizes
+    }
+
+    /// The sum that an index scalar stands for, if it is not too large for a machine; `other` as the other iteration sees it.
+    /// Sums and products go round at 64 bits, so what ends inside of a buffer is right whatever it went through; what is
+    /// compared or divided is [`Prover::machine`]'s.
     pub fn poly(&mut self, node: NodeId, other: bool) -> Poly {
         let mut polys: FxHashMap<NodeId, Poly> = FxHashMap::default();
         for below in self.arithmetic_below(node) {
@@ -127,13 +192,19 @@ impl<'a> Prover<'a> {
         match graph.op(node) {
             Op::Add if is_index => source(0).plus(&source(1)),
             Op::Mul if is_index => source(0).times(&source(1)),
-            Op::Idiv if is_index => self.quotient(source(0), source(1)).unwrap_or_else(|| self.opaque(node, other)),
-            Op::Mod if is_index => match self.quotient(source(0), source(1)) {
-                Some(quotient) => source(0).minus(&source(1).times(&quotient)),
-                None => self.opaque(node, other),
-            },
+            Op::Idiv if is_index => {
+                let [a, b] = self.both(node, other);
+                self.quotient(a, b).unwrap_or_else(|| self.opaque(node, other))
+            }
+            Op::Mod if is_index => {
+                let [a, b] = self.both(node, other);
+                match self.quotient(a.clone(), b.clone()) {
+                    Some(quotient) => a.minus(&b.times(&quotient)),
+                    None => self.opaque(node, other),
+                }
+            }
             Op::Max if is_index => {
-                let (a, b) = (source(0), source(1));
+                let [a, b] = self.both(node, other);
                 let (if_yes, if_no) = (vec![a.minus(&b)], vec![b.minus(&a)]);
                 self.choice((node, other), (a, if_yes), (b, if_no))
             }
@@ -154,6 +225,11 @@ impl<'a> Prover<'a> {
             }
             _ => self.opaque(node, other),
         }
+    }
+
+    /// The operands of what does not go round at 64 bits.
+    fn both(&mut self, node: NodeId, other: bool) -> [Poly; 2] {
+        [0, 1].map(|position| self.machine(self.graph.source(node, position), other))
     }
 
     /// A symbol for a node that is not looked into, with what its interval says.
@@ -233,12 +309,13 @@ impl<'a> Prover<'a> {
                 (Op::And, true) | (Op::Or, false) => pending.extend(sources.iter().map(|&source| (source, truth))),
                 (Op::Xor, _) if self.graph.as_int(sources[1]) == Some(1) => pending.push((sources[0], !truth)),
                 (Op::CmpLt, _) if self.is_whole(sources[0]) => {
-                    let (a, b) = (self.poly(sources[0], other), self.poly(sources[1], other));
+                    let [a, b] = self.both(node, other);
                     facts.push(if truth { b.minus(&a).offset(-1) } else { a.minus(&b) });
                 }
                 // Not equal, and on one side: at least 1 apart.
                 (Op::CmpNe, true) if self.is_whole(sources[0]) => {
-                    let difference = self.poly(sources[0], other).minus(&self.poly(sources[1], other));
+                    let [a, b] = self.both(node, other);
+                    let difference = a.minus(&b);
                     for side in [difference.negated(), difference] {
                         if self.holds(&side) {
                             facts.push(side.offset(-1));
@@ -246,7 +323,8 @@ impl<'a> Prover<'a> {
                     }
                 }
                 (Op::CmpNe, false) if self.is_whole(sources[0]) => {
-                    let difference = self.poly(sources[0], other).minus(&self.poly(sources[1], other));
+                    let [a, b] = self.both(node, other);
+                    let difference = a.minus(&b);
                     facts.push(difference.negated());
                     facts.push(difference);
                 }

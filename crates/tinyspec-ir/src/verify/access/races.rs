@@ -6,7 +6,7 @@
 use super::meeting::Meeting;
 use super::poly::Poly;
 use super::prover::Prover;
-use super::{Access, Problem, ProblemKind};
+use super::{Access, Problem, ProblemKind, index_in_bounds};
 use crate::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op};
 use rustc_hash::FxHashSet;
 
@@ -91,8 +91,10 @@ fn meeting(
     store.facts(&mut prover, false);
     access.facts(&mut prover, true);
     let mut zeros: Vec<Poly> = prover.equalities();
-    for (&a, &b) in store.indices.iter().zip(&access.indices) {
-        zeros.push(prover.poly(a, false).minus(&prover.poly(b, true)));
+    let dims = graph.sources(graph.source(store.memory, 0));
+    for ((&a, &b), &dim) in store.indices.iter().zip(&access.indices).zip(dims) {
+        let (a, b) = (index_in_bounds(&mut prover, a, dim, false), index_in_bounds(&mut prover, b, dim, true));
+        zeros.push(a.minus(&b));
     }
     Meeting { prover, zeros }.apart(&parallel)
 }
