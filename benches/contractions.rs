@@ -26,7 +26,17 @@ fn flops(name: &str, multiplications: usize, inputs: &[&[usize]], body: Body) ->
 
 /// Every workload whose core is a sum of products.
 pub fn workloads() -> Vec<Workload> {
-    [products(), convolutions(), gradients()].into_iter().flatten().collect()
+    [products(), convolutions(), gradients(), attention()].into_iter().flatten().collect()
+}
+
+/// Queries, keys and values of 8 heads; both products count, not the exponentials between them.
+fn attention() -> Vec<Workload> {
+    let forward = |length: usize, body: Body| {
+        let name = format!("attention/f32/8x{length}x64");
+        flops(&name, 2 * 8 * length * length * 64, &[&[8, length, 64] as &[usize]; 3], body)
+    };
+    let sdpa: Body = |inputs| vec![inputs[0].sdpa(&inputs[1], &inputs[2], false)];
+    vec![forward(512, sdpa), forward(4096, sdpa)]
 }
 
 fn products() -> Vec<Workload> {

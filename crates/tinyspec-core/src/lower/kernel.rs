@@ -1,7 +1,7 @@
 //! A kernel through the stages, from range form to what a compiler takes: Optimize, Expand, Select, Linearize, and its
 //! part of Plan. Verifiers run in between, in debug builds and where `TINYSPEC_VERIFY=1` asks for them.
 
-use super::optimize::{Scheduler, Space, scatter};
+use super::optimize::{Scheduler, Space, online, scatter};
 use super::rangeify::ByHand;
 use super::{expand, linearize, plan, select, written};
 use crate::profile;
@@ -36,7 +36,7 @@ pub fn lower_kernel(graph: &mut Graph, sink: NodeId, name: &str, target: &Target
 pub fn ordered(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<Option<NodeId>> {
     match scatter::loops(graph, sink, target.threads)? {
         Some(sink) => written::vectorize(graph, sink, target).map(Some),
-        None => Ok(None),
+        None => online::loops(graph, sink, target),
     }
 }
 

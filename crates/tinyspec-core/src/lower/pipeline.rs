@@ -132,9 +132,10 @@ fn kernel_of(schedule: &Graph, kernel: NodeId, written: Option<&ByHand>, device:
 fn lower(mut graph: Graph, sink: NodeId, written: Option<&ByHand>, device: &Arc<Device>) -> Result<Kernel> {
     let target = device.target();
     let timer = profile::lowering_timer();
+    let name = profile::Facts::of(&graph, sink).name;
     let ordered = if written.is_some() { None } else { kernel::ordered(&mut graph, sink, target)? };
     let sink = ordered.unwrap_or(sink);
-    let mut facts = profile::Facts::of(&graph, sink);
+    let mut facts = profile::Facts { name, ..profile::Facts::of(&graph, sink) };
     if let Some(written) = written {
         facts.name.clone_from(&written.name);
     }

@@ -33,14 +33,18 @@ impl Facts {
                     let bound = graph.props(graph.source(node, 0)).interval.int().map_or(1, |(_, bound)| bound.max(0));
                     ranges.push((node, bound as u64, *axis));
                 }
-                (Op::Reduce, _) => {
-                    work += trips(&ranges, set);
-                    // What follows a Reduce does not depend on its Ranges.
+                // What follows a Reduce or a loop does not depend on its Ranges.
+                (Op::Reduce | Op::End, _) => {
+                    if graph.op(node) == Op::Reduce {
+                        work = work.saturating_add(trips(&ranges, set));
+                    }
                     for source in &sources[1..] {
                         set &= !depends[source.index()];
                     }
                 }
-                (op, _) if op.is_elementwise() && !graph.dtype(node).is_int() => work += trips(&ranges, set),
+                (op, _) if op.is_elementwise() && !graph.dtype(node).is_int() => {
+                    work = work.saturating_add(trips(&ranges, set));
+                }
                 _ => {}
             }
             depends[node.index()] = set;

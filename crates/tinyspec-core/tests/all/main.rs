@@ -2,6 +2,7 @@
 
 mod accuracy;
 mod activations;
+mod attention;
 mod compile_time;
 mod composed;
 mod decompositions;

@@ -50,7 +50,7 @@ fn data(dtype: DType, slot: u32, count: usize) -> Vec<Const> {
 
 /// The schedule computes what the tensor graph means.
 fn check(graph: &Graph, outputs: &[NodeId], costs: &Costs) -> Schedule {
-    let schedule = rangeify_with(graph, outputs, costs).unwrap();
+    let schedule = rangeify_with(graph, outputs, costs, &target()).unwrap();
     let inputs = |slot: u32, dtype: DType, count: usize| data(dtype, slot, count);
     let expected = evaluate::tensors(graph, outputs, &inputs);
     let found = evaluate::schedule(&schedule, &inputs);

@@ -147,6 +147,22 @@ pub fn logsumexp(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: 
 }
 
 fn wide_logsumexp(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>) -> Result<NodeId> {
+    let Powers { shift, total, nonzero, .. } = powers(b, x, axes)?;
+    let log = log(b, total)?;
+    let sum = add(b, log, shift)?;
+    let lowest = like(b, x, f64::NEG_INFINITY);
+    b.alu(Op::Where, &[nonzero, sum, lowest])
+}
+
+/// `e^(x - shift)`, and what they add up to; 1 where that is 0.
+struct Powers {
+    shift: NodeId,
+    powers: NodeId,
+    total: NodeId,
+    nonzero: NodeId,
+}
+
+fn powers(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>) -> Result<Powers> {
     let greatest = max(b, x, axes, true)?;
     let greatest = b.alu(Op::Detach, &[greatest])?;
     // An infinity less itself is nan: then there is no shift.
@@ -158,10 +174,15 @@ fn wide_logsumexp(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>) -> Resul
     let total = sum(b, powers, axes, true)?;
     let nonzero = b.alu(Op::CmpNe, &[total, zero])?;
     let total = b.alu(Op::Where, &[nonzero, total, one])?;
-    let log = log(b, total)?;
-    let sum = add(b, log, shift)?;
-    let lowest = like(b, x, f64::NEG_INFINITY);
-    b.alu(Op::Where, &[nonzero, sum, lowest])
+    Ok(Powers { shift, powers, total, nonzero })
+}
+
+/// [`softmax`] along the last axis, where a row of nothing but -inf has no weights, rather than none that is a number.
+pub(super) fn weights(b: &mut dyn Builder, scores: NodeId) -> Result<NodeId> {
+    in_wide(b, scores, |b, scores| {
+        let Powers { powers, total, .. } = powers(b, scores, Some(&[-1]))?;
+        div(b, powers, total)
+    })
 }
 
 /// `e^x / sum(e^x)` along an axis.

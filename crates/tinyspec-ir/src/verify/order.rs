@@ -118,7 +118,37 @@ fn are_apart(graph: &Graph, a: &Access, b: &Access) -> bool {
     let gated = [a, b].iter().any(|access| access.writes && graph.sources(access.node).len() > 2);
     let in_param = graph.op(a.memory) == Op::Param && (left != right || !both_write || gated);
     let in_local = both_write && left != right && graph.props(a.memory).addrspace == Some(AddrSpace::Local);
-    additions || in_param || in_local || constants_differ(graph, left, right)
+    additions || in_param || in_local || constants_differ(graph, left, right) || are_side_by_side(graph, left, right)
+}
+
+/// Vectors of one tile: their offsets have a sum in common, to which each adds a constant.
+fn are_side_by_side(graph: &Graph, left: NodeId, right: NodeId) -> bool {
+    match (run(graph, left), run(graph, right)) {
+        (Some((base, from, length)), Some((other, start, count))) => {
+            base == other && (from + length <= start || start + count <= from)
+        }
+        _ => false,
+    }
+}
+
+/// Where an access begins, as a sum and a constant, and how many elements it has.
+fn run(graph: &Graph, address: NodeId) -> Option<(Option<NodeId>, i128, i128)> {
+    let (offset, length) = match (graph.op(address), graph.sources(address)) {
+        (Op::Index, &[_, index]) if graph.props(index).shape.is_empty() => (index, 1),
+        (Op::Shrink, &[_, offset, _]) if graph.op(offset) == Op::Stack => {
+            (*graph.sources(offset).first()?, graph.props(address).shape.first()?.as_const()?)
+        }
+        _ => return None,
+    };
+    let number = |node: NodeId| graph.as_int(node);
+    let (base, constant) = match (graph.op(offset), graph.sources(offset)) {
+        (Op::Add, &[base, last]) if number(last).is_some() => (Some(base), number(last)?),
+        _ => match number(offset) {
+            Some(constant) => (None, constant),
+            None => (Some(offset), 0),
+        },
+    };
+    Some((base, constant, length.into()))
 }
 
 fn constants_differ(graph: &Graph, left: NodeId, right: NodeId) -> bool {

@@ -6,6 +6,7 @@
 mod cost;
 pub mod heuristics;
 mod kernel;
+pub(crate) mod online;
 mod opt_op;
 mod rebuild;
 mod repeat;

@@ -24,13 +24,26 @@ pub struct Costs {
     pub sizes: Sizes,
     /// Outputs per kernel beyond which no sibling joins.
     pub outputs: usize,
+    /// Floats of a machine vector.
+    pub vector: usize,
+    /// Bytes that the cache of a core holds.
+    pub cache: i64,
 }
 
 impl Costs {
     /// The costs of a device. Wider vectors compute more in the time that memory needs for a byte.
     pub fn of(target: &Target) -> Costs {
         let byte = (target.lanes(DType::F32) as f64 / 2.0).max(1.0);
-        Costs { byte, launch: 2048.0 * byte, parallel: 16384.0, nodes: 2000, sizes: Sizes::of(target), outputs: 12 }
+        Costs {
+            byte,
+            launch: 2048.0 * byte,
+            parallel: 16384.0,
+            nodes: 2000,
+            sizes: Sizes::of(target),
+            outputs: 12,
+            vector: target.lanes(DType::F32),
+            cache: target.cache_bytes[1] as i64,
+        }
     }
 }
 
@@ -246,6 +259,8 @@ pub enum Reason {
     Ramp,
     /// Its terms go where data send them.
     Scatter,
+    /// Kernels over blocks make it where they sum it.
+    Online,
     /// Recomputing costs more than storing.
     Dear {
         /// Cost of recomputing.
@@ -294,6 +309,7 @@ impl fmt::Display for Decision {
             Reason::View => f.write_str("a view"),
             Reason::Ramp => f.write_str("index arithmetic"),
             Reason::Scatter => f.write_str("data say where its terms go"),
+            Reason::Online => f.write_str("made in blocks where it is summed"),
             Reason::Dear { recompute, store } => write!(f, "recomputing costs {recompute:.0}, storing {store:.0}"),
             Reason::Cheap { recompute, store } => write!(f, "recomputing costs {recompute:.0}, storing {store:.0}"),
         }

@@ -13,6 +13,7 @@ mod fusion;
 mod index;
 mod movement;
 mod nested;
+mod online;
 mod siblings;
 mod split;
 mod values;
@@ -21,8 +22,10 @@ mod written;
 
 pub use fusion::{Costs, Decision, Reason};
 
+use super::optimize;
 use movement::{count, dims, locate};
-use rustc_hash::FxHashMap;
+use online::Online;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_backends::Target;
 use tinyspec_ir::{AddrSpace, Arg, Builder, Device, Error, ErrorKind, Graph, Location, NodeId, Op, Result, Shape};
 use walk::Walk;
@@ -88,21 +91,46 @@ impl Schedule {
 /// # Errors
 /// Names what no kernel can contain: named dims, calls, moves between devices.
 pub fn rangeify(graph: &Graph, outputs: &[NodeId], target: &Target) -> Result<Schedule> {
-    rangeify_with(graph, outputs, &Costs::of(target))
+    rangeify_with(graph, outputs, &Costs::of(target), target)
 }
 
 /// As [`rangeify`], with the costs that the fusion law weighs.
 ///
 /// # Errors
 /// As [`rangeify`].
-pub fn rangeify_with(graph: &Graph, outputs: &[NodeId], costs: &Costs) -> Result<Schedule> {
-    match split::split_reduces(graph, outputs, costs)? {
-        Some((graph, outputs)) => schedule(&graph, &outputs, costs),
-        None => schedule(graph, outputs, costs),
+pub fn rangeify_with(graph: &Graph, outputs: &[NodeId], costs: &Costs, target: &Target) -> Result<Schedule> {
+    let split = split::split_reduces(graph, outputs, costs)?;
+    let (graph, outputs) = split.as_ref().map_or((graph, outputs), |(graph, outputs)| (graph, &outputs[..]));
+    // Matrices for which there is no kernel in blocks are stored after all.
+    let mut refused = FxHashSet::default();
+    loop {
+        let (schedule, online) = schedule(graph, outputs, costs, &refused)?;
+        match without_blocks(&schedule, &online, target)? {
+            Some(family) => refused.insert(family),
+            None => return Ok(schedule),
+        };
     }
 }
 
-fn schedule(graph: &Graph, outputs: &[NodeId], costs: &Costs) -> Result<Schedule> {
+/// Matrices that a kernel should sum in blocks and cannot.
+fn without_blocks(schedule: &Schedule, online: &[Option<usize>], target: &Target) -> Result<Option<usize>> {
+    for (call, family) in schedule.calls.iter().zip(online).filter(|(_, family)| family.is_some()) {
+        let mut graph = Graph::new();
+        let roots = graph.import(&schedule.graph, &[call.kernel], |_, _| Ok(None))?;
+        if optimize::online::loops(&mut graph, roots[0], target)?.is_none() {
+            return Ok(*family);
+        }
+    }
+    Ok(None)
+}
+
+/// A schedule, and for each of its Calls the matrices that it sums in blocks.
+fn schedule(
+    graph: &Graph,
+    outputs: &[NodeId],
+    costs: &Costs,
+    refused: &FxHashSet<usize>,
+) -> Result<(Schedule, Vec<Option<usize>>)> {
     let live = graph.reachable(outputs);
     let mut forced: FxHashMap<NodeId, Reason> = FxHashMap::default();
     for &node in &live {
@@ -123,7 +151,8 @@ fn schedule(graph: &Graph, outputs: &[NodeId], costs: &Costs) -> Result<Schedule
             forced.entry(input).or_insert(Reason::Call);
         }
     }
-    let mut walk = Walk::new(graph, &live, costs, &calls);
+    let online = Online::find(graph, &live, &forced, costs, refused);
+    let mut walk = Walk::new(graph, &live, costs, &calls, online);
     walk.run(&live, &forced)?;
     let values = walk.values(&live)?;
     let groups = siblings::groups(&mut walk, &values, costs);
@@ -137,22 +166,26 @@ fn schedule(graph: &Graph, outputs: &[NodeId], costs: &Costs) -> Result<Schedule
         results: &results,
     };
     let mut schedule = Vec::with_capacity(groups.len());
+    let mut online = Vec::with_capacity(groups.len());
     for members in groups {
+        let family = members.first().and_then(|&member| walk.kernels[member].online);
         match members.first().and_then(|&member| walk.kernels[member].written) {
             Some(call) => schedule.extend(assembly.written(&walk, call)?),
             None => schedule.push(assembly.call(&mut walk, &members, &values)?),
         }
+        online.resize(schedule.len(), family);
     }
     let outputs = results.iter().map(|&result| assembly.output(result)).collect::<Result<Vec<_>>>()?;
     let root = assembly.graph.add(Op::Sink, &outputs, Arg::None)?;
-    Ok(Schedule {
+    let schedule = Schedule {
         graph: assembly.graph,
         root,
         outputs,
         calls: schedule,
         buffers: assembly.buffers,
         decisions: walk.decisions,
-    })
+    };
+    Ok((schedule, online))
 }
 
 /// What no kernel can express.

@@ -62,6 +62,8 @@ fn gains(a: &Kernel, b: &Kernel, a_shape: &Shape, b_shape: &Shape, costs: &Costs
         && b.written.is_none()
         && !a.is_alone
         && !b.is_alone
+        && a.online.is_none()
+        && b.online.is_none()
         && (shares || (a.space < costs.parallel && a_shape.loops.is_empty()))
         && a_shape.loops == b_shape.loops
         // A matrix product wants all registers for its own tile.

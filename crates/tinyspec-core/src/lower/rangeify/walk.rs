@@ -7,6 +7,7 @@ use super::count::Count;
 use super::fusion::{self, Costs, Decision, Estimates, Reason};
 use super::index::{Indices, Ranges, Tuple};
 use super::movement::{Dims, count, dims, locate};
+use super::online::Online;
 use super::written::WrittenCalls;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -68,6 +69,8 @@ pub(super) struct Kernel {
     pub(super) written: Option<NodeId>,
     /// Its loops are not those of its output: no other joins it.
     pub(super) is_alone: bool,
+    /// The matrices that it sums over in blocks.
+    pub(super) online: Option<usize>,
 }
 
 type Key = (NodeId, usize, Tuple, Option<NodeId>);
@@ -87,6 +90,7 @@ pub(super) struct Walk<'a> {
     pub(super) calls: &'a WrittenCalls,
     costs: &'a Costs,
     estimates: Estimates,
+    online: Online,
     keys: FxHashMap<Key, DemandId>,
     /// Trips from the outermost loop down to this Range, itself included.
     trips: FxHashMap<NodeId, f64>,
@@ -120,7 +124,13 @@ pub(super) fn named(graph: &Graph, mut node: NodeId) -> (NodeId, bool) {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(tensors: &'a Graph, live: &[NodeId], costs: &'a Costs, calls: &'a WrittenCalls) -> Walk<'a> {
+    pub(super) fn new(
+        tensors: &'a Graph,
+        live: &[NodeId],
+        costs: &'a Costs,
+        calls: &'a WrittenCalls,
+        online: Online,
+    ) -> Walk<'a> {
         Walk {
             tensors,
             indices: Indices::default(),
@@ -132,6 +142,7 @@ impl<'a> Walk<'a> {
             calls,
             costs,
             estimates: Estimates::new(tensors, live),
+            online,
             keys: FxHashMap::default(),
             trips: FxHashMap::default(),
         }
@@ -173,6 +184,7 @@ impl<'a> Walk<'a> {
         let (materialised, reason) = match forced {
             Some(reason) => (true, reason.clone()),
             None if self.tensors.op(node) == Op::Const => (false, Reason::Contiguous),
+            None if self.online.is_inside(node) => (false, Reason::Online),
             None => {
                 let seen: Vec<fusion::Demand> = demands.iter().map(|&demand| self.weigh(demand)).collect();
                 fusion::decide(self.tensors, node, &self.estimates, self.costs, &seen)?
@@ -315,6 +327,7 @@ impl<'a> Walk<'a> {
             located: Vec::new(),
             written: None,
             is_alone: false,
+            online: None,
         });
         self.demand(node, number, tuple, None)
     }
@@ -338,6 +351,7 @@ impl<'a> Walk<'a> {
             located: vec![call],
             written: Some(call),
             is_alone: false,
+            online: None,
         });
         for argument in self.calls[&call].inputs(self.tensors, call) {
             // Which element does not matter: the kernel has the buffer.
@@ -387,6 +401,9 @@ impl<'a> Walk<'a> {
                     }
                 }
                 Met::Inline => {
+                    if let Some(family) = self.online.summed(node) {
+                        self.kernels[kernel].online = Some(family);
+                    }
                     self.kernels[kernel].size += self.costs.sizes.size(self.tensors, node) - 1;
                     if !self.tensors.locations(node).is_empty() {
                         self.kernels[kernel].located.push(node);

@@ -14,7 +14,7 @@ fn kernels(graph: &Graph, outputs: &[NodeId]) -> usize {
 }
 
 fn scheduled(graph: &Graph, outputs: &[NodeId]) -> Schedule {
-    rangeify_with(graph, outputs, &Costs::of(&target())).unwrap()
+    rangeify_with(graph, outputs, &Costs::of(&target()), &target()).unwrap()
 }
 
 #[test]

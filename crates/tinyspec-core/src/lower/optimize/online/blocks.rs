@@ -1,0 +1,431 @@
+//! The loops: strips of lanes outside, blocks of the streamed Range inside.
+
+use super::bodies::{Local, Nest, Places, Run};
+use super::form::{Form, Greatest};
+use crate::lower::fold::less;
+use crate::lower::live;
+use crate::lower::sum::{self, Sum};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use tinyspec_backends::Target;
+use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
+
+/// Vectors of a strip.
+const VECTORS: i64 = 2;
+/// Rows of a register tile, at most.
+const ROWS: i64 = 8;
+/// Tiles of a block.
+const TILES: i64 = 16;
+
+/// Tiles of one height, in blocks.
+#[derive(Clone, Copy)]
+struct Piece {
+    start: i64,
+    blocks: i64,
+    tiles: i64,
+    height: i64,
+}
+
+impl Piece {
+    fn rows(&self) -> i64 {
+        self.tiles * self.height
+    }
+}
+
+/// All of an axis: full blocks, then full tiles, then a rest.
+fn pieces(trips: i64, height: i64, tiles: i64) -> SmallVec<[Piece; 3]> {
+    // Rather lower tiles without a rest.
+    let height = (height / 2 + 1..=height).rev().find(|height| trips % height == 0).unwrap_or(height);
+    let tiles = tiles.min(trips / height).max(1);
+    let mut all = SmallVec::new();
+    let mut start = 0;
+    for (tiles, height) in [(tiles, height), ((trips % (tiles * height)) / height, height), (1, trips % height)] {
+        let blocks = if tiles * height > 0 { (trips - start) / (tiles * height) } else { 0 };
+        if blocks > 0 {
+            all.push(Piece { start, blocks, tiles, height });
+            start += blocks * tiles * height;
+        }
+    }
+    all
+}
+
+/// The Ranges of a block of the streamed axis. Those of tiles come before the lane's, so that vectors lie along that.
+struct Segment {
+    piece: Piece,
+    /// Streamed Ranges around the last one, and the loop over blocks.
+    around: Vec<NodeId>,
+    /// Position of the block.
+    start: Sum,
+    scores: Run,
+    greatest: Run,
+    powers: Run,
+    /// For each run of rows of the sums, their Ranges and those of their terms.
+    sums: Vec<(Run, Run)>,
+}
+
+struct Blocks<'a, 'f> {
+    nest: Nest<'a>,
+    form: &'f Form,
+    places: Places,
+    lane: NodeId,
+    /// The lanes' factors of the products.
+    packed: Vec<Local>,
+    matrices: Vec<Local>,
+    /// The greatest so far.
+    greatest: Option<Local>,
+    sums: Vec<Local>,
+}
+
+pub(super) fn build(graph: &mut Graph, form: &Form, target: &Target) -> Result<NodeId> {
+    let lanes = target.lanes(DType::F32) as i64;
+    let trips = |graph: &Graph, range: NodeId| live::trips(graph, range).unwrap_or(1);
+    let length = trips(graph, form.lane);
+    let vectors = VECTORS.min((length + lanes - 1) / lanes);
+    let width = vectors * lanes;
+    let height = ((target.vector_registers as i64 - 1 - vectors) / vectors).clamp(1, ROWS);
+    let row = form.sums.iter().find_map(|sum| sum.weight.map(|weight| weight.1));
+    let rows = row.map_or(1, |row| trips(graph, row));
+    let (last, others) = form.streamed.split_last().map_or((form.lane, &[][..]), |(&last, others)| (last, others));
+    let terms = trips(graph, last);
+    let mut nest = Nest::new(graph, width);
+
+    // Threads share strips, those of one set of keys after each other.
+    let strips = (length + width - 1) / width;
+    let batch: Vec<(NodeId, i64)> = form.batch.iter().map(|&range| (range, trips(nest.graph, range))).collect();
+    let all = batch.iter().fold(strips, |all, (_, trips)| all * trips);
+    if all > 1 {
+        nest.global = Some(nest.range(all, AxisType::Global)?);
+    }
+    let number = nest.global.map_or(Sum::constant(0), Sum::atom);
+    let mut known = FxHashMap::default();
+    let mut step = all;
+    for &(range, trips) in &batch {
+        step /= trips;
+        let whole = sum::combine(nest.graph, Op::Idiv, &[number.clone(), Sum::constant(step)])?;
+        let at = sum::combine(nest.graph, Op::Mod, &[whole, Sum::constant(trips)])?.emit(nest.graph)?;
+        known.insert(range, at);
+    }
+    let strip = sum::combine(nest.graph, Op::Mod, &[number, Sum::constant(strips)])?;
+
+    // The Ranges of tiles.
+    let power = |trips: i64| (trips & trips.wrapping_neg()).min(lanes);
+    let mut packing: Vec<(Vec<NodeId>, Sum)> = Vec::new();
+    for product in &form.products {
+        let (mut ranges, mut at) = (Vec::new(), Sum::constant(0));
+        for (position, &range) in product.inner.iter().enumerate() {
+            let trips = trips(nest.graph, range);
+            let tile = if position + 1 == product.inner.len() { power(trips) } else { 1 };
+            let run = nest.run(&Sum::constant(0), (trips / tile, AxisType::Loop), (tile, AxisType::Upcast))?;
+            at = at.scale(trips).plus(&run.at);
+            known.insert(range, run.at.emit(nest.graph)?);
+            ranges.extend(run.ranges);
+        }
+        packing.push((ranges, at));
+    }
+    let packs = known.clone();
+    let row_pieces = pieces(rows, height, rows);
+    let rows_of = |nest: &mut Nest| -> Result<Vec<Run>> {
+        let run = |nest: &mut Nest, piece: &Piece| {
+            let (tiles, height) = ((piece.tiles * piece.blocks, AxisType::Loop), (piece.height, AxisType::Upcast));
+            nest.run(&Sum::constant(piece.start), tiles, height)
+        };
+        row_pieces.iter().map(|piece| run(nest, piece)).collect()
+    };
+    let starts = rows_of(&mut nest)?;
+    let mut segments = Vec::new();
+    for piece in pieces(terms, height, TILES) {
+        let mut around = Vec::new();
+        for &range in others {
+            let trips = trips(nest.graph, range);
+            around.push(nest.range(trips, AxisType::Loop)?);
+        }
+        let block = nest.run(&Sum::constant(piece.start), (piece.blocks, AxisType::Loop), (1, AxisType::Loop))?;
+        let start = match block.ranges.first() {
+            Some(&range) => Sum::constant(piece.start).plus(&Sum::atom(range).scale(piece.rows())),
+            None => block.at,
+        };
+        around.extend(block.ranges);
+        let zero = Sum::constant(0);
+        let scores = nest.run(&zero, (piece.tiles, AxisType::Loop), (piece.height, AxisType::Upcast))?;
+        let unrolled = power(piece.rows()).min(4);
+        let greatest = nest.run(&zero, (piece.rows() / unrolled, AxisType::Reduce), (unrolled, AxisType::Unroll))?;
+        let powers = nest.run(&zero, (piece.rows(), AxisType::Reduce), (1, AxisType::Reduce))?;
+        let mut sums = Vec::new();
+        for rows in rows_of(&mut nest)? {
+            sums.push((rows, nest.run(&zero, (piece.rows(), AxisType::Reduce), (1, AxisType::Reduce))?));
+        }
+        segments.push(Segment { piece, around, start, scores, greatest, powers, sums });
+    }
+    let lane = nest.range(width, AxisType::Upcast)?;
+    let stored = match row {
+        Some(_) => {
+            let tile = power(rows);
+            Some(nest.run(&Sum::constant(0), (rows / tile, AxisType::Loop), (tile, AxisType::Upcast))?)
+        }
+        None => None,
+    };
+
+    let position = strip.scale(width).plus(&Sum::atom(lane));
+    let inside = match length % width {
+        0 => None,
+        _ => Some(less(nest.graph, &position, &Sum::constant(length))?),
+    };
+    let places = Places { known: packs, lane: (form.lane, position), inside };
+    let greatest = match &form.greatest {
+        Some(_) => Some(nest.local(1)?),
+        None => None,
+    };
+    let mut blocks = Blocks { nest, form, places, lane, packed: vec![], matrices: vec![], greatest, sums: vec![] };
+    for ((ranges, at), product) in packing.iter().zip(&form.products) {
+        let size = product.inner.iter().map(|&range| trips(blocks.nest.graph, range)).product();
+        blocks.pack(ranges, at, product.lanes, size)?;
+    }
+    let block = segments.iter().map(|segment| segment.piece.rows()).max().unwrap_or(1);
+    for _ in &form.matrices {
+        let local = blocks.nest.local(block)?;
+        blocks.matrices.push(local);
+    }
+    blocks.start(&starts, rows)?;
+    for segment in &segments {
+        blocks.segment(segment)?;
+    }
+    let mut effect = blocks.stores(row, stored.as_ref())?;
+    let nest = &mut blocks.nest;
+    effect = nest.closed(effect, &[lane])?;
+    if let Some(global) = nest.global {
+        effect = nest.closed(effect, &[global])?;
+    }
+    nest.graph.add(Op::Sink, &[effect], Arg::None)
+}
+
+impl Blocks<'_, '_> {
+    /// The lanes' factor of a product, in vectors for every step of it.
+    fn pack(&mut self, ranges: &[NodeId], at: &Sum, factor: NodeId, size: i64) -> Result<()> {
+        let value = self.places.value(self.nest.graph, factor)?;
+        let mut local = self.nest.local(size)?;
+        let store = self.nest.store(&local, at, self.lane, value)?;
+        let filled = self.nest.closed(store, ranges)?;
+        self.nest.after(&mut local, filled)?;
+        self.packed.push(local);
+        Ok(())
+    }
+
+    /// Nothing is summed yet.
+    fn start(&mut self, runs: &[Run], rows: i64) -> Result<()> {
+        let nest = &mut self.nest;
+        let (zero, least) = (nest.number(0.0), nest.number(f64::NEG_INFINITY));
+        for sum in &self.form.sums {
+            let mut local = nest.local(if sum.weight.is_some() { rows } else { 1 })?;
+            let mut starts = Vec::new();
+            if sum.weight.is_some() {
+                for run in runs {
+                    let store = nest.store(&local, &run.at, self.lane, zero)?;
+                    starts.push(nest.closed(store, &run.ranges)?);
+                }
+            } else {
+                starts.push(nest.store(&local, &Sum::constant(0), self.lane, zero)?);
+            }
+            let starts = nest.group(&starts)?;
+            nest.after(&mut local, starts)?;
+            self.sums.push(local);
+        }
+        if let Some(greatest) = &mut self.greatest {
+            let start = nest.store(greatest, &Sum::constant(0), self.lane, least)?;
+            nest.after(greatest, start)?;
+        }
+        Ok(())
+    }
+
+    /// A loop over blocks.
+    fn segment(&mut self, segment: &Segment) -> Result<()> {
+        let outside = (self.matrices.clone(), self.greatest.clone(), self.sums.clone());
+        for &range in &segment.around {
+            self.every(range)?;
+        }
+        let mut places = self.places.clone();
+        let others = self.form.streamed.split_last().map_or(&[][..], |(_, others)| others);
+        places.known.extend(others.iter().copied().zip(segment.around.iter().copied()));
+        self.scores(segment, &places)?;
+        let mut effects: SmallVec<[NodeId; 4]> = SmallVec::new();
+        let scale = match &self.form.greatest {
+            Some(greatest) => Some(self.rescale(segment, greatest, &mut effects)?),
+            None => None,
+        };
+        self.add(segment, &places, scale, &mut effects)?;
+        let body = self.nest.group(&effects)?;
+        let over = self.nest.closed(body, &segment.around)?;
+        (self.matrices, self.greatest, self.sums) = outside;
+        self.every(over)
+    }
+
+    /// All buffers after an event.
+    fn every(&mut self, event: NodeId) -> Result<()> {
+        let locals = self.matrices.iter_mut().chain(&mut self.greatest).chain(&mut self.sums);
+        for local in locals {
+            self.nest.after(local, event)?;
+        }
+        Ok(())
+    }
+
+    /// A block of each matrix; of scores, where those are to be rescaled.
+    fn scores(&mut self, segment: &Segment, places: &Places) -> Result<()> {
+        let Some(&streamed) = self.form.streamed.last() else { return Ok(()) };
+        let position = segment.start.plus(&segment.scores.at);
+        let mut places = places.with(self.nest.graph, streamed, &position)?;
+        for (product, packed) in self.form.products.iter().zip(&self.packed) {
+            let (mut ranges, mut at) = (SmallVec::<[NodeId; 2]>::new(), Sum::constant(0));
+            let mut inside = places.clone();
+            for &range in &product.inner {
+                let trips = live::trips(self.nest.graph, range).unwrap_or(1);
+                let step = self.nest.range(trips, AxisType::Reduce)?;
+                at = at.scale(trips).plus(&Sum::atom(step));
+                inside.known.insert(range, step);
+                ranges.push(step);
+            }
+            let rows = inside.value(self.nest.graph, product.rows)?;
+            let lanes = self.nest.load(packed, &at, self.lane)?;
+            let term = self.nest.graph.alu(Op::Mul, &[rows, lanes])?;
+            let total = self.nest.reduce(Op::Add, term, &ranges)?;
+            places.known.insert(product.node, total);
+        }
+        let wanted = match &self.form.greatest {
+            Some(greatest) => vec![greatest.score],
+            None => self.form.matrices.clone(),
+        };
+        let values = places.values(self.nest.graph, &wanted)?;
+        let mut stores = Vec::new();
+        for (&value, local) in values.iter().zip(&self.matrices) {
+            stores.push(self.nest.store(local, &segment.scores.at, self.lane, value)?);
+        }
+        let stores = self.nest.group(&stores)?;
+        let made = self.nest.closed(stores, &segment.scores.ranges)?;
+        for local in &mut self.matrices {
+            self.nest.after(local, made)?;
+        }
+        Ok(())
+    }
+
+    /// Scores become powers; what the sums so far are multiplied by.
+    fn rescale(&mut self, segment: &Segment, rule: &Greatest, effects: &mut SmallVec<[NodeId; 4]>) -> Result<NodeId> {
+        let (Some(greatest), Some(scores)) = (&mut self.greatest, self.matrices.first_mut()) else {
+            return Ok(rule.factor);
+        };
+        let (nest, lane, first) = (&mut self.nest, self.lane, Sum::constant(0));
+        let value = nest.load(scores, &segment.greatest.at, lane)?;
+        let most = nest.reduce(Op::Max, value, &segment.greatest.ranges)?;
+        let before = nest.load(greatest, &first, lane)?;
+        // A nan among the scores needs no notice here: its power is one.
+        let rises = nest.graph.alu(Op::CmpLt, &[before, most])?;
+        let now = nest.graph.alu(Op::Where, &[rises, most, before])?;
+        effects.push(nest.store(greatest, &first, lane, now)?);
+        // Nothing but -inf so far: there is no shift.
+        let (least, zero, minus) = (nest.number(f64::NEG_INFINITY), nest.number(0.0), nest.number(-1.0));
+        let is_some = nest.graph.alu(Op::CmpNe, &[now, least])?;
+        let shift = nest.graph.alu(Op::Where, &[is_some, now, zero])?;
+        let minus = nest.graph.alu(Op::Mul, &[shift, minus])?;
+        let power = |nest: &mut Nest, score: NodeId| -> Result<NodeId> {
+            let shifted = nest.graph.alu(Op::Add, &[score, minus])?;
+            let power = nest.graph.alu(Op::Mul, &[shifted, rule.factor])?;
+            nest.graph.alu(Op::Exp2, &[power])
+        };
+        let scale = power(nest, before)?;
+        let score = nest.load(scores, &segment.powers.at, lane)?;
+        let value = power(nest, score)?;
+        let store = nest.store(scores, &segment.powers.at, lane, value)?;
+        let kept = nest.closed(store, &segment.powers.ranges)?;
+        for (sum, local) in self.form.sums.iter().zip(&self.sums).filter(|(sum, _)| sum.weight.is_none()) {
+            debug_assert_eq!(sum.matrix, 0);
+            let total = nest.reduce(Op::Add, value, &segment.powers.ranges)?;
+            let so_far = nest.load(local, &first, lane)?;
+            let scaled = nest.graph.alu(Op::Mul, &[so_far, scale])?;
+            let total = nest.graph.alu(Op::Add, &[scaled, total])?;
+            effects.push(nest.store(local, &first, lane, total)?);
+        }
+        nest.after(scores, kept)?;
+        Ok(scale)
+    }
+
+    /// What a block adds to the sums.
+    fn add(
+        &mut self,
+        segment: &Segment,
+        places: &Places,
+        scale: Option<NodeId>,
+        effects: &mut SmallVec<[NodeId; 4]>,
+    ) -> Result<()> {
+        let Some(&streamed) = self.form.streamed.last() else { return Ok(()) };
+        for (sum, local) in self.form.sums.iter().zip(&self.sums) {
+            let matrix = &self.matrices[sum.matrix];
+            let nest = &mut self.nest;
+            let Some((weight, row)) = sum.weight else {
+                if scale.is_none() {
+                    let value = nest.load(matrix, &segment.powers.at, self.lane)?;
+                    let total = nest.reduce(Op::Add, value, &segment.powers.ranges)?;
+                    let so_far = nest.load(local, &Sum::constant(0), self.lane)?;
+                    let total = nest.graph.alu(Op::Add, &[so_far, total])?;
+                    effects.push(nest.store(local, &Sum::constant(0), self.lane, total)?);
+                }
+                continue;
+            };
+            let mut local = local.clone();
+            for (rows, terms) in &segment.sums {
+                let at = segment.start.plus(&terms.at);
+                let places = places.with(nest.graph, streamed, &at)?.with(nest.graph, row, &rows.at)?;
+                let weight = places.value(nest.graph, weight)?;
+                let value = nest.load(matrix, &terms.at, self.lane)?;
+                let term = nest.graph.alu(Op::Mul, &[weight, value])?;
+                let total = nest.reduce(Op::Add, term, &terms.ranges)?;
+                let mut so_far = nest.load(&local, &rows.at, self.lane)?;
+                if let Some(scale) = scale {
+                    so_far = nest.graph.alu(Op::Mul, &[so_far, scale])?;
+                }
+                let total = nest.graph.alu(Op::Add, &[so_far, total])?;
+                let store = nest.store(&local, &rows.at, self.lane, total)?;
+                let done = nest.closed(store, &rows.ranges)?;
+                nest.after(&mut local, done)?;
+                effects.push(done);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the kernel stores, of the sums as they are in the end.
+    fn stores(&mut self, row: Option<NodeId>, run: Option<&Run>) -> Result<NodeId> {
+        let (graph, first) = (&mut *self.nest.graph, Sum::constant(0));
+        let mut places = self.places.clone();
+        if let (Some(row), Some(run)) = (row, run) {
+            places = places.with(graph, row, &run.at)?;
+        }
+        if let (Some(local), Some(greatest)) = (&self.greatest, &self.form.greatest) {
+            let value = self.nest.load(local, &first, self.lane)?;
+            places.known.insert(greatest.node, value);
+        }
+        // What a sum is divided by may be an earlier one.
+        for (sum, local) in self.form.sums.iter().zip(&self.sums) {
+            let at = match (sum.weight, run) {
+                (Some(_), Some(run)) => &run.at,
+                _ => &first,
+            };
+            let mut value = self.nest.load(local, at, self.lane)?;
+            for &(op, operand) in &sum.after {
+                let operand = places.value(self.nest.graph, operand)?;
+                value = self.nest.graph.alu(op, &[value, operand])?;
+            }
+            places.known.insert(sum.node, value);
+        }
+        let mut effects = Vec::new();
+        for &store in &self.form.stores {
+            let graph = &mut *self.nest.graph;
+            let (place, value) = (graph.source(store, 0), graph.source(store, 1));
+            let (buffer, index) = (graph.source(place, 0), graph.source(place, 1));
+            let moved = places.values(graph, &[index, value])?;
+            let place = graph.add(Op::Index, &[buffer, moved[0]], Arg::None)?;
+            let sources: SmallVec<[NodeId; 3]> = [place, moved[1]].into_iter().chain(places.inside).collect();
+            let stored = graph.add(Op::Store, &sources, Arg::None)?;
+            let has_row = row.is_some_and(|row| graph.reachable(&[index]).contains(&row));
+            let ranges = run.filter(|_| has_row).map(|run| run.ranges.clone()).unwrap_or_default();
+            effects.push(self.nest.closed(stored, &ranges)?);
+        }
+        self.nest.group(&effects)
+    }
+}

@@ -1,0 +1,180 @@
+//! Loops over tiles, LOCAL buffers in order, and values at other places: what blocks are written with.
+
+use crate::lower::optimize::windows::next_id;
+use crate::lower::replace::replace;
+use crate::lower::sum::Sum;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
+
+/// A run of positions along an axis: `start + outer · height + inner`.
+#[derive(Clone)]
+pub(super) struct Run {
+    /// Where it is.
+    pub at: Sum,
+    /// Its Ranges, outer ones first.
+    pub ranges: SmallVec<[NodeId; 2]>,
+}
+
+/// A LOCAL buffer: each lane has places of its own.
+#[derive(Clone)]
+pub(super) struct Local {
+    /// The buffer after all that was done to it.
+    now: NodeId,
+}
+
+/// The nest while it grows.
+pub(super) struct Nest<'a> {
+    pub graph: &'a mut Graph,
+    /// Lanes of a strip.
+    pub width: i64,
+    /// The Range that threads share: every trip of it begins anew.
+    pub global: Option<NodeId>,
+    next_id: u32,
+    next_slot: u32,
+}
+
+impl<'a> Nest<'a> {
+    pub fn new(graph: &'a mut Graph, width: i64) -> Nest<'a> {
+        let next_id = next_id(graph);
+        Nest { graph, width, global: None, next_id, next_slot: 0 }
+    }
+
+    pub fn range(&mut self, trips: i64, axis: AxisType) -> Result<NodeId> {
+        let bound = self.graph.index(trips);
+        self.next_id += 1;
+        self.graph.range(bound, self.next_id, axis)
+    }
+
+    /// `start` and so many tiles of a height after it.
+    pub fn run(
+        &mut self,
+        start: &Sum,
+        (tiles, loops): (i64, AxisType),
+        (height, tile): (i64, AxisType),
+    ) -> Result<Run> {
+        let mut run = Run { at: start.clone(), ranges: SmallVec::new() };
+        for (trips, step, axis) in [(tiles, height, loops), (height, 1, tile)] {
+            if trips > 1 {
+                let range = self.range(trips, axis)?;
+                run.at = run.at.plus(&Sum::atom(range).scale(step));
+                run.ranges.push(range);
+            }
+        }
+        Ok(run)
+    }
+
+    pub fn local(&mut self, rows: i64) -> Result<Local> {
+        let size = self.graph.shape(&[(rows * self.width).into()])?;
+        let arg = Arg::Buffer { slot: self.next_slot, dtype: DType::F32, device: None, addrspace: AddrSpace::Local };
+        self.next_slot += 1;
+        let mut local = Local { now: self.graph.add(Op::Buffer, &[size], arg)? };
+        if let Some(range) = self.global {
+            self.after(&mut local, range)?;
+        }
+        Ok(local)
+    }
+
+    fn place(&mut self, local: &Local, row: &Sum, lane: NodeId) -> Result<NodeId> {
+        let at = row.scale(self.width).plus(&Sum::atom(lane)).emit(self.graph)?;
+        self.graph.add(Op::Index, &[local.now, at], Arg::None)
+    }
+
+    pub fn load(&mut self, local: &Local, row: &Sum, lane: NodeId) -> Result<NodeId> {
+        let place = self.place(local, row, lane)?;
+        self.graph.add(Op::Load, &[place], Arg::Load { device: None, addrspace: AddrSpace::Reg })
+    }
+
+    pub fn store(&mut self, local: &Local, row: &Sum, lane: NodeId, value: NodeId) -> Result<NodeId> {
+        let place = self.place(local, row, lane)?;
+        self.graph.add(Op::Store, &[place, value], Arg::None)
+    }
+
+    /// The buffer once an effect has happened, or in every trip of a Range.
+    pub fn after(&mut self, local: &mut Local, event: NodeId) -> Result<()> {
+        local.now = self.graph.add(Op::After, &[local.now, event], Arg::None)?;
+        Ok(())
+    }
+
+    /// The loops of a run around an effect.
+    pub fn closed(&mut self, effect: NodeId, ranges: &[NodeId]) -> Result<NodeId> {
+        ranges.iter().rev().try_fold(effect, |effect, &range| self.graph.add(Op::End, &[effect, range], Arg::None))
+    }
+
+    pub fn group(&mut self, effects: &[NodeId]) -> Result<NodeId> {
+        match effects {
+            &[effect] => Ok(effect),
+            _ => self.graph.add(Op::Group, effects, Arg::None),
+        }
+    }
+
+    pub fn reduce(&mut self, op: Op, value: NodeId, ranges: &[NodeId]) -> Result<NodeId> {
+        if ranges.is_empty() {
+            return Ok(value);
+        }
+        let sources: SmallVec<[NodeId; 4]> = std::iter::once(value).chain(ranges.iter().copied()).collect();
+        self.graph.add(Op::Reduce, &sources, Arg::Reduce { op, axes: SmallVec::new() })
+    }
+
+    pub fn number(&mut self, value: f64) -> NodeId {
+        self.graph.constant(tinyspec_ir::Const::float(DType::F32, value))
+    }
+}
+
+/// Where the Ranges of the kernel as it was are in the new one.
+#[derive(Clone)]
+pub(super) struct Places {
+    /// Values and Ranges that others stand for.
+    pub known: FxHashMap<NodeId, NodeId>,
+    /// The Range that vectors lie along, its position, and where that is inside, if that is a question.
+    pub lane: (NodeId, Sum),
+    pub inside: Option<NodeId>,
+}
+
+impl Places {
+    /// The same with a Range at a position.
+    pub fn with(&self, graph: &mut Graph, range: NodeId, at: &Sum) -> Result<Places> {
+        let mut places = self.clone();
+        let at = at.emit(graph)?;
+        places.known.insert(range, at);
+        Ok(places)
+    }
+
+    /// Values of the old kernel in the new one.
+    pub fn values(&self, graph: &mut Graph, roots: &[NodeId]) -> Result<Vec<NodeId>> {
+        let roots = self.substituted(graph, roots)?;
+        let values = replace(graph, &roots, self.lane.0, &self.lane.1, self.inside)?;
+        values.ok_or_else(|| Error::new(ErrorKind::Verify, "online", "more than values depend on the lane"))
+    }
+
+    pub fn value(&self, graph: &mut Graph, root: NodeId) -> Result<NodeId> {
+        Ok(self.values(graph, &[root])?[0])
+    }
+
+    /// As [`tinyspec_ir::rewrite::substitute`], but what is below a replaced node is left alone: Reduces that are
+    /// replaced need their Ranges.
+    fn substituted(&self, graph: &mut Graph, roots: &[NodeId]) -> Result<Vec<NodeId>> {
+        let (mut live, mut pending) = (FxHashSet::default(), roots.to_vec());
+        while let Some(node) = pending.pop() {
+            if live.insert(node) && !self.known.contains_key(&node) {
+                pending.extend(graph.sources(node));
+            }
+        }
+        let mut order: Vec<NodeId> = live.into_iter().collect();
+        order.sort_unstable();
+        let mut new = self.known.clone();
+        for node in order {
+            if !new.contains_key(&node) {
+                let sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|source| new[source]).collect();
+                let arg = graph.arg(node).clone();
+                let made = if sources[..] == *graph.sources(node) {
+                    node
+                } else {
+                    graph.add(graph.op(node), &sources, arg)?
+                };
+                new.insert(node, made);
+            }
+        }
+        Ok(roots.iter().map(|root| new[root]).collect())
+    }
+}

@@ -1,0 +1,296 @@
+//! What a kernel must be for its sums to be made block by block.
+
+use crate::lower::live::{self, Live};
+use crate::lower::optimize::windows::next_id;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use tinyspec_backends::Target;
+use tinyspec_ir::ops::elementwise::isinf;
+use tinyspec_ir::rewrite::substitute;
+use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
+
+/// A kernel whose Reduces run over Ranges of their own, `streamed`, and, inside of those, over `inner` ones.
+pub(super) struct Form {
+    /// The Stores, in terms of the canonical Ranges.
+    pub stores: Vec<NodeId>,
+    /// Output Ranges that every sum has for itself, outer ones first.
+    pub batch: Vec<NodeId>,
+    /// The output Range that vectors lie along.
+    pub lane: NodeId,
+    /// The Ranges of the sums, outer ones first.
+    pub streamed: SmallVec<[NodeId; 2]>,
+    /// The products that the matrices are made of.
+    pub products: Vec<Product>,
+    /// The greatest element that the only matrix rescales with.
+    pub greatest: Option<Greatest>,
+    /// What is summed, each over the streamed Ranges.
+    pub matrices: Vec<NodeId>,
+    /// The sums.
+    pub sums: Vec<Sum>,
+}
+
+/// `Σ rows · lanes` over inner Ranges.
+pub(super) struct Product {
+    /// The Reduce.
+    pub node: NodeId,
+    /// The factor with the streamed Ranges.
+    pub rows: NodeId,
+    /// The factor with the lane.
+    pub lanes: NodeId,
+    /// The Ranges.
+    pub inner: SmallVec<[NodeId; 2]>,
+}
+
+/// The Reduce-Max of the scores.
+pub(super) struct Greatest {
+    /// The Reduce.
+    pub node: NodeId,
+    /// What it is the greatest of.
+    pub score: NodeId,
+    /// In `exp2(factor · (score - greatest))`.
+    pub factor: NodeId,
+}
+
+/// `Σ matrix · weight`, with what every term was multiplied with or divided by taken out.
+pub(super) struct Sum {
+    /// The Reduce.
+    pub node: NodeId,
+    /// Number of the matrix.
+    pub matrix: usize,
+    /// The other factor, and the output Range that only it has.
+    pub weight: Option<(NodeId, NodeId)>,
+    /// Ops on the sum, first to last, each with its second operand.
+    pub after: Vec<(Op, NodeId)>,
+}
+
+/// Steps of a product from which on it is cheaper to keep the matrix in memory.
+const STEPS: i64 = 512;
+/// Terms of a sum below which a block is not worth its loops.
+const TERMS: i64 = 16;
+
+impl Form {
+    /// Reads a kernel; `None` of any other.
+    pub fn of(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<Option<Form>> {
+        if target.vector_bytes == 0 {
+            return Ok(None);
+        }
+        let &[root] = graph.sources(sink) else { return Ok(None) };
+        let (mut body, mut ranges) = (root, Vec::new());
+        while graph.op(body) == Op::End {
+            ranges.push(graph.source(body, 1));
+            body = graph.source(body, 0);
+        }
+        ranges.reverse();
+        let stores: Vec<NodeId> = match graph.op(body) {
+            Op::Group => graph.sources(body).to_vec(),
+            _ => vec![body],
+        };
+        let plain = |&store: &NodeId| graph.op(store) == Op::Store && graph.sources(store).len() == 2;
+        if !stores.iter().all(plain) {
+            return Ok(None);
+        }
+        match Canonical::of(graph, &stores)? {
+            Some(canonical) => canonical.form(graph, ranges, target),
+            None => Ok(None),
+        }
+    }
+}
+
+/// The Stores with one Range in the place of all those that stand for the same: so equal values are one node.
+struct Canonical {
+    stores: Vec<NodeId>,
+    streamed: SmallVec<[NodeId; 2]>,
+    /// Reduces over streamed Ranges, and Reduces inside of them.
+    outer: Vec<NodeId>,
+    inner: Vec<NodeId>,
+}
+
+impl Canonical {
+    fn of(graph: &mut Graph, stores: &[NodeId]) -> Result<Option<Canonical>> {
+        let order = graph.reachable(stores);
+        let live = Live::new(graph, &order)?;
+        let is_reduced = |range: NodeId| matches!(graph.arg(range), Arg::Range { axis, .. } if axis.is_reduce());
+        let reduces: Vec<NodeId> = order.into_iter().filter(|&node| graph.op(node) == Op::Reduce).collect();
+        let (inner, outer): (Vec<NodeId>, Vec<NodeId>) =
+            reduces.into_iter().partition(|&node| live.members(live.of(node)).any(is_reduced));
+        if inner.is_empty() || outer.is_empty() {
+            return Ok(None);
+        }
+        let mut map: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+        // By whether it is inside, its position, and its trips.
+        let mut known: FxHashMap<(bool, usize, i64), NodeId> = FxHashMap::default();
+        let mut id = next_id(graph);
+        for (is_inner, reduces) in [(false, &outer), (true, &inner)] {
+            for &reduce in reduces {
+                let ranges: SmallVec<[NodeId; 4]> = graph.sources(reduce)[1..].into();
+                for (position, range) in ranges.into_iter().enumerate() {
+                    let Some(trips) = live::trips(graph, range) else { return Ok(None) };
+                    let canonical = match known.get(&(is_inner, position, trips)) {
+                        Some(&range) => range,
+                        None => {
+                            let bound = graph.index(trips);
+                            id += 1;
+                            graph.range(bound, id, AxisType::Reduce)?
+                        }
+                    };
+                    known.insert((is_inner, position, trips), canonical);
+                    if map.insert(range, canonical).is_some_and(|other| other != canonical) {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+        let stores = substitute(graph, stores, &map)?;
+        let is_streamed = |&range: &NodeId| known.iter().any(|(key, &other)| !key.0 && other == range);
+        let reduces = graph.reachable(&stores).into_iter().filter(|&node| graph.op(node) == Op::Reduce);
+        let (outer, inner): (Vec<NodeId>, Vec<NodeId>) =
+            reduces.partition(|&node| graph.sources(node)[1..].iter().any(|range| is_streamed(range)));
+        let streamed: SmallVec<[NodeId; 2]> = graph.sources(outer[0])[1..].into();
+        let alike = outer.iter().all(|&node| graph.sources(node)[1..] == streamed[..]);
+        Ok(alike.then_some(Canonical { stores, streamed, outer, inner }))
+    }
+
+    fn form(self, graph: &mut Graph, ranges: Vec<NodeId>, target: &Target) -> Result<Option<Form>> {
+        let Canonical { stores, streamed, outer, inner } = self;
+        let live = Live::new(graph, &graph.reachable(&stores))?;
+        let has = |node: NodeId, range: NodeId| live.of(node) & live.bit(range) != 0;
+        let streams = |node: NodeId| streamed.iter().any(|&range| has(node, range));
+        let trips = |graph: &Graph, ranges: &[NodeId]| -> Option<i64> {
+            ranges.iter().try_fold(1i64, |all, &range| all.checked_mul(live::trips(graph, range)?))
+        };
+        if trips(graph, &streamed).is_none_or(|terms| terms < TERMS) {
+            return Ok(None);
+        }
+
+        let mut products = Vec::new();
+        for node in inner {
+            let (Arg::Reduce { op: Op::Add, .. }, product) = (graph.arg(node), graph.source(node, 0)) else {
+                return Ok(None);
+            };
+            let inner: SmallVec<[NodeId; 2]> = graph.sources(node)[1..].into();
+            let is_small = trips(graph, &inner).is_some_and(|steps| steps <= STEPS);
+            let (Op::Mul, &[a, b]) = (graph.op(product), graph.sources(product)) else { return Ok(None) };
+            let (rows, lanes) = if streams(a) { (a, b) } else { (b, a) };
+            if !is_small || streams(lanes) || graph.dtype(node) != DType::F32 {
+                return Ok(None);
+            }
+            products.push(Product { node, rows, lanes, inner });
+        }
+        // What every product has on one side only.
+        let is_lane = |range: NodeId| {
+            products.iter().all(|product| has(product.lanes, range) && !has(product.rows, range))
+                && live::trips(graph, range).is_some_and(|trips| trips >= target.lanes(DType::F32) as i64)
+        };
+        let lane = ranges.iter().copied().filter(|&range| is_lane(range));
+        let Some(lane) = lane.max_by_key(|&range| live::trips(graph, range)) else { return Ok(None) };
+
+        let maxima: Vec<NodeId> = outer.iter().copied().filter(|&node| !is_sum(graph, node)).collect();
+        let greatest = match maxima[..] {
+            [] => None,
+            [node] if matches!(graph.arg(node), Arg::Reduce { op: Op::Max, .. }) => Some(node),
+            _ => return Ok(None),
+        };
+        let mut form = Form {
+            batch: Vec::new(),
+            lane,
+            greatest: None,
+            matrices: Vec::new(),
+            sums: Vec::new(),
+            stores,
+            streamed: streamed.clone(),
+            products,
+        };
+        let mut rows: SmallVec<[NodeId; 1]> = SmallVec::new();
+        for &node in outer.iter().filter(|&&node| Some(node) != greatest) {
+            let (mut value, mut after) = (graph.source(node, 0), Vec::new());
+            apart(graph, &mut value, &mut after, &streams);
+            let mut weight = None;
+            if let (Op::Mul, &[a, b]) = (graph.op(value), graph.sources(value)) {
+                for (matrix, other) in [(a, b), (b, a)] {
+                    let own = ranges.iter().copied().filter(|&range| has(other, range) && !has(matrix, range));
+                    let own: SmallVec<[NodeId; 2]> = own.collect();
+                    if let (&[row], None, false) = (own.as_slice(), weight, has(other, lane)) {
+                        weight = Some((other, row));
+                        value = matrix;
+                        rows.push(row);
+                    }
+                }
+            }
+            apart(graph, &mut value, &mut after, &streams);
+            after.reverse();
+            let matrix = form.matrices.iter().position(|&known| known == value).unwrap_or_else(|| {
+                form.matrices.push(value);
+                form.matrices.len() - 1
+            });
+            form.sums.push(Sum { node, matrix, weight, after });
+        }
+        rows.dedup();
+        if rows.len() > 1 || rows.contains(&lane) || form.sums.is_empty() {
+            return Ok(None);
+        }
+        form.batch = ranges.into_iter().filter(|&range| range != lane && !rows.contains(&range)).collect();
+        if let Some(node) = greatest {
+            let &[matrix] = form.matrices.as_slice() else { return Ok(None) };
+            let Some(found) = rescaled(graph, matrix, node)? else { return Ok(None) };
+            form.greatest = Some(found);
+        }
+        // Nothing in a loop may need what is there only after it.
+        let within = form.greatest.iter().map(|greatest| greatest.score);
+        let within: Vec<NodeId> = if greatest.is_some() { within.collect() } else { form.matrices.clone() };
+        let mut below = graph.reachable(&within);
+        below.retain(|node| outer.contains(node));
+        let weights = form.sums.iter().filter_map(|sum| sum.weight.map(|weight| weight.0));
+        let loads = graph.reachable(&weights.collect::<Vec<_>>());
+        let is_closed = |store: &NodeId| {
+            let row = rows.first().copied();
+            // Its address has all Ranges that its value has.
+            let (place, value) = (graph.source(*store, 0), graph.source(*store, 1));
+            row.is_none_or(|row| !has(value, row) || has(place, row))
+        };
+        let is_alone = loads.iter().all(|&node| graph.op(node) != Op::Reduce);
+        Ok((below.is_empty() && is_alone && form.stores.iter().all(is_closed)).then_some(form))
+    }
+}
+
+fn is_sum(graph: &Graph, node: NodeId) -> bool {
+    matches!(graph.arg(node), Arg::Reduce { op: Op::Add, .. }) && graph.dtype(node) == DType::F32
+}
+
+/// Takes factors and divisors that are the same in every term out of a value.
+fn apart(graph: &Graph, value: &mut NodeId, after: &mut Vec<(Op, NodeId)>, varies: &dyn Fn(NodeId) -> bool) {
+    loop {
+        let (op, &[a, b]) = (graph.op(*value), graph.sources(*value)) else { return };
+        *value = match (op, varies(a), varies(b)) {
+            (Op::Mul | Op::Div, true, false) => {
+                after.push((op, b));
+                a
+            }
+            (Op::Mul, false, true) => {
+                after.push((op, a));
+                b
+            }
+            _ => return,
+        };
+    }
+}
+
+/// `exp2(factor · (score - greatest))`, where a greatest of an infinity may count as 0.
+fn rescaled(graph: &mut Graph, matrix: NodeId, node: NodeId) -> Result<Option<Greatest>> {
+    let score = graph.source(node, 0);
+    let (Op::Exp2, &[power]) = (graph.op(matrix), graph.sources(matrix)) else { return Ok(None) };
+    let (Op::Mul, &[shifted, factor]) = (graph.op(power), graph.sources(power)) else { return Ok(None) };
+    let (Op::Add, &[first, minus]) = (graph.op(shifted), graph.sources(shifted)) else { return Ok(None) };
+    let (Op::Mul, &[shift, one]) = (graph.op(minus), graph.sources(minus)) else { return Ok(None) };
+    let number = |node: NodeId| graph.as_const(node).and_then(|number| number.as_float());
+    let grows = number(factor).is_some_and(|factor| factor > 0.0 && factor.is_finite());
+    if first != score || !grows || number(one) != Some(-1.0) {
+        return Ok(None);
+    }
+    let is_shift = match (graph.op(shift), graph.sources(shift)) {
+        (Op::Where, &[is_infinite, zero, greatest]) => {
+            number(zero) == Some(0.0) && greatest == node && isinf(graph, node)? == is_infinite
+        }
+        _ => shift == node,
+    };
+    Ok(is_shift.then_some(Greatest { node, score, factor }))
+}

@@ -1,0 +1,183 @@
+//! Matrices that never reach memory: the scores between queries and keys, what a softmax makes of them, and what their
+//! gradients are made of. Each is made of products of two smaller tensors and is needed only in sums along one of its
+//! sides, which kernels over blocks compute ([`crate::lower::optimize::online`]).
+
+use super::fusion::{Costs, Reason, value_sources};
+use super::movement::{count, dims};
+use super::walk::named;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+use tinyspec_ir::{Arg, DType, Graph, NodeId, Op};
+
+/// Elements from which on a matrix is worth loops of its own.
+const ELEMENTS: i64 = 4096;
+
+/// A set of matrices that are made of each other.
+#[derive(Default)]
+struct Family {
+    members: FxHashSet<NodeId>,
+    /// Products of members with what is summed under their weight.
+    weighted: FxHashSet<NodeId>,
+    /// The Reduces over members.
+    ends: FxHashSet<NodeId>,
+}
+
+/// What kernels over blocks compute.
+#[derive(Default)]
+pub(super) struct Online {
+    /// Number of the family whose values, or sums, a node is.
+    inside: FxHashMap<NodeId, usize>,
+    ends: FxHashMap<NodeId, usize>,
+}
+
+impl Online {
+    /// Families of a tensor graph, but those whose number is refused: no kernel could be built for them.
+    pub(super) fn find(
+        graph: &Graph,
+        live: &[NodeId],
+        forced: &FxHashMap<NodeId, Reason>,
+        costs: &Costs,
+        refused: &FxHashSet<usize>,
+    ) -> Online {
+        let mut online = Online::default();
+        let is_maximum = |&node: &NodeId| matches!(graph.arg(node), Arg::Reduce { op: Op::Max, .. });
+        if costs.vector < 2 || !live.iter().any(is_maximum) {
+            return online;
+        }
+        let mut users: FxHashMap<NodeId, SmallVec<[NodeId; 2]>> = FxHashMap::default();
+        for &node in live {
+            for &source in value_sources(graph, node) {
+                users.entry(source).or_default().push(node);
+            }
+        }
+        let search = Search { graph, users, forced };
+        let mut seen = FxHashSet::default();
+        let mut number = 0;
+        for &node in live {
+            if !search.is_product(node) || seen.contains(&node) {
+                continue;
+            }
+            let family = search.family(node);
+            let Some(family) = family.filter(|family| search.pays(family, node, costs)) else { continue };
+            seen.extend(family.members.iter().copied());
+            if !refused.contains(&number) {
+                let inside = family.members.iter().chain(&family.weighted);
+                online.inside.extend(inside.map(|&node| (node, number)));
+                online.ends.extend(family.ends.iter().map(|&node| (node, number)));
+            }
+            number += 1;
+        }
+        online
+    }
+
+    /// The value is part of such a matrix.
+    pub(super) fn is_inside(&self, node: NodeId) -> bool {
+        self.inside.contains_key(&node)
+    }
+
+    /// The family that a Reduce sums over.
+    pub(super) fn summed(&self, node: NodeId) -> Option<usize> {
+        self.ends.get(&node).copied()
+    }
+}
+
+struct Search<'a> {
+    graph: &'a Graph,
+    users: FxHashMap<NodeId, SmallVec<[NodeId; 2]>>,
+    forced: &'a FxHashMap<NodeId, Reason>,
+}
+
+impl Search<'_> {
+    fn elements(&self, node: NodeId) -> i64 {
+        dims(self.graph, node).map_or(0, |dims| count(&dims))
+    }
+
+    /// A sum of products.
+    fn is_product(&self, node: NodeId) -> bool {
+        let is_sum = matches!(self.graph.arg(node), Arg::Reduce { op: Op::Add, .. });
+        is_sum
+            && self.graph.dtype(node) == DType::F32
+            && self.elements(node) >= ELEMENTS
+            && self.graph.op(named(self.graph, self.graph.source(node, 0)).0) == Op::Mul
+    }
+
+    /// All that is made of a product, up to the sums over it; `None` where something else needs it.
+    fn family(&self, product: NodeId) -> Option<Family> {
+        let graph = self.graph;
+        let size = self.elements(product);
+        let mut family = Family::default();
+        let mut pending = vec![product];
+        while let Some(node) = pending.pop() {
+            if !family.members.insert(node) {
+                continue;
+            }
+            if self.forced.contains_key(&node) {
+                return None;
+            }
+            if graph.op(node) != Op::Reduce {
+                let sources = value_sources(graph, node).iter();
+                pending
+                    .extend(sources.copied().filter(|&source| self.elements(source) == size && self.is_made(source)));
+            }
+            for &user in self.users.get(&node).into_iter().flatten() {
+                match graph.op(user) {
+                    Op::Reduce => drop(family.ends.insert(user)),
+                    op if !op.is_elementwise() && !is_view(op) => return None,
+                    _ if self.elements(user) == size => pending.push(user),
+                    Op::Mul | Op::Reshape | Op::Expand => self.weigh(user, &mut family)?,
+                    _ => return None,
+                }
+            }
+        }
+        Some(family)
+    }
+
+    /// Neither an input nor a constant.
+    fn is_made(&self, node: NodeId) -> bool {
+        let graph = self.graph;
+        match graph.op(node) {
+            Op::Reduce => self.is_product(node),
+            op => {
+                (op.is_elementwise() || is_view(op))
+                    && value_sources(graph, node).iter().any(|&source| self.is_made(source))
+            }
+        }
+    }
+
+    /// A member, repeated along another axis, must end in sums.
+    fn weigh(&self, node: NodeId, family: &mut Family) -> Option<()> {
+        let graph = self.graph;
+        let mut pending = vec![node];
+        while let Some(node) = pending.pop() {
+            if !family.weighted.insert(node) {
+                continue;
+            }
+            if self.forced.contains_key(&node) {
+                return None;
+            }
+            for &user in self.users.get(&node).into_iter().flatten() {
+                match graph.op(user) {
+                    Op::Reduce => drop(family.ends.insert(user)),
+                    op if op == Op::Mul || is_view(op) => pending.push(user),
+                    _ => return None,
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// A softmax is among them. What one kernel sums in one pass always pays; where several kernels make the matrix anew,
+    /// it must be too large for the cache.
+    fn pays(&self, family: &Family, product: NodeId, costs: &Costs) -> bool {
+        let is =
+            |op: Op| move |node: &&NodeId| matches!(self.graph.arg(**node), Arg::Reduce { op: own, .. } if *own == op);
+        let maxima = family.ends.iter().filter(is(Op::Max)).count();
+        let sums = family.ends.iter().filter(is(Op::Add)).count();
+        let bytes = self.elements(product) * DType::F32.size() as i64;
+        maxima == 1 && sums > 0 && maxima + sums == family.ends.len() && (sums <= 2 || bytes > costs.cache)
+    }
+}
+
+fn is_view(op: Op) -> bool {
+    matches!(op, Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Shrink | Op::Pad | Op::Detach)
+}
