@@ -1,7 +1,7 @@
 //! Attention in one kernel, its gradients in a few, none of which has the scores in memory.
 
 use tinyspec_core::execute::with_default_device;
-use tinyspec_core::{Error, Tensor};
+use tinyspec_core::{Error, Tensor, grad};
 
 /// What hides keys from queries.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -108,4 +108,76 @@ fn it_is_what_its_definition_says() -> Result<(), Error> {
         }
     }
     with_default_device::<_, Error>("interpreter", || check(1, [70, 61, 8, 16], Mask::Bool))
+}
+
+/// The gradients of `Σ seed · attention`, by the definition, in f64.
+fn expected_gradients(
+    batch: usize,
+    [n, m, d, e]: Size,
+    mask: Mask,
+    [q, k, v]: &[Vec<f32>; 3],
+    seed: &[f32],
+) -> [Vec<f64>; 3] {
+    let mut gradients = [vec![0.0; q.len()], vec![0.0; k.len()], vec![0.0; v.len()]];
+    let scale = 1.0 / (d as f64).sqrt();
+    for b in 0..batch {
+        for i in 0..n {
+            let score = |j: usize| {
+                let dot: f64 =
+                    (0..d).map(|h| f64::from(q[(b * n + i) * d + h]) * f64::from(k[(b * m + j) * d + h])).sum();
+                let added = if mask == Mask::Float { f64::from(bias(i, j)) } else { 0.0 };
+                if is_shown(mask, i, j) { dot * scale + added } else { f64::NEG_INFINITY }
+            };
+            let scores: Vec<f64> = (0..m).map(score).collect();
+            let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            if most == f64::NEG_INFINITY {
+                continue;
+            }
+            let powers: Vec<f64> = scores.iter().map(|s| (s - most).exp()).collect();
+            let total: f64 = powers.iter().sum();
+            let row = &seed[(b * n + i) * e..][..e];
+            let slopes: Vec<f64> = (0..m)
+                .map(|j| (0..e).map(|c| f64::from(row[c]) * f64::from(v[(b * m + j) * e + c])).sum::<f64>())
+                .collect();
+            let mean: f64 = powers.iter().zip(&slopes).map(|(p, s)| p / total * s).sum();
+            for j in 0..m {
+                let weight = powers[j] / total;
+                let slope = weight * (slopes[j] - mean) * scale;
+                for h in 0..d {
+                    gradients[0][(b * n + i) * d + h] += slope * f64::from(k[(b * m + j) * d + h]);
+                    gradients[1][(b * m + j) * d + h] += slope * f64::from(q[(b * n + i) * d + h]);
+                }
+                for c in 0..e {
+                    gradients[2][(b * m + j) * e + c] += weight * f64::from(row[c]);
+                }
+            }
+        }
+    }
+    gradients
+}
+
+/// Of scores that are larger than a cache, which are made anew in each kernel.
+#[test]
+fn its_gradients_are_what_their_definition_says() -> Result<(), Error> {
+    for (mask, (batch, size)) in MASKS.into_iter().zip([
+        (8, [512, 512, 16, 16]),
+        (3, [700, 700, 24, 20]),
+        (2, [1000, 600, 8, 40]),
+        (5, [333, 900, 16, 33]),
+    ]) {
+        let [n, m, _, e] = size;
+        let (data, tensors) = inputs(batch, size);
+        let seed = numbers(batch * n * e, 3);
+        let loss = (attend(size, mask, &tensors) * Tensor::from_slice(&seed, [batch, n, e])).sum(.., false);
+        let found = grad(&loss, &tensors.each_ref())?;
+        let expected = expected_gradients(batch, size, mask, &data, &seed);
+        for (input, (found, expected)) in found.iter().zip(expected).enumerate() {
+            for (at, (found, expected)) in found.to_vec::<f32>()?.iter().zip(expected).enumerate() {
+                let difference = (f64::from(*found) - expected).abs();
+                let what = format!("{batch} x {size:?} (keys {m}) {mask:?}, input {input}");
+                assert!(difference <= 1e-4 * (1.0 + expected.abs()), "{what}: {found} rather than {expected} at {at}");
+            }
+        }
+    }
+    Ok(())
 }

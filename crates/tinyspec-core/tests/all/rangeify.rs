@@ -1,6 +1,7 @@
 //! Tensor graphs become kernels that compute the same.
 
 mod kernels;
+mod online;
 mod random;
 mod windows;
 

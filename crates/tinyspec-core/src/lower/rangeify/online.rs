@@ -16,8 +16,8 @@ const ELEMENTS: i64 = 4096;
 #[derive(Default)]
 struct Family {
     members: FxHashSet<NodeId>,
-    /// Products of members with what is summed under their weight.
-    weighted: FxHashSet<NodeId>,
+    /// Terms of the products that they are made of, and products of members with what is summed under their weight.
+    terms: FxHashSet<NodeId>,
     /// The Reduces over members.
     ends: FxHashSet<NodeId>,
 }
@@ -61,7 +61,7 @@ impl Online {
             let Some(family) = family.filter(|family| search.pays(family, node, costs)) else { continue };
             seen.extend(family.members.iter().copied());
             if !refused.contains(&number) {
-                let inside = family.members.iter().chain(&family.weighted);
+                let inside = family.members.iter().chain(&family.terms);
                 online.inside.extend(inside.map(|&node| (node, number)));
                 online.ends.extend(family.ends.iter().map(|&node| (node, number)));
             }
@@ -114,7 +114,9 @@ impl Search<'_> {
             if self.forced.contains_key(&node) {
                 return None;
             }
-            if graph.op(node) != Op::Reduce {
+            if graph.op(node) == Op::Reduce {
+                family.terms.insert(named(graph, graph.source(node, 0)).0);
+            } else {
                 let sources = value_sources(graph, node).iter();
                 pending
                     .extend(sources.copied().filter(|&source| self.elements(source) == size && self.is_made(source)));
@@ -149,7 +151,7 @@ impl Search<'_> {
         let graph = self.graph;
         let mut pending = vec![node];
         while let Some(node) = pending.pop() {
-            if !family.weighted.insert(node) {
+            if !family.terms.insert(node) {
                 continue;
             }
             if self.forced.contains_key(&node) {

@@ -144,7 +144,7 @@ impl Canonical {
         let is_streamed = |&range: &NodeId| known.iter().any(|(key, &other)| !key.0 && other == range);
         let reduces = graph.reachable(&stores).into_iter().filter(|&node| graph.op(node) == Op::Reduce);
         let (outer, inner): (Vec<NodeId>, Vec<NodeId>) =
-            reduces.partition(|&node| graph.sources(node)[1..].iter().any(|range| is_streamed(range)));
+            reduces.partition(|&node| graph.sources(node)[1..].iter().any(is_streamed));
         let streamed: SmallVec<[NodeId; 2]> = graph.sources(outer[0])[1..].into();
         let alike = outer.iter().all(|&node| graph.sources(node)[1..] == streamed[..]);
         Ok(alike.then_some(Canonical { stores, streamed, outer, inner }))
