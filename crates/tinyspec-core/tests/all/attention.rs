@@ -27,7 +27,7 @@ fn is_shown(mask: Mask, i: usize, j: usize) -> bool {
     match mask {
         Mask::None => true,
         Mask::Causal => j <= i,
-        Mask::Bool => i % 5 != 3 && (i * 31 + j * 17) % 4 != 0,
+        Mask::Bool => i % 5 != 3 && !(i * 31 + j * 17).is_multiple_of(4),
         Mask::Float => j >= 20,
     }
 }
