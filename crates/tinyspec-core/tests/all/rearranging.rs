@@ -131,3 +131,46 @@ fn data_decide_the_size() -> Result<(), Error> {
     assert_eq!(Tensor::ones(()).nonzero().sizes()?, [1, 0]);
     Ok(())
 }
+
+/// Positions in order, as a stable sort of the standard library gives them; nan is greater than all numbers.
+fn order(values: &[f32], descending: bool) -> Vec<i32> {
+    let mut order: Vec<i32> = (0..values.len() as i32).collect();
+    let compare = |a: f32, b: f32| a.partial_cmp(&b).unwrap_or(a.is_nan().cmp(&b.is_nan()));
+    order.sort_by(|&a, &b| {
+        let (a, b) = (values[a as usize], values[b as usize]);
+        if descending { compare(b, a) } else { compare(a, b) }
+    });
+    order
+}
+
+#[test]
+fn long_axes_are_sorted_by_a_network() -> Result<(), Error> {
+    let value = |number: usize| match number * 7919 % 613 {
+        7 => f32::NAN,
+        11 => f32::INFINITY,
+        other => other as f32 - 300.0,
+    };
+    for (rows, length) in [(1, 1025), (3, 1500), (1, 20_000)] {
+        let data: Vec<f32> = (0..rows * length).map(value).collect();
+        let x = Tensor::from_slice(&data, [rows, length]);
+        for descending in [false, true] {
+            let want: Vec<i32> = data.chunks(length).flat_map(|row| order(row, descending)).collect();
+            assert_eq!(x.argsort(1, descending).to_vec::<i32>()?, want, "{rows} rows of {length}");
+            let across = x.transpose(0, 1).argsort(0, descending).transpose(0, 1);
+            assert_eq!(across.to_vec::<i32>()?, want, "{length} along axis 0");
+        }
+        let sorted = x.sort(1, false)[0].to_vec::<f32>()?;
+        for (row, found) in data.chunks(length).zip(sorted.chunks(length)) {
+            let want = order(row, false).into_iter().map(|at| row[at as usize]);
+            assert!(want.zip(found).all(|(want, found)| want.to_bits() == found.to_bits()));
+        }
+    }
+    let whole: Vec<i32> = (0..3000).map(|number: i32| number.wrapping_mul(1_640_531_527)).collect();
+    let [top, positions] = &Tensor::from_slice(&whole, [3000]).topk(5, 0, true)[..] else { panic!("two tensors") };
+    let mut want = whole.clone();
+    want.sort_unstable_by(|a, b| b.cmp(a));
+    assert_eq!(top.to_vec::<i32>()?, want[..5]);
+    let positions = positions.to_vec::<i32>()?;
+    assert!(positions.iter().zip(&want).all(|(&at, &want)| whole[at as usize] == want));
+    Ok(())
+}
