@@ -12,6 +12,7 @@ mod division;
 mod emit;
 mod instruction;
 mod memory;
+mod unswitch;
 mod vector;
 
 use crate::{BackendError, LinearKernel, Target};
@@ -20,7 +21,7 @@ use control::{Level, Registers};
 use emit::{Block, Emitter, Kind, Result, Value};
 use inkwell::context::Context;
 use inkwell::module::Module;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use tinyspec_ir::{Builder, DType, Graph, NodeId, Op, dim};
 
 /// The symbol of a kernel: its name, in the characters that every tool takes.
@@ -50,6 +51,8 @@ pub(super) fn render<'context>(
         registers: Registers::default(),
         addresses: Addresses::default(),
         bases: HashMap::new(),
+        rows: HashMap::new(),
+        open: HashSet::new(),
         streams: false,
     };
     renderer.function()
@@ -76,6 +79,10 @@ struct Renderer<'a, 'context> {
     addresses: Addresses,
     /// Start of each buffer, by node.
     bases: HashMap<NodeId, Value>,
+    /// The loops that read each row, in their order.
+    rows: HashMap<memory::Row, Vec<NodeId>>,
+    /// Gates that are known to be open in all lanes.
+    open: HashSet<NodeId>,
     /// A streaming store was made.
     streams: bool,
 }
@@ -88,9 +95,7 @@ impl Renderer<'_, '_> {
         let instructions = self.graph.sources(self.kernel.linear);
         self.registers = Registers::scan(self.graph, instructions);
         self.load_bases(instructions)?;
-        for node in instructions {
-            self.instruction(*node)?;
-        }
+        self.sequence(instructions)?;
         if let Some(level) = self.levels.last() {
             return Err(self.unsupported(level.node, "it is never closed"));
         }

@@ -3,6 +3,7 @@
 //! `base + row * width + k + 3` becomes a pointer to the row, made before the loop over k, indexed by k, with the
 //! constant as the displacement of the instruction.
 
+use super::control::Level;
 use super::emit::{Kind, Result, Value};
 use super::{Placed, Renderer};
 use llvm_sys::LLVMOpcode::{LLVMAdd, LLVMMul, LLVMSExt, LLVMZExt};
@@ -10,7 +11,7 @@ use std::collections::HashMap;
 use tinyspec_ir::{AddrSpace, Arg, Builder, DType, NodeId, Op};
 
 /// Parts of addresses that exist already.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Addresses {
     wide: HashMap<NodeId, Placed>,
     scaled: HashMap<(NodeId, i64), Placed>,
@@ -33,6 +34,8 @@ pub(super) struct Address {
     pub(super) dtype: DType,
     /// Bytes that a trip of the innermost loop goes on by.
     pub(super) step: i64,
+    /// Bytes that a trip of the loop around that one goes on by.
+    pub(super) row: i64,
 }
 
 /// Start of buffers: part of the kernel's calling convention.
@@ -120,7 +123,7 @@ impl Renderer<'_, '_> {
             lanes = self.emit.convert(LLVMZExt, lanes, Kind::I64)?;
         }
         let pointer = self.emit.offset(start, lanes, kind)?;
-        Ok(Address { pointer, alignment: kind.bits() / 8, dtype, step: 0 })
+        Ok(Address { pointer, alignment: kind.bits() / 8, dtype, step: 0, row: 0 })
     }
 
     fn address_of(&mut self, base: NodeId, sum: &Sum) -> Result<Address> {
@@ -169,10 +172,13 @@ impl Renderer<'_, '_> {
             0 => BUFFER_ALIGNMENT,
             bytes => 1 << bytes.trailing_zeros().min(BUFFER_ALIGNMENT.trailing_zeros()),
         };
-        let innermost = self.levels.last().map(|level| level.node);
-        let step = sum.terms.iter().find(|term| Some(term.0) == innermost).map_or(0, |term| term.1);
+        let step_of = |level: Option<&Level>| {
+            let factor = sum.terms.iter().find(|term| Some(term.0) == level.map(|level| level.node));
+            factor.map_or(0, |term| term.1).saturating_mul(size)
+        };
+        let (step, row) = (step_of(self.levels.last()), step_of(self.levels.iter().nth_back(1)));
         // LOCAL buffers are laid out by the same rule as Params.
-        Ok(Address { pointer: value, alignment: alignment as u32, dtype, step: step.saturating_mul(size) })
+        Ok(Address { pointer: value, alignment: alignment as u32, dtype, step, row })
     }
 
     /// Writes `node` as a sum, as far as its additions cannot wrap.

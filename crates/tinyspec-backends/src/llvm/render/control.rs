@@ -77,6 +77,16 @@ impl Registers {
         self.current.insert(slot, value);
     }
 
+    /// What they hold.
+    pub(super) fn snapshot(&self) -> BTreeMap<u32, Value> {
+        self.current.clone()
+    }
+
+    /// Makes them hold something else.
+    pub(super) fn restore(&mut self, current: BTreeMap<u32, Value>) -> BTreeMap<u32, Value> {
+        std::mem::replace(&mut self.current, current)
+    }
+
     /// Registers that hold a value and are written inside `node`; what is first written there is not seen outside.
     fn carried(&self, node: NodeId) -> Vec<(u32, Value)> {
         let written = self.written.get(&node).into_iter().flatten();

@@ -6,7 +6,7 @@ use super::emit::{Kind, Result, Value};
 use super::{Placed, Renderer};
 use llvm_sys::LLVMIntPredicate::LLVMIntNE;
 use llvm_sys::LLVMOpcode::LLVMZExt;
-use tinyspec_ir::{Arg, NodeId};
+use tinyspec_ir::{Arg, NodeId, Op};
 
 /// The largest access through a scalar gate: a vector of AVX-512.
 const DUMMY_BYTES: u32 = 64;
@@ -17,6 +17,14 @@ const RUN: u64 = 1024;
 const LEAST_VECTOR: u32 = 32;
 /// Trips after which what is read ahead is needed: some 100 ns.
 const TRIPS_AHEAD: i64 = 8;
+
+/// What the trips of a loop read of a buffer: so many bytes further on each time.
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct Row {
+    buffer: NodeId,
+    around: NodeId,
+    bytes: i64,
+}
 
 impl Renderer<'_, '_> {
     pub(super) fn load(&mut self, node: NodeId) -> Result<()> {
@@ -35,10 +43,12 @@ impl Renderer<'_, '_> {
         }
         let address = self.address(place)?;
         let kind = Kind::of(address.dtype);
-        self.read_ahead(node, &address, kind.in_memory().bits() / 8 * lanes)?;
+        let bytes = kind.in_memory().bits() / 8 * lanes;
+        self.read_ahead(node, &address, bytes)?;
+        self.read_next_row(node, &address, bytes)?;
         let (alt, gate) = match *sources {
-            [_, alt, gate] => (self.value_in(alt, lanes)?, self.value(gate)?),
-            [_] => {
+            [_, alt, gate] if !self.open.contains(&gate) => (self.value_in(alt, lanes)?, self.value(gate)?),
+            [_] | [_, _, _] => {
                 let value = if address.pointer.lanes > 1 {
                     let all = self.emit.int(Kind::I1, lanes, 1);
                     let any = self.emit.undefined(kind.in_memory(), lanes);
@@ -58,8 +68,8 @@ impl Renderer<'_, '_> {
             let value = self.read_bools(kind, value)?;
             return self.emit.select(gate, value, alt);
         }
-        let gate = self.emit.splat(gate, lanes)?;
         let alt = self.write_bools(kind, alt)?;
+        let gate = self.emit.splat(gate, lanes)?;
         let name = if address.pointer.lanes > 1 { "llvm.masked.gather" } else { "llvm.masked.load" };
         let value = self.masked_read(name, &address, gate, alt)?;
         self.read_bools(kind, value)
@@ -68,13 +78,49 @@ impl Renderer<'_, '_> {
     /// The processor reads ahead along runs of lines, but not from row to row of a matrix: there it is told what comes.
     /// Where a value is used many times, memory does not set the pace.
     fn read_ahead(&mut self, node: NodeId, address: &Address, bytes: u32) -> Result<()> {
-        let step = address.step.unsigned_abs();
-        let trips = self.levels.last().and_then(|level| self.graph.as_int(*self.graph.sources(level.node).first()?));
-        let few = trips.is_none_or(|trips| trips < 4 * i128::from(TRIPS_AHEAD));
-        if few || step < RUN || bytes < LEAST_VECTOR || address.pointer.lanes > 1 || self.users(node) > 2 {
+        // A loop that was freed of its masks is short enough for the processor to run ahead of itself.
+        if !self.open.is_empty() || !self.leaves_runs(node, address, bytes) {
             return Ok(());
         }
-        let ahead = self.emit.int(Kind::I64, 1, address.step.saturating_mul(TRIPS_AHEAD));
+        self.prefetch(address, address.step.saturating_mul(TRIPS_AHEAD))
+    }
+
+    /// A vector from memory, of which the next trip of a long loop reads no neighbour.
+    fn leaves_runs(&self, node: NodeId, address: &Address, bytes: u32) -> bool {
+        let few = self.trips().is_none_or(|trips| trips < 4 * i128::from(TRIPS_AHEAD));
+        let far = address.step.unsigned_abs() >= RUN;
+        far && !few && bytes >= LEAST_VECTOR && address.pointer.lanes == 1 && self.users(node) <= 2
+    }
+
+    /// Trips of the innermost loop.
+    fn trips(&self) -> Option<i128> {
+        self.levels.last().and_then(|level| self.graph.as_int(*self.graph.sources(level.node).first()?))
+    }
+
+    /// A loop that reads a row for the second time finds it in the caches: meanwhile the next row can come.
+    fn read_next_row(&mut self, node: NodeId, address: &Address, bytes: u32) -> Result<()> {
+        let [.., around, inner] = &self.levels[..] else { return Ok(()) };
+        let buffer = self.graph.sources(self.behind_after(self.graph.source(node, 0))).first();
+        let Some(buffer) = buffer.copied().filter(|&buffer| self.graph.op(buffer) == Op::Param) else { return Ok(()) };
+        let row = Row { buffer, around: around.node, bytes: address.row };
+        let by = inner.node;
+        let readers = self.rows.entry(row).or_default();
+        if !readers.contains(&by) {
+            readers.push(by);
+        }
+        let is_second = readers.get(1) == Some(&by);
+        let length = self.trips().unwrap_or(0).saturating_mul(address.step.into());
+        let is_row = address.step > 0 && length > i128::from(address.row / 2) && length <= address.row.into();
+        let cache = self.target.cache_bytes[0] as i64;
+        let fits = address.row >= RUN as i64 && address.row <= cache / 3;
+        if is_second && is_row && fits && bytes >= LEAST_VECTOR && address.pointer.lanes == 1 {
+            return self.prefetch(address, address.row);
+        }
+        Ok(())
+    }
+
+    fn prefetch(&mut self, address: &Address, bytes_ahead: i64) -> Result<()> {
+        let ahead = self.emit.int(Kind::I64, 1, bytes_ahead);
         let pointer = self.emit.offset(address.pointer, ahead, Kind::I8)?;
         let [read, all_levels, data] = [0, 3, 1].map(|number| self.emit.int(Kind::I32, 1, number));
         self.emit.intrinsic("llvm.prefetch", &[(Kind::Pointer, 1)], &[pointer, read, all_levels, data], None)?;
