@@ -4,6 +4,7 @@
 
 pub mod activation;
 pub mod adaptive;
+pub mod argmax;
 pub mod arithmetic;
 pub mod conv;
 pub mod creation;

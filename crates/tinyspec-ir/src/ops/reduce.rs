@@ -1,9 +1,10 @@
 //! Reductions and what is built on them.
 
+pub use super::argmax::{argmax, argmin};
 use super::arithmetic::{add, div, reverse_order, sub};
 use super::elementwise::{exp, log, sqrt, square};
 use super::{axes_of, axis_of, cast, dtype_of, in_wide, like, shape_of, to_float};
-use crate::{Arg, Axes, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
+use crate::{Arg, Axes, Builder, Const, DType, Dim, NodeId, Op, Result, Shape};
 
 /// A Reduce along axes, which are dropped unless `keepdim`.
 fn reduce(b: &mut dyn Builder, op: Op, x: NodeId, axes: &Axes, keepdim: bool) -> Result<NodeId> {
@@ -212,85 +213,6 @@ pub fn log_softmax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> 
         let log = log(b, total)?;
         sub(b, shifted, log)
     })
-}
-
-/// Position of the first greatest element (i32).
-pub fn argmax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
-    let shape = shape_of(b, x);
-    let position = axis_of("argmax", axis, &shape)?;
-    let Some(length) = shape[position].as_const() else {
-        return Err(Error::new(
-            ErrorKind::Unsupported,
-            "argmax",
-            format!("the dim {} is not a number", shape[position]),
-        ));
-    };
-    if length == 0 {
-        return Err(Error::new(
-            ErrorKind::Shape,
-            "argmax",
-            format!("axis {axis} of {} is empty", crate::dim::show(&shape)),
-        ));
-    }
-    let Some(parts) = parts_of(length) else { return first_greatest(b, x, position, length) };
-    // Each part is searched while the caches hold it.
-    let size = length / parts;
-    let mut cut = shape.clone();
-    cut[position] = Dim::from(parts);
-    cut.insert(position + 1, Dim::from(size));
-    let rows = super::movement::reshape(b, x, &cut)?;
-    let inside = first_greatest(b, rows, position + 1, size)?;
-    let greatest = max(b, rows, Some(&[position as i64 + 1]), false)?;
-    let left = countdown(b, length, size, position, shape.len())?;
-    let left = sub(b, left, inside)?;
-    greatest_of(b, greatest, left, position, length)
-}
-
-/// How many parts of at most 2^15 elements, which caches hold, make up a long axis; none where no number divides it.
-fn parts_of(length: i64) -> Option<i64> {
-    const LONG: i64 = 1 << 17;
-    let least = (length + (1 << 15) - 1) >> 15;
-    (length >= LONG).then(|| (least..least * 8).find(|parts| length % parts == 0)).flatten()
-}
-
-/// `from, from - step, …` down to 0 along an axis (i32).
-fn countdown(b: &mut dyn Builder, from: i64, step: i64, axis: usize, rank: usize) -> Result<NodeId> {
-    let mut shape: Shape = std::iter::repeat_n(Dim::from(1), rank).collect();
-    shape[axis] = Dim::from(from / step);
-    let numbers = super::creation::arange(b, from as f64, 0.0, -step as f64, DType::I32)?;
-    super::movement::reshape(b, numbers, &shape)
-}
-
-fn first_greatest(b: &mut dyn Builder, x: NodeId, axis: usize, length: i64) -> Result<NodeId> {
-    let rank = shape_of(b, x).len();
-    // Counting down makes the first of equals the greatest.
-    let left = countdown(b, length, 1, axis, rank)?;
-    greatest_of(b, x, left, axis, length)
-}
-
-/// `length` less the most that is `left` where an element is the greatest along an axis.
-fn greatest_of(b: &mut dyn Builder, x: NodeId, left: NodeId, axis: usize, length: i64) -> Result<NodeId> {
-    let axis = axis as i64;
-    let greatest = max(b, x, Some(&[axis]), true)?;
-    // nan is the greatest and differs from itself.
-    let different = b.alu(Op::CmpNe, &[x, greatest])?;
-    let different = if dtype_of(b, x).is_float() {
-        let number = super::arithmetic::eq(b, x, x)?;
-        b.alu(Op::And, &[different, number])?
-    } else {
-        different
-    };
-    let zero = b.constant(Const::int(DType::I32, 0));
-    let candidates = b.alu(Op::Where, &[different, zero, left])?;
-    let best = max(b, candidates, Some(&[axis]), false)?;
-    let length = b.constant(Const::int(DType::I32, length as i128));
-    sub(b, length, best)
-}
-
-/// Position of the first least element (i32).
-pub fn argmin(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
-    let reversed = reverse_order(b, x)?;
-    argmax(b, reversed, axis).map_err(|error| error.in_op("argmin"))
 }
 
 /// The windows of a prefix: a new last axis holds, for each element, itself and what precedes it, else `fill`.

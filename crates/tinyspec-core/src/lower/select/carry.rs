@@ -187,7 +187,7 @@ impl Running {
         let all = self.last(graph, prefix)?;
         let dims = graph.props(all).shape.clone();
         let dims = graph.shape(&dims)?;
-        let (slot, dtype) = (next_register(graph), graph.dtype(prefix));
+        let (slot, dtype) = (super::next_register(graph), graph.dtype(prefix));
         let register = Arg::Buffer { slot, dtype, device: None, addrspace: AddrSpace::Reg };
         let register = graph.add(Op::Buffer, &[dims], register)?;
         let outside = loops.around.get(&counter).copied().unwrap_or(0);
@@ -277,12 +277,4 @@ fn permuted(graph: &mut Graph, tile: NodeId, axis: usize, places: &[i64]) -> Res
     }
     sources.push(graph.shape(&shape(places))?);
     graph.add(Op::Index, &sources, Arg::None)
-}
-
-fn next_register(graph: &Graph) -> u32 {
-    let slots = graph.nodes().filter_map(|node| match graph.arg(node) {
-        Arg::Buffer { slot, addrspace: AddrSpace::Reg, .. } => Some(*slot),
-        _ => None,
-    });
-    slots.max().map_or(0, |slot| slot + 1)
 }

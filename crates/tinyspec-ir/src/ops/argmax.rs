@@ -1,0 +1,129 @@
+//! Positions of the greatest and the least.
+//!
+//! One Reduce finds both the greatest and where it stands first: it goes over 64-bit numbers with a key of the element in
+//! the upper half, and what is left of the axis in the lower.
+
+use super::arithmetic::{add, sub};
+use super::{axis_of, cast, dtype_of, shape_of};
+use crate::{Arg, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
+
+/// Position of the first greatest element (i32).
+pub fn argmax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let position = axis_of("argmax", axis, &shape)?;
+    let Some(length) = shape[position].as_const() else {
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            "argmax",
+            format!("the dim {} is not a number", shape[position]),
+        ));
+    };
+    if length == 0 {
+        return Err(Error::new(
+            ErrorKind::Shape,
+            "argmax",
+            format!("axis {axis} of {} is empty", crate::dim::show(&shape)),
+        ));
+    }
+    let rank = shape.len();
+    let Some(key) = key(b, x)? else { return by_comparing(b, x, position, length) };
+    let (key, left) = (cast(b, key, DType::I64)?, countdown(b, length, 1, position, rank)?);
+    let (left, half) = (cast(b, left, DType::I64)?, b.constant(Const::int(DType::I64, 32)));
+    let upper = b.alu(Op::Shl, &[key, half])?;
+    let both = b.alu(Op::Or, &[upper, left])?;
+    let axis = position as i64;
+    let best = super::reduce::max(b, both, Some(&[axis]), false)?;
+    let lower = b.constant(Const::int(DType::I64, u32::MAX.into()));
+    let left = b.alu(Op::And, &[best, lower])?;
+    let left = cast(b, left, DType::I32)?;
+    let length = b.constant(Const::int(DType::I32, length as i128));
+    sub(b, length, left)
+}
+
+/// An i32 for each element, in their order: any nan is the greatest, and zeros are equal. None where 32 bits are too few.
+fn key(b: &mut dyn Builder, x: NodeId) -> Result<Option<NodeId>> {
+    let dtype = dtype_of(b, x);
+    if !dtype.is_float() {
+        let (least, greatest) = dtype.int_range().unwrap_or((0, 1));
+        let fits = least >= i32::MIN.into() && greatest <= i32::MAX.into();
+        return if fits { cast(b, x, DType::I32).map(Some) } else { Ok(None) };
+    }
+    if dtype.size() > 4 {
+        return Ok(None);
+    }
+    let x = cast(b, x, DType::F32)?;
+    let zero = super::like(b, x, 0.0);
+    let x = add(b, x, zero)?;
+    let bits = b.add(Op::Bitcast, &[x], Arg::DType(DType::I32))?;
+    // The bits of negative floats descend: all but the sign are turned round.
+    let [last, greatest] = [31, i32::MAX].map(|number| b.constant(Const::int(DType::I32, number.into())));
+    let sign = b.alu(Op::Shr, &[bits, last])?;
+    let turn = b.alu(Op::And, &[sign, greatest])?;
+    let key = b.alu(Op::Xor, &[bits, turn])?;
+    let is_nan = b.alu(Op::CmpNe, &[x, x])?;
+    b.alu(Op::Where, &[is_nan, greatest, key]).map(Some)
+}
+
+/// The position by two Reduces: the greatest, then the first that equals it.
+fn by_comparing(b: &mut dyn Builder, x: NodeId, position: usize, length: i64) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let Some(parts) = parts_of(length) else { return first_greatest(b, x, position, length) };
+    // Each part is searched while the caches hold it.
+    let size = length / parts;
+    let mut cut = shape.clone();
+    cut[position] = Dim::from(parts);
+    cut.insert(position + 1, Dim::from(size));
+    let rows = super::movement::reshape(b, x, &cut)?;
+    let inside = first_greatest(b, rows, position + 1, size)?;
+    let greatest = super::reduce::max(b, rows, Some(&[position as i64 + 1]), false)?;
+    let left = countdown(b, length, size, position, shape.len())?;
+    let left = sub(b, left, inside)?;
+    greatest_of(b, greatest, left, position, length)
+}
+
+/// How many parts of at most 2^15 elements, which caches hold, make up a long axis; none where no number divides it.
+fn parts_of(length: i64) -> Option<i64> {
+    const LONG: i64 = 1 << 17;
+    let least = (length + (1 << 15) - 1) >> 15;
+    (length >= LONG).then(|| (least..least * 8).find(|parts| length % parts == 0)).flatten()
+}
+
+/// `from, from - step, …` down to 0 along an axis (i32).
+fn countdown(b: &mut dyn Builder, from: i64, step: i64, axis: usize, rank: usize) -> Result<NodeId> {
+    let mut shape: Shape = std::iter::repeat_n(Dim::from(1), rank).collect();
+    shape[axis] = Dim::from(from / step);
+    let numbers = super::creation::arange(b, from as f64, 0.0, -step as f64, DType::I32)?;
+    super::movement::reshape(b, numbers, &shape)
+}
+
+fn first_greatest(b: &mut dyn Builder, x: NodeId, axis: usize, length: i64) -> Result<NodeId> {
+    let rank = shape_of(b, x).len();
+    // Counting down makes the first of equals the greatest.
+    let left = countdown(b, length, 1, axis, rank)?;
+    greatest_of(b, x, left, axis, length)
+}
+
+/// `length` less the most that is `left` where an element is the greatest along an axis.
+fn greatest_of(b: &mut dyn Builder, x: NodeId, left: NodeId, axis: usize, length: i64) -> Result<NodeId> {
+    let axis = axis as i64;
+    let greatest = super::reduce::max(b, x, Some(&[axis]), true)?;
+    // nan is the greatest and differs from itself.
+    let different = b.alu(Op::CmpNe, &[x, greatest])?;
+    let different = if dtype_of(b, x).is_float() {
+        let number = super::arithmetic::eq(b, x, x)?;
+        b.alu(Op::And, &[different, number])?
+    } else {
+        different
+    };
+    let zero = b.constant(Const::int(DType::I32, 0));
+    let candidates = b.alu(Op::Where, &[different, zero, left])?;
+    let best = super::reduce::max(b, candidates, Some(&[axis]), false)?;
+    let length = b.constant(Const::int(DType::I32, length as i128));
+    sub(b, length, best)
+}
+
+/// Position of the first least element (i32).
+pub fn argmin(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
+    let reversed = super::arithmetic::reverse_order(b, x)?;
+    argmax(b, reversed, axis).map_err(|error| error.in_op("argmin"))
+}
