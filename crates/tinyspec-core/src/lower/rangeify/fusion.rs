@@ -143,7 +143,8 @@ impl Estimates {
         let Ok(size) = dims(graph, node) else { return };
         let elements = count(&size).max(1) as f32;
         let op = graph.op(node);
-        if matches!(op, Op::Param | Op::Buffer | Op::Binary) {
+        // What the user or a rule wants in memory is read from there.
+        if matches!(op, Op::Param | Op::Buffer | Op::Binary | Op::Contiguous | Op::ContiguousBackward) {
             self.bytes[node.index()] = graph.dtype(node).size() as f32;
             return;
         }

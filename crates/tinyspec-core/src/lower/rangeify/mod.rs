@@ -7,6 +7,7 @@
 //! upwards then builds the scalar values (`values`); kernels over one space merge (`siblings`) and are closed
 //! (`close`): own Params, own Ranges, several Stores.
 
+mod centred;
 mod close;
 mod count;
 mod fusion;

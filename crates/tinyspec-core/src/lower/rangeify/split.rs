@@ -1,6 +1,7 @@
 //! Large Reduces to few elements become two: into parts, which threads share, and over the parts. A shorter chain of
 //! additions also rounds less. A Reduce is unordered, so any tree is its value.
 
+use super::centred::{Centred, PART};
 use super::count::counted;
 use super::fusion::Costs;
 use super::movement::{count, dims};
@@ -18,15 +19,24 @@ const GRAIN: i64 = 64;
 /// The graph with its large Reduces split, and its outputs; `None` where there are none.
 pub(super) fn split_reduces(graph: &Graph, outputs: &[NodeId], costs: &Costs) -> Result<Option<(Graph, Vec<NodeId>)>> {
     let live = graph.reachable_outside_bodies(outputs);
-    if !live.iter().any(|&node| Split::of(graph, node, costs).is_some()) {
+    let centred: Vec<Centred> = live.iter().filter_map(|&node| Centred::of(graph, node)).collect();
+    let split = |node: NodeId, around: Option<&Centred>| {
+        let is_walked_twice = around.is_some() || centred.iter().any(|centred| centred.is_sum(graph, node));
+        Split::of(graph, node, costs, is_walked_twice)
+    };
+    if !live.iter().any(|&node| split(node, None).is_some()) {
         return Ok(None);
     }
     let mut result = graph.clone();
     let mut new: Vec<NodeId> = graph.nodes().collect();
     for node in live {
         let sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|source| new[source.index()]).collect();
-        let replaced = match Split::of(graph, node, costs) {
-            Some(split) => split.build(&mut result, sources[0])?,
+        let around = Centred::of(graph, node);
+        let replaced = match split(node, around.as_ref()) {
+            Some(split) => {
+                let around = around.map(|around| (new[around.x.index()], new[around.mean.index()], around));
+                split.build(&mut result, sources[0], around)?
+            }
             None if sources[..] == *graph.sources(node) => continue,
             None => result.add(graph.op(node), &sources, graph.arg(node).clone())?,
         };
@@ -39,17 +49,18 @@ pub(super) fn split_reduces(graph: &Graph, outputs: &[NodeId], costs: &Costs) ->
 }
 
 /// A Reduce whose axis becomes `parts` times `length`, and a rest.
-struct Split {
+pub(super) struct Split {
     op: Op,
     axes: Axes,
-    dims: Vec<i64>,
-    axis: usize,
+    pub(super) dims: Vec<i64>,
+    pub(super) axis: usize,
     parts: i64,
-    length: i64,
+    pub(super) length: i64,
 }
 
 impl Split {
-    fn of(graph: &Graph, node: NodeId, costs: &Costs) -> Option<Split> {
+    /// Parts that are walked twice fit into the first cache.
+    fn of(graph: &Graph, node: NodeId, costs: &Costs, is_walked_twice: bool) -> Option<Split> {
         let Arg::Reduce { op, axes } = graph.arg(node) else { return None };
         let &[source] = graph.sources(node) else { return None };
         let dims = dims(graph, source).ok()?;
@@ -65,7 +76,10 @@ impl Split {
             return None;
         }
         let extent = |axis: u32| dims[axis as usize];
-        let wanted = (trips / least).clamp(PARTS.0, PARTS.1);
+        let wanted = match is_walked_twice {
+            true => trips / PART,
+            false => (trips / least).clamp(PARTS.0, PARTS.1),
+        };
         // The outermost axis has parts that lie together.
         let long = axes.iter().copied().find(|&axis| extent(axis) >= 2 * wanted);
         let axis = long.or_else(|| axes.iter().copied().max_by_key(|&axis| extent(axis)))?;
@@ -84,22 +98,16 @@ impl Split {
         Some(Split { op: *op, axes: axes.clone(), dims: dims.to_vec(), axis: axis as usize, parts, length })
     }
 
-    fn build(&self, graph: &mut Graph, source: NodeId) -> Result<NodeId> {
+    fn build(&self, graph: &mut Graph, source: NodeId, around: Option<(NodeId, NodeId, Centred)>) -> Result<NodeId> {
         let &Split { op, axis, parts, length, .. } = self;
-        let whole = self.window(graph, source, 0, parts * length)?;
-        let mut dims = self.dims.clone();
-        dims.splice(axis..=axis, [parts, length]);
-        let dims = graph.shape(&shape(&dims))?;
-        let rows = graph.add(Op::Reshape, &[whole, dims], Arg::None)?;
-        let axes = self.axes.iter().map(|&other| other + (other as usize >= axis) as u32).collect();
-        let rows = graph.add(Op::Reduce, &[rows], Arg::Reduce { op, axes })?;
-        // In memory between the two.
-        let rows = graph.add(Op::Contiguous, &[rows], Arg::None)?;
-        let total = graph.add(Op::Reduce, &[rows], Arg::Reduce { op, axes: Axes::from_iter([axis as u32]) })?;
-        let mut dims = self.dims.clone();
-        self.axes.iter().for_each(|&axis| dims[axis as usize] = 1);
-        let dims = graph.shape(&shape(&dims))?;
-        let total = graph.add(Op::Reshape, &[total, dims], Arg::None)?;
+        let total = match around {
+            Some((x, mean, centred)) => centred.build(self, graph, (x, mean))?,
+            None => {
+                let rows = self.rows(graph, source)?;
+                let rows = self.of_parts(graph, op, rows)?;
+                self.over_parts(graph, op, rows)?
+            }
+        };
         let rest = self.dims[axis] - parts * length;
         if rest == 0 {
             return Ok(total);
@@ -107,6 +115,32 @@ impl Split {
         let rest = self.window(graph, source, parts * length, rest)?;
         let rest = graph.add(Op::Reduce, &[rest], Arg::Reduce { op, axes: self.axes.clone() })?;
         graph.alu(op, &[total, rest])
+    }
+
+    /// All parts, as an axis of their own.
+    pub(super) fn rows(&self, graph: &mut Graph, source: NodeId) -> Result<NodeId> {
+        let whole = self.window(graph, source, 0, self.parts * self.length)?;
+        let mut dims = self.dims.clone();
+        dims.splice(self.axis..=self.axis, [self.parts, self.length]);
+        let dims = graph.shape(&shape(&dims))?;
+        graph.add(Op::Reshape, &[whole, dims], Arg::None)
+    }
+
+    /// Each part reduced.
+    pub(super) fn of_parts(&self, graph: &mut Graph, op: Op, rows: NodeId) -> Result<NodeId> {
+        let axes = self.axes.iter().map(|&other| other + (other as usize >= self.axis) as u32).collect();
+        let rows = graph.add(Op::Reduce, &[rows], Arg::Reduce { op, axes })?;
+        // In memory until all are there.
+        graph.add(Op::Contiguous, &[rows], Arg::None)
+    }
+
+    /// The reduction of what became of the parts.
+    pub(super) fn over_parts(&self, graph: &mut Graph, op: Op, rows: NodeId) -> Result<NodeId> {
+        let total = graph.add(Op::Reduce, &[rows], Arg::Reduce { op, axes: Axes::from_iter([self.axis as u32]) })?;
+        let mut dims = self.dims.clone();
+        self.axes.iter().for_each(|&axis| dims[axis as usize] = 1);
+        let dims = graph.shape(&shape(&dims))?;
+        graph.add(Op::Reshape, &[total, dims], Arg::None)
     }
 
     /// `length` elements of the axis from `offset` on.
