@@ -1,7 +1,6 @@
 //! Kernels whose pace memory or single ops set: vectors along the contiguous axis.
 
 use super::super::opt_op::OptOp;
-use super::super::space::Space;
 use super::Planner;
 use crate::lower::select::decompose::Sizes;
 use tinyspec_ir::AxisType;
@@ -80,10 +79,13 @@ impl Planner<'_> {
     }
 
     /// Where a read is contiguous across the vectors, as in a transpose: a square tile, which is turned in registers.
-    /// The inner loop then goes along the lines that are read. False where that cannot be.
+    /// A few squares beside each other make the runs that are read long enough, and each line that is written goes on
+    /// where the loop around comes next. False where that cannot be.
     fn turn(&mut self, lane: usize, lanes: i64, work: usize) -> bool {
         // As many registers hold the tile, as many are left to compute in.
         const WORK: usize = 24;
+        // Four lines: what the processor fetches together.
+        const BESIDE: i64 = 4;
         let Some(other) = self.crossing(lane) else { return false };
         let fits = |origin: usize| self.trips(origin) % lanes == 0 && self.trips(origin) > lanes;
         if work > WORK || !self.kernel.reductions.is_empty() || !fits(lane) || !fits(other) || lanes < 4 {
@@ -91,6 +93,17 @@ impl Planner<'_> {
         }
         self.split(other, lanes, AxisType::Upcast);
         self.split(lane, lanes, AxisType::Upcast);
+        if let Some(axis) = self.axis_of_loop(other)
+            && self.space.axes[axis].trips.is_some_and(|squares| squares % BESIDE == 0 && squares > BESIDE)
+        {
+            self.apply(OptOp::Split { axis, factor: BESIDE, target: AxisType::Loop, top: false });
+            let outer = self.space.axes.iter().position(|axis| axis.origin == other && axis.kind == AxisType::Loop);
+            if let (Some(outer), Some(lane)) = (outer, self.axis_of_loop(lane))
+                && lane < outer
+            {
+                self.apply(OptOp::Swap(lane, outer));
+            }
+        }
         self.walk(other, lane);
         true
     }
@@ -119,12 +132,14 @@ impl Planner<'_> {
         self.walk(other, lane);
     }
 
+    /// Position of the innermost loop of an original range.
+    fn axis_of_loop(&self, origin: usize) -> Option<usize> {
+        self.space.axes.iter().rposition(|axis| axis.origin == origin && axis.kind == AxisType::Loop)
+    }
+
     /// Makes the innermost loop of `inner` walk inside of that of `outer`.
     fn walk(&mut self, inner: usize, outer: usize) {
-        let loops = |space: &Space, origin: usize| {
-            space.axes.iter().rposition(|axis| axis.origin == origin && axis.kind == AxisType::Loop)
-        };
-        if let (Some(inner), Some(outer)) = (loops(&self.space, inner), loops(&self.space, outer))
+        if let (Some(inner), Some(outer)) = (self.axis_of_loop(inner), self.axis_of_loop(outer))
             && inner < outer
         {
             self.apply(OptOp::Swap(inner, outer));
