@@ -18,7 +18,7 @@ pub struct Growth {
 }
 
 /// Graph lengths, kernel counts and sizes.
-pub const GROWTHS: [Growth; 11] = [
+pub const GROWTHS: [Growth; 12] = [
     Growth {
         name: "trace a chain of n ops",
         from: 5000,
@@ -35,6 +35,7 @@ pub const GROWTHS: [Growth; 11] = [
     Growth { name: "realize n equal layers", from: 128, run: |n| realized(&[layers(n, |_| 32)?]) },
     Growth { name: "realize n different layers", from: 32, run: |n| realized(&[layers(n, |layer| 32 + layer)?]) },
     Growth { name: "a matrix product of side n", from: 64, run: |n| realized(&[product(n)?]) },
+    Growth { name: "a running sum of n numbers", from: 1 << 18, run: |n| realized(&[input(&[n])?.cumsum(0)]) },
     Growth { name: "gradient of a chain of n ops", from: 2500, run: gradient },
     Growth { name: "realize a gradient of n layers", from: 32, run: layers_gradient },
     Growth { name: "n lazy calls in a loop", from: 1000, run: calls },

@@ -14,6 +14,8 @@ pub(super) struct Loops<'a> {
     space: &'a Space,
     /// Original ranges of each axis.
     ranges: Vec<RangeSet>,
+    /// Ranges of reductions that take one term a trip of another loop.
+    carried: RangeSet,
     /// Ranges of each reduction, and those open around it.
     reductions: SmallVec<[(RangeSet, RangeSet); 4]>,
 }
@@ -31,8 +33,10 @@ impl<'a> Loops<'a> {
             }
         }
         let of = |ranges: &[tinyspec_ir::NodeId]| ranges.iter().fold(0, |set, &range| set | kernel.live.bit(range));
+        let carried = kernel.reductions.iter().filter(|reduction| reduction.carried.is_some());
         Loops {
             space,
+            carried: carried.fold(0, |set, reduction| set | of(&reduction.ranges)),
             ranges: space.axes.iter().map(|axis| of_origin[axis.origin]).collect(),
             reductions: kernel.reductions.iter().map(|reduction| (of(&reduction.ranges), reduction.outer)).collect(),
         }
@@ -84,7 +88,8 @@ impl<'a> Loops<'a> {
 
     /// Iterations of all loops together.
     pub fn iterations(&self) -> f64 {
-        let each = self.ranges.iter().enumerate().filter(|(axis, _)| !self.is_tile(*axis));
+        let each = self.ranges.iter().enumerate();
+        let each = each.filter(|(axis, ranges)| !self.is_tile(*axis) && **ranges & self.carried == 0);
         each.map(|(_, &ranges)| self.times(ranges)).sum()
     }
 

@@ -6,11 +6,14 @@
 mod footprint;
 mod loops;
 
-use super::kernel::{Access, Kernel, slot};
+use super::kernel::{Access, Kernel, Reduction, slot};
 use super::space::Space;
+use crate::lower::live::RangeSet;
 use crate::lower::select::decompose::Sizes;
+use crate::lower::sum::Sum;
 use footprint::Walk;
 use loops::Loops;
+use smallvec::SmallVec;
 use std::fmt;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op};
@@ -96,9 +99,13 @@ impl fmt::Display for Estimate {
 
 /// Estimates a kernel under the schedule that led to `space`.
 pub(crate) fn estimate(graph: &Graph, kernel: &Kernel, space: &Space, target: &Target) -> Estimate {
+    let carried = Carried::of(kernel);
+    let accesses: Vec<Access> = kernel.accesses.iter().map(|access| carried.access(kernel, access)).collect();
     let model = Model {
         graph,
         kernel,
+        carried,
+        accesses: &accesses,
         space,
         target,
         loops: Loops::new(kernel, space),
@@ -111,6 +118,8 @@ pub(crate) fn estimate(graph: &Graph, kernel: &Kernel, space: &Space, target: &T
 struct Model<'a> {
     graph: &'a Graph,
     kernel: &'a Kernel,
+    carried: Carried,
+    accesses: &'a [Access],
     space: &'a Space,
     target: &'a Target,
     loops: Loops<'a>,
@@ -118,17 +127,53 @@ struct Model<'a> {
     lanes: f64,
 }
 
+/// Reduces that grow with a loop take one term a trip of it: their own Ranges are no loops, but that one.
+struct Carried(SmallVec<[(NodeId, NodeId); 1]>);
+
+impl Carried {
+    fn of(kernel: &Kernel) -> Carried {
+        let pair = |reduction: &Reduction| match (&reduction.ranges[..], reduction.carried) {
+            (&[range], Some(output)) => Some((range, output)),
+            _ => None,
+        };
+        Carried(kernel.reductions.iter().filter_map(pair).collect())
+    }
+
+    fn open(&self, kernel: &Kernel, open: RangeSet) -> RangeSet {
+        self.0.iter().fold(open, |open, &(range, output)| match open & kernel.live.bit(range) {
+            0 => open,
+            bit => open & !bit | kernel.live.bit(output),
+        })
+    }
+
+    fn access(&self, kernel: &Kernel, access: &Access) -> Access {
+        let mut access = access.clone();
+        access.open = self.open(kernel, access.open);
+        for &(range, output) in &self.0 {
+            let factor = access.index.coefficient(range);
+            let moved = Sum::atom(output).plus(&Sum::atom(range).scale(-1)).scale(factor);
+            access.index = access.index.plus(&moved);
+        }
+        access
+    }
+}
+
 impl Model<'_> {
+    /// Ranges that are open at a node.
+    fn open(&self, node: NodeId) -> RangeSet {
+        self.carried.open(self.kernel, self.kernel.live.of(node))
+    }
+
     fn estimate(&self) -> Estimate {
         let mut estimate = Estimate { threads: self.loops.threads(self.target.threads), ..Estimate::default() };
         let (mut single, mut body) = (0.0, 0.0);
         for &node in &self.kernel.order {
-            let open = self.kernel.live.of(node);
+            let open = self.open(node);
             let times = self.loops.times(open);
             match self.graph.op(node) {
                 Op::Reduce => {
                     let value = self.graph.source(node, 0);
-                    let open = self.kernel.live.of(value);
+                    let open = self.open(value);
                     let (times, parts) = (self.loops.times(open), self.parts(value));
                     estimate.arithmetic += times * parts / VECTOR;
                     // Every accumulator waits for its own last sum.
@@ -145,7 +190,7 @@ impl Model<'_> {
                 _ => {}
             }
         }
-        for access in &self.kernel.accesses {
+        for access in self.accesses {
             let staged = self.stage(access);
             let (vectors, lanes) = self.instructions(access, staged.is_some());
             let times = self.loops.times(access.open);
@@ -164,7 +209,7 @@ impl Model<'_> {
         estimate.code = body;
         let crowded = (body / LARGE_BODY).max(1.0);
         estimate.instructions = crowded * (vectors + single + 3.0 * self.loops.iterations()) / WIDTH;
-        let walks: Vec<Walk> = self.kernel.accesses.iter().map(|access| self.walk(access)).collect();
+        let walks: Vec<Walk> = self.accesses.iter().map(|access| self.walk(access)).collect();
         let traffic = |level: usize| {
             footprint::traffic(&walks, &self.loops, self.target.cache_bytes[level] as f64) / BYTES_PER_CYCLE[level]
         };
@@ -174,7 +219,7 @@ impl Model<'_> {
 
     /// Machine vectors of a value's tile.
     fn parts(&self, node: NodeId) -> f64 {
-        self.parts_over(self.kernel.live.of(node))
+        self.parts_over(self.open(node))
     }
 
     fn parts_over(&self, open: u128) -> f64 {
@@ -189,7 +234,7 @@ impl Model<'_> {
 
     /// Vectors may lie along an axis that some access is contiguous in.
     fn is_lane(&self, axis: usize) -> bool {
-        self.kernel.accesses.iter().any(|access| self.step(access, axis) == 1)
+        self.accesses.iter().any(|access| self.step(access, axis) == 1)
     }
 
     /// Elements that a trip of an axis moves an access by.
@@ -253,8 +298,8 @@ impl Model<'_> {
 
     /// Accumulators that find no register, beside the vectors of the operand that is kept for a whole step.
     fn spilled(&self, reduce: NodeId, accumulators: f64) -> f64 {
-        let open = self.kernel.live.of(self.graph.source(reduce, 0));
-        let inside = self.kernel.accesses.iter().filter(|access| !access.is_store && access.open & !open == 0);
+        let open = self.open(self.graph.source(reduce, 0));
+        let inside = self.accesses.iter().filter(|access| !access.is_store && access.open & !open == 0);
         let kept = inside.map(|access| self.parts_over(access.open)).fold(f64::INFINITY, f64::min);
         let kept = if kept.is_finite() { kept } else { 0.0 };
         (accumulators + kept + 1.0 - self.target.vector_registers as f64).max(0.0)
