@@ -1,5 +1,6 @@
 //! `cargo bench`: every benchmark beside its limit, in one table. `cargo bench -- gemm` runs those whose name holds `gemm`.
 
+mod check;
 mod contractions;
 mod growth;
 mod kernels;
@@ -20,6 +21,7 @@ static ALLOCATOR: latency::Counting = latency::Counting;
 
 fn main() -> ExitCode {
     let instead = latency::probe::answered().and_then(|answered| match growth::selected() {
+        _ if !answered && check::selected() => check::run().map(|()| true),
         true if !answered => growth::run().map(|()| true),
         _ => Ok(answered),
     });

@@ -41,7 +41,7 @@ pub fn benches(session: &mut Session) -> Result<()> {
                 unsafe { kernel(std::hint::black_box(buffers.as_ptr()), 0, 1) };
             };
             session.bench(case("call/bare/16", &mut run));
-            failed |= to.0[15] != 3.0;
+            failed |= session.measures("call/bare/16") && to.0[15] != 3.0;
         }
         let mut prepared_call = || failed |= prepared.call(&mut outputs, &[&input]).is_err();
         session.bench(case("call/prepared/16", &mut prepared_call));

@@ -1,11 +1,15 @@
 /* The limits once more, by another compiler: multiply-adds, exponentials, copy, sum, on one thread and on all.
  *
  *   cc -O3 -march=native -pthread check.c -o check && ./check
+ *   ./check read 16777216 1        one of them, as a number: so many elements, so many threads
+ *
+ * `cargo bench -- check` compiles it, and prints its numbers beside those of the benches.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,7 +32,7 @@
 #define STEPS 20000000L
 #define ARGUMENTS 1024L
 #define WALKS 100000L
-#define SAMPLES 21
+#define SAMPLES 15
 #define THREADS 64
 
 typedef float vector __attribute__((vector_size(4 * LANES)));
@@ -204,20 +208,32 @@ static float *pages(size_t bytes) {
     return memory;
 }
 
-int main(void) {
+/* A limit in billions a second. */
+static double limit(const char *name, long elements, int threads) {
+    if (!strcmp(name, "fma")) return 2.0 * CHAINS * LANES * STEPS * threads / seconds(multiply_add, 0, 0, threads) / 1e9;
+    if (!strcmp(name, "exp")) return (double)ARGUMENTS * WALKS * threads / seconds(exponentials, 0, 0, threads) / 1e9;
+    if (!strcmp(name, "copy")) return 8.0 * elements / seconds(copy_around, copy_through, elements, threads) / 1e9;
+    if (!strcmp(name, "read")) return 4.0 * elements / seconds(sum, sum_of_quarters, elements, threads) / 1e9;
+    exit(1);
+}
+
+int main(int count, char **arguments) {
     long sizes[] = {768L * 3072, 4096L * 768, 4096L * 1024, LARGE};
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     source = pages(LARGE * 4), target = pages(LARGE * 4);
+    if (count == 4) {
+        long elements = atol(arguments[2]);
+        int threads = atoi(arguments[3]);
+        if (elements < 0 || elements > LARGE || threads < 1 || threads > THREADS) return 1;
+        printf("%f\n", limit(arguments[1], elements, threads));
+        return 0;
+    }
     for (int threads = 1; threads <= processors && threads <= THREADS; threads += processors > 1 ? processors - 1 : 1) {
-        double flops = 2.0 * CHAINS * LANES * STEPS * threads, powers = (double)ARGUMENTS * WALKS * threads;
-        printf("fma/%dt        %8.1f GFLOP/s\n", threads, flops / seconds(multiply_add, 0, 0, threads) / 1e9);
-        printf("exp/%dt        %8.1f G/s\n", threads, powers / seconds(exponentials, 0, 0, threads) / 1e9);
+        printf("fma/%dt        %8.1f GFLOP/s\n", threads, limit("fma", 0, threads));
+        printf("exp/%dt        %8.1f G/s\n", threads, limit("exp", 0, threads));
         for (int size = 0; size < 4; size++) {
-            double bytes = 4.0 * sizes[size];
-            double copied = seconds(copy_around, copy_through, sizes[size], threads);
-            double read = seconds(sum, sum_of_quarters, sizes[size], threads);
-            printf("copy/%.0fMB/%dt  %8.1f GB/s\n", bytes / 1e6, threads, 2 * bytes / copied / 1e9);
-            printf("read/%.0fMB/%dt  %8.1f GB/s\n", bytes / 1e6, threads, bytes / read / 1e9);
+            printf("copy/%.0fMB/%dt  %8.1f GB/s\n", 4e-6 * sizes[size], threads, limit("copy", sizes[size], threads));
+            printf("read/%.0fMB/%dt  %8.1f GB/s\n", 4e-6 * sizes[size], threads, limit("read", sizes[size], threads));
         }
         if (processors == 1) break;
     }
