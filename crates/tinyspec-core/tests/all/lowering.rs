@@ -214,6 +214,21 @@ fn any_schedule() -> impl Strategy<Value = Vec<OptOp>> {
     prop::collection::vec(prop_oneof![4 => split, 1 => swap, 2 => pad, 1 => stage], 0..7)
 }
 
+#[test]
+fn a_running_sum_is_estimated_by_its_terms() {
+    let target = &targets()[0];
+    let estimate = |rows: i64| {
+        let (kernel, sink, _) = kernels::running(Op::Add, Window::UpTo(1), rows, 64, false);
+        let mut graph = Graph::new();
+        let sink = graph.import(&kernel.graph, &[sink], |_, _| Ok(None)).unwrap()[0];
+        let scheduler = Scheduler::new(graph, sink, target).unwrap();
+        let space = scheduler.space(&scheduler.heuristics()).unwrap();
+        scheduler.estimate(&space).nanoseconds()
+    };
+    let (once, twice) = (estimate(2048), estimate(4096));
+    assert!(twice > 1.5 * once && twice < 3.0 * once, "{once} ns, {twice} ns for twice as many");
+}
+
 fn check_schedule(case: Case, schedule: &[OptOp], target: usize) {
     let (kernel, sink, outputs) = case;
     let mut expected = memory(&kernel.params);

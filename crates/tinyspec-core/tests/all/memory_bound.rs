@@ -138,3 +138,59 @@ fn positions_in_long_axes_are_those_of_the_first_greatest() -> Result<(), Error>
     }
     Ok(())
 }
+
+#[test]
+fn positions_of_what_is_equal_are_the_first_whatever_it_is() {
+    let lowest = f32::NEG_INFINITY;
+    on_each_device(|| {
+        for length in [1usize, 3, 16, 64, 65, 1000] {
+            for (fill, special) in [(lowest, lowest), (-0.0, 0.0), (0.0, -0.0), (f32::NAN, f32::NAN), (1.0, -f32::NAN)]
+            {
+                let place = length / 3;
+                let mut row = vec![fill; length];
+                row[place] = special;
+                let want = if special.is_nan() && !fill.is_nan() { place } else { 0 };
+                let got = Tensor::from_slice(&row, [length]).argmax(0).item::<i32>()?;
+                assert_eq!(got, want as i32, "{special} among {fill} in {length}");
+            }
+            let least = vec![i32::MIN; length];
+            assert_eq!(
+                Tensor::from_slice(&least, [length]).argmax(0).item::<i32>()?,
+                0,
+                "the least of i32 in {length}"
+            );
+            let rows: Vec<f32> = (0..3 * length).map(|i| ((i * 31) % 17) as f32).collect();
+            let want: Vec<i32> = rows
+                .chunks(length)
+                .map(|row| (0..length).rev().max_by(|&a, &b| row[a].total_cmp(&row[b])).unwrap_or(0) as i32)
+                .collect();
+            assert_eq!(Tensor::from_slice(&rows, [3, length]).argmax(1).to_vec::<i32>()?, want, "rows of {length}");
+            let want: Vec<i32> = (0..length)
+                .map(|j| {
+                    (0..3).rev().max_by(|&a, &b| rows[a * length + j].total_cmp(&rows[b * length + j])).unwrap_or(0)
+                        as i32
+                })
+                .collect();
+            assert_eq!(Tensor::from_slice(&rows, [3, length]).argmax(0).to_vec::<i32>()?, want, "columns of {length}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn variances_of_many_keep_their_digits_far_from_zero() -> Result<(), Error> {
+    for (count, offset) in [(70_001usize, 0.0f64), (100_000, 1000.0), (1 << 18, 4096.0), (300_007, -50_000.0)] {
+        let data: Vec<f32> = (0..count).map(|i| (offset + ((i * 7919) % 1009) as f64 / 8.0) as f32).collect();
+        let mean = data.iter().map(|&x| f64::from(x)).sum::<f64>() / count as f64;
+        let squares: f64 = data.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum();
+        let x = Tensor::from_slice(&data, [count]);
+        let (got, want) = (f64::from(x.var(.., 1, false).item::<f32>()?), squares / (count - 1) as f64);
+        // What the mean itself is rounded by.
+        let slack = want * 1e-5 + (offset.abs() * 1e-6).powi(2);
+        assert!((got - want).abs() <= slack, "{count} around {offset}: {got}, not {want}");
+        let halves =
+            Tensor::from_slice(&[&data[..], &data[..]].concat(), [2, count]).var(1, 1, false).to_vec::<f32>()?;
+        assert!(halves.iter().all(|&half| (f64::from(half) - want).abs() <= slack), "twice: {halves:?}, not {want}");
+    }
+    Ok(())
+}
