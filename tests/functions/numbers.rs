@@ -27,7 +27,19 @@ macro_rules! cases {
     };
 }
 
+const NEGATIVE: i64 = -7;
+const NARROW: f32 = 0.1;
+const LARGE: u64 = u64::MAX;
+const WIDTH: usize = 3;
+
 cases! {
+    truncates_outer { NEGATIVE / 2 + NEGATIVE % 4 }
+    negates_outer { -NARROW * 3.0 }
+    casts_outer { (NEGATIVE / 2) as f32 * 0.1 }
+    divides_outer { NEGATIVE as f64 / 3.0 }
+    shifts_outer { (LARGE >> 3) - 1 }
+    wraps_outer { (NEGATIVE * 100) as u8 }
+    casts_a_product { (WIDTH * 2) as f32 / 7.0 }
     wraps_below { -1i32 as u8 as f32 }
     wraps_above { 300i32 as u8 }
     wraps_signed { 200u8 as i8 }
@@ -102,5 +114,25 @@ fn passes(x: &Tensor<f64>) -> Tensor<f64> {
 fn the_type_of_a_number_decides() -> Result<()> {
     [fills::FUNCTION, passes::FUNCTION].into_iter().for_each(same_graph);
     assert_eq!(passes(&Tensor::scalar(1f64)).item::<f64>()?, f64::from(0.1f32));
+    Ok(())
+}
+
+#[function]
+fn beside_whole_numbers<B>(x: &Tensor<i64, B>, y: &Tensor<u64, B>) -> (Tensor<i64, B>, Tensor<u64, B>) {
+    (x * 0 + NEGATIVE / 2 + NEGATIVE % 4 - (NEGATIVE << 2), y * 0 + (LARGE as u64 - 1))
+}
+
+#[function]
+fn as_sizes<B>(x: &Tensor<f32, B, { WIDTH * 2 }>) -> Tensor<f32, { B * WIDTH }, 2> {
+    x.reshape([B * (WIDTH * 2)]).reshape([B * WIDTH, 2]) * (WIDTH * 2)
+}
+
+#[test]
+fn outer_constants_are_computed_with() -> Result<()> {
+    [beside_whole_numbers::FUNCTION, as_sizes::FUNCTION].into_iter().for_each(same_graph);
+    let (x, y) = beside_whole_numbers(&Tensor::from_slice(&[1i64], [1]), &Tensor::from_slice(&[1u64], [1]));
+    assert_eq!(x.to_vec::<i64>()?, [NEGATIVE / 2 + NEGATIVE % 4 - (NEGATIVE << 2)]);
+    assert_eq!(y.to_vec::<u64>()?, [LARGE - 1]);
+    assert_eq!(as_sizes(&Tensor::ones([2, 6])).to_vec::<f32>()?, [6.0; 12]);
     Ok(())
 }

@@ -335,7 +335,12 @@ pub fn embedded(
     let shared = quote! {
         ::core::file!(),
         &[#(#paths,)* #(#methods),*],
-        || ::std::vec![#(::tinyspec::__private::constant(#constants)),*],
+        || {
+            // In the typed copy rustc has its say.
+            #[allow(arithmetic_overflow, unconditional_panic, unused_parens, clippy::all)]
+            let constants = ::std::vec![#(::tinyspec::__private::constant(#constants)),*];
+            constants
+        },
     };
     let permissions = permissions(options);
     let backward = gradient::backward(name, traced.as_ref(), &shared, options, diagnostics);

@@ -169,10 +169,10 @@ impl Tracer<'_> {
                 None => Value::Unknown, // rustc knows the variants.
             };
         }
-        if let Some(value) = super::numbers::known_constant(&segments) {
+        if let Some(value) = super::constants::known_constant(&segments) {
             return Value::Float(value);
         }
-        Value::Constant { text: source_text(&path.path), path: quote::quote!(#path), kind: None }
+        Value::Constant { text: source_text(&path.path), path: quote::quote!(#path), kind: None, size: None }
     }
 
     /// rustc looks for names only after all macros: together with other mistakes this would not be reported.
@@ -234,13 +234,6 @@ impl Tracer<'_> {
             }
             (UnOp::Not(token), Value::Tensor(node)) => {
                 self.apply_unary(&unary.expr, node, token.span, |graph, x| arithmetic::not(graph, x))
-            }
-            (UnOp::Neg(token), Value::Constant { text, .. }) => {
-                let message = format!(
-                    "`-{text}` has no value here: no macro sees what `{text}` is; make the negative one a constant of its own"
-                );
-                self.diagnostics.error(Place::between(token.span, Place::of(&*unary.expr).end), message);
-                Value::Wrong
             }
             (_, Value::Wrong) => Value::Wrong,
             (op, value) => self.fold_unary(op, value, whole),

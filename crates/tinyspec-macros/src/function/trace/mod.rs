@@ -4,6 +4,7 @@
 mod assign;
 mod assume;
 mod call;
+mod constants;
 mod control;
 mod expression;
 mod inference;

@@ -1,5 +1,6 @@
 //! Numbers: what is known while tracing is computed, and a number beside a tensor takes the tensor's dtype.
 
+use super::constants::fold_dims;
 use super::inference::{Float, Kind, NumberType};
 use super::{Tracer, Value};
 use crate::diagnostics::{Place, source_text};
@@ -7,42 +8,6 @@ use syn::{BinOp, Expr, ExprCast, ExprUnary, LitInt, Type, UnOp};
 use tinyspec_ir::function::FIRST_CONSTANT;
 use tinyspec_ir::ops::{self, Literal, LiteralKind};
 use tinyspec_ir::{Arg, Builder, DType, Dim, NodeId, Op};
-
-/// Constants of `std` that a body may name: `f32::consts::PI`.
-pub(super) fn known_constant(segments: &[String]) -> Option<Float> {
-    macro_rules! constants {
-        ($($module:ident $make:ident;)*) => {
-            match segments {
-                $([.., module, consts, name] if module == stringify!($module) && consts == "consts" => {
-                    use std::$module::consts;
-                    Some(Float::$make(match name.as_str() {
-                        "PI" => consts::PI,
-                        "E" => consts::E,
-                        "TAU" => consts::TAU,
-                        "LN_2" => consts::LN_2,
-                        "LN_10" => consts::LN_10,
-                        "SQRT_2" => consts::SQRT_2,
-                        "FRAC_PI_2" => consts::FRAC_PI_2,
-                        "FRAC_1_SQRT_2" => consts::FRAC_1_SQRT_2,
-                        _ => return None,
-                    }))
-                })*
-                $([.., module, name] if module == stringify!($module) => Some(Float::$make(match name.as_str() {
-                    "INFINITY" => $module::INFINITY,
-                    "NEG_INFINITY" => $module::NEG_INFINITY,
-                    "NAN" => $module::NAN,
-                    "MAX" => $module::MAX,
-                    "MIN" => $module::MIN,
-                    "MIN_POSITIVE" => $module::MIN_POSITIVE,
-                    "EPSILON" => $module::EPSILON,
-                    _ => return None,
-                })),)*
-                _ => None,
-            }
-        };
-    }
-    constants! { f32 narrow; f64 wide; }
-}
 
 /// `1`, `-1`, `(1)`: what a cast gives its own type.
 fn is_literal(expression: &Expr) -> bool {
@@ -76,16 +41,11 @@ impl Tracer<'_> {
                 let built = self.build(place.start, |graph| ops::creation::size(graph, dim, dtype));
                 built.map_err(|error| self.refused(place, &error, &[]))?
             }
-            Value::Constant { text, path, kind } => {
+            Value::Constant { text, path, kind, .. } => {
                 let dtype = match kind {
                     Some(kind) => kind.beside(like),
                     None if like.is_float() => like,
-                    None => {
-                        let message = format!(
-                            "no macro sees whether `{text}` is a whole number: write `{text} as f32` or `{text} as i32`"
-                        );
-                        return Err(self.refuse(expression, message));
-                    }
+                    None => return Err(self.refuse_unknown_kind(text, like, expression)),
                 };
                 let slot = FIRST_CONSTANT + self.constants.number(text.clone(), path.clone()) as u32;
                 let arg = Arg::Param { slot, dtype, device: None, addrspace: None };
@@ -128,6 +88,9 @@ impl Tracer<'_> {
                 _ => Value::Unknown,
             },
             (left, right) => {
+                if let Some(constant) = self.fold_constants(op, left, right) {
+                    return constant;
+                }
                 let (Some(a), Some(b)) = (self.as_dim(left), self.as_dim(right)) else {
                     return match (left, right) {
                         (Value::Constant { text, .. }, _) | (_, Value::Constant { text, .. }) => {
@@ -145,14 +108,10 @@ impl Tracer<'_> {
                         _ => Value::Unknown,
                     };
                 };
-                Value::Dim(match op {
-                    BinOp::Add(_) => a + b,
-                    BinOp::Sub(_) => a - b,
-                    BinOp::Mul(_) => a * b,
-                    BinOp::Div(_) => a.idiv(&b),
-                    BinOp::Rem(_) => a.modulo(&b),
-                    _ => return self.refuse(whole, "dims are made with `+`, `-`, `*`, `/` and `%`"),
-                })
+                match fold_dims(op, &a, &b) {
+                    Some(dim) => Value::Dim(dim),
+                    None => self.refuse(whole, "dims are made with `+`, `-`, `*`, `/` and `%`"),
+                }
             }
         }
     }
@@ -306,6 +265,7 @@ impl Tracer<'_> {
                 Value::Float(Float { wide: -number.wide, narrow: -number.narrow, ..number })
             }
             (UnOp::Not(_), Value::Bool(value)) => Value::Bool(!value),
+            (op, value @ Value::Constant { .. }) => self.negated_constant(op, &value),
             (UnOp::Not(_), Value::Int(number, kind)) => {
                 let ty = self.inference.used(kind, NumberType::I32);
                 Value::Int(ty.wrapped(!number), kind)
@@ -369,6 +329,7 @@ impl Tracer<'_> {
                 i64::try_from(*number).ok().map(Dim::from)
             }
             Value::Dim(dim) => Some(dim.clone()),
+            Value::Constant { size: Some(size), .. } => Some(size.clone()),
             Value::Constant { text, path, .. } => Some(self.constants.dim(text.clone(), path.clone())),
             _ => None,
         }
@@ -424,11 +385,11 @@ impl Tracer<'_> {
                 self.refuse(&Expr::Cast(cast.clone()), message)
             }
             (Value::Constant { text, path, .. }, Some(ty)) => {
-                let text = format!("{text} as {to}");
+                let text = if text.contains(' ') { format!("({text}) as {to}") } else { format!("{text} as {to}") };
                 let kind = if ty.is_float() { LiteralKind::Float } else { LiteralKind::Int };
                 let ty = &cast.ty;
                 let path = quote::quote!((#path as #ty));
-                Value::Constant { text, path, kind: Some(kind) }
+                Value::Constant { text, path, kind: Some(kind), size: None }
             }
             (Value::Tensor(_), _) => {
                 let name = super::expression::text_of(&cast.expr).unwrap_or("x".into());

@@ -36,8 +36,10 @@ pub enum Value {
         text: String,
         /// How it is reached from here.
         path: TokenStream,
-        /// What kind of number it was cast to.
+        /// What kind of number it was cast to, or is by what it was made of.
         kind: Option<LiteralKind>,
+        /// What it is as a size, if it is made of others.
+        size: Option<Dim>,
     },
     /// `a..b`.
     Range(i128, i128, Kind),
