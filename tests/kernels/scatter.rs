@@ -102,6 +102,24 @@ uop! { <N>
     }
 }
 
+uop! { <N>
+    fn vouched_value(x: &Global<f32, N>, order: &Global<i32, N>) -> Global<f32, N> as y {
+        for i in global(N) {
+            let kept = 2.0 * unsafe { x[order[i]] };
+            y[i] = if kept < 0.0 { unsafe { x[order[i] + 1] } } else { kept };
+        }
+    }
+}
+
+#[test]
+fn unsafe_may_stand_around_a_value() {
+    each_device(|device| {
+        let x = tensor(&[1.0, -2.0, 3.0, 4.0], &[4], device);
+        let order = Tensor::from_slice(&[3i32, 9, 1, -1], [4]).to(device);
+        assert_same(&vouched_value(&x, &order), &[8.0, 0.0, 3.0, 0.0]);
+    });
+}
+
 #[test]
 fn indices_that_64_bits_may_not_hold() {
     each_device(|device| {

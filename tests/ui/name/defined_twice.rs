@@ -20,4 +20,9 @@ fn dim_and_parameter<x>(x: &Tensor<f32, x>) -> Tensor<f32, x> {
     x.exp()
 }
 
+uop! {
+    <N> pub fn kernel(x: &Global<f32, N>) -> Global<f32, N> as y { for i in global(N) { y[i] = x[i]; } }
+    <N> pub fn kernel(x: &Global<f32, N>) -> Global<f32, N> as y { for i in global(N) { y[i] = 2.0 * x[i]; } }
+}
+
 fn main() {}

@@ -252,9 +252,9 @@ pub fn function(
         quote!(#[doc(hidden)] pub const #name: usize = #path;)
     });
     let generics = size_generics(signature);
-    // Two functions of one name are one error of rustc, so nothing here is reached by the name alone.
+    // Two functions of one name are one error of rustc: their types differ, and nothing here is reached by the name alone.
     let hash = companion::place_hash(name);
-    let own = quote!(<#name as ::tinyspec::__private::HasFunction<#hash>>::FUNCTION);
+    let own = quote!(<#name<#hash> as ::tinyspec::__private::HasFunction<#hash>>::FUNCTION);
     let named = gradient::Named { grad: format_ident!("grad"), backward: format_ident!("backward"), function: &own };
     let gradients = gradient::functions(signature, options, &named, &parameters, &generics, visibility);
     let graph_doc = format!("The graph of [`{name}()`], in the binary.");
@@ -271,17 +271,17 @@ pub fn function(
         }
         #[doc = #documentation]
         #[allow(non_camel_case_types, dead_code)]
-        #visibility enum #name {}
+        #visibility enum #name<const PLACE: u64 = #hash> {}
         #[allow(unexpected_cfgs)]
         const _: () = {
             static A_GRAPH_HAS_NO_RECURSION: ::tinyspec::function::EmbeddedFunction = #graph;
             #typed
-            impl ::tinyspec::__private::HasFunction<#hash> for #name {
+            impl ::tinyspec::__private::HasFunction<#hash> for #name<#hash> {
                 const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = &A_GRAPH_HAS_NO_RECURSION;
             }
         };
         #[allow(dead_code)]
-        impl #name {
+        impl #name<#hash> {
             #[doc = #graph_doc]
             pub const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = #own;
             #(#constants)*

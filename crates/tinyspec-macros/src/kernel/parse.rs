@@ -2,6 +2,7 @@
 
 mod brackets;
 mod expression;
+mod mend;
 mod split;
 mod statement;
 
@@ -100,9 +101,8 @@ fn head(input: ParseStream, diagnostics: &mut Diagnostics) -> syn::Result<Option
                 diagnostics.error(token.span(), FORM);
             }
             let at = At::between(body.span_open(), body.span_close());
-            let parser = |input: ParseStream, _: &mut Diagnostics| syn::Block::parse_within(input);
-            let statements = parsed(body.stream(), body.span_close(), diagnostics, parser);
-            statements.map(|statements| Block { statements: statement::body(&statements, diagnostics), at })
+            let statements = mend::statements(body, diagnostics);
+            Some(Block { statements: statement::body(&statements, diagnostics), at })
         }
         _ => {
             diagnostics.error(end, "a kernel has a body: `fn name(…) { for i in global(N) { … } }`");

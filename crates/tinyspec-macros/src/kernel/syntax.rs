@@ -182,6 +182,8 @@ pub enum ExprKind {
     /// `exp(x)`, `x.exp()`.
     Call(Ident, Vec<Expr>),
     If(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// `unsafe { … }` around a value.
+    Unsafe(Box<Expr>),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -359,7 +361,7 @@ impl Expr {
                 element.indices.iter().for_each(|index| index.walk(visit));
                 default.walk(visit);
             }
-            ExprKind::Unary(_, a) | ExprKind::Cast(a, _) => a.walk(visit),
+            ExprKind::Unary(_, a) | ExprKind::Cast(a, _) | ExprKind::Unsafe(a) => a.walk(visit),
             ExprKind::Binary(_, a, b) => {
                 a.walk(visit);
                 b.walk(visit);

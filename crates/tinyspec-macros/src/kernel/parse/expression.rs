@@ -1,6 +1,7 @@
 //! Expressions of a kernel.
 
 use super::dtype_of;
+use super::mend::UNREADABLE;
 use crate::diagnostics::{Diagnostics, Place as At};
 use crate::kernel::syntax::*;
 use proc_macro2::Ident;
@@ -15,6 +16,9 @@ pub fn expression(expr: &syn::Expr, diagnostics: &mut Diagnostics) -> Option<Exp
         syn::Expr::Paren(inner) => return expression(&inner.expr, diagnostics),
         syn::Expr::Group(inner) => return expression(&inner.expr, diagnostics),
         syn::Expr::Block(inner) => return tail(&inner.block, diagnostics),
+        syn::Expr::Unsafe(inner) => ExprKind::Unsafe(Box::new(tail(&inner.block, diagnostics)?)),
+        // Reported by `mend`.
+        syn::Expr::Macro(call) if call.mac.path.is_ident(UNREADABLE) => return None,
         syn::Expr::Index(index) => ExprKind::Element(element(index, diagnostics)?),
         syn::Expr::Unary(unary) => {
             // The sign belongs to the number: `-128i8` is one, `128i8` is none.
@@ -98,7 +102,6 @@ fn refusal(expr: &syn::Expr) -> &'static str {
         syn::Expr::ForLoop(_) | syn::Expr::While(_) | syn::Expr::Loop(_) => {
             "a loop has no value: declare a variable before it, `let mut s = 0.0;`, and assign to it in the loop"
         }
-        syn::Expr::Unsafe(_) => "`unsafe` has no value: it stands around statements, `unsafe { y[i] = x[p[i]]; }`",
         syn::Expr::Closure(_) => "a kernel has no closures",
         syn::Expr::Range(_) => "a range is no value: it stands in a loop, `for i in serial(0..n)`",
         syn::Expr::Array(_) | syn::Expr::Repeat(_) => {

@@ -73,6 +73,13 @@ impl Tracer<'_> {
                 }
             }
             ExprKind::Call(name, arguments) => return self.call(name, arguments, expr.at),
+            ExprKind::Unsafe(value) => {
+                self.unsafe_depth += 1;
+                self.vouched = true;
+                let value = self.expression(value);
+                self.unsafe_depth -= 1;
+                value
+            }
             ExprKind::If(condition, yes, no) => {
                 let value = self.expression(condition);
                 let Some(condition) = self.condition(value, condition.at) else {
