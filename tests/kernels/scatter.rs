@@ -134,3 +134,56 @@ fn indices_that_64_bits_may_not_hold() {
         assert_same(&z, &[&values[1..], &[0.0]].concat());
     });
 }
+
+uop! { <N>
+    fn counted_in_groups(p: &Global<i32, N, 64>) -> Global<i32, N, 16> as h {
+        for g in global(N) {
+            let mut t: Local<i32, 16>;
+            for i in local(16) { t[i] = 0; }
+            for i in local(64) { atomic_add(&mut t[(p[g, i] & 15) as usize], 1); }
+            for i in local(16) { h[g, i] = t[i]; }
+        }
+    }
+
+    <N>
+    fn handed_on(x: &Global<f32, N, 8>) -> Global<f32, N, 8> as y {
+        for g in global(N) {
+            let mut t: Local<f32, 8>;
+            for i in local(8) {
+                t[i] = x[g, i];
+                let mut sum = 0.0;
+                for s in serial(4) {
+                    sum += t[(i + 1) % 8];
+                    barrier();
+                    t[i] = sum;
+                }
+                { y[g, i] = t[7 - i]; barrier(); }
+                y[g, i] += t[i];
+            }
+        }
+    }
+}
+
+#[test]
+fn members_wait_where_a_loop_ends() {
+    each_device(|device| {
+        let keys: Vec<i32> = (0..128).map(|i| i * 7 % 23).collect();
+        let found = counted_in_groups(&Tensor::from_slice(&keys, [2, 64]).to(device));
+        let count = |g: usize, bin: i32| keys[g * 64..][..64].iter().filter(|&&key| key & 15 == bin).count() as i32;
+        let expected: Vec<i32> =
+            (0..2).flat_map(|g| (0..16).map(move |bin| (g, bin))).map(|(g, bin)| count(g, bin)).collect();
+        assert_eq!(found.to_vec::<i32>().unwrap(), expected);
+
+        let values = numbers(16, 5);
+        let found = handed_on(&tensor(&values, &[2, 8], device));
+        let group = |x: &[f32]| {
+            let (mut t, mut sums) = (x.to_vec(), [0f32; 8]);
+            for _ in 0..4 {
+                (0..8).for_each(|i| sums[i] += t[(i + 1) % 8]);
+                t.copy_from_slice(&sums);
+            }
+            (0..8).map(|i| t[7 - i] + t[i]).collect::<Vec<f32>>()
+        };
+        assert_same(&found, &values.chunks(8).flat_map(group).collect::<Vec<_>>());
+    });
+}

@@ -56,6 +56,9 @@ impl Tracer<'_> {
         self.open(kind, bounds, variable, &body.assigned());
         self.block(body);
         self.close(at);
+        if kind == LoopKind::Local && self.loops.iter().all(|open| open.kind != LoopKind::Local) {
+            self.barrier();
+        }
     }
 
     /// Which loops may stand in which.
@@ -90,6 +93,13 @@ impl Tracer<'_> {
         let is_global = |statement: &Statement| matches!(statement, Statement::For { kind: LoopKind::Global, .. });
         if !body.statements.iter().any(is_global) {
             return;
+        }
+        let siblings = body.statements.iter().filter(|statement| is_global(statement)).skip(1);
+        for sibling in siblings {
+            if let Statement::For { at, .. } = sibling {
+                let message = "two global loops side by side in one: a grid is one space; write the outer loop again around the second, which then waits for all of the first";
+                self.error(*at, message);
+            }
         }
         for statement in body.statements.iter().filter(|statement| !is_global(statement)) {
             let at = match statement {

@@ -33,6 +33,7 @@ impl Tracer<'_> {
         self.scopes.push(HashMap::new());
         self.phased(&nest, &body.statements, &[]);
         self.scopes.pop();
+        self.barrier();
     }
 
     /// Statements of the innermost loop; `later` are names that are needed behind them.
@@ -45,11 +46,13 @@ impl Tracer<'_> {
             let mut needed = mentioned(&statements[position..]);
             needed.extend_from_slice(later);
             self.phase(nest, &statements[begin..position], &needed);
+            // Where the nest is cut, its members wait for each other.
+            self.barrier();
             begin = position + 1;
             let mut needed = mentioned(&statements[begin..]);
             needed.extend_from_slice(later);
             match statement {
-                Statement::Barrier(_) => self.barrier(),
+                Statement::Barrier(_) => {}
                 Statement::For { kind: LoopKind::Serial, variable, start, end, body, at } => {
                     let bounds = self.bounds(start.as_ref(), end, false);
                     self.open(LoopKind::Serial, bounds, variable, &[]);
@@ -59,6 +62,7 @@ impl Tracer<'_> {
                 Statement::For { kind: LoopKind::Unroll, variable, start, end, body, .. } => {
                     self.unrolled(variable, start.as_ref(), end, &mut |tracer| {
                         tracer.phased(nest, &body.statements, &needed);
+                        tracer.barrier();
                     });
                 }
                 Statement::Block(inner) => {
@@ -86,12 +90,13 @@ impl Tracer<'_> {
                     }
                 }),
             }
+            self.barrier();
         }
         self.phase(nest, &statements[begin..], later);
     }
 
     /// All effects up to here are done before any that follows.
-    fn barrier(&mut self) {
+    pub fn barrier(&mut self) {
         let mut before: Vec<NodeId> = self.loops.last().map_or(&self.effects, |open| &open.effects).clone();
         for memory in &self.memories {
             before.extend(memory.writes.iter().filter(|write| !before.contains(write)).copied().collect::<Vec<_>>());
