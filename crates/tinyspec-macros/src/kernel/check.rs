@@ -44,6 +44,12 @@ fn undeclared(kernel: &Kernel, traced: &Traced, texts: &[&str]) -> String {
     found.map(line).unwrap_or_default()
 }
 
+/// An end that moves with a loop is none.
+fn names_a_loop(traced: &Traced, end: &str) -> bool {
+    let mut words = end.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    words.any(|word| traced.loops.values().any(|name| name == word))
+}
+
 /// The user's name of a dim, constant or loop variable.
 fn name(kernel: &Kernel, traced: &Traced, node: NodeId) -> Option<String> {
     match (traced.graph.op(node), traced.graph.arg(node)) {
@@ -74,6 +80,9 @@ fn report(kernel: &Kernel, traced: &Traced, problem: &Problem, written: &Written
         }
         ProblemKind::BelowZero { axis, least, .. } => {
             let what = match least {
+                Some(least) if names_a_loop(traced, least) => {
+                    format!("nothing shows that this index of `{buffer}` is never negative")
+                }
                 Some(least) => format!("this index of `{buffer}` goes down to {least}"),
                 None => format!("this index of `{buffer}` may be negative: it depends on data"),
             };
@@ -83,6 +92,9 @@ fn report(kernel: &Kernel, traced: &Traced, problem: &Problem, written: &Written
             let size = size.clone().unwrap_or_else(|| "fewer".into());
             let axes = format!("axis {axis} of `{buffer}` has {size} elements");
             let what = match greatest {
+                Some(greatest) if names_a_loop(traced, greatest) => {
+                    format!("nothing shows that this index stays inside: {axes}")
+                }
                 Some(greatest) => format!("this index goes up to {greatest}, but {axes}"),
                 None => format!("this index depends on data, and {axes}"),
             };

@@ -354,6 +354,15 @@ impl<'a> Prover<'a> {
             return false;
         }
         self.budget -= 1;
+        if let Some((factor, _, divisor, rest)) = self.remainder(poly)
+            && self.prove(&divisor.offset(-1), 0)
+        {
+            // Each remainder by itself lies between 0 and its divisor.
+            let least = if factor < 0 { rest.plus(&divisor.offset(-1).times(&Poly::constant(factor))) } else { rest };
+            if self.prove(&least, depth.min(1)) {
+                return true;
+            }
+        }
         let symbols = poly.symbols();
         if let Some((symbol, kind)) = symbols
             .iter()

@@ -8,12 +8,13 @@ impl Prover<'_> {
     /// The value at the end of all loops that makes it greatest (or least): a sum of dims, where there is one.
     pub fn extreme(&mut self, poly: &Poly, greatest: bool) -> Poly {
         let mut found = poly.clone();
-        while let Some((_, divisor, rest)) = self.remainder(&found) {
+        while let Some((factor, _, divisor, rest)) = self.remainder(&found) {
             let last = divisor.offset(-1);
             if !self.holds(&last) {
                 break;
             }
-            found = if greatest { rest.plus(&last) } else { rest };
+            let is_at_end = greatest == (factor > 0);
+            found = if is_at_end { rest.plus(&last.times(&Poly::constant(factor))) } else { rest };
         }
         if !greatest {
             found = found.negated();
@@ -47,12 +48,19 @@ impl Prover<'_> {
         })
     }
 
-    /// `a % b` and the rest, of a sum that has `a - b * (a / b)` in it.
-    fn remainder(&self, poly: &Poly) -> Option<(Poly, Poly, Poly)> {
+    /// `c`, `a`, `b` and the rest, of a sum that has `c * (a % b)` in it, which is `c * (a - b * (a / b))`.
+    pub(super) fn remainder(&self, poly: &Poly) -> Option<(i128, Poly, Poly, Poly)> {
         poly.symbols().into_iter().find_map(|symbol| {
             let Kind::Quotient(a, b) = &self.kinds[symbol as usize] else { return None };
             let (coefficient, rest) = poly.linear_in(symbol)?;
-            (coefficient == b.negated()).then(|| (a.clone(), b.clone(), rest.minus(a)))
+            let factor = match (coefficient.as_constant(), b.as_constant()) {
+                (Some(coefficient), Some(b)) if b > 0 && coefficient % b == 0 => -coefficient / b,
+                _ if coefficient == b.negated() => 1,
+                _ if coefficient == *b => -1,
+                _ => return None,
+            };
+            let others = rest.minus(&a.times(&Poly::constant(factor)));
+            (others.0.len() < rest.0.len()).then(|| (factor, a.clone(), b.clone(), others))
         })
     }
 
@@ -62,8 +70,11 @@ impl Prover<'_> {
             let text = self.show(poly, name)?;
             Some(if text.contains(' ') { format!("({text})") } else { text })
         };
-        if let Some((a, b, rest)) = self.remainder(poly) {
-            let remainder = format!("{} % {}", part(&a)?, part(&b)?);
+        if let Some((factor @ 1.., a, b, rest)) = self.remainder(poly) {
+            let mut remainder = format!("{} % {}", part(&a)?, part(&b)?);
+            if factor != 1 {
+                remainder = format!("{factor} * ({remainder})");
+            }
             let rest = self.show(&rest, name)?;
             return Some(match rest.strip_prefix('-') {
                 _ if rest == "0" => remainder,
