@@ -20,11 +20,28 @@ pub(super) fn broadcast(op: Op, sources: &[&Props]) -> Result<Shape> {
                     op.name(),
                     format!("shapes do not broadcast: {}", shapes.join(" and ")),
                 )
-                .help("right-aligned, each axis must be equal or 1"));
+                .help(broadcast_help(&shape, &source.shape)));
             }
         };
     }
     Ok(shape)
+}
+
+/// The rule, and the axis that would make the shapes fit.
+fn broadcast_help(a: &Shape, b: &Shape) -> String {
+    let rule = "right-aligned, each axis must be equal or 1";
+    let (longer, shorter) = if a.len() > b.len() { (a, b) } else { (b, a) };
+    let fits = |&axis: &usize| {
+        let mut with_axis = shorter.clone();
+        with_axis.insert(axis, Dim::from(1));
+        broadcast_pair(longer, &with_axis).is_some()
+    };
+    match (0..longer.len()).rev().find(fits).filter(|_| longer.len() == shorter.len() + 1) {
+        Some(axis) => {
+            format!("{rule}: `.unsqueeze({axis})` makes the smaller one fit, as `keepdim` = `true` does in a reduction")
+        }
+        None => rule.to_string(),
+    }
 }
 
 pub(super) fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Shape> {

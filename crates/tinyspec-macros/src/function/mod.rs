@@ -331,7 +331,8 @@ pub fn embedded(
     let nothing = quote!(&::tinyspec::__private::NO_FUNCTION);
     let is_type = |callee: &CalleePath| callee.text.starts_with("the type ");
     let paths = callees.paths.iter().map(|callee| if is_type(callee) { nothing.clone() } else { path(callee) });
-    let methods = callees.methods;
+    // Without a graph nothing is reached.
+    let methods = if traced.is_some() { callees.methods } else { &[] };
     let shared = quote! {
         ::core::file!(),
         &[#(#paths,)* #(#methods),*],

@@ -116,12 +116,16 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
     }
     let companion = companion::visit_in_module(&visited, &owner, &last, &quote!({ methods #block }));
     let errors = diagnostics.to_tokens();
+    // An `impl` may be that of one size.
+    let sizes = (0..arguments_of(self_type)).map(|number| format_ident!("SIZE_{number}"));
+    let sizes: Vec<Ident> = sizes.collect();
+    let any_size = if sizes.is_empty() { TokenStream::new() } else { quote!(<#(#sizes),*>) };
     let self_type = impl_arguments(self_type);
     let items = quote! {
         impl #generics #self_type { #inside }
         #[doc(hidden)]
         #[allow(dead_code)]
-        impl #generics #self_type {
+        impl<#(const #sizes: usize),*> #name #any_size {
             const HAS_FUNCTIONS: bool = true;
         }
         #outside
@@ -251,6 +255,15 @@ fn graph_name(method: &Ident) -> Ident {
 /// `Linear<I, O>` as it is written: its generics are const generics by now.
 fn impl_arguments(self_type: &Type) -> TokenStream {
     quote!(#self_type)
+}
+
+/// How many sizes the type is written with.
+fn arguments_of(self_type: &Type) -> usize {
+    let Type::Path(path) = self_type else { return 0 };
+    match path.path.segments.last().map(|last| &last.arguments) {
+        Some(syn::PathArguments::AngleBracketed(arguments)) => arguments.args.len(),
+        _ => 0,
+    }
 }
 
 /// The context once companions have told: the first is the struct's own.

@@ -155,11 +155,13 @@ pub fn read_parameter(
                         .last()
                         .is_some_and(|last| last.ident.to_string().starts_with(char::is_uppercase)) =>
                 {
-                    let message = format!("models are passed by reference: write `&{}`", source_text(&path.path));
+                    // It may as well be no model at all: its companion is not asked for.
+                    let shown = source_text(&path.path);
+                    let message = format!(
+                        "`{shown}` is passed by value: a model is passed by reference, `&{shown}`; what chooses between graphs, such as an enum, is a function for each"
+                    );
                     reader.diagnostics.error(place, message);
-                    let mut model = parameter(Passing::Model(0), quote!(&#path));
-                    model.model = Some(path.path.clone());
-                    Some((model, None))
+                    None
                 }
                 None => {
                     let shown = source_text(&path.path);

@@ -37,7 +37,22 @@ struct Wanted {
 }
 
 impl Tracer<'_> {
+    /// `softmax(dim = -1)`: an assignment has no value.
+    pub(super) fn named_argument(&mut self, arguments: &Punctuated<Expr, Token![,]>, whole: &Expr) -> Option<Value> {
+        let named = arguments.iter().find(|argument| matches!(argument, Expr::Assign(_)))?;
+        let Expr::Assign(assign) = named else { return None };
+        let message = format!(
+            "arguments have no names: write the value alone, `{}`",
+            text_of(&assign.right).unwrap_or("value".into())
+        );
+        self.diagnostics.error_instead_of_rustc(whole, Place::of(named), message);
+        Some(Value::Wrong)
+    }
+
     pub(super) fn call(&mut self, call: &ExprCall, whole: &Expr) -> Value {
+        if let Some(wrong) = self.named_argument(&call.args, whole) {
+            return wrong;
+        }
         let callees = self.callees;
         if let Some(path) = callee_of(call) {
             let text = source_text(&path);

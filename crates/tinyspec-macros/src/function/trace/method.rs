@@ -17,6 +17,9 @@ const LIST_METHODS: &[&str] = &["iter", "into_iter", "to_vec", "as_slice", "len"
 impl Tracer<'_> {
     pub(super) fn method_call(&mut self, call: &ExprMethodCall, whole: &Expr) -> Value {
         let receiver = self.expression(&call.receiver);
+        if let Some(wrong) = self.named_argument(&call.args, whole) {
+            return wrong;
+        }
         let place = Place::between(call.method.span(), call.paren_token.span.close());
         let name = call.method.to_string();
         match receiver {
