@@ -47,9 +47,11 @@ mod strange {
     }
 }
 
-/// The same names around models; their attributes need the prelude of tools.
+/// The same names around models.
 #[allow(dead_code, missing_docs)]
 mod strange_models {
+    #![no_implicit_prelude]
+
     use ::tinyspec::{Tensor, function, model};
 
     struct Some;

@@ -15,16 +15,6 @@ fn overflow<B>(x: &Tensor<f32, B, 64>, i: &Tensor<i32, B, 64>, s: f32) -> Tensor
 }
 
 #[function]
-fn constants_together<B>(x: &Tensor<f32, B, 64>, i: &Tensor<i32, B, 64>, s: f32) -> Tensor<f32, B, 64> {
-    x * (SCALE * 2.0)
-}
-
-#[function]
-fn negated_constant<B>(x: &Tensor<f32, B, 64>, i: &Tensor<i32, B, 64>, s: f32) -> Tensor<f32, B, 64> {
-    x * -SCALE
-}
-
-#[function]
 fn constant_beside_int<B>(x: &Tensor<f32, B, 64>, i: &Tensor<i32, B, 64>, s: f32) -> Tensor<f32, B, 64> {
     i * COUNT
 }

@@ -123,7 +123,6 @@ pub fn emit(model: &ModelStruct) -> TokenStream {
     quote! {
         #plain
         #[allow(unused_variables)]
-        #[diagnostic::do_not_recommend]
         impl #generics ::tinyspec::nn::Model for #name #arguments {
             fn visit<'a>(&'a self, prefix: &str, visit: &mut dyn ::core::ops::FnMut(&str, &'a ::tinyspec::Tensor)) {
                 #parts
