@@ -3,10 +3,11 @@
 //! A sum of products is at its least where each loop variable is at one of its ends; conditions are taken off it while
 //! that makes it simpler. What cannot be shown within a budget counts as not true.
 
+mod machine;
 mod words;
 
 use super::poly::{Poly, Symbol, without};
-use crate::{AddrSpace, Builder, DType, Graph, NodeId, Op};
+use crate::{Builder, DType, Graph, NodeId, Op};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What a symbol stands for.
@@ -25,9 +26,6 @@ enum Kind {
 const BUDGET: u32 = 4_000;
 /// Conditions that are combined in one proof.
 const DEPTH: u32 = 3;
-/// More elements than any memory has.
-const MOST_ELEMENTS: i128 = 1 << 48;
-
 pub(super) struct Prover<'a> {
     graph: &'a Graph,
     /// Ranges that another iteration has its own value of.
@@ -88,64 +86,6 @@ impl<'a> Prover<'a> {
         let depends = below.iter().any(|&below| self.copied.contains(&below) || self.graph.op(below) == Op::After);
         self.ranges_of.insert(node, depends);
         depends
-    }
-
-    /// What a machine makes of an index: where 64 bits may not hold it, nothing is known of the result.
-    pub fn machine(&mut self, node: NodeId, other: bool) -> Poly {
-        if let Some(known) = self.machines.get(&(node, other)) {
-            return known.clone();
-        }
-        let poly = self.poly(node, other);
-        let poly = if self.fits(node, &poly) { poly } else { self.opaque(node, other) };
-        self.machines.insert((node, other), poly.clone());
-        poly
-    }
-
-    /// The sum is what 64 bits hold.
-    fn fits(&mut self, node: NodeId, poly: &Poly) -> bool {
-        if !self.overflows(node) {
-            return true;
-        }
-        // Buffers have less elements than there are bytes, whatever their dims.
-        let buffers = self.buffers();
-        self.under(&buffers, |prover| {
-            prover.holds(&Poly::constant(i64::MAX.into()).minus(poly))
-                && prover.holds(&poly.plus(&Poly::constant(i64::MAX.into())))
-        })
-    }
-
-    /// The intervals of what it is made of do not say that it fits.
-    fn overflows(&self, node: NodeId) -> bool {
-        let graph = self.graph;
-        self.arithmetic_below(node).into_iter().any(|node| {
-            let of = |position: usize| graph.props(graph.source(node, position)).interval.int();
-            let ends = match graph.op(node) {
-                Op::Add => of(0).zip(of(1)).map(|(a, b)| vec![a.0.saturating_add(b.0), a.1.saturating_add(b.1)]),
-                Op::Mul => of(0).zip(of(1)).map(|(a, b)| {
-                    [(a.0, b.0), (a.0, b.1), (a.1, b.0), (a.1, b.1)].map(|(a, b)| a.saturating_mul(b)).to_vec()
-                }),
-                Op::Cast if graph.dtype(graph.source(node, 0)).is_int() => of(0).map(|a| vec![a.0, a.1]),
-                _ => return false,
-            };
-            graph.dtype(node) == DType::Index
-                && ends.is_none_or(|ends| ends.iter().any(|&end| i64::try_from(end).is_err()))
-        })
-    }
-
-    /// What is known of the sizes of all buffers.
-    fn buffers(&mut self) -> Vec<Poly> {
-        let graph = self.graph;
-        let is_buffer =
-            |node: &NodeId| graph.op(*node) == Op::Param && graph.props(*node).addrspace == Some(AddrSpace::Global);
-        let buffers: Vec<NodeId> = graph.nodes().filter(is_buffer).collect();
-        let sizes = buffers.into_iter().map(|buffer| {
-            let dims = graph.sources(graph.source(buffer, 0)).to_vec();
-            let size = dims.into_iter().fold(Poly::constant(1), |size, dim| size.times(&self.poly(dim, false)));
-            Poly::constant(MOST_ELEMENTS).minus(&size)
-        });
-        let mut sizes: Vec<Poly> = sizes.collect();
-        sizes.dedup();
-        sizes
     }
 
     /// The sum that an index scalar stands for, if it is not too large for a machine; `other` as the other iteration sees it.
@@ -225,11 +165,6 @@ impl<'a> Prover<'a> {
             }
             _ => self.opaque(node, other),
         }
-    }
-
-    /// The operands of what does not go round at 64 bits.
-    fn both(&mut self, node: NodeId, other: bool) -> [Poly; 2] {
-        [0, 1].map(|position| self.machine(self.graph.source(node, position), other))
     }
 
     /// A symbol for a node that is not looked into, with what its interval says.

@@ -11,6 +11,7 @@ mod inference;
 mod method;
 mod numbers;
 mod options;
+mod results;
 mod statement;
 mod value;
 mod words;
@@ -19,7 +20,7 @@ pub use statement::names_of;
 pub use value::{ModelValue, Value};
 
 use super::Told;
-use super::signature::{Constants, FunctionSignature, ResultType, TensorType, TypeReader};
+use super::signature::{Constants, FunctionSignature, TensorType, TypeReader};
 use crate::diagnostics::{Diagnostics, Place};
 use crate::model::types::FieldType;
 use inference::Inference;
@@ -28,7 +29,6 @@ use quote::{quote, quote_spanned};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use syn::Expr;
 use syn::ext::IdentExt;
 use tinyspec_ir::function::{CallSite, FIRST_CONSTANT, FIRST_RESULT, Traced};
 use tinyspec_ir::signature::show_type;
@@ -397,76 +397,6 @@ impl Tracer<'_> {
             lines.extend(place);
         }
         lines
-    }
-
-    /// The tensors that the body's value consists of, checked against the declared result.
-    fn outputs(&mut self, body: &syn::Block, value: Value) -> Option<Vec<NodeId>> {
-        let result = self.signature.result.as_ref()?;
-        let last = match body.stmts.last() {
-            Some(syn::Stmt::Expr(last, None)) => last,
-            Some(syn::Stmt::Expr(syn::Expr::Return(_), _)) => return None,
-            Some(syn::Stmt::Expr(_, Some(semicolon))) => {
-                let message = format!("`{}` returns its last expression: leave out this `;`", self.signature.ident);
-                self.diagnostics.error(Place::of(semicolon), message);
-                return None;
-            }
-            _ => {
-                let message = format!(
-                    "`{}` ends without a value: its last line is the result, without `;`",
-                    self.signature.ident
-                );
-                self.diagnostics.error(self.signature.result_place, message);
-                return None;
-            }
-        };
-        let mut outputs = vec![];
-        self.output(result, value, last, &mut outputs)?;
-        Some(outputs)
-    }
-
-    fn output(&mut self, wanted: &ResultType, value: Value, at: &Expr, outputs: &mut Vec<NodeId>) -> Option<()> {
-        match (wanted, value) {
-            (_, Value::Unknown | Value::Wrong) => None,
-            (ResultType::Tensor(wanted), Value::Tensor(node)) => {
-                let wanted = TensorType {
-                    dtype: wanted.dtype,
-                    shape: wanted.shape.iter().map(|dim| self.in_graph(dim)).collect(),
-                };
-                let found = self.graph.props(node).shape.clone();
-                let what = format!("result of {}", self.signature.ident);
-                if self.graph.dtype(node) == wanted.dtype
-                    && self.assume_equal(Place::of(at), &what, &found, &wanted.shape).is_some()
-                {
-                    return None;
-                }
-                if self.graph.dtype(node) != wanted.dtype || self.graph.props(node).shape != wanted.shape {
-                    let hint = self.difference(&self.tensor_type(node), &wanted);
-                    let (found, wanted) = (self.type_of(node), self.show_type(&wanted));
-                    let name = &self.signature.ident;
-                    let mut message = format!("`{name}` returns {found} here, its signature says {wanted}");
-                    for line in self.origins(&message) {
-                        message += &format!("\n  {line}");
-                    }
-                    message += &hint;
-                    self.diagnostics.error(Place::of(at), message);
-                    return None;
-                }
-                outputs.push(node);
-                Some(())
-            }
-            (ResultType::Tuple(wanted), Value::Tuple(values)) if wanted.len() == values.len() => {
-                let places: Vec<&Expr> = match at {
-                    Expr::Tuple(tuple) if tuple.elems.len() == wanted.len() => tuple.elems.iter().collect(),
-                    _ => vec![at; wanted.len()],
-                };
-                let elements = wanted.iter().zip(values).zip(places);
-                let checked: Vec<Option<()>> =
-                    elements.map(|((wanted, value), at)| self.output(wanted, value, at, outputs)).collect();
-                checked.into_iter().collect()
-            }
-            // rustc compares the two types.
-            _ => None,
-        }
     }
 
     /// Reads a type of the body.
