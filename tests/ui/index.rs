@@ -39,6 +39,7 @@ const SYNTAX: &[&str] = &[
     "expected one of",
     "expected type",
     "expected an expression",
+    "expected identifier",
     "expected `;`",
     "unexpected token",
     "unexpected end of input",
