@@ -11,7 +11,7 @@ use crate::peers::gemm::{Product, SIDES};
 
 type Body = fn(&[Tensor]) -> Vec<Tensor>;
 
-fn flops(name: &str, multiplications: usize, inputs: &[&[usize]], body: Body) -> Workload {
+pub fn flops(name: &str, multiplications: usize, inputs: &[&[usize]], body: Body) -> Workload {
     Workload {
         name: name.into(),
         measure: Measure::Flops(2.0 * multiplications as f64),
@@ -26,17 +26,7 @@ fn flops(name: &str, multiplications: usize, inputs: &[&[usize]], body: Body) ->
 
 /// Every workload whose core is a sum of products.
 pub fn workloads() -> Vec<Workload> {
-    [products(), convolutions(), gradients(), attention()].into_iter().flatten().collect()
-}
-
-/// Queries, keys and values of 8 heads; both products count, not the exponentials between them.
-fn attention() -> Vec<Workload> {
-    let forward = |length: usize, body: Body| {
-        let name = format!("attention/f32/8x{length}x64");
-        flops(&name, 2 * 8 * length * length * 64, &[&[8, length, 64] as &[usize]; 3], body)
-    };
-    let sdpa: Body = |inputs| vec![inputs[0].sdpa(&inputs[1], &inputs[2], false)];
-    vec![forward(512, sdpa), forward(4096, sdpa)]
+    [products(), convolutions(), gradients()].into_iter().flatten().collect()
 }
 
 fn products() -> Vec<Workload> {

@@ -8,6 +8,7 @@ use tinyspec::{DType, Function, Result, Spec, Tensor};
 use tinyspec_benches::limits::{Limit, Resource};
 use tinyspec_benches::report::Measure;
 
+use crate::attention;
 use crate::contractions;
 use crate::peers::gemm::Product;
 use crate::session::{Case, Session};
@@ -58,7 +59,10 @@ impl Workload {
 }
 
 fn workloads() -> Vec<Workload> {
-    [contractions::workloads(), memory_bound::workloads(), selections::workloads()].into_iter().flatten().collect()
+    [contractions::workloads(), attention::workloads(), memory_bound::workloads(), selections::workloads()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// A CPU of so many threads, as a device of its own.

@@ -1,6 +1,7 @@
 //! `cargo bench`: every benchmark beside its limit, in one table. `cargo bench -- gemm` runs those whose name holds `gemm`.
 
 mod check;
+mod attention;
 mod contractions;
 mod growth;
 mod kernels;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
     let mut session = Session::from_arguments();
     session.limits();
     let measured = kernels::benches(&mut session)
+        .and_then(|()| attention::counts(&mut session))
         .and_then(|()| latency::benches(&mut session))
         .and_then(|()| Ok(training::benches(&mut session)?));
     // What was measured before a failure is still worth reading.

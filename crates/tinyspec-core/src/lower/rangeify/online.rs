@@ -28,6 +28,8 @@ pub(super) struct Online {
     /// Number of the family whose values, or sums, a node is.
     inside: FxHashMap<NodeId, usize>,
     ends: FxHashMap<NodeId, usize>,
+    /// Sums that the terms of others need.
+    stored: FxHashSet<NodeId>,
 }
 
 impl Online {
@@ -64,6 +66,7 @@ impl Online {
                 let inside = family.members.iter().chain(&family.terms);
                 online.inside.extend(inside.map(|&node| (node, number)));
                 online.ends.extend(family.ends.iter().map(|&node| (node, number)));
+                online.stored.extend(search.needed(&family, search.elements(node)));
             }
             number += 1;
         }
@@ -73,6 +76,11 @@ impl Online {
     /// The value is part of such a matrix.
     pub(super) fn is_inside(&self, node: NodeId) -> bool {
         self.inside.contains_key(&node)
+    }
+
+    /// The terms of another sum need this one, in a way that no loop for both has.
+    pub(super) fn is_stored(&self, node: NodeId) -> bool {
+        self.stored.contains(&node)
     }
 
     /// The family that a Reduce sums over.
@@ -166,6 +174,28 @@ impl Search<'_> {
             }
         }
         Some(())
+    }
+
+    /// Sums that another sum needs before its loop: not as a factor of all of its terms.
+    fn needed(&self, family: &Family, size: i64) -> Vec<NodeId> {
+        let graph = self.graph;
+        let is_sum = |node: &NodeId| matches!(graph.arg(*node), Arg::Reduce { op: Op::Add, .. });
+        let mut factors = FxHashSet::default();
+        let mut pending: Vec<NodeId> =
+            family.ends.iter().filter(|node| is_sum(node)).map(|&node| graph.source(node, 0)).collect();
+        while let Some(node) = pending.pop() {
+            let node = named(graph, node).0;
+            match graph.op(node) {
+                Op::Mul => pending.extend(value_sources(graph, node)),
+                Op::Div => pending.push(graph.source(node, 0)),
+                op if is_view(op) => pending.push(graph.source(node, 0)),
+                _ if self.elements(node) >= size => drop(factors.insert(node)),
+                _ => {}
+            }
+        }
+        let factors: Vec<NodeId> = factors.into_iter().collect();
+        let below = graph.reachable(&factors);
+        below.into_iter().filter(|node| family.ends.contains(node) && is_sum(node)).collect()
     }
 
     /// A softmax is among them. What one kernel sums in one pass always pays; where several kernels make the matrix anew,

@@ -185,6 +185,7 @@ impl<'a> Walk<'a> {
             Some(reason) => (true, reason.clone()),
             None if self.tensors.op(node) == Op::Const => (false, Reason::Contiguous),
             None if self.online.is_inside(node) => (false, Reason::Online),
+            None if self.online.is_stored(node) => (true, Reason::ThroughReduces),
             None => {
                 let seen: Vec<fusion::Demand> = demands.iter().map(|&demand| self.weigh(demand)).collect();
                 fusion::decide(self.tensors, node, &self.estimates, self.costs, &seen)?

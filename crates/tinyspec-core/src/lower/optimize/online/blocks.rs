@@ -70,7 +70,9 @@ struct Blocks<'a, 'f> {
     lane: NodeId,
     /// The lanes' factors of the products.
     packed: Vec<Local>,
-    matrices: Vec<Local>,
+    /// Scores, and then their powers.
+    scores: Option<Local>,
+    matrices: Vec<Option<Local>>,
     /// The greatest so far.
     greatest: Option<Local>,
     sums: Vec<Local>,
@@ -109,20 +111,19 @@ pub(super) fn build(graph: &mut Graph, form: &Form, target: &Target) -> Result<N
 
     // The Ranges of tiles.
     let power = |trips: i64| (trips & trips.wrapping_neg()).min(lanes);
-    let mut packing: Vec<(Vec<NodeId>, Sum)> = Vec::new();
+    let mut packing: Vec<(Vec<NodeId>, Sum, FxHashMap<NodeId, NodeId>)> = Vec::new();
     for product in &form.products {
-        let (mut ranges, mut at) = (Vec::new(), Sum::constant(0));
+        let (mut ranges, mut at, mut steps) = (Vec::new(), Sum::constant(0), known.clone());
         for (position, &range) in product.inner.iter().enumerate() {
             let trips = trips(nest.graph, range);
             let tile = if position + 1 == product.inner.len() { power(trips) } else { 1 };
             let run = nest.run(&Sum::constant(0), (trips / tile, AxisType::Loop), (tile, AxisType::Upcast))?;
             at = at.scale(trips).plus(&run.at);
-            known.insert(range, run.at.emit(nest.graph)?);
+            steps.insert(range, run.at.emit(nest.graph)?);
             ranges.extend(run.ranges);
         }
-        packing.push((ranges, at));
+        packing.push((ranges, at, steps));
     }
-    let packs = known.clone();
     let row_pieces = pieces(rows, height, rows);
     let rows_of = |nest: &mut Nest| -> Result<Vec<Run>> {
         let run = |nest: &mut Nest, piece: &Piece| {
@@ -170,20 +171,29 @@ pub(super) fn build(graph: &mut Graph, form: &Form, target: &Target) -> Result<N
         0 => None,
         _ => Some(less(nest.graph, &position, &Sum::constant(length))?),
     };
-    let places = Places { known: packs, lane: (form.lane, position), inside };
+    let places = Places { known, lane: (form.lane, position), inside };
     let greatest = match &form.greatest {
         Some(_) => Some(nest.local(1)?),
         None => None,
     };
-    let mut blocks = Blocks { nest, form, places, lane, packed: vec![], matrices: vec![], greatest, sums: vec![] };
-    for ((ranges, at), product) in packing.iter().zip(&form.products) {
-        let size = product.inner.iter().map(|&range| trips(blocks.nest.graph, range)).product();
-        blocks.pack(ranges, at, product.lanes, size)?;
-    }
     let block = segments.iter().map(|segment| segment.piece.rows()).max().unwrap_or(1);
-    for _ in &form.matrices {
-        let local = blocks.nest.local(block)?;
-        blocks.matrices.push(local);
+    let scores = match &form.greatest {
+        Some(_) => Some(nest.local(block)?),
+        None => None,
+    };
+    let mut matrices = Vec::new();
+    for matrix in &form.matrices {
+        matrices.push(match matrix {
+            Some(_) => Some(nest.local(block)?),
+            None => None,
+        });
+    }
+    let mut blocks = Blocks { nest, form, places, lane, packed: vec![], scores, matrices, greatest, sums: vec![] };
+    for ((ranges, at, known), product) in packing.into_iter().zip(&form.products) {
+        let size = product.inner.iter().map(|&range| trips(blocks.nest.graph, range)).product();
+        let places = Places { known, ..blocks.places.clone() };
+        let value = places.value(blocks.nest.graph, product.lanes)?;
+        blocks.pack(&ranges, &at, value, size)?;
     }
     blocks.start(&starts, rows)?;
     for segment in &segments {
@@ -200,8 +210,7 @@ pub(super) fn build(graph: &mut Graph, form: &Form, target: &Target) -> Result<N
 
 impl Blocks<'_, '_> {
     /// The lanes' factor of a product, in vectors for every step of it.
-    fn pack(&mut self, ranges: &[NodeId], at: &Sum, factor: NodeId, size: i64) -> Result<()> {
-        let value = self.places.value(self.nest.graph, factor)?;
+    fn pack(&mut self, ranges: &[NodeId], at: &Sum, value: NodeId, size: i64) -> Result<()> {
         let mut local = self.nest.local(size)?;
         let store = self.nest.store(&local, at, self.lane, value)?;
         let filled = self.nest.closed(store, ranges)?;
@@ -238,7 +247,7 @@ impl Blocks<'_, '_> {
 
     /// A loop over blocks.
     fn segment(&mut self, segment: &Segment) -> Result<()> {
-        let outside = (self.matrices.clone(), self.greatest.clone(), self.sums.clone());
+        let outside = (self.scores.clone(), self.matrices.clone(), self.greatest.clone(), self.sums.clone());
         for &range in &segment.around {
             self.every(range)?;
         }
@@ -254,14 +263,14 @@ impl Blocks<'_, '_> {
         self.add(segment, &places, scale, &mut effects)?;
         let body = self.nest.group(&effects)?;
         let over = self.nest.closed(body, &segment.around)?;
-        (self.matrices, self.greatest, self.sums) = outside;
+        (self.scores, self.matrices, self.greatest, self.sums) = outside;
         self.every(over)
     }
 
     /// All buffers after an event.
     fn every(&mut self, event: NodeId) -> Result<()> {
-        let locals = self.matrices.iter_mut().chain(&mut self.greatest).chain(&mut self.sums);
-        for local in locals {
+        let matrices = self.matrices.iter_mut().flatten().chain(&mut self.scores);
+        for local in matrices.chain(&mut self.greatest).chain(&mut self.sums) {
             self.nest.after(local, event)?;
         }
         Ok(())
@@ -288,18 +297,16 @@ impl Blocks<'_, '_> {
             let total = self.nest.reduce(Op::Add, term, &ranges)?;
             places.known.insert(product.node, total);
         }
-        let wanted = match &self.form.greatest {
-            Some(greatest) => vec![greatest.score],
-            None => self.form.matrices.clone(),
-        };
+        let scores = self.form.greatest.iter().map(|greatest| greatest.score);
+        let wanted: Vec<NodeId> = scores.chain(self.form.matrices.iter().copied().flatten()).collect();
         let values = places.values(self.nest.graph, &wanted)?;
         let mut stores = Vec::new();
-        for (&value, local) in values.iter().zip(&self.matrices) {
+        for (&value, local) in values.iter().zip(self.scores.iter().chain(self.matrices.iter().flatten())) {
             stores.push(self.nest.store(local, &segment.scores.at, self.lane, value)?);
         }
         let stores = self.nest.group(&stores)?;
         let made = self.nest.closed(stores, &segment.scores.ranges)?;
-        for local in &mut self.matrices {
+        for local in self.scores.iter_mut().chain(self.matrices.iter_mut().flatten()) {
             self.nest.after(local, made)?;
         }
         Ok(())
@@ -307,7 +314,7 @@ impl Blocks<'_, '_> {
 
     /// Scores become powers; what the sums so far are multiplied by.
     fn rescale(&mut self, segment: &Segment, rule: &Greatest, effects: &mut SmallVec<[NodeId; 4]>) -> Result<NodeId> {
-        let (Some(greatest), Some(scores)) = (&mut self.greatest, self.matrices.first_mut()) else {
+        let (Some(greatest), Some(scores)) = (&mut self.greatest, &mut self.scores) else {
             return Ok(rule.factor);
         };
         let (nest, lane, first) = (&mut self.nest, self.lane, Sum::constant(0));
@@ -331,17 +338,32 @@ impl Blocks<'_, '_> {
         let scale = power(nest, before)?;
         let score = nest.load(scores, &segment.powers.at, lane)?;
         let value = power(nest, score)?;
-        let store = nest.store(scores, &segment.powers.at, lane, value)?;
-        let kept = nest.closed(store, &segment.powers.ranges)?;
+        let mut values = Vec::new();
+        for matrix in &self.matrices {
+            values.push(match matrix {
+                Some(local) => {
+                    let factor = nest.load(local, &segment.powers.at, lane)?;
+                    nest.graph.alu(Op::Mul, &[value, factor])?
+                }
+                None => value,
+            });
+        }
         for (sum, local) in self.form.sums.iter().zip(&self.sums).filter(|(sum, _)| sum.weight.is_none()) {
-            debug_assert_eq!(sum.matrix, 0);
-            let total = nest.reduce(Op::Add, value, &segment.powers.ranges)?;
+            let total = nest.reduce(Op::Add, values[sum.matrix], &segment.powers.ranges)?;
             let so_far = nest.load(local, &first, lane)?;
             let scaled = nest.graph.alu(Op::Mul, &[so_far, scale])?;
             let total = nest.graph.alu(Op::Add, &[scaled, total])?;
             effects.push(nest.store(local, &first, lane, total)?);
         }
-        nest.after(scores, kept)?;
+        for (number, &value) in values.iter().enumerate() {
+            let is_needed = self.form.sums.iter().any(|sum| sum.matrix == number && sum.weight.is_some());
+            let local = self.matrices.get_mut(number).and_then(Option::as_mut).unwrap_or(scores);
+            if is_needed {
+                let store = nest.store(local, &segment.powers.at, lane, value)?;
+                let kept = nest.closed(store, &segment.powers.ranges)?;
+                nest.after(local, kept)?;
+            }
+        }
         Ok(scale)
     }
 
@@ -355,7 +377,7 @@ impl Blocks<'_, '_> {
     ) -> Result<()> {
         let Some(&streamed) = self.form.streamed.last() else { return Ok(()) };
         for (sum, local) in self.form.sums.iter().zip(&self.sums) {
-            let matrix = &self.matrices[sum.matrix];
+            let Some(matrix) = self.matrices[sum.matrix].as_ref().or(self.scores.as_ref()) else { continue };
             let nest = &mut self.nest;
             let Some((weight, row)) = sum.weight else {
                 if scale.is_none() {

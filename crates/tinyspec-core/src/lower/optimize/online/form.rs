@@ -21,10 +21,11 @@ pub(super) struct Form {
     pub streamed: SmallVec<[NodeId; 2]>,
     /// The products that the matrices are made of.
     pub products: Vec<Product>,
-    /// The greatest element that the only matrix rescales with.
+    /// The greatest element that all matrices rescale with.
     pub greatest: Option<Greatest>,
-    /// What is summed, each over the streamed Ranges.
-    pub matrices: Vec<NodeId>,
+    /// What is summed, each over the streamed Ranges: a value, beside the power that rescales where there is one, which
+    /// may stand alone.
+    pub matrices: Vec<Option<NodeId>>,
     /// The sums.
     pub sums: Vec<Sum>,
 }
@@ -45,6 +46,8 @@ pub(super) struct Product {
 pub(super) struct Greatest {
     /// The Reduce.
     pub node: NodeId,
+    /// What rescales with it.
+    pub power: NodeId,
     /// What it is the greatest of.
     pub score: NodeId,
     /// In `exp2(factor · (score - greatest))`.
@@ -190,10 +193,19 @@ impl Canonical {
             [node] if matches!(graph.arg(node), Arg::Reduce { op: Op::Max, .. }) => Some(node),
             _ => return Ok(None),
         };
+        let greatest = match greatest {
+            None => None,
+            Some(node) => {
+                let powers =
+                    graph.reachable(&outer).into_iter().find_map(|power| rescaled(graph, power, node).transpose());
+                let Some(found) = powers.transpose()? else { return Ok(None) };
+                Some(found)
+            }
+        };
         let mut form = Form {
             batch: Vec::new(),
             lane,
-            greatest: None,
+            greatest,
             matrices: Vec::new(),
             sums: Vec::new(),
             stores,
@@ -201,27 +213,34 @@ impl Canonical {
             products,
         };
         let mut rows: SmallVec<[NodeId; 1]> = SmallVec::new();
-        for &node in outer.iter().filter(|&&node| Some(node) != greatest) {
-            let (mut value, mut after) = (graph.source(node, 0), Vec::new());
-            apart(graph, &mut value, &mut after, &streams);
-            let mut weight = None;
-            if let (Op::Mul, &[a, b]) = (graph.op(value), graph.sources(value)) {
-                for (matrix, other) in [(a, b), (b, a)] {
-                    let own = ranges.iter().copied().filter(|&range| has(other, range) && !has(matrix, range));
-                    let own: SmallVec<[NodeId; 2]> = own.collect();
-                    if let (&[row], None, false) = (own.as_slice(), weight, has(other, lane)) {
-                        weight = Some((other, row));
-                        value = matrix;
-                        rows.push(row);
-                    }
+        let is_greatest = |node: NodeId| form.greatest.as_ref().is_some_and(|greatest| greatest.node == node);
+        for &node in outer.iter().filter(|&&node| !is_greatest(node)) {
+            let (mut factors, mut after) = (Vec::new(), Vec::new());
+            apart(graph, graph.source(node, 0), &streams, &mut factors, &mut after);
+            let (mut weights, mut others): (Vec<NodeId>, Vec<NodeId>) =
+                factors.iter().partition(|&&factor| !has(factor, lane));
+            let is_own = |range: &NodeId| {
+                weights.iter().any(|&node| has(node, *range)) && !others.iter().any(|&node| has(node, *range))
+            };
+            let own: SmallVec<[NodeId; 2]> = ranges.iter().copied().filter(is_own).collect();
+            let row = match own.as_slice() {
+                &[row] => Some(row),
+                _ => {
+                    (weights, others) = (Vec::new(), factors);
+                    None
                 }
+            };
+            if let Some(greatest) = &form.greatest {
+                let Some(power) = others.iter().position(|&factor| factor == greatest.power) else { return Ok(None) };
+                others.remove(power);
             }
-            apart(graph, &mut value, &mut after, &streams);
-            after.reverse();
-            let matrix = form.matrices.iter().position(|&known| known == value).unwrap_or_else(|| {
-                form.matrices.push(value);
+            let matrix = multiplied(graph, &others)?;
+            let matrix = form.matrices.iter().position(|&known| known == matrix).unwrap_or_else(|| {
+                form.matrices.push(matrix);
                 form.matrices.len() - 1
             });
+            let weight = multiplied(graph, &weights)?.zip(row);
+            rows.extend(row);
             form.sums.push(Sum { node, matrix, weight, after });
         }
         rows.dedup();
@@ -229,14 +248,9 @@ impl Canonical {
             return Ok(None);
         }
         form.batch = ranges.into_iter().filter(|&range| range != lane && !rows.contains(&range)).collect();
-        if let Some(node) = greatest {
-            let &[matrix] = form.matrices.as_slice() else { return Ok(None) };
-            let Some(found) = rescaled(graph, matrix, node)? else { return Ok(None) };
-            form.greatest = Some(found);
-        }
         // Nothing in a loop may need what is there only after it.
-        let within = form.greatest.iter().map(|greatest| greatest.score);
-        let within: Vec<NodeId> = if greatest.is_some() { within.collect() } else { form.matrices.clone() };
+        let scores = form.greatest.iter().map(|greatest| greatest.score);
+        let within: Vec<NodeId> = scores.chain(form.matrices.iter().copied().flatten()).collect();
         let mut below = graph.reachable(&within);
         below.retain(|node| outer.contains(node));
         let weights = form.sums.iter().filter_map(|sum| sum.weight.map(|weight| weight.0));
@@ -248,7 +262,8 @@ impl Canonical {
             row.is_none_or(|row| !has(value, row) || has(place, row))
         };
         let is_alone = loads.iter().all(|&node| graph.op(node) != Op::Reduce);
-        Ok((below.is_empty() && is_alone && form.stores.iter().all(is_closed)).then_some(form))
+        let are_made = form.greatest.is_some() || form.matrices.iter().all(Option::is_some);
+        Ok((below.is_empty() && is_alone && are_made && form.stores.iter().all(is_closed)).then_some(form))
     }
 }
 
@@ -256,29 +271,38 @@ fn is_sum(graph: &Graph, node: NodeId) -> bool {
     matches!(graph.arg(node), Arg::Reduce { op: Op::Add, .. }) && graph.dtype(node) == DType::F32
 }
 
-/// Takes factors and divisors that are the same in every term out of a value.
-fn apart(graph: &Graph, value: &mut NodeId, after: &mut Vec<(Op, NodeId)>, varies: &dyn Fn(NodeId) -> bool) {
-    loop {
-        let (op, &[a, b]) = (graph.op(*value), graph.sources(*value)) else { return };
-        *value = match (op, varies(a), varies(b)) {
-            (Op::Mul | Op::Div, true, false) => {
-                after.push((op, b));
-                a
+/// The factors of a value that vary from term to term, and, `after` their sum, those that do not.
+fn apart(
+    graph: &Graph,
+    value: NodeId,
+    varies: &dyn Fn(NodeId) -> bool,
+    factors: &mut Vec<NodeId>,
+    after: &mut Vec<(Op, NodeId)>,
+) {
+    let mut pending = vec![value];
+    while let Some(value) = pending.pop() {
+        match (graph.op(value), graph.sources(value)) {
+            _ if !varies(value) => after.push((Op::Mul, value)),
+            (Op::Mul, &[a, b]) => pending.extend([b, a]),
+            (Op::Div, &[a, b]) if !varies(b) => {
+                after.push((Op::Div, b));
+                pending.push(a);
             }
-            (Op::Mul, false, true) => {
-                after.push((op, a));
-                b
-            }
-            _ => return,
-        };
+            _ => factors.push(value),
+        }
     }
 }
 
+fn multiplied(graph: &mut Graph, factors: &[NodeId]) -> Result<Option<NodeId>> {
+    let Some((&first, others)) = factors.split_first() else { return Ok(None) };
+    others.iter().try_fold(first, |product, &factor| graph.alu(Op::Mul, &[product, factor])).map(Some)
+}
+
 /// `exp2(factor · (score - greatest))`, where a greatest of an infinity may count as 0.
-fn rescaled(graph: &mut Graph, matrix: NodeId, node: NodeId) -> Result<Option<Greatest>> {
+fn rescaled(graph: &mut Graph, power: NodeId, node: NodeId) -> Result<Option<Greatest>> {
     let score = graph.source(node, 0);
-    let (Op::Exp2, &[power]) = (graph.op(matrix), graph.sources(matrix)) else { return Ok(None) };
-    let (Op::Mul, &[shifted, factor]) = (graph.op(power), graph.sources(power)) else { return Ok(None) };
+    let (Op::Exp2, &[exponent]) = (graph.op(power), graph.sources(power)) else { return Ok(None) };
+    let (Op::Mul, &[shifted, factor]) = (graph.op(exponent), graph.sources(exponent)) else { return Ok(None) };
     let (Op::Add, &[first, minus]) = (graph.op(shifted), graph.sources(shifted)) else { return Ok(None) };
     let (Op::Mul, &[shift, one]) = (graph.op(minus), graph.sources(minus)) else { return Ok(None) };
     let number = |node: NodeId| graph.as_const(node).and_then(|number| number.as_float());
@@ -292,5 +316,5 @@ fn rescaled(graph: &mut Graph, matrix: NodeId, node: NodeId) -> Result<Option<Gr
         }
         _ => shift == node,
     };
-    Ok(is_shift.then_some(Greatest { node, score, factor }))
+    Ok(is_shift.then_some(Greatest { node, power, score, factor }))
 }
