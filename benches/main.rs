@@ -1,7 +1,7 @@
 //! `cargo bench`: every benchmark beside its limit, in one table. `cargo bench -- gemm` runs those whose name holds `gemm`.
 
-mod check;
 mod attention;
+mod check;
 mod contractions;
 mod growth;
 mod kernels;
