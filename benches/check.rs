@@ -28,7 +28,8 @@ pub fn run() -> Result<(), Error> {
     println!("{:<20}{:>10}{:>10}{:>10}", "limit", "benches", "check.c", "ratio");
     let sizes = [768 * 3072, 4096 * 1024, LARGE];
     let memory = sizes.into_iter().flat_map(|elements| [Resource::Copy(elements), Resource::Read(elements)]);
-    let resources: Vec<Resource> = [Resource::Fma, Resource::Exponentials].into_iter().chain(memory).collect();
+    let mut resources: Vec<Resource> = [Resource::Fma, Resource::Exponentials].into_iter().chain(memory).collect();
+    resources.push(Resource::Rows(4096));
     for threads in machine.thread_counts() {
         for &resource in &resources {
             let limit = Limit { resource, threads };
@@ -66,6 +67,7 @@ fn measured_by(program: &PathBuf, limit: Limit) -> Result<f64, Error> {
         Resource::Exponentials => ("exp", 0),
         Resource::Copy(elements) => ("copy", elements),
         Resource::Read(elements) => ("read", elements),
+        Resource::Rows(rows) => ("rows", rows),
     };
     let output = Command::new(program).args([name, &elements.to_string(), &limit.threads.to_string()]).output()?;
     Ok(String::from_utf8(output.stdout)?.trim().parse()?)

@@ -2,13 +2,13 @@
 //! quadruple from row to row, so the share of the limit shows how the cost grows.
 
 use tinyspec::{DType, Tensor};
-use tinyspec_benches::limits::Resource;
+use tinyspec_benches::limits::{ROW, Resource, TABLE_ROWS};
 
 use crate::kernels::Workload;
 
-/// Rows of the table of embeddings, and of what is read from it.
-const WORDS: usize = 50_257;
-const WIDTH: usize = 768;
+/// Rows of the table of embeddings, and their length.
+const WORDS: usize = TABLE_ROWS;
+const WIDTH: usize = ROW;
 
 pub fn workloads() -> Vec<Workload> {
     let mut all = Vec::new();
@@ -38,7 +38,7 @@ pub fn workloads() -> Vec<Workload> {
             Workload::bytes(
                 &format!("embedding/f32/{tokens}x{WIDTH}"),
                 2 * moved,
-                Resource::Copy(moved),
+                Resource::Rows(tokens),
                 &[read, written],
                 |inputs| vec![numbers(&inputs[1]).embedding(&inputs[0])],
             ),
@@ -46,7 +46,7 @@ pub fn workloads() -> Vec<Workload> {
             Workload::bytes(
                 &format!("one_hot_gather/f32/{tokens}x{WIDTH}"),
                 2 * moved,
-                Resource::Copy(moved),
+                Resource::Rows(tokens),
                 &[read, written],
                 |inputs| {
                     let hot = numbers(&inputs[1]).unsqueeze(-1).eq(Tensor::arange(WORDS as i64)).unsqueeze(-1);
@@ -58,7 +58,7 @@ pub fn workloads() -> Vec<Workload> {
     all
 }
 
-/// Numbers of words, far from each other.
+/// Numbers of words, far from each other: those of [`tinyspec_benches::limits::place`].
 fn numbers(data: &Tensor) -> Tensor {
     let count = data.shape()[0].as_const().unwrap_or(1);
     let scattered = ((data + 0.5) * 251.0).round().cast(DType::I32) * 200;

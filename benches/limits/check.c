@@ -146,6 +146,32 @@ static void sum_streams(long begin, long end, long streams) {
 static void sum(long begin, long end) { sum_streams(begin, end, 1); }
 static void sum_of_quarters(long begin, long end) { sum_streams(begin, end, 4); }
 
+/* Rows of a table, far from each other. */
+#define ROW 768L
+#define TABLE_ROWS 50257L
+static void rows(long begin, long end, int around) {
+    for (long row = begin; row < end; row++) {
+        const float *from = source + (row % 251 * 200 + row % 200) * ROW;
+        for (long index = 0; index < ROW; index += LANES) {
+            vector value = *(vector *)(from + index);
+#if defined(__AVX512F__)
+            if (around) {
+                _mm512_stream_ps(target + row * ROW + index, (__m512)value);
+                continue;
+            }
+#endif
+            *(volatile vector *)(target + row * ROW + index) = value;
+        }
+    }
+#if defined(__x86_64__)
+    _mm_sfence();
+#endif
+    (void)around;
+}
+
+static void rows_around(long begin, long end) { rows(begin, end, 1); }
+static void rows_through(long begin, long end) { rows(begin, end, 0); }
+
 typedef void (*work)(long begin, long end);
 
 struct part {
@@ -172,7 +198,9 @@ static double once(work run, long elements, int threads) {
     struct part parts[THREADS];
     pthread_barrier_t barrier;
     pthread_barrier_init(&barrier, 0, threads);
-    long size = elements / threads / 128 * 128, times = elements ? 1 + LARGE / 4 / elements : 1;
+    int of_rows = run == rows_around || run == rows_through;
+    long grain = of_rows ? 1 : 128, each = of_rows ? ROW : 1;
+    long size = elements / threads / grain * grain, times = elements ? 1 + LARGE / 4 / (elements * each) : 1;
     for (int thread = 0; thread < threads; thread++) {
         parts[thread] = (struct part){run, thread * size, (thread + 1) * size, times, &barrier};
         if (thread) pthread_create(&handles[thread], 0, other, &parts[thread]);
@@ -199,6 +227,7 @@ static double seconds(work one, work two, long elements, int threads) {
 }
 
 static float *pages(size_t bytes) {
+    bytes = (bytes + (2 << 20) - 1) & -(size_t)(2 << 20);
     float *memory = aligned_alloc(2 << 20, bytes);
     if (!memory) exit(1);
 #if defined(MADV_HUGEPAGE)
@@ -214,13 +243,14 @@ static double limit(const char *name, long elements, int threads) {
     if (!strcmp(name, "exp")) return (double)ARGUMENTS * WALKS * threads / seconds(exponentials, 0, 0, threads) / 1e9;
     if (!strcmp(name, "copy")) return 8.0 * elements / seconds(copy_around, copy_through, elements, threads) / 1e9;
     if (!strcmp(name, "read")) return 4.0 * elements / seconds(sum, sum_of_quarters, elements, threads) / 1e9;
+    if (!strcmp(name, "rows")) return 8.0 * elements * ROW / seconds(rows_around, rows_through, elements, threads) / 1e9;
     exit(1);
 }
 
 int main(int count, char **arguments) {
     long sizes[] = {768L * 3072, 4096L * 768, 4096L * 1024, LARGE};
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    source = pages(LARGE * 4), target = pages(LARGE * 4);
+    source = pages(TABLE_ROWS * ROW * 4), target = pages(TABLE_ROWS * ROW * 4);
     if (count == 4) {
         long elements = atol(arguments[2]);
         int threads = atoi(arguments[3]);

@@ -33,12 +33,24 @@ pub enum Resource {
     Copy(usize),
     /// A sum of so many f32.
     Read(usize),
+    /// A copy of so many rows of a table, which lie far from each other.
+    Rows(usize),
+}
+
+/// f32 of a row of the table, and its rows: the embeddings of GPT-2.
+pub const ROW: usize = 768;
+/// Rows of the table.
+pub const TABLE_ROWS: usize = 50_257;
+
+/// The place in the table of a row that is copied.
+pub fn place(row: usize) -> usize {
+    row % 251 * 200 + row % 200
 }
 
 impl Resource {
     /// Whatever else runs on the machine uses it too, so that it changes from one second to the next.
     pub fn is_shared(self) -> bool {
-        matches!(self, Self::Copy(_) | Self::Read(_))
+        matches!(self, Self::Copy(_) | Self::Read(_) | Self::Rows(_))
     }
 }
 
@@ -79,6 +91,7 @@ impl Limit {
             Resource::Exponentials => Measure::Elements(exponentials::COUNT * self.threads as f64),
             Resource::Copy(elements) => Measure::Bytes(2.0 * memory::bytes(elements)),
             Resource::Read(elements) => Measure::Bytes(memory::bytes(elements)),
+            Resource::Rows(rows) => Measure::Bytes(2.0 * memory::bytes(rows * ROW)),
         }
     }
 }
@@ -92,6 +105,7 @@ impl fmt::Display for Limit {
             Resource::Exponentials => write!(f, "limit/exp/{threads}t"),
             Resource::Copy(elements) => write!(f, "limit/copy/{:.0}MB/{threads}t", megabytes(elements)),
             Resource::Read(elements) => write!(f, "limit/read/{:.0}MB/{threads}t", megabytes(elements)),
+            Resource::Rows(rows) => write!(f, "limit/rows/{:.0}MB/{threads}t", megabytes(rows * ROW)),
         }
     }
 }
@@ -130,6 +144,7 @@ impl Machine {
             Resource::Exponentials => exponentials::time(limit.threads, iterations),
             Resource::Copy(elements) => self.arrays(elements).copy(elements, limit.threads, iterations),
             Resource::Read(elements) => self.arrays(elements).read(elements, limit.threads, iterations),
+            Resource::Rows(rows) => self.arrays(ROW * TABLE_ROWS.max(rows)).rows(rows, limit.threads, iterations),
         }
     }
 

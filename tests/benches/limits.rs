@@ -1,10 +1,14 @@
-use tinyspec_benches::limits::{LARGE, Limit, Machine};
+use tinyspec_benches::limits::{LARGE, Limit, Machine, Resource};
 
 #[test]
 fn names_say_resource_size_and_threads() {
-    let limits = [Limit::fma(1), Limit::exponentials(2), Limit::copy(LARGE, 2), Limit::read(768 * 3072, 16)]
+    let rows = Limit { resource: Resource::Rows(4096), threads: 1 };
+    let limits = [Limit::fma(1), Limit::exponentials(2), Limit::copy(LARGE, 2), Limit::read(768 * 3072, 16), rows]
         .map(|limit| limit.to_string());
-    assert_eq!(limits, ["limit/fma/1t", "limit/exp/2t", "limit/copy/67MB/2t", "limit/read/9MB/16t"]);
+    assert_eq!(
+        limits,
+        ["limit/fma/1t", "limit/exp/2t", "limit/copy/67MB/2t", "limit/read/9MB/16t", "limit/rows/13MB/1t"]
+    );
 }
 
 #[test]

@@ -77,12 +77,10 @@ impl Pair {
         let dims = graph.shape(&dims)?;
         let around: SmallVec<[NodeId; 4]> = live.members(live.of(self.node)).collect();
         let load = Arg::Load { device: None, addrspace: AddrSpace::Reg };
-        let mut slot = super::next_register(graph);
         let mut registers: SmallVec<[(NodeId, NodeId, NodeId); 2]> = SmallVec::new();
         let first = self.first(graph)?;
-        for start in [None, first] {
+        for (slot, start) in (super::next_register(graph)..).zip([None, first]) {
             let arg = Arg::Buffer { slot, dtype: DType::I32, device: None, addrspace: AddrSpace::Reg };
-            slot += 1;
             let mut place: SmallVec<[NodeId; 4]> = SmallVec::from_iter([graph.add(Op::Buffer, &[dims], arg)?]);
             place.extend(around.iter().copied());
             let place = if place.len() > 1 { graph.add(Op::After, &place, Arg::None)? } else { place[0] };
