@@ -274,8 +274,9 @@ pub fn function(
         #visibility enum #name<const PLACE: u64 = #hash> {}
         #[allow(unexpected_cfgs)]
         const _: () = {
-            static A_GRAPH_HAS_NO_RECURSION: ::tinyspec::function::EmbeddedFunction = #graph;
+            // First, as editors complete in the first copy of what they complete in.
             #typed
+            static A_GRAPH_HAS_NO_RECURSION: ::tinyspec::function::EmbeddedFunction = #graph;
             impl ::tinyspec::__private::HasFunction<#hash> for #name<#hash> {
                 const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = &A_GRAPH_HAS_NO_RECURSION;
             }

@@ -122,6 +122,9 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     // What has no graph is wrong, whoever says so.
     let has_graph = outcome.traced.is_some();
     let calls_itself = found.iter().any(|callee| callee.path.get_ident() == Some(name));
+    // Nothing is left out for editors: what is being written is mostly wrong.
+    let whole = typed_copy::typed_copy(&function.block, &Diagnostics::default());
+    let for_editors = emit::typed(&signature, &parameters, (&whole, true));
     let state = quote!({ function [#options] #item });
     let (copy, graph) = if found.is_empty() || found.len() > MOST_CALLEES || calls_itself {
         diagnostics.extend(preview);
@@ -132,11 +135,16 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         let graph = embedded(name, traced, callees, constants, &read_options, &typed, &mut diagnostics);
         let open = outcome.open.filter(|_| diagnostics.is_empty());
         let copy = emit::checked(&signature, &parameters, (&body, is_wrong || !has_graph), open);
-        (quote!(#(#copy)*), quote!({ #(#checks)* #graph }))
+        let copy = if diagnostics.is_empty() {
+            quote!(#(#copy)*)
+        } else {
+            let (first, last) = (emit::first_typed(&for_editors), emit::last_typed(&copy));
+            quote!(#first #last)
+        };
+        (copy, quote!({ #(#checks)* #graph }))
     } else {
-        let copy = emit::typed(&signature, &parameters, (&body, is_wrong || !has_graph));
         let last = quote!(::tinyspec::__private::trace);
-        (emit::first_typed(&copy), companion::visit(&found, &imports, &name.unraw().to_string(), &last, &state))
+        (emit::first_typed(&for_editors), companion::visit(&found, &imports, &name.unraw().to_string(), &last, &state))
     };
     let companion = if signature.has_models() && signature.is_complete() {
         // Its inputs are told by the models' companions.

@@ -71,7 +71,7 @@ pub struct Block {
 #[derive(Clone)]
 pub enum Statement {
     /// A `let` whose mistake is reported already.
-    Refused(Ident),
+    Refused(Vec<Ident>),
     /// `let name = value;`
     Let { name: Ident, mutable: bool, dtype: Option<DType>, value: Expr },
     /// `let mut name: Local<…>;` or `Reg`.

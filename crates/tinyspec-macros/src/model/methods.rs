@@ -58,13 +58,13 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         found.retain(|callee| callee.text != self_text(&context));
         let mut preview = Diagnostics::default();
         trace::trace(&signature, &method.block, &unknown(&found), &mut preview);
-        let copy = typed_copy::typed_copy(&method.block, &preview);
+        let copy = typed_copy::typed_copy(&method.block, &Diagnostics::default());
         found.insert(0, fields.clone());
         let state = quote!({ method #number [#options] #block });
         let graph = companion::visit(&found, &imports, &owner, &quote!(::tinyspec::__private::trace), &state);
         let parameters = Parameters::of(&method.sig.inputs, &signature);
         let is_wrong = !preview.is_empty() || !diagnostics.is_empty();
-        let typed = first_typed(&typed(&signature, &parameters, (&copy, is_wrong)));
+        let typed = first_typed(&typed(&signature, &parameters, (&copy, true)));
         let result = result_type(&signature);
         let (attributes, visibility, ident) = (&method.attrs, &method.vis, &method.sig.ident);
         let constant = graph_name(ident);
@@ -96,8 +96,8 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         outside.extend(quote! {
             #[allow(unexpected_cfgs)]
             const _: () = {
-                static A_GRAPH_HAS_NO_RECURSION: ::tinyspec::function::EmbeddedFunction = #graph;
                 #typed
+                static A_GRAPH_HAS_NO_RECURSION: ::tinyspec::function::EmbeddedFunction = #graph;
                 impl #generics ::tinyspec::__private::HasFunction<#hash> for #arguments {
                     const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = &A_GRAPH_HAS_NO_RECURSION;
                 }

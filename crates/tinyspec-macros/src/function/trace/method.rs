@@ -2,7 +2,7 @@
 
 use super::expression::name_of;
 use super::inference::{Float, Kind, NumberType};
-use super::words::{AT_RUN_TIME, ELSEWHERE, arguments_of, found_text, instead, kind_text, sample};
+use super::words::{AT_RUN_TIME, ELSEWHERE, arguments_of, found_text, instead, kind_text, may_be, sample};
 use super::{Tracer, Value};
 use crate::diagnostics::{Place, source_text};
 use proc_macro2::Span;
@@ -251,11 +251,16 @@ impl Tracer<'_> {
         place: Place,
         whole: &Expr,
     ) {
-        let given: Vec<String> = arguments.iter().map(source_text).collect();
-        let shown = expected.iter().enumerate().map(|(position, (_, kind))| match given.get(position) {
-            Some(text) if given.len() < expected.len() => text.clone(),
-            _ if *kind == ParamKind::int => position.to_string(),
-            _ => sample(*kind),
+        let given: Vec<&Expr> = arguments.iter().collect();
+        // What is given keeps its order; each goes where its kind is wanted.
+        let mut left = given.iter().peekable();
+        let shown = expected.iter().enumerate().map(|(position, (_, kind))| {
+            let fits = given.len() < expected.len() && left.peek().is_some_and(|argument| may_be(argument, *kind));
+            match left.next_if(|_| fits) {
+                Some(argument) => source_text(argument),
+                None if *kind == ParamKind::int => position.to_string(),
+                None => sample(*kind),
+            }
         });
         let shown = shown.collect::<Vec<_>>().join(", ");
         let (name, count) = (row.name, given.len());

@@ -124,6 +124,33 @@ pub(super) fn sample(kind: ParamKind) -> String {
     text.to_string()
 }
 
+/// By its looks: an expression may be an argument of this kind.
+pub(super) fn may_be(argument: &Expr, kind: ParamKind) -> bool {
+    let is_call_of = |name: &str| match argument {
+        Expr::Call(call) => matches!(&*call.func, Expr::Path(path) if path.path.is_ident(name)),
+        Expr::Path(path) => path.path.is_ident(name),
+        _ => false,
+    };
+    let is_options = matches!(argument, Expr::Struct(_)) || is_call_of("default");
+    let is_option = is_call_of("Some") || is_call_of("None");
+    match kind {
+        _ if is_options => kind.fields().is_some(),
+        _ if is_option => kind == ParamKind::optional,
+        _ if kind.fields().is_some() || kind == ParamKind::optional => false,
+        kind => match argument {
+            Expr::Array(array) if array.elems.iter().any(|element| matches!(element, Expr::Array(_))) => false,
+            Expr::Array(_) => matches!(kind, ParamKind::ints | ParamKind::shape | ParamKind::axes | ParamKind::tensors),
+            Expr::Lit(literal) => match &literal.lit {
+                syn::Lit::Bool(_) => kind == ParamKind::flag,
+                syn::Lit::Str(_) => kind == ParamKind::text,
+                _ => !matches!(kind, ParamKind::flag | ParamKind::text | ParamKind::dtype | ParamKind::tensors),
+            },
+            Expr::Reference(_) => matches!(kind, ParamKind::tensor | ParamKind::tensors),
+            _ => true,
+        },
+    }
+}
+
 /// What was found where an argument of this kind should be.
 pub(super) fn found_text(kind: ParamKind, value: &Value) -> String {
     match (kind, value) {

@@ -61,16 +61,10 @@ fn statement(statement: &syn::Stmt, diagnostics: &mut Diagnostics) -> Option<Sta
     }
 }
 
-/// The name of a `let` that could not be read.
+/// The names of a `let` that could not be read.
 fn refused(local: &syn::Local) -> Option<Statement> {
-    let pattern = match &local.pat {
-        syn::Pat::Type(typed) => &*typed.pat,
-        other => other,
-    };
-    match pattern {
-        syn::Pat::Ident(pattern) => Some(Statement::Refused(pattern.ident.clone())),
-        _ => None,
-    }
+    let names = crate::function::trace::names_of(&local.pat);
+    (!names.is_empty()).then_some(Statement::Refused(names))
 }
 
 fn binding(local: &syn::Local, diagnostics: &mut Diagnostics) -> Option<Statement> {

@@ -25,7 +25,7 @@ impl Tracer<'_> {
 
     pub fn statement(&mut self, statement: &Statement) {
         match statement {
-            Statement::Refused(name) => self.bind(name, Binding::Wrong),
+            Statement::Refused(names) => names.iter().for_each(|name| self.bind(name, Binding::Wrong)),
             Statement::Let { name, mutable, dtype, value } => self.binding(name, *mutable, *dtype, value),
             Statement::Declare { name, local, dtype, dims, at } => {
                 if *local {
