@@ -31,12 +31,15 @@ pub(super) fn broadcast(op: Op, sources: &[&Props]) -> Result<Shape> {
 fn broadcast_help(a: &Shape, b: &Shape) -> String {
     let rule = "right-aligned, each axis must be equal or 1";
     let (longer, shorter) = if a.len() > b.len() { (a, b) } else { (b, a) };
+    if longer.len() != shorter.len() + 1 {
+        return rule.to_string();
+    }
     let fits = |&axis: &usize| {
         let mut with_axis = shorter.clone();
         with_axis.insert(axis, Dim::from(1));
         broadcast_pair(longer, &with_axis).is_some()
     };
-    match (0..longer.len()).rev().find(fits).filter(|_| longer.len() == shorter.len() + 1) {
+    match (0..longer.len()).rev().find(fits) {
         Some(axis) => {
             format!("{rule}: `.unsqueeze({axis})` makes the smaller one fit, as `keepdim` = `true` does in a reduction")
         }

@@ -23,7 +23,7 @@ enum Kind {
 }
 
 /// Proofs that may be tried for one question.
-const BUDGET: u32 = 4_000;
+const BUDGET: u32 = 1_000;
 /// Conditions that are combined in one proof.
 const DEPTH: u32 = 3;
 pub(super) struct Prover<'a> {
