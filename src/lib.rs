@@ -133,16 +133,16 @@ pub use tinyspec_macros::function;
 ///
 /// **Parameters.** `&Global<dtype, dims…>` is read, `&mut Global<…>` is updated (a [`Tensor`] stays a value: other handles
 /// do not see it), a scalar such as `f32` is passed as it is, and `-> Global<…> as y`, or several in parentheses, are
-/// results. A dim is a number, a name from `<…>`, an outer `const` in capitals, or `{ an expression }`. What a kernel
-/// overwrites completely costs no copy. Kernels with results alone can be called from a [`function`](macro@function).
+/// results. A dim is a number, a name from `<…>` (from 1 to 2³¹ - 1), an outer `const` in capitals, or `{ an expression }`.
+/// What a kernel overwrites completely costs no copy. Kernels with results alone can be called from a [`function`](macro@function).
 ///
 /// **Loops** say how they run: `global(n)` in parallel and outermost; `local(n)` by the members of a workgroup, which
-/// share `let mut tile: Local<f32, 32, 33>;` and wait for each other at `barrier();` and at the loop's end (and a loop
-/// with a barrier inside at the end of each trip); `serial(n)` in order; `reduce(n)` in any order, so it only
+/// share `let mut tile: Local<f32, 32, 33>;` and wait for each other at `barrier();` and at the loop's end (and where a loop
+/// or block with a barrier inside begins and ends, each trip); `serial(n)` in order; `reduce(n)` in any order, so it only
 /// accumulates (`+=`, `-=`, `*=`, `v = max(v, …)`, `min`); `unroll(4)` as copies of its body. All take `start..end` too.
 ///
 /// **Values.** `x[i, j]`; `x.get([i, j], 0.0)` with what is read outside; `let`, `let mut`, `if` as statement and as
-/// value, `as` casts; indices are whole numbers with floored `/` and `%`. Functions: `exp`, `exp2`, `log`, `log2`, `sqrt`,
+/// value, `as` casts; indices are whole numbers of 64 bits with floored `/` and `%`. Functions: `exp`, `exp2`, `log`, `log2`, `sqrt`,
 /// `rsqrt`, `sin`, `cos`, `tanh`, `abs`, `max`, `min`, `pow`, `floor`, `round`, … also as methods, and
 /// `where_(c, a, b)`. `atomic_add(&mut h[i], v)` adds from all iterations. `let mut r: Reg<f32, 2, 4>;` are registers,
 /// indexed by numbers and `unroll` variables.
@@ -160,7 +160,7 @@ pub use tinyspec_macros::function;
 /// }
 /// ```
 ///
-/// What cannot be shown is written in `unsafe { … }`: there an access outside reads 0 and stores nothing, and that
+/// What cannot be shown is written in `unsafe { … }`, around statements or a value: there an access outside reads 0 and stores nothing, and that
 /// iterations do not meet is the author's word. The device `interpreter` looks while such a kernel runs and names the
 /// iterations that meet.
 ///
