@@ -2,7 +2,7 @@
 
 use super::expression::name_of;
 use super::inference::{Float, Kind, NumberType};
-use super::words::{AT_RUN_TIME, ELSEWHERE, arguments_of, found_text, instead, kind_text, may_be, sample};
+use super::words::{AT_RUN_TIME, ELSEWHERE, arguments_of, found_text, instead, kind_text, may_be, sample, usage};
 use super::{Tracer, Value};
 use crate::diagnostics::{Place, source_text};
 use proc_macro2::Span;
@@ -489,15 +489,4 @@ const OUTSIDE_THE_TABLE: &[&str] = &[
 
 fn has_options(args: &[MethodArg]) -> bool {
     args.iter().any(|arg| matches!(arg, MethodArg::Options(given) if !given.is_empty()))
-}
-
-fn usage(name: &str) -> &'static str {
-    match name {
-        "zeros" | "ones" => "a shape, as in `Tensor::zeros([B, 64])`",
-        "full" => "a shape and a number, as in `Tensor::full([B, 64], 0.5)`",
-        "full_of" => "a shape, a number and a dtype, as in `Tensor::full_of([B, 64], 1, DType::I64)`",
-        "full_like" => "a number",
-        "arange" => "the number of elements, as a literal",
-        _ => "nothing",
-    }
 }

@@ -186,3 +186,15 @@ pub(super) fn instead(method: &str, kind: ParamKind, value: &Value, expression: 
         _ => String::new(),
     }
 }
+
+/// What the functions of `Tensor` that are no rows of the method table take.
+pub(super) fn usage(name: &str) -> &'static str {
+    match name {
+        "zeros" | "ones" => "a shape, as in `Tensor::zeros([B, 64])`",
+        "full" => "a shape and a number, as in `Tensor::full([B, 64], 0.5)`",
+        "full_of" => "a shape, a number and a dtype, as in `Tensor::full_of([B, 64], 1, DType::I64)`",
+        "full_like" => "a number",
+        "arange" => "the number of elements, as a literal",
+        _ => "nothing",
+    }
+}
