@@ -3,7 +3,7 @@
 
 use tinyspec::options::{Conv2d, default};
 use tinyspec::{DType, Tensor, grad};
-use tinyspec_benches::limits::Resource;
+use tinyspec_benches::limits::{Resource, Words};
 use tinyspec_benches::report::Measure;
 
 use crate::kernels::Workload;
@@ -45,17 +45,22 @@ fn products() -> Vec<Workload> {
             vec![inputs[0].matmul(&inputs[1])]
         })
     };
-    let narrow = |name: &str, dtype: DType| {
+    let narrow = |name: &str, dtype: DType, words: Option<Words>| {
         let side = 1024;
         let name = format!("gemm/{name}/{side}");
         let inputs: [&[usize]; 2] = [&[side; 2], &[side; 2]];
         Workload {
             dtype,
+            resource: words.filter(|words| words.are_there()).map_or(Resource::Fma, Resource::Words),
             ..flops(&name, Product::multiplications(side), &inputs, |inputs| vec![inputs[0].matmul(&inputs[1])])
         }
     };
     let mut workloads: Vec<Workload> = SIDES.into_iter().map(square).collect();
-    workloads.extend([narrow("f16", DType::F16), narrow("bf16", DType::BF16), narrow("i8", DType::I8)]);
+    workloads.extend([
+        narrow("f16", DType::F16, None),
+        narrow("bf16", DType::BF16, None),
+        narrow("i8", DType::I8, Some(Words::I16)),
+    ]);
     workloads.extend([
         turned("tn", |inputs| vec![inputs[0].transpose(0, 1).matmul(&inputs[1])]),
         turned("nt", |inputs| vec![inputs[0].matmul(inputs[1].transpose(0, 1))]),

@@ -1,4 +1,4 @@
-/* The limits once more, by another compiler: multiply-adds, exponentials, copy, sum, on one thread and on all.
+/* The limits once more, by another compiler: multiply-adds, products of words, exponentials, copy, sum, on one thread and on all.
  *
  *   cc -O3 -march=native -pthread check.c -o check && ./check
  *   ./check read 16777216 1        one of them, as a number: so many elements, so many threads
@@ -72,6 +72,38 @@ static void multiply_add(long begin, long end) {
     for (int chain = 0; chain < CHAINS; chain++) total += sums[chain];
     sink = lanes(total) + (float)end;
 }
+
+#if defined(__AVX512VNNI__) && defined(__AVX512BF16__)
+/* Two products a lane. */
+static void i16_words(long begin, long end) {
+    __m512i sums[CHAINS], by = _mm512_set1_epi32((int)(factor * 1000));
+#pragma GCC unroll 32
+    for (int chain = 0; chain < CHAINS; chain++) sums[chain] = _mm512_set1_epi32(chain + (int)begin);
+    for (long step = 0; step < STEPS; step++) {
+#pragma GCC unroll 32
+        for (int chain = 0; chain < CHAINS; chain++) sums[chain] = _mm512_dpwssd_epi32(sums[chain], by, by);
+    }
+    __m512i total = _mm512_setzero_si512();
+#pragma GCC unroll 32
+    for (int chain = 0; chain < CHAINS; chain++) total = _mm512_xor_si512(total, sums[chain]);
+    sink = (float)_mm512_reduce_add_epi32(total) + (float)end;
+}
+
+static void bf16_words(long begin, long end) {
+    __m512 sums[CHAINS];
+    __m512bh by = (__m512bh)_mm512_set1_epi32(0x3f003f00 + (int)term);
+#pragma GCC unroll 32
+    for (int chain = 0; chain < CHAINS; chain++) sums[chain] = _mm512_set1_ps((float)(chain + begin));
+    for (long step = 0; step < STEPS; step++) {
+#pragma GCC unroll 32
+        for (int chain = 0; chain < CHAINS; chain++) sums[chain] = _mm512_dpbf16_ps(sums[chain], by, by);
+    }
+    __m512 total = _mm512_setzero_ps();
+#pragma GCC unroll 32
+    for (int chain = 0; chain < CHAINS; chain++) total += sums[chain];
+    sink = lanes((vector)total) + (float)end;
+}
+#endif
 
 /* 2^x; without the instructions of AVX-512 only where the power is a normal number. */
 static inline vector power(vector x) {
@@ -240,6 +272,11 @@ static float *pages(size_t bytes) {
 /* A limit in billions a second. */
 static double limit(const char *name, long elements, int threads) {
     if (!strcmp(name, "fma")) return 2.0 * CHAINS * LANES * STEPS * threads / seconds(multiply_add, 0, 0, threads) / 1e9;
+#if defined(__AVX512VNNI__) && defined(__AVX512BF16__)
+    double words = 4.0 * CHAINS * LANES * STEPS * threads;
+    if (!strcmp(name, "i16")) return words / seconds(i16_words, 0, 0, threads) / 1e9;
+    if (!strcmp(name, "bf16")) return words / seconds(bf16_words, 0, 0, threads) / 1e9;
+#endif
     if (!strcmp(name, "exp")) return (double)ARGUMENTS * WALKS * threads / seconds(exponentials, 0, 0, threads) / 1e9;
     if (!strcmp(name, "copy")) return 8.0 * elements / seconds(copy_around, copy_through, elements, threads) / 1e9;
     if (!strcmp(name, "read")) return 4.0 * elements / seconds(sum, sum_of_quarters, elements, threads) / 1e9;
@@ -260,6 +297,10 @@ int main(int count, char **arguments) {
     }
     for (int threads = 1; threads <= processors && threads <= THREADS; threads += processors > 1 ? processors - 1 : 1) {
         printf("fma/%dt        %8.1f GFLOP/s\n", threads, limit("fma", 0, threads));
+#if defined(__AVX512VNNI__) && defined(__AVX512BF16__)
+        printf("i16/%dt        %8.1f GFLOP/s\n", threads, limit("i16", 0, threads));
+        printf("bf16/%dt       %8.1f GFLOP/s\n", threads, limit("bf16", 0, threads));
+#endif
         printf("exp/%dt        %8.1f G/s\n", threads, limit("exp", 0, threads));
         for (int size = 0; size < 4; size++) {
             printf("copy/%.0fMB/%dt  %8.1f GB/s\n", 4e-6 * sizes[size], threads, limit("copy", sizes[size], threads));

@@ -1,4 +1,4 @@
-//! What the machine can do at most: multiply-adds, exponentials, copied bytes and read bytes per second.
+//! What the machine can do at most: multiply-adds, products of words, exponentials, copied bytes and read bytes per second.
 //!
 //! `check.c` beside this file measures the same with a C compiler; the two must agree.
 
@@ -6,6 +6,7 @@ mod exponentials;
 mod fma;
 mod memory;
 mod team;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use crate::report::{Measure, Row};
 use memory::Arrays;
+pub use words::Words;
 
 /// Samples whose median is the limit.
 const SAMPLES: usize = 21;
@@ -26,6 +28,8 @@ pub const LARGE: usize = 16 << 20;
 pub enum Resource {
     /// f32 multiply-adds in registers.
     Fma,
+    /// Products of two numbers in a word, in registers.
+    Words(Words),
     /// 2^x of f32 in the first cache, by the shortest series that rounds as the language promises.
     Exponentials,
     /// A copy of so many f32, by stores that bypass the caches or that do not, whichever is faster; bytes read and bytes
@@ -88,6 +92,7 @@ impl Limit {
     pub fn measure(self) -> Measure {
         match self.resource {
             Resource::Fma => Measure::Flops(fma::flops() * self.threads as f64),
+            Resource::Words(_) => Measure::Flops(words::operations() * self.threads as f64),
             Resource::Exponentials => Measure::Elements(exponentials::COUNT * self.threads as f64),
             Resource::Copy(elements) => Measure::Bytes(2.0 * memory::bytes(elements)),
             Resource::Read(elements) => Measure::Bytes(memory::bytes(elements)),
@@ -102,6 +107,7 @@ impl fmt::Display for Limit {
         let megabytes = |elements: usize| memory::bytes(elements) / 1e6;
         match self.resource {
             Resource::Fma => write!(f, "limit/fma/{threads}t"),
+            Resource::Words(words) => write!(f, "limit/{}/{threads}t", words.name()),
             Resource::Exponentials => write!(f, "limit/exp/{threads}t"),
             Resource::Copy(elements) => write!(f, "limit/copy/{:.0}MB/{threads}t", megabytes(elements)),
             Resource::Read(elements) => write!(f, "limit/read/{:.0}MB/{threads}t", megabytes(elements)),
@@ -131,8 +137,10 @@ impl Machine {
 
     /// The limits of this machine, those of memory far beyond the caches.
     pub fn limits(&self) -> Vec<Limit> {
+        let words = [Words::I16, Words::Bf16].into_iter().filter(|words| words.are_there()).map(Resource::Words);
         [Resource::Fma, Resource::Exponentials, Resource::Copy(LARGE), Resource::Read(LARGE)]
             .into_iter()
+            .chain(words)
             .flat_map(|resource| self.thread_counts().into_iter().map(move |threads| Limit { resource, threads }))
             .collect()
     }
@@ -141,6 +149,7 @@ impl Machine {
     pub fn time(&mut self, limit: Limit, iterations: u64) -> Duration {
         match limit.resource {
             Resource::Fma => fma::time(limit.threads, iterations),
+            Resource::Words(words) => words::time(words, limit.threads, iterations),
             Resource::Exponentials => exponentials::time(limit.threads, iterations),
             Resource::Copy(elements) => self.arrays(elements).copy(elements, limit.threads, iterations),
             Resource::Read(elements) => self.arrays(elements).read(elements, limit.threads, iterations),

@@ -82,6 +82,7 @@ fn target() -> Target {
         fused_multiply_add: true,
         accumulators: 2,
         watches_races: false,
+        tensor_cores: Vec::new(),
         threads: 1,
         cache_bytes: [32 << 10, 512 << 10, 32 << 20],
         native: vec![Op::Div, Op::Sqrt, Op::Exp2, Op::Log2, Op::Sin, Op::Idiv, Op::Mod, Op::Mulacc],

@@ -30,6 +30,8 @@ pub struct Target {
     pub native: Vec<Op>,
     /// Instructions beyond the ops.
     pub instructions: Vec<Instruction>,
+    /// What one instruction multiplies in pairs and adds to a sum (Wmma): I16 into i32, BF16 into f32.
+    pub tensor_cores: Vec<DType>,
     /// Dtypes that arithmetic is done in; others are storage only.
     pub arithmetic: Vec<DType>,
 }
@@ -43,6 +45,11 @@ impl Target {
     /// Has this op as it is.
     pub fn is_native(&self, op: Op) -> bool {
         self.native.contains(&op)
+    }
+
+    /// Multiplies pairs of such numbers by one instruction.
+    pub fn has_tensor_core(&self, dtype: DType) -> bool {
+        self.tensor_cores.contains(&dtype)
     }
 
     /// Identity for caches.

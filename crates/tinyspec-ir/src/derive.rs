@@ -157,6 +157,13 @@ fn check_elementwise_dtypes(op: Op, sources: &[&Props]) -> Result<()> {
             }
             check_same_dtype(op, &sources[1..])
         }
+        Op::Wmma => match sources {
+            [a, b, sum] if (a.dtype, b.dtype) == (DType::U32, DType::U32) => match sum.dtype {
+                DType::F32 | DType::I32 => Ok(()),
+                other => refuse("a sum of f32 or i32", other),
+            },
+            _ => refuse("words of u32", dtype),
+        },
         Op::Recip | Op::Exp2 | Op::Log2 | Op::Sin | Op::Sqrt if !dtype.is_float() => refuse("a float", dtype),
         Op::Div | Op::Pow if !dtype.is_float() => refuse("floats", dtype),
         Op::Idiv | Op::Mod if dtype == DType::Bool => refuse("numbers", dtype),

@@ -8,6 +8,7 @@ mod convert;
 mod float;
 mod integer;
 mod threefry;
+mod words;
 
 pub use convert::{from_storage, to_storage};
 pub use float::{float_mod, maximum};
@@ -50,6 +51,7 @@ pub fn eval_op(op: Op, dtype: DType, operands: &[Const]) -> Result<Const> {
     let dtype = match op {
         Op::CmpLt | Op::CmpNe => DType::Bool,
         Op::Where => operands.get(1).map_or(dtype, |value| value.dtype),
+        Op::Wmma => operands.get(2).map_or(dtype, |value| value.dtype),
         Op::Cast | Op::Bitcast => dtype,
         _ => operand,
     };
@@ -77,6 +79,7 @@ pub fn eval_lanes(op: Op, operand: DType, dtype: DType, sources: &[&[u64]], resu
         && match op {
             Op::Cast => convert::cast(operand, dtype, sources, result),
             Op::Bitcast => convert::bitcast(operand, dtype, sources, result),
+            Op::Wmma => words::lanes(dtype, sources, result),
             Op::Where => ternary(sources, result, |condition, a, b| if condition != 0 { a } else { b }),
             _ => match operand {
                 DType::Void => false,

@@ -241,7 +241,7 @@ op_table! {
     112 Special "special" Codegen [1, 1] Text Index, Scalar, Own; "A thread or workgroup index, such as gidx0."
     113 If "if" Codegen [1, 1] None Void, Scalar, None; "Begin conditional execution."
     114 Endif "endif" Codegen [1, 1] None Void, Scalar, None; "End conditional execution."
-    115 Wmma "wmma" Codegen [3, 3] Text Source(2), Source(2), DType; "Matrix multiply-accumulate of a warp: (A, B, acc)."
+    115 Wmma "wmma" Codegen [3, 3] Text Source(2), Broadcast, DType; "(A, B, acc): acc + A · B of words of two numbers: of i16 to i32, which wraps; of bf16 to f32, the upper ones first, each product and sum rounded to nearest together, and subnormal numbers are 0."
     116 Custom "custom" Codegen [0, ANY] Text Void, Scalar, None; "Custom code in the rendered source."
     117 AtomicAdd "atomic_add" Codegen [2, 3] None Void, Scalar, None; "(idx, val, gate?): adds val to the element at idx, atomically."
     118 CustomFunction "custom_function" Codegen [0, ANY] Text Void, Scalar, None; "Opaque device function, invoked by Call."
@@ -262,7 +262,7 @@ impl Op {
 
     /// Applied per element, with broadcasting.
     pub const fn is_elementwise(self) -> bool {
-        matches!(self.category(), Category::Unary | Category::Binary | Category::Ternary)
+        matches!(self.category(), Category::Unary | Category::Binary | Category::Ternary) || matches!(self, Op::Wmma)
     }
 
     /// Ops with effects: the ordering rule of the verifiers names them.

@@ -17,6 +17,8 @@ pub struct Host {
     pub fused_multiply_add: bool,
     /// AVX-512 with its byte, double-word and short-vector parts: masks are registers.
     pub avx512: bool,
+    /// Products of pairs in one instruction: of i16 (VNNI), of bf16.
+    pub tensor_cores: [bool; 2],
     /// Vector conversions between f16 and f32.
     pub half_conversions: bool,
     /// Bytes of the first- and second-level data caches of a core, and of the last one.
@@ -89,6 +91,7 @@ impl Host {
             vector_registers: if avx512 || !x86 { 32 } else { 16 },
             fused_multiply_add: has("fma") || !x86,
             avx512,
+            tensor_cores: [avx512 && has("avx512vnni"), avx512 && has("avx512bf16")],
             half_conversions: has("f16c") || !x86,
             cache_bytes: [
                 cache_bytes(1).unwrap_or(32 << 10),
@@ -103,6 +106,10 @@ impl Host {
     pub fn target(&self) -> Target {
         Target {
             watches_races: false,
+            tensor_cores: {
+                let all = [DType::I16, DType::BF16].into_iter().zip(self.tensor_cores);
+                all.filter(|(_, present)| *present).map(|(dtype, _)| dtype).collect()
+            },
             name: "cpu".into(),
             fingerprint: self.fingerprint.clone(),
             vector_bytes: self.vector_bytes,

@@ -14,6 +14,7 @@ mod instruction;
 mod memory;
 mod unswitch;
 mod vector;
+mod words;
 
 use crate::{BackendError, LinearKernel, Target};
 use address::Addresses;
@@ -179,6 +180,7 @@ impl Renderer<'_, '_> {
             Op::Cast => self.cast(node),
             Op::Bitcast => self.bitcast(node),
             Op::Ins => self.single(node),
+            Op::Wmma => self.wmma(node),
             op if op.is_elementwise() => self.elementwise(node),
             _ => Err(self.unsupported(node, "it is no instruction of a kernel")),
         }

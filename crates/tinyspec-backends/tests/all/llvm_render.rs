@@ -113,7 +113,11 @@ fn elementwise(op: Op, operands: &[DType], result: DType, lanes: i64, count: i64
         let from = place(&mut kernel, input);
         values.push(kernel.add(Op::Load, &[from], REG));
     }
-    let arg = if matches!(op, Op::Cast | Op::Bitcast) { Arg::DType(result) } else { Arg::None };
+    let arg = match op {
+        Op::Cast | Op::Bitcast => Arg::DType(result),
+        Op::Wmma => Arg::Text(if result.is_float() { "bf16" } else { "i16" }.into()),
+        _ => Arg::None,
+    };
     let value = kernel.add(op, &values, arg);
     let to = place(&mut kernel, out);
     let store = kernel.alu(Op::Store, &[to, value]);

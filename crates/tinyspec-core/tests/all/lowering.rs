@@ -21,6 +21,7 @@ pub fn targets() -> Vec<Target> {
         fused_multiply_add: true,
         accumulators: 8,
         watches_races: false,
+        tensor_cores: if masked_access { vec![DType::I16, DType::BF16] } else { Vec::new() },
         threads: 2,
         cache_bytes: [32 << 10, 512 << 10, 32 << 20],
         native: vec![Op::Add, Op::Mul, Op::Max, Op::Div, Op::Recip, Op::Sqrt, Op::Trunc, Op::Mulacc, Op::Mod, Op::Idiv],
@@ -211,7 +212,11 @@ fn any_schedule() -> impl Strategy<Value = Vec<OptOp>> {
     let swap = (0..6usize, 0..6usize).prop_map(|(a, b)| OptOp::Swap(a, b));
     let pad = (0..6usize, 2..9i64).prop_map(|(axis, multiple)| OptOp::Padto { axis, multiple });
     let stage = (1..3u32, 0..7usize).prop_map(|(slot, at)| OptOp::Stage { slot, at });
-    prop::collection::vec(prop_oneof![4 => split, 1 => swap, 2 => pad, 1 => stage], 0..7)
+    let words = (0..4usize).prop_map(|axis| OptOp::Tc { axis });
+    let others = prop::collection::vec(prop_oneof![4 => split, 1 => swap, 2 => pad.clone(), 1 => stage], 0..7);
+    // Only whole ranges become words.
+    (prop::collection::vec(prop_oneof![1 => pad, 2 => words], 0..3), others)
+        .prop_map(|(first, others)| [first, others].concat())
 }
 
 #[test]
@@ -277,6 +282,8 @@ proptest! {
         check_schedule(kernels::matmul(4, 6, 3, (true, true), false), &schedule, target);
         check_schedule(kernels::narrow_matmul(DType::BF16, 6, 8, 4, (false, false)), &schedule, target);
         check_schedule(kernels::narrow_matmul(DType::I8, 4, 6, 3, (true, true)), &schedule, target);
+        check_schedule(kernels::narrow_matmul(DType::I8, 6, 5, 8, (false, false)), &schedule, target);
+        check_schedule(kernels::narrow_matmul(DType::U8, 3, 8, 6, (false, true)), &schedule, target);
         check_schedule(kernels::normalise(3, 8, true), &schedule, target);
         check_schedule(kernels::shifted(24, 3), &schedule, target);
         check_schedule(kernels::embedding(4, 6, 4), &schedule, target);

@@ -21,6 +21,7 @@ fn target() -> Target {
         fused_multiply_add: true,
         accumulators: 8,
         watches_races: false,
+        tensor_cores: Vec::new(),
         threads: 2,
         cache_bytes: [32 << 10, 1 << 20, 32 << 20],
         native: vec![],

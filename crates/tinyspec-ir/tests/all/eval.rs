@@ -121,6 +121,28 @@ fn mulacc_is_fused() {
 }
 
 #[test]
+fn words_hold_two_factors() {
+    let word = |low: u16, high: u16| Const::int(DType::U32, (low as u32 | (high as u32) << 16) as i128);
+    let (a, b) = (word(-3i16 as u16, 100), word(7, -1i16 as u16));
+    let sum = Const::int(DType::I32, i32::MIN as i128);
+    assert_eq!(eval_op(Op::Wmma, DType::I32, &[a, b, sum]), Ok(Const::int(DType::I32, i32::MAX as i128 - 120)));
+    let bits = |value: f32| (value.to_bits() >> 16) as u16;
+    let dot = |a: [f32; 2], b: [f32; 2], sum: f32| {
+        let operands =
+            [word(bits(a[0]), bits(a[1])), word(bits(b[0]), bits(b[1])), Const::float(DType::F32, sum as f64)];
+        eval_op(Op::Wmma, DType::F32, &operands).unwrap().as_float().unwrap() as f32
+    };
+    assert_eq!(dot([1.5, 2.0], [3.0, -0.25], 10.0), 14.0);
+    // The upper product comes first, and is rounded together with the sum.
+    assert_eq!(
+        dot([1.0, 1.0 + 2.0f32.powi(-7)], [-1.0, 1.0 + 2.0f32.powi(-7)], 2.0f32.powi(-30)),
+        2.0f32.powi(-6) + 2.0f32.powi(-14)
+    );
+    let small = f32::MIN_POSITIVE;
+    assert_eq!(dot([small / 2.0, small], [1e30, 0.5], small / 4.0), 0.0);
+}
+
+#[test]
 fn single_precision_rounds_once() {
     let mut state = 3;
     for _ in 0..20_000 {

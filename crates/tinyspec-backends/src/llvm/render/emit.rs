@@ -25,6 +25,8 @@ pub(super) enum Kind {
     I32,
     I64,
     Half,
+    /// Bits in pairs for one instruction; elsewhere bfloat16 is an integer.
+    BFloat,
     Float,
     Double,
     Pointer,
@@ -54,14 +56,14 @@ impl Kind {
         match self {
             Kind::I1 => 1,
             Kind::I8 => 8,
-            Kind::I16 | Kind::Half => 16,
+            Kind::I16 | Kind::Half | Kind::BFloat => 16,
             Kind::I32 | Kind::Float => 32,
             Kind::I64 | Kind::Double | Kind::Pointer => 64,
         }
     }
 
     pub(super) fn is_float(self) -> bool {
-        matches!(self, Kind::Half | Kind::Float | Kind::Double)
+        matches!(self, Kind::Half | Kind::BFloat | Kind::Float | Kind::Double)
     }
 
     pub(super) fn is_int(self) -> bool {
@@ -141,6 +143,7 @@ impl<'context> Emitter<'context> {
                 Kind::I32 => LLVMInt32TypeInContext(self.context),
                 Kind::I64 => LLVMInt64TypeInContext(self.context),
                 Kind::Half => LLVMHalfTypeInContext(self.context),
+                Kind::BFloat => LLVMBFloatTypeInContext(self.context),
                 Kind::Float => LLVMFloatTypeInContext(self.context),
                 Kind::Double => LLVMDoubleTypeInContext(self.context),
                 Kind::Pointer => LLVMPointerTypeInContext(self.context, 0),

@@ -197,6 +197,45 @@ fn maximum_and_negation_with_constants_keep_zeros_and_nan() {
 }
 
 #[test]
+fn products_of_words_are_those_of_eval_op() {
+    let target = Host::detect().target();
+    let compiler = LlvmCompiler::new().expect("libLLVM");
+    for (half, result) in [(I16, I32), (BF16, F32)] {
+        if !target.has_tensor_core(half) {
+            println!("skipped: no instruction multiplies pairs of {half} here");
+            continue;
+        }
+        let mut state = 1u64;
+        let mut next = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 32) as u32
+        };
+        let row = |_| {
+            let sum = match result {
+                F32 => Const::float(F32, f32::from_bits(next()) as f64),
+                _ => Const::int(I32, next() as i32 as i128),
+            };
+            [Const::int(U32, next() as i128), Const::int(U32, next() as i128), sum]
+        };
+        let rows: Vec<[Const; 3]> = (0..4096).map(row).collect();
+        let mut buffers = vec![vec![0; rows.len() * 4]];
+        buffers.extend((0..3).map(|operand| rows.iter().flat_map(|row| bytes_of(row[operand])).collect()));
+        for lanes in [1, 2, 4, 8, 16, 32] {
+            let kernel = elementwise(Op::Wmma, &[U32, U32, result], result, lanes, rows.len() as i64);
+            let found = &run_part(&compiler, &target, &kernel, &buffers, (0, 1))[0];
+            for (row, data) in rows.iter().zip(found.chunks(4)) {
+                let (expected, found) = (eval_op(Op::Wmma, result, row).expect("total"), value_of(result, data));
+                let nan = |value: Const| value.as_float().is_some_and(f64::is_nan);
+                assert!(
+                    expected == found || nan(expected) && nan(found),
+                    "{row:?}, {lanes} lanes: {found:?}, not {expected:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn instructions_are_those_of_their_definition() {
     let host = Host::detect().target();
     for instruction in host.instructions {

@@ -1,6 +1,7 @@
 //! What Optimize knows of a kernel: its loop nests, reductions, and the index of every access in normal form.
 
 use super::repeat::Repeat;
+use super::words::{self, Product};
 use crate::lower::live::{Live, RangeSet};
 use crate::lower::sum::{self, Sum};
 use rustc_hash::FxHashMap;
@@ -22,6 +23,8 @@ pub struct Kernel {
     pub accesses: Vec<Access>,
     /// Values that one loop leaves for another.
     pub repeats: Vec<Repeat>,
+    /// What its sum is of, if words of two terms can be multiplied.
+    pub product: Option<Product>,
     pub(crate) live: Live,
     /// Normal form of every index scalar.
     pub(crate) sums: FxHashMap<NodeId, Sum>,
@@ -79,6 +82,7 @@ impl Kernel {
             reductions: Vec::new(),
             accesses: Vec::new(),
             repeats: Vec::new(),
+            product: None,
             sums: FxHashMap::default(),
             live,
             order,
@@ -100,6 +104,7 @@ impl Kernel {
                 _ => {}
             }
         }
+        kernel.product = words::find(graph, &kernel);
         Ok(kernel)
     }
 

@@ -15,12 +15,14 @@ mod separate;
 mod space;
 mod streaming;
 pub(crate) mod windows;
+mod words;
 
 pub use cost::Estimate;
 pub use kernel::{Access, Kernel, Nest, Reduction};
 pub use opt_op::OptOp;
 pub use repeat::Repeat;
 pub use space::{Axis, Space};
+pub use words::Product;
 
 use tinyspec_backends::Target;
 use tinyspec_ir::{Graph, NodeId, Result};

@@ -35,6 +35,12 @@ pub enum OptOp {
         /// The copy is made inside of so many axes, the outermost ones.
         at: usize,
     },
+    /// Two trips of a reduction become one of an instruction that multiplies words of two numbers (TC). Before the axis
+    /// is split.
+    Tc {
+        /// The axis.
+        axis: usize,
+    },
 }
 
 impl fmt::Display for OptOp {
@@ -47,6 +53,7 @@ impl fmt::Display for OptOp {
             OptOp::Swap(a, b) => write!(f, "swap({a}, {b})"),
             OptOp::Padto { axis, multiple } => write!(f, "padto({axis}, {multiple})"),
             OptOp::Stage { slot, at } => write!(f, "stage(%{slot}, at {at})"),
+            OptOp::Tc { axis } => write!(f, "tc({axis})"),
         }
     }
 }
@@ -59,7 +66,7 @@ impl FromStr for OptOp {
         let wrong = || {
             let message = format!("`{text}` is no schedule op");
             Error::new(ErrorKind::Value, "schedule", message)
-                .help("there are split(axis, factor letter [top]), swap(axis, axis), padto(axis, multiple), stage(%slot, at axis)")
+                .help("there are split(axis, factor letter [top]), swap(axis, axis), padto(axis, multiple), stage(%slot, at axis), tc(axis)")
         };
         let (name, operands) = text.trim().strip_suffix(')').and_then(|text| text.split_once('(')).ok_or_else(wrong)?;
         let operands: Vec<&str> = operands.split([',', ' ']).filter(|word| !word.is_empty()).collect();
@@ -80,6 +87,7 @@ impl FromStr for OptOp {
                 let slot = slot.strip_prefix('%').and_then(|slot| slot.parse().ok()).ok_or_else(wrong)?;
                 OptOp::Stage { slot, at: axis(at)? }
             }
+            ("tc", [position]) => OptOp::Tc { axis: axis(position)? },
             _ => return Err(wrong()),
         })
     }

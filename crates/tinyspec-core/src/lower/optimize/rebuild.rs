@@ -2,6 +2,7 @@
 
 mod keep;
 mod stage;
+mod words;
 
 use super::kernel::{Access, Kernel, is_index, slot};
 use super::space::Space;
@@ -9,6 +10,7 @@ use crate::lower::fold::{self, both, identity, less};
 use crate::lower::live::RangeSet;
 use crate::lower::sum::{self, Sum};
 use smallvec::SmallVec;
+use stage::Form;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 
 pub(super) fn rebuild(graph: &mut Graph, kernel: &Kernel, space: &Space) -> Result<NodeId> {
@@ -22,6 +24,7 @@ pub(super) fn rebuild(graph: &mut Graph, kernel: &Kernel, space: &Space) -> Resu
         next_range: 0,
         next_local: 0,
         done: vec![false; graph.len()],
+        half: 0,
         accesses: kernel.accesses.iter().map(|access| (access.node, access)).collect(),
         kernel,
         space,
@@ -51,6 +54,8 @@ struct Rebuild<'k> {
     next_local: u32,
     /// Nodes that were looked at.
     done: Vec<bool>,
+    /// Which half of a word is meant where a range of words is.
+    half: i64,
     accesses: rustc_hash::FxHashMap<NodeId, &'k Access>,
 }
 
@@ -84,7 +89,8 @@ impl Rebuild<'_> {
     /// An original range over the given Ranges of the axes.
     fn origin(&self, origin: usize, axes: &[Option<NodeId>]) -> Sum {
         let parts = self.space.axes.iter().zip(axes).filter(|(axis, _)| axis.origin == origin);
-        parts.fold(Sum::default(), |sum, (axis, range)| match range {
+        let half = if self.space.words == Some(origin) { self.half } else { 0 };
+        parts.fold(Sum::constant(half), |sum, (axis, range)| match range {
             Some(range) => sum.plus(&Sum::atom(*range).scale(axis.stride)),
             None => sum,
         })
@@ -100,7 +106,12 @@ impl Rebuild<'_> {
             self.new[node.index()] = Some(kept);
             return Ok(());
         }
-        self.node(graph, node)
+        let kernel = self.kernel;
+        match kernel.product.as_ref().filter(|_| self.space.words.is_some()) {
+            Some(product) if product.covers(node) => Ok(()),
+            Some(product) if product.node == node => self.product(graph, product),
+            _ => self.node(graph, node),
+        }
     }
 
     fn node(&mut self, graph: &mut Graph, node: NodeId) -> Result<()> {
@@ -216,7 +227,8 @@ impl Rebuild<'_> {
         if let Some(&(_, around)) = staged {
             // Converted while it is copied: once an element, not once a use.
             let cast = self.kernel.widened(graph, node);
-            if let Some(new) = self.stage(graph, access, &index, (alt, old.get(2).copied()), cast, around)? {
+            let form = cast.map_or(Form::Same, Form::Cast);
+            if let Some(new) = self.stage(graph, access, &index, (alt, old.get(2).copied()), form, around)? {
                 self.new[node.index()] = Some(new);
                 if let Some(cast) = cast {
                     self.new[cast.index()] = Some(new);

@@ -39,7 +39,11 @@ pub struct Space {
     pub(crate) origins: Vec<Origin>,
     /// Slots of the Params to stage, each with the number of axes around the copy.
     pub(crate) stages: Vec<(u32, usize)>,
+    /// The original range of which two trips make a word.
+    pub(crate) words: Option<usize>,
     params: Vec<u32>,
+    /// Ranges that words can be made along.
+    pairs: Vec<NodeId>,
 }
 
 impl Space {
@@ -47,7 +51,9 @@ impl Space {
         let mut params: Vec<u32> = kernel.accesses.iter().filter_map(|access| slot(graph, access.buffer)).collect();
         params.sort_unstable();
         params.dedup();
-        let mut space = Space { axes: Vec::new(), origins: Vec::new(), stages: Vec::new(), params };
+        let pairs = kernel.product.iter().flat_map(|product| product.ranges.iter().copied()).collect();
+        let (axes, origins, stages) = (Vec::new(), Vec::new(), Vec::new());
+        let mut space = Space { axes, origins, stages, words: None, params, pairs };
         for nest in &kernel.nests {
             space.add(graph, kernel, &nest.ranges, AxisType::Loop);
         }
@@ -164,6 +170,19 @@ impl Space {
                     self.axes[position].trips = padded;
                     self.origins[old.origin].padded = true;
                 }
+            }
+            OptOp::Tc { axis: position } => {
+                let old = axis(position)?;
+                let range = self.origins[old.origin].range;
+                let parts = self.axes.iter().filter(|axis| axis.origin == old.origin).count();
+                if self.words.is_some() || parts > 1 || !self.pairs.contains(&range) {
+                    return refuse(format!("axis {position} is not a whole range of a sum that words can be made of"));
+                }
+                let Some(trips) = old.trips.filter(|trips| trips % 2 == 0) else {
+                    return refuse(format!("axis {position} has no even number of trips"));
+                };
+                self.axes[position] = Axis { trips: Some(trips / 2), stride: 2, ..old };
+                self.words = Some(old.origin);
             }
             OptOp::Stage { slot, at } => {
                 if at > count {

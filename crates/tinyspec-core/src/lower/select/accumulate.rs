@@ -154,8 +154,14 @@ fn close(
     Ok(())
 }
 
-/// A sum of float products is the one place where `Contract` needs no permission (SEMANTICS, "Contraction").
+/// A product of words has the sum among its sources; a sum of float products is the one place where `Contract` needs no permission (SEMANTICS, "Contraction").
 fn update(graph: &mut Graph, op: Op, value: NodeId, before: NodeId) -> Result<NodeId> {
+    if let (Op::Add, Op::Wmma, &[a, b, start]) = (op, graph.op(value), graph.sources(value))
+        && graph.as_const(start).is_some_and(|start| start.bits == 0)
+    {
+        let arg = graph.arg(value).clone();
+        return graph.add(Op::Wmma, &[a, b, before], arg);
+    }
     let after = graph.alu(op, &[before, value])?;
     Rewriter::new(&[rules::permitted(Permission::Contract)]).rewrite_node(graph, after)
 }

@@ -157,6 +157,9 @@ impl Planner<'_> {
     /// A register tile of rows × vectors, over a packed panel.
     pub(super) fn tile(mut self, tile: &Contraction) -> Vec<OptOp> {
         let width = tile.vectors * self.lanes();
+        if self.are_tiled(tile) {
+            self.words();
+        }
         self.split(tile.lane, width, AxisType::Upcast);
         for &(origin, height) in &tile.heights {
             self.split(origin, height, AxisType::Upcast);
@@ -172,10 +175,38 @@ impl Planner<'_> {
     /// Rows are copied where windows share them, where they are turned, and where they are converted.
     fn copies_rows(&self, tile: &Contraction) -> bool {
         let are_read_once = self.is_read_once(tile.panel) && self.is_read_once(tile.rows);
-        let are_tiled = tile.heights.first().is_some_and(|&(origin, height)| self.trips(origin) > height);
+        let are_tiled = self.are_tiled(tile);
         let is_turned = || tile.heights.first().is_some_and(|&(origin, _)| self.is_turned(tile.rows, origin));
-        let is_converted = || self.kernel.widened(self.graph, self.kernel.accesses[tile.rows].node).is_some();
+        let is_converted = || {
+            self.space.words.is_some()
+                || self.kernel.widened(self.graph, self.kernel.accesses[tile.rows].node).is_some()
+        };
         !self.windows(tile.rows).is_empty() || are_read_once && are_tiled && (is_turned() || is_converted())
+    }
+
+    /// There is more than one tile of rows.
+    fn are_tiled(&self, tile: &Contraction) -> bool {
+        tile.heights.first().is_some_and(|&(origin, height)| self.trips(origin) > height)
+    }
+
+    /// Two terms at once, where the target has an instruction for them: along the range that is contiguous in memory, if
+    /// there is one.
+    fn words(&mut self) {
+        let Some(product) = self.kernel.product.as_ref().filter(|it| self.target.has_tensor_core(it.dtype)) else {
+            return;
+        };
+        let accesses = self.kernel.accesses.iter().filter(|access| product.loads.contains(&access.node));
+        let accesses: SmallVec<[_; 2]> = accesses.collect();
+        let ranges = product.ranges.iter().copied().filter(|&range| {
+            self.space.origin(range).is_some_and(|origin| self.trips(origin) > 1 && !self.space.origins[origin].merged)
+        });
+        let nearest =
+            ranges.min_by_key(|&range| accesses.iter().map(|access| access.index.coefficient(range).abs()).min());
+        let axis = nearest.and_then(|range| self.space.origin(range)).and_then(|origin| self.axis(origin));
+        if let Some(axis) = axis {
+            self.apply(OptOp::Padto { axis, multiple: 2 });
+            self.apply(OptOp::Tc { axis });
+        }
     }
 
     /// Each step of the reduction reads neighbours from other lines than the step before.

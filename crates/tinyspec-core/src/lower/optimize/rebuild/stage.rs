@@ -4,6 +4,7 @@
 //! copy walks the group's extent once, so what windows share is copied once, and what lies outside of the source
 //! becomes the zeros of the copy: reads of it need no gate.
 
+use super::words::join;
 use super::{Rebuild, gated_load};
 use crate::lower::fold::{both, less};
 use crate::lower::optimize::kernel::Access;
@@ -30,19 +31,29 @@ impl Group {
     }
 }
 
+/// In what form a copy keeps what it reads.
+#[derive(Clone, Copy)]
+pub(super) enum Form {
+    /// As it is.
+    Same,
+    /// As the type of this Cast.
+    Cast(NodeId),
+    /// Each element with the one that lies so many further, in a word.
+    Words(i64),
+}
+
 /// `a < b`, as one sum that must be positive.
 type Condition = Sum;
 
 impl Rebuild<'_> {
-    /// Reads a LOCAL copy of what the axes inside of the first `around` walk over, after the Cast `cast` if there is
-    /// one; `None` where that is not regular.
+    /// Reads a LOCAL copy of what the axes inside of the first `around` walk over; `None` where that is not regular.
     pub(super) fn stage(
         &mut self,
         graph: &mut Graph,
         access: &Access,
         index: &Sum,
         (alt, gate): (NodeId, Option<NodeId>),
-        cast: Option<NodeId>,
+        form: Form,
         around: usize,
     ) -> Result<Option<NodeId>> {
         // The trips of a tile axis are there all at once, so it is inside of any copy.
@@ -71,6 +82,13 @@ impl Rebuild<'_> {
             return Ok(None);
         }
 
+        // Words of neighbours lie side by side, too.
+        let is_of_words = |axis: usize| Some(self.space.axes[axis].origin) == self.space.words;
+        let contiguous = groups.iter().map(|group| match form {
+            Form::Words(1) if group.steps.iter().any(|step| is_of_words(step.0)) => group.unit == 2,
+            _ => group.unit == 1,
+        });
+        let contiguous: SmallVec<[bool; 8]> = contiguous.collect();
         // Output loops, then reductions, the output tile inside: what a reduction reads lies together in its order.
         let is_of = |group: &Group, is: &dyn Fn(AxisType) -> bool| {
             group.steps.iter().all(|step| is(self.space.axes[step.0].kind))
@@ -85,7 +103,7 @@ impl Rebuild<'_> {
             strides[group] = size;
             size = size.saturating_mul(groups[group].extent);
             // Whole vectors along the contiguous axis.
-            if strides[group] == 1 && groups[group].unit == 1 && size > CHUNK {
+            if strides[group] == 1 && contiguous[group] && size > CHUNK {
                 size = (size + CHUNK - 1) / CHUNK * CHUNK;
             }
         }
@@ -98,7 +116,7 @@ impl Rebuild<'_> {
         let (mut inside_source, mut inside_copy) = (None, None);
         for &group in &order {
             let extent = groups[group].extent;
-            let chunk = if groups[group].unit != 1 || extent <= 1 {
+            let chunk = if !contiguous[group] || extent <= 1 {
                 1
             } else if extent % (2 * CHUNK) == 0 {
                 2 * CHUNK
@@ -135,19 +153,33 @@ impl Rebuild<'_> {
             let holds = less(graph, &Sum::constant(0), &condition)?;
             inside_source = both(graph, inside_source, Some(holds))?;
         }
-        let Some(hulls) = self.hulls(access, &groups, &positions) else { return Ok(None) };
-        for bound in hulls {
-            let holds = less(graph, &Sum::constant(0), &bound)?;
-            inside_source = both(graph, inside_source, Some(holds))?;
+        if self.hulls(access, &groups, &positions).is_none() {
+            return Ok(None);
         }
+        let copied = |rebuild: &Self, graph: &mut Graph, source: &Sum| {
+            let mut inside = inside_source;
+            for bound in rebuild.hulls(access, &groups, &positions).unwrap_or_default() {
+                let holds = less(graph, &Sum::constant(0), &bound)?;
+                inside = both(graph, inside, Some(holds))?;
+            }
+            gated_load(graph, access.buffer, source, alt, inside)
+        };
+        let value = match form {
+            Form::Same => copied(self, graph, &source)?,
+            Form::Cast(cast) => {
+                let value = copied(self, graph, &source)?;
+                let arg = graph.arg(cast).clone();
+                graph.add(Op::Cast, &[value], arg)?
+            }
+            Form::Words(step) => {
+                let halves =
+                    self.halves(|rebuild, half| copied(rebuild, graph, &source.plus(&Sum::constant(half * step))))?;
+                join(graph, halves)?
+            }
+        };
         let target =
             positions.iter().zip(&strides).fold(Sum::default(), |sum, (at, &stride)| sum.plus(&at.scale(stride)));
 
-        let mut value = gated_load(graph, access.buffer, &source, alt, inside_source)?;
-        if let Some(cast) = cast {
-            let arg = graph.arg(cast).clone();
-            value = graph.add(Op::Cast, &[value], arg)?;
-        }
         let dtype = graph.dtype(value);
         let dims = graph.shape(&[Dim::from(size)])?;
         let arg = Arg::Buffer { slot: self.next_local, dtype, device: None, addrspace: AddrSpace::Local };

@@ -6,6 +6,7 @@ mod power;
 mod rotations;
 mod sine;
 mod small_floats;
+mod words;
 
 pub(super) use emit::Emit;
 use rustc_hash::FxHashMap;
@@ -51,6 +52,8 @@ const RULES: &[Rule] = rules! {
     sin_f32: Sin F32 => sine::sin_f32;
     sin_f64: Sin F64 => sine::sin_f64;
     threefry_2x32: Threefry U64 => rotations::threefry;
+    wmma_i16: Wmma I32 => words::wmma_i16;
+    wmma_bf16: Wmma F32 => words::wmma_bf16;
 };
 
 /// Compositions of a missing op that have a shorter form: here `op` is the one that is missing.
@@ -87,7 +90,12 @@ impl Sizes {
 
 impl Rule {
     fn fits(&self, target: &Target) -> bool {
-        !target.is_native(self.op) && self.needs.iter().all(|needed| target.instructions.contains(needed))
+        let is_native = match (self.op, self.dtype) {
+            (Op::Wmma, DType::I32) => target.has_tensor_core(DType::I16),
+            (Op::Wmma, _) => target.has_tensor_core(DType::BF16),
+            (op, _) => target.is_native(op),
+        };
+        !is_native && self.needs.iter().all(|needed| target.instructions.contains(needed))
     }
 
     /// Nodes of the decomposition of one op.

@@ -1,0 +1,60 @@
+//! Sums of products that one instruction computes in pairs ("TC"): two terms a word, for each operand.
+
+use super::kernel::Kernel;
+use smallvec::SmallVec;
+use tinyspec_ir::{Arg, DType, Graph, NodeId, Op};
+
+/// `Σ a · b` of two Loads in such a type.
+#[derive(Clone, Debug)]
+pub struct Product {
+    /// The product.
+    pub node: NodeId,
+    /// The Load of each operand.
+    pub loads: [NodeId; 2],
+    /// The Casts around them.
+    pub casts: [NodeId; 2],
+    /// Ranges of which two trips may become a word.
+    pub ranges: SmallVec<[NodeId; 2]>,
+    /// What a half of a word is.
+    pub dtype: DType,
+}
+
+impl Product {
+    /// A part of the product that the words replace.
+    pub(super) fn covers(&self, node: NodeId) -> bool {
+        self.loads.contains(&node) || self.casts.contains(&node)
+    }
+}
+
+/// The product that the kernel's only sum is of.
+pub(super) fn find(graph: &Graph, kernel: &Kernel) -> Option<Product> {
+    let [reduction] = kernel.reductions.as_slice() else { return None };
+    let Arg::Reduce { op: Op::Add, .. } = graph.arg(reduction.node) else { return None };
+    let node = graph.source(reduction.node, 0);
+    let casts = <[NodeId; 2]>::try_from(graph.sources(node)).ok().filter(|_| graph.op(node) == Op::Mul)?;
+    let load = |cast: NodeId| {
+        let load = (graph.op(cast) == Op::Cast).then(|| graph.source(cast, 0))?;
+        (graph.op(load) == Op::Load && graph.sources(load).len() == 1).then_some(load)
+    };
+    let loads = [load(casts[0])?, load(casts[1])?];
+    let narrow = |dtype: DType| matches!(dtype, DType::I8 | DType::U8 | DType::I16);
+    let dtype = match graph.dtype(node) {
+        DType::I32 if loads.iter().all(|&load| narrow(graph.dtype(load))) => DType::I16,
+        _ => return None,
+    };
+    // The words take the place of all that the sum reads.
+    let used_once =
+        |node: NodeId| kernel.order.iter().filter(|&&user| graph.sources(user).contains(&node)).count() == 1;
+    if loads[0] == loads[1] || !casts.iter().chain(&loads).all(|&node| used_once(node)) {
+        return None;
+    }
+    let access = |load: NodeId| kernel.accesses.iter().find(|access| access.node == load);
+    let operands = [access(loads[0])?, access(loads[1])?];
+    let regular = |range: &NodeId| graph.op(*range) == Op::Range;
+    if !operands.iter().all(|access| access.index.terms.iter().all(|(atom, _)| regular(atom))) {
+        return None;
+    }
+    let is_walked = |range: &&NodeId| operands.iter().all(|access| access.index.coefficient(**range) != 0);
+    let ranges: SmallVec<[NodeId; 2]> = reduction.ranges.iter().filter(is_walked).copied().collect();
+    (!ranges.is_empty()).then_some(Product { node, loads, casts, ranges, dtype })
+}

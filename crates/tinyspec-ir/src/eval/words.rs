@@ -1,0 +1,34 @@
+//! Wmma: two numbers in a word, multiplied with those of another and added to a sum. The sum's dtype says what they are.
+
+use super::ternary;
+use crate::DType;
+
+pub(super) fn lanes(sum: DType, sources: &[&[u64]], result: &mut [u64]) -> bool {
+    match sum {
+        DType::I32 => ternary(sources, result, |a, b, sum| {
+            let product = |half| integer(a, half).wrapping_mul(integer(b, half));
+            (sum as i32).wrapping_add(product(0)).wrapping_add(product(1)) as i64 as u64
+        }),
+        DType::F32 => ternary(sources, result, |a, b, sum| {
+            let add = |sum: f32, half| flush(bfloat(a, half).mul_add(bfloat(b, half), sum));
+            let sum = add(add(flush(f64::from_bits(sum) as f32), 1), 0);
+            (sum as f64).to_bits()
+        }),
+        _ => false,
+    }
+}
+
+/// The lower or upper i16.
+fn integer(word: u64, half: u32) -> i32 {
+    (word >> (16 * half)) as i16 as i32
+}
+
+/// The lower or upper bf16.
+fn bfloat(word: u64, half: u32) -> f32 {
+    flush(f32::from_bits(((word >> (16 * half)) as u16 as u32) << 16))
+}
+
+/// The instruction knows no subnormal numbers: they are 0, with their sign.
+fn flush(value: f32) -> f32 {
+    if value.is_subnormal() { 0.0f32.copysign(value) } else { value }
+}
