@@ -47,7 +47,8 @@ fn products() -> Vec<Workload> {
     };
     let narrow = |name: &str, dtype: DType, words: Option<Words>| {
         let side = 1024;
-        let name = format!("gemm/{name}/{side}");
+        let (name, way) = name.split_once('/').map_or((name, String::new()), |(name, way)| (name, format!("/{way}")));
+        let name = format!("gemm/{name}/{side}{way}");
         let inputs: [&[usize]; 2] = [&[side; 2], &[side; 2]];
         Workload {
             dtype,
@@ -59,6 +60,7 @@ fn products() -> Vec<Workload> {
     workloads.extend([
         narrow("f16", DType::F16, None),
         narrow("bf16", DType::BF16, None),
+        narrow("bf16/pairs", DType::BF16, Some(Words::Bf16)),
         narrow("i8", DType::I8, Some(Words::I16)),
     ]);
     workloads.extend([

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tinyspec::backends::cpu::CpuRuntime;
 use tinyspec::backends::llvm::{Host, LlvmCompiler};
 use tinyspec::{DType, Function, Result, Spec, Tensor};
-use tinyspec_benches::limits::{Limit, Resource};
+use tinyspec_benches::limits::{Limit, Resource, Words};
 use tinyspec_benches::report::Measure;
 
 use crate::attention;
@@ -65,10 +65,11 @@ fn workloads() -> Vec<Workload> {
         .collect()
 }
 
-/// A CPU of so many threads, as a device of its own.
-fn device(threads: usize) -> Result<String, Box<dyn std::error::Error>> {
-    let name = format!("cpu:{threads}t");
-    let mut target = Host::detect().target();
+/// A CPU of so many threads, as a device of its own; with pairs of bf16 if subnormal numbers may be 0 there.
+fn device(threads: usize, flushing: bool) -> Result<String, Box<dyn std::error::Error>> {
+    let name = format!("cpu:{threads}t{}", if flushing { ":flushing" } else { "" });
+    let host = Host::detect();
+    let mut target = if flushing { host.flushing_target() } else { host.target() };
     target.threads = threads;
     tinyspec::register(&name, target, Arc::new(LlvmCompiler::new()?), Arc::new(CpuRuntime::new(threads)));
     Ok(name)
@@ -80,11 +81,12 @@ fn device(threads: usize) -> Result<String, Box<dyn std::error::Error>> {
 /// When libLLVM is missing, or a kernel cannot be compiled or run.
 pub fn benches(session: &mut Session) -> Result<(), Box<dyn std::error::Error>> {
     for threads in session.thread_counts() {
-        let device = device(threads)?;
+        let devices = [device(threads, false)?, device(threads, true)?];
         for workload in workloads() {
             let name = format!("{}/{threads}t", workload.name);
             if session.selects(&name) {
-                kernel(session, &name, threads, &device, &workload)?;
+                let flushing = workload.resource == Resource::Words(Words::Bf16);
+                kernel(session, &name, threads, &devices[usize::from(flushing)], &workload)?;
             }
         }
     }

@@ -30,7 +30,8 @@ pub struct Target {
     pub native: Vec<Op>,
     /// Instructions beyond the ops.
     pub instructions: Vec<Instruction>,
-    /// What one instruction multiplies in pairs and adds to a sum (Wmma): I16 into i32, BF16 into f32.
+    /// What one instruction multiplies in pairs and adds to a sum (Wmma): I16 into i32, exactly; BF16 into f32, where
+    /// subnormal numbers are 0, so that only targets list it whose user accepts that.
     pub tensor_cores: Vec<DType>,
     /// Dtypes that arithmetic is done in; others are storage only.
     pub arithmetic: Vec<DType>,

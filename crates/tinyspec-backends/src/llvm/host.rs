@@ -106,10 +106,7 @@ impl Host {
     pub fn target(&self) -> Target {
         Target {
             watches_races: false,
-            tensor_cores: {
-                let all = [DType::I16, DType::BF16].into_iter().zip(self.tensor_cores);
-                all.filter(|(_, present)| *present).map(|(dtype, _)| dtype).collect()
-            },
+            tensor_cores: if self.tensor_cores[0] { vec![DType::I16] } else { Vec::new() },
             name: "cpu".into(),
             fingerprint: self.fingerprint.clone(),
             vector_bytes: self.vector_bytes,
@@ -151,6 +148,15 @@ impl Host {
                 DType::F64,
             ],
         }
+    }
+}
+
+impl Host {
+    /// This machine for programs to which subnormal numbers are as good as 0: it multiplies bf16 in pairs, where it can.
+    pub fn flushing_target(&self) -> Target {
+        let mut target = self.target();
+        target.tensor_cores.extend(self.tensor_cores[1].then_some(DType::BF16));
+        target
     }
 }
 

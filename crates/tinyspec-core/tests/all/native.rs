@@ -27,7 +27,7 @@ impl Devices {
         use tinyspec_backends::llvm::{Host, LlvmCompiler};
         match LlvmCompiler::new() {
             Ok(compiler) => self.0.push((
-                Host::detect().target(),
+                Host::detect().flushing_target(),
                 Box::new(compiler),
                 Box::new(tinyspec_backends::cpu::CpuRuntime::new(2)),
             )),

@@ -198,7 +198,7 @@ fn maximum_and_negation_with_constants_keep_zeros_and_nan() {
 
 #[test]
 fn products_of_words_are_those_of_eval_op() {
-    let target = Host::detect().target();
+    let target = Host::detect().flushing_target();
     let compiler = LlvmCompiler::new().expect("libLLVM");
     for (half, result) in [(I16, I32), (BF16, F32)] {
         if !target.has_tensor_core(half) {

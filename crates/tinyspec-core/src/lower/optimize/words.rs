@@ -40,6 +40,7 @@ pub(super) fn find(graph: &Graph, kernel: &Kernel) -> Option<Product> {
     let narrow = |dtype: DType| matches!(dtype, DType::I8 | DType::U8 | DType::I16);
     let dtype = match graph.dtype(node) {
         DType::I32 if loads.iter().all(|&load| narrow(graph.dtype(load))) => DType::I16,
+        DType::F32 if loads.iter().all(|&load| graph.dtype(load) == DType::BF16) => DType::BF16,
         _ => return None,
     };
     // The words take the place of all that the sum reads.

@@ -8,7 +8,7 @@ use super::super::opt_op::OptOp;
 use super::Planner;
 use super::dot::Dot;
 use smallvec::SmallVec;
-use tinyspec_ir::{Arg, AxisType, Op};
+use tinyspec_ir::{Arg, AxisType, NodeId, Op};
 
 /// `out[…] = Σ rows[…] · panel[…, lane]` with a register tile. Axes are positions of original ranges.
 pub(super) struct Contraction {
@@ -200,6 +200,10 @@ impl Planner<'_> {
         let ranges = product.ranges.iter().copied().filter(|&range| {
             self.space.origin(range).is_some_and(|origin| self.trips(origin) > 1 && !self.space.origins[origin].merged)
         });
+        // The end of an odd range lies within a word: neighbours in memory would have to be read one by one.
+        let is_even = |range: NodeId| self.space.origin(range).is_some_and(|origin| self.trips(origin) % 2 == 0);
+        let is_apart = |range: NodeId| accesses.iter().all(|access| access.index.coefficient(range).abs() != 1);
+        let ranges = ranges.filter(|&range| is_even(range) || is_apart(range));
         let nearest =
             ranges.min_by_key(|&range| accesses.iter().map(|access| access.index.coefficient(range).abs()).min());
         let axis = nearest.and_then(|range| self.space.origin(range)).and_then(|origin| self.axis(origin));
