@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::{env, fs};
 
-use tinyspec_benches::limits::{LARGE, Limit, Machine, Resource};
+use tinyspec_benches::limits::{LARGE, Limit, Machine, Resource, Words};
 
 /// Turns of each.
 const TURNS: usize = 9;
@@ -28,7 +28,9 @@ pub fn run() -> Result<(), Error> {
     println!("{:<20}{:>10}{:>10}{:>10}", "limit", "benches", "check.c", "ratio");
     let sizes = [768 * 3072, 4096 * 1024, LARGE];
     let memory = sizes.into_iter().flat_map(|elements| [Resource::Copy(elements), Resource::Read(elements)]);
-    let mut resources: Vec<Resource> = [Resource::Fma, Resource::Exponentials].into_iter().chain(memory).collect();
+    let words = [Words::I16, Words::Bf16].into_iter().filter(|words| words.are_there()).map(Resource::Words);
+    let arithmetic = [Resource::Fma, Resource::Exponentials].into_iter().chain(words);
+    let mut resources: Vec<Resource> = arithmetic.chain(memory).collect();
     resources.push(Resource::Rows(4096));
     for threads in machine.thread_counts() {
         for &resource in &resources {
@@ -64,6 +66,7 @@ fn compile() -> Result<PathBuf, Error> {
 fn measured_by(program: &PathBuf, limit: Limit) -> Result<f64, Error> {
     let (name, elements) = match limit.resource {
         Resource::Fma => ("fma", 0),
+        Resource::Words(words) => (words.name(), 0),
         Resource::Exponentials => ("exp", 0),
         Resource::Copy(elements) => ("copy", elements),
         Resource::Read(elements) => ("read", elements),

@@ -82,7 +82,8 @@ impl Words {
         architecture::run(self).is_some()
     }
 
-    pub(super) fn name(self) -> &'static str {
+    /// As limits are called.
+    pub fn name(self) -> &'static str {
         match self {
             Self::I16 => "i16",
             Self::Bf16 => "bf16",

@@ -258,6 +258,8 @@ pub enum Reason {
     View,
     /// It follows from the indices alone.
     Ramp,
+    /// Narrow numbers in memory take less of it, and whoever reads them often packs them first.
+    Widened,
     /// Its terms go where data send them.
     Scatter,
     /// Kernels over blocks make it where they sum it.
@@ -309,12 +311,28 @@ impl fmt::Display for Decision {
             Reason::AfterReduce => f.write_str("its Reduce is needed several times"),
             Reason::View => f.write_str("a view"),
             Reason::Ramp => f.write_str("index arithmetic"),
+            Reason::Widened => f.write_str("narrower in memory"),
             Reason::Scatter => f.write_str("data say where its terms go"),
             Reason::Online => f.write_str("made in blocks where it is summed"),
             Reason::Dear { recompute, store } => write!(f, "recomputing costs {recompute:.0}, storing {store:.0}"),
             Reason::Cheap { recompute, store } => write!(f, "recomputing costs {recompute:.0}, storing {store:.0}"),
         }
     }
+}
+
+/// A Cast of what lies in memory to a wider type, by one instruction.
+fn widens_memory(graph: &Graph, node: NodeId) -> bool {
+    if graph.op(node) != Op::Cast {
+        return false;
+    }
+    let mut source = graph.source(node, 0);
+    let (from, to) = (graph.dtype(source), graph.dtype(node));
+    let is_simple = from.size() > 1 && from.is_float() && to.is_float() || from.is_int() && to.is_int();
+    while matches!(graph.op(source), Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Shrink) {
+        source = graph.source(source, 0);
+    }
+    let in_memory = matches!(graph.op(source), Op::Param | Op::Buffer | Op::Contiguous | Op::ContiguousBackward);
+    is_simple && in_memory && to.size() > from.size() && to != DType::Index && from != DType::Bool
 }
 
 /// Zeros around an image are summed as well.
@@ -341,6 +359,9 @@ pub(super) fn decide(
     let elements = count(&dims(graph, node)?).max(1) as f64;
     if demands.iter().any(|demand| demand.full) {
         return Ok((true, Reason::Full));
+    }
+    if widens_memory(graph, node) {
+        return Ok((false, Reason::Widened));
     }
     let barrier = demands.iter().find_map(|demand| match demand.prefix {
         _ if demand.inside_reduce => Some(Reason::ThroughReduces),
