@@ -9,8 +9,9 @@ use tinyspec_ir::instruction::Instruction;
 const CURRENT_ROUNDING: i64 = 4;
 /// To the nearest integer, and no bits behind it.
 const NEAREST_INTEGER: i64 = 0;
-/// Lanes of the narrowest vector that has the instructions.
+/// Lanes of the narrowest and widest vectors that have the instructions.
 const LEAST_LANES: u32 = 4;
+const MOST_LANES: u32 = 16;
 
 impl Renderer<'_, '_> {
     /// An Ins.
@@ -44,6 +45,15 @@ impl Renderer<'_, '_> {
     fn of_vector(&mut self, instruction: Instruction, operands: &[Value]) -> Result<Value> {
         let Some(&first) = operands.first() else { return Ok(self.emit.undefined(Kind::Float, LEAST_LANES)) };
         let lanes = first.lanes;
+        if lanes > MOST_LANES {
+            let (all, half): (Vec<u32>, usize) = ((0..lanes).collect(), lanes as usize / 2);
+            let mut halves = [first; 2];
+            for (value, lanes) in halves.iter_mut().zip([&all[..half], &all[half..]]) {
+                let parts = operands.iter().map(|&operand| self.emit.shuffle(operand, operand, lanes));
+                *value = self.of_vector(instruction, &parts.collect::<Result<Vec<_>>>()?)?;
+            }
+            return self.emit.shuffle(halves[0], halves[1], &all);
+        }
         let (name, immediate) = match instruction {
             Instruction::Fraction => ("reduce", Some(NEAREST_INTEGER)),
             Instruction::Scale => ("scalef", None),

@@ -243,13 +243,13 @@ fn instructions_are_those_of_their_definition() {
         rows.extend(
             (0..600).map(|n| [n as f64 * 0.75 - 151.0, 101.5 - n as f64].map(|x| Const::float(F32, x)).to_vec()),
         );
-        while !rows.len().is_multiple_of(16) {
+        while !rows.len().is_multiple_of(32) {
             rows.push(rows[0].clone());
         }
         let operands: Vec<Vec<f32>> = (0..instruction.arity())
             .map(|operand| rows.iter().map(|row| row[operand].as_float().unwrap_or(0.0) as f32).collect())
             .collect();
-        for lanes in [1, 2, 4, 8, 16] {
+        for lanes in [1, 2, 4, 8, 16, 32] {
             let mut kernel = Kernel::default();
             let count = rows.len() as i64;
             let out = kernel.param(F32, count);
