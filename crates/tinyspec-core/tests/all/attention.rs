@@ -2,6 +2,7 @@
 
 use tinyspec_core::execute::with_default_device;
 use tinyspec_core::{Error, Tensor, grad};
+use tinyspec_ir::DType;
 
 /// What hides keys from queries.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -178,6 +179,65 @@ fn its_gradients_are_what_their_definition_says() -> Result<(), Error> {
                 assert!(difference <= 1e-4 * (1.0 + expected.abs()), "{what}: {found} rather than {expected} at {at}");
             }
         }
+    }
+    Ok(())
+}
+
+/// Three heads of queries share the keys and values of one.
+#[test]
+fn heads_share_keys() -> Result<(), Error> {
+    let size @ [n, m, d, e] = [70, 90, 16, 24];
+    let ([q, k, v], [keys, values]) = {
+        let (data, [_, k, v]) = inputs(2, size);
+        (data, [k.reshape([2, 1, m as i64, d as i64]), v.reshape([2, 1, m as i64, e as i64])])
+    };
+    let queries = numbers(6 * n * d, 5);
+    let found = Tensor::from_slice(&queries, [2, 3, n, d]).sdpa(&keys, &values, true).to_vec::<f32>()?;
+    assert_eq!(q.len() * 3, queries.len());
+    for head in 0..6 {
+        let batch = head / 3;
+        let own = [
+            queries[head * n * d..][..n * d].to_vec(),
+            k[batch * m * d..][..m * d].to_vec(),
+            v[batch * m * e..][..m * e].to_vec(),
+        ];
+        for (found, expected) in found[head * n * e..].iter().zip(expected(1, size, Mask::Causal, &own)) {
+            assert!((f64::from(*found) - expected).abs() <= 2e-5, "head {head}: {found} rather than {expected}");
+        }
+    }
+    Ok(())
+}
+
+/// Small floats are only stored as such: the result is rounded once.
+#[test]
+fn small_floats_are_computed_with_in_f32() -> Result<(), Error> {
+    let size = [70, 90, 16, 24];
+    for (dtype, precision) in [(DType::F16, 1e-3), (DType::BF16, 1e-2)] {
+        let (_, tensors) = inputs(2, size);
+        let small = tensors.map(|tensor| tensor.cast(dtype));
+        let rounded = small.clone().map(|tensor| tensor.cast(DType::F32));
+        let data = [rounded[0].to_vec()?, rounded[1].to_vec()?, rounded[2].to_vec()?];
+        let out = attend(size, Mask::Causal, &small);
+        assert_eq!(out.dtype(), dtype);
+        for (found, expected) in
+            out.cast(DType::F32).to_vec::<f32>()?.iter().zip(expected(2, size, Mask::Causal, &data))
+        {
+            let difference = (f64::from(*found) - expected).abs();
+            assert!(difference <= precision * (1.0 + expected.abs()), "{dtype}: {found} rather than {expected}");
+        }
+    }
+    Ok(())
+}
+
+/// A nan stays in its row.
+#[test]
+fn a_nan_is_seen() -> Result<(), Error> {
+    let size @ [n, _, d, e] = [70, 90, 16, 16];
+    let ([mut q, ..], [_, k, v]) = inputs(1, size);
+    q[40 * d + 3] = f32::NAN;
+    let found = attend(size, Mask::None, &[Tensor::from_slice(&q, [1, n, d]), k, v]).to_vec::<f32>()?;
+    for (at, found) in found.iter().enumerate() {
+        assert_eq!(found.is_nan(), at / e == 40, "row {}", at / e);
     }
     Ok(())
 }
