@@ -1,6 +1,6 @@
 //! Floats: only what holds for nan, infinities and -0 too.
 
-use super::pattern::alu;
+use super::pattern::{alu, repeated};
 use crate::eval::eval_op;
 use crate::{Builder, Const, Graph, NodeId, Op};
 
@@ -18,9 +18,10 @@ rules! {
     }
 }
 
-/// Exactly this float, bit for bit.
+/// Exactly this float, bit for bit, in every element.
 fn is_value(graph: &Graph, node: NodeId, value: f64) -> bool {
-    graph.as_const(node).and_then(Const::as_float).is_some_and(|found| found.to_bits() == value.to_bits())
+    let constant = graph.as_const(repeated(graph, node));
+    constant.and_then(Const::as_float).is_some_and(|found| found.to_bits() == value.to_bits())
 }
 
 /// A quotient by a power of two is a product, exactly, as long as the reciprocal is a normal number.

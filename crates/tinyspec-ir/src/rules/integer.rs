@@ -1,6 +1,6 @@
 //! Sums and products of integers: ring laws, which hold under wrapping too.
 
-use super::pattern::{alu, bounds, int, is_index, is_int};
+use super::pattern::{alu, bounds, int, is_index, is_int, repeated};
 use super::terms::{sum, terms};
 use crate::eval::eval_op;
 use crate::{Builder, Const, Graph, NodeId, Op};
@@ -64,7 +64,7 @@ fn fold(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
 
 /// Constants go right; other operands in the order of their numbers.
 fn out_of_order(graph: &Graph, a: NodeId, b: NodeId) -> bool {
-    let is_const = |node| graph.op(node) == Op::Const;
+    let is_const = |node| graph.op(repeated(graph, node)) == Op::Const;
     match (is_const(a), is_const(b)) {
         (true, false) => true,
         (false, true) | (true, true) => false,

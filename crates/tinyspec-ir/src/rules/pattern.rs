@@ -85,3 +85,12 @@ pub(super) fn is_index(graph: &Graph, node: NodeId) -> bool {
 pub(super) fn folded(graph: &mut Graph, node: NodeId, constant: Const) -> Option<NodeId> {
     graph.props(node).shape.is_empty().then(|| graph.add(Op::Const, &[], Arg::Const(constant)).ok()).flatten()
 }
+
+/// What a view repeats, where it shows a single element.
+pub(super) fn repeated(graph: &Graph, node: NodeId) -> NodeId {
+    let mut below = node;
+    while matches!(graph.op(below), Op::Expand | Op::Reshape | Op::Permute) {
+        below = graph.source(below, 0);
+    }
+    if graph.op(below) == Op::Const { below } else { node }
+}

@@ -200,6 +200,18 @@ fn written_expressions(rewriter: &mut Rewriter) {
     let zero = graph.constant(Const::int(DType::I32, 0));
     let back = graph.alu(Op::CmpNe, &[number, zero]).unwrap();
     assert_eq!(rewriter.rewrite(&mut graph, &[back]).unwrap(), [gate]);
+    // One, in every element.
+    let (scalar, dims) = (graph.shape(&[]).unwrap(), graph.shape(&[4.into(), 3.into()]).unwrap());
+    let param = |shape| (shape, Arg::Param { slot: 1, dtype: DType::F32, device: None, addrspace: None });
+    let [x, small] = [dims, scalar].map(|shape| graph.add(Op::Param, &[param(shape).0], param(shape).1).unwrap());
+    let one = graph.constant(Const::float(DType::F32, 1.0));
+    let ones = graph.add(Op::Expand, &[one, dims], Arg::None).unwrap();
+    let product = graph.alu(Op::Mul, &[ones, x]).unwrap();
+    assert_eq!(rewriter.rewrite(&mut graph, &[product]).unwrap(), [x]);
+    // It still broadcasts what has fewer.
+    let product = graph.alu(Op::Mul, &[ones, small]).unwrap();
+    let found = rewriter.rewrite(&mut graph, &[product]).unwrap()[0];
+    assert_eq!(graph.props(found).shape, graph.props(product).shape);
     // A loop that runs once.
     let one = graph.index(1);
     let range = graph.range(one, 0, AxisType::Loop).unwrap();
