@@ -155,7 +155,7 @@ fn close(
 }
 
 /// A product of words has the sum among its sources; a sum of float products is the one place where `Contract` needs no permission (SEMANTICS, "Contraction").
-fn update(graph: &mut Graph, op: Op, value: NodeId, before: NodeId) -> Result<NodeId> {
+pub(super) fn update(graph: &mut Graph, op: Op, value: NodeId, before: NodeId) -> Result<NodeId> {
     if let (Op::Add, Op::Wmma, &[a, b, start]) = (op, graph.op(value), graph.sources(value))
         && graph.as_const(start).is_some_and(|start| start.bits == 0)
     {

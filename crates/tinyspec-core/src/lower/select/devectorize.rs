@@ -3,6 +3,7 @@
 
 mod access;
 mod address;
+mod interleave;
 mod reduce;
 mod turn;
 
@@ -23,6 +24,8 @@ pub(super) fn devectorize(graph: &mut Graph, sink: NodeId, target: &Target) -> R
         axes: FxHashMap::default(),
         lanes: SmallVec::new(),
         greatest: 1,
+        chains: target.accumulators,
+        masked: target.masked_access,
         new: vec![None; graph.len()],
         next_register: 0,
     };
@@ -62,6 +65,10 @@ struct Cut {
     /// Which tile axes vectors may lie along.
     lanes: SmallVec<[bool; 4]>,
     greatest: i64,
+    /// Lanes of an access can be left out.
+    masked: bool,
+    /// Sums that are added up side by side.
+    chains: usize,
     new: Vec<Option<New>>,
     next_register: u32,
 }

@@ -260,8 +260,18 @@ impl Model<'_> {
         let vectors = tile.iter().any(|&axis| self.is_lane(axis));
         match () {
             () if staged || regular && (!vectors || self.has_lanes(access)) => (parts, 0.0),
+            // Turned in registers: as many exchanges as a lane's number has bits.
+            () if regular && access.is_store && self.is_turned(access) => (parts * (1.0 + self.lanes.log2()), 0.0),
             () => (0.0, parts * if vectors { self.lanes } else { 1.0 }),
         }
+    }
+
+    /// Across the vectors lie enough neighbours in memory.
+    fn is_turned(&self, access: &Access) -> bool {
+        self.loops
+            .tile(access.open)
+            .into_iter()
+            .any(|axis| self.step(access, axis) == 1 && self.loops.trips(axis) >= 4.0)
     }
 
     /// Axes around the copy of the Param that is read.

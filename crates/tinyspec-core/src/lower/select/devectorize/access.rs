@@ -28,6 +28,10 @@ impl Cut {
         {
             return Ok(New::Value(Parts { layout, parts }));
         }
+        let gated = sources.get(1).copied().zip(sources.get(2).copied());
+        if let Some(parts) = self.load_interleaved(graph, (buffer, &sum), &layout, gated, &arg)? {
+            return Ok(New::Value(Parts { layout, parts }));
+        }
         let mut parts = Vec::with_capacity(layout.count());
         for at in layout.starts() {
             let Address { base, stride, rest } = self.address(graph, &sum, &layout, &at)?;
@@ -105,6 +109,16 @@ impl Cut {
         let layout = self.layout(self.access_dims(graph, &sources, index)?);
         let buffer = self.memory(graph, buffer)?;
         let sum = self.sum(index);
+        if op == Op::Store {
+            let (place, stored) = ((buffer, &sum), (sources[1], sources.get(2).copied()));
+            let effects = match self.store_turned(graph, place, &layout, stored, &arg)? {
+                None => self.store_interleaved(graph, place, &layout, stored, &arg)?,
+                turned => turned,
+            };
+            if let Some(effects) = effects {
+                return Ok(New::Effects(effects));
+            }
+        }
         let mut effects = Vec::with_capacity(layout.count());
         for at in layout.starts() {
             let Address { base, stride, rest } = self.address(graph, &sum, &layout, &at)?;
@@ -157,7 +171,14 @@ impl Cut {
     }
 }
 
-fn store(graph: &mut Graph, op: Op, place: NodeId, value: NodeId, gate: Option<NodeId>, arg: Arg) -> Result<NodeId> {
+pub(super) fn store(
+    graph: &mut Graph,
+    op: Op,
+    place: NodeId,
+    value: NodeId,
+    gate: Option<NodeId>,
+    arg: Arg,
+) -> Result<NodeId> {
     match gate {
         Some(gate) => graph.add(op, &[place, value, gate], arg),
         None => graph.add(op, &[place, value], arg),

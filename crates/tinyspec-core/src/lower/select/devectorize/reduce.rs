@@ -1,6 +1,7 @@
 //! Reduces across tile axes: parts first, lanes last.
 
 use super::{Cut, New, dims, extract, malformed, splat};
+use crate::lower::select::accumulate::update;
 use crate::lower::select::tile::{Dims, Parts};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -18,16 +19,22 @@ impl Cut {
         let mut gathered: FxHashMap<Dims, Vec<NodeId>> = FxHashMap::default();
         for at in from.starts() {
             let part = self.part(graph, source, &from, &at)?;
-            let part = splat(graph, part, from.width)?;
             let mut kept = at.clone();
             for &axis in &axes {
                 *kept.get_mut(axis as usize).ok_or_else(|| malformed(graph, node))? = 0;
             }
-            gathered.entry(kept).or_default().push(part);
+            let parts = gathered.entry(kept).or_default();
+            // What a closed gate leaves adds nothing.
+            if op == Op::Add && !parts.is_empty() && graph.as_const(part).is_some_and(|zero| zero.bits == 0) {
+                continue;
+            }
+            let part = splat(graph, part, from.width)?;
+            parts.push(part);
         }
         let mut results: FxHashMap<Dims, NodeId> = FxHashMap::default();
+        let chains = self.chains.div_ceil(gathered.len().max(1));
         for (at, parts) in gathered {
-            let mut total = pairwise(graph, op, parts)?;
+            let mut total = total(graph, op, parts, chains)?;
             if across_lanes {
                 let arg = Arg::Reduce { op, axes: Axes::from_iter([0]) };
                 let single = graph.add(Op::Reduce, &[total], arg)?;
@@ -56,6 +63,23 @@ impl Cut {
         }
         Ok(New::Value(Parts { layout: to, parts }))
     }
+}
+
+/// A sum of products is added up in a few chains, each product together with its sum; all else in a tree.
+fn total(graph: &mut Graph, op: Op, parts: Vec<NodeId>, chains: usize) -> Result<NodeId> {
+    let is_product = |&part: &NodeId| graph.op(part) == Op::Mul && graph.dtype(part).is_float();
+    if op != Op::Add || !parts.iter().any(is_product) {
+        return pairwise(graph, op, parts);
+    }
+    let chains = chains.clamp(1, parts.len().div_ceil(2));
+    let mut totals: Vec<NodeId> = Vec::with_capacity(chains);
+    for (position, &part) in parts.iter().enumerate() {
+        match totals.get(position % chains) {
+            Some(&before) => totals[position % chains] = update(graph, op, part, before)?,
+            None => totals.push(part),
+        }
+    }
+    pairwise(graph, op, totals)
 }
 
 /// A balanced tree, for the sake of latency and rounding.

@@ -1,13 +1,15 @@
-//! Loads that are contiguous along another axis of the tile than its vectors lie along: square blocks are loaded as they
-//! lie, and turned in registers.
+//! Accesses that are contiguous along another axis of the tile than its vectors lie along: square blocks are loaded and
+//! stored as they lie in memory, and turned in registers.
 
+use super::access::store;
 use super::address::{Address, contiguous};
-use super::{Cut, extract};
+use super::{Cut, extract, gathered, malformed, splat};
 use crate::lower::select::tile::{Dims, Layout};
 use crate::lower::sum::Sum;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
+use std::ops::Range;
+use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
 
 impl Cut {
     /// The parts of such a load; `None` of any other.
@@ -21,22 +23,10 @@ impl Cut {
     ) -> Result<Option<Vec<NodeId>>> {
         let Some(lane) = layout.lane else { return Ok(None) };
         let width = layout.width;
-        let step = |axis: usize| -> i64 {
-            let atoms = sum.terms.iter().filter(|(atom, _)| self.axes.get(atom) == Some(&axis));
-            atoms.map(|&(_, coefficient)| coefficient).sum()
-        };
-        let along = (0..layout.dims.len())
-            .find(|&axis| axis != lane && layout.dims[axis] % width == 0 && layout.dims[axis] > 0 && step(axis) == 1);
-        let Some(along) = along.filter(|_| !matches!(step(lane), 0 | 1) && width.count_ones() == 1) else {
-            return Ok(None);
-        };
-        // What else the index is made of may change from place to place in the tile.
-        let is_regular = |&(atom, _): &(NodeId, i64)| self.axes.contains_key(&atom) || !self.has_parts(atom);
-        if !sum.terms.iter().all(is_regular) {
-            return Ok(None);
-        }
+        let along = self.across(sum, layout).and_then(|run| run.axes.first().copied());
+        let Some((along, _)) = along.filter(|&(_, size)| size % width == 0) else { return Ok(None) };
         // Blocks by where they start.
-        let mut blocks: FxHashMap<Dims, Vec<NodeId>> = FxHashMap::default();
+        let mut blocks: FxHashMap<Dims, Vec<Option<NodeId>>> = FxHashMap::default();
         let mut parts = Vec::with_capacity(layout.count());
         for at in layout.starts() {
             let mut start = at.clone();
@@ -48,33 +38,197 @@ impl Cut {
                     at[lane] += row;
                     let Address { base, .. } = self.address(graph, sum, layout, &at)?;
                     let place = contiguous(graph, buffer, &base, width)?;
-                    rows.push(graph.add(Op::Load, &[place], arg.clone())?);
+                    rows.push(Some(graph.add(Op::Load, &[place], arg.clone())?));
                 }
                 blocks.insert(start.clone(), turn(graph, rows)?);
             }
             let row = (at[along] % width) as usize;
-            parts.extend(blocks.get(&start).and_then(|block| block.get(row)).copied());
+            parts.extend(blocks.get(&start).and_then(|block| block.get(row).copied().flatten()));
         }
         Ok((parts.len() == layout.count()).then_some(parts))
     }
-}
 
-/// Columns of a square block from its rows: pairs of rows exchange halves, then quarters, down to lanes.
-fn turn(graph: &mut Graph, mut rows: Vec<NodeId>) -> Result<Vec<NodeId>> {
-    let mut distance = rows.len() / 2;
-    while distance > 0 {
-        for upper in (0..rows.len()).filter(|row| row & distance == 0) {
-            let pair = [rows[upper], rows[upper + distance]];
-            for (row, shift) in [(upper, 0), (upper + distance, distance)] {
-                let lanes = (0..rows.len()).map(|lane| match lane & distance == 0 {
-                    true => extract(graph, pair[0], (lane + shift) as i64),
-                    false => extract(graph, pair[1], (lane + shift - distance) as i64),
-                });
-                let lanes: SmallVec<[NodeId; 16]> = lanes.collect::<Result<_>>()?;
-                rows[row] = graph.add(Op::Stack, &lanes, Arg::None)?;
+    /// The places that follow each other in memory, where those of an access's lanes are lines apart.
+    pub(super) fn across(&self, sum: &Sum, layout: &Layout) -> Option<Run> {
+        let step = |axis: usize| -> i64 {
+            let atoms = sum.terms.iter().filter(|(atom, _)| self.axes.get(atom) == Some(&axis));
+            atoms.map(|&(_, coefficient)| coefficient).sum()
+        };
+        // What else the index is made of may change from place to place in the tile.
+        let is_regular = |&(atom, _): &(NodeId, i64)| self.axes.contains_key(&atom) || !self.has_parts(atom);
+        layout.lane.filter(|&lane| !matches!(step(lane), 0 | 1) && sum.terms.iter().all(is_regular))?;
+        let mut run = Run { axes: SmallVec::new(), length: 1 };
+        let next = |run: &Run| {
+            let mut others = (0..layout.dims.len()).filter(|&axis| Some(axis) != layout.lane);
+            others.find(|&axis| layout.dims[axis] > 1 && step(axis) == run.length)
+        };
+        while let Some(axis) = next(&run) {
+            run.axes.push((axis, layout.dims[axis]));
+            run.length *= layout.dims[axis];
+        }
+        (run.length > 1).then_some(run)
+    }
+
+    /// Stores of such a tile, each with its gate; `None` where lanes are stored one by one.
+    pub(super) fn store_turned(
+        &mut self,
+        graph: &mut Graph,
+        (buffer, sum): (NodeId, &Sum),
+        layout: &Layout,
+        (value, gate): (NodeId, Option<NodeId>),
+        arg: &Arg,
+    ) -> Result<Option<Vec<NodeId>>> {
+        // Fewer rows than this are as well stored by lanes.
+        const ROWS: i64 = 4;
+        let run = self.across(sum, layout).filter(|run| run.length >= ROWS);
+        let (Some(run), Some(lane), width) = (run, layout.lane, layout.width) else { return Ok(None) };
+        let mut effects = Vec::new();
+        for start in layout.starts().into_iter().filter(|start| run.starts_at(start)) {
+            for first in (0..run.length).step_by(width as usize) {
+                let places = first..run.length.min(first + width);
+                let mut rows = vec![None; width as usize];
+                for (row, place) in rows.iter_mut().zip(places.clone()) {
+                    let part = self.part(graph, value, layout, &run.at(&start, place))?;
+                    *row = Some(splat(graph, part, width)?);
+                }
+                for (place, row) in (0..width).zip(turn(graph, rows)?) {
+                    let (Some(row), mut start) = (row, start.clone()) else { continue };
+                    start[lane] += place;
+                    let count = places.end - places.start;
+                    if self.masked && gate.is_none() && count.count_ones() > 1 {
+                        let first = first_lanes(graph, count, width)?;
+                        let at = run.at(&start, places.start);
+                        let Address { base, .. } = self.address(graph, sum, layout, &at)?;
+                        let target = contiguous(graph, buffer, &base, width)?;
+                        effects.push(store(graph, Op::Store, target, row, Some(first), arg.clone())?);
+                        continue;
+                    }
+                    for (places, piece) in pieces(graph, row, places.clone())? {
+                        let gate = gate.map(|gate| self.gate_of(graph, gate, &run, &start, &places)).transpose()?;
+                        let gate = match gate.map(|gate| (gate, graph.as_int(gate))) {
+                            Some((_, Some(0))) => continue,
+                            Some((gate, None)) => Some(gate),
+                            _ => None,
+                        };
+                        let Address { base, .. } = self.address(graph, sum, layout, &run.at(&start, places.start))?;
+                        let target = contiguous(graph, buffer, &base, places.end - places.start)?;
+                        effects.push(store(graph, Op::Store, target, piece, gate, arg.clone())?);
+                    }
+                }
             }
         }
-        distance /= 2;
+        Ok(Some(effects))
+    }
+
+    /// The vector that holds an element of a tile, and the lane in it.
+    pub(super) fn element(&self, graph: &Graph, node: NodeId, at: &[i64]) -> Result<(NodeId, i64)> {
+        let value = self.parts(graph, node)?;
+        let (part, lane) = value.layout.find(at).ok_or_else(|| malformed(graph, node))?;
+        Ok((*value.parts.get(part).ok_or_else(|| malformed(graph, node))?, lane))
+    }
+
+    /// The gate of some places of a run.
+    fn gate_of(
+        &self,
+        graph: &mut Graph,
+        gate: NodeId,
+        run: &Run,
+        start: &[i64],
+        places: &Range<i64>,
+    ) -> Result<NodeId> {
+        let lanes = places.clone().map(|place| self.element(graph, gate, &run.at(start, place)));
+        let lanes: SmallVec<[(NodeId, i64); 16]> = lanes.collect::<Result<_>>()?;
+        gathered(graph, &lanes)
+    }
+}
+
+/// Places of a tile that follow each other in memory.
+pub(super) struct Run {
+    /// The axes and their sizes, the fastest first.
+    axes: SmallVec<[(usize, i64); 2]>,
+    pub length: i64,
+}
+
+impl Run {
+    /// The first place of a run is here.
+    pub fn starts_at(&self, at: &[i64]) -> bool {
+        self.axes.iter().all(|&(axis, _)| at[axis] == 0)
+    }
+
+    /// The number of the place that is here.
+    pub fn place(&self, at: &[i64]) -> i64 {
+        self.axes.iter().rev().fold(0, |place, &(axis, size)| place * size + at[axis])
+    }
+
+    /// Where the run begins that this place belongs to.
+    pub fn start(&self, at: &[i64]) -> Dims {
+        let mut start: Dims = at.into();
+        self.axes.iter().for_each(|&(axis, _)| start[axis] = 0);
+        start
+    }
+
+    /// Coordinates of a place, the run's first being at `start`.
+    pub fn at(&self, start: &[i64], place: i64) -> Dims {
+        let (mut at, mut rest): (Dims, i64) = (start.into(), place);
+        for &(axis, size) in &self.axes {
+            at[axis] += rest % size;
+            rest /= size;
+        }
+        at
+    }
+}
+
+/// A gate of the first lanes of a vector.
+fn first_lanes(graph: &mut Graph, count: i64, width: i64) -> Result<NodeId> {
+    let mut number = |number: i64| graph.constant(Const::int(DType::I32, number.into()));
+    let (lanes, count): (SmallVec<[NodeId; 16]>, NodeId) = ((0..width).map(&mut number).collect(), number(count));
+    let lanes = graph.add(Op::Stack, &lanes, Arg::None)?;
+    let count = splat(graph, count, width)?;
+    graph.alu(Op::CmpLt, &[lanes, count])
+}
+
+/// Vectors, each for some places.
+type Pieces = SmallVec<[(Range<i64>, NodeId); 4]>;
+
+/// The first lanes of a vector, for these places, in pieces that are machine vectors.
+fn pieces(graph: &mut Graph, vector: NodeId, places: Range<i64>) -> Result<Pieces> {
+    let mut pieces = SmallVec::new();
+    let mut first = places.start;
+    while first < places.end {
+        let count = 1 << (places.end - first).ilog2();
+        let lanes = (first..first + count).map(|place| (vector, place - places.start));
+        let lanes: SmallVec<[(NodeId, i64); 16]> = lanes.collect();
+        let is_whole = lanes.len() as i64 == super::lanes(graph, vector);
+        let piece = if is_whole { vector } else { gathered(graph, &lanes)? };
+        pieces.push((first..first + count, piece));
+        first += count;
+    }
+    Ok(pieces)
+}
+
+/// Columns of a square block from its rows: pairs of rows exchange lanes, then pairs of lanes, up to halves. Of a row
+/// that is not there nobody reads a lane.
+fn turn(graph: &mut Graph, mut rows: Vec<Option<NodeId>>) -> Result<Vec<Option<NodeId>>> {
+    let mut distance = 1;
+    while distance < rows.len() {
+        for upper in (0..rows.len()).filter(|row| row & distance == 0) {
+            let (low, high) = (rows[upper], rows[upper + distance]);
+            let Some(either) = low.or(high) else { continue };
+            let (a, b) = (low.unwrap_or(either), high.unwrap_or(either));
+            for (row, shift, whole) in [(upper, 0, high.is_none()), (upper + distance, distance, low.is_none())] {
+                if whole {
+                    rows[row] = Some(either);
+                    continue;
+                }
+                let lanes = (0..rows.len()).map(|lane| match lane & distance == 0 {
+                    true => extract(graph, a, (lane + shift) as i64),
+                    false => extract(graph, b, (lane + shift - distance) as i64),
+                });
+                let lanes: SmallVec<[NodeId; 16]> = lanes.collect::<Result<_>>()?;
+                rows[row] = Some(graph.add(Op::Stack, &lanes, Arg::None)?);
+            }
+        }
+        distance *= 2;
     }
     Ok(rows)
 }
