@@ -43,6 +43,62 @@ fn reference(
     result
 }
 
+/// The gradients for image and filters, term by term.
+fn backward(
+    x: &[f32],
+    [batch, channels, height, width]: [usize; 4],
+    weight: &[f32],
+    [outputs, inner, kh, kw]: [usize; 4],
+    cotangent: &[f32],
+    options: Conv2d,
+) -> [Vec<f32>; 2] {
+    let [[sy, sx], [py, px]] = [options.stride, options.padding].map(|pair| pair.map(|n| n as usize));
+    let (rows, columns) = ((height + 2 * py - kh) / sy + 1, (width + 2 * px - kw) / sx + 1);
+    assert_eq!(cotangent.len(), batch * outputs * rows * columns);
+    let (mut dx, mut dw) = (vec![0.0; x.len()], vec![0.0; weight.len()]);
+    for (place, &dy) in cotangent.iter().enumerate() {
+        let (b, o) = (place / (outputs * rows * columns), place / (rows * columns) % outputs);
+        let (row, column) = (place / columns % rows, place % columns);
+        for (c, i, j) in (0..inner * kh * kw).map(|i| (i / (kh * kw), i / kw % kh, i % kw)) {
+            let (y, x_) = ((row * sy + i).wrapping_sub(py), (column * sx + j).wrapping_sub(px));
+            if y < height && x_ < width {
+                let first = o / (outputs / options.groups as usize) * inner;
+                let at = ((b * channels + first + c) * height + y) * width + x_;
+                let tap = ((o * inner + c) * kh + i) * kw + j;
+                dx[at] += dy * weight[tap];
+                dw[tap] += dy * x[at];
+            }
+        }
+    }
+    [dx, dw]
+}
+
+/// Many images: the sums over them are cut into parts, and panels, rows and results are turned in registers.
+#[test]
+fn gradients_of_large_convolutions_are_exact_on_small_integers() -> Result<(), Error> {
+    for (shape, kernel, options) in [
+        ([16usize, 3, 20, 21], [5usize, 3, 3, 2], Conv2d { padding: [1, 0], ..default() }),
+        ([6, 16, 19, 20], [32, 16, 3, 3], Conv2d { padding: [1, 1], ..default() }),
+        ([5, 16, 30, 40], [48, 16, 3, 3], Conv2d { stride: [2, 2], padding: [1, 1], ..default() }),
+        ([40, 4, 12, 16], [16, 4, 5, 5], Conv2d { padding: [2, 2], ..default() }),
+        ([3, 32, 14, 20], [32, 1, 3, 3], Conv2d { padding: [1, 1], groups: 32, ..default() }),
+        ([3, 24, 9, 33], [24, 8, 3, 3], Conv2d { stride: [2, 1], padding: [0, 1], groups: 3, ..default() }),
+    ] {
+        let (x, weight) = (ramp(&shape.map(|n| n as i64)), ramp(&kernel.map(|n| n as i64)));
+        let (images, filters) = (x.to_vec::<f32>()?, weight.to_vec::<f32>()?);
+        let y = x.conv2d(&weight, None, options);
+        assert_eq!((&y + 0.0).to_vec::<f32>()?, reference(&images, shape, &filters, kernel, options), "{options:?}");
+        let dims: Vec<i64> = y.shape().iter().map(|dim| dim.as_const().unwrap()).collect();
+        let cotangent = (ramp(&dims) - 3.0).contiguous();
+        let expected = backward(&images, shape, &filters, kernel, &cotangent.to_vec::<f32>()?, options);
+        let found = grad(&(y * &cotangent).sum(.., false), &[&x, &weight])?;
+        for (found, expected) in found.iter().zip(&expected) {
+            assert_eq!(&found.to_vec::<f32>()?, expected, "{shape:?} {kernel:?} {options:?}");
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn options_combine() -> Result<(), Error> {
     for device in ["cpu", "interpreter"] {

@@ -18,6 +18,8 @@ pub struct Costs {
     pub launch: f64,
     /// Trips of a kernel below which splitting it among threads gains nothing.
     pub parallel: f64,
+    /// Trips of a sum of products whose panels share the second-level cache with all else.
+    pub cached: i64,
     /// Values per kernel beyond which it is cut, counted as what the target computes them by.
     pub nodes: usize,
     /// How many values an op becomes.
@@ -34,10 +36,13 @@ impl Costs {
     /// The costs of a device. Wider vectors compute more in the time that memory needs for a byte.
     pub fn of(target: &Target) -> Costs {
         let byte = (target.lanes(DType::F32) as f64 / 2.0).max(1.0);
+        // Two vectors a trip, and eight times as much beside them.
+        let cached = (target.cache_bytes[1] / (16 * target.vector_bytes.max(1))).max(256) as i64;
         Costs {
             byte,
             launch: 2048.0 * byte,
             parallel: 16384.0,
+            cached,
             nodes: 2000,
             sizes: Sizes::of(target),
             outputs: 12,

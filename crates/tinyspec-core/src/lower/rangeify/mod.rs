@@ -7,6 +7,7 @@
 //! upwards then builds the scalar values (`values`); kernels over one space merge (`siblings`) and are closed
 //! (`close`): own Params, own Ranges, several Stores.
 
+mod blocks;
 mod centred;
 mod close;
 mod count;
@@ -102,6 +103,8 @@ pub fn rangeify(graph: &Graph, outputs: &[NodeId], target: &Target) -> Result<Sc
 pub fn rangeify_with(graph: &Graph, outputs: &[NodeId], costs: &Costs, target: &Target) -> Result<Schedule> {
     let split = split::split_reduces(graph, outputs, costs)?;
     let (graph, outputs) = split.as_ref().map_or((graph, outputs), |(graph, outputs)| (graph, &outputs[..]));
+    let blocked = blocks::block_products(graph, outputs, costs)?;
+    let (graph, outputs) = blocked.as_ref().map_or((graph, outputs), |(graph, outputs)| (graph, &outputs[..]));
     // Matrices for which there is no kernel in blocks are stored after all.
     let mut refused = FxHashSet::default();
     loop {

@@ -1,7 +1,8 @@
 //! From demands to values: one sweep upwards builds the scalar that meets each demand.
 
 use super::count::Count;
-use super::movement::{count, dims, locate};
+use super::index::Tuple;
+use super::movement::{Dims, count, dims, locate};
 use super::nested;
 use super::walk::{DemandId, Met, Walk};
 use smallvec::SmallVec;
@@ -122,7 +123,10 @@ impl Walk<'_> {
         let (node, tuple, gate) = (need.node, need.tuple.clone(), need.gate);
         let size = dims(self.tensors, node)?;
         let dtype = self.tensors.dtype(node);
-        let position = self.indices.flat(&tuple, &size)?;
+        let layout = self.layout(node, size.len());
+        let in_order: Tuple = layout.iter().map(|&axis| tuple[axis]).collect();
+        let extents: Dims = layout.iter().map(|&axis| size[axis]).collect();
+        let position = self.indices.flat(&in_order, &extents)?;
         let graph = &mut self.indices.graph;
         let length = graph.shape(&Shape::from_iter([count(&size).into()]))?;
         let arg = Arg::Param { slot: node.0, dtype: storage(dtype), device: None, addrspace: Some(AddrSpace::Global) };

@@ -1,6 +1,7 @@
 //! The walk from the outputs down: every tensor node receives from its consumers the indices at which they read it.
 //! All consumers precede a node here, so the fusion law decides once, with all demands known.
 
+mod layout;
 mod sources;
 
 use super::count::Count;
@@ -86,6 +87,8 @@ pub(super) struct Walk<'a> {
     pub(super) of_node: Vec<SmallVec<[DemandId; 1]>>,
     /// Kernel that writes each materialised node.
     pub(super) writer: FxHashMap<NodeId, usize>,
+    /// Order of the dims in memory, outer ones first, of what does not lie in that of its shape.
+    layouts: FxHashMap<NodeId, SmallVec<[usize; 8]>>,
     /// Kernels written by hand, by their Call.
     pub(super) calls: &'a WrittenCalls,
     costs: &'a Costs,
@@ -139,6 +142,7 @@ impl<'a> Walk<'a> {
             decisions: Vec::new(),
             of_node: vec![SmallVec::new(); tensors.len()],
             writer: FxHashMap::default(),
+            layouts: FxHashMap::default(),
             calls,
             costs,
             estimates: Estimates::new(tensors, live),
@@ -212,6 +216,9 @@ impl<'a> Walk<'a> {
                 root
             }
             None => {
+                if forced.is_none() {
+                    self.choose_layout(node, &demands)?;
+                }
                 let root = self.new_kernel(node)?;
                 self.kernels[self.needs[root as usize].kernel].is_alone = is_alone;
                 root
@@ -299,19 +306,19 @@ impl<'a> Walk<'a> {
     fn new_kernel(&mut self, node: NodeId) -> Result<DemandId> {
         let size = dims(self.tensors, node)?;
         let number = self.kernels.len();
-        let (mut tuple, mut ranges, mut extents) = (Tuple::new(), Ranges::new(), Dims::new());
+        let (mut ranges, mut extents) = (Ranges::new(), Dims::new());
+        let mut tuple: Tuple = size.iter().map(|_| self.indices.number(0)).collect();
         let mut trips = 1.0;
-        for &dim in &size {
-            if dim == 1 {
-                tuple.push(self.indices.number(0));
+        for axis in self.layout(node, size.len()) {
+            if size[axis] == 1 {
                 continue;
             }
-            let range = self.indices.fresh_range(dim, AxisType::Loop)?;
-            trips *= dim as f64;
+            let range = self.indices.fresh_range(size[axis], AxisType::Loop)?;
+            trips *= size[axis] as f64;
             self.trips.insert(range, trips);
-            tuple.push(range);
+            tuple[axis] = range;
             ranges.push(range);
-            extents.push(dim);
+            extents.push(size[axis]);
         }
         let flat = self.indices.flat(&ranges, &extents)?;
         let root = self.needs.len() as DemandId;

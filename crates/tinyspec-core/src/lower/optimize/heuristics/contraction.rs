@@ -5,6 +5,7 @@
 
 use super::super::kernel::slot;
 use super::super::opt_op::OptOp;
+use super::super::space::Axis;
 use super::Planner;
 use super::dot::Dot;
 use smallvec::SmallVec;
@@ -97,7 +98,8 @@ impl Planner<'_> {
             let tall = (*height..=room.min(self.trips(*origin))).max_by(|a, b| score(a).total_cmp(&score(b)));
             *height = tall.unwrap_or(*height);
         }
-        if !self.windows(rows).is_empty() && self.footprint(panel, 0, None) > self.target.cache_bytes[1] as i64 / 2 {
+        let panels = self.footprint(panel, 0, None, &self.shared(panel, rows));
+        if !self.windows(rows).is_empty() && panels > self.target.cache_bytes[1] as i64 / 2 {
             return None;
         }
         (!heights.is_empty()).then_some(Contraction { panel, rows, lane, vectors, heights })
@@ -115,6 +117,14 @@ impl Planner<'_> {
             }
         }
         heights
+    }
+
+    /// Output ranges that both operands move along, as over the images of a batch or the parts of a sum: each of their
+    /// trips is a product of its own.
+    fn shared(&self, panel: usize, rows: usize) -> SmallVec<[usize; 4]> {
+        let mut shared: SmallVec<[usize; 4]> = self.outputs().into_iter().collect();
+        shared.retain(|&mut origin| self.depends(panel, origin) && self.depends(rows, origin));
+        shared
     }
 
     /// Which share of an axis in tiles is not padding.
@@ -136,7 +146,15 @@ impl Planner<'_> {
         let steps: i64 = self.reduced().map(|origin| self.trips(origin)).product();
         let store = self.kernel.accesses.iter().position(|access| access.is_store);
         let scattered = store.is_some_and(|store| self.coefficient(store, lane) != 1);
-        let stored = products * if scattered { lanes as f64 } else { 1.0 };
+        // Squares are turned in registers, where the tile is long enough in the order of memory.
+        let is_turned = |&(origin, height): &(usize, i64)| {
+            height >= 4 && store.is_some_and(|store| self.coefficient(store, origin) == 1)
+        };
+        let stored = match () {
+            () if !scattered => products,
+            () if heights.iter().any(is_turned) => products * 4.0,
+            () => products * lanes as f64,
+        };
         let filled = heights.iter().map(|&(origin, height)| self.share_filled(origin, height)).product::<f64>()
             * self.share_filled(lane, vectors * lanes);
         (step + stored / steps.max(1) as f64) / (products * filled)
@@ -149,7 +167,7 @@ impl Planner<'_> {
     }
 
     /// A copy replaces all reads of a buffer.
-    fn is_read_once(&self, access: usize) -> bool {
+    pub(super) fn is_read_once(&self, access: usize) -> bool {
         let buffer = self.kernel.accesses[access].buffer;
         self.kernel.accesses.iter().filter(|access| access.buffer == buffer).count() == 1
     }
@@ -250,9 +268,15 @@ impl Planner<'_> {
         }
     }
 
-    /// All panels are packed once and for all; what some rows read is copied once for all panels.
+    /// All panels of a product are packed at once; what some rows read is copied once for all panels.
     fn rows_inside(&mut self, tile: &Contraction) {
         let Some(&(inner, _)) = tile.heights.first() else { return };
+        let shared = self.shared(tile.panel, tile.rows);
+        for (around, &origin) in shared.iter().enumerate() {
+            for axis in (around..self.outermost(origin).unwrap_or(around)).rev() {
+                self.apply(OptOp::Swap(axis, axis + 1));
+            }
+        }
         // Panels are the last but one loop.
         if let (Some(mut panels), Some(rows)) = (self.outermost(tile.lane), self.outermost(inner)) {
             while panels + 1 < rows {
@@ -266,7 +290,8 @@ impl Planner<'_> {
         }
         self.block_rows(tile);
         self.share();
-        self.stage(tile.panel, 0);
+        let is_shared = |axis: &&Axis| axis.trips == Some(1) || shared.contains(&axis.origin);
+        self.stage(tile.panel, self.space.axes.iter().take_while(is_shared).count());
         if let Some(at) = self.outermost(tile.lane) {
             self.stage(tile.rows, at);
         }
@@ -280,7 +305,7 @@ impl Planner<'_> {
         let block = (2..=trips / 2).rev().find(|&block| {
             trips % block == 0
                 && (trips / block) % self.target.threads as i64 == 0
-                && self.footprint(tile.panel, axis + 1, Some((axis, block))) <= limit
+                && self.footprint(tile.panel, axis + 1, Some((axis, block)), &[]) <= limit
         });
         if let Some(factor) = block {
             self.apply(OptOp::Split { axis, factor, target: AxisType::Loop, top: false });
@@ -297,12 +322,15 @@ impl Planner<'_> {
         }) else {
             return;
         };
+        if self.depends(tile.panel, self.space.axes[outer].origin) {
+            return;
+        }
         let trips = self.space.axes[outer].trips.unwrap_or(1);
         let threads = self.target.threads as i64;
         let is_outermost = (0..outer).all(|axis| self.space.axes[axis].trips == Some(1));
         let block = (2..=trips).rev().find(|&block| {
             let balanced = !is_outermost || (trips / block) % threads == 0;
-            trips % block == 0 && balanced && self.footprint(tile.rows, panels, Some((outer, block))) <= limit
+            trips % block == 0 && balanced && self.footprint(tile.rows, panels, Some((outer, block)), &[]) <= limit
         });
         if let Some(factor) = block {
             self.apply(OptOp::Split { axis: outer, factor, target: AxisType::Loop, top: false });
@@ -317,10 +345,13 @@ impl Planner<'_> {
     }
 
     /// About how many bytes an access walks over inside of the first `around` axes, with only `part.1` trips of the
-    /// axis `part.0` among them.
-    fn footprint(&self, access: usize, around: usize, part: Option<(usize, i64)>) -> i64 {
+    /// axis `part.0` among them, and of the ranges `without` only one.
+    pub(super) fn footprint(&self, access: usize, around: usize, part: Option<(usize, i64)>, without: &[usize]) -> i64 {
         let mut steps: Vec<(i64, i64)> = Vec::new();
         for (position, axis) in self.space.axes.iter().enumerate() {
+            if without.contains(&axis.origin) {
+                continue;
+            }
             let is_tile = matches!(axis.kind, AxisType::Upcast | AxisType::Unroll);
             let trips = match part {
                 Some((part, trips)) if part == position => trips,
@@ -346,14 +377,14 @@ impl Planner<'_> {
         count.saturating_mul(reach).saturating_mul(self.kernel.accesses[access].dtype.size() as i64)
     }
 
-    fn stage(&mut self, access: usize, at: usize) {
+    pub(super) fn stage(&mut self, access: usize, at: usize) {
         if let Some(slot) = slot(self.graph, self.kernel.accesses[access].buffer) {
             self.apply(OptOp::Stage { slot, at });
         }
     }
 
     /// Position of the outermost loop over an original range.
-    fn outermost(&self, origin: usize) -> Option<usize> {
+    pub(super) fn outermost(&self, origin: usize) -> Option<usize> {
         let is_loop = |kind: AxisType| matches!(kind, AxisType::Loop | AxisType::Global);
         self.space.axes.iter().position(|axis| axis.origin == origin && is_loop(axis.kind))
     }

@@ -98,10 +98,14 @@ impl Rebuild<'_> {
         let place = |group: &Group| (is_tile(group), !is_output(group), std::cmp::Reverse(group.unit));
         let mut layout: Vec<usize> = (0..groups.len()).collect();
         layout.sort_by_key(|&group| place(&groups[group]));
+        let turned = if matches!(form, Form::Words(_)) { None } else { turned(&groups, &layout) };
         let (mut strides, mut size) = (vec![0; groups.len()], 1i64);
         for &group in layout.iter().rev() {
             strides[group] = size;
-            size = size.saturating_mul(groups[group].extent);
+            // Squares are whole.
+            let extent = groups[group].extent;
+            let is_turned = turned.is_some_and(|(from, _)| from == group);
+            size = size.saturating_mul(if is_turned { (extent + CHUNK - 1) / CHUNK * CHUNK } else { extent });
             // Whole vectors along the contiguous axis.
             if strides[group] == 1 && contiguous[group] && size > CHUNK {
                 size = (size + CHUNK - 1) / CHUNK * CHUNK;
@@ -116,7 +120,10 @@ impl Rebuild<'_> {
         let (mut inside_source, mut inside_copy) = (None, None);
         for &group in &order {
             let extent = groups[group].extent;
-            let chunk = if !contiguous[group] || extent <= 1 {
+            let is_turned = turned.is_some_and(|(from, to)| group == from || group == to);
+            let chunk = if is_turned {
+                CHUNK
+            } else if !contiguous[group] || extent <= 1 {
                 1
             } else if extent % (2 * CHUNK) == 0 {
                 2 * CHUNK
@@ -135,7 +142,7 @@ impl Rebuild<'_> {
             if chunks * chunk != extent {
                 let within = less(graph, &positions[group], &Sum::constant(extent))?;
                 inside_source = both(graph, inside_source, Some(within))?;
-                if strides[group] != 1 {
+                if strides[group] != 1 && !is_turned {
                     inside_copy = both(graph, inside_copy, Some(within))?;
                 }
             }
@@ -370,6 +377,13 @@ impl Rebuild<'_> {
         }
         Some(hulls)
     }
+}
+
+/// Groups that the source and the copy are contiguous in, where those are two, and squares of them fill vectors.
+fn turned(groups: &[Group], layout: &[usize]) -> Option<(usize, usize)> {
+    let to = *layout.last()?;
+    let from = (0..groups.len()).find(|&group| group != to && groups[group].unit == 1)?;
+    (groups[from].extent >= CHUNK && groups[to].extent % CHUNK == 0).then_some((from, to))
 }
 
 /// Whether any of the Ranges is below `node`, also where data are loaded by them.
