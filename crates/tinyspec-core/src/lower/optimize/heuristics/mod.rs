@@ -4,6 +4,7 @@ mod contraction;
 mod dot;
 mod scan;
 mod vector;
+mod window;
 
 use self::contraction::Tile;
 use super::kernel::Kernel;
@@ -22,7 +23,10 @@ pub fn choose(graph: &Graph, kernel: &Kernel, target: &Target) -> Vec<OptOp> {
     match planner.contraction() {
         Some(Tile::Panel(tile)) => planner.tile(&tile),
         Some(Tile::Dot(dot)) => planner.tile_dot(&dot),
-        None => planner.vectorize(),
+        None => match planner.window() {
+            Some(window) => planner.tile_window(&window),
+            None => planner.vectorize(),
+        },
     }
 }
 

@@ -3,6 +3,7 @@
 use super::super::opt_op::OptOp;
 use super::Planner;
 use crate::lower::select::decompose::Sizes;
+use smallvec::SmallVec;
 use tinyspec_ir::AxisType;
 
 impl Planner<'_> {
@@ -46,7 +47,7 @@ impl Planner<'_> {
                     _ if accumulates => self.accumulated(last, lanes),
                     _ => 4,
                 };
-                if !self.turn(last, lanes, work) {
+                if !self.turn(last, lanes, work) && !self.in_turn(last, lanes, work) {
                     self.split_by_vectors(last, lanes, vectors, AxisType::Upcast);
                     self.block(last);
                 }
@@ -105,6 +106,33 @@ impl Planner<'_> {
             }
         }
         self.walk(other, lane);
+        true
+    }
+
+    /// Where the contiguous axis is shorter than a vector: vectors lie along the axis that steps over the short ones,
+    /// which fill its places in turn. False where that cannot be.
+    fn in_turn(&mut self, last: usize, lanes: i64, work: usize) -> bool {
+        const WORK: usize = 24;
+        let (mut short, mut step): (SmallVec<[usize; 4]>, i64) = (SmallVec::new(), 1);
+        let mut lane = last;
+        while self.trips(lane) * 2 < lanes {
+            step *= self.trips(lane);
+            short.push(lane);
+            let is_next = |origin: &usize| {
+                let mut stores =
+                    (0..self.kernel.accesses.len()).filter(|&access| self.kernel.accesses[access].is_store);
+                self.trips(*origin) > 1 && stores.all(|store| self.coefficient(store, *origin) == step)
+            };
+            let Some(next) = self.outputs().into_iter().find(is_next) else { return false };
+            lane = next;
+        }
+        if short.is_empty() || step > 4 || step.count_ones() != 1 || work > WORK || !self.kernel.reductions.is_empty() {
+            return false;
+        }
+        for origin in short {
+            self.split(origin, self.trips(origin), AxisType::Upcast);
+        }
+        self.split(lane, lanes, AxisType::Upcast);
         true
     }
 

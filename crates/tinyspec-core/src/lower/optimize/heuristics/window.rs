@@ -1,0 +1,124 @@
+//! Reductions over a few taps for every element: depthwise convolutions, pools, and the gradients of strided windows.
+//! All taps are in the register tile, so what neighbours share is loaded once, and the gates of taps that a stride never
+//! meets are constants.
+
+use super::super::opt_op::OptOp;
+use super::Planner;
+use smallvec::SmallVec;
+use tinyspec_ir::{Arg, AxisType, Op};
+
+/// Taps of one element, at most.
+const TAPS: i64 = 32;
+/// Products of a tile, at most: as much code as is good for one loop.
+const PRODUCTS: i64 = 96;
+
+/// A register tile over all taps of a window. Axes are positions of original ranges.
+pub(super) struct Window {
+    /// The output range that vectors lie along.
+    lane: usize,
+    /// Output ranges whose places take turns in which taps they meet, and after how many steps.
+    turns: SmallVec<[(usize, i64); 2]>,
+    /// Another output range that the windows overlap along, and the height of the tile there.
+    height: Option<(usize, i64)>,
+    /// What is read through gates, and read again by neighbours.
+    copied: Option<usize>,
+}
+
+impl Planner<'_> {
+    /// The tile, if the kernel is such a reduction.
+    pub(super) fn window(&self) -> Option<Window> {
+        let [_] = self.kernel.reductions.as_slice() else { return None };
+        let taps: i64 = self.reduced().map(|origin| self.trips(origin)).product();
+        let lanes = self.lanes();
+        let lane = self.contiguous_output().filter(|_| lanes > 1)?;
+        if !(2..=TAPS).contains(&taps) {
+            return None;
+        }
+        let turns: SmallVec<[(usize, i64); 2]> =
+            self.outputs().into_iter().filter_map(|origin| Some((origin, self.turn_of(origin)?))).collect();
+        if !turns.is_empty() {
+            let places: i64 = turns.iter().map(|turn| turn.1).product();
+            let rest =
+                turns.iter().find(|turn| turn.0 == lane).map_or(self.trips(lane), |turn| self.trips(lane) / turn.1);
+            let fits = taps * places <= PRODUCTS && rest * 2 >= lanes;
+            return fits.then_some(Window { lane, turns, height: None, copied: None });
+        }
+        // The taps are pairs that the lanes step over.
+        let is_paired = |access: usize| {
+            let is_pair = |origin| self.trips(origin) == 2 && self.coefficient(access, origin) == 1;
+            self.coefficient(access, lane) == 2 && self.reduced().any(is_pair)
+        };
+        if self.trips(lane) * 2 >= lanes && (0..self.kernel.accesses.len()).any(is_paired) {
+            return Some(Window { lane, turns, height: None, copied: None });
+        }
+        let mut accesses = 0..self.kernel.accesses.len();
+        let windowed = accesses.find(|&access| {
+            !self.kernel.accesses[access].is_store
+                && self.coefficient(access, lane) == 1
+                && !self.windows(access).is_empty()
+        })?;
+        if self.trips(lane) * 2 < lanes {
+            return None;
+        }
+        let overlapped = |origin: &usize| {
+            let step = self.coefficient(windowed, *origin).abs();
+            let is_tap = |tap: usize| self.coefficient(windowed, tap).abs() == step;
+            *origin != lane && step > 0 && self.reduced().any(is_tap)
+        };
+        let height = self.outputs().into_iter().rev().find(overlapped).and_then(|origin| {
+            let most = (PRODUCTS / taps).min(8);
+            let height = (2..=most).rev().find(|height| self.trips(origin) % height == 0)?;
+            Some((origin, height))
+        });
+        let is_gated = self.graph.sources(self.kernel.accesses[windowed].node).len() > 1;
+        let copied = Some(windowed).filter(|&access| is_gated && self.is_read_once(access));
+        Some(Window { lane, turns, height, copied })
+    }
+
+    /// After how many steps along an output range the taps that its places meet are the same again.
+    fn turn_of(&self, origin: usize) -> Option<i64> {
+        let range = self.space.origins[origin].range;
+        let trips = self.trips(origin);
+        self.kernel.order.iter().find_map(|&node| {
+            let &[value, divisor] = self.graph.sources(node) else { return None };
+            let divisor = i64::try_from(self.graph.as_int(divisor)?).ok()?;
+            let sum = self.kernel.sums.get(&value).filter(|_| self.graph.op(node) == Op::Mod)?;
+            let is_turn = (2..=4).contains(&divisor) && trips % divisor == 0 && sum.coefficient(range).abs() == 1;
+            is_turn.then_some(divisor)
+        })
+    }
+
+    pub(super) fn tile_window(mut self, window: &Window) -> Vec<OptOp> {
+        let mut lanes = self.lanes();
+        // Only whole vectors bypass the caches.
+        let streams = self.kernel.accesses.iter().any(|access| *self.graph.arg(access.node) == Arg::Streaming);
+        if streams && window.turns.is_empty() && self.trips(window.lane) % lanes == lanes / 2 {
+            lanes /= 2;
+        }
+        for &(origin, turn) in &window.turns {
+            self.split(origin, turn, AxisType::Upcast);
+        }
+        if let Some((origin, height)) = window.height {
+            self.split(origin, height, AxisType::Upcast);
+        }
+        if let Some(axis) = self.outermost(window.lane) {
+            if self.space.axes[axis].trips.is_some_and(|trips| trips % lanes != 0) {
+                self.apply(OptOp::Padto { axis, multiple: lanes });
+            }
+            self.apply(OptOp::Split { axis, factor: lanes, target: AxisType::Upcast, top: false });
+        }
+        let reduced: SmallVec<[usize; 4]> = self.reduced().collect();
+        for origin in reduced {
+            self.split(origin, self.trips(origin), AxisType::Unroll);
+        }
+        self.share();
+        let inner = window.height.map(|height| height.0).into_iter().chain([window.lane]);
+        let at = inner.filter_map(|origin| self.outermost(origin)).min();
+        if let (Some(access), Some(at)) = (window.copied, at)
+            && self.footprint(access, at, None, &[]) <= self.target.cache_bytes[1] as i64 / 4
+        {
+            self.stage(access, at);
+        }
+        self.ops
+    }
+}
