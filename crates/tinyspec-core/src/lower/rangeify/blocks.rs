@@ -12,11 +12,7 @@ use tinyspec_ir::{Arg, Axes, Builder, Graph, NodeId, Op, Result};
 const REUSE: i64 = 16;
 
 /// The graph with its long sums of products in parts, and its outputs; `None` where there are none.
-pub(super) fn block_products(
-    graph: &Graph,
-    outputs: &[NodeId],
-    costs: &Costs,
-) -> Result<Option<(Graph, Vec<NodeId>)>> {
+pub(super) fn block_products(graph: &Graph, outputs: &[NodeId], costs: &Costs) -> Result<Option<(Graph, Vec<NodeId>)>> {
     let live = graph.reachable_outside_bodies(outputs);
     if !live.iter().any(|&node| Blocks::of(graph, node, costs).is_some()) {
         return Ok(None);
@@ -49,7 +45,9 @@ struct Blocks {
 impl Blocks {
     /// A product over one axis is blocked by its own kernel.
     fn of(graph: &Graph, node: NodeId, costs: &Costs) -> Option<Blocks> {
-        let (Arg::Reduce { op: Op::Add, axes }, &[source]) = (graph.arg(node), graph.sources(node)) else { return None };
+        let (Arg::Reduce { op: Op::Add, axes }, &[source]) = (graph.arg(node), graph.sources(node)) else {
+            return None;
+        };
         let (dims, dtype) = (dims(graph, source).ok()?, graph.dtype(node));
         let trips: i64 = axes.iter().map(|&axis| dims[axis as usize]).product();
         let long = axes.iter().filter(|&&axis| dims[axis as usize] > 1).count();
