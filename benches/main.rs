@@ -6,6 +6,7 @@ mod contractions;
 mod growth;
 mod kernels;
 mod latency;
+mod macros;
 mod memory_bound;
 mod peers;
 mod selections;
@@ -23,6 +24,7 @@ static ALLOCATOR: latency::Counting = latency::Counting;
 fn main() -> ExitCode {
     let instead = latency::probe::answered().and_then(|answered| match growth::selected() {
         _ if !answered && check::selected() => check::run().map(|()| true),
+        _ if !answered && macros::selected() => macros::run().map(|()| true),
         true if !answered => growth::run().map(|()| true),
         _ => Ok(answered),
     });
