@@ -38,6 +38,11 @@ impl Poly {
         }
     }
 
+    /// Sums and products of a few such polynomials stay far from where coefficients end. An index has no larger ones.
+    pub fn is_small(&self) -> bool {
+        self.0.values().all(|coefficient| coefficient.unsigned_abs() < 1 << 40)
+    }
+
     pub fn plus(&self, other: &Poly) -> Poly {
         let mut sum = self.clone();
         for (monomial, &coefficient) in &other.0 {

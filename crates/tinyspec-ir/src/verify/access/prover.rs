@@ -95,6 +95,7 @@ impl<'a> Prover<'a> {
         let mut polys: FxHashMap<NodeId, Poly> = FxHashMap::default();
         for below in self.arithmetic_below(node) {
             let poly = self.poly_of(below, other, &polys);
+            let poly = if poly.is_small() { poly } else { self.opaque(below, other) };
             polys.insert(below, poly);
         }
         polys.remove(&node).unwrap_or_default()

@@ -54,7 +54,7 @@ impl Prover<'_> {
             let Kind::Quotient(a, b) = &self.kinds[symbol as usize] else { return None };
             let (coefficient, rest) = poly.linear_in(symbol)?;
             let factor = match (coefficient.as_constant(), b.as_constant()) {
-                (Some(coefficient), Some(b)) if b > 0 && coefficient % b == 0 => -coefficient / b,
+                (Some(coefficient), Some(b)) if b > 0 && coefficient % b == 0 => (coefficient / b).saturating_neg(),
                 _ if coefficient == b.negated() => 1,
                 _ if coefficient == *b => -1,
                 _ => return None,
