@@ -1,7 +1,7 @@
 //! Loops run as often as they say, none or one included, and what is in them happens as often: whatever becomes a number
 //! once the dims are known.
 
-use crate::on_both;
+use crate::{assert_same, each_device, numbers, on_both, tensor};
 use tinyspec::prelude::*;
 
 uop! { <N, M>
@@ -122,4 +122,37 @@ fn are_those_of_every_size() -> Result<()> {
         }
         Ok(())
     })
+}
+
+uop! {
+    <N> fn turned(x: &Global<f32, N, 8>) -> Global<f32, N, 8> as y {
+        for g in global(N) {
+            let mut t: Local<f32, 8>;
+            for i in local(8) { t[i] = x[g, i]; }
+            for s in serial(2) {
+                for i in local(4) { t[i] = t[i] + t[i + 4]; }
+                for i in local(4) { t[i + 4] = t[3 - i]; }
+            }
+            for i in local(8) { y[g, i] = t[i]; }
+        }
+    }
+}
+
+#[test]
+fn members_wait_in_every_trip_of_a_loop_around_them() {
+    each_device(|device| {
+        for n in [1, 3, 17] {
+            let data = numbers(8 * n, 7);
+            let x = tensor(&data, &[n, 8], device);
+            let turned_row = |row: &[f32]| {
+                let mut t = row.to_vec();
+                for _ in 0..2 {
+                    (0..4).for_each(|i| t[i] += t[i + 4]);
+                    (0..4).for_each(|i| t[i + 4] = t[3 - i]);
+                }
+                t
+            };
+            assert_same(&turned(&x), &data.chunks(8).flat_map(turned_row).collect::<Vec<_>>());
+        }
+    });
 }

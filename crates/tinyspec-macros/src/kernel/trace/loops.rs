@@ -56,7 +56,12 @@ impl Tracer<'_> {
         self.open(kind, bounds, variable, &body.assigned());
         self.block(body);
         self.close(at);
-        if kind == LoopKind::Local && self.loops.iter().all(|open| open.kind != LoopKind::Local) {
+        let is_local = |kind: LoopKind| kind == LoopKind::Local;
+        let mut has_members = is_local(kind);
+        body.statements.iter().for_each(|statement| {
+            statement.walk(&mut |inner| has_members |= matches!(inner, Statement::For { kind, .. } if is_local(*kind)));
+        });
+        if has_members && kind != LoopKind::Global && self.loops.iter().all(|open| !is_local(open.kind)) {
             self.barrier();
         }
     }
