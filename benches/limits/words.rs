@@ -29,6 +29,7 @@ mod architecture {
     macro_rules! kernel {
         ($name:ident, $features:literal, $sum:ty, $words:ty, |$total:ident, $a:ident, $b:ident| $step:expr) => {
             #[target_feature(enable = $features)]
+            #[allow(clippy::useless_transmute, reason = "of one of the two the vectors are of integers already")]
             fn $name(steps: u64, word: i32) -> i32 {
                 // SAFETY: the vectors are equally large, and every bit pattern is one of each.
                 let $a: $words = unsafe { std::mem::transmute(_mm512_set1_epi32(word)) };
