@@ -1,5 +1,6 @@
 //! What a body may consist of.
 
+#![allow(clippy::useless_vec, reason = "bodies may have lists of both kinds")]
 #![allow(clippy::assign_op_pattern, reason = "both spellings are tested")]
 
 use crate::{on_both, same_graph};

@@ -101,7 +101,14 @@ impl Tracer<'_> {
         for memory in &self.memories {
             before.extend(memory.writes.iter().filter(|write| !before.contains(write)).copied().collect::<Vec<_>>());
         }
-        if before.is_empty() {
+        // Nothing has happened since the last one.
+        let is_done = |&effect: &NodeId| {
+            self.graph.op(effect) == Op::Barrier
+                || before
+                    .iter()
+                    .any(|&other| self.graph.op(other) == Op::Barrier && self.graph.sources(other).contains(&effect))
+        };
+        if before.iter().all(is_done) {
             return;
         }
         let barrier = self.graph.add(Op::Barrier, &before, Arg::None).unwrap_or_else(|error| unreachable!("{error}"));
