@@ -156,3 +156,31 @@ fn members_wait_in_every_trip_of_a_loop_around_them() {
         }
     });
 }
+
+uop! {
+    <N, M> fn never_behind_a_loop(y: &mut Global<i32, {2 * N}>, p: &Global<i32, N, M>) {
+        for i in global((N + 3) / 4) {
+            y[i] = y[i] + 1;
+            if i * 2 <= i - i { y[i] = i as i32 + y[i] * 3; }
+        }
+        for j in global(2..M) {
+            if M - j >= 0 && M - j < 2 * N { y[M - j] = (j + j) as i32; }
+        }
+    }
+}
+
+#[test]
+fn what_never_happens_waits_for_whole_loops() {
+    each_device(|device| {
+        for (n, m) in [(1, 1), (3, 2), (17, 2), (2, 3), (5, 1), (9, 4)] {
+            let given: Vec<i32> = (0..2 * n as i32).collect();
+            let mut y = Tensor::from_slice(&given, [2 * n]).to(device);
+            never_behind_a_loop(&mut y, &Tensor::from_slice(&vec![0; n * m], [n, m]).to(device));
+            let mut want = given;
+            (0..(n + 3) / 4).for_each(|i| want[i] += 1);
+            want[0] *= 3;
+            (2..m).filter(|j| m - j < 2 * n).for_each(|j| want[m - j] = 2 * j as i32);
+            assert_eq!(y.to_vec::<i32>().unwrap(), want, "{n} and {m}");
+        }
+    });
+}

@@ -154,8 +154,7 @@ fn without_empty_loops(graph: &Graph, sink: NodeId) -> Result<(Graph, NodeId)> {
                 nothing(&mut left, waited)?
             }
             (Op::Store | Op::AtomicAdd, _) if is_never(node) => {
-                let waited = graph.reachable(&[graph.source(node, 0)]);
-                let effects = waited.into_iter().filter(|&node| is_effect(graph, node)).collect();
+                let effects = nearest_effects(graph, graph.source(node, 0));
                 nothing(&mut left, effects)?
             }
             (Op::Load, _) if is_never(node) => sources[1],
@@ -181,6 +180,23 @@ fn without_empty_loops(graph: &Graph, sink: NodeId) -> Result<(Graph, NodeId)> {
 
 fn is_effect(graph: &Graph, node: NodeId) -> bool {
     matches!(graph.op(node), Op::Store | Op::AtomicAdd | Op::End | Op::Barrier | Op::Group)
+}
+
+/// The effects that a place waits for, not those that these wait for: they may stand in loops of their own.
+fn nearest_effects(graph: &Graph, place: NodeId) -> Vec<NodeId> {
+    let (mut found, mut pending) = (Vec::new(), vec![place]);
+    let mut seen: FxHashSet<NodeId> = FxHashSet::default();
+    while let Some(node) = pending.pop() {
+        if !seen.insert(node) {
+            continue;
+        }
+        match is_effect(graph, node) {
+            true => found.push(node),
+            false => pending.extend(graph.sources(node)),
+        }
+    }
+    found.sort_unstable();
+    found
 }
 
 /// Effects before a loop that what is in it waits for.
