@@ -184,3 +184,36 @@ fn what_never_happens_waits_for_whole_loops() {
         }
     });
 }
+
+uop! {
+    <N> fn maybe_turned(x: &Global<f32, N, 8>) -> Global<f32, N, 8> as y {
+        for g in global(N) {
+            let mut t: Local<f32, 8>;
+            for i in local(8) { t[i] = x[g, i]; }
+            for s in serial(min(g, 1)) {
+                for i in local(4) { t[i] = t[i] + t[i + 4]; }
+                for i in local(4) { t[i + 4] = t[3 - i]; }
+            }
+            for i in local(8) { y[g, i] = t[i]; }
+        }
+    }
+}
+
+#[test]
+fn members_wait_in_a_loop_that_may_have_no_trip() {
+    each_device(|device| {
+        for n in [1, 3, 17] {
+            let data = numbers(8 * n, 7);
+            let x = tensor(&data, &[n, 8], device);
+            let row = |(g, row): (usize, &[f32])| {
+                let mut t = row.to_vec();
+                if g > 0 {
+                    (0..4).for_each(|i| t[i] += t[i + 4]);
+                    (0..4).for_each(|i| t[i + 4] = t[3 - i]);
+                }
+                t
+            };
+            assert_same(&maybe_turned(&x), &data.chunks(8).enumerate().flat_map(row).collect::<Vec<_>>());
+        }
+    });
+}
