@@ -177,7 +177,7 @@ fn what_never_happens_waits_for_whole_loops() {
             let mut y = Tensor::from_slice(&given, [2 * n]).to(device);
             never_behind_a_loop(&mut y, &Tensor::from_slice(&vec![0; n * m], [n, m]).to(device));
             let mut want = given;
-            (0..(n + 3) / 4).for_each(|i| want[i] += 1);
+            (0..n.div_ceil(4)).for_each(|i| want[i] += 1);
             want[0] *= 3;
             (2..m).filter(|j| m - j < 2 * n).for_each(|j| want[m - j] = 2 * j as i32);
             assert_eq!(y.to_vec::<i32>().unwrap(), want, "{n} and {m}");
