@@ -50,7 +50,8 @@ impl Instruction {
     /// ```
     /// use tinyspec_ir::instruction::Instruction;
     /// assert_eq!(Instruction::Fraction.eval(&[2.75]), Some(-0.25));
-    /// assert_eq!(Instruction::Scale.eval(&[1.5, -149.0]), Some(2.0f32.powi(-148)));
+    /// // 1.5 · 2^-149 lies between two subnormal numbers; the even one has the bits 2.
+    /// assert_eq!(Instruction::Scale.eval(&[1.5, -149.0]), Some(f32::from_bits(2)));
     /// ```
     pub fn eval(self, sources: &[f32]) -> Option<f32> {
         match (self, sources) {
