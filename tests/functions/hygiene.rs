@@ -3,25 +3,32 @@
 use crate::same_graph;
 use tinyspec::prelude::{Result, Tensor};
 
-/// Names that the expansion might use, in a module without a prelude.
+/// Names that an expansion might use.
+macro_rules! taken_names {
+    () => {
+        struct Some;
+        struct None;
+        struct Ok;
+        struct Err;
+        type Result = u8;
+        type Option = u8;
+        type Vec = u8;
+        struct Box;
+        struct String;
+        mod std {}
+        mod core {}
+        mod alloc {}
+    };
+}
+
+/// Such names, in a module without a prelude.
 #[allow(dead_code, non_camel_case_types, missing_docs)]
 mod strange {
     #![no_implicit_prelude]
 
     use ::tinyspec::{Tensor, function};
 
-    struct Some;
-    struct None;
-    struct Ok;
-    struct Err;
-    type Result = u8;
-    type Option = u8;
-    type Vec = u8;
-    struct Box;
-    struct String;
-    mod std {}
-    mod core {}
-    mod alloc {}
+    taken_names!();
 
     #[function]
     pub fn parameters<B>(
@@ -54,18 +61,7 @@ mod strange_models {
 
     use ::tinyspec::{Tensor, function, model};
 
-    struct Some;
-    struct None;
-    struct Ok;
-    struct Err;
-    type Result = u8;
-    type Option = u8;
-    type Vec = u8;
-    struct Box;
-    struct String;
-    mod std {}
-    mod core {}
-    mod alloc {}
+    taken_names!();
 
     #[model(functions)]
     pub struct Layer<I, O> {

@@ -12,49 +12,42 @@ pub enum Level {
     Machine,
 }
 
-/// A mistake.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Kind {
-    DroppedGate,
-    WrongBound,
-    SwappedOperands,
-    WrongAxisType,
-    MissingAfter,
-    MissingBarrier,
-    UnclosedRange,
-    UseBeforeStore,
-    WrongOffset,
-    WrongIdentity,
-    WrongCast,
-    DuplicatedStore,
-    DroppedStore,
-    WrongConstant,
-    WrongOp,
-    WrongReduce,
+macro_rules! kinds {
+    ($($kind:ident)*) => {
+        /// A mistake.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub enum Kind {
+            $($kind),*
+        }
+
+        impl Kind {
+            pub const ALL: &'static [Kind] = &[$($kind),*];
+        }
+    };
+}
+
+kinds! {
+    DroppedGate
+    WrongBound
+    SwappedOperands
+    WrongAxisType
+    MissingAfter
+    MissingBarrier
+    UnclosedRange
+    UseBeforeStore
+    WrongOffset
+    WrongIdentity
+    WrongCast
+    DuplicatedStore
+    DroppedStore
+    WrongConstant
+    WrongOp
+    WrongReduce
 }
 
 use Kind::*;
 
 impl Kind {
-    pub const ALL: &'static [Kind] = &[
-        DroppedGate,
-        WrongBound,
-        SwappedOperands,
-        WrongAxisType,
-        MissingAfter,
-        MissingBarrier,
-        UnclosedRange,
-        UseBeforeStore,
-        WrongOffset,
-        WrongIdentity,
-        WrongCast,
-        DuplicatedStore,
-        DroppedStore,
-        WrongConstant,
-        WrongOp,
-        WrongReduce,
-    ];
-
     pub fn levels(self) -> &'static [Level] {
         match self {
             MissingAfter => &[Level::Schedule, Level::Ranges, Level::Machine],

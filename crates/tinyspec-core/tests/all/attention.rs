@@ -37,17 +37,22 @@ fn bias(i: usize, j: usize) -> f32 {
     ((i * 13 + j * 29) % 23) as f32 / 10.0 - 1.0
 }
 
+/// The score of a key for a query, in f64.
+fn score([n, m, d, _]: Size, mask: Mask, q: &[f32], k: &[f32], b: usize, (i, j): (usize, usize)) -> f64 {
+    if !is_shown(mask, i, j) {
+        return f64::NEG_INFINITY;
+    }
+    let dot: f64 = (0..d).map(|h| f64::from(q[(b * n + i) * d + h]) * f64::from(k[(b * m + j) * d + h])).sum();
+    let added = if mask == Mask::Float { f64::from(bias(i, j)) } else { 0.0 };
+    dot / (d as f64).sqrt() + added
+}
+
 /// By the definition, in f64.
 fn expected(batch: usize, [n, m, d, e]: Size, mask: Mask, [q, k, v]: &[Vec<f32>; 3]) -> Vec<f64> {
     let mut out = Vec::with_capacity(batch * n * e);
     for b in 0..batch {
         for i in 0..n {
-            let score = |j: usize| {
-                let dot: f64 =
-                    (0..d).map(|h| f64::from(q[(b * n + i) * d + h]) * f64::from(k[(b * m + j) * d + h])).sum();
-                let added = if mask == Mask::Float { f64::from(bias(i, j)) } else { 0.0 };
-                if is_shown(mask, i, j) { dot / (d as f64).sqrt() + added } else { f64::NEG_INFINITY }
-            };
+            let score = |j: usize| score([n, m, d, e], mask, q, k, b, (i, j));
             let scores: Vec<f64> = (0..m).map(score).collect();
             let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let powers: Vec<f64> =
@@ -123,12 +128,7 @@ fn expected_gradients(
     let scale = 1.0 / (d as f64).sqrt();
     for b in 0..batch {
         for i in 0..n {
-            let score = |j: usize| {
-                let dot: f64 =
-                    (0..d).map(|h| f64::from(q[(b * n + i) * d + h]) * f64::from(k[(b * m + j) * d + h])).sum();
-                let added = if mask == Mask::Float { f64::from(bias(i, j)) } else { 0.0 };
-                if is_shown(mask, i, j) { dot * scale + added } else { f64::NEG_INFINITY }
-            };
+            let score = |j: usize| score([n, m, d, e], mask, q, k, b, (i, j));
             let scores: Vec<f64> = (0..m).map(score).collect();
             let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             if most == f64::NEG_INFINITY {

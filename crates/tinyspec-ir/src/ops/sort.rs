@@ -22,6 +22,15 @@ fn less(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
     b.alu(Op::Or, &[less, before_nan])
 }
 
+/// `[x stands before y]`, where of equal ones the `earlier` does.
+fn stands_before(b: &mut dyn Builder, [x, y]: [NodeId; 2], earlier: NodeId, descending: bool) -> Result<NodeId> {
+    let (before, after) = (less(b, x, y)?, less(b, y, x)?);
+    let (before, after) = if descending { (after, before) } else { (before, after) };
+    let not_after = logical_not(b, after)?;
+    let tie = b.alu(Op::And, &[not_after, earlier])?;
+    b.alu(Op::Or, &[before, tie])
+}
+
 /// The positions, along the last axis, of the elements in order (i32).
 fn order(b: &mut dyn Builder, x: NodeId, descending: bool) -> Result<NodeId> {
     let shape = shape_of(b, x);
@@ -104,12 +113,8 @@ fn compare(
 
 /// `[x stands before y]`: what was padded is last, and ties keep their order.
 fn precedes(b: &mut dyn Builder, x: Places, y: Places, length: i64, descending: bool) -> Result<NodeId> {
-    let (before, after) = (less(b, x.values, y.values)?, less(b, y.values, x.values)?);
-    let (before, after) = if descending { (after, before) } else { (before, after) };
     let earlier = b.alu(Op::CmpLt, &[x.positions, y.positions])?;
-    let not_after = logical_not(b, after)?;
-    let tie = b.alu(Op::And, &[not_after, earlier])?;
-    let precedes = b.alu(Op::Or, &[before, tie])?;
+    let precedes = stands_before(b, [x.values, y.values], earlier, descending)?;
     let length = b.constant(Const::int(DType::I32, length.into()));
     let is_element = b.alu(Op::CmpLt, &[x.positions, length])?;
     let other_is_element = b.alu(Op::CmpLt, &[y.positions, length])?;
@@ -122,14 +127,10 @@ fn by_rank(b: &mut dyn Builder, x: NodeId, descending: bool) -> Result<NodeId> {
     let shape = shape_of(b, x);
     let length = shape[shape.len() - 1].clone();
     let (own, other) = (unsqueeze(b, x, -1)?, unsqueeze(b, x, -2)?);
-    let (before, after) = (less(b, other, own)?, less(b, own, other)?);
-    let (before, after) = if descending { (after, before) } else { (before, after) };
     let row = arange_dim(b, &length, DType::I32)?;
     let column = reshape(b, row, &[length.clone(), Dim::from(1)])?;
     let earlier = b.alu(Op::CmpLt, &[row, column])?;
-    let not_after = logical_not(b, after)?;
-    let tie = b.alu(Op::And, &[not_after, earlier])?;
-    let precedes = b.alu(Op::Or, &[before, tie])?;
+    let precedes = stands_before(b, [other, own], earlier, descending)?;
     let rank = reduce::sum(b, precedes, Some(&[-1]), true)?;
     // The inverse of the ranks: which element has this one.
     let rank = transpose(b, rank, -1, -2)?;

@@ -111,7 +111,7 @@ impl Spread<'_> {
             }
             _ => match sources.iter().find_map(Value::axis) {
                 Some(axis) => Err(unshardable(op, axis, "which this op cannot follow")),
-                None => self.apart(op, arg, None, &sources),
+                None => self.apart(op, arg, None, &whole(&sources)),
             },
         }
     }
@@ -124,6 +124,16 @@ impl Spread<'_> {
         Ok(Value::Anywhere(self.builder.add(op, &sources, arg.clone())?))
     }
 
+    /// What `make` gives for each device.
+    fn on_each(
+        &mut self,
+        axis: Option<usize>,
+        mut make: impl FnMut(&mut Self, usize) -> Result<NodeId>,
+    ) -> Result<Value> {
+        let parts = (0..self.names.len()).map(|number| make(self, number)).collect::<Result<_>>()?;
+        Ok(Value::Parts { axis, parts })
+    }
+
     /// What `make` gives for each part of the first source.
     fn each(
         &mut self,
@@ -131,39 +141,30 @@ impl Spread<'_> {
         sources: &[Value],
         mut make: impl FnMut(&mut Self, NodeId) -> Result<NodeId>,
     ) -> Result<Value> {
-        let parts = (0..self.names.len())
-            .map(|number| {
-                let part = self.whole(&sources[0], number)?;
-                make(self, part)
-            })
-            .collect::<Result<_>>()?;
-        Ok(Value::Parts { axis, parts })
+        self.on_each(axis, |spread, number| {
+            let part = spread.whole(&sources[0], number)?;
+            make(spread, part)
+        })
     }
 
-    /// The op on each device, on whole sources, or on ones that are all cut along the same axis.
-    fn apart(&mut self, op: Op, arg: &Arg, axis: Option<usize>, sources: &[Value]) -> Result<Value> {
-        let parts = (0..self.names.len())
-            .map(|number| {
-                let sources =
-                    sources.iter().map(|source| self.local(source, number, None)).collect::<Result<Vec<_>>>()?;
-                self.builder.add(op, &sources, arg.clone())
-            })
-            .collect::<Result<_>>()?;
-        Ok(Value::Parts { axis, parts })
+    /// The op on each device, on what it needs of sources whose users are cut along an axis of each.
+    fn apart(&mut self, op: Op, arg: &Arg, axis: Option<usize>, sources: &[(Value, Option<usize>)]) -> Result<Value> {
+        self.on_each(axis, |spread, number| {
+            let sources = (sources.iter())
+                .map(|(source, axis)| spread.local(source, number, *axis))
+                .collect::<Result<Vec<_>>>()?;
+            spread.builder.add(op, &sources, arg.clone())
+        })
     }
 
     /// A copy to the tuple: cut along axis 0, whatever it was before.
     fn scattered(&mut self, source: &Value, shape: &Shape) -> Result<Value> {
         even("to", shape, 0, self.names.len())?;
         let source = self.cut_along(source, 0)?;
-        let names = self.names;
-        let parts = (names.iter().enumerate())
-            .map(|(number, name)| {
-                let part = self.local(&source, number, Some(0))?;
-                super::moves::on(&mut self.builder, part, name)
-            })
-            .collect::<Result<_>>()?;
-        Ok(Value::Parts { axis: Some(0), parts })
+        self.on_each(Some(0), |spread, number| {
+            let part = spread.local(&source, number, Some(0))?;
+            super::moves::on(&mut spread.builder, part, &spread.names[number])
+        })
     }
 
     /// Sources are aligned at the right. The first that is cut decides; those cut elsewhere are cut anew.
@@ -184,15 +185,7 @@ impl Spread<'_> {
             };
             aligned.push((source, axis));
         }
-        let parts = (0..self.names.len())
-            .map(|number| {
-                let sources = (aligned.iter())
-                    .map(|(source, axis)| self.local(source, number, *axis))
-                    .collect::<Result<Vec<_>>>()?;
-                self.builder.add(op, &sources, arg.clone())
-            })
-            .collect::<Result<_>>()?;
-        Ok(Value::Parts { axis: cut, parts })
+        self.apart(op, arg, cut, &aligned)
     }
 
     /// All shards along the axis are equal, and each is one element long there: the axis is dropped.
@@ -215,18 +208,10 @@ impl Spread<'_> {
 
     fn stacked(&mut self, sources: &[Value]) -> Result<Value> {
         let cut = sources.iter().find_map(Value::axis);
-        let sources = match cut {
-            Some(cut) => sources.iter().map(|source| self.cut_along(source, cut)).collect::<Result<Vec<_>>>()?,
-            None => sources.to_vec(),
-        };
-        let parts = (0..self.names.len())
-            .map(|number| {
-                let sources =
-                    sources.iter().map(|source| self.local(source, number, cut)).collect::<Result<Vec<_>>>()?;
-                self.builder.add(Op::Stack, &sources, Arg::None)
-            })
-            .collect::<Result<_>>()?;
-        Ok(Value::Parts { axis: cut.map(|cut| cut + 1), parts })
+        let aligned = (sources.iter())
+            .map(|source| Ok((cut.map_or_else(|| Ok(source.clone()), |cut| self.cut_along(source, cut))?, cut)))
+            .collect::<Result<Vec<_>>>()?;
+        self.apart(Op::Stack, &Arg::None, cut.map(|cut| cut + 1), &aligned)
     }
 
     /// Indices that are cut read a whole source; a source that is cut behind the indexed axes is read by whole indices.
@@ -250,8 +235,13 @@ impl Spread<'_> {
             (Some(axis), None) => return Err(unshardable(Op::Index, axis, "and that axis is indexed")),
             (Some(axis), Some(_)) => return Err(unshardable(Op::Index, axis, "and so is an index")),
         };
-        self.apart(Op::Index, arg, axis, sources)
+        self.apart(Op::Index, arg, axis, &whole(sources))
     }
+}
+
+/// Sources whose users are cut along none of their axes.
+fn whole(sources: &[Value]) -> Vec<(Value, Option<usize>)> {
+    sources.iter().map(|source| (source.clone(), None)).collect()
 }
 
 /// The axis of `to` that keeps the cut of `axis` of `from` into `count` parts.

@@ -4,6 +4,7 @@
 
 use super::fusion::Costs;
 use super::movement::{count, dims};
+use super::split::replaced;
 use smallvec::SmallVec;
 use tinyspec_ir::dim::shape;
 use tinyspec_ir::{Arg, Axes, Builder, Graph, NodeId, Op, Result};
@@ -17,21 +18,11 @@ pub(super) fn block_products(graph: &Graph, outputs: &[NodeId], costs: &Costs) -
     if !live.iter().any(|&node| Blocks::of(graph, node, costs).is_some()) {
         return Ok(None);
     }
-    let mut result = graph.clone();
-    let mut new: Vec<NodeId> = graph.nodes().collect();
-    for node in live {
-        let sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|source| new[source.index()]).collect();
-        let replaced = match Blocks::of(graph, node, costs) {
-            Some(blocks) => blocks.build(&mut result, sources[0])?,
-            None if sources[..] == *graph.sources(node) => continue,
-            None => result.add(graph.op(node), &sources, graph.arg(node).clone())?,
-        };
-        for location in graph.locations(node) {
-            result.locate(replaced, location.clone());
-        }
-        new[node.index()] = replaced;
-    }
-    Ok(Some((result, outputs.iter().map(|output| new[output.index()]).collect())))
+    let replace = |result: &mut Graph, node: NodeId, new: &[NodeId]| match Blocks::of(graph, node, costs) {
+        Some(blocks) => blocks.build(result, new[graph.source(node, 0).index()]).map(Some),
+        None => Ok(None),
+    };
+    replaced(graph, outputs, &live, replace).map(Some)
 }
 
 /// A sum whose outer axes become parts.

@@ -27,25 +27,43 @@ pub(super) fn split_reduces(graph: &Graph, outputs: &[NodeId], costs: &Costs) ->
     if !live.iter().any(|&node| split(node, None).is_some()) {
         return Ok(None);
     }
+    let replace = |result: &mut Graph, node: NodeId, new: &[NodeId]| {
+        let around = Centred::of(graph, node);
+        let Some(split) = split(node, around.as_ref()) else { return Ok(None) };
+        let around = around.map(|around| (new[around.x.index()], new[around.mean.index()], around));
+        split.build(result, new[graph.source(node, 0).index()], around).map(Some)
+    };
+    replaced(graph, outputs, &live, replace).map(Some)
+}
+
+/// The graph with some of its `live` nodes replaced, and its outputs. `replace` may give the new node for an old one, by the
+/// new nodes of those before it.
+pub(super) fn replaced(
+    graph: &Graph,
+    outputs: &[NodeId],
+    live: &[NodeId],
+    mut replace: impl FnMut(&mut Graph, NodeId, &[NodeId]) -> Result<Option<NodeId>>,
+) -> Result<(Graph, Vec<NodeId>)> {
     let mut result = graph.clone();
     let mut new: Vec<NodeId> = graph.nodes().collect();
-    for node in live {
-        let sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|source| new[source.index()]).collect();
-        let around = Centred::of(graph, node);
-        let replaced = match split(node, around.as_ref()) {
-            Some(split) => {
-                let around = around.map(|around| (new[around.x.index()], new[around.mean.index()], around));
-                split.build(&mut result, sources[0], around)?
+    for &node in live {
+        let made = match replace(&mut result, node, &new)? {
+            Some(made) => made,
+            None => {
+                let sources: SmallVec<[NodeId; 4]> =
+                    graph.sources(node).iter().map(|source| new[source.index()]).collect();
+                if sources[..] == *graph.sources(node) {
+                    continue;
+                }
+                result.add(graph.op(node), &sources, graph.arg(node).clone())?
             }
-            None if sources[..] == *graph.sources(node) => continue,
-            None => result.add(graph.op(node), &sources, graph.arg(node).clone())?,
         };
         for location in graph.locations(node) {
-            result.locate(replaced, location.clone());
+            result.locate(made, location.clone());
         }
-        new[node.index()] = replaced;
+        new[node.index()] = made;
     }
-    Ok(Some((result, outputs.iter().map(|output| new[output.index()]).collect())))
+    Ok((result, outputs.iter().map(|output| new[output.index()]).collect()))
 }
 
 /// A Reduce whose axis becomes `parts` times `length`, and a rest.

@@ -127,11 +127,7 @@ impl Cut {
                 Some(&gate) => Some(self.part(graph, gate, &layout, &at)?),
                 None => None,
             };
-            let gate = match gate.map(|gate| (gate, graph.as_int(gate))) {
-                Some((_, Some(0))) => continue,
-                Some((gate, None)) => Some(gate),
-                _ => None,
-            };
+            let Some(gate) = undecided(graph, gate) else { continue };
             if layout.width > 1 && stride == 1 && rest.is_empty() && op == Op::Store {
                 let place = contiguous(graph, buffer, &base, layout.width)?;
                 let value = splat(graph, value, layout.width)?;
@@ -168,6 +164,15 @@ impl Cut {
             effects.push(graph.add(Op::Store, &[*place, value], Arg::None)?);
         }
         Ok(New::Effects(effects))
+    }
+}
+
+/// The gate of a store, without one that is always open; `None` where it is never open and nothing is stored.
+pub(super) fn undecided(graph: &Graph, gate: Option<NodeId>) -> Option<Option<NodeId>> {
+    match gate.map(|gate| (gate, graph.as_int(gate))) {
+        Some((_, Some(0))) => None,
+        Some((gate, None)) => Some(Some(gate)),
+        _ => Some(None),
     }
 }
 

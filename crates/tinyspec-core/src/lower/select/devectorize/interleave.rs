@@ -1,6 +1,6 @@
 //! Accesses whose vectors step over the places of a few others: what lies in memory is a vector of each in turn.
 
-use super::access::store;
+use super::access::{store, undecided};
 use super::address::{Address, contiguous};
 use super::turn::Run;
 use super::{Cut, gathered, splat};
@@ -46,11 +46,7 @@ impl Cut {
                     Some(gate) => Some(self.gate_in_turn(graph, gate, &run, layout, &at)?),
                     None => None,
                 };
-                let gate = match gate.map(|gate| (gate, graph.as_int(gate))) {
-                    Some((_, Some(0))) => continue,
-                    Some((gate, None)) => Some(gate),
-                    _ => None,
-                };
+                let Some(gate) = undecided(graph, gate) else { continue };
                 let Address { base, .. } = self.address(graph, sum, layout, &at)?;
                 let target = contiguous(graph, buffer, &base, layout.width)?;
                 effects.push(store(graph, Op::Store, target, value, gate, arg.clone())?);

@@ -1,7 +1,7 @@
 //! Accesses that are contiguous along another axis of the tile than its vectors lie along: square blocks are loaded and
 //! stored as they lie in memory, and turned in registers.
 
-use super::access::store;
+use super::access::{store, undecided};
 use super::address::{Address, contiguous};
 use super::{Cut, extract, gathered, malformed, splat};
 use crate::lower::select::tile::{Dims, Layout};
@@ -105,11 +105,7 @@ impl Cut {
                     }
                     for (places, piece) in pieces(graph, row, places.clone())? {
                         let gate = gate.map(|gate| self.gate_of(graph, gate, &run, &start, &places)).transpose()?;
-                        let gate = match gate.map(|gate| (gate, graph.as_int(gate))) {
-                            Some((_, Some(0))) => continue,
-                            Some((gate, None)) => Some(gate),
-                            _ => None,
-                        };
+                        let Some(gate) = undecided(graph, gate) else { continue };
                         let Address { base, .. } = self.address(graph, sum, layout, &run.at(&start, places.start))?;
                         let target = contiguous(graph, buffer, &base, places.end - places.start)?;
                         effects.push(store(graph, Op::Store, target, piece, gate, arg.clone())?);
