@@ -1,7 +1,7 @@
 //! The conformance corpus on every device: forward and gradient.
 //!
 //! `cargo test --release --test conformance -- --nocapture`; `TINYSPEC_CORPUS=<folder>` reads another corpus,
-//! `TINYSPEC_CASES=<text>` only the cases whose id contains the text.
+//! `TINYSPEC_CASES=<text>` only the cases whose id contains the text, `TINYSPEC_DEVICES="simt cpu"` only these devices.
 
 mod compare;
 mod corpus;
@@ -36,7 +36,8 @@ fn the_corpus_passes_on_every_device() {
     };
     let filter = std::env::var("TINYSPEC_CASES").unwrap_or_default();
     let mut total = Tally::default();
-    for device in ["interpreter", "cpu"] {
+    let devices = std::env::var("TINYSPEC_DEVICES").unwrap_or("interpreter simt cpu".into());
+    for device in devices.split_whitespace() {
         if let Err(error) = tinyspec::device(device) {
             println!("skipped: device {device}: {error}");
             continue;

@@ -87,6 +87,7 @@ fn target() -> Target {
         cache_bytes: [32 << 10, 512 << 10, 32 << 20],
         native: vec![Op::Div, Op::Sqrt, Op::Exp2, Op::Log2, Op::Sin, Op::Idiv, Op::Mod, Op::Mulacc],
         instructions: Vec::new(),
+        workgroups: None,
         arithmetic: DType::ALL.into_iter().filter(|dtype| dtype.size() >= 4 || !dtype.is_float()).collect(),
     }
 }

@@ -7,8 +7,8 @@ mod rebuild;
 use crate::stages::{Kernel, programs, target};
 use kind::{Kind, Level};
 use std::collections::{BTreeMap, HashSet};
-use tinyspec::backends::LinearKernel;
 use tinyspec::backends::interpreter::ranges;
+use tinyspec::backends::{Grid, LinearKernel};
 use tinyspec::ir::{Arg, AxisType, ContentHash, Graph, NodeId, Op, text, verify};
 use tinyspec::lower::{linearize, plan, rangeify::Schedule};
 
@@ -196,6 +196,7 @@ fn linear(mut graph: Graph, sink: NodeId, params: usize) -> Option<LinearKernel>
         local_offsets,
         scratch_bytes,
         global_trips,
+        grid: Grid::default(),
         by_hand: Some(vec![]),
     })
 }

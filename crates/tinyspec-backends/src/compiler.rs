@@ -1,6 +1,7 @@
 //! From linear UOps to bytes that a [`crate::Runtime`] can load; works with no device present.
 
 use crate::{BackendError, Target};
+use tinyspec_ir::special::SpecialIndex;
 use tinyspec_ir::{Graph, NodeId};
 
 /// A kernel after Linearize and Plan: what a compiler renders.
@@ -20,9 +21,52 @@ pub struct LinearKernel {
     pub scratch_bytes: usize,
     /// Trips of the GLOBAL range, 1 without one.
     pub global_trips: usize,
+    /// Workgroups and threads that run it, where its indices are Specials.
+    pub grid: Grid,
     /// The names of the buffers of a kernel written by hand, by Param: an interpreter looks whether its parallel iterations
     /// meet.
     pub by_hand: Option<Vec<String>>,
+}
+
+/// Workgroups of a launch and threads of each, by dimension; one of both where a kernel has no Special.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Grid {
+    /// Bounds of `gidx0`, `gidx1`, `gidx2`.
+    pub groups: [usize; 3],
+    /// Bounds of `lidx0`, `lidx1`, `lidx2`.
+    pub threads: [usize; 3],
+}
+
+impl Default for Grid {
+    fn default() -> Grid {
+        Grid { groups: [1; 3], threads: [1; 3] }
+    }
+}
+
+impl Grid {
+    /// The bounds of a kernel's Specials.
+    pub fn of(graph: &Graph, linear: NodeId) -> Grid {
+        let mut grid = Grid::default();
+        for &node in graph.sources(linear) {
+            let Some(index) = SpecialIndex::of(graph, node) else { continue };
+            let bound = graph.as_int(graph.source(node, 0)).and_then(|bound| usize::try_from(bound).ok()).unwrap_or(0);
+            match index {
+                SpecialIndex::Group(dimension) => grid.groups[dimension] = bound,
+                SpecialIndex::Thread(dimension) => grid.threads[dimension] = bound,
+            }
+        }
+        grid
+    }
+
+    /// Workgroups in all.
+    pub fn count(&self) -> usize {
+        self.groups.iter().fold(1, |count, &size| count.saturating_mul(size))
+    }
+
+    /// Threads of a workgroup.
+    pub fn size(&self) -> usize {
+        self.threads.iter().fold(1, |size, &threads| size.saturating_mul(threads))
+    }
 }
 
 /// Human-readable forms of a compiled kernel.

@@ -39,6 +39,22 @@ pub enum BackendError {
         /// Which iterations, and where they meet.
         reason: String,
     },
+    /// A Barrier that not all threads of a workgroup reach.
+    #[error("kernel `{name}`: {reason}")]
+    Divergence {
+        /// Kernel.
+        name: String,
+        /// Who reaches it, and who does not.
+        reason: String,
+    },
+    /// LOCAL memory read before it is written.
+    #[error("kernel `{name}`: {reason}")]
+    Uninitialised {
+        /// Kernel.
+        name: String,
+        /// Which thread reads what.
+        reason: String,
+    },
     /// A kernel did what it must not, such as leaving a buffer.
     #[error("kernel `{name}`: {reason}")]
     Execution {

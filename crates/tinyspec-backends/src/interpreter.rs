@@ -2,11 +2,13 @@
 //!
 //! * [`tensor`]: a tensor graph on arrays, the oracle of every other form;
 //! * [`ranges`]: kernels in range form or tiles, and whole schedules of them;
-//! * [`linear`]: linear kernels, as a device that needs nothing but memory.
+//! * [`linear`]: linear kernels, as a device that needs nothing but memory;
+//! * [`simt`]: linear kernels of workgroups, as a GPU that finds out threads that meet.
 
 pub mod array;
 pub mod linear;
 pub mod ranges;
+pub mod simt;
 pub mod tensor;
 
 use crate::Target;
@@ -27,6 +29,7 @@ pub fn target() -> Target {
         tensor_cores: vec![DType::I16, DType::BF16],
         threads: 1,
         cache_bytes: [32 << 10, 1 << 20, 32 << 20],
+        workgroups: None,
         instructions: Vec::new(),
         native: Op::ALL.iter().copied().filter(|op| op.is_elementwise()).collect(),
         arithmetic: vec![Bool, I8, I16, I32, I64, U8, U16, U32, U64, F8E4M3, F8E5M2, F16, BF16, F32, F64],

@@ -9,10 +9,10 @@ pub mod llvm;
 mod runtime;
 mod target;
 
-pub use compiler::{Compiler, LinearKernel, Listing};
+pub use compiler::{Compiler, Grid, LinearKernel, Listing};
 pub use error::BackendError;
 pub use runtime::{Launch, Memory, Program, Runtime};
-pub use target::Target;
+pub use target::{Target, Workgroups};
 
 /// Hash of the sources of these compilers: part of the key of objects on disk.
 pub const SOURCES_HASH: &str = env!("TINYSPEC_SOURCES_HASH");

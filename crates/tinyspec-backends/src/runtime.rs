@@ -1,6 +1,6 @@
 //! Memory and execution of a device.
 
-use crate::BackendError;
+use crate::{BackendError, Grid};
 use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,7 +34,9 @@ pub struct Launch {
     pub buffers: Vec<u32>,
     /// Trips of the GLOBAL range that run.
     pub trips: Range<usize>,
-    /// Bytes of scratch per thread.
+    /// Workgroups and threads of a kernel whose indices are Specials.
+    pub grid: Grid,
+    /// Bytes of scratch per thread, on a GPU of LOCAL memory per workgroup.
     pub scratch_bytes: usize,
     /// Estimated time on one thread, so that small kernels are not split.
     pub nanoseconds: u64,

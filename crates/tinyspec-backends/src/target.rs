@@ -35,6 +35,23 @@ pub struct Target {
     pub tensor_cores: Vec<DType>,
     /// Dtypes that arithmetic is done in; others are storage only.
     pub arithmetic: Vec<DType>,
+    /// Threads in workgroups, on a GPU; `None` where GLOBAL and LOCAL axes are loops.
+    pub workgroups: Option<Workgroups>,
+}
+
+/// What a GPU launches: workgroups of threads that share LOCAL memory and wait for each other at Barriers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Workgroups {
+    /// Most workgroups of a launch, by dimension.
+    pub counts: [usize; 3],
+    /// Most threads of a workgroup, by dimension.
+    pub threads: [usize; 3],
+    /// Most threads of a workgroup in all.
+    pub size: usize,
+    /// Threads that execute together: a warp, a wave.
+    pub warp: usize,
+    /// Bytes of LOCAL memory that a workgroup may use.
+    pub local_bytes: usize,
 }
 
 impl Target {

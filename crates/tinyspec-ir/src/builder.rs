@@ -1,5 +1,6 @@
 //! The one way to make nodes: composed ops are written over it and serve the arena and the lazy tensor alike.
 
+use crate::special::SpecialIndex;
 use crate::{Arg, AxisType, Const, DType, Dim, NodeId, Op, Props, Result, dim::Atom};
 use smallvec::SmallVec;
 
@@ -92,6 +93,14 @@ pub trait Builder {
             sources.push(self.dim(dim)?);
         }
         self.add(Op::Stack, &sources, Arg::None)
+    }
+
+    /// The index of a workgroup or thread, from 0 to `bound`.
+    ///
+    /// # Errors
+    /// When the bound is no index scalar.
+    fn special(&mut self, bound: NodeId, index: SpecialIndex) -> Result<NodeId> {
+        self.add(Op::Special, &[bound], Arg::Text(index.name().into()))
     }
 
     /// A Range from 0 to `bound`.

@@ -25,6 +25,7 @@ mod props;
 pub mod rewrite;
 pub mod rules;
 pub mod signature;
+pub mod special;
 pub mod text;
 pub mod verify;
 

@@ -87,6 +87,7 @@ pub fn run(kernel: &LinearKernel, memory: &Contents) -> Result<Contents, String>
         program,
         buffers: (0..kernel.params as u32).collect(),
         trips: 0..kernel.global_trips,
+        grid: kernel.grid,
         scratch_bytes: kernel.scratch_bytes,
         nanoseconds: u64::MAX,
     };

@@ -1,10 +1,10 @@
 //! Executes linear kernels: the registers are resolved to places in one file of lanes, and every access is checked.
 
-mod code;
-mod instruction;
-mod memory;
-mod races;
-mod resolve;
+pub(super) mod code;
+pub(super) mod instruction;
+pub(super) mod memory;
+pub(super) mod races;
+pub(super) mod resolve;
 mod run;
 
 use crate::host_memory::{self, HostMemory};
@@ -13,6 +13,7 @@ use instruction::Code;
 use std::any::Any;
 use std::fmt::Write;
 use std::sync::Arc;
+use tinyspec_ir::Op;
 
 /// Checks a linear kernel and packs it; the bytes hold the kernel's graph.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,18 +26,30 @@ impl Compiler for InterpreterCompiler {
 
     fn compile(&self, kernel: &LinearKernel, _target: &Target) -> Result<Vec<u8>, BackendError> {
         // Loading resolves it again; here it shows what cannot run.
-        resolve::resolve(kernel)?;
+        let code = resolve::resolve(kernel)?;
+        if code.instructions.iter().any(|instruction| matches!(instruction, instruction::Instruction::Special { .. })) {
+            return Err(BackendError::Unsupported {
+                target: "interpreter".into(),
+                op: Op::Special.name().into(),
+                reason: format!("`{}` is a kernel of workgroups: run it on `simt`", kernel.name),
+            });
+        }
         Ok(code::encode(kernel))
     }
 
     fn listing(&self, kernel: &LinearKernel, _target: &Target) -> Result<Listing, BackendError> {
-        let mut assembly = String::new();
-        for (position, instruction) in resolve::resolve(kernel)?.instructions.iter().enumerate() {
-            // Writing to a String cannot fail.
-            let _ = writeln!(assembly, "{position:4} {instruction:?}");
-        }
-        Ok(Listing { source: tinyspec_ir::text::print(&kernel.graph, &[kernel.linear]), assembly })
+        listing(kernel)
     }
+}
+
+/// The text form of a kernel, and its instructions.
+pub(super) fn listing(kernel: &LinearKernel) -> Result<Listing, BackendError> {
+    let mut assembly = String::new();
+    for (position, instruction) in resolve::resolve(kernel)?.instructions.iter().enumerate() {
+        // Writing to a String cannot fail.
+        let _ = writeln!(assembly, "{position:4} {instruction:?}");
+    }
+    Ok(Listing { source: tinyspec_ir::text::print(&kernel.graph, &[kernel.linear]), assembly })
 }
 
 /// Runs kernels at once, on the calling thread, in memory of the host.

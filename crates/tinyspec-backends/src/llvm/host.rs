@@ -134,6 +134,7 @@ impl Host {
                 Op::Cast,
                 Op::Where,
             ],
+            workgroups: None,
             arithmetic: vec![
                 DType::Bool,
                 DType::I8,

@@ -1,7 +1,7 @@
 //! Linear kernels written by hand, and running them through the traits.
 
 use std::sync::Arc;
-use tinyspec_backends::{BackendError, Compiler, Launch, LinearKernel, Memory, Runtime, Target};
+use tinyspec_backends::{BackendError, Compiler, Grid, Launch, LinearKernel, Memory, Runtime, Target};
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Const, DType, Graph, NodeId, Op};
 
 /// A kernel under construction: what is added is also put in order.
@@ -85,6 +85,7 @@ impl Kernel {
             local_offsets: self.local_offsets,
             scratch_bytes: self.scratch_bytes,
             global_trips: self.global_trips.max(1),
+            grid: Grid::default(),
         }
     }
 }
@@ -114,6 +115,7 @@ pub fn launch(
         program,
         buffers: (0..buffers.len() as u32).collect(),
         trips: 0..kernel.global_trips,
+        grid: kernel.grid,
         scratch_bytes: kernel.scratch_bytes,
         nanoseconds: 0,
     };

@@ -1,4 +1,4 @@
-//! The devices that every machine has: the CPU by machine code, and the interpreter.
+//! The devices that every machine has: the CPU by machine code, the interpreter, and one like a GPU.
 
 use super::Device;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ pub(super) const DEVICES: &[(&str, Open)] = &[
     #[cfg(feature = "llvm")]
     ("cpu", cpu_device),
     ("interpreter", interpreter_device),
+    ("simt", simt_device),
 ];
 
 /// How to open the device of this name: one of [`DEVICES`], or a virtual one beside it, such as `cpu:1`, with memory of
@@ -40,6 +41,11 @@ fn cpu_device(name: &str) -> Device {
 fn interpreter_device(name: &str) -> Device {
     let (compiler, runtime) = (interpreter::linear::InterpreterCompiler, interpreter::linear::InterpreterRuntime);
     Device::new(name, interpreter::target(), Arc::new(compiler), Arc::new(runtime))
+}
+
+fn simt_device(name: &str) -> Device {
+    let (compiler, runtime) = (interpreter::simt::SimtCompiler, interpreter::simt::SimtRuntime);
+    Device::new(name, interpreter::simt::target(), Arc::new(compiler), Arc::new(runtime))
 }
 
 /// LLVM, loaded when the first kernel is compiled: neither tensors nor kernels of the object cache need it.

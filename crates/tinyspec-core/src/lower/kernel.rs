@@ -3,9 +3,9 @@
 
 use super::optimize::{Scheduler, Space, online, scatter};
 use super::rangeify::ByHand;
-use super::{expand, linearize, plan, select, written};
+use super::{expand, linearize, plan, select, special, written};
 use crate::profile;
-use tinyspec_backends::{LinearKernel, Target};
+use tinyspec_backends::{Grid, LinearKernel, Target};
 use tinyspec_ir::{Arg, AxisType, DType, Error, ErrorKind, Graph, NodeId, Op, Result, verify};
 
 /// What a stage left, for whoever looks on: its name and the root of the graph.
@@ -34,6 +34,10 @@ pub fn lower_kernel(graph: &mut Graph, sink: NodeId, name: &str, target: &Target
 /// # Errors
 /// When the kernel is not in range form.
 pub fn ordered(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<Option<NodeId>> {
+    // Their loops follow each other, and workgroups have no order.
+    if target.workgroups.is_some() {
+        return Ok(None);
+    }
     match scatter::loops(graph, sink, target.threads)? {
         Some(sink) => written::vectorize(graph, sink, target).map(Some),
         None => online::loops(graph, sink, target),
@@ -131,6 +135,15 @@ fn finish_observed(
     observe: &mut Observe,
 ) -> Result<LinearKernel> {
     let params = params(&graph, sink);
+    let sink = match target.workgroups {
+        Some(_) => {
+            let sink = special::special(&mut graph, sink, target)?;
+            observe("special", &graph, sink);
+            checked("special", || verify::ranges(&graph, sink))?;
+            sink
+        }
+        None => sink,
+    };
     let sink = expand::expand(&mut graph, sink)?;
     observe("expanded", &graph, sink);
     checked("expand", || verify::tiles(&graph, sink))?;
@@ -144,6 +157,7 @@ fn finish_observed(
     Ok(LinearKernel {
         by_hand: None,
         global_trips: global_trips(&graph, linear)?,
+        grid: Grid::of(&graph, linear),
         linear,
         name: name.into(),
         params,

@@ -12,6 +12,7 @@ pub mod plan;
 pub mod rangeify;
 pub(crate) mod replace;
 pub mod select;
+pub mod special;
 pub(crate) mod sum;
 pub(crate) mod terms;
 pub(crate) mod written;

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tinyspec_backends::{Launch, LinearKernel, Program};
+use tinyspec_backends::{Grid, Launch, LinearKernel, Program};
 use tinyspec_ir::rewrite::Rewriter;
 use tinyspec_ir::{Arg, Builder, ContentHash, ContentHasher, Graph, NodeId, Op, rules, verify};
 
@@ -26,6 +26,7 @@ pub(crate) struct Kernel {
     pub axes: String,
     pub scratch_bytes: usize,
     pub global_trips: usize,
+    pub grid: Grid,
     /// Operations on elements.
     pub work: u64,
     /// Estimated time on one thread; none where nobody knows the schedule.
@@ -171,8 +172,8 @@ fn lower(mut graph: Graph, sink: NodeId, written: Option<&ByHand>, device: &Arc<
         let listing = device.compiler().listing(&kernel, target)?;
         eprintln!("{}\n{}\n{}", kernel.name, listing.source, listing.assembly);
     }
-    let LinearKernel { name, scratch_bytes, global_trips, .. } = kernel;
-    Ok(Kernel { program, name, axes, scratch_bytes, global_trips, work: facts.work, nanoseconds })
+    let LinearKernel { name, scratch_bytes, global_trips, grid, .. } = kernel;
+    Ok(Kernel { program, name, axes, scratch_bytes, global_trips, grid, work: facts.work, nanoseconds })
 }
 
 /// Launches in order, and the memory of everything they touch.
@@ -262,6 +263,7 @@ fn assemble(schedule: &Schedule, kernels: &FxHashMap<NodeId, Arc<Kernel>>, devic
             program: kernel.program.clone(),
             buffers,
             trips: 0..kernel.global_trips,
+            grid: kernel.grid,
             scratch_bytes: kernel.scratch_bytes,
             nanoseconds: kernel.nanoseconds.unwrap_or_else(|| nanoseconds(kernel.work, bytes)),
         });

@@ -124,11 +124,12 @@ impl<'a> Trial<'a> {
     fn launch(&self, candidate: &Candidate) -> Result<Launch> {
         let kernel = kernel::stages(self.scheduler.clone(), &candidate.space, self.name, &mut |_, _, _| {})?;
         let code = self.device.compiler().compile(&kernel, self.device.target())?;
-        let LinearKernel { name, scratch_bytes, global_trips, .. } = kernel;
+        let LinearKernel { name, scratch_bytes, global_trips, grid, .. } = kernel;
         Ok(Launch {
             program: self.device.runtime().load(&name, &code)?,
             buffers: (0..self.buffers.len() as u32).collect(),
             trips: 0..global_trips,
+            grid,
             scratch_bytes,
             nanoseconds: self.scheduler.estimate(&candidate.space).on_one_thread() as u64,
         })

@@ -25,6 +25,7 @@ pub fn targets() -> Vec<Target> {
         threads: 2,
         cache_bytes: [32 << 10, 512 << 10, 32 << 20],
         native: vec![Op::Add, Op::Mul, Op::Max, Op::Div, Op::Recip, Op::Sqrt, Op::Trunc, Op::Mulacc, Op::Mod, Op::Idiv],
+        workgroups: None,
         arithmetic: DType::ALL.to_vec(),
         instructions: if masked_access { Instruction::ALL.to_vec() } else { Vec::new() },
     };

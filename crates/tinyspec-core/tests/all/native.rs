@@ -75,6 +75,7 @@ pub fn launch(
         program,
         buffers: (0..memory.len() as u32).collect(),
         trips: 0..kernel.global_trips,
+        grid: kernel.grid,
         scratch_bytes: kernel.scratch_bytes,
         nanoseconds: u64::MAX,
     };

@@ -26,6 +26,7 @@ fn target() -> Target {
         cache_bytes: [32 << 10, 1 << 20, 32 << 20],
         native: vec![],
         instructions: vec![],
+        workgroups: None,
         arithmetic: vec![DType::F32, DType::I32],
     }
 }

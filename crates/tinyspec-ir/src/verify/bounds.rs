@@ -87,7 +87,9 @@ impl<'a> Search<'a> {
             if !graph.props(node).shape.is_empty() {
                 return None;
             }
-            if seen.insert(node) && (graph.op(node).is_elementwise() || graph.op(node) == Op::Range) {
+            if seen.insert(node)
+                && (graph.op(node).is_elementwise() || matches!(graph.op(node), Op::Range | Op::Special))
+            {
                 pending.extend(graph.sources(node));
             }
         }
@@ -99,7 +101,7 @@ impl<'a> Search<'a> {
             match graph.op(node) {
                 Op::Const => {}
                 op if op.is_elementwise() => {}
-                Op::Range => {
+                Op::Range | Op::Special => {
                     let Interval::Int(_, last) = graph.props(node).interval else { return None };
                     let bound = graph.source(node, 0);
                     if graph.as_int(bound) == Some(0) {

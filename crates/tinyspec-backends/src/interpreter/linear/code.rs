@@ -1,12 +1,12 @@
 //! A linear kernel as bytes: a header, the encoded graph, a checksum.
 
-use crate::{BackendError, LinearKernel};
+use crate::{BackendError, Grid, LinearKernel};
 use std::hash::Hasher;
 use tinyspec_ir::{ContentHasher, encode as graph_code};
 
 const MAGIC: &[u8; 8] = b"uopslin3";
 
-pub(super) fn encode(kernel: &LinearKernel) -> Vec<u8> {
+pub(in super::super) fn encode(kernel: &LinearKernel) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     let mut number = |number: usize| bytes.extend_from_slice(&(number as u64).to_le_bytes());
     number(kernel.params);
@@ -27,7 +27,7 @@ pub(super) fn encode(kernel: &LinearKernel) -> Vec<u8> {
     bytes
 }
 
-pub(super) fn decode(name: &str, bytes: &[u8]) -> Result<LinearKernel, BackendError> {
+pub(in super::super) fn decode(name: &str, bytes: &[u8]) -> Result<LinearKernel, BackendError> {
     let damaged =
         || BackendError::Load { name: name.into(), reason: "the bytes are damaged or of another device".into() };
     let (body, sum) = bytes.split_last_chunk::<8>().ok_or_else(damaged)?;
@@ -54,7 +54,8 @@ pub(super) fn decode(name: &str, bytes: &[u8]) -> Result<LinearKernel, BackendEr
     let by_hand = (*is_by_hand != 0).then(|| names.split_whitespace().map(str::to_string).collect());
     let (graph, roots) = graph_code::decode(rest)?;
     let &[linear] = roots.as_slice() else { return Err(damaged()) };
-    Ok(LinearKernel { graph, linear, name: name.into(), params, local_offsets, scratch_bytes, global_trips, by_hand })
+    let (grid, name) = (Grid::of(&graph, linear), name.into());
+    Ok(LinearKernel { graph, linear, name, params, local_offsets, scratch_bytes, global_trips, grid, by_hand })
 }
 
 fn checksum(bytes: &[u8]) -> u64 {

@@ -3,11 +3,12 @@
 use super::races::Parallel;
 use crate::BackendError;
 use tinyspec_ir::instruction::Instruction as Single;
+use tinyspec_ir::special::SpecialIndex;
 use tinyspec_ir::{DType, Op};
 
 /// A value: consecutive lanes of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Register {
+pub(in super::super) struct Register {
     pub start: u32,
     pub lanes: u32,
 }
@@ -20,7 +21,7 @@ impl Register {
 
 /// Where an access goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Space {
+pub(in super::super) enum Space {
     /// Memory of this Param.
     Param(u32),
     /// Scratch of the call, at this byte.
@@ -29,7 +30,7 @@ pub(super) enum Space {
 
 /// Elements of a buffer: a run from `index` on, or one for each lane of `index`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Address {
+pub(in super::super) struct Address {
     pub space: Space,
     pub dtype: DType,
     /// Elements of the buffer.
@@ -48,7 +49,7 @@ impl Address {
 
 /// Targets start behind all sources, so that the file splits between them.
 #[derive(Clone, Debug)]
-pub(super) enum Instruction {
+pub(in super::super) enum Instruction {
     /// An elementwise op; sources have as many lanes as the target.
     Compute { op: Op, operand: DType, dtype: DType, sources: [Register; 3], count: u8, target: Register },
     /// An instruction beyond the ops.
@@ -75,11 +76,15 @@ pub(super) enum Instruction {
     Next { counter: Register, limit: Register, start: usize },
     /// Skips to `exit` when the gate is false.
     If { gate: Register, exit: usize },
+    /// The index of the workgroup or thread.
+    Special { index: SpecialIndex, target: Register },
+    /// All threads of a workgroup wait for each other.
+    Barrier,
 }
 
 /// A resolved kernel.
 #[derive(Debug, Default)]
-pub(super) struct Code {
+pub(in super::super) struct Code {
     pub name: String,
     pub instructions: Vec<Instruction>,
     /// Lanes of the file.

@@ -5,7 +5,7 @@ use tinyspec_ir::eval::{from_storage, to_storage};
 
 /// Start of a buffer with `length` elements of one dtype; positions are checked by the caller.
 #[derive(Clone, Copy)]
-pub(super) struct View {
+pub(in super::super) struct View {
     pub start: *mut u8,
     pub dtype: DType,
 }

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 /// How the iterations of a loop relate to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Parallel {
+pub(in super::super) enum Parallel {
     /// One after the other.
     No,
     /// Iterations are workgroups.
@@ -17,7 +17,7 @@ pub(super) enum Parallel {
 
 /// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Touch {
+pub(in super::super) enum Touch {
     Read,
     Write,
     /// Atomically.
@@ -42,7 +42,7 @@ struct Cell {
 
 /// The loops of a kernel while it runs, and the marks of its memory.
 #[derive(Default)]
-pub(super) struct Watch {
+pub(in super::super) struct Watch {
     here: Iteration,
     cells: FxHashMap<(Space, usize), Cell>,
 }

@@ -8,6 +8,7 @@ use super::races::Parallel;
 use crate::{BackendError, LinearKernel};
 use rustc_hash::FxHashMap;
 use tinyspec_ir::instruction::Instruction as Single;
+use tinyspec_ir::special::SpecialIndex;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, dim};
 
 /// Unlisted values may hang on each other this deep.
@@ -23,7 +24,7 @@ struct Resolver<'a> {
     depth: usize,
 }
 
-pub(super) fn resolve(kernel: &LinearKernel) -> Result<Code, BackendError> {
+pub(in super::super) fn resolve(kernel: &LinearKernel) -> Result<Code, BackendError> {
     let code = Code {
         name: kernel.name.clone(),
         params: kernel.params,
@@ -60,7 +61,12 @@ impl<'a> Resolver<'a> {
         let graph = self.graph;
         match graph.op(node) {
             // Resolved by those who use them.
-            Op::Param | Op::Buffer | Op::Const | Op::Group | Op::Sink | Op::Barrier | Op::After => Ok(()),
+            Op::Param | Op::Buffer | Op::Const | Op::Group | Op::Sink | Op::After => Ok(()),
+            Op::Barrier => {
+                self.emit(Instruction::Barrier);
+                Ok(())
+            }
+            Op::Special => self.special(node),
             Op::Range => self.begin_loop(node),
             Op::End => self.end_loop(node),
             Op::If => {
@@ -269,6 +275,15 @@ impl<'a> Resolver<'a> {
         let target = self.allocate(node, lanes)?;
         self.emit(Instruction::Splat { source, target });
         Ok(target)
+    }
+
+    fn special(&mut self, node: NodeId) -> Result<(), BackendError> {
+        let index = SpecialIndex::of(self.graph, node);
+        let index = index.ok_or_else(|| self.refuse(node, "its name is none of a workgroup or thread"))?;
+        let target = self.allocate(node, 1)?;
+        self.values.insert(node, target);
+        self.emit(Instruction::Special { index, target });
+        Ok(())
     }
 
     fn begin_loop(&mut self, node: NodeId) -> Result<(), BackendError> {

@@ -141,6 +141,11 @@ impl Machine<'_> {
                     return Ok(start + 1);
                 }
             }
+            // One thread waits for nobody.
+            Instruction::Barrier => {}
+            Instruction::Special { index, .. } => {
+                return Err(self.code.failure(format!("{} needs a device with workgroups", index.name())));
+            }
             Instruction::If { gate, exit } => {
                 if self.scalar(*gate) == 0 {
                     return Ok(*exit);

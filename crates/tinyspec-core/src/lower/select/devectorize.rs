@@ -123,7 +123,7 @@ impl Cut {
 
     fn node(&mut self, graph: &mut Graph, node: NodeId) -> Result<Option<New>> {
         let op = graph.op(node);
-        if graph.dtype(node) == DType::Index && op != Op::Range && op != Op::Param {
+        if graph.dtype(node) == DType::Index && !matches!(op, Op::Range | Op::Special | Op::Param) {
             return match op {
                 Op::Cast | Op::Idiv | Op::Mod | Op::Max | Op::Where | Op::Mul | Op::Shl | Op::Shr | Op::And
                     if self.sum(node) == Sum::atom(node) =>
@@ -137,6 +137,7 @@ impl Cut {
         Ok(Some(match op {
             Op::Const => New::Value(self.scalar(node)),
             Op::Range => New::Range(self.range(graph, node)?),
+            Op::Special => New::Range(node),
             Op::Param => New::Value(self.scalar(node)),
             Op::Buffer => self.buffer(graph, node)?,
             Op::Index if graph.props(graph.source(node, 0)).addrspace.is_none() => self.permuted(graph, node)?,

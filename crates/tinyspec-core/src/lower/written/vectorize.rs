@@ -14,7 +14,7 @@ use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, DType, Graph, NodeId, Op, R
 const VECTORS: i64 = 4;
 
 pub(crate) fn vectorize(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
-    if target.vector_bytes == 0 || target.watches_races {
+    if target.vector_bytes == 0 || target.watches_races || target.workgroups.is_some() {
         return Ok(sink);
     }
     let mut sink = sink;

@@ -5,6 +5,7 @@ mod dot;
 mod scan;
 mod vector;
 mod window;
+mod workgroups;
 
 use self::contraction::Tile;
 use super::kernel::Kernel;
@@ -16,6 +17,9 @@ use tinyspec_ir::{AxisType, Graph, NodeId, Op};
 /// The schedule of a kernel for this target.
 pub fn choose(graph: &Graph, kernel: &Kernel, target: &Target) -> Vec<OptOp> {
     let planner = Planner { graph, kernel, target, space: Space::new(graph, kernel), ops: Vec::new() };
+    if let Some(limits) = &target.workgroups {
+        return planner.workgroups(limits);
+    }
     let carried = planner.carried();
     if !carried.is_empty() {
         return planner.scan(&carried);

@@ -74,7 +74,7 @@ const TERMS: i64 = 16;
 impl Form {
     /// Reads a kernel; `None` of any other.
     pub fn of(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<Option<Form>> {
-        if target.vector_bytes == 0 {
+        if target.vector_bytes == 0 || target.workgroups.is_some() {
             return Ok(None);
         }
         let &[root] = graph.sources(sink) else { return Ok(None) };

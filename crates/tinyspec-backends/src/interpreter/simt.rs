@@ -1,0 +1,145 @@
+//! Executes linear kernels as a GPU does: workgroups of threads that share LOCAL memory.
+//!
+//! The threads of a workgroup take every instruction together, those that a loop or a condition has left out aside; so a
+//! kernel runs the same way every time. What a GPU may get wrong is an error instead: a Barrier that not all
+//! threads reach, threads that meet at an element without a Barrier between ([`BackendError::Race`]), LOCAL memory
+//! that is read before it is written, and accesses outside of a buffer.
+
+mod access;
+mod machine;
+mod races;
+mod threads;
+
+use super::linear::instruction::Code;
+use super::linear::{code, resolve};
+use crate::host_memory::{self, HostMemory};
+use crate::{
+    BackendError, Compiler, Grid, Launch, LinearKernel, Listing, Memory, Program, Runtime, Target, Workgroups,
+};
+use std::any::Any;
+use std::sync::Arc;
+
+/// A GPU of middling limits on which every op is native: what it runs, other GPUs run.
+pub fn target() -> Target {
+    Target {
+        name: "simt".into(),
+        fingerprint: format!("simt {}", env!("CARGO_PKG_VERSION")),
+        // Up to four floats are loaded at once.
+        vector_bytes: 16,
+        vector_registers: 64,
+        masked_access: false,
+        // What a thread needs again it keeps in registers: there are no caches to count on.
+        cache_bytes: [0; 3],
+        tensor_cores: Vec::new(),
+        workgroups: Some(Workgroups {
+            counts: [i32::MAX as usize, 65_535, 65_535],
+            threads: [1024, 1024, 64],
+            size: 1024,
+            warp: 32,
+            local_bytes: 48 << 10,
+        }),
+        ..super::target()
+    }
+}
+
+/// Checks a linear kernel and packs it; the bytes hold the kernel's graph.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SimtCompiler;
+
+impl Compiler for SimtCompiler {
+    fn fingerprint(&self) -> String {
+        format!("simt {}", env!("CARGO_PKG_VERSION"))
+    }
+
+    fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {
+        if let Some(workgroups) = &target.workgroups {
+            check(kernel, workgroups)?;
+        }
+        // Loading resolves it again; here it shows what cannot run.
+        resolve::resolve(kernel)?;
+        Ok(code::encode(kernel))
+    }
+
+    fn listing(&self, kernel: &LinearKernel, _target: &Target) -> Result<Listing, BackendError> {
+        super::linear::listing(kernel)
+    }
+}
+
+/// Refuses what no launch can have.
+fn check(kernel: &LinearKernel, workgroups: &Workgroups) -> Result<(), BackendError> {
+    let Grid { groups, threads } = kernel.grid;
+    let refuse = |reason: String| {
+        Err(BackendError::Unsupported {
+            target: "simt".into(),
+            op: "special".into(),
+            reason: format!("in `{}`: {reason}", kernel.name),
+        })
+    };
+    let exceeds = |sizes: &[usize; 3], limits: &[usize; 3]| sizes.iter().zip(limits).any(|(size, limit)| size > limit);
+    if exceeds(&groups, &workgroups.counts) {
+        return refuse(format!("{groups:?} workgroups, at most {:?}", workgroups.counts));
+    }
+    if exceeds(&threads, &workgroups.threads) || kernel.grid.size() > workgroups.size {
+        let (limits, size) = (workgroups.threads, workgroups.size);
+        return refuse(format!("{threads:?} threads in a workgroup, at most {limits:?} and {size} in all"));
+    }
+    if kernel.scratch_bytes > workgroups.local_bytes {
+        let (bytes, limit) = (kernel.scratch_bytes, workgroups.local_bytes);
+        return refuse(format!("{bytes} bytes of LOCAL memory, at most {limit}"));
+    }
+    Ok(())
+}
+
+/// Runs kernels at once, one workgroup after the other, in memory of the host.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SimtRuntime;
+
+struct SimtProgram(Code);
+
+impl Program for SimtProgram {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Runtime for SimtRuntime {
+    fn allocate(&self, bytes: usize) -> Result<Arc<dyn Memory>, BackendError> {
+        Ok(Arc::new(HostMemory::new(bytes)?))
+    }
+
+    fn write(&self, to: &dyn Memory, data: &[u8]) -> Result<(), BackendError> {
+        host_memory::write(to, data)
+    }
+
+    fn read(&self, from: &dyn Memory, data: &mut [u8]) -> Result<(), BackendError> {
+        host_memory::read(from, data)
+    }
+
+    fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
+        let kernel = code::decode(name, code)?;
+        Ok(Arc::new(SimtProgram(resolve::resolve(&kernel)?)))
+    }
+
+    unsafe fn enqueue(&self, launches: &[Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {
+        for launch in launches {
+            let Some(SimtProgram(code)) = launch.program.as_any().downcast_ref() else {
+                return Err(BackendError::Load {
+                    name: "kernel".into(),
+                    reason: "it was compiled for another device".into(),
+                });
+            };
+            let mut params = Vec::with_capacity(launch.buffers.len());
+            for &index in &launch.buffers {
+                let address = buffers.get(index as usize).ok_or_else(|| code.failure("a buffer is missing"))?;
+                params.push(*address);
+            }
+            // SAFETY: the caller vouches for the addresses; every access is checked against the Params' sizes.
+            unsafe { machine::run(code, &params, launch.grid, launch.trips.clone())? }
+        }
+        Ok(())
+    }
+
+    fn synchronize(&self) -> Result<(), BackendError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,132 @@
+//! A Reduce that the threads of a workgroup share (GROUP_REDUCE): each adds up its part, then halves of the threads add
+//! the other half's sums to their own, through LOCAL memory, until one sum is left.
+
+use super::Stage;
+use crate::lower::fold::{both, identity, less};
+use crate::lower::live::trips;
+use crate::lower::sum::Sum;
+use smallvec::SmallVec;
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
+
+impl Stage {
+    pub(super) fn group_reduce(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId> {
+        let Arg::Reduce { op, ref axes } = *graph.arg(node) else {
+            return Err(Error::new(ErrorKind::Verify, "reduce", "has no op"));
+        };
+        let (arg, old) = (Arg::Reduce { op, axes: axes.clone() }, SmallVec::<[NodeId; 4]>::from(graph.sources(node)));
+        let mut own: SmallVec<[NodeId; 4]> = SmallVec::from_iter([self.new[old[0].index()]]);
+        let mut parts = Places::default();
+        for &range in &old[1..] {
+            match self.index(range) {
+                Some(index) => parts.add(index, trips(graph, range).unwrap_or(1)),
+                None => own.push(self.new[range.index()]),
+            }
+        }
+        let partial = if own.len() == 1 { own[0] } else { graph.add(Op::Reduce, &own, arg)? };
+        // The other axes of the workgroup and those of the tile have sums of their own.
+        let open = self.live.of(old[0]);
+        let beside = open & old[1..].iter().fold(!0, |set, &range| set & !self.live.bit(range));
+        let (mut places, mut tiles, mut serial) =
+            (Places::default(), SmallVec::<[NodeId; 4]>::new(), SmallVec::<[NodeId; 4]>::new());
+        for range in self.live.members(beside) {
+            let is_tile = matches!(graph.arg(range), Arg::Range { axis: AxisType::Upcast | AxisType::Unroll, .. });
+            let index = self.new[range.index()];
+            if self.threads.of(range).is_some() || is_tile {
+                places.add(index, trips(graph, range).unwrap_or(1));
+            }
+            if is_tile {
+                tiles.push(index);
+            } else if graph.op(index) == Op::Range {
+                serial.push(index);
+            }
+        }
+        let count = parts.count;
+        let first = places.sum.scale(count);
+        let cell = first.plus(&parts.sum);
+        let dtype = graph.dtype(partial);
+        let dims = graph.shape(&[Dim::from(places.count.saturating_mul(count))])?;
+        let arg = Arg::Buffer { slot: self.next_local, dtype, device: None, addrspace: AddrSpace::Local };
+        self.next_local += 1;
+        let buffer = graph.add(Op::Buffer, &[dims], arg)?;
+        let mut ready = buffer;
+        if !serial.is_empty() {
+            // Nobody begins the next trip before all have read the sum of this one.
+            let barrier = graph.add(Op::Barrier, &serial, Arg::None)?;
+            ready = graph.add(Op::After, &[buffer, barrier], Arg::None)?;
+        }
+        let exists = both_gates(graph, self, open)?;
+        let mut ready = self.pass(graph, buffer, ready, &cell, partial, exists, &tiles)?;
+        let mut half = (count as u64).next_power_of_two() as i64 / 2;
+        while half > 0 {
+            let nothing = identity(graph, Op::Add, dtype);
+            let is_left = less(graph, &parts.sum, &Sum::constant(half.min(count - half)))?;
+            let gate = both(graph, exists, Some(is_left))?;
+            let mine = load(graph, ready, &cell, nothing, gate)?;
+            let other = load(graph, ready, &cell.plus(&Sum::constant(half)), nothing, gate)?;
+            let sum = graph.alu(op, &[mine, other])?;
+            ready = self.pass(graph, buffer, ready, &cell, sum, gate, &tiles)?;
+            half /= 2;
+        }
+        let nothing = identity(graph, Op::Add, dtype);
+        let gate = self.threads.gate(graph, beside, false)?;
+        load(graph, ready, &first, nothing, gate)
+    }
+
+    /// Stores the sums of a step; the buffer once all threads have.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one Store")]
+    fn pass(
+        &self,
+        graph: &mut Graph,
+        buffer: NodeId,
+        ready: NodeId,
+        cell: &Sum,
+        value: NodeId,
+        gate: Option<NodeId>,
+        tiles: &[NodeId],
+    ) -> Result<NodeId> {
+        let cell = cell.emit(graph)?;
+        let place = graph.add(Op::Index, &[ready, cell], Arg::None)?;
+        let gate = gate.filter(|&gate| graph.as_int(gate).is_none());
+        let sources: SmallVec<[NodeId; 3]> = [place, value].into_iter().chain(gate).collect();
+        let mut stored = graph.add(Op::Store, &sources, Arg::None)?;
+        for &tile in tiles.iter().rev() {
+            stored = graph.add(Op::End, &[stored, tile], Arg::None)?;
+        }
+        let barrier = graph.add(Op::Barrier, &[stored], Arg::None)?;
+        graph.add(Op::After, &[buffer, barrier], Arg::None)
+    }
+}
+
+/// The gate of a thread's own sum: one thread has each.
+fn both_gates(graph: &mut Graph, stage: &Stage, open: crate::lower::live::RangeSet) -> Result<Option<NodeId>> {
+    stage.threads.gate(graph, open, true)
+}
+
+fn load(graph: &mut Graph, buffer: NodeId, cell: &Sum, nothing: NodeId, gate: Option<NodeId>) -> Result<NodeId> {
+    let cell = cell.emit(graph)?;
+    let place = graph.add(Op::Index, &[buffer, cell], Arg::None)?;
+    let arg = Arg::Load { device: None, addrspace: AddrSpace::Reg };
+    match gate.filter(|&gate| graph.as_int(gate).is_none()) {
+        Some(gate) => graph.add(Op::Load, &[place, nothing, gate], arg),
+        None => graph.add(Op::Load, &[place], arg),
+    }
+}
+
+/// Indices as digits of one number.
+struct Places {
+    sum: Sum,
+    count: i64,
+}
+
+impl Default for Places {
+    fn default() -> Places {
+        Places { sum: Sum::constant(0), count: 1 }
+    }
+}
+
+impl Places {
+    fn add(&mut self, index: NodeId, trips: i64) {
+        self.sum = self.sum.plus(&Sum::atom(index).scale(self.count));
+        self.count = self.count.saturating_mul(trips);
+    }
+}
