@@ -67,7 +67,7 @@ fn same_graph(function: &EmbeddedFunction) {
 
 /// What holds on the CPU holds on the interpreter.
 fn on_both(check: impl Fn() -> Result<()>) -> Result<()> {
-    ["cpu", "interpreter"].into_iter().try_for_each(|device| with_default_device(device, &check))
+    ["cpu", "interpreter", "simt"].into_iter().try_for_each(|device| with_default_device(device, &check))
 }
 
 #[test]

@@ -16,12 +16,12 @@ use tinyspec::{Result, Tensor};
 
 /// Runs a check on every device.
 fn each_device(check: impl Fn(&str)) {
-    ["interpreter", "cpu"].into_iter().for_each(check);
+    ["interpreter", "simt", "cpu"].into_iter().for_each(check);
 }
 
 /// The same with every device as the one where new tensors are.
 fn on_both(check: impl Fn() -> Result<()>) -> Result<()> {
-    ["interpreter", "cpu"].into_iter().try_for_each(|device| tinyspec::with_default_device(device, &check))
+    ["interpreter", "simt", "cpu"].into_iter().try_for_each(|device| tinyspec::with_default_device(device, &check))
 }
 
 /// Small whole numbers, so that sums are exact in any order.

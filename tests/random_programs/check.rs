@@ -99,7 +99,7 @@ fn unguarded(program: &Program) -> Result<(), String> {
     if program.family == Family::Smooth && want.len() > forward {
         finite_differences(program, &specs, &arrays, &want, forward)?;
     }
-    for device in ["interpreter", "cpu"] {
+    for device in ["interpreter", "simt", "cpu"] {
         if let Err(error) = tinyspec::device(device) {
             println!("skipped: device {device}: {error}");
             continue;

@@ -154,7 +154,7 @@ impl Cut {
                 let range = self.range_of(sources[1]);
                 New::Effects(vec![graph.add(Op::End, &[body, range], Arg::None)?])
             }
-            Op::Group | Op::Sink | Op::Barrier => {
+            Op::Group | Op::Sink => {
                 let mut effects = Vec::new();
                 for source in SmallVec::<[NodeId; 4]>::from(graph.sources(node)) {
                     effects.extend(self.effects(graph, source)?);
@@ -163,6 +163,13 @@ impl Cut {
                     Op::Group => New::Effects(effects),
                     _ => New::Effects(vec![graph.add(op, &effects, Arg::None)?]),
                 }
+            }
+            Op::Barrier => {
+                let mut waits = Vec::new();
+                for source in SmallVec::<[NodeId; 4]>::from(graph.sources(node)) {
+                    waits.extend(self.waits(graph, source)?);
+                }
+                New::Effects(vec![graph.add(op, &waits, Arg::None)?])
             }
             _ if op.is_elementwise() || matches!(op, Op::Bitcast | Op::Ins) => self.elementwise(graph, node)?,
             _ => return Err(malformed(graph, node)),
@@ -198,6 +205,17 @@ impl Cut {
         match &self.new[node.index()] {
             Some(New::Effects(effects)) => Ok(effects.clone()),
             _ => Err(malformed(graph, node)),
+        }
+    }
+
+    /// What waits for this node waits for.
+    fn waits(&self, graph: &Graph, node: NodeId) -> Result<Vec<NodeId>> {
+        match &self.new[node.index()] {
+            Some(New::Effects(effects)) => Ok(effects.clone()),
+            Some(New::Range(range)) => Ok(vec![*range]),
+            // A value that must have been read before.
+            Some(New::Value(value)) => Ok(value.parts.clone()),
+            None => Err(malformed(graph, node)),
         }
     }
 
@@ -237,13 +255,7 @@ impl Cut {
         let mut after: Vec<SmallVec<[NodeId; 4]>> =
             value.parts.iter().map(|&part| SmallVec::from_iter([part])).collect();
         for &dependency in &sources[1..] {
-            let effects = match &self.new[dependency.index()] {
-                Some(New::Effects(effects)) => effects.clone(),
-                Some(New::Range(range)) => vec![*range],
-                // A value that must have been read before.
-                Some(New::Value(value)) => value.parts.clone(),
-                _ => return Err(malformed(graph, node)),
-            };
+            let effects = self.waits(graph, dependency)?;
             for (part, after) in after.iter_mut().enumerate() {
                 // A part of a register tile waits for its own Store only.
                 match effects.get(part) {
