@@ -11,6 +11,8 @@ mod devices;
 mod draws;
 mod dtypes;
 mod evaluate;
+#[cfg(feature = "llvm")]
+mod flushing;
 mod formats;
 mod functions;
 mod histories;
