@@ -15,6 +15,9 @@ use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Res
 /// Elements copied at once along the contiguous axis: a vector of the widest machines.
 const CHUNK: i64 = 16;
 
+/// Panels that lie a multiple of so many elements apart share the same few lines of a cache.
+const APART: i64 = 512;
+
 /// Axes along one dim of the source, each with what a trip adds to the position in it.
 struct Group {
     steps: SmallVec<[(usize, i64); 4]>,
@@ -109,6 +112,10 @@ impl Rebuild<'_> {
             // Whole vectors along the contiguous axis.
             if strides[group] == 1 && contiguous[group] && size > CHUNK {
                 size = (size + CHUNK - 1) / CHUNK * CHUNK;
+            }
+            // A copy that goes from panel to panel would push out what it has just begun.
+            if size % APART == 0 {
+                size += CHUNK;
             }
         }
 
@@ -266,7 +273,7 @@ impl Rebuild<'_> {
         let mut merged: Vec<Group> = groups.drain(..count).collect();
         groups.sort_by_key(|group| group.unit);
         for group in groups {
-            let overlaps = |other: &Group| group.unit < other.unit.saturating_mul(other.extent);
+            let overlaps = |other: &Group| group.unit < self.reach(index, other);
             match merged.get(count..).and_then(|free| free.last()).filter(|last| overlaps(last)) {
                 Some(last) => {
                     let axes: SmallVec<[usize; 4]> = last.steps.iter().chain(&group.steps).map(|step| step.0).collect();
@@ -278,6 +285,19 @@ impl Rebuild<'_> {
             }
         }
         Some(merged)
+    }
+
+    /// Elements from the first position of a group to behind its last one; what a schedule runs beyond the bound of a
+    /// range does not count.
+    fn reach(&self, index: &Sum, group: &Group) -> i64 {
+        let whole = group.unit.saturating_mul(group.extent);
+        let [(number, _)] = group.steps.as_slice() else { return whole };
+        let axis = &self.space.axes[*number];
+        let (Some(range), Some(trips)) = (self.axes[*number], self.space.origins[axis.origin].trips) else {
+            return whole;
+        };
+        let step = index.coefficient(range).saturating_abs() / axis.stride;
+        whole.min(step.saturating_mul(trips))
     }
 
     fn group(&self, index: &Sum, axes: &[usize]) -> Option<Group> {
