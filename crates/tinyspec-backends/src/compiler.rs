@@ -13,7 +13,8 @@ pub struct LinearKernel {
     pub linear: NodeId,
     /// Name for symbols, profiles and tables, such as `reduce_4096_1024`.
     pub name: String,
-    /// Number of Params: buffers of the kernel.
+    /// Number of buffers that the kernel is given: one a Param of memory; where named dims are left, behind them the i64
+    /// values of those, by slot.
     pub params: usize,
     /// Byte offset of each LOCAL Buffer (by slot) in the scratch of a call.
     pub local_offsets: Vec<(u32, usize)>,

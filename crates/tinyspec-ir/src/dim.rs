@@ -62,6 +62,17 @@ pub enum Atom {
     Max(Dim, Dim),
 }
 
+/// A named dim: its slot and bounds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Name {
+    /// Slot of the Param.
+    pub slot: u32,
+    /// Least value.
+    pub min: i64,
+    /// Greatest value.
+    pub max: i64,
+}
+
 impl Dim {
     /// A named dim, bound at call.
     pub fn named(slot: u32, min: i64, max: i64) -> Dim {
@@ -224,6 +235,30 @@ impl Dim {
         (clamp(total.0), clamp(total.1))
     }
 
+    /// The named dims that it depends on, each once, in order of appearance.
+    pub fn names(&self) -> Vec<Name> {
+        let mut names = vec![];
+        self.collect_names(&mut names);
+        names
+    }
+
+    fn collect_names(&self, names: &mut Vec<Name>) {
+        let Repr::Sum(sum) = &self.0 else { return };
+        for atom in sum.terms.iter().flat_map(|(atoms, _)| atoms) {
+            match atom {
+                &Atom::Named { slot, min, max } => {
+                    if names.iter().all(|name| name.slot != slot) {
+                        names.push(Name { slot, min, max });
+                    }
+                }
+                Atom::Idiv(a, b) | Atom::Mod(a, b) | Atom::Max(a, b) => {
+                    a.collect_names(names);
+                    b.collect_names(names);
+                }
+            }
+        }
+    }
+
     /// The dim with each named one replaced.
     pub fn substitute(&self, named: &impl Fn(u32) -> Option<Dim>) -> Dim {
         let Repr::Sum(sum) = &self.0 else { return self.clone() };
@@ -242,6 +277,12 @@ impl Dim {
             total = total + product;
         }
         total
+    }
+}
+
+impl From<Name> for Dim {
+    fn from(Name { slot, min, max }: Name) -> Dim {
+        Dim::named(slot, min, max)
     }
 }
 

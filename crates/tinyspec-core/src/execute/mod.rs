@@ -3,6 +3,7 @@
 mod built_in;
 mod device;
 mod memory;
+mod ranged;
 mod run;
 mod shards;
 

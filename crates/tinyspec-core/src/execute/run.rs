@@ -1,5 +1,6 @@
 //! Realising: walk, plan or find the plan, run it, and let nodes become their buffers.
 
+use super::ranged;
 use super::shards::{self, move_to_device};
 use super::{Device, Owner, Storage, default_device};
 use crate::Result;
@@ -13,7 +14,7 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 use tinyspec_ir::function::inline_all;
-use tinyspec_ir::{ContentHash, ContentHasher, ErrorKind};
+use tinyspec_ir::{ContentHash, ContentHasher, ErrorKind, Op};
 
 /// More plans than this are not kept: a program that makes ever new shapes must not grow without end.
 const KEPT_PLANS: usize = 4096;
@@ -32,13 +33,14 @@ pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
         return Ok(());
     }
     let mut walk = Walk::of(&pending);
-    // What is moved is computed first, all of it together, then what moves that need other moves move.
-    while !walk.moves.is_empty() {
-        let sources: Vec<Arc<Node>> = walk.moves.iter().filter_map(|node| node.sources().into_iter().next()).collect();
+    // What is moved, or given to a function of its own, is computed first, all of it together, then what these need.
+    while !walk.first.is_empty() {
+        let sources: Vec<Arc<Node>> = walk.first.iter().flat_map(|node| ranged::needed(node)).collect();
         realize(&sources)?;
-        for node in &walk.moves {
+        for node in walk.first.iter().filter(|node| node.op != Op::GetTuple) {
             move_to_device(node)?;
         }
+        ranged::call(&walk.first)?;
         pending.retain(|node| !node.is_realized());
         walk = Walk::of(&pending);
     }

@@ -1,8 +1,10 @@
 //! The body of a Function: a closed graph over Params.
 
 use std::sync::Arc;
+use tinyspec_ir::dim::Name;
 use tinyspec_ir::function::{function_values, inline, own_gradient};
-use tinyspec_ir::{Arg, Builder, ContentHash, Graph, NodeId, Op, Result};
+use tinyspec_ir::signature::NamedDim;
+use tinyspec_ir::{Arg, Builder, ContentHash, DType, Dim, Graph, NodeId, Op, Result, Shape};
 
 /// A closed graph: it refers to Params only.
 #[derive(Debug)]
@@ -12,13 +14,33 @@ pub struct Body {
     /// The function's own gradient: over its inputs, a cotangent for each float result, and the named dims.
     gradient: Option<Arc<Body>>,
     hash: ContentHash,
+    /// Its named dims that have bounds of their own, by slot.
+    ranged: Vec<Name>,
 }
 
 impl Body {
     /// A body whose results are `outputs`.
     pub fn new(graph: Graph, outputs: Vec<NodeId>) -> Body {
         let hash = graph.content_hash(&outputs);
-        Body { graph, outputs, gradient: None, hash }
+        let live = graph.reachable(&outputs);
+        let dims = live.iter().filter(|&&node| graph.op(node) == Op::Param && graph.dtype(node) == DType::Index);
+        let names = dims.filter_map(|&node| graph.props(node).value.as_deref()?.first());
+        let mut ranged: Vec<Name> = names.flat_map(Dim::names).filter(|name| name.max < NamedDim::MAX).collect();
+        ranged.sort_unstable_by_key(|name| name.slot);
+        ranged.dedup();
+        Body { graph, outputs, gradient: None, hash, ranged }
+    }
+
+    /// Its named dims that have bounds of their own: kernels are made for all sizes within.
+    pub(crate) fn ranged(&self) -> &[Name] {
+        &self.ranged
+    }
+
+    /// The shape of an input that it uses, over its named dims.
+    pub(crate) fn shape(&self, slot: u32) -> Option<&Shape> {
+        let is_input = |node: &NodeId| matches!(self.graph.arg(*node), Arg::Param { slot: own, dtype, .. } if *own == slot && *dtype != DType::Index);
+        let input = self.graph.reachable(&self.outputs).into_iter().find(is_input)?;
+        Some(&self.graph.props(input).shape)
     }
 
     /// The same values with a gradient of their own.

@@ -7,6 +7,7 @@ mod check;
 mod embedded;
 mod kernel;
 mod prepare;
+mod ranged;
 mod tracing;
 
 pub use body::Body;
@@ -23,12 +24,14 @@ pub use embedded::{
 pub use kernel::{KernelArgument, call_kernel, kernel_constant};
 pub use prepare::Prepared;
 
+pub(crate) use ranged::{Ranged, sizes};
+
 use crate::Result;
 use crate::lower::callify::Walk;
 use crate::tensor::{LazyBuilder, Node, Sources, Tensor, apply_many};
 use std::panic::Location;
 use std::sync::Arc;
-use tinyspec_ir::dim::Atom;
+use tinyspec_ir::dim::Name;
 use tinyspec_ir::function::Traced;
 use tinyspec_ir::rewrite::{Permission, Rewriter};
 use tinyspec_ir::signature::{Input, Mismatch, NamedDim, Signature};
@@ -95,7 +98,7 @@ impl Function {
     #[track_caller]
     pub fn trace(inputs: &[Spec], body: impl FnOnce(&[Tensor]) -> Vec<Tensor>) -> Result<Function> {
         let dims = named_dims(inputs);
-        let position = |name: u32| dims.iter().position(|dim| dim.0 == name);
+        let position = |slot: u32| dims.iter().position(|name| name.slot == slot);
         let inputs = inputs.iter().enumerate().map(|(number, spec)| Input {
             name: format!("argument {number}"),
             dtype: spec.dtype,
@@ -106,7 +109,8 @@ impl Function {
                 .collect(),
         });
         let inputs = inputs.collect();
-        let dims = dims.iter().map(|&(name, min, max)| NamedDim { name: format!("d{name}"), min, max }).collect();
+        let dims =
+            dims.iter().map(|&Name { slot, min, max }| NamedDim { name: format!("d{slot}"), min, max }).collect();
         Function::trace_signature(Signature { name: "function".into(), dims, inputs }, body)
     }
 
@@ -256,27 +260,19 @@ fn first(mismatches: Vec<Mismatch>) -> tinyspec_ir::Error {
 }
 
 /// Names in the inputs' shapes with their bounds, in order of appearance.
-fn named_dims(inputs: &[Spec]) -> Vec<(u32, i64, i64)> {
-    fn visit(dim: &Dim, names: &mut Vec<(u32, i64, i64)>) {
-        for atom in dim.terms().iter().flat_map(|(atoms, _)| atoms) {
-            match atom {
-                Atom::Named { slot, min, max } if names.iter().all(|name| name.0 != *slot) => {
-                    names.push((*slot, *min, *max));
-                }
-                Atom::Named { .. } => {}
-                Atom::Idiv(a, b) | Atom::Mod(a, b) | Atom::Max(a, b) => {
-                    visit(a, names);
-                    visit(b, names);
-                }
-            }
+fn named_dims(inputs: &[Spec]) -> Vec<Name> {
+    let mut names: Vec<Name> = vec![];
+    for name in inputs.iter().flat_map(|spec| &spec.shape).flat_map(Dim::names) {
+        if names.iter().all(|other| other.slot != name.slot) {
+            names.push(name);
         }
     }
-    let mut names = vec![];
-    inputs.iter().flat_map(|spec| &spec.shape).for_each(|dim| visit(dim, &mut names));
     names
 }
 
-fn rename(dim: &Dim, dims: &[(u32, i64, i64)], slot_of: &impl Fn(u32) -> Option<u32>) -> Dim {
-    let bounds = |name: u32| dims.iter().find(|dim| dim.0 == name);
-    dim.substitute(&|name| Some(Dim::named(slot_of(name)?, bounds(name)?.1, bounds(name)?.2)))
+fn rename(dim: &Dim, dims: &[Name], slot_of: &impl Fn(u32) -> Option<u32>) -> Dim {
+    dim.substitute(&|slot| {
+        let name = dims.iter().find(|name| name.slot == slot)?;
+        Some(Dim::named(slot_of(slot)?, name.min, name.max))
+    })
 }

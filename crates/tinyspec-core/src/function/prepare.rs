@@ -1,6 +1,7 @@
 //! Prepared calls: the plan is fixed, a call fills a table of addresses and runs.
 
 use super::Function;
+use super::ranged::own;
 use crate::execute::{Device, Owner, Storage, default_device, device, plan_for, run};
 use crate::lower::pipeline::{self, Plan};
 use crate::tensor::{Node, Tensor};
@@ -72,15 +73,7 @@ impl Prepared {
         let (mut graph, results) = inline_all(graph, results).map_err(|error| error.at(location))?;
         let outputs =
             results.iter().map(|&node| (graph.dtype(node), graph.props(node).shape.clone())).collect::<Vec<_>>();
-        // A result that is an argument as it stands still needs a buffer of its own.
-        let results = results
-            .into_iter()
-            .map(
-                |node| {
-                    if graph.op(node) == Op::Param { graph.add(Op::Contiguous, &[node], Arg::None) } else { Ok(node) }
-                },
-            )
-            .collect::<tinyspec_ir::Result<Vec<_>>>()?;
+        let results = own(&mut graph, results)?;
         let plan = plan_for(graph.content_hash(&results), &device, || pipeline::compile(&graph, &results, &device))?;
         let arena = (plan.arena_bytes > 0)
             .then(|| Storage::allocate(&device, plan.arena_bytes, &Owner::temporaries(Some(location))))

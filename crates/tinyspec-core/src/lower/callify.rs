@@ -4,12 +4,13 @@
 //! The walk alone gives the key of the plan cache; the graph is built only for a program not seen before.
 
 use crate::execute::Storage;
+use crate::function;
 use crate::tensor::{Node, Opening};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::hash::Hash;
 use std::sync::Arc;
-use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, ContentHasher, Graph, NodeId, Op, Props, Result};
+use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, ContentHasher, Device, Graph, NodeId, Op, Props, Result};
 
 type Positions = SmallVec<[u32; 3]>;
 
@@ -24,9 +25,9 @@ pub(crate) struct Walk {
     pub key: ContentHash,
     /// Is of a Function being traced: it has no value.
     pub has_placeholder: bool,
-    /// Nodes that move a value from one device to another and that need no other such node. They are done before anything
-    /// is planned.
-    pub moves: Vec<Arc<Node>>,
+    /// Nodes that are done before anything is planned and that need no other such node: moves of a value from one device
+    /// to another, and results of functions that have kernels of their own.
+    pub first: Vec<Arc<Node>>,
 }
 
 struct Entry {
@@ -34,8 +35,8 @@ struct Entry {
     sources: Positions,
     /// Slot of a realised tensor.
     leaf: Option<u32>,
-    /// Is, or needs, a move between devices.
-    moves: bool,
+    /// Is, or needs, one of those that are done first.
+    waits: bool,
 }
 
 /// The stateless graph of a walk.
@@ -80,7 +81,7 @@ impl Walk {
             leaf_count: 0,
             roots: vec![],
             key: ContentHash(0),
-            moves: vec![],
+            first: vec![],
             has_placeholder: false,
         };
         let mut positions: FxHashMap<ContentHash, u32> = FxHashMap::default();
@@ -100,7 +101,7 @@ impl Walk {
                         (u8::MAX, node.props.dtype, &node.props.shape, node.device()).hash(&mut hasher);
                         positions.insert(node.hash, walk.entries.len() as u32);
                         walk.leaves.extend(node.storage());
-                        walk.entries.push(Entry { node, sources: Positions::new(), leaf: Some(slot), moves: false });
+                        walk.entries.push(Entry { node, sources: Positions::new(), leaf: Some(slot), waits: false });
                         continue;
                     }
                     let sources = needed(&node);
@@ -120,18 +121,19 @@ impl Walk {
                     {
                         body.hash.hash(&mut hasher);
                     }
-                    let needs_moves = sources.iter().any(|&source| walk.entries[source as usize].moves);
+                    let waits = sources.iter().any(|&source| walk.entries[source as usize].waits);
                     let is_move = matches!(node.arg, Arg::Load { device: Some(_), .. })
                         && sources.first().is_some_and(|&source| {
                             let source = &walk.entries[source as usize].node;
                             source.device().is_some() && source.device() != node.device()
                         });
-                    if is_move && !needs_moves {
-                        walk.moves.push(node.clone());
+                    let is_first = is_move || is_ranged_result(&node);
+                    if is_first && !waits {
+                        walk.first.push(node.clone());
                     }
-                    let moves = is_move || needs_moves;
+                    let waits = is_first || waits;
                     positions.insert(node.hash, walk.entries.len() as u32);
-                    walk.entries.push(Entry { node, sources, leaf: None, moves });
+                    walk.entries.push(Entry { node, sources, leaf: None, waits });
                 }
             }
         }
@@ -207,6 +209,17 @@ impl Walk {
         }
         Ok(nodes)
     }
+}
+
+/// A result of a function whose dims have bounds: it is compiled by itself, once for all sizes.
+fn is_ranged_result(node: &Node) -> bool {
+    let call = node.sources().into_iter().next().filter(|call| node.op == Op::GetTuple && call.op == Op::Function);
+    call.is_some_and(|call| {
+        let sources = call.sources();
+        let is_elsewhere = |argument: &Arc<Node>| matches!(argument.device(), Some(Device::Many(_)));
+        let body = sources.first().and_then(|tuple| tuple.body());
+        !sources.iter().any(is_elsewhere) && body.is_some_and(|body| function::sizes(&body, &sources[1..]).is_some())
+    })
 }
 
 /// The Param of a realised tensor, or how it was computed.

@@ -6,7 +6,7 @@ use super::rangeify::ByHand;
 use super::{expand, linearize, plan, select, special, written};
 use crate::profile;
 use tinyspec_backends::{Grid, LinearKernel, Target};
-use tinyspec_ir::{Arg, AxisType, DType, Error, ErrorKind, Graph, NodeId, Op, Result, verify};
+use tinyspec_ir::{Arg, AxisType, Builder, DType, Dim, Graph, NodeId, Op, Result, verify};
 
 /// What a stage left, for whoever looks on: its name and the root of the graph.
 pub type Observe<'a> = dyn FnMut(&'static str, &Graph, NodeId) + 'a;
@@ -34,8 +34,8 @@ pub fn lower_kernel(graph: &mut Graph, sink: NodeId, name: &str, target: &Target
 /// # Errors
 /// When the kernel is not in range form.
 pub fn ordered(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<Option<NodeId>> {
-    // Their loops follow each other, and workgroups have no order.
-    if target.workgroups.is_some() {
+    // Their loops follow each other, and workgroups have no order; nor are they made for sizes that are no numbers.
+    if target.workgroups.is_some() || has_dims(graph, sink) {
         return Ok(None);
     }
     match scatter::loops(graph, sink, target.threads)? {
@@ -156,7 +156,7 @@ fn finish_observed(
     let (local_offsets, scratch_bytes) = plan::locals(&graph, linear);
     Ok(LinearKernel {
         by_hand: None,
-        global_trips: global_trips(&graph, linear)?,
+        global_trips: trips(&graph, linear).bounds().1.max(0) as usize,
         grid: Grid::of(&graph, linear),
         linear,
         name: name.into(),
@@ -176,19 +176,29 @@ pub(crate) fn checked(stage: &str, check: impl FnOnce() -> Result<()>) -> Result
 }
 
 /// Trips of the GLOBAL Range.
-fn global_trips(graph: &Graph, linear: NodeId) -> Result<usize> {
+pub(crate) fn trips(graph: &Graph, linear: NodeId) -> Dim {
     let is_global = |node: &NodeId| {
         matches!(graph.arg(*node), Arg::Range { axis: AxisType::Global, .. }) && graph.op(*node) == Op::Range
     };
-    let Some(&range) = graph.sources(linear).iter().find(|node| is_global(node)) else { return Ok(1) };
-    let trips = graph.as_int(graph.source(range, 0)).and_then(|trips| usize::try_from(trips).ok());
-    trips.ok_or_else(|| Error::new(ErrorKind::Verify, "range", "the bound of a GLOBAL range is no number"))
+    let range = graph.sources(linear).iter().find(|node| is_global(node));
+    let bound = range.and_then(|&range| graph.props(graph.source(range, 0)).value.as_deref()?.first());
+    bound.cloned().unwrap_or_else(|| Dim::from(1))
 }
 
-/// One more than the greatest slot of a Param.
+/// Buffers that a kernel is given: one more than the greatest slot of a Param, and one for the named dims.
 fn params(graph: &Graph, sink: NodeId) -> usize {
-    let slots = graph.reachable(&[sink]).into_iter().filter_map(|node| param_slot(graph, node));
-    slots.max().map_or(0, |slot| slot as usize + 1)
+    let live = graph.reachable(&[sink]);
+    let slots = live.iter().filter_map(|&node| param_slot(graph, node));
+    slots.max().map_or(0, |slot| slot as usize + 1) + live.iter().any(|&node| is_dim(graph, node)) as usize
+}
+
+fn is_dim(graph: &Graph, node: NodeId) -> bool {
+    graph.op(node) == Op::Param && graph.dtype(node) == DType::Index
+}
+
+/// Named dims are left in the kernel.
+fn has_dims(graph: &Graph, sink: NodeId) -> bool {
+    graph.reachable(&[sink]).into_iter().any(|node| is_dim(graph, node))
 }
 
 /// The slot of a Param that is memory.

@@ -1,5 +1,6 @@
 //! The lowering pipeline: one module per row of the spec's table, in its order.
 
+pub(crate) mod blueprint;
 pub(crate) mod callify;
 pub mod expand;
 pub(crate) mod fold;

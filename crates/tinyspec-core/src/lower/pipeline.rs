@@ -1,13 +1,13 @@
 //! The driver of the lowering: from a stateless tensor graph to launches, one stage after the other.
 
+use super::blueprint::Blueprint;
 use super::callify::Callified;
 use super::kernel;
 use super::optimize::Scheduler;
-use super::plan::{self, Lifetime};
-use super::rangeify::{self, ByHand, KernelCall, Schedule};
+use super::rangeify::{self, ByHand, Schedule};
 use crate::Result;
 use crate::cache;
-use crate::execute::{Device, Owner, Storage};
+use crate::execute::{Device, Storage};
 use crate::profile::{self, Level};
 use crate::search;
 use rayon::prelude::*;
@@ -16,7 +16,7 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tinyspec_backends::{Grid, Launch, LinearKernel, Program};
 use tinyspec_ir::rewrite::Rewriter;
-use tinyspec_ir::{Arg, Builder, ContentHash, ContentHasher, Graph, NodeId, Op, rules, verify};
+use tinyspec_ir::{ContentHash, ContentHasher, Dim, Graph, NodeId, rules, verify};
 
 /// A compiled kernel, shared by all plans that launch it.
 pub(crate) struct Kernel {
@@ -25,7 +25,8 @@ pub(crate) struct Kernel {
     /// Axes as the profile shows them.
     pub axes: String,
     pub scratch_bytes: usize,
-    pub global_trips: usize,
+    /// Trips of the GLOBAL range, over the kernel's own named dims.
+    pub trips: Dim,
     pub grid: Grid,
     /// Operations on elements.
     pub work: u64,
@@ -62,7 +63,7 @@ pub(crate) struct Plan {
     pub launches: Vec<Launch>,
     pub steps: Vec<Step>,
     pub table: Vec<Place>,
-    pub constants: Vec<Storage>,
+    pub constants: Vec<Arc<Storage>>,
     pub arena_bytes: usize,
     /// Bytes of each result.
     pub outputs: Vec<usize>,
@@ -75,6 +76,14 @@ pub(crate) struct Plan {
 /// # Errors
 /// Names the op and the user's line where a stage refuses something, or what the compiler reports.
 pub(crate) fn compile(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) -> Result<Plan> {
+    blueprint(graph, outputs, device)?.plan(&|_| None)
+}
+
+/// As [`compile`], for a graph whose named dims stay what they are: its kernels serve all of their values.
+///
+/// # Errors
+/// As [`compile`].
+pub(crate) fn blueprint(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) -> Result<Blueprint> {
     let _timer = profile::plan_timer();
     if cfg!(debug_assertions) || profile::verifies() {
         verify::tensor(graph, outputs)?;
@@ -91,7 +100,7 @@ pub(crate) fn compile(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) -
         eprintln!("{}", schedule.explain(&graph));
     }
     let kernels = kernels(&schedule, device)?;
-    assemble(&schedule, &kernels, device)
+    Ok(Blueprint::new(&schedule, &kernels, device))
 }
 
 /// All kernels of a schedule, compiled side by side; equal ones once.
@@ -172,110 +181,7 @@ fn lower(mut graph: Graph, sink: NodeId, written: Option<&ByHand>, device: &Arc<
         let listing = device.compiler().listing(&kernel, target)?;
         eprintln!("{}\n{}\n{}", kernel.name, listing.source, listing.assembly);
     }
-    let LinearKernel { name, scratch_bytes, global_trips, grid, .. } = kernel;
-    Ok(Kernel { program, name, axes, scratch_bytes, global_trips, grid, work: facts.work, nanoseconds })
-}
-
-/// Launches in order, and the memory of everything they touch.
-fn assemble(schedule: &Schedule, kernels: &FxHashMap<NodeId, Arc<Kernel>>, device: &Arc<Device>) -> Result<Plan> {
-    let graph = &schedule.graph;
-    let bytes_of = |node: NodeId| -> usize {
-        let props = graph.props(node);
-        props.element_count().as_const().unwrap_or(0).max(0) as usize * props.dtype.size()
-    };
-    let base = |mut node: NodeId| {
-        while graph.op(node) == Op::After {
-            node = graph.source(node, 0);
-        }
-        node
-    };
-    let mut outputs: Vec<NodeId> = Vec::new();
-    let mut output_of_root = Vec::new();
-    let mut output_numbers: FxHashMap<NodeId, u32> = FxHashMap::default();
-    for &root in &schedule.outputs {
-        let buffer = base(root);
-        let number = *output_numbers.entry(buffer).or_insert_with(|| {
-            outputs.push(buffer);
-            outputs.len() as u32 - 1
-        });
-        output_of_root.push(number);
-    }
-    let buffers_of =
-        |call: &KernelCall| -> Vec<NodeId> { graph.sources(call.node)[1..].iter().map(|&b| base(b)).collect() };
-    let mut lives: Vec<(NodeId, Lifetime)> = Vec::new();
-    let mut positions: FxHashMap<NodeId, usize> = FxHashMap::default();
-    for (step, call) in schedule.calls.iter().enumerate() {
-        for buffer in buffers_of(call) {
-            if graph.op(buffer) != Op::Buffer || output_numbers.contains_key(&buffer) {
-                continue;
-            }
-            let position = *positions.entry(buffer).or_insert_with(|| {
-                lives.push((buffer, Lifetime { first: step, last: step, bytes: bytes_of(buffer) }));
-                lives.len() - 1
-            });
-            lives[position].1.last = step;
-        }
-    }
-    let (offsets, arena_bytes) = plan::arena(&lives.iter().map(|(_, lifetime)| *lifetime).collect::<Vec<_>>());
-    let mut plan = Plan {
-        program: None,
-        device: device.clone(),
-        launches: Vec::with_capacity(schedule.calls.len()),
-        steps: Vec::with_capacity(schedule.calls.len()),
-        table: Vec::new(),
-        constants: Vec::new(),
-        arena_bytes,
-        outputs: outputs.iter().map(|&buffer| bytes_of(buffer)).collect(),
-        output_of_root,
-    };
-    let mut entries: FxHashMap<NodeId, u32> = FxHashMap::default();
-    for call in &schedule.calls {
-        let mut buffers = Vec::new();
-        let mut bytes = 0;
-        for buffer in buffers_of(call) {
-            bytes += bytes_of(buffer) as u64;
-            let entry = match entries.get(&buffer) {
-                Some(&entry) => entry,
-                None => {
-                    let place = match (graph.op(buffer), graph.arg(buffer)) {
-                        (Op::Param, Arg::Param { slot, .. }) => Place::Leaf(*slot),
-                        (Op::Binary, Arg::Bytes(data)) => {
-                            let storage = Storage::allocate(device, data.len(), &Owner::constant())?;
-                            storage.write(data)?;
-                            plan.constants.push(storage);
-                            Place::Constant(plan.constants.len() as u32 - 1)
-                        }
-                        _ => match output_numbers.get(&buffer) {
-                            Some(&number) => Place::Output(number),
-                            None => Place::Arena(offsets[positions[&buffer]]),
-                        },
-                    };
-                    plan.table.push(place);
-                    let entry = plan.table.len() as u32 - 1;
-                    entries.insert(buffer, entry);
-                    entry
-                }
-            };
-            buffers.push(entry);
-        }
-        let kernel = kernels[&call.kernel].clone();
-        plan.launches.push(Launch {
-            program: kernel.program.clone(),
-            buffers,
-            trips: 0..kernel.global_trips,
-            grid: kernel.grid,
-            scratch_bytes: kernel.scratch_bytes,
-            nanoseconds: kernel.nanoseconds.unwrap_or_else(|| nanoseconds(kernel.work, bytes)),
-        });
-        let location = call.locations.first().map(ToString::to_string).unwrap_or_default();
-        plan.steps.push(Step { kernel, location, bytes });
-    }
-    Ok(plan)
-}
-
-/// How long one thread of a middling machine needs for so many operations and bytes.
-fn nanoseconds(work: u64, bytes: u64) -> u64 {
-    const OPERATIONS: u64 = 32;
-    const BYTES: u64 = 20;
-    (work / OPERATIONS).max(bytes / BYTES)
+    let trips = kernel::trips(&kernel.graph, kernel.linear);
+    let LinearKernel { name, scratch_bytes, grid, .. } = kernel;
+    Ok(Kernel { program, name, axes, scratch_bytes, trips, grid, work: facts.work, nanoseconds })
 }

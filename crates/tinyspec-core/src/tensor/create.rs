@@ -176,7 +176,10 @@ impl Tensor {
                 let dtype = if i32::try_from(n).is_ok() { DType::I32 } else { DType::I64 };
                 tinyspec_ir::ops::creation::arange(builder, 0.0, n as f64, 1.0, dtype)
             }
-            None => Err(tinyspec_ir::Error::new(ErrorKind::Unsupported, "arange", format!("{n} is no number"))),
+            None => {
+                let dtype = if i32::try_from(n.bounds().1).is_ok() { DType::I32 } else { DType::I64 };
+                tinyspec_ir::ops::creation::arange_dim(builder, &n, dtype)
+            }
         })
     }
 }

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use tinyspec_ir::function::inline;
-use tinyspec_ir::{Arg, Builder, ContentHash, Error, ErrorKind, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, Builder, ContentHash, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 /// Computations in a row that are remembered. A loop that computes a state from the one before it stays bounded.
 const GENERATIONS: u32 = 64;
@@ -19,6 +19,8 @@ pub(crate) struct History {
     program: Arc<Callified>,
     /// The inputs, by slot.
     inputs: Vec<Input>,
+    /// The named dims of the program, whose slots come after those of the inputs.
+    dims: Vec<Dim>,
     generation: u32,
 }
 
@@ -61,7 +63,24 @@ impl History {
                 Input { node: Arc::downgrade(node), hash: node.hash, age: node.age, past }
             })
             .collect();
-        Arc::new(History { program: program.clone(), inputs, generation })
+        Arc::new(History { program: program.clone(), inputs, dims: vec![], generation })
+    }
+
+    /// The call of a function on tensors and, after them, its named dims.
+    pub fn of_call(program: &Arc<Callified>, arguments: &[Arc<Node>]) -> Arc<History> {
+        let dim = |node: &Arc<Node>| match node.props.value.as_deref() {
+            Some([dim]) if node.props.shape.is_empty() => Some(dim.clone()),
+            _ => None,
+        };
+        let dims: Vec<Dim> = arguments.iter().rev().map_while(dim).collect();
+        let tensors = &arguments[..arguments.len() - dims.len()];
+        let history = History::new(program, tensors.iter());
+        let dims = dims.into_iter().rev().collect();
+        Arc::new(
+            Arc::into_inner(history)
+                .map(|history| History { dims, ..history })
+                .unwrap_or_else(|| unreachable!("it is new")),
+        )
     }
 
     /// The result of a root, by its position. A state that was assigned and what was detached are data from then on,
@@ -121,6 +140,9 @@ impl Opening {
             let node = match step {
                 Step::Compute(Computed { history, output }, slots, tensor) => {
                     let mut arguments = vec![output; history.inputs.len()];
+                    for dim in &history.dims {
+                        arguments.push(graph.dim(dim)?);
+                    }
                     for (slot, _) in slots {
                         let hash = history.inputs[slot as usize].hash;
                         arguments[slot as usize] = self.known[&hash];
@@ -181,7 +203,11 @@ impl Opening {
 
     /// A Param for a value as it is.
     fn take(&mut self, graph: &mut Graph, history: &History, slot: u32, before: NodeId) -> Result<NodeId> {
-        let param = param(graph, history.program.graph.props(before), self.next_slot)?;
+        let mut props = history.program.graph.props(before).clone();
+        let first = history.inputs.len() as u32;
+        let value = |slot: u32| history.dims.get(slot.checked_sub(first)? as usize).cloned();
+        props.shape = props.shape.iter().map(|dim| dim.substitute(&value)).collect();
+        let param = param(graph, &props, self.next_slot)?;
         self.next_slot += 1;
         match history.inputs[slot as usize].node.upgrade() {
             Some(node) => self.origins.push((param, node)),

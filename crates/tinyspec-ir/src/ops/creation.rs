@@ -35,7 +35,7 @@ const LONGEST_COUNT: i64 = 1 << 16;
 
 /// 0, 1, … below `length`: the running count of ones (the spec's arange), which Rangeify turns into the index itself.
 /// A long one is the rows of a matrix, so that no shape is much longer than the ramp.
-pub(crate) fn arange_dim(b: &mut dyn Builder, length: &Dim, dtype: DType) -> Result<NodeId> {
+pub fn arange_dim(b: &mut dyn Builder, length: &Dim, dtype: DType) -> Result<NodeId> {
     let Some(number) = length.as_const().filter(|&number| number > LONGEST_COUNT) else {
         return running_count(b, length, dtype);
     };

@@ -2,7 +2,7 @@
 
 use super::order::memory;
 use super::refuse;
-use crate::{Arg, Builder, DType, Graph, NodeId, Op, Result};
+use crate::{Arg, Builder, DType, Dim, Graph, NodeId, Op, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A schedule, `Sink(After(Buffer, Call(kernel, buffers…)) …)`; `own` are the buffers that hold nothing before it.
@@ -20,15 +20,16 @@ pub fn schedule(graph: &Graph, root: NodeId, own: &[NodeId]) -> Result<()> {
     // Calls that touch a buffer, and whether they write it.
     let mut touched: FxHashMap<NodeId, Vec<(usize, bool)>> = FxHashMap::default();
     for (number, &call) in calls.iter().enumerate() {
-        let (body, buffers) = (graph.source(call, 0), &graph.sources(call)[1..]);
+        let (body, dims) = (graph.source(call, 0), dims(graph, call));
+        let buffers = &graph.sources(call)[1..graph.sources(call).len() - dims.len()];
         let kernel = kernels.entry(body).or_insert_with(|| Kernel::of(graph, body));
         for (slot, &buffer) in buffers.iter().enumerate() {
             let Some(leaf) = leaf(graph, buffer) else {
                 return refuse(stage, graph, call, "its argument is no buffer");
             };
             if let Some((param, is_written)) = kernel.params.get(&(slot as u32)) {
-                let fits = graph.dtype(*param) == graph.dtype(leaf)
-                    && graph.props(*param).element_count() == graph.props(leaf).element_count();
+                let count = graph.props(*param).element_count().substitute(&|slot| dims.get(slot as usize)?.clone());
+                let fits = graph.dtype(*param) == graph.dtype(leaf) && count == graph.props(leaf).element_count();
                 if !fits {
                     return refuse(stage, graph, call, format!("its buffer {slot} does not fit the kernel's Param"));
                 }
@@ -43,6 +44,15 @@ pub fn schedule(graph: &Graph, root: NodeId, own: &[NodeId]) -> Result<()> {
     written(stage, graph, own, &calls, &touched)?;
     states(stage, graph, &calls, &touched)?;
     results(stage, graph, root, own, &calls, &touched)
+}
+
+/// The last arguments of a Call: what its kernel takes for named dims.
+fn dims(graph: &Graph, call: NodeId) -> Vec<Option<Dim>> {
+    let is_dim = |node: &&NodeId| graph.dtype(**node) == DType::Index && graph.props(**node).shape.is_empty();
+    let sources = graph.sources(call);
+    let count = sources.iter().rev().take_while(is_dim).count();
+    let value = |&node: &NodeId| graph.props(node).value.as_deref().and_then(|value| value.first().cloned());
+    sources[sources.len() - count..].iter().map(value).collect()
 }
 
 /// Whether each slot is written.
@@ -123,7 +133,8 @@ fn written(stage: &str, graph: &Graph, own: &[NodeId], calls: &[NodeId], touched
 /// What a Call reads is named as the state that the last Call before it left.
 fn states(stage: &str, graph: &Graph, calls: &[NodeId], touched: &Touched) -> Result<()> {
     for (number, &call) in calls.iter().enumerate() {
-        for &buffer in &graph.sources(call)[1..] {
+        let buffers = graph.sources(call).len() - dims(graph, call).len();
+        for &buffer in &graph.sources(call)[1..buffers] {
             let before = leaf(graph, buffer).and_then(|leaf| touched.get(&leaf)).map(Vec::as_slice).unwrap_or_default();
             let last = before.iter().rev().find(|(other, writes)| *other < number && *writes);
             if let Some(&(last, _)) = last

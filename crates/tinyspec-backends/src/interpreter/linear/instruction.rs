@@ -4,7 +4,7 @@ use super::races::Parallel;
 use crate::BackendError;
 use tinyspec_ir::instruction::Instruction as Single;
 use tinyspec_ir::special::SpecialIndex;
-use tinyspec_ir::{DType, Op};
+use tinyspec_ir::{DType, Dim, Op};
 
 /// A value: consecutive lanes of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +28,21 @@ pub(in super::super) enum Space {
     Local(usize),
 }
 
+/// How many elements a buffer has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Length {
+    Number(usize),
+    /// What the named dims of this call make it: by number in [`Code::lengths`].
+    Named(usize),
+}
+
 /// Elements of a buffer: a run from `index` on, or one for each lane of `index`.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Address {
     pub space: Space,
     pub dtype: DType,
     /// Elements of the buffer.
-    pub length: usize,
+    pub length: Length,
     pub index: Register,
     /// Elements of the access.
     pub lanes: u32,
@@ -91,13 +99,56 @@ pub(in super::super) struct Code {
     pub lanes: u32,
     /// Lanes with a value from the start.
     pub constants: Vec<(u32, u64)>,
+    /// Lanes that hold named dims, each with its slot.
+    pub dims: Vec<(u32, u32)>,
+    /// Lengths of buffers that named dims decide.
+    pub lengths: Vec<Dim>,
+    /// Buffers, and behind them the values of the named dims, if there are any.
     pub params: usize,
     pub scratch_bytes: usize,
     /// Names of buffers, where parallel loops are watched for iterations that meet.
     pub by_hand: Option<Vec<String>>,
 }
 
+/// What the named dims of a call make of its code.
+pub(in super::super) struct Bound {
+    /// Lanes of the file and the values of the dims in them.
+    pub lanes: Vec<(u32, u64)>,
+    lengths: Vec<usize>,
+}
+
+impl Bound {
+    /// Elements of a buffer.
+    pub fn length(&self, length: Length) -> usize {
+        match length {
+            Length::Number(length) => length,
+            Length::Named(number) => self.lengths.get(number).copied().unwrap_or(0),
+        }
+    }
+}
+
 impl Code {
+    /// The values of the named dims, which lie behind the buffers.
+    ///
+    /// # Safety
+    /// `params` are what the kernel is called with.
+    pub unsafe fn bind(&self, params: &[*mut u8]) -> Bound {
+        let last = self.params.checked_sub(1).and_then(|last| params.get(last));
+        let dim = |slot: u32| match last {
+            // SAFETY: where named dims are left, the last of the buffers holds all of their values.
+            Some(values) => unsafe { values.cast::<i64>().add(slot as usize).read_unaligned() },
+            None => 0,
+        };
+        let length = |length: &Dim| {
+            let number = length.substitute(&|slot| Some(Dim::from(dim(slot)))).as_const();
+            number.map_or(0, |number| number.max(0) as usize)
+        };
+        Bound {
+            lanes: self.dims.iter().map(|&(lane, slot)| (lane, dim(slot) as u64)).collect(),
+            lengths: self.lengths.iter().map(length).collect(),
+        }
+    }
+
     /// A buffer, for messages.
     pub fn buffer(&self, slot: u32) -> String {
         match self.by_hand.as_ref().and_then(|names| names.get(slot as usize)) {

@@ -9,7 +9,7 @@ use crate::{BackendError, LinearKernel};
 use rustc_hash::FxHashMap;
 use tinyspec_ir::instruction::Instruction as Single;
 use tinyspec_ir::special::SpecialIndex;
-use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, dim};
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, DType, Graph, NodeId, Op, dim};
 
 /// Unlisted values may hang on each other this deep.
 const DEPTH: usize = 64;
@@ -109,6 +109,12 @@ impl<'a> Resolver<'a> {
         if let Some(value) = graph.as_const(node) {
             let register = self.allocate(node, 1)?;
             self.code.constants.push((register.start, value.bits));
+            self.values.insert(node, register);
+            return Ok(register);
+        }
+        if let (Op::Param, &Arg::Param { slot, dtype: DType::Index, .. }) = (graph.op(node), graph.arg(node)) {
+            let register = self.allocate(node, 1)?;
+            self.code.dims.push((register.start, slot));
             self.values.insert(node, register);
             return Ok(register);
         }

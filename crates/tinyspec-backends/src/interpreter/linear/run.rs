@@ -1,6 +1,6 @@
 //! The machine: one instruction after another.
 
-use super::instruction::{Address, Code, Instruction, Register, Space};
+use super::instruction::{Address, Bound, Code, Instruction, Register, Space};
 use super::memory::View;
 use super::races::{Parallel, Touch, Watch};
 use crate::BackendError;
@@ -8,13 +8,14 @@ use crate::Memory;
 use crate::host_memory::{self, HostMemory};
 use smallvec::SmallVec;
 use std::ops::Range;
-use tinyspec_ir::Op;
 use tinyspec_ir::eval::eval_lanes;
+use tinyspec_ir::Op;
 
 struct Machine<'a> {
     code: &'a Code,
     file: Vec<u64>,
     params: &'a [*mut u8],
+    bound: Bound,
     scratch: HostMemory,
     watch: Option<Watch>,
 }
@@ -31,11 +32,16 @@ pub(super) unsafe fn run(code: &Code, params: &[*mut u8], trips: Range<usize>) -
     for &(lane, bits) in &code.constants {
         file[lane as usize] = bits;
     }
+    // SAFETY: as the caller promises.
+    let bound = unsafe { code.bind(params) };
+    for &(lane, value) in &bound.lanes {
+        file[lane as usize] = value;
+    }
     let watch = code.by_hand.is_some().then(Watch::default);
     // Scratch holds what stands out: nan in floats, -1 in integers.
     let scratch = HostMemory::new(code.scratch_bytes)?;
     host_memory::write(&scratch, &vec![0xff; code.scratch_bytes])?;
-    let mut machine = Machine { code, file, params, scratch, watch };
+    let mut machine = Machine { code, file, params, bound, scratch, watch };
     let mut position = 0;
     while let Some(instruction) = code.instructions.get(position) {
         position = machine.step(instruction, position, &trips)?;
@@ -179,7 +185,7 @@ impl Machine<'_> {
             Space::Param(slot) => self.params[slot as usize],
             Space::Local(offset) => self.scratch.address().wrapping_add(offset),
         };
-        if start.is_null() && address.length > 0 {
+        if start.is_null() && self.length(address) > 0 {
             return Err(self.code.failure(format!("{} has no memory", self.name(address))));
         }
         Ok(View { start, dtype: address.dtype })
@@ -191,6 +197,10 @@ impl Machine<'_> {
             Some(what) => Err(self.code.race(what)),
             None => Ok(()),
         }
+    }
+
+    fn length(&self, address: &Address) -> usize {
+        self.bound.length(address.length)
     }
 
     fn name(&self, address: &Address) -> String {
@@ -208,11 +218,11 @@ impl Machine<'_> {
             self.file[(address.index.start + lane) as usize] as i64
         };
         match usize::try_from(position) {
-            Ok(position) if position < address.length => Ok(position),
+            Ok(position) if position < self.length(address) => Ok(position),
             _ => Err(self.code.failure(format!(
                 "{verb} element {position} of {}, which has {} of {}",
                 self.name(address),
-                address.length,
+                self.length(address),
                 address.dtype
             ))),
         }

@@ -91,7 +91,7 @@ impl Machine<'_> {
             Space::Param(slot) => self.params[slot as usize],
             Space::Local(offset) => self.local.address().wrapping_add(offset),
         };
-        if start.is_null() && address.length > 0 {
+        if start.is_null() && self.bound.length(address.length) > 0 {
             return Err(self.code.failure(format!("{} has no memory", self.name(address))));
         }
         Ok(View { start, dtype: address.dtype })
@@ -143,12 +143,12 @@ impl Machine<'_> {
             self.lane(address.index, lane, thread) as i64
         };
         match usize::try_from(position) {
-            Ok(position) if position < address.length => Ok(position),
+            Ok(position) if position < self.bound.length(address.length) => Ok(position),
             _ => Err(self.code.failure(format!(
                 "{} {verb} element {position} of {}, which has {} of {}",
                 self.who(Moment { group: self.group, thread: thread as u32, phase: self.phase }),
                 self.name(address),
-                address.length,
+                self.bound.length(address.length),
                 address.dtype
             ))),
         }

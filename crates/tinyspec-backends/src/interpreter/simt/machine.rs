@@ -1,6 +1,6 @@
 //! The machine: one instruction after another, each for all threads of a workgroup.
 
-use super::super::linear::instruction::{Code, Instruction, Register, Space};
+use super::super::linear::instruction::{Bound, Code, Instruction, Register, Space};
 use super::races::{Marks, Moment};
 use super::threads::{Frame, Threads};
 use crate::host_memory::{self, HostMemory};
@@ -18,6 +18,7 @@ pub(super) struct Machine<'a> {
     /// Each lane of the code's file, once for every thread.
     pub file: Vec<u64>,
     pub params: &'a [*mut u8],
+    pub bound: Bound,
     /// Marks of the Params that are written.
     pub marks: Vec<Option<Marks>>,
     pub local: HostMemory,
@@ -45,13 +46,16 @@ pub(super) unsafe fn run(code: &Code, params: &[*mut u8], grid: Grid, trips: Ran
         return Ok(());
     }
     let local = HostMemory::new(code.scratch_bytes)?;
+    // SAFETY: as the caller promises.
+    let bound = unsafe { code.bind(params) };
     let mut machine = Machine {
         code,
         grid,
         size,
         file: vec![0; lanes],
         params,
-        marks: written(code),
+        marks: written(code, &bound),
+        bound,
         local,
         local_marks: Marks::new(code.scratch_bytes, true),
         group: 0,
@@ -62,6 +66,11 @@ pub(super) unsafe fn run(code: &Code, params: &[*mut u8], grid: Grid, trips: Ran
     for &(lane, bits) in &code.constants {
         let start = lane as usize * size;
         machine.file[start..start + size].fill(bits);
+    }
+    for position in 0..machine.bound.lanes.len() {
+        let (lane, value) = machine.bound.lanes[position];
+        let start = lane as usize * size;
+        machine.file[start..start + size].fill(value);
     }
     for group in 0..groups {
         machine.group = group;
@@ -77,14 +86,14 @@ pub(super) unsafe fn run(code: &Code, params: &[*mut u8], grid: Grid, trips: Ran
 }
 
 /// Marks for every Param that some instruction writes.
-fn written(code: &Code) -> Vec<Option<Marks>> {
+fn written(code: &Code, bound: &Bound) -> Vec<Option<Marks>> {
     let mut marks: Vec<Option<Marks>> = (0..code.params).map(|_| None).collect();
     for instruction in &code.instructions {
         if let Instruction::Store { address, .. } | Instruction::Accumulate { address, .. } = instruction
             && let Space::Param(slot) = address.space
             && let Some(marks) = marks.get_mut(slot as usize)
         {
-            *marks = Some(Marks::new(address.length, false));
+            *marks = Some(Marks::new(bound.length(address.length), false));
         }
     }
     marks

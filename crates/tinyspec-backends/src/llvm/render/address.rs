@@ -60,6 +60,17 @@ impl Renderer<'_, '_> {
         };
         for node in self.graph.reachable(instructions) {
             let base = match self.graph.arg(node) {
+                // The values of the named dims lie behind the buffers.
+                Arg::Param { slot, dtype: DType::Index, .. } if self.graph.op(node) == Op::Param => {
+                    let Some(last) = self.kernel.params.checked_sub(1) else {
+                        return Err(self.unsupported(node, "the kernel is given no dims"));
+                    };
+                    let (dims, position) = (entry(self, last)?, self.emit.int(Kind::I64, 1, i64::from(*slot)));
+                    let place = self.emit.offset(dims, position, Kind::I64)?;
+                    let value = self.emit.load(place, Kind::I64, 1, 8)?;
+                    self.values[node.index()] = Some(Placed { value, depth: 0 });
+                    continue;
+                }
                 Arg::Param { slot, .. } if self.graph.op(node) == Op::Param => {
                     if *slot as usize >= self.kernel.params {
                         return Err(self.unsupported(node, "the kernel has fewer parameters"));

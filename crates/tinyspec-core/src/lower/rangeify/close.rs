@@ -1,18 +1,21 @@
 //! From gathered values to closed kernels: outputs are stored, Ranges and Params numbered in walk order, loops closed.
 
-use super::index::{Indices, Ranges};
-use super::movement::{count, dims};
+use super::index::{Indices, Ranges, dim_of, placeholder_of};
+use super::movement::{elements, shape};
 use super::values::storage;
 use super::walk::{Kernel, Walk};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
-use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result, Shape};
+use tinyspec_ir::dim::Name;
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, DType, Dim, Graph, NodeId, Op, Result, Shape};
 
 /// A kernel in range form, and what its Params stand for.
 pub(super) struct Closed {
     pub(super) sink: NodeId,
     /// Tensor nodes: the outputs, then the inputs.
     pub(super) slots: Vec<NodeId>,
+    /// The named dims of the tensor graph that it needs, by their slots in the kernel.
+    pub(super) dims: Vec<Dim>,
 }
 
 /// What the values of one kernel are made of, in the order of a walk from its outputs.
@@ -25,7 +28,7 @@ pub(super) struct Contents {
 /// A Reduce of a kernel.
 pub(super) struct Reduction {
     pub(super) ranges: Ranges,
-    pub(super) extents: SmallVec<[i64; 4]>,
+    pub(super) extents: Shape,
     /// Ranges of the loops around it that it depends on.
     pub(super) outer: Ranges,
     /// Longest chain of Reduces below: two of one level do not depend on each other.
@@ -37,8 +40,10 @@ pub(super) struct Reduction {
 /// The sources of a scalar, with placeholders leading to the value they stand for.
 fn sources<'a>(graph: &'a Graph, values: &'a [NodeId], node: &NodeId) -> &'a [NodeId] {
     match (graph.op(*node), graph.arg(*node)) {
-        (Op::Param, Arg::Param { slot, addrspace: None, .. }) => std::slice::from_ref(&values[*slot as usize]),
-        (Op::Param, _) => &[],
+        (Op::Param, arg) => match placeholder_of(arg) {
+            Some(demand) => std::slice::from_ref(&values[demand as usize]),
+            None => &[],
+        },
         _ => graph.sources(*node),
     }
 }
@@ -128,14 +133,41 @@ fn loads_below(graph: &Graph, values: &[NodeId], root: NodeId, seen: &mut FxHash
     found
 }
 
-fn extent(graph: &Graph, range: NodeId) -> i64 {
-    graph.as_int(graph.source(range, 0)).map_or(0, |extent| extent as i64)
+fn extent(graph: &Graph, range: NodeId) -> Dim {
+    dim_of(graph, graph.source(range, 0)).unwrap_or_else(|| Dim::from(0))
+}
+
+/// The named dims of a kernel, numbered as they come.
+#[derive(Default)]
+struct NamedDims(Vec<Name>);
+
+impl NamedDims {
+    /// The slot in the kernel.
+    fn slot(&mut self, name: Name) -> u32 {
+        let known = self.0.iter().position(|other| other.slot == name.slot);
+        known.unwrap_or_else(|| {
+            self.0.push(name);
+            self.0.len() - 1
+        }) as u32
+    }
+
+    /// The same dim in the kernel.
+    fn within(&mut self, dim: &Dim) -> Dim {
+        if dim.as_const().is_some() {
+            return dim.clone();
+        }
+        let names: Vec<(Name, u32)> = dim.names().into_iter().map(|name| (name, self.slot(name))).collect();
+        dim.substitute(&|slot| {
+            let (name, own) = names.iter().find(|(name, _)| name.slot == slot)?;
+            Some(Dim::named(*own, name.min, name.max))
+        })
+    }
 }
 
 /// Reduces that do not depend on each other share Ranges where their bounds and the loops around them agree, so that
 /// they become one loop: the Range that stands for each.
 fn share(reduces: &[Reduction], substitute: &FxHashMap<NodeId, NodeId>) -> FxHashMap<NodeId, NodeId> {
-    let mut first: FxHashMap<(u32, SmallVec<[i64; 4]>, Ranges), &Ranges> = FxHashMap::default();
+    let mut first: FxHashMap<(u32, Shape, Ranges), &Ranges> = FxHashMap::default();
     let mut shared = FxHashMap::default();
     for reduce in reduces {
         let mut outer: Ranges =
@@ -169,12 +201,13 @@ pub(super) fn close(walk: &mut Walk, graph: &mut Graph, members: &[usize], value
     }
     stands.extend(share(&reduces, &stands));
 
+    let mut named = NamedDims::default();
     let mut next_range = 0;
     let mut ranges: FxHashMap<NodeId, NodeId> = FxHashMap::default();
     let mut loops = Ranges::new();
     for position in 0..walk.kernels[leader].ranges.len() {
-        let (old, extent) = (walk.kernels[leader].ranges[position], walk.kernels[leader].extents[position]);
-        let bound = graph.index(extent);
+        let (old, extent) = (walk.kernels[leader].ranges[position], &walk.kernels[leader].extents[position]);
+        let bound = graph.dim(&named.within(extent))?;
         let new = graph.range(bound, next_range, AxisType::Loop)?;
         next_range += 1;
         ranges.insert(old, new);
@@ -194,7 +227,7 @@ pub(super) fn close(walk: &mut Walk, graph: &mut Graph, members: &[usize], value
                 match ranges.get(&old) {
                     Some(&range) => range,
                     None => {
-                        let bound = graph.index(extent(from, old));
+                        let bound = graph.dim(&named.within(&extent(from, old)))?;
                         let range = graph.range(bound, next_range, AxisType::Reduce)?;
                         next_range += 1;
                         ranges.insert(old, range);
@@ -202,20 +235,23 @@ pub(super) fn close(walk: &mut Walk, graph: &mut Graph, members: &[usize], value
                     }
                 }
             }
-            (Op::Param, Arg::Param { slot, addrspace: None, .. }) => {
-                let value = new[&values[*slot as usize]];
-                match graph.dtype(value) {
-                    DType::Index => value,
-                    _ => graph.add(Op::Cast, &[value], Arg::DType(DType::Index))?,
+            (Op::Param, arg @ Arg::Param { addrspace: None, .. }) => match placeholder_of(arg) {
+                Some(demand) => {
+                    let value = new[&values[demand as usize]];
+                    match graph.dtype(value) {
+                        DType::Index => value,
+                        _ => graph.add(Op::Cast, &[value], Arg::DType(DType::Index))?,
+                    }
                 }
-            }
+                None => graph.dim(&named.within(&dim_of(from, node).unwrap_or_else(|| Dim::from(0))))?,
+            },
             (Op::Param, Arg::Param { slot, .. }) => {
                 let tensor = NodeId(*slot);
                 let place = *places.entry(tensor).or_insert_with(|| {
                     slots.push(tensor);
                     slots.len() as u32 - 1
                 });
-                parameter(walk.tensors, graph, tensor, place)?
+                parameter(walk.tensors, graph, tensor, place, &mut named)?
             }
             (op, arg) => {
                 let mapped: SmallVec<[NodeId; 4]> = from.sources(node).iter().map(|source| new[source]).collect();
@@ -230,8 +266,8 @@ pub(super) fn close(walk: &mut Walk, graph: &mut Graph, members: &[usize], value
         let own = walk.kernels[member].ranges.clone();
         // All outputs are written in the kernel's own order, so the position is the same for each.
         let position = walk.indices.flat(&own, size)?;
-        let position = transfer(&walk.indices, graph, position, &stands, &ranges, &mut new)?;
-        let buffer = parameter(walk.tensors, graph, node, place as u32)?;
+        let position = transfer(&walk.indices, graph, position, &stands, &ranges, &mut new, &mut named)?;
+        let buffer = parameter(walk.tensors, graph, node, place as u32, &mut named)?;
         let address = graph.add(Op::Index, &[buffer, position], Arg::None)?;
         let mut value = new[&values[demand as usize]];
         let stored = storage(graph.dtype(value));
@@ -247,7 +283,11 @@ pub(super) fn close(walk: &mut Walk, graph: &mut Graph, members: &[usize], value
     for &range in loops.iter().rev() {
         body = graph.add(Op::End, &[body, range], Arg::None)?;
     }
-    Ok(Closed { sink: graph.add(Op::Sink, &[body], Arg::None)?, slots })
+    Ok(Closed {
+        sink: graph.add(Op::Sink, &[body], Arg::None)?,
+        slots,
+        dims: named.0.into_iter().map(Dim::from).collect(),
+    })
 }
 
 /// An index expression of output Ranges, in the kernel's graph.
@@ -258,6 +298,7 @@ fn transfer(
     stands: &FxHashMap<NodeId, NodeId>,
     ranges: &FxHashMap<NodeId, NodeId>,
     new: &mut FxHashMap<NodeId, NodeId>,
+    named: &mut NamedDims,
 ) -> Result<NodeId> {
     for node in order(&indices.graph, &[], &[root]) {
         if new.contains_key(&node) {
@@ -265,6 +306,7 @@ fn transfer(
         }
         let made = match indices.graph.op(node) {
             Op::Range => ranges[stands.get(&node).unwrap_or(&node)],
+            Op::Param => graph.dim(&named.within(&dim_of(&indices.graph, node).unwrap_or_else(|| Dim::from(0))))?,
             op => {
                 let mapped: SmallVec<[NodeId; 4]> =
                     indices.graph.sources(node).iter().map(|source| new[source]).collect();
@@ -276,8 +318,10 @@ fn transfer(
     Ok(new[&root])
 }
 
-fn parameter(tensors: &Graph, graph: &mut Graph, tensor: NodeId, slot: u32) -> Result<NodeId> {
-    let length = graph.shape(&Shape::from_iter([count(&dims(tensors, tensor)?).into()]))?;
+/// The Param of a buffer.
+fn parameter(tensors: &Graph, graph: &mut Graph, tensor: NodeId, slot: u32, named: &mut NamedDims) -> Result<NodeId> {
+    let length = named.within(&elements(shape(tensors, tensor)));
+    let length = graph.shape(&Shape::from_iter([length]))?;
     let dtype = storage(tensors.dtype(tensor));
     graph.add(Op::Param, &[length], Arg::Param { slot, dtype, device: None, addrspace: Some(AddrSpace::Global) })
 }

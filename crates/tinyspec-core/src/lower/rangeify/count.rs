@@ -5,7 +5,7 @@ use super::index::Tuple;
 use super::movement;
 use super::walk::{DemandId, Walk, named};
 use smallvec::SmallVec;
-use tinyspec_ir::{Arg, AxisType, Const, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, AxisType, Const, Dim, Graph, NodeId, Op, Result};
 
 /// The constant below a Reduce-Add, when there are only views between.
 pub(super) fn counted(graph: &Graph, node: NodeId) -> Option<Const> {
@@ -41,12 +41,12 @@ impl Walk<'_> {
         let Some(value) = counted(self.tensors, node) else { return Ok(None) };
         let Arg::Reduce { axes, .. } = self.tensors.arg(node) else { return Ok(None) };
         let mut below = self.tensors.source(node, 0);
-        let from = movement::dims(self.tensors, below)?;
-        let mut ranges: SmallVec<[(NodeId, i64); 2]> = SmallVec::new();
-        for &axis in axes.iter().filter(|&&axis| from[axis as usize] != 1) {
-            let range = self.indices.fresh_range(from[axis as usize], AxisType::Reduce)?;
+        let from = movement::shape(self.tensors, below);
+        let mut ranges: SmallVec<[(NodeId, &Dim); 2]> = SmallVec::new();
+        for &axis in axes.iter().filter(|&&axis| !from[axis as usize].is(1)) {
+            let range = self.indices.fresh_range(&from[axis as usize], AxisType::Reduce)?;
             index[axis as usize] = range;
-            ranges.push((range, from[axis as usize]));
+            ranges.push((range, &from[axis as usize]));
         }
         let gate = self.constant_below(&mut below, index)?;
         let mut conditions: Vec<NodeId> = gate.into_iter().collect();
@@ -93,8 +93,8 @@ impl Walk<'_> {
     }
 
     /// How many values of `range` meet the conditions on it, which are taken out of the list.
-    fn trips_within(&mut self, range: NodeId, extent: i64, conditions: &mut Vec<NodeId>) -> Result<Option<NodeId>> {
-        let (mut low, mut high) = (self.indices.number(0), self.indices.number(extent));
+    fn trips_within(&mut self, range: NodeId, extent: &Dim, conditions: &mut Vec<NodeId>) -> Result<Option<NodeId>> {
+        let (mut low, mut high) = (self.indices.number(0), self.indices.dim(extent)?);
         let mut others = Vec::new();
         for &condition in conditions.iter() {
             if !self.indices.ranges_of([condition]).contains(&range) {

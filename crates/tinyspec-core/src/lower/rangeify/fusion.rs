@@ -2,7 +2,7 @@
 //! bytes and the launch it saves; never through two Reduces. Every decision can be printed.
 
 use super::count::counted;
-use super::movement::{count, dims};
+use super::movement::{count, dims, sizes};
 use crate::lower::optimize::scatter::PLACES;
 use crate::lower::select::decompose::Sizes;
 use std::fmt;
@@ -145,8 +145,7 @@ impl Estimates {
     }
 
     fn add(&mut self, graph: &Graph, node: NodeId, users: &[u32]) {
-        let Ok(size) = dims(graph, node) else { return };
-        let elements = count(&size).max(1) as f32;
+        let elements = count(&sizes(graph, node)).max(1) as f32;
         let op = graph.op(node);
         // What the user or a rule wants in memory is read from there.
         if matches!(op, Op::Param | Op::Buffer | Op::Binary | Op::Contiguous | Op::ContiguousBackward) {
@@ -162,7 +161,7 @@ impl Estimates {
         self.scatters[node.index()] = self.is_scatter(graph, node);
         let (mut work, mut bytes) = (operation(op), 0.0);
         for &source in value_sources(graph, node) {
-            let from = dims(graph, source).map_or(1, |dims| count(&dims)).max(1) as f32;
+            let from = count(&sizes(graph, source)).max(1) as f32;
             // A source with fewer elements is computed once and used again.
             let share = if op == Op::Reduce { from / elements } else { (from / elements).min(1.0) };
             // A Reduce below is decided upon by itself: here it counts as a read.
@@ -355,13 +354,13 @@ pub(super) fn decide(
     if matches!(op, Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Shrink | Op::Pad | Op::After) {
         return Ok((false, Reason::View));
     }
-    if estimates.ramps[node.index()] && op != Op::Reduce {
+    if (estimates.ramps[node.index()] && op != Op::Reduce) || op == Op::Param {
         return Ok((false, Reason::Ramp));
     }
     if estimates.scatters(node) {
         return Ok((true, Reason::Scatter));
     }
-    let elements = count(&dims(graph, node)?).max(1) as f64;
+    let elements = count(&sizes(graph, node)).max(1) as f64;
     if demands.iter().any(|demand| demand.full) {
         return Ok((true, Reason::Full));
     }

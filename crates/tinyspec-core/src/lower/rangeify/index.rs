@@ -1,11 +1,26 @@
 //! Index arithmetic: sums of atoms with integer coefficients, in one normal form, so that equal addresses are one
 //! node and the div and mod of a Reshape vanish wherever they can.
 
+mod symbolic;
+
 use crate::lower::sum::gcd;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use symbolic::Symbols;
+pub(super) use symbolic::dim_of;
 use tinyspec_ir::dim::{floor_div, floor_mod};
-use tinyspec_ir::{Arg, AxisType, Builder, Const, DType, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, AxisType, Builder, Const, DType, Dim, Graph, NodeId, Op, Result};
+
+/// Slots from here on are those of placeholders, which are no named dims.
+const PLACEHOLDERS: u32 = 1 << 31;
+
+/// The demand whose value the placeholder stands for.
+pub(super) fn placeholder_of(arg: &Arg) -> Option<u32> {
+    match *arg {
+        Arg::Param { slot, addrspace: None, .. } => slot.checked_sub(PLACEHOLDERS),
+        _ => None,
+    }
+}
 
 /// One index scalar a dim.
 pub(super) type Tuple = SmallVec<[NodeId; 4]>;
@@ -35,6 +50,7 @@ pub(super) struct Indices {
     linear: FxHashMap<NodeId, Linear>,
     ranges: FxHashMap<NodeId, Ranges>,
     next_range: u32,
+    symbols: Symbols,
 }
 
 impl Indices {
@@ -44,8 +60,8 @@ impl Indices {
     }
 
     /// A Range that no other kernel or Reduce has.
-    pub(super) fn fresh_range(&mut self, extent: i64, axis: AxisType) -> Result<NodeId> {
-        let bound = self.graph.index(extent);
+    pub(super) fn fresh_range(&mut self, extent: &Dim, axis: AxisType) -> Result<NodeId> {
+        let bound = self.graph.dim(extent)?;
         let range = self.graph.range(bound, self.next_range, axis)?;
         self.next_range += 1;
         self.ranges.insert(range, Ranges::from_slice(&[range]));
@@ -53,8 +69,9 @@ impl Indices {
     }
 
     /// An index that stands for a value which is only known once the kernel's values are built.
-    pub(super) fn placeholder(&mut self, slot: u32, (low, high): (i64, i64), ranges: Ranges) -> Result<NodeId> {
+    pub(super) fn placeholder(&mut self, demand: u32, (low, high): (i64, i64), ranges: Ranges) -> Result<NodeId> {
         let sources = [self.graph.shape(&[])?, self.graph.index(low), self.graph.index(high)];
+        let slot = PLACEHOLDERS + demand;
         let arg = Arg::Param { slot, dtype: DType::Index, device: None, addrspace: None };
         let node = self.graph.add(Op::Param, &sources, arg)?;
         self.ranges.insert(node, ranges);
@@ -108,13 +125,13 @@ impl Indices {
     }
 
     /// The row-major position of `tuple` in `dims`.
-    pub(super) fn flat(&mut self, tuple: &[NodeId], dims: &[i64]) -> Result<NodeId> {
+    pub(super) fn flat(&mut self, tuple: &[NodeId], dims: &[Dim]) -> Result<NodeId> {
         let mut total = self.number(0);
-        let mut stride = 1i64;
-        for (&index, &dim) in tuple.iter().zip(dims).rev() {
-            let step = self.scale(index, stride)?;
+        let mut stride = Dim::from(1);
+        for (&index, dim) in tuple.iter().zip(dims).rev() {
+            let step = self.scale_by(index, &stride)?;
             total = self.add(total, step)?;
-            stride = stride.wrapping_mul(dim);
+            stride = stride * dim.clone();
         }
         Ok(total)
     }
@@ -374,7 +391,12 @@ impl Indices {
     fn recombine(&mut self, linear: &mut Linear) -> Result<()> {
         for position in 0..linear.terms.len() {
             let (atom, coefficient) = linear.terms[position];
-            let Some((Op::Mod, inner, number)) = self.quotient(atom) else { continue };
+            let Some((Op::Mod, inner, number)) = self.quotient(atom) else {
+                if self.recombine_by(linear, (atom, coefficient))? {
+                    return self.recombine(linear);
+                }
+                continue;
+            };
             let quotient = self.divide(inner, number)?;
             let wanted = (quotient, coefficient.wrapping_mul(number));
             let Some(partner) = linear.terms.iter().position(|&term| term == wanted) else { continue };

@@ -25,7 +25,7 @@ mod written;
 pub use fusion::{Costs, Decision, Reason};
 
 use super::optimize;
-use movement::{count, dims, locate};
+use movement::{elements, locate, shape};
 use online::Online;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_backends::Target;
@@ -35,7 +35,7 @@ use walk::Walk;
 /// A Call of the schedule.
 #[derive(Clone, Debug)]
 pub struct KernelCall {
-    /// The Call: `(kernel, buffers…)`.
+    /// The Call: `(kernel, buffers…, dims…)`.
     pub node: NodeId,
     /// Its kernel: a Sink in range form. Equal kernels are one node.
     pub kernel: NodeId,
@@ -88,7 +88,7 @@ impl Schedule {
     }
 }
 
-/// The schedule that computes `outputs`: Functions inlined, shapes static, Params (or Buffers) for inputs.
+/// The schedule that computes `outputs`: Functions inlined, Params (or Buffers) for inputs.
 ///
 /// # Errors
 /// Names what no kernel can contain: named dims, calls, moves between devices.
@@ -146,7 +146,6 @@ fn schedule(
     }
     let results: Vec<NodeId> = outputs.iter().map(|&output| walk::named(graph, output).0).collect();
     for &result in &results {
-        dims(graph, result)?;
         forced.insert(result, Reason::Output);
     }
     let calls = written::calls(graph, &live)?;
@@ -250,6 +249,9 @@ impl Assembly<'_> {
         for &tensor in &closed.slots[outputs..] {
             sources.push(self.place(tensor)?);
         }
+        for dim in &closed.dims {
+            sources.push(self.graph.dim(dim)?);
+        }
         let node = self.graph.add(Op::Call, &sources, Arg::None)?;
         for (tensor, buffer) in written {
             let after = self.graph.add(Op::After, &[buffer, node], Arg::None)?;
@@ -273,14 +275,14 @@ impl Assembly<'_> {
 
     /// A new flat Buffer for a tensor node.
     fn buffer(&mut self, tensor: NodeId) -> Result<NodeId> {
-        let size = count(&dims(self.tensors, tensor)?);
+        let size = elements(shape(self.tensors, tensor));
         let arg = Arg::Buffer {
             slot: self.first_slot + self.buffers.len() as u32,
             dtype: values::storage(self.tensors.dtype(tensor)),
             device: self.tensors.props(tensor).device.clone(),
             addrspace: AddrSpace::Global,
         };
-        let shape = self.graph.shape(&Shape::from_iter([size.into()]))?;
+        let shape = self.graph.shape(&Shape::from_iter([size]))?;
         let buffer = self.graph.add(Op::Buffer, &[shape], arg)?;
         self.buffers.push(buffer);
         Ok(buffer)
@@ -296,8 +298,8 @@ impl Assembly<'_> {
             return self.graph.add(op, &[], arg);
         }
         debug_assert!(walk::is_leaf(self.tensors, tensor), "kernels run after those whose results they read");
-        let size = count(&dims(self.tensors, tensor)?);
-        let shape = self.graph.shape(&Shape::from_iter([size.into()]))?;
+        let size = elements(shape(self.tensors, tensor));
+        let shape = self.graph.shape(&Shape::from_iter([size]))?;
         let arg = match arg {
             Arg::Param { slot, dtype, device, .. } => {
                 Arg::Param { slot, dtype: values::storage(dtype), device, addrspace: Some(AddrSpace::Global) }

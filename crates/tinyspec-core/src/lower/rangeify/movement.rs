@@ -2,19 +2,45 @@
 
 use super::index::{Indices, Tuple};
 use smallvec::SmallVec;
-use tinyspec_ir::{Arg, Builder, Error, ErrorKind, Graph, NodeId, Op, Result, dim};
+use tinyspec_ir::{Arg, Builder, Dim, Error, ErrorKind, Graph, NodeId, Op, Result, Shape, dim};
 
 /// A shape of plain numbers.
 pub(super) type Dims = SmallVec<[i64; 4]>;
 
-/// The numbers of a node's shape.
+/// A dim that has no number yet counts as at most so many where costs are weighed.
+const TYPICAL: i64 = 1024;
+
+/// The dims of a node, numbers or not.
+pub(super) fn shape(graph: &Graph, node: NodeId) -> &[Dim] {
+    &graph.props(node).shape
+}
+
+/// Number of elements.
+pub(super) fn elements(shape: &[Dim]) -> Dim {
+    shape.iter().fold(Dim::from(1), |product, dim| product * dim.clone())
+}
+
+/// The dim as a number to weigh costs with.
+pub(super) fn estimate(dim: &Dim) -> i64 {
+    dim.as_const().unwrap_or_else(|| {
+        let (low, high) = dim.bounds();
+        high.min(low.max(TYPICAL))
+    })
+}
+
+/// The shape of a node as numbers to weigh costs with.
+pub(super) fn sizes(graph: &Graph, node: NodeId) -> Dims {
+    shape(graph, node).iter().map(estimate).collect()
+}
+
+/// The numbers of a node's shape; what is only worth its while for known sizes asks for them.
 pub(super) fn dims(graph: &Graph, node: NodeId) -> Result<Dims> {
     let shape = &graph.props(node).shape;
     dim::static_shape(shape).ok_or_else(|| {
         let error = Error::new(
             ErrorKind::Unsupported,
             graph.op(node).name(),
-            format!("shape {} has named dims when kernels are made", dim::show(shape)),
+            format!("shape {} has named dims where numbers are needed", dim::show(shape)),
         )
         .help("bind every named dim before scheduling");
         locate(graph, node, error)
@@ -43,8 +69,7 @@ pub(super) fn source_index(
     tuple: &[NodeId],
 ) -> Result<(Tuple, Option<NodeId>)> {
     let source = graph.source(node, 0);
-    let from = dims(graph, source)?;
-    let to = dims(graph, node)?;
+    let (from, to) = (shape(graph, source), shape(graph, node));
     let index = match (graph.op(node), graph.arg(node)) {
         (Op::Permute, Arg::Axes(order)) => {
             let zero = indices.number(0);
@@ -58,34 +83,38 @@ pub(super) fn source_index(
             let mut index: Tuple = tuple.into();
             for (axis, _) in flags.iter().enumerate().take(tuple.len()).filter(|(_, flag)| **flag) {
                 let negative = indices.scale(tuple[axis], -1)?;
-                index[axis] = indices.offset(negative, from[axis] - 1)?;
+                index[axis] = indices.move_by(negative, &(from[axis].clone() - Dim::from(1)))?;
             }
             index
         }
-        (Op::Reshape, _) => reshape(indices, tuple, &to, &from)?,
-        (Op::Expand, _) => broadcast(indices, tuple, &to, &from),
+        (Op::Reshape, _) => reshape(indices, tuple, to, from)?,
+        (Op::Expand, _) => broadcast(indices, tuple, to, from),
         (Op::Shrink, _) => {
             let offset = offsets(graph, node)?;
-            let moved = tuple.iter().zip(&offset).map(|(&index, &offset)| indices.offset(index, offset));
+            let moved = tuple.iter().zip(&offset).map(|(&index, offset)| indices.move_by(index, offset));
             moved.collect::<Result<_>>()?
         }
         (Op::Pad, _) => {
             let offset = offsets(graph, node)?;
             let (mut index, mut gate) = (Tuple::new(), None);
-            for (&position, &offset) in tuple.iter().zip(&offset) {
-                index.push(indices.offset(position, -offset)?);
+            for (&position, offset) in tuple.iter().zip(offset) {
+                index.push(indices.move_by(position, &(Dim::from(0) - offset))?);
             }
             // What one gate implies simplifies the index, and with it the other gates.
             for axis in 0..index.len() {
-                if let Some((inside, turn)) = indices.within_turn(index[axis], 0, from[axis])? {
+                let turn = match from[axis].as_const() {
+                    Some(size) => indices.within_turn(index[axis], 0, size)?,
+                    None => None,
+                };
+                if let Some((inside, turn)) = turn {
                     gate = indices.both(gate, inside)?;
                     for position in &mut index {
                         *position = indices.in_turn(*position, turn)?;
                     }
                 }
             }
-            for (&position, &dim) in index.iter().zip(&from) {
-                let inside = indices.within(position, 0, dim)?;
+            for (&position, dim) in index.iter().zip(from) {
+                let inside = indices.within_dim(position, dim)?;
                 gate = indices.both(gate, inside)?;
             }
             return Ok((index, gate));
@@ -95,55 +124,58 @@ pub(super) fn source_index(
     Ok((index, None))
 }
 
-fn offsets(graph: &Graph, node: NodeId) -> Result<Dims> {
-    let offset = graph.props(graph.source(node, 1)).value.as_deref();
-    offset.and_then(dim::static_shape).ok_or_else(|| {
-        let error =
-            Error::new(ErrorKind::Unsupported, graph.op(node).name(), "the offset is no number when kernels are made")
-                .help("bind named dims before scheduling, or use an index");
+fn offsets(graph: &Graph, node: NodeId) -> Result<Shape> {
+    graph.props(graph.source(node, 1)).value.clone().ok_or_else(|| {
+        let error = Error::new(ErrorKind::Unsupported, graph.op(node).name(), "the offset depends on data")
+            .help("use an index instead");
         locate(graph, node, error)
     })
 }
 
 /// The index into a source of shape `from` that `tuple` of the right-aligned broadcast `to` reads.
-pub(super) fn broadcast(indices: &mut Indices, tuple: &[NodeId], to: &[i64], from: &[i64]) -> Tuple {
+pub(super) fn broadcast(indices: &mut Indices, tuple: &[NodeId], to: &[Dim], from: &[Dim]) -> Tuple {
     let lead = to.len().saturating_sub(from.len());
     let zero = indices.number(0);
-    from.iter().zip(&tuple[lead..]).map(|(&dim, &index)| if dim == 1 { zero } else { index }).collect()
+    from.iter().zip(&tuple[lead..]).map(|(dim, &index)| if dim.is(1) { zero } else { index }).collect()
 }
 
 /// Row-major reinterpretation. Axes are matched in groups of equal size, so that div and mod stay inside a group.
-fn reshape(indices: &mut Indices, tuple: &[NodeId], to: &[i64], from: &[i64]) -> Result<Tuple> {
+fn reshape(indices: &mut Indices, tuple: &[NodeId], to: &[Dim], from: &[Dim]) -> Result<Tuple> {
     let zero = indices.number(0);
     let mut index: Tuple = SmallVec::from_elem(zero, from.len());
-    let axes = |dims: &[i64]| -> SmallVec<[usize; 6]> { (0..dims.len()).filter(|&axis| dims[axis] != 1).collect() };
+    let axes = |dims: &[Dim]| -> SmallVec<[usize; 6]> { (0..dims.len()).filter(|&axis| !dims[axis].is(1)).collect() };
     let (to_axes, from_axes) = (axes(to), axes(from));
     let (mut i, mut j) = (0, 0);
     while i < to_axes.len() && j < from_axes.len() {
         let (first_to, first_from) = (i, j);
-        let (mut to_size, mut from_size) = (to[to_axes[i]], from[from_axes[j]]);
+        let (mut to_size, mut from_size) = (to[to_axes[i]].clone(), from[from_axes[j]].clone());
         while to_size != from_size {
-            if to_size < from_size && i + 1 < to_axes.len() {
+            // Of sizes without a number the greatest values tell which is the product of more of them.
+            let (a, b) = (to_size.bounds().1, from_size.bounds().1);
+            if a < b && i + 1 < to_axes.len() {
                 i += 1;
-                to_size = to_size.saturating_mul(to[to_axes[i]]);
+                to_size = to_size * to[to_axes[i]].clone();
             } else if j + 1 < from_axes.len() {
                 j += 1;
-                from_size = from_size.saturating_mul(from[from_axes[j]]);
+                from_size = from_size * from[from_axes[j]].clone();
+            } else if i + 1 < to_axes.len() && to_size.as_const().is_none() {
+                i += 1;
+                to_size = to_size * to[to_axes[i]].clone();
             } else {
                 break;
             }
         }
         (i, j) = (i + 1, j + 1);
         let group: Tuple = to_axes[first_to..i].iter().map(|&axis| tuple[axis]).collect();
-        let sizes: Dims = to_axes[first_to..i].iter().map(|&axis| to[axis]).collect();
+        let sizes: Shape = to_axes[first_to..i].iter().map(|&axis| to[axis].clone()).collect();
         let flat = indices.flat(&group, &sizes)?;
-        let mut stride = 1;
+        let mut stride = Dim::from(1);
         for &axis in from_axes[first_from..j].iter().rev() {
-            let position = indices.divide(flat, stride)?;
+            let position = indices.divide_by(flat, &stride)?;
             // The leading axis of a group needs no mod: the position is inside the group.
             index[axis] =
-                if axis == from_axes[first_from] { position } else { indices.remainder(position, from[axis])? };
-            stride *= from[axis];
+                if axis == from_axes[first_from] { position } else { indices.remainder_by(position, &from[axis])? };
+            stride = stride * from[axis].clone();
         }
     }
     Ok(index)

@@ -4,7 +4,7 @@ use super::close::contents;
 use super::fusion::Costs;
 use super::walk::{Kernel, Walk, depends_on};
 use rustc_hash::FxHashMap;
-use tinyspec_ir::NodeId;
+use tinyspec_ir::{Dim, NodeId};
 
 /// How many earlier kernels of the same space are tried; keeps the pass linear.
 const CANDIDATES: usize = 16;
@@ -14,7 +14,7 @@ pub(super) fn groups(walk: &mut Walk, values: &[NodeId], costs: &Costs) -> Vec<V
     let shapes: Vec<Shape> = (0..walk.kernels.len())
         .map(|kernel| {
             let contents = contents(&walk.indices, &walk.kernels[kernel], values);
-            let mut loops: Vec<Vec<i64>> = contents.reduces.iter().map(|reduce| reduce.extents.to_vec()).collect();
+            let mut loops: Vec<Vec<Dim>> = contents.reduces.iter().map(|reduce| reduce.extents.to_vec()).collect();
             loops.sort_unstable();
             loops.dedup();
             Shape { loops, reuses: contents.reduces.iter().any(|reduce| reduce.reuses) }
@@ -26,7 +26,7 @@ pub(super) fn groups(walk: &mut Walk, values: &[NodeId], costs: &Costs) -> Vec<V
     for (user, kernel) in walk.kernels.iter().enumerate() {
         kernel.depends.iter().for_each(|&other| users[other].push(user));
     }
-    let mut spaces: FxHashMap<Vec<i64>, Vec<usize>> = FxHashMap::default();
+    let mut spaces: FxHashMap<Vec<Dim>, Vec<usize>> = FxHashMap::default();
     for kernel in 0..walk.kernels.len() {
         let space = spaces.entry(walk.kernels[kernel].extents.to_vec()).or_default();
         let partner = space.iter().rev().take(CANDIDATES).copied().find(|&other| {
@@ -51,7 +51,7 @@ pub(super) fn groups(walk: &mut Walk, values: &[NodeId], costs: &Costs) -> Vec<V
 
 /// The loops of a kernel's Reduces.
 struct Shape {
-    loops: Vec<Vec<i64>>,
+    loops: Vec<Vec<Dim>>,
     reuses: bool,
 }
 

@@ -1,12 +1,12 @@
 //! From demands to values: one sweep upwards builds the scalar that meets each demand.
 
 use super::count::Count;
-use super::index::Tuple;
-use super::movement::{Dims, count, dims, locate};
+use super::index::{Tuple, dim_of};
+use super::movement::{elements, locate, shape};
 use super::nested;
 use super::walk::{DemandId, Met, Walk};
 use smallvec::SmallVec;
-use tinyspec_ir::{AddrSpace, Arg, Builder, Const, DType, NodeId, Op, Result, Shape};
+use tinyspec_ir::{AddrSpace, Arg, Builder, Const, DType, Dim, NodeId, Op, Result, Shape};
 
 /// The dtype in which values of `dtype` lie in memory.
 pub(super) fn storage(dtype: DType) -> DType {
@@ -44,6 +44,10 @@ impl Walk<'_> {
         let (op, arg) = (self.tensors.op(node), self.tensors.arg(node));
         match op {
             Op::Const => graph.add(op, &[], arg.clone()),
+            Op::Param => {
+                let dim = dim_of(self.tensors, node).unwrap_or_else(|| Dim::from(0));
+                self.indices.dim(&dim)
+            }
             Op::Pad | Op::Index => match inner_gate {
                 // A load with the same gate is 0 outside already.
                 Some(gate) if graph.op(below[0]) != Op::Load || graph.sources(below[0]).get(2) != Some(&gate) => {
@@ -121,14 +125,14 @@ impl Walk<'_> {
     fn load(&mut self, demand: DemandId) -> Result<NodeId> {
         let need = &self.needs[demand as usize];
         let (node, tuple, gate) = (need.node, need.tuple.clone(), need.gate);
-        let size = dims(self.tensors, node)?;
+        let size = shape(self.tensors, node);
         let dtype = self.tensors.dtype(node);
         let layout = self.layout(node, size.len());
         let in_order: Tuple = layout.iter().map(|&axis| tuple[axis]).collect();
-        let extents: Dims = layout.iter().map(|&axis| size[axis]).collect();
+        let extents: Shape = layout.iter().map(|&axis| size[axis].clone()).collect();
         let position = self.indices.flat(&in_order, &extents)?;
         let graph = &mut self.indices.graph;
-        let length = graph.shape(&Shape::from_iter([count(&size).into()]))?;
+        let length = graph.shape(&Shape::from_iter([elements(size)]))?;
         let arg = Arg::Param { slot: node.0, dtype: storage(dtype), device: None, addrspace: Some(AddrSpace::Global) };
         let buffer = graph.add(Op::Param, &[length], arg)?;
         let address = graph.add(Op::Index, &[buffer, position], Arg::None)?;

@@ -7,12 +7,12 @@ mod sources;
 use super::count::Count;
 use super::fusion::{self, Costs, Decision, Estimates, Reason};
 use super::index::{Indices, Ranges, Tuple};
-use super::movement::{Dims, count, dims, locate};
+use super::movement::{elements, estimate, locate, shape};
 use super::online::Online;
 use super::written::WrittenCalls;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
-use tinyspec_ir::{Arg, AxisType, Builder, DType, Device, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, AxisType, Builder, DType, Device, Graph, NodeId, Op, Result, Shape};
 
 /// Number of a demand.
 pub(super) type DemandId = u32;
@@ -50,7 +50,7 @@ pub(super) struct Need {
 /// A kernel while it is gathered.
 pub(super) struct Kernel {
     /// Extents of the output Ranges; none is 1.
-    pub(super) extents: Dims,
+    pub(super) extents: Shape,
     pub(super) ranges: Ranges,
     /// Row-major position of the output Ranges.
     flat: NodeId,
@@ -166,7 +166,7 @@ impl<'a> Walk<'a> {
     fn visit(&mut self, node: NodeId, forced: Option<&Reason>) -> Result<()> {
         let demands = self.of_node[node.index()].clone();
         let leaf = is_leaf(self.tensors, node);
-        if count(&dims(self.tensors, node)?) == 0 {
+        if elements(shape(self.tensors, node)).is(0) {
             return self.meet(&demands, Met::Zero);
         }
         if let Some((call, _)) = call_result(self.tensors, node) {
@@ -282,12 +282,12 @@ impl<'a> Walk<'a> {
     fn can_store_from(&mut self, root: DemandId, demands: &[DemandId]) -> bool {
         let need = &self.needs[root as usize];
         let home = need.kernel;
-        let Ok(size) = dims(self.tensors, need.node) else { return false };
+        let size = shape(self.tensors, need.node);
         let kernel = &self.kernels[home];
         if need.gate.is_some()
             || kernel.written.is_some()
             || kernel.is_alone
-            || count(&size) as f64 != kernel.space
+            || elements(size) != elements(&kernel.extents)
             || kernel.outputs.len() >= self.costs.outputs
             || kernel.size > self.costs.nodes
         {
@@ -295,7 +295,7 @@ impl<'a> Walk<'a> {
         }
         let tuple = need.tuple.clone();
         let flat = kernel.flat;
-        if self.indices.flat(&tuple, &size).ok() != Some(flat) {
+        if self.indices.flat(&tuple, size).ok() != Some(flat) {
             return false;
         }
         let others: Vec<usize> =
@@ -304,21 +304,21 @@ impl<'a> Walk<'a> {
     }
 
     fn new_kernel(&mut self, node: NodeId) -> Result<DemandId> {
-        let size = dims(self.tensors, node)?;
+        let size = shape(self.tensors, node);
         let number = self.kernels.len();
-        let (mut ranges, mut extents) = (Ranges::new(), Dims::new());
+        let (mut ranges, mut extents) = (Ranges::new(), Shape::new());
         let mut tuple: Tuple = size.iter().map(|_| self.indices.number(0)).collect();
         let mut trips = 1.0;
         for axis in self.layout(node, size.len()) {
-            if size[axis] == 1 {
+            if size[axis].is(1) {
                 continue;
             }
-            let range = self.indices.fresh_range(size[axis], AxisType::Loop)?;
-            trips *= size[axis] as f64;
+            let range = self.indices.fresh_range(&size[axis], AxisType::Loop)?;
+            trips *= estimate(&size[axis]) as f64;
             self.trips.insert(range, trips);
             tuple[axis] = range;
             ranges.push(range);
-            extents.push(size[axis]);
+            extents.push(size[axis].clone());
         }
         let flat = self.indices.flat(&ranges, &extents)?;
         let root = self.needs.len() as DemandId;
@@ -347,7 +347,7 @@ impl<'a> Walk<'a> {
         }
         let number = self.kernels.len();
         self.kernels.push(Kernel {
-            extents: Dims::new(),
+            extents: Shape::new(),
             ranges: Ranges::new(),
             flat: self.indices.number(0),
             space: 1.0,

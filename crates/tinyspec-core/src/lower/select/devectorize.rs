@@ -138,6 +138,10 @@ impl Cut {
             Op::Const => New::Value(self.scalar(node)),
             Op::Range => New::Range(self.range(graph, node)?),
             Op::Special => New::Range(node),
+            Op::Param if graph.dtype(node) == DType::Index => {
+                let value = cast(graph, node, DType::I64)?;
+                New::Value(self.scalar(value))
+            }
             Op::Param => New::Value(self.scalar(node)),
             Op::Buffer => self.buffer(graph, node)?,
             Op::Index if graph.props(graph.source(node, 0)).addrspace.is_none() => self.permuted(graph, node)?,
@@ -176,11 +180,11 @@ impl Cut {
         }))
     }
 
-    /// A loop whose bound other loops decide gets it as a machine integer.
+    /// A loop whose bound other loops or named dims decide gets it as a machine integer.
     fn range(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId> {
         let bound = graph.source(node, 0);
         let &Arg::Range { id, axis } = graph.arg(node) else { return Err(malformed(graph, node)) };
-        if graph.props(bound).value.is_some() {
+        if graph.as_int(bound).is_some() {
             return Ok(node);
         }
         let layout = self.layout(Dims::new());

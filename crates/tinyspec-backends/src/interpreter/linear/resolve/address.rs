@@ -1,6 +1,6 @@
 //! Which elements an access touches.
 
-use super::super::instruction::{Address, Register, Space};
+use super::super::instruction::{Address, Length, Register, Space};
 use super::Resolver;
 use crate::BackendError;
 use tinyspec_ir::{AddrSpace, Arg, Builder, NodeId, Op};
@@ -32,7 +32,7 @@ impl Resolver<'_> {
 
     fn elements(&mut self, buffer: NodeId, index: Register, lanes: u32) -> Result<Address, BackendError> {
         let buffer = self.base(buffer)?;
-        let length = self.elements_of(buffer)?;
+        let length = self.length(buffer)?;
         let dtype = self.graph.dtype(buffer);
         let space = match self.graph.arg(buffer) {
             Arg::Param { slot, .. } if (*slot as usize) < self.kernel.params => Space::Param(*slot),
@@ -43,7 +43,10 @@ impl Resolver<'_> {
             Arg::Buffer { slot, addrspace: AddrSpace::Local, .. } => {
                 let offsets = &self.kernel.local_offsets;
                 let offset = offsets.iter().find(|(local, _)| local == slot).map(|(_, offset)| *offset);
-                let end = offset.and_then(|offset| offset.checked_add(length.checked_mul(dtype.size())?));
+                let Length::Number(count) = length else {
+                    return Err(self.refuse(buffer, "scratch has a size of its own"));
+                };
+                let end = offset.and_then(|offset| offset.checked_add(count.checked_mul(dtype.size())?));
                 match (offset, end) {
                     (Some(offset), Some(end)) if end <= self.kernel.scratch_bytes => Space::Local(offset),
                     _ => return Err(self.refuse(buffer, format!("slot {slot} has no place in the scratch"))),
@@ -52,6 +55,20 @@ impl Resolver<'_> {
             _ => return Err(self.refuse(buffer, "only Params and LOCAL Buffers have addresses")),
         };
         Ok(Address { space, dtype, length, index, lanes })
+    }
+
+    fn length(&mut self, buffer: NodeId) -> Result<Length, BackendError> {
+        let [length] = self.graph.props(buffer).shape.as_slice() else {
+            return self.elements_of(buffer).map(Length::Number);
+        };
+        if length.as_const().is_some() {
+            return self.elements_of(buffer).map(Length::Number);
+        }
+        let known = self.code.lengths.iter().position(|known| known == length);
+        Ok(Length::Named(known.unwrap_or_else(|| {
+            self.code.lengths.push(length.clone());
+            self.code.lengths.len() - 1
+        })))
     }
 
     /// Past what does not change an address.

@@ -27,7 +27,7 @@ impl Walk<'_> {
             let loops = ranges.iter().filter_map(|range| outputs.iter().position(|output| output == range));
             moved.push((loops.max(), ranges.iter().any(|range| !outputs.contains(range))));
         }
-        let size = dims(self.tensors, node)?;
+        let Ok(size) = dims(self.tensors, node) else { return Ok(()) };
         let innermost = (0..size.len()).rev().find(|&axis| size[axis] > 1);
         let window =
             moved.iter().position(|&(by, is_reduced)| is_reduced && by.is_some_and(|by| by + 1 == outputs.len()));

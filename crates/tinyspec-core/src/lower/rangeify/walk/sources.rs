@@ -2,7 +2,7 @@
 
 use super::super::fusion::value_sources;
 use super::super::index::Tuple;
-use super::super::movement::{self, broadcast, dims};
+use super::super::movement::{self, broadcast, estimate, shape};
 use super::{DemandId, Met, Walk};
 use smallvec::{SmallVec, smallvec};
 use tinyspec_ir::{Arg, AxisType, Builder, Error, ErrorKind, Graph, NodeId, Op, Result};
@@ -15,7 +15,8 @@ impl Walk<'_> {
         let tensors = self.tensors;
         let op = tensors.op(node);
         match op {
-            Op::Const => {}
+            // A Param that is no leaf is a named dim.
+            Op::Const | Op::Param => {}
             Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Shrink => {
                 let (index, _) = movement::source_index(&mut self.indices, tensors, node, &tuple)?;
                 self.pass(demand, kernel, tensors.source(node, 0), index, gate)?;
@@ -30,15 +31,12 @@ impl Walk<'_> {
             Op::Reduce => self.expand_reduce(demand, &tuple, gate)?,
             Op::After => {
                 let value = assigned(tensors, node)?;
-                let (to, from) = (dims(tensors, node)?, dims(tensors, value)?);
-                let index = broadcast(&mut self.indices, &tuple, &to, &from);
+                let index = broadcast(&mut self.indices, &tuple, shape(tensors, node), shape(tensors, value));
                 self.pass(demand, kernel, value, index, gate)?;
             }
             _ if op.is_elementwise() => {
-                let to = dims(tensors, node)?;
                 for &source in value_sources(tensors, node) {
-                    let from = dims(tensors, source)?;
-                    let index = broadcast(&mut self.indices, &tuple, &to, &from);
+                    let index = broadcast(&mut self.indices, &tuple, shape(tensors, node), shape(tensors, source));
                     self.pass(demand, kernel, source, index, gate)?;
                 }
             }
@@ -91,16 +89,16 @@ impl Walk<'_> {
         let need = &self.needs[demand as usize];
         let (node, kernel) = (need.node, need.kernel);
         let tensors = self.tensors;
-        let from = dims(tensors, tensors.source(node, 0))?;
+        let from = shape(tensors, tensors.source(node, 0));
         let (mut index, mut inside, mut rest) = (Tuple::new(), None, tuple);
         let mut data: SmallVec<[DemandId; 3]> = smallvec![];
-        for (&source, &dim) in tensors.sources(node)[1..].iter().zip(&from) {
+        for (&source, dim) in tensors.sources(node)[1..].iter().zip(from) {
             let rank = tensors.props(source).rank();
             let (own, others) = rest.split_at(rank);
             rest = others;
             let known = tensors.props(source).value.as_ref().filter(|_| rank == 0);
-            let position = match known.and_then(|value| value.first()?.as_const()) {
-                Some(number) => self.indices.number(number),
+            let position = match known.and_then(|value| value.first()) {
+                Some(number) => self.indices.dim(number)?,
                 None => {
                     let below = self.demand(source, kernel, own.into(), gate)?;
                     data.push(below);
@@ -115,7 +113,7 @@ impl Walk<'_> {
                     self.indices.placeholder(below, clamped, ranges)?
                 }
             };
-            let fits = self.indices.within(position, 0, dim)?;
+            let fits = self.indices.within_dim(position, dim)?;
             inside = self.indices.both(inside, fits)?;
             index.push(position);
         }
@@ -172,17 +170,17 @@ impl Walk<'_> {
         let (node, kernel) = (need.node, need.kernel);
         let source = self.tensors.source(node, 0);
         let Arg::Reduce { axes, .. } = self.tensors.arg(node) else { return Ok(()) };
-        let from = dims(self.tensors, source)?;
+        let from = shape(self.tensors, source);
         let outer = self.ranges_of(demand);
         let mut trips = self.trips_of(&outer);
         let mut index: Tuple = tuple.into();
         for &axis in axes {
-            let extent = from[axis as usize];
-            if extent == 1 {
+            let extent = &from[axis as usize];
+            if extent.is(1) {
                 continue;
             }
             let range = self.indices.fresh_range(extent, AxisType::Reduce)?;
-            trips *= extent as f64;
+            trips *= estimate(extent) as f64;
             self.trips.insert(range, trips);
             index[axis as usize] = range;
             self.needs[demand as usize].ranges.push(range);

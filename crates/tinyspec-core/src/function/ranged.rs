@@ -1,0 +1,144 @@
+//! Functions whose dims have declared bounds: planned once, for all sizes within them.
+
+use super::Body;
+use crate::Result;
+use crate::execute::Device;
+use crate::lower::blueprint::Blueprint;
+use crate::lower::callify::Callified;
+use crate::lower::pipeline::{self, Plan};
+use crate::tensor::Node;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tinyspec_ir::dim::Name;
+use tinyspec_ir::function::inline_all;
+use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, ContentHasher, DType, Dim, Graph, NodeId, Op, Shape};
+
+/// More plans than this are not kept: each is made by arithmetic alone.
+const KEPT_PLANS: usize = 256;
+
+/// Sizes of the ranged dims, in the order of [`Body::ranged`].
+pub(crate) type Sizes = SmallVec<[i64; 4]>;
+
+/// A function's kernels, for all sizes within the bounds of its dims.
+pub(crate) struct Ranged {
+    /// What it computes, where gradients may ask; its slots are those of the function's arguments.
+    pub program: Arc<Callified>,
+    /// dtypes and shapes of the results, over the dims.
+    pub outputs: Vec<(DType, Shape)>,
+    dims: Vec<Name>,
+    blueprint: Blueprint,
+    plans: Mutex<FxHashMap<Sizes, Arc<Plan>>>,
+}
+
+/// The sizes that a call gives the ranged dims of `body`: its arguments are tensors first, then dims. None where the body
+/// has no such dim, or one is no number yet.
+pub(crate) fn sizes(body: &Body, arguments: &[Arc<Node>]) -> Option<Sizes> {
+    let size = |name: &Name| number(arguments.get(name.slot as usize)?);
+    if body.ranged().is_empty() { None } else { body.ranged().iter().map(size).collect() }
+}
+
+/// The number that an index argument is.
+fn number(node: &Node) -> Option<i64> {
+    let value = node.props.value.as_deref()?.first()?;
+    value.as_const().filter(|_| node.props.dtype == DType::Index && node.props.shape.is_empty())
+}
+
+impl Ranged {
+    /// The kernels of `body` for arguments like these, compiled at most once for all sizes.
+    ///
+    /// # Errors
+    /// Where a stage refuses something, or what the compiler reports.
+    pub fn of(body: &Body, arguments: &[Arc<Node>], device: &Arc<Device>) -> Result<Arc<Ranged>> {
+        static KNOWN: OnceLock<Mutex<FxHashMap<ContentHash, Arc<Ranged>>>> = OnceLock::new();
+        let known = KNOWN.get_or_init(Mutex::default);
+        let key = {
+            let mut hasher = ContentHasher::default();
+            (body.hash(), device.name(), device.target_hash()).hash(&mut hasher);
+            let is_ranged = |slot: usize| body.ranged().iter().any(|name| name.slot as usize == slot);
+            // Dims without bounds are as they are in this call.
+            for (slot, argument) in arguments.iter().enumerate() {
+                let fixed = number(argument).filter(|_| !is_ranged(slot));
+                fixed.map(|size| (slot, size)).hash(&mut hasher);
+            }
+            hasher.content_hash()
+        };
+        if let Some(ranged) = known.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(ranged.clone());
+        }
+        let ranged = Arc::new(Ranged::new(body, arguments, device)?);
+        known.lock().unwrap_or_else(PoisonError::into_inner).insert(key, ranged.clone());
+        Ok(ranged)
+    }
+
+    fn new(body: &Body, arguments: &[Arc<Node>], device: &Arc<Device>) -> Result<Ranged> {
+        let mut graph = Graph::new();
+        let mut nodes: Vec<NodeId> = Vec::with_capacity(arguments.len());
+        let value = |slot: u32| match body.ranged().iter().find(|name| name.slot == slot) {
+            Some(&name) => Some(Dim::from(name)),
+            None => number(arguments.get(slot as usize)?).map(Dim::from),
+        };
+        for (slot, argument) in (0..).zip(arguments) {
+            if let Some(dim) = value(slot) {
+                nodes.push(graph.dim(&dim)?);
+                continue;
+            }
+            // What the body does not look at may have any shape.
+            let shape = body.shape(slot).unwrap_or(&argument.props.shape);
+            let shape: Shape = shape.iter().map(|dim| dim.substitute(&value)).collect();
+            let shape = graph.shape(&shape)?;
+            let arg = Arg::Param {
+                slot,
+                dtype: argument.props.dtype,
+                device: Some(device.id().clone()),
+                addrspace: Some(AddrSpace::Global),
+            };
+            nodes.push(graph.add(Op::Param, &[shape], arg)?);
+        }
+        let results = body.inline(&mut graph, &nodes)?;
+        let program = Arc::new(Callified { graph: graph.clone(), outputs: results.clone() });
+        let (mut graph, results) = inline_all(graph, results)?;
+        let outputs = results.iter().map(|&node| (graph.dtype(node), graph.props(node).shape.clone())).collect();
+        let results = own(&mut graph, results)?;
+        let blueprint = pipeline::blueprint(&graph, &results, device)?;
+        let dims = body.ranged().to_vec();
+        Ok(Ranged { program, outputs, dims, blueprint, plans: Mutex::default() })
+    }
+
+    /// The plan for these sizes.
+    ///
+    /// # Errors
+    /// When the device has no memory left.
+    pub fn plan(&self, sizes: &Sizes) -> Result<Arc<Plan>> {
+        if let Some(plan) = self.plans.lock().unwrap_or_else(PoisonError::into_inner).get(sizes) {
+            return Ok(plan.clone());
+        }
+        let plan = Arc::new(self.blueprint.plan(&|slot| self.value(sizes, slot))?);
+        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        if plans.len() >= KEPT_PLANS {
+            plans.clear();
+        }
+        plans.insert(sizes.clone(), plan.clone());
+        Ok(plan)
+    }
+
+    /// The shape of a result, for these sizes.
+    pub fn shape(&self, output: usize, sizes: &Sizes) -> Shape {
+        self.outputs[output].1.iter().map(|dim| dim.substitute(&|slot| self.value(sizes, slot))).collect()
+    }
+
+    fn value(&self, sizes: &Sizes, slot: u32) -> Option<Dim> {
+        let position = self.dims.iter().position(|name| name.slot == slot)?;
+        sizes.get(position).map(|&size| Dim::from(size))
+    }
+}
+
+/// A result that is an argument as it stands still needs a buffer of its own.
+pub(super) fn own(graph: &mut Graph, results: Vec<NodeId>) -> tinyspec_ir::Result<Vec<NodeId>> {
+    let mut own = |node| match graph.op(node) {
+        Op::Param => graph.add(Op::Contiguous, &[node], Arg::None),
+        _ => Ok(node),
+    };
+    results.into_iter().map(&mut own).collect()
+}

@@ -1,0 +1,191 @@
+//! What a schedule becomes once its kernels are compiled: launches whose buffers have sizes that named dims may decide.
+//! Numbers for these make a [`Plan`] of it, by arithmetic alone.
+
+use super::pipeline::{Kernel, Place, Plan, Step};
+use super::plan::{self, Lifetime};
+use super::rangeify::Schedule;
+use crate::execute::{Device, Owner, Storage};
+use crate::{Error, Result};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use tinyspec_backends::Launch;
+use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Graph, NodeId, Op};
+
+/// Where a buffer comes from, before the arena is laid out.
+enum Source {
+    Leaf(u32),
+    Output(u32),
+    /// A temporary, from the step that writes it to the last that reads it.
+    Temporary {
+        first: usize,
+        last: usize,
+    },
+    Constant(Vec<u8>),
+}
+
+struct Buffer {
+    source: Source,
+    bytes: Dim,
+}
+
+/// A launch before its sizes are known.
+struct Call {
+    kernel: Arc<Kernel>,
+    /// Positions among the buffers.
+    buffers: Vec<u32>,
+    /// Values of the kernel's named dims, by slot.
+    dims: Vec<Dim>,
+    location: String,
+}
+
+/// Compiled launches over buffers whose sizes named dims decide.
+pub(crate) struct Blueprint {
+    device: Arc<Device>,
+    buffers: Vec<Buffer>,
+    calls: Vec<Call>,
+    /// Bytes of each result.
+    outputs: Vec<Dim>,
+    output_of_root: Vec<u32>,
+}
+
+impl Blueprint {
+    /// Launches in order, and everything they touch.
+    pub fn new(schedule: &Schedule, kernels: &FxHashMap<NodeId, Arc<Kernel>>, device: &Arc<Device>) -> Blueprint {
+        let graph = &schedule.graph;
+        let mut results: FxHashMap<NodeId, u32> = FxHashMap::default();
+        let (mut outputs, mut output_of_root) = (Vec::new(), Vec::new());
+        for &root in &schedule.outputs {
+            let buffer = base(graph, root);
+            let number = *results.entry(buffer).or_insert_with(|| {
+                outputs.push(bytes(graph, buffer));
+                outputs.len() as u32 - 1
+            });
+            output_of_root.push(number);
+        }
+        let mut buffers: Vec<Buffer> = Vec::new();
+        let mut positions: FxHashMap<NodeId, u32> = FxHashMap::default();
+        let mut calls = Vec::with_capacity(schedule.calls.len());
+        for (step, call) in schedule.calls.iter().enumerate() {
+            let (mut own, mut dims) = (Vec::new(), Vec::new());
+            for &argument in &graph.sources(call.node)[1..] {
+                if graph.dtype(argument) == DType::Index {
+                    dims.extend(graph.props(argument).value.as_deref().and_then(|value| value.first().cloned()));
+                    continue;
+                }
+                let buffer = base(graph, argument);
+                let position = *positions.entry(buffer).or_insert_with(|| {
+                    let source = match (graph.op(buffer), graph.arg(buffer)) {
+                        (Op::Param, Arg::Param { slot, .. }) => Source::Leaf(*slot),
+                        (Op::Binary, Arg::Bytes(data)) => Source::Constant(data.to_vec()),
+                        _ => match results.get(&buffer) {
+                            Some(&number) => Source::Output(number),
+                            None => Source::Temporary { first: step, last: step },
+                        },
+                    };
+                    buffers.push(Buffer { source, bytes: bytes(graph, buffer) });
+                    buffers.len() as u32 - 1
+                });
+                if let Source::Temporary { last, .. } = &mut buffers[position as usize].source {
+                    *last = step;
+                }
+                own.push(position);
+            }
+            let location = call.locations.first().map(ToString::to_string).unwrap_or_default();
+            calls.push(Call { kernel: kernels[&call.kernel].clone(), buffers: own, dims, location });
+        }
+        Blueprint { device: device.clone(), buffers, calls, outputs, output_of_root }
+    }
+
+    /// The launches for these values of the named dims.
+    ///
+    /// # Errors
+    /// When the device has no memory left, or a dim has no value.
+    pub fn plan(&self, value: &impl Fn(u32) -> Option<Dim>) -> Result<Plan> {
+        let sizes = self.buffers.iter().map(|buffer| size(&buffer.bytes, value)).collect::<Result<Vec<usize>>>()?;
+        let lives = self.buffers.iter().zip(&sizes).filter_map(|(buffer, &bytes)| match buffer.source {
+            Source::Temporary { first, last } => Some(Lifetime { first, last, bytes }),
+            _ => None,
+        });
+        let (offsets, arena_bytes) = plan::arena(&lives.collect::<Vec<_>>());
+        let mut offsets = offsets.into_iter();
+        let mut constants = Vec::new();
+        let mut table = Vec::with_capacity(self.buffers.len());
+        for buffer in &self.buffers {
+            table.push(match &buffer.source {
+                Source::Leaf(slot) => Place::Leaf(*slot),
+                Source::Output(number) => Place::Output(*number),
+                Source::Temporary { .. } => Place::Arena(offsets.next().unwrap_or_default()),
+                Source::Constant(data) => self.constant(&mut constants, data)?,
+            });
+        }
+        let (mut launches, mut steps) = (Vec::with_capacity(self.calls.len()), Vec::with_capacity(self.calls.len()));
+        for Call { kernel, buffers: own, dims, location } in &self.calls {
+            let bytes = own.iter().map(|&position| sizes[position as usize] as u64).sum();
+            let (mut buffers, mut trips) = (own.clone(), kernel.trips.clone());
+            if !dims.is_empty() {
+                let numbers = dims.iter().map(|dim| size(dim, value)).collect::<Result<Vec<usize>>>()?;
+                let data: Vec<u8> = numbers.iter().flat_map(|&number| (number as i64).to_le_bytes()).collect();
+                trips = trips.substitute(&|slot| Some(Dim::from(*numbers.get(slot as usize)? as i64)));
+                let place = self.constant(&mut constants, &data)?;
+                buffers.push(table.len() as u32);
+                table.push(place);
+            }
+            launches.push(Launch {
+                program: kernel.program.clone(),
+                buffers,
+                trips: 0..size(&trips, value)?,
+                grid: kernel.grid,
+                scratch_bytes: kernel.scratch_bytes,
+                nanoseconds: kernel.nanoseconds.unwrap_or_else(|| nanoseconds(kernel.work, bytes)),
+            });
+            steps.push(Step { kernel: kernel.clone(), location: location.clone(), bytes });
+        }
+        Ok(Plan {
+            program: None,
+            device: self.device.clone(),
+            launches,
+            steps,
+            table,
+            constants,
+            arena_bytes,
+            outputs: self.outputs.iter().map(|bytes| size(bytes, value)).collect::<Result<_>>()?,
+            output_of_root: self.output_of_root.clone(),
+        })
+    }
+
+    fn constant(&self, constants: &mut Vec<Arc<Storage>>, data: &[u8]) -> Result<Place> {
+        let storage = Storage::allocate(&self.device, data.len(), &Owner::constant())?;
+        storage.write(data)?;
+        constants.push(Arc::new(storage));
+        Ok(Place::Constant(constants.len() as u32 - 1))
+    }
+}
+
+/// The buffer that a state of it is made of.
+fn base(graph: &Graph, mut node: NodeId) -> NodeId {
+    while graph.op(node) == Op::After {
+        node = graph.source(node, 0);
+    }
+    node
+}
+
+fn bytes(graph: &Graph, buffer: NodeId) -> Dim {
+    let props = graph.props(buffer);
+    props.element_count() * Dim::from(props.dtype.size() as i64)
+}
+
+/// A dim once its names have values; nothing is smaller than empty.
+fn size(dim: &Dim, value: &impl Fn(u32) -> Option<Dim>) -> Result<usize> {
+    let number = dim.substitute(value);
+    match number.as_const() {
+        Some(number) => Ok(number.max(0) as usize),
+        None => Err(Error::refused(ErrorKind::Value, "plan", format!("{number} has no number"))),
+    }
+}
+
+/// How long one thread of a middling machine needs for so many operations and bytes.
+fn nanoseconds(work: u64, bytes: u64) -> u64 {
+    const OPERATIONS: u64 = 32;
+    const BYTES: u64 = 20;
+    (work / OPERATIONS).max(bytes / BYTES)
+}

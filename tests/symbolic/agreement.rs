@@ -1,0 +1,161 @@
+//! Sizes within the bounds, drawn at random, against programs of exactly these sizes.
+
+use tinyspec::function::named;
+use tinyspec::{DType, Dim, Error, Function, Spec, Tensor, realize_all, with_default_device};
+
+/// The named dims `N` and `M` of the programs.
+const MOST: [i64; 2] = [70, 9];
+
+type Shapes = fn(&[Dim; 2]) -> Vec<Vec<Dim>>;
+type Body = fn(&[Tensor]) -> Vec<Tensor>;
+
+fn fixed(size: i64) -> Dim {
+    Dim::from(size)
+}
+
+fn size(x: &Tensor, axis: usize) -> Dim {
+    x.shape()[axis].clone()
+}
+
+/// A name, the shapes of the inputs and the results, over `N` and `M`.
+const PROGRAMS: [(&str, Shapes, Body); 18] = [
+    ("elementwise", |[n, _]| vec![vec![n.clone()]; 2], |x| vec![x[0].mul(&x[1]).add(3), x[0].maximum(&x[1])]),
+    ("sum of all", |[n, _]| vec![vec![n.clone(), fixed(5)]], |x| vec![x[0].sum(.., false)]),
+    (
+        "sums along both axes",
+        |[n, m]| vec![vec![n.clone(), m.clone()]],
+        |x| vec![x[0].sum([0], false), x[0].sum([1], true), x[0].max([0], false)],
+    ),
+    ("softmax along it", |[n, m]| vec![vec![m.clone(), n.clone()]], |x| vec![x[0].softmax(-1)]),
+    ("softmax beside it", |[n, _]| vec![vec![n.clone(), fixed(6)]], |x| vec![x[0].softmax(-1)]),
+    (
+        "mean and variance",
+        |[n, _]| vec![vec![fixed(4), n.clone()]],
+        |x| {
+            let mean = x[0].mean([1], true);
+            let centred = x[0].sub(&mean);
+            vec![centred.mul(&centred).mean([1], false), centred]
+        },
+    ),
+    (
+        "a network",
+        |[n, _]| vec![vec![n.clone(), fixed(8)], vec![fixed(8), fixed(16)], vec![fixed(16), fixed(3)]],
+        |x| vec![x[0].matmul(&x[1]).relu().matmul(&x[2])],
+    ),
+    (
+        "products over it",
+        |[n, m]| vec![vec![m.clone(), n.clone()], vec![n.clone(), fixed(7)]],
+        |x| vec![x[0].matmul(&x[1])],
+    ),
+    (
+        "attention",
+        |[n, _]| vec![vec![fixed(2), fixed(8)], vec![n.clone(), fixed(8)], vec![n.clone(), fixed(8)]],
+        |x| vec![x[0].matmul(x[1].transpose(0, 1)).mul(0.35).softmax(-1).matmul(&x[2])],
+    ),
+    ("transposed", |[n, m]| vec![vec![n.clone(), m.clone()]], |x| vec![x[0].transpose(0, 1).add(1)]),
+    (
+        "flat and back",
+        |[n, m]| vec![vec![n.clone(), m.clone(), fixed(3)]],
+        |x| {
+            let (n, m) = (size(&x[0], 0), size(&x[0], 1));
+            let flat = x[0].reshape([n.clone() * m.clone() * fixed(3)]);
+            vec![
+                flat.mul(2).reshape([n.clone(), m.clone() * fixed(3)]),
+                flat.reshape([n.clone() * m.clone(), fixed(3)]).sum([1], false),
+            ]
+        },
+    ),
+    ("flipped", |[n, m]| vec![vec![n.clone(), m.clone()]], |x| vec![x[0].flip([0, 1])]),
+    (
+        "a prefix",
+        |[n, m]| vec![vec![fixed(80), fixed(2)], vec![n.clone()], vec![m.clone()]],
+        |x| {
+            let (n, m) = (size(&x[1], 0), size(&x[2], 0));
+            vec![
+                x[0].shrink([fixed(0), fixed(0)], [n.clone(), fixed(2)]).sum([0], false),
+                x[0].shrink([m.clone(), fixed(1)], [n.clone(), fixed(1)]).reshape([n.clone()]).add(&x[1]),
+            ]
+        },
+    ),
+    (
+        "padded",
+        |[n, m]| vec![vec![n.clone()], vec![m.clone()]],
+        |x| {
+            let m = size(&x[1], 0);
+            vec![x[0].pad([m.clone()], [size(&x[0], 0) + m * fixed(2)], 0.0).add(1)]
+        },
+    ),
+    (
+        "beside each other",
+        |[n, m]| vec![vec![n.clone(), fixed(2)], vec![m.clone(), fixed(2)]],
+        |x| vec![Tensor::cat(&[&x[0], &x[1]], 0)],
+    ),
+    (
+        "broadcast",
+        |[n, m]| vec![vec![n.clone(), fixed(1)], vec![m.clone()]],
+        |x| vec![x[0].add(&x[1]), x[0].mul(&x[1]).sum(.., false)],
+    ),
+    ("cumulative", |[n, m]| vec![vec![m.clone(), n.clone()]], |x| vec![x[0].cumsum(1)]),
+    ("positions", |[n, _]| vec![vec![n.clone()]], |x| vec![x[0].add(Tensor::arange(size(&x[0], 0)).cast(DType::F32))]),
+];
+
+fn data(shape: &[i64], seed: i64) -> Tensor {
+    let count: i64 = shape.iter().product();
+    let values: Vec<f32> = (0..count).map(|place| ((place * 7 + seed * 5) % 11 - 5) as f32).collect();
+    Tensor::from_slice(&values, shape)
+}
+
+fn values(results: &[Tensor]) -> Result<Vec<Vec<f32>>, Error> {
+    realize_all(&results.iter().collect::<Vec<_>>())?;
+    results.iter().map(|result| result.cast(DType::F32).to_vec::<f32>()).collect()
+}
+
+fn agree(name: &str, shapes: Shapes, body: Body, sizes: &[[i64; 2]]) -> Result<(), Error> {
+    let dims = [named(0, MOST[0]), named(1, MOST[1])];
+    let specs: Vec<Spec> = shapes(&dims).iter().map(|shape| Spec::new(DType::F32, shape.as_slice())).collect();
+    let function = Function::trace(&specs, body)?;
+    for &[n, m] in sizes {
+        let numbers = [Dim::from(n), Dim::from(m)];
+        let concrete = shapes(&numbers);
+        let inputs: Vec<Tensor> = concrete
+            .iter()
+            .zip(1..)
+            .map(|(shape, seed)| data(&shape.iter().map(|dim| dim.as_const().unwrap_or(0)).collect::<Vec<_>>(), seed))
+            .collect();
+        let got = function.call(&inputs.iter().collect::<Vec<_>>());
+        let want = body(&inputs);
+        for (number, (got, want)) in got.iter().zip(&want).enumerate() {
+            assert_eq!(got.shape(), want.shape(), "result {number} of {name} at {n}, {m}");
+        }
+        for (number, (got, want)) in values(&got)?.iter().zip(values(&want)?).enumerate() {
+            let far = got.iter().zip(&want).position(|(got, want)| (got - want).abs() > 1e-4 + 1e-4 * want.abs());
+            assert_eq!(far, None, "result {number} of {name} at {n}, {m}: {got:?}, not {want:?}");
+        }
+    }
+    Ok(())
+}
+
+/// The ends of the ranges, and sizes in between.
+fn drawn(count: usize) -> Vec<[i64; 2]> {
+    let mut random = fastrand::Rng::with_seed(11);
+    let between = (0..count).map(|_| [random.i64(1..=MOST[0]), random.i64(1..=MOST[1])]);
+    [[1, 1], MOST, [MOST[0], 1], [16, MOST[1]]].into_iter().chain(between.collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn every_size_gives_what_kernels_of_that_size_give() {
+    for device in ["interpreter", "cpu"] {
+        if let Err(error) = tinyspec::device(device) {
+            println!("skipped: {error}");
+            continue;
+        }
+        let mut failed = vec![];
+        for (name, shapes, body) in PROGRAMS {
+            let result = with_default_device(device, || agree(name, shapes, body, &drawn(4)));
+            if let Err(error) = result {
+                failed.push(format!("{name} on {device}: {error}"));
+            }
+        }
+        assert!(failed.is_empty(), "{}", failed.join("\n"));
+    }
+}

@@ -1,0 +1,4 @@
+//! Functions whose dims have bounds: one set of kernels computes what kernels of each size do.
+
+mod agreement;
+mod kernels;
