@@ -144,6 +144,7 @@ fn drawn(count: usize) -> Vec<[i64; 2]> {
 
 #[test]
 fn every_size_gives_what_kernels_of_that_size_give() {
+    let _alone = crate::alone();
     for device in ["interpreter", "cpu"] {
         if let Err(error) = tinyspec::device(device) {
             println!("skipped: {error}");

@@ -1,15 +1,11 @@
 //! How many kernels are compiled.
 
-use std::sync::{Mutex, PoisonError};
 use tinyspec::function::named;
 use tinyspec::{DType, Dim, Error, Function, Spec, Tensor, profile};
 
-/// Counters are those of the process.
-static ALONE: Mutex<()> = Mutex::new(());
-
 #[test]
 fn one_compilation_serves_every_batch() -> Result<(), Error> {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = crate::alone();
     let batch = named(0, 4096);
     let specs = [
         Spec::new(DType::F32, [batch, Dim::from(64)]),

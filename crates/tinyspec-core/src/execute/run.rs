@@ -35,7 +35,7 @@ pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
     let mut walk = Walk::of(&pending);
     // What is moved, or given to a function of its own, is computed first, all of it together, then what these need.
     while !walk.first.is_empty() {
-        let sources: Vec<Arc<Node>> = walk.first.iter().flat_map(|node| ranged::needed(node)).collect();
+        let sources: Vec<Arc<Node>> = walk.first.iter().flat_map(ranged::needed).collect();
         realize(&sources)?;
         for node in walk.first.iter().filter(|node| node.op != Op::GetTuple) {
             move_to_device(node)?;

@@ -1,25 +1,72 @@
-//! Prepared calls: the plan is fixed, a call fills a table of addresses and runs.
+//! Prepared calls: the kernels are there, a call fills a table of addresses and runs.
 
 use super::Function;
-use super::ranged::own;
+use super::ranged::{Ranged, Sizes, own};
 use crate::execute::{Device, Owner, Storage, default_device, device, plan_for, run};
 use crate::lower::pipeline::{self, Plan};
-use crate::tensor::{Node, Tensor};
+use crate::tensor::{LazyBuilder, Node, Tensor};
 use crate::{Error, Result};
 use smallvec::SmallVec;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
+use tinyspec_ir::dim::Name;
 use tinyspec_ir::function::inline_all;
-use tinyspec_ir::{AddrSpace, Arg, Builder, DType, ErrorKind, Graph, Op, Shape};
+use tinyspec_ir::{AddrSpace, Arg, Builder, DType, Dim, ErrorKind, Graph, Op, Shape};
 
-/// A [`Function`] planned for arguments of fixed shapes on one device.
+/// A [`Function`] planned on one device: for arguments of fixed shapes, or, where dims have bounds, for all sizes of these.
 pub struct Prepared {
-    plan: Arc<Plan>,
     device: Arc<Device>,
-    inputs: Vec<(DType, Shape)>,
-    outputs: Vec<(DType, Shape)>,
+    /// Of the last call.
+    sizing: Mutex<Arc<Sizing>>,
+    /// Makes plans for other sizes.
+    ranging: Option<Ranging>,
     /// What a call needs besides its arguments; calls of one `Prepared` take turns.
     scratch: Mutex<Scratch>,
+}
+
+/// A plan, and the shapes that it is for.
+struct Sizing {
+    plan: Arc<Plan>,
+    inputs: Vec<(DType, Shape)>,
+    outputs: Vec<(DType, Shape)>,
+}
+
+/// A function whose dims have bounds.
+struct Ranging {
+    function: Function,
+    ranged: Arc<Ranged>,
+    /// Values of all its dims when it was prepared; those without bounds stay.
+    bound: Vec<Dim>,
+}
+
+impl Ranging {
+    /// The plan for these arguments.
+    fn sizing(&self, arguments: &[&Tensor]) -> Result<Sizing> {
+        let bound = self.function.bind(arguments)?;
+        let first = arguments.len() as u32;
+        let position = |name: &Name| name.slot.saturating_sub(first) as usize;
+        let ranged = self.function.body.ranged();
+        for (place, (dim, before)) in bound.iter().zip(&self.bound).enumerate() {
+            if dim != before && ranged.iter().all(|name| position(name) != place) {
+                let name = &self.function.signature.dims[place].name;
+                let message = format!("dim `{name}` is {dim}, the call was prepared for {before}");
+                return Err(tinyspec_ir::Error::new(ErrorKind::Shape, "call", message)
+                    .help(format!("a dim with bounds may change: `bounds({name}: 1..=4096)`"))
+                    .into());
+            }
+        }
+        let size = |name: &Name| bound.get(position(name)).and_then(Dim::as_const);
+        let sizes: Option<Sizes> = ranged.iter().map(size).collect();
+        let sizes = sizes.ok_or_else(|| Error::refused(ErrorKind::Value, "call", "a dim has no number"))?;
+        let mut inputs = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            let props = &argument.node()?.props;
+            inputs.push((props.dtype, props.shape.clone()));
+        }
+        let outputs = self.ranged.outputs.iter().enumerate();
+        let outputs = outputs.map(|(number, (dtype, _))| (*dtype, self.ranged.shape(number, &sizes))).collect();
+        Ok(Sizing { plan: self.ranged.plan(&sizes)?, inputs, outputs })
+    }
 }
 
 struct Scratch {
@@ -32,7 +79,8 @@ unsafe impl Send for Scratch {}
 
 impl std::fmt::Debug for Prepared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Prepared").field("inputs", &self.inputs).field("outputs", &self.outputs).finish()
+        let sizing = self.last();
+        f.debug_struct("Prepared").field("inputs", &sizing.inputs).field("outputs", &sizing.outputs).finish()
     }
 }
 
@@ -51,6 +99,29 @@ impl Prepared {
             Some(tinyspec_ir::Device::Single(name)) => device(name)?,
             _ => default_device()?,
         };
+        let prepared = |sizing: Sizing, ranging| {
+            let scratch = Scratch { table: Vec::with_capacity(sizing.plan.table.len()), arena: None };
+            Prepared {
+                device: device.clone(),
+                sizing: Mutex::new(Arc::new(sizing)),
+                ranging,
+                scratch: Mutex::new(scratch),
+            }
+        };
+        if !function.body.ranged().is_empty() {
+            let mut nodes = Vec::with_capacity(arguments.len() + bound.len());
+            for argument in arguments {
+                nodes.push(argument.node()?.clone());
+            }
+            let mut builder = LazyBuilder::new(location);
+            for dim in &bound {
+                let value = builder.dim(dim)?;
+                nodes.push(builder.node(value));
+            }
+            let ranged = Ranged::of(&function.body, &nodes, &device).map_err(located)?;
+            let ranging = Ranging { function: function.clone(), ranged, bound };
+            return Ok(prepared(ranging.sizing(arguments).map_err(located)?, Some(ranging)));
+        }
         let mut graph = Graph::new();
         let mut inputs = Vec::with_capacity(arguments.len());
         let mut nodes = Vec::with_capacity(arguments.len() + bound.len());
@@ -75,11 +146,37 @@ impl Prepared {
             results.iter().map(|&node| (graph.dtype(node), graph.props(node).shape.clone())).collect::<Vec<_>>();
         let results = own(&mut graph, results)?;
         let plan = plan_for(graph.content_hash(&results), &device, || pipeline::compile(&graph, &results, &device))?;
-        let arena = (plan.arena_bytes > 0)
-            .then(|| Storage::allocate(&device, plan.arena_bytes, &Owner::temporaries(Some(location))))
-            .transpose()?;
-        let table = Vec::with_capacity(plan.table.len());
-        Ok(Prepared { plan, device, inputs, outputs, scratch: Mutex::new(Scratch { table, arena }) })
+        Ok(prepared(Sizing { plan, inputs, outputs }, None))
+    }
+
+    fn last(&self) -> Arc<Sizing> {
+        self.sizing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The plan for arguments of these shapes.
+    fn sizing(&self, arguments: &[&Tensor], location: &'static Location<'static>) -> Result<Arc<Sizing>> {
+        let last = self.last();
+        for (position, (argument, (dtype, shape))) in arguments.iter().zip(&last.inputs).enumerate() {
+            let props = &argument.node()?.props;
+            if props.dtype == *dtype && props.shape == *shape {
+                continue;
+            }
+            if let Some(ranging) = &self.ranging {
+                let sizing = ranging.sizing(arguments).map_err(|error| error.at(location))?;
+                let sizing = Arc::new(sizing);
+                *self.sizing.lock().unwrap_or_else(PoisonError::into_inner) = sizing.clone();
+                return Ok(sizing);
+            }
+            let show = tinyspec_ir::dim::show;
+            let message = format!(
+                "argument {position} is {} {}, the call was prepared for {dtype} {}",
+                props.dtype,
+                show(&props.shape),
+                show(shape)
+            );
+            return Err(tinyspec_ir::Error::new(ErrorKind::Shape, "call", message).at(location).into());
+        }
+        Ok(last)
     }
 
     /// New tensors that fit the results; their contents are undefined until a call fills them.
@@ -87,7 +184,7 @@ impl Prepared {
     /// # Errors
     /// When the device has no memory left.
     pub fn outputs(&self) -> Result<Vec<Tensor>> {
-        self.outputs.iter().map(|(dtype, shape)| self.output(*dtype, shape)).collect()
+        self.last().outputs.iter().map(|(dtype, shape)| self.output(*dtype, shape)).collect()
     }
 
     fn output(&self, dtype: DType, shape: &Shape) -> Result<Tensor> {
@@ -107,29 +204,21 @@ impl Prepared {
     #[track_caller]
     pub fn call(&self, out: &mut [Tensor], arguments: &[&Tensor]) -> Result<()> {
         let location = Location::caller();
-        if arguments.len() != self.inputs.len() || out.len() != self.outputs.len() {
+        let last = self.last();
+        if arguments.len() != last.inputs.len() || out.len() != last.outputs.len() {
             let message = format!(
                 "takes {} tensors and gives {}, found {} and {}",
-                self.inputs.len(),
-                self.outputs.len(),
+                last.inputs.len(),
+                last.outputs.len(),
                 arguments.len(),
                 out.len()
             );
             return Err(tinyspec_ir::Error::new(ErrorKind::Arity, "call", message).at(location).into());
         }
+        let Sizing { plan, outputs, .. } = &*self.sizing(arguments, location)?;
         let mut held: SmallVec<[Arc<Storage>; 8]> = SmallVec::new();
-        for (position, (argument, (dtype, shape))) in arguments.iter().zip(&self.inputs).enumerate() {
+        for (position, argument) in arguments.iter().enumerate() {
             let node = argument.node()?;
-            if node.props.dtype != *dtype || node.props.shape != *shape {
-                let show = tinyspec_ir::dim::show;
-                let message = format!(
-                    "argument {position} is {} {}, the call was prepared for {dtype} {}",
-                    node.props.dtype,
-                    show(&node.props.shape),
-                    show(shape)
-                );
-                return Err(tinyspec_ir::Error::new(ErrorKind::Shape, "call", message).at(location).into());
-            }
             let storage = match node.storage() {
                 Some(storage) => storage,
                 None => {
@@ -146,7 +235,7 @@ impl Prepared {
             held.push(storage);
         }
         let mut results: SmallVec<[*mut u8; 8]> = SmallVec::new();
-        for (out, (dtype, shape)) in out.iter_mut().zip(&self.outputs) {
+        for (out, (dtype, shape)) in out.iter_mut().zip(outputs) {
             let address = match out.exclusive_memory(*dtype, shape, &self.device) {
                 Some(address) => address,
                 None => {
@@ -158,8 +247,8 @@ impl Prepared {
             results.push(address);
         }
         // Equal results share a buffer of the plan: the later ones are copies of the first.
-        let mut written: SmallVec<[*mut u8; 8]> = SmallVec::from_elem(std::ptr::null_mut(), self.plan.outputs.len());
-        for (&number, &address) in self.plan.output_of_root.iter().zip(&results) {
+        let mut written: SmallVec<[*mut u8; 8]> = SmallVec::from_elem(std::ptr::null_mut(), plan.outputs.len());
+        for (&number, &address) in plan.output_of_root.iter().zip(&results) {
             if written[number as usize].is_null() {
                 written[number as usize] = address;
             }
@@ -167,11 +256,15 @@ impl Prepared {
         let leaves: SmallVec<[*mut u8; 8]> = held.iter().map(|storage| storage.address()).collect();
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let Scratch { table, arena } = &mut *scratch;
+        if arena.as_ref().map_or(0, Storage::bytes) < plan.arena_bytes {
+            *arena = None;
+            *arena = Some(Storage::allocate(&self.device, plan.arena_bytes, &Owner::temporaries(Some(location)))?);
+        }
         // SAFETY: `held` keeps the leaves, whose sizes follow from the checked shapes; the results are exclusively ours.
-        unsafe { run(&self.plan, &leaves, &written, arena.as_ref(), table)? };
+        unsafe { run(plan, &leaves, &written, arena.as_ref(), table)? };
         drop(scratch);
-        for (position, &number) in self.plan.output_of_root.iter().enumerate() {
-            if let Some(first) = self.plan.output_of_root[..position].iter().position(|&other| other == number) {
+        for (position, &number) in plan.output_of_root.iter().enumerate() {
+            if let Some(first) = plan.output_of_root[..position].iter().position(|&other| other == number) {
                 out[position] = out[first].clone();
             }
         }

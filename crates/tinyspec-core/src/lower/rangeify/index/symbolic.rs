@@ -88,11 +88,11 @@ impl Indices {
         }
         let (least, greatest) = self.ends(&self.parts(a));
         let mut gate = None;
-        if !least.is_some_and(|least| least.bounds().0 >= 0) {
+        if least.is_none_or(|least| least.bounds().0 < 0) {
             let bound = self.number(-1);
             gate = Some(self.graph.alu(Op::CmpLt, &[bound, a])?);
         }
-        if !greatest.is_some_and(|greatest| (high.clone() - greatest).bounds().0 >= 1) {
+        if greatest.is_none_or(|greatest| (high.clone() - greatest).bounds().0 < 1) {
             let bound = self.dim(high)?;
             let below = self.graph.alu(Op::CmpLt, &[a, bound])?;
             gate = self.both(gate, Some(below))?;

@@ -1,0 +1,88 @@
+//! What calls of such functions refuse, prepare and remember.
+
+use tinyspec::function::named;
+use tinyspec::prelude::*;
+use tinyspec::{Dim, ErrorKind, Function, Spec, grad};
+
+#[function(bounds(B: 1..=128))]
+fn layer<B>(x: &Tensor<f32, B, 4>, w: &Tensor<f32, 4, 2>) -> Tensor<f32, B, 2> {
+    x.matmul(w).relu()
+}
+
+fn ramp(rows: usize) -> Tensor {
+    let values: Vec<f32> = (0..rows * 4).map(|place| place as f32 - 5.0).collect();
+    Tensor::from_vec(values, [rows, 4])
+}
+
+#[test]
+fn what_is_outside_of_the_bounds_is_refused_by_name() {
+    let _alone = crate::alone();
+    let w = Tensor::ones([4, 2]);
+    let error = layer(&ramp(129), &w).to_vec::<f32>().expect_err("128 rows at most");
+    assert_eq!(error.kind(), Some(ErrorKind::Shape));
+    assert!(error.location().is_some_and(|location| location.file.ends_with("calls.rs")));
+    let text = error.to_string();
+    for part in ["axis 0 of `x` is 129", "dim `B` goes from 1 to 128", "this is Tensor<f32, 129, 4>"] {
+        assert!(text.contains(part), "`{part}` is not in: {text}");
+    }
+    let run = layer::FUNCTION.prepare(&[&ramp(3), &w]).expect("fits");
+    let mut out = run.outputs().expect("memory");
+    let error = run.call(&mut out, &[&ramp(200), &w]).expect_err("128 rows at most");
+    assert!(error.to_string().contains("dim `B` goes from 1 to 128"), "{error}");
+}
+
+#[test]
+fn a_prepared_call_takes_every_size() -> Result<()> {
+    let _alone = crate::alone();
+    let w = Tensor::from_slice(&[1f32, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, -1.0], [4, 2]);
+    let run = layer::FUNCTION.prepare(&[&ramp(3), &w])?;
+    let mut out = run.outputs()?;
+    for rows in [3, 1, 128, 50, 3] {
+        let x = ramp(rows);
+        run.call(&mut out, &[&x, &w])?;
+        assert_eq!(out[0].sizes()?, [rows, 2]);
+        assert_eq!(out[0].to_vec::<f32>()?, x.matmul(&w).relu().to_vec::<f32>()?, "{rows} rows");
+    }
+    Ok(())
+}
+
+#[test]
+fn gradients_go_through_calls_before_and_after_they_ran() -> Result<()> {
+    let _alone = crate::alone();
+    let w = Tensor::from_slice(&[1f32, 0.5, 0.0, 1.0, 1.0, 0.25, 0.0, -1.0], [4, 2]);
+    for reads in [false, true] {
+        for rows in [2, 5] {
+            let (x, w) = (ramp(rows), w.clone());
+            let y = layer(&x, &w);
+            if reads {
+                y.realize()?;
+            }
+            let loss = (&y * &y).sum(.., false);
+            let want = x.matmul(&w).relu();
+            let want = (&want * &want).sum(.., false);
+            let (got, want) = (grad(&loss, &[&x, &w])?, grad(&want, &[&x, &w])?);
+            for (got, want) in got.iter().zip(&want) {
+                assert_eq!(got.to_vec::<f32>()?, want.to_vec::<f32>()?, "{rows} rows, read: {reads}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_dim_without_bounds_stays_as_it_was_prepared() -> Result<()> {
+    let _alone = crate::alone();
+    let (rows, columns) = (named(0, 64), named(1, i64::from(i32::MAX)));
+    let specs = [Spec::new(DType::F32, [rows, columns])];
+    let sums = Function::trace(&specs, |x| vec![x[0].sum([1], false)])?;
+    let run = sums.prepare(&[&Tensor::ones([2, 3])])?;
+    let mut out = run.outputs()?;
+    run.call(&mut out, &[&Tensor::ones([7, 3]).contiguous()])?;
+    assert_eq!(out[0].to_vec::<f32>()?, [3.0; 7]);
+    let error = run.call(&mut out, &[&Tensor::ones([7, 4]).contiguous()]).expect_err("3 columns");
+    assert!(error.to_string().contains("is 4, the call was prepared for 3"), "{error}");
+    let lazy = sums.call(&[&Tensor::ones([7, 4])])[0].clone();
+    assert_eq!(lazy.shape(), [Dim::from(7)]);
+    assert_eq!(lazy.to_vec::<f32>()?, [4.0; 7]);
+    Ok(())
+}
