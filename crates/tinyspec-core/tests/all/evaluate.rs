@@ -2,9 +2,10 @@
 
 use crate::native;
 use std::collections::BTreeMap;
-use tinyspec_backends::LinearKernel;
 use tinyspec_backends::interpreter::linear::{InterpreterCompiler, InterpreterRuntime};
+use tinyspec_backends::interpreter::simt::{self, SimtCompiler, SimtRuntime};
 use tinyspec_backends::interpreter::{self, array::Array};
+use tinyspec_backends::{Grid, LinearKernel};
 use tinyspec_core::lower::rangeify::Schedule;
 use tinyspec_ir::dim::static_shape;
 use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId};
@@ -77,7 +78,10 @@ pub fn ranges(graph: &Graph, sink: NodeId, memory: &mut Memory) {
     memory.iter_mut().zip(contents(buffers)).for_each(|(before, after)| *before = after);
 }
 
-/// Runs a linear kernel, whatever target it was lowered for: the interpreter has every op.
+/// Runs a linear kernel, whatever target it was lowered for: the interpreters have every op.
 pub fn linear(kernel: &LinearKernel, memory: &mut Memory) {
+    if kernel.grid != Grid::default() {
+        return native::launch(&SimtRuntime, &SimtCompiler, &simt::target(), kernel, memory);
+    }
     native::launch(&InterpreterRuntime, &InterpreterCompiler, &interpreter::target(), kernel, memory);
 }

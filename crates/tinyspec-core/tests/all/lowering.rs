@@ -4,7 +4,8 @@ use crate::evaluate::{self, Memory};
 use crate::kernels::{self, Case, Window};
 use crate::native::Devices;
 use proptest::prelude::*;
-use tinyspec_backends::Target;
+use tinyspec_backends::interpreter::simt;
+use tinyspec_backends::{Target, Workgroups};
 use tinyspec_core::lower::kernel::{finish, lower_kernel};
 use tinyspec_core::lower::optimize::{OptOp, Scheduler};
 use tinyspec_ir::instruction::Instruction;
@@ -29,7 +30,13 @@ pub fn targets() -> Vec<Target> {
         arithmetic: DType::ALL.to_vec(),
         instructions: if masked_access { Instruction::ALL.to_vec() } else { Vec::new() },
     };
-    vec![target(64, 32, true), target(32, 16, false), target(16, 16, false), target(0, 16, false)]
+    vec![target(64, 32, true), target(32, 16, false), target(16, 16, false), target(0, 16, false), gpu()]
+}
+
+/// Small limits, so that small kernels reach them.
+fn gpu() -> Target {
+    let limits = Workgroups { counts: [1000, 7, 5], threads: [64, 16, 8], size: 64, warp: 4, local_bytes: 48 << 10 };
+    Target { workgroups: Some(limits), ..simt::target() }
 }
 
 /// Small integers, so that sums are exact.
@@ -203,7 +210,8 @@ fn places_that_data_name_are_added_to_one_by_one() {
 /// Schedules made of any ops, whether or not they make sense; those that do not fit are left out.
 fn any_schedule() -> impl Strategy<Value = Vec<OptOp>> {
     let factor = prop::sample::select(vec![1i64, 2, 3, 4, 8, 16]);
-    let kind = prop::sample::select(vec![AxisType::Loop, AxisType::Upcast, AxisType::Reduce, AxisType::Unroll]);
+    use AxisType::{Global, GroupReduce, Local, Loop, Reduce, Unroll, Upcast};
+    let kind = prop::sample::select(vec![Loop, Upcast, Reduce, Unroll, Global, Local, Local, GroupReduce]);
     let split = (0..6usize, factor, kind, any::<bool>()).prop_map(|(axis, factor, target, top)| OptOp::Split {
         axis,
         factor,
@@ -247,6 +255,11 @@ fn check_schedule(case: Case, schedule: &[OptOp], target: usize) {
     let fitting: Vec<OptOp> = schedule
         .iter()
         .filter(|op| {
+            let is_parallel =
+                |kind: AxisType| matches!(kind, AxisType::Global | AxisType::Local | AxisType::GroupReduce);
+            if target.workgroups.is_none() && matches!(op, OptOp::Split { target, .. } if is_parallel(*target)) {
+                return false;
+            }
             // A register tile has its limits.
             let before = space.clone();
             let fits = space.apply(op).is_ok();
@@ -270,11 +283,16 @@ fn check_schedule(case: Case, schedule: &[OptOp], target: usize) {
     }
 }
 
+/// `TINYSPEC_SCHEDULES=10000` tries more.
+fn schedules() -> u32 {
+    std::env::var("TINYSPEC_SCHEDULES").ok().and_then(|count| count.parse().ok()).unwrap_or(200)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: schedules(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_schedule_computes_the_same(schedule in any_schedule(), target in 0..4usize) {
+    fn any_schedule_computes_the_same(schedule in any_schedule(), target in prop::sample::select(vec![0usize, 1, 2, 3, 4, 4])) {
         check_schedule(kernels::broadcast(6, 8), &schedule, target);
         check_schedule(kernels::transpose(4, 12), &schedule, target);
         check_schedule(kernels::reduction(Op::Max, DType::F32, 5, 12, 1), &schedule, target);

@@ -91,7 +91,7 @@ impl<'t> Scheduler<'t> {
     /// # Errors
     /// When it is not in range form.
     pub fn build(mut self, space: &Space) -> Result<(Graph, NodeId)> {
-        let sink = rebuild::rebuild(&mut self.graph, &self.kernel, space)?;
+        let sink = rebuild::rebuild(&mut self.graph, &self.kernel, space, self.target)?;
         Ok((self.graph, sink))
     }
 }

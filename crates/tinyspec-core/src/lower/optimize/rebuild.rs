@@ -11,9 +11,10 @@ use crate::lower::live::RangeSet;
 use crate::lower::sum::{self, Sum};
 use smallvec::SmallVec;
 use stage::Form;
+use tinyspec_backends::Target;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 
-pub(super) fn rebuild(graph: &mut Graph, kernel: &Kernel, space: &Space) -> Result<NodeId> {
+pub(super) fn rebuild(graph: &mut Graph, kernel: &Kernel, space: &Space, target: &Target) -> Result<NodeId> {
     let mut rebuild = Rebuild {
         new: vec![None; graph.len()],
         sums: vec![None; graph.len()],
@@ -25,6 +26,7 @@ pub(super) fn rebuild(graph: &mut Graph, kernel: &Kernel, space: &Space) -> Resu
         next_local: 0,
         done: vec![false; graph.len()],
         half: 0,
+        shares: target.workgroups.is_some(),
         accesses: kernel.accesses.iter().map(|access| (access.node, access)).collect(),
         kernel,
         space,
@@ -56,6 +58,8 @@ struct Rebuild<'k> {
     done: Vec<bool>,
     /// Which half of a word is meant where a range of words is.
     half: i64,
+    /// Threads of a workgroup share LOCAL memory.
+    shares: bool,
     accesses: rustc_hash::FxHashMap<NodeId, &'k Access>,
 }
 

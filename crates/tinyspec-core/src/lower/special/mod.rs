@@ -11,6 +11,7 @@
 mod axes;
 mod group;
 mod indices;
+mod merge;
 
 use crate::lower::fold::{self, both, identity};
 use crate::lower::live::{Live, RangeSet};
@@ -41,7 +42,7 @@ pub fn special(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeI
         let made = stage.node(graph, node)?;
         stage.new[node.index()] = made;
     }
-    Ok(stage.new[sink.index()])
+    merge::merge(graph, stage.new[sink.index()])
 }
 
 fn local_slot(graph: &Graph, node: NodeId) -> Option<u32> {
@@ -148,8 +149,10 @@ impl Stage {
     fn guard(&self, graph: &mut Graph, access: NodeId, sources: &mut SmallVec<[NodeId; 4]>) -> Result<()> {
         let (open, is_read) = (self.live.of(access), graph.op(access) == Op::Load);
         let mut gate = None;
-        for indices in [&self.groups, &self.threads] {
-            let own = indices.gate(graph, open, !is_read)?;
+        // Every workgroup has LOCAL memory of its own.
+        let is_local = graph.props(sources[0]).addrspace == Some(AddrSpace::Local);
+        for (indices, once) in [(&self.groups, !is_read && !is_local), (&self.threads, !is_read)] {
+            let own = indices.gate(graph, open, once)?;
             gate = both(graph, gate, own)?;
         }
         let Some(gate) = gate.filter(|&gate| graph.as_int(gate).is_none()) else { return Ok(()) };

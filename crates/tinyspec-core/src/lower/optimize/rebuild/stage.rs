@@ -4,6 +4,8 @@
 //! copy walks the group's extent once, so what windows share is copied once, and what lies outside of the source
 //! becomes the zeros of the copy: reads of it need no gate.
 
+mod share;
+
 use super::words::join;
 use super::{Rebuild, gated_load};
 use crate::lower::fold::{both, less};
@@ -59,9 +61,14 @@ impl Rebuild<'_> {
         form: Form,
         around: usize,
     ) -> Result<Option<NodeId>> {
-        // The trips of a tile axis are there all at once, so it is inside of any copy.
-        let is_inside =
-            |axis: usize| axis >= around || matches!(self.space.axes[axis].kind, AxisType::Upcast | AxisType::Unroll);
+        // The trips of a tile axis are there all at once, and those of a workgroup too: they are inside of any copy, as
+        // its workgroups are outside.
+        let is_inside = |axis: usize| match self.space.axes[axis].kind {
+            AxisType::Upcast | AxisType::Unroll => true,
+            AxisType::Local | AxisType::GroupReduce if self.shares => true,
+            AxisType::Global if self.shares => false,
+            _ => axis >= around,
+        };
         let inside: SmallVec<[usize; 8]> =
             (0..self.axes.len()).filter(|&axis| self.axes[axis].is_some() && is_inside(axis)).collect();
         let conditions = match gate {
@@ -101,7 +108,7 @@ impl Rebuild<'_> {
         let place = |group: &Group| (is_tile(group), !is_output(group), std::cmp::Reverse(group.unit));
         let mut layout: Vec<usize> = (0..groups.len()).collect();
         layout.sort_by_key(|&group| place(&groups[group]));
-        let turned = if matches!(form, Form::Words(_)) { None } else { turned(&groups, &layout) };
+        let turned = if self.shares || matches!(form, Form::Words(_)) { None } else { turned(&groups, &layout) };
         let (mut strides, mut size) = (vec![0; groups.len()], 1i64);
         for &group in layout.iter().rev() {
             strides[group] = size;
@@ -125,7 +132,12 @@ impl Rebuild<'_> {
         let mut positions: Vec<Sum> = vec![Sum::default(); groups.len()];
         let mut loops: Vec<NodeId> = Vec::new();
         let (mut inside_source, mut inside_copy) = (None, None);
-        for &group in &order {
+        if self.shares {
+            let walk = self.shared_walk(graph, &groups, &order)?;
+            (positions, loops, inside_source, inside_copy) = (walk.positions, walk.loops, walk.inside, walk.inside);
+        }
+        let own = if self.shares { &[][..] } else { &order[..] };
+        for &group in own {
             let extent = groups[group].extent;
             let is_turned = turned.is_some_and(|(from, to)| group == from || group == to);
             let chunk = if is_turned {

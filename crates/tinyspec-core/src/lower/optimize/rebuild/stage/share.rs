@@ -1,0 +1,67 @@
+//! A copy that the threads of a workgroup make together: element by element, neighbours by neighbours.
+
+use super::{Group, Rebuild};
+use crate::lower::fold::less;
+use crate::lower::sum::{self, Sum};
+use smallvec::SmallVec;
+use tinyspec_ir::{AxisType, Builder, Graph, NodeId, Op, Result};
+
+/// The loops of a copy, and where each group of axes is in them.
+pub(super) struct Walk {
+    pub loops: Vec<NodeId>,
+    /// By group.
+    pub positions: Vec<Sum>,
+    /// True where the walk is inside of the copy.
+    pub inside: Option<NodeId>,
+}
+
+impl Rebuild<'_> {
+    /// A walk over `groups`, of which the last in `order` changes fastest, by loops like those of the members.
+    pub(super) fn shared_walk(&mut self, graph: &mut Graph, groups: &[Group], order: &[usize]) -> Result<Walk> {
+        let total: i64 = groups.iter().map(|group| group.extent).product();
+        let mut members: SmallVec<[i64; 3]> = self.trips_of(AxisType::Local);
+        if members.is_empty() {
+            members = self.trips_of(AxisType::GroupReduce);
+        }
+        let threads: i64 = members.iter().product();
+        let trips = (total + threads - 1) / threads;
+        let mut walk = Walk { loops: Vec::new(), positions: vec![Sum::default(); groups.len()], inside: None };
+        let mut element = Sum::default();
+        let mut stride = threads;
+        // Each member makes its trips by itself.
+        let members = members.iter().map(|&trips| (AxisType::Local, trips));
+        for (kind, trips) in members.chain([(AxisType::Loop, trips)]) {
+            stride = if kind == AxisType::Loop { threads } else { stride / trips };
+            if trips > 1 {
+                let bound = graph.index(trips);
+                let range = self.range(graph, bound, kind)?;
+                walk.loops.push(range);
+                element = element.plus(&Sum::atom(range).scale(stride));
+            }
+        }
+        if trips * threads != total {
+            walk.inside = Some(less(graph, &element, &Sum::constant(total))?);
+        }
+        let mut rest = element;
+        for (place, &group) in order.iter().enumerate().rev() {
+            let extent = Sum::constant(groups[group].extent);
+            walk.positions[group] = match place {
+                0 => rest.clone(),
+                _ => sum::combine(graph, Op::Mod, &[rest.clone(), extent.clone()])?,
+            };
+            rest = sum::combine(graph, Op::Idiv, &[rest, extent])?;
+        }
+        Ok(walk)
+    }
+
+    /// Trips of the axes of this kind, outer ones first.
+    fn trips_of(&self, kind: AxisType) -> SmallVec<[i64; 3]> {
+        self.space
+            .axes
+            .iter()
+            .filter(|axis| axis.kind == kind)
+            .filter_map(|axis| axis.trips)
+            .filter(|&trips| trips > 1)
+            .collect()
+    }
+}
