@@ -4,6 +4,7 @@
 //! know: which ops a stage allows, that Ranges are used inside their loops only, and that effects are ordered.
 
 pub mod access;
+mod arithmetic;
 mod barriers;
 mod bounds;
 mod kernel;
@@ -12,6 +13,7 @@ mod machine;
 mod order;
 mod schedule;
 mod tensor;
+mod threads;
 mod written;
 
 pub use barriers::barriers;

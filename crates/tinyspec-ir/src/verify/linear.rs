@@ -1,6 +1,6 @@
 //! Linear form: an order in which every source comes before its use and inside its loop.
 
-use super::{bounds::bounds, machine::check, order::order, refuse};
+use super::{bounds::bounds, machine::check, order::order, refuse, threads::threads};
 use crate::{Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 use rustc_hash::FxHashMap;
 
@@ -61,7 +61,8 @@ pub fn linear(graph: &Graph, linear: NodeId) -> Result<()> {
         None => {
             let live = graph.reachable(&[linear]);
             bounds(stage, graph, linear, &live)?;
-            order(stage, graph, linear, &live)
+            order(stage, graph, linear, &live)?;
+            threads(stage, graph, linear, &live)
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Kernels after Select: scalars and one-dimensional vectors of real dtypes.
 
-use super::{bounds::bounds, order::order, refuse};
+use super::{bounds::bounds, order::order, refuse, threads::threads};
 use crate::instruction::Instruction;
 use crate::{AddrSpace, Arg, AxisType, Builder, Category, DType, Graph, NodeId, Op, Result};
 
@@ -18,7 +18,8 @@ pub fn machine(graph: &Graph, sink: NodeId) -> Result<()> {
         check(stage, graph, node)?;
     }
     bounds(stage, graph, sink, &live)?;
-    order(stage, graph, sink, &live)
+    order(stage, graph, sink, &live)?;
+    threads(stage, graph, sink, &live)
 }
 
 /// What machine form and linear form have in common.
