@@ -13,7 +13,7 @@ use crate::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 use rustc_hash::FxHashMap;
 
 /// So many iterations of the loops are tried for a pair of accesses.
-const TRIALS: usize = 6;
+const TRIALS: usize = 3;
 /// Most threads of a workgroup that are tried: the first ones along each dimension.
 const THREADS: u64 = 256;
 
@@ -23,7 +23,7 @@ const THREADS: u64 = 256;
 /// Names an access that meets another thread's with no Barrier between, or a Barrier that not all threads reach.
 pub(super) fn threads(stage: &str, graph: &Graph, root: NodeId, live: &[NodeId]) -> Result<()> {
     let is_thread = |node: &NodeId| SpecialIndex::of(graph, *node).is_some_and(SpecialIndex::is_thread);
-    if !live.iter().any(|node| is_thread(node)) {
+    if !live.iter().any(is_thread) {
         return Ok(());
     }
     let open = open_ranges(graph, root);
