@@ -1,15 +1,16 @@
 //! `cargo bench -- check`: the limits beside those of an independent program, `limits/check.c`, measured by turns.
 
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::{env, fs};
 
 use tinyspec_benches::limits::{LARGE, Limit, Machine, Resource, Words};
 
 /// Turns of each.
-const TURNS: usize = 9;
-/// Time of a turn.
-const TURN: std::time::Duration = std::time::Duration::from_millis(60);
+const TURNS: usize = 25;
+/// Time of a turn: short, so that both meet the same neighbours.
+const TURN: std::time::Duration = std::time::Duration::from_millis(10);
 
 type Error = Box<dyn std::error::Error>;
 
@@ -23,7 +24,7 @@ pub fn selected() -> bool {
 /// # Errors
 /// When there is no C compiler, or the program fails.
 pub fn run() -> Result<(), Error> {
-    let program = compile()?;
+    let mut program = Program::start()?;
     let mut machine = Machine::new();
     println!("{:<20}{:>10}{:>10}{:>10}", "limit", "benches", "check.c", "ratio");
     let sizes = [768 * 3072, 4096 * 1024, LARGE];
@@ -39,13 +40,53 @@ pub fn run() -> Result<(), Error> {
             let (mut ours, mut theirs) = (Vec::new(), Vec::new());
             for _ in 0..TURNS {
                 ours.push(limit.measure().value(machine.seconds(limit, iterations)));
-                theirs.push(measured_by(&program, limit)?);
+                theirs.push(program.rate(limit, iterations)?);
             }
             let (ours, theirs) = (median(ours), median(theirs));
             println!("{:<20}{ours:>10.1}{theirs:>10.1}{:>10.3}", limit.to_string(), ours / theirs);
         }
     }
     Ok(())
+}
+
+/// The compiled program, which answers a line with a line: both keep their arrays from turn to turn.
+struct Program {
+    child: Child,
+    questions: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Program {
+    fn start() -> Result<Self, Error> {
+        let mut child = Command::new(compile()?).arg("answer").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let (Some(questions), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err("limits/check.c has no input or output".into());
+        };
+        Ok(Self { child, questions, answers: BufReader::new(answers) })
+    }
+
+    fn rate(&mut self, limit: Limit, iterations: u64) -> Result<f64, Error> {
+        let (name, elements) = match limit.resource {
+            Resource::Fma => ("fma", 0),
+            Resource::Words(words) => (words.name(), 0),
+            Resource::Exponentials => ("exp", 0),
+            Resource::Copy(elements) => ("copy", elements),
+            Resource::Read(elements) => ("read", elements),
+            Resource::Rows(rows) => ("rows", rows),
+        };
+        writeln!(self.questions, "{name} {elements} {} {iterations}", limit.threads)?;
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer)?;
+        Ok(answer.trim().parse()?)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It ends by itself with its input; by then there is nobody to tell of a failure.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 fn compile() -> Result<PathBuf, Error> {
@@ -61,19 +102,6 @@ fn compile() -> Result<PathBuf, Error> {
         .arg(&program)
         .status()?;
     if done.success() { Ok(program) } else { Err("the C compiler refuses limits/check.c".into()) }
-}
-
-fn measured_by(program: &PathBuf, limit: Limit) -> Result<f64, Error> {
-    let (name, elements) = match limit.resource {
-        Resource::Fma => ("fma", 0),
-        Resource::Words(words) => (words.name(), 0),
-        Resource::Exponentials => ("exp", 0),
-        Resource::Copy(elements) => ("copy", elements),
-        Resource::Read(elements) => ("read", elements),
-        Resource::Rows(rows) => ("rows", rows),
-    };
-    let output = Command::new(program).args([name, &elements.to_string(), &limit.threads.to_string()]).output()?;
-    Ok(String::from_utf8(output.stdout)?.trim().parse()?)
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

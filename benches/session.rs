@@ -11,7 +11,7 @@ use tinyspec_benches::report::{self, Measure, Row};
 const SAMPLES: usize = 15;
 const WARM_UP: Duration = Duration::from_millis(300);
 const MEASUREMENT: Duration = Duration::from_millis(1200);
-/// A limit measured between samples takes at least so long.
+/// A sample, and a limit measured between samples, takes at least so long.
 const BESIDE: Duration = Duration::from_millis(5);
 
 /// A benchmark.
@@ -62,26 +62,28 @@ impl Session {
         }
     }
 
-    /// Runs a case, if it is selected, and its peer right after it. What else runs on the machine slows memory from one
-    /// second to the next, so such limits are measured between the samples of the case.
+    /// Runs a case, if it is selected, and its peer right after it. The clock moves, and what else runs on the machine slows
+    /// memory from one second to the next: so limits are measured between the samples of the case, as long as these take.
     pub fn bench(&mut self, case: Case<'_>) {
         let Case { name, measure, bounds, run, peer } = case;
-        let shared: Vec<Limit> =
-            bounds.iter().map(|bound| bound.0).filter(|limit| limit.resource.is_shared()).collect();
+        let limits: Vec<Limit> = bounds.iter().map(|bound| bound.0).collect();
         let (criterion, machine) = (&mut self.criterion, &mut self.machine);
-        let mut iterations: Option<Vec<u64>> = None;
-        let mut beside: Vec<Vec<f64>> = vec![Vec::new(); shared.len()];
+        let mut known: Option<(u64, Vec<u64>)> = None;
+        let mut beside: Vec<Vec<f64>> = vec![Vec::new(); limits.len()];
         let seconds = median(criterion, &name, |count| {
-            let elapsed = time(run, count);
-            let iterations = iterations
-                .get_or_insert_with(|| shared.iter().map(|&limit| machine.iterations(limit, BESIDE)).collect());
-            for ((samples, &limit), &iterations) in beside.iter_mut().zip(&shared).zip(iterations.iter()) {
+            let (own, iterations) = known.get_or_insert_with(|| {
+                let of_limits = limits.iter().map(|&limit| machine.iterations(limit, BESIDE)).collect();
+                (lasting(run), of_limits)
+            });
+            let seconds = warm(run, *own).as_secs_f64() / *own as f64;
+            for ((samples, &limit), &iterations) in beside.iter_mut().zip(&limits).zip(iterations.iter()) {
+                machine.time(limit, 1);
                 samples.push(machine.seconds(limit, iterations));
             }
-            elapsed
+            Duration::from_secs_f64(seconds * count as f64)
         });
         let Some(seconds) = seconds else { return };
-        for (limit, samples) in shared.into_iter().zip(&mut beside) {
+        for (limit, samples) in limits.into_iter().zip(&mut beside) {
             samples.sort_by(f64::total_cmp);
             if let Some(&seconds) = samples.get(samples.len() / 2) {
                 machine.keep(limit, limit.measure().value(seconds));
@@ -93,7 +95,10 @@ impl Session {
             row = row.with_limit(measure.value(least));
         }
         if let Some(peer) = peer {
-            let seconds = median(criterion, &format!("{name}/peer"), |iterations| time(peer, iterations));
+            let own = lasting(peer);
+            let seconds = median(criterion, &format!("{name}/peer"), |count| {
+                Duration::from_secs_f64(warm(peer, own).as_secs_f64() / own as f64 * count as f64)
+            });
             if let Some(seconds) = seconds {
                 row = row.with_peer(measure.value(seconds));
             }
@@ -134,12 +139,23 @@ impl Session {
     }
 }
 
-fn time(run: &mut dyn FnMut(), iterations: u64) -> Duration {
+/// So many iterations, after one that finds the caches as something else has left them.
+fn warm(run: &mut dyn FnMut(), iterations: u64) -> Duration {
+    run();
     let start = Instant::now();
     for _ in 0..iterations {
         run();
     }
     start.elapsed()
+}
+
+/// How many iterations take as long as a limit is measured.
+fn lasting(run: &mut dyn FnMut()) -> u64 {
+    let mut iterations = 1;
+    while warm(run, iterations) < BESIDE {
+        iterations *= 2;
+    }
+    iterations
 }
 
 /// The median seconds of an iteration, or none if the arguments ask for no measurement of this benchmark.

@@ -1,9 +1,10 @@
 /* The limits once more, by another compiler: multiply-adds, products of words, exponentials, copy, sum, on one thread and on all.
  *
  *   cc -O3 -march=native -pthread check.c -o check && ./check
- *   ./check read 16777216 1        one of them, as a number: so many elements, so many threads
+ *   ./check answer        reads lines such as `read 16777216 1 20`: so many elements, threads and times; answers each
+ *                         with its rate in billions a second
  *
- * `cargo bench -- check` compiles it, and prints its numbers beside those of the benches.
+ * `cargo bench -- check` compiles it, and measures by turns with it.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -29,10 +30,11 @@
 #define CHAINS 20
 #endif
 #define LARGE (16L << 20)
-#define STEPS 20000000L
-#define ARGUMENTS 1024L
-#define WALKS 100000L
-#define SAMPLES 15
+#define STEPS 50000L
+#define ARGUMENTS 4096L
+#define WALKS 64L
+#define SAMPLES 21
+#define SAMPLE_TIME 0.02
 #define THREADS 64
 
 typedef float vector __attribute__((vector_size(4 * LANES)));
@@ -81,7 +83,10 @@ static void i16_words(long begin, long end) {
     for (int chain = 0; chain < CHAINS; chain++) sums[chain] = _mm512_set1_epi32(chain + (int)begin);
     for (long step = 0; step < STEPS; step++) {
 #pragma GCC unroll 32
-        for (int chain = 0; chain < CHAINS; chain++) sums[chain] = _mm512_dpwssd_epi32(sums[chain], by, by);
+        for (int chain = 0; chain < CHAINS; chain++) {
+            /* Of the intrinsic the compiler makes copies. */
+            __asm__("vpdpwssd %1, %1, %0" : "+v"(sums[chain]) : "v"(by));
+        }
     }
     __m512i total = _mm512_setzero_si512();
 #pragma GCC unroll 32
@@ -127,7 +132,9 @@ static inline vector power(vector x) {
 
 static void exponentials(long begin, long end) {
     static _Thread_local vector arguments[ARGUMENTS / LANES];
-    for (long index = 0; index < ARGUMENTS; index++) arguments[index / LANES][index % LANES] = index / -100.0f;
+    static _Thread_local int filled;
+    for (long index = 0; index < ARGUMENTS && !filled; index++) arguments[index / LANES][index % LANES] = index / -400.0f;
+    filled = 1;
     vector sums[4] = {0};
     for (long walk = 0; walk < WALKS; walk++) {
         __asm__ volatile("" : : "r"(arguments) : "memory");
@@ -224,15 +231,14 @@ static void *other(void *argument) {
     return 0;
 }
 
-/* The seconds of `run`, shared among so many threads. */
-static double once(work run, long elements, int threads) {
+/* The seconds of `run` so many times, shared among so many threads. */
+static double timed(work run, long elements, int threads, long times) {
     pthread_t handles[THREADS];
     struct part parts[THREADS];
     pthread_barrier_t barrier;
     pthread_barrier_init(&barrier, 0, threads);
     int of_rows = run == rows_around || run == rows_through;
-    long grain = of_rows ? 1 : 128, each = of_rows ? ROW : 1;
-    long size = elements / threads / grain * grain, times = elements ? 1 + LARGE / 4 / (elements * each) : 1;
+    long grain = of_rows ? 1 : 128, size = elements / threads / grain * grain;
     for (int thread = 0; thread < threads; thread++) {
         parts[thread] = (struct part){run, thread * size, (thread + 1) * size, times, &barrier};
         if (thread) pthread_create(&handles[thread], 0, other, &parts[thread]);
@@ -241,21 +247,10 @@ static double once(work run, long elements, int threads) {
     double start = now();
     repeat(&parts[0]);
     pthread_barrier_wait(&barrier);
-    double seconds = (now() - start) / times;
+    double seconds = now() - start;
     for (int thread = 1; thread < threads; thread++) pthread_join(handles[thread], 0);
     pthread_barrier_destroy(&barrier);
     return seconds;
-}
-
-/* The median, of the faster of two ways. */
-static double seconds(work one, work two, long elements, int threads) {
-    double samples[SAMPLES];
-    for (int sample = 0; sample < SAMPLES; sample++) {
-        double first = once(one, elements, threads), second = two ? once(two, elements, threads) : first;
-        samples[sample] = first < second ? first : second;
-    }
-    qsort(samples, SAMPLES, sizeof *samples, ascending);
-    return samples[SAMPLES / 2];
 }
 
 static float *pages(size_t bytes) {
@@ -269,42 +264,71 @@ static float *pages(size_t bytes) {
     return memory;
 }
 
-/* A limit in billions a second. */
-static double limit(const char *name, long elements, int threads) {
-    if (!strcmp(name, "fma")) return 2.0 * CHAINS * LANES * STEPS * threads / seconds(multiply_add, 0, 0, threads) / 1e9;
+/* What is measured, in one way or the faster of two, and how much of it one time does. */
+struct limit {
+    work one, two;
+    double amount;
+};
+
+static struct limit named(const char *name, long elements, int threads) {
+    double lanes = (double)CHAINS * LANES * STEPS * threads;
+    if (!strcmp(name, "fma")) return (struct limit){multiply_add, 0, 2 * lanes};
 #if defined(__AVX512VNNI__) && defined(__AVX512BF16__)
-    double words = 4.0 * CHAINS * LANES * STEPS * threads;
-    if (!strcmp(name, "i16")) return words / seconds(i16_words, 0, 0, threads) / 1e9;
-    if (!strcmp(name, "bf16")) return words / seconds(bf16_words, 0, 0, threads) / 1e9;
+    if (!strcmp(name, "i16")) return (struct limit){i16_words, 0, 4 * lanes};
+    if (!strcmp(name, "bf16")) return (struct limit){bf16_words, 0, 4 * lanes};
 #endif
-    if (!strcmp(name, "exp")) return (double)ARGUMENTS * WALKS * threads / seconds(exponentials, 0, 0, threads) / 1e9;
-    if (!strcmp(name, "copy")) return 8.0 * elements / seconds(copy_around, copy_through, elements, threads) / 1e9;
-    if (!strcmp(name, "read")) return 4.0 * elements / seconds(sum, sum_of_quarters, elements, threads) / 1e9;
-    if (!strcmp(name, "rows")) return 8.0 * elements * ROW / seconds(rows_around, rows_through, elements, threads) / 1e9;
+    if (!strcmp(name, "exp")) return (struct limit){exponentials, 0, (double)ARGUMENTS * WALKS * threads};
+    if (!strcmp(name, "copy")) return (struct limit){copy_around, copy_through, 8.0 * elements};
+    if (!strcmp(name, "read")) return (struct limit){sum, sum_of_quarters, 4.0 * elements};
+    if (!strcmp(name, "rows")) return (struct limit){rows_around, rows_through, 8.0 * elements * ROW};
     exit(1);
+}
+
+/* Billions a second. */
+static double rate(struct limit limit, long elements, int threads, long times) {
+    double one = timed(limit.one, elements, threads, times);
+    double two = limit.two ? timed(limit.two, elements, threads, times) : one;
+    return limit.amount * times / (one < two ? one : two) / 1e9;
+}
+
+/* The median of samples that take long enough. */
+static double median(const char *name, long elements, int threads) {
+    struct limit limit = named(name, elements, threads);
+    double samples[SAMPLES];
+    long times = 1;
+    while (timed(limit.one, elements, threads, times) < SAMPLE_TIME) times *= 2;
+    for (int sample = 0; sample < SAMPLES; sample++) samples[sample] = rate(limit, elements, threads, times);
+    qsort(samples, SAMPLES, sizeof *samples, ascending);
+    return samples[SAMPLES / 2];
+}
+
+static int answer(void) {
+    char name[16];
+    long elements, times;
+    int threads;
+    while (scanf("%15s %ld %d %ld", name, &elements, &threads, &times) == 4) {
+        if (elements < 0 || elements > LARGE || threads < 1 || threads > THREADS || times < 1) return 1;
+        printf("%f\n", rate(named(name, elements, threads), elements, threads, times));
+        fflush(stdout);
+    }
+    return 0;
 }
 
 int main(int count, char **arguments) {
     long sizes[] = {768L * 3072, 4096L * 768, 4096L * 1024, LARGE};
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     source = pages(TABLE_ROWS * ROW * 4), target = pages(TABLE_ROWS * ROW * 4);
-    if (count == 4) {
-        long elements = atol(arguments[2]);
-        int threads = atoi(arguments[3]);
-        if (elements < 0 || elements > LARGE || threads < 1 || threads > THREADS) return 1;
-        printf("%f\n", limit(arguments[1], elements, threads));
-        return 0;
-    }
+    if (count == 2 && !strcmp(arguments[1], "answer")) return answer();
     for (int threads = 1; threads <= processors && threads <= THREADS; threads += processors > 1 ? processors - 1 : 1) {
-        printf("fma/%dt        %8.1f GFLOP/s\n", threads, limit("fma", 0, threads));
+        printf("fma/%dt        %8.1f GFLOP/s\n", threads, median("fma", 0, threads));
 #if defined(__AVX512VNNI__) && defined(__AVX512BF16__)
-        printf("i16/%dt        %8.1f GFLOP/s\n", threads, limit("i16", 0, threads));
-        printf("bf16/%dt       %8.1f GFLOP/s\n", threads, limit("bf16", 0, threads));
+        printf("i16/%dt        %8.1f GFLOP/s\n", threads, median("i16", 0, threads));
+        printf("bf16/%dt       %8.1f GFLOP/s\n", threads, median("bf16", 0, threads));
 #endif
-        printf("exp/%dt        %8.1f G/s\n", threads, limit("exp", 0, threads));
+        printf("exp/%dt        %8.1f G/s\n", threads, median("exp", 0, threads));
         for (int size = 0; size < 4; size++) {
-            printf("copy/%.0fMB/%dt  %8.1f GB/s\n", 4e-6 * sizes[size], threads, limit("copy", sizes[size], threads));
-            printf("read/%.0fMB/%dt  %8.1f GB/s\n", 4e-6 * sizes[size], threads, limit("read", sizes[size], threads));
+            printf("copy/%.0fMB/%dt  %8.1f GB/s\n", 4e-6 * sizes[size], threads, median("copy", sizes[size], threads));
+            printf("read/%.0fMB/%dt  %8.1f GB/s\n", 4e-6 * sizes[size], threads, median("read", sizes[size], threads));
         }
         if (processors == 1) break;
     }

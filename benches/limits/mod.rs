@@ -51,13 +51,6 @@ pub fn place(row: usize) -> usize {
     row % 251 * 200 + row % 200
 }
 
-impl Resource {
-    /// Whatever else runs on the machine uses it too, so that it changes from one second to the next.
-    pub fn is_shared(self) -> bool {
-        matches!(self, Self::Copy(_) | Self::Read(_) | Self::Rows(_))
-    }
-}
-
 /// A resource exhausted by a number of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Limit {

@@ -42,10 +42,3 @@ fn a_kept_rate_is_the_limit_of_its_row() {
         ("limit/read/67MB/1t", 12.5, Some(12.5), Some(1.0))
     );
 }
-
-#[test]
-fn only_memory_is_shared_with_what_else_runs() {
-    let shared = |limit: Limit| limit.resource.is_shared();
-    assert!(shared(Limit::copy(LARGE, 1)) && shared(Limit::read(LARGE, 1)));
-    assert!(!shared(Limit::fma(1)) && !shared(Limit::exponentials(1)));
-}
