@@ -1,7 +1,7 @@
 //! Reductions and what is built on them.
 
 pub use super::argmax::{argmax, argmin};
-use super::arithmetic::{add, div, reverse_order, sub};
+use super::arithmetic::{add, div, mul, reverse_order, sub};
 use super::elementwise::{exp, log, sqrt, square};
 use super::{axes_of, axis_of, cast, dtype_of, in_wide, like, shape_of, to_float};
 use crate::{Arg, Axes, Builder, Const, DType, Dim, NodeId, Op, Result, Shape};
@@ -193,7 +193,9 @@ pub fn softmax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
         let (shifted, _) = shifted(b, x, Some(&[axis]))?;
         let powers = exp(b, shifted)?;
         let total = sum(b, powers, Some(&[axis]), true)?;
-        div(b, powers, total)
+        // One quotient a row: its elements are only multiplied.
+        let share = super::elementwise::reciprocal(b, total)?;
+        mul(b, powers, share)
     })
 }
 
