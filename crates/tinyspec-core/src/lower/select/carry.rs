@@ -251,19 +251,20 @@ impl Running {
             let (bit, zero) = (graph.index(block), graph.index(0));
             let bit = graph.alu(Op::And, &[counted, bit])?;
             let joins = graph.alu(Op::CmpNe, &[bit, zero])?;
-            let joined = graph.alu(self.op, &[total, moved])?;
-            total = graph.alu(Op::Where, &[joins, joined, total])?;
+            // The others join what changes nothing: a shuffle that clears lanes is one instruction.
+            let nothing = identity(graph, self.op, graph.dtype(total));
+            let moved = graph.alu(Op::Where, &[joins, moved, nothing])?;
+            total = graph.alu(self.op, &[total, moved])?;
             block *= 2;
         }
         Ok(total)
     }
 
-    /// What a whole tile adds up to.
+    /// What a whole tile adds up to, at each of its places: as they need it in the next trip.
     fn last(&self, graph: &mut Graph, prefix: NodeId) -> Result<NodeId> {
-        match self.tile {
-            Some((axis, _, size)) => permuted(graph, prefix, axis, &[if self.is_suffix { 0 } else { size - 1 }]),
-            None => Ok(prefix),
-        }
+        let Some((axis, _, size)) = self.tile else { return Ok(prefix) };
+        let place = if self.is_suffix { 0 } else { size - 1 };
+        permuted(graph, prefix, axis, &vec![place; usize::try_from(size).unwrap_or(1)])
     }
 }
 

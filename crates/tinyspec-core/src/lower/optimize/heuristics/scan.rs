@@ -21,7 +21,7 @@ impl Planner<'_> {
         if lanes > 1
             && let Some(lane) = lane
         {
-            let vectors = if carried.contains(&lane) { 1 } else { 4 };
+            let vectors = if carried.contains(&lane) { 1 } else { self.accumulated(lane, lanes) };
             self.split_by_vectors(lane, lanes, vectors, AxisType::Upcast);
         }
         // The carried axes go inside of all other loops, one step at a time, so that the others keep their order.

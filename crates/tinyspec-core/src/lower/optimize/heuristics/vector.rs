@@ -69,7 +69,7 @@ impl Planner<'_> {
     }
 
     /// Vectors that a sum across rows keeps in registers: a row is read in the longer runs, the more there are.
-    fn accumulated(&self, lane: usize, lanes: i64) -> i64 {
+    pub(super) fn accumulated(&self, lane: usize, lanes: i64) -> i64 {
         let registers = self.target.vector_registers as i64 / 2;
         let mut vectors = (registers / self.kernel.reductions.len().max(1) as i64).max(1);
         // Every thread has several runs.
