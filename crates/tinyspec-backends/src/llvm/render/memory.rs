@@ -6,7 +6,7 @@ use super::emit::{Kind, Result, Value};
 use super::{Placed, Renderer};
 use llvm_sys::LLVMIntPredicate::LLVMIntNE;
 use llvm_sys::LLVMOpcode::LLVMZExt;
-use tinyspec_ir::{Arg, NodeId, Op};
+use tinyspec_ir::{Arg, Builder, NodeId, Op};
 
 /// The largest access through a scalar gate: a vector of AVX-512.
 const DUMMY_BYTES: u32 = 64;
@@ -17,6 +17,11 @@ const RUN: u64 = 1024;
 const LEAST_VECTOR: u32 = 32;
 /// Trips after which what is read ahead is needed: some 100 ns.
 const TRIPS_AHEAD: i64 = 8;
+
+/// Bytes ahead at which a stream is fetched: in pages that the processor has not begun to read ahead in.
+const STREAM_AHEAD: i64 = 8192;
+/// Instructions for each load, from which on the processor sees too few loads ahead of itself.
+const LABOUR: usize = 6;
 
 /// What the trips of a loop read of a buffer: so many bytes further on each time.
 #[derive(PartialEq, Eq, Hash)]
@@ -46,6 +51,9 @@ impl Renderer<'_, '_> {
         let bytes = kind.in_memory().bits() / 8 * lanes;
         self.read_ahead(node, &address, bytes)?;
         self.read_next_row(node, &address, bytes)?;
+        if self.is_laboured_stream(node, &address, bytes) {
+            self.prefetch(&address, STREAM_AHEAD)?;
+        }
         let (alt, gate) = match *sources {
             [_, alt, gate] if !self.open.contains(&gate) => (self.value_in(alt, lanes)?, self.value(gate)?),
             [_] | [_, _, _] => {
@@ -117,6 +125,39 @@ impl Renderer<'_, '_> {
             return self.prefetch(address, address.row);
         }
         Ok(())
+    }
+
+    /// A large buffer that is read once, line after line, by a loop that only reduces it and takes its time.
+    fn is_laboured_stream(&self, node: NodeId, address: &Address, bytes: u32) -> bool {
+        let graph = self.graph;
+        let buffer_of = |load: NodeId| match graph.op(load) {
+            Op::Load => graph.sources(self.behind_after(graph.source(load, 0))).first().copied(),
+            _ => None,
+        };
+        let (Some(level), Some(buffer)) = (self.levels.last(), buffer_of(node)) else { return false };
+        let is_run = address.step > 0 && address.step.unsigned_abs() < RUN && address.pointer.lanes == 1;
+        if !is_run || bytes < LEAST_VECTOR || graph.op(buffer) != Op::Param {
+            return false;
+        }
+        let length = graph.props(buffer).shape.first().and_then(|dim| dim.as_const()).unwrap_or(0);
+        let length = usize::try_from(length).unwrap_or(0).saturating_mul(address.dtype.size());
+        if length <= self.target.cache_bytes[1] {
+            return false;
+        }
+        let instructions = graph.sources(self.kernel.linear);
+        let begin = instructions.iter().position(|&it| it == level.node);
+        let end = instructions.iter().position(|&it| graph.op(it) == Op::End && graph.source(it, 1) == level.node);
+        let (Some(begin), Some(end)) = (begin, end) else { return false };
+        let body = instructions.get(begin + 1..end).unwrap_or_default();
+        let is_read = |&&it: &&NodeId| buffer_of(it) == Some(buffer);
+        let reads = body.iter().filter(is_read).count();
+        let reduces = body.iter().all(|&it| match graph.op(it) {
+            Op::Range | Op::AtomicAdd => false,
+            Op::Store => register(graph, graph.source(it, 0)).is_some(),
+            _ => true,
+        });
+        let computed = body.iter().filter(|&&it| graph.op(it).is_elementwise()).count();
+        reduces && computed >= LABOUR * reads && instructions.iter().filter(is_read).count() == reads
     }
 
     fn prefetch(&mut self, address: &Address, bytes_ahead: i64) -> Result<()> {
