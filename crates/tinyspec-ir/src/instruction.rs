@@ -10,11 +10,13 @@ pub enum Instruction {
     Fraction,
     /// `a · 2^⌊n⌋`, rounded once.
     Scale,
+    /// The greater of two, -0 being less than +0; of a nan and a number the number.
+    Greater,
 }
 
 impl Instruction {
     /// All there are.
-    pub const ALL: [Instruction; 2] = [Instruction::Fraction, Instruction::Scale];
+    pub const ALL: [Instruction; 3] = [Instruction::Fraction, Instruction::Scale, Instruction::Greater];
 
     /// The text that an Ins names it by.
     ///
@@ -26,6 +28,7 @@ impl Instruction {
         match self {
             Instruction::Fraction => "fraction",
             Instruction::Scale => "scale",
+            Instruction::Greater => "greater",
         }
     }
 
@@ -33,7 +36,7 @@ impl Instruction {
     pub const fn arity(self) -> usize {
         match self {
             Instruction::Fraction => 1,
-            Instruction::Scale => 2,
+            Instruction::Scale | Instruction::Greater => 2,
         }
     }
 
@@ -52,12 +55,14 @@ impl Instruction {
     /// assert_eq!(Instruction::Fraction.eval(&[2.75]), Some(-0.25));
     /// // 1.5 · 2^-149 lies between two subnormal numbers; the even one has the bits 2.
     /// assert_eq!(Instruction::Scale.eval(&[1.5, -149.0]), Some(f32::from_bits(2)));
+    /// assert_eq!(Instruction::Greater.eval(&[f32::NAN, 1.0]), Some(1.0));
     /// ```
     pub fn eval(self, sources: &[f32]) -> Option<f32> {
         match (self, sources) {
             (Instruction::Fraction, [x]) if x.is_infinite() => Some(0.0),
             (Instruction::Fraction, [x]) => Some(x - x.round_ties_even()),
             (Instruction::Scale, [a, n]) => Some(scale(*a, *n)),
+            (Instruction::Greater, [a, b]) => Some(greater(*a, *b)),
             _ => None,
         }
     }
@@ -70,4 +75,13 @@ fn scale(a: f32, n: f32) -> f32 {
     }
     let n = if n.is_finite() { n.floor().clamp(-400.0, 400.0) } else { n };
     (a as f64 * (n as f64).exp2()) as f32
+}
+
+fn greater(a: f32, b: f32) -> f32 {
+    match (a.is_nan(), b.is_nan()) {
+        (true, _) => b,
+        (_, true) => a,
+        _ if a.total_cmp(&b).is_lt() => b,
+        _ => a,
+    }
 }

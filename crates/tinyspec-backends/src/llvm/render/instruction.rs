@@ -9,6 +9,8 @@ use tinyspec_ir::instruction::Instruction;
 const CURRENT_ROUNDING: i64 = 4;
 /// To the nearest integer, and no bits behind it.
 const NEAREST_INTEGER: i64 = 0;
+/// The greater, with the sign that it has.
+const GREATER: i64 = 0b0101;
 /// Lanes of the narrowest and widest vectors that have the instructions.
 const LEAST_LANES: u32 = 4;
 const MOST_LANES: u32 = 16;
@@ -57,6 +59,7 @@ impl Renderer<'_, '_> {
         let (name, immediate) = match instruction {
             Instruction::Fraction => ("reduce", Some(NEAREST_INTEGER)),
             Instruction::Scale => ("scalef", None),
+            Instruction::Greater => ("range", Some(GREATER)),
         };
         let name = format!("llvm.x86.avx512.mask.{name}.ps.{}", 32 * lanes);
         let mut arguments = operands.to_vec();

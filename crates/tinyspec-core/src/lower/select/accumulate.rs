@@ -4,6 +4,7 @@ use crate::lower::fold::identity;
 use crate::lower::live::Live;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::rewrite::{Permission, Rewriter};
 use tinyspec_ir::{AddrSpace, Arg, Builder, Error, ErrorKind, Graph, NodeId, Op, Result, rules};
 
@@ -161,6 +162,12 @@ pub(super) fn update(graph: &mut Graph, op: Op, value: NodeId, before: NodeId) -
     {
         let arg = graph.arg(value).clone();
         return graph.add(Op::Wmma, &[a, b, before], arg);
+    }
+    if let (Op::Max, Some(Instruction::Greater), &[number, _]) =
+        (op, Instruction::of(graph, value), graph.sources(value))
+    {
+        // The accumulator is never nan, so that it can drop those of the value itself.
+        return graph.add(Op::Ins, &[before, number], graph.arg(value).clone());
     }
     let after = graph.alu(op, &[before, value])?;
     Rewriter::new(&[rules::permitted(Permission::Contract)]).rewrite_node(graph, after)

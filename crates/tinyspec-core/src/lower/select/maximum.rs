@@ -1,18 +1,21 @@
 //! The maximum of many floats by integers of the same order.
 //!
 //! A maximum that lets every nan through and knows that -0 is below +0 takes six instructions, each of which waits for
-//! the one before. A key takes four that wait for nothing, and the maximum of keys is one.
+//! the one before. A key takes four that wait for nothing, and the maximum of keys is one. Where a target has the
+//! instruction that only loses the nans, a loop of it needs no keys: it notes apart whether there was a nan.
 
 use super::decompose::Emit;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use tinyspec_backends::Target;
+use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
 
 /// Trips from which on keys pay.
 const LEAST: i64 = 16;
 
 /// Makes Reduces of integers out of Reduce-Max of floats.
-pub(super) fn by_keys(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
+pub(super) fn by_keys(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
     let order = graph.reachable(&[sink]);
     if !order.iter().any(|&node| is_long(graph, node)) {
         return Ok(sink);
@@ -29,18 +32,39 @@ pub(super) fn by_keys(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
             continue;
         }
         let dtype = graph.dtype(node);
+        let has_greater = dtype == DType::F32 && target.instructions.contains(&Instruction::Greater);
         let mut emit = Emit { graph, fused: false };
-        sources[0] = match of_key {
-            Some(key) => key,
-            None => key(&mut emit, sources[0])?,
+        let greatest = match of_key {
+            Some(key) => {
+                sources[0] = key;
+                emit.graph.add(Op::Reduce, &sources, arg)?
+            }
+            None if has_greater => apart(&mut emit, sources, arg)?,
+            None => {
+                sources[0] = key(&mut emit, sources[0])?;
+                emit.graph.add(Op::Reduce, &sources, arg)?
+            }
         };
-        let greatest = emit.graph.add(Op::Reduce, &sources, arg)?;
         let bits = turned(&mut emit, greatest)?;
         let value = emit.bitcast(bits, dtype)?;
         keys.insert(value, greatest);
         new[node.index()] = value;
     }
     Ok(new[sink.index()])
+}
+
+/// The key of the greatest, by a Reduce of the numbers and one that finds a nan.
+fn apart(emit: &mut Emit, mut sources: SmallVec<[NodeId; 4]>, arg: Arg) -> Result<NodeId> {
+    let value = sources[0];
+    let lowest = emit.number(value, f64::NEG_INFINITY);
+    sources[0] = emit.instruction(Instruction::Greater, &[value, lowest])?;
+    let number = emit.graph.add(Op::Reduce, &sources, arg.clone())?;
+    sources[0] = emit.is_nan(value)?;
+    let nan = emit.graph.add(Op::Reduce, &sources, arg)?;
+    let bits = emit.bitcast(number, DType::I32)?;
+    let key = turned(emit, bits)?;
+    let greatest = emit.int(DType::I32, greatest(DType::I32));
+    emit.select(nan, greatest, key)
 }
 
 /// A Reduce-Max of floats over a loop of many trips.

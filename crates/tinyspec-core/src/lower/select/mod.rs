@@ -21,7 +21,7 @@ use tinyspec_ir::{AddrSpace, Arg, Graph, NodeId, Result};
 pub fn select(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
     let sink = carry::carry(graph, sink)?;
     let sink = pair::apart(graph, sink)?;
-    let sink = maximum::by_keys(graph, sink)?;
+    let sink = maximum::by_keys(graph, sink, target)?;
     let sink = accumulate::accumulate(graph, sink)?;
     let sink = decompose::decompose(graph, sink, target)?;
     devectorize::devectorize(graph, sink, target)
