@@ -19,7 +19,7 @@ const LEAST_VECTOR: u32 = 32;
 const TRIPS_AHEAD: i64 = 8;
 
 /// Bytes ahead at which a stream is fetched: in pages that the processor has not begun to read ahead in.
-const STREAM_AHEAD: i64 = 8192;
+const STREAM_AHEAD: i64 = 12_288;
 /// Instructions for each load, from which on the processor sees too few loads ahead of itself.
 const LABOUR: usize = 6;
 
