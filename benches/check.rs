@@ -64,8 +64,8 @@ struct Program {
 }
 
 impl Program {
-    fn start() -> Result<Self, Error> {
-        let mut child = Command::new(compile()?).arg("answer").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    fn start(compiled: &Path) -> Result<Self, Error> {
+        let mut child = Command::new(compiled).arg("answer").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (Some(questions), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
             return Err("limits/check.c has no input or output".into());
         };
