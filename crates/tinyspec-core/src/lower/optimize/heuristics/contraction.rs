@@ -96,8 +96,12 @@ impl Planner<'_> {
             && self.windows(rows).is_empty()
             && self.is_turned(rows, *origin)
         {
-            // The copy is padded, so nothing in the loop asks for the end of the rows.
-            let score = |height: &i64| self.share_filled(*origin, *height) * (1.0 - 0.5 / *height as f64);
+            // The copy is padded, so nothing in the loop asks for the end of the rows. It takes them in vectors that
+            // divide the height; each element is then multiplied with all columns.
+            let copy = |height: i64| (2 * lanes) as f64 / ((height & -height).min(lanes) * columns) as f64;
+            let score = |height: &i64| {
+                self.share_filled(*origin, *height) * (1.0 - 0.25 / *height as f64) / (1.0 + copy(*height))
+            };
             let tall = (*height..=room.min(self.trips(*origin))).max_by(|a, b| score(a).total_cmp(&score(b)));
             *height = tall.unwrap_or(*height);
         }
@@ -293,11 +297,35 @@ impl Planner<'_> {
                 panels -= 1;
             }
         }
+        let panels = self.outermost(tile.lane).unwrap_or(0);
+        let is_plain = shared.is_empty() && self.windows(tile.rows).is_empty();
+        let is_loop = |axis: &Axis| axis.trips != Some(1) && axis.kind == AxisType::Loop;
+        if is_plain && !self.space.axes[..panels].iter().any(is_loop) {
+            return self.rows_around_panels(tile, inner);
+        }
         self.block_rows(tile);
         self.share();
         let is_shared = |axis: &&Axis| axis.trips == Some(1) || shared.contains(&axis.origin);
         self.stage(tile.panel, self.space.axes.iter().take_while(is_shared).count());
         if let Some(at) = self.outermost(tile.lane) {
+            self.stage(tile.rows, at);
+        }
+    }
+
+    /// Rows are copied once for all; each thread packs its own panels, as many at once as stay in its cache while the
+    /// rows walk by.
+    fn rows_around_panels(&mut self, tile: &Contraction, inner: usize) {
+        self.block_panels(tile);
+        let of_lane = |axis: &Axis| axis.origin == tile.lane && axis.kind == AxisType::Loop;
+        let block = self.space.axes.iter().rposition(of_lane);
+        if let (Some(block), Some(outer), Some(rows)) = (block, self.outermost(tile.lane), self.outermost(inner))
+            && outer < block
+        {
+            self.apply(OptOp::Swap(block, rows));
+        }
+        self.share();
+        if let Some(at) = self.outermost(tile.lane) {
+            self.stage(tile.panel, at + 1);
             self.stage(tile.rows, at);
         }
     }
