@@ -4,6 +4,7 @@ use tinyspec::backends::Target;
 use tinyspec::ir::rewrite::{Permission, RuleSet};
 use tinyspec::ir::{DType, Op, rules};
 use tinyspec::lower::optimize::OptOp;
+use tinyspec::lower::rangeify::Overwrite;
 
 /// A case, as it stands in its file.
 pub struct Case<'a> {
@@ -14,6 +15,8 @@ pub struct Case<'a> {
     pub target: Target,
     pub schedule: Option<Vec<OptOp>>,
     pub rules: Vec<&'a RuleSet>,
+    /// Results over inputs.
+    pub overwrite: Vec<Overwrite>,
     pub input: &'a str,
     pub expected: &'a str,
 }
@@ -32,6 +35,7 @@ impl<'a> Case<'a> {
             target: target(),
             schedule: None,
             rules: rules::EXACT.to_vec(),
+            overwrite: vec![],
             input,
             expected,
         };
@@ -50,6 +54,13 @@ impl<'a> Case<'a> {
                         ops.map(|op| op.parse().map_err(|error: tinyspec::ir::Error| error.to_string()))
                             .collect::<Result<_, _>>()?,
                     );
+                }
+                "overwrite" => {
+                    let numbers = rest.split(' ').map(|pair| {
+                        let (output, slot) = pair.split_once('/')?;
+                        Some(Overwrite { output: output.parse().ok()?, slot: slot.parse().ok()? })
+                    });
+                    case.overwrite = numbers.collect::<Option<_>>().ok_or(format!("`{rest}` is no `result/slot`"))?;
                 }
                 "rules" => case.rules = rest.split(' ').map(table).collect::<Result<Vec<_>, _>>()?.concat(),
                 _ => return Err(format!("`{word}` is not expected in a header")),

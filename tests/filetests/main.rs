@@ -23,6 +23,7 @@
 //! * `rules` names the tables that `simplify` applies: `exact` (which it does without the line), `reassoc`, or a permission
 //!   such as `contract`.
 //! * `target` changes facts of the target, which has vectors of 16 bytes; `native=` lists ops beyond the primitives.
+//! * `overwrite` says which results may take the memory of an input, as `result/slot`, where `rangeify` allows it.
 //! * `schedule` gives Optimize its ops, as they are printed, with `;` between them; without it the heuristics choose.
 //!
 //! What comes out is checked by the verifier of its stage; a refusal is printed as `error: …`. `TINYSPEC_BLESS=1 cargo test -p tinyspec-tests --test filetests`

@@ -44,6 +44,8 @@ fn run(case: &Case) -> Result<String, Error> {
     }
     verify::tensor(&graph, &roots)?;
     let schedule = rangeify::rangeify(&graph, &roots, &case.target)?;
+    let (schedule, _) = rangeify::overwrite(schedule, &case.overwrite)?;
+    verify::schedule(&schedule.graph, schedule.root, &schedule.buffers)?;
     if stage == 0 {
         for call in &schedule.calls {
             verify::ranges(&schedule.graph, call.kernel)?;

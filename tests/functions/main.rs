@@ -10,6 +10,7 @@ mod gradients;
 mod hygiene;
 mod methods;
 mod numbers;
+mod parts;
 
 use tinyspec::function::EmbeddedFunction;
 use tinyspec::ir::text::print;

@@ -21,6 +21,7 @@ pub mod matmul;
 pub mod movement;
 pub mod norm;
 pub mod options;
+pub mod pick;
 pub mod pool;
 pub mod products;
 pub mod random;

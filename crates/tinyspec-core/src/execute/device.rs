@@ -4,6 +4,7 @@ use super::memory::{self, MemoryReport, Pool};
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tinyspec_backends::{Compiler, Runtime, Target};
 use tinyspec_ir::ContentHash;
@@ -17,6 +18,7 @@ pub struct Device {
     compiler: Arc<dyn Compiler>,
     runtime: Arc<dyn Runtime>,
     pool: Pool,
+    moved: AtomicU64,
 }
 
 impl Device {
@@ -29,6 +31,7 @@ impl Device {
             compiler,
             runtime,
             pool: Pool::default(),
+            moved: AtomicU64::new(0),
         }
     }
 
@@ -71,6 +74,15 @@ impl Device {
     /// `TINYSPEC_MEMORY` sets it for every device when it is opened.
     pub fn limit_memory(&self, bytes: Option<u64>) {
         self.pool.set_limit(bytes);
+    }
+
+    /// Bytes that kernels have read and written on it so far: of each buffer the places that they reach, once a kernel.
+    pub fn moved(&self) -> u64 {
+        self.moved.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_moved(&self, bytes: u64) {
+        self.moved.fetch_add(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn pool(&self) -> &Pool {

@@ -3,6 +3,7 @@
 mod built_in;
 mod device;
 mod memory;
+mod overwrite;
 mod ranged;
 mod run;
 mod shards;
@@ -10,5 +11,6 @@ mod shards;
 pub use device::{Device, default_device, device, register, set_default_device, with_default_device};
 pub use memory::{Held, MemoryReport};
 pub(crate) use memory::{Owner, Storage, size};
+pub(crate) use overwrite::settled_walk;
 pub(crate) use run::{plan_for, realize, run};
 pub(crate) use shards::Shards;

@@ -1,11 +1,13 @@
 //! Realising: walk, plan or find the plan, run it, and let nodes become their buffers.
 
+use super::overwrite::{self, Overwriting};
 use super::ranged;
 use super::shards::{self, move_to_device};
 use super::{Device, Owner, Storage, default_device};
 use crate::Result;
 use crate::lower::callify::Walk;
 use crate::lower::pipeline::{self, Place, Plan};
+use crate::lower::rangeify::Overwrite;
 use crate::profile::{self, Level};
 use crate::tensor::{History, Node};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -33,8 +35,15 @@ pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
         return Ok(());
     }
     let mut walk = Walk::of(&pending);
+    let mut lost = Vec::new();
     // What is moved, or given to a function of its own, is computed first, all of it together, then what these need.
-    while !walk.first.is_empty() {
+    while !walk.first.is_empty() || !walk.overwritten.is_empty() {
+        if !walk.overwritten.is_empty() {
+            overwrite::wait(&walk.overwritten, &mut lost)?;
+            pending.retain(|node| !node.is_realized());
+            walk = Walk::of(&pending);
+            continue;
+        }
         let sources: Vec<Arc<Node>> = walk.first.iter().flat_map(ranged::needed).collect();
         realize(&sources)?;
         for node in walk.first.iter().filter(|node| node.op != Op::GetTuple) {
@@ -75,18 +84,61 @@ fn run_group(roots: &[Arc<Node>], walk: &Walk, device: Option<&tinyspec_ir::Devi
 }
 
 fn run_walk(roots: &[Arc<Node>], walk: &Walk, device: &Arc<Device>) -> Result<()> {
-    let plan = plan_for(walk.key, device, || {
+    // Who sees the states that are replaced takes time to find out.
+    let wanted = match overwrite::is_possible(roots) {
+        true if !known_plan(walk.key, device).is_some_and(|plan| plan.stays_apart) => {
+            overwrite::wanted(roots, walk, device)
+        }
+        _ => SmallVec::new(),
+    };
+    if !wanted.is_empty() {
+        let plan = plan_of(walk, device, &wanted.iter().map(|state| state.wish).collect::<Vec<_>>())?;
+        if plan.stays_apart {
+            plan_for(walk.key, device, || Ok(plan.clone()))?;
+            return run_plan(roots, walk, device, &plan, None);
+        }
+        // Else somebody has come to see the old value meanwhile.
+        if let Some(overwriting) = Overwriting::begin(&plan, &wanted, walk) {
+            return run_plan(roots, walk, device, &plan, Some(overwriting));
+        }
+    }
+    let plan = plan_of(walk, device, &[])?;
+    run_plan(roots, walk, device, &plan, None)
+}
+
+fn plan_of(walk: &Walk, device: &Arc<Device>, over: &[Overwrite]) -> Result<Arc<Plan>> {
+    let key = match over {
+        [] => walk.key,
+        _ => ContentHash::of(&(walk.key, over)),
+    };
+    plan_for(key, device, || {
         let callified = walk.build()?;
         let (graph, outputs) = inline_all(callified.graph.clone(), callified.outputs.clone())?;
-        let plan = pipeline::compile(&graph, &outputs, device)?;
-        Ok(Plan { program: Some(Arc::new(callified)), ..plan })
-    })?;
+        let plan = pipeline::compile_over(&graph, &outputs, device, over)?;
+        Ok(Arc::new(Plan { program: Some(Arc::new(callified)), ..plan }))
+    })
+}
+
+fn run_plan(
+    roots: &[Arc<Node>],
+    walk: &Walk,
+    device: &Arc<Device>,
+    plan: &Plan,
+    overwriting: Option<Overwriting>,
+) -> Result<()> {
     let mut owners: Vec<&Arc<Node>> = vec![&roots[0]; plan.outputs.len()];
     for (root, &number) in roots.iter().zip(&plan.output_of_root) {
         owners[number as usize] = root;
     }
-    let outputs: Vec<Arc<Storage>> = (plan.outputs.iter().zip(&owners))
-        .map(|(&bytes, owner)| Ok(Arc::new(Storage::allocate(device, bytes, &Owner::node(owner))?)))
+    let over = |number: usize| {
+        let slot = plan.overwritten.iter().find(|over| over.0 as usize == number).map(|over| over.1);
+        slot.and_then(|slot| walk.leaves.get(slot as usize)).filter(|_| overwriting.is_some())
+    };
+    let outputs: Vec<Arc<Storage>> = (plan.outputs.iter().zip(&owners).enumerate())
+        .map(|(number, (&bytes, owner))| match over(number) {
+            Some(storage) => Ok(storage.clone()),
+            None => Ok(Arc::new(Storage::allocate(device, bytes, &Owner::node(owner))?)),
+        })
         .collect::<Result<_>>()?;
     let leaves: SmallVec<[*mut u8; 16]> = walk.leaves.iter().map(|leaf| leaf.address()).collect();
     let addresses: SmallVec<[*mut u8; 8]> = outputs.iter().map(|output| output.address()).collect();
@@ -94,34 +146,49 @@ fn run_walk(roots: &[Arc<Node>], walk: &Walk, device: &Arc<Device>) -> Result<()
     let arena =
         (plan.arena_bytes > 0).then(|| Storage::allocate(device, plan.arena_bytes, &temporaries)).transpose()?;
     let mut table = Vec::with_capacity(plan.table.len());
-    // SAFETY: the walk holds the leaves, `outputs` and `arena` are ours alone, and `run` waits for the end.
-    unsafe { run(&plan, &leaves, &addresses, arena.as_ref(), &mut table)? };
+    let overwriting = overwriting.map(Overwriting::start);
+    // SAFETY: the walk holds the leaves, of which those that are overwritten are ours alone, as `outputs` and `arena` are;
+    // and `run` waits for the end.
+    unsafe { run(plan, &leaves, &addresses, arena.as_ref(), &mut table)? };
     let history = plan.program.as_ref().map(|program| History::new(program, walk.leaf_nodes()));
     for (position, (root, &number)) in roots.iter().zip(&plan.output_of_root).enumerate() {
         let computed = history.as_ref().and_then(|history| history.result(root, position));
         root.become_buffer(outputs[number as usize].clone(), computed);
     }
+    drop(overwriting);
     Ok(())
 }
 
-/// The plan of this key for this device, made at most once.
-pub(crate) fn plan_for(key: ContentHash, device: &Device, make: impl FnOnce() -> Result<Plan>) -> Result<Arc<Plan>> {
+fn plans() -> &'static Mutex<FxHashMap<ContentHash, Arc<Plan>>> {
     static PLANS: OnceLock<Mutex<FxHashMap<ContentHash, Arc<Plan>>>> = OnceLock::new();
-    let plans = PLANS.get_or_init(Mutex::default);
-    let key = {
-        let mut hasher = ContentHasher::default();
-        (key, device.name(), device.target_hash()).hash(&mut hasher);
-        hasher.content_hash()
-    };
-    if let Some(plan) = plans.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
-        return Ok(plan.clone());
+    PLANS.get_or_init(Mutex::default)
+}
+
+fn key_for(key: ContentHash, device: &Device) -> ContentHash {
+    let mut hasher = ContentHasher::default();
+    (key, device.name(), device.target_hash()).hash(&mut hasher);
+    hasher.content_hash()
+}
+
+fn known_plan(key: ContentHash, device: &Device) -> Option<Arc<Plan>> {
+    plans().lock().unwrap_or_else(PoisonError::into_inner).get(&key_for(key, device)).cloned()
+}
+
+/// The plan of this key for this device, made at most once.
+pub(crate) fn plan_for(
+    key: ContentHash,
+    device: &Device,
+    make: impl FnOnce() -> Result<Arc<Plan>>,
+) -> Result<Arc<Plan>> {
+    if let Some(plan) = known_plan(key, device) {
+        return Ok(plan);
     }
-    let plan = Arc::new(make()?);
-    let mut plans = plans.lock().unwrap_or_else(PoisonError::into_inner);
+    let plan = make()?;
+    let mut plans = plans().lock().unwrap_or_else(PoisonError::into_inner);
     if plans.len() >= KEPT_PLANS {
         plans.clear();
     }
-    plans.insert(key, plan.clone());
+    plans.insert(key_for(key, device), plan.clone());
     Ok(plan)
 }
 
@@ -147,6 +214,7 @@ pub(crate) unsafe fn run(
             Place::Constant(number) => plan.constants[number as usize].address(),
         });
     }
+    plan.device.count_moved(plan.moved());
     let runtime = plan.device.runtime();
     if profile::shows(Level::Kernels) {
         for (launch, step) in plan.launches.iter().zip(&plan.steps) {

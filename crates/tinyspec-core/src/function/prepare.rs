@@ -145,7 +145,9 @@ impl Prepared {
         let outputs =
             results.iter().map(|&node| (graph.dtype(node), graph.props(node).shape.clone())).collect::<Vec<_>>();
         let results = own(&mut graph, results)?;
-        let plan = plan_for(graph.content_hash(&results), &device, || pipeline::compile(&graph, &results, &device))?;
+        let plan = plan_for(graph.content_hash(&results), &device, || {
+            pipeline::compile(&graph, &results, &device).map(Arc::new)
+        })?;
         Ok(prepared(Sizing { plan, inputs, outputs }, None))
     }
 

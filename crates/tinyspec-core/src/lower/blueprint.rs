@@ -5,6 +5,7 @@ use super::pipeline::{Kernel, Place, Plan, Step};
 use super::plan::{self, Lifetime};
 use super::rangeify::Schedule;
 use crate::execute::{Device, Owner, Storage};
+use crate::profile;
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -36,6 +37,8 @@ struct Call {
     /// Values of the kernel's named dims, by slot.
     dims: Vec<Dim>,
     location: String,
+    /// Bytes that it reads and writes, where no dim decides that.
+    bytes: Option<u64>,
 }
 
 /// Compiled launches over buffers whose sizes named dims decide.
@@ -64,6 +67,7 @@ impl Blueprint {
         }
         let mut buffers: Vec<Buffer> = Vec::new();
         let mut positions: FxHashMap<NodeId, u32> = FxHashMap::default();
+        let mut touched: FxHashMap<NodeId, u64> = FxHashMap::default();
         let mut calls = Vec::with_capacity(schedule.calls.len());
         for (step, call) in schedule.calls.iter().enumerate() {
             let (mut own, mut dims) = (Vec::new(), Vec::new());
@@ -91,7 +95,9 @@ impl Blueprint {
                 own.push(position);
             }
             let location = call.locations.first().map(ToString::to_string).unwrap_or_default();
-            calls.push(Call { kernel: kernels[&call.kernel].clone(), buffers: own, dims, location });
+            let bytes = touched.entry(call.kernel).or_insert_with(|| profile::touched(graph, call.kernel));
+            let bytes = dims.is_empty().then_some(*bytes);
+            calls.push(Call { kernel: kernels[&call.kernel].clone(), buffers: own, dims, location, bytes });
         }
         Blueprint { device: device.clone(), buffers, calls, outputs, output_of_root }
     }
@@ -119,8 +125,8 @@ impl Blueprint {
             });
         }
         let (mut launches, mut steps) = (Vec::with_capacity(self.calls.len()), Vec::with_capacity(self.calls.len()));
-        for Call { kernel, buffers: own, dims, location } in &self.calls {
-            let bytes = own.iter().map(|&position| sizes[position as usize] as u64).sum();
+        for Call { kernel, buffers: own, dims, location, bytes } in &self.calls {
+            let bytes = bytes.unwrap_or_else(|| own.iter().map(|&position| sizes[position as usize] as u64).sum());
             let (mut buffers, mut trips) = (own.clone(), kernel.trips.clone());
             if !dims.is_empty() {
                 let numbers = dims.iter().map(|dim| size(dim, value)).collect::<Result<Vec<usize>>>()?;
@@ -150,6 +156,8 @@ impl Blueprint {
             arena_bytes,
             outputs: self.outputs.iter().map(|bytes| size(bytes, value)).collect::<Result<_>>()?,
             output_of_root: self.output_of_root.clone(),
+            overwritten: Vec::new(),
+            stays_apart: false,
         })
     }
 

@@ -5,7 +5,7 @@
 
 use crate::execute::Storage;
 use crate::function;
-use crate::tensor::{Node, Opening};
+use crate::tensor::{Node, Opening, Sources, View};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::hash::Hash;
@@ -28,6 +28,8 @@ pub(crate) struct Walk {
     /// Nodes that are done before anything is planned and that need no other such node: moves of a value from one device
     /// to another, and results of functions that have kernels of their own.
     pub first: Vec<Arc<Node>>,
+    /// Nodes whose memory is another's, or about to be.
+    pub overwritten: Vec<Arc<Node>>,
 }
 
 struct Entry {
@@ -59,8 +61,7 @@ pub(crate) struct Opened {
 
 /// What a node needs for its value. An assign needs the stored value only: tensors are values, so nobody can tell a
 /// state that was overwritten from a new one.
-fn needed(node: &Node) -> SmallVec<[Arc<Node>; 3]> {
-    let sources = node.sources();
+pub(crate) fn needed(node: &Node, sources: Sources) -> Sources {
     match node.op {
         Op::After => match sources.get(1).filter(|store| store.op == Op::Store) {
             Some(store) => store.sources().get(1).cloned().into_iter().collect(),
@@ -82,29 +83,37 @@ impl Walk {
             roots: vec![],
             key: ContentHash(0),
             first: vec![],
+            overwritten: vec![],
             has_placeholder: false,
         };
         let mut positions: FxHashMap<ContentHash, u32> = FxHashMap::default();
         let mut hasher = ContentHasher::default();
         enum Visit {
             Enter(Arc<Node>),
-            Leave(Arc<Node>, SmallVec<[Arc<Node>; 3]>),
+            Leave(Arc<Node>, Sources),
         }
         let mut stack: Vec<Visit> = roots.iter().rev().cloned().map(Visit::Enter).collect();
         while let Some(visit) = stack.pop() {
             match visit {
                 Visit::Enter(node) if positions.contains_key(&node.hash) => {}
                 Visit::Enter(node) => {
-                    if node.is_realized() {
-                        let slot = walk.leaf_count;
-                        walk.leaf_count += 1;
-                        (u8::MAX, node.props.dtype, &node.props.shape, node.device()).hash(&mut hasher);
-                        positions.insert(node.hash, walk.entries.len() as u32);
-                        walk.leaves.extend(node.storage());
-                        walk.entries.push(Entry { node, sources: Positions::new(), leaf: Some(slot), waits: false });
-                        continue;
-                    }
-                    let sources = needed(&node);
+                    let sources = match node.view() {
+                        View::Lazy(sources) => needed(&node, sources),
+                        View::Realised(storage) => {
+                            let slot = walk.leaf_count;
+                            walk.leaf_count += 1;
+                            (u8::MAX, node.props.dtype, &node.props.shape, node.device()).hash(&mut hasher);
+                            positions.insert(node.hash, walk.entries.len() as u32);
+                            walk.leaves.extend(storage);
+                            let sources = Positions::new();
+                            walk.entries.push(Entry { node, sources, leaf: Some(slot), waits: false });
+                            continue;
+                        }
+                        View::Overwritten => {
+                            walk.overwritten.push(node);
+                            continue;
+                        }
+                    };
                     let pending: Vec<Visit> = sources.iter().rev().cloned().map(Visit::Enter).collect();
                     stack.push(Visit::Leave(node, sources));
                     stack.extend(pending);
@@ -167,6 +176,11 @@ impl Walk {
     /// The realised tensors, by slot.
     pub fn leaf_nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
         self.entries.iter().filter(|entry| entry.leaf.is_some()).map(|entry| &entry.node)
+    }
+
+    /// The nodes that it holds.
+    pub fn nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
+        self.entries.iter().map(|entry| &entry.node)
     }
 
     fn add_to(&self, graph: &mut Graph, mut opening: Option<&mut Opening>) -> Result<Vec<NodeId>> {

@@ -4,7 +4,7 @@ use super::blueprint::Blueprint;
 use super::callify::Callified;
 use super::kernel;
 use super::optimize::Scheduler;
-use super::rangeify::{self, ByHand, Schedule};
+use super::rangeify::{self, ByHand, Overwrite, Schedule};
 use crate::Result;
 use crate::cache;
 use crate::execute::{Device, Storage};
@@ -69,6 +69,17 @@ pub(crate) struct Plan {
     pub outputs: Vec<usize>,
     /// The result of each root: equal roots share one.
     pub output_of_root: Vec<u32>,
+    /// Results that take the memory of an argument: their number and its slot.
+    pub overwritten: Vec<(u32, u32)>,
+    /// No result is to take an argument's memory, though some might.
+    pub stays_apart: bool,
+}
+
+impl Plan {
+    /// Bytes that a run reads and writes.
+    pub fn moved(&self) -> u64 {
+        self.steps.iter().map(|step| step.bytes).sum()
+    }
 }
 
 /// Lowers `outputs` for a device.
@@ -79,11 +90,34 @@ pub(crate) fn compile(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) -
     blueprint(graph, outputs, device)?.plan(&|_| None)
 }
 
+/// As [`compile`], with results that may take the memory of arguments.
+pub(crate) fn compile_over(
+    graph: &Graph,
+    outputs: &[NodeId],
+    device: &Arc<Device>,
+    wanted: &[Overwrite],
+) -> Result<Plan> {
+    let (blueprint, granted) = blueprint_over(graph, outputs, device, wanted)?;
+    let mut plan = blueprint.plan(&|_| None)?;
+    plan.overwritten = granted.iter().map(|over| (plan.output_of_root[over.output], over.slot)).collect();
+    plan.stays_apart = !wanted.is_empty() && granted.is_empty();
+    Ok(plan)
+}
+
 /// As [`compile`], for a graph whose named dims stay what they are: its kernels serve all of their values.
 ///
 /// # Errors
 /// As [`compile`].
 pub(crate) fn blueprint(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) -> Result<Blueprint> {
+    Ok(blueprint_over(graph, outputs, device, &[])?.0)
+}
+
+fn blueprint_over(
+    graph: &Graph,
+    outputs: &[NodeId],
+    device: &Arc<Device>,
+    wanted: &[Overwrite],
+) -> Result<(Blueprint, Vec<Overwrite>)> {
     let _timer = profile::plan_timer();
     if cfg!(debug_assertions) || profile::verifies() {
         verify::tensor(graph, outputs)?;
@@ -94,13 +128,14 @@ pub(crate) fn blueprint(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>)
     let mut graph = graph.clone();
     let outputs = Rewriter::new(&[rules::EXACT, rules::REASSOC].concat()).rewrite(&mut graph, outputs)?;
     let schedule = rangeify::rangeify(&graph, &outputs, device.target())?;
+    let (schedule, granted) = rangeify::overwrite(schedule, wanted)?;
     kernel::checked("rangeify", || verify::schedule(&schedule.graph, schedule.root, &schedule.buffers))?;
     if profile::shows(Level::Stages) {
         profile::stage("schedule", &schedule.graph, &[schedule.root]);
         eprintln!("{}", schedule.explain(&graph));
     }
     let kernels = kernels(&schedule, device)?;
-    Ok(Blueprint::new(&schedule, &kernels, device))
+    Ok((Blueprint::new(&schedule, &kernels, device), granted))
 }
 
 /// All kernels of a schedule, compiled side by side; equal ones once.

@@ -111,6 +111,10 @@ impl Replacement {
         }
         let new = match op {
             Op::Load if self.is_changed(&old[0]) => self.load(graph, &sources, arg)?,
+            // What is always read or written needs no gate.
+            Op::Load | Op::Store if sources.get(2).is_some_and(|&gate| graph.as_int(gate) == Some(1)) => {
+                graph.add(op, &sources[..if op == Op::Load { 1 } else { 2 }], arg)?
+            }
             Op::Expand => {
                 let dims =
                     dim::static_shape(&graph.props(node).shape).map(|dims| dim::shape(&dims)).unwrap_or_default();
@@ -140,6 +144,9 @@ impl Replacement {
                 Some(gate) if graph.as_int(gate).is_none() => sources.extend([alternative, gate]),
                 _ => {}
             }
+        }
+        if sources.get(2).is_some_and(|&gate| graph.as_int(gate) == Some(1)) {
+            sources.truncate(1);
         }
         sources[0] = span(graph, &sources)?;
         graph.add(Op::Load, &sources, arg)

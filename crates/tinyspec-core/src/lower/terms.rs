@@ -84,23 +84,7 @@ impl Terms {
     }
 
     fn require(&mut self, graph: &mut Graph, sums: &mut Sums, node: NodeId, holds: bool) -> Result<()> {
-        let mut pending: SmallVec<[(NodeId, bool); 4]> = SmallVec::from_iter([(node, holds)]);
-        while let Some((node, holds)) = pending.pop() {
-            let is_bool = |graph: &Graph, source: &NodeId| graph.dtype(*source) == DType::Bool;
-            let sources: SmallVec<[NodeId; 3]> = graph.sources(node).into();
-            match (graph.op(node), sources.as_slice()) {
-                (Op::And, &[a, b]) if holds => pending.extend([(b, true), (a, true)]),
-                (Op::Or, &[a, b]) if !holds => pending.extend([(b, false), (a, false)]),
-                (Op::Xor | Op::CmpNe, &[a, b]) if is_bool(graph, &a) && graph.as_int(b).is_some() => {
-                    pending.push((a, holds ^ (graph.as_int(b) != Some(0))));
-                }
-                _ => {
-                    let relation = relation(graph, sums, node, holds)?;
-                    self.conditions.push(Condition { node, holds, relation });
-                }
-            }
-        }
-        Ok(())
+        require(graph, sums, &mut self.conditions, node, holds)
     }
 
     /// The value under all conditions but those at `without`, as a Reduce by `op` takes it.
@@ -113,6 +97,72 @@ impl Terms {
             }
         }
         under(graph, op, self.value, gate)
+    }
+}
+
+/// The conditions that a gate is made of.
+pub(crate) fn conditions(graph: &mut Graph, sums: &mut Sums, gate: NodeId) -> Result<SmallVec<[Condition; 2]>> {
+    let mut conditions = SmallVec::new();
+    require(graph, sums, &mut conditions, gate, true)?;
+    Ok(conditions)
+}
+
+fn require(
+    graph: &mut Graph,
+    sums: &mut Sums,
+    conditions: &mut SmallVec<[Condition; 2]>,
+    node: NodeId,
+    holds: bool,
+) -> Result<()> {
+    let mut pending: SmallVec<[(NodeId, bool); 4]> = SmallVec::from_iter([(node, holds)]);
+    while let Some((node, holds)) = pending.pop() {
+        let is_bool = |graph: &Graph, source: &NodeId| graph.dtype(*source) == DType::Bool;
+        let sources: SmallVec<[NodeId; 3]> = graph.sources(node).into();
+        match (graph.op(node), sources.as_slice()) {
+            (Op::And, &[a, b]) if holds => pending.extend([(b, true), (a, true)]),
+            (Op::Or, &[a, b]) if !holds => pending.extend([(b, false), (a, false)]),
+            (Op::Xor | Op::CmpNe, &[a, b]) if is_bool(graph, &a) && graph.as_int(b).is_some() => {
+                pending.push((a, holds ^ (graph.as_int(b) != Some(0))));
+            }
+            (Op::Where, &[c, yes, no]) if holds && is_bool(graph, &no) && graph.as_int(no) == Some(0) => {
+                pending.extend([(yes, true), (c, true)]);
+            }
+            _ => match choice(graph, node) {
+                Some((condition, same)) => pending.push((condition, holds == same)),
+                None => {
+                    let relation = relation(graph, sums, node, holds)?;
+                    conditions.push(Condition { node, holds, relation });
+                }
+            },
+        }
+    }
+    Ok(())
+}
+
+/// The condition behind a choice of constants: `k < Where(c, x, y)` is c or its opposite.
+fn choice(graph: &Graph, node: NodeId) -> Option<(NodeId, bool)> {
+    let chosen = |node: NodeId, value: &dyn Fn(Const) -> Option<Const>| {
+        let &[condition, yes, no] = graph.sources(node) else { return None };
+        let pair = (graph.op(node) == Op::Where).then_some((constant(graph, yes)?, constant(graph, no)?))?;
+        let (yes, no) = (value(pair.0)?.as_int()? != 0, value(pair.1)?.as_int()? != 0);
+        (yes != no).then_some((condition, yes))
+    };
+    match (graph.op(node), graph.sources(node)) {
+        (Op::Where, _) => chosen(node, &|value| Some(value)),
+        (op @ (Op::CmpLt | Op::CmpNe), &[a, b]) => match (constant(graph, a), constant(graph, b)) {
+            (Some(a), None) => chosen(b, &|value| eval_op(op, DType::Bool, &[a, value]).ok()),
+            (None, Some(b)) => chosen(a, &|value| eval_op(op, DType::Bool, &[value, b]).ok()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A constant, or one that is cast.
+fn constant(graph: &Graph, node: NodeId) -> Option<Const> {
+    match (graph.op(node), graph.sources(node)) {
+        (Op::Cast, &[inner]) => eval_op(Op::Cast, graph.dtype(node), &[graph.as_const(inner)?]).ok(),
+        _ => graph.as_const(node),
     }
 }
 

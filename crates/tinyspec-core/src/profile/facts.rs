@@ -1,7 +1,8 @@
 //! What a kernel is, read off its range form: a name, its axes, and its work.
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use tinyspec_ir::{Arg, AxisType, Builder, Graph, NodeId, Op};
+use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op};
 
 /// Name and work of a kernel in range form.
 pub(crate) struct Facts {
@@ -54,6 +55,46 @@ impl Facts {
         let name = if bounds.is_empty() { format!("{kind}_scalar") } else { format!("{kind}_{}", bounds.join("_")) };
         Facts { name, work: work.max(1) }
     }
+}
+
+/// Bytes that a kernel in range form reads and writes of its buffers: places, each of them once, as far as the
+/// loops around an access reach.
+pub(crate) fn touched(graph: &Graph, sink: NodeId) -> u64 {
+    let order = graph.reachable(&[sink]);
+    // What a place runs over: the product of the bounds of the loops that it depends on.
+    let mut ranges: FxHashMap<NodeId, SmallVec<[NodeId; 4]>> = FxHashMap::default();
+    let mut places: FxHashMap<(u32, bool), (u64, u64)> = FxHashMap::default();
+    for &node in &order {
+        if graph.dtype(node) == DType::Index || graph.op(node) == Op::Index {
+            let mut below: SmallVec<[NodeId; 4]> = graph
+                .sources(node)
+                .iter()
+                .flat_map(|source| ranges.get(source).into_iter().flatten().copied())
+                .collect();
+            if graph.op(node) == Op::Range {
+                below.push(node);
+            }
+            below.sort_unstable();
+            below.dedup();
+            ranges.insert(node, below);
+        }
+        let op = graph.op(node);
+        let is_access = matches!(op, Op::Load | Op::Store | Op::AtomicAdd);
+        let (Some(&place), true) = (graph.sources(node).first(), is_access) else { continue };
+        let Some(&memory) = graph.sources(place).first() else { continue };
+        let Arg::Param { slot, dtype, .. } = *graph.arg(memory) else { continue };
+        let bound = |range: &NodeId| graph.props(graph.source(*range, 0)).interval.int().map_or(1, |(_, bound)| bound);
+        let trips = ranges.get(&place).into_iter().flatten().map(|range| bound(range).max(0) as u64);
+        let count = trips.fold(1, u64::saturating_mul);
+        let all = graph.props(memory).element_count().as_const().unwrap_or(0).max(0) as u64;
+        for writes in [false, true] {
+            if op == Op::AtomicAdd || writes == (op == Op::Store) {
+                let entry = places.entry((slot, writes)).or_insert((0, dtype.size() as u64));
+                entry.0 = entry.0.saturating_add(count).min(all);
+            }
+        }
+    }
+    places.into_values().map(|(count, size)| count.saturating_mul(size)).fold(0, u64::saturating_add)
 }
 
 /// The axes of an optimised kernel: letter of the spec and bound, outer ones first.

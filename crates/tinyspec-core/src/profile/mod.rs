@@ -5,7 +5,7 @@
 mod facts;
 mod table;
 
-pub(crate) use facts::{Facts, axes};
+pub(crate) use facts::{Facts, axes, touched};
 pub(crate) use table::kernel;
 
 use crate::lower::optimize::{Estimate, OptOp};

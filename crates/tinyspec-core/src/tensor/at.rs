@@ -6,6 +6,7 @@ use crate::Result;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 use std::panic::Location;
 use tinyspec_ir::dim::show;
+use tinyspec_ir::ops::pick;
 use tinyspec_ir::ops::slice::{self, Slice};
 use tinyspec_ir::{DType, ErrorKind};
 
@@ -130,68 +131,16 @@ macro_rules! tuples {
 }
 tuples! { (A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E F) (A B C D E F G) (A B C D E F G H) }
 
-/// Picks in their places.
-struct Plan {
-    /// Of the leading axes; those that tensors pick from are kept.
-    slices: Vec<Slice>,
-    /// Tensors, and the axis of each after slicing.
-    tensors: Vec<(usize, Tensor)>,
-    /// Axes of size 1 in the result, if no tensor picks.
-    new_axes: Vec<usize>,
-}
-
-impl Plan {
-    fn of(x: &Tensor, picks: Vec<Pick>) -> tinyspec_ir::Result<Plan> {
-        let rank = x.rank();
-        let refuse = |message: String| Err(tinyspec_ir::Error::new(ErrorKind::Rank, "at", message));
-        let taken = |pick: &Pick| match pick {
-            Pick::Slice(_) => 1,
-            Pick::Tensor(mask) if mask.dtype() == DType::Bool => mask.rank(),
-            Pick::Tensor(_) => 1,
-            Pick::NewAxis | Pick::Rest => 0,
+impl Call {
+    /// Picks with nodes for tensors.
+    fn picks(&mut self, picks: &[Pick]) -> Vec<pick::Pick> {
+        let mut node = |pick: &Pick| match pick {
+            Pick::Slice(slice) => pick::Pick::Slice(*slice),
+            Pick::Tensor(tensor) => pick::Pick::Tensor(self.operand(tensor, DType::Void)),
+            Pick::NewAxis => pick::Pick::NewAxis,
+            Pick::Rest => pick::Pick::Rest,
         };
-        let total: usize = picks.iter().map(taken).sum();
-        if total > rank || picks.iter().filter(|pick| matches!(pick, Pick::Rest)).count() > 1 {
-            return refuse(format!("{} picks of {total} axes of {}", picks.len(), show(x.shape())));
-        }
-        let mut plan = Plan { slices: vec![], tensors: vec![], new_axes: vec![] };
-        // The axes of the result so far.
-        let mut axis = 0;
-        for pick in picks {
-            match pick {
-                Pick::Slice(slice) => {
-                    plan.slices.push(slice);
-                    axis += usize::from(!matches!(slice, Slice::At(_)));
-                }
-                Pick::Tensor(tensor) => {
-                    let axes = if tensor.dtype() == DType::Bool { tensor.rank() } else { 1 };
-                    plan.slices.extend(std::iter::repeat_n(Slice::ALL, axes));
-                    plan.tensors.push((axis, tensor));
-                    axis += axes;
-                }
-                Pick::NewAxis => {
-                    plan.new_axes.push(axis);
-                    axis += 1;
-                }
-                Pick::Rest => {
-                    plan.slices.extend(std::iter::repeat_n(Slice::ALL, rank - total));
-                    axis += rank - total;
-                }
-            }
-        }
-        let masks = plan.tensors.iter().filter(|(_, tensor)| tensor.dtype() == DType::Bool).count();
-        if masks > 0 && plan.tensors.len() > 1 {
-            return refuse("a bool tensor picks beside another tensor: pick one after the other".into());
-        }
-        if !plan.tensors.is_empty() && !plan.new_axes.is_empty() {
-            return refuse("new axes beside tensors: `.unsqueeze(axis)` makes one".into());
-        }
-        Ok(plan)
-    }
-
-    fn mask(&self) -> Option<(usize, &Tensor)> {
-        let (axis, mask) = self.tensors.first()?;
-        (mask.dtype() == DType::Bool).then_some((*axis, mask))
+        picks.iter().map(&mut node).collect()
     }
 }
 
@@ -223,26 +172,26 @@ impl Tensor {
         if self.node().is_err() {
             return self.clone();
         }
-        let plan = match Plan::of(self, picks.into_picks()) {
-            Ok(plan) => plan,
-            Err(error) => return Tensor::failed(error.at(location)),
-        };
         let mut call = Call::new(location);
         let x = call.operand(self, DType::Void);
-        if let Some((axis, mask)) = plan.mask() {
-            let part = call.tensor(|builder| slice::get(builder, "at", x, &plan.slices));
-            return part.where_true(axis, mask).unwrap_or_else(Tensor::failed);
-        }
-        let indices: Vec<_> = plan.tensors.iter().map(|(_, tensor)| call.operand(tensor, DType::Void)).collect();
-        call.tensor(|builder| {
-            let part = slice::get(builder, "at", x, &plan.slices)?;
-            if !indices.is_empty() {
-                let axes: Vec<usize> = plan.tensors.iter().map(|(axis, _)| *axis).collect();
-                return slice::index_axes(builder, "at", part, &axes, &indices);
+        let tensors = picks.into_picks();
+        let picks = call.picks(&tensors);
+        let mask = call.look(|builder| {
+            let plan = pick::Plan::of(builder, "at", x, &picks)?;
+            Ok(plan.mask(builder).map(|(axis, _)| (axis, plan.slices)))
+        });
+        match mask {
+            Err(error) => Tensor::failed(error),
+            Ok(None) => call.tensor(|builder| pick::at(builder, x, &picks)),
+            Ok(Some((axis, slices))) => {
+                let masks = tensors.iter().find_map(|pick| match pick {
+                    Pick::Tensor(mask) => Some(mask),
+                    _ => None,
+                });
+                let part = call.tensor(|builder| slice::get(builder, "at", x, &slices));
+                masks.map_or(part.clone(), |mask| part.where_true(axis, mask).unwrap_or_else(Tensor::failed))
             }
-            let unsqueezed = |part, &axis| tinyspec_ir::ops::movement::unsqueeze(builder, part, axis as i64);
-            plan.new_axes.iter().try_fold(part, unsqueezed)
-        })
+        }
     }
 
     /// Binds this handle to a new state that has `value` at `picks`, which are those of [`Tensor::at`], and is as before
@@ -269,35 +218,14 @@ impl Tensor {
         if self.node().is_err() {
             return;
         }
-        let written = Plan::of(self, picks.into_picks()).map(|plan| self.with(location, &plan, value));
-        match written {
-            Ok(written) if written.node().is_ok() => self.assign_at(location, &written),
-            Ok(failed) => *self = failed,
-            Err(error) => *self = Tensor::failed(error.in_op("set").at(location)),
-        }
-    }
-
-    /// A tensor with `value` at the places of a plan.
-    fn with(&self, location: &'static Location<'static>, plan: &Plan, value: impl Operand) -> Tensor {
         let mut call = Call::new(location);
-        let (x, value) = (call.operand(self, DType::Void), call.operand(value, self.dtype()));
-        let tensors: Vec<_> = plan.tensors.iter().map(|(_, tensor)| call.operand(tensor, DType::Void)).collect();
-        call.tensor(|builder| {
-            if !plan.new_axes.is_empty() {
-                let message = "a new axis is no place of the tensor";
-                return Err(tinyspec_ir::Error::new(ErrorKind::Value, "set", message));
-            }
-            let axes: Vec<usize> = plan.tensors.iter().map(|(axis, _)| *axis).collect();
-            let (Some(&axis), Some(&first)) = (axes.first(), tensors.first()) else {
-                return slice::set(builder, "set", x, &plan.slices, value);
-            };
-            let part = slice::get(builder, "set", x, &plan.slices)?;
-            let part = match plan.mask() {
-                Some(_) => slice::set_mask(builder, "set", part, axis, first, value)?,
-                None => slice::set_axes(builder, "set", part, &axes, &tensors, value)?,
-            };
-            slice::set(builder, "set", x, &plan.slices, part)
-        })
+        let (x, value) = (call.operand(&*self, DType::Void), call.operand(value, self.dtype()));
+        let picks = call.picks(&picks.into_picks());
+        let written = call.tensor(|builder| pick::set(builder, x, &picks, value));
+        match written.node() {
+            Ok(_) => self.assign_at(location, &written),
+            Err(_) => *self = written,
+        }
     }
 
     /// The rows where `mask` is true, which lies over the axes from `axis` on.

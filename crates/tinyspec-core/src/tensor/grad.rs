@@ -1,8 +1,8 @@
 //! Gradients of lazy tensors: the graph of the loss goes through the language's gradient and comes back lazy.
 
 use super::{LazyBuilder, Node, Tensor, distinct};
+use crate::execute::settled_walk;
 use crate::function::Body;
-use crate::lower::callify::Walk;
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -82,7 +82,7 @@ pub(super) fn connected(
     }
     let oldest = roots[1..].iter().map(|wanted| wanted.age).min().unwrap_or_default();
     let located = |error: tinyspec_ir::Error| Error::from(error.at(location));
-    let mut opened = Walk::of(&roots).open(oldest).map_err(located)?;
+    let mut opened = settled_walk(&roots)?.open(oldest).map_err(located)?;
     let (graph, origins) = (&mut opened.graph, &opened.origins);
     let ones = {
         let one = graph.constant(tinyspec_ir::Const::float(dtype, 1.0));

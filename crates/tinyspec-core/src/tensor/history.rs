@@ -174,7 +174,7 @@ impl Opening {
                 if self.known.contains_key(&input.hash) || steps.contains_key(&input.age) {
                     continue;
                 }
-                let node = input.node.upgrade();
+                let node = input.node.upgrade().filter(|node| !node.is_overwritten());
                 let past = match (&node, &input.past) {
                     _ if input.age <= self.oldest => None,
                     (Some(node), _) => node.computed(),
@@ -209,7 +209,7 @@ impl Opening {
         props.shape = props.shape.iter().map(|dim| dim.substitute(&value)).collect();
         let param = param(graph, &props, self.next_slot)?;
         self.next_slot += 1;
-        match history.inputs[slot as usize].node.upgrade() {
+        match history.inputs[slot as usize].node.upgrade().filter(|node| !node.is_overwritten()) {
             Some(node) => self.origins.push((param, node)),
             None => self.gone.push(param),
         }

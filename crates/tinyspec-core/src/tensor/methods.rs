@@ -137,6 +137,11 @@ impl Call {
         }
     }
 
+    /// What the graph says of the operands.
+    pub fn look<T>(&mut self, look: impl FnOnce(&mut LazyBuilder) -> tinyspec_ir::Result<T>) -> Result<T> {
+        self.build(look)
+    }
+
     /// The one result.
     pub fn tensor(mut self, build: impl FnOnce(&mut LazyBuilder) -> tinyspec_ir::Result<NodeId>) -> Tensor {
         match self.build(build) {

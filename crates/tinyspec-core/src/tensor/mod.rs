@@ -34,7 +34,7 @@ pub use grad::{grad, grad_or_zeros};
 pub use gradcheck::{GradcheckOptions, gradcheck};
 pub(crate) use history::{History, Opening};
 pub use methods::{IntoAxes, Operand};
-pub(crate) use node::{Node, Sources};
+pub(crate) use node::{Node, Sources, View};
 pub use random::set_seed;
 pub use realize::realize_all;
 
@@ -136,6 +136,9 @@ impl Tensor {
 
     /// Binds this handle to a new state with the value `value`; clones keep what they saw.
     ///
+    /// Where nobody has the old state any more, neither a clone nor a lazy tensor that was made of it, its memory is
+    /// overwritten when the new one is computed: then only what differs is written.
+    ///
     /// `value` must have this tensor's dtype and a shape that broadcasts to its shape.
     #[track_caller]
     pub fn assign(&mut self, value: &Tensor) {
@@ -144,12 +147,8 @@ impl Tensor {
 
     fn assign_at(&mut self, location: &'static Location<'static>, value: &Tensor) {
         *self = apply(location, &[self, value], |builder, nodes| {
-            let (state, mut value) = (nodes[0], nodes[1]);
-            if builder.props(value).shape != builder.props(state).shape {
-                let shape = builder.props(state).shape.clone();
-                let shape = builder.shape(&shape)?;
-                value = builder.add(Op::Expand, &[value, shape], Arg::None).map_err(|error| error.in_op("assign"))?;
-            }
+            let state = nodes[0];
+            let value = tinyspec_ir::ops::pick::assigned(builder, state, nodes[1])?;
             let store = builder.add(Op::Store, &[state, value], Arg::None).map_err(|error| error.in_op("assign"))?;
             builder.add(Op::After, &[state, store], Arg::None)
         });

@@ -36,6 +36,18 @@ enum State {
     Sharded(Shards, Option<Computed>),
     /// The Tuple of a Function: closed, so it keeps a graph instead of sources.
     Body(Arc<Body>),
+    /// Its memory is being overwritten by the state that replaces it: who needs that waits.
+    Taken(Option<Computed>),
+    /// Overwritten.
+    Gone,
+}
+
+/// What there is of a node at one moment.
+pub(crate) enum View {
+    Lazy(Sources),
+    /// Its memory, if that is in one place.
+    Realised(Option<Arc<Storage>>),
+    Overwritten,
 }
 
 fn next_age() -> u64 {
@@ -85,6 +97,17 @@ impl Node {
         Ok(Arc::new(Node { op: Op::Tuple, arg: Arg::None, props, hash, age: next_age(), location: None, state }))
     }
 
+    /// What a walk needs to know, in one look: somebody else may be computing the node.
+    pub fn view(&self) -> View {
+        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+            State::Lazy(sources) => View::Lazy(sources.clone()),
+            State::Realised(storage, _) => View::Realised(Some(storage.clone())),
+            State::Sharded(..) => View::Realised(None),
+            State::Body(_) => View::Lazy(Sources::new()),
+            State::Taken(_) | State::Gone => View::Overwritten,
+        }
+    }
+
     /// The buffer, once computed.
     pub fn storage(&self) -> Option<Arc<Storage>> {
         match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
@@ -104,6 +127,38 @@ impl Node {
     /// Its value is computed.
     pub fn is_realized(&self) -> bool {
         matches!(&*self.state.read().unwrap_or_else(PoisonError::into_inner), State::Realised(..) | State::Sharded(..))
+    }
+
+    /// Its memory is another's, or about to be: it has no value any more.
+    pub fn is_overwritten(&self) -> bool {
+        matches!(&*self.state.read().unwrap_or_else(PoisonError::into_inner), State::Taken(_) | State::Gone)
+    }
+
+    /// Its memory is being overwritten.
+    pub fn is_taken(&self) -> bool {
+        matches!(&*self.state.read().unwrap_or_else(PoisonError::into_inner), State::Taken(_))
+    }
+
+    /// Takes the memory away, if nobody but this node and the caller has it.
+    pub fn take(&self, held: &Arc<Storage>) -> bool {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        match &mut *state {
+            // Whoever wants the memory asks this node, under the lock.
+            State::Realised(own, computed) if Arc::ptr_eq(own, held) && Arc::strong_count(own) == 2 => {
+                *state = State::Taken(computed.take());
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// After [`Node::take`]: gives the memory back, or never.
+    pub fn settle(&self, back: Option<Arc<Storage>>) {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        *state = match (back, &mut *state) {
+            (Some(storage), State::Taken(computed)) => State::Realised(storage, computed.take()),
+            _ => State::Gone,
+        };
     }
 
     /// How it was computed, if gradients may follow that.

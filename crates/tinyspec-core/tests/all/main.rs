@@ -2,6 +2,7 @@
 
 mod accuracy;
 mod activations;
+mod assignments;
 mod attention;
 mod compile_time;
 mod composed;

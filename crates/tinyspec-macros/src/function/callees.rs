@@ -55,8 +55,8 @@ pub fn callee_of(call: &ExprCall) -> Option<syn::Path> {
     {
         return None;
     }
-    // Options end with `..default()`.
-    if path.segments.last()?.ident == "default" {
+    // Options end with `..default()`; `stepped(.., 2)` is a part of a tensor.
+    if path.segments.last()?.ident == "default" || path.segments.last()?.ident == "stepped" {
         return None;
     }
     path.segments.iter_mut().for_each(|segment| segment.arguments = PathArguments::None);

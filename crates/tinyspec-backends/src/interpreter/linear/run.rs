@@ -8,8 +8,8 @@ use crate::Memory;
 use crate::host_memory::{self, HostMemory};
 use smallvec::SmallVec;
 use std::ops::Range;
-use tinyspec_ir::eval::eval_lanes;
 use tinyspec_ir::Op;
+use tinyspec_ir::eval::eval_lanes;
 
 struct Machine<'a> {
     code: &'a Code,

@@ -63,7 +63,7 @@ pub(super) fn depends(graph: &Graph, node: NodeId, range: NodeId) -> bool {
 }
 
 /// The sum without its term in `range`, and the factor of that term; `None` where it is not there, or hidden in an atom.
-pub(super) fn solved(graph: &Graph, sum: &Sum, range: NodeId) -> Option<(i64, Sum)> {
+pub(crate) fn solved(graph: &Graph, sum: &Sum, range: NodeId) -> Option<(i64, Sum)> {
     let factor = sum.coefficient(range);
     let rest = sum.plus(&Sum::atom(range).scale(-factor));
     let is_free = rest.terms.iter().all(|&(atom, _)| !depends(graph, atom, range));

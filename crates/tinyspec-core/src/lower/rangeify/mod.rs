@@ -14,8 +14,10 @@ mod count;
 mod fusion;
 mod index;
 mod movement;
+mod narrow;
 mod nested;
 mod online;
+mod overwrite;
 mod siblings;
 mod split;
 mod values;
@@ -23,6 +25,7 @@ mod walk;
 mod written;
 
 pub use fusion::{Costs, Decision, Reason};
+pub use overwrite::{Overwrite, overwrite};
 
 use super::optimize;
 use movement::{elements, locate, shape};

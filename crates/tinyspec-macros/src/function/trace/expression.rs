@@ -196,7 +196,7 @@ impl Tracer<'_> {
             (Value::Unseen, _) => Value::Unseen,
             (Value::Tensor(_), _) => self.refuse(
                 whole,
-                "a tensor is not indexed with `[…]`: use `.narrow(axis, start, length)`, `.shrink(offset, shape)`, or `.index0(indices)`",
+                "a tensor is not indexed with `[…]`: write `.at(…)` with a position, a range, or a tuple of them",
             ),
             (Value::Unknown, _) | (_, Value::Unknown) => Value::Unknown,
             (Value::List(values), position @ Value::Int(..)) => {
@@ -204,7 +204,8 @@ impl Tracer<'_> {
                 let Value::Int(position, _) = self.typed(position, NumberType::Usize) else { return Value::Unknown };
                 let value = usize::try_from(position).ok().and_then(|position| values.into_iter().nth(position));
                 value.unwrap_or_else(|| {
-                    let message = format!("index {position} of a list of {count}: they go from 0 to {}", count.saturating_sub(1));
+                    let message =
+                        format!("index {position} of a list of {count}: they go from 0 to {}", count.saturating_sub(1));
                     self.diagnostics.error(Place::of(&*index.index), message);
                     Value::Wrong
                 })

@@ -2,6 +2,7 @@
 
 use super::expression::name_of;
 use super::inference::{Float, Kind, NumberType};
+use super::pick::PICKING;
 use super::words::{AT_RUN_TIME, ELSEWHERE, arguments_of, found_text, instead, kind_text, may_be, sample, usage};
 use super::{Tracer, Value};
 use crate::diagnostics::{Place, source_text};
@@ -23,6 +24,7 @@ impl Tracer<'_> {
         let place = Place::between(call.method.span(), call.paren_token.span.close());
         let name = call.method.to_string();
         match receiver {
+            Value::Tensor(node) if PICKING.contains(&name.as_str()) => self.picking(call, node, place, whole),
             Value::Tensor(node) => {
                 let receiver = (name_of(&call.receiver), Value::Tensor(node));
                 self.tensor_method(&call.method, Some(receiver), &call.args, place, whole)
@@ -112,7 +114,9 @@ impl Tracer<'_> {
             self.diagnostics.error_instead_of_rustc(whole, Place::of(method), format!("`{name}` {what}"));
             return false;
         }
-        let known = METHODS.iter().any(|row| row.name == name) || OUTSIDE_THE_TABLE.contains(&name.as_str());
+        let known = METHODS.iter().any(|row| row.name == name)
+            || OUTSIDE_THE_TABLE.contains(&name.as_str())
+            || PICKING.contains(&name.as_str());
         if !known {
             let other = ELSEWHERE.iter().find(|(other, _)| *other == name).map(|(_, here)| format!(": {here}"));
             let help = other.or_else(|| ops::nearest(&name).map(|near| format!("; did you mean `{near}`?")));

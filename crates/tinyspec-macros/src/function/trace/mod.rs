@@ -11,6 +11,7 @@ mod inference;
 mod method;
 mod numbers;
 mod options;
+mod pick;
 mod results;
 mod statement;
 mod value;

@@ -11,7 +11,6 @@ pub(super) const AT_RUN_TIME: &[(&str, &str)] = &[
     ("to_vec", "reads values, which exist once the function is called: call it on the result, outside"),
     ("item", "reads a value, which exists once the function is called: call it on the result, outside"),
     ("realize", "computes now; a #[function] is computed when its result is read"),
-    ("assign", "changes its tensor; a #[function] changes nothing: `let` a new name, or return the new value"),
     ("to", "moves to a device, which the caller chooses: move the arguments or the result, outside"),
     ("sizes", "reads a shape as numbers; dims are symbols here: name them in the signature"),
     ("backward", "computes gradients now: `grad(&loss, &[…])` outside, or `#[function(grad)]`"),

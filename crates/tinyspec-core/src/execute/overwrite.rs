@@ -1,0 +1,187 @@
+//! States that are assigned, written over the memory of the state before them.
+//!
+//! Tensors are values: memory is overwritten only where nobody can tell. That is when every reference to the old state is
+//! from nodes of the graph that is computed now, and none of these outlives the computation but its results.
+
+use super::{Device, Storage};
+use crate::lower::callify::{Walk, needed};
+use crate::lower::pipeline::Plan;
+use crate::lower::rangeify::Overwrite;
+use crate::tensor::Node;
+use crate::{Error, Result};
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use tinyspec_ir::{ErrorKind, Op};
+
+/// Held for reading while memory is overwritten, so that whoever meets a state in between can wait for the end.
+static OVERWRITING: RwLock<()> = RwLock::new(());
+
+/// A state that may be overwritten.
+pub(super) struct State {
+    pub wish: Overwrite,
+    node: Arc<Node>,
+}
+
+/// Some root is an assigned state.
+pub(super) fn is_possible(roots: &[Arc<Node>]) -> bool {
+    roots.iter().any(|root| root.op == Op::After)
+}
+
+/// Results that may take the memory of the states that they replace.
+pub(super) fn wanted(roots: &[Arc<Node>], walk: &Walk, device: &Arc<Device>) -> SmallVec<[State; 1]> {
+    let mut states: SmallVec<[State; 1]> = SmallVec::new();
+    let slots: FxHashMap<*const Node, u32> =
+        (0..).zip(walk.leaf_nodes()).map(|(slot, node)| (Arc::as_ptr(node), slot)).collect();
+    for (output, root) in roots.iter().enumerate() {
+        let Some(node) = replaced(root) else { continue };
+        let Some(&slot) = slots.get(&Arc::as_ptr(&node)) else { continue };
+        let is_here = walk.leaves.get(slot as usize).is_some_and(|storage| Arc::ptr_eq(storage.device(), device));
+        if is_here && node.props.dtype == root.props.dtype && node.props.shape == root.props.shape {
+            states.push(State { wish: Overwrite { output, slot }, node });
+        }
+    }
+    if !states.is_empty() {
+        let seen = Seen::below(roots, walk, &states);
+        states.retain(|state| seen.is_unseen(&state.node));
+    }
+    states
+}
+
+/// The computed state that a chain of assignments began with.
+fn replaced(root: &Arc<Node>) -> Option<Arc<Node>> {
+    let mut node = root.clone();
+    while node.op == Op::After && !node.is_realized() {
+        let sources = node.sources();
+        sources.get(1).filter(|store| store.op == Op::Store)?;
+        node = sources.into_iter().next()?;
+    }
+    (!Arc::ptr_eq(&node, root) && node.is_realized()).then_some(node)
+}
+
+/// Who refers to what, in the lazy graph below some roots.
+struct Seen {
+    /// Nodes that have references from outside of the graph.
+    outside: FxHashSet<*const Node>,
+    /// What those need.
+    alive: FxHashSet<*const Node>,
+}
+
+impl Seen {
+    fn below(roots: &[Arc<Node>], walk: &Walk, states: &[State]) -> Seen {
+        let mut references: FxHashMap<*const Node, usize> = FxHashMap::default();
+        let mut nodes: Vec<Arc<Node>> = roots.to_vec();
+        let mut known: FxHashSet<*const Node> = roots.iter().map(Arc::as_ptr).collect();
+        let mut next = 0;
+        while let Some(node) = nodes.get(next).cloned() {
+            next += 1;
+            for source in node.sources() {
+                *references.entry(Arc::as_ptr(&source)).or_default() += 1;
+                if known.insert(Arc::as_ptr(&source)) {
+                    nodes.push(source);
+                }
+            }
+        }
+        for node in walk.nodes().chain(states.iter().map(|state| &state.node)) {
+            *references.entry(Arc::as_ptr(node)).or_default() += 1;
+        }
+        let results: FxHashSet<*const Node> = roots.iter().map(Arc::as_ptr).collect();
+        let mut outside = FxHashSet::default();
+        let mut pending: Vec<Arc<Node>> = Vec::new();
+        for node in &nodes {
+            // One of them is in `nodes`.
+            let inside = references.get(&Arc::as_ptr(node)).copied().unwrap_or(0) + 1;
+            if !results.contains(&Arc::as_ptr(node)) && Arc::strong_count(node) > inside {
+                outside.insert(Arc::as_ptr(node));
+                pending.push(node.clone());
+            }
+        }
+        let mut alive = FxHashSet::default();
+        while let Some(node) = pending.pop() {
+            for source in needed(&node, node.sources()) {
+                if alive.insert(Arc::as_ptr(&source)) {
+                    pending.push(source);
+                }
+            }
+        }
+        Seen { outside, alive }
+    }
+
+    /// Nobody sees the state but the graph that replaces it.
+    fn is_unseen(&self, node: &Arc<Node>) -> bool {
+        !self.outside.contains(&Arc::as_ptr(node)) && !self.alive.contains(&Arc::as_ptr(node))
+    }
+}
+
+/// Memory that is ours to overwrite. Until it is started, dropping it gives all back.
+pub(super) struct Overwriting {
+    taken: SmallVec<[(Arc<Node>, Arc<Storage>); 1]>,
+    is_started: bool,
+    _guard: RwLockReadGuard<'static, ()>,
+}
+
+impl Overwriting {
+    /// Takes the memory that the plan overwrites; `None` if somebody else has got hold of some of it.
+    pub fn begin(plan: &Plan, wanted: &[State], walk: &Walk) -> Option<Overwriting> {
+        let guard = OVERWRITING.read().unwrap_or_else(PoisonError::into_inner);
+        let mut overwriting = Overwriting { taken: SmallVec::new(), is_started: false, _guard: guard };
+        for &(_, slot) in &plan.overwritten {
+            let state = wanted.iter().find(|state| state.wish.slot == slot)?;
+            let storage = walk.leaves.get(slot as usize)?;
+            if !state.node.take(storage) {
+                return None;
+            }
+            overwriting.taken.push((state.node.clone(), storage.clone()));
+        }
+        Some(overwriting)
+    }
+
+    /// From now on the old values are lost, whatever happens.
+    pub fn start(mut self) -> Overwriting {
+        self.is_started = true;
+        self
+    }
+}
+
+impl Drop for Overwriting {
+    fn drop(&mut self) {
+        for (node, storage) in self.taken.drain(..) {
+            node.settle((!self.is_started).then_some(storage));
+        }
+    }
+}
+
+/// Waits until states that a walk met are settled. What replaces them is computed then, and the next walk does not get to
+/// them; `lost` holds those of the walk before.
+///
+/// # Errors
+/// When a state was lost before the walk, to a run that failed.
+pub(super) fn wait(states: &[Arc<Node>], lost: &mut Vec<Arc<Node>>) -> Result<()> {
+    if let Some(gone) = states.iter().find(|state| lost.iter().any(|other| Arc::ptr_eq(other, state))) {
+        let message = "the value was overwritten by an assignment that failed";
+        let error = tinyspec_ir::Error::new(ErrorKind::Value, "assign", message);
+        return Err(Error::from(match gone.location {
+            Some(location) => error.at(location),
+            None => error,
+        }));
+    }
+    drop(OVERWRITING.write().unwrap_or_else(PoisonError::into_inner));
+    lost.clear();
+    lost.extend(states.iter().filter(|state| !state.is_taken()).cloned());
+    Ok(())
+}
+
+/// The walk from nodes, once nobody overwrites what it meets.
+///
+/// # Errors
+/// As [`wait`].
+pub(crate) fn settled_walk(roots: &[Arc<Node>]) -> Result<Walk> {
+    let mut lost = Vec::new();
+    loop {
+        let walk = Walk::of(roots);
+        if walk.overwritten.is_empty() {
+            return Ok(walk);
+        }
+        wait(&walk.overwritten, &mut lost)?;
+    }
+}

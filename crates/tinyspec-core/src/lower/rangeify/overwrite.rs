@@ -1,0 +1,294 @@
+//! Results in the memory of the inputs that they replace.
+//!
+//! A state that is assigned, and whose old value nobody else has, may be overwritten. A result gets an input's memory
+//! where each kernel that reads the old value can run before the one that writes, and that one reads each place only for
+//! what it writes there. Then what stays as it is is neither read nor written: a part that is set costs what the part
+//! costs.
+
+use super::narrow::only_what_differs;
+use super::{KernelCall, Schedule};
+use crate::lower::terms::Sums;
+use rustc_hash::{FxHashMap, FxHashSet};
+use tinyspec_ir::rewrite::substitute;
+use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
+
+/// A result that may take the memory of an input: nobody needs the input's value afterwards.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Overwrite {
+    /// Position of the result.
+    pub output: usize,
+    /// Slot of the input, which has the result's dtype and shape.
+    pub slot: u32,
+}
+
+/// Bytes of a state from which on a second one is worth the time to find out that none is needed.
+const LARGE: usize = 1 << 20;
+
+/// The schedule with results over inputs, and which of the wanted ones are: none, if that saves little.
+///
+/// # Errors
+/// When a rewritten kernel is refused.
+pub fn overwrite(schedule: Schedule, wanted: &[Overwrite]) -> Result<(Schedule, Vec<Overwrite>)> {
+    let mut overwriting: Option<Schedule> = None;
+    let mut granted: Vec<Overwrite> = Vec::new();
+    let mut is_worth_it = false;
+    // Kernels written by hand have an order of their own; dims are no buffers.
+    let takes_dims = |call: &KernelCall| {
+        schedule.graph.sources(call.node)[1..].iter().any(|&a| schedule.graph.dtype(a) == DType::Index)
+    };
+    if schedule.calls.iter().any(|call| call.written.is_some() || takes_dims(call)) {
+        return Ok((schedule, granted));
+    }
+    for &wish in wanted {
+        if granted.iter().any(|other| other.slot == wish.slot || other.output == wish.output) {
+            continue;
+        }
+        if let Some((next, saves)) = one(overwriting.as_ref().unwrap_or(&schedule), wish)? {
+            overwriting = Some(next);
+            granted.push(wish);
+            is_worth_it |= saves;
+        }
+    }
+    match overwriting.filter(|_| is_worth_it) {
+        Some(overwriting) => Ok((overwriting, granted)),
+        None => Ok((schedule, vec![])),
+    }
+}
+
+/// The buffer that a state of it is made of.
+fn leaf(graph: &Graph, mut node: NodeId) -> NodeId {
+    while graph.op(node) == Op::After {
+        node = graph.source(node, 0);
+    }
+    node
+}
+
+fn arguments(schedule: &Schedule, call: &KernelCall) -> Vec<NodeId> {
+    schedule.graph.sources(call.node)[1..].iter().map(|&buffer| leaf(&schedule.graph, buffer)).collect()
+}
+
+/// The schedule with one result over an input, and whether that saves much.
+fn one(schedule: &Schedule, wish: Overwrite) -> Result<Option<(Schedule, bool)>> {
+    let graph = &schedule.graph;
+    let Some(&output) = schedule.outputs.get(wish.output) else { return Ok(None) };
+    let buffer = leaf(graph, output);
+    let arguments: Vec<Vec<NodeId>> = schedule.calls.iter().map(|call| arguments(schedule, call)).collect();
+    let writes = |call: usize, node: NodeId| arguments[call][..schedule.calls[call].outputs].contains(&node);
+    let Some(writer) = (0..arguments.len()).find(|&call| writes(call, buffer)) else { return Ok(None) };
+    let is_input = |node: NodeId| matches!(graph.arg(node), Arg::Param { slot, .. } if *slot == wish.slot);
+    let Some(&input) = arguments.iter().flatten().find(|&&node| graph.op(node) == Op::Param && is_input(node)) else {
+        return Ok(None);
+    };
+    let fits = graph.dtype(input) == graph.dtype(buffer) && graph.props(input).shape == graph.props(buffer).shape;
+    let readers: Vec<usize> = (0..arguments.len()).filter(|&call| arguments[call].contains(&input)).collect();
+    let after = dependents(graph, schedule, writer);
+    if !fits || readers.iter().any(|&reader| after.contains(&reader) || writes(reader, input)) {
+        return Ok(None);
+    }
+    let position = |node: NodeId| arguments[writer].iter().position(|&argument| argument == node);
+    let Some(place) = position(buffer) else { return Ok(None) };
+    let kernel = match position(input) {
+        Some(read) => match in_place(graph, schedule.calls[writer].kernel, place as u32, read as u32)? {
+            Some(kernel) => Some((kernel, read)),
+            None => return Ok(None),
+        },
+        None => None,
+    };
+    let readers: Vec<usize> = readers.into_iter().filter(|&reader| reader != writer).collect();
+    let bytes = graph.props(input).element_count().as_const().unwrap_or(0).max(0) as usize * graph.dtype(input).size();
+    let saves = bytes >= LARGE || kernel.as_ref().is_some_and(|(kernel, _)| kernel.is_partial);
+    let schedule = Rebuild { schedule, writer, buffer, input, kernel, readers, after }.run()?;
+    Ok(Some((schedule, saves)))
+}
+
+/// The Calls that need what `writer` wrote.
+fn dependents(graph: &Graph, schedule: &Schedule, writer: usize) -> FxHashSet<usize> {
+    let mut nodes: FxHashSet<NodeId> = [schedule.calls[writer].node].into_iter().collect();
+    for node in graph.reachable_outside_bodies(&[schedule.root]) {
+        // Bodies are closed.
+        let skip = usize::from(graph.op(node) == Op::Call);
+        if graph.sources(node)[skip..].iter().any(|source| nodes.contains(source)) {
+            nodes.insert(node);
+        }
+    }
+    (0..schedule.calls.len()).filter(|&call| call != writer && nodes.contains(&schedule.calls[call].node)).collect()
+}
+
+/// A kernel of its own graph.
+struct Kernel {
+    graph: Graph,
+    sink: NodeId,
+    /// Does not write all of the result.
+    is_partial: bool,
+}
+
+/// The kernel with its Params `place`, which it writes, and `read` as one; `None` where it may read what it has written.
+fn in_place(schedule: &Graph, kernel: NodeId, place: u32, read: u32) -> Result<Option<Kernel>> {
+    let mut graph = Graph::new();
+    let sink = graph.import(schedule, &[kernel], |_, _| Ok(None))?[0];
+    let live = graph.reachable(&[sink]);
+    let param = |graph: &Graph, wanted: u32| {
+        let is = |node: &&NodeId| {
+            graph.op(**node) == Op::Param && matches!(graph.arg(**node), Arg::Param { slot, .. } if *slot == wanted)
+        };
+        live.iter().find(is).copied()
+    };
+    let (Some(to), Some(from)) = (param(&graph, place), param(&graph, read)) else { return Ok(None) };
+    let Some(store) = store_to(&graph, &live, to) else { return Ok(None) };
+    let position = graph.source(graph.source(store, 0), 1);
+    let mut sums = Sums::default();
+    let stored = sums.of(&graph, position);
+    // What a place holds, read as it is.
+    let old = |graph: &Graph, node: NodeId| {
+        let node = if graph.op(node) == Op::Cast { graph.source(node, 0) } else { node };
+        let &[address] = graph.sources(node) else { return false };
+        graph.op(node) == Op::Load
+            && matches!(graph.sources(address), &[memory, index] if memory == from
+                && (index == position || Sums::default().of(graph, index) == stored))
+    };
+    let mut found = None;
+    if let Some(partial) = only_what_differs(&mut graph, sink, store, old)?
+        && is_safe(&graph, partial, to, from)
+    {
+        found = Some(partial);
+    }
+    if found.is_none() && is_safe(&graph, sink, to, from) {
+        found = Some(sink);
+    }
+    let Some(found) = found else { return Ok(None) };
+    let (is_partial, sink) = (found != sink, found);
+    // The Params after the one that is gone move up.
+    let mut renamed: FxHashMap<NodeId, NodeId> = [(from, to)].into_iter().collect();
+    for node in graph.reachable(&[sink]) {
+        if let (Op::Param, Arg::Param { slot, dtype, device, addrspace }) = (graph.op(node), graph.arg(node))
+            && *slot > read
+        {
+            let arg = Arg::Param { slot: slot - 1, dtype: *dtype, device: device.clone(), addrspace: *addrspace };
+            let shape = graph.source(node, 0);
+            let moved = graph.add(Op::Param, &[shape], arg)?;
+            renamed.insert(node, moved);
+        }
+    }
+    let sink = substitute(&mut graph, &[sink], &renamed)?[0];
+    Ok(Some(Kernel { graph, sink, is_partial }))
+}
+
+/// The one Store into a Param.
+fn store_to(graph: &Graph, live: &[NodeId], param: NodeId) -> Option<NodeId> {
+    let is_store = |node: &&NodeId| {
+        graph.op(**node) == Op::Store && graph.sources(graph.source(**node, 0)).first() == Some(&param)
+    };
+    let mut stores = live.iter().filter(is_store);
+    let store = stores.next().copied()?;
+    let is_place = graph.op(graph.source(store, 0)) == Op::Index && graph.sources(graph.source(store, 0)).len() == 2;
+    (stores.next().is_none() && is_place).then_some(store)
+}
+
+/// Every read of `from` is of the place that the Store into `to` writes, happens before it, and not in a loop of its own.
+fn is_safe(graph: &Graph, sink: NodeId, to: NodeId, from: NodeId) -> bool {
+    let live = graph.reachable(&[sink]);
+    let Some(store) = store_to(graph, &live, to) else { return false };
+    let mut sums = Sums::default();
+    let place = graph.source(graph.source(store, 0), 1);
+    let stored = sums.of(graph, place);
+    let before: FxHashSet<NodeId> = graph.reachable(&[store]).into_iter().collect();
+    let reduces: Vec<NodeId> = live.iter().copied().filter(|&node| graph.op(node) == Op::Reduce).collect();
+    let reduced: FxHashSet<NodeId> = graph.reachable(&reduces).into_iter().collect();
+    live.iter().filter(|&&node| graph.sources(node).contains(&from)).all(|&address| {
+        graph.op(address) == Op::Index
+            && matches!(graph.sources(address), &[_, index] if index == place || sums.of(graph, index) == stored)
+            && before.contains(&address)
+            && !reduced.contains(&address)
+    })
+}
+
+/// The schedule anew, with one Call that writes an input.
+struct Rebuild<'a> {
+    schedule: &'a Schedule,
+    writer: usize,
+    /// What it wrote so far.
+    buffer: NodeId,
+    input: NodeId,
+    /// Its kernel, and the argument that is gone; none where it does not read the input.
+    kernel: Option<(Kernel, usize)>,
+    /// Other Calls that read the input.
+    readers: Vec<usize>,
+    /// Calls that need the result.
+    after: FxHashSet<usize>,
+}
+
+impl Rebuild<'_> {
+    fn run(self) -> Result<Schedule> {
+        let from = &self.schedule.graph;
+        let mut order: Vec<usize> = (0..self.schedule.calls.len()).collect();
+        if self.readers.iter().any(|&reader| reader > self.writer) {
+            order.sort_by_key(|&call| match () {
+                () if call == self.writer => 1,
+                () if self.after.contains(&call) => 2,
+                () => 0,
+            });
+        }
+        let mut graph = Graph::new();
+        // What holds each buffer of the old schedule.
+        let mut places: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+        let mut nodes: FxHashMap<usize, NodeId> = FxHashMap::default();
+        let mut calls = Vec::with_capacity(order.len());
+        for number in order {
+            let call = &self.schedule.calls[number];
+            let mut buffers = arguments(self.schedule, call);
+            let mut kernel = None;
+            if number == self.writer {
+                let mut state = place(&mut graph, from, &mut places, self.input)?;
+                if !self.readers.is_empty() {
+                    let before = [state].into_iter().chain(self.readers.iter().filter_map(|r| nodes.get(r)).copied());
+                    state = graph.add(Op::After, &before.collect::<Vec<_>>(), Arg::None)?;
+                }
+                places.insert(self.buffer, state);
+                if let Some((own, read)) = &self.kernel {
+                    buffers.remove(*read);
+                    kernel = Some(graph.import(&own.graph, &[own.sink], |_, _| Ok(None))?[0]);
+                }
+            }
+            let kernel = match kernel {
+                Some(kernel) => kernel,
+                None => graph.import(from, &[call.kernel], |_, _| Ok(None))?[0],
+            };
+            let mut sources = vec![kernel];
+            for &buffer in &buffers {
+                sources.push(place(&mut graph, from, &mut places, buffer)?);
+            }
+            let node = graph.add(Op::Call, &sources, Arg::None)?;
+            for location in &call.locations {
+                graph.locate(node, location.clone());
+            }
+            for (&buffer, &state) in buffers[..call.outputs].iter().zip(&sources[1..]) {
+                let written = graph.add(Op::After, &[state, node], Arg::None)?;
+                places.insert(buffer, written);
+            }
+            nodes.insert(number, node);
+            calls.push(KernelCall { node, kernel, ..call.clone() });
+        }
+        let mut outputs = Vec::with_capacity(self.schedule.outputs.len());
+        for &output in &self.schedule.outputs {
+            outputs.push(place(&mut graph, from, &mut places, leaf(from, output))?);
+        }
+        let root = graph.add(Op::Sink, &outputs, Arg::None)?;
+        let own: Vec<NodeId> = self.schedule.buffers.iter().filter(|&&buffer| buffer != self.buffer).copied().collect();
+        let mut buffers = Vec::with_capacity(own.len());
+        for buffer in own {
+            let state = place(&mut graph, from, &mut places, buffer)?;
+            buffers.push(leaf(&graph, state));
+        }
+        Ok(Schedule { graph, root, outputs, calls, buffers, decisions: self.schedule.decisions.clone() })
+    }
+}
+
+/// What holds a buffer of the old schedule in the new one.
+fn place(graph: &mut Graph, from: &Graph, places: &mut FxHashMap<NodeId, NodeId>, buffer: NodeId) -> Result<NodeId> {
+    if let Some(&place) = places.get(&buffer) {
+        return Ok(place);
+    }
+    let new = graph.import(from, &[buffer], |_, _| Ok(None))?[0];
+    places.insert(buffer, new);
+    Ok(new)
+}
