@@ -5,16 +5,21 @@ use super::{Owner, Storage, default_device, device};
 use crate::Error;
 use crate::Result;
 use crate::function::{Ranged, sizes};
+use crate::lower::plan::ALIGNMENT;
 use crate::tensor::{History, Node};
 use smallvec::SmallVec;
 use std::sync::Arc;
+use tinyspec_ir::dim::static_shape;
 use tinyspec_ir::{Arg, DType, Device, ErrorKind, Op};
 
 /// What must be computed before `node` is: the source of a move, the tensors that a function is given.
 pub(super) fn needed(node: &Arc<Node>) -> Vec<Arc<Node>> {
     let sources = node.sources();
     match node.op {
-        Op::GetTuple => sources.iter().flat_map(|call| arguments(call)).filter(is_tensor).collect(),
+        Op::GetTuple => {
+            let tensors = sources.iter().flat_map(|call| arguments(call)).filter(is_tensor);
+            tensors.filter(|argument| window(argument).is_none()).collect()
+        }
         _ => sources.into_iter().take(1).collect(),
     }
 }
@@ -55,13 +60,16 @@ fn one(function: &Arc<Node>, results: &[&Arc<Node>]) -> Result<()> {
     let ranged = Ranged::of(&body, &arguments, &device)?;
     let plan = ranged.plan(&sizes)?;
     // By slot; a dim has no memory.
-    let held: Vec<Option<Arc<Storage>>> = arguments.iter().map(|argument| argument.storage()).collect();
-    if arguments.iter().zip(&held).any(|(argument, storage)| is_tensor(argument) && storage.is_none()) {
+    let held: Vec<Option<(Arc<Storage>, usize)>> = arguments.iter().map(window).collect();
+    if arguments.iter().zip(&held).any(|(argument, memory)| is_tensor(argument) && memory.is_none()) {
         return Err(missing());
     }
-    let null = std::ptr::null_mut();
-    let leaves: SmallVec<[*mut u8; 16]> =
-        held.iter().map(|storage| storage.as_ref().map_or(null, |storage| storage.address())).collect();
+    let address = |memory: &Option<(Arc<Storage>, usize)>| match memory {
+        // SAFETY: a window lies inside of its storage.
+        Some((storage, offset)) => unsafe { storage.address().add(*offset) },
+        None => std::ptr::null_mut(),
+    };
+    let leaves: SmallVec<[*mut u8; 16]> = held.iter().map(address).collect();
     let outputs: Vec<Arc<Storage>> = (plan.outputs.iter())
         .map(|&bytes| Ok(Arc::new(Storage::allocate(&device, bytes, &Owner::node(results[0]))?)))
         .collect::<Result<_>>()?;
@@ -72,7 +80,7 @@ fn one(function: &Arc<Node>, results: &[&Arc<Node>]) -> Result<()> {
     let mut table = Vec::with_capacity(plan.table.len());
     // SAFETY: `held` keeps the leaves, whose sizes the bound dims agree with; outputs and arena are ours alone.
     unsafe { run(&plan, &leaves, &addresses, arena.as_ref(), &mut table)? };
-    let history = History::of_call(&ranged.program, &arguments);
+    let history = History::of_call(&ranged.program, &arguments)?;
     for &result in results {
         let Arg::Number(number) = result.arg else { continue };
         let computed = history.result(result, number as usize);
@@ -80,4 +88,36 @@ fn one(function: &Arc<Node>, results: &[&Arc<Node>]) -> Result<()> {
         result.become_buffer(outputs[output as usize].clone(), computed);
     }
     Ok(())
+}
+
+/// The memory of an argument, and the byte at which it starts: its own, or consecutive elements of another tensor, such as
+/// its first rows. A part is read where it lies if kernels may start there.
+fn window(argument: &Arc<Node>) -> Option<(Arc<Storage>, usize)> {
+    let (mut node, mut start) = (argument.clone(), 0);
+    loop {
+        if let Some(storage) = node.storage() {
+            let bytes = start * node.props.dtype.size();
+            return (bytes % ALIGNMENT == 0).then_some((storage, bytes));
+        }
+        let sources = node.sources();
+        let from = sources.first()?.clone();
+        match node.op {
+            Op::Reshape => {}
+            Op::Shrink => {
+                let (whole, part) = (static_shape(&from.props.shape)?, static_shape(&node.props.shape)?);
+                let offset = static_shape(sources.get(1)?.props.value.as_deref()?)?;
+                // All axes before the last one that is cut have one place.
+                let cut = (0..whole.len()).rev().find(|&axis| whole[axis] != part[axis]).unwrap_or(0);
+                if part[..cut].iter().any(|&size| size != 1) {
+                    return None;
+                }
+                let flat = whole.iter().zip(&offset).try_fold(0usize, |flat, (&size, &offset)| {
+                    Some(flat * usize::try_from(size).ok()? + usize::try_from(offset).ok()?)
+                });
+                start += flat?;
+            }
+            _ => return None,
+        }
+        node = from;
+    }
 }

@@ -1,7 +1,8 @@
 //! What a schedule becomes once its kernels are compiled: launches whose buffers have sizes that named dims may decide.
 //! Numbers for these make a [`Plan`] of it, by arithmetic alone.
 
-use super::pipeline::{Kernel, Place, Plan, Step};
+use super::optimize;
+use super::pipeline::{Parts, Place, Plan, Step};
 use super::plan::{self, Lifetime};
 use super::rangeify::Schedule;
 use crate::execute::{Device, Owner, Storage};
@@ -11,6 +12,9 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use tinyspec_backends::Launch;
 use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Graph, NodeId, Op};
+
+/// Trips that estimates assume of a loop that a named dim bounds.
+const ESTIMATED_TRIPS: u64 = optimize::NAMED_TRIPS as u64;
 
 /// Where a buffer comes from, before the arena is laid out.
 enum Source {
@@ -31,7 +35,7 @@ struct Buffer {
 
 /// A launch before its sizes are known.
 struct Call {
-    kernel: Arc<Kernel>,
+    kernels: Parts,
     /// Positions among the buffers.
     buffers: Vec<u32>,
     /// Values of the kernel's named dims, by slot.
@@ -53,7 +57,7 @@ pub(crate) struct Blueprint {
 
 impl Blueprint {
     /// Launches in order, and everything they touch.
-    pub fn new(schedule: &Schedule, kernels: &FxHashMap<NodeId, Arc<Kernel>>, device: &Arc<Device>) -> Blueprint {
+    pub fn new(schedule: &Schedule, kernels: &FxHashMap<NodeId, Parts>, device: &Arc<Device>) -> Blueprint {
         let graph = &schedule.graph;
         let mut results: FxHashMap<NodeId, u32> = FxHashMap::default();
         let (mut outputs, mut output_of_root) = (Vec::new(), Vec::new());
@@ -97,7 +101,7 @@ impl Blueprint {
             let location = call.locations.first().map(ToString::to_string).unwrap_or_default();
             let bytes = touched.entry(call.kernel).or_insert_with(|| profile::touched(graph, call.kernel));
             let bytes = dims.is_empty().then_some(*bytes);
-            calls.push(Call { kernel: kernels[&call.kernel].clone(), buffers: own, dims, location, bytes });
+            calls.push(Call { kernels: kernels[&call.kernel].clone(), buffers: own, dims, location, bytes });
         }
         Blueprint { device: device.clone(), buffers, calls, outputs, output_of_root }
     }
@@ -125,26 +129,36 @@ impl Blueprint {
             });
         }
         let (mut launches, mut steps) = (Vec::with_capacity(self.calls.len()), Vec::with_capacity(self.calls.len()));
-        for Call { kernel, buffers: own, dims, location, bytes } in &self.calls {
+        for Call { kernels, buffers: own, dims, location, bytes } in &self.calls {
             let bytes = bytes.unwrap_or_else(|| own.iter().map(|&position| sizes[position as usize] as u64).sum());
-            let (mut buffers, mut trips) = (own.clone(), kernel.trips.clone());
+            let mut buffers = own.clone();
+            let numbers = dims.iter().map(|dim| size(dim, value)).collect::<Result<Vec<usize>>>()?;
             if !dims.is_empty() {
-                let numbers = dims.iter().map(|dim| size(dim, value)).collect::<Result<Vec<usize>>>()?;
                 let data: Vec<u8> = numbers.iter().flat_map(|&number| (number as i64).to_le_bytes()).collect();
-                trips = trips.substitute(&|slot| Some(Dim::from(*numbers.get(slot as usize)? as i64)));
                 let place = self.constant(&mut constants, &data)?;
                 buffers.push(table.len() as u32);
                 table.push(place);
             }
-            launches.push(Launch {
-                program: kernel.program.clone(),
-                buffers,
-                trips: 0..size(&trips, value)?,
-                grid: kernel.grid,
-                scratch_bytes: kernel.scratch_bytes,
-                nanoseconds: kernel.nanoseconds.unwrap_or_else(|| nanoseconds(kernel.work, bytes)),
-            });
-            steps.push(Step { kernel: kernel.clone(), location: location.clone(), bytes });
+            let own_value = |slot: u32| Some(Dim::from(*numbers.get(slot as usize)? as i64));
+            for kernel in kernels {
+                let blocks = size(&kernel.blocks, &own_value)?;
+                if blocks == 0 {
+                    continue;
+                }
+                let estimate = kernel.nanoseconds.map(|estimate| match kernel.blocks.as_const() {
+                    Some(_) => estimate,
+                    None => estimate / ESTIMATED_TRIPS * blocks as u64,
+                });
+                launches.push(Launch {
+                    program: kernel.program.clone(),
+                    buffers: buffers.clone(),
+                    trips: 0..size(&kernel.trips, &own_value)?,
+                    grid: kernel.grid,
+                    scratch_bytes: kernel.scratch_bytes,
+                    nanoseconds: estimate.unwrap_or_else(|| nanoseconds(kernel.work, bytes)),
+                });
+                steps.push(Step { kernel: kernel.clone(), location: location.clone(), bytes });
+            }
         }
         Ok(Plan {
             program: None,

@@ -3,7 +3,7 @@
 
 use super::optimize::{Scheduler, Space, online, scatter};
 use super::rangeify::ByHand;
-use super::{expand, linearize, plan, select, special, written};
+use super::{expand, linearize, parts, plan, select, special, written};
 use crate::profile;
 use tinyspec_backends::{Grid, LinearKernel, Target};
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Dim, Graph, NodeId, Op, Result, verify};
@@ -35,7 +35,7 @@ pub fn lower_kernel(graph: &mut Graph, sink: NodeId, name: &str, target: &Target
 /// When the kernel is not in range form.
 pub fn ordered(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<Option<NodeId>> {
     // Their loops follow each other, and workgroups have no order; nor are they made for sizes that are no numbers.
-    if target.workgroups.is_some() || has_dims(graph, sink) {
+    if target.workgroups.is_some() || parts::has_dims(graph, sink) {
         return Ok(None);
     }
     match scatter::loops(graph, sink, target.threads)? {
@@ -156,7 +156,7 @@ fn finish_observed(
     let (local_offsets, scratch_bytes) = plan::locals(&graph, linear);
     Ok(LinearKernel {
         by_hand: None,
-        global_trips: trips(&graph, linear).bounds().1.max(0) as usize,
+        global_trips: most_trips(&graph, linear),
         grid: Grid::of(&graph, linear),
         linear,
         name: name.into(),
@@ -175,30 +175,30 @@ pub(crate) fn checked(stage: &str, check: impl FnOnce() -> Result<()>) -> Result
     Ok(())
 }
 
-/// Trips of the GLOBAL Range.
-pub(crate) fn trips(graph: &Graph, linear: NodeId) -> Dim {
-    let is_global = |node: &NodeId| {
-        matches!(graph.arg(*node), Arg::Range { axis: AxisType::Global, .. }) && graph.op(*node) == Op::Range
-    };
-    let range = graph.sources(linear).iter().find(|node| is_global(node));
-    let bound = range.and_then(|&range| graph.props(graph.source(range, 0)).value.as_deref()?.first());
+/// Trips of the GLOBAL Range of a kernel in range form.
+pub(crate) fn trips(graph: &Graph, sink: NodeId) -> Dim {
+    let live = graph.reachable(&[sink]);
+    let range = live.into_iter().find(|&node| is_global(graph, node));
+    let bound = range.and_then(|range| graph.props(graph.source(range, 0)).value.as_deref()?.first());
     bound.cloned().unwrap_or_else(|| Dim::from(1))
+}
+
+/// Trips of the GLOBAL Range in the order of a Linear, at most.
+fn most_trips(graph: &Graph, linear: NodeId) -> usize {
+    let range = graph.sources(linear).iter().find(|&&node| is_global(graph, node));
+    let most = range.and_then(|&range| graph.props(graph.source(range, 0)).interval.int());
+    most.map_or(1, |(_, most)| usize::try_from(most).unwrap_or(0))
+}
+
+fn is_global(graph: &Graph, node: NodeId) -> bool {
+    matches!(graph.arg(node), Arg::Range { axis: AxisType::Global, .. }) && graph.op(node) == Op::Range
 }
 
 /// Buffers that a kernel is given: one more than the greatest slot of a Param, and one for the named dims.
 fn params(graph: &Graph, sink: NodeId) -> usize {
     let live = graph.reachable(&[sink]);
     let slots = live.iter().filter_map(|&node| param_slot(graph, node));
-    slots.max().map_or(0, |slot| slot as usize + 1) + live.iter().any(|&node| is_dim(graph, node)) as usize
-}
-
-fn is_dim(graph: &Graph, node: NodeId) -> bool {
-    graph.op(node) == Op::Param && graph.dtype(node) == DType::Index
-}
-
-/// Named dims are left in the kernel.
-fn has_dims(graph: &Graph, sink: NodeId) -> bool {
-    graph.reachable(&[sink]).into_iter().any(|node| is_dim(graph, node))
+    slots.max().map_or(0, |slot| slot as usize + 1) + parts::has_dims(graph, sink) as usize
 }
 
 /// The slot of a Param that is memory.

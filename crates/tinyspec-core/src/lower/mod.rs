@@ -8,6 +8,7 @@ pub mod kernel;
 pub mod linearize;
 pub(crate) mod live;
 pub mod optimize;
+pub(crate) mod parts;
 pub(crate) mod pipeline;
 pub mod plan;
 pub mod rangeify;

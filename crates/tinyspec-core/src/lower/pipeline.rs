@@ -2,9 +2,9 @@
 
 use super::blueprint::Blueprint;
 use super::callify::Callified;
-use super::kernel;
 use super::optimize::Scheduler;
 use super::rangeify::{self, ByHand, Overwrite, Schedule};
+use super::{kernel, parts};
 use crate::Result;
 use crate::cache;
 use crate::execute::{Device, Storage};
@@ -12,6 +12,7 @@ use crate::profile::{self, Level};
 use crate::search;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tinyspec_backends::{Grid, Launch, LinearKernel, Program};
@@ -27,6 +28,8 @@ pub(crate) struct Kernel {
     pub scratch_bytes: usize,
     /// Trips of the GLOBAL range, over the kernel's own named dims.
     pub trips: Dim,
+    /// It has something to do where this is not 0.
+    pub blocks: Dim,
     pub grid: Grid,
     /// Operations on elements.
     pub work: u64,
@@ -138,14 +141,17 @@ fn blueprint_over(
     Ok((Blueprint::new(&schedule, &kernels, device), granted))
 }
 
+/// The kernels that compute what one in range form does, in their order.
+pub(crate) type Parts = SmallVec<[Arc<Kernel>; 1]>;
+
 /// All kernels of a schedule, compiled side by side; equal ones once.
-fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<FxHashMap<NodeId, Arc<Kernel>>> {
+fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<FxHashMap<NodeId, Parts>> {
     let mut distinct: Vec<(NodeId, Option<&ByHand>)> =
         schedule.calls.iter().map(|call| (call.kernel, call.written.as_ref())).collect();
     distinct.sort_unstable();
     distinct.dedup_by_key(|(kernel, _)| *kernel);
-    let one = |&(kernel, written): &(NodeId, Option<&ByHand>)| kernel_of(&schedule.graph, kernel, written, device);
-    let compiled: Vec<Result<Arc<Kernel>>> =
+    let one = |&(kernel, written): &(NodeId, Option<&ByHand>)| parts_of(&schedule.graph, kernel, written, device);
+    let compiled: Vec<Result<Parts>> =
         // A thread's first kernel sets up its code generator: a single one stays with the caller's.
         // A search needs the machine for itself.
         if distinct.len() < 2 || search::is_asked_for() { distinct.iter().map(one).collect() } else { distinct.par_iter().map(one).collect() };
@@ -154,8 +160,24 @@ fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<FxHashMap<NodeId
 
 type Kernels = Mutex<FxHashMap<ContentHash, Arc<Kernel>>>;
 
+fn parts_of(schedule: &Graph, kernel: NodeId, written: Option<&ByHand>, device: &Arc<Device>) -> Result<Parts> {
+    if written.is_some() || !parts::has_dims(schedule, kernel) {
+        return Ok(Parts::from_iter([kernel_of(schedule, kernel, written, Dim::from(1), device)?]));
+    }
+    let mut graph = Graph::new();
+    let roots = graph.import(schedule, &[kernel], |_, _| Ok(None))?;
+    let parts = parts::parts(&mut graph, roots[0], device.target())?;
+    parts.into_iter().map(|part| kernel_of(&graph, part.sink, None, part.blocks, device)).collect()
+}
+
 /// A kernel of this process, else from the disk, else compiled.
-fn kernel_of(schedule: &Graph, kernel: NodeId, written: Option<&ByHand>, device: &Arc<Device>) -> Result<Arc<Kernel>> {
+fn kernel_of(
+    schedule: &Graph,
+    kernel: NodeId,
+    written: Option<&ByHand>,
+    blocks: Dim,
+    device: &Arc<Device>,
+) -> Result<Arc<Kernel>> {
     static KNOWN: OnceLock<Kernels> = OnceLock::new();
     let known = KNOWN.get_or_init(Kernels::default);
     let mut graph = Graph::new();
@@ -168,7 +190,7 @@ fn kernel_of(schedule: &Graph, kernel: NodeId, written: Option<&ByHand>, device:
     if let Some(kernel) = known.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
         return Ok(kernel.clone());
     }
-    let kernel = Arc::new(lower(graph, roots[0], written, device)?);
+    let kernel = Arc::new(Kernel { blocks, ..lower(graph, roots[0], written, device)? });
     known.lock().unwrap_or_else(PoisonError::into_inner).insert(key, kernel.clone());
     Ok(kernel)
 }
@@ -184,10 +206,11 @@ fn lower(mut graph: Graph, sink: NodeId, written: Option<&ByHand>, device: &Arc<
     if let Some(written) = written {
         facts.name.clone_from(&written.name);
     }
-    let mut axes = String::new();
+    let (mut axes, mut trips) = (String::new(), Dim::from(1));
     let mut observe = |stage: &'static str, graph: &Graph, root: NodeId| {
         if stage == "optimized" {
             axes = profile::axes(graph, root);
+            trips = kernel::trips(graph, root);
         }
         if profile::shows(Level::Stages) {
             profile::stage(&format!("{}: {stage}", facts.name), graph, &[root]);
@@ -216,7 +239,9 @@ fn lower(mut graph: Graph, sink: NodeId, written: Option<&ByHand>, device: &Arc<
         let listing = device.compiler().listing(&kernel, target)?;
         eprintln!("{}\n{}\n{}", kernel.name, listing.source, listing.assembly);
     }
-    let trips = kernel::trips(&kernel.graph, kernel.linear);
-    let LinearKernel { name, scratch_bytes, grid, .. } = kernel;
-    Ok(Kernel { program, name, axes, scratch_bytes, trips, grid, work: facts.work, nanoseconds })
+    let LinearKernel { name, scratch_bytes, grid, global_trips, .. } = kernel;
+    // Where a number is known the last stage knows it best.
+    let trips = trips.as_const().map_or(trips, |_| Dim::from(global_trips as i64));
+    let blocks = Dim::from(1);
+    Ok(Kernel { program, name, axes, scratch_bytes, trips, blocks, grid, work: facts.work, nanoseconds })
 }

@@ -4,7 +4,7 @@
 //! on for its sake. What is gone is computed again from its own history, as far as that goes back.
 
 use super::node::Node;
-use crate::lower::callify::{Callified, param};
+use crate::lower::callify::{Callified, Walk, param};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -49,6 +49,10 @@ enum Past {
 impl History {
     /// The run of `program` on `inputs`.
     pub fn new<'a>(program: &Arc<Callified>, inputs: impl Iterator<Item = &'a Arc<Node>>) -> Arc<History> {
+        Arc::new(History::of(program, inputs))
+    }
+
+    fn of<'a>(program: &Arc<Callified>, inputs: impl Iterator<Item = &'a Arc<Node>>) -> History {
         let mut generation = 0;
         let inputs = inputs
             .map(|node| {
@@ -63,24 +67,32 @@ impl History {
                 Input { node: Arc::downgrade(node), hash: node.hash, age: node.age, past }
             })
             .collect();
-        Arc::new(History { program: program.clone(), inputs, dims: vec![], generation })
+        History { program: program.clone(), inputs, dims: vec![], generation }
     }
 
     /// The call of a function on tensors and, after them, its named dims.
-    pub fn of_call(program: &Arc<Callified>, arguments: &[Arc<Node>]) -> Arc<History> {
+    ///
+    /// # Errors
+    /// None for arguments that were computed.
+    pub fn of_call(program: &Arc<Callified>, arguments: &[Arc<Node>]) -> Result<Arc<History>> {
         let dim = |node: &Arc<Node>| match node.props.value.as_deref() {
             Some([dim]) if node.props.shape.is_empty() => Some(dim.clone()),
             _ => None,
         };
         let dims: Vec<Dim> = arguments.iter().rev().map_while(dim).collect();
         let tensors = &arguments[..arguments.len() - dims.len()];
-        let history = History::new(program, tensors.iter());
-        let dims = dims.into_iter().rev().collect();
-        Arc::new(
-            Arc::into_inner(history)
-                .map(|history| History { dims, ..history })
-                .unwrap_or_else(|| unreachable!("it is new")),
-        )
+        let mut history = History::of(program, tensors.iter());
+        history.dims = dims.into_iter().rev().collect();
+        // A part that is read where it lies has no memory of its own, but it is made of the whole.
+        for (position, tensor) in tensors.iter().enumerate().filter(|(_, tensor)| !tensor.is_realized()) {
+            let walk = Walk::of(std::slice::from_ref(tensor));
+            let part = History::new(&Arc::new(walk.build()?), walk.leaf_nodes());
+            if let Some(computed) = part.result(tensor, 0) {
+                history.generation = history.generation.max(part.generation + 1);
+                history.inputs[position].past = Past::Computed(computed);
+            }
+        }
+        Ok(Arc::new(history))
     }
 
     /// The result of a root, by its position. A state that was assigned and what was detached are data from then on,
@@ -177,6 +189,7 @@ impl Opening {
                 let node = input.node.upgrade().filter(|node| !node.is_overwritten());
                 let past = match (&node, &input.past) {
                     _ if input.age <= self.oldest => None,
+                    (Some(node), Past::Computed(computed)) if !node.is_realized() => Some(computed.clone()),
                     (Some(node), _) => node.computed(),
                     (None, Past::Computed(computed)) => Some(computed.clone()),
                     (None, Past::Data) => None,

@@ -18,6 +18,7 @@ pub(crate) mod windows;
 mod words;
 
 pub use cost::Estimate;
+pub(crate) use cost::NAMED_TRIPS;
 pub use kernel::{Access, Kernel, Nest, Reduction};
 pub use opt_op::OptOp;
 pub use repeat::Repeat;

@@ -3,7 +3,7 @@
 use super::kernel::{Kernel, is_index, slot};
 use super::opt_op::OptOp;
 use crate::lower::live;
-use tinyspec_ir::{AxisType, Error, ErrorKind, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, AxisType, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 /// One loop of the schedule.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -86,6 +86,9 @@ impl Space {
                 }
             }
             outer = Some(self.origins.len());
+            // Given to the threads already.
+            let shared = matches!(graph.arg(range), Arg::Range { axis: AxisType::Global, .. });
+            let kind = if shared { AxisType::Global } else { kind };
             self.axes.push(Axis { origin: self.origins.len(), trips: origin.trips, stride: 1, kind });
             self.origins.push(origin);
         }
@@ -94,6 +97,9 @@ impl Space {
     /// The op that gives the outermost loop to the threads; none where several nests follow each other.
     pub(crate) fn share(&self, kernel: &Kernel) -> Option<OptOp> {
         let is_loop = |axis: &Axis| axis.kind == AxisType::Loop && axis.trips != Some(1);
+        if self.axes.iter().any(|axis| axis.kind == AxisType::Global) {
+            return None;
+        }
         let axis = self.axes.iter().position(is_loop).filter(|_| kernel.nests.len() == 1)?;
         let factor = self.axes[axis].trips?;
         Some(OptOp::Split { axis, factor, target: AxisType::Global, top: true })

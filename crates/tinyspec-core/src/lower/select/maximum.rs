@@ -33,8 +33,9 @@ pub(super) fn by_keys(graph: &mut Graph, sink: NodeId, target: &Target) -> Resul
         }
         let dtype = graph.dtype(node);
         let has_greater = dtype == DType::F32 && target.instructions.contains(&Instruction::Greater);
+        let may_be_empty = sources[1..].iter().any(|&range| may_be_empty(graph, range));
         let mut emit = Emit { graph, fused: false };
-        let greatest = match of_key {
+        let mut greatest = match of_key {
             Some(key) => {
                 sources[0] = key;
                 emit.graph.add(Op::Reduce, &sources, arg)?
@@ -45,6 +46,11 @@ pub(super) fn by_keys(graph: &mut Graph, sink: NodeId, target: &Target) -> Resul
                 emit.graph.add(Op::Reduce, &sources, arg)?
             }
         };
+        if may_be_empty {
+            let least = emit.float(dtype, f64::NEG_INFINITY);
+            let least = key(&mut emit, least)?;
+            greatest = emit.op(Op::Max, greatest, least)?;
+        }
         let bits = turned(&mut emit, greatest)?;
         let value = emit.bitcast(bits, dtype)?;
         keys.insert(value, greatest);
@@ -74,6 +80,12 @@ fn is_long(graph: &Graph, node: NodeId) -> bool {
     let loops = &graph.sources(node)[1..];
     matches!(graph.dtype(node), DType::F32 | DType::F64)
         && loops.iter().map(trips).fold(1, i64::saturating_mul) >= LEAST
+}
+
+/// The loop may make no trip; the least key is that of no number.
+fn may_be_empty(graph: &Graph, range: NodeId) -> bool {
+    let bound = graph.props(graph.source(range, 0)).interval.int();
+    bound.is_none_or(|(least, _)| least < 1)
 }
 
 /// An integer for each float, in their order; the greatest one for any nan.

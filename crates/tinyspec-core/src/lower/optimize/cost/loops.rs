@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use tinyspec_ir::AxisType;
 
 /// Trips taken for a loop that a named dim bounds.
-const NAMED: f64 = 64.0;
+pub(crate) const NAMED_TRIPS: f64 = 64.0;
 
 /// The axes of a schedule as loops around the nodes of the kernel.
 pub(super) struct Loops<'a> {
@@ -43,7 +43,7 @@ impl<'a> Loops<'a> {
     }
 
     pub fn trips(&self, axis: usize) -> f64 {
-        self.space.axes[axis].trips.map_or(NAMED, |trips| trips as f64)
+        self.space.axes[axis].trips.map_or(NAMED_TRIPS, |trips| trips as f64)
     }
 
     pub fn is_tile(&self, axis: usize) -> bool {

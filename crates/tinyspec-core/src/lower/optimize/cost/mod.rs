@@ -13,6 +13,7 @@ use crate::lower::select::decompose::Sizes;
 use crate::lower::sum::Sum;
 use footprint::Walk;
 use loops::Loops;
+pub(crate) use loops::NAMED_TRIPS;
 use smallvec::SmallVec;
 use std::fmt;
 use tinyspec_backends::Target;

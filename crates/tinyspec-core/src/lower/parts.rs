@@ -1,0 +1,260 @@
+//! Kernels over named dims, in parts of known size: loops over whole blocks, whose insides every other stage vectorises and
+//! tiles, and over what is left of them.
+//!
+//! A Reduce over `n` terms is `op(Σ over n / b blocks of b terms, Σ over n mod b terms)` within its kernel. An output loop
+//! becomes several kernels, for ever smaller blocks; those that have no block in a call are not launched.
+
+use super::optimize::windows;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use tinyspec_backends::Target;
+use tinyspec_ir::rewrite::substitute;
+use tinyspec_ir::{Arg, AxisType, Builder, DType, Dim, Graph, NodeId, Op, Result};
+
+/// Terms of a Reduce in a block, and elements of a contiguous output.
+const RUN: i64 = 64;
+/// Rows of an output in a block, and in one of what that leaves.
+const ROWS: [i64; 2] = [64, 8];
+
+/// A kernel, and how many blocks it has in a call: in one without any it does nothing.
+pub(crate) struct Part {
+    pub sink: NodeId,
+    pub blocks: Dim,
+}
+
+/// The kernel in parts; one without named dims is its only one.
+///
+/// # Errors
+/// When it is not in range form.
+pub(crate) fn parts(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<SmallVec<[Part; 1]>> {
+    let whole = |sink| SmallVec::from_iter([Part { sink, blocks: Dim::from(1) }]);
+    let is_named = |node: &NodeId| graph.op(*node) == Op::Range && length(graph, *node).is_some();
+    if !graph.reachable(&[sink]).iter().any(is_named) {
+        return Ok(whole(sink));
+    }
+    let sink = windows::simplify(graph, sink)?;
+    // What is carried from trip to trip needs the trips in their order.
+    for node in graph.reachable(&[sink]) {
+        if graph.op(node) == Op::Reduce && windows::carried(graph, node)?.is_some() {
+            return Ok(whole(sink));
+        }
+    }
+    let sink = Reduces::new(graph, sink).split(graph, sink)?;
+    let Some((nest, position)) = Nest::of(graph, sink) else { return Ok(whole(sink)) };
+    let range = nest.ranges[position];
+    let Some(total) = length(graph, range) else { return Ok(whole(sink)) };
+    let blocks: &[i64] = if position + 1 == nest.ranges.len() { &[RUN, 1] } else { &[ROWS[0], ROWS[1], 1] };
+    // The outermost loop goes to the threads; workgroups are counted when a kernel is compiled.
+    let axis = if position == 0 && target.workgroups.is_none() { AxisType::Global } else { AxisType::Loop };
+    let (mut parts, mut before) = (SmallVec::new(), None);
+    for &block in blocks {
+        let (start, left) = match before {
+            None => (Dim::from(0), total.clone()),
+            Some(larger) => (total.idiv(&Dim::from(larger)) * Dim::from(larger), total.modulo(&Dim::from(larger))),
+        };
+        before = Some(block);
+        let blocks = left.idiv(&Dim::from(block));
+        let sink = nest.part(graph, position, &start, (&blocks, block), axis)?;
+        parts.push(Part { sink, blocks });
+    }
+    Ok(parts)
+}
+
+/// The trips of a Range, if named dims decide them.
+fn length(graph: &Graph, range: NodeId) -> Option<Dim> {
+    let dim = graph.props(graph.source(range, 0)).value.as_deref()?.first()?;
+    dim.as_const().is_none().then(|| dim.clone())
+}
+
+fn next_range(graph: &Graph, sink: NodeId) -> u32 {
+    let ids = graph.reachable(&[sink]).into_iter().filter_map(|node| match graph.arg(node) {
+        Arg::Range { id, .. } => Some(*id + 1),
+        _ => None,
+    });
+    ids.max().unwrap_or(0)
+}
+
+/// `start + block · outer + inner`, with what there is of it.
+fn place(graph: &mut Graph, start: &Dim, outer: Option<(NodeId, i64)>, inner: Option<NodeId>) -> Result<NodeId> {
+    let mut sum: Option<NodeId> = None;
+    let outer = match outer {
+        Some((range, block)) if block > 1 => {
+            let block = graph.index(block);
+            Some(graph.alu(Op::Mul, &[range, block])?)
+        }
+        outer => outer.map(|(range, _)| range),
+    };
+    let start = if start.is(0) { None } else { Some(graph.dim(start)?) };
+    for term in [start, outer, inner].into_iter().flatten() {
+        sum = Some(match sum {
+            Some(sum) => graph.alu(Op::Add, &[sum, term])?,
+            None => term,
+        });
+    }
+    Ok(sum.unwrap_or_else(|| graph.index(0)))
+}
+
+/// What the Ranges of Reduces become. Reduces that share a loop go on to.
+struct Reduces {
+    next_range: u32,
+    /// By old Range: that over blocks, that within one, and that over what is left.
+    ranges: FxHashMap<NodeId, [NodeId; 3]>,
+    /// Ranges beside one over what is left, by those that are beside its blocks.
+    beside: FxHashMap<NodeId, NodeId>,
+}
+
+/// Terms of a Reduce in a block, if it may have several blocks: of a loop that makes one trip at most, others take what
+/// does not change in it to be there even if it makes none.
+fn run(total: &Dim) -> Option<i64> {
+    const LEAST: i64 = 4;
+    let most = total.bounds().1;
+    std::iter::successors(Some(RUN), |run| Some(run / 2)).take_while(|&run| run >= LEAST).find(|run| most / run >= 2)
+}
+
+impl Reduces {
+    fn new(graph: &Graph, sink: NodeId) -> Reduces {
+        Reduces { next_range: next_range(graph, sink), ranges: FxHashMap::default(), beside: FxHashMap::default() }
+    }
+
+    fn split(&mut self, graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
+        let order = graph.reachable(&[sink]);
+        let mut new: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+        for node in order {
+            let sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|source| new[source]).collect();
+            let (op, arg) = (graph.op(node), graph.arg(node).clone());
+            let made = match arg {
+                _ if sources[..] == *graph.sources(node) && op != Op::Reduce => node,
+                Arg::Reduce { op: combined, .. } => {
+                    let is_long = |&range: &NodeId| length(graph, range).is_some_and(|total| run(&total).is_some());
+                    let named = sources[1..].iter().rposition(is_long);
+                    match named {
+                        Some(position) => self.reduce(graph, combined, &sources, position + 1)?,
+                        None => graph.add(op, &sources, arg)?,
+                    }
+                }
+                _ => graph.add(op, &sources, arg)?,
+            };
+            new.insert(node, made);
+        }
+        Ok(new[&sink])
+    }
+
+    fn reduce(&mut self, graph: &mut Graph, op: Op, sources: &[NodeId], position: usize) -> Result<NodeId> {
+        let (value, range) = (sources[0], sources[position]);
+        let total = length(graph, range).unwrap_or_else(|| Dim::from(0));
+        let run = run(&total).unwrap_or(RUN);
+        let [blocks, within, left] = self.ranges_of(graph, range, &total, run)?;
+        let start = total.idiv(&Dim::from(run)) * Dim::from(run);
+        let in_block = place(graph, &Dim::from(0), Some((blocks, run)), Some(within))?;
+        let behind = place(graph, &start, Some((left, 1)), None)?;
+        let arg = Arg::Reduce { op, axes: SmallVec::new() };
+        let value_of = |graph: &mut Graph, map: FxHashMap<NodeId, NodeId>| substitute(graph, &[value], &map);
+        let first = value_of(graph, [(range, in_block)].into_iter().collect())?[0];
+        let first = [&[first], &sources[1..position], &[blocks, within], &sources[position + 1..]].concat();
+        let first = graph.add(Op::Reduce, &first, arg.clone())?;
+        let mut map: FxHashMap<NodeId, NodeId> = [(range, behind)].into_iter().collect();
+        let mut second: SmallVec<[NodeId; 4]> = SmallVec::from_iter([value]);
+        for &other in &sources[1..] {
+            let own = if other == range { left } else { self.beside(graph, other)? };
+            second.push(own);
+            if other != range {
+                map.insert(other, own);
+            }
+        }
+        second[0] = value_of(graph, map)?[0];
+        let second = graph.add(Op::Reduce, &second, arg)?;
+        graph.alu(op, &[first, second])
+    }
+
+    /// The same loop once more.
+    fn beside(&mut self, graph: &mut Graph, range: NodeId) -> Result<NodeId> {
+        if let Some(&known) = self.beside.get(&range) {
+            return Ok(known);
+        }
+        let made = graph.range(graph.source(range, 0), self.next_range, AxisType::Reduce)?;
+        self.next_range += 1;
+        self.beside.insert(range, made);
+        Ok(made)
+    }
+
+    fn ranges_of(&mut self, graph: &mut Graph, range: NodeId, total: &Dim, run: i64) -> Result<[NodeId; 3]> {
+        if let Some(&known) = self.ranges.get(&range) {
+            return Ok(known);
+        }
+        let run = Dim::from(run);
+        let mut made = [range; 3];
+        for (made, bound) in made.iter_mut().zip([total.idiv(&run), run.clone(), total.modulo(&run)]) {
+            let bound = graph.dim(&bound)?;
+            *made = graph.range(bound, self.next_range, AxisType::Reduce)?;
+            self.next_range += 1;
+        }
+        self.ranges.insert(range, made);
+        Ok(made)
+    }
+}
+
+/// The loops of a kernel, outer ones first, and what is inside.
+struct Nest {
+    body: NodeId,
+    ranges: SmallVec<[NodeId; 4]>,
+}
+
+impl Nest {
+    /// With the position of the loop to cut: the innermost, along which what is stored lies side by side, else the outermost
+    /// that named dims bound.
+    fn of(graph: &Graph, sink: NodeId) -> Option<(Nest, usize)> {
+        let &[end] = graph.sources(sink) else { return None };
+        let mut nest = Nest { body: end, ranges: SmallVec::new() };
+        while graph.op(nest.body) == Op::End {
+            nest.ranges.push(graph.source(nest.body, 1));
+            nest.body = graph.source(nest.body, 0);
+        }
+        let is_named = |range: &NodeId| length(graph, *range).is_some();
+        let position = match nest.ranges.last() {
+            Some(last) if is_named(last) => nest.ranges.len() - 1,
+            _ => nest.ranges.iter().position(|range| is_named(range))?,
+        };
+        Some((nest, position))
+    }
+
+    /// The kernel from `start` on, over so many blocks of one size.
+    fn part(
+        &self,
+        graph: &mut Graph,
+        position: usize,
+        start: &Dim,
+        (blocks, block): (&Dim, i64),
+        axis: AxisType,
+    ) -> Result<NodeId> {
+        let next = next_range(graph, self.body).max(next_range_of(graph, &self.ranges));
+        let bound = graph.dim(blocks)?;
+        let outer = graph.range(bound, next, axis)?;
+        let inner = match block {
+            1 => None,
+            _ => {
+                let bound = graph.index(block);
+                Some(graph.range(bound, next + 1, AxisType::Loop)?)
+            }
+        };
+        let here = place(graph, start, Some((outer, block)), inner)?;
+        let old = self.ranges[position];
+        let mut body = substitute(graph, &[self.body], &[(old, here)].into_iter().collect())?[0];
+        for &range in self.ranges.iter().rev() {
+            let loops = if range == old { [inner, Some(outer)] } else { [Some(range), None] };
+            for range in loops.into_iter().flatten() {
+                body = graph.add(Op::End, &[body, range], Arg::None)?;
+            }
+        }
+        graph.add(Op::Sink, &[body], Arg::None)
+    }
+}
+
+fn next_range_of(graph: &Graph, ranges: &[NodeId]) -> u32 {
+    ranges.iter().map(|&range| next_range(graph, range)).max().unwrap_or(0)
+}
+
+/// Named dims are left in the kernel.
+pub(crate) fn has_dims(graph: &Graph, sink: NodeId) -> bool {
+    let is_dim = |node: &NodeId| graph.op(*node) == Op::Param && graph.dtype(*node) == DType::Index;
+    graph.reachable(&[sink]).iter().any(is_dim)
+}
