@@ -88,7 +88,8 @@ pub use tinyspec_ir::{DType, Dim, ErrorKind};
 /// **Options.** `#[function(grad)]` derives the backward function at compile time: `loss::grad(…)` for a loss of shape `()`,
 /// `f::backward(…, cotangents…)` for any result, both with a gradient for each float parameter.
 /// `#[function(gradient = path)]` takes another `#[function]` for it, over the parameters and a cotangent for each float
-/// result; [`grad`] uses it too. `#[function(bounds(B: 1..=4096))]` bounds a dim. `#[function(fast_math(contract, approx))]`
+/// result; [`grad`] uses it too. `#[function(bounds(B: 1..=4096))]` bounds a dim: the
+/// function is compiled once, by itself, for all sizes within. `#[function(fast_math(contract, approx))]`
 /// permits what the names say to the values of floats, as [`Function::fast_math`] does.
 ///
 /// `#[function(crate = path)]` says where tinyspec is found, if it is not `::tinyspec`: a dependency of another name, or what

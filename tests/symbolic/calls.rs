@@ -86,3 +86,20 @@ fn a_dim_without_bounds_stays_as_it_was_prepared() -> Result<()> {
     assert_eq!(lazy.to_vec::<f32>()?, [4.0; 7]);
     Ok(())
 }
+
+uop! { <N>
+    fn doubled(x: &Global<f32, N>) -> Global<f32, N> as y {
+        for i in global(N) { y[i] = x[i] + x[i]; }
+    }
+}
+
+#[test]
+fn what_needs_numbers_is_compiled_for_each_size() -> Result<()> {
+    let _alone = crate::alone();
+    let twice = Function::trace(&[Spec::new(DType::F32, [named(0, 64)])], |x| vec![doubled(&x[0]) + 1.0])?;
+    for size in [3usize, 8] {
+        let x = Tensor::ones([size]).contiguous();
+        assert_eq!(twice.call(&[&x])[0].to_vec::<f32>()?, vec![3.0; size]);
+    }
+    Ok(())
+}

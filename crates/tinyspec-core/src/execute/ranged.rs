@@ -1,6 +1,6 @@
 //! Calls of functions that are compiled once for all sizes of their dims.
 
-use super::run::run;
+use super::run::{realize, run};
 use super::{Owner, Storage, default_device, device};
 use crate::Error;
 use crate::Result;
@@ -18,7 +18,7 @@ pub(super) fn needed(node: &Arc<Node>) -> Vec<Arc<Node>> {
     match node.op {
         Op::GetTuple => {
             let tensors = sources.iter().flat_map(|call| arguments(call)).filter(is_tensor);
-            tensors.filter(|argument| window(argument).is_none()).collect()
+            tensors.filter(|argument| window(argument).is_none()).map(|argument| assigned(&argument)).collect()
         }
         _ => sources.into_iter().take(1).collect(),
     }
@@ -57,7 +57,10 @@ fn one(function: &Arc<Node>, results: &[&Arc<Node>]) -> Result<()> {
         Some(Device::Single(name)) => device(name)?,
         _ => default_device()?,
     };
-    let ranged = Ranged::of(&body, &arguments, &device)?;
+    let without = arguments.iter().filter(|argument| is_tensor(argument) && window(argument).is_none());
+    realize(&without.cloned().collect::<Vec<_>>())?;
+    // Without one it is part of what is planned next.
+    let Some(ranged) = Ranged::of(&body, &arguments, &device)? else { return Ok(()) };
     let plan = ranged.plan(&sizes)?;
     // By slot; a dim has no memory.
     let held: Vec<Option<(Arc<Storage>, usize)>> = arguments.iter().map(window).collect();
@@ -88,6 +91,17 @@ fn one(function: &Arc<Node>, results: &[&Arc<Node>]) -> Result<()> {
         result.become_buffer(outputs[output as usize].clone(), computed);
     }
     Ok(())
+}
+
+/// The state that `argument` is a view of, if it was assigned: it has to be computed as a whole, and its parts lie in it.
+/// Else the argument.
+fn assigned(argument: &Arc<Node>) -> Arc<Node> {
+    let mut node = argument.clone();
+    while matches!(node.op, Op::Reshape | Op::Shrink) {
+        let Some(source) = node.sources().into_iter().next() else { break };
+        node = source;
+    }
+    if node.op == Op::After { node } else { argument.clone() }
 }
 
 /// The memory of an argument, and the byte at which it starts: its own, or consecutive elements of another tensor, such as

@@ -1,6 +1,7 @@
 //! The body of a Function: a closed graph over Params.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tinyspec_ir::dim::Name;
 use tinyspec_ir::function::{function_values, inline, own_gradient};
 use tinyspec_ir::signature::NamedDim;
@@ -16,6 +17,8 @@ pub struct Body {
     hash: ContentHash,
     /// Its named dims that have bounds of their own, by slot.
     ranged: Vec<Name>,
+    /// Kernels for all sizes cannot be made.
+    specialises: AtomicBool,
 }
 
 impl Body {
@@ -28,12 +31,17 @@ impl Body {
         let mut ranged: Vec<Name> = names.flat_map(Dim::names).filter(|name| name.max < NamedDim::MAX).collect();
         ranged.sort_unstable_by_key(|name| name.slot);
         ranged.dedup();
-        Body { graph, outputs, gradient: None, hash, ranged }
+        Body { graph, outputs, gradient: None, hash, ranged, specialises: AtomicBool::new(false) }
     }
 
     /// Its named dims that have bounds of their own: kernels are made for all sizes within.
     pub(crate) fn ranged(&self) -> &[Name] {
-        &self.ranged
+        if self.specialises.load(Ordering::Relaxed) { &[] } else { &self.ranged }
+    }
+
+    /// From now on each size has kernels of its own.
+    pub(crate) fn specialise(&self) {
+        self.specialises.store(true, Ordering::Relaxed);
     }
 
     /// The shape of an input that it uses, over its named dims.

@@ -118,9 +118,10 @@ impl Prepared {
                 let value = builder.dim(dim)?;
                 nodes.push(builder.node(value));
             }
-            let ranged = Ranged::of(&function.body, &nodes, &device).map_err(located)?;
-            let ranging = Ranging { function: function.clone(), ranged, bound };
-            return Ok(prepared(ranging.sizing(arguments).map_err(located)?, Some(ranging)));
+            if let Some(ranged) = Ranged::of(&function.body, &nodes, &device).map_err(located)? {
+                let ranging = Ranging { function: function.clone(), ranged, bound };
+                return Ok(prepared(ranging.sizing(arguments).map_err(located)?, Some(ranging)));
+            }
         }
         let mut graph = Graph::new();
         let mut inputs = Vec::with_capacity(arguments.len());

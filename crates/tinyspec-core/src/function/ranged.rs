@@ -1,12 +1,12 @@
 //! Functions whose dims have declared bounds: planned once, for all sizes within them.
 
 use super::Body;
-use crate::Result;
 use crate::execute::Device;
 use crate::lower::blueprint::Blueprint;
 use crate::lower::callify::Callified;
 use crate::lower::pipeline::{self, Plan};
 use crate::tensor::Node;
+use crate::{Error, Result};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::hash::Hash;
@@ -46,11 +46,11 @@ fn number(node: &Node) -> Option<i64> {
 }
 
 impl Ranged {
-    /// The kernels of `body` for arguments like these, compiled at most once for all sizes.
+    /// The kernels of `body` for arguments like these, compiled at most once for all sizes; none where a stage needs numbers.
     ///
     /// # Errors
     /// Where a stage refuses something, or what the compiler reports.
-    pub fn of(body: &Body, arguments: &[Arc<Node>], device: &Arc<Device>) -> Result<Arc<Ranged>> {
+    pub fn of(body: &Body, arguments: &[Arc<Node>], device: &Arc<Device>) -> Result<Option<Arc<Ranged>>> {
         static KNOWN: OnceLock<Mutex<FxHashMap<ContentHash, Arc<Ranged>>>> = OnceLock::new();
         let known = KNOWN.get_or_init(Mutex::default);
         let key = {
@@ -65,11 +65,19 @@ impl Ranged {
             hasher.content_hash()
         };
         if let Some(ranged) = known.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
-            return Ok(ranged.clone());
+            return Ok(Some(ranged.clone()));
         }
-        let ranged = Arc::new(Ranged::new(body, arguments, device)?);
+        let ranged = match Ranged::new(body, arguments, device) {
+            Ok(ranged) => Arc::new(ranged),
+            // A kernel written by hand needs numbers, for one.
+            Err(Error::Graph(_)) => {
+                body.specialise();
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
         known.lock().unwrap_or_else(PoisonError::into_inner).insert(key, ranged.clone());
-        Ok(ranged)
+        Ok(Some(ranged))
     }
 
     fn new(body: &Body, arguments: &[Arc<Node>], device: &Arc<Device>) -> Result<Ranged> {

@@ -212,7 +212,7 @@ impl Nest {
         let is_named = |range: &NodeId| length(graph, *range).is_some();
         let position = match nest.ranges.last() {
             Some(last) if is_named(last) => nest.ranges.len() - 1,
-            _ => nest.ranges.iter().position(|range| is_named(range))?,
+            _ => nest.ranges.iter().position(is_named)?,
         };
         Some((nest, position))
     }
