@@ -390,6 +390,16 @@ fn triplet_margin_loss<B>(x: &Tensor<f32, B, 6>, y: &Tensor<f32, B, 6>, z: &Tens
 }
 
 #[function]
+fn batch_norm_running<B>(
+    x: &Tensor<f32, B, 6>,
+    mean: &Tensor<f32, 6>,
+    variance: &Tensor<f32, 6>,
+) -> (Tensor<f32, 6>, Tensor<f32, 6>) {
+    let running = x.batch_norm_running(mean, variance, 0.1);
+    (running[0].clone(), running[1].clone())
+}
+
+#[function]
 fn instance_norm<B>(x: &Tensor<f32, B, 2, 5>, w: &Tensor<f32, 2>, b: &Tensor<f32, 2>) -> Tensor<f32, B, 2, 5> {
     x.instance_norm(w, b, 0.00001)
 }
@@ -444,5 +454,5 @@ macro_rules! functions {
 }
 
 pub const FUNCTIONS: &[&EmbeddedFunction] = functions! {
-    log1p expm1 exp10 deg2rad rad2deg sinc frac erfc gelu_erf tanhshrink atan2 hypot xlogy heaviside isclose logit hardtanh threshold hardshrink softshrink prelu glu nan_to_num slice slice_scatter select select_scatter unbind masked_fill movedim meshgrid diag diag_embed count_nonzero nansum nanmean median kthvalue mode quantile diff trapezoid bincount histc searchsorted norm normalize outer tensordot kron trace cross cosine_similarity cdist adaptive_avg_pool1d adaptive_max_pool1d adaptive_avg_pool2d adaptive_max_pool2d adaptive_avg_pool3d adaptive_max_pool3d fold pixel_shuffle pixel_unshuffle center_crop index_select index_pairs mse_loss l1_loss smooth_l1_loss huber_loss kl_div poisson_nll_loss hinge_embedding_loss gaussian_nll_loss margin_ranking_loss cosine_embedding_loss triplet_margin_loss instance_norm local_response_norm randint_with uniform_with normal_with permutation_with bernoulli_with multinomial_with shuffle_with dropout_with
+    log1p expm1 exp10 deg2rad rad2deg sinc frac erfc gelu_erf tanhshrink atan2 hypot xlogy heaviside isclose logit hardtanh threshold hardshrink softshrink prelu glu nan_to_num slice slice_scatter select select_scatter unbind masked_fill movedim meshgrid diag diag_embed count_nonzero nansum nanmean median kthvalue mode quantile diff trapezoid bincount histc searchsorted norm normalize outer tensordot kron trace cross cosine_similarity cdist adaptive_avg_pool1d adaptive_max_pool1d adaptive_avg_pool2d adaptive_max_pool2d adaptive_avg_pool3d adaptive_max_pool3d fold pixel_shuffle pixel_unshuffle center_crop index_select index_pairs mse_loss l1_loss smooth_l1_loss huber_loss kl_div poisson_nll_loss hinge_embedding_loss gaussian_nll_loss margin_ranking_loss cosine_embedding_loss triplet_margin_loss instance_norm batch_norm_running local_response_norm randint_with uniform_with normal_with permutation_with bernoulli_with multinomial_with shuffle_with dropout_with
 };

@@ -225,6 +225,71 @@ fn files_are_strict() -> Result<()> {
     Ok(())
 }
 
+/// Its statistics are tensors of the model: they are saved with it, and no gradient reaches them.
+#[model(functions)]
+struct BatchNorm<C> {
+    #[model(init = ones)]
+    weight: Tensor<f32, C>,
+    bias: Tensor<f32, C>,
+    mean: Tensor<f32, C>,
+    #[model(init = ones)]
+    variance: Tensor<f32, C>,
+}
+
+#[function]
+impl<C> BatchNorm<C> {
+    fn train<B, S>(&self, x: &Tensor<f32, B, C, S>) -> (Tensor<f32, B, C, S>, Tensor<f32, C>, Tensor<f32, C>) {
+        let running = x.batch_norm_running(&self.mean, &self.variance, 0.1);
+        (x.batch_norm_train(&self.weight, &self.bias, 1e-5), running[0].clone(), running[1].clone())
+    }
+
+    fn eval<B, S>(&self, x: &Tensor<f32, B, C, S>) -> Tensor<f32, B, C, S> {
+        x.batch_norm_eval(&self.weight, &self.bias, &self.mean, &self.variance, 1e-5)
+    }
+}
+
+#[test]
+fn running_statistics_follow_the_batches() -> Result<()> {
+    let mut norm = BatchNorm::<2>::init();
+    let (mut mean, mut variance) = ([0f64; 2], [1f64; 2]);
+    for step in 0..3 {
+        let data: Vec<f32> = (0..24).map(|i| ((i * 7 + step * 5) % 11) as f32 * 0.5 - 1.0).collect();
+        let x = Tensor::from_slice(&data, [3, 2, 4]);
+        for channel in 0..2 {
+            let values: Vec<f64> = (0..24).filter(|i| i / 4 % 2 == channel).map(|i| f64::from(data[i])).collect();
+            let average = values.iter().sum::<f64>() / 12.0;
+            let spread = values.iter().map(|value| (value - average).powi(2)).sum::<f64>() / 11.0;
+            mean[channel] = 0.9 * mean[channel] + 0.1 * average;
+            variance[channel] = 0.9 * variance[channel] + 0.1 * spread;
+        }
+        let (y, new_mean, new_variance) = norm.train(&x);
+        let loss = (&y * &y * &x).sum(.., false);
+        let gradients = tinyspec::grad_or_zeros(&loss, &norm.parameters())?;
+        assert_eq!(gradients[2].to_vec::<f32>()?, [0.0; 2]);
+        Sgd::new(0.01).step(&mut norm.parameters_mut(), &gradients)?;
+        norm.mean.assign(&new_mean);
+        norm.variance.assign(&new_variance);
+        tinyspec::realize_all(&norm.parameters())?;
+    }
+    let near = |found: &Tensor, want: [f64; 2]| -> Result<bool> {
+        Ok(found.to_vec::<f32>()?.iter().zip(want).all(|(found, want)| (f64::from(*found) - want).abs() < 1e-5))
+    };
+    assert!(near(&norm.mean, mean)? && near(&norm.variance, variance)?, "{:?} {:?}", norm.mean, norm.variance);
+    let x = Tensor::from_slice(&[0.5f32, -1.0], [1, 2, 1]);
+    let (weight, bias) = (norm.weight.to_vec::<f32>()?, norm.bias.to_vec::<f32>()?);
+    let want = [0, 1].map(|c| {
+        let normal = ([0.5, -1.0][c] - mean[c]) / (variance[c] + 1e-5).sqrt();
+        normal * f64::from(weight[c]) + f64::from(bias[c])
+    });
+    assert!(near(&norm.eval(&x), want)?, "{:?} {want:?}", norm.eval(&x));
+    let error = x.batch_norm_running(&norm.mean, &norm.variance, 0.1)[0].to_vec::<f32>().unwrap_err().to_string();
+    assert!(error.contains("one value a channel"), "{error}");
+    for function in [BatchNorm::<1>::TRAIN, BatchNorm::<1>::EVAL] {
+        assert_eq!(function.get()?.body().hash(), function.retrace()?.body().hash(), "{}", function.name());
+    }
+    Ok(())
+}
+
 /// Of another crate, and of one that has the same name as one here.
 #[model(functions)]
 struct Foreign {

@@ -109,6 +109,41 @@ pub fn batch_norm_eval(
     affine(b, "batch_norm_eval", normal, weight, bias)
 }
 
+/// Running mean and variance of the channels in axis 1 after a batch: `momentum` of each is the batch's, whose variance
+/// is that of a sample. Both are data: no gradient follows them.
+pub fn batch_norm_running(
+    b: &mut dyn Builder,
+    x: NodeId,
+    mean: NodeId,
+    variance: NodeId,
+    momentum: f64,
+) -> Result<Vec<NodeId>> {
+    const OP: &str = "batch_norm_running";
+    let shape = shape_of(b, x);
+    if shape.len() < 2 {
+        let message = format!("needs a batch and a channel axis, found {}", crate::dim::show(&shape));
+        return Err(Error::new(ErrorKind::Rank, OP, message));
+    }
+    let others = shape.iter().enumerate().filter(|(axis, _)| *axis != 1);
+    let count = others.clone().fold(Dim::from(1), |count, (_, dim)| count * dim.clone());
+    if count.as_const().is_some_and(|count| count < 2) {
+        let message = format!("one value a channel in {} has no variance", crate::dim::show(&shape));
+        return Err(Error::new(ErrorKind::Value, OP, message).help("a larger batch, or `batch_norm_eval`"));
+    }
+    let axes: Vec<i64> = others.map(|(axis, _)| axis as i64).collect();
+    let x = super::elementwise::detach(b, x)?;
+    let found = [reduce::mean(b, x, Some(&axes), false)?, reduce::var(b, x, Some(&axes), 1, false)?];
+    let mut after = Vec::with_capacity(2);
+    for (before, found) in [mean, variance].into_iter().zip(found) {
+        let before = super::elementwise::detach(b, before)?;
+        let dtype = dtype_of(b, before);
+        let found = cast(b, found, dtype)?;
+        let share = like(b, before, momentum);
+        after.push(super::arithmetic::lerp(b, before, found, share).map_err(|error| error.in_op(OP))?);
+    }
+    Ok(after)
+}
+
 /// Normalisation of each channel of each sample over the axes from 2 on (Ulyanov et al., 2016).
 pub fn instance_norm(b: &mut dyn Builder, x: NodeId, weight: NodeId, bias: NodeId, eps: f64) -> Result<NodeId> {
     let rank = shape_of(b, x).len() as i64;

@@ -519,6 +519,18 @@ macro_rules! for_each_method {
         batch_norm_train(x: tensor, weight: tensor, bias: tensor, eps: float) -> tensor = norm::batch_norm_train;
         /// Batch normalisation with given statistics.
         batch_norm_eval(x: tensor, weight: tensor, bias: tensor, mean: tensor, variance: tensor, eps: float) -> tensor = norm::batch_norm_eval;
+        /// Running mean and variance of the channels after a batch, of which `momentum` is the batch's; two tensors
+        /// without gradients.
+        ///
+        /// ```
+        /// # use tinyspec_core::Tensor;
+        /// let x = Tensor::from_slice(&[1f32, 2.0, 3.0, 6.0], [2, 2]);
+        /// let running = x.batch_norm_running(Tensor::zeros([2]), Tensor::ones([2]), 0.5);
+        /// assert_eq!(running[0].to_vec::<f32>()?, [1.0, 2.0]);
+        /// assert_eq!(running[1].to_vec::<f32>()?, [1.5, 4.5]);
+        /// # Ok::<(), tinyspec_core::Error>(())
+        /// ```
+        batch_norm_running(x: tensor, mean: tensor, variance: tensor, momentum: float) -> tensors = norm::batch_norm_running;
         /// Normalisation of each channel of each sample.
         instance_norm(x: tensor, weight: tensor, bias: tensor, eps: float) -> tensor = norm::instance_norm;
         /// `x / (k + alpha mean(x²))^beta` over `size` neighbouring channels.
