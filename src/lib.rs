@@ -20,7 +20,7 @@
 //! assert!(error.to_string().contains("matmul"));
 //! ```
 //!
-//! Environment: `TINYSPEC_DEVICE` (`cpu`, `interpreter`), `TINYSPEC_DEBUG` (2 a table of kernels, 3 their schedules and
+//! Environment: `TINYSPEC_DEVICE` (`cpu`, `interpreter`, `simt`), `TINYSPEC_DEBUG` (2 a table of kernels, 3 their schedules and
 //! why, 4 their code, 5 the UOps of every stage), `TINYSPEC_BEAM` (seconds to search each kernel's schedule for),
 //! `TINYSPEC_SCHEDULES` (the file of schedules found), `TINYSPEC_VERIFY=1`, `TINYSPEC_LLVM` (a libLLVM or its folder), `TINYSPEC_CACHE` (a folder, or `off`),
 //! `TINYSPEC_MEMORY` (the most that a device may hold, such as `2GB`).

@@ -1,6 +1,6 @@
 //! The parts of a case.
 
-use tinyspec::backends::Target;
+use tinyspec::backends::{Target, Workgroups};
 use tinyspec::ir::rewrite::{Permission, RuleSet};
 use tinyspec::ir::{DType, Op, rules};
 use tinyspec::lower::optimize::OptOp;
@@ -115,6 +115,12 @@ fn set(target: &mut Target, fact: &str) -> Result<(), String> {
         "threads" => target.threads = number()?,
         "masked_access" => target.masked_access = truth()?,
         "fused_multiply_add" => target.fused_multiply_add = truth()?,
+        "workgroups" => {
+            let size = number()?;
+            let (counts, threads) = ([1 << 31, 65_535, 65_535], [size; 3]);
+            let limits = Workgroups { counts, threads, size, warp: size / 4, local_bytes: 48 << 10 };
+            target.workgroups = Some(limits);
+        }
         "native" => {
             let op = |name| Op::from_name(name).ok_or_else(|| format!("no op is called `{name}`"));
             target.native = value.split(',').filter(|name| !name.is_empty()).map(op).collect::<Result<_, _>>()?;

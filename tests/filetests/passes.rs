@@ -7,7 +7,7 @@ use tinyspec::ir::{Graph, NodeId, text, verify};
 use tinyspec::lower::kernel::ordered;
 use tinyspec::lower::optimize::{OptOp, Scheduler};
 use tinyspec::lower::plan::{self, Lifetime};
-use tinyspec::lower::{expand, linearize, rangeify, select};
+use tinyspec::lower::{expand, linearize, rangeify, select, special};
 
 type Error = Box<dyn std::error::Error>;
 
@@ -61,9 +61,9 @@ fn run(case: &Case) -> Result<String, Error> {
     Ok(kernels.collect::<Result<Vec<_>, _>>()?.join("\n"))
 }
 
-const STAGES: [&str; 6] = ["rangeify", "optimize", "expand", "select", "linearize", "plan"];
+const STAGES: [&str; 7] = ["rangeify", "optimize", "special", "expand", "select", "linearize", "plan"];
 /// What each stage takes.
-const FORMS: [&str; 6] = ["tensors", "ranges", "scheduled", "tiles", "machine", "linear"];
+const FORMS: [&str; 7] = ["tensors", "ranges", "scheduled", "threads", "tiles", "machine", "linear"];
 
 fn position(name: &str) -> Result<usize, String> {
     STAGES.iter().position(|&stage| stage == name).ok_or(format!("`{name}` is no stage"))
@@ -86,6 +86,11 @@ fn kernel(
                     let ops: Vec<String> = ops.iter().map(OptOp::to_string).collect();
                     notes = format!("; schedule {}\n", ops.join("; "));
                 }
+                verify::ranges(&graph, root)?;
+                root
+            }
+            "special" => {
+                let root = special::special(&mut graph, root, &case.target)?;
                 verify::ranges(&graph, root)?;
                 root
             }

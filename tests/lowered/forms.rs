@@ -1,6 +1,6 @@
 //! Every stage of every case: verified, and printed, parsed, encoded and decoded to the identical graph.
 
-use crate::stages::programs;
+use crate::stages::{gpu, programs};
 use std::collections::{BTreeMap, HashSet};
 use tinyspec::ir::{ContentHash, Graph, NodeId, encode, text, verify};
 
@@ -34,6 +34,7 @@ fn every_stage_of_the_corpus_goes_through_text_and_bytes() {
         for kernel in program.kernels() {
             // The verifiers of the later stages run inside.
             kernel.lower(|stage, graph, root| check(name, stage, graph, &[root]));
+            kernel.lower_for(&gpu(), |stage, graph, root| check(name, stage, graph, &[root]));
         }
     }
     let counts: Vec<String> = counts.iter().map(|(stage, count)| format!("{stage} {count}")).collect();

@@ -4,7 +4,7 @@ mod kind;
 mod memory;
 mod rebuild;
 
-use crate::stages::{Kernel, programs, target};
+use crate::stages::{Kernel, gpu, programs, target};
 use kind::{Kind, Level};
 use std::collections::{BTreeMap, HashSet};
 use tinyspec::backends::interpreter::ranges;
@@ -75,6 +75,21 @@ fn mistakes_are_refused_or_found_by_running() {
         let params = lowered.params;
         let expected: Vec<_> = before.iter().map(|memory| memory::run(&lowered, memory)).collect();
         each_mutant(Level::Machine, &graph, sink, &mut dice, |kind, mutant| {
+            let fate = match mutant.as_ref().ok().map(|(graph, sink)| linear(graph.clone(), *sink, params)) {
+                None | Some(None) => Fate::Refused,
+                Some(Some(kernel)) => differs(&expected, &before, |memory| memory::run(&kernel, memory)),
+            };
+            judge(kind, &kernel.name, mutant.as_ref().unwrap_or(&(graph.clone(), sink)), fate);
+        });
+        let mut threads = None;
+        let lowered = kernel.lower_for(&gpu(), |stage, graph, root| {
+            if stage == "selected" {
+                threads = Some((graph.clone(), root));
+            }
+        });
+        let Some((graph, sink)) = threads.filter(|_| lowered.grid.size() > 1) else { continue };
+        let expected: Vec<_> = before.iter().map(|memory| memory::run(&lowered, memory)).collect();
+        each_mutant(Level::Threads, &graph, sink, &mut dice, |kind, mutant| {
             let fate = match mutant.as_ref().ok().map(|(graph, sink)| linear(graph.clone(), *sink, params)) {
                 None | Some(None) => Fate::Refused,
                 Some(Some(kernel)) => differs(&expected, &before, |memory| memory::run(&kernel, memory)),
@@ -186,7 +201,7 @@ fn linear(mut graph: Graph, sink: NodeId, params: usize) -> Option<LinearKernel>
         graph.op(node) == Op::Range && matches!(graph.arg(node), Arg::Range { axis: AxisType::Global, .. })
     });
     let global_trips = global.map_or(Some(1), |range| graph.as_int(graph.source(range, 0)))?;
-    let name = "mutant".into();
+    let (name, grid) = ("mutant".into(), Grid::of(&graph, linear));
     let global_trips = usize::try_from(global_trips).ok()?;
     Some(LinearKernel {
         graph,
@@ -196,7 +211,7 @@ fn linear(mut graph: Graph, sink: NodeId, params: usize) -> Option<LinearKernel>
         local_offsets,
         scratch_bytes,
         global_trips,
-        grid: Grid::default(),
+        grid,
         by_hand: Some(vec![]),
     })
 }

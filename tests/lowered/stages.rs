@@ -2,7 +2,7 @@
 
 use crate::corpus::{self, Case};
 use crate::{run, written};
-use tinyspec::backends::{LinearKernel, Target, interpreter};
+use tinyspec::backends::{LinearKernel, Target, Workgroups, interpreter};
 use tinyspec::ir::function::inline_all;
 use tinyspec::ir::rewrite::Rewriter;
 use tinyspec::ir::{Graph, NodeId, rules, text};
@@ -28,6 +28,12 @@ pub struct Kernel {
 /// A device like a CPU with small vectors, whose code the interpreter can run.
 pub fn target() -> Target {
     Target { vector_bytes: 16, accumulators: 2, watches_races: false, threads: 2, ..interpreter::target() }
+}
+
+/// A GPU whose workgroups are small, so that small kernels have several, and share their sums.
+pub fn gpu() -> Target {
+    let limits = Workgroups { counts: [64, 64, 64], threads: [16; 3], size: 16, warp: 4, local_bytes: 48 << 10 };
+    Target { workgroups: Some(limits), ..interpreter::simt::target() }
 }
 
 /// Every program there is. Without the corpus only those written here.
@@ -93,8 +99,13 @@ impl Program {
 
 impl Kernel {
     /// Through all stages; `observe` sees what each leaves.
-    pub fn lower(&self, mut observe: impl FnMut(&'static str, &Graph, NodeId)) -> LinearKernel {
-        lower_observed(self.graph.clone(), self.sink, self.by_hand.as_ref(), &target(), &mut observe)
+    pub fn lower(&self, observe: impl FnMut(&'static str, &Graph, NodeId)) -> LinearKernel {
+        self.lower_for(&target(), observe)
+    }
+
+    /// The same for another target.
+    pub fn lower_for(&self, target: &Target, mut observe: impl FnMut(&'static str, &Graph, NodeId)) -> LinearKernel {
+        lower_observed(self.graph.clone(), self.sink, self.by_hand.as_ref(), target, &mut observe)
             .unwrap_or_else(|error| panic!("{}: {error}\n{}", self.name, text::print(&self.graph, &[self.sink])))
     }
 }

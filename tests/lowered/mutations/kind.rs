@@ -10,6 +10,8 @@ pub enum Level {
     Schedule,
     Ranges,
     Machine,
+    /// Machine form, on a GPU.
+    Threads,
 }
 
 macro_rules! kinds {
@@ -33,6 +35,8 @@ kinds! {
     WrongAxisType
     MissingAfter
     MissingBarrier
+    ForgottenWait
+    WrongIndex
     UnclosedRange
     UseBeforeStore
     WrongOffset
@@ -50,9 +54,14 @@ use Kind::*;
 impl Kind {
     pub fn levels(self) -> &'static [Level] {
         match self {
-            MissingAfter => &[Level::Schedule, Level::Ranges, Level::Machine],
+            MissingAfter => &[Level::Schedule, Level::Ranges, Level::Machine, Level::Threads],
             WrongIdentity => &[Level::Machine],
-            MissingBarrier | WrongReduce => &[Level::Ranges],
+            MissingBarrier => &[Level::Ranges, Level::Threads],
+            ForgottenWait | WrongIndex => &[Level::Threads],
+            DroppedGate | WrongOffset | UseBeforeStore | DroppedStore | WrongBound => {
+                &[Level::Ranges, Level::Machine, Level::Threads]
+            }
+            WrongReduce => &[Level::Ranges],
             _ => &[Level::Ranges, Level::Machine],
         }
     }
@@ -84,6 +93,8 @@ impl Kind {
                 op == Op::After && sources[1..].iter().any(waits) && (level != Level::Schedule || is_state(graph, node))
             }
             MissingBarrier => op == Op::Barrier,
+            ForgottenWait => op == Op::Barrier && sources.len() > 1,
+            WrongIndex => op == Op::Special && other_index(graph, node).is_some(),
             // A loop of one trip is none.
             UnclosedRange => op == Op::End && graph.as_int(graph.source(sources[1], 0)) != Some(1),
             UseBeforeStore | WrongIdentity => {
@@ -139,6 +150,17 @@ impl Kind {
             }
             MissingAfter | UnclosedRange => Ok(sources[0]),
             MissingBarrier => new.add(Op::Group, sources, Arg::None),
+            ForgottenWait => {
+                let forgotten = dice.usize(..sources.len());
+                let waits: Vec<NodeId> =
+                    (0..sources.len()).filter(|&at| at != forgotten).map(|at| sources[at]).collect();
+                new.add(op, &waits, arg)
+            }
+            WrongIndex => {
+                let Some(other) = other_index(graph, site) else { return new.add(op, sources, arg) };
+                let bound = new.index(graph.as_int(graph.source(other, 0)).unwrap_or(0) as i64);
+                new.add(op, &[bound], graph.arg(other).clone())
+            }
             UseBeforeStore | DroppedStore => new.add(Op::Group, &[], Arg::None),
             WrongOffset => {
                 let one = new.constant(Const::int(new.dtype(sources[1]), 1));
@@ -208,6 +230,11 @@ impl Kind {
             }
         })
     }
+}
+
+/// Another index of the launch.
+fn other_index(graph: &Graph, special: NodeId) -> Option<NodeId> {
+    graph.nodes().find(|&node| graph.op(node) == Op::Special && graph.arg(node) != graph.arg(special))
 }
 
 /// The state of a buffer after a Call, as opposed to a result of a kernel written by hand.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 use tinyspec::DType;
-use tinyspec::backends::interpreter::array::Array;
 use tinyspec::backends::interpreter::linear::{InterpreterCompiler, InterpreterRuntime};
-use tinyspec::backends::interpreter::target;
-use tinyspec::backends::{Compiler, Launch, LinearKernel, Memory, Runtime};
+use tinyspec::backends::interpreter::simt::{self, SimtCompiler, SimtRuntime};
+use tinyspec::backends::interpreter::{self, array::Array};
+use tinyspec::backends::{Compiler, Grid, Launch, LinearKernel, Memory, Runtime};
 use tinyspec::ir::dim::static_shape;
 use tinyspec::ir::{Arg, Builder, Const, Graph, NodeId, Op};
 
@@ -69,8 +69,11 @@ pub fn same(a: &Contents, b: &Contents) -> bool {
 /// Runs a linear kernel over its whole GLOBAL range.
 pub fn run(kernel: &LinearKernel, memory: &Contents) -> Result<Contents, String> {
     let text = |error: tinyspec::backends::BackendError| error.to_string();
-    let (runtime, compiler) = (InterpreterRuntime, InterpreterCompiler);
-    let code = compiler.compile(kernel, &target()).map_err(text)?;
+    let is_shared = kernel.grid != Grid::default();
+    let runtime: &dyn Runtime = if is_shared { &SimtRuntime } else { &InterpreterRuntime };
+    let compiler: &dyn Compiler = if is_shared { &SimtCompiler } else { &InterpreterCompiler };
+    let target = if is_shared { simt::target() } else { interpreter::target() };
+    let code = compiler.compile(kernel, &target).map_err(text)?;
     let program = runtime.load(&kernel.name, &code).map_err(text)?;
     let mut memories: Vec<Arc<dyn Memory>> = Vec::new();
     for array in memory {

@@ -64,6 +64,13 @@ impl Kernel {
         (range, value)
     }
 
+    /// An index of a workgroup or thread, as i32.
+    pub fn special(&mut self, bound: i64, name: &str) -> NodeId {
+        let bound = self.graph.index(bound);
+        let special = self.add(Op::Special, &[bound], Arg::Text(name.into()));
+        self.add(Op::Cast, &[special], Arg::DType(DType::I32))
+    }
+
     /// `lanes` elements of `buffer` from `offset` (an i32) on.
     pub fn run(&mut self, buffer: NodeId, offset: NodeId, lanes: i64) -> NodeId {
         let offset = self.graph.add(Op::Cast, &[offset], Arg::DType(DType::Index)).unwrap();
@@ -76,6 +83,7 @@ impl Kernel {
         let sink = self.graph.add(Op::Sink, &[], Arg::None).unwrap();
         self.order.push(sink);
         let linear = self.graph.add(Op::Linear, &self.order, Arg::None).unwrap();
+        let grid = Grid::of(&self.graph, linear);
         LinearKernel {
             by_hand: None,
             graph: self.graph,
@@ -85,7 +93,7 @@ impl Kernel {
             local_offsets: self.local_offsets,
             scratch_bytes: self.scratch_bytes,
             global_trips: self.global_trips.max(1),
-            grid: Grid::default(),
+            grid,
         }
     }
 }

@@ -4,6 +4,7 @@ mod gradients;
 mod kernel;
 mod linear_interpreter;
 mod range_interpreter;
+mod simt_interpreter;
 mod tensor_interpreter;
 
 #[cfg(feature = "llvm")]

@@ -283,9 +283,9 @@ fn check_schedule(case: Case, schedule: &[OptOp], target: usize) {
     }
 }
 
-/// `TINYSPEC_SCHEDULES=10000` tries more.
+/// `TINYSPEC_RANDOM_SCHEDULES=10000` tries more.
 fn schedules() -> u32 {
-    std::env::var("TINYSPEC_SCHEDULES").ok().and_then(|count| count.parse().ok()).unwrap_or(200)
+    std::env::var("TINYSPEC_RANDOM_SCHEDULES").ok().and_then(|count| count.parse().ok()).unwrap_or(200)
 }
 
 proptest! {

@@ -54,16 +54,18 @@ impl Stage {
             let barrier = graph.add(Op::Barrier, &serial, Arg::None)?;
             ready = graph.add(Op::After, &[buffer, barrier], Arg::None)?;
         }
-        let exists = both_gates(graph, self, open)?;
+        // One thread has each sum.
+        let exists = self.threads.gate(graph, open, true)?;
         let mut ready = self.pass(graph, buffer, ready, &cell, partial, exists, &tiles)?;
+        let mut sum = partial;
         let mut half = (count as u64).next_power_of_two() as i64 / 2;
         while half > 0 {
             let nothing = identity(graph, Op::Add, dtype);
             let is_left = less(graph, &parts.sum, &Sum::constant(half.min(count - half)))?;
             let gate = both(graph, exists, Some(is_left))?;
-            let mine = load(graph, ready, &cell, nothing, gate)?;
             let other = load(graph, ready, &cell.plus(&Sum::constant(half)), nothing, gate)?;
-            let sum = graph.alu(op, &[mine, other])?;
+            // What is in its own cell each thread still has.
+            sum = graph.alu(op, &[sum, other])?;
             ready = self.pass(graph, buffer, ready, &cell, sum, gate, &tiles)?;
             half /= 2;
         }
@@ -95,11 +97,6 @@ impl Stage {
         let barrier = graph.add(Op::Barrier, &[stored], Arg::None)?;
         graph.add(Op::After, &[buffer, barrier], Arg::None)
     }
-}
-
-/// The gate of a thread's own sum: one thread has each.
-fn both_gates(graph: &mut Graph, stage: &Stage, open: crate::lower::live::RangeSet) -> Result<Option<NodeId>> {
-    stage.threads.gate(graph, open, true)
 }
 
 fn load(graph: &mut Graph, buffer: NodeId, cell: &Sum, nothing: NodeId, gate: Option<NodeId>) -> Result<NodeId> {

@@ -6,14 +6,14 @@ use tinyspec_ir::Op::{self, *};
 pub type Row = (&'static [Op], &'static [&'static str], &'static [&'static str]);
 
 /// Ops of other targets, which the stages do not know yet.
-pub const NOT_LOWERED: &[Op] = &[Special, Custom, Program, Source];
+pub const NOT_LOWERED: &[Op] = &[Custom, Program, Source];
 
 /// A row for the ops that share files and tests.
 #[rustfmt::skip]
 pub const ROWS: &[Row] = &[
     (&[Param], &["crates/tinyspec-core/src/lower/callify.rs", "crates/tinyspec-core/src/lower/rangeify/close.rs"],
         &["crates/tinyspec-core/tests/all/functions.rs::a_named_dim_binds_at_each_call"]),
-    (&[Buffer], &["crates/tinyspec-core/src/lower/plan.rs", "crates/tinyspec-core/src/lower/pipeline.rs"],
+    (&[Buffer], &["crates/tinyspec-core/src/lower/plan.rs", "crates/tinyspec-core/src/lower/blueprint.rs"],
         &["crates/tinyspec-core/tests/all/tensors.rs::clones_share_what_is_computed"]),
     (&[Const], &["crates/tinyspec-ir/src/arg.rs", "crates/tinyspec-core/src/lower/rangeify/values.rs"],
         &["crates/tinyspec-core/tests/all/tensors.rs::constants_and_empty_tensors"]),
@@ -77,8 +77,10 @@ pub const ROWS: &[Row] = &[
         &["crates/tinyspec-core/tests/all/rangeify/random.rs::random_graphs_keep_their_meaning"]),
     (&[ContiguousBackward, Detach], &["crates/tinyspec-ir/src/gradient/rules.rs"],
         &["crates/tinyspec-backends/tests/all/gradients.rs::gradients_are_the_slopes_of_their_ops"]),
-    (&[Barrier], &["crates/tinyspec-macros/src/kernel/trace/phases.rs", "crates/tinyspec-ir/src/verify/barriers.rs"],
-        &["tests/kernels/scan.rs::what_lives_across_a_barrier_is_kept_for_each_iteration"]),
+    (&[Barrier], &["crates/tinyspec-macros/src/kernel/trace/phases.rs", "crates/tinyspec-core/src/lower/special/mod.rs", "crates/tinyspec-core/src/lower/special/merge.rs", "crates/tinyspec-ir/src/verify/barriers.rs", "crates/tinyspec-ir/src/verify/threads.rs", "crates/tinyspec-backends/src/interpreter/simt/machine.rs"],
+        &["tests/kernels/scan.rs::what_lives_across_a_barrier_is_kept_for_each_iteration", "crates/tinyspec-backends/tests/all/simt_interpreter.rs::threads_that_meet_without_a_barrier_are_found", "tests/lowered/mutations.rs::mistakes_are_refused_or_found_by_running"]),
+    (&[Special], &["crates/tinyspec-ir/src/special.rs", "crates/tinyspec-core/src/lower/special/mod.rs", "crates/tinyspec-core/src/lower/special/indices.rs", "crates/tinyspec-backends/src/interpreter/simt/machine.rs"],
+        &["crates/tinyspec-core/tests/all/lowering.rs::any_schedule_computes_the_same", "crates/tinyspec-backends/tests/all/simt_interpreter.rs::every_thread_knows_where_it_is"]),
     (&[If, Endif], &["crates/tinyspec-backends/src/interpreter/linear/resolve.rs", "crates/tinyspec-backends/src/llvm/render/control.rs"],
         &["crates/tinyspec-backends/tests/all/linear_interpreter.rs::conditions_skip_and_empty_loops_do_not_run"]),
     (&[AtomicAdd], &["crates/tinyspec-macros/src/kernel/trace/statement.rs", "crates/tinyspec-backends/src/llvm/render.rs"],
@@ -89,6 +91,6 @@ pub const ROWS: &[Row] = &[
         &["tests/kernels/calls.rs::kernels_follow_each_other_lazily"]),
     (&[Wmma], &["crates/tinyspec-ir/src/eval.rs", "crates/tinyspec-core/src/lower/optimize/rebuild/words.rs", "crates/tinyspec-backends/src/llvm/render/words.rs"],
         &["crates/tinyspec-ir/tests/all/eval.rs::words_hold_two_factors", "crates/tinyspec-core/tests/all/lowering.rs::any_schedule_computes_the_same", "crates/tinyspec-backends/tests/all/llvm_render/ops.rs::products_of_words_are_those_of_eval_op"]),
-    (&[Special, Custom, Program, Source], &["crates/tinyspec-ir/src/op.rs"],
+    (&[Custom, Program, Source], &["crates/tinyspec-ir/src/op.rs"],
         &["crates/tinyspec-ir/tests/all/any_input.rs::any_graph_that_can_be_built_is_sound"]),
 ];

@@ -47,7 +47,10 @@ impl Planner<'_> {
                     threads = (threads / members).max(1);
                 }
             }
-            self.share_trips(origin);
+            // A second workgroup would add up the same again.
+            if !is_inside {
+                self.share_trips(origin);
+            }
         }
         self.ops
     }
