@@ -16,7 +16,7 @@ fn sum() {
         bf16.realize().unwrap();
         bf16.cast(DType::F32)
     };
-    let product = square(LEAST).matmul(&square(1.0));
+    let product = square(LEAST).matmul(square(1.0));
     println!("sum {}", product.to_vec::<f32>().unwrap()[0] / LEAST);
 }
 
