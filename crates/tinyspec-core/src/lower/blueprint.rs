@@ -146,7 +146,9 @@ impl Blueprint {
                     continue;
                 }
                 let estimate = kernel.nanoseconds.map(|estimate| match kernel.blocks.as_const() {
-                    Some(_) => estimate,
+                    Some(_) if dims.is_empty() => estimate,
+                    // What it reads is known, how long its loops are is not.
+                    Some(_) => nanoseconds(0, bytes),
                     None => estimate / ESTIMATED_TRIPS * blocks as u64,
                 });
                 launches.push(Launch {
