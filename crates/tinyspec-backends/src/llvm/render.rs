@@ -5,6 +5,7 @@
 //! what a loop does not change is computed before it.
 
 mod address;
+mod ahead;
 mod arithmetic;
 mod cast;
 mod control;
@@ -53,6 +54,7 @@ pub(super) fn render<'context>(
         addresses: Addresses::default(),
         bases: HashMap::new(),
         rows: HashMap::new(),
+        ahead: HashMap::new(),
         open: HashSet::new(),
         streams: false,
     };
@@ -82,6 +84,8 @@ struct Renderer<'a, 'context> {
     bases: HashMap<NodeId, Value>,
     /// The loops that read each row, in their order.
     rows: HashMap<memory::Row, Vec<NodeId>>,
+    /// What the next trips of loops copy, by the loop that fetches it.
+    ahead: HashMap<NodeId, Vec<ahead::Ahead>>,
     /// Gates that are known to be open in all lanes.
     open: HashSet<NodeId>,
     /// A streaming store was made.
@@ -96,6 +100,7 @@ impl Renderer<'_, '_> {
         let instructions = self.graph.sources(self.kernel.linear);
         self.registers = Registers::scan(self.graph, instructions);
         self.load_bases(instructions)?;
+        self.ahead = self.blocks_ahead(instructions);
         self.sequence(instructions)?;
         if let Some(level) = self.levels.last() {
             return Err(self.unsupported(level.node, "it is never closed"));

@@ -20,9 +20,9 @@ pub(super) struct Addresses {
 
 /// A sum of multiples of nodes, and a constant.
 #[derive(Default)]
-struct Sum {
-    terms: Vec<(NodeId, i64)>,
-    constant: i64,
+pub(super) struct Sum {
+    pub(super) terms: Vec<(NodeId, i64)>,
+    pub(super) constant: i64,
 }
 
 /// Where a Load or Store goes.
@@ -99,17 +99,8 @@ impl Renderer<'_, '_> {
         if matches!(self.graph.op(place), Op::Param | Op::Buffer) {
             return self.address_of(place, &Sum::default());
         }
-        let base = match self.graph.sources(place).first() {
-            Some(base) => self.behind_after(*base),
-            None => return Err(self.unsupported(place, "it is no place in a buffer")),
-        };
-        let index = match (self.graph.op(place), self.graph.sources(place)) {
-            (Op::Index, [_, index]) => *index,
-            (Op::Shrink, [_, offset, _]) => match self.graph.sources(*offset) {
-                [offset] if self.graph.dtype(*offset).is_int() => *offset,
-                _ => return Err(self.unsupported(place, "buffers have one axis")),
-            },
-            _ => return Err(self.unsupported(place, "it is no place in a buffer of one axis")),
+        let Some((base, index)) = self.base_and_index(place) else {
+            return Err(self.unsupported(place, "it is no place in a buffer of one axis"));
         };
         if self.lanes(index)? > 1 {
             return self.gathered(base, index);
@@ -119,7 +110,20 @@ impl Renderer<'_, '_> {
         self.address_of(base, &sum)
     }
 
-    fn base(&self, base: NodeId) -> Result<Value> {
+    /// The buffer of a place in one of one axis, and the index in it.
+    pub(super) fn base_and_index(&self, place: NodeId) -> Option<(NodeId, NodeId)> {
+        let (base, index) = match (self.graph.op(place), self.graph.sources(place)) {
+            (Op::Index, &[base, index]) => (base, index),
+            (Op::Shrink, &[base, offset, _]) => match self.graph.sources(offset) {
+                &[offset] if self.graph.dtype(offset).is_int() => (base, offset),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some((self.behind_after(base), index))
+    }
+
+    pub(super) fn base(&self, base: NodeId) -> Result<Value> {
         let found = self.bases.get(&base).copied();
         found.ok_or_else(|| self.unsupported(base, "registers have no address"))
     }
@@ -193,7 +197,7 @@ impl Renderer<'_, '_> {
     }
 
     /// Writes `node` as a sum, as far as its additions cannot wrap.
-    fn flatten(&self, node: NodeId, sum: &mut Sum) {
+    pub(super) fn flatten(&self, node: NodeId, sum: &mut Sum) {
         let mut open = vec![(node, 1i64)];
         while let Some((node, factor)) = open.pop() {
             let sources = self.graph.sources(node);

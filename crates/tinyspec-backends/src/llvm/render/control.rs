@@ -131,7 +131,7 @@ impl Renderer<'_, '_> {
             body: Some(Body { block, index, end, guarded, phis }),
         });
         self.values[node.index()] = Some(Placed { value: index, depth: self.levels.len() });
-        Ok(())
+        self.fetch_ahead(node)
     }
 
     pub(super) fn close_loop(&mut self, node: NodeId) -> Result<()> {

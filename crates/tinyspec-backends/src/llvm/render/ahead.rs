@@ -1,0 +1,316 @@
+//! Blocks that loops copy into LOCAL memory before they work on them: while they work on one, the next is fetched.
+//! Memory and arithmetic then overlap, which no processor does by itself over so many instructions.
+
+use super::Renderer;
+use super::address::Sum;
+use super::emit::{Kind, Result, Value};
+use llvm_sys::LLVMIntPredicate::LLVMIntSLT;
+use llvm_sys::LLVMOpcode::{LLVMAdd, LLVMLShr, LLVMMul, LLVMUDiv, LLVMURem};
+use std::collections::HashMap;
+use tinyspec_ir::{AddrSpace, Arg, Builder, Graph, NodeId, Op};
+
+const LINE: i64 = 64;
+/// Lines that are fetched at once: the processor waits for no more.
+const AT_ONCE: i64 = 8;
+/// Instructions of work for each line, at least; less work than that overlaps by itself.
+const WORK: i64 = 8;
+/// Digits behind the point of the number of lines a trip.
+const FRACTION: i64 = 20;
+
+/// What the next trip of a loop copies.
+pub(super) struct Ahead {
+    buffer: NodeId,
+    /// Where the block begins, in elements.
+    start: Sum,
+    /// Bytes from one run of lines to the next, and how many there are, the innermost first.
+    rows: Vec<(i64, i64)>,
+    /// Lines of a run.
+    run: i64,
+    /// Number of loops around the copy, and around the loop that fetches.
+    around: usize,
+    /// Does the first cache hold it, beside this trip's?
+    is_small: bool,
+}
+
+impl Ahead {
+    fn lines(&self) -> i64 {
+        self.rows.iter().fold(self.run, |lines, row| lines.saturating_mul(row.1))
+    }
+}
+
+/// A loop of the kernel.
+struct Loop {
+    range: NodeId,
+    parent: Option<usize>,
+    trips: Option<i64>,
+    /// Instructions directly inside.
+    body: Vec<NodeId>,
+    children: Vec<usize>,
+}
+
+fn loops(graph: &Graph, instructions: &[NodeId]) -> Vec<Loop> {
+    let mut loops: Vec<Loop> = Vec::new();
+    let mut open: Vec<usize> = Vec::new();
+    for &node in instructions {
+        match graph.op(node) {
+            Op::Range => {
+                let trips = graph.as_int(graph.source(node, 0)).and_then(|trips| i64::try_from(trips).ok());
+                let (number, parent) = (loops.len(), open.last().copied());
+                if let Some(parent) = parent {
+                    loops[parent].children.push(number);
+                }
+                loops.push(Loop { range: node, parent, trips, body: Vec::new(), children: Vec::new() });
+                open.push(number);
+            }
+            Op::End => drop(open.pop()),
+            _ => {
+                if let Some(&inside) = open.last() {
+                    loops[inside].body.push(node);
+                }
+            }
+        }
+    }
+    loops
+}
+
+impl Renderer<'_, '_> {
+    /// What to fetch, by the loop in which.
+    pub(super) fn blocks_ahead(&self, instructions: &[NodeId]) -> HashMap<NodeId, Vec<Ahead>> {
+        let mut ahead: HashMap<NodeId, Vec<Ahead>> = HashMap::new();
+        if instructions.iter().any(|&node| self.graph.op(node) == Op::If) {
+            return ahead;
+        }
+        let loops = loops(self.graph, instructions);
+        for (number, copy) in loops.iter().enumerate() {
+            let Some(parent) = copy.parent else { continue };
+            if !self.is_copy(&loops, number) || self.is_copy(&loops, parent) {
+                continue;
+            }
+            let siblings = loops[parent].children.iter().copied();
+            let work = siblings.filter(|&sibling| sibling > number && !self.is_copy(&loops, sibling));
+            let Some(chain) = work.map(|work| hottest(&loops, work)).max_by_key(|chain| chain.1) else { continue };
+            for block in self.blocks(&loops, number) {
+                if let Some(range) = place(&loops, &chain.0, block.lines()) {
+                    ahead.entry(range).or_default().push(block);
+                }
+            }
+        }
+        ahead
+    }
+
+    /// Does the loop write LOCAL memory, and nothing else?
+    fn is_copy(&self, loops: &[Loop], number: usize) -> bool {
+        let mut open = vec![number];
+        let mut writes = false;
+        while let Some(number) = open.pop() {
+            open.extend(&loops[number].children);
+            for &node in loops[number].body.iter().filter(|&&node| self.graph.op(node).has_effect()) {
+                let is_local = self.graph.op(node) == Op::Store && self.is_local(self.graph.source(node, 0));
+                if !is_local {
+                    return false;
+                }
+                writes = true;
+            }
+        }
+        writes
+    }
+
+    fn is_local(&self, place: NodeId) -> bool {
+        let place = self.behind_after(place);
+        let base = self.graph.sources(place).first().map_or(place, |&base| self.behind_after(base));
+        matches!(self.graph.arg(base), Arg::Buffer { addrspace: AddrSpace::Local, .. })
+    }
+
+    /// What a copy reads of buffers that are far away, where it moves on with the loop around.
+    fn blocks(&self, loops: &[Loop], copy: usize) -> Vec<Ahead> {
+        let mut around: Vec<NodeId> = Vec::new();
+        let mut outer = loops[copy].parent;
+        while let Some(number) = outer {
+            around.push(loops[number].range);
+            outer = loops[number].parent;
+        }
+        let (mut open, mut blocks) = (vec![copy], Vec::<Ahead>::new());
+        let mut inside: Vec<(NodeId, i64)> = Vec::new();
+        while let Some(number) = open.pop() {
+            let Some(trips) = loops[number].trips else { return Vec::new() };
+            inside.push((loops[number].range, trips));
+            open.extend(&loops[number].children);
+        }
+        let numbers = std::iter::once(copy).chain((copy + 1..loops.len()).take_while(|&number| {
+            let mut outer = loops[number].parent;
+            while outer.is_some_and(|outer| outer > copy) {
+                outer = outer.and_then(|outer| loops[outer].parent);
+            }
+            outer == Some(copy)
+        }));
+        for node in numbers.flat_map(|number| &loops[number].body) {
+            if self.graph.op(*node) == Op::Load
+                && let Some(block) = self.block(*node, &around, &inside)
+                && !blocks.iter().any(|known| known.buffer == block.buffer)
+            {
+                blocks.push(block);
+            }
+        }
+        blocks
+    }
+
+    fn block(&self, load: NodeId, around: &[NodeId], inside: &[(NodeId, i64)]) -> Option<Ahead> {
+        let (buffer, index) = self.base_and_index(self.graph.source(load, 0))?;
+        let length = self.graph.props(buffer).shape.first()?.as_const()?;
+        let size = self.graph.dtype(buffer).size() as i64;
+        let [first, second, _] = self.target.cache_bytes.map(|bytes| bytes as i64);
+        if self.graph.op(buffer) != Op::Param || length.saturating_mul(size) <= second || self.lanes(index).ok()? > 1 {
+            return None;
+        }
+        let mut sum = Sum::default();
+        self.flatten(index, &mut sum);
+        let mut steps: Vec<(i64, i64)> = vec![(size, i64::from(self.lanes(load).ok()?))];
+        let mut start = Sum { terms: Vec::new(), constant: sum.constant };
+        for (node, factor) in sum.terms {
+            match inside.iter().find(|range| range.0 == node) {
+                Some(&(_, trips)) if factor > 0 => steps.push((factor.checked_mul(size)?, trips)),
+                None if around.contains(&node) => start.terms.push((node, factor)),
+                _ => return None,
+            }
+        }
+        let moves = start.terms.iter().any(|term| Some(&term.0) == around.first());
+        steps.sort_unstable();
+        // Steps within what the smaller ones reach make it longer, others repeat it.
+        let (mut reach, mut rows) = (size, Vec::<(i64, i64)>::new());
+        for (step, trips) in steps {
+            match rows.last_mut() {
+                Some(last) if step <= last.0.saturating_mul(last.1) && step % last.0 == 0 => {
+                    last.1 = last.1.max(step / last.0 * (trips - 1) + last.1);
+                }
+                None if step <= reach => reach = reach.checked_add(step.checked_mul(trips - 1)?)?,
+                _ => rows.push((step, trips)),
+            }
+        }
+        let aligned = rows.iter().all(|row| row.0 % LINE == 0)
+            && start.terms.iter().all(|term| term.1 * size % LINE == 0)
+            && start.constant * size % LINE == 0;
+        let run = (reach + LINE - 1) / LINE + i64::from(!aligned && !rows.is_empty());
+        let block = Ahead { buffer, start, rows, run, around: around.len(), is_small: false };
+        let bytes = block.lines().saturating_mul(LINE);
+        let fits = bytes <= second / 2 && block.lines() > AT_ONCE;
+        (moves && fits).then_some(Ahead { is_small: bytes <= first / 3, ..block })
+    }
+
+    /// Fetches a part of each block that goes with the loop that was just opened.
+    pub(super) fn fetch_ahead(&mut self, range: NodeId) -> Result<()> {
+        let Some(blocks) = self.ahead.remove(&range) else { return Ok(()) };
+        for block in &blocks {
+            self.fetch(block)?;
+        }
+        self.ahead.insert(range, blocks);
+        Ok(())
+    }
+
+    fn fetch(&mut self, block: &Ahead) -> Result<()> {
+        let start = self.at_depth(block.around, |renderer| renderer.next_block(block))?;
+        // How many trips there were since the copy, and will have been.
+        let (mut total, mut trips) = (1i64, Vec::new());
+        for level in self.levels[block.around..].iter().rev() {
+            trips.push((level.node, total));
+            total *= self.graph.as_int(self.graph.source(level.node, 0)).map_or(1, |trips| trips as i64);
+        }
+        let mut trip: Option<Value> = None;
+        for &(range, factor) in trips.iter().rev() {
+            let (index, factor) = (self.wide(range)?.value, self.emit.int(Kind::I64, 1, factor));
+            let term = self.emit.binary(LLVMMul, index, factor)?;
+            trip = Some(match trip {
+                Some(trip) => self.emit.binary(LLVMAdd, trip, term)?,
+                None => term,
+            });
+        }
+        let Some(trip) = trip else { return Ok(()) };
+        let lines = block.lines();
+        let at_once = (lines + total - 1) / total;
+        let number = |renderer: &Self, number: i64| renderer.emit.int(Kind::I64, 1, number);
+        let first = if at_once > 1 {
+            self.emit.binary(LLVMMul, trip, number(self, at_once))?
+        } else {
+            let rate = number(self, (lines << FRACTION) / total + 1);
+            let scaled = self.emit.binary(LLVMMul, trip, rate)?;
+            self.emit.binary(LLVMLShr, scaled, number(self, FRACTION))?
+        };
+        for further in 0..at_once {
+            let mut line = self.emit.binary(LLVMAdd, first, number(self, further))?;
+            let mut offset = None;
+            let dims = std::iter::once((LINE, block.run)).chain(block.rows.iter().copied());
+            let count = block.rows.len();
+            for (position, (step, extent)) in dims.enumerate() {
+                let mut at = line;
+                if position < count {
+                    at = self.emit.binary(LLVMURem, line, number(self, extent))?;
+                    line = self.emit.binary(LLVMUDiv, line, number(self, extent))?;
+                }
+                let bytes = self.emit.binary(LLVMMul, at, number(self, step))?;
+                offset = Some(match offset {
+                    Some(offset) => self.emit.binary(LLVMAdd, offset, bytes)?,
+                    None => bytes,
+                });
+            }
+            let Some(offset) = offset else { continue };
+            let pointer = self.emit.offset(start, offset, Kind::I8)?;
+            let caches = if block.is_small { 3 } else { 2 };
+            let [read, caches, data] = [0, caches, 1].map(|number| self.emit.int(Kind::I32, 1, number));
+            self.emit.intrinsic("llvm.prefetch", &[(Kind::Pointer, 1)], &[pointer, read, caches, data], None)?;
+        }
+        Ok(())
+    }
+
+    /// Where the copy of the next trip begins: at the end of a loop, that of the next trip of the loop around it.
+    fn next_block(&mut self, block: &Ahead) -> Result<Value> {
+        let size = Kind::of(self.graph.dtype(block.buffer)).in_memory();
+        let number = |renderer: &Self, number: i64| renderer.emit.int(Kind::I64, 1, number);
+        let mut index = number(self, block.start.constant);
+        let mut further: Option<Value> = None;
+        let ranges: Vec<NodeId> = self.levels[..block.around].iter().map(|level| level.node).collect();
+        for range in ranges {
+            let step = block.start.terms.iter().find(|term| term.0 == range).map_or(0, |term| term.1);
+            let trip = self.wide(range)?.value;
+            let at = self.emit.binary(LLVMMul, trip, number(self, step))?;
+            index = self.emit.binary(LLVMAdd, index, at)?;
+            let trips = self.graph.as_int(self.graph.source(range, 0)).and_then(|trips| i64::try_from(trips).ok());
+            let one = number(self, step);
+            further = Some(match (further, trips) {
+                (Some(outer), Some(trips)) => {
+                    let next = self.emit.binary(LLVMAdd, trip, number(self, 1))?;
+                    let goes_on = self.emit.compare_ints(LLVMIntSLT, next, number(self, trips))?;
+                    let back = number(self, step.wrapping_mul(1 - trips));
+                    let outer = self.emit.binary(LLVMAdd, outer, back)?;
+                    self.emit.select(goes_on, one, outer)?
+                }
+                _ => one,
+            });
+        }
+        if let Some(further) = further {
+            index = self.emit.binary(LLVMAdd, index, further)?;
+        }
+        let base = self.base(block.buffer)?;
+        self.emit.offset(base, index, size)
+    }
+}
+
+/// The loops from `number` down to the one that runs most often, and how often that is.
+fn hottest(loops: &[Loop], number: usize) -> (Vec<usize>, i64) {
+    let Some(trips) = loops[number].trips else { return (Vec::new(), 0) };
+    let below = loops[number].children.iter().map(|&child| hottest(loops, child)).max_by_key(|chain| chain.1);
+    let (mut chain, times) = below.filter(|below| below.1 > 0).unwrap_or((Vec::new(), 1));
+    chain.insert(0, number);
+    (chain, trips.saturating_mul(times))
+}
+
+/// The outermost loop of a chain that fetches so many lines in few steps, if there is work enough for all of them.
+fn place(loops: &[Loop], chain: &[usize], lines: i64) -> Option<NodeId> {
+    let (mut total, mut found, mut work) = (1i64, None, 0i64);
+    for &number in chain {
+        total = total.saturating_mul(loops[number].trips?);
+        if found.is_none() && total.saturating_mul(AT_ONCE) >= lines {
+            found = Some(loops[number].range);
+        }
+        work = work.saturating_add(total.saturating_mul(loops[number].body.len() as i64));
+    }
+    found.filter(|_| work >= lines.saturating_mul(WORK))
+}
