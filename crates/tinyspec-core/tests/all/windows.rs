@@ -216,3 +216,23 @@ fn options_are_fields_by_name_in_a_dynamic_call() -> Result<(), Error> {
     assert!(call(&[("groups", Argument::Flag(true))]).is_err());
     Ok(())
 }
+
+/// Blocks of these images are copied and fetched ahead, to the last one, whose next lies outside of memory.
+#[test]
+fn images_beyond_the_second_cache() -> Result<(), Error> {
+    let padded = Conv2d { padding: [1, 1], ..default() };
+    let layers = [
+        ([2, 64, 72, 72], [4, 64, 3, 3], padded),
+        ([3, 60, 61, 67], [60, 1, 3, 3], Conv2d { groups: 60, ..padded }),
+        ([2, 66, 71, 73], [34, 66, 1, 1], default()),
+        ([2, 64, 70, 70], [6, 64, 3, 3], Conv2d { stride: [2, 2], ..padded }),
+    ];
+    for (image, filters, options) in layers {
+        let (x, weight) = (ramp(&image), ramp(&filters));
+        let shape = |shape: [i64; 4]| shape.map(|n| n as usize);
+        let expected =
+            reference(&x.to_vec::<f32>()?, shape(image), &weight.to_vec::<f32>()?, shape(filters), options);
+        assert_eq!(x.conv2d(&weight, None, options).to_vec::<f32>()?, expected, "{image:?} {filters:?}");
+    }
+    Ok(())
+}

@@ -98,18 +98,19 @@ impl Renderer<'_, '_> {
         ahead
     }
 
-    /// Does the loop write LOCAL memory, and nothing else?
+    /// Does the loop copy to LOCAL memory, and do nothing else? Numbers that it would compute take time of their own.
     fn is_copy(&self, loops: &[Loop], number: usize) -> bool {
         let mut open = vec![number];
         let mut writes = false;
         while let Some(number) = open.pop() {
             open.extend(&loops[number].children);
-            for &node in loops[number].body.iter().filter(|&&node| self.graph.op(node).has_effect()) {
-                let is_local = self.graph.op(node) == Op::Store && self.is_local(self.graph.source(node, 0));
-                if !is_local {
-                    return false;
+            for &node in &loops[number].body {
+                match self.graph.op(node) {
+                    Op::Store if self.is_local(self.graph.source(node, 0)) => writes = true,
+                    Op::Cast | Op::Where => {}
+                    op if op.has_effect() || op.is_elementwise() && self.graph.dtype(node).is_float() => return false,
+                    _ => {}
                 }
-                writes = true;
             }
         }
         writes
@@ -143,30 +144,58 @@ impl Renderer<'_, '_> {
             }
             outer == Some(copy)
         }));
-        for node in numbers.flat_map(|number| &loops[number].body) {
-            if self.graph.op(*node) == Op::Load
-                && let Some(block) = self.block(*node, &around, &inside)
-                && !blocks.iter().any(|known| known.buffer == block.buffer)
-            {
-                blocks.push(block);
+        let loads = numbers.flat_map(|number| &loops[number].body).copied();
+        let loads: Vec<_> = loads.filter_map(|node| self.read(node)).collect();
+        for (position, (buffer, sum, lanes)) in loads.iter().enumerate() {
+            let is_other = |other: &(NodeId, Sum, i64)| other.0 != *buffer;
+            if loads[..position].iter().all(is_other) {
+                let same = loads.iter().filter(|other| !is_other(other) && other.1.terms == sum.terms);
+                let constants = same.map(|other| other.1.constant).collect();
+                blocks.extend(self.block(*buffer, &sum.terms, constants, *lanes, &around, &inside));
             }
         }
         blocks
     }
 
-    fn block(&self, load: NodeId, around: &[NodeId], inside: &[(NodeId, i64)]) -> Option<Ahead> {
+    /// The buffer that a Load reads, where, and how many elements.
+    fn read(&self, load: NodeId) -> Option<(NodeId, Sum, i64)> {
+        if self.graph.op(load) != Op::Load {
+            return None;
+        }
         let (buffer, index) = self.base_and_index(self.graph.source(load, 0))?;
-        let length = self.graph.props(buffer).shape.first()?.as_const()?;
-        let size = self.graph.dtype(buffer).size() as i64;
-        let [first, second, _] = self.target.cache_bytes.map(|bytes| bytes as i64);
-        if self.graph.op(buffer) != Op::Param || length.saturating_mul(size) <= second || self.lanes(index).ok()? > 1 {
+        if self.graph.op(buffer) != Op::Param || self.lanes(index).ok()? > 1 {
             return None;
         }
         let mut sum = Sum::default();
         self.flatten(index, &mut sum);
-        let mut steps: Vec<(i64, i64)> = vec![(size, i64::from(self.lanes(load).ok()?))];
-        let mut start = Sum { terms: Vec::new(), constant: sum.constant };
-        for (node, factor) in sum.terms {
+        sum.terms.sort_unstable();
+        Some((buffer, sum, i64::from(self.lanes(load).ok()?)))
+    }
+
+    fn block(
+        &self,
+        buffer: NodeId,
+        terms: &[(NodeId, i64)],
+        mut constants: Vec<i64>,
+        lanes: i64,
+        around: &[NodeId],
+        inside: &[(NodeId, i64)],
+    ) -> Option<Ahead> {
+        let length = self.graph.props(buffer).shape.first()?.as_const()?;
+        let size = self.graph.dtype(buffer).size() as i64;
+        let [first, second, _] = self.target.cache_bytes.map(|bytes| bytes as i64);
+        if length.saturating_mul(size) <= second {
+            return None;
+        }
+        constants.sort_unstable();
+        constants.dedup();
+        let mut steps: Vec<(i64, i64)> = vec![(size, lanes)];
+        // Unrolled copies lie side by side.
+        if let [one, other, ..] = constants[..] {
+            steps.push(((other - one).checked_mul(size)?, constants.len() as i64));
+        }
+        let mut start = Sum { terms: Vec::new(), constant: *constants.first()? };
+        for &(node, factor) in terms {
             match inside.iter().find(|range| range.0 == node) {
                 Some(&(_, trips)) if factor > 0 => steps.push((factor.checked_mul(size)?, trips)),
                 None if around.contains(&node) => start.terms.push((node, factor)),
