@@ -230,8 +230,7 @@ fn images_beyond_the_second_cache() -> Result<(), Error> {
     for (image, filters, options) in layers {
         let (x, weight) = (ramp(&image), ramp(&filters));
         let shape = |shape: [i64; 4]| shape.map(|n| n as usize);
-        let expected =
-            reference(&x.to_vec::<f32>()?, shape(image), &weight.to_vec::<f32>()?, shape(filters), options);
+        let expected = reference(&x.to_vec::<f32>()?, shape(image), &weight.to_vec::<f32>()?, shape(filters), options);
         assert_eq!(x.conv2d(&weight, None, options).to_vec::<f32>()?, expected, "{image:?} {filters:?}");
     }
     Ok(())

@@ -28,6 +28,8 @@ pub(super) struct Ahead {
     run: i64,
     /// Number of loops around the copy, and around the loop that fetches.
     around: usize,
+    /// No cache holds the whole buffer.
+    is_far: bool,
     /// Does the first cache hold it, beside this trip's?
     is_small: bool,
 }
@@ -90,7 +92,7 @@ impl Renderer<'_, '_> {
             let work = siblings.filter(|&sibling| sibling > number && !self.is_copy(&loops, sibling));
             let Some(chain) = work.map(|work| hottest(&loops, work)).max_by_key(|chain| chain.1) else { continue };
             for block in self.blocks(&loops, number) {
-                if let Some(range) = place(&loops, &chain.0, block.lines()) {
+                if let Some(range) = place(&loops, &chain.0, &block) {
                     ahead.entry(range).or_default().push(block);
                 }
             }
@@ -183,7 +185,7 @@ impl Renderer<'_, '_> {
     ) -> Option<Ahead> {
         let length = self.graph.props(buffer).shape.first()?.as_const()?;
         let size = self.graph.dtype(buffer).size() as i64;
-        let [first, second, _] = self.target.cache_bytes.map(|bytes| bytes as i64);
+        let [first, second, last] = self.target.cache_bytes.map(|bytes| bytes as i64);
         if length.saturating_mul(size) <= second {
             return None;
         }
@@ -219,7 +221,8 @@ impl Renderer<'_, '_> {
             && start.terms.iter().all(|term| term.1 * size % LINE == 0)
             && start.constant * size % LINE == 0;
         let run = (reach + LINE - 1) / LINE + i64::from(!aligned && !rows.is_empty());
-        let block = Ahead { buffer, start, rows, run, around: around.len(), is_small: false };
+        let is_far = length.saturating_mul(size) > last / 2;
+        let block = Ahead { buffer, start, rows, run, around: around.len(), is_far, is_small: false };
         let bytes = block.lines().saturating_mul(LINE);
         let fits = bytes <= second / 2 && block.lines() > AT_ONCE;
         (moves && fits).then_some(Ahead { is_small: bytes <= first / 3, ..block })
@@ -331,15 +334,18 @@ fn hottest(loops: &[Loop], number: usize) -> (Vec<usize>, i64) {
     (chain, trips.saturating_mul(times))
 }
 
-/// The outermost loop of a chain that fetches so many lines in few steps, if there is work enough for all of them.
-fn place(loops: &[Loop], chain: &[usize], lines: i64) -> Option<NodeId> {
+/// The outermost loop of a chain that fetches the block in small parts, if there is work enough for all of them. Where
+/// most trips have nothing to fetch, it costs them more than what a cache would take longer.
+fn place(loops: &[Loop], chain: &[usize], block: &Ahead) -> Option<NodeId> {
+    let lines = block.lines();
     let (mut total, mut found, mut work) = (1i64, None, 0i64);
     for &number in chain {
         total = total.saturating_mul(loops[number].trips?);
         if found.is_none() && total.saturating_mul(AT_ONCE) >= lines {
-            found = Some(loops[number].range);
+            found = Some((loops[number].range, total));
         }
         work = work.saturating_add(total.saturating_mul(loops[number].body.len() as i64));
     }
-    found.filter(|_| work >= lines.saturating_mul(WORK))
+    let (range, trips) = found?;
+    ((block.is_far || trips <= lines) && work >= lines.saturating_mul(WORK)).then_some(range)
 }
