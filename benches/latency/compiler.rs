@@ -15,6 +15,8 @@ pub struct Compiled {
     pub code: Vec<u8>,
     /// From UOps to the object.
     pub took: Duration,
+    /// Time that the process had spent in the stages of kernels when this one came from them.
+    pub lowered: Duration,
 }
 
 /// Compiles as the CPU's compiler does, and keeps what came of it.
@@ -49,10 +51,10 @@ impl Compiler for Clocked {
     }
 
     fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {
-        let inner = self.inner()?;
+        let (inner, lowered) = (self.inner()?, tinyspec::profile::counters().lowering);
         let start = Instant::now();
         let code = inner.compile(kernel, target)?;
-        let compiled = Compiled { name: kernel.name.clone(), code: code.clone(), took: start.elapsed() };
+        let compiled = Compiled { name: kernel.name.clone(), code: code.clone(), took: start.elapsed(), lowered };
         if let Ok(mut all) = self.compiled.lock() {
             all.push(compiled);
         }

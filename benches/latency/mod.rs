@@ -8,6 +8,7 @@ mod programs;
 
 use crate::session::Session;
 pub use allocations::Counting;
+use probe::Kernel;
 use programs::PROGRAMS;
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
@@ -48,15 +49,19 @@ fn first_calls(session: &mut Session) -> Result<()> {
         session.note(&format!("{name}/warm/call"), of(&warm, |run| run.call));
         session.note(&format!("{name}/warm/load/kernel"), of(&warm, |run| run.loading / run.kernels.max(1) as f64));
         let kernels = probe::kernels(program)?;
-        session.note(&format!("{name}/lowering/kernel"), kernels.lowering);
-        let mut generating: Vec<f64> = kernels.generating.iter().map(|kernel| kernel.1).collect();
         if std::env::var_os("TINYSPEC_BENCH_KERNELS").is_some() {
-            for (kernel, micros, bytes) in &kernels.generating {
-                println!("{kernel:40} {micros:8.0} µs {bytes:7} bytes");
+            for Kernel { name, lowering, generating, bytes } in &kernels {
+                println!("{name:40} {lowering:8.0} µs {generating:8.0} µs {bytes:7} bytes");
             }
         }
-        session.count(&format!("{name}/kernels"), generating.len() as u64);
-        session.note(&format!("{name}/llvm/kernel"), probe::median(&mut generating));
+        session.count(&format!("{name}/kernels"), kernels.len() as u64);
+        let parts: [(&str, fn(&Kernel) -> f64); 2] =
+            [("lowering", |kernel| kernel.lowering), ("llvm", |kernel| kernel.generating)];
+        for (part, time) in parts {
+            let mut times: Vec<f64> = kernels.iter().map(time).collect();
+            session.note(&format!("{name}/{part}/kernel"), probe::median(&mut times));
+            session.note(&format!("{name}/{part}/kernel/mean"), probe::mean(&times));
+        }
     }
     Ok(())
 }

@@ -7,13 +7,15 @@ use std::{env, fs, io};
 use serde::{Deserialize, Serialize};
 use tinyspec::profile;
 
-use super::compiler::Clocked;
+use super::compiler::{Clocked, Compiled};
 use super::programs::Program;
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
 /// The argument that makes this program a probe.
 const ARGUMENT: &str = "--probe";
+/// The probe that compiles kernels again and again.
+const KERNELS: &str = "kernels";
 /// Times that every kernel is compiled, after the first.
 const REPETITIONS: usize = 5;
 
@@ -33,13 +35,17 @@ pub struct First {
     pub llvm_loaded: bool,
 }
 
-/// What kernels cost once the compiler's own pages are warm, in µs.
+/// What a kernel costs once the compiler's own pages are warm, in µs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Kernels {
-    /// Mean over the kernels, of the stages from Optimize on.
+pub struct Kernel {
+    /// As the profile names it.
+    pub name: String,
+    /// In the stages from Optimize on.
     pub lowering: f64,
-    /// Of each kernel, from UOps to the object.
-    pub generating: Vec<(String, f64, usize)>,
+    /// From UOps to the object.
+    pub generating: f64,
+    /// Of the object.
+    pub bytes: usize,
 }
 
 /// The first call, with an object cache in `cache` (`off` for none).
@@ -47,17 +53,19 @@ pub fn first(program: Program, cache: &str) -> Result<First> {
     ask("first", program, cache)
 }
 
-/// Each kernel, without an object cache.
-pub fn kernels(program: Program) -> Result<Kernels> {
-    ask("kernels", program, "off")
+/// Each kernel, compiled alone and without an object cache.
+pub fn kernels(program: Program) -> Result<Vec<Kernel>> {
+    ask(KERNELS, program, "off")
 }
 
 fn ask<T: for<'a> Deserialize<'a>>(what: &str, program: Program, cache: &str) -> Result<T> {
-    let output = Command::new(env::current_exe()?)
-        .args([ARGUMENT, what, program.name])
-        .env("TINYSPEC_CACHE", cache)
-        .stderr(std::process::Stdio::inherit())
-        .output()?;
+    let mut command = Command::new(env::current_exe()?);
+    command.args([ARGUMENT, what, program.name]).env("TINYSPEC_CACHE", cache);
+    if what == KERNELS {
+        // One after the other: what a kernel costs alone, not beside another.
+        command.env("RAYON_NUM_THREADS", "1");
+    }
+    let output = command.stderr(std::process::Stdio::inherit()).output()?;
     if !output.status.success() {
         return Err(format!("the probe `{what} {}` failed: {}", program.name, output.status).into());
     }
@@ -96,28 +104,43 @@ fn measure_first(program: Program) -> Result<First> {
     })
 }
 
-fn measure_kernels(program: Program) -> Result<Kernels> {
+fn measure_kernels(program: Program) -> Result<Vec<Kernel>> {
     program.run()?;
-    let before = profile::counters();
-    let mut all: Vec<Vec<(String, f64, usize)>> = Vec::new();
+    let mut all: Vec<Vec<Kernel>> = Vec::new();
     for repetition in 0..REPETITIONS {
         let name = format!("cpu:clocked{repetition}");
         let compiler = Clocked::device(&name);
+        let mut before = profile::counters().lowering;
         tinyspec::with_default_device(&name, || program.run())?;
         let mut compiled = compiler.take();
+        for kernel in &mut compiled {
+            (before, kernel.lowered) = (kernel.lowered, kernel.lowered - before);
+        }
         compiled.sort_by(|a, b| a.name.cmp(&b.name).then(a.code.cmp(&b.code)));
-        all.push(compiled.into_iter().map(|c| (c.name, c.took.as_secs_f64() * 1e6, c.code.len())).collect());
+        let micros = |time: std::time::Duration| time.as_secs_f64() * 1e6;
+        let kernel = |kernel: Compiled| Kernel {
+            lowering: micros(kernel.lowered),
+            generating: micros(kernel.took),
+            bytes: kernel.code.len(),
+            name: kernel.name,
+        };
+        all.push(compiled.into_iter().map(kernel).collect());
     }
-    let after = profile::counters();
     let count = all.iter().map(Vec::len).min().unwrap_or(0);
-    let generating = (0..count)
-        .map(|kernel| {
-            let mut times: Vec<f64> = all.iter().map(|repetition| repetition[kernel].1).collect();
-            (all[0][kernel].0.clone(), median(&mut times), all[0][kernel].2)
-        })
-        .collect();
-    let lowered = (after.kernels - before.kernels).max(1) as f64;
-    Ok(Kernels { lowering: (after.lowering - before.lowering).as_secs_f64() * 1e6 / lowered, generating })
+    let middle = |kernel: usize, value: fn(&Kernel) -> f64| {
+        median(&mut all.iter().map(|repetition| value(&repetition[kernel])).collect::<Vec<_>>())
+    };
+    let kernel = |index: usize| Kernel {
+        lowering: middle(index, |kernel| kernel.lowering),
+        generating: middle(index, |kernel| kernel.generating),
+        ..all[0][index].clone()
+    };
+    Ok((0..count).map(kernel).collect())
+}
+
+/// The arithmetic mean; 0 of none.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 /// The middle one; 0 of none.

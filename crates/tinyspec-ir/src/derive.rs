@@ -23,24 +23,41 @@ pub fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Props> {
     let device = derive_device(op, arg, sources)?;
     let shape = match op.info().shape {
         ShapeRule::Scalar => Shape::new(),
-        ShapeRule::Source(index) => sources.get(index as usize).map(|props| props.shape.clone()).unwrap_or_default(),
+        ShapeRule::Source(index) => sources.get(index as usize).map(|props| copied(&props.shape)).unwrap_or_default(),
         ShapeRule::Broadcast => shape::broadcast(op, sources)?,
         ShapeRule::Own => shape::derive(op, arg, sources)?,
     };
     check_size(op, &shape)?;
-    let mut props = Props { dtype, shape, device, addrspace: derive_addrspace(op, arg, sources), ..Props::void() };
-    if op == Op::Tuple {
-        props.elements = Some(sources.iter().map(|&source| source.clone()).collect());
-    } else if op == Op::Function {
-        props.elements = Some(shape::function_elements(sources)?);
-    } else if op == Op::GetTuple {
-        let element = shape::element(arg, sources)?;
-        return Ok(element.clone());
+    let elements = match op {
+        Op::Tuple => Some(sources.iter().map(|&source| source.clone()).collect()),
+        Op::Function => Some(shape::function_elements(sources)?),
+        Op::GetTuple => return Ok(shape::element(arg, sources)?.clone()),
+        _ => None,
+    };
+    let value = interval::index_value(op, arg, sources);
+    Ok(Props {
+        dtype,
+        shape,
+        device,
+        addrspace: derive_addrspace(op, arg, sources),
+        interval: interval::derive(op, arg, sources, dtype, value.as_deref()),
+        axis: shape::shard_axis(op, arg, sources),
+        value,
+        elements,
+    })
+}
+
+/// A clone: most values of kernels are scalars or vectors, for which the general one does too much.
+fn copied(shape: &Shape) -> Shape {
+    match shape.as_slice() {
+        [] => Shape::new(),
+        [dim] => {
+            let mut shape = Shape::new();
+            shape.push(dim.clone());
+            shape
+        }
+        _ => shape.clone(),
     }
-    props.value = interval::index_value(op, arg, sources);
-    props.interval = interval::derive(op, arg, sources, dtype, props.value.as_deref());
-    props.axis = shape::shard_axis(op, arg, sources);
-    Ok(props)
 }
 
 /// Addresses are computed in i64: a shape whose bytes cannot be counted there is refused, used or not.

@@ -76,7 +76,12 @@ pub fn decode(bytes: &[u8]) -> Result<(Graph, Vec<NodeId>)> {
     }
     let mut graph = Graph::new();
     let mut nodes: Vec<NodeId> = Vec::new();
-    for number in 0..reader.number()? {
+    let count = reader.number()?;
+    // A node takes some four bytes: what a damaged count claims is not believed.
+    let believed = (count as usize).min(bytes.len() / 4);
+    graph.reserve(believed);
+    nodes.reserve(believed);
+    for number in 0..count {
         let op = Op::from_number(reader.byte()?).ok_or_else(|| damaged("an unknown op"))?;
         let count = reader.count()?;
         let mut sources = Vec::with_capacity(count);

@@ -3,6 +3,7 @@
 use crate::{Arg, Builder, Const, ContentHash, DType, Location, Op, Props, Result, derive, hash::ContentHasher};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::collections::hash_map::Entry;
 use std::hash::{Hash, Hasher};
 
 /// A node of a [`Graph`]. Sources always have smaller numbers than the nodes that use them.
@@ -40,10 +41,24 @@ pub struct Graph {
     provenance: FxHashMap<NodeId, SmallVec<[Location; 1]>>,
 }
 
+/// Nodes that a graph has room for once it has one.
+const LEAST: usize = 32;
+
 impl Graph {
     /// An empty graph.
     pub fn new() -> Graph {
         Graph::default()
+    }
+
+    /// Makes room for so many nodes more: whoever knows their number spares the columns from moving as they grow.
+    pub fn reserve(&mut self, nodes: usize) {
+        self.ops.reserve(nodes);
+        self.args.reserve(nodes);
+        self.ranges.reserve(nodes);
+        self.pool.reserve(2 * nodes);
+        self.props.reserve(nodes);
+        self.next.reserve(nodes);
+        self.heads.reserve(nodes);
     }
 
     /// Number of nodes, dead ones among them.
@@ -196,18 +211,31 @@ impl Builder for Graph {
     fn add(&mut self, op: Op, sources: &[NodeId], arg: Arg) -> Result<NodeId> {
         let mut hasher = rustc_hash::FxHasher::default();
         (op, sources, &arg).hash(&mut hasher);
-        let hash = hasher.finish();
-        let mut candidate = self.heads.get(&hash).copied();
+        if self.ops.is_empty() {
+            self.reserve(LEAST);
+        }
+        let head = self.heads.entry(hasher.finish());
+        let first = match &head {
+            Entry::Occupied(head) => Some(*head.get()),
+            Entry::Vacant(_) => None,
+        };
+        let mut candidate = first;
         while let Some(node) = candidate {
-            if self.op(node) == op && self.sources(node) == sources && *self.arg(node) == arg {
+            let (start, end) = self.ranges[node.index()];
+            let same_sources = self.pool[start as usize..end as usize] == *sources;
+            if self.ops[node.index()] == op && same_sources && self.args[node.index()] == arg {
                 return Ok(node);
             }
             candidate = self.next[node.index()];
         }
-        let props = {
-            let mut source_props: SmallVec<[&Props; 4]> = SmallVec::with_capacity(sources.len());
-            source_props.extend(sources.iter().map(|source| &self.props[source.index()]));
-            derive(op, &arg, &source_props)?
+        let props = match *sources {
+            [] => derive(op, &arg, &[])?,
+            [a] => derive(op, &arg, &[&self.props[a.index()]])?,
+            [a, b] => derive(op, &arg, &[&self.props[a.index()], &self.props[b.index()]])?,
+            _ => {
+                let sources: SmallVec<[&Props; 8]> = sources.iter().map(|source| &self.props[source.index()]).collect();
+                derive(op, &arg, &sources)?
+            }
         };
         let node = NodeId(self.ops.len() as u32);
         let start = self.pool.len() as u32;
@@ -216,7 +244,8 @@ impl Builder for Graph {
         self.args.push(arg);
         self.ranges.push((start, self.pool.len() as u32));
         self.props.push(props);
-        self.next.push(self.heads.insert(hash, node));
+        self.next.push(first);
+        *head.or_insert(node) = node;
         Ok(node)
     }
 

@@ -33,8 +33,28 @@ const REQUIRED: &[&str] = &[
 ];
 
 /// Global options of the code generator. Loop strength reduction and the machine scheduler cost a third of the time
-/// and gain nothing on code whose order and addressing are already chosen. Unknown options are ignored by LLVM.
-const OPTIONS: &[&str] = &["tinyspec", "-disable-lsr", "-enable-misched=false"];
+/// and gain nothing on code whose order and addressing are already chosen; the other passes find nothing to do in
+/// kernels, and each of them costs its share of the half millisecond that a function without instructions takes.
+/// Unknown options are ignored by LLVM.
+const OPTIONS: &[&str] = &[
+    "tinyspec",
+    "-disable-lsr",
+    "-enable-misched=false",
+    "-disable-branch-fold",
+    "-disable-constant-hoisting",
+    "-disable-early-ifcvt",
+    "-disable-early-taildup",
+    "-disable-merge-icmps",
+    "-disable-partial-libcall-inlining",
+    "-disable-postra-machine-licm",
+    "-disable-select-optimize",
+    "-disable-ssc",
+    "-disable-tail-duplicate",
+    "-disable-x86-domain-reassignment",
+    "-enable-shrink-wrap=false",
+    "-x86-cmov-converter=false",
+    "-x86-disable-avoid-SFB",
+];
 
 /// The libLLVM of this process.
 #[derive(Debug)]

@@ -9,6 +9,7 @@ mod ahead;
 mod arithmetic;
 mod cast;
 mod control;
+mod demand;
 mod division;
 mod emit;
 mod instruction;
@@ -49,6 +50,7 @@ pub(super) fn render<'context>(
         entry: emit.block(),
         emit,
         values: vec![None; kernel.graph.len()],
+        demanded: Vec::new(),
         levels: Vec::new(),
         registers: Registers::default(),
         addresses: Addresses::default(),
@@ -76,6 +78,8 @@ struct Renderer<'a, 'context> {
     entry: Block,
     /// By node.
     values: Vec<Option<Placed>>,
+    /// Nodes whose values are needed as they are: of most sums only addresses are made, in another order.
+    demanded: Vec<bool>,
     /// Loops and conditions that are open, outermost first.
     levels: Vec<Level>,
     registers: Registers,
@@ -98,6 +102,7 @@ impl Renderer<'_, '_> {
             return Err(self.unsupported(self.kernel.linear, "a kernel is a `linear`"));
         }
         let instructions = self.graph.sources(self.kernel.linear);
+        self.demanded = self.demanded(instructions)?;
         self.registers = Registers::scan(self.graph, instructions);
         self.load_bases(instructions)?;
         self.ahead = self.blocks_ahead(instructions);
@@ -127,6 +132,7 @@ impl Renderer<'_, '_> {
             Op::Index => Ok(()),
             // Shapes.
             Op::Stack if self.graph.dtype(node) == DType::Index => Ok(()),
+            _ if !self.demanded[node.index()] => Ok(()),
             _ => self.pure(node),
         }
     }

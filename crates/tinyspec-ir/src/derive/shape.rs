@@ -1,12 +1,12 @@
 //! Shapes: one rule an op.
 
-use super::{dims_of, refuse};
+use super::{copied, dims_of, refuse};
 use crate::dim::{broadcast as broadcast_pair, show};
 use crate::{Arg, Axes, Device, Dim, ErrorKind, Op, Props, Result, Shape};
 use std::sync::Arc;
 
 pub(super) fn broadcast(op: Op, sources: &[&Props]) -> Result<Shape> {
-    let mut shape = sources[0].shape.clone();
+    let mut shape = copied(&sources[0].shape);
     for source in &sources[1..] {
         if shape == source.shape {
             continue;

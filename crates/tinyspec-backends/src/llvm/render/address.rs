@@ -95,24 +95,35 @@ impl Renderer<'_, '_> {
 
     /// The address that an Index or Shrink of a buffer stands for.
     pub(super) fn address(&mut self, place: NodeId) -> Result<Address> {
-        let place = self.behind_after(place);
-        if matches!(self.graph.op(place), Op::Param | Op::Buffer) {
-            return self.address_of(place, &Sum::default());
-        }
         let Some((base, index)) = self.base_and_index(place) else {
             return Err(self.unsupported(place, "it is no place in a buffer of one axis"));
         };
-        if self.lanes(index)? > 1 {
-            return self.gathered(base, index);
-        }
         let mut sum = Sum::default();
-        self.flatten(index, &mut sum);
+        if let Some(index) = index {
+            if self.lanes(index)? > 1 {
+                return self.gathered(base, index);
+            }
+            self.flatten(index, &mut sum);
+        }
         self.address_of(base, &sum)
     }
 
-    /// The buffer of a place in one of one axis, and the index in it.
-    pub(super) fn base_and_index(&self, place: NodeId) -> Option<(NodeId, NodeId)> {
+    /// The values that the address of a place is made of.
+    pub(super) fn parts_of_address(&self, place: NodeId) -> Result<Vec<NodeId>> {
+        let Some((_, Some(index))) = self.base_and_index(place) else { return Ok(Vec::new()) };
+        if self.lanes(index)? > 1 {
+            return Ok(vec![index]);
+        }
+        let mut sum = Sum::default();
+        self.flatten(index, &mut sum);
+        Ok(sum.terms.into_iter().map(|(node, _)| node).collect())
+    }
+
+    /// The buffer of a place in one of one axis, and the index in it, unless it is its beginning.
+    pub(super) fn base_and_index(&self, place: NodeId) -> Option<(NodeId, Option<NodeId>)> {
+        let place = self.behind_after(place);
         let (base, index) = match (self.graph.op(place), self.graph.sources(place)) {
+            (Op::Param | Op::Buffer, _) => return Some((place, None)),
             (Op::Index, &[base, index]) => (base, index),
             (Op::Shrink, &[base, offset, _]) => match self.graph.sources(offset) {
                 &[offset] if self.graph.dtype(offset).is_int() => (base, offset),
@@ -120,7 +131,7 @@ impl Renderer<'_, '_> {
             },
             _ => return None,
         };
-        Some((self.behind_after(base), index))
+        Some((self.behind_after(base), Some(index)))
     }
 
     pub(super) fn base(&self, base: NodeId) -> Result<Value> {

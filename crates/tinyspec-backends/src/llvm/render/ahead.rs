@@ -164,7 +164,7 @@ impl Renderer<'_, '_> {
         if self.graph.op(load) != Op::Load {
             return None;
         }
-        let (buffer, index) = self.base_and_index(self.graph.source(load, 0))?;
+        let (buffer, Some(index)) = self.base_and_index(self.graph.source(load, 0))? else { return None };
         if self.graph.op(buffer) != Op::Param || self.lanes(index).ok()? > 1 {
             return None;
         }

@@ -1,0 +1,41 @@
+//! Which values are needed at all. Addresses take their indices apart, so the sums that the graph has for them are mostly
+//! used by nobody; without IR passes, whatever is made stays.
+
+use super::control::register;
+use super::emit::Result;
+use super::{NodeId, Op, Renderer};
+
+impl Renderer<'_, '_> {
+    /// By node: does an effect, a loop or another value need it?
+    pub(super) fn demanded(&self, instructions: &[NodeId]) -> Result<Vec<bool>> {
+        let graph = self.graph;
+        let mut demanded = vec![false; graph.len()];
+        for &node in instructions {
+            demanded[node.index()] = matches!(
+                graph.op(node),
+                Op::Range | Op::End | Op::If | Op::Endif | Op::Load | Op::Store | Op::AtomicAdd
+            );
+        }
+        // Sources precede users.
+        for node in graph.nodes().rev().filter(|node| node.index() <= self.kernel.linear.index()) {
+            if !demanded[node.index()] {
+                continue;
+            }
+            let mut sources = graph.sources(node);
+            if let (Op::Load | Op::Store | Op::AtomicAdd, Some((&place, others))) =
+                (graph.op(node), sources.split_first())
+            {
+                sources = others;
+                if register(graph, place).is_none() {
+                    for part in self.parts_of_address(place)? {
+                        demanded[part.index()] = true;
+                    }
+                }
+            }
+            for source in sources {
+                demanded[source.index()] = true;
+            }
+        }
+        Ok(demanded)
+    }
+}
