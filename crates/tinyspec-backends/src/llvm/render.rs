@@ -57,6 +57,7 @@ pub(super) fn render<'context>(
         bases: HashMap::new(),
         rows: HashMap::new(),
         ahead: HashMap::new(),
+        shuffles: HashMap::new(),
         open: HashSet::new(),
         streams: false,
     };
@@ -90,6 +91,8 @@ struct Renderer<'a, 'context> {
     rows: HashMap<memory::Row, Vec<NodeId>>,
     /// What the next trips of loops copy, by the loop that fetches it.
     ahead: HashMap<NodeId, Vec<ahead::Ahead>>,
+    /// Vectors of lanes of two others: how many such are behind each other.
+    shuffles: HashMap<NodeId, u32>,
     /// Gates that are known to be open in all lanes.
     open: HashSet<NodeId>,
     /// A streaming store was made.

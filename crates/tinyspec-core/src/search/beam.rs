@@ -40,7 +40,9 @@ pub(super) fn search(trial: &Trial, earlier: Option<Record>, budget: Duration) -
     }
     let mut baseline = f64::INFINITY;
     let mut candidates = first;
-    let (mut idle, mut rounds, mut timed) = (0, 0, 0);
+    let (mut idle, mut rounds) = (0, 0);
+    // What the model said of each schedule that was timed, and the clock.
+    let mut timed: Vec<(f64, f64)> = Vec::new();
     let is_done = loop {
         let before = beam.first().map_or(f64::INFINITY, |best| best.nanoseconds);
         for candidate in candidates {
@@ -50,7 +52,7 @@ pub(super) fn search(trial: &Trial, earlier: Option<Record>, budget: Duration) -
             }
             let limit = beam.last().filter(|_| beam.len() == WIDTH).map_or(f64::INFINITY, |worst| worst.nanoseconds);
             let Some(nanoseconds) = trial.measure(&candidate, limit)? else { continue };
-            timed += 1;
+            timed.push((scheduler.estimate(&candidate.space).nanoseconds(), nanoseconds));
             if candidate.ops == heuristics {
                 baseline = nanoseconds;
             }
@@ -88,8 +90,10 @@ pub(super) fn search(trial: &Trial, earlier: Option<Record>, budget: Duration) -
         let after = beam.first().map_or(baseline, |best| best.nanoseconds);
         let (name, seconds) = (trial.name(), start.elapsed().as_secs_f64());
         let (before, after) = (baseline / 1e3, after / 1e3);
+        let (count, agreement) = (timed.len(), rank_correlation(&timed));
         eprintln!(
-            "── {name}: {timed} schedules timed in {seconds:.1} s: {before:.1} µs by the heuristics, {after:.1} µs found"
+            "── {name}: {count} schedules timed in {seconds:.1} s: {before:.1} µs by the heuristics, {after:.1} µs found; \
+             the model's order agrees with the clock's by {agreement:.2}"
         );
     }
     let searched = earlier.map_or(Duration::ZERO, |record| record.searched) + start.elapsed();
@@ -117,4 +121,17 @@ fn confirm(trial: &Trial, beam: &mut Vec<Found>, heuristics: &[OptOp], baseline:
         beam.insert(0, Found { nanoseconds: times[1], ops: heuristics.to_vec() });
     }
     Ok(())
+}
+
+/// Spearman's: 1 where both numbers of the pairs order them alike, 0 where one says nothing of the other.
+fn rank_correlation(pairs: &[(f64, f64)]) -> f64 {
+    let ranks = |value: fn(&(f64, f64)) -> f64| -> Vec<f64> {
+        let below = |of: f64| pairs.iter().filter(|pair| value(pair) < of).count();
+        let equal = |of: f64| pairs.iter().filter(|pair| value(pair) == of).count();
+        pairs.iter().map(value).map(|of| below(of) as f64 + 0.5 * (equal(of) as f64 - 1.0)).collect()
+    };
+    let (a, b) = (ranks(|pair| pair.0), ranks(|pair| pair.1));
+    let mean = (pairs.len() as f64 - 1.0) / 2.0;
+    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - mean) * (b - mean)).sum::<f64>();
+    product(&a, &b) / (product(&a, &a) * product(&b, &b)).sqrt().max(f64::MIN_POSITIVE)
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tinyspec_backends::interpreter::simt;
 use tinyspec_backends::{Target, Workgroups};
 use tinyspec_core::lower::kernel::{finish, lower_kernel};
-use tinyspec_core::lower::optimize::{OptOp, Scheduler};
+use tinyspec_core::lower::optimize::{OptOp, Scheduler, Space};
 use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::{AxisType, Const, DType, Graph, Op, text};
 
@@ -208,7 +208,7 @@ fn places_that_data_name_are_added_to_one_by_one() {
 }
 
 /// Schedules made of any ops, whether or not they make sense; those that do not fit are left out.
-fn any_schedule() -> impl Strategy<Value = Vec<OptOp>> {
+pub fn any_schedule() -> impl Strategy<Value = Vec<OptOp>> {
     let factor = prop::sample::select(vec![1i64, 2, 3, 4, 8, 16]);
     use AxisType::{Global, GroupReduce, Local, Loop, Reduce, Unroll, Upcast};
     let kind = prop::sample::select(vec![Loop, Upcast, Reduce, Unroll, Global, Local, Local, GroupReduce]);
@@ -251,8 +251,22 @@ fn check_schedule(case: Case, schedule: &[OptOp], target: usize) {
     let sink = graph.import(&kernel.graph, &[sink], |_, _| Ok(None)).unwrap()[0];
     let target = &targets()[target];
     let scheduler = Scheduler::new(graph, sink, target).unwrap();
+    let (space, fitting) = fitting(&scheduler, schedule);
+    let estimate = scheduler.estimate(&space).nanoseconds();
+    assert!(estimate.is_finite() && estimate >= 0.0, "{fitting:?}: {estimate} ns");
+    let (graph, sink) = scheduler.build(&space).unwrap();
+    let lowered = finish(graph, sink, "scheduled", target).unwrap();
+    let mut found = memory(&kernel.params);
+    evaluate::linear(&lowered, &mut found);
+    for slot in 0..outputs {
+        assert_eq!(expected[slot], found[slot], "{fitting:?}");
+    }
+}
+
+/// The ops that fit, and the axes they lead to.
+pub fn fitting(scheduler: &Scheduler, schedule: &[OptOp]) -> (Space, Vec<OptOp>) {
     let mut space = scheduler.space(&[]).unwrap();
-    let fitting: Vec<OptOp> = schedule
+    let fitting = schedule
         .iter()
         .filter(|op| {
             let is_parallel =
@@ -272,15 +286,7 @@ fn check_schedule(case: Case, schedule: &[OptOp], target: usize) {
         })
         .cloned()
         .collect();
-    let estimate = scheduler.estimate(&space).nanoseconds();
-    assert!(estimate.is_finite() && estimate >= 0.0, "{fitting:?}: {estimate} ns");
-    let (graph, sink) = scheduler.build(&space).unwrap();
-    let lowered = finish(graph, sink, "scheduled", target).unwrap();
-    let mut found = memory(&kernel.params);
-    evaluate::linear(&lowered, &mut found);
-    for slot in 0..outputs {
-        assert_eq!(expected[slot], found[slot], "{fitting:?}");
-    }
+    (space, fitting)
 }
 
 /// `TINYSPEC_RANDOM_SCHEDULES=10000` tries more.

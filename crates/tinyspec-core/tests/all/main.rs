@@ -28,6 +28,7 @@ mod native;
 mod numbers;
 mod object_cache;
 mod one_element_axes;
+mod online_schedules;
 mod rangeify;
 mod rearranging;
 mod refusals;

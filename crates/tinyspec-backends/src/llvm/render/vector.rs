@@ -5,6 +5,10 @@ use super::emit::{Kind, Result, Value};
 use llvm_sys::LLVMOpcode::{LLVMAdd, LLVMAnd, LLVMFAdd, LLVMFMul, LLVMMul, LLVMOr};
 use tinyspec_ir::{Arg, DType, NodeId, Op};
 
+/// LLVM looks for a better way to all lanes of a shuffle of shuffles, again for each one behind it. Squares are turned by
+/// sixty-four of them, each of which is an instruction: it shall not look further than this.
+const DEEPEST: u32 = 2;
+
 impl Renderer<'_, '_> {
     pub(super) fn stack(&mut self, node: NodeId) -> Result<Value> {
         let (sources, lanes) = (self.graph.sources(node), self.lanes(node)?);
@@ -16,7 +20,14 @@ impl Renderer<'_, '_> {
         }
         if let Some((vectors, mask)) = self.lanes_of_two(sources, lanes) {
             let (a, b) = (self.value(vectors[0])?, self.value(vectors[1])?);
-            return self.emit.shuffle(a, b, &mask);
+            let shuffled = self.emit.shuffle(a, b, &mask)?;
+            let before = vectors.iter().filter_map(|vector| self.shuffles.get(vector)).max();
+            let depth = 1 + before.copied().unwrap_or(0);
+            if depth < DEEPEST || !matches!(shuffled.kind, Kind::Float | Kind::Double) {
+                self.shuffles.insert(node, depth);
+                return Ok(shuffled);
+            }
+            return self.emit.call("llvm.arithmetic.fence", &[shuffled]);
         }
         let mut vector = self.emit.undefined(self.kind(node), lanes);
         for (lane, source) in (0..).zip(sources) {

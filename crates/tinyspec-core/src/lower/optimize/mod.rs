@@ -20,6 +20,7 @@ mod words;
 pub use cost::Estimate;
 pub(crate) use cost::NAMED_TRIPS;
 pub use kernel::{Access, Kernel, Nest, Reduction};
+pub use online::{Blocking, loops_in_blocks};
 pub use opt_op::OptOp;
 pub use repeat::Repeat;
 pub use space::{Axis, Space};

@@ -14,14 +14,23 @@ mod blocks;
 mod bodies;
 mod form;
 
+pub use blocks::Blocking;
 use form::Form;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Graph, NodeId, Result};
 
 /// The kernel as loops over blocks, if all that it stores are such sums.
 pub(crate) fn loops(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<Option<NodeId>> {
+    loops_in_blocks(graph, sink, target, Blocking::default())
+}
+
+/// The kernel as loops over blocks of some size; `None` where it stores anything but such sums.
+///
+/// # Errors
+/// When the kernel is not in range form.
+pub fn loops_in_blocks(graph: &mut Graph, sink: NodeId, target: &Target, blocking: Blocking) -> Result<Option<NodeId>> {
     match Form::of(graph, sink, target)? {
-        Some(form) => blocks::build(graph, &form, target).map(Some),
+        Some(form) => blocks::build(graph, &form, target, blocking).map(Some),
         None => Ok(None),
     }
 }

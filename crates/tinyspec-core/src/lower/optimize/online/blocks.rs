@@ -10,12 +10,22 @@ use smallvec::SmallVec;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
 
-/// Vectors of a strip.
-const VECTORS: i64 = 2;
-/// Rows of a register tile, at most.
-const ROWS: i64 = 8;
-/// Tiles of a block.
-const TILES: i64 = 16;
+/// How large strips and blocks are: what a schedule is to other kernels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Blocking {
+    /// Vectors of a strip, at most.
+    pub vectors: i64,
+    /// Rows of a register tile, at most.
+    pub rows: i64,
+    /// Tiles of a block, at most.
+    pub tiles: i64,
+}
+
+impl Default for Blocking {
+    fn default() -> Blocking {
+        Blocking { vectors: 2, rows: 8, tiles: 16 }
+    }
+}
 
 /// Tiles of one height, in blocks.
 #[derive(Clone, Copy)]
@@ -78,13 +88,14 @@ struct Blocks<'a, 'f> {
     sums: Vec<Local>,
 }
 
-pub(super) fn build(graph: &mut Graph, form: &Form, target: &Target) -> Result<NodeId> {
+pub(super) fn build(graph: &mut Graph, form: &Form, target: &Target, blocking: Blocking) -> Result<NodeId> {
+    let Blocking { vectors, rows: most_rows, tiles } = blocking;
     let lanes = target.lanes(DType::F32) as i64;
     let trips = |graph: &Graph, range: NodeId| live::trips(graph, range).unwrap_or(1);
     let length = trips(graph, form.lane);
-    let vectors = VECTORS.min((length + lanes - 1) / lanes);
+    let vectors = vectors.min((length + lanes - 1) / lanes).max(1);
     let width = vectors * lanes;
-    let height = ((target.vector_registers as i64 - 1 - vectors) / vectors).clamp(1, ROWS);
+    let height = ((target.vector_registers as i64 - 1 - vectors) / vectors).clamp(1, most_rows.max(1));
     let row = form.sums.iter().find_map(|sum| sum.weight.map(|weight| weight.1));
     let rows = row.map_or(1, |row| trips(graph, row));
     let (last, others) = form.streamed.split_last().map_or((form.lane, &[][..]), |(&last, others)| (last, others));
@@ -134,7 +145,7 @@ pub(super) fn build(graph: &mut Graph, form: &Form, target: &Target) -> Result<N
     };
     let starts = rows_of(&mut nest)?;
     let mut segments = Vec::new();
-    for piece in pieces(terms, height, TILES) {
+    for piece in pieces(terms, height, tiles.max(1)) {
         let mut around = Vec::new();
         for &range in others {
             let trips = trips(nest.graph, range);

@@ -202,9 +202,63 @@ fn pieces(graph: &mut Graph, vector: NodeId, places: Range<i64>) -> Result<Piece
     Ok(pieces)
 }
 
-/// Columns of a square block from its rows: pairs of rows exchange lanes, then pairs of lanes, up to halves. Of a row
-/// that is not there nobody reads a lane.
-fn turn(graph: &mut Graph, mut rows: Vec<Option<NodeId>>) -> Result<Vec<Option<NodeId>>> {
+/// Columns of a square block from its rows. Of a row that is not there nobody reads a lane.
+fn turn(graph: &mut Graph, rows: Vec<Option<NodeId>>) -> Result<Vec<Option<NodeId>>> {
+    match rows.iter().copied().collect::<Option<Vec<NodeId>>>() {
+        Some(rows) => Ok(turn_whole(graph, rows)?.into_iter().map(Some).collect()),
+        None => turn_some(graph, rows),
+    }
+}
+
+/// Bytes of the pieces that processors put vectors together from.
+const PIECE: usize = 16;
+
+/// As `log2(n)` rounds of pairs of rows, each of instructions that every processor with such vectors has: within pieces
+/// of 16 bytes lanes are interleaved, then pairs of them; of the pieces, those with even numbers and those with odd ones
+/// come together.
+fn turn_whole(graph: &mut Graph, mut rows: Vec<NodeId>) -> Result<Vec<NodeId>> {
+    let count = rows.len();
+    let piece = rows.first().map_or(1, |&row| PIECE / graph.dtype(row).size().clamp(1, PIECE)).clamp(1, count.max(1));
+    let mut distance = 1;
+    while distance < count {
+        for upper in (0..count).filter(|row| row & distance == 0) {
+            let pair = [rows[upper], rows[upper + distance]];
+            for half in 0..2 {
+                let lane = |place: usize| match distance < piece {
+                    // Interleaved: the lower or the upper half of each piece.
+                    true => {
+                        let (start, within) = (place - place % piece, place % piece);
+                        let run = within / distance;
+                        (run % 2, start + half * piece / 2 + run / 2 * distance + within % distance)
+                    }
+                    false => {
+                        let (number, within) = (place / piece, place % piece);
+                        let pieces = count / piece;
+                        (number * 2 / pieces, (number * 2 % pieces + half) * piece + within)
+                    }
+                };
+                let mut lanes: SmallVec<[NodeId; 16]> = SmallVec::new();
+                for place in 0..count {
+                    let (of, lane) = lane(place);
+                    lanes.push(extract(graph, pair[of], lane as i64)?);
+                }
+                rows[upper + half * distance] = graph.add(Op::Stack, &lanes, Arg::None)?;
+            }
+        }
+        distance *= 2;
+    }
+    // The column that each row has become: within a piece they come in the order of their numbers' bits reversed.
+    let bits = piece.ilog2();
+    let column = |row: usize| {
+        let within = if bits == 0 { 0 } else { (row % piece).reverse_bits() >> (usize::BITS - bits) };
+        row - row % piece + within
+    };
+    // Reversing bits twice gives the number again.
+    Ok((0..count).map(|row| rows[column(row)]).collect())
+}
+
+/// Pairs of rows exchange lanes, then pairs of lanes, up to halves: where one of a pair is not there, the other stays.
+fn turn_some(graph: &mut Graph, mut rows: Vec<Option<NodeId>>) -> Result<Vec<Option<NodeId>>> {
     let mut distance = 1;
     while distance < rows.len() {
         for upper in (0..rows.len()).filter(|row| row & distance == 0) {
