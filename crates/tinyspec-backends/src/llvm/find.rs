@@ -179,8 +179,8 @@ fn in_folder(folder: &Path) -> Vec<PathBuf> {
             let entry = entry.ok()?;
             let name = entry.file_name().into_string().ok()?;
             let library = name.starts_with("libLLVM") && (name.contains(".so") || name.ends_with(".dylib"));
-            let large = std::fs::metadata(entry.path()).is_ok_and(|metadata| metadata.len() > 1 << 20);
-            (library && large).then(|| (version_in(&name), entry.path()))
+            let large = || std::fs::metadata(entry.path()).is_ok_and(|metadata| metadata.len() > 1 << 20);
+            (library && large()).then(|| (version_in(&name), entry.path()))
         })
         .collect();
     found.sort_by_key(|(version, path)| {
