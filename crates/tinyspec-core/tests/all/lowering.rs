@@ -271,7 +271,9 @@ pub fn fitting(scheduler: &Scheduler, schedule: &[OptOp]) -> (Space, Vec<OptOp>)
         .filter(|op| {
             let is_parallel =
                 |kind: AxisType| matches!(kind, AxisType::Global | AxisType::Local | AxisType::GroupReduce);
-            if target.workgroups.is_none() && matches!(op, OptOp::Split { target, .. } if is_parallel(*target)) {
+            if scheduler.target().workgroups.is_none()
+                && matches!(op, OptOp::Split { target, .. } if is_parallel(*target))
+            {
                 return false;
             }
             // A register tile has its limits.
