@@ -55,8 +55,8 @@ fn first_calls(session: &mut Session) -> Result<()> {
             }
         }
         session.count(&format!("{name}/kernels"), kernels.len() as u64);
-        let parts: [(&str, fn(&Kernel) -> f64); 2] =
-            [("lowering", |kernel| kernel.lowering), ("llvm", |kernel| kernel.generating)];
+        type Part = (&'static str, fn(&Kernel) -> f64);
+        let parts: [Part; 2] = [("lowering", |kernel| kernel.lowering), ("llvm", |kernel| kernel.generating)];
         for (part, time) in parts {
             let mut times: Vec<f64> = kernels.iter().map(time).collect();
             session.note(&format!("{name}/{part}/kernel"), probe::median(&mut times));
