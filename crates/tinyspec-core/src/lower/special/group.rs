@@ -24,8 +24,8 @@ impl Stage {
         }
         let partial = if own.len() == 1 { own[0] } else { graph.add(Op::Reduce, &own, arg)? };
         // The other axes of the workgroup and those of the tile have sums of their own.
-        let open = self.live.of(old[0]);
-        let beside = open & old[1..].iter().fold(!0, |set, &range| set & !self.live.bit(range));
+        let shared = old[1..].iter().fold(0, |set, &range| set | self.live.bit(range));
+        let beside = self.live.of(old[0]) & !shared;
         let (mut places, mut tiles, mut serial) =
             (Places::default(), SmallVec::<[NodeId; 4]>::new(), SmallVec::<[NodeId; 4]>::new());
         for range in self.live.members(beside) {
@@ -54,8 +54,8 @@ impl Stage {
             let barrier = graph.add(Op::Barrier, &serial, Arg::None)?;
             ready = graph.add(Op::After, &[buffer, barrier], Arg::None)?;
         }
-        // One thread has each sum.
-        let exists = self.threads.gate(graph, open, true)?;
+        // One thread has each sum. The terms may be the same for all of them.
+        let exists = self.threads.gate(graph, beside | shared, true)?;
         let mut ready = self.pass(graph, buffer, ready, &cell, partial, exists, &tiles)?;
         let mut sum = partial;
         let mut half = (count as u64).next_power_of_two() as i64 / 2;
