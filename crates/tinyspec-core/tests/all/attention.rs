@@ -109,6 +109,9 @@ fn it_is_what_its_definition_says() -> Result<(), Error> {
             [257, 300, 8, 40],
             [70, 61, 80, 33],
             [5, 1000, 16, 16],
+            // A rest of two rows after full tiles.
+            [40, 106, 8, 8],
+            [40, 122, 2, 64],
         ] {
             check(2, size, mask)?;
         }

@@ -3,7 +3,7 @@
 //! The order is what the graph says, by values and by After; the linear order only follows it. So an After that is
 //! missing is found even where the list happens to be right.
 
-use super::access::open_ranges;
+use super::access::{gcd, open_ranges};
 use super::refuse;
 use crate::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 use rustc_hash::FxHashMap;
@@ -121,34 +121,58 @@ fn are_apart(graph: &Graph, a: &Access, b: &Access) -> bool {
     additions || in_param || in_local || constants_differ(graph, left, right) || are_side_by_side(graph, left, right)
 }
 
-/// Vectors of one tile: their offsets have a sum in common, to which each adds a constant.
+/// Vectors of one tile. What both offsets add makes no difference between them; by what else they add, they differ by
+/// multiples of a step, and lie in different parts of it.
 fn are_side_by_side(graph: &Graph, left: NodeId, right: NodeId) -> bool {
-    match (run(graph, left), run(graph, right)) {
-        (Some((base, from, length)), Some((other, start, count))) => {
-            base == other && (from + length <= start || start + count <= from)
-        }
-        _ => false,
+    let (Some(left), Some(right)) = (Run::of(graph, left), Run::of(graph, right)) else { return false };
+    let mut terms = left.terms;
+    for (node, factor) in right.terms {
+        *terms.entry(node).or_default() -= factor;
+    }
+    let step = terms.into_values().fold(0, gcd);
+    let (behind, before) = (right.start - left.start, left.start - right.start);
+    match step {
+        0 => behind >= left.length || before >= right.length,
+        _ => behind.rem_euclid(step) >= left.length && before.rem_euclid(step) >= right.length,
     }
 }
 
-/// Where an access begins, as a sum and a constant, and how many elements it has.
-fn run(graph: &Graph, address: NodeId) -> Option<(Option<NodeId>, i128, i128)> {
-    let (offset, length) = match (graph.op(address), graph.sources(address)) {
-        (Op::Index, &[_, index]) if graph.props(index).shape.is_empty() => (index, 1),
-        (Op::Shrink, &[_, offset, _]) if graph.op(offset) == Op::Stack => {
-            (*graph.sources(offset).first()?, graph.props(address).shape.first()?.as_const()?)
+/// Terms of an offset, at most; a sum of more is left alone.
+const MOST_TERMS: usize = 64;
+
+/// The elements of an access: a sum of multiples of nodes and a constant, and how many from there on.
+struct Run {
+    terms: FxHashMap<NodeId, i128>,
+    start: i128,
+    length: i128,
+}
+
+impl Run {
+    fn of(graph: &Graph, address: NodeId) -> Option<Run> {
+        let (offset, length) = match (graph.op(address), graph.sources(address)) {
+            (Op::Index, &[_, index]) if graph.props(index).shape.is_empty() => (index, 1),
+            (Op::Shrink, &[_, offset, _]) if graph.op(offset) == Op::Stack => {
+                (*graph.sources(offset).first()?, graph.props(address).shape.first()?.as_const()?)
+            }
+            _ => return None,
+        };
+        let mut run = Run { terms: FxHashMap::default(), start: 0, length: length.into() };
+        let mut pending = vec![(offset, 1i128)];
+        while let Some((node, factor)) = pending.pop() {
+            if run.terms.len() + pending.len() > MOST_TERMS {
+                return None;
+            }
+            match (graph.op(node), graph.sources(node)) {
+                _ if graph.as_int(node).is_some() => run.start += factor.checked_mul(graph.as_int(node)?)?,
+                (Op::Add, &[left, right]) => pending.extend([(left, factor), (right, factor)]),
+                (Op::Mul, &[left, right]) if graph.as_int(right).is_some() => {
+                    pending.push((left, factor.checked_mul(graph.as_int(right)?)?));
+                }
+                _ => *run.terms.entry(node).or_default() += factor,
+            }
         }
-        _ => return None,
-    };
-    let number = |node: NodeId| graph.as_int(node);
-    let (base, constant) = match (graph.op(offset), graph.sources(offset)) {
-        (Op::Add, &[base, last]) if number(last).is_some() => (Some(base), number(last)?),
-        _ => match number(offset) {
-            Some(constant) => (None, constant),
-            None => (Some(offset), 0),
-        },
-    };
-    Some((base, constant, length.into()))
+        Some(run)
+    }
 }
 
 fn constants_differ(graph: &Graph, left: NodeId, right: NodeId) -> bool {

@@ -154,7 +154,8 @@ fn is_indivisible(zero: &Poly) -> bool {
     }
 }
 
-fn gcd(a: i128, b: i128) -> i128 {
+/// The greatest common divisor; that of 0 and a number is the number.
+pub fn gcd(a: i128, b: i128) -> i128 {
     let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
     while b != 0 {
         (a, b) = (b, a % b);

@@ -8,6 +8,8 @@ mod poly;
 mod prover;
 mod races;
 
+pub(super) use meeting::gcd;
+
 use crate::{AddrSpace, Builder, Graph, NodeId, Op};
 use poly::Poly;
 use prover::Prover;
