@@ -43,7 +43,7 @@ fn maps() -> Vec<Workload> {
         map("chain/f32/16M", LARGE, &[&[LARGE]], |inputs| {
             vec![((&inputs[0] * 2.0 + 1.0).relu() * &inputs[0] - 0.5).abs()]
         }),
-        map("add/f32/4096x4096+4096", side * side, &[&[side, side], &[side]], |inputs| vec![&inputs[0] + &inputs[1]]),
+        map("add/f32/4096x4096/row", side * side, &[&[side, side], &[side]], |inputs| vec![&inputs[0] + &inputs[1]]),
         map("gelu/f32/16M", LARGE, &[&[LARGE]], |inputs| vec![inputs[0].gelu()]),
         map("transpose/f32/4096x4096", side * side, &[&[side, side]], |inputs| {
             vec![inputs[0].transpose(0, 1).contiguous()]
