@@ -6,7 +6,7 @@
 //!
 //! * An effect happens once for all threads that it does not tell apart: its gate names one of them.
 //! * Loops of fewer trips than a dimension of the launch have gates: for their effects and for their reads.
-//! * A Reduce that a workgroup shares goes through LOCAL memory ([`group`]).
+//! * A Reduce that a workgroup shares goes through LOCAL memory (`group.rs`).
 
 mod axes;
 mod group;
