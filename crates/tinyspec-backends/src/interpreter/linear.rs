@@ -56,12 +56,39 @@ pub(super) fn listing(kernel: &LinearKernel) -> Result<Listing, BackendError> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InterpreterRuntime;
 
-struct InterpreterProgram(Code);
+/// A kernel that is ready to run, here or as workgroups.
+struct Resolved(Code);
 
-impl Program for InterpreterProgram {
+impl Program for Resolved {
     fn as_any(&self) -> &dyn Any {
         self
     }
+}
+
+/// What a compiler packed, ready to run.
+pub(super) fn load(name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
+    let kernel = code::decode(name, code)?;
+    Ok(Arc::new(Resolved(resolve::resolve(&kernel)?)))
+}
+
+/// Runs launches one after the other; `run` is given the code and the addresses of the Params.
+pub(super) fn in_order(
+    launches: &[Launch],
+    buffers: &[*mut u8],
+    run: impl Fn(&Code, &[*mut u8], &Launch) -> Result<(), BackendError>,
+) -> Result<(), BackendError> {
+    for launch in launches {
+        let Some(Resolved(code)) = launch.program.as_any().downcast_ref() else {
+            return Err(BackendError::Load {
+                name: "kernel".into(),
+                reason: "it was compiled for another device".into(),
+            });
+        };
+        let address = |&index: &u32| buffers.get(index as usize).copied();
+        let params: Option<Vec<*mut u8>> = launch.buffers.iter().map(address).collect();
+        run(code, &params.ok_or_else(|| code.failure("a buffer is missing"))?, launch)?;
+    }
+    Ok(())
 }
 
 impl Runtime for InterpreterRuntime {
@@ -78,27 +105,14 @@ impl Runtime for InterpreterRuntime {
     }
 
     fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
-        let kernel = code::decode(name, code)?;
-        Ok(Arc::new(InterpreterProgram(resolve::resolve(&kernel)?)))
+        load(name, code)
     }
 
     unsafe fn enqueue(&self, launches: &[Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {
-        for launch in launches {
-            let Some(InterpreterProgram(code)) = launch.program.as_any().downcast_ref() else {
-                return Err(BackendError::Load {
-                    name: "kernel".into(),
-                    reason: "it was compiled for another device".into(),
-                });
-            };
-            let mut params = Vec::with_capacity(launch.buffers.len());
-            for &index in &launch.buffers {
-                let address = buffers.get(index as usize).ok_or_else(|| code.failure("a buffer is missing"))?;
-                params.push(*address);
-            }
+        in_order(launches, buffers, |code, params, launch| {
             // SAFETY: the caller vouches for the addresses; every access is checked against the Params' sizes.
-            unsafe { run::run(code, &params, launch.trips.clone())? }
-        }
-        Ok(())
+            unsafe { run::run(code, params, launch.trips.clone()) }
+        })
     }
 
     fn synchronize(&self) -> Result<(), BackendError> {

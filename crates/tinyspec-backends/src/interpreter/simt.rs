@@ -10,13 +10,11 @@ mod machine;
 mod races;
 mod threads;
 
-use super::linear::instruction::Code;
-use super::linear::{code, resolve};
+use super::linear::{self, code, resolve};
 use crate::host_memory::{self, HostMemory};
 use crate::{
     BackendError, Compiler, Grid, Launch, LinearKernel, Listing, Memory, Program, Runtime, Target, Workgroups,
 };
-use std::any::Any;
 use std::sync::Arc;
 
 /// A GPU of middling limits on which every op is native: what it runs, other GPUs run.
@@ -94,14 +92,6 @@ fn check(kernel: &LinearKernel, workgroups: &Workgroups) -> Result<(), BackendEr
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SimtRuntime;
 
-struct SimtProgram(Code);
-
-impl Program for SimtProgram {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-}
-
 impl Runtime for SimtRuntime {
     fn allocate(&self, bytes: usize) -> Result<Arc<dyn Memory>, BackendError> {
         Ok(Arc::new(HostMemory::new(bytes)?))
@@ -116,27 +106,14 @@ impl Runtime for SimtRuntime {
     }
 
     fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
-        let kernel = code::decode(name, code)?;
-        Ok(Arc::new(SimtProgram(resolve::resolve(&kernel)?)))
+        linear::load(name, code)
     }
 
     unsafe fn enqueue(&self, launches: &[Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {
-        for launch in launches {
-            let Some(SimtProgram(code)) = launch.program.as_any().downcast_ref() else {
-                return Err(BackendError::Load {
-                    name: "kernel".into(),
-                    reason: "it was compiled for another device".into(),
-                });
-            };
-            let mut params = Vec::with_capacity(launch.buffers.len());
-            for &index in &launch.buffers {
-                let address = buffers.get(index as usize).ok_or_else(|| code.failure("a buffer is missing"))?;
-                params.push(*address);
-            }
+        linear::in_order(launches, buffers, |code, params, launch| {
             // SAFETY: the caller vouches for the addresses; every access is checked against the Params' sizes.
-            unsafe { machine::run(code, &params, launch.grid, launch.trips.clone())? }
-        }
-        Ok(())
+            unsafe { machine::run(code, params, launch.grid, launch.trips.clone()) }
+        })
     }
 
     fn synchronize(&self) -> Result<(), BackendError> {
