@@ -56,6 +56,7 @@ pub(super) fn render<'context>(
         addresses: Addresses::default(),
         bases: HashMap::new(),
         rows: HashMap::new(),
+        laboured: HashMap::new(),
         ahead: HashMap::new(),
         shuffles: HashMap::new(),
         open: HashSet::new(),
@@ -89,6 +90,8 @@ struct Renderer<'a, 'context> {
     bases: HashMap<NodeId, Value>,
     /// The loops that read each row, in their order.
     rows: HashMap<memory::Row, Vec<NodeId>>,
+    /// Loops and the buffers that they read, with what [`memory`] knows of them.
+    laboured: HashMap<(NodeId, NodeId), bool>,
     /// What the next trips of loops copy, by the loop that fetches it.
     ahead: HashMap<NodeId, Vec<ahead::Ahead>>,
     /// Vectors of lanes of two others: how many such are behind each other.

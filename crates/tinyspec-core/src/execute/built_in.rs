@@ -34,15 +34,10 @@ pub(super) fn is_built_in(name: &str) -> bool {
 #[cfg(feature = "llvm")]
 fn cpu_device(name: &str) -> Device {
     let host = tinyspec_backends::llvm::Host::detect();
-    let target = if flushes_subnormals() { host.flushing_target() } else { host.target() };
+    // Subnormal numbers may count as 0 in products of bf16, which one instruction then multiplies in pairs.
+    let target = if crate::profile::is_on("TINYSPEC_FLUSH") { host.flushing_target() } else { host.target() };
     let runtime = tinyspec_backends::cpu::CpuRuntime::new(target.threads);
     Device::new(name, target, Arc::new(late::Compiler::default()), Arc::new(runtime))
-}
-
-/// `TINYSPEC_FLUSH=1`: subnormal numbers may count as 0 in products of bf16, which one instruction then multiplies in pairs.
-#[cfg(feature = "llvm")]
-fn flushes_subnormals() -> bool {
-    std::env::var("TINYSPEC_FLUSH").is_ok_and(|text| !matches!(text.trim(), "" | "0"))
 }
 
 fn interpreter_device(name: &str) -> Device {

@@ -163,6 +163,17 @@ pub fn set_default_device(name: &str) -> Result<()> {
     Ok(())
 }
 
+/// The device of values that are where these are: of the first that is on one, else the default one.
+///
+/// # Errors
+/// When there is no such device.
+pub(crate) fn device_of<'a>(mut places: impl Iterator<Item = Option<&'a tinyspec_ir::Device>>) -> Result<Arc<Device>> {
+    match places.find_map(|place| place) {
+        Some(tinyspec_ir::Device::Single(name)) => device(name),
+        _ => default_device(),
+    }
+}
+
 /// Runs `work` with `name` as the device of tensors that name none, on this thread.
 ///
 /// # Errors

@@ -8,6 +8,7 @@ mod ranged;
 mod run;
 mod shards;
 
+pub(crate) use device::device_of;
 pub use device::{Device, default_device, device, register, set_default_device, with_default_device};
 pub use memory::{Held, MemoryReport};
 pub(crate) use memory::{Owner, Storage, size};

@@ -1,7 +1,7 @@
 //! Calls of functions that are compiled once for all sizes of their dims.
 
 use super::run::{realize, run};
-use super::{Owner, Storage, default_device, device};
+use super::{Owner, Storage, device_of};
 use crate::Error;
 use crate::Result;
 use crate::function::{Ranged, sizes};
@@ -10,7 +10,7 @@ use crate::tensor::{History, Node};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use tinyspec_ir::dim::static_shape;
-use tinyspec_ir::{Arg, DType, Device, ErrorKind, Op};
+use tinyspec_ir::{Arg, DType, ErrorKind, Op};
 
 /// What must be computed before `node` is: the source of a move, the tensors that a function is given.
 pub(super) fn needed(node: &Arc<Node>) -> Vec<Arc<Node>> {
@@ -53,10 +53,7 @@ fn one(function: &Arc<Node>, results: &[&Arc<Node>]) -> Result<()> {
     let arguments = arguments(function);
     let body = function.sources().first().and_then(|tuple| tuple.body()).ok_or_else(missing)?;
     let sizes = sizes(&body, &arguments).ok_or_else(missing)?;
-    let device = match arguments.iter().find_map(|argument| argument.device()) {
-        Some(Device::Single(name)) => device(name)?,
-        _ => default_device()?,
-    };
+    let device = device_of(arguments.iter().map(|argument| argument.device()))?;
     let without = arguments.iter().filter(|argument| is_tensor(argument) && window(argument).is_none());
     realize(&without.cloned().collect::<Vec<_>>())?;
     // Without one it is part of what is planned next.

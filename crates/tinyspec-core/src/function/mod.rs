@@ -202,14 +202,7 @@ impl Function {
         let bound = self.bind(arguments)?;
         let mut sources: Sources = Sources::new();
         sources.push(self.tuple.clone());
-        for argument in arguments {
-            sources.push(argument.node()?.clone());
-        }
-        let mut builder = LazyBuilder::new(location);
-        for dim in &bound {
-            let value = builder.dim(dim)?;
-            sources.push(builder.node(value));
-        }
+        Function::pass(arguments, &bound, location, &mut sources)?;
         let call = Node::lazy(Op::Function, sources, Arg::None, Some(location))?;
         (0..self.body.outputs().len() as u32)
             .map(|number| {
@@ -226,6 +219,24 @@ impl Function {
     #[track_caller]
     pub fn prepare(&self, arguments: &[&Tensor]) -> Result<Prepared> {
         Prepared::new(self, arguments, Location::caller())
+    }
+
+    /// What a call has behind the body: its arguments, then the values of the named dims.
+    fn pass(
+        arguments: &[&Tensor],
+        bound: &[Dim],
+        location: &'static Location<'static>,
+        sources: &mut Sources,
+    ) -> Result<()> {
+        for argument in arguments {
+            sources.push(argument.node()?.clone());
+        }
+        let mut builder = LazyBuilder::new(location);
+        for dim in bound {
+            let value = builder.dim(dim)?;
+            sources.push(builder.node(value));
+        }
+        Ok(())
     }
 
     /// Values of the named dims, checked for agreement between arguments.

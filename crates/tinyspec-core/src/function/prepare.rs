@@ -2,9 +2,9 @@
 
 use super::Function;
 use super::ranged::{Ranged, Sizes, own};
-use crate::execute::{Device, Owner, Storage, default_device, device, plan_for, run};
+use crate::execute::{Device, Owner, Storage, device_of, plan_for, run};
 use crate::lower::pipeline::{self, Plan};
-use crate::tensor::{LazyBuilder, Node, Tensor};
+use crate::tensor::{Node, Sources, Tensor};
 use crate::{Error, Result};
 use smallvec::SmallVec;
 use std::panic::Location;
@@ -95,10 +95,7 @@ impl Prepared {
             other => other,
         };
         let bound = function.bind(arguments).map_err(located)?;
-        let device = match arguments.iter().find_map(|argument| argument.device()) {
-            Some(tinyspec_ir::Device::Single(name)) => device(name)?,
-            _ => default_device()?,
-        };
+        let device = device_of(arguments.iter().map(|argument| argument.device()))?;
         let prepared = |sizing: Sizing, ranging| {
             let scratch = Scratch { table: Vec::with_capacity(sizing.plan.table.len()), arena: None };
             Prepared {
@@ -109,15 +106,8 @@ impl Prepared {
             }
         };
         if !function.body.ranged().is_empty() {
-            let mut nodes = Vec::with_capacity(arguments.len() + bound.len());
-            for argument in arguments {
-                nodes.push(argument.node()?.clone());
-            }
-            let mut builder = LazyBuilder::new(location);
-            for dim in &bound {
-                let value = builder.dim(dim)?;
-                nodes.push(builder.node(value));
-            }
+            let mut nodes = Sources::new();
+            Function::pass(arguments, &bound, location, &mut nodes)?;
             if let Some(ranged) = Ranged::of(&function.body, &nodes, &device).map_err(located)? {
                 let ranging = Ranging { function: function.clone(), ranged, bound };
                 return Ok(prepared(ranging.sizing(arguments).map_err(located)?, Some(ranging)));

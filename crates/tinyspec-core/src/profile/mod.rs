@@ -35,7 +35,12 @@ pub(crate) fn shows(level: Level) -> bool {
 /// `TINYSPEC_VERIFY=1` asks for the verifiers in release builds too.
 pub(crate) fn verifies() -> bool {
     static VERIFIES: OnceLock<bool> = OnceLock::new();
-    *VERIFIES.get_or_init(|| std::env::var("TINYSPEC_VERIFY").is_ok_and(|text| !matches!(text.trim(), "" | "0")))
+    *VERIFIES.get_or_init(|| is_on("TINYSPEC_VERIFY"))
+}
+
+/// Does the environment switch this on?
+pub(crate) fn is_on(variable: &str) -> bool {
+    std::env::var(variable).is_ok_and(|text| !matches!(text.trim(), "" | "0"))
 }
 
 /// Prints the UOps of a stage.

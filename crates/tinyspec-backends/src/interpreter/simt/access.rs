@@ -45,19 +45,11 @@ impl Machine<'_> {
         source: Register,
         gate: Option<Register>,
     ) -> Result<(), BackendError> {
-        let view = self.view(address)?;
-        for lane in 0..address.lanes {
-            for thread in 0..self.size {
-                if !self.takes(thread) || !self.is_open(gate, lane, thread) {
-                    continue;
-                }
-                let element = self.element(address, lane, thread, "writes")?;
-                self.touch(address, element, thread, Touch::Write)?;
-                // SAFETY: the element is inside the buffer.
-                unsafe { view.store(element, &[self.lane(source, lane, thread)]) }
-            }
-        }
-        Ok(())
+        self.change(address, gate, ("writes", Touch::Write), |machine, view, element, lane, thread| {
+            // SAFETY: the element is inside the buffer.
+            unsafe { view.store(element, &[machine.lane(source, lane, thread)]) }
+            Ok(())
+        })
     }
 
     pub(super) fn accumulate(
@@ -66,21 +58,36 @@ impl Machine<'_> {
         source: Register,
         gate: Option<Register>,
     ) -> Result<(), BackendError> {
-        let (view, dtype) = (self.view(address)?, address.dtype);
+        let dtype = address.dtype;
+        self.change(address, gate, ("adds to", Touch::Add), |machine, view, element, lane, thread| {
+            let (mut old, mut sum) = ([0], [0]);
+            let value = [machine.lane(source, lane, thread)];
+            // SAFETY: the element is inside the buffer.
+            unsafe { view.load(element, &mut old) }
+            eval_lanes(Op::Add, dtype, dtype, &[&old, &value], &mut sum)?;
+            // SAFETY: as above.
+            unsafe { view.store(element, &sum) }
+            Ok(())
+        })
+    }
+
+    /// Visits the elements that the threads change, each inside of the buffer: `change` is given element, lane and thread.
+    fn change(
+        &mut self,
+        address: &Address,
+        gate: Option<Register>,
+        (verb, touch): (&str, Touch),
+        change: impl Fn(&Self, View, usize, u32, usize) -> Result<(), BackendError>,
+    ) -> Result<(), BackendError> {
+        let view = self.view(address)?;
         for lane in 0..address.lanes {
             for thread in 0..self.size {
                 if !self.takes(thread) || !self.is_open(gate, lane, thread) {
                     continue;
                 }
-                let element = self.element(address, lane, thread, "adds to")?;
-                self.touch(address, element, thread, Touch::Add)?;
-                let (mut old, mut sum) = ([0], [0]);
-                let value = [self.lane(source, lane, thread)];
-                // SAFETY: the element is inside the buffer.
-                unsafe { view.load(element, &mut old) }
-                eval_lanes(Op::Add, dtype, dtype, &[&old, &value], &mut sum)?;
-                // SAFETY: as above.
-                unsafe { view.store(element, &sum) }
+                let element = self.element(address, lane, thread, verb)?;
+                self.touch(address, element, thread, touch)?;
+                change(self, view, element, lane, thread)?;
             }
         }
         Ok(())

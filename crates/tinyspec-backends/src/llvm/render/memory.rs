@@ -128,13 +128,9 @@ impl Renderer<'_, '_> {
     }
 
     /// A large buffer that is read once, line after line, by a loop that only reduces it and takes its time.
-    fn is_laboured_stream(&self, node: NodeId, address: &Address, bytes: u32) -> bool {
+    fn is_laboured_stream(&mut self, node: NodeId, address: &Address, bytes: u32) -> bool {
         let graph = self.graph;
-        let buffer_of = |load: NodeId| match graph.op(load) {
-            Op::Load => graph.sources(self.behind_after(graph.source(load, 0))).first().copied(),
-            _ => None,
-        };
-        let (Some(level), Some(buffer)) = (self.levels.last(), buffer_of(node)) else { return false };
+        let (Some(level), Some(buffer)) = (self.levels.last(), self.buffer_read(node)) else { return false };
         let is_run = address.step > 0 && address.step.unsigned_abs() < RUN && address.pointer.lanes == 1;
         if !is_run || bytes < LEAST_VECTOR || graph.op(buffer) != Op::Param {
             return false;
@@ -144,12 +140,31 @@ impl Renderer<'_, '_> {
         if length <= self.target.cache_bytes[1] {
             return false;
         }
+        let key = (level.node, buffer);
+        if let Some(&known) = self.laboured.get(&key) {
+            return known;
+        }
+        let is_laboured = self.is_laboured(level.node, buffer);
+        self.laboured.insert(key, is_laboured);
+        is_laboured
+    }
+
+    fn buffer_read(&self, load: NodeId) -> Option<NodeId> {
+        match self.graph.op(load) {
+            Op::Load => self.graph.sources(self.behind_after(self.graph.source(load, 0))).first().copied(),
+            _ => None,
+        }
+    }
+
+    /// Nothing but a loop reads the buffer, and it takes its time and only reduces.
+    fn is_laboured(&self, range: NodeId, buffer: NodeId) -> bool {
+        let graph = self.graph;
         let instructions = graph.sources(self.kernel.linear);
-        let begin = instructions.iter().position(|&it| it == level.node);
-        let end = instructions.iter().position(|&it| graph.op(it) == Op::End && graph.source(it, 1) == level.node);
+        let begin = instructions.iter().position(|&it| it == range);
+        let end = instructions.iter().position(|&it| graph.op(it) == Op::End && graph.source(it, 1) == range);
         let (Some(begin), Some(end)) = (begin, end) else { return false };
         let body = instructions.get(begin + 1..end).unwrap_or_default();
-        let is_read = |&&it: &&NodeId| buffer_of(it) == Some(buffer);
+        let is_read = |&&it: &&NodeId| self.buffer_read(it) == Some(buffer);
         let reads = body.iter().filter(is_read).count();
         let reduces = body.iter().all(|&it| match graph.op(it) {
             Op::Range | Op::AtomicAdd => false,
