@@ -18,6 +18,24 @@ uop! { <M, N>
     }
 
     <N>
+    fn sums_from_here_on(x: &Global<f32, N>) -> Global<f32, N> as y {
+        for i in serial(N) {
+            let mut total = 0.0f32;
+            for j in reduce(N) { if j >= i { total += x[j]; } }
+            y[i] = total + if i > 0 { y[i - 1] * 0.5 } else { 0.0 };
+        }
+    }
+
+    <N>
+    fn last_of_sums(x: &Global<f32, N>) -> Global<f32, 1> as y {
+        for i in serial(N) {
+            let mut total = 0.0f32;
+            for j in reduce(N) { if j >= i { total += x[j]; } }
+            y[0] = total;
+        }
+    }
+
+    <N>
     fn prefix_sums_of_blocks(x: &Global<f32, N>) -> Global<f32, N> as y {
         for block in global(N / 16) {
             let mut front: Local<f32, 16>;
@@ -180,5 +198,22 @@ fn bounds_of_inner_loops_follow_the_outer_ones() {
             expected.push(rest);
         }
         assert_close(&x, &expected);
+    });
+}
+
+#[test]
+fn trips_that_see_each_other_stay_in_order() {
+    each_device(|device| {
+        for n in [1, 5, 16, 33] {
+            let data = numbers(n, 3);
+            let x = tensor(&data, &[n], device);
+            let mut expected: Vec<f32> = Vec::new();
+            for i in 0..n {
+                let before = expected.last().copied().unwrap_or(0.0) * 0.5;
+                expected.push(data[i..].iter().sum::<f32>() + before);
+            }
+            assert_close(&sums_from_here_on(&x), &expected);
+            assert_same(&last_of_sums(&x), &data[n - 1..]);
+        }
     });
 }

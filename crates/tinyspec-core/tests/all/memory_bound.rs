@@ -194,3 +194,27 @@ fn variances_of_many_keep_their_digits_far_from_zero() -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[test]
+fn sums_that_start_and_sums_that_end_at_a_row_share_a_kernel() {
+    on_each_device(|| {
+        for (rows, columns) in [(5usize, 132usize), (2, 64), (33, 7), (1, 5)] {
+            let value = |i: usize| ((i * 37) % 11) as f64 - 4.0;
+            let data: Vec<f64> = (0..rows * columns).map(value).collect();
+            let x = Tensor::from_slice(&data, [rows, columns]);
+            let y = x.mul(2.0).contiguous();
+            let (up, down) = (x.cumsum(0), y.flip([0]).cumsum(0).flip([0]));
+            let both = up.add(&down);
+            tinyspec_core::realize_all(&[&up, &down, &both])?;
+            let sum =
+                |range: std::ops::Range<usize>, at: usize| -> f64 { range.map(|row| data[row * columns + at]).sum() };
+            let places = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
+            let want: Vec<(f64, f64)> =
+                places.map(|(row, at)| (sum(0..row + 1, at), 2.0 * sum(row..rows, at))).collect();
+            assert_eq!(up.to_vec::<f64>()?, want.iter().map(|&(up, _)| up).collect::<Vec<_>>(), "{rows}×{columns}");
+            assert_eq!(down.to_vec::<f64>()?, want.iter().map(|&(_, down)| down).collect::<Vec<_>>());
+            assert_eq!(both.to_vec::<f64>()?, want.iter().map(|&(up, down)| up + down).collect::<Vec<_>>());
+        }
+        Ok(())
+    });
+}

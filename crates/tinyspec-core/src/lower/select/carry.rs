@@ -27,6 +27,7 @@ pub(super) fn carry(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
         for &node in &order {
             found.extend(Running::of(graph, &loops, node)?);
         }
+        found.retain(|running| running.is_in_order() || running.may_reverse(graph, &order));
         let Some(first) = found.first() else { return Ok(sink) };
         let ready = found.iter().find(|running| running.is_in_order());
         sink = match (ready, first.counter) {
@@ -179,6 +180,28 @@ impl Running {
         self.counter.is_none_or(|(_, factor, _)| (factor > 0) != self.is_suffix)
     }
 
+    /// Nothing tells in which order the loop makes its trips: no register is carried through it, no memory that it
+    /// writes is written twice or read.
+    fn may_reverse(&self, graph: &Graph, order: &[NodeId]) -> bool {
+        let Some((counter, ..)) = self.counter else { return true };
+        let is_carried = |&node: &NodeId| graph.op(node) == Op::After && graph.sources(node)[1..].contains(&counter);
+        let (mut written, mut read) = (SmallVec::<[NodeId; 8]>::new(), SmallVec::<[NodeId; 8]>::new());
+        for &node in order {
+            let place = match graph.op(node) {
+                Op::Store | Op::AtomicAdd | Op::Load => graph.source(node, 0),
+                _ => continue,
+            };
+            let buffer = buffer_of(graph, place);
+            match graph.op(node) {
+                Op::Load if graph.op(buffer) == Op::Param => read.push(buffer),
+                Op::Load => {}
+                _ if written.contains(&buffer) => return false,
+                _ => written.push(buffer),
+            }
+        }
+        !order.iter().any(is_carried) && !written.iter().any(|buffer| read.contains(buffer))
+    }
+
     fn build(&self, graph: &mut Graph, loops: &Loops, sink: NodeId) -> Result<NodeId> {
         let prefix = self.prefix(graph)?;
         let Some((counter, ..)) = self.counter else {
@@ -266,6 +289,14 @@ impl Running {
         let place = if self.is_suffix { 0 } else { size - 1 };
         permuted(graph, prefix, axis, &vec![place; usize::try_from(size).unwrap_or(1)])
     }
+}
+
+/// The buffer that an address lies in.
+fn buffer_of(graph: &Graph, mut place: NodeId) -> NodeId {
+    while !matches!(graph.op(place), Op::Param | Op::Buffer) {
+        place = graph.source(place, 0);
+    }
+    place
 }
 
 /// The places of a tile along one axis, in another order.
