@@ -8,6 +8,7 @@ mod composed_methods;
 mod constructs;
 mod gradients;
 mod hygiene;
+mod linear_algebra;
 mod methods;
 mod numbers;
 mod parts;

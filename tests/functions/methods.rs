@@ -915,7 +915,7 @@ const FUNCTIONS: &[&EmbeddedFunction] = functions! {
 };
 
 fn all_functions() -> impl Iterator<Item = &'static &'static EmbeddedFunction> {
-    FUNCTIONS.iter().chain(crate::composed_methods::FUNCTIONS)
+    FUNCTIONS.iter().chain(crate::composed_methods::FUNCTIONS).chain(crate::linear_algebra::FUNCTIONS)
 }
 
 /// Rows that a function refuses: they draw random numbers.
@@ -923,7 +923,8 @@ const REFUSED: &[&str] = &["uniform", "randn"];
 
 #[test]
 fn every_method_has_a_function() {
-    let source = [include_str!("methods.rs"), include_str!("composed_methods.rs")].concat();
+    let source =
+        [include_str!("methods.rs"), include_str!("composed_methods.rs"), include_str!("linear_algebra.rs")].concat();
     for row in METHODS.iter().filter(|row| !REFUSED.contains(&row.name)) {
         let name = row.name;
         assert!(all_functions().any(|function| function.name() == name), "no #[function] here uses `{name}`");

@@ -14,6 +14,7 @@ pub mod elementwise;
 pub mod hyperbolic;
 pub mod index;
 pub mod inverse;
+pub mod linalg;
 pub mod literal;
 pub mod logarithm;
 pub mod loss;

@@ -20,6 +20,7 @@ mod histories;
 mod indexing;
 mod kernels;
 mod large_sums;
+mod linear_algebra;
 mod lowering;
 mod memory_bound;
 mod memory_limit;

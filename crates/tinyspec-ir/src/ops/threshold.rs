@@ -140,3 +140,9 @@ pub fn isclose(b: &mut dyn Builder, x: NodeId, y: NodeId, rtol: f64, atol: f64) 
     let near = b.alu(Op::And, &[near, finite])?;
     b.alu(Op::Or, &[equal, near])
 }
+
+/// Are all elements close ([`isclose`]).
+pub fn allclose(b: &mut dyn Builder, x: NodeId, y: NodeId, rtol: f64, atol: f64) -> Result<NodeId> {
+    let close = isclose(b, x, y, rtol, atol).map_err(|error| error.in_op("allclose"))?;
+    super::reduce::all(b, close, None, false)
+}

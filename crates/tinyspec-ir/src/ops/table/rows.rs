@@ -70,6 +70,8 @@ macro_rules! for_each_method {
         xlogy(x: tensor, other: tensor) -> tensor = logarithm::xlogy;
         /// `[|x - y| <= atol + rtol |y|]`; equal infinities are close, nan is to nothing.
         isclose(x: tensor, other: tensor, rtol: float, atol: float) -> tensor = threshold::isclose;
+        /// Are all elements close in this sense.
+        allclose(x: tensor, other: tensor, rtol: float, atol: float) -> tensor = threshold::allclose;
         /// 0 below 0, `value` at 0, 1 above.
         heaviside(x: tensor, value: tensor) -> tensor = threshold::heaviside;
 
@@ -390,6 +392,45 @@ macro_rules! for_each_method {
         cosine_similarity(x: tensor, other: tensor, axis: int, eps: float) -> tensor = distance::cosine_similarity;
         /// The `p`-distance of each row to each row of `other`.
         cdist(x: tensor, other: tensor, p: float) -> tensor = distance::cdist;
+        /// The `x` of `A x = other` for square matrices `A` in the last two axes: `other` is a vector, or columns.
+        ///
+        /// ```
+        /// # use tinyspec_core::Tensor;
+        /// let a = Tensor::from_slice(&[2f32, 1.0, 1.0, 3.0], [2, 2]);
+        /// let x = a.solve(Tensor::from_slice(&[3f32, 5.0], [2]));
+        /// assert!(a.matmul(x).allclose(Tensor::from_slice(&[3f32, 5.0], [2]), 1e-5, 1e-5).item::<bool>()?);
+        /// # Ok::<(), tinyspec_core::Error>(())
+        /// ```
+        solve(x: tensor, other: tensor) -> tensor = linalg::solve::solve;
+        /// The `x` of `A x = other`, where `A` is the lower or `upper` triangle of this; `unit` takes its diagonal for ones.
+        solve_triangular(x: tensor, other: tensor, upper: flag, unit: flag) -> tensor = linalg::triangular::solve_triangular;
+        /// The `x` that makes `A x - other` least, for a matrix of full rank with no fewer rows than columns.
+        lstsq(x: tensor, other: tensor) -> tensor = linalg::solve::lstsq;
+        /// Inverse of square matrices in the last two axes; infinite or nan if there is none.
+        inverse(x: tensor) -> tensor = linalg::solve::inverse;
+        /// Determinant of square matrices in the last two axes.
+        det(x: tensor) -> tensor = linalg::solve::det;
+        /// The sign of the determinant, and the logarithm of its magnitude.
+        slogdet(x: tensor) -> tensors = linalg::solve::slogdet;
+        /// Logarithm of the determinant; nan if that is negative.
+        logdet(x: tensor) -> tensor = linalg::solve::logdet;
+        /// Product of `n` of these square matrices, or of `-n` inverses.
+        matrix_power(x: tensor, n: int) -> tensor = linalg::solve::matrix_power;
+        /// The lower triangle L with `A = L Lᵀ` (or the `upper` one, `A = Uᵀ U`), where A is the symmetric part of this.
+        ///
+        /// ```
+        /// # use tinyspec_core::Tensor;
+        /// let a = Tensor::from_slice(&[4f32, 2.0, 2.0, 5.0], [2, 2]);
+        /// assert_eq!(a.cholesky(false).to_vec::<f32>()?, [2.0, 0.0, 1.0, 2.0]);
+        /// # Ok::<(), tinyspec_core::Error>(())
+        /// ```
+        cholesky(x: tensor, upper: flag) -> tensor = linalg::cholesky::cholesky;
+        /// The `x` of `A x = this`, where `factor` is what `cholesky` gave for `A`.
+        cholesky_solve(x: tensor, factor: tensor, upper: flag) -> tensor = linalg::cholesky::cholesky_solve;
+        /// P, L and U with `A = P L U`: a permutation, a lower triangle with ones on its diagonal, an upper triangle.
+        lu(x: tensor) -> tensors = linalg::lu::lu;
+        /// Q and R with `A = Q R`: orthonormal columns and an upper triangle, both as narrow as A allows.
+        qr(x: tensor) -> tensors = linalg::qr::qr;
         /// Sum of products by an equation.
         einsum(equation: text, tensors: tensors) -> tensor = matmul::einsum;
 
