@@ -1,25 +1,33 @@
 //! The CPU's runtime: compiled kernels in memory of the host, their GLOBAL range shared by a team of threads.
 
+mod team;
+
+use self::team::Team;
 use crate::host_memory::{self, HostMemory};
 use crate::llvm::LoadedObject;
 use crate::{BackendError, Launch, Memory, Program, Runtime};
-use rayon::ThreadPool;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::cell::RefCell;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// `buffers[slot]` is the memory of Param slot, then comes the scratch; the GLOBAL range runs from `begin` to `end`.
 type Kernel = unsafe extern "C" fn(buffers: *const *mut u8, begin: i64, end: i64);
 
 /// Below this many nanoseconds, waking threads costs more than they save.
-const WORTH_SPLITTING: u64 = 20_000;
+const WORTH_SPLITTING: u64 = 10_000;
 
-/// Runs kernels at once; a launch from inside one of its own threads stays there.
+/// Nanoseconds of a unit that threads claim, at the least.
+const UNIT: u64 = 2_000;
+
+/// Units for each thread, at the most.
+const UNITS: u32 = 32;
+
+/// Runs kernels at once; a launch while the team works for another caller stays on its own thread.
 #[derive(Debug)]
 pub struct CpuRuntime {
     threads: usize,
-    pool: OnceLock<Option<ThreadPool>>,
+    team: OnceLock<Option<Team>>,
 }
 
 struct CpuProgram {
@@ -42,16 +50,23 @@ thread_local! {
 impl CpuRuntime {
     /// A runtime that shares large kernels among so many threads.
     pub fn new(threads: usize) -> CpuRuntime {
-        CpuRuntime { threads: threads.max(1), pool: OnceLock::new() }
+        CpuRuntime { threads: threads.max(1), team: OnceLock::new() }
     }
 
     /// The team, made when first needed; without one everything runs on the caller.
-    fn pool(&self) -> Option<&ThreadPool> {
-        let build = || {
-            let name = |index| format!("tinyspec-{index}");
-            rayon::ThreadPoolBuilder::new().num_threads(self.threads).thread_name(name).build().ok()
+    fn team(&self) -> Option<&Team> {
+        self.team.get_or_init(|| Team::new(self.threads).ok()).as_ref()
+    }
+
+    /// In how many units the GLOBAL range is cut.
+    fn units(&self, launch: &Launch) -> u32 {
+        let trips = u32::try_from(launch.trips.len()).unwrap_or(u32::MAX);
+        let threads = self.threads as u32;
+        let most = match launch.has_prologue {
+            true => threads,
+            false => (launch.nanoseconds / UNIT).clamp(threads.into(), (UNITS * threads).into()) as u32,
         };
-        self.pool.get_or_init(build).as_ref()
+        most.min(trips)
     }
 
     /// # Safety
@@ -69,22 +84,25 @@ impl CpuRuntime {
             addresses.push(Address(address.ok_or_else(|| BackendError::Memory(format!("buffer {index} is missing")))?));
         }
         let (first, trips) = (launch.trips.start as i64, launch.trips.len() as i64);
-        let parts = (self.threads as i64).min(trips);
-        let inside = rayon::current_thread_index().is_some();
-        if parts > 1
+        if self.threads > 1
+            && trips > 1
             && launch.nanoseconds >= WORTH_SPLITTING
-            && !inside
-            && let Some(pool) = self.pool()
+            && let Some(team) = self.team()
         {
-            let results = pool.broadcast(|context| {
-                // More threads than trips: the last ones get an empty part.
-                let part = (context.index() as i64).min(parts);
-                let after = (part + 1).min(parts);
-                let (begin, end) = (first + trips * part / parts, first + trips * after / parts);
+            let units = self.units(launch);
+            let trip = |unit: u32| first + (trips as i128 * i128::from(unit) / i128::from(units)) as i64;
+            let failure = Mutex::new(None);
+            let is_done = team.run(units, &|claim| {
+                let (begin, end) = (trip(claim.start), trip(claim.end));
                 // SAFETY: the caller vouches for the addresses; parts of a GLOBAL range write apart.
-                unsafe { run(program, &addresses, launch.scratch_bytes, begin, end) }
+                let result = unsafe { run(program, &addresses, launch.scratch_bytes, begin, end) };
+                if let (Err(error), Ok(mut failure)) = (result, failure.lock()) {
+                    failure.get_or_insert(error);
+                }
             });
-            return results.into_iter().collect();
+            if is_done {
+                return failure.into_inner().ok().flatten().map_or(Ok(()), Err);
+            }
         }
         // SAFETY: the caller vouches for the addresses.
         unsafe { run(program, &addresses, launch.scratch_bytes, first, first + trips) }

@@ -40,6 +40,8 @@ pub struct Launch {
     pub scratch_bytes: usize,
     /// Estimated time on one thread, so that small kernels are not split.
     pub nanoseconds: u64,
+    /// Something is computed before the GLOBAL range: every call of the kernel does it anew.
+    pub has_prologue: bool,
 }
 
 /// Allocates, moves data and runs command lists. `enqueue` is asynchronous by contract; a CPU may run at once.

@@ -93,6 +93,7 @@ pub fn run(kernel: &LinearKernel, memory: &Contents) -> Result<Contents, String>
         grid: kernel.grid,
         scratch_bytes: kernel.scratch_bytes,
         nanoseconds: u64::MAX,
+        has_prologue: false,
     };
     // SAFETY: the memories are as long as the unchanged kernel's Params say; mutants keep those, and live until the end.
     unsafe { runtime.enqueue(&[launch], &addresses).map_err(text)? }

@@ -126,6 +126,7 @@ pub fn launch(
         grid: kernel.grid,
         scratch_bytes: kernel.scratch_bytes,
         nanoseconds: 0,
+        has_prologue: false,
     };
     // SAFETY: the memories are as long as the Params say, and live until the end.
     unsafe { runtime.enqueue(&[launch], &addresses)? }

@@ -11,3 +11,5 @@ mod tensor_interpreter;
 mod llvm_machine;
 #[cfg(feature = "llvm")]
 mod llvm_render;
+#[cfg(feature = "llvm")]
+mod threads;

@@ -157,6 +157,7 @@ impl Blueprint {
                     trips: 0..size(&kernel.trips, &own_value)?,
                     grid: kernel.grid,
                     scratch_bytes: kernel.scratch_bytes,
+                    has_prologue: kernel.has_prologue,
                     nanoseconds: estimate.unwrap_or_else(|| nanoseconds(kernel.work, bytes)),
                 });
                 steps.push(Step { kernel: kernel.clone(), location: location.clone(), bytes });

@@ -167,6 +167,14 @@ fn finish_observed(
     })
 }
 
+/// Whether a loop stands before the GLOBAL range, as one that copies what all its trips read.
+pub(crate) fn has_prologue(kernel: &LinearKernel) -> bool {
+    let graph = &kernel.graph;
+    let mut order = graph.sources(kernel.linear).iter().copied();
+    let first = order.find(|&node| graph.op(node) == Op::Range);
+    first.is_some_and(|node| !matches!(graph.arg(node), Arg::Range { axis: AxisType::Global, .. }))
+}
+
 /// Runs a verifier, where verifiers run.
 pub(crate) fn checked(stage: &str, check: impl FnOnce() -> Result<()>) -> Result<()> {
     if cfg!(debug_assertions) || profile::verifies() {

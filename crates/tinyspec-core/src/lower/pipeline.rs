@@ -35,6 +35,8 @@ pub(crate) struct Kernel {
     pub work: u64,
     /// Estimated time on one thread; none where nobody knows the schedule.
     pub nanoseconds: Option<u64>,
+    /// Something is computed before the GLOBAL range.
+    pub has_prologue: bool,
 }
 
 /// What a launch does, for the profile.
@@ -239,9 +241,10 @@ fn lower(mut graph: Graph, sink: NodeId, written: Option<&ByHand>, device: &Arc<
         let listing = device.compiler().listing(&kernel, target)?;
         eprintln!("{}\n{}\n{}", kernel.name, listing.source, listing.assembly);
     }
+    let has_prologue = kernel::has_prologue(&kernel);
     let LinearKernel { name, scratch_bytes, grid, global_trips, .. } = kernel;
     // Where a number is known the last stage knows it best.
     let trips = trips.as_const().map_or(trips, |_| Dim::from(global_trips as i64));
     let blocks = Dim::from(1);
-    Ok(Kernel { program, name, axes, scratch_bytes, trips, blocks, grid, work: facts.work, nanoseconds })
+    Ok(Kernel { program, name, axes, scratch_bytes, trips, blocks, grid, work: facts.work, nanoseconds, has_prologue })
 }

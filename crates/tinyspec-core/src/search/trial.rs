@@ -124,6 +124,7 @@ impl<'a> Trial<'a> {
     fn launch(&self, candidate: &Candidate) -> Result<Launch> {
         let kernel = kernel::stages(self.scheduler.clone(), &candidate.space, self.name, &mut |_, _, _| {})?;
         let code = self.device.compiler().compile(&kernel, self.device.target())?;
+        let has_prologue = kernel::has_prologue(&kernel);
         let LinearKernel { name, scratch_bytes, global_trips, grid, .. } = kernel;
         Ok(Launch {
             program: self.device.runtime().load(&name, &code)?,
@@ -132,6 +133,7 @@ impl<'a> Trial<'a> {
             grid,
             scratch_bytes,
             nanoseconds: self.scheduler.estimate(&candidate.space).on_one_thread() as u64,
+            has_prologue,
         })
     }
 

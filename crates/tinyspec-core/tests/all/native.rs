@@ -78,6 +78,7 @@ pub fn launch(
         grid: kernel.grid,
         scratch_bytes: kernel.scratch_bytes,
         nanoseconds: u64::MAX,
+        has_prologue: false,
     };
     // SAFETY: the memories are as long as the Params say, and live until the end.
     unsafe { runtime.enqueue(&[launch], &addresses).unwrap() }

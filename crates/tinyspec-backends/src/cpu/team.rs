@@ -1,0 +1,198 @@
+//! A team of threads that do one job together; whoever has the job is one of them.
+//!
+//! A job is a number of units. Members claim some of what is left, less and less, until nothing is: so a thread that the
+//! system has taken away, or that is still waking up, delays the others by what it has claimed and no more.
+//! Kernels follow each other within microseconds, and to wake a thread takes longer than many of them run: who waits
+//! looks for a while whether there is something to do, and only then sleeps.
+
+use std::cell::UnsafeCell;
+use std::io;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, TryLockError};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::{Duration, Instant};
+
+/// How long a thread looks before it sleeps: some times what waking it takes.
+const PATIENCE: Duration = Duration::from_micros(100);
+
+/// What is done with each claim.
+type Work<'a> = dyn Fn(Range<u32>) + Sync + 'a;
+
+/// Threads that wait for what somebody has to do.
+#[derive(Debug)]
+pub(super) struct Team {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+    /// Held while the team works for one caller.
+    turn: Mutex<()>,
+}
+
+struct Shared {
+    /// All who claim.
+    members: u32,
+    /// Units of the job that nobody has claimed: the first one in the upper half, the one after the last in the lower.
+    left: AtomicU64,
+    /// Units that are done.
+    done: AtomicU32,
+    job: UnsafeCell<Option<Job>>,
+    panicked: AtomicBool,
+    /// The team is dissolved.
+    ends: AtomicBool,
+}
+
+struct Job {
+    /// In truth it lives until all units are done.
+    work: &'static Work<'static>,
+    units: u32,
+    caller: Thread,
+}
+
+// SAFETY: `job` is written only by the caller that has the turn, while all units of the job before are done; others read it
+// only between a claim and their addition to `done`. The work itself is `Sync`.
+unsafe impl Sync for Shared {}
+// SAFETY: as above.
+unsafe impl Send for Shared {}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("members", &self.members).finish_non_exhaustive()
+    }
+}
+
+impl Team {
+    /// A team of so many, the caller among them.
+    pub(super) fn new(threads: usize) -> io::Result<Team> {
+        let shared = Arc::new(Shared {
+            members: threads as u32,
+            left: AtomicU64::new(0),
+            done: AtomicU32::new(0),
+            job: UnsafeCell::new(None),
+            panicked: AtomicBool::new(false),
+            ends: AtomicBool::new(false),
+        });
+        let mut team = Team { shared, workers: Vec::new(), turn: Mutex::new(()) };
+        for member in 1..threads {
+            let shared = Arc::clone(&team.shared);
+            let thread = thread::Builder::new().name(format!("tinyspec-{member}"));
+            team.workers.push(thread.spawn(move || shared.serve())?);
+        }
+        Ok(team)
+    }
+
+    /// Does so many units; false if the team is at work already, for another thread or for this one.
+    pub(super) fn run(&self, units: u32, work: &Work<'_>) -> bool {
+        let _turn = match self.turn.try_lock() {
+            Ok(turn) => turn,
+            Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        let shared = &*self.shared;
+        // SAFETY: only the lifetime changes: nothing below unwinds or returns before all units are done.
+        let lasting = unsafe { std::mem::transmute::<&Work<'_>, &'static Work<'static>>(work) };
+        // SAFETY: this thread has the turn, and nothing of the job before is left to do.
+        unsafe { *shared.job.get() = Some(Job { work: lasting, units, caller: thread::current() }) };
+        shared.done.store(0, Ordering::Relaxed);
+        shared.left.store(u64::from(units), Ordering::Release);
+        for worker in self.workers.iter().take(units.saturating_sub(1) as usize) {
+            worker.thread().unpark();
+        }
+        shared.take_part(End::First);
+        wait(|| shared.done.load(Ordering::Acquire) == units);
+        assert!(!shared.panicked.swap(false, Ordering::Relaxed), "a thread of the team panicked");
+        true
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        self.shared.ends.store(true, Ordering::Release);
+        for worker in self.workers.drain(..) {
+            worker.thread().unpark();
+            // It catches what a job panics with.
+            let _ = worker.join();
+        }
+    }
+}
+
+/// Where a member claims: the caller at the first unit, the others at the last. So each of two works on about the same part of
+/// memory from job to job.
+#[derive(Clone, Copy)]
+enum End {
+    First,
+    Last,
+}
+
+impl Shared {
+    /// What a worker does until the team is dissolved.
+    fn serve(&self) {
+        loop {
+            let ends = || self.ends.load(Ordering::Acquire);
+            wait(|| !units(self.left.load(Ordering::Relaxed)).is_empty() || ends());
+            if ends() {
+                return;
+            }
+            self.take_part(End::Last);
+        }
+    }
+
+    /// Claims and works until nothing is left.
+    fn take_part(&self, end: End) {
+        while let Some(claim) = self.claim(end) {
+            let count = claim.len() as u32;
+            // SAFETY: until the claimed units are done nobody writes the job.
+            let Some(job) = (unsafe { &*self.job.get() }) else { return };
+            let (work, all, caller) = (job.work, job.units, job.caller.clone());
+            if catch_unwind(AssertUnwindSafe(|| work(claim))).is_err() {
+                self.panicked.store(true, Ordering::Relaxed);
+            }
+            // From here on neither the job nor its work may be there any more.
+            if self.done.fetch_add(count, Ordering::Release) + count == all {
+                caller.unpark();
+            }
+        }
+    }
+
+    /// Half of what each member would get of what is left.
+    fn claim(&self, end: End) -> Option<Range<u32>> {
+        let mut left = self.left.load(Ordering::Relaxed);
+        loop {
+            let Range { start, end: after } = units(left);
+            if start >= after {
+                return None;
+            }
+            let count = ((after - start) / (2 * self.members)).max(1);
+            let (claim, rest) = match end {
+                End::First => (start..start + count, start + count..after),
+                End::Last => (after - count..after, start..after - count),
+            };
+            let rest = u64::from(rest.start) << 32 | u64::from(rest.end);
+            match self.left.compare_exchange_weak(left, rest, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Some(claim),
+                Err(other) => left = other,
+            }
+        }
+    }
+}
+
+/// What `left` says.
+fn units(left: u64) -> Range<u32> {
+    (left >> 32) as u32..left as u32
+}
+
+/// Looks for a while, then sleeps until it is so; whoever makes it so wakes this thread.
+fn wait(is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        for _ in 0..64 {
+            if is_so() {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+    }
+    while !is_so() {
+        thread::park();
+    }
+}
