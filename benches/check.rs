@@ -9,15 +9,15 @@ use std::{env, fs};
 use tinyspec_benches::limits::{LARGE, Limit, Machine, Resource, Words};
 
 /// Rounds, each with memory of its own: where in the machine it lies changes what it gives by a tenth.
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 15;
 /// Turns of each in a round.
-const TURNS: usize = 5;
+const TURNS: usize = 3;
 /// Time of a turn: short, so that both meet the same neighbours.
 const TURN: std::time::Duration = std::time::Duration::from_millis(10);
 
 type Error = Box<dyn std::error::Error>;
 
-/// Does the command line ask for it?
+/// Does the command line ask for it? Words beside `check` choose limits that hold one of them.
 pub fn selected() -> bool {
     env::args().skip(1).any(|argument| argument == "check")
 }
@@ -32,13 +32,18 @@ pub fn run() -> Result<(), Error> {
     let words = [Words::I16, Words::Bf16].into_iter().filter(|words| words.are_there()).map(Resource::Words);
     let arithmetic = [Resource::Fma, Resource::Exponentials].into_iter().chain(words);
     let resources: Vec<Resource> = arithmetic.chain(memory).chain([Resource::Rows(4096)]).collect();
+    let chosen: Vec<String> = env::args().skip(1).filter(|word| !word.starts_with('-') && word != "check").collect();
+    let is_chosen = |limit: &Limit| {
+        let name = limit.to_string();
+        chosen.is_empty() || chosen.iter().any(|word| name.contains(word.as_str()))
+    };
     let compiled = compile()?;
     let mut rates: BTreeMap<Limit, [Vec<f64>; 2]> = BTreeMap::new();
     for _ in 0..ROUNDS {
-        let (mut machine, mut program) = (Machine::new(), Program::start(&compiled)?);
-        for threads in machine.thread_counts() {
-            for &resource in &resources {
-                let limit = Limit { resource, threads };
+        for threads in Machine::new().thread_counts() {
+            let _core = Core::keep(threads);
+            let (mut machine, mut program) = (Machine::new(), Program::start(&compiled)?);
+            for limit in resources.iter().map(|&resource| Limit { resource, threads }).filter(is_chosen) {
                 let iterations = machine.iterations(limit, TURN);
                 let [ours, theirs] = rates.entry(limit).or_default();
                 for _ in 0..TURNS {
@@ -54,6 +59,40 @@ pub fn run() -> Result<(), Error> {
         println!("{:<20}{ours:>10.1}{theirs:>10.1}{:>10.3}", limit.to_string(), ours / theirs);
     }
     Ok(())
+}
+
+/// One thread is measured on one core, in this process and in those it starts: not every core is equally far from memory.
+struct Core(#[cfg(target_os = "linux")] libc::cpu_set_t);
+
+#[cfg(target_os = "linux")]
+impl Core {
+    /// Stays on this core until it is dropped, if there is just one thread.
+    fn keep(threads: usize) -> Option<Self> {
+        let size = size_of::<libc::cpu_set_t>();
+        // SAFETY: a set is plain bits; the calls read or write so many bytes of the set that they are given.
+        unsafe {
+            let (mut all, mut one): (libc::cpu_set_t, libc::cpu_set_t) = (std::mem::zeroed(), std::mem::zeroed());
+            let core = usize::try_from(libc::sched_getcpu()).ok().filter(|_| threads == 1)?;
+            libc::CPU_SET(core, &mut one);
+            let kept = libc::sched_getaffinity(0, size, &mut all) == 0 && libc::sched_setaffinity(0, size, &one) == 0;
+            kept.then_some(Self(all))
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Core {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &self.0) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Core {
+    fn keep(_: usize) -> Option<Self> {
+        None
+    }
 }
 
 /// The compiled program, which answers a line with a line: both keep their arrays from turn to turn.

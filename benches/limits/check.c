@@ -146,17 +146,20 @@ static void exponentials(long begin, long end) {
     sink = lanes(sums[0] + sums[1] + sums[2] + sums[3]) + (float)(begin + end);
 }
 
+/* The arrays' places in registers: a store could change variables, so that each step would read them again. */
 static void copy_around(long begin, long end) {
+    const float *from = source;
+    float *to = target;
     for (long index = begin; index < end; index += LANES) {
-        vector value = *(vector *)(source + index);
+        vector value = *(vector *)(from + index);
 #if defined(__AVX512F__)
-        _mm512_stream_ps(target + index, (__m512)value);
+        _mm512_stream_ps(to + index, (__m512)value);
 #elif defined(__AVX__)
-        _mm256_stream_ps(target + index, (__m256)value);
+        _mm256_stream_ps(to + index, (__m256)value);
 #elif defined(__x86_64__)
-        _mm_stream_ps(target + index, (__m128)value);
+        _mm_stream_ps(to + index, (__m128)value);
 #else
-        *(vector *)(target + index) = value;
+        *(vector *)(to + index) = value;
 #endif
     }
 #if defined(__x86_64__)
@@ -165,7 +168,9 @@ static void copy_around(long begin, long end) {
 }
 
 static void copy_through(long begin, long end) {
-    for (long index = begin; index < end; index += LANES) *(volatile vector *)(target + index) = *(vector *)(source + index);
+    const float *from = source;
+    float *to = target;
+    for (long index = begin; index < end; index += LANES) *(volatile vector *)(to + index) = *(vector *)(from + index);
 }
 
 static void sum_streams(long begin, long end, long streams) {
@@ -189,17 +194,19 @@ static void sum_of_quarters(long begin, long end) { sum_streams(begin, end, 4); 
 #define ROW 768L
 #define TABLE_ROWS 50257L
 static void rows(long begin, long end, int around) {
+    const float *table = source;
+    float *to = target;
     for (long row = begin; row < end; row++) {
-        const float *from = source + (row % 251 * 200 + row % 200) * ROW;
+        const float *from = table + (row % 251 * 200 + row % 200) * ROW;
         for (long index = 0; index < ROW; index += LANES) {
             vector value = *(vector *)(from + index);
 #if defined(__AVX512F__)
             if (around) {
-                _mm512_stream_ps(target + row * ROW + index, (__m512)value);
+                _mm512_stream_ps(to + row * ROW + index, (__m512)value);
                 continue;
             }
 #endif
-            *(volatile vector *)(target + row * ROW + index) = value;
+            *(volatile vector *)(to + row * ROW + index) = value;
         }
     }
 #if defined(__x86_64__)

@@ -223,10 +223,13 @@ mod architecture {
     #[target_feature(enable = "avx512f")]
     fn sum_of_quarters_avx512(source: &[Line]) -> f32 {
         let mut sums = [_mm512_setzero_ps(); CHAINS];
-        let (left, right) = source.split_at(source.len() / 2);
+        let pairs = source.as_chunks::<2>().0;
+        let (left, right) = pairs.split_at(pairs.len() / 2);
         let ((a, b), (c, d)) = (left.split_at(left.len() / 2), right.split_at(right.len() / 2));
-        for (((a, b), c), d) in a.chunks_exact(2).zip(b.chunks_exact(2)).zip(c.chunks_exact(2)).zip(d.chunks_exact(2)) {
-            for (sum, Line(line)) in sums.iter_mut().zip([a, b, c, d].into_iter().flatten()) {
+        for (((a, b), c), d) in a.iter().zip(b).zip(c).zip(d) {
+            // Written out: an iterator that flattens the four would keep its place in memory, which costs a sixth of the rate.
+            let lines = [&a[0], &b[0], &c[0], &d[0], &a[1], &b[1], &c[1], &d[1]];
+            for (sum, Line(line)) in sums.iter_mut().zip(lines) {
                 // SAFETY: a line is 16 f32, aligned to 64 bytes.
                 *sum = _mm512_add_ps(*sum, unsafe { _mm512_load_ps(line.as_ptr()) });
             }
