@@ -8,6 +8,9 @@
 #[allow(dead_code)]
 mod corpus;
 mod forms;
+#[path = "../launch.rs"]
+#[allow(dead_code)]
+mod launch;
 #[path = "../conformance/models.rs"]
 mod models;
 mod mutations;

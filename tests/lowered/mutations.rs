@@ -4,6 +4,7 @@ mod kind;
 mod memory;
 mod rebuild;
 
+use crate::launch;
 use crate::stages::{Kernel, gpu, programs, target};
 use kind::{Kind, Level};
 use std::collections::{BTreeMap, HashSet};
@@ -73,11 +74,11 @@ fn mistakes_are_refused_or_found_by_running() {
         });
         let Some((graph, sink)) = machine else { continue };
         let params = lowered.params;
-        let expected: Vec<_> = before.iter().map(|memory| memory::run(&lowered, memory)).collect();
+        let expected: Vec<_> = before.iter().map(|memory| launch::run(&lowered, memory)).collect();
         each_mutant(Level::Machine, &graph, sink, &mut dice, |kind, mutant| {
             let fate = match mutant.as_ref().ok().map(|(graph, sink)| linear(graph.clone(), *sink, params)) {
                 None | Some(None) => Fate::Refused,
-                Some(Some(kernel)) => differs(&expected, &before, |memory| memory::run(&kernel, memory)),
+                Some(Some(kernel)) => differs(&expected, &before, |memory| launch::run(&kernel, memory)),
             };
             judge(kind, &kernel.name, mutant.as_ref().unwrap_or(&(graph.clone(), sink)), fate);
         });
@@ -88,11 +89,11 @@ fn mistakes_are_refused_or_found_by_running() {
             }
         });
         let Some((graph, sink)) = threads.filter(|_| lowered.grid.size() > 1) else { continue };
-        let expected: Vec<_> = before.iter().map(|memory| memory::run(&lowered, memory)).collect();
+        let expected: Vec<_> = before.iter().map(|memory| launch::run(&lowered, memory)).collect();
         each_mutant(Level::Threads, &graph, sink, &mut dice, |kind, mutant| {
             let fate = match mutant.as_ref().ok().map(|(graph, sink)| linear(graph.clone(), *sink, params)) {
                 None | Some(None) => Fate::Refused,
-                Some(Some(kernel)) => differs(&expected, &before, |memory| memory::run(&kernel, memory)),
+                Some(Some(kernel)) => differs(&expected, &before, |memory| launch::run(&kernel, memory)),
             };
             judge(kind, &kernel.name, mutant.as_ref().unwrap_or(&(graph.clone(), sink)), fate);
         });
@@ -227,7 +228,7 @@ fn the_kernels_as_they_are_pass() {
     for kernel in sample(&programs()).iter().step_by(4) {
         let lowered = kernel.lower(|_, _, _| {});
         for memory in memory::of(&kernel.graph, kernel.sink) {
-            let (ranges, linear) = (run_ranges(&kernel.graph, kernel.sink, &memory), memory::run(&lowered, &memory));
+            let (ranges, linear) = (run_ranges(&kernel.graph, kernel.sink, &memory), launch::run(&lowered, &memory));
             assert!(ranges.is_ok() && linear.is_ok(), "{}: {ranges:?} {linear:?}", kernel.name);
         }
     }

@@ -31,7 +31,12 @@ pub fn describe(program: &Program) -> String {
 
 /// Whether every device agrees with the oracle.
 pub fn check(program: &Program) -> Result<(), String> {
-    match std::panic::catch_unwind(AssertUnwindSafe(|| unguarded(program))) {
+    guarded(|| on_devices(program))
+}
+
+/// What `check` says; a panic is said too.
+pub fn guarded(check: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    match std::panic::catch_unwind(AssertUnwindSafe(check)) {
         Ok(result) => result,
         Err(panic) => {
             let text = panic
@@ -76,10 +81,10 @@ fn results(program: &Program, inputs: &[Tensor], reads: bool, log: &mut Vec<Stri
     Ok(outputs)
 }
 
-fn unguarded(program: &Program) -> Result<(), String> {
+/// The program as a Function, and its inputs.
+pub fn traced(program: &Program) -> Result<(Function, Vec<Array>), String> {
     let data = program.data();
     let specs: Vec<Spec> = data.iter().map(spec).collect();
-    let arrays: Vec<Array> = data.iter().map(array).collect();
     let mut failure = None;
     let mut log = Vec::new();
     let function = Function::trace(&specs, |inputs| match results(program, inputs, false, &mut log) {
@@ -93,6 +98,13 @@ fn unguarded(program: &Program) -> Result<(), String> {
         return Err(failure);
     }
     let function = function.map_err(|error| format!("TRACE {error}"))?;
+    Ok((function, data.iter().map(array).collect()))
+}
+
+fn on_devices(program: &Program) -> Result<(), String> {
+    let data = program.data();
+    let specs: Vec<Spec> = data.iter().map(spec).collect();
+    let (function, arrays) = traced(program)?;
     let body = function.body();
     let want = tensor::evaluate(body.graph(), body.outputs(), &arrays).map_err(|error| format!("ORACLE {error}"))?;
     let forward = program.steps.len();
@@ -129,7 +141,8 @@ fn unguarded(program: &Program) -> Result<(), String> {
     Ok(())
 }
 
-fn compare(family: Family, gradient: bool, got: &Array, want: &Array) -> Result<(), String> {
+/// Bit for bit where the family is exact, but for gradients; else within a tolerance.
+pub fn compare(family: Family, gradient: bool, got: &Array, want: &Array) -> Result<(), String> {
     if got.dtype() != want.dtype() || got.shape() != want.shape() {
         return Err(format!("{} {:?} instead of {} {:?}", got.dtype(), got.shape(), want.dtype(), want.shape()));
     }

@@ -47,8 +47,13 @@ impl Default for Grid {
 impl Grid {
     /// The bounds of a kernel's Specials.
     pub fn of(graph: &Graph, linear: NodeId) -> Grid {
+        Grid::among(graph, graph.sources(linear))
+    }
+
+    /// The bounds of the Specials among some nodes.
+    pub(crate) fn among(graph: &Graph, nodes: &[NodeId]) -> Grid {
         let mut grid = Grid::default();
-        for &node in graph.sources(linear) {
+        for &node in nodes {
             let Some(index) = SpecialIndex::of(graph, node) else { continue };
             let bound = graph.as_int(graph.source(node, 0)).and_then(|bound| usize::try_from(bound).ok()).unwrap_or(0);
             match index {

@@ -1,11 +1,7 @@
-//! Contents of a kernel's buffers, and running it on them.
+//! Contents of a kernel's buffers.
 
-use std::sync::Arc;
 use tinyspec::DType;
-use tinyspec::backends::interpreter::linear::{InterpreterCompiler, InterpreterRuntime};
-use tinyspec::backends::interpreter::simt::{self, SimtCompiler, SimtRuntime};
-use tinyspec::backends::interpreter::{self, array::Array};
-use tinyspec::backends::{Compiler, Grid, Launch, LinearKernel, Memory, Runtime};
+use tinyspec::backends::interpreter::array::Array;
 use tinyspec::ir::dim::static_shape;
 use tinyspec::ir::{Arg, Builder, Const, Graph, NodeId, Op};
 
@@ -64,44 +60,4 @@ pub fn same(a: &Contents, b: &Contents) -> bool {
             })
     };
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b))
-}
-
-/// Runs a linear kernel over its whole GLOBAL range.
-pub fn run(kernel: &LinearKernel, memory: &Contents) -> Result<Contents, String> {
-    let text = |error: tinyspec::backends::BackendError| error.to_string();
-    let is_shared = kernel.grid != Grid::default();
-    let runtime: &dyn Runtime = if is_shared { &SimtRuntime } else { &InterpreterRuntime };
-    let compiler: &dyn Compiler = if is_shared { &SimtCompiler } else { &InterpreterCompiler };
-    let target = if is_shared { simt::target() } else { interpreter::target() };
-    let code = compiler.compile(kernel, &target).map_err(text)?;
-    let program = runtime.load(&kernel.name, &code).map_err(text)?;
-    let mut memories: Vec<Arc<dyn Memory>> = Vec::new();
-    for array in memory {
-        let data = array.to_bytes();
-        let memory = runtime.allocate(data.len()).map_err(text)?;
-        runtime.write(memory.as_ref(), &data).map_err(text)?;
-        memories.push(memory);
-    }
-    if memories.len() < kernel.params {
-        return Err("a buffer is missing".into());
-    }
-    let addresses: Vec<*mut u8> = memories.iter().map(|memory| memory.address()).collect();
-    let launch = Launch {
-        program,
-        buffers: (0..kernel.params as u32).collect(),
-        trips: 0..kernel.global_trips,
-        grid: kernel.grid,
-        scratch_bytes: kernel.scratch_bytes,
-        nanoseconds: u64::MAX,
-        has_prologue: false,
-    };
-    // SAFETY: the memories are as long as the unchanged kernel's Params say; mutants keep those, and live until the end.
-    unsafe { runtime.enqueue(&[launch], &addresses).map_err(text)? }
-    let mut after = Contents::new();
-    for (array, device) in memory.iter().zip(&memories) {
-        let mut data = array.to_bytes();
-        runtime.read(device.as_ref(), &mut data).map_err(text)?;
-        after.push(Array::from_bytes(array.dtype(), array.shape(), &data).map_err(|error| error.to_string())?);
-    }
-    Ok(after)
 }

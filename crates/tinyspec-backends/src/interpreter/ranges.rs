@@ -1,5 +1,5 @@
-//! Evaluates kernels in range form, and schedules of them, so that each lowering stage is compared with the one before.
-//! Values may be tiles, so the forms before and after Expand are both understood.
+//! Evaluates kernels in graph form, and schedules of them, so that each lowering stage is compared with the one before.
+//! Values may be tiles or vectors and threads may be many, so every form between Rangeify and Linearize is understood.
 
 mod access;
 mod kernel;
@@ -18,6 +18,17 @@ use tinyspec_ir::{Arg, Const, Error, ErrorKind, Graph, NodeId, Op, Result};
 /// # Errors
 /// When a Param has no array that fits, or for what [`run_kernel`] refuses.
 pub fn run_schedule(graph: &Graph, sink: NodeId, params: &[Array]) -> Result<Vec<Array>> {
+    run_schedule_by(graph, sink, params, &mut |kernel, buffers| run_kernel(graph, kernel, buffers))
+}
+
+/// What a Call of a kernel does to its buffers; the slots that it writes.
+pub type RunCall<'a> = dyn FnMut(NodeId, &mut [Array]) -> Result<Vec<usize>> + 'a;
+
+/// As [`run_schedule`], with Calls run by `run`.
+///
+/// # Errors
+/// When a Param has no array that fits, or for what `run` refuses.
+pub fn run_schedule_by(graph: &Graph, sink: NodeId, params: &[Array], run: &mut RunCall) -> Result<Vec<Array>> {
     let mut states: FxHashMap<NodeId, Array> = FxHashMap::default();
     let mut written: FxHashMap<(NodeId, NodeId), Array> = FxHashMap::default();
     for node in graph.reachable_outside_bodies(&[sink]) {
@@ -48,7 +59,7 @@ pub fn run_schedule(graph: &Graph, sink: NodeId, params: &[Array]) -> Result<Vec
                     let state = states.get(buffer).cloned();
                     buffers.push(state.ok_or_else(|| refuse(graph, *buffer, "is no buffer of a schedule"))?);
                 }
-                for slot in run_kernel(graph, sources[0], &mut buffers)? {
+                for slot in run(sources[0], &mut buffers)? {
                     if let (Some(buffer), Some(&source)) = (buffers.get(slot), sources.get(slot + 1)) {
                         written.insert((node, leaf(graph, source)), buffer.clone());
                     }

@@ -1,4 +1,4 @@
-//! Kernels in range form and in tiles, and schedules of them.
+//! Kernels in range form, in tiles and of threads, and schedules of them.
 
 use tinyspec_backends::interpreter::array::Array;
 use tinyspec_backends::interpreter::ranges::{run_kernel, run_schedule};
@@ -215,4 +215,63 @@ fn a_schedule_passes_states_from_call_to_call() {
     assert_eq!(values[0].to_floats(), [4.0, 8.0, 12.0, 16.0]);
     assert_eq!(values[1].to_floats(), [2.0, 4.0, 6.0, 8.0]);
     assert!(run_schedule(&g, sink, &[array(&[1.0])]).is_err());
+}
+
+/// A thread's or workgroup's place.
+fn special(graph: &mut Graph, bound: i64, name: &str) -> NodeId {
+    let bound = graph.index(bound);
+    graph.add(Op::Special, &[bound], Arg::Text(name.into())).unwrap()
+}
+
+#[test]
+fn threads_hand_over_what_they_copied() {
+    // y[4g + t] = x'[3 - t], where x' is the LOCAL copy that the threads of workgroup g make of x[4g…].
+    let mut g = Graph::new();
+    let (y, x) = (param(&mut g, 0, 8), param(&mut g, 1, 8));
+    let (group, thread) = (special(&mut g, 2, "gidx0"), special(&mut g, 4, "lidx0"));
+    let dims = shape(&mut g, &[4]);
+    let arg = Arg::Buffer { slot: 0, dtype: DType::F32, device: None, addrspace: AddrSpace::Local };
+    let local = g.add(Op::Buffer, &[dims], arg).unwrap();
+    let at = flat(&mut g, group, 4, thread);
+    let value = load(&mut g, x, at);
+    let copy = store(&mut g, local, thread, value);
+    let barrier = add(&mut g, Op::Barrier, &[copy]);
+    let local = add(&mut g, Op::After, &[local, barrier]);
+    let (three, minus) = (g.index(3), g.index(-1));
+    let back = add(&mut g, Op::Mul, &[thread, minus]);
+    let back = add(&mut g, Op::Add, &[three, back]);
+    let value = load(&mut g, local, back);
+    let write = store(&mut g, y, at, value);
+    let kernel = add(&mut g, Op::Sink, &[write]);
+    let mut buffers = [array(&[-1.0; 8]), counted(8)];
+    run_kernel(&g, kernel, &mut buffers).unwrap();
+    assert_eq!(buffers[0].to_floats(), [3.0, 2.0, 1.0, 0.0, 7.0, 6.0, 5.0, 4.0]);
+}
+
+#[test]
+fn each_thread_makes_its_own_number_of_trips() {
+    // y[t] = x[0] + … + x[t], in a register of each thread.
+    let mut g = Graph::new();
+    let (y, x) = (param(&mut g, 0, 4), param(&mut g, 1, 4));
+    let thread = special(&mut g, 4, "lidx0");
+    let dims = shape(&mut g, &[]);
+    let arg = Arg::Buffer { slot: 0, dtype: DType::F32, device: None, addrspace: AddrSpace::Reg };
+    let register = g.add(Op::Buffer, &[dims], arg).unwrap();
+    let nothing = g.constant(Const::float(DType::F32, 0.0));
+    let begun = add(&mut g, Op::Store, &[register, nothing]);
+    let one = g.index(1);
+    let bound = add(&mut g, Op::Add, &[thread, one]);
+    let i = g.range(bound, 0, AxisType::Reduce).unwrap();
+    let inside = add(&mut g, Op::After, &[register, begun, i]);
+    let (value, before) = (load(&mut g, x, i), g.add(Op::Load, &[inside], REG).unwrap());
+    let sum = add(&mut g, Op::Add, &[before, value]);
+    let update = add(&mut g, Op::Store, &[inside, sum]);
+    let end = add(&mut g, Op::End, &[update, i]);
+    let register = add(&mut g, Op::After, &[register, end]);
+    let total = g.add(Op::Load, &[register], REG).unwrap();
+    let write = store(&mut g, y, thread, total);
+    let kernel = add(&mut g, Op::Sink, &[write]);
+    let mut buffers = [array(&[-1.0; 4]), array(&[1.0, 10.0, 100.0, 1000.0])];
+    run_kernel(&g, kernel, &mut buffers).unwrap();
+    assert_eq!(buffers[0].to_floats(), [1.0, 11.0, 111.0, 1111.0]);
 }

@@ -19,6 +19,19 @@ impl Run<'_> {
             let lanes = positions.iter().map(|position| position.map_or(0, |position| position as u64 + 1)).collect();
             return Ok(Value::Address(*buffer, Rc::new(Array::new(DType::U64, &shape, lanes)?)));
         }
+        if let (Value::Buffer(buffer), Op::Shrink, [offset, size]) = (&from, graph.op(node), &others[..])
+            && let [length] = shape(graph, *buffer)?[..]
+        {
+            // A run may reach beyond the buffer where a gate keeps its lanes inside.
+            let start = offset.lanes().first().map_or(0, |&lane| lane as i64);
+            let place = |lane: usize| match usize::try_from(start.saturating_add(lane as i64)) {
+                Ok(position) if position < length => position as u64 + 1,
+                _ => 0,
+            };
+            let shape = size.sizes(Op::Shrink)?;
+            let lanes = (0..element_count(&shape)?).map(place).collect();
+            return Ok(Value::Address(*buffer, Rc::new(Array::new(DType::U64, &shape, lanes)?)));
+        }
         if graph.op(node) == Op::Bitcast {
             return Err(refuse(graph, node, "cannot view a buffer"));
         }
@@ -43,7 +56,7 @@ impl Run<'_> {
     fn contents(&mut self, buffer: NodeId) -> Result<&mut Array> {
         let contents = match self.graph.arg(buffer) {
             Arg::Param { slot, .. } => self.buffers.get_mut(*slot as usize),
-            _ => self.locals.get_mut(&buffer),
+            _ => self.locals.get_mut(&(buffer, self.owner(buffer))),
         };
         contents.ok_or_else(|| refuse(self.graph, buffer, "has no memory"))
     }
@@ -51,7 +64,7 @@ impl Run<'_> {
     /// A source broadcast to the lanes of an access.
     fn beside(&self, node: NodeId, index: usize, shape: &[usize]) -> Result<Option<Array>> {
         let source = self.graph.sources(node).get(index);
-        source.map(|&source| self.array(source)?.expanded(self.graph.op(node), shape)).transpose()
+        source.map(|&source| spread(self.graph.op(node), &*self.array(source)?, shape)).transpose()
     }
 
     pub(super) fn load(&mut self, node: NodeId) -> Result<Value> {
@@ -80,7 +93,7 @@ impl Run<'_> {
     pub(super) fn store(&mut self, node: NodeId) -> Result<Value> {
         let graph = self.graph;
         let (buffer, positions) = self.positions(graph.source(node, 0))?;
-        let value = self.array(graph.source(node, 1))?.expanded(Op::Store, positions.shape())?;
+        let value = spread(Op::Store, &*self.array(graph.source(node, 1))?, positions.shape())?;
         let gate = self.beside(node, 2, positions.shape())?;
         let is_add = graph.op(node) == Op::AtomicAdd;
         let contents = self.contents(buffer)?;
@@ -102,6 +115,15 @@ impl Run<'_> {
             self.written.insert(*slot as usize);
         }
         Ok(Value::Done)
+    }
+}
+
+/// An array with the shape of an access. Of a tile of one element the access may be a scalar.
+fn spread(op: Op, source: &Array, shape: &[usize]) -> Result<Array> {
+    let lead = source.shape().len().saturating_sub(shape.len());
+    match source.shape()[..lead].iter().all(|&dim| dim == 1) {
+        true if lead > 0 => source.reshaped(&source.shape()[lead..])?.expanded(op, shape),
+        _ => source.expanded(op, shape),
     }
 }
 

@@ -1,23 +1,39 @@
-//! One kernel: values on demand, kept until a Range they depend on moves on.
+//! One kernel: values on demand, kept until a Range they depend on moves on. The threads of a workgroup have values of
+//! their own, and get each of them together: so whoever waits for a Barrier has waited already.
 
 use super::{length, refuse, shape, unwritten};
-use crate::interpreter::array::{Array, apply, value_error};
+use crate::Grid;
+use crate::interpreter::array::{Array, apply, element_count, value_error};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use tinyspec_ir::eval::identity;
+use tinyspec_ir::instruction::Instruction;
+use tinyspec_ir::special::{DIMENSIONS, SpecialIndex};
 use tinyspec_ir::{AddrSpace, Arg, Const, DType, Graph, NodeId, Op, Result};
 
 /// Runs a kernel (its Sink) on the buffers of its Params; the slots that it wrote.
 ///
 /// # Errors
 /// When an access leaves its buffer, a Range is used outside its End or Reduce, a buffer is missing or does not fit,
-/// or the kernel is not in range form or tiles.
+/// or the kernel is in none of the forms between Rangeify and Linearize.
 pub fn run_kernel(graph: &Graph, kernel: NodeId, buffers: &mut [Array]) -> Result<Vec<usize>> {
     let mut run = Run::new(graph, kernel, buffers)?;
-    run.demand(kernel)?;
+    for group in 0..run.grid.count() {
+        run.begin(group);
+        run.demand(kernel)?;
+    }
     let mut written: Vec<usize> = run.written.into_iter().collect();
     written.sort_unstable();
     Ok(written)
+}
+
+/// Where something stands along each dimension; the first goes round fastest.
+fn place(sizes: [usize; DIMENSIONS], mut number: usize) -> [usize; DIMENSIONS] {
+    sizes.map(|size| {
+        let at = number % size.max(1);
+        number /= size.max(1);
+        at
+    })
 }
 
 #[derive(Clone)]
@@ -35,9 +51,16 @@ pub(super) struct Run<'a> {
     pub graph: &'a Graph,
     /// Of the Params, by slot.
     pub buffers: &'a mut [Array],
-    /// LOCAL and REG buffers.
-    pub locals: FxHashMap<NodeId, Array>,
+    /// LOCAL buffers, and REG buffers of each thread.
+    pub locals: FxHashMap<(NodeId, usize), Array>,
     pub written: rustc_hash::FxHashSet<usize>,
+    grid: Grid,
+    group: [usize; DIMENSIONS],
+    /// The thread that computes now.
+    thread: usize,
+    /// Those that take part in the trips of the loops around, in order.
+    active: Rc<[usize]>,
+    /// By node, and of a node by thread.
     values: Vec<Option<Value>>,
     /// What becomes stale when a Range moves on.
     dependents: FxHashMap<NodeId, Vec<NodeId>>,
@@ -46,6 +69,7 @@ pub(super) struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(graph: &'a Graph, kernel: NodeId, buffers: &'a mut [Array]) -> Result<Run<'a>> {
         let nodes = graph.reachable(&[kernel]);
+        let grid = Grid::among(graph, &nodes);
         let ranges: Vec<NodeId> = nodes.iter().copied().filter(|&node| graph.op(node) == Op::Range).collect();
         if ranges.len() > 128 {
             return Err(refuse(graph, kernel, "has more than 128 Ranges"));
@@ -67,8 +91,36 @@ impl<'a> Run<'a> {
                 open.for_each(|(_, &range)| dependents.entry(range).or_default().push(node));
             }
         }
-        let values = vec![None; graph.len()];
-        Ok(Run { graph, buffers, locals: FxHashMap::default(), written: Default::default(), values, dependents })
+        Ok(Run {
+            graph,
+            buffers,
+            locals: FxHashMap::default(),
+            written: Default::default(),
+            grid,
+            group: [0; DIMENSIONS],
+            thread: 0,
+            active: Rc::from([]),
+            values: Vec::new(),
+            dependents,
+        })
+    }
+
+    /// Makes the kernel ready for another workgroup.
+    fn begin(&mut self, group: usize) {
+        self.group = place(self.grid.groups, group);
+        self.active = (0..self.grid.size()).collect();
+        self.locals.clear();
+        self.values.clear();
+        self.values.resize(self.graph.len() * self.grid.size(), None);
+    }
+
+    fn slot(&self, node: NodeId, thread: usize) -> usize {
+        node.index() * self.grid.size() + thread
+    }
+
+    /// All threads that take part have its value.
+    fn is_known(&self, node: NodeId) -> bool {
+        self.active.iter().all(|&thread| self.values[self.slot(node, thread)].is_some())
     }
 
     /// Makes sure that `root` has its value. Only loops recurse, so a long expression does not.
@@ -76,7 +128,7 @@ impl<'a> Run<'a> {
         let graph = self.graph;
         let mut stack = vec![root];
         while let Some(&node) = stack.last() {
-            if self.values[node.index()].is_some() {
+            if self.is_known(node) {
                 stack.pop();
                 continue;
             }
@@ -90,21 +142,63 @@ impl<'a> Run<'a> {
                 _ => stack.extend(sources.iter().rev()),
             }
             let from = stack.split_off(before);
-            stack.extend(from.into_iter().filter(|source| self.values[source.index()].is_none()));
+            stack.extend(from.into_iter().filter(|&source| !self.is_known(source)));
             if stack.len() > before {
                 continue;
             }
-            let value = self.evaluate(node).map_err(|error| match graph.locations(node).first() {
+            self.evaluate(node).map_err(|error| match graph.locations(node).first() {
                 Some(location) => error.at(location.clone()),
                 None => error,
             })?;
-            self.values[node.index()] = Some(value);
             stack.pop();
         }
         Ok(())
     }
 
-    fn evaluate(&mut self, node: NodeId) -> Result<Value> {
+    /// A value for every thread that takes part and has none.
+    fn evaluate(&mut self, node: NodeId) -> Result<()> {
+        let (graph, sources) = (self.graph, self.graph.sources(node));
+        let active = self.active.clone();
+        match (graph.op(node), graph.arg(node)) {
+            (Op::End, _) => {
+                self.iterate(&sources[1..], &mut |run| run.demand(sources[0]))?;
+                active.iter().for_each(|&thread| self.set(node, thread, Value::Done));
+            }
+            (Op::Reduce, Arg::Reduce { op, .. }) if sources.len() > 1 => {
+                let dtype = graph.dtype(node);
+                let mut totals = vec![Array::filled(&shape(graph, node)?, identity(*op, dtype))?; self.grid.size()];
+                self.iterate(&sources[1..], &mut |run| {
+                    run.demand(sources[0])?;
+                    for &thread in run.active.clone().iter() {
+                        run.thread = thread;
+                        totals[thread] = apply(*op, &Arg::None, dtype, &[&totals[thread], &*run.array(sources[0])?])?;
+                    }
+                    Ok(())
+                })?;
+                for &thread in active.iter() {
+                    self.set(node, thread, Value::Array(Rc::new(totals[thread].clone())));
+                }
+            }
+            _ => {
+                for &thread in active.iter() {
+                    if self.values[self.slot(node, thread)].is_none() {
+                        self.thread = thread;
+                        let value = self.of_thread(node)?;
+                        self.set(node, thread, value);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, node: NodeId, thread: usize, value: Value) {
+        let slot = self.slot(node, thread);
+        self.values[slot] = Some(value);
+    }
+
+    /// What the thread finds, or does.
+    fn of_thread(&mut self, node: NodeId) -> Result<Value> {
         let (graph, sources) = (self.graph, self.graph.sources(node));
         match (graph.op(node), graph.arg(node)) {
             (Op::Param, Arg::Param { slot, dtype, addrspace: Some(AddrSpace::Global), .. }) => {
@@ -117,30 +211,25 @@ impl<'a> Run<'a> {
             }
             (Op::Buffer, _) => {
                 let contents = unwritten(graph, node)?;
-                self.locals.entry(node).or_insert(contents);
+                self.locals.entry((node, self.owner(node))).or_insert(contents);
                 Ok(Value::Buffer(node))
             }
             (Op::After, _) => self.value(sources[0]),
-            (Op::End, _) => {
-                self.iterate(&sources[1..], &mut |run| run.demand(sources[0]))?;
-                Ok(Value::Done)
-            }
-            (Op::Reduce, Arg::Reduce { op, .. }) if sources.len() > 1 => {
-                let dtype = graph.dtype(node);
-                let mut total = Array::filled(&shape(graph, node)?, identity(*op, dtype))?;
-                self.iterate(&sources[1..], &mut |run| {
-                    run.demand(sources[0])?;
-                    total = apply(*op, &Arg::None, dtype, &[&total, &*run.array(sources[0])?])?;
-                    Ok(())
-                })?;
-                Ok(Value::Array(Rc::new(total)))
-            }
             (Op::Load, _) => self.load(node),
             (Op::Store | Op::AtomicAdd, _) => self.store(node),
             (Op::Group | Op::Sink | Op::Barrier, _) => Ok(Value::Done),
+            (Op::Special, _) => {
+                let at = match SpecialIndex::of(graph, node) {
+                    Some(SpecialIndex::Group(dimension)) => self.group[dimension],
+                    Some(SpecialIndex::Thread(dimension)) => place(self.grid.threads, self.thread)[dimension],
+                    None => return Err(refuse(graph, node, "is no index of a workgroup or thread")),
+                };
+                Ok(Value::Array(Rc::new(Array::scalar(Const::int(graph.dtype(node), at as i128)))))
+            }
+            (Op::Ins, _) => self.instruction(node),
             (op, arg) => {
                 if let Some(Value::Buffer(_) | Value::Address(..)) =
-                    sources.first().and_then(|source| self.values[source.index()].as_ref())
+                    sources.first().and_then(|&source| self.values[self.slot(source, self.thread)].as_ref())
                 {
                     return self.view(node);
                 }
@@ -159,26 +248,66 @@ impl<'a> Run<'a> {
         }
         let bound = self.graph.source(range, 0);
         self.demand(bound)?;
-        let bound = self.array(bound)?.lanes().first().map_or(0, |&lane| lane as i64);
-        for value in 0..bound {
+        let active = self.active.clone();
+        let mut bounds = Vec::new();
+        for &thread in active.iter() {
+            self.thread = thread;
+            bounds.push(self.array(bound)?.lanes().first().map_or(0, |&lane| lane as i64));
+        }
+        for value in 0..bounds.iter().copied().max().unwrap_or(0) {
             self.forget(range);
-            let counter = Array::scalar(Const::int(DType::Index, value as i128));
-            self.values[range.index()] = Some(Value::Array(Rc::new(counter)));
+            if bounds.iter().any(|&bound| bound <= value) {
+                let within = active.iter().zip(&bounds).filter(|(_, bound)| value < **bound);
+                self.active = within.map(|(&thread, _)| thread).collect();
+            }
+            let counter = Rc::new(Array::scalar(Const::int(DType::Index, value as i128)));
+            for &thread in self.active.clone().iter() {
+                self.set(range, thread, Value::Array(counter.clone()));
+            }
             self.iterate(inner, body)?;
         }
+        self.active = active;
         self.forget(range);
-        self.values[range.index()] = None;
         Ok(())
     }
 
+    /// A Range moves on.
     fn forget(&mut self, range: NodeId) {
-        for node in self.dependents.get(&range).into_iter().flatten() {
-            self.values[node.index()] = None;
+        let threads = self.grid.size();
+        for node in self.dependents.get(&range).into_iter().flatten().chain([&range]) {
+            self.values[node.index() * threads..][..threads].fill(None);
         }
     }
 
+    /// Whose a buffer is: a thread's, or the first one's for all.
+    pub fn owner(&self, buffer: NodeId) -> usize {
+        match self.graph.arg(buffer) {
+            Arg::Buffer { addrspace: AddrSpace::Reg, .. } => self.thread,
+            _ => 0,
+        }
+    }
+
+    /// An instruction beyond the ops, lane by lane.
+    fn instruction(&self, node: NodeId) -> Result<Value> {
+        let sources: Vec<Rc<Array>> =
+            self.graph.sources(node).iter().map(|&source| self.array(source)).collect::<Result<_>>()?;
+        let instruction = Instruction::of(self.graph, node).filter(|known| known.arity() == sources.len());
+        let instruction = instruction.ok_or_else(|| refuse(self.graph, node, "is no instruction that is known"))?;
+        let shape = shape(self.graph, node)?;
+        let sources = sources.iter().map(|source| source.expanded(Op::Ins, &shape)).collect::<Result<Vec<_>>>()?;
+        let numbers: Vec<Vec<f64>> = sources.iter().map(Array::to_floats).collect();
+        let lane = |lane: usize| {
+            let values: Vec<f32> = numbers.iter().map(|numbers| numbers[lane] as f32).collect();
+            f64::from(instruction.eval(&values).unwrap_or(f32::NAN))
+        };
+        let lanes: Vec<f64> = (0..element_count(&shape)?).map(lane).collect();
+        Ok(Value::Array(Rc::new(Array::from_floats(self.graph.dtype(node), &shape, &lanes)?)))
+    }
+
     pub fn value(&self, node: NodeId) -> Result<Value> {
-        self.values[node.index()].clone().ok_or_else(|| refuse(self.graph, node, "is used before it has a value"))
+        self.values[self.slot(node, self.thread)]
+            .clone()
+            .ok_or_else(|| refuse(self.graph, node, "is used before it has a value"))
     }
 
     pub fn array(&self, node: NodeId) -> Result<Rc<Array>> {

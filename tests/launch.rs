@@ -1,0 +1,68 @@
+//! Linear kernels, run on arrays.
+
+use std::sync::Arc;
+use tinyspec::Device;
+use tinyspec::backends::interpreter::array::Array;
+use tinyspec::backends::{BackendError, Grid, Launch, LinearKernel, Memory, Program};
+
+/// Runs a kernel whatever target it was lowered for: the interpreters have every op.
+pub fn run(kernel: &LinearKernel, arrays: &[Array]) -> Result<Vec<Array>, String> {
+    let name = if kernel.grid == Grid::default() { "interpreter" } else { "simt" };
+    let device = tinyspec::device(name).map_err(|error| error.to_string())?;
+    Loaded::new(&device, kernel)?.run(arrays)
+}
+
+/// A kernel on a device.
+pub struct Loaded<'a> {
+    device: &'a Device,
+    kernel: &'a LinearKernel,
+    program: Arc<dyn Program>,
+}
+
+fn text(error: BackendError) -> String {
+    error.to_string()
+}
+
+impl<'a> Loaded<'a> {
+    /// Compiled for the device, which it was lowered for.
+    pub fn new(device: &'a Device, kernel: &'a LinearKernel) -> Result<Loaded<'a>, String> {
+        let code = device.compiler().compile(kernel, device.target()).map_err(text)?;
+        let program = device.runtime().load(&kernel.name, &code).map_err(text)?;
+        Ok(Loaded { device, kernel, program })
+    }
+
+    /// Runs it over its whole GLOBAL range: what it makes of its buffers.
+    pub fn run(&self, arrays: &[Array]) -> Result<Vec<Array>, String> {
+        let (runtime, kernel) = (self.device.runtime(), self.kernel);
+        let mut memories: Vec<Arc<dyn Memory>> = Vec::new();
+        for array in arrays {
+            let data = array.to_bytes();
+            let memory = runtime.allocate(data.len()).map_err(text)?;
+            runtime.write(memory.as_ref(), &data).map_err(text)?;
+            memories.push(memory);
+        }
+        if memories.len() < kernel.params {
+            return Err("a buffer is missing".into());
+        }
+        let addresses: Vec<*mut u8> = memories.iter().map(|memory| memory.address()).collect();
+        let launch = Launch {
+            program: self.program.clone(),
+            buffers: (0..kernel.params as u32).collect(),
+            trips: 0..kernel.global_trips,
+            grid: kernel.grid,
+            scratch_bytes: kernel.scratch_bytes,
+            nanoseconds: u64::MAX,
+            has_prologue: false,
+        };
+        // SAFETY: the memories are as long as the kernel's Params say, and live until the end.
+        unsafe { runtime.enqueue(&[launch], &addresses).map_err(text)? }
+        runtime.synchronize().map_err(text)?;
+        let mut after = Vec::new();
+        for (array, device) in arrays.iter().zip(&memories) {
+            let mut data = array.to_bytes();
+            runtime.read(device.as_ref(), &mut data).map_err(text)?;
+            after.push(Array::from_bytes(array.dtype(), array.shape(), &data).map_err(|error| error.to_string())?);
+        }
+        Ok(after)
+    }
+}

@@ -1,0 +1,136 @@
+//! One program after every stage of the lowering: its schedule is run with all kernels in the form that the stage left, and
+//! gives what the tensor interpreter gives.
+
+use crate::check::{compare, traced};
+use crate::launch;
+use crate::program::Program;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use tinyspec::backends::interpreter::array::Array;
+use tinyspec::backends::interpreter::{ranges, simt, tensor};
+use tinyspec::backends::{LinearKernel, Target, Workgroups, interpreter};
+use tinyspec::ir::function::inline_all;
+use tinyspec::ir::rewrite::Rewriter;
+use tinyspec::ir::{Error, ErrorKind, Graph, NodeId, rules, text};
+use tinyspec::lower::kernel::lower_observed;
+use tinyspec::lower::rangeify::{self, Schedule};
+
+/// In the order of the pipeline. Those before `linear` are graphs.
+const STAGES: [&str; 6] = ["ranges", "optimized", "special", "expanded", "selected", "linear"];
+
+/// Targets that lead through different parts of the stages; the interpreters can run what any of them gets.
+fn targets() -> [Target; 3] {
+    let narrow = Target { vector_bytes: 16, accumulators: 2, threads: 2, ..interpreter::target() };
+    let wide = Target { vector_bytes: 64, accumulators: 8, masked_access: false, ..interpreter::target() };
+    // So small that small kernels have several workgroups.
+    let limits = Workgroups { counts: [64; 3], threads: [16; 3], size: 16, warp: 4, local_bytes: 48 << 10 };
+    let threads = Target { workgroups: Some(limits), ..simt::target() };
+    [narrow, wide, threads]
+}
+
+/// A kernel in the forms that the stages left.
+struct Forms {
+    graphs: BTreeMap<&'static str, (Graph, NodeId)>,
+    linear: LinearKernel,
+}
+
+impl Forms {
+    fn of(schedule: &Graph, kernel: NodeId, target: &Target) -> Result<Forms, Error> {
+        let mut graph = Graph::new();
+        let sink = graph.import(schedule, &[kernel], |_, _| Ok(None))?[0];
+        let mut graphs = BTreeMap::new();
+        let mut observe = |stage: &'static str, graph: &Graph, root: NodeId| {
+            if stage != "linear" {
+                graphs.insert(stage, (graph.clone(), root));
+            }
+        };
+        let linear = lower_observed(graph, sink, None, target, &mut observe)?;
+        Ok(Forms { graphs, linear })
+    }
+
+    /// Runs the kernel as the stage left it, or as the last one before that changed it.
+    fn run(&self, stage: usize, buffers: &mut [Array]) -> Result<(), Error> {
+        if STAGES[stage] == "linear" {
+            let fail = |error: String| Error::new(ErrorKind::Value, "linear", error);
+            let after = launch::run(&self.linear, buffers).map_err(fail)?;
+            buffers.iter_mut().zip(after).for_each(|(buffer, after)| *buffer = after);
+            return Ok(());
+        }
+        match STAGES[..=stage].iter().rev().find_map(|stage| self.graphs.get(stage)) {
+            Some((graph, root)) => ranges::run_kernel(graph, *root, buffers).map(|_| ()),
+            None => Err(Error::new(ErrorKind::Value, "kernel", "has no form")),
+        }
+    }
+}
+
+/// Whether every stage for every target agrees with the tensor interpreter.
+pub fn check(program: &Program) -> Result<(), String> {
+    let (function, arrays) = traced(program)?;
+    let body = function.body();
+    let want = tensor::evaluate(body.graph(), body.outputs(), &arrays).map_err(|error| format!("ORACLE {error}"))?;
+    let agree = |stage: &str, got: &[Array]| {
+        for (index, (got, want)) in got.iter().zip(&want).enumerate() {
+            let got = Array::new(got.dtype(), want.shape(), got.lanes().to_vec()).map_err(|error| error.to_string())?;
+            compare(program.family, index >= program.steps.len(), &got, want)
+                .map_err(|error| format!("WRONG after {stage}: result {index}: {error}"))?;
+        }
+        Ok::<(), String>(())
+    };
+    let lowering = |error: Error| format!("LOWERING {error}");
+    let (mut graph, outputs) = inline_all(body.graph().clone(), body.outputs().to_vec()).map_err(lowering)?;
+    let rules = [rules::EXACT, rules::REASSOC].concat();
+    let outputs = Rewriter::new(&rules).rewrite(&mut graph, &outputs).map_err(lowering)?;
+    agree("rules", &tensor::evaluate(&graph, &outputs, &arrays).map_err(lowering)?)?;
+    for target in targets() {
+        let schedule = rangeify::rangeify(&graph, &outputs, &target).map_err(lowering)?;
+        let mut kernels = BTreeMap::new();
+        for call in &schedule.calls {
+            if let Entry::Vacant(entry) = kernels.entry(call.kernel) {
+                entry.insert(Forms::of(&schedule.graph, call.kernel, &target).map_err(lowering)?);
+            }
+        }
+        for (number, stage) in STAGES.into_iter().enumerate() {
+            if stage == "special" && target.workgroups.is_none() {
+                continue;
+            }
+            let got = run(&schedule, &kernels, number, &arrays).map_err(|error| format!("{stage}: {error}"));
+            got.and_then(|got| agree(stage, &got)).map_err(|error| {
+                let kernel = culprit(&schedule, &kernels, number, &arrays);
+                format!("{error}\non {}, vectors of {} bytes\n{kernel}", target.name, target.vector_bytes)
+            })?;
+        }
+    }
+    Ok(())
+}
+
+type Kernels = BTreeMap<NodeId, Forms>;
+
+fn run(schedule: &Schedule, kernels: &Kernels, stage: usize, arrays: &[Array]) -> Result<Vec<Array>, Error> {
+    ranges::run_schedule_by(&schedule.graph, schedule.root, arrays, &mut |kernel, buffers| {
+        kernels[&kernel].run(stage, buffers)?;
+        Ok((0..buffers.len()).collect())
+    })
+}
+
+/// The first kernel that a stage made something else of than the one before, in text.
+fn culprit(schedule: &Schedule, kernels: &Kernels, stage: usize, arrays: &[Array]) -> String {
+    let mut found = String::from("no kernel by itself");
+    let _ = ranges::run_schedule_by(&schedule.graph, schedule.root, arrays, &mut |kernel, buffers| {
+        let (forms, before) = (&kernels[&kernel], buffers.to_vec());
+        let mut after = before.clone();
+        let outcome = forms.run(stage, &mut after);
+        forms.run(stage.saturating_sub(1), buffers)?;
+        let differs = after.iter().zip(buffers.iter()).any(|(after, before)| {
+            let pairs = after.to_floats().into_iter().zip(before.to_floats());
+            pairs.into_iter().any(|(a, b)| a != b && !(a.is_nan() && b.is_nan()) && (a - b).abs() > 1e-5 * a.abs())
+        });
+        if outcome.is_err() || differs {
+            let graphs = STAGES[..=stage].iter().filter_map(|stage| Some((stage, forms.graphs.get(stage)?)));
+            found =
+                graphs.map(|(stage, (graph, root))| format!("{stage}:\n{}\n", text::print(graph, &[*root]))).collect();
+            return Err(Error::new(ErrorKind::Value, "kernel", "found"));
+        }
+        Ok((0..buffers.len()).collect())
+    });
+    found
+}
