@@ -130,6 +130,7 @@ impl Rebuild<'_> {
             Op::Reduce => self.reduce(graph, node)?,
             Op::Index if graph.props(graph.source(node, 0)).addrspace.is_some() => {}
             Op::End | Op::Sink => {}
+            _ if let Some(sum) = self.substituted(graph, node)? => self.sums[node.index()] = Some(sum),
             Op::Add | Op::Mul | Op::Idiv | Op::Mod if is_index(graph, node) => {
                 let sources: SmallVec<[NodeId; 2]> = graph.sources(node).into();
                 let sources: SmallVec<[Sum; 2]> = sources.iter().map(|&source| self.sum(graph, source)).collect();
@@ -153,6 +154,31 @@ impl Rebuild<'_> {
             }
         }
         Ok(())
+    }
+
+    /// An index scalar by its normal form, where that has other atoms than itself. Ranges that are merged or padded go
+    /// beyond the bounds by which the form was found, so made of its sources anew it might be another one.
+    fn substituted(&mut self, graph: &mut Graph, node: NodeId) -> Result<Option<Sum>> {
+        let kernel = self.kernel;
+        let Some(form) = kernel.sums.get(&node).filter(|form| **form != Sum::atom(node)) else { return Ok(None) };
+        let mut sum = Sum::constant(form.constant);
+        for &(atom, coefficient) in &form.terms {
+            self.visit_with_sources(graph, atom)?;
+            sum = sum.plus(&self.sum(graph, atom).scale(coefficient));
+        }
+        Ok(Some(sum))
+    }
+
+    /// An atom may be a node that only the normal form has made.
+    fn visit_with_sources(&mut self, graph: &mut Graph, node: NodeId) -> Result<()> {
+        if self.done[node.index()] {
+            return Ok(());
+        }
+        let sources: SmallVec<[NodeId; 4]> = graph.sources(node).into();
+        for source in sources {
+            self.visit_with_sources(graph, source)?;
+        }
+        self.visit(graph, node)
     }
 
     fn sources(&mut self, graph: &mut Graph, node: NodeId) -> Result<SmallVec<[NodeId; 4]>> {
