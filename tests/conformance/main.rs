@@ -1,13 +1,18 @@
-//! The conformance corpus on every device: forward and gradient.
+//! The conformance corpus on every device: forward and gradient; and the symbolic one.
 //!
 //! `cargo test --release --test conformance -- --nocapture`; `TINYSPEC_CORPUS=<folder>` reads another corpus,
 //! `TINYSPEC_CASES=<text>` only the cases whose id contains the text, `TINYSPEC_DEVICES="simt cpu"` only these devices.
 
 mod compare;
 mod corpus;
+mod expression;
+#[path = "../launch.rs"]
+#[allow(dead_code)]
+mod launch;
 mod models;
 mod programs;
 mod run;
+mod symbolic;
 
 use compare::compare;
 use corpus::Case;
