@@ -18,7 +18,7 @@ fn size(x: &Tensor, axis: usize) -> Dim {
 }
 
 /// A name, the shapes of the inputs and the results, over `N` and `M`.
-const PROGRAMS: [(&str, Shapes, Body); 18] = [
+const PROGRAMS: [(&str, Shapes, Body); 25] = [
     ("elementwise", |[n, _]| vec![vec![n.clone()]; 2], |x| vec![x[0].mul(&x[1]).add(3), x[0].maximum(&x[1])]),
     ("sum of all", |[n, _]| vec![vec![n.clone(), fixed(5)]], |x| vec![x[0].sum(.., false)]),
     (
@@ -96,6 +96,43 @@ const PROGRAMS: [(&str, Shapes, Body); 18] = [
         |x| vec![x[0].add(&x[1]), x[0].mul(&x[1]).sum(.., false)],
     ),
     ("cumulative", |[n, m]| vec![vec![m.clone(), n.clone()]], |x| vec![x[0].cumsum(1)]),
+    (
+        "positions of the greatest",
+        |[n, m]| vec![vec![m.clone(), n.clone()]],
+        |x| vec![x[0].argmax(1), x[0].argmin(0), x[0].cast(DType::F64).argmax(1)],
+    ),
+    (
+        "in order",
+        |[n, m]| vec![vec![m.clone(), n.clone()]],
+        |x| {
+            let [values, places] = &x[0].sort(1, false)[..] else { return vec![] };
+            vec![values.clone(), places.clone(), x[0].argsort(0, true)]
+        },
+    ),
+    ("the greatest two", |[n, _]| vec![vec![n.clone() + fixed(1)]], |x| x[0].topk(2, 0, true)),
+    (
+        "running",
+        |[n, m]| vec![vec![m.clone(), n.clone()]],
+        |x| vec![x[0].cummax(1), x[0].div(9).cumprod(1), x[0].flip([1]).cumsum(1).flip([1])],
+    ),
+    (
+        "statistics",
+        |[n, m]| vec![vec![m.clone(), n.clone()]],
+        |x| vec![x[0].var([1], 0, false), x[0].logsumexp([1], false), x[0].log_softmax(1), x[0].min([1], true)],
+    ),
+    (
+        "at places",
+        |[n, m]| vec![vec![n.clone(), fixed(3)], vec![m.clone()]],
+        |x| {
+            let places = x[1].abs().cast(DType::I32).modulo(2);
+            vec![x[0].gather(places.reshape([size(&x[1], 0), fixed(1)]).expand([size(&x[1], 0), fixed(3)]), 0)]
+        },
+    ),
+    (
+        "a lower triangle",
+        |[n, _]| vec![vec![n.clone(), n.clone()]],
+        |x| vec![x[0].tril(0), x[0].triu(1).sum([1], false)],
+    ),
     ("positions", |[n, _]| vec![vec![n.clone()]], |x| vec![x[0].add(Tensor::arange(size(&x[0], 0)).cast(DType::F32))]),
 ];
 
@@ -145,7 +182,7 @@ fn drawn(count: usize) -> Vec<[i64; 2]> {
 #[test]
 fn every_size_gives_what_kernels_of_that_size_give() {
     let _alone = crate::alone();
-    for device in ["interpreter", "cpu"] {
+    for device in ["interpreter", "simt", "cpu"] {
         if let Err(error) = tinyspec::device(device) {
             println!("skipped: {error}");
             continue;

@@ -11,14 +11,8 @@ use crate::{Arg, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Resul
 pub fn argmax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
     let shape = shape_of(b, x);
     let position = axis_of("argmax", axis, &shape)?;
-    let Some(length) = shape[position].as_const() else {
-        return Err(Error::new(
-            ErrorKind::Unsupported,
-            "argmax",
-            format!("the dim {} is not a number", shape[position]),
-        ));
-    };
-    if length == 0 {
+    let length = shape[position].clone();
+    if length.bounds().1 <= 0 {
         return Err(Error::new(
             ErrorKind::Shape,
             "argmax",
@@ -26,8 +20,8 @@ pub fn argmax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
         ));
     }
     let rank = shape.len();
-    let Some(key) = key(b, x)? else { return by_comparing(b, x, position, length) };
-    let (key, left) = (cast(b, key, DType::I64)?, countdown(b, length, 1, position, rank)?);
+    let Some(key) = key(b, x)? else { return by_comparing(b, x, position, &length) };
+    let (key, left) = (cast(b, key, DType::I64)?, countdown(b, &length, position, rank)?);
     let (left, half) = (cast(b, left, DType::I64)?, b.constant(Const::int(DType::I64, 32)));
     let upper = b.alu(Op::Shl, &[key, half])?;
     let both = b.alu(Op::Or, &[upper, left])?;
@@ -36,8 +30,19 @@ pub fn argmax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
     let lower = b.constant(Const::int(DType::I64, u32::MAX.into()));
     let left = b.alu(Op::And, &[best, lower])?;
     let left = cast(b, left, DType::I32)?;
-    let length = b.constant(Const::int(DType::I32, length as i128));
+    let length = number(b, &length)?;
     sub(b, length, left)
+}
+
+/// A size, as what positions are counted in (i32).
+fn number(b: &mut dyn Builder, size: &Dim) -> Result<NodeId> {
+    match size.as_const() {
+        Some(size) => Ok(b.constant(Const::int(DType::I32, size.into()))),
+        None => {
+            let size = b.dim(size)?;
+            cast(b, size, DType::I32)
+        }
+    }
 }
 
 /// An i32 for each element, in their order: any nan is the greatest, and zeros are equal. None where 32 bits are too few.
@@ -65,46 +70,58 @@ fn key(b: &mut dyn Builder, x: NodeId) -> Result<Option<NodeId>> {
 }
 
 /// The position by two Reduces: the greatest, then the first that equals it.
-fn by_comparing(b: &mut dyn Builder, x: NodeId, position: usize, length: i64) -> Result<NodeId> {
+fn by_comparing(b: &mut dyn Builder, x: NodeId, position: usize, length: &Dim) -> Result<NodeId> {
     let shape = shape_of(b, x);
-    let Some(parts) = parts_of(length) else { return first_greatest(b, x, position, length) };
+    let Some((parts, size)) = length.as_const().and_then(parts_of) else {
+        return first_greatest(b, x, position, length);
+    };
     // Each part is searched while the caches hold it.
-    let size = length / parts;
     let mut cut = shape.clone();
     cut[position] = Dim::from(parts);
     cut.insert(position + 1, Dim::from(size));
     let rows = super::movement::reshape(b, x, &cut)?;
-    let inside = first_greatest(b, rows, position + 1, size)?;
+    let inside = first_greatest(b, rows, position + 1, &Dim::from(size))?;
     let greatest = super::reduce::max(b, rows, Some(&[position as i64 + 1]), false)?;
-    let left = countdown(b, length, size, position, shape.len())?;
+    let left = countdown(b, &Dim::from(parts), position, shape.len())?;
+    let step = b.constant(Const::int(DType::I32, size.into()));
+    let left = b.alu(Op::Mul, &[left, step])?;
     let left = sub(b, left, inside)?;
     greatest_of(b, greatest, left, position, length)
 }
 
-/// How many parts of at most 2^15 elements, which caches hold, make up a long axis; none where no number divides it.
-fn parts_of(length: i64) -> Option<i64> {
+/// How many parts of at most 2^15 elements, which caches hold, make up a long axis, and how many elements each has; none
+/// where no number divides it.
+fn parts_of(length: i64) -> Option<(i64, i64)> {
     const LONG: i64 = 1 << 17;
     let least = (length + (1 << 15) - 1) >> 15;
-    (length >= LONG).then(|| (least..least * 8).find(|parts| length % parts == 0)).flatten()
+    let parts = (length >= LONG).then(|| (least..least * 8).find(|parts| length % parts == 0)).flatten()?;
+    Some((parts, length / parts))
 }
 
-/// `from, from - step, …` down to 0 along an axis (i32).
-fn countdown(b: &mut dyn Builder, from: i64, step: i64, axis: usize, rank: usize) -> Result<NodeId> {
+/// `from, from - 1, …` down to 1 along an axis (i32).
+fn countdown(b: &mut dyn Builder, from: &Dim, axis: usize, rank: usize) -> Result<NodeId> {
     let mut shape: Shape = std::iter::repeat_n(Dim::from(1), rank).collect();
-    shape[axis] = Dim::from(from / step);
-    let numbers = super::creation::arange(b, from as f64, 0.0, -step as f64, DType::I32)?;
-    super::movement::reshape(b, numbers, &shape)
+    shape[axis] = from.clone();
+    let left = match from.as_const() {
+        // As one ramp it is known to fall, so that of equal keys none has to be compared.
+        Some(from) => super::creation::arange(b, from as f64, 0.0, -1.0, DType::I32)?,
+        None => {
+            let (positions, from) = (super::creation::arange_dim(b, from, DType::I32)?, number(b, from)?);
+            sub(b, from, positions)?
+        }
+    };
+    super::movement::reshape(b, left, &shape)
 }
 
-fn first_greatest(b: &mut dyn Builder, x: NodeId, axis: usize, length: i64) -> Result<NodeId> {
+fn first_greatest(b: &mut dyn Builder, x: NodeId, axis: usize, length: &Dim) -> Result<NodeId> {
     let rank = shape_of(b, x).len();
     // Counting down makes the first of equals the greatest.
-    let left = countdown(b, length, 1, axis, rank)?;
+    let left = countdown(b, length, axis, rank)?;
     greatest_of(b, x, left, axis, length)
 }
 
 /// `length` less the most that is `left` where an element is the greatest along an axis.
-fn greatest_of(b: &mut dyn Builder, x: NodeId, left: NodeId, axis: usize, length: i64) -> Result<NodeId> {
+fn greatest_of(b: &mut dyn Builder, x: NodeId, left: NodeId, axis: usize, length: &Dim) -> Result<NodeId> {
     let axis = axis as i64;
     let greatest = super::reduce::max(b, x, Some(&[axis]), true)?;
     // nan is the greatest and differs from itself.
@@ -118,7 +135,7 @@ fn greatest_of(b: &mut dyn Builder, x: NodeId, left: NodeId, axis: usize, length
     let zero = b.constant(Const::int(DType::I32, 0));
     let candidates = b.alu(Op::Where, &[different, zero, left])?;
     let best = super::reduce::max(b, candidates, Some(&[axis]), false)?;
-    let length = b.constant(Const::int(DType::I32, length as i128));
+    let length = number(b, length)?;
     sub(b, length, best)
 }
 
