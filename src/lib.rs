@@ -30,9 +30,9 @@ pub use tinyspec_core::execute::{Device, default_device, device, register, set_d
 pub use tinyspec_core::function::named;
 pub use tinyspec_core::tensor::collectives;
 pub use tinyspec_core::{
-    Argument, Element, Error, Function, GradcheckOptions, IntoAxes, IntoDevice, IntoPick, IntoPicks, IntoShape,
-    NewAxis, Operand, Permission, Pick, Prepared, Rest, Result, Scalar, Spec, Tensor, grad, grad_or_zeros, gradcheck,
-    realize_all, set_seed, stepped,
+    Argument, Element, Error, F8E4M3, F8E5M2, Function, GradcheckOptions, IntoAxes, IntoDevice, IntoPick, IntoPicks,
+    IntoShape, NewAxis, Operand, Permission, Pick, Prepared, Rest, Result, Scalar, Spec, Tensor, grad, grad_or_zeros,
+    gradcheck, realize_all, set_seed, stepped,
 };
 pub use tinyspec_core::{execute, function, lower, nn, profile, search};
 pub use tinyspec_ir as ir;

@@ -43,7 +43,7 @@ macro_rules! elements {
 
 elements! {
     f32 => F32, f64 => F64, i8 => I8, i16 => I16, i32 => I32, i64 => I64,
-    half::f16 => F16, half::bf16 => BF16,
+    half::f16 => F16, half::bf16 => BF16, super::F8E4M3 => F8E4M3, super::F8E5M2 => F8E5M2,
     u8 => U8, u16 => U16, u32 => U32, u64 => U64,
 }
 

@@ -34,6 +34,32 @@ fn eight_bit_floats_convert_as_the_language_says() {
     }
 }
 
+#[test]
+fn doubles_are_rounded_to_eight_bits_once() {
+    for dtype in [DType::F8E4M3, DType::F8E5M2] {
+        // Beside each code and each tie between two, by less than an f32 can tell; and what no f32 reaches.
+        let value = |code: u64| float::from_bits(dtype, code);
+        let ties = (0..127).map(|code| (value(code) + value(code + 1)) / 2.0);
+        let places: Vec<f64> = (0..127).map(value).chain(ties).filter(|value| value.is_finite()).collect();
+        let mut values: Vec<f64> =
+            places.iter().flat_map(|&value| [1.0, 1.0 + 1e-12, 1.0 - 1e-12].map(|factor| value * factor)).collect();
+        values.extend([1e-300, 1e300, f64::INFINITY, f64::NAN, f64::MIN_POSITIVE]);
+        values.extend(values.clone().iter().map(|value| -value));
+        for device in ["cpu", "interpreter", "simt"] {
+            with_default_device::<_, Error>(device, || {
+                let encoded = Tensor::from_slice(&values, [values.len()]).cast(dtype).bitcast(DType::U8);
+                for (value, got) in values.iter().zip(encoded.to_vec::<u8>()?) {
+                    let want = float::to_bits(dtype, *value) as u8;
+                    let nan = |code: u8| float::from_bits(dtype, u64::from(code)).is_nan();
+                    assert!(got == want || nan(got) && nan(want), "{device} {dtype} {value:?}: {got:#x} {want:#x}");
+                }
+                Ok(())
+            })
+            .unwrap();
+        }
+    }
+}
+
 /// Products are not rounded before they are summed, and do not wrap.
 #[test]
 fn products_of_small_numbers_are_summed_in_what_accumulates() -> Result<(), Error> {

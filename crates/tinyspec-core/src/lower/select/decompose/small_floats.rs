@@ -38,11 +38,32 @@ pub(super) fn convert(emit: &mut Emit, value: NodeId, dtype: DType) -> Result<No
     };
     match format(dtype) {
         Some(format) => {
-            let single = emit.cast(value, DType::F32)?;
+            let single = to_single(emit, value)?;
             encode(emit, single, &format, dtype)
         }
         None => emit.cast(value, dtype),
     }
+}
+
+/// `value` as an f32 that rounds to an 8-bit float as `value` itself does: what an f64 has beyond 24 bits stays as the last
+/// of them, so that nothing becomes a tie that is none ("rounding to odd": Boldo and Melquiond, 2008).
+fn to_single(emit: &mut Emit, value: NodeId) -> Result<NodeId> {
+    let single = emit.cast(value, DType::F32)?;
+    if emit.graph.dtype(value) != DType::F64 {
+        return Ok(single);
+    }
+    let back = emit.cast(single, DType::F64)?;
+    let (wide, wide_back) = (emit.bitcast(value, DType::I64)?, emit.bitcast(back, DType::I64)?);
+    let (wide, wide_back) = (emit.mask(wide, i64::MAX.into())?, emit.mask(wide_back, i64::MAX.into())?);
+    let bits = emit.bitcast(single, DType::I32)?;
+    let (none, one) = (emit.int(DType::I32, 0), emit.int(DType::I32, 1));
+    let is_beyond = emit.less(wide, wide_back)?;
+    let step = emit.select(is_beyond, one, none)?;
+    let bits = emit.sub(bits, step)?;
+    let is_rounded = emit.differs(wide, wide_back)?;
+    let rest = emit.select(is_rounded, one, none)?;
+    let bits = emit.op(Op::Or, bits, rest)?;
+    emit.bitcast(bits, DType::F32)
 }
 
 fn decode(emit: &mut Emit, value: NodeId, format: &Format) -> Result<NodeId> {
