@@ -3,6 +3,7 @@
 //! Functions must be inlined before, unless they bring a gradient of their own; a Detach stops the gradient, an integer has none.
 
 mod rules;
+mod scan;
 
 use crate::dim::show;
 use crate::function;

@@ -34,6 +34,7 @@ mod rangeify;
 mod rearranging;
 mod refusals;
 mod rule_tables;
+mod running;
 mod schedules;
 mod search;
 mod slices;

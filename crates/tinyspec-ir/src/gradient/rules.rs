@@ -16,6 +16,9 @@ pub(super) fn apply(graph: &mut Graph, node: NodeId, g: NodeId, connected: &[boo
         let slope = arithmetic::neg(graph, sine)?;
         return Ok(smallvec![(x, mul(graph, g, slope)?)]);
     }
+    if let Some((x, contribution)) = super::scan::contribution(graph, node, g)? {
+        return Ok(smallvec![(x, contribution)]);
+    }
     let arg = graph.arg(node).clone();
     let mut contributions: Contributions = match (graph.op(node), sources.as_slice()) {
         (Op::Add, &[a, b]) => smallvec![(a, g), (b, g)],

@@ -3,7 +3,7 @@
 use super::arithmetic::{mul, sub};
 use super::movement::unsqueeze;
 use super::random::{random_bits, uniform};
-use super::{cast, creation, dtype_of, like, reduce, shape_of, sort, to_float};
+use super::{cast, creation, dtype_of, like, reduce, scan, shape_of, sort, to_float};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
@@ -137,7 +137,7 @@ pub fn multinomial(b: &mut dyn Builder, x: NodeId, key: NodeId, count: i64, repl
         let score = super::arithmetic::div(b, x, exponential)?;
         return Ok(sort::topk(b, score, count, -1, true).map_err(in_op)?[1]);
     }
-    let ends = reduce::cumsum(b, x, -1).map_err(in_op)?;
+    let ends = scan::cumsum(b, x, -1).map_err(in_op)?;
     let total = reduce::sum(b, x, Some(&[-1]), true)?;
     let place = mul(b, uniform, total)?;
     let (ends, place) = (unsqueeze(b, ends, -2)?, unsqueeze(b, place, -1)?);

@@ -7,7 +7,7 @@ use super::{axes_of, axis_of, cast, dtype_of, in_wide, like, shape_of, to_float}
 use crate::{Arg, Axes, Builder, Const, DType, Dim, NodeId, Op, Result, Shape};
 
 /// A Reduce along axes, which are dropped unless `keepdim`.
-fn reduce(b: &mut dyn Builder, op: Op, x: NodeId, axes: &Axes, keepdim: bool) -> Result<NodeId> {
+pub(super) fn reduce(b: &mut dyn Builder, op: Op, x: NodeId, axes: &Axes, keepdim: bool) -> Result<NodeId> {
     if axes.is_empty() {
         return Ok(x);
     }
@@ -215,64 +215,4 @@ pub fn log_softmax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> 
         let log = log(b, total)?;
         sub(b, shifted, log)
     })
-}
-
-/// The windows of a prefix: a new last axis holds, for each element, itself and what precedes it, else `fill`.
-fn prefixes(b: &mut dyn Builder, op: &str, x: NodeId, axis: i64, fill: f64) -> Result<NodeId> {
-    let shape = shape_of(b, x);
-    let position = axis_of(op, axis, &shape)?;
-    let length = shape[position].clone();
-    let moved = super::movement::transpose(b, x, position as i64, -1)?;
-    let moved_shape = shape_of(b, moved);
-    let mut wide = moved_shape.clone();
-    wide.insert(moved_shape.len() - 1, Dim::from(1));
-    let windows = super::movement::reshape(b, moved, &wide)?;
-    let row = super::creation::arange_dim(b, &length, DType::I32)?;
-    let column = super::movement::reshape(b, row, &[length.clone(), Dim::from(1)])?;
-    let inside = super::arithmetic::le(b, row, column)?;
-    let fill = like(b, x, fill);
-    b.alu(Op::Where, &[inside, windows, fill])
-}
-
-fn scan(b: &mut dyn Builder, name: &str, op: Op, x: NodeId, axis: i64, fill: f64) -> Result<NodeId> {
-    let position = axis_of(name, axis, &shape_of(b, x))?;
-    let dtype = dtype_of(b, x);
-    let x = if op == Op::Max { x } else { cast(b, x, dtype.accumulator())? };
-    let windows = prefixes(b, name, x, axis, fill)?;
-    let last = shape_of(b, windows).len() - 1;
-    let axes = Axes::from_iter([last as u32]);
-    let scanned = reduce(b, op, windows, &axes, false)?;
-    let scanned = super::movement::transpose(b, scanned, position as i64, -1)?;
-    if dtype.is_float() { cast(b, scanned, dtype) } else { Ok(scanned) }
-}
-
-/// Running sum.
-pub fn cumsum(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
-    scan(b, "cumsum", Op::Add, x, axis, 0.0)
-}
-
-/// Running product.
-pub fn cumprod(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
-    scan(b, "cumprod", Op::Mul, x, axis, 1.0)
-}
-
-/// Running maximum.
-pub fn cummax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
-    scan(b, "cummax", Op::Max, x, axis, f64::NEG_INFINITY)
-}
-
-/// Running minimum.
-pub fn cummin(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
-    let reversed = reverse_order(b, x)?;
-    let scanned = cummax(b, reversed, axis).map_err(|error| error.in_op("cummin"))?;
-    reverse_order(b, scanned)
-}
-
-/// Running `log(sum(e^x))`.
-pub fn logcumsumexp(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
-    let position = axis_of("logcumsumexp", axis, &shape_of(b, x))?;
-    let x = to_float(b, x)?;
-    let windows = prefixes(b, "logcumsumexp", x, axis, f64::NEG_INFINITY)?;
-    let logs = logsumexp(b, windows, Some(&[-1]), false)?;
-    super::movement::transpose(b, logs, position as i64, -1)
 }

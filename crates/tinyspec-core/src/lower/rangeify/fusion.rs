@@ -65,6 +65,8 @@ pub(super) struct Estimates {
     scatters: Vec<bool>,
     /// Sums that only another sum needs, with nothing but views in between.
     summed: Vec<bool>,
+    /// Reduces whose windows follow the output, each element of which carries on where another ends.
+    windows: Vec<bool>,
 }
 
 impl Estimates {
@@ -77,6 +79,7 @@ impl Estimates {
             ramps: vec![false; graph.len()],
             scatters: vec![false; graph.len()],
             summed: vec![false; graph.len()],
+            windows: vec![false; graph.len()],
         };
         let mut users = vec![0u32; graph.len()];
         for &node in live {
@@ -144,6 +147,38 @@ impl Estimates {
         false
     }
 
+    /// A Reduce of what a comparison of positions chooses, or of views that repeat what they pad.
+    fn is_windowed(&self, graph: &Graph, node: NodeId) -> bool {
+        let Arg::Reduce { axes, .. } = graph.arg(node) else { return false };
+        let mut value = graph.source(node, 0);
+        while graph.op(value) == Op::Cast {
+            value = graph.source(value, 0);
+        }
+        if graph.op(value) != Op::Where {
+            return repeats(graph, value);
+        }
+        let rank = graph.props(value).rank();
+        let is_along = |ramp: NodeId| {
+            let dims = dims(graph, ramp).unwrap_or_default();
+            axes.iter().any(|&axis| (axis as usize + dims.len()).checked_sub(rank).is_some_and(|axis| dims[axis] > 1))
+        };
+        let mut conditions = vec![graph.source(value, 0)];
+        while let Some(condition) = conditions.pop() {
+            match (graph.op(condition), graph.sources(condition)) {
+                (Op::And, &[a, b]) => conditions.extend([a, b]),
+                (Op::Xor | Op::CmpNe, &[inner, truth]) if graph.as_int(truth) == Some(1) => conditions.push(inner),
+                (Op::CmpLt, &[a, b]) => {
+                    let are_ramps = self.ramps[a.index()] && self.ramps[b.index()];
+                    if are_ramps && is_along(a) != is_along(b) {
+                        return true;
+                    }
+                }
+                _ => {}
+            }
+        }
+        false
+    }
+
     fn add(&mut self, graph: &Graph, node: NodeId, users: &[u32]) {
         let elements = count(&sizes(graph, node)).max(1) as f32;
         let op = graph.op(node);
@@ -159,6 +194,7 @@ impl Estimates {
             return;
         }
         self.scatters[node.index()] = self.is_scatter(graph, node);
+        self.windows[node.index()] = self.is_windowed(graph, node);
         let (mut work, mut bytes) = (operation(op), 0.0);
         for &source in value_sources(graph, node) {
             let from = count(&sizes(graph, source)).max(1) as f32;
@@ -185,6 +221,19 @@ impl Estimates {
         self.work[node.index()] = work.min(1e30);
         self.bytes[node.index()] = bytes.min(1e30);
     }
+}
+
+/// Terms of an element of the source from which on windows are no pool's.
+const WINDOW: i64 = 16;
+
+/// Views alone make many terms of each element, beside some zeros.
+fn repeats(graph: &Graph, value: NodeId) -> bool {
+    let (mut base, mut is_padded) = (value, false);
+    while matches!(graph.op(base), Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Shrink | Op::Pad) {
+        is_padded |= graph.op(base) == Op::Pad;
+        base = graph.source(base, 0);
+    }
+    is_padded && count(&sizes(graph, value)) / WINDOW >= count(&sizes(graph, base)).max(1)
 }
 
 /// Operations on an index that cost less than to read their result.
@@ -235,6 +284,8 @@ pub(super) struct Demand {
     pub(super) space: f64,
     /// The consuming kernel is full.
     pub(super) full: bool,
+    /// Each axis is one whole loop of the consuming kernel, in either direction.
+    pub(super) whole: bool,
 }
 
 /// Why a value is, or is not, written to memory.
@@ -264,6 +315,8 @@ pub enum Reason {
     Ramp,
     /// Narrow numbers in memory take less of it, and whoever reads them often packs them first.
     Widened,
+    /// Its windows would not follow the loops of its consumer.
+    Window,
     /// Its terms go where data send them.
     Scatter,
     /// Kernels over blocks make it where they sum it.
@@ -316,6 +369,7 @@ impl fmt::Display for Decision {
             Reason::View => f.write_str("a view"),
             Reason::Ramp => f.write_str("index arithmetic"),
             Reason::Widened => f.write_str("narrower in memory"),
+            Reason::Window => f.write_str("a running Reduce that is read elsewhere"),
             Reason::Scatter => f.write_str("data say where its terms go"),
             Reason::Online => f.write_str("made in blocks where it is summed"),
             Reason::Dear { recompute, store } => write!(f, "recomputing costs {recompute:.0}, storing {store:.0}"),
@@ -359,6 +413,9 @@ pub(super) fn decide(
     }
     if estimates.scatters(node) {
         return Ok((true, Reason::Scatter));
+    }
+    if estimates.windows[node.index()] && demands.iter().any(|demand| !demand.whole) {
+        return Ok((true, Reason::Window));
     }
     let elements = count(&sizes(graph, node)).max(1) as f64;
     if demands.iter().any(|demand| demand.full) {

@@ -231,6 +231,14 @@ impl Indices {
         Ok((sign.abs() == 1 && !depends).then_some((sign, rest)))
     }
 
+    /// The Range that `a` counts with, up or down.
+    pub(super) fn walked(&self, a: NodeId) -> Option<NodeId> {
+        match self.parts(a).terms.as_slice() {
+            &[(range, 1 | -1)] if self.graph.op(range) == Op::Range => Some(range),
+            _ => None,
+        }
+    }
+
     /// Both gates together.
     pub(super) fn both(&mut self, a: Option<NodeId>, b: Option<NodeId>) -> Result<Option<NodeId>> {
         Ok(match (a, b) {

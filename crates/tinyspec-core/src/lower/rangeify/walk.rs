@@ -12,7 +12,7 @@ use super::online::Online;
 use super::written::WrittenCalls;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
-use tinyspec_ir::{Arg, AxisType, Builder, DType, Device, Graph, NodeId, Op, Result, Shape};
+use tinyspec_ir::{Arg, AxisType, Builder, DType, Device, Dim, Graph, NodeId, Op, Result, Shape};
 
 /// Number of a demand.
 pub(super) type DemandId = u32;
@@ -254,6 +254,7 @@ impl<'a> Walk<'a> {
     /// What the law sees of a demand.
     fn weigh(&mut self, demand: DemandId) -> fusion::Demand {
         let ranges = self.ranges_of(demand);
+        let whole = self.is_whole(demand);
         let need = &self.needs[demand as usize];
         let kernel = &self.kernels[need.kernel];
         let inside_reduce = ranges.iter().any(|range| !kernel.ranges.contains(range));
@@ -265,7 +266,20 @@ impl<'a> Walk<'a> {
             prefix,
             space: kernel.space,
             full: kernel.size > self.costs.nodes,
+            whole,
         }
+    }
+
+    /// Each axis of the node is a loop of the kernel that asks for it, from end to end.
+    fn is_whole(&self, demand: DemandId) -> bool {
+        let need = &self.needs[demand as usize];
+        let kernel = &self.kernels[need.kernel];
+        let is_loop = |(&place, size): (&NodeId, &Dim)| {
+            let range = self.indices.walked(place);
+            let position = kernel.ranges.iter().position(|&own| Some(own) == range);
+            size.is(1) || position.is_some_and(|position| kernel.extents[position] == *size)
+        };
+        need.gate.is_none() && need.tuple.iter().zip(shape(self.tensors, need.node)).all(is_loop)
     }
 
     fn ranges_of(&mut self, demand: DemandId) -> Ranges {

@@ -334,15 +334,15 @@ macro_rules! for_each_method {
         /// Position of the first least element.
         argmin(x: tensor, axis: int) -> tensor = reduce::argmin;
         /// Running sum.
-        cumsum(x: tensor, axis: int) -> tensor = reduce::cumsum;
+        cumsum(x: tensor, axis: int) -> tensor = scan::cumsum;
         /// Running product.
-        cumprod(x: tensor, axis: int) -> tensor = reduce::cumprod;
+        cumprod(x: tensor, axis: int) -> tensor = scan::cumprod;
         /// Running maximum.
-        cummax(x: tensor, axis: int) -> tensor = reduce::cummax;
+        cummax(x: tensor, axis: int) -> tensor = scan::cummax;
         /// Running minimum.
-        cummin(x: tensor, axis: int) -> tensor = reduce::cummin;
+        cummin(x: tensor, axis: int) -> tensor = scan::cummin;
         /// Running `log(sum(e^x))`.
-        logcumsumexp(x: tensor, axis: int) -> tensor = reduce::logcumsumexp;
+        logcumsumexp(x: tensor, axis: int) -> tensor = scan::logcumsumexp;
         /// How many elements are not 0 (i32).
         count_nonzero(x: tensor, axis: axes, keepdim: flag) -> tensor = statistics::count_nonzero;
         /// Sum without nan.

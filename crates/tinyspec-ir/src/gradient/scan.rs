@@ -1,0 +1,82 @@
+//! Gradients of running products and maxima, in steps whose number grows with the length as `n log n`. The general rule
+//! of a Reduce would look at every element for every window.
+
+use crate::ops::recurrence::{Order, recurrence};
+use crate::ops::{arithmetic, cast, like, movement, scan};
+use crate::{Arg, Builder, DType, Graph, NodeId, Op, Result};
+
+/// What the running Reduce runs over, and what its cotangent contributes to that.
+pub(super) fn contribution(graph: &mut Graph, node: NodeId, g: NodeId) -> Result<Option<(NodeId, NodeId)>> {
+    let Arg::Reduce { op: op @ (Op::Mul | Op::Max), .. } = *graph.arg(node) else { return Ok(None) };
+    let Some(x) = scan::scanned(graph, node) else { return Ok(None) };
+    let shape = graph.props(x).shape.clone();
+    let dtype = graph.dtype(x);
+    let Some(length) = shape.last().and_then(|length| length.as_const()).filter(|_| dtype.is_float()) else {
+        return Ok(None);
+    };
+    let result = movement::reshape(graph, node, &shape)?;
+    let g = movement::reshape(graph, g, &shape)?;
+    if length < 2 {
+        return Ok(Some((x, g)));
+    }
+    let wide = cast(graph, g, dtype.accumulator())?;
+    let contribution = match op {
+        Op::Mul => of_products(graph, x, result, wide, length)?,
+        _ => of_maxima(graph, x, result, wide, length)?,
+    };
+    Ok(Some((x, cast(graph, contribution, dtype)?)))
+}
+
+/// `p(i-1) · s(i)`, with `s(i) = g(i) + x(i+1) · s(i+1)`: the product before, and those after with their cotangents.
+fn of_products(graph: &mut Graph, x: NodeId, products: NodeId, g: NodeId, length: i64) -> Result<NodeId> {
+    let factors = movement::narrow(graph, x, -1, 1, length - 1)?;
+    let after = recurrence(graph, Order::Backward, factors, g, -1)?;
+    let before = shifted(graph, products, length, 1.0)?;
+    graph.alu(Op::Mul, &[before, after])
+}
+
+/// Those that equal the greatest so far share the cotangents from there on, until there is a greater one.
+fn of_maxima(graph: &mut Graph, x: NodeId, maxima: NodeId, g: NodeId, length: i64) -> Result<NodeId> {
+    let dtype = graph.dtype(g);
+    let hits = same(graph, x, maxima)?;
+    let (before, after) =
+        (movement::narrow(graph, maxima, -1, 0, length - 1)?, movement::narrow(graph, maxima, -1, 1, length - 1)?);
+    let stays = same(graph, before, after)?;
+    // How many there are: the hits up to here, without those up to the last change.
+    let flags = cast(graph, hits, DType::I32)?;
+    let count = scan::cumsum(graph, flags, -1)?;
+    let earlier = shifted(graph, count, length, 0.0)?;
+    let inside = cast(graph, stays, DType::I32)?;
+    let inside = shifted(graph, inside, length, 0.0)?;
+    let zero = like(graph, earlier, 0.0);
+    let is_inside = arithmetic::ne(graph, inside, zero)?;
+    let changes = graph.alu(Op::Where, &[is_inside, zero, earlier])?;
+    let changed = scan::cummax(graph, changes, -1)?;
+    let count = arithmetic::sub(graph, count, changed)?;
+    let count = cast(graph, count, dtype)?;
+    let share = graph.alu(Op::Div, &[g, count])?;
+    let factors = cast(graph, stays, dtype)?;
+    let total = recurrence(graph, Order::Backward, factors, share, -1)?;
+    let zero = like(graph, total, 0.0);
+    graph.alu(Op::Where, &[hits, total, zero])
+}
+
+/// Are both equal, or both nan.
+fn same(graph: &mut Graph, a: NodeId, b: NodeId) -> Result<NodeId> {
+    let equal = arithmetic::eq(graph, a, b)?;
+    let (left, right) = (graph.alu(Op::CmpNe, &[a, a])?, graph.alu(Op::CmpNe, &[b, b])?);
+    let nans = graph.alu(Op::And, &[left, right])?;
+    graph.alu(Op::Or, &[equal, nans])
+}
+
+/// Along the last axis one place on; `first` where it begins. Without its last element, unless that is gone already.
+fn shifted(graph: &mut Graph, x: NodeId, length: i64, first: f64) -> Result<NodeId> {
+    let x = movement::narrow(graph, x, -1, 0, length - 1)?;
+    let mut shape = graph.props(x).shape.clone();
+    let mut offset: crate::Shape = std::iter::repeat_n(0.into(), shape.len()).collect();
+    if let (Some(size), Some(start)) = (shape.last_mut(), offset.last_mut()) {
+        *size = length.into();
+        *start = 1.into();
+    }
+    movement::pad(graph, x, &offset, &shape, first)
+}

@@ -1,0 +1,124 @@
+//! Running Reduces: of each element and all before it along an axis.
+//!
+//! They are written as Reduces over windows, `Σr [r <= i] · x(r)`, which the lowering carries from place to place.
+
+use super::arithmetic::{add, eq, reverse_order, sub};
+use super::elementwise::{exp, isinf, log};
+use super::movement::{narrow, reshape, transpose};
+use super::recurrence::{Order, recurrence};
+use super::reduce::{logsumexp, reduce};
+use super::{axis_of, cast, dtype_of, in_wide, like, shape_of, to_float};
+use crate::{Arg, Axes, Builder, Dim, Graph, NodeId, Op, Result};
+
+/// The windows of a prefix: a new last axis holds, for each element, itself and what precedes it, else `fill`.
+fn prefixes(b: &mut dyn Builder, op: &str, x: NodeId, axis: i64, fill: f64) -> Result<NodeId> {
+    let position = axis_of(op, axis, &shape_of(b, x))?;
+    let moved = transpose(b, x, position as i64, -1)?;
+    windows(b, moved, fill)
+}
+
+/// [`prefixes`] along the last axis.
+fn windows(b: &mut dyn Builder, x: NodeId, fill: f64) -> Result<NodeId> {
+    let mut wide = shape_of(b, x);
+    let last = wide.len() - 1;
+    let length = wide[last].clone();
+    wide.insert(last, Dim::from(1));
+    let windows = reshape(b, x, &wide)?;
+    let row = super::creation::arange_dim(b, &length, crate::DType::I32)?;
+    let column = reshape(b, row, &[length, Dim::from(1)])?;
+    let inside = super::arithmetic::le(b, row, column)?;
+    let fill = like(b, x, fill);
+    b.alu(Op::Where, &[inside, windows, fill])
+}
+
+fn scan(b: &mut dyn Builder, name: &str, op: Op, x: NodeId, axis: i64) -> Result<NodeId> {
+    let position = axis_of(name, axis, &shape_of(b, x))?;
+    let dtype = dtype_of(b, x);
+    let x = if op == Op::Max { x } else { cast(b, x, dtype.accumulator())? };
+    let windows = prefixes(b, name, x, axis, fill(op))?;
+    let last = shape_of(b, windows).len() - 1;
+    let scanned = reduce(b, op, windows, &Axes::from_iter([last as u32]), false)?;
+    let scanned = transpose(b, scanned, position as i64, -1)?;
+    if dtype.is_float() { cast(b, scanned, dtype) } else { Ok(scanned) }
+}
+
+/// What is outside of a window.
+fn fill(op: Op) -> f64 {
+    match op {
+        Op::Max => f64::NEG_INFINITY,
+        Op::Mul => 1.0,
+        _ => 0.0,
+    }
+}
+
+/// What a Reduce runs over, where it is one of these: the axis is the last.
+pub fn scanned(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
+    let (Op::Reduce, &Arg::Reduce { op, .. }) = (graph.op(node), graph.arg(node)) else { return None };
+    let &[value] = graph.sources(node) else { return None };
+    let &[_, wide, _] = graph.sources(value) else { return None };
+    let &[x, _] = graph.sources(wide) else { return None };
+    let is_window = graph.op(value) == Op::Where && graph.op(wide) == Op::Reshape && graph.props(x).rank() > 0;
+    // Equal compositions are one node.
+    (is_window && windows(graph, x, fill(op)).ok()? == value).then_some(x)
+}
+
+/// Running sum.
+pub fn cumsum(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
+    scan(b, "cumsum", Op::Add, x, axis)
+}
+
+/// Running product.
+pub fn cumprod(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
+    scan(b, "cumprod", Op::Mul, x, axis)
+}
+
+/// Running maximum.
+pub fn cummax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
+    scan(b, "cummax", Op::Max, x, axis)
+}
+
+/// Running minimum.
+pub fn cummin(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
+    let reversed = reverse_order(b, x)?;
+    let scanned = cummax(b, reversed, axis).map_err(|error| error.in_op("cummin"))?;
+    reverse_order(b, scanned)
+}
+
+/// Running `log(sum(e^x))`; -inf of nothing but -inf, with slope 0.
+pub fn logcumsumexp(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
+    let position = axis_of("logcumsumexp", axis, &shape_of(b, x))?;
+    let x = to_float(b, x)?;
+    if let Some(length) = shape_of(b, x)[position].as_const() {
+        return in_wide(b, x, |b, x| rescaled(b, x, position as i64, length));
+    }
+    let windows = prefixes(b, "logcumsumexp", x, axis, f64::NEG_INFINITY)?;
+    let logs = logsumexp(b, windows, Some(&[-1]), false)?;
+    transpose(b, logs, position as i64, -1)
+}
+
+/// The sum so far is in units of the greatest power so far, `e^m`: `s(i) = e^(x(i) - m(i)) + e^(m(i-1) - m(i)) · s(i-1)`.
+fn rescaled(b: &mut dyn Builder, x: NodeId, axis: i64, length: i64) -> Result<NodeId> {
+    let greatest = cummax(b, x, axis)?;
+    let greatest = b.alu(Op::Detach, &[greatest])?;
+    // An infinity less itself is nan: then the unit is 1.
+    let (zero, one, lowest) = (like(b, x, 0.0), like(b, x, 1.0), like(b, x, f64::NEG_INFINITY));
+    let infinite = isinf(b, greatest)?;
+    let shift = b.alu(Op::Where, &[infinite, zero, greatest])?;
+    let shifted = sub(b, x, shift)?;
+    let powers = exp(b, shifted)?;
+    let total = if length > 1 {
+        let (before, after) = (narrow(b, greatest, axis, 0, length - 1)?, narrow(b, greatest, axis, 1, length - 1)?);
+        let change = sub(b, before, after)?;
+        let same = eq(b, before, after)?;
+        let change = b.alu(Op::Where, &[same, zero, change])?;
+        let factors = exp(b, change)?;
+        recurrence(b, Order::Forward, factors, powers, axis)?
+    } else {
+        powers
+    };
+    let nonzero = b.alu(Op::CmpNe, &[total, zero])?;
+    let total = b.alu(Op::Where, &[nonzero, total, one])?;
+    let log = log(b, total)?;
+    let sum = add(b, log, shift)?;
+    b.alu(Op::Where, &[nonzero, sum, lowest])
+}
