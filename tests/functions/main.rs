@@ -10,6 +10,7 @@ mod gradients;
 mod hygiene;
 mod linear_algebra;
 mod methods;
+mod neighbours;
 mod numbers;
 mod parts;
 

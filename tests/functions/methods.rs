@@ -915,7 +915,11 @@ const FUNCTIONS: &[&EmbeddedFunction] = functions! {
 };
 
 fn all_functions() -> impl Iterator<Item = &'static &'static EmbeddedFunction> {
-    FUNCTIONS.iter().chain(crate::composed_methods::FUNCTIONS).chain(crate::linear_algebra::FUNCTIONS)
+    FUNCTIONS
+        .iter()
+        .chain(crate::composed_methods::FUNCTIONS)
+        .chain(crate::linear_algebra::FUNCTIONS)
+        .chain(crate::neighbours::FUNCTIONS)
 }
 
 /// Rows that a function refuses: they draw random numbers.
@@ -923,8 +927,13 @@ const REFUSED: &[&str] = &["uniform", "randn"];
 
 #[test]
 fn every_method_has_a_function() {
-    let source =
-        [include_str!("methods.rs"), include_str!("composed_methods.rs"), include_str!("linear_algebra.rs")].concat();
+    let source = [
+        include_str!("methods.rs"),
+        include_str!("composed_methods.rs"),
+        include_str!("linear_algebra.rs"),
+        include_str!("neighbours.rs"),
+    ]
+    .concat();
     for row in METHODS.iter().filter(|row| !REFUSED.contains(&row.name)) {
         let name = row.name;
         assert!(all_functions().any(|function| function.name() == name), "no #[function] here uses `{name}`");

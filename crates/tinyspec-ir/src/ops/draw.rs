@@ -163,3 +163,57 @@ pub fn shuffle(b: &mut dyn Builder, x: NodeId, key: NodeId, axis: i64) -> Result
     let order = permutation(b, key, length).map_err(|error| error.in_op("shuffle_with"))?;
     super::slice::index_select(b, x, axis, order)
 }
+
+/// Numbers with the density `rate · e^(-rate · x)`, from 0 on.
+pub fn exponential(b: &mut dyn Builder, key: NodeId, shape: &[Dim], rate: f64, dtype: DType) -> Result<NodeId> {
+    const OP: &str = "exponential_with";
+    if !rate.is_finite() || rate <= 0.0 || !dtype.is_float() {
+        return Err(Error::new(ErrorKind::Value, OP, format!("rate {rate} of {dtype}"))
+            .help("a rate greater than 0, of floats"));
+    }
+    let drawn = uniform(b, key, shape, 0.0, 1.0, dtype.accumulator()).map_err(|error| error.in_op(OP))?;
+    let one = like(b, drawn, 1.0);
+    let rest = sub(b, one, drawn)?;
+    let logarithm = super::elementwise::log(b, rest)?;
+    let value = super::elementwise::scale(b, logarithm, -1.0 / rate)?;
+    cast(b, value, dtype)
+}
+
+/// The softmax of `x` and noise by which its greatest elements are draws with these logits, over `temperature` (Jang et
+/// al., 2017); `hard` shows the draw itself, with the gradient of the softmax.
+pub fn gumbel_softmax(
+    b: &mut dyn Builder,
+    x: NodeId,
+    key: NodeId,
+    temperature: f64,
+    hard: bool,
+    axis: i64,
+) -> Result<NodeId> {
+    const OP: &str = "gumbel_softmax_with";
+    if !temperature.is_finite() || temperature <= 0.0 {
+        return Err(Error::new(ErrorKind::Value, OP, format!("a temperature of {temperature}")).help("more than 0"));
+    }
+    let x = to_float(b, x)?;
+    let shape = shape_of(b, x);
+    let position = super::axis_of(OP, axis, &shape)?;
+    let wide = dtype_of(b, x).accumulator();
+    let drawn = exponential(b, key, &shape, 1.0, wide).map_err(|error| error.in_op(OP))?;
+    let least = like(b, drawn, f64::from(f32::MIN_POSITIVE));
+    let drawn = super::arithmetic::maximum(b, drawn, least)?;
+    let noise = super::elementwise::log(b, drawn)?;
+    let noisy = sub(b, x, noise)?;
+    let scaled = super::elementwise::scale(b, noisy, 1.0 / temperature)?;
+    let soft = reduce::softmax(b, scaled, axis)?;
+    let dtype = dtype_of(b, x);
+    let soft = cast(b, soft, dtype)?;
+    if !hard {
+        return Ok(soft);
+    }
+    let place = reduce::argmax(b, soft, axis)?;
+    let hit = super::index::one_hot_mask(b, OP, place, &shape[position])?;
+    let hit = super::movement::movedim(b, hit, -1, position as i64)?;
+    let hit = cast(b, hit, dtype)?;
+    let still = super::elementwise::detach(b, soft)?;
+    let own = sub(b, soft, still)?;
+    super::arithmetic::add(b, own, hit)
+}

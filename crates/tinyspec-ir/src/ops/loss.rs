@@ -60,7 +60,7 @@ pub fn nll_loss_weight(
 }
 
 /// The log-probability of each target.
-fn picked(b: &mut dyn Builder, op: &str, log_probabilities: NodeId, target: NodeId) -> Result<NodeId> {
+pub(super) fn picked(b: &mut dyn Builder, op: &str, log_probabilities: NodeId, target: NodeId) -> Result<NodeId> {
     let (shape, target_shape) = (shape_of(b, log_probabilities), shape_of(b, target));
     let rank = shape.len().saturating_sub(1);
     if shape.is_empty() || target_shape.as_slice() != &shape[..rank] {

@@ -119,3 +119,22 @@ pub fn avg_pool<const N: usize>(b: &mut dyn Builder, x: NodeId, size: &[i64], op
     };
     b.alu(Op::Div, &[total, count])
 }
+
+/// `(Σ |x|^p)^(1/p)` of each window over the last N axes, `p` at least 1.
+pub fn lp_pool<const N: usize>(
+    b: &mut dyn Builder,
+    x: NodeId,
+    p: f64,
+    size: &[i64],
+    options: AvgPool<N>,
+) -> Result<NodeId> {
+    let op = format!("lp_pool{N}d");
+    if !p.is_finite() || p < 1.0 {
+        return Err(Error::new(ErrorKind::Value, &op, format!("the {p}-norm")).help("at least 1, and finite"));
+    }
+    let AvgPool { stride, padding, ceil_mode, .. } = options;
+    let x = super::to_float(b, x)?;
+    let layout = Layout::new(b, &op, x, size, (stride, padding, [1; N]), ceil_mode)?;
+    let views = layout.views(b, &op, x, 0.0)?;
+    super::distance::norm(b, views, p, Some(&layout.summed()), false).map_err(|error| error.in_op(&op))
+}

@@ -121,3 +121,20 @@ pub fn center_crop(b: &mut dyn Builder, x: NodeId, size: &[i64]) -> Result<NodeI
     let x = shrink(b, x, &cut, &kept)?;
     pad(b, x, &offset, &target, 0.0)
 }
+
+/// The channels (axis 1) of `groups` groups, dealt in turn.
+pub fn channel_shuffle(b: &mut dyn Builder, x: NodeId, groups: i64) -> Result<NodeId> {
+    const OP: &str = "channel_shuffle";
+    let shape = shape_of(b, x);
+    let count = Dim::from(groups);
+    let Some(channels) = shape.get(1).filter(|channels| groups > 0 && channels.modulo(&count).is(0)) else {
+        let message = format!("{groups} groups of the channels (axis 1) of {}", show(&shape));
+        return Err(Error::new(ErrorKind::Shape, OP, message).help("the channels are a multiple of the groups"));
+    };
+    let mut split: Shape = shape.clone();
+    split[1] = channels.idiv(&count);
+    split.insert(1, count);
+    let x = reshape(b, x, &split)?;
+    let x = super::movement::transpose(b, x, 1, 2)?;
+    reshape(b, x, &shape)
+}

@@ -26,12 +26,22 @@ macro_rules! for_each_method {
         maximum(x: tensor, other: tensor) -> tensor = arithmetic::maximum;
         /// The smaller one.
         minimum(x: tensor, other: tensor) -> tensor = arithmetic::minimum;
+        /// The larger one, and the other one of nan.
+        fmax(x: tensor, other: tensor) -> tensor = logical::fmax;
+        /// The smaller one, and the other one of nan.
+        fmin(x: tensor, other: tensor) -> tensor = logical::fmin;
         /// Negation.
         neg(x: tensor) -> tensor = arithmetic::neg;
         /// Bitwise complement.
         not(x: tensor) -> tensor = arithmetic::not;
         /// `[x = 0]`.
         logical_not(x: tensor) -> tensor = arithmetic::logical_not;
+        /// `[x != 0 and y != 0]`.
+        logical_and(x: tensor, other: tensor) -> tensor = logical::logical_and;
+        /// `[x != 0 or y != 0]`.
+        logical_or(x: tensor, other: tensor) -> tensor = logical::logical_or;
+        /// `[x != 0]` and `[y != 0]` differ.
+        logical_xor(x: tensor, other: tensor) -> tensor = logical::logical_xor;
         /// Bitwise or logical and.
         and(x: tensor, other: tensor) -> tensor = arithmetic::and;
         /// Bitwise or logical or.
@@ -58,22 +68,34 @@ macro_rules! for_each_method {
         where_(condition: tensor, x: tensor, y: tensor) -> tensor = arithmetic::where_;
         /// `x + weight * (end - x)`.
         lerp(x: tensor, end: tensor, weight: tensor) -> tensor = arithmetic::lerp;
+        /// `x + value * first * second`.
+        addcmul(x: tensor, first: tensor, second: tensor, value: float) -> tensor = logical::addcmul;
+        /// `x + value * first / second`.
+        addcdiv(x: tensor, first: tensor, second: tensor, value: float) -> tensor = logical::addcdiv;
+        /// `x * 2^exponent`.
+        ldexp(x: tensor, exponent: tensor) -> tensor = logical::ldexp;
         /// The magnitude of this with the sign of `sign`.
         copysign(x: tensor, sign: tensor) -> tensor = arithmetic::copysign;
         /// `log(e^x + e^y)` without overflow.
         logaddexp(x: tensor, other: tensor) -> tensor = arithmetic::logaddexp;
+        /// `log2(2^x + 2^y)` without overflow.
+        logaddexp2(x: tensor, other: tensor) -> tensor = special::logaddexp2;
         /// The angle of the point with this as its height and `x` as its width, from -π to π.
         atan2(y: tensor, x: tensor) -> tensor = logarithm::atan2;
         /// `√(x² + y²)` without overflow between.
         hypot(x: tensor, other: tensor) -> tensor = logarithm::hypot;
         /// `x log(y)`, which is 0 where `x` is 0.
         xlogy(x: tensor, other: tensor) -> tensor = logarithm::xlogy;
+        /// `x log(1 + y)`, which is 0 where `x` is 0.
+        xlog1py(x: tensor, other: tensor) -> tensor = special::xlog1py;
         /// `[|x - y| <= atol + rtol |y|]`; equal infinities are close, nan is to nothing.
         isclose(x: tensor, other: tensor, rtol: float, atol: float) -> tensor = threshold::isclose;
         /// Are all elements close in this sense.
         allclose(x: tensor, other: tensor, rtol: float, atol: float) -> tensor = threshold::allclose;
         /// 0 below 0, `value` at 0, 1 above.
         heaviside(x: tensor, value: tensor) -> tensor = threshold::heaviside;
+        /// Is each element among `values`.
+        isin(x: tensor, values: tensor) -> tensor = relation::isin;
 
         /// `1 / x`.
         reciprocal(x: tensor) -> tensor = elementwise::reciprocal;
@@ -135,6 +157,22 @@ macro_rules! for_each_method {
         erf(x: tensor) -> tensor = inverse::erf;
         /// `1 - erf(x)`, which keeps its digits where `erf(x)` is nearly 1.
         erfc(x: tensor) -> tensor = inverse::erfc;
+        /// The inverse of the error function; infinite at -1 and 1, nan outside.
+        erfinv(x: tensor) -> tensor = special::erfinv;
+        /// The share of normal numbers below `x`.
+        ndtr(x: tensor) -> tensor = special::ndtr;
+        /// The number that a share of normal numbers is below, the inverse of `ndtr`.
+        ndtri(x: tensor) -> tensor = special::ndtri;
+        /// `log |Γ(x)|`; infinite at 0, -1, -2, …
+        lgamma(x: tensor) -> tensor = special::lgamma;
+        /// The derivative of `lgamma`; nan at 0, -1, -2, …
+        digamma(x: tensor) -> tensor = special::digamma;
+        /// Bessel's modified function of order 0.
+        i0(x: tensor) -> tensor = bessel::i0;
+        /// Bessel's modified function of order 0, without its growth: times `e^-|x|`.
+        i0e(x: tensor) -> tensor = bessel::i0e;
+        /// `-x log x`; 0 at 0, -infinity below.
+        entr(x: tensor) -> tensor = special::entr;
         /// Toward zero.
         trunc(x: tensor) -> tensor = elementwise::trunc;
         /// Down.
@@ -147,6 +185,8 @@ macro_rules! for_each_method {
         abs(x: tensor) -> tensor = elementwise::abs;
         /// -1, 0 or 1.
         sign(x: tensor) -> tensor = elementwise::sign;
+        /// The sign bit, of -0 too.
+        signbit(x: tensor) -> tensor = logical::signbit;
         /// `x * x`.
         square(x: tensor) -> tensor = elementwise::square;
         /// `max(x, 0)`.
@@ -262,6 +302,8 @@ macro_rules! for_each_method {
         diagonal(x: tensor, offset: int) -> tensor = movement::diagonal;
         /// Cyclic shift along axes.
         roll(x: tensor, shifts: ints, axes: ints) -> tensor = movement::roll;
+        /// Turned by `turns` quarters in the plane of two axes, from the first toward the second.
+        rot90(x: tensor, turns: int, first: int, second: int) -> tensor = shapes::rot90;
         /// The upper triangle.
         triu(x: tensor, diagonal: int) -> tensor = movement::triu;
         /// The lower triangle.
@@ -294,10 +336,20 @@ macro_rules! for_each_method {
         unbind(x: tensor, axis: int) -> tensors = slice::unbind;
         /// `value` where `mask` is true.
         masked_fill(x: tensor, mask: tensor, value: tensor) -> tensor = slice::masked_fill;
+        /// The elements of `source`, one after the other, where `mask` is true.
+        masked_scatter(x: tensor, mask: tensor, source: tensor) -> tensor = written::masked_scatter;
+        /// `value` on a diagonal of the last two axes, `offset` columns to the right.
+        diagonal_scatter(x: tensor, value: tensor, offset: int) -> tensor = written::diagonal_scatter;
         /// An axis moved to another place.
         movedim(x: tensor, from: int, to: int) -> tensor = movement::movedim;
         /// Vectors as the coordinates of a grid: rows first (`"ij"`) or columns first (`"xy"`).
         meshgrid(vectors: tensors, indexing: text) -> tensors = products::meshgrid;
+        /// Every combination of elements of vectors, a row each.
+        cartesian_prod(vectors: tensors) -> tensor = shapes::cartesian_prod;
+        /// Matrices along the diagonal of one, zeros elsewhere; vectors are rows.
+        block_diag(tensors: tensors) -> tensor = shapes::block_diag;
+        /// The powers of a vector's elements below `count` as columns, the greatest first unless `increasing`.
+        vander(x: tensor, count: int, increasing: flag) -> tensor = shapes::vander;
         /// The diagonal of a matrix; of a vector the matrix that has it as its diagonal.
         diag(x: tensor, offset: int) -> tensor = products::diag;
         /// The last axis on the diagonal of square matrices of zeros.
@@ -317,6 +369,23 @@ macro_rules! for_each_method {
         var(x: tensor, axis: axes, correction: int, keepdim: flag) -> tensor = reduce::var;
         /// Standard deviation along axes.
         std(x: tensor, axis: axes, correction: int, keepdim: flag) -> tensor = reduce::std;
+        /// Variance and mean.
+        var_mean(x: tensor, axis: axes, correction: int, keepdim: flag) -> tensors = relation::var_mean;
+        /// Standard deviation and mean.
+        std_mean(x: tensor, axis: axes, correction: int, keepdim: flag) -> tensors = relation::std_mean;
+        /// Least and greatest elements.
+        aminmax(x: tensor, axis: axes, keepdim: flag) -> tensors = relation::aminmax;
+        /// Covariance of the variables that the rows of a matrix are; each column is an observation.
+        ///
+        /// ```
+        /// # use tinyspec_core::Tensor;
+        /// let x = Tensor::from_slice(&[0f32, 1.0, 2.0, 2.0, 1.0, 0.0], [2, 3]);
+        /// assert_eq!(x.cov(1).to_vec::<f32>()?, [1.0, -1.0, -1.0, 1.0]);
+        /// # Ok::<(), tinyspec_core::Error>(())
+        /// ```
+        cov(x: tensor, correction: int) -> tensor = relation::cov;
+        /// Correlation of the variables that the rows of a matrix are.
+        corrcoef(x: tensor) -> tensor = relation::corrcoef;
         /// Is any element nonzero.
         any(x: tensor, axis: axes, keepdim: flag) -> tensor = reduce::any;
         /// Are all elements nonzero.
@@ -351,6 +420,8 @@ macro_rules! for_each_method {
         nanmean(x: tensor, axis: axes, keepdim: flag) -> tensor = statistics::nanmean;
         /// The middle element in order, the lower one of two; nan if there is one.
         median(x: tensor, axis: int, keepdim: flag) -> tensor = statistics::median;
+        /// The median of what is not nan.
+        nanmedian(x: tensor, axis: int, keepdim: flag) -> tensor = relation::nanmedian;
         /// The `k`-th least element, from 1 on.
         kthvalue(x: tensor, k: int, axis: int, keepdim: flag) -> tensor = statistics::kthvalue;
         /// The most frequent element, the least of several.
@@ -361,16 +432,22 @@ macro_rules! for_each_method {
         diff(x: tensor, n: int, axis: int) -> tensor = statistics::diff;
         /// The integral along an axis by trapezes `dx` apart.
         trapezoid(x: tensor, dx: float, axis: int) -> tensor = statistics::trapezoid;
+        /// The integrals up to each element after the first one.
+        cumulative_trapezoid(x: tensor, dx: float, axis: int) -> tensor = relation::cumulative_trapezoid;
         /// How often each of 0, 1, … `length - 1` is among the numbers (i32).
         bincount(x: tensor, length: int) -> tensor = statistics::bincount;
         /// How many elements fall into each of `bins` equal parts of `min` to `max` (i32).
         histc(x: tensor, bins: int, min: float, max: float) -> tensor = statistics::histc;
         /// Where each of `values` would stand in this ascending vector (i32), after what equals it if `right`.
         searchsorted(x: tensor, values: tensor, right: flag) -> tensor = statistics::searchsorted;
+        /// Which part between ascending `bounds` each element is in (i32): before what equals it, or after if `right`.
+        bucketize(x: tensor, bounds: tensor, right: flag) -> tensor = relation::bucketize;
         /// The `p`-norm: `(Σ |x|^p)^(1/p)`; with an infinity the greatest or least magnitude.
         norm(x: tensor, p: float, axis: axes, keepdim: flag) -> tensor = distance::norm;
         /// Over the `p`-norm along an axis, or over `eps` where that is less.
         normalize(x: tensor, p: float, axis: int, eps: float) -> tensor = distance::normalize;
+        /// Each position of an axis, as a vector over the others, made at most `bound` long by the `p`-norm.
+        renorm(x: tensor, p: float, axis: int, bound: float) -> tensor = relation::renorm;
 
         /// Matrix product.
         matmul(x: tensor, other: tensor) -> tensor = matmul::matmul;
@@ -378,6 +455,8 @@ macro_rules! for_each_method {
         dot(x: tensor, other: tensor) -> tensor = matmul::dot;
         /// `x @ weight + bias`.
         linear(x: tensor, weight: tensor, bias: tensor) -> tensor = matmul::linear;
+        /// `x W_k other + bias_k` of vectors in the last axes, for each matrix of the weight (k, x, other).
+        bilinear(x: tensor, other: tensor, weight: tensor, bias: optional) -> tensor = shapes::bilinear;
         /// `x[i] * other[j]` of two vectors.
         outer(x: tensor, other: tensor) -> tensor = products::outer;
         /// Sums of products over axes of both, pair by pair.
@@ -392,6 +471,8 @@ macro_rules! for_each_method {
         cosine_similarity(x: tensor, other: tensor, axis: int, eps: float) -> tensor = distance::cosine_similarity;
         /// The `p`-distance of each row to each row of `other`.
         cdist(x: tensor, other: tensor, p: float) -> tensor = distance::cdist;
+        /// The `p`-norm of `x - other + eps` along the last axis.
+        pairwise_distance(x: tensor, other: tensor, p: float, eps: float) -> tensor = relation::pairwise_distance;
         /// The `x` of `A x = other` for square matrices `A` in the last two axes: `other` is a vector, or columns.
         ///
         /// ```
@@ -458,6 +539,10 @@ macro_rules! for_each_method {
         avg_pool2d(x: tensor, kernel_size: ints, options: AvgPool2d) -> tensor = pool::avg_pool;
         /// Means of windows along three axes.
         avg_pool3d(x: tensor, kernel_size: ints, options: AvgPool3d) -> tensor = pool::avg_pool;
+        /// `(Σ |x|^p)^(1/p)` of windows over the last axis.
+        lp_pool1d(x: tensor, p: float, kernel_size: ints, options: AvgPool1d) -> tensor = pool::lp_pool;
+        /// `(Σ |x|^p)^(1/p)` of windows over the last two axes.
+        lp_pool2d(x: tensor, p: float, kernel_size: ints, options: AvgPool2d) -> tensor = pool::lp_pool;
         /// Means of a given number of windows along one axis.
         adaptive_avg_pool1d(x: tensor, size: ints) -> tensor = adaptive::avg_pool1;
         /// Means of a given number of windows along two axes.
@@ -478,12 +563,19 @@ macro_rules! for_each_method {
         pixel_shuffle(x: tensor, factor: int) -> tensor = shuffle::pixel_shuffle;
         /// The inverse of `pixel_shuffle`.
         pixel_unshuffle(x: tensor, factor: int) -> tensor = shuffle::pixel_unshuffle;
+        /// The channels (axis 1) of `groups` groups, dealt in turn.
+        channel_shuffle(x: tensor, groups: int) -> tensor = shuffle::channel_shuffle;
         /// The middle of the last axes, zeros around what is shorter.
         center_crop(x: tensor, size: ints) -> tensor = shuffle::center_crop;
         /// More elements at the ends of the last axes, by `"reflect"`, `"replicate"` or `"circular"`.
         pad_mode(x: tensor, before: ints, after: ints, mode: text) -> tensor = resize::pad_mode;
         /// The last axes at other lengths, by `"nearest"`, `"nearest-exact"`, `"linear"`, `"cubic"` or `"area"`.
         interpolate(x: tensor, size: ints, mode: text, align_corners: flag) -> tensor = resize::interpolate;
+        /// The places `[N, rows, columns, 2]` of a result under maps `[N, 2, 3]` of a picture that reaches from -1 to 1.
+        affine_grid(x: tensor, size: ints, align_corners: flag) -> tensor = sample::affine_grid;
+        /// What of pictures `[N, C, rows, columns]` lies at places `[N, …, …, 2]`: `mode` is `"bilinear"` or `"nearest"`,
+        /// `padding` `"zeros"`, `"border"` or `"reflection"`.
+        grid_sample(x: tensor, grid: tensor, mode: text, padding: text, align_corners: flag) -> tensor = sample::grid_sample;
 
         /// `[x = 0, …, x = classes - 1]` in a new last axis.
         one_hot(x: tensor, num_classes: int) -> tensor = index::one_hot;
@@ -507,6 +599,12 @@ macro_rules! for_each_method {
         scatter(x: tensor, index: tensor, value: tensor, axis: int) -> tensor = scatter::scatter;
         /// What meets at a place by `"sum"`, `"prod"`, `"mean"`, `"amax"` or `"amin"`, with this or without.
         scatter_reduce(x: tensor, index: tensor, value: tensor, axis: int, reduce: text, include_self: flag) -> tensor = scatter::scatter_reduce;
+        /// `value` added at the numbers of a vector along an axis, collisions too.
+        index_add(x: tensor, axis: int, index: tensor, value: tensor) -> tensor = written::index_add;
+        /// `value` at the numbers of a vector along an axis; the last of several stays.
+        index_copy(x: tensor, axis: int, index: tensor, value: tensor) -> tensor = written::index_copy;
+        /// One `value` at the numbers of a vector along an axis.
+        index_fill(x: tensor, axis: int, index: tensor, value: tensor) -> tensor = written::index_fill;
 
         /// In order along an axis, and the positions that the elements come from.
         sort(x: tensor, axis: int, descending: flag) -> tensors = sort::sort;
@@ -549,6 +647,17 @@ macro_rules! for_each_method {
         cosine_embedding_loss(x: tensor, other: tensor, target: tensor, reduction: text, margin: float) -> tensor = regression::cosine_embedding_loss;
         /// What the distance to `far` lacks to that to `near` and the margin, with the `p`-norm of the last axis.
         triplet_margin_loss(x: tensor, near: tensor, far: tensor, reduction: text, margin: float, p: float) -> tensor = regression::triplet_margin_loss;
+        /// `log(1 + e^(-t x))` with targets of -1 and 1.
+        soft_margin_loss(x: tensor, target: tensor, reduction: text) -> tensor = margins::soft_margin_loss;
+        /// `max(margin - x[t] + x[j], 0)^p` over the classes j that are not t, by the number of classes.
+        multi_margin_loss(x: tensor, target: tensor, reduction: text, p: float, margin: float) -> tensor = margins::multi_margin_loss;
+        /// The mean over the last axis of the cross entropies of its events.
+        multilabel_soft_margin_loss(x: tensor, target: tensor, reduction: text) -> tensor = margins::multilabel_soft_margin_loss;
+        /// What each class that the targets name, up to the first negative one, lacks to being 1 above each other class.
+        multilabel_margin_loss(x: tensor, target: tensor, reduction: text) -> tensor = margins::multilabel_margin_loss;
+        /// Cross entropy of logits of one event, times the share that is missing to the power `gamma`; `alpha` weighs 1
+        /// against 0, unless it is negative.
+        sigmoid_focal_loss(x: tensor, target: tensor, reduction: text, alpha: float, gamma: float) -> tensor = margins::sigmoid_focal_loss;
 
         /// Layer normalisation over the last `axes` axes.
         layer_norm(x: tensor, weight: tensor, bias: tensor, axes: int, eps: float) -> tensor = norm::layer_norm;
@@ -580,6 +689,18 @@ macro_rules! for_each_method {
         sdpa(x: tensor, k: tensor, v: tensor, causal: flag) -> tensor = norm::sdpa;
         /// Scaled dot-product attention with a mask.
         sdpa_mask(x: tensor, k: tensor, v: tensor, mask: tensor) -> tensor = norm::sdpa_mask;
+        /// `tanh(x W + h U)`: a recurrent step with weights (inputs, width) and (width, width), and the biases of both.
+        rnn_cell(x: tensor, h: tensor, weight: tensor, recurrent: tensor, bias: optional, recurrent_bias: optional) -> tensor = recurrent::rnn_cell;
+        /// The next h and c of a long short-term memory: weights (inputs, 4 width) and (width, 4 width) of the gates i, f, g, o.
+        lstm_cell(x: tensor, h: tensor, c: tensor, weight: tensor, recurrent: tensor, bias: optional, recurrent_bias: optional) -> tensors = recurrent::lstm_cell;
+        /// The next h of a gated unit: weights (inputs, 3 width) and (width, 3 width) of the gates r, z, n.
+        gru_cell(x: tensor, h: tensor, weight: tensor, recurrent: tensor, bias: optional, recurrent_bias: optional) -> tensor = recurrent::gru_cell;
+        /// All states of `rnn_cell` over the first axis, and the last one.
+        rnn(x: tensor, h: tensor, weight: tensor, recurrent: tensor, bias: optional, recurrent_bias: optional) -> tensors = recurrent::rnn;
+        /// All states h of `lstm_cell` over the first axis, and the last h and c.
+        lstm(x: tensor, h: tensor, c: tensor, weight: tensor, recurrent: tensor, bias: optional, recurrent_bias: optional) -> tensors = recurrent::lstm;
+        /// All states of `gru_cell` over the first axis, and the last one.
+        gru(x: tensor, h: tensor, weight: tensor, recurrent: tensor, bias: optional, recurrent_bias: optional) -> tensors = recurrent::gru;
 
         /// One value everywhere.
         full(shape: shape, value: float, dtype: dtype) -> tensor = creation::full;
@@ -591,6 +712,18 @@ macro_rules! for_each_method {
         arange(start: float, stop: float, step: float, dtype: dtype) -> tensor = creation::arange;
         /// `steps` values from `start` to `stop`.
         linspace(start: float, stop: float, steps: int, dtype: dtype) -> tensor = creation::linspace;
+        /// `base` to the powers of `steps` numbers from `start` to `stop`.
+        logspace(start: float, stop: float, steps: int, base: float, dtype: dtype) -> tensor = shapes::logspace;
+        /// Two rows of numbers (i32): rows and columns of a lower triangle, up to its `offset`-th diagonal.
+        tril_indices(rows: int, columns: int, offset: int) -> tensor = shapes::tril_indices;
+        /// Two rows of numbers (i32): rows and columns of an upper triangle, from its `offset`-th diagonal on.
+        triu_indices(rows: int, columns: int, offset: int) -> tensor = shapes::triu_indices;
+        /// A window of half a cosine up and down (f32); `periodic` leaves the last 0 away.
+        hann_window(length: int, periodic: flag) -> tensor = shapes::hann_window;
+        /// The window `0.54 - 0.46 cos` (f32).
+        hamming_window(length: int, periodic: flag) -> tensor = shapes::hamming_window;
+        /// The window `0.42 - 0.5 cos + 0.08 cos` of twice the angle (f32).
+        blackman_window(length: int, periodic: flag) -> tensor = shapes::blackman_window;
         /// Ones on the diagonal.
         eye(n: int, m: int, dtype: dtype) -> tensor = creation::eye;
         /// Uniform in `[low, high)`, by Threefry from a u64 key.
@@ -613,5 +746,10 @@ macro_rules! for_each_method {
         shuffle_with(x: tensor, key: tensor, axis: int) -> tensor = draw::shuffle;
         /// Each element 0 with probability `p`, the others over `1 - p`, from a u64 key.
         dropout_with(x: tensor, key: tensor, p: float) -> tensor = draw::dropout;
+        /// Numbers with the density `rate · e^(-rate · x)`, by Threefry from this u64 key.
+        exponential_with(key: tensor, shape: shape, rate: float, dtype: dtype) -> tensor = draw::exponential;
+        /// The softmax of noisy logits over `temperature`, from a u64 key; `hard` shows its greatest element, with the
+        /// gradient of the softmax.
+        gumbel_softmax_with(x: tensor, key: tensor, temperature: float, hard: flag, axis: int) -> tensor = draw::gumbel_softmax;
     } };
 }

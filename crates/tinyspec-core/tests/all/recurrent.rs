@@ -1,0 +1,159 @@
+//! Recurrent layers against steps that were computed with NumPy, gates in PyTorch's order.
+
+use tinyspec_core::execute::with_default_device;
+use tinyspec_core::{Error, GradcheckOptions, Tensor, gradcheck};
+use tinyspec_ir::DType;
+
+/// `sin(1.7 i + start)` for the i-th element.
+fn waves(shape: &[i64], start: f64) -> Tensor {
+    let count: i64 = shape.iter().product();
+    (Tensor::arange(count).cast(DType::F64) * 1.7 + start).sin().reshape(shape)
+}
+
+struct Layer {
+    x: Tensor,
+    h: Tensor,
+    c: Tensor,
+    weight: Tensor,
+    recurrent: Tensor,
+    biases: [Tensor; 2],
+}
+
+/// 3 steps of 2 samples with 2 inputs, in layers of 2.
+fn layer(gates: i64) -> Layer {
+    Layer {
+        x: waves(&[3, 2, 2], 0.3),
+        h: waves(&[2, 2], 1.0),
+        c: waves(&[2, 2], 2.0),
+        weight: waves(&[2, 2 * gates], 0.5),
+        recurrent: waves(&[2, 2 * gates], 0.7),
+        biases: [waves(&[2 * gates], 0.9), waves(&[2 * gates], 1.1)],
+    }
+}
+
+#[track_caller]
+fn is(tensor: &Tensor, want: &[f64]) -> Result<(), Error> {
+    let got = tensor.to_vec::<f64>()?;
+    assert!(got.iter().zip(want).all(|(got, want)| (got - want).abs() < 1e-12), "{got:?} instead of {want:?}");
+    assert_eq!(got.len(), want.len());
+    Ok(())
+}
+
+const RNN: [f64; 12] = [
+    0.8816670406443174,
+    0.7090289690448884,
+    0.9029595909797392,
+    0.3379711577258316,
+    0.9230916859377475,
+    0.8708862534184894,
+    0.9472507495022929,
+    0.6741384505653514,
+    0.9602006584283274,
+    0.945467630902668,
+    0.8179990838724595,
+    0.2675191453128973,
+];
+const LSTM: [f64; 12] = [
+    0.013702230720020888,
+    -0.5031972000433611,
+    -0.2537257731973382,
+    0.17387018442036684,
+    0.042866086647402435,
+    -0.031537759774840406,
+    0.10721701103115869,
+    -0.0066222697546203845,
+    0.035922722007766576,
+    0.1065150309776017,
+    0.14896903731021927,
+    -0.20548237870259475,
+];
+const LSTM_C: [f64; 4] = [0.9609351863865178, 0.16978518348782523, 0.7691941297622322, -0.2948687911227419];
+const GRU: [f64; 12] = [
+    0.8755664199715966,
+    0.5384511578459718,
+    0.6224139587079557,
+    -0.33498906123884953,
+    0.9602212707858541,
+    0.6358063434441503,
+    0.9530031462184061,
+    -0.4333839527526009,
+    0.9913703478173634,
+    0.6595116344721887,
+    0.9648414142067138,
+    -0.43149643154965167,
+];
+
+#[test]
+fn sequences_and_their_cells() -> Result<(), Error> {
+    for device in ["cpu", "interpreter"] {
+        with_default_device::<_, Error>(device, || {
+            let Layer { x, h, c, weight, recurrent, biases: [bias, other] } = &layer(4);
+            let found = x.lstm(h, c, weight, recurrent, Some(bias), Some(other));
+            is(&found[0], &LSTM)?;
+            is(&found[1], &LSTM[8..])?;
+            is(&found[2], &LSTM_C)?;
+            let step = x.at(0).lstm_cell(h, c, weight, recurrent, Some(bias), Some(other));
+            is(&step[0], &LSTM[..4])?;
+            let Layer { x, h, weight, recurrent, biases: [bias, other], .. } = &layer(3);
+            let found = x.gru(h, weight, recurrent, Some(bias), Some(other));
+            is(&found[0], &GRU)?;
+            is(&found[1], &GRU[8..])?;
+            is(&x.at(0).gru_cell(h, weight, recurrent, Some(bias), Some(other)), &GRU[..4])?;
+            let Layer { x, h, weight, recurrent, biases: [bias, other], .. } = &layer(1);
+            let found = x.rnn(h, weight, recurrent, Some(bias), Some(other));
+            is(&found[0], &RNN)?;
+            // The biases of this one add up.
+            let both = bias + other;
+            is(&x.at(0).rnn_cell(h, weight, recurrent, Some(&both), None), &RNN[..4])
+        })
+        .unwrap_or_else(|error| panic!("{device}: {error}"));
+    }
+    Ok(())
+}
+
+#[test]
+fn gradients_go_through_time() -> Result<(), Error> {
+    let Layer { x, h, c, weight, recurrent, .. } = layer(4);
+    let lstm = |t: &[Tensor]| t[0].lstm(&t[1], &t[2], &t[3], &t[4], None, None).remove(0);
+    gradcheck(lstm, &[&x, &h, &c, &weight, &recurrent], GradcheckOptions::default())?;
+    let Layer { x, h, weight, recurrent, .. } = layer(3);
+    gradcheck(
+        |t| t[0].gru(&t[1], &t[2], &t[3], None, None).remove(1),
+        &[&x, &h, &weight, &recurrent],
+        GradcheckOptions::default(),
+    )
+}
+
+#[test]
+fn weights_of_other_widths_are_refused() {
+    let Layer { x, h, c, weight, recurrent, .. } = layer(3);
+    let error = x.lstm(&h, &c, &weight, &recurrent, None, None).remove(0).to_vec::<f64>().expect_err("refused");
+    assert!(error.to_string().contains("lstm: weights of [2, 6] and [2, 6] for a state of [2, 2]"), "{error}");
+}
+
+/// Prints how long sequences take, the first time and later.
+#[test]
+#[ignore = "a measurement"]
+fn times() -> Result<(), Error> {
+    for (steps, width) in [(16, 128), (64, 128), (256, 128)] {
+        let of = |shape: &[i64]| waves(shape, 0.3).cast(DType::F32).contiguous();
+        let (x, h, c) = (of(&[steps, 16, 64]), of(&[16, width]), of(&[16, width]));
+        let (weight, recurrent) = (of(&[64, 4 * width]) * 0.1, of(&[width, 4 * width]) * 0.1);
+        let (weight, recurrent) = (weight.contiguous(), recurrent.contiguous());
+        tinyspec_core::realize_all(&[&x, &h, &c, &weight, &recurrent])?;
+        let mut times = [vec![], vec![]];
+        for _ in 0..3 {
+            let start = std::time::Instant::now();
+            let shown = x.lstm(&h, &c, &weight, &recurrent, None, None).remove(0);
+            shown.realize()?;
+            times[0].push(start.elapsed());
+            let start = std::time::Instant::now();
+            let shown = x.lstm(&h, &c, &weight, &recurrent, None, None).remove(0);
+            let gradients = tinyspec_core::grad(&shown.square().sum(.., false), &[&weight, &recurrent])?;
+            tinyspec_core::realize_all(&gradients.iter().collect::<Vec<_>>())?;
+            times[1].push(start.elapsed());
+        }
+        println!("{steps} steps of {width}: {:?}, with gradients {:?}", times[0], times[1]);
+    }
+    Ok(())
+}

@@ -1,0 +1,255 @@
+//! Recurrent layers: cells, and sequences as steps of a cell. Weights stand as `linear` has them, inputs by outputs, the
+//! gates beside each other.
+
+use super::activation::sigmoid;
+use super::arithmetic::{add, mul, sub};
+use super::hyperbolic::tanh;
+use super::matmul::matmul;
+use super::movement::{narrow, squeeze, stack};
+use super::shape_of;
+use crate::dim::show;
+use crate::{Builder, Dim, Error, ErrorKind, NodeId, Op, Result};
+
+/// What a cell has learned.
+#[derive(Clone, Copy)]
+struct Weights {
+    /// For the input: (inputs, gates · width).
+    input: NodeId,
+    /// For the state: (width, gates · width).
+    state: NodeId,
+    /// Of the input's product.
+    bias: Option<NodeId>,
+    /// Of the state's product.
+    state_bias: Option<NodeId>,
+}
+
+impl Weights {
+    fn of_input(&self, b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+        affine(b, x, self.input, self.bias)
+    }
+
+    fn of_state(&self, b: &mut dyn Builder, h: NodeId) -> Result<NodeId> {
+        affine(b, h, self.state, self.state_bias)
+    }
+
+    /// Refuses weights that are not as wide as so many gates of the state.
+    fn check(&self, b: &dyn Builder, op: &str, h: NodeId, gates: i64) -> Result<i64> {
+        let (state, input, recurrent) = (shape_of(b, h), shape_of(b, self.input), shape_of(b, self.state));
+        let width = state.last().and_then(Dim::as_const);
+        let Some(width) = width else {
+            let message = format!("a state of {}: its last axis is its width, a number", show(&state));
+            return Err(Error::new(ErrorKind::Shape, op, message));
+        };
+        let all = Dim::from(gates * width);
+        if input.len() == 2 && input[1] == all && recurrent.as_slice() == [Dim::from(width), all.clone()] {
+            return Ok(width);
+        }
+        let message = format!("weights of {} and {} for a state of {}", show(&input), show(&recurrent), show(&state));
+        Err(Error::new(ErrorKind::Shape, op, message).help(format!("(inputs, {all}) and ({width}, {all})")))
+    }
+}
+
+fn affine(b: &mut dyn Builder, x: NodeId, weight: NodeId, bias: Option<NodeId>) -> Result<NodeId> {
+    let product = matmul(b, x, weight)?;
+    match bias {
+        Some(bias) => add(b, product, bias),
+        None => Ok(product),
+    }
+}
+
+/// One gate of several.
+fn gate(b: &mut dyn Builder, gates: NodeId, number: i64, width: i64) -> Result<NodeId> {
+    narrow(b, gates, -1, number * width, width)
+}
+
+/// A step from the input's share of the gates.
+type Step = fn(&mut dyn Builder, NodeId, &[NodeId], &Weights, i64) -> Result<Vec<NodeId>>;
+
+/// A kind of cell.
+struct Cell {
+    gates: i64,
+    step: Step,
+}
+
+/// `tanh(x W + h U)`.
+const RNN: Cell = Cell {
+    gates: 1,
+    step: |b, share, state, weights, _| {
+        let own = weights.of_state(b, state[0])?;
+        let sum = add(b, share, own)?;
+        Ok(vec![tanh(b, sum)?])
+    },
+};
+
+/// Input, forget, cell and output gate (Hochreiter and Schmidhuber, 1997).
+const LSTM: Cell = Cell {
+    gates: 4,
+    step: |b, share, state, weights, width| {
+        let own = weights.of_state(b, state[0])?;
+        let gates = add(b, share, own)?;
+        let mut gate = |number: i64| gate(b, gates, number, width);
+        let (input, forget, cell, output) = (gate(0)?, gate(1)?, gate(2)?, gate(3)?);
+        let (input, forget, cell) = (sigmoid(b, input)?, sigmoid(b, forget)?, tanh(b, cell)?);
+        let (kept, new) = (mul(b, forget, state[1])?, mul(b, input, cell)?);
+        let cell = add(b, kept, new)?;
+        let (output, shown) = (sigmoid(b, output)?, tanh(b, cell)?);
+        Ok(vec![mul(b, output, shown)?, cell])
+    },
+};
+
+/// Reset, update and new gate (Cho et al., 2014).
+const GRU: Cell = Cell {
+    gates: 3,
+    step: |b, share, state, weights, width| {
+        let own = weights.of_state(b, state[0])?;
+        let mut both = |number: i64| Ok::<_, Error>((gate(b, share, number, width)?, gate(b, own, number, width)?));
+        let (reset, update, new) = (both(0)?, both(1)?, both(2)?);
+        let reset = add(b, reset.0, reset.1)?;
+        let reset = sigmoid(b, reset)?;
+        let update = add(b, update.0, update.1)?;
+        let update = sigmoid(b, update)?;
+        let seen = mul(b, reset, new.1)?;
+        let new = add(b, new.0, seen)?;
+        let new = tanh(b, new)?;
+        // (1 - z) n + z h
+        let difference = sub(b, state[0], new)?;
+        let kept = mul(b, update, difference)?;
+        Ok(vec![add(b, new, kept)?])
+    },
+};
+
+fn once(
+    b: &mut dyn Builder,
+    op: &str,
+    cell: &Cell,
+    x: NodeId,
+    state: &[NodeId],
+    weights: Weights,
+) -> Result<Vec<NodeId>> {
+    let width = weights.check(b, op, state[0], cell.gates)?;
+    let share = weights.of_input(b, x).map_err(|error| error.in_op(op))?;
+    (cell.step)(b, share, state, &weights, width).map_err(|error| error.in_op(op))
+}
+
+/// All states h, then the last state.
+fn sequence(
+    b: &mut dyn Builder,
+    op: &str,
+    cell: &Cell,
+    x: NodeId,
+    state: &[NodeId],
+    weights: Weights,
+) -> Result<Vec<NodeId>> {
+    let width = weights.check(b, op, state[0], cell.gates)?;
+    let shape = shape_of(b, x);
+    let Some(length) = shape.first().and_then(Dim::as_const).filter(|&length| length > 0 && shape.len() >= 2) else {
+        let message = format!("needs (steps, …, inputs) with a known number of steps, found {}", show(&shape));
+        return Err(Error::new(ErrorKind::Shape, op, message));
+    };
+    // The inputs' products are one, for all steps.
+    let shares = weights.of_input(b, x).map_err(|error| error.in_op(op))?;
+    let shares = b.alu(Op::Contiguous, &[shares])?;
+    let mut state = state.to_vec();
+    let mut shown = Vec::new();
+    for number in 0..length {
+        let share = narrow(b, shares, 0, number, 1)?;
+        let share = squeeze(b, share, Some(&[0]))?;
+        let next = (cell.step)(b, share, &state, &weights, width).map_err(|error| error.in_op(op))?;
+        state.clear();
+        for part in next {
+            state.push(b.alu(Op::Contiguous, &[part])?);
+        }
+        shown.push(state[0]);
+    }
+    let mut results = vec![stack(b, &shown, 0)?];
+    results.extend(state);
+    Ok(results)
+}
+
+/// `tanh(x W + h U)` with the biases of both products.
+pub fn rnn_cell(
+    b: &mut dyn Builder,
+    x: NodeId,
+    h: NodeId,
+    weight: NodeId,
+    recurrent: NodeId,
+    bias: Option<NodeId>,
+    recurrent_bias: Option<NodeId>,
+) -> Result<NodeId> {
+    let weights = Weights { input: weight, state: recurrent, bias, state_bias: recurrent_bias };
+    once(b, "rnn_cell", &RNN, x, &[h], weights).map(|state| state[0])
+}
+
+/// The states h and c of a step: `c' = σ(f) c + σ(i) tanh(g)`, `h' = σ(o) tanh(c')` for the gates i, f, g, o.
+#[allow(clippy::too_many_arguments, reason = "states and weights are as many")]
+pub fn lstm_cell(
+    b: &mut dyn Builder,
+    x: NodeId,
+    h: NodeId,
+    c: NodeId,
+    weight: NodeId,
+    recurrent: NodeId,
+    bias: Option<NodeId>,
+    recurrent_bias: Option<NodeId>,
+) -> Result<Vec<NodeId>> {
+    let weights = Weights { input: weight, state: recurrent, bias, state_bias: recurrent_bias };
+    once(b, "lstm_cell", &LSTM, x, &[h, c], weights)
+}
+
+/// The state of a step: `h' = (1 - σ(z)) n' + σ(z) h`, `n' = tanh(n(x) + σ(r) n(h))` for the gates r, z, n.
+pub fn gru_cell(
+    b: &mut dyn Builder,
+    x: NodeId,
+    h: NodeId,
+    weight: NodeId,
+    recurrent: NodeId,
+    bias: Option<NodeId>,
+    recurrent_bias: Option<NodeId>,
+) -> Result<NodeId> {
+    let weights = Weights { input: weight, state: recurrent, bias, state_bias: recurrent_bias };
+    once(b, "gru_cell", &GRU, x, &[h], weights).map(|state| state[0])
+}
+
+/// All states of [`rnn_cell`] over the first axis, and the last one.
+pub fn rnn(
+    b: &mut dyn Builder,
+    x: NodeId,
+    h: NodeId,
+    weight: NodeId,
+    recurrent: NodeId,
+    bias: Option<NodeId>,
+    recurrent_bias: Option<NodeId>,
+) -> Result<Vec<NodeId>> {
+    let weights = Weights { input: weight, state: recurrent, bias, state_bias: recurrent_bias };
+    sequence(b, "rnn", &RNN, x, &[h], weights)
+}
+
+/// All states h of [`lstm_cell`] over the first axis, and the last h and c.
+#[allow(clippy::too_many_arguments, reason = "states and weights are as many")]
+pub fn lstm(
+    b: &mut dyn Builder,
+    x: NodeId,
+    h: NodeId,
+    c: NodeId,
+    weight: NodeId,
+    recurrent: NodeId,
+    bias: Option<NodeId>,
+    recurrent_bias: Option<NodeId>,
+) -> Result<Vec<NodeId>> {
+    let weights = Weights { input: weight, state: recurrent, bias, state_bias: recurrent_bias };
+    sequence(b, "lstm", &LSTM, x, &[h, c], weights)
+}
+
+/// All states of [`gru_cell`] over the first axis, and the last one.
+pub fn gru(
+    b: &mut dyn Builder,
+    x: NodeId,
+    h: NodeId,
+    weight: NodeId,
+    recurrent: NodeId,
+    bias: Option<NodeId>,
+    recurrent_bias: Option<NodeId>,
+) -> Result<Vec<NodeId>> {
+    let weights = Weights { input: weight, state: recurrent, bias, state_bias: recurrent_bias };
+    sequence(b, "gru", &GRU, x, &[h], weights)
+}
