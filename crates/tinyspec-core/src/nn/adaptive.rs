@@ -98,18 +98,38 @@ impl Optimizer for RmsProp {
     }
 }
 
+/// What [`Adagrad`] can do: `AdagradOptions { weight_decay: 0.01, ..default() }`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct AdagradOptions {
+    /// What keeps the quotient finite.
+    pub epsilon: f32,
+    /// Share of a weight that is added to its gradient.
+    pub weight_decay: f32,
+}
+
+impl Default for AdagradOptions {
+    fn default() -> AdagradOptions {
+        AdagradOptions { epsilon: 1e-10, weight_decay: 0.0 }
+    }
+}
+
 /// Steps divided by the root of the sum of all squares so far (Duchi et al., 2011).
 #[derive(Clone, Debug)]
 pub struct Adagrad {
     rate: Tensor,
-    epsilon: f32,
+    options: AdagradOptions,
     squares: Vec<Tensor>,
 }
 
 impl Adagrad {
     /// With what is usual.
     pub fn new(rate: f32) -> Adagrad {
-        Adagrad { rate: scalar(rate), epsilon: 1e-10, squares: vec![] }
+        Adagrad::with_options(rate, AdagradOptions::default())
+    }
+
+    /// With all that there is.
+    pub fn with_options(rate: f32, options: AdagradOptions) -> Adagrad {
+        Adagrad { rate: scalar(rate), options, squares: vec![] }
     }
 }
 
@@ -121,10 +141,13 @@ impl Optimizer for Adagrad {
         remember(&mut self.squares, weights)?;
         for ((weight, gradient), square) in weights.iter_mut().zip(gradients).zip(&mut self.squares) {
             let dtype = square.dtype();
-            let gradient = gradient.cast(dtype);
+            let mut gradient = gradient.cast(dtype);
+            if self.options.weight_decay != 0.0 {
+                gradient += weight.cast(dtype) * self.options.weight_decay;
+            }
             let next = &*square + gradient.square();
             square.assign(&next);
-            let change = gradient / (square.sqrt() + self.epsilon) * self.rate.cast(dtype);
+            let change = gradient / (square.sqrt() + self.options.epsilon) * self.rate.cast(dtype);
             update(weight, |weight| weight - change);
         }
         Ok(())

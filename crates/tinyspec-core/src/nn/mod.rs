@@ -6,15 +6,20 @@ mod model;
 mod optim;
 mod part;
 mod schedule;
+mod variants;
 mod weights;
 
-pub use adaptive::{Adagrad, Lamb, LambOptions, RmsProp, RmsPropOptions};
+pub use adaptive::{Adagrad, AdagradOptions, Lamb, LambOptions, RmsProp, RmsPropOptions};
 pub use clip::{clip_norm, clip_value};
 #[doc(hidden)]
 pub use model::join;
 pub use model::{Init, Model, Parameter};
-pub use optim::{Adam, Optimizer, Sgd, SgdOptions};
+pub use optim::{Adam, AdamOptions, Optimizer, Sgd, SgdOptions};
 #[doc(hidden)]
 pub use part::{Made, NoPart, NotMade, Part};
-pub use schedule::{Constant, Cosine, Exponential, Linear, MultiStep, OneCycle, Schedule, StepDecay, Warmup};
+pub use schedule::{
+    Constant, Cosine, Cyclic, Exponential, Linear, MultiStep, OneCycle, Polynomial, Schedule, StepDecay, WarmRestarts,
+    Warmup,
+};
+pub use variants::{Adadelta, Adamax, Lion, Nadam, Radam, VariantOptions};
 pub use weights::{load, save};

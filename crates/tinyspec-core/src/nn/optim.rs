@@ -162,16 +162,35 @@ impl Optimizer for Sgd {
     }
 }
 
+/// What [`Adam`] can do: `AdamOptions { amsgrad: true, ..default() }`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct AdamOptions {
+    /// Decay of the mean and of the uncentred variance.
+    pub betas: [f32; 2],
+    /// What keeps the quotient finite.
+    pub epsilon: f32,
+    /// Share of a weight that it loses each step, times the learning rate; or that is added to its gradient.
+    pub weight_decay: f32,
+    /// The weight itself decays (Loshchilov and Hutter, 2019), and nothing is added to the gradient.
+    pub decoupled: bool,
+    /// Divides by the greatest variance so far (Reddi et al., 2018).
+    pub amsgrad: bool,
+}
+
+impl Default for AdamOptions {
+    fn default() -> AdamOptions {
+        AdamOptions { betas: [0.9, 0.999], epsilon: 1e-8, weight_decay: 0.0, decoupled: true, amsgrad: false }
+    }
+}
+
 /// Adam (Kingma and Ba, 2015), with decoupled weight decay if asked for (Loshchilov and Hutter, 2019).
 #[derive(Clone, Debug)]
 pub struct Adam {
     rate: Tensor,
-    /// Decay of the mean and of the uncentred variance.
-    betas: [f32; 2],
-    epsilon: f32,
-    weight_decay: f32,
+    options: AdamOptions,
     means: Vec<Tensor>,
     variances: Vec<Tensor>,
+    greatest: Vec<Tensor>,
     /// The betas to the power of the number of steps.
     powers: [Tensor; 2],
 }
@@ -179,25 +198,23 @@ pub struct Adam {
 impl Adam {
     /// With the usual decays, 0.9 and 0.999.
     pub fn new(rate: f32) -> Adam {
-        Adam {
-            rate: scalar(rate),
-            betas: [0.9, 0.999],
-            epsilon: 1e-8,
-            weight_decay: 0.0,
-            means: vec![],
-            variances: vec![],
-            powers: [scalar(1.0), scalar(1.0)],
-        }
+        Adam::with_options(rate, AdamOptions::default())
     }
 
     /// With these decays of the mean and of the uncentred variance, and this summand of the divisor.
     pub fn with_betas(rate: f32, betas: [f32; 2], epsilon: f32) -> Adam {
-        Adam { betas, epsilon, ..Adam::new(rate) }
+        Adam::with_options(rate, AdamOptions { betas, epsilon, ..AdamOptions::default() })
     }
 
     /// AdamW: with weights that decay by this share of the learning rate each step.
     pub fn with_weight_decay(rate: f32, weight_decay: f32) -> Adam {
-        Adam { weight_decay, ..Adam::new(rate) }
+        Adam::with_options(rate, AdamOptions { weight_decay, ..AdamOptions::default() })
+    }
+
+    /// With all that there is.
+    pub fn with_options(rate: f32, options: AdamOptions) -> Adam {
+        let powers = [scalar(1.0), scalar(1.0)];
+        Adam { rate: scalar(rate), options, means: vec![], variances: vec![], greatest: vec![], powers }
     }
 }
 
@@ -208,33 +225,50 @@ impl Optimizer for Adam {
         follow(self.powers.iter_mut().chain([&mut self.rate]), weights);
         remember(&mut self.means, weights)?;
         remember(&mut self.variances, weights)?;
-        for (power, beta) in self.powers.iter_mut().zip(self.betas) {
+        let AdamOptions { betas, epsilon, weight_decay, decoupled, amsgrad } = self.options;
+        if amsgrad {
+            remember(&mut self.greatest, weights)?;
+        }
+        for (power, beta) in self.powers.iter_mut().zip(betas) {
             let value = &*power * beta;
             power.assign(&value);
         }
-        let [mean_beta, variance_beta] = self.betas;
+        let [mean_beta, variance_beta] = betas;
         let memories = self.means.iter_mut().zip(&mut self.variances);
-        for ((weight, gradient), (mean, variance)) in weights.iter_mut().zip(gradients).zip(memories) {
+        for (position, ((weight, gradient), (mean, variance))) in
+            weights.iter_mut().zip(gradients).zip(memories).enumerate()
+        {
             let dtype = mean.dtype();
-            let gradient = gradient.cast(dtype);
+            let mut gradient = gradient.cast(dtype);
+            if weight_decay != 0.0 && !decoupled {
+                gradient += weight.cast(dtype) * weight_decay;
+            }
             let [mean_power, variance_power] = self.powers.each_ref().map(|power| 1.0 - power.cast(dtype));
             let rate = self.rate.cast(dtype);
             let next = &*mean * mean_beta + &gradient * (1.0 - mean_beta);
             mean.assign(&next);
             let next = &*variance * variance_beta + &gradient * &gradient * (1.0 - variance_beta);
             variance.assign(&next);
-            let scale = (&*variance / variance_power).sqrt() + self.epsilon;
+            let spread = match self.greatest.get_mut(position) {
+                Some(greatest) => {
+                    let next = greatest.maximum(&*variance);
+                    greatest.assign(&next);
+                    greatest.clone()
+                }
+                None => variance.clone(),
+            };
+            let scale = (spread / variance_power).sqrt() + epsilon;
             let change = &rate * (&*mean / mean_power) / scale;
             update(weight, |weight| {
                 let next = &weight - change;
-                if self.weight_decay == 0.0 { next } else { next - weight * (rate * self.weight_decay) }
+                if weight_decay == 0.0 || !decoupled { next } else { next - weight * (rate * weight_decay) }
             });
         }
         Ok(())
     }
 
     fn state(&self) -> Vec<&Tensor> {
-        self.means.iter().chain(&self.variances).chain(&self.powers).collect()
+        self.means.iter().chain(&self.variances).chain(&self.greatest).chain(&self.powers).collect()
     }
 
     fn set_learning_rate(&mut self, rate: f32) {

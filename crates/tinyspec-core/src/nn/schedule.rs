@@ -143,6 +143,76 @@ impl Schedule for Cosine {
     }
 }
 
+/// A power of the share that is left, from one rate to another, which stays.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Polynomial {
+    /// The first rate.
+    pub from: f32,
+    /// The rate after `steps`.
+    pub to: f32,
+    /// Steps on the way.
+    pub steps: usize,
+    /// The power; 1 is a straight line.
+    pub power: f32,
+}
+
+impl Schedule for Polynomial {
+    fn rate(&self, step: usize) -> f32 {
+        self.to + (self.from - self.to) * (1.0 - share(step, self.steps)).powf(self.power)
+    }
+}
+
+/// [`Cosine`] again and again, each time over more steps (Loshchilov and Hutter, 2017).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct WarmRestarts {
+    /// The first rate, and the one after each restart.
+    pub rate: f32,
+    /// What each way leads to.
+    pub least: f32,
+    /// Steps to the first restart.
+    pub steps: usize,
+    /// How many times as long each way is as the one before; at least 1.
+    pub growth: usize,
+}
+
+impl Schedule for WarmRestarts {
+    fn rate(&self, step: usize) -> f32 {
+        let (mut rest, mut length) = (step, self.steps.max(1));
+        if self.growth <= 1 {
+            rest %= length;
+        }
+        while rest >= length {
+            rest -= length;
+            length = length.saturating_mul(self.growth);
+        }
+        cosine(self.rate, self.least, share(rest, length))
+    }
+}
+
+/// Straight lines up and down, again and again (Smith, 2017).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Cyclic {
+    /// The first rate, to which each way leads back.
+    pub least: f32,
+    /// The rate between.
+    pub greatest: f32,
+    /// Steps up.
+    pub up: usize,
+    /// Steps down.
+    pub down: usize,
+}
+
+impl Schedule for Cyclic {
+    fn rate(&self, step: usize) -> f32 {
+        let step = step % self.up.saturating_add(self.down).max(1);
+        let height = match step.checked_sub(self.up) {
+            Some(step) => 1.0 - share(step, self.down),
+            None => share(step, self.up),
+        };
+        self.least + (self.greatest - self.least) * height
+    }
+}
+
 /// A straight line up to the first rate of another schedule, which then goes on from its own step 0.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Warmup<S> {

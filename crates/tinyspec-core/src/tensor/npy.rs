@@ -24,6 +24,7 @@ macro_rules! by_type {
             "u2" => $callback!(u16),
             "u4" => $callback!(u32),
             "u8" => $callback!(u64),
+            "f2" => $callback!(half::f16),
             "f4" => $callback!(f32),
             "f8" => $callback!(f64),
             _ => $otherwise,
@@ -86,8 +87,8 @@ impl Tensor {
     /// Writes the elements as an `.npy` file, which NumPy reads with `np.load`.
     ///
     /// # Errors
-    /// When the tensor carries an error or cannot be computed, its dtype is a narrow float (NumPy has none but f16: cast
-    /// it), or the file cannot be written.
+    /// When the tensor carries an error or cannot be computed, its dtype is bf16 or a float of 8 bits, which NumPy has not
+    /// (cast it), or the file cannot be written.
     #[track_caller]
     pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
@@ -115,6 +116,7 @@ impl Tensor {
             DType::U16 => "u2",
             DType::U32 => "u4",
             DType::U64 => "u8",
+            DType::F16 => "f2",
             DType::F32 => "f4",
             DType::F64 => "f8",
             other => {

@@ -2,8 +2,8 @@
 //! out. `Debug` is one line with all digits.
 
 use super::Tensor;
-use std::fmt::{self, Write};
-use tinyspec_ir::DType;
+use std::fmt;
+use tinyspec_ir::{DType, float};
 
 /// How much is shown.
 struct Limits {
@@ -17,8 +17,8 @@ struct Limits {
 const PAGE: Limits = Limits { whole: 1000, ends: 3 };
 /// Of `Debug`.
 const LINE: Limits = Limits { whole: 0, ends: 3 };
-/// Columns of a line.
-const WIDTH: usize = 80;
+/// Columns of a line, with the bracket or comma at its end.
+const WIDTH: usize = 75;
 /// Digits after the point, unless the format says how many.
 const DIGITS: usize = 8;
 
@@ -59,6 +59,9 @@ impl fmt::Display for Tensor {
             Ok(found) => found,
             Err(error) => return write!(f, "{error}"),
         };
+        if sizes.contains(&0) {
+            return f.write_str("[]");
+        }
         let mut shown = vec![];
         visit(&sizes, &PAGE, 0, &mut |position| shown.push(position));
         let texts: Vec<String> = match &elements {
@@ -100,67 +103,71 @@ impl Tensor {
     }
 }
 
+/// The decimal number of the fewest digits that rounds to the value.
+fn shortest(value: f64, dtype: DType) -> f64 {
+    match dtype {
+        DType::F64 => value,
+        DType::F32 => format!("{}", value as f32).parse().unwrap_or(value),
+        _ => {
+            let bits = float::to_bits(dtype, value);
+            let decimals = (0..8).filter_map(|digits| format!("{value:.digits$e}").parse().ok());
+            decimals.into_iter().find(|&decimal| float::to_bits(dtype, decimal) == bits).unwrap_or(value)
+        }
+    }
+}
+
+/// A finite number in print.
+struct Digits {
+    whole: String,
+    fraction: String,
+    exponent: Option<String>,
+}
+
+impl Digits {
+    fn of(value: f64, dtype: DType, scientific: bool, precision: Option<usize>) -> Digits {
+        let brief = shortest(value, dtype);
+        let text = match (precision, scientific) {
+            (None, false) => format!("{brief}"),
+            (None, true) => format!("{brief:e}"),
+            (Some(digits), false) => format!("{value:.digits$}"),
+            (Some(digits), true) => format!("{value:.digits$e}"),
+        };
+        let (mantissa, exponent) = text.split_once('e').map_or((text.as_str(), None), |(m, e)| (m, Some(e)));
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        if precision.is_none() && fraction.len() > DIGITS {
+            let mut rounded = Digits::of(value, dtype, scientific, Some(DIGITS));
+            rounded.fraction.truncate(rounded.fraction.trim_end_matches('0').len());
+            return rounded;
+        }
+        Digits { whole: whole.to_string(), fraction: fraction.to_string(), exponent: exponent.map(str::to_string) }
+    }
+}
+
 /// Texts of floats, all with as many digits as the one that needs most.
 fn floats(values: &[f64], dtype: DType, precision: Option<usize>) -> Vec<String> {
     let magnitudes = values.iter().map(|value| value.abs()).filter(|value| value.is_finite() && *value != 0.0);
     let (least, greatest) = magnitudes
         .fold((f64::INFINITY, 0f64), |(least, greatest), magnitude| (least.min(magnitude), greatest.max(magnitude)));
-    let scientific = greatest >= 1e8 || greatest > 0.0 && (least < 1e-4 || greatest / least > 1e3 && least < 1e-2);
-    let digits = precision.unwrap_or(DIGITS);
-    // The fewest digits that give the value back, and no more than asked for.
-    let shortest = |value: f64| -> String {
-        let text = match (dtype == DType::F64, scientific) {
-            (true, false) => format!("{value}"),
-            (false, false) => format!("{}", value as f32),
-            (true, true) => format!("{value:e}"),
-            (false, true) => format!("{:e}", value as f32),
-        };
-        let (mantissa, exponent) = text.split_once('e').map_or((text.as_str(), None), |(m, e)| (m, Some(e)));
-        let given = mantissa.split_once('.').map_or(0, |(_, fraction)| fraction.len());
-        let mantissa = match (precision, scientific) {
-            (None, _) if given <= digits => mantissa.to_string(),
-            (_, false) => format!("{value:.digits$}"),
-            (_, true) => {
-                let text = format!("{value:.digits$e}");
-                let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-                return joined(mantissa, Some(exponent), precision.is_none());
+    let scientific = greatest >= 1e8 || greatest > 0.0 && (least < 1e-4 || greatest / least > 1e3);
+    let finite = |&value: &f64| value.is_finite().then(|| Digits::of(value, dtype, scientific, precision));
+    let digits: Vec<Option<Digits>> = values.iter().map(finite).collect();
+    let width = |length: fn(&Digits) -> usize| digits.iter().flatten().map(length).max().unwrap_or(0);
+    let fraction = width(|digits| digits.fraction.len());
+    let exponent = width(|digits| digits.exponent.as_ref().map_or(0, |e| e.trim_start_matches('-').len())).max(2);
+    let text =
+        |(value, digits): (&f64, &Option<Digits>)| match (digits, &digits.as_ref().and_then(|d| d.exponent.clone())) {
+            (None, _) if value.is_nan() => "nan".to_string(),
+            (None, _) => if *value > 0.0 { "inf" } else { "-inf" }.to_string(),
+            (Some(digits), Some(power)) => {
+                let (sign, power) = power.strip_prefix('-').map_or(('+', power.as_str()), |power| ('-', power));
+                let point = if precision == Some(0) { "" } else { "." };
+                format!("{}{point}{:0<fraction$}e{sign}{power:0>exponent$}", digits.whole, digits.fraction)
             }
+            (Some(digits), None) if precision == Some(0) => digits.whole.clone(),
+            // The points of one column are below each other.
+            (Some(digits), None) => format!("{}.{:<fraction$}", digits.whole, digits.fraction),
         };
-        joined(&mantissa, exponent, precision.is_none())
-    };
-    let texts: Vec<String> = values
-        .iter()
-        .map(|&value| match value {
-            value if value.is_nan() => "nan".to_string(),
-            value if value.is_infinite() => if value > 0.0 { "inf" } else { "-inf" }.to_string(),
-            value => shortest(value),
-        })
-        .collect();
-    // The points of one column are below each other.
-    let fraction = |text: &str| text.split_once('.').map(|(_, fraction)| fraction.chars().count());
-    let longest = texts.iter().filter_map(|text| fraction(text)).max().unwrap_or(0);
-    let padded = |text: String| match fraction(&text) {
-        Some(length) if !scientific => format!("{text}{}", " ".repeat(longest - length)),
-        _ => text,
-    };
-    texts.into_iter().map(padded).collect()
-}
-
-/// A mantissa with a point, without zeros at the end if they say nothing, and an exponent.
-fn joined(mantissa: &str, exponent: Option<&str>, trimmed: bool) -> String {
-    let mut text = mantissa.to_string();
-    if trimmed {
-        if text.contains('.') {
-            text.truncate(text.trim_end_matches('0').len());
-        } else {
-            text.push('.');
-        }
-    }
-    if let Some(exponent) = exponent {
-        let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
-        let _ = write!(text, "e{sign}{digits:0>2}");
-    }
-    text
+    values.iter().zip(&digits).map(text).collect()
 }
 
 /// The positions along an axis that are shown; `None` stands for what is left out.
@@ -212,19 +219,19 @@ impl Layout<'_> {
                 Some(_) => String::new(),
                 None => "…".to_string(),
             };
-            let width = text.chars().count() + 2;
+            let width = text.chars().count();
             if number > 0 {
                 if self.is_page && !inner.is_empty() {
                     // Matrices are a blank line apart, what is more, more.
                     write!(f, ",{}{:indent$}", "\n".repeat(inner.len()), "", indent = depth + 1)?;
-                } else if self.is_page && column + width > WIDTH {
+                } else if self.is_page && column + width > WIDTH - 1 - depth.min(WIDTH / 2) {
                     write!(f, ",\n{:indent$}", "", indent = depth + 1)?;
                     column = depth + 1;
                 } else {
                     f.write_str(", ")?;
                 }
             }
-            column += width;
+            column += width + 2;
             match position {
                 Some(position) if !inner.is_empty() => self.axis(f, depth + 1, start + position * stride)?,
                 _ => f.write_str(&text)?,

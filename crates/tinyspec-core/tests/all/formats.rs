@@ -37,7 +37,9 @@ mod npy {
     #[test]
     fn arrays_survive_a_file() -> Result<(), Error> {
         let path = file("survive");
-        for dtype in [DType::Bool, DType::I8, DType::U16, DType::I32, DType::U64, DType::F32, DType::F64] {
+        let lacking = [DType::Void, DType::Index, DType::BF16, DType::F8E4M3, DType::F8E5M2];
+        let written = |dtype: &DType| !lacking.contains(dtype);
+        for dtype in DType::ALL.iter().copied().filter(written) {
             let x = Tensor::arange(6).reshape([2, 3]).cast(dtype);
             x.save_npy(&path)?;
             let read = Tensor::load_npy(&path)?;

@@ -31,6 +31,7 @@ mod numbers;
 mod object_cache;
 mod one_element_axes;
 mod online_schedules;
+mod pages;
 mod rangeify;
 mod rearranging;
 mod recurrent;

@@ -1,8 +1,9 @@
 //! Learning-rate schedules, clipped gradients, and the optimisers against their published update by hand.
 
 use tinyspec_core::nn::{
-    Adagrad, Adam, Constant, Cosine, Exponential, Lamb, LambOptions, Linear, MultiStep, OneCycle, Optimizer, RmsProp,
-    RmsPropOptions, Schedule, Sgd, SgdOptions, StepDecay, Warmup, clip_norm, clip_value,
+    Adadelta, Adagrad, AdagradOptions, Adam, AdamOptions, Adamax, Constant, Cosine, Cyclic, Exponential, Lamb,
+    LambOptions, Linear, Lion, MultiStep, Nadam, OneCycle, Optimizer, Polynomial, Radam, RmsProp, RmsPropOptions,
+    Schedule, Sgd, SgdOptions, StepDecay, VariantOptions, WarmRestarts, Warmup, clip_norm, clip_value,
 };
 use tinyspec_core::{Error, Tensor};
 
@@ -37,6 +38,15 @@ fn schedules_are_their_formulas() {
     close(cycle.rate(9), 0.04 / 1e4);
     assert!((3..9).all(|step| cycle.rate(step + 1) < cycle.rate(step)));
     assert_eq!((|step: usize| step as f32).rate(3), 3.0);
+    let curve = Polynomial { from: 1.0, to: 0.5, steps: 4, power: 2.0 };
+    assert_eq!([0, 2, 4, 9].map(|step| curve.rate(step)), [1.0, 0.625, 0.5, 0.5]);
+    let restarts = WarmRestarts { rate: 1.0, least: 0.0, steps: 2, growth: 2 };
+    for (step, want) in [(0, 1.0), (1, 0.5), (2, 1.0), (4, 0.5), (6, 1.0), (10, 0.5)] {
+        close(restarts.rate(step), want);
+    }
+    close(WarmRestarts { growth: 1, ..restarts }.rate(usize::MAX), 0.5);
+    let cyclic = Cyclic { least: 1.0, greatest: 3.0, up: 2, down: 4 };
+    assert_eq!([0, 1, 2, 4, 6, 7].map(|step| cyclic.rate(step)), [1.0, 2.0, 3.0, 2.0, 1.0, 2.0]);
 }
 
 #[test]
@@ -56,11 +66,13 @@ fn clipped_gradients_have_the_greatest_norm_and_keep_their_direction() -> Result
     Ok(())
 }
 
-/// Three steps of an optimiser on one weight with given gradients.
+const GRADIENTS: [f32; 8] = [0.5, -1.0, 0.25, 0.75, -0.5, 1.5, -0.125, 1.0];
+
+/// Steps of an optimiser on one weight with given gradients.
 fn steps(mut optimizer: impl Optimizer) -> Result<Vec<f32>, Error> {
     let mut weight = Tensor::from_slice(&[2f32], [1]);
     let mut seen = vec![];
-    for gradient in [0.5f32, -1.0, 0.25] {
+    for gradient in GRADIENTS {
         optimizer.step(&mut [&mut weight], &[Tensor::from_slice(&[gradient], [1])])?;
         seen.push(weight.to_vec::<f32>()?[0]);
     }
@@ -69,8 +81,8 @@ fn steps(mut optimizer: impl Optimizer) -> Result<Vec<f32>, Error> {
 
 fn follows(optimizer: impl Optimizer, mut update: impl FnMut(f64, f64, i32) -> f64) -> Result<(), Error> {
     let mut weight = 2f64;
-    for (number, (gradient, got)) in [0.5, -1.0, 0.25].into_iter().zip(steps(optimizer)?).enumerate() {
-        weight = update(weight, gradient, number as i32 + 1);
+    for (number, (gradient, got)) in GRADIENTS.into_iter().zip(steps(optimizer)?).enumerate() {
+        weight = update(weight, gradient.into(), number as i32 + 1);
         close(got, weight);
     }
     Ok(())
@@ -124,6 +136,76 @@ fn optimisers_make_the_published_steps() -> Result<(), Error> {
         w - 0.1 * (w.abs() / change.abs()) * change
     })?;
     Ok(())
+}
+
+#[test]
+fn relatives_of_adam_make_the_published_steps() -> Result<(), Error> {
+    let (mut m, mut v, mut greatest) = (0f64, 0f64, 0f64);
+    let options = AdamOptions { weight_decay: 0.1, decoupled: false, amsgrad: true, ..Default::default() };
+    follows(Adam::with_options(0.1, options), |w, g, t| {
+        let g = g + 0.1 * w;
+        m = 0.9 * m + 0.1 * g;
+        v = 0.999 * v + 0.001 * g * g;
+        greatest = greatest.max(v);
+        let spread = (greatest / (1.0 - 0.999f64.powi(t))).sqrt() + 1e-8;
+        w - 0.1 * m / (1.0 - 0.9f64.powi(t)) / spread
+    })?;
+    let mut square = 0.0;
+    let options = AdagradOptions { weight_decay: 0.1, ..Default::default() };
+    follows(Adagrad::with_options(0.1, options), |w, g, _| {
+        let g = g + 0.1 * w;
+        square += g * g;
+        w - 0.1 * g / square.sqrt()
+    })?;
+    let (mut square, mut steps) = (0f64, 0f64);
+    follows(Adadelta::new(1.0), |w, g, _| {
+        square = 0.9 * square + 0.1 * g * g;
+        let change = (steps + 1e-6).sqrt() / (square + 1e-6).sqrt() * g;
+        steps = 0.9 * steps + 0.1 * change * change;
+        w - change
+    })?;
+    let (mut m, mut greatest) = (0f64, 0f64);
+    let options = VariantOptions { weight_decay: 0.1, ..Default::default() };
+    follows(Adamax::with_options(0.1, options), |w, g, t| {
+        let g = g + 0.1 * w;
+        m = 0.9 * m + 0.1 * g;
+        greatest = (0.999 * greatest).max(g.abs() + 1e-8);
+        w - 0.1 * m / (1.0 - 0.9f64.powi(t)) / greatest
+    })?;
+    let (mut m, mut v, mut product) = (0f64, 0f64, 1f64);
+    follows(Nadam::new(0.1), |w, g, t| {
+        let momentum = |t: i32| 0.9 * (1.0 - 0.5 * 0.96f64.powf(0.004 * f64::from(t)));
+        let (now, next) = (momentum(t), momentum(t + 1));
+        product *= now;
+        m = 0.9 * m + 0.1 * g;
+        v = 0.999 * v + 0.001 * g * g;
+        let ahead = g * (1.0 - now) / (1.0 - product) + m * next / (1.0 - product * next);
+        w - 0.1 * ahead / ((v / (1.0 - 0.999f64.powi(t))).sqrt() + 1e-8)
+    })?;
+    // The variance counts from the sixth step on.
+    for beta in [0.999f64, 0.9] {
+        let (mut m, mut v) = (0f64, 0f64);
+        let options = VariantOptions { betas: [0.9, beta as f32], ..Default::default() };
+        follows(Radam::with_options(0.1, options), |w, g, t| {
+            m = 0.9 * m + 0.1 * g;
+            v = beta * v + (1.0 - beta) * g * g;
+            let (mean, power) = (m / (1.0 - 0.9f64.powi(t)), beta.powi(t));
+            let most = 2.0 / (1.0 - beta) - 1.0;
+            let length = most - 2.0 * f64::from(t) * power / (1.0 - power);
+            if length <= 5.0 {
+                return w - 0.1 * mean;
+            }
+            let rectified = (length - 4.0) * (length - 2.0) * most / ((most - 4.0) * (most - 2.0) * length);
+            w - 0.1 * mean * (rectified * (1.0 - power)).sqrt() / (v.sqrt() + 1e-8)
+        })?;
+    }
+    let mut m = 0f64;
+    let options = VariantOptions { betas: [0.9, 0.99], weight_decay: 0.1, ..Default::default() };
+    follows(Lion::with_options(0.1, options), |w, g, _| {
+        let change = (0.9 * m + 0.1 * g).signum();
+        m = 0.99 * m + 0.01 * g;
+        w - 0.1 * (change + 0.1 * w)
+    })
 }
 
 #[test]

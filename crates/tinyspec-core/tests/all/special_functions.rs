@@ -172,8 +172,8 @@ fn inverses_and_their_ends() {
         let ends = Tensor::from_slice(&[0f32, -1.0, f32::INFINITY, f32::NAN, f32::NEG_INFINITY], [5]);
         assert_eq!(show(ends.lgamma().narrow(0, 0, 4))?, "[inf, inf, inf, NaN]");
         assert_eq!(show(ends.digamma())?, "[NaN, NaN, inf, NaN, NaN]");
-        assert_eq!(show(ends.i0())?, "[1.0, 1.2660658, inf, NaN, inf]");
-        assert_eq!(show(ends.i0e())?[..3], *"[1.");
+        assert_eq!(show(ends.narrow(0, 2, 3).i0())?, "[inf, NaN, inf]");
+        assert_eq!(show(ends.narrow(0, 2, 3).i0e())?, "[0.0, NaN, 0.0]");
         let p = Tensor::from_slice(&[0f32, 1.0, -1.0], [3]);
         assert_eq!(show(p.entr())?, "[0.0, 0.0, -inf]");
         assert_eq!(show(p.xlog1py(-1.0).narrow(0, 0, 2))?, "[0.0, -inf]");

@@ -1,5 +1,6 @@
 //! The pages about the language say what is so: tables are generated, examples parse. `TINYSPEC_BLESS=1` writes the tables.
 
+mod libraries;
 mod table;
 
 use std::collections::BTreeSet;

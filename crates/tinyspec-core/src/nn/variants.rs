@@ -1,0 +1,251 @@
+//! Relatives of Adam and Adagrad: Adadelta, Adamax, NAdam, RAdam; and Lion.
+
+use super::Optimizer;
+use super::optim::{check, follow, remember, scalar, update};
+use crate::{Result, Tensor};
+
+/// What the optimisers of this file have in common: `VariantOptions { weight_decay: 0.01, ..default() }`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct VariantOptions {
+    /// Decay of the two memories.
+    pub betas: [f32; 2],
+    /// What keeps the quotient finite.
+    pub epsilon: f32,
+    /// Share of a weight that is added to its gradient; of Lion, that it loses each step, times the learning rate.
+    pub weight_decay: f32,
+}
+
+impl Default for VariantOptions {
+    fn default() -> VariantOptions {
+        VariantOptions { betas: [0.9, 0.999], epsilon: 1e-8, weight_decay: 0.0 }
+    }
+}
+
+/// Two tensors of the weight's shape that the steps go on with.
+struct Memory<'a> {
+    first: &'a mut Tensor,
+    second: &'a mut Tensor,
+}
+
+impl Memory<'_> {
+    /// The running mean of the gradient.
+    fn mean(&mut self, gradient: &Tensor, beta: f32) -> Tensor {
+        let next = &*self.first * beta + gradient * (1.0 - beta);
+        self.first.assign(&next);
+        next
+    }
+
+    /// The running mean of its square.
+    fn square(&mut self, gradient: &Tensor, beta: f32) -> Tensor {
+        let next = &*self.second * beta + gradient.square() * (1.0 - beta);
+        self.second.assign(&next);
+        next
+    }
+}
+
+/// The number of the step, from 1 on, as tensors that a step may use.
+struct Count {
+    step: Tensor,
+    /// The betas to its power, and what the products of NAdam's momenta are.
+    powers: [Tensor; 3],
+}
+
+/// How a step follows from a gradient.
+type Rule = fn(&VariantOptions, &mut Memory, &Tensor, &Count) -> Tensor;
+
+macro_rules! variants {
+    ($($(#[doc = $doc:literal])* $name:ident { $($field:ident: $value:expr),* } = $rule:ident;)*) => { $(
+        $(#[doc = $doc])*
+        #[derive(Clone, Debug)]
+        pub struct $name(Variant);
+
+        impl $name {
+            /// With what is usual.
+            pub fn new(rate: f32) -> $name {
+                $name::with_options(rate, VariantOptions { $($field: $value,)* ..VariantOptions::default() })
+            }
+
+            /// With all that there is.
+            pub fn with_options(rate: f32, options: VariantOptions) -> $name {
+                $name(Variant::new(rate, options))
+            }
+        }
+
+        impl Optimizer for $name {
+            #[track_caller]
+            fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
+                self.0.step($rule, weights, gradients)
+            }
+
+            fn state(&self) -> Vec<&Tensor> {
+                self.0.state()
+            }
+
+            fn set_learning_rate(&mut self, rate: f32) {
+                self.0.rate = scalar(rate);
+            }
+        }
+    )* };
+}
+
+variants! {
+    /// Steps as long as those before, over the root of the mean square of the gradient (Zeiler, 2012). The usual rate is 1.
+    Adadelta { betas: [0.9, 0.9], epsilon: 1e-6 } = adadelta;
+    /// Adam with the greatest gradient, which decays, for the variance (Kingma and Ba, 2015).
+    Adamax {} = adamax;
+    /// Adam that looks ahead, with a momentum that grows (Dozat, 2016).
+    Nadam {} = nadam;
+    /// Adam without its variance until that is known well enough (Liu et al., 2020).
+    Radam {} = radam;
+}
+
+fn adadelta(options: &VariantOptions, memory: &mut Memory, gradient: &Tensor, _: &Count) -> Tensor {
+    let square = memory.square(gradient, options.betas[1]);
+    let steps = memory.first.clone();
+    let change = (&steps + options.epsilon).sqrt() / (square + options.epsilon).sqrt() * gradient;
+    let next = steps * options.betas[0] + change.square() * (1.0 - options.betas[0]);
+    memory.first.assign(&next);
+    change
+}
+
+fn adamax(options: &VariantOptions, memory: &mut Memory, gradient: &Tensor, count: &Count) -> Tensor {
+    let mean = memory.mean(gradient, options.betas[0]);
+    let greatest = (&*memory.second * options.betas[1]).maximum(gradient.abs() + options.epsilon);
+    memory.second.assign(&greatest);
+    mean / (1.0 - count.powers[0].cast(gradient.dtype())) / greatest
+}
+
+/// The momentum of NAdam at a step.
+fn momentum(beta: f32, step: &Tensor) -> Tensor {
+    (1.0 - (step * (0.004 * 0.96f64.log2())).exp2() * 0.5) * beta
+}
+
+fn nadam(options: &VariantOptions, memory: &mut Memory, gradient: &Tensor, count: &Count) -> Tensor {
+    let dtype = gradient.dtype();
+    let mean = memory.mean(gradient, options.betas[0]);
+    let square = memory.square(gradient, options.betas[1]);
+    let (now, next) = (momentum(options.betas[0], &count.step), momentum(options.betas[0], &(&count.step + 1.0)));
+    let product = &count.powers[2];
+    let (own, ahead) = ((1.0 - &now) / (1.0 - product), &next / (1.0 - product * &next));
+    let scale = (square / (1.0 - count.powers[1].cast(dtype))).sqrt() + options.epsilon;
+    (gradient * own.cast(dtype) + mean * ahead.cast(dtype)) / scale
+}
+
+fn radam(options: &VariantOptions, memory: &mut Memory, gradient: &Tensor, count: &Count) -> Tensor {
+    let dtype = gradient.dtype();
+    let mean = memory.mean(gradient, options.betas[0]) / (1.0 - count.powers[0].cast(dtype));
+    let square = memory.square(gradient, options.betas[1]);
+    let power = &count.powers[1];
+    let most = 2.0 / (1.0 - f64::from(options.betas[1])) - 1.0;
+    // How many gradients the variance is of, as good as.
+    let length = most - &count.step * 2.0 * power / (1.0 - power);
+    let is_known = length.gt(5.0);
+    let safe = is_known.where_(&length, 6.0);
+    let rectified = (&safe - 4.0) * (&safe - 2.0) * (most / ((most - 4.0) * (most - 2.0))) / &safe;
+    let factor = (rectified * (1.0 - power)).sqrt().cast(dtype);
+    let scaled = &mean * factor / (square.sqrt() + options.epsilon);
+    is_known.where_(scaled, mean)
+}
+
+#[derive(Clone, Debug)]
+struct Variant {
+    rate: Tensor,
+    options: VariantOptions,
+    first: Vec<Tensor>,
+    second: Vec<Tensor>,
+    step: Tensor,
+    powers: [Tensor; 3],
+}
+
+impl Variant {
+    fn new(rate: f32, options: VariantOptions) -> Variant {
+        let powers = [1.0; 3].map(scalar);
+        Variant { rate: scalar(rate), options, first: vec![], second: vec![], step: scalar(0.0), powers }
+    }
+
+    #[track_caller]
+    fn step(&mut self, rule: Rule, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
+        check(weights.len(), gradients.len())?;
+        follow(self.powers.iter_mut().chain([&mut self.rate, &mut self.step]), weights);
+        remember(&mut self.first, weights)?;
+        remember(&mut self.second, weights)?;
+        let next = &self.step + 1.0;
+        self.step.assign(&next);
+        let [first, second] = self.options.betas.map(Tensor::scalar);
+        let factors = [first, second, momentum(self.options.betas[0], &self.step)];
+        for (power, factor) in self.powers.iter_mut().zip(factors) {
+            let value = &*power * factor;
+            power.assign(&value);
+        }
+        let count = Count { step: self.step.clone(), powers: self.powers.clone() };
+        let decay = self.options.weight_decay;
+        let memories = self.first.iter_mut().zip(&mut self.second);
+        for ((weight, gradient), (first, second)) in weights.iter_mut().zip(gradients).zip(memories) {
+            let dtype = first.dtype();
+            let mut gradient = gradient.cast(dtype);
+            if decay != 0.0 {
+                gradient += weight.cast(dtype) * decay;
+            }
+            let change = rule(&self.options, &mut Memory { first, second }, &gradient, &count);
+            let rate = self.rate.cast(dtype);
+            update(weight, |weight| weight - change * rate);
+        }
+        Ok(())
+    }
+
+    fn state(&self) -> Vec<&Tensor> {
+        self.first.iter().chain(&self.second).chain(&self.powers).chain([&self.step]).collect()
+    }
+}
+
+/// The sign of a mean of the gradients: all weights move as far (Chen et al., 2023). Weights decay by themselves.
+#[derive(Clone, Debug)]
+pub struct Lion {
+    rate: Tensor,
+    options: VariantOptions,
+    means: Vec<Tensor>,
+}
+
+impl Lion {
+    /// With what is usual.
+    pub fn new(rate: f32) -> Lion {
+        Lion::with_options(rate, VariantOptions { betas: [0.9, 0.99], ..VariantOptions::default() })
+    }
+
+    /// With all that there is.
+    pub fn with_options(rate: f32, options: VariantOptions) -> Lion {
+        Lion { rate: scalar(rate), options, means: vec![] }
+    }
+}
+
+impl Optimizer for Lion {
+    #[track_caller]
+    fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
+        check(weights.len(), gradients.len())?;
+        follow([&mut self.rate], weights);
+        remember(&mut self.means, weights)?;
+        let [now, later] = self.options.betas;
+        for ((weight, gradient), mean) in weights.iter_mut().zip(gradients).zip(&mut self.means) {
+            let dtype = mean.dtype();
+            let gradient = gradient.cast(dtype);
+            let change = (&*mean * now + &gradient * (1.0 - now)).sign();
+            let next = &*mean * later + gradient * (1.0 - later);
+            mean.assign(&next);
+            let rate = self.rate.cast(dtype);
+            let decay = self.options.weight_decay;
+            update(weight, |weight| {
+                let change = if decay == 0.0 { change } else { change + &weight * decay };
+                weight - change * rate
+            });
+        }
+        Ok(())
+    }
+
+    fn state(&self) -> Vec<&Tensor> {
+        self.means.iter().collect()
+    }
+
+    fn set_learning_rate(&mut self, rate: f32) {
+        self.rate = scalar(rate);
+    }
+}
