@@ -46,4 +46,5 @@ mod special_functions;
 mod tensors;
 mod threads;
 mod training;
+mod ulps;
 mod windows;

@@ -1,0 +1,292 @@
+//! How far elementary functions are from what is right, in units of the last place: `docs/accuracy.md` says so, and this
+//! holds it to that. All inputs of the narrow floats are tried, of f32 and f64 patterns spread over the whole format.
+//!
+//! `TINYSPEC_ULP=exp,sin` tries all 2³² inputs of f32 of these functions (minutes each); with `TINYSPEC_BLESS=1` the table is
+//! written anew.
+
+use std::fmt::Write;
+use std::path::Path;
+use tinyspec_core::execute::with_default_device;
+use tinyspec_core::{Error, Tensor};
+use tinyspec_ir::{DType, float};
+
+struct Function {
+    name: &'static str,
+    method: fn(&Tensor) -> Tensor,
+    /// In f64, where the standard library is right to the last place but one.
+    reference: fn(f64) -> f64,
+}
+
+macro_rules! functions {
+    ($($name:ident: $reference:expr;)*) => {
+        &[$(Function { name: stringify!($name), method: |x| x.$name(), reference: $reference }),*]
+    };
+}
+
+/// `e^(-x²)`, the exponent in two parts: its rounding would count.
+fn bell(x: f64) -> f64 {
+    let coarse = (x * 16.0).floor() / 16.0;
+    (-coarse * coarse).exp() * (-(x - coarse) * (x + coarse)).exp()
+}
+
+/// By its series of positive terms, and one less a continued fraction.
+fn erf(x: f64) -> f64 {
+    let a = x.abs();
+    if x.is_nan() || x == 0.0 {
+        return x;
+    }
+    if a >= 1.0 {
+        let fraction = (1..400).rev().fold(a, |rest, k| a + f64::from(k) / 2.0 / rest);
+        let rest = if a > 28.0 { 0.0 } else { bell(a) / fraction / std::f64::consts::PI.sqrt() };
+        return (1.0 - rest).copysign(x);
+    }
+    let (mut sum, mut term, mut n) = (0.0, a, 1.0);
+    while term > 1e-20 * a {
+        sum += term;
+        n += 2.0;
+        term *= 2.0 * a * a / n;
+    }
+    (sum * bell(a) * std::f64::consts::FRAC_2_SQRT_PI).copysign(x)
+}
+
+const FUNCTIONS: &[Function] = functions! {
+    reciprocal: f64::recip;
+    sqrt: f64::sqrt;
+    rsqrt: |x| 1.0 / x.sqrt();
+    exp2: f64::exp2;
+    exp: f64::exp;
+    exp10: |x| 10f64.powf(x);
+    expm1: f64::exp_m1;
+    log2: f64::log2;
+    log: f64::ln;
+    log10: f64::log10;
+    log1p: f64::ln_1p;
+    sin: f64::sin;
+    cos: f64::cos;
+    tan: f64::tan;
+    asin: f64::asin;
+    acos: f64::acos;
+    atan: f64::atan;
+    sinh: f64::sinh;
+    cosh: f64::cosh;
+    tanh: f64::tanh;
+    asinh: |x| if x.abs() < 1e150 { x.asinh() } else { (x.abs().ln() + std::f64::consts::LN_2).copysign(x) };
+    acosh: |x| match x {
+        x if x < 1.0 => f64::NAN,
+        x if x < 1e150 => (x - 1.0 + ((x - 1.0) * (x + 1.0)).sqrt()).ln_1p(),
+        x => x.ln() + std::f64::consts::LN_2,
+    };
+    atanh: |x| x.abs().atanh().copysign(x);
+    erf: erf;
+    sigmoid: |x| if x < 0.0 { x.exp() / (1.0 + x.exp()) } else { 1.0 / (1.0 + (-x).exp()) };
+    softplus: |x| x.max(0.0) + (-x.abs()).exp().ln_1p();
+};
+
+const DTYPES: [DType; 6] = [DType::F8E4M3, DType::F8E5M2, DType::F16, DType::BF16, DType::F32, DType::F64];
+
+/// Digits after the point, the exponents of the least and of the greatest finite number, and that number.
+fn format(dtype: DType) -> (i32, i32, f64) {
+    match dtype {
+        DType::F8E4M3 => (3, -9, 448.0),
+        DType::F8E5M2 => (2, -16, 57344.0),
+        DType::F16 => (10, -24, 65504.0),
+        DType::BF16 => (7, -133, f64::from(f32::from_bits(0x7f7f_0000))),
+        DType::F32 => (23, -149, f64::from(f32::MAX)),
+        _ => (52, -1074, f64::MAX),
+    }
+}
+
+/// Distance in units of the last place of `want`. Beyond the greatest number is one place more than it; what the format has
+/// no number for must be what the language makes of it.
+fn ulps(dtype: DType, got: f64, want: f64) -> f64 {
+    if got == want {
+        return 0.0;
+    }
+    let (digits, least, greatest) = format(dtype);
+    let place = |value: f64| power_of_two((((value.to_bits() >> 52) & 0x7ff) as i32 - 1023 - digits).max(least));
+    let end = greatest + place(greatest);
+    let end = if end.is_finite() { end } else { greatest };
+    if !got.is_finite() || want.is_nan() || want.abs() > greatest {
+        let rounded = float::from_bits(dtype, float::to_bits(dtype, want));
+        if rounded.is_nan() || got.is_nan() {
+            return if rounded.is_nan() == got.is_nan() { 0.0 } else { f64::INFINITY };
+        }
+    }
+    let (got, want) = (got.clamp(-end, end), want.clamp(-end, end));
+    (got - want).abs() / if want == 0.0 { power_of_two(least) } else { place(want) }
+}
+
+fn power_of_two(exponent: i32) -> f64 {
+    if exponent < -1022 { f64::from(exponent).exp2() } else { f64::from_bits(((exponent + 1023) as u64) << 52) }
+}
+
+/// The greatest distance of these inputs, and where it is.
+fn worst(function: &Function, dtype: DType, bytes: &[u8], count: usize) -> Result<(f64, f64), Error> {
+    let x = Tensor::from_bytes(dtype, bytes, &[count as i64]);
+    let read = |tensor: Tensor| -> Result<Vec<f64>, Error> {
+        Ok(match dtype {
+            DType::F64 => tensor.to_vec::<f64>()?,
+            _ => tensor.cast(DType::F32).to_vec::<f32>()?.into_iter().map(f64::from).collect(),
+        })
+    };
+    let got = read((function.method)(&x))?;
+    let mut worst = (0.0, 0.0);
+    for (x, got) in read(x)?.into_iter().zip(got) {
+        let distance = ulps(dtype, got, (function.reference)(x));
+        if distance > worst.0 {
+            worst = (distance, x);
+        }
+    }
+    Ok(worst)
+}
+
+/// Bit patterns over the whole format: all of them, or as many as that.
+fn inputs(dtype: DType) -> (Vec<u8>, usize) {
+    match dtype {
+        DType::F8E4M3 | DType::F8E5M2 => ((0..=255).collect(), 256),
+        DType::F16 | DType::BF16 => ((0..=u16::MAX).flat_map(u16::to_le_bytes).collect(), 1 << 16),
+        DType::F32 => {
+            let patterns: Vec<u32> = (0..=u32::MAX).step_by(8191).collect();
+            (patterns.iter().flat_map(|pattern| pattern.to_le_bytes()).collect(), patterns.len())
+        }
+        _ => {
+            // Of each exponent the same number, but more of those that functions change in.
+            let mut state = 9u64;
+            let mut values: Vec<f64> = vec![];
+            for round in 0..200_000 {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                let value = f64::from_bits(state ^ state >> 29);
+                let share = (state >> 11) as f64 / (1u64 << 53) as f64;
+                values.push(match round % 4 {
+                    0 => value,
+                    1 => share * 40.0 - 20.0,
+                    2 => share * 2.0 - 1.0,
+                    _ => share * 1500.0 - 750.0,
+                });
+            }
+            (values.iter().flat_map(|value| value.to_le_bytes()).collect(), values.len())
+        }
+    }
+}
+
+const PAGE: &str = "../../docs/accuracy.md";
+const ENDS: [&str; 2] = ["<!-- ulps -->\n", "<!-- end of ulps -->"];
+
+fn page() -> (String, String, String) {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE)).expect("the page is there");
+    let (before, rest) = text.split_once(ENDS[0]).expect("the table begins");
+    let (table, after) = rest.split_once(ENDS[1]).expect("the table ends");
+    (before.to_string(), table.to_string(), after.to_string())
+}
+
+/// What the page says of a function, a dtype after the other.
+fn stated(table: &str, name: &str) -> Option<Vec<f64>> {
+    let row = table.lines().find(|line| line.starts_with(&format!("| `{name}` |")))?;
+    row.split('|').skip(2).take(DTYPES.len()).map(|cell| cell.trim().parse().ok()).collect()
+}
+
+/// A little more than was found: the inputs of the wide formats are not all.
+fn bound(dtype: DType, found: f64) -> f64 {
+    let step = if matches!(dtype, DType::F32 | DType::F64) { 2.0 } else { 100.0 };
+    (found * step).ceil() / step
+}
+
+#[test]
+fn the_table_of_distances_is_true() -> Result<(), Error> {
+    let (before, table, after) = page();
+    let blessed = std::env::var_os("TINYSPEC_BLESS").is_some();
+    let mut new = format!("| function | {} |\n|---|", DTYPES.map(|dtype| dtype.name()).join(" | "));
+    new += &"---|".repeat(DTYPES.len());
+    new.push('\n');
+    for function in FUNCTIONS {
+        let mut found = vec![];
+        for dtype in DTYPES {
+            let (bytes, count) = inputs(dtype);
+            let worst = with_default_device::<_, Error>("cpu", || worst(function, dtype, &bytes, count))?;
+            println!("{} {dtype}: {:.3} at {:e}", function.name, worst.0, worst.1);
+            found.push(worst);
+        }
+        let bounds = DTYPES.iter().zip(&found).map(|(&dtype, (found, _))| bound(dtype, *found).to_string());
+        let _ = writeln!(new, "| `{}` | {} |", function.name, bounds.collect::<Vec<_>>().join(" | "));
+        if !blessed {
+            let stated = stated(&table, function.name).unwrap_or_else(|| panic!("no row for {}", function.name));
+            for ((dtype, (distance, x)), stated) in DTYPES.iter().zip(found).zip(stated) {
+                let name = function.name;
+                assert!(distance <= stated, "{name}({x:e}) of {dtype} is {distance} ulp off, the page says {stated}");
+                assert!(distance > 0.0 || stated == 0.0, "{name} of {dtype} is exact, the page says {stated}");
+            }
+        }
+    }
+    if blessed {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+        std::fs::write(path, [&before, ENDS[0], &new, ENDS[1], &after].concat()).expect("written");
+    }
+    Ok(())
+}
+
+#[test]
+fn all_inputs_of_what_is_asked_for() -> Result<(), Error> {
+    let Ok(names) = std::env::var("TINYSPEC_ULP") else { return Ok(()) };
+    let (_, table, _) = page();
+    for name in names.split(',') {
+        let function = FUNCTIONS.iter().find(|function| function.name == name).expect("a function of the table");
+        let stated = stated(&table, name).expect("a row of the table")[4];
+        const PART: u64 = 1 << 24;
+        let mut worst_of_all = (0.0, 0.0);
+        for part in 0..(1u64 << 32) / PART {
+            let patterns = part * PART..(part + 1) * PART;
+            let bytes: Vec<u8> = patterns.flat_map(|pattern| (pattern as u32).to_le_bytes()).collect();
+            let found = with_default_device::<_, Error>("cpu", || worst(function, DType::F32, &bytes, PART as usize))?;
+            if found.0 > worst_of_all.0 {
+                worst_of_all = found;
+            }
+        }
+        println!("{name}, all 2^32 inputs: {:.3} ulp at {:e}", worst_of_all.0, worst_of_all.1);
+        assert!(worst_of_all.0 <= stated, "{name}({:e}) is {} ulp off", worst_of_all.1, worst_of_all.0);
+    }
+    Ok(())
+}
+
+/// Of two operands: quotients are rounded once, powers are not.
+#[test]
+fn quotients_and_powers() -> Result<(), Error> {
+    let mut state = 5u64;
+    let mut next = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state ^ state >> 29) as u32
+    };
+    let pairs: Vec<[f32; 2]> = (0..400_000).map(|_| [f32::from_bits(next()), f32::from_bits(next())]).collect();
+    let bases: Vec<[f32; 2]> = (0..400_000).map(|_| [next() as f32 / 1e8, next() as f32 / 4e8 - 5.0]).collect();
+    type Case<'c> = (&'c str, fn(&Tensor, &Tensor) -> Tensor, fn(f64, f64) -> f64, &'c [[f32; 2]], f64);
+    let cases: [Case; 2] =
+        [("div", |x, y| x.div(y), |x, y| x / y, &pairs, 0.5), ("pow", |x, y| x.pow(y), f64::powf, &bases, 1.5)];
+    for (name, method, reference, pairs, bound) in cases {
+        let (x, y): (Vec<f32>, Vec<f32>) = pairs.iter().map(|pair| (pair[0], pair[1])).unzip();
+        let (left, right) = (Tensor::from_slice(&x, [x.len()]), Tensor::from_slice(&y, [y.len()]));
+        let got = with_default_device::<_, Error>("cpu", || method(&left, &right).to_vec::<f32>())?;
+        let distances = got
+            .iter()
+            .zip(x.iter().zip(&y))
+            .map(|(&got, (&x, &y))| (ulps(DType::F32, got.into(), reference(x.into(), y.into())), x, y));
+        let worst = distances.max_by(|a, b| a.0.total_cmp(&b.0)).expect("there are pairs");
+        println!("{name}: {:.3} at {:e}, {:e}", worst.0, worst.1, worst.2);
+        assert!(worst.0 <= bound, "{name}({:e}, {:e}) is {} ulp off", worst.1, worst.2, worst.0);
+    }
+    Ok(())
+}
+
+/// Conversions to narrow floats are those of the language, of f32 patterns all over the format.
+#[test]
+fn conversions_round_once() -> Result<(), Error> {
+    let patterns: Vec<u32> = (0..=u32::MAX).step_by(4093).collect();
+    let values: Vec<f32> = patterns.iter().map(|&pattern| f32::from_bits(pattern)).collect();
+    let x = Tensor::from_slice(&values, [values.len()]);
+    for dtype in [DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2] {
+        let back = with_default_device::<_, Error>("cpu", || x.cast(dtype).cast(DType::F32).to_vec::<f32>())?;
+        for (&value, got) in values.iter().zip(back) {
+            let want = float::from_bits(dtype, float::to_bits(dtype, f64::from(value))) as f32;
+            assert!(got == want || got.is_nan() && want.is_nan(), "{value:e} as {dtype}: {got:e} {want:e}");
+        }
+    }
+    Ok(())
+}
