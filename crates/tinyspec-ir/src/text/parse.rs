@@ -122,7 +122,11 @@ impl<'a> Line<'a> {
     }
 
     fn string(&mut self) -> Result<Arc<str>> {
-        self.expect("\"")?;
+        // Blanks that follow the quote are the string's own.
+        let Some(rest) = self.rest.strip_prefix('"') else {
+            return Err(self.error(format!("expected a string before `{}`", self.rest)));
+        };
+        self.rest = rest;
         let mut text = String::new();
         let mut chars = self.rest.char_indices();
         while let Some((position, c)) = chars.next() {

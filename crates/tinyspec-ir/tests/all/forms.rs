@@ -29,7 +29,7 @@ fn sample() -> (Graph, Vec<NodeId>) {
     let range = graph.range(bound, 3, AxisType::GroupReduce).unwrap();
     let stored = graph.add(Op::Store, &[y, x], Arg::Streaming).unwrap();
     let plain = graph.add(Op::Store, &[y, x], Arg::None).unwrap();
-    let special = graph.add(Op::Special, &[bound], Arg::Text("gid \"0\"\n\u{7f}ü\\".into())).unwrap();
+    let special = graph.add(Op::Special, &[bound], Arg::Text(" gid \"0\"\n\u{7f}ü\\ ".into())).unwrap();
     let bytes = graph.add(Op::Binary, &[], Arg::Bytes([0u8, 255, 16].as_slice().into())).unwrap();
     let many = Device::Many(["gpu:0".into(), "gpu (1)".into()].into());
     let many = Arg::Buffer { slot: 2, dtype: DType::I64, device: Some(many), addrspace: AddrSpace::Global };

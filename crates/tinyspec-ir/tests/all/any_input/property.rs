@@ -40,7 +40,9 @@ pub fn unsealed(mut bytes: Vec<u8>) -> Vec<u8> {
 pub fn any_graph(graph: &Graph, roots: &[NodeId]) {
     let printed = text::print(graph, roots);
     let (parsed, parsed_roots) = text::parse(&printed).unwrap_or_else(|error| panic!("{error} in\n{printed}"));
-    assert!(printed == text::print(&parsed, &parsed_roots), "printed differently the second time:\n{printed}");
+    let again = text::print(&parsed, &parsed_roots);
+    let differs = printed.lines().zip(again.lines()).find(|(line, again)| line != again);
+    assert!(printed == again, "the second time a line is another one: {differs:?}\n{printed}");
     let hash = graph.content_hash(roots);
     assert!(hash == parsed.content_hash(&parsed_roots), "the text is another graph:\n{printed}");
     let (decoded, decoded_roots) =
