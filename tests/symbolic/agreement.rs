@@ -197,3 +197,32 @@ fn every_size_gives_what_kernels_of_that_size_give() {
         assert!(failed.is_empty(), "{}", failed.join("\n"));
     }
 }
+
+#[test]
+fn a_loop_without_trips_reads_nothing() -> Result<(), Error> {
+    let _alone = crate::alone();
+    // Of N - 1 elements there may be none, and never more than one: no index shows which loop it is in.
+    let n = named(0, 2);
+    let rest = |x: &Tensor| x.shrink([fixed(1), fixed(0)], [size(x, 0) - fixed(1), size(x, 1)]);
+    let body = |x: &[Tensor]| {
+        let rest = rest(&x[0]);
+        vec![rest.add(1), rest.sum([0], false), rest.sum(.., false), x[1].add(&rest), rest.exp().max([1], false)]
+    };
+    let specs = [Spec::new(DType::F32, [n.clone(), fixed(3)]), Spec::new(DType::F32, [3])];
+    for device in ["interpreter", "simt", "cpu"] {
+        if let Err(error) = tinyspec::device(device) {
+            println!("skipped: {error}");
+            continue;
+        }
+        with_default_device(device, || {
+            let function = Function::trace(&specs, body)?;
+            for rows in [1, 2] {
+                let inputs = [data(&[rows, 3], 1), data(&[3], 2)];
+                let got = values(&function.call(&inputs.iter().collect::<Vec<_>>()))?;
+                assert_eq!(got, values(&body(&inputs))?, "{rows} rows on {device}");
+            }
+            Ok::<(), Error>(())
+        })?;
+    }
+    Ok(())
+}

@@ -1,8 +1,10 @@
 //! Linearize: the execution order of a kernel, with its loops ("Lowering Pipeline").
 //!
 //! A node stands in the innermost loop among the Ranges it depends on, so what a loop does not change is computed
-//! outside of it. Within a loop the order is that of a walk from the effects down to their sources: a value is made
+//! outside of it; but for reads of places that may not be there unless the loop has a trip (`places.rs`). Within a loop the order is that of a walk from the effects down to their sources: a value is made
 //! right before its first use, which keeps few of them alive at once.
+
+mod places;
 
 use super::live::{Live, RangeSet};
 use tinyspec_ir::{Arg, Builder, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
@@ -18,6 +20,7 @@ pub fn linearize(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
         return refuse("a range is used outside its loop");
     }
     let loops = Loops::new(graph, &live, &order)?;
+    let places = places::places(graph, &live, &order);
     // One list a loop, the last one for what is in none.
     let mut bodies: Vec<Vec<NodeId>> = vec![Vec::new(); live.ranges.len() + 1];
     let mut done = vec![false; graph.len()];
@@ -31,7 +34,7 @@ pub fn linearize(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
                 stack.push((source, 0));
             }
         } else if is_listed(graph, node) {
-            bodies[loops.innermost(live.of(node))].push(node);
+            bodies[loops.innermost(live.of(node) | places.get(&node).copied().unwrap_or(0))].push(node);
         }
     }
     let mut list = Vec::with_capacity(order.len());

@@ -1,0 +1,57 @@
+//! Reads that stay in their loops. Where a Range has one trip or none its value is 0, so no index need show that a read
+//! belongs to its loop; and without the trip the buffer may have no such place.
+
+use crate::lower::live::{Live, RangeSet};
+use rustc_hash::FxHashMap;
+use tinyspec_ir::{AddrSpace, Builder, DType, Graph, Interval, NodeId, Op};
+
+/// Loops that nodes stand in besides those that they depend on: such reads, and what is made of them.
+pub(super) fn places(graph: &Graph, live: &Live, order: &[NodeId]) -> FxHashMap<NodeId, RangeSet> {
+    let mut places = FxHashMap::default();
+    let may_be_empty = |range: NodeId| match graph.props(graph.source(range, 0)).interval {
+        Interval::Int(least, _) => least < 1,
+        _ => true,
+    };
+    let empty = live.ranges.iter().filter(|&&range| may_be_empty(range)).fold(0, |set, &range| set | live.bit(range));
+    if empty == 0 {
+        return places;
+    }
+    let mut hangs = vec![false; graph.len()];
+    for &node in order {
+        let is_value = graph.dtype(node) != DType::Void && graph.op(node) != Op::Range;
+        hangs[node.index()] = (graph.op(node) == Op::Load && !is_always_inside(graph, node))
+            || (is_value && graph.sources(node).iter().any(|source| hangs[source.index()]));
+    }
+    // Loops that all users of a node stand in.
+    let mut around = vec![RangeSet::MAX; graph.len()];
+    for &node in order.iter().rev() {
+        let mut place = live.of(node);
+        if hangs[node.index()] {
+            place |= around[node.index()] & empty;
+            places.insert(node, place);
+        }
+        // A bound is needed before its loop begins.
+        place &= !live.bit(node);
+        for source in graph.sources(node) {
+            around[source.index()] &= place;
+        }
+    }
+    places
+}
+
+/// Reads a place that its buffer has whatever the named dims are.
+fn is_always_inside(graph: &Graph, load: NodeId) -> bool {
+    let address = graph.source(load, 0);
+    if graph.props(address).addrspace != Some(AddrSpace::Global) {
+        return true;
+    }
+    let (index, count) = match (graph.op(address), graph.sources(address)) {
+        (Op::Index, &[_, index]) => (index, 1),
+        (Op::Shrink, &[_, offset, _]) if graph.op(offset) == Op::Stack && graph.sources(offset).len() == 1 => {
+            (graph.source(offset, 0), graph.props(address).element_count().bounds().1)
+        }
+        _ => return false,
+    };
+    let least = graph.props(graph.source(address, 0)).element_count().bounds().0;
+    matches!(graph.props(index).interval, Interval::Int(low, high) if low >= 0 && high + count as i128 <= least as i128)
+}
