@@ -113,6 +113,30 @@ pub fn elementwise(rows: i64, columns: i64) -> Case {
     (k, sink, 1)
 }
 
+/// `y[i, j] = x[i, j] + row[max(columns - 1, j) - columns + 1] + j mod columns - j`: every index but x's and y's is a number,
+/// and that within the bounds of its own loop only.
+pub fn bounded(rows: i64, columns: i64) -> Case {
+    let mut k = Kernel::new();
+    let (y, x) = (k.param(DType::F32, rows * columns), k.param(DType::F32, rows * columns));
+    let row = k.param(DType::F32, 1);
+    let (i, j) = (k.output(rows), k.output(columns));
+    let at = k.at(&[(i, columns), (j, 1)]);
+    let last = k.graph.index(columns - 1);
+    let greatest = k.alu(Op::Max, &[last, j]);
+    let back = k.graph.index(1 - columns);
+    let place = k.alu(Op::Add, &[greatest, back]);
+    let (width, minus) = (k.graph.index(columns), k.graph.index(-1));
+    let (rest, negative) = (k.alu(Op::Mod, &[j, width]), k.alu(Op::Mul, &[j, minus]));
+    let nothing = k.alu(Op::Add, &[rest, negative]);
+    let nothing = k.cast(nothing, DType::F32);
+    let (value, constant) = (k.load(x, at), k.load(row, place));
+    let sum = k.alu(Op::Add, &[value, constant]);
+    let sum = k.alu(Op::Add, &[sum, nothing]);
+    let store = k.store(y, at, sum);
+    let sink = k.sink(&[store], &[i, j]);
+    (k, sink, 1)
+}
+
 /// `y[i, j] = x[i, j] + row[j] + column[i]`: no merging of the axes.
 pub fn broadcast(rows: i64, columns: i64) -> Case {
     let mut k = Kernel::new();

@@ -91,6 +91,7 @@ fn elementwise_of_any_size() {
         check("elementwise", || kernels::elementwise(rows, columns));
         check("broadcast", || kernels::broadcast(rows, columns));
         check("transpose", || kernels::transpose(rows, columns));
+        check("bounded", || kernels::bounded(rows, columns));
     }
     check("optimiser", || kernels::optimiser(150));
     check("counting", || kernels::counting(100));
@@ -303,6 +304,7 @@ proptest! {
     fn any_schedule_computes_the_same(schedule in any_schedule(), target in prop::sample::select(vec![0usize, 1, 2, 3, 4, 4])) {
         check_schedule(kernels::broadcast(6, 8), &schedule, target);
         check_schedule(kernels::transpose(4, 12), &schedule, target);
+        check_schedule(kernels::bounded(4, 12), &schedule, target);
         check_schedule(kernels::reduction(Op::Max, DType::F32, 5, 12, 1), &schedule, target);
         check_schedule(kernels::reduction(Op::Mul, DType::I64, 12, 4, 0), &schedule, target);
         check_schedule(kernels::matmul(6, 8, 4, (false, false), true), &schedule, target);

@@ -6,6 +6,7 @@ mod documents;
 mod eval;
 mod forms;
 mod methods;
+mod mistakes;
 mod rules;
 mod symbolic;
 mod verify;
