@@ -115,6 +115,11 @@ impl Replacement {
             Op::Load | Op::Store if sources.get(2).is_some_and(|&gate| graph.as_int(gate) == Some(1)) => {
                 graph.add(op, &sources[..if op == Op::Load { 1 } else { 2 }], arg)?
             }
+            // One place, under the many conditions that one has become.
+            Op::Load | Op::Store | Op::AtomicAdd => {
+                sources[0] = span(graph, &sources)?;
+                graph.add(op, &sources, arg)?
+            }
             Op::Expand => {
                 let dims =
                     dim::static_shape(&graph.props(node).shape).map(|dims| dim::shape(&dims)).unwrap_or_default();
