@@ -6,6 +6,8 @@
 
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tinyspec_core::execute::with_default_device;
 use tinyspec_core::{Error, Tensor};
 use tinyspec_ir::{DType, float};
@@ -231,16 +233,29 @@ fn all_inputs_of_what_is_asked_for() -> Result<(), Error> {
     for name in names.split(',') {
         let function = FUNCTIONS.iter().find(|function| function.name == name).expect("a function of the table");
         let stated = stated(&table, name).expect("a row of the table")[4];
-        const PART: u64 = 1 << 24;
-        let mut worst_of_all = (0.0, 0.0);
-        for part in 0..(1u64 << 32) / PART {
-            let patterns = part * PART..(part + 1) * PART;
-            let bytes: Vec<u8> = patterns.flat_map(|pattern| (pattern as u32).to_le_bytes()).collect();
-            let found = with_default_device::<_, Error>("cpu", || worst(function, DType::F32, &bytes, PART as usize))?;
-            if found.0 > worst_of_all.0 {
-                worst_of_all = found;
+        const PART: u64 = 1 << 22;
+        let (next, worst_of_all) = (AtomicU64::new(0), Mutex::new((0.0, 0.0)));
+        let work = || -> Result<(), Error> {
+            loop {
+                let first = next.fetch_add(PART, Ordering::Relaxed);
+                if first >> 32 != 0 {
+                    return Ok(());
+                }
+                let bytes: Vec<u8> = (first..first + PART).flat_map(|pattern| (pattern as u32).to_le_bytes()).collect();
+                let found =
+                    with_default_device::<_, Error>("cpu", || worst(function, DType::F32, &bytes, PART as usize))?;
+                let mut worst_of_all = worst_of_all.lock().expect("no thread panics");
+                if found.0 > worst_of_all.0 {
+                    *worst_of_all = found;
+                }
             }
-        }
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        std::thread::scope(|scope| {
+            let all: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            all.into_iter().try_for_each(|thread| thread.join().expect("no thread panics"))
+        })?;
+        let worst_of_all = worst_of_all.into_inner().expect("no thread panics");
         println!("{name}, all 2^32 inputs: {:.3} ulp at {:e}", worst_of_all.0, worst_of_all.1);
         assert!(worst_of_all.0 <= stated, "{name}({:e}) is {} ulp off", worst_of_all.1, worst_of_all.0);
     }
