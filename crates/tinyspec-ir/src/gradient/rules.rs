@@ -244,21 +244,27 @@ fn reduce(graph: &mut Graph, node: NodeId, x: NodeId, arg: &Arg, g: NodeId) -> R
         Op::Add => movement::expand(graph, g, &shape),
         // All that equal the greatest share the gradient.
         Op::Max => {
-            let hit = arithmetic::eq(graph, x, node)?;
-            let dtype = graph.dtype(x);
-            let hit = ops::cast(graph, hit, dtype)?;
-            let count = ops::reduce::sum(graph, hit, Some(&positions), true)?;
+            let (mask, value) = chosen(graph, *op, x);
+            let hit = arithmetic::eq(graph, value, node)?;
+            let hit = both(graph, mask, hit)?;
+            let (zero, one) = (scalar(graph, x, 0.0), scalar(graph, x, 1.0));
+            let hits = graph.alu(Op::Where, &[hit, one, zero])?;
+            let count = ops::reduce::sum(graph, hits, Some(&positions), true)?;
+            let count = if mask.is_some() { arithmetic::maximum(graph, count, one)? } else { count };
             let share = graph.alu(Op::Div, &[g, count])?;
-            mul(graph, hit, share)
+            mul(graph, hits, share)
         }
         // The product of the others, without dividing by a 0: one 0 leaves its own slope, two leave none.
         _ => {
+            let (mask, value) = chosen(graph, *op, x);
             let (zero, one) = (scalar(graph, x, 0.0), scalar(graph, x, 1.0));
-            let is_zero = arithmetic::eq(graph, x, zero)?;
-            let nonzero = graph.alu(Op::Where, &[is_zero, one, x])?;
+            let differs = graph.alu(Op::CmpNe, &[value, zero])?;
+            let is_factor = both(graph, mask, differs)?;
+            let nonzero = graph.alu(Op::Where, &[is_factor, value, one])?;
             let product = ops::reduce::prod(graph, nonzero, Some(&positions), true)?;
-            let dtype = graph.dtype(x);
-            let flags = ops::cast(graph, is_zero, dtype)?;
+            let is_zero = arithmetic::eq(graph, value, zero)?;
+            let is_zero = both(graph, mask, is_zero)?;
+            let flags = graph.alu(Op::Where, &[is_zero, one, zero])?;
             let zeros = ops::reduce::sum(graph, flags, Some(&positions), true)?;
             let (no_zero, one_zero) = (arithmetic::eq(graph, zeros, zero)?, arithmetic::eq(graph, zeros, one)?);
             let others = graph.alu(Op::Div, &[product, nonzero])?;
@@ -267,6 +273,23 @@ fn reduce(graph: &mut Graph, node: NodeId, x: NodeId, arg: &Arg, g: NodeId) -> R
             let slope = graph.alu(Op::Where, &[is_zero, at_zero, elsewhere])?;
             mul(graph, g, slope)
         }
+    }
+}
+
+/// Where the terms of a Reduce are chosen by a mask, and the others are nothing to it, the mask and what it chooses. What is
+/// computed under the mask again can go to places, as the Reduce itself.
+fn chosen(graph: &Graph, op: Op, x: NodeId) -> (Option<NodeId>, NodeId) {
+    let nothing = crate::eval::identity(op, graph.dtype(x));
+    match (graph.op(x), graph.sources(x)) {
+        (Op::Where, &[mask, value, other]) if graph.as_const(other) == Some(nothing) => (Some(mask), value),
+        _ => (None, x),
+    }
+}
+
+fn both(graph: &mut Graph, mask: Option<NodeId>, condition: NodeId) -> Result<NodeId> {
+    match mask {
+        Some(mask) => graph.alu(Op::And, &[mask, condition]),
+        None => Ok(condition),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Values written to places that data decide: one-hot masks, reduced.
 
-use super::arithmetic::{add, div, maximum, minimum, mul};
+use super::arithmetic::{add, div, maximum, minimum, mul, reverse_order};
 use super::index::{one_hot_mask, require_int};
 use super::movement::{reshape, squeeze, transpose, unsqueeze};
 use super::{axis_of, cast, dtype_of, like, reduce, shape_of};
@@ -36,14 +36,20 @@ impl Places {
         Ok(Places { op, axis, shape, index_shape, mask })
     }
 
+    /// A value for each place, or one for all.
+    fn check(&self, b: &dyn Builder, value: NodeId) -> Result<()> {
+        let value_shape = shape_of(b, value);
+        if value_shape.is_empty() || value_shape == self.index_shape {
+            return Ok(());
+        }
+        let message = format!("values of {} for places of {}", show(&value_shape), show(&self.index_shape));
+        Err(Error::new(ErrorKind::Shape, self.op, message))
+    }
+
     /// `value` at its places, `fill` elsewhere.
     fn spread(&self, b: &mut dyn Builder, value: NodeId, fill: f64) -> Result<NodeId> {
-        let value_shape = shape_of(b, value);
-        if !value_shape.is_empty() && value_shape != self.index_shape {
-            let message = format!("values of {} for places of {}", show(&value_shape), show(&self.index_shape));
-            return Err(Error::new(ErrorKind::Shape, self.op, message));
-        }
-        let value = if value_shape.is_empty() { value } else { unsqueeze(b, value, -1)? };
+        self.check(b, value)?;
+        let value = if shape_of(b, value).is_empty() { value } else { unsqueeze(b, value, -1)? };
         let fill = like(b, value, fill);
         b.alu(Op::Where, &[self.mask, value, fill])
     }
@@ -65,8 +71,21 @@ impl Places {
 
     /// How many values meet at each place, as i32.
     fn count(&self, b: &mut dyn Builder) -> Result<NodeId> {
-        let ones = cast(b, self.mask, DType::I32)?;
+        let one = b.constant(Const::int(DType::I32, 1));
+        let ones = self.spread(b, one, 0.0)?;
         self.meet(b, ones, reduce::sum)
+    }
+
+    /// The number, along the axis of the index, of the last value for each place; negative where there is none.
+    fn last(&self, b: &mut dyn Builder) -> Result<NodeId> {
+        let length = &self.index_shape[self.axis];
+        let numbers = super::creation::arange_dim(b, length, DType::I32)?;
+        let mut along: Shape = std::iter::repeat_n(Dim::from(1), self.index_shape.len() + 1).collect();
+        along[self.axis] = length.clone();
+        let numbers = reshape(b, numbers, &along)?;
+        let none = b.constant(Const::int(DType::I32, i32::MIN.into()));
+        let numbers = b.alu(Op::Where, &[self.mask, numbers, none])?;
+        self.meet(b, numbers, reduce::max)
     }
 }
 
@@ -94,26 +113,17 @@ pub fn scatter_multiply(b: &mut dyn Builder, x: NodeId, index: NodeId, value: No
 pub fn scatter(b: &mut dyn Builder, x: NodeId, index: NodeId, value: NodeId, axis: i64) -> Result<NodeId> {
     let places = Places::new(b, "scatter", x, index, axis)?;
     let value = as_element(b, x, value)?;
-    // Which one is last: its number along the axis of the index, from 1 on.
-    let length = &places.index_shape[places.axis];
-    let numbers = super::creation::arange_dim(b, length, DType::I32)?;
-    let one = b.constant(Const::int(DType::I32, 1));
-    let numbers = b.alu(Op::Add, &[numbers, one])?;
-    let mut along: Shape = std::iter::repeat_n(Dim::from(1), places.shape.len() + 1).collect();
-    along[places.axis] = length.clone();
-    let numbers = reshape(b, numbers, &along)?;
-    let zero = b.constant(Const::int(DType::I32, 0));
-    let numbers_here = b.alu(Op::Where, &[places.mask, numbers, zero])?;
-    let last = reduce::max(b, numbers_here, Some(&[places.axis as i64]), true)?;
-    let is_last = super::arithmetic::eq(b, numbers_here, last)?;
-    let is_last = b.alu(Op::And, &[is_last, places.mask])?;
-    let picked = Places { mask: is_last, ..places };
-    let spread = picked.spread(b, value, 0.0)?;
-    let placed = picked.meet(b, spread, reduce::sum)?;
-    let placed = as_element(b, x, placed)?;
-    let count = picked.count(b)?;
-    let hit = b.alu(Op::CmpNe, &[count, zero])?;
-    b.alu(Op::Where, &[hit, placed, x])
+    places.check(b, value)?;
+    let (last, zero) = (places.last(b)?, b.constant(Const::int(DType::I32, 0)));
+    let none = b.alu(Op::CmpLt, &[last, zero])?;
+    let placed = match shape_of(b, value).is_empty() {
+        true => value,
+        false => {
+            let number = maximum(b, last, zero)?;
+            super::index::gather(b, value, number, axis)?
+        }
+    };
+    b.alu(Op::Where, &[none, x, placed])
 }
 
 /// What meets at a place reduced by `"sum"`, `"prod"`, `"mean"`, `"amax"` or `"amin"`, with the element of `x` unless
@@ -135,7 +145,8 @@ pub fn scatter_reduce(
         "sum" | "mean" => (0.0, reduce::sum, add),
         "prod" => (1.0, reduce::prod, mul),
         "amax" => (f64::NEG_INFINITY, reduce::max, maximum),
-        "amin" => (f64::INFINITY, reduce::min, minimum),
+        // The least is the greatest in reversed order, whose identity stands where nothing meets.
+        "amin" => (f64::NEG_INFINITY, reduce::max, minimum),
         _ => {
             return Err(Error::new(
                 ErrorKind::Value,
@@ -145,9 +156,12 @@ pub fn scatter_reduce(
             .help("`sum`, `prod`, `mean`, `amax` or `amin`"));
         }
     };
+    let is_reversed = reduction == "amin";
+    let value = if is_reversed { reverse_order(b, value)? } else { value };
     let spread = places.spread(b, value, fill)?;
     let met = places.meet(b, spread, reduce)?;
     let met = as_element(b, x, met)?;
+    let met = if is_reversed { reverse_order(b, met)? } else { met };
     let met = if include_self { combine(b, x, met)? } else { met };
     let count = places.count(b)?;
     let zero = b.constant(Const::int(DType::I32, 0));

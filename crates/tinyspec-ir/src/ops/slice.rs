@@ -386,8 +386,11 @@ pub fn set_axes(
     let position = super::movement::unsqueeze(b, position, -1)?;
     let hit = super::arithmetic::eq(b, position, place)?;
     let none = b.constant(Const::int(DType::I32, 0));
-    let numbers = b.alu(Op::Where, &[hit, number, none])?;
+    // What the greatest of nothing is.
+    let least = b.constant(Const::int(DType::I32, i32::MIN.into()));
+    let numbers = b.alu(Op::Where, &[hit, number, least])?;
     let last = super::reduce::max(b, numbers, Some(&[-1]), false)?;
+    let last = super::arithmetic::maximum(b, last, none)?;
     let minus = b.constant(Const::int(DType::I32, -1));
     let index = b.alu(Op::Add, &[last, minus])?;
     let written = b.alu(Op::Index, &[value, index])?;
