@@ -6,8 +6,8 @@ use crate::{Arg, Graph, NodeId, Op};
 /// A single machine instruction, on lanes of f32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Instruction {
-    /// `x` less the nearest integer, the even one of two; exact, and 0 of an infinity.
-    Fraction,
+    /// The nearest integer, the even one of two.
+    Nearest,
     /// `a · 2^⌊n⌋`, rounded once.
     Scale,
     /// The greater of two, -0 being less than +0; of a nan and a number the number.
@@ -16,7 +16,7 @@ pub enum Instruction {
 
 impl Instruction {
     /// All there are.
-    pub const ALL: [Instruction; 3] = [Instruction::Fraction, Instruction::Scale, Instruction::Greater];
+    pub const ALL: [Instruction; 3] = [Instruction::Nearest, Instruction::Scale, Instruction::Greater];
 
     /// The text that an Ins names it by.
     ///
@@ -26,7 +26,7 @@ impl Instruction {
     /// ```
     pub const fn name(self) -> &'static str {
         match self {
-            Instruction::Fraction => "fraction",
+            Instruction::Nearest => "nearest",
             Instruction::Scale => "scale",
             Instruction::Greater => "greater",
         }
@@ -35,7 +35,7 @@ impl Instruction {
     /// How many sources it takes.
     pub const fn arity(self) -> usize {
         match self {
-            Instruction::Fraction => 1,
+            Instruction::Nearest => 1,
             Instruction::Scale | Instruction::Greater => 2,
         }
     }
@@ -52,15 +52,14 @@ impl Instruction {
     ///
     /// ```
     /// use tinyspec_ir::instruction::Instruction;
-    /// assert_eq!(Instruction::Fraction.eval(&[2.75]), Some(-0.25));
+    /// assert_eq!(Instruction::Nearest.eval(&[2.5]), Some(2.0));
     /// // 1.5 · 2^-149 lies between two subnormal numbers; the even one has the bits 2.
     /// assert_eq!(Instruction::Scale.eval(&[1.5, -149.0]), Some(f32::from_bits(2)));
     /// assert_eq!(Instruction::Greater.eval(&[f32::NAN, 1.0]), Some(1.0));
     /// ```
     pub fn eval(self, sources: &[f32]) -> Option<f32> {
         match (self, sources) {
-            (Instruction::Fraction, [x]) if x.is_infinite() => Some(0.0),
-            (Instruction::Fraction, [x]) => Some(x - x.round_ties_even()),
+            (Instruction::Nearest, [x]) => Some(x.round_ties_even()),
             (Instruction::Scale, [a, n]) => Some(scale(*a, *n)),
             (Instruction::Greater, [a, b]) => Some(greater(*a, *b)),
             _ => None,

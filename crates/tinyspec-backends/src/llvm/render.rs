@@ -89,7 +89,7 @@ struct Renderer<'a, 'context> {
     /// Start of each buffer, by node.
     bases: HashMap<NodeId, Value>,
     /// The loops that read each row, in their order.
-    rows: HashMap<memory::Row, Vec<NodeId>>,
+    rows: HashMap<memory::Row, Vec<(NodeId, i64)>>,
     /// Loops and the buffers that they read, with what [`memory`] knows of them.
     laboured: HashMap<(NodeId, NodeId), bool>,
     /// What the next trips of loops copy, by the loop that fetches it.

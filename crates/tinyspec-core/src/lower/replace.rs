@@ -41,7 +41,8 @@ fn is_place(graph: &Graph, node: NodeId) -> bool {
     matches!(graph.op(node), Op::Range | Op::Index | Op::Load | Op::Expand | Op::Bitcast)
 }
 
-struct Replacement {
+/// Nodes of a kernel over other indices, made one after the other, sources first.
+pub(crate) struct Replacement {
     range: NodeId,
     inside: Option<NodeId>,
     known: Sums,
@@ -50,9 +51,20 @@ struct Replacement {
 }
 
 impl Replacement {
-    fn new(range: NodeId, position: &Sum, inside: Option<NodeId>) -> Replacement {
+    /// With `range` at a position.
+    pub fn new(range: NodeId, position: &Sum, inside: Option<NodeId>) -> Replacement {
         let sums = FxHashMap::from_iter([(range, position.clone())]);
         Replacement { range, inside, known: Sums::default(), sums, new: FxHashMap::default() }
+    }
+
+    /// Another index is a sum.
+    pub fn insert_sum(&mut self, node: NodeId, sum: Sum) {
+        self.sums.insert(node, sum);
+    }
+
+    /// Another node stands for this one.
+    pub fn insert(&mut self, node: NodeId, new: NodeId) {
+        self.new.insert(node, new);
     }
 
     fn is_changed(&self, node: &NodeId) -> bool {
@@ -63,7 +75,8 @@ impl Replacement {
         graph.sources(node).iter().any(|source| self.is_changed(source))
     }
 
-    fn sum(&mut self, graph: &Graph, node: NodeId) -> Sum {
+    /// What an index is.
+    pub fn sum(&mut self, graph: &Graph, node: NodeId) -> Sum {
         match (self.sums.get(&node), self.new.get(&node)) {
             (Some(sum), _) => sum.clone(),
             (None, Some(&new)) => sum::as_sum(graph, new),
@@ -71,7 +84,8 @@ impl Replacement {
         }
     }
 
-    fn value(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId> {
+    /// What a node is.
+    pub fn value(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId> {
         match (self.new.get(&node), self.sums.get(&node)) {
             (Some(&new), _) => Ok(new),
             (None, Some(sum)) => {
@@ -83,7 +97,8 @@ impl Replacement {
         }
     }
 
-    fn node(&mut self, graph: &mut Graph, node: NodeId) -> Result<()> {
+    /// Makes a node.
+    pub fn node(&mut self, graph: &mut Graph, node: NodeId) -> Result<()> {
         if node == self.range || !self.touches(graph, node) {
             return Ok(());
         }

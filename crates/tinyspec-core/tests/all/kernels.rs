@@ -250,6 +250,48 @@ pub fn normalise(rows: i64, columns: i64, shared: bool) -> Case {
     (k, sink, 1)
 }
 
+/// `y[i, j] = x[i, j] / Σj x[i, j]²`
+pub fn shares(rows: i64, columns: i64) -> Case {
+    let mut k = Kernel::new();
+    let (y, x) = (k.param(DType::F32, rows * columns), k.param(DType::F32, rows * columns));
+    let (i, j, r) = (k.output(rows), k.output(columns), k.reduction(columns));
+    let at = k.at(&[(i, columns), (r, 1)]);
+    let value = k.load(x, at);
+    let square = k.alu(Op::Mul, &[value, value]);
+    let total = k.reduce(Op::Add, square, &[r]);
+    let at = k.at(&[(i, columns), (j, 1)]);
+    let value = k.load(x, at);
+    let quotient = k.alu(Op::Div, &[value, total]);
+    let store = k.store(y, at, quotient);
+    let sink = k.sink(&[store], &[i, j]);
+    (k, sink, 1)
+}
+
+/// The softmax of each row, with exponentials of base 2: of small whole numbers they are exact.
+pub fn softmax(rows: i64, columns: i64) -> Case {
+    let mut k = Kernel::new();
+    let (y, x) = (k.param(DType::F32, rows * columns), k.param(DType::F32, rows * columns));
+    let (i, j, r, s) = (k.output(rows), k.output(columns), k.reduction(columns), k.reduction(columns));
+    let minus = k.float(-1.0);
+    let at = k.at(&[(i, columns), (r, 1)]);
+    let value = k.load(x, at);
+    let greatest = k.reduce(Op::Max, value, &[r]);
+    let negative = k.alu(Op::Mul, &[greatest, minus]);
+    let power = |k: &mut Kernel, column| {
+        let at = k.at(&[(i, columns), (column, 1)]);
+        let value = k.load(x, at);
+        let shifted = k.alu(Op::Add, &[value, negative]);
+        (at, k.alu(Op::Exp2, &[shifted]))
+    };
+    let (_, term) = power(&mut k, s);
+    let total = k.reduce(Op::Add, term, &[s]);
+    let (at, term) = power(&mut k, j);
+    let share = k.alu(Op::Div, &[term, total]);
+    let store = k.store(y, at, share);
+    let sink = k.sink(&[store], &[i, j]);
+    (k, sink, 1)
+}
+
 /// `y[i] = x[i - shift]` where that exists, else 0.
 pub fn shifted(count: i64, shift: i64) -> Case {
     let mut k = Kernel::new();

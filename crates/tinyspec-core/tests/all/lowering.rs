@@ -9,7 +9,7 @@ use tinyspec_backends::{Target, Workgroups};
 use tinyspec_core::lower::kernel::{finish, lower_kernel};
 use tinyspec_core::lower::optimize::{OptOp, Scheduler, Space};
 use tinyspec_ir::instruction::Instruction;
-use tinyspec_ir::{AxisType, Const, DType, Graph, Op, text};
+use tinyspec_ir::{Arg, AxisType, Const, DType, Graph, Op, text};
 
 /// Targets that differ in what decides the lowering.
 pub fn targets() -> Vec<Target> {
@@ -224,9 +224,10 @@ pub fn any_schedule() -> impl Strategy<Value = Vec<OptOp>> {
     let stage = (1..3u32, 0..7usize).prop_map(|(slot, at)| OptOp::Stage { slot, at });
     let words = (0..4usize).prop_map(|axis| OptOp::Tc { axis });
     let others = prop::collection::vec(prop_oneof![4 => split, 1 => swap, 2 => pad.clone(), 1 => stage], 0..7);
-    // Only whole ranges become words.
-    (prop::collection::vec(prop_oneof![1 => pad, 2 => words], 0..3), others)
-        .prop_map(|(first, others)| [first, others].concat())
+    // Only whole ranges become words, and nothing follows on rows in stages.
+    let last = prop::option::of((0..4usize).prop_map(|axis| OptOp::Stagger { axis }));
+    (prop::collection::vec(prop_oneof![1 => pad, 2 => words], 0..3), others, last)
+        .prop_map(|(first, others, last)| [first, others, Vec::from_iter(last)].concat())
 }
 
 #[test]
@@ -261,6 +262,45 @@ fn check_schedule(case: Case, schedule: &[OptOp], target: usize) {
     evaluate::linear(&lowered, &mut found);
     for slot in 0..outputs {
         assert_eq!(expected[slot], found[slot], "{fitting:?}");
+    }
+}
+
+/// Rows in stages, of kernels that walk along each one to three times; with rests of columns.
+#[test]
+fn staggered_rows_compute_the_same() {
+    let along = |factor: i64, columns: usize, walks: usize| {
+        let reduced = (0..walks).rev().map(|walk| (columns + 1 + walk, AxisType::Unroll));
+        let split = |(axis, target)| OptOp::Split { axis, factor, target, top: false };
+        let all = reduced.chain([(columns, AxisType::Upcast)]);
+        all.flat_map(|(axis, target)| [OptOp::Padto { axis, multiple: factor }, split((axis, target))]).collect()
+    };
+    for (target, machine) in targets().iter().enumerate().filter(|(_, machine)| machine.workgroups.is_none()) {
+        for (rows, columns, factor) in [(3, 8, 4), (4, 8, 2), (5, 12, 6), (9, 32, 4), (10, 21, 4), (2, 8, 4)] {
+            let cases: [(usize, &dyn Fn() -> Case); 3] = [
+                (2, &|| kernels::normalise(rows, columns, true)),
+                (2, &|| kernels::softmax(rows, columns)),
+                (1, &|| kernels::shares(rows, columns)),
+            ];
+            for (walks, case) in cases {
+                let mut schedule: Vec<OptOp> = along(factor, 1, walks);
+                schedule.push(OptOp::Stagger { axis: 0 });
+                check_schedule(case(), &schedule, target);
+                let (kernel, sink, _) = case();
+                let scheduler = Scheduler::new(kernel.graph, sink, machine).unwrap();
+                let (space, fitting) = fitting(&scheduler, &schedule);
+                assert_eq!(fitting.last(), schedule.last(), "{fitting:?}");
+                let (graph, sink) = scheduler.build(&space).unwrap();
+                let live = graph.reachable(&[sink]);
+                let loops = live.iter().filter(|&&node| match graph.arg(node) {
+                    Arg::Range { axis: AxisType::Loop, .. } => {
+                        graph.as_int(graph.source(node, 0)) == Some((rows - walks as i64).into())
+                    }
+                    _ => false,
+                });
+                let is_staggered = rows > walks as i64 + 1 && rows - walks as i64 != (columns + factor - 1) / factor;
+                assert!(!is_staggered || loops.count() == 1, "{rows} rows, {fitting:?}");
+            }
+        }
     }
 }
 
@@ -314,6 +354,9 @@ proptest! {
         check_schedule(kernels::narrow_matmul(DType::I8, 6, 5, 8, (false, false)), &schedule, target);
         check_schedule(kernels::narrow_matmul(DType::U8, 3, 8, 6, (false, true)), &schedule, target);
         check_schedule(kernels::normalise(3, 8, true), &schedule, target);
+        check_schedule(kernels::normalise(5, 8, false), &schedule, target);
+        check_schedule(kernels::softmax(6, 8), &schedule, target);
+        check_schedule(kernels::shares(4, 12), &schedule, target);
         check_schedule(kernels::shifted(24, 3), &schedule, target);
         check_schedule(kernels::embedding(4, 6, 4), &schedule, target);
         check_schedule(kernels::convolution(6, 8), &schedule, target);

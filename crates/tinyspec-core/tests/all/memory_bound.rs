@@ -50,6 +50,41 @@ fn maxima_of_many_know_nan_and_the_signs_of_zeros() {
     });
 }
 
+/// A maximum may lose a nan where a sum has it too, but not where the maximum itself is seen.
+#[test]
+fn a_nan_in_a_row_is_in_all_that_is_made_of_the_row() {
+    on_each_device(|| {
+        for length in [16usize, 100, 1000] {
+            for (place, special) in [(0, f32::NAN), (length / 2, -f32::NAN), (length - 1, f32::NAN)] {
+                let mut data: Vec<f32> = (0..3 * length).map(|i| ((i * 37) % 101) as f32 / 7.0 - 6.0).collect();
+                data[length + place] = special;
+                let x = Tensor::from_slice(&data, [3, length]);
+                let most = x.max(1, true);
+                let shifted = &x - &most;
+                let powers = shifted.exp();
+                let halved = &powers / &powers.sum(1, true);
+                let rows = [
+                    ("softmax", x.softmax(-1)),
+                    ("log_softmax", x.log_softmax(-1)),
+                    ("logsumexp", x.logsumexp(1, true)),
+                    ("shifted", shifted.clone()),
+                    ("powers", &halved + &most),
+                    ("hidden", most.eq(&most).where_(&halved, &shifted)),
+                    ("greatest", most),
+                ];
+                for (name, values) in rows {
+                    let values = values.to_vec::<f32>()?;
+                    let (count, is_row) = (values.len() / 3, |row: usize| row == 1);
+                    for (i, value) in values.iter().enumerate() {
+                        assert_eq!(value.is_nan(), is_row(i / count), "{name} of {length} with a nan at {place}: {i}");
+                    }
+                }
+            }
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn exponentials_that_two_loops_need_are_right_in_both() {
     on_each_device(|| {

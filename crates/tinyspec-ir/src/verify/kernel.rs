@@ -13,12 +13,16 @@ use smallvec::SmallVec;
 pub fn ranges(graph: &Graph, sink: NodeId) -> Result<()> {
     let live = common("verify ranges", graph, sink)?;
     bounds("verify ranges", graph, sink, &live)?;
+    // A Reduce's loop may store on the way.
+    let is_reduce = |node: &&NodeId| graph.op(**node) == Op::Reduce;
+    let reduced = live.iter().filter(is_reduce).flat_map(|&node| &graph.sources(node)[1..]);
+    let reduced: FxHashSet<NodeId> = reduced.copied().collect();
     for node in live {
         if let (Op::End, &[_, range]) = (graph.op(node), graph.sources(node))
             && matches!(graph.arg(range), Arg::Range { axis, .. } if axis.is_reduce())
-            && !keeps(graph, node)
+            && !reduced.contains(&range)
         {
-            return refuse("verify ranges", graph, node, "closes a reduction Range, which is a Reduce's");
+            return refuse("verify ranges", graph, node, "closes a reduction Range that no Reduce has");
         }
         let props = graph.props(node);
         let is_buffer = matches!(graph.op(node), Op::Param | Op::Buffer | Op::After | Op::Stack);
@@ -27,17 +31,6 @@ pub fn ranges(graph: &Graph, sink: NodeId) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Around a Store to LOCAL memory: what a Reduce's loop keeps for a later loop.
-fn keeps(graph: &Graph, end: NodeId) -> bool {
-    let mut body = end;
-    while graph.op(body) == Op::End {
-        body = graph.source(body, 0);
-    }
-    let store = (graph.op(body), graph.sources(body).first().copied());
-    let (Op::Store, Some(address)) = store else { return false };
-    graph.op(address) == Op::Index && graph.props(graph.source(address, 0)).addrspace == Some(AddrSpace::Local)
 }
 
 /// A kernel after Expand: no UPCAST or UNROLL Range is left, all tiles have the same rank, and an access's address is

@@ -36,6 +36,8 @@ pub(super) struct Address {
     pub(super) step: i64,
     /// Bytes that a trip of the loop around that one goes on by.
     pub(super) row: i64,
+    /// Bytes that do not depend on any trip.
+    pub(super) start: i64,
 }
 
 /// Start of buffers: part of the kernel's calling convention.
@@ -149,7 +151,7 @@ impl Renderer<'_, '_> {
             lanes = self.emit.convert(LLVMZExt, lanes, Kind::I64)?;
         }
         let pointer = self.emit.offset(start, lanes, kind)?;
-        Ok(Address { pointer, alignment: kind.bits() / 8, dtype, step: 0, row: 0 })
+        Ok(Address { pointer, alignment: kind.bits() / 8, dtype, step: 0, row: 0, start: 0 })
     }
 
     fn address_of(&mut self, base: NodeId, sum: &Sum) -> Result<Address> {
@@ -204,7 +206,14 @@ impl Renderer<'_, '_> {
         };
         let (step, row) = (step_of(self.levels.last()), step_of(self.levels.iter().nth_back(1)));
         // LOCAL buffers are laid out by the same rule as Params.
-        Ok(Address { pointer: value, alignment: alignment as u32, dtype, step, row })
+        Ok(Address {
+            pointer: value,
+            alignment: alignment as u32,
+            dtype,
+            step,
+            row,
+            start: sum.constant.saturating_mul(size),
+        })
     }
 
     /// Writes `node` as a sum, as far as its additions cannot wrap.

@@ -57,7 +57,7 @@ impl Renderer<'_, '_> {
             return self.emit.shuffle(halves[0], halves[1], &all);
         }
         let (name, immediate) = match instruction {
-            Instruction::Fraction => ("reduce", Some(NEAREST_INTEGER)),
+            Instruction::Nearest => ("rndscale", Some(NEAREST_INTEGER)),
             Instruction::Scale => ("scalef", None),
             Instruction::Greater => ("range", Some(GREATER)),
         };

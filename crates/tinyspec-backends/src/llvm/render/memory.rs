@@ -113,16 +113,20 @@ impl Renderer<'_, '_> {
         let row = Row { buffer, around: around.node, bytes: address.row };
         let by = inner.node;
         let readers = self.rows.entry(row).or_default();
-        if !readers.contains(&by) {
-            readers.push(by);
+        if readers.iter().all(|reader| reader.0 != by) {
+            readers.push((by, address.start));
         }
-        let is_second = readers.get(1) == Some(&by);
+        let [(_, first), (second, start), ..] = readers[..] else { return Ok(()) };
         let length = self.trips().unwrap_or(0).saturating_mul(address.step.into());
         let is_row = address.step > 0 && length > i128::from(address.row / 2) && length <= address.row.into();
         let cache = self.target.cache_bytes[0] as i64;
         let fits = address.row >= RUN as i64 && address.row <= cache / 3;
-        if is_second && is_row && fits && bytes >= LEAST_VECTOR && address.pointer.lanes == 1 {
-            return self.prefetch(address, address.row);
+        // Where the first loop is some rows ahead of the second it follows at once: what it needs next is on its way then.
+        let lead = first.saturating_sub(start);
+        let rows = if lead > 0 { 2 } else { 1 };
+        let ahead = address.row.saturating_mul(rows).saturating_add(lead);
+        if second == by && is_row && fits && bytes >= LEAST_VECTOR && address.pointer.lanes == 1 {
+            return self.prefetch(address, ahead);
         }
         Ok(())
     }

@@ -23,6 +23,8 @@ pub struct Kernel {
     pub accesses: Vec<Access>,
     /// Values that one loop leaves for another.
     pub repeats: Vec<Repeat>,
+    /// Maxima that may lose a nan.
+    pub without_nans: Vec<NodeId>,
     /// What its sum is of, if words of two terms can be multiplied.
     pub product: Option<Product>,
     pub(crate) live: Live,
@@ -82,6 +84,7 @@ impl Kernel {
             reductions: Vec::new(),
             accesses: Vec::new(),
             repeats: Vec::new(),
+            without_nans: Vec::new(),
             product: None,
             sums: FxHashMap::default(),
             live,

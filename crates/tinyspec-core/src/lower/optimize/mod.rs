@@ -6,6 +6,7 @@
 mod cost;
 pub mod heuristics;
 mod kernel;
+mod nans;
 pub(crate) mod online;
 mod opt_op;
 mod rebuild;
@@ -48,6 +49,7 @@ impl<'t> Scheduler<'t> {
         let sink = streaming::mark(&mut graph, sink, target)?;
         let mut kernel = Kernel::new(&mut graph, sink)?;
         kernel.repeats = repeat::find(&mut graph, &kernel, target)?;
+        kernel.without_nans = nans::find(&mut graph, &kernel, target)?;
         Ok(Scheduler { graph, kernel, target })
     }
 

@@ -41,6 +41,12 @@ pub enum OptOp {
         /// The axis.
         axis: usize,
     },
+    /// The loops inside of a serial one belong to different trips of it: while one stores, those before it work on the
+    /// trips that follow. The last op but for stages.
+    Stagger {
+        /// The axis.
+        axis: usize,
+    },
 }
 
 impl fmt::Display for OptOp {
@@ -54,6 +60,7 @@ impl fmt::Display for OptOp {
             OptOp::Padto { axis, multiple } => write!(f, "padto({axis}, {multiple})"),
             OptOp::Stage { slot, at } => write!(f, "stage(%{slot}, at {at})"),
             OptOp::Tc { axis } => write!(f, "tc({axis})"),
+            OptOp::Stagger { axis } => write!(f, "stagger({axis})"),
         }
     }
 }
@@ -66,7 +73,7 @@ impl FromStr for OptOp {
         let wrong = || {
             let message = format!("`{text}` is no schedule op");
             Error::new(ErrorKind::Value, "schedule", message)
-                .help("there are split(axis, factor letter [top]), swap(axis, axis), padto(axis, multiple), stage(%slot, at axis), tc(axis)")
+                .help("there are split(axis, factor letter [top]), swap(axis, axis), padto(axis, multiple), stage(%slot, at axis), tc(axis), stagger(axis)")
         };
         let (name, operands) = text.trim().strip_suffix(')').and_then(|text| text.split_once('(')).ok_or_else(wrong)?;
         let operands: Vec<&str> = operands.split([',', ' ']).filter(|word| !word.is_empty()).collect();
@@ -88,6 +95,7 @@ impl FromStr for OptOp {
                 OptOp::Stage { slot, at: axis(at)? }
             }
             ("tc", [position]) => OptOp::Tc { axis: axis(position)? },
+            ("stagger", [position]) => OptOp::Stagger { axis: axis(position)? },
             _ => return Err(wrong()),
         })
     }

@@ -2,9 +2,11 @@
 
 mod keep;
 mod stage;
+mod stagger;
 mod words;
 
 use super::kernel::{Access, Kernel, is_index, slot};
+use super::nans;
 use super::space::Space;
 use crate::lower::fold::{self, both, identity, less};
 use crate::lower::live::RangeSet;
@@ -35,7 +37,11 @@ pub(super) fn rebuild(graph: &mut Graph, kernel: &Kernel, space: &Space, target:
     for &node in &kernel.order {
         rebuild.visit(graph, node)?;
     }
-    rebuild.sink(graph)
+    let sink = rebuild.sink(graph)?;
+    match space.staggered.and_then(|axis| rebuild.axes[axis]) {
+        Some(row) if !rebuild.shares => stagger::stagger(graph, sink, row),
+        _ => Ok(sink),
+    }
 }
 
 struct Rebuild<'k> {
@@ -323,6 +329,9 @@ impl Rebuild<'_> {
                 let identity = identity(graph, op, graph.dtype(value));
                 value = fold::elementwise(graph, Op::Where, &[valid, value, identity], Arg::None)?;
             }
+        }
+        if self.kernel.without_nans.contains(&node) {
+            value = nans::dropped(graph, value)?;
         }
         // In the order of the schedule.
         loops.sort();

@@ -41,6 +41,10 @@ pub struct Space {
     pub(crate) stages: Vec<(u32, usize)>,
     /// The original range of which two trips make a word.
     pub(crate) words: Option<usize>,
+    /// The axis of which several trips are worked on at a time, in stages.
+    pub(crate) staggered: Option<usize>,
+    /// Some Reduce grows from trip to trip.
+    carries: bool,
     params: Vec<u32>,
     /// Ranges that words can be made along.
     pairs: Vec<NodeId>,
@@ -52,8 +56,9 @@ impl Space {
         params.sort_unstable();
         params.dedup();
         let pairs = kernel.product.iter().flat_map(|product| product.ranges.iter().copied()).collect();
+        let carries = kernel.reductions.iter().any(|reduction| reduction.carried.is_some());
         let (axes, origins, stages) = (Vec::new(), Vec::new(), Vec::new());
-        let mut space = Space { axes, origins, stages, words: None, params, pairs };
+        let mut space = Space { axes, origins, stages, words: None, staggered: None, carries, params, pairs };
         for nest in &kernel.nests {
             space.add(graph, kernel, &nest.ranges, AxisType::Loop);
         }
@@ -131,6 +136,9 @@ impl Space {
             Some(axis) => Ok(axis.clone()),
             None => Err(Error::new(ErrorKind::Axis, op.to_string(), format!("axis {axis} of {count}"))),
         };
+        if self.staggered.is_some() && !matches!(op, OptOp::Stage { .. }) {
+            return refuse("the axes stay as they are once one of them is staggered".into());
+        }
         match *op {
             OptOp::Split { axis: position, factor, target, top } => {
                 let old = axis(position)?;
@@ -189,6 +197,16 @@ impl Space {
                 };
                 self.axes[position] = Axis { trips: Some(trips / 2), stride: 2, ..old };
                 self.words = Some(old.origin);
+            }
+            OptOp::Stagger { axis: position } => {
+                let old = axis(position)?;
+                if old.kind != AxisType::Loop || old.trips.is_none() {
+                    return refuse(format!("axis {position} is no loop of known length over outputs"));
+                }
+                if self.carries {
+                    return refuse("a sum is carried from trip to trip".into());
+                }
+                self.staggered = Some(position);
             }
             OptOp::Stage { slot, at } => {
                 if at > count {

@@ -61,16 +61,28 @@ pub(super) fn by_keys(graph: &mut Graph, sink: NodeId, target: &Target) -> Resul
 
 /// The key of the greatest, by a Reduce of the numbers and one that finds a nan.
 fn apart(emit: &mut Emit, mut sources: SmallVec<[NodeId; 4]>, arg: Arg) -> Result<NodeId> {
-    let value = sources[0];
+    let number = without_nan(emit.graph, sources[0]);
+    let value = number.unwrap_or(sources[0]);
     let lowest = emit.number(value, f64::NEG_INFINITY);
     sources[0] = emit.instruction(Instruction::Greater, &[value, lowest])?;
-    let number = emit.graph.add(Op::Reduce, &sources, arg.clone())?;
+    let most = emit.graph.add(Op::Reduce, &sources, arg.clone())?;
+    let bits = emit.bitcast(most, DType::I32)?;
+    let key = turned(emit, bits)?;
+    if number.is_some() {
+        return Ok(key);
+    }
     sources[0] = emit.is_nan(value)?;
     let nan = emit.graph.add(Op::Reduce, &sources, arg)?;
-    let bits = emit.bitcast(number, DType::I32)?;
-    let key = turned(emit, bits)?;
     let greatest = emit.int(DType::I32, greatest(DType::I32));
     emit.select(nan, greatest, key)
+}
+
+/// The value that nans are taken out of, and -inf put in their place.
+fn without_nan(graph: &Graph, chosen: NodeId) -> Option<NodeId> {
+    let &[condition, least, value] = graph.sources(chosen) else { return None };
+    let is_nan = graph.op(condition) == Op::CmpNe && graph.sources(condition) == [value, value];
+    let is_least = graph.as_const(least).is_some_and(|least| least.as_float() == Some(f64::NEG_INFINITY));
+    (graph.op(chosen) == Op::Where && is_nan && is_least).then_some(value)
 }
 
 /// A Reduce-Max of floats over a loop of many trips.

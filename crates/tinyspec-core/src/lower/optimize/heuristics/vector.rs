@@ -34,10 +34,18 @@ impl Planner<'_> {
                 }
                 veto |= crossed;
             }
-            for (axis, vectors) in split {
+            let last = last.filter(|_| !veto);
+            let rows = last.and_then(|last| self.rows_in_stages(last, &split));
+            for &(axis, vectors) in &split {
                 self.split_by_vectors(axis, lanes, vectors.max(1), AxisType::Unroll);
             }
-            if let Some(last) = last.filter(|_| !veto) {
+            if let (Some(last), Some(rows), [(_, vectors), ..]) = (last, rows, &split[..]) {
+                // As the sums, so that they share a loop.
+                self.split_by_vectors(last, lanes, *vectors.max(&1), AxisType::Upcast);
+                self.stagger(rows);
+                return self.ops;
+            }
+            if let Some(last) = last {
                 let sizes = Sizes::of(self.target);
                 let computed = self.kernel.order.iter().filter(|&&node| self.graph.op(node).is_elementwise());
                 let work: usize = computed.map(|&node| sizes.size(self.graph, node)).sum();
@@ -55,6 +63,38 @@ impl Planner<'_> {
         }
         self.share();
         self.ops
+    }
+
+    /// The rows of a kernel that walks along each several times, and how many a loop takes. They must be short enough
+    /// for several to stay in the first cache, and all of them together worth the code.
+    fn rows_in_stages(&self, last: usize, split: &[(usize, i64)]) -> Option<(usize, i64)> {
+        const FEW: i64 = 8;
+        const MANY: i64 = 64;
+        let outputs = self.outputs();
+        let rows = outputs.iter().copied().rfind(|&origin| origin != last)?;
+        let (count, length) = (self.trips(rows), self.trips(last));
+        let size = self.kernel.accesses.iter().map(|access| access.dtype.size()).max()?;
+        let bytes = length.checked_mul(size as i64)?;
+        let [first, second, _] = self.target.cache_bytes.map(|bytes| bytes as i64);
+        let all: i64 = outputs.iter().map(|&origin| self.trips(origin)).product();
+        let are_alike = self.kernel.reductions.len() == split.len()
+            && self.kernel.reductions.iter().all(|reduction| reduction.ranges.len() == 1)
+            && split.iter().all(|&(axis, vectors)| self.trips(axis) == length && vectors == split[0].1);
+        if !are_alike || split.is_empty() || bytes < first / 64 || bytes > first / 4 || all / length * bytes < second {
+            return None;
+        }
+        let shares = |rows: i64| all / length / rows >= 4 * self.target.threads as i64;
+        let factor = (FEW..=MANY).rev().find(|&factor| count % factor == 0 && shares(factor))?;
+        Some((rows, factor))
+    }
+
+    /// The threads take blocks of rows, whose loops are staggered.
+    fn stagger(&mut self, (rows, factor): (usize, i64)) {
+        self.split(rows, factor, AxisType::Loop);
+        self.share();
+        if let Some(axis) = self.axis_of_loop(rows) {
+            self.apply(OptOp::Stagger { axis });
+        }
     }
 
     /// The output axis that stores, or else loads, are contiguous in.

@@ -17,7 +17,13 @@ impl Rebuild<'_> {
             axes.iter().filter(|&&axis| self.axes[axis].is_some() && self.space.axes[axis].kind == AxisType::Reduce);
         let merged = self.space.origins[from].merged || self.space.origins[to].merged;
         let same = self.space.origins[from].trips == self.space.origins[to].trips;
-        if loops.count() != 1 || merged || !same {
+        // Trips of a tile would all use the same places.
+        let live = self.kernel.live.of(repeat.value);
+        let is_tiled = self.space.axes.iter().any(|axis| {
+            let is_tile = matches!(axis.kind, AxisType::Upcast | AxisType::Unroll) && axis.trips != Some(1);
+            is_tile && axis.origin != from && live & self.kernel.live.bit(self.space.origins[axis.origin].range) != 0
+        });
+        if loops.count() != 1 || merged || !same || is_tiled {
             return Ok(None);
         }
         for node in graph.reachable(&[repeat.value]) {

@@ -73,12 +73,12 @@ pub(super) fn exp2_f32(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
     exp2(emit, &SINGLE, sources[0], None)
 }
 
-/// 2^x = 2^r · 2^n with n the integer nearest to x. No x needs care: an infinity has no fraction, and the scaling is
-/// right below the normal numbers and beyond the greatest.
+/// 2^x = 2^r · 2^n with n the integer nearest to x. No x needs care: where both are infinite r is nan, which the scaling by
+/// an infinity overrules; and the scaling is right below the normal numbers and beyond the greatest.
 pub(super) fn exp2_by_scale(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
     let x = sources[0];
-    let r = emit.instruction(Instruction::Fraction, &[x])?;
-    let n = emit.sub(x, r)?;
+    let n = emit.instruction(Instruction::Nearest, &[x])?;
+    let r = emit.sub(x, n)?;
     let power = emit.polynomial(r, SINGLE.exp2)?;
     emit.instruction(Instruction::Scale, &[power, n])
 }

@@ -42,7 +42,7 @@ macro_rules! rules {
 
 /// Applied where the target has not the op; the first that it has the instructions for.
 const RULES: &[Rule] = rules! {
-    exp2_by_scale: Exp2 F32 by Fraction Scale => exponential::exp2_by_scale;
+    exp2_by_scale: Exp2 F32 by Nearest Scale => exponential::exp2_by_scale;
     exp2_f32: Exp2 F32 => exponential::exp2_f32;
     exp2_f64: Exp2 F64 => exponential::exp2_f64;
     log2_f32: Log2 F32 => exponential::log2_f32;
