@@ -121,11 +121,11 @@ impl Renderer<'_, '_> {
         let is_row = address.step > 0 && length > i128::from(address.row / 2) && length <= address.row.into();
         let cache = self.target.cache_bytes[0] as i64;
         let fits = address.row >= RUN as i64 && address.row <= cache / 3;
-        // Where the first loop is some rows ahead of the second it follows at once: what it needs next is on its way then.
-        let lead = first.saturating_sub(start);
-        let rows = if lead > 0 { 2 } else { 1 };
-        let ahead = address.row.saturating_mul(rows).saturating_add(lead);
         if second == by && is_row && fits && bytes >= LEAST_VECTOR && address.pointer.lanes == 1 {
+            // Where the first loop is some rows ahead it follows at once: what it needs next is on its way then.
+            let lead = first.saturating_sub(start);
+            let leads = lead > 0 && lead.checked_rem(address.row) == Some(0);
+            let ahead = if leads { lead.saturating_add(2 * address.row) } else { address.row };
             return self.prefetch(address, ahead);
         }
         Ok(())
