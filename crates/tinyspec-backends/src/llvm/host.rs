@@ -1,6 +1,7 @@
 //! What this machine's processor can do. Nothing here needs LLVM: a program whose kernels are all cached runs without.
 
 use crate::Target;
+use std::sync::OnceLock;
 use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::{DType, Op};
 
@@ -74,8 +75,13 @@ fn model() -> String {
 }
 
 impl Host {
-    /// The machine that this program runs on.
+    /// The machine that this program runs on. It is looked at once: the caches alone are a hundred calls of the system.
     pub fn detect() -> Host {
+        static HOST: OnceLock<Host> = OnceLock::new();
+        HOST.get_or_init(Host::look).clone()
+    }
+
+    fn look() -> Host {
         let features = features();
         let has = |name: &str| features.iter().any(|(feature, present)| *feature == name && *present);
         let x86 = cfg!(target_arch = "x86_64");
