@@ -2,9 +2,12 @@
 
 use super::loops::Loops;
 use crate::lower::live::RangeSet;
+use tinyspec_ir::NodeId;
 
 /// Bytes that move together.
 const LINE: f64 = 64.0;
+/// Lines that a cache can hold of those whose addresses differ in their upper bits alone.
+const WAYS: f64 = 12.0;
 
 /// How an access moves through its buffer.
 pub(super) struct Walk {
@@ -16,6 +19,8 @@ pub(super) struct Walk {
     pub size: f64,
     /// Only Ranges decide where it is.
     pub regular: bool,
+    /// What it reads or writes.
+    pub of: NodeId,
     /// Bytes of the buffer.
     pub buffer: f64,
     /// Read from a copy that lies in the order of the loops.
@@ -23,42 +28,80 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// Length and number of the runs of neighbouring elements that the loops from axis `first` on reach, tiles
-    /// included.
-    fn runs(&self, loops: &Loops, first: usize) -> (f64, f64) {
+    /// The runs of neighbouring elements that the loops from axis `first` on reach, tiles included.
+    fn runs(&self, loops: &Loops, first: usize) -> Runs {
         let inside = |axis: &usize| (loops.is_tile(*axis) || *axis >= first) && loops.moves(*axis, self.open);
         let inside = (0..loops.count()).filter(inside);
         if !self.regular {
-            return (1.0, inside.map(|axis| loops.trips(axis)).product());
+            return Runs { length: 1.0, count: inside.map(|axis| loops.trips(axis)).product(), apart: 1.0 };
         }
         let mut moves: Vec<(f64, f64)> =
             inside.map(|axis| (self.steps[axis], loops.trips(axis))).filter(|&(step, _)| step > 0.0).collect();
         moves.sort_by(|a, b| a.0.total_cmp(&b.0));
-        moves.into_iter().fold((1.0, 1.0), |(run, runs), (step, trips)| match step <= run {
-            true => (run + (trips - 1.0) * step, runs),
-            // What steps over more than a run starts others.
-            false => (run, runs * trips),
-        })
+        let mut runs = Runs { length: 1.0, count: 1.0, apart: f64::INFINITY };
+        for (step, trips) in moves {
+            if step <= runs.length {
+                runs.length += (trips - 1.0) * step;
+            } else {
+                // What steps over more than a run starts others.
+                runs.count *= trips;
+                runs.apart = runs.apart.min(power_of_two(step));
+            }
+        }
+        runs
     }
 
     /// Distinct elements that the loops from axis `first` on reach.
     pub fn elements(&self, loops: &Loops, first: usize) -> f64 {
-        let (run, runs) = self.runs(loops, first);
-        (run * runs).min(self.buffer / self.size)
+        let Runs { length, count, .. } = self.runs(loops, first);
+        (length * count).min(self.buffer / self.size)
     }
 
     /// Bytes of their lines.
     fn footprint(&self, loops: &Loops, first: usize) -> f64 {
-        let (run, runs) = self.runs(loops, first);
-        let bytes = if runs > 1.0 && !self.packed { (run * self.size).max(LINE) } else { run * self.size };
-        (runs * bytes).min(self.buffer)
+        self.room(loops, first, 0.0)
     }
+
+    /// Bytes of a cache that they keep others out of, where lines `way` bytes apart share their places: of columns whose
+    /// elements lie powers of two apart, most places stay empty.
+    fn room(&self, loops: &Loops, first: usize, way: f64) -> f64 {
+        let Runs { length, count, apart } = self.runs(loops, first);
+        let bytes = length * self.size;
+        let each = match () {
+            () if count == 1.0 || self.packed => bytes,
+            () if bytes < LINE => (apart * self.size).min(way).max(LINE),
+            () => bytes,
+        };
+        (count * each).min(self.buffer)
+    }
+}
+
+/// Runs of neighbouring elements.
+struct Runs {
+    /// Elements of one.
+    length: f64,
+    count: f64,
+    /// The greatest power of two that divides what lies between their starts, in elements.
+    apart: f64,
+}
+
+/// The greatest power of two that divides it.
+pub(super) fn power_of_two(number: f64) -> f64 {
+    let number = number as i64;
+    (number & number.wrapping_neg()).max(1) as f64
 }
 
 /// Bytes that a cache of `capacity` fetches for all accesses together.
 pub(super) fn traffic(walks: &[Walk], loops: &Loops, capacity: f64) -> f64 {
+    // Of walks of one buffer that are all inside of the same loops, one fetches for the others.
+    let joined = |of: &dyn Fn(&Walk) -> f64| -> f64 {
+        let first = |walk: &Walk, position: usize| walks[..position].iter().all(|other| other.of != walk.of);
+        let firsts = walks.iter().enumerate().filter(|(position, walk)| first(walk, *position));
+        let most = |walk: &Walk| walks.iter().filter(|other| other.of == walk.of).map(of).fold(0.0, f64::max);
+        firsts.map(|(_, walk)| most(walk)).sum()
+    };
     // From which axis on everything touched stays in the cache.
-    let total = |first: usize| walks.iter().map(|walk| walk.footprint(loops, first)).sum::<f64>();
+    let total = |first: usize| joined(&|walk| walk.room(loops, first, capacity / WAYS));
     let fits = (0..=loops.count()).find(|&first| total(first) <= capacity).unwrap_or(loops.count());
     if fits == 0 {
         return 0.0;
@@ -70,5 +113,8 @@ pub(super) fn traffic(walks: &[Walk], loops: &Loops, capacity: f64) -> f64 {
         let trips: f64 = outside.map(|axis| loops.trips(axis)).product();
         trips * walk.footprint(loops, nearest)
     };
-    walks.iter().map(of).sum()
+    match loops.is_reduce(nearest) {
+        true => walks.iter().map(of).sum(),
+        false => joined(&of),
+    }
 }

@@ -50,7 +50,7 @@ impl<'a> Loops<'a> {
         matches!(self.space.axes[axis].kind, AxisType::Upcast | AxisType::Unroll)
     }
 
-    fn is_reduce(&self, axis: usize) -> bool {
+    pub fn is_reduce(&self, axis: usize) -> bool {
         self.space.axes[axis].kind.is_reduce()
     }
 

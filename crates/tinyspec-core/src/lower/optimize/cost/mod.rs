@@ -11,13 +11,13 @@ use super::space::Space;
 use crate::lower::live::RangeSet;
 use crate::lower::select::decompose::Sizes;
 use crate::lower::sum::Sum;
-use footprint::Walk;
+use footprint::{Walk, power_of_two};
 use loops::Loops;
 pub(crate) use loops::NAMED_TRIPS;
 use smallvec::SmallVec;
 use std::fmt;
 use tinyspec_backends::Target;
-use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op};
+use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op};
 
 /// Cycles a nanosecond of the nominal core.
 const CLOCK: f64 = 4.0;
@@ -31,6 +31,8 @@ const STORES: f64 = 1.0;
 const WIDTH: f64 = 5.0;
 /// Bytes a cycle that come from the second-level cache, and from what lies behind it.
 const BYTES_PER_CYCLE: [f64; 2] = [32.0, 6.0];
+/// Cycles for an accumulator that finds no register: it goes through memory with each trip, and others wait for it.
+const SPILLED: f64 = 5.0;
 /// Instructions of a loop body beyond which the front end falls behind.
 const LARGE_BODY: f64 = 2500.0;
 
@@ -102,7 +104,7 @@ impl fmt::Display for Estimate {
 pub(crate) fn estimate(graph: &Graph, kernel: &Kernel, space: &Space, target: &Target) -> Estimate {
     let carried = Carried::of(kernel);
     let accesses: Vec<Access> = kernel.accesses.iter().map(|access| carried.access(kernel, access)).collect();
-    let model = Model {
+    let mut model = Model {
         graph,
         kernel,
         carried,
@@ -112,7 +114,9 @@ pub(crate) fn estimate(graph: &Graph, kernel: &Kernel, space: &Space, target: &T
         loops: Loops::new(kernel, space),
         sizes: Sizes::of(target),
         lanes: crate::lower::lanes(target, kernel.dtypes(graph)) as f64,
+        along: SmallVec::new(),
     };
+    model.along = model.choose_lanes();
     model.estimate()
 }
 
@@ -126,6 +130,8 @@ struct Model<'a> {
     loops: Loops<'a>,
     sizes: Sizes,
     lanes: f64,
+    /// Axes that vectors may lie along.
+    along: SmallVec<[bool; 12]>,
 }
 
 /// Reduces that grow with a loop take one term a trip of it: their own Ranges are no loops, but that one.
@@ -168,7 +174,8 @@ impl Model<'_> {
     fn estimate(&self) -> Estimate {
         let mut estimate = Estimate { threads: self.loops.threads(self.target.threads), ..Estimate::default() };
         let (mut single, mut body) = (0.0, 0.0);
-        for &node in &self.kernel.order {
+        let needed = self.needed();
+        for &node in self.kernel.order.iter().filter(|node| needed[node.index()]) {
             let open = self.open(node);
             let times = self.loops.times(open);
             match self.graph.op(node) {
@@ -180,7 +187,7 @@ impl Model<'_> {
                     // Every accumulator waits for its own last sum.
                     let accumulators = self.target.accumulators as f64;
                     estimate.latency += times * (accumulators / VECTOR).max(parts / VECTOR);
-                    estimate.accesses += times * self.spilled(node, parts) * (1.0 / LOADS + 1.0 / STORES);
+                    estimate.accesses += times * self.spilled(node, parts) * SPILLED;
                     body += parts;
                 }
                 op if op.is_elementwise() && self.graph.dtype(node) != DType::Index => {
@@ -218,6 +225,22 @@ impl Model<'_> {
         estimate
     }
 
+    /// Nodes that the loops compute: a read of a copy has no gate.
+    fn needed(&self) -> Vec<bool> {
+        let mut needed = vec![false; self.graph.len()];
+        needed[self.kernel.sink.index()] = true;
+        for &node in self.kernel.order.iter().rev().filter(|&&node| self.graph.op(node) != Op::Param) {
+            let sources = self.graph.sources(node);
+            let is_copied = self.graph.op(node) == Op::Load
+                && self.accesses.iter().any(|access| access.node == node && self.stage(access).is_some());
+            let sources = if is_copied { &sources[..1] } else { sources };
+            if needed[node.index()] {
+                sources.iter().for_each(|source| needed[source.index()] = true);
+            }
+        }
+        needed
+    }
+
     /// Machine vectors of a value's tile.
     fn parts(&self, node: NodeId) -> f64 {
         self.parts_over(self.open(node))
@@ -233,9 +256,40 @@ impl Model<'_> {
         }
     }
 
-    /// Vectors may lie along an axis that some access is contiguous in.
+    /// As Select does: vectors lie along axes that some access is contiguous in; of those of one tile, along the ones
+    /// with longer vectors.
+    fn choose_lanes(&self) -> SmallVec<[bool; 12]> {
+        let is_contiguous = |axis| self.accesses.iter().any(|access| self.is_contiguous(access, axis));
+        let mut along: SmallVec<[bool; 12]> = (0..self.loops.count()).map(is_contiguous).collect();
+        for access in self.accesses {
+            let mut tile = self.loops.tile(access.open);
+            tile.retain(|axis| along[*axis]);
+            let width = |axis: usize| power_of_two(self.loops.trips(axis)).min(self.lanes);
+            let widest = tile.iter().map(|&axis| width(axis)).fold(0.0, f64::max);
+            tile.into_iter().filter(|&axis| width(axis) < widest).for_each(|axis| along[axis] = false);
+        }
+        along
+    }
+
     fn is_lane(&self, axis: usize) -> bool {
-        self.accesses.iter().any(|access| self.step(access, axis) == 1)
+        self.along[axis]
+    }
+
+    /// Do the trips of an axis follow each other in memory, or in the copy that is read?
+    fn is_contiguous(&self, access: &Access, axis: usize) -> bool {
+        let copied = self.stage(access).and_then(|_| self.innermost_of_copy(access));
+        copied.map_or_else(|| self.step(access, axis) == 1, |innermost| innermost == axis)
+    }
+
+    /// A copy has the tile innermost: the axis with the least step, of those that nothing else moves along as well.
+    fn innermost_of_copy(&self, access: &Access) -> Option<usize> {
+        let moves = |axis: usize| self.loops.moves(axis, access.open) && self.step(access, axis) != 0;
+        let is_alone = |axis: usize| {
+            let same = |other: usize| self.step(access, other).abs() == self.step(access, axis).abs();
+            !(0..self.loops.count()).any(|other| other != axis && moves(other) && same(other))
+        };
+        let tile = (0..self.loops.count()).filter(|&axis| self.space.axes[axis].kind == AxisType::Upcast);
+        tile.filter(|&axis| moves(axis) && is_alone(axis)).min_by_key(|&axis| self.step(access, axis).abs())
     }
 
     /// Elements that a trip of an axis moves an access by.
@@ -250,7 +304,7 @@ impl Model<'_> {
             .tile(access.open)
             .into_iter()
             .rfind(|&axis| self.is_lane(axis))
-            .is_some_and(|axis| self.step(access, axis) == 1)
+            .is_some_and(|axis| self.is_contiguous(access, axis))
     }
 
     /// Vector accesses and single lanes of one execution.
@@ -289,6 +343,7 @@ impl Model<'_> {
             open: access.open,
             size: access.dtype.size() as f64,
             regular,
+            of: access.buffer,
             packed: self.stage(access).is_some(),
             buffer: elements.map_or(f64::INFINITY, |count| count as f64 * access.dtype.size() as f64),
         }
@@ -315,10 +370,4 @@ impl Model<'_> {
         let kept = if kept.is_finite() { kept } else { 0.0 };
         (accumulators + kept + 1.0 - self.target.vector_registers as f64).max(0.0)
     }
-}
-
-/// The greatest power of two that divides it.
-fn power_of_two(trips: f64) -> f64 {
-    let trips = trips as i64;
-    (trips & trips.wrapping_neg()).max(1) as f64
 }
