@@ -3,6 +3,7 @@
 mod attention;
 mod check;
 mod contractions;
+mod figures;
 mod growth;
 mod kernels;
 mod latency;
@@ -24,6 +25,7 @@ static ALLOCATOR: latency::Counting = latency::Counting;
 fn main() -> ExitCode {
     let instead = latency::probe::answered().and_then(|answered| match growth::selected() {
         _ if !answered && check::selected() => check::run().map(|()| true),
+        _ if !answered && figures::selected() => figures::run().map(|()| true),
         _ if !answered && macros::selected() => macros::run().map(|()| true),
         true if !answered => growth::run().map(|()| true),
         _ => Ok(answered),

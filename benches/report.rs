@@ -145,7 +145,7 @@ pub fn publish(rows: &[Row]) -> io::Result<PathBuf> {
 }
 
 /// Cargo's target folder: of the environment, else the one this program lies in, else the workspace's own.
-fn target_folder() -> PathBuf {
+pub fn target_folder() -> PathBuf {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     if let Some(folder) = env::var_os("CARGO_TARGET_DIR").filter(|folder| !folder.is_empty()) {
         // Cargo runs a benchmark in its package's folder, but reads a relative path in the workspace's.
