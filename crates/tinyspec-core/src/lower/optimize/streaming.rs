@@ -51,8 +51,13 @@ fn moved(graph: &Graph, order: &[NodeId]) -> usize {
     bytes.fold(0, usize::saturating_add)
 }
 
-/// What the last cache holds of the work of some threads: one of them alone does not fill it.
+/// What the last cache holds of the work of some threads: one of them alone fills half of it; several nearly all, but for
+/// what else is in use.
 fn kept(target: &Target) -> usize {
     let [_, _, last] = target.cache_bytes;
-    if last == 0 { usize::MAX } else { last.saturating_mul(target.threads.clamp(1, 2)) / 2 }
+    match target.threads {
+        _ if last == 0 => usize::MAX,
+        0 | 1 => last / 2,
+        _ => last - last / 8,
+    }
 }
