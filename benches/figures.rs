@@ -101,6 +101,7 @@ impl Figures {
         self.table(&mut text, "The crate `gemm`", "we beside it", &has_peer, &peers)?;
         let limits = |figure: &Figure| vec![digits(figure.median)];
         self.table(&mut text, "The limits themselves", "", &is_limit, &limits)?;
+        writeln!(text)?;
         Ok(text)
     }
 
@@ -133,7 +134,7 @@ impl Figures {
             }
             writeln!(text)?;
         }
-        writeln!(text)
+        Ok(())
     }
 }
 
