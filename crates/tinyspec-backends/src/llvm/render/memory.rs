@@ -13,6 +13,8 @@ const DUMMY_BYTES: u32 = 64;
 
 /// A step of so many bytes leaves the run of lines that the processor reads ahead of.
 const RUN: u64 = 1024;
+/// The shortest vector that a single instruction writes around the caches.
+const LEAST_STREAMED: u32 = 16;
 /// Bytes of a load that are worth an instruction more.
 const LEAST_VECTOR: u32 = 32;
 /// Trips after which what is read ahead is needed: some 100 ns.
@@ -244,11 +246,26 @@ impl Renderer<'_, '_> {
                 self.only_if(gate, |renderer| renderer.emit.store(address.pointer, value, address.alignment, false))
             }
             None => {
-                // The instructions exist for whole, aligned vectors; elsewhere the hint would split the store.
+                // The instructions exist for aligned vectors: what is aligned to its half is written in halves.
                 let bytes = kind.in_memory().bits() / 8 * lanes;
-                let streaming = *self.graph.arg(node) == Arg::Streaming && bytes >= 16 && address.alignment >= bytes;
-                self.streams |= streaming;
-                self.emit.store(address.pointer, value, address.alignment, streaming)
+                let piece = bytes.min(address.alignment);
+                let is_whole = bytes.is_power_of_two() && piece >= LEAST_STREAMED.max(bytes / 2);
+                if *self.graph.arg(node) != Arg::Streaming || !is_whole {
+                    return self.emit.store(address.pointer, value, address.alignment, false);
+                }
+                self.streams = true;
+                let lanes_of_piece = lanes / (bytes / piece);
+                for first in (0..lanes).step_by(lanes_of_piece as usize) {
+                    let mut part = value;
+                    if lanes_of_piece < lanes {
+                        let places: Vec<u32> = (first..first + lanes_of_piece).collect();
+                        part = self.emit.shuffle(value, value, &places)?;
+                    }
+                    let offset = self.emit.int(Kind::I64, 1, first.into());
+                    let pointer = self.emit.offset(address.pointer, offset, kind.in_memory())?;
+                    self.emit.store(pointer, part, piece, true)?;
+                }
+                Ok(())
             }
         }
     }

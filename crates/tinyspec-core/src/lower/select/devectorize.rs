@@ -3,7 +3,9 @@
 
 mod access;
 mod address;
+mod gate;
 mod interleave;
+mod overlap;
 mod reduce;
 mod turn;
 

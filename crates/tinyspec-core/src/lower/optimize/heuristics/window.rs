@@ -11,6 +11,8 @@ use tinyspec_ir::{Arg, AxisType, Op};
 const TAPS: i64 = 32;
 /// Products of a tile, at most: as much code as is good for one loop.
 const PRODUCTS: i64 = 96;
+/// Of a tile that spans whole rows.
+const PRODUCTS_OF_ROWS: i64 = 144;
 
 /// A register tile over all taps of a window. Axes are positions of original ranges.
 pub(super) struct Window {
@@ -22,6 +24,8 @@ pub(super) struct Window {
     height: Option<(usize, i64)>,
     /// What is read through gates, and read again by neighbours.
     copied: Option<usize>,
+    /// A tile spans whole rows of the output, of so many vectors: it is written in the order of memory.
+    row: Option<i64>,
 }
 
 impl Planner<'_> {
@@ -41,7 +45,7 @@ impl Planner<'_> {
             let rest =
                 turns.iter().find(|turn| turn.0 == lane).map_or(self.trips(lane), |turn| self.trips(lane) / turn.1);
             let fits = taps * places <= PRODUCTS && rest * 2 >= lanes;
-            return fits.then_some(Window { lane, turns, height: None, copied: None });
+            return fits.then_some(Window { lane, turns, height: None, copied: None, row: None });
         }
         // The taps are pairs that the lanes step over.
         let is_paired = |access: usize| {
@@ -49,7 +53,7 @@ impl Planner<'_> {
             self.coefficient(access, lane) == 2 && self.reduced().any(is_pair)
         };
         if self.trips(lane) * 2 >= lanes && (0..self.kernel.accesses.len()).any(is_paired) {
-            return Some(Window { lane, turns, height: None, copied: None });
+            return Some(Window { lane, turns, height: None, copied: None, row: None });
         }
         let mut accesses = 0..self.kernel.accesses.len();
         let windowed = accesses.find(|&access| {
@@ -65,14 +69,39 @@ impl Planner<'_> {
             let is_tap = |tap: usize| self.coefficient(windowed, tap).abs() == step;
             *origin != lane && step > 0 && self.reduced().any(is_tap)
         };
-        let height = self.outputs().into_iter().rev().find(overlapped).and_then(|origin| {
+        let overlapped = self.outputs().into_iter().rev().find(overlapped);
+        if let Some(rows) = overlapped.and_then(|origin| self.whole_rows(lane, origin, taps)) {
+            return Some(rows);
+        }
+        let height = overlapped.and_then(|origin| {
             let most = (PRODUCTS / taps).min(8);
             let height = (2..=most).rev().find(|height| self.trips(origin) % height == 0)?;
             Some((origin, height))
         });
         let is_gated = self.graph.sources(self.kernel.accesses[windowed].node).len() > 1;
         let copied = Some(windowed).filter(|&access| is_gated && self.is_read_once(access));
-        Some(Window { lane, turns, height, copied })
+        Some(Window { lane, turns, height, copied, row: None })
+    }
+
+    /// A tile of whole rows of the output, if the registers hold some of them beside the taps: neighbours along a row
+    /// change places in registers, what lies beyond its ends is no memory, and what the tile writes lies in one piece.
+    fn whole_rows(&self, lane: usize, origin: usize, taps: i64) -> Option<Window> {
+        let lanes = self.lanes();
+        let vectors = (self.trips(lane) + lanes - 1) / lanes;
+        // One row of what is read is there beside the sums and the taps.
+        let room = self.target.vector_registers as i64 - taps - vectors - 1;
+        let most = (room / vectors).min(PRODUCTS_OF_ROWS / (taps * vectors)).min(8);
+        let height = (2..=most).rev().find(|height| self.trips(origin) % height == 0)?;
+        let follows = self.kernel.accesses.iter().position(|access| access.is_store).is_some_and(|store| {
+            self.coefficient(store, lane) == 1 && self.coefficient(store, origin) == self.trips(lane)
+        });
+        follows.then(|| Window {
+            lane,
+            turns: SmallVec::new(),
+            height: Some((origin, height)),
+            copied: None,
+            row: Some(vectors),
+        })
     }
 
     /// After how many steps along an output range the taps that its places meet are the same again.
@@ -89,9 +118,10 @@ impl Planner<'_> {
     }
 
     pub(super) fn tile_window(mut self, window: &Window) -> Vec<OptOp> {
-        let mut lanes = self.lanes();
+        let mut lanes = self.lanes() * window.row.unwrap_or(1);
         // Only whole vectors bypass the caches.
-        let streams = self.kernel.accesses.iter().any(|access| *self.graph.arg(access.node) == Arg::Streaming);
+        let streams = window.row.is_none()
+            && self.kernel.accesses.iter().any(|access| *self.graph.arg(access.node) == Arg::Streaming);
         if streams && window.turns.is_empty() && self.trips(window.lane) % lanes == lanes / 2 {
             lanes /= 2;
         }

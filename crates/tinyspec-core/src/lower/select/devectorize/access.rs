@@ -1,8 +1,9 @@
 //! Loads and Stores as contiguous, gathered or scalar ones.
 
 use super::address::{Address, contiguous, scalar_sum};
-use super::{Cut, New, dims, extract, lanes, malformed, splat};
-use crate::lower::select::tile::{Dims, Parts};
+use super::gate::Lane;
+use super::{Cut, New, dims, extract, gathered, lanes, malformed, splat};
+use crate::lower::select::tile::{Dims, Layout, Parts};
 use crate::lower::sum::Sum;
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
@@ -30,6 +31,9 @@ impl Cut {
         }
         let gated = sources.get(1).copied().zip(sources.get(2).copied());
         if let Some(parts) = self.load_interleaved(graph, (buffer, &sum), &layout, gated, &arg)? {
+            return Ok(New::Value(Parts { layout, parts }));
+        }
+        if let Some(parts) = self.load_overlapping(graph, (buffer, &sum), &layout, gated, &arg)? {
             return Ok(New::Value(Parts { layout, parts }));
         }
         let mut parts = Vec::with_capacity(layout.count());
@@ -123,12 +127,22 @@ impl Cut {
         for at in layout.starts() {
             let Address { base, stride, rest } = self.address(graph, &sum, &layout, &at)?;
             let value = self.part(graph, sources[1], &layout, &at)?;
-            let gate = match sources.get(2) {
+            let first = sources.get(2).and_then(|&gate| self.first_open(graph, gate, &layout, &at));
+            let gate = match sources.get(2).filter(|_| first != Some(layout.width)) {
                 Some(&gate) => Some(self.part(graph, gate, &layout, &at)?),
                 None => None,
             };
-            let Some(gate) = undecided(graph, gate) else { continue };
+            let Some(gate) = undecided(graph, gate).filter(|_| first != Some(0)) else { continue };
             if layout.width > 1 && stride == 1 && rest.is_empty() && op == Op::Store {
+                if let Some(count) = first.filter(|count| (2..layout.width).contains(count) && count.count_ones() == 1)
+                {
+                    let place = contiguous(graph, buffer, &base, count)?;
+                    let value = splat(graph, value, layout.width)?;
+                    let lanes: SmallVec<[(NodeId, i64); 16]> = (0..count).map(|lane| (value, lane)).collect();
+                    let value = gathered(graph, &lanes)?;
+                    effects.push(graph.add(op, &[place, value], arg.clone())?);
+                    continue;
+                }
                 let place = contiguous(graph, buffer, &base, layout.width)?;
                 let value = splat(graph, value, layout.width)?;
                 effects.push(store(graph, op, place, value, gate, arg.clone())?);
@@ -152,6 +166,23 @@ impl Cut {
             }
         }
         Ok(New::Effects(effects))
+    }
+
+    /// How many lanes of a vector a gate opens, where it is known that these are the first ones.
+    fn first_open(&self, graph: &Graph, gate: NodeId, layout: &Layout, at: &[i64]) -> Option<i64> {
+        let axis = layout.lane?;
+        let mut open: SmallVec<[bool; 16]> = SmallVec::new();
+        for lane in 0..layout.width {
+            let mut at: Dims = at.into();
+            at[axis] += lane;
+            match self.lane_of(graph, gate, &at)? {
+                Lane::Closed => open.push(false),
+                Lane::Open(conditions) if conditions.is_empty() => open.push(true),
+                Lane::Open(_) => return None,
+            }
+        }
+        let count = open.iter().filter(|open| **open).count();
+        open[..count].iter().all(|open| *open).then_some(count as i64)
     }
 
     fn store_register(&mut self, graph: &mut Graph, sources: &[NodeId]) -> Result<New> {
