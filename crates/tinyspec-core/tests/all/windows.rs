@@ -99,6 +99,38 @@ fn gradients_of_large_convolutions_are_exact_on_small_integers() -> Result<(), E
     Ok(())
 }
 
+/// Tiles that span whole rows: taps shift what a row holds, whatever its length and the border around it.
+#[test]
+fn windows_over_whole_rows() -> Result<(), Error> {
+    let taps = [([3usize, 3usize], [1i64, 1i64], [1i64, 1i64]), ([3, 3], [0, 0], [1, 1]), ([2, 5], [1, 2], [1, 1])];
+    let taps = taps.into_iter().chain([([3, 3], [2, 3], [2, 3]), ([1, 4], [0, 0], [1, 2]), ([5, 2], [2, 1], [1, 7])]);
+    for ([rows, columns], padding, dilation) in taps {
+        for width in [15usize, 16, 17, 24, 31, 33, 40, 48, 55, 56, 57, 63, 64, 65, 80] {
+            let (shape, kernel) = ([2, 3, 12, width], [3, 1, rows, columns]);
+            let options = Conv2d { groups: 3, padding, dilation, ..default() };
+            let (x, weight) = (ramp(&shape.map(|n| n as i64)), ramp(&kernel.map(|n| n as i64)));
+            let (images, filters) = (x.to_vec::<f32>()?, weight.to_vec::<f32>()?);
+            let found = x.conv2d(&weight, None, options).to_vec::<f32>()?;
+            assert_eq!(found, reference(&images, shape, &filters, kernel, options), "{width} {options:?}");
+        }
+    }
+    Ok(())
+}
+
+/// More than the caches hold: what is written bypasses them, also where rows are aligned to half a vector only.
+#[test]
+fn large_windows_over_whole_rows() -> Result<(), Error> {
+    for shape in [[24usize, 64, 56, 56], [40, 50, 28, 84]] {
+        let kernel = [shape[1], 1, 3, 3];
+        let options = Conv2d { groups: shape[1] as i64, padding: [1, 1], ..default() };
+        let (x, weight) = (ramp(&shape.map(|n| n as i64)), ramp(&kernel.map(|n| n as i64)));
+        let (images, filters) = (x.to_vec::<f32>()?, weight.to_vec::<f32>()?);
+        let found = x.conv2d(&weight, None, options).to_vec::<f32>()?;
+        assert!(found == reference(&images, shape, &filters, kernel, options), "{shape:?}");
+    }
+    Ok(())
+}
+
 #[test]
 fn options_combine() -> Result<(), Error> {
     for device in ["cpu", "interpreter"] {
