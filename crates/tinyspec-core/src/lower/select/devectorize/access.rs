@@ -2,6 +2,7 @@
 
 use super::address::{Address, contiguous, scalar_sum};
 use super::gate::Lane;
+use super::overlap::Read;
 use super::{Cut, New, dims, extract, gathered, lanes, malformed, splat};
 use crate::lower::select::tile::{Dims, Layout, Parts};
 use crate::lower::sum::Sum;
@@ -33,7 +34,8 @@ impl Cut {
         if let Some(parts) = self.load_interleaved(graph, (buffer, &sum), &layout, gated, &arg)? {
             return Ok(New::Value(Parts { layout, parts }));
         }
-        if let Some(parts) = self.load_overlapping(graph, (buffer, &sum), &layout, gated, &arg)? {
+        let read = Read { buffer, index: &sum, layout: &layout, gated, arg: &arg };
+        if let Some(parts) = self.load_overlapping(graph, read)? {
             return Ok(New::Value(Parts { layout, parts }));
         }
         let mut parts = Vec::with_capacity(layout.count());
@@ -123,11 +125,16 @@ impl Cut {
                 return Ok(New::Effects(effects));
             }
         }
+        // What is written around the caches shall not alternate with what goes through them: all parts or none.
+        let starts = layout.starts();
+        let first: Option<Vec<i64>> = sources
+            .get(2)
+            .and_then(|&gate| starts.iter().map(|at| self.first_open(graph, gate, &layout, at)).collect());
         let mut effects = Vec::with_capacity(layout.count());
-        for at in layout.starts() {
+        for (part, at) in starts.into_iter().enumerate() {
             let Address { base, stride, rest } = self.address(graph, &sum, &layout, &at)?;
             let value = self.part(graph, sources[1], &layout, &at)?;
-            let first = sources.get(2).and_then(|&gate| self.first_open(graph, gate, &layout, &at));
+            let first = first.as_ref().and_then(|first| first.get(part).copied());
             let gate = match sources.get(2).filter(|_| first != Some(layout.width)) {
                 Some(&gate) => Some(self.part(graph, gate, &layout, &at)?),
                 None => None,

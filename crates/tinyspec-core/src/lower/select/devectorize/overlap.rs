@@ -16,6 +16,17 @@ struct Row {
     lanes: Vec<Lane>,
 }
 
+/// What a Load reads: the buffer and the index in it, by which tile, and where lanes are left out by what gate.
+#[derive(Clone, Copy)]
+pub(super) struct Read<'a> {
+    pub buffer: NodeId,
+    pub index: &'a Sum,
+    pub layout: &'a Layout,
+    /// What stands for a lane that is left out, and the gate.
+    pub gated: Option<(NodeId, NodeId)>,
+    pub arg: &'a Arg,
+}
+
 /// How the vectors of a row overlap.
 struct Overlap {
     /// The axis of the taps, and elements from one to the next.
@@ -28,17 +39,11 @@ struct Overlap {
 
 impl Cut {
     /// The parts of such a load; `None` of any other.
-    pub(super) fn load_overlapping(
-        &mut self,
-        graph: &mut Graph,
-        (buffer, sum): (NodeId, &Sum),
-        layout: &Layout,
-        gated: Option<(NodeId, NodeId)>,
-        arg: &Arg,
-    ) -> Result<Option<Vec<NodeId>>> {
+    pub(super) fn load_overlapping(&mut self, graph: &mut Graph, read: Read<'_>) -> Result<Option<Vec<NodeId>>> {
+        let Read { index, layout, gated, .. } = read;
         let Some(lane) = layout.lane.filter(|_| self.masked) else { return Ok(None) };
         let is_constant = gated.is_none_or(|(alt, _)| graph.as_const(alt).is_some());
-        let Some(overlap) = self.overlap(sum, layout, lane).filter(|_| is_constant) else { return Ok(None) };
+        let Some(overlap) = self.overlap(index, layout, lane).filter(|_| is_constant) else { return Ok(None) };
         let width = layout.width;
         let mut rows: FxHashMap<Dims, Row> = FxHashMap::default();
         let mut parts = Vec::with_capacity(layout.count());
@@ -46,7 +51,7 @@ impl Cut {
             let mut start = at.clone();
             (start[lane], start[overlap.taps]) = (0, 0);
             if !rows.contains_key(&start) {
-                let Some(row) = self.row(graph, (buffer, sum), layout, &start, &overlap, gated, arg)? else {
+                let Some(row) = self.row(graph, read, &start, &overlap)? else {
                     return Ok(None);
                 };
                 rows.insert(start.clone(), row);
@@ -111,17 +116,8 @@ impl Cut {
     }
 
     /// The vectors of the row that starts at `start`; `None` where its gates differ in more than constants.
-    #[allow(clippy::too_many_arguments)]
-    fn row(
-        &mut self,
-        graph: &mut Graph,
-        (buffer, sum): (NodeId, &Sum),
-        layout: &Layout,
-        start: &[i64],
-        overlap: &Overlap,
-        gated: Option<(NodeId, NodeId)>,
-        arg: &Arg,
-    ) -> Result<Option<Row>> {
+    fn row(&mut self, graph: &mut Graph, read: Read<'_>, start: &[i64], overlap: &Overlap) -> Result<Option<Row>> {
+        let Read { buffer, index, layout, gated, arg } = read;
         let Some(lane) = layout.lane else { return Ok(None) };
         let (width, size) = (layout.width, layout.dims[overlap.taps]);
         let mut lanes = vec![Lane::Closed; (overlap.count * width) as usize];
@@ -142,7 +138,7 @@ impl Cut {
                 }
             }
         }
-        let Address { base, .. } = self.address(graph, sum, layout, start)?;
+        let Address { base, .. } = self.address(graph, index, layout, start)?;
         let nothing = match gated {
             Some((alt, _)) => alt,
             None => crate::lower::fold::identity(graph, Op::Add, graph.dtype(buffer)),
