@@ -1,7 +1,8 @@
 //! `cargo bench -- growth`: how cost grows. Sizes, graph lengths and kernel counts are doubled, and the times drawn
-//! into `docs/growth.svg`.
+//! into `docs/growth.svg`; those of kernels of compositions that are written over squares into `docs/growth-kernels.svg`.
 
 mod chart;
+mod compositions;
 mod device;
 mod programs;
 
@@ -9,6 +10,7 @@ use std::error::Error;
 use std::path::Path;
 
 use chart::Line;
+use compositions::COMPOSITIONS;
 use programs::{GROWTHS, Growth};
 
 /// Sizes of each growth, every one twice the one before.
@@ -26,15 +28,20 @@ pub fn selected() -> bool {
 /// # Errors
 /// When a program fails, or the chart cannot be written.
 pub fn run() -> Result<(), Box<dyn Error>> {
+    drawn(&GROWTHS, "growth.svg")?;
+    drawn(&COMPOSITIONS, "growth-kernels.svg")
+}
+
+fn drawn(growths: &[Growth], name: &str) -> Result<(), Box<dyn Error>> {
     let mut lines = Vec::new();
-    for growth in &GROWTHS {
+    for growth in growths {
         let line = measure(growth)?;
         let times: Vec<String> =
             line.points.iter().map(|(n, seconds)| format!("{n:>6}: {:9.3} ms", seconds * 1e3)).collect();
         println!("{:32} n^{:.2}  {}", line.name, line.exponent, times.join("  "));
         lines.push(line);
     }
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/growth.svg");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name);
     chart::draw(&lines, &file)
 }
 

@@ -1,0 +1,87 @@
+//! Compositions that are written over squares and run in lines: running Reduces with their gradients, and what the
+//! specification makes of them. The time is that of the kernels on the CPU.
+
+use std::time::{Duration, Instant};
+
+use tinyspec::{DType, Result, Tensor, grad, with_default_device};
+
+use super::programs::Growth;
+
+/// The smallest size.
+const FROM: usize = 1 << 14;
+
+/// Running Reduces, gradients, reads and sums at places.
+pub const COMPOSITIONS: [Growth; 12] = [
+    Growth { name: "arange of n numbers", from: FROM, run: |n| kernels(|| Ok(counted(n).cast(DType::F32))) },
+    Growth { name: "prefix sums of n numbers, by views", from: FROM, run: |n| on(n, |x| Ok(prefix_sum(x))) },
+    Growth { name: "one-hot gather of n rows of n", from: FROM, run: |n| on(n, |x| Ok(gather(x, &places(n)))) },
+    Growth { name: "one-hot scatter-add of n to n", from: FROM, run: |n| on(n, |x| Ok(scatter_add(x, &places(n)))) },
+    Growth { name: "running products", from: FROM, run: |n| on(n, |x| Ok(x.cumprod(0))) },
+    Growth { name: "running maxima", from: FROM, run: |n| on(n, |x| Ok(x.cummax(0))) },
+    Growth { name: "running logarithms of sums", from: FROM, run: |n| on(n, |x| Ok(x.logcumsumexp(0))) },
+    Growth { name: "running sums before each number", from: FROM, run: |n| on(n, |x| Ok(exclusive(x))) },
+    Growth { name: "gradient of running sums", from: FROM, run: |n| on(n, |x| slope(x, x.cumsum(0))) },
+    Growth { name: "gradient of running products", from: FROM, run: |n| on(n, |x| slope(x, x.cumprod(0))) },
+    Growth { name: "gradient of running maxima", from: FROM, run: |n| on(n, |x| slope(x, x.cummax(0))) },
+    Growth { name: "gradient of running logarithms", from: FROM, run: |n| on(n, |x| slope(x, x.logcumsumexp(0))) },
+];
+
+/// The second run: the first one compiles.
+fn kernels(program: impl Fn() -> Result<Tensor>) -> Result<Duration> {
+    with_default_device("cpu", || {
+        program()?.realize()?;
+        let result = program()?;
+        let start = Instant::now();
+        result.realize()?;
+        Ok(start.elapsed())
+    })
+}
+
+fn on(n: usize, program: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Duration> {
+    with_default_device("cpu", || {
+        let x = Tensor::from_vec((0..n).map(|i| 1.0 + (i % 7) as f32 * 1e-6).collect::<Vec<_>>(), [n]);
+        x.realize()?;
+        kernels(|| program(&x))
+    })
+}
+
+fn slope(x: &Tensor, result: Tensor) -> Result<Tensor> {
+    Ok(grad(&(&result * &result).sum(.., false), &[x])?.remove(0))
+}
+
+fn exclusive(x: &Tensor) -> Tensor {
+    let n = count(x);
+    x.cumsum(0).narrow(0, 0, n - 1).pad([1], [n], 0.0)
+}
+
+/// The specification's: each row of the windows begins one place later in a tiled row.
+fn prefix_sum(x: &Tensor) -> Tensor {
+    let n = count(x);
+    let row = x.pad([n - 1], [2 * n - 1], 0.0).reshape([1, 2 * n - 1]).expand([n + 1, 2 * n - 1]);
+    let windows = row.reshape([(n + 1) * (2 * n - 1)]).narrow(0, 0, 2 * n * n).reshape([n, 2 * n]);
+    windows.narrow(1, 0, n).sum(1, false)
+}
+
+fn counted(n: usize) -> Tensor {
+    prefix_sum(&Tensor::full([n], 1i32)) - 1
+}
+
+fn places(n: usize) -> Tensor {
+    ((Tensor::arange(n as i64) * 7919i64) % n as i64).cast(DType::I32)
+}
+
+fn gather(x: &Tensor, places: &Tensor) -> Tensor {
+    let n = count(x);
+    let mask = counted(count(x) as usize).reshape([n, 1]).eq(places.reshape([1, n]));
+    mask.where_(x.reshape([n, 1]), 0.0).sum(0, false)
+}
+
+fn scatter_add(x: &Tensor, places: &Tensor) -> Tensor {
+    let n = count(x);
+    let mask = counted(count(x) as usize).reshape([n, 1]).eq(places.reshape([1, n]));
+    x + mask.where_(x.reshape([1, n]), 0.0).sum(1, false)
+}
+
+fn count(x: &Tensor) -> i64 {
+    x.shape().first().and_then(|length| length.as_const()).unwrap_or(0)
+}
