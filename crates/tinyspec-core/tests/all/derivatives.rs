@@ -1,8 +1,9 @@
 //! Gradients of the methods against differences, and gradients of those gradients.
 
 use tinyspec_core::execute::with_default_device;
-use tinyspec_core::{Error, GradcheckOptions, Tensor, grad, gradcheck, stepped};
-use tinyspec_ir::ops::options::default;
+use tinyspec_core::{Error, GradcheckOptions, Spec, Tensor, grad, gradcheck, stepped};
+use tinyspec_ir::DType;
+use tinyspec_ir::ops::options::{Conv2d, default};
 
 type Function = fn(&[Tensor]) -> Tensor;
 
@@ -153,6 +154,73 @@ fn of_losses() {
         bce: |x, y, p| x.sigmoid().binary_crossentropy(y.sigmoid(), "mean");
         bce_logits: |x, y, p| x.binary_crossentropy_logits(y.sigmoid(), "none");
     });
+}
+
+#[test]
+fn of_methods_beside_the_common_ones() {
+    all(functions! {
+        addcmul: |x, y, p| x.addcmul(y, p, 0.3);  addcdiv: |x, y, p| x.addcdiv(y, p, 0.3);  frac: |x, y, p| p.frac();
+        logaddexp2: |x, y, p| x.logaddexp2(y);  xlog1py: |x, y, p| x.xlog1py(p);  fmax: |x, y, p| x.fmax(y);
+        fmin: |x, y, p| x.fmin(y);  deg2rad: |x, y, p| x.deg2rad();  threshold: |x, y, p| x.threshold(0.2, -1.0);
+        erfinv: |x, y, p| (x * 0.9).erfinv();  ndtr: |x, y, p| x.ndtr();  entr: |x, y, p| p.entr();
+        lgamma: |x, y, p| p.lgamma();  nan_to_num: |x, y, p| x.nan_to_num(0.0, 1.0, -1.0);
+        cummin: |x, y, p| x.cummin(1);  cumprod_down: |x, y, p| x.cumprod(0);  logcumsumexp_down: |x, y, p| x.logcumsumexp(-2);
+        running: |x, y, p| Tensor::cat(&[x, y, p], 1).cumprod(1) + Tensor::cat(&[y, x, p], 1).logcumsumexp(1);
+        nansum: |x, y, p| x.nansum(1, false);  nanmedian: |x, y, p| x.nanmedian(1, false);
+        kthvalue: |x, y, p| x.kthvalue(2, 1, false);  cumulative_trapezoid: |x, y, p| x.cumulative_trapezoid(0.5, 1);
+        cov: |x, y, p| x.cov(1);  corrcoef: |x, y, p| x.corrcoef();  vander: |x, y, p| x.at(0).vander(4, true);
+        var_mean: |x, y, p| Tensor::stack(&x.var_mean(1, 1, false).iter().collect::<Vec<_>>(), 0);
+        aminmax: |x, y, p| Tensor::stack(&x.aminmax(1, false).iter().collect::<Vec<_>>(), 0);
+        renorm: |x, y, p| x.renorm(2.0, 0, 0.5);  pairwise_distance: |x, y, p| x.pairwise_distance(y, 2.0, 1e-6);
+        linear: |x, y, p| x.linear(y.transpose(0, 1), p.at((.., 0)));  bilinear: |x, y, p| x.bilinear(y, p.reshape([2, 3, 1]) * y.reshape([2, 1, 3]), None);
+        conv2d: |x, y, p| x.reshape([1, 1, 2, 3]).conv2d(y.reshape([1, 1, 2, 3]), None, Conv2d { padding: [1, 1], ..default() });
+        conv_transpose2d: |x, y, p| x.reshape([1, 1, 2, 3]).conv_transpose2d(y.reshape([1, 1, 2, 3]), None, default());
+        conv3d: |x, y, p| x.reshape([1, 1, 1, 2, 3]).conv3d(y.at((.., 0)).reshape([1, 1, 1, 2, 1]), None, default());
+        max_pool2d: |x, y, p| x.reshape([1, 1, 2, 3]).max_pool2d([2, 2], default());
+        avg_pool2d: |x, y, p| x.reshape([1, 1, 2, 3]).avg_pool2d([2, 2], default());
+        lp_pool: |x, y, p| p.reshape([1, 2, 3]).lp_pool1d(2.0, [2], default());
+        adaptive_avg_pool2d: |x, y, p| x.reshape([1, 1, 2, 3]).adaptive_avg_pool2d([1, 2]);
+        grid_sample: |x, y, p| x.reshape([1, 1, 2, 3]).grid_sample((y * 0.7).reshape([1, 1, 3, 2]), "bilinear", "zeros", false);
+        repeat_interleave: |x, y, p| x.repeat_interleave(2, 1);  rot90: |x, y, p| x.rot90(1, 0, 1);  diag: |x, y, p| x.at(0).diag(0);
+        diagonal: |x, y, p| x.diagonal(1);  triu: |x, y, p| x.triu(1);  block_diag: |x, y, p| Tensor::block_diag(&[x, y]);
+        select_scatter: |x, y, p| x.select_scatter(y.at((.., 0)), 1, 2);  diagonal_scatter: |x, y, p| x.diagonal_scatter(y.at((0, 0..2)), 0);
+        masked_scatter: |x, y, p| x.masked_scatter(y.gt(0.0), p);  take: |x, y, p| x.take(Tensor::from_slice(&[5i32, 0, 5], [3]));
+        scatter_multiply: |x, y, p| x.scatter_multiply(Tensor::from_slice(&[0i32, 0, 2, 1], [2, 2]), y.at((.., 1..)), 1);
+        index_add: |x, y, p| x.index_add(1, Tensor::from_slice(&[2i32, 2], [2]), y.at((.., 1..)));
+        index_copy: |x, y, p| x.index_copy(1, Tensor::from_slice(&[2i32, 0], [2]), y.at((.., 1..)));
+        pixel_shuffle: |x, y, p| Tensor::cat(&[x, y], 0).reshape([1, 4, 1, 3]).pixel_shuffle(2);
+        cross_entropy_prob: |x, y, p| x.cross_entropy_prob(p.softmax(1), "mean");
+        soft_margin: |x, y, p| x.soft_margin_loss(y.sign(), "mean");  focal: |x, y, p| x.sigmoid_focal_loss(y.sigmoid(), "mean", 0.25, 2.0);
+        multilabel: |x, y, p| x.multilabel_soft_margin_loss(y.sigmoid(), "mean");
+        batch_norm_eval: |x, y, p| x.batch_norm_eval(y.at(0), y.at(1), x.at(1), p.at(0), 1e-3);
+        instance_norm: |x, y, p| x.reshape([1, 2, 3]).instance_norm(y.at((.., 0)), y.at((.., 1)), 1e-3);
+    });
+}
+
+/// Functions in functions, and states that are assigned between.
+#[test]
+fn of_traced_functions_indexing_and_assignments_together() -> Result<(), Error> {
+    let body = |inputs: &[Tensor]| {
+        let mut state = inputs[0].cumprod(1);
+        state.set((.., 0), inputs[1].at((.., 2)) * state.at((.., 1)));
+        let mut other = state.logcumsumexp(0);
+        other.assign(&(&other * inputs[1].at((.., stepped(.., -1)))));
+        vec![other.at((stepped(.., -1), 1..))]
+    };
+    let function =
+        tinyspec_core::Function::trace(&[Spec::new(DType::F64, [2, 3]), Spec::new(DType::F64, [2, 3])], body)?;
+    with_default_device::<_, Error>("cpu", || {
+        let inputs = inputs();
+        let inputs: Vec<&Tensor> = inputs[..2].iter().collect();
+        let first = |inputs: &[Tensor]| function.call(&inputs.iter().collect::<Vec<_>>()).remove(0);
+        gradcheck(first, &inputs, GradcheckOptions::default())?;
+        let second = |inputs: &[Tensor]| {
+            let result = first(inputs);
+            let slopes = grad(&(&result * &result).sum(.., false), &inputs.iter().collect::<Vec<_>>()).expect("slopes");
+            Tensor::cat(&slopes.iter().collect::<Vec<_>>(), 0)
+        };
+        gradcheck(second, &inputs, GradcheckOptions::default())
+    })
 }
 
 #[test]
