@@ -7,6 +7,9 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 
+/// Maxima and quotients of a sum that its bounds look into, one after the other: each may double the work.
+const CASES: u32 = 4;
+
 /// The shape of a node.
 pub type Shape = SmallVec<[Dim; 4]>;
 
@@ -181,15 +184,28 @@ impl Dim {
 
     /// The larger of both.
     pub fn maximum(&self, other: &Dim) -> Dim {
-        let ((low, high), (other_low, other_high)) = (self.bounds(), other.bounds());
-        if low >= other_high {
+        let (low, high) = (self.clone() - other.clone()).bounds();
+        if low >= 0 {
             self.clone()
-        } else if other_low >= high {
+        } else if high <= 0 {
             other.clone()
         } else {
             let (a, b) = if self <= other { (self, other) } else { (other, self) };
             Dim::atom(Atom::Max(a.clone(), b.clone()))
         }
+    }
+
+    /// The smaller of both.
+    ///
+    /// ```
+    /// use tinyspec_ir::Dim;
+    /// let n = Dim::named(0, 1, 9);
+    /// let first = n.minimum(&Dim::from(3));
+    /// assert_eq!(first.bounds(), (1, 3));
+    /// assert_eq!((n - first).bounds(), (0, 6));
+    /// ```
+    pub fn minimum(&self, other: &Dim) -> Dim {
+        self.clone() + other.clone() - self.maximum(other)
     }
 
     /// The quotient by a divisor of one term, if every term of `self` has it as a factor.
@@ -216,6 +232,44 @@ impl Dim {
 
     /// Sound bounds.
     pub fn bounds(&self) -> (i64, i64) {
+        self.bounds_within(CASES)
+    }
+
+    /// By the ends of each term; and once more by what a quotient or a maximum has to do with the other terms, which are
+    /// often made of the same dims.
+    fn bounds_within(&self, cases: u32) -> (i64, i64) {
+        let plain = self.bounds_of_terms();
+        let Repr::Sum(sum) = &self.0 else { return plain };
+        let is_known = |(atoms, coefficient): &&(Vec<Atom>, i64)| match atoms.as_slice() {
+            [Atom::Max(..)] => true,
+            [Atom::Idiv(_, by)] => by.as_const().is_some_and(|by| by > 0 && coefficient % by == 0),
+            _ => false,
+        };
+        let Some((atoms, coefficient)) = sum.terms.iter().find(is_known).filter(|_| cases > 0) else { return plain };
+        let rest = self.clone() - Dim::product(atoms, *coefficient);
+        let instead =
+            |dim: &Dim, factor: i64| (rest.clone() + dim.clone() * Dim::from(factor)).bounds_within(cases - 1);
+        let (low, high) = match &atoms[0] {
+            Atom::Max(a, b) => {
+                let ((a_low, a_high), (b_low, b_high)) = (instead(a, *coefficient), instead(b, *coefficient));
+                match *coefficient > 0 {
+                    true => (a_low.max(b_low), a_high.max(b_high)),
+                    false => (a_low.min(b_low), a_high.min(b_high)),
+                }
+            }
+            // by · (a / by) lies above a - by, and is at most a.
+            Atom::Idiv(a, by) => {
+                let by = by.as_const().unwrap_or(1);
+                let (low, high) = instead(a, coefficient / by);
+                let short = (coefficient / by).saturating_mul(by - 1);
+                (low.saturating_sub(short.max(0)), high.saturating_sub(short.min(0)))
+            }
+            _ => plain,
+        };
+        (low.max(plain.0), high.min(plain.1))
+    }
+
+    fn bounds_of_terms(&self) -> (i64, i64) {
         let mut total = (0i128, 0i128);
         for (atoms, coefficient) in self.terms() {
             let mut product = (coefficient as i128, coefficient as i128);

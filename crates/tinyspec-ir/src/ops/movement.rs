@@ -114,12 +114,17 @@ fn window(b: &mut dyn Builder, op: Op, x: NodeId, offset: &[Dim], shape: &[Dim])
 }
 
 /// Keeps `length` elements of one axis from `start` on.
-pub fn narrow(b: &mut dyn Builder, x: NodeId, axis: i64, start: i64, length: i64) -> Result<NodeId> {
+pub fn narrow(
+    b: &mut dyn Builder,
+    x: NodeId,
+    axis: i64,
+    start: impl Into<Dim>,
+    length: impl Into<Dim>,
+) -> Result<NodeId> {
     let mut shape = shape_of(b, x);
     let axis = axis_of("narrow", axis, &shape)?;
     let mut offset: Shape = std::iter::repeat_n(Dim::from(0), shape.len()).collect();
-    offset[axis] = Dim::from(start);
-    shape[axis] = Dim::from(length);
+    (offset[axis], shape[axis]) = (start.into(), length.into());
     shrink(b, x, &offset, &shape).map_err(|error| error.in_op("narrow"))
 }
 
@@ -348,10 +353,12 @@ pub fn roll(b: &mut dyn Builder, x: NodeId, shifts: &[i64], axes: &[i64]) -> Res
     }
     let mut x = x;
     for (&shift, &axis) in shifts.iter().zip(axes) {
-        let length = axis_length(b, "roll", x, axis)?;
-        let shift = if length == 0 { 0 } else { shift.rem_euclid(length) };
-        if shift > 0 {
-            let (tail, head) = (narrow(b, x, axis, length - shift, shift)?, narrow(b, x, axis, 0, length - shift)?);
+        let shape = shape_of(b, x);
+        let length = &shape[axis_of("roll", axis, &shape)?];
+        let shift = Dim::from(shift).modulo(&length.maximum(&Dim::from(1)));
+        if !shift.is(0) {
+            let kept = length - &shift;
+            let (tail, head) = (narrow(b, x, axis, &kept, &shift)?, narrow(b, x, axis, 0, &kept)?);
             x = cat(b, &[tail, head], axis)?;
         }
     }

@@ -1,16 +1,10 @@
 //! What changes the length of axes by data-independent indices: other ways to pad, and interpolation.
 
-use super::creation::arange_dim;
+use super::creation::{arange_dim, size};
 use super::movement::{cat, expand, flip, narrow, transpose};
 use super::{axis_of, cast, dtype_of, shape_of, to_float};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
-
-fn length(b: &dyn Builder, op: &str, x: NodeId, axis: usize) -> Result<i64> {
-    let shape = shape_of(b, x);
-    let dim = &shape[axis];
-    dim.as_const().ok_or_else(|| Error::new(ErrorKind::Unsupported, op, format!("the dim {dim} is not a number")))
-}
 
 /// `before` and `after` more elements at the ends of the last axes, taken from `x` itself: mirrored without the edge
 /// (`"reflect"`), the edge again (`"replicate"`), or from the other end (`"circular"`).
@@ -23,24 +17,25 @@ pub fn pad_mode(b: &mut dyn Builder, x: NodeId, before: &[i64], after: &[i64], m
     };
     let mut x = x;
     for (axis, (&before, &after)) in (lead..).zip(before.iter().zip(after)) {
-        let length = length(b, OP, x, axis)?;
+        let length = &shape[axis];
         let greatest = match mode {
             "reflect" => length - 1,
-            "replicate" if length > 0 => i64::MAX,
-            "replicate" | "circular" => length,
+            "replicate" if length.bounds().1 > 0 => Dim::from(i64::MAX),
+            "replicate" | "circular" => length.clone(),
             _ => {
                 return Err(Error::new(ErrorKind::Value, OP, format!("the mode `{mode}` is unknown"))
                     .help("`reflect`, `replicate` or `circular`; `pad` fills with a value"));
             }
         };
+        let greatest = greatest.bounds().1;
         if !(0..=greatest).contains(&before) || !(0..=greatest).contains(&after) {
             let message = format!("{before} before and {after} after the {length} elements of axis {axis}");
             return Err(Error::new(ErrorKind::Value, OP, message).help(format!("`{mode}` takes them from the axis")));
         }
         let ends = match mode {
-            "reflect" => [(1, before), (length - 1 - after, after)],
-            "circular" => [(length - before, before), (0, after)],
-            _ => [(0, before), (length - 1, after)],
+            "reflect" => [(Dim::from(1), before), (length - 1 - after, after)],
+            "circular" => [(length - before, before), (Dim::from(0), after)],
+            _ => [(Dim::from(0), before), (length - 1, after)],
         };
         let mut parts = Vec::new();
         for (end, (start, count)) in ends.into_iter().enumerate() {
@@ -95,18 +90,19 @@ pub fn interpolate(b: &mut dyn Builder, x: NodeId, size: &[i64], mode: &str, ali
     let between = way != Way::Nearest;
     let mut x = if between { to_float(b, x)? } else { x };
     for (axis, &to) in (lead..).zip(size) {
-        let from = length(b, OP, x, axis)?;
-        if from < 1 || to < 0 || from.max(to) > 1 << 30 {
+        let from = &shape[axis];
+        let (least, most) = from.bounds();
+        if most < 1 || to < 0 || least.max(to) > 1 << 30 {
             return Err(Error::new(ErrorKind::Value, OP, format!("axis {axis} from {from} to {to} elements")));
         }
         // Where element i of the result lies, as the whole numbers (i · step + start) / unit.
         let (step, start, unit) = match (between, align_corners) {
-            (true, true) => (from - 1, 0, (to - 1).max(1)),
-            (true, false) => (2 * from, from - to, 2 * to),
-            _ if mode == "nearest" => (from, 0, to),
-            _ => (2 * from, from, 2 * to),
+            (true, true) => (from - 1, Dim::from(0), (to - 1).max(1)),
+            (true, false) => (from * 2, from - to, 2 * to),
+            _ if mode == "nearest" => (from.clone(), Dim::from(0), to),
+            _ => (from * 2, from.clone(), 2 * to),
         };
-        x = resample(b, x, axis, [from, to], [step, start, unit.max(1)], way)?;
+        x = resample(b, x, axis, (from, to), (&step, &start, unit.max(1)), way)?;
     }
     Ok(x)
 }
@@ -123,14 +119,15 @@ fn resample(
     b: &mut dyn Builder,
     x: NodeId,
     axis: usize,
-    [from, to]: [i64; 2],
-    [step, start, unit]: [i64; 3],
+    (from, to): (&Dim, i64),
+    (step, start, unit): (&Dim, &Dim, i64),
     way: Way,
 ) -> Result<NodeId> {
-    let dtype = if step.saturating_mul(to) < 1 << 30 { DType::I32 } else { DType::I64 };
+    let dtype = if step.bounds().1.saturating_mul(to) < 1 << 30 { DType::I32 } else { DType::I64 };
     let number = |b: &mut dyn Builder, value: i64| b.constant(Const::int(dtype, value as i128));
     let ramp = arange_dim(b, &Dim::from(to), dtype)?;
-    let (step, start, unit_node, zero) = (number(b, step), number(b, start), number(b, unit), number(b, 0));
+    let (step, start) = (size(b, step, dtype)?, size(b, start, dtype)?);
+    let (unit_node, zero) = (number(b, unit), number(b, 0));
     let place = b.alu(Op::Mul, &[ramp, step])?;
     let place = b.alu(Op::Add, &[place, start])?;
     let place = if way == Way::Cubic { place } else { b.alu(Op::Max, &[place, zero])? };
@@ -152,7 +149,7 @@ fn resample(
         *dim = Dim::from(1);
     }
     let share = super::movement::reshape(b, share, &along)?;
-    let last = number(b, from - 1);
+    let last = size(b, &(from - 1), dtype)?;
     let neighbour = |b: &mut dyn Builder, distance: i64| {
         let distance = number(b, distance);
         let place = b.alu(Op::Add, &[lower, distance])?;

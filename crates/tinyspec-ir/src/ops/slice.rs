@@ -38,49 +38,61 @@ impl Slice {
 
 /// Positions of one axis: `count` of them, `stride` apart from `low` on, read backwards if `reversed`.
 struct Steps {
-    low: i64,
-    count: i64,
+    low: Dim,
+    count: Dim,
     stride: i64,
     reversed: bool,
 }
 
 impl Steps {
-    fn of(op: &str, slice: Slice, axis: usize, length: i64) -> Result<Steps> {
+    fn of(op: &str, slice: Slice, axis: usize, length: &Dim) -> Result<Steps> {
+        let zero = Dim::from(0);
+        let placed = |end: i64| if end < 0 { length + end } else { Dim::from(end) };
         let (start, stop, step) = match slice {
             Slice::At(position) => {
-                let found = if position < 0 { position.saturating_add(length) } else { position };
-                if !(0..length).contains(&found) {
+                let low = placed(position);
+                // What only the size in a call decides is refused there.
+                if low.bounds().1 < 0 || (length - &low).bounds().1 < 1 {
                     let message = format!("position {position} of axis {axis}, which has {length}");
                     return Err(Error::new(ErrorKind::Value, op, message));
                 }
-                return Ok(Steps { low: found, count: 1, stride: 1, reversed: false });
+                return Ok(Steps { low, count: Dim::from(1), stride: 1, reversed: false });
             }
             Slice::Span { start, stop, step } => (start, stop, step),
         };
         if step == 0 {
             return Err(Error::new(ErrorKind::Value, op, "a step of 0 never ends"));
         }
-        let placed = |end: i64| if end < 0 { end.saturating_add(length) } else { end };
         let stride = step.saturating_abs();
+        let limited = |end: Dim, least: &Dim, most: &Dim| end.minimum(most).maximum(least);
         let (first, span) = if step > 0 {
-            let first = start.map_or(0, placed).clamp(0, length);
-            (first, stop.map_or(length, placed).clamp(0, length) - first)
+            let first = start.map_or(zero.clone(), |start| limited(placed(start), &zero, length));
+            let stop = stop.map_or(length.clone(), |stop| limited(placed(stop), &zero, length));
+            (first.clone(), stop - first)
         } else {
-            let first = start.map_or(length - 1, placed).clamp(-1, length - 1);
-            (first, first - stop.map_or(-1, placed).clamp(-1, length - 1))
+            let (before, last) = (Dim::from(-1), length - 1i64);
+            let first = start.map_or(last.clone(), |start| limited(placed(start), &before, &last));
+            let stop = stop.map_or(before.clone(), |stop| limited(placed(stop), &before, &last));
+            (first.clone(), first - stop)
         };
-        let count = if span <= 0 { 0 } else { (span - 1) / stride + 1 };
+        let count = (span.maximum(&zero) - 1i64).idiv(&Dim::from(stride)) + 1i64;
         let low = match () {
-            () if count == 0 => 0,
+            () if count.is(0) => zero,
             () if step > 0 => first,
-            () => first - (count - 1) * stride,
+            () => (first - (&count - 1i64) * stride).maximum(&zero),
         };
-        Ok(Steps { low, count, stride, reversed: step < 0 && count > 1 })
+        let reversed = step < 0 && count.bounds().1 > 1;
+        Ok(Steps { low, count, stride, reversed })
     }
 
     /// From the first position to the last, both included.
-    fn span(&self) -> i64 {
-        if self.count == 0 { 0 } else { (self.count - 1) * self.stride + 1 }
+    fn span(&self) -> Dim {
+        ((&self.count - 1i64) * self.stride + 1i64).maximum(&Dim::from(0))
+    }
+
+    /// Positions have others between them.
+    fn are_apart(&self) -> bool {
+        self.stride > 1 && self.count.bounds().1 > 1
     }
 }
 
@@ -90,13 +102,9 @@ fn steps_of(op: &str, shape: &[Dim], slices: &[Slice]) -> Result<Vec<Option<Step
         let message = format!("{} slices for the {} axes of {}", slices.len(), shape.len(), show(shape));
         return Err(Error::new(ErrorKind::Rank, op, message));
     }
-    let of = |(axis, (slice, length)): (usize, (&Slice, &Dim))| match length.as_const() {
-        _ if slice.is_all() => Ok(None),
-        Some(length) => Steps::of(op, *slice, axis, length).map(Some),
-        None => {
-            let message = format!("positions along axis {axis}, whose length {length} is not a number");
-            Err(Error::new(ErrorKind::Unsupported, op, message).help("`.shrink(offset, shape)` takes dims"))
-        }
+    let of = |(axis, (slice, length)): (usize, (&Slice, &Dim))| match slice.is_all() {
+        true => Ok(None),
+        false => Steps::of(op, *slice, axis, length).map(Some),
     };
     slices.iter().zip(shape).enumerate().map(of).collect()
 }
@@ -108,16 +116,16 @@ pub fn get(b: &mut dyn Builder, op: &str, x: NodeId, slices: &[Slice]) -> Result
     let (mut offset, mut target): (Shape, Shape) = (shape.iter().map(|_| Dim::from(0)).collect(), shape.clone());
     for (axis, steps) in steps.iter().enumerate() {
         if let Some(steps) = steps {
-            (offset[axis], target[axis]) = (Dim::from(steps.low), Dim::from(steps.span()));
+            (offset[axis], target[axis]) = (steps.low.clone(), steps.span());
         }
     }
     let mut x = shrink(b, x, &offset, &target)?;
     for (axis, steps) in steps.iter().enumerate() {
-        if let Some(Steps { count, stride, reversed, .. }) = *steps {
-            if stride > 1 && count > 1 {
-                x = strided(b, x, axis, count, stride)?;
+        if let Some(steps) = steps {
+            if steps.are_apart() {
+                x = strided(b, x, axis, steps)?;
             }
-            if reversed {
+            if steps.reversed {
                 x = flip(b, x, &[axis as i64])?;
             }
         }
@@ -129,14 +137,14 @@ pub fn get(b: &mut dyn Builder, op: &str, x: NodeId, slices: &[Slice]) -> Result
 }
 
 /// Every `stride`-th element: the first column of rows of that length.
-fn strided(b: &mut dyn Builder, x: NodeId, axis: usize, count: i64, stride: i64) -> Result<NodeId> {
+fn strided(b: &mut dyn Builder, x: NodeId, axis: usize, Steps { count, stride, .. }: &Steps) -> Result<NodeId> {
     let mut whole = shape_of(b, x);
     let zeros: Shape = whole.iter().map(|_| Dim::from(0)).collect();
-    whole[axis] = Dim::from(count) * Dim::from(stride);
+    whole[axis] = count * *stride;
     let x = pad(b, x, &zeros, &whole, 0.0)?;
     let mut rows = whole;
-    rows[axis] = Dim::from(count);
-    rows.insert(axis + 1, Dim::from(stride));
+    rows[axis] = count.clone();
+    rows.insert(axis + 1, Dim::from(*stride));
     let x = reshape(b, x, &rows)?;
     let zeros: Shape = rows.iter().map(|_| Dim::from(0)).collect();
     rows[axis + 1] = Dim::from(1);
@@ -163,7 +171,7 @@ pub fn set(b: &mut dyn Builder, op: &str, x: NodeId, slices: &[Slice], value: No
     let steps = steps_of(op, &shape, slices)?;
     let dropped = |axis: usize| matches!(slices.get(axis), Some(Slice::At(_)));
     let count =
-        |axis: usize| steps.get(axis).and_then(Option::as_ref).map_or(shape[axis].clone(), |s| Dim::from(s.count));
+        |axis: usize| steps.get(axis).and_then(Option::as_ref).map_or(shape[axis].clone(), |steps| steps.count.clone());
     let part: Shape = (0..shape.len()).filter(|&axis| !dropped(axis)).map(count).collect();
     let value = fitting(b, op, x, value, &part)?;
     let full: Shape = (0..shape.len()).map(count).collect();
@@ -199,10 +207,10 @@ fn placed(b: &mut dyn Builder, value: NodeId, steps: &[Option<Steps>], shape: &[
         if steps.reversed {
             value = flip(b, value, &[axis as i64])?;
         }
-        if steps.stride > 1 && steps.count > 1 {
+        if steps.are_apart() {
             value = spread(b, value, axis, steps)?;
         }
-        offset[axis] = Dim::from(steps.low);
+        offset[axis] = steps.low.clone();
     }
     pad(b, value, &offset, shape, 0.0)
 }
@@ -216,10 +224,10 @@ fn spread(b: &mut dyn Builder, value: NodeId, axis: usize, steps: &Steps) -> Res
     rows[axis + 1] = Dim::from(steps.stride);
     let value = pad(b, value, &zeros, &rows, 0.0)?;
     rows.remove(axis + 1);
-    rows[axis] = Dim::from(steps.count * steps.stride);
+    rows[axis] = &steps.count * steps.stride;
     let value = reshape(b, value, &rows)?;
     let zeros: Shape = rows.iter().map(|_| Dim::from(0)).collect();
-    rows[axis] = Dim::from(steps.span());
+    rows[axis] = steps.span();
     shrink(b, value, &zeros, &rows)
 }
 

@@ -36,17 +36,15 @@ pub fn nanmean(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: bo
     div(b, total, count)
 }
 
-/// The elements of an axis in order, and the axis' length, which must be known.
-fn ordered(b: &mut dyn Builder, op: &str, x: NodeId, axis: i64) -> Result<(NodeId, i64)> {
+/// The elements of an axis in order, and the axis' length, which is not 0.
+fn ordered(b: &mut dyn Builder, op: &str, x: NodeId, axis: i64) -> Result<(NodeId, Dim)> {
     let shape = shape_of(b, x);
-    let dim = &shape[axis_of(op, axis, &shape)?];
-    let length = match dim.as_const() {
-        Some(0) => return Err(Error::new(ErrorKind::Shape, op, format!("axis {axis} of {} is empty", show(&shape)))),
-        Some(length) => length,
-        None => return Err(Error::new(ErrorKind::Unsupported, op, format!("the dim {dim} is not a number"))),
-    };
+    let length = &shape[axis_of(op, axis, &shape)?];
+    if length.is(0) {
+        return Err(Error::new(ErrorKind::Shape, op, format!("axis {axis} of {} is empty", show(&shape))));
+    }
     let sorted = sort::sort(b, x, axis, false).map_err(|error| error.in_op(op))?;
-    Ok((sorted[0], length))
+    Ok((sorted[0], length.clone()))
 }
 
 fn drop_axis(b: &mut dyn Builder, x: NodeId, axis: i64, keepdim: bool) -> Result<NodeId> {
@@ -75,7 +73,7 @@ pub fn median(b: &mut dyn Builder, x: NodeId, axis: i64, keepdim: bool) -> Resul
 /// The `k`-th least element of an axis, from 1 on; nan is the greatest.
 pub fn kthvalue(b: &mut dyn Builder, x: NodeId, k: i64, axis: i64, keepdim: bool) -> Result<NodeId> {
     let (sorted, length) = ordered(b, "kthvalue", x, axis)?;
-    if !(1..=length).contains(&k) {
+    if k < 1 || (&length - k).bounds().1 < 0 {
         return Err(Error::new(ErrorKind::Value, "kthvalue", format!("number {k} of {length} elements"))
             .help("they are counted from 1"));
     }
@@ -90,35 +88,66 @@ pub fn quantile(b: &mut dyn Builder, x: NodeId, q: f64, axis: i64, keepdim: bool
     }
     let x = to_float(b, x)?;
     let (sorted, length) = ordered(b, "quantile", x, axis)?;
-    let place = q * (length - 1) as f64;
-    let low = place.floor() as i64;
-    let (lower, upper) = (narrow(b, sorted, axis, low, 1)?, narrow(b, sorted, axis, (low + 1).min(length - 1), 1)?);
-    let share = place - low as f64;
-    // Beside an infinity a share of nothing is nothing.
-    let value = if share == 0.0 {
-        lower
-    } else {
-        let share = like(b, x, share);
-        super::arithmetic::lerp(b, lower, upper, share)?
+    let value = match length.as_const() {
+        Some(length) => {
+            let place = q * (length - 1) as f64;
+            let low = place.floor() as i64;
+            let (lower, upper) =
+                (narrow(b, sorted, axis, low, 1)?, narrow(b, sorted, axis, (low + 1).min(length - 1), 1)?);
+            let share = place - low as f64;
+            // Beside an infinity a share of nothing is nothing.
+            if share == 0.0 {
+                lower
+            } else {
+                let share = like(b, x, share);
+                super::arithmetic::lerp(b, lower, upper, share)?
+            }
+        }
+        None => quantile_of_any(b, sorted, q, axis, &length)?,
     };
     let value = unless_nan(b, x, axis, value)?;
     drop_axis(b, value, axis, keepdim)
 }
 
+/// The same of an axis whose length a call decides: its place is computed, in f64 as well.
+fn quantile_of_any(b: &mut dyn Builder, sorted: NodeId, q: f64, axis: i64, length: &Dim) -> Result<NodeId> {
+    let last = super::creation::size(b, &(length - 1), DType::I64)?;
+    let share = b.constant(Const::float(DType::F64, q));
+    let place = cast(b, last, DType::F64)?;
+    let place = mul(b, place, share)?;
+    let low = cast(b, place, DType::I64)?;
+    let one = b.constant(Const::int(DType::I64, 1));
+    let next = b.alu(Op::Add, &[low, one])?;
+    let beyond = b.alu(Op::CmpLt, &[last, next])?;
+    let high = b.alu(Op::Where, &[beyond, last, next])?;
+    let floor = cast(b, low, DType::F64)?;
+    let share = sub(b, place, floor)?;
+    let zero = like(b, share, 0.0);
+    let is_whole = eq(b, share, zero)?;
+    let dtype = dtype_of(b, sorted);
+    let share = cast(b, share, dtype)?;
+    let moved = super::movement::transpose(b, sorted, 0, axis)?;
+    let mut at = |place: NodeId| -> Result<NodeId> {
+        let place = super::movement::reshape(b, place, &[Dim::from(1)])?;
+        let value = b.alu(Op::Index, &[moved, place])?;
+        super::movement::transpose(b, value, 0, axis)
+    };
+    let (lower, upper) = (at(low)?, at(high)?);
+    let between = super::arithmetic::lerp(b, lower, upper, share)?;
+    b.alu(Op::Where, &[is_whole, lower, between])
+}
+
 /// Differences of neighbours along an axis, `n` times.
 pub fn diff(b: &mut dyn Builder, x: NodeId, n: i64, axis: i64) -> Result<NodeId> {
     let shape = shape_of(b, x);
-    let dim = &shape[axis_of("diff", axis, &shape)?];
-    let Some(length) = dim.as_const() else {
-        return Err(Error::new(ErrorKind::Unsupported, "diff", format!("the dim {dim} is not a number")));
-    };
-    if !(0..=length).contains(&n) {
+    let length = &shape[axis_of("diff", axis, &shape)?];
+    if n < 0 || (length - n).bounds().1 < 0 {
         let message = format!("{n} times along axis {axis}, which has {length} elements");
         return Err(Error::new(ErrorKind::Value, "diff", message));
     }
     let mut x = x;
     for rest in (0..n).map(|round| length - 1 - round) {
-        let (after, before) = (narrow(b, x, axis, 1, rest)?, narrow(b, x, axis, 0, rest)?);
+        let (after, before) = (narrow(b, x, axis, 1, &rest)?, narrow(b, x, axis, 0, &rest)?);
         x = if dtype_of(b, x) == DType::Bool {
             super::arithmetic::xor(b, after, before)?
         } else {
@@ -179,12 +208,9 @@ pub fn searchsorted(b: &mut dyn Builder, sorted: NodeId, values: NodeId, right: 
 pub fn trapezoid(b: &mut dyn Builder, x: NodeId, dx: f64, axis: i64) -> Result<NodeId> {
     let x = to_float(b, x)?;
     let shape = shape_of(b, x);
-    let dim = &shape[axis_of("trapezoid", axis, &shape)?];
-    let Some(length) = dim.as_const() else {
-        return Err(Error::new(ErrorKind::Unsupported, "trapezoid", format!("the dim {dim} is not a number")));
-    };
-    let count = (length - 1).max(0);
-    let (after, before) = (narrow(b, x, axis, length - count, count)?, narrow(b, x, axis, 0, count)?);
+    let length = &shape[axis_of("trapezoid", axis, &shape)?];
+    let count = (length - 1i64).maximum(&Dim::from(0));
+    let (after, before) = (narrow(b, x, axis, length - &count, &count)?, narrow(b, x, axis, 0, &count)?);
     let sums = add(b, after, before)?;
     let total = reduce::sum(b, sums, Some(&[axis]), false)?;
     let half = like(b, total, dx / 2.0);

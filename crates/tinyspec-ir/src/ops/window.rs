@@ -160,12 +160,8 @@ impl AxisView<'_> {
 
     /// Zeros at the end that no window reads, so that whole steps can be cut.
     fn at_least(&mut self, length: Dim) -> Result<()> {
-        if let (Some(have), Some(want)) = (self.length().as_const(), length.as_const())
-            && have < want
-        {
-            self.filled(length)?;
-        }
-        Ok(())
+        let (have, enough) = (self.length(), self.length().maximum(&length));
+        if have == enough { Ok(()) } else { self.filled(enough) }
     }
 
     /// Zeros at the end.
