@@ -4,6 +4,7 @@
 //! Where i is a loop over tiles, the terms of a tile are x at the places of the tile; each gets the sum of those before it
 //! in blocks of doubling size. A sum from i on runs the loop backwards.
 
+use super::maximum;
 use crate::lower::fold::{both, identity, less};
 use crate::lower::live::{self, Live, RangeSet};
 use crate::lower::replace::{replace, replace_in_loop};
@@ -203,8 +204,14 @@ impl Running {
     }
 
     fn build(&self, graph: &mut Graph, loops: &Loops, sink: NodeId) -> Result<NodeId> {
-        let prefix = self.prefix(graph)?;
+        let keys = if self.op == Op::Max { maximum::keys(graph, self.value)? } else { None };
+        let prefix = self.prefix(graph, keys.unwrap_or(self.value))?;
+        let floats = |graph: &mut Graph, value: NodeId| match keys {
+            Some(_) => maximum::floats(graph, value),
+            None => Ok(value),
+        };
         let Some((counter, ..)) = self.counter else {
+            let prefix = floats(graph, prefix)?;
             return Ok(substitute(graph, &[sink], &FxHashMap::from_iter([(self.node, prefix)]))?[0]);
         };
         let all = self.last(graph, prefix)?;
@@ -224,6 +231,7 @@ impl Running {
         let after = graph.alu(self.op, &[before, all])?;
         let update = graph.add(Op::Store, &[ready, after], Arg::None)?;
         let result = graph.alu(self.op, &[before, prefix])?;
+        let result = floats(graph, result)?;
 
         let end = loops.ends[&counter];
         let body = substitute(graph, &[graph.source(end, 0)], &FxHashMap::from_iter([(self.node, result)]))?[0];
@@ -258,14 +266,14 @@ impl Running {
 
     /// Each place of the tile, and all before it: of two blocks side by side, the last of the one joins all of the other.
     /// Where a block is shorter than a part of a vector, its places do not leave that part.
-    fn prefix(&self, graph: &mut Graph) -> Result<NodeId> {
-        let Some((axis, counting, size)) = self.tile else { return Ok(self.value) };
+    fn prefix(&self, graph: &mut Graph, terms: NodeId) -> Result<NodeId> {
+        let Some((axis, counting, size)) = self.tile else { return Ok(terms) };
         let mirrored = |place: i64| if self.is_suffix { size - 1 - place } else { place };
         let counted = match self.is_suffix {
             true => Sum::constant(size - 1).plus(&Sum::atom(counting).scale(-1)).emit(graph)?,
             false => counting,
         };
-        let mut total = self.value;
+        let mut total = terms;
         let mut block = 1;
         while block < size {
             let from = |place: i64| if place & block == 0 { place } else { (place & -block) - 1 };
@@ -274,9 +282,14 @@ impl Running {
             let (bit, zero) = (graph.index(block), graph.index(0));
             let bit = graph.alu(Op::And, &[counted, bit])?;
             let joins = graph.alu(Op::CmpNe, &[bit, zero])?;
-            // The others join what changes nothing: a shuffle that clears lanes is one instruction.
-            let nothing = identity(graph, self.op, graph.dtype(total));
-            let moved = graph.alu(Op::Where, &[joins, moved, nothing])?;
+            // The others join themselves, or what changes nothing: a shuffle that clears lanes is one instruction.
+            let moved = match self.op {
+                Op::Max => moved,
+                _ => {
+                    let nothing = identity(graph, self.op, graph.dtype(total));
+                    graph.alu(Op::Where, &[joins, moved, nothing])?
+                }
+            };
             total = graph.alu(self.op, &[total, moved])?;
             block *= 2;
         }

@@ -1,8 +1,11 @@
 //! The maximum of many floats by integers of the same order.
 //!
 //! A maximum that lets every nan through and knows that -0 is below +0 takes six instructions, each of which waits for
-//! the one before. A key takes four that wait for nothing, and the maximum of keys is one. Where a target has the
+//! the one before. A key takes three that wait for nothing, and the maximum of keys is one. Where a target has the
 //! instruction that only loses the nans, a loop of it needs no keys: it notes apart whether there was a nan.
+//!
+//! Keys count from the least float: -inf has the least integer, which is what no number at all gives. The nans with a
+//! sign would be below it, so they come round to the others above +inf.
 
 use super::decompose::Emit;
 use rustc_hash::FxHashMap;
@@ -33,9 +36,8 @@ pub(super) fn by_keys(graph: &mut Graph, sink: NodeId, target: &Target) -> Resul
         }
         let dtype = graph.dtype(node);
         let has_greater = dtype == DType::F32 && target.instructions.contains(&Instruction::Greater);
-        let may_be_empty = sources[1..].iter().any(|&range| may_be_empty(graph, range));
         let mut emit = Emit { graph, fused: false };
-        let mut greatest = match of_key {
+        let greatest = match of_key {
             Some(key) => {
                 sources[0] = key;
                 emit.graph.add(Op::Reduce, &sources, arg)?
@@ -46,13 +48,7 @@ pub(super) fn by_keys(graph: &mut Graph, sink: NodeId, target: &Target) -> Resul
                 emit.graph.add(Op::Reduce, &sources, arg)?
             }
         };
-        if may_be_empty {
-            let least = emit.float(dtype, f64::NEG_INFINITY);
-            let least = key(&mut emit, least)?;
-            greatest = emit.op(Op::Max, greatest, least)?;
-        }
-        let bits = turned(&mut emit, greatest)?;
-        let value = emit.bitcast(bits, dtype)?;
+        let value = float(&mut emit, greatest, dtype)?;
         keys.insert(value, greatest);
         new[node.index()] = value;
     }
@@ -66,15 +62,15 @@ fn apart(emit: &mut Emit, mut sources: SmallVec<[NodeId; 4]>, arg: Arg) -> Resul
     let lowest = emit.number(value, f64::NEG_INFINITY);
     sources[0] = emit.instruction(Instruction::Greater, &[value, lowest])?;
     let most = emit.graph.add(Op::Reduce, &sources, arg.clone())?;
-    let bits = emit.bitcast(most, DType::I32)?;
-    let key = turned(emit, bits)?;
+    let key = key(emit, most)?;
     if number.is_some() {
         return Ok(key);
     }
     sources[0] = emit.is_nan(value)?;
     let nan = emit.graph.add(Op::Reduce, &sources, arg)?;
-    let greatest = emit.int(DType::I32, greatest(DType::I32));
-    emit.select(nan, greatest, key)
+    let above = emit.float(DType::F32, f64::NAN);
+    let above = self::key(emit, above)?;
+    emit.select(nan, above, key)
 }
 
 /// The value that nans are taken out of, and -inf put in their place.
@@ -94,20 +90,39 @@ fn is_long(graph: &Graph, node: NodeId) -> bool {
         && loops.iter().map(trips).fold(1, i64::saturating_mul) >= LEAST
 }
 
-/// The loop may make no trip; the least key is that of no number.
-fn may_be_empty(graph: &Graph, range: NodeId) -> bool {
-    let bound = graph.props(graph.source(range, 0)).interval.int();
-    bound.is_none_or(|(least, _)| least < 1)
+/// The keys of a running maximum's terms; `None` where they are no floats.
+pub(super) fn keys(graph: &mut Graph, terms: NodeId) -> Result<Option<NodeId>> {
+    let has_keys = matches!(graph.dtype(terms), DType::F32 | DType::F64);
+    has_keys.then(|| key(&mut Emit { graph, fused: false }, terms)).transpose()
 }
 
-/// An integer for each float, in their order; the greatest one for any nan.
+/// The floats of keys.
+pub(super) fn floats(graph: &mut Graph, keys: NodeId) -> Result<NodeId> {
+    let dtype = if graph.dtype(keys) == DType::I32 { DType::F32 } else { DType::F64 };
+    float(&mut Emit { graph, fused: false }, keys, dtype)
+}
+
+/// An integer for each float, in their order; greater ones for nans.
 fn key(emit: &mut Emit, value: NodeId) -> Result<NodeId> {
     let dtype = if emit.graph.dtype(value) == DType::F32 { DType::I32 } else { DType::I64 };
     let bits = emit.bitcast(value, dtype)?;
-    let key = turned(emit, bits)?;
-    let nan = emit.is_nan(value)?;
-    let greatest = emit.int(dtype, greatest(dtype));
-    emit.select(nan, greatest, key)
+    let order = turned(emit, bits)?;
+    let least = emit.int(dtype, -signed_nans(dtype));
+    emit.op(Op::Add, order, least)
+}
+
+/// The float that has this key.
+fn float(emit: &mut Emit, key: NodeId, dtype: DType) -> Result<NodeId> {
+    let least = emit.integer(key, signed_nans(emit.graph.dtype(key)));
+    let order = emit.op(Op::Add, key, least)?;
+    let bits = turned(emit, order)?;
+    emit.bitcast(bits, dtype)
+}
+
+/// How many nans have a sign: the mantissas but that of the infinity.
+fn signed_nans(dtype: DType) -> i128 {
+    let mantissa = if dtype == DType::I32 { 23 } else { 52 };
+    (1 << mantissa) - 1
 }
 
 /// All bits but the sign turned round where the sign is set: from bits to keys, and back.
