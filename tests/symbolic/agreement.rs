@@ -1,13 +1,17 @@
 //! Sizes within the bounds, drawn at random, against programs of exactly these sizes.
 
 use tinyspec::function::named;
-use tinyspec::{DType, Dim, Error, Function, Spec, Tensor, realize_all, with_default_device};
+use tinyspec::options::Conv1d;
+use tinyspec::prelude::default;
+use tinyspec::{DType, Dim, Error, Function, Spec, Tensor, realize_all, stepped, with_default_device};
 
 /// The named dims `N` and `M` of the programs.
 const MOST: [i64; 2] = [70, 9];
 
 type Shapes = fn(&[Dim; 2]) -> Vec<Vec<Dim>>;
 type Body = fn(&[Tensor]) -> Vec<Tensor>;
+/// What sets parts of a tensor, some to another.
+type Written = fn(&mut Tensor, &Tensor);
 
 fn fixed(size: i64) -> Dim {
     Dim::from(size)
@@ -18,7 +22,7 @@ fn size(x: &Tensor, axis: usize) -> Dim {
 }
 
 /// A name, the shapes of the inputs and the results, over `N` and `M`.
-const PROGRAMS: [(&str, Shapes, Body); 25] = [
+const PROGRAMS: [(&str, Shapes, Body); 33] = [
     ("elementwise", |[n, _]| vec![vec![n.clone()]; 2], |x| vec![x[0].mul(&x[1]).add(3), x[0].maximum(&x[1])]),
     ("sum of all", |[n, _]| vec![vec![n.clone(), fixed(5)]], |x| vec![x[0].sum(.., false)]),
     (
@@ -132,6 +136,77 @@ const PROGRAMS: [(&str, Shapes, Body); 25] = [
         "a lower triangle",
         |[n, _]| vec![vec![n.clone(), n.clone()]],
         |x| vec![x[0].tril(0), x[0].triu(1).sum([1], false)],
+    ),
+    (
+        "parts",
+        |[n, m]| vec![vec![n.clone(), m.clone()]],
+        |x| vec![x[0].at(..1), x[0].at(-1), x[0].at(2..), x[0].at((..-1, 0)), x[0].at((.., -3..))],
+    ),
+    (
+        "every other",
+        |[n, m]| vec![vec![n.clone(), m.clone()]],
+        |x| {
+            let steps = [stepped(.., 2), stepped(.., -1), stepped(1.., 3), stepped(..-1, -2)];
+            steps.into_iter().map(|steps| x[0].at(steps)).collect()
+        },
+    ),
+    (
+        "parts that are written",
+        |[n, m]| vec![vec![n.clone(), m.clone()], vec![m.clone()]],
+        |x| {
+            let set = |picks: Written| {
+                let mut y = x[0].contiguous();
+                picks(&mut y, &x[1]);
+                y
+            };
+            vec![
+                set(|y, _| y.set(0, 7.0)),
+                set(|y, row| y.set(-1, row)),
+                set(|y, _| y.set((..2, -2..), -7.0)),
+                set(|y, _| y.set(stepped(.., -2), 0.5)),
+            ]
+        },
+    ),
+    (
+        "turned",
+        |[n, m]| vec![vec![n.clone(), m.clone()]],
+        |x| vec![x[0].roll(&[3], &[0]), x[0].roll(&[-1, 2], &[0, 1]), x[0].roll(&[80], &[0])],
+    ),
+    (
+        "differences",
+        |[n, m]| vec![vec![n.clone(), m.clone()]],
+        |x| vec![x[0].diff(1, 0), x[0].trapezoid(0.5, 0), x[0].diff(1, 1)],
+    ),
+    (
+        "order statistics",
+        |[n, m]| vec![vec![n.clone(), m.clone()]],
+        |x| {
+            vec![
+                x[0].median(0, false),
+                x[0].quantile(0.3, 0, false),
+                x[0].quantile(1.0, 1, true),
+                x[0].kthvalue(1, 0, false),
+            ]
+        },
+    ),
+    (
+        "other lengths",
+        |[n, _]| vec![vec![fixed(1), fixed(2), n.clone()]],
+        |x| {
+            let modes = [("nearest", false), ("linear", false), ("linear", true), ("cubic", false)];
+            let mut all: Vec<Tensor> = modes.map(|(mode, ends)| x[0].interpolate(&[13], mode, ends)).into();
+            all.extend([x[0].pad_mode(&[1], &[1], "circular"), x[0].pad_mode(&[2], &[3], "replicate")]);
+            all
+        },
+    ),
+    (
+        "windows with steps",
+        |[n, _]| vec![vec![fixed(1), fixed(2), n.clone()], vec![fixed(3), fixed(2), fixed(3)]],
+        |x| {
+            let wide = x[0].pad([0, 0, 2], [fixed(1), fixed(2), size(&x[0], 2) + fixed(3)], 0.0);
+            let options = Conv1d { padding: [1], stride: [2], ..default() };
+            vec![x[0].conv1d(&x[1], None, options), wide.unfold(2, 3, 2), wide.unfold(2, 2, 2)]
+        },
     ),
     ("positions", |[n, _]| vec![vec![n.clone()]], |x| vec![x[0].add(Tensor::arange(size(&x[0], 0)).cast(DType::F32))]),
 ];

@@ -103,3 +103,37 @@ fn what_needs_numbers_is_compiled_for_each_size() -> Result<()> {
     }
     Ok(())
 }
+
+#[function(bounds(T: 1..=16))]
+fn fourth<T>(x: &Tensor<f32, T, 2>) -> Tensor<f32, 2> {
+    x.at(3)
+}
+
+#[test]
+fn a_part_that_a_size_leaves_no_room_for_is_refused_in_its_call() -> Result<()> {
+    let _alone = crate::alone();
+    let rows =
+        |count: usize| Tensor::from_vec((0..count * 2).map(|place| place as f32).collect::<Vec<_>>(), [count, 2]);
+    assert_eq!(fourth(&rows(9)).to_vec::<f32>()?, [6.0, 7.0]);
+    let error = fourth(&rows(3)).to_vec::<f32>().expect_err("three rows have no fourth");
+    assert_eq!(error.kind(), Some(ErrorKind::Shape));
+    for part in ["`T` is 3 in this call", "1 elements from 3 on of the T of axis 0"] {
+        assert!(error.to_string().contains(part), "`{part}` is not in: {error}");
+    }
+    let run = fourth::FUNCTION.prepare(&[&rows(9)])?;
+    let mut out = run.outputs()?;
+    let error = run.call(&mut out, &[&rows(2)]).expect_err("two rows have no fourth");
+    assert!(error.to_string().contains("`T` is 2 in this call"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn a_dim_that_has_to_be_a_number_is_named_as_it_was_written() {
+    let specs =
+        [Spec::new(DType::F32, [Dim::from(2), Dim::from(3)]), Spec::new(DType::F32, [named(0, 16), named(1, 9)])];
+    let error = Function::trace(&specs, |x| x[1].unbind(1)).expect_err("as many results as d1 says");
+    let text = error.to_string();
+    for part in ["unbind", "axis 1 of [d0, d1]", "the length d1, which goes from 1 to 9"] {
+        assert!(text.contains(part), "`{part}` is not in: {text}");
+    }
+}

@@ -90,3 +90,87 @@ fn parts_that_lie_together_are_read_where_they_are() -> Result<(), Error> {
     assert_eq!(gradient[48..], [0.0; 976]);
     Ok(())
 }
+
+#[function(bounds(B: 1..=256))]
+fn loss<B>(x: &Tensor<f32, B, 4>, w: &Tensor<f32, 4, 3>, v: &Tensor<f32, 3, 2>) -> Tensor<f32> {
+    let y = x.matmul(w).relu().matmul(v);
+    (&y * &y).mean(.., false)
+}
+
+#[test]
+fn gradients_of_a_call_are_compiled_once() -> Result<(), Error> {
+    let _alone = crate::alone();
+    let numbers = |count: usize, seed: usize| -> Vec<f32> {
+        (0..count).map(|place| ((place * 5 + seed) % 7) as f32 * 0.25 - 0.75).collect()
+    };
+    let (w, v) = (Tensor::from_vec(numbers(12, 1), [4, 3]), Tensor::from_vec(numbers(6, 3), [3, 2]));
+    for reads in [false, true] {
+        let mut kernels = None;
+        for rows in [1usize, 2, 7, 64, 65, 256] {
+            let x = Tensor::from_vec(numbers(rows * 4, 2), [rows, 4]);
+            let value = loss(&x, &w, &v);
+            if reads {
+                value.realize()?;
+            }
+            let got: Vec<Vec<f32>> =
+                grad(&value, &[&w, &v])?.iter().map(Tensor::to_vec::<f32>).collect::<Result<_, _>>()?;
+            let now = profile::counters().kernels;
+            assert_eq!(now, *kernels.get_or_insert(now), "{rows} rows are compiled again, read: {reads}");
+            // By the kernels of this size, once all is counted.
+            let y = x.matmul(&w).relu().matmul(&v);
+            let want = grad(&(&y * &y).mean(.., false), &[&w, &v])?;
+            for (got, want) in got.iter().zip(&want) {
+                for (got, want) in got.iter().zip(want.to_vec::<f32>()?) {
+                    assert!((got - want).abs() <= 1e-5 + 1e-5 * want.abs(), "{rows} rows: {got}, not {want}");
+                }
+            }
+            kernels = Some(profile::counters().kernels);
+        }
+    }
+    Ok(())
+}
+
+#[function(bounds(T: 1..=64))]
+fn last_row<T>(x: &Tensor<f32, T, 3>, w: &Tensor<f32, 3, 3>) -> Tensor<f32, 3> {
+    x.matmul(w).at(-1)
+}
+
+#[test]
+fn the_last_row_of_any_number_is_one_kernel() -> Result<(), Error> {
+    let _alone = crate::alone();
+    let w = Tensor::from_slice(&[1f32, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 3.0], [3, 3]);
+    let mut kernels = None;
+    for rows in [5usize, 1, 64, 33] {
+        let x = Tensor::from_vec((0..rows * 3).map(|place| place as f32).collect::<Vec<_>>(), [rows, 3]);
+        let last = (rows as f32 - 1.0) * 3.0;
+        assert_eq!(last_row(&x, &w).to_vec::<f32>()?, [last, 2.0 * (last + 1.0), 3.0 * (last + 2.0)]);
+        let now = profile::counters().kernels;
+        assert_eq!(now, *kernels.get_or_insert(now), "{rows} rows are compiled again");
+        let second = grad(&last_row(&x, &w).sum(.., false), &[&x])?[0].to_vec::<f32>()?;
+        assert_eq!(second[rows * 3 - 3..], [1.0, 2.0, 3.0]);
+        assert_eq!(second[..rows * 3 - 3], vec![0.0; rows * 3 - 3]);
+        kernels = Some(profile::counters().kernels);
+    }
+    Ok(())
+}
+
+#[test]
+fn sums_so_far_take_one_step_a_term() -> Result<(), Error> {
+    let _alone = crate::alone();
+    let most = 1 << 20;
+    let ends = [Spec::new(DType::F32, [named(0, most)])];
+    let forwards = Function::trace(&ends, |x| vec![x[0].cumsum(0)])?;
+    let backwards = Function::trace(&ends, |x| vec![x[0].flip([0]).cumsum(0).flip([0])])?;
+    // With n² steps this takes minutes.
+    for size in [1usize, 63, 64, 65, 1000, most as usize] {
+        let x = Tensor::from_vec((0..size).map(|place| (place % 3) as f32).collect::<Vec<_>>(), [size]);
+        let (first, last) = (forwards.call(&[&x])[0].to_vec::<f32>()?, backwards.call(&[&x])[0].to_vec::<f32>()?);
+        let (mut before, mut behind) = (0.0, 0.0);
+        for place in 0..size {
+            before += (place % 3) as f32;
+            behind += ((size - 1 - place) % 3) as f32;
+            assert_eq!((first[place], last[size - 1 - place]), (before, behind), "{place} of {size}");
+        }
+    }
+    Ok(())
+}

@@ -8,7 +8,8 @@ mod scan;
 use crate::dim::show;
 use crate::function;
 use crate::ops::{movement, reduce};
-use crate::{Arg, Builder, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
+use crate::signature::NamedDim;
+use crate::{Arg, Builder, DType, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 /// The gradient of `sum_j sum(output_j * cotangent_j)` for each wanted node; `None` where no output depends on it.
 ///
@@ -130,17 +131,38 @@ fn own_gradient(
             None => crate::ops::creation::zeros(graph, &props.shape, props.dtype)?,
         });
     }
-    all.extend(dims);
-    let mut body = Graph::new();
-    let gradients = body.import(graph, &gradients, |_, _| Ok(None))?;
-    let contributions = function::inline(graph, &body, &gradients, &all)?;
+    all.extend(&dims);
     let floats: Vec<NodeId> = inputs.into_iter().filter(|&input| graph.dtype(input).is_float()).collect();
-    for (input, contribution) in floats.into_iter().zip(contributions) {
-        if connected[input.index()] {
-            accumulate(graph, &mut cotangents[input.index()], contribution)?;
-        }
+    // An index stands for no gradient.
+    let is_asked =
+        |(input, gradient): &(NodeId, NodeId)| connected[input.index()] && graph.dtype(*gradient) != DType::Index;
+    let (inputs, gradients): (Vec<NodeId>, Vec<NodeId>) = floats.into_iter().zip(gradients).filter(is_asked).unzip();
+    if gradients.is_empty() {
+        return Ok(());
+    }
+    let contributions = if is_ranged(graph, &gradients, &dims) {
+        let tuple = graph.add(Op::Tuple, &gradients, Arg::None)?;
+        let call = graph.add(Op::Function, &[&[tuple], &all[..]].concat(), Arg::None)?;
+        let numbers = 0..gradients.len() as u32;
+        numbers.map(|number| graph.add(Op::GetTuple, &[call], Arg::Number(number))).collect::<Result<_>>()?
+    } else {
+        let mut body = Graph::new();
+        let gradients = body.import(graph, &gradients, |_, _| Ok(None))?;
+        function::inline(graph, &body, &gradients, &all)?
+    };
+    for (input, contribution) in inputs.into_iter().zip(contributions) {
+        accumulate(graph, &mut cotangents[input.index()], contribution)?;
     }
     Ok(())
+}
+
+/// The gradient is compiled once for all sizes of a dim with bounds: then it is called as the function is.
+fn is_ranged(graph: &Graph, gradients: &[NodeId], dims: &[NodeId]) -> bool {
+    let has_bounds = |&node: &NodeId| {
+        let value = graph.props(node).value.as_deref().filter(|_| graph.op(node) == Op::Param);
+        value.is_some_and(|value| value.iter().flat_map(Dim::names).any(|name| name.max < NamedDim::MAX))
+    };
+    dims.iter().all(|&dim| graph.as_int(dim).is_some()) && graph.reachable(gradients).iter().any(has_bounds)
 }
 
 fn accumulate(graph: &mut Graph, sum: &mut Option<NodeId>, contribution: NodeId) -> Result<()> {

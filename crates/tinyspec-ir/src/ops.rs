@@ -55,6 +55,7 @@ pub use options::default;
 pub use table::{METHODS, Method, MethodArg, ParamKind, call, nearest, nearest_of};
 
 use crate::dim::show;
+use crate::signature::NamedDim;
 use crate::{Arg, Axes, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
 /// The dtype of a tensor of floats when nothing else is said.
@@ -71,6 +72,22 @@ pub(crate) fn axis_of(op: &str, axis: i64, shape: &[Dim]) -> Result<usize> {
     Err(match rank {
         0 => error.help("a scalar has no axes"),
         _ => error.help(format!("axes go from {} to {}", -rank, rank - 1)),
+    })
+}
+
+/// The length of an axis, for ops that are made of as many parts or numbers: a dim is refused by its name.
+pub(crate) fn fixed_length(op: &str, shape: &[Dim], axis: usize) -> Result<i64> {
+    let length = &shape[axis];
+    length.as_const().ok_or_else(|| {
+        let (least, most) = length.bounds();
+        let range = match most < NamedDim::MAX {
+            true => format!("which goes from {least} to {most}"),
+            false => "which a call decides".to_string(),
+        };
+        let message =
+            format!("axis {axis} of {} has the length {length}, {range}: this op needs a number", show(shape));
+        Error::new(ErrorKind::Unsupported, op, message)
+            .help(format!("write a number for `{length}` in the signature, or do this outside of the function"))
     })
 }
 

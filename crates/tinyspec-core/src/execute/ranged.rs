@@ -80,7 +80,7 @@ fn one(function: &Arc<Node>, results: &[&Arc<Node>]) -> Result<()> {
     let mut table = Vec::with_capacity(plan.table.len());
     // SAFETY: `held` keeps the leaves, whose sizes the bound dims agree with; outputs and arena are ours alone.
     unsafe { run(&plan, &leaves, &addresses, arena.as_ref(), &mut table)? };
-    let history = History::of_call(&ranged.program, &arguments)?;
+    let history = History::of_call(&ranged.program, &body, &arguments)?;
     for &result in results {
         let Arg::Number(number) = result.arg else { continue };
         let computed = history.result(result, number as usize);

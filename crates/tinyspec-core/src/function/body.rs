@@ -1,10 +1,12 @@
 //! The body of a Function: a closed graph over Params.
 
-use std::sync::Arc;
+use super::fits::Fit;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use tinyspec_ir::dim::Name;
 use tinyspec_ir::function::{function_values, inline, own_gradient};
-use tinyspec_ir::signature::NamedDim;
+use tinyspec_ir::gradient::gradient_or_none;
+use tinyspec_ir::signature::{NamedDim, Signature};
 use tinyspec_ir::{Arg, Builder, ContentHash, DType, Dim, Graph, NodeId, Op, Result, Shape};
 
 /// A closed graph: it refers to Params only.
@@ -19,6 +21,10 @@ pub struct Body {
     ranged: Vec<Name>,
     /// Kernels for all sizes cannot be made.
     specialises: AtomicBool,
+    /// What [`Body::open`] finds out: the gradient of a body that brings none; none if it has no such.
+    derived: OnceLock<Option<Box<Body>>>,
+    /// What its parts ask of the dims.
+    fits: OnceLock<Vec<Fit>>,
 }
 
 impl Body {
@@ -31,12 +37,22 @@ impl Body {
         let mut ranged: Vec<Name> = names.flat_map(Dim::names).filter(|name| name.max < NamedDim::MAX).collect();
         ranged.sort_unstable_by_key(|name| name.slot);
         ranged.dedup();
-        Body { graph, outputs, gradient: None, hash, ranged, specialises: AtomicBool::new(false) }
+        let (specialises, derived, fits) = (AtomicBool::new(false), OnceLock::new(), OnceLock::new());
+        Body { graph, outputs, gradient: None, hash, ranged, specialises, derived, fits }
     }
 
     /// Its named dims that have bounds of their own: kernels are made for all sizes within.
     pub(crate) fn ranged(&self) -> &[Name] {
         if self.specialises.load(Ordering::Relaxed) { &[] } else { &self.ranged }
+    }
+
+    /// Refuses sizes that its kernels cannot compute with.
+    pub(super) fn fits(&self, signature: &Signature, sizes: &[Dim]) -> Result<()> {
+        if self.ranged().is_empty() {
+            return Ok(());
+        }
+        let fits = self.fits.get_or_init(|| Fit::all(&self.graph, &self.outputs));
+        fits.iter().try_for_each(|fit| fit.check(signature, sizes))
     }
 
     /// From now on each size has kernels of its own.
@@ -101,7 +117,34 @@ impl Body {
     /// # Errors
     /// What derive refuses of the arguments.
     pub fn inline(&self, graph: &mut Graph, arguments: &[NodeId]) -> Result<Vec<NodeId>> {
-        let Some(gradient) = &self.gradient else { return inline(graph, &self.graph, &self.outputs, arguments) };
+        match &self.gradient {
+            Some(gradient) => self.call(gradient, graph, arguments),
+            None => inline(graph, &self.graph, &self.outputs, arguments),
+        }
+    }
+
+    /// As [`Body::inline`], for a gradient: a body that is compiled for all sizes stays a Function whose gradient is, too.
+    ///
+    /// # Errors
+    /// What derive refuses of the arguments.
+    pub(crate) fn open(&self, graph: &mut Graph, arguments: &[NodeId]) -> Result<Vec<NodeId>> {
+        let is_fixed =
+            |name: &Name| arguments.get(name.slot as usize).is_some_and(|&size| graph.as_int(size).is_some());
+        if self.gradient.is_some() || self.ranged().is_empty() || !self.ranged().iter().all(is_fixed) {
+            return self.inline(graph, arguments);
+        }
+        let dtypes = arguments.iter().map(|&argument| graph.dtype(argument));
+        let inputs: Vec<DType> = dtypes.take_while(|&dtype| dtype != DType::Index).collect();
+        // What has no gradient may be needed by what is not asked for.
+        let derived = self.derived.get_or_init(|| backward(self, &inputs).ok().map(Box::new));
+        match derived {
+            Some(gradient) => self.call(gradient, graph, arguments),
+            None => self.inline(graph, arguments),
+        }
+    }
+
+    /// The results of a Function with this gradient.
+    fn call(&self, gradient: &Body, graph: &mut Graph, arguments: &[NodeId]) -> Result<Vec<NodeId>> {
         let mut elements = graph.import(&self.graph, &self.outputs, |_, _| Ok(None))?;
         let gradients = graph.import(&gradient.graph, &gradient.outputs, |_, _| Ok(None))?;
         elements.push(graph.add(Op::Tuple, &gradients, Arg::None)?);
@@ -109,4 +152,59 @@ impl Body {
         let function = graph.add(Op::Function, &[&[tuple], arguments].concat(), Arg::None)?;
         (0..self.outputs.len() as u32).map(|number| graph.add(Op::GetTuple, &[function], Arg::Number(number))).collect()
     }
+}
+
+/// The gradient of a body: for each float input, and an index for one that nothing depends on.
+fn backward(body: &Body, inputs: &[DType]) -> Result<Body> {
+    let is_float = |&&output: &&NodeId| body.graph.dtype(output).is_float();
+    let cotangents = body.outputs.iter().filter(is_float).count() as u32;
+    // Cotangents stand between the inputs and the named dims.
+    let moved = |name: Name| Dim::named(name.slot + cotangents, name.min, name.max);
+    let mut graph = Graph::new();
+    let mut arguments: Vec<NodeId> = vec![graph.index(0); inputs.len()];
+    let mut wanted: Vec<NodeId> = vec![];
+    for node in body.graph.reachable_outside_bodies(&body.outputs) {
+        let Arg::Param { slot, dtype, device, addrspace } = body.graph.arg(node).clone() else { continue };
+        let props = body.graph.props(node);
+        let new = match props.value.as_deref() {
+            Some([dim]) if dtype == DType::Index => {
+                let dim = dim.names().first().map_or(dim.clone(), |&name| moved(name));
+                graph.dim(&dim)?
+            }
+            _ => {
+                let named: Vec<Name> = props.shape.iter().flat_map(Dim::names).collect();
+                let value = |slot: u32| named.iter().find(|name| name.slot == slot).map(|&name| moved(name));
+                let shape: Shape = props.shape.iter().map(|dim| dim.substitute(&value)).collect();
+                let shape = graph.shape(&shape)?;
+                graph.add(Op::Param, &[shape], Arg::Param { slot, dtype, device, addrspace })?
+            }
+        };
+        if arguments.len() <= slot as usize {
+            arguments.resize(slot as usize + 1, new);
+        }
+        arguments[slot as usize] = new;
+        wanted.extend(dtype.is_float().then_some(new));
+    }
+    let outputs = inline(&mut graph, &body.graph, &body.outputs, &arguments)?;
+    let mut pairs: Vec<(NodeId, NodeId)> = vec![];
+    for output in outputs {
+        let (dtype, shape) = (graph.dtype(output), graph.props(output).shape.clone());
+        if dtype.is_float() {
+            let shape = graph.shape(&shape)?;
+            let slot = (inputs.len() + pairs.len()) as u32;
+            let cotangent =
+                graph.add(Op::Param, &[shape], Arg::Param { slot, dtype, device: None, addrspace: None })?;
+            pairs.push((output, cotangent));
+        }
+    }
+    let found = gradient_or_none(&mut graph, &pairs, &wanted)?;
+    let mut gradients: Vec<NodeId> = vec![];
+    for (&input, _) in arguments.iter().zip(inputs).filter(|(_, dtype)| dtype.is_float()) {
+        let place = wanted.iter().position(|&wanted| wanted == input);
+        gradients.push(match place.and_then(|place| found[place]) {
+            Some(gradient) => gradient,
+            None => graph.index(0),
+        });
+    }
+    Ok(Body::new(graph, gradients))
 }

@@ -5,6 +5,7 @@ mod body;
 mod callable;
 mod check;
 mod embedded;
+mod fits;
 mod kernel;
 mod prepare;
 mod ranged;
@@ -35,7 +36,7 @@ use tinyspec_ir::dim::Name;
 use tinyspec_ir::function::Traced;
 use tinyspec_ir::rewrite::{Permission, Rewriter};
 use tinyspec_ir::signature::{Input, Mismatch, NamedDim, Signature};
-use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Graph, NodeId, Op, Shape, rules};
+use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Graph, NodeId, Op, Shape, dim, rules};
 use tracing::Tracing;
 
 /// dtype and shape of an input of a [`Function`].
@@ -124,7 +125,8 @@ impl Function {
         let placeholders = apply_many(location, &[], |builder, _| signature.params(builder))?;
         let results = {
             let _tracing = Tracing::begin();
-            body(&placeholders)
+            let names = (signature.inputs.len() as u32..).zip(signature.dims.iter().map(|dim| dim.name.clone()));
+            dim::with_names(&names.collect::<Vec<_>>(), || body(&placeholders))
         };
         let roots = results.iter().map(|result| result.node().cloned()).collect::<Result<Vec<_>>>()?;
         let walk = Walk::of(&roots);
@@ -246,7 +248,9 @@ impl Function {
             let props = &argument.node()?.props;
             found.push((props.dtype, props.shape.clone()));
         }
-        Ok(self.signature.bind(&found).map_err(first)?)
+        let sizes = self.signature.bind(&found).map_err(first)?;
+        self.body.fits(&self.signature, &sizes)?;
+        Ok(sizes)
     }
 }
 

@@ -196,6 +196,7 @@ impl Walk {
                 (Op::Function, _) => {
                     let arguments: Vec<NodeId> = sources.iter().map(|&source| of(source)).collect();
                     let elements = match node.sources().first().and_then(|tuple| tuple.body()) {
+                        Some(body) if opening.is_some() => body.open(graph, &arguments)?,
                         Some(body) => body.inline(graph, &arguments)?,
                         None => vec![],
                     };

@@ -1,10 +1,15 @@
 //! Which loops a node is inside of: the Ranges it depends on that no End or Reduce has closed.
 
-use tinyspec_ir::{Error, ErrorKind, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Builder, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 /// Trips of a Range, where they are a number.
 pub(crate) fn trips(graph: &Graph, range: NodeId) -> Option<i64> {
     graph.as_int(graph.source(range, 0)).and_then(|trips| i64::try_from(trips).ok())
+}
+
+/// Trips of a Range, over the named dims.
+pub(crate) fn bound(graph: &Graph, range: NodeId) -> Option<Dim> {
+    graph.props(graph.source(range, 0)).value.as_deref()?.first().cloned()
 }
 
 /// A set of Ranges of a kernel, by their position in [`Live::ranges`].

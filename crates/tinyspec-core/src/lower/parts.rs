@@ -2,7 +2,10 @@
 //! tiles, and over what is left of them.
 //!
 //! A Reduce over `n` terms is `op(Σ over n / b blocks of b terms, Σ over n mod b terms)` within its kernel. An output loop
-//! becomes several kernels, for ever smaller blocks; those that have no block in a call are not launched.
+//! becomes several kernels, for ever smaller blocks; those that have no block in a call are not launched. A loop that a sum
+//! is carried along stays one, over blocks of which the last may be cut off.
+
+mod cut;
 
 use super::optimize::windows;
 use rustc_hash::FxHashMap;
@@ -34,15 +37,24 @@ pub(crate) fn parts(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<
     }
     let sink = windows::simplify(graph, sink)?;
     // What is carried from trip to trip needs the trips in their order.
+    let mut reduces = Reduces::new(graph, sink);
+    let mut along: SmallVec<[NodeId; 2]> = SmallVec::new();
     for node in graph.reachable(&[sink]) {
-        if graph.op(node) == Op::Reduce && windows::carried(graph, node)?.is_some() {
-            return Ok(whole(sink));
+        if graph.op(node) == Op::Reduce
+            && let Some((place, range)) = windows::carried(graph, node)?
+        {
+            along.extend(place.terms.iter().map(|&(output, _)| output));
+            reduces.whole.push(range);
         }
     }
-    let sink = Reduces::new(graph, sink).split(graph, sink)?;
+    let sink = reduces.split(graph, sink)?;
     let Some((nest, position)) = Nest::of(graph, sink) else { return Ok(whole(sink)) };
     let range = nest.ranges[position];
     let Some(total) = length(graph, range) else { return Ok(whole(sink)) };
+    if along.contains(&range) {
+        let is_contiguous = position + 1 == nest.ranges.len();
+        return Ok(whole(if is_contiguous { nest.cut(graph, position, &total, RUN)? } else { sink }));
+    }
     let blocks: &[i64] = if position + 1 == nest.ranges.len() { &[RUN, 1] } else { &[ROWS[0], ROWS[1], 1] };
     // The outermost loop goes to the threads; workgroups are counted when a kernel is compiled.
     let axis = if position == 0 && target.workgroups.is_none() { AxisType::Global } else { AxisType::Loop };
@@ -101,6 +113,8 @@ struct Reduces {
     ranges: FxHashMap<NodeId, [NodeId; 3]>,
     /// Ranges beside one over what is left, by those that are beside its blocks.
     beside: FxHashMap<NodeId, NodeId>,
+    /// Ranges that stay as they are.
+    whole: SmallVec<[NodeId; 2]>,
 }
 
 /// Terms of a Reduce in a block, if it may have several blocks: of a loop that makes one trip at most, others take what
@@ -113,7 +127,12 @@ fn run(total: &Dim) -> Option<i64> {
 
 impl Reduces {
     fn new(graph: &Graph, sink: NodeId) -> Reduces {
-        Reduces { next_range: next_range(graph, sink), ranges: FxHashMap::default(), beside: FxHashMap::default() }
+        Reduces {
+            next_range: next_range(graph, sink),
+            ranges: FxHashMap::default(),
+            beside: FxHashMap::default(),
+            whole: SmallVec::new(),
+        }
     }
 
     fn split(&mut self, graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
@@ -125,7 +144,9 @@ impl Reduces {
             let made = match arg {
                 _ if sources[..] == *graph.sources(node) && op != Op::Reduce => node,
                 Arg::Reduce { op: combined, .. } => {
-                    let is_long = |&range: &NodeId| length(graph, range).is_some_and(|total| run(&total).is_some());
+                    let is_long = |range: &NodeId| {
+                        !self.whole.contains(range) && length(graph, *range).is_some_and(|total| run(&total).is_some())
+                    };
                     let named = sources[1..].iter().rposition(is_long);
                     match named {
                         Some(position) => self.reduce(graph, combined, &sources, position + 1)?,

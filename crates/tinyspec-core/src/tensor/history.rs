@@ -4,12 +4,14 @@
 //! on for its sake. What is gone is computed again from its own history, as far as that goes back.
 
 use super::node::Node;
+use crate::function::Body;
 use crate::lower::callify::{Callified, Walk, param};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
+use tinyspec_ir::eval::identity;
 use tinyspec_ir::function::inline;
-use tinyspec_ir::{Arg, Builder, ContentHash, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, Builder, ContentHash, DType, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 /// Computations in a row that are remembered. A loop that computes a state from the one before it stays bounded.
 const GENERATIONS: u32 = 64;
@@ -21,6 +23,8 @@ pub(crate) struct History {
     inputs: Vec<Input>,
     /// The named dims of the program, whose slots come after those of the inputs.
     dims: Vec<Dim>,
+    /// The function that was called.
+    body: Option<Arc<Body>>,
     generation: u32,
 }
 
@@ -35,6 +39,7 @@ struct Input {
     node: Weak<Node>,
     hash: ContentHash,
     age: u64,
+    dtype: DType,
     past: Past,
 }
 
@@ -64,17 +69,17 @@ impl History {
                     }
                     Some(_) => Past::Forgotten,
                 };
-                Input { node: Arc::downgrade(node), hash: node.hash, age: node.age, past }
+                Input { node: Arc::downgrade(node), hash: node.hash, age: node.age, dtype: node.props.dtype, past }
             })
             .collect();
-        History { program: program.clone(), inputs, dims: vec![], generation }
+        History { program: program.clone(), inputs, dims: vec![], body: None, generation }
     }
 
-    /// The call of a function on tensors and, after them, its named dims.
+    /// The call of a function on tensors and, after them, its named dims; `program` is its body.
     ///
     /// # Errors
     /// None for arguments that were computed.
-    pub fn of_call(program: &Arc<Callified>, arguments: &[Arc<Node>]) -> Result<Arc<History>> {
+    pub fn of_call(program: &Arc<Callified>, body: &Arc<Body>, arguments: &[Arc<Node>]) -> Result<Arc<History>> {
         let dim = |node: &Arc<Node>| match node.props.value.as_deref() {
             Some([dim]) if node.props.shape.is_empty() => Some(dim.clone()),
             _ => None,
@@ -83,6 +88,7 @@ impl History {
         let tensors = &arguments[..arguments.len() - dims.len()];
         let mut history = History::of(program, tensors.iter());
         history.dims = dims.into_iter().rev().collect();
+        history.body = Some(body.clone());
         // A part that is read where it lies has no memory of its own, but it is made of the whole.
         for (position, tensor) in tensors.iter().enumerate().filter(|(_, tensor)| !tensor.is_realized()) {
             let walk = Walk::of(std::slice::from_ref(tensor));
@@ -93,6 +99,11 @@ impl History {
             }
         }
         Ok(Arc::new(history))
+    }
+
+    /// Which result of the program it is.
+    fn number(&self, output: NodeId) -> usize {
+        self.program.outputs.iter().position(|&other| other == output).unwrap_or_default()
     }
 
     /// The result of a root, by its position. A state that was assigned and what was detached are data from then on,
@@ -151,7 +162,9 @@ impl Opening {
         for (hash, step) in steps.into_values() {
             let node = match step {
                 Step::Compute(Computed { history, output }, slots, tensor) => {
-                    let mut arguments = vec![output; history.inputs.len()];
+                    // What is not needed may be any value.
+                    let nothing = |input: &Input| graph.constant(identity(Op::Add, input.dtype));
+                    let mut arguments: Vec<NodeId> = history.inputs.iter().map(nothing).collect();
                     for dim in &history.dims {
                         arguments.push(graph.dim(dim)?);
                     }
@@ -159,8 +172,11 @@ impl Opening {
                         let hash = history.inputs[slot as usize].hash;
                         arguments[slot as usize] = self.known[&hash];
                     }
-                    let results = inline(graph, &history.program.graph, &[output], &arguments)?;
-                    let result = results.first().copied().unwrap_or(output);
+                    let (results, number) = match &history.body {
+                        Some(body) => (body.open(graph, &arguments)?, history.number(output)),
+                        None => (inline(graph, &history.program.graph, &[output], &arguments)?, 0),
+                    };
+                    let result = results.get(number).copied().unwrap_or(output);
                     self.origins.extend(tensor.map(|tensor| (result, tensor)));
                     result
                 }
@@ -238,6 +254,11 @@ impl Computed {
             Arg::Param { slot, .. } if (*slot as usize) < self.history.inputs.len() => Some((*slot, node)),
             _ => None,
         };
-        program.reachable_outside_bodies(&[self.output]).into_iter().filter_map(slot).collect()
+        // A call is one node for all of its results.
+        let outputs = match self.history.body {
+            Some(_) => &self.history.program.outputs[..],
+            None => std::slice::from_ref(&self.output),
+        };
+        program.reachable_outside_bodies(outputs).into_iter().filter_map(slot).collect()
     }
 }

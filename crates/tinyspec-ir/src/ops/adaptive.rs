@@ -2,7 +2,7 @@
 
 use super::movement::{reshape, transpose};
 use super::options::per_axis;
-use super::{cast, creation, dtype_of, like, reduce, shape_of, to_float};
+use super::{cast, creation, dtype_of, fixed_length, like, reduce, shape_of, to_float};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
@@ -55,9 +55,7 @@ fn pooled(b: &mut dyn Builder, op: &str, x: NodeId, size: &[i64], pool: Pool) ->
     };
     let mut x = x;
     for (axis, &count) in (lead..).zip(size) {
-        let Some(length) = shape[axis].as_const() else {
-            return Err(Error::new(ErrorKind::Unsupported, op, format!("the dim {} is not a number", shape[axis])));
-        };
+        let length = fixed_length(op, &shape, axis)?;
         if !(1..1 << 30).contains(&count) || !(1..1 << 30).contains(&length) {
             return Err(Error::new(ErrorKind::Value, op, format!("{count} windows over {length} elements")));
         }

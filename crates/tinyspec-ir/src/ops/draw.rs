@@ -156,10 +156,7 @@ pub fn multinomial(b: &mut dyn Builder, x: NodeId, key: NodeId, count: i64, repl
 /// The elements along an axis in random order, the same for all that lies beside it.
 pub fn shuffle(b: &mut dyn Builder, x: NodeId, key: NodeId, axis: i64) -> Result<NodeId> {
     let shape = shape_of(b, x);
-    let dim = &shape[super::axis_of("shuffle_with", axis, &shape)?];
-    let Some(length) = dim.as_const() else {
-        return Err(Error::new(ErrorKind::Unsupported, "shuffle_with", format!("the dim {dim} is not a number")));
-    };
+    let length = super::fixed_length("shuffle_with", &shape, super::axis_of("shuffle_with", axis, &shape)?)?;
     let order = permutation(b, key, length).map_err(|error| error.in_op("shuffle_with"))?;
     super::slice::index_select(b, x, axis, order)
 }

@@ -274,8 +274,7 @@ pub fn chunk(b: &mut dyn Builder, x: NodeId, n: i64, axis: i64) -> Result<Vec<No
 
 fn axis_length(b: &dyn Builder, op: &str, x: NodeId, axis: i64) -> Result<i64> {
     let shape = shape_of(b, x);
-    let dim = &shape[axis_of(op, axis, &shape)?];
-    dim.as_const().ok_or_else(|| Error::new(ErrorKind::Unsupported, op, format!("the dim {dim} is not a number")))
+    super::fixed_length(op, &shape, axis_of(op, axis, &shape)?)
 }
 
 /// `repeats[k]` copies along axis k; a longer list adds axes in front.

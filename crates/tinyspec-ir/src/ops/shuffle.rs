@@ -1,8 +1,8 @@
 //! Windows laid back over what they were cut from, and channels as places.
 
 use super::movement::{pad, permute, reshape, shrink};
-use super::shape_of;
 use super::slice::{Slice, set};
+use super::{fixed_length, shape_of};
 use crate::dim::show;
 use crate::{Builder, Dim, Error, ErrorKind, NodeId, Result, Shape};
 
@@ -107,9 +107,7 @@ pub fn center_crop(b: &mut dyn Builder, x: NodeId, size: &[i64]) -> Result<NodeI
     let zeros: Shape = shape.iter().map(|_| Dim::from(0)).collect();
     let (mut cut, mut kept, mut offset, mut target) = (zeros.clone(), shape.clone(), zeros, shape.clone());
     for (axis, &size) in (lead..).zip(size) {
-        let Some(length) = shape[axis].as_const() else {
-            return Err(Error::new(ErrorKind::Unsupported, OP, format!("the dim {} is not a number", shape[axis])));
-        };
+        let length = fixed_length(OP, &shape, axis)?;
         if !(0..1 << 31).contains(&size) {
             return Err(Error::new(ErrorKind::Value, OP, format!("{size} elements of axis {axis}")));
         }

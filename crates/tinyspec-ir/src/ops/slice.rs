@@ -1,7 +1,7 @@
 //! Parts of tensors by position: slices with steps, one position of an axis, and the same parts written.
 
 use super::movement::{expand, flip, pad, reshape, shrink};
-use super::{axis_of, cast, dtype_of, shape_of};
+use super::{axis_of, cast, dtype_of, fixed_length, shape_of};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
@@ -272,10 +272,7 @@ pub fn select_scatter(b: &mut dyn Builder, x: NodeId, value: NodeId, axis: i64, 
 /// Each position of an axis as a tensor of its own.
 pub fn unbind(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<Vec<NodeId>> {
     let shape = shape_of(b, x);
-    let dim = &shape[axis_of("unbind", axis, &shape)?];
-    let Some(length) = dim.as_const() else {
-        return Err(Error::new(ErrorKind::Unsupported, "unbind", format!("the dim {dim} is not a number")));
-    };
+    let length = fixed_length("unbind", &shape, axis_of("unbind", axis, &shape)?)?;
     (0..length).map(|position| select(b, x, axis, position)).collect()
 }
 
@@ -398,7 +395,6 @@ pub fn set_axes(
     let least = b.constant(Const::int(DType::I32, i32::MIN.into()));
     let numbers = b.alu(Op::Where, &[hit, number, least])?;
     let last = super::reduce::max(b, numbers, Some(&[-1]), false)?;
-    let last = super::arithmetic::maximum(b, last, none)?;
     let minus = b.constant(Const::int(DType::I32, -1));
     let index = b.alu(Op::Add, &[last, minus])?;
     let written = b.alu(Op::Index, &[value, index])?;

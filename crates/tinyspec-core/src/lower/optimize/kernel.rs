@@ -50,8 +50,8 @@ pub struct Reduction {
     pub ranges: SmallVec<[NodeId; 2]>,
     /// Ranges that its result depends on.
     pub outer: RangeSet,
-    /// The output Range along which it grows term by term, so that its value is carried from trip to trip.
-    pub carried: Option<NodeId>,
+    /// The place in the output along whose Ranges it grows term by term, so that its value is carried from trip to trip.
+    pub(crate) carried: Option<Sum>,
 }
 
 /// A Load or Store.
@@ -97,7 +97,7 @@ impl Kernel {
                     node,
                     ranges: graph.sources(node)[1..].into(),
                     outer: kernel.live.of(node),
-                    carried: super::windows::carried(graph, node)?.map(|(output, _)| output),
+                    carried: super::windows::carried(graph, node)?.map(|(place, _)| place),
                 }),
                 Op::Load | Op::Store => kernel.access(graph, node)?,
                 _ if is_index(graph, node) => {

@@ -79,10 +79,9 @@ fn one_hot(graph: &mut Graph, node: NodeId) -> Result<Option<NodeId>> {
             let Relation::Zero(sum) = &condition.relation else { return None };
             solved(graph, sum, range).map(|(factor, rest)| (position, rest.scale(-factor)))
         });
-        let (Some((position, chosen)), Some(bound)) = (equations.into_iter().next(), live::trips(graph, range)) else {
-            continue;
-        };
-        let below = less(graph, &chosen, &Sum::constant(bound))?;
+        let Some((position, chosen)) = equations.into_iter().next() else { continue };
+        let bound = sums.of(graph, graph.source(range, 0));
+        let below = less(graph, &chosen, &bound)?;
         let above = less(graph, &Sum::constant(-1), &chosen)?;
         let mut inside = None;
         for gate in [above, below] {
@@ -145,7 +144,8 @@ impl Limits {
 
 fn prefix(graph: &mut Graph, order: &[NodeId], node: NodeId) -> Result<Option<NodeId>> {
     let &[value, range] = graph.sources(node) else { return Ok(None) };
-    let Some(trips) = live::trips(graph, range) else { return Ok(None) };
+    let Some(bound) = live::bound(graph, range) else { return Ok(None) };
+    let (trips, is_known) = (bound.bounds().1, bound.as_const().is_some());
     let Arg::Reduce { op, .. } = *graph.arg(node) else { return Ok(None) };
     let live = Live::new(graph, order)?;
     let outputs: SmallVec<[NodeId; 4]> = live
@@ -153,7 +153,7 @@ fn prefix(graph: &mut Graph, order: &[NodeId], node: NodeId) -> Result<Option<No
         .filter(|&output| !matches!(graph.arg(output), Arg::Range { axis, .. } if axis.is_reduce()))
         .collect();
     for output in outputs {
-        if let Some(found) = aligned(graph, value, (range, trips), output, op)?
+        if let Some(found) = aligned(graph, value, (range, trips, is_known), output, op)?
             && let Some(reduce) = canonical(graph, node, &found, output)?
         {
             return Ok(Some(reduce));
@@ -166,21 +166,26 @@ fn prefix(graph: &mut Graph, order: &[NodeId], node: NodeId) -> Result<Option<No
 struct Aligned {
     value: NodeId,
     range: NodeId,
+    /// The most that there are, where named dims decide.
     trips: i64,
+    is_known: bool,
 }
 
 /// Numbers the terms so that only conditions depend on `output`: a value of `range ± output` alone is walked along that.
 fn aligned(
     graph: &mut Graph,
     value: NodeId,
-    (range, trips): (NodeId, i64),
+    (range, trips, is_known): (NodeId, i64, bool),
     output: NodeId,
     op: Op,
 ) -> Result<Option<Aligned>> {
     let mut sums = Sums::default();
     let terms = Terms::of(graph, &mut sums, op, value)?;
     if !depends(graph, terms.value, output) {
-        return Ok(Some(Aligned { value, range, trips }));
+        return Ok(Some(Aligned { value, range, trips, is_known }));
+    }
+    if !is_known {
+        return Ok(None);
     }
     let (Some(sign), Some(extent)) = (common_sign(graph, &mut sums, value, range, output), live::trips(graph, output))
     else {
@@ -197,7 +202,7 @@ fn aligned(
     let below = less(graph, &place, &Sum::constant(trips))?;
     let inside = both(graph, Some(above), Some(below))?;
     let value = under(graph, op, moved[0], inside)?;
-    Ok(Some(Aligned { value, range: along, trips: all }))
+    Ok(Some(Aligned { value, range: along, trips: all, is_known }))
 }
 
 /// The sign of `output` beside `range`, if every use of the Range adds both with it, times a constant.
@@ -253,7 +258,17 @@ fn canonical(graph: &mut Graph, node: NodeId, found: &Aligned, output: NodeId) -
     let Some((is_low, limit, _)) = limits.open.clone() else { return Ok(None) };
     let factor = limit.coefficient(output);
     let rest = limit.plus(&Sum::atom(output).scale(-factor));
-    let (Some(offset), 1 | -1) = (rest.as_constant(), factor) else { return Ok(None) };
+    // Counted from the other end where the limit falls as the output rises.
+    let last = match found.is_known {
+        true => Sum::constant(limits.high),
+        false => sums.of(graph, graph.source(found.range, 0)).plus(&Sum::constant(-1)),
+    };
+    let (start, step) = match factor {
+        1 => (Sum::constant(limits.low), 1),
+        -1 => (last, -1),
+        _ => return Ok(None),
+    };
+    let Some(offset) = rest.plus(&start.scale(-1)).as_constant() else { return Ok(None) };
     let value = terms.emit(graph, op, &limits.said)?;
     if depends(graph, value, output) {
         return Ok(None);
@@ -264,16 +279,20 @@ fn canonical(graph: &mut Graph, node: NodeId, found: &Aligned, output: NodeId) -
     if is_canonical {
         return Ok(None);
     }
-    // Counted from the other end where the limit falls as the output rises; from 0 in any case.
-    let trips = limits.high - limits.low + 1;
-    let trips_bound = graph.index(trips);
+    // A number of trips that is not known is not cut; the new Range counts from 0 in any case.
+    if !found.is_known && (limits.low, limits.high) != (0, found.trips - 1) {
+        return Ok(None);
+    }
+    let trips = match found.is_known {
+        true => graph.index(limits.high - limits.low + 1),
+        false => graph.source(found.range, 0),
+    };
     let fresh = next_id(graph);
-    let range = graph.range(trips_bound, fresh, AxisType::Reduce)?;
-    let (start, step) = if factor == 1 { (limits.low, 1) } else { (limits.high, -1) };
-    let place = Sum::atom(range).scale(step).plus(&Sum::constant(start));
+    let range = graph.range(trips, fresh, AxisType::Reduce)?;
+    let place = Sum::atom(range).scale(step).plus(&start);
     let Some(value) = replace(graph, &[value], found.range, &place, None)? else { return Ok(None) };
     // place >= limit, or place <= limit, solved for the new Range.
-    let limit = Sum::atom(output).plus(&Sum::constant(step * (offset - start)));
+    let limit = Sum::atom(output).plus(&Sum::constant(step * offset));
     let gate = match is_low == (step == 1) {
         true => less(graph, &limit.plus(&Sum::constant(-1)), &Sum::atom(range))?,
         false => less(graph, &Sum::atom(range), &limit.plus(&Sum::constant(1)))?,
@@ -288,8 +307,8 @@ fn is_canonical(graph: &Graph, value: NodeId) -> bool {
     graph.op(condition) == Op::CmpLt && graph.dtype(graph.source(condition, 0)) == tinyspec_ir::DType::Index
 }
 
-/// The output Range that a Reduce in the simple form follows, and its own.
-pub(crate) fn carried(graph: &mut Graph, node: NodeId) -> Result<Option<(NodeId, NodeId)>> {
+/// The Ranges of the output that a Reduce in the simple form follows, as the sum that is its place, and its own Range.
+pub(crate) fn carried(graph: &mut Graph, node: NodeId) -> Result<Option<(Sum, NodeId)>> {
     let &[value, range] = graph.sources(node) else { return Ok(None) };
     let Arg::Reduce { op, .. } = *graph.arg(node) else { return Ok(None) };
     if !is_canonical(graph, value) {
@@ -299,13 +318,27 @@ pub(crate) fn carried(graph: &mut Graph, node: NodeId) -> Result<Option<(NodeId,
     let terms = Terms::of(graph, &mut sums, op, value)?;
     for (position, condition) in terms.conditions.iter().enumerate() {
         let Relation::NotNegative(sum) = &condition.relation else { continue };
-        let Some((_, limit)) = solved(graph, sum, range) else { continue };
-        let &[(output, 1 | -1)] = limit.terms.as_slice() else { continue };
-        if graph.op(output) != Op::Range {
+        let Some((factor, limit)) = solved(graph, sum, range) else { continue };
+        let place = limit.plus(&Sum::constant(-limit.constant)).scale(-factor);
+        if !counts(graph, &place) {
             continue;
         }
         let rest = terms.emit(graph, op, &[position])?;
-        return Ok((!depends(graph, rest, output)).then_some((output, range)));
+        let is_free = place.terms.iter().all(|&(output, _)| !depends(graph, rest, output));
+        return Ok(is_free.then_some((place, range)));
     }
     Ok(None)
+}
+
+/// The sum walks along whole numbers: a Range, or one over blocks and one within them.
+fn counts(graph: &Graph, place: &Sum) -> bool {
+    let mut terms = place.terms.clone();
+    terms.sort_by_key(|&(_, factor)| factor.unsigned_abs());
+    let mut next = Some(1);
+    !terms.is_empty()
+        && terms.iter().all(|&(range, factor)| {
+            let follows = graph.op(range) == Op::Range && next == Some(factor.unsigned_abs());
+            next = live::trips(graph, range).map(|trips| factor.unsigned_abs().saturating_mul(trips.unsigned_abs()));
+            follows && (factor > 0) == (terms[0].1 > 0)
+        })
 }

@@ -206,8 +206,10 @@ impl Indices {
     pub(super) fn maximum(&mut self, a: NodeId, b: NodeId) -> Result<NodeId> {
         let minus = self.scale(b, -1)?;
         let difference = self.add(a, minus)?;
-        let (low, high) = self.bounds(&self.parts(difference));
-        match (low >= 0, high <= 0) {
+        let difference = self.parts(difference);
+        let ((low, high), (least, greatest)) = (self.bounds(&difference), self.ends(&difference));
+        let is_less = high <= 0 || greatest.is_some_and(|greatest| greatest.bounds().1 <= 0);
+        match (low >= 0 || least.is_some_and(|least| least.bounds().0 >= 0), is_less) {
             (true, _) => Ok(a),
             (_, true) => Ok(b),
             _ => self.graph.alu(Op::Max, &[a, b]),

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_ir::dim::{shape, static_shape};
 use tinyspec_ir::rewrite::substitute;
-use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, DType, Dim, Graph, NodeId, Op, Result};
 
 pub(super) fn carry(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     let mut sink = sink;
@@ -31,13 +31,17 @@ pub(super) fn carry(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
         found.retain(|running| running.is_in_order() || running.may_reverse(graph, &order));
         let Some(first) = found.first() else { return Ok(sink) };
         let ready = found.iter().find(|running| running.is_in_order());
-        sink = match (ready, first.counter) {
-            (Some(running), _) => running.build(graph, &loops, sink)?,
-            (None, Some((range, _, trips))) => {
-                let backwards = Sum::constant(trips - 1).plus(&Sum::atom(range).scale(-1));
-                replace_in_loop(graph, sink, range, &backwards)?
+        sink = match ready {
+            Some(running) => running.build(graph, &loops, sink)?,
+            None if first.counters.is_empty() => return Ok(sink),
+            None => {
+                for &Counter { range, .. } in &first.counters {
+                    let trips = Sums::default().of(graph, graph.source(range, 0));
+                    let backwards = trips.plus(&Sum::constant(-1)).plus(&Sum::atom(range).scale(-1));
+                    sink = replace_in_loop(graph, sink, range, &backwards)?;
+                }
+                sink
             }
-            (None, None) => return Ok(sink),
         };
     }
 }
@@ -82,6 +86,14 @@ impl Loops {
     }
 }
 
+/// A loop that a position counts by.
+struct Counter {
+    range: NodeId,
+    /// What its variable is multiplied by.
+    factor: i64,
+    trips: Dim,
+}
+
 /// A Reduce whose value is carried.
 struct Running {
     node: NodeId,
@@ -89,13 +101,15 @@ struct Running {
     /// What is added up, in terms of `range`; then what joins at a trip, as a tile.
     value: NodeId,
     range: NodeId,
-    trips: i64,
+    trips: Dim,
     /// The term that joins at each place of the output.
     position: Sum,
     /// The sum starts there, instead of ending there.
     is_suffix: bool,
-    /// The loop over it, the factor of the loop's variable in the position, and its trips.
-    counter: Option<(NodeId, i64, i64)>,
+    /// The least and the greatest position.
+    ends: (Dim, Dim),
+    /// The loops over it, inner ones first: there may be one over blocks and one within them.
+    counters: SmallVec<[Counter; 2]>,
     /// The axis of the tile along which the position counts, the node that counts, and the size.
     tile: Option<(usize, NodeId, i64)>,
 }
@@ -116,9 +130,19 @@ impl Running {
                 continue;
             }
             let position = sum.plus(&Sum::atom(range).scale(-factor)).scale(-factor);
-            let Some(trips) = live::trips(graph, range) else { continue };
-            let mut running =
-                Running { node, op, value, range, trips, position, is_suffix: factor == 1, counter: None, tile: None };
+            let Some(trips) = live::bound(graph, range) else { continue };
+            let mut running = Running {
+                node,
+                op,
+                value,
+                range,
+                trips,
+                ends: (Dim::from(position.constant), Dim::from(position.constant)),
+                position,
+                is_suffix: factor == 1,
+                counters: SmallVec::new(),
+                tile: None,
+            };
             if running.follow(graph) {
                 running.value = terms.emit(graph, op, &[number])?;
                 if running.is_carried(graph, loops)
@@ -132,30 +156,45 @@ impl Running {
         Ok(None)
     }
 
-    /// The position walks without a gap: a loop over tiles, or one of them.
+    /// The position walks without a gap: loops over tiles, or one of them.
     fn follow(&mut self, graph: &Graph) -> bool {
         for &(atom, factor) in &self.position.terms {
-            match (graph.op(atom), graph.arg(atom)) {
-                (Op::Range, Arg::Range { axis: AxisType::Loop, .. }) if self.counter.is_none() => {
-                    let Some(trips) = live::trips(graph, atom) else { return false };
-                    self.counter = Some((atom, factor, trips));
+            let (least, most) = match (graph.op(atom), graph.arg(atom)) {
+                (Op::Range, Arg::Range { axis: AxisType::Loop, .. }) => {
+                    let Some(trips) = live::bound(graph, atom) else { return false };
+                    self.counters.push(Counter { range: atom, factor, trips: trips.clone() });
+                    (Dim::from(0), trips - 1i64)
                 }
                 (Op::Reshape, _) if self.tile.is_none() && factor == 1 => {
                     let Some(dims) = static_shape(&graph.props(atom).shape) else { return false };
                     let Some(axis) = dims.iter().position(|&size| size > 1) else { return false };
                     self.tile = Some((axis, atom, dims[axis]));
+                    (Dim::from(0), Dim::from(dims[axis] - 1))
                 }
-                _ => return false,
-            }
+                // The place that a loop is counted back from.
+                _ => match graph.props(atom).value.as_deref() {
+                    Some([dim]) if graph.props(atom).shape.is_empty() => (dim.clone(), dim.clone()),
+                    _ => return false,
+                },
+            };
+            let (least, most) = if factor > 0 { (least, most) } else { (most, least) };
+            self.ends.0 = &self.ends.0 + least * factor;
+            self.ends.1 = &self.ends.1 + most * factor;
         }
-        let size = self.tile.map_or(1, |(_, _, size)| size);
         // The first place may have no more than one term, its own.
-        let starts = match (self.position.bounds(graph), self.is_suffix) {
-            (Some((low, _)), false) => low <= 0,
-            (Some((_, high)), true) => high >= self.trips as i128 - 1,
-            _ => false,
+        let starts = match self.is_suffix {
+            false => self.ends.0.bounds().1 <= 0,
+            true => (&self.ends.1 - &self.trips).bounds().0 >= -1,
         };
-        starts && self.counter.is_none_or(|(_, factor, _)| factor.abs() == size)
+        self.counters.sort_by_key(|counter| counter.factor.unsigned_abs());
+        let forwards = self.counters.first().is_none_or(|counter| counter.factor > 0);
+        let mut next = Some(self.tile.map_or(1, |(_, _, size)| size));
+        let mut follows = |counter: &Counter| {
+            let here = next.is_some_and(|next| next == counter.factor.abs());
+            next = counter.trips.as_const().map(|trips| counter.factor.abs().saturating_mul(trips));
+            here && (counter.factor > 0) == forwards
+        };
+        starts && self.counters.iter().all(&mut follows)
     }
 
     /// No term depends on the place, and the loops that the terms depend on are around.
@@ -166,26 +205,28 @@ impl Running {
                 return false;
             }
         }
-        let Some((counter, ..)) = self.counter else { return true };
+        let (Some(inner), Some(outer)) = (self.counters.first(), self.counters.last()) else { return true };
         let below = graph.reachable(&[self.value]);
-        let needs = below.iter().fold(0, |set, &node| set | loops.live.bit(node));
-        let around = loops.around.get(&counter).copied().unwrap_or(0);
-        loops.ends.contains_key(&counter)
-            && !below.contains(&counter)
-            && (loops.live.of(self.node) & !around & !loops.live.bit(counter)) == 0
-            && needs & loops.live.bit(counter) == 0
+        let around = |range: NodeId| loops.around.get(&range).copied().unwrap_or(0);
+        let counting = self.counters.iter().fold(0, |set, counter| set | loops.live.bit(counter.range));
+        self.counters.iter().all(|counter| loops.ends.contains_key(&counter.range) && !below.contains(&counter.range))
+            && (loops.live.of(self.node) & !around(inner.range) & !counting) == 0
+            // Nothing else is between them.
+            && (around(inner.range) & !around(outer.range) & !counting) == 0
+            && around(outer.range) & counting == 0
     }
 
     /// The loop meets the terms in the order in which they join.
     fn is_in_order(&self) -> bool {
-        self.counter.is_none_or(|(_, factor, _)| (factor > 0) != self.is_suffix)
+        self.counters.first().is_none_or(|counter| (counter.factor > 0) != self.is_suffix)
     }
 
     /// Nothing tells in which order the loop makes its trips: no register is carried through it, no memory that it
     /// writes is written twice or read.
     fn may_reverse(&self, graph: &Graph, order: &[NodeId]) -> bool {
-        let Some((counter, ..)) = self.counter else { return true };
-        let is_carried = |&node: &NodeId| graph.op(node) == Op::After && graph.sources(node)[1..].contains(&counter);
+        let is_counter = |source: &NodeId| self.counters.iter().any(|counter| counter.range == *source);
+        let is_carried =
+            |&node: &NodeId| graph.op(node) == Op::After && graph.sources(node)[1..].iter().any(is_counter);
         let (mut written, mut read) = (SmallVec::<[NodeId; 8]>::new(), SmallVec::<[NodeId; 8]>::new());
         for &node in order {
             let place = match graph.op(node) {
@@ -210,7 +251,7 @@ impl Running {
             Some(_) => maximum::floats(graph, value),
             None => Ok(value),
         };
-        let Some((counter, ..)) = self.counter else {
+        let (Some(inner), Some(outer)) = (self.counters.first(), self.counters.last()) else {
             let prefix = floats(graph, prefix)?;
             return Ok(substitute(graph, &[sink], &FxHashMap::from_iter([(self.node, prefix)]))?[0]);
         };
@@ -220,36 +261,40 @@ impl Running {
         let (slot, dtype) = (super::next_register(graph), graph.dtype(prefix));
         let register = Arg::Buffer { slot, dtype, device: None, addrspace: AddrSpace::Reg };
         let register = graph.add(Op::Buffer, &[dims], register)?;
-        let outside = loops.around.get(&counter).copied().unwrap_or(0);
+        let outside = loops.around.get(&outer.range).copied().unwrap_or(0);
         let mut around: SmallVec<[NodeId; 4]> = loops.live.members(outside).collect();
         around.insert(0, register);
         let place = if around.len() > 1 { graph.add(Op::After, &around, Arg::None)? } else { register };
         let nothing = identity(graph, self.op, dtype);
         let start = graph.add(Op::Store, &[place, nothing], Arg::None)?;
-        let ready = graph.add(Op::After, &[place, start, counter], Arg::None)?;
+        let counters = self.counters.iter().map(|counter| counter.range);
+        let within: SmallVec<[NodeId; 4]> = [place, start].into_iter().chain(counters).collect();
+        let ready = graph.add(Op::After, &within, Arg::None)?;
         let before = graph.add(Op::Load, &[ready], Arg::Load { device: None, addrspace: AddrSpace::Reg })?;
         let after = graph.alu(self.op, &[before, all])?;
         let update = graph.add(Op::Store, &[ready, after], Arg::None)?;
         let result = graph.alu(self.op, &[before, prefix])?;
         let result = floats(graph, result)?;
 
-        let end = loops.ends[&counter];
+        let end = loops.ends[&inner.range];
         let body = substitute(graph, &[graph.source(end, 0)], &FxHashMap::from_iter([(self.node, result)]))?[0];
         let body = graph.add(Op::Group, &[body, update], Arg::None)?;
-        let new = graph.add(Op::End, &[body, counter], Arg::None)?;
+        let new = graph.add(Op::End, &[body, inner.range], Arg::None)?;
         Ok(substitute(graph, &[sink], &FxHashMap::from_iter([(end, new), (self.node, result)]))?[0])
     }
 
     /// The terms that join at a trip, as a tile; `None` where they are read from a copy that the Range's own trips make.
     fn joins(&self, graph: &mut Graph) -> Result<Option<NodeId>> {
-        let above = less(graph, &Sum::constant(-1), &self.position)?;
-        let below = less(graph, &self.position, &Sum::constant(self.trips))?;
         let mut inside = None;
-        for gate in [above, below] {
-            if graph.as_int(gate) != Some(1) {
-                inside = both(graph, inside, Some(gate))?;
-            }
+        if self.ends.0.bounds().0 < 0 {
+            inside = Some(less(graph, &Sum::constant(-1), &self.position)?);
         }
+        if (&self.trips - &self.ends.1).bounds().0 < 1 {
+            let trips = Sums::default().of(graph, graph.source(self.range, 0));
+            let below = less(graph, &self.position, &trips)?;
+            inside = both(graph, inside, Some(below))?;
+        }
+        let inside = inside.filter(|&gate| graph.as_int(gate) != Some(1));
         let Some(value) = replace(graph, &[self.value], self.range, &self.position, inside)? else { return Ok(None) };
         let value = under(graph, self.op, value[0], inside)?;
         let Some((_, counting, _)) = self.tile else { return Ok(Some(value)) };

@@ -135,30 +135,30 @@ struct Model<'a> {
 }
 
 /// Reduces that grow with a loop take one term a trip of it: their own Ranges are no loops, but that one.
-struct Carried(SmallVec<[(NodeId, NodeId); 1]>);
+struct Carried(SmallVec<[(NodeId, Sum); 1]>);
 
 impl Carried {
     fn of(kernel: &Kernel) -> Carried {
-        let pair = |reduction: &Reduction| match (&reduction.ranges[..], reduction.carried) {
-            (&[range], Some(output)) => Some((range, output)),
+        let pair = |reduction: &Reduction| match (&reduction.ranges[..], &reduction.carried) {
+            (&[range], Some(place)) => Some((range, place.clone())),
             _ => None,
         };
         Carried(kernel.reductions.iter().filter_map(pair).collect())
     }
 
     fn open(&self, kernel: &Kernel, open: RangeSet) -> RangeSet {
-        self.0.iter().fold(open, |open, &(range, output)| match open & kernel.live.bit(range) {
+        self.0.iter().fold(open, |open, (range, place)| match open & kernel.live.bit(*range) {
             0 => open,
-            bit => open & !bit | kernel.live.bit(output),
+            bit => place.terms.iter().fold(open & !bit, |open, &(output, _)| open | kernel.live.bit(output)),
         })
     }
 
     fn access(&self, kernel: &Kernel, access: &Access) -> Access {
         let mut access = access.clone();
         access.open = self.open(kernel, access.open);
-        for &(range, output) in &self.0 {
-            let factor = access.index.coefficient(range);
-            let moved = Sum::atom(output).plus(&Sum::atom(range).scale(-1)).scale(factor);
+        for (range, place) in &self.0 {
+            let factor = access.index.coefficient(*range);
+            let moved = place.plus(&Sum::atom(*range).scale(-1)).scale(factor);
             access.index = access.index.plus(&moved);
         }
         access

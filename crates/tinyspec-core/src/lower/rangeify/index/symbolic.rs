@@ -209,7 +209,7 @@ impl Indices {
     }
 
     /// Least and greatest value of a sum, as dims.
-    fn ends(&self, linear: &Linear) -> (Option<Dim>, Option<Dim>) {
+    pub(super) fn ends(&self, linear: &Linear) -> (Option<Dim>, Option<Dim>) {
         let (mut least, mut greatest) = (Some(Dim::from(linear.constant)), Some(Dim::from(linear.constant)));
         for &(atom, coefficient) in &linear.terms {
             let (index, factor) = self.factors(atom);
