@@ -170,7 +170,7 @@ const PROGRAMS: [(&str, Shapes, Body); 33] = [
     (
         "turned",
         |[n, m]| vec![vec![n.clone(), m.clone()]],
-        |x| vec![x[0].roll(&[3], &[0]), x[0].roll(&[-1, 2], &[0, 1]), x[0].roll(&[80], &[0])],
+        |x| vec![x[0].roll([3], [0]), x[0].roll([-1, 2], [0, 1]), x[0].roll([80], [0])],
     ),
     (
         "differences",
@@ -194,8 +194,8 @@ const PROGRAMS: [(&str, Shapes, Body); 33] = [
         |[n, _]| vec![vec![fixed(1), fixed(2), n.clone()]],
         |x| {
             let modes = [("nearest", false), ("linear", false), ("linear", true), ("cubic", false)];
-            let mut all: Vec<Tensor> = modes.map(|(mode, ends)| x[0].interpolate(&[13], mode, ends)).into();
-            all.extend([x[0].pad_mode(&[1], &[1], "circular"), x[0].pad_mode(&[2], &[3], "replicate")]);
+            let mut all: Vec<Tensor> = modes.map(|(mode, ends)| x[0].interpolate([13], mode, ends)).into();
+            all.extend([x[0].pad_mode([1], [1], "circular"), x[0].pad_mode([2], [3], "replicate")]);
             all
         },
     ),
