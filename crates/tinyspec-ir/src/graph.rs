@@ -92,6 +92,14 @@ impl Graph {
         self.sources(node)[index]
     }
 
+    /// The Param or Buffer that an address lies in; None where it is no address.
+    pub fn memory(&self, mut place: NodeId) -> Option<NodeId> {
+        while !matches!(self.op(place), Op::Param | Op::Buffer) {
+            place = *self.sources(place).first()?;
+        }
+        self.props(place).addrspace.is_some().then_some(place)
+    }
+
     /// dtype of a node.
     pub fn dtype(&self, node: NodeId) -> DType {
         self.props[node.index()].dtype

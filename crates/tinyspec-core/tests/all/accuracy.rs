@@ -1,5 +1,6 @@
 //! Elementary functions beside those of the standard library: a few units in the last place, on every device.
 
+use crate::support::on_each_device;
 use tinyspec_core::execute::with_default_device;
 use tinyspec_core::{Error, Tensor, grad};
 use tinyspec_ir::DType;
@@ -34,12 +35,6 @@ const CASES: [Case; 7] = [
     ("atanh", Tensor::atanh, |x| x.signum() * x.abs().atanh(), [-0.999, 0.999]),
     ("erf", Tensor::erf, erf, [-7.0, 7.0]),
 ];
-
-fn on_each_device(check: impl Fn() -> Result<(), Error>) {
-    for device in ["cpu", "interpreter"] {
-        with_default_device::<_, Error>(device, &check).unwrap_or_else(|error| panic!("{device}: {error}"));
-    }
-}
 
 #[test]
 fn inverse_functions_are_right_to_a_few_last_places() {

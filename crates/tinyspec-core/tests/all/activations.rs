@@ -1,6 +1,6 @@
 //! Activations and hyperbolic functions against f64, value and gradient: far out, at the infinities, and near 0.
 
-use tinyspec_core::execute::with_default_device;
+use crate::support::on_each_device;
 use tinyspec_core::{Error, Tensor, grad};
 
 type Case = (&'static str, fn(&Tensor) -> Tensor, fn(f64) -> f64, fn(f64) -> f64);
@@ -118,12 +118,6 @@ fn check<T: tinyspec_core::Element + Into<f64>>(round: fn(f64) -> T, epsilon: f6
         }
     }
     Ok(())
-}
-
-fn on_each_device(check: impl Fn() -> Result<(), Error>) {
-    for device in ["cpu", "interpreter"] {
-        with_default_device::<_, Error>(device, &check).unwrap_or_else(|error| panic!("{device}: {error}"));
-    }
 }
 
 #[test]

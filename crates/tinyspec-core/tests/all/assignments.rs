@@ -1,16 +1,11 @@
 //! Assignments to tensors and to their parts: values as of a program that copies, memory as of one that does not.
 
+use crate::support::on_each_device;
 use proptest::prelude::*;
 use std::sync::Arc;
 use tinyspec_backends::interpreter::linear::{InterpreterCompiler, InterpreterRuntime};
 use tinyspec_core::execute::{Device, register, with_default_device};
 use tinyspec_core::{Error, IntoPick, Pick, Tensor, grad, realize_all, stepped};
-
-fn on_each_device(check: impl Fn() -> Result<(), Error>) {
-    for device in ["cpu", "interpreter"] {
-        with_default_device::<_, Error>(device, &check).unwrap_or_else(|error| panic!("{device}: {error}"));
-    }
-}
 
 /// A device of the test's own, so that nobody else uses its memory.
 fn device(name: &str) -> Arc<Device> {

@@ -1,16 +1,10 @@
 //! Data-dependent indexing: narrow indices into long axes, negative numbers, what is outside.
 
-use tinyspec_core::execute::with_default_device;
-use tinyspec_core::{Error, Tensor, grad};
+use crate::support::on_each_device;
+use tinyspec_core::{Tensor, grad};
 use tinyspec_ir::DType;
 
 const ROWS: i64 = 300;
-
-fn on_each_device(check: impl Fn() -> Result<(), Error>) {
-    for device in ["cpu", "interpreter"] {
-        with_default_device::<_, Error>(device, &check).unwrap_or_else(|error| panic!("{device}: {error}"));
-    }
-}
 
 fn indices(dtype: DType) -> Tensor {
     Tensor::from_slice(&[0i32, 3, 44, 127], [4]).cast(dtype).contiguous()

@@ -1,14 +1,8 @@
 //! Factors, solutions and determinants: against what NumPy gives for one matrix, and by what defines them for others.
 
-use tinyspec_core::execute::with_default_device;
+use crate::support::on_each_device;
 use tinyspec_core::{Error, GradcheckOptions, Tensor, gradcheck};
 use tinyspec_ir::DType;
-
-fn on_each_device(check: impl Fn() -> Result<(), Error>) {
-    for device in ["cpu", "interpreter"] {
-        with_default_device::<_, Error>(device, &check).unwrap_or_else(|error| panic!("{device}: {error}"));
-    }
-}
 
 #[track_caller]
 fn is(tensor: &Tensor, want: &[f64]) -> Result<(), Error> {

@@ -43,6 +43,7 @@ mod search;
 mod slices;
 mod small_floats;
 mod special_functions;
+mod support;
 mod tensors;
 mod threads;
 mod training;

@@ -1,13 +1,7 @@
 //! What memory bounds: maxima by keys, values kept for a second loop, squares turned in registers, streaming stores.
 
-use tinyspec_core::execute::with_default_device;
+use crate::support::on_each_device;
 use tinyspec_core::{Error, Tensor};
-
-fn on_each_device(check: impl Fn() -> Result<(), Error>) {
-    for device in ["cpu", "interpreter"] {
-        with_default_device::<_, Error>(device, &check).unwrap_or_else(|error| panic!("{device}: {error}"));
-    }
-}
 
 /// Bits, but one nan is as good as another.
 fn bits(value: f64) -> u64 {

@@ -1,32 +1,12 @@
 //! Methods that PyTorch and NumPy have beside the common ones, against their definitions.
 
-use tinyspec_core::execute::with_default_device;
+use crate::support::{is, on_each_device, vector};
 use tinyspec_core::{Error, Tensor, grad, set_seed};
 use tinyspec_ir::DType;
 use tinyspec_ir::ops::options::{AvgPool1d, AvgPool2d, default};
 
-fn on_each_device(check: impl Fn() -> Result<(), Error>) {
-    for device in ["cpu", "interpreter"] {
-        with_default_device::<_, Error>(device, &check).unwrap_or_else(|error| panic!("{device}: {error}"));
-    }
-}
-
-fn vector(data: &[f64]) -> Tensor {
-    Tensor::from_slice(data, [data.len()])
-}
-
 fn numbers(data: &[i32]) -> Tensor {
     Tensor::from_slice(data, [data.len()])
-}
-
-#[track_caller]
-fn is(tensor: &Tensor, want: &[f64]) -> Result<(), Error> {
-    let got = tensor.cast(DType::F64).to_vec::<f64>()?;
-    let close = |(got, want): (&f64, &f64)| {
-        got == want || got.is_nan() && want.is_nan() || (got - want).abs() <= 1e-12 * want.abs().max(1.0)
-    };
-    assert!(got.len() == want.len() && got.iter().zip(want).all(close), "{got:?} instead of {want:?}");
-    Ok(())
 }
 
 #[track_caller]

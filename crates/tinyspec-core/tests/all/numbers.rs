@@ -1,14 +1,8 @@
 //! Numbers where formats end: narrow indices, infinities, signed zeros, literals, ramps.
 
-use tinyspec_core::execute::with_default_device;
+use crate::support::on_each_device;
 use tinyspec_core::{Argument, Element, Error, Tensor, grad};
 use tinyspec_ir::{DType, ErrorKind};
-
-fn on_each_device(check: impl Fn() -> Result<(), Error>) {
-    for device in ["cpu", "interpreter"] {
-        with_default_device::<_, Error>(device, &check).unwrap_or_else(|error| panic!("{device}: {error}"));
-    }
-}
 
 fn vector<T: Element>(data: &[T]) -> Tensor {
     Tensor::from_slice(data, [data.len()])

@@ -1,14 +1,8 @@
 //! Parts of tensors, read and written as NumPy does.
 
-use tinyspec_core::execute::with_default_device;
+use crate::support::on_each_device;
 use tinyspec_core::{Error, NewAxis, Rest, Tensor, grad, stepped};
 use tinyspec_ir::DType;
-
-fn on_each_device(check: impl Fn() -> Result<(), Error>) {
-    for device in ["cpu", "interpreter"] {
-        with_default_device::<_, Error>(device, &check).unwrap_or_else(|error| panic!("{device}: {error}"));
-    }
-}
 
 fn matrix() -> Tensor {
     Tensor::arange(12).reshape([3, 4]).contiguous()

@@ -1,6 +1,6 @@
 //! Special functions against values of 15 digits and more (mpmath, SciPy), in f64 and f32.
 
-use tinyspec_core::execute::with_default_device;
+use crate::support::on_each_device;
 use tinyspec_core::{Error, Tensor};
 use tinyspec_ir::DType;
 
@@ -130,12 +130,6 @@ const CASES: [Case; 7] = [
         bounds: [1e-15, 2e-7],
     },
 ];
-
-fn on_each_device(check: impl Fn() -> Result<(), Error>) {
-    for device in ["cpu", "interpreter"] {
-        with_default_device::<_, Error>(device, &check).unwrap_or_else(|error| panic!("{device}: {error}"));
-    }
-}
 
 #[test]
 fn values_of_the_literature() {

@@ -4,6 +4,7 @@
 //! the upper half, and what is left of the axis in the lower.
 
 use super::arithmetic::{add, sub};
+use super::creation::size;
 use super::{axis_of, cast, dtype_of, shape_of};
 use crate::{Arg, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
@@ -30,19 +31,8 @@ pub fn argmax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
     let lower = b.constant(Const::int(DType::I64, u32::MAX.into()));
     let left = b.alu(Op::And, &[best, lower])?;
     let left = cast(b, left, DType::I32)?;
-    let length = number(b, &length)?;
+    let length = size(b, &length, DType::I32)?;
     sub(b, length, left)
-}
-
-/// A size, as what positions are counted in (i32).
-fn number(b: &mut dyn Builder, size: &Dim) -> Result<NodeId> {
-    match size.as_const() {
-        Some(size) => Ok(b.constant(Const::int(DType::I32, size.into()))),
-        None => {
-            let size = b.dim(size)?;
-            cast(b, size, DType::I32)
-        }
-    }
 }
 
 /// An i32 for each element, in their order: any nan is the greatest, and zeros are equal. None where 32 bits are too few.
@@ -106,7 +96,7 @@ fn countdown(b: &mut dyn Builder, from: &Dim, axis: usize, rank: usize) -> Resul
         // As one ramp it is known to fall, so that of equal keys none has to be compared.
         Some(from) => super::creation::arange(b, from as f64, 0.0, -1.0, DType::I32)?,
         None => {
-            let (positions, from) = (super::creation::arange_dim(b, from, DType::I32)?, number(b, from)?);
+            let (positions, from) = (super::creation::arange_dim(b, from, DType::I32)?, size(b, from, DType::I32)?);
             sub(b, from, positions)?
         }
     };
@@ -135,7 +125,7 @@ fn greatest_of(b: &mut dyn Builder, x: NodeId, left: NodeId, axis: usize, length
     let zero = b.constant(Const::int(DType::I32, 0));
     let candidates = b.alu(Op::Where, &[different, zero, left])?;
     let best = super::reduce::max(b, candidates, Some(&[axis]), false)?;
-    let length = number(b, length)?;
+    let length = size(b, length, DType::I32)?;
     sub(b, length, best)
 }
 

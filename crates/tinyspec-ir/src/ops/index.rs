@@ -4,7 +4,7 @@ use super::creation::arange_dim;
 use super::movement::{transpose, unsqueeze};
 use super::{axis_of, cast, dtype_of, like, shape_of};
 use crate::dim::show;
-use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
+use crate::{Builder, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
 
 pub(super) fn require_int(b: &dyn Builder, op: &str, index: NodeId) -> Result<()> {
     let dtype = dtype_of(b, index);
@@ -47,13 +47,7 @@ pub(super) fn wrapped(b: &mut dyn Builder, index: NodeId, length: &Dim) -> Resul
     let zero = like(b, index, 0.0);
     let negative = b.alu(Op::CmpLt, &[index, zero])?;
     let dtype = dtype_of(b, index);
-    let length = match length.as_const() {
-        Some(length) => b.constant(Const::int(dtype, length as i128)),
-        None => {
-            let length = b.dim(length)?;
-            cast(b, length, dtype)?
-        }
-    };
+    let length = super::creation::size(b, length, dtype)?;
     let moved = b.alu(Op::Add, &[index, length])?;
     b.alu(Op::Where, &[negative, moved, index])
 }

@@ -4,7 +4,7 @@ pub use super::argmax::{argmax, argmin};
 use super::arithmetic::{add, div, mul, reverse_order, sub};
 use super::elementwise::{exp, log, sqrt, square};
 use super::{axes_of, axis_of, cast, dtype_of, in_wide, like, shape_of, to_float};
-use crate::{Arg, Axes, Builder, Const, DType, Dim, NodeId, Op, Result, Shape};
+use crate::{Arg, Axes, Builder, DType, Dim, NodeId, Op, Result, Shape};
 
 /// A Reduce along axes, which are dropped unless `keepdim`.
 pub(super) fn reduce(b: &mut dyn Builder, op: Op, x: NodeId, axes: &Axes, keepdim: bool) -> Result<NodeId> {
@@ -27,13 +27,7 @@ fn count(b: &mut dyn Builder, x: NodeId, axes: &Axes) -> Result<NodeId> {
     let shape = shape_of(b, x);
     let count = axes.iter().fold(Dim::from(1), |product, &axis| product * shape[axis as usize].clone());
     let dtype = dtype_of(b, x);
-    match count.as_const() {
-        Some(count) => Ok(b.constant(Const::float(dtype, count as f64))),
-        None => {
-            let count = b.dim(&count)?;
-            cast(b, count, dtype)
-        }
-    }
+    super::creation::size(b, &count, dtype)
 }
 
 /// Sum; small integers and bools in 32 bits, small floats in f32 and rounded once.

@@ -2,7 +2,7 @@
 
 use super::arithmetic::{div, eq, mul, sub};
 use super::elementwise::{isnan, scale, sqrt};
-use super::movement::{diagonal, narrow, unsqueeze};
+use super::movement::{diagonal, unsqueeze};
 use super::{axis_of, cast, dtype_of, like, reduce, shape_of, to_float};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Error, ErrorKind, NodeId, Op, Result};
@@ -106,16 +106,7 @@ pub fn nanmedian(b: &mut dyn Builder, x: NodeId, axis: i64, keepdim: bool) -> Re
 
 /// Sums of trapezes `dx` apart, up to each element after the first one of an axis.
 pub fn cumulative_trapezoid(b: &mut dyn Builder, x: NodeId, dx: f64, axis: i64) -> Result<NodeId> {
-    const OP: &str = "cumulative_trapezoid";
-    let x = to_float(b, x)?;
-    let shape = shape_of(b, x);
-    let dim = &shape[axis_of(OP, axis, &shape)?];
-    let Some(length) = dim.as_const() else {
-        return Err(Error::new(ErrorKind::Unsupported, OP, format!("the dim {dim} is not a number")));
-    };
-    let count = (length - 1).max(0);
-    let (after, before) = (narrow(b, x, axis, length - count, count)?, narrow(b, x, axis, 0, count)?);
-    let sums = super::arithmetic::add(b, after, before)?;
+    let sums = super::statistics::of_neighbours(b, "cumulative_trapezoid", x, axis)?;
     let areas = scale(b, sums, dx / 2.0)?;
     super::scan::cumsum(b, areas, axis)
 }

@@ -206,15 +206,20 @@ pub fn searchsorted(b: &mut dyn Builder, sorted: NodeId, values: NodeId, right: 
 
 /// The integral along an axis by trapezes `dx` apart.
 pub fn trapezoid(b: &mut dyn Builder, x: NodeId, dx: f64, axis: i64) -> Result<NodeId> {
-    let x = to_float(b, x)?;
-    let shape = shape_of(b, x);
-    let length = &shape[axis_of("trapezoid", axis, &shape)?];
-    let count = (length - 1i64).maximum(&Dim::from(0));
-    let (after, before) = (narrow(b, x, axis, length - &count, &count)?, narrow(b, x, axis, 0, &count)?);
-    let sums = add(b, after, before)?;
+    let sums = of_neighbours(b, "trapezoid", x, axis)?;
     let total = reduce::sum(b, sums, Some(&[axis]), false)?;
     let half = like(b, total, dx / 2.0);
     mul(b, total, half)
+}
+
+/// Sums of each two elements beside each other, as floats: twice what a trapezoid of width 1 covers.
+pub(super) fn of_neighbours(b: &mut dyn Builder, op: &str, x: NodeId, axis: i64) -> Result<NodeId> {
+    let x = to_float(b, x)?;
+    let shape = shape_of(b, x);
+    let length = &shape[axis_of(op, axis, &shape)?];
+    let count = (length - 1i64).maximum(&Dim::from(0));
+    let (after, before) = (narrow(b, x, axis, length - &count, &count)?, narrow(b, x, axis, 0, &count)?);
+    add(b, after, before)
 }
 
 /// The element that is most frequent along an axis, the least of several; nan is not counted unless there is nothing else.

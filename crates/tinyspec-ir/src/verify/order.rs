@@ -16,14 +16,6 @@ pub(super) struct Access {
     pub writes: bool,
 }
 
-/// The memory behind a place in it.
-pub(super) fn memory(graph: &Graph, mut place: NodeId) -> Option<NodeId> {
-    while !matches!(graph.op(place), Op::Param | Op::Buffer) {
-        place = *graph.sources(place).first()?;
-    }
-    graph.props(place).addrspace.is_some().then_some(place)
-}
-
 /// Checks a kernel of any form, whose nodes are `live`, sources before users.
 ///
 /// # Errors
@@ -98,7 +90,7 @@ pub(super) fn accesses(graph: &Graph, live: &[NodeId]) -> Vec<Access> {
         if !matches!(op, Op::Load | Op::Store | Op::AtomicAdd) {
             return None;
         }
-        Some(Access { node, memory: memory(graph, graph.source(node, 0))?, writes: op != Op::Load })
+        Some(Access { node, memory: graph.memory(graph.source(node, 0))?, writes: op != Op::Load })
     };
     let all: Vec<Access> = live.iter().filter_map(access).collect();
     // What is only read has no order.

@@ -1,6 +1,5 @@
 //! Schedules: Calls that touch the same buffer are ordered, and nobody reads what nobody has written.
 
-use super::order::memory;
 use super::refuse;
 use crate::{Arg, Builder, DType, Dim, Graph, NodeId, Op, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -67,7 +66,7 @@ impl Kernel {
         let mut written: FxHashSet<NodeId> = FxHashSet::default();
         for &node in &live {
             if matches!(graph.op(node), Op::Store | Op::AtomicAdd) {
-                written.extend(memory(graph, graph.source(node, 0)));
+                written.extend(graph.memory(graph.source(node, 0)));
             }
         }
         for &node in &live {

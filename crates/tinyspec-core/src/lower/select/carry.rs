@@ -233,7 +233,7 @@ impl Running {
                 Op::Store | Op::AtomicAdd | Op::Load => graph.source(node, 0),
                 _ => continue,
             };
-            let buffer = buffer_of(graph, place);
+            let Some(buffer) = graph.memory(place) else { continue };
             match graph.op(node) {
                 Op::Load if graph.op(buffer) == Op::Param => read.push(buffer),
                 Op::Load => {}
@@ -347,14 +347,6 @@ impl Running {
         let place = if self.is_suffix { 0 } else { size - 1 };
         permuted(graph, prefix, axis, &vec![place; usize::try_from(size).unwrap_or(1)])
     }
-}
-
-/// The buffer that an address lies in.
-fn buffer_of(graph: &Graph, mut place: NodeId) -> NodeId {
-    while !matches!(graph.op(place), Op::Param | Op::Buffer) {
-        place = graph.source(place, 0);
-    }
-    place
 }
 
 /// The places of a tile along one axis, in another order.

@@ -57,7 +57,7 @@ fn shared_params(graph: &Graph, order: &[NodeId]) -> SmallVec<[NodeId; 4]> {
     let mut accesses: SmallVec<[(NodeId, bool); 16]> = SmallVec::new();
     for &node in order {
         if matches!(graph.op(node), Op::Load | Op::Store | Op::AtomicAdd)
-            && let Some(memory) = memory(graph, graph.source(node, 0))
+            && let Some(memory) = graph.memory(graph.source(node, 0))
         {
             accesses.push((memory, graph.op(node) != Op::Load));
         }
@@ -71,14 +71,6 @@ fn shared_params(graph: &Graph, order: &[NodeId]) -> SmallVec<[NodeId; 4]> {
     shared.dedup();
     shared.retain(|memory| graph.op(*memory) == Op::Param && is_shared(*memory));
     shared
-}
-
-/// The Param or Buffer behind a place in it.
-fn memory(graph: &Graph, mut place: NodeId) -> Option<NodeId> {
-    while !matches!(graph.op(place), Op::Param | Op::Buffer) {
-        place = *graph.sources(place).first()?;
-    }
-    graph.props(place).addrspace.is_some().then_some(place)
 }
 
 struct Stage {
@@ -131,7 +123,7 @@ impl Stage {
     /// all have come to the end of this one.
     fn place(&mut self, graph: &mut Graph, access: NodeId, address: NodeId) -> Result<NodeId> {
         let around: SmallVec<[NodeId; 4]> = self.live.members(self.live.of(access) & self.around).collect();
-        let old = memory(graph, graph.source(access, 0));
+        let old = graph.memory(graph.source(access, 0));
         let is_shared = old.is_some_and(|memory| graph.op(memory) == Op::Buffer || self.shared.contains(&memory));
         if around.is_empty() || !is_shared || !self.threads.has_several() {
             return Ok(address);
