@@ -9,9 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tinyspec::nn::Model;
 
-/// Twelve images, too few for a whole batch.
+/// Twelve images, too few for a whole batch; a file of this process.
 fn few() -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("few.csv");
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("few-{}.csv", std::process::id()));
     let lines: Vec<String> =
         (0..12).map(|line| format!("{}{}", format!("{line},").repeat(PIXELS), line % 10)).collect();
     fs::write(&path, lines.join("\n")).unwrap();
@@ -24,6 +24,7 @@ fn output(arguments: &[&str]) -> String {
     let line = ["digits", "--epochs", "2", "--data", few.to_str().unwrap()];
     let mut out = Vec::new();
     run(&Options::parse_from(line.iter().chain(arguments)), &mut out).unwrap();
+    fs::remove_file(&few).unwrap();
     String::from_utf8(out).unwrap()
 }
 

@@ -332,6 +332,14 @@ pub fn fitting(scheduler: &Scheduler, schedule: &[OptOp]) -> (Space, Vec<OptOp>)
     (space, fitting)
 }
 
+/// A thread reads every other element of a tile in LOCAL memory while it writes the first half of it.
+#[test]
+fn lanes_that_are_gathered_lie_apart_from_what_is_stored() {
+    let split = |axis, factor, target| OptOp::Split { axis, factor, target, top: false };
+    let schedule = [split(2, 2, AxisType::GroupReduce), split(1, 8, AxisType::Upcast)];
+    check_schedule(kernels::matmul(6, 8, 4, (false, false), true), &schedule, targets().len() - 1);
+}
+
 /// `TINYSPEC_RANDOM_SCHEDULES=10000` tries more.
 fn schedules() -> u32 {
     std::env::var("TINYSPEC_RANDOM_SCHEDULES").ok().and_then(|count| count.parse().ok()).unwrap_or(200)

@@ -7,6 +7,7 @@ use super::access::{gcd, open_ranges};
 use super::refuse;
 use crate::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 /// A Load, Store or AtomicAdd.
 pub(super) struct Access {
@@ -113,57 +114,73 @@ fn are_apart(graph: &Graph, a: &Access, b: &Access) -> bool {
     additions || in_param || in_local || constants_differ(graph, left, right) || are_side_by_side(graph, left, right)
 }
 
-/// Vectors of one tile. What both offsets add makes no difference between them; by what else they add, they differ by
+/// Elements of one tile. What both offsets add makes no difference between them; by what else they add, they differ by
 /// multiples of a step, and lie in different parts of it.
 fn are_side_by_side(graph: &Graph, left: NodeId, right: NodeId) -> bool {
-    let (Some(left), Some(right)) = (Run::of(graph, left), Run::of(graph, right)) else { return false };
+    let (Some(left), Some(right)) = (Places::of(graph, left), Places::of(graph, right)) else { return false };
     let mut terms = left.terms;
     for (node, factor) in right.terms {
         *terms.entry(node).or_default() -= factor;
     }
     let step = terms.into_values().fold(0, gcd);
-    let (behind, before) = (right.start - left.start, left.start - right.start);
-    match step {
-        0 => behind >= left.length || before >= right.length,
-        _ => behind.rem_euclid(step) >= left.length && before.rem_euclid(step) >= right.length,
-    }
+    let are_apart = |behind: i128| match step {
+        0 => behind >= left.length || -behind >= right.length,
+        _ => behind.rem_euclid(step) >= left.length && (-behind).rem_euclid(step) >= right.length,
+    };
+    left.starts.iter().all(|left| right.starts.iter().all(|right| are_apart(right - left)))
 }
 
 /// Terms of an offset, at most; a sum of more is left alone.
 const MOST_TERMS: usize = 64;
 
-/// The elements of an access: a sum of multiples of nodes and a constant, and how many from there on.
-struct Run {
+/// The elements of an access: a sum of multiples of nodes, a constant for each lane, and how many from there on.
+struct Places {
     terms: FxHashMap<NodeId, i128>,
-    start: i128,
+    starts: SmallVec<[i128; 16]>,
     length: i128,
 }
 
-impl Run {
-    fn of(graph: &Graph, address: NodeId) -> Option<Run> {
+impl Places {
+    fn of(graph: &Graph, address: NodeId) -> Option<Places> {
         let (offset, length) = match (graph.op(address), graph.sources(address)) {
-            (Op::Index, &[_, index]) if graph.props(index).shape.is_empty() => (index, 1),
+            (Op::Index, &[_, index]) => (index, 1),
             (Op::Shrink, &[_, offset, _]) if graph.op(offset) == Op::Stack => {
                 (*graph.sources(offset).first()?, graph.props(address).shape.first()?.as_const()?)
             }
             _ => return None,
         };
-        let mut run = Run { terms: FxHashMap::default(), start: 0, length: length.into() };
+        let lanes = graph.props(offset).shape.first().map_or(Some(1), |lanes| lanes.as_const())?;
+        let starts = SmallVec::from_elem(0, usize::try_from(lanes).ok()?);
+        let mut places = Places { terms: FxHashMap::default(), starts, length: length.into() };
         let mut pending = vec![(offset, 1i128)];
         while let Some((node, factor)) = pending.pop() {
-            if run.terms.len() + pending.len() > MOST_TERMS {
+            if places.terms.len() + pending.len() > MOST_TERMS {
                 return None;
             }
             match (graph.op(node), graph.sources(node)) {
-                _ if graph.as_int(node).is_some() => run.start += factor.checked_mul(graph.as_int(node)?)?,
+                _ if graph.as_int(node).is_some() => {
+                    let number = factor.checked_mul(graph.as_int(node)?)?;
+                    places.starts.iter_mut().for_each(|start| *start += number);
+                }
+                (Op::Stack, lanes) if lanes.len() == places.starts.len() => {
+                    for (start, &lane) in places.starts.iter_mut().zip(lanes) {
+                        *start += factor.checked_mul(graph.as_int(lane)?)?;
+                    }
+                }
                 (Op::Add, &[left, right]) => pending.extend([(left, factor), (right, factor)]),
                 (Op::Mul, &[left, right]) if graph.as_int(right).is_some() => {
                     pending.push((left, factor.checked_mul(graph.as_int(right)?)?));
                 }
-                _ => *run.terms.entry(node).or_default() += factor,
+                // Offsets fit the types that they are computed in.
+                (Op::Cast, &[value]) if graph.dtype(value).is_int() && graph.dtype(node).size() >= 4 => {
+                    pending.push((value, factor));
+                }
+                (Op::Expand, &[value, _]) if graph.props(value).shape.is_empty() => pending.push((value, factor)),
+                _ if graph.props(node).shape.is_empty() => *places.terms.entry(node).or_default() += factor,
+                _ => return None,
             }
         }
-        Some(run)
+        Some(places)
     }
 }
 
