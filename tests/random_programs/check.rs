@@ -3,6 +3,7 @@
 use crate::program::{Family, Input, Program};
 use std::panic::AssertUnwindSafe;
 use tinyspec::backends::interpreter::{array::Array, tensor};
+use tinyspec::collectives::broadcast;
 use tinyspec::ir::Const;
 use tinyspec::{DType, Dim, Function, Spec, Tensor, grad_or_zeros, realize_all, with_default_device};
 
@@ -111,16 +112,23 @@ fn on_devices(program: &Program) -> Result<(), String> {
     if program.family == Family::Smooth && want.len() > forward {
         finite_differences(program, &specs, &arrays, &want, forward)?;
     }
-    for device in ["interpreter", "simt", "cpu"] {
-        if let Err(error) = tinyspec::device(device) {
+    let count = 2 + program.steps.len() % 3;
+    let tuple = |kind: &str| (0..count).map(|number| format!("{kind}:{number}")).collect::<Vec<_>>();
+    for places in
+        [vec!["interpreter".into()], vec!["simt".into()], vec!["cpu".into()], tuple("interpreter"), tuple("cpu")]
+    {
+        let device = places.join(", ");
+        if let Err(error) = tinyspec::device(&places[0]) {
             println!("skipped: device {device}: {error}");
             continue;
         }
-        let got = with_default_device(device, || -> Result<Vec<Tensor>, tinyspec::Error> {
+        let got = with_default_device(&places[0], || -> Result<Vec<Tensor>, tinyspec::Error> {
             let inputs: Vec<Tensor> = data
                 .iter()
                 .zip(&arrays)
-                .map(|(input, array)| Tensor::from_bytes(input.dtype, &array.to_bytes(), &input.shape))
+                .map(|(input, array)| {
+                    placed(input, Tensor::from_bytes(input.dtype, &array.to_bytes(), &input.shape), &places)
+                })
                 .collect();
             let outputs = results(program, &inputs, true, &mut Vec::new()).unwrap_or_default();
             realize_all(&outputs.iter().collect::<Vec<_>>())?;
@@ -139,6 +147,15 @@ fn on_devices(program: &Program) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// An input where the program runs: of several devices each has a part, or all where they cannot share it.
+fn placed(input: &Input, tensor: Tensor, places: &[String]) -> Tensor {
+    match (places, input.shape.first()) {
+        ([_], _) => tensor,
+        (_, Some(length)) if length % places.len() as i64 == 0 => tensor.to(places),
+        _ => broadcast(&tensor, places),
+    }
 }
 
 /// Bit for bit where the family is exact, but for gradients; else within a tolerance.

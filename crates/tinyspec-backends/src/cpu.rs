@@ -2,13 +2,14 @@
 
 mod team;
 
-use self::team::Team;
+pub use self::team::Team;
+
 use crate::host_memory::{self, HostMemory};
 use crate::llvm::LoadedObject;
 use crate::{BackendError, Launch, Memory, Program, Runtime};
 use smallvec::SmallVec;
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// `buffers[slot]` is the memory of Param slot, then comes the scratch; the GLOBAL range runs from `begin` to `end`.
@@ -45,6 +46,21 @@ impl Program for CpuProgram {
 thread_local! {
     /// LOCAL memory of this thread, kept between launches.
     static SCRATCH: RefCell<Option<HostMemory>> = const { RefCell::new(None) };
+    /// Kernels that this thread launches stay on it.
+    static ALONE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work` with all kernels that it launches on this thread: the others have work of their own.
+pub fn alone<T>(work: impl FnOnce() -> T) -> T {
+    /// Ends it even when `work` panics.
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            ALONE.set(self.0);
+        }
+    }
+    let _before = Before(ALONE.replace(true));
+    work()
 }
 
 impl CpuRuntime {
@@ -87,6 +103,7 @@ impl CpuRuntime {
         if self.threads > 1
             && trips > 1
             && launch.nanoseconds >= WORTH_SPLITTING
+            && !ALONE.get()
             && let Some(team) = self.team()
         {
             let units = self.units(launch);

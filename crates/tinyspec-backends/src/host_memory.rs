@@ -87,6 +87,10 @@ impl Memory for HostMemory {
     fn address(&self) -> *mut u8 {
         self.start.as_ptr()
     }
+
+    fn is_on_host(&self) -> bool {
+        true
+    }
 }
 
 /// Copies host bytes to the start of `to`, which is memory of the host.
@@ -109,6 +113,21 @@ pub fn read(from: &dyn Memory, data: &mut [u8]) -> Result<(), BackendError> {
     check_length(from, data.len(), "read")?;
     // SAFETY: as in `write`.
     unsafe { std::ptr::copy_nonoverlapping(from.address(), data.as_mut_ptr(), data.len()) }
+    Ok(())
+}
+
+/// Copies the first `bytes` of `from` to the start of `to`; the host reaches both.
+///
+/// # Errors
+/// When one of them is shorter, or out of the host's reach.
+pub fn copy(to: &dyn Memory, from: &dyn Memory, bytes: usize) -> Result<(), BackendError> {
+    check_length(to, bytes, "write")?;
+    check_length(from, bytes, "read")?;
+    if !(to.is_on_host() && from.is_on_host()) {
+        return Err(BackendError::Memory("cannot copy what the host does not reach".into()));
+    }
+    // SAFETY: both are valid for their length, checked above; they may be one and the same.
+    unsafe { std::ptr::copy(from.address(), to.address(), bytes) }
     Ok(())
 }
 

@@ -17,6 +17,11 @@ pub trait Memory: Send + Sync + std::fmt::Debug {
 
     /// Start of the memory as the device addresses it, aligned to 64 bytes.
     fn address(&self) -> *mut u8;
+
+    /// The host reaches it at its address, whenever nothing is enqueued.
+    fn is_on_host(&self) -> bool {
+        false
+    }
 }
 
 /// Loaded code of one kernel.

@@ -18,8 +18,10 @@ pub enum Error {
     #[error(transparent)]
     Backend(#[from] BackendError),
     /// No device of this name.
-    #[error("no device `{name}`; there are: {known}{}", place(location))]
+    #[error("{}no device `{name}`; there are: {known}{}", prefix(op), place(location))]
     UnknownDevice {
+        /// What was to go there, or to be made there.
+        op: Option<String>,
         /// Name as asked for.
         name: String,
         /// Names that would have worked.
@@ -73,12 +75,23 @@ impl Error {
         Error::Graph(tinyspec_ir::Error::new(kind, op, message))
     }
 
+    /// Names the method that was called.
+    pub(crate) fn in_op(self, op: &str) -> Error {
+        match self {
+            Error::Graph(error) => Error::Graph(error.in_op(op)),
+            Error::UnknownDevice { name, known, location, .. } => {
+                Error::UnknownDevice { op: Some(op.into()), name, known, location }
+            }
+            other => other,
+        }
+    }
+
     /// Adds the user's line, unless one is known already.
     pub(crate) fn at(self, location: &'static std::panic::Location<'static>) -> Error {
         match self {
             Error::Graph(error) => Error::Graph(error.at(location)),
-            Error::UnknownDevice { name, known, location: None } => {
-                Error::UnknownDevice { name, known, location: Some(location.into()) }
+            Error::UnknownDevice { op, name, known, location: None } => {
+                Error::UnknownDevice { op, name, known, location: Some(location.into()) }
             }
             Error::Memory { wanted, reason, report, location: None } => {
                 Error::Memory { wanted, reason, report, location: Some(location.into()) }
@@ -106,6 +119,10 @@ impl Error {
 }
 
 const MEMORY_HELP: &str = "drop tensors that are done with, work on smaller parts, or raise TINYSPEC_MEMORY";
+
+fn prefix(op: &Option<String>) -> String {
+    op.as_ref().map(|op| format!("{op}: ")).unwrap_or_default()
+}
 
 fn place(location: &Option<Location>) -> String {
     location.as_ref().map(|location| format!("\n  at {location}")).unwrap_or_default()

@@ -1,6 +1,7 @@
 //! `derive`: the only code that computes properties, for the arena graph and the lazy tensor alike
 //! ("Derived Properties" of the spec). It checks arity, argument, dtypes, devices and shapes on the way.
 
+pub mod cut;
 mod interval;
 mod shape;
 
@@ -35,13 +36,20 @@ pub fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Props> {
         _ => None,
     };
     let value = interval::index_value(op, arg, sources);
+    let axis = match &device {
+        Some(crate::Device::Many(names)) => {
+            let axes: smallvec::SmallVec<[Option<u32>; 4]> = sources.iter().map(|source| source.axis).collect();
+            cut::axis(op, arg, sources, &axes, names.len())
+        }
+        _ => None,
+    };
     Ok(Props {
         dtype,
         shape,
         device,
         addrspace: derive_addrspace(op, arg, sources),
         interval: interval::derive(op, arg, sources, dtype, value.as_deref()),
-        axis: shape::shard_axis(op, arg, sources),
+        axis,
         value,
         elements,
     })
@@ -215,13 +223,25 @@ fn derive_device(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Option<crate::
     for device in values.iter().filter_map(|props| props.device.as_ref()) {
         match found {
             Some(first) if first != device => {
-                return Err(Error::new(ErrorKind::Device, op.name(), format!("mixes devices {first} and {device}"))
-                    .help(format!("move one side with `.to(\"{first}\")`")));
+                return Err(mixed_devices(op, first, device));
             }
             _ => found = Some(device),
         }
     }
     Ok(found.cloned())
+}
+
+fn mixed_devices(op: Op, first: &crate::Device, second: &crate::Device) -> Error {
+    use crate::Device::{Many, Single};
+    let help = match (first, second) {
+        (Many(names), Single(name)) | (Single(name), Many(names)) => format!(
+            "of the value on {name}, `collectives::broadcast(&it, {names:?})` gives every device all, `it.to({names:?})` an \
+             equal part along axis 0; or collect the other one with `.to({name:?})`"
+        ),
+        (Many(names), Many(_)) => format!("move one side with `.to({names:?})`"),
+        (Single(name), Single(_)) => format!("move one side with `.to({name:?})`"),
+    };
+    Error::new(ErrorKind::Device, op.name(), format!("mixes devices {first} and {second}")).help(help)
 }
 
 fn derive_addrspace(op: Op, arg: &Arg, sources: &[&Props]) -> Option<AddrSpace> {

@@ -31,7 +31,7 @@ pub mod verify;
 
 pub use arg::{AddrSpace, Arg, Axes, AxisType, Const, Device};
 pub use builder::Builder;
-pub use derive::derive;
+pub use derive::{cut, derive};
 pub use dim::{Dim, Shape};
 pub use dtype::DType;
 pub use error::{Error, ErrorKind, Location, Result};

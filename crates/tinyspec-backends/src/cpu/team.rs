@@ -22,7 +22,7 @@ type Work<'a> = dyn Fn(Range<u32>) + Sync + 'a;
 
 /// Threads that wait for what somebody has to do.
 #[derive(Debug)]
-pub(super) struct Team {
+pub struct Team {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
     /// Held while the team works for one caller.
@@ -63,7 +63,10 @@ impl std::fmt::Debug for Shared {
 
 impl Team {
     /// A team of so many, the caller among them.
-    pub(super) fn new(threads: usize) -> io::Result<Team> {
+    ///
+    /// # Errors
+    /// When the system gives no more threads.
+    pub fn new(threads: usize) -> io::Result<Team> {
         let shared = Arc::new(Shared {
             members: threads as u32,
             left: AtomicU64::new(0),
@@ -82,7 +85,10 @@ impl Team {
     }
 
     /// Does so many units; false if the team is at work already, for another thread or for this one.
-    pub(super) fn run(&self, units: u32, work: &Work<'_>) -> bool {
+    ///
+    /// # Panics
+    /// When the work does, once all units are done.
+    pub fn run(&self, units: u32, work: &Work<'_>) -> bool {
         let _turn = match self.turn.try_lock() {
             Ok(turn) => turn,
             Err(TryLockError::Poisoned(turn)) => turn.into_inner(),

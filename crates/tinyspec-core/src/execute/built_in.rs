@@ -15,15 +15,15 @@ pub(super) const DEVICES: &[(&str, Open)] = &[
     ("simt", simt_device),
 ];
 
-/// How to open the device of this name: one of [`DEVICES`], or a virtual one beside it, such as `cpu:1`, with memory of
-/// its own.
-pub(super) fn find(name: &str) -> Option<Open> {
+/// The kind of the device of this name, and how to open it: one of [`DEVICES`], or a virtual one beside it, such as `cpu:1`,
+/// with memory of its own.
+pub(super) fn find(name: &str) -> Option<(&'static str, Open)> {
     let kind = match name.split_once(':') {
         Some((kind, number)) if number.parse::<u16>().is_ok() => kind,
         Some(_) => return None,
         None => name,
     };
-    DEVICES.iter().find(|(known, _)| *known == kind).map(|(_, open)| *open)
+    DEVICES.iter().find(|(known, _)| *known == kind).copied()
 }
 
 /// Is it one of them?

@@ -13,6 +13,7 @@ use tinyspec_ir::ContentHash;
 pub struct Device {
     id: tinyspec_ir::Device,
     name: Arc<str>,
+    family: Arc<str>,
     target: Target,
     target_hash: ContentHash,
     compiler: Arc<dyn Compiler>,
@@ -26,6 +27,7 @@ impl Device {
         Device {
             id: tinyspec_ir::Device::new(name),
             name: name.into(),
+            family: name.into(),
             target_hash: target.hash(),
             target,
             compiler,
@@ -43,6 +45,16 @@ impl Device {
     /// Its name, such as `cpu`.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// As this one of `family`: devices that run each other's kernels.
+    pub(super) fn of_family(self, family: &str) -> Device {
+        Device { family: family.into(), ..self }
+    }
+
+    /// Whose kernels it runs: its own, or those of all virtual devices beside it.
+    pub(crate) fn family(&self) -> &str {
+        &self.family
     }
 
     /// What it can do.
@@ -119,12 +131,12 @@ pub fn device(name: &str) -> Result<Arc<Device>> {
     if let Some(device) = registry.get(name) {
         return Ok(device.clone());
     }
-    let Some(open) = super::built_in::find(name) else {
+    let Some((kind, open)) = super::built_in::find(name) else {
         let mut known: Vec<&str> = super::built_in::DEVICES.iter().map(|(name, _)| *name).collect();
         known.extend(registry.keys().map(|name| &**name).filter(|name| !super::built_in::is_built_in(name)));
-        return Err(Error::UnknownDevice { name: name.into(), known: known.join(", "), location: None });
+        return Err(Error::UnknownDevice { op: None, name: name.into(), known: known.join(", "), location: None });
     };
-    let device = Arc::new(open(name));
+    let device = Arc::new(open(name).of_family(&format!("built-in {kind}")));
     device.limit_memory(memory::from_environment()?);
     registry.insert(name.into(), device.clone());
     Ok(device)

@@ -7,6 +7,7 @@ mod overwrite;
 mod ranged;
 mod run;
 mod shards;
+mod together;
 
 pub(crate) use device::device_of;
 pub use device::{Device, default_device, device, register, set_default_device, with_default_device};

@@ -3,6 +3,7 @@
 use super::overwrite::{self, Overwriting};
 use super::ranged;
 use super::shards::{self, move_to_device};
+use super::together::together;
 use super::{Device, Owner, Storage, default_device};
 use crate::Result;
 use crate::lower::callify::Walk;
@@ -15,6 +16,7 @@ use smallvec::SmallVec;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
+use tinyspec_ir::Device as DeviceId;
 use tinyspec_ir::function::inline_all;
 use tinyspec_ir::{ContentHash, ContentHasher, ErrorKind, Op};
 
@@ -58,7 +60,7 @@ pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
             .help("return the tensor from the function instead")
             .into());
     }
-    let mut devices: SmallVec<[Option<tinyspec_ir::Device>; 1]> = SmallVec::new();
+    let mut devices: SmallVec<[Option<DeviceId>; 1]> = SmallVec::new();
     for node in &pending {
         let device = node.device().cloned();
         if !devices.contains(&device) {
@@ -68,18 +70,45 @@ pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
     if let [device] = &devices[..] {
         return run_group(&pending, &walk, device.as_ref());
     }
-    for device in devices {
-        let group: Vec<Arc<Node>> = pending.iter().filter(|node| node.device() == device.as_ref()).cloned().collect();
-        run_group(&group, &Walk::of(&group), device.as_ref())?;
+    let groups: Vec<(Option<DeviceId>, Vec<Arc<Node>>)> = devices
+        .into_iter()
+        .map(|device| {
+            let group = pending.iter().filter(|node| node.device() == device.as_ref()).cloned().collect();
+            (device, group)
+        })
+        .collect();
+    drop(walk);
+    let one = |number: usize| {
+        let (device, group): &(Option<DeviceId>, Vec<Arc<Node>>) = &groups[number];
+        run_group(group, &Walk::of(group), device.as_ref())
+    };
+    let are_single = groups.iter().all(|(device, _)| matches!(device, Some(DeviceId::Single(_))));
+    // What one device compiles serves the others, so the first time they take turns.
+    match are_single && met(&groups) {
+        true => together(groups.len(), one),
+        false => (0..groups.len()).try_for_each(one),
     }
-    Ok(())
 }
 
-fn run_group(roots: &[Arc<Node>], walk: &Walk, device: Option<&tinyspec_ir::Device>) -> Result<()> {
+/// Such groups were computed before.
+fn met(groups: &[(Option<DeviceId>, Vec<Arc<Node>>)]) -> bool {
+    static MET: OnceLock<Mutex<FxHashSet<ContentHash>>> = OnceLock::new();
+    let mut hasher = ContentHasher::default();
+    for (device, group) in groups {
+        (device, Walk::of(group).key).hash(&mut hasher);
+    }
+    let mut met = MET.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    if met.len() >= KEPT_PLANS {
+        met.clear();
+    }
+    !met.insert(hasher.content_hash())
+}
+
+fn run_group(roots: &[Arc<Node>], walk: &Walk, device: Option<&DeviceId>) -> Result<()> {
     match device {
         None => run_walk(roots, walk, &default_device()?),
-        Some(tinyspec_ir::Device::Single(name)) => run_walk(roots, walk, &super::device(name)?),
-        Some(tinyspec_ir::Device::Many(names)) => shards::run(roots, walk, names),
+        Some(DeviceId::Single(name)) => run_walk(roots, walk, &super::device(name)?),
+        Some(DeviceId::Many(names)) => shards::run(roots, walk, names),
     }
 }
 
@@ -140,7 +169,10 @@ fn run_plan(
             None => Ok(Arc::new(Storage::allocate(device, bytes, &Owner::node(owner))?)),
         })
         .collect::<Result<_>>()?;
-    let leaves: SmallVec<[*mut u8; 16]> = walk.leaves.iter().map(|leaf| leaf.address()).collect();
+    // What was made of constants may have been computed elsewhere.
+    let here: SmallVec<[Arc<Storage>; 16]> =
+        walk.leaves.iter().map(|leaf| shards::beside(leaf, device, roots)).collect::<Result<_>>()?;
+    let leaves: SmallVec<[*mut u8; 16]> = here.iter().map(|leaf| leaf.address()).collect();
     let addresses: SmallVec<[*mut u8; 8]> = outputs.iter().map(|output| output.address()).collect();
     let temporaries = Owner::temporaries(roots.first().and_then(|root| root.location));
     let arena =

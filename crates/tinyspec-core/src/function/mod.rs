@@ -234,6 +234,7 @@ impl Function {
             sources.push(argument.node()?.clone());
         }
         let mut builder = LazyBuilder::new(location);
+        builder.bring(Op::Function, sources)?;
         for dim in bound {
             let value = builder.dim(dim)?;
             sources.push(builder.node(value));

@@ -133,8 +133,8 @@ impl Walk {
                     let waits = sources.iter().any(|&source| walk.entries[source as usize].waits);
                     let is_move = matches!(node.arg, Arg::Load { device: Some(_), .. })
                         && sources.first().is_some_and(|&source| {
-                            let source = &walk.entries[source as usize].node;
-                            source.device().is_some() && source.device() != node.device()
+                            let source = walk.entries[source as usize].node.place();
+                            source.is_some() && source.as_ref() != node.device()
                         });
                     let is_first = is_move || is_ranged_result(&node);
                     if is_first && !waits {

@@ -186,7 +186,7 @@ fn kernel_of(
     let roots = graph.import(schedule, &[kernel], |_, _| Ok(None))?;
     let key = {
         let mut hasher = ContentHasher::default();
-        (graph.content_hash(&roots), written, device.name(), device.target_hash()).hash(&mut hasher);
+        (graph.content_hash(&roots), written, device.family(), device.target_hash()).hash(&mut hasher);
         hasher.content_hash()
     };
     if let Some(kernel) = known.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {

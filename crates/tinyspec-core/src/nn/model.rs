@@ -1,7 +1,7 @@
 //! Structs of parameters: what `#[model]` implements.
 
 use super::weights;
-use crate::tensor::collectives::broadcast;
+use crate::tensor::collectives::broadcast_at;
 use crate::tensor::{IntoDevice, from_bytes};
 use crate::{Error, Result, Tensor};
 use std::collections::BTreeSet;
@@ -115,13 +115,13 @@ pub trait Model: Sized {
     }
 
     /// The same model with every tensor on another device; of a tuple of devices, each gets the whole model.
+    #[track_caller]
     fn to(mut self, device: impl IntoDevice) -> Self {
-        let device = device.into_device();
+        let (location, device) = (Location::caller(), device.into_device().map_err(|error| error.in_op("to")));
         self.visit_mut("", &mut |_, tensor| {
             *tensor = match &device {
-                Ok(device @ Device::Single(_)) => tensor.to(device),
-                Ok(devices) => broadcast(tensor, devices),
-                Err(error) => Tensor::failed(error.clone()),
+                Ok(Device::Many(_)) => broadcast_at(location, tensor, device.clone()),
+                _ => tensor.to_at(location, device.clone()),
             };
         });
         self

@@ -189,7 +189,11 @@ impl Tensor {
                     _ => None,
                 });
                 let part = call.tensor(|builder| slice::get(builder, "at", x, &slices));
-                masks.map_or(part.clone(), |mask| part.where_true(axis, mask).unwrap_or_else(Tensor::failed))
+                match masks.map(|mask| part.where_true(axis, mask)) {
+                    Some(Ok(rows)) => rows,
+                    Some(Err(error)) => Tensor::failed(error.at(location)),
+                    None => part,
+                }
             }
         }
     }
@@ -229,6 +233,7 @@ impl Tensor {
     }
 
     /// The rows where `mask` is true, which lies over the axes from `axis` on.
+    #[track_caller]
     fn where_true(&self, axis: usize, mask: &Tensor) -> Result<Tensor> {
         let shape = self.shape();
         let covered = &shape[axis.min(shape.len())..(axis + mask.rank()).min(shape.len())];

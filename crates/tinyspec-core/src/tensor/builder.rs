@@ -4,7 +4,8 @@ use super::node::{Node, Sources};
 use crate::tensor::Tensor;
 use std::panic::Location;
 use std::sync::Arc;
-use tinyspec_ir::{Arg, Builder, Error, NodeId, Op, Props, Result};
+use tinyspec_ir::ops::movement;
+use tinyspec_ir::{AddrSpace, Arg, Builder, Device, Dim, Error, NodeId, Op, Props, Result, Shape};
 
 /// Lives for one method call; a `NodeId` is a position in its list.
 pub struct LazyBuilder {
@@ -28,6 +29,38 @@ impl LazyBuilder {
         NodeId(self.nodes.len() as u32 - 1)
     }
 
+    /// A value with a copy for each of `devices`.
+    pub(crate) fn broadcast(&mut self, node: NodeId, devices: &Device) -> Result<NodeId> {
+        let Device::Many(names) = devices else { return Ok(node) };
+        let inner = self.props(node).shape.clone();
+        let with = |lead: usize| -> Shape { std::iter::once(Dim::from(lead)).chain(inner.iter().cloned()).collect() };
+        let row = movement::reshape(self, node, &with(1))?;
+        let rows = movement::expand(self, row, &with(names.len()))?;
+        let arg = Arg::Load { device: Some(devices.clone()), addrspace: AddrSpace::Global };
+        let moved = self.add(Op::Load, &[rows], arg)?;
+        self.add(Op::Replicated, &[moved], Arg::Number(0))
+    }
+
+    /// Beside a value on a tuple of devices a number, and what picks from it, come to every device by themselves.
+    pub(crate) fn bring(&mut self, op: Op, sources: &mut Sources) -> Result<()> {
+        let many = sources.iter().find_map(|source| source.device().filter(|device| matches!(device, Device::Many(_))));
+        let Some(many) = many.cloned().filter(|_| op.is_elementwise() || matches!(op, Op::Index | Op::Function)) else {
+            return Ok(());
+        };
+        let comes = |position: usize, source: &Node| {
+            matches!(source.device(), Some(Device::Single(_)))
+                && (source.props.shape.is_empty() || op == Op::Index && position > 0)
+        };
+        for (position, source) in sources.iter_mut().enumerate() {
+            if comes(position, source) {
+                let node = self.import(source.clone());
+                let brought = self.broadcast(node, &many)?;
+                *source = self.node(brought);
+            }
+        }
+        Ok(())
+    }
+
     /// The node behind a handle.
     pub(crate) fn node(&self, node: NodeId) -> Arc<Node> {
         self.nodes[node.index()].clone()
@@ -36,7 +69,8 @@ impl LazyBuilder {
 
 impl Builder for LazyBuilder {
     fn add(&mut self, op: Op, sources: &[NodeId], arg: Arg) -> Result<NodeId> {
-        let sources: Sources = sources.iter().map(|source| self.nodes[source.index()].clone()).collect();
+        let mut sources: Sources = sources.iter().map(|source| self.nodes[source.index()].clone()).collect();
+        self.bring(op, &mut sources)?;
         let node = Node::lazy(op, sources, arg, self.location)?;
         Ok(self.import(node))
     }

@@ -2,7 +2,8 @@
 //!
 //! `n` is the number of devices. Where the spec has vectors of `s` elements, tensors of any rank do: `s` is their axis 0.
 
-use super::{IntoDevice, Tensor};
+use super::{IntoDevice, Tensor, apply};
+use crate::Result;
 use std::panic::Location;
 use tinyspec_ir::{Device, Dim, ErrorKind, Shape};
 
@@ -18,13 +19,14 @@ use tinyspec_ir::{Device, Dim, ErrorKind, Shape};
 /// ```
 #[track_caller]
 pub fn broadcast(x: &Tensor, devices: impl IntoDevice) -> Tensor {
-    let devices = match devices.into_device() {
-        Ok(devices @ Device::Many(_)) => devices,
-        Ok(device) => return x.to(&device),
-        Err(error) => return Tensor::failed(error.at(Location::caller())),
-    };
-    let n = count(&devices);
-    x.reshape(with(&[1], x.shape())).expand(with(&[n], x.shape())).to(&devices).replicated(0)
+    broadcast_at(Location::caller(), x, devices.into_device().map_err(|error| error.in_op("broadcast")))
+}
+
+pub(crate) fn broadcast_at(location: &'static Location<'static>, x: &Tensor, devices: Result<Device>) -> Tensor {
+    match devices {
+        Ok(devices @ Device::Many(_)) => apply(location, &[x], |builder, nodes| builder.broadcast(nodes[0], &devices)),
+        device => x.to_at(location, device),
+    }
 }
 
 /// An equal part of `x` for each device: `(n·s, …)` on axis 0.

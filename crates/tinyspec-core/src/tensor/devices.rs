@@ -48,8 +48,19 @@ impl<T: AsRef<str>> IntoDevice for &[T] {
         if self.is_empty() {
             return Err(Error::refused(ErrorKind::Device, "to", "a tuple of no devices"));
         }
-        let name = |name: &T| Ok(Arc::from(device(name.as_ref())?.name()));
-        Ok(Device::Many(self.iter().map(name).collect::<Result<_>>()?))
+        let mut names: Vec<Arc<str>> = Vec::with_capacity(self.len());
+        for name in self {
+            let name = Arc::from(device(name.as_ref())?.name());
+            if names.contains(&name) {
+                let message = format!("`{name}` is twice in the tuple of devices");
+                let error = tinyspec_ir::Error::new(ErrorKind::Device, "to", message);
+                return Err(error
+                    .help("`cpu:0`, `cpu:1`, … are devices beside each other with memory of their own")
+                    .into());
+            }
+            names.push(name);
+        }
+        Ok(Device::Many(names.into()))
     }
 }
 
@@ -87,8 +98,11 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn to(&self, device: impl IntoDevice) -> Tensor {
-        let location = Location::caller();
-        let device = match device.into_device() {
+        self.to_at(Location::caller(), device.into_device().map_err(|error| error.in_op("to")))
+    }
+
+    pub(crate) fn to_at(&self, location: &'static Location<'static>, device: Result<Device>) -> Tensor {
+        let device = match device {
             Ok(device) => device,
             Err(error) => return Tensor::failed(error.at(location)),
         };

@@ -222,6 +222,11 @@ impl Node {
     pub fn device(&self) -> Option<&Device> {
         self.props.device.as_ref()
     }
+
+    /// The device its value is on: of constants, that on which they were computed.
+    pub fn place(&self) -> Option<Device> {
+        self.device().cloned().or_else(|| Some(self.storage()?.device().id().clone()))
+    }
 }
 
 impl Drop for Node {

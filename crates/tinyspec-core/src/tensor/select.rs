@@ -1,6 +1,7 @@
 //! Results whose size the data decide: they are read first, so these run at once and have no place in a Function.
 
 use super::Tensor;
+use super::collectives::broadcast;
 use crate::Result;
 use std::panic::Location;
 use tinyspec_ir::dim::show;
@@ -28,13 +29,7 @@ impl Tensor {
                 return wrong(ErrorKind::Shape, format!("a mask of {} for {}", show(mask_shape), show(shape)));
             }
         }
-        let chosen = || -> Result<Tensor> {
-            let sizes: Vec<i64> = self.sizes()?.iter().map(|&size| size as i64).collect();
-            let positions = positions(&mask.expand(sizes))?;
-            let index = Tensor::from_slice(&positions, [positions.len()]);
-            Ok(self.flatten(0, -1).take(beside(self, index)))
-        };
-        chosen().unwrap_or_else(Tensor::failed)
+        chosen(self, mask).unwrap_or_else(|error| Tensor::failed(error.at(location)))
     }
 
     /// Where the elements are that are not 0: a row of indices (i32) for each of them, computed at once.
@@ -47,33 +42,49 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn nonzero(&self) -> Tensor {
-        let found = || -> Result<Tensor> {
-            let sizes = self.sizes()?;
-            let positions = positions(&self.cast(DType::Bool))?;
-            let mut rows = Vec::with_capacity(positions.len() * sizes.len());
-            for position in &positions {
-                let mut stride: usize = sizes.iter().product();
-                for &size in &sizes {
-                    stride /= size.max(1);
-                    rows.push((*position as usize / stride.max(1) % size.max(1)) as i32);
-                }
-            }
-            let rows = Tensor::from_vec(rows, [positions.len(), sizes.len()]);
-            Ok(beside(self, rows))
-        };
-        found().unwrap_or_else(Tensor::failed)
+        let location = Location::caller();
+        places(self).unwrap_or_else(|error| Tensor::failed(error.at(location)))
     }
 }
 
-/// `found` on the device of `tensor`.
+/// The elements of `x` where `mask` is true.
+#[track_caller]
+fn chosen(x: &Tensor, mask: &Tensor) -> Result<Tensor> {
+    let sizes: Vec<i64> = x.sizes()?.iter().map(|&size| size as i64).collect();
+    let positions = positions(&mask.expand(sizes))?;
+    let index = Tensor::from_slice(&positions, [positions.len()]);
+    Ok(x.flatten(0, -1).take(beside(x, index)))
+}
+
+/// A row of indices for each element of `x` that is not 0.
+#[track_caller]
+fn places(x: &Tensor) -> Result<Tensor> {
+    let sizes = x.sizes()?;
+    let positions = positions(&x.cast(DType::Bool))?;
+    let mut rows = Vec::with_capacity(positions.len() * sizes.len());
+    for position in &positions {
+        let mut stride: usize = sizes.iter().product();
+        for &size in &sizes {
+            stride /= size.max(1);
+            rows.push((*position as usize / stride.max(1) % size.max(1)) as i32);
+        }
+    }
+    let rows = Tensor::from_vec(rows, [positions.len(), sizes.len()]);
+    Ok(beside(x, rows))
+}
+
+/// `found` on the device of `tensor`; of a tuple of devices each has all of it.
+#[track_caller]
 pub(super) fn beside(tensor: &Tensor, found: Tensor) -> Tensor {
     match tensor.device() {
-        Some(Device::Single(name)) => found.to(name),
-        _ => found,
+        Some(device @ Device::Single(_)) => found.to(device),
+        Some(devices) => broadcast(&found, devices),
+        None => found,
     }
 }
 
 /// The positions, row-major, of what is true.
+#[track_caller]
 pub(super) fn positions(mask: &Tensor) -> Result<Vec<i64>> {
     let mask = mask.to_vec::<bool>()?;
     Ok((0..).zip(mask).filter_map(|(position, is_true)| is_true.then_some(position)).collect())

@@ -97,15 +97,19 @@ fn what_cannot_be_cut_says_why() {
     for (tensor, part) in [
         (numbers(&[3, 2]).to(TWO), "axis 0 of [3, 2] does not divide into 2 equal parts"),
         (numbers(&[6]).sum(.., false).to(TWO), "has no axis 0 to cut into 2 parts"),
-        (numbers(&[6, 4]).to(THREE).reshape([2, 12]), "no axis of [2, 12] keeps that cut"),
-        (numbers(&[4, 2]).to(TWO).flip([0]), "that axis is reversed"),
-        (numbers(&[4, 2]).to(TWO).narrow(0, 1, 2), "that axis is moved"),
         (reduce_scatter(&numbers(&[6]).to(TWO)), "2 devices cannot share evenly"),
         (reduce_scatter(&numbers(&[6])), "on a single device"),
         (numbers(&[4]).to(TWO).replicated(0), "axis 0 is longer than the tuple of 2 devices"),
         (numbers(&[4]).to(TWO).replicated(1), "cut along axis 0 over the devices, not 1"),
-        (numbers(&[4]).to(["interpreter:0", "nowhere:1"]), "no device `nowhere:1`"),
-        (numbers(&[4]).to(TWO) + numbers(&[4]), "mixes devices"),
+        (numbers(&[4]).to(["interpreter:0", "nowhere:1"]), "to: no device `nowhere:1`"),
+        (numbers(&[4]).to("gpu:7"), "to: no device `gpu:7`"),
+        (broadcast(&numbers(&[4]), ["gpu:7"]), "broadcast: no device `gpu:7`"),
+        (numbers(&[4]).to(["interpreter:0", "interpreter:0"]), "to: `interpreter:0` is twice in the tuple"),
+        (numbers(&[4]).to([""; 0]), "to: a tuple of no devices"),
+        (numbers(&[4]).to(TWO) + numbers(&[4]), "add: mixes devices (interpreter:0, interpreter:1) and interpreter:0"),
+        (numbers(&[4]).to(TWO) + numbers(&[4]), "broadcast(&it, [\"interpreter:0\", \"interpreter:1\"])` gives every"),
+        (numbers(&[4]).to(TWO) + numbers(&[4]).to(THREE), "`.to([\"interpreter:0\", \"interpreter:1\"])`"),
+        (numbers(&[3, 2]).matmul(numbers(&[2, 2])).to(TWO), "to: axis 0 of [3, 2] does not divide"),
     ] {
         let error = tensor.realize().unwrap_err().to_string();
         assert!(error.contains(part) && error.contains("devices.rs"), "{part:?} is missing in\n{error}");

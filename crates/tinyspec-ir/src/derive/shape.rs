@@ -125,7 +125,8 @@ pub(super) fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Shape> {
         (Op::Replicated, Arg::Number(axis)) => {
             let mut shape = shape().clone();
             // Inside of a graph a Param on a tuple counts as cut along axis 0, whatever the tensor's own axis.
-            if sources[0].axis.is_none() || *axis as usize >= shape.len() {
+            let is_shared = sources[0].axis.is_some() || matches!(sources[0].device, Some(Device::Many(_)));
+            if !is_shared || *axis as usize >= shape.len() {
                 return refuse(ErrorKind::Axis, op, format!("the value is not sharded on axis {axis}"));
             }
             shape.remove(*axis as usize);
@@ -235,52 +236,4 @@ pub(super) fn function_elements(sources: &[&Props]) -> Result<Arc<[Props]>> {
             ..element.clone()
         })
         .collect())
-}
-
-/// The axis along which a tuple device shards the value.
-pub(super) fn shard_axis(op: Op, arg: &Arg, sources: &[&Props]) -> Option<u32> {
-    let inherited = || sources.iter().find_map(|source| source.axis);
-    match (op, arg) {
-        (Op::Buffer | Op::Param, Arg::Buffer { device: Some(Device::Many(_)), .. })
-        | (Op::Buffer | Op::Param, Arg::Param { device: Some(Device::Many(_)), .. })
-        | (Op::Load, Arg::Load { device: Some(Device::Many(_)), .. }) => Some(0),
-        (Op::Load, Arg::Load { device: Some(_), .. }) | (Op::Replicated, _) => None,
-        (Op::Permute, Arg::Axes(order)) => {
-            let axis = inherited()?;
-            order.iter().position(|&from| from == axis).map(|to| to as u32)
-        }
-        (Op::Reduce, Arg::Reduce { axes, .. }) => inherited().filter(|axis| !axes.contains(axis)),
-        (Op::Stack, _) => inherited().map(|axis| axis + 1),
-        (Op::Index, _) => indexed_axis(sources),
-        (Op::Expand, _) => {
-            let lead = sources[1].value.as_ref()?.len().checked_sub(sources[0].rank())?;
-            inherited().map(|axis| axis + lead as u32)
-        }
-        (Op::Reshape, _) => {
-            let axis = inherited()? as usize;
-            let before = |shape: &[Dim], axis: usize| shape.iter().take(axis).cloned().fold(Dim::from(1), |a, b| a * b);
-            let (from, to) = (&sources[0].shape, sources[1].value.as_ref()?);
-            let lead = before(from, axis);
-            (0..to.len()).find(|&axis| before(to, axis) == lead && !to[axis].is(1)).map(|axis| axis as u32)
-        }
-        _ if op.is_elementwise() => {
-            // Broadcasting is right-aligned, so a lower rank shifts the axis.
-            let rank = sources.iter().map(|source| source.rank()).max()?;
-            sources.iter().find_map(|source| Some(source.axis? + (rank - source.rank()) as u32))
-        }
-        _ => inherited(),
-    }
-}
-
-/// An index that is cut stands where its own dims stand; a source that is cut behind the indexed axes moves with the rest.
-fn indexed_axis(sources: &[&Props]) -> Option<u32> {
-    let (source, indices) = sources.split_first()?;
-    let mut rank = 0;
-    for index in indices {
-        if let Some(axis) = index.axis {
-            return Some(rank + axis);
-        }
-        rank += index.rank() as u32;
-    }
-    Some(source.axis?.checked_sub(indices.len() as u32)? + rank)
 }

@@ -5,7 +5,7 @@ use super::{Owner, Pool};
 use crate::execute::Device;
 use crate::{Error, Result};
 use std::sync::Arc;
-use tinyspec_backends::Memory;
+use tinyspec_backends::{Memory, host_memory};
 
 /// Memory on a device; returns to the device's pool when the last tensor lets go.
 #[derive(Debug)]
@@ -78,6 +78,20 @@ impl Storage {
         match &self.memory {
             Some(memory) => Ok(self.device.runtime().write(&**memory, data)?),
             None => Ok(()),
+        }
+    }
+
+    /// Fills new storage with what `from` holds, in one step if the host reaches both.
+    pub fn copy(&self, from: &Storage) -> Result<()> {
+        match (&self.memory, &from.memory) {
+            (Some(to), Some(from_memory)) if to.is_on_host() && from_memory.is_on_host() => {
+                Ok(host_memory::copy(&**to, &**from_memory, from.bytes)?)
+            }
+            _ => {
+                let mut data = vec![0; from.bytes];
+                from.read(&mut data)?;
+                self.write(&data)
+            }
         }
     }
 

@@ -1,12 +1,13 @@
 //! Tuple devices: a value on n devices is n lazy tensors, one a device, so a graph over such values becomes a graph a
 //! device ([`spread`]). What one device needs of another is a copy ([`moves`]); everything below knows single devices only.
 
+mod exchange;
 mod moves;
 mod reduce;
 mod rules;
 mod spread;
 
-pub(super) use moves::move_to_device;
+pub(super) use moves::{beside, move_to_device};
 
 use super::realize;
 use crate::Result;

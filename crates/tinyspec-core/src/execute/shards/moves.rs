@@ -1,15 +1,15 @@
 //! Copies between devices: from one to one, to the parts of a tuple, and from these back to one.
 
-use crate::execute::{Owner, Storage, device, realize};
+use crate::execute::{Device, Owner, Storage, device, realize};
 use crate::lower::callify::Walk;
 use crate::tensor::{History, LazyBuilder, Node};
 use crate::{Error, Result};
 use std::sync::Arc;
+use tinyspec_ir::Device as DeviceId;
 use tinyspec_ir::ops::movement;
-use tinyspec_ir::{AddrSpace, Arg, Builder, Device, ErrorKind, NodeId, Op};
+use tinyspec_ir::{AddrSpace, Arg, Builder, Dim, ErrorKind, NodeId, Op, cut};
 
 use super::Shards;
-use super::rules::slice;
 
 /// Does a `to(device)`, whose source is computed.
 pub(in crate::execute) fn move_to_device(node: &Arc<Node>) -> Result<()> {
@@ -19,17 +19,17 @@ pub(in crate::execute) fn move_to_device(node: &Arc<Node>) -> Result<()> {
     let history = History::new(&Arc::new(walk.build()?), walk.leaf_nodes());
     let computed = history.result(node, 0);
     match (source.shards(), &to) {
-        (None, Device::Single(name)) => {
-            let storage = copied(&source, name, &Owner::node(node))?;
+        (None, DeviceId::Single(name)) => {
+            let storage = copied(&*stored(&source)?, &device(name)?, &Owner::node(node))?;
             node.become_buffer(Arc::new(storage), computed);
         }
-        (Some(shards), Device::Single(name)) => {
+        (Some(shards), DeviceId::Single(name)) => {
             let whole = joined(&shards, name, node)?;
             realize(std::slice::from_ref(&whole))?;
             node.become_buffer(stored(&whole)?, computed);
         }
-        (None, Device::Many(names)) => node.become_shards(scattered(&source, names, node)?, computed),
-        (Some(shards), Device::Many(names)) => {
+        (None, DeviceId::Many(names)) => node.become_shards(scattered(&source, names, node)?, computed),
+        (Some(shards), DeviceId::Many(names)) => {
             let first = names.first().ok_or_else(|| refused("the tuple has no devices"))?;
             let whole = joined(&shards, first, node)?;
             realize(std::slice::from_ref(&whole))?;
@@ -39,14 +39,24 @@ pub(in crate::execute) fn move_to_device(node: &Arc<Node>) -> Result<()> {
     Ok(())
 }
 
-/// A copy of a computed tensor on another device.
-fn copied(source: &Node, name: &str, owner: &Owner) -> Result<Storage> {
-    let from = stored(source)?;
-    let mut data = vec![0; from.bytes()];
-    from.read(&mut data)?;
-    let to = Storage::allocate(&device(name)?, data.len(), owner)?;
-    to.write(&data)?;
+/// A copy on another device.
+fn copied(from: &Storage, device: &Arc<Device>, owner: &Owner) -> Result<Storage> {
+    let to = Storage::allocate(device, from.bytes(), owner)?;
+    to.copy(from)?;
     Ok(to)
+}
+
+/// The memory itself where it is on `device`, else a copy there.
+pub(in crate::execute) fn beside(
+    storage: &Arc<Storage>,
+    device: &Arc<Device>,
+    roots: &[Arc<Node>],
+) -> Result<Arc<Storage>> {
+    if storage.device().name() == device.name() {
+        return Ok(storage.clone());
+    }
+    let owner = Owner::temporaries(roots.first().and_then(|root| root.location));
+    Ok(Arc::new(copied(storage, device, &owner)?))
 }
 
 /// The whole value, lazily, on the device `name`.
@@ -56,7 +66,7 @@ fn joined(shards: &Shards, name: &Arc<str>, node: &Node) -> Result<Arc<Node>> {
     let parts = match shards.axis {
         Some(_) => &shards.parts[..],
         None => {
-            let here = |part: &&Arc<Node>| part.device() == Some(&Device::Single(name.clone()));
+            let here = |part: &&Arc<Node>| part.device() == Some(&DeviceId::Single(name.clone()));
             let part = shards.parts.iter().find(here).or(shards.parts.first());
             part.map(std::slice::from_ref).unwrap_or_default()
         }
@@ -76,7 +86,7 @@ fn moved(builder: &mut LazyBuilder, part: &Arc<Node>, name: &Arc<str>) -> Result
 
 /// A lazy value on the device `name`.
 pub(super) fn on(builder: &mut LazyBuilder, node: NodeId, name: &Arc<str>) -> tinyspec_ir::Result<NodeId> {
-    let device = Some(Device::Single(name.clone()));
+    let device = Some(DeviceId::Single(name.clone()));
     match builder.props(node).device == device {
         true => Ok(node),
         false => builder.add(Op::Load, &[node], Arg::Load { device, addrspace: AddrSpace::Global }),
@@ -85,21 +95,52 @@ pub(super) fn on(builder: &mut LazyBuilder, node: NodeId, name: &Arc<str>) -> ti
 
 /// Equal parts along axis 0, computed.
 fn scattered(source: &Arc<Node>, names: &Arc<[Arc<str>]>, node: &Node) -> Result<Shards> {
+    let located = |error: tinyspec_ir::Error| match node.location {
+        Some(location) => error.at(location),
+        None => error,
+    };
+    let length = check_even(&node.props.shape, names.len()).map_err(located)?;
     let mut builder = LazyBuilder::at(node.location);
-    let source = builder.import(source.clone());
+    let source = builder.import(placed(source)?);
     let parts = (names.iter().enumerate())
         .map(|(number, name)| {
-            let part = slice(&mut builder, source, 0, number, names.len())?;
+            let span = cut::span(length, number, names.len());
+            let part = movement::narrow(&mut builder, source, 0, span.start, span.end - span.start)?;
             let part = on(&mut builder, part, name)?;
             Ok(builder.node(part))
         })
         .collect::<tinyspec_ir::Result<Vec<_>>>()
-        .map_err(|error| match node.location {
-            Some(location) => error.in_op("to").at(location),
-            None => error.in_op("to"),
-        })?;
+        .map_err(located)?;
     realize(&parts)?;
     Ok(Shards { axis: Some(0), parts: parts.into() })
+}
+
+/// The length of axis 0, which `count` devices must be able to share evenly.
+pub(super) fn check_even(shape: &[Dim], count: usize) -> tinyspec_ir::Result<i64> {
+    let show = tinyspec_ir::dim::show;
+    let refuse =
+        |message: String, help: &str| Err(tinyspec_ir::Error::new(ErrorKind::Device, "to", message).help(help));
+    let Some(dim) = shape.first() else {
+        return refuse(
+            format!("{} has no axis 0 to cut into {count} parts, one a device", show(shape)),
+            "`broadcast` gives every device the whole value",
+        );
+    };
+    match dim.as_const() {
+        Some(length) if count > 0 && length % count as i64 == 0 => Ok(length),
+        _ => refuse(
+            format!("axis 0 of {} does not divide into {count} equal parts, one a device", show(shape)),
+            "`pad` the axis first, take as many devices as divide it, or `broadcast` the whole to all",
+        ),
+    }
+}
+
+/// A computed tensor as a buffer where it is: constants that were computed name no device.
+pub(super) fn placed(node: &Arc<Node>) -> Result<Arc<Node>> {
+    match (node.device(), node.storage()) {
+        (None, Some(storage)) => Ok(Node::buffer(storage, node.props.dtype, &node.props.shape, node.location)?),
+        _ => Ok(node.clone()),
+    }
 }
 
 fn stored(node: &Node) -> Result<Arc<Storage>> {

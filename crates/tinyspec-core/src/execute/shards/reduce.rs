@@ -1,6 +1,7 @@
 //! Reduces across devices.
 
 use super::moves::on;
+use super::rules::crosses;
 use super::spread::{Spread, Value};
 use tinyspec_ir::{Arg, Axes, Builder, NodeId, Op, Result};
 
@@ -17,9 +18,9 @@ impl Spread<'_> {
             .iter()
             .map(|&part| self.builder.add(Op::Reduce, &[part], arg.clone()))
             .collect::<Result<Vec<_>>>()?;
-        match cut {
-            Some(axis) if axes.contains(&(axis as u32)) => self.joined(op, &parts),
-            axis => Ok(Value::Parts { axis, parts }),
+        match crosses(axes, cut) {
+            true => self.joined(op, &parts),
+            false => Ok(Value::Parts { axis: cut, parts }),
         }
     }
 

@@ -1,8 +1,7 @@
 //! From a graph over values on a tuple of devices to a lazy graph a device.
 
 use super::Shards;
-use super::moves::on;
-use super::rules::slice;
+use super::moves::{on, placed};
 use crate::lower::callify::Callified;
 use crate::tensor::{LazyBuilder, Node};
 use crate::{Error, Result};
@@ -10,7 +9,7 @@ use rustc_hash::FxHashMap;
 use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::function::inline_all;
-use tinyspec_ir::{Arg, Builder, ErrorKind, Graph, NodeId, Op, Shape};
+use tinyspec_ir::{Arg, ErrorKind, Graph, NodeId, Op};
 
 /// A value of the graph, as handles of the builder.
 #[derive(Clone)]
@@ -68,11 +67,17 @@ pub(super) fn spread(
 
 impl Spread<'_> {
     fn leaf(&mut self, leaf: Option<&Arc<Node>>) -> Result<Value> {
-        let Some(shards) = leaf.and_then(|leaf| leaf.shards()) else {
-            return Err(Error::refused(ErrorKind::Device, "realize", "an input is not on the tuple of devices"));
-        };
-        let parts = shards.parts.iter().map(|part| self.builder.import(part.clone())).collect();
-        Ok(Value::Parts { axis: shards.axis.map(|axis| axis as usize), parts })
+        let missing = || Error::refused(ErrorKind::Value, "realize", "an input has no value");
+        let leaf = leaf.ok_or_else(missing)?;
+        if let Some(shards) = leaf.shards() {
+            let parts = shards.parts.iter().map(|part| self.builder.import(part.clone())).collect();
+            return Ok(Value::Parts { axis: shards.axis.map(|axis| axis as usize), parts });
+        }
+        // Made of constants and computed where nobody said where: each device gets a copy.
+        let whole = self.builder.import(placed(leaf)?);
+        let parts =
+            self.names.iter().map(|name| on(&mut self.builder, whole, name)).collect::<tinyspec_ir::Result<_>>();
+        Ok(Value::Parts { axis: None, parts: parts? })
     }
 
     fn shards(&mut self, output: NodeId) -> Result<Shards> {
@@ -92,51 +97,5 @@ impl Spread<'_> {
             Value::Anywhere(node) => on(&mut self.builder, *node, &self.names[number]),
             Value::Parts { parts, .. } => Ok(parts[number]),
         }
-    }
-
-    /// What device `number` needs of a value where its users are cut along `axis` of it. The value is cut there, or whole.
-    pub fn local(&mut self, value: &Value, number: usize, axis: Option<usize>) -> tinyspec_ir::Result<NodeId> {
-        let node = match value {
-            Value::Anywhere(node) => *node,
-            Value::Parts { parts, axis: Some(_) } => return Ok(parts[number]),
-            Value::Parts { parts, axis: None } => parts[number],
-        };
-        match axis {
-            Some(axis) if !self.builder.props(node).shape[axis].is(1) => {
-                slice(&mut self.builder, node, axis, number, self.names.len())
-            }
-            _ => Ok(node),
-        }
-    }
-
-    /// The value cut along another axis: every device sends every other one its part.
-    pub fn cut_along(&mut self, value: &Value, to: usize) -> tinyspec_ir::Result<Value> {
-        let Value::Parts { parts, axis: Some(from) } = value else { return Ok(value.clone()) };
-        if *from == to {
-            return Ok(value.clone());
-        }
-        let count = self.names.len();
-        let names = self.names;
-        let parts = (names.iter().enumerate())
-            .map(|(number, name)| {
-                let pieces = (parts.iter())
-                    .map(|&part| {
-                        let piece = slice(&mut self.builder, part, to, number, count)?;
-                        on(&mut self.builder, piece, name)
-                    })
-                    .collect::<tinyspec_ir::Result<Vec<_>>>()?;
-                tinyspec_ir::ops::movement::cat(&mut self.builder, &pieces, *from as i64)
-            })
-            .collect::<tinyspec_ir::Result<_>>()?;
-        Ok(Value::Parts { axis: Some(to), parts })
-    }
-
-    /// The shape of a part of a value of `shape` that is cut along `axis`.
-    pub fn part_shape(&self, op: Op, shape: &Shape, axis: Option<usize>) -> tinyspec_ir::Result<Shape> {
-        let mut shape = shape.clone();
-        if let Some(axis) = axis {
-            shape[axis] = super::rules::even(op.name(), &shape, axis, self.names.len())?.into();
-        }
-        Ok(shape)
     }
 }
