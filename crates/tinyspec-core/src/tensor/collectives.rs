@@ -1,6 +1,21 @@
 //! The collectives over a tuple of devices, as compositions ("Multi-Device Collectives" of the spec).
 //!
 //! `n` is the number of devices. Where the spec has vectors of `s` elements, tensors of any rank do: `s` is their axis 0.
+//!
+//! # What is cut
+//!
+//! [`Tensor::axis`] tells along which axis the devices have parts of a value. `to` and the collectives cut evenly, or say why
+//! they cannot. Every method works on the parts, and gives what it gives on one device:
+//!
+//! * Elementwise methods, and those along other axes, work on each part where it is. Operands that are cut along different
+//!   axes are cut anew: every device sends every other one its share.
+//! * Slices, `flip`, `roll`, `pad`, `cat` along the cut axis: each device gets the places that its part is made of. Parts are as
+//!   equal as they can be, so 7 places are 3 and 4. With fewer places than devices, every device has all.
+//! * `reshape` keeps the cut if an axis has the same parts, else cuts along another axis that does, else every device has all.
+//! * A reduction along the cut axis is made of each part, joined by the first device, and every device gets the result.
+//! * An index that is cut decides where the result is; a table that is cut along the axis that is picked from is collected first.
+//! * A number and the index tensors of a value come to every device by themselves. Any other value on one device beside one on a
+//!   tuple is an error that says what to write.
 
 use super::{IntoDevice, Tensor, apply};
 use crate::Result;
