@@ -1,5 +1,6 @@
-//! Blocks that loops copy into LOCAL memory before they work on them: while they work on one, the next is fetched.
-//! Memory and arithmetic then overlap, which no processor does by itself over so many instructions.
+//! Blocks that loops copy into LOCAL memory before they work on them, or that they read again and again where they lie:
+//! while they work on one, the next is fetched. Memory and arithmetic then overlap, which no processor does by itself over
+//! so many instructions.
 
 use super::Renderer;
 use super::address::Sum;
@@ -14,10 +15,12 @@ const LINE: i64 = 64;
 const AT_ONCE: i64 = 8;
 /// Instructions of work for each line, at least; less work than that overlaps by itself.
 const WORK: i64 = 8;
+/// Trips for each line, at most, where the work waits for it.
+const SELDOM: i64 = 8;
 /// Digits behind the point of the number of lines a trip.
 const FRACTION: i64 = 20;
 
-/// What the next trip of a loop copies.
+/// What the next trip of a loop copies, or reads more than once.
 pub(super) struct Ahead {
     buffer: NodeId,
     /// Where the block begins, in elements.
@@ -32,6 +35,8 @@ pub(super) struct Ahead {
     is_far: bool,
     /// Does the first cache hold it, beside this trip's?
     is_small: bool,
+    /// The work itself waits for it, not a copy before.
+    is_awaited: bool,
 }
 
 impl Ahead {
@@ -85,19 +90,36 @@ impl Renderer<'_, '_> {
         let loops = loops(self.graph, instructions);
         for (number, copy) in loops.iter().enumerate() {
             let Some(parent) = copy.parent else { continue };
-            if !self.is_copy(&loops, number) || self.is_copy(&loops, parent) {
+            if self.is_copy(&loops, parent) {
+                continue;
+            }
+            if !self.is_copy(&loops, number) {
+                self.blocks_in_place(&loops, number, &mut ahead);
                 continue;
             }
             let siblings = loops[parent].children.iter().copied();
             let work = siblings.filter(|&sibling| sibling > number && !self.is_copy(&loops, sibling));
             let Some(chain) = work.map(|work| hottest(&loops, work)).max_by_key(|chain| chain.1) else { continue };
-            for block in self.blocks(&loops, number) {
+            for block in self.blocks(&loops, number, false) {
                 if let Some(range) = place(&loops, &chain.0, &block) {
                     ahead.entry(range).or_default().push(block);
                 }
             }
         }
         ahead
+    }
+
+    /// What every trip of a loop reads again.
+    fn blocks_in_place(&self, loops: &[Loop], number: usize, ahead: &mut HashMap<NodeId, Vec<Ahead>>) {
+        if loops[number].children.is_empty() {
+            return;
+        }
+        let chain = hottest(loops, number);
+        for block in self.blocks(loops, number, true) {
+            if let Some(range) = place(loops, &chain.0, &block) {
+                ahead.entry(range).or_default().push(block);
+            }
+        }
     }
 
     /// Does the loop copy to LOCAL memory, and do nothing else? Numbers that it would compute take time of their own.
@@ -124,8 +146,9 @@ impl Renderer<'_, '_> {
         matches!(self.graph.arg(base), Arg::Buffer { addrspace: AddrSpace::Local, .. })
     }
 
-    /// What a copy reads of buffers that are far away, where it moves on with the loop around.
-    fn blocks(&self, loops: &[Loop], copy: usize) -> Vec<Ahead> {
+    /// What a loop reads of buffers that are far away, where it moves on with the loop around; all of it, or what each
+    /// of its trips reads again.
+    fn blocks(&self, loops: &[Loop], copy: usize, again: bool) -> Vec<Ahead> {
         let mut around: Vec<NodeId> = Vec::new();
         let mut outer = loops[copy].parent;
         while let Some(number) = outer {
@@ -147,13 +170,15 @@ impl Renderer<'_, '_> {
             outer == Some(copy)
         }));
         let loads = numbers.flat_map(|number| &loops[number].body).copied();
-        let loads: Vec<_> = loads.filter_map(|node| self.read(node)).collect();
+        let is_meant = |sum: &Sum| !again || sum.terms.iter().all(|term| term.0 != loops[copy].range);
+        let loads: Vec<_> = loads.filter_map(|node| self.read(node)).filter(|load| is_meant(&load.1)).collect();
         for (position, (buffer, sum, lanes)) in loads.iter().enumerate() {
             let is_other = |other: &(NodeId, Sum, i64)| other.0 != *buffer;
             if loads[..position].iter().all(is_other) {
                 let same = loads.iter().filter(|other| !is_other(other) && other.1.terms == sum.terms);
                 let constants = same.map(|other| other.1.constant).collect();
-                blocks.extend(self.block(*buffer, &sum.terms, constants, *lanes, &around, &inside));
+                let block = self.block(*buffer, &sum.terms, constants, *lanes, &around, &inside);
+                blocks.extend(block.map(|block| Ahead { is_awaited: again, ..block }));
             }
         }
         blocks
@@ -222,7 +247,8 @@ impl Renderer<'_, '_> {
             && start.constant * size % LINE == 0;
         let run = (reach + LINE - 1) / LINE + i64::from(!aligned && !rows.is_empty());
         let is_far = length.saturating_mul(size) > last / 2;
-        let block = Ahead { buffer, start, rows, run, around: around.len(), is_far, is_small: false };
+        let block =
+            Ahead { buffer, start, rows, run, around: around.len(), is_far, is_small: false, is_awaited: false };
         let bytes = block.lines().saturating_mul(LINE);
         let fits = bytes <= second / 2 && block.lines() > AT_ONCE;
         (moves && fits).then_some(Ahead { is_small: bytes <= first / 3, ..block })
@@ -347,5 +373,6 @@ fn place(loops: &[Loop], chain: &[usize], block: &Ahead) -> Option<NodeId> {
         work = work.saturating_add(total.saturating_mul(loops[number].body.len() as i64));
     }
     let (range, trips) = found?;
-    ((block.is_far || trips <= lines) && work >= lines.saturating_mul(WORK)).then_some(range)
+    let seldom = if block.is_awaited { SELDOM } else { 1 };
+    ((block.is_far || trips <= lines.saturating_mul(seldom)) && work >= lines.saturating_mul(WORK)).then_some(range)
 }

@@ -257,7 +257,9 @@ impl Planner<'_> {
         let windows = self.windows(tile.panel);
         let is_contiguous = self.coefficient(tile.panel, tile.lane) == 1;
         // Packed, an element would be copied for every window that it lies in.
-        let pack = windows.is_empty() && (row_tiles >= 8 || !is_contiguous) && self.is_read_once(tile.panel);
+        let pack = windows.is_empty()
+            && (row_tiles >= 8 && !self.lies_well(tile) || !is_contiguous)
+            && self.is_read_once(tile.panel);
         let parallel = self.target.threads as i64;
         let rows = tile.heights.first().and_then(|&(origin, _)| self.outermost(origin));
         if (pack || windows.is_empty() && panels >= parallel)
@@ -277,9 +279,32 @@ impl Planner<'_> {
         }
     }
 
+    /// A panel is read where it lies, if that is whole lines that the second-level cache has room for, and too few rows
+    /// read it to be worth a copy.
+    fn lies_well(&self, tile: &Contraction) -> bool {
+        const LINE: i64 = 64;
+        /// Lines so far apart share a few sets of the caches.
+        const APART: i64 = 1024;
+        /// Vectors that a copied one is multiplied with, so that the copy takes 1 % of the time.
+        const ROWS: i64 = 256;
+        let access = &self.kernel.accesses[tile.panel];
+        let size = access.dtype.size() as i64;
+        let rows: i64 = tile.heights.iter().map(|&(origin, _)| self.trips(origin)).product();
+        let steps = |origin: usize| self.coefficient(tile.panel, origin).saturating_mul(size);
+        let is_spread = |step: i64| step % LINE == 0 && step % APART != 0;
+        let panel =
+            self.reduced().map(|origin| self.trips(origin)).product::<i64>() * tile.vectors * self.lanes() * size;
+        rows < ROWS
+            && self.space.words.is_none()
+            && self.kernel.widened(self.graph, access.node).is_none()
+            && self.reduced().map(steps).all(|step| step == 0 || is_spread(step))
+            && panel <= self.target.cache_bytes[1] as i64 / 8
+    }
+
     /// All panels of a product are packed at once; what some rows read is copied once for all panels.
     fn rows_inside(&mut self, tile: &Contraction) {
         let Some(&(inner, _)) = tile.heights.first() else { return };
+        self.longest_inside();
         let shared = self.shared(tile.panel, tile.rows);
         for (around, &origin) in shared.iter().enumerate() {
             for axis in (around..self.outermost(origin).unwrap_or(around)).rev() {
@@ -434,6 +459,18 @@ impl Planner<'_> {
                     .any(|&output| overlap(step, (self.coefficient(access, output).abs(), self.trips(output))))
             })
             .collect()
+    }
+
+    /// Moves the longest reduction range inside of all others: what begins and ends a loop costs least there.
+    fn longest_inside(&mut self) {
+        let places: Vec<usize> =
+            (0..self.space.axes.len()).filter(|&axis| self.space.axes[axis].kind == AxisType::Reduce).collect();
+        let longest = places
+            .iter()
+            .rposition(|&axis| places.iter().all(|&other| self.space.axes[other].trips <= self.space.axes[axis].trips));
+        for step in longest.unwrap_or(places.len())..places.len().saturating_sub(1) {
+            self.apply(OptOp::Swap(places[step], places[step + 1]));
+        }
     }
 
     /// Moves reduction ranges outside of all others: what depends on them, such as the gates of a padded window, is

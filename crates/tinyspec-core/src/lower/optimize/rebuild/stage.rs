@@ -99,13 +99,22 @@ impl Rebuild<'_> {
             _ => group.unit == 1,
         });
         let contiguous: SmallVec<[bool; 8]> = contiguous.collect();
-        // Output loops, then reductions, the output tile inside: what a reduction reads lies together in its order.
+        // Output loops, then reductions in the order of their loops, the output tile inside: what a reduction reads one
+        // after the other lies together.
         let is_of = |group: &Group, is: &dyn Fn(AxisType) -> bool| {
             group.steps.iter().all(|step| is(self.space.axes[step.0].kind))
         };
         let is_tile = |group: &Group| is_of(group, &|kind| kind == AxisType::Upcast);
         let is_output = |group: &Group| is_of(group, &|kind| !kind.is_reduce());
-        let place = |group: &Group| (is_tile(group), !is_output(group), std::cmp::Reverse(group.unit));
+        let is_tiled = |group: &Group| group.steps.iter().any(|step| self.space.axes[step.0].kind == AxisType::Upcast);
+        let reduction = |group: &Group| {
+            let reduced = group.steps.iter().filter(|step| self.space.axes[step.0].kind.is_reduce());
+            reduced.map(|step| step.0).max()
+        };
+        let place = |group: &Group| {
+            let unit = std::cmp::Reverse(group.unit);
+            (is_tile(group), !is_output(group), is_tiled(group), reduction(group), unit)
+        };
         let mut layout: Vec<usize> = (0..groups.len()).collect();
         layout.sort_by_key(|&group| place(&groups[group]));
         let turned = if self.shares || matches!(form, Form::Words(_)) { None } else { turned(&groups, &layout) };
