@@ -45,7 +45,10 @@ impl Planner<'_> {
             let rest =
                 turns.iter().find(|turn| turn.0 == lane).map_or(self.trips(lane), |turn| self.trips(lane) / turn.1);
             let fits = taps * places <= PRODUCTS && rest * 2 >= lanes;
-            return fits.then_some(Window { lane, turns, height: None, copied: None, row: None });
+            // Where a row ends is then a constant, too.
+            let vectors = (rest + lanes - 1) / lanes;
+            let row = (rest % lanes != 0 && taps * places * vectors <= PRODUCTS).then_some(vectors);
+            return fits.then_some(Window { lane, turns, height: None, copied: None, row });
         }
         // The taps are pairs that the lanes step over.
         let is_paired = |access: usize| {
