@@ -4,10 +4,12 @@ use super::bodies::{Local, Nest, Places, Run};
 use super::form::{Form, Greatest};
 use crate::lower::fold::less;
 use crate::lower::live;
+use crate::lower::optimize::nans;
 use crate::lower::sum::{self, Sum};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_backends::Target;
+use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
 
 /// How large strips and blocks are: what a schedule is to other kernels.
@@ -85,6 +87,8 @@ struct Blocks<'a, 'f> {
     matrices: Vec<Option<Local>>,
     /// The greatest so far.
     greatest: Option<Local>,
+    /// A maximum that loses a nan is cheaper than one that keeps it.
+    loses_nans: bool,
     sums: Vec<Local>,
 }
 
@@ -199,7 +203,9 @@ pub(super) fn build(graph: &mut Graph, form: &Form, target: &Target, blocking: B
             None => None,
         });
     }
-    let mut blocks = Blocks { nest, form, places, lane, packed: vec![], scores, matrices, greatest, sums: vec![] };
+    let loses_nans = target.instructions.contains(&Instruction::Greater);
+    let (packed, sums) = (Vec::new(), Vec::new());
+    let mut blocks = Blocks { nest, form, places, lane, packed, scores, matrices, greatest, loses_nans, sums };
     for ((ranges, at, known), product) in packing.into_iter().zip(&form.products) {
         let size = product.inner.iter().map(|&range| trips(blocks.nest.graph, range)).product();
         let places = Places { known, ..blocks.places.clone() };
@@ -329,10 +335,13 @@ impl Blocks<'_, '_> {
             return Ok(rule.factor);
         };
         let (nest, lane, first) = (&mut self.nest, self.lane, Sum::constant(0));
-        let value = nest.load(scores, &segment.greatest.at, lane)?;
+        let mut value = nest.load(scores, &segment.greatest.at, lane)?;
+        // A nan among the scores needs no notice here: its power is one.
+        if self.loses_nans {
+            value = nans::dropped(nest.graph, value)?;
+        }
         let most = nest.reduce(Op::Max, value, &segment.greatest.ranges)?;
         let before = nest.load(greatest, &first, lane)?;
-        // A nan among the scores needs no notice here: its power is one.
         let rises = nest.graph.alu(Op::CmpLt, &[before, most])?;
         let now = nest.graph.alu(Op::Where, &[rises, most, before])?;
         effects.push(nest.store(greatest, &first, lane, now)?);
