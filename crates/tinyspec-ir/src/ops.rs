@@ -38,6 +38,7 @@ pub mod resize;
 pub mod sample;
 pub mod scan;
 pub mod scatter;
+mod selection;
 pub mod shapes;
 pub mod shuffle;
 pub mod slice;

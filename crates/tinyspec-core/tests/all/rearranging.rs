@@ -174,3 +174,108 @@ fn long_axes_are_sorted_by_a_network() -> Result<(), Error> {
     assert!(positions.iter().zip(&want).all(|(&at, &want)| whole[at as usize] == want));
     Ok(())
 }
+
+/// Numbers with many equal ones, all kinds of nan and both zeros.
+fn mixed(count: usize) -> Vec<f32> {
+    let value = |i: usize| match i.wrapping_mul(7919) % 1013 {
+        0 => f32::NAN,
+        1 => -f32::NAN,
+        2 => f32::NEG_INFINITY,
+        3 => f32::INFINITY,
+        4 => -0.0,
+        5 => 0.0,
+        other => (other as f32 - 500.0) / 8.0,
+    };
+    (0..count).map(value).collect()
+}
+
+/// The order of `sort`: nan last, zeros equal.
+fn ascending(a: &f32, b: &f32) -> std::cmp::Ordering {
+    a.is_nan().cmp(&b.is_nan()).then(a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal))
+}
+
+#[test]
+fn elements_of_long_axes_are_found_by_their_number() -> Result<(), Error> {
+    for (rows, length) in [(1, 1025), (3, 2000), (1, 70_001)] {
+        let data = mixed(rows * length);
+        let x = Tensor::from_slice(&data, [rows, length]);
+        for k in [1, 2, 17, length / 2, length - 1, length] {
+            let found = x.kthvalue(k as i64, 1, false).to_vec::<f32>()?;
+            for (row, found) in data.chunks(length).zip(found) {
+                let mut row = row.to_vec();
+                row.sort_by(ascending);
+                assert!(ascending(&row[k - 1], &found).is_eq(), "number {k} of {length}: {found}");
+            }
+        }
+        let numbers: Vec<f32> = data.iter().copied().map(|x| if x.is_nan() { 3.0 } else { x }).collect();
+        let x = Tensor::from_slice(&numbers, [rows, length]);
+        let (median, share) = (x.median(-1, true).to_vec::<f32>()?, x.quantile(0.3, 1, false).to_vec::<f32>()?);
+        let without = Tensor::from_slice(&data, [rows, length]).nanmedian(1, false).to_vec::<f32>()?;
+        for (number, row) in numbers.chunks(length).enumerate() {
+            let mut row = row.to_vec();
+            row.sort_by(ascending);
+            assert_eq!(median[number], row[(length - 1) / 2]);
+            let place = 0.3 * (length - 1) as f64;
+            let (low, high) = (f64::from(row[place as usize]), f64::from(row[place as usize + 1]));
+            let want = low + place.fract() * (high - low);
+            assert!((f64::from(share[number]) - want).abs() < 1e-3, "{} {want}", share[number]);
+            let mut kept: Vec<f32> =
+                data[number * length..][..length].iter().copied().filter(|x| !x.is_nan()).collect();
+            kept.sort_by(ascending);
+            assert_eq!(without[number], kept[(kept.len() - 1) / 2]);
+        }
+    }
+    let wide: Vec<i64> = (0..5000i64).map(|i| i.wrapping_mul(-7_046_029_254_386_353_131)).collect();
+    let unsigned: Vec<u64> = wide.iter().map(|&x| x as u64).collect();
+    let doubles: Vec<f64> = wide.iter().map(|&x| x as f64 * 1e-300).collect();
+    let (mut a, mut b, mut c) = (wide.clone(), unsigned.clone(), doubles.clone());
+    (a.sort_unstable(), b.sort_unstable(), c.sort_by(f64::total_cmp));
+    assert_eq!(Tensor::from_slice(&wide, [5000]).median(0, false).item::<i64>()?, a[2499]);
+    assert_eq!(Tensor::from_slice(&unsigned, [5000]).kthvalue(5000, 0, false).item::<u64>()?, b[4999]);
+    assert_eq!(Tensor::from_slice(&doubles, [5000]).kthvalue(4, 0, false).item::<f64>()?, c[3]);
+    Ok(())
+}
+
+#[test]
+fn the_first_of_long_axes_are_those_of_a_sort() -> Result<(), Error> {
+    for (rows, length) in [(1, 1025), (2, 4100), (1, 20_000)] {
+        let x = Tensor::from_slice(&mixed(rows * length), [rows, length]);
+        for largest in [false, true] {
+            let order = x.argsort(1, largest).to_vec::<i32>()?;
+            for k in [0, 1, 5, 100, 300] {
+                let found = x.topk(k as i64, 1, largest)[1].to_vec::<i32>()?;
+                let want: Vec<i32> = order.chunks(length).flat_map(|row| row[..k].to_vec()).collect();
+                assert_eq!(found, want, "{k} of {rows} rows of {length}, largest: {largest}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn places_in_long_axes_are_found_by_halving() -> Result<(), Error> {
+    for length in [257, 512, 3001] {
+        let mut sorted: Vec<f32> = mixed(length);
+        sorted.sort_by(ascending);
+        let values = mixed(300);
+        let (x, wanted) = (Tensor::from_slice(&sorted, [length]), Tensor::from_slice(&values, [20, 15]));
+        for right in [false, true] {
+            let count =
+                |&value: &f32| sorted.iter().filter(|&&x| if right { x <= value } else { x < value }).count() as i32;
+            let want: Vec<i32> = values.iter().map(count).collect();
+            assert_eq!(x.searchsorted(&wanted, right).to_vec::<i32>()?, want, "{length}");
+        }
+    }
+    let (values, few) = (mixed(2000), mixed(40));
+    let found = Tensor::from_slice(&few, [8, 5]).isin(Tensor::from_slice(&values, [40, 50])).to_vec::<bool>()?;
+    let want: Vec<bool> = few.iter().map(|x| values.contains(x)).collect();
+    assert_eq!(found, want);
+    let numbers: Vec<i32> = (0..3000).map(|i| (i * i) % 1009 % 61).collect();
+    let mode = Tensor::from_slice(&numbers, [2, 1500]).mode(1, false).to_vec::<i32>()?;
+    for (row, found) in numbers.chunks(1500).zip(mode) {
+        let count = |value: i32| row.iter().filter(|&&x| x == value).count();
+        let most = (0..61).map(count).max();
+        assert_eq!((0..61).find(|&value| Some(count(value)) == most), Some(found));
+    }
+    Ok(())
+}

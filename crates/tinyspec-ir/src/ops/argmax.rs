@@ -21,7 +21,10 @@ pub fn argmax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
         ));
     }
     let rank = shape.len();
-    let Some(key) = key(b, x)? else { return by_comparing(b, x, position, &length) };
+    if !has_short_key(dtype_of(b, x)) {
+        return by_comparing(b, x, position, &length);
+    }
+    let key = key(b, x)?;
     let (key, left) = (cast(b, key, DType::I64)?, countdown(b, &length, position, rank)?);
     let (left, half) = (cast(b, left, DType::I64)?, b.constant(Const::int(DType::I64, 32)));
     let upper = b.alu(Op::Shl, &[key, half])?;
@@ -35,28 +38,39 @@ pub fn argmax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
     sub(b, length, left)
 }
 
-/// An i32 for each element, in their order: any nan is the greatest, and zeros are equal. None where 32 bits are too few.
-fn key(b: &mut dyn Builder, x: NodeId) -> Result<Option<NodeId>> {
+/// A signed number for each element, in their order: any nan is the greatest, and zeros are equal. It has 32 bits where
+/// they are enough, else 64.
+pub(super) fn key(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     let dtype = dtype_of(b, x);
-    if !dtype.is_float() {
-        let (least, greatest) = dtype.int_range().unwrap_or((0, 1));
-        let fits = least >= i32::MIN.into() && greatest <= i32::MAX.into();
-        return if fits { cast(b, x, DType::I32).map(Some) } else { Ok(None) };
+    let signed = if has_short_key(dtype) { DType::I32 } else { DType::I64 };
+    let [last, greatest] = [signed.size() as i128 * 8 - 1, signed.int_range().map_or(0, |range| range.1)]
+        .map(|number| b.constant(Const::int(signed, number)));
+    match dtype {
+        DType::U64 => {
+            let bits = b.add(Op::Bitcast, &[x], Arg::DType(signed))?;
+            let sign = b.constant(Const::int(signed, i64::MIN.into()));
+            return b.alu(Op::Xor, &[bits, sign]);
+        }
+        _ if !dtype.is_float() => return cast(b, x, signed),
+        _ => {}
     }
-    if dtype.size() > 4 {
-        return Ok(None);
-    }
-    let x = cast(b, x, DType::F32)?;
+    let x = if signed == DType::I32 { cast(b, x, DType::F32)? } else { x };
     let zero = super::like(b, x, 0.0);
     let x = add(b, x, zero)?;
-    let bits = b.add(Op::Bitcast, &[x], Arg::DType(DType::I32))?;
+    let bits = b.add(Op::Bitcast, &[x], Arg::DType(signed))?;
     // The bits of negative floats descend: all but the sign are turned round.
-    let [last, greatest] = [31, i32::MAX].map(|number| b.constant(Const::int(DType::I32, number.into())));
     let sign = b.alu(Op::Shr, &[bits, last])?;
     let turn = b.alu(Op::And, &[sign, greatest])?;
     let key = b.alu(Op::Xor, &[bits, turn])?;
     let is_nan = b.alu(Op::CmpNe, &[x, x])?;
-    b.alu(Op::Where, &[is_nan, greatest, key]).map(Some)
+    b.alu(Op::Where, &[is_nan, greatest, key])
+}
+
+fn has_short_key(dtype: DType) -> bool {
+    match dtype.int_range() {
+        Some((least, greatest)) => least >= i32::MIN.into() && greatest <= i32::MAX.into(),
+        None => dtype.size() <= 4,
+    }
 }
 
 /// The position by two Reduces: the greatest, then the first that equals it.

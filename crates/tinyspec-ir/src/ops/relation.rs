@@ -87,18 +87,22 @@ pub fn aminmax(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: bo
 pub fn nanmedian(b: &mut dyn Builder, x: NodeId, axis: i64, keepdim: bool) -> Result<NodeId> {
     const OP: &str = "nanmedian";
     let shape = shape_of(b, x);
-    axis_of(OP, axis, &shape)?;
+    let position = axis_of(OP, axis, &shape)?;
     if !dtype_of(b, x).is_float() {
         return super::statistics::median(b, x, axis, keepdim).map_err(|error| error.in_op(OP));
     }
-    let sorted = super::sort::sort(b, x, axis, false).map_err(|error| error.in_op(OP))?[0];
     let missing = isnan(b, x)?;
     let number = super::arithmetic::logical_not(b, missing)?;
     let count = reduce::sum(b, number, Some(&[axis]), true)?;
     let (one, two) = (b.constant(Const::int(DType::I32, 1)), b.constant(Const::int(DType::I32, 2)));
     let last = sub(b, count, one)?;
     let place = b.alu(Op::Idiv, &[last, two])?;
-    let value = super::index::gather(b, sorted, place, axis)?;
+    let value = if super::selection::is_long(&shape[position]) {
+        super::selection::nth_element(b, x, axis, place)?
+    } else {
+        let sorted = super::sort::sort(b, x, axis, false).map_err(|error| error.in_op(OP))?[0];
+        super::index::gather(b, sorted, place, axis)?
+    };
     let (none, nan) = (b.alu(Op::CmpLt, &[count, one])?, like(b, x, f64::NAN));
     let value = b.alu(Op::Where, &[none, nan, value])?;
     if keepdim { Ok(value) } else { super::movement::squeeze(b, value, Some(&[axis])) }
@@ -120,6 +124,9 @@ pub fn bucketize(b: &mut dyn Builder, x: NodeId, bounds: NodeId, right: bool) ->
 pub fn isin(b: &mut dyn Builder, x: NodeId, values: NodeId) -> Result<NodeId> {
     let (x, values) = super::promote(b, "isin", x, values)?;
     let values = super::movement::flatten(b, values, 0, -1)?;
+    if super::selection::is_long(&shape_of(b, values)[0]) {
+        return super::selection::is_among(b, x, values);
+    }
     let x = unsqueeze(b, x, -1)?;
     let same = eq(b, x, values)?;
     reduce::any(b, same, Some(&[-1]), false)

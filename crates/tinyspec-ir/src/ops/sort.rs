@@ -9,7 +9,7 @@ use super::{axis_of, dtype_of, reduce, shape_of};
 use crate::{Arg, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
 /// Up to this length one kernel of n² comparisons is quicker than a network's many kernels.
-const SHORT: i64 = 1024;
+pub(super) const SHORT: i64 = 1024;
 
 /// `[a < b]`, where nan is greater than all numbers.
 fn less(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
@@ -43,9 +43,9 @@ fn order(b: &mut dyn Builder, x: NodeId, descending: bool) -> Result<NodeId> {
 
 /// Elements with their positions, in two tensors of one shape.
 #[derive(Clone, Copy)]
-struct Places {
-    values: NodeId,
-    positions: NodeId,
+pub(super) struct Places {
+    pub values: NodeId,
+    pub positions: NodeId,
 }
 
 impl Places {
@@ -112,7 +112,7 @@ fn compare(
 }
 
 /// `[x stands before y]`: what was padded is last, and ties keep their order.
-fn precedes(b: &mut dyn Builder, x: Places, y: Places, length: i64, descending: bool) -> Result<NodeId> {
+pub(super) fn precedes(b: &mut dyn Builder, x: Places, y: Places, length: i64, descending: bool) -> Result<NodeId> {
     let earlier = b.alu(Op::CmpLt, &[x.positions, y.positions])?;
     let precedes = stands_before(b, [x.values, y.values], earlier, descending)?;
     let length = b.constant(Const::int(DType::I32, length.into()));
@@ -126,18 +126,30 @@ fn precedes(b: &mut dyn Builder, x: Places, y: Places, length: i64, descending: 
 fn by_rank(b: &mut dyn Builder, x: NodeId, descending: bool) -> Result<NodeId> {
     let shape = shape_of(b, x);
     let length = shape[shape.len() - 1].clone();
-    let (own, other) = (unsqueeze(b, x, -1)?, unsqueeze(b, x, -2)?);
     let row = arange_dim(b, &length, DType::I32)?;
     let column = reshape(b, row, &[length.clone(), Dim::from(1)])?;
-    let earlier = b.alu(Op::CmpLt, &[row, column])?;
-    let precedes = stands_before(b, [other, own], earlier, descending)?;
-    let rank = reduce::sum(b, precedes, Some(&[-1]), true)?;
+    let rank = ranks(b, Places { values: x, positions: row }, |b, x, y| {
+        let earlier = b.alu(Op::CmpLt, &[x.positions, y.positions])?;
+        stands_before(b, [x.values, y.values], earlier, descending)
+    })?;
     // The inverse of the ranks: which element has this one.
-    let rank = transpose(b, rank, -1, -2)?;
+    let rank = unsqueeze(b, rank, -2)?;
     let here = super::arithmetic::eq(b, rank, column)?;
     let zero = b.constant(Const::int(DType::I32, 0));
     let positions = b.alu(Op::Where, &[here, row, zero])?;
     reduce::sum(b, positions, Some(&[-1]), false)
+}
+
+/// How many elements of the last axis stand before each (i32).
+pub(super) fn ranks(
+    b: &mut dyn Builder,
+    places: Places,
+    precedes: impl Fn(&mut dyn Builder, Places, Places) -> Result<NodeId>,
+) -> Result<NodeId> {
+    let own = places.map(|x| unsqueeze(b, x, -1))?;
+    let other = places.map(|x| unsqueeze(b, x, -2))?;
+    let precedes = precedes(b, other, own)?;
+    reduce::sum(b, precedes, Some(&[-1]), false)
 }
 
 /// Positions that put `x` in order along `axis` (i32).
@@ -162,8 +174,14 @@ pub fn topk(b: &mut dyn Builder, x: NodeId, k: i64, axis: i64, largest: bool) ->
     if k < 0 || length.bounds().1 < k {
         return Err(Error::new(ErrorKind::Value, "topk", format!("{k} of {length} elements")));
     }
-    let order = argsort(b, x, axis, largest).map_err(|error| error.in_op("topk"))?;
-    let order = narrow(b, order, axis, 0, k)?;
+    let moved = transpose(b, x, axis, -1)?;
+    let order = match super::selection::first(b, moved, k, largest).map_err(|error| error.in_op("topk"))? {
+        Some(order) => transpose(b, order, axis, -1)?,
+        None => {
+            let order = argsort(b, x, axis, largest).map_err(|error| error.in_op("topk"))?;
+            narrow(b, order, axis, 0, k)?
+        }
+    };
     let values = super::index::gather(b, x, order, axis)?;
     Ok(vec![values, order])
 }

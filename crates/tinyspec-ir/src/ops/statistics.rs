@@ -3,7 +3,7 @@
 use super::arithmetic::{add, div, eq, logical_not, mul, sub};
 use super::elementwise::isnan;
 use super::movement::narrow;
-use super::{axis_of, cast, dtype_of, index, like, reduce, shape_of, sort, to_float};
+use super::{axis_of, cast, dtype_of, index, like, reduce, selection, shape_of, sort, to_float};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
 
@@ -36,6 +36,22 @@ pub fn nanmean(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: bo
     div(b, total, count)
 }
 
+/// The element of an axis that has a number in order, from 0 on, along that axis.
+fn nth(b: &mut dyn Builder, op: &str, x: NodeId, axis: i64, number: impl Fn(&Dim) -> Dim) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let axis_here = axis_of(op, axis, &shape)?;
+    let length = &shape[axis_here];
+    if !selection::is_long(length) {
+        let (sorted, length) = ordered(b, op, x, axis)?;
+        return narrow(b, sorted, axis, number(&length), 1);
+    }
+    let mut rows = shape.clone();
+    rows[axis_here] = Dim::from(1);
+    let number = super::creation::size(b, &number(length), DType::I32)?;
+    let number = super::movement::expand(b, number, &rows)?;
+    selection::nth_element(b, x, axis, number).map_err(|error| error.in_op(op))
+}
+
 /// The elements of an axis in order, and the axis' length, which is not 0.
 fn ordered(b: &mut dyn Builder, op: &str, x: NodeId, axis: i64) -> Result<(NodeId, Dim)> {
     let shape = shape_of(b, x);
@@ -64,20 +80,20 @@ fn unless_nan(b: &mut dyn Builder, x: NodeId, axis: i64, value: NodeId) -> Resul
 
 /// The middle element of an axis in order, the lower one of two; nan if there is one.
 pub fn median(b: &mut dyn Builder, x: NodeId, axis: i64, keepdim: bool) -> Result<NodeId> {
-    let (sorted, length) = ordered(b, "median", x, axis)?;
-    let middle = narrow(b, sorted, axis, (length - 1) / 2, 1)?;
+    let middle = nth(b, "median", x, axis, |length| (length - 1) / 2)?;
     let middle = unless_nan(b, x, axis, middle)?;
     drop_axis(b, middle, axis, keepdim)
 }
 
 /// The `k`-th least element of an axis, from 1 on; nan is the greatest.
 pub fn kthvalue(b: &mut dyn Builder, x: NodeId, k: i64, axis: i64, keepdim: bool) -> Result<NodeId> {
-    let (sorted, length) = ordered(b, "kthvalue", x, axis)?;
-    if k < 1 || (&length - k).bounds().1 < 0 {
+    let shape = shape_of(b, x);
+    let length = &shape[axis_of("kthvalue", axis, &shape)?];
+    if k < 1 || (length - k).bounds().1 < 0 {
         return Err(Error::new(ErrorKind::Value, "kthvalue", format!("number {k} of {length} elements"))
             .help("they are counted from 1"));
     }
-    let element = narrow(b, sorted, axis, k - 1, 1)?;
+    let element = nth(b, "kthvalue", x, axis, |_| Dim::from(k - 1))?;
     drop_axis(b, element, axis, keepdim)
 }
 
@@ -87,23 +103,28 @@ pub fn quantile(b: &mut dyn Builder, x: NodeId, q: f64, axis: i64, keepdim: bool
         return Err(Error::new(ErrorKind::Value, "quantile", format!("{q} is no share, from 0 to 1")));
     }
     let x = to_float(b, x)?;
-    let (sorted, length) = ordered(b, "quantile", x, axis)?;
-    let value = match length.as_const() {
+    let shape = shape_of(b, x);
+    let length = shape[axis_of("quantile", axis, &shape)?].clone();
+    let value = match length.as_const().filter(|&length| length > 0) {
         Some(length) => {
             let place = q * (length - 1) as f64;
             let low = place.floor() as i64;
-            let (lower, upper) =
-                (narrow(b, sorted, axis, low, 1)?, narrow(b, sorted, axis, (low + 1).min(length - 1), 1)?);
+            let mut at = |number: i64| nth(b, "quantile", x, axis, |_| Dim::from(number));
+            let lower = at(low)?;
             let share = place - low as f64;
             // Beside an infinity a share of nothing is nothing.
             if share == 0.0 {
                 lower
             } else {
+                let upper = at((low + 1).min(length - 1))?;
                 let share = like(b, x, share);
                 super::arithmetic::lerp(b, lower, upper, share)?
             }
         }
-        None => quantile_of_any(b, sorted, q, axis, &length)?,
+        None => {
+            let (sorted, length) = ordered(b, "quantile", x, axis)?;
+            quantile_of_any(b, sorted, q, axis, &length)?
+        }
     };
     let value = unless_nan(b, x, axis, value)?;
     drop_axis(b, value, axis, keepdim)
@@ -198,10 +219,10 @@ pub fn searchsorted(b: &mut dyn Builder, sorted: NodeId, values: NodeId, right: 
         return Err(Error::new(ErrorKind::Rank, "searchsorted", message));
     }
     let (sorted, values) = super::promote(b, "searchsorted", sorted, values)?;
-    let values = super::movement::unsqueeze(b, values, -1)?;
-    let before =
-        if right { super::arithmetic::le(b, sorted, values)? } else { super::arithmetic::lt(b, sorted, values)? };
-    reduce::sum(b, before, Some(&[-1]), false)
+    let places = shape_of(b, values);
+    let values = super::movement::flatten(b, values, 0, -1)?;
+    let found = selection::places(b, sorted, values, right)?;
+    super::movement::reshape(b, found, &places)
 }
 
 /// The integral along an axis by trapezes `dx` apart.
@@ -226,9 +247,8 @@ pub(super) fn of_neighbours(b: &mut dyn Builder, op: &str, x: NodeId, axis: i64)
 pub fn mode(b: &mut dyn Builder, x: NodeId, axis: i64, keepdim: bool) -> Result<NodeId> {
     let (sorted, _) = ordered(b, "mode", x, axis)?;
     let moved = super::movement::transpose(b, sorted, axis, -1)?;
-    let (own, other) = (super::movement::unsqueeze(b, moved, -1)?, super::movement::unsqueeze(b, moved, -2)?);
-    let same = eq(b, own, other)?;
-    let counts = reduce::sum(b, same, Some(&[-1]), false)?;
+    let (from, to) = (selection::places(b, moved, moved, false)?, selection::places(b, moved, moved, true)?);
+    let counts = sub(b, to, from)?;
     let best = reduce::argmax(b, counts, -1)?;
     let best = super::movement::unsqueeze(b, best, -1)?;
     let value = index::gather(b, moved, best, -1)?;
