@@ -229,7 +229,9 @@ fn elements_of_long_axes_are_found_by_their_number() -> Result<(), Error> {
     let unsigned: Vec<u64> = wide.iter().map(|&x| x as u64).collect();
     let doubles: Vec<f64> = wide.iter().map(|&x| x as f64 * 1e-300).collect();
     let (mut a, mut b, mut c) = (wide.clone(), unsigned.clone(), doubles.clone());
-    (a.sort_unstable(), b.sort_unstable(), c.sort_by(f64::total_cmp));
+    a.sort_unstable();
+    b.sort_unstable();
+    c.sort_by(f64::total_cmp);
     assert_eq!(Tensor::from_slice(&wide, [5000]).median(0, false).item::<i64>()?, a[2499]);
     assert_eq!(Tensor::from_slice(&unsigned, [5000]).kthvalue(5000, 0, false).item::<u64>()?, b[4999]);
     assert_eq!(Tensor::from_slice(&doubles, [5000]).kthvalue(4, 0, false).item::<f64>()?, c[3]);
