@@ -282,41 +282,7 @@ impl Renderer<'_, '_> {
         self.emit.intrinsic(name, &overloads, &arguments, None).map(drop)
     }
 
-    /// Adds lane by lane, so that equal addresses in a vector all count.
-    pub(super) fn atomic_add(&mut self, node: NodeId) -> Result<()> {
-        let sources = self.graph.sources(node);
-        let (place, source) = (sources[0], sources[1]);
-        let address = self.address(place)?;
-        if !matches!(self.kind(source), Kind::I32 | Kind::I64 | Kind::Float | Kind::Double) {
-            return Err(self.unsupported(node, "only 32- and 64-bit numbers are added atomically"));
-        }
-        let lanes = self.lanes(source)?.max(address.pointer.lanes);
-        let value = self.value_in(source, lanes)?;
-        let gate = match sources.get(2) {
-            Some(gate) => Some(self.value_in(*gate, lanes)?),
-            None => None,
-        };
-        let size = Kind::of(address.dtype).in_memory();
-        for lane in 0..lanes {
-            let element = self.emit.extract(value, lane)?;
-            let pointer = if address.pointer.lanes > 1 {
-                self.emit.extract(address.pointer, lane)?
-            } else {
-                let lane = self.emit.int(Kind::I64, 1, lane.into());
-                self.emit.offset(address.pointer, lane, size)?
-            };
-            match gate {
-                Some(gate) => {
-                    let gate = self.emit.extract(gate, lane)?;
-                    self.only_if(gate, |renderer| renderer.emit.atomic_add(pointer, element))?;
-                }
-                None => self.emit.atomic_add(pointer, element)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn only_if(&mut self, gate: Value, effect: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+    pub(super) fn only_if(&mut self, gate: Value, effect: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let (then, after) = (self.emit.new_block(), self.emit.new_block());
         self.emit.branch(gate, then, after)?;
         self.emit.enter(then);
@@ -335,7 +301,7 @@ impl Renderer<'_, '_> {
         self.emit.compare_ints(LLVMIntNE, value, zero)
     }
 
-    fn write_bools(&self, kind: Kind, value: Value) -> Result<Value> {
+    pub(super) fn write_bools(&self, kind: Kind, value: Value) -> Result<Value> {
         if kind == Kind::I1 { self.emit.convert(LLVMZExt, value, Kind::I8) } else { Ok(value) }
     }
 }

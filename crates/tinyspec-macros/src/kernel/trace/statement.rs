@@ -243,9 +243,8 @@ impl Tracer<'_> {
             return;
         }
         let dtype = self.graph.dtype(self.memories[memory].node);
-        if !matches!(dtype, DType::I32 | DType::U32 | DType::I64 | DType::U64 | DType::F32 | DType::F64) {
-            let message = format!("`atomic_add` needs i32, u32, i64, u64, f32 or f64, found {dtype}");
-            return self.error(element.at, message);
+        if dtype == DType::Bool {
+            return self.error(element.at, "`atomic_add` adds numbers, found bool");
         }
         let value = self.stored(value, dtype, expr.at);
         let gate = self.gate(0);

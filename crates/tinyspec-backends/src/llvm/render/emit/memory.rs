@@ -1,8 +1,9 @@
 //! Addresses, loads and stores.
 
 use super::{Block, Emitter, Kind, Result, UNNAMED, Value, mismatch};
+use llvm_sys::LLVMAtomicOrdering::*;
+use llvm_sys::LLVMAtomicRMWBinOp::{self, *};
 use llvm_sys::core::*;
-use llvm_sys::{LLVMAtomicOrdering, LLVMAtomicRMWBinOp};
 
 // SAFETY of this file: as of `emit`.
 impl Emitter<'_> {
@@ -52,18 +53,44 @@ impl Emitter<'_> {
 
     /// Adds to memory in one step that other threads do not divide.
     pub(in super::super) fn atomic_add(&self, to: Value, value: Value) -> Result<()> {
-        if to.kind != Kind::Pointer || to.lanes != 1 || value.lanes != 1 || value.kind == Kind::Pointer {
-            return Err(mismatch("atomic addition", to, value));
-        }
-        let operation = if value.kind.is_float() {
-            LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpFAdd
-        } else {
-            LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpAdd
-        };
-        let order = LLVMAtomicOrdering::LLVMAtomicOrderingMonotonic;
+        let is_float = value.kind.is_float();
+        self.atomic(if is_float { LLVMAtomicRMWBinOpFAdd } else { LLVMAtomicRMWBinOpAdd }, to, value)
+    }
+
+    /// Sets bits in memory in one step.
+    pub(in super::super) fn atomic_or(&self, to: Value, value: Value) -> Result<()> {
+        self.atomic(LLVMAtomicRMWBinOpOr, to, value)
+    }
+
+    fn atomic(&self, operation: LLVMAtomicRMWBinOp, to: Value, value: Value) -> Result<()> {
+        check_atomic(to, value)?;
         // SAFETY: see above.
-        unsafe { LLVMBuildAtomicRMW(self.builder, operation, to.raw, value.raw, order, 0) };
+        unsafe { LLVMBuildAtomicRMW(self.builder, operation, to.raw, value.raw, LLVMAtomicOrderingMonotonic, 0) };
         Ok(())
+    }
+
+    /// A load that is not divided either.
+    pub(in super::super) fn atomic_load(&self, from: Value, kind: Kind) -> Result<Value> {
+        let value = self.load(from, kind, 1, kind.bits() / 8)?;
+        // SAFETY: see above; the value is a load.
+        unsafe { LLVMSetOrdering(value.raw, LLVMAtomicOrderingMonotonic) };
+        Ok(value)
+    }
+
+    /// Writes `new` where `old` is, in one step: what was there, and whether it was `old`.
+    pub(in super::super) fn compare_exchange(&self, to: Value, old: Value, new: Value) -> Result<(Value, Value)> {
+        check_atomic(to, old)?;
+        if old.kind != new.kind || new.lanes != 1 || !old.kind.is_int() {
+            return Err(mismatch("exchange", old, new));
+        }
+        let order = LLVMAtomicOrderingMonotonic;
+        // SAFETY: see above.
+        let (found, done) = unsafe {
+            let pair = LLVMBuildAtomicCmpXchg(self.builder, to.raw, old.raw, new.raw, order, order, 0);
+            let part = |index| LLVMBuildExtractValue(self.builder, pair, index, UNNAMED);
+            (part(0), part(1))
+        };
+        Ok((Value { raw: found, ..old }, Value { raw: done, kind: Kind::I1, lanes: 1 }))
     }
 
     /// Room on the stack, in the entry block.
@@ -89,10 +116,13 @@ impl Emitter<'_> {
             self.intrinsic("llvm.x86.sse.sfence", &[], &[], None)?;
         } else {
             // SAFETY: see above.
-            unsafe {
-                LLVMBuildFence(self.builder, LLVMAtomicOrdering::LLVMAtomicOrderingSequentiallyConsistent, 0, UNNAMED)
-            };
+            unsafe { LLVMBuildFence(self.builder, LLVMAtomicOrderingSequentiallyConsistent, 0, UNNAMED) };
         }
         Ok(())
     }
+}
+
+fn check_atomic(to: Value, value: Value) -> Result<()> {
+    let fits = to.kind == Kind::Pointer && to.lanes == 1 && value.lanes == 1 && value.kind != Kind::Pointer;
+    if fits { Ok(()) } else { Err(mismatch("atomic operation", to, value)) }
 }

@@ -1,0 +1,150 @@
+//! Additions in one step that other threads do not divide. Machines add whole numbers and f32, f64 so; of narrower floats the
+//! bits are compared and exchanged, until nobody came between.
+
+use super::Renderer;
+use super::emit::{Kind, Result, Value};
+use llvm_sys::LLVMIntPredicate::{LLVMIntUGE, LLVMIntUGT, LLVMIntULT};
+use llvm_sys::LLVMOpcode::{
+    LLVMAdd, LLVMAnd, LLVMBitCast, LLVMFAdd, LLVMFMul, LLVMLShr, LLVMOr, LLVMShl, LLVMSub, LLVMTrunc, LLVMUIToFP,
+    LLVMZExt,
+};
+use tinyspec_ir::{DType, NodeId};
+
+/// Layout of an 8-bit float in its seven bits of magnitude.
+struct EightBits {
+    mantissa: i64,
+    bias: i64,
+    greatest: i64,
+    overflow: i64,
+    nan: i64,
+}
+
+const E4M3: EightBits = EightBits { mantissa: 3, bias: 7, greatest: 0x7e, overflow: 0x7f, nan: 0x7f };
+const E5M2: EightBits = EightBits { mantissa: 2, bias: 15, greatest: 0x7b, overflow: 0x7c, nan: 0x7e };
+
+impl Renderer<'_, '_> {
+    /// Adds lane by lane, so that equal addresses in a vector all count.
+    pub(super) fn atomic_add(&mut self, node: NodeId) -> Result<()> {
+        let sources = self.graph.sources(node);
+        let (place, source) = (sources[0], sources[1]);
+        let (address, dtype) = (self.address(place)?, self.graph.dtype(source));
+        if matches!(dtype, DType::Index | DType::Void) {
+            return Err(self.unsupported(node, "memory holds no such values"));
+        }
+        let lanes = self.lanes(source)?.max(address.pointer.lanes);
+        let value = self.value_in(source, lanes)?;
+        let gate = match sources.get(2) {
+            Some(gate) => Some(self.value_in(*gate, lanes)?),
+            None => None,
+        };
+        let size = Kind::of(address.dtype).in_memory();
+        for lane in 0..lanes {
+            let element = self.emit.extract(value, lane)?;
+            let pointer = if address.pointer.lanes > 1 {
+                self.emit.extract(address.pointer, lane)?
+            } else {
+                let lane = self.emit.int(Kind::I64, 1, lane.into());
+                self.emit.offset(address.pointer, lane, size)?
+            };
+            match gate {
+                Some(gate) => {
+                    let gate = self.emit.extract(gate, lane)?;
+                    self.only_if(gate, |renderer| renderer.add_to(pointer, element, dtype))?;
+                }
+                None => self.add_to(pointer, element, dtype)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn add_to(&mut self, to: Value, value: Value, dtype: DType) -> Result<()> {
+        match dtype {
+            DType::Bool => self.emit.atomic_or(to, self.write_bools(Kind::I1, value)?),
+            DType::F16 | DType::BF16 | DType::F8E4M3 | DType::F8E5M2 => self.exchange_sum(to, value, dtype),
+            _ => self.emit.atomic_add(to, value),
+        }
+    }
+
+    /// Reads bits, writes those of the sum if they are still there, else tries again.
+    fn exchange_sum(&mut self, to: Value, value: Value, dtype: DType) -> Result<()> {
+        let bits = if Kind::of(dtype).bits() == 8 { Kind::I8 } else { Kind::I16 };
+        let term = self.widen(value, dtype)?;
+        let first = self.emit.atomic_load(to, bits)?;
+        let (before, again, after) = (self.emit.block(), self.emit.new_block(), self.emit.new_block());
+        self.emit.jump(again);
+        self.emit.enter(again);
+        let old = self.emit.phi(bits, 1);
+        self.emit.arrive(old, first, before)?;
+        let number = self.emit.reinterpret(old, Kind::of(dtype), 1)?;
+        let sum = self.emit.binary(LLVMFAdd, self.widen(number, dtype)?, term)?;
+        let sum = self.emit.reinterpret(self.narrow(sum, dtype)?, bits, 1)?;
+        let (found, done) = self.emit.compare_exchange(to, old, sum)?;
+        self.emit.arrive(old, found, self.emit.block())?;
+        self.emit.branch(done, after, again)?;
+        self.emit.enter(after);
+        Ok(())
+    }
+
+    /// A float of at most 16 bits as an f32.
+    fn widen(&self, value: Value, dtype: DType) -> Result<Value> {
+        match dtype {
+            DType::F8E4M3 => self.decode(value, &E4M3),
+            DType::F8E5M2 => self.decode(value, &E5M2),
+            _ => self.convert(value, dtype, DType::F32),
+        }
+    }
+
+    /// An f32 as a float of at most 16 bits, to the nearest.
+    fn narrow(&self, value: Value, dtype: DType) -> Result<Value> {
+        match dtype {
+            DType::F8E4M3 => self.encode(value, &E4M3),
+            DType::F8E5M2 => self.encode(value, &E5M2),
+            _ => self.convert(value, DType::F32, dtype),
+        }
+    }
+
+    fn decode(&self, value: Value, format: &EightBits) -> Result<Value> {
+        let (emit, int) = (&self.emit, |number| self.emit.int(Kind::I32, 1, number));
+        let code = emit.convert(LLVMZExt, value, Kind::I32)?;
+        let magnitude = emit.binary(LLVMAnd, code, int(0x7f))?;
+        // The fields move to their places in f32, and the exponent is biased anew; a subnormal is a count of units.
+        let shifted = emit.binary(LLVMShl, magnitude, int(23 - format.mantissa))?;
+        let normal = emit.binary(LLVMAdd, shifted, int((127 - format.bias) << 23))?;
+        let unit = emit.float(Kind::Float, 1, 2f64.powi((1 - format.bias - format.mantissa) as i32));
+        let units = emit.binary(LLVMFMul, emit.convert(LLVMUIToFP, magnitude, Kind::Float)?, unit)?;
+        let units = emit.convert(LLVMBitCast, units, Kind::I32)?;
+        let is_subnormal = emit.compare_ints(LLVMIntULT, magnitude, int(1 << format.mantissa))?;
+        let finite = emit.select(is_subnormal, units, normal)?;
+        let (infinity, nan) = (int(0x7f80_0000), int(0x7fc0_0000));
+        let is_overflow = emit.compare_ints(LLVMIntUGE, magnitude, int(format.overflow))?;
+        let is_nan = emit.compare_ints(LLVMIntUGT, magnitude, int(format.overflow.min(format.nan - 1)))?;
+        let bits = emit.select(is_nan, nan, emit.select(is_overflow, infinity, finite)?)?;
+        let sign = emit.binary(LLVMShl, emit.binary(LLVMAnd, code, int(0x80))?, int(24))?;
+        emit.convert(LLVMBitCast, emit.binary(LLVMOr, bits, sign)?, Kind::Float)
+    }
+
+    fn encode(&self, value: Value, format: &EightBits) -> Result<Value> {
+        let (emit, int) = (&self.emit, |number| self.emit.int(Kind::I32, 1, number));
+        let bits = emit.convert(LLVMBitCast, value, Kind::I32)?;
+        let magnitude = emit.binary(LLVMAnd, bits, int(0x7fff_ffff))?;
+        // Half a unit less one, and the last kept bit, make ties go to even; a carry moves into the exponent by itself.
+        let dropped = 23 - format.mantissa;
+        let last = emit.binary(LLVMAnd, emit.binary(LLVMLShr, magnitude, int(dropped))?, int(1))?;
+        let half = emit.binary(LLVMAdd, last, int((1 << (dropped - 1)) - 1))?;
+        let rounded = emit.binary(LLVMLShr, emit.binary(LLVMAdd, magnitude, half)?, int(dropped))?;
+        let normal = emit.binary(LLVMSub, rounded, int((127 - format.bias) << format.mantissa))?;
+        // Below the least normal, a sum with 2^23 units leaves the rounded count of units in the low bits.
+        let shift = emit.float(Kind::Float, 1, 2f64.powi((1 - format.bias - format.mantissa + 23) as i32));
+        let sum = emit.binary(LLVMFAdd, emit.convert(LLVMBitCast, magnitude, Kind::Float)?, shift)?;
+        let sum = emit.convert(LLVMBitCast, sum, Kind::I32)?;
+        let subnormal = emit.binary(LLVMSub, sum, emit.convert(LLVMBitCast, shift, Kind::I32)?)?;
+        let is_subnormal = emit.compare_ints(LLVMIntULT, magnitude, int((128 - format.bias) << 23))?;
+        let finite = emit.select(is_subnormal, subnormal, normal)?;
+        let is_large = emit.compare_ints(LLVMIntUGT, finite, int(format.greatest))?;
+        let bounded = emit.select(is_large, int(format.overflow), finite)?;
+        let is_nan = emit.compare_ints(LLVMIntUGT, magnitude, int(0x7f80_0000))?;
+        let code = emit.select(is_nan, int(format.nan), bounded)?;
+        let sign = emit.binary(LLVMAnd, emit.binary(LLVMLShr, bits, int(24))?, int(0x80))?;
+        emit.convert(LLVMTrunc, emit.binary(LLVMOr, code, sign)?, Kind::I8)
+    }
+}
