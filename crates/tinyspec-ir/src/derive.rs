@@ -132,6 +132,10 @@ fn derive_dtype(op: Op, arg: &Arg, sources: &[&Props]) -> Result<DType> {
     {
         return Err(Error::new(ErrorKind::DType, op.name(), format!("the gate must be bool, found {}", gate.dtype)));
     }
+    if op == Op::If && (sources[0].dtype != DType::Bool || !sources[0].shape.is_empty()) {
+        let found = format!("{} {}", sources[0].dtype, crate::dim::show(&sources[0].shape));
+        return Err(Error::new(ErrorKind::DType, op.name(), format!("the condition must be one bool, found {found}")));
+    }
     Ok(match op.info().dtype {
         DTypeRule::Argument => match arg {
             Arg::Const(value) => value.dtype,
@@ -175,7 +179,8 @@ fn check_elementwise_dtypes(op: Op, sources: &[&Props]) -> Result<()> {
         Err(Error::new(ErrorKind::DType, op.name(), format!("needs {expected}, found {found}")).help(help))
     };
     match op {
-        Op::Cast => Ok(()),
+        // The args of code have any dtypes.
+        Op::Cast | Op::Custom => Ok(()),
         Op::Where => {
             if dtype != DType::Bool {
                 return refuse("a bool condition", dtype);
@@ -249,7 +254,7 @@ fn derive_addrspace(op: Op, arg: &Arg, sources: &[&Props]) -> Option<AddrSpace> 
         (Op::Param, Arg::Param { addrspace, .. }) => *addrspace,
         (Op::Buffer, Arg::Buffer { addrspace, .. }) => Some(*addrspace),
         (Op::Load, _) => None,
-        (Op::After | Op::Contiguous | Op::Detach, _) => sources[0].addrspace,
+        (Op::After | Op::Contiguous | Op::ContiguousBackward | Op::Detach, _) => sources[0].addrspace,
         _ if op.category() == Category::Movement && op != Op::Stack => {
             sources.first().and_then(|props| props.addrspace)
         }

@@ -7,6 +7,7 @@ pub mod access;
 mod arithmetic;
 mod barriers;
 mod bounds;
+mod conditions;
 mod kernel;
 mod linear;
 mod machine;

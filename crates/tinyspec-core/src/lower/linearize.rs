@@ -2,12 +2,14 @@
 //!
 //! A node stands in the innermost loop among the Ranges it depends on, so what a loop does not change is computed
 //! outside of it; but for reads of places that may not be there unless the loop has a trip (`places.rs`). Within a loop the order is that of a walk from the effects down to their sources: a value is made
-//! right before its first use, which keeps few of them alive at once.
+//! right before its first use, which keeps few of them alive at once. Effects under one condition become blocks
+//! (`conditions.rs`).
 
+mod conditions;
 mod places;
 
 use super::live::{Live, RangeSet};
-use tinyspec_ir::{Arg, Builder, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Builder, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 /// Orders the instructions of a selected kernel: a `Linear` node.
 ///
@@ -37,25 +39,8 @@ pub fn linearize(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
             bodies[loops.innermost(live.of(node) | places.get(&node).copied().unwrap_or(0))].push(node);
         }
     }
-    let mut list = Vec::with_capacity(order.len());
-    let mut open: Vec<(usize, usize)> = vec![(live.ranges.len(), 0)];
-    while let Some((body, next)) = open.pop() {
-        let Some(&node) = bodies[body].get(next) else {
-            if let Some(end) = loops.ends.get(body) {
-                list.push(*end);
-            }
-            continue;
-        };
-        open.push((body, next + 1));
-        if graph.op(node) == Op::End {
-            let range = graph.source(node, 1);
-            list.push(range);
-            open.push((live.bit(range).trailing_zeros() as usize, 0));
-        } else {
-            list.push(node);
-        }
-    }
-    graph.add(Op::Linear, &list, Arg::None)
+    let bodies = conditions::blocks(graph, &live, &bodies);
+    conditions::listed(graph, &loops, &live, &bodies)
 }
 
 /// Constants and shapes are written where they are used; a Range opens where its loop stands.

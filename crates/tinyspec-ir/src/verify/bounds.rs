@@ -3,6 +3,7 @@
 
 use super::access::open_ranges;
 use super::arithmetic::{Arithmetic, Dice};
+use super::conditions::Conditions;
 use super::refuse;
 use crate::{Builder, Graph, Interval, NodeId, Op, Result};
 use smallvec::SmallVec;
@@ -15,15 +16,17 @@ const TRIALS: u64 = 1024;
 /// # Errors
 /// Names an access and the index at which it leaves its buffer.
 pub(super) fn bounds(stage: &str, graph: &Graph, root: NodeId, live: &[NodeId]) -> Result<()> {
-    let mut open = None;
+    let mut known = None;
     for &node in live {
         if matches!(graph.op(node), Op::Load | Op::Store | Op::AtomicAdd)
             && let Some(places) = places(graph, graph.source(node, 0))
             && !places.iter().all(|place| place.is_inside(graph))
         {
-            let open = open.get_or_insert_with(|| open_ranges(graph, root));
+            let (open, conditions) =
+                known.get_or_insert_with(|| (open_ranges(graph, root), Conditions::new(graph, root)));
             let around = open.get(&node).map(Vec::as_slice).unwrap_or_default();
-            if let Some(why) = Search::new(graph, node, &places, around).and_then(|mut search| search.run()) {
+            let gates = conditions.gates(graph, node);
+            if let Some(why) = Search::new(graph, gates, &places, around).and_then(|mut search| search.run()) {
                 return refuse(stage, graph, node, why);
             }
         }
@@ -62,15 +65,19 @@ fn places(graph: &Graph, address: NodeId) -> Option<SmallVec<[Place; 1]>> {
 struct Search<'a> {
     arithmetic: Arithmetic<'a>,
     places: &'a [Place],
-    gate: Option<NodeId>,
+    gates: SmallVec<[NodeId; 2]>,
 }
 
 impl<'a> Search<'a> {
     /// Nothing where it cannot be tried.
-    fn new(graph: &'a Graph, access: NodeId, places: &'a [Place], around: &[NodeId]) -> Option<Search<'a>> {
-        let gate = graph.sources(access).get(2).copied();
-        let roots = places.iter().map(|place| place.index).chain(gate).chain(around.iter().copied());
-        Some(Search { arithmetic: Arithmetic::new(graph, roots)?, places, gate })
+    fn new(
+        graph: &'a Graph,
+        gates: SmallVec<[NodeId; 2]>,
+        places: &'a [Place],
+        around: &[NodeId],
+    ) -> Option<Search<'a>> {
+        let roots = places.iter().map(|place| place.index).chain(gates.iter().copied()).chain(around.iter().copied());
+        Some(Search { arithmetic: Arithmetic::new(graph, roots)?, places, gates })
     }
 
     /// The index at which the access leaves its buffer, in words.
@@ -102,7 +109,7 @@ impl<'a> Search<'a> {
     /// The index outside in this iteration, if there is one; nothing where the arithmetic has no value.
     fn leaves(&mut self) -> Option<Option<i128>> {
         let happens = self.arithmetic.run()?;
-        if !happens || self.gate.is_some_and(|gate| self.arithmetic.value(gate) == Some(0)) {
+        if !happens || self.gates.iter().any(|&gate| self.arithmetic.value(gate) == Some(0)) {
             return Some(None);
         }
         let mut indices = self.places.iter().map(|place| (self.arithmetic.value(place.index), place.room));

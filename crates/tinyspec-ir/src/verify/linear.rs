@@ -13,7 +13,7 @@ pub fn linear(graph: &Graph, linear: NodeId) -> Result<()> {
     if graph.op(linear) != Op::Linear {
         return refuse(stage, graph, linear, "the root is a Linear");
     }
-    // For each instruction, the loops it stands in; for each loop, whether it is still open.
+    // For each instruction, the loops and conditions it stands in.
     let mut scope: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();
     let mut open: Vec<NodeId> = Vec::new();
     for &node in graph.sources(linear) {
@@ -46,10 +46,11 @@ pub fn linear(graph: &Graph, linear: NodeId) -> Result<()> {
                 }
                 open.push(node);
             }
-            Op::End => {
-                let range = graph.source(node, 1);
-                if open.pop() != Some(range) {
-                    return refuse(stage, graph, node, "does not close the innermost open Range");
+            Op::If => open.push(node),
+            Op::End | Op::Endif => {
+                let opened = graph.source(node, (graph.op(node) == Op::End) as usize);
+                if open.pop() != Some(opened) {
+                    return refuse(stage, graph, node, "does not close the innermost open Range or If");
                 }
             }
             _ => {}
@@ -57,7 +58,7 @@ pub fn linear(graph: &Graph, linear: NodeId) -> Result<()> {
         scope.insert(node, open.clone());
     }
     match open.first() {
-        Some(&range) => refuse(stage, graph, range, "is never closed"),
+        Some(&opened) => refuse(stage, graph, opened, "is never closed"),
         None => {
             let live = graph.reachable(&[linear]);
             bounds(stage, graph, linear, &live)?;

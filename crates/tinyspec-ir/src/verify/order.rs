@@ -4,6 +4,7 @@
 //! missing is found even where the list happens to be right.
 
 use super::access::{gcd, open_ranges};
+use super::conditions::Conditions;
 use super::refuse;
 use crate::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 use rustc_hash::FxHashMap;
@@ -23,7 +24,7 @@ pub(super) struct Access {
 /// Names the access that has no place in the order, or that reads what nobody has written.
 pub(super) fn order(stage: &str, graph: &Graph, sink: NodeId, live: &[NodeId]) -> Result<()> {
     let accesses = accesses(graph, live);
-    let open = open_ranges(graph, sink);
+    let (open, conditions) = (open_ranges(graph, sink), Conditions::new(graph, sink));
     registers(stage, graph, &accesses, &open)?;
     let mut is_written = vec![false; accesses.len()];
     let mut by_memory: FxHashMap<NodeId, Vec<usize>> = FxHashMap::default();
@@ -51,7 +52,7 @@ pub(super) fn order(stage: &str, graph: &Graph, sink: NodeId, live: &[NodeId]) -
                 }
                 if below[second.node.index()] >> bit & 1 == 1 {
                     is_written[later] |= first.writes;
-                } else if !are_apart(graph, first, second) {
+                } else if !are_apart(graph, &conditions, first, second) {
                     let why = format!("is neither before nor after %{}, which touches the same memory", first.node.0);
                     return refuse(stage, graph, second.node, why);
                 }
@@ -103,12 +104,12 @@ pub(super) fn accesses(graph: &Graph, live: &[NodeId]) -> Vec<Access> {
 
 /// Two accesses that need no order: additions, places of which the constants differ, and places of a Param that differ or
 /// have conditions: whether they overlap is the race prover's question.
-fn are_apart(graph: &Graph, a: &Access, b: &Access) -> bool {
+fn are_apart(graph: &Graph, conditions: &Conditions, a: &Access, b: &Access) -> bool {
     let additions = [a, b].iter().all(|access| graph.op(access.node) == Op::AtomicAdd);
     let (left, right) = (graph.source(a.node, 0), graph.source(b.node, 0));
     let both_write = a.writes && b.writes;
     // A lane beyond the end of its axis has the address of another row's, and a gate that is off.
-    let gated = [a, b].iter().any(|access| access.writes && graph.sources(access.node).len() > 2);
+    let gated = [a, b].iter().any(|access| access.writes && !conditions.gates(graph, access.node).is_empty());
     let in_param = graph.op(a.memory) == Op::Param && (left != right || !both_write || gated);
     let in_local = both_write && left != right && graph.props(a.memory).addrspace == Some(AddrSpace::Local);
     additions || in_param || in_local || constants_differ(graph, left, right) || are_side_by_side(graph, left, right)

@@ -6,6 +6,7 @@
 
 use super::access::open_ranges;
 use super::arithmetic::{Arithmetic, Dice};
+use super::conditions::Conditions;
 use super::order::accesses;
 use super::refuse;
 use crate::special::SpecialIndex;
@@ -26,11 +27,15 @@ pub(super) fn threads(stage: &str, graph: &Graph, root: NodeId, live: &[NodeId])
     if !live.iter().any(is_thread) {
         return Ok(());
     }
-    let open = open_ranges(graph, root);
+    let (open, conditions) = (open_ranges(graph, root), Conditions::new(graph, root));
     let around = |node: NodeId| open.get(&node).map(Vec::as_slice).unwrap_or_default();
     for &barrier in live.iter().filter(|&&node| graph.op(node) == Op::Barrier) {
         if let Some(range) = around(barrier).iter().find(|&&range| !is_uniform(graph, graph.source(range, 0))) {
             let why = format!("stands in a loop whose trips differ from thread to thread, %{}", range.0);
+            return refuse(stage, graph, barrier, why);
+        }
+        if let Some(gate) = conditions.around(barrier).iter().find(|&&gate| !is_uniform(graph, gate)) {
+            let why = format!("stands in a condition that differs from thread to thread, %{}", gate.0);
             return refuse(stage, graph, barrier, why);
         }
     }
@@ -54,7 +59,7 @@ pub(super) fn threads(stage: &str, graph: &Graph, root: NodeId, live: &[NodeId])
             }
             let at = second.node.index();
             let follows = second.node == first.node || below[at];
-            let mut meets = follows && !behind[at] && meet(graph, first.node, second.node, None, &open);
+            let mut meets = follows && !behind[at] && meet(graph, first.node, second.node, None, &open, &conditions);
             // A Barrier that the second waits for in each trip, or that waits for the first.
             let passed = |range: NodeId| {
                 let mut inside = barriers.iter().filter(|&&barrier| around(barrier).contains(&range));
@@ -65,7 +70,7 @@ pub(super) fn threads(stage: &str, graph: &Graph, root: NodeId, live: &[NodeId])
                 if meets || !is_serial || !around(second.node).contains(&range) || passed(range) {
                     continue;
                 }
-                meets = meet(graph, first.node, second.node, Some(range), &open);
+                meets = meet(graph, first.node, second.node, Some(range), &open, &conditions);
             }
             if meets {
                 let why = format!("meets %{} of another thread without a Barrier between", first.node.0);
@@ -102,13 +107,14 @@ fn meet(
     second: NodeId,
     later: Option<NodeId>,
     open: &FxHashMap<NodeId, Vec<NodeId>>,
+    conditions: &Conditions,
 ) -> bool {
     let mut dice = Dice::new();
     let trial = || -> Option<bool> {
         let ((from, length), (to, count)) = (run(graph, first)?, run(graph, second)?);
-        let gates = [first, second].map(|access| graph.sources(access).get(2).copied());
+        let gates = [first, second].map(|access| conditions.gates(graph, access));
         let around = [first, second].into_iter().flat_map(|access| open.get(&access).into_iter().flatten().copied());
-        let roots = [from, to].into_iter().chain(gates.into_iter().flatten()).chain(around);
+        let roots = [from, to].into_iter().chain(gates.iter().flatten().copied()).chain(around);
         let mut arithmetic = Arithmetic::new(graph, roots)?;
         let kinds: Vec<(usize, Option<SpecialIndex>, NodeId, u64)> = (arithmetic.counters.iter().enumerate())
             .map(|(number, counter)| (number, SpecialIndex::of(graph, counter.node), counter.node, counter.count))
@@ -145,7 +151,7 @@ fn meet(
                         rest /= count;
                     }
                     let happens = arithmetic.run()?;
-                    let is_closed = gates[which].is_some_and(|gate| arithmetic.value(gate) == Some(0));
+                    let is_closed = gates[which].iter().any(|&gate| arithmetic.value(gate) == Some(0));
                     if happens && !is_closed {
                         places.push((arithmetic.value(if which == 0 { from } else { to })?, thread));
                     }

@@ -253,3 +253,52 @@ fn calls_without_an_order_are_refused() {
         assert!(verdict.contains(why), "{from} -> {to}: `{verdict}` does not say `{why}`");
     }
 }
+
+/// The threads of a workgroup of which some are beyond the end of a buffer, in the order of instructions.
+const BOUNDED: &str = "
+%0 = const[index 5]
+%1 = stack(%0)
+%2 = param[0 f32 global](%1)
+%3 = param[1 f32 global](%1)
+%4 = const[index 8]
+%5 = special[\"lidx0\"](%4)
+%6 = cast[i64](%5)
+%7 = const[i64 5]
+%8 = cmplt(%6, %7)
+%9 = if(%8)
+%10 = index(%3, %6)
+%11 = load[reg](%10)
+%12 = index(%2, %6)
+%13 = store(%12, %11)
+%14 = endif(%9)
+%15 = barrier()
+%16 = sink(%13)
+%17 = linear(%2, %3, %5, %6, %8, %9, %10, %11, %12, %13, %14, %15, %16)
+return %17
+";
+
+#[test]
+fn conditions_count_and_close_as_they_opened() {
+    let verdict = |edits: &[(&str, &str)]| {
+        let source = edits.iter().fold(BOUNDED.to_string(), |source, (from, to)| {
+            assert!(source.contains(from), "{from}");
+            source.replace(from, to)
+        });
+        let parsed = text::parse(&source);
+        parsed.and_then(|(graph, roots)| verify::linear(&graph, roots[0])).map_err(|error| error.to_string())
+    };
+    assert_eq!(verdict(&[]), Ok(()));
+    for (edits, why) in [
+        // Without the condition, and with one that lets too many threads in.
+        (&[("%8, %9, %10", "%8, %10"), (", %14, %15", ", %15")][..], "leaves its buffer at index 5"),
+        (&[("const[i64 5]", "const[i64 6]")], "leaves its buffer at index 5"),
+        (&[("%13, %14, %15, %16)", "%13, %15, %16, %14)")], "differs from thread to thread"),
+        (&[(", %14, %15", ", %15")], "is never closed"),
+        (&[("%8, %9, %10", "%8, %10"), (", %13, %14", ", %13, %9, %14")], "leaves its buffer"),
+        (&[("%11, %12, %13, %14, %15", "%14, %11, %12, %13, %15")], "outside its loop"),
+        (&[("%9 = if(%8)", "%9 = if(%6)")], "the condition must be one bool, found i64"),
+    ] {
+        let refused = verdict(edits).expect_err(why);
+        assert!(refused.contains(why), "{refused}: {why}");
+    }
+}

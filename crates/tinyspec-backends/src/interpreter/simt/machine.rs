@@ -81,6 +81,9 @@ pub(super) unsafe fn run(code: &Code, params: &[*mut u8], grid: Grid, trips: Ran
         while let Some(instruction) = code.instructions.get(position) {
             position = machine.step(instruction, position, &trips)?;
         }
+        // A condition may last to the end.
+        machine.threads = Threads::all(size);
+        machine.frames.clear();
     }
     Ok(())
 }

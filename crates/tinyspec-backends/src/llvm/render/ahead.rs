@@ -84,8 +84,15 @@ impl Renderer<'_, '_> {
     /// What to fetch, by the loop in which.
     pub(super) fn blocks_ahead(&self, instructions: &[NodeId]) -> HashMap<NodeId, Vec<Ahead>> {
         let mut ahead: HashMap<NodeId, Vec<Ahead>> = HashMap::new();
-        if instructions.iter().any(|&node| self.graph.op(node) == Op::If) {
-            return ahead;
+        // Trips are counted by loops alone: none may stand in a condition.
+        let mut conditions = 0;
+        for &node in instructions {
+            match self.graph.op(node) {
+                Op::If => conditions += 1,
+                Op::Endif => conditions -= 1,
+                Op::Range if conditions > 0 => return ahead,
+                _ => {}
+            }
         }
         let loops = loops(self.graph, instructions);
         for (number, copy) in loops.iter().enumerate() {

@@ -54,8 +54,8 @@ impl Renderer<'_, '_> {
                     let found = Unswitched { end: position + 1, gates, invariant };
                     return (!found.gates.is_empty() && trips >= LEAST_TRIPS).then_some(found);
                 }
-                Op::Range | Op::If | Op::Endif => return None,
-                Op::Load | Op::Store | Op::AtomicAdd | Op::After => {
+                Op::Range => return None,
+                Op::Load | Op::Store | Op::AtomicAdd | Op::After | Op::If | Op::Endif => {
                     changing.insert(node);
                 }
                 _ if sources.iter().any(|source| changing.contains(source)) => {
