@@ -367,6 +367,11 @@ fn contiguous<B>(x: &Tensor<f32, B, 6>) -> Tensor<f32, B, 6> {
 }
 
 #[function]
+fn contiguous_backward<B>(x: &Tensor<f32, B, 6>) -> Tensor<f32, B, 6> {
+    x.contiguous_backward()
+}
+
+#[function]
 fn clip<B>(x: &Tensor<f32, B, 6>) -> Tensor<f32, B, 6> {
     x.clip(-1.0, 1.0)
 }
@@ -911,7 +916,7 @@ macro_rules! functions {
 }
 
 const FUNCTIONS: &[&EmbeddedFunction] = functions! {
-    add sub mul div modulo fmod pow maximum minimum copysign logaddexp idiv imod neg not logical_not and or xor shl shr lt le gt ge eq ne where_ lerp reciprocal sqrt rsqrt exp2 log2 exp log log10 sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh erf trunc floor ceil round abs sign square relu relu6 sigmoid silu gelu quick_gelu softplus logsigmoid softsign mish hardsigmoid hardswish selu detach contiguous clip leaky_relu elu celu isnan isinf isfinite pow_const const_pow cast bitcast reshape permute transpose expand flip pad shrink narrow unsqueeze squeeze flatten unflatten cat stack split split_sizes chunk repeat repeat_interleave diagonal roll triu tril sum prod max min mean logsumexp var std any all softmax softmin log_softmax cumsum cumprod cummax cummin logcumsumexp argmax argmin matmul dot linear einsum conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d max_pool1d avg_pool1d max_pool2d avg_pool2d max_pool3d avg_pool3d unfold pad_mode interpolate one_hot index0 embedding take gather scatter_add scatter_multiply scatter scatter_reduce sort argsort topk cross_entropy cross_entropy_prob nll_loss nll_loss_weight binary_crossentropy binary_crossentropy_logits layer_norm rms_norm group_norm batch_norm_train batch_norm_eval sdpa sdpa_mask full zeros ones arange linspace eye
+    add sub mul div modulo fmod pow maximum minimum copysign logaddexp idiv imod neg not logical_not and or xor shl shr lt le gt ge eq ne where_ lerp reciprocal sqrt rsqrt exp2 log2 exp log log10 sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh erf trunc floor ceil round abs sign square relu relu6 sigmoid silu gelu quick_gelu softplus logsigmoid softsign mish hardsigmoid hardswish selu detach contiguous contiguous_backward clip leaky_relu elu celu isnan isinf isfinite pow_const const_pow cast bitcast reshape permute transpose expand flip pad shrink narrow unsqueeze squeeze flatten unflatten cat stack split split_sizes chunk repeat repeat_interleave diagonal roll triu tril sum prod max min mean logsumexp var std any all softmax softmin log_softmax cumsum cumprod cummax cummin logcumsumexp argmax argmin matmul dot linear einsum conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d max_pool1d avg_pool1d max_pool2d avg_pool2d max_pool3d avg_pool3d unfold pad_mode interpolate one_hot index0 embedding take gather scatter_add scatter_multiply scatter scatter_reduce sort argsort topk cross_entropy cross_entropy_prob nll_loss nll_loss_weight binary_crossentropy binary_crossentropy_logits layer_norm rms_norm group_norm batch_norm_train batch_norm_eval sdpa sdpa_mask full zeros ones arange linspace eye
 };
 
 fn all_functions() -> impl Iterator<Item = &'static &'static EmbeddedFunction> {

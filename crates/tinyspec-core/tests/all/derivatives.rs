@@ -1,6 +1,7 @@
 //! Gradients of the methods against differences, and gradients of those gradients.
 
-use tinyspec_core::execute::with_default_device;
+use tinyspec_core::execute::{device, with_default_device};
+use tinyspec_core::lower::rangeify::{Reason, rangeify};
 use tinyspec_core::{Error, GradcheckOptions, Spec, Tensor, grad, gradcheck, stepped};
 use tinyspec_ir::DType;
 use tinyspec_ir::ops::options::{Conv2d, default};
@@ -243,4 +244,37 @@ fn a_wrong_gradient_is_found_and_named() {
     assert!(error.contains("input 0, element 0: the gradient is"), "{error}");
     let error = gradcheck(|x| x[0].clone(), &[&Tensor::ones([1])], GradcheckOptions::default()).expect_err("f32");
     assert!(error.to_string().contains("input 0 is f32"), "{error}");
+}
+
+#[test]
+fn contiguous_backward_is_the_value_and_puts_its_gradient_into_memory() -> Result<(), Error> {
+    let loss = |x: &[Tensor], is_marked: bool| {
+        let y = x[0].sin();
+        let y = if is_marked { y.contiguous_backward() } else { y };
+        (y.permute([1, 0]) * x[1].exp()).sum(.., false)
+    };
+    let spec = Spec::new(DType::F32, [4, 3]);
+    let other = Spec::new(DType::F32, [3, 4]);
+    let target = device("cpu")?.target().clone();
+    let asked_for = |is_marked: bool, is_backward: bool| -> Result<usize, Error> {
+        let traced = tinyspec_core::Function::trace(&[spec.clone(), other.clone()], |x| {
+            let loss = loss(x, is_marked);
+            if is_backward { grad(&loss, &[&x[0]]).unwrap_or_else(|error| panic!("{error}")) } else { vec![loss] }
+        })?;
+        let schedule = rangeify(traced.body().graph(), traced.body().outputs(), &target)?;
+        Ok(schedule.decisions.iter().filter(|decision| decision.reason == Reason::Contiguous).count())
+    };
+    assert_eq!((asked_for(false, false)?, asked_for(false, true)?), (0, 0));
+    assert_eq!((asked_for(true, false)?, asked_for(true, true)?), (0, 1));
+    for device in ["interpreter", "cpu", "simt"] {
+        with_default_device::<_, Error>(device, || {
+            let x = [Tensor::arange(12).reshape([4, 3]).cast(DType::F32), Tensor::full([3, 4], 0.5f32)];
+            let value = |is_marked| loss(&x, is_marked).item::<f32>();
+            assert_eq!(value(true)?, value(false)?, "{device}");
+            let slope = |is_marked| grad(&loss(&x, is_marked), &[&x[0]])?.remove(0).to_vec::<f32>();
+            assert_eq!(slope(true)?, slope(false)?, "{device}");
+            Ok(())
+        })?;
+    }
+    check("contiguous_backward", |x| (x[0].sin().contiguous_backward() * &x[1]).contiguous_backward())
 }

@@ -106,3 +106,29 @@ fn draws_without_sense_are_refused() {
     refused(Tensor::normal([2], 0.0, -1.0), "standard deviation -1");
     refused(Tensor::scalar(1u64).randint_with([2], 0, 300, DType::I8), "no numbers of i8");
 }
+
+#[test]
+fn threefry_of_tensors_matches_the_published_vectors() -> Result<(), Error> {
+    // Of the authors' list for threefry2x32 with 20 rounds: counter, key and result, the first word lowest.
+    let counters = [0u64, u64::MAX, 0x85a3_08d3_243f_6a88];
+    let keys = [0u64, u64::MAX, 0x0370_7344_1319_8a2e];
+    let expected = [0x99ba_4efe_6b20_0159, 0xbb00_2be7_1cb9_96fc, 0x483d_f7a0_c492_3a9c];
+    for device in ["interpreter", "cpu", "simt"] {
+        with_default_device::<_, Error>(device, || {
+            let of = |words: &[u64]| Tensor::from_slice(words, [words.len()]);
+            assert_eq!(of(&counters).threefry(of(&keys)).to_vec::<u64>()?, expected, "{device}");
+            // One key for many counters, and the draws that are made of them.
+            let key = Tensor::scalar(7u64);
+            let bits = of(&[0, 1, 2, 3, 4]).threefry(&key).to_vec::<u64>()?;
+            let again = (0..5u64).map(|counter| of(&[counter]).threefry(&key).item::<u64>());
+            assert_eq!(bits, again.collect::<Result<Vec<_>, _>>()?, "{device}");
+            let uniform = key.uniform_with([5], 0.0, 1.0, DType::F32).to_vec::<f32>()?;
+            let upper = bits.iter().map(|bits| (bits >> 40) as f32 / 16_777_216.0);
+            assert_eq!(uniform, upper.collect::<Vec<_>>(), "{device}");
+            Ok(())
+        })?;
+    }
+    let error = Tensor::arange(3).threefry(1u64).to_vec::<u64>().expect_err("counters of i64").to_string();
+    assert!(error.contains("threefry") && error.contains("u64"), "{error}");
+    Ok(())
+}

@@ -37,7 +37,7 @@ fn index_expression(op: Op, arg: &Arg, sources: &[&Props]) -> Option<Shape> {
         (Op::Idiv, _) => one(scalar(0)?.idiv(scalar(1)?)),
         (Op::Mod, _) => one(scalar(0)?.modulo(scalar(1)?)),
         (Op::Max, _) => one(scalar(0)?.maximum(scalar(1)?)),
-        (Op::After | Op::Detach | Op::Contiguous, _) => one(scalar(0)?.clone()),
+        (Op::After | Op::Detach | Op::Contiguous | Op::ContiguousBackward, _) => one(scalar(0)?.clone()),
         _ => None,
     }
 }

@@ -238,6 +238,11 @@ pub fn contiguous(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     b.alu(Op::Contiguous, &[x])
 }
 
+/// The value; its gradient has memory of its own, row-major.
+pub fn contiguous_backward(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    b.alu(Op::ContiguousBackward, &[x])
+}
+
 /// The storage as another dtype; the last axis scales by the ratio of sizes.
 pub fn bitcast(b: &mut dyn Builder, x: NodeId, dtype: DType) -> Result<NodeId> {
     b.add(Op::Bitcast, &[x], Arg::DType(dtype))

@@ -6,12 +6,21 @@ use super::movement::reshape;
 use super::{cast, dtype_of, elementwise, like};
 use crate::{Arg, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
 
+/// 64 random bits of each counter under a key, both u64: Threefry-2x32 with 20 rounds.
+pub fn threefry(b: &mut dyn Builder, counter: NodeId, key: NodeId) -> Result<NodeId> {
+    if let Some(other) = [counter, key].map(|it| dtype_of(b, it)).into_iter().find(|&dtype| dtype != DType::U64) {
+        let message = format!("counter and key are u64, found {other}");
+        return Err(Error::new(ErrorKind::DType, "threefry", message).help("`.cast(DType::U64)`"));
+    }
+    b.alu(Op::Threefry, &[counter, key])
+}
+
 /// 64 random bits an element; `key` (a u64 scalar) names the stream.
 pub fn random_bits(b: &mut dyn Builder, key: NodeId, shape: &[Dim]) -> Result<NodeId> {
     let count = shape.iter().cloned().fold(Dim::from(1), |a, b| a * b);
     let counter = arange_dim(b, &count, DType::I64)?;
     let counter = cast(b, counter, DType::U64)?;
-    let bits = b.alu(Op::Threefry, &[counter, key])?;
+    let bits = threefry(b, counter, key)?;
     reshape(b, bits, shape)
 }
 

@@ -83,7 +83,7 @@ fn is_of(graph: &Graph, mean: NodeId, x: NodeId, axes: &Axes) -> bool {
         node = match (graph.op(node), graph.arg(node)) {
             (Op::Reduce, Arg::Reduce { op: Op::Add, axes: of }) => return of == axes && graph.source(node, 0) == x,
             (Op::Div | Op::Mul, _) if graph.as_const(graph.source(node, 1)).is_some() => graph.source(node, 0),
-            (Op::Reshape | Op::Detach, _) => graph.source(node, 0),
+            (Op::Reshape | Op::Detach | Op::ContiguousBackward, _) => graph.source(node, 0),
             _ => return false,
         }
     }

@@ -183,7 +183,7 @@ impl Estimates {
         let elements = count(&sizes(graph, node)).max(1) as f32;
         let op = graph.op(node);
         // What the user or a rule wants in memory is read from there.
-        if matches!(op, Op::Param | Op::Buffer | Op::Binary | Op::Contiguous | Op::ContiguousBackward) {
+        if matches!(op, Op::Param | Op::Buffer | Op::Binary | Op::Contiguous) {
             self.bytes[node.index()] = graph.dtype(node).size() as f32;
             return;
         }
@@ -389,7 +389,7 @@ fn widens_memory(graph: &Graph, node: NodeId) -> bool {
     while matches!(graph.op(source), Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Shrink) {
         source = graph.source(source, 0);
     }
-    let in_memory = matches!(graph.op(source), Op::Param | Op::Buffer | Op::Contiguous | Op::ContiguousBackward);
+    let in_memory = matches!(graph.op(source), Op::Param | Op::Buffer | Op::Contiguous);
     is_simple && in_memory && to.size() > from.size() && to != DType::Index && from != DType::Bool
 }
 

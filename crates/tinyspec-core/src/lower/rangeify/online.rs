@@ -211,5 +211,8 @@ impl Search<'_> {
 }
 
 fn is_view(op: Op) -> bool {
-    matches!(op, Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Shrink | Op::Pad | Op::Detach)
+    matches!(
+        op,
+        Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Shrink | Op::Pad | Op::Detach | Op::ContiguousBackward
+    )
 }

@@ -113,8 +113,8 @@ pub(super) fn named(graph: &Graph, mut node: NodeId) -> (NodeId, bool) {
     let mut forced = false;
     loop {
         node = match (graph.op(node), graph.arg(node)) {
-            (Op::Detach, _) => graph.source(node, 0),
-            (Op::Contiguous | Op::ContiguousBackward | Op::Load, _) => {
+            (Op::Detach | Op::ContiguousBackward, _) => graph.source(node, 0),
+            (Op::Contiguous | Op::Load, _) => {
                 forced = true;
                 graph.source(node, 0)
             }

@@ -255,6 +255,8 @@ macro_rules! for_each_method {
         detach(x: tensor) -> tensor = elementwise::detach;
         /// The value in memory of its own, row-major.
         contiguous(x: tensor) -> tensor = elementwise::contiguous;
+        /// The value; its gradient has memory of its own, row-major.
+        contiguous_backward(x: tensor) -> tensor = elementwise::contiguous_backward;
         /// Converted to another dtype.
         cast(x: tensor, to: dtype) -> tensor = cast;
         /// The storage as another dtype.
@@ -726,6 +728,8 @@ macro_rules! for_each_method {
         blackman_window(length: int, periodic: flag) -> tensor = shapes::blackman_window;
         /// Ones on the diagonal.
         eye(n: int, m: int, dtype: dtype) -> tensor = creation::eye;
+        /// 64 random bits of each counter (u64) under a u64 key: Threefry-2x32 with 20 rounds.
+        threefry(counter: tensor, key: tensor) -> tensor = random::threefry;
         /// Uniform in `[low, high)`, by Threefry from a u64 key.
         uniform(key: tensor, shape: shape, low: float, high: float, dtype: dtype) -> tensor = random::uniform;
         /// Standard normal, by Threefry from a u64 key.
