@@ -31,8 +31,8 @@ pub use tinyspec_core::function::named;
 pub use tinyspec_core::tensor::collectives;
 pub use tinyspec_core::{
     Argument, Element, Error, F8E4M3, F8E5M2, Function, GradcheckOptions, IntoAxes, IntoDevice, IntoPick, IntoPicks,
-    IntoShape, NewAxis, Operand, Permission, Pick, Prepared, Rest, Result, Scalar, Spec, Tensor, grad, grad_or_zeros,
-    gradcheck, realize_all, set_seed, stepped,
+    IntoShape, NewAxis, Operand, Permission, Pick, Prepared, Program, Rest, Result, Scalar, Spec, Tensor, grad,
+    grad_or_zeros, gradcheck, realize_all, set_seed, stepped,
 };
 pub use tinyspec_core::{execute, function, lower, nn, profile, search};
 pub use tinyspec_ir as ir;
@@ -145,8 +145,10 @@ pub use tinyspec_macros::function;
 /// **Values.** `x[i, j]`; `x.get([i, j], 0.0)` with what is read outside; `let`, `let mut`, `if` as statement and as
 /// value, `as` casts; indices are whole numbers of 64 bits with floored `/` and `%`. Functions: `exp`, `exp2`, `log`, `log2`, `sqrt`,
 /// `rsqrt`, `sin`, `cos`, `tanh`, `abs`, `max`, `min`, `pow`, `floor`, `round`, … also as methods, and
-/// `where_(c, a, b)`. `atomic_add(&mut h[i], v)` adds from all iterations. `let mut r: Reg<f32, 2, 4>;` are registers,
-/// indexed by numbers and `unroll` variables.
+/// `where_(c, a, b)`. `atomic_add(&mut h[i], v)` adds from all iterations, on every dtype of numbers.
+/// `let mut r: Reg<f32, 2, 4>;` are registers, indexed by numbers and `unroll` variables.
+/// `unsafe { custom("%r = fneg {r} %0\n ret {r} %r", -x, x) }` is a value, here `-x`, by LLVM IR of one's own where that is what the
+/// device compiles (see [`Tensor::custom`]).
 ///
 /// **What is checked**, for all dims at once: names, ranks and dtypes; that every access is inside its buffer, by the bounds
 /// of loops and the conditions of `if`; that no two iterations of a parallel loop store to one element, and none reads

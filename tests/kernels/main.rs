@@ -1,9 +1,12 @@
 //! Kernels written by hand: every good one gives what plain Rust gives, on every device.
 
 mod apart;
+mod atomic;
 mod calls;
+mod custom;
 mod elementwise;
 mod matrix;
+mod programs;
 mod races;
 mod reduction;
 mod scan;

@@ -11,7 +11,7 @@ pub mod search;
 pub mod tensor;
 
 pub use error::{Error, Result};
-pub use function::{Function, Prepared, Spec};
+pub use function::{Function, Prepared, Program, Spec};
 pub use tensor::{
     Argument, Element, F8E4M3, F8E5M2, GradcheckOptions, IntoAxes, IntoDevice, IntoPick, IntoPicks, IntoShape, NewAxis,
     Operand, Pick, Rest, Scalar, Tensor, grad, grad_or_zeros, gradcheck, realize_all, set_seed, stepped,

@@ -80,6 +80,10 @@ pub fn eval_lanes(op: Op, operand: DType, dtype: DType, sources: &[&[u64]], resu
             Op::Cast => convert::cast(operand, dtype, sources, result),
             Op::Bitcast => convert::bitcast(operand, dtype, sources, result),
             Op::Wmma => words::lanes(dtype, sources, result),
+            Op::Custom => sources.first().is_some_and(|value| {
+                result.copy_from_slice(value);
+                true
+            }),
             Op::Where => ternary(sources, result, |condition, a, b| if condition != 0 { a } else { b }),
             _ => match operand {
                 DType::Void => false,

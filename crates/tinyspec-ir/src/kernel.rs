@@ -1,7 +1,7 @@
 //! A kernel written by hand, as `uop!` embeds it: a closed graph in binary form, opaque to whatever works on tensors.
 //!
 //! The graph is a `Sink` whose buffers keep their shapes: `Index(Param, i, j)` has an index for each axis, so that an
-//! access can be checked axis by axis. A call is `Call(CustomFunction(Binary), buffers…, dims…)`, its results are
+//! access can be checked axis by axis; or a Linear or Program, which needs no stage any more. A call is `Call(CustomFunction(Binary), buffers…, dims…)`, its results are
 //! `After(buffer, call, number)`: the buffer's value once the kernel has run.
 
 use crate::encode::{Reader, Writer, decode, encode};
@@ -50,7 +50,10 @@ impl WrittenKernel {
         let vouched = reader.byte()? != 0;
         let (graph, roots) = decode(reader.block()?)?;
         let &[sink] = roots.as_slice() else { return Err(damaged()) };
-        if !reader.is_done() || outputs > buffers.len() || graph.op(sink) != Op::Sink {
+        if !reader.is_done()
+            || outputs > buffers.len()
+            || !matches!(graph.op(sink), Op::Sink | Op::Linear | Op::Program)
+        {
             return Err(damaged());
         }
         Ok(WrittenKernel { name, outputs, buffers, vouched, graph, sink })

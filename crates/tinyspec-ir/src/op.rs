@@ -242,7 +242,7 @@ op_table! {
     113 If "if" Codegen [1, 1] None Void, Scalar, None; "Begin conditional execution."
     114 Endif "endif" Codegen [1, 1] None Void, Scalar, None; "End conditional execution."
     115 Wmma "wmma" Codegen [3, 3] Text Source(2), Broadcast, DType; "(A, B, acc): acc + A · B of words of two numbers: of i16 to i32, which wraps; of bf16 to f32, the upper ones first, each product and sum rounded to nearest together, and subnormal numbers are 0."
-    116 Custom "custom" Codegen [0, ANY] Text Void, Scalar, None; "Custom code in the rendered source."
+    116 Custom "custom" Codegen [1, ANY] Text Source(0), Broadcast, DType; "(value, args...): value, by code in the renderer's language over the args; where there is none, value itself."
     117 AtomicAdd "atomic_add" Codegen [2, 3] None Void, Scalar, None; "(idx, val, gate?): adds val to the element at idx, atomically."
     118 CustomFunction "custom_function" Codegen [0, ANY] Text Void, Scalar, None; "Opaque device function, invoked by Call."
     119 Program "program" Codegen [1, 3] None Void, Scalar, None; "Compiled kernel: (linear, source, binary)."
@@ -262,12 +262,13 @@ impl Op {
 
     /// Applied per element, with broadcasting.
     pub const fn is_elementwise(self) -> bool {
-        matches!(self.category(), Category::Unary | Category::Binary | Category::Ternary) || matches!(self, Op::Wmma)
+        matches!(self.category(), Category::Unary | Category::Binary | Category::Ternary)
+            || matches!(self, Op::Wmma | Op::Custom)
     }
 
     /// Ops with effects: the ordering rule of the verifiers names them.
     pub const fn has_effect(self) -> bool {
-        matches!(self, Op::Store | Op::AtomicAdd | Op::Barrier | Op::Call | Op::Custom | Op::Ins)
+        matches!(self, Op::Store | Op::AtomicAdd | Op::Barrier | Op::Call | Op::Ins)
     }
 
     /// `a op b == b op a`, bit for bit.

@@ -7,8 +7,10 @@
 mod address;
 mod ahead;
 mod arithmetic;
+mod atomic;
 mod cast;
 mod control;
+mod custom;
 mod demand;
 mod division;
 mod emit;
@@ -61,8 +63,13 @@ pub(super) fn render<'context>(
         shuffles: HashMap::new(),
         open: HashSet::new(),
         streams: false,
+        context,
+        module,
+        customs: Vec::new(),
     };
-    renderer.function()
+    renderer.function()?;
+    let customs = renderer.customs.len();
+    if customs > 0 { custom::inline(module, customs) } else { Ok(()) }
 }
 
 /// A value, and how many loops and conditions enclose its definition.
@@ -100,6 +107,10 @@ struct Renderer<'a, 'context> {
     open: HashSet<NodeId>,
     /// A streaming store was made.
     streams: bool,
+    context: &'context Context,
+    module: &'a Module<'context>,
+    /// The user's own code: a function each, without its name.
+    customs: Vec<String>,
 }
 
 impl Renderer<'_, '_> {
@@ -162,9 +173,13 @@ impl Renderer<'_, '_> {
             return Ok(());
         }
         let mut depth = 0;
-        // The second source of a Reshape or Expand is a shape.
+        // The second source of a Reshape or Expand is a shape; the first one of a Custom is what its code stands for.
         let sources = self.graph.sources(node);
-        let operands = if matches!(self.graph.op(node), Op::Reshape | Op::Expand) { &sources[..1] } else { sources };
+        let operands = match self.graph.op(node) {
+            Op::Reshape | Op::Expand => &sources[..1],
+            Op::Custom => &sources[1..],
+            _ => sources,
+        };
         // A vector of lanes of others is a shuffle of those.
         let operands: Vec<NodeId> = match self.graph.op(node) {
             Op::Stack => operands.iter().map(|&lane| self.vector_of(lane)).collect(),
@@ -198,6 +213,7 @@ impl Renderer<'_, '_> {
             Op::Bitcast => self.bitcast(node),
             Op::Ins => self.single(node),
             Op::Wmma => self.wmma(node),
+            Op::Custom => self.custom(node),
             op if op.is_elementwise() => self.elementwise(node),
             _ => Err(self.unsupported(node, "it is no instruction of a kernel")),
         }
@@ -216,6 +232,10 @@ impl Renderer<'_, '_> {
     fn placed(&mut self, node: NodeId) -> Result<Placed> {
         if let Some(placed) = self.values[node.index()] {
             return Ok(placed);
+        }
+        // A value that waits for an effect is the value.
+        if self.graph.op(node) == Op::After && !self.is_place(node) {
+            return self.placed(self.graph.source(node, 0));
         }
         // Constants, and vectors of them, are written where they are used.
         let constant = |node: &NodeId| self.graph.op(*node) == Op::Const;

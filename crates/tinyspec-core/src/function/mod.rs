@@ -8,6 +8,7 @@ mod embedded;
 mod fits;
 mod kernel;
 mod prepare;
+mod program;
 mod ranged;
 mod tracing;
 
@@ -24,6 +25,7 @@ pub use embedded::{
 #[doc(hidden)]
 pub use kernel::{KernelArgument, call_kernel, kernel_constant};
 pub use prepare::Prepared;
+pub use program::Program;
 
 pub(crate) use ranged::{Ranged, sizes};
 

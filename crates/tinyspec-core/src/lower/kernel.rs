@@ -192,7 +192,7 @@ pub(crate) fn trips(graph: &Graph, sink: NodeId) -> Dim {
 }
 
 /// Trips of the GLOBAL Range in the order of a Linear, at most.
-fn most_trips(graph: &Graph, linear: NodeId) -> usize {
+pub(crate) fn most_trips(graph: &Graph, linear: NodeId) -> usize {
     let range = graph.sources(linear).iter().find(|&&node| is_global(graph, node));
     let most = range.and_then(|&range| graph.props(graph.source(range, 0)).interval.int());
     most.map_or(1, |(_, most)| usize::try_from(most).unwrap_or(0))
@@ -203,7 +203,7 @@ fn is_global(graph: &Graph, node: NodeId) -> bool {
 }
 
 /// Buffers that a kernel is given: one more than the greatest slot of a Param, and one for the named dims.
-fn params(graph: &Graph, sink: NodeId) -> usize {
+pub(crate) fn params(graph: &Graph, sink: NodeId) -> usize {
     let live = graph.reachable(&[sink]);
     let slots = live.iter().filter_map(|&node| param_slot(graph, node));
     slots.max().map_or(0, |slot| slot as usize + 1) + parts::has_dims(graph, sink) as usize

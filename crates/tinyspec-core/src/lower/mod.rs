@@ -11,6 +11,7 @@ pub mod optimize;
 pub(crate) mod parts;
 pub(crate) mod pipeline;
 pub mod plan;
+pub mod program;
 pub mod rangeify;
 pub(crate) mod replace;
 pub mod select;

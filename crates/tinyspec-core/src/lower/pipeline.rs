@@ -3,13 +3,14 @@
 use super::blueprint::Blueprint;
 use super::callify::Callified;
 use super::optimize::Scheduler;
+use super::program::{self, Rendered};
 use super::rangeify::{self, ByHand, Overwrite, Schedule};
 use super::{kernel, parts};
-use crate::Result;
 use crate::cache;
 use crate::execute::{Device, Storage};
 use crate::profile::{self, Level};
 use crate::search;
+use crate::{Error, Result};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -17,7 +18,7 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tinyspec_backends::{Grid, Launch, LinearKernel, Program};
 use tinyspec_ir::rewrite::Rewriter;
-use tinyspec_ir::{ContentHash, ContentHasher, Dim, Graph, NodeId, rules, verify};
+use tinyspec_ir::{ContentHash, ContentHasher, Dim, ErrorKind, Graph, NodeId, Op, rules, verify};
 
 /// A compiled kernel, shared by all plans that launch it.
 pub(crate) struct Kernel {
@@ -130,9 +131,7 @@ fn blueprint_over(
     if profile::shows(Level::Stages) {
         profile::stage("tensor graph", graph, outputs);
     }
-    let mut graph = graph.clone();
-    let outputs = Rewriter::new(&[rules::EXACT, rules::REASSOC].concat()).rewrite(&mut graph, outputs)?;
-    let schedule = rangeify::rangeify(&graph, &outputs, device.target())?;
+    let (graph, schedule) = scheduled(graph, outputs, device)?;
     let (schedule, granted) = rangeify::overwrite(schedule, wanted)?;
     kernel::checked("rangeify", || verify::schedule(&schedule.graph, schedule.root, &schedule.buffers))?;
     if profile::shows(Level::Stages) {
@@ -141,6 +140,34 @@ fn blueprint_over(
     }
     let kernels = kernels(&schedule, device)?;
     Ok((Blueprint::new(&schedule, &kernels, device), granted))
+}
+
+/// The simplified tensor graph, and its kernels in range form.
+fn scheduled(graph: &Graph, outputs: &[NodeId], device: &Device) -> Result<(Graph, Schedule)> {
+    let mut graph = graph.clone();
+    let outputs = Rewriter::new(&[rules::EXACT, rules::REASSOC].concat()).rewrite(&mut graph, outputs)?;
+    let schedule = rangeify::rangeify(&graph, &outputs, device.target())?;
+    Ok((graph, schedule))
+}
+
+/// What `outputs` run on a device, a `Program` a kernel, in their order, and how many buffers each writes.
+///
+/// # Errors
+/// As [`compile`].
+pub(crate) fn programs(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) -> Result<Vec<(Rendered, usize)>> {
+    let (_, schedule) = scheduled(graph, outputs, device)?;
+    let mut programs = Vec::with_capacity(schedule.calls.len());
+    for call in &schedule.calls {
+        if parts::has_dims(&schedule.graph, call.kernel) {
+            let message = "is for sizes that are not known yet";
+            return Err(Error::refused(ErrorKind::Unsupported, Op::Program.name(), message));
+        }
+        let mut own = Graph::new();
+        let sink = own.import(&schedule.graph, &[call.kernel], |_, _| Ok(None))?[0];
+        let lowered = linear(own, sink, call.written.as_ref(), device)?;
+        programs.push((program::program(&lowered.kernel, device)?, call.outputs));
+    }
+    Ok(programs)
 }
 
 /// The kernels that compute what one in range form does, in their order.
@@ -197,10 +224,55 @@ fn kernel_of(
     Ok(kernel)
 }
 
+/// A kernel that has gone through the stages, and what is known of it.
+struct Lowered {
+    kernel: LinearKernel,
+    axes: String,
+    trips: Dim,
+    work: u64,
+    nanoseconds: Option<u64>,
+}
+
 /// One kernel through the stages, the code generator and the loader.
-fn lower(mut graph: Graph, sink: NodeId, written: Option<&ByHand>, device: &Arc<Device>) -> Result<Kernel> {
-    let target = device.target();
+fn lower(graph: Graph, sink: NodeId, written: Option<&ByHand>, device: &Arc<Device>) -> Result<Kernel> {
     let timer = profile::lowering_timer();
+    let code = match graph.op(sink) {
+        Op::Program => program::Parts::of(&graph, sink)?.binary.cloned(),
+        _ => None,
+    };
+    let Lowered { kernel, axes, trips, work, nanoseconds } = linear(graph, sink, written, device)?;
+    drop(timer);
+    let program = match code {
+        Some(code) => device.runtime().load(&kernel.name, &code)?,
+        None => cache::program(&kernel, device)?,
+    };
+    if profile::shows(Level::Stages) {
+        let rendered = program::program(&kernel, device)?;
+        profile::stage(&format!("{}: program", kernel.name), &rendered.graph, &[rendered.root]);
+    }
+    if profile::shows(Level::Code) {
+        let listing = device.compiler().listing(&kernel, device.target())?;
+        eprintln!("{}\n{}\n{}", kernel.name, listing.source, listing.assembly);
+    }
+    let has_prologue = kernel::has_prologue(&kernel);
+    let LinearKernel { name, scratch_bytes, grid, global_trips, .. } = kernel;
+    // Where a number is known the last stage knows it best.
+    let trips = trips.as_const().map_or(trips, |_| Dim::from(global_trips as i64));
+    let blocks = Dim::from(1);
+    Ok(Kernel { program, name, axes, scratch_bytes, trips, blocks, grid, work, nanoseconds, has_prologue })
+}
+
+/// One kernel through the stages that it has not seen yet.
+fn linear(mut graph: Graph, sink: NodeId, written: Option<&ByHand>, device: &Arc<Device>) -> Result<Lowered> {
+    let target = device.target();
+    if let Some(written) = written
+        && graph.op(sink) != Op::Sink
+    {
+        let linear = program::Parts::of(&graph, sink)?.linear;
+        let kernel = program::linear_kernel(&graph, linear, &written.name, written.buffers.len())?;
+        let (axes, work) = (profile::axes(&graph, linear), profile::Facts::of(&graph, linear).work);
+        return Ok(Lowered { kernel, axes, trips: Dim::from(1), work, nanoseconds: None });
+    }
     let name = profile::Facts::of(&graph, sink).name;
     let ordered = if written.is_some() { None } else { kernel::ordered(&mut graph, sink, target)? };
     let sink = ordered.unwrap_or(sink);
@@ -235,16 +307,5 @@ fn lower(mut graph: Graph, sink: NodeId, written: Option<&ByHand>, device: &Arc<
             kernel::stages(scheduler, &space, &facts.name, &mut observe)?
         }
     };
-    drop(timer);
-    let program = cache::program(&kernel, device)?;
-    if profile::shows(Level::Code) {
-        let listing = device.compiler().listing(&kernel, target)?;
-        eprintln!("{}\n{}\n{}", kernel.name, listing.source, listing.assembly);
-    }
-    let has_prologue = kernel::has_prologue(&kernel);
-    let LinearKernel { name, scratch_bytes, grid, global_trips, .. } = kernel;
-    // Where a number is known the last stage knows it best.
-    let trips = trips.as_const().map_or(trips, |_| Dim::from(global_trips as i64));
-    let blocks = Dim::from(1);
-    Ok(Kernel { program, name, axes, scratch_bytes, trips, blocks, grid, work: facts.work, nanoseconds, has_prologue })
+    Ok(Lowered { kernel, axes, trips, work: facts.work, nanoseconds })
 }

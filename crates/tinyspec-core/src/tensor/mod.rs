@@ -6,6 +6,7 @@ mod at;
 mod builder;
 pub mod collectives;
 mod create;
+mod custom;
 mod devices;
 mod distinct;
 mod dynamic;

@@ -88,7 +88,7 @@ pub(super) fn apply(graph: &mut Graph, node: NodeId, g: NodeId, connected: &[boo
             let dtype = graph.dtype(x);
             if dtype.is_float() { ops::cast(graph, g, dtype)? } else { g }
         })],
-        (Op::Contiguous, &[x]) => smallvec![(x, g)],
+        (Op::Contiguous, &[x]) | (Op::Custom, &[x, ..]) => smallvec![(x, g)],
         (Op::Load, &[x]) => smallvec![(x, moved_back(graph, x, g)?)],
         (Op::Replicated, &[x]) => smallvec![(x, first_shard(graph, x, &arg, g)?)],
         (Op::ContiguousBackward, &[x]) => smallvec![(x, graph.alu(Op::Contiguous, &[g])?)],

@@ -12,7 +12,7 @@ pub fn tensor(graph: &Graph, roots: &[NodeId]) -> Result<()> {
     for node in graph.reachable(roots) {
         match (graph.op(node), graph.arg(node)) {
             (Op::Call, _) if crate::kernel::code(graph, node).is_some() => {}
-            (Op::CustomFunction, _) => {}
+            (Op::CustomFunction | Op::Custom, _) => {}
             (Op::Range | Op::End | Op::Linear | Op::Call, _) => return refuse(node, "belongs to kernels"),
             (Op::Reduce, Arg::Reduce { axes, .. }) if axes.is_empty() => return refuse(node, "reduces no axis"),
             (Op::Store, _) if graph.sources(node).len() > 2 => return refuse(node, "a gate belongs to kernels"),

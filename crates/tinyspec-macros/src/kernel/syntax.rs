@@ -169,6 +169,8 @@ pub enum ExprKind {
     Int(i128, Option<DType>),
     Float(f64, Option<DType>),
     Bool(bool),
+    /// Code for `custom`.
+    Text(String),
     /// A variable, dim or outer constant.
     Name(Ident),
     /// An outer constant by its path.
@@ -372,7 +374,12 @@ impl Expr {
                 a.walk(visit);
                 b.walk(visit);
             }
-            ExprKind::Int(..) | ExprKind::Float(..) | ExprKind::Bool(_) | ExprKind::Name(_) | ExprKind::Path(_) => {}
+            ExprKind::Int(..)
+            | ExprKind::Float(..)
+            | ExprKind::Bool(_)
+            | ExprKind::Text(_)
+            | ExprKind::Name(_)
+            | ExprKind::Path(_) => {}
         }
     }
 }

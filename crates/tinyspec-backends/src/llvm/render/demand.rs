@@ -32,6 +32,9 @@ impl Renderer<'_, '_> {
                     }
                 }
             }
+            if graph.op(node) == Op::Custom {
+                sources = &sources[1..];
+            }
             for source in sources {
                 demanded[source.index()] = true;
             }

@@ -11,7 +11,7 @@ pub(crate) use vectorize::vectorize;
 
 use crate::profile;
 use tinyspec_ir::kernel::WrittenKernel;
-use tinyspec_ir::{Graph, NodeId, Result, verify};
+use tinyspec_ir::{Graph, NodeId, Op, Result, verify};
 
 /// A kernel for given dims, in flat range form, with its axes as a CPU runs them.
 pub(crate) struct Specialised {
@@ -40,6 +40,11 @@ pub(crate) enum Before {
 /// When the bytes are damaged or the dims leave their bounds.
 pub(crate) fn specialise(code: &[u8], dims: &[i64]) -> Result<Specialised> {
     let kernel = WrittenKernel::decode(code)?;
+    if kernel.graph.op(kernel.sink) != Op::Sink {
+        // Of a kernel that is done nobody knows what it leaves of a buffer.
+        let before = vec![Before::Kept; kernel.outputs];
+        return Ok(Specialised { graph: kernel.graph, sink: kernel.sink, before, buffers: kernel.buffers });
+    }
     if cfg!(debug_assertions) || profile::verifies() {
         verify::written(&kernel)?;
     }

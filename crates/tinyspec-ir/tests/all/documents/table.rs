@@ -5,9 +5,6 @@ use tinyspec_ir::Op::{self, *};
 /// Ops, files, and tests as `file::name`.
 pub type Row = (&'static [Op], &'static [&'static str], &'static [&'static str]);
 
-/// Ops of other targets, which the stages do not know yet.
-pub const NOT_LOWERED: &[Op] = &[Custom, Program, Source];
-
 /// A row for the ops that share files and tests.
 #[rustfmt::skip]
 pub const ROWS: &[Row] = &[
@@ -36,7 +33,7 @@ pub const ROWS: &[Row] = &[
     (&[Call], &["crates/tinyspec-core/src/lower/blueprint.rs", "crates/tinyspec-ir/src/verify/schedule.rs"],
         &["crates/tinyspec-backends/tests/all/range_interpreter.rs::a_schedule_passes_states_from_call_to_call"]),
     (&[Load], &["crates/tinyspec-core/src/lower/rangeify/values.rs", "crates/tinyspec-backends/src/llvm/render.rs"],
-        &["crates/tinyspec-backends/tests/all/linear_interpreter.rs::a_false_gate_touches_no_memory", "crates/tinyspec-backends/tests/all/range_interpreter.rs::gates_guard_and_their_lack_is_an_error"]),
+        &["crates/tinyspec-backends/tests/all/linear_interpreter.rs::a_false_gate_touches_no_memory", "crates/tinyspec-backends/tests/all/range_interpreter.rs::gates_guard_and_their_lack_is_an_error", "tests/ops/gates.rs::reads_outside_and_under_conditions_are_gated_loads"]),
     (&[Store], &["crates/tinyspec-core/src/lower/rangeify/close.rs", "crates/tinyspec-backends/src/llvm/render.rs"],
         &["crates/tinyspec-core/tests/all/tensors.rs::assign_has_value_semantics"]),
     (&[Range, End], &["crates/tinyspec-core/src/lower/linearize.rs", "crates/tinyspec-backends/src/llvm/render.rs"],
@@ -68,29 +65,33 @@ pub const ROWS: &[Row] = &[
     (&[Xor, Or, And], &["crates/tinyspec-ir/src/eval/integer.rs", "crates/tinyspec-ir/src/eval/boolean.rs"],
         &["crates/tinyspec-ir/tests/all/eval.rs::bools_are_a_semiring", "crates/tinyspec-backends/tests/all/llvm_render/ops.rs::bool_ops_are_those_of_eval_op"]),
     (&[Threefry], &["crates/tinyspec-ir/src/ops/random.rs", "crates/tinyspec-core/src/lower/select/decompose/mod.rs"],
-        &["crates/tinyspec-ir/tests/all/eval.rs::threefry_matches_the_published_vectors", "crates/tinyspec-core/tests/all/decompositions.rs::random_bits_are_those_of_the_definition"]),
+        &["crates/tinyspec-ir/tests/all/eval.rs::threefry_matches_the_published_vectors", "crates/tinyspec-core/tests/all/decompositions.rs::random_bits_are_those_of_the_definition", "crates/tinyspec-core/tests/all/draws.rs::threefry_of_tensors_matches_the_published_vectors"]),
     (&[Where], &["crates/tinyspec-ir/src/eval.rs"],
         &["crates/tinyspec-ir/tests/all/eval.rs::lanes_are_scalars_side_by_side"]),
     (&[Mulacc], &["crates/tinyspec-ir/src/eval/float.rs", "crates/tinyspec-core/src/lower/select/decompose/emit.rs"],
         &["crates/tinyspec-ir/tests/all/eval.rs::mulacc_is_fused"]),
     (&[Contiguous], &["crates/tinyspec-core/src/lower/rangeify/walk.rs"],
         &["crates/tinyspec-core/tests/all/rangeify/random.rs::random_graphs_keep_their_meaning"]),
-    (&[ContiguousBackward, Detach], &["crates/tinyspec-ir/src/gradient/rules.rs"],
+    (&[ContiguousBackward], &["crates/tinyspec-ir/src/gradient/rules.rs", "crates/tinyspec-core/src/lower/rangeify/walk.rs"],
+        &["crates/tinyspec-core/tests/all/derivatives.rs::contiguous_backward_is_the_value_and_puts_its_gradient_into_memory"]),
+    (&[Detach], &["crates/tinyspec-ir/src/gradient/rules.rs"],
         &["crates/tinyspec-backends/tests/all/gradients.rs::gradients_are_the_slopes_of_their_ops"]),
     (&[Barrier], &["crates/tinyspec-macros/src/kernel/trace/phases.rs", "crates/tinyspec-core/src/lower/special/mod.rs", "crates/tinyspec-core/src/lower/special/merge.rs", "crates/tinyspec-ir/src/verify/barriers.rs", "crates/tinyspec-ir/src/verify/threads.rs", "crates/tinyspec-backends/src/interpreter/simt/machine.rs"],
         &["tests/kernels/scan.rs::what_lives_across_a_barrier_is_kept_for_each_iteration", "crates/tinyspec-backends/tests/all/simt_interpreter.rs::threads_that_meet_without_a_barrier_are_found", "tests/lowered/mutations.rs::mistakes_are_refused_or_found_by_running"]),
     (&[Special], &["crates/tinyspec-ir/src/special.rs", "crates/tinyspec-core/src/lower/special/mod.rs", "crates/tinyspec-core/src/lower/special/indices.rs", "crates/tinyspec-backends/src/interpreter/simt/machine.rs"],
         &["crates/tinyspec-core/tests/all/lowering.rs::any_schedule_computes_the_same", "crates/tinyspec-backends/tests/all/simt_interpreter.rs::every_thread_knows_where_it_is"]),
-    (&[If, Endif], &["crates/tinyspec-backends/src/interpreter/linear/resolve.rs", "crates/tinyspec-backends/src/llvm/render/control.rs"],
-        &["crates/tinyspec-backends/tests/all/linear_interpreter.rs::conditions_skip_and_empty_loops_do_not_run"]),
+    (&[If, Endif], &["crates/tinyspec-core/src/lower/linearize/conditions.rs", "crates/tinyspec-ir/src/verify/conditions.rs", "crates/tinyspec-backends/src/interpreter/linear/resolve.rs", "crates/tinyspec-backends/src/llvm/render/control.rs"],
+        &["crates/tinyspec-backends/tests/all/linear_interpreter.rs::conditions_skip_and_empty_loops_do_not_run", "crates/tinyspec-ir/tests/all/mistakes.rs::conditions_count_and_close_as_they_opened"]),
     (&[AtomicAdd], &["crates/tinyspec-macros/src/kernel/trace/statement.rs", "crates/tinyspec-backends/src/llvm/render.rs"],
-        &["tests/kernels/scatter.rs::a_histogram_adds_from_all_iterations", "crates/tinyspec-backends/tests/all/linear_interpreter.rs::scratch_and_atomic_adds"]),
+        &["tests/kernels/scatter.rs::a_histogram_adds_from_all_iterations", "tests/kernels/atomic.rs::an_atomic_addition_rounds_as_an_addition_does", "crates/tinyspec-backends/tests/all/linear_interpreter.rs::scratch_and_atomic_adds"]),
     (&[Ins], &["crates/tinyspec-ir/src/instruction.rs", "crates/tinyspec-core/src/lower/select/decompose/emit.rs", "crates/tinyspec-backends/src/llvm/render.rs"],
         &["crates/tinyspec-core/tests/all/decompositions.rs::exponentials_and_logarithms", "crates/tinyspec-backends/tests/all/llvm_render/ops.rs::instructions_are_those_of_their_definition"]),
     (&[CustomFunction], &["crates/tinyspec-ir/src/kernel.rs"],
         &["tests/kernels/calls.rs::kernels_follow_each_other_lazily"]),
     (&[Wmma], &["crates/tinyspec-ir/src/eval.rs", "crates/tinyspec-core/src/lower/optimize/rebuild/words.rs", "crates/tinyspec-backends/src/llvm/render/words.rs"],
         &["crates/tinyspec-ir/tests/all/eval.rs::words_hold_two_factors", "crates/tinyspec-core/tests/all/lowering.rs::any_schedule_computes_the_same", "crates/tinyspec-backends/tests/all/llvm_render/ops.rs::products_of_words_are_those_of_eval_op"]),
-    (&[Custom, Program, Source], &["crates/tinyspec-ir/src/op.rs"],
-        &["crates/tinyspec-ir/tests/all/any_input.rs::any_graph_that_can_be_built_is_sound"]),
+    (&[Custom], &["crates/tinyspec-core/src/tensor/custom.rs", "crates/tinyspec-macros/src/kernel/trace/function.rs", "crates/tinyspec-backends/src/llvm/render/custom.rs"],
+        &["tests/kernels/custom.rs::custom_code_computes_its_value_on_every_device", "tests/kernels/custom.rs::custom_code_that_is_none_is_an_error_that_names_it"]),
+    (&[Program, Source], &["crates/tinyspec-core/src/lower/program.rs", "crates/tinyspec-core/src/function/program.rs"],
+        &["tests/kernels/programs.rs::a_program_is_what_runs_and_runs_by_itself", "tests/kernels/programs.rs::a_program_that_was_printed_is_the_same_program"]),
 ];

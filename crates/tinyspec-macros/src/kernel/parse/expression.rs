@@ -173,6 +173,7 @@ fn literal(literal: &syn::Lit, at: At, diagnostics: &mut Diagnostics) -> Option<
             }
         },
         syn::Lit::Bool(value) => Some(ExprKind::Bool(value.value)),
+        syn::Lit::Str(text) => Some(ExprKind::Text(text.value())),
         _ => {
             diagnostics.error(at, "a kernel computes with numbers and bools");
             None

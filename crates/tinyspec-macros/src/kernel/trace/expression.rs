@@ -26,6 +26,10 @@ impl Tracer<'_> {
                 Value::Node(self.of_dtype(Value::Float(*number), *dtype, expr.at)?)
             }
             ExprKind::Bool(value) => Value::Node(self.graph.constant(Const::int(DType::Bool, *value as i128))),
+            ExprKind::Text(_) => {
+                self.error(expr.at, "a kernel computes with numbers and bools");
+                return None;
+            }
             ExprKind::Name(name) => return self.name(name),
             ExprKind::Path(path) => Value::Node(self.constant(path)),
             ExprKind::Element(element) => return self.element(element),

@@ -7,7 +7,7 @@ use crate::diagnostics::Place as At;
 use crate::kernel::syntax::*;
 use proc_macro2::Ident;
 use tinyspec_ir::ops::{self, MethodArg};
-use tinyspec_ir::{Builder, DType, Op};
+use tinyspec_ir::{Arg, Builder, DType, Op};
 
 /// Functions of the language: those of the method table that work on one element, and how many values they take.
 const FUNCTIONS: &[(&str, &str, usize)] = &[
@@ -52,8 +52,11 @@ const OF_FLOATS: &[&str] = &[
 
 impl Tracer<'_> {
     pub fn call(&mut self, name: &Ident, arguments: &[Expr], at: At) -> Option<Value> {
-        let values: Vec<Value> = arguments.iter().map(|argument| self.expression(argument)).collect();
         let text = name.to_string();
+        if text == "custom" {
+            return self.custom(arguments, at);
+        }
+        let values: Vec<Value> = arguments.iter().map(|argument| self.expression(argument)).collect();
         if matches!(text.as_str(), "where_" | "select") {
             let ([condition, yes, no], [c_at, y_at, n_at]) = (values.as_slice(), arguments) else {
                 self.error(at, format!("`{text}(condition, a, b)` takes 3 values, found {}", values.len()));
@@ -116,6 +119,39 @@ impl Tracer<'_> {
         let made = made.map(|nodes| nodes.first().copied());
         match made {
             Ok(node) => node.map(Value::Node),
+            Err(error) => {
+                self.made(at, Err(error));
+                None
+            }
+        }
+    }
+
+    /// `custom("code", value, a, b)`: the value, by code in the language of the device's compiler.
+    fn custom(&mut self, arguments: &[Expr], at: At) -> Option<Value> {
+        let (code, values) = match arguments {
+            [Expr { kind: ExprKind::Text(code), .. }, values @ ..] if !values.is_empty() => (code, values),
+            _ => {
+                self.error(at, "`custom(\"code\", value, a, b)` takes code, the value it stands for, and its operands");
+                self.look_at(arguments.iter().filter(|argument| !matches!(argument.kind, ExprKind::Text(_))));
+                return None;
+            }
+        };
+        if self.unsafe_depth == 0 {
+            self.error(at, "nobody checks what `custom` code does: vouch for it by `unsafe { custom(…) }`");
+        }
+        let mut nodes = Vec::with_capacity(values.len());
+        for argument in values {
+            let value = self.expression(argument);
+            let node = self.node(value)?;
+            if self.graph.dtype(node) == DType::Index {
+                self.error(argument.at, "an index has no machine type here: cast it with `as i32`");
+                return None;
+            }
+            nodes.push(node);
+        }
+        let made = self.graph.add(Op::Custom, &nodes, Arg::Text(code.as_str().into()));
+        match made {
+            Ok(node) => Some(Value::Node(node)),
             Err(error) => {
                 self.made(at, Err(error));
                 None

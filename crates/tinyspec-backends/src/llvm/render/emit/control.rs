@@ -1,6 +1,7 @@
-//! Blocks, and the jumps between them.
+//! Blocks, the jumps between them, and calls.
 
 use super::{Block, Emitter, Kind, Result, UNNAMED, Value, mismatch};
+use crate::BackendError;
 use llvm_sys::core::*;
 
 // SAFETY of this file: as of `emit`.
@@ -61,6 +62,35 @@ impl Emitter<'_> {
         // SAFETY: see above; `phi` came from `Emitter::phi`.
         unsafe { LLVMAddIncoming(phi.raw, values.as_mut_ptr(), blocks.as_mut_ptr(), 1) };
         Ok(())
+    }
+
+    /// Calls a function of the module, with a result of `kind` and `lanes`.
+    pub(in super::super) fn call_named(
+        &self,
+        name: &str,
+        arguments: &[Value],
+        kind: Kind,
+        lanes: u32,
+    ) -> Result<Value> {
+        let unknown = || BackendError::Compile(format!("there is no function `{name}` of these operands"));
+        let name = std::ffi::CString::new(name).map_err(|_| unknown())?;
+        let mut raw: Vec<_> = arguments.iter().map(|argument| argument.raw).collect();
+        // SAFETY: see above. The function's own type is compared with that of the call.
+        unsafe {
+            let function = LLVMGetNamedFunction(self.module, name.as_ptr());
+            if function.is_null() {
+                return Err(unknown());
+            }
+            let of_function = LLVMGlobalGetValueType(function);
+            let mut parameters: Vec<_> = raw.iter().map(|&argument| LLVMTypeOf(argument)).collect();
+            let result = self.type_of(kind, lanes);
+            let of_call = LLVMFunctionType(result, parameters.as_mut_ptr(), parameters.len() as u32, 0);
+            if of_function != of_call {
+                return Err(unknown());
+            }
+            let value = LLVMBuildCall2(self.builder, of_call, function, raw.as_mut_ptr(), raw.len() as u32, UNNAMED);
+            Ok(Value { raw: value, kind, lanes })
+        }
     }
 
     pub(in super::super) fn finish(&self) {

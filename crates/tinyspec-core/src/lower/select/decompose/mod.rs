@@ -176,7 +176,8 @@ pub(super) fn decompose(graph: &mut Graph, sink: NodeId, target: &Target) -> Res
     Ok(new[&sink])
 }
 
-/// Elementwise ops that need arithmetic of their operands' dtype: not those that only move or convert values.
+/// Elementwise ops that need arithmetic of their operands' dtype: not those that only move or convert values, nor
+/// code, whose args are what it was written for.
 fn computes(op: Op) -> bool {
-    op.is_elementwise() && !matches!(op, Op::Cast | Op::Where)
+    op.is_elementwise() && !matches!(op, Op::Cast | Op::Where | Op::Custom)
 }

@@ -121,6 +121,10 @@ impl Cut {
 
 /// Index operands may have come out as i32 vectors beside i64 scalars: one type that holds all of them.
 pub(super) fn unify_integers(graph: &mut Graph, op: Op, operands: &mut [NodeId]) -> Result<()> {
+    // Code says itself what types its args have.
+    if op == Op::Custom {
+        return Ok(());
+    }
     let values = if op == Op::Where { 1.. } else { 0.. };
     let Some(values) = operands.get_mut(values) else { return Ok(()) };
     let mixed = values.windows(2).any(|pair| graph.dtype(pair[0]) != graph.dtype(pair[1]));
