@@ -1,10 +1,11 @@
 //! Dims: integers, or polynomials over named dims in a normal form, so that equality is provable equality.
 
 mod operators;
+mod show;
+
+pub use show::with_names;
 
 use smallvec::SmallVec;
-use std::cell::RefCell;
-use std::fmt;
 use std::sync::Arc;
 
 /// Maxima and quotients of a sum that its bounds look into, one after the other: each may double the work.
@@ -383,71 +384,6 @@ pub fn floor_div(a: i64, b: i64) -> i64 {
 /// Floored remainder, total: x mod 0 = x.
 pub fn floor_mod(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { a.wrapping_sub(floor_div(a, b).wrapping_mul(b)) }
-}
-
-thread_local! {
-    /// How named dims are shown just now.
-    static NAMES: RefCell<Vec<(u32, String)>> = const { RefCell::new(Vec::new()) };
-}
-
-fn name_of(slot: u32) -> Option<String> {
-    NAMES.with_borrow(|names| names.iter().find(|(other, _)| *other == slot).map(|(_, name)| name.clone()))
-}
-
-/// Runs `body` while named dims are shown by `names` (slot and name); messages are read by users, who know no slots. What has
-/// no name among them keeps the one that it has outside.
-///
-/// ```
-/// use tinyspec_ir::{Dim, dim};
-/// let shown = dim::with_names(&[(0, "B".to_string())], || (Dim::named(0, 1, 9) * Dim::from(2)).to_string());
-/// assert_eq!(shown, "2*B");
-/// ```
-pub fn with_names<T>(names: &[(u32, String)], body: impl FnOnce() -> T) -> T {
-    struct Restore(Vec<(u32, String)>);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            NAMES.set(std::mem::take(&mut self.0));
-        }
-    }
-    let outer = NAMES.take();
-    NAMES.set(names.iter().chain(&outer).cloned().collect());
-    let _restore = Restore(outer);
-    body()
-}
-
-impl fmt::Display for Dim {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let terms = self.terms();
-        if terms.is_empty() {
-            return f.write_str("0");
-        }
-        for (position, (atoms, coefficient)) in terms.iter().enumerate() {
-            if position > 0 {
-                f.write_str("+")?;
-            }
-            if atoms.is_empty() || *coefficient != 1 {
-                write!(f, "{coefficient}")?;
-                if !atoms.is_empty() {
-                    f.write_str("*")?;
-                }
-            }
-            for (place, atom) in atoms.iter().enumerate() {
-                if place > 0 {
-                    f.write_str("*")?;
-                }
-                match atom {
-                    Atom::Named { slot, .. } => match name_of(*slot) {
-                        Some(name) => f.write_str(&name)?,
-                        None => write!(f, "d{slot}")?,
-                    },
-                    Atom::Idiv(a, b) => write!(f, "({a})/({b})")?,
-                    Atom::Mod(a, b) => write!(f, "({a})%({b})")?,
-                    Atom::Max(a, b) => write!(f, "max({a}, {b})")?,
-                }
-            }
-        }
-        Ok(())
-    }
 }
 
 /// A shape of plain numbers.

@@ -1,0 +1,101 @@
+//! Dims as users read them: by their names, and a minimum as one.
+
+use super::{Atom, Dim};
+use std::cell::RefCell;
+use std::fmt;
+
+thread_local! {
+    /// How named dims are shown just now.
+    static NAMES: RefCell<Vec<(u32, String)>> = const { RefCell::new(Vec::new()) };
+}
+
+fn name_of(slot: u32) -> Option<String> {
+    NAMES.with_borrow(|names| names.iter().find(|(other, _)| *other == slot).map(|(_, name)| name.clone()))
+}
+
+/// Runs `body` while named dims are shown by `names` (slot and name); messages are read by users, who know no slots. What has
+/// no name among them keeps the one that it has outside.
+///
+/// ```
+/// use tinyspec_ir::{Dim, dim};
+/// let shown = dim::with_names(&[(0, "B".to_string())], || (Dim::named(0, 1, 9) * Dim::from(2)).to_string());
+/// assert_eq!(shown, "2*B");
+/// ```
+pub fn with_names<T>(names: &[(u32, String)], body: impl FnOnce() -> T) -> T {
+    struct Restore(Vec<(u32, String)>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            NAMES.set(std::mem::take(&mut self.0));
+        }
+    }
+    let outer = NAMES.take();
+    NAMES.set(names.iter().chain(&outer).cloned().collect());
+    let _restore = Restore(outer);
+    body()
+}
+
+impl Dim {
+    /// Terms that are no number.
+    fn variables(&self) -> usize {
+        self.terms().iter().filter(|(atoms, _)| !atoms.is_empty()).count()
+    }
+
+    /// `c · min(a, b)` and what else there is: the normal form of a minimum is `c a + c b - c max(a, b)`.
+    fn as_minimum(&self) -> Option<(i64, Dim, Dim, Dim)> {
+        let super::Repr::Sum(sum) = &self.0 else { return None };
+        sum.terms.iter().find_map(|(atoms, factor)| {
+            let [Atom::Max(a, b)] = atoms.as_slice() else { return None };
+            let count = factor.checked_neg().filter(|count| *count > 0)?;
+            let rest = self - Dim::product(atoms, *factor) - (a + b) * count;
+            // The sum has all terms of both sides.
+            let is_there = rest.variables() + a.variables() + b.variables() + 1 == self.variables();
+            let is_clamp = count == 1 && rest.as_const().is_some() && (a.is(0) || b.is(0));
+            is_there.then(|| match is_clamp {
+                true => (count, a + &rest, b + &rest, Dim::from(0)),
+                false => (count, a.clone(), b.clone(), rest),
+            })
+        })
+    }
+}
+
+impl fmt::Display for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((count, a, b, rest)) = self.as_minimum() {
+            if count != 1 {
+                write!(f, "{count}*")?;
+            }
+            write!(f, "min({a}, {b})")?;
+            return if rest.is(0) { Ok(()) } else { write!(f, "+{rest}") };
+        }
+        let terms = self.terms();
+        if terms.is_empty() {
+            return f.write_str("0");
+        }
+        for (position, (atoms, coefficient)) in terms.iter().enumerate() {
+            if position > 0 {
+                f.write_str("+")?;
+            }
+            if atoms.is_empty() || *coefficient != 1 {
+                write!(f, "{coefficient}")?;
+                if !atoms.is_empty() {
+                    f.write_str("*")?;
+                }
+            }
+            for (place, atom) in atoms.iter().enumerate() {
+                if place > 0 {
+                    f.write_str("*")?;
+                }
+                match atom {
+                    Atom::Named { slot, .. } => match name_of(*slot) {
+                        Some(name) => f.write_str(&name)?,
+                        None => write!(f, "d{slot}")?,
+                    },
+                    Atom::Idiv(a, b) => write!(f, "({a})/({b})")?,
+                    Atom::Mod(a, b) => write!(f, "({a})%({b})")?,
+                    Atom::Max(a, b) => write!(f, "max({a}, {b})")?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
