@@ -14,6 +14,7 @@ pub struct Case<'a> {
     pub from: Option<&'a str>,
     pub target: Target,
     pub schedule: Option<Vec<OptOp>>,
+    /// Those that run first.
     pub rules: Vec<&'a RuleSet>,
     /// Results over inputs.
     pub overwrite: Vec<Overwrite>,
@@ -34,7 +35,7 @@ impl<'a> Case<'a> {
             from: None,
             target: target(),
             schedule: None,
-            rules: rules::EXACT.to_vec(),
+            rules: vec![],
             overwrite: vec![],
             input,
             expected,

@@ -21,7 +21,7 @@
 //!   `program.rs`; what `callify` takes), `tensors`, `ranges` (what Rangeify leaves), `scheduled` (Optimize), `threads` (Special), `tiles`
 //!   (Expand), `machine` (Select). The stages between run first; of several kernels each is printed.
 //! * `rules` names the tables that `simplify` applies: `exact` (which it does without the line), `reassoc`, or a permission
-//!   such as `contract`.
+//!   such as `contract`. Other stages apply them before Rangeify, if the line is there.
 //! * `target` changes facts of the target, which has vectors of 16 bytes; `native=` lists ops beyond the primitives,
 //!   `workgroups=` makes it a GPU with so many threads in a workgroup.
 //! * `overwrite` says which results may take the memory of an input, as `result/slot`, where `rangeify` allows it.

@@ -42,17 +42,20 @@ pub enum Permission {
     Contract,
     /// Quotients by way of a reciprocal: a few units in the last place, for divisors that are normal numbers.
     Approx,
+    /// No float is infinite or nan, and the sign of a zero says nothing: a product with a mask is a choice.
+    Finite,
 }
 
 impl Permission {
     /// All permissions.
-    pub const ALL: [Permission; 2] = [Permission::Contract, Permission::Approx];
+    pub const ALL: [Permission; 3] = [Permission::Contract, Permission::Approx, Permission::Finite];
 
     /// The name that users write.
     pub const fn name(self) -> &'static str {
         match self {
             Permission::Contract => "contract",
             Permission::Approx => "approx",
+            Permission::Finite => "finite",
         }
     }
 

@@ -11,6 +11,7 @@ mod division;
 mod float;
 mod gates;
 mod integer;
+mod masks;
 mod permitted;
 mod reduce;
 mod terms;
@@ -20,6 +21,7 @@ pub use division::DIVISION;
 pub use float::FLOAT;
 pub use gates::GATES;
 pub use integer::INTEGER;
+pub use masks::{FINITE, MASKS, SUMS_OF_MASKED};
 pub use permitted::{APPROX, CONTRACT};
 pub use reduce::REDUCE;
 
@@ -27,16 +29,17 @@ use crate::rewrite::{Permission, Rewriter, RuleSet};
 use crate::{Graph, NodeId, Result};
 
 /// All rules that keep every value bit for bit.
-pub const EXACT: &[&RuleSet] = &[&INTEGER, &DIVISION, &BOOLEAN, &FLOAT, &GATES];
+pub const EXACT: &[&RuleSet] = &[&INTEGER, &DIVISION, &BOOLEAN, &FLOAT, &MASKS, &GATES];
 
 /// Rules that only reorder a Reduce. SEMANTICS leaves that order open, so they need no permission.
-pub const REASSOC: &[&RuleSet] = &[&REDUCE];
+pub const REASSOC: &[&RuleSet] = &[&REDUCE, &SUMS_OF_MASKED];
 
 /// The rules of a permission.
 pub const fn permitted(permission: Permission) -> &'static RuleSet {
     match permission {
         Permission::Contract => &CONTRACT,
         Permission::Approx => &APPROX,
+        Permission::Finite => &FINITE,
     }
 }
 

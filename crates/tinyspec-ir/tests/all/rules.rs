@@ -193,6 +193,7 @@ fn written_expressions(rewriter: &mut Rewriter) {
         let root = alu([Op::Idiv, Op::Mod][round / 8 % 2], product, divisor);
         check(rewriter, &mut graph, root, &mut random, &kinds);
     }
+    products_with_masks(rewriter, &mut random);
     // A comparison of a bool that went through a number.
     let mut graph = Graph::new();
     let gate = variable(&mut graph, 0, DType::Bool);
@@ -219,6 +220,28 @@ fn written_expressions(rewriter: &mut Rewriter) {
     let four = graph.index(4);
     let shifted = graph.alu(Op::Add, &[range, four]).unwrap();
     assert_eq!(rewriter.rewrite(&mut graph, &[shifted]).unwrap(), [four]);
+}
+
+/// A mask as a number, on either side of an integer, and of a float that was one.
+fn products_with_masks(rewriter: &mut Rewriter, random: &mut fastrand::Rng) {
+    for (from, dtype) in
+        [(DType::I32, DType::I32), (DType::U8, DType::U8), (DType::U8, DType::F32), (DType::I32, DType::F32)]
+    {
+        for is_left in [false, true] {
+            let mut graph = Graph::new();
+            // Factors stand in the order in which they were made.
+            let kinds = if is_left { [(1, DType::Bool), (0, from)] } else { [(0, from), (1, DType::Bool)] };
+            let factors = kinds.map(|(slot, kind)| {
+                let factor = variable(&mut graph, slot, kind);
+                graph.add(Op::Cast, &[factor], Arg::DType(dtype)).unwrap()
+            });
+            let root = graph.alu(Op::Mul, &factors).unwrap();
+            check(rewriter, &mut graph, root, random, &[from, DType::Bool]);
+            // Below 0 a float would lose the sign of its zero.
+            let simple = rewriter.rewrite(&mut graph, &[root]).unwrap()[0];
+            assert_eq!(graph.op(simple) == Op::Where, from == DType::U8 || dtype == DType::I32);
+        }
+    }
 }
 
 /// Reads and writes whose gate is `gate`.

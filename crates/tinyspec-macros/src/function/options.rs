@@ -113,7 +113,7 @@ fn permission(name: &syn::Path, diagnostics: &mut Diagnostics) -> Option<Permiss
     let text = source_text(name);
     let permission = Permission::from_name(&text);
     if permission.is_none() {
-        let known = Permission::ALL.map(|permission| format!("`{}`", permission.name())).join(" and ");
+        let known = Permission::ALL.map(|permission| format!("`{}`", permission.name())).join(", ");
         diagnostics.error(Place::of(name), format!("`{text}` is no permission of `fast_math`: they are {known}"));
     }
     permission
