@@ -3,8 +3,8 @@
 use crate::case::Case;
 use crate::program;
 use tinyspec::ir::rewrite::Rewriter;
-use tinyspec::ir::{Graph, NodeId, text, verify};
-use tinyspec::lower::kernel::ordered;
+use tinyspec::ir::{Graph, NodeId, rules, text, verify};
+use tinyspec::lower::kernel::{apart, ordered};
 use tinyspec::lower::optimize::{OptOp, Scheduler};
 use tinyspec::lower::plan::{self, Lifetime};
 use tinyspec::lower::{expand, linearize, rangeify, select, special};
@@ -27,7 +27,7 @@ fn run(case: &Case) -> Result<String, Error> {
         return arena(case.input);
     }
     let from_program = case.stage == "callify" || case.from == Some("program");
-    let (mut graph, roots) = if from_program { program::graph(case.input)? } else { text::parse(case.input)? };
+    let (mut graph, mut roots) = if from_program { program::graph(case.input)? } else { text::parse(case.input)? };
     match case.stage {
         "callify" => return printed(&graph, &roots),
         "simplify" => return simplify(case, &mut graph, &roots),
@@ -43,8 +43,10 @@ fn run(case: &Case) -> Result<String, Error> {
         return kernel(case, graph, roots[0], start..=stage);
     }
     verify::tensor(&graph, &roots)?;
+    roots = Rewriter::new(&case.rules).rewrite(&mut graph, &roots)?;
     let schedule = rangeify::rangeify(&graph, &roots, &case.target)?;
     let (schedule, _) = rangeify::overwrite(schedule, &case.overwrite)?;
+    let schedule = rangeify::alike(schedule)?;
     verify::schedule(&schedule.graph, schedule.root, &schedule.buffers)?;
     if stage == 0 {
         for call in &schedule.calls {
@@ -53,12 +55,15 @@ fn run(case: &Case) -> Result<String, Error> {
         let decisions: String = schedule.decisions.iter().map(|decision| format!("; {decision}\n")).collect();
         return Ok(printed(&schedule.graph, &[schedule.root])? + &decisions);
     }
-    let kernels = schedule.calls.iter().map(|call| {
+    let mut kernels = Vec::new();
+    for call in &schedule.calls {
         let mut own = Graph::new();
         let sink = own.import(&schedule.graph, &[call.kernel], |_, _| Ok(None))?[0];
-        kernel(case, own, sink, 1..=stage)
-    });
-    Ok(kernels.collect::<Result<Vec<_>, _>>()?.join("\n"))
+        for sink in apart(&mut own, sink, &case.target)? {
+            kernels.push(kernel(case, own.clone(), sink, 1..=stage)?);
+        }
+    }
+    Ok(kernels.join("\n"))
 }
 
 const STAGES: [&str; 7] = ["rangeify", "optimize", "special", "expand", "select", "linearize", "plan"];
@@ -133,7 +138,7 @@ fn scheduled(case: &Case, graph: &mut Graph, root: NodeId) -> Result<(NodeId, Ve
 }
 
 fn simplify(case: &Case, graph: &mut Graph, roots: &[NodeId]) -> Result<String, Error> {
-    let mut rewriter = Rewriter::new(&case.rules);
+    let mut rewriter = Rewriter::new(if case.rules.is_empty() { rules::EXACT } else { &case.rules });
     let roots = rewriter.rewrite(graph, roots)?;
     let mut fired: Vec<&str> = rewriter.fired().keys().copied().collect();
     fired.sort_unstable();

@@ -22,7 +22,7 @@ fn size(x: &Tensor, axis: usize) -> Dim {
 }
 
 /// A name, the shapes of the inputs and the results, over `N` and `M`.
-const PROGRAMS: [(&str, Shapes, Body); 33] = [
+const PROGRAMS: [(&str, Shapes, Body); 37] = [
     ("elementwise", |[n, _]| vec![vec![n.clone()]; 2], |x| vec![x[0].mul(&x[1]).add(3), x[0].maximum(&x[1])]),
     ("sum of all", |[n, _]| vec![vec![n.clone(), fixed(5)]], |x| vec![x[0].sum(.., false)]),
     (
@@ -208,6 +208,43 @@ const PROGRAMS: [(&str, Shapes, Body); 33] = [
             vec![x[0].conv1d(&x[1], None, options), wide.unfold(2, 3, 2), wide.unfold(2, 2, 2)]
         },
     ),
+    (
+        "sums at places",
+        |[n, m]| vec![vec![n.clone(), fixed(3)], vec![fixed(40), m.clone()], vec![n.clone()]],
+        |x| {
+            let rows = x[2].abs().cast(DType::I32).mul(7).modulo(40);
+            let index = rows.reshape([size(&x[0], 0), fixed(1)]).expand([size(&x[0], 0), fixed(3)]);
+            let columns = x[2].cast(DType::I32).modulo(45);
+            vec![
+                Tensor::zeros([40, 3]).scatter_add(index, &x[0], 0),
+                Tensor::zeros([size(&x[0], 0)]).scatter_add(columns, &x[2], 0),
+            ]
+        },
+    ),
+    (
+        "equal pieces",
+        |[n, m]| vec![vec![n.clone() * fixed(3), m.clone()]],
+        |x| {
+            let pieces = x[0].chunk(3, 0);
+            vec![&pieces[0] + &pieces[2], pieces[1].sum([1], false)]
+        },
+    ),
+    (
+        "pieces of a size",
+        |[_, m]| vec![vec![m.clone() + fixed(27), fixed(2)]],
+        |x| {
+            let pieces = x[0].split(18, 0);
+            vec![pieces[0].sum([0], false), pieces[1].mul(2)]
+        },
+    ),
+    (
+        "as many windows",
+        |[n, m]| vec![vec![fixed(1), fixed(2), n.clone()], vec![m.clone() * fixed(5)]],
+        |x| {
+            let other = x[1].reshape([fixed(1), fixed(1), size(&x[1], 0)]);
+            vec![x[0].adaptive_avg_pool1d([4]), x[0].adaptive_max_pool1d([3]), other.adaptive_avg_pool1d([5])]
+        },
+    ),
     ("positions", |[n, _]| vec![vec![n.clone()]], |x| vec![x[0].add(Tensor::arange(size(&x[0], 0)).cast(DType::F32))]),
 ];
 
@@ -271,6 +308,42 @@ fn every_size_gives_what_kernels_of_that_size_give() {
         }
         assert!(failed.is_empty(), "{}", failed.join("\n"));
     }
+}
+
+#[test]
+fn slopes_of_running_results_are_those_of_each_size() -> Result<(), Error> {
+    let _alone = crate::alone();
+    let dims = [named(0, MOST[0]), named(1, MOST[1])];
+    let body = |x: &[Tensor]| {
+        let x = x[0].mul(0.05).add(1);
+        vec![x.cumprod(1), x.cummax(1), x.logcumsumexp(1), x.cumsum(1)]
+    };
+    let slopes = |x: &Tensor, results: &[Tensor]| {
+        let sizes = x.sizes()?;
+        let weighed = results.iter().zip(1..).map(|(result, seed)| (result * data(&sizes, seed)).sum(.., false));
+        let losses: Vec<Tensor> = weighed.collect();
+        let slopes = losses.iter().map(|loss| Ok(tinyspec::grad(loss, &[x])?.remove(0)));
+        values(&slopes.collect::<Result<Vec<_>, Error>>()?)
+    };
+    for device in ["interpreter", "simt", "cpu"] {
+        if let Err(error) = tinyspec::device(device) {
+            println!("skipped: {error}");
+            continue;
+        }
+        with_default_device(device, || {
+            let function = Function::trace(&[Spec::new(DType::F32, [dims[1].clone(), dims[0].clone()])], body)?;
+            for [n, m] in drawn(3) {
+                let x = data(&[m, n], 4);
+                let (got, want) = (slopes(&x, &function.call(&[&x]))?, slopes(&x, &body(std::slice::from_ref(&x)))?);
+                for (number, (got, want)) in got.iter().zip(&want).enumerate() {
+                    let far = got.iter().zip(want).position(|(a, b)| !((a - b).abs() <= 1e-3 + 1e-3 * b.abs()));
+                    assert_eq!(far, None, "slopes of result {number} at {n}, {m}: {got:?}, not {want:?}");
+                }
+            }
+            Ok::<(), Error>(())
+        })?;
+    }
+    Ok(())
 }
 
 #[test]

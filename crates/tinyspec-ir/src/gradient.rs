@@ -4,12 +4,14 @@
 
 mod rules;
 mod scan;
+mod total;
 
 use crate::dim::show;
 use crate::function;
 use crate::ops::{movement, reduce};
 use crate::signature::NamedDim;
 use crate::{Arg, Builder, DType, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
+use total::Cotangents;
 
 /// The gradient of `sum_j sum(output_j * cotangent_j)` for each wanted node; `None` where no output depends on it.
 ///
@@ -40,7 +42,7 @@ pub fn gradient_or_none(
             connected[node.index()] = true;
         }
     }
-    let mut cotangents: Vec<Option<NodeId>> = vec![None; known];
+    let mut cotangents = Cotangents::new(known);
     for &(output, cotangent) in outputs {
         let (have, want) = (graph.props(cotangent), graph.props(output));
         if have.dtype != want.dtype || have.shape != want.shape {
@@ -48,7 +50,7 @@ pub fn gradient_or_none(
                 (format!("{} {}", have.dtype, show(&have.shape)), format!("{} {}", want.dtype, show(&want.shape)));
             return Err(Error::new(ErrorKind::Shape, "gradient", format!("a cotangent is {have}, its output {want}")));
         }
-        accumulate(graph, &mut cotangents[output.index()], cotangent)?;
+        cotangents.add(output, cotangent);
     }
     for &node in live.iter().rev() {
         // What is wanted may be a leaf, or end there.
@@ -59,17 +61,17 @@ pub fn gradient_or_none(
             own_gradient(graph, node, &connected, &mut cotangents)?;
             continue;
         }
-        let Some(cotangent) = cotangents[node.index()] else { continue };
+        let Some(cotangent) = cotangents.of(graph, node)? else { continue };
         if graph.op(node) == Op::GetTuple && graph.op(graph.source(node, 0)) == Op::Function {
             // Its Function asks for it.
             continue;
         }
         for (source, contribution) in rules::apply(graph, node, cotangent, &connected)? {
             let contribution = unbroadcast(graph, contribution, source)?;
-            accumulate(graph, &mut cotangents[source.index()], contribution)?;
+            cotangents.add(source, contribution);
         }
     }
-    Ok(wanted.iter().map(|node| cotangents[node.index()]).collect())
+    wanted.iter().map(|&node| cotangents.of(graph, node)).collect()
 }
 
 /// Like [`gradient_or_none`], but a wanted node that no output depends on is an error.
@@ -99,12 +101,7 @@ pub fn gradient(graph: &mut Graph, outputs: &[(NodeId, NodeId)], wanted: &[NodeI
 }
 
 /// A Function that brings its own gradient is not looked into.
-fn own_gradient(
-    graph: &mut Graph,
-    function: NodeId,
-    connected: &[bool],
-    cotangents: &mut [Option<NodeId>],
-) -> Result<()> {
+fn own_gradient(graph: &mut Graph, function: NodeId, connected: &[bool], cotangents: &mut Cotangents) -> Result<()> {
     let Some(gradients) = function::own_gradient(graph, function) else {
         return Err(Error::new(ErrorKind::Gradient, "function", "inline Functions before taking a gradient"));
     };
@@ -113,7 +110,7 @@ fn own_gradient(
     for (number, &element) in (0u32..).zip(&elements) {
         let get = graph.add(Op::GetTuple, &[function], Arg::Number(number))?;
         if graph.dtype(element).is_float() {
-            passed.push(cotangents.get(get.index()).copied().flatten());
+            passed.push(cotangents.of(graph, get)?);
         }
     }
     if passed.iter().all(Option::is_none) {
@@ -151,7 +148,7 @@ fn own_gradient(
         function::inline(graph, &body, &gradients, &all)?
     };
     for (input, contribution) in inputs.into_iter().zip(contributions) {
-        accumulate(graph, &mut cotangents[input.index()], contribution)?;
+        cotangents.add(input, contribution);
     }
     Ok(())
 }
@@ -163,14 +160,6 @@ fn is_ranged(graph: &Graph, gradients: &[NodeId], dims: &[NodeId]) -> bool {
         value.is_some_and(|value| value.iter().flat_map(Dim::names).any(|name| name.max < NamedDim::MAX))
     };
     dims.iter().all(|&dim| graph.as_int(dim).is_some()) && graph.reachable(gradients).iter().any(has_bounds)
-}
-
-fn accumulate(graph: &mut Graph, sum: &mut Option<NodeId>, contribution: NodeId) -> Result<()> {
-    *sum = Some(match *sum {
-        Some(sum) => graph.alu(Op::Add, &[sum, contribution])?,
-        None => contribution,
-    });
-    Ok(())
 }
 
 /// Sums over the axes along which `source` was broadcast.

@@ -238,13 +238,16 @@ pub(crate) unsafe fn run(
 ) -> Result<()> {
     table.clear();
     for place in &plan.table {
-        table.push(match *place {
+        let address = match *place {
             Place::Leaf(slot) => leaves[slot as usize],
             Place::Output(number) => outputs[number as usize],
             // SAFETY: the plan's offsets lie inside the arena.
             Place::Arena(offset) => arena.map_or(std::ptr::null_mut(), |arena| unsafe { arena.address().add(offset) }),
             Place::Constant(number) => plan.constants[number as usize].address(),
-        });
+            // SAFETY: the schedule takes parts from inside of buffers.
+            Place::Within(buffer, bytes) => unsafe { table[buffer as usize].add(bytes) },
+        };
+        table.push(address);
     }
     plan.device.count_moved(plan.moved());
     let runtime = plan.device.runtime();

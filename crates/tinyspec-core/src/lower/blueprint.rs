@@ -26,6 +26,8 @@ enum Source {
         last: usize,
     },
     Constant(Vec<u8>),
+    /// Part of another one: its position, and bytes from its start.
+    Part(u32, usize),
 }
 
 struct Buffer {
@@ -71,6 +73,7 @@ impl Blueprint {
         }
         let mut buffers: Vec<Buffer> = Vec::new();
         let mut positions: FxHashMap<NodeId, u32> = FxHashMap::default();
+        let mut parts: FxHashMap<(u32, usize), u32> = FxHashMap::default();
         let mut touched: FxHashMap<NodeId, u64> = FxHashMap::default();
         let mut calls = Vec::with_capacity(schedule.calls.len());
         for (step, call) in schedule.calls.iter().enumerate() {
@@ -81,7 +84,7 @@ impl Blueprint {
                     continue;
                 }
                 let buffer = base(graph, argument);
-                let position = *positions.entry(buffer).or_insert_with(|| {
+                let mut position = *positions.entry(buffer).or_insert_with(|| {
                     let source = match (graph.op(buffer), graph.arg(buffer)) {
                         (Op::Param, Arg::Param { slot, .. }) => Source::Leaf(*slot),
                         (Op::Binary, Arg::Bytes(data)) => Source::Constant(data.to_vec()),
@@ -95,6 +98,12 @@ impl Blueprint {
                 });
                 if let Source::Temporary { last, .. } = &mut buffers[position as usize].source {
                     *last = step;
+                }
+                if let Some(offset) = part(graph, argument) {
+                    position = *parts.entry((position, offset)).or_insert_with(|| {
+                        buffers.push(Buffer { source: Source::Part(position, offset), bytes: bytes(graph, argument) });
+                        buffers.len() as u32 - 1
+                    });
                 }
                 own.push(position);
             }
@@ -126,6 +135,7 @@ impl Blueprint {
                 Source::Output(number) => Place::Output(*number),
                 Source::Temporary { .. } => Place::Arena(offsets.next().unwrap_or_default()),
                 Source::Constant(data) => self.constant(&mut constants, data)?,
+                Source::Part(position, offset) => Place::Within(*position, *offset),
             });
         }
         let (mut launches, mut steps) = (Vec::with_capacity(self.calls.len()), Vec::with_capacity(self.calls.len()));
@@ -186,12 +196,25 @@ impl Blueprint {
     }
 }
 
-/// The buffer that a state of it is made of.
+/// The buffer that a state or a part of it is made of.
 fn base(graph: &Graph, mut node: NodeId) -> NodeId {
-    while graph.op(node) == Op::After {
+    while matches!(graph.op(node), Op::After | Op::Shrink) {
         node = graph.source(node, 0);
     }
     node
+}
+
+/// Bytes from the start of the buffer that an argument is a part of.
+fn part(graph: &Graph, argument: NodeId) -> Option<usize> {
+    let (mut node, mut offset) = (argument, None);
+    while matches!(graph.op(node), Op::After | Op::Shrink) {
+        if graph.op(node) == Op::Shrink {
+            let own = graph.props(graph.source(node, 1)).value.as_deref()?.first()?.as_const()?;
+            offset = Some(offset.unwrap_or(0) + usize::try_from(own).ok()?);
+        }
+        node = graph.source(node, 0);
+    }
+    offset.map(|offset| offset * graph.dtype(argument).size())
 }
 
 fn bytes(graph: &Graph, buffer: NodeId) -> Dim {

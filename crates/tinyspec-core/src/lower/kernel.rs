@@ -5,6 +5,7 @@ use super::optimize::{Scheduler, Space, online, scatter};
 use super::rangeify::ByHand;
 use super::{expand, linearize, parts, plan, select, special, written};
 use crate::profile;
+use smallvec::SmallVec;
 use tinyspec_backends::{Grid, LinearKernel, Target};
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Dim, Graph, NodeId, Op, Result, verify};
 
@@ -34,14 +35,30 @@ pub fn lower_kernel(graph: &mut Graph, sink: NodeId, name: &str, target: &Target
 /// # Errors
 /// When the kernel is not in range form.
 pub fn ordered(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<Option<NodeId>> {
-    // Their loops follow each other, and workgroups have no order; nor are they made for sizes that are no numbers.
-    if target.workgroups.is_some() || parts::has_dims(graph, sink) {
-        return Ok(None);
+    // Their loops follow each other, and workgroups have no order.
+    if target.workgroups.is_some() {
+        let adds = |&node: &NodeId| graph.op(node) == Op::AtomicAdd;
+        return Ok(graph.reachable(&[sink]).iter().any(adds).then_some(sink));
     }
     match scatter::loops(graph, sink, target.threads)? {
         Some(sink) => written::vectorize(graph, sink, target).map(Some),
+        // Nor are blocks made for sizes that are no numbers.
+        None if parts::has_dims(graph, sink) => Ok(None),
         None => online::loops(graph, sink, target),
     }
+}
+
+/// A kernel in range form as those that follow each other where workgroups cannot: what adds to places that data name
+/// finds them empty.
+///
+/// # Errors
+/// When the kernel is not in range form.
+pub fn apart(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<SmallVec<[NodeId; 2]>> {
+    let two = match &target.workgroups {
+        Some(limits) => scatter::apart(graph, sink, limits)?,
+        None => None,
+    };
+    Ok(two.map_or(SmallVec::from_iter([sink]), SmallVec::from))
 }
 
 /// Lowers a kernel by the target's heuristics, or as its author wrote it; `observe` sees what each stage leaves.

@@ -7,6 +7,7 @@
 
 mod cut;
 
+use super::kernel;
 use super::optimize::windows;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -30,9 +31,21 @@ pub(crate) struct Part {
 /// # Errors
 /// When it is not in range form.
 pub(crate) fn parts(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<SmallVec<[Part; 1]>> {
+    let kernels = kernel::apart(graph, sink, target)?;
+    let mut parts = SmallVec::new();
+    for sink in kernels {
+        parts.extend(blocks(graph, sink, target)?);
+    }
+    Ok(parts)
+}
+
+fn blocks(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<SmallVec<[Part; 1]>> {
     let whole = |sink| SmallVec::from_iter([Part { sink, blocks: Dim::from(1) }]);
     let is_named = |node: &NodeId| graph.op(*node) == Op::Range && length(graph, *node).is_some();
     if !graph.reachable(&[sink]).iter().any(is_named) {
+        return Ok(whole(sink));
+    }
+    if kernel::ordered(graph, sink, target)?.is_some() {
         return Ok(whole(sink));
     }
     let sink = windows::simplify(graph, sink)?;
@@ -41,10 +54,10 @@ pub(crate) fn parts(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<
     let mut along: SmallVec<[NodeId; 2]> = SmallVec::new();
     for node in graph.reachable(&[sink]) {
         if graph.op(node) == Op::Reduce
-            && let Some((place, range)) = windows::carried(graph, node)?
+            && let Some(carried) = windows::carried(graph, node)?
         {
-            along.extend(place.terms.iter().map(|&(output, _)| output));
-            reduces.whole.push(range);
+            along.extend(carried.place.terms.iter().map(|&(output, _)| output));
+            reduces.whole.push(carried.range);
         }
     }
     let sink = reduces.split(graph, sink)?;

@@ -59,6 +59,8 @@ pub(crate) enum Place {
     Arena(usize),
     /// Data of the graph itself, by number.
     Constant(u32),
+    /// Inside of an earlier buffer of the table: its position, and bytes from its start.
+    Within(u32, usize),
 }
 
 /// What runs: a list of launches over a table of buffers. Running it looks at no graph.
@@ -133,6 +135,7 @@ fn blueprint_over(
     }
     let (graph, schedule) = scheduled(graph, outputs, device)?;
     let (schedule, granted) = rangeify::overwrite(schedule, wanted)?;
+    let schedule = rangeify::alike(schedule)?;
     kernel::checked("rangeify", || verify::schedule(&schedule.graph, schedule.root, &schedule.buffers))?;
     if profile::shows(Level::Stages) {
         profile::stage("schedule", &schedule.graph, &[schedule.root]);
@@ -146,6 +149,7 @@ fn blueprint_over(
 fn scheduled(graph: &Graph, outputs: &[NodeId], device: &Device) -> Result<(Graph, Schedule)> {
     let mut graph = graph.clone();
     let outputs = Rewriter::new(&[rules::EXACT, rules::REASSOC].concat()).rewrite(&mut graph, outputs)?;
+    let (graph, outputs) = rangeify::parted(&graph, &outputs)?.unwrap_or((graph, outputs));
     let schedule = rangeify::rangeify(&graph, &outputs, device.target())?;
     Ok((graph, schedule))
 }
@@ -190,7 +194,8 @@ fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<FxHashMap<NodeId
 type Kernels = Mutex<FxHashMap<ContentHash, Arc<Kernel>>>;
 
 fn parts_of(schedule: &Graph, kernel: NodeId, written: Option<&ByHand>, device: &Arc<Device>) -> Result<Parts> {
-    if written.is_some() || !parts::has_dims(schedule, kernel) {
+    let is_one = device.target().workgroups.is_none() && !parts::has_dims(schedule, kernel);
+    if written.is_some() || is_one {
         return Ok(Parts::from_iter([kernel_of(schedule, kernel, written, Dim::from(1), device)?]));
     }
     let mut graph = Graph::new();

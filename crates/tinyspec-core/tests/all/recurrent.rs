@@ -1,7 +1,7 @@
 //! Recurrent layers against steps that were computed with NumPy, gates in PyTorch's order.
 
 use tinyspec_core::execute::with_default_device;
-use tinyspec_core::{Error, GradcheckOptions, Tensor, gradcheck};
+use tinyspec_core::{Error, GradcheckOptions, Tensor, grad, gradcheck};
 use tinyspec_ir::DType;
 
 /// `sin(1.7 i + start)` for the i-th element.
@@ -122,6 +122,66 @@ fn gradients_go_through_time() -> Result<(), Error> {
         &[&x, &h, &weight, &recurrent],
         GradcheckOptions::default(),
     )
+}
+
+#[test]
+fn long_sequences_are_their_steps() -> Result<(), Error> {
+    const STEPS: i64 = 20;
+    for device in ["cpu", "interpreter", "simt"] {
+        with_default_device::<_, Error>(device, || {
+            let x = waves(&[STEPS, 8, 4], 0.3).contiguous();
+            let (h, c) = (waves(&[8, 8], 1.0).contiguous(), waves(&[8, 8], 2.0).contiguous());
+            let (weight, recurrent) = (waves(&[4, 32], 0.5).contiguous(), waves(&[8, 32], 0.7).contiguous());
+            tinyspec_core::realize_all(&[&x, &h, &c, &weight, &recurrent])?;
+            let weights = waves(&[STEPS, 8, 8], 0.1);
+            let found = x.lstm(&h, &c, &weight, &recurrent, None, None);
+            let (mut state, mut shown) = (vec![h.clone(), c.clone()], vec![]);
+            let mut losses = vec![];
+            for step in 0..STEPS {
+                state = x.at(step).lstm_cell(&state[0], &state[1], &weight, &recurrent, None, None);
+                shown.extend(state[0].to_vec::<f64>()?);
+                losses.push((&state[0] * weights.at(step)).sum(.., false));
+            }
+            is(&found[0], &shown)?;
+            is(&found[1], &state[0].to_vec::<f64>()?)?;
+            is(&found[2], &state[1].to_vec::<f64>()?)?;
+            let wanted = [&x, &h, &c, &weight, &recurrent];
+            let loss = losses[1..].iter().fold(losses[0].clone(), |sum, loss| sum + loss);
+            let want = grad(&loss, &wanted)?;
+            let found = x.lstm(&h, &c, &weight, &recurrent, None, None).remove(0);
+            let got = grad(&(found * &weights).sum(.., false), &wanted)?;
+            for (got, want) in got.iter().zip(&want) {
+                is(got, &want.to_vec::<f64>()?)?;
+            }
+            Ok(())
+        })
+        .unwrap_or_else(|error| panic!("{device}: {error}"));
+    }
+    Ok(())
+}
+
+#[test]
+fn stacks_of_many_tensors_lie_in_one_buffer() -> Result<(), Error> {
+    for device in ["cpu", "interpreter", "simt"] {
+        with_default_device::<_, Error>(device, || {
+            let x = Tensor::arange(20 * 64).reshape([20, 64]).contiguous();
+            x.realize()?;
+            let rows: Vec<Tensor> = (0..20).map(|row| x.at(row).mul(2).contiguous()).collect();
+            let stacked = Tensor::stack(&rows.iter().collect::<Vec<_>>(), 1);
+            // Whoever reads the rows, or all of them, before and after, waits for the right kernels.
+            let (sum, last) = (stacked.sum([1], false), &rows[19] + &rows[0]);
+            tinyspec_core::realize_all(&[&stacked, &sum, &last, &rows[3]])?;
+            let value = |row: i32, column: i32| 2 * (row * 64 + column);
+            let all: Vec<i32> = (0..64).flat_map(|column| (0..20).map(move |row| value(row, column))).collect();
+            assert_eq!(stacked.to_vec::<i32>()?, all);
+            assert_eq!(sum.to_vec::<i32>()?, all.chunks(20).map(|row| row.iter().sum()).collect::<Vec<i32>>());
+            assert_eq!(last.to_vec::<i32>()?, (0..64).map(|i| value(19, i) + value(0, i)).collect::<Vec<_>>());
+            assert_eq!(rows[3].to_vec::<i32>()?, (0..64).map(|i| value(3, i)).collect::<Vec<_>>());
+            Ok(())
+        })
+        .unwrap_or_else(|error| panic!("{device}: {error}"));
+    }
+    Ok(())
 }
 
 #[test]

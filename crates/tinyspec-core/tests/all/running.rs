@@ -181,3 +181,42 @@ fn running_results_are_read_anywhere() {
         Ok(())
     });
 }
+
+#[test]
+fn long_sums_in_levels_and_sums_at_places() {
+    on_each_device(|| {
+        for shape in [&[1500][..], &[2, 1024], &[3, 2100]] {
+            let count = shape.iter().product::<i64>();
+            let values: Vec<i64> = (0..count).map(|i| (i * 7) % 11 - 5).collect();
+            let x = Tensor::from_slice(&values, shape);
+            let rows = values.chunks(*shape.last().unwrap_or(&1) as usize);
+            let scanned = |step: fn(i64, i64) -> i64| -> Vec<i64> {
+                let row = |row: &[i64]| {
+                    let mut before = None;
+                    let step = |&x: &i64| *before.insert(before.map_or(x, |before| step(before, x)));
+                    row.iter().map(step).collect::<Vec<_>>()
+                };
+                rows.clone().flat_map(row).collect()
+            };
+            assert_eq!(x.cumsum(-1).to_vec::<i64>()?, scanned(|a, b| a + b));
+            assert_eq!(x.cummax(-1).to_vec::<i64>()?, scanned(i64::max));
+            assert_eq!(x.cumprod(-1).to_vec::<i64>()?, scanned(i64::wrapping_mul));
+        }
+        for (places, width, count) in [(50, 1, 300), (40, 3, 200), (64, 130, 70)] {
+            let index: Vec<i64> = (0..count).map(|i| (i * i * 3) % (places + 5) - 2).collect();
+            let values: Vec<f32> = (0..count * width).map(|i| (i % 13) as f32 - 4.0).collect();
+            let mut want = vec![1.0; (places * width) as usize];
+            for (row, &place) in index.iter().enumerate().filter(|(_, place)| (0..places).contains(*place)) {
+                for column in 0..width as usize {
+                    want[place as usize * width as usize + column] += values[row * width as usize + column];
+                }
+            }
+            let index = Tensor::from_slice(&index, [1, count, 1]);
+            let values = Tensor::from_slice(&values, [1, count, width]);
+            let mask = Tensor::arange(places).cast(DType::I64).reshape([places, 1, 1]).eq(&index);
+            let added = mask.where_(&values, 0.0).sum([1], false);
+            assert_eq!((added + 1.0).to_vec::<f32>()?, want);
+        }
+        Ok(())
+    });
+}

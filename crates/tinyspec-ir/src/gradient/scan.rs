@@ -1,9 +1,9 @@
 //! Gradients of running products and maxima, in steps whose number grows with the length as `n log n`. The general rule
 //! of a Reduce would look at every element for every window.
 
-use crate::ops::recurrence::{Order, recurrence};
+use crate::ops::recurrence::{Order, longest, recurrence};
 use crate::ops::{arithmetic, cast, like, movement, scan};
-use crate::{Arg, Builder, DType, Graph, NodeId, Op, Result};
+use crate::{Arg, Builder, DType, Dim, Graph, NodeId, Op, Result};
 
 /// What the running Reduce runs over, and what its cotangent contributes to that.
 pub(super) fn contribution(graph: &mut Graph, node: NodeId, g: NodeId) -> Result<Option<(NodeId, NodeId)>> {
@@ -11,12 +11,12 @@ pub(super) fn contribution(graph: &mut Graph, node: NodeId, g: NodeId) -> Result
     let Some(x) = scan::scanned(graph, node) else { return Ok(None) };
     let shape = graph.props(x).shape.clone();
     let dtype = graph.dtype(x);
-    let Some(length) = shape.last().and_then(|length| length.as_const()).filter(|_| dtype.is_float()) else {
+    let Some(length) = shape.last().filter(|length| dtype.is_float() && longest(length).is_some()) else {
         return Ok(None);
     };
     let result = movement::reshape(graph, node, &shape)?;
     let g = movement::reshape(graph, g, &shape)?;
-    if length < 2 {
+    if length.bounds().1 < 2 {
         return Ok(Some((x, g)));
     }
     let wide = cast(graph, g, dtype.accumulator())?;
@@ -28,19 +28,21 @@ pub(super) fn contribution(graph: &mut Graph, node: NodeId, g: NodeId) -> Result
 }
 
 /// `p(i-1) · s(i)`, with `s(i) = g(i) + x(i+1) · s(i+1)`: the product before, and those after with their cotangents.
-fn of_products(graph: &mut Graph, x: NodeId, products: NodeId, g: NodeId, length: i64) -> Result<NodeId> {
-    let factors = movement::narrow(graph, x, -1, 1, length - 1)?;
+fn of_products(graph: &mut Graph, x: NodeId, products: NodeId, g: NodeId, length: &Dim) -> Result<NodeId> {
+    let factors = movement::narrow(graph, x, -1, 1, length.clone() - 1i64)?;
     let after = recurrence(graph, Order::Backward, factors, g, -1)?;
     let before = shifted(graph, products, length, 1.0)?;
     graph.alu(Op::Mul, &[before, after])
 }
 
 /// Those that equal the greatest so far share the cotangents from there on, until there is a greater one.
-fn of_maxima(graph: &mut Graph, x: NodeId, maxima: NodeId, g: NodeId, length: i64) -> Result<NodeId> {
+fn of_maxima(graph: &mut Graph, x: NodeId, maxima: NodeId, g: NodeId, length: &Dim) -> Result<NodeId> {
     let dtype = graph.dtype(g);
     let hits = same(graph, x, maxima)?;
-    let (before, after) =
-        (movement::narrow(graph, maxima, -1, 0, length - 1)?, movement::narrow(graph, maxima, -1, 1, length - 1)?);
+    let (before, after) = (
+        movement::narrow(graph, maxima, -1, 0, length.clone() - 1i64)?,
+        movement::narrow(graph, maxima, -1, 1, length.clone() - 1i64)?,
+    );
     let stays = same(graph, before, after)?;
     // How many there are: the hits up to here, without those up to the last change.
     let flags = cast(graph, hits, DType::I32)?;
@@ -70,12 +72,12 @@ fn same(graph: &mut Graph, a: NodeId, b: NodeId) -> Result<NodeId> {
 }
 
 /// Along the last axis one place on; `first` where it begins. Without its last element, unless that is gone already.
-fn shifted(graph: &mut Graph, x: NodeId, length: i64, first: f64) -> Result<NodeId> {
-    let x = movement::narrow(graph, x, -1, 0, length - 1)?;
+fn shifted(graph: &mut Graph, x: NodeId, length: &Dim, first: f64) -> Result<NodeId> {
+    let x = movement::narrow(graph, x, -1, 0, length.clone() - 1i64)?;
     let mut shape = graph.props(x).shape.clone();
     let mut offset: crate::Shape = std::iter::repeat_n(0.into(), shape.len()).collect();
     if let (Some(size), Some(start)) = (shape.last_mut(), offset.last_mut()) {
-        *size = length.into();
+        *size = length.clone();
         *start = 1.into();
     }
     movement::pad(graph, x, &offset, &shape, first)

@@ -2,7 +2,7 @@
 
 use super::movement::{reshape, transpose};
 use super::options::per_axis;
-use super::{cast, creation, dtype_of, fixed_length, like, reduce, shape_of, to_float};
+use super::{cast, creation, dtype_of, like, reduce, shape_of, to_float};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
@@ -55,11 +55,11 @@ fn pooled(b: &mut dyn Builder, op: &str, x: NodeId, size: &[i64], pool: Pool) ->
     };
     let mut x = x;
     for (axis, &count) in (lead..).zip(size) {
-        let length = fixed_length(op, &shape, axis)?;
-        if !(1..1 << 30).contains(&count) || !(1..1 << 30).contains(&length) {
+        let length = &shape[axis];
+        if !(1..1 << 30).contains(&count) || length.bounds().0 < 1 || length.as_const() >= Some(1 << 30) {
             return Err(Error::new(ErrorKind::Value, op, format!("{count} windows over {length} elements")));
         }
-        if count != length {
+        if !length.is(count) {
             x = along(b, x, axis, length, count, pool)?;
         }
     }
@@ -67,11 +67,12 @@ fn pooled(b: &mut dyn Builder, op: &str, x: NodeId, size: &[i64], pool: Pool) ->
 }
 
 /// Window `i` goes from `⌊i length / count⌋` to `⌈(i + 1) length / count⌉`.
-fn along(b: &mut dyn Builder, x: NodeId, axis: usize, length: i64, count: i64, pool: Pool) -> Result<NodeId> {
-    if length % count == 0 {
+fn along(b: &mut dyn Builder, x: NodeId, axis: usize, length: &Dim, count: i64, pool: Pool) -> Result<NodeId> {
+    let each = length.idiv(&count.into());
+    if &each * count == *length {
         let mut rows = shape_of(b, x);
         rows[axis] = Dim::from(count);
-        rows.insert(axis + 1, Dim::from(length / count));
+        rows.insert(axis + 1, each);
         let x = reshape(b, x, &rows)?;
         let within = [axis as i64 + 1];
         return match pool {
@@ -80,7 +81,8 @@ fn along(b: &mut dyn Builder, x: NodeId, axis: usize, length: i64, count: i64, p
         };
     }
     let number = |b: &mut dyn Builder, value: i64| b.constant(Const::int(DType::I64, value.into()));
-    let (step, parts) = (number(b, length), number(b, count));
+    let step = b.dim(length)?;
+    let (step, parts) = (cast(b, step, DType::I64)?, number(b, count));
     let window = creation::arange_dim(b, &Dim::from(count), DType::I64)?;
     let window = reshape(b, window, &[Dim::from(count), Dim::from(1)])?;
     let place = b.alu(Op::Mul, &[window, step])?;
@@ -89,7 +91,7 @@ fn along(b: &mut dyn Builder, x: NodeId, axis: usize, length: i64, count: i64, p
     let rounded_up = number(b, count - 1);
     let end = b.alu(Op::Add, &[end, rounded_up])?;
     let end = b.alu(Op::Idiv, &[end, parts])?;
-    let element = creation::arange_dim(b, &Dim::from(length), DType::I64)?;
+    let element = creation::arange_dim(b, length, DType::I64)?;
     let before = b.alu(Op::CmpLt, &[element, start])?;
     let inside = b.alu(Op::CmpLt, &[element, end])?;
     let from_start = super::arithmetic::logical_not(b, before)?;

@@ -236,14 +236,26 @@ pub fn stack(b: &mut dyn Builder, tensors: &[NodeId], axis: i64) -> Result<NodeI
     if axis == 0 { Ok(stacked) } else { b.add(Op::Permute, &[stacked], Arg::Axes(order)) }
 }
 
-/// Pieces of `size` along an axis, the last one shorter.
+/// Pieces of `size` along an axis, the last one shorter. A dim must have bounds between which there are as many of them.
 pub fn split(b: &mut dyn Builder, x: NodeId, size: i64, axis: i64) -> Result<Vec<NodeId>> {
-    let length = axis_length(b, "split", x, axis)?;
+    let shape = shape_of(b, x);
+    let position = axis_of("split", axis, &shape)?;
     if size <= 0 {
         return Err(Error::new(ErrorKind::Value, "split", format!("pieces of size {size}")));
     }
-    let sizes: Vec<i64> = (0..length).step_by(size as usize).map(|start| size.min(length - start)).collect();
-    split_sizes(b, x, &sizes, axis)
+    let (least, most) = shape[position].bounds();
+    let pieces = |length: i64| length / size + i64::from(length % size != 0);
+    let (count, length) = match pieces(least) == pieces(most) {
+        true => (pieces(least), shape[position].clone()),
+        false => super::fixed_length("split", &shape, position).map(|length| (pieces(length), length.into()))?,
+    };
+    (0..count)
+        .map(|piece| {
+            let start = piece * size;
+            let rest = if piece + 1 == count { &length - start } else { size.into() };
+            narrow(b, x, axis, start, rest)
+        })
+        .collect()
 }
 
 /// Pieces of the given sizes along an axis.
@@ -262,12 +274,18 @@ pub fn split_sizes(b: &mut dyn Builder, x: NodeId, sizes: &[i64], axis: i64) -> 
     Ok(pieces)
 }
 
-/// At most `n` pieces of equal size along an axis, the last one shorter.
+/// At most `n` pieces of equal size along an axis, the last one shorter. A dim must be a multiple of `n`, as `4*B` is of 4.
 pub fn chunk(b: &mut dyn Builder, x: NodeId, n: i64, axis: i64) -> Result<Vec<NodeId>> {
-    let length = axis_length(b, "chunk", x, axis)?;
+    let shape = shape_of(b, x);
+    let position = axis_of("chunk", axis, &shape)?;
     if n <= 0 {
         return Err(Error::new(ErrorKind::Value, "chunk", format!("{n} pieces")));
     }
+    let each = shape[position].idiv(&n.into());
+    if each.as_const().is_none() && each.bounds().0 > 0 && &each * n == shape[position] {
+        return (0..n).map(|piece| narrow(b, x, axis, &each * piece, each.clone())).collect();
+    }
+    let length = super::fixed_length("chunk", &shape, position)?;
     let size = length / n + i64::from(length % n != 0);
     split(b, x, size.max(1), axis).map_err(|error| error.in_op("chunk"))
 }

@@ -2,8 +2,9 @@
 
 use super::arithmetic::{add, mul};
 use super::movement::{narrow, pad};
-use super::shape_of;
-use crate::{Builder, Dim, NodeId, Result, Shape};
+use super::{like, shape_of};
+use crate::signature::NamedDim;
+use crate::{Builder, Const, DType, Dim, NodeId, Op, Result, Shape};
 
 /// Where a recurrence begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,16 +18,32 @@ pub enum Order {
 /// Steps that one step of the next level is: a level reads so many places, and is a pass over memory.
 const RADIX: i64 = 8;
 
-/// What `f` and `t` above give: `factors` has one element less than `terms` along the axis, whose length is a constant.
+/// The greatest length of an axis along which there are levels for: a number, or the bound of a dim.
+pub fn longest(length: &Dim) -> Option<i64> {
+    let most = length.bounds().1;
+    (length.as_const().is_some() || most < NamedDim::MAX).then_some(most)
+}
+
+/// What `f` and `t` above give: `factors` has one element less than `terms` along the axis, whose length is a number or has
+/// a bound.
 ///
 /// Steps of steps: a composition of `RADIX` steps is a step again, that much longer, so that after `log n` levels each
 /// reaches the end. Nothing is divided, and no factor is used that the result does not hold, so that zeros are exact
 /// and what is infinite stays where it is.
 pub fn recurrence(b: &mut dyn Builder, order: Order, factors: NodeId, terms: NodeId, axis: i64) -> Result<NodeId> {
     let position = super::axis_of("recurrence", axis, &shape_of(b, terms))?;
-    let Some(length) = shape_of(b, terms)[position].as_const() else {
-        let message = "the length of the axis is not known".to_string();
-        return Err(crate::Error::new(crate::ErrorKind::Shape, "recurrence", message));
+    let dim = shape_of(b, terms)[position].clone();
+    let Some(length) = dim.as_const() else {
+        return match longest(&dim) {
+            Some(most) => {
+                let rank = shape_of(b, terms).len();
+                Bounded { axis: position, rank, order, length: dim }.recurrence(b, factors, terms, most)
+            }
+            None => {
+                let message = "the length of the axis is not known".to_string();
+                Err(crate::Error::new(crate::ErrorKind::Shape, "recurrence", message))
+            }
+        };
     };
     let axis = Along { axis: position, order };
     let (mut factors, mut terms, mut step) = (factors, terms, 1);
@@ -91,5 +108,70 @@ impl Along {
         }
         shape[self.axis] = Dim::from(length);
         pad(b, x, &offset, &shape, 0.0)
+    }
+}
+
+/// An axis whose length a call decides: all levels have its length, and what lies behind its end joins nothing.
+struct Bounded {
+    axis: usize,
+    rank: usize,
+    order: Order,
+    length: Dim,
+}
+
+impl Bounded {
+    fn recurrence(&self, b: &mut dyn Builder, factors: NodeId, terms: NodeId, most: i64) -> Result<NodeId> {
+        let (mut factors, mut terms, mut step) = (self.grown(b, factors)?, terms, 1);
+        while step < most {
+            let parts = RADIX.min((most - 1) / step + 1);
+            let mut total = self.shifted(b, terms, (parts - 1) * step)?;
+            for part in (0..parts - 1).rev() {
+                let factor = self.shifted(b, factors, part * step)?;
+                let joins = mul(b, factor, total)?;
+                let (there, zero) = (self.there(b, (part + 1) * step)?, like(b, joins, 0.0));
+                let joins = b.alu(Op::Where, &[there, joins, zero])?;
+                let own = self.shifted(b, terms, part * step)?;
+                total = add(b, own, joins)?;
+            }
+            let mut product = factors;
+            for part in 1..RADIX {
+                let factor = self.shifted(b, factors, part * step)?;
+                product = mul(b, product, factor)?;
+            }
+            (factors, terms) = (product, total);
+            step *= RADIX;
+        }
+        Ok(terms)
+    }
+
+    /// The factors by the place that they lead to another one from.
+    fn grown(&self, b: &mut dyn Builder, factors: NodeId) -> Result<NodeId> {
+        let mut shape = shape_of(b, factors);
+        shape[self.axis] = self.length.clone();
+        let start = i64::from(self.order == Order::Forward);
+        let offset: Shape = (0..shape.len()).map(|axis| Dim::from(if axis == self.axis { start } else { 0 })).collect();
+        pad(b, factors, &offset, &shape, 0.0)
+    }
+
+    /// At each place what is `by` places on.
+    fn shifted(&self, b: &mut dyn Builder, x: NodeId, by: i64) -> Result<NodeId> {
+        let mut shape = shape_of(b, x);
+        let mut offset: Shape = std::iter::repeat_n(Dim::from(0), shape.len()).collect();
+        shape[self.axis] = &self.length + by;
+        if self.order == Order::Forward {
+            offset[self.axis] = Dim::from(by);
+        }
+        let longer = pad(b, x, &offset, &shape, 0.0)?;
+        let start = if self.order == Order::Forward { 0 } else { by };
+        narrow(b, longer, self.axis as i64, start, self.length.clone())
+    }
+
+    /// There is a place `by` places on.
+    fn there(&self, b: &mut dyn Builder, by: i64) -> Result<NodeId> {
+        let all = b.constant(Const::int(DType::Bool, 1));
+        let mut shape: Shape = std::iter::repeat_n(Dim::from(1), self.rank).collect();
+        shape[self.axis] = self.length.clone();
+        let all = super::movement::expand(b, all, &shape)?;
+        self.shifted(b, all, by)
     }
 }

@@ -5,7 +5,7 @@
 use super::arithmetic::{add, eq, reverse_order, sub};
 use super::elementwise::{exp, isinf, log};
 use super::movement::{narrow, reshape, transpose};
-use super::recurrence::{Order, recurrence};
+use super::recurrence::{Order, longest, recurrence};
 use super::reduce::{logsumexp, reduce};
 use super::{axis_of, cast, dtype_of, in_wide, like, shape_of, to_float};
 use crate::{Arg, Axes, Builder, Dim, Graph, NodeId, Op, Result};
@@ -51,6 +51,11 @@ fn fill(op: Op) -> f64 {
     }
 }
 
+/// What a running Reduce by `op` along the last axis of `x` is of.
+pub fn terms(b: &mut dyn Builder, op: Op, x: NodeId) -> Result<NodeId> {
+    windows(b, x, fill(op))
+}
+
 /// What a Reduce runs over, where it is one of these: the axis is the last.
 pub fn scanned(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
     let (Op::Reduce, &Arg::Reduce { op, .. }) = (graph.op(node), graph.arg(node)) else { return None };
@@ -88,8 +93,9 @@ pub fn cummin(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
 pub fn logcumsumexp(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
     let position = axis_of("logcumsumexp", axis, &shape_of(b, x))?;
     let x = to_float(b, x)?;
-    if let Some(length) = shape_of(b, x)[position].as_const() {
-        return in_wide(b, x, |b, x| rescaled(b, x, position as i64, length));
+    let length = shape_of(b, x)[position].clone();
+    if longest(&length).is_some() {
+        return in_wide(b, x, |b, x| rescaled(b, x, position as i64, &length));
     }
     let windows = prefixes(b, "logcumsumexp", x, axis, f64::NEG_INFINITY)?;
     let logs = logsumexp(b, windows, Some(&[-1]), false)?;
@@ -97,7 +103,7 @@ pub fn logcumsumexp(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId>
 }
 
 /// The sum so far is in units of the greatest power so far, `e^m`: `s(i) = e^(x(i) - m(i)) + e^(m(i-1) - m(i)) · s(i-1)`.
-fn rescaled(b: &mut dyn Builder, x: NodeId, axis: i64, length: i64) -> Result<NodeId> {
+fn rescaled(b: &mut dyn Builder, x: NodeId, axis: i64, length: &Dim) -> Result<NodeId> {
     let greatest = cummax(b, x, axis)?;
     let greatest = b.alu(Op::Detach, &[greatest])?;
     // An infinity less itself is nan: then the unit is 1.
@@ -106,8 +112,9 @@ fn rescaled(b: &mut dyn Builder, x: NodeId, axis: i64, length: i64) -> Result<No
     let shift = b.alu(Op::Where, &[infinite, zero, greatest])?;
     let shifted = sub(b, x, shift)?;
     let powers = exp(b, shifted)?;
-    let total = if length > 1 {
-        let (before, after) = (narrow(b, greatest, axis, 0, length - 1)?, narrow(b, greatest, axis, 1, length - 1)?);
+    let total = if length.bounds().1 > 1 {
+        let (before, after) =
+            (narrow(b, greatest, axis, 0, length - 1i64)?, narrow(b, greatest, axis, 1, length - 1i64)?);
         let change = sub(b, before, after)?;
         let same = eq(b, before, after)?;
         let change = b.alu(Op::Where, &[same, zero, change])?;

@@ -16,8 +16,7 @@ pub fn schedule(graph: &Graph, root: NodeId, own: &[NodeId]) -> Result<()> {
     let live = graph.reachable_outside_bodies(&[root]);
     let calls: Vec<NodeId> = live.iter().copied().filter(|&node| graph.op(node) == Op::Call).collect();
     let mut kernels: FxHashMap<NodeId, Kernel> = FxHashMap::default();
-    // Calls that touch a buffer, and whether they write it.
-    let mut touched: FxHashMap<NodeId, Vec<(usize, bool)>> = FxHashMap::default();
+    let mut touched = Touched::default();
     for (number, &call) in calls.iter().enumerate() {
         let (body, dims) = (graph.source(call, 0), dims(graph, call));
         let buffers = &graph.sources(call)[1..graph.sources(call).len() - dims.len()];
@@ -28,11 +27,12 @@ pub fn schedule(graph: &Graph, root: NodeId, own: &[NodeId]) -> Result<()> {
             };
             if let Some((param, is_written)) = kernel.params.get(&(slot as u32)) {
                 let count = graph.props(*param).element_count().substitute(&|slot| dims.get(slot as usize)?.clone());
-                let fits = graph.dtype(*param) == graph.dtype(leaf) && count == graph.props(leaf).element_count();
+                let fits = graph.dtype(*param) == graph.dtype(leaf) && count == graph.props(buffer).element_count();
                 if !fits {
                     return refuse(stage, graph, call, format!("its buffer {slot} does not fit the kernel's Param"));
                 }
-                touched.entry(leaf).or_default().push((number, *is_written));
+                let touch = Touch { call: number, writes: *is_written, part: part(graph, buffer) };
+                touched.entry(leaf).or_default().push(touch);
             }
         }
         if kernel.params.keys().any(|&slot| slot as usize >= buffers.len()) {
@@ -80,15 +80,47 @@ impl Kernel {
     }
 }
 
-/// The buffer that a state of it is made of.
+/// The buffer that a state or a part of it is made of.
 fn leaf(graph: &Graph, mut node: NodeId) -> Option<NodeId> {
-    while graph.op(node) == Op::After {
+    while matches!(graph.op(node), Op::After | Op::Shrink) {
         node = graph.source(node, 0);
     }
     matches!(graph.op(node), Op::Param | Op::Buffer | Op::Binary).then_some(node)
 }
 
-type Touched = FxHashMap<NodeId, Vec<(usize, bool)>>;
+/// What a Call does with a buffer.
+#[derive(Clone, Copy)]
+struct Touch {
+    /// Its number.
+    call: usize,
+    writes: bool,
+    /// The first element, and the one behind the last.
+    part: (i64, i64),
+}
+
+impl Touch {
+    fn meets(&self, other: &Touch) -> bool {
+        self.part.0 < other.part.1 && other.part.0 < self.part.1
+    }
+}
+
+/// Calls that touch a buffer, in their order.
+type Touched = FxHashMap<NodeId, Vec<Touch>>;
+
+/// The elements of a buffer that an argument is.
+fn part(graph: &Graph, argument: NodeId) -> (i64, i64) {
+    let (mut node, mut start) = (argument, 0i64);
+    while matches!(graph.op(node), Op::After | Op::Shrink) {
+        if graph.op(node) == Op::Shrink {
+            let offset =
+                graph.props(graph.source(node, 1)).value.as_deref().and_then(|value| value.first()?.as_const());
+            start = start.saturating_add(offset.unwrap_or(0));
+        }
+        node = graph.source(node, 0);
+    }
+    let length = graph.props(argument).element_count().as_const().unwrap_or(i64::MAX);
+    (start, start.saturating_add(length))
+}
 
 fn ordered(stage: &str, graph: &Graph, live: &[NodeId], calls: &[NodeId], touched: &Touched) -> Result<()> {
     let mut below = vec![0u64; graph.len()];
@@ -101,11 +133,11 @@ fn ordered(stage: &str, graph: &Graph, live: &[NodeId], calls: &[NodeId], touche
             below[node.index()] = from | own;
         }
         for accesses in touched.values() {
-            for &(first, first_writes) in accesses.iter().filter(|(first, _)| first / 64 == block) {
-                for &(second, second_writes) in accesses.iter().filter(|(second, _)| *second > first) {
-                    let (first, second) = (calls[first], calls[second]);
-                    let bit = firsts.iter().position(|&call| call == first).unwrap_or(0);
-                    if (first_writes || second_writes) && below[second.index()] >> bit & 1 == 0 {
+            for early in accesses.iter().filter(|touch| touch.call / 64 == block) {
+                for late in accesses.iter().filter(|touch| touch.call > early.call) {
+                    let (first, second) = (calls[early.call], calls[late.call]);
+                    let bit = early.call % 64;
+                    if (early.writes || late.writes) && early.meets(late) && below[second.index()] >> bit & 1 == 0 {
                         let why = format!("is neither before nor after %{}, which touches the same buffer", first.0);
                         return refuse(stage, graph, second, why);
                     }
@@ -120,7 +152,7 @@ fn ordered(stage: &str, graph: &Graph, live: &[NodeId], calls: &[NodeId], touche
 fn written(stage: &str, graph: &Graph, own: &[NodeId], calls: &[NodeId], touched: &Touched) -> Result<()> {
     let first = |buffer: &NodeId| touched.get(buffer)?.first().copied();
     for buffer in own {
-        if let Some((call, false)) = first(buffer)
+        if let Some(Touch { call, writes: false, .. }) = first(buffer)
             && !graph.props(*buffer).element_count().is(0)
         {
             return refuse(stage, graph, calls[call], format!("reads %{}, which nothing has written", buffer.0));
@@ -135,8 +167,9 @@ fn states(stage: &str, graph: &Graph, calls: &[NodeId], touched: &Touched) -> Re
         let buffers = graph.sources(call).len() - dims(graph, call).len();
         for &buffer in &graph.sources(call)[1..buffers] {
             let before = leaf(graph, buffer).and_then(|leaf| touched.get(&leaf)).map(Vec::as_slice).unwrap_or_default();
-            let last = before.iter().rev().find(|(other, writes)| *other < number && *writes);
-            if let Some(&(last, _)) = last
+            let own = Touch { call: number, writes: false, part: part(graph, buffer) };
+            let last = before.iter().rev().find(|touch| touch.call < number && touch.writes && touch.meets(&own));
+            if let Some(&Touch { call: last, .. }) = last
                 && !chain(graph, buffer).contains(&calls[last])
             {
                 return refuse(
@@ -154,8 +187,10 @@ fn states(stage: &str, graph: &Graph, calls: &[NodeId], touched: &Touched) -> Re
 /// The Calls that a state comes after.
 fn chain(graph: &Graph, mut node: NodeId) -> Vec<NodeId> {
     let mut calls = Vec::new();
-    while graph.op(node) == Op::After {
-        calls.extend_from_slice(&graph.sources(node)[1..]);
+    while matches!(graph.op(node), Op::After | Op::Shrink) {
+        if graph.op(node) == Op::After {
+            calls.extend_from_slice(&graph.sources(node)[1..]);
+        }
         node = graph.source(node, 0);
     }
     calls
@@ -172,13 +207,13 @@ fn results(
     for &result in graph.sources(root) {
         let Some(leaf) = leaf(graph, result) else { return refuse(stage, graph, result, "a result is no buffer") };
         let accesses = touched.get(&leaf).map(Vec::as_slice).unwrap_or_default();
-        let last = accesses.iter().rev().find(|(_, writes)| *writes).map(|(call, _)| calls[*call]);
+        let last = accesses.iter().rev().find(|touch| touch.writes).map(|touch| calls[touch.call]);
         if last.is_none() && own.contains(&leaf) && !graph.props(leaf).element_count().is(0) {
             return refuse(stage, graph, result, "a result that nothing has written");
         }
-        if let Some(last) = last
-            && !graph.reachable_outside_bodies(&[result]).contains(&last)
-        {
+        let below = last.map(|_| graph.reachable_outside_bodies(&[result])).unwrap_or_default();
+        let mut writers = accesses.iter().filter(|touch| touch.writes).map(|touch| calls[touch.call]);
+        if let Some(last) = writers.find(|writer| !below.contains(writer)) {
             return refuse(stage, graph, result, format!("does not wait for %{}, which writes it", last.0));
         }
     }

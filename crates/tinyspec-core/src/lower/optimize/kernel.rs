@@ -97,7 +97,7 @@ impl Kernel {
                     node,
                     ranges: graph.sources(node)[1..].into(),
                     outer: kernel.live.of(node),
-                    carried: super::windows::carried(graph, node)?.map(|(place, _)| place),
+                    carried: super::windows::carried(graph, node)?.map(|carried| carried.place),
                 }),
                 Op::Load | Op::Store => kernel.access(graph, node)?,
                 _ if is_index(graph, node) => {

@@ -2,7 +2,7 @@
 //! with nothing, and a loop over d adds x(d) to `y[e(d)]`, where that is in y. Only the order of a Reduce changes.
 //!
 //! Adds to one place follow each other, so they need not be atomic: threads share an axis of y that the numbers do not
-//! decide, if there is one.
+//! decide, if there is one. On a GPU, whose workgroups have no order, they are a kernel of their own, and atomic.
 
 use super::windows::{depends, next_id, solved};
 use crate::lower::fold::{both, identity, less};
@@ -12,14 +12,17 @@ use crate::lower::sum::Sum;
 use crate::lower::terms::{Relation, Sums, Terms};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use tinyspec_backends::Workgroups;
 use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 
 /// Places from which on a loop over them costs more than to begin with nothing.
 pub(crate) const PLACES: i64 = 32;
+/// Threads of a workgroup that adds terms.
+const THREADS: usize = 128;
 
-/// The kernel as such loops, if all that it stores are such sums.
-pub(crate) fn loops(graph: &mut Graph, sink: NodeId, threads: usize) -> Result<Option<NodeId>> {
+/// The sums of a kernel, if all that it stores are such sums.
+fn scatters(graph: &mut Graph, sink: NodeId) -> Result<Option<SmallVec<[Scatter; 2]>>> {
     let &[root] = graph.sources(sink) else { return Ok(None) };
     let (mut body, mut ranges) = (root, Vec::new());
     while graph.op(body) == Op::End {
@@ -37,6 +40,33 @@ pub(crate) fn loops(graph: &mut Graph, sink: NodeId, threads: usize) -> Result<O
             None => return Ok(None),
         }
     }
+    Ok(Some(scatters))
+}
+
+/// The kernel as two, for threads that nobody orders: all begins with nothing; then each term is added to its place.
+pub(crate) fn apart(graph: &mut Graph, sink: NodeId, limits: &Workgroups) -> Result<Option<[NodeId; 2]>> {
+    let Some(scatters) = scatters(graph, sink)? else { return Ok(None) };
+    let (mut starts, mut updates) = (FxHashMap::default(), SmallVec::<[NodeId; 2]>::new());
+    for scatter in &scatters {
+        let dtype = graph.dtype(scatter.buffer);
+        if scatter.op != Op::Add || dtype != graph.dtype(scatter.value) || !matches!(dtype.size(), 4 | 8) {
+            return Ok(None);
+        }
+        let nothing = identity(graph, Op::Add, dtype);
+        let place = graph.source(scatter.store, 0);
+        starts.insert(scatter.store, graph.add(Op::Store, &[place, nothing], Arg::None)?);
+        match scatter.add_atomically(graph, limits)? {
+            Some(update) => updates.push(update),
+            None => return Ok(None),
+        }
+    }
+    let start = substitute(graph, &[sink], &starts)?[0];
+    Ok(Some([start, graph.add(Op::Sink, &updates, Arg::None)?]))
+}
+
+/// The kernel as such loops, if all that it stores are such sums.
+pub(crate) fn loops(graph: &mut Graph, sink: NodeId, threads: usize) -> Result<Option<NodeId>> {
+    let Some(scatters) = scatters(graph, sink)? else { return Ok(None) };
     let mut effects: SmallVec<[NodeId; 2]> = SmallVec::new();
     // One loop for threads, or none.
     let threads = if scatters.len() == 1 { threads } else { 1 };
@@ -51,6 +81,7 @@ pub(crate) fn loops(graph: &mut Graph, sink: NodeId, threads: usize) -> Result<O
 
 /// A Store of such a sum.
 struct Scatter {
+    store: NodeId,
     op: Op,
     buffer: NodeId,
     /// Where the element goes, in terms of the ranges of the output.
@@ -79,7 +110,7 @@ impl Scatter {
             for (place, &range) in ranges.iter().enumerate() {
                 let Some((factor, rest)) = solved(graph, sum, range) else { continue };
                 let varies = |atom: NodeId| reduced.iter().any(|&range| depends(graph, atom, range));
-                let is_wide = live::trips(graph, range).is_some_and(|trips| trips >= PLACES);
+                let is_wide = live::bound(graph, range).is_some_and(|trips| trips.bounds().1 >= PLACES);
                 if !is_wide || !rest.terms.iter().any(|&(atom, _)| varies(atom)) {
                     continue;
                 }
@@ -90,7 +121,7 @@ impl Scatter {
                 }
                 let chosen = rest.scale(-factor);
                 let ranges = ranges.to_vec();
-                return Ok(Some(Scatter { op, buffer, position, ranges, place, chosen, reduced, value }));
+                return Ok(Some(Scatter { store, op, buffer, position, ranges, place, chosen, reduced, value }));
             }
         }
         Ok(None)
@@ -117,20 +148,8 @@ impl Scatter {
         let buffer = graph.add(Op::After, &[self.buffer, start], Arg::None)?;
 
         // One term after the other.
+        let Some(roots) = self.term(graph)? else { return Ok(None) };
         let place = self.ranges[self.place];
-        let trips = Sum::constant(live::trips(graph, place).unwrap_or(0));
-        let below = less(graph, &self.chosen, &trips)?;
-        let above = less(graph, &Sum::constant(-1), &self.chosen)?;
-        let mut gate = None;
-        for limit in [above, below] {
-            if graph.as_int(limit) != Some(1) {
-                gate = both(graph, gate, Some(limit))?;
-            }
-        }
-        let mut roots: SmallVec<[NodeId; 3]> = SmallVec::from_iter([self.position, self.value]);
-        let Some(moved) = replace(graph, &roots, place, &self.chosen, gate)? else { return Ok(None) };
-        roots = moved.into();
-        roots.extend(gate);
         let mut inner: Vec<NodeId> = self.reduced.to_vec();
         inner.extend(self.ranges.iter().copied().filter(|&range| range != place));
         let (second, loops) = self.copies(graph, &common, &inner)?;
@@ -153,11 +172,73 @@ impl Scatter {
         }
     }
 
+    /// Where a term goes, the term, and under which condition.
+    fn term(&self, graph: &mut Graph) -> Result<Option<SmallVec<[NodeId; 3]>>> {
+        let place = self.ranges[self.place];
+        let trips = Sums::default().of(graph, graph.source(place, 0));
+        let below = less(graph, &self.chosen, &trips)?;
+        let above = less(graph, &Sum::constant(-1), &self.chosen)?;
+        let mut gate = None;
+        for limit in [above, below] {
+            if graph.as_int(limit) != Some(1) {
+                gate = both(graph, gate, Some(limit))?;
+            }
+        }
+        let moved = replace(graph, &[self.position, self.value], place, &self.chosen, gate)?;
+        Ok(moved.map(|roots| roots.into_iter().chain(gate).collect()))
+    }
+
+    /// Each term by a thread of its own, neighbours in a workgroup.
+    fn add_atomically(&self, graph: &mut Graph, limits: &Workgroups) -> Result<Option<NodeId>> {
+        let Some(roots) = self.term(graph)? else { return Ok(None) };
+        let others = self.ranges.iter().copied().filter(|&range| range != self.ranges[self.place]);
+        let inner: SmallVec<[NodeId; 4]> = self.reduced.iter().copied().chain(others).collect();
+        let (mut map, mut loops) = (FxHashMap::default(), Vec::new());
+        let mut inside = None;
+        for &range in &inner {
+            let is_last = inner.last() == Some(&range);
+            let trips = live::trips(graph, range).filter(|&trips| is_last && trips > 1);
+            let Some(trips) = trips else {
+                let new = graph.range(graph.source(range, 0), next_id(graph), AxisType::Global)?;
+                loops.push(new);
+                map.insert(range, new);
+                continue;
+            };
+            let members = trips.min(limits.size.min(THREADS) as i64);
+            let groups = new_range(graph, (trips + members - 1) / members, AxisType::Global)?;
+            let threads = new_range(graph, members, AxisType::Local)?;
+            let place = Sum::atom(groups).scale(members).plus(&Sum::atom(threads));
+            if trips % members != 0 {
+                inside = Some(less(graph, &place, &Sum::constant(trips))?);
+            }
+            loops.extend([groups, threads]);
+            map.insert(range, place.emit(graph)?);
+        }
+        let roots: SmallVec<[NodeId; 3]> = match (inside, inner.last()) {
+            (Some(inside), Some(&last)) => {
+                let place = Sums::default().of(graph, map[&last]);
+                let Some(moved) = replace(graph, &roots, last, &place, Some(inside))? else { return Ok(None) };
+                moved.into()
+            }
+            _ => roots,
+        };
+        let roots = substitute(graph, &roots, &map)?;
+        let place = graph.add(Op::Index, &[self.buffer, roots[0]], Arg::None)?;
+        let gate = both(graph, roots.get(2).copied(), inside)?;
+        let sources: SmallVec<[NodeId; 3]> = [place, roots[1]].into_iter().chain(gate).collect();
+        let update = graph.add(Op::AtomicAdd, &sources, Arg::None)?;
+        closed(graph, update, &loops).map(Some)
+    }
+
     /// The range that threads share, and in how many parts: rows of their own, or else parts of a row.
     fn shared(&self, graph: &Graph, threads: usize) -> Option<(NodeId, i64)> {
         /// Elements of a row that are worth a walk over all numbers.
         const ROW: i64 = 64;
         let threads = threads as i64;
+        // Parts have sizes that are numbers.
+        if self.ranges.iter().any(|&range| live::trips(graph, range).is_none()) {
+            return None;
+        }
         let others = self.ranges.iter().enumerate().filter(|&(place, _)| place != self.place).map(|(_, &range)| range);
         let others: SmallVec<[(NodeId, i64); 4]> =
             others.filter_map(|range| Some((range, live::trips(graph, range)?))).collect();
@@ -193,7 +274,7 @@ impl Scatter {
                     graph.alu(Op::Add, &[start, inner])?
                 }
                 None => {
-                    let new = new_range(graph, live::trips(graph, range).unwrap_or(0), kind)?;
+                    let new = graph.range(graph.source(range, 0), next_id(graph), kind)?;
                     loops.push(new);
                     new
                 }

@@ -307,8 +307,41 @@ fn is_canonical(graph: &Graph, value: NodeId) -> bool {
     graph.op(condition) == Op::CmpLt && graph.dtype(graph.source(condition, 0)) == tinyspec_ir::DType::Index
 }
 
-/// The Ranges of the output that a Reduce in the simple form follows, as the sum that is its place, and its own Range.
-pub(crate) fn carried(graph: &mut Graph, node: NodeId) -> Result<Option<(Sum, NodeId)>> {
+/// How a Reduce in the simple form grows.
+pub(crate) struct Carried {
+    /// The Ranges of the output that it follows, as the sum that is its place.
+    pub place: Sum,
+    /// Its own Range.
+    pub range: NodeId,
+    /// It begins at its place, rather than end there.
+    pub is_suffix: bool,
+}
+
+/// All running Reduces of a kernel can be carried by one loop: they follow the same Ranges in the same direction.
+///
+/// # Errors
+/// When the kernel is not in range form.
+pub(crate) fn agree(schedule: &Graph, kernel: NodeId) -> Result<bool> {
+    let mut graph = Graph::new();
+    let roots = graph.import(schedule, &[kernel], |_, _| Ok(None))?;
+    let sink = simplify(&mut graph, roots[0])?;
+    let mut first: Option<Sum> = None;
+    for node in graph.reachable(&[sink]) {
+        if graph.op(node) != Op::Reduce {
+            continue;
+        }
+        if let Some(Carried { place, is_suffix, .. }) = carried(&mut graph, node)? {
+            let onwards = if is_suffix { place.scale(-1) } else { place };
+            if *first.get_or_insert_with(|| onwards.clone()) != onwards {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// How a Reduce in the simple form is carried from trip to trip, if it can be.
+pub(crate) fn carried(graph: &mut Graph, node: NodeId) -> Result<Option<Carried>> {
     let &[value, range] = graph.sources(node) else { return Ok(None) };
     let Arg::Reduce { op, .. } = *graph.arg(node) else { return Ok(None) };
     if !is_canonical(graph, value) {
@@ -325,7 +358,7 @@ pub(crate) fn carried(graph: &mut Graph, node: NodeId) -> Result<Option<(Sum, No
         }
         let rest = terms.emit(graph, op, &[position])?;
         let is_free = place.terms.iter().all(|&(output, _)| !depends(graph, rest, output));
-        return Ok(is_free.then_some((place, range)));
+        return Ok(is_free.then_some(Carried { place, range, is_suffix: factor == 1 }));
     }
     Ok(None)
 }

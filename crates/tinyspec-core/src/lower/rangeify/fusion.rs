@@ -2,7 +2,7 @@
 //! bytes and the launch it saves; never through two Reduces. Every decision can be printed.
 
 use super::count::counted;
-use super::movement::{count, dims, sizes};
+use super::movement::{count, sizes};
 use crate::lower::optimize::scatter::PLACES;
 use crate::lower::select::decompose::Sizes;
 use std::fmt;
@@ -106,6 +106,11 @@ impl Estimates {
         self.scatters[node.index()]
     }
 
+    /// The Reduce grows along the output, so that a loop can carry it.
+    pub(super) fn runs(&self, node: NodeId) -> bool {
+        self.windows[node.index()]
+    }
+
     /// A Reduce over data of what stands where a ramp along other axes equals them.
     fn is_scatter(&self, graph: &Graph, node: NodeId) -> bool {
         let Arg::Reduce { axes, .. } = graph.arg(node) else { return false };
@@ -119,7 +124,7 @@ impl Estimates {
         let rank = graph.props(value).rank();
         // Extent along an axis of the value, and how many elements there are.
         let extent = |source: NodeId, axis: u32| {
-            let dims = dims(graph, source).unwrap_or_default();
+            let dims = sizes(graph, source);
             (axis as usize + dims.len()).checked_sub(rank).map_or(1, |axis| dims[axis])
         };
         let is_place = |ramp: NodeId, data: NodeId| {
@@ -127,7 +132,7 @@ impl Estimates {
                 && !self.ramps[data.index()]
                 && axes.iter().all(|&axis| extent(ramp, axis) == 1)
                 && axes.iter().any(|&axis| extent(data, axis) > 1)
-                && dims(graph, ramp).is_ok_and(|dims| count(&dims) >= PLACES)
+                && count(&sizes(graph, ramp)) >= PLACES
         };
         let mut conditions = vec![graph.source(value, 0)];
         while let Some(condition) = conditions.pop() {
@@ -159,7 +164,7 @@ impl Estimates {
         }
         let rank = graph.props(value).rank();
         let is_along = |ramp: NodeId| {
-            let dims = dims(graph, ramp).unwrap_or_default();
+            let dims = sizes(graph, ramp);
             axes.iter().any(|&axis| (axis as usize + dims.len()).checked_sub(rank).is_some_and(|axis| dims[axis] > 1))
         };
         let mut conditions = vec![graph.source(value, 0)];
@@ -317,6 +322,10 @@ pub enum Reason {
     Widened,
     /// Its windows would not follow the loops of its consumer.
     Window,
+    /// One loop cannot carry it and another running Reduce of its kernel.
+    Direction,
+    /// Each kernel of a part writes it where it belongs.
+    Parts,
     /// Its terms go where data send them.
     Scatter,
     /// Kernels over blocks make it where they sum it.
@@ -370,6 +379,8 @@ impl fmt::Display for Decision {
             Reason::Ramp => f.write_str("index arithmetic"),
             Reason::Widened => f.write_str("narrower in memory"),
             Reason::Window => f.write_str("a running Reduce that is read elsewhere"),
+            Reason::Direction => f.write_str("a running Reduce whose kernel carries another one differently"),
+            Reason::Parts => f.write_str("its parts are written side by side"),
             Reason::Scatter => f.write_str("data say where its terms go"),
             Reason::Online => f.write_str("made in blocks where it is summed"),
             Reason::Dear { recompute, store } => write!(f, "recomputing costs {recompute:.0}, storing {store:.0}"),

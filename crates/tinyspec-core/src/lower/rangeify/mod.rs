@@ -7,12 +7,15 @@
 //! upwards then builds the scalar values (`values`); kernels over one space merge (`siblings`) and are closed
 //! (`close`): own Params, own Ranges, several Stores.
 
+mod alike;
+mod assembled;
 mod blocks;
 mod centred;
 mod close;
 mod count;
 mod fusion;
 mod index;
+mod levels;
 mod movement;
 mod narrow;
 mod nested;
@@ -24,10 +27,13 @@ mod values;
 mod walk;
 mod written;
 
+pub use alike::alike;
+pub use assembled::parted;
 pub use fusion::{Costs, Decision, Reason};
 pub use overwrite::{Overwrite, overwrite};
 
 use super::optimize;
+use assembled::Assembled;
 use movement::{elements, locate, shape};
 use online::Online;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -104,19 +110,41 @@ pub fn rangeify(graph: &Graph, outputs: &[NodeId], target: &Target) -> Result<Sc
 /// # Errors
 /// As [`rangeify`].
 pub fn rangeify_with(graph: &Graph, outputs: &[NodeId], costs: &Costs, target: &Target) -> Result<Schedule> {
+    let levels = if target.workgroups.is_some() { levels::in_levels(graph, outputs)? } else { None };
+    let (graph, outputs) = levels.as_ref().map_or((graph, outputs), |(graph, outputs)| (graph, &outputs[..]));
     let split = split::split_reduces(graph, outputs, costs)?;
     let (graph, outputs) = split.as_ref().map_or((graph, outputs), |(graph, outputs)| (graph, &outputs[..]));
     let blocked = blocks::block_products(graph, outputs, costs)?;
     let (graph, outputs) = blocked.as_ref().map_or((graph, outputs), |(graph, outputs)| (graph, &outputs[..]));
-    // Matrices for which there is no kernel in blocks are stored after all.
-    let mut refused = FxHashSet::default();
+    let mut refused = Refused::default();
     loop {
-        let (schedule, online) = schedule(graph, outputs, costs, &refused)?;
+        let Scheduled { schedule, online, apart } = schedule(graph, outputs, costs, &refused)?;
+        let before = refused.fused.len();
+        refused.fused.extend(apart);
         match without_blocks(&schedule, &online, target)? {
-            Some(family) => refused.insert(family),
+            Some(family) => refused.families.insert(family),
+            None if refused.fused.len() > before => true,
             None => return Ok(schedule),
         };
     }
+}
+
+/// What a first attempt at a schedule has shown to be no kernel.
+#[derive(Default)]
+struct Refused {
+    /// Matrices for which there is no kernel in blocks: they are stored after all.
+    families: FxHashSet<usize>,
+    /// Running Reduces that no loop of their consumer carries.
+    fused: FxHashSet<NodeId>,
+}
+
+/// A schedule, and what is to be seen only once its kernels are there.
+struct Scheduled {
+    schedule: Schedule,
+    /// For each of its Calls the matrices that it sums in blocks.
+    online: Vec<Option<usize>>,
+    /// Running Reduces that better had kernels of their own.
+    apart: Vec<NodeId>,
 }
 
 /// Matrices that a kernel should sum in blocks and cannot.
@@ -131,13 +159,7 @@ fn without_blocks(schedule: &Schedule, online: &[Option<usize>], target: &Target
     Ok(None)
 }
 
-/// A schedule, and for each of its Calls the matrices that it sums in blocks.
-fn schedule(
-    graph: &Graph,
-    outputs: &[NodeId],
-    costs: &Costs,
-    refused: &FxHashSet<usize>,
-) -> Result<(Schedule, Vec<Option<usize>>)> {
+fn schedule(graph: &Graph, outputs: &[NodeId], costs: &Costs, refused: &Refused) -> Result<Scheduled> {
     let live = graph.reachable(outputs);
     let mut forced: FxHashMap<NodeId, Reason> = FxHashMap::default();
     for &node in &live {
@@ -151,14 +173,20 @@ fn schedule(
     for &result in &results {
         forced.insert(result, Reason::Output);
     }
+    forced.extend(refused.fused.iter().map(|&node| (node, Reason::Direction)));
     let calls = written::calls(graph, &live)?;
     for (&call, written) in &calls {
         for input in written.inputs(graph, call) {
             forced.entry(input).or_insert(Reason::Call);
         }
     }
-    let online = Online::find(graph, &live, &forced, costs, refused);
-    let mut walk = Walk::new(graph, &live, costs, &calls, online);
+    let online = Online::find(graph, &live, &forced, costs, &refused.families);
+    // Kernels written by hand take whole buffers.
+    let assembled = if calls.is_empty() { Assembled::find(graph, &live, &results) } else { Assembled::default() };
+    for stack in assembled.stacks() {
+        forced.entry(stack).or_insert(Reason::Parts);
+    }
+    let mut walk = Walk::new(graph, &live, costs, &calls, online, assembled);
     walk.run(&live, &forced)?;
     let values = walk.values(&live)?;
     let groups = siblings::groups(&mut walk, &values, costs);
@@ -170,18 +198,20 @@ fn schedule(
         buffers: vec![],
         first_slot,
         results: &results,
+        wholes: FxHashMap::default(),
     };
     let mut schedule = Vec::with_capacity(groups.len());
     let mut online = Vec::with_capacity(groups.len());
+    let mut apart = Vec::new();
     for members in groups {
         let family = members.first().and_then(|&member| walk.kernels[member].online);
         match members.first().and_then(|&member| walk.kernels[member].written) {
             Some(call) => schedule.extend(assembly.written(&walk, call)?),
-            None => schedule.push(assembly.call(&mut walk, &members, &values)?),
+            None => schedule.extend(assembly.calls(&mut walk, &members, &values, &mut apart)?),
         }
         online.resize(schedule.len(), family);
     }
-    let outputs = results.iter().map(|&result| assembly.output(result)).collect::<Result<Vec<_>>>()?;
+    let outputs = results.iter().map(|&result| assembly.output(&walk, result)).collect::<Result<Vec<_>>>()?;
     let root = assembly.graph.add(Op::Sink, &outputs, Arg::None)?;
     let schedule = Schedule {
         graph: assembly.graph,
@@ -191,7 +221,7 @@ fn schedule(
         buffers: assembly.buffers,
         decisions: walk.decisions,
     };
-    Ok((schedule, online))
+    Ok(Scheduled { schedule, online, apart })
 }
 
 /// What no kernel can express.
@@ -229,6 +259,8 @@ struct Assembly<'a> {
     first_slot: u32,
     /// The tensor nodes of the roots.
     results: &'a [NodeId],
+    /// The Buffers of stacks that are written in parts.
+    wholes: FxHashMap<NodeId, NodeId>,
 }
 
 fn buffer_slot(graph: &Graph, node: NodeId) -> Option<u32> {
@@ -239,18 +271,54 @@ fn buffer_slot(graph: &Graph, node: NodeId) -> Option<u32> {
 }
 
 impl Assembly<'_> {
+    /// One kernel, unless it had running Reduces that no single loop carries: then its members are kernels of their own, and
+    /// where that is not enough, one of the Reduces is to be, `apart`.
+    fn calls(
+        &mut self,
+        walk: &mut Walk,
+        members: &[usize],
+        values: &[NodeId],
+        apart: &mut Vec<NodeId>,
+    ) -> Result<Vec<KernelCall>> {
+        let running: usize = members.iter().map(|&member| walk.kernels[member].running.len()).sum();
+        let buffers = self.buffers.len();
+        let call = self.call(walk, members, values)?;
+        if running < 2 || optimize::windows::agree(&self.graph, call.kernel)? {
+            return Ok(vec![call]);
+        }
+        if let &[member] = members {
+            let kernel = &walk.kernels[member];
+            let is_inner = |node: &&NodeId| kernel.outputs.first().is_some_and(|output| output.0 != **node);
+            apart.extend(kernel.running.iter().find(is_inner));
+            return Ok(vec![call]);
+        }
+        self.buffers.truncate(buffers);
+        self.wholes.retain(|_, whole| self.buffers.contains(whole));
+        let mut calls = Vec::new();
+        for &member in members {
+            calls.extend(self.calls(walk, &[member], values, apart)?);
+        }
+        Ok(calls)
+    }
+
     fn call(&mut self, walk: &mut Walk, members: &[usize], values: &[NodeId]) -> Result<KernelCall> {
         let closed = close::close(walk, &mut self.graph, members, values)?;
         let outputs: usize = members.iter().map(|&member| walk.kernels[member].outputs.len()).sum();
         let mut sources = vec![closed.sink];
         let mut written = Vec::with_capacity(outputs);
         for &tensor in &closed.slots[..outputs] {
-            let buffer = self.buffer(tensor)?;
+            let buffer = match walk.assembled.part(tensor) {
+                Some(part) => self.part(tensor, part)?,
+                None => self.buffer(tensor)?,
+            };
             written.push((tensor, buffer));
             sources.push(buffer);
         }
         for &tensor in &closed.slots[outputs..] {
-            sources.push(self.place(tensor)?);
+            sources.push(match walk.assembled.parts(tensor) {
+                Some(parts) => self.whole(tensor, parts)?,
+                None => self.place(tensor)?,
+            });
         }
         for dim in &closed.dims {
             sources.push(self.graph.dim(dim)?);
@@ -291,6 +359,34 @@ impl Assembly<'_> {
         Ok(buffer)
     }
 
+    /// The place of a tensor node in the Buffer of the stack that it is part of.
+    fn part(&mut self, tensor: NodeId, (stack, number): (NodeId, usize)) -> Result<NodeId> {
+        let whole = match self.wholes.get(&stack) {
+            Some(&whole) => whole,
+            None => {
+                let whole = self.buffer(stack)?;
+                self.wholes.insert(stack, whole);
+                whole
+            }
+        };
+        let size = elements(shape(self.tensors, tensor));
+        let offset = self.graph.shape(&Shape::from_iter([&size * number as i64]))?;
+        let size = self.graph.shape(&Shape::from_iter([size]))?;
+        self.graph.add(Op::Shrink, &[whole, offset, size], Arg::None)
+    }
+
+    /// The Buffer of a stack once all of its parts are written.
+    fn whole(&mut self, stack: NodeId, parts: &[NodeId]) -> Result<NodeId> {
+        let mut sources = vec![self.wholes[&stack]];
+        for part in parts {
+            let call = self.graph.source(self.places[part], 1);
+            if !sources.contains(&call) {
+                sources.push(call);
+            }
+        }
+        self.graph.add(Op::After, &sources, Arg::None)
+    }
+
     /// What holds a tensor node that a kernel reads: written earlier, or a leaf, flat.
     fn place(&mut self, tensor: NodeId) -> Result<NodeId> {
         if let Some(&place) = self.places.get(&tensor).filter(|_| !walk::is_leaf(self.tensors, tensor)) {
@@ -312,7 +408,10 @@ impl Assembly<'_> {
         self.graph.add(op, &[shape], arg)
     }
 
-    fn output(&mut self, tensor: NodeId) -> Result<NodeId> {
+    fn output(&mut self, walk: &Walk, tensor: NodeId) -> Result<NodeId> {
+        if let Some(parts) = walk.assembled.parts(tensor) {
+            return self.whole(tensor, parts);
+        }
         match self.places.get(&tensor) {
             Some(&place) => Ok(place),
             // An empty tensor: nothing writes it.

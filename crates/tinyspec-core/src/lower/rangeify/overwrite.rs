@@ -32,10 +32,11 @@ pub fn overwrite(schedule: Schedule, wanted: &[Overwrite]) -> Result<(Schedule, 
     let mut overwriting: Option<Schedule> = None;
     let mut granted: Vec<Overwrite> = Vec::new();
     let mut is_worth_it = false;
-    // Kernels written by hand have an order of their own; dims are no buffers.
-    let takes_dims = |call: &KernelCall| {
-        schedule.graph.sources(call.node)[1..].iter().any(|&a| schedule.graph.dtype(a) == DType::Index)
+    // Kernels written by hand have an order of their own; dims are no buffers, and parts of them have several writers.
+    let is_no_buffer = |&node: &NodeId| {
+        schedule.graph.dtype(node) == DType::Index || schedule.graph.op(leaf(&schedule.graph, node)) == Op::Shrink
     };
+    let takes_dims = |call: &KernelCall| schedule.graph.sources(call.node)[1..].iter().any(is_no_buffer);
     if schedule.calls.iter().any(|call| call.written.is_some() || takes_dims(call)) {
         return Ok((schedule, granted));
     }

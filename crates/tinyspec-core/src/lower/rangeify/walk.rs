@@ -4,6 +4,7 @@
 mod layout;
 mod sources;
 
+use super::assembled::Assembled;
 use super::count::Count;
 use super::fusion::{self, Costs, Decision, Estimates, Reason};
 use super::index::{Indices, Ranges, Tuple};
@@ -72,6 +73,8 @@ pub(super) struct Kernel {
     pub(super) is_alone: bool,
     /// The matrices that it sums over in blocks.
     pub(super) online: Option<usize>,
+    /// Its running Reduces.
+    pub(super) running: SmallVec<[NodeId; 1]>,
 }
 
 type Key = (NodeId, usize, Tuple, Option<NodeId>);
@@ -94,6 +97,7 @@ pub(super) struct Walk<'a> {
     costs: &'a Costs,
     estimates: Estimates,
     online: Online,
+    pub(super) assembled: Assembled,
     keys: FxHashMap<Key, DemandId>,
     /// Trips from the outermost loop down to this Range, itself included.
     trips: FxHashMap<NodeId, f64>,
@@ -133,6 +137,7 @@ impl<'a> Walk<'a> {
         costs: &'a Costs,
         calls: &'a WrittenCalls,
         online: Online,
+        assembled: Assembled,
     ) -> Walk<'a> {
         Walk {
             tensors,
@@ -147,6 +152,7 @@ impl<'a> Walk<'a> {
             costs,
             estimates: Estimates::new(tensors, live),
             online,
+            assembled,
             keys: FxHashMap::default(),
             trips: FxHashMap::default(),
         }
@@ -182,6 +188,23 @@ impl<'a> Walk<'a> {
             }
             return Ok(());
         }
+        if let Some(parts) = self.assembled.parts(node).map(<[NodeId]>::to_vec) {
+            // Who reads the whole waits for the kernels of the parts.
+            for part in parts {
+                let root = self.new_kernel(part)?;
+                self.writer.insert(part, self.needs[root as usize].kernel);
+            }
+            let consumers = demands.len();
+            self.decisions.push(Decision { node, op: Op::Stack, materialised: true, consumers, reason: Reason::Parts });
+            return self.meet(&demands, Met::Load);
+        }
+        if self.assembled.part(node).is_some() {
+            for demand in demands {
+                let is_root = self.kernels[self.needs[demand as usize].kernel].outputs.contains(&(node, demand));
+                self.meet(&[demand], if is_root { Met::Inline } else { Met::Load })?;
+            }
+            return Ok(());
+        }
         if forced.is_none() && self.meet_by_counting(node, &demands)? {
             return Ok(());
         }
@@ -208,7 +231,8 @@ impl<'a> Walk<'a> {
             return self.meet(&demands, Met::Inline);
         }
         let is_alone = self.estimates.scatters(node);
-        let on_the_way = demands.iter().position(|&demand| !is_alone && self.can_store_from(demand, &demands));
+        let is_apart = is_alone || forced == Some(&Reason::Direction);
+        let on_the_way = demands.iter().position(|&demand| !is_apart && self.can_store_from(demand, &demands));
         let root = match on_the_way {
             Some(position) => {
                 let root = demands[position];
@@ -350,6 +374,7 @@ impl<'a> Walk<'a> {
             written: None,
             is_alone: false,
             online: None,
+            running: SmallVec::new(),
         });
         self.demand(node, number, tuple, None)
     }
@@ -374,6 +399,7 @@ impl<'a> Walk<'a> {
             written: Some(call),
             is_alone: false,
             online: None,
+            running: SmallVec::new(),
         });
         for argument in self.calls[&call].inputs(self.tensors, call) {
             // Which element does not matter: the kernel has the buffer.
@@ -415,16 +441,19 @@ impl<'a> Walk<'a> {
             match met {
                 Met::Zero | Met::Count(_) => {}
                 Met::Load => {
-                    let writer = self.writer.get(&node).copied();
+                    let written = self.assembled.parts(node).unwrap_or(std::slice::from_ref(&node));
                     let kernel = &mut self.kernels[kernel];
                     if !kernel.inputs.contains(&node) {
                         kernel.inputs.push(node);
-                        kernel.depends.extend(writer);
+                        kernel.depends.extend(written.iter().filter_map(|node| self.writer.get(node)));
                     }
                 }
                 Met::Inline => {
                     if let Some(family) = self.online.summed(node) {
                         self.kernels[kernel].online = Some(family);
+                    }
+                    if self.estimates.runs(node) && !self.kernels[kernel].running.contains(&node) {
+                        self.kernels[kernel].running.push(node);
                     }
                     self.kernels[kernel].size += self.costs.sizes.size(self.tensors, node) - 1;
                     if !self.tensors.locations(node).is_empty() {

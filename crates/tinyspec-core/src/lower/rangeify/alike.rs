@@ -1,0 +1,184 @@
+//! Kernels that differ only in which part of a buffer they read are one kernel, compiled once: the steps of a sequence, the
+//! heads of a matrix. Their Calls pass the part, as a `Shrink` of the buffer.
+
+use super::{KernelCall, Schedule};
+use crate::lower::terms::Sums;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+use std::collections::hash_map::Entry;
+use tinyspec_ir::dim::static_shape;
+use tinyspec_ir::rewrite::substitute;
+use tinyspec_ir::{AddrSpace, Arg, Builder, DType, Graph, NodeId, Op, Result, Shape};
+
+/// Bytes that parts are apart, so that what is aligned in a buffer is aligned in its part.
+const ALIGNMENT: i64 = 64;
+
+/// The part of a buffer that a kernel reads.
+#[derive(Clone, Copy)]
+struct Part {
+    slot: u32,
+    offset: i64,
+    length: i64,
+}
+
+/// A kernel over parts of its buffers.
+struct Moved {
+    sink: NodeId,
+    parts: SmallVec<[Part; 4]>,
+}
+
+/// The schedule with kernels that differ in such a way made equal.
+///
+/// # Errors
+/// When a kernel is not in range form.
+pub fn alike(schedule: Schedule) -> Result<Schedule> {
+    let mut moved: FxHashMap<NodeId, Option<Moved>> = FxHashMap::default();
+    let mut kernels = Graph::new();
+    for call in candidates(&schedule) {
+        if let Entry::Vacant(entry) = moved.entry(call.kernel) {
+            entry.insert(over_parts(&mut kernels, &schedule.graph, call)?);
+        }
+    }
+    let mut counts: FxHashMap<NodeId, usize> = FxHashMap::default();
+    for made in moved.values().flatten() {
+        *counts.entry(made.sink).or_default() += 1;
+    }
+    moved.retain(|_, made| made.as_ref().is_some_and(|made| counts[&made.sink] > 1));
+    if moved.is_empty() {
+        return Ok(schedule);
+    }
+    rebuilt(&schedule, &kernels, &moved)
+}
+
+/// Calls of kernels that several have as many buffers, outputs and values as: only these may be equal.
+fn candidates(schedule: &Schedule) -> Vec<&KernelCall> {
+    let graph = &schedule.graph;
+    let mut sizes: FxHashMap<NodeId, usize> = FxHashMap::default();
+    let mut alike: FxHashMap<(usize, usize, usize), FxHashSet<NodeId>> = FxHashMap::default();
+    let mut key = |call: &KernelCall| {
+        let size = *sizes.entry(call.kernel).or_insert_with(|| {
+            // Constants and what they are summed up with come and go with the place.
+            let is_index = |node: &NodeId| graph.dtype(*node) == DType::Index;
+            graph.reachable(&[call.kernel]).iter().filter(|node| !is_index(node)).count()
+        });
+        (graph.sources(call.node).len(), call.outputs, size)
+    };
+    let takes_dims =
+        |call: &KernelCall| graph.sources(call.node)[1..].iter().any(|&node| graph.dtype(node) == DType::Index);
+    let plain: Vec<&KernelCall> =
+        schedule.calls.iter().filter(|call| call.written.is_none() && !takes_dims(call)).collect();
+    for call in &plain {
+        alike.entry(key(call)).or_default().insert(call.kernel);
+    }
+    plain.into_iter().filter(|call| alike[&key(call)].len() > 1).collect()
+}
+
+/// The kernel with each buffer that it only reads cut down to what it reads of it; `None` where it reads all.
+fn over_parts(kernels: &mut Graph, schedule: &Graph, call: &KernelCall) -> Result<Option<Moved>> {
+    let mut graph = Graph::new();
+    let sink = graph.import(schedule, &[call.kernel], |_, _| Ok(None))?[0];
+    let live = graph.reachable(&[sink]);
+    let mut sums = Sums::default();
+    let mut places: FxHashMap<NodeId, SmallVec<[NodeId; 4]>> = FxHashMap::default();
+    let mut whole: FxHashSet<NodeId> = FxHashSet::default();
+    for &node in &live {
+        let sources = graph.sources(node);
+        if graph.op(node) == Op::Index && sources.len() == 2 {
+            places.entry(sources[0]).or_default().push(node);
+        } else {
+            whole.extend(sources.iter().copied().filter(|&source| graph.op(source) == Op::Param));
+        }
+        if matches!(graph.op(node), Op::Store | Op::AtomicAdd) {
+            whole.extend(graph.sources(sources[0]).first().copied());
+        }
+    }
+    let (mut new, mut parts) = (FxHashMap::default(), SmallVec::new());
+    for &param in &live {
+        let (Op::Param, Arg::Param { slot, dtype, device, .. }) = (graph.op(param), graph.arg(param).clone()) else {
+            continue;
+        };
+        let Some(reads) = places.get(&param).filter(|_| !whole.contains(&param)) else { continue };
+        let Some(length) = static_shape(&graph.props(param).shape).and_then(|dims| dims.first().copied()) else {
+            continue;
+        };
+        let ends = reads.iter().try_fold((i128::from(length), -1), |(low, high), &read| {
+            let (least, most) = sums.of(&graph, graph.source(read, 1)).bounds(&graph)?;
+            Some((low.min(least), high.max(most)))
+        });
+        let Some((low, high)) = ends.filter(|&(low, high)| 0 <= low && low <= high && high < length.into()) else {
+            continue;
+        };
+        let step = i128::from((ALIGNMENT / dtype.size() as i64).max(1));
+        let offset = low.div_euclid(step) * step;
+        let (offset, length) = (offset as i64, (high + 1 - offset) as i64);
+        let dims = graph.shape(&Shape::from_iter([length.into()]))?;
+        let arg = Arg::Param { slot, dtype, device, addrspace: Some(AddrSpace::Global) };
+        let part = graph.add(Op::Param, &[dims], arg)?;
+        for &read in reads {
+            let mut place = sums.of(&graph, graph.source(read, 1));
+            place.constant -= offset;
+            let place = place.emit(&mut graph)?;
+            new.insert(read, graph.add(Op::Index, &[part, place], Arg::None)?);
+        }
+        parts.push(Part { slot, offset, length });
+    }
+    if parts.is_empty() {
+        return Ok(None);
+    }
+    let sink = substitute(&mut graph, &[sink], &new)?;
+    Ok(Some(Moved { sink: kernels.import(&graph, &sink, |_, _| Ok(None))?[0], parts }))
+}
+
+fn rebuilt(schedule: &Schedule, kernels: &Graph, moved: &FxHashMap<NodeId, Option<Moved>>) -> Result<Schedule> {
+    let from = &schedule.graph;
+    let mut graph = Graph::new();
+    // What stands for each node outside of the kernels.
+    let mut new: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    let by_node: FxHashMap<NodeId, &KernelCall> = schedule.calls.iter().map(|call| (call.node, call)).collect();
+    let mut made: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    for node in from.reachable_outside_bodies(&[schedule.root]) {
+        let Some(call) = by_node.get(&node) else {
+            let sources: SmallVec<[NodeId; 4]> = from.sources(node).iter().map(|source| new[source]).collect();
+            new.insert(node, graph.add(from.op(node), &sources, from.arg(node).clone())?);
+            continue;
+        };
+        let over = moved.get(&call.kernel).and_then(Option::as_ref);
+        let kernel = match (made.get(&call.kernel), over) {
+            (Some(&kernel), _) => kernel,
+            (None, Some(over)) => graph.import(kernels, &[over.sink], |_, _| Ok(None))?[0],
+            (None, None) => graph.import(from, &[call.kernel], |_, _| Ok(None))?[0],
+        };
+        made.insert(call.kernel, kernel);
+        let mut sources = vec![kernel];
+        sources.extend(from.sources(node)[1..].iter().map(|source| new[source]));
+        for part in over.iter().flat_map(|over| &over.parts) {
+            let source = &mut sources[part.slot as usize + 1];
+            if graph.props(*source).element_count().is(part.length) {
+                continue;
+            }
+            let [offset, size] = [part.offset, part.length].map(|number| Shape::from_iter([number.into()]));
+            let (offset, size) = (graph.shape(&offset)?, graph.shape(&size)?);
+            *source = graph.add(Op::Shrink, &[*source, offset, size], Arg::None)?;
+        }
+        let call_node = graph.add(Op::Call, &sources, Arg::None)?;
+        for location in &call.locations {
+            graph.locate(call_node, location.clone());
+        }
+        new.insert(node, call_node);
+    }
+    let calls = schedule.calls.iter().map(|call| {
+        let node = new[&call.node];
+        KernelCall { node, kernel: graph.source(node, 0), ..call.clone() }
+    });
+    let calls = calls.collect();
+    let mut buffers = Vec::with_capacity(schedule.buffers.len());
+    for &buffer in &schedule.buffers {
+        buffers.push(match new.get(&buffer) {
+            Some(&buffer) => buffer,
+            None => graph.import(from, &[buffer], |_, _| Ok(None))?[0],
+        });
+    }
+    let outputs = schedule.outputs.iter().map(|output| new[output]).collect();
+    let decisions = schedule.decisions.clone();
+    Ok(Schedule { root: new[&schedule.root], graph, outputs, calls, buffers, decisions })
+}

@@ -1,0 +1,92 @@
+//! Running Reduces in two levels, where threads would otherwise wait for a single one: those within rows, side by side, and
+//! the one over what the rows add up to.
+
+use super::movement::dims;
+use super::split::replaced;
+use tinyspec_ir::dim::shape;
+use tinyspec_ir::ops::scan;
+use tinyspec_ir::{Arg, Builder, Dim, Graph, NodeId, Op, Result, rules};
+
+/// Elements from which on a second level is worth its kernels.
+const LONG: i64 = 1024;
+/// Running Reduces side by side that keep the threads busy.
+const BUSY: i64 = 4096;
+
+/// The graph with its long running Reduces in levels, and its outputs; `None` where there are none.
+pub(super) fn in_levels(graph: &Graph, outputs: &[NodeId]) -> Result<Option<(Graph, Vec<NodeId>)>> {
+    let live = graph.reachable_outside_bodies(outputs);
+    let mut scratch = graph.clone();
+    if !live.iter().any(|&node| is_long(&mut scratch, node).is_some()) {
+        return Ok(None);
+    }
+    let replace = |result: &mut Graph, node: NodeId, new: &[NodeId]| match is_long(&mut scratch, node) {
+        Some((op, x, rows)) => levels(result, op, new[x.index()], rows).map(Some),
+        None => Ok(None),
+    };
+    replaced(graph, outputs, &live, replace).map(Some)
+}
+
+/// The op of a long running Reduce, what it runs over, and in how many rows of which length.
+fn is_long(graph: &mut Graph, node: NodeId) -> Option<(Op, NodeId, [i64; 2])> {
+    let &Arg::Reduce { op, .. } = graph.arg(node) else { return None };
+    let &[value] = graph.sources(node) else { return None };
+    let &[_, wide, _] = graph.sources(value) else { return None };
+    let (Op::Where, Op::Reshape) = (graph.op(value), graph.op(wide)) else { return None };
+    let x = graph.source(wide, 0);
+    let dims = dims(graph, x).ok()?;
+    let (&length, others) = dims.split_last()?;
+    let others: i64 = others.iter().product();
+    if length < LONG || others >= BUSY || others == 0 {
+        return None;
+    }
+    // Equal compositions are one node, once rules have been at both.
+    let terms = scan::terms(graph, op, x).ok()?;
+    if terms != value && rules::simplify(graph, &[terms]).ok()? != [value] {
+        return None;
+    }
+    let row = (1..).map(|bits| 1i64 << bits).find(|row| row * row >= length)?;
+    Some((op, x, [(length + row - 1) / row, row]))
+}
+
+/// A running Reduce along the last axis, which the result has once more, of size 1.
+fn levels(graph: &mut Graph, op: Op, x: NodeId, [count, row]: [i64; 2]) -> Result<NodeId> {
+    use tinyspec_ir::ops::movement::{narrow, pad, reshape};
+    let scan = |graph: &mut Graph, x: NodeId| match op {
+        Op::Max => scan::cummax(graph, x, -1),
+        Op::Mul => scan::cumprod(graph, x, -1),
+        _ => scan::cumsum(graph, x, -1),
+    };
+    let nothing = match op {
+        Op::Max => f64::NEG_INFINITY,
+        Op::Mul => 1.0,
+        _ => 0.0,
+    };
+    let of = |graph: &Graph, node: NodeId| dims(graph, node).map(|dims| dims.to_vec());
+    let padded = |graph: &mut Graph, x: NodeId, offset: i64, length: i64| {
+        let (mut offsets, mut size) = (vec![0; of(graph, x)?.len()], of(graph, x)?);
+        if let (Some(first), Some(last)) = (offsets.last_mut(), size.last_mut()) {
+            (*first, *last) = (offset, length);
+        }
+        pad(graph, x, &shape(&offsets), &shape(&size), nothing)
+    };
+    let whole = of(graph, x)?;
+    let length = whole.last().copied().unwrap_or(0);
+    let lead = &whole[..whole.len().saturating_sub(1)];
+    let rows = padded(graph, x, 0, count * row)?;
+    let rows = reshape(graph, rows, &shape(&[lead, &[count, row]].concat()))?;
+    let within = scan(graph, rows)?;
+    // In memory before the rows are looked at together.
+    let within = graph.alu(Op::Contiguous, &[within])?;
+    let totals = narrow(graph, within, -1, row - 1, 1)?;
+    let totals = reshape(graph, totals, &shape(&[lead, &[count]].concat()))?;
+    let totals = scan(graph, totals)?;
+    let totals = graph.alu(Op::Contiguous, &[totals])?;
+    let before = narrow(graph, totals, -1, 0, count - 1)?;
+    let before = padded(graph, before, 1, count)?;
+    let before = reshape(graph, before, &shape(&[lead, &[count, 1]].concat()))?;
+    let all = graph.alu(op, &[before, within])?;
+    let all = reshape(graph, all, &shape(&[lead, &[count * row]].concat()))?;
+    let all = narrow(graph, all, -1, 0, length)?;
+    let kept: Vec<Dim> = whole.iter().map(|&size| Dim::from(size)).chain([Dim::from(1)]).collect();
+    reshape(graph, all, &kept)
+}
