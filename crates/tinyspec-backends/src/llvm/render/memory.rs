@@ -17,8 +17,9 @@ const RUN: u64 = 1024;
 const LEAST_STREAMED: u32 = 16;
 /// Bytes of a load that are worth an instruction more.
 const LEAST_VECTOR: u32 = 32;
-/// Trips after which what is read ahead is needed: some 100 ns.
+/// Trips after which what is read ahead is needed: some 100 ns from memory, fewer from the last cache.
 const TRIPS_AHEAD: i64 = 8;
+const TRIPS_AHEAD_IN_CACHE: i64 = 4;
 
 /// Bytes ahead at which a stream is fetched: in pages that the processor has not begun to read ahead in.
 const STREAM_AHEAD: i64 = 12_288;
@@ -92,7 +93,10 @@ impl Renderer<'_, '_> {
         if !self.open.is_empty() || !self.leaves_runs(node, address, bytes) {
             return Ok(());
         }
-        self.prefetch(address, address.step.saturating_mul(TRIPS_AHEAD))
+        let buffer = self.buffer_read(node);
+        let is_near = buffer.is_some_and(|buffer| self.bytes(buffer, address) <= self.target.cache_bytes[2]);
+        let trips = if is_near { TRIPS_AHEAD_IN_CACHE } else { TRIPS_AHEAD };
+        self.prefetch(address, address.step.saturating_mul(trips))
     }
 
     /// A vector from memory, of which the next trip of a long loop reads no neighbour.
@@ -141,9 +145,7 @@ impl Renderer<'_, '_> {
         if !is_run || bytes < LEAST_VECTOR || graph.op(buffer) != Op::Param {
             return false;
         }
-        let length = graph.props(buffer).shape.first().and_then(|dim| dim.as_const()).unwrap_or(0);
-        let length = usize::try_from(length).unwrap_or(0).saturating_mul(address.dtype.size());
-        if length <= self.target.cache_bytes[1] {
+        if self.bytes(buffer, address) <= self.target.cache_bytes[1] {
             return false;
         }
         let key = (level.node, buffer);
@@ -153,6 +155,12 @@ impl Renderer<'_, '_> {
         let is_laboured = self.is_laboured(level.node, buffer);
         self.laboured.insert(key, is_laboured);
         is_laboured
+    }
+
+    /// Bytes of a buffer; 0 where they are not known.
+    fn bytes(&self, buffer: NodeId, address: &Address) -> usize {
+        let length = self.graph.props(buffer).shape.first().and_then(|dim| dim.as_const()).unwrap_or(0);
+        usize::try_from(length).unwrap_or(0).saturating_mul(address.dtype.size())
     }
 
     fn buffer_read(&self, load: NodeId) -> Option<NodeId> {

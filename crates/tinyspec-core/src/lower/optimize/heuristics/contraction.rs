@@ -43,6 +43,9 @@ impl Planner<'_> {
             return None;
         }
         let (a, b) = (self.loaded(self.graph.source(product, 0))?, self.loaded(self.graph.source(product, 1))?);
+        if self.is_stream(a) || self.is_stream(b) {
+            return None;
+        }
         let mut best: Option<(f64, Tile)> = None;
         for lane in self.outputs() {
             let (panel, rows) = match (self.depends(a, lane), self.depends(b, lane)) {

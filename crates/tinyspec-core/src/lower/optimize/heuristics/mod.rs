@@ -3,6 +3,7 @@
 mod contraction;
 mod dot;
 mod scan;
+mod streams;
 mod vector;
 mod window;
 mod workgroups;

@@ -39,6 +39,11 @@ impl Planner<'_> {
             for &(axis, vectors) in &split {
                 self.split_by_vectors(axis, lanes, vectors.max(1), AxisType::Unroll);
             }
+            if let [(axis, _)] = split[..]
+                && let Some(rows) = self.rows_beside(axis)
+            {
+                self.split(rows, 2, AxisType::Upcast);
+            }
             if let (Some(last), Some(rows), [(_, vectors), ..]) = (last, rows, &split[..]) {
                 // As the sums, so that they share a loop.
                 self.split_by_vectors(last, lanes, *vectors.max(&1), AxisType::Upcast);
@@ -106,17 +111,6 @@ impl Planner<'_> {
             .into_iter()
             .rev()
             .find(|&origin| self.trips(origin) > 1 && stores.iter().all(|&store| self.coefficient(store, origin) == 1))
-    }
-
-    /// Vectors that a sum across rows keeps in registers: a row is read in the longer runs, the more there are.
-    pub(super) fn accumulated(&self, lane: usize, lanes: i64) -> i64 {
-        let registers = self.target.vector_registers as i64 / 2;
-        let mut vectors = (registers / self.kernel.reductions.len().max(1) as i64).max(1);
-        // Every thread has several runs.
-        while vectors > 1 && self.trips(lane) < 4 * vectors * lanes * self.target.threads as i64 {
-            vectors /= 2;
-        }
-        vectors
     }
 
     /// Where a read is contiguous across the vectors, as in a transpose: a square tile, which is turned in registers.
