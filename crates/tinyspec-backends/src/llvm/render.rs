@@ -58,6 +58,7 @@ pub(super) fn render<'context>(
         addresses: Addresses::default(),
         bases: HashMap::new(),
         rows: HashMap::new(),
+        fetched: HashMap::new(),
         laboured: HashMap::new(),
         ahead: HashMap::new(),
         shuffles: HashMap::new(),
@@ -97,6 +98,8 @@ struct Renderer<'a, 'context> {
     bases: HashMap<NodeId, Value>,
     /// The loops that read each row, in their order.
     rows: HashMap<memory::Row, Vec<(NodeId, i64)>>,
+    /// Where in a row the lines begin that a loop fetches ahead.
+    fetched: HashMap<memory::Row, Vec<i64>>,
     /// Loops and the buffers that they read, with what [`memory`] knows of them.
     laboured: HashMap<(NodeId, NodeId), bool>,
     /// What the next trips of loops copy, by the loop that fetches it.

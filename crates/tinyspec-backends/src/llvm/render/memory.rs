@@ -1,6 +1,6 @@
 //! Loads and stores: whole, masked, gathered, streaming.
 
-use super::address::Address;
+use super::address::{Address, Sum};
 use super::control::register;
 use super::emit::{Kind, Result, Value};
 use super::{Placed, Renderer};
@@ -17,6 +17,8 @@ const RUN: u64 = 1024;
 const LEAST_STREAMED: u32 = 16;
 /// Bytes of a load that are worth an instruction more.
 const LEAST_VECTOR: u32 = 32;
+/// Lines come in pairs: the second-level cache asks for the neighbour by itself.
+const PAIR: i64 = 128;
 /// Trips after which what is read ahead is needed: some 100 ns from memory, fewer from the last cache.
 const TRIPS_AHEAD: i64 = 8;
 const TRIPS_AHEAD_IN_CACHE: i64 = 4;
@@ -54,7 +56,7 @@ impl Renderer<'_, '_> {
         let bytes = kind.in_memory().bits() / 8 * lanes;
         self.read_ahead(node, &address, bytes)?;
         self.read_next_row(node, &address, bytes)?;
-        if self.is_laboured_stream(node, &address, bytes) {
+        if self.is_laboured_stream(node, &address, bytes) && self.begins_pair(node, &address) {
             self.prefetch(&address, STREAM_AHEAD)?;
         }
         let (alt, gate) = match *sources {
@@ -90,13 +92,24 @@ impl Renderer<'_, '_> {
     /// Where a value is used many times, memory does not set the pace.
     fn read_ahead(&mut self, node: NodeId, address: &Address, bytes: u32) -> Result<()> {
         // A loop that was freed of its masks is short enough for the processor to run ahead of itself.
-        if !self.open.is_empty() || !self.leaves_runs(node, address, bytes) {
+        if !self.open.is_empty() || !self.leaves_runs(node, address, bytes) || !self.begins_pair(node, address) {
             return Ok(());
         }
         let buffer = self.buffer_read(node);
         let is_near = buffer.is_some_and(|buffer| self.bytes(buffer, address) <= self.target.cache_bytes[2]);
         let trips = if is_near { TRIPS_AHEAD_IN_CACHE } else { TRIPS_AHEAD };
         self.prefetch(address, address.step.saturating_mul(trips))
+    }
+
+    /// No load of this trip that was prefetched lies in the same pair of lines.
+    fn begins_pair(&mut self, node: NodeId, address: &Address) -> bool {
+        let (Some(level), Some(buffer)) = (self.levels.last(), self.buffer_read(node)) else { return true };
+        let fetched = self.fetched.entry(Row { buffer, around: level.node, bytes: address.row }).or_default();
+        let is_new = !fetched.iter().any(|start| (0..PAIR).contains(&(address.start - start)));
+        if is_new {
+            fetched.push(address.start);
+        }
+        is_new
     }
 
     /// A vector from memory, of which the next trip of a long loop reads no neighbour.
@@ -111,30 +124,75 @@ impl Renderer<'_, '_> {
         self.levels.last().and_then(|level| self.graph.as_int(*self.graph.sources(level.node).first()?))
     }
 
-    /// A loop that reads a row for the second time finds it in the caches: meanwhile the next row can come.
+    /// A loop that reads a row for the second time finds it in the caches: meanwhile the next row can come. Half of it is
+    /// fetched by the first loop, where that is about the same row: memory is not to wait for either.
     fn read_next_row(&mut self, node: NodeId, address: &Address, bytes: u32) -> Result<()> {
         let [.., around, inner] = &self.levels[..] else { return Ok(()) };
-        let buffer = self.graph.sources(self.behind_after(self.graph.source(node, 0))).first();
-        let Some(buffer) = buffer.copied().filter(|&buffer| self.graph.op(buffer) == Op::Param) else { return Ok(()) };
-        let row = Row { buffer, around: around.node, bytes: address.row };
-        let by = inner.node;
-        let readers = self.rows.entry(row).or_default();
-        if readers.iter().all(|reader| reader.0 != by) {
-            readers.push((by, address.start));
-        }
-        let [(_, first), (second, start), ..] = readers[..] else { return Ok(()) };
+        let Some(buffer) = self.buffer_read(node).filter(|&buffer| self.graph.op(buffer) == Op::Param) else {
+            return Ok(());
+        };
+        let (by, outside) = (inner.node, around.node);
         let length = self.trips().unwrap_or(0).saturating_mul(address.step.into());
         let is_row = address.step > 0 && length > i128::from(address.row / 2) && length <= address.row.into();
         let cache = self.target.cache_bytes[0] as i64;
         let fits = address.row >= RUN as i64 && address.row <= cache / 3;
-        if second == by && is_row && fits && bytes >= LEAST_VECTOR && address.pointer.lanes == 1 {
-            // Where the first loop is some rows ahead it follows at once: what it needs next is on its way then.
-            let lead = first.saturating_sub(start);
-            let leads = lead > 0 && lead.checked_rem(address.row) == Some(0);
-            let ahead = if leads { lead.saturating_add(2 * address.row) } else { address.row };
-            return self.prefetch(address, ahead);
+        let readers = self.rows.entry(Row { buffer, around: outside, bytes: address.row }).or_default();
+        if readers.iter().all(|reader| reader.0 != by) {
+            readers.push((by, address.start));
         }
-        Ok(())
+        let readers = [readers.first().copied(), readers.get(1).copied()];
+        if !is_row || !fits || bytes < LEAST_VECTOR || address.pointer.lanes != 1 {
+            return Ok(());
+        }
+        let is_shared = address.step % (2 * PAIR) == 0 && self.is_read_by_two(outside, buffer, address.start);
+        // Of each four lines the first loop fetches the first two, the second loop the others.
+        let place = address.start.rem_euclid(2 * PAIR);
+        let is_first_of_pair = place % PAIR < i64::from(bytes);
+        match readers {
+            [Some((first, _)), None] if first == by && is_shared && is_first_of_pair && place < PAIR => {
+                self.prefetch(address, address.row)
+            }
+            [Some(_), Some((second, _))] if second == by && is_shared => match is_first_of_pair && place >= PAIR {
+                true => self.prefetch(address, address.row),
+                false => Ok(()),
+            },
+            [Some((_, first)), Some((second, start))] if second == by => {
+                // Where the first loop is some rows ahead it follows at once: what it needs next is on its way then.
+                let lead = first.saturating_sub(start);
+                let leads = lead > 0 && lead.checked_rem(address.row) == Some(0);
+                let ahead = if leads { lead.saturating_add(2 * address.row) } else { address.row };
+                self.prefetch(address, ahead)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Exactly two loops inside of another one read the buffer from so many bytes after the start of a row.
+    fn is_read_by_two(&self, around: NodeId, buffer: NodeId, start: i64) -> bool {
+        let (mut open, mut readers): (Vec<NodeId>, Vec<NodeId>) = (Vec::new(), Vec::new());
+        for &node in self.graph.sources(self.kernel.linear) {
+            match self.graph.op(node) {
+                Op::Range => open.push(node),
+                Op::End => drop(open.pop()),
+                Op::Load if self.buffer_read(node) == Some(buffer) => {
+                    let Some((_, index)) = self.base_and_index(self.graph.source(node, 0)) else { continue };
+                    let mut sum = Sum::default();
+                    if let Some(index) = index {
+                        self.flatten(index, &mut sum);
+                    }
+                    let bytes = sum.constant.saturating_mul(self.graph.dtype(buffer).size() as i64);
+                    if let [.., outside, by] = open[..]
+                        && outside == around
+                        && bytes == start
+                        && !readers.contains(&by)
+                    {
+                        readers.push(by);
+                    }
+                }
+                _ => {}
+            }
+        }
+        readers.len() == 2
     }
 
     /// A large buffer that is read once, line after line, by a loop that only reduces it and takes its time.
