@@ -125,36 +125,39 @@ impl Graph {
 
     /// Nodes that `roots` depend on, sources before users. Bodies of Functions and Calls are included.
     pub fn reachable(&self, roots: &[NodeId]) -> Vec<NodeId> {
-        let mut live = vec![false; self.len()];
-        for root in roots {
-            live[root.index()] = true;
-        }
-        // Sources precede users, so one backward sweep marks everything.
-        for node in self.nodes().rev() {
-            if live[node.index()] {
-                for source in self.sources(node) {
-                    live[source.index()] = true;
-                }
-            }
-        }
-        self.nodes().filter(|node| live[node.index()]).collect()
+        self.reachable_by(roots, |node| self.sources(node))
     }
 
     /// Like [`Graph::reachable`], but without entering the bodies of Functions and Calls.
     pub fn reachable_outside_bodies(&self, roots: &[NodeId]) -> Vec<NodeId> {
-        let mut live = vec![false; self.len()];
-        for root in roots {
-            live[root.index()] = true;
+        let skip = |node| usize::from(matches!(self.op(node), Op::Function | Op::Call));
+        self.reachable_by(roots, |node| &self.sources(node)[skip(node)..])
+    }
+
+    /// What depends on how many nodes are found, and hardly on how many there are: a schedule holds hundreds of kernels.
+    fn reachable_by<'a>(&'a self, roots: &[NodeId], sources: impl Fn(NodeId) -> &'a [NodeId]) -> Vec<NodeId> {
+        let mut live = vec![0u64; self.len().div_ceil(64)];
+        let mut mark = |node: NodeId| {
+            let (word, bit) = (&mut live[node.index() / 64], 1 << (node.index() % 64));
+            let is_new = *word & bit == 0;
+            *word |= bit;
+            is_new
+        };
+        let mut open: Vec<NodeId> = roots.iter().copied().filter(|&root| mark(root)).collect();
+        let mut count = open.len();
+        while let Some(node) = open.pop() {
+            let before = open.len();
+            open.extend(sources(node).iter().copied().filter(|&source| mark(source)));
+            count += open.len() - before;
         }
-        for node in self.nodes().rev() {
-            if live[node.index()] {
-                let skip = matches!(self.op(node), Op::Function | Op::Call) as usize;
-                for source in &self.sources(node)[skip..] {
-                    live[source.index()] = true;
-                }
+        let mut order = Vec::with_capacity(count);
+        for (position, mut word) in live.into_iter().enumerate() {
+            while word != 0 {
+                order.push(NodeId((position * 64) as u32 + word.trailing_zeros()));
+                word &= word - 1;
             }
         }
-        self.nodes().filter(|node| live[node.index()]).collect()
+        order
     }
 
     /// Notes that the user wrote `node` at `location`.
@@ -181,22 +184,25 @@ impl Graph {
         roots: &[NodeId],
         mut replace: impl FnMut(&mut Graph, NodeId) -> Result<Option<NodeId>>,
     ) -> Result<Vec<NodeId>> {
-        let mut map: Vec<Option<NodeId>> = vec![None; from.len()];
-        for node in from.reachable(roots) {
+        let order = from.reachable(roots);
+        self.reserve(order.len());
+        let mut map: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+        map.reserve(order.len());
+        for node in order {
             let new = match replace(self, node)? {
                 Some(new) => new,
                 None => {
                     let sources: SmallVec<[NodeId; 4]> =
-                        from.sources(node).iter().filter_map(|source| map[source.index()]).collect();
+                        from.sources(node).iter().filter_map(|source| map.get(source).copied()).collect();
                     self.add(from.op(node), &sources, from.arg(node).clone())?
                 }
             };
             for location in from.locations(node) {
                 self.locate(new, location.clone());
             }
-            map[node.index()] = Some(new);
+            map.insert(node, new);
         }
-        Ok(roots.iter().filter_map(|root| map[root.index()]).collect())
+        Ok(roots.iter().filter_map(|root| map.get(root).copied()).collect())
     }
 
     /// Content hash of what `roots` stand for: equal for equal graphs, whatever their node numbers.

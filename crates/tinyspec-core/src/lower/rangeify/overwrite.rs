@@ -28,31 +28,51 @@ const LARGE: usize = 1 << 20;
 ///
 /// # Errors
 /// When a rewritten kernel is refused.
-pub fn overwrite(schedule: Schedule, wanted: &[Overwrite]) -> Result<(Schedule, Vec<Overwrite>)> {
-    let mut overwriting: Option<Schedule> = None;
-    let mut granted: Vec<Overwrite> = Vec::new();
-    let mut is_worth_it = false;
+pub fn overwrite(mut schedule: Schedule, wanted: &[Overwrite]) -> Result<(Schedule, Vec<Overwrite>)> {
     // Kernels written by hand have an order of their own; dims are no buffers, and parts of them have several writers.
     let is_no_buffer = |&node: &NodeId| {
         schedule.graph.dtype(node) == DType::Index || schedule.graph.op(leaf(&schedule.graph, node)) == Op::Shrink
     };
     let takes_dims = |call: &KernelCall| schedule.graph.sources(call.node)[1..].iter().any(is_no_buffer);
     if schedule.calls.iter().any(|call| call.written.is_some() || takes_dims(call)) {
-        return Ok((schedule, granted));
+        return Ok((schedule, vec![]));
     }
+    let mut granted: Vec<Overwrite> = Vec::new();
+    let mut is_worth_it = false;
+    let before = Order::of(&schedule);
     for &wish in wanted {
         if granted.iter().any(|other| other.slot == wish.slot || other.output == wish.output) {
             continue;
         }
-        if let Some((next, saves)) = one(overwriting.as_ref().unwrap_or(&schedule), wish)? {
-            overwriting = Some(next);
+        if let Some(saves) = one(&mut schedule, wish)? {
             granted.push(wish);
             is_worth_it |= saves;
         }
     }
-    match overwriting.filter(|_| is_worth_it) {
-        Some(overwriting) => Ok((overwriting, granted)),
-        None => Ok((schedule, vec![])),
+    if !is_worth_it {
+        before.restore(&mut schedule);
+        granted.clear();
+    }
+    Ok((schedule, granted))
+}
+
+/// What a schedule is beside its nodes: those of another one stay in its graph, unused.
+struct Order {
+    root: NodeId,
+    outputs: Vec<NodeId>,
+    calls: Vec<KernelCall>,
+    buffers: Vec<NodeId>,
+}
+
+impl Order {
+    fn of(schedule: &Schedule) -> Order {
+        let Schedule { root, outputs, calls, buffers, .. } = schedule;
+        Order { root: *root, outputs: outputs.clone(), calls: calls.clone(), buffers: buffers.clone() }
+    }
+
+    fn restore(self, schedule: &mut Schedule) {
+        let Order { root, outputs, calls, buffers } = self;
+        (schedule.root, schedule.outputs, schedule.calls, schedule.buffers) = (root, outputs, calls, buffers);
     }
 }
 
@@ -68,8 +88,8 @@ fn arguments(schedule: &Schedule, call: &KernelCall) -> Vec<NodeId> {
     schedule.graph.sources(call.node)[1..].iter().map(|&buffer| leaf(&schedule.graph, buffer)).collect()
 }
 
-/// The schedule with one result over an input, and whether that saves much.
-fn one(schedule: &Schedule, wish: Overwrite) -> Result<Option<(Schedule, bool)>> {
+/// Puts one result over an input, if it can be; whether that saves much.
+fn one(schedule: &mut Schedule, wish: Overwrite) -> Result<Option<bool>> {
     let graph = &schedule.graph;
     let Some(&output) = schedule.outputs.get(wish.output) else { return Ok(None) };
     let buffer = leaf(graph, output);
@@ -98,21 +118,31 @@ fn one(schedule: &Schedule, wish: Overwrite) -> Result<Option<(Schedule, bool)>>
     let readers: Vec<usize> = readers.into_iter().filter(|&reader| reader != writer).collect();
     let bytes = graph.props(input).element_count().as_const().unwrap_or(0).max(0) as usize * graph.dtype(input).size();
     let saves = bytes >= LARGE || kernel.as_ref().is_some_and(|(kernel, _)| kernel.is_partial);
-    let schedule = Rebuild { schedule, writer, buffer, input, kernel, readers, after }.run()?;
-    Ok(Some((schedule, saves)))
+    Rebuild { writer, buffer, input, kernel, readers, after, arguments }.run(schedule)?;
+    Ok(Some(saves))
 }
 
 /// The Calls that need what `writer` wrote.
 fn dependents(graph: &Graph, schedule: &Schedule, writer: usize) -> FxHashSet<usize> {
     let mut nodes: FxHashSet<NodeId> = [schedule.calls[writer].node].into_iter().collect();
-    for node in graph.reachable_outside_bodies(&[schedule.root]) {
-        // Bodies are closed.
-        let skip = usize::from(graph.op(node) == Op::Call);
-        if graph.sources(node)[skip..].iter().any(|source| nodes.contains(source)) {
-            nodes.insert(node);
+    let mut found = FxHashSet::default();
+    // They follow it, in an order in which they can run.
+    for (number, call) in schedule.calls.iter().enumerate().skip(writer + 1) {
+        let needs = |mut state: NodeId| {
+            while graph.op(state) == Op::After {
+                if graph.sources(state)[1..].iter().any(|before| nodes.contains(before)) {
+                    return true;
+                }
+                state = graph.source(state, 0);
+            }
+            false
+        };
+        if graph.sources(call.node)[1..].iter().any(|&state| needs(state)) {
+            nodes.insert(call.node);
+            found.insert(number);
         }
     }
-    (0..schedule.calls.len()).filter(|&call| call != writer && nodes.contains(&schedule.calls[call].node)).collect()
+    found
 }
 
 /// A kernel of its own graph.
@@ -204,8 +234,7 @@ fn is_safe(graph: &Graph, sink: NodeId, to: NodeId, from: NodeId) -> bool {
 }
 
 /// The schedule anew, with one Call that writes an input.
-struct Rebuild<'a> {
-    schedule: &'a Schedule,
+struct Rebuild {
     writer: usize,
     /// What it wrote so far.
     buffer: NodeId,
@@ -216,12 +245,15 @@ struct Rebuild<'a> {
     readers: Vec<usize>,
     /// Calls that need the result.
     after: FxHashSet<usize>,
+    /// The buffers of each Call.
+    arguments: Vec<Vec<NodeId>>,
 }
 
-impl Rebuild<'_> {
-    fn run(self) -> Result<Schedule> {
-        let from = &self.schedule.graph;
-        let mut order: Vec<usize> = (0..self.schedule.calls.len()).collect();
+impl Rebuild {
+    /// New Calls in the schedule's own graph: their kernels are the nodes they were.
+    fn run(self, schedule: &mut Schedule) -> Result<()> {
+        let graph = &mut schedule.graph;
+        let mut order: Vec<usize> = (0..schedule.calls.len()).collect();
         if self.readers.iter().any(|&reader| reader > self.writer) {
             order.sort_by_key(|&call| match () {
                 () if call == self.writer => 1,
@@ -229,17 +261,17 @@ impl Rebuild<'_> {
                 () => 0,
             });
         }
-        let mut graph = Graph::new();
-        // What holds each buffer of the old schedule.
+        // What holds each buffer.
         let mut places: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+        let place = |places: &FxHashMap<NodeId, NodeId>, buffer| places.get(&buffer).copied().unwrap_or(buffer);
         let mut nodes: FxHashMap<usize, NodeId> = FxHashMap::default();
         let mut calls = Vec::with_capacity(order.len());
         for number in order {
-            let call = &self.schedule.calls[number];
-            let mut buffers = arguments(self.schedule, call);
-            let mut kernel = None;
+            let call = &schedule.calls[number];
+            let mut buffers = self.arguments[number].clone();
+            let mut kernel = call.kernel;
             if number == self.writer {
-                let mut state = place(&mut graph, from, &mut places, self.input)?;
+                let mut state = place(&places, self.input);
                 if !self.readers.is_empty() {
                     let before = [state].into_iter().chain(self.readers.iter().filter_map(|r| nodes.get(r)).copied());
                     state = graph.add(Op::After, &before.collect::<Vec<_>>(), Arg::None)?;
@@ -247,17 +279,11 @@ impl Rebuild<'_> {
                 places.insert(self.buffer, state);
                 if let Some((own, read)) = &self.kernel {
                     buffers.remove(*read);
-                    kernel = Some(graph.import(&own.graph, &[own.sink], |_, _| Ok(None))?[0]);
+                    kernel = graph.import(&own.graph, &[own.sink], |_, _| Ok(None))?[0];
                 }
             }
-            let kernel = match kernel {
-                Some(kernel) => kernel,
-                None => graph.import(from, &[call.kernel], |_, _| Ok(None))?[0],
-            };
-            let mut sources = vec![kernel];
-            for &buffer in &buffers {
-                sources.push(place(&mut graph, from, &mut places, buffer)?);
-            }
+            let sources: Vec<NodeId> =
+                [kernel].into_iter().chain(buffers.iter().map(|&buffer| place(&places, buffer))).collect();
             let node = graph.add(Op::Call, &sources, Arg::None)?;
             for location in &call.locations {
                 graph.locate(node, location.clone());
@@ -269,27 +295,11 @@ impl Rebuild<'_> {
             nodes.insert(number, node);
             calls.push(KernelCall { node, kernel, ..call.clone() });
         }
-        let mut outputs = Vec::with_capacity(self.schedule.outputs.len());
-        for &output in &self.schedule.outputs {
-            outputs.push(place(&mut graph, from, &mut places, leaf(from, output))?);
-        }
-        let root = graph.add(Op::Sink, &outputs, Arg::None)?;
-        let own: Vec<NodeId> = self.schedule.buffers.iter().filter(|&&buffer| buffer != self.buffer).copied().collect();
-        let mut buffers = Vec::with_capacity(own.len());
-        for buffer in own {
-            let state = place(&mut graph, from, &mut places, buffer)?;
-            buffers.push(leaf(&graph, state));
-        }
-        Ok(Schedule { graph, root, outputs, calls, buffers, decisions: self.schedule.decisions.clone() })
+        let leaves: Vec<NodeId> = schedule.outputs.iter().map(|&output| leaf(graph, output)).collect();
+        schedule.outputs = leaves.into_iter().map(|output| place(&places, output)).collect();
+        schedule.root = graph.add(Op::Sink, &schedule.outputs, Arg::None)?;
+        schedule.buffers.retain(|&buffer| buffer != self.buffer);
+        schedule.calls = calls;
+        Ok(())
     }
-}
-
-/// What holds a buffer of the old schedule in the new one.
-fn place(graph: &mut Graph, from: &Graph, places: &mut FxHashMap<NodeId, NodeId>, buffer: NodeId) -> Result<NodeId> {
-    if let Some(&place) = places.get(&buffer) {
-        return Ok(place);
-    }
-    let new = graph.import(from, &[buffer], |_, _| Ok(None))?[0];
-    places.insert(buffer, new);
-    Ok(new)
 }

@@ -19,8 +19,12 @@ use tinyspec_backends::Target;
 use tinyspec_ir::dim::{shape, static_shape};
 use tinyspec_ir::{AddrSpace, Arg, Builder, Const, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
 
+/// Machine values that a node of a tile becomes, about.
+const PARTS: usize = 4;
+
 pub(super) fn devectorize(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
     let order = graph.reachable(&[sink]);
+    graph.reserve(PARTS * order.len());
     let mut cut = Cut {
         sums: FxHashMap::default(),
         axes: FxHashMap::default(),
