@@ -13,10 +13,8 @@ pub struct Compiled {
     pub name: String,
     /// The object.
     pub code: Vec<u8>,
-    /// From UOps to the object.
+    /// From UOps to the object. Of kernels that share a module each has its part, by the number of its instructions.
     pub took: Duration,
-    /// Time that the process had spent in the stages of kernels when this one came from them.
-    pub lowered: Duration,
 }
 
 /// Compiles as the CPU's compiler does, and keeps what came of it.
@@ -40,6 +38,16 @@ impl Clocked {
         self.compiled.lock().map(|mut compiled| std::mem::take(&mut *compiled)).unwrap_or_default()
     }
 
+    fn note<'a>(&self, kernels: &[&LinearKernel], took: Duration, codes: impl IntoIterator<Item = &'a Vec<u8>>) {
+        let instructions = |kernel: &LinearKernel| kernel.graph.sources(kernel.linear).len() as f64;
+        let all: f64 = kernels.iter().map(|kernel| instructions(kernel)).sum();
+        let Ok(mut compiled) = self.compiled.lock() else { return };
+        for (kernel, code) in kernels.iter().zip(codes) {
+            let took = took.mul_f64(instructions(kernel) / all.max(1.0));
+            compiled.push(Compiled { name: kernel.name.clone(), code: code.clone(), took });
+        }
+    }
+
     fn inner(&self) -> Result<&LlvmCompiler, BackendError> {
         self.inner.get_or_init(|| Ok(LlvmCompiler::new()?)).as_ref().map_err(BackendError::clone)
     }
@@ -51,14 +59,21 @@ impl Compiler for Clocked {
     }
 
     fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {
-        let (inner, lowered) = (self.inner()?, tinyspec::profile::counters().lowering);
         let start = Instant::now();
-        let code = inner.compile(kernel, target)?;
-        let compiled = Compiled { name: kernel.name.clone(), code: code.clone(), took: start.elapsed(), lowered };
-        if let Ok(mut all) = self.compiled.lock() {
-            all.push(compiled);
-        }
+        let code = self.inner()?.compile(kernel, target)?;
+        self.note(&[kernel], start.elapsed(), [&code]);
         Ok(code)
+    }
+
+    fn compile_all(&self, kernels: &[&LinearKernel], target: &Target) -> Vec<Result<Vec<u8>, BackendError>> {
+        let inner = match self.inner() {
+            Ok(inner) => inner,
+            Err(error) => return kernels.iter().map(|_| Err(error.clone())).collect(),
+        };
+        let start = Instant::now();
+        let codes = inner.compile_all(kernels, target);
+        self.note(kernels, start.elapsed(), codes.iter().flatten());
+        codes
     }
 
     fn listing(&self, kernel: &LinearKernel, target: &Target) -> Result<Listing, BackendError> {

@@ -110,21 +110,20 @@ fn measure_kernels(program: Program) -> Result<Vec<Kernel>> {
     for repetition in 0..REPETITIONS {
         let name = format!("cpu:clocked{repetition}");
         let compiler = Clocked::device(&name);
-        let mut before = profile::counters().lowering;
+        profile::take_lowered();
         tinyspec::with_default_device(&name, || program.run())?;
-        let mut compiled = compiler.take();
-        for kernel in &mut compiled {
-            (before, kernel.lowered) = (kernel.lowered, kernel.lowered - before);
-        }
-        compiled.sort_by(|a, b| a.name.cmp(&b.name).then(a.code.cmp(&b.code)));
+        let (mut compiled, mut lowered) = (compiler.take(), profile::take_lowered());
+        // Those of one name are paired as they came; nothing but their order within a name could tell them apart.
+        compiled.sort_by(|a, b| a.name.cmp(&b.name));
+        lowered.sort_by(|a, b| a.0.cmp(&b.0));
         let micros = |time: std::time::Duration| time.as_secs_f64() * 1e6;
-        let kernel = |kernel: Compiled| Kernel {
-            lowering: micros(kernel.lowered),
+        let kernel = |(kernel, (_, lowering)): (Compiled, (_, std::time::Duration))| Kernel {
+            lowering: micros(lowering),
             generating: micros(kernel.took),
             bytes: kernel.code.len(),
             name: kernel.name,
         };
-        all.push(compiled.into_iter().map(kernel).collect());
+        all.push(compiled.into_iter().zip(lowered).map(kernel).collect());
     }
     let count = all.iter().map(Vec::len).min().unwrap_or(0);
     let middle = |kernel: usize, value: fn(&Kernel) -> f64| {

@@ -95,6 +95,11 @@ pub trait Compiler: Send + Sync {
     /// When the kernel uses what the target cannot do, or the code generator fails.
     fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError>;
 
+    /// The codes of several kernels, in their order. What a code generator does but once for all of them costs each less.
+    fn compile_all(&self, kernels: &[&LinearKernel], target: &Target) -> Vec<Result<Vec<u8>, BackendError>> {
+        kernels.iter().map(|kernel| self.compile(kernel, target)).collect()
+    }
+
     /// Source and assembly, for debugging.
     ///
     /// # Errors

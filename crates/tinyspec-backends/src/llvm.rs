@@ -16,6 +16,8 @@ pub mod find;
 mod machine;
 #[cfg(feature = "llvm")]
 mod render;
+#[cfg(feature = "llvm")]
+mod split;
 
 #[cfg(feature = "llvm")]
 pub use compiler::LlvmCompiler;

@@ -1,8 +1,10 @@
 //! The CPU's compiler: a linear kernel becomes an object.
 
 use super::machine::{Machine, Output, Processor, fingerprint};
-use super::{Host, LlvmError, llvm, render};
+use super::{Host, LlvmError, llvm, render, split};
 use crate::{BackendError, Compiler, LinearKernel, Listing, Target};
+use inkwell::context::Context;
+use inkwell::module::Module;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
@@ -37,14 +39,33 @@ impl LlvmCompiler {
         Ok(LlvmCompiler { processor, fingerprint })
     }
 
-    fn generate(&self, kernel: &LinearKernel, target: &Target, output: Output) -> Result<Vec<u8>, BackendError> {
+    fn generate(
+        &self,
+        name: &str,
+        output: Output,
+        build: impl for<'context> FnOnce(&'context Context, &Module<'context>) -> Result<(), BackendError>,
+    ) -> Result<Vec<u8>, BackendError> {
         MACHINES.with_borrow_mut(|machines| {
             let machine = match machines.entry(self.processor) {
                 std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
                 std::collections::hash_map::Entry::Vacant(entry) => entry.insert(Machine::new(self.processor)?),
             };
-            machine.generate(&kernel.name, output, |context, module| render::render(context, module, kernel, target))
+            machine.generate(name, output, build)
         })
+    }
+
+    fn alone(&self, kernel: &LinearKernel, target: &Target, output: Output) -> Result<Vec<u8>, BackendError> {
+        self.generate(&kernel.name, output, |context, module| render::render(context, module, kernel, target, None))
+    }
+
+    /// One module for all of them.
+    fn together(&self, kernels: &[&LinearKernel], target: &Target) -> Result<Vec<Vec<u8>>, BackendError> {
+        let object = self.generate("kernels", Output::Object, |context, module| {
+            kernels.iter().enumerate().try_for_each(|(number, kernel)| {
+                render::render(context, module, kernel, target, Some(&split::section(number)))
+            })
+        })?;
+        split::split(&object, kernels.len()).map_err(BackendError::Compile)
     }
 }
 
@@ -54,12 +75,22 @@ impl Compiler for LlvmCompiler {
     }
 
     fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {
-        self.generate(kernel, target, Output::Object)
+        self.alone(kernel, target, Output::Object)
+    }
+
+    fn compile_all(&self, kernels: &[&LinearKernel], target: &Target) -> Vec<Result<Vec<u8>, BackendError>> {
+        if kernels.len() > 1
+            && let Ok(codes) = self.together(kernels, target)
+        {
+            return codes.into_iter().map(Ok).collect();
+        }
+        // Whose fault it was that a module of several failed shows where each has its own.
+        kernels.iter().map(|kernel| self.compile(kernel, target)).collect()
     }
 
     fn listing(&self, kernel: &LinearKernel, target: &Target) -> Result<Listing, BackendError> {
         let text =
-            |output| self.generate(kernel, target, output).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            |output| self.alone(kernel, target, output).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         Ok(Listing { source: text(Output::Source)?, assembly: text(Output::Assembly)? })
     }
 }

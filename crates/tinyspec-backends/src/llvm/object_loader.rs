@@ -150,14 +150,11 @@ struct Aligned {
 
 impl Aligned {
     fn copy(bytes: &[u8]) -> Aligned {
-        let words = bytes
-            .chunks(8)
-            .map(|chunk| {
-                let mut word = [0; 8];
-                word[..chunk.len()].copy_from_slice(chunk);
-                u64::from_ne_bytes(word)
-            })
-            .collect();
+        let (whole, rest) = bytes.as_chunks();
+        let mut words: Vec<u64> = whole.iter().map(|word| u64::from_ne_bytes(*word)).collect();
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        words.push(u64::from_ne_bytes(last));
         Aligned { words, len: bytes.len() }
     }
 

@@ -37,14 +37,15 @@ pub(super) fn symbol(kernel: &LinearKernel) -> String {
     format!("kernel_{name}")
 }
 
-/// Adds the kernel's function to `module`.
+/// Adds the kernel's function to `module`, in a section of its own where it is given one.
 pub(super) fn render<'context>(
     context: &'context Context,
     module: &Module<'context>,
     kernel: &LinearKernel,
     target: &Target,
+    section: Option<&str>,
 ) -> Result<()> {
-    let emit = Emitter::new(context, module, &symbol(kernel));
+    let emit = Emitter::new(context, module, &symbol(kernel), section);
     let mut renderer = Renderer {
         graph: &kernel.graph,
         kernel,

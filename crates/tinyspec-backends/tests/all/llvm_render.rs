@@ -22,7 +22,12 @@ fn run_part(
     trips: (i64, i64),
 ) -> Vec<Vec<u8>> {
     let object = compiler.compile(kernel, target).unwrap_or_else(|error| panic!("{error}"));
-    let loaded = LoadedObject::load(&object).expect("a sound object");
+    run_object(&object, kernel, buffers, trips)
+}
+
+/// As [`run_part`], by code that is there.
+fn run_object(object: &[u8], kernel: &LinearKernel, buffers: &[Vec<u8>], trips: (i64, i64)) -> Vec<Vec<u8>> {
+    let loaded = LoadedObject::load(object).expect("a sound object");
     let name = loaded.functions().next().expect("one function").to_string();
     // SAFETY: the calling convention of kernels.
     let function: Function = unsafe { std::mem::transmute(loaded.function(&name).expect("the function")) };

@@ -11,12 +11,12 @@ use crate::execute::Device;
 use crate::profile;
 use std::fs;
 use std::hash::{Hash, Hasher};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tinyspec_backends::{LinearKernel, Program};
-use tinyspec_ir::{ContentHash, ContentHasher, encode};
+use tinyspec_ir::{ContentHash, ContentHasher, Graph, NodeId};
 
 const MAGIC: &[u8; 8] = b"tsobj\0\0\x01";
 /// Magic, key, checksum.
@@ -24,35 +24,75 @@ const HEADER: usize = 8 + 16 + 16;
 /// What is made faster than this is not worth a file.
 const WORTH_KEEPING: Duration = Duration::from_micros(150);
 
-/// A kernel, loaded: from disk, else compiled and kept.
-pub(crate) fn program(kernel: &LinearKernel, device: &Device) -> Result<Arc<dyn Program>> {
-    let timer = profile::loading_timer();
-    let key = key(kernel, device);
-    let load = |code: &[u8]| device.runtime().load(&kernel.name, code);
-    let file = folder().map(|folder| folder.join(format!("{key}.o")));
-    if let Some(program) = file.as_ref().and_then(|file| load(&read(file, key)?).ok()) {
-        return Ok(program);
+/// The place of a kernel's object, there already or not.
+pub(crate) struct Entry {
+    key: ContentHash,
+    file: Option<PathBuf>,
+}
+
+impl Entry {
+    pub(crate) fn of(kernel: &LinearKernel, device: &Device) -> Entry {
+        let _timer = profile::loading_timer();
+        let key = key(kernel, device);
+        Entry { key, file: folder().map(|folder| folder.join(format!("{key}.o"))) }
     }
-    drop(timer);
+
+    /// The kernel from disk.
+    pub(crate) fn load(&self, kernel: &LinearKernel, device: &Device) -> Option<Arc<dyn Program>> {
+        let _timer = profile::loading_timer();
+        let code = read(self.file.as_ref()?, self.key)?;
+        device.runtime().load(&kernel.name, &code).ok()
+    }
+
+    fn keep(&self, code: &[u8]) {
+        if let Some(file) = &self.file {
+            // A full disk or a race with another process costs only the next run's time.
+            let _ = write(file, self.key, code);
+        }
+    }
+}
+
+/// Kernels that were not on disk, compiled together, loaded and kept.
+pub(crate) fn compile(kernels: &[(&LinearKernel, &Entry)], device: &Device) -> Vec<Result<Arc<dyn Program>>> {
     let start = Instant::now();
-    let code = {
+    let codes = {
         let _timer = profile::generating_timer();
-        device.compiler().compile(kernel, device.target())?
+        let kernels: Vec<&LinearKernel> = kernels.iter().map(|(kernel, _)| *kernel).collect();
+        device.compiler().compile_all(&kernels, device.target())
     };
-    if let Some(file) = file.filter(|_| start.elapsed() >= WORTH_KEEPING) {
-        // A full disk or a race with another process costs only the next run's time.
-        let _ = write(&file, key, &code);
-    }
-    let _timer = profile::loading_timer();
-    Ok(load(&code)?)
+    let is_worth_keeping = start.elapsed() >= WORTH_KEEPING * kernels.len() as u32;
+    let program = |((kernel, entry), code): (&(&LinearKernel, &Entry), _)| {
+        let code: Vec<u8> = code?;
+        if is_worth_keeping {
+            entry.keep(&code);
+        }
+        let _timer = profile::loading_timer();
+        Ok(device.runtime().load(&kernel.name, &code)?)
+    };
+    kernels.iter().zip(codes).map(program).collect()
 }
 
 fn key(kernel: &LinearKernel, device: &Device) -> ContentHash {
     let mut hasher = ContentHasher::default();
-    hasher.write(&encode::encode(&kernel.graph, &[kernel.linear]));
+    nodes(&kernel.graph, kernel.linear, &mut hasher);
     (&kernel.name, kernel.params, &kernel.local_offsets, kernel.scratch_bytes, kernel.global_trips).hash(&mut hasher);
     (device.target_hash(), device.compiler().fingerprint(), tinyspec_backends::SOURCES_HASH).hash(&mut hasher);
     hasher.content_hash()
+}
+
+/// A graph as a list of nodes, whatever their numbers.
+fn nodes(graph: &Graph, root: NodeId, hasher: &mut ContentHasher) {
+    let mut positions = vec![0u32; graph.len()];
+    for (position, node) in graph.reachable(&[root]).into_iter().enumerate() {
+        positions[node.index()] = position as u32;
+        let sources = graph.sources(node);
+        hasher.write_u64((sources.len() as u64) << 8 | graph.op(node) as u64);
+        for pair in sources.chunks(2) {
+            let position = |source: Option<&NodeId>| source.map_or(0, |source| positions[source.index()].into());
+            hasher.write_u64(position(pair.first()) | position(pair.get(1)) << 32);
+        }
+        graph.arg(node).hash(hasher);
+    }
 }
 
 fn checksum(code: &[u8]) -> ContentHash {

@@ -79,6 +79,13 @@ mod late {
             self.get()?.compile(kernel, target)
         }
 
+        fn compile_all(&self, kernels: &[&LinearKernel], target: &Target) -> Vec<Result<Vec<u8>, BackendError>> {
+            match self.get() {
+                Ok(llvm) => llvm.compile_all(kernels, target),
+                Err(error) => kernels.iter().map(|_| Err(error.clone())).collect(),
+            }
+        }
+
         fn listing(&self, kernel: &LinearKernel, target: &Target) -> Result<Listing, BackendError> {
             self.get()?.listing(kernel, target)
         }

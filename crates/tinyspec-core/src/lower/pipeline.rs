@@ -168,8 +168,8 @@ pub(crate) fn programs(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) 
         }
         let mut own = Graph::new();
         let sink = own.import(&schedule.graph, &[call.kernel], |_, _| Ok(None))?[0];
-        let lowered = linear(own, sink, call.written.as_ref(), device)?;
-        programs.push((program::program(&lowered.kernel, device)?, call.outputs));
+        let staged = staged(own, sink, call.written.as_ref(), device)?;
+        programs.push((program::program(&staged.kernel, device)?, call.outputs));
     }
     Ok(programs)
 }
@@ -177,26 +177,80 @@ pub(crate) fn programs(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) 
 /// The kernels that compute what one in range form does, in their order.
 pub(crate) type Parts = SmallVec<[Arc<Kernel>; 1]>;
 
-/// All kernels of a schedule, compiled side by side; equal ones once.
+/// All kernels of a schedule, lowered and compiled side by side; equal ones once.
 fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<FxHashMap<NodeId, Parts>> {
     let mut distinct: Vec<(NodeId, Option<&ByHand>)> =
         schedule.calls.iter().map(|call| (call.kernel, call.written.as_ref())).collect();
     distinct.sort_unstable();
     distinct.dedup_by_key(|(kernel, _)| *kernel);
     let one = |&(kernel, written): &(NodeId, Option<&ByHand>)| parts_of(&schedule.graph, kernel, written, device);
-    let compiled: Vec<Result<Parts>> =
+    let drafts: Vec<Result<Drafts>> =
         // A thread's first kernel sets up its code generator: a single one stays with the caller's.
         // A search needs the machine for itself.
         if distinct.len() < 2 || search::is_asked_for() { distinct.iter().map(one).collect() } else { distinct.par_iter().map(one).collect() };
-    distinct.into_iter().zip(compiled).map(|((node, _), kernel)| Ok((node, kernel?))).collect()
+    let drafts = drafts.into_iter().collect::<Result<Vec<Drafts>>>()?;
+    let missing: Vec<&Lowered> = drafts.iter().flatten().filter_map(Draft::lowered).collect();
+    let mut compiled = compile_all(&missing, device)?.into_iter();
+    let parts = |drafts: Drafts| {
+        let kernel = |draft| match draft {
+            Draft::Known(kernel) => Some(kernel),
+            // One for each that was missing, in their order.
+            Draft::Lowered(_) => compiled.next(),
+        };
+        drafts.into_iter().filter_map(kernel).collect()
+    };
+    let parts: Vec<Parts> = drafts.into_iter().map(parts).collect();
+    Ok(distinct.into_iter().map(|(node, _)| node).zip(parts).collect())
+}
+
+/// Kernels of one module, at the most.
+const TOGETHER: usize = 8;
+/// Instructions of a kernel beside which the work that is done once a module is little.
+const LARGE: usize = 600;
+
+/// Lowered kernels, compiled and loaded.
+fn compile_all(lowered: &[&Lowered], device: &Device) -> Result<Vec<Arc<Kernel>>> {
+    let compile = |batch: &Vec<usize>| {
+        let kernels: Vec<_> = batch.iter().map(|&number| (&lowered[number].staged.kernel, &lowered[number].entry)).collect();
+        cache::compile(&kernels, device)
+    };
+    let batches = batches(lowered);
+    let programs: Vec<_> = match batches.len() {
+        0 | 1 => batches.iter().map(compile).collect(),
+        _ => batches.par_iter().with_max_len(1).map(compile).collect(),
+    };
+    let mut kernels: Vec<Option<Arc<Kernel>>> = vec![None; lowered.len()];
+    for (number, program) in batches.into_iter().flatten().zip(programs.into_iter().flatten()) {
+        kernels[number] = Some(lowered[number].finish(program?, device)?);
+    }
+    Ok(kernels.into_iter().flatten().collect())
+}
+
+/// Which kernels share a module: those of like size, and no more than leave each thread several modules.
+fn batches(lowered: &[&Lowered]) -> Vec<Vec<usize>> {
+    let size = |&number: &usize| lowered[number].instructions();
+    let most = lowered.len().div_ceil(2 * rayon::current_num_threads()).min(TOGETHER);
+    let mut order: Vec<usize> = (0..lowered.len()).collect();
+    order.sort_by_key(|number| std::cmp::Reverse(size(number)));
+    let (large, small) = order.split_at(order.partition_point(|number| size(number) >= LARGE));
+    large.iter().map(|&number| vec![number]).chain(small.chunks(most.max(1)).map(<[usize]>::to_vec)).collect()
 }
 
 type Kernels = Mutex<FxHashMap<ContentHash, Arc<Kernel>>>;
 
-fn parts_of(schedule: &Graph, kernel: NodeId, written: Option<&ByHand>, device: &Arc<Device>) -> Result<Parts> {
+/// Kernels of this process.
+fn known() -> std::sync::MutexGuard<'static, FxHashMap<ContentHash, Arc<Kernel>>> {
+    static KNOWN: OnceLock<Kernels> = OnceLock::new();
+    KNOWN.get_or_init(Kernels::default).lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The drafts of the kernels that compute what one in range form does, in their order.
+type Drafts = SmallVec<[Draft; 1]>;
+
+fn parts_of(schedule: &Graph, kernel: NodeId, written: Option<&ByHand>, device: &Arc<Device>) -> Result<Drafts> {
     let is_one = device.target().workgroups.is_none() && !parts::has_dims(schedule, kernel);
     if written.is_some() || is_one {
-        return Ok(Parts::from_iter([kernel_of(schedule, kernel, written, Dim::from(1), device)?]));
+        return Ok(Drafts::from_iter([kernel_of(schedule, kernel, written, Dim::from(1), device)?]));
     }
     let mut graph = Graph::new();
     let roots = graph.import(schedule, &[kernel], |_, _| Ok(None))?;
@@ -204,16 +258,14 @@ fn parts_of(schedule: &Graph, kernel: NodeId, written: Option<&ByHand>, device: 
     parts.into_iter().map(|part| kernel_of(&graph, part.sink, None, part.blocks, device)).collect()
 }
 
-/// A kernel of this process, else from the disk, else compiled.
+/// A kernel of this process, else from the disk, else to be compiled.
 fn kernel_of(
     schedule: &Graph,
     kernel: NodeId,
     written: Option<&ByHand>,
     blocks: Dim,
     device: &Arc<Device>,
-) -> Result<Arc<Kernel>> {
-    static KNOWN: OnceLock<Kernels> = OnceLock::new();
-    let known = KNOWN.get_or_init(Kernels::default);
+) -> Result<Draft> {
     let mut graph = Graph::new();
     let roots = graph.import(schedule, &[kernel], |_, _| Ok(None))?;
     let key = {
@@ -221,16 +273,48 @@ fn kernel_of(
         (graph.content_hash(&roots), written, device.family(), device.target_hash()).hash(&mut hasher);
         hasher.content_hash()
     };
-    if let Some(kernel) = known.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
-        return Ok(kernel.clone());
+    if let Some(kernel) = known().get(&key) {
+        return Ok(Draft::Known(kernel.clone()));
     }
-    let kernel = Arc::new(Kernel { blocks, ..lower(graph, roots[0], written, device)? });
-    known.lock().unwrap_or_else(PoisonError::into_inner).insert(key, kernel.clone());
-    Ok(kernel)
+    let code = match graph.op(roots[0]) {
+        Op::Program => program::Parts::of(&graph, roots[0])?.binary.cloned(),
+        _ => None,
+    };
+    let timer = profile::lowering_timer();
+    let staged = staged(graph, roots[0], written, device)?;
+    timer.stop(&staged.kernel.name);
+    let entry = cache::Entry::of(&staged.kernel, device);
+    let lowered = Lowered { key, staged, entry, blocks };
+    let kernel = &lowered.staged.kernel;
+    let program = match code {
+        Some(code) => Some(device.runtime().load(&kernel.name, &code)?),
+        None => lowered.entry.load(kernel, device),
+    };
+    match program {
+        Some(program) => Ok(Draft::Known(lowered.finish(program, device)?)),
+        None => Ok(Draft::Lowered(Box::new(lowered))),
+    }
+}
+
+/// A kernel on its way.
+enum Draft {
+    /// It has arrived.
+    Known(Arc<Kernel>),
+    /// It is to be compiled.
+    Lowered(Box<Lowered>),
+}
+
+impl Draft {
+    fn lowered(&self) -> Option<&Lowered> {
+        match self {
+            Draft::Known(_) => None,
+            Draft::Lowered(lowered) => Some(lowered),
+        }
+    }
 }
 
 /// A kernel that has gone through the stages, and what is known of it.
-struct Lowered {
+struct Staged {
     kernel: LinearKernel,
     axes: String,
     trips: Dim,
@@ -238,37 +322,52 @@ struct Lowered {
     nanoseconds: Option<u64>,
 }
 
-/// One kernel through the stages, the code generator and the loader.
-fn lower(graph: Graph, sink: NodeId, written: Option<&ByHand>, device: &Arc<Device>) -> Result<Kernel> {
-    let timer = profile::lowering_timer();
-    let code = match graph.op(sink) {
-        Op::Program => program::Parts::of(&graph, sink)?.binary.cloned(),
-        _ => None,
-    };
-    let Lowered { kernel, axes, trips, work, nanoseconds } = linear(graph, sink, written, device)?;
-    drop(timer);
-    let program = match code {
-        Some(code) => device.runtime().load(&kernel.name, &code)?,
-        None => cache::program(&kernel, device)?,
-    };
-    if profile::shows(Level::Stages) {
-        let rendered = program::program(&kernel, device)?;
-        profile::stage(&format!("{}: program", kernel.name), &rendered.graph, &[rendered.root]);
+/// A kernel that waits for its code.
+struct Lowered {
+    key: ContentHash,
+    staged: Staged,
+    entry: cache::Entry,
+    blocks: Dim,
+}
+
+impl Lowered {
+    fn instructions(&self) -> usize {
+        let kernel = &self.staged.kernel;
+        kernel.graph.sources(kernel.linear).len()
     }
-    if profile::shows(Level::Code) {
-        let listing = device.compiler().listing(&kernel, device.target())?;
-        eprintln!("{}\n{}\n{}", kernel.name, listing.source, listing.assembly);
+
+    /// With its code, and known from now on.
+    fn finish(&self, program: Arc<dyn Program>, device: &Device) -> Result<Arc<Kernel>> {
+        let Staged { kernel, axes, trips, work, nanoseconds } = &self.staged;
+        let LinearKernel { name, scratch_bytes, grid, global_trips, .. } = kernel;
+        if profile::shows(Level::Stages) {
+            let rendered = program::program(kernel, device)?;
+            profile::stage(&format!("{name}: program"), &rendered.graph, &[rendered.root]);
+        }
+        if profile::shows(Level::Code) {
+            let listing = device.compiler().listing(kernel, device.target())?;
+            eprintln!("{name}\n{}\n{}", listing.source, listing.assembly);
+        }
+        let finished = Arc::new(Kernel {
+            program,
+            name: name.clone(),
+            axes: axes.clone(),
+            scratch_bytes: *scratch_bytes,
+            // Where a number is known the last stage knows it best.
+            trips: trips.as_const().map_or_else(|| trips.clone(), |_| Dim::from(*global_trips as i64)),
+            blocks: self.blocks.clone(),
+            grid: *grid,
+            work: *work,
+            nanoseconds: *nanoseconds,
+            has_prologue: kernel::has_prologue(kernel),
+        });
+        known().insert(self.key, finished.clone());
+        Ok(finished)
     }
-    let has_prologue = kernel::has_prologue(&kernel);
-    let LinearKernel { name, scratch_bytes, grid, global_trips, .. } = kernel;
-    // Where a number is known the last stage knows it best.
-    let trips = trips.as_const().map_or(trips, |_| Dim::from(global_trips as i64));
-    let blocks = Dim::from(1);
-    Ok(Kernel { program, name, axes, scratch_bytes, trips, blocks, grid, work, nanoseconds, has_prologue })
 }
 
 /// One kernel through the stages that it has not seen yet.
-fn linear(mut graph: Graph, sink: NodeId, written: Option<&ByHand>, device: &Arc<Device>) -> Result<Lowered> {
+fn staged(mut graph: Graph, sink: NodeId, written: Option<&ByHand>, device: &Arc<Device>) -> Result<Staged> {
     let target = device.target();
     if let Some(written) = written
         && graph.op(sink) != Op::Sink
@@ -276,7 +375,7 @@ fn linear(mut graph: Graph, sink: NodeId, written: Option<&ByHand>, device: &Arc
         let linear = program::Parts::of(&graph, sink)?.linear;
         let kernel = program::linear_kernel(&graph, linear, &written.name, written.buffers.len())?;
         let (axes, work) = (profile::axes(&graph, linear), profile::Facts::of(&graph, linear).work);
-        return Ok(Lowered { kernel, axes, trips: Dim::from(1), work, nanoseconds: None });
+        return Ok(Staged { kernel, axes, trips: Dim::from(1), work, nanoseconds: None });
     }
     let name = profile::Facts::of(&graph, sink).name;
     let ordered = if written.is_some() { None } else { kernel::ordered(&mut graph, sink, target)? };
@@ -312,5 +411,5 @@ fn linear(mut graph: Graph, sink: NodeId, written: Option<&ByHand>, device: &Arc
             kernel::stages(scheduler, &space, &facts.name, &mut observe)?
         }
     };
-    Ok(Lowered { kernel, axes, trips, work: facts.work, nanoseconds })
+    Ok(Staged { kernel, axes, trips, work: facts.work, nanoseconds })
 }

@@ -10,7 +10,7 @@ pub(crate) use table::kernel;
 
 use crate::lower::optimize::{Estimate, OptOp};
 use crate::search::Source;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tinyspec_ir::{Graph, NodeId};
@@ -113,9 +113,27 @@ pub(crate) fn plan_timer() -> Timer {
 }
 
 /// While a kernel goes through the stages.
-pub(crate) fn lowering_timer() -> Timer {
+pub(crate) fn lowering_timer() -> LoweringTimer {
     KERNELS.fetch_add(1, Ordering::Relaxed);
-    Timer(Instant::now(), &LOWERING)
+    LoweringTimer(Timer(Instant::now(), &LOWERING))
+}
+
+/// Notes a kernel's own time, too.
+pub(crate) struct LoweringTimer(Timer);
+
+impl LoweringTimer {
+    /// The kernel has left the stages.
+    pub(crate) fn stop(self, kernel: &str) {
+        let took = self.0.0.elapsed();
+        LOWERED.lock().unwrap_or_else(PoisonError::into_inner).push((kernel.into(), took));
+    }
+}
+
+static LOWERED: Mutex<Vec<(Box<str>, Duration)>> = Mutex::new(Vec::new());
+
+/// The kernels that have left the stages since the last time this was asked, by name, and how long each was in them.
+pub fn take_lowered() -> Vec<(Box<str>, Duration)> {
+    std::mem::take(&mut LOWERED.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// While a code generator works.

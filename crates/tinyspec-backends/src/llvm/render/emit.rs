@@ -106,10 +106,16 @@ fn mismatch(operation: &str, a: Value, b: Value) -> BackendError {
 // checked to have the kinds that an instruction takes; the builder stands in a block of `function` from `new` on.
 impl<'context> Emitter<'context> {
     /// Starts `void name(ptr, i64, i64)`.
-    pub(super) fn new(context: &'context Context, module: &Module<'context>, name: &str) -> Emitter<'context> {
+    pub(super) fn new(
+        context: &'context Context,
+        module: &Module<'context>,
+        name: &str,
+        section: Option<&str>,
+    ) -> Emitter<'context> {
         let (long, pointer) = (context.i64_type(), context.ptr_type(inkwell::AddressSpace::default()));
         let signature = context.void_type().fn_type(&[pointer.into(), long.into(), long.into()], false);
         let function = module.add_function(name, signature, None);
+        function.set_section(section);
         // Without unwinding there are no unwind tables.
         let nounwind = inkwell::attributes::Attribute::get_named_enum_kind_id("nounwind");
         let attribute = context.create_enum_attribute(nounwind, 0);

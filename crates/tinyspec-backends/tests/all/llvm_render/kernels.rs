@@ -1,6 +1,6 @@
 //! Whole kernels: tiles, masks, gates, scratch, threads.
 
-use super::{elementwise, floats, interpret, run, run_part, value_of};
+use super::{elementwise, floats, interpret, run, run_object, run_part, value_of};
 use crate::kernel::{Kernel, REG, float_bytes};
 use tinyspec_backends::llvm::{Host, LlvmCompiler};
 use tinyspec_backends::{BackendError, Compiler, LinearKernel};
@@ -314,4 +314,37 @@ fn threads_compile_at_the_same_time() {
             });
         }
     });
+}
+
+#[test]
+fn kernels_that_share_a_module_are_those_that_have_their_own() {
+    let compiler = LlvmCompiler::new().expect("libLLVM");
+    let target = Host::detect().target();
+    // Constants of their own, a function of the runtime's, and two of one name.
+    let kernels = [
+        masked_sum(Op::Max, 37, 16),
+        elementwise(Op::Mod, &[F32, F32], F32, 4, 8),
+        masked_sum(Op::Add, 37, 8),
+        elementwise(Op::Mod, &[F64, F64], F64, 4, 8),
+    ];
+    let codes = compiler.compile_all(&kernels.each_ref(), &target);
+    assert_eq!(codes.len(), kernels.len());
+    for (number, (kernel, code)) in kernels.iter().zip(codes).enumerate() {
+        let code = code.expect("an object");
+        // By its name the section is one of several.
+        let section = format!("\0.text.{number}\0");
+        assert!(code.windows(section.len()).any(|bytes| bytes == section.as_bytes()), "kernel {number}");
+        let bytes: Vec<u8> = (1..=37 * 2).flat_map(|i| (i as f32 * 0.75).to_le_bytes()).collect();
+        let buffers = vec![bytes; kernel.params];
+        let trips = (0, kernel.global_trips as i64);
+        assert_eq!(run_object(&code, kernel, &buffers, trips), run_part(&compiler, &target, kernel, &buffers, trips));
+    }
+}
+
+#[test]
+fn one_that_cannot_be_rendered_leaves_the_others_of_its_module_alone() {
+    let compiler = LlvmCompiler::new().expect("libLLVM");
+    let kernels = [matmul(4, 8, 16), elementwise(Op::Exp2, &[F32], F32, 1, 4), masked_sum(Op::Add, 37, 8)];
+    let codes = compiler.compile_all(&kernels.each_ref(), &Host::detect().target());
+    assert!(matches!(&codes[..], [Ok(_), Err(BackendError::Unsupported { .. }), Ok(_)]));
 }
