@@ -211,7 +211,8 @@ const LARGE: usize = 600;
 /// Lowered kernels, compiled and loaded.
 fn compile_all(lowered: &[&Lowered], device: &Device) -> Result<Vec<Arc<Kernel>>> {
     let compile = |batch: &Vec<usize>| {
-        let kernels: Vec<_> = batch.iter().map(|&number| (&lowered[number].staged.kernel, &lowered[number].entry)).collect();
+        let kernels: Vec<_> =
+            batch.iter().map(|&number| (&lowered[number].staged.kernel, &lowered[number].entry)).collect();
         cache::compile(&kernels, device)
     };
     let batches = batches(lowered);

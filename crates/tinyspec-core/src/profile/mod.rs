@@ -10,8 +10,8 @@ pub(crate) use table::kernel;
 
 use crate::lower::optimize::{Estimate, OptOp};
 use crate::search::Source;
-use std::sync::{Mutex, OnceLock, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tinyspec_ir::{Graph, NodeId};
 
