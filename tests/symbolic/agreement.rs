@@ -319,7 +319,7 @@ fn slopes_of_running_results_are_those_of_each_size() -> Result<(), Error> {
         vec![x.cumprod(1), x.cummax(1), x.logcumsumexp(1), x.cumsum(1)]
     };
     let slopes = |x: &Tensor, results: &[Tensor]| {
-        let sizes = x.sizes()?;
+        let sizes: Vec<i64> = x.sizes()?.iter().map(|&size| size as i64).collect();
         let weighed = results.iter().zip(1..).map(|(result, seed)| (result * data(&sizes, seed)).sum(.., false));
         let losses: Vec<Tensor> = weighed.collect();
         let slopes = losses.iter().map(|loss| Ok(tinyspec::grad(loss, &[x])?.remove(0)));

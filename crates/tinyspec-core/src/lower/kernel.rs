@@ -55,8 +55,9 @@ pub fn ordered(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<Optio
 /// When the kernel is not in range form.
 pub fn apart(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<SmallVec<[NodeId; 2]>> {
     let two = match &target.workgroups {
-        Some(limits) => scatter::apart(graph, sink, limits)?,
-        None => None,
+        // Each of the two would look for the values of named dims behind the buffers that it uses itself.
+        Some(limits) if !parts::has_dims(graph, sink) => scatter::apart(graph, sink, limits)?,
+        _ => None,
     };
     Ok(two.map_or(SmallVec::from_iter([sink]), SmallVec::from))
 }

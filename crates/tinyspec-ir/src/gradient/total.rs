@@ -1,12 +1,12 @@
 //! What the users of a node ask of it, added up.
 //!
 //! A sequence asks each row of its input for itself, and its weights once a step. Rows that cover an axis are put side by
-//! side, as a sum of so many tensors that are 0 but for a row would take a step for each pair of them; and sums of long
-//! Reduces are stored one after the other, as no kernel should hold them all.
+//! side, as a sum of so many tensors that are 0 but for a row would take a step for each pair of them; and sums of products
+//! of one form are one sum of products, over stacks of the factors.
 
 use crate::dim::static_shape;
-use crate::ops::movement::reshape;
-use crate::{Arg, Builder, Graph, NodeId, Op, Result};
+use crate::ops::movement::{expand, reshape};
+use crate::{Arg, Builder, Dim, Graph, NodeId, Op, Result, Shape};
 use smallvec::SmallVec;
 
 /// Contributions from which on it matters how they are added up.
@@ -44,15 +44,111 @@ fn total(graph: &mut Graph, all: &[NodeId]) -> Result<NodeId> {
             all = others.into_iter().chain([whole]).collect();
         }
     }
-    let is_dear = all.len() >= MANY && all.iter().filter(|&&node| ends_in_reduce(graph, node)).count() >= MANY;
+    if let Some(product) = one_product(graph, &all)? {
+        return Ok(product);
+    }
     let mut sum = all[0];
     for &next in &all[1..] {
         sum = graph.alu(Op::Add, &[sum, next])?;
-        if is_dear {
-            sum = graph.alu(Op::Contiguous, &[sum])?;
-        }
     }
     Ok(sum)
+}
+
+/// Sums of products that differ in nothing but their factors: the sum over all of them at once.
+fn one_product(graph: &mut Graph, all: &[NodeId]) -> Result<Option<NodeId>> {
+    if all.len() < MANY {
+        return Ok(None);
+    }
+    let (mut level, mut views) = (all.to_vec(), Vec::new());
+    while graph.op(level[0]) != Op::Reduce {
+        let Some(next) = below(graph, &level) else { return Ok(None) };
+        views.push(level[0]);
+        level = next;
+    }
+    let Arg::Reduce { op: Op::Add, axes } = graph.arg(level[0]).clone() else { return Ok(None) };
+    let Some(products) = sources_of(graph, &level, 0) else { return Ok(None) };
+    let (Some(left), Some(right)) = (sources_of(graph, &products, 0), sources_of(graph, &products, 1)) else {
+        return Ok(None);
+    };
+    if graph.op(products[0]) != Op::Mul || graph.sources(level[0]).len() != 1 {
+        return Ok(None);
+    }
+    // What one factor has beyond the other's rank must stay in front of the new axis.
+    let rank = graph.props(products[0]).rank();
+    if [&left, &right].iter().any(|factors| graph.props(factors[0]).rank() != rank) {
+        return Ok(None);
+    }
+    let (left, right) = (stacked(graph, &left)?, stacked(graph, &right)?);
+    let product = graph.alu(Op::Mul, &[left, right])?;
+    let axes = [0].into_iter().chain(axes.iter().map(|axis| axis + 1)).collect();
+    let sum = graph.add(Op::Reduce, &[product], Arg::Reduce { op: Op::Add, axes })?;
+    let shape = graph.props(level[0]).shape.clone();
+    let mut total = reshape(graph, sum, &shape)?;
+    for view in views.into_iter().rev() {
+        let mut sources: SmallVec<[NodeId; 4]> = graph.sources(view).into();
+        sources[0] = total;
+        total = graph.add(graph.op(view), &sources, graph.arg(view).clone())?;
+    }
+    Ok(Some(total))
+}
+
+/// The tensors, along a new axis in front; views of them are views of all.
+fn stacked(graph: &mut Graph, nodes: &[NodeId]) -> Result<NodeId> {
+    let first = nodes[0];
+    let shape = graph.props(first).shape.clone();
+    let longer: Shape = [Dim::from(nodes.len())].into_iter().chain(shape.iter().cloned()).collect();
+    if nodes.iter().all(|&node| node == first) {
+        let row: Shape = [Dim::from(1)].into_iter().chain(shape).collect();
+        let row = reshape(graph, first, &row)?;
+        return expand(graph, row, &longer);
+    }
+    let Some(sources) = below(graph, nodes) else { return graph.alu(Op::Stack, nodes) };
+    let source = stacked(graph, &sources)?;
+    match graph.arg(first).clone() {
+        Arg::Axes(order) => {
+            let order = [0].into_iter().chain(order.iter().map(|axis| axis + 1)).collect();
+            graph.add(Op::Permute, &[source], Arg::Axes(order))
+        }
+        arg @ Arg::DType(_) => graph.add(Op::Cast, &[source], arg),
+        _ if graph.op(first) == Op::Expand => {
+            // Axes that an Expand adds come behind the new one.
+            let rank = graph.props(source).rank();
+            let lead = longer.len() - rank;
+            let mut own = graph.props(source).shape.clone();
+            for _ in 0..lead {
+                own.insert(1, Dim::from(1));
+            }
+            let source = reshape(graph, source, &own)?;
+            expand(graph, source, &longer)
+        }
+        _ => reshape(graph, source, &longer),
+    }
+}
+
+/// What nodes are views of, if they are the same view of different tensors.
+fn below(graph: &Graph, nodes: &[NodeId]) -> Option<Vec<NodeId>> {
+    let is_view = matches!(graph.op(nodes[0]), Op::Reshape | Op::Permute | Op::Expand | Op::Cast);
+    let rest = graph.sources(nodes[0]).get(1..)?;
+    let is_same = nodes.iter().all(|&node| graph.sources(node).get(1..) == Some(rest));
+    if is_view && is_same { sources_of(graph, nodes, 0) } else { None }
+}
+
+/// A source of each of some nodes that are alike, where these have one shape and dtype.
+fn sources_of(graph: &Graph, nodes: &[NodeId], number: usize) -> Option<Vec<NodeId>> {
+    let (op, arg) = (graph.op(nodes[0]), graph.arg(nodes[0]));
+    let sources: Option<Vec<NodeId>> = nodes
+        .iter()
+        .map(|&node| {
+            let is_alike = graph.op(node) == op && graph.arg(node) == arg;
+            graph.sources(node).get(number).copied().filter(|_| is_alike)
+        })
+        .collect();
+    let first = graph.props(*sources.as_ref()?.first()?);
+    let is_one_form = |&source: &NodeId| {
+        let props = graph.props(source);
+        props.shape == first.shape && props.dtype == first.dtype && props.device == first.device
+    };
+    sources.filter(|sources| sources.iter().all(is_one_form))
 }
 
 /// Parts of one length that cover an axis, each 0 elsewhere, as one tensor.
@@ -91,12 +187,4 @@ fn part(graph: &Graph, pad: NodeId) -> Option<(usize, i64, i64)> {
     let mut cut = (0..to.len()).filter(|&axis| from[axis] != to[axis]);
     let axis = cut.next().filter(|_| cut.next().is_none())?;
     Some((axis, from[axis], offsets[axis]))
-}
-
-/// Views of a Reduce.
-fn ends_in_reduce(graph: &Graph, mut node: NodeId) -> bool {
-    while matches!(graph.op(node), Op::Reshape | Op::Permute | Op::Expand | Op::Cast) {
-        node = graph.source(node, 0);
-    }
-    graph.op(node) == Op::Reduce
 }
