@@ -116,18 +116,18 @@ pub fn read(from: &dyn Memory, data: &mut [u8]) -> Result<(), BackendError> {
     Ok(())
 }
 
-/// Copies the first `bytes` of `from` to the start of `to`; the host reaches both.
+/// Copies `bytes` of `from`, from the byte `start` on, to the start of `to`; the host reaches both.
 ///
 /// # Errors
 /// When one of them is shorter, or out of the host's reach.
-pub fn copy(to: &dyn Memory, from: &dyn Memory, bytes: usize) -> Result<(), BackendError> {
+pub fn copy(to: &dyn Memory, from: &dyn Memory, start: usize, bytes: usize) -> Result<(), BackendError> {
     check_length(to, bytes, "write")?;
-    check_length(from, bytes, "read")?;
+    check_length(from, start.saturating_add(bytes), "read")?;
     if !(to.is_on_host() && from.is_on_host()) {
         return Err(BackendError::Memory("cannot copy what the host does not reach".into()));
     }
     // SAFETY: both are valid for their length, checked above; they may be one and the same.
-    unsafe { std::ptr::copy(from.address(), to.address(), bytes) }
+    unsafe { std::ptr::copy(from.address().add(start), to.address(), bytes) }
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use crate::tensor::{History, Node};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use tinyspec_ir::dim::static_shape;
-use tinyspec_ir::{Arg, DType, ErrorKind, Op};
+use tinyspec_ir::{Arg, Category, DType, Device, ErrorKind, Op};
 
 /// What must be computed before `node` is: the source of a move, the tensors that a function is given.
 pub(super) fn needed(node: &Arc<Node>) -> Vec<Arc<Node>> {
@@ -20,7 +20,23 @@ pub(super) fn needed(node: &Arc<Node>) -> Vec<Arc<Node>> {
             let tensors = sources.iter().flat_map(|call| arguments(call)).filter(is_tensor);
             tensors.filter(|argument| window(argument).is_none()).map(|argument| assigned(&argument)).collect()
         }
-        _ => sources.into_iter().take(1).collect(),
+        _ => sources.first().map(moved).unwrap_or_default(),
+    }
+}
+
+/// What must be computed for a move of `source`: the value that it is a part of where that is needed anyway, else itself.
+fn moved(source: &Arc<Node>) -> Vec<Arc<Node>> {
+    let (whole, offset) = within(source);
+    if whole.storage().is_some() && offset.is_some() {
+        return vec![];
+    }
+    // The part has it, and `whole` here; who else has it will compute it.
+    let is_shared = !Arc::ptr_eq(&whole, source) && !whole.is_realized() && Arc::strong_count(&whole) > 2;
+    let is_here = matches!(whole.device(), Some(Device::Single(_))) && whole.op.category() != Category::Movement;
+    match (is_shared && is_here, offset) {
+        (true, Some(_)) => vec![whole],
+        (true, None) => vec![whole, source.clone()],
+        (false, _) => vec![source.clone()],
     }
 }
 
@@ -104,31 +120,40 @@ fn assigned(argument: &Arc<Node>) -> Arc<Node> {
 /// The memory of an argument, and the byte at which it starts: its own, or consecutive elements of another tensor, such as
 /// its first rows. A part is read where it lies if kernels may start there.
 fn window(argument: &Arc<Node>) -> Option<(Arc<Storage>, usize)> {
-    let (mut node, mut start) = (argument.clone(), 0);
-    loop {
-        if let Some(storage) = node.storage() {
-            let bytes = start * node.props.dtype.size();
-            return (bytes % ALIGNMENT == 0).then_some((storage, bytes));
-        }
+    part(argument).filter(|(_, start)| start % ALIGNMENT == 0)
+}
+
+/// The memory of a computed tensor or of consecutive elements of one, and the byte at which they start.
+pub(super) fn part(tensor: &Arc<Node>) -> Option<(Arc<Storage>, usize)> {
+    let (whole, start) = within(tensor);
+    Some((whole.storage()?, start? * whole.props.dtype.size()))
+}
+
+/// The tensor that another one is a view of, as far as Reshapes and Shrinks go; and the element at which it starts, if its
+/// elements stand one after the other there.
+fn within(tensor: &Arc<Node>) -> (Arc<Node>, Option<usize>) {
+    let (mut node, mut start) = (tensor.clone(), Some(0));
+    while !node.is_realized() && matches!(node.op, Op::Reshape | Op::Shrink) {
         let sources = node.sources();
-        let from = sources.first()?.clone();
-        match node.op {
-            Op::Reshape => {}
-            Op::Shrink => {
-                let (whole, part) = (static_shape(&from.props.shape)?, static_shape(&node.props.shape)?);
-                let offset = static_shape(sources.get(1)?.props.value.as_deref()?)?;
-                // All axes before the last one that is cut have one place.
-                let cut = (0..whole.len()).rev().find(|&axis| whole[axis] != part[axis]).unwrap_or(0);
-                if part[..cut].iter().any(|&size| size != 1) {
-                    return None;
-                }
-                let flat = whole.iter().zip(&offset).try_fold(0usize, |flat, (&size, &offset)| {
-                    Some(flat * usize::try_from(size).ok()? + usize::try_from(offset).ok()?)
-                });
-                start += flat?;
-            }
-            _ => return None,
+        let Some(from) = sources.first() else { break };
+        if node.op == Op::Shrink {
+            start = start.and_then(|start| Some(start + first(from, &node, sources.get(1)?)?));
         }
-        node = from;
+        node = from.clone();
     }
+    (node, start)
+}
+
+/// The first element of `whole` that `part` has, if those that it has stand one after the other.
+fn first(whole: &Node, part: &Node, offset: &Node) -> Option<usize> {
+    let (whole, part) = (static_shape(&whole.props.shape)?, static_shape(&part.props.shape)?);
+    let offset = static_shape(offset.props.value.as_deref()?)?;
+    // All axes before the last one that is cut have one place.
+    let cut = (0..whole.len()).rev().find(|&axis| whole[axis] != part[axis]).unwrap_or(0);
+    if part[..cut].iter().any(|&size| size != 1) {
+        return None;
+    }
+    whole.iter().zip(&offset).try_fold(0usize, |flat, (&size, &offset)| {
+        Some(flat * usize::try_from(size).ok()? + usize::try_from(offset).ok()?)
+    })
 }

@@ -25,17 +25,31 @@ const KEPT_PLANS: usize = 4096;
 
 /// Computes nodes; those of one device as one graph.
 pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
+    // One root is the common case, and needs no map.
+    if let [root] = roots {
+        return if root.is_realized() { Ok(()) } else { realize_apart(vec![root.clone()]) };
+    }
     let mut pending: Vec<Arc<Node>> = Vec::with_capacity(roots.len());
-    let mut known = FxHashSet::default();
-    for root in roots {
-        // One root is the common case, and needs no set.
-        if !root.is_realized() && (roots.len() == 1 || known.insert(root.hash)) {
-            pending.push(root.clone());
+    let mut known: FxHashMap<ContentHash, &Arc<Node>> = FxHashMap::default();
+    let mut twins: Vec<(&Arc<Node>, &Arc<Node>)> = Vec::new();
+    for root in roots.iter().filter(|root| !root.is_realized()) {
+        match known.insert(root.hash, root) {
+            None => pending.push(root.clone()),
+            Some(first) => {
+                twins.push((root, first));
+                known.insert(root.hash, first);
+            }
         }
     }
-    if pending.is_empty() {
-        return Ok(());
+    if !pending.is_empty() {
+        realize_apart(pending)?;
     }
+    twins.into_iter().for_each(|(twin, first)| twin.become_as(first));
+    Ok(())
+}
+
+/// As [`realize`], of nodes with different values.
+fn realize_apart(mut pending: Vec<Arc<Node>>) -> Result<()> {
     let mut walk = Walk::of(&pending);
     let mut lost = Vec::new();
     // What is moved, or given to a function of its own, is computed first, all of it together, then what these need.

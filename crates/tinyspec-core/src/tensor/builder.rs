@@ -2,15 +2,18 @@
 
 use super::node::{Node, Sources};
 use crate::tensor::Tensor;
+use rustc_hash::FxHashMap;
 use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::ops::movement;
-use tinyspec_ir::{AddrSpace, Arg, Builder, Device, Dim, Error, NodeId, Op, Props, Result, Shape};
+use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, Device, Dim, Error, NodeId, Op, Props, Result, Shape};
 
 /// Lives for one method call; a `NodeId` is a position in its list.
 pub struct LazyBuilder {
     nodes: Vec<Arc<Node>>,
     location: Option<&'static Location<'static>>,
+    /// Where equal nodes are to be one.
+    known: Option<FxHashMap<ContentHash, NodeId>>,
 }
 
 impl LazyBuilder {
@@ -20,7 +23,12 @@ impl LazyBuilder {
 
     /// A builder of nodes that may have no line of the user's.
     pub(crate) fn at(location: Option<&'static Location<'static>>) -> LazyBuilder {
-        LazyBuilder { nodes: Vec::with_capacity(16), location }
+        LazyBuilder { nodes: Vec::with_capacity(16), location, known: None }
+    }
+
+    /// A builder for many nodes: equal ones are one, so that its value is computed and moved once.
+    pub(crate) fn merging(location: Option<&'static Location<'static>>) -> LazyBuilder {
+        LazyBuilder { known: Some(FxHashMap::default()), ..LazyBuilder::at(location) }
     }
 
     /// A handle for an existing node.
@@ -72,7 +80,15 @@ impl Builder for LazyBuilder {
         let mut sources: Sources = sources.iter().map(|source| self.nodes[source.index()].clone()).collect();
         self.bring(op, &mut sources)?;
         let node = Node::lazy(op, sources, arg, self.location)?;
-        Ok(self.import(node))
+        if let Some(&known) = self.known.as_ref().and_then(|known| known.get(&node.hash)) {
+            return Ok(known);
+        }
+        let hash = node.hash;
+        let new = self.import(node);
+        if let Some(known) = &mut self.known {
+            known.insert(hash, new);
+        }
+        Ok(new)
     }
 
     fn props(&self, node: NodeId) -> &Props {

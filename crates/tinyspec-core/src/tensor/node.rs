@@ -195,6 +195,18 @@ impl Node {
         self.become_state(State::Sharded(shards, computed));
     }
 
+    /// The node becomes what another node of the same value is.
+    pub fn become_as(&self, other: &Node) {
+        let state = match &*other.state.read().unwrap_or_else(PoisonError::into_inner) {
+            State::Realised(storage, computed) => State::Realised(storage.clone(), computed.clone()),
+            State::Sharded(shards, computed) => State::Sharded(shards.clone(), computed.clone()),
+            _ => return,
+        };
+        if !std::ptr::eq(self, other) {
+            self.become_state(state);
+        }
+    }
+
     fn become_state(&self, new: State) {
         let old = {
             let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);

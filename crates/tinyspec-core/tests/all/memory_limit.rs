@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use tinyspec_backends::interpreter::linear::{InterpreterCompiler, InterpreterRuntime};
 use tinyspec_core::execute::{Device, register};
+use tinyspec_core::tensor::collectives::broadcast;
 use tinyspec_core::{Error, Tensor};
 
 const MEGABYTE: u64 = 1 << 20;
@@ -79,4 +80,39 @@ fn sizes_that_no_memory_has_are_an_error() {
     let endless = Tensor::full([1usize << 30, 1 << 20], 1.0f32).to("endless").contiguous();
     let error = endless.realize().unwrap_err();
     assert!(matches!(error, Error::Memory { .. }), "{error}");
+}
+
+#[test]
+fn each_device_of_a_tuple_holds_its_part_within_its_own_limit() {
+    let names = ["part a", "part b"];
+    let devices = names.map(|name| device(name, None));
+    // 600 kB in all, 300 kB on each.
+    let cut = Tensor::from_slice(&vec![1.0f32; 150_000], [150_000]).to(names);
+    cut.realize().unwrap();
+    for device in &devices {
+        let report = device.memory();
+        assert_eq!((report.buffers, report.largest[0].bytes), (1, 300_000), "{report}");
+        assert_eq!(report.largest[0].what, "tensor f32 [75000]");
+    }
+    // One of them has no room for another part; the other one has.
+    devices[1].limit_memory(Some(MEGABYTE / 2));
+    let line = line!() + 1;
+    let more = cut.add(1.0);
+    let error = more.realize().unwrap_err();
+    let Error::Memory { report, location: Some(location), .. } = &error else { panic!("{error}") };
+    assert_eq!((report.device.as_str(), report.limit), ("part b", Some(MEGABYTE / 2)), "{error}");
+    assert!(location.file.ends_with("memory_limit.rs") && location.line == line, "{error}");
+    assert!(devices.iter().all(|device| device.memory().peak <= MEGABYTE), "a device took the other's part");
+    // What every device has as a whole is refused where it does not fit.
+    let whole = broadcast(&Tensor::from_slice(&vec![1.0f32; 150_000], [150_000]), names);
+    assert!(matches!(whole.realize(), Err(Error::Memory { .. })));
+    // With room both are computed.
+    devices[1].limit_memory(None);
+    assert_eq!(more.sum(.., false).item::<f32>().unwrap(), 300_000.0);
+    assert_eq!(whole.sum(.., false).item::<f32>().unwrap(), 150_000.0);
+    drop((cut, more, whole));
+    for device in &devices {
+        let report = device.memory();
+        assert_eq!((report.buffers, report.used), (0, 0), "{report}");
+    }
 }

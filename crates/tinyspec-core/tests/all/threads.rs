@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Barrier};
 use std::thread;
-use tinyspec_core::execute::with_default_device;
+use tinyspec_backends::interpreter::linear::{InterpreterCompiler, InterpreterRuntime};
+use tinyspec_core::execute::{register, with_default_device};
+use tinyspec_core::tensor::collectives::broadcast;
 use tinyspec_core::{Error, Function, Spec, Tensor, grad};
 use tinyspec_ir::DType;
 
@@ -122,4 +124,52 @@ fn each_thread_has_its_own_default_device() {
         let found = with_default_device(name, || Tensor::full([3], number as f32).add(1.0).to_vec::<f32>());
         assert_eq!(found.unwrap(), [number as f32 + 1.0; 3]);
     });
+}
+
+#[test]
+fn threads_share_tensors_on_tuples_of_devices() {
+    for kind in ["interpreter", "cpu"].into_iter().filter(|kind| tinyspec_core::execute::device(kind).is_ok()) {
+        let devices = [0, 1, 2].map(|number| format!("{kind}:{number}"));
+        for round in 0..5 {
+            let base = Arc::new(Tensor::arange(600).cast(DType::F32).reshape([60, 10]).add(round as f32).to(&devices));
+            let weights = broadcast(&Tensor::full([10, 2], 2.0f32), &devices);
+            let shared = base.matmul(&weights);
+            let row = move |row: usize| (0..10).map(|column| (row * 10 + column + round) as f32 * 2.0).sum::<f32>();
+            // What needs the neighbour's rows, on every thread; the base is dropped by whoever is last.
+            let lazy: Vec<Tensor> = (0..THREADS).map(|number| shared.roll([number as i64], [0]).add(&shared)).collect();
+            let handles: Vec<_> = (lazy.into_iter().enumerate())
+                .map(|(number, tensor)| {
+                    let (base, shared) = (base.clone(), shared.clone());
+                    thread::spawn(move || {
+                        drop(base);
+                        let found = tensor.to_vec::<f32>().unwrap();
+                        let want = |at: usize| row(at) + row((at + 60 - number) % 60);
+                        assert!(found.iter().enumerate().all(|(at, &found)| found == want(at / 2)), "thread {number}");
+                        drop(tensor);
+                        assert_eq!(shared.to_vec::<f32>().unwrap()[0], row(0));
+                    })
+                })
+                .collect();
+            drop((base, weights, shared));
+            handles.into_iter().for_each(|handle| handle.join().unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_failure_on_one_device_leaves_the_others_usable() {
+    let interpreter = tinyspec_core::execute::device("interpreter").unwrap();
+    let names = ["steady", "failing"];
+    let [_, failing] = names.map(|name| {
+        let target = interpreter.target().clone();
+        register(name, target, Arc::new(InterpreterCompiler), Arc::new(InterpreterRuntime))
+    });
+    let x = Tensor::arange(1000).cast(DType::F32).to(names);
+    for round in 0..3 {
+        let next = x.mul(2.0).add(round as f32);
+        failing.limit_memory(Some(1));
+        assert!(matches!(next.realize(), Err(Error::Memory { .. })), "round {round}");
+        failing.limit_memory(None);
+        assert_eq!(next.sum(.., false).item::<f32>().unwrap(), (999_000 + 1000 * round) as f32);
+    }
 }

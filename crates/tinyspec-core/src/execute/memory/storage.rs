@@ -81,16 +81,16 @@ impl Storage {
         }
     }
 
-    /// Fills new storage with what `from` holds, in one step if the host reaches both.
-    pub fn copy(&self, from: &Storage) -> Result<()> {
+    /// Fills new storage with what `from` holds from the byte `start` on, in one step if the host reaches both.
+    pub fn copy(&self, from: &Storage, start: usize) -> Result<()> {
         match (&self.memory, &from.memory) {
-            (Some(to), Some(from_memory)) if to.is_on_host() && from_memory.is_on_host() => {
-                Ok(host_memory::copy(&**to, &**from_memory, from.bytes)?)
+            (Some(to), Some(from)) if to.is_on_host() && from.is_on_host() => {
+                Ok(host_memory::copy(&**to, &**from, start, self.bytes)?)
             }
             _ => {
-                let mut data = vec![0; from.bytes];
+                let mut data = vec![0; start + self.bytes];
                 from.read(&mut data)?;
-                self.write(&data)
+                self.write(&data[start..])
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Copies between devices: from one to one, to the parts of a tuple, and from these back to one.
 
+use crate::execute::ranged::part;
 use crate::execute::{Device, Owner, Storage, device, realize};
 use crate::lower::callify::Walk;
 use crate::tensor::{History, LazyBuilder, Node};
@@ -20,7 +21,10 @@ pub(in crate::execute) fn move_to_device(node: &Arc<Node>) -> Result<()> {
     let computed = history.result(node, 0);
     match (source.shards(), &to) {
         (None, DeviceId::Single(name)) => {
-            let storage = copied(&*stored(&source)?, &device(name)?, &Owner::node(node))?;
+            let (from, start) = part(&source).ok_or_else(|| refused("the source has no value"))?;
+            let bytes = node.props.element_count().as_const().unwrap_or_default() as usize * node.props.dtype.size();
+            let storage = Storage::allocate(&device(name)?, bytes, &Owner::node(node))?;
+            storage.copy(&from, start)?;
             node.become_buffer(Arc::new(storage), computed);
         }
         (Some(shards), DeviceId::Single(name)) => {
@@ -39,13 +43,6 @@ pub(in crate::execute) fn move_to_device(node: &Arc<Node>) -> Result<()> {
     Ok(())
 }
 
-/// A copy on another device.
-fn copied(from: &Storage, device: &Arc<Device>, owner: &Owner) -> Result<Storage> {
-    let to = Storage::allocate(device, from.bytes(), owner)?;
-    to.copy(from)?;
-    Ok(to)
-}
-
 /// The memory itself where it is on `device`, else a copy there.
 pub(in crate::execute) fn beside(
     storage: &Arc<Storage>,
@@ -56,7 +53,9 @@ pub(in crate::execute) fn beside(
         return Ok(storage.clone());
     }
     let owner = Owner::temporaries(roots.first().and_then(|root| root.location));
-    Ok(Arc::new(copied(storage, device, &owner)?))
+    let copy = Storage::allocate(device, storage.bytes(), &owner)?;
+    copy.copy(storage, 0)?;
+    Ok(Arc::new(copy))
 }
 
 /// The whole value, lazily, on the device `name`.

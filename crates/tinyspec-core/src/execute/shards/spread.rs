@@ -50,7 +50,7 @@ pub(super) fn spread(
     location: Option<&'static Location<'static>>,
 ) -> Result<Vec<Shards>> {
     let (graph, outputs) = inline_all(program.graph.clone(), program.outputs.clone())?;
-    let (builder, values) = (LazyBuilder::at(location), FxHashMap::default());
+    let (builder, values) = (LazyBuilder::merging(location), FxHashMap::default());
     let mut spread = Spread { graph: &graph, names, builder, values };
     for node in graph.reachable_outside_bodies(&outputs) {
         let value = match (graph.op(node), graph.arg(node)) {
