@@ -333,8 +333,11 @@ impl Planner<'_> {
         }
         self.block_rows(tile);
         self.share();
-        let is_shared = |axis: &&Axis| axis.trips == Some(1) || shared.contains(&axis.origin);
-        self.stage(tile.panel, self.space.axes.iter().take_while(is_shared).count());
+        // Each trip of what only the panels move along, such as images, has panels of its own.
+        let is_apart = self.windows(tile.panel).is_empty();
+        let is_own = |origin: usize| is_apart && origin != tile.lane && self.depends(tile.panel, origin);
+        let is_around = |axis: &&Axis| axis.trips == Some(1) || shared.contains(&axis.origin) || is_own(axis.origin);
+        self.stage(tile.panel, self.space.axes.iter().take_while(is_around).count());
         if let Some(at) = self.outermost(tile.lane) {
             self.stage(tile.rows, at);
         }

@@ -60,7 +60,7 @@ impl Planner<'_> {
                     _ if accumulates => self.accumulated(last, lanes),
                     _ => 4,
                 };
-                if !self.turn(last, lanes, work) && !self.in_turn(last, lanes, work) {
+                if !self.take_turns(last, lanes) && !self.turn(last, lanes, work) && !self.in_turn(last, lanes, work) {
                     self.split_by_vectors(last, lanes, vectors, AxisType::Upcast);
                     self.block(last);
                 }
@@ -147,9 +147,11 @@ impl Planner<'_> {
     /// which fill its places in turn. False where that cannot be.
     fn in_turn(&mut self, last: usize, lanes: i64, work: usize) -> bool {
         const WORK: usize = 24;
+        /// Places that lanes step over, at most.
+        const STEP: i64 = 4;
         let (mut short, mut step): (SmallVec<[usize; 4]>, i64) = (SmallVec::new(), 1);
         let mut lane = last;
-        while self.trips(lane) * 2 < lanes {
+        while self.trips(lane) * 2 < lanes && step * self.trips(lane) <= STEP {
             step *= self.trips(lane);
             short.push(lane);
             let is_next = |origin: &usize| {
@@ -160,13 +162,43 @@ impl Planner<'_> {
             let Some(next) = self.outputs().into_iter().find(is_next) else { return false };
             lane = next;
         }
-        if short.is_empty() || step > 4 || step.count_ones() != 1 || work > WORK || !self.kernel.reductions.is_empty() {
+        let is_filled = self.trips(lane) * 4 >= lanes;
+        if short.is_empty() || !is_filled || step.count_ones() != 1 || work > WORK || !self.kernel.reductions.is_empty()
+        {
             return false;
         }
         for origin in short {
             self.split(origin, self.trips(origin), AxisType::Upcast);
         }
-        self.split(lane, lanes, AxisType::Upcast);
+        let few = self.trips(lane) * 2 < lanes;
+        self.split(lane, if few { self.trips(lane) } else { lanes }, AxisType::Upcast);
+        true
+    }
+
+    /// Where neighbours are read from different places in turn, as by the gradient of a pool: the places are side by side
+    /// in the tile, so that vectors lie along what is contiguous in memory. False where that cannot be.
+    fn take_turns(&mut self, last: usize, lanes: i64) -> bool {
+        /// Places of a tile, at most.
+        const PLACES: i64 = 8;
+        let turns: SmallVec<[(usize, i64); 2]> =
+            self.outputs().into_iter().filter_map(|origin| Some((origin, self.turn_of(origin)?))).collect();
+        let Some(turn) = turns.iter().find(|turn| turn.0 == last).map(|turn| turn.1) else { return false };
+        let places: i64 = turns.iter().map(|turn| turn.1).product();
+        let rest = self.trips(last) / turn;
+        let fits = rest <= lanes || rest % lanes == 0 || self.target.masked_access;
+        if places > PLACES || rest * 4 < lanes || !fits || !self.kernel.reductions.is_empty() {
+            return false;
+        }
+        for (origin, turn) in turns {
+            self.split(origin, turn, AxisType::Upcast);
+        }
+        if let Some(axis) = self.axis_of_loop(last) {
+            let factor = rest.min(lanes);
+            if rest % factor != 0 {
+                self.apply(OptOp::Padto { axis, multiple: factor });
+            }
+            self.apply(OptOp::Split { axis, factor, target: AxisType::Upcast, top: false });
+        }
         true
     }
 

@@ -108,7 +108,7 @@ impl Planner<'_> {
     }
 
     /// After how many steps along an output range the taps that its places meet are the same again.
-    fn turn_of(&self, origin: usize) -> Option<i64> {
+    pub(super) fn turn_of(&self, origin: usize) -> Option<i64> {
         let range = self.space.origins[origin].range;
         let trips = self.trips(origin);
         self.kernel.order.iter().find_map(|&node| {
