@@ -81,8 +81,7 @@ fn along(b: &mut dyn Builder, x: NodeId, axis: usize, length: &Dim, count: i64, 
         };
     }
     let number = |b: &mut dyn Builder, value: i64| b.constant(Const::int(DType::I64, value.into()));
-    let step = b.dim(length)?;
-    let (step, parts) = (cast(b, step, DType::I64)?, number(b, count));
+    let (step, parts) = (creation::size(b, length, DType::I64)?, number(b, count));
     let window = creation::arange_dim(b, &Dim::from(count), DType::I64)?;
     let window = reshape(b, window, &[Dim::from(count), Dim::from(1)])?;
     let place = b.alu(Op::Mul, &[window, step])?;

@@ -332,7 +332,7 @@ fn kernels_that_share_a_module_are_those_that_have_their_own() {
     for (number, (kernel, code)) in kernels.iter().zip(codes).enumerate() {
         let code = code.expect("an object");
         // By its name the section is one of several.
-        let section = format!("\0.text.{number}\0");
+        let section = format!(".text.{number}\0");
         assert!(code.windows(section.len()).any(|bytes| bytes == section.as_bytes()), "kernel {number}");
         let bytes: Vec<u8> = (1..=37 * 2).flat_map(|i| (i as f32 * 0.75).to_le_bytes()).collect();
         let buffers = vec![bytes; kernel.params];
