@@ -6,8 +6,9 @@
 //!
 //! What the model is worth: over all schedules that a search timed on one core of a Zen 5, Spearman's correlation of its order with
 //! the clock's is 0.74 for a product of 512×512 matrices, 0.73 for a 3×3 convolution and 0.49 for a transposition; for softmax it is none
-//! (-0.08), as the schedules differ in how lanes are added up, which the model does not see. `TINYSPEC_DEBUG=3` prints it for each
-//! search.
+//! (-0.08), as the schedules differ in how lanes are added up, which the model does not see. These are the searches that the model's
+//! constants were set by, and attention was not among them, so of other kernels they promise nothing. `TINYSPEC_DEBUG=3` prints the
+//! correlation for each search.
 //!
 //! What was found is kept in one file, `TINYSPEC_SCHEDULES`, else `schedules` in the cache folder; a later run goes on
 //! where an earlier one stopped. A program ships with the file by [`add_schedules`], and without `TINYSPEC_BEAM`
