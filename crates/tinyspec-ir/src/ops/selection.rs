@@ -92,8 +92,7 @@ pub(super) fn first(b: &mut dyn Builder, x: NodeId, k: i64, descending: bool) ->
     let mut places = Places { values: flat, positions };
     let mut left = length;
     while left > k {
-        let blocks = if left > block { (left + block - 1) / block } else { 1 };
-        let size = if blocks > 1 { block } else { left };
+        let (blocks, size) = ((left + block - 1) / block, block.min(left));
         let padded = [rows.clone(), Dim::from(blocks * size)];
         let cut = [rows.clone(), Dim::from(blocks), Dim::from(size)];
         let none = [Dim::from(0), Dim::from(0)];
@@ -117,9 +116,6 @@ pub(super) fn first(b: &mut dyn Builder, x: NodeId, k: i64, descending: bool) ->
         let positions = reshape(b, kept, &[rows.clone(), Dim::from(left)])?;
         let positions = b.alu(Op::Contiguous, &[positions])?;
         places = Places { values: index::gather(b, flat, positions, -1)?, positions };
-        if blocks == 1 {
-            break;
-        }
     }
     let mut shape = shape;
     let last = shape.len() - 1;
