@@ -64,6 +64,7 @@ pub(super) fn render<'context>(
         ahead: HashMap::new(),
         shuffles: HashMap::new(),
         open: HashSet::new(),
+        known: HashMap::new(),
         streams: false,
         context,
         module,
@@ -109,6 +110,8 @@ struct Renderer<'a, 'context> {
     shuffles: HashMap<NodeId, u32>,
     /// Gates that are known to be open in all lanes.
     open: HashSet<NodeId>,
+    /// Conditions of which it is known, here, whether they hold.
+    known: HashMap<NodeId, bool>,
     /// A streaming store was made.
     streams: bool,
     context: &'context Context,

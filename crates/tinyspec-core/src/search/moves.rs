@@ -82,7 +82,7 @@ fn extensions(scheduler: &Scheduler, space: &Space) -> Vec<Vec<OptOp>> {
     for &slot in space.params() {
         let around = (0..space.axes.len()).filter(|&axis| !is_tile(&space.axes[axis]));
         if scheduler.kernel().reads(scheduler.graph(), slot) && !space.is_staged(slot) {
-            more.extend(around.map(|at| vec![OptOp::Stage { slot, at }]));
+            more.extend(around.map(|at| vec![OptOp::Stage { slot, at, first: false }]));
         }
     }
     more
@@ -102,8 +102,9 @@ fn variations(op: &OptOp) -> Vec<Vec<OptOp>> {
             let other = TILES.into_iter().filter(|&other| other != multiple);
             others.extend(other.map(|multiple| vec![OptOp::Padto { axis, multiple }]));
         }
-        OptOp::Stage { slot, at } => {
-            others.extend((0..at + 3).filter(|&other| other != at).map(|at| vec![OptOp::Stage { slot, at }]));
+        OptOp::Stage { slot, at, first } => {
+            others.extend((0..at + 3).filter(|&other| other != at).map(|at| vec![OptOp::Stage { slot, at, first }]));
+            others.push(vec![OptOp::Stage { slot, at, first: !first }]);
         }
         _ => {}
     }

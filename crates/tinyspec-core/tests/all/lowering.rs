@@ -221,7 +221,7 @@ pub fn any_schedule() -> impl Strategy<Value = Vec<OptOp>> {
     });
     let swap = (0..6usize, 0..6usize).prop_map(|(a, b)| OptOp::Swap(a, b));
     let pad = (0..6usize, 2..9i64).prop_map(|(axis, multiple)| OptOp::Padto { axis, multiple });
-    let stage = (1..3u32, 0..7usize).prop_map(|(slot, at)| OptOp::Stage { slot, at });
+    let stage = (1..3u32, 0..7usize, any::<bool>()).prop_map(|(slot, at, first)| OptOp::Stage { slot, at, first });
     let words = (0..4usize).prop_map(|axis| OptOp::Tc { axis });
     let others = prop::collection::vec(prop_oneof![4 => split, 1 => swap, 2 => pad.clone(), 1 => stage], 0..7);
     // Only whole ranges become words, and nothing follows on rows in stages.

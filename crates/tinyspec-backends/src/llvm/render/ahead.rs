@@ -17,6 +17,8 @@ const AT_ONCE: i64 = 8;
 const WORK: i64 = 8;
 /// Trips for each line, at most, where the work waits for it.
 const SELDOM: i64 = 8;
+/// So many rows are more than the processor reads ahead in.
+const LEAST_ROWS: usize = 4;
 /// Digits behind the point of the number of lines a trip.
 const FRACTION: i64 = 20;
 
@@ -43,6 +45,16 @@ impl Ahead {
     fn lines(&self) -> i64 {
         self.rows.iter().fold(self.run, |lines, row| lines.saturating_mul(row.1))
     }
+}
+
+/// What of a loop's reads is meant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    All,
+    /// What each of its trips reads again.
+    Again,
+    /// Rows side by side, element by element.
+    Rows,
 }
 
 /// A loop of the kernel.
@@ -107,7 +119,7 @@ impl Renderer<'_, '_> {
             let siblings = loops[parent].children.iter().copied();
             let work = siblings.filter(|&sibling| sibling > number && !self.is_copy(&loops, sibling));
             let Some(chain) = work.map(|work| hottest(&loops, work)).max_by_key(|chain| chain.1) else { continue };
-            for block in self.blocks(&loops, number, false) {
+            for block in self.blocks(&loops, number, What::All) {
                 if let Some(range) = place(&loops, &chain.0, &block) {
                     ahead.entry(range).or_default().push(block);
                 }
@@ -116,13 +128,13 @@ impl Renderer<'_, '_> {
         ahead
     }
 
-    /// What every trip of a loop reads again.
+    /// What every trip of a loop reads again; of an innermost one, the rows that it walks along side by side: they are
+    /// too many, and too short, for the processor to read ahead in each.
     fn blocks_in_place(&self, loops: &[Loop], number: usize, ahead: &mut HashMap<NodeId, Vec<Ahead>>) {
-        if loops[number].children.is_empty() {
-            return;
-        }
+        let is_innermost = loops[number].children.is_empty();
         let chain = hottest(loops, number);
-        for block in self.blocks(loops, number, true) {
+        let what = if is_innermost { What::Rows } else { What::Again };
+        for block in self.blocks(loops, number, what) {
             if let Some(range) = place(loops, &chain.0, &block) {
                 ahead.entry(range).or_default().push(block);
             }
@@ -153,9 +165,8 @@ impl Renderer<'_, '_> {
         matches!(self.graph.arg(base), Arg::Buffer { addrspace: AddrSpace::Local, .. })
     }
 
-    /// What a loop reads of buffers that are far away, where it moves on with the loop around; all of it, or what each
-    /// of its trips reads again.
-    fn blocks(&self, loops: &[Loop], copy: usize, again: bool) -> Vec<Ahead> {
+    /// What a loop reads of buffers that are far away, where it moves on with the loop around.
+    fn blocks(&self, loops: &[Loop], copy: usize, what: What) -> Vec<Ahead> {
         let mut around: Vec<NodeId> = Vec::new();
         let mut outer = loops[copy].parent;
         while let Some(number) = outer {
@@ -177,15 +188,23 @@ impl Renderer<'_, '_> {
             outer == Some(copy)
         }));
         let loads = numbers.flat_map(|number| &loops[number].body).copied();
-        let is_meant = |sum: &Sum| !again || sum.terms.iter().all(|term| term.0 != loops[copy].range);
-        let loads: Vec<_> = loads.filter_map(|node| self.read(node)).filter(|load| is_meant(&load.1)).collect();
+        let own = |sum: &Sum| sum.terms.iter().find(|term| term.0 == loops[copy].range).map_or(0, |term| term.1);
+        let is_meant = |(_, sum, lanes): &(NodeId, Sum, i64)| match what {
+            What::All => true,
+            What::Again => own(sum) == 0,
+            What::Rows => own(sum) == 1 && *lanes == 1,
+        };
+        let loads: Vec<_> = loads.filter_map(|node| self.read(node)).filter(is_meant).collect();
         for (position, (buffer, sum, lanes)) in loads.iter().enumerate() {
             let is_other = |other: &(NodeId, Sum, i64)| other.0 != *buffer;
             if loads[..position].iter().all(is_other) {
                 let same = loads.iter().filter(|other| !is_other(other) && other.1.terms == sum.terms);
-                let constants = same.map(|other| other.1.constant).collect();
+                let constants: Vec<i64> = same.map(|other| other.1.constant).collect();
+                if what == What::Rows && constants.len() < LEAST_ROWS {
+                    continue;
+                }
                 let block = self.block(*buffer, &sum.terms, constants, *lanes, &around, &inside);
-                blocks.extend(block.map(|block| Ahead { is_awaited: again, ..block }));
+                blocks.extend(block.map(|block| Ahead { is_awaited: what != What::All, ..block }));
             }
         }
         blocks

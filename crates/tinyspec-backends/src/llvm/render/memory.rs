@@ -22,6 +22,8 @@ const PAIR: i64 = 128;
 /// Trips after which what is read ahead is needed: some 100 ns from memory, fewer from the last cache.
 const TRIPS_AHEAD: i64 = 8;
 const TRIPS_AHEAD_IN_CACHE: i64 = 4;
+/// The same where a tile of multiply-adds is the work of a trip: of those the processor itself sees half as many ahead.
+const TRIPS_AHEAD_OF_WORK: i64 = 32;
 
 /// Bytes ahead at which a stream is fetched: in pages that the processor has not begun to read ahead in.
 const STREAM_AHEAD: i64 = 12_288;
@@ -51,6 +53,10 @@ impl Renderer<'_, '_> {
             let undefined = self.emit.undefined(self.kind(buffer), lanes);
             return Ok(self.registers.read(slot).unwrap_or(undefined));
         }
+        let known = sources.get(2).and_then(|&gate| self.is_open(gate));
+        if let (&[_, alt, _], Some(false)) = (sources, known) {
+            return self.value_in(alt, lanes);
+        }
         let address = self.address(place)?;
         let kind = Kind::of(address.dtype);
         let bytes = kind.in_memory().bits() / 8 * lanes;
@@ -60,7 +66,7 @@ impl Renderer<'_, '_> {
             self.prefetch(&address, STREAM_AHEAD)?;
         }
         let (alt, gate) = match *sources {
-            [_, alt, gate] if !self.open.contains(&gate) => (self.value_in(alt, lanes)?, self.value(gate)?),
+            [_, alt, gate] if known.is_none() => (self.value_in(alt, lanes)?, self.value(gate)?),
             [_] | [_, _, _] => {
                 let value = if address.pointer.lanes > 1 {
                     let all = self.emit.int(Kind::I1, lanes, 1);
@@ -91,13 +97,22 @@ impl Renderer<'_, '_> {
     /// The processor reads ahead along runs of lines, but not from row to row of a matrix: there it is told what comes.
     /// Where a value is used many times, memory does not set the pace.
     fn read_ahead(&mut self, node: NodeId, address: &Address, bytes: u32) -> Result<()> {
-        // A loop that was freed of its masks is short enough for the processor to run ahead of itself.
-        if !self.open.is_empty() || !self.leaves_runs(node, address, bytes) || !self.begins_pair(node, address) {
+        // A loop that was freed of its masks is short enough for the processor to run ahead of itself, unless it copies on
+        // the way.
+        let copies = !self.known.is_empty();
+        if !(self.open.is_empty() || copies)
+            || !self.leaves_runs(node, address, bytes)
+            || !self.begins_pair(node, address)
+        {
             return Ok(());
         }
         let buffer = self.buffer_read(node);
         let is_near = buffer.is_some_and(|buffer| self.bytes(buffer, address) <= self.target.cache_bytes[2]);
-        let trips = if is_near { TRIPS_AHEAD_IN_CACHE } else { TRIPS_AHEAD };
+        let trips = match is_near {
+            _ if copies => TRIPS_AHEAD_OF_WORK,
+            true => TRIPS_AHEAD_IN_CACHE,
+            false => TRIPS_AHEAD,
+        };
         self.prefetch(address, address.step.saturating_mul(trips))
     }
 
@@ -290,12 +305,16 @@ impl Renderer<'_, '_> {
             self.registers.write(slot, value);
             return Ok(());
         }
+        let known = sources.get(2).and_then(|&gate| self.is_open(gate));
+        if known == Some(false) {
+            return Ok(());
+        }
         let address = self.address(place)?;
         let kind = Kind::of(address.dtype);
         let lanes = self.lanes(source)?.max(self.lanes(place)?);
         let value = self.value_in(source, lanes)?;
         let value = self.write_bools(kind, value)?;
-        let gate = match sources.get(2) {
+        let gate = match sources.get(2).filter(|_| known.is_none()) {
             Some(gate) => Some(self.value(*gate)?),
             None => None,
         };

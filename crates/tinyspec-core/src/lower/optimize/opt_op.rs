@@ -34,6 +34,9 @@ pub enum OptOp {
         slot: u32,
         /// The copy is made inside of so many axes, the outermost ones.
         at: usize,
+        /// Not by loops of its own, but by the first of the trips that read it, on the way: what copies and what
+        /// computes then overlap. Where that is not regular the copy has its own loops.
+        first: bool,
     },
     /// Two trips of a reduction become one of an instruction that multiplies words of two numbers (TC). Before the axis
     /// is split.
@@ -58,7 +61,10 @@ impl fmt::Display for OptOp {
             }
             OptOp::Swap(a, b) => write!(f, "swap({a}, {b})"),
             OptOp::Padto { axis, multiple } => write!(f, "padto({axis}, {multiple})"),
-            OptOp::Stage { slot, at } => write!(f, "stage(%{slot}, at {at})"),
+            OptOp::Stage { slot, at, first } => {
+                let by = if *first { " first" } else { "" };
+                write!(f, "stage(%{slot}, at {at}{by})")
+            }
             OptOp::Tc { axis } => write!(f, "tc({axis})"),
             OptOp::Stagger { axis } => write!(f, "stagger({axis})"),
         }
@@ -73,7 +79,7 @@ impl FromStr for OptOp {
         let wrong = || {
             let message = format!("`{text}` is no schedule op");
             Error::new(ErrorKind::Value, "schedule", message)
-                .help("there are split(axis, factor letter [top]), swap(axis, axis), padto(axis, multiple), stage(%slot, at axis), tc(axis), stagger(axis)")
+                .help("there are split(axis, factor letter [top]), swap(axis, axis), padto(axis, multiple), stage(%slot, at axis [first]), tc(axis), stagger(axis)")
         };
         let (name, operands) = text.trim().strip_suffix(')').and_then(|text| text.split_once('(')).ok_or_else(wrong)?;
         let operands: Vec<&str> = operands.split([',', ' ']).filter(|word| !word.is_empty()).collect();
@@ -90,9 +96,9 @@ impl FromStr for OptOp {
             },
             ("swap", [a, b]) => OptOp::Swap(axis(a)?, axis(b)?),
             ("padto", [position, multiple]) => OptOp::Padto { axis: axis(position)?, multiple: number(multiple)? },
-            ("stage", [slot, "at", at]) => {
+            ("stage", [slot, "at", at, by @ ..]) if matches!(by, [] | ["first"]) => {
                 let slot = slot.strip_prefix('%').and_then(|slot| slot.parse().ok()).ok_or_else(wrong)?;
-                OptOp::Stage { slot, at: axis(at)? }
+                OptOp::Stage { slot, at: axis(at)?, first: !by.is_empty() }
             }
             ("tc", [position]) => OptOp::Tc { axis: axis(position)? },
             ("stagger", [position]) => OptOp::Stagger { axis: axis(position)? },

@@ -259,12 +259,12 @@ impl Rebuild<'_> {
             Some(&gate) => Some(self.value(graph, gate)?),
             None => None,
         };
-        let staged = self.space.stages.iter().find(|stage| Some(stage.0) == slot(graph, buffer));
-        if let Some(&(_, around)) = staged {
+        let staged = self.space.stages.iter().find(|stage| Some(stage.slot) == slot(graph, buffer));
+        if let Some(&staged) = staged {
             // Converted while it is copied: once an element, not once a use.
             let cast = self.kernel.widened(graph, node);
             let form = cast.map_or(Form::Same, Form::Cast);
-            if let Some(new) = self.stage(graph, access, &index, (alt, old.get(2).copied()), form, around)? {
+            if let Some(new) = self.stage(graph, access, &index, (alt, old.get(2).copied()), form, staged)? {
                 self.new[node.index()] = Some(new);
                 if let Some(cast) = cast {
                     self.new[cast.index()] = Some(new);

@@ -31,14 +31,25 @@ pub(crate) struct Origin {
     pub merged: bool,
 }
 
+/// A Param that is copied.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Staged {
+    /// Its slot.
+    pub slot: u32,
+    /// Axes around the copy.
+    pub around: usize,
+    /// The first of the trips that read it makes the copy.
+    pub first: bool,
+}
+
 /// Axes in loop order: output axes first, then those of reductions.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Space {
     /// The axes.
     pub axes: Vec<Axis>,
     pub(crate) origins: Vec<Origin>,
-    /// Slots of the Params to stage, each with the number of axes around the copy.
-    pub(crate) stages: Vec<(u32, usize)>,
+    /// The copies of Params.
+    pub(crate) stages: Vec<Staged>,
     /// The original range of which two trips make a word.
     pub(crate) words: Option<usize>,
     /// The axis of which several trips are worked on at a time, in stages.
@@ -117,7 +128,7 @@ impl Space {
 
     /// Is this Param read from a copy?
     pub(crate) fn is_staged(&self, slot: u32) -> bool {
-        self.stages.iter().any(|stage| stage.0 == slot)
+        self.stages.iter().any(|stage| stage.slot == slot)
     }
 
     /// Position of an original range.
@@ -208,14 +219,14 @@ impl Space {
                 }
                 self.staggered = Some(position);
             }
-            OptOp::Stage { slot, at } => {
+            OptOp::Stage { slot, at, first } => {
                 if at > count {
                     return refuse(format!("inside of {at} axes of {count}"));
                 }
                 if !self.params.contains(&slot) {
                     return refuse("the kernel does not read this buffer".into());
                 }
-                self.stages.push((slot, at));
+                self.stages.push(Staged { slot, around: at, first });
             }
         }
         Ok(())

@@ -332,7 +332,7 @@ impl Model<'_> {
     /// Axes around the copy of the Param that is read.
     fn stage(&self, access: &Access) -> Option<usize> {
         let slot = slot(self.graph, access.buffer).filter(|_| !access.is_store)?;
-        self.space.stages.iter().find(|stage| stage.0 == slot).map(|stage| stage.1)
+        self.space.stages.iter().find(|stage| stage.slot == slot).map(|stage| stage.around)
     }
 
     fn walk(&self, access: &Access) -> Walk {

@@ -273,12 +273,15 @@ impl Planner<'_> {
             self.apply(OptOp::Swap(a, b));
         }
         self.outside(&windows);
-        if pack {
+        if pack && !is_contiguous {
             self.block_panels(tile);
         }
         self.share();
         if pack && let Some(at) = self.outermost(tile.lane) {
-            self.stage(tile.panel, at + 1);
+            match is_contiguous {
+                true => self.stage_on_the_way(tile.panel, at + 1),
+                false => self.stage(tile.panel, at + 1),
+            }
         }
     }
 
@@ -443,7 +446,14 @@ impl Planner<'_> {
 
     pub(super) fn stage(&mut self, access: usize, at: usize) {
         if let Some(slot) = slot(self.graph, self.kernel.accesses[access].buffer) {
-            self.apply(OptOp::Stage { slot, at });
+            self.apply(OptOp::Stage { slot, at, first: false });
+        }
+    }
+
+    /// A copy that the first trip of the rows makes while it works.
+    fn stage_on_the_way(&mut self, access: usize, at: usize) {
+        if let Some(slot) = slot(self.graph, self.kernel.accesses[access].buffer) {
+            self.apply(OptOp::Stage { slot, at, first: true });
         }
     }
 

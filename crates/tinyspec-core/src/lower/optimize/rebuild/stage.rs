@@ -4,12 +4,14 @@
 //! copy walks the group's extent once, so what windows share is copied once, and what lies outside of the source
 //! becomes the zeros of the copy: reads of it need no gate.
 
+mod first;
 mod share;
 
 use super::words::join;
 use super::{Rebuild, gated_load};
 use crate::lower::fold::{both, less};
 use crate::lower::optimize::kernel::Access;
+use crate::lower::optimize::space::Staged;
 use crate::lower::sum::{Sum, gcd};
 use smallvec::SmallVec;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Result};
@@ -59,7 +61,7 @@ impl Rebuild<'_> {
         index: &Sum,
         (alt, gate): (NodeId, Option<NodeId>),
         form: Form,
-        around: usize,
+        staged: Staged,
     ) -> Result<Option<NodeId>> {
         // The trips of a tile axis are there all at once, and those of a workgroup too: they are inside of any copy, as
         // its workgroups are outside.
@@ -67,7 +69,7 @@ impl Rebuild<'_> {
             AxisType::Upcast | AxisType::Unroll => true,
             AxisType::Local | AxisType::GroupReduce if self.shares => true,
             AxisType::Global if self.shares => false,
-            _ => axis >= around,
+            _ => axis >= staged.around,
         };
         let inside: SmallVec<[usize; 8]> =
             (0..self.axes.len()).filter(|&axis| self.axes[axis].is_some() && is_inside(axis)).collect();
@@ -145,7 +147,18 @@ impl Rebuild<'_> {
             let walk = self.shared_walk(graph, &groups, &order)?;
             (positions, loops, inside_source, inside_copy) = (walk.positions, walk.loops, walk.inside, walk.inside);
         }
-        let own = if self.shares { &[][..] } else { &order[..] };
+        let first = match form {
+            Form::Same | Form::Cast(_) if staged.first && !self.shares && turned.is_none() => {
+                self.first_trip(graph, &groups, &inside)?
+            }
+            _ => None,
+        };
+        let is_first = first.is_some();
+        if let Some(first) = first {
+            positions = first.positions;
+            (inside_source, inside_copy) = (first.holds, first.holds);
+        }
+        let own = if self.shares || is_first { &[][..] } else { &order[..] };
         for &group in own {
             let extent = groups[group].extent;
             let is_turned = turned.is_some_and(|(from, to)| group == from || group == to);

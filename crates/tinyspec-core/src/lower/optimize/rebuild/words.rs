@@ -39,9 +39,9 @@ impl Rebuild<'_> {
         let index = self.sum(graph, graph.source(graph.source(load, 0), 1));
         let alt = identity(graph, Op::Add, access.dtype);
         let padded = access.open & self.padded;
-        let staged = self.space.stages.iter().find(|stage| Some(stage.0) == slot(graph, access.buffer));
-        if let Some(&(_, around)) = staged
-            && let Some(copy) = self.stage(graph, access, &index, (alt, None), Form::Words(step), around)?
+        let staged = self.space.stages.iter().find(|stage| Some(stage.slot) == slot(graph, access.buffer));
+        if let Some(&staged) = staged
+            && let Some(copy) = self.stage(graph, access, &index, (alt, None), Form::Words(step), staged)?
         {
             return Ok((copy, padded));
         }

@@ -62,7 +62,7 @@ impl Planner<'_> {
         self.split(product.term, BLOCK, AxisType::Reduce);
         if let Some(at) = self.axis(product.term) {
             for slot in product.slots {
-                self.apply(OptOp::Stage { slot, at });
+                self.apply(OptOp::Stage { slot, at, first: false });
             }
         }
         self.ops

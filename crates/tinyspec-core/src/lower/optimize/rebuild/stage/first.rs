@@ -1,0 +1,50 @@
+//! Copies that are made on the way, by the first of the trips that read them: memory is then waited for while multiply-adds
+//! have work, and no loop but theirs is run.
+
+use super::{Group, Rebuild};
+use crate::lower::fold::{both, less};
+use crate::lower::sum::Sum;
+use smallvec::SmallVec;
+use tinyspec_ir::{AxisType, Graph, NodeId, Result};
+
+/// What the trips that copy have in common.
+pub(super) struct First {
+    /// The position of each group, which is that of its axis.
+    pub positions: Vec<Sum>,
+    /// Trips that copy.
+    pub holds: Option<NodeId>,
+}
+
+impl Rebuild<'_> {
+    /// Copies by the axes that read, in the first trips of those that move along no dim of the source. Whatever the
+    /// order of the loops is, an element is copied before it is read again. `None` where an axis does not reach every
+    /// element once, or where threads have trips of their own.
+    pub(super) fn first_trip(&self, graph: &mut Graph, groups: &[Group], inside: &[usize]) -> Result<Option<First>> {
+        let is_tile = |axis: usize| matches!(self.space.axes[axis].kind, AxisType::Upcast | AxisType::Unroll);
+        let is_loop = |axis: usize| matches!(self.space.axes[axis].kind, AxisType::Loop | AxisType::Reduce);
+        let mut positions = Vec::with_capacity(groups.len());
+        for group in groups {
+            match group.steps.as_slice() {
+                [(axis, 1)] if group.low == 0 => positions.extend(self.axes[*axis].map(Sum::atom)),
+                _ => return Ok(None),
+            }
+        }
+        let again: SmallVec<[usize; 8]> = inside
+            .iter()
+            .copied()
+            .filter(|&axis| !is_tile(axis) && groups.iter().all(|it| it.step(axis) == 0))
+            .collect();
+        if positions.len() != groups.len()
+            || again.is_empty()
+            || !inside.iter().all(|&axis| is_tile(axis) || is_loop(axis))
+        {
+            return Ok(None);
+        }
+        let mut holds = None;
+        for range in again.iter().filter_map(|&axis| self.axes[axis]) {
+            let first = less(graph, &Sum::atom(range), &Sum::constant(1))?;
+            holds = both(graph, holds, Some(first))?;
+        }
+        Ok(Some(First { positions, holds }))
+    }
+}
