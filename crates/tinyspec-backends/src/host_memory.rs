@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 pub const ALIGNMENT: usize = 64;
 
 /// From this size on memory is asked for in large pages: with small ones, long walks wait for the tables of pages.
-const LARGE: usize = 4 << 20;
+const LARGE: usize = 1 << 20;
 /// Bytes of a large page.
 const LARGE_PAGE: usize = 2 << 20;
 

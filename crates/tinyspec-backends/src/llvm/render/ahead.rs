@@ -200,7 +200,7 @@ impl Renderer<'_, '_> {
             if loads[..position].iter().all(is_other) {
                 let same = loads.iter().filter(|other| !is_other(other) && other.1.terms == sum.terms);
                 let constants: Vec<i64> = same.map(|other| other.1.constant).collect();
-                if what == What::Rows && constants.len() < LEAST_ROWS {
+                if what == What::Rows && (constants.len() < LEAST_ROWS || !self.is_crowded(*buffer)) {
                     continue;
                 }
                 let block = self.block(*buffer, &sum.terms, constants, *lanes, &around, &inside);
@@ -208,6 +208,13 @@ impl Renderer<'_, '_> {
             }
         }
         blocks
+    }
+
+    /// The last cache hardly holds the buffer beside others.
+    fn is_crowded(&self, buffer: NodeId) -> bool {
+        let length = self.graph.props(buffer).shape.first().and_then(|dim| dim.as_const());
+        let bytes = length.map_or(0, |length| length.saturating_mul(self.graph.dtype(buffer).size() as i64));
+        bytes > self.target.cache_bytes[2] as i64 / 4
     }
 
     /// The buffer that a Load reads, where, and how many elements.

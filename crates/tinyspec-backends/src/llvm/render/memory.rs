@@ -30,6 +30,13 @@ const STREAM_AHEAD: i64 = 12_288;
 /// Instructions for each load, from which on the processor sees too few loads ahead of itself.
 const LABOUR: usize = 6;
 
+/// The cache that a line is fetched into.
+#[derive(Clone, Copy)]
+enum Level {
+    First,
+    Second,
+}
+
 /// What the trips of a loop read of a buffer: so many bytes further on each time.
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct Row {
@@ -100,20 +107,19 @@ impl Renderer<'_, '_> {
         // A loop that was freed of its masks is short enough for the processor to run ahead of itself, unless it copies on
         // the way.
         let copies = !self.known.is_empty();
-        if !(self.open.is_empty() || copies)
-            || !self.leaves_runs(node, address, bytes)
-            || !self.begins_pair(node, address)
-        {
+        let leaves = self.leaves_runs(node, address, bytes) && !self.is_around_others();
+        if !(self.open.is_empty() || copies) || !leaves || !self.begins_pair(node, address) {
             return Ok(());
         }
         let buffer = self.buffer_read(node);
         let is_near = buffer.is_some_and(|buffer| self.bytes(buffer, address) <= self.target.cache_bytes[2]);
-        let trips = match is_near {
-            _ if copies => TRIPS_AHEAD_OF_WORK,
-            true => TRIPS_AHEAD_IN_CACHE,
-            false => TRIPS_AHEAD,
+        let (trips, level) = match is_near {
+            // Rows of a matrix may all belong to the same few places of the first cache.
+            _ if copies => (TRIPS_AHEAD_OF_WORK, Level::Second),
+            true => (TRIPS_AHEAD_IN_CACHE, Level::First),
+            false => (TRIPS_AHEAD, Level::First),
         };
-        self.prefetch(address, address.step.saturating_mul(trips))
+        self.prefetch_to(level, address, address.step.saturating_mul(trips))
     }
 
     /// No load of this trip that was prefetched lies in the same pair of lines.
@@ -132,6 +138,14 @@ impl Renderer<'_, '_> {
         let few = self.trips().is_none_or(|trips| trips < 4 * i128::from(TRIPS_AHEAD));
         let far = address.step.unsigned_abs() >= RUN;
         far && !few && bytes >= LEAST_VECTOR && address.pointer.lanes == 1 && self.users(node) <= 2
+    }
+
+    /// The loop has others inside: what it reads itself is seldom, and comes while those work.
+    fn is_around_others(&self) -> bool {
+        let Some(level) = self.levels.last() else { return false };
+        let mut rest = self.graph.sources(self.kernel.linear).iter().skip_while(|&&node| node != level.node).skip(1);
+        let bound = |&&node: &&NodeId| matches!(self.graph.op(node), Op::Range | Op::End);
+        rest.find(bound).is_some_and(|&node| self.graph.op(node) == Op::Range)
     }
 
     /// Trips of the innermost loop.
@@ -263,10 +277,18 @@ impl Renderer<'_, '_> {
     }
 
     fn prefetch(&mut self, address: &Address, bytes_ahead: i64) -> Result<()> {
+        self.prefetch_to(Level::First, address, bytes_ahead)
+    }
+
+    fn prefetch_to(&mut self, level: Level, address: &Address, bytes_ahead: i64) -> Result<()> {
         let ahead = self.emit.int(Kind::I64, 1, bytes_ahead);
         let pointer = self.emit.offset(address.pointer, ahead, Kind::I8)?;
-        let [read, all_levels, data] = [0, 3, 1].map(|number| self.emit.int(Kind::I32, 1, number));
-        self.emit.intrinsic("llvm.prefetch", &[(Kind::Pointer, 1)], &[pointer, read, all_levels, data], None)?;
+        let levels = match level {
+            Level::First => 3,
+            Level::Second => 2,
+        };
+        let [read, levels, data] = [0, levels, 1].map(|number| self.emit.int(Kind::I32, 1, number));
+        self.emit.intrinsic("llvm.prefetch", &[(Kind::Pointer, 1)], &[pointer, read, levels, data], None)?;
         Ok(())
     }
 

@@ -20,6 +20,10 @@ impl Rebuild<'_> {
     /// order of the loops is, an element is copied before it is read again. `None` where an axis does not reach every
     /// element once, or where threads have trips of their own.
     pub(super) fn first_trip(&self, graph: &mut Graph, groups: &[Group], inside: &[usize]) -> Result<Option<First>> {
+        // Of several nests, not every loop is around the read.
+        if self.kernel.nests.len() != 1 {
+            return Ok(None);
+        }
         let is_tile = |axis: usize| matches!(self.space.axes[axis].kind, AxisType::Upcast | AxisType::Unroll);
         let is_loop = |axis: usize| matches!(self.space.axes[axis].kind, AxisType::Loop | AxisType::Reduce);
         let mut positions = Vec::with_capacity(groups.len());
@@ -29,15 +33,13 @@ impl Rebuild<'_> {
                 _ => return Ok(None),
             }
         }
-        let again: SmallVec<[usize; 8]> = inside
-            .iter()
-            .copied()
-            .filter(|&axis| !is_tile(axis) && groups.iter().all(|it| it.step(axis) == 0))
-            .collect();
-        if positions.len() != groups.len()
-            || again.is_empty()
-            || !inside.iter().all(|&axis| is_tile(axis) || is_loop(axis))
-        {
+        // Nor is the loop of a Reduce.
+        let is_again = |axis: usize| {
+            self.space.axes[axis].kind == AxisType::Loop && groups.iter().all(|group| group.step(axis) == 0)
+        };
+        let again: SmallVec<[usize; 8]> = inside.iter().copied().filter(|&axis| is_again(axis)).collect();
+        let is_regular = inside.iter().all(|&axis| is_tile(axis) || is_loop(axis));
+        if positions.len() != groups.len() || again.is_empty() || !is_regular {
             return Ok(None);
         }
         let mut holds = None;
