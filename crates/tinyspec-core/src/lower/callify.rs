@@ -14,6 +14,11 @@ use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, ContentHasher, Device, G
 
 type Positions = SmallVec<[u32; 3]>;
 
+/// Nodes of a small program.
+const SOME: usize = 256;
+/// Nodes of a graph with its gradients, for each without them, about.
+const WITH_GRADIENTS: usize = 3;
+
 /// Lazy nodes in walk order, sources before users.
 pub(crate) struct Walk {
     entries: Vec<Entry>,
@@ -87,6 +92,8 @@ impl Walk {
             has_placeholder: false,
         };
         let mut positions: FxHashMap<ContentHash, u32> = FxHashMap::default();
+        positions.reserve(SOME);
+        walk.entries.reserve(SOME);
         let mut hasher = ContentHasher::default();
         enum Visit {
             Enter(Arc<Node>),
@@ -114,9 +121,9 @@ impl Walk {
                             continue;
                         }
                     };
-                    let pending: Vec<Visit> = sources.iter().rev().cloned().map(Visit::Enter).collect();
+                    let pending: Sources = sources.iter().rev().cloned().collect();
                     stack.push(Visit::Leave(node, sources));
-                    stack.extend(pending);
+                    stack.extend(pending.into_iter().map(Visit::Enter));
                 }
                 // Reached twice before its sources were done.
                 Visit::Leave(node, _) if positions.contains_key(&node.hash) => {}
@@ -155,6 +162,7 @@ impl Walk {
     /// The graph of the walk.
     pub fn build(&self) -> Result<Callified> {
         let mut graph = Graph::new();
+        graph.reserve(self.entries.len());
         let nodes = self.add_to(&mut graph, None)?;
         let outputs = self.roots.iter().map(|&root| nodes[root as usize]).collect();
         Ok(Callified { graph, outputs })
@@ -163,6 +171,7 @@ impl Walk {
     /// As [`Walk::build`], with what was computed opened, as far as it may depend on something of the age `oldest`.
     pub fn open(&self, oldest: u64) -> Result<Opened> {
         let mut graph = Graph::new();
+        graph.reserve(WITH_GRADIENTS * self.entries.len());
         let mut opening = Opening::new(oldest, self.leaf_count);
         let nodes = self.add_to(&mut graph, Some(&mut opening))?;
         let outputs = self.roots.iter().map(|&root| nodes[root as usize]).collect();
@@ -228,7 +237,10 @@ impl Walk {
 
 /// A result of a function whose dims have bounds: it is compiled by itself, once for all sizes.
 fn is_ranged_result(node: &Node) -> bool {
-    let call = node.sources().into_iter().next().filter(|call| node.op == Op::GetTuple && call.op == Op::Function);
+    if node.op != Op::GetTuple {
+        return false;
+    }
+    let call = node.sources().into_iter().next().filter(|call| call.op == Op::Function);
     call.is_some_and(|call| {
         let sources = call.sources();
         let is_elsewhere = |argument: &Arc<Node>| matches!(argument.device(), Some(Device::Many(_)));

@@ -3,8 +3,12 @@
 use super::node::{Node, Sources};
 use crate::tensor::Tensor;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::hash::{Hash, Hasher};
 use std::panic::Location;
 use std::sync::Arc;
+use tinyspec_ir::dim::static_shape;
 use tinyspec_ir::ops::movement;
 use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, Device, Dim, Error, NodeId, Op, Props, Result, Shape};
 
@@ -69,6 +73,11 @@ impl LazyBuilder {
         Ok(())
     }
 
+    fn new_shape(&mut self, dims: &[Dim]) -> Result<NodeId> {
+        let dims = dims.iter().map(|dim| self.dim(dim)).collect::<Result<SmallVec<[NodeId; 6]>>>()?;
+        self.add(Op::Stack, &dims, Arg::None)
+    }
+
     /// The node behind a handle.
     pub(crate) fn node(&self, node: NodeId) -> Arc<Node> {
         self.nodes[node.index()].clone()
@@ -94,6 +103,58 @@ impl Builder for LazyBuilder {
     fn props(&self, node: NodeId) -> &Props {
         &self.nodes[node.index()].props
     }
+
+    /// A third of a graph's nodes would be shapes, and most of them those of the step before.
+    fn shape(&mut self, dims: &[Dim]) -> Result<NodeId> {
+        let Some(numbers) = static_shape(dims) else { return self.new_shape(dims) };
+        if let Some(node) = known_shapes(|known| known.get(&numbers)).flatten() {
+            return Ok(self.import(node));
+        }
+        // It is of no line: others will have it too.
+        let location = self.location.take();
+        let new = self.new_shape(dims);
+        self.location = location;
+        let new = new?;
+        let node = self.node(new);
+        known_shapes(|known| known.insert(numbers, node));
+        Ok(new)
+    }
+}
+
+/// Nodes of shapes that a thread has made, by hash. No tensor is one of them, nor of the numbers that they are of: they
+/// are never computed.
+#[derive(Default)]
+struct KnownShapes(Vec<Option<(Numbers, Arc<Node>)>>);
+
+type Numbers = SmallVec<[i64; 4]>;
+
+impl KnownShapes {
+    const COUNT: usize = 256;
+
+    fn place(numbers: &Numbers) -> usize {
+        let mut hasher = rustc_hash::FxHasher::default();
+        numbers.hash(&mut hasher);
+        hasher.finish() as usize % KnownShapes::COUNT
+    }
+
+    fn get(&self, numbers: &Numbers) -> Option<Arc<Node>> {
+        let (of, node) = self.0.get(KnownShapes::place(numbers))?.as_ref()?;
+        (of == numbers).then(|| node.clone())
+    }
+
+    fn insert(&mut self, numbers: Numbers, node: Arc<Node>) {
+        self.0.resize(KnownShapes::COUNT, None);
+        let place = KnownShapes::place(&numbers);
+        self.0[place] = Some((numbers, node));
+    }
+}
+
+/// Works on this thread's; a thread that ends has none.
+fn known_shapes<T>(work: impl FnOnce(&mut KnownShapes) -> T) -> Option<T> {
+    thread_local! {
+        static KNOWN: RefCell<KnownShapes> = RefCell::default();
+    }
+    KNOWN.try_with(|known| known.try_borrow_mut().ok().map(|mut known| work(&mut known))).ok().flatten()
 }
 
 /// The result of `build` on lazy nodes; the first error among the inputs, or that of `build`, becomes the tensor.

@@ -4,11 +4,10 @@ use super::{LazyBuilder, Node, Tensor, distinct};
 use crate::execute::settled_walk;
 use crate::function::Body;
 use crate::{Error, Result};
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::panic::Location;
 use std::sync::Arc;
-use tinyspec_ir::{Arg, Builder, ErrorKind, Graph, NodeId, Op, gradient};
+use tinyspec_ir::{Arg, Builder, DType, ErrorKind, Graph, NodeId, Op, gradient};
 
 /// The gradients of a scalar `loss` with respect to each of `wanted`, lazily.
 ///
@@ -92,11 +91,18 @@ pub(super) fn connected(
         gradient::gradient_or_none(graph, &[(opened.outputs[0], ones)], &opened.outputs[1..]).map_err(located)?;
     // Back to lazy nodes; what the forward pass has computed or will compute is the same node as before.
     let mut builder = LazyBuilder::new(location);
-    let mut lazy: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    // By node; those that nothing needs stay what they are.
+    let mut lazy = vec![NodeId(0); graph.len()];
     let found: Vec<NodeId> = gradients.iter().flatten().copied().collect();
-    for node in reachable_until(graph, &found, |node| origins.contains_key(&node)) {
+    let is_shape = |graph: &Graph, node: NodeId| {
+        graph.op(node) == Op::Stack && graph.dtype(node) == DType::Index && graph.props(node).value.is_some()
+    };
+    for node in reachable_until(graph, &found, |node| origins.contains_key(&node) || is_shape(graph, node)) {
         let new = match origins.get(&node) {
             Some(origin) => builder.import(Arc::<Node>::clone(origin)),
+            None if let Some(dims) = graph.props(node).value.as_deref().filter(|_| is_shape(graph, node)) => {
+                builder.shape(dims).map_err(located)?
+            }
             None if opened.gone.contains(&node) => {
                 let props = graph.props(node);
                 let what = format!("{} {}", props.dtype, tinyspec_ir::dim::show(&props.shape));
@@ -108,19 +114,20 @@ pub(super) fn connected(
                 // A lazy body is closed: one node with a graph of its own.
                 let tuple = Node::tuple(Arc::new(Body::of_function(graph, node).map_err(located)?)).map_err(located)?;
                 let mut sources: SmallVec<[NodeId; 4]> = SmallVec::from_iter([builder.import(tuple)]);
-                sources.extend(graph.sources(node)[1..].iter().map(|source| lazy[source]));
+                sources.extend(graph.sources(node)[1..].iter().map(|source| lazy[source.index()]));
                 builder.add(Op::Function, &sources, Arg::None).map_err(located)?
             }
             None => {
-                let sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|source| lazy[source]).collect();
+                let sources: SmallVec<[NodeId; 4]> =
+                    graph.sources(node).iter().map(|source| lazy[source.index()]).collect();
                 builder.add(graph.op(node), &sources, graph.arg(node).clone()).map_err(located)?
             }
         };
-        lazy.insert(node, new);
+        lazy[node.index()] = new;
     }
     Ok(gradients
         .into_iter()
-        .map(|gradient| gradient.map(|gradient| Tensor::from_node(builder.node(lazy[&gradient]))))
+        .map(|gradient| gradient.map(|gradient| Tensor::from_node(builder.node(lazy[gradient.index()]))))
         .collect())
 }
 
