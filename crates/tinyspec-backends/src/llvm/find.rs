@@ -41,6 +41,7 @@ const OPTIONS: &[&str] = &[
     "-disable-lsr",
     "-enable-misched=false",
     "-disable-branch-fold",
+    "-disable-cgp",
     "-disable-cleanups",
     "-disable-constant-hoisting",
     "-disable-early-ifcvt",

@@ -26,8 +26,8 @@ use control::{Level, Registers};
 use emit::{Block, Emitter, Kind, Result, Value};
 use inkwell::context::Context;
 use inkwell::module::Module;
-use std::collections::{HashMap, HashSet};
-use tinyspec_ir::{Builder, DType, Graph, NodeId, Op, dim};
+use rustc_hash::{FxHashMap, FxHashSet};
+use tinyspec_ir::{Builder, DType, Dim, Graph, NodeId, Op};
 
 /// The symbol of a kernel: its name, in the characters that every tool takes.
 pub(super) fn symbol(kernel: &LinearKernel) -> String {
@@ -57,14 +57,14 @@ pub(super) fn render<'context>(
         levels: Vec::new(),
         registers: Registers::default(),
         addresses: Addresses::default(),
-        bases: HashMap::new(),
-        rows: HashMap::new(),
-        fetched: HashMap::new(),
-        laboured: HashMap::new(),
-        ahead: HashMap::new(),
-        shuffles: HashMap::new(),
-        open: HashSet::new(),
-        known: HashMap::new(),
+        bases: FxHashMap::default(),
+        rows: FxHashMap::default(),
+        fetched: FxHashMap::default(),
+        laboured: FxHashMap::default(),
+        ahead: FxHashMap::default(),
+        shuffles: FxHashMap::default(),
+        open: FxHashSet::default(),
+        known: FxHashMap::default(),
         streams: false,
         context,
         module,
@@ -97,21 +97,21 @@ struct Renderer<'a, 'context> {
     registers: Registers,
     addresses: Addresses,
     /// Start of each buffer, by node.
-    bases: HashMap<NodeId, Value>,
+    bases: FxHashMap<NodeId, Value>,
     /// The loops that read each row, in their order.
-    rows: HashMap<memory::Row, Vec<(NodeId, i64)>>,
+    rows: FxHashMap<memory::Row, Vec<(NodeId, i64)>>,
     /// Where in a row the lines begin that a loop fetches ahead.
-    fetched: HashMap<memory::Row, Vec<i64>>,
+    fetched: FxHashMap<memory::Row, Vec<i64>>,
     /// Loops and the buffers that they read, with what [`memory`] knows of them.
-    laboured: HashMap<(NodeId, NodeId), bool>,
+    laboured: FxHashMap<(NodeId, NodeId), bool>,
     /// What the next trips of loops copy, by the loop that fetches it.
-    ahead: HashMap<NodeId, Vec<ahead::Ahead>>,
+    ahead: FxHashMap<NodeId, Vec<ahead::Ahead>>,
     /// Vectors of lanes of two others: how many such are behind each other.
-    shuffles: HashMap<NodeId, u32>,
+    shuffles: FxHashMap<NodeId, u32>,
     /// Gates that are known to be open in all lanes.
-    open: HashSet<NodeId>,
+    open: FxHashSet<NodeId>,
     /// Conditions of which it is known, here, whether they hold.
-    known: HashMap<NodeId, bool>,
+    known: FxHashMap<NodeId, bool>,
     /// A streaming store was made.
     streams: bool,
     context: &'context Context,
@@ -277,8 +277,8 @@ impl Renderer<'_, '_> {
 
     /// Lanes of a node: `()` and `(1,)` are scalars.
     fn lanes(&self, node: NodeId) -> Result<u32> {
-        let shape = dim::static_shape(&self.graph.props(node).shape);
-        let count = shape.map(|shape| shape.iter().product::<i64>()).filter(|count| (1..=1024).contains(count));
+        let dims = self.graph.props(node).shape.iter().map(Dim::as_const);
+        let count = dims.product::<Option<i64>>().filter(|count| (1..=1024).contains(count));
         count.map(|count| count as u32).ok_or_else(|| self.unsupported(node, "its shape is no machine vector"))
     }
 

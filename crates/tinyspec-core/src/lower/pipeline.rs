@@ -230,7 +230,10 @@ fn compile_all(lowered: &[&Lowered], device: &Device) -> Result<Vec<Arc<Kernel>>
 /// Which kernels share a module: those of like size, and no more than leave each thread several modules.
 fn batches(lowered: &[&Lowered]) -> Vec<Vec<usize>> {
     let size = |&number: &usize| lowered[number].instructions();
-    let most = lowered.len().div_ceil(2 * rayon::current_num_threads()).min(TOGETHER);
+    let most = match rayon::current_num_threads() {
+        1 => TOGETHER,
+        threads => lowered.len().div_ceil(2 * threads).min(TOGETHER),
+    };
     let mut order: Vec<usize> = (0..lowered.len()).collect();
     order.sort_by_key(|number| std::cmp::Reverse(size(number)));
     let (large, small) = order.split_at(order.partition_point(|number| size(number) >= LARGE));

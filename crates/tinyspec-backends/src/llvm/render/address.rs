@@ -7,15 +7,15 @@ use super::control::Level;
 use super::emit::{Kind, Result, Value};
 use super::{Placed, Renderer};
 use llvm_sys::LLVMOpcode::{LLVMAdd, LLVMMul, LLVMSExt, LLVMZExt};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use tinyspec_ir::{AddrSpace, Arg, Builder, DType, NodeId, Op};
 
 /// Parts of addresses that exist already.
 #[derive(Clone, Default)]
 pub(super) struct Addresses {
-    wide: HashMap<NodeId, Placed>,
-    scaled: HashMap<(NodeId, i64), Placed>,
-    pointers: HashMap<(NodeId, Vec<(NodeId, i64)>), Placed>,
+    wide: FxHashMap<NodeId, Placed>,
+    scaled: FxHashMap<(NodeId, i64), Placed>,
+    pointers: FxHashMap<(NodeId, Vec<(NodeId, i64)>), Placed>,
 }
 
 /// A sum of multiples of nodes, and a constant.

@@ -7,7 +7,7 @@ use super::address::Sum;
 use super::emit::{Kind, Result, Value};
 use llvm_sys::LLVMIntPredicate::LLVMIntSLT;
 use llvm_sys::LLVMOpcode::{LLVMAdd, LLVMLShr, LLVMMul, LLVMUDiv, LLVMURem};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use tinyspec_ir::{AddrSpace, Arg, Builder, Graph, NodeId, Op};
 
 const LINE: i64 = 64;
@@ -94,8 +94,8 @@ fn loops(graph: &Graph, instructions: &[NodeId]) -> Vec<Loop> {
 
 impl Renderer<'_, '_> {
     /// What to fetch, by the loop in which.
-    pub(super) fn blocks_ahead(&self, instructions: &[NodeId]) -> HashMap<NodeId, Vec<Ahead>> {
-        let mut ahead: HashMap<NodeId, Vec<Ahead>> = HashMap::new();
+    pub(super) fn blocks_ahead(&self, instructions: &[NodeId]) -> FxHashMap<NodeId, Vec<Ahead>> {
+        let mut ahead: FxHashMap<NodeId, Vec<Ahead>> = FxHashMap::default();
         // Trips are counted by loops alone: none may stand in a condition.
         let mut conditions = 0;
         for &node in instructions {
@@ -130,7 +130,7 @@ impl Renderer<'_, '_> {
 
     /// What every trip of a loop reads again; of an innermost one, the rows that it walks along side by side: they are
     /// too many, and too short, for the processor to read ahead in each.
-    fn blocks_in_place(&self, loops: &[Loop], number: usize, ahead: &mut HashMap<NodeId, Vec<Ahead>>) {
+    fn blocks_in_place(&self, loops: &[Loop], number: usize, ahead: &mut FxHashMap<NodeId, Vec<Ahead>>) {
         let is_innermost = loops[number].children.is_empty();
         let chain = hottest(loops, number);
         let what = if is_innermost { What::Rows } else { What::Again };

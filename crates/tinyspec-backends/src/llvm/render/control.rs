@@ -3,7 +3,8 @@
 use super::emit::{Block, Kind, Result, Value};
 use super::{Placed, Renderer};
 use llvm_sys::{LLVMIntPredicate::LLVMIntSLT, LLVMOpcode::LLVMAdd};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op};
 
 /// A loop or condition that is open.
@@ -33,7 +34,7 @@ struct Body {
 pub(super) struct Registers {
     current: BTreeMap<u32, Value>,
     /// Registers that are written inside each Range or If.
-    written: HashMap<NodeId, BTreeSet<u32>>,
+    written: FxHashMap<NodeId, BTreeSet<u32>>,
 }
 
 /// Slot of a REG Buffer behind Afters.
@@ -50,7 +51,7 @@ pub(super) fn register(graph: &Graph, mut place: NodeId) -> Option<(u32, NodeId)
 impl Registers {
     /// Finds what is written where.
     pub(super) fn scan(graph: &Graph, instructions: &[NodeId]) -> Registers {
-        let mut written: HashMap<NodeId, BTreeSet<u32>> = HashMap::new();
+        let mut written: FxHashMap<NodeId, BTreeSet<u32>> = FxHashMap::default();
         let mut open: Vec<NodeId> = Vec::new();
         for node in instructions {
             match graph.op(*node) {

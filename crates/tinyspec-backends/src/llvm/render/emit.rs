@@ -12,6 +12,9 @@ use inkwell::module::Module;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMIntPredicate, LLVMOpcode, LLVMRealPredicate};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::cell::RefCell;
 use tinyspec_ir::DType;
 
 pub(super) type Result<T> = std::result::Result<T, BackendError>;
@@ -93,6 +96,18 @@ pub(super) struct Emitter<'context> {
     _builder: inkwell::builder::Builder<'context>,
     builder: LLVMBuilderRef,
     function: LLVMValueRef,
+    intrinsics: RefCell<FxHashMap<Overloaded, Intrinsic>>,
+}
+
+/// An intrinsic's name, and the types that it is used on.
+type Overloaded = (String, SmallVec<[(Kind, u32); 2]>);
+
+/// A declaration.
+#[derive(Clone)]
+struct Intrinsic {
+    callee: LLVMValueRef,
+    signature: LLVMTypeRef,
+    parameters: SmallVec<[LLVMTypeRef; 6]>,
 }
 
 fn mismatch(operation: &str, a: Value, b: Value) -> BackendError {
@@ -129,6 +144,7 @@ impl<'context> Emitter<'context> {
             builder: builder.as_mut_ptr(),
             _builder: builder,
             function: function.as_value_ref(),
+            intrinsics: RefCell::default(),
         }
     }
 
@@ -199,6 +215,22 @@ impl<'context> Emitter<'context> {
         Value { raw: unsafe { LLVMConstVector(elements.as_mut_ptr(), lanes) }, kind: constant.kind, lanes }
     }
 
+    /// A vector of these, if they are constants of one kind.
+    pub(super) fn constants(&self, elements: &[Value]) -> Option<Value> {
+        let first = *elements.first()?;
+        // SAFETY: see above.
+        let fits = |element: &Value| {
+            element.kind == first.kind && element.lanes == 1 && unsafe { LLVMIsConstant(element.raw) } != 0
+        };
+        if !elements.iter().all(fits) {
+            return None;
+        }
+        let lanes = elements.len() as u32;
+        let mut raw: Vec<_> = elements.iter().map(|element| element.raw).collect();
+        // SAFETY: see above.
+        Some(Value { raw: unsafe { LLVMConstVector(raw.as_mut_ptr(), lanes) }, kind: first.kind, lanes })
+    }
+
     /// The scalar in every lane.
     pub(super) fn splat(&self, scalar: Value, lanes: u32) -> Result<Value> {
         if scalar.lanes == lanes {
@@ -247,7 +279,13 @@ impl<'context> Emitter<'context> {
         // SAFETY: see above.
         let raw = unsafe {
             let mask = LLVMConstVector(mask.as_mut_ptr(), mask.len() as u32);
-            LLVMBuildShuffleVector(self.builder, a.raw, b.raw, mask, UNNAMED)
+            // A vector beside itself would be two vectors until LLVM has found out.
+            let b = if a == b && lanes.iter().all(|lane| *lane < a.lanes) {
+                LLVMGetPoison(LLVMTypeOf(a.raw))
+            } else {
+                b.raw
+            };
+            LLVMBuildShuffleVector(self.builder, a.raw, b, mask, UNNAMED)
         };
         Ok(Value { raw, kind: a.kind, lanes: lanes.len() as u32 })
     }
@@ -344,25 +382,38 @@ impl<'context> Emitter<'context> {
         result: Option<(Kind, u32)>,
     ) -> Result<Option<Value>> {
         let unknown = || BackendError::Compile(format!("this LLVM has no `{name}` as it is used here"));
-        let mut types: Vec<_> = overloads.iter().map(|(kind, lanes)| self.type_of(*kind, *lanes)).collect();
-        let mut arguments: Vec<_> = arguments.iter().map(|value| value.raw).collect();
+        let mut arguments: SmallVec<[LLVMValueRef; 6]> = arguments.iter().map(|value| value.raw).collect();
+        let Intrinsic { callee, signature, parameters } = self.declared(name, overloads).ok_or_else(unknown)?;
         // SAFETY: see above. The declaration's own parameter types are compared with the arguments' before the call.
         unsafe {
-            let id = LLVMLookupIntrinsicID(name.as_ptr().cast(), name.len());
-            if id == 0 {
+            if !arguments.iter().map(|argument| LLVMTypeOf(*argument)).eq(parameters) {
                 return Err(unknown());
             }
-            let callee = LLVMGetIntrinsicDeclaration(self.module, id, types.as_mut_ptr(), types.len());
-            let parameters = LLVMCountParams(callee) as usize;
-            let fits = parameters == arguments.len()
-                && (0..parameters).all(|i| LLVMTypeOf(LLVMGetParam(callee, i as u32)) == LLVMTypeOf(arguments[i]));
-            if !fits {
-                return Err(unknown());
-            }
-            let (signature, count) = (LLVMGlobalGetValueType(callee), arguments.len() as u32);
+            let count = arguments.len() as u32;
             let raw = LLVMBuildCall2(self.builder, signature, callee, arguments.as_mut_ptr(), count, UNNAMED);
             Ok(result.map(|(kind, lanes)| Value { raw, kind, lanes }))
         }
+    }
+
+    /// The declaration of an intrinsic. To find one by its name takes LLVM as long as ten instructions.
+    fn declared(&self, name: &str, overloads: &[(Kind, u32)]) -> Option<Intrinsic> {
+        let key = (name.into(), overloads.into());
+        if let Some(known) = self.intrinsics.borrow().get(&key) {
+            return Some(known.clone());
+        }
+        let mut types: Vec<_> = overloads.iter().map(|(kind, lanes)| self.type_of(*kind, *lanes)).collect();
+        // SAFETY: see above.
+        let declared = unsafe {
+            let id = LLVMLookupIntrinsicID(name.as_ptr().cast(), name.len());
+            if id == 0 {
+                return None;
+            }
+            let callee = LLVMGetIntrinsicDeclaration(self.module, id, types.as_mut_ptr(), types.len());
+            let parameters = (0..LLVMCountParams(callee)).map(|index| LLVMTypeOf(LLVMGetParam(callee, index)));
+            Intrinsic { callee, signature: LLVMGlobalGetValueType(callee), parameters: parameters.collect() }
+        };
+        self.intrinsics.borrow_mut().insert(key, declared.clone());
+        Some(declared)
     }
 
     /// An intrinsic from values of one type to that type.
@@ -375,14 +426,6 @@ impl<'context> Emitter<'context> {
 
     /// Number of parameters that an intrinsic has in this version of LLVM.
     pub(super) fn parameters_of(&self, name: &str, overloads: &[(Kind, u32)]) -> u32 {
-        let mut types: Vec<_> = overloads.iter().map(|(kind, lanes)| self.type_of(*kind, *lanes)).collect();
-        // SAFETY: see above.
-        unsafe {
-            let id = LLVMLookupIntrinsicID(name.as_ptr().cast(), name.len());
-            if id == 0 {
-                return 0;
-            }
-            LLVMCountParams(LLVMGetIntrinsicDeclaration(self.module, id, types.as_mut_ptr(), types.len()))
-        }
+        self.declared(name, overloads).map_or(0, |declared| declared.parameters.len() as u32)
     }
 }

@@ -7,7 +7,8 @@ use super::emit::{Kind, Result, Value};
 use super::{NodeId, Op, Renderer};
 use llvm_sys::LLVMIntPredicate::LLVMIntEQ;
 use llvm_sys::LLVMOpcode::LLVMAnd;
-use std::collections::{BTreeMap, HashSet};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
 use tinyspec_ir::{Builder, DType, dim};
 
 /// Instructions of a loop that is worth a second copy.
@@ -50,7 +51,7 @@ impl Renderer<'_, '_> {
         let graph = self.graph;
         let (&range, rest) = instructions.split_first().filter(|(first, _)| graph.op(**first) == Op::Range)?;
         let trips = graph.as_int(graph.source(range, 0))?;
-        let mut changing: HashSet<NodeId> = HashSet::from([range]);
+        let mut changing: FxHashSet<NodeId> = FxHashSet::from_iter([range]);
         let (mut gates, mut condition, mut invariant) = (Vec::new(), None, Vec::new());
         for (position, &node) in rest.iter().enumerate().take(LARGEST) {
             let sources = graph.sources(node);

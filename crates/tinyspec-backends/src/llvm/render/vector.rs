@@ -29,9 +29,12 @@ impl Renderer<'_, '_> {
             }
             return self.emit.call("llvm.arithmetic.fence", &[shuffled]);
         }
+        let elements = sources.iter().map(|source| self.value(*source)).collect::<Result<Vec<_>>>()?;
+        if let Some(constants) = self.emit.constants(&elements) {
+            return Ok(constants);
+        }
         let mut vector = self.emit.undefined(self.kind(node), lanes);
-        for (lane, source) in (0..).zip(sources) {
-            let element = self.value(*source)?;
+        for (lane, element) in (0..).zip(elements) {
             vector = self.emit.insert(vector, element, lane)?;
         }
         Ok(vector)

@@ -19,14 +19,16 @@ use tinyspec_backends::Target;
 use tinyspec_ir::dim::{shape, static_shape};
 use tinyspec_ir::{AddrSpace, Arg, Builder, Const, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
 
-/// Machine values that a node of a tile becomes, about.
-const PARTS: usize = 4;
+/// Machine nodes for each part of a tile, about: its value, and where that is read.
+const EACH: usize = 2;
+/// Parts that room is made for ahead.
+const MOST: usize = 1 << 14;
 
 pub(super) fn devectorize(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
     let order = graph.reachable(&[sink]);
-    graph.reserve(PARTS * order.len());
     let mut cut = Cut {
         sums: FxHashMap::default(),
+        offsets: FxHashMap::default(),
         axes: FxHashMap::default(),
         lanes: SmallVec::new(),
         greatest: 1,
@@ -42,6 +44,7 @@ pub(super) fn devectorize(graph: &mut Graph, sink: NodeId, target: &Target) -> R
         cut.index_sum(graph, node)?;
     }
     cut.choose_lanes(graph, &order);
+    graph.reserve(EACH * cut.parts_of(graph, &order));
     for &node in &order {
         let new = cut.node(graph, node)?;
         cut.new[node.index()] = new;
@@ -66,6 +69,8 @@ enum New {
 struct Cut {
     /// Normal form of index arithmetic, over tile axes and other atoms.
     sums: FxHashMap<NodeId, Sum>,
+    /// Sums of machine integers that exist already, by their terms.
+    offsets: FxHashMap<SmallVec<[(NodeId, i64); 4]>, NodeId>,
     /// Tile axes: the node that counts along one.
     axes: FxHashMap<NodeId, usize>,
     /// Which tile axes vectors may lie along.
@@ -121,6 +126,14 @@ impl Cut {
         {
             *last = true;
         }
+    }
+
+    /// How many parts the tiles have together.
+    fn parts_of(&self, graph: &Graph, order: &[NodeId]) -> usize {
+        // Memory is no tile.
+        let values = order.iter().map(|&node| graph.props(node)).filter(|props| props.addrspace.is_none());
+        let dims = values.filter_map(|props| static_shape(&props.shape));
+        dims.map(|dims| self.layout(dims).count()).sum::<usize>().min(MOST)
     }
 
     fn layout(&self, dims: Dims) -> Layout {

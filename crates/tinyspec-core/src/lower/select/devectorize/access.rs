@@ -1,6 +1,6 @@
 //! Loads and Stores as contiguous, gathered or scalar ones.
 
-use super::address::{Address, contiguous, scalar_sum};
+use super::address::Address;
 use super::gate::Lane;
 use super::overlap::Read;
 use super::{Cut, New, dims, extract, gathered, lanes, malformed, splat};
@@ -64,7 +64,7 @@ impl Cut {
                 && is_inside(graph, &sum, buffer)
             {
                 // One place that is there in any case: read once, chosen lane by lane.
-                let offset = scalar_sum(graph, &base)?;
+                let offset = self.scalar_sum(graph, &base)?;
                 let place = graph.add(Op::Index, &[buffer, offset], Arg::None)?;
                 let value = graph.add(Op::Load, &[place], arg.clone())?;
                 let (value, alt) = (splat(graph, value, gate_lanes)?, splat(graph, alt, gate_lanes)?);
@@ -72,9 +72,9 @@ impl Cut {
                 continue;
             }
             let (place, width) = if stride == 1 && rest.is_empty() {
-                (contiguous(graph, buffer, &base, layout.width)?, layout.width)
+                (self.contiguous(graph, buffer, &base, layout.width)?, layout.width)
             } else if stride == 0 && rest.is_empty() && gate_lanes == 1 {
-                let offset = scalar_sum(graph, &base)?;
+                let offset = self.scalar_sum(graph, &base)?;
                 (graph.add(Op::Index, &[buffer, offset], Arg::None)?, 1)
             } else {
                 let offset = self.index_part(graph, index, &layout, &at)?;
@@ -143,14 +143,14 @@ impl Cut {
             if layout.width > 1 && stride == 1 && rest.is_empty() && op == Op::Store {
                 if let Some(count) = first.filter(|count| (2..layout.width).contains(count) && count.count_ones() == 1)
                 {
-                    let place = contiguous(graph, buffer, &base, count)?;
+                    let place = self.contiguous(graph, buffer, &base, count)?;
                     let value = splat(graph, value, layout.width)?;
                     let lanes: SmallVec<[(NodeId, i64); 16]> = (0..count).map(|lane| (value, lane)).collect();
                     let value = gathered(graph, &lanes)?;
                     effects.push(graph.add(op, &[place, value], arg.clone())?);
                     continue;
                 }
-                let place = contiguous(graph, buffer, &base, layout.width)?;
+                let place = self.contiguous(graph, buffer, &base, layout.width)?;
                 let value = splat(graph, value, layout.width)?;
                 effects.push(store(graph, op, place, value, gate, arg.clone())?);
                 continue;
@@ -162,7 +162,7 @@ impl Cut {
                     let element = extract(graph, vector, lane)?;
                     offset = offset.plus(&Sum::atom(element).scale(factor));
                 }
-                let offset = scalar_sum(graph, &offset)?;
+                let offset = self.scalar_sum(graph, &offset)?;
                 let place = graph.add(Op::Index, &[buffer, offset], Arg::None)?;
                 let value = extract(graph, value, lane)?;
                 let gate = match gate {

@@ -67,7 +67,7 @@ impl Cut {
         let sum = self.sum(node);
         let Address { base, stride, rest } = self.address(graph, &sum, layout, at)?;
         if stride == 0 && rest.is_empty() {
-            return scalar_sum(graph, &base);
+            return self.scalar_sum(graph, &base);
         }
         let bounds = sum.bounds(graph);
         let narrow = bounds.is_some_and(|(low, high)| low >= i32::MIN as i128 && high <= i32::MAX as i128);
@@ -79,7 +79,7 @@ impl Cut {
             .collect();
         let mut total = graph.add(Op::Stack, &steps, Arg::None)?;
         if !base.terms.is_empty() {
-            let base = scalar_sum(graph, &Sum { constant: 0, ..base })?;
+            let base = self.scalar_sum(graph, &Sum { constant: 0, ..base })?;
             let base = cast(graph, base, dtype)?;
             let base = splat(graph, base, layout.width)?;
             total = graph.alu(Op::Add, &[base, total])?;
@@ -117,6 +117,41 @@ impl Cut {
         }
         Ok(Address { base, stride, rest })
     }
+
+    /// A sum of machine integers and Ranges, as i64. Neighbours differ by the constant alone: what it is added to is made
+    /// once.
+    pub(super) fn scalar_sum(&mut self, graph: &mut Graph, sum: &Sum) -> Result<NodeId> {
+        let constant = Const::int(DType::I64, sum.constant as i128);
+        let total = match self.offsets.get(&sum.terms) {
+            Some(&known) => Some(known),
+            None => {
+                let total = terms(graph, &sum.terms)?;
+                if let Some(total) = total {
+                    self.offsets.insert(sum.terms.clone(), total);
+                }
+                total
+            }
+        };
+        match total {
+            Some(total) if sum.constant != 0 => {
+                let constant = graph.constant(constant);
+                graph.alu(Op::Add, &[total, constant])
+            }
+            Some(total) => Ok(total),
+            None => Ok(graph.constant(constant)),
+        }
+    }
+
+    /// The address of `width` consecutive elements.
+    pub(super) fn contiguous(&mut self, graph: &mut Graph, buffer: NodeId, base: &Sum, width: i64) -> Result<NodeId> {
+        let offset = self.scalar_sum(graph, base)?;
+        if width == 1 {
+            return graph.add(Op::Index, &[buffer, offset], Arg::None);
+        }
+        let offset = graph.add(Op::Stack, &[offset], Arg::None)?;
+        let dims = graph.shape(&shape(&[width]))?;
+        graph.add(Op::Shrink, &[buffer, offset, dims], Arg::None)
+    }
 }
 
 /// Index operands may have come out as i32 vectors beside i64 scalars: one type that holds all of them.
@@ -141,10 +176,9 @@ pub(super) fn unify_integers(graph: &mut Graph, op: Op, operands: &mut [NodeId])
     Ok(())
 }
 
-/// A sum of machine integers and Ranges, as i64.
-pub(super) fn scalar_sum(graph: &mut Graph, sum: &Sum) -> Result<NodeId> {
+fn terms(graph: &mut Graph, terms: &[(NodeId, i64)]) -> Result<Option<NodeId>> {
     let mut total: Option<NodeId> = None;
-    for &(atom, coefficient) in &sum.terms {
+    for &(atom, coefficient) in terms {
         let atom = cast(graph, atom, DType::I64)?;
         let term = match coefficient {
             1 => atom,
@@ -158,21 +192,5 @@ pub(super) fn scalar_sum(graph: &mut Graph, sum: &Sum) -> Result<NodeId> {
             None => term,
         });
     }
-    let constant = graph.constant(Const::int(DType::I64, sum.constant as i128));
-    match total {
-        Some(total) if sum.constant != 0 => graph.alu(Op::Add, &[total, constant]),
-        Some(total) => Ok(total),
-        None => Ok(constant),
-    }
-}
-
-/// The address of `width` consecutive elements.
-pub(super) fn contiguous(graph: &mut Graph, buffer: NodeId, base: &Sum, width: i64) -> Result<NodeId> {
-    let offset = scalar_sum(graph, base)?;
-    if width == 1 {
-        return graph.add(Op::Index, &[buffer, offset], Arg::None);
-    }
-    let offset = graph.add(Op::Stack, &[offset], Arg::None)?;
-    let dims = graph.shape(&shape(&[width]))?;
-    graph.add(Op::Shrink, &[buffer, offset, dims], Arg::None)
+    Ok(total)
 }

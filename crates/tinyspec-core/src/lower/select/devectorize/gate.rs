@@ -1,7 +1,6 @@
 //! Gates lane by lane: which lanes of a vector constants close, and what is left to ask when the kernel runs.
 
 use super::Cut;
-use super::address::scalar_sum;
 use super::splat;
 use crate::lower::fold;
 use crate::lower::sum::Sum;
@@ -59,12 +58,12 @@ impl Cut {
     }
 
     /// What is left to ask, as a bool; `None` where that is nothing.
-    pub(super) fn condition(&self, graph: &mut Graph, lane: &Lane) -> Result<Option<NodeId>> {
+    pub(super) fn condition(&mut self, graph: &mut Graph, lane: &Lane) -> Result<Option<NodeId>> {
         let mut all = None;
         let Lane::Open(sums) = lane else { return Ok(Some(fold::truth(graph, false))) };
         for sum in sums {
             let zero = graph.constant(Const::int(DType::I64, 0));
-            let sum = scalar_sum(graph, sum)?;
+            let sum = self.scalar_sum(graph, sum)?;
             let holds = fold::elementwise(graph, Op::CmpLt, &[zero, sum], Arg::None)?;
             all = fold::both(graph, all, Some(holds))?;
         }

@@ -1,7 +1,7 @@
 //! Accesses whose vectors step over the places of a few others: what lies in memory is a vector of each in turn.
 
 use super::access::{store, undecided};
-use super::address::{Address, contiguous};
+use super::address::Address;
 use super::turn::Run;
 use super::{Cut, gathered, splat};
 use crate::lower::select::tile::{Dims, Layout};
@@ -48,7 +48,7 @@ impl Cut {
                 };
                 let Some(gate) = undecided(graph, gate) else { continue };
                 let Address { base, .. } = self.address(graph, sum, layout, &at)?;
-                let target = contiguous(graph, buffer, &base, layout.width)?;
+                let target = self.contiguous(graph, buffer, &base, layout.width)?;
                 effects.push(store(graph, Op::Store, target, value, gate, arg.clone())?);
             }
         }
@@ -81,7 +81,7 @@ impl Cut {
                         let mut at = start.clone();
                         at[lane] += half * width / 2;
                         let Address { base, .. } = self.address(graph, sum, layout, &at)?;
-                        let place = contiguous(graph, buffer, &base, width)?;
+                        let place = self.contiguous(graph, buffer, &base, width)?;
                         let mut operands: SmallVec<[NodeId; 3]> = SmallVec::from_iter([place]);
                         let gate = match gated {
                             Some((_, gate)) => Some(self.gate_in_turn(graph, gate, &run, layout, &at)?),

@@ -1,7 +1,7 @@
 //! Loads whose vectors overlap, as those of the taps of a window do: memory is read once, in vectors beside each other,
 //! and the others are their lanes, shifted. A load that crosses a line of the cache takes as long as two.
 
-use super::address::{Address, contiguous};
+use super::address::Address;
 use super::gate::{Lane, Open, mask};
 use super::{Cut, gathered, splat};
 use crate::lower::select::tile::{Dims, Layout};
@@ -167,7 +167,7 @@ impl Cut {
                 });
             }
             let base = base.plus(&Sum::constant(overlap.first + number * width));
-            let place = contiguous(graph, buffer, &base, width)?;
+            let place = self.contiguous(graph, buffer, &base, width)?;
             vectors.push(match gate {
                 Some(gate) => graph.add(Op::Load, &[place, alt, gate], arg.clone())?,
                 None => graph.add(Op::Load, &[place], arg.clone())?,

@@ -2,7 +2,7 @@
 //! stored as they lie in memory, and turned in registers.
 
 use super::access::{store, undecided};
-use super::address::{Address, contiguous};
+use super::address::Address;
 use super::{Cut, extract, gathered, malformed, splat};
 use crate::lower::select::tile::{Dims, Layout};
 use crate::lower::sum::Sum;
@@ -37,7 +37,7 @@ impl Cut {
                     let mut at = start.clone();
                     at[lane] += row;
                     let Address { base, .. } = self.address(graph, sum, layout, &at)?;
-                    let place = contiguous(graph, buffer, &base, width)?;
+                    let place = self.contiguous(graph, buffer, &base, width)?;
                     rows.push(Some(graph.add(Op::Load, &[place], arg.clone())?));
                 }
                 blocks.insert(start.clone(), turn(graph, rows)?);
@@ -99,7 +99,7 @@ impl Cut {
                         let first = first_lanes(graph, count, width)?;
                         let at = run.at(&start, places.start);
                         let Address { base, .. } = self.address(graph, sum, layout, &at)?;
-                        let target = contiguous(graph, buffer, &base, width)?;
+                        let target = self.contiguous(graph, buffer, &base, width)?;
                         effects.push(store(graph, Op::Store, target, row, Some(first), arg.clone())?);
                         continue;
                     }
@@ -107,7 +107,7 @@ impl Cut {
                         let gate = gate.map(|gate| self.gate_of(graph, gate, &run, &start, &places)).transpose()?;
                         let Some(gate) = undecided(graph, gate) else { continue };
                         let Address { base, .. } = self.address(graph, sum, layout, &run.at(&start, places.start))?;
-                        let target = contiguous(graph, buffer, &base, places.end - places.start)?;
+                        let target = self.contiguous(graph, buffer, &base, places.end - places.start)?;
                         effects.push(store(graph, Op::Store, target, piece, gate, arg.clone())?);
                     }
                 }
