@@ -19,6 +19,8 @@ const PATIENCE: usize = 3;
 const LARGEST: f64 = 3000.0;
 /// A schedule must win by this factor, or the clock may have erred.
 const CLEARLY: f64 = 0.98;
+/// Schedules whose estimates differ by less are alike to the model: their order says little.
+const ALIKE: f64 = 1.05;
 
 /// A schedule and its time.
 #[derive(Clone, PartialEq, Debug)]
@@ -91,9 +93,12 @@ pub(super) fn search(trial: &Trial, earlier: Option<Record>, budget: Duration) -
         let (name, seconds) = (trial.name(), start.elapsed().as_secs_f64());
         let (before, after) = (baseline / 1e3, after / 1e3);
         let (count, agreement) = (timed.len(), rank_correlation(&timed));
+        let least = timed.iter().map(|pair| pair.0).fold(f64::INFINITY, f64::min);
+        let alike = timed.iter().filter(|pair| pair.0 <= ALIKE * least).count();
         eprintln!(
             "── {name}: {count} schedules timed in {seconds:.1} s: {before:.1} µs by the heuristics, {after:.1} µs found; \
-             the model's order agrees with the clock's by {agreement:.2}"
+             the model's order agrees with the clock's by {agreement:.2}, and {alike} are within {:.0} % of its best",
+            (ALIKE - 1.0) * 100.0
         );
     }
     let searched = earlier.map_or(Duration::ZERO, |record| record.searched) + start.elapsed();

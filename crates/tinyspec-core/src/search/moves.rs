@@ -17,8 +17,12 @@ pub(super) struct Candidate {
 pub(super) fn neighbours(scheduler: &Scheduler, ops: &[OptOp]) -> Vec<Candidate> {
     let Ok(space) = scheduler.space(ops) else { return Vec::new() };
     let mut lists: Vec<Vec<OptOp>> = Vec::new();
-    for more in extensions(scheduler, &space) {
-        lists.push(ops.iter().cloned().chain(more).collect());
+    // Once loops are staggered the axes stay as they are: what changes them comes before.
+    let is_last = |op: &OptOp| matches!(op, OptOp::Stagger { .. });
+    let (before, last) = ops.split_at(ops.iter().position(is_last).unwrap_or(ops.len()));
+    let before_last = if last.is_empty() { Some(space) } else { scheduler.space(before).ok() };
+    for more in before_last.iter().flat_map(|space| extensions(scheduler, space)) {
+        lists.push(before.iter().cloned().chain(more).chain(last.iter().cloned()).collect());
     }
     for position in 0..ops.len() {
         for other in variations(&ops[position]) {
@@ -56,6 +60,7 @@ fn extensions(scheduler: &Scheduler, space: &Space) -> Vec<Vec<OptOp>> {
     let mut more = Vec::new();
     let is_loop = |axis: &Axis| matches!(axis.kind, AxisType::Loop | AxisType::Reduce) && axis.trips != Some(1);
     let loops: Vec<usize> = (0..space.axes.len()).filter(|&axis| is_loop(&space.axes[axis])).collect();
+    let walks_several_times = scheduler.kernel().reductions.len() > 1;
     for &axis in &loops {
         let Some(trips) = space.axes[axis].trips else { continue };
         let (tile, block) = match space.axes[axis].kind.is_reduce() {
@@ -75,6 +80,9 @@ fn extensions(scheduler: &Scheduler, space: &Space) -> Vec<Vec<OptOp>> {
         }
         for factor in BLOCKS.into_iter().filter(|&factor| factor < trips && trips % factor == 0) {
             more.push(vec![OptOp::Split { axis, factor, target: block, top: false }]);
+        }
+        if walks_several_times && space.axes[axis].kind == AxisType::Loop {
+            more.push(vec![OptOp::Stagger { axis }]);
         }
         let later = loops.iter().filter(|&&other| other > axis);
         more.extend(later.map(|&other| vec![OptOp::Swap(axis, other)]));
