@@ -104,7 +104,7 @@ impl Builder for LazyBuilder {
         &self.nodes[node.index()].props
     }
 
-    /// A third of a graph's nodes would be shapes, and most of them those of the step before.
+    /// Many of a graph's nodes would be shapes, and most of them those of the step before.
     fn shape(&mut self, dims: &[Dim]) -> Result<NodeId> {
         let Some(numbers) = static_shape(dims) else { return self.new_shape(dims) };
         if let Some(node) = known_shapes(|known| known.get(&numbers)).flatten() {
