@@ -9,7 +9,7 @@ use tinyspec_backends::{Target, Workgroups};
 use tinyspec_core::lower::kernel::{finish, lower_kernel};
 use tinyspec_core::lower::optimize::{OptOp, Scheduler, Space};
 use tinyspec_ir::instruction::Instruction;
-use tinyspec_ir::{Arg, AxisType, Const, DType, Graph, Op, text};
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Const, DType, Graph, NodeId, Op, text};
 
 /// Targets that differ in what decides the lowering.
 pub fn targets() -> Vec<Target> {
@@ -300,6 +300,43 @@ fn staggered_rows_compute_the_same() {
                 let is_staggered = rows > walks as i64 + 1 && rows - walks as i64 != (columns + factor - 1) / factor;
                 assert!(!is_staggered || loops.count() == 1, "{rows} rows, {fitting:?}");
             }
+        }
+    }
+}
+
+/// Loops over terms around loops over results, all of these or some; with rests of columns, and of what is multiplied.
+#[test]
+fn sums_of_rows_compute_the_same() {
+    let split = |axis, factor, target, top| OptOp::Split { axis, factor, target, top };
+    let whole = vec![split(0, 2, AxisType::Upcast, false), split(2, 3, AxisType::Unroll, true), OptOp::Swap(0, 3)];
+    let blocks = vec![split(0, 4, AxisType::Loop, false), split(1, 2, AxisType::Upcast, false), OptOp::Swap(1, 3)];
+    let padded = vec![
+        OptOp::Padto { axis: 0, multiple: 5 },
+        split(0, 5, AxisType::Upcast, false),
+        OptOp::Padto { axis: 2, multiple: 5 },
+        split(2, 5, AxisType::Unroll, true),
+        OptOp::Swap(0, 3),
+    ];
+    let products = vec![OptOp::Swap(1, 2), split(1, 2, AxisType::Reduce, false)];
+    type Scheduled = (&'static str, Vec<OptOp>, fn() -> Case);
+    let cases: [Scheduled; 5] = [
+        ("whole rows", whole.clone(), || kernels::reduction(Op::Add, DType::F32, 12, 8, 0)),
+        ("greatest", whole, || kernels::reduction(Op::Max, DType::F32, 12, 8, 0)),
+        ("blocks", blocks, || kernels::reduction(Op::Add, DType::I32, 5, 12, 0)),
+        ("rests", padded, || kernels::reduction(Op::Mul, DType::I64, 12, 8, 0)),
+        ("products", products, || kernels::matmul(6, 8, 4, (false, false), true)),
+    ];
+    for (target, machine) in targets().iter().enumerate() {
+        for (name, schedule, case) in &cases {
+            let (kernel, sink, _) = case();
+            let scheduler = Scheduler::new(kernel.graph, sink, machine).unwrap();
+            let (space, fitting) = fitting(&scheduler, schedule);
+            assert_eq!(&fitting, schedule, "{name}");
+            let (graph, sink) = scheduler.build(&space).unwrap();
+            let is_local = |&node: &NodeId| matches!(graph.arg(node), Arg::Buffer { addrspace: AddrSpace::Local, .. });
+            let keeps = graph.reachable(&[sink]).iter().any(is_local);
+            assert_eq!(keeps, machine.workgroups.is_none(), "{name}");
+            check_schedule(case(), schedule, target);
         }
     }
 }

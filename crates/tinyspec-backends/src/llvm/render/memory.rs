@@ -1,6 +1,6 @@
 //! Loads and stores: whole, masked, gathered, streaming.
 
-use super::address::{Address, Sum};
+use super::address::Address;
 use super::control::register;
 use super::emit::{Kind, Result, Value};
 use super::{Placed, Renderer};
@@ -26,7 +26,7 @@ const TRIPS_AHEAD_IN_CACHE: i64 = 4;
 const TRIPS_AHEAD_OF_WORK: i64 = 32;
 
 /// Bytes ahead at which a stream is fetched: in pages that the processor has not begun to read ahead in.
-const STREAM_AHEAD: i64 = 12_288;
+const STREAM_AHEAD: i64 = 8_192;
 /// Instructions for each load, from which on the processor sees too few loads ahead of itself.
 const LABOUR: usize = 6;
 
@@ -153,8 +153,7 @@ impl Renderer<'_, '_> {
         self.levels.last().and_then(|level| self.graph.as_int(*self.graph.sources(level.node).first()?))
     }
 
-    /// A loop that reads a row for the second time finds it in the caches: meanwhile the next row can come. Half of it is
-    /// fetched by the first loop, where that is about the same row: memory is not to wait for either.
+    /// A loop that reads a row for the second time finds it in the caches: meanwhile the next row can come.
     fn read_next_row(&mut self, node: NodeId, address: &Address, bytes: u32) -> Result<()> {
         let [.., around, inner] = &self.levels[..] else { return Ok(()) };
         let Some(buffer) = self.buffer_read(node).filter(|&buffer| self.graph.op(buffer) == Op::Param) else {
@@ -173,18 +172,7 @@ impl Renderer<'_, '_> {
         if !is_row || !fits || bytes < LEAST_VECTOR || address.pointer.lanes != 1 {
             return Ok(());
         }
-        let is_shared = address.step % (2 * PAIR) == 0 && self.is_read_by_two(outside, buffer, address.start);
-        // Of each four lines the first loop fetches the first two, the second loop the others.
-        let place = address.start.rem_euclid(2 * PAIR);
-        let is_first_of_pair = place % PAIR < i64::from(bytes);
         match readers {
-            [Some((first, _)), None] if first == by && is_shared && is_first_of_pair && place < PAIR => {
-                self.prefetch(address, address.row)
-            }
-            [Some(_), Some((second, _))] if second == by && is_shared => match is_first_of_pair && place >= PAIR {
-                true => self.prefetch(address, address.row),
-                false => Ok(()),
-            },
             [Some((_, first)), Some((second, start))] if second == by => {
                 // Where the first loop is some rows ahead it follows at once: what it needs next is on its way then.
                 let lead = first.saturating_sub(start);
@@ -194,34 +182,6 @@ impl Renderer<'_, '_> {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Exactly two loops inside of another one read the buffer from so many bytes after the start of a row.
-    fn is_read_by_two(&self, around: NodeId, buffer: NodeId, start: i64) -> bool {
-        let (mut open, mut readers): (Vec<NodeId>, Vec<NodeId>) = (Vec::new(), Vec::new());
-        for &node in self.graph.sources(self.kernel.linear) {
-            match self.graph.op(node) {
-                Op::Range => open.push(node),
-                Op::End => drop(open.pop()),
-                Op::Load if self.buffer_read(node) == Some(buffer) => {
-                    let Some((_, index)) = self.base_and_index(self.graph.source(node, 0)) else { continue };
-                    let mut sum = Sum::default();
-                    if let Some(index) = index {
-                        self.flatten(index, &mut sum);
-                    }
-                    let bytes = sum.constant.saturating_mul(self.graph.dtype(buffer).size() as i64);
-                    if let [.., outside, by] = open[..]
-                        && outside == around
-                        && bytes == start
-                        && !readers.contains(&by)
-                    {
-                        readers.push(by);
-                    }
-                }
-                _ => {}
-            }
-        }
-        readers.len() == 2
     }
 
     /// A large buffer that is read once, line after line, by a loop that only reduces it and takes its time.

@@ -19,7 +19,8 @@ pub enum OptOp {
         /// The new axis is the outer one.
         top: bool,
     },
-    /// Exchange two axes of the loop order.
+    /// Exchange two axes of the loop order. A Reduce's loop around one over its results adds a few terms to each of
+    /// them a trip; the sums are in LOCAL memory.
     Swap(usize, usize),
     /// Pad an axis to a multiple, with validity gates.
     Padto {

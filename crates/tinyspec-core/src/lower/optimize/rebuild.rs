@@ -1,6 +1,7 @@
 //! Rebuilds a kernel over the axes of a schedule, in one sweep.
 
 mod keep;
+mod rows;
 mod stage;
 mod stagger;
 mod words;
@@ -38,9 +39,12 @@ pub(super) fn rebuild(graph: &mut Graph, kernel: &Kernel, space: &Space, target:
         rebuild.visit(graph, node)?;
     }
     let sink = rebuild.sink(graph)?;
+    if rebuild.shares {
+        return Ok(sink);
+    }
     match space.staggered.and_then(|axis| rebuild.axes[axis]) {
-        Some(row) if !rebuild.shares => stagger::stagger(graph, sink, row),
-        _ => Ok(sink),
+        Some(row) => stagger::stagger(graph, sink, row),
+        None => rows::around(graph, sink, &rebuild.axes.iter().copied().flatten().collect::<Vec<_>>()),
     }
 }
 

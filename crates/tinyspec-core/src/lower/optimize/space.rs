@@ -42,7 +42,7 @@ pub(crate) struct Staged {
     pub first: bool,
 }
 
-/// Axes in loop order: output axes first, then those of reductions.
+/// Axes in loop order: output axes first, then those of reductions, unless swapped.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Space {
     /// The axes.
@@ -56,6 +56,8 @@ pub struct Space {
     pub(crate) staggered: Option<usize>,
     /// Some Reduce grows from trip to trip.
     carries: bool,
+    /// All Reduces are over the same ranges, so that loops over these can be around those over outputs.
+    alike: bool,
     params: Vec<u32>,
     /// Ranges that words can be made along.
     pairs: Vec<NodeId>,
@@ -68,8 +70,11 @@ impl Space {
         params.dedup();
         let pairs = kernel.product.iter().flat_map(|product| product.ranges.iter().copied()).collect();
         let carries = kernel.reductions.iter().any(|reduction| reduction.carried.is_some());
+        let mut reduced = kernel.reductions.iter().map(|reduction| &reduction.ranges);
+        let first = reduced.next();
+        let alike = first.is_some_and(|first| reduced.all(|other| other == first)) && kernel.nests.len() == 1;
         let (axes, origins, stages) = (Vec::new(), Vec::new(), Vec::new());
-        let mut space = Space { axes, origins, stages, words: None, staggered: None, carries, params, pairs };
+        let mut space = Space { axes, origins, stages, words: None, staggered: None, carries, alike, params, pairs };
         for nest in &kernel.nests {
             space.add(graph, kernel, &nest.ranges, AxisType::Loop);
         }
@@ -131,6 +136,18 @@ impl Space {
         self.stages.iter().any(|stage| stage.slot == slot)
     }
 
+    /// Can a loop over terms be around a loop over results? The results of a trip are in memory then.
+    pub(crate) fn can_sum_rows(&self) -> bool {
+        self.alike && !self.carries && self.stages.is_empty() && self.words.is_none() && self.staggered.is_none()
+    }
+
+    /// A loop over terms is around one over results.
+    fn sums_rows(&self) -> bool {
+        let first = self.axes.iter().position(|axis| axis.kind == AxisType::Reduce);
+        let last = self.axes.iter().rposition(|axis| axis.kind == AxisType::Loop);
+        first.is_some() && first < last
+    }
+
     /// Position of an original range.
     pub(crate) fn origin(&self, range: NodeId) -> Option<usize> {
         self.origins.iter().position(|origin| origin.range == range)
@@ -149,6 +166,9 @@ impl Space {
         };
         if self.staggered.is_some() && !matches!(op, OptOp::Stage { .. }) {
             return refuse("the axes stay as they are once one of them is staggered".into());
+        }
+        if self.sums_rows() && matches!(op, OptOp::Stage { .. } | OptOp::Stagger { .. } | OptOp::Tc { .. }) {
+            return refuse("a loop over terms is around one over results".into());
         }
         match *op {
             OptOp::Split { axis: position, factor, target, top } => {
@@ -172,8 +192,10 @@ impl Space {
             }
             OptOp::Swap(a, b) => {
                 let (first, second) = (axis(a)?, axis(b)?);
-                if first.kind.is_reduce() != second.kind.is_reduce() {
-                    return refuse("an output axis cannot change places with a reduction".into());
+                let are_loops =
+                    [first.kind, second.kind].iter().all(|kind| matches!(kind, AxisType::Loop | AxisType::Reduce));
+                if first.kind.is_reduce() != second.kind.is_reduce() && !(are_loops && self.can_sum_rows()) {
+                    return refuse("this output axis cannot change places with a reduction".into());
                 }
                 self.axes.swap(a, b);
             }

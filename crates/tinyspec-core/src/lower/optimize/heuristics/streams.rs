@@ -1,13 +1,25 @@
 //! Sums that memory bounds: which places of a large buffer are read side by side.
 
-use super::super::kernel::is_index;
+use super::super::kernel::{Reduction, is_index};
+use super::super::opt_op::OptOp;
 use super::Planner;
-use tinyspec_ir::NodeId;
+use smallvec::SmallVec;
+use tinyspec_ir::{Arg, AxisType, NodeId};
 
 /// Bytes of a row from which on its start, which the processor does not foresee, is rare.
 const LONG: i64 = 4096;
 /// Operations for each element, below which the processor sees the loads of several trips ahead of itself.
 const LABOUR: usize = 6;
+
+/// Rows that are summed at once.
+pub(super) struct Beside {
+    /// The axis that they follow each other on.
+    pub rows: usize,
+    /// How many.
+    pub count: i64,
+    /// Vectors of each in a trip.
+    pub vectors: i64,
+}
 
 impl Planner<'_> {
     /// Is this a large buffer of which every element is read once? Then no tile shares its elements.
@@ -22,12 +34,14 @@ impl Planner<'_> {
         if is_once { self.footprint(access, 0, None, &[]) } else { 0 }
     }
 
-    /// The output axis of which two rows are summed at once. The processor reads ahead of each of them by itself, up to
-    /// the end of its page: while one begins a page the other is in the midst of one.
-    pub(super) fn rows_beside(&self, axis: usize) -> Option<usize> {
+    /// The output axis of which several rows are summed at once, and how many. The processor reads ahead of each of them by
+    /// itself, up to the end of its page: while one begins a page another is in the midst of one. Where the work hides
+    /// the loads to come, more rows are more loads in sight.
+    pub(super) fn rows_beside(&self, axis: usize) -> Option<Beside> {
         let computes = |node: &&NodeId| self.graph.op(**node).is_elementwise() && !is_index(self.graph, **node);
         let is_laboured = self.kernel.order.iter().filter(computes).count() >= LABOUR;
-        if is_laboured || self.kernel.reductions.len() != 1 {
+        let (count, vectors) = if is_laboured { (4, 1) } else { (2, 4) };
+        if self.kernel.reductions.len() != 1 {
             return None;
         }
         let last = self.target.cache_bytes[2] as i64;
@@ -37,8 +51,62 @@ impl Planner<'_> {
         };
         let access = (0..self.kernel.accesses.len()).find(|&access| is_long(access))?;
         let rows = self.outputs().into_iter().rfind(|&origin| self.trips(origin) > 1)?;
-        let shares = self.trips(rows) % 2 == 0 && self.trips(rows) >= 8 * self.target.threads as i64;
-        (shares && self.depends(access, rows)).then_some(rows)
+        let shares = self.trips(rows) % count == 0 && self.trips(rows) >= 4 * count * self.target.threads as i64;
+        (shares && self.depends(access, rows)).then_some(Beside { rows, count, vectors })
+    }
+
+    /// Sums across rows of a large matrix: blocks of columns, whose sums the first cache holds, are walked row after row,
+    /// a few at once. False where that is no way to do it.
+    pub(super) fn sum_rows(&mut self, lane: usize, lanes: i64) -> bool {
+        /// Rows at once: as many streams that the processor reads ahead of, and loads for each load of a sum.
+        const ROWS: i64 = 4;
+        /// Vectors of each row in a trip.
+        const VECTORS: i64 = 4;
+        let &[rows] = &self.reduced().collect::<SmallVec<[usize; 2]>>()[..] else { return false };
+        let [first, _, last] = self.target.cache_bytes.map(|bytes| bytes as i64);
+        let keeps = |reduction: &Reduction| {
+            let dtype = self.graph.dtype(reduction.node);
+            matches!(self.graph.arg(reduction.node), Arg::Reduce { op, .. } if dtype.accumulator_of(*op) == dtype)
+        };
+        let is_stream = |access: usize| self.coefficient(access, lane) == 1 && self.bytes_read_once(access) > last;
+        let size = self.kernel.dtypes(self.graph).map(|dtype| dtype.size() as i64).max().unwrap_or(1);
+        let (columns, tile) = (self.trips(lane), VECTORS * lanes);
+        let room = first / 3 / (size * self.kernel.reductions.len().max(1) as i64);
+        let threads = self.target.threads.max(1) as i64;
+        let all = self.outputs().into_iter().all(|origin| origin == lane || self.trips(origin) <= 1);
+        if !all
+            || !self.space.can_sum_rows()
+            || !self.kernel.reductions.iter().all(keeps)
+            || !(0..self.kernel.accesses.len()).any(is_stream)
+            || columns * size < LONG * threads
+            || self.trips(rows) % ROWS != 0
+        {
+            return false;
+        }
+        let blocks = ((columns + room - 1) / room + threads - 1) / threads * threads;
+        let block = ((columns + blocks - 1) / blocks + tile - 1) / tile * tile;
+        if let Some(axis) = self.axis(lane).filter(|_| columns % block != 0) {
+            self.apply(OptOp::Padto { axis, multiple: block });
+        }
+        if let Some(axis) = self.axis(lane).filter(|_| columns > block) {
+            self.apply(OptOp::Split { axis, factor: block, target: AxisType::Loop, top: false });
+            self.share();
+        }
+        if let Some(axis) = self.axis(lane) {
+            self.apply(OptOp::Split { axis, factor: tile, target: AxisType::Upcast, top: false });
+        }
+        self.far_apart(rows, ROWS, AxisType::Unroll);
+        if let (Some(columns), Some(rows)) = (self.axis_of_loop(lane), self.axis_of(rows, AxisType::Reduce)) {
+            self.apply(OptOp::Swap(columns, rows));
+        }
+        true
+    }
+
+    /// Some trips of an axis at once, as far from each other as can be: streams that begin side by side are taken for one.
+    pub(super) fn far_apart(&mut self, origin: usize, factor: i64, target: AxisType) {
+        if let Some(axis) = self.axis(origin) {
+            self.apply(OptOp::Split { axis, factor, target, top: true });
+        }
     }
 
     /// Vectors that a sum across rows keeps in registers: the more there are, the longer are the runs in which a row is

@@ -36,18 +36,23 @@ impl Planner<'_> {
             }
             let last = last.filter(|_| !veto);
             let rows = last.and_then(|last| self.rows_in_stages(last, &split));
+            let beside = if let [(axis, _)] = split[..] { self.rows_beside(axis) } else { None };
             for &(axis, vectors) in &split {
+                let vectors = beside.as_ref().map_or(vectors, |beside| vectors.min(beside.vectors));
                 self.split_by_vectors(axis, lanes, vectors.max(1), AxisType::Unroll);
             }
-            if let [(axis, _)] = split[..]
-                && let Some(rows) = self.rows_beside(axis)
-            {
-                self.split(rows, 2, AxisType::Upcast);
+            if let Some(beside) = beside {
+                self.far_apart(beside.rows, beside.count, AxisType::Upcast);
             }
             if let (Some(last), Some(rows), [(_, vectors), ..]) = (last, rows, &split[..]) {
                 // As the sums, so that they share a loop.
                 self.split_by_vectors(last, lanes, *vectors.max(&1), AxisType::Upcast);
                 self.stagger(rows);
+                return self.ops;
+            }
+            if let Some(last) = last.filter(|_| accumulates && split.is_empty())
+                && self.sum_rows(last, lanes)
+            {
                 return self.ops;
             }
             if let Some(last) = last {
@@ -227,8 +232,13 @@ impl Planner<'_> {
     }
 
     /// Position of the innermost loop of an original range.
-    fn axis_of_loop(&self, origin: usize) -> Option<usize> {
-        self.space.axes.iter().rposition(|axis| axis.origin == origin && axis.kind == AxisType::Loop)
+    pub(super) fn axis_of_loop(&self, origin: usize) -> Option<usize> {
+        self.axis_of(origin, AxisType::Loop)
+    }
+
+    /// Position of the innermost axis of a type.
+    pub(super) fn axis_of(&self, origin: usize, kind: AxisType) -> Option<usize> {
+        self.space.axes.iter().rposition(|axis| axis.origin == origin && axis.kind == kind)
     }
 
     /// Makes the innermost loop of `inner` walk inside of that of `outer`.

@@ -1,0 +1,186 @@
+//! Sums of rows. Where a loop over a Reduce's terms is around loops over its results, each of its trips adds a term or a
+//! few to every result: so the rows of a matrix are read from one end to the other when its columns are summed, and memory
+//! likes nothing better. Meanwhile the sums are in LOCAL memory.
+
+use crate::lower::live;
+use crate::lower::optimize::windows::next_id;
+use crate::lower::sum::Sum;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use tinyspec_ir::rewrite::substitute;
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Result};
+
+/// The kernel over its axes in their order; as it is where that asks for no Reduce around results.
+pub(super) fn around(graph: &mut Graph, sink: NodeId, axes: &[NodeId]) -> Result<NodeId> {
+    let Some(rows) = Rows::of(graph, sink, axes) else { return Ok(sink) };
+    let before = match rows.outer.len() {
+        0 => None,
+        _ => Some(SmallVec::<[NodeId; 4]>::from_slice(&rows.outer)),
+    };
+    let mut places: SmallVec<[NodeId; 2]> = SmallVec::new();
+    for (slot, &reduce) in rows.reduces.iter().enumerate() {
+        let length = graph.shape(&[Dim::from(rows.length)])?;
+        let (slot, dtype) = (slot as u32, graph.dtype(reduce));
+        let arg = Arg::Buffer { slot, dtype, device: None, addrspace: AddrSpace::Local };
+        let buffer = graph.add(Op::Buffer, &[length], arg)?;
+        // Another one in each trip of the loops around.
+        let place = before.iter().flatten().copied();
+        let place: SmallVec<[NodeId; 5]> = std::iter::once(buffer).chain(place).collect();
+        places.push(if place.len() > 1 { graph.add(Op::After, &place, Arg::None)? } else { buffer });
+    }
+    let started = rows.start(graph, &places)?;
+    let added = rows.add(graph, &places, started)?;
+    rows.finish(graph, &places, added)
+}
+
+struct Rows {
+    /// What the loops are around.
+    body: NodeId,
+    /// Loops around all, outer ones first.
+    outer: Vec<NodeId>,
+    /// The axes of a row, outer ones first.
+    results: Vec<NodeId>,
+    /// Those, and around some of them loops over terms.
+    terms: Vec<NodeId>,
+    reduces: Vec<NodeId>,
+    /// Elements of a row.
+    length: i64,
+}
+
+impl Rows {
+    fn of(graph: &Graph, sink: NodeId, axes: &[NodeId]) -> Option<Rows> {
+        let &[mut body] = graph.sources(sink) else { return None };
+        let mut nest = Vec::new();
+        while graph.op(body) == Op::End {
+            nest.push(graph.source(body, 1));
+            body = graph.source(body, 0);
+        }
+        let is = |range: &NodeId, kind: AxisType| matches!(graph.arg(*range), Arg::Range { axis, .. } if *axis == kind);
+        let last = axes.iter().rposition(|range| is(range, AxisType::Loop))?;
+        let first = axes[..last].iter().position(|range| is(range, AxisType::Reduce))?;
+        // Terms of a trip are added up before; vectors of results lie along the tile, so it is innermost.
+        let is_tile = |range: &&NodeId| is(range, AxisType::Upcast);
+        let is_loop = |range: &&NodeId| !is_tile(range) && !is(range, AxisType::Unroll);
+        let outer: Vec<NodeId> = axes[..first].iter().filter(is_loop).copied().collect();
+        let inner: Vec<NodeId> = axes[first..=last].iter().filter(is_loop).copied().collect();
+        let tile: Vec<NodeId> = axes.iter().filter(is_tile).copied().collect();
+        let around: Vec<NodeId> = inner.iter().copied().filter(|range| is(range, AxisType::Reduce)).collect();
+        let terms: Vec<NodeId> = inner.into_iter().chain(tile).collect();
+        let results: Vec<NodeId> = terms.iter().copied().filter(|range| !around.contains(range)).collect();
+        let is_serial = |range: &NodeId| is(range, AxisType::Loop) || is(range, AxisType::Upcast);
+        let is_around = |range: &NodeId| is(range, AxisType::Loop) || is(range, AxisType::Global);
+        let all = outer.len() + results.len();
+        if !results.iter().all(is_serial) || !outer.iter().all(is_around) || nest.len() != all {
+            return None;
+        }
+        let order = graph.reachable(&[body]);
+        if order.iter().any(|&node| matches!(graph.op(node), Op::Buffer | Op::After | Op::End)) {
+            return None;
+        }
+        let reduces: Vec<NodeId> = order.iter().copied().filter(|&node| graph.op(node) == Op::Reduce).collect();
+        let values: Vec<NodeId> = reduces.iter().map(|&reduce| graph.source(reduce, 0)).collect();
+        let is_nested = graph.reachable(&values).iter().any(|&node| graph.op(node) == Op::Reduce);
+        let is_alike = |&reduce: &NodeId| {
+            let Arg::Reduce { op, .. } = *graph.arg(reduce) else { return false };
+            let dtype = graph.dtype(reduce);
+            dtype.accumulator_of(op) == dtype && around.iter().all(|range| graph.sources(reduce)[1..].contains(range))
+        };
+        if reduces.is_empty() || is_nested || !reduces.iter().all(is_alike) {
+            return None;
+        }
+        let trips = results.iter().map(|&range| live::trips(graph, range));
+        let length = trips.into_iter().try_fold(1i64, |all, trips| all.checked_mul(trips?))?;
+        Some(Rows { body, outer, results, terms, reduces, length })
+    }
+
+    /// Every sum begins with nothing.
+    fn start(&self, graph: &mut Graph, places: &[NodeId]) -> Result<NodeId> {
+        let (map, loops) = again(graph, &self.results)?;
+        let mut stores: SmallVec<[NodeId; 2]> = SmallVec::new();
+        for (&reduce, &place) in self.reduces.iter().zip(places) {
+            let Arg::Reduce { op, .. } = *graph.arg(reduce) else { continue };
+            let place = self.index(graph, place, &map)?;
+            let nothing = crate::lower::fold::identity(graph, op, graph.dtype(reduce));
+            stores.push(graph.add(Op::Store, &[place, nothing], Arg::None)?);
+        }
+        closed(graph, &stores, &loops)
+    }
+
+    /// Adds the terms, in the order of the axes.
+    fn add(&self, graph: &mut Graph, places: &[NodeId], started: NodeId) -> Result<NodeId> {
+        let (map, loops) = again(graph, &self.terms)?;
+        let mut stores: SmallVec<[NodeId; 2]> = SmallVec::new();
+        for (&reduce, &place) in self.reduces.iter().zip(places) {
+            let Arg::Reduce { op, .. } = *graph.arg(reduce) else { continue };
+            let mut term = SmallVec::<[NodeId; 4]>::from_slice(graph.sources(reduce));
+            term.retain(|range| !self.terms.contains(range));
+            let term = match term[..] {
+                [value] => value,
+                _ => graph.add(Op::Reduce, &term, graph.arg(reduce).clone())?,
+            };
+            let term = substitute(graph, &[term], &map)?[0];
+            // Read anew in every trip.
+            let is_loop = |range: &NodeId| !matches!(graph.arg(*range), Arg::Range { axis: AxisType::Upcast, .. });
+            let trips = loops.iter().copied().filter(is_loop);
+            let ready: SmallVec<[NodeId; 8]> = [place, started].into_iter().chain(trips).collect();
+            let ready = graph.add(Op::After, &ready, Arg::None)?;
+            let place = self.index(graph, ready, &map)?;
+            let load = Arg::Load { device: None, addrspace: AddrSpace::Reg };
+            let before = graph.add(Op::Load, &[place], load)?;
+            let after = graph.alu(op, &[before, term])?;
+            stores.push(graph.add(Op::Store, &[place, after], Arg::None)?);
+        }
+        closed(graph, &stores, &loops)
+    }
+
+    /// What is made of the sums.
+    fn finish(&self, graph: &mut Graph, places: &[NodeId], added: NodeId) -> Result<NodeId> {
+        let (mut map, loops) = again(graph, &self.results)?;
+        for (&reduce, &place) in self.reduces.iter().zip(places) {
+            let over = graph.add(Op::After, &[place, added], Arg::None)?;
+            let place = self.index(graph, over, &map)?;
+            let load = Arg::Load { device: None, addrspace: AddrSpace::Reg };
+            map.insert(reduce, graph.add(Op::Load, &[place], load)?);
+        }
+        let body = substitute(graph, &[self.body], &map)?[0];
+        let effect = closed(graph, &[body], &loops)?;
+        let effect = closed(graph, &[effect], &self.outer)?;
+        graph.add(Op::Sink, &[effect], Arg::None)
+    }
+
+    /// The place of a result in a row of sums.
+    fn index(&self, graph: &mut Graph, row: NodeId, map: &FxHashMap<NodeId, NodeId>) -> Result<NodeId> {
+        let (mut place, mut stride) = (Sum::constant(0), 1);
+        for range in self.results.iter().rev() {
+            let trips = live::trips(graph, *range).unwrap_or(1);
+            place = place.plus(&Sum::atom(*map.get(range).unwrap_or(range)).scale(stride));
+            stride *= trips;
+        }
+        let place = place.emit(graph)?;
+        graph.add(Op::Index, &[row, place], Arg::None)
+    }
+}
+
+/// Ranges like others, and which stands for which. Nobody reduces over them any more.
+fn again(graph: &mut Graph, ranges: &[NodeId]) -> Result<(FxHashMap<NodeId, NodeId>, Vec<NodeId>)> {
+    let (mut map, mut new) = (FxHashMap::default(), Vec::new());
+    for &range in ranges {
+        let kind = match graph.arg(range) {
+            Arg::Range { axis: AxisType::Upcast, .. } => AxisType::Upcast,
+            _ => AxisType::Loop,
+        };
+        let again = graph.range(graph.source(range, 0), next_id(graph), kind)?;
+        map.insert(range, again);
+        new.push(again);
+    }
+    Ok((map, new))
+}
+
+/// The loops around effects, the last of them innermost.
+fn closed(graph: &mut Graph, effects: &[NodeId], loops: &[NodeId]) -> Result<NodeId> {
+    let body = match *effects {
+        [effect] => effect,
+        _ => graph.add(Op::Group, effects, Arg::None)?,
+    };
+    loops.iter().rev().try_fold(body, |body, &range| graph.add(Op::End, &[body, range], Arg::None))
+}
