@@ -85,7 +85,13 @@ impl Planner<'_> {
         }
         let blocks = ((columns + room - 1) / room + threads - 1) / threads * threads;
         let block = ((columns + blocks - 1) / blocks + tile - 1) / tile * tile;
-        if let Some(axis) = self.axis(lane).filter(|_| columns % block != 0) {
+        // Where columns leave a rest each load has a mask. With those the sums are better in registers, and two threads
+        // are better with longer runs.
+        let has_rest = columns % block != 0;
+        if has_rest && threads > 1 {
+            return false;
+        }
+        if let Some(axis) = self.axis(lane).filter(|_| has_rest) {
             self.apply(OptOp::Padto { axis, multiple: block });
         }
         if let Some(axis) = self.axis(lane).filter(|_| columns > block) {
@@ -96,7 +102,9 @@ impl Planner<'_> {
             self.apply(OptOp::Split { axis, factor: tile, target: AxisType::Upcast, top: false });
         }
         self.far_apart(rows, ROWS, AxisType::Unroll);
-        if let (Some(columns), Some(rows)) = (self.axis_of_loop(lane), self.axis_of(rows, AxisType::Reduce)) {
+        if let (Some(columns), Some(rows)) = (self.axis_of_loop(lane), self.axis_of(rows, AxisType::Reduce))
+            && !has_rest
+        {
             self.apply(OptOp::Swap(columns, rows));
         }
         true
