@@ -13,6 +13,8 @@ const DUMMY_BYTES: u32 = 64;
 
 /// A step of so many bytes leaves the run of lines that the processor reads ahead of.
 const RUN: u64 = 1024;
+/// Lines a multiple of so many bytes apart share few places of the first cache.
+const APART: i64 = 1024;
 /// The shortest vector that a single instruction writes around the caches.
 const LEAST_STREAMED: u32 = 16;
 /// Bytes of a load that are worth an instruction more.
@@ -114,8 +116,9 @@ impl Renderer<'_, '_> {
         let buffer = self.buffer_read(node);
         let is_near = buffer.is_some_and(|buffer| self.bytes(buffer, address) <= self.target.cache_bytes[2]);
         let (trips, level) = match is_near {
-            // Rows of a matrix may all belong to the same few places of the first cache.
-            _ if copies => (TRIPS_AHEAD_OF_WORK, Level::Second),
+            // Rows so far apart all belong to the same few places of the first cache.
+            _ if copies && address.step % APART == 0 => (TRIPS_AHEAD_OF_WORK, Level::Second),
+            _ if copies => (TRIPS_AHEAD_OF_WORK, Level::First),
             true => (TRIPS_AHEAD_IN_CACHE, Level::First),
             false => (TRIPS_AHEAD, Level::First),
         };
