@@ -70,7 +70,7 @@ pub(super) struct Estimates {
 }
 
 impl Estimates {
-    pub(super) fn new(graph: &Graph, live: &[NodeId]) -> Estimates {
+    pub(super) fn new(graph: &Graph, live: &[NodeId], costs: &Costs) -> Estimates {
         let mut estimates = Estimates {
             work: vec![0.0; graph.len()],
             bytes: vec![0.0; graph.len()],
@@ -86,7 +86,7 @@ impl Estimates {
             value_sources(graph, node).iter().for_each(|source| users[source.index()] += 1);
         }
         for &node in live {
-            estimates.add(graph, node, &users);
+            estimates.add(graph, node, &users, costs.byte as f32);
         }
         for &node in live.iter().rev() {
             let sums = match graph.op(node) {
@@ -184,7 +184,7 @@ impl Estimates {
         false
     }
 
-    fn add(&mut self, graph: &Graph, node: NodeId, users: &[u32]) {
+    fn add(&mut self, graph: &Graph, node: NodeId, users: &[u32], byte: f32) {
         let elements = count(&sizes(graph, node)).max(1) as f32;
         let op = graph.op(node);
         // What the user or a rule wants in memory is read from there.
@@ -205,9 +205,14 @@ impl Estimates {
             let from = count(&sizes(graph, source)).max(1) as f32;
             // A source with fewer elements is computed once and used again.
             let share = if op == Op::Reduce { from / elements } else { (from / elements).min(1.0) };
-            // A Reduce below is decided upon by itself: here it counts as a read.
+            // A Reduce below is decided upon by itself: here it counts as a read, and so does what two kernels would
+            // rather read than compute again.
+            let size = graph.dtype(source).size() as f32;
+            let again = self.bytes[source.index()] + self.work[source.index()] / byte;
+            let is_stored = users[source.index()] > 1 && (self.carries_reduce[source.index()] || again > 4.0 * size);
             let (own, read) = match graph.op(source) {
-                Op::Reduce if !self.counts[source.index()] => (1.0, graph.dtype(source).size() as f32),
+                Op::Reduce if !self.counts[source.index()] => (1.0, size),
+                _ if is_stored => (self.work[source.index()], size),
                 _ => (self.work[source.index()], self.bytes[source.index()]),
             };
             work += share * own;

@@ -150,7 +150,7 @@ impl<'a> Walk<'a> {
             layouts: FxHashMap::default(),
             calls,
             costs,
-            estimates: Estimates::new(tensors, live),
+            estimates: Estimates::new(tensors, live, costs),
             online,
             assembled,
             keys: FxHashMap::default(),

@@ -194,6 +194,10 @@ impl Planner<'_> {
         for &(origin, height) in &tile.heights {
             self.split(origin, height, AxisType::Upcast);
         }
+        let products = tile.heights.iter().map(|&(_, height)| height).product::<i64>() * tile.vectors;
+        if let Some(origin) = self.windows_beside(tile.panel, tile.lane, products, tile.vectors) {
+            self.split(origin, 2, AxisType::Upcast);
+        }
         if self.copies_rows(tile) {
             self.rows_inside(tile)
         } else {
@@ -283,6 +287,7 @@ impl Planner<'_> {
                 false => self.stage(tile.panel, at + 1),
             }
         }
+        self.copy_windows(tile.panel, tile.lane);
     }
 
     /// A panel is read where it lies, if that is whole lines that the second-level cache has room for, and too few rows
@@ -463,18 +468,18 @@ impl Planner<'_> {
         self.space.axes.iter().position(|axis| axis.origin == origin && is_loop(axis.kind))
     }
 
+    /// Do windows of an access overlap along an output range?
+    pub(super) fn is_windowed(&self, access: usize, output: usize) -> bool {
+        let of = |origin: usize| (self.coefficient(access, origin).abs(), self.trips(origin));
+        self.outputs().contains(&output) && self.reduced().any(|origin| overlap(of(origin), of(output)))
+    }
+
     /// Reduction ranges that an access walks in steps of which those of an output range are a few, or the other way
     /// round: overlapping windows.
     pub(super) fn windows(&self, access: usize) -> SmallVec<[usize; 4]> {
+        let of = |origin: usize| (self.coefficient(access, origin).abs(), self.trips(origin));
         let outputs = self.outputs();
-        self.reduced()
-            .filter(|&origin| {
-                let step = (self.coefficient(access, origin).abs(), self.trips(origin));
-                outputs
-                    .iter()
-                    .any(|&output| overlap(step, (self.coefficient(access, output).abs(), self.trips(output))))
-            })
-            .collect()
+        self.reduced().filter(|&origin| outputs.iter().any(|&output| overlap(of(origin), of(output)))).collect()
     }
 
     /// Moves the longest reduction range inside of all others: what begins and ends a loop costs least there.

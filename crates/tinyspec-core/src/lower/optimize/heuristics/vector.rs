@@ -66,6 +66,7 @@ impl Planner<'_> {
                     _ => 4,
                 };
                 if !self.take_turns(last, lanes) && !self.turn(last, lanes, work) && !self.in_turn(last, lanes, work) {
+                    self.places_beside(last, work);
                     self.split_by_vectors(last, lanes, vectors, AxisType::Upcast);
                     self.block(last);
                 }
@@ -205,6 +206,21 @@ impl Planner<'_> {
             self.apply(OptOp::Split { axis, factor, target: AxisType::Upcast, top: false });
         }
         true
+    }
+
+    /// Where reads step over a few places, all of these are side by side in the tile: what is read is then contiguous.
+    fn places_beside(&mut self, lane: usize, work: usize) {
+        const WORK: usize = 24;
+        const PLACES: i64 = 4;
+        let places = self.crossing(lane).filter(|&other| {
+            let steps = |access: usize| {
+                self.coefficient(access, other) == 1 && self.coefficient(access, lane) == self.trips(other)
+            };
+            self.trips(other) <= PLACES && (0..self.kernel.accesses.len()).any(steps)
+        });
+        if let Some(places) = places.filter(|_| work <= WORK && self.kernel.reductions.is_empty()) {
+            self.split(places, self.trips(places), AxisType::Upcast);
+        }
     }
 
     /// The output axis that some read is contiguous in, while it steps from line to line along `lane`.

@@ -3,6 +3,7 @@
 //! meets are constants.
 
 use super::super::opt_op::OptOp;
+use super::super::space::Axis;
 use super::Planner;
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, AxisType, Op};
@@ -13,6 +14,8 @@ const TAPS: i64 = 32;
 const PRODUCTS: i64 = 96;
 /// Of a tile that spans whole rows.
 const PRODUCTS_OF_ROWS: i64 = 144;
+/// Elements that lanes step over, at most.
+const STEP: i64 = 4;
 
 /// A register tile over all taps of a window. Axes are positions of original ranges.
 pub(super) struct Window {
@@ -50,12 +53,16 @@ impl Planner<'_> {
             let row = (rest % lanes != 0 && taps * places * vectors <= PRODUCTS).then_some(vectors);
             return fits.then_some(Window { lane, turns, height: None, copied: None, row });
         }
-        // The taps are pairs that the lanes step over.
-        let is_paired = |access: usize| {
-            let is_pair = |origin| self.trips(origin) == 2 && self.coefficient(access, origin) == 1;
-            self.coefficient(access, lane) == 2 && self.reduced().any(is_pair)
+        // The lanes step over taps that lie side by side.
+        let is_stepped_over = |access: usize| {
+            let is_step = |origin| {
+                let taps = self.trips(origin);
+                taps <= STEP && self.coefficient(access, lane) == taps && self.coefficient(access, origin) == 1
+            };
+            self.reduced().any(is_step)
         };
-        if self.trips(lane) * 2 >= lanes && (0..self.kernel.accesses.len()).any(is_paired) {
+        // Most lanes may be empty: what is left are gathers.
+        if self.trips(lane) * 4 >= lanes && (0..self.kernel.accesses.len()).any(is_stepped_over) {
             return Some(Window { lane, turns, height: None, copied: None, row: None });
         }
         let mut accesses = 0..self.kernel.accesses.len();
@@ -114,7 +121,7 @@ impl Planner<'_> {
         self.kernel.order.iter().find_map(|&node| {
             let &[value, divisor] = self.graph.sources(node) else { return None };
             let divisor = i64::try_from(self.graph.as_int(divisor)?).ok()?;
-            let sum = self.kernel.sums.get(&value).filter(|_| self.graph.op(node) == Op::Mod)?;
+            let sum = self.kernel.sums.get(&value).filter(|_| matches!(self.graph.op(node), Op::Idiv | Op::Mod))?;
             let is_turn = (2..=4).contains(&divisor) && trips % divisor == 0 && sum.coefficient(range).abs() == 1;
             is_turn.then_some(divisor)
         })
@@ -153,5 +160,27 @@ impl Planner<'_> {
             self.stage(access, at);
         }
         self.ops
+    }
+
+    /// An output range that the windows of a contraction's panel overlap along, where its `products` leave half of the
+    /// registers free: two of its trips share what is read of the rows.
+    pub(super) fn windows_beside(&self, panel: usize, lane: usize, products: i64, vectors: i64) -> Option<usize> {
+        let is_room = (products + vectors) * 2 < self.target.vector_registers as i64;
+        let is_whole =
+            |&origin: &usize| origin != lane && self.trips(origin) % 2 == 0 && self.is_windowed(panel, origin);
+        self.outputs().into_iter().rfind(is_whole).filter(|_| is_room)
+    }
+
+    /// Copies what gated windows along both dims of an image read, if it stays in the first cache: of a copy nothing lies
+    /// outside, so no gate is left in the loop of the products.
+    pub(super) fn copy_windows(&mut self, panel: usize, lane: usize) {
+        let is_gated = self.graph.sources(self.kernel.accesses[panel].node).len() > 1;
+        let is_around = |axis: &Axis| axis.origin != lane && self.is_windowed(panel, axis.origin);
+        let around = self.space.axes.iter().position(is_around);
+        if let Some(at) = around.filter(|_| is_gated && self.is_read_once(panel))
+            && self.footprint(panel, at, None, &[]) <= self.target.cache_bytes[0] as i64 / 2
+        {
+            self.stage(panel, at);
+        }
     }
 }

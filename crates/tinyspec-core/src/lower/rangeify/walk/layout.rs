@@ -1,5 +1,5 @@
-//! The order in which the dims of a temporary lie in memory: where its reader walks windows along its own innermost
-//! loop, the dim under them lies innermost, so that reader and writer have vectors along it.
+//! The order in which the dims of a temporary lie in memory: where its readers walk windows along their own innermost
+//! loop, or step over short dims, the dim under them lies innermost, so that readers and writer have vectors along it.
 
 use super::super::movement::dims;
 use super::{DemandId, Walk};
@@ -12,36 +12,70 @@ impl Walk<'_> {
         self.layouts.get(&node).cloned().unwrap_or_else(|| (0..rank).collect())
     }
 
-    /// Chooses that order for what one kernel reads in windows.
+    /// Chooses that order, if all that read the node want the same.
     pub(super) fn choose_layout(&mut self, node: NodeId, demands: &[DemandId]) -> Result<()> {
-        let &[demand] = demands else { return Ok(()) };
-        let (kernel, tuple) = {
-            let need = &self.needs[demand as usize];
-            (need.kernel, need.tuple.clone())
-        };
-        let outputs = self.kernels[kernel].ranges.clone();
-        // The innermost loop of the reader that moves a dim, and whether a reduction does as well.
-        let mut moved: SmallVec<[(Option<usize>, bool); 8]> = SmallVec::new();
-        for &index in &tuple {
-            let ranges = self.indices.ranges_of([index]);
-            let loops = ranges.iter().filter_map(|range| outputs.iter().position(|output| output == range));
-            moved.push((loops.max(), ranges.iter().any(|range| !outputs.contains(range))));
-        }
         let Ok(size) = dims(self.tensors, node) else { return Ok(()) };
-        let innermost = (0..size.len()).rev().find(|&axis| size[axis] > 1);
-        let window =
-            moved.iter().position(|&(by, is_reduced)| is_reduced && by.is_some_and(|by| by + 1 == outputs.len()));
-        if window.is_none() || window == innermost {
-            return Ok(());
+        let Some(innermost) = (0..size.len()).rev().find(|&axis| size[axis] > 1) else { return Ok(()) };
+        let mut layouts = demands.iter().map(|&demand| {
+            let moves = self.moves(demand);
+            match demands {
+                [_] => moves.windows_inside(innermost).or_else(|| moves.long_inside(&size, innermost)),
+                _ => moves.long_inside(&size, innermost),
+            }
+        });
+        let first = layouts.next().flatten();
+        let wanted = first.filter(|first| layouts.all(|layout| layout.as_ref() == Some(first)));
+        if let Some(layout) = wanted {
+            self.layouts.insert(node, layout);
         }
-        // What is reduced alone comes between the loops and their windows.
-        let mut layout: SmallVec<[usize; 8]> = (0..size.len()).collect();
-        layout.sort_by_key(|&axis| match moved[axis] {
+        Ok(())
+    }
+
+    /// What moves the dims of a value that a kernel reads.
+    fn moves(&mut self, demand: DemandId) -> Moves {
+        let need = &self.needs[demand as usize];
+        let (outputs, tuple) = (&self.kernels[need.kernel].ranges, &need.tuple);
+        let indices = &mut self.indices;
+        let by = tuple.iter().map(|&index| {
+            let ranges = indices.ranges_of([index]);
+            let loops = ranges.iter().filter_map(|range| outputs.iter().position(|output| output == range));
+            (loops.max(), ranges.iter().any(|range| !outputs.contains(range)))
+        });
+        Moves { by: by.collect(), last: outputs.len().checked_sub(1) }
+    }
+}
+
+/// Of each dim of a value: the innermost loop of its reader that moves it, and whether a reduction does as well.
+struct Moves {
+    by: SmallVec<[(Option<usize>, bool); 8]>,
+    /// The innermost loop.
+    last: Option<usize>,
+}
+
+impl Moves {
+    /// A dim that windows walk along with the innermost loop lies inside of all others; what is reduced alone comes
+    /// between the loops and their windows.
+    fn windows_inside(&self, innermost: usize) -> Option<SmallVec<[usize; 8]>> {
+        let window = self.by.iter().position(|&(by, is_reduced)| is_reduced && by.is_some() && by == self.last)?;
+        let mut layout: SmallVec<[usize; 8]> = (0..self.by.len()).collect();
+        layout.sort_by_key(|&axis| match self.by[axis] {
             (Some(by), false) => (0, by),
             (None, _) => (1, 0),
             (Some(by), true) => (2, by),
         });
-        self.layouts.insert(node, layout);
-        Ok(())
+        (window != innermost).then_some(layout)
+    }
+
+    /// The longest dim that the innermost loop moves lies inside of a few short ones, such as the places of a pool:
+    /// otherwise vectors would step over these.
+    fn long_inside(&self, size: &[i64], innermost: usize) -> Option<SmallVec<[usize; 8]>> {
+        /// Elements that vectors would step over, at most, and those of a vector, at the least.
+        const SHORT: i64 = 8;
+        let moved = (0..size.len()).filter(|&axis| self.by[axis].0.is_some() && self.by[axis].0 == self.last);
+        let long = moved.max_by_key(|&axis| size[axis])?;
+        let inside: i64 = size[long + 1..].iter().product();
+        let mut layout: SmallVec<[usize; 8]> = (0..size.len()).filter(|&axis| axis != long).collect();
+        layout.push(long);
+        (long < innermost && inside <= SHORT && size[long] > SHORT).then_some(layout)
     }
 }
