@@ -19,6 +19,9 @@ use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Res
 /// Elements copied at once along the contiguous axis: a vector of the widest machines.
 const CHUNK: i64 = 16;
 
+/// A row of so many elements is copied at once: where it ends is then a constant.
+const ROW: i64 = 4 * CHUNK;
+
 /// Panels that lie a multiple of so many elements apart share the same few lines of a cache.
 const APART: i64 = 512;
 
@@ -166,6 +169,8 @@ impl Rebuild<'_> {
                 CHUNK
             } else if !contiguous[group] || extent <= 1 {
                 1
+            } else if (CHUNK + 1..=ROW).contains(&extent) {
+                (extent + CHUNK - 1) / CHUNK * CHUNK
             } else if extent % (2 * CHUNK) == 0 {
                 2 * CHUNK
             } else {
