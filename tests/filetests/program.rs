@@ -9,7 +9,8 @@
 //!   return %2
 //! ```
 //!
-//! Operands are earlier values, numbers, `[lists]`, dtypes, `true`, `false` and `"words"`.
+//! Operands are earlier values, numbers, `[lists]`, dtypes, `true`, `false`, `"words"`, `none` and `{options=1; by=[name]}`.
+//! `grad(%3, %0)` is the gradient of the sum of `%3` for `%0`.
 
 use std::collections::HashMap;
 use tinyspec::ir::{Graph, NodeId};
@@ -78,6 +79,11 @@ fn run(lines: &[&str], inputs: &[Tensor], functions: &HashMap<&str, Function>) -
                 let arguments = operands.map(|operand| value(&values, operand)).collect::<Result<Vec<_>, _>>()?;
                 function.call(&arguments.iter().collect::<Vec<_>>())
             }
+            None if method == "grad" => {
+                let operands = operands.map(|operand| value(&values, operand)).collect::<Result<Vec<_>, _>>()?;
+                let [result, wanted] = &operands[..] else { return Err(wrong().into()) };
+                tinyspec::grad(&result.sum(.., false), &[wanted])?
+            }
             None => {
                 let operands = operands.map(|operand| argument(operand, &values)).collect::<Result<Vec<_>, _>>()?;
                 Tensor::call(method, &operands)?
@@ -96,6 +102,16 @@ fn argument(text: &str, values: &HashMap<String, Tensor>) -> Result<Argument, Er
     }
     if let Some(list) = text.strip_prefix('[') {
         return Ok(Argument::Ints(numbers(list.trim_end_matches(']'))?));
+    }
+    if let Some(fields) = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')) {
+        let field = |field: &str| -> Result<(String, Argument), Error> {
+            let (name, value) = field.split_once('=').ok_or(format!("`{field}` is no `name=value`"))?;
+            Ok((name.trim().into(), argument(value.trim(), values)?))
+        };
+        return Ok(Argument::Options(fields.split(';').map(field).collect::<Result<_, _>>()?));
+    }
+    if text == "none" {
+        return Ok(Argument::Nothing);
     }
     if let Some(dtype) = DType::from_name(text) {
         return Ok(Argument::DType(dtype));
