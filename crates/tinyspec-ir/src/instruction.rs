@@ -12,11 +12,14 @@ pub enum Instruction {
     Scale,
     /// The greater of two, -0 being less than +0; of a nan and a number the number.
     Greater,
+    /// That of the lesser magnitude, of equal ones the negative; of a nan and a number the number.
+    Nearer,
 }
 
 impl Instruction {
     /// All there are.
-    pub const ALL: [Instruction; 3] = [Instruction::Nearest, Instruction::Scale, Instruction::Greater];
+    pub const ALL: [Instruction; 4] =
+        [Instruction::Nearest, Instruction::Scale, Instruction::Greater, Instruction::Nearer];
 
     /// The text that an Ins names it by.
     ///
@@ -29,6 +32,7 @@ impl Instruction {
             Instruction::Nearest => "nearest",
             Instruction::Scale => "scale",
             Instruction::Greater => "greater",
+            Instruction::Nearer => "nearer",
         }
     }
 
@@ -36,7 +40,7 @@ impl Instruction {
     pub const fn arity(self) -> usize {
         match self {
             Instruction::Nearest => 1,
-            Instruction::Scale | Instruction::Greater => 2,
+            Instruction::Scale | Instruction::Greater | Instruction::Nearer => 2,
         }
     }
 
@@ -56,12 +60,14 @@ impl Instruction {
     /// // 1.5 · 2^-149 lies between two subnormal numbers; the even one has the bits 2.
     /// assert_eq!(Instruction::Scale.eval(&[1.5, -149.0]), Some(f32::from_bits(2)));
     /// assert_eq!(Instruction::Greater.eval(&[f32::NAN, 1.0]), Some(1.0));
+    /// assert_eq!(Instruction::Nearer.eval(&[-0.25, 1.0]), Some(-0.25));
     /// ```
     pub fn eval(self, sources: &[f32]) -> Option<f32> {
         match (self, sources) {
             (Instruction::Nearest, [x]) => Some(x.round_ties_even()),
             (Instruction::Scale, [a, n]) => Some(scale(*a, *n)),
             (Instruction::Greater, [a, b]) => Some(greater(*a, *b)),
+            (Instruction::Nearer, [a, b]) => Some(nearer(*a, *b)),
             _ => None,
         }
     }
@@ -82,5 +88,21 @@ fn greater(a: f32, b: f32) -> f32 {
         (_, true) => a,
         _ if a.total_cmp(&b).is_lt() => b,
         _ => a,
+    }
+}
+
+fn nearer(a: f32, b: f32) -> f32 {
+    match (a.is_nan(), b.is_nan()) {
+        (true, _) => b,
+        (_, true) => a,
+        _ if a.abs() == b.abs() => {
+            if a.is_sign_negative() {
+                a
+            } else {
+                b
+            }
+        }
+        _ if a.abs() < b.abs() => a,
+        _ => b,
     }
 }

@@ -5,8 +5,8 @@ use crate::kernels::Kernel;
 use crate::lowering::targets;
 use tinyspec_core::lower::kernel::lower_kernel;
 use tinyspec_ir::instruction::Instruction;
-use tinyspec_ir::ops::trigonometry::cos;
-use tinyspec_ir::{Const, DType, NodeId, Op, eval::eval_op};
+use tinyspec_ir::ops::{elementwise::exp, logarithm::exp10, trigonometry::cos};
+use tinyspec_ir::{Builder, Const, DType, NodeId, Op, eval::eval_op};
 
 /// Bits spread over the whole format, and values where something changes.
 fn values(dtype: DType, count: usize) -> Vec<f64> {
@@ -143,21 +143,41 @@ fn sines_of_any_argument() {
     check_unary(Op::Sin, DType::F64, f64::sin, 2.0);
 }
 
-#[test]
-fn cosines_of_any_argument() {
+/// A function that is composed of `op`, and recognised.
+fn check_composition(
+    op: Op,
+    machines: &[Machine],
+    compose: fn(&mut dyn Builder, NodeId) -> tinyspec_ir::Result<NodeId>,
+    definition: fn(f64) -> f64,
+    bound: f64,
+) {
     for dtype in [DType::F32, DType::F64] {
-        let inputs = values(dtype, 3000);
+        let mut inputs = values(dtype, 3000);
+        inputs.extend([-3.4e38, 3.4e38, -1e30, 1e30, -88.0, 88.7, -103.9, -104.1, 709.7, -745.1]);
         let operand: Vec<Const> = inputs.iter().map(|&value| Const::float(dtype, value)).collect();
-        for machine in MACHINES {
-            let found = compiled(Op::Sin, dtype, std::slice::from_ref(&operand), machine, |k, sources| {
-                cos(&mut k.graph, sources[0]).unwrap()
+        for &machine in machines {
+            let found = compiled(op, dtype, std::slice::from_ref(&operand), machine, |k, sources| {
+                compose(&mut k.graph, sources[0]).unwrap()
             });
-            for (&input, found) in inputs.iter().zip(found) {
-                let distance = ulps(dtype, input.cos(), found);
-                assert!(distance <= 1.5, "cos({input:e}) {dtype}: {found:?}, {distance} ulp");
+            for (&input, found) in operand.iter().zip(found) {
+                let input = input.as_float().unwrap();
+                let distance = ulps(dtype, definition(input), found);
+                assert!(distance <= bound, "{input:e} {dtype} {machine:?}: {found:?}, {distance} ulp");
             }
         }
     }
+}
+
+#[test]
+fn cosines_of_any_argument() {
+    check_composition(Op::Sin, &MACHINES, cos, f64::cos, 1.5);
+}
+
+#[test]
+fn exponentials_of_any_argument() {
+    // Without a fused multiply-add the rounding of the product counts.
+    check_composition(Op::Exp2, &MACHINES[..2], exp, f64::exp, 1.5);
+    check_composition(Op::Exp2, &MACHINES[..2], exp10, |x| 10f64.powf(x), 2.0);
 }
 
 #[test]

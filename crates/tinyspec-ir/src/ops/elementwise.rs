@@ -2,8 +2,8 @@
 
 use super::arithmetic::{gt, mul, ne, neg, not, sub};
 use super::{dtype_of, in_wide, like, to_float};
-use crate::{Arg, Builder, DType, NodeId, Op, Result};
-use std::f64::consts::{LN_2, LOG2_E};
+use crate::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
+use std::f64::consts::{LN_2, LOG2_10, LOG2_E};
 
 fn float_op(b: &mut dyn Builder, op: Op, x: NodeId) -> Result<NodeId> {
     let x = to_float(b, x)?;
@@ -53,6 +53,34 @@ pub fn exp(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     in_wide(b, x, |b, x| {
         let scaled = scale(b, x, LOG2_E)?;
         b.alu(Op::Exp2, &[scaled])
+    })
+}
+
+/// What a power's exponent is: `x · (high + low)`, where only `high` stands in the graph.
+pub struct Exponent {
+    /// The argument of the exponential.
+    pub x: NodeId,
+    /// The factor in the graph, rounded to the dtype of `x`.
+    pub high: f64,
+    /// What the rounding took.
+    pub low: f64,
+}
+
+/// log2 e and log2 10, and what these numbers are short of.
+const LOGARITHMS: [(f64, f64); 2] = [(LOG2_E, 2.035_527_374_093_103_3e-17), (LOG2_10, 1.661_617_516_973_592e-16)];
+
+/// The exponent of an [`exp`], an `exp10`, and of both with a power of two before their argument. As it stands the
+/// product is rounded, and large arguments lose as many places as it has digits before its point: who computes the power
+/// by parts needs not lose them.
+pub fn exponent_of(graph: &Graph, node: NodeId) -> Option<Exponent> {
+    let sources = |node: NodeId, op: Op| (graph.op(node) == op).then(|| graph.sources(node));
+    let &[product] = sources(node, Op::Exp2)? else { return None };
+    let &[x, factor] = sources(product, Op::Mul)? else { return None };
+    let high = graph.as_const(factor)?.as_float()?;
+    LOGARITHMS.iter().find_map(|&(logarithm, rest)| {
+        let power = (high / logarithm).abs().log2().round().exp2().copysign(high);
+        let rounded = Const::float(graph.dtype(x), logarithm * power).as_float()?;
+        (rounded == high).then_some(Exponent { x, high, low: (logarithm * power - high) + rest * power })
     })
 }
 

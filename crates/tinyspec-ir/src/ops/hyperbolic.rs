@@ -71,14 +71,15 @@ pub fn tanh(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     })
 }
 
-/// `e^x / 2` and `e^-x / 2`, halved in the exponent: the sum of both may be finite where `e^x` is not.
+/// `e^x / 2` and `e^-x / 2`, from their roots: the sum of both may be finite where `e^x` is not.
 fn half_powers(b: &mut dyn Builder, x: NodeId) -> Result<(NodeId, NodeId)> {
     let mut half_power = |factor: f64| {
         let scaled = scale(b, x, factor)?;
-        let less = shift(b, scaled, -1.0)?;
-        b.alu(Op::Exp2, &[less])
+        let root = b.alu(Op::Exp2, &[scaled])?;
+        let half = scale(b, root, 0.5)?;
+        b.alu(Op::Mul, &[half, root])
     };
-    Ok((half_power(LOG2_E)?, half_power(-LOG2_E)?))
+    Ok((half_power(0.5 * LOG2_E)?, half_power(-0.5 * LOG2_E)?))
 }
 
 /// Hyperbolic sine, by its series near 0, where the difference would cancel.

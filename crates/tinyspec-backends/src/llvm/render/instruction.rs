@@ -11,6 +11,8 @@ const CURRENT_ROUNDING: i64 = 4;
 const NEAREST_INTEGER: i64 = 0;
 /// The greater, with the sign that it has.
 const GREATER: i64 = 0b0101;
+/// The lesser magnitude, with the sign that it has.
+const NEARER: i64 = 0b0110;
 /// Lanes of the narrowest and widest vectors that have the instructions.
 const LEAST_LANES: u32 = 4;
 const MOST_LANES: u32 = 16;
@@ -60,6 +62,7 @@ impl Renderer<'_, '_> {
             Instruction::Nearest => ("rndscale", Some(NEAREST_INTEGER)),
             Instruction::Scale => ("scalef", None),
             Instruction::Greater => ("range", Some(GREATER)),
+            Instruction::Nearer => ("range", Some(NEARER)),
         };
         let name = format!("llvm.x86.avx512.mask.{name}.ps.{}", 32 * lanes);
         let mut arguments = operands.to_vec();

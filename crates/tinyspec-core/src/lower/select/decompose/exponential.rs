@@ -92,37 +92,103 @@ pub(super) fn exp2_of_sum(emit: &mut Emit, x: NodeId, rest: NodeId) -> Result<No
     exp2(emit, &DOUBLE, x, Some(rest))
 }
 
-/// With x = n + r, 2^r as a polynomial times 2^n, which is written by shifting n into the place of an exponent.
-///
-/// The polynomial is doubled and 2^n halved, so that 2^n exists up to where 2^x overflows. A power below the normal
-/// numbers is scaled in two steps, of which only the last rounds. A nan goes through the polynomial.
+/// With x = n + r, 2^r as a polynomial times 2^n.
 fn exp2(emit: &mut Emit, format: &Format, x: NodeId, rest: Option<NodeId>) -> Result<NodeId> {
-    let (low, high) = (emit.number(x, format.exponents.0), emit.number(x, format.exponents.1));
-    let below = emit.less(x, low)?;
-    let clamped = emit.select(below, low, x)?;
-    let above = emit.less(high, clamped)?;
-    let clamped = emit.select(above, high, clamped)?;
-    // The sum rounds to n, beside which it holds the bias.
-    let rounder = format.rounder + (format.bias - 1) as f64;
-    let (rounder, back) = (emit.number(x, rounder), emit.number(x, -rounder));
-    let rounded = emit.add(clamped, rounder)?;
-    let n = emit.add(rounded, back)?;
-    let mut r = emit.sub(clamped, n)?;
+    let (least, greatest) = format.exponents;
+    let clamped = clamp(emit, x, least, greatest)?;
+    let whole = Whole::nearest(emit, format, clamped)?;
+    let mut r = emit.sub(clamped, whole.n)?;
     if let Some(rest) = rest {
         r = emit.add(r, rest)?;
     }
+    power_of_two_times(emit, format, whole, r)
+}
+
+/// 2^(c·x), the sources being x and c in two parts: what the product loses when it is rounded comes back in the
+/// remainder, by a product that is not.
+///
+/// Where 2^n is 0 or infinite the remainder is anything, and only kept from an infinite power.
+pub(super) fn exp_by_scale(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
+    let &[x, high, low] = sources else { return Ok(sources[0]) };
+    let product = emit.mul(x, high)?;
+    let n = emit.instruction(Instruction::Nearest, &[product])?;
+    let r = remainder(emit, (x, high, low), n)?;
+    let one = emit.number(x, 1.0);
+    let r = emit.instruction(Instruction::Nearer, &[r, one])?;
+    let power = emit.polynomial(r, SINGLE.exp2)?;
+    emit.instruction(Instruction::Scale, &[power, n])
+}
+
+/// x · (high + low) - n.
+fn remainder(emit: &mut Emit, (x, high, low): (NodeId, NodeId, NodeId), n: NodeId) -> Result<NodeId> {
+    let minus_one = emit.number(x, -1.0);
+    let minus = emit.mul(n, minus_one)?;
+    let r = emit.fma(x, high, minus)?;
+    emit.fma(x, low, r)
+}
+
+pub(super) fn exp_f32(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
+    exp(emit, &SINGLE, sources)
+}
+
+pub(super) fn exp_f64(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
+    exp(emit, &DOUBLE, sources)
+}
+
+/// As [`exp_by_scale`], with x rather than the product kept from where 2^n is 0 or infinite.
+fn exp(emit: &mut Emit, format: &Format, sources: &[NodeId]) -> Result<NodeId> {
+    let &[x, high, low] = sources else { return Ok(sources[0]) };
+    let Some(factor) = emit.graph.as_const(high).and_then(|factor| factor.as_float()) else { return Ok(x) };
+    // A quarter beyond the last power, so that the rounding of the bound does not count.
+    let bounds = [format.exponents.0 / factor, (format.exponents.1 + 0.25) / factor];
+    let clamped = clamp(emit, x, bounds[0].min(bounds[1]), bounds[0].max(bounds[1]))?;
+    let product = emit.mul(clamped, high)?;
+    let whole = Whole::nearest(emit, format, product)?;
+    let r = remainder(emit, (clamped, high, low), whole.n)?;
+    power_of_two_times(emit, format, whole, r)
+}
+
+/// A nan stays.
+fn clamp(emit: &mut Emit, x: NodeId, least: f64, greatest: f64) -> Result<NodeId> {
+    let (least, greatest) = (emit.number(x, least), emit.number(x, greatest));
+    let below = emit.less(x, least)?;
+    let clamped = emit.select(below, least, x)?;
+    let above = emit.less(greatest, clamped)?;
+    emit.select(above, greatest, clamped)
+}
+
+/// The integer n nearest to an exponent, and the sum that rounds to it: n stands beside the bias in its low bits.
+struct Whole {
+    n: NodeId,
+    rounded: NodeId,
+}
+
+impl Whole {
+    fn nearest(emit: &mut Emit, format: &Format, exponent: NodeId) -> Result<Whole> {
+        let rounder = format.rounder + (format.bias - 1) as f64;
+        let (rounder, back) = (emit.number(exponent, rounder), emit.number(exponent, -rounder));
+        let rounded = emit.add(exponent, rounder)?;
+        Ok(Whole { n: emit.add(rounded, back)?, rounded })
+    }
+}
+
+/// 2^r · 2^n, which is written by shifting n into the place of an exponent.
+///
+/// The polynomial is doubled and 2^n halved, so that 2^n exists up to where the power overflows. A power below the normal
+/// numbers is scaled in two steps, of which only the last rounds. A nan goes through the polynomial.
+fn power_of_two_times(emit: &mut Emit, format: &Format, whole: Whole, r: NodeId) -> Result<NodeId> {
     let doubled: SmallVec<[f64; 12]> = format.exp2.iter().map(|coefficient| 2.0 * coefficient).collect();
     let power = emit.polynomial(r, &doubled)?;
-    let bits = emit.bitcast(rounded, format.int)?;
+    let bits = emit.bitcast(whole.rounded, format.int)?;
     let exponent = emit.shift_left(bits, format.mantissa_bits)?;
-    let least = emit.number(x, format.least);
-    let lifts = emit.less(clamped, least)?;
+    let least = emit.number(r, format.least);
+    let lifts = emit.less(whole.n, least)?;
     let lift = emit.int(format.int, format.lift << format.mantissa_bits);
     let lifted = emit.add(exponent, lift)?;
     let exponent = emit.select(lifts, lifted, exponent)?;
     let scale = emit.bitcast(exponent, format.float)?;
     let scaled = emit.mul(power, scale)?;
-    let lower = emit.number(x, (-format.lift as f64).exp2());
+    let lower = emit.number(r, (-format.lift as f64).exp2());
     let lowered = emit.mul(scaled, lower)?;
     emit.select(lifts, lowered, scaled)
 }

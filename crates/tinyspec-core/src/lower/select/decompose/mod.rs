@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 use std::sync::OnceLock;
 use tinyspec_backends::Target;
 use tinyspec_ir::instruction::Instruction;
+use tinyspec_ir::ops::elementwise::exponent_of;
 use tinyspec_ir::ops::trigonometry::cosine_of;
 use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
 
@@ -62,9 +63,16 @@ const COSINES: &[Rule] = rules! {
     cos_f64: Sin F64 => sine::cos_f64;
 };
 
+/// Powers whose exponent is a product that need not be rounded: the sources are its factors, the constant in two parts.
+const EXPONENTIALS: &[Rule] = rules! {
+    exp_by_scale: Exp2 F32 by Nearest Scale Nearer => exponential::exp_by_scale;
+    exp_f32: Exp2 F32 => exponential::exp_f32;
+    exp_f64: Exp2 F64 => exponential::exp_f64;
+};
+
 /// Names of the decompositions, for listings.
 pub fn rule_names() -> impl Iterator<Item = &'static str> {
-    RULES.iter().chain(COSINES).map(|rule| rule.name)
+    RULES.iter().chain(COSINES).chain(EXPONENTIALS).map(|rule| rule.name)
 }
 
 /// How many nodes an op becomes.
@@ -121,6 +129,12 @@ pub(super) fn decompose(graph: &mut Graph, sink: NodeId, target: &Target) -> Res
         let rule = COSINES.iter().find(|rule| rule.dtype == dtype && rule.fits(target))?;
         Some((rule, cosine_of(graph, node)?))
     };
+    let exponential = |graph: &Graph, node: NodeId| {
+        let dtype = graph.dtype(node);
+        let rule = EXPONENTIALS.iter().find(|rule| rule.dtype == dtype && rule.fits(target))?;
+        // Without it the product is as good as it can be.
+        target.fused_multiply_add.then(|| exponent_of(graph, node)).flatten().map(|exponent| (rule, exponent))
+    };
     let is_stored_only = |dtype: DType| dtype.is_float() && !target.arithmetic.contains(&dtype);
     let is_converted = |dtype: DType| is_eight_bit(dtype) && is_stored_only(dtype);
     let converts = |graph: &Graph, node: NodeId| {
@@ -143,9 +157,13 @@ pub(super) fn decompose(graph: &mut Graph, sink: NodeId, target: &Target) -> Res
         let mut dtype = graph.dtype(node);
         let concerned = concerns(graph, node);
         let found = cosine(graph, node);
+        let power = exponential(graph, node);
         let mut emit = Emit { graph, fused: target.fused_multiply_add };
         let value = if let Some((rule, x)) = found {
             (rule.build)(&mut emit, &[new[&x]])?
+        } else if let Some((rule, exponent)) = power {
+            let factor = [exponent.high, exponent.low].map(|part| emit.number(exponent.x, part));
+            (rule.build)(&mut emit, &[new[&exponent.x], factor[0], factor[1]])?
         } else if converts(emit.graph, node) {
             convert(&mut emit, sources[0], dtype)?
         } else if concerned {
