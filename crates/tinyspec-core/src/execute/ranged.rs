@@ -99,7 +99,7 @@ fn one(function: &Arc<Node>, results: &[&Arc<Node>]) -> Result<()> {
     let history = History::of_call(&ranged.program, &body, &arguments)?;
     for &result in results {
         let Arg::Number(number) = result.arg else { continue };
-        let computed = history.result(result, number as usize);
+        let computed = history.result(number as usize);
         let output = plan.output_of_root[number as usize];
         result.become_buffer(outputs[output as usize].clone(), computed);
     }

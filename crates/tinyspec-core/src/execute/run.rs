@@ -198,7 +198,7 @@ fn run_plan(
     unsafe { run(plan, &leaves, &addresses, arena.as_ref(), &mut table)? };
     let history = plan.program.as_ref().map(|program| History::new(program, walk.leaf_nodes()));
     for (position, (root, &number)) in roots.iter().zip(&plan.output_of_root).enumerate() {
-        let computed = history.as_ref().and_then(|history| history.result(root, position));
+        let computed = history.as_ref().and_then(|history| history.result(position));
         root.become_buffer(outputs[number as usize].clone(), computed);
     }
     drop(overwriting);

@@ -68,11 +68,11 @@ impl Optimizer for RmsProp {
                 gradient += weight.cast(dtype) * weight_decay;
             }
             let next = &*square * decay + gradient.square() * (1.0 - decay);
-            square.assign(&next);
+            square.assign(&next.detach());
             let variance = match self.means.get_mut(position) {
                 Some(mean) => {
                     let next = &*mean * decay + &gradient * (1.0 - decay);
-                    mean.assign(&next);
+                    mean.assign(&next.detach());
                     &*square - mean.square()
                 }
                 None => square.clone(),
@@ -80,7 +80,7 @@ impl Optimizer for RmsProp {
             let mut change = gradient / (variance.sqrt() + epsilon);
             if let Some(velocity) = self.velocities.get_mut(position) {
                 let next = &*velocity * momentum + change;
-                velocity.assign(&next);
+                velocity.assign(&next.detach());
                 change = velocity.clone();
             }
             let rate = self.rate.cast(dtype);
@@ -146,7 +146,7 @@ impl Optimizer for Adagrad {
                 gradient += weight.cast(dtype) * self.options.weight_decay;
             }
             let next = &*square + gradient.square();
-            square.assign(&next);
+            square.assign(&next.detach());
             let change = gradient / (square.sqrt() + self.options.epsilon) * self.rate.cast(dtype);
             update(weight, |weight| weight - change);
         }
@@ -212,7 +212,7 @@ impl Optimizer for Lamb {
         let LambOptions { betas, epsilon, weight_decay } = self.options;
         for (power, beta) in self.powers.iter_mut().zip(betas) {
             let value = &*power * beta;
-            power.assign(&value);
+            power.assign(&value.detach());
         }
         let memories = self.means.iter_mut().zip(&mut self.variances);
         for ((weight, gradient), (mean, variance)) in weights.iter_mut().zip(gradients).zip(memories) {
@@ -220,9 +220,9 @@ impl Optimizer for Lamb {
             let gradient = gradient.cast(dtype);
             let [mean_power, variance_power] = self.powers.each_ref().map(|power| 1.0 - power.cast(dtype));
             let next = &*mean * betas[0] + &gradient * (1.0 - betas[0]);
-            mean.assign(&next);
+            mean.assign(&next.detach());
             let next = &*variance * betas[1] + gradient.square() * (1.0 - betas[1]);
-            variance.assign(&next);
+            variance.assign(&next.detach());
             let mut change = (&*mean / mean_power) / ((&*variance / variance_power).sqrt() + epsilon);
             if weight_decay != 0.0 {
                 change += weight.cast(dtype) * weight_decay;

@@ -81,11 +81,11 @@ pub(super) fn remember(memory: &mut Vec<Tensor>, weights: &[&mut Tensor]) -> Res
     Err(crate::Error::refused(ErrorKind::Arity, "step", message))
 }
 
-/// Updates a weight, computed in the dtype of the memory and rounded once.
+/// Updates a weight, computed in the dtype of the memory and rounded once. No gradient flows through the step.
 pub(super) fn update(weight: &mut Tensor, step: impl FnOnce(Tensor) -> Tensor) {
     let dtype = weight.dtype();
     let value = step(weight.cast(dtype.accumulator())).cast(dtype);
-    weight.assign(&value);
+    weight.assign(&value.detach());
 }
 
 /// What gradient descent may add to the gradient: `SgdOptions { momentum: 0.9, ..default() }`.
@@ -142,7 +142,7 @@ impl Optimizer for Sgd {
             let change = match self.velocities.get_mut(position) {
                 Some(velocity) => {
                     let value = &*velocity * momentum + &gradient;
-                    velocity.assign(&value);
+                    velocity.assign(&value.detach());
                     if nesterov { gradient + &*velocity * momentum } else { velocity.clone() }
                 }
                 None => gradient,
@@ -231,7 +231,7 @@ impl Optimizer for Adam {
         }
         for (power, beta) in self.powers.iter_mut().zip(betas) {
             let value = &*power * beta;
-            power.assign(&value);
+            power.assign(&value.detach());
         }
         let [mean_beta, variance_beta] = betas;
         let memories = self.means.iter_mut().zip(&mut self.variances);
@@ -246,13 +246,13 @@ impl Optimizer for Adam {
             let [mean_power, variance_power] = self.powers.each_ref().map(|power| 1.0 - power.cast(dtype));
             let rate = self.rate.cast(dtype);
             let next = &*mean * mean_beta + &gradient * (1.0 - mean_beta);
-            mean.assign(&next);
+            mean.assign(&next.detach());
             let next = &*variance * variance_beta + &gradient * &gradient * (1.0 - variance_beta);
-            variance.assign(&next);
+            variance.assign(&next.detach());
             let spread = match self.greatest.get_mut(position) {
                 Some(greatest) => {
                     let next = greatest.maximum(&*variance);
-                    greatest.assign(&next);
+                    greatest.assign(&next.detach());
                     greatest.clone()
                 }
                 None => variance.clone(),

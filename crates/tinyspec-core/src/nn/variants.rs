@@ -31,14 +31,14 @@ impl Memory<'_> {
     /// The running mean of the gradient.
     fn mean(&mut self, gradient: &Tensor, beta: f32) -> Tensor {
         let next = &*self.first * beta + gradient * (1.0 - beta);
-        self.first.assign(&next);
+        self.first.assign(&next.detach());
         next
     }
 
     /// The running mean of its square.
     fn square(&mut self, gradient: &Tensor, beta: f32) -> Tensor {
         let next = &*self.second * beta + gradient.square() * (1.0 - beta);
-        self.second.assign(&next);
+        self.second.assign(&next.detach());
         next
     }
 }
@@ -104,14 +104,14 @@ fn adadelta(options: &VariantOptions, memory: &mut Memory, gradient: &Tensor, _:
     let steps = memory.first.clone();
     let change = (&steps + options.epsilon).sqrt() / (square + options.epsilon).sqrt() * gradient;
     let next = steps * options.betas[0] + change.square() * (1.0 - options.betas[0]);
-    memory.first.assign(&next);
+    memory.first.assign(&next.detach());
     change
 }
 
 fn adamax(options: &VariantOptions, memory: &mut Memory, gradient: &Tensor, count: &Count) -> Tensor {
     let mean = memory.mean(gradient, options.betas[0]);
     let greatest = (&*memory.second * options.betas[1]).maximum(gradient.abs() + options.epsilon);
-    memory.second.assign(&greatest);
+    memory.second.assign(&greatest.detach());
     mean / (1.0 - count.powers[0].cast(gradient.dtype())) / greatest
 }
 
@@ -170,12 +170,12 @@ impl Variant {
         remember(&mut self.first, weights)?;
         remember(&mut self.second, weights)?;
         let next = &self.step + 1.0;
-        self.step.assign(&next);
+        self.step.assign(&next.detach());
         let [first, second] = self.options.betas.map(Tensor::scalar);
         let factors = [first, second, momentum(self.options.betas[0], &self.step)];
         for (power, factor) in self.powers.iter_mut().zip(factors) {
             let value = &*power * factor;
-            power.assign(&value);
+            power.assign(&value.detach());
         }
         let count = Count { step: self.step.clone(), powers: self.powers.clone() };
         let decay = self.options.weight_decay;
@@ -230,7 +230,7 @@ impl Optimizer for Lion {
             let gradient = gradient.cast(dtype);
             let change = (&*mean * now + &gradient * (1.0 - now)).sign();
             let next = &*mean * later + gradient * (1.0 - later);
-            mean.assign(&next);
+            mean.assign(&next.detach());
             let rate = self.rate.cast(dtype);
             let decay = self.options.weight_decay;
             update(weight, |weight| {

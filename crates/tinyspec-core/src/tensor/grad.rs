@@ -13,7 +13,7 @@ use tinyspec_ir::{Arg, Builder, DType, ErrorKind, Graph, NodeId, Op, gradient};
 ///
 /// Reading a tensor changes no gradient: how it was computed is remembered, but no memory is kept for that. Where a
 /// derivative needs a value that nobody holds any more it is computed again, and data that are gone are an error. What was
-/// detached, and a state that was assigned (such as a weight after an optimiser's step) and then computed, are data.
+/// detached, such as a weight by an optimiser's step, is data; a state that was assigned is what it was assigned.
 ///
 /// # Errors
 /// When the loss is no float scalar, an op on the way has no gradient, the loss does not depend on a wanted tensor, or a
@@ -33,7 +33,7 @@ pub fn grad(loss: &Tensor, wanted: &[&Tensor]) -> Result<Vec<Tensor>> {
                     format!("the loss does not depend on wanted tensor {position}"),
                 )
                 .help(
-                    "what was detached, or assigned and then computed, has no history; if there is no dependence, \
+                    "what was detached, as optimisers do, has no history; if there is no dependence, \
                      `grad_or_zeros` gives zeros",
                 )
                 .at(location)

@@ -93,7 +93,7 @@ impl History {
         for (position, tensor) in tensors.iter().enumerate().filter(|(_, tensor)| !tensor.is_realized()) {
             let walk = Walk::of(std::slice::from_ref(tensor));
             let part = History::new(&Arc::new(walk.build()?), walk.leaf_nodes());
-            if let Some(computed) = part.result(tensor, 0) {
+            if let Some(computed) = part.result(0) {
                 history.generation = history.generation.max(part.generation + 1);
                 history.inputs[position].past = Past::Computed(computed);
             }
@@ -106,12 +106,10 @@ impl History {
         self.program.outputs.iter().position(|&other| other == output).unwrap_or_default()
     }
 
-    /// The result of a root, by its position. A state that was assigned and what was detached are data from then on,
-    /// and nothing flows through integers.
-    pub fn result(self: &Arc<History>, root: &Node, position: usize) -> Option<Computed> {
+    /// The result of a root, by its position; none where no gradient flows through it: it is data.
+    pub fn result(self: &Arc<History>, position: usize) -> Option<Computed> {
         let output = *self.program.outputs.get(position)?;
-        let flows = root.props.dtype.is_float() && !matches!(root.op, Op::After | Op::Detach);
-        flows.then(|| Computed { history: self.clone(), output })
+        self.program.flows(position).then(|| Computed { history: self.clone(), output })
     }
 }
 

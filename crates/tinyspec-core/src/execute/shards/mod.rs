@@ -33,7 +33,7 @@ pub(super) fn run(roots: &[Arc<Node>], walk: &Walk, names: &[Arc<str>]) -> Resul
     realize(&parts)?;
     let history = History::new(&program, leaves.into_iter());
     for (position, (root, shards)) in roots.iter().zip(shards).enumerate() {
-        root.become_shards(shards, history.result(root, position));
+        root.become_shards(shards, history.result(position));
     }
     Ok(())
 }
