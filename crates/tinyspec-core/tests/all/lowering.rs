@@ -223,11 +223,35 @@ pub fn any_schedule() -> impl Strategy<Value = Vec<OptOp>> {
     let pad = (0..6usize, 2..9i64).prop_map(|(axis, multiple)| OptOp::Padto { axis, multiple });
     let stage = (1..3u32, 0..7usize, any::<bool>()).prop_map(|(slot, at, first)| OptOp::Stage { slot, at, first });
     let words = (0..4usize).prop_map(|axis| OptOp::Tc { axis });
-    let others = prop::collection::vec(prop_oneof![4 => split, 1 => swap, 2 => pad.clone(), 1 => stage], 0..7);
+    let alone = Just(OptOp::Nolocals);
+    let others = prop_oneof![16 => split, 4 => swap, 8 => pad.clone(), 4 => stage, 1 => alone];
+    let others = prop::collection::vec(others, 0..7);
     // Only whole ranges become words, and nothing follows on rows in stages.
     let last = prop::option::of((0..4usize).prop_map(|axis| OptOp::Stagger { axis }));
     (prop::collection::vec(prop_oneof![1 => pad, 2 => words], 0..3), others, last)
         .prop_map(|(first, others, last)| [first, others, Vec::from_iter(last)].concat())
+}
+
+#[test]
+fn without_locals_a_schedule_has_no_workgroups() {
+    let target = targets().into_iter().find(|target| target.workgroups.is_some()).unwrap();
+    let (kernel, sink, _) = kernels::matmul(32, 32, 32, (false, false), false);
+    let scheduler = Scheduler::new(kernel.graph, sink, &target).unwrap();
+    let split = |factor, target| OptOp::Split { axis: 0, factor, target, top: false };
+    let [local, upcast] = [split(8, AxisType::Local), split(4, AxisType::Upcast)];
+    assert!(scheduler.space(&[local.clone(), upcast.clone()]).is_ok());
+    assert!(scheduler.space(&[OptOp::Nolocals, upcast]).is_ok());
+    for refused in [
+        [OptOp::Nolocals, local.clone()],
+        [local, OptOp::Nolocals],
+        [OptOp::Nolocals, OptOp::Stage { slot: 1, at: 0, first: false }],
+        [OptOp::Stage { slot: 1, at: 0, first: false }, OptOp::Nolocals],
+    ] {
+        let error = scheduler.space(&refused).unwrap_err();
+        assert!(error.to_string().contains("workgroup"), "{error}");
+    }
+    assert_eq!("nolocals()".parse::<OptOp>().unwrap(), OptOp::Nolocals);
+    assert_eq!(OptOp::Nolocals.to_string(), "nolocals()");
 }
 
 #[test]

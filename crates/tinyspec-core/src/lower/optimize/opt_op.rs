@@ -29,6 +29,8 @@ pub enum OptOp {
         /// Of what its trips become a multiple.
         multiple: i64,
     },
+    /// No LOCAL memory, and no threads that share a workgroup: no such axis and no copy follows.
+    Nolocals,
     /// Copy what the axes from `at` on read from a Param into a LOCAL buffer (packing), then read that.
     Stage {
         /// Slot of the Param.
@@ -62,6 +64,7 @@ impl fmt::Display for OptOp {
             }
             OptOp::Swap(a, b) => write!(f, "swap({a}, {b})"),
             OptOp::Padto { axis, multiple } => write!(f, "padto({axis}, {multiple})"),
+            OptOp::Nolocals => f.write_str("nolocals()"),
             OptOp::Stage { slot, at, first } => {
                 let by = if *first { " first" } else { "" };
                 write!(f, "stage(%{slot}, at {at}{by})")
@@ -80,7 +83,7 @@ impl FromStr for OptOp {
         let wrong = || {
             let message = format!("`{text}` is no schedule op");
             Error::new(ErrorKind::Value, "schedule", message)
-                .help("there are split(axis, factor letter [top]), swap(axis, axis), padto(axis, multiple), stage(%slot, at axis [first]), tc(axis), stagger(axis)")
+                .help("there are split(axis, factor letter [top]), swap(axis, axis), padto(axis, multiple), nolocals(), stage(%slot, at axis [first]), tc(axis), stagger(axis)")
         };
         let (name, operands) = text.trim().strip_suffix(')').and_then(|text| text.split_once('(')).ok_or_else(wrong)?;
         let operands: Vec<&str> = operands.split([',', ' ']).filter(|word| !word.is_empty()).collect();
@@ -97,6 +100,7 @@ impl FromStr for OptOp {
             },
             ("swap", [a, b]) => OptOp::Swap(axis(a)?, axis(b)?),
             ("padto", [position, multiple]) => OptOp::Padto { axis: axis(position)?, multiple: number(multiple)? },
+            ("nolocals", []) => OptOp::Nolocals,
             ("stage", [slot, "at", at, by @ ..]) if matches!(by, [] | ["first"]) => {
                 let slot = slot.strip_prefix('%').and_then(|slot| slot.parse().ok()).ok_or_else(wrong)?;
                 OptOp::Stage { slot, at: axis(at)?, first: !by.is_empty() }

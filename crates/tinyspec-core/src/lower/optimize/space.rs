@@ -54,6 +54,8 @@ pub struct Space {
     pub(crate) words: Option<usize>,
     /// The axis of which several trips are worked on at a time, in stages.
     pub(crate) staggered: Option<usize>,
+    /// Neither LOCAL memory nor workgroups of several threads.
+    no_locals: bool,
     /// Some Reduce grows from trip to trip.
     carries: bool,
     /// All Reduces are over the same ranges, so that loops over these can be around those over outputs.
@@ -74,7 +76,8 @@ impl Space {
         let first = reduced.next();
         let alike = first.is_some_and(|first| reduced.all(|other| other == first)) && kernel.nests.len() == 1;
         let (axes, origins, stages) = (Vec::new(), Vec::new(), Vec::new());
-        let mut space = Space { axes, origins, stages, words: None, staggered: None, carries, alike, params, pairs };
+        let (words, staggered, no_locals) = (None, None, false);
+        let mut space = Space { axes, origins, stages, words, staggered, no_locals, carries, alike, params, pairs };
         for nest in &kernel.nests {
             space.add(graph, kernel, &nest.ranges, AxisType::Loop);
         }
@@ -170,6 +173,15 @@ impl Space {
         if self.sums_rows() && matches!(op, OptOp::Stage { .. } | OptOp::Stagger { .. } | OptOp::Tc { .. }) {
             return refuse("a loop over terms is around one over results".into());
         }
+        let is_local = |kind: AxisType| matches!(kind, AxisType::Local | AxisType::Warp | AxisType::GroupReduce);
+        let makes_local = match *op {
+            OptOp::Split { target, .. } => is_local(target),
+            OptOp::Stage { .. } => true,
+            _ => false,
+        };
+        if self.no_locals && makes_local {
+            return refuse("the schedule has no LOCAL memory and no workgroups of several threads".into());
+        }
         match *op {
             OptOp::Split { axis: position, factor, target, top } => {
                 let old = axis(position)?;
@@ -240,6 +252,12 @@ impl Space {
                     return refuse("a sum is carried from trip to trip".into());
                 }
                 self.staggered = Some(position);
+            }
+            OptOp::Nolocals => {
+                if !self.stages.is_empty() || self.axes.iter().any(|axis| is_local(axis.kind)) {
+                    return refuse("there are copies, or axes of a workgroup, already".into());
+                }
+                self.no_locals = true;
             }
             OptOp::Stage { slot, at, first } => {
                 if at > count {
