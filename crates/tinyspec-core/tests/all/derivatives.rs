@@ -235,6 +235,46 @@ fn third_derivatives_are_exact_where_powers_are() -> Result<(), Error> {
     Ok(())
 }
 
+/// Of a product, by one index, by two and by three: the products of the others.
+#[test]
+fn products_have_their_derivatives_at_zeros() -> Result<(), Error> {
+    let rows = [[0.0, 2.0, 3.0, 5.0], [0.0, 2.0, 0.0, 5.0], [0.0, 0.0, 0.0, 7.0], [2.0, 3.0, 5.0, 7.0], [0.0; 4]];
+    let others = |x: &[f64; 4], taken: &[usize]| -> f64 {
+        (0..4).filter(|place| !taken.contains(place)).map(|place| x[place]).product()
+    };
+    let pairs = |place: usize| (0..4).filter(move |&other| other != place);
+    let second = |x: &[f64; 4], i: usize| -> f64 { pairs(i).map(|j| others(x, &[i, j])).sum() };
+    let third = |x: &[f64; 4], i: usize| -> f64 {
+        pairs(i)
+            .flat_map(|j| pairs(i).filter(move |&k| k != j).map(move |k| [i, j, k]))
+            .map(|taken| others(x, &taken))
+            .sum()
+    };
+    for device in ["cpu", "interpreter"] {
+        with_default_device::<_, Error>(device, || {
+            for x in &rows {
+                let tensor = Tensor::from_slice(x, [2, 2]);
+                let mut slopes = tensor.prod(.., false);
+                let first = |x: &[f64; 4], i: usize| others(x, &[i]);
+                let orders: [&dyn Fn(&[f64; 4], usize) -> f64; 3] = [&first, &second, &third];
+                for (order, of) in orders.into_iter().enumerate() {
+                    slopes = grad(&slopes.sum(.., false), &[&tensor])?.remove(0);
+                    let want: Vec<f64> = (0..4).map(|place| of(x, place)).collect();
+                    let got = slopes.to_vec::<f64>()?;
+                    let near = got.iter().zip(&want).all(|(got, want)| (got - want).abs() <= 1e-14 * want.abs());
+                    assert!(near, "{device}: derivative {} of {x:?}: {got:?} {want:?}", order + 1);
+                }
+            }
+            // What overflows times a zero is a zero.
+            let x = Tensor::from_slice(&[1e30f32, 0.0, 1e30], [3]);
+            let slopes = grad(&x.prod(.., false), &[&x])?.remove(0);
+            assert_eq!(slopes.to_vec::<f32>()?, [0.0, f32::INFINITY, 0.0]);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
 #[test]
 fn a_wrong_gradient_is_found_and_named() {
     let x = Tensor::from_slice(&[0.5f64, 2.0], [2]);

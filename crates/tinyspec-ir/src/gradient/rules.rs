@@ -254,26 +254,46 @@ fn reduce(graph: &mut Graph, node: NodeId, x: NodeId, arg: &Arg, g: NodeId) -> R
             let share = graph.alu(Op::Div, &[g, count])?;
             mul(graph, hits, share)
         }
-        // The product of the others, without dividing by a 0: one 0 leaves its own slope, two leave none.
         _ => {
-            let (mask, value) = chosen(graph, *op, x);
-            let (zero, one) = (scalar(graph, x, 0.0), scalar(graph, x, 1.0));
-            let differs = graph.alu(Op::CmpNe, &[value, zero])?;
-            let is_factor = both(graph, mask, differs)?;
-            let nonzero = graph.alu(Op::Where, &[is_factor, value, one])?;
-            let product = ops::reduce::prod(graph, nonzero, Some(&positions), true)?;
-            let is_zero = arithmetic::eq(graph, value, zero)?;
-            let is_zero = both(graph, mask, is_zero)?;
-            let flags = graph.alu(Op::Where, &[is_zero, one, zero])?;
-            let zeros = ops::reduce::sum(graph, flags, Some(&positions), true)?;
-            let (no_zero, one_zero) = (arithmetic::eq(graph, zeros, zero)?, arithmetic::eq(graph, zeros, one)?);
-            let others = graph.alu(Op::Div, &[product, nonzero])?;
-            let at_zero = graph.alu(Op::Where, &[one_zero, product, zero])?;
-            let elsewhere = graph.alu(Op::Where, &[no_zero, others, zero])?;
-            let slope = graph.alu(Op::Where, &[is_zero, at_zero, elsewhere])?;
+            let slope = product_slope(graph, x, &positions)?;
             mul(graph, g, slope)
         }
     }
+}
+
+/// The product of the others, without dividing by a 0: what is not 0 is divided out of its product, and of the zeros the
+/// others are multiplied. Of up to two that is written by sums of powers, `((Σz)² - Σz²) / 2`, so that what is 0 has its
+/// slopes: third derivatives are exact.
+fn product_slope(graph: &mut Graph, x: NodeId, axes: &[i64]) -> Result<NodeId> {
+    let (mask, value) = chosen(graph, Op::Mul, x);
+    let (zero, one) = (scalar(graph, x, 0.0), scalar(graph, x, 1.0));
+    let is_zero = arithmetic::eq(graph, value, zero)?;
+    let is_zero = both(graph, mask, is_zero)?;
+    let differs = graph.alu(Op::CmpNe, &[value, zero])?;
+    let is_factor = both(graph, mask, differs)?;
+    let factors = graph.alu(Op::Where, &[is_factor, value, one])?;
+    let product = ops::reduce::prod(graph, factors, Some(axes), true)?;
+    let without = graph.alu(Op::Div, &[product, factors])?;
+    let zeros = graph.alu(Op::Where, &[is_zero, value, zero])?;
+    let flags = graph.alu(Op::Where, &[is_zero, one, zero])?;
+    let squares = mul(graph, zeros, zeros)?;
+    let mut others = |terms: NodeId| -> Result<NodeId> {
+        let total = ops::reduce::sum(graph, terms, Some(axes), true)?;
+        arithmetic::sub(graph, total, terms)
+    };
+    let (count, sum, squares) = (others(flags)?, others(zeros)?, others(squares)?);
+    let two = scalar(graph, x, 2.0);
+    let squared = mul(graph, sum, sum)?;
+    let twice = arithmetic::sub(graph, squared, squares)?;
+    let pair = graph.alu(Op::Div, &[twice, two])?;
+    let [none, single, double] = [zero, one, two].map(|number| arithmetic::eq(graph, count, number));
+    let rest = graph.alu(Op::Where, &[double?, pair, zero])?;
+    let rest = graph.alu(Op::Where, &[single?, sum, rest])?;
+    // Nothing times what overflows is nothing.
+    let is_finite = elementwise::isfinite(graph, without)?;
+    let bounded = graph.alu(Op::Where, &[is_finite, without, zero])?;
+    let rest = mul(graph, bounded, rest)?;
+    graph.alu(Op::Where, &[none?, without, rest])
 }
 
 /// Where the terms of a Reduce are chosen by a mask, and the others are nothing to it, the mask and what it chooses. What is
