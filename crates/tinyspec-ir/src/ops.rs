@@ -150,12 +150,39 @@ pub(crate) fn in_wide(
     cast(b, value, dtype)
 }
 
+/// A function of several numbers, computed in at least f32 and rounded once to the float that they have in common.
+pub(crate) fn in_wide_of<const N: usize>(
+    b: &mut dyn Builder,
+    op: &str,
+    operands: [NodeId; N],
+    function: impl FnOnce(&mut dyn Builder, [NodeId; N]) -> Result<NodeId>,
+) -> Result<NodeId> {
+    let dtype = match common(b, op, &operands)? {
+        dtype if dtype.is_float() => dtype,
+        _ => DEFAULT_FLOAT,
+    };
+    let mut wide = operands;
+    for operand in &mut wide {
+        *operand = cast(b, *operand, dtype.accumulator())?;
+    }
+    let value = function(b, wide)?;
+    cast(b, value, dtype)
+}
+
+/// The dtype that several operands have in common.
+pub(crate) fn common(b: &dyn Builder, op: &str, operands: &[NodeId]) -> Result<DType> {
+    let mut dtypes = operands.iter().map(|&operand| dtype_of(b, operand));
+    let first = dtypes.next().unwrap_or(DEFAULT_FLOAT);
+    dtypes.try_fold(first, |from, to| {
+        from.promote(to).ok_or_else(|| {
+            Error::new(ErrorKind::DType, op, format!("{from} and {to} have no common dtype"))
+                .help("cast one side with `.cast(…)`")
+        })
+    })
+}
+
 /// Both operands in their common dtype.
 pub(crate) fn promote(b: &mut dyn Builder, op: &str, x: NodeId, y: NodeId) -> Result<(NodeId, NodeId)> {
-    let (from, to) = (dtype_of(b, x), dtype_of(b, y));
-    let Some(dtype) = from.promote(to) else {
-        return Err(Error::new(ErrorKind::DType, op, format!("{from} and {to} have no common dtype"))
-            .help("cast one side with `.cast(…)`"));
-    };
+    let dtype = common(b, op, &[x, y])?;
     Ok((cast(b, x, dtype)?, cast(b, y, dtype)?))
 }

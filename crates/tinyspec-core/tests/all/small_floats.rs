@@ -1,7 +1,10 @@
-//! 8-bit floats on every device: each code, and values all over the range of f32.
+//! 8-bit floats on every device: each code, and values all over the range of f32. What is made of several steps in small
+//! floats: it is rounded once.
 
+use crate::support::on_each_device;
 use tinyspec_core::execute::with_default_device;
 use tinyspec_core::{Error, Tensor};
+use tinyspec_ir::ops::options::default;
 use tinyspec_ir::{DType, float};
 
 #[test]
@@ -74,4 +77,146 @@ fn products_of_small_numbers_are_summed_in_what_accumulates() -> Result<(), Erro
     assert_eq!(Tensor::einsum("ij,jk->ik", &[&a, &b]).dtype(), DType::BF16);
     assert_eq!(Tensor::einsum("ij,jk->ik", &[&a, &b]).cast(DType::F32).to_vec::<f32>()?, [2f32.powi(-14)]);
     Ok(())
+}
+
+/// A result that its dtype holds is there, whatever was greater on the way.
+#[test]
+fn what_overflows_between_does_not_count() {
+    let f16 = |data: &[f32]| Tensor::from_slice(data, [data.len()]).cast(DType::F16);
+    let tiny = |data: &[f32]| Tensor::from_slice(data, [data.len()]).cast(DType::F8E4M3);
+    let each = |x: Tensor, want: &[f32]| -> Result<(), Error> {
+        assert!(x.dtype() != DType::F32, "the dtype stays");
+        assert_eq!(x.cast(DType::F32).to_vec::<f32>()?, want);
+        Ok(())
+    };
+    on_each_device(|| {
+        let x = f16(&[300.0, 400.0]);
+        each(x.norm(2.0, .., false), &[500.0])?;
+        // (300³ + 400³)^(1/3) is 449.795…, and 449.75 the f16 beside it.
+        each(x.norm(3.0, .., false), &[449.75])?;
+        each(x.normalize(2.0, 0, 1e-6), &[0.60009766, 0.7998047])?;
+        each(x.cosine_similarity(&x, 0, 1e-6), &[1.0])?;
+        each(x.pairwise_distance(f16(&[0.0, 0.0]), 2.0, 0.0), &[500.0])?;
+        each(x.unsqueeze(0).cdist(f16(&[0.0, 0.0]).unsqueeze(0), 2.0), &[500.0])?;
+        each(x.renorm(2.0, 0, 1000.0), &[300.0, 400.0])?;
+        each(x.unsqueeze(0).renorm(2.0, 0, 250.0), &[150.0, 200.0])?;
+        each(x.unsqueeze(0).lp_pool1d(2.0, [2], default()), &[500.0])?;
+        each(f16(&[-300.0, 300.0]).std(.., 0, false), &[300.0])?;
+        each(f16(&[300.0; 300]).unsqueeze(0).avg_pool1d([300], default()), &[300.0])?;
+        each(f16(&[300.0; 300]).unsqueeze(0).adaptive_avg_pool1d([1]), &[300.0])?;
+        each(f16(&[60000.0; 3]).unsqueeze(0).adaptive_avg_pool1d([2]), &[60000.0; 2])?;
+        each(f16(&[-60000.0, 60000.0]).quantile(0.5, 0, false), &[0.0])?;
+        each(f16(&[-60000.0]).lerp(f16(&[60000.0]), f16(&[0.5])), &[0.0])?;
+        each(f16(&[-60000.0]).addcmul(f16(&[300.0]), f16(&[300.0]), 1.0), &[30000.0])?;
+        each(f16(&[60000.0, 60000.0]).trapezoid(0.5, 0), &[30000.0])?;
+        each(f16(&[60000.0, -60000.0]).mse_loss(f16(&[60000.0, -60000.0]), "mean"), &[0.0])?;
+        each(f16(&[60000.0]).smooth_l1_loss(f16(&[0.0]), "mean", 1.0), &[60000.0])?;
+        let pair = f16(&[-300.0, 300.0, 300.0, -300.0]).reshape([2, 2]);
+        each(pair.corrcoef(), &[1.0, -1.0, -1.0, 1.0])?;
+        let (near, far) = (f16(&[0.0, 0.0]), f16(&[-300.0, -400.0]));
+        each(x.triplet_margin_loss(&near, &far, "mean", 0.0, 2.0), &[0.0])?;
+        each(x.triplet_margin_loss(&far, &near, "mean", 0.0, 2.0), &[500.0])?;
+        let (mean, index) = (f16(&[0.0]), Tensor::from_slice(&[0i32, 0], [2]));
+        each(mean.scatter_reduce(index, f16(&[60000.0, 60000.0]), 0, "mean", false), &[60000.0])?;
+
+        let x = tiny(&[16.0; 64]);
+        each(x.norm(2.0, .., false), &[128.0])?;
+        each(x.unsqueeze(0).avg_pool1d([64], default()), &[16.0])?;
+        each(tiny(&[-30.0, 30.0]).std(.., 0, false), &[30.0])?;
+        Ok(())
+    });
+}
+
+/// More rows than f16 counts.
+#[test]
+fn means_of_many_small_floats() {
+    on_each_device(|| {
+        let rows = 70_000;
+        let show = |x: Tensor| x.cast(DType::F32).item::<f32>();
+        let ones = Tensor::ones([rows]).cast(DType::F16);
+        assert_eq!(show(ones.nanmean(.., false))?, 1.0);
+        let (logits, target) = (Tensor::zeros([rows, 16]).cast(DType::F16), Tensor::zeros([rows]).cast(DType::I32));
+        // log 16 is 2.7725887…
+        assert_eq!(show(logits.cross_entropy(&target, "mean", 0.0, -100))?, 2.7734375);
+        assert_eq!(show(logits.cross_entropy(&target, "mean", 0.1, -100))?, 2.7734375);
+        let logs = Tensor::full([rows, 16], -2.0).cast(DType::F16);
+        assert_eq!(show(logs.nll_loss(&target, "mean"))?, 2.0);
+        let weights = Tensor::full([16], 3.0).cast(DType::F16);
+        assert_eq!(show(logs.nll_loss_weight(&target, weights, "mean"))?, 2.0);
+        assert_eq!(show(ones.mse_loss(0.0, "mean"))?, 1.0);
+        assert_eq!(show(ones.kl_div(&ones, "batchmean", false))?, -1.0);
+        Ok(())
+    });
+}
+
+type OfThree = fn(&Tensor, &Tensor, &Tensor) -> Tensor;
+
+macro_rules! functions {
+    ($($name:ident: |$x:ident, $y:ident, $p:ident| $body:expr;)*) => {
+        &[$((stringify!($name), |$x: &Tensor, $y: &Tensor, $p: &Tensor| {
+            let _ = ($x, $y, $p);
+            $body
+        })),*]
+    };
+}
+
+/// What several steps give is what they give in f32, rounded: of numbers whose squares f16 does not hold.
+#[test]
+fn reductions_and_losses_are_rounded_once() {
+    let functions: &[(&str, OfThree)] = functions! {
+        sum: |x, y, p| x.sum(1, false);  mean: |x, y, p| x.mean(1, false);  var: |x, y, p| (x / 16.0).var(1, 1, false);
+        std: |x, y, p| x.std(1, 1, false);  std_mean: |x, y, p| x.std_mean(1, 1, false)[0].clone();
+        logsumexp: |x, y, p| x.logsumexp(1, false);  logcumsumexp: |x, y, p| x.logcumsumexp(1);
+        softmax: |x, y, p| x.softmax(1);  log_softmax: |x, y, p| x.log_softmax(1);  cumsum: |x, y, p| x.cumsum(1);
+        nansum: |x, y, p| x.nansum(1, false);  nanmean: |x, y, p| x.nanmean(1, false);
+        quantile: |x, y, p| x.quantile(0.3, 1, false);  trapezoid: |x, y, p| x.trapezoid(0.3, 1);
+        cumulative_trapezoid: |x, y, p| x.cumulative_trapezoid(0.3, 1);  lerp: |x, y, p| x.lerp(y, 0.25);
+        norm1: |x, y, p| x.norm(1.0, 1, false);  norm2: |x, y, p| x.norm(2.0, 1, false);
+        norm3: |x, y, p| x.norm(3.0, 1, false);  normalize: |x, y, p| x.normalize(2.0, 1, 1e-6);
+        cosine_similarity: |x, y, p| x.cosine_similarity(y, 1, 1e-6);  cdist: |x, y, p| x.cdist(y, 2.0);
+        pairwise_distance: |x, y, p| x.pairwise_distance(y, 2.0, 1e-6);  renorm: |x, y, p| x.renorm(2.0, 0, 350.0);
+        corrcoef: |x, y, p| x.corrcoef();  avg_pool1d: |x, y, p| x.avg_pool1d([3], default());
+        adaptive: |x, y, p| x.adaptive_avg_pool1d([2]);  lp_pool1d: |x, y, p| x.lp_pool1d(3.0, [2], default());
+        cross: |x, y, p| (x / 32.0).cross(y, 1);  hypot: |x, y, p| x.hypot(y);  atan2: |x, y, p| x.atan2(y);
+        logaddexp: |x, y, p| x.logaddexp(y);  logaddexp2: |x, y, p| x.logaddexp2(y);  xlogy: |x, y, p| x.xlogy(p);
+        xlog1py: |x, y, p| x.xlog1py(p);  addcmul: |x, y, p| x.addcmul(y, p, 0.01);  addcdiv: |x, y, p| x.addcdiv(y, p, 0.5);
+        deg2rad: |x, y, p| x.deg2rad();  rad2deg: |x, y, p| x.rad2deg();
+        layer_norm: |x, y, p| x.layer_norm(y.at(0), p.at(1), 1, 1e-5);  rms_norm: |x, y, p| x.rms_norm(y.at(0), 1e-5);
+        batch_norm_train: |x, y, p| x.batch_norm_train(y.at(0), p.at(1), 1e-5);
+        batch_norm_eval: |x, y, p| x.batch_norm_eval(y.at(0) / 64.0, p.at(1), y.at(1), p.at(0), 1e-5);
+        local_response_norm: |x, y, p| x.local_response_norm(2, 0.5, 0.75, 1.0);
+        mse: |x, y, p| (x / 16.0).mse_loss(y / 16.0, "mean");  l1: |x, y, p| x.l1_loss(y, "mean");
+        huber: |x, y, p| x.huber_loss(y, "mean", 1.5);  smooth_l1: |x, y, p| x.smooth_l1_loss(y, "mean", 400.0);
+        kl_div: |x, y, p| x.kl_div(p, "mean", false);  poisson: |x, y, p| p.poisson_nll_loss(x, "mean", false, 1e-4);
+        gaussian: |x, y, p| x.gaussian_nll_loss(y, p, "mean", 1e-3);
+        hinge: |x, y, p| x.hinge_embedding_loss(y.sign(), "mean", 1.0);
+        margin: |x, y, p| x.margin_ranking_loss(y, p.sign(), "mean", 0.2);
+        triplet: |x, y, p| x.triplet_margin_loss(y, p, "mean", 3.0, 2.0);
+        soft_margin: |x, y, p| x.soft_margin_loss(y.sign(), "mean");
+        multilabel: |x, y, p| x.multilabel_soft_margin_loss(y.gt(0.0).cast(DType::F16), "mean");
+        focal: |x, y, p| x.sigmoid_focal_loss(y.gt(0.0).cast(DType::F16), "mean", 0.25, 2.0);
+        bce_logits: |x, y, p| x.binary_crossentropy_logits(y.gt(0.0).cast(DType::F16), "mean");
+        bce: |x, y, p| (p / 2048.0).binary_crossentropy(y.gt(0.0).cast(DType::F16), "mean");
+        cross_entropy: |x, y, p| x.cross_entropy(Tensor::from_slice(&[2i32, 0], [2]), "mean", 0.1, -100);
+        cross_entropy_prob: |x, y, p| x.cross_entropy_prob(p / 1024.0, "mean");
+        multi_margin: |x, y, p| (x / 16.0).multi_margin_loss(Tensor::from_slice(&[2i32, 0], [2]), "mean", 2.0, 1.0);
+        einsum: |x, y, p| Tensor::einsum("ij,kj->ik", &[&(x / 16.0), y]);
+        cov: |x, y, p| (x / 16.0).cov(1);
+    };
+    on_each_device(|| {
+        let of = |data: [f32; 6]| Tensor::from_slice(&data, [2, 3]);
+        let wide = [
+            of([300.0, -280.0, 260.5, 312.0, -256.0, 289.0]),
+            of([-301.0, 270.0, 299.5, -310.0, 264.0, 281.0]),
+            of([320.0, 257.0, 301.5, 288.0, 259.0, 333.0]),
+        ];
+        let narrow = wide.each_ref().map(|x| x.cast(DType::F16));
+        for (name, function) in functions {
+            let want = function(&wide[0], &wide[1], &wide[2]).cast(DType::F16).cast(DType::F32).to_vec::<f32>()?;
+            let got = function(&narrow[0], &narrow[1], &narrow[2]);
+            assert_eq!(got.dtype(), DType::F16, "{name}");
+            assert_eq!(got.cast(DType::F32).to_vec::<f32>()?, want, "{name}");
+        }
+        Ok(())
+    });
 }

@@ -2,7 +2,7 @@
 
 use super::movement::{reshape, transpose};
 use super::options::per_axis;
-use super::{cast, creation, dtype_of, like, reduce, shape_of, to_float};
+use super::{cast, creation, dtype_of, in_wide, like, reduce, shape_of};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
@@ -17,8 +17,8 @@ macro_rules! pools {
     ($($avg:ident $max:ident $axes:literal;)*) => { $(
         /// Means of as many windows along each of the last axes as `size` says.
         pub fn $avg(b: &mut dyn Builder, x: NodeId, size: &[i64]) -> Result<NodeId> {
-            let x = to_float(b, x)?;
-            adaptive::<$axes>(b, concat!("adaptive_avg_pool", $axes, "d"), x, size, Pool::Mean)
+            let op = concat!("adaptive_avg_pool", $axes, "d");
+            in_wide(b, x, |b, x| adaptive::<$axes>(b, op, x, size, Pool::Mean))
         }
 
         /// Greatest elements of as many windows along each of the last axes as `size` says.
@@ -44,7 +44,7 @@ fn adaptive<const N: usize>(b: &mut dyn Builder, op: &str, x: NodeId, size: &[i6
 
 /// Means over the last axes; what `interpolate` calls `"area"`.
 pub(super) fn area(b: &mut dyn Builder, op: &str, x: NodeId, size: &[i64]) -> Result<NodeId> {
-    pooled(b, op, x, size, Pool::Mean)
+    in_wide(b, x, |b, x| pooled(b, op, x, size, Pool::Mean))
 }
 
 fn pooled(b: &mut dyn Builder, op: &str, x: NodeId, size: &[i64], pool: Pool) -> Result<NodeId> {

@@ -1,6 +1,6 @@
 //! Binary ops with promotion, comparisons, and the spec's shorthands (Neg, Sub, CmpGt, …).
 
-use super::{cast, dtype_of, like, promote, to_float};
+use super::{cast, dtype_of, in_wide_of, like, promote, to_float};
 use crate::{Arg, Builder, Const, DType, Error, ErrorKind, NodeId, Op, Result};
 
 fn binary(b: &mut dyn Builder, name: &str, op: Op, x: NodeId, y: NodeId) -> Result<NodeId> {
@@ -223,9 +223,15 @@ pub fn where_(b: &mut dyn Builder, condition: NodeId, x: NodeId, y: NodeId) -> R
 
 /// `x + weight * (y - x)`.
 pub fn lerp(b: &mut dyn Builder, x: NodeId, y: NodeId, weight: NodeId) -> Result<NodeId> {
-    let difference = sub(b, y, x)?;
-    let step = mul(b, difference, weight)?;
-    add(b, x, step)
+    let moved = |b: &mut dyn Builder, [x, y, weight]: [NodeId; 3]| {
+        let difference = sub(b, y, x)?;
+        let step = mul(b, difference, weight)?;
+        add(b, x, step)
+    };
+    let operands = [x, y, weight];
+    let is_float = super::common(b, "lerp", &operands)?.is_float();
+    let moved = if is_float { in_wide_of(b, "lerp", operands, moved) } else { moved(b, operands) };
+    moved.map_err(|error| error.in_op("lerp"))
 }
 
 /// The magnitude of `x` with the sign of `y`.
@@ -253,10 +259,10 @@ pub(super) fn is_negative(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
 
 /// `log(exp(x) + exp(y))`: `max(x, y) + log(1 + e^-|x - y|)`.
 pub fn logaddexp(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
-    let (x, y) = promote(b, "logaddexp", x, y)?;
-    let (x, y) = (to_float(b, x)?, to_float(b, y)?);
-    let dtype = dtype_of(b, x);
-    let (x, y) = (cast(b, x, dtype.accumulator())?, cast(b, y, dtype.accumulator())?);
+    in_wide_of(b, "logaddexp", [x, y], wide_logaddexp)
+}
+
+fn wide_logaddexp(b: &mut dyn Builder, [x, y]: [NodeId; 2]) -> Result<NodeId> {
     let larger = b.alu(Op::Max, &[x, y]).map_err(|error| error.in_op("logaddexp"))?;
     // Two equal infinities differ by 0.
     let different = b.alu(Op::CmpNe, &[x, y])?;
@@ -266,6 +272,5 @@ pub fn logaddexp(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
     let distance = super::elementwise::abs(b, difference)?;
     let minus = neg(b, distance)?;
     let rest = super::hyperbolic::log1p_exp(b, minus)?;
-    let sum = b.alu(Op::Add, &[larger, rest])?;
-    cast(b, sum, dtype)
+    b.alu(Op::Add, &[larger, rest])
 }

@@ -2,8 +2,8 @@
 
 use super::arithmetic::{copysign_of, sub};
 use super::elementwise::{abs, log, scale, shift};
-use super::{in_wide, inverse, like, promote, to_float};
-use crate::{Builder, Error, NodeId, Op, Result};
+use super::{in_wide, in_wide_of, inverse, like};
+use crate::{Builder, NodeId, Op, Result};
 use std::f64::consts::{FRAC_PI_2, LOG2_10, PI};
 
 /// `log(1 + x)`, exact near 0: there it is `2 atanh(x / (2 + x))`.
@@ -53,28 +53,24 @@ pub fn logit(b: &mut dyn Builder, x: NodeId, eps: f64) -> Result<NodeId> {
 
 /// `x log(y)`, which is 0 where `x` is 0.
 pub fn xlogy(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
-    let (x, y) = promote(b, "xlogy", x, y)?;
-    let (x, y) = (to_float(b, x)?, to_float(b, y)?);
-    let (zero, one) = (like(b, x, 0.0), like(b, y, 1.0));
-    let none = super::arithmetic::eq(b, x, zero)?;
-    let number = super::arithmetic::eq(b, y, y)?;
-    let none = b.alu(Op::And, &[none, number]).map_err(in_xlogy)?;
-    let y = b.alu(Op::Where, &[none, one, y]).map_err(in_xlogy)?;
-    let log = log(b, y)?;
-    b.alu(Op::Mul, &[x, log]).map_err(in_xlogy)
-}
-
-fn in_xlogy(error: Error) -> Error {
-    error.in_op("xlogy")
+    in_wide_of(b, "xlogy", [x, y], |b, [x, y]| {
+        let (zero, one) = (like(b, x, 0.0), like(b, y, 1.0));
+        let none = super::arithmetic::eq(b, x, zero)?;
+        let number = super::arithmetic::eq(b, y, y)?;
+        let none = b.alu(Op::And, &[none, number])?;
+        let y = b.alu(Op::Where, &[none, one, y])?;
+        let log = log(b, y)?;
+        b.alu(Op::Mul, &[x, log])
+    })
+    .map_err(|error| error.in_op("xlogy"))
 }
 
 /// The angle of the point (`x`, `y`), from -π to π.
 pub fn atan2(b: &mut dyn Builder, y: NodeId, x: NodeId) -> Result<NodeId> {
-    let (y, x) = promote(b, "atan2", y, x)?;
-    let dtype = super::dtype_of(b, y);
-    let (y, x) = (to_float(b, y)?, to_float(b, x)?);
-    let wide = super::dtype_of(b, y).accumulator();
-    let (y, x) = (super::cast(b, y, wide)?, super::cast(b, x, wide)?);
+    in_wide_of(b, "atan2", [y, x], wide_atan2)
+}
+
+fn wide_atan2(b: &mut dyn Builder, [y, x]: [NodeId; 2]) -> Result<NodeId> {
     let (rise, run) = (abs(b, y)?, abs(b, x)?);
     let steep = b.alu(Op::CmpLt, &[run, rise]).map_err(|error| error.in_op("atan2"))?;
     let (numerator, denominator) = (b.alu(Op::Where, &[steep, x, y])?, b.alu(Op::Where, &[steep, y, x])?);
@@ -98,14 +94,15 @@ pub fn atan2(b: &mut dyn Builder, y: NodeId, x: NodeId) -> Result<NodeId> {
     let nothing = copysign_of(b, zero, y)?;
     let angle = b.alu(Op::Where, &[origin, nothing, angle])?;
     let flat = b.alu(Op::Where, &[left, from_half, angle])?;
-    let angle = b.alu(Op::Where, &[steep, from_quarter, flat])?;
-    if dtype.is_float() { super::cast(b, angle, dtype) } else { Ok(angle) }
+    b.alu(Op::Where, &[steep, from_quarter, flat])
 }
 
 /// `√(x² + y²)` without overflow between.
 pub fn hypot(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
-    let (x, y) = promote(b, "hypot", x, y)?;
-    let (x, y) = (to_float(b, x)?, to_float(b, y)?);
+    in_wide_of(b, "hypot", [x, y], wide_hypot)
+}
+
+fn wide_hypot(b: &mut dyn Builder, [x, y]: [NodeId; 2]) -> Result<NodeId> {
     let (x, y) = (abs(b, x)?, abs(b, y)?);
     let swapped = b.alu(Op::CmpLt, &[x, y]).map_err(|error| error.in_op("hypot"))?;
     let (long, short) = (b.alu(Op::Where, &[swapped, y, x])?, b.alu(Op::Where, &[swapped, x, y])?);
@@ -124,14 +121,12 @@ pub fn hypot(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
 
 /// Degrees as radians.
 pub fn deg2rad(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
-    let x = to_float(b, x)?;
-    scale(b, x, PI / 180.0)
+    in_wide(b, x, |b, x| scale(b, x, PI / 180.0))
 }
 
 /// Radians as degrees.
 pub fn rad2deg(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
-    let x = to_float(b, x)?;
-    scale(b, x, 180.0 / PI)
+    in_wide(b, x, |b, x| scale(b, x, 180.0 / PI))
 }
 
 /// `sin(πx) / (πx)`, and 1 at 0.

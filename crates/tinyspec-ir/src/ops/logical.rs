@@ -2,7 +2,7 @@
 
 use super::arithmetic::{add, div, maximum, minimum, mul};
 use super::elementwise::isnan;
-use super::{cast, dtype_of, like, promote};
+use super::{cast, dtype_of, in_wide_of, like, promote};
 use crate::{Builder, DType, NodeId, Op, Result};
 
 /// Both as `[x != 0]`.
@@ -65,14 +65,21 @@ pub fn signbit(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
 
 /// `x + value * first * second`.
 pub fn addcmul(b: &mut dyn Builder, x: NodeId, first: NodeId, second: NodeId, value: f64) -> Result<NodeId> {
-    let product = mul(b, first, second).map_err(|error| error.in_op("addcmul"))?;
-    weighted(b, "addcmul", x, product, value)
+    let sum = |b: &mut dyn Builder, [x, first, second]: [NodeId; 3]| {
+        let product = mul(b, first, second).map_err(|error| error.in_op("addcmul"))?;
+        weighted(b, "addcmul", x, product, value)
+    };
+    let operands = [x, first, second];
+    let is_float = super::common(b, "addcmul", &operands)?.is_float();
+    if is_float { in_wide_of(b, "addcmul", operands, sum) } else { sum(b, operands) }
 }
 
 /// `x + value * first / second`.
 pub fn addcdiv(b: &mut dyn Builder, x: NodeId, first: NodeId, second: NodeId, value: f64) -> Result<NodeId> {
-    let quotient = div(b, first, second).map_err(|error| error.in_op("addcdiv"))?;
-    weighted(b, "addcdiv", x, quotient, value)
+    in_wide_of(b, "addcdiv", [x, first, second], |b, [x, first, second]| {
+        let quotient = div(b, first, second).map_err(|error| error.in_op("addcdiv"))?;
+        weighted(b, "addcdiv", x, quotient, value)
+    })
 }
 
 fn weighted(b: &mut dyn Builder, name: &str, x: NodeId, summand: NodeId, value: f64) -> Result<NodeId> {

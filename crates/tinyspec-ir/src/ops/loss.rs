@@ -1,7 +1,7 @@
 //! Losses.
 
 use super::arithmetic::{add, mul, ne, neg, sub};
-use super::{cast, dtype_of, like, reduce, shape_of};
+use super::{cast, dtype_of, in_wide, in_wide_of, like, reduce, shape_of};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Error, ErrorKind, NodeId, Op, Result};
 
@@ -13,6 +13,21 @@ pub(super) fn reduced(b: &mut dyn Builder, op: &str, losses: NodeId, reduction: 
         _ => Err(Error::new(ErrorKind::Value, op, format!("reduction `{reduction}` is unknown"))
             .help("`mean`, `sum` or `none`")),
     }
+}
+
+/// Two operands of one shape: that they merely broadcast is nearly always a mistake.
+pub(super) fn equal_shape(b: &dyn Builder, op: &str, x: NodeId, target: NodeId) -> Result<()> {
+    let (left, right) = (shape_of(b, x), shape_of(b, target));
+    if left == right {
+        return Ok(());
+    }
+    let message = format!("predictions of {} and targets of {}", show(&left), show(&right));
+    Err(Error::new(ErrorKind::Shape, op, message).help("reshape one side: a loss does not broadcast"))
+}
+
+/// [`equal_shape`], or a number, which fits all.
+pub(super) fn same_shape(b: &dyn Builder, op: &str, x: NodeId, target: NodeId) -> Result<()> {
+    if shape_of(b, target).is_empty() { Ok(()) } else { equal_shape(b, op, x, target) }
 }
 
 /// Cross entropy of `logits` (classes in the last axis) against class numbers. `label_smoothing` spreads that share
@@ -29,23 +44,25 @@ pub fn cross_entropy(
         let message = format!("label_smoothing {label_smoothing} is no share, from 0 to 1");
         return Err(Error::new(ErrorKind::Value, "cross_entropy", message));
     }
-    let log_probabilities = reduce::log_softmax(b, logits, -1).map_err(|error| error.in_op("cross_entropy"))?;
-    if label_smoothing == 0.0 {
-        return nll(b, "cross_entropy", log_probabilities, target, None, reduction, ignore_index);
-    }
-    let picked = picked(b, "cross_entropy", log_probabilities, target)?;
-    let uniform = reduce::mean(b, log_probabilities, Some(&[-1]), false)?;
-    let (own, spread) = (like(b, picked, 1.0 - label_smoothing), like(b, uniform, label_smoothing));
-    let (own, spread) = (mul(b, picked, own)?, mul(b, uniform, spread)?);
-    let sum = add(b, own, spread)?;
-    let losses = neg(b, sum)?;
-    let counted = counted(b, target, ignore_index)?;
-    weighted(b, "cross_entropy", losses, counted, reduction)
+    in_wide(b, logits, |b, logits| {
+        let log_probabilities = reduce::log_softmax(b, logits, -1).map_err(|error| error.in_op("cross_entropy"))?;
+        if label_smoothing == 0.0 {
+            return nll(b, "cross_entropy", log_probabilities, target, None, reduction, ignore_index);
+        }
+        let picked = picked(b, "cross_entropy", log_probabilities, target)?;
+        let uniform = reduce::mean(b, log_probabilities, Some(&[-1]), false)?;
+        let (own, spread) = (like(b, picked, 1.0 - label_smoothing), like(b, uniform, label_smoothing));
+        let (own, spread) = (mul(b, picked, own)?, mul(b, uniform, spread)?);
+        let sum = add(b, own, spread)?;
+        let losses = neg(b, sum)?;
+        let counted = counted(b, target, ignore_index)?;
+        weighted(b, "cross_entropy", losses, counted, reduction)
+    })
 }
 
 /// Negative log likelihood of class numbers, from log-probabilities.
 pub fn nll_loss(b: &mut dyn Builder, log_probabilities: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
-    nll(b, "nll_loss", log_probabilities, target, None, reduction, -100)
+    in_wide(b, log_probabilities, |b, x| nll(b, "nll_loss", x, target, None, reduction, -100))
 }
 
 /// [`nll_loss`] with a weight per class; the mean is over the weights.
@@ -56,7 +73,10 @@ pub fn nll_loss_weight(
     weight: NodeId,
     reduction: &str,
 ) -> Result<NodeId> {
-    nll(b, "nll_loss_weight", log_probabilities, target, Some(weight), reduction, -100)
+    const OP: &str = "nll_loss_weight";
+    in_wide_of(b, OP, [log_probabilities, weight], |b, [x, weight]| {
+        nll(b, OP, x, target, Some(weight), reduction, -100)
+    })
 }
 
 /// The log-probability of each target.
@@ -128,11 +148,14 @@ fn weighted(b: &mut dyn Builder, op: &str, losses: NodeId, counted: NodeId, redu
 
 /// Cross entropy against probabilities (in the last axis).
 pub fn cross_entropy_prob(b: &mut dyn Builder, logits: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
-    let log_probabilities = reduce::log_softmax(b, logits, -1)?;
-    let products = mul(b, log_probabilities, target).map_err(|error| error.in_op("cross_entropy_prob"))?;
-    let total = reduce::sum(b, products, Some(&[-1]), false)?;
-    let losses = neg(b, total)?;
-    reduced(b, "cross_entropy_prob", losses, reduction)
+    const OP: &str = "cross_entropy_prob";
+    in_wide_of(b, OP, [logits, target], |b, [logits, target]| {
+        let log_probabilities = reduce::log_softmax(b, logits, -1).map_err(|error| error.in_op(OP))?;
+        let products = mul(b, log_probabilities, target)?;
+        let total = reduce::sum(b, products, Some(&[-1]), false)?;
+        let losses = neg(b, total)?;
+        reduced(b, OP, losses, reduction)
+    })
 }
 
 /// `-(t log p + (1 - t) log(1 - p))`, where `0 log 0` is 0.
@@ -142,13 +165,16 @@ pub fn binary_crossentropy(
     target: NodeId,
     reduction: &str,
 ) -> Result<NodeId> {
-    let one = like(b, probability, 1.0);
-    let (rest, rest_target) = (sub(b, one, probability)?, sub(b, one, target)?);
-    let own = times_log(b, target, probability)?;
-    let rest = times_log(b, rest_target, rest)?;
-    let sum = add(b, own, rest)?;
-    let losses = neg(b, sum)?;
-    reduced(b, "binary_crossentropy", losses, reduction)
+    const OP: &str = "binary_crossentropy";
+    in_wide_of(b, OP, [probability, target], |b, [probability, target]| {
+        let one = like(b, probability, 1.0);
+        let (rest, rest_target) = (sub(b, one, probability)?, sub(b, one, target)?);
+        let own = times_log(b, target, probability)?;
+        let rest = times_log(b, rest_target, rest)?;
+        let sum = add(b, own, rest)?;
+        let losses = neg(b, sum)?;
+        reduced(b, OP, losses, reduction)
+    })
 }
 
 /// `t log p`; where both are 0 the logarithm is taken of 1.
@@ -163,8 +189,11 @@ fn times_log(b: &mut dyn Builder, t: NodeId, p: NodeId) -> Result<NodeId> {
 
 /// [`binary_crossentropy`] of `sigmoid(x)`, without overflow: `softplus(x) - t x`.
 pub fn binary_crossentropy_logits(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
-    let plus = super::activation::softplus(b, x)?;
-    let product = mul(b, target, x)?;
-    let losses = sub(b, plus, product)?;
-    reduced(b, "binary_crossentropy_logits", losses, reduction)
+    const OP: &str = "binary_crossentropy_logits";
+    in_wide_of(b, OP, [x, target], |b, [x, target]| {
+        let plus = super::activation::softplus(b, x)?;
+        let product = mul(b, target, x)?;
+        let losses = sub(b, plus, product)?;
+        reduced(b, OP, losses, reduction)
+    })
 }

@@ -3,36 +3,31 @@
 use super::activation::{logsigmoid, relu, softplus};
 use super::arithmetic::{mul, sub};
 use super::elementwise::{pow_const, scale, shift};
-use super::loss::{picked, reduced};
-use super::{cast, dtype_of, index, like, reduce, shape_of, to_float};
-use crate::dim::show;
+use super::loss::{equal_shape, picked, reduced};
+use super::{cast, in_wide, in_wide_of, index, like, reduce, shape_of};
 use crate::{Builder, DType, Error, ErrorKind, NodeId, Op, Result};
-
-fn same_shape(b: &dyn Builder, op: &str, x: NodeId, target: NodeId) -> Result<()> {
-    let (left, right) = (shape_of(b, x), shape_of(b, target));
-    if left == right {
-        return Ok(());
-    }
-    let message = format!("predictions of {} and targets of {}", show(&left), show(&right));
-    Err(Error::new(ErrorKind::Shape, op, message).help("reshape one side: a loss does not broadcast"))
-}
 
 /// `log(1 + e^(-t x))` with targets of -1 and 1.
 pub fn soft_margin_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
-    same_shape(b, "soft_margin_loss", x, target)?;
-    let product = mul(b, x, target)?;
-    let minus = super::arithmetic::neg(b, product)?;
-    let losses = softplus(b, minus)?;
-    reduced(b, "soft_margin_loss", losses, reduction)
+    const OP: &str = "soft_margin_loss";
+    equal_shape(b, OP, x, target)?;
+    in_wide_of(b, OP, [x, target], |b, [x, target]| {
+        let product = mul(b, x, target)?;
+        let minus = super::arithmetic::neg(b, product)?;
+        let losses = softplus(b, minus)?;
+        reduced(b, OP, losses, reduction)
+    })
 }
 
 /// The mean over the last axis of [`binary_crossentropy_logits`](super::loss::binary_crossentropy_logits).
 pub fn multilabel_soft_margin_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
     const OP: &str = "multilabel_soft_margin_loss";
-    same_shape(b, OP, x, target)?;
-    let losses = super::loss::binary_crossentropy_logits(b, x, target, "none")?;
-    let losses = reduce::mean(b, losses, Some(&[-1]), false).map_err(|error| error.in_op(OP))?;
-    reduced(b, OP, losses, reduction)
+    equal_shape(b, OP, x, target)?;
+    in_wide_of(b, OP, [x, target], |b, [x, target]| {
+        let losses = super::loss::binary_crossentropy_logits(b, x, target, "none")?;
+        let losses = reduce::mean(b, losses, Some(&[-1]), false).map_err(|error| error.in_op(OP))?;
+        reduced(b, OP, losses, reduction)
+    })
 }
 
 /// `Σ max(margin - x[t] + x[j], 0)^p` over the classes j that are not t, by the number of all classes.
@@ -45,58 +40,60 @@ pub fn multi_margin_loss(
     margin: f64,
 ) -> Result<NodeId> {
     const OP: &str = "multi_margin_loss";
-    let x = to_float(b, x)?;
-    let own = picked(b, OP, x, target)?;
-    let own = super::movement::unsqueeze(b, own, -1)?;
-    let difference = sub(b, x, own)?;
-    let rest = shift(b, difference, margin)?;
-    let rest = relu(b, rest)?;
-    let powers = pow_const(b, rest, p)?;
-    let shape = shape_of(b, x);
-    let classes = shape[shape.len() - 1].clone();
-    let hit = index::one_hot_mask(b, OP, target, &classes)?;
-    let zero = like(b, powers, 0.0);
-    let others = b.alu(Op::Where, &[hit, zero, powers])?;
-    let losses = reduce::mean(b, others, Some(&[-1]), false)?;
-    reduced(b, OP, losses, reduction)
+    in_wide(b, x, |b, x| {
+        let own = picked(b, OP, x, target)?;
+        let own = super::movement::unsqueeze(b, own, -1)?;
+        let difference = sub(b, x, own)?;
+        let rest = shift(b, difference, margin)?;
+        let rest = relu(b, rest)?;
+        let powers = pow_const(b, rest, p)?;
+        let shape = shape_of(b, x);
+        let classes = shape[shape.len() - 1].clone();
+        let hit = index::one_hot_mask(b, OP, target, &classes)?;
+        let zero = like(b, powers, 0.0);
+        let others = b.alu(Op::Where, &[hit, zero, powers])?;
+        let losses = reduce::mean(b, others, Some(&[-1]), false)?;
+        reduced(b, OP, losses, reduction)
+    })
 }
 
 /// `Σ max(1 - (x[t] - x[j]), 0)` over the classes t that the targets name, up to the first negative one, and those j that
 /// they do not, by the number of all classes.
 pub fn multilabel_margin_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
     const OP: &str = "multilabel_margin_loss";
-    same_shape(b, OP, x, target)?;
+    equal_shape(b, OP, x, target)?;
     index::require_int(b, OP, target)?;
-    let x = to_float(b, x)?;
-    let shape = shape_of(b, x);
-    let Some(classes) = shape.last().cloned() else {
-        return Err(Error::new(ErrorKind::Rank, OP, "a scalar has no classes"));
-    };
-    // Negative ones end the list: what follows has seen one.
-    let target = index::wide(b, target)?;
-    let zero = like(b, target, 0.0);
-    let ends = b.alu(Op::CmpLt, &[target, zero])?;
-    let ends = cast(b, ends, DType::I32)?;
-    let ended = super::scan::cumsum(b, ends, -1)?;
-    let none = like(b, ended, 0.0);
-    let counts = super::arithmetic::eq(b, ended, none)?;
-    let hits = index::one_hot_mask(b, OP, target, &classes)?;
-    let counted = super::movement::unsqueeze(b, counts, -1)?;
-    let hits = b.alu(Op::And, &[hits, counted])?;
-    let named = reduce::any(b, hits, Some(&[-2]), false)?;
-    let (wanted, other) = (super::movement::unsqueeze(b, x, -1)?, super::movement::unsqueeze(b, x, -2)?);
-    let difference = sub(b, other, wanted)?;
-    let rest = shift(b, difference, 1.0)?;
-    let rest = relu(b, rest)?;
-    let is_wanted = super::movement::unsqueeze(b, named, -1)?;
-    let unnamed = super::arithmetic::logical_not(b, named)?;
-    let is_other = super::movement::unsqueeze(b, unnamed, -2)?;
-    let pair = b.alu(Op::And, &[is_wanted, is_other])?;
-    let zero = like(b, rest, 0.0);
-    let rest = b.alu(Op::Where, &[pair, rest, zero])?;
-    let total = reduce::sum(b, rest, Some(&[-2]), false)?;
-    let losses = reduce::mean(b, total, Some(&[-1]), false)?;
-    reduced(b, OP, losses, reduction)
+    in_wide(b, x, |b, x| {
+        let shape = shape_of(b, x);
+        let Some(classes) = shape.last().cloned() else {
+            return Err(Error::new(ErrorKind::Rank, OP, "a scalar has no classes"));
+        };
+        // Negative ones end the list: what follows has seen one.
+        let target = index::wide(b, target)?;
+        let zero = like(b, target, 0.0);
+        let ends = b.alu(Op::CmpLt, &[target, zero])?;
+        let ends = cast(b, ends, DType::I32)?;
+        let ended = super::scan::cumsum(b, ends, -1)?;
+        let none = like(b, ended, 0.0);
+        let counts = super::arithmetic::eq(b, ended, none)?;
+        let hits = index::one_hot_mask(b, OP, target, &classes)?;
+        let counted = super::movement::unsqueeze(b, counts, -1)?;
+        let hits = b.alu(Op::And, &[hits, counted])?;
+        let named = reduce::any(b, hits, Some(&[-2]), false)?;
+        let (wanted, other) = (super::movement::unsqueeze(b, x, -1)?, super::movement::unsqueeze(b, x, -2)?);
+        let difference = sub(b, other, wanted)?;
+        let rest = shift(b, difference, 1.0)?;
+        let rest = relu(b, rest)?;
+        let is_wanted = super::movement::unsqueeze(b, named, -1)?;
+        let unnamed = super::arithmetic::logical_not(b, named)?;
+        let is_other = super::movement::unsqueeze(b, unnamed, -2)?;
+        let pair = b.alu(Op::And, &[is_wanted, is_other])?;
+        let zero = like(b, rest, 0.0);
+        let rest = b.alu(Op::Where, &[pair, rest, zero])?;
+        let total = reduce::sum(b, rest, Some(&[-2]), false)?;
+        let losses = reduce::mean(b, total, Some(&[-1]), false)?;
+        reduced(b, OP, losses, reduction)
+    })
 }
 
 /// `-α (1 - p)^γ log p` of the probability `p = σ(±x)` of what the target, 0 or 1, says; α stands for 1, `1 - α` for 0; a
@@ -110,23 +107,22 @@ pub fn sigmoid_focal_loss(
     gamma: f64,
 ) -> Result<NodeId> {
     const OP: &str = "sigmoid_focal_loss";
-    same_shape(b, OP, x, target)?;
-    let x = to_float(b, x)?;
-    let dtype = dtype_of(b, x);
-    let target = cast(b, target, dtype)?;
-    let losses = super::loss::binary_crossentropy_logits(b, x, target, "none")?;
-    // 1 - p = σ(-x) where the target is 1, σ(x) where it is 0; as a power of its logarithm it needs no care at 0.
-    let sign = scale(b, target, -2.0)?;
-    let sign = shift(b, sign, 1.0)?;
-    let signed = mul(b, x, sign)?;
-    let logarithm = logsigmoid(b, signed)?;
-    let logarithm = scale(b, logarithm, gamma)?;
-    let weight = super::elementwise::exp(b, logarithm)?;
-    let mut losses = mul(b, losses, weight)?;
-    if alpha >= 0.0 {
-        let share = scale(b, target, 2.0 * alpha - 1.0)?;
-        let share = shift(b, share, 1.0 - alpha)?;
-        losses = mul(b, losses, share)?;
-    }
-    reduced(b, OP, losses, reduction)
+    equal_shape(b, OP, x, target)?;
+    in_wide_of(b, OP, [x, target], |b, [x, target]| {
+        let losses = super::loss::binary_crossentropy_logits(b, x, target, "none")?;
+        // 1 - p = σ(-x) where the target is 1, σ(x) where it is 0; as a power of its logarithm it needs no care at 0.
+        let sign = scale(b, target, -2.0)?;
+        let sign = shift(b, sign, 1.0)?;
+        let signed = mul(b, x, sign)?;
+        let logarithm = logsigmoid(b, signed)?;
+        let logarithm = scale(b, logarithm, gamma)?;
+        let weight = super::elementwise::exp(b, logarithm)?;
+        let mut losses = mul(b, losses, weight)?;
+        if alpha >= 0.0 {
+            let share = scale(b, target, 2.0 * alpha - 1.0)?;
+            let share = shift(b, share, 1.0 - alpha)?;
+            losses = mul(b, losses, share)?;
+        }
+        reduced(b, OP, losses, reduction)
+    })
 }

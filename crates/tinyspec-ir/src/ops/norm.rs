@@ -2,7 +2,7 @@
 
 use super::arithmetic::{add, mul, sub};
 use super::elementwise::{rsqrt, square};
-use super::{cast, dtype_of, in_wide, like, reduce, shape_of, to_float};
+use super::{cast, dtype_of, in_wide, in_wide_of, like, reduce, shape_of, to_float};
 use crate::{Builder, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
 /// `(x - mean) / sqrt(var + eps)` along axes.
@@ -26,22 +26,24 @@ pub fn layer_norm(b: &mut dyn Builder, x: NodeId, weight: NodeId, bias: NodeId, 
         return Err(Error::new(ErrorKind::Axis, "layer_norm", format!("the last {axes} of {rank} axes")));
     }
     let axes: Vec<i64> = (-axes..0).collect();
-    let normal = normalize(b, x, &axes, eps)?;
-    let scaled = mul(b, normal, weight).map_err(|error| error.in_op("layer_norm"))?;
-    add(b, scaled, bias).map_err(|error| error.in_op("layer_norm"))
+    in_wide_of(b, "layer_norm", [x, weight, bias], |b, [x, weight, bias]| {
+        let normal = normalize(b, x, &axes, eps)?;
+        let scaled = mul(b, normal, weight).map_err(|error| error.in_op("layer_norm"))?;
+        add(b, scaled, bias).map_err(|error| error.in_op("layer_norm"))
+    })
 }
 
 /// `x / sqrt(mean(x²) + eps) * weight` along the last axis (Zhang and Sennrich, 2019).
 pub fn rms_norm(b: &mut dyn Builder, x: NodeId, weight: NodeId, eps: f64) -> Result<NodeId> {
-    let normal = in_wide(b, x, |b, x| {
+    in_wide_of(b, "rms_norm", [x, weight], |b, [x, weight]| {
         let squared = square(b, x)?;
         let mean = reduce::mean(b, squared, Some(&[-1]), true)?;
         let eps = like(b, x, eps);
         let sum = add(b, mean, eps)?;
         let scale = rsqrt(b, sum)?;
-        mul(b, x, scale)
-    })?;
-    mul(b, normal, weight).map_err(|error| error.in_op("rms_norm"))
+        let normal = mul(b, x, scale)?;
+        mul(b, normal, weight).map_err(|error| error.in_op("rms_norm"))
+    })
 }
 
 /// A vector over the channels (axis 1) of a tensor of `rank` axes.
@@ -68,10 +70,12 @@ pub fn group_norm(
         return Err(Error::new(ErrorKind::Shape, "group_norm", format!("{channels} channels in {groups} groups")));
     }
     let grouped: Shape = Shape::from_iter([batch.clone(), Dim::from(groups), Dim::from(-1)]);
-    let split = super::movement::reshape(b, x, &grouped)?;
-    let normal = normalize(b, split, &[-1], eps)?;
-    let normal = super::movement::reshape(b, normal, &shape)?;
-    affine(b, "group_norm", normal, weight, bias)
+    in_wide_of(b, "group_norm", [x, weight, bias], |b, [x, weight, bias]| {
+        let split = super::movement::reshape(b, x, &grouped)?;
+        let normal = normalize(b, split, &[-1], eps)?;
+        let normal = super::movement::reshape(b, normal, &shape)?;
+        affine(b, "group_norm", normal, weight, bias)
+    })
 }
 
 fn affine(b: &mut dyn Builder, op: &str, x: NodeId, weight: NodeId, bias: NodeId) -> Result<NodeId> {
@@ -85,8 +89,10 @@ fn affine(b: &mut dyn Builder, op: &str, x: NodeId, weight: NodeId, bias: NodeId
 pub fn batch_norm_train(b: &mut dyn Builder, x: NodeId, weight: NodeId, bias: NodeId, eps: f64) -> Result<NodeId> {
     let rank = shape_of(b, x).len() as i64;
     let axes: Vec<i64> = (0..rank).filter(|&axis| axis != 1).collect();
-    let normal = normalize(b, x, &axes, eps)?;
-    affine(b, "batch_norm_train", normal, weight, bias)
+    in_wide_of(b, "batch_norm_train", [x, weight, bias], |b, [x, weight, bias]| {
+        let normal = normalize(b, x, &axes, eps)?;
+        affine(b, "batch_norm_train", normal, weight, bias)
+    })
 }
 
 /// Batch normalisation with given statistics.
@@ -99,14 +105,17 @@ pub fn batch_norm_eval(
     variance: NodeId,
     eps: f64,
 ) -> Result<NodeId> {
-    let rank = shape_of(b, x).len();
-    let (mean, variance) = (per_channel(b, mean, rank)?, per_channel(b, variance, rank)?);
-    let deviation = sub(b, x, mean).map_err(|error| error.in_op("batch_norm_eval"))?;
-    let eps = like(b, variance, eps);
-    let sum = add(b, variance, eps)?;
-    let scale = rsqrt(b, sum)?;
-    let normal = mul(b, deviation, scale)?;
-    affine(b, "batch_norm_eval", normal, weight, bias)
+    let operands = [x, weight, bias, mean, variance];
+    in_wide_of(b, "batch_norm_eval", operands, |b, [x, weight, bias, mean, variance]| {
+        let rank = shape_of(b, x).len();
+        let (mean, variance) = (per_channel(b, mean, rank)?, per_channel(b, variance, rank)?);
+        let deviation = sub(b, x, mean).map_err(|error| error.in_op("batch_norm_eval"))?;
+        let eps = like(b, variance, eps);
+        let sum = add(b, variance, eps)?;
+        let scale = rsqrt(b, sum)?;
+        let normal = mul(b, deviation, scale)?;
+        affine(b, "batch_norm_eval", normal, weight, bias)
+    })
 }
 
 /// Running mean and variance of the channels in axis 1 after a batch: `momentum` of each is the batch's, whose variance
@@ -132,14 +141,19 @@ pub fn batch_norm_running(
     }
     let axes: Vec<i64> = others.map(|(axis, _)| axis as i64).collect();
     let x = super::elementwise::detach(b, x)?;
+    let x = to_float(b, x)?;
+    let wide = dtype_of(b, x).accumulator();
+    let x = cast(b, x, wide)?;
     let found = [reduce::mean(b, x, Some(&axes), false)?, reduce::var(b, x, Some(&axes), 1, false)?];
     let mut after = Vec::with_capacity(2);
     for (before, found) in [mean, variance].into_iter().zip(found) {
         let before = super::elementwise::detach(b, before)?;
         let dtype = dtype_of(b, before);
-        let found = cast(b, found, dtype)?;
+        let wide = dtype.accumulator();
+        let (before, found) = (cast(b, before, wide)?, cast(b, found, wide)?);
         let share = like(b, before, momentum);
-        after.push(super::arithmetic::lerp(b, before, found, share).map_err(|error| error.in_op(OP))?);
+        let moved = super::arithmetic::lerp(b, before, found, share).map_err(|error| error.in_op(OP))?;
+        after.push(cast(b, moved, dtype)?);
     }
     Ok(after)
 }
@@ -152,8 +166,10 @@ pub fn instance_norm(b: &mut dyn Builder, x: NodeId, weight: NodeId, bias: NodeI
         return Err(Error::new(ErrorKind::Rank, "instance_norm", message));
     }
     let axes: Vec<i64> = (2..rank).collect();
-    let normal = normalize(b, x, &axes, eps)?;
-    affine(b, "instance_norm", normal, weight, bias)
+    in_wide_of(b, "instance_norm", [x, weight, bias], |b, [x, weight, bias]| {
+        let normal = normalize(b, x, &axes, eps)?;
+        affine(b, "instance_norm", normal, weight, bias)
+    })
 }
 
 /// `x / (k + alpha mean(x²))^beta` with the mean over `size` neighbouring channels, zeros beyond the ends (Krizhevsky et
@@ -165,17 +181,18 @@ pub fn local_response_norm(b: &mut dyn Builder, x: NodeId, size: i64, alpha: f64
         let message = format!("{size} channels of {rank} axes");
         return Err(Error::new(ErrorKind::Value, OP, message).help("a channel axis, and at least 1 channel"));
     }
-    let x = to_float(b, x)?;
-    let squared = square(b, x)?;
-    let last = super::movement::transpose(b, squared, 1, -1)?;
-    let padded = super::window::pad_ends(b, last, &[size / 2], &[(size - 1) / 2], 0.0)?;
-    let windows = super::window::unfold(b, padded, -1, size, 1).map_err(|error| error.in_op(OP))?;
-    let mean = reduce::mean(b, windows, Some(&[-1]), false)?;
-    let mean = super::movement::transpose(b, mean, 1, -1)?;
-    let scaled = super::elementwise::scale(b, mean, alpha)?;
-    let sum = super::elementwise::shift(b, scaled, k)?;
-    let power = super::elementwise::pow_const(b, sum, beta)?;
-    super::arithmetic::div(b, x, power)
+    in_wide(b, x, |b, x| {
+        let squared = square(b, x)?;
+        let last = super::movement::transpose(b, squared, 1, -1)?;
+        let padded = super::window::pad_ends(b, last, &[size / 2], &[(size - 1) / 2], 0.0)?;
+        let windows = super::window::unfold(b, padded, -1, size, 1).map_err(|error| error.in_op(OP))?;
+        let mean = reduce::mean(b, windows, Some(&[-1]), false)?;
+        let mean = super::movement::transpose(b, mean, 1, -1)?;
+        let scaled = super::elementwise::scale(b, mean, alpha)?;
+        let sum = super::elementwise::shift(b, scaled, k)?;
+        let power = super::elementwise::pow_const(b, sum, beta)?;
+        super::arithmetic::div(b, x, power)
+    })
 }
 
 /// Scaled dot-product attention: `softmax(q kᵀ / √d) v`; `causal` hides later keys. A query to which all keys are hidden

@@ -2,7 +2,7 @@
 
 use super::options::{AvgPool, MaxPool, per_axis};
 use super::window::{Window, check, pad_ends, windows};
-use super::{dtype_of, like, shape_of};
+use super::{dtype_of, in_wide, like, shape_of};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
 
@@ -95,29 +95,31 @@ pub fn max_pool<const N: usize>(b: &mut dyn Builder, x: NodeId, size: &[i64], op
 pub fn avg_pool<const N: usize>(b: &mut dyn Builder, x: NodeId, size: &[i64], options: AvgPool<N>) -> Result<NodeId> {
     let op = format!("avg_pool{N}d");
     let AvgPool { stride, padding, ceil_mode, count_include_pad } = options;
-    let x = super::to_float(b, x)?;
-    let layout = Layout::new(b, &op, x, size, (stride, padding, [1; N]), ceil_mode)?;
-    let views = layout.views(b, &op, x, 0.0)?;
-    let total = super::reduce::sum(b, views, Some(&layout.summed()), false)?;
-    let partial = layout.beyond != [0; N] || !count_include_pad && padding != [0; N];
-    let count = if partial {
-        // What is not counted is 0 in a tensor of ones.
-        let shape = shape_of(b, x);
-        let one = b.constant(Const::int(DType::I32, 1));
-        let inside = super::movement::expand(b, one, &shape[shape.len() - N..])?;
-        let inside = if count_include_pad { pad_ends(b, inside, &layout.before, &layout.after, 1.0)? } else { inside };
-        let layout = match count_include_pad {
-            true => Layout { before: [0; N], after: [0; N], ..layout },
-            false => layout,
+    in_wide(b, x, |b, x| {
+        let layout = Layout::new(b, &op, x, size, (stride, padding, [1; N]), ceil_mode)?;
+        let views = layout.views(b, &op, x, 0.0)?;
+        let total = super::reduce::sum(b, views, Some(&layout.summed()), false)?;
+        let partial = layout.beyond != [0; N] || !count_include_pad && padding != [0; N];
+        let count = if partial {
+            // What is not counted is 0 in a tensor of ones.
+            let shape = shape_of(b, x);
+            let one = b.constant(Const::int(DType::I32, 1));
+            let inside = super::movement::expand(b, one, &shape[shape.len() - N..])?;
+            let inside =
+                if count_include_pad { pad_ends(b, inside, &layout.before, &layout.after, 1.0)? } else { inside };
+            let layout = match count_include_pad {
+                true => Layout { before: [0; N], after: [0; N], ..layout },
+                false => layout,
+            };
+            let views = layout.views(b, &op, inside, 0.0)?;
+            let count = super::reduce::sum(b, views, Some(&layout.summed()), false)?;
+            let dtype = dtype_of(b, total);
+            super::cast(b, count, dtype)?
+        } else {
+            like(b, total, layout.windows.iter().map(|window| window.size).product::<i64>() as f64)
         };
-        let views = layout.views(b, &op, inside, 0.0)?;
-        let count = super::reduce::sum(b, views, Some(&layout.summed()), false)?;
-        let dtype = dtype_of(b, total);
-        super::cast(b, count, dtype)?
-    } else {
-        like(b, total, layout.windows.iter().map(|window| window.size).product::<i64>() as f64)
-    };
-    b.alu(Op::Div, &[total, count])
+        b.alu(Op::Div, &[total, count])
+    })
 }
 
 /// `(Σ |x|^p)^(1/p)` of each window over the last N axes, `p` at least 1.
@@ -133,8 +135,9 @@ pub fn lp_pool<const N: usize>(
         return Err(Error::new(ErrorKind::Value, &op, format!("the {p}-norm")).help("at least 1, and finite"));
     }
     let AvgPool { stride, padding, ceil_mode, .. } = options;
-    let x = super::to_float(b, x)?;
-    let layout = Layout::new(b, &op, x, size, (stride, padding, [1; N]), ceil_mode)?;
-    let views = layout.views(b, &op, x, 0.0)?;
-    super::distance::norm(b, views, p, Some(&layout.summed()), false).map_err(|error| error.in_op(&op))
+    in_wide(b, x, |b, x| {
+        let layout = Layout::new(b, &op, x, size, (stride, padding, [1; N]), ceil_mode)?;
+        let views = layout.views(b, &op, x, 0.0)?;
+        super::distance::norm(b, views, p, Some(&layout.summed()), false).map_err(|error| error.in_op(&op))
+    })
 }

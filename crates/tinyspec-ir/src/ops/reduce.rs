@@ -121,8 +121,10 @@ fn wide_var(
 
 /// Square root of [`var`].
 pub fn std(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, correction: i64, keepdim: bool) -> Result<NodeId> {
-    let variance = var(b, x, axes, correction, keepdim)?;
-    sqrt(b, variance)
+    in_wide(b, x, |b, x| {
+        let variance = var(b, x, axes, correction, keepdim)?;
+        sqrt(b, variance)
+    })
 }
 
 /// `x - max(x)`, the shift that keeps exponentials from overflowing; the maximum carries no gradient.

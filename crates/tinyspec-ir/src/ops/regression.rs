@@ -2,43 +2,46 @@
 
 use super::arithmetic::{add, div, mul, neg, sub};
 use super::elementwise::{abs, exp, log, scale, shift, square};
-use super::loss::reduced;
-use super::{like, reduce, shape_of, to_float};
-use crate::dim::show;
+use super::loss::{reduced, same_shape};
+use super::{in_wide_of, like, reduce, shape_of};
 use crate::{Builder, Error, ErrorKind, NodeId, Op, Result};
 
-/// Two operands of one shape: that they merely broadcast is nearly always a mistake. A number fits all.
-fn same_shape(b: &mut dyn Builder, op: &str, x: NodeId, y: NodeId) -> Result<(NodeId, NodeId)> {
-    let (left, right) = (shape_of(b, x), shape_of(b, y));
-    if left != right && !right.is_empty() {
-        let message = format!("predictions of {} and targets of {}", show(&left), show(&right));
-        return Err(Error::new(ErrorKind::Shape, op, message).help("reshape one side: a loss does not broadcast"));
-    }
-    let (x, y) = super::promote(b, op, x, y)?;
-    Ok((to_float(b, x)?, to_float(b, y)?))
+/// Of two operands of one shape, computed in at least f32 and rounded once.
+fn between(
+    b: &mut dyn Builder,
+    op: &str,
+    [x, target]: [NodeId; 2],
+    losses: impl FnOnce(&mut dyn Builder, [NodeId; 2]) -> Result<NodeId>,
+) -> Result<NodeId> {
+    same_shape(b, op, x, target)?;
+    in_wide_of(b, op, [x, target], losses)
 }
 
 /// `(x - target)²`.
 pub fn mse_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
-    let (x, target) = same_shape(b, "mse_loss", x, target)?;
-    let difference = sub(b, x, target)?;
-    let losses = square(b, difference)?;
-    reduced(b, "mse_loss", losses, reduction)
+    between(b, "mse_loss", [x, target], |b, [x, target]| {
+        let difference = sub(b, x, target)?;
+        let losses = square(b, difference)?;
+        reduced(b, "mse_loss", losses, reduction)
+    })
 }
 
 /// `|x - target|`.
 pub fn l1_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
-    let (x, target) = same_shape(b, "l1_loss", x, target)?;
-    let difference = sub(b, x, target)?;
-    let losses = abs(b, difference)?;
-    reduced(b, "l1_loss", losses, reduction)
+    between(b, "l1_loss", [x, target], |b, [x, target]| {
+        let difference = sub(b, x, target)?;
+        let losses = abs(b, difference)?;
+        reduced(b, "l1_loss", losses, reduction)
+    })
 }
 
 /// `d²/2` for a difference `d` below `delta`, `delta (d - delta/2)` beyond (Huber, 1964).
 pub fn huber_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction: &str, delta: f64) -> Result<NodeId> {
     positive("huber_loss", "delta", delta)?;
-    let losses = huber(b, "huber_loss", x, target, delta)?;
-    reduced(b, "huber_loss", losses, reduction)
+    between(b, "huber_loss", [x, target], |b, [x, target]| {
+        let losses = huber(b, x, target, delta)?;
+        reduced(b, "huber_loss", losses, reduction)
+    })
 }
 
 /// [`huber_loss`] over `beta`: slope 1 beyond `beta`; with `beta` 0 it is [`l1_loss`].
@@ -47,9 +50,11 @@ pub fn smooth_l1_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction:
         return l1_loss(b, x, target, reduction).map_err(|error| error.in_op("smooth_l1_loss"));
     }
     positive("smooth_l1_loss", "beta", beta)?;
-    let losses = huber(b, "smooth_l1_loss", x, target, beta)?;
-    let losses = scale(b, losses, 1.0 / beta)?;
-    reduced(b, "smooth_l1_loss", losses, reduction)
+    between(b, "smooth_l1_loss", [x, target], |b, [x, target]| {
+        let losses = huber(b, x, target, beta)?;
+        let losses = scale(b, losses, 1.0 / beta)?;
+        reduced(b, "smooth_l1_loss", losses, reduction)
+    })
 }
 
 fn positive(op: &str, name: &str, value: f64) -> Result<()> {
@@ -59,8 +64,7 @@ fn positive(op: &str, name: &str, value: f64) -> Result<()> {
     Err(Error::new(ErrorKind::Value, op, format!("`{name}` is {value}")).help("it is greater than 0"))
 }
 
-fn huber(b: &mut dyn Builder, op: &str, x: NodeId, target: NodeId, delta: f64) -> Result<NodeId> {
-    let (x, target) = same_shape(b, op, x, target)?;
+fn huber(b: &mut dyn Builder, x: NodeId, target: NodeId, delta: f64) -> Result<NodeId> {
     let difference = sub(b, x, target)?;
     let distance = abs(b, difference)?;
     let bound = like(b, x, delta);
@@ -76,24 +80,25 @@ fn huber(b: &mut dyn Builder, op: &str, x: NodeId, target: NodeId, delta: f64) -
 /// `t (log t - x)` of log-probabilities `x`, which is 0 where `t` is 0; with `log_target` the target is `log t`.
 /// `reduction` may also be `"batchmean"`, the sum over the length of axis 0.
 pub fn kl_div(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction: &str, log_target: bool) -> Result<NodeId> {
-    let (x, target) = same_shape(b, "kl_div", x, target)?;
-    let losses = if log_target {
-        let (share, rest) = (exp(b, target)?, sub(b, target, x)?);
-        mul(b, share, rest)?
-    } else {
-        let (entropy, cross) = (super::logarithm::xlogy(b, target, target)?, mul(b, target, x)?);
-        sub(b, entropy, cross)?
-    };
-    if reduction != "batchmean" {
-        return reduced(b, "kl_div", losses, reduction);
-    }
-    let shape = shape_of(b, losses);
-    let Some(batch) = shape.first() else {
-        return Err(Error::new(ErrorKind::Rank, "kl_div", "a scalar has no batch axis"));
-    };
-    let dtype = super::dtype_of(b, losses);
-    let (total, batch) = (reduce::sum(b, losses, None, false)?, super::creation::size(b, batch, dtype)?);
-    div(b, total, batch)
+    between(b, "kl_div", [x, target], |b, [x, target]| {
+        let losses = if log_target {
+            let (share, rest) = (exp(b, target)?, sub(b, target, x)?);
+            mul(b, share, rest)?
+        } else {
+            let (entropy, cross) = (super::logarithm::xlogy(b, target, target)?, mul(b, target, x)?);
+            sub(b, entropy, cross)?
+        };
+        if reduction != "batchmean" {
+            return reduced(b, "kl_div", losses, reduction);
+        }
+        let shape = shape_of(b, losses);
+        let Some(batch) = shape.first() else {
+            return Err(Error::new(ErrorKind::Rank, "kl_div", "a scalar has no batch axis"));
+        };
+        let dtype = super::dtype_of(b, losses);
+        let (total, batch) = (reduce::sum(b, losses, None, false)?, super::creation::size(b, batch, dtype)?);
+        div(b, total, batch)
+    })
 }
 
 /// `e^x - target x`, or of rates themselves (`log_input` false) `x - target log(x + eps)`.
@@ -105,16 +110,17 @@ pub fn poisson_nll_loss(
     log_input: bool,
     eps: f64,
 ) -> Result<NodeId> {
-    let (x, target) = same_shape(b, "poisson_nll_loss", x, target)?;
-    let (rate, logarithm) = if log_input {
-        (exp(b, x)?, x)
-    } else {
-        let shifted = shift(b, x, eps)?;
-        (x, log(b, shifted)?)
-    };
-    let product = mul(b, target, logarithm)?;
-    let losses = sub(b, rate, product)?;
-    reduced(b, "poisson_nll_loss", losses, reduction)
+    between(b, "poisson_nll_loss", [x, target], |b, [x, target]| {
+        let (rate, logarithm) = if log_input {
+            (exp(b, x)?, x)
+        } else {
+            let shifted = shift(b, x, eps)?;
+            (x, log(b, shifted)?)
+        };
+        let product = mul(b, target, logarithm)?;
+        let losses = sub(b, rate, product)?;
+        reduced(b, "poisson_nll_loss", losses, reduction)
+    })
 }
 
 /// `(log v + (x - target)² / v) / 2` with a variance `v` of at least `eps`.
@@ -126,16 +132,19 @@ pub fn gaussian_nll_loss(
     reduction: &str,
     eps: f64,
 ) -> Result<NodeId> {
-    let (x, target) = same_shape(b, "gaussian_nll_loss", x, target)?;
-    let difference = sub(b, x, target)?;
-    let squared = square(b, difference)?;
-    let least = like(b, variance, eps);
-    let variance = super::arithmetic::maximum(b, variance, least)?;
-    let ratio = div(b, squared, variance).map_err(|error| error.in_op("gaussian_nll_loss"))?;
-    let logarithm = log(b, variance)?;
-    let sum = add(b, logarithm, ratio)?;
-    let losses = scale(b, sum, 0.5)?;
-    reduced(b, "gaussian_nll_loss", losses, reduction)
+    const OP: &str = "gaussian_nll_loss";
+    same_shape(b, OP, x, target)?;
+    in_wide_of(b, OP, [x, target, variance], |b, [x, target, variance]| {
+        let difference = sub(b, x, target)?;
+        let squared = square(b, difference)?;
+        let least = like(b, variance, eps);
+        let variance = super::arithmetic::maximum(b, variance, least)?;
+        let ratio = div(b, squared, variance).map_err(|error| error.in_op(OP))?;
+        let logarithm = log(b, variance)?;
+        let sum = add(b, logarithm, ratio)?;
+        let losses = scale(b, sum, 0.5)?;
+        reduced(b, OP, losses, reduction)
+    })
 }
 
 /// `max(x, 0)` of what a margin leaves.
@@ -152,11 +161,12 @@ pub fn hinge_embedding_loss(
     reduction: &str,
     margin: f64,
 ) -> Result<NodeId> {
-    let (x, target) = same_shape(b, "hinge_embedding_loss", x, target)?;
-    let minus = neg(b, x)?;
-    let apart = hinge(b, minus, margin)?;
-    let losses = by_sign(b, target, x, apart)?;
-    reduced(b, "hinge_embedding_loss", losses, reduction)
+    between(b, "hinge_embedding_loss", [x, target], |b, [x, target]| {
+        let minus = neg(b, x)?;
+        let apart = hinge(b, minus, margin)?;
+        let losses = by_sign(b, target, x, apart)?;
+        reduced(b, "hinge_embedding_loss", losses, reduction)
+    })
 }
 
 /// `same` where the target is greater than 0, `different` elsewhere.
@@ -175,12 +185,15 @@ pub fn margin_ranking_loss(
     reduction: &str,
     margin: f64,
 ) -> Result<NodeId> {
-    let (x, other) = same_shape(b, "margin_ranking_loss", x, other)?;
-    let (x, target) = same_shape(b, "margin_ranking_loss", x, target)?;
-    let difference = sub(b, other, x)?;
-    let signed = mul(b, target, difference)?;
-    let losses = hinge(b, signed, margin)?;
-    reduced(b, "margin_ranking_loss", losses, reduction)
+    const OP: &str = "margin_ranking_loss";
+    same_shape(b, OP, x, other)?;
+    same_shape(b, OP, x, target)?;
+    in_wide_of(b, OP, [x, other, target], |b, [x, other, target]| {
+        let difference = sub(b, other, x)?;
+        let signed = mul(b, target, difference)?;
+        let losses = hinge(b, signed, margin)?;
+        reduced(b, OP, losses, reduction)
+    })
 }
 
 /// `1 - cos` of the last axes where the target is 1, `max(cos - margin, 0)` where it is -1.
@@ -192,14 +205,16 @@ pub fn cosine_embedding_loss(
     reduction: &str,
     margin: f64,
 ) -> Result<NodeId> {
-    let (x, other) = same_shape(b, "cosine_embedding_loss", x, other)?;
-    let cosine = super::distance::cosine_similarity(b, x, other, -1, 1e-8)
-        .map_err(|error| error.in_op("cosine_embedding_loss"))?;
-    let (cosine, target) = same_shape(b, "cosine_embedding_loss", cosine, target)?;
-    let minus = neg(b, cosine)?;
-    let (together, apart) = (shift(b, minus, 1.0)?, hinge(b, cosine, -margin)?);
-    let losses = by_sign(b, target, together, apart)?;
-    reduced(b, "cosine_embedding_loss", losses, reduction)
+    const OP: &str = "cosine_embedding_loss";
+    same_shape(b, OP, x, other)?;
+    in_wide_of(b, OP, [x, other, target], |b, [x, other, target]| {
+        let cosine = super::distance::cosine_similarity(b, x, other, -1, 1e-8).map_err(|error| error.in_op(OP))?;
+        same_shape(b, OP, cosine, target)?;
+        let minus = neg(b, cosine)?;
+        let (together, apart) = (shift(b, minus, 1.0)?, hinge(b, cosine, -margin)?);
+        let losses = by_sign(b, target, together, apart)?;
+        reduced(b, OP, losses, reduction)
+    })
 }
 
 /// `max(d(x, positive) - d(x, negative) + margin, 0)` with the `p`-distances of the last axes.
@@ -213,15 +228,17 @@ pub fn triplet_margin_loss(
     p: f64,
 ) -> Result<NodeId> {
     const OP: &str = "triplet_margin_loss";
-    let (x, near) = same_shape(b, OP, x, near)?;
-    let (x, far) = same_shape(b, OP, x, far)?;
-    let mut distance = |other: NodeId| {
-        let difference = sub(b, x, other)?;
-        let difference = shift(b, difference, 1e-6)?;
-        super::distance::norm(b, difference, p, Some(&[-1]), false).map_err(|error| error.in_op(OP))
-    };
-    let (near, far) = (distance(near)?, distance(far)?);
-    let difference = sub(b, near, far)?;
-    let losses = hinge(b, difference, margin)?;
-    reduced(b, OP, losses, reduction)
+    same_shape(b, OP, x, near)?;
+    same_shape(b, OP, x, far)?;
+    in_wide_of(b, OP, [x, near, far], |b, [x, near, far]| {
+        let mut distance = |other: NodeId| {
+            let difference = sub(b, x, other)?;
+            let difference = shift(b, difference, 1e-6)?;
+            super::distance::norm(b, difference, p, Some(&[-1]), false).map_err(|error| error.in_op(OP))
+        };
+        let (near, far) = (distance(near)?, distance(far)?);
+        let difference = sub(b, near, far)?;
+        let losses = hinge(b, difference, margin)?;
+        reduced(b, OP, losses, reduction)
+    })
 }

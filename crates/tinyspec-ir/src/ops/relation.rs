@@ -3,7 +3,7 @@
 use super::arithmetic::{div, eq, mul, sub};
 use super::elementwise::{isnan, scale, sqrt};
 use super::movement::{diagonal, unsqueeze};
-use super::{axis_of, cast, dtype_of, like, reduce, shape_of, to_float};
+use super::{axis_of, dtype_of, in_wide, in_wide_of, like, reduce, shape_of};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Error, ErrorKind, NodeId, Op, Result};
 
@@ -16,35 +16,35 @@ pub fn cov(b: &mut dyn Builder, x: NodeId, correction: i64) -> Result<NodeId> {
         let message = format!("needs rows of observations, found {}", show(&shape));
         return Err(Error::new(ErrorKind::Rank, OP, message).help("(variables, observations), or one variable"));
     }
-    let x = to_float(b, x)?;
-    let is_vector = shape.len() == 1;
-    let x = if is_vector { unsqueeze(b, x, 0)? } else { x };
-    let dtype = dtype_of(b, x);
-    let x = cast(b, x, dtype.accumulator())?;
-    let center = reduce::mean(b, x, Some(&[1]), true)?;
-    let deviation = sub(b, x, center)?;
-    let turned = super::movement::transpose(b, deviation, 0, 1)?;
-    let total = super::matmul::matmul(b, deviation, turned)?;
-    let length = shape[shape.len() - 1].clone();
-    let dtype_here = dtype_of(b, total);
-    let count = super::creation::size(b, &(length - crate::Dim::from(correction)), dtype_here)?;
-    let covariance = div(b, total, count)?;
-    let covariance = if is_vector { super::movement::reshape(b, covariance, &[])? } else { covariance };
-    cast(b, covariance, dtype)
+    in_wide(b, x, |b, x| {
+        let is_vector = shape.len() == 1;
+        let x = if is_vector { unsqueeze(b, x, 0)? } else { x };
+        let center = reduce::mean(b, x, Some(&[1]), true)?;
+        let deviation = sub(b, x, center)?;
+        let turned = super::movement::transpose(b, deviation, 0, 1)?;
+        let total = super::matmul::matmul(b, deviation, turned)?;
+        let length = shape[shape.len() - 1].clone();
+        let dtype = dtype_of(b, total);
+        let count = super::creation::size(b, &(length - crate::Dim::from(correction)), dtype)?;
+        let covariance = div(b, total, count)?;
+        if is_vector { super::movement::reshape(b, covariance, &[]) } else { Ok(covariance) }
+    })
 }
 
 /// The correlation of the variables that the rows of a matrix are.
 pub fn corrcoef(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
-    let covariance = cov(b, x, 1).map_err(|error| error.in_op("corrcoef"))?;
-    if shape_of(b, covariance).is_empty() {
-        return div(b, covariance, covariance);
-    }
-    let variances = diagonal(b, covariance, 0)?;
-    let deviations = sqrt(b, variances)?;
-    let column = unsqueeze(b, deviations, -1)?;
-    let quotient = div(b, covariance, column)?;
-    let quotient = div(b, quotient, deviations)?;
-    super::elementwise::clip(b, quotient, -1.0, 1.0)
+    in_wide(b, x, |b, x| {
+        let covariance = cov(b, x, 1).map_err(|error| error.in_op("corrcoef"))?;
+        if shape_of(b, covariance).is_empty() {
+            return div(b, covariance, covariance);
+        }
+        let variances = diagonal(b, covariance, 0)?;
+        let deviations = sqrt(b, variances)?;
+        let column = unsqueeze(b, deviations, -1)?;
+        let quotient = div(b, covariance, column)?;
+        let quotient = div(b, quotient, deviations)?;
+        super::elementwise::clip(b, quotient, -1.0, 1.0)
+    })
 }
 
 /// Variance and mean along axes.
@@ -110,9 +110,11 @@ pub fn nanmedian(b: &mut dyn Builder, x: NodeId, axis: i64, keepdim: bool) -> Re
 
 /// Sums of trapezes `dx` apart, up to each element after the first one of an axis.
 pub fn cumulative_trapezoid(b: &mut dyn Builder, x: NodeId, dx: f64, axis: i64) -> Result<NodeId> {
-    let sums = super::statistics::of_neighbours(b, "cumulative_trapezoid", x, axis)?;
-    let areas = scale(b, sums, dx / 2.0)?;
-    super::scan::cumsum(b, areas, axis)
+    in_wide(b, x, |b, x| {
+        let sums = super::statistics::of_neighbours(b, "cumulative_trapezoid", x, axis)?;
+        let areas = scale(b, sums, dx / 2.0)?;
+        super::scan::cumsum(b, areas, axis)
+    })
 }
 
 /// Which part between ascending `bounds` each element is in (i32): the one before what equals it, or after if `right`.
@@ -138,20 +140,23 @@ pub fn renorm(b: &mut dyn Builder, x: NodeId, p: f64, axis: i64, bound: f64) -> 
     let shape = shape_of(b, x);
     let kept = axis_of(OP, axis, &shape)?;
     let others: Vec<i64> = (0..shape.len()).filter(|&other| other != kept).map(|other| other as i64).collect();
-    let length = super::distance::norm(b, x, p, Some(&others), true).map_err(|error| error.in_op(OP))?;
-    let (most, one) = (like(b, length, bound), like(b, length, 1.0));
-    let is_long = b.alu(Op::CmpLt, &[most, length])?;
-    let divisor = b.alu(Op::Where, &[is_long, length, one])?;
-    let share = div(b, most, divisor)?;
-    let share = b.alu(Op::Where, &[is_long, share, one])?;
-    mul(b, x, share)
+    in_wide(b, x, |b, x| {
+        let length = super::distance::norm(b, x, p, Some(&others), true).map_err(|error| error.in_op(OP))?;
+        let (most, one) = (like(b, length, bound), like(b, length, 1.0));
+        let is_long = b.alu(Op::CmpLt, &[most, length])?;
+        let divisor = b.alu(Op::Where, &[is_long, length, one])?;
+        let share = div(b, most, divisor)?;
+        let share = b.alu(Op::Where, &[is_long, share, one])?;
+        mul(b, x, share)
+    })
 }
 
 /// The `p`-norm of `x - other + eps` along the last axis.
 pub fn pairwise_distance(b: &mut dyn Builder, x: NodeId, other: NodeId, p: f64, eps: f64) -> Result<NodeId> {
     let in_op = |error: Error| error.in_op("pairwise_distance");
-    let difference = sub(b, x, other).map_err(in_op)?;
-    let difference = to_float(b, difference)?;
-    let difference = super::elementwise::shift(b, difference, eps)?;
-    super::distance::norm(b, difference, p, Some(&[-1]), false).map_err(in_op)
+    in_wide_of(b, "pairwise_distance", [x, other], |b, [x, other]| {
+        let difference = sub(b, x, other).map_err(in_op)?;
+        let difference = super::elementwise::shift(b, difference, eps)?;
+        super::distance::norm(b, difference, p, Some(&[-1]), false).map_err(in_op)
+    })
 }

@@ -98,10 +98,28 @@ fn as_element(b: &mut dyn Builder, x: NodeId, value: NodeId) -> Result<NodeId> {
 /// `x` plus `value` at `index` along `axis`, collisions added up.
 pub fn scatter_add(b: &mut dyn Builder, x: NodeId, index: NodeId, value: NodeId, axis: i64) -> Result<NodeId> {
     let places = Places::new(b, "scatter_add", x, index, axis)?;
-    let spread = places.spread(b, value, 0.0)?;
-    let total = places.meet(b, spread, reduce::sum)?;
-    let total = as_element(b, x, total)?;
-    add(b, x, total)
+    wide_if_float(b, [x, value], |b, [x, value]| {
+        let spread = places.spread(b, value, 0.0)?;
+        let total = places.meet(b, spread, reduce::sum)?;
+        let total = as_element(b, x, total)?;
+        add(b, x, total)
+    })
+}
+
+/// Floats added up in at least f32, with what was there, and rounded once to the dtype of the first.
+fn wide_if_float(
+    b: &mut dyn Builder,
+    [x, value]: [NodeId; 2],
+    function: impl FnOnce(&mut dyn Builder, [NodeId; 2]) -> Result<NodeId>,
+) -> Result<NodeId> {
+    let dtype = dtype_of(b, x);
+    if !dtype.is_float() || dtype == dtype.accumulator() {
+        return function(b, [x, value]);
+    }
+    let wide = dtype.accumulator();
+    let operands = [cast(b, x, wide)?, cast(b, value, wide)?];
+    let result = function(b, operands)?;
+    cast(b, result, dtype)
 }
 
 /// `x` times `value` at `index` along `axis`, collisions multiplied.
@@ -138,6 +156,17 @@ pub fn scatter_reduce(
     include_self: bool,
 ) -> Result<NodeId> {
     let places = Places::new(b, "scatter_reduce", x, index, axis)?;
+    wide_if_float(b, [x, value], |b, [x, value]| reduced(b, &places, x, value, reduction, include_self))
+}
+
+fn reduced(
+    b: &mut dyn Builder,
+    places: &Places,
+    x: NodeId,
+    value: NodeId,
+    reduction: &str,
+    include_self: bool,
+) -> Result<NodeId> {
     let value = as_element(b, x, value)?;
     type Reduction = fn(&mut dyn Builder, NodeId, Option<&[i64]>, bool) -> Result<NodeId>;
     type Combination = fn(&mut dyn Builder, NodeId, NodeId) -> Result<NodeId>;

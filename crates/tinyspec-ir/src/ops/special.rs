@@ -5,7 +5,7 @@
 
 use super::arithmetic::{add, div, eq, mul, sub};
 use super::elementwise::{abs, exp, log, polynomial, round, scale, shift, sqrt, square};
-use super::{cast, dtype_of, in_wide, inverse, like};
+use super::{cast, dtype_of, in_wide, in_wide_of, inverse, like};
 use crate::{Builder, DType, NodeId, Op, Result};
 use std::f64::consts::{FRAC_1_SQRT_2, LN_2, PI, SQRT_2};
 
@@ -301,23 +301,22 @@ pub fn entr(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
 
 /// `x log(1 + y)`, which is 0 where `x` is 0.
 pub fn xlog1py(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
-    let in_op = |error: crate::Error| error.in_op("xlog1py");
-    let (x, y) = super::promote(b, "xlog1py", x, y)?;
-    let (x, y) = (super::to_float(b, x)?, super::to_float(b, y)?);
-    let zero = like(b, x, 0.0);
-    let (none, number) = (eq(b, x, zero)?, eq(b, y, y)?);
-    let none = b.alu(Op::And, &[none, number]).map_err(in_op)?;
-    let y = b.alu(Op::Where, &[none, zero, y]).map_err(in_op)?;
-    let logarithm = super::logarithm::log1p(b, y)?;
-    b.alu(Op::Mul, &[x, logarithm]).map_err(in_op)
+    in_wide_of(b, "xlog1py", [x, y], |b, [x, y]| {
+        let zero = like(b, x, 0.0);
+        let (none, number) = (eq(b, x, zero)?, eq(b, y, y)?);
+        let none = b.alu(Op::And, &[none, number])?;
+        let y = b.alu(Op::Where, &[none, zero, y])?;
+        let logarithm = super::logarithm::log1p(b, y)?;
+        b.alu(Op::Mul, &[x, logarithm])
+    })
+    .map_err(|error| error.in_op("xlog1py"))
 }
 
 /// `log2(2^x + 2^y)` without overflow.
 pub fn logaddexp2(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
-    let in_op = |error: crate::Error| error.in_op("logaddexp2");
-    let (x, y) = super::promote(b, "logaddexp2", x, y)?;
-    let (x, y) = (super::to_float(b, x)?, super::to_float(b, y)?);
-    let (x, y) = (scale(b, x, LN_2)?, scale(b, y, LN_2)?);
-    let sum = super::arithmetic::logaddexp(b, x, y).map_err(in_op)?;
-    scale(b, sum, 1.0 / LN_2)
+    in_wide_of(b, "logaddexp2", [x, y], |b, [x, y]| {
+        let (x, y) = (scale(b, x, LN_2)?, scale(b, y, LN_2)?);
+        let sum = super::arithmetic::logaddexp(b, x, y).map_err(|error| error.in_op("logaddexp2"))?;
+        scale(b, sum, 1.0 / LN_2)
+    })
 }

@@ -3,7 +3,7 @@
 use super::arithmetic::{add, div, eq, logical_not, mul, sub};
 use super::elementwise::isnan;
 use super::movement::narrow;
-use super::{axis_of, cast, dtype_of, index, like, reduce, selection, shape_of, sort, to_float};
+use super::{axis_of, cast, dtype_of, in_wide, in_wide_of, index, like, reduce, selection, shape_of, sort, to_float};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
 
@@ -30,10 +30,12 @@ pub fn nansum(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: boo
 
 /// Mean without nan; nan of nothing else.
 pub fn nanmean(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: bool) -> Result<NodeId> {
-    let (kept, counted) = numbers(b, x)?;
-    let total = reduce::sum(b, kept, axes, keepdim).map_err(|error| error.in_op("nanmean"))?;
-    let count = reduce::sum(b, counted, axes, keepdim)?;
-    div(b, total, count)
+    in_wide(b, x, |b, x| {
+        let (kept, counted) = numbers(b, x)?;
+        let total = reduce::sum(b, kept, axes, keepdim).map_err(|error| error.in_op("nanmean"))?;
+        let count = reduce::sum(b, counted, axes, keepdim)?;
+        div(b, total, count)
+    })
 }
 
 /// The element of an axis that has a number in order, from 0 on, along that axis.
@@ -117,8 +119,7 @@ pub fn quantile(b: &mut dyn Builder, x: NodeId, q: f64, axis: i64, keepdim: bool
                 lower
             } else {
                 let upper = at((low + 1).min(length - 1))?;
-                let share = like(b, x, share);
-                super::arithmetic::lerp(b, lower, upper, share)?
+                between(b, lower, upper, |b, lower| Ok(like(b, lower, share)))?
             }
         }
         None => {
@@ -145,8 +146,6 @@ fn quantile_of_any(b: &mut dyn Builder, sorted: NodeId, q: f64, axis: i64, lengt
     let share = sub(b, place, floor)?;
     let zero = like(b, share, 0.0);
     let is_whole = eq(b, share, zero)?;
-    let dtype = dtype_of(b, sorted);
-    let share = cast(b, share, dtype)?;
     let moved = super::movement::transpose(b, sorted, 0, axis)?;
     let mut at = |place: NodeId| -> Result<NodeId> {
         let place = super::movement::reshape(b, place, &[Dim::from(1)])?;
@@ -154,8 +153,24 @@ fn quantile_of_any(b: &mut dyn Builder, sorted: NodeId, q: f64, axis: i64, lengt
         super::movement::transpose(b, value, 0, axis)
     };
     let (lower, upper) = (at(low)?, at(high)?);
-    let between = super::arithmetic::lerp(b, lower, upper, share)?;
+    let between = between(b, lower, upper, |b, lower| {
+        let dtype = dtype_of(b, lower);
+        cast(b, share, dtype)
+    })?;
     b.alu(Op::Where, &[is_whole, lower, between])
+}
+
+/// A share of the way from `lower` to `upper`; the share is as wide as what it is computed in.
+fn between(
+    b: &mut dyn Builder,
+    lower: NodeId,
+    upper: NodeId,
+    share: impl FnOnce(&mut dyn Builder, NodeId) -> Result<NodeId>,
+) -> Result<NodeId> {
+    in_wide_of(b, "quantile", [lower, upper], |b, [lower, upper]| {
+        let share = share(b, lower)?;
+        super::arithmetic::lerp(b, lower, upper, share)
+    })
 }
 
 /// Differences of neighbours along an axis, `n` times.
@@ -227,10 +242,12 @@ pub fn searchsorted(b: &mut dyn Builder, sorted: NodeId, values: NodeId, right: 
 
 /// The integral along an axis by trapezes `dx` apart.
 pub fn trapezoid(b: &mut dyn Builder, x: NodeId, dx: f64, axis: i64) -> Result<NodeId> {
-    let sums = of_neighbours(b, "trapezoid", x, axis)?;
-    let total = reduce::sum(b, sums, Some(&[axis]), false)?;
-    let half = like(b, total, dx / 2.0);
-    mul(b, total, half)
+    in_wide(b, x, |b, x| {
+        let sums = of_neighbours(b, "trapezoid", x, axis)?;
+        let total = reduce::sum(b, sums, Some(&[axis]), false)?;
+        let half = like(b, total, dx / 2.0);
+        mul(b, total, half)
+    })
 }
 
 /// Sums of each two elements beside each other, as floats: twice what a trapezoid of width 1 covers.

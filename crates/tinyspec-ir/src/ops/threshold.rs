@@ -130,6 +130,8 @@ pub fn nan_to_num(b: &mut dyn Builder, x: NodeId, nan: f64, posinf: f64, neginf:
 pub fn isclose(b: &mut dyn Builder, x: NodeId, y: NodeId, rtol: f64, atol: f64) -> Result<NodeId> {
     let (x, y) = super::promote(b, "isclose", x, y)?;
     let (x, y) = (to_float(b, x)?, to_float(b, y)?);
+    let wide = super::dtype_of(b, x).accumulator();
+    let (x, y) = (super::cast(b, x, wide)?, super::cast(b, y, wide)?);
     let equal = super::arithmetic::eq(b, x, y).map_err(|error| error.in_op("isclose"))?;
     let difference = super::arithmetic::sub(b, x, y)?;
     let (distance, magnitude) = (abs(b, difference)?, abs(b, y)?);
