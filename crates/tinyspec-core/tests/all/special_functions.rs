@@ -174,3 +174,19 @@ fn inverses_and_their_ends() {
         Ok(())
     });
 }
+
+#[test]
+fn angles_and_lengths_of_what_is_no_number() {
+    on_each_device(|| {
+        let (nan, infinity) = (f32::NAN, f32::INFINITY);
+        let of = |data: &[f32]| Tensor::from_slice(data, [data.len()]);
+        let show = |x: Tensor| Ok::<_, Error>(format!("{:?}", x.to_vec::<f32>()?));
+        let y = of(&[nan, nan, infinity, -infinity, nan, 1.0, nan, 0.0]);
+        let x = of(&[0.0, -0.0, nan, nan, infinity, nan, nan, nan]);
+        assert_eq!(show(y.atan2(&x))?, format!("{:?}", [nan; 8]));
+        let x = of(&[0.0, nan, nan, nan, 1.0, infinity, -infinity, infinity]);
+        let y = of(&[nan, 0.0, infinity, nan, nan, nan, nan, infinity]);
+        assert_eq!(show(x.hypot(&y))?, "[NaN, NaN, inf, NaN, NaN, inf, inf, inf]");
+        Ok(())
+    });
+}

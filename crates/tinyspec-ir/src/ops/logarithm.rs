@@ -1,7 +1,7 @@
 //! Logarithms and exponentials that would cancel if they were written plainly, and angles.
 
 use super::arithmetic::{copysign_of, sub};
-use super::elementwise::{abs, log, scale, shift};
+use super::elementwise::{abs, isnan, log, scale, shift};
 use super::{in_wide, in_wide_of, inverse, like};
 use crate::{Builder, NodeId, Op, Result};
 use std::f64::consts::{FRAC_PI_2, LOG2_10, PI};
@@ -94,10 +94,18 @@ fn wide_atan2(b: &mut dyn Builder, [y, x]: [NodeId; 2]) -> Result<NodeId> {
     let nothing = copysign_of(b, zero, y)?;
     let angle = b.alu(Op::Where, &[origin, nothing, angle])?;
     let flat = b.alu(Op::Where, &[left, from_half, angle])?;
-    b.alu(Op::Where, &[steep, from_quarter, flat])
+    let angle = b.alu(Op::Where, &[steep, from_quarter, flat])?;
+    // What the choices above have left out.
+    let (missing, nan) = (either_nan(b, x, y)?, like(b, x, f64::NAN));
+    b.alu(Op::Where, &[missing, nan, angle])
 }
 
-/// `√(x² + y²)` without overflow between.
+fn either_nan(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
+    let (no_x, no_y) = (isnan(b, x)?, isnan(b, y)?);
+    b.alu(Op::Or, &[no_x, no_y])
+}
+
+/// `√(x² + y²)` without overflow between; infinite where one of them is, even if the other is nan.
 pub fn hypot(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
     in_wide_of(b, "hypot", [x, y], wide_hypot)
 }
@@ -107,8 +115,9 @@ fn wide_hypot(b: &mut dyn Builder, [x, y]: [NodeId; 2]) -> Result<NodeId> {
     let swapped = b.alu(Op::CmpLt, &[x, y]).map_err(|error| error.in_op("hypot"))?;
     let (long, short) = (b.alu(Op::Where, &[swapped, y, x])?, b.alu(Op::Where, &[swapped, x, y])?);
     let (zero, one, infinity) = (like(b, x, 0.0), like(b, x, 1.0), like(b, x, f64::INFINITY));
+    let (far_x, far_y) = (super::arithmetic::eq(b, x, infinity)?, super::arithmetic::eq(b, y, infinity)?);
+    let infinite = b.alu(Op::Or, &[far_x, far_y])?;
     let none = super::arithmetic::eq(b, long, zero)?;
-    let infinite = super::arithmetic::eq(b, long, infinity)?;
     let single = b.alu(Op::Or, &[none, infinite])?;
     let divisor = b.alu(Op::Where, &[single, one, long])?;
     let short = b.alu(Op::Where, &[single, zero, short])?;
@@ -116,7 +125,10 @@ fn wide_hypot(b: &mut dyn Builder, [x, y]: [NodeId; 2]) -> Result<NodeId> {
     let squared = super::elementwise::square(b, ratio)?;
     let sum = shift(b, squared, 1.0)?;
     let root = b.alu(Op::Sqrt, &[sum])?;
-    b.alu(Op::Mul, &[long, root])
+    let length = b.alu(Op::Mul, &[long, root])?;
+    let (missing, nan) = (either_nan(b, x, y)?, like(b, x, f64::NAN));
+    let length = b.alu(Op::Where, &[missing, nan, length])?;
+    b.alu(Op::Where, &[infinite, infinity, length])
 }
 
 /// Degrees as radians.
