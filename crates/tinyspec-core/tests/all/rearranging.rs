@@ -281,3 +281,27 @@ fn places_in_long_axes_are_found_by_halving() -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[test]
+fn triangles_beyond_the_corners() -> Result<(), Error> {
+    let x = ints(&[1, 2, 3, 4, 5, 6], &[2, 3]);
+    let (all, none) = (vec![1, 2, 3, 4, 5, 6], vec![0; 6]);
+    for far in [3, i64::from(i32::MAX), 1 << 32, i64::MAX] {
+        assert_eq!(x.triu(far).to_vec::<i32>()?, none, "{far}");
+        assert_eq!(x.tril(far).to_vec::<i32>()?, all, "{far}");
+        assert_eq!(x.triu(-far).to_vec::<i32>()?, all, "{far}");
+        assert_eq!(x.tril(-far).to_vec::<i32>()?, none, "{far}");
+        assert_eq!(x.diagonal(far).to_vec::<i32>()?, [0i32; 0]);
+        assert_eq!(x.diagonal(-far).to_vec::<i32>()?, [0i32; 0]);
+    }
+    assert_eq!(x.triu(i64::MIN).to_vec::<i32>()?, all);
+    assert_eq!(x.tril(i64::MIN).to_vec::<i32>()?, none);
+    assert_eq!(x.diagonal(i64::MIN).to_vec::<i32>()?, [0i32; 0]);
+    assert_eq!(x.diagonal_scatter(Tensor::zeros([0]).cast(DType::I32), i64::MIN).to_vec::<i32>()?, all);
+    // 2⁶³ - 1 is 1 more than a multiple of 3, and so is -2⁶³ + 2.
+    assert_eq!(x.roll([i64::MAX], [1]).to_vec::<i32>()?, [3, 1, 2, 6, 4, 5]);
+    assert_eq!(x.roll([i64::MIN], [1]).to_vec::<i32>()?, [3, 1, 2, 6, 4, 5]);
+    assert_eq!(x.triu(1).to_vec::<i32>()?, [0, 2, 3, 0, 0, 6]);
+    assert_eq!(x.tril(-1).to_vec::<i32>()?, [0, 0, 0, 4, 0, 0]);
+    Ok(())
+}

@@ -391,7 +391,9 @@ fn upper(b: &mut dyn Builder, op: &str, x: NodeId, diagonal: i64) -> Result<Node
     let row = super::creation::arange_dim(b, rows, DType::I32)?;
     let row = reshape(b, row, &[rows.clone(), Dim::from(1)])?;
     let column = super::creation::arange_dim(b, columns, DType::I32)?;
-    let shift = b.constant(Const::int(DType::I32, diagonal as i128));
+    // Beyond the corners there is nothing.
+    let diagonal = diagonal.clamp(rows.bounds().1.saturating_neg(), columns.bounds().1);
+    let shift = b.constant(Const::int(DType::I32, diagonal.into()));
     let row = b.alu(Op::Add, &[row, shift])?;
     super::arithmetic::ge(b, column, row)
 }
@@ -405,7 +407,7 @@ pub fn triu(b: &mut dyn Builder, x: NodeId, diagonal: i64) -> Result<NodeId> {
 
 /// The lower triangle up to `diagonal`, else 0.
 pub fn tril(b: &mut dyn Builder, x: NodeId, diagonal: i64) -> Result<NodeId> {
-    let drop = upper(b, "tril", x, diagonal + 1)?;
+    let drop = upper(b, "tril", x, diagonal.saturating_add(1))?;
     let zero = like(b, x, 0.0);
     b.alu(Op::Where, &[drop, zero, x])
 }
