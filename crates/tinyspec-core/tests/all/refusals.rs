@@ -38,6 +38,14 @@ fn composed_ops_speak_for_themselves() {
 }
 
 #[test]
+fn losses_do_not_broadcast() {
+    let (column, row) = (Tensor::full([3, 1], 0.5), Tensor::full([3], 0.5));
+    refused(&column.binary_crossentropy(&row, "mean"), "binary_crossentropy: predictions of [3, 1] and targets of [3]");
+    refused(&column.binary_crossentropy_logits(&row, "mean"), "binary_crossentropy_logits: predictions of [3, 1]");
+    refused(&column.cross_entropy_prob(&row, "mean"), "cross_entropy_prob: predictions of [3, 1] and targets of [3]");
+}
+
+#[test]
 fn reading_names_the_line() {
     let x = Tensor::ones([2]);
     let wrong: [(u32, Error); 2] = [

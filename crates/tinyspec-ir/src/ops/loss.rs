@@ -149,6 +149,7 @@ fn weighted(b: &mut dyn Builder, op: &str, losses: NodeId, counted: NodeId, redu
 /// Cross entropy against probabilities (in the last axis).
 pub fn cross_entropy_prob(b: &mut dyn Builder, logits: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
     const OP: &str = "cross_entropy_prob";
+    same_shape(b, OP, logits, target)?;
     in_wide_of(b, OP, [logits, target], |b, [logits, target]| {
         let log_probabilities = reduce::log_softmax(b, logits, -1).map_err(|error| error.in_op(OP))?;
         let products = mul(b, log_probabilities, target)?;
@@ -166,6 +167,7 @@ pub fn binary_crossentropy(
     reduction: &str,
 ) -> Result<NodeId> {
     const OP: &str = "binary_crossentropy";
+    same_shape(b, OP, probability, target)?;
     in_wide_of(b, OP, [probability, target], |b, [probability, target]| {
         let one = like(b, probability, 1.0);
         let (rest, rest_target) = (sub(b, one, probability)?, sub(b, one, target)?);
@@ -190,6 +192,7 @@ fn times_log(b: &mut dyn Builder, t: NodeId, p: NodeId) -> Result<NodeId> {
 /// [`binary_crossentropy`] of `sigmoid(x)`, without overflow: `softplus(x) - t x`.
 pub fn binary_crossentropy_logits(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
     const OP: &str = "binary_crossentropy_logits";
+    same_shape(b, OP, x, target)?;
     in_wide_of(b, OP, [x, target], |b, [x, target]| {
         let plus = super::activation::softplus(b, x)?;
         let product = mul(b, target, x)?;
