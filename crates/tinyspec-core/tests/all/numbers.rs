@@ -139,6 +139,44 @@ fn remainders_of_the_least_integer() {
 }
 
 #[test]
+fn remainders_of_floats() {
+    on_each_device(|| {
+        let show = |x: Tensor| Ok::<_, Error>(format!("{:?}", x.to_vec::<f32>()?));
+        let x = vector(&[1f32, -0.0, 0.0, -3.0, f32::INFINITY, 5.0]);
+        assert_eq!(show(x.fmod(0.0))?, "[NaN, NaN, NaN, NaN, NaN, NaN]");
+        assert_eq!(show(x.modulo(0.0))?, "[NaN, NaN, NaN, NaN, NaN, NaN]");
+        assert_eq!(show(x.fmod(2.0))?, "[1.0, -0.0, 0.0, -1.0, NaN, 1.0]");
+        assert_eq!(show(x.narrow(0, 3, 3).modulo(2.0))?, "[1.0, NaN, 1.0]");
+        assert_eq!(show(x.fmod(vector(&[0f32, 2.0, 2.0, -2.0, 2.0, -0.0])))?, "[NaN, -0.0, 0.0, -1.0, NaN, NaN]");
+        Ok(())
+    });
+}
+
+#[test]
+fn bounds_in_the_wrong_order_and_of_no_number() {
+    on_each_device(|| {
+        let x = vector(&[-5f32, 1.0, 2.5, 9.0, f32::NAN]);
+        let show = |x: Tensor| Ok::<_, Error>(format!("{:?}", x.to_vec::<f32>()?));
+        assert_eq!(show(x.clip(3.0, 1.0))?, "[1.0, 1.0, 1.0, 1.0, NaN]");
+        assert_eq!(show(x.clip(1.0, 3.0))?, "[1.0, 1.0, 2.5, 3.0, NaN]");
+        for (min, max) in [(f64::NAN, 1.0), (0.0, f64::NAN)] {
+            assert_eq!(show(x.clip(min, max))?, "[NaN, NaN, NaN, NaN, NaN]");
+        }
+        assert_eq!(vector(&[-5i32, 2, 9]).clip(3.0, 1.0).to_vec::<i32>()?, [1, 1, 1]);
+        let error = vector(&[1i32]).clip(f64::NAN, 1.0).error().expect("nan is no whole number").to_string();
+        assert!(error.contains("clip: from NaN to 1"), "{error}");
+        // nan stands behind all numbers.
+        let places = vector(&[1f32, 2.0, 3.0]).searchsorted(vector(&[f32::NAN, 2.0]), false);
+        assert_eq!(places.to_vec::<i32>()?, [3, 1]);
+        let long = Tensor::arange(1000).cast(DType::F32);
+        assert_eq!(vector(&[f32::NAN, 0.5]).bucketize(long, true).to_vec::<i32>()?, [1000, 1]);
+        let losses = vector(&[0f32, 1.0]).binary_crossentropy(vector(&[1f32, 0.0]), "none");
+        assert_eq!(losses.to_vec::<f32>()?, [100.0, 100.0]);
+        Ok(())
+    });
+}
+
+#[test]
 fn ramps_of_integers() {
     on_each_device(|| {
         let eighths = Tensor::linspace(0.0, 4.0, 9, DType::I32);

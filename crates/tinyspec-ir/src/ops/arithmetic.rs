@@ -73,32 +73,49 @@ fn rounding_is_floor(op: &str, rounding: &str) -> Result<bool> {
     }
 }
 
-/// Remainder of the quotient that `rounding` names; x mod 0 is x.
+/// Remainder of the quotient that `rounding` names; by 0 it is x of integers.
 pub fn imod(b: &mut dyn Builder, x: NodeId, y: NodeId, rounding: &str) -> Result<NodeId> {
     let (x, y) = promote(b, "imod", x, y)?;
     if rounding_is_floor("imod", rounding)? {
-        return b.alu(Op::Mod, &[x, y]).map_err(|error| error.in_op("imod"));
+        return floored(b, "imod", x, y);
     }
     let quotient = idiv(b, x, y, rounding)?;
     let product = b.alu(Op::Mul, &[quotient, y])?;
     sub(b, x, product)
 }
 
-/// Floored remainder: the sign of `y`.
+/// Floored remainder: the sign of `y`. By 0 it is x of integers, nan of floats.
 pub fn modulo(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
-    binary(b, "mod", Op::Mod, x, y)
+    let (x, y) = promote(b, "mod", x, y)?;
+    floored(b, "mod", x, y)
 }
 
-/// Remainder with the sign of `x`: `x - y * trunc(x / y)`.
+fn floored(b: &mut dyn Builder, name: &str, x: NodeId, y: NodeId) -> Result<NodeId> {
+    let remainder = b.alu(Op::Mod, &[x, y]).map_err(|error| error.in_op(name))?;
+    unless_by_zero(b, y, remainder)
+}
+
+/// The op Mod is total, by 0 too; of floats there is no such remainder.
+fn unless_by_zero(b: &mut dyn Builder, y: NodeId, remainder: NodeId) -> Result<NodeId> {
+    if !dtype_of(b, y).is_float() {
+        return Ok(remainder);
+    }
+    let (zero, nan) = (like(b, y, 0.0), like(b, y, f64::NAN));
+    let defined = b.alu(Op::CmpNe, &[y, zero])?;
+    b.alu(Op::Where, &[defined, remainder, nan])
+}
+
+/// Remainder with the sign of `x`, `x - y * trunc(x / y)`. By 0 it is x of integers, nan of floats.
 pub fn fmod(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
     let (x, y) = promote(b, "fmod", x, y)?;
     let zero = like(b, x, 0.0);
     if dtype_of(b, x).is_float() {
         let (x_abs, y_abs) = (super::elementwise::abs(b, x)?, super::elementwise::abs(b, y)?);
         let remainder = b.alu(Op::Mod, &[x_abs, y_abs]).map_err(|error| error.in_op("fmod"))?;
-        let negative = b.alu(Op::CmpLt, &[x, zero])?;
+        let negative = is_negative(b, x)?;
         let minus = neg(b, remainder)?;
-        return b.alu(Op::Where, &[negative, minus, remainder]);
+        let remainder = b.alu(Op::Where, &[negative, minus, remainder])?;
+        return unless_by_zero(b, y, remainder);
     }
     // The floored one has the sign of y. Magnitudes would not do: the least integer has none.
     let floored = b.alu(Op::Mod, &[x, y]).map_err(|error| error.in_op("fmod"))?;

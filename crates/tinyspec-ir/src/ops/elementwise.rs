@@ -2,7 +2,7 @@
 
 use super::arithmetic::{gt, mul, ne, neg, not, sub};
 use super::{dtype_of, in_wide, like, to_float};
-use crate::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
+use crate::{Arg, Builder, Const, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
 use std::f64::consts::{LN_2, LOG2_10, LOG2_E};
 
 fn float_op(b: &mut dyn Builder, op: Op, x: NodeId) -> Result<NodeId> {
@@ -172,9 +172,16 @@ pub fn square(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     b.alu(Op::Mul, &[x, x])
 }
 
-/// `x` within `min` and `max`.
+/// `x` within `min` and `max`; `max` where `min` is greater, nan where one of them is.
 pub fn clip(b: &mut dyn Builder, x: NodeId, min: f64, max: f64) -> Result<NodeId> {
-    let (low, high) = (like(b, x, min), like(b, x, max));
+    if min.is_nan() || max.is_nan() {
+        if dtype_of(b, x).is_float() {
+            return scale(b, x, f64::NAN);
+        }
+        let message = format!("from {min} to {max}, of {}", dtype_of(b, x));
+        return Err(Error::new(ErrorKind::Value, "clip", message).help("a bound of whole numbers is a number"));
+    }
+    let (low, high) = (like(b, x, min.min(max)), like(b, x, max));
     let (below, above) = (b.alu(Op::CmpLt, &[x, low])?, b.alu(Op::CmpLt, &[high, x])?);
     let x = b.alu(Op::Where, &[below, low, x])?;
     b.alu(Op::Where, &[above, high, x])

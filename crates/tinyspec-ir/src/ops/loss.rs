@@ -159,7 +159,7 @@ pub fn cross_entropy_prob(b: &mut dyn Builder, logits: NodeId, target: NodeId, r
     })
 }
 
-/// `-(t log p + (1 - t) log(1 - p))`, where `0 log 0` is 0.
+/// `-(t log p + (1 - t) log(1 - p))`, where a logarithm is at least -100.
 pub fn binary_crossentropy(
     b: &mut dyn Builder,
     probability: NodeId,
@@ -171,22 +171,22 @@ pub fn binary_crossentropy(
     in_wide_of(b, OP, [probability, target], |b, [probability, target]| {
         let one = like(b, probability, 1.0);
         let (rest, rest_target) = (sub(b, one, probability)?, sub(b, one, target)?);
-        let own = times_log(b, target, probability)?;
-        let rest = times_log(b, rest_target, rest)?;
+        let (own, rest) = (bounded_log(b, probability)?, bounded_log(b, rest)?);
+        let (own, rest) = (mul(b, target, own)?, mul(b, rest_target, rest)?);
         let sum = add(b, own, rest)?;
         let losses = neg(b, sum)?;
         reduced(b, OP, losses, reduction)
     })
 }
 
-/// `t log p`; where both are 0 the logarithm is taken of 1.
-fn times_log(b: &mut dyn Builder, t: NodeId, p: NodeId) -> Result<NodeId> {
-    let (t_zero, p_zero, one) = (like(b, t, 0.0), like(b, p, 0.0), like(b, p, 1.0));
-    let (t_zero, p_zero) = (super::arithmetic::eq(b, t, t_zero)?, super::arithmetic::eq(b, p, p_zero)?);
-    let both = b.alu(Op::And, &[t_zero, p_zero]).map_err(|error| error.in_op("binary_crossentropy"))?;
-    let p = b.alu(Op::Where, &[both, one, p])?;
+/// `log p`, at least -100, which it is of 0 with slope 0.
+fn bounded_log(b: &mut dyn Builder, p: NodeId) -> Result<NodeId> {
+    let (zero, one, least) = (like(b, p, 0.0), like(b, p, 1.0), like(b, p, -100.0));
+    let none = super::arithmetic::eq(b, p, zero)?;
+    let p = b.alu(Op::Where, &[none, one, p])?;
     let log = super::elementwise::log(b, p)?;
-    mul(b, t, log)
+    let log = b.alu(Op::Max, &[log, least])?;
+    b.alu(Op::Where, &[none, least, log])
 }
 
 /// [`binary_crossentropy`] of `sigmoid(x)`, without overflow: `softplus(x) - t x`.

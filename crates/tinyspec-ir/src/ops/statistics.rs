@@ -226,7 +226,8 @@ pub fn histc(b: &mut dyn Builder, x: NodeId, bins: i64, min: f64, max: f64) -> R
     bincount(b, place, bins).map_err(|error| error.in_op("histc"))
 }
 
-/// Where each of `values` would stand in this ascending vector (i32): before what equals it, or after if `right`.
+/// Where each of `values` would stand in this ascending vector (i32): before what equals it, or after if `right`; of
+/// nan at the end.
 pub fn searchsorted(b: &mut dyn Builder, sorted: NodeId, values: NodeId, right: bool) -> Result<NodeId> {
     let shape = shape_of(b, sorted);
     if shape.len() != 1 {
@@ -236,7 +237,11 @@ pub fn searchsorted(b: &mut dyn Builder, sorted: NodeId, values: NodeId, right: 
     let (sorted, values) = super::promote(b, "searchsorted", sorted, values)?;
     let places = shape_of(b, values);
     let values = super::movement::flatten(b, values, 0, -1)?;
-    let found = selection::places(b, sorted, values, right)?;
+    let mut found = selection::places(b, sorted, values, right)?;
+    if dtype_of(b, values).is_float() {
+        let (missing, end) = (isnan(b, values)?, super::creation::size(b, &shape[0], DType::I32)?);
+        found = b.alu(Op::Where, &[missing, end, found])?;
+    }
     super::movement::reshape(b, found, &places)
 }
 

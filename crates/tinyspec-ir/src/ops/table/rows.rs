@@ -16,9 +16,9 @@ macro_rules! for_each_method {
         idiv(x: tensor, other: tensor, rounding: text) -> tensor = arithmetic::idiv;
         /// Remainder of the quotient that `rounding` names.
         imod(x: tensor, other: tensor, rounding: text) -> tensor = arithmetic::imod;
-        /// Floored remainder.
+        /// Floored remainder; by 0 it is nan of floats.
         modulo(x: tensor, other: tensor) -> tensor = arithmetic::modulo;
-        /// Remainder with the sign of the dividend.
+        /// Remainder with the sign of the dividend; by 0 it is nan of floats.
         fmod(x: tensor, other: tensor) -> tensor = arithmetic::fmod;
         /// Power, in floats.
         pow(x: tensor, other: tensor) -> tensor = arithmetic::pow;
@@ -193,7 +193,7 @@ macro_rules! for_each_method {
         relu(x: tensor) -> tensor = activation::relu;
         /// `min(max(x, 0), 6)`.
         relu6(x: tensor) -> tensor = activation::relu6;
-        /// Within `min` and `max`.
+        /// Within `min` and `max`; `max` where `min` is greater.
         clip(x: tensor, min: float, max: float) -> tensor = elementwise::clip;
         /// `1 / (1 + e^-x)`.
         sigmoid(x: tensor) -> tensor = activation::sigmoid;
@@ -589,7 +589,7 @@ macro_rules! for_each_method {
         index_pairs(x: tensor, first: tensor, second: tensor) -> tensor = slice::index_pairs;
         /// This tensor's numbers pick rows of `table`.
         embedding(x: tensor, table: tensor) -> tensor = index::embedding;
-        /// Elements of a vector by number.
+        /// Rows of axis 0 by number, of a vector its elements; outside they are 0.
         take(x: tensor, index: tensor) -> tensor = index::take;
         /// `out[i][j] = x[index[i][j]][j]` for axis 0, and so on.
         gather(x: tensor, index: tensor, axis: int) -> tensor = index::gather;
@@ -615,15 +615,15 @@ macro_rules! for_each_method {
         /// The `k` greatest (or least) elements along an axis, and their positions.
         topk(x: tensor, k: int, axis: int, largest: flag) -> tensors = sort::topk;
 
-        /// Cross entropy against class numbers; `reduction` is `"mean"`, `"sum"` or `"none"`.
+        /// Cross entropy of logits, classes in the last axis, against class numbers; `reduction` is `"mean"`, `"sum"` or `"none"`.
         cross_entropy(x: tensor, target: tensor, reduction: text, label_smoothing: float, ignore_index: int) -> tensor = loss::cross_entropy;
-        /// Cross entropy against probabilities.
+        /// Cross entropy of logits against probabilities, classes in the last axis of both.
         cross_entropy_prob(x: tensor, target: tensor, reduction: text) -> tensor = loss::cross_entropy_prob;
-        /// Negative log likelihood of class numbers.
+        /// Negative log likelihood of class numbers, of log-probabilities with the classes in the last axis.
         nll_loss(x: tensor, target: tensor, reduction: text) -> tensor = loss::nll_loss;
-        /// Negative log likelihood with a weight per class.
+        /// Negative log likelihood with a weight per class, the last axis.
         nll_loss_weight(x: tensor, target: tensor, weight: tensor, reduction: text) -> tensor = loss::nll_loss_weight;
-        /// Cross entropy of probabilities of one event.
+        /// Cross entropy of probabilities of one event; logarithms are at least -100.
         binary_crossentropy(x: tensor, target: tensor, reduction: text) -> tensor = loss::binary_crossentropy;
         /// Cross entropy of logits of one event.
         binary_crossentropy_logits(x: tensor, target: tensor, reduction: text) -> tensor = loss::binary_crossentropy_logits;
