@@ -72,6 +72,11 @@ fn span(start: Option<i64>, stop: Option<i64>) -> Pick {
     Pick::Slice(Slice::Span { start, stop, step: 1 })
 }
 
+/// A position; what is greater than all is beyond every axis.
+fn number(position: impl TryInto<i64>) -> i64 {
+    position.try_into().unwrap_or(i64::MAX)
+}
+
 /// An end that is included: the next one is not. After the last one comes nothing.
 fn after(end: i64) -> Option<i64> {
     if end == -1 { None } else { Some(end.saturating_add(1)) }
@@ -93,12 +98,12 @@ macro_rules! picks {
         }
     )* };
     (numbers $($type:ty)*) => { picks! { $(
-        [] $type, position => Pick::Slice(Slice::At(position as i64));
-        [] Range<$type>, range => span(Some(range.start as i64), Some(range.end as i64));
-        [] RangeFrom<$type>, range => span(Some(range.start as i64), None);
-        [] RangeTo<$type>, range => span(None, Some(range.end as i64));
-        [] RangeToInclusive<$type>, range => span(None, after(range.end as i64));
-        [] RangeInclusive<$type>, range => span(Some(*range.start() as i64), after(*range.end() as i64));
+        [] $type, position => Pick::Slice(Slice::At(number(position)));
+        [] Range<$type>, range => span(Some(number(range.start)), Some(number(range.end)));
+        [] RangeFrom<$type>, range => span(Some(number(range.start)), None);
+        [] RangeTo<$type>, range => span(None, Some(number(range.end)));
+        [] RangeToInclusive<$type>, range => span(None, after(number(range.end)));
+        [] RangeInclusive<$type>, range => span(Some(number(*range.start())), after(number(*range.end())));
     )* } };
 }
 

@@ -46,6 +46,25 @@ fn losses_do_not_broadcast() {
 }
 
 #[test]
+fn equations_are_made_of_letters() {
+    let (x, matrix) = (Tensor::ones([2]), Tensor::ones([2, 2]));
+    for wrong in [".....", "i$->$", "i1->i", "i-", "......", "i->i.", "i->i->i", "é->é", "...i..."] {
+        refused(&Tensor::einsum(wrong, &[&x]), "is not made of letters and one `...`");
+    }
+    assert_eq!(Tensor::einsum("...i -> ...", &[&matrix]).to_vec::<f32>().expect("sums"), [2.0, 2.0]);
+    let x = Tensor::ones([2, 2, 2]);
+    assert_eq!(Tensor::einsum("...i", &[&x]).sizes().expect("all"), [2, 2, 2]);
+}
+
+#[test]
+fn positions_beyond_all_axes() {
+    let x = Tensor::from_slice(&[1i32, 2, 3], [3]);
+    let error = x.at(usize::MAX).error().expect("there is no such element").to_string();
+    assert!(error.contains("9223372036854775807"), "{error}");
+    assert_eq!(x.at(1..usize::MAX).to_vec::<i32>().expect("to the end"), [2, 3]);
+}
+
+#[test]
 fn reading_names_the_line() {
     let x = Tensor::ones([2]);
     let wrong: [(u32, Error); 2] = [

@@ -82,14 +82,22 @@ pub fn einsum(b: &mut dyn Builder, equation: &str, tensors: &[NodeId]) -> Result
     if terms.len() != tensors.len() {
         return Err(wrong(format!("`{equation}` has {} terms for {} tensors", terms.len(), tensors.len())));
     }
-    // Axes hidden in `...` get names of their own, right-aligned.
+    for term in terms.iter().copied().chain(output.as_deref()) {
+        if !term.replacen("...", "", 1).chars().all(|label| label.is_ascii_alphabetic()) {
+            return Err(wrong(format!("`{term}` in `{equation}` is not made of letters and one `...`")));
+        }
+    }
+    // Axes hidden in `...` get names of their own, no letters, right-aligned.
     let mut ellipsis = 0;
     for (term, &x) in terms.iter().zip(tensors) {
         if term.contains("...") {
             ellipsis = ellipsis.max((shape_of(b, x).len() + 3).saturating_sub(term.len()));
         }
     }
-    let hidden = |count: usize| (ellipsis - count..ellipsis).map(|axis| (b'0' + axis as u8) as char);
+    if ellipsis > 32 {
+        return Err(wrong(format!("`...` stands for {ellipsis} axes in `{equation}`, at most 32")));
+    }
+    let hidden = |count: usize| (ellipsis - count..ellipsis).map(|axis| char::from(axis as u8));
     let expand_term = |term: &str, rank: usize| -> Vec<char> {
         match term.split_once("...") {
             Some((before, after)) => {
@@ -108,7 +116,7 @@ pub fn einsum(b: &mut dyn Builder, equation: &str, tensors: &[NodeId]) -> Result
         Some(output) => expand_term(&output, usize::MAX),
         None => {
             let seen = |label: &char| labels.iter().flatten().filter(|other| *other == label).count();
-            order.iter().copied().filter(|label| label.is_ascii_digit() || seen(label) == 1).collect()
+            order.iter().copied().filter(|label| label.is_ascii_control() || seen(label) == 1).collect()
         }
     };
     if let Some(label) = output.iter().find(|label| !order.contains(label)) {

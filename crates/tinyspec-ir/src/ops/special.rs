@@ -5,7 +5,7 @@
 
 use super::arithmetic::{add, div, eq, mul, sub};
 use super::elementwise::{abs, exp, log, polynomial, round, scale, shift, sqrt, square};
-use super::{cast, dtype_of, in_wide, in_wide_of, inverse, like};
+use super::{cast, dtype_of, in_wide, in_wide_of, inverse, like, to_float};
 use crate::{Builder, DType, NodeId, Op, Result};
 use std::f64::consts::{FRAC_1_SQRT_2, LN_2, PI, SQRT_2};
 
@@ -79,6 +79,11 @@ fn of_rest(b: &mut dyn Builder, rest: NodeId, shown: NodeId) -> Result<NodeId> {
         let (near, beyond) = (sub(b, near, shown)?, sub(b, rest, beyond)?);
         let error = b.alu(Op::Where, &[is_near, near, beyond])?;
         let squared = square(b, x)?;
+        // Of what is below the normal numbers the guess stays: the growth would overflow.
+        let bound = like(b, squared, if steps == 1 { 87.0 } else { 700.0 });
+        let is_far = b.alu(Op::CmpLt, &[bound, squared])?;
+        let zero = like(b, squared, 0.0);
+        let (squared, error) = (b.alu(Op::Where, &[is_far, zero, squared])?, b.alu(Op::Where, &[is_far, zero, error])?);
         let growth = exp(b, squared)?;
         let step = mul(b, error, growth)?;
         let step = scale(b, step, PI.sqrt() / 2.0)?;
@@ -205,8 +210,23 @@ fn raised(b: &mut dyn Builder, x: NodeId) -> Result<(NodeId, NodeId)> {
     Ok((is_small, b.alu(Op::Where, &[is_small, higher, x])?))
 }
 
-/// `log |Γ(x)|`; infinite at 0, -1, -2, …
+/// `log |Γ(x)|`; infinite at 0, -1, -2, … and at the infinities.
 pub fn lgamma(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    let x = to_float(b, x)?;
+    let value = inner_lgamma(b, x)?;
+    // What is left of the rounding where it is 0; the slope stays.
+    let (one, two, zero) = (like(b, x, 1.0), like(b, x, 2.0), like(b, x, 0.0));
+    let (is_one, is_two) = (eq(b, x, one)?, eq(b, x, two)?);
+    let is_root = b.alu(Op::Or, &[is_one, is_two])?;
+    let rest = b.alu(Op::Where, &[is_root, value, zero])?;
+    let rest = b.alu(Op::Detach, &[rest])?;
+    let value = sub(b, value, rest)?;
+    let (least, infinity) = (like(b, x, f64::NEG_INFINITY), like(b, x, f64::INFINITY));
+    let is_least = eq(b, x, least)?;
+    b.alu(Op::Where, &[is_least, infinity, value])
+}
+
+fn inner_lgamma(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     by_halves(
         b,
         x,
@@ -247,8 +267,18 @@ pub fn lgamma(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     )
 }
 
-/// The derivative of [`lgamma`]; nan at 0, -1, -2, …
+/// The derivative of [`lgamma`]; infinite at 0, with the other sign, nan at -1, -2, …
 pub fn digamma(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    let x = to_float(b, x)?;
+    let value = inner_digamma(b, x)?;
+    let (zero, lowest, highest) = (like(b, x, 0.0), like(b, x, f64::NEG_INFINITY), like(b, x, f64::INFINITY));
+    let is_zero = eq(b, x, zero)?;
+    let negative = super::arithmetic::is_negative(b, x)?;
+    let pole = b.alu(Op::Where, &[negative, highest, lowest])?;
+    b.alu(Op::Where, &[is_zero, pole, value])
+}
+
+fn inner_digamma(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     by_halves(
         b,
         x,
