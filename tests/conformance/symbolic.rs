@@ -154,15 +154,8 @@ fn simplifying_keeps_values_and_bounds_of_the_symbolic_corpus() {
 fn the_symbolic_corpus_passes_on_every_device() {
     let expressions = expressions();
     let mut total = 0;
-    let devices = std::env::var("TINYSPEC_DEVICES").unwrap_or("interpreter simt cpu".into());
-    for name in devices.split_whitespace() {
-        let device = match tinyspec::device(name) {
-            Ok(device) => device,
-            Err(error) => {
-                println!("skipped: device {name}: {error}");
-                continue;
-            }
-        };
+    for name in crate::devices() {
+        let device = tinyspec::device(&name).unwrap_or_else(|error| panic!("{name}: {error}"));
         let (mut passed, mut failed, mut missing) = (0, 0, 0);
         for expression in &expressions {
             match on_device(expression, &device) {
