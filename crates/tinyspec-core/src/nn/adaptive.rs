@@ -1,7 +1,7 @@
 //! Optimisers that scale each weight's step by what its gradients were: RMSprop, Adagrad, LAMB.
 
 use super::Optimizer;
-use super::optim::{check, follow, remember, scalar, update};
+use super::optim::{check, follow, remember, scalar, update, wide};
 use crate::{Result, Tensor};
 
 /// What [`RmsProp`] can do: `RmsPropOptions { momentum: 0.9, ..default() }`.
@@ -50,7 +50,7 @@ impl RmsProp {
 impl Optimizer for RmsProp {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        check(weights.len(), gradients.len())?;
+        check(weights, gradients)?;
         follow([&mut self.rate], weights);
         let RmsPropOptions { decay, epsilon, momentum, centered, weight_decay } = self.options;
         remember(&mut self.squares, weights)?;
@@ -84,7 +84,7 @@ impl Optimizer for RmsProp {
                 change = velocity.clone();
             }
             let rate = self.rate.cast(dtype);
-            update(weight, |weight| weight - change * rate);
+            update(weight, wide(weight) - change * rate);
         }
         Ok(())
     }
@@ -136,7 +136,7 @@ impl Adagrad {
 impl Optimizer for Adagrad {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        check(weights.len(), gradients.len())?;
+        check(weights, gradients)?;
         follow([&mut self.rate], weights);
         remember(&mut self.squares, weights)?;
         for ((weight, gradient), square) in weights.iter_mut().zip(gradients).zip(&mut self.squares) {
@@ -148,7 +148,7 @@ impl Optimizer for Adagrad {
             let next = &*square + gradient.square();
             square.assign(&next.detach());
             let change = gradient / (square.sqrt() + self.options.epsilon) * self.rate.cast(dtype);
-            update(weight, |weight| weight - change);
+            update(weight, wide(weight) - change);
         }
         Ok(())
     }
@@ -205,7 +205,7 @@ impl Lamb {
 impl Optimizer for Lamb {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        check(weights.len(), gradients.len())?;
+        check(weights, gradients)?;
         follow(self.powers.iter_mut().chain([&mut self.rate]), weights);
         remember(&mut self.means, weights)?;
         remember(&mut self.variances, weights)?;
@@ -231,7 +231,7 @@ impl Optimizer for Lamb {
             // A tensor of zeros has no length to keep to, and no step needs none.
             let trust = own.gt(0.0).and(step.gt(0.0)).where_(&own / step.clone(), 1.0);
             let rate = self.rate.cast(dtype);
-            update(weight, |weight| weight - change * (trust * rate));
+            update(weight, wide(weight) - change * (trust * rate));
         }
         Ok(())
     }

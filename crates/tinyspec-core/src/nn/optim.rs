@@ -2,6 +2,8 @@
 
 use crate::tensor::collectives::broadcast;
 use crate::{IntoShape, Result, Tensor, realize_all};
+use std::panic::Location;
+use tinyspec_ir::dim::show;
 use tinyspec_ir::{Device, ErrorKind};
 
 /// Updates weights by gradients.
@@ -24,7 +26,8 @@ pub trait Optimizer {
     /// Assigns the updated values to the weights, lazily. The weights and their order must be the same in every step.
     ///
     /// # Errors
-    /// When there are not as many gradients as weights.
+    /// When there are not as many gradients as weights, or one has not the shape of its weight.
+    #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()>;
 
     /// What the optimiser remembers, to be realised together with the weights.
@@ -58,15 +61,37 @@ fn beside(value: &Tensor, weight: &Tensor) -> Tensor {
     }
 }
 
-pub(super) fn check(weights: usize, gradients: usize) -> Result<()> {
-    if weights == gradients {
-        return Ok(());
+/// A gradient for each weight, of its shape: one that broadcasts would be a silent mistake.
+#[track_caller]
+pub(super) fn check(weights: &[&mut Tensor], gradients: &[Tensor]) -> Result<()> {
+    let location = Location::caller();
+    let refuse = |kind, message| Err(crate::Error::refused(kind, "step", message).at(location));
+    if weights.len() != gradients.len() {
+        return refuse(ErrorKind::Arity, format!("{} gradients for {} weights", gradients.len(), weights.len()));
     }
-    Err(crate::Error::refused(ErrorKind::Arity, "step", format!("{gradients} gradients for {weights} weights")))
+    for (position, (weight, gradient)) in weights.iter().zip(gradients).enumerate() {
+        if let Some(error) = weight.error().or(gradient.error()) {
+            return Err(error.clone());
+        }
+        let (wanted, found) = (weight.shape(), gradient.shape());
+        if wanted != found {
+            let message = format!("the gradient of weight {position} has {}, the weight {}", show(found), show(wanted));
+            return refuse(ErrorKind::Shape, message);
+        }
+        if let (Some(wanted @ Device::Single(_)), Some(found @ Device::Single(_))) =
+            (weight.device(), gradient.device())
+            && wanted != found
+        {
+            let message = format!("the gradient of weight {position} is on {found}, the weight on {wanted}");
+            return refuse(ErrorKind::Device, message);
+        }
+    }
+    Ok(())
 }
 
 /// Starts a memory for each weight, once, in at least f32: squares of small gradients are 0 in narrower floats. It is
 /// computed at once: the first step then is the same graph as all others.
+#[track_caller]
 pub(super) fn remember(memory: &mut Vec<Tensor>, weights: &[&mut Tensor]) -> Result<()> {
     if memory.is_empty() {
         let zeros = |weight: &&mut Tensor| Tensor::full_of(weight.shape(), 0, weight.dtype().accumulator());
@@ -78,14 +103,19 @@ pub(super) fn remember(memory: &mut Vec<Tensor>, weights: &[&mut Tensor]) -> Res
         return Ok(());
     }
     let message = "the weights are not those of the steps before, which the optimiser remembers";
-    Err(crate::Error::refused(ErrorKind::Arity, "step", message))
+    Err(crate::Error::refused(ErrorKind::Arity, "step", message).at(Location::caller()))
 }
 
-/// Updates a weight, computed in the dtype of the memory and rounded once. No gradient flows through the step.
-pub(super) fn update(weight: &mut Tensor, step: impl FnOnce(Tensor) -> Tensor) {
-    let dtype = weight.dtype();
-    let value = step(weight.cast(dtype.accumulator())).cast(dtype);
-    weight.assign(&value.detach());
+/// A weight in the dtype that steps are computed in.
+#[track_caller]
+pub(super) fn wide(weight: &Tensor) -> Tensor {
+    weight.cast(weight.dtype().accumulator())
+}
+
+/// The next value of a weight, rounded once. No gradient flows through the step.
+#[track_caller]
+pub(super) fn update(weight: &mut Tensor, next: Tensor) {
+    weight.assign(&next.cast(weight.dtype()).detach());
 }
 
 /// What gradient descent may add to the gradient: `SgdOptions { momentum: 0.9, ..default() }`.
@@ -127,7 +157,7 @@ impl Sgd {
 impl Optimizer for Sgd {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        check(weights.len(), gradients.len())?;
+        check(weights, gradients)?;
         follow([&mut self.rate], weights);
         let SgdOptions { momentum, nesterov, weight_decay } = self.options;
         if momentum != 0.0 {
@@ -148,7 +178,7 @@ impl Optimizer for Sgd {
                 None => gradient,
             };
             let rate = self.rate.cast(dtype);
-            update(weight, |weight| weight - change * rate);
+            update(weight, wide(weight) - change * rate);
         }
         Ok(())
     }
@@ -221,7 +251,7 @@ impl Adam {
 impl Optimizer for Adam {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        check(weights.len(), gradients.len())?;
+        check(weights, gradients)?;
         follow(self.powers.iter_mut().chain([&mut self.rate]), weights);
         remember(&mut self.means, weights)?;
         remember(&mut self.variances, weights)?;
@@ -259,10 +289,11 @@ impl Optimizer for Adam {
             };
             let scale = (spread / variance_power).sqrt() + epsilon;
             let change = &rate * (&*mean / mean_power) / scale;
-            update(weight, |weight| {
-                let next = &weight - change;
-                if weight_decay == 0.0 || !decoupled { next } else { next - weight * (rate * weight_decay) }
-            });
+            let mut next = wide(weight) - change;
+            if weight_decay != 0.0 && decoupled {
+                next -= wide(weight) * (rate * weight_decay);
+            }
+            update(weight, next);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Relatives of Adam and Adagrad: Adadelta, Adamax, NAdam, RAdam; and Lion.
 
 use super::Optimizer;
-use super::optim::{check, follow, remember, scalar, update};
+use super::optim::{check, follow, remember, scalar, update, wide};
 use crate::{Result, Tensor};
 
 /// What the optimisers of this file have in common: `VariantOptions { weight_decay: 0.01, ..default() }`.
@@ -165,7 +165,7 @@ impl Variant {
 
     #[track_caller]
     fn step(&mut self, rule: Rule, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        check(weights.len(), gradients.len())?;
+        check(weights, gradients)?;
         follow(self.powers.iter_mut().chain([&mut self.rate, &mut self.step]), weights);
         remember(&mut self.first, weights)?;
         remember(&mut self.second, weights)?;
@@ -188,7 +188,7 @@ impl Variant {
             }
             let change = rule(&self.options, &mut Memory { first, second }, &gradient, &count);
             let rate = self.rate.cast(dtype);
-            update(weight, |weight| weight - change * rate);
+            update(weight, wide(weight) - change * rate);
         }
         Ok(())
     }
@@ -221,7 +221,7 @@ impl Lion {
 impl Optimizer for Lion {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        check(weights.len(), gradients.len())?;
+        check(weights, gradients)?;
         follow([&mut self.rate], weights);
         remember(&mut self.means, weights)?;
         let [now, later] = self.options.betas;
@@ -233,10 +233,8 @@ impl Optimizer for Lion {
             mean.assign(&next.detach());
             let rate = self.rate.cast(dtype);
             let decay = self.options.weight_decay;
-            update(weight, |weight| {
-                let change = if decay == 0.0 { change } else { change + &weight * decay };
-                weight - change * rate
-            });
+            let change = if decay == 0.0 { change } else { change + wide(weight) * decay };
+            update(weight, wide(weight) - change * rate);
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! Optimisers and weights: a step is one graph, and files give back what was saved.
 
-use tinyspec_core::nn::{Adam, Optimizer, Sgd, load, save};
+use tinyspec_core::nn::{
+    Adadelta, Adagrad, Adam, Adamax, Lamb, Lion, Nadam, Optimizer, Radam, RmsProp, Sgd, load, save,
+};
 use tinyspec_core::{Error, Tensor, grad, profile, realize_all};
 use tinyspec_ir::{DType, ErrorKind};
 
@@ -86,6 +88,40 @@ fn adam_remembers_in_f32_and_knows_its_weights() -> Result<(), Error> {
     let mut longer = Tensor::ones([3]);
     assert!(adam.step(&mut [&mut longer], &[Tensor::ones([3])]).is_err());
     Ok(())
+}
+
+#[test]
+fn a_gradient_has_the_shape_of_its_weight() {
+    fn refused(optimizer: &mut dyn Optimizer, gradient: &[i64]) -> String {
+        let (mut first, mut weight) = (Tensor::ones([3]), Tensor::ones([2]));
+        let gradients = [Tensor::ones([3]), Tensor::ones(gradient)];
+        let result = optimizer.step(&mut [&mut first, &mut weight], &gradients);
+        assert_eq!((first.sizes().ok(), weight.sizes().ok()), (Some(vec![3]), Some(vec![2])));
+        result.expect_err("the shapes differ").to_string()
+    }
+    let optimizers: [Box<dyn Optimizer>; 10] = [
+        Box::new(Sgd::new(0.1)),
+        Box::new(Adam::new(0.1)),
+        Box::new(RmsProp::new(0.1)),
+        Box::new(Adagrad::new(0.1)),
+        Box::new(Lamb::new(0.1)),
+        Box::new(Adadelta::new(0.1)),
+        Box::new(Adamax::new(0.1)),
+        Box::new(Nadam::new(0.1)),
+        Box::new(Radam::new(0.1)),
+        Box::new(Lion::new(0.1)),
+    ];
+    for mut optimizer in optimizers {
+        let error = refused(&mut *optimizer, &[]);
+        assert!(error.contains("step: the gradient of weight 1 has [], the weight [2]"), "{error}");
+        let error = refused(&mut *optimizer, &[2, 2]);
+        assert!(error.contains("step: the gradient of weight 1 has [2, 2], the weight [2]"), "{error}");
+    }
+    let mut weight = Tensor::ones([1]);
+    let line = line!() + 1;
+    let error = Sgd::new(0.1).step(&mut [&mut weight], &[Tensor::ones([3])]).expect_err("the shapes differ");
+    let location = error.location().expect("the line of the step");
+    assert_eq!((&*location.file, location.line), (file!(), line));
 }
 
 #[test]
