@@ -133,3 +133,65 @@ fn gradients_of_running_sums_run_backwards() {
         Ok(())
     });
 }
+
+/// A picked and three written tensors beside what loops over their places make of them.
+fn agrees_with_loops(x_shape: [usize; 2], index_shape: [usize; 2], axis: usize) -> Result<(), tinyspec_core::Error> {
+    let [rows, columns] = x_shape;
+    let numbers: Vec<f32> = (0..rows * columns).map(|place| place as f32 * 0.5 - 2.0).collect();
+    let count = index_shape[0] * index_shape[1];
+    let places: Vec<i64> = (0..count).map(|number| (number * 7 % x_shape[axis]) as i64).collect();
+    let values: Vec<f32> = (0..count).map(|number| number as f32 + 10.0).collect();
+    let (x, index) =
+        (Tensor::from_slice(&numbers, [rows, columns]), Tensor::from_slice(&places, index_shape.map(|n| n as i64)));
+    let value = Tensor::from_slice(&values, index_shape.map(|n| n as i64));
+    let (mut picked, mut gradient) = (vec![], vec![0f32; rows * columns]);
+    let (mut written, mut added, mut greatest) = (numbers.clone(), numbers.clone(), numbers.clone());
+    for row in 0..index_shape[0] {
+        for column in 0..index_shape[1] {
+            let number = row * index_shape[1] + column;
+            let mut place = [row, column];
+            place[axis] = places[number] as usize;
+            let place = place[0] * columns + place[1];
+            picked.push(numbers[place]);
+            gradient[place] += values[number];
+            written[place] = values[number];
+            added[place] += values[number];
+            greatest[place] = greatest[place].max(values[number]);
+        }
+    }
+    let axis = axis as i64;
+    let found = x.gather(&index, axis);
+    assert_eq!(found.sizes()?, index_shape);
+    assert_eq!(grad(&(&found * &value).sum(.., false), &[&x])?[0].to_vec::<f32>()?, gradient);
+    assert_eq!(found.to_vec::<f32>()?, picked);
+    let set = x.scatter(&index, &value, axis);
+    let kept: Vec<f32> = written.iter().zip(&numbers).map(|(new, old)| f32::from(new == old)).collect();
+    assert_eq!(grad(&set.sum(.., false), &[&x])?[0].to_vec::<f32>()?, kept);
+    assert_eq!(set.to_vec::<f32>()?, written);
+    assert_eq!(x.scatter_add(&index, &value, axis).to_vec::<f32>()?, added);
+    assert_eq!(x.scatter_reduce(&index, &value, axis, "amax", true).to_vec::<f32>()?, greatest);
+    // Of more values those at the numbers of the places.
+    let more = value.pad([0, 0], [index_shape[0] as i64 + 1, index_shape[1] as i64 + 2], -1.0);
+    assert_eq!(x.scatter(&index, &more, axis).to_vec::<f32>()?, written);
+    Ok(())
+}
+
+#[test]
+fn an_index_may_be_shorter_than_what_it_picks_from() {
+    on_each_device(|| {
+        agrees_with_loops([3, 4], [1, 2], 0)?;
+        agrees_with_loops([3, 4], [5, 3], 0)?;
+        agrees_with_loops([3, 4], [2, 6], 1)?;
+        agrees_with_loops([3, 4], [3, 4], 1)
+    });
+    let (eye, index) = (Tensor::eye(3, 3, DType::F32), Tensor::from_slice(&[0i32, 1], [1, 2]));
+    let longer = Tensor::zeros([1, 4]).cast(DType::I32);
+    let error = eye.gather(&longer, 0).to_vec::<f32>().expect_err("four columns of three").to_string();
+    assert!(
+        error.contains("gather: [1, 4] picks from [3, 3]: as many axes, and outside axis 0 no longer ones"),
+        "{error}"
+    );
+    let short = eye.scatter_add(&index, Tensor::ones([1, 1]), 0);
+    assert!(short.error().is_some_and(|error| error.to_string().contains("values of [1, 1] for places of [1, 2]")));
+    assert!(eye.gather(index.reshape([2]), 0).error().is_some());
+}

@@ -1,10 +1,10 @@
 //! Data-dependent indexing: one-hot semantics, so what is outside reads 0.
 
 use super::creation::arange_dim;
-use super::movement::{transpose, unsqueeze};
+use super::movement::{shrink, transpose, unsqueeze};
 use super::{axis_of, cast, dtype_of, like, shape_of};
 use crate::dim::show;
-use crate::{Builder, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
+use crate::{Builder, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
 pub(super) fn require_int(b: &dyn Builder, op: &str, index: NodeId) -> Result<()> {
     let dtype = dtype_of(b, index);
@@ -75,26 +75,44 @@ pub fn take(b: &mut dyn Builder, x: NodeId, index: NodeId) -> Result<NodeId> {
     b.alu(Op::Index, &[x, index]).map_err(|error| error.in_op("take"))
 }
 
-/// `out[i][j] = x[index[i][j]][j]` for axis 0, and so on: `index` has the rank of `x` and picks along `axis`.
+/// The part of `x` that an index of `extent` reaches when it picks along `axis`: as long as the index on the others.
+pub(super) fn reached(
+    b: &mut dyn Builder,
+    op: &str,
+    does: &str,
+    x: NodeId,
+    extent: &[Dim],
+    axis: usize,
+) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let goes_beyond = |other: usize| other != axis && (&shape[other] - &extent[other]).bounds().1 < 0;
+    if extent.len() != shape.len() || (0..shape.len()).any(goes_beyond) {
+        let message = format!(
+            "{} {does} {}: as many axes, and outside axis {axis} no longer ones, are needed",
+            show(extent),
+            show(&shape)
+        );
+        return Err(Error::new(ErrorKind::Shape, op, message));
+    }
+    let mut part: Shape = extent.into();
+    part[axis] = shape[axis].clone();
+    let start: Shape = shape.iter().map(|_| Dim::from(0)).collect();
+    shrink(b, x, &start, &part)
+}
+
+/// `out[i][j] = x[index[i][j]][j]` for axis 0, and so on: `index` has the rank of `x`, is nowhere longer but along `axis`,
+/// and gives the shape.
 pub fn gather(b: &mut dyn Builder, x: NodeId, index: NodeId, axis: i64) -> Result<NodeId> {
     require_int(b, "gather", index)?;
     let (shape, index_shape) = (shape_of(b, x), shape_of(b, index));
     let axis = axis_of("gather", axis, &shape)?;
-    let fits = index_shape.len() == shape.len()
-        && (0..shape.len()).all(|other| other == axis || index_shape[other] == shape[other]);
-    if !fits {
-        return Err(Error::new(
-            ErrorKind::Shape,
-            "gather",
-            format!("{} picks from {}: outside axis {axis} the shapes must agree", show(&index_shape), show(&shape)),
-        ));
-    }
+    let x = reached(b, "gather", "picks from", x, &index_shape, axis)?;
     let mask = one_hot_mask(b, "gather", index, &shape[axis])?;
     // x with the picked axis last, and a size-1 axis where the index has its own.
     let moved = unsqueeze(b, x, -1)?;
     let moved = transpose(b, moved, axis as i64, -1)?;
     let zero = like(b, x, 0.0);
-    let picked = b.alu(Op::Where, &[mask, moved, zero])?;
+    let picked = b.alu(Op::Where, &[mask, moved, zero]).map_err(|error| error.in_op("gather"))?;
     let dtype = dtype_of(b, x);
     let sum = super::reduce::sum(b, picked, Some(&[-1]), false)?;
     cast(b, sum, dtype)

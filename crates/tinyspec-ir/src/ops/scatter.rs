@@ -1,8 +1,8 @@
 //! Values written to places that data decide: one-hot masks, reduced.
 
 use super::arithmetic::{add, div, maximum, minimum, mul, reverse_order};
-use super::index::{one_hot_mask, require_int};
-use super::movement::{reshape, squeeze, transpose, unsqueeze};
+use super::index::{one_hot_mask, reached, require_int};
+use super::movement::{expand, pad, reshape, shrink, squeeze, transpose, unsqueeze};
 use super::{axis_of, cast, dtype_of, like, reduce, shape_of};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
@@ -11,6 +11,8 @@ use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Sh
 struct Places {
     op: &'static str,
     axis: usize,
+    /// What the index reaches of `x`, and its shape.
+    part: NodeId,
     shape: Shape,
     index_shape: Shape,
     /// The shape of `index`, then the positions.
@@ -20,38 +22,49 @@ struct Places {
 impl Places {
     fn new(b: &mut dyn Builder, op: &'static str, x: NodeId, index: NodeId, axis: i64) -> Result<Places> {
         require_int(b, op, index)?;
-        let (shape, index_shape) = (shape_of(b, x), shape_of(b, index));
-        let axis = axis_of(op, axis, &shape)?;
-        let fits = index_shape.len() == shape.len()
-            && (0..shape.len()).all(|other| other == axis || index_shape[other] == shape[other]);
-        if !fits {
-            let message = format!(
-                "{} places into {}: outside axis {axis} the shapes must agree",
-                show(&index_shape),
-                show(&shape)
-            );
-            return Err(Error::new(ErrorKind::Shape, op, message));
-        }
+        let index_shape = shape_of(b, index);
+        let axis = axis_of(op, axis, &shape_of(b, x))?;
+        let part = reached(b, op, "places into", x, &index_shape, axis)?;
+        let shape = shape_of(b, part);
         let mask = one_hot_mask(b, op, index, &shape[axis])?;
-        Ok(Places { op, axis, shape, index_shape, mask })
+        Ok(Places { op, axis, part, shape, index_shape, mask })
     }
 
-    /// A value for each place, or one for all.
-    fn check(&self, b: &dyn Builder, value: NodeId) -> Result<()> {
+    /// A value for each place, or one for all; of more values those at the numbers of the places.
+    fn values(&self, b: &mut dyn Builder, value: NodeId) -> Result<NodeId> {
         let value_shape = shape_of(b, value);
-        if value_shape.is_empty() || value_shape == self.index_shape {
-            return Ok(());
+        if value_shape.is_empty() {
+            return Ok(value);
         }
-        let message = format!("values of {} for places of {}", show(&value_shape), show(&self.index_shape));
-        Err(Error::new(ErrorKind::Shape, self.op, message))
+        let is_short = |(value, index): (&Dim, &Dim)| (value - index).bounds().1 < 0;
+        if value_shape.len() != self.index_shape.len() || value_shape.iter().zip(&self.index_shape).any(is_short) {
+            let message = format!("values of {} for places of {}", show(&value_shape), show(&self.index_shape));
+            return Err(Error::new(ErrorKind::Shape, self.op, message));
+        }
+        let start: Shape = value_shape.iter().map(|_| Dim::from(0)).collect();
+        shrink(b, value, &start, &self.index_shape)
+    }
+
+    /// `x` with `part`, as it is now, where the index reaches.
+    fn whole(&self, b: &mut dyn Builder, x: NodeId, part: NodeId) -> Result<NodeId> {
+        let shape = shape_of(b, x);
+        if self.shape == shape {
+            return Ok(part);
+        }
+        let start: Shape = shape.iter().map(|_| Dim::from(0)).collect();
+        let inside = b.constant(Const::int(DType::Bool, 1));
+        let inside = expand(b, inside, &self.shape)?;
+        let inside = pad(b, inside, &start, &shape, 0.0)?;
+        let part = pad(b, part, &start, &shape, 0.0)?;
+        b.alu(Op::Where, &[inside, part, x])
     }
 
     /// `value` at its places, `fill` elsewhere.
     fn spread(&self, b: &mut dyn Builder, value: NodeId, fill: f64) -> Result<NodeId> {
-        self.check(b, value)?;
+        let value = self.values(b, value)?;
         let value = if shape_of(b, value).is_empty() { value } else { unsqueeze(b, value, -1)? };
         let fill = like(b, value, fill);
-        b.alu(Op::Where, &[self.mask, value, fill])
+        b.alu(Op::Where, &[self.mask, value, fill]).map_err(|error| error.in_op(self.op))
     }
 
     /// Reduces what meets at a place, and puts the positions where the axis was.
@@ -95,15 +108,17 @@ fn as_element(b: &mut dyn Builder, x: NodeId, value: NodeId) -> Result<NodeId> {
     cast(b, value, dtype)
 }
 
-/// `x` plus `value` at `index` along `axis`, collisions added up.
+/// `x` plus `value` at `index` along `axis`, collisions added up. As in all of these, `index` has the rank of `x`, and where
+/// it is shorter than `x` on another axis the rest of `x` stays.
 pub fn scatter_add(b: &mut dyn Builder, x: NodeId, index: NodeId, value: NodeId, axis: i64) -> Result<NodeId> {
     let places = Places::new(b, "scatter_add", x, index, axis)?;
-    wide_if_float(b, [x, value], |b, [x, value]| {
+    let written = wide_if_float(b, [places.part, value], |b, [part, value]| {
         let spread = places.spread(b, value, 0.0)?;
         let total = places.meet(b, spread, reduce::sum)?;
-        let total = as_element(b, x, total)?;
-        add(b, x, total)
-    })
+        let total = as_element(b, part, total)?;
+        add(b, part, total)
+    })?;
+    places.whole(b, x, written)
 }
 
 /// Floats added up in at least f32, with what was there, and rounded once to the dtype of the first.
@@ -131,7 +146,7 @@ pub fn scatter_multiply(b: &mut dyn Builder, x: NodeId, index: NodeId, value: No
 pub fn scatter(b: &mut dyn Builder, x: NodeId, index: NodeId, value: NodeId, axis: i64) -> Result<NodeId> {
     let places = Places::new(b, "scatter", x, index, axis)?;
     let value = as_element(b, x, value)?;
-    places.check(b, value)?;
+    let value = places.values(b, value)?;
     let (last, zero) = (places.last(b)?, b.constant(Const::int(DType::I32, 0)));
     let none = b.alu(Op::CmpLt, &[last, zero])?;
     let placed = match shape_of(b, value).is_empty() {
@@ -141,7 +156,8 @@ pub fn scatter(b: &mut dyn Builder, x: NodeId, index: NodeId, value: NodeId, axi
             super::index::gather(b, value, number, axis)?
         }
     };
-    b.alu(Op::Where, &[none, x, placed])
+    let written = b.alu(Op::Where, &[none, places.part, placed])?;
+    places.whole(b, x, written)
 }
 
 /// What meets at a place reduced by `"sum"`, `"prod"`, `"mean"`, `"amax"` or `"amin"`, with the element of `x` unless
@@ -191,7 +207,7 @@ fn reduced(
     let met = places.meet(b, spread, reduce)?;
     let met = as_element(b, x, met)?;
     let met = if is_reversed { reverse_order(b, met)? } else { met };
-    let met = if include_self { combine(b, x, met)? } else { met };
+    let met = if include_self { combine(b, places.part, met)? } else { met };
     let count = places.count(b)?;
     let zero = b.constant(Const::int(DType::I32, 0));
     let hit = b.alu(Op::CmpNe, &[count, zero])?;
@@ -203,5 +219,6 @@ fn reduced(
     } else {
         met
     };
-    b.alu(Op::Where, &[hit, met, x])
+    let written = b.alu(Op::Where, &[hit, met, places.part])?;
+    places.whole(b, x, written)
 }

@@ -591,9 +591,9 @@ macro_rules! for_each_method {
         embedding(x: tensor, table: tensor) -> tensor = index::embedding;
         /// Rows of axis 0 by number, of a vector its elements; outside they are 0.
         take(x: tensor, index: tensor) -> tensor = index::take;
-        /// `out[i][j] = x[index[i][j]][j]` for axis 0, and so on.
+        /// `out[i][j] = x[index[i][j]][j]` for axis 0, and so on; the index gives the shape, and is on no other axis longer than `x`.
         gather(x: tensor, index: tensor, axis: int) -> tensor = index::gather;
-        /// This plus `value` at `index` along an axis.
+        /// This plus `value` at `index` along an axis; what lies beyond the index on the other axes stays, here and below.
         scatter_add(x: tensor, index: tensor, value: tensor, axis: int) -> tensor = scatter::scatter_add;
         /// This times `value` at `index` along an axis.
         scatter_multiply(x: tensor, index: tensor, value: tensor, axis: int) -> tensor = scatter::scatter_multiply;
