@@ -137,3 +137,44 @@ fn a_dim_that_has_to_be_a_number_is_named_as_it_was_written() {
         assert!(text.contains(part), "`{part}` is not in: {text}");
     }
 }
+
+#[function(bounds(T: 1..=8))]
+fn placed<T>(x: &Tensor<f32, T, 2>) -> Tensor<f32, T, 2> {
+    let position = Tensor::arange(T).cast(DType::F32).unsqueeze(1);
+    let later = Tensor::arange(T + 1).sum(0, false);
+    x * position + later.cast(DType::F32)
+}
+
+#[function(bounds(T: 1..=8))]
+fn picked<T>(x: &Tensor<f32, 9, 3>, index: &Tensor<i32, T, 2>) -> (Tensor<f32, T, 2>, Tensor<f32, 9, 3>) {
+    let rows = x.gather(index, 0);
+    (rows.clone(), x.scatter_add(index, rows, 0))
+}
+
+#[test]
+fn ramps_of_a_dim_are_those_of_run_time() -> Result<()> {
+    let _alone = crate::alone();
+    for size in 1..=5i64 {
+        let x = Tensor::arange(size * 2).cast(DType::F32).reshape([size, 2]);
+        let position = Tensor::arange(size).cast(DType::F32).unsqueeze(1);
+        let want = &x * position + Tensor::arange(size + 1).sum(0, false).cast(DType::F32);
+        assert_eq!(placed(&x).to_vec::<f32>()?, want.to_vec::<f32>()?, "{size}");
+    }
+    let again = placed::FUNCTION.retrace()?;
+    assert_eq!(placed::FUNCTION.get()?.body().hash(), again.body().hash());
+    Ok(())
+}
+
+#[test]
+fn an_index_of_a_dim_may_be_shorter_than_what_it_picks_from() -> Result<()> {
+    let _alone = crate::alone();
+    let x = Tensor::arange(27).cast(DType::F32).reshape([9, 3]);
+    for size in 1..=5i64 {
+        let index = (Tensor::arange(size * 2) * 5 % 9).reshape([size, 2]).contiguous();
+        let (rows, added) = picked(&x, &index);
+        let want = x.gather(&index, 0);
+        assert_eq!(rows.to_vec::<f32>()?, want.to_vec::<f32>()?, "{size}");
+        assert_eq!(added.to_vec::<f32>()?, x.scatter_add(&index, &want, 0).to_vec::<f32>()?, "{size}");
+    }
+    Ok(())
+}

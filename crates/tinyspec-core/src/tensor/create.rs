@@ -171,16 +171,7 @@ impl Tensor {
     #[track_caller]
     pub fn arange(n: impl Into<Dim>) -> Tensor {
         let n = n.into();
-        apply(Location::caller(), &[], |builder, _| match n.as_const() {
-            Some(n) => {
-                let dtype = if i32::try_from(n).is_ok() { DType::I32 } else { DType::I64 };
-                tinyspec_ir::ops::creation::arange(builder, 0.0, n as f64, 1.0, dtype)
-            }
-            None => {
-                let dtype = if i32::try_from(n.bounds().1).is_ok() { DType::I32 } else { DType::I64 };
-                tinyspec_ir::ops::creation::arange_dim(builder, &n, dtype)
-            }
-        })
+        apply(Location::caller(), &[], |builder, _| tinyspec_ir::ops::creation::count(builder, &n))
     }
 }
 

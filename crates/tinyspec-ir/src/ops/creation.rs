@@ -50,6 +50,15 @@ pub fn arange_dim(b: &mut dyn Builder, length: &Dim, dtype: DType) -> Result<Nod
     super::movement::shrink(b, ramp, &[Dim::from(0)], std::slice::from_ref(length))
 }
 
+/// 0, 1, … below `length`, as i32 or, where that does not reach, as i64.
+pub fn count(b: &mut dyn Builder, length: &Dim) -> Result<NodeId> {
+    let dtype = if i32::try_from(length.bounds().1).is_ok() { DType::I32 } else { DType::I64 };
+    match length.as_const() {
+        Some(number) => arange(b, 0.0, number as f64, 1.0, dtype),
+        None => arange_dim(b, length, dtype),
+    }
+}
+
 fn running_count(b: &mut dyn Builder, length: &Dim, dtype: DType) -> Result<NodeId> {
     // Windows by the spec's repeat-reshape trick: row i holds i ones.
     let n = length.clone();

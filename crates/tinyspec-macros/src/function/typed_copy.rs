@@ -130,6 +130,9 @@ impl VisitMut for Copier<'_> {
         // The first argument of all that make tensors from nothing; rows of the table say it themselves.
         let by_hand = matches!(last.ident.to_string().as_str(), "zeros" | "ones" | "full" | "full_of");
         let row = METHODS.iter().find(|row| last.ident == row.name);
+        if let ("arange", [count]) = (&*last.ident.to_string(), &mut *call.args.iter_mut().collect::<Vec<_>>()) {
+            size(count);
+        }
         for (position, argument) in call.args.iter_mut().enumerate() {
             let is_shape = match row {
                 _ if by_hand => position == 0,
@@ -173,14 +176,16 @@ fn is_assignment(op: &syn::BinOp) -> bool {
     )
 }
 
+fn size(size: &mut Expr) {
+    let inner = quote!(#size);
+    *size = parse_quote!(::tinyspec::__private::size(&(#inner)));
+}
+
 /// `[B, 64]` has elements of one type once each is a dim.
 fn sizes(shape: &mut Expr) {
     match shape {
         Expr::Array(array) => {
-            for size in &mut array.elems {
-                let inner = quote!(#size);
-                *size = parse_quote!(::tinyspec::__private::size(&(#inner)));
-            }
+            array.elems.iter_mut().for_each(size);
         }
         Expr::Reference(reference) => sizes(&mut reference.expr),
         Expr::Paren(inner) => sizes(&mut inner.expr),

@@ -408,10 +408,10 @@ impl Tracer<'_> {
             ("zeros_like", Some((dtype, shape)), []) => self.filled_like(shape, &Value::Bool(false), *dtype, place),
             ("ones_like", Some((dtype, shape)), []) => self.filled_like(shape, &Value::Bool(true), *dtype, place),
             ("full_like", Some((dtype, shape)), [value]) => self.filled_like(shape, value, *dtype, place),
-            ("arange", None, [Value::Int(count, _)]) => {
-                let count = *count as f64;
-                self.build(place.start, |graph| ops::creation::arange(graph, 0.0, count, 1.0, DType::I32)).map(Some)
-            }
+            ("arange", None, [count]) => match self.as_dim(count) {
+                Some(count) => self.build(place.start, |graph| ops::creation::count(graph, &count)).map(Some),
+                None => Ok(None),
+            },
             ("randn" | "uniform", ..) => {
                 let message = format!(
                     "`Tensor::{name}` draws new numbers: a #[function] gives the same result for the same arguments; draw outside and pass the tensor"

@@ -193,7 +193,7 @@ pub(super) fn usage(name: &str) -> &'static str {
         "full" => "a shape and a number, as in `Tensor::full([B, 64], 0.5)`",
         "full_of" => "a shape, a number and a dtype, as in `Tensor::full_of([B, 64], 1, DType::I64)`",
         "full_like" => "a number",
-        "arange" => "the number of elements, as a literal",
+        "arange" => "the number of elements, as in `Tensor::arange(T)`",
         _ => "nothing",
     }
 }
