@@ -154,7 +154,8 @@ impl Tensor {
     /// and drops the axis, a range keeps what it covers (negative ends count from the end, what lies outside is cut off),
     /// [`stepped`] takes every n-th, [`Rest`] skips to the last axes, [`NewAxis`] adds one. An integer tensor picks the
     /// positions that it holds, several are paired; outside they read 0. A bool tensor picks where it is true, and is
-    /// computed at once.
+    /// computed at once; it is the only tensor among its picks, and beside tensors there is no [`NewAxis`]
+    /// ([`unsqueeze`](Tensor::unsqueeze) makes one afterwards).
     ///
     /// ```
     /// # use tinyspec_core::{NewAxis, Rest, Tensor};
@@ -205,7 +206,9 @@ impl Tensor {
 
     /// Binds this handle to a new state that has `value` at `picks`, which are those of [`Tensor::at`], and is as before
     /// elsewhere; clones and earlier views keep what they saw. `value`, a tensor or a number, broadcasts to the part.
-    /// Where index tensors name a place several times the last value stays.
+    /// Where index tensors name a place several times the last value stays. Under a bool tensor the part is the whole: each
+    /// place takes the value that lies there, which stays lazy; [`masked_scatter`](Tensor::masked_scatter) takes values one
+    /// after the other, as NumPy does when there are as many as the mask has places.
     ///
     /// ```
     /// # use tinyspec_core::{Tensor, stepped};

@@ -424,7 +424,7 @@ pub fn set_mask(b: &mut dyn Builder, op: &str, x: NodeId, axis: usize, mask: Nod
     };
     if crate::dim::broadcast(&shape, &value_shape).is_none_or(|both| both != shape) {
         let message = format!("{} does not broadcast to {}", show(&value_shape), show(&shape));
-        return Err(Error::new(ErrorKind::Shape, op, message).help("where a mask writes, every place has its value"));
+        return Err(Error::new(ErrorKind::Shape, op, message).help("where a mask writes, every place has its value; `.masked_scatter(mask, values)` takes them one after the other"));
     }
     let along: Shape = mask_shape.iter().cloned().chain(std::iter::repeat_n(Dim::from(1), rest)).collect();
     let mask = reshape(b, mask, &along)?;
