@@ -69,7 +69,7 @@ fn copied(shape: &Shape) -> Shape {
 }
 
 /// Addresses are computed in i64: a shape whose bytes cannot be counted there is refused, used or not.
-fn check_size(op: Op, shape: &[crate::Dim]) -> Result<()> {
+pub(crate) fn check_size(op: Op, shape: &[crate::Dim]) -> Result<()> {
     const WIDEST: i64 = 16;
     if let Some(dim) = shape.iter().find(|dim| dim.as_const().is_some_and(|size| size < 0)) {
         let message = format!("the dim {dim} of {} is negative", crate::dim::show(shape));

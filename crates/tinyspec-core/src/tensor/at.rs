@@ -178,7 +178,7 @@ impl Tensor {
         if self.node().is_err() {
             return self.clone();
         }
-        let mut call = Call::new(location);
+        let mut call = Call::new("at", location);
         let x = call.operand(self, DType::Void);
         let tensors = picks.into_picks();
         let picks = call.picks(&tensors);
@@ -230,7 +230,7 @@ impl Tensor {
         if self.node().is_err() {
             return;
         }
-        let mut call = Call::new(location);
+        let mut call = Call::new("set", location);
         let (x, value) = (call.operand(&*self, DType::Void), call.operand(value, self.dtype()));
         let picks = call.picks(&picks.into_picks());
         let written = call.tensor(|builder| pick::set(builder, x, &picks, value));

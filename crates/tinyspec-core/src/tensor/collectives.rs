@@ -78,13 +78,18 @@ pub fn allgather(x: &Tensor) -> Tensor {
 /// The sum of the parts, each device a part of it: `(s, …)` on axis 0. `s` must be a multiple of `n`.
 #[track_caller]
 pub fn reduce_scatter(x: &Tensor) -> Tensor {
-    let (Ok((n, part)), Some(devices)) = (parts("reduce_scatter", x), x.device()) else {
-        return refused("reduce_scatter", x);
+    reduced_parts("reduce_scatter", x)
+}
+
+#[track_caller]
+fn reduced_parts(op: &str, x: &Tensor) -> Tensor {
+    let (Ok((n, part)), Some(devices)) = (parts(op, x), x.device()) else {
+        return refused(op, x);
     };
     let length = part[0].as_const().unwrap_or_default();
     if length % n != 0 {
         let message = format!("each of {n} devices has {length} rows, which {n} devices cannot share evenly");
-        return Tensor::refused(Location::caller(), ErrorKind::Device, "reduce_scatter", message);
+        return Tensor::refused(Location::caller(), ErrorKind::Device, op, message);
     }
     let rest = &part[1..];
     let order: Vec<i64> = [1, 0].into_iter().chain(2..=(rest.len() as i64 + 2)).collect();
@@ -94,7 +99,7 @@ pub fn reduce_scatter(x: &Tensor) -> Tensor {
 /// The sum of the parts on every device: `(s, …)` without an axis. `s` must be a multiple of `n`.
 #[track_caller]
 pub fn allreduce(x: &Tensor) -> Tensor {
-    allgather(&reduce_scatter(x))
+    allgather(&reduced_parts("allreduce", x))
 }
 
 fn count(devices: &Device) -> i64 {

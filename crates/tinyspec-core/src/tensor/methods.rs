@@ -106,13 +106,15 @@ impl IntoAxes for &[i64] {
 /// A method call: collects its arguments, keeps the first error among them.
 pub(super) struct Call {
     builder: LazyBuilder,
+    op: &'static str,
     location: &'static Location<'static>,
     error: Option<Error>,
 }
 
 impl Call {
-    pub fn new(location: &'static Location<'static>) -> Call {
-        Call { builder: LazyBuilder::new(location), location, error: None }
+    /// Of the method `op`, which errors are to name: what it is composed of is not what the user wrote.
+    pub fn new(op: &'static str, location: &'static Location<'static>) -> Call {
+        Call { builder: LazyBuilder::new(location), op, location, error: None }
     }
 
     /// The node of an argument; after an error any number will do.
@@ -120,6 +122,8 @@ impl Call {
         match operand.import(&mut self.builder, like) {
             Ok(node) => node,
             Err(error) => {
+                // What has a line refused something before this call.
+                let error = if error.location().is_none() { error.in_op(self.op) } else { error };
                 self.error.get_or_insert(error.at(self.location));
                 NodeId(0)
             }
@@ -133,7 +137,7 @@ impl Call {
     fn build<T>(&mut self, build: impl FnOnce(&mut LazyBuilder) -> tinyspec_ir::Result<T>) -> Result<T> {
         match self.error.take() {
             Some(error) => Err(error),
-            None => build(&mut self.builder).map_err(|error| error.at(self.location).into()),
+            None => build(&mut self.builder).map_err(|error| error.in_op(self.op).at(self.location).into()),
         }
     }
 
@@ -172,7 +176,7 @@ macro_rules! method {
         #[track_caller]
         pub fn $name(&self $(, $param: method!(@type $kind))*) -> method!(@result $result) {
             #[allow(unused_mut, reason = "not every method has more operands")]
-            let mut call = Call::new(Location::caller());
+            let mut call = Call::new(stringify!($name), Location::caller());
             let $receiver = call.operand(self, DType::Void);
             $(let $param = method!(@prepare $kind, call, $param, self.dtype());)*
             call.$result(|builder| tinyspec_ir::ops::$($path)::+(builder, $receiver $(, method!(@pass $kind, $param))*))
@@ -183,7 +187,7 @@ macro_rules! method {
         #[track_caller]
         pub fn $name($($param: method!(@type $kind)),*) -> method!(@result $result) {
             #[allow(unused_mut, reason = "not every method has operands")]
-            let mut call = Call::new(Location::caller());
+            let mut call = Call::new(stringify!($name), Location::caller());
             $(let $param = method!(@prepare $kind, call, $param, DType::Void);)*
             call.$result(|builder| tinyspec_ir::ops::$($path)::+(builder $(, method!(@pass $kind, $param))*))
         }

@@ -14,7 +14,7 @@ macro_rules! operators {
 
             #[track_caller]
             fn $method(self, other: R) -> Tensor {
-                let mut call = Call::new(Location::caller());
+                let mut call = Call::new(stringify!($path), Location::caller());
                 let (x, y) = (call.operand(self, self.dtype()), call.operand(other, self.dtype()));
                 call.tensor(|builder| arithmetic::$path(builder, x, y))
             }
@@ -38,7 +38,7 @@ macro_rules! operators {
 
             #[track_caller]
             fn $method(self, other: &Tensor) -> Tensor {
-                let mut call = Call::new(Location::caller());
+                let mut call = Call::new(stringify!($path), Location::caller());
                 let (x, y) = (call.operand(self, other.dtype()), call.operand(other, other.dtype()));
                 call.tensor(|builder| arithmetic::$path(builder, x, y))
             }

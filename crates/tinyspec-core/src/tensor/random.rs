@@ -28,13 +28,18 @@ fn next_key(location: &'static Location<'static>) -> Result<Tensor> {
 
 /// What a draw from the next key builds.
 fn drawn(
+    op: &str,
     location: &'static Location<'static>,
     build: impl FnOnce(&mut LazyBuilder, NodeId) -> tinyspec_ir::Result<NodeId>,
 ) -> Tensor {
     match next_key(location) {
-        Ok(key) => apply(location, &[&key], |builder, nodes| build(builder, nodes[0])),
+        Ok(key) => apply(location, &[&key], |builder, nodes| build(builder, nodes[0]).map_err(|error| error.in_op(op))),
         Err(error) => Tensor::failed(error),
     }
+}
+
+fn uniform(op: &str, location: &'static Location<'static>, shape: &Shape, low: f64, high: f64) -> Tensor {
+    drawn(op, location, |builder, key| random::uniform(builder, key, shape, low, high, DType::F32))
 }
 
 /// Draws from the seed of the process ([`set_seed`]): the same values on every device.
@@ -49,29 +54,28 @@ impl Tensor {
     #[track_caller]
     pub fn randn(shape: impl IntoShape) -> Tensor {
         let shape = shape.into_shape();
-        drawn(Location::caller(), |builder, key| random::randn(builder, key, &shape, DType::F32))
+        drawn("randn", Location::caller(), |builder, key| random::randn(builder, key, &shape, DType::F32))
     }
 
     /// Normal numbers of this mean and standard deviation, f32.
     #[track_caller]
     pub fn normal(shape: impl IntoShape, mean: f64, deviation: f64) -> Tensor {
         let shape = shape.into_shape();
-        drawn(Location::caller(), |builder, key| {
-            draw::normal(builder, key, &shape, mean, deviation, DType::F32).map_err(|error| error.in_op("normal"))
+        drawn("normal", Location::caller(), |builder, key| {
+            draw::normal(builder, key, &shape, mean, deviation, DType::F32)
         })
     }
 
     /// Numbers in `[low, high)`, f32.
     #[track_caller]
     pub fn uniform(shape: impl IntoShape, low: f64, high: f64) -> Tensor {
-        let shape = shape.into_shape();
-        drawn(Location::caller(), |builder, key| random::uniform(builder, key, &shape, low, high, DType::F32))
+        uniform("uniform", Location::caller(), &shape.into_shape(), low, high)
     }
 
     /// Numbers in `[0, 1)`, f32.
     #[track_caller]
     pub fn rand(shape: impl IntoShape) -> Tensor {
-        Tensor::uniform(shape, 0.0, 1.0)
+        uniform("rand", Location::caller(), &shape.into_shape(), 0.0, 1.0)
     }
 
     /// Whole numbers in `[low, high)`, as i32 where that reaches, else as i64.
@@ -80,15 +84,13 @@ impl Tensor {
         let shape = shape.into_shape();
         let reaches = i32::try_from(low).is_ok() && i32::try_from(high.saturating_sub(1)).is_ok();
         let dtype = if reaches { DType::I32 } else { DType::I64 };
-        drawn(Location::caller(), |builder, key| {
-            draw::randint(builder, key, &shape, low, high, dtype).map_err(|error| error.in_op("randint"))
-        })
+        drawn("randint", Location::caller(), |builder, key| draw::randint(builder, key, &shape, low, high, dtype))
     }
 
     /// Standard normal numbers of this tensor's shape and dtype.
     #[track_caller]
     pub fn randn_like(&self) -> Tensor {
-        self.drawn_like(Location::caller(), |builder, key, shape, dtype| {
+        self.drawn_like("randn_like", Location::caller(), |builder, key, shape, dtype| {
             draw::normal(builder, key, shape, 0.0, 1.0, dtype)
         })
     }
@@ -96,18 +98,22 @@ impl Tensor {
     /// Numbers in `[0, 1)` of this tensor's shape and dtype.
     #[track_caller]
     pub fn rand_like(&self) -> Tensor {
-        self.drawn_like(Location::caller(), |builder, key, shape, dtype| {
+        self.drawn_like("rand_like", Location::caller(), |builder, key, shape, dtype| {
             random::uniform(builder, key, shape, 0.0, 1.0, dtype)
         })
     }
 
     fn drawn_like(
         &self,
+        op: &str,
         location: &'static Location<'static>,
         build: impl FnOnce(&mut LazyBuilder, NodeId, &Shape, DType) -> tinyspec_ir::Result<NodeId>,
     ) -> Tensor {
         match self.node() {
-            Ok(node) => drawn(location, |builder, key| build(builder, key, &node.props.shape, node.props.dtype)),
+            Ok(node) => {
+                let (shape, dtype) = (&node.props.shape, node.props.dtype);
+                drawn(op, location, |builder, key| build(builder, key, shape, dtype))
+            }
             Err(error) => Tensor::failed(error),
         }
     }
@@ -142,7 +148,7 @@ impl Tensor {
     /// 1 with the probability that each element is, else 0, in this dtype.
     #[track_caller]
     pub fn bernoulli(&self) -> Tensor {
-        self.with_key(Location::caller(), |builder, x, key| draw::bernoulli(builder, x, key))
+        self.with_key("bernoulli", Location::caller(), |builder, x, key| draw::bernoulli(builder, x, key))
     }
 
     /// Each element 0 with probability `p`, the others over `1 - p`, to be used in training only.
@@ -156,23 +162,28 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn dropout(&self, p: f64) -> Tensor {
-        self.with_key(Location::caller(), |builder, x, key| draw::dropout(builder, x, key, p))
+        self.with_key("dropout", Location::caller(), |builder, x, key| draw::dropout(builder, x, key, p))
     }
 
     /// `count` positions along the last axis, drawn with probabilities as its elements (i32); without `replacement` they
     /// differ.
     #[track_caller]
     pub fn multinomial(&self, count: i64, replacement: bool) -> Tensor {
-        self.with_key(Location::caller(), |builder, x, key| draw::multinomial(builder, x, key, count, replacement))
+        self.with_key("multinomial", Location::caller(), |builder, x, key| {
+            draw::multinomial(builder, x, key, count, replacement)
+        })
     }
 
     fn with_key(
         &self,
+        op: &str,
         location: &'static Location<'static>,
         build: impl FnOnce(&mut LazyBuilder, NodeId, NodeId) -> tinyspec_ir::Result<NodeId>,
     ) -> Tensor {
         match next_key(location) {
-            Ok(key) => apply(location, &[self, &key], |builder, nodes| build(builder, nodes[0], nodes[1])),
+            Ok(key) => apply(location, &[self, &key], |builder, nodes| {
+                build(builder, nodes[0], nodes[1]).map_err(|error| error.in_op(op))
+            }),
             Err(error) => Tensor::failed(error),
         }
     }

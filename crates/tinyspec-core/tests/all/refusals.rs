@@ -1,7 +1,7 @@
 //! What is refused names the op that was called, and the line.
 
-use tinyspec_core::{Error, Function, Spec, Tensor};
-use tinyspec_ir::{DType, ErrorKind};
+use tinyspec_core::{Error, Function, Rest, Spec, Tensor};
+use tinyspec_ir::{DType, Dim, ErrorKind};
 
 #[track_caller]
 fn refused(tensor: &Tensor, expected: &str) {
@@ -62,6 +62,66 @@ fn positions_beyond_all_axes() {
     let error = x.at(usize::MAX).error().expect("there is no such element").to_string();
     assert!(error.contains("9223372036854775807"), "{error}");
     assert_eq!(x.at(1..usize::MAX).to_vec::<i32>().expect("to the end"), [2, 3]);
+}
+
+#[test]
+fn errors_name_the_method_that_was_called() {
+    let (x, y, i) = (Tensor::ones([2, 3]), Tensor::ones([4]), Tensor::arange(6).reshape([2, 3]));
+    refused(&i.copysign(&i), "copysign: needs a float");
+    refused(&x.copysign(&y), "copysign: shapes do not broadcast");
+    refused(&x.any(5, false), "any: axis 5");
+    refused(&x.all(5, false), "all: axis 5");
+    refused(&x.std(5, 1, false), "std: axis 5");
+    refused(&x.lerp(&y, 0.5), "lerp: shapes do not broadcast");
+    refused(&x.modulo(&y), "modulo: shapes do not broadcast");
+    refused(&(&x % &y), "modulo: shapes do not broadcast");
+    refused(&x.gt(0.0).frac(), "frac: ");
+    refused(&x.gt(0.0).logsigmoid(), "logsigmoid: ");
+    refused(&x.sum(.., false).rms_norm(1, 1e-5), "rms_norm: ");
+    refused(&y.one_hot(3), "one_hot: ");
+    refused(&x.repeat([i64::MAX, i64::MAX]), "repeat: ");
+    refused(&x.repeat_interleave(i64::MAX, 0), "repeat_interleave: ");
+    refused(&x.sdpa_mask(&y, &y, &y), "sdpa_mask: ");
+    refused(&Tensor::random_key().uniform_with([-3], 0.0, 1.0, DType::F32), "uniform_with: ");
+    refused(&(Tensor::arange(3).cast(DType::U8) + 300), "add: 300 is no value of u8");
+    refused(&Tensor::arange(3).cast(DType::U8).maximum(-1), "maximum: -1 is no value of u8");
+    // What went wrong before keeps its name.
+    refused_at(&(x.matmul(&x) + 1.0).relu(), "matmul: inner dimensions differ: 3 and 2");
+    let call = [tinyspec_core::Argument::Tensor(x.clone()), tinyspec_core::Argument::Tensor(y.clone())];
+    let error = Tensor::call("modulo", &call).expect_err("the shapes differ").to_string();
+    assert!(error.starts_with("modulo: "), "{error}");
+}
+
+fn refused_at(tensor: &Tensor, expected: &str) {
+    let error = tensor.error().map(ToString::to_string).unwrap_or_default();
+    assert!(error.starts_with(expected), "{error}");
+}
+
+#[test]
+fn mixed_devices_are_what_is_refused() {
+    let (x, y) = (Tensor::ones([12, 6]).to("interpreter"), Tensor::ones([6, 12]).to("simt"));
+    refused(&x.matmul(&y), "matmul: mixes devices");
+    let index = Tensor::zeros([1, 6]).cast(DType::I32).contiguous().to("simt");
+    refused(&x.gather(&index, 0), "gather: mixes devices");
+}
+
+#[test]
+fn messages_tell_what_was_written() {
+    let x = Tensor::ones([3, 4, 5]);
+    refused(&x.at((0, 0, 0, 0)), "at: the picks are of 4 axes, [3, 4, 5] has 3");
+    refused(&x.at((Rest, 0, Rest)), "at: `Rest` twice");
+    let huge = [9_000_000_000i64, 9_000_000_000];
+    refused(&Tensor::uniform(huge, 0.0, 1.0), "uniform: [9000000000, 9000000000] has too many");
+    refused(&Tensor::rand(huge), "rand: [9000000000, 9000000000] has too many");
+    let (b, c) = (Dim::named(0, 1, 9), Dim::named(1, 1, 9));
+    let names = [(0, "B".to_string()), (1, "C".to_string())];
+    let two = Dim::from(2);
+    tinyspec_ir::dim::with_names(&names, || {
+        assert_eq!(b.idiv(&two).to_string(), "B/2");
+        assert_eq!((b.idiv(&two) * two.clone()).to_string(), "2*(B/2)");
+        assert_eq!((&b + &c).modulo(&Dim::from(7)).to_string(), "(B+C)%7");
+        assert_eq!((&b * &c).idiv(&Dim::from(4)).to_string(), "(B*C)/4");
+    });
 }
 
 #[test]

@@ -58,6 +58,18 @@ impl Dim {
     }
 }
 
+/// `a / b` with the brackets that it needs; more of them where it is a factor, as it rounds.
+fn quotient(f: &mut fmt::Formatter<'_>, is_alone: bool, a: &Dim, sign: &str, b: &Dim) -> fmt::Result {
+    let bracketed = |dim: &Dim| match dim.terms().as_slice() {
+        [] => dim.to_string(),
+        [(atoms, 0..)] if atoms.is_empty() => dim.to_string(),
+        [(atoms, 1)] if matches!(atoms[..], [Atom::Named { .. } | Atom::Max(..)]) => dim.to_string(),
+        _ => format!("({dim})"),
+    };
+    let text = format!("{}{sign}{}", bracketed(a), bracketed(b));
+    if is_alone { f.write_str(&text) } else { write!(f, "({text})") }
+}
+
 impl fmt::Display for Dim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((count, a, b, rest)) = self.as_minimum() {
@@ -81,6 +93,7 @@ impl fmt::Display for Dim {
                     f.write_str("*")?;
                 }
             }
+            let is_alone = atoms.len() == 1 && *coefficient == 1;
             for (place, atom) in atoms.iter().enumerate() {
                 if place > 0 {
                     f.write_str("*")?;
@@ -90,8 +103,8 @@ impl fmt::Display for Dim {
                         Some(name) => f.write_str(&name)?,
                         None => write!(f, "d{slot}")?,
                     },
-                    Atom::Idiv(a, b) => write!(f, "({a})/({b})")?,
-                    Atom::Mod(a, b) => write!(f, "({a})%({b})")?,
+                    Atom::Idiv(a, b) => quotient(f, is_alone, a, "/", b)?,
+                    Atom::Mod(a, b) => quotient(f, is_alone, a, "%", b)?,
                     Atom::Max(a, b) => write!(f, "max({a}, {b})")?,
                 }
             }

@@ -45,9 +45,12 @@ pub fn matmul(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
     let dtype = b.props(x).dtype;
     // Small numbers are multiplied, too, in what they are summed in.
     let (x, y) = (cast(b, x, dtype.accumulator())?, cast(b, y, dtype.accumulator())?);
-    let products = b.alu(Op::Mul, &[x, y]).map_err(|error| {
-        let message = format!("leading axes do not broadcast: {} and {}", show(&x_shape), show(&y_shape));
-        Error::new(error.kind(), "matmul", message)
+    let products = b.alu(Op::Mul, &[x, y]).map_err(|error| match error.kind() {
+        ErrorKind::Shape => {
+            let message = format!("leading axes do not broadcast: {} and {}", show(&x_shape), show(&y_shape));
+            Error::new(ErrorKind::Shape, "matmul", message)
+        }
+        _ => error.in_op("matmul"),
     })?;
     let last = shape_of(b, products).len() - 1;
     let sum = b.add(Op::Reduce, &[products], Arg::Reduce { op: Op::Add, axes: Axes::from_iter([last as u32]) })?;

@@ -46,8 +46,11 @@ impl Plan {
             Pick::NewAxis | Pick::Rest => 0,
         };
         let total: usize = picks.iter().map(taken).sum();
-        if total > rank || picks.iter().filter(|pick| matches!(pick, Pick::Rest)).count() > 1 {
-            return refuse(format!("{} picks of {total} axes of {}", picks.len(), show(&shape)));
+        if total > rank {
+            return refuse(format!("the picks are of {total} axes, {} has {rank}", show(&shape)));
+        }
+        if picks.iter().filter(|pick| matches!(pick, Pick::Rest)).count() > 1 {
+            return refuse("`Rest` twice: which axes each of them is, nothing says".into());
         }
         let mut plan = Plan { slices: vec![], tensors: vec![], new_axes: vec![] };
         // The axes of the result so far.

@@ -17,6 +17,8 @@ pub fn threefry(b: &mut dyn Builder, counter: NodeId, key: NodeId) -> Result<Nod
 
 /// 64 random bits an element; `key` (a u64 scalar) names the stream.
 pub fn random_bits(b: &mut dyn Builder, key: NodeId, shape: &[Dim]) -> Result<NodeId> {
+    // The shape itself is refused if it has too many elements, not the vector that is drawn.
+    crate::derive::check_size(Op::Reshape, shape)?;
     let count = shape.iter().cloned().fold(Dim::from(1), |a, b| a * b);
     let counter = arange_dim(b, &count, DType::I64)?;
     let counter = cast(b, counter, DType::U64)?;

@@ -120,7 +120,7 @@ macro_rules! table {
             doc: concat!($($doc, "\n"),*),
         },)*];
 
-        /// Calls a method by name.
+        /// Calls a method by name. Its errors name it, not what it is composed of.
         ///
         /// # Errors
         /// When there is no such method (with the nearest one), when the arguments do not fit its parameters, or
@@ -132,6 +132,7 @@ macro_rules! table {
                     $(let $param = table!(@take $kind args stringify!($param));)*
                     args.finish()?;
                     table!(@result $result super::$($path)::+(builder, $(table!(@pass $kind $param)),*))
+                        .map_err(|error| error.in_op(name))
                 })*
                 _ => {
                     let error = Error::new(ErrorKind::Unsupported, name, "there is no such method");
