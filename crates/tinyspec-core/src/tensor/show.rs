@@ -44,7 +44,7 @@ impl fmt::Debug for Tensor {
     }
 }
 
-/// As NumPy prints an array; `{:.3}` says how many digits a float has after the point.
+/// As NumPy prints an array, but for `true` and `false`; `{:.3}` says how many digits a float has after the point.
 ///
 /// ```
 /// # use tinyspec_core::Tensor;
@@ -108,6 +108,8 @@ fn shortest(value: f64, dtype: DType) -> f64 {
     match dtype {
         DType::F64 => value,
         DType::F32 => format!("{}", value as f32).parse().unwrap_or(value),
+        // Whole numbers in full, but of f16, for which NumPy has its own way: 448 of f8e4m3 is no 450.
+        dtype if dtype != DType::F16 && value.fract() == 0.0 => value,
         _ => {
             let bits = float::to_bits(dtype, value);
             let decimals = (0..8).filter_map(|digits| format!("{value:.digits$e}").parse().ok());
@@ -150,10 +152,15 @@ fn floats(values: &[f64], dtype: DType, precision: Option<usize>) -> Vec<String>
         .fold((f64::INFINITY, 0f64), |(least, greatest), magnitude| (least.min(magnitude), greatest.max(magnitude)));
     let scientific = greatest >= 1e8 || greatest > 0.0 && (least < 1e-4 || greatest / least > 1e3);
     let finite = |&value: &f64| value.is_finite().then(|| Digits::of(value, dtype, scientific, precision));
-    let digits: Vec<Option<Digits>> = values.iter().map(finite).collect();
+    let mut digits: Vec<Option<Digits>> = values.iter().map(finite).collect();
     let width = |length: fn(&Digits) -> usize| digits.iter().flatten().map(length).max().unwrap_or(0);
     let fraction = width(|digits| digits.fraction.len());
     let exponent = width(|digits| digits.exponent.as_ref().map_or(0, |e| e.trim_start_matches('-').len())).max(2);
+    if scientific {
+        // Digits that only other numbers need are those of the number itself, not zeros.
+        let finite = |&value: &f64| value.is_finite().then(|| Digits::of(value, dtype, true, Some(fraction)));
+        digits = values.iter().map(finite).collect();
+    }
     let text =
         |(value, digits): (&f64, &Option<Digits>)| match (digits, &digits.as_ref().and_then(|d| d.exponent.clone())) {
             (None, _) if value.is_nan() => "nan".to_string(),

@@ -155,6 +155,13 @@ fn a_page_is_laid_out_as_numpy_does() {
     shown(floats(&[f32::NAN, 1.0, f32::NEG_INFINITY]), "[ nan,   1., -inf]");
     shown(floats(&[1e10, -2.5]), "[ 1.0e+10, -2.5e+00]");
     shown(floats(&[1e-5, 0.0]), "[1.e-05, 0.e+00]");
+    // One digit would do for the first of these, and as many as the second needs are shown.
+    shown(floats(&[1.19e-7, 9.77e-4]).cast(DType::F16), "[1.19e-07, 9.77e-04]");
+    shown(floats(&[0.5, 1.234_567_8e-5]), "[5.0000000e-01, 1.2345678e-05]");
+    shown(floats(&[0.1, 1.234_567_8e-5]), "[1.0000000e-01, 1.2345678e-05]");
+    shown(floats(&[65504.0, 1.0]).cast(DType::F16), "[6.55e+04, 1.00e+00]");
+    shown(floats(&[448.0, 0.1]).cast(DType::F8E4M3), "[4.48e+02, 1.02e-01]");
+    shown(floats(&[448.0, 2.5]).cast(DType::F8E4M3), "[448. ,   2.5]");
     assert_eq!(format!("{:.2}", floats(&[1.0, -2.346])), "[ 1.00, -2.35]");
     shown(Tensor::from_slice(&[true, false], [2]), "[ true, false]");
     shown(Tensor::arange(8).reshape([2, 2, 2]), "[[[0, 1],\n  [2, 3]],\n\n [[4, 5],\n  [6, 7]]]");
