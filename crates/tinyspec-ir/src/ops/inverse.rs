@@ -3,10 +3,11 @@
 //!
 //! The coefficients interpolate the functions at Chebyshev's points, in 80 digits; highest power first.
 
-use super::elementwise::{abs, exp, log, polynomial, scale, shift, sqrt, square};
+use super::arithmetic::{add, mul, sub};
+use super::elementwise::{abs, exp, floor, log, polynomial, scale, shift, sqrt, square};
 use super::{cast, dtype_of, in_wide, like, to_float};
 use crate::{Builder, DType, NodeId, Op, Result};
-use std::f64::consts::{FRAC_2_SQRT_PI, FRAC_PI_2, LN_2};
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, FRAC_PI_2, LN_2};
 
 /// Coefficients for f32 and narrower, and for f64.
 type Coefficients<'c> = [&'c [f64]; 2];
@@ -379,17 +380,32 @@ pub fn atanh(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     })
 }
 
-/// `e^-x²` times a series in `1 / (1 + x/2)`: `1 - erf(x)` from 1 on.
-fn erfc_far(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+/// `1 - erf(x)` from 1 on: `power`, which is `e^-x²`, times a series in `1 / (1 + x/2)`.
+fn erfc_far(b: &mut dyn Builder, x: NodeId, power: NodeId) -> Result<NodeId> {
     let halved = scale(b, x, 0.5)?;
     let sum = shift(b, halved, 1.0)?;
     let t = b.alu(Op::Recip, &[sum])?;
     let scaled = series(b, t, ERFCX)?;
     let scaled = b.alu(Op::Mul, &[scaled, t])?;
-    let squared = square(b, x)?;
-    let minus = scale(b, squared, -1.0)?;
-    let power = exp(b, minus)?;
     b.alu(Op::Mul, &[power, scaled])
+}
+
+/// `e^(-factor x²)` for a power of two as factor. The square is rounded, which the power would show as often as it is long:
+/// by a number near x with few digits, whose square is exact, follows what was lost.
+fn bell(b: &mut dyn Builder, x: NodeId, factor: f64) -> Result<NodeId> {
+    let squared = square(b, x)?;
+    let sixteenths = scale(b, x, 16.0)?;
+    let sixteenths = floor(b, sixteenths)?;
+    let coarse = scale(b, sixteenths, 1.0 / 16.0)?;
+    let exact = square(b, coarse)?;
+    let (above, sum) = (sub(b, x, coarse)?, add(b, x, coarse)?);
+    let (rest, short) = (mul(b, above, sum)?, sub(b, exact, squared)?);
+    let lost = add(b, rest, short)?;
+    let exponent = scale(b, squared, -factor)?;
+    let power = exp(b, exponent)?;
+    let correction = scale(b, lost, -factor)?;
+    let correction = mul(b, correction, power)?;
+    add(b, power, correction)
 }
 
 /// The error function.
@@ -397,7 +413,10 @@ pub fn erf(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     odd(b, x, |b, x| {
         let Branches { is_near, near, far } = branches(b, x, 1.0)?;
         let near = odd_series(b, near, ERF)?;
-        let rest = erfc_far(b, far)?;
+        let squared = square(b, far)?;
+        let minus = scale(b, squared, -1.0)?;
+        let power = exp(b, minus)?;
+        let rest = erfc_far(b, far, power)?;
         let minus = scale(b, rest, -1.0)?;
         let far = shift(b, minus, 1.0)?;
         b.alu(Op::Where, &[is_near, near, far])
@@ -406,23 +425,35 @@ pub fn erf(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
 
 /// `1 - erf(x)`, which keeps its digits where `erf(x)` is nearly 1.
 pub fn erfc(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
-    in_wide(b, x, |b, x| {
-        let (zero, bound) = (like(b, x, 0.0), like(b, x, 40.0));
-        let negative = b.alu(Op::CmpLt, &[x, zero])?;
-        let minus = scale(b, x, -1.0)?;
-        let magnitude = b.alu(Op::Where, &[negative, minus, x])?;
-        // Beyond the bound it is 0, and the square might be infinite.
-        let beyond = b.alu(Op::CmpLt, &[bound, magnitude])?;
-        let magnitude = b.alu(Op::Where, &[beyond, bound, magnitude])?;
-        let Branches { is_near, near, far } = branches(b, magnitude, 1.0)?;
-        let middle = odd_series(b, near, ERF)?;
-        let minus = scale(b, middle, -1.0)?;
-        let near = shift(b, minus, 1.0)?;
-        let far = erfc_far(b, far)?;
-        let above = b.alu(Op::Where, &[is_near, near, far])?;
-        // Below 0 it is 2 - erfc(-x).
-        let minus = scale(b, above, -1.0)?;
-        let below = shift(b, minus, 2.0)?;
-        b.alu(Op::Where, &[negative, below, above])
-    })
+    in_wide(b, x, |b, x| rest(b, x, 1.0, 1.0))
+}
+
+/// `1 - erf(-x/√2)`: twice the share of normal numbers below `x`.
+pub(super) fn twice_the_share(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    let minus = scale(b, x, -1.0)?;
+    rest(b, minus, FRAC_1_SQRT_2, 0.5)
+}
+
+/// `1 - erf(factor x)`, where `squared` is the square of the factor: `factor x` is rounded, its square need not be.
+fn rest(b: &mut dyn Builder, x: NodeId, factor: f64, squared: f64) -> Result<NodeId> {
+    let (zero, bound) = (like(b, x, 0.0), like(b, x, 60.0));
+    let negative = b.alu(Op::CmpLt, &[x, zero])?;
+    let minus = scale(b, x, -1.0)?;
+    let magnitude = b.alu(Op::Where, &[negative, minus, x])?;
+    // Beyond the bound it is 0, and the square might be infinite.
+    let beyond = b.alu(Op::CmpLt, &[bound, magnitude])?;
+    let magnitude = b.alu(Op::Where, &[beyond, bound, magnitude])?;
+    let Branches { is_near, near, far } = branches(b, magnitude, 1.0 / factor)?;
+    let scaled = |b: &mut dyn Builder, x| if factor == 1.0 { Ok(x) } else { scale(b, x, factor) };
+    let near = scaled(b, near)?;
+    let middle = odd_series(b, near, ERF)?;
+    let minus = scale(b, middle, -1.0)?;
+    let near = shift(b, minus, 1.0)?;
+    let (power, far) = (bell(b, far, squared)?, scaled(b, far)?);
+    let far = erfc_far(b, far, power)?;
+    let above = b.alu(Op::Where, &[is_near, near, far])?;
+    // Below 0 it is 2 - erfc(-x).
+    let minus = scale(b, above, -1.0)?;
+    let below = shift(b, minus, 2.0)?;
+    b.alu(Op::Where, &[negative, below, above])
 }

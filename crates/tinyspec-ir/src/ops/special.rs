@@ -7,7 +7,7 @@ use super::arithmetic::{add, div, eq, mul, sub};
 use super::elementwise::{abs, exp, log, polynomial, round, scale, shift, sqrt, square};
 use super::{cast, dtype_of, in_wide, in_wide_of, inverse, like, to_float};
 use crate::{Builder, DType, NodeId, Op, Result};
-use std::f64::consts::{FRAC_1_SQRT_2, LN_2, PI, SQRT_2};
+use std::f64::consts::{LN_2, PI, SQRT_2};
 
 /// `erf⁻¹(y) / y` at `w - 2.5` for `w = -log(1 - y²)` below 5.
 const INNER: &[f64] = &[
@@ -126,9 +126,8 @@ fn finish(b: &mut dyn Builder, bounded: Bounded, x: NodeId, negative: NodeId) ->
 /// The share of normal numbers below `x`.
 pub fn ndtr(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     in_wide(b, x, |b, x| {
-        let scaled = scale(b, x, -FRAC_1_SQRT_2)?;
-        let rest = inverse::erfc(b, scaled)?;
-        scale(b, rest, 0.5)
+        let share = inverse::twice_the_share(b, x)?;
+        scale(b, share, 0.5)
     })
 }
 
@@ -262,7 +261,11 @@ fn inner_lgamma(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
             let logarithm = log(b, sine)?;
             let sum = add(b, logarithm, value)?;
             let minus = scale(b, sum, -1.0)?;
-            shift(b, minus, PI.ln())
+            let value_here = shift(b, minus, PI.ln())?;
+            // So far to the left are whole numbers only, and there is no sine at -infinity.
+            let infinity = like(b, value, f64::INFINITY);
+            let is_beyond = eq(b, value, infinity)?;
+            b.alu(Op::Where, &[is_beyond, infinity, value_here])
         },
     )
 }

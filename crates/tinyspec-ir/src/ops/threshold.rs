@@ -7,14 +7,12 @@ use super::movement::split_sizes;
 use super::{axis_of, in_wide, inverse, like, shape_of, to_float};
 use crate::dim::show;
 use crate::{Builder, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
-use std::f64::consts::FRAC_1_SQRT_2;
 
 /// Gelu by its definition, `x/2 (1 + erf(x / √2))`.
 pub fn gelu_erf(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     in_wide(b, x, |b, x| {
         // The lower half keeps its digits as x/2 erfc(-x / √2).
-        let scaled = scale(b, x, -FRAC_1_SQRT_2)?;
-        let share = inverse::erfc(b, scaled)?;
+        let share = inverse::twice_the_share(b, x)?;
         let (zero, bound) = (like(b, x, 0.0), like(b, x, -1e4));
         let beyond = b.alu(Op::CmpLt, &[x, bound])?;
         let bounded = b.alu(Op::Where, &[beyond, zero, x])?;
