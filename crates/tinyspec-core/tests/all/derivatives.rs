@@ -256,7 +256,8 @@ fn products_have_their_derivatives_at_zeros() -> Result<(), Error> {
                 let tensor = Tensor::from_slice(x, [2, 2]);
                 let mut slopes = tensor.prod(.., false);
                 let first = |x: &[f64; 4], i: usize| others(x, &[i]);
-                let orders: [&dyn Fn(&[f64; 4], usize) -> f64; 3] = [&first, &second, &third];
+                type Slope<'a> = &'a dyn Fn(&[f64; 4], usize) -> f64;
+                let orders: [Slope; 3] = [&first, &second, &third];
                 for (order, of) in orders.into_iter().enumerate() {
                     slopes = grad(&slopes.sum(.., false), &[&tensor])?.remove(0);
                     let want: Vec<f64> = (0..4).map(|place| of(x, place)).collect();

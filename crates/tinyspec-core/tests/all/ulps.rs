@@ -70,7 +70,7 @@ fn erfinv(y: f64) -> f64 {
         let series = y * std::f64::consts::PI.sqrt() / 2.0 * (1.0 + std::f64::consts::PI * y * y / 12.0);
         return match a {
             a if a < 1e-4 => series,
-            a if a == 1.0 => f64::INFINITY.copysign(y),
+            1.0 => f64::INFINITY.copysign(y),
             _ => f64::NAN,
         };
     }
