@@ -101,7 +101,8 @@ fn functions_of_floats_agree_within_places() {
             interpolate: |x, _| x.interpolate([6], "linear", false);  sdpa: |x, y| x.sdpa(y, x, false);
             mse_loss: |x, y| x.mse_loss(y, "mean");  atan2: |x, y| x.atan2(y);  log1p: |x, _| x.log1p();
         },
-        2.0,
+        // The interpreter rounds the exponent of e^6, 3.2 places of f64; the CPU does not.
+        4.0,
     );
 }
 
