@@ -15,6 +15,8 @@ use tinyspec_ir::{Builder, DType, dim};
 const LARGEST: usize = 512;
 /// Trips from which on the choice costs nothing.
 const LEAST_TRIPS: i128 = 8;
+/// Conditions that a loop is copied for: each doubles its instructions.
+const MOST_CONDITIONS: usize = 2;
 
 /// A loop, and the gates of its accesses that it does not change.
 struct Unswitched {
@@ -52,17 +54,20 @@ impl Renderer<'_, '_> {
         let (&range, rest) = instructions.split_first().filter(|(first, _)| graph.op(**first) == Op::Range)?;
         let trips = graph.as_int(graph.source(range, 0))?;
         let mut changing: FxHashSet<NodeId> = FxHashSet::from_iter([range]);
-        let (mut gates, mut condition, mut invariant) = (Vec::new(), None, Vec::new());
+        let (mut gates, mut conditions, mut invariant) = (Vec::new(), Vec::new(), Vec::new());
         for (position, &node) in rest.iter().enumerate().take(LARGEST) {
             let sources = graph.sources(node);
             match graph.op(node) {
                 Op::End => {
+                    let condition = conditions.first().copied().filter(|_| conditions.len() <= MOST_CONDITIONS);
                     let is_worth_it = trips >= LEAST_TRIPS && (condition.is_some() || !gates.is_empty());
                     return is_worth_it.then_some(Unswitched { end: position + 1, gates, condition, invariant });
                 }
                 Op::Range => return None,
                 Op::If | Op::Store if let Some(gate) = self.unknown(node).filter(|gate| !changing.contains(gate)) => {
-                    condition.get_or_insert(gate);
+                    if !conditions.contains(&gate) {
+                        conditions.push(gate);
+                    }
                     changing.insert(node);
                 }
                 Op::Load | Op::Store | Op::AtomicAdd | Op::After | Op::If | Op::Endif => {
