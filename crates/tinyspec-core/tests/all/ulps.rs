@@ -122,7 +122,9 @@ fn stirling(x: f64, mut take: impl FnMut(f64), terms: [f64; 7]) -> (f64, f64) {
 fn digamma(x: f64) -> f64 {
     if x < 0.5 {
         let rest = x - x.round();
-        return if rest == 0.0 {
+        return if x == 0.0 {
+            -1.0 / x
+        } else if rest == 0.0 {
             f64::NAN
         } else {
             digamma(1.0 - x) - std::f64::consts::PI / (std::f64::consts::PI * rest).tan()

@@ -172,18 +172,22 @@ pub fn scatter_reduce(
     include_self: bool,
 ) -> Result<NodeId> {
     let places = Places::new(b, "scatter_reduce", x, index, axis)?;
-    wide_if_float(b, [x, value], |b, [x, value]| reduced(b, &places, x, value, reduction, include_self))
+    let written = wide_if_float(b, [places.part, value], |b, [part, value]| {
+        reduced(b, &places, part, value, reduction, include_self)
+    })?;
+    places.whole(b, x, written)
 }
 
+/// What the index reaches of a tensor, with what meets there.
 fn reduced(
     b: &mut dyn Builder,
     places: &Places,
-    x: NodeId,
+    part: NodeId,
     value: NodeId,
     reduction: &str,
     include_self: bool,
 ) -> Result<NodeId> {
-    let value = as_element(b, x, value)?;
+    let value = as_element(b, part, value)?;
     type Reduction = fn(&mut dyn Builder, NodeId, Option<&[i64]>, bool) -> Result<NodeId>;
     type Combination = fn(&mut dyn Builder, NodeId, NodeId) -> Result<NodeId>;
     let (fill, reduce, combine): (f64, Reduction, Combination) = match reduction {
@@ -205,9 +209,9 @@ fn reduced(
     let value = if is_reversed { reverse_order(b, value)? } else { value };
     let spread = places.spread(b, value, fill)?;
     let met = places.meet(b, spread, reduce)?;
-    let met = as_element(b, x, met)?;
+    let met = as_element(b, part, met)?;
     let met = if is_reversed { reverse_order(b, met)? } else { met };
-    let met = if include_self { combine(b, places.part, met)? } else { met };
+    let met = if include_self { combine(b, part, met)? } else { met };
     let count = places.count(b)?;
     let zero = b.constant(Const::int(DType::I32, 0));
     let hit = b.alu(Op::CmpNe, &[count, zero])?;
@@ -215,10 +219,9 @@ fn reduced(
         let own = b.constant(Const::int(DType::I32, include_self as i128));
         let count = b.alu(Op::Add, &[count, own])?;
         let mean = div(b, met, count)?;
-        as_element(b, x, mean)?
+        as_element(b, part, mean)?
     } else {
         met
     };
-    let written = b.alu(Op::Where, &[hit, met, places.part])?;
-    places.whole(b, x, written)
+    b.alu(Op::Where, &[hit, met, part])
 }
