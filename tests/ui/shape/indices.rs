@@ -7,7 +7,7 @@ fn gather<B>(x: &Tensor<f32, B, 64>, i: &Tensor<i32, 7, 3>, t: &Tensor<f32, 100,
 
 #[function]
 fn scatter<B>(x: &Tensor<f32, B, 64>, i: &Tensor<i32, 7, 3>, t: &Tensor<f32, 100, 8>) -> Tensor<f32, B, 64> {
-    x.scatter_add(i, t, 0)
+    x.scatter_add(i, t, 1)
 }
 
 #[function]

@@ -85,7 +85,8 @@ pub(super) fn reached(
     axis: usize,
 ) -> Result<NodeId> {
     let shape = shape_of(b, x);
-    let goes_beyond = |other: usize| other != axis && (&shape[other] - &extent[other]).bounds().1 < 0;
+    // Of named dims too it must be certain.
+    let goes_beyond = |other: usize| other != axis && (&extent[other] - &shape[other]).bounds().1 > 0;
     if extent.len() != shape.len() || (0..shape.len()).any(goes_beyond) {
         let message = format!(
             "{} {does} {}: as many axes, and outside axis {axis} no longer ones, are needed",

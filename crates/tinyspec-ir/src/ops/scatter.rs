@@ -36,7 +36,7 @@ impl Places {
         if value_shape.is_empty() {
             return Ok(value);
         }
-        let is_short = |(value, index): (&Dim, &Dim)| (value - index).bounds().1 < 0;
+        let is_short = |(value, index): (&Dim, &Dim)| (index - value).bounds().1 > 0;
         if value_shape.len() != self.index_shape.len() || value_shape.iter().zip(&self.index_shape).any(is_short) {
             let message = format!("values of {} for places of {}", show(&value_shape), show(&self.index_shape));
             return Err(Error::new(ErrorKind::Shape, self.op, message));
