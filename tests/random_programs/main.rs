@@ -65,3 +65,22 @@ proptest! {
             .map_err(|error| TestCaseError::fail(format!("{error}\n{}", describe(&program))))?;
     }
 }
+
+/// A softmax of a softmax and its gradient in one kernel: each of two loops wanted to keep values for the other.
+#[test]
+fn loops_keep_values_one_way() {
+    let program = Program {
+        family: Family::Smooth,
+        inputs: vec![[0, 36658, 22603, 14939, 0, 0], [0; 6], [0, 0, 0, 0, 8, 35247]],
+        steps: vec![
+            [54248, 48263, 3719, 27871, 45902, 50873],
+            [11667, 53711, 60874, 45767, 37349, 40513],
+            [26693, 63634, 14435, 48064, 49284, 30376],
+            [9954, 15492, 30048, 19843, 51536, 26483],
+            [21263, 44921, 46642, 59258, 47825, 34552],
+            [28124, 23007, 43552, 24273, 38821, 51552],
+            [16121, 53193, 18245, 2024, 15600, 5597],
+        ],
+    };
+    check(&program).unwrap_or_else(|error| panic!("{error}\n{}", describe(&program)));
+}

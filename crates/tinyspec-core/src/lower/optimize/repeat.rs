@@ -1,7 +1,7 @@
 //! Dear values that a kernel computes twice: in a loop that reduces them, and again in a later one. A softmax needs its
 //! exponentials for their sum, and then to be divided by it.
 
-use super::kernel::Kernel;
+use super::kernel::{Kernel, Reduction};
 use crate::lower::select::decompose::Sizes;
 use smallvec::SmallVec;
 use tinyspec_backends::Target;
@@ -49,16 +49,27 @@ pub(super) fn find(graph: &mut Graph, kernel: &Kernel, target: &Target) -> Resul
                 continue;
             }
             let Some((value, again)) = repeated(graph, kernel, &below, (from, to), &dear)? else { continue };
-            // Nothing in the loop that stores may need what is loaded: all that it reduces is there only at its end.
-            let sharing = kernel.reductions.iter().filter(|other| other.ranges.contains(&from));
-            let roots: Vec<NodeId> = sharing.map(|other| other.node).collect();
             let chained = |repeat: &Repeat| [repeat.value, repeat.again].contains(&again) || repeat.again == value;
-            if !repeats.iter().any(chained) && !graph.reachable(&roots).contains(&again) {
+            // Nothing in the loop that stores may need what is loaded: all that it reduces is there only at its end.
+            if !repeats.iter().any(chained) && !needed(graph, kernel, from, &repeats).contains(&again) {
                 repeats.push(Repeat { value, again, from, to });
             }
         }
     }
     Ok(repeats)
+}
+
+/// All that the Reduces over `range` need, with the loops that leave them what they load.
+fn needed(graph: &Graph, kernel: &Kernel, range: NodeId, repeats: &[Repeat]) -> Vec<NodeId> {
+    let mut loops = vec![range];
+    loop {
+        let over = |reduction: &&Reduction| reduction.ranges.iter().any(|range| loops.contains(range));
+        let roots: Vec<NodeId> = kernel.reductions.iter().filter(over).map(|reduction| reduction.node).collect();
+        let needed = graph.reachable(&roots);
+        let is_new = |repeat: &&Repeat| needed.contains(&repeat.again) && !loops.contains(&repeat.from);
+        let Some(repeat) = repeats.iter().find(is_new) else { return needed };
+        loops.push(repeat.from);
+    }
 }
 
 /// The last of the values `below` that is there once more with another Range in the place of its own, and is dear or
