@@ -3,9 +3,8 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use tinyspec::backends::host_memory::{self, HostMemory};
 use tinyspec::backends::llvm::Host;
-use tinyspec::backends::{BackendError, Compiler, Launch, LinearKernel, Listing, Memory, Program, Runtime, Target};
+use tinyspec::backends::{BackendError, Compiler, Launch, LinearKernel, Program, Runtime, Target};
 
 /// Registers one under this name; no plan or kernel of another is known to it.
 pub fn register(name: &str) {
@@ -30,33 +29,21 @@ impl Compiler for Nothing {
         Ok(Vec::new())
     }
 
-    fn listing(&self, _: &LinearKernel, _: &Target) -> Result<Listing, BackendError> {
-        Ok(Listing::default())
+    fn source(&self, _: &LinearKernel, _: &Target) -> Result<String, BackendError> {
+        Ok(String::new())
+    }
+
+    fn assembly(&self, _: &LinearKernel, _: &Target) -> Result<String, BackendError> {
+        Ok(String::new())
     }
 }
 
 impl Runtime for Nothing {
-    fn allocate(&self, bytes: usize) -> Result<Arc<dyn Memory>, BackendError> {
-        Ok(Arc::new(HostMemory::new(bytes)?))
-    }
-
-    fn write(&self, to: &dyn Memory, data: &[u8]) -> Result<(), BackendError> {
-        host_memory::write(to, data)
-    }
-
-    fn read(&self, from: &dyn Memory, data: &mut [u8]) -> Result<(), BackendError> {
-        host_memory::read(from, data)
-    }
-
     fn load(&self, _: &str, _: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
         Ok(Arc::new(Nothing))
     }
 
     unsafe fn enqueue(&self, _: &[Launch], _: &[*mut u8]) -> Result<(), BackendError> {
-        Ok(())
-    }
-
-    fn synchronize(&self) -> Result<(), BackendError> {
         Ok(())
     }
 }

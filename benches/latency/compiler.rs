@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tinyspec::backends::cpu::CpuRuntime;
 use tinyspec::backends::llvm::{Host, LlvmCompiler};
-use tinyspec::backends::{BackendError, Compiler, LinearKernel, Listing, Target};
+use tinyspec::backends::{BackendError, Compiler, LinearKernel, Target};
 
 /// A kernel that was compiled.
 pub struct Compiled {
@@ -76,7 +76,11 @@ impl Compiler for Clocked {
         codes
     }
 
-    fn listing(&self, kernel: &LinearKernel, target: &Target) -> Result<Listing, BackendError> {
-        self.inner()?.listing(kernel, target)
+    fn source(&self, kernel: &LinearKernel, target: &Target) -> Result<String, BackendError> {
+        self.inner()?.source(kernel, target)
+    }
+
+    fn assembly(&self, kernel: &LinearKernel, target: &Target) -> Result<String, BackendError> {
+        self.inner()?.assembly(kernel, target)
     }
 }

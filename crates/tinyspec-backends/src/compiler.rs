@@ -75,15 +75,6 @@ impl Grid {
     }
 }
 
-/// Human-readable forms of a compiled kernel.
-#[derive(Clone, Debug, Default)]
-pub struct Listing {
-    /// Rendered source, such as LLVM IR.
-    pub source: String,
-    /// Machine instructions.
-    pub assembly: String,
-}
-
 /// Renders linear UOps to code.
 pub trait Compiler: Send + Sync {
     /// Version of compiler and libraries: part of the object cache's key.
@@ -100,9 +91,15 @@ pub trait Compiler: Send + Sync {
         kernels.iter().map(|kernel| self.compile(kernel, target)).collect()
     }
 
-    /// Source and assembly, for debugging.
+    /// Rendered source, such as LLVM IR.
     ///
     /// # Errors
     /// As [`Compiler::compile`].
-    fn listing(&self, kernel: &LinearKernel, target: &Target) -> Result<Listing, BackendError>;
+    fn source(&self, kernel: &LinearKernel, target: &Target) -> Result<String, BackendError>;
+
+    /// Machine instructions, to read.
+    ///
+    /// # Errors
+    /// As [`Compiler::compile`].
+    fn assembly(&self, kernel: &LinearKernel, target: &Target) -> Result<String, BackendError>;
 }

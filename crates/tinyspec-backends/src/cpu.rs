@@ -4,7 +4,7 @@ mod team;
 
 pub use self::team::Team;
 
-use crate::host_memory::{self, HostMemory};
+use crate::host_memory::HostMemory;
 use crate::llvm::LoadedObject;
 use crate::{BackendError, Launch, Memory, Program, Runtime};
 use smallvec::SmallVec;
@@ -165,18 +165,6 @@ unsafe fn run(
 }
 
 impl Runtime for CpuRuntime {
-    fn allocate(&self, bytes: usize) -> Result<Arc<dyn Memory>, BackendError> {
-        Ok(Arc::new(HostMemory::new(bytes)?))
-    }
-
-    fn write(&self, to: &dyn Memory, data: &[u8]) -> Result<(), BackendError> {
-        host_memory::write(to, data)
-    }
-
-    fn read(&self, from: &dyn Memory, data: &mut [u8]) -> Result<(), BackendError> {
-        host_memory::read(from, data)
-    }
-
     fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
         let failed = |reason: String| BackendError::Load { name: name.into(), reason };
         let object = LoadedObject::load(code).map_err(|error| failed(error.to_string()))?;
@@ -193,10 +181,6 @@ impl Runtime for CpuRuntime {
             // SAFETY: the caller's promise holds for each launch.
             unsafe { self.launch(launch, buffers)? };
         }
-        Ok(())
-    }
-
-    fn synchronize(&self) -> Result<(), BackendError> {
         Ok(())
     }
 }

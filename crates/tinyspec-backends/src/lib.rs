@@ -9,7 +9,7 @@ pub mod llvm;
 mod runtime;
 mod target;
 
-pub use compiler::{Compiler, Grid, LinearKernel, Listing};
+pub use compiler::{Compiler, Grid, LinearKernel};
 pub use error::BackendError;
 pub use runtime::{Launch, Memory, Program, Runtime};
 pub use target::{Target, Workgroups};

@@ -1,5 +1,6 @@
 //! Memory and execution of a device.
 
+use crate::host_memory::{self, HostMemory};
 use crate::{BackendError, Grid};
 use std::any::Any;
 use std::ops::Range;
@@ -50,24 +51,32 @@ pub struct Launch {
 }
 
 /// Allocates, moves data and runs command lists. `enqueue` is asynchronous by contract; a CPU may run at once.
+///
+/// What a runtime leaves out is that of a device which computes at once, in memory of the host.
 pub trait Runtime: Send + Sync {
     /// New memory of `bytes`, aligned to 64 bytes; contents undefined.
     ///
     /// # Errors
     /// When the device has none left.
-    fn allocate(&self, bytes: usize) -> Result<Arc<dyn Memory>, BackendError>;
+    fn allocate(&self, bytes: usize) -> Result<Arc<dyn Memory>, BackendError> {
+        Ok(Arc::new(HostMemory::new(bytes)?))
+    }
 
     /// Copies host bytes to the start of `to`.
     ///
     /// # Errors
     /// When they do not fit.
-    fn write(&self, to: &dyn Memory, data: &[u8]) -> Result<(), BackendError>;
+    fn write(&self, to: &dyn Memory, data: &[u8]) -> Result<(), BackendError> {
+        host_memory::write(to, data)
+    }
 
     /// Copies from the start of `from` to the host, after everything enqueued.
     ///
     /// # Errors
     /// When `from` is shorter.
-    fn read(&self, from: &dyn Memory, data: &mut [u8]) -> Result<(), BackendError>;
+    fn read(&self, from: &dyn Memory, data: &mut [u8]) -> Result<(), BackendError> {
+        host_memory::read(from, data)
+    }
 
     /// Loads compiled code.
     ///
@@ -88,5 +97,7 @@ pub trait Runtime: Send + Sync {
     ///
     /// # Errors
     /// What an enqueued kernel reported.
-    fn synchronize(&self) -> Result<(), BackendError>;
+    fn synchronize(&self) -> Result<(), BackendError> {
+        Ok(())
+    }
 }

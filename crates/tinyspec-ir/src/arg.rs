@@ -142,6 +142,11 @@ impl AxisType {
         ['g', 'l', 'w', 't', 'L', 'R', 'G', 'u', 'r'][self as usize]
     }
 
+    /// Its trips are threads of a workgroup.
+    pub const fn is_within_workgroup(self) -> bool {
+        matches!(self, AxisType::Local | AxisType::Warp | AxisType::GroupReduce)
+    }
+
     /// Part of a reduction.
     pub const fn is_reduce(self) -> bool {
         matches!(self, AxisType::Reduce | AxisType::GroupReduce | AxisType::Unroll)

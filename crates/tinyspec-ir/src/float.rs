@@ -52,6 +52,39 @@ fn format(dtype: DType) -> Option<Format> {
     Some(Format { exponent_bits, mantissa_bits, has_infinity })
 }
 
+/// The seven bits of magnitude of an 8-bit float: what code that converts one has to know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EightBits {
+    /// Bits of the mantissa.
+    pub mantissa: i128,
+    /// What the exponent's field is above the exponent.
+    pub bias: i128,
+    /// The greatest finite code.
+    pub greatest: i128,
+    /// What stands for all that is larger.
+    pub overflow: i128,
+    /// What stands for a nan.
+    pub nan: i128,
+}
+
+impl EightBits {
+    /// The layout of an 8-bit float; `None` for other dtypes.
+    ///
+    /// ```
+    /// use tinyspec_ir::{DType, float::EightBits};
+    /// let layout = EightBits::of(DType::F8E5M2).expect("eight bits");
+    /// assert_eq!((layout.mantissa, layout.bias, layout.greatest, layout.overflow), (2, 15, 0x7b, 0x7c));
+    /// assert_eq!(EightBits::of(DType::F16), None);
+    /// ```
+    pub fn of(dtype: DType) -> Option<EightBits> {
+        let format = format(dtype).filter(|_| dtype.size() == 1)?;
+        let code = |value| i128::from(encode(format, value));
+        let (overflow, nan) = (code(f64::INFINITY), code(f64::NAN));
+        let bias = (1 << (format.exponent_bits - 1)) - 1;
+        Some(EightBits { mantissa: format.mantissa_bits.into(), bias, greatest: overflow - 1, overflow, nan })
+    }
+}
+
 fn encode(format: Format, value: f64) -> u16 {
     let Format { exponent_bits, mantissa_bits, has_infinity } = format;
     let sign = (value.is_sign_negative() as u16) << (exponent_bits + mantissa_bits);

@@ -95,14 +95,7 @@ fn nearer(a: f32, b: f32) -> f32 {
     match (a.is_nan(), b.is_nan()) {
         (true, _) => b,
         (_, true) => a,
-        _ if a.abs() == b.abs() => {
-            if a.is_sign_negative() {
-                a
-            } else {
-                b
-            }
-        }
-        _ if a.abs() < b.abs() => a,
+        _ if a.abs().total_cmp(&b.abs()).then(a.total_cmp(&b)).is_lt() => a,
         _ => b,
     }
 }

@@ -7,8 +7,7 @@ pub(super) mod races;
 pub(super) mod resolve;
 mod run;
 
-use crate::host_memory::{self, HostMemory};
-use crate::{BackendError, Compiler, Launch, LinearKernel, Listing, Memory, Program, Runtime, Target};
+use crate::{BackendError, Compiler, Launch, LinearKernel, Program, Runtime, Target};
 use instruction::Code;
 use std::any::Any;
 use std::fmt::Write;
@@ -37,19 +36,28 @@ impl Compiler for InterpreterCompiler {
         Ok(code::encode(kernel))
     }
 
-    fn listing(&self, kernel: &LinearKernel, _target: &Target) -> Result<Listing, BackendError> {
-        listing(kernel)
+    fn source(&self, kernel: &LinearKernel, _target: &Target) -> Result<String, BackendError> {
+        Ok(source(kernel))
+    }
+
+    fn assembly(&self, kernel: &LinearKernel, _target: &Target) -> Result<String, BackendError> {
+        assembly(kernel)
     }
 }
 
-/// The text form of a kernel, and its instructions.
-pub(super) fn listing(kernel: &LinearKernel) -> Result<Listing, BackendError> {
+/// The text form of a kernel.
+pub(super) fn source(kernel: &LinearKernel) -> String {
+    tinyspec_ir::text::print(&kernel.graph, &[kernel.linear])
+}
+
+/// Its instructions.
+pub(super) fn assembly(kernel: &LinearKernel) -> Result<String, BackendError> {
     let mut assembly = String::new();
     for (position, instruction) in resolve::resolve(kernel)?.instructions.iter().enumerate() {
         // Writing to a String cannot fail.
         let _ = writeln!(assembly, "{position:4} {instruction:?}");
     }
-    Ok(Listing { source: tinyspec_ir::text::print(&kernel.graph, &[kernel.linear]), assembly })
+    Ok(assembly)
 }
 
 /// Runs kernels at once, on the calling thread, in memory of the host.
@@ -92,18 +100,6 @@ pub(super) fn in_order(
 }
 
 impl Runtime for InterpreterRuntime {
-    fn allocate(&self, bytes: usize) -> Result<Arc<dyn Memory>, BackendError> {
-        Ok(Arc::new(HostMemory::new(bytes)?))
-    }
-
-    fn write(&self, to: &dyn Memory, data: &[u8]) -> Result<(), BackendError> {
-        host_memory::write(to, data)
-    }
-
-    fn read(&self, from: &dyn Memory, data: &mut [u8]) -> Result<(), BackendError> {
-        host_memory::read(from, data)
-    }
-
     fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
         load(name, code)
     }
@@ -113,9 +109,5 @@ impl Runtime for InterpreterRuntime {
             // SAFETY: the caller vouches for the addresses; every access is checked against the Params' sizes.
             unsafe { run::run(code, params, launch.trips.clone()) }
         })
-    }
-
-    fn synchronize(&self) -> Result<(), BackendError> {
-        Ok(())
     }
 }

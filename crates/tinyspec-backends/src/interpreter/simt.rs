@@ -11,10 +11,7 @@ mod races;
 mod threads;
 
 use super::linear::{self, code, resolve};
-use crate::host_memory::{self, HostMemory};
-use crate::{
-    BackendError, Compiler, Grid, Launch, LinearKernel, Listing, Memory, Program, Runtime, Target, Workgroups,
-};
+use crate::{BackendError, Compiler, Grid, Launch, LinearKernel, Program, Runtime, Target, Workgroups};
 use std::sync::Arc;
 
 /// A GPU of middling limits on which every op is native: what it runs, other GPUs run.
@@ -58,8 +55,12 @@ impl Compiler for SimtCompiler {
         Ok(code::encode(kernel))
     }
 
-    fn listing(&self, kernel: &LinearKernel, _target: &Target) -> Result<Listing, BackendError> {
-        super::linear::listing(kernel)
+    fn source(&self, kernel: &LinearKernel, _target: &Target) -> Result<String, BackendError> {
+        Ok(linear::source(kernel))
+    }
+
+    fn assembly(&self, kernel: &LinearKernel, _target: &Target) -> Result<String, BackendError> {
+        linear::assembly(kernel)
     }
 }
 
@@ -93,18 +94,6 @@ fn check(kernel: &LinearKernel, workgroups: &Workgroups) -> Result<(), BackendEr
 pub struct SimtRuntime;
 
 impl Runtime for SimtRuntime {
-    fn allocate(&self, bytes: usize) -> Result<Arc<dyn Memory>, BackendError> {
-        Ok(Arc::new(HostMemory::new(bytes)?))
-    }
-
-    fn write(&self, to: &dyn Memory, data: &[u8]) -> Result<(), BackendError> {
-        host_memory::write(to, data)
-    }
-
-    fn read(&self, from: &dyn Memory, data: &mut [u8]) -> Result<(), BackendError> {
-        host_memory::read(from, data)
-    }
-
     fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
         linear::load(name, code)
     }
@@ -114,9 +103,5 @@ impl Runtime for SimtRuntime {
             // SAFETY: the caller vouches for the addresses; every access is checked against the Params' sizes.
             unsafe { machine::run(code, params, launch.grid, launch.trips.clone()) }
         })
-    }
-
-    fn synchronize(&self) -> Result<(), BackendError> {
-        Ok(())
     }
 }

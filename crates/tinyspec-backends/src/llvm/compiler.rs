@@ -2,7 +2,7 @@
 
 use super::machine::{Machine, Output, Processor, fingerprint};
 use super::{Host, LlvmError, llvm, render, split};
-use crate::{BackendError, Compiler, LinearKernel, Listing, Target};
+use crate::{BackendError, Compiler, LinearKernel, Target};
 use inkwell::context::Context;
 use inkwell::module::Module;
 use std::cell::RefCell;
@@ -58,6 +58,10 @@ impl LlvmCompiler {
         self.generate(&kernel.name, output, |context, module| render::render(context, module, kernel, target, None))
     }
 
+    fn text(&self, kernel: &LinearKernel, target: &Target, output: Output) -> Result<String, BackendError> {
+        self.alone(kernel, target, output).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
     /// One module for all of them.
     fn together(&self, kernels: &[&LinearKernel], target: &Target) -> Result<Vec<Vec<u8>>, BackendError> {
         let object = self.generate("kernels", Output::Object, |context, module| {
@@ -88,9 +92,11 @@ impl Compiler for LlvmCompiler {
         kernels.iter().map(|kernel| self.compile(kernel, target)).collect()
     }
 
-    fn listing(&self, kernel: &LinearKernel, target: &Target) -> Result<Listing, BackendError> {
-        let text =
-            |output| self.alone(kernel, target, output).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        Ok(Listing { source: text(Output::Source)?, assembly: text(Output::Assembly)? })
+    fn source(&self, kernel: &LinearKernel, target: &Target) -> Result<String, BackendError> {
+        self.text(kernel, target, Output::Source)
+    }
+
+    fn assembly(&self, kernel: &LinearKernel, target: &Target) -> Result<String, BackendError> {
+        self.text(kernel, target, Output::Assembly)
     }
 }

@@ -55,7 +55,7 @@ fn simt_device(name: &str) -> Device {
 mod late {
     use std::sync::OnceLock;
     use tinyspec_backends::llvm::{Host, LlvmCompiler, Processor, fingerprint};
-    use tinyspec_backends::{BackendError, LinearKernel, Listing, Target};
+    use tinyspec_backends::{BackendError, LinearKernel, Target};
 
     /// Says at the first use that no libLLVM was found, and where it was looked for.
     #[derive(Default)]
@@ -86,8 +86,12 @@ mod late {
             }
         }
 
-        fn listing(&self, kernel: &LinearKernel, target: &Target) -> Result<Listing, BackendError> {
-            self.get()?.listing(kernel, target)
+        fn source(&self, kernel: &LinearKernel, target: &Target) -> Result<String, BackendError> {
+            self.get()?.source(kernel, target)
+        }
+
+        fn assembly(&self, kernel: &LinearKernel, target: &Target) -> Result<String, BackendError> {
+            self.get()?.assembly(kernel, target)
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::execute::{default_device, device};
 use crate::lower::callify::Walk;
 use crate::lower::pipeline;
-use crate::lower::program::{Parts, Rendered};
+use crate::lower::program::{Contents, Rendered};
 use crate::tensor::{Tensor, apply_many};
 use crate::{Error, Result};
 use std::fmt;
@@ -90,7 +90,7 @@ impl Program {
         outputs: Option<usize>,
         origin: Origin,
     ) -> Result<Program> {
-        let linear = Parts::of(&graph, root)?.linear;
+        let linear = Contents::of(&graph, root)?.linear;
         verify::linear(&graph, linear)?;
         let refuse = |message: &str| Err(Error::refused(ErrorKind::Verify, Op::Program.name(), message));
         let mut params: Vec<Option<(DType, i64)>> = vec![None; buffers];
@@ -152,18 +152,18 @@ impl Program {
         self.outputs
     }
 
-    fn parts(&self) -> Option<Parts<'_>> {
-        Parts::of(&self.graph, self.root).ok()
+    fn contents(&self) -> Option<Contents<'_>> {
+        Contents::of(&self.graph, self.root).ok()
     }
 
     /// What the compiler was given to read, such as LLVM IR.
     pub fn source(&self) -> Option<&str> {
-        self.parts()?.source
+        self.contents()?.source
     }
 
     /// The machine code.
     pub fn binary(&self) -> Option<&[u8]> {
-        self.parts()?.binary.map(|bytes| &**bytes)
+        self.contents()?.binary.map(|bytes| &**bytes)
     }
 
     /// Vouches for a program that was read: its machine code runs on the device of this name, elsewhere its Linear does.
@@ -216,7 +216,7 @@ impl Program {
             Some(Device::Many(_)) => return refuse(ErrorKind::Device, "runs on one device".into()),
             None => default_device()?.name().into(),
         };
-        let root = if *there == **own { self.root } else { Parts::of(&self.graph, self.root)?.linear };
+        let root = if *there == **own { self.root } else { Contents::of(&self.graph, self.root)?.linear };
         let mut graph = Graph::new();
         let sink = graph.import(&self.graph, &[root], |_, _| Ok(None))?[0];
         let buffers = (0..self.buffers.len()).map(|number| format!("buffer {number}")).collect();

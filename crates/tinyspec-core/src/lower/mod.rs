@@ -7,6 +7,7 @@ pub(crate) mod fold;
 pub mod kernel;
 pub mod linearize;
 pub(crate) mod live;
+pub(crate) mod loops;
 pub mod optimize;
 pub(crate) mod parts;
 pub(crate) mod pipeline;

@@ -8,6 +8,7 @@
 mod cut;
 
 use super::kernel;
+use super::loops::closed;
 use super::optimize::windows;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -272,13 +273,21 @@ impl Nest {
         };
         let here = place(graph, start, Some((outer, block)), inner)?;
         let old = self.ranges[position];
-        let mut body = substitute(graph, &[self.body], &[(old, here)].into_iter().collect())?[0];
-        for &range in self.ranges.iter().rev() {
-            let loops = if range == old { [inner, Some(outer)] } else { [Some(range), None] };
-            for range in loops.into_iter().flatten() {
-                body = graph.add(Op::End, &[body, range], Arg::None)?;
-            }
-        }
+        let body = substitute(graph, &[self.body], &[(old, here)].into_iter().collect())?[0];
+        self.closed(graph, body, position, (outer, inner))
+    }
+
+    /// The kernel with this body, and two loops instead of one.
+    fn closed(
+        &self,
+        graph: &mut Graph,
+        body: NodeId,
+        position: usize,
+        (outer, inner): (NodeId, Option<NodeId>),
+    ) -> Result<NodeId> {
+        let (around, inside) = (&self.ranges[..position], &self.ranges[position + 1..]);
+        let loops = [around, &[outer], inner.as_slice(), inside].concat();
+        let body = closed(graph, body, &loops)?;
         graph.add(Op::Sink, &[body], Arg::None)
     }
 }

@@ -281,7 +281,7 @@ fn kernel_of(
         return Ok(Draft::Known(kernel.clone()));
     }
     let code = match graph.op(roots[0]) {
-        Op::Program => program::Parts::of(&graph, roots[0])?.binary.cloned(),
+        Op::Program => program::Contents::of(&graph, roots[0])?.binary.cloned(),
         _ => None,
     };
     let timer = profile::lowering_timer();
@@ -349,8 +349,8 @@ impl Lowered {
             profile::stage(&format!("{name}: program"), &rendered.graph, &[rendered.root]);
         }
         if profile::shows(Level::Code) {
-            let listing = device.compiler().listing(kernel, device.target())?;
-            eprintln!("{name}\n{}\n{}", listing.source, listing.assembly);
+            let (compiler, target) = (device.compiler(), device.target());
+            eprintln!("{name}\n{}\n{}", compiler.source(kernel, target)?, compiler.assembly(kernel, target)?);
         }
         let finished = Arc::new(Kernel {
             program,
@@ -376,7 +376,7 @@ fn staged(mut graph: Graph, sink: NodeId, written: Option<&ByHand>, device: &Arc
     if let Some(written) = written
         && graph.op(sink) != Op::Sink
     {
-        let linear = program::Parts::of(&graph, sink)?.linear;
+        let linear = program::Contents::of(&graph, sink)?.linear;
         let kernel = program::linear_kernel(&graph, linear, &written.name, written.buffers.len())?;
         let (axes, work) = (profile::axes(&graph, linear), profile::Facts::of(&graph, linear).work);
         return Ok(Staged { kernel, axes, trips: Dim::from(1), work, nanoseconds: None });

@@ -26,7 +26,7 @@ pub struct Rendered {
 /// When the device's compiler refuses the kernel.
 pub fn program(kernel: &LinearKernel, device: &Device) -> Result<Rendered> {
     let (compiler, target) = (device.compiler(), device.target());
-    let source = compiler.listing(kernel, target)?.source;
+    let source = compiler.source(kernel, target)?;
     let code = compiler.compile(kernel, target)?;
     let mut graph = Graph::new();
     let linear = graph.import(&kernel.graph, &[kernel.linear], |_, _| Ok(None))?[0];
@@ -36,38 +36,38 @@ pub fn program(kernel: &LinearKernel, device: &Device) -> Result<Rendered> {
     Ok(Rendered { name: kernel.name.clone(), buffers: kernel.params, graph, root })
 }
 
-/// The parts of a `Program`; a Linear is one without source and code.
+/// What a `Program` holds; a Linear is one without source and code.
 #[derive(Clone, Copy)]
-pub(crate) struct Parts<'a> {
+pub(crate) struct Contents<'a> {
     pub linear: NodeId,
     pub source: Option<&'a str>,
     pub binary: Option<&'a Arc<[u8]>>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> Contents<'a> {
     /// # Errors
     /// When it is neither, or its sources are other ones.
-    pub fn of(graph: &'a Graph, root: NodeId) -> Result<Parts<'a>> {
+    pub fn of(graph: &'a Graph, root: NodeId) -> Result<Contents<'a>> {
         let refuse = |what: &str| Err(crate::Error::refused(ErrorKind::Verify, Op::Program.name(), what));
         let sources = match graph.op(root) {
             Op::Linear => std::slice::from_ref(&root),
             Op::Program => graph.sources(root),
             _ => return refuse("a kernel that is done is a Program, or a Linear"),
         };
-        let mut parts = Parts { linear: sources[0], source: None, binary: None };
-        if graph.op(parts.linear) != Op::Linear {
+        let mut contents = Contents { linear: sources[0], source: None, binary: None };
+        if graph.op(contents.linear) != Op::Linear {
             return refuse("its first source is a Linear");
         }
         for &source in &sources[1..] {
             match (graph.op(source), graph.arg(source)) {
-                (Op::Source, Arg::Text(text)) if parts.source.is_none() && parts.binary.is_none() => {
-                    parts.source = Some(text);
+                (Op::Source, Arg::Text(text)) if contents.source.is_none() && contents.binary.is_none() => {
+                    contents.source = Some(text);
                 }
-                (Op::Binary, Arg::Bytes(bytes)) if parts.binary.is_none() => parts.binary = Some(bytes),
+                (Op::Binary, Arg::Bytes(bytes)) if contents.binary.is_none() => contents.binary = Some(bytes),
                 _ => return refuse("behind its Linear stand a Source and a Binary"),
             }
         }
-        Ok(parts)
+        Ok(contents)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Optimisers that scale each weight's step by what its gradients were: RMSprop, Adagrad, LAMB.
 
 use super::Optimizer;
-use super::optim::{check, follow, remember, scalar, update, wide};
+use super::optim::{check, follow, keep, remember, scalar, update, wide};
 use crate::{Result, Tensor};
 
 /// What [`RmsProp`] can do: `RmsPropOptions { momentum: 0.9, ..default() }`.
@@ -67,20 +67,17 @@ impl Optimizer for RmsProp {
             if weight_decay != 0.0 {
                 gradient += weight.cast(dtype) * weight_decay;
             }
-            let next = &*square * decay + gradient.square() * (1.0 - decay);
-            square.assign(&next.detach());
+            keep(&*square * decay + gradient.square() * (1.0 - decay), square);
             let variance = match self.means.get_mut(position) {
                 Some(mean) => {
-                    let next = &*mean * decay + &gradient * (1.0 - decay);
-                    mean.assign(&next.detach());
+                    keep(&*mean * decay + &gradient * (1.0 - decay), mean);
                     &*square - mean.square()
                 }
                 None => square.clone(),
             };
             let mut change = gradient / (variance.sqrt() + epsilon);
             if let Some(velocity) = self.velocities.get_mut(position) {
-                let next = &*velocity * momentum + change;
-                velocity.assign(&next.detach());
+                keep(&*velocity * momentum + change, velocity);
                 change = velocity.clone();
             }
             let rate = self.rate.cast(dtype);
@@ -145,8 +142,7 @@ impl Optimizer for Adagrad {
             if self.options.weight_decay != 0.0 {
                 gradient += weight.cast(dtype) * self.options.weight_decay;
             }
-            let next = &*square + gradient.square();
-            square.assign(&next.detach());
+            keep(&*square + gradient.square(), square);
             let change = gradient / (square.sqrt() + self.options.epsilon) * self.rate.cast(dtype);
             update(weight, wide(weight) - change);
         }
@@ -211,18 +207,15 @@ impl Optimizer for Lamb {
         remember(&mut self.variances, weights)?;
         let LambOptions { betas, epsilon, weight_decay } = self.options;
         for (power, beta) in self.powers.iter_mut().zip(betas) {
-            let value = &*power * beta;
-            power.assign(&value.detach());
+            keep(&*power * beta, power);
         }
         let memories = self.means.iter_mut().zip(&mut self.variances);
         for ((weight, gradient), (mean, variance)) in weights.iter_mut().zip(gradients).zip(memories) {
             let dtype = mean.dtype();
             let gradient = gradient.cast(dtype);
             let [mean_power, variance_power] = self.powers.each_ref().map(|power| 1.0 - power.cast(dtype));
-            let next = &*mean * betas[0] + &gradient * (1.0 - betas[0]);
-            mean.assign(&next.detach());
-            let next = &*variance * betas[1] + gradient.square() * (1.0 - betas[1]);
-            variance.assign(&next.detach());
+            keep(&*mean * betas[0] + &gradient * (1.0 - betas[0]), mean);
+            keep(&*variance * betas[1] + gradient.square() * (1.0 - betas[1]), variance);
             let mut change = (&*mean / mean_power) / ((&*variance / variance_power).sqrt() + epsilon);
             if weight_decay != 0.0 {
                 change += weight.cast(dtype) * weight_decay;

@@ -112,10 +112,16 @@ pub(super) fn wide(weight: &Tensor) -> Tensor {
     weight.cast(weight.dtype().accumulator())
 }
 
-/// The next value of a weight, rounded once. No gradient flows through the step.
+/// The next value of what an optimiser remembers. No gradient flows through the step.
+#[track_caller]
+pub(super) fn keep(next: Tensor, memory: &mut Tensor) {
+    memory.assign(&next.detach());
+}
+
+/// The next value of a weight, rounded once.
 #[track_caller]
 pub(super) fn update(weight: &mut Tensor, next: Tensor) {
-    weight.assign(&next.cast(weight.dtype()).detach());
+    keep(next.cast(weight.dtype()), weight);
 }
 
 /// What gradient descent may add to the gradient: `SgdOptions { momentum: 0.9, ..default() }`.
@@ -171,8 +177,7 @@ impl Optimizer for Sgd {
             }
             let change = match self.velocities.get_mut(position) {
                 Some(velocity) => {
-                    let value = &*velocity * momentum + &gradient;
-                    velocity.assign(&value.detach());
+                    keep(&*velocity * momentum + &gradient, velocity);
                     if nesterov { gradient + &*velocity * momentum } else { velocity.clone() }
                 }
                 None => gradient,
@@ -260,8 +265,7 @@ impl Optimizer for Adam {
             remember(&mut self.greatest, weights)?;
         }
         for (power, beta) in self.powers.iter_mut().zip(betas) {
-            let value = &*power * beta;
-            power.assign(&value.detach());
+            keep(&*power * beta, power);
         }
         let [mean_beta, variance_beta] = betas;
         let memories = self.means.iter_mut().zip(&mut self.variances);
@@ -275,14 +279,11 @@ impl Optimizer for Adam {
             }
             let [mean_power, variance_power] = self.powers.each_ref().map(|power| 1.0 - power.cast(dtype));
             let rate = self.rate.cast(dtype);
-            let next = &*mean * mean_beta + &gradient * (1.0 - mean_beta);
-            mean.assign(&next.detach());
-            let next = &*variance * variance_beta + &gradient * &gradient * (1.0 - variance_beta);
-            variance.assign(&next.detach());
+            keep(&*mean * mean_beta + &gradient * (1.0 - mean_beta), mean);
+            keep(&*variance * variance_beta + &gradient * &gradient * (1.0 - variance_beta), variance);
             let spread = match self.greatest.get_mut(position) {
                 Some(greatest) => {
-                    let next = greatest.maximum(&*variance);
-                    greatest.assign(&next.detach());
+                    keep(greatest.maximum(&*variance), greatest);
                     greatest.clone()
                 }
                 None => variance.clone(),

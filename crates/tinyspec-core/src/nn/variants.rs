@@ -1,7 +1,7 @@
 //! Relatives of Adam and Adagrad: Adadelta, Adamax, NAdam, RAdam; and Lion.
 
 use super::Optimizer;
-use super::optim::{check, follow, remember, scalar, update, wide};
+use super::optim::{check, follow, keep, remember, scalar, update, wide};
 use crate::{Result, Tensor};
 
 /// What the optimisers of this file have in common: `VariantOptions { weight_decay: 0.01, ..default() }`.
@@ -31,14 +31,14 @@ impl Memory<'_> {
     /// The running mean of the gradient.
     fn mean(&mut self, gradient: &Tensor, beta: f32) -> Tensor {
         let next = &*self.first * beta + gradient * (1.0 - beta);
-        self.first.assign(&next.detach());
+        keep(next.clone(), self.first);
         next
     }
 
     /// The running mean of its square.
     fn square(&mut self, gradient: &Tensor, beta: f32) -> Tensor {
         let next = &*self.second * beta + gradient.square() * (1.0 - beta);
-        self.second.assign(&next.detach());
+        keep(next.clone(), self.second);
         next
     }
 }
@@ -103,15 +103,14 @@ fn adadelta(options: &VariantOptions, memory: &mut Memory, gradient: &Tensor, _:
     let square = memory.square(gradient, options.betas[1]);
     let steps = memory.first.clone();
     let change = (&steps + options.epsilon).sqrt() / (square + options.epsilon).sqrt() * gradient;
-    let next = steps * options.betas[0] + change.square() * (1.0 - options.betas[0]);
-    memory.first.assign(&next.detach());
+    keep(steps * options.betas[0] + change.square() * (1.0 - options.betas[0]), memory.first);
     change
 }
 
 fn adamax(options: &VariantOptions, memory: &mut Memory, gradient: &Tensor, count: &Count) -> Tensor {
     let mean = memory.mean(gradient, options.betas[0]);
     let greatest = (&*memory.second * options.betas[1]).maximum(gradient.abs() + options.epsilon);
-    memory.second.assign(&greatest.detach());
+    keep(greatest.clone(), memory.second);
     mean / (1.0 - count.powers[0].cast(gradient.dtype())) / greatest
 }
 
@@ -169,13 +168,11 @@ impl Variant {
         follow(self.powers.iter_mut().chain([&mut self.rate, &mut self.step]), weights);
         remember(&mut self.first, weights)?;
         remember(&mut self.second, weights)?;
-        let next = &self.step + 1.0;
-        self.step.assign(&next.detach());
+        keep(&self.step + 1.0, &mut self.step);
         let [first, second] = self.options.betas.map(Tensor::scalar);
         let factors = [first, second, momentum(self.options.betas[0], &self.step)];
         for (power, factor) in self.powers.iter_mut().zip(factors) {
-            let value = &*power * factor;
-            power.assign(&value.detach());
+            keep(&*power * factor, power);
         }
         let count = Count { step: self.step.clone(), powers: self.powers.clone() };
         let decay = self.options.weight_decay;
@@ -229,8 +226,7 @@ impl Optimizer for Lion {
             let dtype = mean.dtype();
             let gradient = gradient.cast(dtype);
             let change = (&*mean * now + &gradient * (1.0 - now)).sign();
-            let next = &*mean * later + gradient * (1.0 - later);
-            mean.assign(&next.detach());
+            keep(&*mean * later + gradient * (1.0 - later), mean);
             let rate = self.rate.cast(dtype);
             let decay = self.options.weight_decay;
             let change = if decay == 0.0 { change } else { change + wide(weight) * decay };

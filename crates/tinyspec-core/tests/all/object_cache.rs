@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tinyspec_backends::interpreter::{self, linear::InterpreterCompiler, linear::InterpreterRuntime};
-use tinyspec_backends::{BackendError, Compiler, LinearKernel, Listing, Runtime, Target};
+use tinyspec_backends::{BackendError, Compiler, LinearKernel, Runtime, Target};
 use tinyspec_core::Tensor;
 use tinyspec_core::execute::{register, with_default_device};
 use tinyspec_ir::ContentHasher;
@@ -33,8 +33,12 @@ impl Compiler for Counting {
         self.compiler.compile(kernel, target)
     }
 
-    fn listing(&self, kernel: &LinearKernel, target: &Target) -> Result<Listing, BackendError> {
-        self.compiler.listing(kernel, target)
+    fn source(&self, kernel: &LinearKernel, target: &Target) -> Result<String, BackendError> {
+        self.compiler.source(kernel, target)
+    }
+
+    fn assembly(&self, kernel: &LinearKernel, target: &Target) -> Result<String, BackendError> {
+        self.compiler.assembly(kernel, target)
     }
 }
 

@@ -8,19 +8,8 @@ use llvm_sys::LLVMOpcode::{
     LLVMAdd, LLVMAnd, LLVMBitCast, LLVMFAdd, LLVMFMul, LLVMLShr, LLVMOr, LLVMShl, LLVMSub, LLVMTrunc, LLVMUIToFP,
     LLVMZExt,
 };
+use tinyspec_ir::float::EightBits;
 use tinyspec_ir::{DType, NodeId};
-
-/// Layout of an 8-bit float in its seven bits of magnitude.
-struct EightBits {
-    mantissa: i64,
-    bias: i64,
-    greatest: i64,
-    overflow: i64,
-    nan: i64,
-}
-
-const E4M3: EightBits = EightBits { mantissa: 3, bias: 7, greatest: 0x7e, overflow: 0x7f, nan: 0x7f };
-const E5M2: EightBits = EightBits { mantissa: 2, bias: 15, greatest: 0x7b, overflow: 0x7c, nan: 0x7e };
 
 impl Renderer<'_, '_> {
     /// Adds lane by lane, so that equal addresses in a vector all count.
@@ -87,24 +76,22 @@ impl Renderer<'_, '_> {
 
     /// A float of at most 16 bits as an f32.
     fn widen(&self, value: Value, dtype: DType) -> Result<Value> {
-        match dtype {
-            DType::F8E4M3 => self.decode(value, &E4M3),
-            DType::F8E5M2 => self.decode(value, &E5M2),
-            _ => self.convert(value, dtype, DType::F32),
+        match EightBits::of(dtype) {
+            Some(layout) => self.decode(value, &layout),
+            None => self.convert(value, dtype, DType::F32),
         }
     }
 
     /// An f32 as a float of at most 16 bits, to the nearest.
     fn narrow(&self, value: Value, dtype: DType) -> Result<Value> {
-        match dtype {
-            DType::F8E4M3 => self.encode(value, &E4M3),
-            DType::F8E5M2 => self.encode(value, &E5M2),
-            _ => self.convert(value, DType::F32, dtype),
+        match EightBits::of(dtype) {
+            Some(layout) => self.encode(value, &layout),
+            None => self.convert(value, DType::F32, dtype),
         }
     }
 
     fn decode(&self, value: Value, format: &EightBits) -> Result<Value> {
-        let (emit, int) = (&self.emit, |number| self.emit.int(Kind::I32, 1, number));
+        let (emit, int) = (&self.emit, |number: i128| self.emit.int(Kind::I32, 1, number as i64));
         let code = emit.convert(LLVMZExt, value, Kind::I32)?;
         let magnitude = emit.binary(LLVMAnd, code, int(0x7f))?;
         // The fields move to their places in f32, and the exponent is biased anew; a subnormal is a count of units.
@@ -124,7 +111,7 @@ impl Renderer<'_, '_> {
     }
 
     fn encode(&self, value: Value, format: &EightBits) -> Result<Value> {
-        let (emit, int) = (&self.emit, |number| self.emit.int(Kind::I32, 1, number));
+        let (emit, int) = (&self.emit, |number: i128| self.emit.int(Kind::I32, 1, number as i64));
         let bits = emit.convert(LLVMBitCast, value, Kind::I32)?;
         let magnitude = emit.binary(LLVMAnd, bits, int(0x7fff_ffff))?;
         // Half a unit less one, and the last kept bit, make ties go to even; a carry moves into the exponent by itself.

@@ -11,6 +11,7 @@ use super::nans;
 use super::space::Space;
 use crate::lower::fold::{self, both, identity, less};
 use crate::lower::live::RangeSet;
+use crate::lower::loops::closed;
 use crate::lower::sum::{self, Sum};
 use smallvec::SmallVec;
 use stage::Form;
@@ -357,13 +358,11 @@ impl Rebuild<'_> {
             if origins.iter().any(|&origin| self.space.origins[origin].trips == Some(0)) {
                 continue;
             }
-            let mut effect = self.value(graph, nest.body)?;
-            for (axis, range) in self.space.axes.iter().zip(&self.axes).rev() {
-                if let (true, Some(range)) = (origins.contains(&axis.origin), range) {
-                    effect = graph.add(Op::End, &[effect, *range], Arg::None)?;
-                }
-            }
-            effects.push(effect);
+            let effect = self.value(graph, nest.body)?;
+            let axes = self.space.axes.iter().zip(&self.axes);
+            let own = axes.filter(|(axis, _)| origins.contains(&axis.origin));
+            let loops: Vec<NodeId> = own.filter_map(|(_, &range)| range).collect();
+            effects.push(closed(graph, effect, &loops)?);
         }
         graph.add(Op::Sink, &effects, Arg::None)
     }

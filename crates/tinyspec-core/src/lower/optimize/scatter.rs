@@ -7,6 +7,7 @@
 use super::windows::{depends, next_id, solved};
 use crate::lower::fold::{both, identity, less};
 use crate::lower::live;
+use crate::lower::loops::closed;
 use crate::lower::replace::replace;
 use crate::lower::sum::Sum;
 use crate::lower::terms::{Relation, Sums, Terms};
@@ -166,10 +167,7 @@ impl Scatter {
         let sources: SmallVec<[NodeId; 3]> = [place, after].into_iter().chain(roots.get(2).copied()).collect();
         let update = graph.add(Op::Store, &sources, Arg::None)?;
         let update = closed(graph, update, &loops)?;
-        match global {
-            Some(range) => graph.add(Op::End, &[update, range], Arg::None).map(Some),
-            None => Ok(Some(update)),
-        }
+        closed(graph, update, global.as_slice()).map(Some)
     }
 
     /// Where a term goes, the term, and under which condition.
@@ -288,9 +286,4 @@ impl Scatter {
 fn new_range(graph: &mut Graph, trips: i64, axis: AxisType) -> Result<NodeId> {
     let (trips, id) = (graph.index(trips), next_id(graph));
     graph.range(trips, id, axis)
-}
-
-/// The loops around an effect, the last of them innermost.
-fn closed(graph: &mut Graph, effect: NodeId, loops: &[NodeId]) -> Result<NodeId> {
-    loops.iter().rev().try_fold(effect, |effect, &range| graph.add(Op::End, &[effect, range], Arg::None))
 }

@@ -173,9 +173,8 @@ impl Space {
         if self.sums_rows() && matches!(op, OptOp::Stage { .. } | OptOp::Stagger { .. } | OptOp::Tc { .. }) {
             return refuse("a loop over terms is around one over results".into());
         }
-        let is_local = |kind: AxisType| matches!(kind, AxisType::Local | AxisType::Warp | AxisType::GroupReduce);
         let makes_local = match *op {
-            OptOp::Split { target, .. } => is_local(target),
+            OptOp::Split { target, .. } => target.is_within_workgroup(),
             OptOp::Stage { .. } => true,
             _ => false,
         };
@@ -254,7 +253,7 @@ impl Space {
                 self.staggered = Some(position);
             }
             OptOp::Nolocals => {
-                if !self.stages.is_empty() || self.axes.iter().any(|axis| is_local(axis.kind)) {
+                if !self.stages.is_empty() || self.axes.iter().any(|axis| axis.kind.is_within_workgroup()) {
                     return refuse("there are copies, or axes of a workgroup, already".into());
                 }
                 self.no_locals = true;

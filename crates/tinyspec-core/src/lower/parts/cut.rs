@@ -4,7 +4,7 @@ use super::{Nest, next_range, next_range_of, place};
 use crate::lower::fold::{both, identity};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use tinyspec_ir::{Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Result};
+use tinyspec_ir::{AxisType, Builder, Dim, Graph, NodeId, Op, Result};
 
 impl Nest {
     /// The kernel over blocks of one size, in their order.
@@ -17,14 +17,8 @@ impl Nest {
         let here = place(graph, &Dim::from(0), Some((blocks, block)), Some(within))?;
         let total = graph.dim(total)?;
         let inside = graph.alu(Op::CmpLt, &[here, total])?;
-        let mut body = moved(graph, self.body, self.ranges[position], here, inside)?;
-        for &range in self.ranges.iter().rev() {
-            let loops = if range == self.ranges[position] { [Some(within), Some(blocks)] } else { [Some(range), None] };
-            for range in loops.into_iter().flatten() {
-                body = graph.add(Op::End, &[body, range], Arg::None)?;
-            }
-        }
-        graph.add(Op::Sink, &[body], Arg::None)
+        let body = moved(graph, self.body, self.ranges[position], here, inside)?;
+        self.closed(graph, body, position, (blocks, Some(within)))
     }
 }
 

@@ -63,10 +63,8 @@ fn candidates(schedule: &Schedule) -> Vec<&KernelCall> {
         });
         (graph.sources(call.node).len(), call.outputs, size)
     };
-    let takes_dims =
-        |call: &KernelCall| graph.sources(call.node)[1..].iter().any(|&node| graph.dtype(node) == DType::Index);
     let plain: Vec<&KernelCall> =
-        schedule.calls.iter().filter(|call| call.written.is_none() && !takes_dims(call)).collect();
+        schedule.calls.iter().filter(|call| call.written.is_none() && !call.takes_dims(graph)).collect();
     for call in &plain {
         alike.entry(key(call)).or_default().insert(call.kernel);
     }

@@ -4,6 +4,7 @@ use super::index::{Indices, Ranges, dim_of, placeholder_of};
 use super::movement::{elements, shape};
 use super::values::storage;
 use super::walk::{Kernel, Walk};
+use crate::lower::loops::{closed, grouped};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use tinyspec_ir::dim::Name;
@@ -276,13 +277,8 @@ pub(super) fn close(walk: &mut Walk, graph: &mut Graph, members: &[usize], value
         }
         stores.push(graph.add(Op::Store, &[address, value], Arg::None)?);
     }
-    let mut body = match stores.as_slice() {
-        &[store] => store,
-        stores => graph.add(Op::Group, stores, Arg::None)?,
-    };
-    for &range in loops.iter().rev() {
-        body = graph.add(Op::End, &[body, range], Arg::None)?;
-    }
+    let body = grouped(graph, &stores)?;
+    let body = closed(graph, body, &loops)?;
     Ok(Closed {
         sink: graph.add(Op::Sink, &[body], Arg::None)?,
         slots,

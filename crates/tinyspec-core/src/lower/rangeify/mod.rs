@@ -38,7 +38,9 @@ use movement::{elements, locate, shape};
 use online::Online;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_backends::Target;
-use tinyspec_ir::{AddrSpace, Arg, Builder, Device, Error, ErrorKind, Graph, Location, NodeId, Op, Result, Shape};
+use tinyspec_ir::{
+    AddrSpace, Arg, Builder, DType, Device, Error, ErrorKind, Graph, Location, NodeId, Op, Result, Shape,
+};
 use walk::Walk;
 
 /// A Call of the schedule.
@@ -54,6 +56,13 @@ pub struct KernelCall {
     pub locations: Vec<Location>,
     /// Written by hand: its schedule is the user's.
     pub written: Option<ByHand>,
+}
+
+impl KernelCall {
+    /// Among its arguments are values of named dims.
+    fn takes_dims(&self, graph: &Graph) -> bool {
+        graph.sources(self.node)[1..].iter().any(|&node| graph.dtype(node) == DType::Index)
+    }
 }
 
 /// What the user called the parts of a kernel.

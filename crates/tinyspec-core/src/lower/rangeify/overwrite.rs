@@ -10,7 +10,7 @@ use super::{KernelCall, Schedule};
 use crate::lower::terms::Sums;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_ir::rewrite::substitute;
-use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 
 /// A result that may take the memory of an input: nobody needs the input's value afterwards.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -30,11 +30,9 @@ const LARGE: usize = 1 << 20;
 /// When a rewritten kernel is refused.
 pub fn overwrite(mut schedule: Schedule, wanted: &[Overwrite]) -> Result<(Schedule, Vec<Overwrite>)> {
     // Kernels written by hand have an order of their own; dims are no buffers, and parts of them have several writers.
-    let is_no_buffer = |&node: &NodeId| {
-        schedule.graph.dtype(node) == DType::Index || schedule.graph.op(leaf(&schedule.graph, node)) == Op::Shrink
-    };
-    let takes_dims = |call: &KernelCall| schedule.graph.sources(call.node)[1..].iter().any(is_no_buffer);
-    if schedule.calls.iter().any(|call| call.written.is_some() || takes_dims(call)) {
+    let graph = &schedule.graph;
+    let takes_parts = |call: &KernelCall| arguments(&schedule, call).iter().any(|&leaf| graph.op(leaf) == Op::Shrink);
+    if schedule.calls.iter().any(|call| call.written.is_some() || call.takes_dims(graph) || takes_parts(call)) {
         return Ok((schedule, vec![]));
     }
     let mut granted: Vec<Overwrite> = Vec::new();

@@ -2,6 +2,7 @@
 
 use crate::lower::fold::identity;
 use crate::lower::live::Live;
+use crate::lower::loops::{closed, grouped};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_ir::instruction::Instruction;
@@ -137,13 +138,9 @@ fn close(
         updates.push(graph.add(Op::Store, &[ready, after], Arg::None)?);
         places.push(place);
     }
-    let mut body = match updates.as_slice() {
-        [update] => *update,
-        _ => graph.add(Op::Group, &updates, Arg::None)?,
-    };
-    for &range in ranges.iter().rev() {
-        body = graph.add(Op::End, &[body, new[range.index()]], Arg::None)?;
-    }
+    let body = grouped(graph, &updates)?;
+    let loops: Ranges = ranges.iter().map(|range| new[range.index()]).collect();
+    let body = closed(graph, body, &loops)?;
     for end in ends {
         new[end.index()] = body;
     }

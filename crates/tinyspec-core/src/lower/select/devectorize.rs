@@ -11,6 +11,7 @@ mod turn;
 
 use super::tile::{Dims, Layout, Parts};
 use crate::lower::fold;
+use crate::lower::loops::grouped;
 use crate::lower::sum::Sum;
 use address::unify_integers;
 use rustc_hash::FxHashMap;
@@ -173,7 +174,7 @@ impl Cut {
             Op::End => {
                 let sources: SmallVec<[NodeId; 2]> = graph.sources(node).into();
                 let body = self.effects(graph, sources[0])?;
-                let body = group(graph, &body)?;
+                let body = grouped(graph, &body)?;
                 let range = self.range_of(sources[1]);
                 New::Effects(vec![graph.add(Op::End, &[body, range], Arg::None)?])
             }
@@ -377,13 +378,6 @@ fn machine_arg(arg: &Arg) -> Arg {
     match arg {
         Arg::DType(DType::Index) => Arg::DType(DType::I64),
         other => other.clone(),
-    }
-}
-
-fn group(graph: &mut Graph, effects: &[NodeId]) -> Result<NodeId> {
-    match effects {
-        [effect] => Ok(*effect),
-        _ => graph.add(Op::Group, effects, Arg::None),
     }
 }
 

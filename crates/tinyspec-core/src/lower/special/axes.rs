@@ -41,7 +41,7 @@ fn is_group(graph: &Graph, range: NodeId) -> bool {
 }
 
 fn is_thread(graph: &Graph, range: NodeId) -> bool {
-    matches!(kind(graph, range), Some(AxisType::Local | AxisType::Warp | AxisType::GroupReduce))
+    kind(graph, range).is_some_and(AxisType::is_within_workgroup)
 }
 
 impl Axes {

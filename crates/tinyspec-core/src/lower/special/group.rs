@@ -4,6 +4,7 @@
 use super::Stage;
 use crate::lower::fold::{both, identity, less};
 use crate::lower::live::trips;
+use crate::lower::loops::closed;
 use crate::lower::sum::Sum;
 use smallvec::SmallVec;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
@@ -90,10 +91,8 @@ impl Stage {
         let place = graph.add(Op::Index, &[ready, cell], Arg::None)?;
         let gate = gate.filter(|&gate| graph.as_int(gate).is_none());
         let sources: SmallVec<[NodeId; 3]> = [place, value].into_iter().chain(gate).collect();
-        let mut stored = graph.add(Op::Store, &sources, Arg::None)?;
-        for &tile in tiles.iter().rev() {
-            stored = graph.add(Op::End, &[stored, tile], Arg::None)?;
-        }
+        let stored = graph.add(Op::Store, &sources, Arg::None)?;
+        let stored = closed(graph, stored, tiles)?;
         let barrier = graph.add(Op::Barrier, &[stored], Arg::None)?;
         graph.add(Op::After, &[buffer, barrier], Arg::None)
     }

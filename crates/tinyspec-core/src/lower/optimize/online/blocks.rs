@@ -4,6 +4,7 @@ use super::bodies::{Local, Nest, Places, Run};
 use super::form::{Form, Greatest};
 use crate::lower::fold::less;
 use crate::lower::live;
+use crate::lower::loops::{closed, grouped};
 use crate::lower::optimize::nans;
 use crate::lower::sum::{self, Sum};
 use rustc_hash::FxHashMap;
@@ -218,9 +219,9 @@ pub(super) fn build(graph: &mut Graph, form: &Form, target: &Target, blocking: B
     }
     let mut effect = blocks.stores(row, stored.as_ref())?;
     let nest = &mut blocks.nest;
-    effect = nest.closed(effect, &[lane])?;
+    effect = closed(nest.graph, effect, &[lane])?;
     if let Some(global) = nest.global {
-        effect = nest.closed(effect, &[global])?;
+        effect = closed(nest.graph, effect, &[global])?;
     }
     nest.graph.add(Op::Sink, &[effect], Arg::None)
 }
@@ -230,7 +231,7 @@ impl Blocks<'_, '_> {
     fn pack(&mut self, ranges: &[NodeId], at: &Sum, value: NodeId, size: i64) -> Result<()> {
         let mut local = self.nest.local(size)?;
         let store = self.nest.store(&local, at, self.lane, value)?;
-        let filled = self.nest.closed(store, ranges)?;
+        let filled = closed(self.nest.graph, store, ranges)?;
         self.nest.after(&mut local, filled)?;
         self.packed.push(local);
         Ok(())
@@ -246,12 +247,12 @@ impl Blocks<'_, '_> {
             if sum.weight.is_some() {
                 for run in runs {
                     let store = nest.store(&local, &run.at, self.lane, zero)?;
-                    starts.push(nest.closed(store, &run.ranges)?);
+                    starts.push(closed(nest.graph, store, &run.ranges)?);
                 }
             } else {
                 starts.push(nest.store(&local, &Sum::constant(0), self.lane, zero)?);
             }
-            let starts = nest.group(&starts)?;
+            let starts = grouped(nest.graph, &starts)?;
             nest.after(&mut local, starts)?;
             self.sums.push(local);
         }
@@ -278,8 +279,8 @@ impl Blocks<'_, '_> {
             None => None,
         };
         self.add(segment, &places, scale, &mut effects)?;
-        let body = self.nest.group(&effects)?;
-        let over = self.nest.closed(body, &segment.around)?;
+        let body = grouped(self.nest.graph, &effects)?;
+        let over = closed(self.nest.graph, body, &segment.around)?;
         (self.scores, self.matrices, self.greatest, self.sums) = outside;
         self.every(over)
     }
@@ -321,8 +322,8 @@ impl Blocks<'_, '_> {
         for (&value, local) in values.iter().zip(self.scores.iter().chain(self.matrices.iter().flatten())) {
             stores.push(self.nest.store(local, &segment.scores.at, self.lane, value)?);
         }
-        let stores = self.nest.group(&stores)?;
-        let made = self.nest.closed(stores, &segment.scores.ranges)?;
+        let stores = grouped(self.nest.graph, &stores)?;
+        let made = closed(self.nest.graph, stores, &segment.scores.ranges)?;
         for local in self.scores.iter_mut().chain(self.matrices.iter_mut().flatten()) {
             self.nest.after(local, made)?;
         }
@@ -380,7 +381,7 @@ impl Blocks<'_, '_> {
             let local = self.matrices.get_mut(number).and_then(Option::as_mut).unwrap_or(scores);
             if is_needed {
                 let store = nest.store(local, &segment.powers.at, lane, value)?;
-                let kept = nest.closed(store, &segment.powers.ranges)?;
+                let kept = closed(nest.graph, store, &segment.powers.ranges)?;
                 nest.after(local, kept)?;
             }
         }
@@ -423,7 +424,7 @@ impl Blocks<'_, '_> {
                 }
                 let total = nest.graph.alu(Op::Add, &[so_far, total])?;
                 let store = nest.store(&local, &rows.at, self.lane, total)?;
-                let done = nest.closed(store, &rows.ranges)?;
+                let done = closed(nest.graph, store, &rows.ranges)?;
                 nest.after(&mut local, done)?;
                 effects.push(done);
             }
@@ -466,8 +467,8 @@ impl Blocks<'_, '_> {
             let stored = graph.add(Op::Store, &sources, Arg::None)?;
             let has_row = row.is_some_and(|row| graph.reachable(&[index]).contains(&row));
             let ranges = run.filter(|_| has_row).map(|run| run.ranges.clone()).unwrap_or_default();
-            effects.push(self.nest.closed(stored, &ranges)?);
+            effects.push(closed(self.nest.graph, stored, &ranges)?);
         }
-        self.nest.group(&effects)
+        grouped(self.nest.graph, &effects)
     }
 }

@@ -96,18 +96,6 @@ impl<'a> Nest<'a> {
         Ok(())
     }
 
-    /// The loops of a run around an effect.
-    pub fn closed(&mut self, effect: NodeId, ranges: &[NodeId]) -> Result<NodeId> {
-        ranges.iter().rev().try_fold(effect, |effect, &range| self.graph.add(Op::End, &[effect, range], Arg::None))
-    }
-
-    pub fn group(&mut self, effects: &[NodeId]) -> Result<NodeId> {
-        match effects {
-            &[effect] => Ok(effect),
-            _ => self.graph.add(Op::Group, effects, Arg::None),
-        }
-    }
-
     pub fn reduce(&mut self, op: Op, value: NodeId, ranges: &[NodeId]) -> Result<NodeId> {
         if ranges.is_empty() {
             return Ok(value);

@@ -2,6 +2,7 @@
 
 use super::{Rebuild, gated_load};
 use crate::lower::fold::identity;
+use crate::lower::loops::closed;
 use crate::lower::optimize::Repeat;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Result};
 
@@ -42,12 +43,9 @@ impl Rebuild<'_> {
         let buffer = graph.add(Op::Buffer, &[dims], arg)?;
         let place = self.origins[from].clone().emit(graph)?;
         let place = graph.add(Op::Index, &[buffer, place], Arg::None)?;
-        let mut stored = graph.add(Op::Store, &[place, value], Arg::None)?;
-        for &axis in axes.iter().rev() {
-            if let Some(range) = self.axes[axis] {
-                stored = graph.add(Op::End, &[stored, range], Arg::None)?;
-            }
-        }
+        let stored = graph.add(Op::Store, &[place, value], Arg::None)?;
+        let loops: Vec<NodeId> = axes.iter().filter_map(|&axis| self.axes[axis]).collect();
+        let stored = closed(graph, stored, &loops)?;
         let filled = graph.add(Op::After, &[buffer, stored], Arg::None)?;
         let index = self.origins[to].clone();
         let nothing = identity(graph, Op::Add, dtype);

@@ -3,6 +3,7 @@
 //! likes nothing better. Meanwhile the sums are in LOCAL memory.
 
 use crate::lower::live;
+use crate::lower::loops::{closed, grouped};
 use crate::lower::optimize::windows::next_id;
 use crate::lower::sum::Sum;
 use rustc_hash::FxHashMap;
@@ -103,7 +104,8 @@ impl Rows {
             let nothing = crate::lower::fold::identity(graph, op, graph.dtype(reduce));
             stores.push(graph.add(Op::Store, &[place, nothing], Arg::None)?);
         }
-        closed(graph, &stores, &loops)
+        let stores = grouped(graph, &stores)?;
+        closed(graph, stores, &loops)
     }
 
     /// Adds the terms, in the order of the axes.
@@ -130,7 +132,8 @@ impl Rows {
             let after = graph.alu(op, &[before, term])?;
             stores.push(graph.add(Op::Store, &[place, after], Arg::None)?);
         }
-        closed(graph, &stores, &loops)
+        let stores = grouped(graph, &stores)?;
+        closed(graph, stores, &loops)
     }
 
     /// What is made of the sums.
@@ -143,8 +146,8 @@ impl Rows {
             map.insert(reduce, graph.add(Op::Load, &[place], load)?);
         }
         let body = substitute(graph, &[self.body], &map)?[0];
-        let effect = closed(graph, &[body], &loops)?;
-        let effect = closed(graph, &[effect], &self.outer)?;
+        let effect = closed(graph, body, &loops)?;
+        let effect = closed(graph, effect, &self.outer)?;
         graph.add(Op::Sink, &[effect], Arg::None)
     }
 
@@ -174,13 +177,4 @@ fn again(graph: &mut Graph, ranges: &[NodeId]) -> Result<(FxHashMap<NodeId, Node
         new.push(again);
     }
     Ok((map, new))
-}
-
-/// The loops around effects, the last of them innermost.
-fn closed(graph: &mut Graph, effects: &[NodeId], loops: &[NodeId]) -> Result<NodeId> {
-    let body = match *effects {
-        [effect] => effect,
-        _ => graph.add(Op::Group, effects, Arg::None)?,
-    };
-    loops.iter().rev().try_fold(body, |body, &range| graph.add(Op::End, &[body, range], Arg::None))
 }

@@ -10,6 +10,7 @@ mod share;
 use super::words::join;
 use super::{Rebuild, gated_load};
 use crate::lower::fold::{both, less};
+use crate::lower::loops::closed;
 use crate::lower::optimize::kernel::Access;
 use crate::lower::optimize::space::Staged;
 use crate::lower::sum::{Sum, gcd};
@@ -240,13 +241,11 @@ impl Rebuild<'_> {
         let buffer = graph.add(Op::Buffer, &[dims], arg)?;
         let place = target.emit(graph)?;
         let place = graph.add(Op::Index, &[buffer, place], Arg::None)?;
-        let mut copy = match inside_copy.filter(|&gate| graph.as_int(gate).is_none()) {
+        let copy = match inside_copy.filter(|&gate| graph.as_int(gate).is_none()) {
             Some(gate) => graph.add(Op::Store, &[place, value, gate], Arg::None)?,
             None => graph.add(Op::Store, &[place, value], Arg::None)?,
         };
-        for &range in loops.iter().rev() {
-            copy = graph.add(Op::End, &[copy, range], Arg::None)?;
-        }
+        let copy = closed(graph, copy, &loops)?;
         let filled = graph.add(Op::After, &[buffer, copy], Arg::None)?;
         let read = groups.iter().zip(&strides).fold(Sum::default(), |sum, (group, &stride)| {
             let steps = group.steps.iter().filter_map(|&(axis, step)| Some((self.axes[axis]?, step)));

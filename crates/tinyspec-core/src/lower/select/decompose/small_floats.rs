@@ -1,29 +1,12 @@
 //! Conversions of 8-bit floats, by the integer arithmetic of their bits.
 
 use super::emit::Emit;
+use tinyspec_ir::float::EightBits;
 use tinyspec_ir::{DType, NodeId, Op, Result};
-
-/// Layout of an 8-bit float.
-struct Format {
-    mantissa: i128,
-    bias: i128,
-    /// The greatest finite code, and what stands for all that is larger.
-    greatest: i128,
-    overflow: i128,
-    nan: i128,
-}
-
-fn format(dtype: DType) -> Option<Format> {
-    match dtype {
-        DType::F8E4M3 => Some(Format { mantissa: 3, bias: 7, greatest: 0x7e, overflow: 0x7f, nan: 0x7f }),
-        DType::F8E5M2 => Some(Format { mantissa: 2, bias: 15, greatest: 0x7b, overflow: 0x7c, nan: 0x7e }),
-        _ => None,
-    }
-}
 
 /// Is one of the types converted here.
 pub(super) fn is_eight_bit(dtype: DType) -> bool {
-    format(dtype).is_some()
+    EightBits::of(dtype).is_some()
 }
 
 /// `value` as `dtype`, through f32 where an 8-bit float is on either side.
@@ -32,11 +15,11 @@ pub(super) fn convert(emit: &mut Emit, value: NodeId, dtype: DType) -> Result<No
     if from == dtype {
         return Ok(value);
     }
-    let value = match format(from) {
+    let value = match EightBits::of(from) {
         Some(format) => decode(emit, value, &format)?,
         None => value,
     };
-    match format(dtype) {
+    match EightBits::of(dtype) {
         Some(format) => {
             let single = to_single(emit, value)?;
             encode(emit, single, &format, dtype)
@@ -66,7 +49,7 @@ fn to_single(emit: &mut Emit, value: NodeId) -> Result<NodeId> {
     emit.bitcast(bits, DType::F32)
 }
 
-fn decode(emit: &mut Emit, value: NodeId, format: &Format) -> Result<NodeId> {
+fn decode(emit: &mut Emit, value: NodeId, format: &EightBits) -> Result<NodeId> {
     let byte = emit.bitcast(value, DType::U8)?;
     let code = emit.cast(byte, DType::I32)?;
     let magnitude = emit.mask(code, 0x7f)?;
@@ -100,7 +83,7 @@ fn decode(emit: &mut Emit, value: NodeId, format: &Format) -> Result<NodeId> {
     emit.bitcast(bits, DType::F32)
 }
 
-fn encode(emit: &mut Emit, value: NodeId, format: &Format, dtype: DType) -> Result<NodeId> {
+fn encode(emit: &mut Emit, value: NodeId, format: &EightBits, dtype: DType) -> Result<NodeId> {
     let bits = emit.bitcast(value, DType::I32)?;
     let magnitude = emit.mask(bits, 0x7fff_ffff)?;
     // Half a unit less one, and the last kept bit, make ties go to even; a carry moves into the exponent by itself.

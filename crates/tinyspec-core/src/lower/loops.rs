@@ -1,0 +1,16 @@
+//! Loops around effects.
+
+use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
+
+/// `loops` around `effect`, the last of them innermost.
+pub(crate) fn closed(graph: &mut Graph, effect: NodeId, loops: &[NodeId]) -> Result<NodeId> {
+    loops.iter().rev().try_fold(effect, |effect, &range| graph.add(Op::End, &[effect, range], Arg::None))
+}
+
+/// Several effects as one.
+pub(crate) fn grouped(graph: &mut Graph, effects: &[NodeId]) -> Result<NodeId> {
+    match *effects {
+        [effect] => Ok(effect),
+        _ => graph.add(Op::Group, effects, Arg::None),
+    }
+}
