@@ -27,9 +27,10 @@ struct Conditions<'a> {
     graph: &'a Graph,
     live: &'a Live,
     bodies: &'a [Vec<NodeId>],
-    users: FxHashMap<NodeId, Vec<NodeId>>,
     /// There are threads that may be passed over.
     has_threads: bool,
+    /// Who uses a node, where there are.
+    users: FxHashMap<NodeId, Vec<NodeId>>,
 }
 
 /// Puts conditions around parts of the bodies.
@@ -39,8 +40,9 @@ pub(super) fn blocks(graph: &Graph, live: &Live, bodies: &[Vec<NodeId>]) -> Vec<
     if !bodies.iter().flatten().any(is_gated) {
         return bodies.iter().map(plain).collect();
     }
+    let has_threads = bodies.iter().flatten().any(|&node| graph.op(node) == Op::Special);
     let mut users: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();
-    for &node in bodies.iter().flatten() {
+    for &node in bodies.iter().flatten().filter(|_| has_threads) {
         for &source in graph.sources(node) {
             users.entry(source).or_default().push(node);
             // Offsets and bounds stand in no body.
@@ -49,8 +51,7 @@ pub(super) fn blocks(graph: &Graph, live: &Live, bodies: &[Vec<NodeId>]) -> Vec<
             }
         }
     }
-    let has_threads = bodies.iter().flatten().any(|&node| graph.op(node) == Op::Special);
-    let conditions = Conditions { graph, live, bodies, users, has_threads };
+    let conditions = Conditions { graph, live, bodies, has_threads, users };
     bodies.iter().map(|body| conditions.body(body)).collect()
 }
 
@@ -179,13 +180,17 @@ impl Conditions<'_> {
 
 /// The Linear of the loops' bodies: in its blocks nothing asks for their conditions again.
 pub(super) fn listed(graph: &mut Graph, loops: &Loops, live: &Live, bodies: &[Vec<Step>]) -> Result<NodeId> {
-    let nodes = bodies.iter().flatten().filter_map(|step| match step {
+    let steps = || bodies.iter().flatten();
+    let nodes = steps().filter_map(|step| match step {
         Step::Node(node) => Some(*node),
         Step::If(_) | Step::Endif => None,
     });
-    let mut again = Again { taken: nodes.collect(), new: FxHashMap::default(), conditions: Vec::new() };
+    // Without blocks every node stays what it is.
+    let has_blocks = steps().any(|step| matches!(step, Step::If(_)));
+    let taken = if has_blocks { nodes.collect() } else { FxHashSet::default() };
+    let mut again = Again { taken, new: FxHashMap::default(), conditions: Vec::new() };
     let mut closed: FxHashMap<NodeId, NodeId> = FxHashMap::default();
-    let mut list: Vec<NodeId> = Vec::with_capacity(again.taken.len());
+    let mut list: Vec<NodeId> = Vec::with_capacity(steps().count());
     let mut open: Vec<(usize, usize)> = vec![(live.ranges.len(), 0)];
     while let Some((body, next)) = open.pop() {
         let Some(&step) = bodies[body].get(next) else {
@@ -242,6 +247,9 @@ impl Again {
     }
 
     fn node(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId> {
+        if self.conditions.is_empty() && self.new.is_empty() {
+            return Ok(node);
+        }
         let old = graph.sources(node);
         let holds = old.get(2).is_some_and(|&own| self.holds(own));
         if !holds && !old.iter().any(|source| self.new.contains_key(source)) {
