@@ -282,10 +282,7 @@ impl Planner<'_> {
         }
         self.share();
         if pack && let Some(at) = self.outermost(tile.lane) {
-            match is_contiguous {
-                true => self.stage_on_the_way(tile.panel, at + 1),
-                false => self.stage(tile.panel, at + 1),
-            }
+            self.copy(tile.panel, at + 1, is_contiguous);
         }
         self.copy_windows(tile.panel, tile.lane);
     }
@@ -449,16 +446,15 @@ impl Planner<'_> {
         count.saturating_mul(reach).saturating_mul(self.kernel.accesses[access].dtype.size() as i64)
     }
 
+    /// Copies what the axes from `at` on read of an access, before they run.
     pub(super) fn stage(&mut self, access: usize, at: usize) {
-        if let Some(slot) = slot(self.graph, self.kernel.accesses[access].buffer) {
-            self.apply(OptOp::Stage { slot, at, first: false });
-        }
+        self.copy(access, at, false);
     }
 
-    /// A copy that the first trip of the rows makes while it works.
-    fn stage_on_the_way(&mut self, access: usize, at: usize) {
+    /// Copies what the axes from `at` on read of an access; on the way, if the first of the trips that read it do so.
+    fn copy(&mut self, access: usize, at: usize, first: bool) {
         if let Some(slot) = slot(self.graph, self.kernel.accesses[access].buffer) {
-            self.apply(OptOp::Stage { slot, at, first: true });
+            self.apply(OptOp::Stage { slot, at, first });
         }
     }
 
@@ -466,20 +462,6 @@ impl Planner<'_> {
     pub(super) fn outermost(&self, origin: usize) -> Option<usize> {
         let is_loop = |kind: AxisType| matches!(kind, AxisType::Loop | AxisType::Global);
         self.space.axes.iter().position(|axis| axis.origin == origin && is_loop(axis.kind))
-    }
-
-    /// Do windows of an access overlap along an output range?
-    pub(super) fn is_windowed(&self, access: usize, output: usize) -> bool {
-        let of = |origin: usize| (self.coefficient(access, origin).abs(), self.trips(origin));
-        self.outputs().contains(&output) && self.reduced().any(|origin| overlap(of(origin), of(output)))
-    }
-
-    /// Reduction ranges that an access walks in steps of which those of an output range are a few, or the other way
-    /// round: overlapping windows.
-    pub(super) fn windows(&self, access: usize) -> SmallVec<[usize; 4]> {
-        let of = |origin: usize| (self.coefficient(access, origin).abs(), self.trips(origin));
-        let outputs = self.outputs();
-        self.reduced().filter(|&origin| outputs.iter().any(|&output| overlap(of(origin), of(output)))).collect()
     }
 
     /// Moves the longest reduction range inside of all others: what begins and ends a loop costs least there.
@@ -508,12 +490,6 @@ impl Planner<'_> {
             }
         }
     }
-}
-
-/// Two walks, each of a step and a number of trips, meet at some elements again and again.
-fn overlap(a: (i64, i64), b: (i64, i64)) -> bool {
-    let ((low, trips), (high, others)) = (a.min(b), a.max(b));
-    low > 0 && trips > 1 && others > 1 && high % low == 0 && high / low < trips
 }
 
 /// The tallest tile that divides the rows, unless that is much lower than what the registers hold.

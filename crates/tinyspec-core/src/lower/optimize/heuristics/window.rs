@@ -127,6 +127,20 @@ impl Planner<'_> {
         })
     }
 
+    /// Do windows of an access overlap along an output range?
+    pub(super) fn is_windowed(&self, access: usize, output: usize) -> bool {
+        let of = |origin: usize| (self.coefficient(access, origin).abs(), self.trips(origin));
+        self.outputs().contains(&output) && self.reduced().any(|origin| overlap(of(origin), of(output)))
+    }
+
+    /// Reduction ranges that an access walks in steps of which those of an output range are a few, or the other way
+    /// round: overlapping windows.
+    pub(super) fn windows(&self, access: usize) -> SmallVec<[usize; 4]> {
+        let of = |origin: usize| (self.coefficient(access, origin).abs(), self.trips(origin));
+        let outputs = self.outputs();
+        self.reduced().filter(|&origin| outputs.iter().any(|&output| overlap(of(origin), of(output)))).collect()
+    }
+
     pub(super) fn tile_window(mut self, window: &Window) -> Vec<OptOp> {
         let mut lanes = self.lanes() * window.row.unwrap_or(1);
         // Only whole vectors bypass the caches.
@@ -183,4 +197,10 @@ impl Planner<'_> {
             self.stage(panel, at);
         }
     }
+}
+
+/// Two walks, each of a step and a number of trips, meet at some elements again and again.
+fn overlap(a: (i64, i64), b: (i64, i64)) -> bool {
+    let ((low, trips), (high, others)) = (a.min(b), a.max(b));
+    low > 0 && trips > 1 && others > 1 && high % low == 0 && high / low < trips
 }
