@@ -50,7 +50,7 @@ impl Planner<'_> {
             let fits = taps * places <= PRODUCTS && rest * 2 >= lanes;
             // Where a row ends is then a constant, too.
             let vectors = (rest + lanes - 1) / lanes;
-            let row = (rest % lanes != 0 && taps * places * vectors <= PRODUCTS).then_some(vectors);
+            let row = (rest % lanes != 0 && taps * places * vectors <= PRODUCTS_OF_ROWS).then_some(vectors);
             return fits.then_some(Window { lane, turns, height: None, copied: None, row });
         }
         // The lanes step over taps that lie side by side.
