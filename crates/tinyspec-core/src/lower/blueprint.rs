@@ -107,10 +107,17 @@ impl Blueprint {
                 }
                 own.push(position);
             }
+            // What some of its kernels make for the others.
+            let kernels = &kernels[&call.kernel];
+            for &bytes in kernels.iter().flat_map(|kernel| &kernel.temporaries) {
+                own.push(buffers.len() as u32);
+                let source = Source::Temporary { first: step, last: step };
+                buffers.push(Buffer { source, bytes: Dim::from(bytes as i64) });
+            }
             let location = call.locations.first().map(ToString::to_string).unwrap_or_default();
             let bytes = touched.entry(call.kernel).or_insert_with(|| profile::touched(graph, call.kernel));
             let bytes = dims.is_empty().then_some(*bytes);
-            calls.push(Call { kernels: kernels[&call.kernel].clone(), buffers: own, dims, location, bytes });
+            calls.push(Call { kernels: kernels.clone(), buffers: own, dims, location, bytes });
         }
         Blueprint { device: device.clone(), buffers, calls, outputs, output_of_root }
     }
@@ -170,6 +177,7 @@ impl Blueprint {
                     has_prologue: kernel.has_prologue,
                     nanoseconds: estimate.unwrap_or_else(|| nanoseconds(kernel.work, bytes)),
                 });
+                let bytes = kernel.copied.unwrap_or(bytes);
                 steps.push(Step { kernel: kernel.clone(), location: location.clone(), bytes });
             }
         }

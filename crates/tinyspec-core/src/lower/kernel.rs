@@ -3,6 +3,7 @@
 
 use super::optimize::{Scheduler, Space, online, scatter};
 use super::rangeify::ByHand;
+use super::shared::{self, Copy, Shared};
 use super::{expand, linearize, parts, plan, select, special, written};
 use crate::profile;
 use smallvec::SmallVec;
@@ -92,15 +93,49 @@ pub fn lower_observed(
 /// When it is not in range form.
 pub(crate) fn stages(scheduler: Scheduler, space: &Space, name: &str, observe: &mut Observe) -> Result<LinearKernel> {
     let target = scheduler.target();
+    let (graph, sink, params) = optimized(scheduler, space, observe)?;
+    let mut kernel = finish_observed(graph, sink, name, target, observe)?;
+    kernel.params = params;
+    Ok(kernel)
+}
+
+/// As [`stages`], of a kernel and of those that make its large copies before it; with the bytes of each copy.
+///
+/// # Errors
+/// When it is not in range form.
+pub(crate) fn stages_shared(
+    scheduler: Scheduler,
+    space: &Space,
+    name: &str,
+    observe: &mut Observe,
+) -> Result<(SmallVec<[(LinearKernel, usize); 1]>, LinearKernel)> {
+    let target = scheduler.target();
+    let (mut graph, sink, params) = optimized(scheduler, space, observe)?;
+    let Shared { sink, copies } = shared::shared(&mut graph, sink, params, target)?;
+    let all = params + copies.len();
+    let mut done = SmallVec::new();
+    for Copy { sink, bytes } in copies {
+        let mut own = Graph::new();
+        let sink = own.import(&graph, &[sink], |_, _| Ok(None))?[0];
+        checked("optimize", || verify::ranges(&own, sink))?;
+        let mut kernel = finish_observed(own, sink, &format!("{name}_copy"), target, &mut |_, _, _| {})?;
+        kernel.params = all;
+        done.push((kernel, bytes));
+    }
+    let mut kernel = finish_observed(graph, sink, name, target, observe)?;
+    kernel.params = all;
+    Ok((done, kernel))
+}
+
+/// A kernel over the axes of a schedule: its graph, its new Sink, and how many buffers it is given.
+fn optimized(scheduler: Scheduler, space: &Space, observe: &mut Observe) -> Result<(Graph, NodeId, usize)> {
     // One buffer a Param, also where the lowering finds one unused.
     let params = params(scheduler.graph(), scheduler.kernel().sink);
     checked("rangeify", || verify::ranges(scheduler.graph(), scheduler.kernel().sink))?;
     let (graph, sink) = scheduler.build(space)?;
     observe("optimized", &graph, sink);
     checked("optimize", || verify::ranges(&graph, sink))?;
-    let mut kernel = finish_observed(graph, sink, name, target, observe)?;
-    kernel.params = params;
-    Ok(kernel)
+    Ok((graph, sink, params))
 }
 
 /// The stages of a kernel written by hand: its schedule stays as it is.

@@ -16,6 +16,7 @@ pub mod program;
 pub mod rangeify;
 pub(crate) mod replace;
 pub mod select;
+pub(crate) mod shared;
 pub mod special;
 pub(crate) mod sum;
 pub(crate) mod terms;

@@ -38,6 +38,10 @@ pub(crate) struct Kernel {
     pub nanoseconds: Option<u64>,
     /// Something is computed before the GLOBAL range.
     pub has_prologue: bool,
+    /// Bytes of what other kernels of its call have copied for it, which are its last buffers.
+    pub temporaries: SmallVec<[usize; 1]>,
+    /// Bytes that it copies, if it is one of those.
+    pub copied: Option<u64>,
 }
 
 /// What a launch does, for the profile.
@@ -168,8 +172,9 @@ pub(crate) fn programs(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) 
         }
         let mut own = Graph::new();
         let sink = own.import(&schedule.graph, &[call.kernel], |_, _| Ok(None))?[0];
-        let staged = staged(own, sink, call.written.as_ref(), device)?;
-        programs.push((program::program(&staged.kernel, device)?, call.outputs));
+        for staged in staged(own, sink, call.written.as_ref(), device, Copies::Own)? {
+            programs.push((program::program(&staged.kernel, device)?, call.outputs));
+        }
     }
     Ok(programs)
 }
@@ -189,17 +194,19 @@ fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<FxHashMap<NodeId
         // A search needs the machine for itself.
         if distinct.len() < 2 || search::is_asked_for() { distinct.iter().map(one).collect() } else { distinct.par_iter().map(one).collect() };
     let drafts = drafts.into_iter().collect::<Result<Vec<Drafts>>>()?;
-    let missing: Vec<&Lowered> = drafts.iter().flatten().filter_map(Draft::lowered).collect();
+    let missing: Vec<&Lowered> = drafts.iter().flatten().flat_map(Draft::lowered).collect();
     let mut compiled = compile_all(&missing, device)?.into_iter();
-    let parts = |drafts: Drafts| {
-        let kernel = |draft| match draft {
-            Draft::Known(kernel) => Some(kernel),
-            // One for each that was missing, in their order.
-            Draft::Lowered(_) => compiled.next(),
-        };
-        drafts.into_iter().filter_map(kernel).collect()
+    let mut arrived = |draft| match draft {
+        Draft::Known(kernels) => kernels,
+        // One for each that was missing, in their order.
+        Draft::Lowered(key, lowered) => {
+            let kernels: Parts = compiled.by_ref().take(lowered.len()).collect();
+            known().insert(key, kernels.clone());
+            kernels
+        }
     };
-    let parts: Vec<Parts> = drafts.into_iter().map(parts).collect();
+    let parts: Vec<Parts> =
+        drafts.into_iter().map(|drafts| drafts.into_iter().flat_map(&mut arrived).collect()).collect();
     Ok(distinct.into_iter().map(|(node, _)| node).zip(parts).collect())
 }
 
@@ -240,10 +247,10 @@ fn batches(lowered: &[&Lowered]) -> Vec<Vec<usize>> {
     large.iter().map(|&number| vec![number]).chain(small.chunks(most.max(1)).map(<[usize]>::to_vec)).collect()
 }
 
-type Kernels = Mutex<FxHashMap<ContentHash, Arc<Kernel>>>;
+type Kernels = Mutex<FxHashMap<ContentHash, Parts>>;
 
 /// Kernels of this process.
-fn known() -> std::sync::MutexGuard<'static, FxHashMap<ContentHash, Arc<Kernel>>> {
+fn known() -> std::sync::MutexGuard<'static, FxHashMap<ContentHash, Parts>> {
     static KNOWN: OnceLock<Kernels> = OnceLock::new();
     KNOWN.get_or_init(Kernels::default).lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -262,7 +269,7 @@ fn parts_of(schedule: &Graph, kernel: NodeId, written: Option<&ByHand>, device: 
     parts.into_iter().map(|part| kernel_of(&graph, part.sink, None, part.blocks, device)).collect()
 }
 
-/// A kernel of this process, else from the disk, else to be compiled.
+/// A kernel of this process, with what copies for it, else from the disk, else to be compiled.
 fn kernel_of(
     schedule: &Graph,
     kernel: NodeId,
@@ -277,44 +284,58 @@ fn kernel_of(
         (graph.content_hash(&roots), written, device.family(), device.target_hash()).hash(&mut hasher);
         hasher.content_hash()
     };
-    if let Some(kernel) = known().get(&key) {
-        return Ok(Draft::Known(kernel.clone()));
+    if let Some(kernels) = known().get(&key) {
+        return Ok(Draft::Known(kernels.clone()));
     }
     let code = match graph.op(roots[0]) {
         Op::Program => program::Contents::of(&graph, roots[0])?.binary.cloned(),
         _ => None,
     };
     let timer = profile::lowering_timer();
-    let staged = staged(graph, roots[0], written, device)?;
-    timer.stop(&staged.kernel.name);
-    let entry = cache::Entry::of(&staged.kernel, device);
-    let lowered = Lowered { key, staged, entry, blocks };
-    let kernel = &lowered.staged.kernel;
-    let program = match code {
-        Some(code) => Some(device.runtime().load(&kernel.name, &code)?),
-        None => lowered.entry.load(kernel, device),
-    };
-    match program {
-        Some(program) => Ok(Draft::Known(lowered.finish(program, device)?)),
-        None => Ok(Draft::Lowered(Box::new(lowered))),
+    let staged = staged(graph, roots[0], written, device, Copies::Shared)?;
+    timer.stop(staged.last().map_or("", |staged| staged.kernel.name.as_str()));
+    let (mut lowered, mut programs) = (Vec::new(), Vec::new());
+    for staged in staged {
+        let entry = cache::Entry::of(&staged.kernel, device);
+        programs.push(match &code {
+            Some(code) => Some(device.runtime().load(&staged.kernel.name, code)?),
+            None => entry.load(&staged.kernel, device),
+        });
+        lowered.push(Lowered { staged, entry, blocks: blocks.clone() });
     }
+    let Some(programs) = programs.into_iter().collect::<Option<Vec<_>>>() else {
+        return Ok(Draft::Lowered(key, lowered));
+    };
+    let kernels = lowered.iter().zip(programs).map(|(lowered, program)| lowered.finish(program, device));
+    let kernels = kernels.collect::<Result<Parts>>()?;
+    known().insert(key, kernels.clone());
+    Ok(Draft::Known(kernels))
 }
 
-/// A kernel on its way.
+/// A kernel on its way, after those that copy for it.
 enum Draft {
-    /// It has arrived.
-    Known(Arc<Kernel>),
-    /// It is to be compiled.
-    Lowered(Box<Lowered>),
+    /// They have arrived.
+    Known(Parts),
+    /// They are to be compiled, and known by this from then on.
+    Lowered(ContentHash, Vec<Lowered>),
 }
 
 impl Draft {
-    fn lowered(&self) -> Option<&Lowered> {
+    fn lowered(&self) -> &[Lowered] {
         match self {
-            Draft::Known(_) => None,
-            Draft::Lowered(lowered) => Some(lowered),
+            Draft::Known(_) => &[],
+            Draft::Lowered(_, lowered) => lowered,
         }
     }
+}
+
+/// Who makes the large copies that all threads of a kernel read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Copies {
+    /// Each thread for itself.
+    Own,
+    /// A kernel before it.
+    Shared,
 }
 
 /// A kernel that has gone through the stages, and what is known of it.
@@ -324,11 +345,12 @@ struct Staged {
     trips: Dim,
     work: u64,
     nanoseconds: Option<u64>,
+    temporaries: SmallVec<[usize; 1]>,
+    copied: Option<u64>,
 }
 
 /// A kernel that waits for its code.
 struct Lowered {
-    key: ContentHash,
     staged: Staged,
     entry: cache::Entry,
     blocks: Dim,
@@ -342,7 +364,7 @@ impl Lowered {
 
     /// With its code, and known from now on.
     fn finish(&self, program: Arc<dyn Program>, device: &Device) -> Result<Arc<Kernel>> {
-        let Staged { kernel, axes, trips, work, nanoseconds } = &self.staged;
+        let Staged { kernel, axes, trips, work, nanoseconds, temporaries, copied } = &self.staged;
         let LinearKernel { name, scratch_bytes, grid, global_trips, .. } = kernel;
         if profile::shows(Level::Stages) {
             let rendered = program::program(kernel, device)?;
@@ -352,7 +374,7 @@ impl Lowered {
             let (compiler, target) = (device.compiler(), device.target());
             eprintln!("{name}\n{}\n{}", compiler.source(kernel, target)?, compiler.assembly(kernel, target)?);
         }
-        let finished = Arc::new(Kernel {
+        Ok(Arc::new(Kernel {
             program,
             name: name.clone(),
             axes: axes.clone(),
@@ -364,14 +386,20 @@ impl Lowered {
             work: *work,
             nanoseconds: *nanoseconds,
             has_prologue: kernel::has_prologue(kernel),
-        });
-        known().insert(self.key, finished.clone());
-        Ok(finished)
+            temporaries: temporaries.clone(),
+            copied: *copied,
+        }))
     }
 }
 
-/// One kernel through the stages that it has not seen yet.
-fn staged(mut graph: Graph, sink: NodeId, written: Option<&ByHand>, device: &Arc<Device>) -> Result<Staged> {
+/// One kernel through the stages that it has not seen yet, after those that copy for it.
+fn staged(
+    mut graph: Graph,
+    sink: NodeId,
+    written: Option<&ByHand>,
+    device: &Arc<Device>,
+    copies: Copies,
+) -> Result<SmallVec<[Staged; 1]>> {
     let target = device.target();
     if let Some(written) = written
         && graph.op(sink) != Op::Sink
@@ -379,7 +407,8 @@ fn staged(mut graph: Graph, sink: NodeId, written: Option<&ByHand>, device: &Arc
         let linear = program::Contents::of(&graph, sink)?.linear;
         let kernel = program::linear_kernel(&graph, linear, &written.name, written.buffers.len())?;
         let (axes, work) = (profile::axes(&graph, linear), profile::Facts::of(&graph, linear).work);
-        return Ok(Staged { kernel, axes, trips: Dim::from(1), work, nanoseconds: None });
+        let (trips, nanoseconds, temporaries, copied) = (Dim::from(1), None, SmallVec::new(), None);
+        return Ok(SmallVec::from_iter([Staged { kernel, axes, trips, work, nanoseconds, temporaries, copied }]));
     }
     let name = profile::Facts::of(&graph, sink).name;
     let ordered = if written.is_some() { None } else { kernel::ordered(&mut graph, sink, target)? };
@@ -399,6 +428,7 @@ fn staged(mut graph: Graph, sink: NodeId, written: Option<&ByHand>, device: &Arc
         }
     };
     let mut nanoseconds = None;
+    let mut copied = SmallVec::new();
     let kernel = match written {
         Some(written) => kernel::written_stages(graph, sink, written, target, &mut observe)?,
         None if ordered.is_some() => kernel::finish_ordered(graph, sink, &facts.name, target, &mut observe)?,
@@ -412,8 +442,30 @@ fn staged(mut graph: Graph, sink: NodeId, written: Option<&ByHand>, device: &Arc
                 profile::schedule(&facts.name, &schedule, &source, &estimate);
             }
             nanoseconds = Some(estimate.on_one_thread() as u64);
-            kernel::stages(scheduler, &space, &facts.name, &mut observe)?
+            match copies {
+                Copies::Own => kernel::stages(scheduler, &space, &facts.name, &mut observe)?,
+                Copies::Shared => {
+                    let kernel;
+                    (copied, kernel) = kernel::stages_shared(scheduler, &space, &facts.name, &mut observe)?;
+                    kernel
+                }
+            }
         }
     };
-    Ok(Staged { kernel, axes, trips, work: facts.work, nanoseconds })
+    let temporaries = copied.iter().map(|&(_, bytes)| bytes).collect();
+    let copy = |(kernel, bytes): (LinearKernel, usize)| Staged {
+        axes: profile::axes(&kernel.graph, kernel.linear),
+        trips: Dim::from(kernel.global_trips as i64),
+        work: 0,
+        nanoseconds: Some(bytes as u64 / COPIED_BYTES),
+        temporaries: SmallVec::new(),
+        copied: Some(2 * bytes as u64),
+        kernel,
+    };
+    let mut all: SmallVec<[Staged; 1]> = copied.into_iter().map(copy).collect();
+    all.push(Staged { kernel, axes, trips, work: facts.work, nanoseconds, temporaries, copied: None });
+    Ok(all)
 }
+
+/// Bytes that one thread of a middling machine reads and writes elsewhere in a nanosecond.
+const COPIED_BYTES: u64 = 10;

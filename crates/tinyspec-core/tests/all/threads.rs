@@ -2,11 +2,14 @@
 
 use std::sync::{Arc, Barrier};
 use std::thread;
+use tinyspec_backends::cpu::CpuRuntime;
 use tinyspec_backends::interpreter::linear::{InterpreterCompiler, InterpreterRuntime};
+use tinyspec_backends::llvm::{Host, LlvmCompiler};
 use tinyspec_core::execute::{register, with_default_device};
 use tinyspec_core::tensor::collectives::broadcast;
 use tinyspec_core::{Error, Function, Spec, Tensor, grad};
 use tinyspec_ir::DType;
+use tinyspec_ir::ops::options::{Conv2d, default};
 
 const THREADS: usize = 6;
 
@@ -172,4 +175,41 @@ fn a_failure_on_one_device_leaves_the_others_usable() {
         failing.limit_memory(None);
         assert_eq!(next.sum(.., false).item::<f32>().unwrap(), (999_000 + 1000 * round) as f32);
     }
+}
+
+/// What products and convolutions give whose operands are copied before several threads begin.
+fn products() -> Result<Vec<Vec<f32>>, Error> {
+    let numbers = |shape: &[i64], dtype: DType| {
+        let count: i64 = shape.iter().product();
+        // Small integers: sums are exact in whatever order.
+        let data: Vec<f32> = (0..count).map(|at| (at * 7 % 11 - 5) as f32).collect();
+        Tensor::from_vec(data, shape).cast(dtype)
+    };
+    let (a, b) = (numbers(&[190, 260], DType::F32), numbers(&[190, 170], DType::F32));
+    let mut found = vec![a.transpose(0, 1).matmul(&b).to_vec()?];
+    found.push(b.transpose(0, 1).matmul(&a).relu().to_vec()?);
+    for dtype in [DType::F16, DType::I8] {
+        let (a, b) = (numbers(&[260, 190], dtype), numbers(&[190, 170], dtype));
+        found.push(a.cast(DType::F32).matmul(&b.cast(DType::F32)).to_vec()?);
+    }
+    let (images, filters) = (numbers(&[2, 64, 9, 8], DType::F32), numbers(&[72, 64, 3, 3], DType::F32));
+    let options = Conv2d { padding: [1, 1], ..default() };
+    found.push(images.conv2d(&filters, None, options).to_vec()?);
+    Ok(found)
+}
+
+#[test]
+fn copies_that_threads_share_are_whole_before_they_are_read() -> Result<(), Error> {
+    let mut target = Host::detect().target();
+    target.threads = 3;
+    let compiler = LlvmCompiler::new().expect("libLLVM");
+    register("cpu:three", target, Arc::new(compiler), Arc::new(CpuRuntime::new(3)));
+    let expected = with_default_device("interpreter", products)?;
+    for _ in 0..20 {
+        let found = with_default_device("cpu:three", products)?;
+        for (number, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            assert!(found == expected, "product {number}");
+        }
+    }
+    Ok(())
 }
