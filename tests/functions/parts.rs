@@ -53,6 +53,14 @@ fn loss(x: &Tensor<f64, 3, 4>, v: &Tensor<f64, 2>) -> Tensor<f64> {
     y.sum(.., false)
 }
 
+/// As many values as the mask has places; beside a new axis.
+#[function(grad)]
+fn filled(x: &Tensor<f64, 3, 4>, v: &Tensor<f64, 5>, rows: &Tensor<i32, 2>) -> Tensor<f64, 2, 1, 4> {
+    let mut y = x * x;
+    y.set(x.gt(1.8), v * v);
+    y.at((rows, NewAxis))
+}
+
 fn counted(shape: &[i64]) -> Tensor {
     let count: i64 = shape.iter().product();
     Tensor::arange(count).cast(DType::F32).reshape(shape)
@@ -66,9 +74,17 @@ fn same(found: &Tensor, want: &Tensor) -> tinyspec::Result<()> {
 
 #[test]
 fn traces_are_the_same() {
-    [corners::FUNCTION, shifted::FUNCTION, picked::FUNCTION, framed::FUNCTION, clipped::FUNCTION, loss::FUNCTION]
-        .into_iter()
-        .for_each(crate::same_graph);
+    [
+        corners::FUNCTION,
+        shifted::FUNCTION,
+        picked::FUNCTION,
+        framed::FUNCTION,
+        clipped::FUNCTION,
+        loss::FUNCTION,
+        filled::FUNCTION,
+    ]
+    .into_iter()
+    .for_each(crate::same_graph);
 }
 
 #[test]
@@ -115,4 +131,15 @@ fn gradients_go_to_what_stays() -> tinyspec::Result<()> {
     let x = Tensor::from_slice(&(1..13).map(|i| f64::from(i) * 0.25).collect::<Vec<_>>(), [3, 4]);
     let v = Tensor::from_slice(&[0.5f64, -1.5], [2]);
     tinyspec::gradcheck(|inputs| loss(&inputs[0], &inputs[1]), &[&x, &v], Default::default())
+}
+
+#[test]
+fn values_follow_each_other_under_a_mask() -> tinyspec::Result<()> {
+    let x = Tensor::from_slice(&(1..13).map(|i| f64::from(i) * 0.25).collect::<Vec<_>>(), [3, 4]);
+    let v = Tensor::from_slice(&[1f64, 2.0, 3.0, 4.0, 5.0], [5]);
+    let rows = Tensor::from_slice(&[2i32, 1], [2]);
+    let found = filled(&x, &v, &rows);
+    assert_eq!(found.sizes()?, [2, 1, 4]);
+    assert_eq!(found.to_vec::<f64>()?, [4.0, 9.0, 16.0, 25.0, 1.5625, 2.25, 3.0625, 1.0]);
+    tinyspec::gradcheck(|inputs| filled(&inputs[0], &inputs[1], &rows), &[&x, &v], Default::default())
 }

@@ -21,6 +21,7 @@ pub mod logarithm;
 pub mod logical;
 pub mod loss;
 pub mod margins;
+pub mod masked;
 pub mod matmul;
 pub mod movement;
 pub mod norm;

@@ -3,11 +3,11 @@
 use super::methods::{Call, Operand};
 use super::{Tensor, select};
 use crate::Result;
+use crate::lower::callify::Walk;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 use std::panic::Location;
-use tinyspec_ir::dim::show;
 use tinyspec_ir::ops::pick;
-use tinyspec_ir::ops::slice::{self, Slice};
+use tinyspec_ir::ops::slice::Slice;
 use tinyspec_ir::{DType, ErrorKind};
 
 /// What is picked along one axis, or several.
@@ -136,16 +136,37 @@ macro_rules! tuples {
 }
 tuples! { (A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E F) (A B C D E F G) (A B C D E F G H) }
 
+/// Where the bool tensors among the `picks` of `x` are true: each is read, once, and all else stays lazy.
+#[track_caller]
+fn places(x: &Tensor, picks: &[Pick]) -> Result<Vec<Option<Tensor>>> {
+    let of = |pick: &Pick| match pick {
+        Pick::Tensor(mask) if mask.dtype() == DType::Bool => {
+            let positions = select::positions(mask)?;
+            Ok(Some(select::beside(x, Tensor::from_slice(&positions, [positions.len()]))))
+        }
+        _ => Ok(None),
+    };
+    picks.iter().map(of).collect()
+}
+
 impl Call {
-    /// Picks with nodes for tensors.
-    fn picks(&mut self, picks: &[Pick]) -> Vec<pick::Pick> {
-        let mut node = |pick: &Pick| match pick {
+    /// Picks with nodes for tensors; bool tensors beside the places where they are true, if these are known.
+    fn picks(&mut self, picks: &[Pick], places: &[Option<Tensor>]) -> Vec<pick::Pick> {
+        let mut node = |(number, pick): (usize, &Pick)| match pick {
             Pick::Slice(slice) => pick::Pick::Slice(*slice),
-            Pick::Tensor(tensor) => pick::Pick::Tensor(self.operand(tensor, DType::Void)),
+            Pick::Tensor(tensor) => {
+                let tensor = self.operand(tensor, DType::Void);
+                match places.get(number) {
+                    Some(Some(positions)) => {
+                        pick::Pick::Places { positions: self.operand(positions, DType::Void), mask: tensor }
+                    }
+                    _ => pick::Pick::Tensor(tensor),
+                }
+            }
             Pick::NewAxis => pick::Pick::NewAxis,
             Pick::Rest => pick::Pick::Rest,
         };
-        picks.iter().map(&mut node).collect()
+        picks.iter().enumerate().map(&mut node).collect()
     }
 }
 
@@ -153,9 +174,8 @@ impl Tensor {
     /// The part of this tensor at `picks`, from the first axis on, as NumPy and PyTorch index: a number picks a position
     /// and drops the axis, a range keeps what it covers (negative ends count from the end, what lies outside is cut off),
     /// [`stepped`] takes every n-th, [`Rest`] skips to the last axes, [`NewAxis`] adds one. An integer tensor picks the
-    /// positions that it holds, several are paired; outside they read 0. A bool tensor picks where it is true, and is
-    /// computed at once; it is the only tensor among its picks, and beside tensors there is no [`NewAxis`]
-    /// ([`unsqueeze`](Tensor::unsqueeze) makes one afterwards).
+    /// positions that it holds, several are paired; outside they read 0. A bool tensor picks where it is true, as the
+    /// positions of [`nonzero`](Tensor::nonzero) would, and is computed at once.
     ///
     /// ```
     /// # use tinyspec_core::{NewAxis, Rest, Tensor};
@@ -171,7 +191,7 @@ impl Tensor {
     ///
     /// # Errors
     /// The result carries one where there are more picks than axes, a position is outside, a step is 0, an index tensor is
-    /// no integer, or a dim that is sliced has no number.
+    /// no integer, a bool tensor has other dims than it lies over, or a dim that is sliced has no number.
     #[track_caller]
     pub fn at(&self, picks: impl IntoPicks) -> Tensor {
         let location = Location::caller();
@@ -179,36 +199,24 @@ impl Tensor {
             return self.clone();
         }
         let mut call = Call::new("at", location);
-        let x = call.operand(self, DType::Void);
-        let tensors = picks.into_picks();
-        let picks = call.picks(&tensors);
-        let mask = call.look(|builder| {
-            let plan = pick::Plan::of(builder, "at", x, &picks)?;
-            Ok(plan.mask(builder).map(|(axis, _)| (axis, plan.slices)))
-        });
-        match mask {
-            Err(error) => Tensor::failed(error),
-            Ok(None) => call.tensor(|builder| pick::at(builder, x, &picks)),
-            Ok(Some((axis, slices))) => {
-                let masks = tensors.iter().find_map(|pick| match pick {
-                    Pick::Tensor(mask) => Some(mask),
-                    _ => None,
-                });
-                let part = call.tensor(|builder| slice::get(builder, "at", x, &slices));
-                match masks.map(|mask| part.where_true(axis, mask)) {
-                    Some(Ok(rows)) => rows,
-                    Some(Err(error)) => Tensor::failed(error.at(location)),
-                    None => part,
-                }
+        let (x, picks) = (call.operand(self, DType::Void), picks.into_picks());
+        match places(self, &picks) {
+            Ok(places) => {
+                let picks = call.picks(&picks, &places);
+                call.tensor(|builder| pick::at(builder, x, &picks))
             }
+            Err(error) => Tensor::failed(error.at(location)),
         }
     }
 
     /// Binds this handle to a new state that has `value` at `picks`, which are those of [`Tensor::at`], and is as before
     /// elsewhere; clones and earlier views keep what they saw. `value`, a tensor or a number, broadcasts to the part.
-    /// Where index tensors name a place several times the last value stays. Under a bool tensor the part is the whole: each
-    /// place takes the value that lies there, which stays lazy; [`masked_scatter`](Tensor::masked_scatter) takes values one
-    /// after the other, as NumPy does when there are as many as the mask has places.
+    /// Where index tensors name a place several times the last value stays.
+    ///
+    /// Under a bool tensor there are as many values as it has places, one after the other, or one for all of them, as in
+    /// NumPy; besides, one for each place of the whole. Where their number has to fit, and beside index tensors, the bool
+    /// tensor is computed at once; all else stays lazy. In a function that is being traced nobody can count: there places
+    /// beyond the last value read 0.
     ///
     /// ```
     /// # use tinyspec_core::{Tensor, stepped};
@@ -219,6 +227,8 @@ impl Tensor {
     /// assert_eq!(before.to_vec::<i32>()?, [0, 1, 2]);
     /// x.set(x.gt(5), 0);
     /// assert_eq!(x.to_vec::<i32>()?, [0, 1, 0, 0, 4, 0]);
+    /// x.set(x.gt(0), Tensor::from_slice(&[7i32, 8], [2]));
+    /// assert_eq!(x.to_vec::<i32>()?, [0, 7, 0, 0, 8, 0]);
     /// # Ok::<(), tinyspec_core::Error>(())
     /// ```
     ///
@@ -230,31 +240,36 @@ impl Tensor {
         if self.node().is_err() {
             return;
         }
-        let mut call = Call::new("set", location);
-        let (x, value) = (call.operand(&*self, DType::Void), call.operand(value, self.dtype()));
-        let picks = call.picks(&picks.into_picks());
-        let written = call.tensor(|builder| pick::set(builder, x, &picks, value));
+        let written = self.with(location, &picks.into_picks(), value).unwrap_or_else(Tensor::failed);
         match written.node() {
             Ok(_) => self.assign_at(location, &written),
             Err(_) => *self = written,
         }
     }
 
-    /// The rows where `mask` is true, which lies over the axes from `axis` on.
-    #[track_caller]
-    fn where_true(&self, axis: usize, mask: &Tensor) -> Result<Tensor> {
-        let shape = self.shape();
-        let covered = &shape[axis.min(shape.len())..(axis + mask.rank()).min(shape.len())];
-        if covered != mask.shape() {
-            let message = format!("a mask of {} over {}", show(mask.shape()), show(covered));
-            return Err(crate::Error::refused(ErrorKind::Shape, "at", message));
+    /// This tensor with `value` at `picks`.
+    fn with(&self, location: &'static Location<'static>, picks: &[Pick], value: impl Operand) -> Result<Tensor> {
+        let tensors = picks.iter().filter(|pick| matches!(pick, Pick::Tensor(_))).count();
+        let places = if tensors > 1 { places(self, picks).map_err(|error| error.at(location))? } else { vec![] };
+        let mut call = Call::new("set", location);
+        let (x, value) = (call.operand(self, DType::Void), call.operand(value, self.dtype()));
+        let nodes = call.picks(picks, &places);
+        let mask = picks.iter().find_map(|pick| match pick {
+            Pick::Tensor(mask) if places.is_empty() && mask.dtype() == DType::Bool => Some(mask),
+            _ => None,
+        });
+        if let Some(mask) = mask
+            && let Some(count) = call.look(|builder| pick::counted(builder, x, &nodes, value))?
+            && let Some(count) = count.as_const()
+            && !Walk::of(std::slice::from_ref(mask.node()?)).has_placeholder
+        {
+            let found = select::positions(mask).map_err(|error| error.at(location))?.len();
+            if found as i64 != count {
+                let message = format!("{count} values for the {found} places where the mask is true");
+                let error = tinyspec_ir::Error::new(ErrorKind::Shape, "set", message);
+                return Err(error.help("as many values as places, or one for all of them").at(location).into());
+            }
         }
-        let positions = select::positions(mask)?;
-        let index = select::beside(self, Tensor::from_slice(&positions, [positions.len()]));
-        let rows = match mask.rank() {
-            0 => self.unsqueeze(axis as i64),
-            rank => self.flatten(axis as i64, (axis + rank - 1) as i64),
-        };
-        Ok(rows.index_select(axis as i64, index))
+        Ok(call.tensor(|builder| pick::set(builder, x, &nodes, value)))
     }
 }

@@ -174,6 +174,105 @@ fn what_cannot_be_picked_is_refused() {
     };
     refused(after(&|x| x.set(0, Tensor::arange(3))), &["set", "[3] does not broadcast to [4]"]);
     refused(after(&|x| x.set(0, 0.5)), &["set", "f32 values for a tensor of i32"]);
-    refused(after(&|x| x.set((NewAxis, 0), 1)), &["set", "new axis"]);
     refused(after(&|x| x.set((.., 4), 1)), &["set", "position 4 of axis 1"]);
+}
+
+fn mask(places: &[bool]) -> Tensor {
+    Tensor::from_slice(places, [places.len()])
+}
+
+#[test]
+fn masks_and_new_axes_pick_beside_others() {
+    on_each_device(|| {
+        let x = matrix();
+        let is = |part: Tensor, sizes: &[usize], want: &[i32]| -> Result<(), Error> {
+            assert_eq!((part.sizes()?.as_slice(), part.to_vec::<i32>()?.as_slice()), (sizes, want));
+            Ok(())
+        };
+        let (rows, columns) = (mask(&[true, false, true]), mask(&[true, false, false, true]));
+        let (i, j) = (Tensor::from_slice(&[2i32, 0], [2]), Tensor::from_slice(&[1i64, 1, -1], [3, 1]));
+        is(x.at((&rows, 1..3)), &[2, 2], &[1, 2, 9, 10])?;
+        is(x.at((0, &columns)), &[2], &[0, 3])?;
+        // Pairs: (0, 0), (2, 3); and (0, 2), (2, 0).
+        is(x.at((&rows, &columns)), &[2], &[0, 11])?;
+        is(x.at((&rows, &i)), &[2], &[2, 8])?;
+        is(x.at((&rows, &j)), &[3, 2], &[1, 9, 1, 9, 3, 11])?;
+        is(x.at((NewAxis, &i, 0)), &[1, 2], &[8, 0])?;
+        is(x.at((&i, NewAxis)), &[2, 1, 4], &[8, 9, 10, 11, 0, 1, 2, 3])?;
+        is(x.at((NewAxis, &rows)), &[1, 2, 4], &[0, 1, 2, 3, 8, 9, 10, 11])?;
+        // Tensors apart: what they pick is in front.
+        is(x.at((&i, NewAxis, &i)), &[2, 1], &[10, 0])?;
+        let y = Tensor::arange(24).reshape([2, 3, 4]);
+        is(y.at((&i.eq(0), .., &columns)), &[2, 3], &[12, 16, 20, 15, 19, 23])?;
+        is(y.at((1, x.modulo(5).eq(0))), &[3], &[12, 17, 22])?;
+        is(y.at((.., x.gt(10), NewAxis)), &[2, 1, 1], &[11, 23])?;
+        is(y.at((.., x.gt(11), 0..0)), &[2, 0, 0], &[]).expect_err("three axes and one more");
+        is(y.at((.., x.gt(11))), &[2, 0], &[])?;
+        is(y.at(mask(&[true]).at(0)), &[1, 2, 3, 4], &(0..24).collect::<Vec<_>>())?;
+        is(y.at(mask(&[false]).at(0)), &[0, 2, 3, 4], &[])?;
+        Ok(())
+    });
+}
+
+#[test]
+fn masks_are_written_one_value_after_the_other() {
+    on_each_device(|| {
+        let after = |change: &dyn Fn(&mut Tensor)| -> Result<Vec<i32>, Error> {
+            let mut x = matrix();
+            change(&mut x);
+            x.to_vec()
+        };
+        let of = |values: &[i32]| Tensor::from_slice(values, [values.len()]);
+        let fifths = matrix().modulo(5).eq(0);
+        let (rows, columns) = (mask(&[true, false, true]), mask(&[true, false, false, true]));
+        assert_eq!(after(&|x| x.set(&fifths, of(&[7, 8, 9])))?, [7, 1, 2, 3, 4, 8, 6, 7, 8, 9, 9, 11]);
+        assert_eq!(after(&|x| x.set(&fifths, of(&[7])))?, [7, 1, 2, 3, 4, 7, 6, 7, 8, 9, 7, 11]);
+        // Four places of a matrix take four values in order, not by column.
+        assert_eq!(after(&|x| x.set(x.gt(7), of(&[-1, -2, -3, -4])))?, [0, 1, 2, 3, 4, 5, 6, 7, -1, -2, -3, -4]);
+        assert_eq!(after(&|x| x.set(x.gt(1).and(x.lt(6)), of(&[-1, -2, -3, -4])))?[2..6], [-1, -2, -3, -4]);
+        // Each true row has a row, all of them one, or each a number.
+        let two = of(&[-1, -2, -3, -4, -5, -6, -7, -8]).reshape([2, 4]);
+        assert_eq!(after(&|x| x.set(&rows, &two))?, [-1, -2, -3, -4, 4, 5, 6, 7, -5, -6, -7, -8]);
+        assert_eq!(after(&|x| x.set(&rows, two.at(1)))?, [-5, -6, -7, -8, 4, 5, 6, 7, -5, -6, -7, -8]);
+        assert_eq!(after(&|x| x.set(&rows, two.at((.., 0..1))))?, [-1, -1, -1, -1, 4, 5, 6, 7, -5, -5, -5, -5]);
+        assert_eq!(after(&|x| x.set((.., &columns), two.at((0, 0..2))))?, [-1, 1, 2, -2, -1, 5, 6, -2, -1, 9, 10, -2]);
+        assert_eq!(after(&|x| x.set((&rows, 1..3), two.at((.., 2..))))?, [0, -3, -4, 3, 4, 5, 6, 7, 8, -7, -8, 11]);
+        assert_eq!(after(&|x| x.set((1, &columns), of(&[-1, -2])))?, [0, 1, 2, 3, -1, 5, 6, -2, 8, 9, 10, 11]);
+        assert_eq!(after(&|x| x.set((&rows, &columns), of(&[-1, -2])))?, [-1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, -2]);
+        assert_eq!(after(&|x| x.set((&rows, of(&[1])), of(&[-1, -2])))?, [0, -1, 2, 3, 4, 5, 6, 7, 8, -2, 10, 11]);
+        assert_eq!(after(&|x| x.set((NewAxis, 0, 1..3), of(&[-1, -2])))?, [0, -1, -2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+        assert_eq!(after(&|x| x.set((of(&[2]), NewAxis), two.at((NewAxis, 1))))?[8..], [-5, -6, -7, -8]);
+        assert_eq!(after(&|x| x.set(x.gt(11), of(&[])))?, (0..12).collect::<Vec<_>>());
+        // One value for each place, true or not.
+        assert_eq!(after(&|x| x.set(&fifths, x.clone() + 100))?, [100, 1, 2, 3, 4, 105, 6, 7, 8, 9, 110, 11]);
+        Ok(())
+    });
+    let refused = |change: &dyn Fn(&mut Tensor), words: &[&str]| {
+        let mut x = matrix();
+        change(&mut x);
+        let text = x.to_vec::<i32>().expect_err("refused").to_string();
+        assert!(words.iter().all(|word| text.contains(word)), "{text}");
+    };
+    refused(
+        &|x| x.set(x.lt(3), Tensor::arange(4)),
+        &["set: 4 values for the 3 places where the mask is true", "slices.rs"],
+    );
+    refused(
+        &|x| x.set(mask(&[true; 3]), Tensor::arange(5)),
+        &["set: values of [5] where a mask of [3] picks from [3, 4]"],
+    );
+    refused(&|x| x.set(mask(&[true; 4]), 1), &["set: a mask of [4] from axis 0 of [3, 4] on"]);
+}
+
+#[test]
+fn gradients_of_masked_values_go_to_their_places() -> Result<(), Error> {
+    let x = Tensor::from_slice(&[0.3f64, -1.0, 0.7, 2.0, -0.4, 0.1], [2, 3]);
+    let v = Tensor::from_slice(&[1.5f64, -0.5, 0.25], [3]);
+    let at = |tensors: &[Tensor]| {
+        let mut y = &tensors[0] * 2.0;
+        let chosen = Tensor::from_slice(&[true, false, true, false, false, true], [2, 3]);
+        y.set(&chosen, tensors[1].square());
+        y.at((&chosen, NewAxis)).sum(0, false) * y.sum(.., false) * &y
+    };
+    tinyspec_core::gradcheck(at, &[&x, &v], Default::default())
 }

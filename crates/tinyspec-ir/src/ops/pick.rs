@@ -1,9 +1,9 @@
 //! Parts of tensors by a pick for each axis, read and written: `x.at((1..3, .., -1))`.
 
 use super::slice::{self, Slice};
-use super::{dtype_of, movement, shape_of};
+use super::{dtype_of, masked, movement, shape_of};
 use crate::dim::show;
-use crate::{Arg, Builder, DType, Error, ErrorKind, NodeId, Op, Result};
+use crate::{Arg, Builder, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
 /// What is picked along one axis, or several.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,6 +13,13 @@ pub enum Pick {
     /// The positions that an integer tensor names along one axis; or, of a bool tensor, where it is true along as many
     /// axes as it has.
     Tensor(NodeId),
+    /// Where a bool tensor is true, once that is known.
+    Places {
+        /// The positions of what is true, row by row.
+        positions: NodeId,
+        /// The bool tensor.
+        mask: NodeId,
+    },
     /// A new axis of size 1.
     NewAxis,
     /// All axes that the other picks leave.
@@ -20,29 +27,30 @@ pub enum Pick {
 }
 
 /// Picks in their places.
-pub struct Plan {
+struct Plan {
     /// Of the leading axes; those that tensors pick from are kept.
-    pub slices: Vec<Slice>,
-    /// Tensors, and the axis of each after slicing.
-    pub tensors: Vec<(usize, NodeId)>,
-    /// Axes of size 1 in the result, if no tensor picks.
-    new_axes: Vec<usize>,
+    slices: Vec<Slice>,
+    /// How many axes of the sliced part each axis is that the tensors see: none is a new one, several are seen as one.
+    seen: Vec<usize>,
+    /// Tensors, and the axis of each as they see it.
+    tensors: Vec<(usize, NodeId)>,
+    /// Shapes of bool tensors whose positions are known, by the axis of these.
+    places: Vec<(usize, Shape)>,
+    /// The bool tensor among those tensors, and its axis.
+    mask: Option<(usize, NodeId)>,
 }
 
 impl Plan {
     /// Where each of the picks belongs.
-    ///
-    /// # Errors
-    /// When there are more picks than axes, or tensors beside what does not go with them.
-    pub fn of(b: &dyn Builder, op: &str, x: NodeId, picks: &[Pick]) -> Result<Plan> {
+    fn of(b: &dyn Builder, op: &str, x: NodeId, picks: &[Pick]) -> Result<Plan> {
         let shape = shape_of(b, x);
         let rank = shape.len();
         let refuse = |message: String| Err(Error::new(ErrorKind::Rank, op, message));
         let is_mask = |tensor: NodeId| dtype_of(b, tensor) == DType::Bool;
-        let covered = |tensor: NodeId| if is_mask(tensor) { shape_of(b, tensor).len() } else { 1 };
         let taken = |pick: &Pick| match *pick {
             Pick::Slice(_) => 1,
-            Pick::Tensor(tensor) => covered(tensor),
+            Pick::Tensor(tensor) if !is_mask(tensor) => 1,
+            Pick::Tensor(mask) | Pick::Places { mask, .. } => shape_of(b, mask).len(),
             Pick::NewAxis | Pick::Rest => 0,
         };
         let total: usize = picks.iter().map(taken).sum();
@@ -52,85 +60,116 @@ impl Plan {
         if picks.iter().filter(|pick| matches!(pick, Pick::Rest)).count() > 1 {
             return refuse("`Rest` twice: which axes each of them is, nothing says".into());
         }
-        let mut plan = Plan { slices: vec![], tensors: vec![], new_axes: vec![] };
-        // The axes of the result so far.
-        let mut axis = 0;
-        for &pick in picks {
-            match pick {
+        let mut plan = Plan { slices: vec![], seen: vec![], tensors: vec![], places: vec![], mask: None };
+        for pick in picks {
+            let (axis, axes) = (plan.seen.len(), taken(pick));
+            match *pick {
                 Pick::Slice(slice) => {
                     plan.slices.push(slice);
-                    axis += usize::from(!matches!(slice, Slice::At(_)));
+                    plan.seen.extend((!matches!(slice, Slice::At(_))).then_some(1));
+                    continue;
                 }
                 Pick::Tensor(tensor) => {
-                    let axes = covered(tensor);
-                    plan.slices.extend(std::iter::repeat_n(Slice::ALL, axes));
                     plan.tensors.push((axis, tensor));
-                    axis += axes;
+                    plan.seen.extend(std::iter::repeat_n(1, axes));
+                    plan.mask = plan.mask.or(is_mask(tensor).then_some((axis, tensor)));
                 }
-                Pick::NewAxis => {
-                    plan.new_axes.push(axis);
-                    axis += 1;
+                Pick::Places { positions, mask } => {
+                    plan.tensors.push((axis, positions));
+                    plan.places.push((axis, shape_of(b, mask)));
+                    plan.seen.push(axes);
                 }
+                Pick::NewAxis => plan.seen.push(0),
                 Pick::Rest => {
                     plan.slices.extend(std::iter::repeat_n(Slice::ALL, rank - total));
-                    axis += rank - total;
+                    plan.seen.extend(std::iter::repeat_n(1, rank - total));
                 }
             }
-        }
-        let masks = plan.tensors.iter().filter(|&&(_, tensor)| is_mask(tensor)).count();
-        if masks > 0 && plan.tensors.len() > 1 {
-            return refuse("a bool tensor picks beside another tensor: pick one after the other".into());
-        }
-        if !plan.tensors.is_empty() && !plan.new_axes.is_empty() {
-            return refuse("new axes beside tensors: `.unsqueeze(axis)` makes one".into());
+            plan.slices.extend(std::iter::repeat_n(Slice::ALL, axes));
         }
         Ok(plan)
     }
 
-    /// The bool tensor among the picks, and its axis.
-    pub fn mask(&self, b: &dyn Builder) -> Option<(usize, NodeId)> {
-        self.tensors.first().copied().filter(|&(_, mask)| dtype_of(b, mask) == DType::Bool)
+    /// The axes and the tensors that pick from them.
+    fn indices(&self) -> (Vec<usize>, Vec<NodeId>) {
+        self.tensors.iter().copied().unzip()
+    }
+
+    /// The sliced part as the tensors see it.
+    fn view(&self, b: &mut dyn Builder, op: &str, part: NodeId) -> Result<NodeId> {
+        let shape = shape_of(b, part);
+        let (mut view, mut next) = (Shape::new(), 0);
+        for (axis, &count) in self.seen.iter().enumerate() {
+            let dims = &shape[next..next + count];
+            if let Some((_, mask)) = self.places.iter().find(|(place, mask)| *place == axis && mask[..] != *dims) {
+                let message = format!("a mask of {} over {}", show(mask), show(dims));
+                return Err(Error::new(ErrorKind::Shape, op, message));
+            }
+            view.push(dims.iter().fold(Dim::from(1), |product, dim| product * dim.clone()));
+            next += count;
+        }
+        view.extend(shape[next..].iter().cloned());
+        if view == shape { Ok(part) } else { movement::reshape(b, part, &view) }
     }
 }
 
 /// The part of `x` at `picks`, from the first axis on.
 ///
 /// # Errors
-/// As [`Plan::of`]; and for a bool tensor, as the data decide how much it picks.
+/// When there are more picks than axes, or a tensor picks in no way; and for a bool tensor whose positions are not known, as
+/// the data decide how much it picks.
 pub fn at(b: &mut dyn Builder, x: NodeId, picks: &[Pick]) -> Result<NodeId> {
     let plan = Plan::of(b, "at", x, picks)?;
-    if plan.mask(b).is_some() {
+    if plan.mask.is_some() {
         let message = "how much a bool tensor picks, its values decide";
         return Err(Error::new(ErrorKind::Unsupported, "at", message)
             .help("`mask.where_(x, other)` keeps the shape; `x.set(mask, value)` writes"));
     }
     let part = slice::get(b, "at", x, &plan.slices)?;
-    if !plan.tensors.is_empty() {
-        let (axes, indices): (Vec<usize>, Vec<NodeId>) = plan.tensors.iter().copied().unzip();
-        return slice::index_axes(b, "at", part, &axes, &indices);
+    let part = plan.view(b, "at", part)?;
+    match plan.indices() {
+        (axes, _) if axes.is_empty() => Ok(part),
+        (axes, indices) => slice::index_axes(b, "at", part, &axes, &indices),
     }
-    plan.new_axes.iter().try_fold(part, |part, &axis| movement::unsqueeze(b, part, axis as i64))
 }
 
-/// `x` with `value` at `picks`.
+/// `x` with `value` at `picks`. A bool tensor alone picks by its values, which need not be known ([`masked::set_mask`]).
 ///
 /// # Errors
-/// As [`Plan::of`]; and when `value` does not broadcast to the part, or its dtype does not fit.
+/// As [`at`]; and when `value` does not broadcast to the part, or its dtype does not fit.
 pub fn set(b: &mut dyn Builder, x: NodeId, picks: &[Pick], value: NodeId) -> Result<NodeId> {
-    let plan = Plan::of(b, "set", x, picks)?;
-    if !plan.new_axes.is_empty() {
-        return Err(Error::new(ErrorKind::Value, "set", "a new axis is no place of the tensor"));
+    const OP: &str = "set";
+    let plan = Plan::of(b, OP, x, picks)?;
+    if plan.mask.is_some() && plan.tensors.len() > 1 {
+        let message = "a bool tensor picks beside another tensor: how much, its values decide";
+        return Err(Error::new(ErrorKind::Unsupported, OP, message).help("pick one after the other"));
     }
-    let (axes, indices): (Vec<usize>, Vec<NodeId>) = plan.tensors.iter().copied().unzip();
-    let (Some(&axis), Some(&first)) = (axes.first(), indices.first()) else {
-        return slice::set(b, "set", x, &plan.slices, value);
+    if plan.tensors.is_empty() && plan.seen.iter().all(|&count| count == 1) {
+        return slice::set(b, OP, x, &plan.slices, value);
+    }
+    let part = slice::get(b, OP, x, &plan.slices)?;
+    let shape = shape_of(b, part);
+    let view = plan.view(b, OP, part)?;
+    let written = match (plan.mask, plan.indices()) {
+        (Some((axis, mask)), _) => masked::set_mask(b, OP, view, axis, mask, value)?,
+        (None, (axes, _)) if axes.is_empty() => slice::set(b, OP, view, &[], value)?,
+        (None, (axes, indices)) => slice::set_axes(b, OP, view, &axes, &indices, value)?,
     };
+    let written = movement::reshape(b, written, &shape)?;
+    slice::set(b, OP, x, &plan.slices, written)
+}
+
+/// How many values of `value` a bool tensor among `picks` takes one after the other, if it does: that it has as many places
+/// the graph cannot say.
+///
+/// # Errors
+/// As [`set`].
+pub fn counted(b: &mut dyn Builder, x: NodeId, picks: &[Pick], value: NodeId) -> Result<Option<Dim>> {
+    let plan = Plan::of(b, "set", x, picks)?;
+    let Some((axis, mask)) = plan.mask else { return Ok(None) };
     let part = slice::get(b, "set", x, &plan.slices)?;
-    let part = match plan.mask(b) {
-        Some(_) => slice::set_mask(b, "set", part, axis, first, value)?,
-        None => slice::set_axes(b, "set", part, &axes, &indices, value)?,
-    };
-    slice::set(b, "set", x, &plan.slices, part)
+    let view = plan.view(b, "set", part)?;
+    Ok(masked::in_order(b, view, axis, mask, value))
 }
 
 /// `value` as a new value of `state`: of its dtype, and spread over its shape.

@@ -188,7 +188,7 @@ pub fn set(b: &mut dyn Builder, op: &str, x: NodeId, slices: &[Slice], value: No
 }
 
 /// `value` as `dtype`, if that holds its kind.
-fn as_element(b: &mut dyn Builder, op: &str, value: NodeId, dtype: DType) -> Result<NodeId> {
+pub(super) fn as_element(b: &mut dyn Builder, op: &str, value: NodeId, dtype: DType) -> Result<NodeId> {
     let found = dtype_of(b, value);
     if found.is_float() && !dtype.is_float() || dtype == DType::Bool && found != dtype {
         let message = format!("{found} values for a tensor of {dtype}");
@@ -274,17 +274,6 @@ pub fn unbind(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<Vec<NodeId>> 
     let shape = shape_of(b, x);
     let length = fixed_length("unbind", &shape, axis_of("unbind", axis, &shape)?)?;
     (0..length).map(|position| select(b, x, axis, position)).collect()
-}
-
-/// `value` where `mask` is true, `x` elsewhere.
-pub fn masked_fill(b: &mut dyn Builder, x: NodeId, mask: NodeId, value: NodeId) -> Result<NodeId> {
-    let found = dtype_of(b, mask);
-    if found != DType::Bool {
-        return Err(Error::new(ErrorKind::DType, "masked_fill", format!("a mask must be bool, found {found}")));
-    }
-    let dtype = dtype_of(b, x);
-    let value = as_element(b, "masked_fill", value, dtype)?;
-    b.alu(Op::Where, &[mask, value, x]).map_err(|error| error.in_op("masked_fill"))
 }
 
 /// What of `x` lies at the numbers of the vector `index` along an axis; negative ones count from the end.
@@ -412,21 +401,4 @@ pub fn set_axes(
         back[to] = from as i64;
     }
     super::movement::permute(b, split, &back)
-}
-
-/// `x` with `value` where `mask`, which lies over the axes from `axis` on, is true; `value` broadcasts to `x`.
-pub fn set_mask(b: &mut dyn Builder, op: &str, x: NodeId, axis: usize, mask: NodeId, value: NodeId) -> Result<NodeId> {
-    let (shape, mask_shape, value_shape) = (shape_of(b, x), shape_of(b, mask), shape_of(b, value));
-    let rest = shape.len().checked_sub(axis + mask_shape.len());
-    let Some(rest) = rest.filter(|_| shape[axis..axis + mask_shape.len()] == mask_shape[..]) else {
-        let message = format!("a mask of {} from axis {axis} of {} on", show(&mask_shape), show(&shape));
-        return Err(Error::new(ErrorKind::Shape, op, message));
-    };
-    if crate::dim::broadcast(&shape, &value_shape).is_none_or(|both| both != shape) {
-        let message = format!("{} does not broadcast to {}", show(&value_shape), show(&shape));
-        return Err(Error::new(ErrorKind::Shape, op, message).help("where a mask writes, every place has its value; `.masked_scatter(mask, values)` takes them one after the other"));
-    }
-    let along: Shape = mask_shape.iter().cloned().chain(std::iter::repeat_n(Dim::from(1), rest)).collect();
-    let mask = reshape(b, mask, &along)?;
-    masked_fill(b, x, mask, value).map_err(|error| error.in_op(op))
 }

@@ -1,7 +1,6 @@
-//! Tensors with parts replaced by number: what an index vector names of an axis, and what a mask picks.
+//! Tensors with parts replaced by number: what an index vector names of an axis, and diagonals.
 
-use super::arithmetic::add;
-use super::movement::{expand, flatten, reshape, unsqueeze};
+use super::movement::{expand, reshape, unsqueeze};
 use super::scatter::{scatter, scatter_add};
 use super::{axis_of, cast, dtype_of, index, reduce, shape_of};
 use crate::dim::show;
@@ -64,29 +63,7 @@ pub fn index_fill(b: &mut dyn Builder, x: NodeId, axis: i64, index: NodeId, valu
     let mut along: Shape = shape.iter().map(|_| Dim::from(1)).collect();
     along[position] = shape[position].clone();
     let hit = reshape(b, hit, &along)?;
-    super::slice::masked_fill(b, x, hit, value).map_err(|error| error.in_op(OP))
-}
-
-/// `x` with the elements of `source`, one after the other, where `mask` is true.
-pub fn masked_scatter(b: &mut dyn Builder, x: NodeId, mask: NodeId, source: NodeId) -> Result<NodeId> {
-    const OP: &str = "masked_scatter";
-    let found = dtype_of(b, mask);
-    if found != DType::Bool {
-        return Err(Error::new(ErrorKind::DType, OP, format!("a mask must be bool, found {found}")));
-    }
-    let shape = shape_of(b, x);
-    let mask = expand(b, mask, &shape).map_err(|error| error.in_op(OP))?;
-    let dtype = dtype_of(b, x);
-    let source = cast(b, source, dtype)?;
-    let source = flatten(b, source, 0, -1)?;
-    let number = cast(b, mask, DType::I32)?;
-    let number = flatten(b, number, 0, -1)?;
-    let number = super::scan::cumsum(b, number, 0)?;
-    let one = b.constant(Const::int(DType::I32, -1));
-    let number = add(b, number, one)?;
-    let taken = b.alu(Op::Index, &[source, number])?;
-    let taken = reshape(b, taken, &shape)?;
-    b.alu(Op::Where, &[mask, taken, x])
+    super::masked::masked_fill(b, x, hit, value).map_err(|error| error.in_op(OP))
 }
 
 /// The `k`-th diagonal of the last two axes replaced by `value`.

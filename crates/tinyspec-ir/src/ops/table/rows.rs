@@ -337,9 +337,9 @@ macro_rules! for_each_method {
         /// Each position of an axis as a tensor of its own.
         unbind(x: tensor, axis: int) -> tensors = slice::unbind;
         /// `value` where `mask` is true.
-        masked_fill(x: tensor, mask: tensor, value: tensor) -> tensor = slice::masked_fill;
+        masked_fill(x: tensor, mask: tensor, value: tensor) -> tensor = masked::masked_fill;
         /// The elements of `source`, one after the other, where `mask` is true.
-        masked_scatter(x: tensor, mask: tensor, source: tensor) -> tensor = written::masked_scatter;
+        masked_scatter(x: tensor, mask: tensor, source: tensor) -> tensor = masked::masked_scatter;
         /// `value` on a diagonal of the last two axes, `offset` columns to the right.
         diagonal_scatter(x: tensor, value: tensor, offset: int) -> tensor = written::diagonal_scatter;
         /// An axis moved to another place.
