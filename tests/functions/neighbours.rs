@@ -369,10 +369,29 @@ fn gumbel_softmax_with<B>(x: &Tensor<f32, B, 6>, key: &Tensor<u64>) -> Tensor<f3
     x.gumbel_softmax_with(key, 0.5, true, -1)
 }
 
+#[function]
+fn cross_entropy_weight<B>(x: &Tensor<f32, B, 6>, labels: &Tensor<i32, B>, w: &Tensor<f32, 6>) -> Tensor<f32> {
+    x.cross_entropy_weight(labels, w, "mean", 0.1, -100)
+}
+
+#[function]
+fn binary_crossentropy_weight<B>(x: &Tensor<f32, B, 6>, y: &Tensor<f32, B, 6>, w: &Tensor<f32, 6>) -> Tensor<f32> {
+    x.binary_crossentropy_weight(y, w, "mean")
+}
+
+#[function]
+fn binary_crossentropy_logits_weight<B>(
+    x: &Tensor<f32, B, 6>,
+    y: &Tensor<f32, B, 6>,
+    positive: &Tensor<f32, 6>,
+) -> Tensor<f32> {
+    x.binary_crossentropy_logits_weight(y, None, Some(positive), "mean")
+}
+
 macro_rules! functions {
     ($($name:ident)*) => { &[$($name::FUNCTION),*] };
 }
 
 pub const FUNCTIONS: &[&EmbeddedFunction] = functions! {
-    erfinv ndtr ndtri lgamma digamma i0 i0e entr logaddexp2 xlog1py fmax fmin logical_and logical_or logical_xor signbit isin addcmul addcdiv ldexp rot90 masked_scatter diagonal_scatter cartesian_prod block_diag vander var_mean std_mean aminmax cov corrcoef nanmedian cumulative_trapezoid bucketize renorm pairwise_distance bilinear lp_pool1d lp_pool2d channel_shuffle affine_grid grid_sample index_add index_copy index_fill soft_margin_loss multi_margin_loss multilabel_soft_margin_loss multilabel_margin_loss sigmoid_focal_loss rnn_cell lstm_cell gru_cell rnn lstm gru logspace tril_indices triu_indices hann_window hamming_window blackman_window exponential_with gumbel_softmax_with
+    erfinv ndtr ndtri lgamma digamma i0 i0e entr logaddexp2 xlog1py fmax fmin logical_and logical_or logical_xor signbit isin addcmul addcdiv ldexp rot90 masked_scatter diagonal_scatter cartesian_prod block_diag vander var_mean std_mean aminmax cov corrcoef nanmedian cumulative_trapezoid bucketize renorm pairwise_distance bilinear lp_pool1d lp_pool2d channel_shuffle affine_grid grid_sample index_add index_copy index_fill soft_margin_loss multi_margin_loss multilabel_soft_margin_loss multilabel_margin_loss sigmoid_focal_loss rnn_cell lstm_cell gru_cell rnn lstm gru logspace tril_indices triu_indices hann_window hamming_window blackman_window exponential_with gumbel_softmax_with cross_entropy_weight binary_crossentropy_weight binary_crossentropy_logits_weight
 };

@@ -12,6 +12,7 @@ pub mod creation;
 pub mod distance;
 pub mod draw;
 pub mod elementwise;
+pub mod events;
 pub mod hyperbolic;
 pub mod index;
 pub mod inverse;

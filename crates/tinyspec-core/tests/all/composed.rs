@@ -52,6 +52,84 @@ fn functions_of_one_number() {
 }
 
 #[test]
+fn weighed_losses() {
+    use std::slice::from_ref;
+    let inputs = || {
+        let x = Tensor::from_slice(&[0.3, -1.2, 2.0, 1.0, 0.5, -0.5, -0.7, 0.1, 0.9, 0.2, 0.4, 0.6], [4, 3]);
+        (x, Tensor::from_slice(&[2i32, 0, -100, 1], [4]), vector(&[0.5, 2.0, 1.5]))
+    };
+    on_each_device(|| {
+        let (x, target, weight) = inputs();
+        // Of NumPy: `-(1 - s) w[t] log p[t] - s mean(w log p)`, the mean over the sum of w[t].
+        for (smoothing, each, sum, mean) in [
+            (
+                0.0,
+                [0.302_506_867_429_185_87, 0.302_065_302_668_364_2, 0.0, 2.223_802_865_248_401],
+                2.828_375_035_345_951,
+                0.707_093_758_836_487_7,
+            ),
+            (
+                0.2,
+                [0.779_117_825_930_759_5, 0.619_420_403_557_818_9, 0.0, 2.062_216_007_565_174],
+                3.460_754_237_053_752_3,
+                0.865_188_559_263_438_1,
+            ),
+        ] {
+            let loss = |reduction| x.cross_entropy_weight(&target, &weight, reduction, smoothing, -100);
+            is(&loss("none"), &each)?;
+            is(&loss("sum"), from_ref(&sum))?;
+            is(&loss("mean"), from_ref(&mean))?;
+            let even = |reduction| x.cross_entropy_weight(&target, vector(&[1.0; 3]), reduction, smoothing, -100);
+            is(&even("mean"), &x.cross_entropy(&target, "mean", smoothing, -100).to_vec::<f64>()?)?;
+        }
+        let (p, t) = (
+            Tensor::from_slice(&[0.2, 0.9, 0.5, 0.7, 0.4, 0.1], [2, 3]),
+            Tensor::from_slice(&[0.0, 1.0, 1.0, 1.0, 0.0, 0.3], [2, 3]),
+        );
+        let weight = vector(&[1.0, 0.5, 2.0]);
+        is(&p.binary_crossentropy_weight(&t, &weight, "mean"), &[0.633_876_950_633_687_5])?;
+        let (z, positive) = (x.at((0..2, ..)), vector(&[3.0, 0.5, 1.0]));
+        let want = [
+            0.854_355_244_468_527_2,
+            0.731_641_233_669_015_6,
+            0.126_928_011_042_972_5,
+            0.939_785_062_554_666_8,
+            0.974_076_984_180_106_7,
+            0.624_076_984_180_106_7,
+        ];
+        is(&z.binary_crossentropy_logits_weight(&t, None, Some(&positive), "none"), &want)?;
+        is(&z.binary_crossentropy_logits_weight(&t, Some(&weight), Some(&positive), "sum"), &[4.149_009_406_393_915])?;
+        is(
+            &z.binary_crossentropy_logits_weight(&t, None, None, "mean"),
+            &z.binary_crossentropy_logits(&t, "mean").to_vec::<f64>()?,
+        )?;
+        // Far from 0 nothing overflows.
+        is(
+            &vector(&[-800.0, 800.0]).binary_crossentropy_logits_weight(
+                vector(&[1.0, 0.0]),
+                None,
+                Some(&vector(&[2.0, 2.0])),
+                "none",
+            ),
+            &[1600.0, 800.0],
+        )
+    });
+    let (x, target, _) = inputs();
+    let refused = |tensor: Tensor, words: &str| {
+        let error = tensor.error().map(ToString::to_string).unwrap_or_default();
+        assert!(error.contains(words), "{error}");
+    };
+    refused(
+        x.cross_entropy_weight(&target, vector(&[1.0, 2.0]), "mean", 0.0, -100),
+        "cross_entropy_weight: weights of shape [2]",
+    );
+    refused(
+        x.binary_crossentropy_logits_weight(&x, Some(&vector(&[1.0; 4])), None, "mean"),
+        "weights of [4] for predictions of [4, 3]",
+    );
+}
+
+#[test]
 fn functions_of_two_numbers() {
     on_each_device(|| {
         let (inf, nan) = (f64::INFINITY, f64::NAN);

@@ -153,6 +153,9 @@ fn of_losses() {
         triplet: |x, y, p| x.triplet_margin_loss(y, p, "none", 3.0, 2.0);
         cross_entropy: |x, y, p| x.cross_entropy(Tensor::from_slice(&[2i32, 0], [2]), "mean", 0.1, -100);
         bce: |x, y, p| x.sigmoid().binary_crossentropy(y.sigmoid(), "mean");
+        cross_entropy_weight: |x, y, p| x.cross_entropy_weight(Tensor::from_slice(&[2i32, 0], [2]), p.at(0), "mean", 0.1, -100);
+        bce_weight: |x, y, p| x.sigmoid().binary_crossentropy_weight(y.sigmoid(), p, "mean");
+        bce_logits_weight: |x, y, p| x.binary_crossentropy_logits_weight(y.sigmoid(), Some(p), Some(&p.at(1)), "none");
         bce_logits: |x, y, p| x.binary_crossentropy_logits(y.sigmoid(), "none");
     });
 }

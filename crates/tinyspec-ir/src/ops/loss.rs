@@ -1,6 +1,6 @@
 //! Losses.
 
-use super::arithmetic::{add, mul, ne, neg, sub};
+use super::arithmetic::{add, mul, ne, neg};
 use super::{cast, dtype_of, in_wide, in_wide_of, like, reduce, shape_of};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Error, ErrorKind, NodeId, Op, Result};
@@ -40,24 +40,60 @@ pub fn cross_entropy(
     label_smoothing: f64,
     ignore_index: i64,
 ) -> Result<NodeId> {
+    in_wide(b, logits, |b, logits| {
+        entropy(b, "cross_entropy", logits, target, None, reduction, label_smoothing, ignore_index)
+    })
+}
+
+/// [`cross_entropy`] with a weight per class, which weighs the share that smoothing gives to it too; the mean is over the
+/// weights of the targets.
+pub fn cross_entropy_weight(
+    b: &mut dyn Builder,
+    logits: NodeId,
+    target: NodeId,
+    weight: NodeId,
+    reduction: &str,
+    label_smoothing: f64,
+    ignore_index: i64,
+) -> Result<NodeId> {
+    const OP: &str = "cross_entropy_weight";
+    in_wide_of(b, OP, [logits, weight], |b, [logits, weight]| {
+        entropy(b, OP, logits, target, Some(weight), reduction, label_smoothing, ignore_index)
+    })
+}
+
+#[allow(clippy::too_many_arguments, reason = "a loss has as many options")]
+fn entropy(
+    b: &mut dyn Builder,
+    op: &str,
+    logits: NodeId,
+    target: NodeId,
+    weight: Option<NodeId>,
+    reduction: &str,
+    label_smoothing: f64,
+    ignore_index: i64,
+) -> Result<NodeId> {
     if !(0.0..=1.0).contains(&label_smoothing) {
         let message = format!("label_smoothing {label_smoothing} is no share, from 0 to 1");
-        return Err(Error::new(ErrorKind::Value, "cross_entropy", message));
+        return Err(Error::new(ErrorKind::Value, op, message));
     }
-    in_wide(b, logits, |b, logits| {
-        let log_probabilities = reduce::log_softmax(b, logits, -1).map_err(|error| error.in_op("cross_entropy"))?;
-        if label_smoothing == 0.0 {
-            return nll(b, "cross_entropy", log_probabilities, target, None, reduction, ignore_index);
-        }
-        let picked = picked(b, "cross_entropy", log_probabilities, target)?;
-        let uniform = reduce::mean(b, log_probabilities, Some(&[-1]), false)?;
-        let (own, spread) = (like(b, picked, 1.0 - label_smoothing), like(b, uniform, label_smoothing));
-        let (own, spread) = (mul(b, picked, own)?, mul(b, uniform, spread)?);
-        let sum = add(b, own, spread)?;
-        let losses = neg(b, sum)?;
-        let counted = counted(b, target, ignore_index)?;
-        weighted(b, "cross_entropy", losses, counted, reduction)
-    })
+    let log_probabilities = reduce::log_softmax(b, logits, -1).map_err(|error| error.in_op(op))?;
+    if label_smoothing == 0.0 {
+        return nll(b, op, log_probabilities, target, weight, reduction, ignore_index);
+    }
+    let picked = picked(b, op, log_probabilities, target)?;
+    let weights = weight.map(|weight| of_target(b, op, log_probabilities, target, weight)).transpose()?;
+    let (picked, all) = match (weight, weights) {
+        (Some(weight), Some(weights)) => (mul(b, picked, weights)?, mul(b, log_probabilities, weight)?),
+        _ => (picked, log_probabilities),
+    };
+    let uniform = reduce::mean(b, all, Some(&[-1]), false)?;
+    let (own, spread) = (like(b, picked, 1.0 - label_smoothing), like(b, uniform, label_smoothing));
+    let (own, spread) = (mul(b, picked, own)?, mul(b, uniform, spread)?);
+    let sum = add(b, own, spread)?;
+    let losses = neg(b, sum)?;
+    let counted = counted(b, target, ignore_index)?;
+    weighted(b, op, losses, counted, weights, reduction)
 }
 
 /// Negative log likelihood of class numbers, from log-probabilities.
@@ -115,35 +151,45 @@ fn nll(
     let picked = picked(b, op, log_probabilities, target)?;
     let losses = neg(b, picked)?;
     let counted = counted(b, target, ignore_index)?;
-    let Some(weight) = weight else { return weighted(b, op, losses, counted, reduction) };
-    let (shape, weight_shape) = (shape_of(b, log_probabilities), shape_of(b, weight));
+    let Some(weight) = weight else { return weighted(b, op, losses, counted, None, reduction) };
+    let weights = of_target(b, op, log_probabilities, target, weight)?;
+    let losses = mul(b, losses, weights)?;
+    weighted(b, op, losses, counted, Some(weights), reduction)
+}
+
+/// The weight of each target's class.
+fn of_target(b: &mut dyn Builder, op: &str, predictions: NodeId, target: NodeId, weight: NodeId) -> Result<NodeId> {
+    let (shape, weight_shape) = (shape_of(b, predictions), shape_of(b, weight));
     if weight_shape.as_slice() != &shape[shape.len() - 1..] {
         let message = format!("weights of shape {} for predictions of shape {}", show(&weight_shape), show(&shape));
         return Err(Error::new(ErrorKind::Shape, op, message).help("one weight a class"));
     }
-    let weights = super::index::take(b, weight, target)?;
-    let losses = mul(b, losses, weights)?;
-    let zero = like(b, losses, 0.0);
-    let (losses, weights) = (b.alu(Op::Where, &[counted, losses, zero])?, b.alu(Op::Where, &[counted, weights, zero])?);
-    if reduction != "mean" {
-        return reduced(b, op, losses, reduction);
-    }
-    let (total, weights) = (reduce::sum(b, losses, None, false)?, reduce::sum(b, weights, None, false)?);
-    super::arithmetic::div(b, total, weights)
+    super::index::take(b, weight, target)
 }
 
-/// The reduction over the losses that count.
-fn weighted(b: &mut dyn Builder, op: &str, losses: NodeId, counted: NodeId, reduction: &str) -> Result<NodeId> {
+/// The reduction over the losses that count; a mean is over their weights, which are 1 where nothing else is said.
+fn weighted(
+    b: &mut dyn Builder,
+    op: &str,
+    losses: NodeId,
+    counted: NodeId,
+    weights: Option<NodeId>,
+    reduction: &str,
+) -> Result<NodeId> {
     let zero = like(b, losses, 0.0);
     let losses = b.alu(Op::Where, &[counted, losses, zero])?;
     if reduction != "mean" {
         return reduced(b, op, losses, reduction);
     }
-    let total = reduce::sum(b, losses, None, false)?;
-    let dtype = dtype_of(b, losses);
-    let count = cast(b, counted, dtype)?;
-    let count = reduce::sum(b, count, None, false)?;
-    super::arithmetic::div(b, total, count)
+    let weights = match weights {
+        Some(weights) => b.alu(Op::Where, &[counted, weights, zero])?,
+        None => {
+            let dtype = dtype_of(b, losses);
+            cast(b, counted, dtype)?
+        }
+    };
+    let (total, weights) = (reduce::sum(b, losses, None, false)?, reduce::sum(b, weights, None, false)?);
+    super::arithmetic::div(b, total, weights)
 }
 
 /// Cross entropy against probabilities (in the last axis).
@@ -155,48 +201,6 @@ pub fn cross_entropy_prob(b: &mut dyn Builder, logits: NodeId, target: NodeId, r
         let products = mul(b, log_probabilities, target)?;
         let total = reduce::sum(b, products, Some(&[-1]), false)?;
         let losses = neg(b, total)?;
-        reduced(b, OP, losses, reduction)
-    })
-}
-
-/// `-(t log p + (1 - t) log(1 - p))`, where a logarithm is at least -100.
-pub fn binary_crossentropy(
-    b: &mut dyn Builder,
-    probability: NodeId,
-    target: NodeId,
-    reduction: &str,
-) -> Result<NodeId> {
-    const OP: &str = "binary_crossentropy";
-    same_shape(b, OP, probability, target)?;
-    in_wide_of(b, OP, [probability, target], |b, [probability, target]| {
-        let one = like(b, probability, 1.0);
-        let (rest, rest_target) = (sub(b, one, probability)?, sub(b, one, target)?);
-        let (own, rest) = (bounded_log(b, probability)?, bounded_log(b, rest)?);
-        let (own, rest) = (mul(b, target, own)?, mul(b, rest_target, rest)?);
-        let sum = add(b, own, rest)?;
-        let losses = neg(b, sum)?;
-        reduced(b, OP, losses, reduction)
-    })
-}
-
-/// `log p`, at least -100, which it is of 0 with slope 0.
-fn bounded_log(b: &mut dyn Builder, p: NodeId) -> Result<NodeId> {
-    let (zero, one, least) = (like(b, p, 0.0), like(b, p, 1.0), like(b, p, -100.0));
-    let none = super::arithmetic::eq(b, p, zero)?;
-    let p = b.alu(Op::Where, &[none, one, p])?;
-    let log = super::elementwise::log(b, p)?;
-    let log = b.alu(Op::Max, &[log, least])?;
-    b.alu(Op::Where, &[none, least, log])
-}
-
-/// [`binary_crossentropy`] of `sigmoid(x)`, without overflow: `softplus(x) - t x`.
-pub fn binary_crossentropy_logits(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
-    const OP: &str = "binary_crossentropy_logits";
-    same_shape(b, OP, x, target)?;
-    in_wide_of(b, OP, [x, target], |b, [x, target]| {
-        let plus = super::activation::softplus(b, x)?;
-        let product = mul(b, target, x)?;
-        let losses = sub(b, plus, product)?;
         reduced(b, OP, losses, reduction)
     })
 }

@@ -19,12 +19,12 @@ pub fn soft_margin_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, reductio
     })
 }
 
-/// The mean over the last axis of [`binary_crossentropy_logits`](super::loss::binary_crossentropy_logits).
+/// The mean over the last axis of [`binary_crossentropy_logits`](super::events::binary_crossentropy_logits).
 pub fn multilabel_soft_margin_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
     const OP: &str = "multilabel_soft_margin_loss";
     equal_shape(b, OP, x, target)?;
     in_wide_of(b, OP, [x, target], |b, [x, target]| {
-        let losses = super::loss::binary_crossentropy_logits(b, x, target, "none")?;
+        let losses = super::events::binary_crossentropy_logits(b, x, target, "none")?;
         let losses = reduce::mean(b, losses, Some(&[-1]), false).map_err(|error| error.in_op(OP))?;
         reduced(b, OP, losses, reduction)
     })
@@ -109,7 +109,7 @@ pub fn sigmoid_focal_loss(
     const OP: &str = "sigmoid_focal_loss";
     equal_shape(b, OP, x, target)?;
     in_wide_of(b, OP, [x, target], |b, [x, target]| {
-        let losses = super::loss::binary_crossentropy_logits(b, x, target, "none")?;
+        let losses = super::events::binary_crossentropy_logits(b, x, target, "none")?;
         // 1 - p = σ(-x) where the target is 1, σ(x) where it is 0; as a power of its logarithm it needs no care at 0.
         let sign = scale(b, target, -2.0)?;
         let sign = shift(b, sign, 1.0)?;

@@ -617,6 +617,8 @@ macro_rules! for_each_method {
 
         /// Cross entropy of logits, classes in the last axis, against class numbers; `reduction` is `"mean"`, `"sum"` or `"none"`.
         cross_entropy(x: tensor, target: tensor, reduction: text, label_smoothing: float, ignore_index: int) -> tensor = loss::cross_entropy;
+        /// Cross entropy of logits with a weight per class, the last axis; a mean is over the weights of the targets.
+        cross_entropy_weight(x: tensor, target: tensor, weight: tensor, reduction: text, label_smoothing: float, ignore_index: int) -> tensor = loss::cross_entropy_weight;
         /// Cross entropy of logits against probabilities, classes in the last axis of both.
         cross_entropy_prob(x: tensor, target: tensor, reduction: text) -> tensor = loss::cross_entropy_prob;
         /// Negative log likelihood of class numbers, of log-probabilities with the classes in the last axis.
@@ -624,9 +626,13 @@ macro_rules! for_each_method {
         /// Negative log likelihood with a weight per class, the last axis.
         nll_loss_weight(x: tensor, target: tensor, weight: tensor, reduction: text) -> tensor = loss::nll_loss_weight;
         /// Cross entropy of probabilities of one event; logarithms are at least -100.
-        binary_crossentropy(x: tensor, target: tensor, reduction: text) -> tensor = loss::binary_crossentropy;
+        binary_crossentropy(x: tensor, target: tensor, reduction: text) -> tensor = events::binary_crossentropy;
+        /// Cross entropy of probabilities of one event, times a weight that broadcasts to them; a mean is over their number.
+        binary_crossentropy_weight(x: tensor, target: tensor, weight: tensor, reduction: text) -> tensor = events::binary_crossentropy_weight;
         /// Cross entropy of logits of one event.
-        binary_crossentropy_logits(x: tensor, target: tensor, reduction: text) -> tensor = loss::binary_crossentropy_logits;
+        binary_crossentropy_logits(x: tensor, target: tensor, reduction: text) -> tensor = events::binary_crossentropy_logits;
+        /// Cross entropy of logits of one event, times a weight; where the event is true it counts `positive` times.
+        binary_crossentropy_logits_weight(x: tensor, target: tensor, weight: optional, positive: optional, reduction: text) -> tensor = events::binary_crossentropy_logits_weight;
         /// `(x - target)²`; `reduction` is `"mean"`, `"sum"` or `"none"`. Both have one shape, here and in the losses below.
         mse_loss(x: tensor, target: tensor, reduction: text) -> tensor = regression::mse_loss;
         /// `|x - target|`.
