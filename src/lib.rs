@@ -266,8 +266,8 @@ pub mod prelude {
     pub use crate::function::Prepare;
     pub use crate::nn::{Adam, Model, Optimizer, Sgd, SgdOptions};
     pub use crate::options::{
-        AvgPool1d, AvgPool2d, AvgPool3d, Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d,
-        MaxPool1d, MaxPool2d, MaxPool3d, default,
+        Attention, AvgPool1d, AvgPool2d, AvgPool3d, Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d,
+        ConvTranspose3d, MaxPool1d, MaxPool2d, MaxPool3d, default,
     };
     pub use crate::{
         DType, Dim, Error, Function, NewAxis, Rest, Result, Spec, Tensor, function, grad, model, named, realize_all,

@@ -6,6 +6,7 @@ pub mod activation;
 pub mod adaptive;
 pub mod argmax;
 pub mod arithmetic;
+pub mod attention;
 pub mod bessel;
 pub mod conv;
 pub mod creation;

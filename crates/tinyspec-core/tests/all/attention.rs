@@ -244,3 +244,69 @@ fn a_nan_is_seen() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// With a scale, a mask and groups of heads, by other methods.
+#[test]
+fn options_are_what_they_are_composed_of() -> Result<(), Error> {
+    use tinyspec_ir::ops::options::{Attention, default};
+    for device in ["cpu", "interpreter"] {
+        with_default_device::<_, Error>(device, || {
+            let of = |shape: [i64; 4], seed| {
+                Tensor::from_slice(&numbers(shape.iter().product::<i64>() as usize, seed), shape)
+            };
+            let (q, k, v) = (of([2, 6, 20, 8], 0), of([2, 2, 24, 8], 1), of([2, 2, 24, 5], 2));
+            let (wide_k, wide_v) = (k.repeat_interleave(3, 1), v.repeat_interleave(3, 1));
+            let shown = Tensor::from_slice(&(0..480).map(|i| i % 7 != 0).collect::<Vec<bool>>(), [20, 24]);
+            let by_head = of([2, 6, 20, 24], 3);
+            let by_head = by_head.gt(-1.0);
+            let grouped = Attention { scale: Some(0.3), grouped: true, ..default() };
+            let alone = Attention { grouped: false, ..grouped };
+            let near = |found: Tensor, want: Tensor| -> Result<(), Error> {
+                assert_eq!(found.sizes()?, want.sizes()?);
+                let (found, want) = (found.to_vec::<f32>()?, want.to_vec::<f32>()?);
+                assert!(found.iter().zip(&want).all(|(a, b)| (a - b).abs() < 1e-5), "{device}: {found:?} {want:?}");
+                Ok(())
+            };
+            let direct = (q.matmul(wide_k.transpose(-1, -2)) * 0.3).softmax(-1).matmul(&wide_v);
+            near(q.sdpa_with(&wide_k, &wide_v, None, None, alone), direct)?;
+            for mask in [None, Some(&shown), Some(&by_head)] {
+                for causal in [false, true] {
+                    let (one, other) = (Attention { causal, ..grouped }, Attention { causal, ..alone });
+                    near(q.sdpa_with(&k, &v, mask, None, one), q.sdpa_with(&wide_k, &wide_v, mask, None, other))?;
+                }
+            }
+            near(q.sdpa_with(&wide_k, &wide_v, Some(&shown), None, default()), q.sdpa_mask(&wide_k, &wide_v, &shown))?;
+            // Dropout takes weights away, by the key alone, and makes up for them.
+            let key = Tensor::scalar(7u64);
+            let dropped = Attention { dropout: 0.5, ..default() };
+            let ones = Tensor::ones([1, 1, 1000, 1]);
+            let shares = Tensor::zeros([1, 1, 1, 1]).sdpa_with(
+                &ones,
+                Tensor::eye(1000, 1000, DType::F32).unsqueeze(0).unsqueeze(0),
+                None,
+                Some(&key),
+                dropped,
+            );
+            let shares = (shares * 1000.0).to_vec::<f32>()?;
+            assert!(shares.iter().all(|share| *share == 0.0 || (share - 2.0).abs() < 1e-4), "{shares:?}");
+            let kept = shares.iter().filter(|share| **share > 0.0).count();
+            assert!((400..600).contains(&kept), "{kept}");
+            Ok(())
+        })?;
+    }
+    let x = Tensor::ones([1, 4, 3, 8]);
+    let refused = |tensor: Tensor, words: &str| {
+        let error = tensor.error().map(ToString::to_string).unwrap_or_default();
+        assert!(error.contains(words), "{error}");
+    };
+    let few = Tensor::ones([1, 3, 3, 8]);
+    refused(
+        x.sdpa_with(&few, &few, None, None, Attention { grouped: true, ..default() }),
+        "4 heads of queries share 3 of keys",
+    );
+    refused(
+        x.sdpa_with(&x, &x, None, None, Attention { dropout: 0.1, ..default() }),
+        "sdpa_with: a dropout of 0.1 without a key",
+    );
+    Ok(())
+}

@@ -4,7 +4,7 @@ use tinyspec_core::execute::{device, with_default_device};
 use tinyspec_core::lower::rangeify::{Reason, rangeify};
 use tinyspec_core::{Error, GradcheckOptions, Spec, Tensor, grad, gradcheck, stepped};
 use tinyspec_ir::DType;
-use tinyspec_ir::ops::options::{Conv2d, default};
+use tinyspec_ir::ops::options::{Attention, Conv2d, default};
 
 type Function = fn(&[Tensor]) -> Tensor;
 
@@ -112,6 +112,7 @@ fn of_reductions_and_orders() {
         group_norm: |x, y, p| x.reshape([1, 2, 3]).group_norm(y.at((.., 0)), y.at((.., 1)), 1, 1e-3);
         local_response_norm: |x, y, p| x.local_response_norm(2, 0.5, 0.75, 1.0);
         sdpa: |x, y, p| x.sdpa(y, p, true);
+        sdpa_with: |x, y, p| Tensor::stack(&[x, y, p, x], 0).sdpa_with(Tensor::stack(&[y, p], 0), Tensor::stack(&[p, x], 0), None, None, Attention { scale: Some(0.7), grouped: true, ..default() });
     });
 }
 

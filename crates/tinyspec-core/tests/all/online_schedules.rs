@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tinyspec_core::lower::kernel::finish;
 use tinyspec_core::lower::optimize::{Blocking, OptOp, Scheduler, loops_in_blocks};
 use tinyspec_core::lower::rangeify::rangeify;
-use tinyspec_ir::ops::norm;
+use tinyspec_ir::ops::attention;
 use tinyspec_ir::{AddrSpace, Arg, Builder, Const, DType, Device, Dim, Graph, NodeId, Op};
 
 /// Queries, keys, width and width of the values; fewer scores would be stored.
@@ -31,7 +31,7 @@ fn attention([queries, keys, width, values]: Size, causal: bool) -> (Graph, Node
             graph.add(Op::Param, &[shape], Arg::Param { slot, dtype: DType::F32, device, addrspace }).unwrap()
         })
         .collect();
-    let out = norm::sdpa(&mut graph, inputs[0], inputs[1], inputs[2], causal).unwrap();
+    let out = attention::sdpa(&mut graph, inputs[0], inputs[1], inputs[2], causal).unwrap();
     let schedule = rangeify(&graph, &[out], &targets()[0]).unwrap();
     let [call] = &schedule.calls[..] else { panic!("attention is {} kernels", schedule.calls.len()) };
     let mut kernel = Graph::new();

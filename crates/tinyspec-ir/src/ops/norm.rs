@@ -1,9 +1,9 @@
-//! Normalisations, and attention.
+//! Normalisations.
 
 use super::arithmetic::{add, mul, sub};
 use super::elementwise::{rsqrt, square};
 use super::{cast, dtype_of, in_wide, in_wide_of, like, reduce, shape_of, to_float};
-use crate::{Builder, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
+use crate::{Builder, Dim, Error, ErrorKind, NodeId, Result, Shape};
 
 /// `(x - mean) / sqrt(var + eps)` along axes.
 fn normalize(b: &mut dyn Builder, x: NodeId, axes: &[i64], eps: f64) -> Result<NodeId> {
@@ -193,65 +193,4 @@ pub fn local_response_norm(b: &mut dyn Builder, x: NodeId, size: i64, alpha: f64
         let power = super::elementwise::pow_const(b, sum, beta)?;
         super::arithmetic::div(b, x, power)
     })
-}
-
-/// Scaled dot-product attention: `softmax(q kᵀ / √d) v`; `causal` hides later keys. A query to which all keys are hidden
-/// gets 0. Small floats are computed with in f32.
-pub fn sdpa(b: &mut dyn Builder, q: NodeId, k: NodeId, v: NodeId, causal: bool) -> Result<NodeId> {
-    let scores = scores(b, q, k)?;
-    let shown = if causal {
-        let zero_one = b.constant(crate::Const::int(crate::DType::Bool, 1));
-        let shape = shape_of(b, scores);
-        let all = super::movement::expand(b, zero_one, &shape[shape.len() - 2..])?;
-        let keep = super::movement::tril(b, all, 0)?;
-        let hidden = like(b, scores, f64::NEG_INFINITY);
-        b.alu(Op::Where, &[keep, scores, hidden])?
-    } else {
-        scores
-    };
-    attend(b, shown, v, [q, k])
-}
-
-/// [`sdpa`] with a mask: a bool one keeps where true, a float one is added to the scores.
-pub fn sdpa_mask(b: &mut dyn Builder, q: NodeId, k: NodeId, v: NodeId, mask: NodeId) -> Result<NodeId> {
-    let scores = scores(b, q, k)?;
-    let shown = if dtype_of(b, mask) == crate::DType::Bool {
-        let hidden = like(b, scores, f64::NEG_INFINITY);
-        b.alu(Op::Where, &[mask, scores, hidden]).map_err(|error| error.in_op("sdpa_mask"))?
-    } else {
-        add(b, scores, mask).map_err(|error| error.in_op("sdpa_mask"))?
-    };
-    attend(b, shown, v, [q, k])
-}
-
-fn scores(b: &mut dyn Builder, q: NodeId, k: NodeId) -> Result<NodeId> {
-    let shape = shape_of(b, q);
-    if let Some(vector) = [&shape, &shape_of(b, k)].into_iter().find(|shape| shape.len() < 2) {
-        let message = format!("needs (…, positions, width), found {}", crate::dim::show(vector));
-        return Err(Error::new(ErrorKind::Rank, "sdpa", message));
-    }
-    let width = shape.last().and_then(Dim::as_const).unwrap_or(1);
-    let (q, k) = (wide(b, q)?, wide(b, k)?);
-    let turned = super::movement::transpose(b, k, -1, -2)?;
-    let product = super::matmul::matmul(b, q, turned).map_err(|error| error.in_op("sdpa"))?;
-    let scale = like(b, product, 1.0 / (width as f64).sqrt());
-    mul(b, product, scale)
-}
-
-/// The sum of the values by the weights that scores give; of the dtype that the inputs have in common.
-fn attend(b: &mut dyn Builder, scores: NodeId, v: NodeId, [q, k]: [NodeId; 2]) -> Result<NodeId> {
-    let dtype = dtype_of(b, q).promote(dtype_of(b, k)).and_then(|dtype| dtype.promote(dtype_of(b, v)));
-    let weights = reduce::weights(b, scores)?;
-    let v = wide(b, v)?;
-    let value = super::matmul::matmul(b, weights, v).map_err(|error| error.in_op("sdpa"))?;
-    match dtype {
-        Some(dtype) if dtype.is_float() => cast(b, value, dtype),
-        _ => Ok(value),
-    }
-}
-
-/// A float in the type that sums of it have.
-fn wide(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
-    let dtype = dtype_of(b, x);
-    if dtype.is_float() { cast(b, x, dtype.accumulator()) } else { Ok(x) }
 }

@@ -37,6 +37,18 @@ impl Field for i64 {
     }
 }
 
+impl Field for f64 {
+    const EXPECTED: &'static str = "a number";
+
+    fn read(value: &MethodArg) -> Option<f64> {
+        match value {
+            MethodArg::Float(number) => Some(*number),
+            MethodArg::Int(number) => Some(*number as f64),
+            _ => None,
+        }
+    }
+}
+
 impl Field for bool {
     const EXPECTED: &'static str = "true or false";
 
@@ -75,22 +87,22 @@ pub(crate) fn per_axis<const N: usize>(numbers: &[i64]) -> Option<[i64; N]> {
 }
 
 macro_rules! options {
-    ($($(#[doc = $doc:literal])* $name:ident {
+    ($($(#[doc = $doc:literal])* $name:ident $(<$axes:ident>)? {
         $($(#[doc = $field_doc:literal])* $field:ident: $type:ty = $default:expr,)*
     })*) => { $(
         $(#[doc = $doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-        pub struct $name<const N: usize> {
+        #[derive(Clone, Copy, PartialEq, Debug)]
+        pub struct $name $(<const $axes: usize>)? {
             $($(#[doc = $field_doc])* pub $field: $type,)*
         }
 
-        impl<const N: usize> Default for $name<N> {
+        impl $(<const $axes: usize>)? Default for $name $(<$axes>)? {
             fn default() -> Self {
                 Self { $($field: $default,)* }
             }
         }
 
-        impl<const N: usize> Options for $name<N> {
+        impl $(<const $axes: usize>)? Options for $name $(<$axes>)? {
             const FIELDS: &'static [&'static str] = &[$(stringify!($field)),*];
 
             fn set(&mut self, method: &str, field: &str, value: &MethodArg) -> Result<()> {
@@ -114,7 +126,7 @@ macro_rules! options {
 
 options! {
     /// Options of a convolution over N axes.
-    Conv {
+    Conv<N> {
         /// Steps between windows.
         stride: [i64; N] = [1; N],
         /// Zeros before and after each axis.
@@ -125,7 +137,7 @@ options! {
         groups: i64 = 1,
     }
     /// Options of a transposed convolution over N axes.
-    ConvTranspose {
+    ConvTranspose<N> {
         /// Steps between the places that neighbouring inputs are added at.
         stride: [i64; N] = [1; N],
         /// Elements cut off the result at both ends of each axis.
@@ -138,7 +150,7 @@ options! {
         groups: i64 = 1,
     }
     /// Options of a maximum over windows of N axes.
-    MaxPool {
+    MaxPool<N> {
         /// Steps between windows; windows beside each other if nothing is said.
         stride: Option<[i64; N]> = None,
         /// Elements before and after each axis that no maximum is.
@@ -149,7 +161,7 @@ options! {
         ceil_mode: bool = false,
     }
     /// Options of a mean over windows of N axes.
-    AvgPool {
+    AvgPool<N> {
         /// Steps between windows; windows beside each other if nothing is said.
         stride: Option<[i64; N]> = None,
         /// Zeros before and after each axis.
@@ -158,6 +170,17 @@ options! {
         ceil_mode: bool = false,
         /// Divides by the padding too.
         count_include_pad: bool = true,
+    }
+    /// Options of attention.
+    Attention {
+        /// Hides later keys.
+        causal: bool = false,
+        /// What scores are multiplied by; nothing said: 1 over the root of the width.
+        scale: Option<f64> = None,
+        /// The share of the weights that is taken away.
+        dropout: f64 = 0.0,
+        /// Queries have a multiple of the heads of keys and values, which several of theirs, beside each other, share.
+        grouped: bool = false,
     }
 }
 
@@ -177,16 +200,17 @@ macro_rules! for_each_options {
             AvgPool1d = AvgPool<1>,
             AvgPool2d = AvgPool<2>,
             AvgPool3d = AvgPool<3>,
+            Attention,
         }
     };
 }
 pub(crate) use for_each_options;
 
 macro_rules! names {
-    ($($name:ident = $options:ident<$axes:literal>,)*) => { $(
+    ($($name:ident $(= $options:ident<$axes:literal>)?,)*) => { $($(
         #[doc = concat!("[`", stringify!($options), "`] over ", stringify!($axes), " axes.")]
         pub type $name = $options<$axes>;
-    )* };
+    )?)* };
 }
 
 for_each_options!(names);

@@ -18,7 +18,7 @@ use crate::{Builder, DType, Error, ErrorKind, NodeId, Result, Shape};
 use arguments::Arguments;
 
 macro_rules! param_kind {
-    ($($name:ident = $options:ident<$axes:literal>,)*) => {
+    ($($name:ident $(= $options:ident<$axes:literal>)?,)*) => {
         /// What a parameter of a method is.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
         #[allow(non_camel_case_types)]

@@ -3,13 +3,13 @@
 use super::*;
 use tinyspec_core::lower::kernel::lower_kernel;
 use tinyspec_ir::gradient::gradient;
-use tinyspec_ir::ops::norm;
+use tinyspec_ir::ops::attention;
 
 /// Queries, keys and values of some heads, and attention.
 fn attention(graph: &mut Graph, [heads, queries, keys, width]: [i64; 4], causal: bool) -> ([NodeId; 3], NodeId) {
     let mut input = |slot, length| param(graph, slot, DType::F32, &[heads, length, width]);
     let [q, k, v] = [input(0, queries), input(1, keys), input(2, keys)];
-    let out = norm::sdpa(graph, q, k, v, causal).unwrap();
+    let out = attention::sdpa(graph, q, k, v, causal).unwrap();
     ([q, k, v], out)
 }
 
@@ -44,6 +44,22 @@ fn attention_is_one_kernel() {
             let scores = 4 * size[0] * size[1] * size[2];
             assert!(size[2] < 4096 || kernel.scratch_bytes as i64 * 100 < scores, "{size:?}: {}", kernel.scratch_bytes);
         }
+    }
+}
+
+#[test]
+fn groups_of_heads_scales_and_masks_are_one_kernel_too() {
+    use tinyspec_ir::ops::options::Attention;
+    for (causal, masked) in [(false, false), (true, false), (false, true)] {
+        let mut graph = Graph::new();
+        let q = param(&mut graph, 0, DType::F32, &[1, 8, 512, 64]);
+        let [k, v] = [1, 2].map(|slot| param(&mut graph, slot, DType::F32, &[1, 2, 600, 64]));
+        let mask = masked.then(|| param(&mut graph, 3, DType::Bool, &[512, 600]));
+        let options = Attention { causal, scale: Some(0.2), grouped: true, ..Attention::default() };
+        let out = attention::sdpa_with(&mut graph, q, k, v, mask, None, options).unwrap();
+        let schedule = scheduled(&graph, &[out]);
+        assert_eq!(schedule.calls.len(), 1, "{causal} {masked}\n{}", schedule.explain(&graph));
+        assert_eq!(largest(&schedule), 8 * 512 * 64);
     }
 }
 

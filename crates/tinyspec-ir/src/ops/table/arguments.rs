@@ -123,7 +123,7 @@ impl<'a> Arguments<'a> {
 }
 
 macro_rules! structs {
-    ($($name:ident = $options:ident<$axes:literal>,)*) => {
+    ($($name:ident $(= $options:ident<$axes:literal>)?,)*) => {
         #[allow(non_snake_case, reason = "a parameter's kind is the name of its reader")]
         impl Arguments<'_> {
             $(pub fn $name(&mut self, param: &str) -> Result<options::$name> {

@@ -694,9 +694,20 @@ macro_rules! for_each_method {
         /// `x / (k + alpha mean(x²))^beta` over `size` neighbouring channels.
         local_response_norm(x: tensor, size: int, alpha: float, beta: float, k: float) -> tensor = norm::local_response_norm;
         /// Scaled dot-product attention.
-        sdpa(x: tensor, k: tensor, v: tensor, causal: flag) -> tensor = norm::sdpa;
+        sdpa(x: tensor, k: tensor, v: tensor, causal: flag) -> tensor = attention::sdpa;
         /// Scaled dot-product attention with a mask.
-        sdpa_mask(x: tensor, k: tensor, v: tensor, mask: tensor) -> tensor = norm::sdpa_mask;
+        sdpa_mask(x: tensor, k: tensor, v: tensor, mask: tensor) -> tensor = attention::sdpa_mask;
+        /// Scaled dot-product attention with options, and with a mask; `key` draws what dropout takes away.
+        ///
+        /// ```
+        /// # use tinyspec_core::Tensor;
+        /// # use tinyspec_ir::ops::options::{Attention, default};
+        /// let (q, k) = (Tensor::randn([1, 8, 5, 16]), Tensor::randn([1, 2, 7, 16]));
+        /// let options = Attention { scale: Some(0.1), grouped: true, ..default() };
+        /// assert_eq!(q.sdpa_with(&k, &k, None, None, options).sizes()?, [1, 8, 5, 16]);
+        /// # Ok::<(), tinyspec_core::Error>(())
+        /// ```
+        sdpa_with(x: tensor, k: tensor, v: tensor, mask: optional, key: optional, options: Attention) -> tensor = attention::sdpa_with;
         /// `tanh(x W + h U)`: a recurrent step with weights (inputs, width) and (width, width), and the biases of both.
         rnn_cell(x: tensor, h: tensor, weight: tensor, recurrent: tensor, bias: optional, recurrent_bias: optional) -> tensor = recurrent::rnn_cell;
         /// The next h and c of a long short-term memory: weights (inputs, 4 width) and (width, 4 width) of the gates i, f, g, o.

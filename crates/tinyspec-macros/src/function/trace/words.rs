@@ -98,6 +98,7 @@ pub(super) fn kind_text(kind: ParamKind) -> String {
 fn first_option(kind: ParamKind) -> &'static str {
     let axes = format!("{kind:?}").chars().find_map(|c| c.to_digit(10));
     match axes {
+        None => "causal: true",
         Some(1) => "stride: [2]",
         Some(3) => "stride: [2, 2, 2]",
         _ => "stride: [2, 2]",
