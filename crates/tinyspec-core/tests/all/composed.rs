@@ -268,6 +268,7 @@ fn windows_pictures_and_normalisations() {
         let bent = [0.0, 1.0, -2.0, 3.0, 4.0];
         let at = |i: usize| (i as f64 + 0.5) * 5.0 / 8.0 - 0.5;
         let taps = |i: usize| (-2i64..7).map(|k| bent[k.clamp(0, 4) as usize] * kernel(at(i) - k as f64)).sum::<f64>();
+        scaled()?;
         is(&vector(&bent).interpolate([8], "cubic", false), &(0..8).map(taps).collect::<Vec<_>>())?;
         // The weights at the middle of two elements are -3/32, 19/32, 19/32, -3/32.
         let corners = vector(&[1.0, 2.0, 4.0, 8.0]).interpolate([7], "cubic", true).to_vec::<f64>()?;
@@ -335,4 +336,38 @@ fn wrong_calls_say_what_is_wrong() {
         let text = tensor.realize().err().unwrap_or_else(|| panic!("no error: {words}")).to_string();
         assert!(text.contains(words), "{text}: {words}");
     }
+}
+
+/// Elements of a scaled axis lie `1 / factor` apart, whatever its length was rounded to.
+fn scaled() -> Result<(), tinyspec_core::Error> {
+    let x = [1.0, 2.0, 4.0, 8.0, 16.0];
+    for (factor, length) in [(1.5, 7), (0.3, 1), (2.0, 10), (0.5, 2), (1.0, 5), (2.6, 13)] {
+        let place = |i: usize| ((i as f64 + 0.5) / factor - 0.5).max(0.0);
+        let between = |i: usize| {
+            let (low, share) = (place(i).floor() as usize, place(i).fract());
+            x[low.min(4)] * (1.0 - share) + x[(low + 1).min(4)] * share
+        };
+        let nearest = |i: usize| x[((i as f64 / factor + 1e-9).floor() as usize).min(4)];
+        let exact = |i: usize| x[(((i as f64 + 0.5) / factor + 1e-9).floor() as usize).min(4)];
+        let ends = |i: usize| i as f64 * 4.0 / (length as f64 - 1.0).max(1.0);
+        let corners = |i: usize| {
+            let (low, share) = (ends(i).floor() as usize, ends(i).fract());
+            x[low.min(4)] * (1.0 - share) + x[(low + 1).min(4)] * share
+        };
+        let picture = vector(&x).reshape([1, 1, 5]);
+        let found = |mode: &str, corners| picture.interpolate_scale(factor, mode, corners);
+        is(&found("linear", false), &(0..length).map(between).collect::<Vec<_>>())?;
+        is(&found("nearest", false), &(0..length).map(nearest).collect::<Vec<_>>())?;
+        is(&found("nearest-exact", false), &(0..length).map(exact).collect::<Vec<_>>())?;
+        is(&found("linear", true), &(0..length).map(corners).collect::<Vec<_>>())?;
+    }
+    let square = Tensor::arange(8).cast(DType::F64).reshape([1, 2, 2, 2]).interpolate_scale(2.0, "bilinear", false);
+    assert_eq!(square.sizes()?, [1, 2, 4, 4]);
+    let refused = vector(&x).interpolate_scale(2.0, "linear", false);
+    assert!(
+        refused
+            .error()
+            .is_some_and(|error| error.to_string().contains("interpolate_scale: needs (batch, channels, …)"))
+    );
+    Ok(())
 }

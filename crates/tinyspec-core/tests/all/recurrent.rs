@@ -184,6 +184,62 @@ fn stacks_of_many_tensors_lie_in_one_buffer() -> Result<(), Error> {
     Ok(())
 }
 
+/// Two layers both ways, of one-layer sequences: the second reads both ways of the first, beside each other.
+#[test]
+fn layers_and_ways_follow_each_other_as_pytorch_orders_them() -> Result<(), Error> {
+    for device in ["cpu", "interpreter"] {
+        with_default_device::<_, Error>(device, || {
+            let (x, h, c) = (waves(&[3, 2, 2], 0.3), waves(&[4, 2, 3], 1.0), waves(&[4, 2, 3], 2.0));
+            let inputs = [2, 2, 6, 6];
+            let weights: Vec<Tensor> = (0..4)
+                .flat_map(|row| {
+                    let start = row as f64;
+                    let shapes = [vec![inputs[row], 12], vec![3, 12], vec![12], vec![12]];
+                    (0..).zip(shapes).map(move |(number, shape)| waves(&shape, start + f64::from(number) * 0.2))
+                })
+                .collect();
+            let all: Vec<&Tensor> = weights.iter().collect();
+            let found = x.lstm_layers(&h, &c, &all, true);
+            let (mut below, mut last) = (x.clone(), [vec![], vec![]]);
+            for layer in 0..2 {
+                let mut sides = vec![];
+                for way in 0..2 {
+                    let row = layer * 2 + way;
+                    let [weight, recurrent, bias, other] = all[row * 4..][..4] else { unreachable!("four of each") };
+                    let input = if way == 1 { below.flip([0]) } else { below.clone() };
+                    let one = input.lstm(h.at(row), c.at(row), weight, recurrent, Some(bias), Some(other));
+                    sides.push(if way == 1 { one[0].flip([0]) } else { one[0].clone() });
+                    last[0].extend(one[1].to_vec::<f64>()?);
+                    last[1].extend(one[2].to_vec::<f64>()?);
+                }
+                below = Tensor::cat(&[&sides[0], &sides[1]], -1);
+            }
+            assert_eq!(found[0].sizes()?, [3, 2, 6]);
+            is(&found[0], &below.to_vec::<f64>()?)?;
+            is(&found[1], &last[0])?;
+            is(&found[2], &last[1])?;
+            // One layer one way is the sequence itself.
+            let Layer { x, h, weight, recurrent, biases: [bias, other], .. } = &layer(3);
+            let found = x.gru_layers(h.unsqueeze(0), &[weight, recurrent, bias, other], false);
+            is(&found[0], &GRU)?;
+            is(&found[1], &GRU[8..])?;
+            let Layer { x, h, weight, recurrent, biases: [bias, other], .. } = &layer(1);
+            is(&x.rnn_layers(h.unsqueeze(0), &[weight, recurrent, bias, other], false)[0], &RNN)
+        })
+        .unwrap_or_else(|error| panic!("{device}: {error}"));
+    }
+    let (x, h) = (waves(&[3, 2, 2], 0.3), waves(&[2, 2, 3], 1.0));
+    let (weight, recurrent) = (waves(&[2, 3], 0.1), waves(&[3, 3], 0.2));
+    gradcheck(
+        |t| t[0].rnn_layers(&t[1], &[&t[2], &t[3], &t[2], &t[3]], true).remove(0),
+        &[&x, &h, &weight, &recurrent],
+        GradcheckOptions::default(),
+    )?;
+    let error = x.rnn_layers(&h, &[&weight, &recurrent, &weight], true).remove(0).to_vec::<f64>().expect_err("refused");
+    assert!(error.to_string().contains("rnn_layers: 3 weights for 2 layers and ways"), "{error}");
+    Ok(())
+}
+
 #[test]
 fn weights_of_other_widths_are_refused() {
     let Layer { x, h, c, weight, recurrent, .. } = layer(3);

@@ -140,7 +140,7 @@ fn options_combine() -> Result<(), Error> {
             for options in [
                 Conv2d { groups: 3, ..default() },
                 Conv2d { groups: 3, stride: [2, 3], padding: [1, 2], ..default() },
-                Conv2d { groups: 3, stride: [5, 4], padding: [4, 0], dilation: [2, 3] },
+                Conv2d { groups: 3, stride: [5, 4], padding: [4, 0], dilation: [2, 3], ..default() },
                 Conv2d { groups: 3, stride: [9, 9], dilation: [1, 2], ..default() },
             ] {
                 let got = x.conv2d(&weight, None, options).to_vec::<f32>()?;
@@ -265,5 +265,41 @@ fn images_beyond_the_second_cache() -> Result<(), Error> {
         let expected = reference(&x.to_vec::<f32>()?, shape(image), &weight.to_vec::<f32>()?, shape(filters), options);
         assert_eq!(x.conv2d(&weight, None, options).to_vec::<f32>()?, expected, "{image:?} {filters:?}");
     }
+    Ok(())
+}
+
+#[test]
+fn padding_keeps_lengths_and_one_sample_needs_no_batch() -> Result<(), Error> {
+    use tinyspec_ir::ops::options::{Conv1d, Conv3d};
+    let ramp = |shape: &[i64]| Tensor::arange(shape.iter().product::<i64>()).cast(DType::F32).reshape(shape);
+    for device in ["cpu", "interpreter"] {
+        with_default_device::<_, Error>(device, || {
+            let x = Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0, 5.0], [1, 1, 5]);
+            // PyTorch's: of an odd number of zeros the one more comes after.
+            let same = |kernel: &[f32], dilation: i64| {
+                let weight = Tensor::from_slice(kernel, [1, 1, kernel.len() as i64]);
+                x.conv1d(weight, None, Conv1d { same: true, dilation: [dilation], ..default() }).to_vec::<f32>()
+            };
+            assert_eq!(same(&[1.0, 10.0], 1)?, [21.0, 32.0, 43.0, 54.0, 5.0]);
+            assert_eq!(same(&[1.0, 10.0, 100.0], 1)?, [210.0, 321.0, 432.0, 543.0, 54.0]);
+            assert_eq!(same(&[1.0, 10.0, 100.0, 1000.0], 1)?, [3210.0, 4321.0, 5432.0, 543.0, 54.0]);
+            assert_eq!(same(&[1.0, 10.0, 100.0], 2)?, [310.0, 420.0, 531.0, 42.0, 53.0]);
+            let (picture, weight) = (ramp(&[2, 5, 6]), ramp(&[3, 2, 2, 3]));
+            let options = Conv2d { same: true, ..default() };
+            let one = picture.conv2d(&weight, None, options);
+            assert_eq!(one.sizes()?, [3, 5, 6]);
+            assert_eq!(one.to_vec::<f32>()?, picture.unsqueeze(0).conv2d(&weight, None, options).to_vec::<f32>()?);
+            let solid = ramp(&[2, 3, 4, 5]).conv3d(ramp(&[1, 2, 2, 2, 2]), None, Conv3d::default());
+            assert_eq!(solid.sizes()?, [1, 2, 3, 4]);
+            let back = ramp(&[2, 5]).conv_transpose1d(ramp(&[2, 3, 2]), None, default());
+            assert_eq!(back.sizes()?, [3, 6]);
+            Ok(())
+        })?;
+    }
+    let x = Tensor::ones([1, 1, 8]);
+    let error = x.conv1d(Tensor::ones([1, 1, 3]), None, Conv1d { same: true, stride: [2], ..default() });
+    assert!(
+        error.error().is_some_and(|error| error.to_string().contains("a stride of [2] where axes keep their lengths"))
+    );
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Convolutions: windows, a broadcast Mul and a Reduce-Add, which Rangeify fuses to one kernel that reads the input by
 //! index arithmetic.
 
-use super::movement::{flip, permute, reshape, transpose};
+use super::movement::{flip, permute, reshape, squeeze, transpose, unsqueeze};
 use super::options::{Conv, ConvTranspose};
 use super::window::{Window, check, check_padding, pad_ends, windows};
 use super::{cast, promote, shape_of};
@@ -24,8 +24,9 @@ fn check_operands<const N: usize>(
     for (name, shape) in [("input", &shape), ("weight", &kernel)] {
         if shape.len() != N + 2 {
             let message = format!("the {name} must have {} axes, found {}", N + 2, show(shape));
-            return Err(Error::new(ErrorKind::Rank, op, message)
-                .help("an input is (batch, channels, …), a weight one filter for each pair of channels"));
+            return Err(Error::new(ErrorKind::Rank, op, message).help(
+                "an input is (batch, channels, …) or (channels, …), a weight one filter for each pair of channels",
+            ));
         }
     }
     if groups < 1 {
@@ -54,7 +55,40 @@ pub fn conv<const N: usize>(
 ) -> Result<NodeId> {
     let op = format!("conv{N}d");
     check_padding(&op, &options.padding)?;
-    convolve(b, &op, x, weight, bias, options, options.padding.map(|padding| [padding; 2]))
+    let ends =
+        if options.same { same::<N>(b, &op, weight, options)? } else { options.padding.map(|padding| [padding; 2]) };
+    with_a_batch::<N>(b, x, |b, x| convolve(b, &op, x, weight, bias, options, ends))
+}
+
+/// The zeros before and after each axis that let it keep its length.
+fn same<const N: usize>(b: &dyn Builder, op: &str, weight: NodeId, options: Conv<N>) -> Result<[[i64; 2]; N]> {
+    let Conv { stride, padding, dilation, .. } = options;
+    if padding != [0; N] || stride != [1; N] {
+        let message = format!("a padding of {padding:?} and a stride of {stride:?} where axes keep their lengths");
+        return Err(
+            Error::new(ErrorKind::Value, op, message).help("with `same` windows are 1 apart, and nothing else pads")
+        );
+    }
+    let kernel = shape_of(b, weight);
+    let size = |axis: usize| kernel.get(axis + 2).and_then(Dim::as_const).unwrap_or(1);
+    Ok(std::array::from_fn(|axis| {
+        let total = dilation[axis].saturating_mul(size(axis) - 1).max(0);
+        [total / 2, total - total / 2]
+    }))
+}
+
+/// What is made of inputs `(batch, channels, …)`; one `(channels, …)` is a batch of its own.
+fn with_a_batch<const N: usize>(
+    b: &mut dyn Builder,
+    x: NodeId,
+    make: impl FnOnce(&mut dyn Builder, NodeId) -> Result<NodeId>,
+) -> Result<NodeId> {
+    if shape_of(b, x).len() != N + 1 {
+        return make(b, x);
+    }
+    let batch = unsqueeze(b, x, 0)?;
+    let made = make(b, batch)?;
+    squeeze(b, made, Some(&[0]))
 }
 
 /// [`conv`] with the padding before and after each axis apart.
@@ -130,20 +164,31 @@ pub fn conv_transpose<const N: usize>(
     options: ConvTranspose<N>,
 ) -> Result<NodeId> {
     let op = format!("conv_transpose{N}d");
+    with_a_batch::<N>(b, x, |b, x| add_filters(b, &op, x, weight, bias, options))
+}
+
+fn add_filters<const N: usize>(
+    b: &mut dyn Builder,
+    op: &str,
+    x: NodeId,
+    weight: NodeId,
+    bias: Option<NodeId>,
+    options: ConvTranspose<N>,
+) -> Result<NodeId> {
     let ConvTranspose { stride, padding, output_padding, dilation, groups } = options;
-    let (shape, kernel, sizes) = check_operands::<N>(b, &op, x, weight, groups)?;
+    let (shape, kernel, sizes) = check_operands::<N>(b, op, x, weight, groups)?;
     let inputs = kernel[0].idiv(&Dim::from(groups));
     if kernel[0] != shape[1] || inputs.clone() * Dim::from(groups) != kernel[0] {
-        return Err(wrong_channels(&op, &shape, &kernel, groups)
+        return Err(wrong_channels(op, &shape, &kernel, groups)
             .help("the weight's first axis is the input's channels, a multiple of the groups"));
     }
-    check_padding(&op, &padding)?;
+    check_padding(op, &padding)?;
     let window = |axis: usize| Window { size: sizes[axis], stride: stride[axis], dilation: dilation[axis] };
     let axes: [Window; N] = std::array::from_fn(window);
-    check(&op, &axes)?;
+    check(op, &axes)?;
     if (0..N).any(|axis| !(0..stride[axis].max(dilation[axis])).contains(&output_padding[axis])) {
         let message = format!("an output padding of {output_padding:?}");
-        return Err(Error::new(ErrorKind::Value, &op, message).help("it is less than the stride or the dilation"));
+        return Err(Error::new(ErrorKind::Value, op, message).help("it is less than the stride or the dilation"));
     }
     // Zeros between the input's elements, which the steps of the convolution skip.
     let mut x = x;
@@ -177,5 +222,5 @@ pub fn conv_transpose<const N: usize>(
         let before = axes[axis].span() - 1 - padding[axis];
         [before, before + output_padding[axis]]
     });
-    convolve(b, &op, x, filters, bias, Conv { dilation, groups, ..Conv::default() }, ends)
+    convolve(b, op, x, filters, bias, Conv { dilation, groups, ..Conv::default() }, ends)
 }

@@ -131,6 +131,8 @@ options! {
         stride: [i64; N] = [1; N],
         /// Zeros before and after each axis.
         padding: [i64; N] = [0; N],
+        /// As many zeros, half of them before, as let each axis keep its length; the windows are 1 apart then.
+        same: bool = false,
         /// Distance between the elements of a window.
         dilation: [i64; N] = [1; N],
         /// Groups of channels that do not see each other.

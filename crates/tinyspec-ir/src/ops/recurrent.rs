@@ -5,7 +5,7 @@ use super::activation::sigmoid;
 use super::arithmetic::{add, mul, sub};
 use super::hyperbolic::tanh;
 use super::matmul::matmul;
-use super::movement::{narrow, squeeze, stack};
+use super::movement::{cat, narrow, squeeze, stack};
 use super::shape_of;
 use crate::dim::show;
 use crate::{Builder, Dim, Error, ErrorKind, NodeId, Op, Result};
@@ -131,7 +131,14 @@ fn once(
     (cell.step)(b, share, state, &weights, width).map_err(|error| error.in_op(op))
 }
 
-/// All states h, then the last state.
+/// The way that a layer goes through the steps.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Forward,
+    Backward,
+}
+
+/// All states h, in the order of the steps, then the last state.
 fn sequence(
     b: &mut dyn Builder,
     op: &str,
@@ -139,6 +146,7 @@ fn sequence(
     x: NodeId,
     state: &[NodeId],
     weights: Weights,
+    way: Way,
 ) -> Result<Vec<NodeId>> {
     let width = weights.check(b, op, state[0], cell.gates)?;
     let shape = shape_of(b, x);
@@ -152,6 +160,7 @@ fn sequence(
     let mut state = state.to_vec();
     let mut shown = Vec::new();
     for number in 0..length {
+        let number = if way == Way::Forward { number } else { length - 1 - number };
         let share = narrow(b, shares, 0, number, 1)?;
         let share = squeeze(b, share, Some(&[0]))?;
         let next = (cell.step)(b, share, &state, &weights, width).map_err(|error| error.in_op(op))?;
@@ -161,8 +170,67 @@ fn sequence(
         }
         shown.push(state[0]);
     }
+    if way == Way::Backward {
+        shown.reverse();
+    }
     let mut results = vec![stack(b, &shown, 0)?];
     results.extend(state);
+    Ok(results)
+}
+
+/// Layers of a cell, one over the states of the other, each one way or both ways: all states h of the last layer, then the
+/// last states. A state has an axis in front for layers and ways, `weights` follow each other as it does.
+fn layers(
+    b: &mut dyn Builder,
+    op: &str,
+    cell: &Cell,
+    x: NodeId,
+    state: &[NodeId],
+    weights: &[NodeId],
+    both_ways: bool,
+) -> Result<Vec<NodeId>> {
+    let ways: &[Way] = if both_ways { &[Way::Forward, Way::Backward] } else { &[Way::Forward] };
+    let shapes: Vec<_> = state.iter().map(|&state| shape_of(b, state)).collect();
+    let rows = shapes[0].first().and_then(Dim::as_const).and_then(|rows| usize::try_from(rows).ok()).unwrap_or(0);
+    if rows == 0 || rows % ways.len() != 0 || shapes.iter().any(|shape| shape[..] != shapes[0][..]) {
+        let shown: Vec<String> = shapes.iter().map(|shape| show(shape)).collect();
+        let message = format!("states of {} for layers of {} ways", shown.join(" and "), ways.len());
+        return Err(Error::new(ErrorKind::Shape, op, message).help("(layers · ways, batch, width)"));
+    }
+    let each = weights.len() / rows;
+    if weights.len() != rows * each || !matches!(each, 2 | 4) {
+        let message = format!("{} weights for {rows} layers and ways", weights.len());
+        return Err(
+            Error::new(ErrorKind::Arity, op, message).help("weight and recurrent for each, and both biases or none")
+        );
+    }
+    let of = |weights: &[NodeId]| Weights {
+        input: weights[0],
+        state: weights[1],
+        bias: weights.get(2).copied(),
+        state_bias: weights.get(3).copied(),
+    };
+    let (mut x, mut last) = (x, vec![vec![]; state.len()]);
+    for layer in 0..rows / ways.len() {
+        let mut sides = vec![];
+        for (number, &way) in (layer * ways.len()..).zip(ways) {
+            let mut first = vec![];
+            for &state in state {
+                let row = narrow(b, state, 0, number as i64, 1)?;
+                first.push(squeeze(b, row, Some(&[0]))?);
+            }
+            let found = sequence(b, op, cell, x, &first, of(&weights[number * each..][..each]), way)?;
+            sides.push(found[0]);
+            for (last, &state) in last.iter_mut().zip(&found[1..]) {
+                last.push(state);
+            }
+        }
+        x = if sides.len() == 1 { sides[0] } else { cat(b, &sides, -1)? };
+    }
+    let mut results = vec![x];
+    for states in last {
+        results.push(stack(b, &states, 0)?);
+    }
     Ok(results)
 }
 
@@ -221,7 +289,7 @@ pub fn rnn(
     recurrent_bias: Option<NodeId>,
 ) -> Result<Vec<NodeId>> {
     let weights = Weights { input: weight, state: recurrent, bias, state_bias: recurrent_bias };
-    sequence(b, "rnn", &RNN, x, &[h], weights)
+    sequence(b, "rnn", &RNN, x, &[h], weights, Way::Forward)
 }
 
 /// All states h of [`lstm_cell`] over the first axis, and the last h and c.
@@ -237,7 +305,7 @@ pub fn lstm(
     recurrent_bias: Option<NodeId>,
 ) -> Result<Vec<NodeId>> {
     let weights = Weights { input: weight, state: recurrent, bias, state_bias: recurrent_bias };
-    sequence(b, "lstm", &LSTM, x, &[h, c], weights)
+    sequence(b, "lstm", &LSTM, x, &[h, c], weights, Way::Forward)
 }
 
 /// All states of [`gru_cell`] over the first axis, and the last one.
@@ -251,5 +319,39 @@ pub fn gru(
     recurrent_bias: Option<NodeId>,
 ) -> Result<Vec<NodeId>> {
     let weights = Weights { input: weight, state: recurrent, bias, state_bias: recurrent_bias };
-    sequence(b, "gru", &GRU, x, &[h], weights)
+    sequence(b, "gru", &GRU, x, &[h], weights, Way::Forward)
+}
+
+/// Layers of [`rnn`]: all states of the last one, and the last ones of all.
+pub fn rnn_layers(
+    b: &mut dyn Builder,
+    x: NodeId,
+    h: NodeId,
+    weights: &[NodeId],
+    both_ways: bool,
+) -> Result<Vec<NodeId>> {
+    layers(b, "rnn_layers", &RNN, x, &[h], weights, both_ways)
+}
+
+/// Layers of [`lstm`]: all states h of the last one, and the last h and c of all.
+pub fn lstm_layers(
+    b: &mut dyn Builder,
+    x: NodeId,
+    h: NodeId,
+    c: NodeId,
+    weights: &[NodeId],
+    both_ways: bool,
+) -> Result<Vec<NodeId>> {
+    layers(b, "lstm_layers", &LSTM, x, &[h, c], weights, both_ways)
+}
+
+/// Layers of [`gru`]: all states of the last one, and the last ones of all.
+pub fn gru_layers(
+    b: &mut dyn Builder,
+    x: NodeId,
+    h: NodeId,
+    weights: &[NodeId],
+    both_ways: bool,
+) -> Result<Vec<NodeId>> {
+    layers(b, "gru_layers", &GRU, x, &[h], weights, both_ways)
 }

@@ -69,21 +69,89 @@ pub fn pad_mode(b: &mut dyn Builder, x: NodeId, before: &[i64], after: &[i64], m
 /// `"linear"` (`"bilinear"`, `"trilinear"`) or `"cubic"` (`"bicubic"`, by Keys, 1981), where `align_corners` keeps the ends
 /// in place, or `"area"` (means).
 pub fn interpolate(b: &mut dyn Builder, x: NodeId, size: &[i64], mode: &str, align_corners: bool) -> Result<NodeId> {
-    const OP: &str = "interpolate";
+    resized(b, "interpolate", x, size, None, mode, align_corners)
+}
+
+/// [`interpolate`] of the axes after the first two, each `factor` times as long, rounded down. Where the ends are not kept in
+/// place, elements are exactly `1 / factor` apart, which the rounded lengths are not.
+pub fn interpolate_scale(
+    b: &mut dyn Builder,
+    x: NodeId,
+    factor: f64,
+    mode: &str,
+    align_corners: bool,
+) -> Result<NodeId> {
+    const OP: &str = "interpolate_scale";
+    let shape = shape_of(b, x);
+    let Some(ratio) = Ratio::near(factor) else {
+        return Err(Error::new(ErrorKind::Value, OP, format!("a factor of {factor}"))
+            .help("it is greater than 0, and below 2^20"));
+    };
+    let lengths: Option<Vec<i64>> = shape.iter().skip(2).map(Dim::as_const).collect();
+    let Some(lengths) = lengths.filter(|_| shape.len() > 2) else {
+        let message = format!("needs (batch, channels, …) with numbers as the other lengths, found {}", show(&shape));
+        return Err(Error::new(ErrorKind::Shape, OP, message).help("`interpolate` takes the new lengths"));
+    };
+    let size: Vec<i64> = lengths.iter().map(|&length| (length as f64 * factor).floor() as i64).collect();
+    resized(b, OP, x, &size, Some(ratio), mode, align_corners)
+}
+
+/// A factor as the quotient of whole numbers.
+#[derive(Clone, Copy)]
+struct Ratio {
+    above: i64,
+    below: i64,
+}
+
+impl Ratio {
+    /// Numbers of a million and more are left alone: places are counted in them.
+    const MOST: f64 = (1 << 20) as f64;
+
+    /// The simplest one that a factor is, by its continued fraction: 0.3 is 3/10, whatever its bits.
+    fn near(factor: f64) -> Option<Ratio> {
+        let (mut rest, mut before, mut ratio) = (factor, (0.0, 1.0), (1.0, 0.0));
+        if !(factor > 1.0 / Ratio::MOST && factor < Ratio::MOST) {
+            return None;
+        }
+        loop {
+            let whole = rest.floor();
+            let next = (whole * ratio.0 + before.0, whole * ratio.1 + before.1);
+            if next.0 >= Ratio::MOST || next.1 >= Ratio::MOST {
+                break;
+            }
+            (before, ratio) = (ratio, next);
+            if (ratio.0 / ratio.1 / factor - 1.0).abs() < 1e-12 {
+                break;
+            }
+            rest = 1.0 / (rest - whole);
+        }
+        Some(Ratio { above: ratio.0 as i64, below: ratio.1 as i64 }).filter(|ratio| ratio.above > 0 && ratio.below > 0)
+    }
+}
+
+fn resized(
+    b: &mut dyn Builder,
+    op: &str,
+    x: NodeId,
+    size: &[i64],
+    ratio: Option<Ratio>,
+    mode: &str,
+    align_corners: bool,
+) -> Result<NodeId> {
     let shape = shape_of(b, x);
     let Some(lead) = shape.len().checked_sub(size.len()) else {
-        return Err(Error::new(ErrorKind::Rank, OP, format!("sizes {size:?} for {}", show(&shape))));
+        return Err(Error::new(ErrorKind::Rank, op, format!("sizes {size:?} for {}", show(&shape))));
     };
     if mode == "area" {
         let x = to_float(b, x)?;
-        return super::adaptive::area(b, OP, x, size);
+        return super::adaptive::area(b, op, x, size);
     }
     let way = match mode {
         "linear" | "bilinear" | "trilinear" => Way::Linear,
         "cubic" | "bicubic" => Way::Cubic,
         "nearest" | "nearest-exact" => Way::Nearest,
         _ => {
-            return Err(Error::new(ErrorKind::Value, OP, format!("the mode `{mode}` is unknown"))
+            return Err(Error::new(ErrorKind::Value, op, format!("the mode `{mode}` is unknown"))
                 .help("`nearest`, `nearest-exact`, `linear`, `cubic` or `area`"));
         }
     };
@@ -93,14 +161,19 @@ pub fn interpolate(b: &mut dyn Builder, x: NodeId, size: &[i64], mode: &str, ali
         let from = &shape[axis];
         let (least, most) = from.bounds();
         if most < 1 || to < 0 || least.max(to) > 1 << 30 {
-            return Err(Error::new(ErrorKind::Value, OP, format!("axis {axis} from {from} to {to} elements")));
+            return Err(Error::new(ErrorKind::Value, op, format!("axis {axis} from {from} to {to} elements")));
         }
+        // So many elements become so many.
+        let (before, after) = match ratio {
+            Some(Ratio { above, below }) => (Dim::from(below), above),
+            None => (from.clone(), to),
+        };
         // Where element i of the result lies, as the whole numbers (i · step + start) / unit.
         let (step, start, unit) = match (between, align_corners) {
             (true, true) => (from - 1, Dim::from(0), (to - 1).max(1)),
-            (true, false) => (from * 2, from - to, 2 * to),
-            _ if mode == "nearest" => (from.clone(), Dim::from(0), to),
-            _ => (from * 2, from.clone(), 2 * to),
+            (true, false) => (&before * 2, &before - after, 2 * after),
+            _ if mode == "nearest" => (before, Dim::from(0), after),
+            _ => (&before * 2, before.clone(), 2 * after),
         };
         x = resample(b, x, axis, (from, to), (&step, &start, unit.max(1)), way)?;
     }

@@ -573,6 +573,8 @@ macro_rules! for_each_method {
         pad_mode(x: tensor, before: ints, after: ints, mode: text) -> tensor = resize::pad_mode;
         /// The last axes at other lengths, by `"nearest"`, `"nearest-exact"`, `"linear"`, `"cubic"` or `"area"`.
         interpolate(x: tensor, size: ints, mode: text, align_corners: flag) -> tensor = resize::interpolate;
+        /// The axes after the first two `factor` times as long, rounded down, by the modes of `interpolate`.
+        interpolate_scale(x: tensor, factor: float, mode: text, align_corners: flag) -> tensor = resize::interpolate_scale;
         /// The places `[N, rows, columns, 2]` of a result under maps `[N, 2, 3]` of a picture that reaches from -1 to 1.
         affine_grid(x: tensor, size: ints, align_corners: flag) -> tensor = sample::affine_grid;
         /// What of pictures `[N, C, rows, columns]` lies at places `[N, …, …, 2]`: `mode` is `"bilinear"` or `"nearest"`,
@@ -720,6 +722,24 @@ macro_rules! for_each_method {
         lstm(x: tensor, h: tensor, c: tensor, weight: tensor, recurrent: tensor, bias: optional, recurrent_bias: optional) -> tensors = recurrent::lstm;
         /// All states of `gru_cell` over the first axis, and the last one.
         gru(x: tensor, h: tensor, weight: tensor, recurrent: tensor, bias: optional, recurrent_bias: optional) -> tensors = recurrent::gru;
+        /// Layers of `rnn`, each over the states of the one before, and back through the steps too if `both_ways`: all states of
+        /// the last layer (steps, batch, ways · width), and the last ones of all (layers · ways, batch, width), as `h` has the
+        /// first ones. `weights` are those of each layer and way in turn: weight, recurrent, and the two biases or none.
+        rnn_layers(x: tensor, h: tensor, weights: tensors, both_ways: flag) -> tensors = recurrent::rnn_layers;
+        /// Layers of `lstm`, as `rnn_layers`: all states h of the last one, and the last h and c of all.
+        ///
+        /// ```
+        /// # use tinyspec_core::Tensor;
+        /// let (x, h) = (Tensor::randn([7, 2, 3]), Tensor::zeros([2, 2, 4]));
+        /// let (weight, recurrent) = (Tensor::randn([3, 16]), Tensor::randn([4, 16]));
+        /// let found = x.lstm_layers(&h, &h, &[&weight, &recurrent, &weight, &recurrent], true);
+        /// assert_eq!(found[0].sizes()?, [7, 2, 8]);
+        /// assert_eq!(found[2].sizes()?, [2, 2, 4]);
+        /// # Ok::<(), tinyspec_core::Error>(())
+        /// ```
+        lstm_layers(x: tensor, h: tensor, c: tensor, weights: tensors, both_ways: flag) -> tensors = recurrent::lstm_layers;
+        /// Layers of `gru`, as `rnn_layers`.
+        gru_layers(x: tensor, h: tensor, weights: tensors, both_ways: flag) -> tensors = recurrent::gru_layers;
 
         /// One value everywhere.
         full(shape: shape, value: float, dtype: dtype) -> tensor = creation::full;
