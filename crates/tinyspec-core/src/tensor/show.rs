@@ -44,14 +44,15 @@ impl fmt::Debug for Tensor {
     }
 }
 
-/// As NumPy prints an array, but for `true` and `false`; `{:.3}` says how many digits a float has after the point.
+/// As NumPy prints an array, with commas; `{:.3}` says how many digits a float has after the point.
 ///
 /// ```
 /// # use tinyspec_core::Tensor;
 /// let x = Tensor::from_slice(&[1f32, -0.5, 100.0, 0.25], [2, 2]);
 /// assert_eq!(x.to_string(), "[[  1.  ,  -0.5 ],\n [100.  ,   0.25]]");
 /// assert_eq!(format!("{x:.1}"), "[[  1.0,  -0.5],\n [100.0,   0.2]]");
-/// assert_eq!(Tensor::arange(2000).to_string(), "[   0,    1,    2, …, 1997, 1998, 1999]");
+/// assert_eq!(Tensor::arange(2000).to_string(), "[   0,    1,    2, ..., 1997, 1998, 1999]");
+/// assert_eq!(Tensor::from_slice(&[true, false], [2]).to_string(), "[ True, False]");
 /// ```
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -71,13 +72,23 @@ impl fmt::Display for Tensor {
             }
             Elements::Others(texts) => shown.iter().map(|&position| texts[position].clone()).collect(),
         };
-        let width = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
+        let is_bool = self.dtype() == DType::Bool;
+        let texts = if is_bool { texts.iter().map(|text| capital(text)).collect() } else { texts };
+        // Bools of an array take as much as the longer one, whether it is there or not.
+        let least = if is_bool && !sizes.is_empty() { "False".len() } else { 0 };
+        let width = texts.iter().map(|text| text.chars().count()).fold(least, usize::max);
         let text = |position: usize| {
             let text = shown.binary_search(&position).ok().and_then(|found| texts.get(found));
             format!("{:>width$}", text.map_or("", String::as_str))
         };
         Layout { sizes: &sizes, limits: PAGE, is_page: true, text: &text }.write(f)
     }
+}
+
+/// A word as NumPy writes it: `True`.
+fn capital(word: &str) -> String {
+    let (first, rest) = word.split_at(word.len().min(1));
+    first.to_uppercase() + rest
 }
 
 /// The elements of a tensor, as they are shown.
@@ -224,6 +235,7 @@ impl Layout<'_> {
             let text = match position {
                 Some(position) if inner.is_empty() => (self.text)(start + position * stride),
                 Some(_) => String::new(),
+                None if self.is_page => "...".to_string(),
                 None => "…".to_string(),
             };
             let width = text.chars().count();

@@ -168,7 +168,7 @@ fn a_page_is_laid_out_as_numpy_does() {
     let large = Tensor::arange(4000).reshape([40, 100]);
     let lines: Vec<String> = large.to_string().lines().map(str::to_string).collect();
     assert_eq!(lines[0], "[[   0,    1,    2, …,   97,   98,   99],");
-    assert_eq!(lines[3..5], [" …,".to_string(), " [3700, 3701, 3702, …, 3797, 3798, 3799],".to_string()]);
+    assert_eq!(lines[3..5], [" ...,".to_string(), " [3700, 3701, 3702, ..., 3797, 3798, 3799],".to_string()]);
     // A long row goes on below its first element.
     let row = Tensor::arange(40).to_string();
     assert!(row.lines().count() == 3 && row.lines().all(|line| line.len() <= 75), "{row}");
