@@ -370,6 +370,37 @@ fn gumbel_softmax_with<B>(x: &Tensor<f32, B, 6>, key: &Tensor<u64>) -> Tensor<f3
 }
 
 #[function]
+fn isposinf<B>(x: &Tensor<f32, B, 6>) -> Tensor<bool, B, 6> {
+    x.isposinf()
+}
+
+#[function]
+fn isneginf<B>(x: &Tensor<f32, B, 6>) -> Tensor<bool, B, 6> {
+    x.isneginf()
+}
+
+#[function]
+fn gcd(x: &Tensor<i32, 2, 6>, y: &Tensor<i32, 6>) -> Tensor<i32, 2, 6> {
+    x.gcd(y)
+}
+
+#[function]
+fn lcm(x: &Tensor<i32, 2, 6>) -> Tensor<i32, 2, 6> {
+    x.lcm(4)
+}
+
+#[function]
+fn nextafter<B>(x: &Tensor<f32, B, 6>) -> Tensor<f32, B, 6> {
+    x.nextafter(2.0)
+}
+
+#[function]
+fn frexp<B>(x: &Tensor<f32, B, 6>) -> Tensor<f32, B, 6> {
+    let parts = x.frexp();
+    &parts[0] * parts[1].cast(DType::F32)
+}
+
+#[function]
 fn cross_entropy_weight<B>(x: &Tensor<f32, B, 6>, labels: &Tensor<i32, B>, w: &Tensor<f32, 6>) -> Tensor<f32> {
     x.cross_entropy_weight(labels, w, "mean", 0.1, -100)
 }
@@ -438,5 +469,5 @@ macro_rules! functions {
 }
 
 pub const FUNCTIONS: &[&EmbeddedFunction] = functions! {
-    erfinv ndtr ndtri lgamma digamma i0 i0e entr logaddexp2 xlog1py fmax fmin logical_and logical_or logical_xor signbit isin addcmul addcdiv ldexp rot90 masked_scatter diagonal_scatter cartesian_prod block_diag vander var_mean std_mean aminmax cov corrcoef nanmedian cumulative_trapezoid bucketize renorm pairwise_distance bilinear lp_pool1d lp_pool2d channel_shuffle affine_grid grid_sample index_add index_copy index_fill soft_margin_loss multi_margin_loss multilabel_soft_margin_loss multilabel_margin_loss sigmoid_focal_loss rnn_cell lstm_cell gru_cell rnn lstm gru logspace tril_indices triu_indices hann_window hamming_window blackman_window exponential_with gumbel_softmax_with cross_entropy_weight binary_crossentropy_weight binary_crossentropy_logits_weight sdpa_with interpolate_scale rnn_layers lstm_layers gru_layers
+    erfinv ndtr ndtri lgamma digamma i0 i0e entr logaddexp2 xlog1py fmax fmin logical_and logical_or logical_xor signbit isin addcmul addcdiv ldexp rot90 masked_scatter diagonal_scatter cartesian_prod block_diag vander var_mean std_mean aminmax cov corrcoef nanmedian cumulative_trapezoid bucketize renorm pairwise_distance bilinear lp_pool1d lp_pool2d channel_shuffle affine_grid grid_sample index_add index_copy index_fill soft_margin_loss multi_margin_loss multilabel_soft_margin_loss multilabel_margin_loss sigmoid_focal_loss rnn_cell lstm_cell gru_cell rnn lstm gru logspace tril_indices triu_indices hann_window hamming_window blackman_window exponential_with gumbel_softmax_with isposinf isneginf gcd lcm nextafter frexp cross_entropy_weight binary_crossentropy_weight binary_crossentropy_logits_weight sdpa_with interpolate_scale rnn_layers lstm_layers gru_layers
 };

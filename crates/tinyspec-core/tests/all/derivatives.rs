@@ -117,6 +117,32 @@ fn of_reductions_and_orders() {
 }
 
 #[test]
+fn of_factors_of_matrices() {
+    fn square(x: &Tensor) -> Tensor {
+        x.matmul(x.transpose(0, 1)) + Tensor::eye(2, 2, DType::F64)
+    }
+    all(functions! {
+        inverse: |x, y, p| square(x).inverse();  det: |x, y, p| square(x).det();  logdet: |x, y, p| square(x).logdet();
+        slogdet: |x, y, p| square(x).slogdet()[1].clone();  solve: |x, y, p| square(x).solve(y);
+        solve_triangular: |x, y, p| square(x).solve_triangular(y, true, false);  lstsq: |x, y, p| x.transpose(0, 1).lstsq(p.transpose(0, 1));
+        matrix_power: |x, y, p| square(x).matrix_power(3);  cholesky: |x, y, p| square(x).cholesky(false);
+        cholesky_solve: |x, y, p| y.cholesky_solve(square(x).cholesky(false), false);
+        lower: |x, y, p| square(x).lu()[1].clone();  upper: |x, y, p| square(x).lu()[2].clone();
+        orthonormal: |x, y, p| x.transpose(0, 1).qr()[0].clone();  triangle: |x, y, p| x.transpose(0, 1).qr()[1].clone();
+    });
+}
+
+#[test]
+fn of_recurrent_layers() {
+    all(functions! {
+        rnn_cell: |x, y, p| x.rnn_cell(y, p.at(0).outer(x.at(1)), y.transpose(0, 1).matmul(p), Some(&y.at(0)), None);
+        lstm: |x, y, p| x.unsqueeze(2).lstm(x.at((0..1, 0..1)).expand([3, 1]), y.at((0..1, 0..1)).expand([3, 1]), y.reshape([1, 6]).narrow(1, 0, 4), p.reshape([1, 6]).narrow(1, 2, 4), None, None).remove(0);
+        gru: |x, y, p| x.unsqueeze(2).gru(x.at((0..1, 0..1)).expand([3, 1]), y.at(0..1), p.at(0..1), Some(&y.at(1)), Some(&p.at(1))).remove(0);
+        layers: |x, y, p| Tensor::cat(&x.unsqueeze(2).rnn_layers(y.reshape([2, 3, 1]), &[&p.at((0..1, 0..1)), &p.at((1..2, 0..1)), &p.at((0..1, 1..2)), &p.at((1..2, 1..2))], true).iter().map(|part| part.flatten(0, -1)).collect::<Vec<_>>().iter().collect::<Vec<_>>(), 0);
+    });
+}
+
+#[test]
 fn of_indexing_windows_and_assignments() {
     all(functions! {
         slice: |x, y, p| x.at((stepped(.., -1), stepped(.., 2)));  slice_scatter: |x, y, p| x.slice_scatter(y.at((.., 0..2)), 1, 0, 3, 2);
@@ -239,7 +265,7 @@ fn third_derivatives_are_exact_where_powers_are() -> Result<(), Error> {
     Ok(())
 }
 
-/// Of a product, by one index, by two and by three: the products of the others.
+/// Of a product, by one index, by two and by more: the products of the others.
 #[test]
 fn products_have_their_derivatives_at_zeros() -> Result<(), Error> {
     let rows = [[0.0, 2.0, 3.0, 5.0], [0.0, 2.0, 0.0, 5.0], [0.0, 0.0, 0.0, 7.0], [2.0, 3.0, 5.0, 7.0], [0.0; 4]];
@@ -254,6 +280,9 @@ fn products_have_their_derivatives_at_zeros() -> Result<(), Error> {
             .map(|taken| others(x, &taken))
             .sum()
     };
+    // By all four in each order of the three others; and there is no fifth.
+    let fourth = |_: &[f64; 4], _: usize| 6.0;
+    let fifth = |_: &[f64; 4], _: usize| 0.0;
     for device in ["cpu", "interpreter"] {
         with_default_device::<_, Error>(device, || {
             for x in &rows {
@@ -261,7 +290,7 @@ fn products_have_their_derivatives_at_zeros() -> Result<(), Error> {
                 let mut slopes = tensor.prod(.., false);
                 let first = |x: &[f64; 4], i: usize| others(x, &[i]);
                 type Slope<'a> = &'a dyn Fn(&[f64; 4], usize) -> f64;
-                let orders: [Slope; 3] = [&first, &second, &third];
+                let orders: [Slope; 5] = [&first, &second, &third, &fourth, &fifth];
                 for (order, of) in orders.into_iter().enumerate() {
                     slopes = grad(&slopes.sum(.., false), &[&tensor])?.remove(0);
                     let want: Vec<f64> = (0..4).map(|place| of(x, place)).collect();

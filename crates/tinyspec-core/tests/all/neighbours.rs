@@ -319,3 +319,48 @@ fn pictures_are_read_between_their_elements() {
         Ok(())
     });
 }
+
+#[test]
+fn divisors_and_bits() {
+    on_each_device(|| {
+        let (x, y) =
+            (numbers(&[12, -18, 0, 7, 0, i32::MIN, 1_836_311_903]), numbers(&[18, 12, 5, 0, 0, 6, 1_134_903_170]));
+        assert_eq!(x.gcd(&y).to_vec::<i32>()?, [6, 6, 5, 7, 0, 2, 1]);
+        assert_eq!(x.at(0..5).lcm(y.at(0..5)).to_vec::<i32>()?, [36, 36, 0, 0, 0]);
+        let bytes = Tensor::from_slice(&[-128i8, 100, 89], [3]);
+        assert_eq!(bytes.gcd(96).to_vec::<i8>()?, [32, 4, 1]);
+        let bytes = Tensor::from_slice(&[233u8, 255], [2]);
+        assert_eq!(bytes.gcd(Tensor::from_slice(&[144u8, 85], [2])).to_vec::<u8>()?, [1, 85]);
+        let long = Tensor::from_slice(&[7_540_113_804_746_346_429i64, 1 << 62], [2]);
+        assert_eq!(
+            long.gcd(Tensor::from_slice(&[4_660_046_610_375_530_309i64, 3 << 60], [2])).to_vec::<i64>()?,
+            [1, 1 << 60]
+        );
+        refused(&x.cast(DType::F32).gcd(2.0), "f32 has no divisors");
+
+        let (inf, nan) = (f32::INFINITY, f32::NAN);
+        let from = [1.0, 1.0, 0.0, -0.0, f32::MAX, -1.0, 1e-45, inf, 2.0, nan];
+        let to = [2.0, 0.0, 1.0, -1.0, inf, -2.0, -1.0, 0.0, 2.0, 1.0];
+        let got = Tensor::from_slice(&from, [10]).nextafter(Tensor::from_slice(&to, [10])).to_vec::<f32>()?;
+        let want = [1.000_000_1, 0.999_999_94, 1e-45, -1e-45, inf, -1.000_000_1, 0.0, f32::MAX, 2.0];
+        assert_eq!(got[..9], want);
+        assert!(got[9].is_nan());
+        assert_eq!(vector(&[1.0]).nextafter(2.0).to_vec::<f64>()?, [1.0 + f64::EPSILON]);
+        let half = vector(&[1.0, 65504.0]).cast(DType::F16).nextafter(f64::INFINITY).cast(DType::F64);
+        is(&half, &[1.0 + 1.0 / 1024.0, f64::INFINITY])?;
+
+        let values = [8.0f32, -0.75, 1e-45, 0.0, f32::MAX, inf, 1.0, -1e-40];
+        let parts = Tensor::from_slice(&values, [8]).frexp();
+        let (mantissas, powers) = (parts[0].to_vec::<f32>()?, parts[1].to_vec::<i32>()?);
+        assert_eq!(mantissas[..7], [0.5, -0.75, 0.5, 0.0, 1.0 - f32::EPSILON / 2.0, inf, 0.5]);
+        assert_eq!(powers, [4, 0, -148, 0, 128, 0, 1, -132]);
+        assert_eq!(f64::from(mantissas[7]) * 2f64.powi(-132), f64::from(-1e-40f32));
+        let parts = vector(&[5e-324, -10.0]).frexp();
+        assert_eq!((parts[0].to_vec::<f64>()?, parts[1].to_vec::<i32>()?), (vec![0.5, -0.625], vec![-1073, 4]));
+        let odd = vector(&[f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 0.0]);
+        assert_eq!(odd.isposinf().to_vec::<bool>()?, [true, false, false, false]);
+        assert_eq!(odd.isneginf().to_vec::<bool>()?, [false, true, false, false]);
+        assert_eq!(numbers(&[1, 2]).isposinf().to_vec::<bool>()?, [false; 2]);
+        Ok(())
+    });
+}

@@ -255,13 +255,17 @@ fn reduce(graph: &mut Graph, node: NodeId, x: NodeId, arg: &Arg, g: NodeId) -> R
             mul(graph, hits, share)
         }
         _ => {
-            let slope = product_slope(graph, x, &positions)?;
+            let slope = match chosen(graph, *op, x).0 {
+                None => super::scan::products_of_others(graph, x, &positions)?,
+                Some(_) => None,
+            };
+            let slope = slope.map_or_else(|| product_slope(graph, x, &positions), Ok)?;
             mul(graph, g, slope)
         }
     }
 }
 
-/// The product of the others, without dividing by a 0: what is not 0 is divided out of its product, and of the zeros the
+/// The product of the others where running products do not reach, without dividing by a 0: what is not 0 is divided out of its product, and of the zeros the
 /// others are multiplied. Of up to two that is written by sums of powers, `((Σz)² - Σz²) / 2`, so that what is 0 has its
 /// slopes: third derivatives are exact.
 fn product_slope(graph: &mut Graph, x: NodeId, axes: &[i64]) -> Result<NodeId> {

@@ -35,6 +35,37 @@ fn of_products(graph: &mut Graph, x: NodeId, products: NodeId, g: NodeId, length
     graph.alu(Op::Mul, &[before, after])
 }
 
+/// Of each element of `x` the product of all others along `axes`: of those before it and those after. Nothing is divided,
+/// so it and its derivatives of every order are right at zeros. `None` where running products are not: along axes that may be
+/// empty, or whose length is not known.
+pub(super) fn products_of_others(graph: &mut Graph, x: NodeId, axes: &[i64]) -> Result<Option<NodeId>> {
+    let shape = graph.props(x).shape.clone();
+    let length = axes.iter().fold(Dim::from(1), |product, &axis| product * shape[axis as usize].clone());
+    if length.bounds().0 < 1 || longest(&length).is_none() {
+        return Ok(None);
+    }
+    let kept = (0..shape.len() as i64).filter(|axis| !axes.contains(axis));
+    let order: Vec<i64> = kept.chain(axes.iter().copied()).collect();
+    let rows = movement::permute(graph, x, &order)?;
+    let turned = graph.props(rows).shape.clone();
+    let flat: crate::Shape = turned[..shape.len() - axes.len()].iter().cloned().chain([length.clone()]).collect();
+    let rows = movement::reshape(graph, rows, &flat)?;
+    let mut sides = vec![];
+    for is_after in [false, true] {
+        let towards = if is_after { movement::flip(graph, rows, &[-1])? } else { rows };
+        let running = scan::cumprod(graph, towards, -1)?;
+        let others = shifted(graph, running, &length, 1.0)?;
+        sides.push(if is_after { movement::flip(graph, others, &[-1])? } else { others });
+    }
+    let products = graph.alu(Op::Mul, &sides)?;
+    let products = movement::reshape(graph, products, &turned)?;
+    let mut back = vec![0; order.len()];
+    for (place, &axis) in (0..).zip(&order) {
+        back[axis as usize] = place;
+    }
+    movement::permute(graph, products, &back).map(Some)
+}
+
 /// Those that equal the greatest so far share the cotangents from there on, until there is a greater one.
 fn of_maxima(graph: &mut Graph, x: NodeId, maxima: NodeId, g: NodeId, length: &Dim) -> Result<NodeId> {
     let dtype = graph.dtype(g);

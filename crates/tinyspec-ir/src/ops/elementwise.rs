@@ -209,6 +209,22 @@ pub fn isinf(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     b.alu(Op::Or, &[plus, minus])
 }
 
+/// Is the positive infinity.
+pub fn isposinf(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    is_the_infinity(b, x, f64::INFINITY)
+}
+
+/// Is the negative infinity.
+pub fn isneginf(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    is_the_infinity(b, x, f64::NEG_INFINITY)
+}
+
+fn is_the_infinity(b: &mut dyn Builder, x: NodeId, infinity: f64) -> Result<NodeId> {
+    let x = to_float(b, x)?;
+    let infinity = like(b, x, infinity);
+    super::arithmetic::eq(b, x, infinity)
+}
+
 /// Is neither nan nor an infinity.
 pub fn isfinite(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     let (nan, infinite) = (isnan(b, x)?, isinf(b, x)?);

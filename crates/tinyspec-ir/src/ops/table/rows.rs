@@ -72,6 +72,14 @@ macro_rules! for_each_method {
         addcmul(x: tensor, first: tensor, second: tensor, value: float) -> tensor = logical::addcmul;
         /// `x + value * first / second`.
         addcdiv(x: tensor, first: tensor, second: tensor, value: float) -> tensor = logical::addcdiv;
+        /// Greatest common divisor of whole numbers, without a sign.
+        gcd(x: tensor, other: tensor) -> tensor = divisors::gcd;
+        /// Least common multiple of whole numbers, without a sign.
+        lcm(x: tensor, other: tensor) -> tensor = divisors::lcm;
+        /// The next float on the way to `other`.
+        nextafter(x: tensor, other: tensor) -> tensor = bits::nextafter;
+        /// A mantissa from 1/2 to 1 and a power of two (i32), `mantissa * 2^power`.
+        frexp(x: tensor) -> tensors = bits::frexp;
         /// `x * 2^exponent`.
         ldexp(x: tensor, exponent: tensor) -> tensor = logical::ldexp;
         /// The magnitude of this with the sign of `sign`.
@@ -245,6 +253,10 @@ macro_rules! for_each_method {
         isnan(x: tensor) -> tensor = elementwise::isnan;
         /// Is an infinity.
         isinf(x: tensor) -> tensor = elementwise::isinf;
+        /// Is the positive infinity.
+        isposinf(x: tensor) -> tensor = elementwise::isposinf;
+        /// Is the negative infinity.
+        isneginf(x: tensor) -> tensor = elementwise::isneginf;
         /// Is neither nan nor an infinity.
         isfinite(x: tensor) -> tensor = elementwise::isfinite;
         /// `x ^ exponent`.
