@@ -97,11 +97,11 @@ pub(crate) fn fixed_length(op: &str, shape: &[Dim], axis: usize) -> Result<i64> 
     })
 }
 
-/// Distinct axes, ascending; no list means all of them.
+/// Distinct axes, ascending; no list means all of them. A scalar has none, which its first and its last may name.
 pub(crate) fn axes_of(op: &str, axes: Option<&[i64]>, shape: &[Dim]) -> Result<Axes> {
     let Some(axes) = axes else { return Ok((0..shape.len() as u32).collect()) };
     let mut found = Axes::new();
-    for &axis in axes {
+    for &axis in axes.iter().filter(|&&axis| !(shape.is_empty() && matches!(axis, 0 | -1))) {
         found.push(axis_of(op, axis, shape)? as u32);
     }
     found.sort_unstable();

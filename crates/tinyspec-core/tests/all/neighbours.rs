@@ -364,3 +364,25 @@ fn divisors_and_bits() {
         Ok(())
     });
 }
+
+#[test]
+fn what_is_empty_and_what_has_no_axes() {
+    on_each_device(|| {
+        let empty = Tensor::zeros([0, 3]).contiguous();
+        // Of nothing there is one piece.
+        assert_eq!(empty.chunk(2, 0)[0].sizes()?, [0, 3]);
+        assert_eq!(empty.split(4, 0).len(), 1);
+        assert_eq!(empty.diff(1, 0).sizes()?, [0, 3]);
+        assert_eq!(vector(&[1.0, 4.0]).diff(5, 0).sizes()?, [0]);
+        let scalar = Tensor::scalar(2.5f64).contiguous();
+        for axis in [0, -1] {
+            is(&scalar.sum(axis, true), &[2.5])?;
+            is(&scalar.max(axis, false), &[2.5])?;
+            is(&scalar.logsumexp(axis, false), &[2.5])?;
+            is(&scalar.var(axis, 0, false), &[0.0])?;
+        }
+        refused(&scalar.sum(1, false), "axis 1 of []");
+        let nan = vector(&[f64::NAN, 0.0, -0.0, 3.0, -3.0]).heaviside(0.5);
+        is(&nan, &[0.0, 0.5, 0.5, 1.0, 0.0])
+    });
+}

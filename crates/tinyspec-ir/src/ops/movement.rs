@@ -244,7 +244,8 @@ pub fn split(b: &mut dyn Builder, x: NodeId, size: i64, axis: i64) -> Result<Vec
         return Err(Error::new(ErrorKind::Value, "split", format!("pieces of size {size}")));
     }
     let (least, most) = shape[position].bounds();
-    let pieces = |length: i64| length / size + i64::from(length % size != 0);
+    // Of nothing there is one piece.
+    let pieces = |length: i64| (length / size + i64::from(length % size != 0)).max(1);
     let (count, length) = match pieces(least) == pieces(most) {
         true => (pieces(least), shape[position].clone()),
         false => super::fixed_length("split", &shape, position).map(|length| (pieces(length), length.into()))?,

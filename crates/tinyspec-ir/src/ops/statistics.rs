@@ -177,9 +177,11 @@ fn between(
 pub fn diff(b: &mut dyn Builder, x: NodeId, n: i64, axis: i64) -> Result<NodeId> {
     let shape = shape_of(b, x);
     let length = &shape[axis_of("diff", axis, &shape)?];
-    if n < 0 || (length - n).bounds().1 < 0 {
-        let message = format!("{n} times along axis {axis}, which has {length} elements");
-        return Err(Error::new(ErrorKind::Value, "diff", message));
+    if n < 0 {
+        return Err(Error::new(ErrorKind::Value, "diff", format!("{n} times")));
+    }
+    if (length - n).bounds().1 <= 0 {
+        return narrow(b, x, axis, 0, 0);
     }
     let mut x = x;
     for rest in (0..n).map(|round| length - 1 - round) {

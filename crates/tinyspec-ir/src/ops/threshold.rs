@@ -100,12 +100,12 @@ pub fn glu(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
     mul(b, value, gate)
 }
 
-/// 0 below 0, `value` at 0, 1 above.
+/// 1 above 0, `value` at 0, 0 elsewhere, of nan too.
 pub fn heaviside(b: &mut dyn Builder, x: NodeId, value: NodeId) -> Result<NodeId> {
     let (zero, one) = (like(b, x, 0.0), like(b, x, 1.0));
-    let below = b.alu(Op::CmpLt, &[x, zero])?;
+    let above = b.alu(Op::CmpLt, &[zero, x])?;
     let nonzero = b.alu(Op::CmpNe, &[x, zero])?;
-    let outside = b.alu(Op::Where, &[below, zero, one])?;
+    let outside = b.alu(Op::Where, &[above, one, zero])?;
     where_(b, nonzero, outside, value).map_err(|error| error.in_op("heaviside"))
 }
 

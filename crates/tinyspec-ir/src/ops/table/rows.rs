@@ -100,7 +100,7 @@ macro_rules! for_each_method {
         isclose(x: tensor, other: tensor, rtol: float, atol: float) -> tensor = threshold::isclose;
         /// Are all elements close in this sense.
         allclose(x: tensor, other: tensor, rtol: float, atol: float) -> tensor = threshold::allclose;
-        /// 0 below 0, `value` at 0, 1 above.
+        /// 1 above 0, `value` at 0, 0 elsewhere, of nan too.
         heaviside(x: tensor, value: tensor) -> tensor = threshold::heaviside;
         /// Is each element among `values`.
         isin(x: tensor, values: tensor) -> tensor = relation::isin;
