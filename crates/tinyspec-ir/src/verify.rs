@@ -11,6 +11,7 @@ mod conditions;
 mod kernel;
 mod linear;
 mod machine;
+mod meetings;
 mod order;
 mod schedule;
 mod tensor;

@@ -109,3 +109,15 @@ impl Dice {
         }
     }
 }
+
+/// The elements of an access: where they begin, and how many they are.
+pub(super) fn run(graph: &Graph, access: NodeId) -> Option<(NodeId, i128)> {
+    let address = graph.source(access, 0);
+    match (graph.op(address), graph.sources(address)) {
+        (Op::Index, &[_, index]) => Some((index, 1)),
+        (Op::Shrink, &[_, offset, _]) if graph.op(offset) == Op::Stack => {
+            Some((*graph.sources(offset).first()?, graph.props(address).shape.first()?.as_const()?.into()))
+        }
+        _ => None,
+    }
+}

@@ -11,13 +11,18 @@ use smallvec::SmallVec;
 /// So many iterations are tried.
 const TRIALS: u64 = 1024;
 
-/// Checks the accesses of a kernel whose nodes are `live`.
+/// Checks the loops and accesses of a kernel whose nodes are `live`.
 ///
 /// # Errors
-/// Names an access and the index at which it leaves its buffer.
+/// Names a loop of less than no iterations, or an access and the index at which it leaves its buffer.
 pub(super) fn bounds(stage: &str, graph: &Graph, root: NodeId, live: &[NodeId]) -> Result<()> {
     let mut known = None;
     for &node in live {
+        if let (Op::Range, Some(trips @ ..0)) =
+            (graph.op(node), graph.sources(node).first().and_then(|&bound| graph.as_int(bound)))
+        {
+            return refuse(stage, graph, node, format!("a loop of {trips} iterations"));
+        }
         if matches!(graph.op(node), Op::Load | Op::Store | Op::AtomicAdd)
             && let Some(places) = places(graph, graph.source(node, 0))
             && !places.iter().all(|place| place.is_inside(graph))

@@ -1,6 +1,6 @@
 //! Kernels after Select: scalars and one-dimensional vectors of real dtypes.
 
-use super::{bounds::bounds, order::order, refuse, threads::threads};
+use super::{access::open_ranges, bounds::bounds, order::order, refuse, threads::threads};
 use crate::instruction::Instruction;
 use crate::{AddrSpace, Arg, AxisType, Builder, Category, DType, Graph, NodeId, Op, Result};
 
@@ -16,6 +16,9 @@ pub fn machine(graph: &Graph, sink: NodeId) -> Result<()> {
     let live = graph.reachable(&[sink]);
     for &node in &live {
         check(stage, graph, node)?;
+    }
+    if let Some(&range) = open_ranges(graph, sink).get(&sink).and_then(|open| open.first()) {
+        return refuse(stage, graph, range, "is used outside its loop");
     }
     bounds(stage, graph, sink, &live)?;
     order(stage, graph, sink, &live)?;

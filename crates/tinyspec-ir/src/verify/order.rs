@@ -5,6 +5,7 @@
 
 use super::access::{gcd, open_ranges};
 use super::conditions::Conditions;
+use super::meetings::Meetings;
 use super::refuse;
 use crate::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 use rustc_hash::FxHashMap;
@@ -26,6 +27,7 @@ pub(super) fn order(stage: &str, graph: &Graph, sink: NodeId, live: &[NodeId]) -
     let accesses = accesses(graph, live);
     let (open, conditions) = (open_ranges(graph, sink), Conditions::new(graph, sink));
     registers(stage, graph, &accesses, &open)?;
+    let mut meetings = Meetings::new(graph, live, &open, &conditions);
     let mut is_written = vec![false; accesses.len()];
     let mut by_memory: FxHashMap<NodeId, Vec<usize>> = FxHashMap::default();
     for (number, access) in accesses.iter().enumerate() {
@@ -50,19 +52,41 @@ pub(super) fn order(stage: &str, graph: &Graph, sink: NodeId, live: &[NodeId]) -
                 if !first.writes && !second.writes {
                     continue;
                 }
-                if below[second.node.index()] >> bit & 1 == 1 {
-                    is_written[later] |= first.writes;
-                } else if !are_apart(graph, &conditions, first, second) {
+                let is_below = below[second.node.index()] >> bit & 1 == 1;
+                is_written[later] |= is_below && first.writes;
+                if both_add(graph, first, second) || are_side_by_side(graph, first, second) {
+                    continue;
+                }
+                let need_order = || !may_be_apart(graph, &conditions, first, second);
+                if !is_below && (need_order() || meetings.unordered(first.node, second.node)) {
                     let why = format!("is neither before nor after %{}, which touches the same memory", first.node.0);
                     return refuse(stage, graph, second.node, why);
                 }
             }
         }
     }
+    between_iterations(stage, graph, &accesses, &mut meetings)?;
     for (access, is_written) in accesses.iter().zip(is_written) {
         let is_read = graph.op(access.node) != Op::Store;
         if is_read && !is_written && graph.op(access.memory) == Op::Buffer {
             return refuse(stage, graph, access.node, "reads a buffer that nothing has written before");
+        }
+    }
+    Ok(())
+}
+
+/// What an iteration of a parallel loop stores, no other one touches. Elements of one tile are tried by the first of them.
+fn between_iterations(stage: &str, graph: &Graph, accesses: &[Access], meetings: &mut Meetings) -> Result<()> {
+    let in_param = |access: &&Access| graph.op(access.memory) == Op::Param;
+    for (number, store) in accesses.iter().enumerate().filter(|(_, access)| access.writes && in_param(access)) {
+        let others = accesses.iter().enumerate().filter(|&(other, access)| other >= number || !access.writes);
+        for (other, access) in others.filter(|(_, access)| access.memory == store.memory) {
+            let both_add = both_add(graph, store, access);
+            let may_meet = !both_add && (other == number || !are_of_one_tile(graph, store, access));
+            if may_meet && meetings.between_iterations(store.node, access.node) {
+                let why = format!("meets %{} of another iteration of a parallel loop", store.node.0);
+                return refuse(stage, graph, access.node, why);
+            }
         }
     }
     Ok(())
@@ -102,22 +126,28 @@ pub(super) fn accesses(graph: &Graph, live: &[NodeId]) -> Vec<Access> {
     all.into_iter().filter(|access| written.contains(&access.memory) || is_own(access.memory)).collect()
 }
 
-/// Two accesses that need no order: additions, places of which the constants differ, and places of a Param that differ or
-/// have conditions: whether they overlap is the race prover's question.
-fn are_apart(graph: &Graph, conditions: &Conditions, a: &Access, b: &Access) -> bool {
-    let additions = [a, b].iter().all(|access| graph.op(access.node) == Op::AtomicAdd);
-    let (left, right) = (graph.source(a.node, 0), graph.source(b.node, 0));
+fn both_add(graph: &Graph, a: &Access, b: &Access) -> bool {
+    [a, b].iter().all(|access| graph.op(access.node) == Op::AtomicAdd)
+}
+
+/// Whether two accesses overlap is found out by trying: places of a Param that differ or have conditions, and stores to
+/// places of LOCAL memory that differ.
+fn may_be_apart(graph: &Graph, conditions: &Conditions, a: &Access, b: &Access) -> bool {
+    let differ = graph.source(a.node, 0) != graph.source(b.node, 0);
     let both_write = a.writes && b.writes;
     // A lane beyond the end of its axis has the address of another row's, and a gate that is off.
     let gated = [a, b].iter().any(|access| access.writes && !conditions.gates(graph, access.node).is_empty());
-    let in_param = graph.op(a.memory) == Op::Param && (left != right || !both_write || gated);
-    let in_local = both_write && left != right && graph.props(a.memory).addrspace == Some(AddrSpace::Local);
-    additions || in_param || in_local || constants_differ(graph, left, right) || are_side_by_side(graph, left, right)
+    let in_param = graph.op(a.memory) == Op::Param && (differ || !both_write || gated);
+    in_param || both_write && differ && graph.props(a.memory).addrspace == Some(AddrSpace::Local)
 }
 
 /// Elements of one tile. What both offsets add makes no difference between them; by what else they add, they differ by
 /// multiples of a step, and lie in different parts of it.
-fn are_side_by_side(graph: &Graph, left: NodeId, right: NodeId) -> bool {
+fn are_side_by_side(graph: &Graph, a: &Access, b: &Access) -> bool {
+    let (left, right) = (graph.source(a.node, 0), graph.source(b.node, 0));
+    if constants_differ(graph, left, right) {
+        return true;
+    }
     let (Some(left), Some(right)) = (Places::of(graph, left), Places::of(graph, right)) else { return false };
     let mut terms = left.terms;
     for (node, factor) in right.terms {
@@ -129,6 +159,12 @@ fn are_side_by_side(graph: &Graph, left: NodeId, right: NodeId) -> bool {
         _ => behind.rem_euclid(step) >= left.length && (-behind).rem_euclid(step) >= right.length,
     };
     left.starts.iter().all(|left| right.starts.iter().all(|right| are_apart(right - left)))
+}
+
+/// Their offsets differ by a constant.
+fn are_of_one_tile(graph: &Graph, a: &Access, b: &Access) -> bool {
+    let places = |access: &Access| Places::of(graph, graph.source(access.node, 0));
+    places(a).zip(places(b)).is_some_and(|(a, b)| a.terms == b.terms)
 }
 
 /// Terms of an offset, at most; a sum of more is left alone.

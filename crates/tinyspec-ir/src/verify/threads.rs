@@ -5,7 +5,7 @@
 //! the loops around, or in one after the other, with no Barrier between. Nothing sound is refused.
 
 use super::access::open_ranges;
-use super::arithmetic::{Arithmetic, Dice};
+use super::arithmetic::{Arithmetic, Dice, run};
 use super::conditions::Conditions;
 use super::order::accesses;
 use super::refuse;
@@ -86,18 +86,6 @@ pub(super) fn is_uniform(graph: &Graph, node: NodeId) -> bool {
     graph.reachable(&[node]).into_iter().all(|below| {
         !SpecialIndex::of(graph, below).is_some_and(SpecialIndex::is_thread) && graph.op(below) != Op::Load
     })
-}
-
-/// The elements of an access: where they begin, and how many they are.
-fn run(graph: &Graph, access: NodeId) -> Option<(NodeId, i128)> {
-    let address = graph.source(access, 0);
-    match (graph.op(address), graph.sources(address)) {
-        (Op::Index, &[_, index]) => Some((index, 1)),
-        (Op::Shrink, &[_, offset, _]) if graph.op(offset) == Op::Stack => {
-            Some((*graph.sources(offset).first()?, graph.props(address).shape.first()?.as_const()?.into()))
-        }
-        _ => None,
-    }
 }
 
 /// Two threads come to one element: the second in the same iteration as the first, or in the next one of `later`.

@@ -164,7 +164,7 @@ fn loops_without_an_end_are_refused() {
         (SUM, "%15 = end(%14, %8)\n%16 = after(%5, %15)", "%16 = after(%5, %14)", "%8"),
     ] {
         assert!(source.contains(open));
-        refused(source, &[(end, ended)], "is used outside its loop", &["linear", "machine"]);
+        refused(source, &[(end, ended)], "is used outside its loop", &["linear"]);
         refused(source, &[(end, ended)], "is never closed", &["ranges", "tiles", "machine"]);
     }
     // One End too many closes what is not open.
@@ -192,6 +192,56 @@ fn a_missing_after_is_refused() {
         "is neither",
         &[],
     );
+}
+
+/// `y = x` by one loop, `z = y` backwards by the next, all three being buffers of the caller.
+fn through_memory() -> String {
+    let copy = ("%4 = buffer[0 f32 local](%1)", "%4 = param[2 f32 global](%1)");
+    MIRRORED.replace(copy.0, copy.1).replace("%23 = sink(%22)", "%23 = sink(%10, %22)")
+}
+
+#[test]
+fn buffers_of_the_caller_are_ordered_too() {
+    let mirrored = through_memory();
+    let forgotten = ("%18 = index(%11, %17)", "%18 = index(%4, %17)");
+    let no_memory = ("%11 = after(%4, %10)\n", "");
+    assert!(verdicts(&mirrored, &[]).iter().all(|(_, verdict)| verdict == "fine"), "{:?}", verdicts(&mirrored, &[]));
+    // Of tiles each lane is looked at once they are vectors.
+    refused(&mirrored, &[forgotten, no_memory], "is neither before nor after", &[]);
+    // Two loops that fill one buffer, and two that fill halves of it.
+    let fills = |offset: i64| {
+        let other = format!("%30 = const[i32 {offset}]\n%31 = add(%13, %30)\n%20 = index(%4, %31)");
+        let size =
+            ("%4 = param[2 f32 global](%1)", "%32 = const[index 16]\n%33 = stack(%32)\n%4 = param[2 f32 global](%33)");
+        let x = ("%18 = index(%11, %17)", "%18 = index(%3, %17)");
+        verdicts(&mirrored, &[size, x, no_memory, ("%20 = index(%2, %12)", &other)])
+    };
+    for (form, verdict) in fills(7).into_iter() {
+        assert!(verdict.contains("is neither before nor after"), "{form}: {verdict}");
+    }
+    assert!(fills(8).iter().all(|(_, verdict)| verdict == "fine"), "{:?}", fills(8));
+}
+
+#[test]
+fn iterations_that_meet_are_refused() {
+    let parallel = MIRRORED.replace("%12 = range[1 loop]", "%12 = range[1 global]");
+    assert!(verdicts(&parallel, &[]).iter().all(|(_, verdict)| verdict == "fine"), "{:?}", verdicts(&parallel, &[]));
+    let why = "of another iteration of a parallel loop";
+    let to = |index: &str| format!("%30 = const[i32 2]\n%31 = {index}\n%20 = index(%2, %31)");
+    for index in ["idiv(%13, %30)", "mod(%13, %30)", "mul(%30, %30)"] {
+        refused(&parallel, &[("%20 = index(%2, %12)", &to(index))], why, &[]);
+    }
+    // Workgroups are iterations of the launch.
+    let groups =
+        THREADS.replace("lidx0", "gidx0").replace("%4 = buffer[0 f32 local](%1)", "%4 = param[2 f32 global](%1)");
+    let groups = groups.replace("%10 = barrier(%9)", "%10 = group(%9)");
+    refused(&groups, &[], "of another iteration of a parallel loop", &[]);
+}
+
+#[test]
+fn ranges_of_less_than_nothing_are_refused() {
+    let negative = ("%12 = range[1 loop](%0)", "%30 = const[index -3]\n%12 = range[1 loop](%30)");
+    refused(MIRRORED, &[negative], "a loop of -3 iterations", &["tiles"]);
 }
 
 #[test]
