@@ -149,9 +149,9 @@ fn check_composition(
     machines: &[Machine],
     compose: fn(&mut dyn Builder, NodeId) -> tinyspec_ir::Result<NodeId>,
     definition: fn(f64) -> f64,
-    bound: f64,
+    bounds: [f64; 2],
 ) {
-    for dtype in [DType::F32, DType::F64] {
+    for (dtype, bound) in [DType::F32, DType::F64].into_iter().zip(bounds) {
         let mut inputs = values(dtype, 3000);
         inputs.extend([-3.4e38, 3.4e38, -1e30, 1e30, -88.0, 88.7, -103.9, -104.1, 709.7, -745.1]);
         let operand: Vec<Const> = inputs.iter().map(|&value| Const::float(dtype, value)).collect();
@@ -170,14 +170,36 @@ fn check_composition(
 
 #[test]
 fn cosines_of_any_argument() {
-    check_composition(Op::Sin, &MACHINES, cos, f64::cos, 1.5);
+    check_composition(Op::Sin, &MACHINES, cos, f64::cos, [1.5; 2]);
 }
 
 #[test]
 fn exponentials_of_any_argument() {
     // Without a fused multiply-add the rounding of the product counts.
-    check_composition(Op::Exp2, &MACHINES[..2], exp, f64::exp, 1.5);
-    check_composition(Op::Exp2, &MACHINES[..2], exp10, |x| 10f64.powf(x), 2.0);
+    check_composition(Op::Exp2, &MACHINES[..2], exp, f64::exp, [5.0, 1.5]);
+    check_composition(Op::Exp2, &MACHINES[..2], exp10, |x| 10f64.powf(x), [2.0; 2]);
+}
+
+/// A power of two before the argument goes into the factor, however large or small it is.
+#[test]
+fn exponentials_of_scaled_arguments() {
+    fn scaled<const POWER: i32>(b: &mut dyn Builder, x: NodeId) -> tinyspec_ir::Result<NodeId> {
+        let dtype = b.props(x).dtype;
+        let factor = b.constant(Const::float(dtype, std::f64::consts::LOG2_E * f64::from(POWER).exp2().copysign(-1.0)));
+        let product = b.alu(Op::Mul, &[x, factor])?;
+        b.alu(Op::Exp2, &[product])
+    }
+    fn check<const POWER: i32>() {
+        let definition = |x: f64| (-x * f64::from(POWER).exp2()).exp();
+        check_composition(Op::Exp2, &MACHINES[..2], scaled::<POWER>, definition, [5.0, 1.5]);
+    }
+    check::<0>();
+    check::<-1>();
+    check::<3>();
+    check::<-20>();
+    check::<40>();
+    check::<-100>();
+    check::<120>();
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::emit::Emit;
 use smallvec::SmallVec;
 use tinyspec_ir::instruction::Instruction;
+use tinyspec_ir::ops::elementwise::Exponent;
 use tinyspec_ir::{DType, NodeId, Result};
 
 /// What the formats differ in.
@@ -15,10 +16,9 @@ struct Format {
     rounder: f64,
     /// Below, 2^x is 0; from here on, infinite.
     exponents: (f64, f64),
-    /// Below, 2^x is scaled in two steps, the first of them greater by 2^lift.
-    least: f64,
-    lift: i128,
-    /// 2^r for |r| ≤ 1/2, with the least greatest relative error.
+    /// What a step may be off by, as a share of it: as many steps as there are powers add up to few places.
+    negligible: f64,
+    /// 2^r for |r| ≤ 1/2, with the least greatest relative error of those that begin with 1 and the logarithm of 2.
     exp2: &'static [f64],
 }
 
@@ -29,17 +29,17 @@ const SINGLE: Format = Format {
     bias: 127,
     rounder: 12_582_912.0,
     exponents: (-152.0, 128.0),
-    least: -124.0,
-    lift: 64,
-    // 2^-29
+    // 2^-28: 4 units of the last place for the greatest power, 1 up to e^16.
+    negligible: 3.725290298461914e-9,
+    // 2^-28
     exp2: &[
-        1.0000000005539473,
-        0.6931472057341169,
-        0.2402264689213752,
-        0.055503287816242565,
-        0.009618488772414587,
-        0.0013399929977324745,
-        0.00015345864015140132,
+        1.0,
+        std::f64::consts::LN_2,
+        0.24022647540352506,
+        0.055503621557627042,
+        0.0096185270947362419,
+        0.0013390217940461029,
+        0.0001532107354314697,
     ],
 };
 
@@ -50,8 +50,7 @@ const DOUBLE: Format = Format {
     bias: 1023,
     rounder: 6_755_399_441_055_744.0,
     exponents: (-1077.0, 1024.0),
-    least: -1020.0,
-    lift: 512,
+    negligible: 0.0,
     // 2^-58
     exp2: &[
         1.0,
@@ -96,56 +95,104 @@ pub(super) fn exp2_of_sum(emit: &mut Emit, x: NodeId, rest: NodeId) -> Result<No
 fn exp2(emit: &mut Emit, format: &Format, x: NodeId, rest: Option<NodeId>) -> Result<NodeId> {
     let (least, greatest) = format.exponents;
     let clamped = clamp(emit, x, least, greatest)?;
-    let whole = Whole::nearest(emit, format, clamped)?;
-    let mut r = emit.sub(clamped, whole.n)?;
+    let (rounder, back) = rounder(emit, format, clamped);
+    let rounded = emit.add(clamped, rounder)?;
+    let n = emit.add(rounded, back)?;
+    let mut r = emit.sub(clamped, n)?;
     if let Some(rest) = rest {
         r = emit.add(r, rest)?;
     }
-    power_of_two_times(emit, format, whole, r)
+    let power = emit.polynomial(r, format.exp2)?;
+    times_power_of_two(emit, format, power, rounded)
 }
 
-/// 2^(c·x), the sources being x and c in two parts: what the product loses when it is rounded comes back in the
-/// remainder, by a product that is not.
+/// 2^(c·x) without rounding the product: x = n/c + r, where n/c is as many steps, and 2^(c·r) is a polynomial of r.
 ///
 /// Where 2^n is 0 or infinite the remainder is anything, and only kept from an infinite power.
-pub(super) fn exp_by_scale(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
-    let &[x, high, low] = sources else { return Ok(sources[0]) };
+pub(super) fn exp_by_scale(emit: &mut Emit, exponent: Exponent) -> Result<NodeId> {
+    let Steps { x, factor, step, series } = Steps::new(emit, &SINGLE, exponent)?;
+    let high = emit.number(x, factor);
     let product = emit.mul(x, high)?;
     let n = emit.instruction(Instruction::Nearest, &[product])?;
-    let r = remainder(emit, (x, high, low), n)?;
-    let one = emit.number(x, 1.0);
-    let r = emit.instruction(Instruction::Nearer, &[r, one])?;
-    let power = emit.polynomial(r, SINGLE.exp2)?;
+    let r = remainder(emit, x, n, step)?;
+    let greatest = emit.number(x, step[0].abs());
+    let r = emit.instruction(Instruction::Nearer, &[r, greatest])?;
+    let power = emit.polynomial(r, &series)?;
     emit.instruction(Instruction::Scale, &[power, n])
 }
 
-/// x · (high + low) - n.
-fn remainder(emit: &mut Emit, (x, high, low): (NodeId, NodeId, NodeId), n: NodeId) -> Result<NodeId> {
-    let minus_one = emit.number(x, -1.0);
-    let minus = emit.mul(n, minus_one)?;
-    let r = emit.fma(x, high, minus)?;
-    emit.fma(x, low, r)
+pub(super) fn exp_f32(emit: &mut Emit, exponent: Exponent) -> Result<NodeId> {
+    exp(emit, &SINGLE, exponent)
 }
 
-pub(super) fn exp_f32(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
-    exp(emit, &SINGLE, sources)
+pub(super) fn exp_f64(emit: &mut Emit, exponent: Exponent) -> Result<NodeId> {
+    exp(emit, &DOUBLE, exponent)
 }
 
-pub(super) fn exp_f64(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
-    exp(emit, &DOUBLE, sources)
-}
-
-/// As [`exp_by_scale`], with x rather than the product kept from where 2^n is 0 or infinite.
-fn exp(emit: &mut Emit, format: &Format, sources: &[NodeId]) -> Result<NodeId> {
-    let &[x, high, low] = sources else { return Ok(sources[0]) };
-    let Some(factor) = emit.graph.as_const(high).and_then(|factor| factor.as_float()) else { return Ok(x) };
+/// As [`exp_by_scale`], with x rather than the remainder kept from where 2^n is 0 or infinite.
+fn exp(emit: &mut Emit, format: &Format, exponent: Exponent) -> Result<NodeId> {
+    let Steps { x, factor, step, series } = Steps::new(emit, format, exponent)?;
     // A quarter beyond the last power, so that the rounding of the bound does not count.
     let bounds = [format.exponents.0 / factor, (format.exponents.1 + 0.25) / factor];
     let clamped = clamp(emit, x, bounds[0].min(bounds[1]), bounds[0].max(bounds[1]))?;
-    let product = emit.mul(clamped, high)?;
-    let whole = Whole::nearest(emit, format, product)?;
-    let r = remainder(emit, (clamped, high, low), whole.n)?;
-    power_of_two_times(emit, format, whole, r)
+    let (rounder, back) = rounder(emit, format, clamped);
+    let high = emit.number(x, factor);
+    let rounded = emit.fma(clamped, high, rounder)?;
+    let n = emit.add(rounded, back)?;
+    let r = remainder(emit, clamped, n, step)?;
+    let power = emit.polynomial(r, &series)?;
+    times_power_of_two(emit, format, power, rounded)
+}
+
+/// 2^(c·x), by steps of 1/c.
+struct Steps {
+    x: NodeId,
+    /// c, rounded.
+    factor: f64,
+    /// 1/c, in two parts.
+    step: [f64; 2],
+    /// 2^(c·r), within half a step.
+    series: SmallVec<[f64; 12]>,
+}
+
+impl Steps {
+    /// Factors whose powers are still far from the ends of the format; others are moved there, exactly, with x.
+    const MODERATE: f64 = 8.0;
+
+    fn new(emit: &mut Emit, format: &Format, Exponent { mut x, mut high, mut low }: Exponent) -> Result<Steps> {
+        let power = high.abs().log2().floor();
+        if power.abs() > Self::MODERATE {
+            let scale = emit.number(x, power.exp2());
+            x = emit.mul(x, scale)?;
+            (high, low) = (high / power.exp2(), low / power.exp2());
+        }
+        let factor = high + low;
+        let rounded = |value: f64| match format.float {
+            DType::F32 => f64::from(value as f32),
+            _ => value,
+        };
+        let step = rounded(1.0 / factor);
+        let rest = ((-step).mul_add(high, 1.0) - step * low) / high;
+        let rest = if rest.abs() <= format.negligible * step.abs() { 0.0 } else { rest };
+        let mut unit = 1.0;
+        let mut series = SmallVec::new();
+        for coefficient in format.exp2 {
+            series.push(coefficient * unit);
+            unit *= factor;
+        }
+        Ok(Steps { x, factor: high, step: [step, rest], series })
+    }
+}
+
+/// x less n steps.
+fn remainder(emit: &mut Emit, x: NodeId, n: NodeId, [step, rest]: [f64; 2]) -> Result<NodeId> {
+    let minus = emit.number(x, -step);
+    let r = emit.fma(n, minus, x)?;
+    if rest == 0.0 {
+        return Ok(r);
+    }
+    let minus = emit.number(x, -rest);
+    emit.fma(n, minus, r)
 }
 
 /// A nan stays.
@@ -157,40 +204,28 @@ fn clamp(emit: &mut Emit, x: NodeId, least: f64, greatest: f64) -> Result<NodeId
     emit.select(above, greatest, clamped)
 }
 
-/// The integer n nearest to an exponent, and the sum that rounds to it: n stands beside the bias in its low bits.
-struct Whole {
-    n: NodeId,
-    rounded: NodeId,
+/// What rounds an exponent to an integer n when it is added, and the way back: n and two biases stand in the low bits of
+/// the sum.
+fn rounder(emit: &mut Emit, format: &Format, exponent: NodeId) -> (NodeId, NodeId) {
+    let rounder = format.rounder + (2 * format.bias) as f64;
+    (emit.number(exponent, rounder), emit.number(exponent, -rounder))
 }
 
-impl Whole {
-    fn nearest(emit: &mut Emit, format: &Format, exponent: NodeId) -> Result<Whole> {
-        let rounder = format.rounder + (format.bias - 1) as f64;
-        let (rounder, back) = (emit.number(exponent, rounder), emit.number(exponent, -rounder));
-        let rounded = emit.add(exponent, rounder)?;
-        Ok(Whole { n: emit.add(rounded, back)?, rounded })
-    }
-}
-
-/// 2^r · 2^n, which is written by shifting n into the place of an exponent.
+/// power · 2^n, with n as it stands in the low bits of `rounded`.
 ///
-/// The polynomial is doubled and 2^n halved, so that 2^n exists up to where the power overflows. A power below the normal
-/// numbers is scaled in two steps, of which only the last rounds. A nan goes through the polynomial.
-fn power_of_two_times(emit: &mut Emit, format: &Format, whole: Whole, r: NodeId) -> Result<NodeId> {
-    let doubled: SmallVec<[f64; 12]> = format.exp2.iter().map(|coefficient| 2.0 * coefficient).collect();
-    let power = emit.polynomial(r, &doubled)?;
-    let bits = emit.bitcast(whole.rounded, format.int)?;
-    let exponent = emit.shift_left(bits, format.mantissa_bits)?;
-    let least = emit.number(r, format.least);
-    let lifts = emit.less(whole.n, least)?;
-    let lift = emit.int(format.int, format.lift << format.mantissa_bits);
-    let lifted = emit.add(exponent, lift)?;
-    let exponent = emit.select(lifts, lifted, exponent)?;
-    let scale = emit.bitcast(exponent, format.float)?;
-    let scaled = emit.mul(power, scale)?;
-    let lower = emit.number(r, (-format.lift as f64).exp2());
-    let lowered = emit.mul(scaled, lower)?;
-    emit.select(lifts, lowered, scaled)
+/// It is written in two factors, by shifting the halves of n into the place of an exponent: so both exist wherever the
+/// product overflows or is below the normal numbers, and only the last product rounds. A nan goes through `power`.
+fn times_power_of_two(emit: &mut Emit, format: &Format, power: NodeId, rounded: NodeId) -> Result<NodeId> {
+    let bits = emit.bitcast(rounded, format.int)?;
+    let half = emit.shift_right(bits, 1)?;
+    let other = emit.sub(bits, half)?;
+    let mut scaled = power;
+    for exponent in [half, other] {
+        let exponent = emit.shift_left(exponent, format.mantissa_bits)?;
+        let scale = emit.bitcast(exponent, format.float)?;
+        scaled = emit.mul(scaled, scale)?;
+    }
+    Ok(scaled)
 }
 
 /// x = 2^exponent · (1 + fraction) with 1 + fraction in [√½, √2), for positive finite x.

@@ -15,18 +15,18 @@ use smallvec::SmallVec;
 use std::sync::OnceLock;
 use tinyspec_backends::Target;
 use tinyspec_ir::instruction::Instruction;
-use tinyspec_ir::ops::elementwise::exponent_of;
+use tinyspec_ir::ops::elementwise::{Exponent, exponent_of};
 use tinyspec_ir::ops::trigonometry::cosine_of;
 use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
 
-/// How an op becomes others: `build` takes the sources and gives the value.
-struct Rule {
+/// How an op becomes others: `build` takes the sources, or what was found of them, and gives the value.
+struct Rule<Build = fn(&mut Emit, &[NodeId]) -> Result<NodeId>> {
     name: &'static str,
     op: Op,
     dtype: DType,
     /// Instructions that the target must have.
     needs: &'static [Instruction],
-    build: fn(&mut Emit, &[NodeId]) -> Result<NodeId>,
+    build: Build,
 }
 
 macro_rules! rules {
@@ -63,8 +63,8 @@ const COSINES: &[Rule] = rules! {
     cos_f64: Sin F64 => sine::cos_f64;
 };
 
-/// Powers whose exponent is a product that need not be rounded: the sources are its factors, the constant in two parts.
-const EXPONENTIALS: &[Rule] = rules! {
+/// Powers whose exponent is a product that need not be rounded.
+const EXPONENTIALS: &[Rule<fn(&mut Emit, Exponent) -> Result<NodeId>>] = rules! {
     exp_by_scale: Exp2 F32 by Nearest Scale Nearer => exponential::exp_by_scale;
     exp_f32: Exp2 F32 => exponential::exp_f32;
     exp_f64: Exp2 F64 => exponential::exp_f64;
@@ -72,7 +72,8 @@ const EXPONENTIALS: &[Rule] = rules! {
 
 /// Names of the decompositions, for listings.
 pub fn rule_names() -> impl Iterator<Item = &'static str> {
-    RULES.iter().chain(COSINES).chain(EXPONENTIALS).map(|rule| rule.name)
+    let compositions = EXPONENTIALS.iter().map(|rule| rule.name);
+    RULES.iter().chain(COSINES).map(|rule| rule.name).chain(compositions)
 }
 
 /// How many nodes an op becomes.
@@ -96,7 +97,7 @@ impl Sizes {
     }
 }
 
-impl Rule {
+impl<Build> Rule<Build> {
     fn fits(&self, target: &Target) -> bool {
         let is_native = match (self.op, self.dtype) {
             (Op::Wmma, DType::I32) => target.has_tensor_core(DType::I16),
@@ -105,7 +106,9 @@ impl Rule {
         };
         !is_native && self.needs.iter().all(|needed| target.instructions.contains(needed))
     }
+}
 
+impl Rule {
     /// Nodes of the decomposition of one op.
     fn size(&self) -> Result<usize> {
         let mut graph = Graph::new();
@@ -125,15 +128,17 @@ pub(super) fn decompose(graph: &mut Graph, sink: NodeId, target: &Target) -> Res
     let rule =
         |op: Op, dtype: DType| RULES.iter().find(|rule| rule.op == op && rule.dtype == dtype && rule.fits(target));
     let cosine = |graph: &mut Graph, node: NodeId| {
+        let x = cosine_of(graph, node)?;
         let dtype = graph.dtype(node);
         let rule = COSINES.iter().find(|rule| rule.dtype == dtype && rule.fits(target))?;
-        Some((rule, cosine_of(graph, node)?))
+        Some((rule, x))
     };
     let exponential = |graph: &Graph, node: NodeId| {
+        // Without it the product is as good as it can be.
+        let exponent = target.fused_multiply_add.then(|| exponent_of(graph, node))??;
         let dtype = graph.dtype(node);
         let rule = EXPONENTIALS.iter().find(|rule| rule.dtype == dtype && rule.fits(target))?;
-        // Without it the product is as good as it can be.
-        target.fused_multiply_add.then(|| exponent_of(graph, node)).flatten().map(|exponent| (rule, exponent))
+        Some((rule, exponent))
     };
     let is_stored_only = |dtype: DType| dtype.is_float() && !target.arithmetic.contains(&dtype);
     let is_converted = |dtype: DType| is_eight_bit(dtype) && is_stored_only(dtype);
@@ -162,8 +167,7 @@ pub(super) fn decompose(graph: &mut Graph, sink: NodeId, target: &Target) -> Res
         let value = if let Some((rule, x)) = found {
             (rule.build)(&mut emit, &[new[&x]])?
         } else if let Some((rule, exponent)) = power {
-            let factor = [exponent.high, exponent.low].map(|part| emit.number(exponent.x, part));
-            (rule.build)(&mut emit, &[new[&exponent.x], factor[0], factor[1]])?
+            (rule.build)(&mut emit, Exponent { x: new[&exponent.x], ..exponent })?
         } else if converts(emit.graph, node) {
             convert(&mut emit, sources[0], dtype)?
         } else if concerned {
