@@ -19,8 +19,9 @@ const APART: i64 = 1024;
 const LEAST_STREAMED: u32 = 16;
 /// Bytes of a load that are worth an instruction more.
 const LEAST_VECTOR: u32 = 32;
+const LINE: i64 = 64;
 /// Lines come in pairs: the second-level cache asks for the neighbour by itself.
-const PAIR: i64 = 128;
+const PAIR: i64 = 2 * LINE;
 /// Trips after which what is read ahead is needed: some 100 ns from memory, fewer from the last cache.
 const TRIPS_AHEAD: i64 = 8;
 const TRIPS_AHEAD_IN_CACHE: i64 = 4;
@@ -71,7 +72,7 @@ impl Renderer<'_, '_> {
         let bytes = kind.in_memory().bits() / 8 * lanes;
         self.read_ahead(node, &address, bytes)?;
         self.read_next_row(node, &address, bytes)?;
-        if self.is_laboured_stream(node, &address, bytes) && self.begins_pair(node, &address) {
+        if self.is_laboured_stream(node, &address, bytes) && self.begins(self.buffer_read(node), &address, PAIR) {
             self.prefetch(&address, STREAM_AHEAD)?;
         }
         let (alt, gate) = match *sources {
@@ -110,10 +111,10 @@ impl Renderer<'_, '_> {
         // the way.
         let copies = !self.known.is_empty();
         let leaves = self.leaves_runs(node, address, bytes) && !self.is_around_others();
-        if !(self.open.is_empty() || copies) || !leaves || !self.begins_pair(node, address) {
+        let buffer = self.buffer_read(node);
+        if !(self.open.is_empty() || copies) || !leaves || !self.begins(buffer, address, PAIR) {
             return Ok(());
         }
-        let buffer = self.buffer_read(node);
         let is_near = buffer.is_some_and(|buffer| self.bytes(buffer, address) <= self.target.cache_bytes[2]);
         let (trips, level) = match is_near {
             // Rows so far apart all belong to the same few places of the first cache.
@@ -125,11 +126,11 @@ impl Renderer<'_, '_> {
         self.prefetch_to(level, address, address.step.saturating_mul(trips))
     }
 
-    /// No load of this trip that was prefetched lies in the same pair of lines.
-    fn begins_pair(&mut self, node: NodeId, address: &Address) -> bool {
-        let (Some(level), Some(buffer)) = (self.levels.last(), self.buffer_read(node)) else { return true };
+    /// Nothing of this trip that was prefetched lies in the same `span` of bytes.
+    fn begins(&mut self, buffer: Option<NodeId>, address: &Address, span: i64) -> bool {
+        let (Some(level), Some(buffer)) = (self.levels.last(), buffer) else { return true };
         let fetched = self.fetched.entry(Row { buffer, around: level.node, bytes: address.row }).or_default();
-        let is_new = !fetched.iter().any(|start| (0..PAIR).contains(&(address.start - start)));
+        let is_new = !fetched.iter().any(|start| (0..span).contains(&(address.start - start)));
         if is_new {
             fetched.push(address.start);
         }
@@ -176,7 +177,7 @@ impl Renderer<'_, '_> {
             return Ok(());
         }
         match readers {
-            [Some((_, first)), Some((second, start))] if second == by => {
+            [Some((_, first)), Some((second, start))] if second == by && self.begins(Some(buffer), address, LINE) => {
                 // Where the first loop is some rows ahead it follows at once: what it needs next is on its way then.
                 let lead = first.saturating_sub(start);
                 let leads = lead > 0 && lead.checked_rem(address.row) == Some(0);
