@@ -2,9 +2,10 @@
 //!
 //! A node stands in the innermost loop among the Ranges it depends on, so what a loop does not change is computed
 //! outside of it; but for reads of places that may not be there unless the loop has a trip (`places.rs`). Within a loop the order is that of a walk from the effects down to their sources: a value is made
-//! right before its first use, which keeps few of them alive at once. Effects under one condition become blocks
-//! (`conditions.rs`).
+//! right before its first use, which keeps few of them alive at once, but for long chains, which go in pairs (`beside.rs`).
+//! Effects under one condition become blocks (`conditions.rs`).
 
+mod beside;
 mod conditions;
 mod places;
 
@@ -39,6 +40,7 @@ pub fn linearize(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
             bodies[loops.innermost(live.of(node) | places.get(&node).copied().unwrap_or(0))].push(node);
         }
     }
+    let bodies: Vec<Vec<NodeId>> = bodies.into_iter().map(|body| beside::beside(graph, body)).collect();
     let bodies = conditions::blocks(graph, &live, &bodies);
     conditions::listed(graph, &loops, &live, &bodies)
 }
