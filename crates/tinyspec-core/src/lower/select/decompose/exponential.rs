@@ -29,15 +29,15 @@ const SINGLE: Format = Format {
     bias: 127,
     rounder: 12_582_912.0,
     exponents: (-152.0, 128.0),
-    // 2^-28: 4 units of the last place for the greatest power, 1 up to e^16.
+    // 2^-28: less than 4 units of the last place for the greatest power, half a one up to e^16.
     negligible: 3.725290298461914e-9,
     // 2^-28
     exp2: &[
         1.0,
         std::f64::consts::LN_2,
-        0.24022647540352506,
-        0.055503621557627042,
-        0.0096185270947362419,
+        0.24022647540352507,
+        0.055503621557627045,
+        0.009618527094736241,
         0.0013390217940461029,
         0.0001532107354314697,
     ],
