@@ -163,7 +163,7 @@ fn a_page_is_laid_out_as_numpy_does() {
     shown(floats(&[448.0, 0.1]).cast(DType::F8E4M3), "[4.48e+02, 1.02e-01]");
     shown(floats(&[448.0, 2.5]).cast(DType::F8E4M3), "[448. ,   2.5]");
     assert_eq!(format!("{:.2}", floats(&[1.0, -2.346])), "[ 1.00, -2.35]");
-    shown(Tensor::from_slice(&[true, false], [2]), "[ true, false]");
+    shown(Tensor::from_slice(&[true, false], [2]), "[ True, False]");
     shown(Tensor::arange(8).reshape([2, 2, 2]), "[[[0, 1],\n  [2, 3]],\n\n [[4, 5],\n  [6, 7]]]");
     let large = Tensor::arange(4000).reshape([40, 100]);
     let lines: Vec<String> = large.to_string().lines().map(str::to_string).collect();

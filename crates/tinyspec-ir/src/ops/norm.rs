@@ -35,6 +35,7 @@ pub fn layer_norm(b: &mut dyn Builder, x: NodeId, weight: NodeId, bias: NodeId, 
 
 /// `x / sqrt(mean(x²) + eps) * weight` along the last axis (Zhang and Sennrich, 2019).
 pub fn rms_norm(b: &mut dyn Builder, x: NodeId, weight: NodeId, eps: f64) -> Result<NodeId> {
+    axis_of("rms_norm", -1, &shape_of(b, x))?;
     in_wide_of(b, "rms_norm", [x, weight], |b, [x, weight]| {
         let squared = square(b, x)?;
         let mean = reduce::mean(b, squared, Some(&[-1]), true)?;

@@ -275,7 +275,7 @@ fn cut_off(graph: &mut Graph, body: NodeId, range: NodeId, rest: NodeId, first: 
     let at = position(graph, None, rest, first)?;
     let mut replacements = FxHashMap::from_iter([(range, at)]);
     // Loops inside are loops of their own.
-    for inside in closed_inside(graph, body) {
+    for inside in closed_inside(graph, body, range) {
         if let Some(axis) = axis(graph, inside) {
             let own = bounded_range(graph, graph.source(inside, 0), axis)?;
             replacements.insert(inside, own);
@@ -300,11 +300,13 @@ fn inside(graph: &mut Graph, body: NodeId, lane: NodeId, once: NodeId) -> Result
     Ok(bodies[0])
 }
 
-/// Ranges that begin and end inside an effect.
-fn closed_inside(graph: &Graph, body: NodeId) -> Vec<NodeId> {
+/// Ranges that begin and end inside of a loop. What an effect waits for is over before the loop begins.
+fn closed_inside(graph: &Graph, body: NodeId, range: NodeId) -> Vec<NodeId> {
+    let live = graph.reachable(&[body]);
+    let depends = depends(graph, &live, range);
     let mut closed = Vec::new();
-    for node in graph.reachable(&[body]) {
-        if matches!(graph.op(node), Op::End | Op::Reduce) {
+    for node in live {
+        if matches!(graph.op(node), Op::End | Op::Reduce) && depends.contains(&graph.source(node, 0)) {
             for &range in graph.sources(node)[1..].iter().filter(|range| graph.op(**range) == Op::Range) {
                 if !closed.contains(&range) {
                     closed.push(range);
