@@ -176,3 +176,80 @@ fn a_short_chain_of_readings_is_followed() -> Result<(), Error> {
     assert!((gradient - 1.0).abs() < 1e-6, "{gradient}");
     Ok(())
 }
+
+/// What programs start from: data, constants, numbers that are counted or drawn, and what was detached. Data that only a
+/// program still knows would be gone.
+fn starts() -> Vec<(&'static str, Tensor)> {
+    vec![
+        ("data", row(&[0.5, 1.5])),
+        ("ones", Tensor::ones([2])),
+        ("zeros", Tensor::zeros([2])),
+        ("full", Tensor::full([2], 3f32)),
+        ("a literal", Tensor::scalar(0.25f32)),
+        ("arange", Tensor::arange(2).cast(DType::F32)),
+        ("drawn", Tensor::scalar(7u64).normal_with([2], 0.0, 1.0, DType::F32)),
+        ("detached", (Tensor::ones([2]) * 0.5).detach()),
+        ("contiguous", Tensor::ones([2]).contiguous()),
+    ]
+}
+
+/// Every order in which some of `count` things may be read.
+fn orders(count: usize) -> Vec<Vec<usize>> {
+    let mut orders = vec![vec![]];
+    let mut first = 0;
+    while first < orders.len() {
+        for next in (0..count).filter(|next| !orders[first].contains(next)).collect::<Vec<_>>() {
+            let order = [&orders[first][..], &[next]].concat();
+            orders.push(order);
+        }
+        first += 1;
+    }
+    orders
+}
+
+#[test]
+fn no_order_of_reading_changes_a_gradient_whatever_it_starts_from() -> Result<(), Error> {
+    for (name, _) in starts() {
+        let gradients = |order: &[usize]| -> Result<Vec<Vec<f32>>, Error> {
+            let start =
+                starts().into_iter().find(|start| start.0 == name).map_or_else(|| Tensor::ones([2]), |start| start.1);
+            let x = &start * 2.0 + 1.0;
+            let h = x.sin();
+            let loss = (&h * &x + x.square()).sum(.., false);
+            let all = [&start, &x, &h, &loss];
+            for &number in order {
+                all[number].realize()?;
+            }
+            // Of each alone, and of all at once.
+            let mut found = vec![];
+            for wanted in all[..3].iter().map(std::slice::from_ref).chain([&all[..3], &[&h, &start]]) {
+                for gradient in grad(&loss, wanted)? {
+                    found.push(gradient.to_vec::<f32>()?);
+                }
+            }
+            Ok(found)
+        };
+        let unread = gradients(&[])?;
+        for order in orders(4) {
+            let found = gradients(&order).unwrap_or_else(|error| panic!("{name}, {order:?}: {error}"));
+            assert_eq!(found, unread, "{name}, {order:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn gradients_of_constants_that_were_read_have_gradients() -> Result<(), Error> {
+    for (name, x) in starts() {
+        let function = |x: &Tensor| [x.square() * x, x.sin(), x.exp(), x.softplus(), x.sinc()];
+        for (number, y) in function(&x).iter().enumerate() {
+            let first = grad(&y.sum(.., false), &[&x])?.remove(0);
+            let wanted = grad(&first.sum(.., false), &[&x])?.remove(0).to_vec::<f32>()?;
+            first.realize()?;
+            let found = grad(&first.sum(.., false), &[&x]).unwrap_or_else(|error| panic!("{name}, {number}: {error}"));
+            assert_eq!(found[0].to_vec::<f32>()?, wanted, "{name}, {number}");
+            assert_eq!(grad_or_zeros(&first.sum(.., false), &[&x])?[0].to_vec::<f32>()?, wanted, "{name}, {number}");
+        }
+    }
+    Ok(())
+}
