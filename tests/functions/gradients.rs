@@ -122,3 +122,27 @@ fn permissions_are_those_of_the_run_time() -> Result<()> {
     close(&fast(&x, 0.5), &strict(&x, 0.5));
     Ok(())
 }
+
+#[function(grad)]
+fn spread<N>(x: &Tensor<f32, N, 2>) -> Tensor<f32> {
+    x.std(1, 1, false).sum(.., false)
+}
+
+#[test]
+fn constants_have_gradients_through_functions_that_were_read() -> Result<()> {
+    let x = Tensor::from_slice(&[2f32, 2.0, 3.0, 1.0], [2, 2]);
+    let root = 0.5f32.sqrt();
+    // Equal elements have slope 0.
+    let expected = Tensor::from_slice(&[0.0, 0.0, root, -root], [2, 2]);
+    close(&spread::grad(&x)[0], &expected);
+    let x = Tensor::ones([2, 2]) * 2.0;
+    for is_read in [false, true] {
+        let (wide, own) = (spread(&x), (rounded(&x.flatten(0, -1)) * 3.0).sum(.., false));
+        if is_read {
+            assert_eq!((wide.item::<f32>()?, own.item::<f32>()?), (0.0, 24.0));
+        }
+        close(&grad(&wide, &[&x])?[0], &Tensor::zeros([2, 2]));
+        close(&grad(&own, &[&x])?[0], &Tensor::full([2, 2], 30.0f32));
+    }
+    Ok(())
+}

@@ -352,3 +352,25 @@ fn contiguous_backward_is_the_value_and_puts_its_gradient_into_memory() -> Resul
     }
     check("contiguous_backward", |x| (x[0].sin().contiguous_backward() * &x[1]).contiguous_backward())
 }
+
+#[test]
+fn of_a_deviation_of_equal_elements() -> Result<(), Error> {
+    let x = Tensor::from_slice(&[2f32, 2.0, 2.0, 1.0], [2, 2]);
+    let [spread, _] = &x.std_mean(1, 1, false)[..] else { panic!("two results") };
+    for spread in [&x.std(1, 1, false), spread] {
+        let slope = grad(&spread.sum(.., false), &[&x])?.remove(0).to_vec::<f32>()?;
+        let half = 0.5f32.sqrt();
+        for (found, wanted) in slope.iter().zip([0.0, 0.0, half, -half]) {
+            assert!((found - wanted).abs() < 1e-6, "{slope:?}");
+        }
+    }
+    // Narrow ones too, all at once, and the slope's slope.
+    let slope = grad(&Tensor::std(&x.cast(DType::F16), .., 0, false), &[&x])?.remove(0);
+    assert!(slope.to_vec::<f32>()?.iter().all(|slope| slope.is_finite()));
+    let same = Tensor::from_slice(&[3f32; 4], [4]);
+    let slope = grad(&same.std(.., 1, false), &[&same])?.remove(0);
+    assert_eq!(slope.to_vec::<f32>()?, [0.0; 4]);
+    assert_eq!(same.std(.., 1, false).item::<f32>()?, 0.0);
+    assert_eq!(grad(&(&slope * &slope).sum(.., false), &[&same])?[0].to_vec::<f32>()?, [0.0; 4]);
+    Ok(())
+}

@@ -119,11 +119,11 @@ fn wide_var(
     div(b, total, degrees)
 }
 
-/// Square root of [`var`].
+/// Square root of [`var`]; where all elements are equal it has slope 0.
 pub fn std(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, correction: i64, keepdim: bool) -> Result<NodeId> {
     in_wide(b, x, |b, x| {
         let variance = var(b, x, axes, correction, keepdim)?;
-        sqrt(b, variance)
+        super::distance::root(b, variance, sqrt)
     })
 }
 
