@@ -4,15 +4,24 @@ use tinyspec_core::execute::with_default_device;
 use tinyspec_core::{Error, Tensor, grad};
 use tinyspec_ir::DType;
 
-/// What a draw from one key gives, on both devices.
+/// What a draw from one key gives, on every device.
 fn drawn(draw: impl Fn(&Tensor) -> Tensor) -> Vec<f64> {
+    drawn_from(7, draw).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// As [`drawn`], from this key.
+fn drawn_from(key: u64, draw: impl Fn(&Tensor) -> Tensor) -> Result<Vec<f64>, Error> {
     let on = |device| {
-        with_default_device::<_, Error>(device, || draw(&Tensor::scalar(7u64)).cast(DType::F64).to_vec::<f64>())
-            .unwrap_or_else(|error| panic!("{device}: {error}"))
+        with_default_device::<_, Error>(device, || {
+            let drawn = draw(&Tensor::scalar(key));
+            Ok((drawn.to_bytes()?, drawn.cast(DType::F64).to_vec::<f64>()?))
+        })
     };
-    let (cpu, interpreter) = (on("cpu"), on("interpreter"));
-    assert_eq!(cpu, interpreter);
-    cpu
+    let (bits, values) = on("cpu")?;
+    for device in ["interpreter", "simt"] {
+        assert!(on(device)?.0 == bits, "{device} draws otherwise than cpu");
+    }
+    Ok(values)
 }
 
 fn moments(values: &[f64]) -> (f64, f64) {
@@ -130,5 +139,40 @@ fn threefry_of_tensors_matches_the_published_vectors() -> Result<(), Error> {
     }
     let error = Tensor::arange(3).threefry(1u64).to_vec::<u64>().expect_err("counters of i64").to_string();
     assert!(error.contains("threefry") && error.contains("u64"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn uniform_numbers_are_below_the_upper_bound() -> Result<(), Error> {
+    let bounds = [
+        (0.0, 1.0),
+        (1000.0, 1000.001),
+        (1000.0, 1000.00001),
+        (0.1, 0.3),
+        (-1e-3, 0.0),
+        (-2.0, -1.999),
+        (1.0, 1.0 + 1e-6),
+        (16_777_216.0, 16_777_220.0),
+        (-0.1, 0.1),
+    ];
+    for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
+        for (low, high) in bounds {
+            if dtype == DType::F16 && high > 60_000.0 {
+                continue;
+            }
+            let rounded = |value: f64| Tensor::scalar(value).cast(dtype).cast(DType::F64).item::<f64>();
+            let (least, bound) = (rounded(low)?, rounded(high)?);
+            let values = drawn(|key| key.uniform_with([4096], low, high, dtype));
+            let is_inside = |value: &f64| match least < bound {
+                true => (least..bound).contains(value),
+                // No number of the dtype is in between.
+                false => *value == least,
+            };
+            let outside = values.iter().find(|value| !is_inside(value));
+            assert!(outside.is_none(), "{outside:?} is not in [{low}, {high}) of {dtype}");
+        }
+    }
+    let error = Tensor::scalar(1u64).uniform_with([2], 0.0, 65_520.0, DType::F16).realize().expect_err("no f16");
+    assert!(error.to_string().contains("no numbers of f16"), "{error}");
     Ok(())
 }

@@ -38,31 +38,33 @@ fn unit(b: &mut dyn Builder, bits: NodeId, shift: i128, dtype: DType) -> Result<
     b.alu(Op::Mul, &[float, scale])
 }
 
-/// Uniform in `[low, high)`.
+/// Uniform in `[low, high)`, both as numbers of `dtype`; all are `low` where these are one.
 pub fn uniform(b: &mut dyn Builder, key: NodeId, shape: &[Dim], low: f64, high: f64, dtype: DType) -> Result<NodeId> {
     require_float("uniform", dtype)?;
-    let width = Const::float(dtype, high - low).as_float().unwrap_or(f64::NAN);
-    if !(0.0..f64::INFINITY).contains(&width) {
+    let rounded = |value: f64| Const::float(dtype, value).as_float().unwrap_or(f64::NAN);
+    let (least, bound, width) = (rounded(low), rounded(high), high - low);
+    if width < 0.0 || ![least, bound, rounded(width)].iter().all(|value| value.is_finite()) {
         let message = format!("there are no numbers of {dtype} spread evenly from {low} to {high}");
         return Err(Error::new(ErrorKind::Value, "uniform", message).help("finite bounds, the lower one first"));
     }
     let bits = random_bits(b, key, shape).map_err(|error| error.in_op("uniform"))?;
     let wide = dtype.accumulator();
     let unit = unit(b, bits, 40, wide)?;
-    let (scale, start) = (like(b, unit, high - low), like(b, unit, low));
+    let is_empty = least == bound;
+    let (scale, start) = (like(b, unit, if is_empty { 0.0 } else { width }), like(b, unit, least));
     let scaled = b.alu(Op::Mul, &[unit, scale])?;
     let value = b.alu(Op::Add, &[scaled, start])?;
     let value = cast(b, value, dtype)?;
-    if low == high {
+    if is_empty {
         return Ok(value);
     }
     // Rounding may reach the upper bound.
-    let greatest = like(b, value, below(dtype, high));
+    let greatest = like(b, value, below(dtype, bound));
     let beyond = b.alu(Op::CmpLt, &[greatest, value])?;
     b.alu(Op::Where, &[beyond, greatest, value])
 }
 
-/// The greatest value of a float dtype below `bound`.
+/// The greatest value of a float dtype below one of its numbers.
 fn below(dtype: DType, bound: f64) -> f64 {
     let rounded = |value: f64| Const::float(dtype, value).as_float().unwrap_or(value);
     let mut step = (bound.abs() * f64::EPSILON / 2.0).max(f64::from_bits(1));
