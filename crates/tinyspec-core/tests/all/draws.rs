@@ -143,6 +143,44 @@ fn threefry_of_tensors_matches_the_published_vectors() -> Result<(), Error> {
 }
 
 #[test]
+fn every_draw_has_the_same_bits_on_every_device() -> Result<(), Error> {
+    fn weights() -> Tensor {
+        (Tensor::arange(2000) % 7i32).cast(DType::F32).reshape([40, 50]) * 0.37
+    }
+    type Draw = fn(&Tensor, DType) -> Tensor;
+    let of_floats: &[(&str, Draw)] = &[
+        ("uniform", |key, dtype| key.uniform_with([2000], -0.3, 1.7, dtype)),
+        ("normal", |key, dtype| key.normal_with([2000], 0.1, 1.3, dtype)),
+        ("exponential", |key, dtype| key.exponential_with([2000], 2.0, dtype)),
+        ("bernoulli", |key, dtype| (weights() / 3.0).cast(dtype).bernoulli_with(key)),
+        ("dropout", |key, dtype| weights().cast(dtype).dropout_with(key, 0.3)),
+        ("gumbel", |key, dtype| weights().cast(dtype).gumbel_softmax_with(key, 0.7, true, -1)),
+    ];
+    for &(name, draw) in of_floats {
+        for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
+            for key in [3, 0xfedc_ba98_7654_3210] {
+                println!("{name} of {dtype} from {key}");
+                drawn_from(key, |key| draw(key, dtype))?;
+            }
+        }
+    }
+    for key in [3, 0xfedc_ba98_7654_3210] {
+        drawn_from(key, |key| key.randint_with([2000], -3, 500, DType::I32))?;
+        drawn_from(key, |key| key.permutation_with(300))?;
+        drawn_from(key, |key| Tensor::arange(300).shuffle_with(key, 0))?;
+    }
+    // The weights of a softmax are sums of exponentials, which round as they do anywhere.
+    let soft = |device| {
+        let draw = || weights().gumbel_softmax_with(Tensor::scalar(3u64), 0.7, false, -1).to_vec::<f32>();
+        with_default_device::<_, Error>(device, draw)
+    };
+    for (a, b) in soft("cpu")?.iter().zip(soft("interpreter")?) {
+        assert!((a - b).abs() <= 1e-5 * b, "{a} {b}");
+    }
+    Ok(())
+}
+
+#[test]
 fn uniform_numbers_are_below_the_upper_bound() -> Result<(), Error> {
     let bounds = [
         (0.0, 1.0),

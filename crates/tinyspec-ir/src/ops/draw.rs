@@ -2,7 +2,7 @@
 
 use super::arithmetic::{mul, sub};
 use super::movement::unsqueeze;
-use super::random::{random_bits, uniform};
+use super::random::{random_bits, same_log, uniform};
 use super::{cast, creation, dtype_of, like, reduce, scan, shape_of, sort, to_float};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
@@ -168,12 +168,25 @@ pub fn exponential(b: &mut dyn Builder, key: NodeId, shape: &[Dim], rate: f64, d
         return Err(Error::new(ErrorKind::Value, OP, format!("rate {rate} of {dtype}"))
             .help("a rate greater than 0, of floats"));
     }
-    let drawn = uniform(b, key, shape, 0.0, 1.0, dtype.accumulator()).map_err(|error| error.in_op(OP))?;
-    let one = like(b, drawn, 1.0);
-    let rest = sub(b, one, drawn)?;
-    let logarithm = super::elementwise::log(b, rest)?;
-    let value = super::elementwise::scale(b, logarithm, -1.0 / rate)?;
+    let drawn = standard_exponential(b, key, shape, dtype.accumulator()).map_err(|error| error.in_op(OP))?;
+    let value = super::elementwise::scale(b, drawn, 1.0 / rate)?;
     cast(b, value, dtype)
+}
+
+/// Numbers with the density `e^-x`, the same bits on every device.
+fn standard_exponential(b: &mut dyn Builder, key: NodeId, shape: &[Dim], dtype: DType) -> Result<NodeId> {
+    let drawn = uniform(b, key, shape, 0.0, 1.0, dtype)?;
+    let (zero, one) = (like(b, drawn, 0.0), like(b, drawn, 1.0));
+    let rest = sub(b, one, drawn)?;
+    let logarithm = same_log(b, rest)?;
+    sub(b, zero, logarithm)
+}
+
+/// As [`standard_exponential`], above 0, of which there are a logarithm and a reciprocal.
+fn positive_exponential(b: &mut dyn Builder, key: NodeId, shape: &[Dim], dtype: DType) -> Result<NodeId> {
+    let drawn = standard_exponential(b, key, shape, dtype)?;
+    let least = like(b, drawn, f64::from(f32::MIN_POSITIVE));
+    super::arithmetic::maximum(b, drawn, least)
 }
 
 /// The softmax of `x` and noise by which its greatest elements are draws with these logits, over `temperature` (Jang et
@@ -194,10 +207,8 @@ pub fn gumbel_softmax(
     let shape = shape_of(b, x);
     let position = super::axis_of(OP, axis, &shape)?;
     let wide = dtype_of(b, x).accumulator();
-    let drawn = exponential(b, key, &shape, 1.0, wide).map_err(|error| error.in_op(OP))?;
-    let least = like(b, drawn, f64::from(f32::MIN_POSITIVE));
-    let drawn = super::arithmetic::maximum(b, drawn, least)?;
-    let noise = super::elementwise::log(b, drawn)?;
+    let drawn = positive_exponential(b, key, &shape, wide).map_err(|error| error.in_op(OP))?;
+    let noise = same_log(b, drawn)?;
     let noisy = sub(b, x, noise)?;
     let scaled = super::elementwise::scale(b, noisy, 1.0 / temperature)?;
     let soft = reduce::softmax(b, scaled, axis)?;
@@ -206,7 +217,8 @@ pub fn gumbel_softmax(
     if !hard {
         return Ok(soft);
     }
-    let place = reduce::argmax(b, soft, axis)?;
+    // Of what the softmax is of: that rounds otherwise on other devices.
+    let place = reduce::argmax(b, scaled, axis)?;
     let hit = super::index::one_hot_mask(b, OP, place, &shape[position])?;
     let hit = super::movement::movedim(b, hit, -1, position as i64)?;
     let hit = cast(b, hit, dtype)?;

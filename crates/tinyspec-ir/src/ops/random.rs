@@ -93,8 +93,9 @@ pub fn randn(b: &mut dyn Builder, key: NodeId, shape: &[Dim], dtype: DType) -> R
     cast(b, value, dtype)
 }
 
-/// The natural logarithm of a normal number above 0: of the exponent and, by its series, of the mantissa.
-fn same_log(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+/// The natural logarithm of a normal number above 0, by ops that every device rounds alike, which Log2 is not: of the
+/// exponent and, by its series, of the mantissa.
+pub(super) fn same_log(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     let dtype = dtype_of(b, x);
     let (whole, mantissa_bits, bias) = if dtype == DType::F64 { (DType::U64, 52, 1023) } else { (DType::U32, 23, 127) };
     let number = |b: &mut dyn Builder, value: i128| b.constant(Const::int(whole, value));

@@ -802,7 +802,8 @@ macro_rules! for_each_method {
         /// Numbers with the density `rate · e^(-rate · x)`, by Threefry from this u64 key.
         exponential_with(key: tensor, shape: shape, rate: float, dtype: dtype) -> tensor = draw::exponential;
         /// The softmax of noisy logits over `temperature`, from a u64 key; `hard` shows its greatest element, with the
-        /// gradient of the softmax.
+        /// gradient of the softmax. The noise and the greatest element are the same on every device, the softmax is as
+        /// exact as any.
         gumbel_softmax_with(x: tensor, key: tensor, temperature: float, hard: flag, axis: int) -> tensor = draw::gumbel_softmax;
     } };
 }
