@@ -166,7 +166,16 @@ impl Tensor {
     }
 
     /// `count` positions along the last axis, drawn with probabilities as its elements (i32); without `replacement` they
-    /// differ.
+    /// differ. Where nothing is left that has a probability the position is -1: no element is ever drawn that has none.
+    ///
+    /// ```
+    /// # use tinyspec_core::Tensor;
+    /// let weights = Tensor::from_slice(&[0f32, 1.0, 0.0, 3.0], [4]);
+    /// let mut drawn = weights.multinomial(3, false).to_vec::<i32>()?;
+    /// drawn.sort_unstable();
+    /// assert_eq!(drawn, [-1, 1, 3]);
+    /// # Ok::<(), tinyspec_core::Error>(())
+    /// ```
     #[track_caller]
     pub fn multinomial(&self, count: i64, replacement: bool) -> Tensor {
         self.with_key("multinomial", Location::caller(), |builder, x, key| {

@@ -155,6 +155,8 @@ fn every_draw_has_the_same_bits_on_every_device() -> Result<(), Error> {
         ("bernoulli", |key, dtype| (weights() / 3.0).cast(dtype).bernoulli_with(key)),
         ("dropout", |key, dtype| weights().cast(dtype).dropout_with(key, 0.3)),
         ("gumbel", |key, dtype| weights().cast(dtype).gumbel_softmax_with(key, 0.7, true, -1)),
+        ("multinomial with replacement", |key, dtype| weights().cast(dtype).multinomial_with(key, 60, true)),
+        ("multinomial", |key, dtype| weights().cast(dtype).multinomial_with(key, 45, false)),
     ];
     for &(name, draw) in of_floats {
         for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
@@ -213,4 +215,29 @@ fn uniform_numbers_are_below_the_upper_bound() -> Result<(), Error> {
     let error = Tensor::scalar(1u64).uniform_with([2], 0.0, 65_520.0, DType::F16).realize().expect_err("no f16");
     assert!(error.to_string().contains("no numbers of f16"), "{error}");
     Ok(())
+}
+
+#[test]
+fn what_has_no_probability_is_never_drawn() {
+    let infinite = f32::INFINITY;
+    let rows =
+        [[0.0, 1.0, 0.0, 3.0], [0.0; 4], [1.0, f32::NAN, 2.0, 3.0], [1.0, infinite, 2.0, 3.0], [1e-30, 0.0, 1.0, 0.0]];
+    let weights = || Tensor::from_slice(&rows.concat(), [5, 4]);
+    let sorted = |row: &[f64]| {
+        let mut row = row.to_vec();
+        row.sort_by(f64::total_cmp);
+        row
+    };
+    let apart = drawn(|key| weights().multinomial_with(key, 3, false));
+    let expected = [[-1.0, 1.0, 3.0], [-1.0; 3], [-1.0; 3], [-1.0; 3], [-1.0, 0.0, 2.0]];
+    for (row, expected) in apart.chunks(3).zip(expected) {
+        assert_eq!(sorted(row), expected);
+    }
+    // What can be drawn comes first.
+    assert!(apart[2] == -1.0 && apart[14] == -1.0, "{apart:?}");
+    let repeated = drawn(|key| weights().multinomial_with(key, 500, true));
+    let possible: [&[f64]; 5] = [&[1.0, 3.0], &[-1.0], &[-1.0], &[-1.0], &[0.0, 2.0]];
+    for (row, possible) in repeated.chunks(500).zip(possible) {
+        assert!(row.iter().all(|position| possible.contains(position)), "{possible:?}: {row:?}");
+    }
 }

@@ -3,7 +3,7 @@
 use super::arithmetic::{mul, sub};
 use super::movement::unsqueeze;
 use super::random::{random_bits, same_log, uniform};
-use super::{cast, creation, dtype_of, like, reduce, scan, shape_of, sort, to_float};
+use super::{cast, dtype_of, like, reduce, scan, shape_of, sort, to_float};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
@@ -105,7 +105,8 @@ pub fn permutation(b: &mut dyn Builder, key: NodeId, n: i64) -> Result<NodeId> {
 }
 
 /// `count` positions along the last axis, drawn with the probabilities that its elements have of their sum (i32). Without
-/// `replacement` they differ.
+/// `replacement` they differ. Where nothing is left that has a probability, and where a row has a nan or an infinity, the
+/// position is -1: that depends on data, which nobody has seen when this is built.
 pub fn multinomial(b: &mut dyn Builder, x: NodeId, key: NodeId, count: i64, replacement: bool) -> Result<NodeId> {
     const OP: &str = "multinomial_with";
     let in_op = |error: Error| error.in_op(OP);
@@ -121,36 +122,60 @@ pub fn multinomial(b: &mut dyn Builder, x: NodeId, key: NodeId, count: i64, repl
     let x = to_float(b, x)?;
     let wide = dtype_of(b, x).accumulator();
     let x = cast(b, x, wide)?;
-    let mut drawn: Shape = shape.clone();
-    drawn[shape.len() - 1] = Dim::from(if replacement { count } else { length });
-    let uniform = uniform(b, key, &drawn, 0.0, 1.0, wide).map_err(in_op)?;
+    let greatest = reduce::max(b, x, Some(&[-1]), true)?;
+    let (zero, infinity) = (like(b, x, 0.0), like(b, x, f64::INFINITY));
+    // Not nan either.
+    let (above, finite) = (b.alu(Op::CmpLt, &[zero, x])?, b.alu(Op::CmpLt, &[greatest, infinity])?);
+    let possible = b.alu(Op::And, &[above, finite])?;
+    let none = b.constant(Const::int(DType::I32, -1));
     if !replacement {
-        // The greatest of log p + Gumbel noise, taken again and again, are such a draw: -log(-log u) is the noise.
-        let (one, zero) = (like(b, x, 1.0), like(b, x, 0.0));
-        let positive = sub(b, one, uniform)?;
-        let log = super::elementwise::log(b, positive)?;
-        let exponential = super::arithmetic::neg(b, log)?;
-        // The order of p / e is that of its logarithm; what has no probability comes last.
-        let never = super::arithmetic::eq(b, exponential, zero)?;
-        let tiny = like(b, x, f64::from(f32::MIN_POSITIVE));
-        let exponential = b.alu(Op::Where, &[never, tiny, exponential])?;
-        let score = super::arithmetic::div(b, x, exponential)?;
-        return Ok(sort::topk(b, score, count, -1, true).map_err(in_op)?[1]);
+        // The greatest of log p + Gumbel noise, taken again and again, are such a draw: -log of exponential numbers is the
+        // noise, and the order of p / e is that of its logarithm.
+        let noise = positive_exponential(b, key, &shape, wide).map_err(in_op)?;
+        let score = super::arithmetic::div(b, x, noise)?;
+        let least = like(b, x, f64::from(f32::MIN_POSITIVE));
+        let score = super::arithmetic::maximum(b, score, least)?;
+        let score = b.alu(Op::Where, &[possible, score, zero])?;
+        let [scores, positions] = sort::topk(b, score, count, -1, true).map_err(in_op)?[..] else {
+            unreachable!("values and positions")
+        };
+        let drawn = b.alu(Op::CmpLt, &[zero, scores])?;
+        return b.alu(Op::Where, &[drawn, positions, none]);
     }
-    let ends = scan::cumsum(b, x, -1).map_err(in_op)?;
-    let total = reduce::sum(b, x, Some(&[-1]), true)?;
-    let place = mul(b, uniform, total)?;
+    // Shares of the greatest in parts of 2⁻³²: sums of whole numbers are the same in any order, that of each device.
+    let share = b.alu(Op::Div, &[x, greatest])?;
+    let parts = super::elementwise::scale(b, share, 4_294_967_296.0)?;
+    let parts = cast(b, parts, DType::U64)?;
+    let (one, nothing) = (b.constant(Const::int(DType::U64, 1)), b.constant(Const::int(DType::U64, 0)));
+    let parts = super::arithmetic::maximum(b, parts, one)?;
+    let parts = b.alu(Op::Where, &[possible, parts, nothing])?;
+    let ends = scan::cumsum(b, parts, -1).map_err(in_op)?;
+    let total = reduce::sum(b, parts, Some(&[-1]), true)?;
+    let mut drawn: Shape = shape.clone();
+    drawn[shape.len() - 1] = Dim::from(count);
+    let bits = random_bits(b, key, &drawn).map_err(in_op)?;
+    let place = portion(b, bits, total)?;
     let (ends, place) = (unsqueeze(b, ends, -2)?, unsqueeze(b, place, -1)?);
     let before = super::arithmetic::le(b, ends, place)?;
     let position = reduce::sum(b, before, Some(&[-1]), false)?;
-    // Rounding may lead beyond the last element that has a probability.
-    let zero = like(b, x, 0.0);
-    let possible = b.alu(Op::CmpLt, &[zero, x])?;
-    let number = creation::arange_dim(b, &Dim::from(length), DType::I32)?;
-    let none = b.constant(Const::int(DType::I32, 0));
-    let numbers = b.alu(Op::Where, &[possible, number, none])?;
-    let last = reduce::max(b, numbers, Some(&[-1]), true)?;
-    super::arithmetic::minimum(b, position, last)
+    let position = cast(b, position, DType::I32)?;
+    let length = b.constant(Const::int(DType::I32, length.into()));
+    let found = b.alu(Op::CmpLt, &[position, length])?;
+    b.alu(Op::Where, &[found, position, none])
+}
+
+/// `bits · total / 2⁶⁴`, or up to 2 less: below `total`, if that is not 0, and as evenly spread as the bits.
+fn portion(b: &mut dyn Builder, bits: NodeId, total: NodeId) -> Result<NodeId> {
+    let (half, mask) = (b.constant(Const::int(DType::U64, 32)), b.constant(Const::int(DType::U64, 0xffff_ffff)));
+    let (high, low) = (b.alu(Op::Shr, &[bits, half])?, b.alu(Op::And, &[bits, mask])?);
+    let (upper, lower) = (b.alu(Op::Shr, &[total, half])?, b.alu(Op::And, &[total, mask])?);
+    let mut place = b.alu(Op::Mul, &[high, upper])?;
+    for product in [[high, lower], [low, upper]] {
+        let product = b.alu(Op::Mul, &product)?;
+        let product = b.alu(Op::Shr, &[product, half])?;
+        place = b.alu(Op::Add, &[place, product])?;
+    }
+    Ok(place)
 }
 
 /// The elements along an axis in random order, the same for all that lies beside it.

@@ -793,7 +793,8 @@ macro_rules! for_each_method {
         permutation_with(key: tensor, n: int) -> tensor = draw::permutation;
         /// 1 with the probability that each element is, else 0, from a u64 key.
         bernoulli_with(x: tensor, key: tensor) -> tensor = draw::bernoulli;
-        /// `count` positions along the last axis, with probabilities as its elements, from a u64 key (i32).
+        /// `count` positions along the last axis, with probabilities as its elements, from a u64 key (i32); -1 where
+        /// nothing is left that has a probability, and where a row has a nan or an infinity.
         multinomial_with(x: tensor, key: tensor, count: int, replacement: flag) -> tensor = draw::multinomial;
         /// An axis in random order, from a u64 key.
         shuffle_with(x: tensor, key: tensor, axis: int) -> tensor = draw::shuffle;
