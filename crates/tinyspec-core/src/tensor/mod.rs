@@ -51,6 +51,18 @@ use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Op};
 ///
 /// Methods and operators never panic and need no `?`: a wrong operation gives a tensor that carries its error with the
 /// caller's line, and reading it ([`Tensor::realize`], [`Tensor::to_vec`], [`Tensor::item`]) returns that error.
+///
+/// A number on the right of an operator has any type and takes the tensor's dtype. On the left it is an `f64`, an `i32` or a
+/// `bool`, so that a literal needs no suffix; of another type it is converted, or stands on the right.
+///
+/// ```
+/// # use tinyspec_core::Tensor;
+/// let (x, rate, count) = (Tensor::ones([2]), 0.5f32, 3i64);
+/// assert_eq!((1.0 - &x).exp().to_vec::<f32>()?, [1.0, 1.0]);
+/// assert_eq!((f64::from(rate) / &x).to_vec::<f32>()?, [0.5, 0.5]);
+/// assert_eq!((-&x + count).to_vec::<f32>()?, [2.0, 2.0]);
+/// # Ok::<(), tinyspec_core::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Tensor(Inner);
 

@@ -1,4 +1,7 @@
 //! Rust's operators, with tensors and numbers on either side.
+//!
+//! On the right stands a number of any type, on the left an `f64`, an `i32` or a `bool`: with a second type of a kind rustc
+//! would not know what a literal is, and refuse `(1.0 - &x).sqrt()`.
 
 use super::Tensor;
 use super::methods::{Call, Operand};

@@ -29,6 +29,8 @@ fn functions_of_one_number() {
         is(&t.tanhshrink(), &each(&x, |x| x - x.tanh()))?;
         is(&t.prelu(0.1), &each(&x, |x| if x > 0.0 { x } else { 0.1 * x }))?;
         is(&t.heaviside(0.5), &each(&x, |x| if x == 0.0 { 0.5 } else { f64::from(x > 0.0) }))?;
+        let odd = vector(&[f64::NAN, -1.0, 0.0, f64::INFINITY]).heaviside(0.5).to_vec::<f64>()?;
+        assert_eq!(odd, [0.0, 0.0, 0.5, 1.0]);
         let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.0];
         is(&vector(&odd).nan_to_num(0.0, 5.0, -5.0), &[0.0, 5.0, -5.0, 1.0])?;
         // Tables of erfc (Abramowitz and Stegun, 7.1).

@@ -2,7 +2,7 @@
 
 use super::arithmetic::{add, mul, sub};
 use super::elementwise::{rsqrt, square};
-use super::{cast, dtype_of, in_wide, in_wide_of, like, reduce, shape_of, to_float};
+use super::{axis_of, cast, dtype_of, in_wide, in_wide_of, like, reduce, shape_of, to_float};
 use crate::{Builder, Dim, Error, ErrorKind, NodeId, Result, Shape};
 
 /// `(x - mean) / sqrt(var + eps)` along axes.
