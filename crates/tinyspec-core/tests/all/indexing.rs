@@ -1,7 +1,8 @@
 //! Data-dependent indexing: narrow indices into long axes, negative numbers, what is outside.
 
 use crate::support::on_each_device;
-use tinyspec_core::{Tensor, grad};
+use tinyspec_core::execute::with_default_device;
+use tinyspec_core::{Error, Tensor, grad};
 use tinyspec_ir::DType;
 
 const ROWS: i64 = 300;
@@ -194,4 +195,73 @@ fn an_index_may_be_shorter_than_what_it_picks_from() {
     let short = eye.scatter_add(&index, Tensor::ones([1, 1]), 0);
     assert!(short.error().is_some_and(|error| error.to_string().contains("values of [1, 1] for places of [1, 2]")));
     assert!(eye.gather(index.reshape([2]), 0).error().is_some());
+}
+
+/// Small integers, so that sums are exact in any order.
+fn small(shape: &[i64]) -> Tensor {
+    let count: i64 = shape.iter().product();
+    ((Tensor::arange(count) * 13).modulo(11) - 5).cast(DType::F32).reshape(shape).contiguous()
+}
+
+#[test]
+fn gradients_of_reads_at_places_are_sums_at_places() -> Result<(), Error> {
+    let (rows, columns, reads) = (700, 6, 150);
+    let (table, weights) = (small(&[rows, columns]), small(&[reads, columns]));
+    let places: Vec<i32> =
+        (0..reads).map(|i| (i * i * 7 % rows) as i32 - if i % 5 == 0 { rows as i32 } else { 0 }).collect();
+    let index = Tensor::from_slice(&places, [reads]);
+    type Read = fn(&Tensor, &Tensor) -> Tensor;
+    // Which rows are read, and whether negative numbers count from the end.
+    let ways: [(&str, bool, Read); 4] = [
+        ("embedding", false, |table, index| index.embedding(table)),
+        ("take", false, |table, index| table.take(index)),
+        ("index_select", true, |table, index| table.index_select(0, index)),
+        ("at", true, |table, index| table.at(index)),
+    ];
+    let (values, factors) = (table.to_vec::<f32>()?, weights.to_vec::<f32>()?);
+    for (name, wraps, read) in ways {
+        let read = read(&table, &index);
+        let losses: [(&str, Tensor, fn(f32, f32) -> f32); 3] = [
+            ("sum", read.sum(.., false), |_, _| 1.0),
+            ("weighed", (&read * &weights).sum(.., false), |_, weight| weight),
+            ("squared", (read.square() * &weights).sum(.., false), |x, weight| 2.0 * x * weight),
+        ];
+        for (loss, total, slope) in losses {
+            let mut want = vec![0f32; values.len()];
+            for (number, &place) in places.iter().enumerate() {
+                let place = if wraps && place < 0 { i64::from(place) + rows } else { i64::from(place) };
+                let Ok(place) = usize::try_from(place) else { continue };
+                for column in 0..columns as usize {
+                    let at = place * columns as usize + column;
+                    want[at] += slope(values[at], factors[number * columns as usize + column]);
+                }
+            }
+            assert_eq!(grad(&total, &[&table])?.remove(0).to_vec::<f32>()?, want, "{name}, {loss}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn gradients_of_pictures_read_at_places() -> Result<(), Error> {
+    type Read = fn(&Tensor, &Tensor) -> Tensor;
+    let reads: [(&str, Read); 4] = [
+        ("grid_sample", |x, grid| x.grid_sample(grid, "bilinear", "zeros", false)),
+        ("grid_sample by its border", |x, grid| x.grid_sample(grid, "bilinear", "border", true)),
+        ("interpolate", |x, _| x.interpolate([71, 40], "bilinear", false)),
+        ("interpolate by cubes", |x, _| x.interpolate([40, 71], "bicubic", true)),
+    ];
+    for (name, read) in reads {
+        let gradients = |device: &str| -> Result<Vec<f64>, Error> {
+            with_default_device(device, || {
+                let x = (small(&[1, 2, 35, 33]) / 5.0).cast(DType::F64).contiguous();
+                let grid = (small(&[1, 9, 10, 2]) / 4.3).cast(DType::F64).contiguous();
+                grad(&read(&x, &grid).square().sum(.., false), &[&x])?.remove(0).to_vec::<f64>()
+            })
+        };
+        let (found, want) = (gradients("cpu")?, gradients("interpreter")?);
+        let is_close = |(found, want): (&f64, &f64)| (found - want).abs() <= 1e-9 * want.abs().max(1.0);
+        assert!(found.len() == want.len() && found.iter().zip(&want).all(is_close), "{name}");
+    }
+    Ok(())
 }

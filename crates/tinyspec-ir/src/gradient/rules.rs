@@ -226,6 +226,8 @@ fn scatter_axis(graph: &mut Graph, g: NodeId, index: NodeId, length: &Dim, befor
     let dtype = graph.dtype(index);
     let wide_index: Shape = ones(1).chain(index_shape.iter().cloned()).chain(ones(after)).collect();
     let index = movement::reshape(graph, index, &wide_index)?;
+    // Each term has a place of its own: a mask that served many terms would be kept, all places times all indices.
+    let index = movement::expand(graph, index, &wide)?;
     let positions = creation::arange_dim(graph, length, dtype)?;
     let wide_positions: Shape = [length.clone()].into_iter().chain(ones(index_shape.len() + after)).collect();
     let positions = movement::reshape(graph, positions, &wide_positions)?;
