@@ -386,3 +386,19 @@ fn what_is_empty_and_what_has_no_axes() {
         is(&nan, &[0.0, 0.5, 0.5, 1.0, 0.0])
     });
 }
+
+#[test]
+fn a_mask_over_several_axes_takes_what_it_places_in_order() -> Result<(), Error> {
+    let shape = [7usize, 33, 20];
+    let count = shape.iter().product::<usize>();
+    let old: Vec<f32> = (0..count).map(|i| -(i as f32)).collect();
+    let source: Vec<f32> = (0..count).map(|i| i as f32).collect();
+    let mask: Vec<bool> = (0..count).map(|i| i * i % 7 < 3).collect();
+    let mut next = source.iter();
+    let want: Vec<f32> =
+        old.iter().zip(&mask).map(|(&old, &set)| if set { *next.next().unwrap_or(&0.0) } else { old }).collect();
+    let x = Tensor::from_slice(&old, shape);
+    let found = x.masked_scatter(Tensor::from_slice(&mask, shape), Tensor::from_slice(&source, [count]));
+    assert_eq!(found.to_vec::<f32>()?, want);
+    Ok(())
+}

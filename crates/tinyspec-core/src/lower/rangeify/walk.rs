@@ -232,7 +232,12 @@ impl<'a> Walk<'a> {
         }
         let is_alone = self.estimates.scatters(node);
         let is_apart = is_alone || forced == Some(&Reason::Direction);
-        let on_the_way = demands.iter().position(|&demand| !is_apart && self.can_store_from(demand, &demands));
+        // Windows in another kernel's order are walked from their beginning for each element.
+        let is_windowed = self.estimates.runs(node);
+        let on_the_way = demands.iter().position(|&demand| {
+            let follows = !is_apart && (!is_windowed || self.is_whole(demand));
+            follows && self.can_store_from(demand, &demands)
+        });
         let root = match on_the_way {
             Some(position) => {
                 let root = demands[position];
