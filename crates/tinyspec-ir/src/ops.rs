@@ -14,6 +14,7 @@ pub mod creation;
 pub mod distance;
 pub mod divisors;
 pub mod draw;
+pub mod einsum;
 pub mod elementwise;
 pub mod events;
 pub mod hyperbolic;

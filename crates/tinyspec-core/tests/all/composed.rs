@@ -373,3 +373,74 @@ fn scaled() -> Result<(), tinyspec_core::Error> {
     );
     Ok(())
 }
+
+/// The sum that an equation names, term by term; a letter is an axis of `LENGTHS`.
+fn named_sum(equation: &str, tensors: &[Vec<f64>]) -> Vec<f64> {
+    let (inputs, output) = equation.split_once("->").expect("an arrow");
+    let terms: Vec<&str> = inputs.split(',').collect();
+    let mut labels: Vec<char> = inputs.chars().filter(char::is_ascii_alphabetic).collect();
+    labels.sort_unstable();
+    labels.dedup();
+    let total: usize = labels.iter().map(|&label| length(label)).product();
+    let mut result = vec![0.0; output.chars().map(length).product()];
+    for number in 0..total {
+        let mut rest = number;
+        let places: Vec<(char, usize)> = labels
+            .iter()
+            .map(|&label| {
+                let place = rest % length(label);
+                rest /= length(label);
+                (label, place)
+            })
+            .collect();
+        let flat = |term: &str| {
+            term.chars().fold(0, |flat, label| {
+                let place = places.iter().find(|&&(other, _)| other == label).map_or(0, |&(_, place)| place);
+                flat * length(label) + place
+            })
+        };
+        result[flat(output)] += terms.iter().zip(tensors).map(|(term, data)| data[flat(term)]).product::<f64>();
+    }
+    result
+}
+
+fn length(label: char) -> usize {
+    2 + (label as usize - 'a' as usize) % 4
+}
+
+#[test]
+fn sums_of_products_of_several_tensors() {
+    let equations = [
+        "ij,jk,kl->il",
+        "ab,bc,cd,de->ae",
+        "ab,bc,cd,da->",
+        "a,b,c->abc",
+        "ab,ab,ab->ab",
+        "ab,ab,ab->b",
+        "ab,cd,bd->ac",
+        "aab,bc,cd->d",
+        "a,bc,d->cd",
+        "ba,kab,bk->k",
+        "abc,cd,be,ef->adf",
+    ];
+    on_each_device(|| {
+        for equation in equations {
+            let terms = equation.split("->").next().unwrap_or_default().split(',');
+            let (mut tensors, mut data) = (vec![], vec![]);
+            for (number, term) in terms.enumerate() {
+                let sizes: Vec<i64> = term.chars().map(|label| length(label) as i64).collect();
+                let count = sizes.iter().product::<i64>();
+                let values: Vec<f64> = (0..count).map(|i| ((i * 7 + number as i64 * 3) % 5) as f64 - 1.5).collect();
+                tensors.push(Tensor::from_slice(&values, &sizes[..]));
+                data.push(values);
+            }
+            let found = Tensor::einsum(equation, &tensors.iter().collect::<Vec<_>>());
+            is(&found, &named_sum(equation, &data))?;
+        }
+        let halves = Tensor::full([3, 2, 4], 0.5).cast(DType::F16);
+        let chain =
+            Tensor::einsum("...ij,...kj,kl->...il", &[&halves, &halves, &Tensor::ones([2, 5]).cast(DType::F16)]);
+        assert_eq!((chain.dtype(), chain.sizes()?), (DType::F16, vec![3, 2, 5]));
+        is(&chain, &[2.0; 30])
+    });
+}

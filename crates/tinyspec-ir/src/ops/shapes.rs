@@ -178,7 +178,7 @@ pub fn cartesian_prod(b: &mut dyn Builder, tensors: &[NodeId]) -> Result<NodeId>
 pub fn bilinear(b: &mut dyn Builder, x: NodeId, other: NodeId, weight: NodeId, bias: Option<NodeId>) -> Result<NodeId> {
     let in_op = |error: Error| error.in_op("bilinear");
     let (x, other) = (to_float(b, x)?, to_float(b, other)?);
-    let product = super::matmul::einsum(b, "...i,kij,...j->...k", &[x, weight, other]).map_err(in_op)?;
+    let product = super::einsum::einsum(b, "...i,kij,...j->...k", &[x, weight, other]).map_err(in_op)?;
     match bias {
         Some(bias) => super::arithmetic::add(b, product, bias).map_err(in_op),
         None => Ok(product),

@@ -2,7 +2,7 @@
 
 use super::*;
 use tinyspec_ir::gradient::{gradient, ones_like};
-use tinyspec_ir::ops::{activation, arithmetic, creation, loss, matmul, norm, reduce as reductions};
+use tinyspec_ir::ops::{activation, arithmetic, creation, einsum, loss, matmul, norm, reduce as reductions};
 
 fn input(graph: &mut Graph, slot: u32, shape: &[i64]) -> NodeId {
     param(graph, slot, DType::F32, shape)
@@ -194,4 +194,24 @@ fn a_large_sum_is_shared_in_parts() {
     // Enough results to share, or nothing to gain.
     assert_eq!(sums(&[2048, 2048], Some(&[1])), 1);
     assert_eq!(sums(&[4096], None), 1);
+}
+
+#[test]
+fn an_equation_of_many_matrices_is_a_chain_of_products() {
+    for (equation, shapes) in [
+        ("ij,jk,kl,lm->im", &[[4, 5], [5, 6], [6, 7], [7, 3]][..]),
+        // No two of them in the order of their products.
+        ("jk,ki,ij->i", &[[9, 8], [8, 2], [2, 9]][..]),
+    ] {
+        let mut graph = Graph::new();
+        let inputs: Vec<NodeId> = (0..).zip(shapes).map(|(slot, shape)| input(&mut graph, slot, shape)).collect();
+        let result = einsum::einsum(&mut graph, equation, &inputs).unwrap();
+        let schedule = check(&graph, &[result], &Costs::of(&target()));
+        assert_eq!(schedule.calls.len(), shapes.len() - 1, "{}", schedule.explain(&graph));
+        let kernels = text::print(&schedule.graph, &[schedule.root]);
+        for reduce in kernels.lines().filter(|line| line.contains("= reduce[")) {
+            let operands = reduce.split(';').next().unwrap_or_default();
+            assert_eq!(operands.matches('%').count(), 3, "one range of one value: {reduce}");
+        }
+    }
 }

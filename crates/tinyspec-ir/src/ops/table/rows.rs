@@ -527,7 +527,7 @@ macro_rules! for_each_method {
         /// Q and R with `A = Q R`: orthonormal columns and an upper triangle, both as narrow as A allows.
         qr(x: tensor) -> tensors = linalg::qr::qr;
         /// Sum of products by an equation.
-        einsum(equation: text, tensors: tensors) -> tensor = matmul::einsum;
+        einsum(equation: text, tensors: tensors) -> tensor = einsum::einsum;
 
         /// Convolution over one axis.
         conv1d(x: tensor, weight: tensor, bias: optional, options: Conv1d) -> tensor = conv::conv;
