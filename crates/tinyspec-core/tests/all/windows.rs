@@ -2,7 +2,7 @@
 
 use tinyspec_core::execute::with_default_device;
 use tinyspec_core::{Argument, Error, Tensor, grad};
-use tinyspec_ir::ops::options::{AvgPool2d, Conv2d, ConvTranspose1d, MaxPool1d, MaxPool2d, default};
+use tinyspec_ir::ops::options::{AvgPool2d, Conv2d, ConvTranspose1d, ConvTranspose2d, MaxPool1d, MaxPool2d, default};
 use tinyspec_ir::{DType, ErrorKind};
 
 fn ramp(shape: &[i64]) -> Tensor {
@@ -174,6 +174,61 @@ fn a_transposed_convolution_is_the_gradient_of_one() -> Result<(), Error> {
     let options = ConvTranspose1d { stride: [2], padding: [1], output_padding: [1], ..default() };
     let transposed = cotangent.conv_transpose1d(&weight, None, options);
     assert_eq!(gradient.to_vec::<f32>()?, transposed.to_vec::<f32>()?);
+    Ok(())
+}
+
+#[test]
+fn transposed_convolutions_add_a_filter_for_each_element() -> Result<(), Error> {
+    let cases = [
+        ([2, 4, 5, 6], [4, 3, 3, 3], ConvTranspose2d { stride: [2, 2], ..default() }),
+        ([1, 4, 5, 4], [4, 2, 3, 2], ConvTranspose2d { stride: [3, 1], padding: [1, 0], groups: 2, ..default() }),
+        (
+            [1, 2, 4, 3],
+            [2, 3, 2, 2],
+            ConvTranspose2d { stride: [2, 2], dilation: [3, 1], output_padding: [2, 1], ..default() },
+        ),
+        ([2, 2, 3, 3], [2, 2, 1, 2], ConvTranspose2d { stride: [2, 4], output_padding: [1, 3], ..default() }),
+        (
+            [1, 3, 4, 4],
+            [3, 2, 2, 2],
+            ConvTranspose2d { stride: [2, 2], padding: [2, 1], output_padding: [1, 1], ..default() },
+        ),
+    ];
+    for (image, filters, options) in cases {
+        let ConvTranspose2d { stride, padding, output_padding, dilation, groups } = options;
+        let (x, weight) = (ramp(&image), ramp(&filters));
+        let (data, factors) = (x.to_vec::<f32>()?, weight.to_vec::<f32>()?);
+        let [batch, channels, ..] = image;
+        let [_, outputs, ..] = filters;
+        let size: [i64; 2] = std::array::from_fn(|axis| {
+            let span = (filters[2 + axis] - 1) * dilation[axis] + 1;
+            (image[2 + axis] - 1) * stride[axis] + span + output_padding[axis] - 2 * padding[axis]
+        });
+        let all = outputs * groups;
+        let mut want = vec![0f32; (batch * all * size[0] * size[1]) as usize];
+        for (number, &element) in (0..).zip(&data) {
+            let (row, column) = (number / image[3] % image[2], number % image[3]);
+            let (sample, channel) =
+                (number / (image[2] * image[3]) / channels, number / (image[2] * image[3]) % channels);
+            let first = channel / (channels / groups) * outputs;
+            for tap in 0..outputs * filters[2] * filters[3] {
+                let (output, i, j) = (tap / (filters[2] * filters[3]), tap / filters[3] % filters[2], tap % filters[3]);
+                let y = row * stride[0] + i * dilation[0] - padding[0];
+                let z = column * stride[1] + j * dilation[1] - padding[1];
+                if (0..size[0]).contains(&y) && (0..size[1]).contains(&z) {
+                    let place = ((sample * all + first + output) * size[0] + y) * size[1] + z;
+                    want[place as usize] +=
+                        element * factors[(channel * outputs * filters[2] * filters[3] + tap) as usize];
+                }
+            }
+        }
+        let found = x.conv_transpose2d(&weight, None, options);
+        assert_eq!(found.sizes()?, [batch, all, size[0], size[1]].map(|n| n as usize), "{options:?}");
+        assert_eq!(found.to_vec::<f32>()?, want, "{options:?}");
+    }
+    let nothing = ConvTranspose2d { stride: [2, 2], padding: [2, 2], ..default() };
+    let error = ramp(&[1, 1, 1, 1]).conv_transpose2d(ramp(&[1, 1, 3, 3]), None, nothing).to_vec::<f32>();
+    assert_eq!(error.expect_err("nothing is left").kind(), Some(ErrorKind::Shape));
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 
 use super::movement::{flip, permute, reshape, squeeze, transpose, unsqueeze};
 use super::options::{Conv, ConvTranspose};
-use super::window::{Window, check, check_padding, pad_ends, windows};
+use super::window::{Window, check, check_padding, folded, pad_ends, windows};
 use super::{cast, promote, shape_of};
 use crate::dim::show;
 use crate::{Arg, Axes, Builder, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
@@ -143,13 +143,18 @@ fn convolve<const N: usize>(
     let target: Shape = [batch, kernel[0].clone()].into_iter().chain(positions).collect();
     let sum = reshape(b, sum, &target)?;
     let sum = if dtype.is_float() { cast(b, sum, dtype)? } else { sum };
+    with_bias(b, op, sum, bias, &kernel[..1])
+}
+
+/// `sum` plus a bias of as many `channels`.
+fn with_bias(b: &mut dyn Builder, op: &str, sum: NodeId, bias: Option<NodeId>, channels: &[Dim]) -> Result<NodeId> {
     let Some(bias) = bias else { return Ok(sum) };
-    let bias_shape = shape_of(b, bias);
-    if bias_shape.as_slice() != &kernel[..1] {
-        let message = format!("a bias of {} for {} channels", show(&bias_shape), kernel[0]);
+    let (bias_shape, axes) = (shape_of(b, bias), shape_of(b, sum).len() - 2);
+    if bias_shape.as_slice() != channels {
+        let message = format!("a bias of {} for {} channels", show(&bias_shape), channels[0]);
         return Err(Error::new(ErrorKind::Shape, op, message));
     }
-    let wide: Shape = bias_shape.iter().cloned().chain(ones(N)).collect();
+    let wide: Shape = bias_shape.iter().cloned().chain(ones(axes)).collect();
     let bias = reshape(b, bias, &wide)?;
     super::arithmetic::add(b, sum, bias).map_err(|error| error.in_op(op))
 }
@@ -190,22 +195,13 @@ fn add_filters<const N: usize>(
         let message = format!("an output padding of {output_padding:?}");
         return Err(Error::new(ErrorKind::Value, op, message).help("it is less than the stride or the dilation"));
     }
-    // Zeros between the input's elements, which the steps of the convolution skip.
-    let mut x = x;
-    for (axis, window) in (2..).zip(&axes).filter(|(_, window)| window.stride > 1) {
-        let mut shape = shape_of(b, x);
-        let length = shape[axis].clone();
-        shape.insert(axis + 1, Dim::from(1));
-        x = reshape(b, x, &shape)?;
-        let mut after = vec![0; shape.len() - axis - 1];
-        after[0] = window.stride - 1;
-        x = pad_ends(b, x, &vec![0; after.len()], &after, 0.0)?;
-        shape[axis] = length * Dim::from(window.stride);
-        shape.remove(axis + 1);
-        x = reshape(b, x, &shape)?;
-        let mut cut = vec![0; shape.len() - axis];
-        cut[0] = 1 - window.stride;
-        x = pad_ends(b, x, &vec![0; cut.len()], &cut, 0.0)?;
+    if stride.iter().any(|&stride| stride > 1) {
+        let padded = |axis: usize| {
+            let reach = (shape[2 + axis].clone() - Dim::from(1)) * Dim::from(stride[axis]);
+            reach + Dim::from(axes[axis].span() + output_padding[axis])
+        };
+        let lengths: [Dim; N] = std::array::from_fn(padded);
+        return add_filters(b, &op, x, weight, bias, (&axes, &lengths, padding), groups);
     }
     // Filters read backwards, with outputs and inputs swapped in each group.
     let grouped: Shape =
@@ -223,4 +219,53 @@ fn add_filters<const N: usize>(
         [before, before + output_padding[axis]]
     });
     convolve(b, op, x, filters, bias, Conv { dilation, groups, ..Conv::default() }, ends)
+}
+
+/// Each input element's filter, as a window of what is `lengths` long before the `padding` is cut off, and all windows
+/// added up: of strides greater than 1 a convolution over the elements with zeros between them would be zeros for the most part.
+fn add_filters<const N: usize>(
+    b: &mut dyn Builder,
+    op: &str,
+    x: NodeId,
+    weight: NodeId,
+    bias: Option<NodeId>,
+    (axes, lengths, padding): (&[Window; N], &[Dim; N], [i64; N]),
+    groups: i64,
+) -> Result<NodeId> {
+    if let Some(axis) = (0..N).find(|&axis| (&lengths[axis] - 2 * padding[axis]).bounds().1 < 1) {
+        let message = format!("a padding of {} leaves nothing of axis {}", padding[axis], axis + 2);
+        return Err(Error::new(ErrorKind::Shape, op, message).help("a transposed convolution cuts the padding off"));
+    }
+    let (x, weight) = promote(b, op, x, weight)?;
+    let dtype = super::dtype_of(b, x);
+    // Small numbers are multiplied, too, in what they are summed in.
+    let (x, weight) = (cast(b, x, dtype.accumulator())?, cast(b, weight, dtype.accumulator())?);
+    let (shape, kernel) = (shape_of(b, x), shape_of(b, weight));
+    let (group, inputs, outputs) = (Dim::from(groups), kernel[0].idiv(&Dim::from(groups)), kernel[1].clone());
+    // (batch, group, input, positions…, output, elements…)
+    let elements: Shape = [shape[0].clone(), group.clone(), inputs.clone()]
+        .into_iter()
+        .chain(shape[2..].iter().cloned())
+        .chain(ones(N + 1))
+        .collect();
+    let filters: Shape =
+        [Dim::from(1), group.clone(), inputs].into_iter().chain(ones(N)).chain(kernel[1..].iter().cloned()).collect();
+    let (elements, filters) = (reshape(b, x, &elements)?, reshape(b, weight, &filters)?);
+    let products = b.alu(Op::Mul, &[elements, filters])?;
+    let sum = b.add(Op::Reduce, &[products], Arg::Reduce { op: Op::Add, axes: Axes::from_iter([2]) })?;
+    let order: Vec<i64> =
+        (0..3).chain([3 + N as i64]).chain(3..3 + N as i64).chain(4 + N as i64..4 + 2 * N as i64).collect();
+    let windows = permute(b, sum, &order)?;
+    let channels = group * outputs;
+    let merged: Shape = [shape[0].clone(), channels.clone()]
+        .into_iter()
+        .chain(shape[2..].iter().cloned())
+        .chain(kernel[2..].iter().cloned())
+        .collect();
+    let windows = reshape(b, windows, &merged)?;
+    let whole = folded(b, windows, axes, lengths)?;
+    let ends = padding.map(|padding| -padding);
+    let kept = pad_ends(b, whole, &ends, &ends, 0.0)?;
+    let kept = if dtype.is_float() { cast(b, kept, dtype)? } else { kept };
+    with_bias(b, op, kept, bias, &[channels])
 }

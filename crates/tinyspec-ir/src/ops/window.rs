@@ -124,6 +124,54 @@ fn along_axis(b: &mut dyn Builder, op: &str, x: NodeId, axis: usize, window: Win
     view.moved_last(axis)
 }
 
+/// Windows added up where [`windows`] reads their elements: from `lead + counts + sizes` to `lead + lengths`, which are
+/// long enough for all of them.
+pub(crate) fn folded(b: &mut dyn Builder, x: NodeId, windows: &[Window], lengths: &[Dim]) -> Result<NodeId> {
+    let lead = shape_of(b, x).len() - 2 * windows.len();
+    let mut x = x;
+    for (number, (window, length)) in windows.iter().zip(lengths).enumerate().rev() {
+        x = back_along_axis(b, x, lead + number, *window, length)?;
+    }
+    Ok(x)
+}
+
+/// The steps of [`along_axis`] backwards.
+fn back_along_axis(b: &mut dyn Builder, x: NodeId, axis: usize, window: Window, length: &Dim) -> Result<NodeId> {
+    let Window { size, stride, dilation } = window;
+    let shape = shape_of(b, x);
+    let (count, last) = (shape[axis].clone(), shape.len() - 1);
+    let are_beside = size == stride && dilation == 1;
+    let first = if are_beside { axis + 1 } else { axis };
+    let order: Vec<i64> = (0..first).chain([last]).chain(first..last).map(|axis| axis as i64).collect();
+    let x = permute(b, x, &order)?;
+    let mut view = AxisView { b, x, axis };
+    if are_beside {
+        view.join()?;
+        view.filled(length.clone())?;
+        return Ok(view.x);
+    }
+    // Zeros between the steps of each row of elements.
+    let steps = count.clone() * Dim::from(stride);
+    view.axis += 1;
+    view.split(&[count, Dim::from(1)])?;
+    view.axis += 1;
+    view.filled(Dim::from(stride))?;
+    view.axis -= 1;
+    view.join()?;
+    let reach = if size > 1 { steps - Dim::from(dilation) } else { steps };
+    let whole = length.maximum(&reach);
+    view.filled(if size > 1 { whole.clone() + Dim::from(dilation) } else { whole.clone() })?;
+    view.axis -= 1;
+    view.join()?;
+    if size > 1 {
+        view.keep(Dim::from(size) * whole.clone())?;
+        view.split(&[Dim::from(size), whole])?;
+        view.x = super::reduce::sum(view.b, view.x, Some(&[axis as i64]), false)?;
+    }
+    view.keep(length.clone())?;
+    Ok(view.x)
+}
+
 /// Steps along one axis of a view.
 struct AxisView<'a> {
     b: &'a mut dyn Builder,
@@ -143,6 +191,15 @@ impl AxisView<'_> {
 
     fn split(&mut self, dims: &[Dim]) -> Result<()> {
         let target = self.replaced(dims);
+        self.x = reshape(self.b, self.x, &target)?;
+        Ok(())
+    }
+
+    /// One axis of this and the next.
+    fn join(&mut self) -> Result<()> {
+        let mut target = shape_of(self.b, self.x);
+        let next = target.remove(self.axis + 1);
+        target[self.axis] = target[self.axis].clone() * next;
         self.x = reshape(self.b, self.x, &target)?;
         Ok(())
     }

@@ -32,7 +32,7 @@ fn a_convolution_reads_its_input_by_affine_indices() {
 fn padding_is_a_gate_and_no_tensor() {
     fuses(|graph, x, weight| conv::conv(graph, x, weight, None, Conv2d { padding: [1, 1], ..default() }));
     fuses(|graph, x, weight| {
-        conv::conv_transpose(graph, x, weight, None, ConvTranspose2d { stride: [2, 2], padding: [1, 1], ..default() })
+        conv::conv_transpose(graph, x, weight, None, ConvTranspose2d { padding: [1, 1], ..default() })
     });
     fuses(|graph, x, _| {
         pool::max_pool(graph, x, &[3], MaxPool2d { stride: Some([2, 2]), padding: [1, 1], ..default() })
