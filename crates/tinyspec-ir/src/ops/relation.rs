@@ -126,7 +126,7 @@ pub fn bucketize(b: &mut dyn Builder, x: NodeId, bounds: NodeId, right: bool) ->
 pub fn isin(b: &mut dyn Builder, x: NodeId, values: NodeId) -> Result<NodeId> {
     let (x, values) = super::promote(b, "isin", x, values)?;
     let values = super::movement::flatten(b, values, 0, -1)?;
-    if super::selection::is_long(&shape_of(b, values)[0]) {
+    if super::selection::are_many(&shape_of(b, values)[0]) {
         return super::selection::is_among(b, x, values);
     }
     let x = unsqueeze(b, x, -1)?;

@@ -3,16 +3,22 @@
 
 use super::argmax::{argmax, key};
 use super::movement::{expand, narrow, pad, reshape, unsqueeze};
-use super::sort::{Places, SHORT, precedes, ranks};
+use super::sort::{Places, precedes, ranks};
 use super::{cast, dtype_of, index, like, reduce, shape_of};
 use crate::{Arg, Builder, Const, DType, Dim, NodeId, Op, Result};
 
 /// Bits that a round decides.
 const BITS: i64 = 4;
 
+/// Up to this length comparing all elements with all others takes less than counting them in rounds.
+const FEW: i64 = 128;
+
+/// Elements of a block, at most, of which the first ones are kept.
+const BLOCK: i64 = 1024;
+
 /// Is this axis long enough that counting its elements several times takes less than bringing them in order?
 pub(super) fn is_long(length: &Dim) -> bool {
-    length.as_const().is_some_and(|length| length > SHORT)
+    length.as_const().is_some_and(|length| length > FEW)
 }
 
 /// An unsigned number for each element, in their order: any nan is the greatest, and zeros are equal.
@@ -80,7 +86,8 @@ pub(super) fn first(b: &mut dyn Builder, x: NodeId, k: i64, descending: bool) ->
     let shape = shape_of(b, x);
     let block = (4 * k.max(1) as u64).next_power_of_two().max(64) as i64;
     let length = match shape.last().and_then(Dim::as_const) {
-        Some(length) if length > SHORT && block <= SHORT => length,
+        // Of a few blocks as much is left as one holds.
+        Some(length) if length >= 4 * block && block <= BLOCK => length,
         _ => return Ok(None),
     };
     let x = b.add(Op::Detach, &[x], Arg::None)?;
@@ -126,6 +133,9 @@ pub(super) fn first(b: &mut dyn Builder, x: NodeId, k: i64, descending: bool) ->
 /// Up to this length all are compared.
 const SCANNED: i64 = 256;
 
+/// Up to this length all are compared rather than brought in order.
+const SORTED: i64 = 1024;
+
 /// Where `values` (…, m) would stand among these (…, n), which ascend along the last axis: before what equals them, or
 /// after if `right` (i32). Found by halving the axis, or by counting where it is short or its length no number.
 pub(super) fn places(b: &mut dyn Builder, sorted: NodeId, values: NodeId, right: bool) -> Result<NodeId> {
@@ -164,6 +174,11 @@ pub(super) fn places(b: &mut dyn Builder, sorted: NodeId, values: NodeId, right:
         step /= 2;
     }
     cast(b, before, DType::I32)
+}
+
+/// Is it worth while to bring so many in order before something is looked for among them?
+pub(super) fn are_many(length: &Dim) -> bool {
+    length.as_const().is_some_and(|length| length > SORTED)
 }
 
 /// Is each element of `x` among many `values`: is one where it would stand.

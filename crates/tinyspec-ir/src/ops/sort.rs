@@ -9,7 +9,7 @@ use super::{axis_of, dtype_of, reduce, shape_of};
 use crate::{Arg, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
 /// Up to this length one kernel of n² comparisons is quicker than a network's many kernels.
-pub(super) const SHORT: i64 = 1024;
+const SHORT: i64 = 1024;
 
 /// `[a < b]`, where nan is greater than all numbers.
 fn less(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
