@@ -202,7 +202,10 @@ pub fn bincount(b: &mut dyn Builder, x: NodeId, length: i64) -> Result<NodeId> {
     }
     let flat = super::movement::flatten(b, x, 0, -1)?;
     let hits = index::one_hot_mask(b, "bincount", flat, &Dim::from(length))?;
-    reduce::sum(b, hits, Some(&[0]), false)
+    // A one for each number, sent to its place.
+    let [one, zero] = [1, 0].map(|number| b.constant(Const::int(DType::I32, number)));
+    let ones = b.alu(Op::Where, &[hits, one, zero])?;
+    reduce::sum(b, ones, Some(&[0]), false)
 }
 
 /// How many elements fall into each of `bins` equal parts of `min` to `max`, which belongs to the last one (i32).
