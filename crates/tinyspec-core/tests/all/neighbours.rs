@@ -402,3 +402,23 @@ fn a_mask_over_several_axes_takes_what_it_places_in_order() -> Result<(), Error>
     assert_eq!(found.to_vec::<f32>()?, want);
     Ok(())
 }
+
+#[test]
+fn many_parts_of_different_lengths_are_joined() {
+    on_each_device(|| {
+        for count in [33, 40, 300] {
+            let lengths: Vec<usize> = (0..count).map(|part| part * 7 % 5).collect();
+            let part = |part: usize| -> Vec<i32> { (0..2 * lengths[part]).map(|i| (part * 100 + i) as i32).collect() };
+            let parts: Vec<Tensor> =
+                (0..count).map(|number| Tensor::from_slice(&part(number), [2, lengths[number]])).collect();
+            let half = |row: usize, number: usize| part(number)[row * lengths[number]..][..lengths[number]].to_vec();
+            let want: Vec<i32> =
+                (0..2).flat_map(|row| (0..count).flat_map(|number| half(row, number)).collect::<Vec<i32>>()).collect();
+            assert_eq!(Tensor::cat(&parts.iter().collect::<Vec<_>>(), 1).to_vec::<i32>()?, want);
+            let floats: Vec<Tensor> = parts.iter().map(|part| -part.cast(DType::F32)).collect();
+            let joined = Tensor::cat(&floats.iter().collect::<Vec<_>>(), 1).to_vec::<f32>()?;
+            assert!(joined.iter().zip(&want).all(|(x, &y)| x.to_bits() == (-(y as f32)).to_bits()));
+        }
+        Ok(())
+    });
+}

@@ -177,12 +177,14 @@ pub fn unflatten(b: &mut dyn Builder, x: NodeId, axis: i64, sizes: &[Dim]) -> Re
     reshape(b, x, &target).map_err(|error| error.in_op("unflatten"))
 }
 
+/// Tensors that [`cat`] joins at once.
+const GROUP: usize = 16;
+
 /// Joined along an existing axis.
 pub fn cat(b: &mut dyn Builder, tensors: &[NodeId], axis: i64) -> Result<NodeId> {
     let first = *tensors.first().ok_or_else(|| Error::new(ErrorKind::Arity, "cat", "needs at least one tensor"))?;
     let shape = shape_of(b, first);
     let axis = axis_of("cat", axis, &shape)?;
-    let mut total = Dim::from(0);
     for &x in tensors {
         let other = shape_of(b, x);
         let fits = other.len() == shape.len() && (0..shape.len()).all(|a| a == axis || other[a] == shape[a]);
@@ -196,14 +198,29 @@ pub fn cat(b: &mut dyn Builder, tensors: &[NodeId], axis: i64) -> Result<NodeId>
             return Err(Error::new(ErrorKind::DType, "cat", message)
                 .help(format!("`.cast(DType::{})`", dtype.name().to_uppercase())));
         }
-        total = total + other[axis].clone();
     }
-    let mut target = shape.clone();
-    target[axis] = total;
+    // Each element is looked for in all parts: groups are joined first, so that it is looked for in few of them.
+    let mut parts = tensors.to_vec();
+    while parts.len() > 2 * GROUP {
+        let mut groups = Vec::with_capacity(parts.len().div_ceil(GROUP));
+        for group in parts.chunks(GROUP) {
+            let joined = beside(b, group, axis)?;
+            groups.push(b.alu(Op::Contiguous, &[joined])?);
+        }
+        parts = groups;
+    }
+    beside(b, &parts, axis)
+}
+
+/// Tensors that differ in nothing but the length of `axis`, each where the one before ends.
+fn beside(b: &mut dyn Builder, tensors: &[NodeId], axis: usize) -> Result<NodeId> {
+    let mut target = shape_of(b, tensors[0]);
+    let rank = target.len();
+    target[axis] = tensors.iter().fold(Dim::from(0), |total, &x| total + shape_of(b, x)[axis].clone());
     let mut start = Dim::from(0);
     let mut joined: Option<NodeId> = None;
     for &x in tensors {
-        let mut offset: Shape = std::iter::repeat_n(Dim::from(0), shape.len()).collect();
+        let mut offset: Shape = std::iter::repeat_n(Dim::from(0), rank).collect();
         offset[axis] = start.clone();
         start = start + shape_of(b, x)[axis].clone();
         let padded = pad(b, x, &offset, &target, 0.0)?;
@@ -221,7 +238,7 @@ pub fn cat(b: &mut dyn Builder, tensors: &[NodeId], axis: i64) -> Result<NodeId>
             }
         });
     }
-    Ok(joined.unwrap_or(first))
+    Ok(joined.unwrap_or(tensors[0]))
 }
 
 /// Joined along a new axis.
