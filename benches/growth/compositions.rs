@@ -11,7 +11,7 @@ use super::programs::Growth;
 const FROM: usize = 1 << 14;
 
 /// Running Reduces, gradients, reads and sums at places.
-pub const COMPOSITIONS: [Growth; 12] = [
+pub const COMPOSITIONS: [Growth; 17] = [
     Growth { name: "arange of n numbers", from: FROM, run: |n| kernels(|| Ok(counted(n).cast(DType::F32))) },
     Growth { name: "prefix sums of n numbers, by views", from: FROM, run: |n| on(n, |x| Ok(prefix_sum(x))) },
     Growth { name: "one-hot gather of n rows of n", from: FROM, run: |n| on(n, |x| Ok(gather(x, &places(n)))) },
@@ -24,6 +24,11 @@ pub const COMPOSITIONS: [Growth; 12] = [
     Growth { name: "gradient of running products", from: FROM, run: |n| on(n, |x| slope(x, x.cumprod(0))) },
     Growth { name: "gradient of running maxima", from: FROM, run: |n| on(n, |x| slope(x, x.cummax(0))) },
     Growth { name: "gradient of running logarithms", from: FROM, run: |n| on(n, |x| slope(x, x.logcumsumexp(0))) },
+    Growth { name: "gradient of a table of n numbers", from: FROM, run: |n| on(n, table_gradient) },
+    Growth { name: "masked_scatter of n numbers", from: FROM, run: |n| on(n, |x| Ok(mask_scattered(x))) },
+    Growth { name: "einsum of two matrices of n numbers", from: FROM, run: |n| on(n, |x| Ok(einsum(x))) },
+    Growth { name: "gradient of a picture of n numbers", from: FROM, run: |n| on(n, picture_gradient) },
+    Growth { name: "cat of n parts", from: 8, run: |n| on(256 * n, |x| Ok(joined(x, n as i64))) },
 ];
 
 /// The second run: the first one compiles.
@@ -80,6 +85,49 @@ fn scatter_add(x: &Tensor, places: &Tensor) -> Tensor {
     let n = count(x);
     let mask = counted(count(x) as usize).reshape([n, 1]).eq(places.reshape([1, n]));
     x + mask.where_(x.reshape([1, n]), 0.0).sum(1, false)
+}
+
+/// Rows of 16 numbers, 1024 of which are read.
+fn table_gradient(x: &Tensor) -> Result<Tensor> {
+    let rows = count(x) / 16;
+    let table = x.reshape([rows, 16]);
+    let read = ((Tensor::arange(1024) * 7919i64) % rows).cast(DType::I32);
+    Ok(grad(&read.embedding(&table).square().sum(.., false), &[x])?.remove(0))
+}
+
+fn mask_scattered(x: &Tensor) -> Tensor {
+    let rows = x.reshape([-1, 64]);
+    rows.masked_scatter(rows.gt(1.000_002), x)
+}
+
+/// A vector by two square matrices.
+fn einsum(x: &Tensor) -> Tensor {
+    let side = (count(x) as f64).sqrt() as i64;
+    let matrix = x.narrow(0, 0, side * side).reshape([side, side]);
+    Tensor::einsum("i,ij,jk->k", &[&matrix.select(0, 0), &matrix, &matrix])
+}
+
+/// Square, of 4 channels, read at as many places as it has.
+fn picture_gradient(x: &Tensor) -> Result<Tensor> {
+    let side = (count(x) as f64 / 4.0).sqrt() as i64;
+    let picture = x.narrow(0, 0, 4 * side * side).reshape([1, 4, side, side]);
+    let along = (Tensor::arange(side).cast(DType::F32) * 1.9 / side as f32 - 0.93).reshape([1, side]);
+    let grid = Tensor::stack(&[&along.expand([side, side]), &along.transpose(0, 1).expand([side, side])], 2);
+    let read = picture.grid_sample(grid.unsqueeze(0), "bilinear", "zeros", false);
+    Ok(grad(&read.square().sum(.., false), &[x])?.remove(0))
+}
+
+/// Parts of other lengths than their neighbours, in another order.
+fn joined(x: &Tensor, parts: i64) -> Tensor {
+    let length = |part: i64| 256 + if part % 2 == 0 { -(part % 16) } else { (part - 1) % 16 };
+    let mut start = 0;
+    let mut slices = Vec::new();
+    for part in 0..parts {
+        slices.push(x.narrow(0, start, length(part)));
+        start += length(part);
+    }
+    slices.reverse();
+    Tensor::cat(&slices.iter().collect::<Vec<_>>(), 0)
 }
 
 fn count(x: &Tensor) -> i64 {
