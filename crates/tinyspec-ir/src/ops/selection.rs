@@ -11,7 +11,7 @@ use crate::{Arg, Builder, Const, DType, Dim, NodeId, Op, Result};
 const BITS: i64 = 4;
 
 /// Up to this length comparing all elements with all others takes less than counting them in rounds.
-const FEW: i64 = 128;
+const FEW: i64 = 64;
 
 /// Elements of a block, at most, of which the first ones are kept.
 const BLOCK: i64 = 1024;
