@@ -163,10 +163,11 @@ pub fn compare(family: Family, gradient: bool, got: &Array, want: &Array) -> Res
     if got.dtype() != want.dtype() || got.shape() != want.shape() {
         return Err(format!("{} {:?} instead of {} {:?}", got.dtype(), got.shape(), want.dtype(), want.shape()));
     }
-    let exact = family != Family::Smooth && !gradient;
+    let exact = matches!(family, Family::Exact | Family::Special) && !gradient;
     let tolerance = match (exact, got.dtype()) {
         (true, _) => 0.0,
         (_, DType::F64) => 1e-9,
+        _ if family == Family::Attention => 1e-4,
         _ => 2e-5,
     };
     let (got, want) = (got.to_floats(), want.to_floats());

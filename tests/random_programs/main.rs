@@ -66,6 +66,21 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(programs(8))]
+
+    #[test]
+    fn every_stage_agrees_on_attention(program in any_program(Family::Attention)) {
+        guarded(|| stages::check(&program))
+            .map_err(|error| TestCaseError::fail(format!("{error}\n{}", describe(&program))))?;
+    }
+
+    #[test]
+    fn attention_used_again_agrees(program in any_program(Family::Attention)) {
+        check(&program).map_err(|error| TestCaseError::fail(format!("{error}\n{}", describe(&program))))?;
+    }
+}
+
 /// A softmax of a softmax and its gradient in one kernel: each of two loops wanted to keep values for the other.
 #[test]
 fn loops_keep_values_one_way() {

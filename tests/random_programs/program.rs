@@ -11,6 +11,8 @@ pub enum Family {
     Special,
     /// Smooth ops: compared within a tolerance, gradients with finite differences.
     Smooth,
+    /// Attention and softmax of f32, and what uses their results again, all of one shape.
+    Attention,
 }
 
 /// What decides an input: dtype, rank, dims, seed of its data.
@@ -54,6 +56,7 @@ impl Program {
         use DType::*;
         let dtypes: &[DType] = match self.family {
             Family::Smooth => &[F64],
+            Family::Attention => &[F32],
             _ => &[F32, I32, F64, U8, Bool, I64, I8, F32, U32, I16, U16, U64],
         };
         let dtype = dtypes[genes[0] as usize % dtypes.len()];
@@ -63,6 +66,15 @@ impl Program {
             let size = dim(genes[2].wrapping_add((axis as u16).wrapping_mul(genes[3])));
             let total: i64 = shape.iter().product::<i64>().max(1);
             shape.push(if total * size > 1500 { 1 } else { size });
+        }
+        if self.family == Family::Attention {
+            // Enough scores for blocks of them; the first input decides.
+            let genes = self.inputs[0];
+            shape = vec![
+                [1, 2][genes[1] as usize % 2],
+                [64, 70, 96][genes[2] as usize % 3],
+                [4, 8, 5][genes[3] as usize % 3],
+            ];
         }
         let count = shape.iter().product::<i64>();
         let mut state = u64::from(genes[4]).wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1;
@@ -76,6 +88,7 @@ impl Program {
             .map(|_| {
                 let number = next();
                 match (self.family, dtype) {
+                    (Family::Attention, _) => (number % 4001) as f64 / 1000.0 - 2.0,
                     (Family::Smooth, _) => ((number % 4001) as f64 / 1000.0 - 2.0) * reach,
                     (_, Bool) => (number % 2) as f64,
                     (Family::Special, F32 | F64) if number.is_multiple_of(5) => {
@@ -96,6 +109,7 @@ impl Program {
         for genes in &self.steps {
             let (name, result) = match self.family {
                 Family::Smooth => smooth(&pool, *genes),
+                Family::Attention => attention(&pool, *genes),
                 _ => exact(&pool, *genes),
             };
             if reads && genes[5].is_multiple_of(8) {
@@ -533,5 +547,24 @@ fn smooth(pool: &[Tensor], genes: StepGenes) -> (String, Tensor) {
             }
             on("sin", x.sin())
         }
+    }
+}
+
+fn attention(pool: &[Tensor], genes: StepGenes) -> (String, Tensor) {
+    let [(a, x), (b, y), (c, z)] = [genes[1], genes[2], genes[3]].map(|gene| pick(pool, gene));
+    match genes[0] % 16 {
+        0..=4 => {
+            let causal = genes[4].is_multiple_of(2);
+            (format!("v{a}.sdpa(v{b}, v{c}, {causal})"), x.sdpa(&y, &z, causal))
+        }
+        5 => (format!("softmax(v{a} v{b}ᵀ / 4) v{c}"), x.matmul(y.transpose(-1, -2)).mul(0.25).softmax(-1).matmul(&z)),
+        6 => (format!("v{a}.softmax(-1)"), x.softmax(-1)),
+        7 => (format!("v{a}.softmax(1)"), x.softmax(1)),
+        8 => (format!("v{a}.gelu()"), x.gelu()),
+        9 => (format!("v{a}.sigmoid()"), x.sigmoid()),
+        10 => (format!("tanh(v{a})²"), x.tanh().square()),
+        11 => (format!("v{a} - mean"), x.sub(x.mean(-1, true))),
+        12 => (format!("softsign(v{a} + v{b})"), x.add(&y).softsign()),
+        _ => (format!("softsign(v{a} · v{b})"), x.mul(&y).softsign()),
     }
 }

@@ -20,7 +20,9 @@ const STAGES: [&str; 6] = ["ranges", "optimized", "special", "expanded", "select
 
 /// Targets that lead through different parts of the stages; the interpreters can run what any of them gets.
 fn targets() -> [Target; 3] {
-    let narrow = Target { vector_bytes: 16, accumulators: 2, threads: 2, ..interpreter::target() };
+    // With caches so small that the scores of small attentions are made anew in every kernel.
+    let cache_bytes = [1 << 15, 1 << 13, 1 << 20];
+    let narrow = Target { vector_bytes: 16, accumulators: 2, threads: 2, cache_bytes, ..interpreter::target() };
     let wide = Target { vector_bytes: 64, accumulators: 8, masked_access: false, ..interpreter::target() };
     // So small that small kernels have several workgroups.
     let limits = Workgroups { counts: [64; 3], threads: [16; 3], size: 16, warp: 4, local_bytes: 48 << 10 };

@@ -1,7 +1,7 @@
 //! Attention in one kernel, its gradients in a few, none of which has the scores in memory.
 
 use tinyspec_core::execute::with_default_device;
-use tinyspec_core::{Error, Tensor, grad};
+use tinyspec_core::{Error, Tensor, grad, realize_all};
 use tinyspec_ir::DType;
 
 /// What hides keys from queries.
@@ -181,6 +181,51 @@ fn its_gradients_are_what_their_definition_says() -> Result<(), Error> {
                 let what = format!("{batch} x {size:?} (keys {m}) {mask:?}, input {input}");
                 assert!(difference <= 1e-4 * (1.0 + expected.abs()), "{what}: {found} rather than {expected} at {at}");
             }
+        }
+    }
+    Ok(())
+}
+
+/// What a loss makes of attention and its inputs.
+type Loss = fn(y: &Tensor, inputs: &[Tensor; 3]) -> Tensor;
+
+/// Losses whose own derivative needs the result of attention, or its inputs, once more.
+const LOSSES: [(&str, Loss); 8] = [
+    ("y²", |y, _| y.square()),
+    ("y·q", |y, [q, ..]| y * q),
+    ("(y + q)²", |y, [q, ..]| (y + q).square()),
+    ("y·sigmoid(q)", |y, [q, ..]| y * q.sigmoid()),
+    ("y·k", |y, [_, k, _]| y * k),
+    ("y·v", |y, [_, _, v]| y * v),
+    ("gelu(y)", |y, _| y.gelu()),
+    ("tanh(y)·exp(y)", |y, _| y.tanh() * y.exp()),
+];
+
+/// Of each loss, against the interpreter: its gradients by queries, keys and values that are one tensor, or three. The
+/// scores are larger than a cache.
+#[test]
+fn losses_use_the_result_again() -> Result<(), Error> {
+    let size @ [n, _, d, _] = [520, 520, 4, 4];
+    for (number, (name, loss)) in LOSSES.into_iter().enumerate() {
+        let (mask, is_one) = (MASKS[number % 2 * 2 + number / 2 % 2], number % 3 == 0);
+        let gradients = || -> Result<Vec<Vec<f32>>, Error> {
+            let (data, mut tensors) = inputs(1, size);
+            if is_one {
+                let x = Tensor::from_slice(&data[0], [1, n, d]);
+                tensors = [x.clone(), x.clone(), x];
+            }
+            let y = attend(size, mask, &tensors);
+            let wanted: Vec<&Tensor> = tensors[..if is_one { 1 } else { 3 }].iter().collect();
+            let found = grad(&loss(&y, &tensors).sum(.., false), &wanted)?;
+            realize_all(&found.iter().collect::<Vec<_>>())?;
+            found.iter().map(Tensor::to_vec::<f32>).collect()
+        };
+        let what = format!("{name} {mask:?}, one tensor: {is_one}");
+        let found = gradients().unwrap_or_else(|error| panic!("{what}: {error}"));
+        let expected = with_default_device("interpreter", gradients)?;
+        for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
+            let difference = (found - expected).abs();
+            assert!(difference <= 1e-4 * (1.0 + expected.abs()), "{what}: {found} rather than {expected}");
         }
     }
     Ok(())

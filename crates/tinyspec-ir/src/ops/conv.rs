@@ -169,10 +169,10 @@ pub fn conv_transpose<const N: usize>(
     options: ConvTranspose<N>,
 ) -> Result<NodeId> {
     let op = format!("conv_transpose{N}d");
-    with_a_batch::<N>(b, x, |b, x| add_filters(b, &op, x, weight, bias, options))
+    with_a_batch::<N>(b, x, |b, x| transposed(b, &op, x, weight, bias, options))
 }
 
-fn add_filters<const N: usize>(
+fn transposed<const N: usize>(
     b: &mut dyn Builder,
     op: &str,
     x: NodeId,
@@ -201,7 +201,7 @@ fn add_filters<const N: usize>(
             reach + Dim::from(axes[axis].span() + output_padding[axis])
         };
         let lengths: [Dim; N] = std::array::from_fn(padded);
-        return add_filters(b, &op, x, weight, bias, (&axes, &lengths, padding), groups);
+        return add_filters(b, op, x, weight, bias, (&axes, &lengths, padding), groups);
     }
     // Filters read backwards, with outputs and inputs swapped in each group.
     let grouped: Shape =

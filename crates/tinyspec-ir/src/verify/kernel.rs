@@ -17,12 +17,20 @@ pub fn ranges(graph: &Graph, sink: NodeId) -> Result<()> {
     let is_reduce = |node: &&NodeId| graph.op(**node) == Op::Reduce;
     let reduced = live.iter().filter(is_reduce).flat_map(|&node| &graph.sources(node)[1..]);
     let reduced: FxHashSet<NodeId> = reduced.copied().collect();
+    let mut closed: FxHashSet<NodeId> = FxHashSet::default();
     for node in live {
         if let (Op::End, &[_, range]) = (graph.op(node), graph.sources(node))
             && matches!(graph.arg(range), Arg::Range { axis, .. } if axis.is_reduce())
             && !reduced.contains(&range)
         {
             return refuse("verify ranges", graph, node, "closes a reduction Range that no Reduce has");
+        }
+        // Ends of other Ranges become one, or none.
+        if let (Op::End, &[_, range]) = (graph.op(node), graph.sources(node))
+            && matches!(graph.arg(range), Arg::Range { axis: AxisType::Loop, .. })
+            && !closed.insert(range)
+        {
+            return refuse("verify ranges", graph, node, "closes a Range that another End closes");
         }
         let props = graph.props(node);
         let is_buffer = matches!(graph.op(node), Op::Param | Op::Buffer | Op::After | Op::Stack);

@@ -39,7 +39,7 @@ use online::Online;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_backends::Target;
 use tinyspec_ir::{
-    AddrSpace, Arg, Builder, DType, Device, Error, ErrorKind, Graph, Location, NodeId, Op, Result, Shape,
+    AddrSpace, Arg, Builder, DType, Device, Error, ErrorKind, Graph, Location, NodeId, Op, Result, Shape, verify,
 };
 use walk::Walk;
 
@@ -131,7 +131,7 @@ pub fn rangeify_with(graph: &Graph, outputs: &[NodeId], costs: &Costs, target: &
         let before = refused.fused.len();
         refused.fused.extend(apart);
         match without_blocks(&schedule, &online, target)? {
-            Some(family) => refused.families.insert(family),
+            Some(family) => refused.together.insert(family) || refused.families.insert(family),
             None if refused.fused.len() > before => true,
             None => return Ok(schedule),
         };
@@ -141,7 +141,9 @@ pub fn rangeify_with(graph: &Graph, outputs: &[NodeId], costs: &Costs, target: &
 /// What a first attempt at a schedule has shown to be no kernel.
 #[derive(Default)]
 struct Refused {
-    /// Matrices for which there is no kernel in blocks: they are stored after all.
+    /// Matrices of which no kernel in blocks makes several sums, or a sum and something else: each has its own.
+    together: FxHashSet<usize>,
+    /// Matrices for which there is no kernel in blocks even so: they are stored after all.
     families: FxHashSet<usize>,
     /// Running Reduces that no loop of their consumer carries.
     fused: FxHashSet<NodeId>,
@@ -161,7 +163,8 @@ fn without_blocks(schedule: &Schedule, online: &[Option<usize>], target: &Target
     for (call, family) in schedule.calls.iter().zip(online).filter(|(_, family)| family.is_some()) {
         let mut graph = Graph::new();
         let roots = graph.import(&schedule.graph, &[call.kernel], |_, _| Ok(None))?;
-        if optimize::online::loops(&mut graph, roots[0], target)?.is_none() {
+        let loops = optimize::online::loops(&mut graph, roots[0], target)?;
+        if loops.is_none_or(|sink| verify::ranges(&graph, sink).is_err()) {
             return Ok(*family);
         }
     }
@@ -189,7 +192,7 @@ fn schedule(graph: &Graph, outputs: &[NodeId], costs: &Costs, refused: &Refused)
             forced.entry(input).or_insert(Reason::Call);
         }
     }
-    let online = Online::find(graph, &live, &forced, costs, &refused.families);
+    let online = Online::find(graph, &live, &forced, costs, &refused.families, &refused.together);
     // Kernels written by hand take whole buffers.
     let assembled = if calls.is_empty() { Assembled::find(graph, &live, &results) } else { Assembled::default() };
     for stack in assembled.stacks() {

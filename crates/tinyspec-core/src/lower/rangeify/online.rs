@@ -33,13 +33,15 @@ pub(super) struct Online {
 }
 
 impl Online {
-    /// Families of a tensor graph, but those whose number is refused: no kernel could be built for them.
+    /// Families of a tensor graph, but those whose number is refused: no kernel could be built for them. The results of
+    /// those that are `apart` have kernels of their own.
     pub(super) fn find(
         graph: &Graph,
         live: &[NodeId],
         forced: &FxHashMap<NodeId, Reason>,
         costs: &Costs,
         refused: &FxHashSet<usize>,
+        apart: &FxHashSet<usize>,
     ) -> Online {
         let mut online = Online::default();
         let is_maximum = |&node: &NodeId| matches!(graph.arg(node), Arg::Reduce { op: Op::Max, .. });
@@ -67,6 +69,10 @@ impl Online {
                 online.inside.extend(inside.map(|&node| (node, number)));
                 online.ends.extend(family.ends.iter().map(|&node| (node, number)));
                 online.stored.extend(search.needed(&family, search.elements(node)));
+                if apart.contains(&number) {
+                    let is_weighted = |end: &NodeId| family.terms.contains(&search.summand(*end));
+                    online.stored.extend(family.ends.iter().copied().filter(is_weighted));
+                }
             }
             number += 1;
         }
@@ -100,13 +106,18 @@ impl Search<'_> {
         dims(self.graph, node).map_or(0, |dims| count(&dims))
     }
 
+    /// What a Reduce reduces.
+    fn summand(&self, reduce: NodeId) -> NodeId {
+        named(self.graph, self.graph.source(reduce, 0)).0
+    }
+
     /// A sum of products.
     fn is_product(&self, node: NodeId) -> bool {
         let is_sum = matches!(self.graph.arg(node), Arg::Reduce { op: Op::Add, .. });
         is_sum
             && self.graph.dtype(node) == DType::F32
             && self.elements(node) >= ELEMENTS
-            && self.graph.op(named(self.graph, self.graph.source(node, 0)).0) == Op::Mul
+            && self.graph.op(self.summand(node)) == Op::Mul
     }
 
     /// All that is made of a product, up to the sums over it; `None` where something else needs it.
@@ -123,7 +134,7 @@ impl Search<'_> {
                 return None;
             }
             if graph.op(node) == Op::Reduce {
-                family.terms.insert(named(graph, graph.source(node, 0)).0);
+                family.terms.insert(self.summand(node));
             } else {
                 let sources = value_sources(graph, node).iter();
                 pending

@@ -72,8 +72,9 @@ struct Segment {
     scores: Run,
     greatest: Run,
     powers: Run,
-    /// For each run of rows of the sums, their Ranges and those of their terms.
-    sums: Vec<(Run, Run)>,
+    /// For each sum, and each run of its rows, their Ranges and those of their terms: a loop of its own, since a tile of
+    /// one sum takes all registers.
+    sums: Vec<Vec<(Run, Run)>>,
 }
 
 struct Blocks<'a, 'f> {
@@ -167,9 +168,11 @@ pub(super) fn build(graph: &mut Graph, form: &Form, target: &Target, blocking: B
         let unrolled = power(piece.rows()).min(4);
         let greatest = nest.run(&zero, (piece.rows() / unrolled, AxisType::Reduce), (unrolled, AxisType::Unroll))?;
         let powers = nest.run(&zero, (piece.rows(), AxisType::Reduce), (1, AxisType::Reduce))?;
-        let mut sums = Vec::new();
-        for rows in rows_of(&mut nest)? {
-            sums.push((rows, nest.run(&zero, (piece.rows(), AxisType::Reduce), (1, AxisType::Reduce))?));
+        let mut sums = vec![Vec::new(); form.sums.len()];
+        for (runs, _) in sums.iter_mut().zip(&form.sums).filter(|(_, sum)| sum.weight.is_some()) {
+            for rows in rows_of(&mut nest)? {
+                runs.push((rows, nest.run(&zero, (piece.rows(), AxisType::Reduce), (1, AxisType::Reduce))?));
+            }
         }
         segments.push(Segment { piece, around, start, scores, greatest, powers, sums });
     }
@@ -243,18 +246,26 @@ impl Blocks<'_, '_> {
         let (zero, least) = (nest.number(0.0), nest.number(f64::NEG_INFINITY));
         for sum in &self.form.sums {
             let mut local = nest.local(if sum.weight.is_some() { rows } else { 1 })?;
+            if sum.weight.is_none() {
+                let start = nest.store(&local, &Sum::constant(0), self.lane, zero)?;
+                nest.after(&mut local, start)?;
+            }
+            self.sums.push(local);
+        }
+        let weighted = self.form.sums.iter().zip(&mut self.sums).filter(|(sum, _)| sum.weight.is_some());
+        let mut locals: Vec<&mut Local> = weighted.map(|(_, local)| local).collect();
+        if !locals.is_empty() {
             let mut starts = Vec::new();
-            if sum.weight.is_some() {
-                for run in runs {
-                    let store = nest.store(&local, &run.at, self.lane, zero)?;
-                    starts.push(closed(nest.graph, store, &run.ranges)?);
-                }
-            } else {
-                starts.push(nest.store(&local, &Sum::constant(0), self.lane, zero)?);
+            for run in runs {
+                let store = |local: &&mut Local| nest.store(local, &run.at, self.lane, zero);
+                let stores = locals.iter().map(store).collect::<Result<Vec<_>>>()?;
+                let stores = grouped(nest.graph, &stores)?;
+                starts.push(closed(nest.graph, stores, &run.ranges)?);
             }
             let starts = grouped(nest.graph, &starts)?;
-            nest.after(&mut local, starts)?;
-            self.sums.push(local);
+            for local in &mut locals {
+                nest.after(local, starts)?;
+            }
         }
         if let Some(greatest) = &mut self.greatest {
             let start = nest.store(greatest, &Sum::constant(0), self.lane, least)?;
@@ -376,13 +387,19 @@ impl Blocks<'_, '_> {
             let total = nest.graph.alu(Op::Add, &[scaled, total])?;
             effects.push(nest.store(local, &first, lane, total)?);
         }
-        for (number, &value) in values.iter().enumerate() {
-            let is_needed = self.form.sums.iter().any(|sum| sum.matrix == number && sum.weight.is_some());
-            let local = self.matrices.get_mut(number).and_then(Option::as_mut).unwrap_or(scores);
-            if is_needed {
-                let store = nest.store(local, &segment.powers.at, lane, value)?;
-                let kept = closed(nest.graph, store, &segment.powers.ranges)?;
-                nest.after(local, kept)?;
+        // All in one loop: the powers take the place of the scores that all values are made of.
+        let is_needed = |number: &usize| self.form.sums.iter().any(|sum| sum.matrix == *number && sum.weight.is_some());
+        let needed: SmallVec<[usize; 2]> = (0..values.len()).filter(is_needed).collect();
+        let mut stores: SmallVec<[NodeId; 2]> = SmallVec::new();
+        for &number in &needed {
+            let local = self.matrices[number].as_ref().unwrap_or(scores);
+            stores.push(nest.store(local, &segment.powers.at, lane, values[number])?);
+        }
+        if !stores.is_empty() {
+            let stores = grouped(nest.graph, &stores)?;
+            let kept = closed(nest.graph, stores, &segment.powers.ranges)?;
+            for number in needed {
+                nest.after(self.matrices[number].as_mut().unwrap_or(scores), kept)?;
             }
         }
         Ok(scale)
@@ -397,7 +414,7 @@ impl Blocks<'_, '_> {
         effects: &mut SmallVec<[NodeId; 4]>,
     ) -> Result<()> {
         let Some(&streamed) = self.form.streamed.last() else { return Ok(()) };
-        for (sum, local) in self.form.sums.iter().zip(&self.sums) {
+        for ((sum, local), runs) in self.form.sums.iter().zip(&self.sums).zip(&segment.sums) {
             let Some(matrix) = self.matrices[sum.matrix].as_ref().or(self.scores.as_ref()) else { continue };
             let nest = &mut self.nest;
             let Some((weight, row)) = sum.weight else {
@@ -411,7 +428,7 @@ impl Blocks<'_, '_> {
                 continue;
             };
             let mut local = local.clone();
-            for (rows, terms) in &segment.sums {
+            for (rows, terms) in runs {
                 let at = segment.start.plus(&terms.at);
                 let places = places.with(nest.graph, streamed, &at)?.with(nest.graph, row, &rows.at)?;
                 let weight = places.value(nest.graph, weight)?;
@@ -456,7 +473,8 @@ impl Blocks<'_, '_> {
             }
             places.known.insert(sum.node, value);
         }
-        let mut effects = Vec::new();
+        // What has rows is stored in one loop over them.
+        let (mut in_rows, mut effects) = (Vec::new(), Vec::new());
         for &store in &self.form.stores {
             let graph = &mut *self.nest.graph;
             let (place, value) = (graph.source(store, 0), graph.source(store, 1));
@@ -466,8 +484,15 @@ impl Blocks<'_, '_> {
             let sources: SmallVec<[NodeId; 3]> = [place, moved[1]].into_iter().chain(places.inside).collect();
             let stored = graph.add(Op::Store, &sources, Arg::None)?;
             let has_row = row.is_some_and(|row| graph.reachable(&[index]).contains(&row));
-            let ranges = run.filter(|_| has_row).map(|run| run.ranges.clone()).unwrap_or_default();
-            effects.push(closed(self.nest.graph, stored, &ranges)?);
+            if has_row {
+                in_rows.push(stored)
+            } else {
+                effects.push(stored)
+            };
+        }
+        if let (Some(run), false) = (run, in_rows.is_empty()) {
+            let stores = grouped(self.nest.graph, &in_rows)?;
+            effects.push(closed(self.nest.graph, stores, &run.ranges)?);
         }
         grouped(self.nest.graph, &effects)
     }
