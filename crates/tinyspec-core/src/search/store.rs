@@ -4,13 +4,16 @@
 //! # tinyspec schedules 1
 //! <kernel> TAB <name> TAB <seconds searched>[ done] TAB <ns of the heuristics> TAB <ns> <op>; <op>; … TAB <ns> <op>; …
 //! ```
+//!
+//! A line that is damaged, such as the last one of a process that was stopped, costs its own kernel only: one warning says
+//! so. A file that begins with anything else is somebody's, and neither read nor written.
 
 use super::beam::Found;
 use crate::lower::optimize::{OptOp, Scheduler};
 use crate::{Error, Result, cache};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -55,7 +58,18 @@ fn records() -> Result<&'static Mutex<Records>> {
     let read = || {
         let Some(file) = file() else { return Ok(Mutex::default()) };
         match std::fs::read_to_string(&file) {
-            Ok(text) => Ok(Mutex::new(parse(&text).map_err(|message| wrong(&file.display().to_string(), &message))?)),
+            Ok(text) if text.is_empty() => Ok(Mutex::default()),
+            Ok(text) => {
+                let file = file.display().to_string();
+                let (records, damaged) = parse(&text).map_err(|message| wrong(&file, &message))?;
+                if let Some(first) = damaged.first() {
+                    let count = damaged.len();
+                    eprintln!(
+                        "tinyspec: {file}: {first}; lines left out: {count}, whose kernels have no schedule here"
+                    );
+                }
+                Ok(Mutex::new(records))
+            }
             // The first search makes it.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Mutex::default()),
             Err(error) => Err(wrong(&file.display().to_string(), &error.to_string())),
@@ -91,10 +105,19 @@ pub(super) fn keep(key: Key, record: &Record) -> Result<()> {
     records()?.lock().unwrap_or_else(PoisonError::into_inner).insert(key, record.clone());
     let Some(file) = file() else { return Ok(()) };
     let write = || {
-        let mut out = std::fs::OpenOptions::new().create(true).append(true).open(&file)?;
-        let header = if out.metadata()?.len() == 0 { format!("{HEADER}\n") } else { String::new() };
+        let mut out = std::fs::OpenOptions::new().create(true).read(true).append(true).open(&file)?;
+        let before = match out.metadata()?.len() {
+            0 => format!("{HEADER}\n"),
+            _ => {
+                let mut last = [0];
+                out.seek(SeekFrom::End(-1))?;
+                out.read_exact(&mut last)?;
+                // The last line was cut.
+                if last == *b"\n" { String::new() } else { "\n".into() }
+            }
+        };
         // One write, so that lines of several processes do not mix.
-        out.write_all(format!("{header}{}\n", line(key, record)).as_bytes())
+        out.write_all(format!("{before}{}\n", line(key, record)).as_bytes())
     };
     write().map_err(|error| wrong(&file.display().to_string(), &error.to_string()))
 }
@@ -112,7 +135,10 @@ pub(super) fn keep(key: Key, record: &Record) -> Result<()> {
 /// # Errors
 /// When the text is no such file: names the line.
 pub fn add_schedules(text: &str) -> Result<usize> {
-    let new = parse(text).map_err(|message| wrong("the schedules given", &message))?;
+    let (new, damaged) = parse(text).map_err(|message| wrong("the schedules given", &message))?;
+    if let Some(message) = damaged.first() {
+        return Err(wrong("the schedules given", message));
+    }
     let count = new.len();
     let mut records = records()?.lock().unwrap_or_else(PoisonError::into_inner);
     for (key, record) in new {
@@ -137,17 +163,20 @@ fn line(key: Key, record: &Record) -> String {
     line
 }
 
-fn parse(text: &str) -> std::result::Result<Records, String> {
+/// What the lines say, and what is wrong with those that are damaged.
+fn parse(text: &str) -> std::result::Result<(Records, Vec<String>), String> {
     let mut lines = text.lines().enumerate();
     if lines.next().map(|(_, line)| line) != Some(HEADER) {
         return Err(format!("line 1 is not `{HEADER}`"));
     }
-    let mut records = Records::default();
+    let (mut records, mut damaged) = (Records::default(), Vec::new());
     for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
-        let (key, record) = parse_line(line).map_err(|message| format!("line {}: {message}", number + 1))?;
-        records.insert(key, record);
+        match parse_line(line) {
+            Ok((key, record)) => drop(records.insert(key, record)),
+            Err(message) => damaged.push(format!("line {}: {message}", number + 1)),
+        }
     }
-    Ok(records)
+    Ok((records, damaged))
 }
 
 fn parse_line(line: &str) -> std::result::Result<(Key, Record), String> {

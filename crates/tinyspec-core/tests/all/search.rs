@@ -81,11 +81,42 @@ fn a_program_ships_with_its_schedules() {
 }
 
 #[test]
-fn a_damaged_file_is_an_error_that_names_the_line() {
+fn an_empty_file_is_a_new_one() {
+    let file = File::new("empty");
+    fs::write(&file.0, "").unwrap();
+    work("computes", &file, None);
+    work("computes", &file, Some("0.1"));
+    assert!(file.text().starts_with("# tinyspec schedules 1\n") && file.kernels() > 0, "{}", file.text());
+}
+
+#[test]
+fn a_damaged_line_costs_its_own_kernel_only() {
     let file = File::new("damaged");
-    fs::write(&file.0, "# tinyspec schedules 1\n00\tname\tsoon\t1\n").unwrap();
+    work("computes", &file, Some("0.1"));
+    let known = |text: &str| text.matches("known from a search").count();
+    let before = known(&work("computes", &file, None));
+    let mut text = file.text().replacen('\n', "\n00\tname\tsoon\t1\n", 1);
+    // The last line was being written.
+    text.truncate(text.rfind('\t').unwrap());
+    let cut = text.rfind('\n').unwrap();
+    text.truncate(text[cut..].find('\t').unwrap() + cut + 3);
+    fs::write(&file.0, &text).unwrap();
+    let used = work("computes", &file, None);
+    assert_eq!(used.matches("line 2: `soon` is no time").count(), 1, "{used}");
+    assert!(known(&used) < before, "{used}");
+    // It is searched for again, and what is found has a line of its own.
+    work("computes", &file, Some("0.1"));
+    let again = work("computes", &file, None);
+    assert_eq!(known(&again), before, "{again}");
+}
+
+#[test]
+fn a_file_of_something_else_is_an_error() {
+    let file = File::new("foreign");
+    fs::write(&file.0, "mine\n").unwrap();
     let text = work("is_refused", &file, None);
-    assert!(text.contains("line 2: `soon` is no time"), "{text}");
+    assert!(text.contains("line 1 is not"), "{text}");
+    assert_eq!(file.text(), "mine\n");
 }
 
 #[test]
