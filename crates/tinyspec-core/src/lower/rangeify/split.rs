@@ -13,6 +13,8 @@ use tinyspec_ir::{Arg, Axes, Builder, Graph, NodeId, Op, Result};
 const RESULTS: i64 = 32;
 /// Bounds of the number of parts.
 const PARTS: (i64, i64) = (16, 4096);
+/// Elements of a part that each lane of a vector adds up, at most: longer chains round more.
+const CHAIN: i64 = 4096;
 /// Parts of a multiple of this many elements fill vectors and accumulators.
 const GRAIN: i64 = 64;
 
@@ -96,7 +98,7 @@ impl Split {
         let extent = |axis: u32| dims[axis as usize];
         let wanted = match is_walked_twice {
             true => trips / PART,
-            false => (trips / least).clamp(PARTS.0, PARTS.1),
+            false => (trips / least.min(CHAIN * costs.vector as i64)).clamp(PARTS.0, PARTS.1),
         };
         // The outermost axis has parts that lie together.
         let long = axes.iter().copied().find(|&axis| extent(axis) >= 2 * wanted);
