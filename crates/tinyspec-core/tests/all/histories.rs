@@ -187,7 +187,6 @@ fn starts() -> Vec<(&'static str, Tensor)> {
         ("full", Tensor::full([2], 3f32)),
         ("a literal", Tensor::scalar(0.25f32)),
         ("arange", Tensor::arange(2).cast(DType::F32)),
-        ("drawn", Tensor::scalar(7u64).normal_with([2], 0.0, 1.0, DType::F32)),
         ("detached", (Tensor::ones([2]) * 0.5).detach()),
         ("contiguous", Tensor::ones([2]).contiguous()),
     ]

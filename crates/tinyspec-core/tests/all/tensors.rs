@@ -167,7 +167,7 @@ fn a_page_is_laid_out_as_numpy_does() {
     shown(Tensor::arange(8).reshape([2, 2, 2]), "[[[0, 1],\n  [2, 3]],\n\n [[4, 5],\n  [6, 7]]]");
     let large = Tensor::arange(4000).reshape([40, 100]);
     let lines: Vec<String> = large.to_string().lines().map(str::to_string).collect();
-    assert_eq!(lines[0], "[[   0,    1,    2, …,   97,   98,   99],");
+    assert_eq!(lines[0], "[[   0,    1,    2, ...,   97,   98,   99],");
     assert_eq!(lines[3..5], [" ...,".to_string(), " [3700, 3701, 3702, ..., 3797, 3798, 3799],".to_string()]);
     // A long row goes on below its first element.
     let row = Tensor::arange(40).to_string();

@@ -40,7 +40,7 @@ pub const ROWS: &[Row] = &[
         &["crates/tinyspec-backends/tests/all/range_interpreter.rs::a_range_outside_its_loop_is_refused", "crates/tinyspec-ir/tests/all/verify.rs::a_linear_order_is_checked"]),
     (&[After], &["crates/tinyspec-ir/src/verify/order.rs", "crates/tinyspec-core/src/lower/select/accumulate.rs"],
         &["tests/lowered/mutations.rs::mistakes_are_refused_or_found_by_running"]),
-    (&[Group], &["crates/tinyspec-core/src/lower/rangeify/close.rs"],
+    (&[Group], &["crates/tinyspec-core/src/lower/loops.rs"],
         &["crates/tinyspec-core/tests/all/rangeify/kernels.rs::an_update_with_state_is_one_kernel"]),
     (&[Sink], &["crates/tinyspec-core/src/lower/rangeify/mod.rs"],
         &["crates/tinyspec-ir/tests/all/verify.rs::a_kernel_in_range_form_passes"]),
