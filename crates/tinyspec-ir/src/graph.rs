@@ -134,12 +134,6 @@ impl Graph {
         self.reachable_by(roots, |node| &self.sources(node)[skip(node)..])
     }
 
-    /// As [`Graph::reachable_outside_bodies`], without what only the sources of nodes that `stop` need.
-    pub fn reachable_until(&self, roots: &[NodeId], stop: impl Fn(NodeId) -> bool) -> Vec<NodeId> {
-        let skip = |node| usize::from(matches!(self.op(node), Op::Function | Op::Call));
-        self.reachable_by(roots, |node| if stop(node) { &[] } else { &self.sources(node)[skip(node)..] })
-    }
-
     /// What depends on how many nodes are found, and hardly on how many there are: a schedule holds hundreds of kernels.
     fn reachable_by<'a>(&'a self, roots: &[NodeId], sources: impl Fn(NodeId) -> &'a [NodeId]) -> Vec<NodeId> {
         let mut live = vec![0u64; self.len().div_ceil(64)];

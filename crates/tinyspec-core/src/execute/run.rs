@@ -196,7 +196,7 @@ fn run_plan(
     // SAFETY: the walk holds the leaves, of which those that are overwritten are ours alone, as `outputs` and `arena` are;
     // and `run` waits for the end.
     unsafe { run(plan, &leaves, &addresses, arena.as_ref(), &mut table)? };
-    let history = plan.program.as_ref().map(|program| History::new(program, walk));
+    let history = plan.program.as_ref().map(|program| History::new(program, walk.leaf_nodes()));
     for (position, (root, &number)) in roots.iter().zip(&plan.output_of_root).enumerate() {
         let computed = history.as_ref().and_then(|history| history.result(position));
         root.become_buffer(outputs[number as usize].clone(), computed);

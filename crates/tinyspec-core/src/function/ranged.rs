@@ -105,7 +105,7 @@ impl Ranged {
             nodes.push(graph.add(Op::Param, &[shape], arg)?);
         }
         let results = body.inline(&mut graph, &nodes)?;
-        let program = Arc::new(Callified { graph: graph.clone(), outputs: results.clone(), nodes: vec![] });
+        let program = Arc::new(Callified::new(graph.clone(), results.clone()));
         let (mut graph, results) = inline_all(graph, results)?;
         let outputs = results.iter().map(|&node| (graph.dtype(node), graph.props(node).shape.clone())).collect();
         let results = own(&mut graph, results)?;

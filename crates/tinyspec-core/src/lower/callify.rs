@@ -9,8 +9,10 @@ use crate::tensor::{Node, Opening, Sources, View};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::hash::Hash;
-use std::sync::Arc;
-use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, ContentHasher, Device, Graph, NodeId, Op, Props, Result};
+use std::sync::{Arc, OnceLock};
+use tinyspec_ir::{
+    AddrSpace, Arg, Builder, ContentHash, ContentHasher, DType, Device, Graph, NodeId, Op, Props, Result,
+};
 
 type Positions = SmallVec<[u32; 3]>;
 
@@ -51,8 +53,36 @@ pub(crate) struct Callified {
     pub graph: Graph,
     /// One a root.
     pub outputs: Vec<NodeId>,
-    /// What became of the nodes of the walk, in its order.
-    pub nodes: Vec<NodeId>,
+    /// Which outputs a gradient flows through, once that was asked.
+    flowing: OnceLock<Vec<bool>>,
+}
+
+impl Callified {
+    pub fn new(graph: Graph, outputs: Vec<NodeId>) -> Callified {
+        Callified { graph, outputs, flowing: OnceLock::new() }
+    }
+
+    /// Whether an output is made of floats that were given, by more than `detach` and kernels written by hand.
+    pub fn flows(&self, output: usize) -> bool {
+        let flowing = self.flowing.get_or_init(|| {
+            let graph = &self.graph;
+            let mut flows = vec![false; graph.len()];
+            for node in graph.nodes() {
+                let dtype = graph.dtype(node);
+                flows[node.index()] = match graph.op(node) {
+                    _ if dtype.is_int() || dtype == DType::Bool => false,
+                    Op::Param => dtype.is_float(),
+                    Op::Detach | Op::After => false,
+                    // The Params of a body are its own.
+                    op => graph.sources(node)[usize::from(op == Op::Function)..]
+                        .iter()
+                        .any(|source| flows[source.index()]),
+                };
+            }
+            self.outputs.iter().map(|output| flows[output.index()]).collect()
+        });
+        flowing.get(output).copied().unwrap_or_default()
+    }
 }
 
 /// The graph of a walk for gradients.
@@ -167,15 +197,14 @@ impl Walk {
         graph.reserve(self.entries.len());
         let nodes = self.add_to(&mut graph, None)?;
         let outputs = self.roots.iter().map(|&root| nodes[root as usize]).collect();
-        Ok(Callified { graph, outputs, nodes })
+        Ok(Callified::new(graph, outputs))
     }
 
-    /// As [`Walk::build`], with what was computed of `wanted` opened, of which those that others are made of come first
-    /// among the roots.
-    pub fn open(&self, wanted: &[Arc<Node>]) -> Result<Opened> {
+    /// As [`Walk::build`], with what was computed opened, as far as it may depend on something of the age `oldest`.
+    pub fn open(&self, oldest: u64) -> Result<Opened> {
         let mut graph = Graph::new();
         graph.reserve(WITH_GRADIENTS * self.entries.len());
-        let mut opening = Opening::new(wanted, self.leaf_count);
+        let mut opening = Opening::new(oldest, self.leaf_count);
         let nodes = self.add_to(&mut graph, Some(&mut opening))?;
         let outputs = self.roots.iter().map(|&root| nodes[root as usize]).collect();
         // An inlined Function has no node of its own.
@@ -231,9 +260,6 @@ impl Walk {
             };
             if let Some(location) = node.location.filter(|_| leaf.is_none()) {
                 graph.locate(new, location.into());
-            }
-            if let Some(opening) = opening.as_deref_mut() {
-                opening.meet(node, new);
             }
             nodes.push(new);
         }

@@ -79,22 +79,16 @@ pub(super) fn connected(
     if equal.contains(&true) {
         return distinct::gradients(location, &roots[0], &roots[1..], &equal);
     }
+    let oldest = roots[1..].iter().map(|wanted| wanted.age).min().unwrap_or_default();
     let located = |error: tinyspec_ir::Error| Error::from(error.at(location));
-    // What others may be made of comes first, the loss last.
-    let mut order: Vec<usize> = (0..roots.len()).collect();
-    order.sort_by_key(|&position| (position == 0, roots[position].age));
-    let sorted: Vec<Arc<Node>> = order.iter().map(|&position| roots[position].clone()).collect();
-    let mut opened = settled_walk(&sorted)?.open(&roots[1..]).map_err(located)?;
-    let mut outputs = vec![NodeId(0); roots.len()];
-    for (&position, &output) in order.iter().zip(&opened.outputs) {
-        outputs[position] = output;
-    }
+    let mut opened = settled_walk(&roots)?.open(oldest).map_err(located)?;
     let (graph, origins) = (&mut opened.graph, &opened.origins);
     let ones = {
         let one = graph.constant(tinyspec_ir::Const::float(dtype, 1.0));
         tinyspec_ir::ops::movement::expand(graph, one, shape)?
     };
-    let gradients = gradient::gradient_or_none(graph, &[(outputs[0], ones)], &outputs[1..]).map_err(located)?;
+    let gradients =
+        gradient::gradient_or_none(graph, &[(opened.outputs[0], ones)], &opened.outputs[1..]).map_err(located)?;
     // Back to lazy nodes; what the forward pass has computed or will compute is the same node as before.
     let mut builder = LazyBuilder::new(location);
     // By node; those that nothing needs stay what they are.
@@ -103,7 +97,7 @@ pub(super) fn connected(
     let is_shape = |graph: &Graph, node: NodeId| {
         graph.op(node) == Op::Stack && graph.dtype(node) == DType::Index && graph.props(node).value.is_some()
     };
-    for node in graph.reachable_until(&found, |node| origins.contains_key(&node) || is_shape(graph, node)) {
+    for node in reachable_until(graph, &found, |node| origins.contains_key(&node) || is_shape(graph, node)) {
         let new = match origins.get(&node) {
             Some(origin) => builder.import(Arc::<Node>::clone(origin)),
             None if let Some(dims) = graph.props(node).value.as_deref().filter(|_| is_shape(graph, node)) => {
@@ -135,4 +129,20 @@ pub(super) fn connected(
         .into_iter()
         .map(|gradient| gradient.map(|gradient| Tensor::from_node(builder.node(lazy[gradient.index()]))))
         .collect())
+}
+
+/// Nodes that `roots` need, sources first, without what only nodes that `stop` need.
+fn reachable_until(graph: &Graph, roots: &[NodeId], stop: impl Fn(NodeId) -> bool) -> Vec<NodeId> {
+    let mut live = vec![false; graph.len()];
+    for root in roots {
+        live[root.index()] = true;
+    }
+    for node in graph.nodes().rev().filter(|&node| !stop(node)) {
+        if live[node.index()] {
+            for source in &graph.sources(node)[(graph.op(node) == Op::Function) as usize..] {
+                live[source.index()] = true;
+            }
+        }
+    }
+    graph.nodes().filter(|node| live[node.index()]).collect()
 }

@@ -6,11 +6,11 @@
 use super::node::Node;
 use crate::function::Body;
 use crate::lower::callify::{Callified, Walk, param};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use tinyspec_ir::eval::identity;
-use tinyspec_ir::function::inline_known;
+use tinyspec_ir::function::inline;
 use tinyspec_ir::{Arg, Builder, ContentHash, DType, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 /// Computations in a row that are remembered. A loop that computes a state from the one before it stays bounded.
@@ -23,8 +23,6 @@ pub(crate) struct History {
     inputs: Vec<Input>,
     /// The named dims of the program, whose slots come after those of the inputs.
     dims: Vec<Dim>,
-    /// What stood for the nodes of the program: tensors that were not read with it, too, may be asked for.
-    met: Vec<ContentHash>,
     /// The function that was called.
     body: Option<Arc<Body>>,
     generation: u32,
@@ -54,10 +52,9 @@ enum Past {
 }
 
 impl History {
-    /// The run of the `program` of a walk.
-    pub fn new(program: &Arc<Callified>, walk: &Walk) -> Arc<History> {
-        let met = walk.nodes().map(|node| node.hash).collect();
-        Arc::new(History { met, ..History::of(program, walk.leaf_nodes()) })
+    /// The run of `program` on `inputs`.
+    pub fn new<'a>(program: &Arc<Callified>, inputs: impl Iterator<Item = &'a Arc<Node>>) -> Arc<History> {
+        Arc::new(History::of(program, inputs))
     }
 
     fn of<'a>(program: &Arc<Callified>, inputs: impl Iterator<Item = &'a Arc<Node>>) -> History {
@@ -75,7 +72,7 @@ impl History {
                 Input { node: Arc::downgrade(node), hash: node.hash, age: node.age, dtype: node.props.dtype, past }
             })
             .collect();
-        History { program: program.clone(), inputs, dims: vec![], met: vec![], body: None, generation }
+        History { program: program.clone(), inputs, dims: vec![], body: None, generation }
     }
 
     /// The call of a function on tensors and, after them, its named dims; `program` is its body.
@@ -95,7 +92,7 @@ impl History {
         // A part that is read where it lies has no memory of its own, but it is made of the whole.
         for (position, tensor) in tensors.iter().enumerate().filter(|(_, tensor)| !tensor.is_realized()) {
             let walk = Walk::of(std::slice::from_ref(tensor));
-            let part = History::new(&Arc::new(walk.build()?), &walk);
+            let part = History::new(&Arc::new(walk.build()?), walk.leaf_nodes());
             if let Some(computed) = part.result(0) {
                 history.generation = history.generation.max(part.generation + 1);
                 history.inputs[position].past = Past::Computed(computed);
@@ -109,35 +106,19 @@ impl History {
         self.program.outputs.iter().position(|&other| other == output).unwrap_or_default()
     }
 
-    /// The result of a root, by its position; none where no gradient goes on from it: it is data.
+    /// The result of a root, by its position; none where no gradient flows through it: it is data.
     pub fn result(self: &Arc<History>, position: usize) -> Option<Computed> {
         let output = *self.program.outputs.get(position)?;
-        (!ends(&self.program.graph, output)).then(|| Computed { history: self.clone(), output })
-    }
-
-    /// The tensors that the program met, with its nodes for them.
-    fn met(&self) -> impl Iterator<Item = (ContentHash, NodeId)> {
-        self.met.iter().copied().zip(self.program.nodes.iter().copied())
+        self.program.flows(position).then(|| Computed { history: self.clone(), output })
     }
 }
 
-/// Whether no gradient goes on to the sources of a node.
-fn ends(program: &Graph, node: NodeId) -> bool {
-    let dtype = program.dtype(node);
-    // A kernel written by hand has none.
-    matches!(program.op(node), Op::Detach | Op::After) || dtype.is_int() || dtype == DType::Bool
-}
-
-/// Opens computed tensors in a graph, where they depend on one that is asked for.
+/// Opens computed tensors in a graph, as far back as something that is asked for can lie.
 pub(crate) struct Opening {
-    /// What is asked for. Tensors made of constants alone may be as old as they like: equal ones are one.
-    wanted: FxHashSet<ContentHash>,
-    /// Age of the oldest that is asked for: data that are older do not depend on it.
+    /// Age of the oldest tensor that is asked for: what is older does not depend on any.
     oldest: u64,
     /// Nodes of the graph, by the tensors that they stand for.
     known: FxHashMap<ContentHash, NodeId>,
-    /// What depends on something that is asked for, by run and result.
-    depends: FxHashMap<(*const History, NodeId), bool>,
     next_slot: u32,
     /// The tensors that were found on the way.
     pub origins: Vec<(NodeId, Arc<Node>)>,
@@ -150,32 +131,17 @@ type Slots = Vec<(u32, NodeId)>;
 
 /// A step back: a result to compute, with the slots that it needs, or a value to take as it is.
 enum Step {
-    Compute { computed: Computed, slots: Slots, known: FxHashMap<NodeId, NodeId>, tensor: Option<Arc<Node>> },
+    Compute(Computed, Slots, Option<Arc<Node>>),
     Take(Arc<History>, u32, NodeId),
 }
 
 impl Opening {
     /// Slots from `next_slot` on are free.
-    pub fn new(wanted: &[Arc<Node>], next_slot: u32) -> Opening {
-        Opening {
-            wanted: wanted.iter().map(|node| node.hash).collect(),
-            oldest: wanted.iter().map(|node| node.age).min().unwrap_or_default(),
-            known: FxHashMap::default(),
-            depends: FxHashMap::default(),
-            next_slot,
-            origins: Vec::new(),
-            gone: Vec::new(),
-        }
+    pub fn new(oldest: u64, next_slot: u32) -> Opening {
+        Opening { oldest, known: FxHashMap::default(), next_slot, origins: Vec::new(), gone: Vec::new() }
     }
 
-    /// `new` stands for `tensor` in the graph.
-    pub fn meet(&mut self, tensor: &Node, new: NodeId) {
-        if self.wanted.contains(&tensor.hash) {
-            self.known.insert(tensor.hash, new);
-        }
-    }
-
-    /// How a computed tensor came about; a Param for data and for what does not depend on anything that is asked for.
+    /// How a computed tensor came about; a Param for data and for what is older than all that is asked for.
     ///
     /// # Errors
     /// When it lies too far back.
@@ -183,43 +149,32 @@ impl Opening {
         if let Some(&known) = self.known.get(&tensor.hash) {
             return Ok(known);
         }
-        let computed = match tensor.computed() {
-            Some(computed) if self.depends(&computed, tensor.hash)? => computed,
-            _ => {
-                let param = param(graph, &tensor.props, slot)?;
-                self.known.insert(tensor.hash, param);
-                return Ok(param);
-            }
+        let Some(computed) = tensor.computed().filter(|_| tensor.age > self.oldest) else {
+            let param = param(graph, &tensor.props, slot)?;
+            self.known.insert(tensor.hash, param);
+            return Ok(param);
         };
         let mut last = None;
         let steps = self.steps(tensor, computed)?;
         // Inputs are older than what was made of them.
         for (hash, step) in steps.into_values() {
             let node = match step {
-                Step::Compute { computed: Computed { history, output }, slots, mut known, tensor } => {
-                    let inputs = slots.iter().map(|&(slot, param)| {
+                Step::Compute(Computed { history, output }, slots, tensor) => {
+                    // What is not needed may be any value.
+                    let nothing = |input: &Input| graph.constant(identity(Op::Add, input.dtype));
+                    let mut arguments: Vec<NodeId> = history.inputs.iter().map(nothing).collect();
+                    for dim in &history.dims {
+                        arguments.push(graph.dim(dim)?);
+                    }
+                    for (slot, _) in slots {
                         let hash = history.inputs[slot as usize].hash;
-                        (slot as usize, param, self.known[&hash])
-                    });
-                    let result = match &history.body {
-                        Some(body) => {
-                            // What is not needed may be any value.
-                            let nothing = |input: &Input| graph.constant(identity(Op::Add, input.dtype));
-                            let mut arguments: Vec<NodeId> = history.inputs.iter().map(nothing).collect();
-                            for dim in &history.dims {
-                                arguments.push(graph.dim(dim)?);
-                            }
-                            for (slot, _, node) in inputs {
-                                arguments[slot] = node;
-                            }
-                            body.open(graph, &arguments)?.get(history.number(output)).copied()
-                        }
-                        None => {
-                            known.extend(inputs.map(|(_, param, node)| (param, node)));
-                            inline_known(graph, &history.program.graph, &[output], &known)?.first().copied()
-                        }
+                        arguments[slot as usize] = self.known[&hash];
+                    }
+                    let (results, number) = match &history.body {
+                        Some(body) => (body.open(graph, &arguments)?, history.number(output)),
+                        None => (inline(graph, &history.program.graph, &[output], &arguments)?, 0),
                     };
-                    let result = result.unwrap_or(output);
+                    let result = results.get(number).copied().unwrap_or(output);
                     self.origins.extend(tensor.map(|tensor| (result, tensor)));
                     result
                 }
@@ -231,72 +186,44 @@ impl Opening {
         last.ok_or_else(|| Error::new(ErrorKind::Verify, "grad", "a history without a result"))
     }
 
-    /// Whether gradients of a computed tensor reach something else that is asked for.
-    ///
-    /// # Errors
-    /// When that is forgotten.
-    fn depends(&mut self, computed: &Computed, own: ContentHash) -> Result<bool> {
-        let key = (Arc::as_ptr(&computed.history), computed.output);
-        if let Some(&known) = self.depends.get(&key) {
-            return Ok(known);
-        }
-        let Computed { history, .. } = computed;
-        let program = &history.program.graph;
-        let passed = program.reachable_until(computed.outputs(), |node| ends(program, node));
-        let is_passed = |node: NodeId| passed.binary_search(&node).is_ok();
-        let mut depends =
-            history.met().any(|(hash, node)| hash != own && self.wanted.contains(&hash) && is_passed(node));
-        for (slot, _) in history.slots_among(&passed) {
-            let input = &history.inputs[slot as usize];
-            depends |= self.wanted.contains(&input.hash);
-            depends |= match (input.now(), &input.past) {
-                ((_, Some(past)), _) => self.depends(&past, input.hash)?,
-                ((None, None), Past::Forgotten) if input.age > self.oldest => {
-                    let message = format!(
-                        "the loss was computed in more than {GENERATIONS} steps, and values in between are gone"
-                    );
-                    let error = Error::new(ErrorKind::Gradient, "grad", message);
-                    return Err(error.help("`detach` what the gradient should not follow"));
-                }
-                _ => false,
-            };
-        }
-        self.depends.insert(key, depends);
-        Ok(depends)
-    }
-
     /// Everything that `tensor` was made of and that is not in the graph, by age.
-    fn steps(&mut self, tensor: &Node, computed: Computed) -> Result<BTreeMap<u64, (ContentHash, Step)>> {
+    fn steps(&self, tensor: &Node, computed: Computed) -> Result<BTreeMap<u64, (ContentHash, Step)>> {
         let mut steps = BTreeMap::new();
         let mut pending = vec![(tensor.age, tensor.hash, computed, None)];
-        while let Some((age, hash, computed, tensor)) = pending.pop() {
+        while let Some((age, hash, computed, node)) = pending.pop() {
             if steps.contains_key(&age) {
                 continue;
             }
-            let history = &computed.history;
-            let known: FxHashMap<NodeId, NodeId> =
-                history.met().filter_map(|(hash, node)| Some((node, *self.known.get(&hash)?))).collect();
-            let needed = history.program.graph.reachable_until(computed.outputs(), |node| known.contains_key(&node));
-            let slots: Slots = history.slots_among(&needed).collect();
+            let slots = computed.slots();
             for &(slot, param) in &slots {
-                let input = &history.inputs[slot as usize];
+                let input = &computed.history.inputs[slot as usize];
                 if self.known.contains_key(&input.hash) || steps.contains_key(&input.age) {
                     continue;
                 }
-                let past = match input.now() {
-                    (Some(node), Some(past)) if self.depends(&past, input.hash)? => Some((past, Some(node))),
-                    (None, Some(past)) => Some((past, None)),
-                    _ => None,
+                let node = input.node.upgrade().filter(|node| !node.is_overwritten());
+                let past = match (&node, &input.past) {
+                    _ if input.age <= self.oldest => None,
+                    (Some(node), Past::Computed(computed)) if !node.is_realized() => Some(computed.clone()),
+                    (Some(node), _) => node.computed(),
+                    (None, Past::Computed(computed)) => Some(computed.clone()),
+                    (None, Past::Data) => None,
+                    (None, Past::Forgotten) => {
+                        let message = format!(
+                            "the loss was computed in more than {GENERATIONS} steps, and values in between are gone"
+                        );
+                        let error = Error::new(ErrorKind::Gradient, "grad", message);
+                        return Err(error.help("`detach` what the gradient should not follow"));
+                    }
                 };
                 match past {
-                    Some((past, node)) => pending.push((input.age, input.hash, past, node)),
+                    Some(past) => pending.push((input.age, input.hash, past, node)),
                     None => {
-                        let step = Step::Take(history.clone(), slot, param);
+                        let step = Step::Take(computed.history.clone(), slot, param);
                         steps.insert(input.age, (input.hash, step));
                     }
                 }
             }
-            steps.insert(age, (hash, Step::Compute { computed, slots, known, tensor }));
+            steps.insert(age, (hash, Step::Compute(computed, slots, node)));
         }
         Ok(steps)
     }
@@ -317,36 +244,19 @@ impl Opening {
     }
 }
 
-impl History {
-    /// The inputs among nodes of the program.
-    fn slots_among(&self, nodes: &[NodeId]) -> impl Iterator<Item = (u32, NodeId)> {
-        nodes.iter().filter_map(|&node| match self.program.graph.arg(node) {
-            Arg::Param { slot, .. } if (*slot as usize) < self.inputs.len() => Some((*slot, node)),
-            _ => None,
-        })
-    }
-}
-
-impl Input {
-    /// The tensor, if it still has its value, and how that was computed.
-    fn now(&self) -> (Option<Arc<Node>>, Option<Computed>) {
-        let node = self.node.upgrade().filter(|node| !node.is_overwritten());
-        let past = match (&node, &self.past) {
-            (Some(node), Past::Computed(computed)) if !node.is_realized() => Some(computed.clone()),
-            (Some(node), _) => node.computed(),
-            (None, Past::Computed(computed)) => Some(computed.clone()),
-            (None, _) => None,
-        };
-        (node, past)
-    }
-}
-
 impl Computed {
-    /// The nodes of the program to compute: a call is one node for all of its results.
-    fn outputs(&self) -> &[NodeId] {
-        match self.history.body {
-            Some(_) => &self.history.program.outputs,
+    /// The inputs that it needs.
+    fn slots(&self) -> Slots {
+        let program = &self.history.program.graph;
+        let slot = |node: NodeId| match program.arg(node) {
+            Arg::Param { slot, .. } if (*slot as usize) < self.history.inputs.len() => Some((*slot, node)),
+            _ => None,
+        };
+        // A call is one node for all of its results.
+        let outputs = match self.history.body {
+            Some(_) => &self.history.program.outputs[..],
             None => std::slice::from_ref(&self.output),
-        }
+        };
+        program.reachable_outside_bodies(outputs).into_iter().filter_map(slot).collect()
     }
 }

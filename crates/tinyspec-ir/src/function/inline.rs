@@ -1,7 +1,6 @@
 //! Substitution of a Function's Params by its arguments.
 
 use crate::{Arg, Builder, Graph, NodeId, Op, Result};
-use rustc_hash::FxHashMap;
 
 /// The results of a closed body in another graph, with each Param replaced by an argument.
 ///
@@ -16,20 +15,6 @@ pub fn inline(graph: &mut Graph, body: &Graph, outputs: &[NodeId], arguments: &[
     })
 }
 
-/// As [`inline`], where nodes of the body, any Params that are reached among them, are `known` in the graph.
-///
-/// # Errors
-/// As [`inline`].
-pub fn inline_known(
-    graph: &mut Graph,
-    body: &Graph,
-    outputs: &[NodeId],
-    known: &FxHashMap<NodeId, NodeId>,
-) -> Result<Vec<NodeId>> {
-    let order = body.reachable_until(outputs, |node| known.contains_key(&node));
-    copy(graph, body, order, outputs, |_, node| Ok(known.get(&node).copied()))
-}
-
 /// Copies `roots` from `body`; `replace` may give another node for a Param, but not for those of bodies inside.
 pub(super) fn import_params(
     graph: &mut Graph,
@@ -37,24 +22,10 @@ pub(super) fn import_params(
     roots: &[NodeId],
     mut replace: impl FnMut(&mut Graph, NodeId) -> Result<Option<NodeId>>,
 ) -> Result<Vec<NodeId>> {
-    let order = body.reachable_outside_bodies(roots);
-    copy(graph, body, order, roots, |graph, node| match body.op(node) {
-        Op::Param => replace(graph, node),
-        _ => Ok(None),
-    })
-}
-
-/// Copies the nodes `order`, sources first, but for those that `replace` gives another node for.
-fn copy(
-    graph: &mut Graph,
-    body: &Graph,
-    order: Vec<NodeId>,
-    roots: &[NodeId],
-    mut replace: impl FnMut(&mut Graph, NodeId) -> Result<Option<NodeId>>,
-) -> Result<Vec<NodeId>> {
     let mut map: Vec<Option<NodeId>> = vec![None; body.len()];
-    for node in order {
-        let new = match replace(graph, node)? {
+    for node in body.reachable_outside_bodies(roots) {
+        let replaced = if body.op(node) == Op::Param { replace(graph, node)? } else { None };
+        let new = match replaced {
             Some(new) => new,
             None => {
                 let closed = matches!(body.op(node), Op::Function | Op::Call) as usize;

@@ -31,7 +31,7 @@ pub(super) fn run(roots: &[Arc<Node>], walk: &Walk, names: &[Arc<str>]) -> Resul
     let shards = spread::spread(&program, &leaves, names, roots.first().and_then(|root| root.location))?;
     let parts: Vec<Arc<Node>> = shards.iter().flat_map(|shards| shards.parts.iter().cloned()).collect();
     realize(&parts)?;
-    let history = History::new(&program, walk);
+    let history = History::new(&program, leaves.into_iter());
     for (position, (root, shards)) in roots.iter().zip(shards).enumerate() {
         root.become_shards(shards, history.result(position));
     }

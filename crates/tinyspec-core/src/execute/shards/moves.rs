@@ -17,7 +17,7 @@ pub(in crate::execute) fn move_to_device(node: &Arc<Node>) -> Result<()> {
     debug_assert_eq!(node.op, Op::Load);
     let (Some(source), Some(to)) = (node.sources().into_iter().next(), node.device().cloned()) else { return Ok(()) };
     let walk = Walk::of(std::slice::from_ref(node));
-    let history = History::new(&Arc::new(walk.build()?), &walk);
+    let history = History::new(&Arc::new(walk.build()?), walk.leaf_nodes());
     let computed = history.result(0);
     match (source.shards(), &to) {
         (None, DeviceId::Single(name)) => {
