@@ -70,12 +70,6 @@ proptest! {
     #![proptest_config(programs(8))]
 
     #[test]
-    fn every_stage_agrees_on_attention(program in any_program(Family::Attention)) {
-        guarded(|| stages::check(&program))
-            .map_err(|error| TestCaseError::fail(format!("{error}\n{}", describe(&program))))?;
-    }
-
-    #[test]
     fn attention_used_again_agrees(program in any_program(Family::Attention)) {
         check(&program).map_err(|error| TestCaseError::fail(format!("{error}\n{}", describe(&program))))?;
     }
