@@ -99,6 +99,9 @@ pub(crate) fn stages(scheduler: Scheduler, space: &Space, name: &str, observe: &
     Ok(kernel)
 }
 
+/// Kernels that copy for all threads, each with what it fills.
+type Copies = SmallVec<[(LinearKernel, usize); 1]>;
+
 /// As [`stages`], of a kernel and of those that make its large copies before it; with the bytes of each copy.
 ///
 /// # Errors
@@ -108,7 +111,7 @@ pub(crate) fn stages_shared(
     space: &Space,
     name: &str,
     observe: &mut Observe,
-) -> Result<(SmallVec<[(LinearKernel, usize); 1]>, LinearKernel)> {
+) -> Result<(Copies, LinearKernel)> {
     let target = scheduler.target();
     let (mut graph, sink, params) = optimized(scheduler, space, observe)?;
     let Shared { sink, copies } = shared::shared(&mut graph, sink, params, target)?;

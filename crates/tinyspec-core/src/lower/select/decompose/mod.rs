@@ -63,8 +63,11 @@ const COSINES: &[Rule] = rules! {
     cos_f64: Sin F64 => sine::cos_f64;
 };
 
+/// Makes an exponential of what it is to the power of.
+type Exponential = fn(&mut Emit, Exponent) -> Result<NodeId>;
+
 /// Powers whose exponent is a product that need not be rounded.
-const EXPONENTIALS: &[Rule<fn(&mut Emit, Exponent) -> Result<NodeId>>] = rules! {
+const EXPONENTIALS: &[Rule<Exponential>] = rules! {
     exp_by_scale: Exp2 F32 by Nearest Scale Nearer => exponential::exp_by_scale;
     exp_f32: Exp2 F32 => exponential::exp_f32;
     exp_f64: Exp2 F64 => exponential::exp_f64;
