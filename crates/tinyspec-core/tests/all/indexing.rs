@@ -221,7 +221,8 @@ fn gradients_of_reads_at_places_are_sums_at_places() -> Result<(), Error> {
     let (values, factors) = (table.to_vec::<f32>()?, weights.to_vec::<f32>()?);
     for (name, wraps, read) in ways {
         let read = read(&table, &index);
-        let losses: [(&str, Tensor, fn(f32, f32) -> f32); 3] = [
+        type Loss = fn(f32, f32) -> f32;
+        let losses: [(&str, Tensor, Loss); 3] = [
             ("sum", read.sum(.., false), |_, _| 1.0),
             ("weighed", (&read * &weights).sum(.., false), |_, weight| weight),
             ("squared", (read.square() * &weights).sum(.., false), |x, weight| 2.0 * x * weight),

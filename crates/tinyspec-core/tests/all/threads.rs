@@ -190,7 +190,7 @@ fn products() -> Result<Vec<Vec<f32>>, Error> {
     found.push(b.transpose(0, 1).matmul(&a).relu().to_vec()?);
     for dtype in [DType::F16, DType::I8] {
         let (a, b) = (numbers(&[260, 190], dtype), numbers(&[190, 170], dtype));
-        found.push(a.cast(DType::F32).matmul(&b.cast(DType::F32)).to_vec()?);
+        found.push(a.cast(DType::F32).matmul(b.cast(DType::F32)).to_vec()?);
     }
     let (images, filters) = (numbers(&[2, 64, 9, 8], DType::F32), numbers(&[72, 64, 3, 3], DType::F32));
     let options = Conv2d { padding: [1, 1], ..default() };
