@@ -54,11 +54,11 @@ pub(super) fn order(stage: &str, graph: &Graph, sink: NodeId, live: &[NodeId]) -
                 }
                 let is_below = below[second.node.index()] >> bit & 1 == 1;
                 is_written[later] |= is_below && first.writes;
-                if both_add(graph, first, second) || are_side_by_side(graph, first, second) {
+                if is_below || both_add(graph, first, second) || are_side_by_side(graph, first, second) {
                     continue;
                 }
-                let need_order = || !may_be_apart(graph, &conditions, first, second);
-                if !is_below && (need_order() || meetings.unordered(first.node, second.node)) {
+                let needs_order = !may_be_apart(graph, &conditions, first, second);
+                if needs_order || meetings.unordered(first.node, second.node) {
                     let why = format!("is neither before nor after %{}, which touches the same memory", first.node.0);
                     return refuse(stage, graph, second.node, why);
                 }
