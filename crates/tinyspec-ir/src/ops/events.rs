@@ -1,8 +1,8 @@
 //! Cross entropies of one event, by its probability or by its logit.
 
 use super::arithmetic::{add, mul, neg, sub};
-use super::loss::{reduced, same_shape};
-use super::{in_wide_of, like, shape_of};
+use super::loss::{loss_of, same_shape};
+use super::{like, shape_of};
 use crate::dim::show;
 use crate::{Builder, Error, ErrorKind, NodeId, Op, Result};
 
@@ -15,10 +15,7 @@ pub fn binary_crossentropy(
 ) -> Result<NodeId> {
     const OP: &str = "binary_crossentropy";
     same_shape(b, OP, probability, target)?;
-    in_wide_of(b, OP, [probability, target], |b, [probability, target]| {
-        let losses = losses(b, probability, target)?;
-        reduced(b, OP, losses, reduction)
-    })
+    loss_of(b, OP, [probability, target], reduction, |b, [probability, target]| losses(b, probability, target))
 }
 
 /// [`binary_crossentropy`] with a weight for each element; a mean is over their number.
@@ -31,10 +28,9 @@ pub fn binary_crossentropy_weight(
 ) -> Result<NodeId> {
     const OP: &str = "binary_crossentropy_weight";
     same_shape(b, OP, probability, target)?;
-    in_wide_of(b, OP, [probability, target, weight], |b, [probability, target, weight]| {
+    loss_of(b, OP, [probability, target, weight], reduction, |b, [probability, target, weight]| {
         let losses = losses(b, probability, target)?;
-        let losses = weighed(b, OP, probability, losses, weight)?;
-        reduced(b, OP, losses, reduction)
+        weighed(b, OP, probability, losses, weight)
     })
 }
 
@@ -71,11 +67,10 @@ fn bounded_log(b: &mut dyn Builder, p: NodeId) -> Result<NodeId> {
 pub fn binary_crossentropy_logits(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
     const OP: &str = "binary_crossentropy_logits";
     same_shape(b, OP, x, target)?;
-    in_wide_of(b, OP, [x, target], |b, [x, target]| {
+    loss_of(b, OP, [x, target], reduction, |b, [x, target]| {
         let plus = super::activation::softplus(b, x)?;
         let product = mul(b, target, x)?;
-        let losses = sub(b, plus, product)?;
-        reduced(b, OP, losses, reduction)
+        sub(b, plus, product)
     })
 }
 
@@ -94,7 +89,7 @@ pub fn binary_crossentropy_logits_weight(
     // A weight that is left out is 1.
     let (given, unit) = (weight, like(b, x, 1.0));
     let [weight, factor] = [weight, positive].map(|weight| weight.unwrap_or(unit));
-    in_wide_of(b, OP, [x, target, weight, factor], |b, [x, target, weight, factor]| {
+    loss_of(b, OP, [x, target, weight, factor], reduction, |b, [x, target, weight, factor]| {
         let one = like(b, x, 1.0);
         let (minus, rest) = (neg(b, x)?, sub(b, one, target)?);
         let (plus, linear) = (super::activation::softplus(b, minus)?, mul(b, rest, x)?);
@@ -103,7 +98,6 @@ pub fn binary_crossentropy_logits_weight(
         let share = add(b, more, one)?;
         let curved = mul(b, share, plus)?;
         let losses = add(b, linear, curved)?;
-        let losses = if given.is_some() { weighed(b, OP, x, losses, weight)? } else { losses };
-        reduced(b, OP, losses, reduction)
+        if given.is_some() { weighed(b, OP, x, losses, weight) } else { Ok(losses) }
     })
 }

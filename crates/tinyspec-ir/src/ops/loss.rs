@@ -25,6 +25,20 @@ pub(super) fn equal_shape(b: &dyn Builder, op: &str, x: NodeId, target: NodeId) 
     Err(Error::new(ErrorKind::Shape, op, message).help("reshape one side: a loss does not broadcast"))
 }
 
+/// The frame of a loss: `losses` of the operands in at least f32, reduced, and rounded once.
+pub(super) fn loss_of<const N: usize>(
+    b: &mut dyn Builder,
+    op: &str,
+    operands: [NodeId; N],
+    reduction: &str,
+    losses: impl FnOnce(&mut dyn Builder, [NodeId; N]) -> Result<NodeId>,
+) -> Result<NodeId> {
+    in_wide_of(b, op, operands, |b, operands| {
+        let losses = losses(b, operands)?;
+        reduced(b, op, losses, reduction)
+    })
+}
+
 /// [`equal_shape`], or a number, which fits all.
 pub(super) fn same_shape(b: &dyn Builder, op: &str, x: NodeId, target: NodeId) -> Result<()> {
     if shape_of(b, target).is_empty() { Ok(()) } else { equal_shape(b, op, x, target) }
@@ -196,11 +210,10 @@ fn weighted(
 pub fn cross_entropy_prob(b: &mut dyn Builder, logits: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
     const OP: &str = "cross_entropy_prob";
     same_shape(b, OP, logits, target)?;
-    in_wide_of(b, OP, [logits, target], |b, [logits, target]| {
+    loss_of(b, OP, [logits, target], reduction, |b, [logits, target]| {
         let log_probabilities = reduce::log_softmax(b, logits, -1).map_err(|error| error.in_op(OP))?;
         let products = mul(b, log_probabilities, target)?;
         let total = reduce::sum(b, products, Some(&[-1]), false)?;
-        let losses = neg(b, total)?;
-        reduced(b, OP, losses, reduction)
+        neg(b, total)
     })
 }

@@ -3,19 +3,18 @@
 use super::activation::{logsigmoid, relu, softplus};
 use super::arithmetic::{mul, sub};
 use super::elementwise::{pow_const, scale, shift};
-use super::loss::{equal_shape, picked, reduced};
-use super::{cast, in_wide, in_wide_of, index, like, reduce, shape_of};
+use super::loss::{equal_shape, loss_of, picked, reduced};
+use super::{cast, in_wide, index, like, reduce, shape_of};
 use crate::{Builder, DType, Error, ErrorKind, NodeId, Op, Result};
 
 /// `log(1 + e^(-t x))` with targets of -1 and 1.
 pub fn soft_margin_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
     const OP: &str = "soft_margin_loss";
     equal_shape(b, OP, x, target)?;
-    in_wide_of(b, OP, [x, target], |b, [x, target]| {
+    loss_of(b, OP, [x, target], reduction, |b, [x, target]| {
         let product = mul(b, x, target)?;
         let minus = super::arithmetic::neg(b, product)?;
-        let losses = softplus(b, minus)?;
-        reduced(b, OP, losses, reduction)
+        softplus(b, minus)
     })
 }
 
@@ -23,10 +22,9 @@ pub fn soft_margin_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, reductio
 pub fn multilabel_soft_margin_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
     const OP: &str = "multilabel_soft_margin_loss";
     equal_shape(b, OP, x, target)?;
-    in_wide_of(b, OP, [x, target], |b, [x, target]| {
+    loss_of(b, OP, [x, target], reduction, |b, [x, target]| {
         let losses = super::events::binary_crossentropy_logits(b, x, target, "none")?;
-        let losses = reduce::mean(b, losses, Some(&[-1]), false).map_err(|error| error.in_op(OP))?;
-        reduced(b, OP, losses, reduction)
+        reduce::mean(b, losses, Some(&[-1]), false).map_err(|error| error.in_op(OP))
     })
 }
 
@@ -108,7 +106,7 @@ pub fn sigmoid_focal_loss(
 ) -> Result<NodeId> {
     const OP: &str = "sigmoid_focal_loss";
     equal_shape(b, OP, x, target)?;
-    in_wide_of(b, OP, [x, target], |b, [x, target]| {
+    loss_of(b, OP, [x, target], reduction, |b, [x, target]| {
         let losses = super::events::binary_crossentropy_logits(b, x, target, "none")?;
         // 1 - p = σ(-x) where the target is 1, σ(x) where it is 0; as a power of its logarithm it needs no care at 0.
         let sign = scale(b, target, -2.0)?;
@@ -123,6 +121,6 @@ pub fn sigmoid_focal_loss(
             let share = shift(b, share, 1.0 - alpha)?;
             losses = mul(b, losses, share)?;
         }
-        reduced(b, OP, losses, reduction)
+        Ok(losses)
     })
 }

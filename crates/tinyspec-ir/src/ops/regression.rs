@@ -2,46 +2,42 @@
 
 use super::arithmetic::{add, div, mul, neg, sub};
 use super::elementwise::{abs, exp, log, scale, shift, square};
-use super::loss::{reduced, same_shape};
+use super::loss::{loss_of, reduced, same_shape};
 use super::{in_wide_of, like, reduce, shape_of};
 use crate::{Builder, Error, ErrorKind, NodeId, Op, Result};
 
-/// Of two operands of one shape, computed in at least f32 and rounded once.
-fn between(
+/// A loss between two operands of one shape.
+fn of_pair(
     b: &mut dyn Builder,
     op: &str,
     [x, target]: [NodeId; 2],
+    reduction: &str,
     losses: impl FnOnce(&mut dyn Builder, [NodeId; 2]) -> Result<NodeId>,
 ) -> Result<NodeId> {
     same_shape(b, op, x, target)?;
-    in_wide_of(b, op, [x, target], losses)
+    loss_of(b, op, [x, target], reduction, losses)
 }
 
 /// `(x - target)²`.
 pub fn mse_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
-    between(b, "mse_loss", [x, target], |b, [x, target]| {
+    of_pair(b, "mse_loss", [x, target], reduction, |b, [x, target]| {
         let difference = sub(b, x, target)?;
-        let losses = square(b, difference)?;
-        reduced(b, "mse_loss", losses, reduction)
+        square(b, difference)
     })
 }
 
 /// `|x - target|`.
 pub fn l1_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
-    between(b, "l1_loss", [x, target], |b, [x, target]| {
+    of_pair(b, "l1_loss", [x, target], reduction, |b, [x, target]| {
         let difference = sub(b, x, target)?;
-        let losses = abs(b, difference)?;
-        reduced(b, "l1_loss", losses, reduction)
+        abs(b, difference)
     })
 }
 
 /// `d²/2` for a difference `d` below `delta`, `delta (d - delta/2)` beyond (Huber, 1964).
 pub fn huber_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction: &str, delta: f64) -> Result<NodeId> {
     positive("huber_loss", "delta", delta)?;
-    between(b, "huber_loss", [x, target], |b, [x, target]| {
-        let losses = huber(b, x, target, delta)?;
-        reduced(b, "huber_loss", losses, reduction)
-    })
+    of_pair(b, "huber_loss", [x, target], reduction, |b, [x, target]| huber(b, x, target, delta))
 }
 
 /// [`huber_loss`] over `beta`: slope 1 beyond `beta`; with `beta` 0 it is [`l1_loss`].
@@ -50,10 +46,9 @@ pub fn smooth_l1_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction:
         return l1_loss(b, x, target, reduction).map_err(|error| error.in_op("smooth_l1_loss"));
     }
     positive("smooth_l1_loss", "beta", beta)?;
-    between(b, "smooth_l1_loss", [x, target], |b, [x, target]| {
+    of_pair(b, "smooth_l1_loss", [x, target], reduction, |b, [x, target]| {
         let losses = huber(b, x, target, beta)?;
-        let losses = scale(b, losses, 1.0 / beta)?;
-        reduced(b, "smooth_l1_loss", losses, reduction)
+        scale(b, losses, 1.0 / beta)
     })
 }
 
@@ -80,7 +75,9 @@ fn huber(b: &mut dyn Builder, x: NodeId, target: NodeId, delta: f64) -> Result<N
 /// `t (log t - x)` of log-probabilities `x`, which is 0 where `t` is 0; with `log_target` the target is `log t`.
 /// `reduction` may also be `"batchmean"`, the sum over the length of axis 0.
 pub fn kl_div(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction: &str, log_target: bool) -> Result<NodeId> {
-    between(b, "kl_div", [x, target], |b, [x, target]| {
+    const OP: &str = "kl_div";
+    same_shape(b, OP, x, target)?;
+    in_wide_of(b, OP, [x, target], |b, [x, target]| {
         let losses = if log_target {
             let (share, rest) = (exp(b, target)?, sub(b, target, x)?);
             mul(b, share, rest)?
@@ -89,11 +86,11 @@ pub fn kl_div(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction: &str, l
             sub(b, entropy, cross)?
         };
         if reduction != "batchmean" {
-            return reduced(b, "kl_div", losses, reduction);
+            return reduced(b, OP, losses, reduction);
         }
         let shape = shape_of(b, losses);
         let Some(batch) = shape.first() else {
-            return Err(Error::new(ErrorKind::Rank, "kl_div", "a scalar has no batch axis"));
+            return Err(Error::new(ErrorKind::Rank, OP, "a scalar has no batch axis"));
         };
         let dtype = super::dtype_of(b, losses);
         let (total, batch) = (reduce::sum(b, losses, None, false)?, super::creation::size(b, batch, dtype)?);
@@ -110,7 +107,7 @@ pub fn poisson_nll_loss(
     log_input: bool,
     eps: f64,
 ) -> Result<NodeId> {
-    between(b, "poisson_nll_loss", [x, target], |b, [x, target]| {
+    of_pair(b, "poisson_nll_loss", [x, target], reduction, |b, [x, target]| {
         let (rate, logarithm) = if log_input {
             (exp(b, x)?, x)
         } else {
@@ -118,8 +115,7 @@ pub fn poisson_nll_loss(
             (x, log(b, shifted)?)
         };
         let product = mul(b, target, logarithm)?;
-        let losses = sub(b, rate, product)?;
-        reduced(b, "poisson_nll_loss", losses, reduction)
+        sub(b, rate, product)
     })
 }
 
@@ -134,7 +130,7 @@ pub fn gaussian_nll_loss(
 ) -> Result<NodeId> {
     const OP: &str = "gaussian_nll_loss";
     same_shape(b, OP, x, target)?;
-    in_wide_of(b, OP, [x, target, variance], |b, [x, target, variance]| {
+    loss_of(b, OP, [x, target, variance], reduction, |b, [x, target, variance]| {
         let difference = sub(b, x, target)?;
         let squared = square(b, difference)?;
         let least = like(b, variance, eps);
@@ -142,8 +138,7 @@ pub fn gaussian_nll_loss(
         let ratio = div(b, squared, variance).map_err(|error| error.in_op(OP))?;
         let logarithm = log(b, variance)?;
         let sum = add(b, logarithm, ratio)?;
-        let losses = scale(b, sum, 0.5)?;
-        reduced(b, OP, losses, reduction)
+        scale(b, sum, 0.5)
     })
 }
 
@@ -161,11 +156,10 @@ pub fn hinge_embedding_loss(
     reduction: &str,
     margin: f64,
 ) -> Result<NodeId> {
-    between(b, "hinge_embedding_loss", [x, target], |b, [x, target]| {
+    of_pair(b, "hinge_embedding_loss", [x, target], reduction, |b, [x, target]| {
         let minus = neg(b, x)?;
         let apart = hinge(b, minus, margin)?;
-        let losses = by_sign(b, target, x, apart)?;
-        reduced(b, "hinge_embedding_loss", losses, reduction)
+        by_sign(b, target, x, apart)
     })
 }
 
@@ -188,11 +182,10 @@ pub fn margin_ranking_loss(
     const OP: &str = "margin_ranking_loss";
     same_shape(b, OP, x, other)?;
     same_shape(b, OP, x, target)?;
-    in_wide_of(b, OP, [x, other, target], |b, [x, other, target]| {
+    loss_of(b, OP, [x, other, target], reduction, |b, [x, other, target]| {
         let difference = sub(b, other, x)?;
         let signed = mul(b, target, difference)?;
-        let losses = hinge(b, signed, margin)?;
-        reduced(b, OP, losses, reduction)
+        hinge(b, signed, margin)
     })
 }
 
@@ -207,13 +200,12 @@ pub fn cosine_embedding_loss(
 ) -> Result<NodeId> {
     const OP: &str = "cosine_embedding_loss";
     same_shape(b, OP, x, other)?;
-    in_wide_of(b, OP, [x, other, target], |b, [x, other, target]| {
+    loss_of(b, OP, [x, other, target], reduction, |b, [x, other, target]| {
         let cosine = super::distance::cosine_similarity(b, x, other, -1, 1e-8).map_err(|error| error.in_op(OP))?;
         same_shape(b, OP, cosine, target)?;
         let minus = neg(b, cosine)?;
         let (together, apart) = (shift(b, minus, 1.0)?, hinge(b, cosine, -margin)?);
-        let losses = by_sign(b, target, together, apart)?;
-        reduced(b, OP, losses, reduction)
+        by_sign(b, target, together, apart)
     })
 }
 
@@ -230,7 +222,7 @@ pub fn triplet_margin_loss(
     const OP: &str = "triplet_margin_loss";
     same_shape(b, OP, x, near)?;
     same_shape(b, OP, x, far)?;
-    in_wide_of(b, OP, [x, near, far], |b, [x, near, far]| {
+    loss_of(b, OP, [x, near, far], reduction, |b, [x, near, far]| {
         let mut distance = |other: NodeId| {
             let difference = sub(b, x, other)?;
             let difference = shift(b, difference, 1e-6)?;
@@ -238,7 +230,6 @@ pub fn triplet_margin_loss(
         };
         let (near, far) = (distance(near)?, distance(far)?);
         let difference = sub(b, near, far)?;
-        let losses = hinge(b, difference, margin)?;
-        reduced(b, OP, losses, reduction)
+        hinge(b, difference, margin)
     })
 }
