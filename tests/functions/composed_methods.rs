@@ -454,10 +454,6 @@ fn dropout_with<B>(x: &Tensor<f32, B, 6>, key: &Tensor<u64>) -> Tensor<f32, B, 6
     x.dropout_with(key, 0.5)
 }
 
-macro_rules! functions {
-    ($($name:ident)*) => { &[$($name::FUNCTION),*] };
-}
-
 pub const FUNCTIONS: &[&EmbeddedFunction] = functions! {
     log1p expm1 exp10 deg2rad rad2deg sinc frac erfc gelu_erf tanhshrink atan2 hypot xlogy heaviside isclose logit hardtanh threshold hardshrink softshrink prelu glu nan_to_num slice slice_scatter select select_scatter unbind masked_fill movedim meshgrid diag diag_embed count_nonzero nansum nanmean median kthvalue mode quantile diff trapezoid bincount histc searchsorted norm normalize outer tensordot kron trace cross cosine_similarity cdist adaptive_avg_pool1d adaptive_max_pool1d adaptive_avg_pool2d adaptive_max_pool2d adaptive_avg_pool3d adaptive_max_pool3d fold pixel_shuffle pixel_unshuffle center_crop index_select index_pairs mse_loss l1_loss smooth_l1_loss huber_loss kl_div poisson_nll_loss hinge_embedding_loss gaussian_nll_loss margin_ranking_loss cosine_embedding_loss triplet_margin_loss instance_norm batch_norm_running local_response_norm randint_with uniform_with normal_with permutation_with bernoulli_with multinomial_with threefry shuffle_with dropout_with
 };

@@ -71,10 +71,6 @@ fn allclose<B>(x: &Tensor<f32, B, 6>, y: &Tensor<f32, B, 6>) -> Tensor<bool> {
     x.allclose(y, 0.00001, 0.00000001)
 }
 
-macro_rules! functions {
-    ($($name:ident)*) => { &[$($name::FUNCTION),*] };
-}
-
 pub const FUNCTIONS: &[&EmbeddedFunction] = functions! {
     solve solve_triangular lstsq inverse det slogdet logdet matrix_power cholesky cholesky_solve lu qr allclose
 };

@@ -3,11 +3,19 @@
 #![allow(clippy::unnecessary_cast, reason = "no macro sees the type of a constant: a cast says it")]
 #![allow(clippy::assign_op_pattern, reason = "assignment is one of the constructs that are tried")]
 
+/// What is embedded of functions with these names.
+macro_rules! functions {
+    ($($name:ident)*) => { &[$($name::FUNCTION),*] };
+}
+
+mod axis_methods;
 mod calls;
 mod composed_methods;
 mod constructs;
+mod elementwise_methods;
 mod gradients;
 mod hygiene;
+mod layer_methods;
 mod linear_algebra;
 mod methods;
 mod neighbours;
