@@ -58,6 +58,10 @@ impl Compiler for Clocked {
         self.inner().map_or_else(|_| "none".into(), |compiler| compiler.fingerprint())
     }
 
+    fn generator(&self) -> Option<String> {
+        self.inner().ok()?.generator()
+    }
+
     fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {
         let start = Instant::now();
         let code = self.inner()?.compile(kernel, target)?;

@@ -77,8 +77,14 @@ impl Grid {
 
 /// Renders linear UOps to code.
 pub trait Compiler: Send + Sync {
-    /// Version of compiler and libraries: part of the object cache's key.
+    /// What its code depends on beside kernel and target, such as the processor: part of the object cache's key.
     fn fingerprint(&self) -> String;
+
+    /// Which code generator it uses, such as the version of a library that is found at run time; `None` where it cannot tell,
+    /// as where there is none. The object cache keeps apart what each has made, and for `None` takes what any has made.
+    fn generator(&self) -> Option<String> {
+        Some(String::new())
+    }
 
     /// The code of a kernel, as bytes.
     ///

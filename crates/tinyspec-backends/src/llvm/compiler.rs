@@ -1,7 +1,7 @@
 //! The CPU's compiler: a linear kernel becomes an object.
 
 use super::machine::{Machine, Output, Processor, fingerprint};
-use super::{Host, LlvmError, llvm, render, split};
+use super::{Host, LlvmError, find, llvm, render, split};
 use crate::{BackendError, Compiler, LinearKernel, Target};
 use inkwell::context::Context;
 use inkwell::module::Module;
@@ -76,6 +76,10 @@ impl LlvmCompiler {
 impl Compiler for LlvmCompiler {
     fn fingerprint(&self) -> String {
         self.fingerprint.clone()
+    }
+
+    fn generator(&self) -> Option<String> {
+        find::identity()
     }
 
     fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {

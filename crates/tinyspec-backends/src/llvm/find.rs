@@ -118,8 +118,9 @@ fn keep_freed_memory() {
 }
 
 /// What distinguishes the libLLVM that [`llvm`] will most likely load from others, without loading it: its file's name and
-/// size. Programs whose kernels are all in the cache never need it.
-pub(super) fn identity() -> String {
+/// size. None where no file is found: perhaps the system has one, perhaps there is none, and programs whose kernels are
+/// all in the cache never need it.
+pub fn identity() -> Option<String> {
     let candidates = match std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         Some(named) => at(Path::new(&named)),
         None => [running_toolchain, installed_toolchains]
@@ -128,9 +129,9 @@ pub(super) fn identity() -> String {
             .find(|f| !f.is_empty())
             .unwrap_or_default(),
     };
-    let Some(file) = candidates.first() else { return "system".into() };
-    let bytes = std::fs::metadata(file).map_or(0, |metadata| metadata.len());
-    format!("{}/{bytes}", file.file_name().unwrap_or(file.as_os_str()).to_string_lossy())
+    let file = candidates.first()?;
+    let bytes = std::fs::metadata(file).ok()?.len();
+    Some(format!("{}/{bytes}", file.file_name().unwrap_or(file.as_os_str()).to_string_lossy()))
 }
 
 /// Opens the first usable libLLVM without binding it; `named` is the value of [`VARIABLE`].

@@ -1,6 +1,6 @@
 //! The code generator: one target machine per thread, modules in, objects out.
 
-use super::{Host, LlvmError, find, llvm};
+use super::{Host, LlvmError, llvm};
 use inkwell::OptimizationLevel;
 use inkwell::context::Context;
 use inkwell::module::Module;
@@ -155,7 +155,7 @@ extern "C" fn report(info: LLVMDiagnosticInfoRef, place: *mut c_void) {
     }
 }
 
-/// Identity of the code generator, for caches of its output. libLLVM is looked for, not loaded.
+/// What machine code depends on beside the version of LLVM, for caches of it.
 pub fn fingerprint(host: &Host, processor: Processor) -> String {
-    format!("{}/{}/{processor:?}", find::identity(), host.fingerprint)
+    format!("{}/{processor:?}", host.fingerprint)
 }

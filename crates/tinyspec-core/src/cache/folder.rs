@@ -1,12 +1,32 @@
 //! The folder of the cache: private to the user, for what is in it is run.
 
+use std::cmp::Reverse;
+use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use tinyspec_ir::ContentHash;
 
 /// `TINYSPEC_CACHE` (`off` for none), else `tinyspec` in the user's cache folder; `None` where others could write to it.
 pub(crate) fn private() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     FOLDER.get_or_init(open).as_deref()
+}
+
+/// The folder of what a code generator made, there already or not.
+pub(super) fn of_generator(folder: &Path, generator: Option<&str>) -> PathBuf {
+    folder.join(ContentHash::of(&generator).to_string())
+}
+
+/// The folders of all code generators, the last used one first, as this process found them.
+pub(super) fn generators() -> &'static [PathBuf] {
+    static FOLDERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    FOLDERS.get_or_init(|| {
+        let Some(entries) = private().and_then(|folder| std::fs::read_dir(folder).ok()) else { return Vec::new() };
+        let is_folder = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let mut found: Vec<PathBuf> = entries.flatten().filter(is_folder).map(|entry| entry.path()).collect();
+        found.sort_by_key(|folder| Reverse(std::fs::metadata(folder).and_then(|folder| folder.modified()).ok()));
+        found
+    })
 }
 
 fn open() -> Option<PathBuf> {
@@ -22,14 +42,16 @@ fn open() -> Option<PathBuf> {
     is_private(&folder).then_some(folder)
 }
 
+/// Makes a folder that is its owner's alone, unless it is there.
 #[cfg(unix)]
-fn create(folder: &Path) -> std::io::Result<()> {
+pub(super) fn create(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
+/// Makes a folder, unless it is there.
 #[cfg(not(unix))]
-fn create(folder: &Path) -> std::io::Result<()> {
+pub(super) fn create(folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)
 }
 

@@ -1,6 +1,8 @@
 //! Objects on disk: machine code of kernels seen by an earlier run.
 //!
-//! An entry is trusted only if it is ours, whole and of this key; anything else is ignored and made anew.
+//! An entry is trusted only if it is ours, whole and of this key; anything else is ignored and made anew. What each code
+//! generator made is in a folder of its own; where nobody can tell which one there is, or there is none, all are looked
+//! through, as the code of any is right.
 
 mod folder;
 
@@ -27,21 +29,30 @@ const WORTH_KEEPING: Duration = Duration::from_micros(150);
 /// The place of a kernel's object, there already or not.
 pub(crate) struct Entry {
     key: ContentHash,
+    /// Where it is kept.
     file: Option<PathBuf>,
+    /// Whichever code generator made it.
+    is_of_any: bool,
 }
 
 impl Entry {
     pub(crate) fn of(kernel: &LinearKernel, device: &Device) -> Entry {
         let _timer = profile::loading_timer();
         let key = key(kernel, device);
-        Entry { key, file: folder().map(|folder| folder.join(format!("{key}.o"))) }
+        let generator = device.compiler().generator();
+        let file = folder().map(|folder| folder::of_generator(folder, generator.as_deref()).join(name(key)));
+        Entry { key, file, is_of_any: generator.is_none() }
     }
 
     /// The kernel from disk.
     pub(crate) fn load(&self, kernel: &LinearKernel, device: &Device) -> Option<Arc<dyn Program>> {
         let _timer = profile::loading_timer();
-        let code = read(self.file.as_ref()?, self.key)?;
-        device.runtime().load(&kernel.name, &code).ok()
+        let load = |file: &Path| device.runtime().load(&kernel.name, &read(file, self.key)?).ok();
+        if let Some(program) = load(self.file.as_ref()?) {
+            return Some(program);
+        }
+        let others = if self.is_of_any { folder::generators() } else { &[] };
+        others.iter().find_map(|others| load(&others.join(name(self.key))))
     }
 
     fn keep(&self, code: &[u8]) {
@@ -70,6 +81,10 @@ pub(crate) fn compile(kernels: &[(&LinearKernel, &Entry)], device: &Device) -> V
         Ok(device.runtime().load(&kernel.name, &code)?)
     };
     kernels.iter().zip(codes).map(program).collect()
+}
+
+fn name(key: ContentHash) -> String {
+    format!("{key}.o")
 }
 
 fn key(kernel: &LinearKernel, device: &Device) -> ContentHash {
@@ -115,6 +130,7 @@ fn read(file: &Path, key: ContentHash) -> Option<Vec<u8>> {
 fn write(file: &Path, key: ContentHash, code: &[u8]) -> std::io::Result<()> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    file.parent().map_or(Ok(()), folder::create)?;
     let draft = file.with_extension(format!("{}-{number}", std::process::id()));
     let mut bytes = Vec::with_capacity(HEADER + code.len());
     bytes.extend_from_slice(MAGIC);

@@ -54,7 +54,7 @@ fn simt_device(name: &str) -> Device {
 #[cfg(feature = "llvm")]
 mod late {
     use std::sync::OnceLock;
-    use tinyspec_backends::llvm::{Host, LlvmCompiler, Processor, fingerprint};
+    use tinyspec_backends::llvm::{Host, LlvmCompiler, Processor, find, fingerprint};
     use tinyspec_backends::{BackendError, LinearKernel, Target};
 
     /// Says at the first use that no libLLVM was found, and where it was looked for.
@@ -62,6 +62,7 @@ mod late {
     pub struct Compiler {
         llvm: OnceLock<Result<LlvmCompiler, BackendError>>,
         fingerprint: OnceLock<String>,
+        generator: OnceLock<Option<String>>,
     }
 
     impl Compiler {
@@ -73,6 +74,10 @@ mod late {
     impl tinyspec_backends::Compiler for Compiler {
         fn fingerprint(&self) -> String {
             self.fingerprint.get_or_init(|| fingerprint(&Host::detect(), Processor::Host)).clone()
+        }
+
+        fn generator(&self) -> Option<String> {
+            self.generator.get_or_init(find::identity).clone()
         }
 
         fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {

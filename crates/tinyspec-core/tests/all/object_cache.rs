@@ -19,12 +19,17 @@ use tinyspec_ir::ContentHasher;
 struct Counting {
     compiler: Arc<dyn Compiler>,
     fingerprint: &'static str,
+    generator: Option<&'static str>,
     compiled: Arc<AtomicUsize>,
 }
 
 impl Compiler for Counting {
     fn fingerprint(&self) -> String {
         self.fingerprint.into()
+    }
+
+    fn generator(&self) -> Option<String> {
+        self.generator.map(String::from)
     }
 
     fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {
@@ -82,8 +87,13 @@ impl Kind {
 
     /// Computes one kernel on a new device, checks the result, and tells how often the compiler was asked.
     fn compute(&self, fingerprint: &'static str) -> usize {
+        self.compute_by(fingerprint, Some("a generator"))
+    }
+
+    /// As [`Kind::compute`], by this code generator.
+    fn compute_by(&self, fingerprint: &'static str, generator: Option<&'static str>) -> usize {
         let compiled = Arc::new(AtomicUsize::new(0));
-        let compiler = Counting { compiler: self.compiler.clone(), fingerprint, compiled: compiled.clone() };
+        let compiler = Counting { compiler: self.compiler.clone(), fingerprint, generator, compiled: compiled.clone() };
         let name = format!("{}-{}", self.target.name, self.used.fetch_add(1, Ordering::Relaxed));
         register(&name, self.target.clone(), Arc::new(compiler), self.runtime.clone());
         let found: Result<Vec<f32>, tinyspec_core::Error> = with_default_device(&name, || {
@@ -116,6 +126,36 @@ fn a_whole_entry_spares_the_compiler() {
 }
 
 #[test]
+fn an_unknown_code_generator_takes_what_any_has_made() {
+    in_own_process("generators");
+}
+
+/// One process leaves a kernel on disk, the next one has no libLLVM: the kernel runs, another one is refused.
+#[cfg(feature = "llvm")]
+#[test]
+fn a_warm_cache_needs_no_libllvm() {
+    if Kind::cpu().is_none() {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cache-warm-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    let run = |test: &str, hidden: bool| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", &format!("object_cache::work::{test}"), "--include-ignored", "--nocapture"]);
+        if hidden {
+            command.env("TINYSPEC_LLVM", folder.join("nowhere"));
+        }
+        let output = command.env("TINYSPEC_CACHE", &folder).env("TINYSPEC_DEVICE", "cpu").output().unwrap();
+        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    };
+    run("known", false);
+    run("known", true);
+    run("unknown", true);
+    let _ = fs::remove_dir_all(&folder);
+}
+
+#[test]
 fn a_damaged_entry_is_made_anew() {
     in_own_process("damaged");
 }
@@ -142,12 +182,31 @@ mod work {
 
     const VERSION: &str = "a version";
 
+    fn numbers() -> Tensor {
+        Tensor::from_slice(&[0.5f32, -2.0, 3.0, 1.0], [2, 2])
+    }
+
+    #[test]
+    #[ignore = "needs a cache folder of its own"]
+    fn known() {
+        let found: Vec<f32> = (numbers().matmul(numbers()) + 1.0).to_vec().unwrap();
+        assert_eq!(found, [-4.75, -2.0, 5.5, -4.0]);
+    }
+
+    #[test]
+    #[ignore = "needs an environment without libLLVM"]
+    fn unknown() {
+        let error = (numbers() * numbers()).to_vec::<f32>().unwrap_err().to_string();
+        assert!(error.contains("TINYSPEC_LLVM") && error.contains("nowhere"), "{error}");
+    }
+
     fn folder() -> PathBuf {
         PathBuf::from(std::env::var_os("TINYSPEC_CACHE").expect("run by the tests above"))
     }
 
     fn entries() -> Vec<PathBuf> {
-        let mut found: Vec<PathBuf> = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let inside = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let mut found: Vec<PathBuf> = inside(&folder()).flat_map(|generator| inside(&generator)).collect();
         found.sort();
         found
     }
@@ -179,6 +238,19 @@ mod work {
             assert_eq!(kind.compute("another version"), 1);
             assert_eq!(kind.compute(VERSION), 0);
             assert_eq!(entries().len(), 2, "no drafts are left: {:?}", entries());
+            entries().iter().for_each(|entry| fs::remove_file(entry).unwrap());
+        }
+    }
+
+    #[test]
+    #[ignore = "needs a process of its own"]
+    fn generators() {
+        for (kind, _) in kinds() {
+            assert_eq!(kind.compute_by(VERSION, Some("one")), 1);
+            assert_eq!(kind.compute_by(VERSION, Some("another")), 1, "each has entries of its own");
+            assert_eq!(kind.compute_by(VERSION, Some("one")), 0);
+            assert_eq!(kind.compute_by(VERSION, None), 0, "the entry of any will do");
+            assert_eq!(kind.compute_by("another version", None), 1, "but not of another processor");
             entries().iter().for_each(|entry| fs::remove_file(entry).unwrap());
         }
     }
@@ -249,6 +321,8 @@ mod work {
         }
         fs::remove_dir_all(folder()).unwrap();
         assert_eq!(kind.compute(VERSION), 1, "the folder is gone");
+        assert_eq!(kind.compute(VERSION), 0, "the folder is made anew");
+        fs::remove_dir_all(folder()).unwrap();
         fs::write(folder(), "a file in the folder's place").unwrap();
         assert_eq!(kind.compute(VERSION), 1, "a file in the folder's place");
         fs::remove_file(folder()).unwrap();
