@@ -38,6 +38,30 @@ fn eight_bit_floats_convert_as_the_language_says() {
 }
 
 #[test]
+fn doubles_are_rounded_to_sixteen_bits_once() {
+    for dtype in [DType::F16, DType::BF16] {
+        // Beside codes and ties between two, by less than an f32 can tell; and what no f32 reaches.
+        let value = |code: u64| float::from_bits(dtype, code);
+        let codes = (0..0x7f80).step_by(37).chain(0..8).chain([0x3ff, 0x400, 0x7bff, 0x7c00, 0x7f7f]);
+        let places = codes.flat_map(|code| [value(code), (value(code) + value(code + 1)) / 2.0]);
+        let places = places.filter(|value| value.is_finite());
+        let mut values: Vec<f64> =
+            places.flat_map(|x| [1.0, 1.0 + 1e-12, 1.0 - 1e-12].map(|factor| x * factor)).collect();
+        values.extend([1e-300, 1e-46, 1e300, 65519.999, 65520.0, f64::INFINITY, f64::NAN, f64::MIN_POSITIVE]);
+        values.extend(values.clone().iter().map(|value| -value));
+        on_each_device(|| {
+            let narrow = Tensor::from_slice(&values, [values.len()]).cast(dtype).bitcast(DType::U16);
+            for (value, got) in values.iter().zip(narrow.to_vec::<u16>()?) {
+                let want = float::to_bits(dtype, *value) as u16;
+                let nan = |code: u16| float::from_bits(dtype, u64::from(code)).is_nan();
+                assert!(got == want || nan(got) && nan(want), "{dtype} {value:?}: {got:#x} {want:#x}");
+            }
+            Ok(())
+        });
+    }
+}
+
+#[test]
 fn doubles_are_rounded_to_eight_bits_once() {
     for dtype in [DType::F8E4M3, DType::F8E5M2] {
         // Beside each code and each tie between two, by less than an f32 can tell; and what no f32 reaches.

@@ -49,6 +49,8 @@ impl Renderer<'_, '_> {
                 let zero = self.emit.int(source, lanes, 0);
                 self.emit.compare_ints(LLVMIntNE, value, zero)
             }
+            // Processors convert vectors from f32.
+            (DType::F64, DType::F16) => self.convert(self.narrow_to_odd(value)?, DType::F32, to),
             // What an f32 cannot hold of an integer is beyond an f16 anyway.
             (_, DType::F16) if source.is_int() => self.convert(self.convert(value, from, DType::F32)?, DType::F32, to),
             (DType::F16, _) if target.is_int() => self.convert(self.convert(value, from, DType::F32)?, DType::F32, to),
