@@ -99,6 +99,14 @@ impl Renderer<'_, '_> {
         }
         let alt = self.write_bools(kind, alt)?;
         let gate = self.emit.splat(gate, lanes)?;
+        let mut address = address;
+        if address.pointer.lanes == 1 && bytes <= DUMMY_BYTES && self.is_far(place, lanes) {
+            // Lanes that are left out are no fault, but where memory has no such page the processor takes hundreds of
+            // cycles to find that out.
+            let any = self.any(gate)?;
+            let dummy = self.emit.scratch(self.entry, Kind::I8, DUMMY_BYTES);
+            address.pointer = self.emit.select(any, address.pointer, dummy)?;
+        }
         let name = if address.pointer.lanes > 1 { "llvm.masked.gather" } else { "llvm.masked.load" };
         let value = self.masked_read(name, &address, gate, alt)?;
         self.read_bools(kind, value)
@@ -262,6 +270,32 @@ impl Renderer<'_, '_> {
         instructions.iter().filter(|&&user| self.graph.sources(user).contains(&node)).count()
     }
 
+    /// Is any lane of a gate open?
+    fn any(&self, gate: Value) -> Result<Value> {
+        self.joined("llvm.vector.reduce.or", gate)
+    }
+
+    /// One bool for all lanes of a gate.
+    fn joined(&self, name: &str, gate: Value) -> Result<Value> {
+        let joined = self.emit.intrinsic(name, &[(Kind::I1, gate.lanes)], &[gate], Some((Kind::I1, 1)))?;
+        Ok(joined.unwrap_or(gate))
+    }
+
+    /// May the place lie outside of its buffer, where perhaps no memory is, not only now and then, at the ends?
+    fn is_far(&self, place: NodeId, lanes: u32) -> bool {
+        /// Of the elements, and elements at most.
+        const NEAR: (i128, i128) = (16, 1024);
+        let Some((base, Some(index))) = self.base_and_index(place) else { return false };
+        let length = self.graph.props(base).shape.first().and_then(|length| length.as_const()).map(i128::from);
+        match (self.graph.props(index).interval.int(), length) {
+            (Some((low, high)), Some(length)) => {
+                let near = (length / NEAR.0).min(NEAR.1).max(lanes.into());
+                low < -near || high + i128::from(lanes) > length + near
+            }
+            _ => true,
+        }
+    }
+
     fn masked_read(&mut self, name: &str, address: &Address, mask: Value, alt: Value) -> Result<Value> {
         let (kind, lanes) = (alt.kind, alt.lanes);
         let overloads = [(kind, lanes), (Kind::Pointer, address.pointer.lanes)];
@@ -307,7 +341,19 @@ impl Renderer<'_, '_> {
         match gate {
             Some(gate) if gate.lanes > 1 || address.pointer.lanes > 1 => {
                 let gate = self.emit.splat(gate, lanes)?;
-                self.masked_write(&address, gate, value)
+                if address.pointer.lanes > 1 || self.target.masked_access {
+                    return self.masked_write(&address, gate, value);
+                }
+                // Where masks are not the processor's own, such a store takes as long as ten whole ones.
+                let all = self.joined("llvm.vector.reduce.and", gate)?;
+                self.either(
+                    all,
+                    |renderer| renderer.emit.store(address.pointer, value, address.alignment, false),
+                    |renderer| {
+                        let any = renderer.any(gate)?;
+                        renderer.only_if(any, |renderer| renderer.masked_write(&address, gate, value))
+                    },
+                )
             }
             None if address.pointer.lanes > 1 => {
                 let all = self.emit.int(Kind::I1, lanes, 1);
@@ -358,6 +404,25 @@ impl Renderer<'_, '_> {
         self.emit.branch(gate, then, after)?;
         self.emit.enter(then);
         effect(self)?;
+        self.emit.jump(after);
+        self.emit.enter(after);
+        Ok(())
+    }
+
+    /// One of two effects.
+    fn either(
+        &mut self,
+        gate: Value,
+        effect: impl FnOnce(&mut Self) -> Result<()>,
+        other: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let (then, otherwise, after) = (self.emit.new_block(), self.emit.new_block(), self.emit.new_block());
+        self.emit.branch(gate, then, otherwise)?;
+        self.emit.enter(then);
+        effect(self)?;
+        self.emit.jump(after);
+        self.emit.enter(otherwise);
+        other(self)?;
         self.emit.jump(after);
         self.emit.enter(after);
         Ok(())

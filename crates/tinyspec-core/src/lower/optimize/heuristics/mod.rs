@@ -95,9 +95,10 @@ impl Planner<'_> {
         while factor > lanes && (trips < factor || trips % factor != 0 && trips < 8 * factor) {
             factor /= 2;
         }
-        // Without masks a narrower vector that divides is better than a padded one.
-        while !self.target.masked_access && factor > 1 && trips % factor != 0 {
-            factor /= 2;
+        // Without masks a vector half as wide that divides is better than a padded one.
+        let whole = factor.min(1 << trips.trailing_zeros().min(32));
+        if !self.target.masked_access && whole * 2 >= lanes {
+            factor = whole;
         }
         if factor > 1 && trips * 2 >= lanes {
             self.split(origin, factor, target);
