@@ -150,10 +150,8 @@ impl Scatter {
 
         // One term after the other.
         let Some(roots) = self.term(graph)? else { return Ok(None) };
-        let place = self.ranges[self.place];
-        let mut inner: Vec<NodeId> = self.reduced.to_vec();
-        inner.extend(self.ranges.iter().copied().filter(|&range| range != place));
-        let (second, loops) = self.copies(graph, &common, &inner)?;
+        let order = self.order(graph);
+        let (second, loops) = self.copies(graph, &common, &order)?;
         let roots = substitute(graph, &roots, &second)?;
         let place = graph.add(Op::Index, &[buffer, roots[0]], Arg::None)?;
         let load = Arg::Load { device: None, addrspace: AddrSpace::Reg };
@@ -168,6 +166,24 @@ impl Scatter {
         let update = graph.add(Op::Store, &sources, Arg::None)?;
         let update = closed(graph, update, &loops)?;
         closed(graph, update, global.as_slice()).map(Some)
+    }
+
+    /// The loops around a term. Rows are outside, so that what goes to a row meets in the cache, unless neighbours in what
+    /// is read are of different rows.
+    fn order(&self, graph: &Graph) -> Vec<NodeId> {
+        let mut sums = Sums::default();
+        let roots: Vec<NodeId> = self.chosen.terms.iter().map(|term| term.0).chain([self.value]).collect();
+        let reads = graph.reachable(&roots).into_iter().filter(|&node| graph.op(node) == Op::Load);
+        let places = reads.filter_map(|load| graph.sources(graph.source(load, 0)).get(1).copied());
+        let places: Vec<Sum> = places.map(|place| sums.of(graph, place)).collect();
+        let steps_less = |row: &NodeId| {
+            let step = |place: &Sum, range: NodeId| place.coefficient(range).unsigned_abs();
+            let (&term, row) = (self.reduced.last().unwrap_or(row), *row);
+            places.iter().any(|place| (1..step(place, term)).contains(&step(place, row)))
+        };
+        let (rows, columns) = self.ranges.split_at(self.place);
+        let (inside, outside): (Vec<NodeId>, Vec<NodeId>) = rows.iter().partition(|row| steps_less(row));
+        [&outside, &self.reduced[..], &inside, &columns[1..]].concat()
     }
 
     /// Where a term goes, the term, and under which condition.
