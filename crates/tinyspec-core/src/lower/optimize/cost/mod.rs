@@ -14,7 +14,9 @@ use crate::lower::sum::Sum;
 use footprint::{Walk, power_of_two};
 use loops::Loops;
 pub(crate) use loops::NAMED_TRIPS;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::cell::RefCell;
 use std::fmt;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op};
@@ -115,6 +117,7 @@ pub(crate) fn estimate(graph: &Graph, kernel: &Kernel, space: &Space, target: &T
         sizes: Sizes::of(target),
         lanes: crate::lower::lanes(target, kernel.dtypes(graph)) as f64,
         along: SmallVec::new(),
+        parts: RefCell::default(),
     };
     model.along = model.choose_lanes();
     model.estimate()
@@ -132,6 +135,8 @@ struct Model<'a> {
     lanes: f64,
     /// Axes that vectors may lie along.
     along: SmallVec<[bool; 12]>,
+    /// Machine vectors of the tiles that were asked for: many values are inside of the same loops.
+    parts: RefCell<FxHashMap<RangeSet, f64>>,
 }
 
 /// Reduces that grow with a loop take one term a trip of it: their own Ranges are no loops, but that one.
@@ -246,7 +251,16 @@ impl Model<'_> {
         self.parts_over(self.open(node))
     }
 
-    fn parts_over(&self, open: u128) -> f64 {
+    fn parts_over(&self, open: RangeSet) -> f64 {
+        if let Some(&known) = self.parts.borrow().get(&open) {
+            return known;
+        }
+        let parts = self.count_parts(open);
+        self.parts.borrow_mut().insert(open, parts);
+        parts
+    }
+
+    fn count_parts(&self, open: RangeSet) -> f64 {
         let tile = self.loops.tile(open);
         let lane = tile.iter().rposition(|&axis| self.space.axes[axis].trips.is_some() && self.is_lane(axis));
         let count: f64 = tile.iter().map(|&axis| self.loops.trips(axis)).product();
