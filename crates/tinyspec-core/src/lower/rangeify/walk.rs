@@ -205,7 +205,8 @@ impl<'a> Walk<'a> {
             }
             return Ok(());
         }
-        if forced.is_none() && self.meet_by_counting(node, &demands)? {
+        let demands = if forced.is_none() { self.meet_by_counting(node, demands)? } else { demands };
+        if demands.is_empty() && forced.is_none() {
             return Ok(());
         }
         let (materialised, reason) = match forced {
@@ -262,22 +263,19 @@ impl<'a> Walk<'a> {
         self.meet(&[root], Met::Inline)
     }
 
-    /// Meets all demands by index arithmetic, if every one can be.
-    fn meet_by_counting(&mut self, node: NodeId, demands: &[DemandId]) -> Result<bool> {
+    /// Meets the demands that index arithmetic can meet; the others are left.
+    fn meet_by_counting(&mut self, node: NodeId, demands: SmallVec<[DemandId; 1]>) -> Result<SmallVec<[DemandId; 1]>> {
         if self.tensors.op(node) != Op::Reduce {
-            return Ok(false);
+            return Ok(demands);
         }
-        let mut counts = Vec::with_capacity(demands.len());
-        for &demand in demands {
+        let mut left = SmallVec::new();
+        for demand in demands {
             match self.count(demand)? {
-                Some(count) => counts.push(count),
-                None => return Ok(false),
+                Some(count) => self.meet(&[demand], Met::Count(count))?,
+                None => left.push(demand),
             }
         }
-        for (&demand, count) in demands.iter().zip(counts) {
-            self.meet(&[demand], Met::Count(count))?;
-        }
-        Ok(true)
+        Ok(left)
     }
 
     /// What the law sees of a demand.
