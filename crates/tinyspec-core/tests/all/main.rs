@@ -44,6 +44,7 @@ mod search;
 mod slices;
 mod small_floats;
 mod special_functions;
+mod strides;
 mod support;
 mod tensors;
 mod threads;

@@ -55,11 +55,8 @@ impl Planner<'_> {
         }
         // The lanes step over taps that lie side by side.
         let is_stepped_over = |access: usize| {
-            let is_step = |origin| {
-                let taps = self.trips(origin);
-                taps <= STEP && self.coefficient(access, lane) == taps && self.coefficient(access, origin) == 1
-            };
-            self.reduced().any(is_step)
+            let steps = (2..=STEP).contains(&self.coefficient(access, lane));
+            steps && self.reduced().any(|origin| self.coefficient(access, origin) == 1)
         };
         // Most lanes may be empty: what is left are gathers.
         if self.trips(lane) * 4 >= lanes && (0..self.kernel.accesses.len()).any(is_stepped_over) {

@@ -3,6 +3,7 @@
 use super::address::Address;
 use super::gate::Lane;
 use super::overlap::Read;
+use super::stride::is_near;
 use super::{Cut, New, dims, extract, gathered, lanes, malformed, splat};
 use crate::lower::select::tile::{Dims, Layout, Parts};
 use crate::lower::sum::Sum;
@@ -57,7 +58,7 @@ impl Cut {
                 Some(_) => gate = None,
                 None => {}
             }
-            let gate_lanes = gate.map_or(1, |gate| lanes(graph, gate));
+            let [gate_lanes, alt_lanes] = [gate, alt].map(|value| value.map_or(1, |value| lanes(graph, value)));
             if let (Some(alt), Some(gate), 0) = (alt, gate, stride)
                 && rest.is_empty()
                 && gate_lanes > 1
@@ -69,6 +70,11 @@ impl Cut {
                 let value = graph.add(Op::Load, &[place], arg.clone())?;
                 let (value, alt) = (splat(graph, value, gate_lanes)?, splat(graph, alt, gate_lanes)?);
                 parts.push(graph.alu(Op::Where, &[gate, value, alt])?);
+                continue;
+            }
+            if rest.is_empty() && is_near(stride, layout.width, gate_lanes.max(alt_lanes)) {
+                let (place, lanes) = ((buffer, &base), (stride, layout.width));
+                parts.push(self.load_near(graph, place, lanes, alt.zip(gate), &arg)?);
                 continue;
             }
             let (place, width) = if stride == 1 && rest.is_empty() {

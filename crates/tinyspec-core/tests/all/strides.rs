@@ -1,0 +1,102 @@
+//! What is read a few elements apart or in reverse, ends between vectors, is put together of parts, or goes to places of its
+//! own row: as the interpreter has it, to the bit.
+
+use tinyspec_core::execute::with_default_device;
+use tinyspec_core::tensor::stepped;
+use tinyspec_core::{Error, Tensor, grad};
+use tinyspec_ir::DType;
+use tinyspec_ir::ops::options::{AvgPool2d, MaxPool2d, default};
+
+/// Small whole numbers: sums of them are exact.
+fn numbers(shape: &[i64]) -> Tensor {
+    let count: i64 = shape.iter().product();
+    ((Tensor::arange(count) * 7919).modulo(31) - 15).cast(DType::F32).reshape(shape).contiguous()
+}
+
+/// Numbers of places below `length`.
+fn places(shape: &[i64], length: i64) -> Tensor {
+    let count: i64 = shape.iter().product();
+    (Tensor::arange(count) * 7919).modulo(length).cast(DType::I32).reshape(shape).contiguous()
+}
+
+#[track_caller]
+fn agrees(what: &str, compute: impl Fn() -> Result<Tensor, Error>) {
+    let on = |device: &str| with_default_device::<_, Error>(device, || compute()?.to_vec::<f32>());
+    let (cpu, interpreter) = (on("cpu").unwrap(), on("interpreter").unwrap());
+    assert_eq!(cpu, interpreter, "{what}");
+}
+
+#[test]
+fn elements_a_few_places_apart() {
+    for length in [8, 64, 100, 127] {
+        for step in [2, 3, 4, 5, -1, -2, -3, -4, -5] {
+            agrees(&format!("{length} by {step}"), || {
+                Ok(numbers(&[3, length]).at((.., stepped(.., step))) + numbers(&[3, length]).sum([1], true))
+            });
+        }
+    }
+    agrees("f64", || Ok((numbers(&[5, 96]).cast(DType::F64).at((.., stepped(1.., 2))) + 1.0).cast(DType::F32)));
+    agrees("bytes", || Ok((numbers(&[5, 96]).cast(DType::I8).at((.., stepped(1.., -3))) + 1).cast(DType::F32)));
+    agrees("bools", || Ok(numbers(&[5, 96]).gt(2.0).at((.., stepped(.., 2))).cast(DType::F32)));
+}
+
+#[test]
+fn pools_whose_windows_step() {
+    for (size, stride, padding) in [(2, 2, 0), (3, 2, 0), (3, 2, 1), (3, 3, 1), (2, 3, 0), (5, 4, 2), (3, 1, 1)] {
+        for width in [16, 31, 64] {
+            let (stride, padding) = (Some([stride, stride]), [padding, padding]);
+            let image = || numbers(&[2, 9, width]);
+            let max = || image().max_pool2d([size, size], MaxPool2d { stride, padding, ..default() });
+            agrees(&format!("max {size} {stride:?} {padding:?} of {width}"), || Ok(max()));
+            agrees(&format!("mean {size} {stride:?} {padding:?} of {width}"), || {
+                let pool = AvgPool2d { stride, padding, ..default() };
+                Ok(image().avg_pool2d([size, size], pool) * (size * size) as f32)
+            });
+            agrees(&format!("gradient of {size} {stride:?} {padding:?} of {width}"), || {
+                let x = numbers(&[2, 9, width]) + Tensor::arange(width).cast(DType::F32) * 0.0625;
+                let y = x.max_pool2d([size, size], MaxPool2d { stride, padding, ..default() });
+                let weight = numbers(&[2, 9, width]);
+                Ok(grad(&(y.square().sum(.., false) + (&x * &weight).sum(.., false)), &[&x])?[0].clone())
+            });
+        }
+    }
+}
+
+#[test]
+fn rows_that_end_between_vectors() {
+    for width in [5, 7, 13, 30, 127] {
+        agrees(&format!("a row beside all of {width}"), || Ok(numbers(&[6, width]) + numbers(&[width])));
+        agrees(&format!("sums of {width}"), || Ok(numbers(&[6, width]).sum([1], false)));
+        agrees(&format!("maxima of {width}"), || Ok(numbers(&[6, width]).max([1], true) - numbers(&[6, width])));
+        agrees(&format!("columns of {width}"), || Ok(numbers(&[6, width]).sum([0], false)));
+    }
+}
+
+#[test]
+fn parts_beside_each_other() {
+    let x = || numbers(&[3, 40, 50]);
+    for mode in ["reflect", "replicate", "circular"] {
+        agrees(mode, || Ok(x().pad_mode([1, 2], [3, 1], mode)));
+    }
+    agrees("rolled", || Ok(x().roll([7, -9], [1, 2])));
+    agrees("joined", || Ok(Tensor::cat(&[&x(), &(x() * 2.0), &x()], 2)));
+    agrees("joined above", || Ok(Tensor::cat(&[&x(), &(x() * 2.0), &x()], 1)));
+}
+
+#[test]
+fn terms_go_to_places_of_their_row() {
+    for axis in [0, 1, 2] {
+        let shape = [5, 40, 36];
+        let x = || numbers(&shape);
+        agrees(&format!("added along {axis}"), || Ok(x().scatter_add(places(&shape, shape[axis]), x(), axis as i64)));
+        agrees(&format!("set along {axis}"), || Ok(x().scatter(places(&shape, shape[axis]), x() * 3.0, axis as i64)));
+        agrees(&format!("gradient of a gather along {axis}"), || {
+            let (x, weight) = (x(), numbers(&shape) + 1.0);
+            let picked = x.gather(places(&shape, shape[axis]), axis as i64);
+            Ok(grad(&(picked * weight).sum(.., false), &[&x])?[0].clone())
+        });
+        agrees(&format!("rows added along {axis}"), || {
+            Ok(x().index_add(axis as i64, places(&[shape[axis]], shape[axis]), x()))
+        });
+    }
+}
