@@ -11,7 +11,7 @@ use super::programs::Growth;
 const FROM: usize = 1 << 14;
 
 /// Running Reduces, gradients, reads and sums at places.
-pub const COMPOSITIONS: [Growth; 17] = [
+pub const COMPOSITIONS: [Growth; 18] = [
     Growth { name: "arange of n numbers", from: FROM, run: |n| kernels(|| Ok(counted(n).cast(DType::F32))) },
     Growth { name: "prefix sums of n numbers, by views", from: FROM, run: |n| on(n, |x| Ok(prefix_sum(x))) },
     Growth { name: "one-hot gather of n rows of n", from: FROM, run: |n| on(n, |x| Ok(gather(x, &places(n)))) },
@@ -26,6 +26,7 @@ pub const COMPOSITIONS: [Growth; 17] = [
     Growth { name: "gradient of running logarithms", from: FROM, run: |n| on(n, |x| slope(x, x.logcumsumexp(0))) },
     Growth { name: "gradient of a table of n numbers", from: FROM, run: |n| on(n, table_gradient) },
     Growth { name: "masked_scatter of n numbers", from: FROM, run: |n| on(n, |x| Ok(mask_scattered(x))) },
+    Growth { name: "the greatest five of n numbers", from: FROM, run: |n| on(n, |x| Ok(x.topk(5, 0, true).remove(0))) },
     Growth { name: "einsum of two matrices of n numbers", from: FROM, run: |n| on(n, |x| Ok(einsum(x))) },
     Growth { name: "gradient of a picture of n numbers", from: FROM, run: |n| on(n, picture_gradient) },
     Growth { name: "cat of n parts", from: 8, run: |n| on(256 * n, |x| Ok(joined(x, n as i64))) },
