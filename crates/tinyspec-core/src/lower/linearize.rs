@@ -2,7 +2,7 @@
 //!
 //! A node stands in the innermost loop among the Ranges it depends on, so what a loop does not change is computed
 //! outside of it; but for reads of places that may not be there unless the loop has a trip (`places.rs`). Within a loop the order is that of a walk from the effects down to their sources: a value is made
-//! right before its first use, which keeps few of them alive at once, but for long chains, which go in pairs (`beside.rs`).
+//! right before its first use, which keeps few of them alive at once, but for long chains, which take turns (`beside.rs`).
 //! Effects under one condition become blocks (`conditions.rs`).
 
 mod beside;
