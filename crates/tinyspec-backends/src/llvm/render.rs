@@ -16,6 +16,7 @@ mod division;
 mod emit;
 mod instruction;
 mod memory;
+mod streaming;
 mod unswitch;
 mod vector;
 mod words;
@@ -61,6 +62,7 @@ pub(super) fn render<'context>(
         rows: FxHashMap::default(),
         fetched: FxHashMap::default(),
         laboured: FxHashMap::default(),
+        lines: FxHashMap::default(),
         ahead: FxHashMap::default(),
         shuffles: FxHashMap::default(),
         open: FxHashSet::default(),
@@ -104,6 +106,8 @@ struct Renderer<'a, 'context> {
     fetched: FxHashMap<memory::Row, Vec<i64>>,
     /// Loops and the buffers that they read, with what [`memory`] knows of them.
     laboured: FxHashMap<(NodeId, NodeId), bool>,
+    /// Loops, with what [`streaming`] knows of them.
+    lines: FxHashMap<NodeId, bool>,
     /// What the next trips of loops copy, by the loop that fetches it.
     ahead: FxHashMap<NodeId, Vec<ahead::Ahead>>,
     /// Vectors of lanes of two others: how many such are behind each other.

@@ -222,14 +222,20 @@ impl Renderer<'_, '_> {
         if self.graph.op(load) != Op::Load {
             return None;
         }
-        let (buffer, Some(index)) = self.base_and_index(self.graph.source(load, 0))? else { return None };
+        let (buffer, sum) = self.place(self.graph.source(load, 0))?;
+        Some((buffer, sum, i64::from(self.lanes(load).ok()?)))
+    }
+
+    /// A place of a Param, or where a vector there begins.
+    pub(super) fn place(&self, place: NodeId) -> Option<(NodeId, Sum)> {
+        let (buffer, Some(index)) = self.base_and_index(place)? else { return None };
         if self.graph.op(buffer) != Op::Param || self.lanes(index).ok()? > 1 {
             return None;
         }
         let mut sum = Sum::default();
         self.flatten(index, &mut sum);
         sum.terms.sort_unstable();
-        Some((buffer, sum, i64::from(self.lanes(load).ok()?)))
+        Some((buffer, sum))
     }
 
     fn block(

@@ -367,7 +367,7 @@ impl Renderer<'_, '_> {
                 let bytes = kind.in_memory().bits() / 8 * lanes;
                 let piece = bytes.min(address.alignment);
                 let is_whole = bytes.is_power_of_two() && piece >= LEAST_STREAMED.max(bytes / 2);
-                if *self.graph.arg(node) != Arg::Streaming || !is_whole {
+                if *self.graph.arg(node) != Arg::Streaming || !is_whole || !self.writes_lines() {
                     return self.emit.store(address.pointer, value, address.alignment, false);
                 }
                 self.streams = true;

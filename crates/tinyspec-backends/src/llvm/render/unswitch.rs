@@ -1,5 +1,5 @@
-//! Loops that are there twice. Loads under masks keep the processor from reading far ahead, so of a loop over columns, the
-//! last of which lie beyond a matrix, all but the last few go through one without masks. And what happens only in some
+//! Loops that are there twice. Loads under masks keep the processor from reading far ahead, so of a loop over columns or rows,
+//! the last of which lie beyond a matrix, all but the last few go through one without masks. And what happens only in some
 //! trips of the loops around, as a copy that the first trip makes, is asked for once and not in each trip.
 
 use super::control::register;
@@ -21,7 +21,7 @@ const MOST_CONDITIONS: usize = 2;
 /// A loop, and the gates of its accesses that it does not change.
 struct Unswitched {
     end: usize,
-    /// Masks of loads.
+    /// Masks of loads, and conditions of single ones.
     gates: Vec<NodeId>,
     /// Of effects.
     condition: Option<NodeId>,
@@ -82,7 +82,7 @@ impl Renderer<'_, '_> {
                 && !changing.contains(&gate)
                 && !gates.contains(&gate)
                 && self.is_open(gate).is_none()
-                && self.lanes_of_mask(gate).is_some()
+                && (self.lanes_of_mask(gate).is_some() || graph.props(gate).shape.is_empty())
             {
                 gates.push(gate);
             }
@@ -147,16 +147,7 @@ impl Renderer<'_, '_> {
         }
         let mut all = None;
         for &gate in &found.gates {
-            let mask = self.value(gate)?;
-            let bits = match mask.lanes {
-                8 => Kind::I8,
-                16 => Kind::I16,
-                32 => Kind::I32,
-                _ => Kind::I64,
-            };
-            let bits = self.emit.reinterpret(mask, bits, 1)?;
-            let ones = self.emit.int(bits.kind, 1, -1);
-            let open = self.emit.compare_ints(LLVMIntEQ, bits, ones)?;
+            let open = self.all_lanes(gate)?;
             all = Some(match all {
                 Some(all) => self.emit.binary(LLVMAnd, all, open)?,
                 None => open,
@@ -171,6 +162,21 @@ impl Renderer<'_, '_> {
         };
         let masked = |renderer: &mut Self| instructions.iter().try_for_each(|&node| renderer.instruction(node));
         self.branched(all, whole, masked)
+    }
+
+    /// Is a gate open for all lanes?
+    fn all_lanes(&mut self, gate: NodeId) -> Result<Value> {
+        let mask = self.value(gate)?;
+        let bits = match mask.lanes {
+            1 => return Ok(mask),
+            8 => Kind::I8,
+            16 => Kind::I16,
+            32 => Kind::I32,
+            _ => Kind::I64,
+        };
+        let bits = self.emit.reinterpret(mask, bits, 1)?;
+        let ones = self.emit.int(bits.kind, 1, -1);
+        self.emit.compare_ints(LLVMIntEQ, bits, ones)
     }
 
     /// The instructions where a condition holds, or where it does not: its blocks are open, or they are not there.
