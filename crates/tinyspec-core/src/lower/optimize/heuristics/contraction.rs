@@ -22,6 +22,8 @@ pub(super) struct Contraction {
     vectors: i64,
     /// Height of the tile along axes that only the rows have, the innermost axis first.
     heights: SmallVec<[(usize, i64); 2]>,
+    /// All panels are copied at once, and are more than the second-level cache holds.
+    is_far: bool,
 }
 
 /// How a sum of products is tiled.
@@ -30,8 +32,19 @@ pub(super) enum Tile {
     Dot(Dot),
 }
 
+impl Tile {
+    /// Do its vectors lie along this axis, which other operands than the panel do not depend on?
+    fn is_along(&self, axis: usize) -> bool {
+        matches!(self, Tile::Panel(tile) if tile.lane == axis)
+    }
+}
+
+/// What a tile of more or fewer vectors than two must save: it fills the registers, or loads more (measured).
+const WIDER: f64 = 0.95;
 /// What tiles whose vectors lie across the order of memory take longer, at the least (measured).
 const ACROSS: f64 = 1.05;
+/// What tiles take longer whose panels come from the last cache.
+const FAR: f64 = 1.5;
 
 impl Planner<'_> {
     /// The cheapest tile, if the kernel is a sum of products.
@@ -56,7 +69,9 @@ impl Planner<'_> {
             for vectors in [2, 3, 1] {
                 let Some(tile) = self.tile_of(panel, rows, lane, vectors) else { continue };
                 let cost = self.cost(&tile);
-                if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                let is_wider = best.as_ref().is_some_and(|(_, other)| other.is_along(lane));
+                let worth = if is_wider { WIDER } else { 1.0 };
+                if best.as_ref().is_none_or(|(least, _)| cost < worth * least) {
                     best = Some((cost, Tile::Panel(tile)));
                 }
             }
@@ -95,38 +110,20 @@ impl Planner<'_> {
         let spare = self.target.vector_registers as i64 - 1 - vectors;
         let room = (spare / vectors).clamp(1, if vectors == 1 { 24 } else { 14 });
         let mut heights = self.fill(&row_axes, room);
-        if let Some((origin, height)) = heights.first_mut()
+        if let [(origin, height), rest @ ..] = &mut heights[..]
             && self.windows(rows).is_empty()
-            && self.is_turned(rows, *origin)
         {
-            // The copy is padded, so nothing in the loop asks for the end of the rows. It takes them in vectors that
-            // divide the height; each element is then multiplied with all columns.
-            let copy = |height: i64| (2 * lanes) as f64 / ((height & -height).min(lanes) * columns) as f64;
-            let score = |height: &i64| {
-                self.share_filled(*origin, *height) * (1.0 - 0.25 / *height as f64) / (1.0 + copy(*height))
-            };
-            let tall = (*height..=room.min(self.trips(*origin))).max_by(|a, b| score(a).total_cmp(&score(b)));
-            *height = tall.unwrap_or(*height);
-        }
-        let panels = self.footprint(panel, 0, None, &self.shared(panel, rows));
-        if !self.windows(rows).is_empty() && panels > self.target.cache_bytes[1] as i64 / 2 {
-            return None;
-        }
-        (!heights.is_empty()).then_some(Contraction { panel, rows, lane, vectors, heights })
-    }
-
-    /// Heights along the first of some axes, for a tile of at most `room`.
-    pub(super) fn fill(&self, axes: &[usize], mut room: i64) -> SmallVec<[(usize, i64); 2]> {
-        let mut heights = SmallVec::new();
-        for &origin in axes {
-            let height = tile_height(self.trips(origin), room.max(1));
-            heights.push((origin, height));
-            room /= height;
-            if height < self.trips(origin) || room < 2 {
-                break;
+            let greatest = room.min(self.trips(*origin));
+            match self.is_turned(rows, *origin) {
+                true => *height = self.copied_height(*origin, *height..=greatest, columns),
+                false if rest.is_empty() => *height = self.height_in_place(*origin, *height..=greatest, vectors),
+                false => {}
             }
         }
-        heights
+        // Panels of windows are copied at once.
+        let panels = self.footprint(panel, 0, None, &self.shared(panel, rows));
+        let is_far = !self.windows(rows).is_empty() && panels > self.target.cache_bytes[1] as i64 / 2;
+        (!heights.is_empty()).then_some(Contraction { panel, rows, lane, vectors, heights, is_far })
     }
 
     /// Output ranges that both operands move along, as over the images of a batch or the parts of a sum: each of their
@@ -135,12 +132,6 @@ impl Planner<'_> {
         let mut shared: SmallVec<[usize; 4]> = self.outputs().into_iter().collect();
         shared.retain(|&mut origin| self.depends(panel, origin) && self.depends(rows, origin));
         shared
-    }
-
-    /// Which share of an axis in tiles is not padding.
-    pub(super) fn share_filled(&self, origin: usize, tile: i64) -> f64 {
-        let trips = self.trips(origin);
-        trips as f64 / ((trips + tile - 1) / tile * tile) as f64
     }
 
     /// Cycles for each vector of useful products.
@@ -152,7 +143,7 @@ impl Planner<'_> {
         // Vectors of overlapping windows cross cache lines.
         let vector_loads = if self.windows(panel).is_empty() { vectors } else { 2 * vectors };
         let loads = (height + vector_loads) as f64;
-        let step = products.max(loads).max(self.target.accumulators as f64) / 2.0;
+        let step = products.max(loads).max(self.target.accumulators as f64) / (2.0 * self.pace(products));
         let steps: i64 = self.reduced().map(|origin| self.trips(origin)).product();
         let store = self.kernel.accesses.iter().position(|access| access.is_store);
         let scattered = store.is_some_and(|store| self.coefficient(store, lane) != 1);
@@ -169,7 +160,8 @@ impl Planner<'_> {
             * self.share_filled(lane, vectors * lanes);
         // Memory is packed and stored across its order too, which the counts leave out.
         let across = if scattered { ACROSS } else { 1.0 };
-        across * (step + stored / steps.max(1) as f64) / (products * filled)
+        let far = if tile.is_far { FAR } else { 1.0 };
+        far * across * (step + stored / steps.max(1) as f64) / (products * filled)
     }
 
     /// Reduction ranges.
@@ -287,7 +279,7 @@ impl Planner<'_> {
         self.copy_windows(tile.panel, tile.lane);
     }
 
-    /// A panel is read where it lies, if that is whole lines that the second-level cache has room for, and too few rows
+    /// A panel is read where it lies, if that is pairs of lines that the second-level cache has room for, and too few rows
     /// read it to be worth a copy.
     fn lies_well(&self, tile: &Contraction) -> bool {
         const LINE: i64 = 64;
@@ -303,6 +295,7 @@ impl Planner<'_> {
         let panel =
             self.reduced().map(|origin| self.trips(origin)).product::<i64>() * tile.vectors * self.lanes() * size;
         rows < ROWS
+            && tile.vectors * self.lanes() * size >= 2 * LINE
             && self.space.words.is_none()
             && self.kernel.widened(self.graph, access.node).is_none()
             && self.reduced().map(steps).all(|step| step == 0 || is_spread(step))
@@ -490,16 +483,4 @@ impl Planner<'_> {
             }
         }
     }
-}
-
-/// The tallest tile that divides the rows, unless that is much lower than what the registers hold.
-fn tile_height(rows: i64, greatest: i64) -> i64 {
-    let divisor = (1..=greatest).rev().find(|height| rows % height == 0).unwrap_or(1);
-    if divisor * 2 >= greatest.min(rows).min(8) {
-        return divisor;
-    }
-    let height = greatest.min(8).min(rows);
-    // Of the heights that need as many tiles, the lowest.
-    let tiles = (rows + height - 1) / height;
-    (rows + tiles - 1) / tiles
 }

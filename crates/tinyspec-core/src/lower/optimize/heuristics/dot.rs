@@ -5,6 +5,9 @@ use super::Planner;
 use smallvec::SmallVec;
 use tinyspec_ir::AxisType;
 
+/// Loads that one under a mask takes as long as, on machines whose vectors have none: the mask is computed and applied.
+const MASKED: i64 = 6;
+
 /// A tile of `a × b` sums. Axes are positions of original ranges.
 pub(super) struct Dot {
     /// The reduction range that vectors lie along.
@@ -30,8 +33,17 @@ impl Planner<'_> {
             axes
         };
         let (of_a, of_b) = (only(a, b), only(b, a));
-        // What windows overlap is read across cache lines.
-        let dear = |access: usize| if self.windows(access).is_empty() { 1 } else { 2 };
+        // What windows overlap is read across cache lines; gates that change along a vector are masks.
+        let masks = |access: usize| {
+            let gate = self.graph.sources(self.kernel.accesses[access].node).get(2);
+            let range = self.kernel.live.bit(self.space.origins[lane].range);
+            !self.target.masked_access && gate.is_some_and(|&gate| self.kernel.live.of(gate) & range != 0)
+        };
+        let dear = |access: usize| match self.windows(access).is_empty() {
+            _ if masks(access) => MASKED,
+            true => 1,
+            false => 2,
+        };
         let registers = self.target.vector_registers as i64 - 1;
         let mut best: Option<(f64, Dot)> = None;
         for room in 1..=8 {
@@ -41,7 +53,7 @@ impl Planner<'_> {
             let height: i64 = first.iter().map(|height| height.1).product();
             let products = (height * width) as f64;
             let loads = (height * dear(a) + width * dear(b)) as f64;
-            let step = products.max(loads).max(self.target.accumulators as f64) / 2.0;
+            let step = products.max(loads).max(self.target.accumulators as f64) / (2.0 * self.pace(products));
             let steps: i64 = self.reduced().map(|origin| self.trips(origin)).product();
             // Adding up the lanes of a vector takes about as many steps as it has lanes.
             let end = products * (lanes * lanes) as f64 / steps.max(1) as f64;

@@ -2,6 +2,7 @@
 
 mod contraction;
 mod dot;
+mod height;
 mod scan;
 mod streams;
 mod vector;

@@ -1,0 +1,75 @@
+//! How tall a register tile is.
+
+use super::Planner;
+use smallvec::SmallVec;
+use std::ops::RangeInclusive;
+
+/// Products of a tile for each that the latency of an addition asks for, below which whatever comes late holds up all of
+/// them; and how fast those are then (measured).
+const SLACK: f64 = 1.5;
+const WITHOUT_SLACK: f64 = 0.85;
+/// What a tile takes longer that asks for the end of the rows in each step (measured).
+const ASKING: i64 = 2;
+
+impl Planner<'_> {
+    /// The best height for rows that are copied. The copy is padded, so nothing in the loop asks for the end of the rows. It
+    /// takes them in vectors that divide the height; each element is then multiplied with all columns.
+    pub(super) fn copied_height(&self, origin: usize, heights: RangeInclusive<i64>, columns: i64) -> i64 {
+        let lanes = self.lanes();
+        let copy = |height: i64| (2 * lanes) as f64 / ((height & -height).min(lanes) * columns) as f64;
+        best(heights, |height| self.share_filled(origin, height) * (1.0 - 0.25 / height as f64) / (1.0 + copy(height)))
+    }
+
+    /// The best height for rows that are read where they lie: only the last tile asks for their end.
+    pub(super) fn height_in_place(&self, origin: usize, heights: RangeInclusive<i64>, vectors: i64) -> i64 {
+        let trips = self.trips(origin);
+        best(heights, |height| {
+            let asking = if trips % height == 0 { 0 } else { (ASKING - 1) * height };
+            let asking = trips as f64 / (trips + asking) as f64;
+            self.share_filled(origin, height) * asking * self.pace((height * vectors) as f64)
+        })
+    }
+
+    /// How fast a tile of so many products is, by what their sums wait for.
+    pub(super) fn pace(&self, products: f64) -> f64 {
+        if products >= SLACK * self.target.accumulators as f64 { 1.0 } else { WITHOUT_SLACK }
+    }
+
+    /// Heights along the first of some axes, for a tile of at most `room`.
+    pub(super) fn fill(&self, axes: &[usize], mut room: i64) -> SmallVec<[(usize, i64); 2]> {
+        let mut heights = SmallVec::new();
+        for &origin in axes {
+            let height = tile_height(self.trips(origin), room.max(1));
+            heights.push((origin, height));
+            room /= height;
+            if height < self.trips(origin) || room < 2 {
+                break;
+            }
+        }
+        heights
+    }
+
+    /// Which share of an axis in tiles is not padding.
+    pub(super) fn share_filled(&self, origin: usize, tile: i64) -> f64 {
+        let trips = self.trips(origin);
+        trips as f64 / ((trips + tile - 1) / tile * tile) as f64
+    }
+}
+
+/// The first of the heights that has the highest score.
+fn best(heights: RangeInclusive<i64>, score: impl Fn(i64) -> f64) -> i64 {
+    let first = *heights.start();
+    heights.fold(first, |best, height| if score(height) > score(best) { height } else { best })
+}
+
+/// The tallest tile that divides the rows, unless that is much lower than what the registers hold.
+fn tile_height(rows: i64, greatest: i64) -> i64 {
+    let divisor = (1..=greatest).rev().find(|height| rows % height == 0).unwrap_or(1);
+    if divisor * 2 >= greatest.min(rows).min(8) {
+        return divisor;
+    }
+    let height = greatest.min(8).min(rows);
+    // Of the heights that need as many tiles, the lowest.
+    let tiles = (rows + height - 1) / height;
+    (rows + tiles - 1) / tiles
+}
