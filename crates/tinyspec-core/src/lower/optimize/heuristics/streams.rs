@@ -62,14 +62,19 @@ impl Planner<'_> {
         const ROWS: i64 = 4;
         /// Vectors of each row in a trip.
         const VECTORS: i64 = 4;
+        /// Bytes of a run, below which much of what the processor reads ahead is beyond its end.
+        const RUN: i64 = 1024;
         let &[rows] = &self.reduced().collect::<SmallVec<[usize; 2]>>()[..] else { return false };
-        let [first, _, last] = self.target.cache_bytes.map(|bytes| bytes as i64);
+        let [first, second, last] = self.target.cache_bytes.map(|bytes| bytes as i64);
         let keeps = |reduction: &Reduction| {
             let dtype = self.graph.dtype(reduction.node);
             matches!(self.graph.arg(reduction.node), Arg::Reduce { op, .. } if dtype.accumulator_of(*op) == dtype)
         };
-        let is_stream = |access: usize| self.coefficient(access, lane) == 1 && self.bytes_read_once(access) > last;
         let size = self.kernel.dtypes(self.graph).map(|dtype| dtype.size() as i64).max().unwrap_or(1);
+        // From the last cache, too, long runs are better than the short ones that few registers hold.
+        let is_short = self.accumulated(lane, lanes) * lanes * size < RUN;
+        let near = if is_short { second } else { last };
+        let is_stream = |access: usize| self.coefficient(access, lane) == 1 && self.bytes_read_once(access) > near;
         let (columns, tile) = (self.trips(lane), VECTORS * lanes);
         let room = first / 3 / (size * self.kernel.reductions.len().max(1) as i64);
         let threads = self.target.threads.max(1) as i64;
@@ -86,9 +91,9 @@ impl Planner<'_> {
         let blocks = ((columns + room - 1) / room + threads - 1) / threads * threads;
         let block = ((columns + blocks - 1) / blocks + tile - 1) / tile * tile;
         // Where columns leave a rest each load has a mask. With those the sums are better in registers, and two threads
-        // are better with longer runs.
+        // are better with longer runs, as are machines without masks: only the last run has some.
         let has_rest = columns % block != 0;
-        if has_rest && threads > 1 {
+        if has_rest && (threads > 1 || !self.target.masked_access) {
             return false;
         }
         if let Some(axis) = self.axis(lane).filter(|_| has_rest) {

@@ -67,7 +67,11 @@ impl Planner<'_> {
                 };
                 if !self.take_turns(last, lanes) && !self.turn(last, lanes, work) && !self.in_turn(last, lanes, work) {
                     self.places_beside(last, work);
-                    self.split_by_vectors(last, lanes, vectors, AxisType::Upcast);
+                    match accumulates && self.trips(last) >= 8 * vectors * lanes {
+                        // Of many runs only the last has masks.
+                        true => self.split(last, vectors * lanes, AxisType::Upcast),
+                        false => self.split_by_vectors(last, lanes, vectors, AxisType::Upcast),
+                    }
                     self.block(last);
                 }
             }
@@ -133,6 +137,9 @@ impl Planner<'_> {
             return false;
         }
         self.split(other, lanes, AxisType::Upcast);
+        if self.turn_lines(other, lane, lanes) {
+            return true;
+        }
         self.split(lane, lanes, AxisType::Upcast);
         if let Some(axis) = self.axis_of_loop(other)
             && self.space.axes[axis].trips.is_some_and(|squares| squares % BESIDE == 0 && squares > BESIDE)
@@ -146,6 +153,28 @@ impl Planner<'_> {
             }
         }
         self.walk(other, lane);
+        true
+    }
+
+    /// Where a line takes several vectors: whole lines are written, two beside each other, and the walk goes along the rows
+    /// that are read. Halves of lines that bypass the caches would each go to memory. False where that cannot be.
+    fn turn_lines(&mut self, other: usize, lane: usize, lanes: i64) -> bool {
+        const LINE: i64 = 64;
+        const BESIDE: i64 = 2;
+        let size = self.kernel.accesses.iter().map(|access| access.dtype.size() as i64).max().unwrap_or(LINE);
+        let line = LINE / size;
+        if line <= lanes || self.trips(lane) % (BESIDE * line) != 0 || self.trips(lane) == BESIDE * line {
+            return false;
+        }
+        self.split(lane, line, AxisType::Upcast);
+        if let Some(axis) = self.axis_of_loop(lane) {
+            self.apply(OptOp::Split { axis, factor: BESIDE, target: AxisType::Loop, top: false });
+        }
+        if let (Some(lane), Some(other)) = (self.outermost(lane), self.outermost(other))
+            && other < lane
+        {
+            self.apply(OptOp::Swap(other, lane));
+        }
         true
     }
 
