@@ -143,7 +143,7 @@ impl Planner<'_> {
         // Vectors of overlapping windows cross cache lines.
         let vector_loads = if self.windows(panel).is_empty() { vectors } else { 2 * vectors };
         let loads = (height + vector_loads) as f64;
-        let step = products.max(loads).max(self.target.accumulators as f64) / (2.0 * self.pace(products));
+        let step = products.max(loads).max(self.target.accumulators as f64) / 2.0;
         let steps: i64 = self.reduced().map(|origin| self.trips(origin)).product();
         let store = self.kernel.accesses.iter().position(|access| access.is_store);
         let scattered = store.is_some_and(|store| self.coefficient(store, lane) != 1);

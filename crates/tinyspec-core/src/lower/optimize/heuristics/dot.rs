@@ -53,7 +53,7 @@ impl Planner<'_> {
             let height: i64 = first.iter().map(|height| height.1).product();
             let products = (height * width) as f64;
             let loads = (height * dear(a) + width * dear(b)) as f64;
-            let step = products.max(loads).max(self.target.accumulators as f64) / (2.0 * self.pace(products));
+            let step = products.max(loads).max(self.target.accumulators as f64) / 2.0;
             let steps: i64 = self.reduced().map(|origin| self.trips(origin)).product();
             // Adding up the lanes of a vector takes about as many steps as it has lanes.
             let end = products * (lanes * lanes) as f64 / steps.max(1) as f64;

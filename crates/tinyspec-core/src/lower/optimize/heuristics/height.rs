@@ -31,7 +31,7 @@ impl Planner<'_> {
     }
 
     /// How fast a tile of so many products is, by what their sums wait for.
-    pub(super) fn pace(&self, products: f64) -> f64 {
+    fn pace(&self, products: f64) -> f64 {
         if products >= SLACK * self.target.accumulators as f64 { 1.0 } else { WITHOUT_SLACK }
     }
 
