@@ -3,7 +3,6 @@
 use crate::{Arg, Builder, Const, ContentHash, DType, Location, Op, Props, Result, derive, hash::ContentHasher};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use std::collections::hash_map::Entry;
 use std::hash::{Hash, Hasher};
 
 /// A node of a [`Graph`]. Sources always have smaller numbers than the nodes that use them.
@@ -134,6 +133,12 @@ impl Graph {
         self.reachable_by(roots, |node| &self.sources(node)[skip(node)..])
     }
 
+    /// As [`Graph::reachable_outside_bodies`], without what only the sources of nodes that `stop` need.
+    pub fn reachable_until(&self, roots: &[NodeId], stop: impl Fn(NodeId) -> bool) -> Vec<NodeId> {
+        let skip = |node| usize::from(matches!(self.op(node), Op::Function | Op::Call));
+        self.reachable_by(roots, |node| if stop(node) { &[] } else { &self.sources(node)[skip(node)..] })
+    }
+
     /// What depends on how many nodes are found, and hardly on how many there are: a schedule holds hundreds of kernels.
     fn reachable_by<'a>(&'a self, roots: &[NodeId], sources: impl Fn(NodeId) -> &'a [NodeId]) -> Vec<NodeId> {
         let mut live = vec![0u64; self.len().div_ceil(64)];
@@ -158,6 +163,48 @@ impl Graph {
             }
         }
         order
+    }
+
+    /// A node that no other is one with, however equal. A copy of the graph forgets it.
+    ///
+    /// # Errors
+    /// What [`derive()`] refuses.
+    pub fn add_apart(&mut self, op: Op, sources: &[NodeId], arg: Arg) -> Result<NodeId> {
+        self.push(op, sources, arg)
+    }
+
+    /// Whether two nodes have the same value by their form, even if one of them was added apart.
+    pub fn is_equal(&self, a: NodeId, b: NodeId) -> bool {
+        let is_alike = self.op(a) == self.op(b) && self.arg(a) == self.arg(b);
+        let (left, right) = (self.sources(a), self.sources(b));
+        a == b
+            || is_alike
+                && left.len() == right.len()
+                && left.iter().zip(right).all(|(&left, &right)| self.is_equal(left, right))
+    }
+
+    fn push(&mut self, op: Op, sources: &[NodeId], arg: Arg) -> Result<NodeId> {
+        if self.ops.is_empty() {
+            self.reserve(LEAST);
+        }
+        let props = match *sources {
+            [] => derive(op, &arg, &[])?,
+            [a] => derive(op, &arg, &[&self.props[a.index()]])?,
+            [a, b] => derive(op, &arg, &[&self.props[a.index()], &self.props[b.index()]])?,
+            _ => {
+                let sources: SmallVec<[&Props; 8]> = sources.iter().map(|source| &self.props[source.index()]).collect();
+                derive(op, &arg, &sources)?
+            }
+        };
+        let node = NodeId(self.ops.len() as u32);
+        let start = self.pool.len() as u32;
+        self.pool.extend_from_slice(sources);
+        self.ops.push(op);
+        self.args.push(arg);
+        self.ranges.push((start, self.pool.len() as u32));
+        self.props.push(props);
+        self.next.push(None);
+        Ok(node)
     }
 
     /// Notes that the user wrote `node` at `location`.
@@ -225,41 +272,20 @@ impl Builder for Graph {
     fn add(&mut self, op: Op, sources: &[NodeId], arg: Arg) -> Result<NodeId> {
         let mut hasher = rustc_hash::FxHasher::default();
         (op, sources, &arg).hash(&mut hasher);
-        if self.ops.is_empty() {
-            self.reserve(LEAST);
-        }
-        let head = self.heads.entry(hasher.finish());
-        let first = match &head {
-            Entry::Occupied(head) => Some(*head.get()),
-            Entry::Vacant(_) => None,
-        };
+        let key = hasher.finish();
+        let first = self.heads.get(&key).copied();
         let mut candidate = first;
         while let Some(node) = candidate {
-            let (start, end) = self.ranges[node.index()];
-            let same_sources = self.pool[start as usize..end as usize] == *sources;
-            if self.ops[node.index()] == op && same_sources && self.args[node.index()] == arg {
+            if self.op(node) == op && self.sources(node) == sources && *self.arg(node) == arg {
                 return Ok(node);
             }
             candidate = self.next[node.index()];
         }
-        let props = match *sources {
-            [] => derive(op, &arg, &[])?,
-            [a] => derive(op, &arg, &[&self.props[a.index()]])?,
-            [a, b] => derive(op, &arg, &[&self.props[a.index()], &self.props[b.index()]])?,
-            _ => {
-                let sources: SmallVec<[&Props; 8]> = sources.iter().map(|source| &self.props[source.index()]).collect();
-                derive(op, &arg, &sources)?
-            }
-        };
-        let node = NodeId(self.ops.len() as u32);
-        let start = self.pool.len() as u32;
-        self.pool.extend_from_slice(sources);
-        self.ops.push(op);
-        self.args.push(arg);
-        self.ranges.push((start, self.pool.len() as u32));
-        self.props.push(props);
-        self.next.push(first);
-        *head.or_insert(node) = node;
+        let node = self.push(op, sources, arg)?;
+        self.next[node.index()] = first;
+        if first.is_none() {
+            self.heads.insert(key, node);
+        }
         Ok(node)
     }
 

@@ -82,6 +82,21 @@ pub(crate) fn axis_of(op: &str, axis: i64, shape: &[Dim]) -> Result<usize> {
     })
 }
 
+/// Along axis 0 or -1 a scalar is a row of one element: what `make` makes of that, as a scalar. `None` for other tensors and axes.
+pub(crate) fn in_row(
+    b: &mut dyn Builder,
+    x: NodeId,
+    axis: i64,
+    make: impl FnOnce(&mut dyn Builder, NodeId) -> Result<NodeId>,
+) -> Option<Result<NodeId>> {
+    let is_row = b.props(x).shape.is_empty() && matches!(axis, 0 | -1);
+    is_row.then(|| {
+        let row = movement::reshape(b, x, &[Dim::from(1)])?;
+        let made = make(b, row)?;
+        movement::reshape(b, made, &[])
+    })
+}
+
 /// The length of an axis, for ops that are made of as many parts or numbers: a dim is refused by its name.
 pub(crate) fn fixed_length(op: &str, shape: &[Dim], axis: usize) -> Result<i64> {
     let length = &shape[axis];

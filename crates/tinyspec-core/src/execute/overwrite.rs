@@ -178,7 +178,7 @@ pub(super) fn wait(states: &[Arc<Node>], lost: &mut Vec<Arc<Node>>) -> Result<()
 pub(crate) fn settled_walk(roots: &[Arc<Node>]) -> Result<Walk> {
     let mut lost = Vec::new();
     loop {
-        let walk = Walk::of(roots);
+        let walk = Walk::of_tensors(roots);
         if walk.overwritten.is_empty() {
             return Ok(walk);
         }

@@ -99,7 +99,12 @@ fn one(function: &Arc<Node>, results: &[&Arc<Node>]) -> Result<()> {
     let history = History::of_call(&ranged.program, &body, &arguments)?;
     for &result in results {
         let Arg::Number(number) = result.arg else { continue };
-        let computed = history.result(number as usize);
+        // An equal call may be one of other tensors.
+        let other = result.sources().into_iter().next().filter(|call| call.who() != function.who());
+        let computed = match other {
+            Some(call) => History::of_call(&ranged.program, &body, &self::arguments(&call))?.result(number as usize),
+            None => history.result(number as usize),
+        };
         let output = plan.output_of_root[number as usize];
         result.become_buffer(outputs[output as usize].clone(), computed);
     }

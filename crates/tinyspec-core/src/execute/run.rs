@@ -6,7 +6,7 @@ use super::shards::{self, move_to_device};
 use super::together::together;
 use super::{Device, Owner, Storage, default_device};
 use crate::Result;
-use crate::lower::callify::Walk;
+use crate::lower::callify::{Callified, Walk};
 use crate::lower::pipeline::{self, Place, Plan};
 use crate::lower::rangeify::Overwrite;
 use crate::profile::{self, Level};
@@ -41,10 +41,18 @@ pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
             }
         }
     }
+    // Equal ones may be made of different tensors.
+    let mut histories = Vec::with_capacity(twins.len());
+    for &(twin, first) in &twins {
+        let is_same = twin.who() == first.who();
+        histories.push(if is_same { None } else { History::of_tensors(std::slice::from_ref(twin))? });
+    }
     if !pending.is_empty() {
         realize_apart(pending)?;
     }
-    twins.into_iter().for_each(|(twin, first)| twin.become_as(first));
+    for ((twin, first), history) in twins.into_iter().zip(histories) {
+        twin.become_as(first, history.and_then(|history| history.result(0)));
+    }
     Ok(())
 }
 
@@ -127,6 +135,8 @@ fn run_group(roots: &[Arc<Node>], walk: &Walk, device: Option<&DeviceId>) -> Res
 }
 
 fn run_walk(roots: &[Arc<Node>], walk: &Walk, device: &Arc<Device>) -> Result<()> {
+    // While all that it meets has its value.
+    let history = if walk.has_equal { History::of_tensors(roots)? } else { None };
     // Who sees the states that are replaced takes time to find out.
     let wanted = match overwrite::is_possible(roots) {
         true if !known_plan(walk.key, device).is_some_and(|plan| plan.stays_apart) => {
@@ -138,15 +148,15 @@ fn run_walk(roots: &[Arc<Node>], walk: &Walk, device: &Arc<Device>) -> Result<()
         let plan = plan_of(walk, device, &wanted.iter().map(|state| state.wish).collect::<Vec<_>>())?;
         if plan.stays_apart {
             plan_for(walk.key, device, || Ok(plan.clone()))?;
-            return run_plan(roots, walk, device, &plan, None);
+            return run_plan(roots, walk, device, &plan, history, None);
         }
         // Else somebody has come to see the old value meanwhile.
         if let Some(overwriting) = Overwriting::begin(&plan, &wanted, walk) {
-            return run_plan(roots, walk, device, &plan, Some(overwriting));
+            return run_plan(roots, walk, device, &plan, history, Some(overwriting));
         }
     }
     let plan = plan_of(walk, device, &[])?;
-    run_plan(roots, walk, device, &plan, None)
+    run_plan(roots, walk, device, &plan, history, None)
 }
 
 fn plan_of(walk: &Walk, device: &Arc<Device>, over: &[Overwrite]) -> Result<Arc<Plan>> {
@@ -155,10 +165,10 @@ fn plan_of(walk: &Walk, device: &Arc<Device>, over: &[Overwrite]) -> Result<Arc<
         _ => ContentHash::of(&(walk.key, over)),
     };
     plan_for(key, device, || {
-        let callified = walk.build()?;
-        let (graph, outputs) = inline_all(callified.graph.clone(), callified.outputs.clone())?;
+        let Callified { graph, outputs } = walk.build()?;
+        let (graph, outputs) = inline_all(graph, outputs)?;
         let plan = pipeline::compile_over(&graph, &outputs, device, over)?;
-        Ok(Arc::new(Plan { program: Some(Arc::new(callified)), ..plan }))
+        Ok(Arc::new(Plan { program: Some(Arc::new(walk.program()?)), ..plan }))
     })
 }
 
@@ -167,6 +177,7 @@ fn run_plan(
     walk: &Walk,
     device: &Arc<Device>,
     plan: &Plan,
+    history: Option<Arc<History>>,
     overwriting: Option<Overwriting>,
 ) -> Result<()> {
     let mut owners: Vec<&Arc<Node>> = vec![&roots[0]; plan.outputs.len()];
@@ -196,7 +207,7 @@ fn run_plan(
     // SAFETY: the walk holds the leaves, of which those that are overwritten are ours alone, as `outputs` and `arena` are;
     // and `run` waits for the end.
     unsafe { run(plan, &leaves, &addresses, arena.as_ref(), &mut table)? };
-    let history = plan.program.as_ref().map(|program| History::new(program, walk.leaf_nodes()));
+    let history = history.or_else(|| Some(History::new(plan.program.as_ref()?, walk)));
     for (position, (root, &number)) in roots.iter().zip(&plan.output_of_root).enumerate() {
         let computed = history.as_ref().and_then(|history| history.result(position));
         root.become_buffer(outputs[number as usize].clone(), computed);

@@ -3,9 +3,8 @@
 use super::Body;
 use crate::execute::Device;
 use crate::lower::blueprint::Blueprint;
-use crate::lower::callify::Callified;
 use crate::lower::pipeline::{self, Plan};
-use crate::tensor::Node;
+use crate::tensor::{Node, Program};
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -24,7 +23,7 @@ pub(crate) type Sizes = SmallVec<[i64; 4]>;
 /// A function's kernels, for all sizes within the bounds of its dims.
 pub(crate) struct Ranged {
     /// What it computes, where gradients may ask; its slots are those of the function's arguments.
-    pub program: Arc<Callified>,
+    pub program: Arc<Program>,
     /// dtypes and shapes of the results, over the dims.
     pub outputs: Vec<(DType, Shape)>,
     dims: Vec<Name>,
@@ -105,7 +104,7 @@ impl Ranged {
             nodes.push(graph.add(Op::Param, &[shape], arg)?);
         }
         let results = body.inline(&mut graph, &nodes)?;
-        let program = Arc::new(Callified::new(graph.clone(), results.clone()));
+        let program = Arc::new(Program::new(graph.clone(), results.clone(), &[]));
         let (mut graph, results) = inline_all(graph, results)?;
         let outputs = results.iter().map(|&node| (graph.dtype(node), graph.props(node).shape.clone())).collect();
         let results = own(&mut graph, results)?;

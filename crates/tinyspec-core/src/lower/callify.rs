@@ -5,14 +5,12 @@
 
 use crate::execute::Storage;
 use crate::function;
-use crate::tensor::{Node, Opening, Sources, View};
+use crate::tensor::{Identity, Node, Opening, Program, Sources, View, Who};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::hash::Hash;
-use std::sync::{Arc, OnceLock};
-use tinyspec_ir::{
-    AddrSpace, Arg, Builder, ContentHash, ContentHasher, DType, Device, Graph, NodeId, Op, Props, Result,
-};
+use std::sync::Arc;
+use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, ContentHasher, Device, Graph, NodeId, Op, Props, Result};
 
 type Positions = SmallVec<[u32; 3]>;
 
@@ -37,6 +35,8 @@ pub(crate) struct Walk {
     pub first: Vec<Arc<Node>>,
     /// Nodes whose memory is another's, or about to be.
     pub overwritten: Vec<Arc<Node>>,
+    /// Met values that are equal, but not the same to a gradient.
+    pub has_equal: bool,
 }
 
 struct Entry {
@@ -53,36 +53,6 @@ pub(crate) struct Callified {
     pub graph: Graph,
     /// One a root.
     pub outputs: Vec<NodeId>,
-    /// Which outputs a gradient flows through, once that was asked.
-    flowing: OnceLock<Vec<bool>>,
-}
-
-impl Callified {
-    pub fn new(graph: Graph, outputs: Vec<NodeId>) -> Callified {
-        Callified { graph, outputs, flowing: OnceLock::new() }
-    }
-
-    /// Whether an output is made of floats that were given, by more than `detach` and kernels written by hand.
-    pub fn flows(&self, output: usize) -> bool {
-        let flowing = self.flowing.get_or_init(|| {
-            let graph = &self.graph;
-            let mut flows = vec![false; graph.len()];
-            for node in graph.nodes() {
-                let dtype = graph.dtype(node);
-                flows[node.index()] = match graph.op(node) {
-                    _ if dtype.is_int() || dtype == DType::Bool => false,
-                    Op::Param => dtype.is_float(),
-                    Op::Detach | Op::After => false,
-                    // The Params of a body are its own.
-                    op => graph.sources(node)[usize::from(op == Op::Function)..]
-                        .iter()
-                        .any(|source| flows[source.index()]),
-                };
-            }
-            self.outputs.iter().map(|output| flows[output.index()]).collect()
-        });
-        flowing.get(output).copied().unwrap_or_default()
-    }
 }
 
 /// The graph of a walk for gradients.
@@ -92,8 +62,20 @@ pub(crate) struct Opened {
     pub outputs: Vec<NodeId>,
     /// The lazy or computed tensor behind a node.
     pub origins: FxHashMap<NodeId, Arc<Node>>,
+    /// Copies of tensors that nobody may have any more.
+    pub copies: FxHashMap<NodeId, Identity>,
     /// Params whose values are gone.
     pub gone: Vec<NodeId>,
+}
+
+/// Which nodes of a walk are nodes of their own in its graph.
+enum Apart<'a> {
+    /// None: equal ones are one.
+    Nothing,
+    /// All that may be a tensor to somebody.
+    Floats,
+    /// Those that are.
+    Tensors(&'a mut Opening),
 }
 
 /// What a node needs for its value. An assign needs the stored value only: tensors are values, so nobody can tell a
@@ -111,8 +93,18 @@ pub(crate) fn needed(node: &Node, sources: Sources) -> Sources {
 }
 
 impl Walk {
-    /// Everything that the roots need, without recursion.
+    /// Everything that the roots need, of equal nodes the first.
     pub fn of(roots: &[Arc<Node>]) -> Walk {
+        Walk::by(roots, |node| (node.hash, Identity::NONE))
+    }
+
+    /// As [`Walk::of`], with each tensor for itself, equal or not.
+    pub fn of_tensors(roots: &[Arc<Node>]) -> Walk {
+        Walk::by(roots, Node::who)
+    }
+
+    /// Without recursion.
+    fn by(roots: &[Arc<Node>], who: impl Fn(&Node) -> Who) -> Walk {
         let mut walk = Walk {
             entries: vec![],
             leaves: vec![],
@@ -122,8 +114,9 @@ impl Walk {
             first: vec![],
             overwritten: vec![],
             has_placeholder: false,
+            has_equal: false,
         };
-        let mut positions: FxHashMap<ContentHash, u32> = FxHashMap::default();
+        let mut positions: FxHashMap<Who, u32> = FxHashMap::default();
         positions.reserve(SOME);
         walk.entries.reserve(SOME);
         let mut hasher = ContentHasher::default();
@@ -134,15 +127,18 @@ impl Walk {
         let mut stack: Vec<Visit> = roots.iter().rev().cloned().map(Visit::Enter).collect();
         while let Some(visit) = stack.pop() {
             match visit {
-                Visit::Enter(node) if positions.contains_key(&node.hash) => {}
                 Visit::Enter(node) => {
+                    if let Some(&known) = positions.get(&who(&node)) {
+                        walk.meet_again(known, &node);
+                        continue;
+                    }
                     let sources = match node.view() {
                         View::Lazy(sources) => needed(&node, sources),
                         View::Realised(storage) => {
                             let slot = walk.leaf_count;
                             walk.leaf_count += 1;
                             (u8::MAX, node.props.dtype, &node.props.shape, node.device()).hash(&mut hasher);
-                            positions.insert(node.hash, walk.entries.len() as u32);
+                            positions.insert(who(&node), walk.entries.len() as u32);
                             walk.leaves.extend(storage);
                             let sources = Positions::new();
                             walk.entries.push(Entry { node, sources, leaf: Some(slot), waits: false });
@@ -157,11 +153,14 @@ impl Walk {
                     stack.push(Visit::Leave(node, sources));
                     stack.extend(pending.into_iter().map(Visit::Enter));
                 }
-                // Reached twice before its sources were done.
-                Visit::Leave(node, _) if positions.contains_key(&node.hash) => {}
                 Visit::Leave(node, sources) => {
+                    // Reached twice before its sources were done.
+                    if let Some(&known) = positions.get(&who(&node)) {
+                        walk.meet_again(known, &node);
+                        continue;
+                    }
                     let sources: Positions =
-                        sources.iter().filter_map(|source| positions.get(&source.hash).copied()).collect();
+                        sources.iter().filter_map(|source| positions.get(&who(source)).copied()).collect();
                     (node.op, &node.arg, &sources[..]).hash(&mut hasher);
                     walk.has_placeholder |= node.op == Op::Param;
                     if node.op == Op::Function
@@ -180,38 +179,59 @@ impl Walk {
                         walk.first.push(node.clone());
                     }
                     let waits = is_first || waits;
-                    positions.insert(node.hash, walk.entries.len() as u32);
+                    positions.insert(who(&node), walk.entries.len() as u32);
                     walk.entries.push(Entry { node, sources, leaf: None, waits });
                 }
             }
         }
-        walk.roots = roots.iter().filter_map(|root| positions.get(&root.hash).copied()).collect();
+        walk.roots = roots.iter().filter_map(|root| positions.get(&who(root)).copied()).collect();
         walk.roots.hash(&mut hasher);
         walk.key = hasher.content_hash();
         walk
+    }
+
+    fn meet_again(&mut self, known: u32, node: &Node) {
+        self.has_equal |= self.entries[known as usize].node.identity() != node.identity();
     }
 
     /// The graph of the walk.
     pub fn build(&self) -> Result<Callified> {
         let mut graph = Graph::new();
         graph.reserve(self.entries.len());
-        let nodes = self.add_to(&mut graph, None)?;
-        let outputs = self.roots.iter().map(|&root| nodes[root as usize]).collect();
-        Ok(Callified::new(graph, outputs))
+        let nodes = self.add_to(&mut graph, Apart::Nothing)?;
+        Ok(Callified { outputs: self.outputs(&nodes), graph })
     }
 
-    /// As [`Walk::build`], with what was computed opened, as far as it may depend on something of the age `oldest`.
-    pub fn open(&self, oldest: u64) -> Result<Opened> {
+    /// As [`Walk::build`], for a history: there is a node for each entry that may be a tensor to somebody.
+    pub fn program(&self) -> Result<Program> {
+        let mut graph = Graph::new();
+        graph.reserve(self.entries.len());
+        let nodes = self.add_to(&mut graph, Apart::Floats)?;
+        Ok(Program::new(graph, self.outputs(&nodes), &nodes))
+    }
+
+    /// As [`Walk::build`], with what was computed opened, where it depends on something of `wanted`.
+    pub fn open(&self, wanted: &[Arc<Node>]) -> Result<Opened> {
         let mut graph = Graph::new();
         graph.reserve(WITH_GRADIENTS * self.entries.len());
-        let mut opening = Opening::new(oldest, self.leaf_count);
-        let nodes = self.add_to(&mut graph, Some(&mut opening))?;
-        let outputs = self.roots.iter().map(|&root| nodes[root as usize]).collect();
+        let mut opening = Opening::new(wanted, self.leaf_count);
+        let nodes = self.add_to(&mut graph, Apart::Tensors(&mut opening))?;
         // An inlined Function has no node of its own.
         let entries = nodes.iter().zip(&self.entries).filter(|(_, entry)| entry.node.op != Op::Function);
         let mut origins: FxHashMap<NodeId, Arc<Node>> = opening.origins.into_iter().collect();
         origins.extend(entries.map(|(&node, entry)| (node, entry.node.clone())));
-        Ok(Opened { graph, outputs, origins, gone: opening.gone })
+        // The value of a twin is its tensor's, where nobody else has it: it is not computed again.
+        let twins: Vec<(NodeId, Arc<Node>)> =
+            origins.iter().filter_map(|(&node, tensor)| Some((twin_of(&graph, node)?, tensor.clone()))).collect();
+        for (value, tensor) in twins {
+            origins.entry(value).or_insert(tensor);
+        }
+        let (copies, gone) = (opening.copies.into_iter().collect(), opening.gone);
+        Ok(Opened { outputs: self.outputs(&nodes), graph, origins, copies, gone })
+    }
+
+    fn outputs(&self, nodes: &[NodeId]) -> Vec<NodeId> {
+        self.roots.iter().map(|&root| nodes[root as usize]).collect()
     }
 
     /// The realised tensors, by slot.
@@ -224,20 +244,37 @@ impl Walk {
         self.entries.iter().map(|entry| &entry.node)
     }
 
-    fn add_to(&self, graph: &mut Graph, mut opening: Option<&mut Opening>) -> Result<Vec<NodeId>> {
+    fn add_to(&self, graph: &mut Graph, mut apart: Apart) -> Result<Vec<NodeId>> {
         let mut nodes: Vec<NodeId> = Vec::with_capacity(self.entries.len());
         // Results of the Functions that were inlined, by position of the Function.
         let mut results: FxHashMap<u32, Vec<NodeId>> = FxHashMap::default();
         for (position, entry) in self.entries.iter().enumerate() {
             let Entry { node, sources, leaf, .. } = entry;
             let of = |position: u32| nodes[position as usize];
-            let new = match (node.op, &node.arg) {
-                _ if leaf.is_some() => realised(graph, node, leaf.unwrap_or_default(), opening.as_deref_mut())?,
-                (Op::After, _) if sources.len() == 1 => of(sources[0]),
-                (Op::Function, _) => {
+            let is_apart = match &apart {
+                Apart::Nothing => false,
+                Apart::Floats => node.props.dtype.is_float(),
+                Apart::Tensors(opening) => {
+                    let is_tensor = node.identity().is_tensor();
+                    if let Some(known) = opening.known(node).filter(|_| is_tensor || leaf.is_some()) {
+                        nodes.push(known);
+                        continue;
+                    }
+                    is_tensor
+                }
+            };
+            // What stands for another node's value.
+            let standing = |graph: &mut Graph, value: NodeId| if is_apart { twin(graph, value) } else { Ok(value) };
+            let new = match (node.op, &node.arg, leaf) {
+                (.., &Some(slot)) => match &mut apart {
+                    Apart::Tensors(opening) => opening.open(graph, node, slot)?,
+                    _ => param(graph, &node.props, slot)?,
+                },
+                (Op::After, ..) if sources.len() == 1 => standing(graph, of(sources[0]))?,
+                (Op::Function, ..) => {
                     let arguments: Vec<NodeId> = sources.iter().map(|&source| of(source)).collect();
                     let elements = match node.sources().first().and_then(|tuple| tuple.body()) {
-                        Some(body) if opening.is_some() => body.open(graph, &arguments)?,
+                        Some(body) if matches!(apart, Apart::Tensors(_)) => body.open(graph, &arguments)?,
                         Some(body) => body.inline(graph, &arguments)?,
                         None => vec![],
                     };
@@ -245,21 +282,28 @@ impl Walk {
                     // Only GetTuple refers to it, and takes the element.
                     graph.index(0)
                 }
-                (Op::GetTuple, Arg::Number(number)) if sources.first().is_some_and(|f| results.contains_key(f)) => {
+                (Op::GetTuple, Arg::Number(number), _) if sources.first().is_some_and(|f| results.contains_key(f)) => {
                     let elements = &results[&sources[0]];
-                    *elements.get(*number as usize).unwrap_or_else(|| unreachable!("derive checks the number"))
+                    let element = elements.get(*number as usize);
+                    standing(graph, *element.unwrap_or_else(|| unreachable!("derive checks the number")))?
                 }
                 _ => {
                     let sources: SmallVec<[NodeId; 4]> = sources.iter().map(|&source| of(source)).collect();
-                    let located = |error: tinyspec_ir::Error| match node.location {
+                    let new = match is_apart {
+                        true => graph.add_apart(node.op, &sources, node.arg.clone()),
+                        false => graph.add(node.op, &sources, node.arg.clone()),
+                    };
+                    new.map_err(|error| match node.location {
                         Some(location) => error.at(location),
                         None => error,
-                    };
-                    graph.add(node.op, &sources, node.arg.clone()).map_err(located)?
+                    })?
                 }
             };
             if let Some(location) = node.location.filter(|_| leaf.is_none()) {
                 graph.locate(new, location.into());
+            }
+            if let Apart::Tensors(opening) = &mut apart {
+                opening.meet(node, new);
             }
             nodes.push(new);
         }
@@ -281,12 +325,17 @@ fn is_ranged_result(node: &Node) -> bool {
     })
 }
 
-/// The Param of a realised tensor, or how it was computed.
-fn realised(graph: &mut Graph, node: &Node, slot: u32, opening: Option<&mut Opening>) -> Result<NodeId> {
-    if let Some(opening) = opening {
-        return opening.open(graph, node, slot);
-    }
-    param(graph, &node.props, slot)
+/// A node apart with the value of another one, which it is made of.
+pub(crate) fn twin(graph: &mut Graph, value: NodeId) -> Result<NodeId> {
+    let shape = graph.props(value).shape.clone();
+    let shape = graph.shape(&shape)?;
+    graph.add_apart(Op::Reshape, &[value, shape], Arg::None)
+}
+
+/// The node that another one is a [`twin`] of.
+fn twin_of(graph: &Graph, node: NodeId) -> Option<NodeId> {
+    let value = *graph.sources(node).first().filter(|_| graph.op(node) == Op::Reshape)?;
+    (graph.props(value).shape == graph.props(node).shape).then_some(value)
 }
 
 /// The Param that stands for a tensor in memory.

@@ -1,7 +1,6 @@
 //! The driver of the lowering: from a stateless tensor graph to launches, one stage after the other.
 
 use super::blueprint::Blueprint;
-use super::callify::Callified;
 use super::optimize::Scheduler;
 use super::program::{self, Rendered};
 use super::rangeify::{self, ByHand, Overwrite, Schedule};
@@ -70,7 +69,7 @@ pub(crate) enum Place {
 /// What runs: a list of launches over a table of buffers. Running it looks at no graph.
 pub(crate) struct Plan {
     /// What it computes, where gradients may ask.
-    pub program: Option<Arc<Callified>>,
+    pub program: Option<Arc<crate::tensor::Program>>,
     pub device: Arc<Device>,
     pub launches: Vec<Launch>,
     pub steps: Vec<Step>,

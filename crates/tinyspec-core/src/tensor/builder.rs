@@ -73,6 +73,13 @@ impl LazyBuilder {
         Ok(())
     }
 
+    /// Another node of the same value.
+    pub(crate) fn twin(&mut self, node: NodeId) -> Result<NodeId> {
+        let dims = self.props(node).shape.clone();
+        let shape = self.shape(&dims)?;
+        self.add(Op::Reshape, &[node, shape], Arg::None)
+    }
+
     fn new_shape(&mut self, dims: &[Dim]) -> Result<NodeId> {
         let dims = dims.iter().map(|dim| self.dim(dim)).collect::<Result<SmallVec<[NodeId; 6]>>>()?;
         self.add(Op::Stack, &dims, Arg::None)

@@ -1,6 +1,6 @@
 //! Gradients of lazy tensors: the graph of the loss goes through the language's gradient and comes back lazy.
 
-use super::{LazyBuilder, Node, Tensor, distinct};
+use super::{LazyBuilder, Node, Tensor};
 use crate::execute::settled_walk;
 use crate::function::Body;
 use crate::{Error, Result};
@@ -11,9 +11,23 @@ use tinyspec_ir::{Arg, Builder, DType, ErrorKind, Graph, NodeId, Op, gradient};
 
 /// The gradients of a scalar `loss` with respect to each of `wanted`, lazily.
 ///
+/// Each result of a method or a constructor is a tensor of its own, whatever others are equal to it; its clones are the same
+/// tensor. All may be asked for: what a program starts from, values on the way, and what was detached.
+///
 /// Reading a tensor changes no gradient: how it was computed is remembered, but no memory is kept for that. Where a
 /// derivative needs a value that nobody holds any more it is computed again, and data that are gone are an error. What was
-/// detached, such as a weight by an optimiser's step, is data; a state that was assigned is what it was assigned.
+/// detached, such as a weight by an optimiser's step, is data; a state that was assigned is made of what it was assigned.
+///
+/// ```
+/// # use tinyspec_core::{Tensor, grad};
+/// let (a, b) = (Tensor::ones([2]), Tensor::ones([2]));
+/// let loss = (&a * &b * &b).sum(.., false);
+/// assert_eq!(loss.item::<f32>()?, 2.0);
+/// let gradients = grad(&loss, &[&a, &b])?;
+/// assert_eq!(gradients[0].to_vec::<f32>()?, [1.0, 1.0]);
+/// assert_eq!(gradients[1].to_vec::<f32>()?, [2.0, 2.0]);
+/// # Ok::<(), tinyspec_core::Error>(())
+/// ```
 ///
 /// # Errors
 /// When the loss is no float scalar, an op on the way has no gradient, the loss does not depend on a wanted tensor, or a
@@ -75,13 +89,8 @@ pub(super) fn connected(
     if let Some(position) = wanted.iter().position(|tensor| !tensor.dtype().is_float()) {
         return refuse(format!("wanted tensor {position} is {}: only floats have gradients", wanted[position].dtype()));
     }
-    let equal = distinct::equal_ones(&roots[1..]);
-    if equal.contains(&true) {
-        return distinct::gradients(location, &roots[0], &roots[1..], &equal);
-    }
-    let oldest = roots[1..].iter().map(|wanted| wanted.age).min().unwrap_or_default();
     let located = |error: tinyspec_ir::Error| Error::from(error.at(location));
-    let mut opened = settled_walk(&roots)?.open(oldest).map_err(located)?;
+    let mut opened = settled_walk(&roots)?.open(&roots[1..]).map_err(located)?;
     let (graph, origins) = (&mut opened.graph, &opened.origins);
     let ones = {
         let one = graph.constant(tinyspec_ir::Const::float(dtype, 1.0));
@@ -123,12 +132,19 @@ pub(super) fn connected(
                 builder.add(graph.op(node), &sources, graph.arg(node).clone()).map_err(located)?
             }
         };
+        if let Some(&tensor) = opened.copies.get(&node).filter(|_| !origins.contains_key(&node)) {
+            builder.node(new).become_known_as(tensor);
+        }
         lazy[node.index()] = new;
     }
-    Ok(gradients
-        .into_iter()
-        .map(|gradient| gradient.map(|gradient| Tensor::from_node(builder.node(lazy[gradient.index()]))))
-        .collect())
+    let mut tensor = |gradient: NodeId| -> Result<Tensor> {
+        let node = lazy[gradient.index()];
+        // A node on the way to the loss stays nobody's: others may know it.
+        let is_new = !origins.contains_key(&gradient) || builder.node(node).identity().is_tensor();
+        let node = if is_new { node } else { builder.twin(node).map_err(located)? };
+        Ok(Tensor::from_node(builder.node(node)))
+    };
+    gradients.into_iter().map(|gradient| gradient.map(&mut tensor).transpose()).collect()
 }
 
 /// Nodes that `roots` need, sources first, without what only nodes that `stop` need.

@@ -8,13 +8,13 @@ pub mod collectives;
 mod create;
 mod custom;
 mod devices;
-mod distinct;
 mod dynamic;
 mod eight_bits;
 mod element;
 mod grad;
 mod gradcheck;
 mod history;
+mod identity;
 mod methods;
 mod node;
 #[cfg(feature = "npy")]
@@ -35,7 +35,8 @@ pub use eight_bits::{F8E4M3, F8E5M2};
 pub use element::Element;
 pub use grad::{grad, grad_or_zeros};
 pub use gradcheck::{GradcheckOptions, gradcheck};
-pub(crate) use history::{History, Opening};
+pub(crate) use history::{History, Opening, Program};
+pub(crate) use identity::{Identity, Who};
 pub use methods::{IntoAxes, Operand};
 pub(crate) use node::{Node, Sources, View};
 pub use random::set_seed;
@@ -73,7 +74,9 @@ enum Inner {
 }
 
 impl Tensor {
+    /// A handle of a node that is new, or of a tensor's.
     pub(crate) fn from_node(node: Arc<Node>) -> Tensor {
+        node.become_tensor();
         Tensor(Inner::Node(node))
     }
 

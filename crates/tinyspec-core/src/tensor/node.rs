@@ -1,6 +1,7 @@
 //! The lazy node behind a tensor: thin, hashed when made, dropped without recursion.
 
 use super::history::Computed;
+use super::identity::{Identity, Who};
 use crate::execute::{Shards, Storage};
 use crate::function::Body;
 use smallvec::SmallVec;
@@ -25,6 +26,8 @@ pub(crate) struct Node {
     /// Ascends in the order in which nodes are made: sources have smaller ones.
     pub age: u64,
     pub location: Option<&'static Location<'static>>,
+    /// An [`Identity`], settled before anybody but the maker sees the node.
+    identity: AtomicU64,
     state: RwLock<State>,
 }
 
@@ -68,8 +71,9 @@ impl Node {
             source.hash.hash(&mut hasher);
         }
         let hash = hasher.content_hash();
-        let state = RwLock::new(State::Lazy(sources));
-        Ok(Arc::new(Node { op, arg, props, hash, age: next_age(), location, state }))
+        let identity = Identity::made_of(op, props.dtype, sources.iter().map(|source| source.identity()));
+        let (identity, state) = (AtomicU64::new(identity.0), RwLock::new(State::Lazy(sources)));
+        Ok(Arc::new(Node { op, arg, props, hash, age: next_age(), location, identity, state }))
     }
 
     /// A node that is its buffer.
@@ -85,16 +89,39 @@ impl Node {
         let props = derive(Op::Buffer, &arg, &[&stack])?;
         let age = next_age();
         let hash = ContentHash::of(&(Op::Buffer, age));
-        let state = RwLock::new(State::Realised(storage, None));
-        Ok(Arc::new(Node { op: Op::Buffer, arg, props, hash, age, location, state }))
+        let (identity, state) = (AtomicU64::new(Identity::NONE.0), RwLock::new(State::Realised(storage, None)));
+        Ok(Arc::new(Node { op: Op::Buffer, arg, props, hash, age, location, identity, state }))
     }
 
     /// The Tuple of a Function's body.
     pub fn tuple(body: Arc<Body>) -> Result<Arc<Node>> {
         let elements: Vec<&Props> = body.outputs().iter().map(|&output| body.graph().props(output)).collect();
         let props = derive(Op::Tuple, &Arg::None, &elements)?;
-        let (hash, state) = (body.hash(), RwLock::new(State::Body(body)));
-        Ok(Arc::new(Node { op: Op::Tuple, arg: Arg::None, props, hash, age: next_age(), location: None, state }))
+        let (hash, identity) = (body.hash(), AtomicU64::new(Identity::NONE.0));
+        let (age, state) = (next_age(), RwLock::new(State::Body(body)));
+        Ok(Arc::new(Node { op: Op::Tuple, arg: Arg::None, props, hash, age, location: None, identity, state }))
+    }
+
+    /// What tells it apart from equal nodes where gradients are asked for.
+    pub fn identity(&self) -> Identity {
+        Identity(self.identity.load(Ordering::Relaxed))
+    }
+
+    /// What is one node to a gradient.
+    pub fn who(&self) -> Who {
+        self.identity().who(self.hash)
+    }
+
+    /// From now on it is a tensor that somebody has. Nobody but the maker of a node that is none may know the node.
+    pub fn become_tensor(&self) {
+        if self.props.dtype.is_float() && !self.identity().is_tensor() {
+            self.become_known_as(Identity::of_tensor(self.age));
+        }
+    }
+
+    /// As [`Node::become_tensor`], of a tensor that there was before: a copy of it.
+    pub fn become_known_as(&self, tensor: Identity) {
+        self.identity.store(tensor.0, Ordering::Relaxed);
     }
 
     /// What a walk needs to know, in one look: somebody else may be computing the node.
@@ -195,11 +222,12 @@ impl Node {
         self.become_state(State::Sharded(shards, computed));
     }
 
-    /// The node becomes what another node of the same value is.
-    pub fn become_as(&self, other: &Node) {
+    /// The node becomes what another node of the same value is; it may have been computed of other tensors.
+    pub fn become_as(&self, other: &Node, own: Option<Computed>) {
+        let computed = own.or_else(|| if self.who() == other.who() { other.computed() } else { None });
         let state = match &*other.state.read().unwrap_or_else(PoisonError::into_inner) {
-            State::Realised(storage, computed) => State::Realised(storage.clone(), computed.clone()),
-            State::Sharded(shards, computed) => State::Sharded(shards.clone(), computed.clone()),
+            State::Realised(storage, _) => State::Realised(storage.clone(), computed),
+            State::Sharded(shards, _) => State::Sharded(shards.clone(), computed),
             _ => return,
         };
         if !std::ptr::eq(self, other) {

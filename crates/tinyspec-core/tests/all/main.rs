@@ -18,6 +18,7 @@ mod flushing;
 mod formats;
 mod functions;
 mod histories;
+mod identities;
 mod indexing;
 mod kernels;
 mod large_sums;

@@ -181,11 +181,43 @@ fn impossible_sizes_are_errors() {
         (Tensor::zeros([1i64 << 40, 1 << 40]), "has too many elements"),
         (Tensor::zeros([-3i64, 2]), "is negative"),
         (Tensor::zeros([2, 0]).argmax(-1), "is empty"),
-        (Tensor::from_slice(&[1f32], ()).softmax(-1), "a scalar has no axes"),
+        (Tensor::from_slice(&[1f32], ()).softmax(1), "a scalar has no axes"),
     ] {
         let error = tensor.to_vec::<f32>().unwrap_err().to_string();
         assert!(error.contains(expected), "{error} does not say {expected}");
     }
+}
+
+#[test]
+fn a_scalar_is_a_row_of_one_element() -> Result<(), Error> {
+    let x = Tensor::scalar(2.5f32);
+    for axis in [0, -1] {
+        for (name, result, wanted) in [
+            ("softmax", x.softmax(axis), 1.0),
+            ("softmin", x.softmin(axis), 1.0),
+            ("log_softmax", x.log_softmax(axis), 0.0),
+            ("cumsum", x.cumsum(axis), 2.5),
+            ("cumprod", x.cumprod(axis), 2.5),
+            ("cummax", x.cummax(axis), 2.5),
+            ("cummin", x.cummin(axis), 2.5),
+            ("logcumsumexp", x.logcumsumexp(axis), 2.5),
+            ("sort", x.sort(axis, true)[0].clone(), 2.5),
+        ] {
+            assert!(result.shape().is_empty() && result.item::<f32>()? == wanted, "{name} along {axis}: {result}");
+        }
+        for (name, result) in [
+            ("argmax", x.argmax(axis)),
+            ("argmin", x.argmin(axis)),
+            ("argsort", x.argsort(axis, false)),
+            ("sort", x.sort(axis, false)[1].clone()),
+        ] {
+            assert!(result.shape().is_empty() && result.item::<i32>()? == 0, "{name} along {axis}: {result}");
+        }
+    }
+    let slope = grad(&(x.cumsum(0) * &x.sort(0, false)[0]), &[&x])?[0].item::<f32>()?;
+    assert_eq!(slope, 5.0);
+    assert!(x.cumsum(1).error().is_some() && x.softmax(-2).error().is_some());
+    Ok(())
 }
 
 #[test]

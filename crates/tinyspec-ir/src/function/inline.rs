@@ -1,6 +1,7 @@
 //! Substitution of a Function's Params by its arguments.
 
 use crate::{Arg, Builder, Graph, NodeId, Op, Result};
+use rustc_hash::FxHashMap;
 
 /// The results of a closed body in another graph, with each Param replaced by an argument.
 ///
@@ -15,6 +16,22 @@ pub fn inline(graph: &mut Graph, body: &Graph, outputs: &[NodeId], arguments: &[
     })
 }
 
+/// As [`inline`], where nodes of the body, all Params that are reached among them, are `known` in the graph already, and
+/// others come `apart`: no equal node is one with them. Gives what became of each node that was reached.
+///
+/// # Errors
+/// As [`inline`].
+pub fn inline_known(
+    graph: &mut Graph,
+    body: &Graph,
+    outputs: &[NodeId],
+    known: &FxHashMap<NodeId, NodeId>,
+    apart: impl Fn(NodeId) -> bool,
+) -> Result<Vec<Option<NodeId>>> {
+    let order = body.reachable_until(outputs, |node| known.contains_key(&node));
+    copy(graph, body, order, |_, node| Ok(known.get(&node).copied()), apart)
+}
+
 /// Copies `roots` from `body`; `replace` may give another node for a Param, but not for those of bodies inside.
 pub(super) fn import_params(
     graph: &mut Graph,
@@ -22,16 +39,35 @@ pub(super) fn import_params(
     roots: &[NodeId],
     mut replace: impl FnMut(&mut Graph, NodeId) -> Result<Option<NodeId>>,
 ) -> Result<Vec<NodeId>> {
+    let order = body.reachable_outside_bodies(roots);
+    let replace = |graph: &mut Graph, node| match body.op(node) {
+        Op::Param => replace(graph, node),
+        _ => Ok(None),
+    };
+    let map = copy(graph, body, order, replace, |_| false)?;
+    Ok(roots.iter().filter_map(|root| map[root.index()]).collect())
+}
+
+/// Copies the nodes `order`, sources first, but for those that `replace` gives another node for.
+fn copy(
+    graph: &mut Graph,
+    body: &Graph,
+    order: Vec<NodeId>,
+    mut replace: impl FnMut(&mut Graph, NodeId) -> Result<Option<NodeId>>,
+    apart: impl Fn(NodeId) -> bool,
+) -> Result<Vec<Option<NodeId>>> {
     let mut map: Vec<Option<NodeId>> = vec![None; body.len()];
-    for node in body.reachable_outside_bodies(roots) {
-        let replaced = if body.op(node) == Op::Param { replace(graph, node)? } else { None };
-        let new = match replaced {
+    for node in order {
+        let new = match replace(graph, node)? {
             Some(new) => new,
             None => {
                 let closed = matches!(body.op(node), Op::Function | Op::Call) as usize;
                 let mut sources = graph.import(body, &body.sources(node)[..closed], |_, _| Ok(None))?;
                 sources.extend(body.sources(node)[closed..].iter().filter_map(|source| map[source.index()]));
-                graph.add(body.op(node), &sources, body.arg(node).clone())?
+                match apart(node) {
+                    true => graph.add_apart(body.op(node), &sources, body.arg(node).clone())?,
+                    false => graph.add(body.op(node), &sources, body.arg(node).clone())?,
+                }
             }
         };
         for location in body.locations(node) {
@@ -39,7 +75,7 @@ pub(super) fn import_params(
         }
         map[node.index()] = Some(new);
     }
-    Ok(roots.iter().filter_map(|root| map[root.index()]).collect())
+    Ok(map)
 }
 
 /// `roots` without Functions: every one is replaced by its body, whatever gradient it brings.

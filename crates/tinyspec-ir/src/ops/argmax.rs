@@ -10,6 +10,9 @@ use crate::{Arg, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Resul
 
 /// Position of the first greatest element (i32).
 pub fn argmax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
+    if let Some(result) = super::in_row(b, x, axis, |b, x| argmax(b, x, 0)) {
+        return result;
+    }
     let shape = shape_of(b, x);
     let position = axis_of("argmax", axis, &shape)?;
     let length = shape[position].clone();

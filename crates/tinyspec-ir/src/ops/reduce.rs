@@ -184,6 +184,9 @@ pub(super) fn weights(b: &mut dyn Builder, scores: NodeId) -> Result<NodeId> {
 
 /// `e^x / sum(e^x)` along an axis.
 pub fn softmax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
+    if let Some(result) = super::in_row(b, x, axis, |b, x| softmax(b, x, 0)) {
+        return result;
+    }
     axis_of("softmax", axis, &shape_of(b, x))?;
     in_wide(b, x, |b, x| {
         let (shifted, _) = shifted(b, x, Some(&[axis]))?;
@@ -203,6 +206,9 @@ pub fn softmin(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
 
 /// `x - log(sum(e^x))` along an axis.
 pub fn log_softmax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
+    if let Some(result) = super::in_row(b, x, axis, |b, x| log_softmax(b, x, 0)) {
+        return result;
+    }
     axis_of("log_softmax", axis, &shape_of(b, x))?;
     in_wide(b, x, |b, x| {
         let (shifted, _) = shifted(b, x, Some(&[axis]))?;

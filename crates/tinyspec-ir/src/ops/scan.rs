@@ -32,6 +32,9 @@ fn windows(b: &mut dyn Builder, x: NodeId, fill: f64) -> Result<NodeId> {
 }
 
 fn scan(b: &mut dyn Builder, name: &str, op: Op, x: NodeId, axis: i64) -> Result<NodeId> {
+    if let Some(result) = super::in_row(b, x, axis, |b, x| scan(b, name, op, x, 0)) {
+        return result;
+    }
     let position = axis_of(name, axis, &shape_of(b, x))?;
     let dtype = dtype_of(b, x);
     let x = if op == Op::Max { x } else { cast(b, x, dtype.accumulator())? };
@@ -63,8 +66,11 @@ pub fn scanned(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
     let &[_, wide, _] = graph.sources(value) else { return None };
     let &[x, _] = graph.sources(wide) else { return None };
     let is_window = graph.op(value) == Op::Where && graph.op(wide) == Op::Reshape && graph.props(x).rank() > 0;
-    // Equal compositions are one node.
-    (is_window && windows(graph, x, fill(op)).ok()? == value).then_some(x)
+    if !is_window {
+        return None;
+    }
+    let again = windows(graph, x, fill(op)).ok()?;
+    graph.is_equal(again, value).then_some(x)
 }
 
 /// Running sum.
@@ -91,6 +97,9 @@ pub fn cummin(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
 
 /// Running `log(sum(e^x))`; -inf of nothing but -inf, with slope 0.
 pub fn logcumsumexp(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
+    if let Some(result) = super::in_row(b, x, axis, |b, x| logcumsumexp(b, x, 0)) {
+        return result;
+    }
     let position = axis_of("logcumsumexp", axis, &shape_of(b, x))?;
     let x = to_float(b, x)?;
     let length = shape_of(b, x)[position].clone();

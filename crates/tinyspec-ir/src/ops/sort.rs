@@ -154,6 +154,9 @@ pub(super) fn ranks(
 
 /// Positions that put `x` in order along `axis` (i32).
 pub fn argsort(b: &mut dyn Builder, x: NodeId, axis: i64, descending: bool) -> Result<NodeId> {
+    if let Some(result) = super::in_row(b, x, axis, |b, x| argsort(b, x, 0, descending)) {
+        return result;
+    }
     axis_of("argsort", axis, &shape_of(b, x))?;
     let moved = transpose(b, x, axis, -1)?;
     let order = order(b, moved, descending)?;
@@ -163,7 +166,8 @@ pub fn argsort(b: &mut dyn Builder, x: NodeId, axis: i64, descending: bool) -> R
 /// `x` in order along `axis`, and the positions its elements come from (i32).
 pub fn sort(b: &mut dyn Builder, x: NodeId, axis: i64, descending: bool) -> Result<Vec<NodeId>> {
     let order = argsort(b, x, axis, descending).map_err(|error| error.in_op("sort"))?;
-    let sorted = super::index::gather(b, x, order, axis)?;
+    let is_scalar = shape_of(b, x).is_empty();
+    let sorted = if is_scalar { x } else { super::index::gather(b, x, order, axis)? };
     Ok(vec![sorted, order])
 }
 

@@ -39,8 +39,8 @@ pub fn cosine_of(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
     let &[_, twice] = sources(quotient, Op::Div)? else { return None };
     let &[sine, _] = sources(twice, Op::Mul)? else { return None };
     let &[x] = sources(sine, Op::Sin)? else { return None };
-    // Equal compositions are one node.
-    (cos(graph, x).ok()? == node).then_some(x)
+    let again = cos(graph, x).ok()?;
+    graph.is_equal(again, node).then_some(x)
 }
 
 /// Tangent.

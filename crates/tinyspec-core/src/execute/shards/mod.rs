@@ -26,14 +26,14 @@ pub(crate) struct Shards {
 
 /// Computes `roots`, which are all on the devices `names`.
 pub(super) fn run(roots: &[Arc<Node>], walk: &Walk, names: &[Arc<str>]) -> Result<()> {
-    let program = Arc::new(walk.build()?);
+    let program = walk.build()?;
+    let history = History::of_tensors(roots)?;
     let leaves: Vec<&Arc<Node>> = walk.leaf_nodes().collect();
     let shards = spread::spread(&program, &leaves, names, roots.first().and_then(|root| root.location))?;
     let parts: Vec<Arc<Node>> = shards.iter().flat_map(|shards| shards.parts.iter().cloned()).collect();
     realize(&parts)?;
-    let history = History::new(&program, leaves.into_iter());
     for (position, (root, shards)) in roots.iter().zip(shards).enumerate() {
-        root.become_shards(shards, history.result(position));
+        root.become_shards(shards, history.as_ref().and_then(|history| history.result(position)));
     }
     Ok(())
 }

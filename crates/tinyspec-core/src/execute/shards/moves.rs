@@ -2,7 +2,6 @@
 
 use crate::execute::ranged::part;
 use crate::execute::{Device, Owner, Storage, device, realize};
-use crate::lower::callify::Walk;
 use crate::tensor::{History, LazyBuilder, Node};
 use crate::{Error, Result};
 use std::sync::Arc;
@@ -16,9 +15,7 @@ use super::Shards;
 pub(in crate::execute) fn move_to_device(node: &Arc<Node>) -> Result<()> {
     debug_assert_eq!(node.op, Op::Load);
     let (Some(source), Some(to)) = (node.sources().into_iter().next(), node.device().cloned()) else { return Ok(()) };
-    let walk = Walk::of(std::slice::from_ref(node));
-    let history = History::new(&Arc::new(walk.build()?), walk.leaf_nodes());
-    let computed = history.result(0);
+    let computed = History::of_tensors(std::slice::from_ref(node))?.and_then(|history| history.result(0));
     match (source.shards(), &to) {
         (None, DeviceId::Single(name)) => {
             let (from, start) = part(&source).ok_or_else(|| refused("the source has no value"))?;

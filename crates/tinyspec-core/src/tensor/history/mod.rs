@@ -1,0 +1,191 @@
+//! How a computed tensor came about, for gradients that are asked for after its value was read.
+//!
+//! A history holds the program that ran, which the plan has anyway, who the tensors were that it met, and weak references
+//! to its inputs: no memory lives on for its sake. What is gone is computed again from its own history, as far as that goes
+//! back.
+
+mod opening;
+mod program;
+
+pub(crate) use opening::Opening;
+pub(crate) use program::Program;
+
+use super::identity::{Identity, Who};
+use super::node::Node;
+use crate::function::Body;
+use crate::lower::callify::Walk;
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use tinyspec_ir::{Arg, ContentHash, DType, Dim, NodeId, Result};
+
+/// Computations in a row that are remembered. A loop that computes a state from the one before it stays bounded.
+const GENERATIONS: u32 = 64;
+
+/// More programs with equal tensors apart are not kept.
+const KEPT_PROGRAMS: usize = 1024;
+
+/// One run of a program.
+pub(crate) struct History {
+    program: Arc<Program>,
+    /// The inputs, by slot.
+    inputs: Vec<Input>,
+    /// Who stood for the entries of the program.
+    met: Vec<Identity>,
+    /// The named dims of the program, whose slots come after those of the inputs.
+    dims: Vec<Dim>,
+    /// The function that was called.
+    body: Option<Arc<Body>>,
+    generation: u32,
+}
+
+/// A result of a run.
+#[derive(Clone)]
+pub(crate) struct Computed {
+    history: Arc<History>,
+    output: NodeId,
+}
+
+struct Input {
+    node: Weak<Node>,
+    who: Who,
+    age: u64,
+    dtype: DType,
+    past: Past,
+}
+
+/// Where an input came from.
+enum Past {
+    Data,
+    Computed(Computed),
+    /// Computed longer ago than is remembered.
+    Forgotten,
+}
+
+impl History {
+    /// The run of the `program` of a walk.
+    pub fn new(program: &Arc<Program>, walk: &Walk) -> Arc<History> {
+        let met = walk.nodes().map(|node| node.identity()).collect();
+        Arc::new(History { met, ..History::of(program, walk.leaf_nodes()) })
+    }
+
+    /// The run that computes `roots`, with equal tensors apart: plans compute them once, and a gradient asks for one of them.
+    /// None where what they need is being overwritten.
+    ///
+    /// # Errors
+    /// None for nodes that [`tinyspec_ir::derive()`] has accepted.
+    pub fn of_tensors(roots: &[Arc<Node>]) -> Result<Option<Arc<History>>> {
+        static KNOWN: OnceLock<Mutex<FxHashMap<ContentHash, Arc<Program>>>> = OnceLock::new();
+        let walk = Walk::of_tensors(roots);
+        if !walk.overwritten.is_empty() {
+            return Ok(None);
+        }
+        let known = || KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+        let program = known().get(&walk.key).cloned();
+        let program = match program {
+            Some(program) => program,
+            None => {
+                let program = Arc::new(walk.program()?);
+                let mut known = known();
+                if known.len() >= KEPT_PROGRAMS {
+                    known.clear();
+                }
+                known.insert(walk.key, program.clone());
+                program
+            }
+        };
+        Ok(Some(History::new(&program, &walk)))
+    }
+
+    fn of<'a>(program: &Arc<Program>, inputs: impl Iterator<Item = &'a Arc<Node>>) -> History {
+        let mut generation = 0;
+        let inputs = inputs
+            .map(|node| {
+                let past = match node.computed() {
+                    None => Past::Data,
+                    Some(computed) if computed.history.generation + 1 < GENERATIONS => {
+                        generation = generation.max(computed.history.generation + 1);
+                        Past::Computed(computed)
+                    }
+                    Some(_) => Past::Forgotten,
+                };
+                Input { node: Arc::downgrade(node), who: node.who(), age: node.age, dtype: node.props.dtype, past }
+            })
+            .collect();
+        History { program: program.clone(), inputs, met: vec![], dims: vec![], body: None, generation }
+    }
+
+    /// The call of a function on tensors and, after them, its named dims; `program` is its body.
+    ///
+    /// # Errors
+    /// None for arguments that were computed.
+    pub fn of_call(program: &Arc<Program>, body: &Arc<Body>, arguments: &[Arc<Node>]) -> Result<Arc<History>> {
+        let dim = |node: &Arc<Node>| match node.props.value.as_deref() {
+            Some([dim]) if node.props.shape.is_empty() => Some(dim.clone()),
+            _ => None,
+        };
+        let dims: Vec<Dim> = arguments.iter().rev().map_while(dim).collect();
+        let tensors = &arguments[..arguments.len() - dims.len()];
+        let mut history = History::of(program, tensors.iter());
+        history.dims = dims.into_iter().rev().collect();
+        history.body = Some(body.clone());
+        // A part that is read where it lies has no memory of its own, but it is made of the whole.
+        for (position, tensor) in tensors.iter().enumerate().filter(|(_, tensor)| !tensor.is_realized()) {
+            let part = History::of_tensors(std::slice::from_ref(tensor))?;
+            if let Some(computed) = part.and_then(|part| part.result(0)) {
+                history.generation = history.generation.max(computed.history.generation + 1);
+                history.inputs[position].past = Past::Computed(computed);
+            }
+        }
+        Ok(Arc::new(history))
+    }
+
+    /// The result of a root, by its position; none where no gradient flows through it: it is data.
+    pub fn result(self: &Arc<History>, position: usize) -> Option<Computed> {
+        let output = *self.program.outputs.get(position)?;
+        self.program.flows(position).then(|| Computed { history: self.clone(), output })
+    }
+
+    /// Which result of the program it is.
+    fn number(&self, output: NodeId) -> usize {
+        self.program.outputs.iter().position(|&other| other == output).unwrap_or_default()
+    }
+
+    /// The tensors that the program met, with its nodes for them.
+    fn tensors(&self) -> impl Iterator<Item = (NodeId, Identity)> {
+        let tensors = self.program.tensors.iter();
+        let tensors = tensors.filter_map(|&(node, entry)| Some((node, *self.met.get(entry as usize)?)));
+        tensors.filter(|(_, identity)| identity.is_tensor())
+    }
+
+    /// The inputs among nodes of the program: slots and Params.
+    fn inputs_among(&self, nodes: &[NodeId]) -> impl Iterator<Item = (usize, NodeId)> {
+        nodes.iter().filter_map(|&node| match self.program.graph.arg(node) {
+            Arg::Param { slot, .. } if (*slot as usize) < self.inputs.len() => Some((*slot as usize, node)),
+            _ => None,
+        })
+    }
+}
+
+impl Input {
+    /// The tensor, if it still has its value, and how that was computed.
+    fn now(&self) -> (Option<Arc<Node>>, Option<Computed>) {
+        let node = self.node.upgrade().filter(|node| !node.is_overwritten());
+        let past = match (&node, &self.past) {
+            (Some(node), Past::Computed(computed)) if !node.is_realized() => Some(computed.clone()),
+            (Some(node), _) => node.computed(),
+            (None, Past::Computed(computed)) => Some(computed.clone()),
+            (None, _) => None,
+        };
+        (node, past)
+    }
+}
+
+impl Computed {
+    /// The nodes of the program to compute: a call is one node for all of its results.
+    fn outputs(&self) -> &[NodeId] {
+        match self.history.body {
+            Some(_) => &self.history.program.outputs,
+            None => std::slice::from_ref(&self.output),
+        }
+    }
+}

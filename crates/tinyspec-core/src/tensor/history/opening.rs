@@ -1,0 +1,228 @@
+//! Back along histories: computed tensors in a graph for gradients, as far as these depend on what is asked for.
+
+use super::{Computed, GENERATIONS, History, Past};
+use crate::lower::callify::{param, twin};
+use crate::tensor::identity::{Identity, Who};
+use crate::tensor::node::Node;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tinyspec_ir::eval::identity;
+use tinyspec_ir::function::inline_known;
+use tinyspec_ir::{Builder, Error, ErrorKind, Graph, NodeId, Op, Result};
+
+/// Opens computed tensors in a graph, where they depend on one that is asked for.
+pub(crate) struct Opening {
+    wanted: FxHashSet<Who>,
+    /// Age of the oldest tensor that is asked for: what is older does not depend on any.
+    oldest: u64,
+    /// Nodes of the graph, by the tensors that they stand for.
+    known: FxHashMap<Who, NodeId>,
+    /// What depends on something that is asked for, by run and result.
+    depends: FxHashMap<(*const History, NodeId), bool>,
+    next_slot: u32,
+    /// The tensors that were found on the way.
+    pub origins: Vec<(NodeId, Arc<Node>)>,
+    /// Copies of tensors that were met by a program, and that nobody may have any more.
+    pub copies: Vec<(NodeId, Identity)>,
+    /// Params that stand for values that are gone.
+    pub gone: Vec<NodeId>,
+}
+
+/// A step back: a result to compute, or a value to take as it is.
+enum Step {
+    Compute(Computed, Option<Arc<Node>>),
+    /// The input of this slot, by its Param in the program.
+    Take(Arc<History>, usize, NodeId),
+}
+
+impl Opening {
+    /// Slots from `next_slot` on are free.
+    pub fn new(wanted: &[Arc<Node>], next_slot: u32) -> Opening {
+        let age = |node: &Arc<Node>| if node.identity().is_tensor() { node.identity().age() } else { node.age };
+        Opening {
+            wanted: wanted.iter().map(|node| node.who()).collect(),
+            oldest: wanted.iter().map(age).min().unwrap_or_default(),
+            known: FxHashMap::default(),
+            depends: FxHashMap::default(),
+            next_slot,
+            origins: Vec::new(),
+            copies: Vec::new(),
+            gone: Vec::new(),
+        }
+    }
+
+    /// The node of the graph that stands for a tensor already.
+    pub fn known(&self, tensor: &Node) -> Option<NodeId> {
+        self.known.get(&tensor.who()).copied()
+    }
+
+    /// `new` stands for `node` in the graph.
+    pub fn meet(&mut self, node: &Node, new: NodeId) {
+        if node.identity().is_tensor() {
+            self.known.insert(node.who(), new);
+        }
+    }
+
+    /// How a computed tensor came about; a Param for data and for what does not depend on anything that is asked for.
+    ///
+    /// # Errors
+    /// When it lies too far back.
+    pub fn open(&mut self, graph: &mut Graph, tensor: &Node, slot: u32) -> Result<NodeId> {
+        let computed = match tensor.computed() {
+            Some(computed) if tensor.age > self.oldest && self.depends(&computed)? => computed,
+            _ => {
+                let param = param(graph, &tensor.props, slot)?;
+                self.known.insert(tensor.who(), param);
+                return Ok(param);
+            }
+        };
+        // Inputs are older than what was made of them.
+        for (who, step) in self.steps(tensor, computed)?.into_values() {
+            let known = self.known.get(&who).copied();
+            let node = match (known, &step) {
+                (Some(known), _) => known,
+                (None, Step::Compute(computed, _)) => self.compute(graph, computed)?,
+                (None, Step::Take(history, _, param)) => self.take(graph, history, *param)?,
+            };
+            let tensor = match step {
+                Step::Compute(_, tensor) => tensor,
+                Step::Take(history, slot, _) => history.inputs[slot].now().0,
+            };
+            match tensor {
+                Some(tensor) => self.origins.push((node, tensor)),
+                // What is computed again is a copy already.
+                None if graph.op(node) == Op::Param => self.gone.push(node),
+                None => {}
+            }
+            self.known.insert(who, node);
+        }
+        let opened = self.known.get(&tensor.who()).copied();
+        opened.ok_or_else(|| Error::new(ErrorKind::Verify, "grad", "a history without a result"))
+    }
+
+    /// Whether gradients of a computed tensor reach something else that is asked for.
+    ///
+    /// # Errors
+    /// When that is forgotten.
+    fn depends(&mut self, computed: &Computed) -> Result<bool> {
+        let Computed { history, output } = computed;
+        let key = (Arc::as_ptr(history), *output);
+        if let Some(&known) = self.depends.get(&key) {
+            return Ok(known);
+        }
+        let program = &history.program;
+        let passed = program.graph.reachable_until(computed.outputs(), |node| program.ends(node));
+        let tensor = |node: NodeId| history.met.get(program.entry(node)?);
+        let is_wanted = |node: &NodeId| tensor(*node).is_some_and(|tensor| self.wanted.contains(&tensor.as_tensor()));
+        let mut depends = passed.iter().any(|node| node != output && is_wanted(node));
+        for (slot, _) in history.inputs_among(&passed) {
+            let input = &history.inputs[slot];
+            depends |= self.wanted.contains(&input.who);
+            depends |= match (input.now(), &input.past) {
+                ((_, Some(past)), _) => input.age > self.oldest && self.depends(&past)?,
+                ((None, None), Past::Forgotten) if input.age > self.oldest => {
+                    let message = format!(
+                        "the loss was computed in more than {GENERATIONS} steps, and values in between are gone"
+                    );
+                    let error = Error::new(ErrorKind::Gradient, "grad", message);
+                    return Err(error.help("`detach` what the gradient should not follow"));
+                }
+                _ => false,
+            };
+        }
+        self.depends.insert(key, depends);
+        Ok(depends)
+    }
+
+    /// Everything that `tensor` was made of and that is not in the graph, by age.
+    ///
+    /// # Errors
+    /// As [`Opening::depends`].
+    fn steps(&mut self, tensor: &Node, computed: Computed) -> Result<BTreeMap<u64, (Who, Step)>> {
+        let mut steps = BTreeMap::new();
+        let mut pending = vec![(tensor.age, tensor.who(), computed, None)];
+        while let Some((age, who, computed, tensor)) = pending.pop() {
+            if steps.contains_key(&age) {
+                continue;
+            }
+            let history = &computed.history;
+            let known = self.known_of(history);
+            let needed = history.program.graph.reachable_until(computed.outputs(), |node| known.contains_key(&node));
+            for (slot, param) in history.inputs_among(&needed) {
+                let input = &history.inputs[slot];
+                if self.known.contains_key(&input.who) || steps.contains_key(&input.age) {
+                    continue;
+                }
+                let past = match input.now() {
+                    (Some(node), Some(past)) if input.age > self.oldest && self.depends(&past)? => {
+                        Some((past, Some(node)))
+                    }
+                    (None, Some(past)) => Some((past, None)),
+                    _ => None,
+                };
+                match past {
+                    Some((past, node)) => pending.push((input.age, input.who, past, node)),
+                    None => {
+                        steps.insert(input.age, (input.who, Step::Take(history.clone(), slot, param)));
+                    }
+                }
+            }
+            steps.insert(age, (who, Step::Compute(computed, tensor)));
+        }
+        Ok(steps)
+    }
+
+    /// Nodes of a program that are in the graph: tensors that it met, and its inputs.
+    fn known_of(&self, history: &History) -> FxHashMap<NodeId, NodeId> {
+        let tensors = history.tensors().map(|(node, tensor)| (node, tensor.as_tensor()));
+        tensors.filter_map(|(node, who)| Some((node, *self.known.get(&who)?))).collect()
+    }
+
+    /// A result, from inputs that are known.
+    fn compute(&mut self, graph: &mut Graph, computed: &Computed) -> Result<NodeId> {
+        let Computed { history, output } = computed;
+        let program = &history.program;
+        let lost = || Error::new(ErrorKind::Verify, "grad", "a program without a result");
+        if let Some(body) = &history.body {
+            // What is not needed may be any value.
+            let argument = |input: &super::Input| match self.known.get(&input.who) {
+                Some(&known) => known,
+                None => graph.constant(identity(Op::Add, input.dtype)),
+            };
+            let mut arguments: Vec<NodeId> = history.inputs.iter().map(argument).collect();
+            for dim in &history.dims {
+                arguments.push(graph.dim(dim)?);
+            }
+            let results = body.open(graph, &arguments)?;
+            return twin(graph, *results.get(history.number(*output)).ok_or_else(lost)?);
+        }
+        let mut known = self.known_of(history);
+        let all = program.graph.reachable_until(&[*output], |node| known.contains_key(&node));
+        for (slot, param) in history.inputs_among(&all) {
+            if let Some(&input) = self.known.get(&history.inputs[slot].who) {
+                known.insert(param, input);
+            }
+        }
+        let tensors: FxHashMap<NodeId, Identity> = history.tensors().collect();
+        let nodes = inline_known(graph, &program.graph, &[*output], &known, |node| tensors.contains_key(&node))?;
+        for (node, tensor) in tensors {
+            if let Some(new) = nodes[node.index()].filter(|_| !known.contains_key(&node)) {
+                self.known.insert(tensor.as_tensor(), new);
+                self.copies.push((new, tensor));
+            }
+        }
+        nodes[output.index()].ok_or_else(lost)
+    }
+
+    /// A Param for a value as it is.
+    fn take(&mut self, graph: &mut Graph, history: &History, before: NodeId) -> Result<NodeId> {
+        let mut props = history.program.graph.props(before).clone();
+        let first = history.inputs.len() as u32;
+        let value = |slot: u32| history.dims.get(slot.checked_sub(first)? as usize).cloned();
+        props.shape = props.shape.iter().map(|dim| dim.substitute(&value)).collect();
+        let param = param(graph, &props, self.next_slot)?;
+        self.next_slot += 1;
+        Ok(param)
+    }
+}

@@ -1,0 +1,60 @@
+//! What ran, as a gradient sees it.
+
+use std::sync::OnceLock;
+use tinyspec_ir::{DType, Graph, NodeId, Op};
+
+/// A program with a node for each tensor that it may have met, equal or not. Its runs share it.
+pub(crate) struct Program {
+    pub graph: Graph,
+    /// One a root.
+    pub outputs: Vec<NodeId>,
+    /// Nodes that are tensors to whoever has these, by number, and their entries of the walk.
+    pub tensors: Vec<(NodeId, u32)>,
+    /// Which outputs a gradient flows through, once that was asked.
+    flowing: OnceLock<Vec<bool>>,
+}
+
+impl Program {
+    /// `entries` are what became of those of the walk, in its order.
+    pub fn new(graph: Graph, outputs: Vec<NodeId>, entries: &[NodeId]) -> Program {
+        let floats = entries.iter().copied().zip(0..).filter(|&(node, _)| graph.dtype(node).is_float());
+        let mut tensors: Vec<(NodeId, u32)> = floats.collect();
+        tensors.sort_unstable();
+        Program { graph, outputs, tensors, flowing: OnceLock::new() }
+    }
+
+    /// The entry of the walk that a node is.
+    pub fn entry(&self, node: NodeId) -> Option<usize> {
+        let place = self.tensors.binary_search_by_key(&node, |&(node, _)| node).ok()?;
+        Some(self.tensors[place].1 as usize)
+    }
+
+    /// Whether an output is made of something that a gradient may be asked for.
+    pub fn flows(&self, output: usize) -> bool {
+        let flowing = self.flowing.get_or_init(|| {
+            let graph = &self.graph;
+            let mut is_tensor = vec![false; graph.len()];
+            for &(node, _) in &self.tensors {
+                is_tensor[node.index()] = graph.op(node) != Op::Const;
+            }
+            // By node: something below it, and something at or below it.
+            let (mut flows, mut holds) = (vec![false; graph.len()], vec![false; graph.len()]);
+            for node in graph.nodes() {
+                // The Params of a body are its own.
+                let below = &graph.sources(node)[usize::from(graph.op(node) == Op::Function)..];
+                let is_data = graph.op(node) == Op::Param && graph.dtype(node).is_float();
+                flows[node.index()] = is_data || !self.ends(node) && below.iter().any(|source| holds[source.index()]);
+                holds[node.index()] = flows[node.index()] || is_tensor[node.index()];
+            }
+            self.outputs.iter().map(|output| flows[output.index()]).collect()
+        });
+        flowing.get(output).copied().unwrap_or_default()
+    }
+
+    /// Whether no gradient goes on to the sources of a node.
+    pub fn ends(&self, node: NodeId) -> bool {
+        let dtype = self.graph.dtype(node);
+        // A kernel written by hand has none.
+        matches!(self.graph.op(node), Op::Detach | Op::After) || dtype.is_int() || dtype == DType::Bool
+    }
+}
