@@ -30,7 +30,9 @@ pub fn targets() -> Vec<Target> {
         arithmetic: DType::ALL.to_vec(),
         instructions: if masked_access { Instruction::ALL.to_vec() } else { Vec::new() },
     };
-    vec![target(64, 32, true), target(32, 16, false), target(16, 16, false), target(0, 16, false), gpu()]
+    // Small kernels are more than its caches hold.
+    let crowded = Target { cache_bytes: [1 << 9, 1 << 10, 1 << 12], ..target(32, 16, false) };
+    vec![target(64, 32, true), target(32, 16, false), target(16, 16, false), target(0, 16, false), gpu(), crowded]
 }
 
 /// Small limits, so that small kernels reach them.
@@ -398,7 +400,7 @@ pub fn fitting(scheduler: &Scheduler, schedule: &[OptOp]) -> (Space, Vec<OptOp>)
 fn lanes_that_are_gathered_lie_apart_from_what_is_stored() {
     let split = |axis, factor, target| OptOp::Split { axis, factor, target, top: false };
     let schedule = [split(2, 2, AxisType::GroupReduce), split(1, 8, AxisType::Upcast)];
-    check_schedule(kernels::matmul(6, 8, 4, (false, false), true), &schedule, targets().len() - 1);
+    check_schedule(kernels::matmul(6, 8, 4, (false, false), true), &schedule, 4);
 }
 
 /// `TINYSPEC_RANDOM_SCHEDULES=10000` tries more.

@@ -25,13 +25,17 @@ impl Devices {
     #[cfg(feature = "llvm")]
     fn add_cpu(&mut self) {
         use tinyspec_backends::llvm::{Host, LlvmCompiler};
-        match LlvmCompiler::new() {
-            Ok(compiler) => self.0.push((
-                Host::detect().flushing_target(),
-                Box::new(compiler),
-                Box::new(tinyspec_backends::cpu::CpuRuntime::new(2)),
-            )),
-            Err(error) => println!("skipped on the CPU: {error}"),
+        let target = Host::detect().flushing_target();
+        // Small kernels are more than its caches hold, so that stores bypass them.
+        let crowded = Target { cache_bytes: [1 << 9, 1 << 10, 1 << 12], ..target.clone() };
+        for target in [target, crowded] {
+            match LlvmCompiler::new() {
+                Ok(compiler) => {
+                    let runtime = tinyspec_backends::cpu::CpuRuntime::new(2);
+                    self.0.push((target, Box::new(compiler), Box::new(runtime)));
+                }
+                Err(error) => println!("skipped on the CPU: {error}"),
+            }
         }
     }
 
