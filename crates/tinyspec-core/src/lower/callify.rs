@@ -220,12 +220,6 @@ impl Walk {
         let entries = nodes.iter().zip(&self.entries).filter(|(_, entry)| entry.node.op != Op::Function);
         let mut origins: FxHashMap<NodeId, Arc<Node>> = opening.origins.into_iter().collect();
         origins.extend(entries.map(|(&node, entry)| (node, entry.node.clone())));
-        // The value of a twin is its tensor's, where nobody else has it: it is not computed again.
-        let twins: Vec<(NodeId, Arc<Node>)> =
-            origins.iter().filter_map(|(&node, tensor)| Some((twin_of(&graph, node)?, tensor.clone()))).collect();
-        for (value, tensor) in twins {
-            origins.entry(value).or_insert(tensor);
-        }
         let (copies, gone) = (opening.copies.into_iter().collect(), opening.gone);
         Ok(Opened { outputs: self.outputs(&nodes), graph, origins, copies, gone })
     }
@@ -330,12 +324,6 @@ pub(crate) fn twin(graph: &mut Graph, value: NodeId) -> Result<NodeId> {
     let shape = graph.props(value).shape.clone();
     let shape = graph.shape(&shape)?;
     graph.add_apart(Op::Reshape, &[value, shape], Arg::None)
-}
-
-/// The node that another one is a [`twin`] of.
-fn twin_of(graph: &Graph, node: NodeId) -> Option<NodeId> {
-    let value = *graph.sources(node).first().filter(|_| graph.op(node) == Op::Reshape)?;
-    (graph.props(value).shape == graph.props(node).shape).then_some(value)
 }
 
 /// The Param that stands for a tensor in memory.

@@ -4,7 +4,7 @@
 //! equal to it: two weights that start as zeros. So every float tensor that somebody has a handle of is somebody: a leaf of
 //! its own, or a result. What a method makes on the way is nobody: such nodes are one if they are equal and made of the same.
 
-use tinyspec_ir::{ContentHash, DType, Op};
+use tinyspec_ir::ContentHash;
 
 /// Told apart where hashes are not.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct Identity(pub(super) u64);
 pub(crate) type Who = (ContentHash, Identity);
 
 impl Identity {
-    /// No gradient goes on to any tensor from here.
+    /// Made of no tensor.
     pub const NONE: Identity = Identity(0);
 
     /// Of the tensor whose node has this age: an odd number.
@@ -23,10 +23,7 @@ impl Identity {
     }
 
     /// Of a node on the way, by those of its sources: an even number.
-    pub fn made_of(op: Op, dtype: DType, sources: impl Iterator<Item = Identity>) -> Identity {
-        if op == Op::Detach || dtype.is_int() || dtype == DType::Bool {
-            return Identity::NONE;
-        }
+    pub fn made_of(sources: impl Iterator<Item = Identity>) -> Identity {
         // An odd factor of many bits: sources in another order, or in another place, are others.
         const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
         let mixed = sources.fold(0, |mixed: u64, source| (mixed.rotate_left(29) ^ source.0).wrapping_mul(FACTOR));

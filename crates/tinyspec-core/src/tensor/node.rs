@@ -71,7 +71,7 @@ impl Node {
             source.hash.hash(&mut hasher);
         }
         let hash = hasher.content_hash();
-        let identity = Identity::made_of(op, props.dtype, sources.iter().map(|source| source.identity()));
+        let identity = Identity::made_of(sources.iter().map(|source| source.identity()));
         let (identity, state) = (AtomicU64::new(identity.0), RwLock::new(State::Lazy(sources)));
         Ok(Arc::new(Node { op, arg, props, hash, age: next_age(), location, identity, state }))
     }
