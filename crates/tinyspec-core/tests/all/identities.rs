@@ -172,7 +172,9 @@ fn equal_tensors_have_gradients_of_their_own_whatever_was_read() -> Result<(), E
 fn equal_tensors() -> Result<(), Error> {
     for kind in KINDS {
         let values = start(kind).to_vec::<f32>()?;
-        for (name, program) in programs() {
+        // What they start from matters to the first.
+        let count = if matches!(kind, "ones" | "arange") { usize::MAX } else { 3 };
+        for (name, program) in programs().into_iter().take(count) {
             let data = || Tensor::from_slice(&values, [4]);
             let wanted = gradients(program, [data(), data(), data()], "nothing")?;
             for reading in READINGS {
