@@ -68,8 +68,9 @@ fn prefix_sum(x: &Tensor) -> Tensor {
     windows.narrow(1, 0, n).sum(1, false)
 }
 
+/// The specification's arange: its `Tensor(1)` is a number that the program writes.
 fn counted(n: usize) -> Tensor {
-    prefix_sum(&Tensor::full([n], 1i32)) - 1
+    prefix_sum(&Tensor::scalar(1i32).reshape([1]).expand([n])) - 1
 }
 
 fn places(n: usize) -> Tensor {
@@ -78,14 +79,14 @@ fn places(n: usize) -> Tensor {
 
 fn gather(x: &Tensor, places: &Tensor) -> Tensor {
     let n = count(x);
-    let mask = counted(count(x) as usize).reshape([n, 1]).eq(places.reshape([1, n]));
-    mask.where_(x.reshape([n, 1]), 0.0).sum(0, false)
+    let mask = counted(n as usize).reshape([n, 1]).eq(places.reshape([1, n])).cast(x.dtype());
+    (x.reshape([n, 1]) * mask).sum(0, false)
 }
 
 fn scatter_add(x: &Tensor, places: &Tensor) -> Tensor {
     let n = count(x);
-    let mask = counted(count(x) as usize).reshape([n, 1]).eq(places.reshape([1, n]));
-    x + mask.where_(x.reshape([1, n]), 0.0).sum(1, false)
+    let mask = counted(n as usize).reshape([n, 1]).eq(places.reshape([1, n])).cast(x.dtype());
+    x + (mask * x.reshape([1, n])).sum(1, false)
 }
 
 /// Rows of 16 numbers, 1024 of which are read.

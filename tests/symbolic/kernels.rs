@@ -174,3 +174,41 @@ fn sums_so_far_take_one_step_a_term() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// A rate that changes from step to step is data. What only sums name is compiled for a few numbers, then for any.
+#[test]
+fn numbers_that_change_are_no_part_of_a_program() -> Result<(), Error> {
+    let _alone = crate::alone();
+    let weights = Tensor::from_slice(&[1f32, 2.0, 3.0], [3]);
+    let mut plans = None;
+    for step in 1..20u8 {
+        let rate = Tensor::scalar(1.0 / f32::from(step));
+        let moved = (&weights - &rate * &weights).sum(.., false).item::<f32>()?;
+        assert!((moved - 6.0 * (1.0 - 1.0 / f32::from(step))).abs() < 1e-5, "{moved}");
+        let now = profile::counters().plans;
+        assert_eq!(now, *plans.get_or_insert(now), "step {step} is compiled again");
+    }
+    let mut plans = None;
+    for number in 0..20i32 {
+        assert_eq!(Tensor::scalar(number).expand([4]).sum(.., false).item::<i32>()?, 4 * number);
+        let now = profile::counters().plans;
+        if number > 4 {
+            assert_eq!(now, *plans.get_or_insert(now), "number {number} is compiled again");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_prepared_sum_takes_the_number_that_it_is_called_with() -> Result<(), Error> {
+    let function = Function::trace(&[Spec::new(DType::I32, ())], |x| vec![x[0].expand([4]).sum(.., false)])?;
+    let number = |value: i32| Tensor::scalar(value);
+    let run = function.prepare(&[&number(3)])?;
+    for value in [3, 5, -7, 0, 11] {
+        let mut sum = [Tensor::scalar(0i32)];
+        run.call(&mut sum, &[&number(value)])?;
+        assert_eq!(sum[0].item::<i32>()?, 4 * value);
+        assert_eq!(sum[0].expand([2]).sum(.., false).item::<i32>()?, 8 * value);
+    }
+    Ok(())
+}

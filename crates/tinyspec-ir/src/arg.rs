@@ -67,6 +67,18 @@ impl Const {
         }
     }
 
+    /// The value, where it is a whole number of an integer or float type, and no -0.
+    pub fn as_whole(self) -> Option<i64> {
+        let value = match self.as_float() {
+            Some(value) => {
+                let is_whole = value.fract() == 0.0 && value.abs() <= (1i64 << 53) as f64;
+                (is_whole && value.to_bits() != (-0.0f64).to_bits()).then_some(value as i128)
+            }
+            None => self.as_int(),
+        };
+        value.and_then(|value| i64::try_from(value).ok())
+    }
+
     /// The value of a float constant.
     pub fn as_float(self) -> Option<f64> {
         self.dtype.is_float().then(|| f64::from_bits(self.bits))

@@ -124,6 +124,21 @@ impl DType {
         })
     }
 
+    /// Least and greatest of the whole numbers that this type holds one by one, with none left out between them; of
+    /// what is cast to a float, numbers beyond these are rounded.
+    pub const fn whole_range(self) -> Option<(i128, i128)> {
+        let bits = match self {
+            F64 => 53,
+            F32 => 24,
+            F16 => 11,
+            BF16 => 8,
+            F8E4M3 => 4,
+            F8E5M2 => 3,
+            _ => return self.int_range(),
+        };
+        Some((-(1 << bits), 1 << bits))
+    }
+
     /// The type in which a Reduce over this one accumulates (SEMANTICS, "Reduce").
     pub const fn accumulator(self) -> DType {
         match self {

@@ -19,6 +19,7 @@ mod hash;
 pub mod instruction;
 mod interval;
 pub mod kernel;
+pub mod masks;
 pub mod op;
 pub mod ops;
 mod props;

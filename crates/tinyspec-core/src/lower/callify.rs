@@ -3,19 +3,23 @@
 //!
 //! The walk alone gives the key of the plan cache; the graph is built only for a program not seen before.
 
-use crate::execute::Storage;
+use crate::execute::{Storage, default_device};
 use crate::function;
-use crate::tensor::{Identity, Node, Opening, Program, Sources, View, Who};
+use crate::tensor::{Identity, Node, Opening, Program, Sources, View, Who, is_one_of_few};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::hash::Hash;
 use std::sync::Arc;
-use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, ContentHasher, Device, Graph, NodeId, Op, Props, Result};
+use tinyspec_ir::{
+    AddrSpace, Arg, Builder, Const, ContentHash, ContentHasher, Device, Graph, NodeId, Op, Props, Result,
+};
 
 type Positions = SmallVec<[u32; 3]>;
 
 /// Nodes of a small program.
 const SOME: usize = 256;
+/// Views that a sum is looked for a number through.
+const VIEWS: usize = 32;
 /// Nodes of a graph with its gradients, for each without them, about.
 const WITH_GRADIENTS: usize = 3;
 
@@ -37,6 +41,8 @@ pub(crate) struct Walk {
     pub overwritten: Vec<Arc<Node>>,
     /// Met values that are equal, but not the same to a gradient.
     pub has_equal: bool,
+    /// Leaves that are numbers here.
+    literals: FxHashMap<u32, Const>,
 }
 
 struct Entry {
@@ -113,6 +119,7 @@ impl Walk {
             key: ContentHash(0),
             first: vec![],
             overwritten: vec![],
+            literals: FxHashMap::default(),
             has_placeholder: false,
             has_equal: false,
         };
@@ -162,6 +169,10 @@ impl Walk {
                     let sources: Positions =
                         sources.iter().filter_map(|source| positions.get(&who(source)).copied()).collect();
                     (node.op, &node.arg, &sources[..]).hash(&mut hasher);
+                    if let Some((leaf, value)) = walk.summed_literal(&node, &sources) {
+                        (u8::MAX - 1, leaf, value).hash(&mut hasher);
+                        walk.literals.insert(leaf, value);
+                    }
                     walk.has_placeholder |= node.op == Op::Param;
                     if node.op == Op::Function
                         && let Some(body) = node.sources().first()
@@ -192,6 +203,28 @@ impl Walk {
 
     fn meet_again(&mut self, known: u32, node: &Node) {
         self.has_equal |= self.entries[known as usize].node.identity() != node.identity();
+    }
+
+    /// The leaf below a sum of nothing but views and casts of it, if it is a number that the program writes.
+    fn summed_literal(&self, node: &Node, sources: &Positions) -> Option<(u32, Const)> {
+        let Arg::Reduce { op: Op::Add, .. } = node.arg else { return None };
+        let mut position = *sources.first()?;
+        for _ in 0..VIEWS {
+            let entry = &self.entries[position as usize];
+            if entry.leaf.is_some() {
+                let (node, value) = (&entry.node, entry.node.literal()?);
+                // A constant is wherever the program runs.
+                let is_here = default_device().is_ok_and(|device| node.device() == Some(device.id()));
+                return (is_here && is_one_of_few(node.location?, value)).then_some((position, value));
+            }
+            let is_view =
+                matches!(entry.node.op, Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Pad | Op::Shrink);
+            if !is_view && entry.node.op != Op::Cast {
+                return None;
+            }
+            position = *entry.sources.first()?;
+        }
+        None
     }
 
     /// The graph of the walk.
@@ -262,6 +295,9 @@ impl Walk {
             let new = match (node.op, &node.arg, leaf) {
                 (.., &Some(slot)) => match &mut apart {
                     Apart::Tensors(opening) => opening.open(graph, node, slot)?,
+                    Apart::Nothing if self.literals.contains_key(&(position as u32)) => {
+                        graph.constant(self.literals[&(position as u32)])
+                    }
                     _ => param(graph, &node.props, slot)?,
                 },
                 (Op::After, ..) if sources.len() == 1 => standing(graph, of(sources[0]))?,

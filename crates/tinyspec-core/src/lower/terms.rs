@@ -6,7 +6,7 @@ use super::sum::{self, Sum};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_ir::eval::{self, eval_op};
-use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result, masks};
 
 /// The terms of a Reduce.
 pub(crate) struct Terms {
@@ -58,6 +58,14 @@ impl Terms {
                 graph.as_const(node).is_some_and(|value| vanishes(op, dtype, &casts, value))
             };
             match (graph.op(node), graph.sources(node)) {
+                // As many ones as conditions that hold.
+                (Op::Cast, &[inner])
+                    if graph.dtype(inner) == DType::Bool && op == Op::Add && graph.props(node).shape.is_empty() =>
+                {
+                    terms.value = graph.constant(Const::int(graph.dtype(node), 1));
+                    terms.require(graph, sums, inner, true)?;
+                    break;
+                }
                 (Op::Cast, &[inner]) if graph.dtype(inner) != DType::Index => {
                     casts.push(graph.dtype(node));
                     terms.value = inner;
@@ -78,7 +86,10 @@ impl Terms {
             }
         }
         for &dtype in casts.iter().rev() {
-            terms.value = graph.add(Op::Cast, &[terms.value], Arg::DType(dtype))?;
+            terms.value = match graph.as_const(terms.value) {
+                Some(value) => graph.constant(eval_op(Op::Cast, dtype, &[value])?),
+                None => graph.add(Op::Cast, &[terms.value], Arg::DType(dtype))?,
+            };
         }
         Ok(terms)
     }
@@ -114,56 +125,17 @@ fn require(
     node: NodeId,
     holds: bool,
 ) -> Result<()> {
-    let mut pending: SmallVec<[(NodeId, bool); 4]> = SmallVec::from_iter([(node, holds)]);
-    while let Some((node, holds)) = pending.pop() {
-        let is_bool = |graph: &Graph, source: &NodeId| graph.dtype(*source) == DType::Bool;
-        let sources: SmallVec<[NodeId; 3]> = graph.sources(node).into();
-        match (graph.op(node), sources.as_slice()) {
-            (Op::And, &[a, b]) if holds => pending.extend([(b, true), (a, true)]),
-            (Op::Or, &[a, b]) if !holds => pending.extend([(b, false), (a, false)]),
-            (Op::Xor | Op::CmpNe, &[a, b]) if is_bool(graph, &a) && graph.as_int(b).is_some() => {
-                pending.push((a, holds ^ (graph.as_int(b) != Some(0))));
-            }
-            (Op::Where, &[c, yes, no]) if holds && is_bool(graph, &no) && graph.as_int(no) == Some(0) => {
-                pending.extend([(yes, true), (c, true)]);
-            }
-            _ => match choice(graph, node) {
-                Some((condition, same)) => pending.push((condition, holds == same)),
-                None => {
-                    let relation = relation(graph, sums, node, holds)?;
-                    conditions.push(Condition { node, holds, relation });
-                }
-            },
+    for (node, holds) in masks::conjuncts(graph, node, holds) {
+        let relation = relation(graph, sums, node, holds)?;
+        // What follows stands beside the condition, which stays.
+        if let (Relation::Other, false) = (&relation, holds)
+            && let Some(sum) = whole(graph, sums, node)?
+        {
+            conditions.push(Condition { node, holds, relation: Relation::Zero(sum) });
         }
+        conditions.push(Condition { node, holds, relation });
     }
     Ok(())
-}
-
-/// The condition behind a choice of constants: `k < Where(c, x, y)` is c or its opposite.
-fn choice(graph: &Graph, node: NodeId) -> Option<(NodeId, bool)> {
-    let chosen = |node: NodeId, value: &dyn Fn(Const) -> Option<Const>| {
-        let &[condition, yes, no] = graph.sources(node) else { return None };
-        let pair = (graph.op(node) == Op::Where).then_some((constant(graph, yes)?, constant(graph, no)?))?;
-        let (yes, no) = (value(pair.0)?.as_int()? != 0, value(pair.1)?.as_int()? != 0);
-        (yes != no).then_some((condition, yes))
-    };
-    match (graph.op(node), graph.sources(node)) {
-        (Op::Where, _) => chosen(node, &|value| Some(value)),
-        (op @ (Op::CmpLt | Op::CmpNe), &[a, b]) => match (constant(graph, a), constant(graph, b)) {
-            (Some(a), None) => chosen(b, &|value| eval_op(op, DType::Bool, &[a, value]).ok()),
-            (None, Some(b)) => chosen(a, &|value| eval_op(op, DType::Bool, &[value, b]).ok()),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// A constant, or one that is cast.
-fn constant(graph: &Graph, node: NodeId) -> Option<Const> {
-    match (graph.op(node), graph.sources(node)) {
-        (Op::Cast, &[inner]) => eval_op(Op::Cast, graph.dtype(node), &[graph.as_const(inner)?]).ok(),
-        _ => graph.as_const(node),
-    }
 }
 
 /// The value where the gate holds, else nothing that a Reduce by `op` would count.
@@ -192,14 +164,44 @@ fn relation(graph: &mut Graph, sums: &mut Sums, node: NodeId, holds: bool) -> Re
     if !is_equation && op != Op::CmpLt {
         return Ok(Relation::Other);
     }
-    let (Some(a), Some(b)) = (sums.integer(graph, a, is_equation)?, sums.integer(graph, b, is_equation)?) else {
+    let float = Some(graph.dtype(a)).filter(|dtype| dtype.is_float());
+    let (Some((a, is_a_exact)), Some((b, is_b_exact))) =
+        (sums.integer(graph, a, is_equation)?, sums.integer(graph, b, is_equation)?)
+    else {
         return Ok(Relation::Other);
     };
+    // What is rounded to the float lies on the same side of a number within its whole ones as before. The small floats
+    // have no infinity to round to.
+    let is_within = |sum: &Sum| {
+        let float = float.filter(|dtype| dtype.size() > 1);
+        let whole = float.and_then(DType::whole_range).zip(sum.bounds(graph));
+        whole.is_some_and(|((low, high), (least, greatest))| low < least && greatest < high)
+    };
+    if !(is_a_exact || is_within(&b)) || !(is_b_exact || is_within(&a)) {
+        return Ok(Relation::Other);
+    }
     Ok(match (op, holds) {
         (Op::CmpNe, _) => Relation::Zero(a.plus(&b.scale(-1))),
         (_, true) => Relation::NotNegative(b.plus(&a.scale(-1)).plus(&Sum::constant(-1))),
         (_, false) => Relation::NotNegative(a.plus(&b.scale(-1))),
     })
+}
+
+/// A float that equals a whole number is that number: the equation which follows from one of floats.
+fn whole(graph: &mut Graph, sums: &mut Sums, node: NodeId) -> Result<Option<Sum>> {
+    let (Op::CmpNe, &[a, b]) = (graph.op(node), graph.sources(node)) else { return Ok(None) };
+    if !graph.dtype(a).is_float() || !graph.props(node).shape.is_empty() {
+        return Ok(None);
+    }
+    for (number, data) in [(a, b), (b, a)] {
+        if let (Some((sum, true)), None) = (sums.integer(graph, number, true)?, sums.integer(graph, data, true)?)
+            && sum.as_constant().is_none()
+        {
+            let index = graph.add(Op::Cast, &[data], Arg::DType(DType::Index))?;
+            return Ok(Some(sum.plus(&Sum::atom(index).scale(-1))));
+        }
+    }
+    Ok(None)
 }
 
 /// Normal forms of index scalars and tiles, made when they are asked for.
@@ -232,30 +234,42 @@ impl Sums {
         sum
     }
 
-    /// An integer of any dtype as an index, where that is the same number.
-    fn integer(&mut self, graph: &mut Graph, node: NodeId, is_equation: bool) -> Result<Option<Sum>> {
+    /// A whole number of any dtype as an index, and whether it is that exactly: what is cast to a float may be rounded.
+    fn integer(&mut self, graph: &mut Graph, node: NodeId, is_equation: bool) -> Result<Option<(Sum, bool)>> {
         let dtype = graph.dtype(node);
         if dtype == DType::Index {
-            return Ok(Some(self.of(graph, node)));
+            return Ok(Some((self.of(graph, node), true)));
         }
-        if !dtype.is_int() || !graph.props(node).shape.is_empty() {
+        if dtype == DType::Bool || !graph.props(node).shape.is_empty() {
             return Ok(None);
         }
-        if let Some(number) = graph.as_int(node).and_then(|number| i64::try_from(number).ok()) {
-            return Ok(Some(Sum::constant(number)));
+        if let Some(number) = graph.as_const(node).and_then(Const::as_whole) {
+            return Ok(Some((Sum::constant(number), true)));
         }
-        if let (Op::Cast, &[inner]) = (graph.op(node), graph.sources(node))
-            && graph.dtype(inner) == DType::Index
-        {
-            let held = dtype.int_range().zip(graph.props(inner).interval.int());
-            let fits = held.is_some_and(|((low, high), (least, greatest))| low <= least && greatest <= high);
-            return Ok(fits.then(|| self.of(graph, inner)));
+        let inner = graph.sources(node).first().copied().filter(|_| graph.op(node) == Op::Cast);
+        let fits = inner.is_some_and(|inner| {
+            let bounds = dtype.whole_range().zip(graph.props(inner).interval.int());
+            bounds.is_some_and(|((low, high), (least, greatest))| low <= least && greatest <= high)
+        });
+        match inner {
+            Some(inner) if graph.dtype(inner) == DType::Index => {
+                return Ok((fits || dtype.is_float()).then(|| (self.of(graph, inner), fits)));
+            }
+            // A u64 as an index is not what it is as a float.
+            Some(inner)
+                if graph.dtype(inner).is_int() && graph.dtype(inner) != DType::U64 && (fits || dtype.is_float()) =>
+            {
+                let whole = self.integer(graph, inner, is_equation)?;
+                return Ok(whole.map(|(sum, is_exact)| (sum, is_exact && fits)));
+            }
+            _ if !dtype.is_int() => return Ok(None),
+            _ => {}
         }
         // A u64 beyond i64 becomes a negative index: it differs from all positions, but it is not above them.
         if dtype == DType::U64 && !is_equation {
             return Ok(None);
         }
         let index = graph.add(Op::Cast, &[node], Arg::DType(DType::Index))?;
-        Ok(Some(Sum::atom(index)))
+        Ok(Some((Sum::atom(index), true)))
     }
 }

@@ -5,8 +5,9 @@ use crate::Result;
 use crate::execute::{Owner, Storage, default_device};
 use std::panic::Location;
 use std::sync::Arc;
+use tinyspec_ir::eval::from_storage;
 use tinyspec_ir::ops::Literal;
-use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Op, Shape};
+use tinyspec_ir::{Arg, Builder, Const, DType, Dim, ErrorKind, Op, Shape};
 
 /// What a shape is written as: `[2, 3]`, `&sizes[..]`, `()` for a scalar, or a number for one axis.
 #[diagnostic::on_unimplemented(
@@ -131,10 +132,12 @@ impl Tensor {
         filled("ones", shape, 1f32, DType::F32)
     }
 
-    /// A tensor of shape `()` with one value, which is data: kernels do not depend on it.
+    /// A tensor of shape `()` with one value, which is data: kernels do not depend on it. But where nothing but views of it
+    /// are summed, as in the specification's `arange`, the sum is compiled for the number, as long as this line of the
+    /// program has written no more than three.
     #[track_caller]
     pub fn scalar<T: Element>(value: T) -> Tensor {
-        from_bytes(Location::caller(), T::bytes(&[value]), T::DTYPE, &Shape::new()).unwrap_or_else(Tensor::failed)
+        literal(Location::caller(), value).unwrap_or_else(Tensor::failed)
     }
 
     /// A tensor of shape `()` with one value, which is part of the graph.
@@ -185,6 +188,15 @@ fn filled(op: &str, shape: impl IntoShape, value: impl Scalar, dtype: DType) -> 
     })
 }
 
+fn literal<T: Element>(location: &'static Location<'static>, value: T) -> Result<Tensor> {
+    let bytes = T::bytes(std::slice::from_ref(&value));
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    let value = Const { dtype: T::DTYPE, bits: from_storage(T::DTYPE, u64::from_le_bytes(word)) };
+    let storage = stored(location, bytes, T::DTYPE, &Shape::new())?;
+    Ok(Tensor::from_node(Node::literal_buffer(Arc::new(storage), value, location)?))
+}
+
 /// Copies host bytes into a new buffer on the default device.
 pub(crate) fn from_bytes(
     location: &'static Location<'static>,
@@ -192,8 +204,13 @@ pub(crate) fn from_bytes(
     dtype: DType,
     shape: &Shape,
 ) -> Result<Tensor> {
+    let storage = stored(location, bytes, dtype, shape)?;
+    Ok(Tensor::from_node(Node::buffer(Arc::new(storage), dtype, shape, Some(location))?))
+}
+
+fn stored(location: &'static Location<'static>, bytes: &[u8], dtype: DType, shape: &Shape) -> Result<Storage> {
     let device = default_device()?;
     let storage = Storage::allocate(&device, bytes.len(), &Owner::tensor(dtype, shape, Some(location)))?;
     storage.write(bytes)?;
-    Ok(Tensor::from_node(Node::buffer(Arc::new(storage), dtype, shape, Some(location))?))
+    Ok(storage)
 }

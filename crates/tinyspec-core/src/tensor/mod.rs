@@ -24,6 +24,7 @@ mod random;
 mod realize;
 mod select;
 mod show;
+mod written;
 
 pub use at::{IntoPick, IntoPicks, NewAxis, Pick, Rest, stepped};
 pub(crate) use builder::{LazyBuilder, apply, apply_many};
@@ -41,6 +42,7 @@ pub use methods::{IntoAxes, Operand};
 pub(crate) use node::{Node, Sources, View};
 pub use random::set_seed;
 pub use realize::realize_all;
+pub(crate) use written::is_one_of_few;
 
 use crate::execute::Device;
 use crate::{Error, Result};

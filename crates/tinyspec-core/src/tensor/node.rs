@@ -10,7 +10,7 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use tinyspec_ir::{
-    AddrSpace, Arg, Builder, ContentHash, ContentHasher, DType, Device, Op, Props, Result, Shape, derive,
+    AddrSpace, Arg, Builder, Const, ContentHash, ContentHasher, DType, Device, Op, Props, Result, Shape, derive,
 };
 
 /// Sources of a lazy node.
@@ -28,6 +28,8 @@ pub(crate) struct Node {
     pub location: Option<&'static Location<'static>>,
     /// An [`Identity`], settled before anybody but the maker sees the node.
     identity: AtomicU64,
+    /// Of a buffer that was made of one number in the program: that.
+    literal: Option<Const>,
     state: RwLock<State>,
 }
 
@@ -73,7 +75,7 @@ impl Node {
         let hash = hasher.content_hash();
         let identity = Identity::made_of(sources.iter().map(|source| source.identity()));
         let (identity, state) = (AtomicU64::new(identity.0), RwLock::new(State::Lazy(sources)));
-        Ok(Arc::new(Node { op, arg, props, hash, age: next_age(), location, identity, state }))
+        Ok(Arc::new(Node { op, arg, props, hash, age: next_age(), location, identity, literal: None, state }))
     }
 
     /// A node that is its buffer.
@@ -90,7 +92,25 @@ impl Node {
         let age = next_age();
         let hash = ContentHash::of(&(Op::Buffer, age));
         let (identity, state) = (AtomicU64::new(Identity::NONE.0), RwLock::new(State::Realised(storage, None)));
-        Ok(Arc::new(Node { op: Op::Buffer, arg, props, hash, age, location, identity, state }))
+        Ok(Arc::new(Node { op: Op::Buffer, arg, props, hash, age, location, identity, literal: None, state }))
+    }
+
+    /// A node that is its buffer, which holds `value`.
+    pub fn literal_buffer(
+        storage: Arc<Storage>,
+        value: Const,
+        location: &'static Location<'static>,
+    ) -> Result<Arc<Node>> {
+        let mut node = Node::buffer(storage, value.dtype, &Shape::new(), Some(location))?;
+        if let Some(node) = Arc::get_mut(&mut node) {
+            node.literal = Some(value);
+        }
+        Ok(node)
+    }
+
+    /// What the program wrote for the value of this buffer.
+    pub fn literal(&self) -> Option<Const> {
+        self.literal
     }
 
     /// The Tuple of a Function's body.
@@ -99,7 +119,17 @@ impl Node {
         let props = derive(Op::Tuple, &Arg::None, &elements)?;
         let (hash, identity) = (body.hash(), AtomicU64::new(Identity::NONE.0));
         let (age, state) = (next_age(), RwLock::new(State::Body(body)));
-        Ok(Arc::new(Node { op: Op::Tuple, arg: Arg::None, props, hash, age, location: None, identity, state }))
+        Ok(Arc::new(Node {
+            op: Op::Tuple,
+            arg: Arg::None,
+            props,
+            hash,
+            age,
+            location: None,
+            identity,
+            literal: None,
+            state,
+        }))
     }
 
     /// What tells it apart from equal nodes where gradients are asked for.
@@ -248,6 +278,7 @@ impl Node {
 
     /// Address of the memory, if it is on this device and no other node shares it. Its old value counts as gone.
     pub fn exclusive_storage(&mut self, device: &Arc<crate::execute::Device>) -> Option<*mut u8> {
+        self.literal = None;
         match self.state.get_mut().unwrap_or_else(PoisonError::into_inner) {
             State::Realised(storage, computed) if Arc::ptr_eq(storage.device(), device) => {
                 let address = Arc::get_mut(storage)?.address();

@@ -6,6 +6,7 @@ mod assignments;
 mod attention;
 mod compile_time;
 mod composed;
+mod compositions;
 mod cut_values;
 mod decompositions;
 mod derivatives;

@@ -108,6 +108,84 @@ fn other_reductions_of_reductions_stay() {
     assert_eq!(roots, function.body().outputs());
 }
 
+/// A mask of 40 by 40 as a user may write it, of a column of positions and a row of numbers.
+const MASKS: [fn(&Tensor, &Tensor) -> Tensor; 6] = [
+    |ramp, picks| ramp.eq(picks).cast(DType::F32),
+    |ramp, picks| ramp.ne(picks).where_(0f32, 1f32),
+    |ramp, picks| ramp.eq(picks).cast(DType::U8).reshape([40, 5, 8]).cast(DType::F32).reshape([40, 40]),
+    |ramp, picks| ramp.eq(picks).transpose(0, 1).cast(DType::F32).transpose(0, 1),
+    |ramp, picks| ramp.eq(picks).cast(DType::F32) * picks.lt(30).cast(DType::F32),
+    |ramp, _| ramp.le(Tensor::arange(40).cast(DType::I32)).cast(DType::F32),
+];
+
+/// Its sum with terms that are the same along the other axis.
+const SUMS: [fn(&Tensor, &Tensor) -> Tensor; 5] = [
+    |x, mask| (x.reshape([40, 1]) * mask).sum(0, false),
+    |x, mask| (mask * x.reshape([1, 40])).sum(1, true),
+    |x, mask| (x.reshape([40, 1]).expand([40, 40]) * mask).sum(0, false),
+    |x, mask| x.matmul(mask),
+    |x, mask| (x.cast(DType::F16) * mask.cast(DType::F16)).sum(-1, false).cast(DType::F32),
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A term that is infinite or nan makes sums nan that do not choose it.
+    #[test]
+    fn sums_of_chosen_terms_are_those_of_products(
+        mask in 0..MASKS.len(),
+        sum in 0..SUMS.len(),
+        numbers in prop::collection::vec(-3..4i32, 40),
+        picks in prop::collection::vec(-2..42i64, 40),
+        specials in prop::collection::vec((0..40usize, prop::sample::select(vec![f64::NAN, f64::INFINITY, -f64::INFINITY, -0.0])), 0..3),
+    ) {
+        let function = Function::trace(&[Spec::new(DType::F32, [40]), Spec::new(DType::I32, [40])], |inputs| {
+            let ramp = Tensor::arange(40).cast(DType::I32).reshape([40, 1]);
+            vec![SUMS[sum](&inputs[0], &MASKS[mask](&ramp, &inputs[1].reshape([1, 40])))]
+        }).unwrap();
+        let mut x: Vec<f64> = numbers.iter().map(|&number| f64::from(number)).collect();
+        specials.iter().for_each(|&(place, value)| x[place] = value);
+        let inputs = [Array::from_floats(DType::F32, &[40], &x).unwrap(), Array::from_ints(DType::I32, &[40], &picks).unwrap()];
+        let found = both_ways(&function, &[rules::EXACT, rules::REASSOC].concat(), &inputs);
+        prop_assert!(found.fired.contains("sum_of_chosen"), "{:?}", found.fired);
+        let same = |(a, b): (&f64, &f64)| a == b || a.is_nan() && b.is_nan();
+        let is_same = found.before[0].iter().zip(&found.after[0]).all(same);
+        prop_assert!(is_same, "{}\n{:?} was {:?}", text::print(&found.graph, &found.roots), found.after, found.before);
+    }
+}
+
+#[test]
+fn running_sums_of_one_number_are_its_multiples() {
+    for (dtype, value) in
+        [(DType::I32, 1.0), (DType::F32, 0.5), (DType::I8, -3.0), (DType::F16, 2.0), (DType::F64, f64::INFINITY)]
+    {
+        let function = Function::trace(&[Spec::new(DType::F32, [1])], |_| {
+            vec![Tensor::full_of([2, 50], value, dtype).cumsum(1), Tensor::full_of([30], value, dtype).cumsum(0)]
+        });
+        let x = Array::from_floats(DType::F32, &[1], &[0.0]).unwrap();
+        let found = both_ways(&function.unwrap(), &[rules::EXACT, rules::REASSOC].concat(), &[x]);
+        assert!(found.fired.contains("running_sum_of_one"), "{:?}", found.fired);
+        assert_eq!(found.before, found.after, "{dtype}");
+    }
+}
+
+#[test]
+fn sums_of_products_that_no_position_chooses_stay() {
+    let matrix = || Spec::new(DType::F32, [40, 40]);
+    let specs = [matrix(), matrix(), Spec::new(DType::F32, [40])];
+    let function = Function::trace(&specs, |inputs| {
+        let [x, y, z] = inputs else { return vec![] };
+        let by_data = x.gt(0.0).cast(DType::F32);
+        let diagonal = Tensor::arange(40).reshape([40, 1]).eq(Tensor::arange(40)).cast(DType::F32);
+        vec![(z * by_data).sum(1, false), (y * &diagonal).sum(1, false), (y * x).sum(1, false)]
+    });
+    let function = function.unwrap();
+    let (mut graph, roots) = (function.body().graph().clone(), function.body().outputs());
+    let mut rewriter = Rewriter::new(&[rules::EXACT, rules::REASSOC].concat());
+    rewriter.rewrite(&mut graph, roots).unwrap();
+    assert!(!rewriter.fired().contains_key("sum_of_chosen"), "{:?}", rewriter.fired());
+}
+
 /// A few units in the last place of f32.
 fn near(a: f64, b: f64, scale: f64) -> bool {
     a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 4.0 * f64::from(f32::EPSILON) * scale.abs()

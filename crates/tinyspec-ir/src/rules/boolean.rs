@@ -1,6 +1,7 @@
 //! Comparisons, gates and choices.
 
 use super::pattern::{alu, bounds, folded, int, is_index, is_int};
+use crate::masks::choice;
 use crate::{Builder, Const, DType, Graph, NodeId, Op};
 
 rules! {
@@ -8,6 +9,12 @@ rules! {
     BOOLEAN (Exact, "boolean", g, node) {
         decided_lt: (CmpLt a b) if is_int(g, a) => decided(g, node)?;
         decided_ne: (CmpNe a b) if is_int(g, a) || g.dtype(a) == DType::Bool => decided(g, node)?;
+        ne_shift: (CmpNe (Add x #a) #b) if wraps(g, x) => { let c = int(g, x, b - a); alu(g, Op::CmpNe, x, c)? };
+        ne_difference: (CmpNe (Add x (Mul y -1)) #c) if wraps(g, x) => { let x = shifted(g, x, -c)?; alu(g, Op::CmpNe, x, y)? };
+        ne_difference_left: (CmpNe (Add (Mul y -1) x) #c) if wraps(g, x) => { let x = shifted(g, x, -c)?; alu(g, Op::CmpNe, x, y)? };
+        ne_choice: (CmpNe (Where c x y) k) => condition(g, node)?;
+        lt_choice: (CmpLt (Where c x y) k) => condition(g, node)?;
+        lt_choice_right: (CmpLt k (Where c x y)) => condition(g, node)?;
         lt_self: (CmpLt a b) if a == b => truth(g, node, false)?;
         ne_self: (CmpNe a b) if a == b && !g.dtype(a).is_float() => truth(g, node, false)?;
         lt_shift: (CmpLt (Add x #a) #b) if is_index(g, x) => { let c = within_index(g, x, b - a)?; alu(g, Op::CmpLt, x, c)? };
@@ -19,6 +26,7 @@ rules! {
         and_false: (And x 0) => truth_like(g, node)?;
         false_and: (And 0 x) => truth_like(g, node)?;
         and_same: (And x y) if x == y => x;
+        and_bounds: (And (Xor (CmpLt a b) 1) (Xor (CmpLt c d) 1)) if a == d && b == c && is_int(g, a) => equal(g, a, b)?;
         or_false: (Or x 0) => x;
         false_or: (Or 0 x) => x;
         or_same: (Or x y) if x == y => x;
@@ -35,6 +43,19 @@ rules! {
         cast_bool_back: (CmpNe (Cast x) 0) if g.dtype(x) == DType::Bool => x;
         single_where: (Where c x y) if g.dtype(x).is_int() => only_value(g, node)?;
     }
+}
+
+/// An integer of so many bits.
+fn wraps(graph: &Graph, node: NodeId) -> bool {
+    is_int(graph, node) && !is_index(graph, node)
+}
+
+fn shifted(graph: &mut Graph, x: NodeId, by: i128) -> Option<NodeId> {
+    if by == 0 {
+        return Some(x);
+    }
+    let by = int(graph, x, by);
+    alu(graph, Op::Add, x, by)
 }
 
 fn truth(graph: &mut Graph, node: NodeId, value: bool) -> Option<NodeId> {
@@ -66,6 +87,22 @@ fn within_index(graph: &mut Graph, like: NodeId, value: i128) -> Option<NodeId> 
 /// `x·a < b` is `x < ceil(b / a)` for positive a.
 fn ceiling(b: i128, a: i128) -> i128 {
     -((-b).div_euclid(a))
+}
+
+fn equal(graph: &mut Graph, a: NodeId, b: NodeId) -> Option<NodeId> {
+    let differ = alu(graph, Op::CmpNe, a, b)?;
+    not(graph, differ)
+}
+
+fn not(graph: &mut Graph, condition: NodeId) -> Option<NodeId> {
+    let truth = graph.constant(Const::int(DType::Bool, 1));
+    alu(graph, Op::Xor, condition, truth)
+}
+
+/// The condition behind a choice of constants.
+fn condition(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
+    let (condition, is_same) = choice(graph, node)?;
+    if is_same { Some(condition) } else { not(graph, condition) }
 }
 
 fn choose(graph: &mut Graph, condition: NodeId, x: NodeId, y: NodeId) -> Option<NodeId> {

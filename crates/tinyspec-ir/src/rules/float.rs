@@ -1,7 +1,6 @@
 //! Floats: only what holds for nan, infinities and -0 too.
 
-use super::pattern::{alu, repeated};
-use crate::eval::eval_op;
+use super::pattern::{alu, fold, repeated};
 use crate::{Builder, Const, Graph, NodeId, Op};
 
 rules! {
@@ -39,10 +38,4 @@ fn by_power_of_two(graph: &mut Graph, x: NodeId, c: NodeId) -> Option<NodeId> {
     }
     let reciprocal = graph.constant(reciprocal);
     alu(graph, Op::Mul, x, reciprocal)
-}
-
-fn fold(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
-    let operands: Option<Vec<Const>> = graph.sources(node).iter().map(|&source| graph.as_const(source)).collect();
-    let value = eval_op(graph.op(node), graph.dtype(node), &operands?).ok()?;
-    super::pattern::folded(graph, node, value)
 }

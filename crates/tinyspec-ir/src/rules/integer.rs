@@ -1,8 +1,7 @@
 //! Sums and products of integers: ring laws, which hold under wrapping too.
 
-use super::pattern::{alu, bounds, int, is_index, is_int, repeated};
+use super::pattern::{alu, bounds, fold, int, is_index, is_int, repeated};
 use super::terms::{sum, terms};
-use crate::eval::eval_op;
 use crate::{Builder, Const, Graph, NodeId, Op};
 
 rules! {
@@ -53,13 +52,6 @@ rules! {
         single_value: (Add x y) if is_index(g, x) => only_value(g, node)?;
         single_value_mul: (Mul x y) if is_index(g, x) => only_value(g, node)?;
     }
-}
-
-/// All sources are constants: the value of the node.
-fn fold(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
-    let operands: Option<Vec<Const>> = graph.sources(node).iter().map(|&source| graph.as_const(source)).collect();
-    let value = eval_op(graph.op(node), graph.dtype(node), &operands?).ok()?;
-    super::pattern::folded(graph, node, value)
 }
 
 /// Constants go right; other operands in the order of their numbers.

@@ -53,6 +53,8 @@ macro_rules! bind {
     };
 }
 
+use crate::eval::eval_op;
+pub(super) use crate::masks::repeated;
 use crate::{Arg, Builder, Const, DType, Graph, NodeId, Op};
 
 /// A binary node; the dtypes fit by construction of the rules.
@@ -81,16 +83,21 @@ pub(super) fn is_index(graph: &Graph, node: NodeId) -> bool {
     graph.dtype(node) == DType::Index
 }
 
-/// A constant with the value `constant` in the shape of `node`, if that is ().
+/// `constant` in every element of the shape of `node`.
 pub(super) fn folded(graph: &mut Graph, node: NodeId, constant: Const) -> Option<NodeId> {
-    graph.props(node).shape.is_empty().then(|| graph.add(Op::Const, &[], Arg::Const(constant)).ok()).flatten()
+    let value = graph.constant(constant);
+    if graph.props(node).shape.is_empty() {
+        return Some(value);
+    }
+    let shape = graph.props(node).shape.clone();
+    let shape = graph.shape(&shape).ok()?;
+    graph.add(Op::Expand, &[value, shape], Arg::None).ok()
 }
 
-/// What a view repeats, where it shows a single element.
-pub(super) fn repeated(graph: &Graph, node: NodeId) -> NodeId {
-    let mut below = node;
-    while matches!(graph.op(below), Op::Expand | Op::Reshape | Op::Permute) {
-        below = graph.source(below, 0);
-    }
-    if graph.op(below) == Op::Const { below } else { node }
+/// All sources are constants, each of them in every element: so is the value of the node.
+pub(super) fn fold(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
+    let constant = |&source: &NodeId| graph.as_const(repeated(graph, source));
+    let operands: Option<Vec<Const>> = graph.sources(node).iter().map(constant).collect();
+    let value = eval_op(graph.op(node), graph.dtype(node), &operands?).ok()?;
+    folded(graph, node, value)
 }

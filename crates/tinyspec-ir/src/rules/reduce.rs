@@ -1,6 +1,9 @@
 //! Reduces of Reduces: another order of the same sum.
 
-use crate::{Arg, Axes, Builder, Graph, NodeId, Op, dim};
+use crate::masks::repeated;
+use crate::ops::creation::arange_dim;
+use crate::ops::scan::scanned;
+use crate::{Arg, Axes, Builder, Const, DType, Graph, NodeId, Op, dim};
 
 rules! {
     /// Reductions.
@@ -21,7 +24,36 @@ rules! {
             let shape = g.shape(&shape).ok()?;
             g.add(Op::Reshape, &[all, shape], Arg::None).ok()?
         };
+        running_sum_of_one: (Reduce windows) if is_sum(g, node) && is_choice(g, windows) => {
+            let value = g.as_const(repeated(g, g.source(windows, 1)))?;
+            scanned(g, node)?;
+            multiples(g, node, value)?
+        };
     }
+}
+
+fn is_sum(graph: &Graph, node: NodeId) -> bool {
+    matches!(graph.arg(node), Arg::Reduce { op: Op::Add, .. })
+}
+
+fn is_choice(graph: &Graph, node: NodeId) -> bool {
+    graph.op(node) == Op::Where
+}
+
+/// 1, 2, 3, … times a number, along the axis before the last.
+fn multiples(graph: &mut Graph, node: NodeId, value: Const) -> Option<NodeId> {
+    let shape = graph.props(node).shape.clone();
+    let length = shape.get(shape.len().checked_sub(2)?)?.clone();
+    let ramp = arange_dim(graph, &length, DType::I32).ok()?;
+    let one = graph.constant(Const::int(DType::I32, 1));
+    let counts = graph.alu(Op::Add, &[ramp, one]).ok()?;
+    let counts = graph.add(Op::Cast, &[counts], Arg::DType(value.dtype)).ok()?;
+    let value = graph.constant(value);
+    let sums = graph.alu(Op::Mul, &[counts, value]).ok()?;
+    let column = graph.shape(&[length, 1.into()]).ok()?;
+    let sums = graph.add(Op::Reshape, &[sums, column], Arg::None).ok()?;
+    let shape = graph.shape(&shape).ok()?;
+    graph.add(Op::Expand, &[sums, shape], Arg::None).ok()
 }
 
 /// Trips that one loop makes as fast as several threads would: a longer reduction may have been split on purpose.

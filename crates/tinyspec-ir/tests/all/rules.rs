@@ -194,6 +194,8 @@ fn written_expressions(rewriter: &mut Rewriter) {
         check(rewriter, &mut graph, root, &mut random, &kinds);
     }
     products_with_masks(rewriter, &mut random);
+    comparisons_of_differences(rewriter, &mut random);
+    comparisons_of_choices(rewriter, &mut random);
     // A comparison of a bool that went through a number.
     let mut graph = Graph::new();
     let gate = variable(&mut graph, 0, DType::Bool);
@@ -222,6 +224,52 @@ fn written_expressions(rewriter: &mut Rewriter) {
     assert_eq!(rewriter.rewrite(&mut graph, &[shifted]).unwrap(), [four]);
 }
 
+/// `x - y == c`, and `x <= y` with `x >= y`.
+fn comparisons_of_differences(rewriter: &mut Rewriter, random: &mut fastrand::Rng) {
+    for dtype in [DType::I8, DType::I32, DType::I64] {
+        for round in 0..40 {
+            let mut graph = Graph::new();
+            let [x, y] = [0, 1].map(|slot| variable(&mut graph, slot, dtype));
+            let [minus, one, zero, number] =
+                [-1, 1, 0, round - 20].map(|number| graph.constant(Const::int(dtype, number)));
+            let truth = graph.constant(Const::int(DType::Bool, 1));
+            let mut alu = |op, a, b| graph.alu(op, &[a, b]).unwrap();
+            let (x, y) = if round % 4 == 0 { (alu(Op::Max, x, one), y) } else { (x, y) };
+            let negative = alu(Op::Mul, y, minus);
+            let difference = alu(Op::Add, x, negative);
+            let shifted = alu(Op::Add, x, number);
+            let (below, above) = (alu(Op::CmpLt, x, y), alu(Op::CmpLt, y, x));
+            let (below, above) = (alu(Op::Xor, below, truth), alu(Op::Xor, above, truth));
+            let roots = [
+                alu(Op::CmpNe, difference, number),
+                alu(Op::CmpNe, difference, zero),
+                alu(Op::CmpNe, shifted, one),
+                alu(Op::And, below, above),
+            ];
+            for root in roots {
+                check(rewriter, &mut graph, root, random, &[dtype, dtype]);
+            }
+        }
+    }
+}
+
+/// Choices of constants that are compared with a third.
+fn comparisons_of_choices(rewriter: &mut Rewriter, random: &mut fastrand::Rng) {
+    for (dtype, round) in
+        [DType::I32, DType::F32, DType::U8].into_iter().flat_map(|dtype| (0..27).map(move |k| (dtype, k)))
+    {
+        let mut graph = Graph::new();
+        let condition = variable(&mut graph, 0, DType::Bool);
+        let [yes, no, other] =
+            [round % 3, round / 3 % 3, round / 9].map(|number| graph.constant(Const::int(dtype, number)));
+        let choice = graph.alu(Op::Where, &[condition, yes, no]).unwrap();
+        for (op, a, b) in [(Op::CmpNe, choice, other), (Op::CmpLt, choice, other), (Op::CmpLt, other, choice)] {
+            let root = graph.alu(op, &[a, b]).unwrap();
+            check(rewriter, &mut graph, root, random, &[DType::Bool]);
+        }
+    }
+}
+
 /// A mask as a number, on either side of an integer, and of a float that was one.
 fn products_with_masks(rewriter: &mut Rewriter, random: &mut fastrand::Rng) {
     for (from, dtype) in
@@ -241,6 +289,29 @@ fn products_with_masks(rewriter: &mut Rewriter, random: &mut fastrand::Rng) {
             let simple = rewriter.rewrite(&mut graph, &[root]).unwrap()[0];
             assert_eq!(graph.op(simple) == Op::Where, from == DType::U8 || dtype == DType::I32);
         }
+    }
+}
+
+#[test]
+fn numbers_that_are_one_or_zero_are_masks() {
+    let masks = [
+        ("%5 = cast[i32](%4)", true),
+        ("%5 = where(%4, %1, %0)", true),
+        ("%5 = where(%4, %0, %1)", true),
+        ("%6 = cast[u8](%4)\n%7 = cast[f32](%6)\n%5 = cast[i32](%7)", true),
+        ("%5 = where(%4, %1, %2)", false),
+        ("%5 = cast[i32](%3)", false),
+    ];
+    for (mask, is_one) in masks {
+        let program = format!(
+            "%0 = const[i32 0]\n%1 = const[i32 1]\n%2 = const[i32 2]\n%10 = stack()\n%3 = param[0 i64](%10)
+%11 = const[i64 5]\n%4 = cmplt(%3, %11)\n{mask}\n%12 = param[1 i32](%10)\n%13 = mul(%12, %5)\nreturn %13\n"
+        );
+        let (mut graph, roots) = text::parse(&program).unwrap();
+        let simple = Rewriter::new(rules::EXACT).rewrite(&mut graph, &roots).unwrap()[0];
+        assert_eq!(graph.op(simple) == Op::Where, is_one, "{mask}");
+        let mut random = fastrand::Rng::with_seed(7);
+        check(&mut Rewriter::new(rules::EXACT), &mut graph, roots[0], &mut random, &[DType::I64, DType::I32]);
     }
 }
 

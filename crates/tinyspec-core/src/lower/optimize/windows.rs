@@ -13,7 +13,7 @@ use crate::lower::sum::Sum;
 use crate::lower::terms::{Relation, Sums, Terms, under};
 use smallvec::SmallVec;
 use tinyspec_ir::rewrite::substitute;
-use tinyspec_ir::{Arg, AxisType, Builder, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
 
 /// The kernel with all such Reduces in their simple form.
 pub(crate) fn simplify(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
@@ -48,8 +48,8 @@ fn may_choose(graph: &Graph, node: NodeId) -> bool {
     while graph.op(value) == Op::Cast {
         value = graph.source(value, 0);
     }
-    graph.sources(node).len() > 1
-        && (graph.op(value) == Op::Where || graph.op(value) == Op::Load && graph.sources(value).len() > 2)
+    let is_gated = graph.op(value) == Op::Load && graph.sources(value).len() > 2;
+    graph.sources(node).len() > 1 && (graph.op(value) == Op::Where || graph.dtype(value) == DType::Bool || is_gated)
 }
 
 fn terms(graph: &mut Graph, sums: &mut Sums, node: NodeId) -> Result<Option<(Op, Terms)>> {
@@ -208,9 +208,8 @@ fn aligned(
 /// The sign of `output` beside `range`, if every use of the Range adds both with it, times a constant.
 fn common_sign(graph: &Graph, sums: &mut Sums, value: NodeId, range: NodeId, output: NodeId) -> Option<i64> {
     let mut sign = None;
-    let is_sum = |node: NodeId| {
-        graph.dtype(node) == tinyspec_ir::DType::Index && matches!(graph.op(node), Op::Add | Op::Mul | Op::Range)
-    };
+    let is_sum =
+        |node: NodeId| graph.dtype(node) == DType::Index && matches!(graph.op(node), Op::Add | Op::Mul | Op::Range);
     for node in graph.reachable(&[value]) {
         if is_sum(node) {
             continue;
@@ -304,7 +303,7 @@ fn canonical(graph: &mut Graph, node: NodeId, found: &Aligned, output: NodeId) -
 /// The value is a choice by one comparison of indices.
 fn is_canonical(graph: &Graph, value: NodeId) -> bool {
     let Some(&condition) = graph.sources(value).first().filter(|_| graph.op(value) == Op::Where) else { return false };
-    graph.op(condition) == Op::CmpLt && graph.dtype(graph.source(condition, 0)) == tinyspec_ir::DType::Index
+    graph.op(condition) == Op::CmpLt && graph.dtype(graph.source(condition, 0)) == DType::Index
 }
 
 /// How a Reduce in the simple form grows.

@@ -5,24 +5,32 @@ use super::index::Tuple;
 use super::movement;
 use super::walk::{DemandId, Walk, named};
 use smallvec::SmallVec;
-use tinyspec_ir::{Arg, AxisType, Const, Dim, Graph, NodeId, Op, Result};
+use tinyspec_ir::eval::eval_op;
+use tinyspec_ir::{Arg, AxisType, Const, DType, Dim, Graph, NodeId, Op, Result};
 
-/// The constant below a Reduce-Add, when there are only views between.
+/// The constant below a Reduce-Add, when there are only views and casts between: 0 around it stays 0.
 pub(super) fn counted(graph: &Graph, node: NodeId) -> Option<Const> {
     match graph.arg(node) {
         Arg::Reduce { op: Op::Add, .. } => {}
         _ => return None,
     }
     let mut below = graph.source(node, 0);
+    // Outermost first.
+    let mut casts: SmallVec<[DType; 2]> = SmallVec::new();
     loop {
         below = named(graph, below).0;
         match graph.op(below) {
+            Op::Cast => {
+                casts.push(graph.dtype(below));
+                below = graph.source(below, 0);
+            }
             Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Shrink | Op::Pad => below = graph.source(below, 0),
             _ => break,
         }
     }
     // 0 times an infinity is no 0.
-    graph.as_const(below).filter(|value| value.as_float().is_none_or(f64::is_finite))
+    let value = casts.iter().rev().try_fold(graph.as_const(below)?, |value, &to| eval_op(Op::Cast, to, &[value]).ok());
+    value.filter(|value| value.as_float().is_none_or(f64::is_finite))
 }
 
 /// The number of trips, and the gate outside of which it is 0.
@@ -84,6 +92,10 @@ impl Walk<'_> {
             *node = named(self.tensors, *node).0;
             if self.tensors.op(*node) == Op::Const {
                 return Ok(gate);
+            }
+            if self.tensors.op(*node) == Op::Cast {
+                *node = self.tensors.source(*node, 0);
+                continue;
             }
             let (inner, inside) = movement::source_index(&mut self.indices, self.tensors, *node, &index)?;
             gate = self.indices.both(gate, inside)?;

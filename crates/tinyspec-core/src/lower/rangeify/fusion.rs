@@ -5,9 +5,10 @@ use super::count::counted;
 use super::movement::{count, sizes};
 use crate::lower::optimize::scatter::PLACES;
 use crate::lower::select::decompose::Sizes;
+use smallvec::SmallVec;
 use std::fmt;
 use tinyspec_backends::Target;
-use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, Axes, Builder, DType, Graph, NodeId, Op, Result, masks};
 
 /// What the law weighs with, in units of one simple vector operation per element.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,6 +62,8 @@ pub(super) struct Estimates {
     counts: Vec<bool>,
     /// Values that follow from the indices alone, in few steps: cheaper than a read.
     ramps: Vec<bool>,
+    /// Comparisons with such values: one step, and none where a sum takes the terms that they choose.
+    masks: Vec<bool>,
     /// Reduces whose terms data send to places, which a loop of their own adds up.
     scatters: Vec<bool>,
     /// Sums that only another sum needs, with nothing but views in between.
@@ -77,6 +80,7 @@ impl Estimates {
             carries_reduce: vec![false; graph.len()],
             counts: vec![false; graph.len()],
             ramps: vec![false; graph.len()],
+            masks: vec![false; graph.len()],
             scatters: vec![false; graph.len()],
             summed: vec![false; graph.len()],
             windows: vec![false; graph.len()],
@@ -114,74 +118,53 @@ impl Estimates {
     /// A Reduce over data of what stands where a ramp along other axes equals them.
     fn is_scatter(&self, graph: &Graph, node: NodeId) -> bool {
         let Arg::Reduce { axes, .. } = graph.arg(node) else { return false };
-        let mut value = graph.source(node, 0);
-        while graph.op(value) == Op::Cast {
-            value = graph.source(value, 0);
-        }
-        if graph.op(value) != Op::Where {
-            return false;
-        }
-        let rank = graph.props(value).rank();
-        // Extent along an axis of the value, and how many elements there are.
-        let extent = |source: NodeId, axis: u32| {
-            let dims = sizes(graph, source);
-            (axis as usize + dims.len()).checked_sub(rank).map_or(1, |axis| dims[axis])
-        };
+        let terms = graph.source(node, 0);
+        let dims = sizes(graph, terms);
+        let along = |value: NodeId| axes_of(graph, value, dims.len());
         let is_place = |ramp: NodeId, data: NodeId| {
+            let (places, terms) = (along(ramp), along(data));
+            let size = places.iter().fold(1i64, |size, &axis| size.saturating_mul(dims[axis as usize]));
+            let most = graph.dtype(ramp).whole_range().map_or(0, |(_, most)| most);
             self.ramps[ramp.index()]
                 && !self.ramps[data.index()]
-                && axes.iter().all(|&axis| extent(ramp, axis) == 1)
-                && axes.iter().any(|&axis| extent(data, axis) > 1)
-                && count(&sizes(graph, ramp)) >= PLACES
+                && !places.iter().any(|axis| axes.contains(axis))
+                && terms.iter().any(|axis| axes.contains(axis))
+                && size >= PLACES
+                && (graph.dtype(ramp).is_int() || size as i128 <= most)
         };
-        let mut conditions = vec![graph.source(value, 0)];
-        while let Some(condition) = conditions.pop() {
-            match (graph.op(condition), graph.sources(condition)) {
-                (Op::And, &[a, b]) => conditions.extend([a, b]),
-                (Op::Xor | Op::CmpNe, &[inner, truth])
-                    if graph.as_int(truth) == Some(1) && graph.op(inner) == Op::CmpNe =>
-                {
-                    let (a, b) = (graph.source(inner, 0), graph.source(inner, 1));
-                    if graph.dtype(a).is_int() && (is_place(a, b) || is_place(b, a)) {
-                        return true;
-                    }
-                }
-                _ => {}
+        choices(graph, terms).iter().any(|&(condition, holds)| match (graph.op(condition), graph.sources(condition)) {
+            (Op::CmpNe, &[a, b]) if !holds => is_place(a, b) || is_place(b, a),
+            _ => false,
+        })
+    }
+
+    /// What data equal, or lie below, is a position.
+    fn is_mask(&self, graph: &Graph, node: NodeId) -> bool {
+        let is_ramp = |source: &NodeId| self.ramps[source.index()];
+        let sources = graph.sources(node);
+        match graph.op(node) {
+            Op::CmpNe | Op::CmpLt if !graph.sources(node).iter().all(is_ramp) => {
+                sources.iter().any(|source| is_ramp(source) && count(&sizes(graph, *source)) > 1)
+                    || sources.iter().any(|source| self.masks[source.index()])
             }
+            Op::And | Op::Or | Op::Xor if graph.dtype(node) == DType::Bool => {
+                sources.iter().all(|source| self.masks[source.index()] || is_ramp(source))
+            }
+            _ => false,
         }
-        false
     }
 
     /// A Reduce of what a comparison of positions chooses, or of views that repeat what they pad.
     fn is_windowed(&self, graph: &Graph, node: NodeId) -> bool {
         let Arg::Reduce { axes, .. } = graph.arg(node) else { return false };
-        let mut value = graph.source(node, 0);
-        while graph.op(value) == Op::Cast {
-            value = graph.source(value, 0);
-        }
-        if graph.op(value) != Op::Where {
-            return repeats(graph, value);
-        }
-        let rank = graph.props(value).rank();
-        let is_along = |ramp: NodeId| {
-            let dims = sizes(graph, ramp);
-            axes.iter().any(|&axis| (axis as usize + dims.len()).checked_sub(rank).is_some_and(|axis| dims[axis] > 1))
-        };
-        let mut conditions = vec![graph.source(value, 0)];
-        while let Some(condition) = conditions.pop() {
-            match (graph.op(condition), graph.sources(condition)) {
-                (Op::And, &[a, b]) => conditions.extend([a, b]),
-                (Op::Xor | Op::CmpNe, &[inner, truth]) if graph.as_int(truth) == Some(1) => conditions.push(inner),
-                (Op::CmpLt, &[a, b]) => {
-                    let are_ramps = self.ramps[a.index()] && self.ramps[b.index()];
-                    if are_ramps && is_along(a) != is_along(b) {
-                        return true;
-                    }
-                }
-                _ => {}
-            }
-        }
-        false
+        let terms = graph.source(node, 0);
+        let rank = graph.props(terms).rank();
+        let is_along = |ramp: NodeId| axes_of(graph, ramp, rank).iter().any(|axis| axes.contains(axis));
+        let are_ramps = |a: NodeId, b: NodeId| self.ramps[a.index()] && self.ramps[b.index()];
+        choices(graph, terms).iter().any(|&(condition, _)| match (graph.op(condition), graph.sources(condition)) {
+            (Op::CmpLt, &[a, b]) => are_ramps(a, b) && is_along(a) != is_along(b),
+            _ => false,
+        }) || repeats(graph, uncast(graph, terms))
     }
 
     fn add(&mut self, graph: &Graph, node: NodeId, users: &[u32], byte: f32) {
@@ -228,9 +211,47 @@ impl Estimates {
         self.ramps[node.index()] = work <= RAMP
             && (op == Op::Const || !matches!(op, Op::Reduce | Op::Range) && !value_sources(graph, node).is_empty())
             && value_sources(graph, node).iter().all(|source| self.ramps[source.index()]);
+        self.masks[node.index()] = self.is_mask(graph, node);
         self.work[node.index()] = work.min(1e30);
         self.bytes[node.index()] = bytes.min(1e30);
     }
+}
+
+fn uncast(graph: &Graph, node: NodeId) -> NodeId {
+    let mut below = node;
+    while graph.op(below) == Op::Cast {
+        below = graph.source(below, 0);
+    }
+    below
+}
+
+/// The conditions under which a term of a sum is not 0, and how each stands then.
+fn choices(graph: &Graph, terms: NodeId) -> SmallVec<[(NodeId, bool); 2]> {
+    let is_zero = |node: NodeId| {
+        let constant = graph.as_const(masks::repeated(graph, node));
+        constant.is_some_and(|value| value.as_int() == Some(0) || value.as_float() == Some(0.0))
+    };
+    let (mut below, mut found) = (uncast(graph, terms), SmallVec::new());
+    while let (Op::Where, &[condition, yes, no]) = (graph.op(below), graph.sources(below)) {
+        let (chosen, holds) = match (is_zero(yes), is_zero(no)) {
+            (_, true) => (yes, true),
+            (true, _) => (no, false),
+            _ => return found,
+        };
+        found.extend(masks::conjuncts(graph, condition, holds));
+        below = uncast(graph, chosen);
+    }
+    if graph.dtype(below) == DType::Bool {
+        found.extend(masks::conjuncts(graph, below, true));
+    }
+    found
+}
+
+/// Along which of `rank` axes a value, which broadcasts to them, changes.
+fn axes_of(graph: &Graph, value: NodeId, rank: usize) -> Axes {
+    let own = masks::varies(graph, value);
+    let first = rank.saturating_sub(own.len());
+    own.iter().enumerate().filter(|(_, varies)| **varies).map(|(axis, _)| (first + axis) as u32).collect()
 }
 
 /// Terms of an element of the source from which on windows are no pool's.
@@ -323,6 +344,8 @@ pub enum Reason {
     View,
     /// It follows from the indices alone.
     Ramp,
+    /// It compares with what follows from them.
+    Mask,
     /// Narrow numbers in memory take less of it, and whoever reads them often packs them first.
     Widened,
     /// Its windows would not follow the loops of its consumer.
@@ -382,6 +405,7 @@ impl fmt::Display for Decision {
             Reason::AfterReduce => f.write_str("its Reduce is needed several times"),
             Reason::View => f.write_str("a view"),
             Reason::Ramp => f.write_str("index arithmetic"),
+            Reason::Mask => f.write_str("a comparison with index arithmetic"),
             Reason::Widened => f.write_str("narrower in memory"),
             Reason::Window => f.write_str("a running Reduce that is read elsewhere"),
             Reason::Direction => f.write_str("a running Reduce whose kernel carries another one differently"),
@@ -426,6 +450,9 @@ pub(super) fn decide(
     }
     if (estimates.ramps[node.index()] && op != Op::Reduce) || op == Op::Param {
         return Ok((false, Reason::Ramp));
+    }
+    if estimates.masks[node.index()] {
+        return Ok((false, Reason::Mask));
     }
     if estimates.scatters(node) {
         return Ok((true, Reason::Scatter));

@@ -6,6 +6,7 @@ use super::movement::{elements, locate, shape};
 use super::nested;
 use super::walk::{DemandId, Met, Walk};
 use smallvec::SmallVec;
+use tinyspec_ir::eval::eval_op;
 use tinyspec_ir::{AddrSpace, Arg, Builder, Const, DType, Dim, NodeId, Op, Result, Shape};
 
 /// The dtype in which values of `dtype` lie in memory.
@@ -63,20 +64,33 @@ impl Walk<'_> {
                 Some(ramp) => Ok(ramp),
                 None => self.indices.graph.add(op, &below, arg.clone()),
             },
+            // Integers of other widths stay: kernels count in pairs of them.
+            Op::Cast if dtype.is_float() || graph.dtype(below[0]).is_float() => match self.cast_ramp(below[0], dtype) {
+                Some(index) => from_index(&mut self.indices.graph, index, dtype),
+                None => self.indices.graph.add(op, &below, arg.clone()),
+            },
             _ if op.is_elementwise() => graph.add(op, &below, arg.clone()),
             _ => Ok(below[0]),
         }
     }
 
-    /// The constant, `trips` times.
+    /// The constant, `trips` times, in what such values are summed in.
     fn counted(&mut self, count: Count, dtype: DType) -> Result<NodeId> {
-        let graph = &mut self.indices.graph;
-        let one = Const::int(dtype, 1);
-        let mut value = cast(graph, count.trips, dtype)?;
-        if count.value != one {
-            let factor = graph.constant(count.value);
-            value = graph.alu(Op::Mul, &[value, factor])?;
+        let wide = dtype.accumulator();
+        let mut value = from_index(&mut self.indices.graph, count.trips, wide)?;
+        let factor = eval_op(Op::Cast, wide, &[count.value])?;
+        if factor != Const::int(wide, 1) {
+            let factor = self.indices.graph.constant(factor);
+            value = match self.ramp(Op::Mul, &[value, factor])? {
+                Some(ramp) => ramp,
+                None => self.indices.graph.alu(Op::Mul, &[value, factor])?,
+            };
         }
+        let value = match self.cast_ramp(value, dtype) {
+            Some(index) => from_index(&mut self.indices.graph, index, dtype)?,
+            None => cast(&mut self.indices.graph, value, dtype)?,
+        };
+        let graph = &mut self.indices.graph;
         match count.gate {
             Some(gate) => {
                 let zero = graph.constant(Const::int(dtype, 0));
@@ -86,15 +100,29 @@ impl Walk<'_> {
         }
     }
 
-    /// An integer made of indices and constants, as one index; `None` where that could wrap.
+    /// A whole number made of indices and constants, as one index; `None` where that could wrap or be rounded.
     fn ramp(&mut self, op: Op, below: &[NodeId]) -> Result<Option<NodeId>> {
         let &[value, other] = below else { return Ok(None) };
         let dtype = self.indices.graph.dtype(value);
-        let (Some(index), Some((low, high))) = (self.cast_index(value), dtype.int_range()) else { return Ok(None) };
-        let number = self.indices.graph.as_int(other).and_then(|number| i64::try_from(number).ok());
+        let Some(index) = self.cast_index(value) else { return Ok(None) };
+        let number = self.indices.graph.as_const(other).and_then(Const::as_whole);
+        // 0 times a negative float is -0.
+        if op == Op::Mul && dtype.is_float() && number.is_none_or(|number| number <= 0) {
+            return Ok(None);
+        }
         let mut parts: SmallVec<[NodeId; 3]> = SmallVec::from_iter([index]);
         let made = match (op, number) {
-            (Op::Add, Some(number)) => self.indices.offset(index, number)?,
+            (Op::Add, Some(number)) => {
+                let made = self.indices.offset(index, number)?;
+                // What wraps around is less by as many numbers as there are.
+                match dtype.int_range() {
+                    Some((least, most)) if !holds(&self.indices.graph, dtype, made) => {
+                        let Ok(number) = i64::try_from(number as i128 - (most - least + 1)) else { return Ok(None) };
+                        self.indices.offset(index, number)?
+                    }
+                    _ => made,
+                }
+            }
             (_, Some(number)) => self.indices.scale(index, number)?,
             // A quotient and its remainder come together again.
             (Op::Add, None) => {
@@ -105,21 +133,29 @@ impl Walk<'_> {
             _ => return Ok(None),
         };
         parts.push(made);
-        let fits = |&node: &NodeId| {
-            let bounds = self.indices.graph.props(node).interval.int();
-            bounds.is_some_and(|(least, greatest)| low <= least && greatest <= high)
-        };
-        if !parts.iter().all(fits) {
+        if !parts.iter().all(|&part| holds(&self.indices.graph, dtype, part)) {
             return Ok(None);
         }
-        Ok(Some(cast(&mut self.indices.graph, made, dtype)?))
+        Ok(Some(from_index(&mut self.indices.graph, made, dtype)?))
     }
 
-    /// The index that a value is a Cast of.
+    /// The index that a value is, which both its dtype and `to` hold.
+    fn cast_ramp(&self, value: NodeId, to: DType) -> Option<NodeId> {
+        let (graph, index) = (&self.indices.graph, self.cast_index(value)?);
+        (holds(graph, graph.dtype(value), index) && holds(graph, to, index)).then_some(index)
+    }
+
+    /// The index that a value is a Cast of, by way of others that hold it.
     fn cast_index(&self, value: NodeId) -> Option<NodeId> {
         let graph = &self.indices.graph;
-        let index = *graph.sources(value).first().filter(|_| graph.op(value) == Op::Cast)?;
-        (graph.dtype(index) == DType::Index).then_some(index)
+        let below = |node: NodeId| graph.sources(node).first().copied().filter(|_| graph.op(node) == Op::Cast);
+        let mut between: SmallVec<[DType; 2]> = SmallVec::new();
+        let mut index = below(value)?;
+        while graph.dtype(index) != DType::Index {
+            between.push(graph.dtype(index));
+            index = below(index)?;
+        }
+        between.iter().all(|&dtype| holds(graph, dtype, index)).then_some(index)
     }
 
     fn load(&mut self, demand: DemandId) -> Result<NodeId> {
@@ -223,6 +259,19 @@ impl Walk<'_> {
             None => Ok(below[0]),
         }
     }
+}
+
+/// A Cast of the index to `dtype` is the same number, and so is what becomes of that.
+fn holds(graph: &tinyspec_ir::Graph, dtype: DType, index: NodeId) -> bool {
+    let bounds = graph.props(index).interval.int().zip(dtype.whole_range().filter(|_| dtype != DType::Bool));
+    bounds.is_some_and(|((least, greatest), (low, high))| low <= least && greatest <= high)
+}
+
+/// The index as a number of `dtype`: on the way to a float an i32 where that holds it, which vectors convert.
+fn from_index(graph: &mut tinyspec_ir::Graph, index: NodeId, dtype: DType) -> Result<NodeId> {
+    let is_short = dtype.is_float() && holds(graph, DType::I32, index);
+    let index = if is_short { cast(graph, index, DType::I32)? } else { index };
+    cast(graph, index, dtype)
 }
 
 fn cast(graph: &mut tinyspec_ir::Graph, value: NodeId, dtype: DType) -> Result<NodeId> {

@@ -1,0 +1,31 @@
+//! Numbers that a program writes: what a line of it makes again and again is part of the program, what changes is data.
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::panic::Location;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use tinyspec_ir::Const;
+
+/// Numbers of one line for which programs are compiled; with the next they are data.
+const FEW: usize = 3;
+
+type Numbers = SmallVec<[Const; FEW]>;
+
+static LINES: LazyLock<Mutex<FxHashMap<&'static Location<'static>, Option<Numbers>>>> = LazyLock::new(Mutex::default);
+
+/// The line has written few numbers, and this is one of them.
+pub(crate) fn is_one_of_few(line: &'static Location<'static>, number: Const) -> bool {
+    let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
+    let numbers = lines.entry(line).or_insert_with(|| Some(Numbers::new()));
+    if let Some(known) = numbers {
+        if known.contains(&number) {
+            return true;
+        }
+        if known.len() < FEW {
+            known.push(number);
+            return true;
+        }
+    }
+    *numbers = None;
+    false
+}
