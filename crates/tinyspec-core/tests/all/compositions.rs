@@ -114,8 +114,11 @@ fn every_spelling_of_one_takes_a_step_an_element() -> Result<(), Error> {
     Ok(())
 }
 
+/// What a user may write, and its name.
+type MaskSpelling = (&'static str, fn(&Tensor, &Tensor) -> Tensor);
+
 /// A mask of n rows and d columns, of positions and of what is picked.
-const MASKS: [(&str, fn(&Tensor, &Tensor) -> Tensor); 9] = [
+const MASKS: [MaskSpelling; 9] = [
     ("eq", |ramp, picks| ramp.eq(picks).cast(DType::F32)),
     ("eq, turned", |ramp, picks| picks.eq(ramp).cast(DType::F32)),
     ("ne, not", |ramp, picks| ramp.ne(picks).not().cast(DType::F32)),

@@ -143,8 +143,7 @@ fn gradients(program: Program, starts: [Tensor; 3], reading: &str) -> Result<Vec
     for (number, first) in all.iter().enumerate() {
         let flat = first.reshape([-1]);
         let weighted = if flat.shape()[0].is(4) { &flat * &weights } else { flat };
-        second = second * (weighted.mean(.., false).sin() + 1.0 + number as f32);
-        second = second * 0.5;
+        second *= (weighted.mean(.., false).sin() + 1.0 + number as f32) * 0.5;
     }
     if reading == "the loss" {
         second.realize()?;

@@ -9,6 +9,21 @@ const LINE: i64 = 64;
 /// Lines that may stay half written, fewer than any processor has buffers for.
 const MOST_OPEN: usize = 4;
 
+/// What one store writes: `bytes` at `start`, counted from the terms of its place in the buffer.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Piece {
+    buffer: NodeId,
+    terms: Vec<(NodeId, i64)>,
+    start: i64,
+    bytes: i64,
+}
+
+impl Piece {
+    fn follows(&self, first: &Piece, bytes: i64) -> bool {
+        (self.buffer, &self.terms, self.start) == (first.buffer, &first.terms, first.start.saturating_add(bytes))
+    }
+}
+
 impl Renderer<'_, '_> {
     /// Does the innermost loop write whole lines, or leave few of them to its next trips?
     pub(super) fn writes_lines(&mut self) -> bool {
@@ -31,24 +46,25 @@ impl Renderer<'_, '_> {
     fn open_lines(&self, instructions: &[NodeId]) -> usize {
         let graph = self.graph;
         let streams = |node: &NodeId| graph.op(*node) == Op::Store && *graph.arg(*node) == Arg::Streaming;
-        let mut pieces: Vec<(NodeId, Vec<(NodeId, i64)>, i64, i64)> = Vec::new();
+        let mut pieces: Vec<Piece> = Vec::new();
         for &store in instructions.iter().filter(|node| streams(node)) {
             let (place, value) = (graph.source(store, 0), graph.source(store, 1));
             let Some((buffer, sum)) = self.place(place) else { continue };
             let lanes = self.lanes(value).unwrap_or(1).max(self.lanes(place).unwrap_or(1));
             let size = graph.dtype(buffer).size() as i64;
-            pieces.push((buffer, sum.terms, sum.constant.saturating_mul(size), i64::from(lanes) * size));
+            let (start, bytes) = (sum.constant.saturating_mul(size), i64::from(lanes) * size);
+            pieces.push(Piece { buffer, terms: sum.terms, start, bytes });
         }
         pieces.sort_unstable();
         let mut open = 0;
         let mut rest = &pieces[..];
-        while let Some(((buffer, terms, start, first), others)) = rest.split_first() {
-            let mut length = *first;
+        while let Some((first, others)) = rest.split_first() {
+            let mut length = first.bytes;
             let mut next = others;
-            while let Some(((other, same, place, bytes), after)) = next.split_first()
-                && (other, same, *place) == (buffer, terms, start + length)
+            while let Some((piece, after)) = next.split_first()
+                && piece.follows(first, length)
             {
-                length += bytes;
+                length += piece.bytes;
                 next = after;
             }
             open += usize::from(length % LINE != 0);
