@@ -218,10 +218,10 @@ impl Node {
         };
     }
 
-    /// How it was computed, if gradients may follow that.
+    /// How it was computed, if gradients may follow that; also while its memory is being overwritten.
     pub fn computed(&self) -> Option<Computed> {
         match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
-            State::Realised(_, computed) | State::Sharded(_, computed) => computed.clone(),
+            State::Realised(_, computed) | State::Sharded(_, computed) | State::Taken(computed) => computed.clone(),
             _ => None,
         }
     }

@@ -313,3 +313,31 @@ fn equal_tensors_are_computed_once() -> Result<(), Error> {
     assert_eq!(moved(&Tensor::ones([40]), &Tensor::ones([40]))?, bytes);
     Ok(())
 }
+
+/// A state that is written where it lies, and read in between, is made of what was written first, too.
+#[test]
+fn states_that_are_written_again_and_again() -> Result<(), Error> {
+    let writes: [(&str, fn(&mut Tensor, &Tensor), [f32; 4]); 4] = [
+        ("a part", |s, a| s.set(0, a.at(0) * 5.0), [100.0, 54.0, 72.0, 0.0]),
+        ("a constant", |s, _| s.set(0, 7.0), [0.0, 54.0, 72.0, 0.0]),
+        ("twice the same", |s, a| s.set(1, a.at(1) * 3.0), [0.0, 54.0, 72.0, 0.0]),
+        ("all", |s, a| s.assign(&(a * 2.0)), [16.0, 24.0, 32.0, 40.0]),
+    ];
+    for (name, write, wanted) in writes {
+        for readings in 0..4 {
+            let a = Tensor::from_slice(&[2f32, 3.0, 4.0, 5.0], [4]);
+            let mut state = Tensor::zeros([4]);
+            state.set(1..3, a.at(1..3) * 3.0);
+            if readings & 1 != 0 {
+                state.realize()?;
+            }
+            write(&mut state, &a);
+            if readings & 2 != 0 {
+                state.realize()?;
+            }
+            let gradient = grad(&state.square().sum(.., false), &[&a])?.remove(0);
+            assert_eq!(gradient.to_vec::<f32>()?, wanted, "{name}, readings {readings}");
+        }
+    }
+    Ok(())
+}
