@@ -12,7 +12,8 @@ use tinyspec_ir::{Arg, Builder, DType, ErrorKind, Graph, NodeId, Op, gradient};
 /// The gradients of a scalar `loss` with respect to each of `wanted`, lazily.
 ///
 /// Each result of a method or a constructor is a tensor of its own, whatever others are equal to it; its clones are the same
-/// tensor. All may be asked for: what a program starts from, values on the way, and what was detached.
+/// tensor, and so is what a method returns that has nothing to do, as `reshape` to the shape that is there or `cast` to the
+/// dtype. All may be asked for: what a program starts from, values on the way, and what was detached.
 ///
 /// Reading a tensor changes no gradient: how it was computed is remembered, but no memory is kept for that. Where a
 /// derivative needs a value that nobody holds any more it is computed again, and data that are gone are an error. What was
