@@ -314,10 +314,13 @@ fn equal_tensors_are_computed_once() -> Result<(), Error> {
     Ok(())
 }
 
+/// A way to write a state, its name, and the gradient of what is written.
+type Write = (&'static str, fn(&mut Tensor, &Tensor), [f32; 4]);
+
 /// A state that is written where it lies, and read in between, is made of what was written first, too.
 #[test]
 fn states_that_are_written_again_and_again() -> Result<(), Error> {
-    let writes: [(&str, fn(&mut Tensor, &Tensor), [f32; 4]); 4] = [
+    let writes: [Write; 4] = [
         ("a part", |s, a| s.set(0, a.at(0) * 5.0), [100.0, 54.0, 72.0, 0.0]),
         ("a constant", |s, _| s.set(0, 7.0), [0.0, 54.0, 72.0, 0.0]),
         ("twice the same", |s, a| s.set(1, a.at(1) * 3.0), [0.0, 54.0, 72.0, 0.0]),
