@@ -1,7 +1,7 @@
 //! What stages ask about masks: which comparisons they are made of, and along which axes a value changes.
 
 use crate::eval::eval_op;
-use crate::{Arg, Builder, Const, DType, Dim, Graph, NodeId, Op};
+use crate::{Arg, Axes, Builder, Const, DType, Dim, Graph, NodeId, Op};
 use smallvec::SmallVec;
 
 /// The conditions that a mask is made of, and whether each must hold or fail for the mask to be `holds`.
@@ -83,6 +83,13 @@ const NODES: usize = 64;
 /// For each axis of a value, whether it may change along that.
 pub fn varies(graph: &Graph, node: NodeId) -> SmallVec<[bool; 6]> {
     along(graph, node, &mut { NODES })
+}
+
+/// Along which of `rank` axes a value, which broadcasts to them, may change.
+pub fn varying_axes(graph: &Graph, node: NodeId, rank: usize) -> Axes {
+    let own = varies(graph, node);
+    let first = rank.saturating_sub(own.len());
+    own.iter().enumerate().filter(|(_, varies)| **varies).map(|(axis, _)| (first + axis) as u32).collect()
 }
 
 fn along(graph: &Graph, node: NodeId, budget: &mut usize) -> SmallVec<[bool; 6]> {

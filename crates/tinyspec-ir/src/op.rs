@@ -266,6 +266,11 @@ impl Op {
             || matches!(self, Op::Wmma | Op::Custom)
     }
 
+    /// Other looks at the elements of one source: where they lie changes, and 0 may lie around them.
+    pub const fn is_view(self) -> bool {
+        matches!(self, Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Pad | Op::Shrink)
+    }
+
     /// Ops with effects: the ordering rule of the verifiers names them.
     pub const fn has_effect(self) -> bool {
         matches!(self, Op::Store | Op::AtomicAdd | Op::Barrier | Op::Call | Op::Ins)

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 pub struct LlvmCompiler {
     processor: Processor,
     fingerprint: String,
+    generator: Option<String>,
 }
 
 thread_local! {
@@ -36,7 +37,7 @@ impl LlvmCompiler {
     pub fn for_processor(processor: Processor) -> Result<LlvmCompiler, LlvmError> {
         llvm()?;
         let fingerprint = fingerprint(&Host::detect(), processor);
-        Ok(LlvmCompiler { processor, fingerprint })
+        Ok(LlvmCompiler { processor, fingerprint, generator: find::identity() })
     }
 
     fn generate(
@@ -79,7 +80,7 @@ impl Compiler for LlvmCompiler {
     }
 
     fn generator(&self) -> Option<String> {
-        find::identity()
+        self.generator.clone()
     }
 
     fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {

@@ -217,9 +217,7 @@ impl Walk {
                 let is_here = default_device().is_ok_and(|device| node.device() == Some(device.id()));
                 return (is_here && is_one_of_few(node.location?, value)).then_some((position, value));
             }
-            let is_view =
-                matches!(entry.node.op, Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Pad | Op::Shrink);
-            if !is_view && entry.node.op != Op::Cast {
+            if !entry.node.op.is_view() && entry.node.op != Op::Cast {
                 return None;
             }
             position = *entry.sources.first()?;

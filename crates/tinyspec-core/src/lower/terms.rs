@@ -204,6 +204,12 @@ fn whole(graph: &mut Graph, sums: &mut Sums, node: NodeId) -> Result<Option<Sum>
     Ok(None)
 }
 
+/// A Cast of a whole number to `dtype` is the same number, and so is what becomes of that.
+pub(crate) fn holds(graph: &Graph, dtype: DType, whole: NodeId) -> bool {
+    let bounds = graph.props(whole).interval.int().zip(dtype.whole_range().filter(|_| dtype != DType::Bool));
+    bounds.is_some_and(|((least, greatest), (low, high))| low <= least && greatest <= high)
+}
+
 /// Normal forms of index scalars and tiles, made when they are asked for.
 #[derive(Default)]
 pub(crate) struct Sums {
@@ -247,10 +253,7 @@ impl Sums {
             return Ok(Some((Sum::constant(number), true)));
         }
         let inner = graph.sources(node).first().copied().filter(|_| graph.op(node) == Op::Cast);
-        let fits = inner.is_some_and(|inner| {
-            let bounds = dtype.whole_range().zip(graph.props(inner).interval.int());
-            bounds.is_some_and(|((low, high), (least, greatest))| low <= least && greatest <= high)
-        });
+        let fits = inner.is_some_and(|inner| holds(graph, dtype, inner));
         match inner {
             Some(inner) if graph.dtype(inner) == DType::Index => {
                 return Ok((fits || dtype.is_float()).then(|| (self.of(graph, inner), fits)));

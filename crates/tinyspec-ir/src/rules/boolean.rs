@@ -1,6 +1,6 @@
 //! Comparisons, gates and choices.
 
-use super::pattern::{alu, bounds, folded, int, is_index, is_int};
+use super::pattern::{alu, bounds, folded, int, is_index, is_int, not};
 use crate::masks::choice;
 use crate::{Builder, Const, DType, Graph, NodeId, Op};
 
@@ -92,11 +92,6 @@ fn ceiling(b: i128, a: i128) -> i128 {
 fn equal(graph: &mut Graph, a: NodeId, b: NodeId) -> Option<NodeId> {
     let differ = alu(graph, Op::CmpNe, a, b)?;
     not(graph, differ)
-}
-
-fn not(graph: &mut Graph, condition: NodeId) -> Option<NodeId> {
-    let truth = graph.constant(Const::int(DType::Bool, 1));
-    alu(graph, Op::Xor, condition, truth)
 }
 
 /// The condition behind a choice of constants.

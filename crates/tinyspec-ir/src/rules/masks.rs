@@ -5,8 +5,8 @@
 //! a sum of products tells it by counting: it is a nan where more of its x are infinite or nan than the mask chooses. Where
 //! positions are chosen, both counts are cheap: one is the same for all masks, the other as the sum itself.
 
-use super::pattern::{is_int, repeated};
-use crate::masks::{conjuncts, varies};
+use super::pattern::{is_int, not, repeated};
+use crate::masks::{conjuncts, varying_axes};
 use crate::{Arg, Axes, Builder, Const, DType, Graph, Interval, NodeId, Op};
 use smallvec::SmallVec;
 
@@ -71,7 +71,7 @@ fn mask_within(graph: &mut Graph, number: NodeId, steps: usize) -> Option<NodeId
         let (op, is_bool) = (graph.op(below), graph.dtype(below) == DType::Bool);
         let source = graph.sources(below).first().copied();
         let mask = match (op, source) {
-            (_, Some(_)) if is_view(op) => {
+            (_, Some(_)) if op.is_view() => {
                 views.push(below);
                 None
             }
@@ -86,10 +86,6 @@ fn mask_within(graph: &mut Graph, number: NodeId, steps: usize) -> Option<NodeId
         }
     }
     None
-}
-
-fn is_view(op: Op) -> bool {
-    matches!(op, Op::Reshape | Op::Expand | Op::Permute | Op::Flip | Op::Shrink | Op::Pad)
 }
 
 /// The condition of a choice of 1, or of another such number, and 0.
@@ -111,11 +107,6 @@ fn one_or_zero(graph: &mut Graph, choice: NodeId, steps: usize) -> Option<NodeId
     };
     let shape = graph.props(choice).shape.clone();
     expanded(graph, holds, &shape)
-}
-
-fn not(graph: &mut Graph, condition: NodeId) -> Option<NodeId> {
-    let truth = graph.constant(Const::int(DType::Bool, 1));
-    graph.alu(Op::Xor, &[condition, truth]).ok()
 }
 
 fn expanded(graph: &mut Graph, node: NodeId, shape: &[crate::Dim]) -> Option<NodeId> {
@@ -241,11 +232,7 @@ fn chooses(graph: &mut Graph, node: NodeId, product: &Product) -> Option<Axes> {
     let Arg::Reduce { axes, .. } = graph.arg(node).clone() else { return None };
     let shape = graph.props(graph.source(node, 0)).shape.clone();
     let most = |axis: usize| shape[axis].bounds().1 as i128;
-    let along = |graph: &Graph, value: NodeId| {
-        let own = varies(graph, value);
-        let first = shape.len() - own.len();
-        (0..shape.len()).filter(|&axis| axis >= first && own[axis - first]).map(|axis| axis as u32).collect::<Axes>()
-    };
+    let along = |graph: &Graph, value: NodeId| varying_axes(graph, value, shape.len());
     let own = along(graph, product.x);
     let is_summed = |axis: &u32| axes.contains(axis);
     let once: Axes = (0..shape.len() as u32).filter(|axis| !is_summed(axis) && !own.contains(axis)).collect();
@@ -289,7 +276,7 @@ fn is_ramp(graph: &Graph, node: NodeId) -> bool {
         match graph.op(node) {
             Op::Const => {}
             Op::Add | Op::Mul => stack.extend_from_slice(graph.sources(node)),
-            op if is_view(op) || op == Op::Cast || is_sum(graph, node) => stack.push(graph.source(node, 0)),
+            op if op.is_view() || op == Op::Cast || is_sum(graph, node) => stack.push(graph.source(node, 0)),
             _ => return false,
         }
     }

@@ -83,6 +83,12 @@ pub(super) fn is_index(graph: &Graph, node: NodeId) -> bool {
     graph.dtype(node) == DType::Index
 }
 
+/// The opposite of a condition.
+pub(super) fn not(graph: &mut Graph, condition: NodeId) -> Option<NodeId> {
+    let truth = graph.constant(Const::int(DType::Bool, 1));
+    alu(graph, Op::Xor, condition, truth)
+}
+
 /// `constant` in every element of the shape of `node`.
 pub(super) fn folded(graph: &mut Graph, node: NodeId, constant: Const) -> Option<NodeId> {
     let value = graph.constant(constant);

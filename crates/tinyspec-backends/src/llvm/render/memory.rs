@@ -275,8 +275,16 @@ impl Renderer<'_, '_> {
         self.joined("llvm.vector.reduce.or", gate)
     }
 
+    /// Is a gate open for all lanes?
+    pub(super) fn all(&self, gate: Value) -> Result<Value> {
+        self.joined("llvm.vector.reduce.and", gate)
+    }
+
     /// One bool for all lanes of a gate.
     fn joined(&self, name: &str, gate: Value) -> Result<Value> {
+        if gate.lanes == 1 {
+            return Ok(gate);
+        }
         let joined = self.emit.intrinsic(name, &[(Kind::I1, gate.lanes)], &[gate], Some((Kind::I1, 1)))?;
         Ok(joined.unwrap_or(gate))
     }
@@ -345,7 +353,7 @@ impl Renderer<'_, '_> {
                     return self.masked_write(&address, gate, value);
                 }
                 // Where masks are not the processor's own, such a store takes as long as ten whole ones.
-                let all = self.joined("llvm.vector.reduce.and", gate)?;
+                let all = self.all(gate)?;
                 self.either(
                     all,
                     |renderer| renderer.emit.store(address.pointer, value, address.alignment, false),

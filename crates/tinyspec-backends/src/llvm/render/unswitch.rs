@@ -3,9 +3,8 @@
 //! trips of the loops around, as a copy that the first trip makes, is asked for once and not in each trip.
 
 use super::control::register;
-use super::emit::{Kind, Result, Value};
+use super::emit::{Result, Value};
 use super::{NodeId, Op, Renderer};
-use llvm_sys::LLVMIntPredicate::LLVMIntEQ;
 use llvm_sys::LLVMOpcode::LLVMAnd;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
@@ -147,7 +146,8 @@ impl Renderer<'_, '_> {
         }
         let mut all = None;
         for &gate in &found.gates {
-            let open = self.all_lanes(gate)?;
+            let gate = self.value(gate)?;
+            let open = self.all(gate)?;
             all = Some(match all {
                 Some(all) => self.emit.binary(LLVMAnd, all, open)?,
                 None => open,
@@ -162,21 +162,6 @@ impl Renderer<'_, '_> {
         };
         let masked = |renderer: &mut Self| instructions.iter().try_for_each(|&node| renderer.instruction(node));
         self.branched(all, whole, masked)
-    }
-
-    /// Is a gate open for all lanes?
-    fn all_lanes(&mut self, gate: NodeId) -> Result<Value> {
-        let mask = self.value(gate)?;
-        let bits = match mask.lanes {
-            1 => return Ok(mask),
-            8 => Kind::I8,
-            16 => Kind::I16,
-            32 => Kind::I32,
-            _ => Kind::I64,
-        };
-        let bits = self.emit.reinterpret(mask, bits, 1)?;
-        let ones = self.emit.int(bits.kind, 1, -1);
-        self.emit.compare_ints(LLVMIntEQ, bits, ones)
     }
 
     /// The instructions where a condition holds, or where it does not: its blocks are open, or they are not there.

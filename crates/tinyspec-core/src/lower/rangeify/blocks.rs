@@ -100,7 +100,7 @@ impl Blocks {
 /// What is viewed.
 fn viewed(graph: &Graph, node: NodeId) -> NodeId {
     let mut node = node;
-    while matches!(graph.op(node), Op::Reshape | Op::Expand | Op::Permute | Op::Pad | Op::Shrink | Op::Flip) {
+    while graph.op(node).is_view() {
         node = graph.source(node, 0);
     }
     node

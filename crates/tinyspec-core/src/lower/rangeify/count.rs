@@ -24,7 +24,7 @@ pub(super) fn counted(graph: &Graph, node: NodeId) -> Option<Const> {
                 casts.push(graph.dtype(below));
                 below = graph.source(below, 0);
             }
-            Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Shrink | Op::Pad => below = graph.source(below, 0),
+            op if op.is_view() => below = graph.source(below, 0),
             _ => break,
         }
     }

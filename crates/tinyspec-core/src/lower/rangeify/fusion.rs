@@ -8,7 +8,7 @@ use crate::lower::select::decompose::Sizes;
 use smallvec::SmallVec;
 use std::fmt;
 use tinyspec_backends::Target;
-use tinyspec_ir::{Arg, Axes, Builder, DType, Graph, NodeId, Op, Result, masks};
+use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result, masks};
 
 /// What the law weighs with, in units of one simple vector operation per element.
 #[derive(Clone, Debug, PartialEq)]
@@ -120,7 +120,7 @@ impl Estimates {
         let Arg::Reduce { axes, .. } = graph.arg(node) else { return false };
         let terms = graph.source(node, 0);
         let dims = sizes(graph, terms);
-        let along = |value: NodeId| axes_of(graph, value, dims.len());
+        let along = |value: NodeId| masks::varying_axes(graph, value, dims.len());
         let is_place = |ramp: NodeId, data: NodeId| {
             let (places, terms) = (along(ramp), along(data));
             let size = places.iter().fold(1i64, |size, &axis| size.saturating_mul(dims[axis as usize]));
@@ -159,7 +159,7 @@ impl Estimates {
         let Arg::Reduce { axes, .. } = graph.arg(node) else { return false };
         let terms = graph.source(node, 0);
         let rank = graph.props(terms).rank();
-        let is_along = |ramp: NodeId| axes_of(graph, ramp, rank).iter().any(|axis| axes.contains(axis));
+        let is_along = |ramp: NodeId| masks::varying_axes(graph, ramp, rank).iter().any(|axis| axes.contains(axis));
         let are_ramps = |a: NodeId, b: NodeId| self.ramps[a.index()] && self.ramps[b.index()];
         choices(graph, terms).iter().any(|&(condition, _)| match (graph.op(condition), graph.sources(condition)) {
             (Op::CmpLt, &[a, b]) => are_ramps(a, b) && is_along(a) != is_along(b),
@@ -247,20 +247,13 @@ fn choices(graph: &Graph, terms: NodeId) -> SmallVec<[(NodeId, bool); 2]> {
     found
 }
 
-/// Along which of `rank` axes a value, which broadcasts to them, changes.
-fn axes_of(graph: &Graph, value: NodeId, rank: usize) -> Axes {
-    let own = masks::varies(graph, value);
-    let first = rank.saturating_sub(own.len());
-    own.iter().enumerate().filter(|(_, varies)| **varies).map(|(axis, _)| (first + axis) as u32).collect()
-}
-
 /// Terms of an element of the source from which on windows are no pool's.
 const WINDOW: i64 = 16;
 
 /// Views alone make many terms of each element, beside some zeros.
 fn repeats(graph: &Graph, value: NodeId) -> bool {
     let (mut base, mut is_padded) = (value, false);
-    while matches!(graph.op(base), Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Shrink | Op::Pad) {
+    while graph.op(base).is_view() {
         is_padded |= graph.op(base) == Op::Pad;
         base = graph.source(base, 0);
     }

@@ -222,8 +222,5 @@ impl Search<'_> {
 }
 
 fn is_view(op: Op) -> bool {
-    matches!(
-        op,
-        Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Shrink | Op::Pad | Op::Detach | Op::ContiguousBackward
-    )
+    op.is_view() || matches!(op, Op::Detach | Op::ContiguousBackward)
 }

@@ -5,6 +5,7 @@ use super::index::{Tuple, dim_of};
 use super::movement::{elements, locate, shape};
 use super::nested;
 use super::walk::{DemandId, Met, Walk};
+use crate::lower::terms::holds;
 use smallvec::SmallVec;
 use tinyspec_ir::eval::eval_op;
 use tinyspec_ir::{AddrSpace, Arg, Builder, Const, DType, Dim, NodeId, Op, Result, Shape};
@@ -259,12 +260,6 @@ impl Walk<'_> {
             None => Ok(below[0]),
         }
     }
-}
-
-/// A Cast of the index to `dtype` is the same number, and so is what becomes of that.
-fn holds(graph: &tinyspec_ir::Graph, dtype: DType, index: NodeId) -> bool {
-    let bounds = graph.props(index).interval.int().zip(dtype.whole_range().filter(|_| dtype != DType::Bool));
-    bounds.is_some_and(|((least, greatest), (low, high))| low <= least && greatest <= high)
 }
 
 /// The index as a number of `dtype`: on the way to a float an i32 where that holds it, which vectors convert.
