@@ -1,7 +1,7 @@
 //! Optimisers that scale each weight's step by what its gradients were: RMSprop, Adagrad, LAMB.
 
 use super::Optimizer;
-use super::optim::{check, follow, keep, remember, scalar, update, wide};
+use super::optim::{begin, follow, keep, remember, scalar, update, wide};
 use crate::{Result, Tensor};
 
 /// What [`RmsProp`] can do: `RmsPropOptions { momentum: 0.9, ..default() }`.
@@ -50,7 +50,7 @@ impl RmsProp {
 impl Optimizer for RmsProp {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        check(weights, gradients)?;
+        begin(weights, gradients, &self.state())?;
         follow([&mut self.rate], weights);
         let RmsPropOptions { decay, epsilon, momentum, centered, weight_decay } = self.options;
         remember(&mut self.squares, weights)?;
@@ -133,7 +133,7 @@ impl Adagrad {
 impl Optimizer for Adagrad {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        check(weights, gradients)?;
+        begin(weights, gradients, &self.state())?;
         follow([&mut self.rate], weights);
         remember(&mut self.squares, weights)?;
         for ((weight, gradient), square) in weights.iter_mut().zip(gradients).zip(&mut self.squares) {
@@ -201,7 +201,7 @@ impl Lamb {
 impl Optimizer for Lamb {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        check(weights, gradients)?;
+        begin(weights, gradients, &self.state())?;
         follow(self.powers.iter_mut().chain([&mut self.rate]), weights);
         remember(&mut self.means, weights)?;
         remember(&mut self.variances, weights)?;

@@ -25,8 +25,13 @@ use tinyspec_ir::{Device, ErrorKind};
 pub trait Optimizer {
     /// Assigns the updated values to the weights, lazily. The weights and their order must be the same in every step.
     ///
+    /// One step at a time waits to be computed: where weights or [`state`](Optimizer::state) still wait for the one before,
+    /// they are computed first, without what the loss of that step had in common with them. So realise the loss, the weights
+    /// and the state of a step together.
+    ///
     /// # Errors
-    /// When there are not as many gradients as weights, or one has not the shape of its weight.
+    /// When there are not as many gradients as weights, one has not the shape of its weight, or weights of the step before
+    /// cannot be computed.
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()>;
 
@@ -61,9 +66,19 @@ fn beside(value: &Tensor, weight: &Tensor) -> Tensor {
     }
 }
 
+/// Starts a step: computes what the steps before left undone. A loop that reads nothing but its losses would otherwise
+/// make a longer program each time.
+#[track_caller]
+pub(super) fn begin(weights: &[&mut Tensor], gradients: &[Tensor], state: &[&Tensor]) -> Result<()> {
+    check(weights, gradients)?;
+    let values = weights.iter().map(|weight| &**weight).chain(state.iter().copied());
+    let undone: Vec<&Tensor> = values.filter(|value| !value.is_realized()).collect();
+    if undone.is_empty() { Ok(()) } else { realize_all(&undone) }
+}
+
 /// A gradient for each weight, of its shape: one that broadcasts would be a silent mistake.
 #[track_caller]
-pub(super) fn check(weights: &[&mut Tensor], gradients: &[Tensor]) -> Result<()> {
+fn check(weights: &[&mut Tensor], gradients: &[Tensor]) -> Result<()> {
     let location = Location::caller();
     let refuse = |kind, message| Err(crate::Error::refused(kind, "step", message).at(location));
     if weights.len() != gradients.len() {
@@ -163,7 +178,7 @@ impl Sgd {
 impl Optimizer for Sgd {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        check(weights, gradients)?;
+        begin(weights, gradients, &self.state())?;
         follow([&mut self.rate], weights);
         let SgdOptions { momentum, nesterov, weight_decay } = self.options;
         if momentum != 0.0 {
@@ -256,7 +271,7 @@ impl Adam {
 impl Optimizer for Adam {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        check(weights, gradients)?;
+        begin(weights, gradients, &self.state())?;
         follow(self.powers.iter_mut().chain([&mut self.rate]), weights);
         remember(&mut self.means, weights)?;
         remember(&mut self.variances, weights)?;

@@ -1,7 +1,7 @@
 //! Relatives of Adam and Adagrad: Adadelta, Adamax, NAdam, RAdam; and Lion.
 
 use super::Optimizer;
-use super::optim::{check, follow, keep, remember, scalar, update, wide};
+use super::optim::{begin, follow, keep, remember, scalar, update, wide};
 use crate::{Result, Tensor};
 
 /// What the optimisers of this file have in common: `VariantOptions { weight_decay: 0.01, ..default() }`.
@@ -164,7 +164,7 @@ impl Variant {
 
     #[track_caller]
     fn step(&mut self, rule: Rule, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        check(weights, gradients)?;
+        begin(weights, gradients, &self.state())?;
         follow(self.powers.iter_mut().chain([&mut self.rate, &mut self.step]), weights);
         remember(&mut self.first, weights)?;
         remember(&mut self.second, weights)?;
@@ -218,7 +218,7 @@ impl Lion {
 impl Optimizer for Lion {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        check(weights, gradients)?;
+        begin(weights, gradients, &self.state())?;
         follow([&mut self.rate], weights);
         remember(&mut self.means, weights)?;
         let [now, later] = self.options.betas;

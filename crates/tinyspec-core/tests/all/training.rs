@@ -3,7 +3,7 @@
 use tinyspec_core::nn::{
     Adadelta, Adagrad, Adam, Adamax, Lamb, Lion, Nadam, Optimizer, Radam, RmsProp, Sgd, load, save,
 };
-use tinyspec_core::{Error, Tensor, grad, profile, realize_all};
+use tinyspec_core::{Error, Program, Tensor, grad, profile, realize_all};
 use tinyspec_ir::{DType, ErrorKind};
 
 /// Fits `y = 2 a - b + 3` and returns the last loss.
@@ -32,6 +32,39 @@ fn optimisers_fit_a_line() -> Result<(), Error> {
     assert!(loss < 1e-2, "momentum: {loss}");
     let loss = fit(&mut Adam::new(0.1), 300)?;
     assert!(loss < 1e-2, "adam: {loss}");
+    Ok(())
+}
+
+#[test]
+fn a_loop_that_reads_only_losses_makes_no_longer_programs() -> Result<(), Error> {
+    let x = Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0, 5.0, 6.0], [3, 2]);
+    let optimizers: [fn() -> Box<dyn Optimizer>; 4] = [
+        || Box::new(Sgd::with_momentum(0.01, 0.5)),
+        || Box::new(Adam::new(0.1)),
+        || Box::new(RmsProp::new(0.1)),
+        || Box::new(Nadam::new(0.1)),
+    ];
+    for optimizer in optimizers {
+        let losses = |together: bool| -> Result<(Vec<f32>, Vec<usize>), Error> {
+            let (mut optimizer, mut weight) = (optimizer(), Tensor::ones([2, 1]) * 0.5);
+            let (mut losses, mut kernels) = (vec![], vec![]);
+            for _ in 0..6 {
+                let loss = (x.matmul(&weight) - 1.0).square().mean(.., false);
+                let gradients = grad(&loss, &[&weight])?;
+                optimizer.step(&mut [&mut weight], &gradients)?;
+                if together {
+                    realize_all(&[vec![&loss, &weight], optimizer.state()].concat())?;
+                } else {
+                    kernels.push(Program::of(&[&loss])?.len());
+                }
+                losses.push(loss.item()?);
+            }
+            Ok((losses, kernels))
+        };
+        let (lazy, kernels) = losses(false)?;
+        assert!(kernels[2..].iter().all(|count| *count == kernels[2]), "{kernels:?}");
+        assert_eq!(lazy, losses(true)?.0);
+    }
     Ok(())
 }
 
