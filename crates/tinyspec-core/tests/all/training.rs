@@ -95,10 +95,15 @@ fn weights_survive_a_file() -> Result<(), Error> {
 fn equal_programs_share_a_plan() -> Result<(), Error> {
     let program = |seed: f32| (Tensor::from_slice(&[seed; 17], [17]) * 3.0 + 1.25).to_vec::<f32>();
     program(1.0)?;
-    let (kernels, results) = (profile::counters().kernels, program(2.0)?);
-    assert_eq!(results, [7.25; 17]);
-    // Other tests compile at the same time, but never this shape.
-    assert!(profile::counters().plans >= 1 && kernels >= 1);
+    // Other tests may compile meanwhile, but not each time.
+    let is_shared = |attempt: usize| -> Result<bool, Error> {
+        let before = profile::counters();
+        assert_eq!(program(attempt as f32)?, [attempt as f32 * 3.0 + 1.25; 17]);
+        let after = profile::counters();
+        Ok((before.plans, before.kernels) == (after.plans, after.kernels))
+    };
+    let shared = (0..1000).map(is_shared).collect::<Result<Vec<_>, _>>()?;
+    assert!(shared.contains(&true), "each of the equal programs was compiled");
     Ok(())
 }
 
