@@ -1,6 +1,6 @@
 //! Methods that move elements around by data or by number: sorting, scattering, diagonals, other lengths.
 
-use tinyspec_core::{Error, Tensor, grad};
+use tinyspec_core::{Element, Error, Tensor, grad};
 use tinyspec_ir::{DType, ErrorKind};
 
 fn ints(data: &[i32], shape: &[i64]) -> Tensor {
@@ -173,6 +173,45 @@ fn long_axes_are_sorted_by_a_network() -> Result<(), Error> {
     let positions = positions.to_vec::<i32>()?;
     assert!(positions.iter().zip(&want).all(|(&at, &want)| whole[at as usize] == want));
     Ok(())
+}
+
+/// Sorts numbers among which are the ends of their dtype, so that no filling can be beyond them.
+fn sorts_to_the_ends<T: Element + Ord + std::fmt::Debug>(value: impl Fn(usize) -> T) -> Result<(), Error> {
+    for (rows, length) in [(3, 7), (2, 100), (2, 300), (1, 1100)] {
+        let data: Vec<T> = (0..rows * length).map(&value).collect();
+        let x = Tensor::from_slice(&data, [rows, length]);
+        for descending in [false, true] {
+            let order = |row: &[T]| {
+                let mut order: Vec<i32> = (0..length as i32).collect();
+                let key = |at: i32| row[at as usize];
+                order.sort_by(|&a, &b| if descending { key(b).cmp(&key(a)) } else { key(a).cmp(&key(b)) });
+                order
+            };
+            let want: Vec<i32> = data.chunks(length).flat_map(order).collect();
+            let name = format!("{rows} rows of {length} of {}, descending: {descending}", T::DTYPE);
+            assert_eq!(x.argsort(1, descending).to_vec::<i32>()?, want, "{name}");
+            let first: Vec<i32> = want.chunks(length).flat_map(|row| row[..5].to_vec()).collect();
+            assert_eq!(x.topk(5, 1, descending)[1].to_vec::<i32>()?, first, "the first five of {name}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_integer_is_sorted_to_the_ends_of_its_dtype() -> Result<(), Error> {
+    macro_rules! sorts {
+        ($($dtype:ty),*) => { $(
+            sorts_to_the_ends(|i| match i * 7919 % 23 {
+                0 => <$dtype>::MIN,
+                1 => <$dtype>::MAX,
+                2 => <$dtype>::MAX - 1,
+                3 => 0,
+                other => (other as $dtype).wrapping_mul(<$dtype>::MAX / 3 + 5),
+            })?;
+        )* };
+    }
+    sorts!(i8, i16, i32, i64, u8, u16, u32, u64);
+    sorts_to_the_ends(|i| i * 7919 % 23 < 9)
 }
 
 /// Numbers with many equal ones, all kinds of nan and both zeros.

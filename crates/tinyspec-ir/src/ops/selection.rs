@@ -3,7 +3,7 @@
 
 use super::argmax::{argmax, key};
 use super::movement::{expand, narrow, pad, reshape, unsqueeze};
-use super::sort::{Places, precedes, ranks};
+use super::sort::{Words, ranks};
 use super::{cast, dtype_of, index, like, reduce, shape_of};
 use crate::{Arg, Builder, Const, DType, Dim, NodeId, Op, Result};
 
@@ -90,44 +90,41 @@ pub(super) fn first(b: &mut dyn Builder, x: NodeId, k: i64, descending: bool) ->
         Some(length) if length >= 4 * block && block <= BLOCK => length,
         _ => return Ok(None),
     };
-    let x = b.add(Op::Detach, &[x], Arg::None)?;
     let lead = &shape[..shape.len() - 1];
     let rows = lead.iter().cloned().fold(Dim::from(1), |a, b| a * b);
-    let flat = reshape(b, x, &[rows.clone(), Dim::from(length)])?;
-    let positions = super::creation::arange_dim(b, &Dim::from(length), DType::I32)?;
-    let positions = expand(b, positions, &[rows.clone(), Dim::from(length)])?;
-    let mut places = Places { values: flat, positions };
+    let flat = [rows.clone(), Dim::from(length)];
+    let mut words = Words::of(b, x, descending)?.map(|word| reshape(b, word, &flat))?;
     let mut left = length;
     while left > k {
         let (blocks, size) = ((left + block - 1) / block, block.min(left));
         let padded = [rows.clone(), Dim::from(blocks * size)];
         let cut = [rows.clone(), Dim::from(blocks), Dim::from(size)];
-        let none = [Dim::from(0), Dim::from(0)];
-        let values = pad(b, places.values, &none, &padded, 0.0)?;
-        let positions = pad(b, places.positions, &none, &padded, length as f64)?;
-        let inner = Places { values: reshape(b, values, &cut)?, positions: reshape(b, positions, &cut)? };
-        let rank = ranks(b, inner, |b, x, y| precedes(b, x, y, length, descending))?;
+        let turned = words.complement(b)?.map(|word| {
+            let word = pad(b, word, &[Dim::from(0), Dim::from(0)], &padded, 0.0)?;
+            reshape(b, word, &cut)
+        })?;
+        let inner = turned.complement(b)?;
+        let rank = ranks(b, &inner)?;
         let rank = b.alu(Op::Contiguous, &[rank])?;
         let ranked = unsqueeze(b, rank, -2)?;
         let wanted = super::creation::arange_dim(b, &Dim::from(k), DType::I32)?;
         let wanted = reshape(b, wanted, &[Dim::from(k), Dim::from(1)])?;
         let here = super::arithmetic::eq(b, ranked, wanted)?;
-        // Counted from the end: what is padded is 0, and so is a rank that only padding has.
-        let all = unsqueeze(b, inner.positions, -2)?;
-        let [end, zero] = [length, 0].map(|number| b.constant(Const::int(DType::I32, number.into())));
-        let from_end = super::arithmetic::sub(b, end, all)?;
-        let kept = b.alu(Op::Where, &[here, from_end, zero])?;
-        let kept = reduce::sum(b, kept, Some(&[-1]), false)?;
-        let kept = super::arithmetic::sub(b, end, kept)?;
         left = blocks * k;
-        let positions = reshape(b, kept, &[rows.clone(), Dim::from(left)])?;
-        let positions = b.alu(Op::Contiguous, &[positions])?;
-        places = Places { values: index::gather(b, flat, positions, -1)?, positions };
+        // A sum over ranks that only padding has is 0, which is padding again.
+        let kept = turned.map(|word| {
+            let (word, zero) = (unsqueeze(b, word, -2)?, like(b, word, 0.0));
+            let kept = b.alu(Op::Where, &[here, word, zero])?;
+            let kept = reduce::sum(b, kept, Some(&[-1]), false)?;
+            reshape(b, kept, &[rows.clone(), Dim::from(left)])
+        })?;
+        words = kept.complement(b)?.map(|word| b.alu(Op::Contiguous, &[word]))?;
     }
     let mut shape = shape;
     let last = shape.len() - 1;
     shape[last] = Dim::from(k);
-    reshape(b, places.positions, &shape).map(Some)
+    let order = words.positions(b)?;
+    reshape(b, order, &shape).map(Some)
 }
 
 /// Up to this length all are compared.

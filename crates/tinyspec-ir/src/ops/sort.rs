@@ -1,139 +1,142 @@
 //! Sorting. Short axes by rank: an element's place is the number of elements before it, n² independent comparisons in one
-//! kernel. Long ones by a bitonic network (Batcher, 1968): n/2 · log₂n · (log₂n + 1)/2 comparisons. Ties keep their order,
-//! and nan is greater than all numbers.
+//! kernel. Long ones by a bitonic network (Batcher, 1968): n/2 · log₂n · (log₂n + 1)/2 comparisons. Both are of numbers that
+//! hold an element's key and position, so that ties keep their order; nan is greater than all numbers.
 
-use super::arithmetic::logical_not;
+use super::argmax::key;
+use super::arithmetic::reverse_order;
 use super::creation::arange_dim;
 use super::movement::{expand, flip, narrow, pad, reshape, stack, transpose, unsqueeze};
-use super::{axis_of, dtype_of, reduce, shape_of};
+use super::{axis_of, cast, dtype_of, reduce, shape_of};
 use crate::{Arg, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
+use smallvec::{SmallVec, smallvec};
 
 /// Up to this length one kernel of n² comparisons is quicker than a network's many kernels.
-const SHORT: i64 = 1024;
+const SHORT: i64 = 256;
 
-/// `[a < b]`, where nan is greater than all numbers.
-fn less(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
-    let less = b.alu(Op::CmpLt, &[x, y])?;
-    if !dtype_of(b, x).is_float() {
-        return Ok(less);
+/// Numbers that stand for the elements and ascend in the order that is asked for: an element's key in the upper half of a
+/// word and its position in the lower, or two words where the key takes 64 bits. No two elements have the same.
+#[derive(Clone)]
+pub(super) struct Words(SmallVec<[NodeId; 2]>);
+
+impl Words {
+    /// Of elements that have their places along the last axis.
+    pub fn of(b: &mut dyn Builder, x: NodeId, descending: bool) -> Result<Words> {
+        let x = b.add(Op::Detach, &[x], Arg::None)?;
+        let shape = shape_of(b, x);
+        let key = key(b, x)?;
+        let key = if descending { reverse_order(b, key)? } else { key };
+        let positions = arange_dim(b, &shape[shape.len() - 1], DType::I32)?;
+        let positions = expand(b, positions, &shape)?;
+        if dtype_of(b, key) == DType::I64 {
+            return Ok(Words(smallvec![key, positions]));
+        }
+        let [upper, lower] = [key, positions].map(|number| cast(b, number, DType::I64));
+        let places = b.constant(Const::int(DType::I64, 1 << 32));
+        let upper = b.alu(Op::Mul, &[upper?, places])?;
+        let word = b.alu(Op::Or, &[upper, lower?])?;
+        Ok(Words(smallvec![word]))
     }
-    let (x_is_number, y_is_nan) = (super::arithmetic::eq(b, x, x)?, b.alu(Op::CmpNe, &[y, y])?);
-    let before_nan = b.alu(Op::And, &[x_is_number, y_is_nan])?;
-    b.alu(Op::Or, &[less, before_nan])
-}
 
-/// `[x stands before y]`, where of equal ones the `earlier` does.
-fn stands_before(b: &mut dyn Builder, [x, y]: [NodeId; 2], earlier: NodeId, descending: bool) -> Result<NodeId> {
-    let (before, after) = (less(b, x, y)?, less(b, y, x)?);
-    let (before, after) = if descending { (after, before) } else { (before, after) };
-    let not_after = logical_not(b, after)?;
-    let tie = b.alu(Op::And, &[not_after, earlier])?;
-    b.alu(Op::Or, &[before, tie])
+    pub fn map(&self, mut f: impl FnMut(NodeId) -> Result<NodeId>) -> Result<Words> {
+        self.0.iter().map(|&word| f(word)).collect::<Result<_>>().map(Words)
+    }
+
+    /// The greatest number less each: where these are padded with 0, that stands after all elements.
+    pub fn complement(&self, b: &mut dyn Builder) -> Result<Words> {
+        self.map(|word| {
+            let greatest = dtype_of(b, word).int_range().map_or(0, |range| range.1);
+            let greatest = b.constant(Const::int(dtype_of(b, word), greatest));
+            b.alu(Op::Xor, &[word, greatest])
+        })
+    }
+
+    /// `[x stands before y]`.
+    pub fn precede(&self, b: &mut dyn Builder, other: &Words) -> Result<NodeId> {
+        let first = b.alu(Op::CmpLt, &[self.0[0], other.0[0]])?;
+        let Some((&position, &other_position)) = self.0.get(1).zip(other.0.get(1)) else { return Ok(first) };
+        let same = super::arithmetic::eq(b, self.0[0], other.0[0])?;
+        let earlier = b.alu(Op::CmpLt, &[position, other_position])?;
+        let tie = b.alu(Op::And, &[same, earlier])?;
+        b.alu(Op::Or, &[first, tie])
+    }
+
+    /// The positions (i32).
+    pub fn positions(&self, b: &mut dyn Builder) -> Result<NodeId> {
+        let last = self.0[self.0.len() - 1];
+        cast(b, last, DType::I32)
+    }
 }
 
 /// The positions, along the last axis, of the elements in order (i32).
 fn order(b: &mut dyn Builder, x: NodeId, descending: bool) -> Result<NodeId> {
     let shape = shape_of(b, x);
-    let x = b.add(Op::Detach, &[x], Arg::None)?;
+    let words = Words::of(b, x, descending)?;
     match shape[shape.len() - 1].as_const() {
-        Some(length) if length > SHORT => by_network(b, x, length, descending),
-        _ => by_rank(b, x, descending),
-    }
-}
-
-/// Elements with their positions, in two tensors of one shape.
-#[derive(Clone, Copy)]
-pub(super) struct Places {
-    pub values: NodeId,
-    pub positions: NodeId,
-}
-
-impl Places {
-    fn map(self, mut f: impl FnMut(NodeId) -> Result<NodeId>) -> Result<Places> {
-        Ok(Places { values: f(self.values)?, positions: f(self.positions)? })
+        Some(length) if length > SHORT => by_network(b, words, &shape, length),
+        _ => by_rank(b, words),
     }
 }
 
 /// A network that merges ever longer runs. The first step of a merge compares a run with the mirrored next one, so that all
 /// runs ascend; the others compare halves.
-fn by_network(b: &mut dyn Builder, x: NodeId, length: i64, descending: bool) -> Result<NodeId> {
-    let shape = shape_of(b, x);
+fn by_network(b: &mut dyn Builder, words: Words, shape: &[Dim], length: i64) -> Result<NodeId> {
     let lead = &shape[..shape.len() - 1];
     let (rows, width) =
         (lead.iter().cloned().fold(Dim::from(1), |a, b| a * b), (length as u64).next_power_of_two() as i64);
     let flat = [rows.clone(), Dim::from(width)];
-    let values = reshape(b, x, &[rows.clone(), Dim::from(length)])?;
-    let values = pad(b, values, &[Dim::from(0), Dim::from(0)], &flat, 0.0)?;
-    let positions = arange_dim(b, &Dim::from(width), DType::I32)?;
-    let positions = expand(b, positions, &flat)?;
-    let mut places = Places { values, positions };
+    let padded = words.complement(b)?.map(|word| {
+        let word = reshape(b, word, &[rows.clone(), Dim::from(length)])?;
+        pad(b, word, &[Dim::from(0), Dim::from(0)], &flat, 0.0)
+    })?;
+    let mut words = padded.complement(b)?;
     let mut run = 1;
     while run < width {
         let mut distance = run;
         while distance > 0 {
             let blocks = [rows.clone(), Dim::from(width / (2 * distance)), Dim::from(2), Dim::from(distance)];
             let mirrored = distance == run;
-            places = compare(b, places, &blocks, mirrored, length, descending)?
+            words = compare(b, &words, &blocks, mirrored)?
                 .map(|joined| reshape(b, joined, &flat).and_then(|joined| b.alu(Op::Contiguous, &[joined])))?;
             distance /= 2;
         }
         run *= 2;
     }
-    let order = narrow(b, places.positions, 1, 0, length)?;
-    reshape(b, order, &shape)
+    let order = words.positions(b)?;
+    let order = narrow(b, order, 1, 0, length)?;
+    reshape(b, order, shape)
 }
 
 /// A step of the network: of each pair that two halves of a block hold, the first one goes to the first half.
-fn compare(
-    b: &mut dyn Builder,
-    places: Places,
-    blocks: &[Dim],
-    mirrored: bool,
-    length: i64,
-    descending: bool,
-) -> Result<Places> {
+fn compare(b: &mut dyn Builder, words: &Words, blocks: &[Dim], mirrored: bool) -> Result<Words> {
     let half = |b: &mut dyn Builder, x: NodeId, number: i64| -> Result<NodeId> {
         let x = reshape(b, x, blocks)?;
         let half = narrow(b, x, 2, number, 1)?;
         if mirrored && number == 1 { flip(b, half, &[3]) } else { Ok(half) }
     };
-    let first = places.map(|x| half(b, x, 0))?;
-    let second = places.map(|x| half(b, x, 1))?;
-    let swap = precedes(b, second, first, length, descending)?;
-    let mut join = |first: NodeId, second: NodeId| -> Result<NodeId> {
+    let first = words.map(|x| half(b, x, 0))?;
+    let second = words.map(|x| half(b, x, 1))?;
+    let swap = second.precede(b, &first)?;
+    let shape: Shape = [0, 1, 3].iter().map(|&axis| blocks[axis].clone()).collect();
+    let joined = first.0.iter().zip(&second.0).map(|(&first, &second)| {
         let low = b.alu(Op::Where, &[swap, second, first])?;
         let high = b.alu(Op::Where, &[swap, first, second])?;
         let high = if mirrored { flip(b, high, &[3])? } else { high };
-        let shape: Shape = [0, 1, 3].iter().map(|&axis| blocks[axis].clone()).collect();
         let (low, high) = (reshape(b, low, &shape)?, reshape(b, high, &shape)?);
         stack(b, &[low, high], 2)
-    };
-    Ok(Places { values: join(first.values, second.values)?, positions: join(first.positions, second.positions)? })
+    });
+    joined.collect::<Result<_>>().map(Words)
 }
 
-/// `[x stands before y]`: what was padded is last, and ties keep their order.
-pub(super) fn precedes(b: &mut dyn Builder, x: Places, y: Places, length: i64, descending: bool) -> Result<NodeId> {
-    let earlier = b.alu(Op::CmpLt, &[x.positions, y.positions])?;
-    let precedes = stands_before(b, [x.values, y.values], earlier, descending)?;
-    let length = b.constant(Const::int(DType::I32, length.into()));
-    let is_element = b.alu(Op::CmpLt, &[x.positions, length])?;
-    let other_is_element = b.alu(Op::CmpLt, &[y.positions, length])?;
-    let other_is_padding = logical_not(b, other_is_element)?;
-    let precedes = b.alu(Op::Or, &[precedes, other_is_padding])?;
-    b.alu(Op::And, &[precedes, is_element])
-}
-
-fn by_rank(b: &mut dyn Builder, x: NodeId, descending: bool) -> Result<NodeId> {
-    let shape = shape_of(b, x);
+fn by_rank(b: &mut dyn Builder, words: Words) -> Result<NodeId> {
+    let positions = words.positions(b)?;
+    let rank = ranks(b, &words)?;
+    let rank = b.alu(Op::Contiguous, &[rank])?;
+    // The inverse of the ranks: which element has this one.
+    let rank = unsqueeze(b, rank, -2)?;
+    let shape = shape_of(b, positions);
     let length = shape[shape.len() - 1].clone();
     let row = arange_dim(b, &length, DType::I32)?;
     let column = reshape(b, row, &[length.clone(), Dim::from(1)])?;
-    let rank = ranks(b, Places { values: x, positions: row }, |b, x, y| {
-        let earlier = b.alu(Op::CmpLt, &[x.positions, y.positions])?;
-        stands_before(b, [x.values, y.values], earlier, descending)
-    })?;
-    // The inverse of the ranks: which element has this one.
-    let rank = unsqueeze(b, rank, -2)?;
     let here = super::arithmetic::eq(b, rank, column)?;
     let zero = b.constant(Const::int(DType::I32, 0));
     let positions = b.alu(Op::Where, &[here, row, zero])?;
@@ -141,14 +144,10 @@ fn by_rank(b: &mut dyn Builder, x: NodeId, descending: bool) -> Result<NodeId> {
 }
 
 /// How many elements of the last axis stand before each (i32).
-pub(super) fn ranks(
-    b: &mut dyn Builder,
-    places: Places,
-    precedes: impl Fn(&mut dyn Builder, Places, Places) -> Result<NodeId>,
-) -> Result<NodeId> {
-    let own = places.map(|x| unsqueeze(b, x, -1))?;
-    let other = places.map(|x| unsqueeze(b, x, -2))?;
-    let precedes = precedes(b, other, own)?;
+pub(super) fn ranks(b: &mut dyn Builder, words: &Words) -> Result<NodeId> {
+    let own = words.map(|x| unsqueeze(b, x, -1))?;
+    let other = words.map(|x| unsqueeze(b, x, -2))?;
+    let precedes = other.precede(b, &own)?;
     reduce::sum(b, precedes, Some(&[-1]), false)
 }
 
