@@ -150,7 +150,7 @@ pub(crate) fn under(graph: &mut Graph, op: Op, value: NodeId, gate: Option<NodeI
 }
 
 /// The constant, cast, is what leaves a Reduce as it is. A zero of either sign is.
-fn vanishes(op: Op, dtype: DType, casts: &[DType], value: Const) -> bool {
+pub(crate) fn vanishes(op: Op, dtype: DType, casts: &[DType], value: Const) -> bool {
     let cast = casts.iter().rev().try_fold(value, |value, &to| eval_op(Op::Cast, to, &[value]).ok());
     let nothing = eval::identity(op, dtype);
     let is_zero = |value: Const| op == Op::Add && value.as_float() == Some(0.0);

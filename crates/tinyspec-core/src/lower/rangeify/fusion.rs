@@ -1,11 +1,11 @@
 //! The one fusion law: a producer is recomputed in its consumers only if that costs less on the Target than the
 //! bytes and the launch it saves; never through two Reduces. Every decision can be printed.
 
+use super::choices::{choices, repeats, uncast};
 use super::count::counted;
 use super::movement::{count, sizes};
 use crate::lower::optimize::scatter::PLACES;
 use crate::lower::select::decompose::Sizes;
-use smallvec::SmallVec;
 use std::fmt;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result, masks};
@@ -117,7 +117,7 @@ impl Estimates {
 
     /// A Reduce over data of what stands where a ramp along other axes equals them.
     fn is_scatter(&self, graph: &Graph, node: NodeId) -> bool {
-        let Arg::Reduce { axes, .. } = graph.arg(node) else { return false };
+        let Arg::Reduce { op, axes } = graph.arg(node) else { return false };
         let terms = graph.source(node, 0);
         let dims = sizes(graph, terms);
         let along = |value: NodeId| masks::varying_axes(graph, value, dims.len());
@@ -132,9 +132,11 @@ impl Estimates {
                 && size >= PLACES
                 && (graph.dtype(ramp).is_int() || size as i128 <= most)
         };
-        choices(graph, terms).iter().any(|&(condition, holds)| match (graph.op(condition), graph.sources(condition)) {
-            (Op::CmpNe, &[a, b]) if !holds => is_place(a, b) || is_place(b, a),
-            _ => false,
+        choices(graph, *op, terms).iter().any(|&(condition, holds)| {
+            match (graph.op(condition), graph.sources(condition)) {
+                (Op::CmpNe, &[a, b]) if !holds => is_place(a, b) || is_place(b, a),
+                _ => false,
+            }
         })
     }
 
@@ -156,12 +158,12 @@ impl Estimates {
 
     /// A Reduce of what a comparison of positions chooses, or of views that repeat what they pad.
     fn is_windowed(&self, graph: &Graph, node: NodeId) -> bool {
-        let Arg::Reduce { axes, .. } = graph.arg(node) else { return false };
+        let Arg::Reduce { op, axes } = graph.arg(node) else { return false };
         let terms = graph.source(node, 0);
         let rank = graph.props(terms).rank();
         let is_along = |ramp: NodeId| masks::varying_axes(graph, ramp, rank).iter().any(|axis| axes.contains(axis));
         let are_ramps = |a: NodeId, b: NodeId| self.ramps[a.index()] && self.ramps[b.index()];
-        choices(graph, terms).iter().any(|&(condition, _)| match (graph.op(condition), graph.sources(condition)) {
+        choices(graph, *op, terms).iter().any(|&(condition, _)| match (graph.op(condition), graph.sources(condition)) {
             (Op::CmpLt, &[a, b]) => are_ramps(a, b) && is_along(a) != is_along(b),
             _ => false,
         }) || repeats(graph, uncast(graph, terms))
@@ -215,49 +217,6 @@ impl Estimates {
         self.work[node.index()] = work.min(1e30);
         self.bytes[node.index()] = bytes.min(1e30);
     }
-}
-
-fn uncast(graph: &Graph, node: NodeId) -> NodeId {
-    let mut below = node;
-    while graph.op(below) == Op::Cast {
-        below = graph.source(below, 0);
-    }
-    below
-}
-
-/// The conditions under which a term of a sum is not 0, and how each stands then.
-fn choices(graph: &Graph, terms: NodeId) -> SmallVec<[(NodeId, bool); 2]> {
-    let is_zero = |node: NodeId| {
-        let constant = graph.as_const(masks::repeated(graph, node));
-        constant.is_some_and(|value| value.as_int() == Some(0) || value.as_float() == Some(0.0))
-    };
-    let (mut below, mut found) = (uncast(graph, terms), SmallVec::new());
-    while let (Op::Where, &[condition, yes, no]) = (graph.op(below), graph.sources(below)) {
-        let (chosen, holds) = match (is_zero(yes), is_zero(no)) {
-            (_, true) => (yes, true),
-            (true, _) => (no, false),
-            _ => return found,
-        };
-        found.extend(masks::conjuncts(graph, condition, holds));
-        below = uncast(graph, chosen);
-    }
-    if graph.dtype(below) == DType::Bool {
-        found.extend(masks::conjuncts(graph, below, true));
-    }
-    found
-}
-
-/// Terms of an element of the source from which on windows are no pool's.
-const WINDOW: i64 = 16;
-
-/// Views alone make many terms of each element, beside some zeros.
-fn repeats(graph: &Graph, value: NodeId) -> bool {
-    let (mut base, mut is_padded) = (value, false);
-    while graph.op(base).is_view() {
-        is_padded |= graph.op(base) == Op::Pad;
-        base = graph.source(base, 0);
-    }
-    is_padded && count(&sizes(graph, value)) / WINDOW >= count(&sizes(graph, base)).max(1)
 }
 
 /// Operations on an index that cost less than to read their result.

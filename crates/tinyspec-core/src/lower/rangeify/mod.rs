@@ -11,6 +11,7 @@ mod alike;
 mod assembled;
 mod blocks;
 mod centred;
+mod choices;
 mod close;
 mod count;
 mod fusion;

@@ -1,0 +1,61 @@
+//! What stands between a Reduce and what it reduces: casts, views, and conditions that choose the terms.
+
+use super::movement::{count, sizes};
+use crate::lower::terms::vanishes;
+use smallvec::SmallVec;
+use tinyspec_ir::{DType, Graph, NodeId, Op, masks};
+
+/// The node below some casts.
+pub(super) fn uncast(graph: &Graph, node: NodeId) -> NodeId {
+    let mut below = node;
+    while graph.op(below) == Op::Cast {
+        below = graph.source(below, 0);
+    }
+    below
+}
+
+/// The conditions under which a term counts in a Reduce by `op`, and how each stands then.
+pub(super) fn choices(graph: &Graph, op: Op, terms: NodeId) -> SmallVec<[(NodeId, bool); 2]> {
+    let dtype = graph.dtype(terms);
+    let mut casts: SmallVec<[DType; 2]> = SmallVec::new();
+    let (mut below, mut found) = (terms, SmallVec::new());
+    loop {
+        let is_nothing = |node: NodeId| {
+            let constant = graph.as_const(masks::repeated(graph, node));
+            constant.is_some_and(|value| vanishes(op, dtype, &casts, value))
+        };
+        match (graph.op(below), graph.sources(below)) {
+            (Op::Cast, &[inner]) => {
+                casts.push(graph.dtype(below));
+                below = inner;
+            }
+            (Op::Where, &[condition, yes, no]) => {
+                let (chosen, holds) = match (is_nothing(yes), is_nothing(no)) {
+                    (_, true) => (yes, true),
+                    (true, _) => (no, false),
+                    _ => return found,
+                };
+                found.extend(masks::conjuncts(graph, condition, holds));
+                below = chosen;
+            }
+            _ => break,
+        }
+    }
+    if graph.dtype(below) == DType::Bool && op == Op::Add {
+        found.extend(masks::conjuncts(graph, below, true));
+    }
+    found
+}
+
+/// Terms of an element of the source from which on windows are no pool's.
+const WINDOW: i64 = 16;
+
+/// Views alone make many terms of each element, beside some zeros.
+pub(super) fn repeats(graph: &Graph, value: NodeId) -> bool {
+    let (mut base, mut is_padded) = (value, false);
+    while graph.op(base).is_view() {
+        is_padded |= graph.op(base) == Op::Pad;
+        base = graph.source(base, 0);
+    }
+    is_padded && count(&sizes(graph, value)) / WINDOW >= count(&sizes(graph, base)).max(1)
+}
