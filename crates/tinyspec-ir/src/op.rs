@@ -178,7 +178,7 @@ op_table! {
     3  Binary "binary" Source [0, 0] Bytes U8, Own, DType; "Raw binary data: dtype u8, shape (len)."
 
     10 Permute "permute" Movement [1, 1] Axes Source(0), Own, Source(0); "Reorder axes."
-    11 Flip "flip" Movement [1, 1] Flags Source(0), Source(0), Source(0); "Reverse along flagged axes."
+    11 Flip "flip" Movement [1, 1] Flags Source(0), Own, Source(0); "Reverse along flagged axes."
     12 Reshape "reshape" Movement [2, 2] None Source(0), Own, Source(0); "Reinterpret in row-major order: (T, s')."
     13 Expand "expand" Movement [2, 2] None Source(0), Own, Source(0); "Broadcast size-1 axes: (T, s')."
     14 Pad "pad" Movement [3, 3] None Source(0), Own, Own; "Place T at offset o in an output of shape s' that is 0 elsewhere: (T, o, s')."

@@ -44,6 +44,15 @@ fn the_report_names_what_is_held() {
 }
 
 #[test]
+fn what_was_never_there_is_no_peak() {
+    let device = device("small", None);
+    ones(1000, "small").realize().unwrap();
+    let huge = Tensor::zeros([1i64 << 45]).to("small").contiguous();
+    let Error::Memory { report, .. } = huge.realize().expect_err("128 TiB") else { panic!("of memory") };
+    assert!(report.peak.max(device.memory().peak) < MEGABYTE, "{report}");
+}
+
+#[test]
 fn what_exceeds_the_limit_is_refused_and_can_be_freed() {
     let device = device("limited", Some(MEGABYTE));
     let first = ones(150_000, "limited");

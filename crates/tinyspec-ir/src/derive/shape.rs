@@ -59,6 +59,14 @@ pub(super) fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Shape> {
         }
         (Op::Binary, Arg::Bytes(bytes)) => Ok(Shape::from_iter([Dim::from(bytes.len())])),
         (Op::Permute, Arg::Axes(order)) => permute(order, shape()),
+        (Op::Flip, Arg::Flags(flags)) => {
+            let rank = shape().len();
+            if flags.len() > rank {
+                let message = format!("{} flags for the {rank} axes of {}", flags.len(), show(shape()));
+                return refuse(ErrorKind::Rank, op, message);
+            }
+            Ok(shape().clone())
+        }
         (Op::Reshape, _) => {
             let target = dims_of(op, "the shape", sources[1])?;
             let product = |dims: &[Dim]| dims.iter().cloned().fold(Dim::from(1), |a, b| a * b);
@@ -163,8 +171,11 @@ fn permute(order: &Axes, shape: &Shape) -> Result<Shape> {
 fn window(op: Op, sources: &[&Props]) -> Result<Shape> {
     let inner = &sources[0].shape;
     let (offset, target) = (dims_of_any(op, sources[1])?, dims_of(op, "the shape", sources[2])?);
-    if target.len() != inner.len() || offset.is_some_and(|offset| offset.len() != inner.len()) {
-        return refuse(ErrorKind::Rank, op, format!("{} and {} differ in rank", show(inner), show(target)));
+    for (what, dims) in [("", Some(target)), ("the offset ", offset)] {
+        if let Some(dims) = dims.filter(|dims| dims.len() != inner.len()) {
+            let message = format!("{} and {what}{} differ in rank", show(inner), show(dims));
+            return refuse(ErrorKind::Rank, op, message);
+        }
     }
     let Some(offset) = offset else { return Ok(target.clone()) };
     for ((from, to), offset) in inner.iter().zip(target).zip(offset) {

@@ -352,3 +352,9 @@ fn conditions_count_and_close_as_they_opened() {
         assert!(refused.contains(why), "{refused}: {why}");
     }
 }
+
+#[test]
+fn an_axis_has_one_flag() {
+    let flipped = |flags: &str| text::parse(&format!("%0 = const[f32 1]\n%1 = flip[{flags}](%0)\nreturn %1\n"));
+    assert!(flipped("1 0").expect_err("a scalar has no axes").to_string().contains("2 flags for the 0 axes"));
+}

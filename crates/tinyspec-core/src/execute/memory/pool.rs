@@ -60,17 +60,19 @@ impl Pool {
             None => {}
         }
         account.used = used;
-        account.peak = account.peak.max(used);
         let ticket = account.next;
         account.next += 1;
         account.held.insert(ticket, (owner.clone(), bytes));
         Some(Lease { ticket, memory })
     }
 
-    /// Ends a lease; the memory is kept, if any came of it.
+    /// Ends a lease; the memory is kept, if any came of it. It is then that a peak is over: a lease that came to nothing is none.
     pub fn give(&self, ticket: u64, class: usize, memory: Option<Arc<dyn Memory>>) {
         let mut account = self.account();
         account.held.remove(&ticket);
+        if memory.is_some() {
+            account.peak = account.peak.max(account.used);
+        }
         account.used -= class;
         if let Some(memory) = memory
             && account.kept + class <= KEPT_BYTES
@@ -98,7 +100,7 @@ impl Pool {
         MemoryReport {
             device: device.into(),
             used: account.used as u64,
-            peak: account.peak as u64,
+            peak: account.peak.max(account.used) as u64,
             kept: account.kept as u64,
             limit: account.limit,
             buffers: held.len(),
