@@ -1,7 +1,7 @@
 //! The arena: nodes are hash-consed rows of columns, dropped whole.
 
 use crate::{Arg, Builder, Const, ContentHash, DType, Location, Op, Props, Result, derive, hash::ContentHasher};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 
@@ -175,12 +175,20 @@ impl Graph {
 
     /// Whether two nodes have the same value by their form, even if one of them was added apart.
     pub fn is_equal(&self, a: NodeId, b: NodeId) -> bool {
-        let is_alike = self.op(a) == self.op(b) && self.arg(a) == self.arg(b);
-        let (left, right) = (self.sources(a), self.sources(b));
-        a == b
-            || is_alike
-                && left.len() == right.len()
-                && left.iter().zip(right).all(|(&left, &right)| self.is_equal(left, right))
+        let mut met: FxHashSet<(NodeId, NodeId)> = FxHashSet::default();
+        let mut open: SmallVec<[(NodeId, NodeId); 8]> = SmallVec::from_iter([(a, b)]);
+        while let Some((a, b)) = open.pop() {
+            // Two nodes are looked at once, however many users they share.
+            if a == b || !met.insert((a, b)) {
+                continue;
+            }
+            let (left, right) = (self.sources(a), self.sources(b));
+            if self.op(a) != self.op(b) || self.arg(a) != self.arg(b) || left.len() != right.len() {
+                return false;
+            }
+            open.extend(left.iter().copied().zip(right.iter().copied()));
+        }
+        true
     }
 
     fn push(&mut self, op: Op, sources: &[NodeId], arg: Arg) -> Result<NodeId> {

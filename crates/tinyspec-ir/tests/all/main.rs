@@ -5,6 +5,7 @@ mod any_input;
 mod documents;
 mod eval;
 mod forms;
+mod graph;
 mod methods;
 mod mistakes;
 mod rules;
