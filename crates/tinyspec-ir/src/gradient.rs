@@ -66,7 +66,7 @@ pub fn gradient_or_none(
             // Its Function asks for it.
             continue;
         }
-        for (source, contribution) in rules::apply(graph, node, cotangent, &connected)? {
+        for (source, contribution) in rules::apply(graph, node, cotangent, &connected, wanted)? {
             let contribution = unbroadcast(graph, contribution, source)?;
             cotangents.add(source, contribution);
         }

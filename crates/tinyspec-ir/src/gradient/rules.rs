@@ -8,7 +8,13 @@ use std::f64::consts::LN_2;
 type Contributions = SmallVec<[(NodeId, NodeId); 3]>;
 
 /// Contributions to those sources of `node` that are floats and connected to what is wanted.
-pub(super) fn apply(graph: &mut Graph, node: NodeId, g: NodeId, connected: &[bool]) -> Result<Contributions> {
+pub(super) fn apply(
+    graph: &mut Graph,
+    node: NodeId,
+    g: NodeId,
+    connected: &[bool],
+    wanted: &[NodeId],
+) -> Result<Contributions> {
     let sources: SmallVec<[NodeId; 4]> = graph.sources(node).into();
     let needs = |graph: &Graph, source: NodeId| connected[source.index()] && graph.dtype(source).is_float();
     if let Some(x) = trigonometry::cosine_of(graph, node) {
@@ -16,7 +22,7 @@ pub(super) fn apply(graph: &mut Graph, node: NodeId, g: NodeId, connected: &[boo
         let slope = arithmetic::neg(graph, sine)?;
         return Ok(smallvec![(x, mul(graph, g, slope)?)]);
     }
-    if let Some((x, contribution)) = super::scan::contribution(graph, node, g)? {
+    if let Some((x, contribution)) = super::scan::contribution(graph, node, g, wanted)? {
         return Ok(smallvec![(x, contribution)]);
     }
     let arg = graph.arg(node).clone();

@@ -1,12 +1,22 @@
-//! Gradients of running products and maxima, in steps whose number grows with the length as `n log n`. The general rule
-//! of a Reduce would look at every element for every window.
+//! Gradients of running products and maxima, in steps whose number grows with the length as `n log n`, and of the
+//! specification's prefix sums. The general rules would look at every element for every window.
 
 use crate::ops::recurrence::{Order, longest, recurrence};
 use crate::ops::{arithmetic, cast, like, movement, scan};
 use crate::{Arg, Builder, DType, Dim, Graph, NodeId, Op, Result};
 
 /// What the running Reduce runs over, and what its cotangent contributes to that.
-pub(super) fn contribution(graph: &mut Graph, node: NodeId, g: NodeId) -> Result<Option<(NodeId, NodeId)>> {
+pub(super) fn contribution(
+    graph: &mut Graph,
+    node: NodeId,
+    g: NodeId,
+    wanted: &[NodeId],
+) -> Result<Option<(NodeId, NodeId)>> {
+    if let Some((x, between)) = scan::tiled(graph, node).filter(|&(x, _)| graph.dtype(x).is_float())
+        && !between.iter().any(|view| wanted.contains(view))
+    {
+        return Ok(Some((x, of_prefix_sums(graph, x, g)?)));
+    }
     let Arg::Reduce { op: op @ (Op::Mul | Op::Max), .. } = *graph.arg(node) else { return Ok(None) };
     let Some(x) = scan::scanned(graph, node) else { return Ok(None) };
     let shape = graph.props(x).shape.clone();
@@ -25,6 +35,15 @@ pub(super) fn contribution(graph: &mut Graph, node: NodeId, g: NodeId) -> Result
         _ => of_maxima(graph, x, result, wide, length)?,
     };
     Ok(Some((x, cast(graph, contribution, dtype)?)))
+}
+
+/// Each element is in the sums from its own on.
+fn of_prefix_sums(graph: &mut Graph, x: NodeId, g: NodeId) -> Result<NodeId> {
+    let shape = graph.props(x).shape.clone();
+    let g = movement::reshape(graph, g, &shape)?;
+    let backwards = movement::flip(graph, g, &[-1])?;
+    let sums = scan::cumsum(graph, backwards, -1)?;
+    movement::flip(graph, sums, &[-1])
 }
 
 /// `p(i-1) · s(i)`, with `s(i) = g(i) + x(i+1) · s(i+1)`: the product before, and those after with their cotangents.

@@ -60,26 +60,13 @@ pub fn count(b: &mut dyn Builder, length: &Dim) -> Result<NodeId> {
 }
 
 fn running_count(b: &mut dyn Builder, length: &Dim, dtype: DType) -> Result<NodeId> {
-    // Windows by the spec's repeat-reshape trick: row i holds i ones.
     let n = length.clone();
     let one = b.constant(Const::int(dtype, 1));
     let ones = expand(b, one, std::slice::from_ref(&n))?;
-    let wide = n.clone() * Dim::from(2) - Dim::from(1);
     if n.is(0) {
         return Ok(ones);
     }
-    let shape = b.shape(std::slice::from_ref(&wide))?;
-    let offset = b.shape(&[n.clone() - Dim::from(1)])?;
-    let padded = b.alu(Op::Pad, &[ones, offset, shape])?;
-    let row = reshape(b, padded, &[Dim::from(1), wide.clone()])?;
-    let tiled = expand(b, row, &[n.clone() + Dim::from(1), wide.clone()])?;
-    let flat = reshape(b, tiled, &[(n.clone() + Dim::from(1)) * wide])?;
-    let trimmed_shape = n.clone() * n.clone() * Dim::from(2);
-    let (offset, shape) = (b.shape(&[Dim::from(0)])?, b.shape(&[trimmed_shape])?);
-    let trimmed = b.alu(Op::Shrink, &[flat, offset, shape])?;
-    let windows = reshape(b, trimmed, &[n.clone(), n.clone() * Dim::from(2)])?;
-    let (offset, shape) = (b.shape(&[Dim::from(0), Dim::from(0)])?, b.shape(&[n.clone(), n.clone()])?);
-    let windows = b.alu(Op::Shrink, &[windows, offset, shape])?;
+    let windows = super::scan::tiles(b, ones)?;
     let counts = b.add(Op::Reduce, &[windows], Arg::Reduce { op: Op::Add, axes: Axes::from_iter([1]) })?;
     let counts = reshape(b, counts, &[n])?;
     let minus = b.constant(Const::int(dtype, -1));

@@ -4,11 +4,12 @@
 
 use super::arithmetic::{add, eq, reverse_order, sub};
 use super::elementwise::{exp, isinf, log};
-use super::movement::{narrow, reshape, transpose};
+use super::movement::{expand, narrow, reshape, transpose};
 use super::recurrence::{Order, longest, recurrence};
 use super::reduce::{logsumexp, reduce};
 use super::{axis_of, cast, dtype_of, in_wide, like, shape_of, to_float};
 use crate::{Arg, Axes, Builder, Dim, Graph, NodeId, Op, Result};
+use smallvec::SmallVec;
 
 /// The windows of a prefix: a new last axis holds, for each element, itself and what precedes it, else `fill`.
 fn prefixes(b: &mut dyn Builder, op: &str, x: NodeId, axis: i64, fill: f64) -> Result<NodeId> {
@@ -71,6 +72,40 @@ pub fn scanned(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
     }
     let again = windows(graph, x, fill(op)).ok()?;
     graph.is_equal(again, value).then_some(x)
+}
+
+/// The windows of the specification's prefix sum, by its trick of repeating and reshaping: row i ends with the elements of
+/// the vector up to number i, after zeros.
+pub(super) fn tiles(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    let n = shape_of(b, x)[0].clone();
+    let wide = n.clone() * Dim::from(2) - Dim::from(1);
+    let (offset, shape) = (b.shape(&[n.clone() - Dim::from(1)])?, b.shape(std::slice::from_ref(&wide))?);
+    let padded = b.alu(Op::Pad, &[x, offset, shape])?;
+    let row = reshape(b, padded, &[Dim::from(1), wide.clone()])?;
+    let tiled = expand(b, row, &[n.clone() + Dim::from(1), wide.clone()])?;
+    let flat = reshape(b, tiled, &[(n.clone() + Dim::from(1)) * wide])?;
+    let (offset, shape) = (b.shape(&[Dim::from(0)])?, b.shape(&[n.clone() * n.clone() * Dim::from(2)])?);
+    let trimmed = b.alu(Op::Shrink, &[flat, offset, shape])?;
+    let windows = reshape(b, trimmed, &[n.clone(), n.clone() * Dim::from(2)])?;
+    let (offset, shape) = (b.shape(&[Dim::from(0), Dim::from(0)])?, b.shape(&[n.clone(), n])?);
+    b.alu(Op::Shrink, &[windows, offset, shape])
+}
+
+/// The vector that a Reduce is the specification's prefix sum of, and the views of it that lie between.
+pub fn tiled(graph: &mut Graph, node: NodeId) -> Option<(NodeId, SmallVec<[NodeId; 7]>)> {
+    const VIEWS: [Op; 7] = [Op::Shrink, Op::Reshape, Op::Shrink, Op::Reshape, Op::Expand, Op::Reshape, Op::Pad];
+    let is_sum = matches!(graph.arg(node), Arg::Reduce { op: Op::Add, axes } if axes[..] == [1]);
+    let &[windows] = graph.sources(node) else { return None };
+    let (mut x, mut between) = (windows, SmallVec::new());
+    for op in VIEWS {
+        if !is_sum || graph.op(x) != op {
+            return None;
+        }
+        between.push(x);
+        x = graph.source(x, 0);
+    }
+    let again = if graph.props(x).rank() == 1 { tiles(graph, x).ok()? } else { return None };
+    graph.is_equal(again, windows).then_some((x, between))
 }
 
 /// Running sum.
