@@ -41,7 +41,7 @@ pub fn conjuncts(graph: &Graph, mask: NodeId, holds: bool) -> SmallVec<[(NodeId,
 }
 
 /// The condition behind a choice of constants, and whether both hold together: `k < Where(c, x, y)` is c or its opposite.
-pub fn choice(graph: &Graph, node: NodeId) -> Option<(NodeId, bool)> {
+fn choice(graph: &Graph, node: NodeId) -> Option<(NodeId, bool)> {
     let chosen = |node: NodeId, value: &dyn Fn(Const) -> Option<Const>| {
         let &[condition, yes, no] = graph.sources(node) else { return None };
         let pair = (graph.op(node) == Op::Where).then_some((constant(graph, yes)?, constant(graph, no)?))?;

@@ -7,6 +7,7 @@
 #[macro_use]
 mod pattern;
 mod boolean;
+mod choices;
 mod division;
 mod float;
 mod gates;
@@ -17,6 +18,7 @@ mod reduce;
 mod terms;
 
 pub use boolean::BOOLEAN;
+pub use choices::CHOICES;
 pub use division::DIVISION;
 pub use float::FLOAT;
 pub use gates::GATES;
@@ -29,7 +31,7 @@ use crate::rewrite::{Permission, Rewriter, RuleSet};
 use crate::{Graph, NodeId, Result};
 
 /// All rules that keep every value bit for bit.
-pub const EXACT: &[&RuleSet] = &[&INTEGER, &DIVISION, &BOOLEAN, &FLOAT, &MASKS, &GATES];
+pub const EXACT: &[&RuleSet] = &[&INTEGER, &DIVISION, &BOOLEAN, &FLOAT, &CHOICES, &MASKS, &GATES];
 
 /// Rules that only reorder a Reduce. SEMANTICS leaves that order open, so they need no permission.
 pub const REASSOC: &[&RuleSet] = &[&REDUCE, &SUMS_OF_MASKED];

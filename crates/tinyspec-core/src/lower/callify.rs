@@ -18,8 +18,8 @@ type Positions = SmallVec<[u32; 3]>;
 
 /// Nodes of a small program.
 const SOME: usize = 256;
-/// Views that a sum is looked for a number through.
-const VIEWS: usize = 32;
+/// Nodes below a sum that are looked at for numbers.
+const STEPS: usize = 32;
 /// Nodes of a graph with its gradients, for each without them, about.
 const WITH_GRADIENTS: usize = 3;
 
@@ -169,7 +169,7 @@ impl Walk {
                     let sources: Positions =
                         sources.iter().filter_map(|source| positions.get(&who(source)).copied()).collect();
                     (node.op, &node.arg, &sources[..]).hash(&mut hasher);
-                    if let Some((leaf, value)) = walk.summed_literal(&node, &sources) {
+                    for (leaf, value) in walk.summed_literals(&node, &sources).unwrap_or_default() {
                         (u8::MAX - 1, leaf, value).hash(&mut hasher);
                         walk.literals.insert(leaf, value);
                     }
@@ -205,22 +205,28 @@ impl Walk {
         self.has_equal |= self.entries[known as usize].node.identity() != node.identity();
     }
 
-    /// The leaf below a sum of nothing but views and casts of it, if it is a number that the program writes.
-    fn summed_literal(&self, node: &Node, sources: &Positions) -> Option<(u32, Const)> {
+    /// The leaves below a sum of nothing but numbers that the program writes, views of them and what is computed of them.
+    fn summed_literals(&self, node: &Node, sources: &Positions) -> Option<SmallVec<[(u32, Const); 2]>> {
         let Arg::Reduce { op: Op::Add, .. } = node.arg else { return None };
-        let mut position = *sources.first()?;
-        for _ in 0..VIEWS {
+        let (mut found, mut open) = (SmallVec::new(), SmallVec::<[u32; 8]>::from_iter([*sources.first()?]));
+        for _ in 0..STEPS {
+            let Some(position) = open.pop() else { return Some(found) };
             let entry = &self.entries[position as usize];
-            if entry.leaf.is_some() {
-                let (node, value) = (&entry.node, entry.node.literal()?);
-                // A constant is wherever the program runs.
-                let is_here = default_device().is_ok_and(|device| node.device() == Some(device.id()));
-                return (is_here && is_one_of_few(node.location?, value)).then_some((position, value));
+            match entry.node.op {
+                _ if entry.leaf.is_some() => {
+                    let (node, value) = (&entry.node, entry.node.literal()?);
+                    // A constant is wherever the program runs.
+                    let is_here = default_device().is_ok_and(|device| node.device() == Some(device.id()));
+                    if !is_here || !is_one_of_few(node.location?, value) {
+                        return None;
+                    }
+                    found.push((position, value));
+                }
+                Op::Const => {}
+                op if op.is_view() => open.push(*entry.sources.first()?),
+                op if op.is_elementwise() => open.extend_from_slice(&entry.sources),
+                _ => return None,
             }
-            if !entry.node.op.is_view() && entry.node.op != Op::Cast {
-                return None;
-            }
-            position = *entry.sources.first()?;
         }
         None
     }

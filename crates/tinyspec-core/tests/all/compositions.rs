@@ -10,16 +10,20 @@ fn count(x: &Tensor) -> i64 {
 }
 
 fn prefix_sum(x: &Tensor) -> Tensor {
+    windows(x).sum(1, false)
+}
+
+fn windows(x: &Tensor) -> Tensor {
     let n = count(x);
     let row = x.pad([n - 1], [2 * n - 1], 0.0).reshape([1, 2 * n - 1]).expand([n + 1, 2 * n - 1]);
     let windows = row.reshape([(n + 1) * (2 * n - 1)]).narrow(0, 0, 2 * n * n).reshape([n, 2 * n]);
-    windows.narrow(1, 0, n).sum(1, false)
+    windows.narrow(1, 0, n)
 }
 
 /// What `Tensor(1).reshape(1).expand(n)` and the arange made of it may be written as.
 type Spelling = (&'static str, fn(i64) -> Tensor, fn(Tensor) -> Tensor);
 
-const SPELLINGS: [Spelling; 19] = [
+const SPELLINGS: [Spelling; 22] = [
     ("full of i32", |n| Tensor::full([n], 1i32), |x| x),
     ("scalar", |n| Tensor::scalar(1i32).reshape([1]).expand([n]), |x| x),
     ("scalar of i64", |n| Tensor::scalar(1i64).reshape([1]).expand([n]), |x| x),
@@ -38,6 +42,9 @@ const SPELLINGS: [Spelling; 19] = [
     ("ones, cast later", |n| Tensor::ones([n]), |x| x.cast(DType::I32)),
     ("full of i32, cast to f32", |n| Tensor::full([n], 1i32), |x| x.cast(DType::F32)),
     ("full of i32, there and back", |n| Tensor::full([n], 1i32), |x| x.cast(DType::F32).cast(DType::I32)),
+    ("scalar and zeros", |n| Tensor::scalar(1i32) + Tensor::full([n], 0i32), |x| x),
+    ("scalars", |n| (Tensor::scalar(3i32) - Tensor::scalar(2i32)).expand([n]), |x| x),
+    ("powers of zeros", |n| Tensor::zeros([n]).exp(), |x| x),
     ("a sum of halves", |n| Tensor::full([n], 0.5f32) + 0.5, |x| x),
 ];
 
@@ -118,7 +125,7 @@ fn every_spelling_of_one_takes_a_step_an_element() -> Result<(), Error> {
 type MaskSpelling = (&'static str, fn(&Tensor, &Tensor) -> Tensor);
 
 /// A mask of n rows and d columns, of positions and of what is picked.
-const MASKS: [MaskSpelling; 9] = [
+const MASKS: [MaskSpelling; 22] = [
     ("eq", |ramp, picks| ramp.eq(picks).cast(DType::F32)),
     ("eq, turned", |ramp, picks| picks.eq(ramp).cast(DType::F32)),
     ("ne, not", |ramp, picks| ramp.ne(picks).not().cast(DType::F32)),
@@ -130,6 +137,21 @@ const MASKS: [MaskSpelling; 9] = [
     ("one_hot", |ramp, picks| {
         picks.reshape([-1]).one_hot(ramp.shape()[0].as_const().unwrap_or(0)).transpose(0, 1).cast(DType::F32)
     }),
+    ("one less", |ramp, picks| 1.0 - ramp.ne(picks).cast(DType::F32)),
+    ("one less, of integers", |ramp, picks| (1 - ramp.ne(picks).cast(DType::I32)).cast(DType::F32)),
+    ("one less, turned", |ramp, picks| 1.0 - picks.ne(ramp).transpose(0, 1).cast(DType::F32).transpose(0, 1)),
+    ("one less, not 0", |ramp, picks| (1.0 - ramp.ne(picks).cast(DType::F32)).ne(0.0).cast(DType::F32)),
+    ("a product", |ramp, picks| ramp.le(picks).cast(DType::F32) * ramp.ge(picks).cast(DType::F32)),
+    ("a product of two less than one", |ramp, picks| {
+        (1.0 - ramp.lt(picks).cast(DType::F32)) * (1.0 - ramp.gt(picks).cast(DType::F32))
+    }),
+    ("itself twice", |ramp, picks| ramp.eq(picks).cast(DType::F32) * ramp.eq(picks).cast(DType::F32)),
+    ("scaled", |ramp, picks| ramp.eq(picks).cast(DType::F32) * 2.0),
+    ("scaled below 0", |ramp, picks| ramp.eq(picks).cast(DType::F32) * -0.5),
+    ("scaled integers", |ramp, picks| ramp.eq(picks).cast(DType::I32) * -3),
+    ("chosen in a choice", |ramp, picks| ramp.lt(picks).where_(0f32, ramp.gt(picks).where_(0f32, 1f32))),
+    ("stretched", |ramp, picks| (ramp * 2).eq(picks).cast(DType::F32)),
+    ("stretched and moved", |ramp, picks| (ramp * -3 + 1).eq(picks - 200).cast(DType::F32)),
 ];
 
 /// However a mask is written and used, rows are read and added to: one step an element.
@@ -143,6 +165,8 @@ fn every_use_of_a_mask_takes_a_step_an_element() -> Result<(), Error> {
     }
     for (name, mask) in MASKS {
         let mask = || mask(&ramp(n).reshape([n, 1]), &picks.reshape([1, d]));
+        let (row, column) = (picks.reshape([1, d]), ramp(n).reshape([n, 1]));
+        let nested = |x: &Tensor| column.lt(&row).where_(0.0, column.gt(&row).where_(0.0, x)).sum(0, false);
         let read = [
             (x.reshape([n, 1]) * mask()).sum(0, false),
             (mask() * x.reshape([n, 1])).sum(0, true),
@@ -151,6 +175,7 @@ fn every_use_of_a_mask_takes_a_step_an_element() -> Result<(), Error> {
             (table.reshape([n, 1, 4]) * mask().reshape([n, d, 1])).sum(0, false),
             mask().transpose(0, 1).matmul(&table),
             mask().sum(0, false),
+            nested(&x.reshape([n, 1])),
         ];
         let added = [
             (mask() * values.reshape([1, d])).sum(1, false),
@@ -161,12 +186,41 @@ fn every_use_of_a_mask_takes_a_step_an_element() -> Result<(), Error> {
         for (number, result) in read.iter().chain(&added).enumerate() {
             is_linear(&[result], 4 * (n + d), &format!("{name}, {number}"))?;
         }
-        for (result, data) in
-            [(&read[0], &x), (&read[2], &x), (&read[5], &table), (&added[0], &values), (&added[2], &rows)]
-        {
+        for (result, data) in [
+            (&read[0], &x),
+            (&read[7], &x),
+            (&read[2], &x),
+            (&read[5], &table),
+            (&added[0], &values),
+            (&added[2], &rows),
+        ] {
             let slopes = grad(&result.square().sum(.., false), &[data])?;
             is_linear(&[&slopes[0]], 4 * (n + d), &format!("gradient of {name}"))?;
         }
+    }
+    Ok(())
+}
+
+/// Infinities and nans among what a scaled mask, or one of several factors, leaves out are ones times 0.
+#[test]
+fn gathers_by_masks_of_several_parts_are_those_of_products() -> Result<(), Error> {
+    let (n, picks) = (50i64, (0..40).map(|k| k * 7 % 50).collect::<Vec<i32>>());
+    for special in SPECIAL {
+        let mut numbers: Vec<f32> = (0..n).map(|k| (k % 5) as f32 - 2.0).collect();
+        numbers[7] = special;
+        let x = Tensor::from_slice(&numbers, [n, 1]);
+        let [row, column] = [Tensor::from_slice(&picks, [1, 40]), ramp(n).reshape([n, 1])];
+        for (name, mask) in &MASKS[9..] {
+            let found = (&x * mask(&column, &row)).sum(0, false).to_vec::<f32>()?;
+            let factors = mask(&column, &row).contiguous().cast(DType::F32).to_vec::<f32>()?;
+            let product = |pick: usize| (0..n as usize).map(|k| numbers[k] * factors[k * 40 + pick]).sum::<f32>();
+            let expected: Vec<f32> = (0..40).map(product).collect();
+            assert!(same(&found, &expected), "{name}, {special}: {found:?} instead of {expected:?}");
+        }
+        let (below, above) = (column.lt(&row), column.gt(&row));
+        let nested = below.where_(0.0, above.where_(0.0, &x)).sum(0, false).to_vec::<f32>()?;
+        let expected: Vec<f32> = picks.iter().map(|&pick| numbers[pick as usize]).collect();
+        assert!(same(&nested, &expected), "{special}: {nested:?} instead of {expected:?}");
     }
     Ok(())
 }
@@ -186,16 +240,35 @@ fn every_running_sum_takes_a_step_an_element() -> Result<(), Error> {
         Tensor::ones([n, n]).tril(0).matmul(&x),
         x.matmul(Tensor::ones([n, n]).triu(0)),
         (column.ge(&row).cast(DType::F32) * x.reshape([1, n])).sum(1, false),
+        (column.cast(DType::F32).ge(row.cast(DType::F32)).cast(DType::F32) * x.reshape([1, n])).sum(1, false),
+        (row.cast(DType::F32).le(column.cast(DType::F32)).cast(DType::F32) * x.reshape([1, n])).sum(1, false),
+        ((1.0 - column.lt(&row).cast(DType::F32)) * x.reshape([1, n])).sum(1, false),
         column.ge(&row).where_(x.reshape([1, n]), 0.0).sum(1, false),
     ];
     for (number, sum) in sums.iter().enumerate() {
         is_linear(&[sum], n, &format!("running sum {number}"))?;
-        // Views cut it into windows: their gradient adds up the windows.
-        if number == 0 {
-            continue;
-        }
         let slopes = grad(&sum.square().sum(.., false), &[&x])?;
         is_linear(&[&slopes[0]], n, &format!("gradient of running sum {number}"))?;
+    }
+    Ok(())
+}
+
+/// Each element is in the sums from its own on, and so it is if the windows between are asked for.
+#[test]
+fn gradients_of_prefix_sums_add_what_follows() -> Result<(), Error> {
+    for n in [1i64, 2, 5, 40] {
+        let x = Tensor::from_vec((0..n).map(|k| k as f32 - 3.0).collect(), [n]);
+        let weights: Vec<f32> = (0..n).map(|k| (k % 7) as f32 - 2.0).collect();
+        let follow = |k: usize| weights[k..].iter().sum::<f32>();
+        let expected: Vec<f32> = (0..n as usize).map(follow).collect();
+        let weights = Tensor::from_slice(&weights, [n]);
+        let windows = windows(&x);
+        let loss = (windows.sum(1, false) * &weights).sum(.., false);
+        assert_eq!(grad(&loss, &[&x])?[0].to_vec::<f32>()?, expected, "{n}");
+        let both = grad(&loss, &[&x, &windows])?;
+        assert_eq!(both[0].to_vec::<f32>()?, expected, "{n}");
+        let rows = weights.reshape([n, 1]).expand([n, n]).to_vec::<f32>()?;
+        assert_eq!(both[1].to_vec::<f32>()?, rows, "{n}");
     }
     Ok(())
 }
@@ -386,6 +459,25 @@ fn every_write_at_places_takes_a_step_a_value() -> Result<(), Error> {
         let close =
             |(found, want): (&f32, &f32)| (found - want).abs() <= 1e-5 * want.abs() || found.is_nan() && want.is_nan();
         assert!(found.iter().zip(&want).all(close), "write {number}");
+    }
+    Ok(())
+}
+
+/// A number times a mask may be infinite before another mask leaves it out.
+#[test]
+fn numbers_beyond_a_float_are_left_out_as_written() -> Result<(), Error> {
+    let n = 50i64;
+    let x = Tensor::full([n, 1], 1e30f32).contiguous();
+    let (column, row) = (ramp(n).reshape([n, 1]), picks(n, 40).reshape([1, 40]));
+    let (all, one) = (column.ge(0).cast(DType::F32) + 0.0, column.eq(&row).cast(DType::F32));
+    let cases = [
+        (&x * (&all * 1e30) * &one, f32::NAN),
+        (&x * &all * (&one * 1e30), f32::INFINITY),
+        (&x * (&all * 1e30 * &one * 1e-30), 1e30 * (1e30 * 1e-30)),
+    ];
+    for (number, (terms, expected)) in cases.iter().enumerate() {
+        let found = terms.sum(0, false).to_vec::<f32>()?;
+        assert!(same(&found, &[*expected; 40]), "{number}: {found:?}");
     }
     Ok(())
 }

@@ -109,13 +109,17 @@ fn other_reductions_of_reductions_stay() {
 }
 
 /// A mask of 40 by 40 as a user may write it, of a column of positions and a row of numbers.
-const MASKS: [fn(&Tensor, &Tensor) -> Tensor; 6] = [
+const MASKS: [fn(&Tensor, &Tensor) -> Tensor; 10] = [
     |ramp, picks| ramp.eq(picks).cast(DType::F32),
     |ramp, picks| ramp.ne(picks).where_(0f32, 1f32),
     |ramp, picks| ramp.eq(picks).cast(DType::U8).reshape([40, 5, 8]).cast(DType::F32).reshape([40, 40]),
     |ramp, picks| ramp.eq(picks).transpose(0, 1).cast(DType::F32).transpose(0, 1),
     |ramp, picks| ramp.eq(picks).cast(DType::F32) * picks.lt(30).cast(DType::F32),
     |ramp, _| ramp.le(Tensor::arange(40).cast(DType::I32)).cast(DType::F32),
+    |ramp, picks| 1.0 - ramp.ne(picks).cast(DType::F32).transpose(0, 1).transpose(0, 1),
+    |ramp, picks| ramp.eq(picks).cast(DType::F32) * -0.5,
+    |ramp, picks| ramp.lt(picks).where_(0.0, ramp.gt(picks).where_(0.0, 2.0)),
+    |ramp, picks| (1.0 - ramp.lt(picks).cast(DType::F32)) * ramp.le(picks).cast(DType::F32),
 ];
 
 /// Its sum with terms that are the same along the other axis.

@@ -1,7 +1,6 @@
 //! Comparisons, gates and choices.
 
 use super::pattern::{alu, bounds, folded, int, is_index, is_int, not};
-use crate::masks::choice;
 use crate::{Builder, Const, DType, Graph, NodeId, Op};
 
 rules! {
@@ -12,9 +11,6 @@ rules! {
         ne_shift: (CmpNe (Add x #a) #b) if wraps(g, x) => { let c = int(g, x, b - a); alu(g, Op::CmpNe, x, c)? };
         ne_difference: (CmpNe (Add x (Mul y -1)) #c) if wraps(g, x) => { let x = shifted(g, x, -c)?; alu(g, Op::CmpNe, x, y)? };
         ne_difference_left: (CmpNe (Add (Mul y -1) x) #c) if wraps(g, x) => { let x = shifted(g, x, -c)?; alu(g, Op::CmpNe, x, y)? };
-        ne_choice: (CmpNe (Where c x y) k) => condition(g, node)?;
-        lt_choice: (CmpLt (Where c x y) k) => condition(g, node)?;
-        lt_choice_right: (CmpLt k (Where c x y)) => condition(g, node)?;
         lt_self: (CmpLt a b) if a == b => truth(g, node, false)?;
         ne_self: (CmpNe a b) if a == b && !g.dtype(a).is_float() => truth(g, node, false)?;
         lt_shift: (CmpLt (Add x #a) #b) if is_index(g, x) => { let c = within_index(g, x, b - a)?; alu(g, Op::CmpLt, x, c)? };
@@ -26,13 +22,12 @@ rules! {
         and_false: (And x 0) => truth_like(g, node)?;
         false_and: (And 0 x) => truth_like(g, node)?;
         and_same: (And x y) if x == y => x;
-        and_bounds: (And (Xor (CmpLt a b) 1) (Xor (CmpLt c d) 1)) if a == d && b == c && is_int(g, a) => equal(g, a, b)?;
+        and_bounds: (And c d) => bounded(g, c, d)?;
         or_false: (Or x 0) => x;
         false_or: (Or 0 x) => x;
         or_same: (Or x y) if x == y => x;
         xor_zero: (Xor x 0) => x;
         xor_twice: (Xor (Xor x #a) #b) if a == b => x;
-        ne_false: (CmpNe x 0) if g.dtype(x) == DType::Bool => x;
 
         where_same: (Where condition x y) if x == y => x;
         where_true: (Where 1 x y) => x;
@@ -40,7 +35,6 @@ rules! {
         where_same_gate: (Where c (Where d x y) z) if c == d => choose(g, c, x, z)?;
         where_same_gate_else: (Where c x (Where d y z)) if c == d => choose(g, c, x, z)?;
         cast_same: (Cast x) if g.dtype(x) == g.dtype(node) => x;
-        cast_bool_back: (CmpNe (Cast x) 0) if g.dtype(x) == DType::Bool => x;
         single_where: (Where c x y) if g.dtype(x).is_int() => only_value(g, node)?;
     }
 }
@@ -89,15 +83,23 @@ fn ceiling(b: i128, a: i128) -> i128 {
     -((-b).div_euclid(a))
 }
 
-fn equal(graph: &mut Graph, a: NodeId, b: NodeId) -> Option<NodeId> {
-    let differ = alu(graph, Op::CmpNe, a, b)?;
-    not(graph, differ)
+/// Both conditions.
+pub(super) fn and(graph: &mut Graph, c: NodeId, d: NodeId) -> Option<NodeId> {
+    bounded(graph, c, d).or_else(|| alu(graph, Op::And, c, d))
 }
 
-/// The condition behind a choice of constants.
-fn condition(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
-    let (condition, is_same) = choice(graph, node)?;
-    if is_same { Some(condition) } else { not(graph, condition) }
+/// Integers of which neither is less are equal.
+fn bounded(graph: &mut Graph, c: NodeId, d: NodeId) -> Option<NodeId> {
+    let at_least = |node: NodeId| {
+        bind!(graph, node, (Xor (CmpLt a b) 1));
+        is_int(graph, a).then_some((a, b))
+    };
+    let ((a, b), other) = (at_least(c)?, at_least(d)?);
+    if other != (b, a) {
+        return None;
+    }
+    let differ = alu(graph, Op::CmpNe, a, b)?;
+    not(graph, differ)
 }
 
 fn choose(graph: &mut Graph, condition: NodeId, x: NodeId, y: NodeId) -> Option<NodeId> {

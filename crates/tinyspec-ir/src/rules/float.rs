@@ -1,7 +1,7 @@
 //! Floats: only what holds for nan, infinities and -0 too.
 
-use super::pattern::{alu, fold, repeated};
-use crate::{Builder, Const, Graph, NodeId, Op};
+use super::pattern::{alu, fold, not, repeated};
+use crate::{Arg, Builder, Const, Graph, NodeId, Op};
 
 rules! {
     /// Float arithmetic.
@@ -14,6 +14,14 @@ rules! {
         float_fold_div: (Div a b) => fold(g, node)?;
         float_fold_recip: (Recip a) => fold(g, node)?;
         float_fold_sqrt: (Sqrt a) => fold(g, node)?;
+        // Of other numbers a target's power may be a nearer one.
+        float_fold_power: (Exp2 a) if is_whole(g, a) => fold(g, node)?;
+
+        // Floats have a third case: neither is less, nor are they equal.
+        below_or_equal: (Or (CmpLt a b) (Xor (CmpNe c d) 1)) if is_pair(&[a, b], &[c, d]) && is_number(g, a) && is_number(g, b) => {
+            let above = alu(g, Op::CmpLt, b, a)?;
+            not(g, above)?
+        };
     }
 }
 
@@ -21,6 +29,59 @@ rules! {
 fn is_value(graph: &Graph, node: NodeId, value: f64) -> bool {
     let constant = graph.as_const(repeated(graph, node));
     constant.and_then(Const::as_float).is_some_and(|found| found.to_bits() == value.to_bits())
+}
+
+/// A whole number in every element.
+fn is_whole(graph: &Graph, node: NodeId) -> bool {
+    graph.as_const(repeated(graph, node)).and_then(Const::as_whole).is_some()
+}
+
+fn is_pair(a: &[NodeId; 2], b: &[NodeId; 2]) -> bool {
+    a == b || a[0] == b[1] && a[1] == b[0]
+}
+
+/// Nodes that a number is followed through.
+const STEPS: usize = 32;
+
+/// What a view is of, beside zeros.
+fn viewed(graph: &Graph, node: NodeId) -> NodeId {
+    let mut below = node;
+    while graph.op(below).is_view() {
+        below = graph.source(below, 0);
+    }
+    below
+}
+
+/// Certainly no nan: an integer, or what was one, or a finite constant or a sum of such, with other constants added or
+/// multiplied. It may be infinite.
+fn is_number(graph: &Graph, node: NodeId) -> bool {
+    let mut below = node;
+    let finite = |node: NodeId| {
+        let value = graph.as_const(repeated(graph, node)).and_then(Const::as_float);
+        value.filter(|value| value.is_finite())
+    };
+    for _ in 0..STEPS {
+        let dtype = graph.dtype(below);
+        if !dtype.is_float() || finite(below).is_some() {
+            return true;
+        }
+        // Some of the small floats have no infinity.
+        if dtype.size() == 1 {
+            return false;
+        }
+        below = match (graph.op(below), graph.sources(below)) {
+            (Op::Cast, &[source]) => source,
+            (Op::Add, &[x, c]) if finite(c).is_some() => x,
+            (Op::Mul, &[x, c]) if finite(c).is_some_and(|factor| factor != 0.0) => x,
+            (op, &[source, ..]) if op.is_view() => source,
+            // The sum of what has one sign.
+            (Op::Reduce, &[terms]) if matches!(graph.arg(below), Arg::Reduce { op: Op::Add, .. }) => {
+                return finite(viewed(graph, terms)).is_some();
+            }
+            _ => return false,
+        };
+    }
+    false
 }
 
 /// A quotient by a power of two is a product, exactly, as long as the reciprocal is a normal number.

@@ -5,6 +5,8 @@
 //! a sum of products tells it by counting: it is a nan where more of its x are infinite or nan than the mask chooses. Where
 //! positions are chosen, both counts are cheap: one is the same for all masks, the other as the sum itself.
 
+use super::boolean::and;
+use super::choices::{Choice, expanded};
 use super::pattern::{is_int, not, repeated};
 use crate::masks::{conjuncts, varying_axes};
 use crate::{Arg, Axes, Builder, Const, DType, Graph, Interval, NodeId, Op};
@@ -13,10 +15,10 @@ use smallvec::SmallVec;
 rules! {
     /// Products with masks.
     MASKS (Exact, "masks", g, node) {
-        int_mask: (Mul x m) if is_int(g, x) && g.dtype(x) != DType::Index => chosen(g, x, m)?;
-        int_mask_left: (Mul m x) if is_int(g, x) && g.dtype(x) != DType::Index => chosen(g, x, m)?;
-        count_mask: (Mul x m) if g.dtype(x).is_float() && least(g, x)? >= 0.0 => chosen(g, x, m)?;
-        count_mask_left: (Mul m x) if g.dtype(x).is_float() && least(g, x)? >= 0.0 => chosen(g, x, m)?;
+        int_mask: (Mul x m) if is_int(g, x) && g.dtype(x) != DType::Index => chosen(g, x, m, is_zero)?;
+        int_mask_left: (Mul m x) if is_int(g, x) && g.dtype(x) != DType::Index => chosen(g, x, m, is_zero)?;
+        count_mask: (Mul x m) if g.dtype(x).is_float() && least(g, x)? >= 0.0 => chosen(g, x, m, is_zero)?;
+        count_mask_left: (Mul m x) if g.dtype(x).is_float() && least(g, x)? >= 0.0 => chosen(g, x, m, is_zero)?;
     }
 }
 
@@ -39,14 +41,15 @@ rules! {
 rules! {
     /// Floats are finite, and a zero has no sign.
     FINITE (Permitted(Finite), "finite", g, node) {
-        finite_mask: (Mul x m) if g.dtype(x).is_float() => chosen(g, x, m)?;
-        finite_mask_left: (Mul m x) if g.dtype(x).is_float() => chosen(g, x, m)?;
+        finite_mask: (Mul x m) if g.dtype(x).is_float() => chosen(g, x, m, is_some_zero)?;
+        finite_mask_left: (Mul m x) if g.dtype(x).is_float() => chosen(g, x, m, is_some_zero)?;
     }
 }
 
-/// `x · m` as a choice, where m is 1 and 0.
-fn chosen(graph: &mut Graph, x: NodeId, m: NodeId) -> Option<NodeId> {
-    let mask = mask(graph, m)?;
+/// `x · m` as a choice, where m is a constant or 0.
+fn chosen(graph: &mut Graph, x: NodeId, m: NodeId, is_zero: fn(Const) -> bool) -> Option<NodeId> {
+    let (mask, by) = mask(graph, m, is_zero)?;
+    let x = times(graph, x, by)?;
     masked(graph, mask, x)
 }
 
@@ -55,114 +58,50 @@ fn masked(graph: &mut Graph, mask: NodeId, x: NodeId) -> Option<NodeId> {
     graph.alu(Op::Where, &[mask, x, zero]).ok()
 }
 
-/// Views and casts that a mask is looked for below.
-const STEPS: usize = 32;
-
-/// The condition of a number that is 1 where it holds and 0 elsewhere: a bool that was cast, a choice of 1 and 0, views of
-/// them.
-fn mask(graph: &mut Graph, number: NodeId) -> Option<NodeId> {
-    mask_within(graph, number, STEPS)
-}
-
-fn mask_within(graph: &mut Graph, number: NodeId, steps: usize) -> Option<NodeId> {
-    let mut views: SmallVec<[NodeId; 4]> = SmallVec::new();
-    let mut below = number;
-    for left in (0..steps).rev() {
-        let (op, is_bool) = (graph.op(below), graph.dtype(below) == DType::Bool);
-        let source = graph.sources(below).first().copied();
-        let mask = match (op, source) {
-            (_, Some(_)) if op.is_view() => {
-                views.push(below);
-                None
-            }
-            _ if is_bool => Some(below),
-            (Op::Cast, Some(source)) if graph.dtype(source) != DType::Index => None,
-            (Op::Where, _) => Some(one_or_zero(graph, below, left)?),
-            _ => return None,
-        };
-        match mask {
-            Some(mask) => return views.iter().rev().try_fold(mask, |mask, &view| viewed(graph, mask, view)),
-            None => below = source?,
-        }
+fn times(graph: &mut Graph, x: NodeId, by: Const) -> Option<NodeId> {
+    if by == Const::int(by.dtype, 1) {
+        return Some(x);
     }
-    None
+    let by = graph.constant(by);
+    graph.alu(Op::Mul, &[x, by]).ok()
 }
 
-/// The condition of a choice of 1, or of another such number, and 0.
-fn one_or_zero(graph: &mut Graph, choice: NodeId, steps: usize) -> Option<NodeId> {
-    let &[condition, yes, no] = graph.sources(choice) else { return None };
-    let dtype = graph.dtype(choice);
-    let value = |graph: &Graph, node: NodeId| graph.as_const(repeated(graph, node));
-    let [one, zero] = [1, 0].map(|number| Some(Const::int(dtype, number)));
-    let (condition, other) = match (value(graph, yes), value(graph, no)) {
-        (_, no) if no == zero => (condition, yes),
-        (yes, _) if yes == zero => (not(graph, condition)?, no),
+fn is_zero(number: Const) -> bool {
+    number == Const::int(number.dtype, 0)
+}
+
+/// A zero of either sign.
+fn is_some_zero(number: Const) -> bool {
+    is_zero(number) || number.as_float() == Some(0.0)
+}
+
+/// The condition of a number that is 0 elsewhere, and the finite constant that it is where the condition holds.
+fn mask(graph: &mut Graph, number: NodeId, is_zero: fn(Const) -> bool) -> Option<(NodeId, Const)> {
+    let Choice { condition, yes, no } = Choice::of(graph, number)?;
+    let (mask, by) = match (is_zero(yes), is_zero(no)) {
+        (false, true) => (condition, yes),
+        (true, false) => (not(graph, condition)?, no),
         _ => return None,
     };
-    let holds = if value(graph, other) == one {
-        condition
-    } else {
-        let inner = mask_within(graph, other, steps)?;
-        graph.alu(Op::And, &[condition, inner]).ok()?
-    };
-    let shape = graph.props(choice).shape.clone();
-    expanded(graph, holds, &shape)
+    by.as_float().is_none_or(f64::is_finite).then_some((mask, by))
 }
 
-fn expanded(graph: &mut Graph, node: NodeId, shape: &[crate::Dim]) -> Option<NodeId> {
-    if graph.props(node).shape[..] == *shape {
-        return Some(node);
-    }
-    let shape = graph.shape(shape).ok()?;
-    graph.add(Op::Expand, &[node, shape], Arg::None).ok()
-}
-
-/// The view of a mask, taken of what it compares: stages see the comparison then.
-fn viewed(graph: &mut Graph, mask: NodeId, view: NodeId) -> Option<NodeId> {
-    let sources: SmallVec<[NodeId; 3]> = graph.sources(mask).into();
-    let is_inside = matches!(graph.op(mask), Op::And | Op::Or | Op::Xor | Op::CmpNe | Op::CmpLt);
-    // What a Pad adds is no comparison of zeros.
-    if !is_inside || graph.op(view) == Op::Pad {
-        return seen(graph, mask, view);
-    }
-    let shape = graph.props(mask).shape.clone();
-    let mut operands: SmallVec<[NodeId; 3]> = SmallVec::new();
-    for source in sources {
-        let constant = repeated(graph, source);
-        if graph.op(constant) == Op::Const {
-            operands.push(constant);
-            continue;
-        }
-        let source = expanded(graph, source, &shape)?;
-        operands.push(match graph.dtype(source) {
-            DType::Bool => viewed(graph, source, view)?,
-            _ => seen(graph, source, view)?,
-        });
-    }
-    let inside = graph.alu(graph.op(mask), &operands).ok()?;
-    if graph.props(inside).shape == graph.props(view).shape { Some(inside) } else { seen(graph, mask, view) }
-}
-
-/// The same view of something else.
-fn seen(graph: &mut Graph, node: NodeId, view: NodeId) -> Option<NodeId> {
-    let mut sources = graph.sources(view).to_vec();
-    sources[0] = node;
-    graph.add(graph.op(view), &sources, graph.arg(view).clone()).ok()
-}
-
-/// The least value of a float that is certainly finite: a constant, or what an integer was before.
+/// The least value of a float that is certainly finite: a constant, one of two, or what was an integer before.
 fn least(graph: &Graph, x: NodeId) -> Option<f64> {
     let mut below = x;
     while matches!(graph.op(below), Op::Reshape | Op::Expand | Op::Permute | Op::Flip | Op::Shrink) {
         below = graph.source(below, 0);
     }
-    if let Some(value) = graph.as_const(below).and_then(Const::as_float) {
+    let constant = |node: NodeId| {
+        let value =
+            graph.as_const(repeated(graph, node)).and_then(Const::as_float).filter(|value| value.is_finite())?;
         // Below 0 lies -0 too.
-        return value.is_finite().then_some(if value.is_sign_negative() {
-            value.min(-f64::MIN_POSITIVE)
-        } else {
-            value
-        });
+        Some(if value.is_sign_negative() { value.min(-f64::MIN_POSITIVE) } else { value })
+    };
+    match (graph.op(below), graph.sources(below)) {
+        (Op::Const, _) => return constant(below),
+        (Op::Where, &[_, yes, no]) => return Some(constant(yes)?.min(constant(no)?)),
+        _ => {}
     }
     let was_whole = graph.op(below) == Op::Cast && {
         let from = graph.dtype(graph.source(below, 0));
@@ -178,13 +117,17 @@ fn is_sum(graph: &Graph, node: NodeId) -> bool {
     matches!(graph.arg(node), Arg::Reduce { op: Op::Add, .. }) && graph.sources(node).len() == 1
 }
 
-/// The terms of a sum: x where a mask holds, cast to what they are summed in.
+/// The terms of a sum: x times a number where a mask holds, cast to what they are summed in.
 struct Product {
     x: NodeId,
+    by: Const,
     mask: NodeId,
     /// Outermost first.
     casts: SmallVec<[DType; 2]>,
 }
+
+/// Factors that masks are looked for among.
+const FACTORS: usize = 32;
 
 impl Product {
     /// Terms that are x times masks.
@@ -194,24 +137,28 @@ impl Product {
             casts.push(graph.dtype(product));
             product = graph.source(product, 0);
         }
+        let one = Const::int(graph.dtype(product), 1);
         let (mut x, mut all) = (product, None);
-        for _ in 0..STEPS {
+        for _ in 0..FACTORS {
             let (Op::Mul, &[a, b]) = (graph.op(x), graph.sources(x)) else { break };
-            let Some((one, other)) = mask(graph, b).map(|mask| (mask, a)).or_else(|| Some((mask(graph, a)?, b))) else {
-                break;
-            };
+            let right = mask(graph, b, is_some_zero).map(|mask| (mask, a));
+            let Some(((mask, by), other)) = right.or_else(|| Some((mask(graph, a, is_some_zero)?, b))) else { break };
             all = Some(match all {
-                Some(all) => graph.alu(Op::And, &[all, one]).ok()?,
-                None => one,
+                None => (mask, by),
+                // Times another number x may be infinite where only one of the masks holds.
+                Some(_) if by != one => break,
+                Some((others, scale)) => (and(graph, others, mask)?, scale),
             });
             x = other;
         }
-        Some(Product { x, mask: all?, casts })
+        let (mask, by) = all?;
+        Some(Product { x, by, mask, casts })
     }
 
     /// The sum of what the mask chooses, as `node` sums the products.
     fn sum(&self, graph: &mut Graph, node: NodeId) -> Option<NodeId> {
-        let mut terms = masked(graph, self.mask, self.x)?;
+        let x = times(graph, self.x, self.by)?;
+        let mut terms = masked(graph, self.mask, x)?;
         for &dtype in self.casts.iter().rev() {
             terms = graph.add(Op::Cast, &[terms], Arg::DType(dtype)).ok()?;
         }
@@ -291,10 +238,10 @@ fn counted(graph: &mut Graph, node: NodeId, product: Product, once: &[u32]) -> O
     let times_zero = graph.alu(Op::Mul, &[x, zero]).ok()?;
     let is_infinite = graph.alu(Op::CmpNe, &[times_zero, zero]).ok()?;
     let one = graph.add(Op::Cast, &[is_infinite], Arg::DType(DType::I32)).ok()?;
-    let chosen = masked(graph, mask, one)?;
-    let chosen = again(graph, node, chosen)?;
     let shape = graph.props(graph.source(node, 0)).shape.clone();
     let all = expanded(graph, one, &shape)?;
+    let chosen = masked(graph, mask, all)?;
+    let chosen = again(graph, node, chosen)?;
     let all = first_along(graph, all, once)?;
     let all = again(graph, node, all)?;
     let is_lost = graph.alu(Op::CmpNe, &[all, chosen]).ok()?;

@@ -196,6 +196,10 @@ fn written_expressions(rewriter: &mut Rewriter) {
     products_with_masks(rewriter, &mut random);
     comparisons_of_differences(rewriter, &mut random);
     comparisons_of_choices(rewriter, &mut random);
+    arithmetic_of_choices(rewriter, &mut random);
+    choices_in_choices(rewriter, &mut random);
+    comparisons_of_numbers(rewriter, &mut random);
+    powers_of_whole_numbers(rewriter, &mut random);
     // A comparison of a bool that went through a number.
     let mut graph = Graph::new();
     let gate = variable(&mut graph, 0, DType::Bool);
@@ -267,6 +271,95 @@ fn comparisons_of_choices(rewriter: &mut Rewriter, random: &mut fastrand::Rng) {
             let root = graph.alu(op, &[a, b]).unwrap();
             check(rewriter, &mut graph, root, random, &[DType::Bool]);
         }
+    }
+}
+
+/// Bools and choices as numbers, with constants added, multiplied and compared.
+fn arithmetic_of_choices(rewriter: &mut Rewriter, random: &mut fastrand::Rng) {
+    for dtype in [DType::I32, DType::U8, DType::I64, DType::F32, DType::F16, DType::F64] {
+        for round in 0..60 {
+            let mut graph = Graph::new();
+            let gate = variable(&mut graph, 0, DType::Bool);
+            let mut any = |graph: &mut Graph| {
+                let number = constant(random, dtype);
+                graph.constant(number)
+            };
+            let mut root = match round % 2 {
+                0 => graph.add(Op::Cast, &[gate], Arg::DType(dtype)).unwrap(),
+                _ => {
+                    let sources = [gate, any(&mut graph), any(&mut graph)];
+                    graph.alu(Op::Where, &sources).unwrap()
+                }
+            };
+            for op in [Op::Mul, Op::Add].into_iter().cycle().take(1 + round % 4) {
+                let number = any(&mut graph);
+                let sources = if round % 3 == 0 { [number, root] } else { [root, number] };
+                root = graph.alu(op, &sources).unwrap();
+            }
+            if round % 5 == 0 {
+                let number = any(&mut graph);
+                root = graph.alu([Op::CmpNe, Op::CmpLt][round / 5 % 2], &[root, number]).unwrap();
+            }
+            check(rewriter, &mut graph, root, random, &[DType::Bool]);
+            let simple = rewriter.rewrite(&mut graph, &[root]).unwrap()[0];
+            assert!(!matches!(graph.op(simple), Op::Add | Op::Mul), "{}", text::print(&graph, &[simple]));
+        }
+    }
+}
+
+/// Choices of something and a third, one in the other, on either side.
+fn choices_in_choices(rewriter: &mut Rewriter, random: &mut fastrand::Rng) {
+    for (dtype, round) in [DType::I32, DType::F32].into_iter().flat_map(|dtype| (0..16).map(move |k| (dtype, k))) {
+        let mut graph = Graph::new();
+        let kinds = [DType::Bool, DType::Bool, dtype, dtype];
+        let mut variables = (0..4).map(|slot| variable(&mut graph, slot, kinds[slot as usize])).collect::<Vec<_>>();
+        if round >= 8 {
+            let number = constant(random, dtype);
+            variables[3] = graph.constant(number);
+        }
+        let &[outer, inner, x, z] = &variables[..] else { return };
+        let inside = if round % 2 == 0 { [inner, x, z] } else { [inner, z, x] };
+        let inside = graph.alu(Op::Where, &inside).unwrap();
+        let sources = if round / 2 % 2 == 0 { [outer, inside, z] } else { [outer, z, inside] };
+        let root = graph.alu(Op::Where, &sources).unwrap();
+        check(rewriter, &mut graph, root, random, &kinds);
+        let simple = rewriter.rewrite(&mut graph, &[root]).unwrap()[0];
+        assert_eq!((graph.op(simple), graph.source(simple, 1)), (Op::Where, x));
+    }
+}
+
+/// `a < b or a == b` of floats that were integers, and of others, among them nan.
+fn comparisons_of_numbers(rewriter: &mut Rewriter, random: &mut fastrand::Rng) {
+    for (from, dtype) in
+        [(DType::I32, DType::F32), (DType::I32, DType::F16), (DType::U8, DType::F64), (DType::F32, DType::F32)]
+    {
+        for round in 0..8 {
+            let mut graph = Graph::new();
+            let [a, b] = [0, 1].map(|slot| {
+                let number = variable(&mut graph, slot, from);
+                graph.add(Op::Cast, &[number], Arg::DType(dtype)).unwrap()
+            });
+            let mut alu = |op, a, b| graph.alu(op, &[a, b]).unwrap();
+            let less = alu(Op::CmpLt, a, b);
+            let differ = if round % 2 == 0 { alu(Op::CmpNe, a, b) } else { alu(Op::CmpNe, b, a) };
+            let truth = graph.constant(Const::int(DType::Bool, 1));
+            let equal = graph.alu(Op::Xor, &[differ, truth]).unwrap();
+            let root = graph.alu(Op::Or, &[less, equal]).unwrap();
+            check(rewriter, &mut graph, root, random, &[from, from]);
+            let simple = rewriter.rewrite(&mut graph, &[root]).unwrap()[0];
+            assert_eq!(graph.op(simple) == Op::Or, from.is_float(), "{from} as {dtype}");
+        }
+    }
+}
+
+fn powers_of_whole_numbers(rewriter: &mut Rewriter, random: &mut fastrand::Rng) {
+    for (number, is_whole) in [(0.0, true), (-3.0, true), (10.0, true), (0.5, false), (f64::NAN, false)] {
+        let mut graph = Graph::new();
+        let number = graph.constant(Const::float(DType::F32, number));
+        let root = graph.alu(Op::Exp2, &[number]).unwrap();
+        check(rewriter, &mut graph, root, random, &[]);
+        let simple = rewriter.rewrite(&mut graph, &[root]).unwrap()[0];
+        assert_eq!(graph.as_const(simple).is_some(), is_whole);
     }
 }
 

@@ -4,7 +4,7 @@
 //! Adds to one place follow each other, so they need not be atomic: threads share an axis of y that the numbers do not
 //! decide, if there is one. On a GPU, whose workgroups have no order, they are a kernel of their own, and atomic.
 
-use super::windows::{depends, next_id, solved};
+use super::windows::{Root, depends, next_id};
 use crate::lower::fold::{both, identity, less};
 use crate::lower::live;
 use crate::lower::loops::closed;
@@ -90,7 +90,7 @@ struct Scatter {
     ranges: Vec<NodeId>,
     /// Which of them the numbers decide, and what it is instead.
     place: usize,
-    chosen: Sum,
+    chosen: Root,
     reduced: SmallVec<[NodeId; 2]>,
     value: NodeId,
 }
@@ -109,10 +109,10 @@ impl Scatter {
         for (number, condition) in terms.conditions.iter().enumerate() {
             let Relation::Zero(sum) = &condition.relation else { continue };
             for (place, &range) in ranges.iter().enumerate() {
-                let Some((factor, rest)) = solved(graph, sum, range) else { continue };
+                let Some(chosen) = Root::of(graph, sum, range)? else { continue };
                 let varies = |atom: NodeId| reduced.iter().any(|&range| depends(graph, atom, range));
                 let is_wide = live::bound(graph, range).is_some_and(|trips| trips.bounds().1 >= PLACES);
-                if !is_wide || !rest.terms.iter().any(|&(atom, _)| varies(atom)) {
+                if !is_wide || !chosen.trip.terms.iter().any(|&(atom, _)| varies(atom)) {
                     continue;
                 }
                 let value = terms.emit(graph, op, &[number])?;
@@ -120,7 +120,6 @@ impl Scatter {
                 if graph.reachable(&[value]).iter().any(|&node| graph.op(node) == Op::Reduce) {
                     continue;
                 }
-                let chosen = rest.scale(-factor);
                 let ranges = ranges.to_vec();
                 return Ok(Some(Scatter { store, op, buffer, position, ranges, place, chosen, reduced, value }));
             }
@@ -172,7 +171,7 @@ impl Scatter {
     /// is read are of different rows.
     fn order(&self, graph: &Graph) -> Vec<NodeId> {
         let mut sums = Sums::default();
-        let roots: Vec<NodeId> = self.chosen.terms.iter().map(|term| term.0).chain([self.value]).collect();
+        let roots: Vec<NodeId> = self.chosen.trip.terms.iter().map(|term| term.0).chain([self.value]).collect();
         let reads = graph.reachable(&roots).into_iter().filter(|&node| graph.op(node) == Op::Load);
         let places = reads.filter_map(|load| graph.sources(graph.source(load, 0)).get(1).copied());
         let places: Vec<Sum> = places.map(|place| sums.of(graph, place)).collect();
@@ -189,17 +188,9 @@ impl Scatter {
     /// Where a term goes, the term, and under which condition.
     fn term(&self, graph: &mut Graph) -> Result<Option<SmallVec<[NodeId; 3]>>> {
         let place = self.ranges[self.place];
-        let trips = Sums::default().of(graph, graph.source(place, 0));
-        let below = less(graph, &self.chosen, &trips)?;
-        let above = less(graph, &Sum::constant(-1), &self.chosen)?;
-        let mut gate = None;
-        for limit in [above, below] {
-            if graph.as_int(limit) != Some(1) {
-                gate = both(graph, gate, Some(limit))?;
-            }
-        }
-        let moved = replace(graph, &[self.position, self.value], place, &self.chosen, gate)?;
-        Ok(moved.map(|roots| roots.into_iter().chain(gate).collect()))
+        let Root { trip, inside } = &self.chosen;
+        let moved = replace(graph, &[self.position, self.value], place, trip, *inside)?;
+        Ok(moved.map(|roots| roots.into_iter().chain(*inside).collect()))
     }
 
     /// Each term by a thread of its own, neighbours in a workgroup.

@@ -6,10 +6,10 @@
 //!
 //! Both only reorder a Reduce, or leave out what adds nothing.
 
-use crate::lower::fold::{both, less};
+use crate::lower::fold::{both, elementwise, less, truth};
 use crate::lower::live::{self, Live};
 use crate::lower::replace::replace;
-use crate::lower::sum::Sum;
+use crate::lower::sum::{self, Sum};
 use crate::lower::terms::{Relation, Sums, Terms, under};
 use smallvec::SmallVec;
 use tinyspec_ir::rewrite::substitute;
@@ -63,11 +63,48 @@ pub(super) fn depends(graph: &Graph, node: NodeId, range: NodeId) -> bool {
 }
 
 /// The sum without its term in `range`, and the factor of that term; `None` where it is not there, or hidden in an atom.
-pub(crate) fn solved(graph: &Graph, sum: &Sum, range: NodeId) -> Option<(i64, Sum)> {
+fn parted(graph: &Graph, sum: &Sum, range: NodeId) -> Option<(i64, Sum)> {
     let factor = sum.coefficient(range);
     let rest = sum.plus(&Sum::atom(range).scale(-factor));
     let is_free = rest.terms.iter().all(|&(atom, _)| !depends(graph, atom, range));
-    (factor.abs() == 1 && is_free).then_some((factor, rest))
+    (factor != 0 && is_free).then_some((factor, rest))
+}
+
+/// As [`parted`], where the factor is 1 or -1.
+pub(crate) fn solved(graph: &Graph, sum: &Sum, range: NodeId) -> Option<(i64, Sum)> {
+    parted(graph, sum, range).filter(|(factor, _)| factor.abs() == 1)
+}
+
+/// The one trip of a Range in which a sum is 0.
+pub(super) struct Root {
+    pub trip: Sum,
+    /// The condition under which there is one.
+    pub inside: Option<NodeId>,
+}
+
+impl Root {
+    /// `None` where the sum does not say it.
+    pub(super) fn of(graph: &mut Graph, sum: &Sum, range: NodeId) -> Result<Option<Root>> {
+        let Some((factor, rest)) = parted(graph, sum, range) else { return Ok(None) };
+        let (mut trip, mut inside) = (rest.scale(-factor.signum()), None);
+        if factor.abs() != 1 {
+            let step = Sum::constant(factor.abs());
+            let left = sum::combine(graph, Op::Mod, &[trip.clone(), step.clone()])?.emit(graph)?;
+            let (zero, truth) = (graph.index(0), truth(graph, true));
+            let is_between = elementwise(graph, Op::CmpNe, &[left, zero], Arg::None)?;
+            inside = Some(elementwise(graph, Op::Xor, &[is_between, truth], Arg::None)?);
+            trip = sum::combine(graph, Op::Idiv, &[trip, step])?;
+        }
+        let trips = Sums::default().of(graph, graph.source(range, 0));
+        let below = less(graph, &trip, &trips)?;
+        let above = less(graph, &Sum::constant(-1), &trip)?;
+        for limit in [above, below] {
+            if graph.as_int(limit) != Some(1) {
+                inside = both(graph, inside, Some(limit))?;
+            }
+        }
+        Ok(Some(Root { trip, inside }))
+    }
 }
 
 fn one_hot(graph: &mut Graph, node: NodeId) -> Result<Option<NodeId>> {
@@ -75,22 +112,9 @@ fn one_hot(graph: &mut Graph, node: NodeId) -> Result<Option<NodeId>> {
     let Some((op, terms)) = terms(graph, &mut sums, node)? else { return Ok(None) };
     let ranges: SmallVec<[NodeId; 4]> = graph.sources(node)[1..].into();
     for &range in &ranges {
-        let equations = terms.conditions.iter().enumerate().filter_map(|(position, condition)| {
-            let Relation::Zero(sum) = &condition.relation else { return None };
-            solved(graph, sum, range).map(|(factor, rest)| (position, rest.scale(-factor)))
-        });
-        let Some((position, chosen)) = equations.into_iter().next() else { continue };
-        let bound = sums.of(graph, graph.source(range, 0));
-        let below = less(graph, &chosen, &bound)?;
-        let above = less(graph, &Sum::constant(-1), &chosen)?;
-        let mut inside = None;
-        for gate in [above, below] {
-            if graph.as_int(gate) != Some(1) {
-                inside = both(graph, inside, Some(gate))?;
-            }
-        }
+        let Some((position, Root { trip, inside })) = equation(graph, &terms, range)? else { continue };
         let value = terms.emit(graph, op, &[position])?;
-        let Some(value) = replace(graph, &[value], range, &chosen, inside)? else { continue };
+        let Some(value) = replace(graph, &[value], range, &trip, inside)? else { continue };
         let value = under(graph, op, value[0], inside)?;
         let left: SmallVec<[NodeId; 4]> =
             std::iter::once(value).chain(ranges.iter().copied().filter(|&other| other != range)).collect();
@@ -98,6 +122,18 @@ fn one_hot(graph: &mut Graph, node: NodeId) -> Result<Option<NodeId>> {
             [value] => Ok(Some(*value)),
             _ => graph.add(Op::Reduce, &left, graph.arg(node).clone()).map(Some),
         };
+    }
+    Ok(None)
+}
+
+/// The first condition that holds in one trip of a Range.
+fn equation(graph: &mut Graph, terms: &Terms, range: NodeId) -> Result<Option<(usize, Root)>> {
+    for (position, condition) in terms.conditions.iter().enumerate() {
+        if let Relation::Zero(sum) = &condition.relation
+            && let Some(root) = Root::of(graph, sum, range)?
+        {
+            return Ok(Some((position, root)));
+        }
     }
     Ok(None)
 }
