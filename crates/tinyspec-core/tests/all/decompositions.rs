@@ -180,6 +180,28 @@ fn exponentials_of_any_argument() {
     check_composition(Op::Exp2, &MACHINES[..2], exp10, |x| 10f64.powf(x), [2.0; 2]);
 }
 
+/// Such a power is never infinite; below the normal numbers it is rounded as others are.
+#[test]
+fn exponentials_of_what_is_never_positive() {
+    fn minus_magnitude(b: &mut dyn Builder, x: NodeId) -> tinyspec_ir::Result<NodeId> {
+        let dtype = b.props(x).dtype;
+        let (zero, minus) = (b.constant(Const::float(dtype, 0.0)), b.constant(Const::float(dtype, -1.0)));
+        let positive = b.alu(Op::CmpLt, &[zero, x])?;
+        let minus = b.alu(Op::Mul, &[x, minus])?;
+        b.alu(Op::Where, &[positive, minus, x])
+    }
+    fn power(b: &mut dyn Builder, x: NodeId) -> tinyspec_ir::Result<NodeId> {
+        let minus = minus_magnitude(b, x)?;
+        b.alu(Op::Exp2, &[minus])
+    }
+    fn exponential(b: &mut dyn Builder, x: NodeId) -> tinyspec_ir::Result<NodeId> {
+        let minus = minus_magnitude(b, x)?;
+        exp(b, minus)
+    }
+    check_composition(Op::Exp2, &MACHINES, power, |x| (-x.abs()).exp2(), [1.5, 2.0]);
+    check_composition(Op::Exp2, &MACHINES[..2], exponential, |x| (-x.abs()).exp(), [5.0, 1.5]);
+}
+
 /// A power of two before the argument goes into the factor, however large or small it is.
 #[test]
 fn exponentials_of_scaled_arguments() {

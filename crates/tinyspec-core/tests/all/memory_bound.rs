@@ -79,6 +79,30 @@ fn a_nan_in_a_row_is_in_all_that_is_made_of_the_row() {
     });
 }
 
+/// A maximum may take one zero for the other where only powers are made of it, but not where its sign is seen.
+#[test]
+fn the_greatest_zero_of_a_row_has_its_sign() {
+    on_each_device(|| {
+        for length in [16usize, 100, 1000] {
+            for place in [None, Some(0), Some(length / 2), Some(length - 1)] {
+                let mut data = vec![-0.0f32; length];
+                data[length / 3] = -2.0;
+                if let Some(place) = place {
+                    data[place] = 0.0;
+                }
+                let x = Tensor::from_slice(&data, [1, length]);
+                let most = x.max(1, true);
+                let powers = (&x - &most).exp();
+                let shares = &powers / &powers.sum(1, true);
+                let seen = (&shares / &most).to_vec::<f32>()?;
+                let want = if place.is_some() { f32::INFINITY } else { f32::NEG_INFINITY };
+                assert!(seen.iter().all(|&value| value == want), "{length}, +0 at {place:?}: {}", seen[0]);
+            }
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn exponentials_that_two_loops_need_are_right_in_both() {
     on_each_device(|| {

@@ -3,6 +3,7 @@
 //! A schedule is a list of [`OptOp`]s; [`heuristics`] writes one by hand-made rules, the search finds others, and the
 //! kernel is rebuilt once, with every original range replaced by its expression over the new axes.
 
+mod bounds;
 mod cost;
 pub mod heuristics;
 mod kernel;
@@ -46,6 +47,7 @@ impl<'t> Scheduler<'t> {
     pub fn new(mut graph: Graph, sink: NodeId, target: &'t Target) -> Result<Scheduler<'t>> {
         let sink = windows::simplify(&mut graph, sink)?;
         let sink = separate::separate(&mut graph, sink)?;
+        let sink = bounds::write(&mut graph, sink, target)?;
         let sink = streaming::mark(&mut graph, sink, target)?;
         let mut kernel = Kernel::new(&mut graph, sink)?;
         kernel.repeats = repeat::find(&mut graph, &kernel, target)?;

@@ -1,5 +1,6 @@
 //! Maxima that may lose a nan, since all that is made of them is nan anyway: a softmax subtracts the greatest of a row,
-//! and divides by a sum that has the nan for a term. To look for nans takes longer than the maximum itself.
+//! and divides by a sum that has the nan for a term. To look for nans takes longer than the maximum itself. Most
+//! processors' maximum also takes one zero for the other, which nobody tells if only powers are made of it.
 
 use super::kernel::Kernel;
 use crate::lower::fold::identity;
@@ -7,18 +8,18 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_backends::Target;
 use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::rewrite::substitute;
-use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
 
 /// The Reduces of a kernel that need no nan, where the target has a maximum that loses them.
 pub(super) fn find(graph: &mut Graph, kernel: &Kernel, target: &Target) -> Result<Vec<NodeId>> {
     let mut found = Vec::new();
-    if !target.instructions.contains(&Instruction::Greater) {
-        return Ok(found);
-    }
     for reduction in &kernel.reductions {
         let is_maximum = matches!(graph.arg(reduction.node), Arg::Reduce { op: Op::Max, .. });
         let &[range] = &reduction.ranges[..] else { continue };
         if !is_maximum || graph.dtype(reduction.node) != DType::F32 {
+            continue;
+        }
+        if !knows_zeros(target) && !is_blind(graph, &kernel.order, reduction.node) {
             continue;
         }
         let certain = certain(graph, kernel, (reduction.node, range))?;
@@ -29,11 +30,42 @@ pub(super) fn find(graph: &mut Graph, kernel: &Kernel, target: &Target) -> Resul
     Ok(found)
 }
 
-/// A number that is no nan: what [`find`] lets a Reduce-Max take in the place of its value.
-pub(super) fn dropped(graph: &mut Graph, value: NodeId) -> Result<NodeId> {
+/// Has the target a maximum to which -0 is less than +0?
+fn knows_zeros(target: &Target) -> bool {
+    target.instructions.contains(&Instruction::Greater)
+}
+
+/// May a maximum lose nans here, where whatever else is made of `value` is nan?
+pub(super) fn may_drop(graph: &Graph, order: &[NodeId], value: NodeId, target: &Target) -> bool {
+    knows_zeros(target) || is_blind(graph, order, value)
+}
+
+/// A number that is no nan: what [`find`] lets a Reduce-Max take in the place of its value. Where the target's maximum takes
+/// one zero for the other, the number is not -0 either.
+pub(super) fn dropped(graph: &mut Graph, value: NodeId, target: &Target) -> Result<NodeId> {
     let is_nan = graph.add(Op::CmpNe, &[value, value], Arg::None)?;
     let least = identity(graph, Op::Max, graph.dtype(value));
-    graph.add(Op::Where, &[is_nan, least, value], Arg::None)
+    let number = graph.add(Op::Where, &[is_nan, least, value], Arg::None)?;
+    if knows_zeros(target) {
+        return Ok(number);
+    }
+    let zero = graph.constant(Const::float(graph.dtype(value), 0.0));
+    graph.alu(Op::Add, &[number, zero])
+}
+
+/// Does nobody tell which zero the value is? Sums and products hand it on, to a power or a comparison.
+fn is_blind(graph: &Graph, order: &[NodeId], value: NodeId) -> bool {
+    let mut zeros: FxHashSet<NodeId> = FxHashSet::from_iter([value]);
+    order.iter().all(|node| {
+        if !graph.sources(*node).iter().any(|source| zeros.contains(source)) {
+            return true;
+        }
+        match graph.op(*node) {
+            Op::Exp2 | Op::CmpLt | Op::CmpNe => true,
+            Op::Add | Op::Mul | Op::Where => zeros.insert(*node),
+            _ => false,
+        }
+    })
 }
 
 /// What is nan if one of the values is that the maximum is of: sums over as many trips that have all of them for
@@ -65,7 +97,7 @@ fn carriers(graph: &Graph, kernel: &Kernel, mut nans: FxHashSet<NodeId>) -> FxHa
             Op::Add | Op::Mul | Op::Div | Op::Max | Op::Mulacc => sources.iter().any(is_nan),
             Op::Recip | Op::Exp2 | Op::Log2 | Op::Sqrt | Op::Sin => is_nan(&sources[0]),
             Op::Cast => is_nan(&sources[0]) && graph.dtype(node).is_float(),
-            Op::Where => sources[1..].iter().all(is_nan),
+            Op::Where => sources[1..].iter().all(is_nan) || is_nan(&sources[2]) && is_bound(graph, sources),
             _ => false,
         };
         if carries {
@@ -73,6 +105,11 @@ fn carriers(graph: &Graph, kernel: &Kernel, mut nans: FxHashSet<NodeId>) -> FxHa
         }
     }
     nans
+}
+
+/// Is what is chosen by a comparison with itself chosen where it is nan?
+fn is_bound(graph: &Graph, sources: &[NodeId]) -> bool {
+    graph.op(sources[0]) == Op::CmpLt && graph.sources(sources[0]).contains(&sources[2])
 }
 
 /// Does all that is made of the value go through what is `certain`, before it is stored or chooses a place?

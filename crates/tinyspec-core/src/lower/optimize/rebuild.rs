@@ -31,6 +31,7 @@ pub(super) fn rebuild(graph: &mut Graph, kernel: &Kernel, space: &Space, target:
         done: vec![false; graph.len()],
         half: 0,
         shares: target.workgroups.is_some(),
+        target,
         accesses: kernel.accesses.iter().map(|access| (access.node, access)).collect(),
         kernel,
         space,
@@ -71,6 +72,7 @@ struct Rebuild<'k> {
     half: i64,
     /// Threads of a workgroup share LOCAL memory.
     shares: bool,
+    target: &'k Target,
     accesses: rustc_hash::FxHashMap<NodeId, &'k Access>,
 }
 
@@ -336,7 +338,7 @@ impl Rebuild<'_> {
             }
         }
         if self.kernel.without_nans.contains(&node) {
-            value = nans::dropped(graph, value)?;
+            value = nans::dropped(graph, value, self.target)?;
         }
         // In the order of the schedule.
         loops.sort();

@@ -1,5 +1,6 @@
 //! Reduces over Ranges become REG buffers that a loop updates.
 
+use super::maximum;
 use crate::lower::fold::identity;
 use crate::lower::live::Live;
 use crate::lower::loops::{closed, grouped};
@@ -165,6 +166,11 @@ pub(super) fn update(graph: &mut Graph, op: Op, value: NodeId, before: NodeId) -
     {
         // The accumulator is never nan, so that it can drop those of the value itself.
         return graph.add(Op::Ins, &[before, number], graph.arg(value).clone());
+    }
+    if let (Op::Max, Some(number)) = (op, maximum::plain(graph, value)) {
+        // Which drops a nan for the same reason.
+        let rises = graph.alu(Op::CmpLt, &[before, number])?;
+        return graph.alu(Op::Where, &[rises, number, before]);
     }
     let after = graph.alu(op, &[before, value])?;
     Rewriter::new(&[rules::permitted(Permission::Contract)]).rewrite_node(graph, after)

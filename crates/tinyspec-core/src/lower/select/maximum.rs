@@ -2,7 +2,8 @@
 //!
 //! A maximum that lets every nan through and knows that -0 is below +0 takes six instructions, each of which waits for
 //! the one before. A key takes three that wait for nothing, and the maximum of keys is one. Where a target has the
-//! instruction that only loses the nans, a loop of it needs no keys: it notes apart whether there was a nan.
+//! instruction that only loses the nans, a loop of it needs no keys: it notes apart whether there was a nan. Where neither
+//! nans nor signs of zeros matter (`optimize/nans.rs`), a comparison and a choice do, which most processors have in one.
 //!
 //! Keys count from the least float: -inf has the least integer, which is what no number at all gives. The nans with a
 //! sign would be below it, so they come round to the others above +inf.
@@ -43,6 +44,11 @@ pub(super) fn by_keys(graph: &mut Graph, sink: NodeId, target: &Target) -> Resul
                 emit.graph.add(Op::Reduce, &sources, arg)?
             }
             None if has_greater => apart(&mut emit, sources, arg)?,
+            // What is left, the lanes, goes on by keys.
+            None if plain(emit.graph, sources[0]).is_some() => {
+                let most = emit.graph.add(Op::Reduce, &sources, arg)?;
+                key(&mut emit, most)?
+            }
             None => {
                 sources[0] = key(&mut emit, sources[0])?;
                 emit.graph.add(Op::Reduce, &sources, arg)?
@@ -79,6 +85,13 @@ fn without_nan(graph: &Graph, chosen: NodeId) -> Option<NodeId> {
     let is_nan = graph.op(condition) == Op::CmpNe && graph.sources(condition) == [value, value];
     let is_least = graph.as_const(least).is_some_and(|least| least.as_float() == Some(f64::NEG_INFINITY));
     (graph.op(chosen) == Op::Where && is_nan && is_least).then_some(value)
+}
+
+/// The value that nans and the signs of zeros are taken out of.
+pub(super) fn plain(graph: &Graph, number: NodeId) -> Option<NodeId> {
+    let (Op::Add, &[chosen, zero]) = (graph.op(number), graph.sources(number)) else { return None };
+    let is_zero = graph.as_const(zero)?.as_float().is_some_and(|zero| zero.to_bits() == 0);
+    is_zero.then(|| without_nan(graph, chosen))?
 }
 
 /// A Reduce-Max of floats over a loop of many trips.

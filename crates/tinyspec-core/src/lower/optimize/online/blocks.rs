@@ -5,12 +5,11 @@ use super::form::{Form, Greatest};
 use crate::lower::fold::less;
 use crate::lower::live;
 use crate::lower::loops::{closed, grouped};
-use crate::lower::optimize::nans;
+use crate::lower::optimize::{bounds, nans};
 use crate::lower::sum::{self, Sum};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_backends::Target;
-use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
 
 /// How large strips and blocks are: what a schedule is to other kernels.
@@ -91,10 +90,11 @@ struct Blocks<'a, 'f> {
     greatest: Option<Local>,
     /// A maximum that loses a nan is cheaper than one that keeps it.
     loses_nans: bool,
+    target: &'a Target,
     sums: Vec<Local>,
 }
 
-pub(super) fn build(graph: &mut Graph, form: &Form, target: &Target, blocking: Blocking) -> Result<NodeId> {
+pub(super) fn build<'a>(graph: &'a mut Graph, form: &Form, target: &'a Target, blocking: Blocking) -> Result<NodeId> {
     let Blocking { vectors, rows: most_rows, tiles } = blocking;
     let lanes = target.lanes(DType::F32) as i64;
     let trips = |graph: &Graph, range: NodeId| live::trips(graph, range).unwrap_or(1);
@@ -207,9 +207,11 @@ pub(super) fn build(graph: &mut Graph, form: &Form, target: &Target, blocking: B
             None => None,
         });
     }
-    let loses_nans = target.instructions.contains(&Instruction::Greater);
+    let order = nest.graph.reachable(&form.stores);
+    let may_drop = |greatest: &Greatest| nans::may_drop(nest.graph, &order, greatest.node, target);
+    let loses_nans = form.greatest.as_ref().is_some_and(may_drop);
     let (packed, sums) = (Vec::new(), Vec::new());
-    let mut blocks = Blocks { nest, form, places, lane, packed, scores, matrices, greatest, loses_nans, sums };
+    let mut blocks = Blocks { nest, form, places, lane, packed, scores, matrices, greatest, loses_nans, target, sums };
     for ((ranges, at, known), product) in packing.into_iter().zip(&form.products) {
         let size = product.inner.iter().map(|&range| trips(blocks.nest.graph, range)).product();
         let places = Places { known, ..blocks.places.clone() };
@@ -346,11 +348,11 @@ impl Blocks<'_, '_> {
         let (Some(greatest), Some(scores)) = (&mut self.greatest, &mut self.scores) else {
             return Ok(rule.factor);
         };
-        let (nest, lane, first) = (&mut self.nest, self.lane, Sum::constant(0));
+        let (nest, lane, first, target) = (&mut self.nest, self.lane, Sum::constant(0), self.target);
         let mut value = nest.load(scores, &segment.greatest.at, lane)?;
         // A nan among the scores needs no notice here: its power is one.
         if self.loses_nans {
-            value = nans::dropped(nest.graph, value)?;
+            value = nans::dropped(nest.graph, value, self.target)?;
         }
         let most = nest.reduce(Op::Max, value, &segment.greatest.ranges)?;
         let before = nest.load(greatest, &first, lane)?;
@@ -363,7 +365,10 @@ impl Blocks<'_, '_> {
         let shift = nest.graph.alu(Op::Where, &[is_some, now, zero])?;
         let minus = nest.graph.alu(Op::Mul, &[shift, minus])?;
         let power = |nest: &mut Nest, score: NodeId| -> Result<NodeId> {
-            let shifted = nest.graph.alu(Op::Add, &[score, minus])?;
+            let mut shifted = nest.graph.alu(Op::Add, &[score, minus])?;
+            if bounds::are_used(target) {
+                shifted = bounds::at_most_zero(nest.graph, shifted)?;
+            }
             let power = nest.graph.alu(Op::Mul, &[shifted, rule.factor])?;
             nest.graph.alu(Op::Exp2, &[power])
         };

@@ -1,6 +1,7 @@
 //! 2^x and log2 x, for f32 and f64.
 
 use super::emit::Emit;
+use super::signs::Sides;
 use smallvec::SmallVec;
 use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::ops::elementwise::Exponent;
@@ -94,16 +95,16 @@ pub(super) fn exp2_of_sum(emit: &mut Emit, x: NodeId, rest: NodeId) -> Result<No
 /// With x = n + r, 2^r as a polynomial times 2^n.
 fn exp2(emit: &mut Emit, format: &Format, x: NodeId, rest: Option<NodeId>) -> Result<NodeId> {
     let (least, greatest) = format.exponents;
-    let clamped = clamp(emit, x, least, greatest)?;
-    let (rounder, back) = rounder(emit, format, clamped);
+    let scale = Scale::of(Sides::of(emit.graph, x).below);
+    let clamped = clamp(emit, x, Some(least), scale.bound(greatest))?;
+    let (rounder, back) = scale.rounder(emit, format);
     let rounded = emit.add(clamped, rounder)?;
     let n = emit.add(rounded, back)?;
     let mut r = emit.sub(clamped, n)?;
     if let Some(rest) = rest {
         r = emit.add(r, rest)?;
     }
-    let power = emit.polynomial(r, format.exp2)?;
-    times_power_of_two(emit, format, power, rounded)
+    scale.power(emit, format, (r, format.exp2), rounded)
 }
 
 /// 2^(c·x) without rounding the product: x = n/c + r, where n/c is as many steps, and 2^(c·r) is a polynomial of r.
@@ -132,16 +133,18 @@ pub(super) fn exp_f64(emit: &mut Emit, exponent: Exponent) -> Result<NodeId> {
 /// As [`exp_by_scale`], with x rather than the remainder kept from where 2^n is 0 or infinite.
 fn exp(emit: &mut Emit, format: &Format, exponent: Exponent) -> Result<NodeId> {
     let Steps { x, factor, step, series } = Steps::new(emit, format, exponent)?;
+    let sides = Sides::of(emit.graph, x);
+    let scale = Scale::of(if factor > 0.0 { sides.below } else { sides.above });
     // A quarter beyond the last power, so that the rounding of the bound does not count.
-    let bounds = [format.exponents.0 / factor, (format.exponents.1 + 0.25) / factor];
-    let clamped = clamp(emit, x, bounds[0].min(bounds[1]), bounds[0].max(bounds[1]))?;
-    let (rounder, back) = rounder(emit, format, clamped);
+    let (least, greatest) = (format.exponents.0 / factor, scale.bound((format.exponents.1 + 0.25) / factor));
+    let clamped =
+        if factor > 0.0 { clamp(emit, x, Some(least), greatest)? } else { clamp(emit, x, greatest, Some(least))? };
+    let (rounder, back) = scale.rounder(emit, format);
     let high = emit.number(x, factor);
     let rounded = emit.fma(clamped, high, rounder)?;
     let n = emit.add(rounded, back)?;
     let r = remainder(emit, clamped, n, step)?;
-    let power = emit.polynomial(r, &series)?;
-    times_power_of_two(emit, format, power, rounded)
+    scale.power(emit, format, (r, &series), rounded)
 }
 
 /// 2^(c·x), by steps of 1/c.
@@ -196,36 +199,72 @@ fn remainder(emit: &mut Emit, x: NodeId, n: NodeId, [step, rest]: [f64; 2]) -> R
 }
 
 /// A nan stays.
-fn clamp(emit: &mut Emit, x: NodeId, least: f64, greatest: f64) -> Result<NodeId> {
-    let (least, greatest) = (emit.number(x, least), emit.number(x, greatest));
-    let below = emit.less(x, least)?;
-    let clamped = emit.select(below, least, x)?;
-    let above = emit.less(greatest, clamped)?;
-    emit.select(above, greatest, clamped)
-}
-
-/// What rounds an exponent to an integer n when it is added, and the way back: n and two biases stand in the low bits of
-/// the sum.
-fn rounder(emit: &mut Emit, format: &Format, exponent: NodeId) -> (NodeId, NodeId) {
-    let rounder = format.rounder + (2 * format.bias) as f64;
-    (emit.number(exponent, rounder), emit.number(exponent, -rounder))
-}
-
-/// power · 2^n, with n as it stands in the low bits of `rounded`.
-///
-/// It is written in two factors, by shifting the halves of n into the place of an exponent: so both exist wherever the
-/// product overflows or is below the normal numbers, and only the last product rounds. A nan goes through `power`.
-fn times_power_of_two(emit: &mut Emit, format: &Format, power: NodeId, rounded: NodeId) -> Result<NodeId> {
-    let bits = emit.bitcast(rounded, format.int)?;
-    let half = emit.shift_right(bits, 1)?;
-    let other = emit.sub(bits, half)?;
-    let mut scaled = power;
-    for exponent in [half, other] {
-        let exponent = emit.shift_left(exponent, format.mantissa_bits)?;
-        let scale = emit.bitcast(exponent, format.float)?;
-        scaled = emit.mul(scaled, scale)?;
+fn clamp(emit: &mut Emit, mut x: NodeId, least: Option<f64>, greatest: Option<f64>) -> Result<NodeId> {
+    if let Some(least) = least {
+        let least = emit.number(x, least);
+        let below = emit.less(x, least)?;
+        x = emit.select(below, least, x)?;
     }
-    Ok(scaled)
+    if let Some(greatest) = greatest {
+        let greatest = emit.number(x, greatest);
+        let above = emit.less(greatest, x)?;
+        x = emit.select(above, greatest, x)?;
+    }
+    Ok(x)
+}
+
+/// How a power is multiplied with 2^n, where n stands in the low bits of a sum. A nan goes through the power.
+#[derive(Clone, Copy, PartialEq)]
+enum Scale {
+    /// By two factors, whose exponents are the halves of n: so both exist wherever the product overflows or is below the
+    /// normal numbers, and only the last product rounds.
+    Halves,
+    /// By one, for n that are never positive: it is 2^k too large, and the series as much too small, so that it exists
+    /// wherever the product is below the normal numbers.
+    Once,
+}
+
+impl Scale {
+    fn of(never_positive: bool) -> Scale {
+        if never_positive { Scale::Once } else { Scale::Halves }
+    }
+
+    /// The bound of an exponent, if it needs one.
+    fn bound(self, greatest: f64) -> Option<f64> {
+        (self == Scale::Halves).then_some(greatest)
+    }
+
+    /// The k that the factor is too large by.
+    fn excess(self, format: &Format) -> i128 {
+        if self == Scale::Once { format.bias / 2 } else { 0 }
+    }
+
+    /// What rounds an exponent to an integer n when it is added, and the way back: n stands in the low bits of the sum,
+    /// with as many biases as there are factors.
+    fn rounder(self, emit: &mut Emit, format: &Format) -> (NodeId, NodeId) {
+        let biases = if self == Scale::Once { 1 } else { 2 } * format.bias + self.excess(format);
+        let rounder = format.rounder + biases as f64;
+        (emit.float(format.float, rounder), emit.float(format.float, -rounder))
+    }
+
+    /// Σ series[i] · r^i · 2^n: the factors are made by shifting n, or its halves, into the place of an exponent.
+    fn power(self, emit: &mut Emit, format: &Format, (r, series): (NodeId, &[f64]), rounded: NodeId) -> Result<NodeId> {
+        let small = (-(self.excess(format) as f64)).exp2();
+        let series: SmallVec<[f64; 12]> = series.iter().map(|coefficient| coefficient * small).collect();
+        let mut power = emit.polynomial(r, &series)?;
+        let bits = emit.bitcast(rounded, format.int)?;
+        let mut exponents: SmallVec<[NodeId; 2]> = SmallVec::from_elem(bits, 1);
+        if self == Scale::Halves {
+            let half = emit.shift_right(bits, 1)?;
+            exponents = SmallVec::from_buf([half, emit.sub(bits, half)?]);
+        }
+        for exponent in exponents {
+            let exponent = emit.shift_left(exponent, format.mantissa_bits)?;
+            let factor = emit.bitcast(exponent, format.float)?;
+            power = emit.mul(power, factor)?;
+        }
+        Ok(power)
+    }
 }
 
 /// x = 2^exponent · (1 + fraction) with 1 + fraction in [√½, √2), for positive finite x.

@@ -4,6 +4,7 @@ mod emit;
 mod exponential;
 mod power;
 mod rotations;
+mod signs;
 mod sine;
 mod small_floats;
 mod words;

@@ -1,0 +1,83 @@
+//! Which sign floats have, whatever the data: the conditions of choices tell it, squares and powers have one.
+
+use tinyspec_ir::{Builder, Const, Graph, Interval, NodeId, Op};
+
+/// Values below each other that are looked at.
+const DEPTH: u32 = 8;
+
+/// Is a value never above 0, is it never below? Zeros of both signs are on both sides, and so is nan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Sides {
+    pub below: bool,
+    pub above: bool,
+}
+
+impl Sides {
+    const UNKNOWN: Sides = Sides { below: false, above: false };
+
+    pub(super) fn of(graph: &Graph, value: NodeId) -> Sides {
+        Sides::within(graph, value, DEPTH)
+    }
+
+    fn of_number(number: f64) -> Sides {
+        Sides { below: number <= 0.0, above: number >= 0.0 }
+    }
+
+    fn within(graph: &Graph, value: NodeId, depth: u32) -> Sides {
+        let Some(depth) = depth.checked_sub(1) else { return Sides::UNKNOWN };
+        let of = |node: NodeId| Sides::within(graph, node, depth);
+        match (graph.op(value), graph.sources(value)) {
+            (Op::Exp2, _) => Sides { below: false, above: true },
+            (Op::Expand, sources) => of(sources[0]),
+            (Op::Add, &[a, b]) => of(a).and(of(b)),
+            (Op::Mul, &[a, b]) if a == b => Sides { below: false, above: true },
+            (Op::Mul, &[a, b]) => of(a).times(of(b)),
+            (Op::Mulacc, &[a, b, c]) => of(a).times(of(b)).and(of(c)),
+            (Op::Where, &[condition, yes, no]) => {
+                let yes = of(yes).or(known(graph, condition, true, yes));
+                yes.and(of(no).or(known(graph, condition, false, no)))
+            }
+            _ => match graph.props(value).interval {
+                Interval::Float(low, high) => Sides { below: high <= 0.0, above: low >= 0.0 },
+                _ => Sides::UNKNOWN,
+            },
+        }
+    }
+
+    fn and(self, other: Sides) -> Sides {
+        Sides { below: self.below && other.below, above: self.above && other.above }
+    }
+
+    fn or(self, other: Sides) -> Sides {
+        Sides { below: self.below || other.below, above: self.above || other.above }
+    }
+
+    fn times(self, other: Sides) -> Sides {
+        Sides {
+            below: self.below && other.above || self.above && other.below,
+            above: self.below && other.below || self.above && other.above,
+        }
+    }
+}
+
+/// What a condition that holds, or does not, says of a value.
+fn known(graph: &Graph, condition: NodeId, holds: bool, value: NodeId) -> Sides {
+    let (Op::CmpLt, &[a, b]) = (graph.op(condition), graph.sources(condition)) else { return Sides::UNKNOWN };
+    // Neither is a nan, or the value is: what is not more than the other.
+    let (less, more) = if holds { (a, b) } else { (b, a) };
+    let plain = |value: NodeId| Sides {
+        below: value == less && number(graph, more).is_some_and(|more| more <= 0.0),
+        above: value == more && number(graph, less).is_some_and(|less| less >= 0.0),
+    };
+    match (graph.op(value), graph.sources(value)) {
+        (Op::Mul, &[negated, factor]) if number(graph, factor) == Some(-1.0) => {
+            plain(negated).times(Sides::of_number(-1.0))
+        }
+        _ => plain(value),
+    }
+}
+
+fn number(graph: &Graph, node: NodeId) -> Option<f64> {
+    let node = if graph.op(node) == Op::Expand { graph.source(node, 0) } else { node };
+    graph.as_const(node).and_then(Const::as_float)
+}
