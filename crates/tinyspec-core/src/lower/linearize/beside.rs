@@ -10,8 +10,9 @@ use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op};
 const LONG: usize = 16;
 /// Chains that take turns, at most.
 const MOST: usize = 4;
-/// Vector registers of the smallest machines, but for constants and what all chains use.
-const REGISTERS: usize = 13;
+/// Values of all chains that may be alive at once. The smallest machines have registers for 13 of them; the few that wait
+/// longest go to the stack, which costs less than chains that wait for themselves.
+const VALUES: usize = 20;
 
 /// The body of a loop, in which chains that end in an effect each and are alike take turns.
 pub(super) fn beside(graph: &Graph, body: Vec<NodeId>) -> Vec<NodeId> {
@@ -27,7 +28,7 @@ pub(super) fn beside(graph: &Graph, body: Vec<NodeId>) -> Vec<NodeId> {
     let mut all = Vec::with_capacity(body.len());
     let mut rest = &chains[..];
     while let Some((&chain, others)) = rest.split_first() {
-        let most = others.first().map_or(1, |other| (REGISTERS / alive(graph, other).max(1)).clamp(2, MOST));
+        let most = others.first().map_or(1, |other| (VALUES / alive(graph, other).max(1)).clamp(2, MOST));
         let mut counts = [MOST, 2].into_iter().filter(|&count| count <= most.min(rest.len()));
         let found = counts.find_map(|count| Some((count, take_turns(graph, &rest[..count])?)));
         let (count, merged) = found.unwrap_or_else(|| (1, chain.to_vec()));
