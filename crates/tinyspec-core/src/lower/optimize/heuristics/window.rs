@@ -14,6 +14,8 @@ const TAPS: i64 = 32;
 const PRODUCTS: i64 = 96;
 /// Of a tile that spans whole rows.
 const PRODUCTS_OF_ROWS: i64 = 144;
+/// Bytes of a line of the caches.
+const LINE: usize = 64;
 /// Elements that lanes step over, at most.
 const STEP: i64 = 4;
 
@@ -80,13 +82,16 @@ impl Planner<'_> {
         if let Some(rows) = overlapped.and_then(|origin| self.whole_rows(lane, origin, taps)) {
             return Some(rows);
         }
+        let is_gated = self.graph.sources(self.kernel.accesses[windowed].node).len() > 1;
+        let copied = Some(windowed).filter(|&access| is_gated && self.is_read_once(access));
+        if let Some(rows) = overlapped.and_then(|origin| self.written_rows(lane, origin, taps, copied)) {
+            return Some(rows);
+        }
         let height = overlapped.and_then(|origin| {
             let most = (PRODUCTS / taps).min(8);
             let height = (2..=most).rev().find(|height| self.trips(origin) % height == 0)?;
             Some((origin, height))
         });
-        let is_gated = self.graph.sources(self.kernel.accesses[windowed].node).len() > 1;
-        let copied = Some(windowed).filter(|&access| is_gated && self.is_read_once(access));
         Some(Window { lane, turns, height, copied, row: None })
     }
 
@@ -99,15 +104,36 @@ impl Planner<'_> {
         let room = self.target.vector_registers as i64 - taps - vectors - 1;
         let most = (room / vectors).min(PRODUCTS_OF_ROWS / (taps * vectors)).min(8);
         let height = (2..=most).rev().find(|height| self.trips(origin) % height == 0)?;
-        let follows = self.kernel.accesses.iter().position(|access| access.is_store).is_some_and(|store| {
-            self.coefficient(store, lane) == 1 && self.coefficient(store, origin) == self.trips(lane)
-        });
-        follows.then(|| Window {
+        self.follows(lane, origin).then(|| Window {
             lane,
             turns: SmallVec::new(),
             height: Some((origin, height)),
             copied: None,
             row: Some(vectors),
+        })
+    }
+
+    /// A tile of whole rows where the registers hold little but the sums: of what bypasses the caches in vectors shorter than
+    /// a line, lines are written whole only if what follows is written next.
+    fn written_rows(&self, lane: usize, origin: usize, taps: i64, copied: Option<usize>) -> Option<Window> {
+        let (lanes, trips) = (self.lanes(), self.trips(lane));
+        let streams = self.kernel.accesses.iter().any(|access| *self.graph.arg(access.node) == Arg::Streaming);
+        if !streams || self.target.vector_bytes >= LINE || trips % lanes != 0 || !self.follows(lane, origin) {
+            return None;
+        }
+        let vectors = trips / lanes;
+        // A vector of what is read, and two factors.
+        let room = self.target.vector_registers as i64 - 3;
+        let most = (room / vectors).min(PRODUCTS_OF_ROWS / (taps * vectors)).min(8);
+        let height = (1..=most).rev().find(|height| self.trips(origin) % height == 0)?;
+        let turns = SmallVec::new();
+        Some(Window { lane, turns, height: Some((origin, height)), copied, row: Some(vectors) })
+    }
+
+    /// Does each row of what is written follow the one before it in memory?
+    fn follows(&self, lane: usize, origin: usize) -> bool {
+        self.kernel.accesses.iter().position(|access| access.is_store).is_some_and(|store| {
+            self.coefficient(store, lane) == 1 && self.coefficient(store, origin) == self.trips(lane)
         })
     }
 
