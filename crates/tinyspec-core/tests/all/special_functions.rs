@@ -176,6 +176,15 @@ fn inverses_and_their_ends() {
 }
 
 #[test]
+fn powers_of_one_and_exponents_that_a_zero_scales() {
+    let x = Tensor::from_slice(&[0.0f32, 1.0, -2.5, 1e30], [4]);
+    assert_eq!(x.const_pow(1.0).to_vec::<f32>().unwrap(), [1.0; 4]);
+    assert_eq!(x.mul(0.0).exp2().to_vec::<f32>().unwrap(), [1.0; 4]);
+    let ends = x.slice(0, 1, 4, 1).const_pow(f64::INFINITY).to_vec::<f32>().unwrap();
+    assert_eq!(ends, [f32::INFINITY, 0.0, f32::INFINITY]);
+}
+
+#[test]
 fn angles_and_lengths_of_what_is_no_number() {
     on_each_device(|| {
         let (nan, infinity) = (f32::NAN, f32::INFINITY);

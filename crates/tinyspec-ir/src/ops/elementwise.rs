@@ -76,7 +76,7 @@ pub fn exponent_of(graph: &Graph, node: NodeId) -> Option<Exponent> {
     let sources = |node: NodeId, op: Op| (graph.op(node) == op).then(|| graph.sources(node));
     let &[product] = sources(node, Op::Exp2)? else { return None };
     let &[x, factor] = sources(product, Op::Mul)? else { return None };
-    let high = graph.as_const(factor)?.as_float()?;
+    let high = graph.as_const(factor)?.as_float().filter(|high| high.is_normal())?;
     LOGARITHMS.iter().find_map(|&(logarithm, rest)| {
         let power = (high / logarithm).abs().log2().round().exp2().copysign(high);
         let rounded = Const::float(graph.dtype(x), logarithm * power).as_float()?;
