@@ -11,6 +11,7 @@ use crate::tensor::Node;
 use crate::{Error, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
+use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use tinyspec_ir::{ErrorKind, Op};
 
@@ -61,6 +62,10 @@ fn replaced(root: &Arc<Node>) -> Option<Arc<Node>> {
 
 /// Who refers to what, in the lazy graph below some roots.
 struct Seen {
+    /// The nodes of the graph.
+    known: FxHashSet<*const Node>,
+    /// No other thread has computed a node meanwhile: then references that were counted are gone.
+    is_whole: bool,
     /// Nodes that have references from outside of the graph.
     outside: FxHashSet<*const Node>,
     /// What those need.
@@ -72,10 +77,11 @@ impl Seen {
         let mut references: FxHashMap<*const Node, usize> = FxHashMap::default();
         let mut nodes: Vec<Arc<Node>> = roots.to_vec();
         let mut known: FxHashSet<*const Node> = roots.iter().map(Arc::as_ptr).collect();
-        let mut next = 0;
-        while let Some(node) = nodes.get(next).cloned() {
-            next += 1;
-            for source in node.sources() {
+        let mut widths: Vec<usize> = Vec::new();
+        while let Some(node) = nodes.get(widths.len()).cloned() {
+            let sources = node.sources();
+            widths.push(sources.len());
+            for source in sources {
                 *references.entry(Arc::as_ptr(&source)).or_default() += 1;
                 if known.insert(Arc::as_ptr(&source)) {
                     nodes.push(source);
@@ -96,6 +102,9 @@ impl Seen {
                 pending.push(node.clone());
             }
         }
+        // Whoever has dropped a reference that was counted had changed the node before.
+        fence(Ordering::Acquire);
+        let is_whole = nodes.iter().zip(&widths).all(|(node, &width)| node.sources().len() == width);
         let mut alive = FxHashSet::default();
         while let Some(node) = pending.pop() {
             for source in needed(&node, node.sources()) {
@@ -104,12 +113,13 @@ impl Seen {
                 }
             }
         }
-        Seen { outside, alive }
+        Seen { known, is_whole, outside, alive }
     }
 
     /// Nobody sees the state but the graph that replaces it.
     fn is_unseen(&self, node: &Arc<Node>) -> bool {
-        !self.outside.contains(&Arc::as_ptr(node)) && !self.alive.contains(&Arc::as_ptr(node))
+        let node = &Arc::as_ptr(node);
+        self.is_whole && self.known.contains(node) && !self.outside.contains(node) && !self.alive.contains(node)
     }
 }
 

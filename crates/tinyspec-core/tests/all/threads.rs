@@ -98,6 +98,18 @@ fn states_of_one_tensor_belong_to_their_handles() {
 }
 
 #[test]
+fn a_clone_keeps_the_old_state_whoever_computes_the_new_one() {
+    for _ in 0..200 {
+        let old = Tensor::full([1024, 300], 1.0f32).contiguous();
+        old.realize().unwrap();
+        let mut new = old.clone();
+        new.assign(&new.mul(2.0));
+        together(|_| assert_eq!(new.to_vec::<f32>().unwrap()[0], 2.0));
+        assert!(old.to_vec::<f32>().unwrap().iter().all(|&found| found == 1.0));
+    }
+}
+
+#[test]
 fn gradients_and_prepared_calls_run_side_by_side() -> Result<(), Error> {
     let square = Function::trace(&[Spec::new(DType::F32, [8])], |inputs| vec![inputs[0].mul(&inputs[0])])?;
     let x = Tensor::arange(8).cast(DType::F32);
