@@ -14,8 +14,9 @@ pub(super) fn uncast(graph: &Graph, node: NodeId) -> NodeId {
     below
 }
 
-/// The conditions under which a term counts in a Reduce by `op`, and how each stands then.
-pub(super) fn choices(graph: &Graph, op: Op, terms: NodeId) -> SmallVec<[(NodeId, bool); 2]> {
+/// The conditions under which a term counts in a Reduce by `op`, how each stands then, and what the term is then, unless that is
+/// a condition too.
+pub(super) fn choices(graph: &Graph, op: Op, terms: NodeId) -> (SmallVec<[(NodeId, bool); 2]>, Option<NodeId>) {
     let dtype = graph.dtype(terms);
     let mut casts: SmallVec<[DType; 2]> = SmallVec::new();
     let (mut below, mut found) = (terms, SmallVec::new());
@@ -33,7 +34,7 @@ pub(super) fn choices(graph: &Graph, op: Op, terms: NodeId) -> SmallVec<[(NodeId
                 let (chosen, holds) = match (is_nothing(yes), is_nothing(no)) {
                     (_, true) => (yes, true),
                     (true, _) => (no, false),
-                    _ => return found,
+                    _ => break,
                 };
                 found.extend(masks::conjuncts(graph, condition, holds));
                 below = chosen;
@@ -43,8 +44,9 @@ pub(super) fn choices(graph: &Graph, op: Op, terms: NodeId) -> SmallVec<[(NodeId
     }
     if graph.dtype(below) == DType::Bool && op == Op::Add {
         found.extend(masks::conjuncts(graph, below, true));
+        return (found, None);
     }
-    found
+    (found, Some(below))
 }
 
 /// Terms of an element of the source from which on windows are no pool's.

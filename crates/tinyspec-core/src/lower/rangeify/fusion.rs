@@ -8,7 +8,7 @@ use crate::lower::optimize::scatter::PLACES;
 use crate::lower::select::decompose::Sizes;
 use std::fmt;
 use tinyspec_backends::Target;
-use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result, masks};
+use tinyspec_ir::{Arg, Axes, Builder, DType, Graph, NodeId, Op, Result, masks};
 
 /// What the law weighs with, in units of one simple vector operation per element.
 #[derive(Clone, Debug, PartialEq)]
@@ -132,7 +132,7 @@ impl Estimates {
                 && size >= PLACES
                 && (graph.dtype(ramp).is_int() || size as i128 <= most)
         };
-        choices(graph, *op, terms).iter().any(|&(condition, holds)| {
+        choices(graph, *op, terms).0.iter().any(|&(condition, holds)| {
             match (graph.op(condition), graph.sources(condition)) {
                 (Op::CmpNe, &[a, b]) if !holds => is_place(a, b) || is_place(b, a),
                 _ => false,
@@ -161,10 +161,21 @@ impl Estimates {
         let Arg::Reduce { op, axes } = graph.arg(node) else { return false };
         let terms = graph.source(node, 0);
         let rank = graph.props(terms).rank();
-        let is_along = |ramp: NodeId| masks::varying_axes(graph, ramp, rank).iter().any(|axis| axes.contains(axis));
-        let are_ramps = |a: NodeId, b: NodeId| self.ramps[a.index()] && self.ramps[b.index()];
-        choices(graph, *op, terms).iter().any(|&(condition, _)| match (graph.op(condition), graph.sources(condition)) {
-            (Op::CmpLt, &[a, b]) => are_ramps(a, b) && is_along(a) != is_along(b),
+        let along = |value: NodeId| masks::varying_axes(graph, value, rank);
+        let (conditions, value) = choices(graph, *op, terms);
+        let of_value = value.map_or_else(Axes::new, along);
+        // What grows along an axis of the output takes values that are the same all along it.
+        let is_window = |steps: NodeId, ends: NodeId| {
+            let (steps, ends) = (along(steps), along(ends));
+            let is_reduced = |axis: &u32| axes.contains(axis);
+            steps.iter().any(is_reduced)
+                && !ends.iter().any(is_reduced)
+                && !ends.iter().any(|axis| of_value.contains(axis))
+        };
+        conditions.iter().any(|&(condition, _)| match (graph.op(condition), graph.sources(condition)) {
+            (Op::CmpLt, &[a, b]) if self.ramps[a.index()] && self.ramps[b.index()] => {
+                is_window(a, b) || is_window(b, a)
+            }
             _ => false,
         }) || repeats(graph, uncast(graph, terms))
     }
