@@ -58,9 +58,12 @@ impl Terms {
                 graph.as_const(node).is_some_and(|value| vanishes(op, dtype, &casts, value))
             };
             match (graph.op(node), graph.sources(node)) {
-                // As many ones as conditions that hold.
+                // As many ones as conditions that hold. A read may have a gate, which is looked for below.
                 (Op::Cast, &[inner])
-                    if graph.dtype(inner) == DType::Bool && op == Op::Add && graph.props(node).shape.is_empty() =>
+                    if graph.dtype(inner) == DType::Bool
+                        && op == Op::Add
+                        && graph.op(inner) != Op::Load
+                        && graph.props(node).shape.is_empty() =>
                 {
                     terms.value = graph.constant(Const::int(graph.dtype(node), 1));
                     terms.require(graph, sums, inner, true)?;

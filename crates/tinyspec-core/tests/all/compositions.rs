@@ -121,6 +121,29 @@ fn every_spelling_of_one_takes_a_step_an_element() -> Result<(), Error> {
     Ok(())
 }
 
+/// Bools are counted.
+#[test]
+fn compositions_of_bools_take_a_step_an_element() -> Result<(), Error> {
+    let (n, d) = (3000i64, 2000i64);
+    let is_chosen = |i: i64| i * i % 7 < 3;
+    let [x, values] = [n, d].map(|n| (ramp(n) * ramp(n) % 7).lt(3).contiguous());
+    let picks = picks(n, d);
+    let sum = prefix_sum(&x);
+    let places = |spelling| (gather(&x, &picks, spelling), scatter_add(&x, &picks, &values, spelling));
+    let (picked, added) = places(SPELLINGS[0]);
+    for (name, result) in [("prefix sum", &sum), ("gather", &picked), ("scatter-add", &added)] {
+        is_linear(&[result], n + d, name)?;
+    }
+    let count = |at: i64| (0..=at).filter(|&i| is_chosen(i)).count() as i32;
+    assert_eq!(sum.to_vec::<i32>()?, (0..n).map(count).collect::<Vec<_>>());
+    let places: Vec<i64> = (0..d).map(|i| i * 7 % n).collect();
+    assert_eq!(picked.to_vec::<i32>()?, places.iter().map(|&at| is_chosen(at) as i32).collect::<Vec<_>>());
+    let mut wanted: Vec<i32> = (0..n).map(|at| is_chosen(at) as i32).collect();
+    places.iter().zip(0..).for_each(|(&at, i)| wanted[at as usize] += is_chosen(i) as i32);
+    assert_eq!(added.to_vec::<i32>()?, wanted);
+    Ok(())
+}
+
 /// What a user may write, and its name.
 type MaskSpelling = (&'static str, fn(&Tensor, &Tensor) -> Tensor);
 

@@ -17,6 +17,9 @@ rules! {
         lt_shift_right: (CmpLt #a (Add x #b)) if is_index(g, x) => { let c = within_index(g, x, a - b)?; alu(g, Op::CmpLt, c, x)? };
         lt_scale: (CmpLt (Mul x #a) #b) if a > 0 && is_index(g, x) => { let c = int(g, x, ceiling(b, a)); alu(g, Op::CmpLt, x, c)? };
 
+        mul_bools: (Mul a b) if g.dtype(a) == DType::Bool => alu(g, Op::And, a, b)?;
+        add_bools: (Add a b) if g.dtype(a) == DType::Bool => alu(g, Op::Or, a, b)?;
+        max_bools: (Max a b) if g.dtype(a) == DType::Bool => alu(g, Op::Or, a, b)?;
         and_true: (And x 1) if g.dtype(x) == DType::Bool => x;
         true_and: (And 1 x) if g.dtype(x) == DType::Bool => x;
         and_false: (And x 0) => truth_like(g, node)?;
