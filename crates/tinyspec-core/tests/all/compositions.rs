@@ -296,6 +296,29 @@ fn gradients_of_prefix_sums_add_what_follows() -> Result<(), Error> {
     Ok(())
 }
 
+/// Running products and maxima that are moved on before they are used, as gradients do, are carried all the same.
+#[test]
+fn slopes_of_running_reduces_take_some_steps_an_element() -> Result<(), Error> {
+    let n = 4000i64;
+    let x = (ramp(n).cast(DType::F32) * 1e-3 + 0.1).sin().contiguous();
+    x.realize()?;
+    let reduces = [
+        ("prod", x.prod(.., false)),
+        ("cumprod", x.cumprod(0)),
+        ("cummax", x.cummax(0)),
+        ("cummin", x.cummin(0)),
+        ("logcumsumexp", x.logcumsumexp(0)),
+    ];
+    for (name, reduced) in reduces {
+        let slopes = grad(&reduced.square().sum(.., false), &[&x])?;
+        is_linear(&[&slopes[0]], 4 * n, &format!("gradient of {name}"))?;
+        let again = grad(&slopes[0].square().sum(.., false), &[&x])?;
+        is_linear(&[&again[0]], 16 * n, &format!("second gradient of {name}"))?;
+    }
+    let moved = x.cumprod(0).narrow(0, 0, n - 1).pad([1], [n], 1.0) * x.flip([0]).cumprod(0).flip([0]);
+    is_linear(&[&moved], n, "products of those before and after")
+}
+
 /// An infinity or a nan among what a running sum leaves out is one times 0.
 #[test]
 fn running_sums_by_masks_are_those_of_products() -> Result<(), Error> {
