@@ -1,5 +1,8 @@
 //! The specification's compositions, written as there, in whatever way the ones of its arange are spelled.
 
+mod running;
+mod writes;
+
 use proptest::prelude::*;
 use tinyspec_core::execute::with_default_device;
 use tinyspec_core::{Error, Program, Tensor, grad};
@@ -248,92 +251,6 @@ fn gathers_by_masks_of_several_parts_are_those_of_products() -> Result<(), Error
     Ok(())
 }
 
-/// However a running sum is written.
-#[test]
-fn every_running_sum_takes_a_step_an_element() -> Result<(), Error> {
-    let n = 4000i64;
-    let x = ramp(n).cast(DType::F32).contiguous();
-    x.realize()?;
-    let (row, column) = (ramp(n).reshape([1, n]), ramp(n).reshape([n, 1]));
-    let sums = [
-        prefix_sum(&x),
-        x.cumsum(0),
-        Tensor::ones([n]).cumsum(0) + &x,
-        (Tensor::ones([n, n]).tril(0) * x.reshape([1, n])).sum(1, false),
-        Tensor::ones([n, n]).tril(0).matmul(&x),
-        x.matmul(Tensor::ones([n, n]).triu(0)),
-        (column.ge(&row).cast(DType::F32) * x.reshape([1, n])).sum(1, false),
-        (column.cast(DType::F32).ge(row.cast(DType::F32)).cast(DType::F32) * x.reshape([1, n])).sum(1, false),
-        (row.cast(DType::F32).le(column.cast(DType::F32)).cast(DType::F32) * x.reshape([1, n])).sum(1, false),
-        ((1.0 - column.lt(&row).cast(DType::F32)) * x.reshape([1, n])).sum(1, false),
-        column.ge(&row).where_(x.reshape([1, n]), 0.0).sum(1, false),
-    ];
-    for (number, sum) in sums.iter().enumerate() {
-        is_linear(&[sum], n, &format!("running sum {number}"))?;
-        let slopes = grad(&sum.square().sum(.., false), &[&x])?;
-        is_linear(&[&slopes[0]], n, &format!("gradient of running sum {number}"))?;
-    }
-    Ok(())
-}
-
-/// Each element is in the sums from its own on, and so it is if the windows between are asked for.
-#[test]
-fn gradients_of_prefix_sums_add_what_follows() -> Result<(), Error> {
-    for n in [1i64, 2, 5, 40] {
-        let x = Tensor::from_vec((0..n).map(|k| k as f32 - 3.0).collect(), [n]);
-        let weights: Vec<f32> = (0..n).map(|k| (k % 7) as f32 - 2.0).collect();
-        let follow = |k: usize| weights[k..].iter().sum::<f32>();
-        let expected: Vec<f32> = (0..n as usize).map(follow).collect();
-        let weights = Tensor::from_slice(&weights, [n]);
-        let windows = windows(&x);
-        let loss = (windows.sum(1, false) * &weights).sum(.., false);
-        assert_eq!(grad(&loss, &[&x])?[0].to_vec::<f32>()?, expected, "{n}");
-        let both = grad(&loss, &[&x, &windows])?;
-        assert_eq!(both[0].to_vec::<f32>()?, expected, "{n}");
-        let rows = weights.reshape([n, 1]).expand([n, n]).to_vec::<f32>()?;
-        assert_eq!(both[1].to_vec::<f32>()?, rows, "{n}");
-    }
-    Ok(())
-}
-
-/// Running products and maxima that are moved on before they are used, as gradients do, are carried all the same.
-#[test]
-fn slopes_of_running_reduces_take_some_steps_an_element() -> Result<(), Error> {
-    let n = 4000i64;
-    let x = (ramp(n).cast(DType::F32) * 1e-3 + 0.1).sin().contiguous();
-    x.realize()?;
-    let reduces = [
-        ("prod", x.prod(.., false)),
-        ("cumprod", x.cumprod(0)),
-        ("cummax", x.cummax(0)),
-        ("cummin", x.cummin(0)),
-        ("logcumsumexp", x.logcumsumexp(0)),
-    ];
-    for (name, reduced) in reduces {
-        let slopes = grad(&reduced.square().sum(.., false), &[&x])?;
-        is_linear(&[&slopes[0]], 4 * n, &format!("gradient of {name}"))?;
-        let again = grad(&slopes[0].square().sum(.., false), &[&x])?;
-        is_linear(&[&again[0]], 16 * n, &format!("second gradient of {name}"))?;
-    }
-    let moved = x.cumprod(0).narrow(0, 0, n - 1).pad([1], [n], 1.0) * x.flip([0]).cumprod(0).flip([0]);
-    is_linear(&[&moved], n, "products of those before and after")
-}
-
-/// An infinity or a nan among what a running sum leaves out is one times 0.
-#[test]
-fn running_sums_by_masks_are_those_of_products() -> Result<(), Error> {
-    let n = 50usize;
-    for (place, special) in [(0, f32::NAN), (20, f32::INFINITY), (49, f32::NEG_INFINITY), (49, 1.0)] {
-        let mut numbers: Vec<f32> = (0..n).map(|k| (k % 5) as f32 - 2.0).collect();
-        numbers[place] = special;
-        let x = Tensor::from_slice(&numbers, [n]);
-        let found = Tensor::ones([n, n]).tril(0).matmul(&x).to_vec::<f32>()?;
-        let expected: Vec<f32> = (0..n).map(|row| products((0..n).map(|k| k <= row), &numbers)).collect();
-        assert!(same(&found, &expected), "{special} at {place}: {found:?} instead of {expected:?}");
-    }
-    Ok(())
-}
-
 /// A float that is no whole number is no position.
 #[test]
 fn floats_pick_where_they_are_whole() -> Result<(), Error> {
@@ -466,47 +383,6 @@ proptest! {
         prop_assert!(same(&found.0, &picked), "{}: {:?} instead of {picked:?}", spelling.0, found.0);
         prop_assert!(same(&found.1, &added), "{}: {:?} instead of {added:?}", spelling.0, found.1);
     }
-}
-
-/// What meets at a place that data name, whatever makes one of it.
-#[test]
-fn every_write_at_places_takes_a_step_a_value() -> Result<(), Error> {
-    let (n, d) = (4096, 3000);
-    let places: Vec<i32> = (0..d as i32).map(|i| i * 7919 % 3001 % 911 - 2).collect();
-    let data: Vec<f32> =
-        (0..d).map(|i| if i == 77 { f32::NAN } else { ((i * 31 % 97) as f32 - 48.0) / 32.0 }).collect();
-    let picks = Tensor::from_slice(&places, [d]);
-    let values = Tensor::from_slice(&data, [d]);
-    let x = Tensor::full([n], 0.5f32).contiguous();
-    x.realize()?;
-    let reduced = |how: &str| x.scatter_reduce(&picks, &values, 0, how, true);
-    let mut set = x.clone();
-    set.set(picks.maximum(0), &values);
-    let written = [
-        (x.scatter(&picks, &values, 0), (|_, new| new) as fn(f32, f32) -> f32),
-        (reduced("amax"), |old, new| if old.is_nan() || new.is_nan() { f32::NAN } else { old.max(new) }),
-        (reduced("amin"), |old, new| if old.is_nan() || new.is_nan() { f32::NAN } else { old.min(new) }),
-        (reduced("prod"), |old, new| old * new),
-        (x.scatter(picks.maximum(0), 3.0f32, 0), |_, _| 3.0),
-        (set, |_, new| new),
-        (x.index_copy(0, picks.maximum(0), &values), |_, new| new),
-    ];
-    for (number, (result, step)) in written.iter().enumerate() {
-        is_linear(&[result], 4 * n, &format!("write {number}"))?;
-        let mut want = vec![0.5f32; n as usize];
-        for (&place, &value) in places.iter().zip(&data) {
-            // Some count from 0, the others leave out what is before it.
-            let place = if number < 4 { usize::try_from(place) } else { Ok(place.max(0) as usize) };
-            if let Ok(place) = place {
-                want[place] = step(want[place], value);
-            }
-        }
-        let found = result.to_vec::<f32>()?;
-        let close =
-            |(found, want): (&f32, &f32)| (found - want).abs() <= 1e-5 * want.abs() || found.is_nan() && want.is_nan();
-        assert!(found.iter().zip(&want).all(close), "write {number}");
-    }
-    Ok(())
 }
 
 /// A number times a mask may be infinite before another mask leaves it out.
