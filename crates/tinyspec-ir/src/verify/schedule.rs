@@ -129,7 +129,7 @@ fn ordered(stage: &str, graph: &Graph, live: &[NodeId], calls: &[NodeId], touche
             // Bodies are closed.
             let skip = (graph.op(node) == Op::Call) as usize;
             let from = graph.sources(node)[skip..].iter().fold(0, |bits, source| bits | below[source.index()]);
-            let own = firsts.iter().position(|&call| call == node).map_or(0, |bit| 1 << bit);
+            let own = firsts.binary_search(&node).map_or(0, |bit| 1 << bit);
             below[node.index()] = from | own;
         }
         for accesses in touched.values() {

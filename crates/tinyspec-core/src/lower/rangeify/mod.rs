@@ -14,6 +14,7 @@ mod centred;
 mod choices;
 mod close;
 mod count;
+mod depends;
 mod fusion;
 mod index;
 mod levels;

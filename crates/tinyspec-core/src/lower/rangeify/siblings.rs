@@ -1,8 +1,9 @@
 //! Kernels with one iteration space and no path between them become one kernel with several outputs.
 
 use super::close::contents;
+use super::depends::{depend, depends_on};
 use super::fusion::Costs;
-use super::walk::{Kernel, Walk, depends_on};
+use super::walk::{Kernel, Walk};
 use rustc_hash::FxHashMap;
 use tinyspec_ir::{Dim, NodeId};
 
@@ -74,18 +75,19 @@ fn gains(a: &Kernel, b: &Kernel, a_shape: &Shape, b_shape: &Shape, costs: &Costs
 
 /// Makes `kernel` part of `partner` as far as dependencies go; what each computes stays with it.
 fn merge(kernels: &mut [Kernel], users: &mut [Vec<usize>], partner: usize, kernel: usize) {
-    let depends = std::mem::take(&mut kernels[kernel].depends);
-    depends.iter().for_each(|&other| users[other].push(partner));
-    kernels[partner].depends.extend(depends);
+    for other in std::mem::take(&mut kernels[kernel].depends) {
+        users[other].push(partner);
+        depend(kernels, partner, other);
+    }
     let size = kernels[kernel].size;
     kernels[partner].size += size;
     let inputs = kernels[kernel].inputs.clone();
     kernels[partner].inputs.extend(inputs);
     // Whoever waits for the one waits for both.
-    kernels[kernel].depends.push(partner);
+    depend(kernels, kernel, partner);
     for user in std::mem::take(&mut users[kernel]) {
         if !kernels[user].depends.contains(&partner) {
-            kernels[user].depends.push(partner);
+            depend(kernels, user, partner);
             users[partner].push(user);
         }
         users[kernel].push(user);

@@ -6,12 +6,13 @@ mod sources;
 
 use super::assembled::Assembled;
 use super::count::Count;
+use super::depends::{depend, depends_on};
 use super::fusion::{self, Costs, Decision, Estimates, Reason};
 use super::index::{Indices, Ranges, Tuple};
 use super::movement::{elements, estimate, locate, shape};
 use super::online::Online;
 use super::written::WrittenCalls;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Device, Dim, Graph, NodeId, Op, Result, Shape};
 
@@ -63,6 +64,8 @@ pub(super) struct Kernel {
     pub(super) inputs: Vec<NodeId>,
     /// Kernels whose outputs are read.
     pub(super) depends: Vec<usize>,
+    /// Greater than that of each kernel that reads its outputs.
+    pub(super) depth: u32,
     /// Number of values: one a demand, and what those that are computed take beyond it.
     pub(super) size: usize,
     /// Nodes that carry a user's line.
@@ -372,6 +375,7 @@ impl<'a> Walk<'a> {
             outputs: vec![(node, root)],
             inputs: Vec::new(),
             depends: Vec::new(),
+            depth: 0,
             size: 0,
             located: Vec::new(),
             written: None,
@@ -397,6 +401,7 @@ impl<'a> Walk<'a> {
             outputs: Vec::new(),
             inputs: Vec::new(),
             depends: Vec::new(),
+            depth: 0,
             size: 0,
             located: vec![call],
             written: Some(call),
@@ -445,10 +450,11 @@ impl<'a> Walk<'a> {
                 Met::Zero | Met::Count(_) => {}
                 Met::Load => {
                     let written = self.assembled.parts(node).unwrap_or(std::slice::from_ref(&node));
-                    let kernel = &mut self.kernels[kernel];
-                    if !kernel.inputs.contains(&node) {
-                        kernel.inputs.push(node);
-                        kernel.depends.extend(written.iter().filter_map(|node| self.writer.get(node)));
+                    if !self.kernels[kernel].inputs.contains(&node) {
+                        self.kernels[kernel].inputs.push(node);
+                        for &writer in written.iter().filter_map(|node| self.writer.get(node)) {
+                            depend(&mut self.kernels, kernel, writer);
+                        }
                     }
                 }
                 Met::Inline => {
@@ -475,26 +481,4 @@ pub(super) fn call_result(graph: &Graph, node: NodeId) -> Option<(NodeId, usize)
     let &[_, call, number] = graph.sources(node) else { return None };
     tinyspec_ir::kernel::code(graph, call).filter(|_| graph.op(node) == Op::After)?;
     Some((call, usize::try_from(graph.as_int(number)?).ok()?))
-}
-
-/// One of `from` needs, directly or through others, one of `targets` to have run.
-pub(super) fn depends_on(kernels: &[Kernel], from: &[usize], targets: &[usize]) -> bool {
-    if targets.is_empty() {
-        return false;
-    }
-    // As large as what is reached: a table of all kernels would make every question linear in them.
-    let mut seen = FxHashSet::default();
-    let mut stack = from.to_vec();
-    while let Some(kernel) = stack.pop() {
-        if !seen.insert(kernel) {
-            continue;
-        }
-        for &next in &kernels[kernel].depends {
-            if targets.contains(&next) {
-                return true;
-            }
-            stack.push(next);
-        }
-    }
-    false
 }

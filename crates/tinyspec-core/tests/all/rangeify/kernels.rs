@@ -142,6 +142,21 @@ fn long_chains_are_cut() {
     assert!((20..200).contains(&kernels), "{kernels} kernels");
 }
 
+/// Each kernel of the way back reads steps of the way there; which kernels may be one is asked of many, and of few others.
+#[test]
+fn kernels_of_a_long_chain_and_its_gradient_grow_with_it() {
+    let kernels = |steps: usize| {
+        let mut graph = Graph::new();
+        let x = input(&mut graph, 0, &[8]);
+        let y = (0..steps).fold(x, |value, _| graph.add(Op::Sin, &[value], Arg::None).unwrap());
+        let cotangent = ones_like(&mut graph, y).unwrap();
+        let slopes = gradient(&mut graph, &[(y, cotangent)], &[x]).unwrap();
+        scheduled(&graph, &slopes).calls.len()
+    };
+    let (short, long) = (kernels(2000), kernels(12_000));
+    assert!((6 * short - 60..=6 * short + 60).contains(&long), "{short} and {long} kernels");
+}
+
 #[test]
 fn empty_tensors_need_no_kernel() {
     let mut graph = Graph::new();
