@@ -72,7 +72,7 @@ fn expression(graph: &mut Graph, random: &mut fastrand::Rng, dtype: DType, kinds
             let op = if kind == DType::Bool { Op::CmpNe } else { op };
             return graph.alu(op, &[c, d]).unwrap();
         }
-        DType::Bool => pick(random, &[Op::And, Op::Or, Op::Xor, Op::CmpNe]),
+        DType::Bool => pick(random, &[Op::And, Op::Or, Op::Xor, Op::CmpNe, Op::Add, Op::Mul, Op::Max]),
         dtype if dtype.is_float() => match random.u8(0..8) {
             0 => return graph.alu(pick(random, &[Op::Sqrt, Op::Recip]), &[a]).unwrap(),
             1 => return graph.add(Op::Cast, &[a], Arg::DType(dtype)).unwrap(),
