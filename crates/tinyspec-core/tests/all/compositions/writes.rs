@@ -7,7 +7,7 @@ use tinyspec_core::{Error, Tensor};
 #[test]
 fn every_write_at_places_takes_a_step_a_value() -> Result<(), Error> {
     let (n, d) = (4096, 3000);
-    let places: Vec<i32> = (0..d as i32).map(|i| i * 7919 % 3001 % 911 - 2).collect();
+    let places: Vec<i32> = (0..d).map(|i| i * 7919 % 3001 % 911 - 2).collect();
     let data: Vec<f32> =
         (0..d).map(|i| if i == 77 { f32::NAN } else { ((i * 31 % 97) as f32 - 48.0) / 32.0 }).collect();
     let picks = Tensor::from_slice(&places, [d]);
