@@ -28,10 +28,8 @@ pub fn argmax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
         return by_comparing(b, x, position, &length);
     }
     let key = key(b, x)?;
-    let (key, left) = (cast(b, key, DType::I64)?, countdown(b, &length, position, rank)?);
-    let (left, half) = (cast(b, left, DType::I64)?, b.constant(Const::int(DType::I64, 32)));
-    let upper = b.alu(Op::Shl, &[key, half])?;
-    let both = b.alu(Op::Or, &[upper, left])?;
+    let left = countdown(b, &length, position, rank)?;
+    let both = word(b, key, left)?;
     let axis = position as i64;
     let best = super::reduce::max(b, both, Some(&[axis]), false)?;
     let lower = b.constant(Const::int(DType::I64, u32::MAX.into()));
@@ -67,6 +65,14 @@ pub(super) fn key(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     let key = b.alu(Op::Xor, &[bits, turn])?;
     let is_nan = b.alu(Op::CmpNe, &[x, x])?;
     b.alu(Op::Where, &[is_nan, greatest, key])
+}
+
+/// A short key in the upper half of a word (i64), and a position, or another number of 31 bits, in the lower.
+pub(super) fn word(b: &mut dyn Builder, key: NodeId, lower: NodeId) -> Result<NodeId> {
+    let (key, lower) = (cast(b, key, DType::I64)?, cast(b, lower, DType::I64)?);
+    let half = b.constant(Const::int(DType::I64, 32));
+    let upper = b.alu(Op::Shl, &[key, half])?;
+    b.alu(Op::Or, &[upper, lower])
 }
 
 fn has_short_key(dtype: DType) -> bool {

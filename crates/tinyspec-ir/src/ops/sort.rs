@@ -2,7 +2,7 @@
 //! kernel. Long ones by a bitonic network (Batcher, 1968): n/2 · log₂n · (log₂n + 1)/2 comparisons. Both are of numbers that
 //! hold an element's key and position, so that ties keep their order; nan is greater than all numbers.
 
-use super::argmax::key;
+use super::argmax::{key, word};
 use super::arithmetic::reverse_order;
 use super::creation::arange_dim;
 use super::movement::{expand, flip, narrow, pad, reshape, stack, transpose, unsqueeze};
@@ -30,11 +30,7 @@ impl Words {
         if dtype_of(b, key) == DType::I64 {
             return Ok(Words(smallvec![key, positions]));
         }
-        let [upper, lower] = [key, positions].map(|number| cast(b, number, DType::I64));
-        let places = b.constant(Const::int(DType::I64, 1 << 32));
-        let upper = b.alu(Op::Mul, &[upper?, places])?;
-        let word = b.alu(Op::Or, &[upper, lower?])?;
-        Ok(Words(smallvec![word]))
+        Ok(Words(smallvec![word(b, key, positions)?]))
     }
 
     pub fn map(&self, mut f: impl FnMut(NodeId) -> Result<NodeId>) -> Result<Words> {
