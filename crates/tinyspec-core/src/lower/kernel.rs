@@ -1,7 +1,7 @@
 //! A kernel through the stages, from range form to what a compiler takes: Optimize, Expand, Select, Linearize, and its
 //! part of Plan. Verifiers run in between, in debug builds and where `TINYSPEC_VERIFY=1` asks for them.
 
-use super::optimize::{Scheduler, Space, online, scatter};
+use super::optimize::{Scheduler, Space, scatter};
 use super::rangeify::ByHand;
 use super::shared::{self, Copy, Shared};
 use super::{expand, linearize, parts, plan, select, special, written};
@@ -43,9 +43,7 @@ pub fn ordered(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<Optio
     }
     match scatter::loops(graph, sink, target.threads)? {
         Some(sink) => written::vectorize(graph, sink, target).map(Some),
-        // Nor are blocks made for sizes that are no numbers.
-        None if parts::has_dims(graph, sink) => Ok(None),
-        None => online::loops(graph, sink, target),
+        None => Ok(None),
     }
 }
 

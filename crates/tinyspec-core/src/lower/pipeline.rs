@@ -426,7 +426,7 @@ fn staged(
             profile::stage(&format!("{}: {stage}", facts.name), graph, &[root]);
         }
     };
-    let mut nanoseconds = None;
+    let (mut work, mut nanoseconds) = (facts.work, None);
     let mut copied = SmallVec::new();
     let kernel = match written {
         Some(written) => kernel::written_stages(graph, sink, written, target, &mut observe)?,
@@ -441,14 +441,18 @@ fn staged(
                 profile::schedule(&facts.name, &schedule, &source, &estimate);
             }
             nanoseconds = Some(estimate.on_one_thread() as u64);
+            let kernel;
             match copies {
-                Copies::Own => kernel::stages(scheduler, &space, &facts.name, &mut observe)?,
+                Copies::Own => kernel = kernel::stages(scheduler, &space, &facts.name, &mut observe)?,
                 Copies::Shared => {
-                    let kernel;
                     (copied, kernel) = kernel::stages_shared(scheduler, &space, &facts.name, &mut observe)?;
-                    kernel
                 }
             }
+            // What the ranges say would be done again and again.
+            if space.blocks.is_some() {
+                work = profile::Facts::of(&kernel.graph, kernel.linear).work;
+            }
+            kernel
         }
     };
     let temporaries = copied.iter().map(|&(_, bytes)| bytes).collect();
@@ -462,7 +466,7 @@ fn staged(
         kernel,
     };
     let mut all: SmallVec<[Staged; 1]> = copied.into_iter().map(copy).collect();
-    all.push(Staged { kernel, axes, trips, work: facts.work, nanoseconds, temporaries, copied: None });
+    all.push(Staged { kernel, axes, trips, work, nanoseconds, temporaries, copied: None });
     Ok(all)
 }
 

@@ -19,6 +19,8 @@ const PATIENCE: usize = 3;
 const LARGEST: f64 = 3000.0;
 /// A schedule must win by this factor, or the clock may have erred.
 const CLEARLY: f64 = 0.98;
+/// A search does not begin with a schedule that is slower by this factor, if the model is right.
+const HOPELESS: f64 = 32.0;
 /// Schedules whose estimates differ by less are alike to the model: their order says little.
 const ALIKE: f64 = 1.05;
 
@@ -37,8 +39,14 @@ pub(super) fn search(trial: &Trial, earlier: Option<Record>, budget: Duration) -
     let heuristics = scheduler.heuristics();
     let mut first: Vec<Candidate> = Vec::new();
     let known = earlier.iter().flat_map(|record| record.beam.iter().map(|found| found.ops.clone()));
+    let mut limit = f64::INFINITY;
     for ops in std::iter::once(heuristics.clone()).chain(known).chain([Vec::new()]) {
-        first.extend(candidate(scheduler, ops).filter(|start| tried.insert(start.space.clone())));
+        let Some(start) = candidate(scheduler, ops) else { continue };
+        let estimate = scheduler.estimate(&start.space).nanoseconds();
+        if estimate <= limit && tried.insert(start.space.clone()) {
+            limit = limit.min(HOPELESS * estimate);
+            first.push(start);
+        }
     }
     let mut baseline = f64::INFINITY;
     let mut candidates = first;

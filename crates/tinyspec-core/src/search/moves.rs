@@ -1,12 +1,17 @@
 //! The neighbours of a schedule: one more op, one op changed, or one left out.
 
-use crate::lower::optimize::{Axis, OptOp, Scheduler, Space};
+use crate::lower::optimize::{Axis, Blocking, OptOp, Scheduler, Space};
 use tinyspec_ir::AxisType;
 
 /// Trips that register tiles may have along an axis.
 const TILES: [i64; 17] = [2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 24, 32, 48, 64, 96, 128];
 /// Trips of the blocks that loops are cut into.
 const BLOCKS: [i64; 7] = [8, 16, 32, 64, 128, 256, 512];
+/// Vectors of the strips that sums in blocks are made for, rows of their tiles, and tiles of their blocks.
+const STRIPS: [i64; 5] = [1, 2, 3, 4, 6];
+const ROWS: [i64; 8] = [2, 3, 4, 6, 8, 10, 12, 14];
+const IN_A_BLOCK: [i64; 6] = [2, 4, 8, 16, 32, 64];
+
 /// A schedule and the axes it leads to.
 pub(super) struct Candidate {
     pub ops: Vec<OptOp>,
@@ -58,6 +63,9 @@ fn is_tile(axis: &Axis) -> bool {
 /// Ops that could come next.
 fn extensions(scheduler: &Scheduler, space: &Space) -> Vec<Vec<OptOp>> {
     let mut more = Vec::new();
+    if space.blocks.is_some() {
+        return more;
+    }
     let is_loop = |axis: &Axis| matches!(axis.kind, AxisType::Loop | AxisType::Reduce) && axis.trips != Some(1);
     let loops: Vec<usize> = (0..space.axes.len()).filter(|&axis| is_loop(&space.axes[axis])).collect();
     let walks_several_times = scheduler.kernel().reductions.len() > 1;
@@ -109,6 +117,12 @@ fn variations(op: &OptOp) -> Vec<Vec<OptOp>> {
         OptOp::Padto { axis, multiple } => {
             let other = TILES.into_iter().filter(|&other| other != multiple);
             others.extend(other.map(|multiple| vec![OptOp::Padto { axis, multiple }]));
+        }
+        OptOp::Block(blocking) => {
+            let blocks = STRIPS.map(|vectors| Blocking { vectors, ..blocking }).into_iter();
+            let blocks = blocks.chain(ROWS.map(|rows| Blocking { rows, ..blocking }));
+            let blocks = blocks.chain(IN_A_BLOCK.map(|tiles| Blocking { tiles, ..blocking }));
+            return blocks.map(|blocking| vec![OptOp::Block(blocking)]).collect();
         }
         OptOp::Stage { slot, at, first } => {
             others.extend((0..at + 3).filter(|&other| other != at).map(|at| vec![OptOp::Stage { slot, at, first }]));

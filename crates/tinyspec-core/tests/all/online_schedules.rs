@@ -4,10 +4,10 @@ use crate::evaluate::{self, Memory};
 use crate::lowering::{any_schedule, fitting, targets};
 use proptest::prelude::*;
 use tinyspec_core::lower::kernel::finish;
-use tinyspec_core::lower::optimize::{Blocking, OptOp, Scheduler, loops_in_blocks};
+use tinyspec_core::lower::optimize::{Blocking, OptOp, Scheduler};
 use tinyspec_core::lower::rangeify::rangeify;
 use tinyspec_ir::ops::attention;
-use tinyspec_ir::{AddrSpace, Arg, Builder, Const, DType, Device, Dim, Graph, NodeId, Op};
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Const, DType, Device, Dim, Graph, NodeId, Op};
 
 /// Queries, keys, width and width of the values; fewer scores would be stored.
 type Size = [i64; 4];
@@ -76,7 +76,8 @@ fn assert_near(size: Size, causal: bool, found: &Memory, how: &dyn std::fmt::Deb
     }
 }
 
-fn check_schedule(size: Size, causal: bool, schedule: &[OptOp], target: usize) {
+/// Those of the ops that fit.
+fn check_schedule(size: Size, causal: bool, schedule: &[OptOp], target: usize) -> Vec<OptOp> {
     let (graph, sink, mut memory) = attention(size, causal);
     let target = &targets()[target];
     let scheduler = Scheduler::new(graph, sink, target).unwrap();
@@ -84,14 +85,25 @@ fn check_schedule(size: Size, causal: bool, schedule: &[OptOp], target: usize) {
     let (graph, sink) = scheduler.build(&space).unwrap();
     evaluate::linear(&finish(graph, sink, "scheduled", target).unwrap(), &mut memory);
     assert_near(size, causal, &memory, &fitting);
+    fitting
 }
 
-fn check_blocks(size: Size, causal: bool, blocking: Blocking, target: usize) {
-    let (mut graph, sink, mut memory) = attention(size, causal);
-    let target = &targets()[target];
-    let sink = loops_in_blocks(&mut graph, sink, target, blocking).unwrap().expect("attention streams its scores");
-    evaluate::linear(&finish(graph, sink, "blocks", target).unwrap(), &mut memory);
-    assert_near(size, causal, &memory, &blocking);
+/// Blocks are what the heuristics choose, and of no use to workgroups and to kernels that begin otherwise.
+#[test]
+fn blocks_are_a_schedule_of_their_own() {
+    let block = OptOp::Block(Blocking::default());
+    for target in &targets() {
+        let (graph, sink, _) = attention([32, 64, 2, 2], false);
+        let scheduler = Scheduler::new(graph, sink, target).unwrap();
+        let are_blocks = target.vector_bytes > 0 && target.workgroups.is_none();
+        assert_eq!(scheduler.heuristics() == [block.clone()], are_blocks);
+        assert_eq!(scheduler.space(std::slice::from_ref(&block)).is_ok(), are_blocks);
+        let split = OptOp::Split { axis: 1, factor: 4, target: AxisType::Upcast, top: false };
+        for refused in [[split.clone(), block.clone()], [block.clone(), split], [block.clone(), block.clone()]] {
+            let error = scheduler.space(&refused).unwrap_err().to_string();
+            assert!(error.contains("block"), "{error}");
+        }
+    }
 }
 
 proptest! {
@@ -116,6 +128,8 @@ proptest! {
         target in 0..3usize,
         causal in any::<bool>(),
     ) {
-        check_blocks([queries, keys, width, values], causal, Blocking { vectors, rows, tiles }, target);
+        let blocks = [OptOp::Block(Blocking { vectors, rows, tiles })];
+        let fitting = check_schedule([queries, keys, width, values], causal, &blocks, target);
+        assert_eq!(fitting, blocks);
     }
 }

@@ -81,6 +81,17 @@ fn a_program_ships_with_its_schedules() {
 }
 
 #[test]
+fn attention_is_searched_in_other_blocks() {
+    let file = File::new("attention");
+    let first = work("attends", &file, Some("1"));
+    assert!(first.contains("schedules timed") && first.contains("block("), "{first}");
+    let line = file.text().lines().find(|line| line.contains("block(")).unwrap().to_string();
+    assert!(line.matches("block(").count() > 1, "{line}");
+    let used = work("attends", &file, None);
+    assert!(used.contains("known from a search"), "{used}");
+}
+
+#[test]
 fn an_empty_file_is_a_new_one() {
     let file = File::new("empty");
     fs::write(&file.0, "").unwrap();
@@ -166,6 +177,20 @@ mod work {
     #[ignore = "needs a process of its own"]
     fn computes() {
         compute().unwrap();
+    }
+
+    /// Each query is one key, and far from the others: so it finds that key's value.
+    #[test]
+    #[ignore = "needs a process of its own"]
+    fn attends() {
+        let (count, width) = (256, 8);
+        let far = |at: i64| (0..width).map(move |bit| if at >> bit & 1 == 1 { 40.0 } else { -40.0 });
+        let keys: Vec<f32> = (0..count).flat_map(far).collect();
+        let values: Vec<f32> = (0..count * width).map(|at| at as f32).collect();
+        let keys = Tensor::from_slice(&keys, [1, 1, count, width]);
+        let found =
+            keys.sdpa(&keys, &Tensor::from_slice(&values, [1, 1, count, width]), false).to_vec::<f32>().unwrap();
+        assert_eq!(found, values);
     }
 
     #[test]

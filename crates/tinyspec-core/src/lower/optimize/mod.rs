@@ -22,12 +22,13 @@ mod words;
 pub use cost::Estimate;
 pub(crate) use cost::NAMED_TRIPS;
 pub use kernel::{Access, Kernel, Nest, Reduction};
-pub use online::{Blocking, loops_in_blocks};
+pub use online::Blocking;
 pub use opt_op::OptOp;
 pub use repeat::Repeat;
 pub use space::{Axis, Space};
 pub use words::Product;
 
+use online::Online;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Graph, NodeId, Result};
 
@@ -36,6 +37,7 @@ use tinyspec_ir::{Graph, NodeId, Result};
 pub struct Scheduler<'t> {
     graph: Graph,
     kernel: Kernel,
+    online: Option<Online>,
     target: &'t Target,
 }
 
@@ -45,6 +47,7 @@ impl<'t> Scheduler<'t> {
     /// # Errors
     /// When it is not in range form.
     pub fn new(mut graph: Graph, sink: NodeId, target: &'t Target) -> Result<Scheduler<'t>> {
+        let online = Online::of(&mut graph, sink, target)?;
         let sink = windows::simplify(&mut graph, sink)?;
         let sink = separate::separate(&mut graph, sink)?;
         let sink = bounds::write(&mut graph, sink, target)?;
@@ -52,7 +55,7 @@ impl<'t> Scheduler<'t> {
         let mut kernel = Kernel::new(&mut graph, sink)?;
         kernel.repeats = repeat::find(&mut graph, &kernel, target)?;
         kernel.without_nans = nans::find(&mut graph, &kernel, target)?;
-        Ok(Scheduler { graph, kernel, target })
+        Ok(Scheduler { graph, kernel, online, target })
     }
 
     /// What is known of the kernel.
@@ -72,7 +75,10 @@ impl<'t> Scheduler<'t> {
 
     /// The schedule that the hand-written rules choose.
     pub fn heuristics(&self) -> Vec<OptOp> {
-        heuristics::choose(&self.graph, &self.kernel, self.target)
+        match self.online {
+            Some(_) => vec![OptOp::Block(Blocking::default())],
+            None => heuristics::choose(&self.graph, &self.kernel, self.target),
+        }
     }
 
     /// The axes after some ops, left to right.
@@ -81,6 +87,7 @@ impl<'t> Scheduler<'t> {
     /// When an op does not fit the axes it finds.
     pub fn space(&self, ops: &[OptOp]) -> Result<Space> {
         let mut space = Space::new(&self.graph, &self.kernel);
+        space.lengths = self.online.as_ref().map(|online| online.lengths().clone());
         for op in ops {
             space.apply(op)?;
         }
@@ -89,6 +96,9 @@ impl<'t> Scheduler<'t> {
 
     /// What the kernel would cost with these axes.
     pub fn estimate(&self, space: &Space) -> Estimate {
+        if let (Some(blocking), Some(online)) = (space.blocks, &self.online) {
+            return online.estimate(blocking, self.target);
+        }
         cost::estimate(&self.graph, &self.kernel, space, self.target)
     }
 
@@ -97,6 +107,9 @@ impl<'t> Scheduler<'t> {
     /// # Errors
     /// When it is not in range form.
     pub fn build(mut self, space: &Space) -> Result<(Graph, NodeId)> {
+        if let (Some(blocking), Some(online)) = (space.blocks, self.online) {
+            return online.build(blocking, self.target);
+        }
         let sink = rebuild::rebuild(&mut self.graph, &self.kernel, space, self.target)?;
         Ok((self.graph, sink))
     }

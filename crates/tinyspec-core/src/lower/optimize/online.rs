@@ -10,27 +10,52 @@
 //! `exp2(c · (m_before - m))`. This is the rule `online`; it only reorders Reduces (and divides their sum rather than
 //! each of its terms). A row in which all scores are -inf sums up to 0.
 
+mod blocking;
 mod blocks;
 mod bodies;
+mod cost;
 mod form;
 
-pub use blocks::Blocking;
+use super::cost::Estimate;
+use crate::lower::parts;
+pub use blocking::Blocking;
+pub(crate) use blocking::Lengths;
 use form::Form;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Graph, NodeId, Result};
 
-/// The kernel as loops over blocks, if all that it stores are such sums.
-pub(crate) fn loops(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<Option<NodeId>> {
-    loops_in_blocks(graph, sink, target, Blocking::default())
+/// A kernel all of whose results are such sums: `OptOp::Block` makes them in blocks.
+#[derive(Clone)]
+pub(crate) struct Online {
+    graph: Graph,
+    form: Form,
+    lengths: Lengths,
 }
 
-/// The kernel as loops over blocks of some size; `None` where it stores anything but such sums.
-///
-/// # Errors
-/// When the kernel is not in range form.
-pub fn loops_in_blocks(graph: &mut Graph, sink: NodeId, target: &Target, blocking: Blocking) -> Result<Option<NodeId>> {
-    match Form::of(graph, sink, target)? {
-        Some(form) => blocks::build(graph, &form, target, blocking).map(Some),
-        None => Ok(None),
+impl Online {
+    /// Reads a kernel; `None` where it stores anything else, or has sizes that are no numbers.
+    pub fn of(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<Option<Online>> {
+        if parts::has_dims(graph, sink) {
+            return Ok(None);
+        }
+        let Some(form) = Form::of(graph, sink, target)? else { return Ok(None) };
+        let lengths = Lengths::of(graph, &form, target);
+        Ok(Some(Online { graph: graph.clone(), form, lengths }))
+    }
+
+    /// What blocks have to fit.
+    pub fn lengths(&self) -> &Lengths {
+        &self.lengths
+    }
+
+    /// What the kernel would cost in such blocks.
+    pub fn estimate(&self, blocking: Blocking, target: &Target) -> Estimate {
+        cost::estimate(&self.form, &self.lengths, blocking, target)
+    }
+
+    /// The kernel in such blocks: its graph and its new `Sink`.
+    pub fn build(mut self, blocking: Blocking, target: &Target) -> Result<(Graph, NodeId)> {
+        let sink = blocks::build(&mut self.graph, &self.form, &self.lengths, target, blocking)?;
+        Ok((self.graph, sink))
     }
 }

@@ -1,5 +1,6 @@
 //! Optimizations of a kernel, as data.
 
+use super::online::Blocking;
 use std::fmt;
 use std::str::FromStr;
 use tinyspec_ir::{AxisType, Error, ErrorKind};
@@ -53,6 +54,9 @@ pub enum OptOp {
         /// The axis.
         axis: usize,
     },
+    /// Sums over a matrix of products, as in attention: strips of lanes, and blocks of the matrix that are never in memory.
+    /// The only op of its schedule.
+    Block(Blocking),
 }
 
 impl fmt::Display for OptOp {
@@ -71,6 +75,7 @@ impl fmt::Display for OptOp {
             }
             OptOp::Tc { axis } => write!(f, "tc({axis})"),
             OptOp::Stagger { axis } => write!(f, "stagger({axis})"),
+            OptOp::Block(Blocking { vectors, rows, tiles }) => write!(f, "block({vectors}, {rows}, {tiles})"),
         }
     }
 }
@@ -83,7 +88,7 @@ impl FromStr for OptOp {
         let wrong = || {
             let message = format!("`{text}` is no schedule op");
             Error::new(ErrorKind::Value, "schedule", message)
-                .help("there are split(axis, factor letter [top]), swap(axis, axis), padto(axis, multiple), nolocals(), stage(%slot, at axis [first]), tc(axis), stagger(axis)")
+                .help("there are split(axis, factor letter [top]), swap(axis, axis), padto(axis, multiple), nolocals(), stage(%slot, at axis [first]), tc(axis), stagger(axis), block(vectors, rows, tiles)")
         };
         let (name, operands) = text.trim().strip_suffix(')').and_then(|text| text.split_once('(')).ok_or_else(wrong)?;
         let operands: Vec<&str> = operands.split([',', ' ']).filter(|word| !word.is_empty()).collect();
@@ -106,6 +111,9 @@ impl FromStr for OptOp {
                 OptOp::Stage { slot, at: axis(at)?, first: !by.is_empty() }
             }
             ("tc", [position]) => OptOp::Tc { axis: axis(position)? },
+            ("block", [vectors, rows, tiles]) => {
+                OptOp::Block(Blocking { vectors: number(vectors)?, rows: number(rows)?, tiles: number(tiles)? })
+            }
             ("stagger", [position]) => OptOp::Stagger { axis: axis(position)? },
             _ => return Err(wrong()),
         })

@@ -1,6 +1,7 @@
 //! The iteration space of a kernel: its axes in loop order, and how the original ranges follow from them.
 
 use super::kernel::{Kernel, is_index, slot};
+use super::online::{Blocking, Lengths};
 use super::opt_op::OptOp;
 use crate::lower::live;
 use tinyspec_ir::{Arg, AxisType, Error, ErrorKind, Graph, NodeId, Op, Result};
@@ -54,6 +55,10 @@ pub struct Space {
     pub(crate) words: Option<usize>,
     /// The axis of which several trips are worked on at a time, in stages.
     pub(crate) staggered: Option<usize>,
+    /// Blocks that sums are made in, instead of the axes.
+    pub(crate) blocks: Option<Blocking>,
+    /// What blocks have to fit, where there can be any.
+    pub(crate) lengths: Option<Lengths>,
     /// Neither LOCAL memory nor workgroups of several threads.
     no_locals: bool,
     /// Some Reduce grows from trip to trip.
@@ -76,8 +81,21 @@ impl Space {
         let first = reduced.next();
         let alike = first.is_some_and(|first| reduced.all(|other| other == first)) && kernel.nests.len() == 1;
         let (axes, origins, stages) = (Vec::new(), Vec::new(), Vec::new());
-        let (words, staggered, no_locals) = (None, None, false);
-        let mut space = Space { axes, origins, stages, words, staggered, no_locals, carries, alike, params, pairs };
+        let (words, staggered, blocks, lengths, no_locals) = (None, None, None, None, false);
+        let mut space = Space {
+            axes,
+            origins,
+            stages,
+            words,
+            staggered,
+            blocks,
+            lengths,
+            no_locals,
+            carries,
+            alike,
+            params,
+            pairs,
+        };
         for nest in &kernel.nests {
             space.add(graph, kernel, &nest.ranges, AxisType::Loop);
         }
@@ -121,7 +139,7 @@ impl Space {
     /// The op that gives the outermost loop to the threads; none where several nests follow each other.
     pub(crate) fn share(&self, kernel: &Kernel) -> Option<OptOp> {
         let is_loop = |axis: &Axis| axis.kind == AxisType::Loop && axis.trips != Some(1);
-        if self.axes.iter().any(|axis| axis.kind == AxisType::Global) {
+        if self.blocks.is_some() || self.axes.iter().any(|axis| axis.kind == AxisType::Global) {
             return None;
         }
         let axis = self.axes.iter().position(is_loop).filter(|_| kernel.nests.len() == 1)?;
@@ -156,6 +174,12 @@ impl Space {
         self.origins.iter().position(|origin| origin.range == range)
     }
 
+    /// Every axis is as it was, but for their order.
+    fn is_whole(&self) -> bool {
+        let is_whole = |axis: &Axis| axis.stride == 1 && axis.trips == self.origins[axis.origin].trips;
+        self.axes.iter().all(is_whole) && self.stages.is_empty() && !self.no_locals
+    }
+
     /// Applies one op to the axes.
     ///
     /// # Errors
@@ -167,6 +191,9 @@ impl Space {
             Some(axis) => Ok(axis.clone()),
             None => Err(Error::new(ErrorKind::Axis, op.to_string(), format!("axis {axis} of {count}"))),
         };
+        if self.blocks.is_some() {
+            return refuse("nothing follows blocks, which have loops of their own".into());
+        }
         if self.staggered.is_some() && !matches!(op, OptOp::Stage { .. }) {
             return refuse("the axes stay as they are once one of them is staggered".into());
         }
@@ -257,6 +284,17 @@ impl Space {
                     return refuse("there are copies, or axes of a workgroup, already".into());
                 }
                 self.no_locals = true;
+            }
+            OptOp::Block(blocking) => {
+                let Some(lengths) = &self.lengths else {
+                    return refuse(
+                        "the kernel has anything but sums over a matrix of products, or is for workgroups".into(),
+                    );
+                };
+                if !self.is_whole() {
+                    return refuse("blocks are the only op of a schedule".into());
+                }
+                self.blocks = Some(lengths.fitted(blocking));
             }
             OptOp::Stage { slot, at, first } => {
                 if at > count {

@@ -165,8 +165,9 @@ fn without_blocks(schedule: &Schedule, online: &[Option<usize>], target: &Target
     for (call, family) in schedule.calls.iter().zip(online).filter(|(_, family)| family.is_some()) {
         let mut graph = Graph::new();
         let roots = graph.import(&schedule.graph, &[call.kernel], |_, _| Ok(None))?;
-        let loops = optimize::online::loops(&mut graph, roots[0], target)?;
-        if loops.is_none_or(|sink| verify::ranges(&graph, sink).is_err()) {
+        let Some(online) = optimize::online::Online::of(&mut graph, roots[0], target)? else { return Ok(*family) };
+        let (graph, sink) = online.build(optimize::Blocking::default(), target)?;
+        if verify::ranges(&graph, sink).is_err() {
             return Ok(*family);
         }
     }

@@ -105,8 +105,6 @@ impl<'a> Loops<'a> {
     /// Threads at work on average, where a GLOBAL axis is shared among so many.
     pub fn threads(&self, threads: usize) -> f64 {
         let global = (0..self.ranges.len()).find(|&axis| self.space.axes[axis].kind == AxisType::Global);
-        let trips = global.map_or(1.0, |axis| self.trips(axis)).max(1.0);
-        let rounds = (trips / threads.max(1) as f64).ceil().max(1.0);
-        trips / rounds
+        super::threads(global.map_or(1.0, |axis| self.trips(axis)), threads)
     }
 }

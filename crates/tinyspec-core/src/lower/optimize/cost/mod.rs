@@ -24,15 +24,15 @@ use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op};
 /// Cycles a nanosecond of the nominal core.
 const CLOCK: f64 = 4.0;
 /// Vector instructions that it starts in a cycle.
-const VECTOR: f64 = 2.0;
+pub(crate) const VECTOR: f64 = 2.0;
 /// Loads.
-const LOADS: f64 = 2.0;
+pub(crate) const LOADS: f64 = 2.0;
 /// Stores.
-const STORES: f64 = 1.0;
+pub(crate) const STORES: f64 = 1.0;
 /// Instructions of all kinds.
-const WIDTH: f64 = 5.0;
+pub(crate) const WIDTH: f64 = 5.0;
 /// Bytes a cycle that come from the second-level cache, and from what lies behind it.
-const BYTES_PER_CYCLE: [f64; 2] = [32.0, 6.0];
+pub(crate) const BYTES_PER_CYCLE: [f64; 2] = [32.0, 6.0];
 /// Cycles for an accumulator that finds no register: it goes through memory with each trip, and others wait for it.
 const SPILLED: f64 = 5.0;
 /// Instructions of a loop body beyond which the front end falls behind.
@@ -60,6 +60,19 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// All of it so often, on the same threads, by the same code.
+    pub(crate) fn times(self, count: f64) -> Estimate {
+        Estimate {
+            arithmetic: self.arithmetic * count,
+            accesses: self.accesses * count,
+            instructions: self.instructions * count,
+            latency: self.latency * count,
+            second_level: self.second_level * count,
+            memory: self.memory * count,
+            ..self
+        }
+    }
+
     fn limits(&self) -> [(&'static str, f64); 6] {
         [
             ("arithmetic", self.arithmetic),
@@ -100,6 +113,12 @@ impl fmt::Display for Estimate {
         }
         Ok(())
     }
+}
+
+/// Threads at work on average, where so many trips are shared among them.
+pub(crate) fn threads(trips: f64, threads: usize) -> f64 {
+    let trips = trips.max(1.0);
+    trips / (trips / threads.max(1) as f64).ceil()
 }
 
 /// Estimates a kernel under the schedule that led to `space`.

@@ -1,5 +1,6 @@
 //! The loops: strips of lanes outside, blocks of the streamed Range inside.
 
+use super::blocking::{Blocking, Lengths, Piece, pieces};
 use super::bodies::{Local, Nest, Places, Run};
 use super::form::{Form, Greatest};
 use crate::lower::fold::less;
@@ -10,56 +11,7 @@ use crate::lower::sum::{self, Sum};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_backends::Target;
-use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
-
-/// How large strips and blocks are: what a schedule is to other kernels.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Blocking {
-    /// Vectors of a strip, at most.
-    pub vectors: i64,
-    /// Rows of a register tile, at most.
-    pub rows: i64,
-    /// Tiles of a block, at most.
-    pub tiles: i64,
-}
-
-impl Default for Blocking {
-    fn default() -> Blocking {
-        Blocking { vectors: 2, rows: 8, tiles: 16 }
-    }
-}
-
-/// Tiles of one height, in blocks.
-#[derive(Clone, Copy)]
-struct Piece {
-    start: i64,
-    blocks: i64,
-    tiles: i64,
-    height: i64,
-}
-
-impl Piece {
-    fn rows(&self) -> i64 {
-        self.tiles * self.height
-    }
-}
-
-/// All of an axis: full blocks, then full tiles, then a rest.
-fn pieces(trips: i64, height: i64, tiles: i64) -> SmallVec<[Piece; 3]> {
-    // Rather lower tiles without a rest.
-    let height = (height / 2 + 1..=height).rev().find(|height| trips % height == 0).unwrap_or(height);
-    let tiles = tiles.min(trips / height).max(1);
-    let mut all = SmallVec::new();
-    let mut start = 0;
-    for (tiles, height) in [(tiles, height), ((trips % (tiles * height)) / height, height), (1, trips % height)] {
-        let blocks = if tiles * height > 0 { (trips - start) / (tiles * height) } else { 0 };
-        if blocks > 0 {
-            all.push(Piece { start, blocks, tiles, height });
-            start += blocks * tiles * height;
-        }
-    }
-    all
-}
+use tinyspec_ir::{Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 
 /// The Ranges of a block of the streamed axis. Those of tiles come before the lane's, so that vectors lie along that.
 struct Segment {
@@ -94,18 +46,19 @@ struct Blocks<'a, 'f> {
     sums: Vec<Local>,
 }
 
-pub(super) fn build<'a>(graph: &'a mut Graph, form: &Form, target: &'a Target, blocking: Blocking) -> Result<NodeId> {
-    let Blocking { vectors, rows: most_rows, tiles } = blocking;
-    let lanes = target.lanes(DType::F32) as i64;
-    let trips = |graph: &Graph, range: NodeId| live::trips(graph, range).unwrap_or(1);
-    let length = trips(graph, form.lane);
-    let vectors = vectors.min((length + lanes - 1) / lanes).max(1);
+pub(super) fn build<'a>(
+    graph: &'a mut Graph,
+    form: &Form,
+    lengths: &Lengths,
+    target: &'a Target,
+    blocking: Blocking,
+) -> Result<NodeId> {
+    let Blocking { vectors, rows: height, tiles } = lengths.fitted(blocking);
+    let &Lengths { lanes, lane: length, rows, terms, .. } = lengths;
     let width = vectors * lanes;
-    let height = ((target.vector_registers as i64 - 1 - vectors) / vectors).clamp(1, most_rows.max(1));
-    let row = form.sums.iter().find_map(|sum| sum.weight.map(|weight| weight.1));
-    let rows = row.map_or(1, |row| trips(graph, row));
-    let (last, others) = form.streamed.split_last().map_or((form.lane, &[][..]), |(&last, others)| (last, others));
-    let terms = trips(graph, last);
+    let trips = |graph: &Graph, range: NodeId| live::trips(graph, range).unwrap_or(1);
+    let row = form.row();
+    let others = form.streamed.split_last().map_or(&[][..], |(_, others)| others);
     let mut nest = Nest::new(graph, width);
 
     // Threads share strips, those of one set of keys after each other.
@@ -151,7 +104,7 @@ pub(super) fn build<'a>(graph: &'a mut Graph, form: &Form, target: &'a Target, b
     };
     let starts = rows_of(&mut nest)?;
     let mut segments = Vec::new();
-    for piece in pieces(terms, height, tiles.max(1)) {
+    for piece in pieces(terms, height, tiles) {
         let mut around = Vec::new();
         for &range in others {
             let trips = trips(nest.graph, range);

@@ -10,6 +10,7 @@ use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
 
 /// A kernel whose Reduces run over Ranges of their own, `streamed`, and, inside of those, over `inner` ones.
+#[derive(Clone)]
 pub(super) struct Form {
     /// The Stores, in terms of the canonical Ranges.
     pub stores: Vec<NodeId>,
@@ -31,6 +32,7 @@ pub(super) struct Form {
 }
 
 /// `Σ rows · lanes` over inner Ranges.
+#[derive(Clone)]
 pub(super) struct Product {
     /// The Reduce.
     pub node: NodeId,
@@ -43,6 +45,7 @@ pub(super) struct Product {
 }
 
 /// The Reduce-Max of the scores.
+#[derive(Clone)]
 pub(super) struct Greatest {
     /// The Reduce.
     pub node: NodeId,
@@ -55,6 +58,7 @@ pub(super) struct Greatest {
 }
 
 /// `Σ matrix · weight`, with what every term was multiplied with or divided by taken out.
+#[derive(Clone)]
 pub(super) struct Sum {
     /// The Reduce.
     pub node: NodeId,
@@ -72,6 +76,11 @@ const STEPS: i64 = 512;
 const TERMS: i64 = 16;
 
 impl Form {
+    /// The output Range that only weights have.
+    pub fn row(&self) -> Option<NodeId> {
+        self.sums.iter().find_map(|sum| sum.weight.map(|weight| weight.1))
+    }
+
     /// Reads a kernel; `None` of any other.
     pub fn of(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<Option<Form>> {
         if target.vector_bytes == 0 || target.workgroups.is_some() {

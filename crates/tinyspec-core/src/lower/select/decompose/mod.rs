@@ -96,7 +96,11 @@ impl Sizes {
     /// That of a node; small floats are computed in f32.
     pub fn size(&self, graph: &Graph, node: NodeId) -> usize {
         let (op, dtype) = (graph.op(node), graph.dtype(node));
-        let dtype = if dtype.is_float() { dtype.accumulator() } else { dtype };
+        self.of_op(op, if dtype.is_float() { dtype.accumulator() } else { dtype })
+    }
+
+    /// That of an op on elements of a type.
+    pub fn of_op(&self, op: Op, dtype: DType) -> usize {
         self.0.iter().find(|(known, of, _)| *known == op && *of == dtype).map_or(1, |(_, _, size)| *size)
     }
 }

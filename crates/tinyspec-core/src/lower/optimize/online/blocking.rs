@@ -1,0 +1,100 @@
+//! How large strips, blocks and tiles are.
+
+use super::form::Form;
+use crate::lower::live;
+use smallvec::SmallVec;
+use tinyspec_backends::Target;
+use tinyspec_ir::{DType, Graph, NodeId};
+
+/// How large strips of lanes, and blocks of what is summed, are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Blocking {
+    /// Vectors of a strip, at most.
+    pub vectors: i64,
+    /// Rows of a register tile, at most.
+    pub rows: i64,
+    /// Tiles of a block, at most.
+    pub tiles: i64,
+}
+
+impl Default for Blocking {
+    fn default() -> Blocking {
+        Blocking { vectors: 2, rows: 8, tiles: 16 }
+    }
+}
+
+/// How long a kernel's axes are.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Lengths {
+    /// Elements of a vector, and registers for them.
+    pub lanes: i64,
+    pub registers: i64,
+    /// Of the axis that vectors lie along.
+    pub lane: i64,
+    /// Strips of it are made so often.
+    pub batch: i64,
+    /// Terms of a sum: of the innermost Range, and of those around it.
+    pub terms: i64,
+    pub around: i64,
+    /// Steps of each product.
+    pub inner: SmallVec<[i64; 2]>,
+    /// Sums beside each other, where there are weights.
+    pub rows: i64,
+}
+
+impl Lengths {
+    pub(super) fn of(graph: &Graph, form: &Form, target: &Target) -> Lengths {
+        let trips = |range: NodeId| live::trips(graph, range).unwrap_or(1);
+        let all = |ranges: &[NodeId]| ranges.iter().map(|&range| trips(range)).product();
+        let (last, others) = form.streamed.split_last().map_or((form.lane, &[][..]), |(&last, others)| (last, others));
+        Lengths {
+            lanes: target.lanes(DType::F32) as i64,
+            registers: target.vector_registers as i64,
+            lane: trips(form.lane),
+            batch: all(&form.batch),
+            terms: trips(last),
+            around: all(others),
+            inner: form.products.iter().map(|product| all(&product.inner)).collect(),
+            rows: form.row().map_or(1, trips),
+        }
+    }
+
+    /// What fits the axes and the registers.
+    pub fn fitted(&self, Blocking { vectors, rows, tiles }: Blocking) -> Blocking {
+        let vectors = vectors.min((self.lane + self.lanes - 1) / self.lanes).max(1);
+        let rows = ((self.registers - 1 - vectors) / vectors).clamp(1, rows.max(1));
+        Blocking { vectors, rows, tiles: tiles.min(self.terms / rows).max(1) }
+    }
+}
+
+/// Tiles of one height, in blocks.
+#[derive(Clone, Copy)]
+pub(super) struct Piece {
+    pub start: i64,
+    pub blocks: i64,
+    pub tiles: i64,
+    pub height: i64,
+}
+
+impl Piece {
+    pub fn rows(&self) -> i64 {
+        self.tiles * self.height
+    }
+}
+
+/// All of an axis: full blocks, then full tiles, then a rest.
+pub(super) fn pieces(trips: i64, height: i64, tiles: i64) -> SmallVec<[Piece; 3]> {
+    // Rather lower tiles without a rest.
+    let height = (height / 2 + 1..=height).rev().find(|height| trips % height == 0).unwrap_or(height);
+    let tiles = tiles.min(trips / height).max(1);
+    let mut all = SmallVec::new();
+    let mut start = 0;
+    for (tiles, height) in [(tiles, height), ((trips % (tiles * height)) / height, height), (1, trips % height)] {
+        let blocks = if tiles * height > 0 { (trips - start) / (tiles * height) } else { 0 };
+        if blocks > 0 {
+            all.push(Piece { start, blocks, tiles, height });
+            start += blocks * tiles * height;
+        }
+    }
+    all
+}
