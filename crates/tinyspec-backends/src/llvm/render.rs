@@ -17,6 +17,7 @@ mod emit;
 mod instruction;
 mod memory;
 mod streaming;
+mod unroll;
 mod unswitch;
 mod vector;
 mod words;
@@ -67,6 +68,7 @@ pub(super) fn render<'context>(
         shuffles: FxHashMap::default(),
         open: FxHashSet::default(),
         known: FxHashMap::default(),
+        unrolled: None,
         streams: false,
         context,
         module,
@@ -116,6 +118,8 @@ struct Renderer<'a, 'context> {
     open: FxHashSet<NodeId>,
     /// Conditions of which it is known, here, whether they hold.
     known: FxHashMap<NodeId, bool>,
+    /// The loop whose trips are written out, while they are.
+    unrolled: Option<unroll::Unrolled>,
     /// A streaming store was made.
     streams: bool,
     context: &'context Context,
@@ -147,7 +151,7 @@ impl Renderer<'_, '_> {
 
     fn instruction(&mut self, node: NodeId) -> Result<()> {
         match self.graph.op(node) {
-            Op::Range => self.open_loop(node),
+            Op::Range => self.open_loop(node, 1),
             Op::End => self.close_loop(node),
             Op::If => self.open_condition(node),
             Op::Endif => self.close_condition(node),

@@ -35,6 +35,7 @@ mod object_cache;
 mod one_element_axes;
 mod online_schedules;
 mod pages;
+mod products;
 mod rangeify;
 mod rearranging;
 mod recurrent;

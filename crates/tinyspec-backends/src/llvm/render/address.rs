@@ -51,6 +51,18 @@ fn greatest_divisor(a: i64, b: i64) -> i64 {
     a as i64
 }
 
+impl Addresses {
+    /// Leaves what was made outside of so many loops, and what only steps along the innermost one.
+    pub(super) fn forget(&mut self, inside: usize, range: NodeId) {
+        self.wide.retain(|node, placed| *node == range || placed.depth < inside);
+        self.scaled.retain(|(node, _), placed| *node == range || placed.depth < inside);
+        let outside = &self.wide;
+        self.pointers.retain(|(_, terms), placed| {
+            placed.depth < inside || terms.iter().all(|(node, _)| outside.contains_key(node))
+        });
+    }
+}
+
 impl Renderer<'_, '_> {
     /// Reads the start of every buffer from the table that the kernel is given.
     pub(super) fn load_bases(&mut self, instructions: &[NodeId]) -> Result<()> {
@@ -159,8 +171,12 @@ impl Renderer<'_, '_> {
         let kind = Kind::of(dtype).in_memory();
         let size = i64::from(kind.bits() / 8);
         let mut terms: Vec<(usize, NodeId, i64)> = Vec::new();
+        let mut constant = sum.constant;
         for (node, factor) in &sum.terms {
             terms.push((self.wide(*node)?.depth, *node, *factor));
+            // Trips that are written out share a pointer.
+            let trip = self.unrolled.filter(|unrolled| unrolled.range == *node).map_or(0, |unrolled| unrolled.trip);
+            constant = constant.wrapping_add(trip.wrapping_mul(*factor));
         }
         terms.sort_unstable();
         let mut pointer = Placed { value: self.base(base)?, depth: 0 };
@@ -191,8 +207,8 @@ impl Renderer<'_, '_> {
         }
         // The displacement stands beside the access, so that the instruction holds it.
         let mut value = pointer.value;
-        if sum.constant != 0 {
-            let constant = self.emit.int(Kind::I64, 1, sum.constant);
+        if constant != 0 {
+            let constant = self.emit.int(Kind::I64, 1, constant);
             value = self.emit.offset(value, constant, kind)?;
         }
         let divisor = sum.terms.iter().fold(sum.constant, |divisor, term| greatest_divisor(divisor, term.1));

@@ -308,12 +308,17 @@ impl Renderer<'_, '_> {
         // How many trips there were since the copy, and will have been.
         let (mut total, mut trips) = (1i64, Vec::new());
         for level in self.levels[block.around..].iter().rev() {
-            trips.push((level.node, total));
-            total *= self.graph.as_int(self.graph.source(level.node, 0)).map_or(1, |trips| trips as i64);
+            trips.push((level.node, level.step(), total));
+            let own = self.graph.as_int(self.graph.source(level.node, 0)).map_or(1, |trips| trips as i64);
+            total *= own / level.step();
         }
         let mut trip: Option<Value> = None;
-        for &(range, factor) in trips.iter().rev() {
-            let (index, factor) = (self.wide(range)?.value, self.emit.int(Kind::I64, 1, factor));
+        for &(range, step, factor) in trips.iter().rev() {
+            let mut index = self.wide(range)?.value;
+            if step > 1 {
+                index = self.emit.binary(LLVMUDiv, index, self.emit.int(Kind::I64, 1, step))?;
+            }
+            let factor = self.emit.int(Kind::I64, 1, factor);
             let term = self.emit.binary(LLVMMul, index, factor)?;
             trip = Some(match trip {
                 Some(trip) => self.emit.binary(LLVMAdd, trip, term)?,

@@ -24,6 +24,8 @@ struct Body {
     block: Block,
     index: Value,
     end: Value,
+    /// Trips that are one of it.
+    step: i64,
     /// It may run no time at all.
     guarded: bool,
     phis: Vec<(u32, Value)>,
@@ -45,6 +47,13 @@ pub(super) fn register(graph: &Graph, mut place: NodeId) -> Option<(u32, NodeId)
     match graph.arg(place) {
         Arg::Buffer { slot, addrspace: AddrSpace::Reg, .. } => Some((*slot, place)),
         _ => None,
+    }
+}
+
+impl Level {
+    /// Trips of the Range that are one of the loop.
+    pub(super) fn step(&self) -> i64 {
+        self.body.as_ref().map_or(1, |body| body.step)
     }
 }
 
@@ -96,8 +105,9 @@ impl Registers {
 }
 
 impl Renderer<'_, '_> {
-    /// The loop is tested at its end; a test before it is made only if it may run no time at all.
-    pub(super) fn open_loop(&mut self, node: NodeId) -> Result<()> {
+    /// The loop is tested at its end; a test before it is made only if it may run no time at all. A trip of it is `step`
+    /// trips of the Range.
+    pub(super) fn open_loop(&mut self, node: NodeId, step: i64) -> Result<()> {
         let shared = matches!(self.graph.arg(node), Arg::Range { axis: AxisType::Global, .. });
         let bound = self.graph.source(node, 0);
         let (start, end, guarded) = if shared {
@@ -129,7 +139,7 @@ impl Renderer<'_, '_> {
             before,
             registers,
             after,
-            body: Some(Body { block, index, end, guarded, phis }),
+            body: Some(Body { block, index, end, step, guarded, phis }),
         });
         self.values[node.index()] = Some(Placed { value: index, depth: self.levels.len() });
         self.fetch_ahead(node)
@@ -145,8 +155,8 @@ impl Renderer<'_, '_> {
             return Err(self.unsupported(node, "it closes what is no loop"));
         };
         let latch = self.emit.block();
-        let one = self.emit.int(Kind::I64, 1, 1);
-        let next = self.emit.binary(LLVMAdd, body.index, one)?;
+        let step = self.emit.int(Kind::I64, 1, body.step);
+        let next = self.emit.binary(LLVMAdd, body.index, step)?;
         let again = self.emit.compare_ints(LLVMIntSLT, next, body.end)?;
         self.emit.branch(again, body.block, level.after)?;
         self.emit.arrive(body.index, next, latch)?;

@@ -48,6 +48,13 @@ pub(super) struct Row {
     bytes: i64,
 }
 
+impl Row {
+    /// The loop.
+    pub(super) fn around(&self) -> NodeId {
+        self.around
+    }
+}
+
 impl Renderer<'_, '_> {
     pub(super) fn load(&mut self, node: NodeId) -> Result<()> {
         let value = self.loaded(node)?;

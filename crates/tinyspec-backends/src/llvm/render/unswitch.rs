@@ -38,10 +38,16 @@ impl Renderer<'_, '_> {
                     self.both_ways(&instructions[position..after], &found)?;
                     position = after;
                 }
-                None => {
-                    self.instruction(node)?;
-                    position += 1;
-                }
+                None => match self.unrolled(&instructions[position..]) {
+                    Some((whole, times)) => {
+                        self.unroll(whole, times)?;
+                        position += whole.len();
+                    }
+                    None => {
+                        self.instruction(node)?;
+                        position += 1;
+                    }
+                },
             }
         }
         Ok(())
@@ -156,7 +162,10 @@ impl Renderer<'_, '_> {
         let Some(all) = all else { return Ok(()) };
         let whole = |renderer: &mut Self| {
             renderer.open.extend(&found.gates);
-            instructions.iter().try_for_each(|&node| renderer.instruction(node))?;
+            match renderer.unrolled(instructions) {
+                Some((_, times)) => renderer.unroll(instructions, times)?,
+                None => instructions.iter().try_for_each(|&node| renderer.instruction(node))?,
+            }
             renderer.open.clear();
             Ok(())
         };

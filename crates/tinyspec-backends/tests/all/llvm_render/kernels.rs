@@ -9,9 +9,16 @@ use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Const, NodeId, Op};
 
 /// `out[m, n] = Σ a[m, k] b[k, n]` with a tile of `rows` by one vector, k in a REG loop.
 fn matmul(rows: i64, lanes: i64, size: i64) -> LinearKernel {
+    product(rows, lanes, size, size, false)
+}
+
+/// As [`matmul`], with `inner` terms; where they are `numbered`, `Σ (a[m, k] + k) b[k, n]`.
+fn product(rows: i64, lanes: i64, size: i64, inner: i64, numbered: bool) -> LinearKernel {
     let mut kernel = Kernel { global_trips: (size / rows) as usize, ..Kernel::default() };
-    let (out, a, b) = (kernel.param(F32, size * size), kernel.param(F32, size * size), kernel.param(F32, size * size));
+    let (out, a, b) =
+        (kernel.param(F32, size * size), kernel.param(F32, size * inner), kernel.param(F32, inner * size));
     let (size_node, rows_node, lanes_node) = (kernel.int(size), kernel.int(rows), kernel.int(lanes));
+    let inner_node = kernel.int(inner);
     let (m_range, m) = kernel.range(size / rows, 0, AxisType::Global);
     let first_row = kernel.alu(Op::Mul, &[m, rows_node]);
     let (n_range, n) = kernel.range(size / lanes, 1, AxisType::Loop);
@@ -25,7 +32,7 @@ fn matmul(rows: i64, lanes: i64, size: i64) -> LinearKernel {
         let init = kernel.alu(Op::Store, &[buffer, zeros]);
         accumulators.push((buffer, init));
     }
-    let (k_range, k) = kernel.range(size, 2, AxisType::Reduce);
+    let (k_range, k) = kernel.range(inner, 2, AxisType::Reduce);
     let b_row = kernel.alu(Op::Mul, &[k, size_node]);
     let b_offset = kernel.alu(Op::Add, &[b_row, column]);
     let b_place = kernel.run(b, b_offset, lanes);
@@ -35,11 +42,15 @@ fn matmul(rows: i64, lanes: i64, size: i64) -> LinearKernel {
     for (row, (buffer, init)) in (0..).zip(&accumulators) {
         let row = kernel.int(row);
         let row = kernel.alu(Op::Add, &[first_row, row]);
-        let row = kernel.alu(Op::Mul, &[row, size_node]);
-        row_offsets.push(row);
-        let a_offset = kernel.alu(Op::Add, &[row, k]);
+        let (out_row, a_row) = (kernel.alu(Op::Mul, &[row, size_node]), kernel.alu(Op::Mul, &[row, inner_node]));
+        row_offsets.push(out_row);
+        let a_offset = kernel.alu(Op::Add, &[a_row, k]);
         let a_place = kernel.alu(Op::Index, &[a, a_offset]);
-        let a_scalar = kernel.add(Op::Load, &[a_place], REG);
+        let mut a_scalar = kernel.add(Op::Load, &[a_place], REG);
+        if numbered {
+            let number = kernel.add(Op::Cast, &[k], Arg::DType(F32));
+            a_scalar = kernel.alu(Op::Add, &[a_scalar, number]);
+        }
         let a_vector = kernel.alu(Op::Expand, &[a_scalar, shape]);
         let inside = kernel.alu(Op::After, &[*buffer, *init, k_range]);
         let old = kernel.add(Op::Load, &[inside], REG);
@@ -78,6 +89,20 @@ fn a_tile_of_accumulators_stays_in_registers() {
         let spilled = |line: &&str| line.contains("(%rsp)") && (line.contains("zmm") || line.contains("ymm"));
         let assembly = compiler.assembly(&kernel, &target).expect("instructions");
         assert_eq!(assembly.lines().find(spilled), None, "{assembly}");
+    }
+}
+
+/// Loops of many trips are unrolled, as often as their number allows.
+#[test]
+fn long_sums_of_products_have_any_number_of_terms() {
+    let (rows, lanes, size) = (6, 8, 48);
+    for inner in [344, 345, 346, 347, 355] {
+        for numbered in [false, true] {
+            let kernel = product(rows, lanes, size, inner, numbered);
+            let numbers: Vec<f32> = (0..size * inner).map(|i| (i % 7) as f32 - 3.0).collect();
+            let buffers = [vec![0; (size * size * 4) as usize], float_bytes(&numbers), float_bytes(&numbers)];
+            assert_eq!(run(&kernel, &buffers)[0], interpret(&kernel, &buffers)[0], "{inner} terms, {numbered}");
+        }
     }
 }
 

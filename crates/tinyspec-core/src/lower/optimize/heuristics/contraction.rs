@@ -3,6 +3,8 @@
 //! One operand, the *panel*, is read in vectors along the *lane* axis; of the other, the *rows*, single elements are
 //! multiplied into all of them. Which output axis becomes the lane is a matter of cost.
 
+mod blocks;
+
 use super::super::kernel::slot;
 use super::super::opt_op::OptOp;
 use super::super::space::Axis;
@@ -110,14 +112,16 @@ impl Planner<'_> {
         let spare = self.target.vector_registers as i64 - 1 - vectors;
         let room = (spare / vectors).clamp(1, if vectors == 1 { 24 } else { 14 });
         let mut heights = self.fill(&row_axes, room);
-        if let [(origin, height), rest @ ..] = &mut heights[..]
-            && self.windows(rows).is_empty()
-        {
-            let greatest = room.min(self.trips(*origin));
-            match self.is_turned(rows, *origin) {
-                true => *height = self.copied_height(*origin, *height..=greatest, columns),
-                false if rest.is_empty() => *height = self.height_in_place(*origin, *height..=greatest, vectors),
-                false => {}
+        if let [(origin, height), rest @ ..] = &mut heights[..] {
+            let heights = *height..=room.min(self.trips(*origin));
+            match () {
+                () if !self.windows(rows).is_empty() && rest.is_empty() => {
+                    *height = self.window_height(*origin, heights, vectors);
+                }
+                () if !self.windows(rows).is_empty() => {}
+                () if self.is_turned(rows, *origin) => *height = self.copied_height(*origin, heights, columns),
+                () if rest.is_empty() => *height = self.height_in_place(*origin, heights, vectors),
+                () => {}
             }
         }
         // Panels of windows are copied at once.
@@ -269,8 +273,12 @@ impl Planner<'_> {
             self.apply(OptOp::Swap(a, b));
         }
         self.outside(&windows);
-        if pack && !is_contiguous {
+        let shares_rows = pack && self.are_rows_far(tile);
+        if pack && (!is_contiguous || shares_rows) {
             self.block_panels(tile);
+        }
+        if shares_rows {
+            self.block_inside(tile);
         }
         self.share();
         if pack && let Some(at) = self.outermost(tile.lane) {
@@ -327,7 +335,7 @@ impl Planner<'_> {
         let is_plain = shared.is_empty() && self.windows(tile.rows).is_empty();
         let is_loop = |axis: &Axis| axis.trips != Some(1) && axis.kind == AxisType::Loop;
         if is_plain && !self.space.axes[..panels].iter().any(is_loop) {
-            return self.rows_around_panels(tile, inner);
+            return self.rows_around_panels(tile);
         }
         self.block_rows(tile);
         self.share();
@@ -343,66 +351,13 @@ impl Planner<'_> {
 
     /// Rows are copied once for all; each thread packs its own panels, as many at once as stay in its cache while the
     /// rows walk by.
-    fn rows_around_panels(&mut self, tile: &Contraction, inner: usize) {
+    fn rows_around_panels(&mut self, tile: &Contraction) {
         self.block_panels(tile);
-        let of_lane = |axis: &Axis| axis.origin == tile.lane && axis.kind == AxisType::Loop;
-        let block = self.space.axes.iter().rposition(of_lane);
-        if let (Some(block), Some(outer), Some(rows)) = (block, self.outermost(tile.lane), self.outermost(inner))
-            && outer < block
-        {
-            self.apply(OptOp::Swap(block, rows));
-        }
+        self.block_inside(tile);
         self.share();
         if let Some(at) = self.outermost(tile.lane) {
             self.stage(tile.panel, at + 1);
             self.stage(tile.rows, at);
-        }
-    }
-
-    /// As many panels are packed at once as the second-level cache holds: their lines and pages lie side by side.
-    fn block_panels(&mut self, tile: &Contraction) {
-        let Some(axis) = self.outermost(tile.lane) else { return };
-        let trips = self.space.axes[axis].trips.unwrap_or(1);
-        let limit = self.target.cache_bytes[1] as i64 / 4;
-        let block = (2..=trips / 2).rev().find(|&block| {
-            trips % block == 0
-                && (trips / block) % self.target.threads as i64 == 0
-                && self.footprint(tile.panel, axis + 1, Some((axis, block)), &[]) <= limit
-        });
-        if let Some(factor) = block {
-            self.apply(OptOp::Split { axis, factor, target: AxisType::Loop, top: false });
-        }
-    }
-
-    /// As many rows at once as the second-level cache holds beside the panels: neighbours share most of their windows.
-    fn block_rows(&mut self, tile: &Contraction) {
-        let Some(panels) = self.outermost(tile.lane) else { return };
-        let limit = self.target.cache_bytes[1] as i64 / 4;
-        let Some(outer) = (0..panels).rev().find(|&axis| {
-            let axis = &self.space.axes[axis];
-            axis.kind == AxisType::Loop && axis.trips.is_some_and(|trips| trips > 1)
-        }) else {
-            return;
-        };
-        if self.depends(tile.panel, self.space.axes[outer].origin) {
-            return;
-        }
-        let trips = self.space.axes[outer].trips.unwrap_or(1);
-        let threads = self.target.threads as i64;
-        let is_outermost = (0..outer).all(|axis| self.space.axes[axis].trips == Some(1));
-        let block = (2..=trips).rev().find(|&block| {
-            let balanced = !is_outermost || (trips / block) % threads == 0;
-            trips % block == 0 && balanced && self.footprint(tile.rows, panels, Some((outer, block)), &[]) <= limit
-        });
-        if let Some(factor) = block {
-            self.apply(OptOp::Split { axis: outer, factor, target: AxisType::Loop, top: false });
-            // The panels go around the block.
-            if factor < trips || trips > 1 {
-                let panels = self.outermost(tile.lane).unwrap_or(panels);
-                for axis in (outer + 2..=panels).rev() {
-                    self.apply(OptOp::Swap(axis - 1, axis));
-                }
-            }
         }
     }
 

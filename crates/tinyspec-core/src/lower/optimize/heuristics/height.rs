@@ -30,6 +30,16 @@ impl Planner<'_> {
         })
     }
 
+    /// The best height for rows of windows: one that divides, unless it has too few sums. Their panels are longer than the
+    /// first cache, so that a line of a panel arrives later than four rows have been multiplied with the one before.
+    pub(super) fn window_height(&self, origin: usize, heights: RangeInclusive<i64>, vectors: i64) -> i64 {
+        let least = *heights.start();
+        if self.pace((least * vectors) as f64) >= 1.0 {
+            return least;
+        }
+        best(heights, |height| self.share_filled(origin, height) * self.pace((height * vectors) as f64))
+    }
+
     /// How fast a tile of so many products is, by what their sums wait for.
     fn pace(&self, products: f64) -> f64 {
         if products >= SLACK * self.target.accumulators as f64 { 1.0 } else { WITHOUT_SLACK }
@@ -40,6 +50,10 @@ impl Planner<'_> {
         let mut heights = SmallVec::new();
         for &origin in axes {
             let height = tile_height(self.trips(origin), room.max(1));
+            // Where the rest of the room divides no taps, it may divide channels.
+            if height == 1 && !heights.is_empty() {
+                continue;
+            }
             heights.push((origin, height));
             room /= height;
             if height < self.trips(origin) || room < 2 {
