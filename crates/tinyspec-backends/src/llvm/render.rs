@@ -17,6 +17,7 @@ mod emit;
 mod instruction;
 mod memory;
 mod streaming;
+mod unseen;
 mod unswitch;
 mod vector;
 mod words;
@@ -67,6 +68,7 @@ pub(super) fn render<'context>(
         shuffles: FxHashMap::default(),
         open: FxHashSet::default(),
         known: FxHashMap::default(),
+        unseen: FxHashMap::default(),
         streams: false,
         context,
         module,
@@ -116,6 +118,8 @@ struct Renderer<'a, 'context> {
     open: FxHashSet<NodeId>,
     /// Conditions of which it is known, here, whether they hold.
     known: FxHashMap<NodeId, bool>,
+    /// Loads of which nobody sees what a closed gate gives: how many elements before their places they then read.
+    unseen: FxHashMap<NodeId, i64>,
     /// A streaming store was made.
     streams: bool,
     context: &'context Context,
@@ -134,6 +138,7 @@ impl Renderer<'_, '_> {
         self.registers = Registers::scan(self.graph, instructions);
         self.load_bases(instructions)?;
         self.ahead = self.blocks_ahead(instructions);
+        self.unseen = self.unseen(instructions);
         self.sequence(instructions)?;
         if let Some(level) = self.levels.last() {
             return Err(self.unsupported(level.node, "it is never closed"));
