@@ -199,7 +199,7 @@ impl Renderer<'_, '_> {
         // A vector of lanes of others is a shuffle of those.
         let operands: Vec<NodeId> = match self.graph.op(node) {
             Op::Stack => operands.iter().map(|&lane| self.vector_of(lane)).collect(),
-            _ => operands.to_vec(),
+            _ => self.difference(node).map_or_else(|| operands.to_vec(), |operands| operands.to_vec()),
         };
         for source in operands {
             depth = depth.max(self.placed(source)?.depth);

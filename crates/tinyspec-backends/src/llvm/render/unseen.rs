@@ -70,7 +70,7 @@ impl Renderer<'_, '_> {
         if self.graph.op(node) != Op::Load || register(self.graph, place).is_some() {
             return None;
         }
-        while self.graph.op(gate) == Op::Expand {
+        while matches!(self.graph.op(gate), Op::Expand | Op::After) {
             gate = self.graph.source(gate, 0);
         }
         (self.graph.props(gate).shape.is_empty() && self.graph.as_const(gate).is_none()).then_some(gate)
@@ -81,7 +81,7 @@ impl Renderer<'_, '_> {
         while let Some(gate) = pending.pop() {
             match self.graph.op(gate) {
                 Op::And => pending.extend(self.graph.sources(gate)),
-                Op::Expand => pending.push(self.graph.source(gate, 0)),
+                Op::Expand | Op::After => pending.push(self.graph.source(gate, 0)),
                 _ => parts.push(gate),
             }
         }
