@@ -18,6 +18,7 @@ mod instruction;
 mod memory;
 mod streaming;
 mod unroll;
+mod unseen;
 mod unswitch;
 mod vector;
 mod words;
@@ -69,6 +70,7 @@ pub(super) fn render<'context>(
         open: FxHashSet::default(),
         known: FxHashMap::default(),
         unrolled: None,
+        unseen: FxHashMap::default(),
         streams: false,
         context,
         module,
@@ -120,6 +122,8 @@ struct Renderer<'a, 'context> {
     known: FxHashMap<NodeId, bool>,
     /// The loop whose trips are written out, while they are.
     unrolled: Option<unroll::Unrolled>,
+    /// Loads of which nobody sees what a closed gate gives: how many elements before their places they then read.
+    unseen: FxHashMap<NodeId, i64>,
     /// A streaming store was made.
     streams: bool,
     context: &'context Context,
@@ -138,6 +142,7 @@ impl Renderer<'_, '_> {
         self.registers = Registers::scan(self.graph, instructions);
         self.load_bases(instructions)?;
         self.ahead = self.blocks_ahead(instructions);
+        self.unseen = self.unseen(instructions);
         self.sequence(instructions)?;
         if let Some(level) = self.levels.last() {
             return Err(self.unsupported(level.node, "it is never closed"));
@@ -198,7 +203,7 @@ impl Renderer<'_, '_> {
         // A vector of lanes of others is a shuffle of those.
         let operands: Vec<NodeId> = match self.graph.op(node) {
             Op::Stack => operands.iter().map(|&lane| self.vector_of(lane)).collect(),
-            _ => operands.to_vec(),
+            _ => self.difference(node).map_or_else(|| operands.to_vec(), |operands| operands.to_vec()),
         };
         for source in operands {
             depth = depth.max(self.placed(source)?.depth);

@@ -13,6 +13,7 @@ mod derivatives;
 mod devices;
 mod draws;
 mod dtypes;
+mod ends_of_tiles;
 mod evaluate;
 #[cfg(feature = "llvm")]
 mod flushing;

@@ -11,6 +11,9 @@ rules! {
         ne_shift: (CmpNe (Add x #a) #b) if wraps(g, x) => { let c = int(g, x, b - a); alu(g, Op::CmpNe, x, c)? };
         ne_difference: (CmpNe (Add x (Mul y -1)) #c) if wraps(g, x) => { let x = shifted(g, x, -c)?; alu(g, Op::CmpNe, x, y)? };
         ne_difference_left: (CmpNe (Add (Mul y -1) x) #c) if wraps(g, x) => { let x = shifted(g, x, -c)?; alu(g, Op::CmpNe, x, y)? };
+        ne_widened: (CmpNe (Cast x) #c) if widened(g, node, x, c) => { let c = int(g, x, c); alu(g, Op::CmpNe, x, c)? };
+        lt_widened: (CmpLt (Cast x) #c) if widened(g, node, x, c) => { let c = int(g, x, c); alu(g, Op::CmpLt, x, c)? };
+        lt_widened_right: (CmpLt #c (Cast x)) if widened(g, node, x, c) => { let c = int(g, x, c); alu(g, Op::CmpLt, c, x)? };
         lt_self: (CmpLt a b) if a == b => truth(g, node, false)?;
         ne_self: (CmpNe a b) if a == b && !g.dtype(a).is_float() => truth(g, node, false)?;
         lt_shift: (CmpLt (Add x #a) #b) if is_index(g, x) => { let c = within_index(g, x, b - a)?; alu(g, Op::CmpLt, x, c)? };
@@ -45,6 +48,15 @@ rules! {
 /// An integer of so many bits.
 fn wraps(graph: &Graph, node: NodeId) -> bool {
     is_int(graph, node) && !is_index(graph, node)
+}
+
+/// Does a comparison with a constant look at no more than what an integer was before it was made wider?
+fn widened(graph: &Graph, comparison: NodeId, x: NodeId, constant: i128) -> bool {
+    let wide = graph.dtype(graph.source(comparison, 0)).int_range();
+    wraps(graph, x)
+        && graph.dtype(graph.source(comparison, 0)) != DType::Index
+        && matches!((wide, graph.dtype(x).int_range()), (Some((least, greatest)), Some((low, high)))
+            if least <= low && high <= greatest && (low..=high).contains(&constant))
 }
 
 fn shifted(graph: &mut Graph, x: NodeId, by: i128) -> Option<NodeId> {

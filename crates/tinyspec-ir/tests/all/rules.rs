@@ -408,6 +408,25 @@ fn numbers_that_are_one_or_zero_are_masks() {
     }
 }
 
+/// What an integer is compared with may lie beyond the numbers that it had before it was made wider.
+fn widened_comparisons(rewriter: &mut Rewriter) {
+    let mut random = fastrand::Rng::with_seed(17);
+    for (narrow, wide) in [(DType::I8, DType::I64), (DType::U8, DType::I16), (DType::I32, DType::U32)] {
+        for number in [-129, -128, -100, -1, 0, 7, 127, 128, 255, 256] {
+            for op in [Op::CmpNe, Op::CmpLt] {
+                let mut graph = Graph::new();
+                let x = variable(&mut graph, 0, narrow);
+                let cast = graph.add(Op::Cast, &[x], Arg::DType(wide)).unwrap();
+                let constant = graph.constant(Const::int(wide, number));
+                for sources in [[cast, constant], [constant, cast]] {
+                    let root = graph.alu(op, &sources).unwrap();
+                    check(rewriter, &mut graph, root, &mut random, &[narrow]);
+                }
+            }
+        }
+    }
+}
+
 /// Reads and writes whose gate is `gate`.
 fn gated(gate: &str) -> String {
     format!(
@@ -440,6 +459,7 @@ fn every_rule_fires_and_keeps_the_value() {
     let mut rewriter = Rewriter::new(rules::EXACT);
     random_expressions(&mut rewriter);
     written_expressions(&mut rewriter);
+    widened_comparisons(&mut rewriter);
     needless_gates(&mut rewriter);
     let fired = rewriter.fired();
     let all = rules::EXACT.iter().flat_map(|set| set.rules);

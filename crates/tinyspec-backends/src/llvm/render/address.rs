@@ -122,6 +122,16 @@ impl Renderer<'_, '_> {
         self.address_of(base, &sum)
     }
 
+    /// As [`Renderer::address`], but where `gate` is closed so many elements before it.
+    pub(super) fn address_unless(&mut self, place: NodeId, gate: NodeId, step: i64) -> Result<Address> {
+        let Some((base, mut sum)) = self.place(place) else { return self.address(place) };
+        sum.terms.push((gate, step));
+        sum.constant -= step;
+        let address = self.address_of(base, &sum)?;
+        let size = i64::from(Kind::of(address.dtype).in_memory().bits() / 8);
+        Ok(Address { start: address.start.saturating_add(step.saturating_mul(size)), ..address })
+    }
+
     /// The values that the address of a place is made of.
     pub(super) fn parts_of_address(&self, place: NodeId) -> Result<Vec<NodeId>> {
         let Some((_, Some(index))) = self.base_and_index(place) else { return Ok(Vec::new()) };
@@ -173,7 +183,7 @@ impl Renderer<'_, '_> {
         let mut terms: Vec<(usize, NodeId, i64)> = Vec::new();
         let mut constant = sum.constant;
         for (node, factor) in &sum.terms {
-            terms.push((self.wide(*node)?.depth, *node, *factor));
+            terms.push((self.scaled(*node, *factor)?.depth, *node, *factor));
             // Trips that are written out share a pointer.
             let trip = self.unrolled.filter(|unrolled| unrolled.range == *node).map_or(0, |unrolled| unrolled.trip);
             constant = constant.wrapping_add(trip.wrapping_mul(*factor));
@@ -311,16 +321,21 @@ impl Renderer<'_, '_> {
         Ok(placed)
     }
 
+    /// A multiple of a node; of a condition, the factor where it holds.
     fn scaled(&mut self, node: NodeId, factor: i64) -> Result<Placed> {
-        if factor == 1 {
+        let is_condition = self.graph.dtype(node) == DType::Bool;
+        if factor == 1 && !is_condition {
             return self.wide(node);
         }
         if let Some(scaled) = self.addresses.scaled.get(&(node, factor)) {
             return Ok(*scaled);
         }
-        let Placed { value, depth } = self.wide(node)?;
-        let factor_value = self.emit.int(Kind::I64, 1, factor);
-        let value = self.at_depth(depth, |renderer| renderer.emit.binary(LLVMMul, value, factor_value))?;
+        let Placed { value, depth } = if is_condition { self.placed(node)? } else { self.wide(node)? };
+        let [nothing, number] = [0, factor].map(|number| self.emit.int(Kind::I64, 1, number));
+        let value = self.at_depth(depth, |renderer| match is_condition {
+            true => renderer.emit.select(value, number, nothing),
+            false => renderer.emit.binary(LLVMMul, value, number),
+        })?;
         let placed = Placed { value, depth };
         self.addresses.scaled.insert((node, factor), placed);
         Ok(placed)

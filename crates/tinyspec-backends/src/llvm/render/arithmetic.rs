@@ -35,7 +35,7 @@ impl Renderer<'_, '_> {
             return self.emit.select(condition, a, b);
         }
         let dtype = self.graph.dtype(sources[0]);
-        if let Some(value) = self.negation(node, op, dtype, lanes)? {
+        if let Some(value) = self.negation(node, lanes)? {
             return Ok(value);
         }
         let mut operands = Vec::with_capacity(sources.len());
@@ -57,39 +57,48 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// `a + b * -1` is how the language writes `a - b`, and `b * -1` a negation.
-    fn negation(&mut self, node: NodeId, op: Op, dtype: DType, lanes: u32) -> Result<Option<Value>> {
-        let negated = |renderer: &Self, node: NodeId| {
-            let [a, b] = *renderer.graph.sources(node) else { return None };
-            let minus_one = renderer.graph.as_const(b)? == Const::int(dtype, -1);
-            (renderer.graph.op(node) == Op::Mul && minus_one && dtype != DType::Bool).then_some(a)
-        };
-        let float = matches!(dtype, DType::F32 | DType::F64);
-        if !float && Kind::of(dtype).is_float() || dtype == DType::BF16 {
-            return Ok(None);
+    /// `a + b * -1` is how the language writes `a - b`: the two, in this order.
+    pub(super) fn difference(&self, node: NodeId) -> Option<[NodeId; 2]> {
+        match (self.graph.op(node), self.graph.sources(node)) {
+            (Op::Add, &[a, b]) => match (self.negated(a), self.negated(b)) {
+                (_, Some(b)) => Some([a, b]),
+                (Some(a), _) => Some([b, a]),
+                _ => None,
+            },
+            _ => None,
         }
-        let sources = self.graph.sources(node);
-        match (op, sources) {
-            (Op::Mul, _) => {
-                let Some(a) = negated(self, node) else { return Ok(None) };
-                let a = self.value_in(a, lanes)?;
-                if float {
-                    return self.emit.negate_float(a).map(Some);
-                }
-                let zero = self.emit.int(a.kind, lanes, 0);
-                self.emit.binary(LLVMSub, zero, a).map(Some)
-            }
-            (Op::Add, &[a, b]) => {
-                let (a, b) = match (negated(self, a), negated(self, b)) {
-                    (_, Some(b)) => (a, b),
-                    (Some(a), _) => (b, a),
-                    _ => return Ok(None),
-                };
-                let (a, b) = (self.value_in(a, lanes)?, self.value_in(b, lanes)?);
-                self.emit.binary(if float { LLVMFSub } else { LLVMSub }, a, b).map(Some)
-            }
-            _ => Ok(None),
+    }
+
+    /// `a * -1` is how it writes a negation: `a`.
+    fn negated(&self, node: NodeId) -> Option<NodeId> {
+        let (graph, dtype) = (self.graph, self.graph.dtype(node));
+        let narrow = dtype.is_float() && !matches!(dtype, DType::F32 | DType::F64);
+        if graph.op(node) != Op::Mul || narrow || dtype == DType::Bool {
+            return None;
         }
+        let &[a, mut factor] = graph.sources(node) else { return None };
+        while graph.op(factor) == Op::Expand {
+            factor = graph.source(factor, 0);
+        }
+        let is_minus_one = |node: NodeId| graph.as_const(node) == Some(Const::int(dtype, -1));
+        let lanes = graph.sources(factor);
+        let splat = graph.op(factor) == Op::Stack && lanes.iter().all(|&lane| is_minus_one(lane));
+        (is_minus_one(factor) || splat && !lanes.is_empty()).then_some(a)
+    }
+
+    fn negation(&mut self, node: NodeId, lanes: u32) -> Result<Option<Value>> {
+        if let Some(operands) = self.difference(node) {
+            let [a, b] = [self.value_in(operands[0], lanes)?, self.value_in(operands[1], lanes)?];
+            let opcode = if a.kind.is_float() { LLVMFSub } else { LLVMSub };
+            return self.emit.binary(opcode, a, b).map(Some);
+        }
+        let Some(a) = self.negated(node) else { return Ok(None) };
+        let a = self.value_in(a, lanes)?;
+        if a.kind.is_float() {
+            return self.emit.negate_float(a).map(Some);
+        }
+        let zero = self.emit.int(a.kind, lanes, 0);
+        self.emit.binary(LLVMSub, zero, a).map(Some)
     }
 
     fn float(&mut self, node: NodeId, op: Op, operands: &[Value]) -> Result<Value> {

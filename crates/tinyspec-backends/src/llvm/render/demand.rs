@@ -35,7 +35,8 @@ impl Renderer<'_, '_> {
             if graph.op(node) == Op::Custom {
                 sources = &sources[1..];
             }
-            for source in sources {
+            let difference = self.difference(node);
+            for source in difference.as_ref().map_or(sources, |operands| operands) {
                 demanded[source.index()] = true;
             }
         }

@@ -74,7 +74,11 @@ impl Renderer<'_, '_> {
         if let (&[_, alt, _], Some(false)) = (sources, known) {
             return self.value_in(alt, lanes);
         }
-        let address = self.address(place)?;
+        let step = self.unseen.get(&node).copied().filter(|_| known.is_none());
+        let address = match (step, self.scalar_gate(node)) {
+            (Some(step), Some(gate)) => self.address_unless(place, gate, step)?,
+            _ => self.address(place)?,
+        };
         let kind = Kind::of(address.dtype);
         let bytes = kind.in_memory().bits() / 8 * lanes;
         self.read_ahead(node, &address, bytes)?;
@@ -83,7 +87,7 @@ impl Renderer<'_, '_> {
             self.prefetch(&address, STREAM_AHEAD)?;
         }
         let (alt, gate) = match *sources {
-            [_, alt, gate] if known.is_none() => (self.value_in(alt, lanes)?, self.value(gate)?),
+            [_, alt, gate] if known.is_none() && step.is_none() => (self.value_in(alt, lanes)?, self.value(gate)?),
             [_] | [_, _, _] => {
                 let value = if address.pointer.lanes > 1 {
                     let all = self.emit.int(Kind::I1, lanes, 1);

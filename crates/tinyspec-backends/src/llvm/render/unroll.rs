@@ -48,7 +48,7 @@ impl Renderer<'_, '_> {
                 Op::Mulacc => products += 1,
                 Op::Load if register(graph, graph.source(node, 0)).is_some() => {}
                 Op::Load => {
-                    let gate = graph.sources(node).get(2);
+                    let gate = graph.sources(node).get(2).filter(|_| !self.unseen.contains_key(&node));
                     if gate.is_some_and(|&gate| self.is_open(gate).is_none()) {
                         return None;
                     }

@@ -86,6 +86,7 @@ impl Renderer<'_, '_> {
             if let (Op::Load, &[_, _, gate]) = (graph.op(node), sources)
                 && !changing.contains(&gate)
                 && !gates.contains(&gate)
+                && !self.unseen.contains_key(&node)
                 && self.is_open(gate).is_none()
                 && (self.lanes_of_mask(gate).is_some() || graph.props(gate).shape.is_empty())
             {

@@ -162,7 +162,11 @@ struct Scheduled {
 
 /// Matrices that a kernel should sum in blocks and cannot.
 fn without_blocks(schedule: &Schedule, online: &[Option<usize>], target: &Target) -> Result<Option<usize>> {
+    let mut known = FxHashSet::default();
     for (call, family) in schedule.calls.iter().zip(online).filter(|(_, family)| family.is_some()) {
+        if !known.insert(call.kernel) {
+            continue;
+        }
         let mut graph = Graph::new();
         let roots = graph.import(&schedule.graph, &[call.kernel], |_, _| Ok(None))?;
         let Some(online) = optimize::online::Online::of(&mut graph, roots[0], target)? else { return Ok(*family) };
