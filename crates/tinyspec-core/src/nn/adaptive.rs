@@ -2,7 +2,7 @@
 
 use super::Optimizer;
 use super::memory::Memory;
-use super::optim::{keep, learning_rate, start, update, wide};
+use super::optim::{keep, learning_rate, update, wide};
 use crate::{Result, Tensor};
 
 /// What [`RmsProp`] can do: `RmsPropOptions { momentum: 0.9, ..default() }`.
@@ -55,7 +55,7 @@ impl RmsProp {
 impl Optimizer for RmsProp {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        start(&mut self.memory, weights, gradients)?;
+        self.begin(weights, gradients)?;
         let [rate, squares, means, velocities] = &mut self.memory;
         let RmsPropOptions { decay, epsilon, momentum, weight_decay, .. } = self.options;
         for (position, ((weight, gradient), square)) in
@@ -132,7 +132,7 @@ impl Adagrad {
 impl Optimizer for Adagrad {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        start(&mut self.memory, weights, gradients)?;
+        self.begin(weights, gradients)?;
         let [rate, squares] = &mut self.memory;
         for ((weight, gradient), square) in weights.iter_mut().zip(gradients).zip(squares.iter_mut()) {
             let dtype = square.dtype();
@@ -204,7 +204,7 @@ impl Lamb {
 impl Optimizer for Lamb {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        start(&mut self.memory, weights, gradients)?;
+        self.begin(weights, gradients)?;
         let [rate, mean_power, variance_power, means, variances] = &mut self.memory;
         let LambOptions { betas: [mean_beta, variance_beta], epsilon, weight_decay } = self.options;
         keep(&mean_power[0] * mean_beta, &mut mean_power[0]);

@@ -121,11 +121,12 @@ impl Memory {
     /// Refuses weights that it is not of.
     #[track_caller]
     fn check(&self, weights: &[&mut Tensor]) -> Result<()> {
+        let location = Location::caller();
         let refuse = |kind, message| {
             let error = tinyspec_ir::Error::new(kind, "step", message).help(
                 "each step of an optimiser, and each after `load_state`, takes the same weights in the same order",
             );
-            Err(Error::Graph(error.at(Location::caller())))
+            Err(Error::Graph(error.at(location)))
         };
         if self.tensors.len() != weights.len() {
             let message =

@@ -23,6 +23,43 @@ use tinyspec_ir::{Device, ErrorKind};
 /// # Ok(())
 /// # }
 /// ```
+///
+/// One of your own says what it remembers, and is saved and resumed as all others:
+///
+/// ```
+/// # use tinyspec_core::{Result, Tensor, nn::{Memory, Optimizer}};
+/// struct Heavy {
+///     memory: [Memory; 2],
+/// }
+///
+/// impl Optimizer for Heavy {
+///     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
+///         self.begin(weights, gradients)?;
+///         let [rate, means] = &mut self.memory;
+///         for ((weight, gradient), mean) in weights.iter_mut().zip(gradients).zip(means.iter_mut()) {
+///             mean.assign(&(&*mean * 0.9 + gradient).detach());
+///             weight.assign(&(&**weight - &*mean * &rate[0]).detach());
+///         }
+///         Ok(())
+///     }
+///
+///     fn memory(&self) -> &[Memory] {
+///         &self.memory
+///     }
+///
+///     fn memory_mut(&mut self) -> &mut [Memory] {
+///         &mut self.memory
+///     }
+/// }
+///
+/// let mut optimizer = Heavy { memory: [Memory::number("rate", 0.5), Memory::of_weights("means")] };
+/// let mut weight = Tensor::zeros([2]);
+/// for _ in 0..2 {
+///     optimizer.step(&mut [&mut weight], &[Tensor::ones([2])])?;
+/// }
+/// assert!((weight.at(0).item::<f32>()? + 1.45).abs() < 1e-6);
+/// # Ok::<(), tinyspec_core::Error>(())
+/// ```
 pub trait Optimizer {
     /// Assigns the updated values to the weights, lazily. The weights and their order must be the same in every step.
     ///
@@ -35,6 +72,16 @@ pub trait Optimizer {
     /// cannot be computed.
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()>;
+
+    /// What a step does first: refuses gradients that do not fit, computes what the steps before left undone, and starts what
+    /// is remembered of the weights.
+    ///
+    /// # Errors
+    /// As [`step`](Optimizer::step).
+    #[track_caller]
+    fn begin(&mut self, weights: &[&mut Tensor], gradients: &[Tensor]) -> Result<()> {
+        start(self.memory_mut(), weights, gradients)
+    }
 
     /// What it remembers, always the same things in the same order; one of them is the number `rate`.
     fn memory(&self) -> &[Memory];
@@ -196,7 +243,7 @@ impl Sgd {
 impl Optimizer for Sgd {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        start(&mut self.memory, weights, gradients)?;
+        self.begin(weights, gradients)?;
         let [rate, velocities] = &mut self.memory;
         let SgdOptions { momentum, nesterov, weight_decay } = self.options;
         for (position, (weight, gradient)) in weights.iter_mut().zip(gradients).enumerate() {
@@ -290,7 +337,7 @@ impl Adam {
 impl Optimizer for Adam {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        start(&mut self.memory, weights, gradients)?;
+        self.begin(weights, gradients)?;
         let [rate, mean_power, variance_power, means, variances, greatest] = &mut self.memory;
         let AdamOptions { betas: [mean_beta, variance_beta], epsilon, weight_decay, decoupled, .. } = self.options;
         keep(&mean_power[0] * mean_beta, &mut mean_power[0]);

@@ -34,6 +34,45 @@ pub fn save_training(
 ///
 /// A learning-rate schedule is a function of the number of the step and needs nothing else.
 ///
+/// ```standalone_crate
+/// # use tinyspec_core::{Error, Result, Tensor, grad, nn::{Adam, Init, Model, Optimizer, Parameter, resume, save_training}};
+/// # use tinyspec_ir::DType;
+/// # struct Line { weight: Tensor }
+/// # impl Model for Line {
+/// #     fn visit<'a>(&'a self, prefix: &str, visit: &mut dyn FnMut(&str, &'a Tensor)) {
+/// #         visit(&tinyspec_core::nn::join(prefix, "weight"), &self.weight);
+/// #     }
+/// #     fn visit_mut<'a>(&'a mut self, prefix: &str, visit: &mut dyn FnMut(&str, &'a mut Tensor)) {
+/// #         visit(&tinyspec_core::nn::join(prefix, "weight"), &mut self.weight);
+/// #     }
+/// #     fn build(prefix: &str, make: &mut dyn FnMut(Parameter) -> Result<Tensor>) -> Result<Line> {
+/// #         let name = &tinyspec_core::nn::join(prefix, "weight");
+/// #         Ok(Line { weight: make(Parameter { name, dtype: DType::F32, shape: &[3, 1], init: Init::Xavier })? })
+/// #     }
+/// # }
+/// // `Line` is a `#[model]` with a weight of f32 [3, 1].
+/// fn train(line: &mut Line, optimizer: &mut Adam) -> Result<f32> {
+///     let x = Tensor::randn([8, 3]);
+///     let loss = (x.matmul(&line.weight) - x.sum(1, true)).square().mean(.., false);
+///     let gradients = grad(&loss, &line.parameters())?;
+///     optimizer.step(&mut line.parameters_mut(), &gradients)?;
+///     loss.item()
+/// }
+/// let file = std::env::temp_dir().join(format!("training-{}.safetensors", std::process::id()));
+/// let (mut line, mut optimizer) = (Line::init(), Adam::new(0.1));
+/// for _ in 0..3 {
+///     train(&mut line, &mut optimizer)?;
+/// }
+/// save_training(&file, 3, &line, &optimizer)?;
+/// let went_on = train(&mut line, &mut optimizer)?;
+///
+/// let mut optimizer = Adam::new(0.1);
+/// let (steps, mut line) = resume::<Line>(&file, &mut optimizer)?;
+/// assert_eq!((steps, train(&mut line, &mut optimizer)?), (3, went_on));
+/// # std::fs::remove_file(&file).ok();
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Errors
 /// When the file cannot be read; or when names are missing or unexpected, or shapes or dtypes differ, of the model or of
 /// the optimiser: all of them are listed, and nothing is changed.

@@ -218,7 +218,7 @@ impl Lion {
 impl Optimizer for Lion {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        start(&mut self.memory, weights, gradients)?;
+        self.begin(weights, gradients)?;
         let [rate, means] = &mut self.memory;
         let [now, later] = self.options.betas;
         for ((weight, gradient), mean) in weights.iter_mut().zip(gradients).zip(means.iter_mut()) {

@@ -207,6 +207,7 @@ fn a_state_of_other_weights_is_refused_by_the_step() -> Result<(), Error> {
         adam.load_state(state.clone()).unwrap();
         let gradients = weights.clone();
         let error = adam.step(&mut weights.iter_mut().collect::<Vec<_>>(), &gradients).expect_err("other weights");
+        assert!(error.location().is_some_and(|location| &*location.file == file!()), "{error}");
         (error.kind().unwrap(), error.to_string())
     };
     let (kind, error) = refused(vec![Tensor::ones([2])]);
