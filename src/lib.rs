@@ -32,7 +32,7 @@ pub use tinyspec_core::tensor::collectives;
 pub use tinyspec_core::{
     Argument, Element, Error, F8E4M3, F8E5M2, Function, GradcheckOptions, IntoAxes, IntoDevice, IntoPick, IntoPicks,
     IntoShape, NewAxis, Operand, Permission, Pick, Prepared, Program, Rest, Result, Scalar, Spec, Tensor, grad,
-    grad_or_zeros, gradcheck, realize_all, set_seed, stepped,
+    grad_or_zeros, gradcheck, random_state, realize_all, set_random_state, set_seed, stepped,
 };
 pub use tinyspec_core::{execute, function, lower, nn, profile, search};
 pub use tinyspec_ir as ir;
@@ -71,6 +71,7 @@ pub use tinyspec_ir::{DType, Dim, ErrorKind};
 /// **Types.** A parameter is `&Tensor<dtype, dims…>` or a number (`f32`, `i64`, …), which is a tensor of shape `()` inside.
 /// A dim is a literal, a name declared in `<…>` (bound at each call, checked for agreement between arguments), a `const`
 /// of the scope around the function, or `{ an expression }` over them. The result is a tensor or a tuple of tensors.
+/// For a size of 0 the body is run as plain Rust: sums of nothing are 0, and a first row is refused.
 /// At run time a [`Tensor`] has its shape as a value, so the function that is left takes and returns plain `Tensor`s.
 ///
 /// **Body.** `let`, operators, methods of [`Tensor`], tuples, arrays, blocks, `for` over ranges of literals and over lists
@@ -89,7 +90,7 @@ pub use tinyspec_ir::{DType, Dim, ErrorKind};
 /// `f::backward(…, cotangents…)` for any result, both with a gradient for each float parameter.
 /// `#[function(gradient = path)]` takes another `#[function]` for it, over the parameters and a cotangent for each float
 /// result; [`grad`] uses it too. `#[function(bounds(B: 1..=4096))]` bounds a dim: the
-/// function is compiled once, by itself, for all sizes within. `#[function(fast_math(contract, approx))]`
+/// function is compiled once, by itself, for all sizes within (that of 0, where bounds begin there, by itself again). `#[function(fast_math(contract, approx))]`
 /// permits what the names say to the values of floats, as [`Function::fast_math`] does.
 ///
 /// `#[function(crate = path)]` says where tinyspec is found, if it is not `::tinyspec`: a dependency of another name, or what

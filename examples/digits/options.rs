@@ -26,6 +26,9 @@ pub struct Options {
     /// Where the weights are kept, as safetensors [default: nowhere after the run]
     #[arg(long, value_name = "FILE")]
     pub weights: Option<PathBuf>,
+    /// Where the training is kept after every epoch; if the file is there, the training goes on from it
+    #[arg(long, value_name = "FILE")]
+    pub training: Option<PathBuf>,
     /// Deal the labels out at random first: the accuracy must fall to chance
     #[arg(long)]
     pub shuffle_labels: bool,

@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use tinyspec::nn::{Adam, Model};
+use tinyspec::nn::{Adam, Model, resume, save_training};
 
 /// Images a step, if there are as many; what is left over at the end of an epoch waits for the next one, which has
 /// another order.
@@ -54,22 +54,28 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<()> {
 
 fn train_network(options: &Options, train: &Digits, out: &mut impl Write) -> Result<Network> {
     let device = tinyspec::default_device()?;
-    let mut network = Network::init();
+    let mut optimizer = Adam::new(LEARNING_RATE);
+    let (done, mut network) = match options.training.as_deref().filter(|file| file.exists()) {
+        Some(file) => resume(file, &mut optimizer)?,
+        None => (0, Network::init()),
+    };
+    if done > 0 {
+        writeln!(out, "{done} epochs were trained before")?;
+    }
     if options.devices > 1 {
         let names: Vec<String> = (0..options.devices).map(|number| format!("{}:{number}", device.name())).collect();
         network = network.to(device.name()).to(&names);
     }
     // The first step then only reads the weights, like all others.
     tinyspec::realize_all(&network.parameters())?;
-    let mut optimizer = Adam::new(LEARNING_RATE);
     let start = Instant::now();
     let batch_size = BATCH.min(train.len());
     let batches = train.len() / batch_size;
-    for epoch in 1..=options.epochs {
+    for epoch in done + 1..=options.epochs as usize {
         let bar =
             ProgressBar::new(batches as u64).with_style(ProgressStyle::with_template("{msg} {bar:30} {pos}/{len}")?);
         bar.set_message(format!("epoch {epoch:2}"));
-        let shuffled = train.shuffled(options.seed.wrapping_add(u64::from(epoch)));
+        let shuffled = train.shuffled(options.seed.wrapping_add(epoch as u64));
         let mut total = 0.0;
         for batch in shuffled.batches(batch_size) {
             total += network.step(&mut optimizer, &batch)?;
@@ -78,6 +84,9 @@ fn train_network(options: &Options, train: &Digits, out: &mut impl Write) -> Res
         bar.finish_and_clear();
         let (loss, accuracy) = (total / batches as f32, network.clone().to(device.name()).test(train)?.accuracy());
         writeln!(out, "epoch {epoch:2}  loss {loss:.4}  training accuracy {accuracy:.1} %")?;
+        if let Some(file) = &options.training {
+            save_training(file, epoch, &network, &optimizer)?;
+        }
     }
     let compiled = tinyspec::profile::counters();
     writeln!(

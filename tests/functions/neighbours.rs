@@ -464,6 +464,40 @@ fn gru_layers<B>(x: &Tensor<f32, 3, B, 4>, h: &Tensor<f32, 1, B, 4>, w: &Tensor<
     states[1].clone()
 }
 
+#[function]
+fn rnn_layers_with<B>(
+    x: &Tensor<f32, 3, B, 4>,
+    h: &Tensor<f32, 2, B, 4>,
+    w: &Tensor<f32, 4, 4>,
+    key: &Tensor<u64>,
+) -> Tensor<f32, 3, B, 4> {
+    const DROPPED: f64 = 0.25;
+    let states = x.rnn_layers_with(h, &[w, w, w, w], false, key, DROPPED);
+    states[0].clone()
+}
+
+#[function]
+fn lstm_layers_with<B>(
+    x: &Tensor<f32, 3, B, 4>,
+    h: &Tensor<f32, 2, B, 4>,
+    w: &Tensor<f32, 4, 16>,
+    key: &Tensor<u64>,
+) -> Tensor<f32, 2, B, 4> {
+    let states = x.lstm_layers_with(h, h, &[w, w, w, w], false, key, 0.5);
+    states[2].clone()
+}
+
+#[function]
+fn gru_layers_with<B>(
+    x: &Tensor<f32, 3, B, 4>,
+    h: &Tensor<f32, 2, B, 4>,
+    w: &Tensor<f32, 4, 12>,
+    key: &Tensor<u64>,
+) -> Tensor<f32, 2, B, 4> {
+    let states = x.gru_layers_with(h, &[w, w, w, w], false, key, 0.5);
+    states[1].clone()
+}
+
 pub const FUNCTIONS: &[&EmbeddedFunction] = functions! {
-    erfinv ndtr ndtri lgamma digamma i0 i0e entr logaddexp2 xlog1py fmax fmin logical_and logical_or logical_xor signbit isin addcmul addcdiv ldexp rot90 masked_scatter diagonal_scatter cartesian_prod block_diag vander var_mean std_mean aminmax cov corrcoef nanmedian cumulative_trapezoid bucketize renorm pairwise_distance bilinear lp_pool1d lp_pool2d channel_shuffle affine_grid grid_sample index_add index_copy index_fill soft_margin_loss multi_margin_loss multilabel_soft_margin_loss multilabel_margin_loss sigmoid_focal_loss rnn_cell lstm_cell gru_cell rnn lstm gru logspace tril_indices triu_indices hann_window hamming_window blackman_window exponential_with gumbel_softmax_with isposinf isneginf gcd lcm nextafter frexp cross_entropy_weight binary_crossentropy_weight binary_crossentropy_logits_weight sdpa_with interpolate_scale rnn_layers lstm_layers gru_layers
+    erfinv ndtr ndtri lgamma digamma i0 i0e entr logaddexp2 xlog1py fmax fmin logical_and logical_or logical_xor signbit isin addcmul addcdiv ldexp rot90 masked_scatter diagonal_scatter cartesian_prod block_diag vander var_mean std_mean aminmax cov corrcoef nanmedian cumulative_trapezoid bucketize renorm pairwise_distance bilinear lp_pool1d lp_pool2d channel_shuffle affine_grid grid_sample index_add index_copy index_fill soft_margin_loss multi_margin_loss multilabel_soft_margin_loss multilabel_margin_loss sigmoid_focal_loss rnn_cell lstm_cell gru_cell rnn lstm gru logspace tril_indices triu_indices hann_window hamming_window blackman_window exponential_with gumbel_softmax_with isposinf isneginf gcd lcm nextafter frexp cross_entropy_weight binary_crossentropy_weight binary_crossentropy_logits_weight sdpa_with interpolate_scale rnn_layers lstm_layers gru_layers rnn_layers_with lstm_layers_with gru_layers_with
 };

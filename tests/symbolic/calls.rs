@@ -127,6 +127,49 @@ fn a_part_that_a_size_leaves_no_room_for_is_refused_in_its_call() -> Result<()> 
     Ok(())
 }
 
+#[function(bounds(T: 1..=16))]
+fn convolved<T>(x: &Tensor<f32, 1, 1, T>, kernel: &Tensor<f32, 1, 1, 3>) -> Tensor<f32, 1, 1, { T - 2 }> {
+    x.conv1d(kernel, None, Conv1d { ..default() })
+}
+
+#[function]
+fn pooled<T>(x: &Tensor<f32, 1, 1, T>) -> Tensor<f32, 1, 1, { (T - 4) / 3 + 1 }> {
+    x.max_pool1d([4], MaxPool1d { stride: Some([3]), ..default() })
+}
+
+#[function(bounds(T: 1..=16))]
+fn unfolded<T>(x: &Tensor<f32, T>) -> Tensor<f32, { (T - 5) / 5 + 1 }, 5> {
+    x.unfold(0, 5, 5)
+}
+
+#[test]
+fn windows_longer_than_the_axis_are_refused_whatever_is_left_of_them() -> Result<()> {
+    let _alone = crate::alone();
+    let (kernel, ramp) = (Tensor::ones([1, 1, 3]), |count: i64| Tensor::arange(count).cast(DType::F32));
+    let refused = |result: Tensor, parts: &[&str]| {
+        let error = result.to_vec::<f32>().expect_err("no window fits");
+        assert_eq!(error.kind(), Some(ErrorKind::Shape));
+        assert!(parts.iter().all(|part| error.to_string().contains(part)), "{parts:?} are not in: {error}");
+    };
+    for size in 1..=7i64 {
+        let row = ramp(size).reshape([1, 1, size]);
+        match convolved(&row, &kernel) {
+            found if size < 3 => refused(found, &[&format!("`T` is {size} in this call"), "calls.rs"]),
+            found => assert_eq!(found.to_vec::<f32>()?, row.conv1d(&kernel, None, default()).to_vec::<f32>()?),
+        }
+        let options = || MaxPool1d { stride: Some([3]), ..default() };
+        match pooled(&row) {
+            found if size < 4 => refused(found, &["4", &size.to_string()]),
+            found => assert_eq!(found.to_vec::<f32>()?, row.max_pool1d([4], options()).to_vec::<f32>()?),
+        }
+        match unfolded(&ramp(size)) {
+            found if size < 5 => refused(found, &[&format!("`T` is {size} in this call"), "calls.rs"]),
+            found => assert_eq!(found.to_vec::<f32>()?, [0.0, 1.0, 2.0, 3.0, 4.0]),
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn a_dim_that_has_to_be_a_number_is_named_as_it_was_written() {
     let specs =

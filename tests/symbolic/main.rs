@@ -2,6 +2,7 @@
 
 mod agreement;
 mod calls;
+mod empty;
 mod kernels;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

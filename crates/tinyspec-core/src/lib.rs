@@ -14,6 +14,7 @@ pub use error::{Error, Result};
 pub use function::{Function, Prepared, Program, Spec};
 pub use tensor::{
     Argument, Element, F8E4M3, F8E5M2, GradcheckOptions, IntoAxes, IntoDevice, IntoPick, IntoPicks, IntoShape, NewAxis,
-    Operand, Pick, Rest, Scalar, Tensor, grad, grad_or_zeros, gradcheck, realize_all, set_seed, stepped,
+    Operand, Pick, Rest, Scalar, Tensor, grad, grad_or_zeros, gradcheck, random_state, realize_all, set_random_state,
+    set_seed, stepped,
 };
 pub use tinyspec_ir::rewrite::Permission;

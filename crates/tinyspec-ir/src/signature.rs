@@ -9,7 +9,7 @@ use crate::{Arg, Builder, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shap
 pub struct NamedDim {
     /// The name as the user wrote it.
     pub name: String,
-    /// Least value.
+    /// Least value; bodies are traced for sizes from 1 on (see [`NamedDim::at`]).
     pub min: i64,
     /// Greatest value.
     pub max: i64,
@@ -19,9 +19,15 @@ impl NamedDim {
     /// Greatest value of a dim that has no bounds of its own.
     pub const MAX: i64 = i32::MAX as i64;
 
-    /// A dim from 1 to [`NamedDim::MAX`].
+    /// A dim from 0 to [`NamedDim::MAX`].
     pub fn new(name: impl Into<String>) -> NamedDim {
-        NamedDim { name: name.into(), min: 1, max: NamedDim::MAX }
+        NamedDim { name: name.into(), min: 0, max: NamedDim::MAX }
+    }
+
+    /// The dim of this slot in a traced body, at least 1: a size of 0 would leave most of what is proved about shapes open.
+    /// For arguments without elements the body is traced anew.
+    pub fn at(&self, slot: u32) -> Dim {
+        Dim::named(slot, self.min.max(1), self.max)
     }
 }
 
@@ -80,8 +86,7 @@ pub struct Axis {
 impl Signature {
     /// The dim with a position among [`Signature::dims`].
     pub fn dim(&self, position: usize) -> Dim {
-        let NamedDim { min, max, .. } = self.dims[position];
-        Dim::named(position as u32, min, max)
+        self.dims[position].at(position as u32)
     }
 
     /// The inputs as Params of a graph: their slots come first, then those of the named dims.
@@ -90,10 +95,7 @@ impl Signature {
     /// What [`crate::derive()`] refuses of a shape.
     pub fn params(&self, builder: &mut dyn Builder) -> Result<Vec<NodeId>> {
         let first = self.inputs.len() as u32;
-        let slot = |position: u32| {
-            let NamedDim { min, max, .. } = *self.dims.get(position as usize)?;
-            Some(Dim::named(first + position, min, max))
-        };
+        let slot = |position: u32| Some(self.dims.get(position as usize)?.at(first + position));
         let mut params = vec![];
         for (number, input) in (0..).zip(&self.inputs) {
             let shape: Shape = input.shape.iter().map(|dim| dim.substitute(&slot)).collect();
@@ -118,6 +120,14 @@ impl Signature {
         self.bind_where(arguments, &mut |_, _| false)
     }
 
+    /// As [`Signature::bind`], where a dim may also be 0 if it has no bounds of its own, or these begin there.
+    ///
+    /// # Errors
+    /// As [`Signature::bind`].
+    pub fn bind_or_empty(&self, arguments: &[(DType, Shape)]) -> Result<Vec<Dim>, Vec<Mismatch>> {
+        self.bind_from(0, arguments, &mut |_, _| false)
+    }
+
     /// As [`Signature::bind`], with a word of the caller's: `is_equal` of what is found on an axis and what is wanted there, when
     /// the two are not provably equal.
     ///
@@ -125,6 +135,16 @@ impl Signature {
     /// As [`Signature::bind`].
     pub fn bind_where(
         &self,
+        arguments: &[(DType, Shape)],
+        is_equal: &mut dyn FnMut(Axis, [&Dim; 2]) -> bool,
+    ) -> Result<Vec<Dim>, Vec<Mismatch>> {
+        self.bind_from(1, arguments, is_equal)
+    }
+
+    /// As [`Signature::bind_where`], for dims of at least `least`.
+    fn bind_from(
+        &self,
+        least: i64,
         arguments: &[(DType, Shape)],
         is_equal: &mut dyn FnMut(Axis, [&Dim; 2]) -> bool,
     ) -> Result<Vec<Dim>, Vec<Mismatch>> {
@@ -155,7 +175,7 @@ impl Signature {
             for (axis, (found, expected)) in shape.iter().zip(&input.shape).enumerate() {
                 let Some(place) = self.named(expected) else { continue };
                 let NamedDim { name, min, max } = &self.dims[place];
-                let (min, max) = (*min, *max);
+                let (min, max) = ((*min).max(least), *max);
                 match &bound[place] {
                     None => {
                         let (low, high) = found.bounds();
@@ -185,7 +205,7 @@ impl Signature {
                 }
             }
         }
-        self.solve(arguments, &mut bound, is_equal);
+        self.solve(least, arguments, &mut bound, is_equal);
         let value = |slot: u32| bound.get(slot as usize)?.as_ref().map(|(dim, _)| dim.clone());
         for (position, ((_, shape), input)) in arguments.iter().zip(&self.inputs).enumerate() {
             for (axis, (found, expected)) in shape.iter().zip(&input.shape).enumerate() {
@@ -205,8 +225,9 @@ impl Signature {
                         .find_map(|((slot, value), dim)| (value.is_none() && contains(expected, slot)).then_some(dim));
                     let message = match unknown {
                         Some(NamedDim { name, min, .. }) => format!(
-                            "axis {axis} of `{}` is {found}: that is no `{shown}` with `{name}` at least {min}",
-                            input.name
+                            "axis {axis} of `{}` is {found}: that is no `{shown}` with `{name}` at least {}",
+                            input.name,
+                            (*min).max(least)
                         ),
                         None => {
                             format!("axis {axis} of `{}` must be {wanted}{meaning}, here it is {found}", input.name)
@@ -232,6 +253,7 @@ impl Signature {
     /// Binds the dims that stand in expressions only: `{2 * H}` of size 6 says that `H` is 3.
     fn solve(
         &self,
+        least: i64,
         arguments: &[(DType, Shape)],
         bound: &mut [Option<(Dim, usize)>],
         is_equal: &mut dyn FnMut(Axis, [&Dim; 2]) -> bool,
@@ -244,6 +266,7 @@ impl Signature {
             let difference = found.clone() - rest.clone();
             let quotient = difference.idiv(&coefficient);
             let NamedDim { min, max, .. } = self.dims[place];
+            let min = min.max(least);
             let wanted = quotient.clone() * coefficient + rest;
             let (low, high) = quotient.bounds();
             let is_inside = if wanted == *found {

@@ -21,7 +21,8 @@ fn few() -> PathBuf {
 fn output(arguments: &[&str]) -> String {
     let _alone = crate::alone();
     let few = few();
-    let line = ["digits", "--epochs", "2", "--data", few.to_str().unwrap()];
+    let epochs: &[&str] = if arguments.contains(&"--epochs") { &[] } else { &["--epochs", "2"] };
+    let line = [&["digits", "--data", few.to_str().unwrap()], epochs].concat();
     let mut out = Vec::new();
     run(&Options::parse_from(line.iter().chain(arguments)), &mut out).unwrap();
     fs::remove_file(&few).unwrap();
@@ -56,4 +57,23 @@ fn weights_that_cannot_be_saved_do_not_lose_the_run() {
     let text = output(&["--weights", "/nowhere/at/all.safetensors"]);
     assert!(text.contains("weights not saved: weights file /nowhere/at/all.safetensors"), "{text}");
     assert!(text.contains("test accuracy "), "{text}");
+}
+
+#[test]
+fn a_training_goes_on_where_it_was_left() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("training-{}.safetensors", std::process::id()));
+    let file = path.to_str().unwrap();
+    for devices in ["1", "2"] {
+        let epoch = |text: &str, number: u32| -> String {
+            text.lines().find(|line| line.starts_with(&format!("epoch  {number}"))).unwrap_or_default().to_string()
+        };
+        let whole = output(&["--epochs", "4", "--devices", devices]);
+        let first = output(&["--epochs", "3", "--devices", devices, "--training", file]);
+        assert_eq!(epoch(&first, 3), epoch(&whole, 3));
+        let second = output(&["--epochs", "4", "--devices", devices, "--training", file]);
+        assert!(second.contains("3 epochs were trained before") && epoch(&second, 3).is_empty(), "{second}");
+        assert!(!epoch(&second, 4).is_empty(), "{second}");
+        assert_eq!(epoch(&second, 4), epoch(&whole, 4));
+        fs::remove_file(&path).unwrap();
+    }
 }

@@ -10,8 +10,8 @@ fn without_path<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
     x * 2.0
 }
 
-#[function(bounds(B: 0..=4))]
-fn from_zero<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
+#[function(bounds(B: 0..=0))]
+fn of_zero<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
     x * 2.0
 }
 

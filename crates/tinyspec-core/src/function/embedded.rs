@@ -5,10 +5,11 @@ use super::{Body, Function, Prepared, permitted};
 use crate::tensor::{Element, Scalar, Tensor};
 use crate::{Error, Result};
 
+use std::panic::Location;
 use std::sync::{Arc, OnceLock};
 use tinyspec_ir::function::Traced;
 use tinyspec_ir::rewrite::Permission;
-use tinyspec_ir::signature::NamedDim;
+use tinyspec_ir::signature::{Input, Signature};
 use tinyspec_ir::{Builder, Const, DType, Dim, ErrorKind, Graph, NodeId, Shape};
 
 /// A function in the binary: what `#[function]` makes of a body, under the name `FUNCTION` of the function's type.
@@ -181,10 +182,47 @@ impl EmbeddedFunction {
     /// The results on these arguments, lazily, as many as the function has; errors are carried by the results.
     #[track_caller]
     pub fn call(&self, arguments: &[&Tensor]) -> Vec<Tensor> {
-        match self.get() {
-            Ok(function) => function.call(arguments),
-            Err(error) => vec![Tensor::failed(error)],
+        match self.of_nothing(arguments) {
+            Ok(Some(function)) => function.call(arguments),
+            Ok(None) => match self.get() {
+                Ok(function) => function.call(arguments),
+                Err(error) => vec![Tensor::failed(error)],
+            },
+            Err(error) => vec![Tensor::failed(error.at(Location::caller()))],
         }
+    }
+
+    /// The function for arguments that give a named dim no elements: what running the body on such placeholders builds, as
+    /// the embedded graph knows that its dims are at least 1. A function with a gradient of its own has none.
+    #[track_caller]
+    fn of_nothing(&self, arguments: &[&Tensor]) -> Result<Option<Function>> {
+        let is_empty = |argument: &&Tensor| argument.shape().iter().any(|dim| dim.is(0));
+        if !arguments.iter().any(is_empty) || matches!(self.gradient, Gradient::Own(_)) {
+            return Ok(None);
+        }
+        let function = self.get()?;
+        let signature = function.signature();
+        let mut found = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            let props = &argument.node()?.props;
+            found.push((props.dtype, props.shape.clone()));
+        }
+        let dims = signature.bind_or_empty(&found).map_err(super::first)?;
+        // Sizes that are no numbers yet are those of another function that is being traced.
+        let is_known = found.iter().flat_map(|(_, shape)| shape).all(|dim| dim.as_const().is_some());
+        if !is_known || !dims.iter().any(|dim| dim.is(0)) {
+            return Ok(None);
+        }
+        let inputs = signature.inputs.iter().zip(found);
+        let inputs = inputs.map(|(input, (dtype, shape))| Input { name: input.name.clone(), dtype, shape }).collect();
+        let signature = Signature { name: signature.name.clone(), dims: vec![], inputs };
+        // A ramp of a few elements is narrower than one of any number.
+        let dtypes = function.body().outputs().iter().map(|&result| function.body().graph().dtype(result));
+        let traced = Function::trace_signature(signature, |inputs| {
+            let results = (self.typed)(inputs, &dims);
+            results.into_iter().zip(dtypes).map(|(result, dtype)| result.cast(dtype)).collect()
+        })?;
+        Ok(Some(traced.fast_math(self.permissions)?))
     }
 
     /// Plans the function for arguments like these; see [`Function::prepare`].
@@ -193,7 +231,10 @@ impl EmbeddedFunction {
     /// As [`Function::prepare`].
     #[track_caller]
     pub fn prepare(&self, arguments: &[&Tensor]) -> Result<Prepared> {
-        self.get()?.prepare(arguments)
+        match self.of_nothing(arguments)? {
+            Some(function) => function.prepare(arguments),
+            None => self.get()?.prepare(arguments),
+        }
     }
 
     /// Runs the function's Rust code over placeholders: the graph must be the embedded one, node for node.
@@ -207,10 +248,7 @@ impl EmbeddedFunction {
         let signature = self.get()?.signature();
         // Placeholders have the signature's dims behind their own slots.
         let first = signature.inputs.len() as u32;
-        let dims: Vec<Dim> = (first..)
-            .zip(&signature.dims)
-            .map(|(slot, NamedDim { min, max, .. })| Dim::named(slot, *min, *max))
-            .collect();
+        let dims: Vec<Dim> = (first..).zip(&signature.dims).map(|(slot, dim)| dim.at(slot)).collect();
         Function::trace_signature(signature.clone(), |inputs| (self.typed)(inputs, &dims))?.fast_math(self.permissions)
     }
 }
@@ -281,10 +319,13 @@ pub fn call<R: Results>(function: &'static EmbeddedFunction, arguments: &[&Tenso
 #[doc(hidden)]
 #[track_caller]
 pub fn gradients(function: &'static EmbeddedFunction, arguments: &[&Tensor], cotangents: &[&Tensor]) -> Vec<Tensor> {
-    match function.gradient() {
-        Ok(gradient) => gradient.call(&[arguments, cotangents].concat()),
-        Err(error) => vec![Tensor::failed(error)],
-    }
+    let all = [arguments, cotangents].concat();
+    let results = match function.of_nothing(arguments) {
+        Ok(Some(empty)) => empty.backward().map(|gradient| gradient.call(&all)),
+        Ok(None) => function.gradient().map(|gradient| gradient.call(&all)),
+        Err(error) => Err(error.at(Location::caller())),
+    };
+    results.unwrap_or_else(|error| vec![Tensor::failed(error)])
 }
 
 /// As [`gradients`], where their number is known.

@@ -1,7 +1,8 @@
 //! Optimisers that scale each weight's step by what its gradients were: RMSprop, Adagrad, LAMB.
 
 use super::Optimizer;
-use super::optim::{begin, follow, keep, remember, scalar, update, wide};
+use super::memory::Memory;
+use super::optim::{keep, learning_rate, update, wide};
 use crate::{Result, Tensor};
 
 /// What [`RmsProp`] can do: `RmsPropOptions { momentum: 0.9, ..default() }`.
@@ -28,11 +29,9 @@ impl Default for RmsPropOptions {
 /// Steps divided by the root of the running mean square of the gradient (Tieleman and Hinton, 2012).
 #[derive(Clone, Debug)]
 pub struct RmsProp {
-    rate: Tensor,
     options: RmsPropOptions,
-    squares: Vec<Tensor>,
-    means: Vec<Tensor>,
-    velocities: Vec<Tensor>,
+    /// The learning rate, the mean squares and the means of the gradients, the last updates.
+    memory: [Memory; 4],
 }
 
 impl RmsProp {
@@ -43,32 +42,32 @@ impl RmsProp {
 
     /// With all that there is.
     pub fn with_options(rate: f32, options: RmsPropOptions) -> RmsProp {
-        RmsProp { rate: scalar(rate), options, squares: vec![], means: vec![], velocities: vec![] }
+        let memory = [
+            learning_rate(rate),
+            Memory::of_weights("squares"),
+            Memory::of_weights_if(options.centered, "means"),
+            Memory::of_weights_if(options.momentum != 0.0, "velocities"),
+        ];
+        RmsProp { options, memory }
     }
 }
 
 impl Optimizer for RmsProp {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        begin(weights, gradients, &self.state())?;
-        follow([&mut self.rate], weights);
-        let RmsPropOptions { decay, epsilon, momentum, centered, weight_decay } = self.options;
-        remember(&mut self.squares, weights)?;
-        if centered {
-            remember(&mut self.means, weights)?;
-        }
-        if momentum != 0.0 {
-            remember(&mut self.velocities, weights)?;
-        }
-        for (position, (weight, gradient)) in weights.iter_mut().zip(gradients).enumerate() {
-            let square = &mut self.squares[position];
+        self.begin(weights, gradients)?;
+        let [rate, squares, means, velocities] = &mut self.memory;
+        let RmsPropOptions { decay, epsilon, momentum, weight_decay, .. } = self.options;
+        for (position, ((weight, gradient), square)) in
+            weights.iter_mut().zip(gradients).zip(squares.iter_mut()).enumerate()
+        {
             let dtype = square.dtype();
             let mut gradient = gradient.cast(dtype);
             if weight_decay != 0.0 {
                 gradient += weight.cast(dtype) * weight_decay;
             }
             keep(&*square * decay + gradient.square() * (1.0 - decay), square);
-            let variance = match self.means.get_mut(position) {
+            let variance = match means.get_mut(position) {
                 Some(mean) => {
                     keep(&*mean * decay + &gradient * (1.0 - decay), mean);
                     &*square - mean.square()
@@ -76,22 +75,22 @@ impl Optimizer for RmsProp {
                 None => square.clone(),
             };
             let mut change = gradient / (variance.sqrt() + epsilon);
-            if let Some(velocity) = self.velocities.get_mut(position) {
+            if let Some(velocity) = velocities.get_mut(position) {
                 keep(&*velocity * momentum + change, velocity);
                 change = velocity.clone();
             }
-            let rate = self.rate.cast(dtype);
+            let rate = rate[0].cast(dtype);
             update(weight, wide(weight) - change * rate);
         }
         Ok(())
     }
 
-    fn state(&self) -> Vec<&Tensor> {
-        self.squares.iter().chain(&self.means).chain(&self.velocities).collect()
+    fn memory(&self) -> &[Memory] {
+        &self.memory
     }
 
-    fn set_learning_rate(&mut self, rate: f32) {
-        self.rate = scalar(rate);
+    fn memory_mut(&mut self) -> &mut [Memory] {
+        &mut self.memory
     }
 }
 
@@ -113,9 +112,9 @@ impl Default for AdagradOptions {
 /// Steps divided by the root of the sum of all squares so far (Duchi et al., 2011).
 #[derive(Clone, Debug)]
 pub struct Adagrad {
-    rate: Tensor,
     options: AdagradOptions,
-    squares: Vec<Tensor>,
+    /// The learning rate, the sums of the gradients' squares.
+    memory: [Memory; 2],
 }
 
 impl Adagrad {
@@ -126,35 +125,34 @@ impl Adagrad {
 
     /// With all that there is.
     pub fn with_options(rate: f32, options: AdagradOptions) -> Adagrad {
-        Adagrad { rate: scalar(rate), options, squares: vec![] }
+        Adagrad { options, memory: [learning_rate(rate), Memory::of_weights("squares")] }
     }
 }
 
 impl Optimizer for Adagrad {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        begin(weights, gradients, &self.state())?;
-        follow([&mut self.rate], weights);
-        remember(&mut self.squares, weights)?;
-        for ((weight, gradient), square) in weights.iter_mut().zip(gradients).zip(&mut self.squares) {
+        self.begin(weights, gradients)?;
+        let [rate, squares] = &mut self.memory;
+        for ((weight, gradient), square) in weights.iter_mut().zip(gradients).zip(squares.iter_mut()) {
             let dtype = square.dtype();
             let mut gradient = gradient.cast(dtype);
             if self.options.weight_decay != 0.0 {
                 gradient += weight.cast(dtype) * self.options.weight_decay;
             }
             keep(&*square + gradient.square(), square);
-            let change = gradient / (square.sqrt() + self.options.epsilon) * self.rate.cast(dtype);
+            let change = gradient / (square.sqrt() + self.options.epsilon) * rate[0].cast(dtype);
             update(weight, wide(weight) - change);
         }
         Ok(())
     }
 
-    fn state(&self) -> Vec<&Tensor> {
-        self.squares.iter().collect()
+    fn memory(&self) -> &[Memory] {
+        &self.memory
     }
 
-    fn set_learning_rate(&mut self, rate: f32) {
-        self.rate = scalar(rate);
+    fn memory_mut(&mut self) -> &mut [Memory] {
+        &mut self.memory
     }
 }
 
@@ -178,12 +176,10 @@ impl Default for LambOptions {
 /// Adam's step for each weight tensor, made as long as the tensor's own norm: for large batches (You et al., 2020).
 #[derive(Clone, Debug)]
 pub struct Lamb {
-    rate: Tensor,
     options: LambOptions,
-    means: Vec<Tensor>,
-    variances: Vec<Tensor>,
-    /// The betas to the power of the number of steps.
-    powers: [Tensor; 2],
+    /// The learning rate, the betas to the power of the number of steps, and of the gradients the means and the uncentred
+    /// variances.
+    memory: [Memory; 5],
 }
 
 impl Lamb {
@@ -194,28 +190,33 @@ impl Lamb {
 
     /// With all that there is.
     pub fn with_options(rate: f32, options: LambOptions) -> Lamb {
-        Lamb { rate: scalar(rate), options, means: vec![], variances: vec![], powers: [scalar(1.0), scalar(1.0)] }
+        let memory = [
+            learning_rate(rate),
+            Memory::number("mean_power", 1.0),
+            Memory::number("variance_power", 1.0),
+            Memory::of_weights("means"),
+            Memory::of_weights("variances"),
+        ];
+        Lamb { options, memory }
     }
 }
 
 impl Optimizer for Lamb {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        begin(weights, gradients, &self.state())?;
-        follow(self.powers.iter_mut().chain([&mut self.rate]), weights);
-        remember(&mut self.means, weights)?;
-        remember(&mut self.variances, weights)?;
-        let LambOptions { betas, epsilon, weight_decay } = self.options;
-        for (power, beta) in self.powers.iter_mut().zip(betas) {
-            keep(&*power * beta, power);
-        }
-        let memories = self.means.iter_mut().zip(&mut self.variances);
+        self.begin(weights, gradients)?;
+        let [rate, mean_power, variance_power, means, variances] = &mut self.memory;
+        let LambOptions { betas: [mean_beta, variance_beta], epsilon, weight_decay } = self.options;
+        keep(&mean_power[0] * mean_beta, &mut mean_power[0]);
+        keep(&variance_power[0] * variance_beta, &mut variance_power[0]);
+        let memories = means.iter_mut().zip(variances.iter_mut());
         for ((weight, gradient), (mean, variance)) in weights.iter_mut().zip(gradients).zip(memories) {
             let dtype = mean.dtype();
             let gradient = gradient.cast(dtype);
-            let [mean_power, variance_power] = self.powers.each_ref().map(|power| 1.0 - power.cast(dtype));
-            keep(&*mean * betas[0] + &gradient * (1.0 - betas[0]), mean);
-            keep(&*variance * betas[1] + gradient.square() * (1.0 - betas[1]), variance);
+            let [mean_power, variance_power] =
+                [&mean_power[0], &variance_power[0]].map(|power| 1.0 - power.cast(dtype));
+            keep(&*mean * mean_beta + &gradient * (1.0 - mean_beta), mean);
+            keep(&*variance * variance_beta + gradient.square() * (1.0 - variance_beta), variance);
             let mut change = (&*mean / mean_power) / ((&*variance / variance_power).sqrt() + epsilon);
             if weight_decay != 0.0 {
                 change += weight.cast(dtype) * weight_decay;
@@ -223,17 +224,17 @@ impl Optimizer for Lamb {
             let (own, step) = (weight.cast(dtype).norm(2.0, .., false), change.norm(2.0, .., false));
             // A tensor of zeros has no length to keep to, and no step needs none.
             let trust = own.gt(0.0).and(step.gt(0.0)).where_(&own / step.clone(), 1.0);
-            let rate = self.rate.cast(dtype);
+            let rate = rate[0].cast(dtype);
             update(weight, wide(weight) - change * (trust * rate));
         }
         Ok(())
     }
 
-    fn state(&self) -> Vec<&Tensor> {
-        self.means.iter().chain(&self.variances).chain(&self.powers).collect()
+    fn memory(&self) -> &[Memory] {
+        &self.memory
     }
 
-    fn set_learning_rate(&mut self, rate: f32) {
-        self.rate = scalar(rate);
+    fn memory_mut(&mut self) -> &mut [Memory] {
+        &mut self.memory
     }
 }

@@ -2,21 +2,26 @@
 
 mod adaptive;
 mod clip;
+mod differences;
+mod memory;
 mod model;
 mod optim;
 mod part;
+mod resume;
 mod schedule;
 mod variants;
 mod weights;
 
 pub use adaptive::{Adagrad, AdagradOptions, Lamb, LambOptions, RmsProp, RmsPropOptions};
 pub use clip::{clip_norm, clip_value};
+pub use memory::Memory;
 #[doc(hidden)]
 pub use model::join;
 pub use model::{Init, Model, Parameter};
 pub use optim::{Adam, AdamOptions, Optimizer, Sgd, SgdOptions};
 #[doc(hidden)]
 pub use part::{Made, NoPart, NotMade, Part};
+pub use resume::{resume, save_training};
 pub use schedule::{
     Constant, Cosine, Cyclic, Exponential, Linear, MultiStep, OneCycle, Polynomial, Schedule, StepDecay, WarmRestarts,
     Warmup,

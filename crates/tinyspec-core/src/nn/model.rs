@@ -1,10 +1,11 @@
 //! Structs of parameters: what `#[model]` implements.
 
+use super::differences::Differences;
 use super::weights;
 use crate::tensor::collectives::broadcast_at;
 use crate::tensor::{IntoDevice, from_bytes};
-use crate::{Error, Result, Tensor};
-use std::collections::BTreeSet;
+use crate::{Result, Tensor};
+use std::collections::BTreeMap;
 use std::panic::Location;
 use std::path::Path;
 use tinyspec_ir::{DType, Device, Dim, Shape};
@@ -132,9 +133,7 @@ pub trait Model: Sized {
     /// # Errors
     /// As [`super::save`].
     fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        let named = self.named_parameters();
-        let named: Vec<(&str, &Tensor)> = named.iter().map(|(name, tensor)| (name.as_str(), *tensor)).collect();
-        weights::save(path, &named)
+        weights::save(path, &self.named_parameters())
     }
 
     /// Reads what [`Model::save`] wrote.
@@ -144,42 +143,35 @@ pub trait Model: Sized {
     /// listed.
     fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let mut found = weights::load(path)?;
-        let mut wrong = vec![];
-        let mut missing = vec![];
-        let mut known = BTreeSet::new();
-        let made = Self::build("", &mut |parameter| {
-            known.insert(parameter.name.to_string());
-            let Some(tensor) = found.remove(parameter.name) else {
-                missing.push(parameter.name.to_string());
-                return Ok(Tensor::full_of(parameter.shape, 0, parameter.dtype));
-            };
-            let sizes = tensor.sizes()?;
-            if tensor.dtype() != parameter.dtype || sizes != parameter.shape {
-                wrong.push(format!(
-                    "`{}` is {} {sizes:?}, the model wants {} {:?}",
-                    parameter.name,
-                    tensor.dtype(),
-                    parameter.dtype,
-                    parameter.shape
-                ));
-            }
-            Ok(tensor)
-        })?;
-        let mut reasons = vec![];
-        if !missing.is_empty() {
-            reasons.push(format!("missing: {}", missing.join(", ")));
-        }
-        if !found.is_empty() {
-            let names: Vec<&str> = found.keys().map(String::as_str).collect();
-            reasons.push(format!("unexpected: {}", names.join(", ")));
-        }
-        reasons.extend(wrong);
-        if reasons.is_empty() {
-            return Ok(made);
-        }
-        Err(Error::Weights { path: path.display().to_string(), reason: reasons.join("; ") })
+        build_from("", &mut weights::load(path)?)?.map_err(|differences| weights::failed(path, differences))
     }
+}
+
+/// The model of named tensors, which are taken out; all that is left is unexpected.
+pub(super) fn build_from<M: Model>(
+    prefix: &str,
+    found: &mut BTreeMap<String, Tensor>,
+) -> Result<Result<M, Differences>> {
+    let mut differences = Differences::default();
+    let made = M::build(prefix, &mut |parameter| {
+        let Some(tensor) = found.remove(parameter.name) else {
+            differences.missing.push(parameter.name.to_string());
+            return Ok(Tensor::full_of(parameter.shape, 0, parameter.dtype));
+        };
+        let sizes = tensor.sizes()?;
+        if tensor.dtype() != parameter.dtype || sizes != parameter.shape {
+            differences.wrong.push(format!(
+                "`{}` is {} {sizes:?}, the model wants {} {:?}",
+                parameter.name,
+                tensor.dtype(),
+                parameter.dtype,
+                parameter.shape
+            ));
+        }
+        Ok(tensor)
+    })?;
+    differences.unexpected.extend(std::mem::take(found).into_keys());
+    Ok(if differences.is_empty() { Ok(made) } else { Err(differences) })
 }
 
 /// `prefix.name`, or the name alone.

@@ -1,7 +1,8 @@
 //! Optimisers: a step makes the updates lazily, so that loss, weights and state are one graph.
 
-use crate::tensor::collectives::broadcast;
-use crate::{IntoShape, Result, Tensor, realize_all};
+use super::memory::{Memory, begin, restore};
+use crate::{Error, Result, Tensor};
+use std::collections::BTreeMap;
 use std::panic::Location;
 use tinyspec_ir::dim::show;
 use tinyspec_ir::{Device, ErrorKind};
@@ -22,6 +23,43 @@ use tinyspec_ir::{Device, ErrorKind};
 /// # Ok(())
 /// # }
 /// ```
+///
+/// One of your own says what it remembers, and is saved and resumed as all others:
+///
+/// ```
+/// # use tinyspec_core::{Result, Tensor, nn::{Memory, Optimizer}};
+/// struct Heavy {
+///     memory: [Memory; 2],
+/// }
+///
+/// impl Optimizer for Heavy {
+///     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
+///         self.begin(weights, gradients)?;
+///         let [rate, means] = &mut self.memory;
+///         for ((weight, gradient), mean) in weights.iter_mut().zip(gradients).zip(means.iter_mut()) {
+///             mean.assign(&(&*mean * 0.9 + gradient).detach());
+///             weight.assign(&(&**weight - &*mean * &rate[0]).detach());
+///         }
+///         Ok(())
+///     }
+///
+///     fn memory(&self) -> &[Memory] {
+///         &self.memory
+///     }
+///
+///     fn memory_mut(&mut self) -> &mut [Memory] {
+///         &mut self.memory
+///     }
+/// }
+///
+/// let mut optimizer = Heavy { memory: [Memory::number("rate", 0.5), Memory::of_weights("means")] };
+/// let mut weight = Tensor::zeros([2]);
+/// for _ in 0..2 {
+///     optimizer.step(&mut [&mut weight], &[Tensor::ones([2])])?;
+/// }
+/// assert!((weight.at(0).item::<f32>()? + 1.45).abs() < 1e-6);
+/// # Ok::<(), tinyspec_core::Error>(())
+/// ```
 pub trait Optimizer {
     /// Assigns the updated values to the weights, lazily. The weights and their order must be the same in every step.
     ///
@@ -35,45 +73,88 @@ pub trait Optimizer {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()>;
 
+    /// What a step does first: refuses gradients that do not fit, computes what the steps before left undone, and starts what
+    /// is remembered of the weights.
+    ///
+    /// # Errors
+    /// As [`step`](Optimizer::step).
+    #[track_caller]
+    fn begin(&mut self, weights: &[&mut Tensor], gradients: &[Tensor]) -> Result<()> {
+        start(self.memory_mut(), weights, gradients)
+    }
+
+    /// What it remembers, always the same things in the same order; one of them is the number `rate`.
+    fn memory(&self) -> &[Memory];
+
+    /// As [`memory`](Optimizer::memory), to change it.
+    fn memory_mut(&mut self) -> &mut [Memory];
+
     /// What the optimiser remembers, to be realised together with the weights.
-    fn state(&self) -> Vec<&Tensor>;
+    fn state(&self) -> Vec<&Tensor> {
+        self.memory().iter().flat_map(|memory| memory.iter()).collect()
+    }
+
+    /// What the optimiser remembers, with names: `rate`, `means.0`, `means.1`, … for the weights in their order. What it was
+    /// made with (betas, momentum, …) is not among it.
+    ///
+    /// ```
+    /// # use tinyspec_core::{Tensor, nn::{Adam, Optimizer, load, save}};
+    /// let mut weight = Tensor::ones([2]);
+    /// let mut optimizer = Adam::new(0.1);
+    /// optimizer.step(&mut [&mut weight], &[Tensor::ones([2])])?;
+    /// let file = std::env::temp_dir().join(format!("adam-{}.safetensors", std::process::id()));
+    /// save(&file, &optimizer.named_state())?;
+    ///
+    /// let mut other = Adam::new(0.1);
+    /// other.load_state(load(&file)?)?; // its next step is that of `optimizer`
+    /// # std::fs::remove_file(&file).ok();
+    /// # Ok::<(), tinyspec_core::Error>(())
+    /// ```
+    fn named_state(&self) -> Vec<(String, &Tensor)> {
+        self.memory().iter().flat_map(Memory::named).collect()
+    }
+
+    /// Puts back what [`named_state`](Optimizer::named_state) gave, the learning rate among it, into an optimiser that was
+    /// made with the same options: its next step is the one that would have followed, bit for bit. Where that step takes
+    /// other weights, it says so. [`resume`](super::resume) does it for a whole training.
+    ///
+    /// # Errors
+    /// When names are missing or unexpected, or shapes or dtypes differ: all of them are listed, and nothing is changed.
+    #[track_caller]
+    fn load_state(&mut self, tensors: BTreeMap<String, Tensor>) -> Result<()> {
+        let location = Location::caller();
+        if let Some(error) = tensors.values().find_map(Tensor::error) {
+            return Err(error.clone());
+        }
+        restore(self.memory_mut(), tensors).map_err(|differences| {
+            let error = tinyspec_ir::Error::new(ErrorKind::Value, "load_state", differences.to_string())
+                .help("what `named_state` of an optimiser gave that is made in the same way, with the same options");
+            Error::Graph(error.at(location))
+        })
+    }
 
     /// Learning rate of the steps from now on.
-    fn set_learning_rate(&mut self, rate: f32);
-}
-
-/// Data and not a constant of the graph: one plan serves all values.
-pub(super) fn scalar(value: f32) -> Tensor {
-    Tensor::from_slice(&[value], ().into_shape())
-}
-
-/// Moves numbers to where the weights are.
-pub(super) fn follow<'a>(numbers: impl IntoIterator<Item = &'a mut Tensor>, weights: &[&mut Tensor]) {
-    if let Some(weight) = weights.first() {
-        numbers.into_iter().for_each(|number| *number = beside(number, weight));
-    }
-}
-
-/// The value where `weight` is: cut as it is, or whole on each of its devices.
-fn beside(value: &Tensor, weight: &Tensor) -> Tensor {
-    match weight.device() {
-        Some(device) if value.device() == Some(device) => value.clone(),
-        Some(device @ Device::Many(_)) if value.shape() != weight.shape() || weight.axis() != Some(0) => {
-            broadcast(value, device)
+    #[track_caller]
+    fn set_learning_rate(&mut self, rate: f32) {
+        if let Some(memory) = self.memory_mut().iter_mut().find(|memory| memory.is(RATE)) {
+            memory.set(rate);
         }
-        Some(device) => value.to(device),
-        None => value.clone(),
     }
 }
 
-/// Starts a step: computes what the steps before left undone. A loop that reads nothing but its losses would otherwise
-/// make a longer program each time.
+/// The name of the learning rate.
+const RATE: &str = "rate";
+
+/// The learning rate, as it is remembered.
+pub(super) fn learning_rate(rate: f32) -> Memory {
+    Memory::number(RATE, rate)
+}
+
+/// Starts a step with gradients that fit.
 #[track_caller]
-pub(super) fn begin(weights: &[&mut Tensor], gradients: &[Tensor], state: &[&Tensor]) -> Result<()> {
+pub(super) fn start(memory: &mut [Memory], weights: &[&mut Tensor], gradients: &[Tensor]) -> Result<()> {
     check(weights, gradients)?;
-    let values = weights.iter().map(|weight| &**weight).chain(state.iter().copied());
-    let undone: Vec<&Tensor> = values.filter(|value| !value.is_realized()).collect();
-    if undone.is_empty() { Ok(()) } else { realize_all(&undone) }
+    begin(memory, weights)
 }
 
 /// A gradient for each weight, of its shape: one that broadcasts would be a silent mistake.
@@ -102,23 +183,6 @@ fn check(weights: &[&mut Tensor], gradients: &[Tensor]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Starts a memory for each weight, once, in at least f32: squares of small gradients are 0 in narrower floats. It is
-/// computed at once: the first step then is the same graph as all others.
-#[track_caller]
-pub(super) fn remember(memory: &mut Vec<Tensor>, weights: &[&mut Tensor]) -> Result<()> {
-    if memory.is_empty() {
-        let zeros = |weight: &&mut Tensor| Tensor::full_of(weight.shape(), 0, weight.dtype().accumulator());
-        *memory = weights.iter().map(|weight| beside(&zeros(weight), weight).contiguous()).collect();
-        return realize_all(&memory.iter().collect::<Vec<_>>());
-    }
-    let same = memory.iter().zip(weights).all(|(memory, weight)| memory.shape() == weight.shape());
-    if memory.len() == weights.len() && same {
-        return Ok(());
-    }
-    let message = "the weights are not those of the steps before, which the optimiser remembers";
-    Err(crate::Error::refused(ErrorKind::Arity, "step", message).at(Location::caller()))
 }
 
 /// A weight in the dtype that steps are computed in.
@@ -153,9 +217,9 @@ pub struct SgdOptions {
 /// Gradient descent, with momentum if asked for.
 #[derive(Clone, Debug)]
 pub struct Sgd {
-    rate: Tensor,
     options: SgdOptions,
-    velocities: Vec<Tensor>,
+    /// The learning rate, the last updates.
+    memory: [Memory; 2],
 }
 
 impl Sgd {
@@ -171,44 +235,42 @@ impl Sgd {
 
     /// With all that there is.
     pub fn with_options(rate: f32, options: SgdOptions) -> Sgd {
-        Sgd { rate: scalar(rate), options, velocities: vec![] }
+        let velocities = Memory::of_weights_if(options.momentum != 0.0, "velocities");
+        Sgd { options, memory: [learning_rate(rate), velocities] }
     }
 }
 
 impl Optimizer for Sgd {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        begin(weights, gradients, &self.state())?;
-        follow([&mut self.rate], weights);
+        self.begin(weights, gradients)?;
+        let [rate, velocities] = &mut self.memory;
         let SgdOptions { momentum, nesterov, weight_decay } = self.options;
-        if momentum != 0.0 {
-            remember(&mut self.velocities, weights)?;
-        }
         for (position, (weight, gradient)) in weights.iter_mut().zip(gradients).enumerate() {
             let dtype = weight.dtype().accumulator();
             let mut gradient = gradient.cast(dtype);
             if weight_decay != 0.0 {
                 gradient += weight.cast(dtype) * weight_decay;
             }
-            let change = match self.velocities.get_mut(position) {
+            let change = match velocities.get_mut(position) {
                 Some(velocity) => {
                     keep(&*velocity * momentum + &gradient, velocity);
                     if nesterov { gradient + &*velocity * momentum } else { velocity.clone() }
                 }
                 None => gradient,
             };
-            let rate = self.rate.cast(dtype);
+            let rate = rate[0].cast(dtype);
             update(weight, wide(weight) - change * rate);
         }
         Ok(())
     }
 
-    fn state(&self) -> Vec<&Tensor> {
-        self.velocities.iter().collect()
+    fn memory(&self) -> &[Memory] {
+        &self.memory
     }
 
-    fn set_learning_rate(&mut self, rate: f32) {
-        self.rate = scalar(rate);
+    fn memory_mut(&mut self) -> &mut [Memory] {
+        &mut self.memory
     }
 }
 
@@ -236,13 +298,10 @@ impl Default for AdamOptions {
 /// Adam (Kingma and Ba, 2015), with decoupled weight decay if asked for (Loshchilov and Hutter, 2019).
 #[derive(Clone, Debug)]
 pub struct Adam {
-    rate: Tensor,
     options: AdamOptions,
-    means: Vec<Tensor>,
-    variances: Vec<Tensor>,
-    greatest: Vec<Tensor>,
-    /// The betas to the power of the number of steps.
-    powers: [Tensor; 2],
+    /// The learning rate, the betas to the power of the number of steps, and of the gradients the means, the uncentred
+    /// variances, and the greatest of those.
+    memory: [Memory; 6],
 }
 
 impl Adam {
@@ -263,27 +322,27 @@ impl Adam {
 
     /// With all that there is.
     pub fn with_options(rate: f32, options: AdamOptions) -> Adam {
-        let powers = [scalar(1.0), scalar(1.0)];
-        Adam { rate: scalar(rate), options, means: vec![], variances: vec![], greatest: vec![], powers }
+        let memory = [
+            learning_rate(rate),
+            Memory::number("mean_power", 1.0),
+            Memory::number("variance_power", 1.0),
+            Memory::of_weights("means"),
+            Memory::of_weights("variances"),
+            Memory::of_weights_if(options.amsgrad, "greatest"),
+        ];
+        Adam { options, memory }
     }
 }
 
 impl Optimizer for Adam {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        begin(weights, gradients, &self.state())?;
-        follow(self.powers.iter_mut().chain([&mut self.rate]), weights);
-        remember(&mut self.means, weights)?;
-        remember(&mut self.variances, weights)?;
-        let AdamOptions { betas, epsilon, weight_decay, decoupled, amsgrad } = self.options;
-        if amsgrad {
-            remember(&mut self.greatest, weights)?;
-        }
-        for (power, beta) in self.powers.iter_mut().zip(betas) {
-            keep(&*power * beta, power);
-        }
-        let [mean_beta, variance_beta] = betas;
-        let memories = self.means.iter_mut().zip(&mut self.variances);
+        self.begin(weights, gradients)?;
+        let [rate, mean_power, variance_power, means, variances, greatest] = &mut self.memory;
+        let AdamOptions { betas: [mean_beta, variance_beta], epsilon, weight_decay, decoupled, .. } = self.options;
+        keep(&mean_power[0] * mean_beta, &mut mean_power[0]);
+        keep(&variance_power[0] * variance_beta, &mut variance_power[0]);
+        let memories = means.iter_mut().zip(variances.iter_mut());
         for (position, ((weight, gradient), (mean, variance))) in
             weights.iter_mut().zip(gradients).zip(memories).enumerate()
         {
@@ -292,11 +351,12 @@ impl Optimizer for Adam {
             if weight_decay != 0.0 && !decoupled {
                 gradient += weight.cast(dtype) * weight_decay;
             }
-            let [mean_power, variance_power] = self.powers.each_ref().map(|power| 1.0 - power.cast(dtype));
-            let rate = self.rate.cast(dtype);
+            let [mean_power, variance_power] =
+                [&mean_power[0], &variance_power[0]].map(|power| 1.0 - power.cast(dtype));
+            let rate = rate[0].cast(dtype);
             keep(&*mean * mean_beta + &gradient * (1.0 - mean_beta), mean);
             keep(&*variance * variance_beta + &gradient * &gradient * (1.0 - variance_beta), variance);
-            let spread = match self.greatest.get_mut(position) {
+            let spread = match greatest.get_mut(position) {
                 Some(greatest) => {
                     keep(greatest.maximum(&*variance), greatest);
                     greatest.clone()
@@ -314,11 +374,11 @@ impl Optimizer for Adam {
         Ok(())
     }
 
-    fn state(&self) -> Vec<&Tensor> {
-        self.means.iter().chain(&self.variances).chain(&self.greatest).chain(&self.powers).collect()
+    fn memory(&self) -> &[Memory] {
+        &self.memory
     }
 
-    fn set_learning_rate(&mut self, rate: f32) {
-        self.rate = scalar(rate);
+    fn memory_mut(&mut self) -> &mut [Memory] {
+        &mut self.memory
     }
 }

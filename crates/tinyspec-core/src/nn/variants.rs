@@ -1,7 +1,8 @@
 //! Relatives of Adam and Adagrad: Adadelta, Adamax, NAdam, RAdam; and Lion.
 
 use super::Optimizer;
-use super::optim::{begin, follow, keep, remember, scalar, update, wide};
+use super::memory::Memory;
+use super::optim::{keep, learning_rate, start, update, wide};
 use crate::{Result, Tensor};
 
 /// What the optimisers of this file have in common: `VariantOptions { weight_decay: 0.01, ..default() }`.
@@ -22,12 +23,12 @@ impl Default for VariantOptions {
 }
 
 /// Two tensors of the weight's shape that the steps go on with.
-struct Memory<'a> {
+struct Tracks<'a> {
     first: &'a mut Tensor,
     second: &'a mut Tensor,
 }
 
-impl Memory<'_> {
+impl Tracks<'_> {
     /// The running mean of the gradient.
     fn mean(&mut self, gradient: &Tensor, beta: f32) -> Tensor {
         let next = &*self.first * beta + gradient * (1.0 - beta);
@@ -51,7 +52,7 @@ struct Count {
 }
 
 /// How a step follows from a gradient.
-type Rule = fn(&VariantOptions, &mut Memory, &Tensor, &Count) -> Tensor;
+type Rule = fn(&VariantOptions, &mut Tracks, &Tensor, &Count) -> Tensor;
 
 macro_rules! variants {
     ($($(#[doc = $doc:literal])* $name:ident { $($field:ident: $value:expr),* } = $rule:ident;)*) => { $(
@@ -77,12 +78,12 @@ macro_rules! variants {
                 self.0.step($rule, weights, gradients)
             }
 
-            fn state(&self) -> Vec<&Tensor> {
-                self.0.state()
+            fn memory(&self) -> &[Memory] {
+                &self.0.memory
             }
 
-            fn set_learning_rate(&mut self, rate: f32) {
-                self.0.rate = scalar(rate);
+            fn memory_mut(&mut self) -> &mut [Memory] {
+                &mut self.0.memory
             }
         }
     )* };
@@ -99,7 +100,7 @@ variants! {
     Radam {} = radam;
 }
 
-fn adadelta(options: &VariantOptions, memory: &mut Memory, gradient: &Tensor, _: &Count) -> Tensor {
+fn adadelta(options: &VariantOptions, memory: &mut Tracks, gradient: &Tensor, _: &Count) -> Tensor {
     let square = memory.square(gradient, options.betas[1]);
     let steps = memory.first.clone();
     let change = (&steps + options.epsilon).sqrt() / (square + options.epsilon).sqrt() * gradient;
@@ -107,7 +108,7 @@ fn adadelta(options: &VariantOptions, memory: &mut Memory, gradient: &Tensor, _:
     change
 }
 
-fn adamax(options: &VariantOptions, memory: &mut Memory, gradient: &Tensor, count: &Count) -> Tensor {
+fn adamax(options: &VariantOptions, memory: &mut Tracks, gradient: &Tensor, count: &Count) -> Tensor {
     let mean = memory.mean(gradient, options.betas[0]);
     let greatest = (&*memory.second * options.betas[1]).maximum(gradient.abs() + options.epsilon);
     keep(greatest.clone(), memory.second);
@@ -119,7 +120,7 @@ fn momentum(beta: f32, step: &Tensor) -> Tensor {
     (1.0 - (step * (0.004 * 0.96f64.log2())).exp2() * 0.5) * beta
 }
 
-fn nadam(options: &VariantOptions, memory: &mut Memory, gradient: &Tensor, count: &Count) -> Tensor {
+fn nadam(options: &VariantOptions, memory: &mut Tracks, gradient: &Tensor, count: &Count) -> Tensor {
     let dtype = gradient.dtype();
     let mean = memory.mean(gradient, options.betas[0]);
     let square = memory.square(gradient, options.betas[1]);
@@ -130,7 +131,7 @@ fn nadam(options: &VariantOptions, memory: &mut Memory, gradient: &Tensor, count
     (gradient * own.cast(dtype) + mean * ahead.cast(dtype)) / scale
 }
 
-fn radam(options: &VariantOptions, memory: &mut Memory, gradient: &Tensor, count: &Count) -> Tensor {
+fn radam(options: &VariantOptions, memory: &mut Tracks, gradient: &Tensor, count: &Count) -> Tensor {
     let dtype = gradient.dtype();
     let mean = memory.mean(gradient, options.betas[0]) / (1.0 - count.powers[0].cast(dtype));
     let square = memory.square(gradient, options.betas[1]);
@@ -148,59 +149,58 @@ fn radam(options: &VariantOptions, memory: &mut Memory, gradient: &Tensor, count
 
 #[derive(Clone, Debug)]
 struct Variant {
-    rate: Tensor,
     options: VariantOptions,
-    first: Vec<Tensor>,
-    second: Vec<Tensor>,
-    step: Tensor,
-    powers: [Tensor; 3],
+    /// The learning rate, the numbers of [`Count`], the tensors of [`Tracks`].
+    memory: [Memory; 7],
 }
 
 impl Variant {
     fn new(rate: f32, options: VariantOptions) -> Variant {
-        let powers = [1.0; 3].map(scalar);
-        Variant { rate: scalar(rate), options, first: vec![], second: vec![], step: scalar(0.0), powers }
+        let memory = [
+            learning_rate(rate),
+            Memory::number("step", 0.0),
+            Memory::number("first_power", 1.0),
+            Memory::number("second_power", 1.0),
+            Memory::number("momenta", 1.0),
+            Memory::of_weights("first"),
+            Memory::of_weights("second"),
+        ];
+        Variant { options, memory }
     }
 
     #[track_caller]
     fn step(&mut self, rule: Rule, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        begin(weights, gradients, &self.state())?;
-        follow(self.powers.iter_mut().chain([&mut self.rate, &mut self.step]), weights);
-        remember(&mut self.first, weights)?;
-        remember(&mut self.second, weights)?;
-        keep(&self.step + 1.0, &mut self.step);
-        let [first, second] = self.options.betas.map(Tensor::scalar);
-        let factors = [first, second, momentum(self.options.betas[0], &self.step)];
-        for (power, factor) in self.powers.iter_mut().zip(factors) {
-            keep(&*power * factor, power);
+        start(&mut self.memory, weights, gradients)?;
+        let [rate, step, powers @ .., first, second] = &mut self.memory;
+        keep(&step[0] + 1.0, &mut step[0]);
+        let betas = self.options.betas.map(Tensor::scalar);
+        let factors = betas.into_iter().chain([momentum(self.options.betas[0], &step[0])]);
+        for (power, factor) in powers.iter_mut().zip(factors) {
+            keep(&power[0] * factor, &mut power[0]);
         }
-        let count = Count { step: self.step.clone(), powers: self.powers.clone() };
+        let count = Count { step: step[0].clone(), powers: powers.each_ref().map(|power| power[0].clone()) };
         let decay = self.options.weight_decay;
-        let memories = self.first.iter_mut().zip(&mut self.second);
+        let memories = first.iter_mut().zip(second.iter_mut());
         for ((weight, gradient), (first, second)) in weights.iter_mut().zip(gradients).zip(memories) {
             let dtype = first.dtype();
             let mut gradient = gradient.cast(dtype);
             if decay != 0.0 {
                 gradient += weight.cast(dtype) * decay;
             }
-            let change = rule(&self.options, &mut Memory { first, second }, &gradient, &count);
-            let rate = self.rate.cast(dtype);
+            let change = rule(&self.options, &mut Tracks { first, second }, &gradient, &count);
+            let rate = rate[0].cast(dtype);
             update(weight, wide(weight) - change * rate);
         }
         Ok(())
-    }
-
-    fn state(&self) -> Vec<&Tensor> {
-        self.first.iter().chain(&self.second).chain(&self.powers).chain([&self.step]).collect()
     }
 }
 
 /// The sign of a mean of the gradients: all weights move as far (Chen et al., 2023). Weights decay by themselves.
 #[derive(Clone, Debug)]
 pub struct Lion {
-    rate: Tensor,
     options: VariantOptions,
-    means: Vec<Tensor>,
+    /// The learning rate, the means of the gradients.
+    memory: [Memory; 2],
 }
 
 impl Lion {
@@ -211,23 +211,22 @@ impl Lion {
 
     /// With all that there is.
     pub fn with_options(rate: f32, options: VariantOptions) -> Lion {
-        Lion { rate: scalar(rate), options, means: vec![] }
+        Lion { options, memory: [learning_rate(rate), Memory::of_weights("means")] }
     }
 }
 
 impl Optimizer for Lion {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
-        begin(weights, gradients, &self.state())?;
-        follow([&mut self.rate], weights);
-        remember(&mut self.means, weights)?;
+        self.begin(weights, gradients)?;
+        let [rate, means] = &mut self.memory;
         let [now, later] = self.options.betas;
-        for ((weight, gradient), mean) in weights.iter_mut().zip(gradients).zip(&mut self.means) {
+        for ((weight, gradient), mean) in weights.iter_mut().zip(gradients).zip(means.iter_mut()) {
             let dtype = mean.dtype();
             let gradient = gradient.cast(dtype);
             let change = (&*mean * now + &gradient * (1.0 - now)).sign();
             keep(&*mean * later + gradient * (1.0 - later), mean);
-            let rate = self.rate.cast(dtype);
+            let rate = rate[0].cast(dtype);
             let decay = self.options.weight_decay;
             let change = if decay == 0.0 { change } else { change + wide(weight) * decay };
             update(weight, wide(weight) - change * rate);
@@ -235,11 +234,11 @@ impl Optimizer for Lion {
         Ok(())
     }
 
-    fn state(&self) -> Vec<&Tensor> {
-        self.means.iter().collect()
+    fn memory(&self) -> &[Memory] {
+        &self.memory
     }
 
-    fn set_learning_rate(&mut self, rate: f32) {
-        self.rate = scalar(rate);
+    fn memory_mut(&mut self) -> &mut [Memory] {
+        &mut self.memory
     }
 }

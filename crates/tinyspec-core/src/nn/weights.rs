@@ -27,28 +27,30 @@ const DTYPES: &[(DType, Dtype)] = &[
     (DType::F64, Dtype::F64),
 ];
 
-fn failed(path: &Path, reason: impl std::fmt::Display) -> Error {
+pub(super) fn failed(path: &Path, reason: impl std::fmt::Display) -> Error {
     Error::Weights { path: path.display().to_string(), reason: reason.to_string() }
 }
 
-/// Writes tensors with their names.
+/// Writes tensors with their names: `&[("w", &w)]`, [`named_parameters`](super::Model::named_parameters) of a model or
+/// [`named_state`](super::Optimizer::named_state) of an optimiser.
 ///
 /// # Errors
 /// When two tensors have one name, a tensor carries an error or cannot be computed, or the file cannot be written.
-pub fn save(path: impl AsRef<Path>, tensors: &[(&str, &Tensor)]) -> Result<()> {
+pub fn save(path: impl AsRef<Path>, tensors: &[(impl AsRef<str>, &Tensor)]) -> Result<()> {
     let path = path.as_ref();
     let mut names = BTreeSet::new();
-    if let Some((name, _)) = tensors.iter().find(|(name, _)| !names.insert(*name)) {
-        return Err(failed(path, format!("two tensors are named `{name}`")));
+    if let Some((name, _)) = tensors.iter().find(|(name, _)| !names.insert(name.as_ref())) {
+        return Err(failed(path, format!("two tensors are named `{}`", name.as_ref())));
     }
     realize_all(&tensors.iter().map(|(_, tensor)| *tensor).collect::<Vec<_>>())?;
     let mut data = Vec::with_capacity(tensors.len());
     for (name, tensor) in tensors {
+        let name = name.as_ref();
         let dtype = DTYPES.iter().find(|(dtype, _)| *dtype == tensor.dtype());
         let Some((_, dtype)) = dtype else {
             return Err(failed(path, format!("`{name}` is {}, which the format lacks", tensor.dtype())));
         };
-        data.push((*name, *dtype, tensor.sizes()?, tensor.to_bytes()?));
+        data.push((name, *dtype, tensor.sizes()?, tensor.to_bytes()?));
     }
     let views = data
         .iter()

@@ -40,7 +40,7 @@ pub(crate) use history::{History, Opening, Program};
 pub(crate) use identity::{Identity, Who};
 pub use methods::{IntoAxes, Operand};
 pub(crate) use node::{Node, Sources, View};
-pub use random::set_seed;
+pub use random::{random_state, set_random_state, set_seed};
 pub use realize::realize_all;
 pub(crate) use written::is_one_of_few;
 

@@ -16,6 +16,42 @@ pub fn set_seed(seed: u64) {
     *STATE.lock().unwrap_or_else(PoisonError::into_inner) = (seed, 0);
 }
 
+/// What the next random tensors follow from, u64 `[2]`: the seed, and how many keys were drawn from it. Saved and put back by
+/// [`set_random_state`] the same values come again; it says nothing to anything else.
+///
+/// ```standalone_crate
+/// # use tinyspec_core::{Tensor, random_state, set_random_state, set_seed};
+/// set_seed(7);
+/// let before = random_state();
+/// let first = Tensor::rand([3]).to_vec::<f32>()?;
+/// assert_ne!(Tensor::rand([3]).to_vec::<f32>()?, first);
+/// set_random_state(&before)?;
+/// assert_eq!(Tensor::rand([3]).to_vec::<f32>()?, first);
+/// # Ok::<(), tinyspec_core::Error>(())
+/// ```
+#[track_caller]
+pub fn random_state() -> Tensor {
+    let (seed, drawn) = *STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    Tensor::from_slice(&[seed, drawn], [2])
+}
+
+/// Random tensors made from now on are those that followed [`random_state`].
+///
+/// # Errors
+/// When it is not u64 `[2]`, or cannot be computed.
+#[track_caller]
+pub fn set_random_state(state: &Tensor) -> Result<()> {
+    let location = Location::caller();
+    let [seed, drawn] = state.to_vec::<u64>().map_err(|error| error.in_op("set_random_state").at(location))?[..] else {
+        let message = format!("a state of {}", tinyspec_ir::dim::show(state.shape()));
+        let error = tinyspec_ir::Error::new(ErrorKind::Shape, "set_random_state", message)
+            .help("what `random_state` gave: u64 [2]");
+        return Err(error.at(location).into());
+    };
+    *STATE.lock().unwrap_or_else(PoisonError::into_inner) = (seed, drawn);
+    Ok(())
+}
+
 /// The next key. It is data, not a constant of the graph: one kernel serves every draw of a shape.
 fn next_key(location: &'static Location<'static>) -> Result<Tensor> {
     let key = {

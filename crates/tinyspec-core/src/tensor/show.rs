@@ -156,12 +156,31 @@ impl Digits {
     }
 }
 
+/// From this magnitude on numbers have exponents: a power of ten that the dtype tells from its neighbours, up to 1e8.
+fn greatest_without_exponent(dtype: DType) -> f64 {
+    match dtype {
+        DType::F64 => 1e8,
+        DType::F16 => 1e3,
+        _ => 1e6,
+    }
+}
+
+/// The number as the dtype holds it; small floats are shown as the f32 that they are.
+fn rounded(value: f64, dtype: DType) -> f64 {
+    match dtype {
+        DType::F64 => value,
+        DType::F16 => float::from_bits(dtype, float::to_bits(dtype, value)),
+        _ => f64::from(value as f32),
+    }
+}
+
 /// Texts of floats, all with as many digits as the one that needs most.
 fn floats(values: &[f64], dtype: DType, precision: Option<usize>) -> Vec<String> {
     let magnitudes = values.iter().map(|value| value.abs()).filter(|value| value.is_finite() && *value != 0.0);
     let (least, greatest) = magnitudes
         .fold((f64::INFINITY, 0f64), |(least, greatest), magnitude| (least.min(magnitude), greatest.max(magnitude)));
-    let scientific = greatest >= 1e8 || greatest > 0.0 && (least < 1e-4 || greatest / least > 1e3);
+    let scientific = greatest >= greatest_without_exponent(dtype)
+        || greatest > 0.0 && (least < rounded(1e-4, dtype) || rounded(greatest / least, dtype) > 1e3);
     let finite = |&value: &f64| value.is_finite().then(|| Digits::of(value, dtype, scientific, precision));
     let mut digits: Vec<Option<Digits>> = values.iter().map(finite).collect();
     let width = |length: fn(&Digits) -> usize| digits.iter().flatten().map(length).max().unwrap_or(0);

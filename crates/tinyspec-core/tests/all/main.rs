@@ -41,6 +41,7 @@ mod rangeify;
 mod rearranging;
 mod recurrent;
 mod refusals;
+mod resuming;
 mod rule_tables;
 mod running;
 mod schedules;

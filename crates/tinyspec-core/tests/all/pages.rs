@@ -1,4 +1,4 @@
-//! Tensors in print against what NumPy 2 prints of the same array with commas between (`array2string(x, separator=", ")`).
+//! Tensors in print against what NumPy 2.4 prints of the same array with commas between (`array2string(x, separator=", ")`).
 
 use tinyspec_core::Tensor;
 use tinyspec_ir::DType;
@@ -60,6 +60,29 @@ fn narrow_floats_have_the_digits_that_tell_them_apart() {
         (g(&[0.1, 0.2, 3.0], DType::BF16), "[0.1, 0.2, 3. ]"),
         (g(&[0.1, 448.0], DType::F8E4M3), "[1.02e-01, 4.48e+02]"),
         (g(&[1.0, 1.25, -0.5], DType::F8E5M2), "[ 1. ,  1.2, -0.5]"),
+    ]);
+}
+
+/// What a dtype does not tell from its neighbours is no whole number in print.
+#[test]
+fn large_numbers_have_exponents_by_their_dtype() {
+    let inf = f64::INFINITY;
+    all(&[
+        (g(&[999.0], DType::F16), "[999.]"),
+        (g(&[100.0, 999.0], DType::F16), "[100., 999.]"),
+        (g(&[1000.0], DType::F16), "[1.e+03]"),
+        (g(&[60000.0], DType::F16), "[6.e+04]"),
+        (g(&[65504.0], DType::F16), "[6.55e+04]"),
+        (g(&[12345.0, 1.0], DType::F16), "[1.2344e+04, 1.0000e+00]"),
+        (g(&[1.5, 20000.0], DType::F16), "[1.5e+00, 2.0e+04]"),
+        (g(&[3.0, 2000.0], DType::F16), "[3.e+00, 2.e+03]"),
+        (g(&[inf, -60000.0], DType::F16), "[    inf, -6.e+04]"),
+        (g(&[0.0001, 0.01], DType::F16), "[0.0001, 0.01  ]"),
+        (g(&[999999.0], DType::F32), "[999999.]"),
+        (g(&[1e6], DType::F32), "[1.e+06]"),
+        (g(&[1234567.0, 1.5], DType::F32), "[1.234567e+06, 1.500000e+00]"),
+        (g(&[0.0001, 0.05], DType::F32), "[0.0001, 0.05  ]"),
+        (g(&[0.1, 100.0], DType::F32), "[  0.1, 100. ]"),
     ]);
 }
 

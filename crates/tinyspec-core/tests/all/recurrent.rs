@@ -240,6 +240,72 @@ fn layers_and_ways_follow_each_other_as_pytorch_orders_them() -> Result<(), Erro
     Ok(())
 }
 
+/// Three layers both ways: each reads what its own draw leaves of the states of the one before, the first reads all.
+#[test]
+fn dropout_is_between_the_layers() -> Result<(), Error> {
+    const P: f64 = 0.4;
+    for device in ["cpu", "interpreter"] {
+        with_default_device::<_, Error>(device, || {
+            let key = Tensor::from_slice(&[0x1234_5678_9abc_def0u64], ());
+            let (x, h, c) = (waves(&[3, 4, 6], 0.3), waves(&[6, 4, 3], 1.0), waves(&[6, 4, 3], 2.0));
+            let lstm: Vec<Tensor> =
+                (0..12).map(|number| waves(&[if number % 2 == 0 { 6 } else { 3 }, 12], number.into())).collect();
+            let lstm: Vec<&Tensor> = lstm.iter().collect();
+            let found = x.lstm_layers_with(&h, &c, &lstm, true, &key, P);
+            let (mut below, mut last) = (x.clone(), vec![]);
+            for layer in 0..3 {
+                if layer > 0 {
+                    let number = Tensor::from_slice(&[layer as u64], ());
+                    let kept = Tensor::ones([3, 4, 6]).cast(DType::F64).dropout_with(number.threefry(&key), P);
+                    let dropped = kept.eq(0.0).cast(DType::F64).sum(.., false).item::<f64>()?;
+                    assert!((10.0..50.0).contains(&dropped), "{dropped} of 72");
+                    below *= kept;
+                }
+                let rows = layer * 2..layer * 2 + 2;
+                let one = below.lstm_layers(h.at(rows.clone()), c.at(rows), &lstm[layer as usize * 4..][..4], true);
+                last.extend(one[1].to_vec::<f64>()?);
+                below = one[0].clone();
+            }
+            is(&found[0], &below.to_vec::<f64>()?)?;
+            is(&found[1], &last)?;
+            // Nothing taken away is nothing done; all taken away leaves the states and the biases.
+            let all = x.lstm_layers(&h, &c, &lstm, true);
+            is(&x.lstm_layers_with(&h, &c, &lstm, true, &key, 0.0)[0], &all[0].to_vec::<f64>()?)?;
+            let (w, u) = (waves(&[6, 6], 0.5), waves(&[6, 6], 0.7));
+            let h = waves(&[2, 4, 6], 1.0);
+            let none = x.rnn_layers_with(&h, &[&w, &u, &w, &u], false, &key, 1.0);
+            let alone = Tensor::zeros([3, 4, 6]).cast(DType::F64).rnn(h.at(1), &w, &u, None, None);
+            is(&none[0], &alone[0].to_vec::<f64>()?)?;
+            let (w, u) = (waves(&[6, 18], 0.5), waves(&[6, 18], 0.7));
+            let none = x.gru_layers_with(&h, &[&w, &u, &w, &u], false, &key, 1.0);
+            let alone = Tensor::zeros([3, 4, 6]).cast(DType::F64).gru(h.at(1), &w, &u, None, None);
+            is(&none[0], &alone[0].to_vec::<f64>()?)
+        })
+        .unwrap_or_else(|error| panic!("{device}: {error}"));
+    }
+    let key = Tensor::from_slice(&[7u64], ());
+    let (x, h) = (waves(&[3, 2, 3], 0.3), waves(&[4, 2, 3], 1.0));
+    let (weight, recurrent, wide) = (waves(&[3, 3], 0.1), waves(&[3, 3], 0.2), waves(&[6, 3], 0.3));
+    gradcheck(
+        |t| {
+            t[0].rnn_layers_with(&t[1], &[&t[2], &t[3], &t[2], &t[3], &t[4], &t[3], &t[4], &t[3]], true, &key, 0.5)
+                .remove(0)
+        },
+        &[&x, &h, &weight, &recurrent, &wide],
+        GradcheckOptions::default(),
+    )?;
+    let weights = [&weight, &recurrent, &weight, &recurrent];
+    let refused = |key: &Tensor, dropout: f64| {
+        let found = x.rnn_layers_with(h.at(0..2), &weights, false, key, dropout).remove(0);
+        found.to_vec::<f64>().expect_err("refused").to_string()
+    };
+    let error = refused(&key, 1.5);
+    assert!(error.contains("rnn_layers_with: 1.5 is no probability, from 0 to 1"), "{error}");
+    let error = refused(&Tensor::ones(()), 0.5);
+    assert!(error.contains("rnn_layers_with: counter and key are u64, found f32"), "{error}");
+    Ok(())
+}
+
 #[test]
 fn weights_of_other_widths_are_refused() {
     let Layer { x, h, c, weight, recurrent, .. } = layer(3);

@@ -3,12 +3,14 @@
 
 use super::activation::sigmoid;
 use super::arithmetic::{add, mul, sub};
+use super::draw::dropout;
 use super::hyperbolic::tanh;
 use super::matmul::matmul;
 use super::movement::{cat, narrow, squeeze, stack};
+use super::random::threefry;
 use super::shape_of;
 use crate::dim::show;
-use crate::{Builder, Dim, Error, ErrorKind, NodeId, Op, Result};
+use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
 
 /// What a cell has learned.
 #[derive(Clone, Copy)]
@@ -178,8 +180,12 @@ fn sequence(
     Ok(results)
 }
 
+/// What dropout takes from the states between two layers: the key that draws it, and the share.
+type Dropout = (NodeId, f64);
+
 /// Layers of a cell, one over the states of the other, each one way or both ways: all states h of the last layer, then the
 /// last states. A state has an axis in front for layers and ways, `weights` follow each other as it does.
+#[allow(clippy::too_many_arguments, reason = "states and weights are as many")]
 fn layers(
     b: &mut dyn Builder,
     op: &str,
@@ -188,6 +194,7 @@ fn layers(
     state: &[NodeId],
     weights: &[NodeId],
     both_ways: bool,
+    dropout: Option<Dropout>,
 ) -> Result<Vec<NodeId>> {
     let ways: &[Way] = if both_ways { &[Way::Forward, Way::Backward] } else { &[Way::Forward] };
     let shapes: Vec<_> = state.iter().map(|&state| shape_of(b, state)).collect();
@@ -212,6 +219,9 @@ fn layers(
     };
     let (mut x, mut last) = (x, vec![vec![]; state.len()]);
     for layer in 0..rows / ways.len() {
+        if let Some(dropout) = dropout.filter(|_| layer > 0) {
+            x = between(b, x, dropout, layer).map_err(|error| error.in_op(op))?;
+        }
         let mut sides = vec![];
         for (number, &way) in (layer * ways.len()..).zip(ways) {
             let mut first = vec![];
@@ -232,6 +242,13 @@ fn layers(
         results.push(stack(b, &states, 0)?);
     }
     Ok(results)
+}
+
+/// What a layer reads of the states of the one before it; each layer has a draw of its own.
+fn between(b: &mut dyn Builder, x: NodeId, (key, share): Dropout, layer: usize) -> Result<NodeId> {
+    let number = b.constant(Const::int(DType::U64, layer as i128));
+    let own = threefry(b, number, key)?;
+    dropout(b, x, own, share)
 }
 
 /// `tanh(x W + h U)` with the biases of both products.
@@ -330,7 +347,7 @@ pub fn rnn_layers(
     weights: &[NodeId],
     both_ways: bool,
 ) -> Result<Vec<NodeId>> {
-    layers(b, "rnn_layers", &RNN, x, &[h], weights, both_ways)
+    layers(b, "rnn_layers", &RNN, x, &[h], weights, both_ways, None)
 }
 
 /// Layers of [`lstm`]: all states h of the last one, and the last h and c of all.
@@ -342,7 +359,7 @@ pub fn lstm_layers(
     weights: &[NodeId],
     both_ways: bool,
 ) -> Result<Vec<NodeId>> {
-    layers(b, "lstm_layers", &LSTM, x, &[h, c], weights, both_ways)
+    layers(b, "lstm_layers", &LSTM, x, &[h, c], weights, both_ways, None)
 }
 
 /// Layers of [`gru`]: all states of the last one, and the last ones of all.
@@ -353,5 +370,46 @@ pub fn gru_layers(
     weights: &[NodeId],
     both_ways: bool,
 ) -> Result<Vec<NodeId>> {
-    layers(b, "gru_layers", &GRU, x, &[h], weights, both_ways)
+    layers(b, "gru_layers", &GRU, x, &[h], weights, both_ways, None)
+}
+
+/// [`rnn_layers`] with dropout between them.
+pub fn rnn_layers_with(
+    b: &mut dyn Builder,
+    x: NodeId,
+    h: NodeId,
+    weights: &[NodeId],
+    both_ways: bool,
+    key: NodeId,
+    dropout: f64,
+) -> Result<Vec<NodeId>> {
+    layers(b, "rnn_layers_with", &RNN, x, &[h], weights, both_ways, Some((key, dropout)))
+}
+
+/// [`lstm_layers`] with dropout between them.
+#[allow(clippy::too_many_arguments, reason = "states and weights are as many")]
+pub fn lstm_layers_with(
+    b: &mut dyn Builder,
+    x: NodeId,
+    h: NodeId,
+    c: NodeId,
+    weights: &[NodeId],
+    both_ways: bool,
+    key: NodeId,
+    dropout: f64,
+) -> Result<Vec<NodeId>> {
+    layers(b, "lstm_layers_with", &LSTM, x, &[h, c], weights, both_ways, Some((key, dropout)))
+}
+
+/// [`gru_layers`] with dropout between them.
+pub fn gru_layers_with(
+    b: &mut dyn Builder,
+    x: NodeId,
+    h: NodeId,
+    weights: &[NodeId],
+    both_ways: bool,
+    key: NodeId,
+    dropout: f64,
+) -> Result<Vec<NodeId>> {
+    layers(b, "gru_layers_with", &GRU, x, &[h], weights, both_ways, Some((key, dropout)))
 }

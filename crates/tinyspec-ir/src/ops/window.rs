@@ -95,6 +95,9 @@ fn along_axis(b: &mut dyn Builder, op: &str, x: NodeId, axis: usize, window: Win
     }
     let Window { size, stride, dilation } = window;
     let mut view = AxisView { b, x, axis };
+    if (&shape[axis] - &Dim::from(window.span())).bounds().0 < 0 {
+        view.must_hold(window.span())?;
+    }
     if size == stride && dilation == 1 {
         // Beside each other: the windows are the rows.
         view.keep(count.clone() * Dim::from(size))?;
@@ -213,6 +216,13 @@ impl AxisView<'_> {
         let offset: Shape = target.iter().map(|_| Dim::from(0)).collect();
         self.x = shrink(self.b, self.x, &offset, &target)?;
         Ok(())
+    }
+
+    /// Says that the axis has so many elements, which is known when it has a size: a count of windows may be 0 where none fits.
+    fn must_hold(&mut self, elements: i64) -> Result<()> {
+        let length = self.length();
+        self.keep(length.maximum(&Dim::from(elements)))?;
+        self.keep(length)
     }
 
     /// Zeros at the end that no window reads, so that whole steps can be cut.

@@ -169,7 +169,7 @@ fn read_bounds(tokens: TokenStream, options: &mut Options, diagnostics: &mut Dia
     };
     for Bound { name, range } in bounds {
         match literal_range(&range) {
-            Some((low, high)) if 1 <= low && low <= high && high <= NamedDim::MAX => {
+            Some((low, high)) if 0 <= low && low <= high && (1..=NamedDim::MAX).contains(&high) => {
                 if options.bounds.insert(name.to_string(), (low, high, name.clone())).is_some() {
                     diagnostics.error(Place::of(&name), format!("`{name}` has bounds already"));
                 }
@@ -177,7 +177,7 @@ fn read_bounds(tokens: TokenStream, options: &mut Options, diagnostics: &mut Dia
             _ => diagnostics.error(
                 Place::of(&range),
                 format!(
-                    "the bounds of `{name}` must be a range of numbers from 1 to {}, such as `1..=4096`",
+                    "the bounds of `{name}` must be a range of numbers up to {}, not of 0 alone, such as `1..=4096`",
                     NamedDim::MAX
                 ),
             ),

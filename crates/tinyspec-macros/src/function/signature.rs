@@ -202,7 +202,7 @@ impl FunctionSignature {
         let dims: Vec<NamedDim> = declared.iter().map(named).collect();
         let mut constants = Constants::default();
         let mut reader = TypeReader {
-            names: (0..).zip(&dims).map(|(slot, dim)| (dim.name.clone(), Dim::named(slot, dim.min, dim.max))).collect(),
+            names: (0..).zip(&dims).map(|(slot, dim)| (dim.name.clone(), dim.at(slot))).collect(),
             constants: &mut constants,
             diagnostics,
         };
@@ -332,7 +332,7 @@ impl FunctionSignature {
         let new = |slot: u32| {
             let old = signature.get(slot as usize)?;
             let position = order.iter().position(|&other| other == slot as usize)?;
-            Some(Dim::named(position as u32, old.min, old.max))
+            Some(old.at(position as u32))
         };
         for input in &mut self.signature.inputs {
             input.shape = input.shape.iter().map(|dim| dim.substitute(&new)).collect();

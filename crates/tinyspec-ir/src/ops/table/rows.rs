@@ -752,6 +752,25 @@ macro_rules! for_each_method {
         lstm_layers(x: tensor, h: tensor, c: tensor, weights: tensors, both_ways: flag) -> tensors = recurrent::lstm_layers;
         /// Layers of `gru`, as `rnn_layers`.
         gru_layers(x: tensor, h: tensor, weights: tensors, both_ways: flag) -> tensors = recurrent::gru_layers;
+        /// `rnn_layers`, to be trained: of the states that a layer shows the next one, `key` (a u64 scalar) draws for each layer
+        /// anew which are 0, with probability `dropout`; the others are over `1 - dropout`.
+        rnn_layers_with(x: tensor, h: tensor, weights: tensors, both_ways: flag, key: tensor, dropout: float) -> tensors = recurrent::rnn_layers_with;
+        /// `lstm_layers` with dropout between the layers, as `rnn_layers_with`.
+        ///
+        /// ```
+        /// # use tinyspec_core::Tensor;
+        /// let (x, h) = (Tensor::randn([7, 2, 3]), Tensor::zeros([2, 2, 4]));
+        /// let first = [Tensor::randn([3, 16]), Tensor::randn([4, 16])];
+        /// let second = [Tensor::randn([4, 16]), Tensor::randn([4, 16])];
+        /// let weights = [&first[0], &first[1], &second[0], &second[1]];
+        /// let trained = x.lstm_layers_with(&h, &h, &weights, false, Tensor::random_key(), 0.5);
+        /// let tested = x.lstm_layers(&h, &h, &weights, false);
+        /// assert_eq!(trained[0].sizes()?, tested[0].sizes()?);
+        /// # Ok::<(), tinyspec_core::Error>(())
+        /// ```
+        lstm_layers_with(x: tensor, h: tensor, c: tensor, weights: tensors, both_ways: flag, key: tensor, dropout: float) -> tensors = recurrent::lstm_layers_with;
+        /// `gru_layers` with dropout between the layers, as `rnn_layers_with`.
+        gru_layers_with(x: tensor, h: tensor, weights: tensors, both_ways: flag, key: tensor, dropout: float) -> tensors = recurrent::gru_layers_with;
 
         /// One value everywhere.
         full(shape: shape, value: float, dtype: dtype) -> tensor = creation::full;

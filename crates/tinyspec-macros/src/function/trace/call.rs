@@ -354,7 +354,7 @@ impl Tracer<'_> {
         for (number, dim) in names.into_iter().enumerate() {
             let constant = callee.signature.dim(callee.declared + number);
             if signature.inputs.iter().any(|input| input.shape.contains(&constant)) {
-                replaced.push(Dim::named(signature.dims.len() as u32, dim.min, dim.max));
+                replaced.push(dim.at(signature.dims.len() as u32));
                 signature.dims.push(dim);
                 constants.push(number);
             } else {

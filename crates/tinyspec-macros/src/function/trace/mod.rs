@@ -283,7 +283,7 @@ impl Tracer<'_> {
     fn in_graph(&self, dim: &Dim) -> Dim {
         let first = self.signature.signature.inputs.len() as u32;
         let dims = &self.signature.signature.dims;
-        let dim = dim.substitute(&|slot| dims.get(slot as usize).map(|dim| Dim::named(first + slot, dim.min, dim.max)));
+        let dim = dim.substitute(&|slot| dims.get(slot as usize).map(|dim| dim.at(first + slot)));
         self.as_assumed(&dim)
     }
 

@@ -1,0 +1,228 @@
+//! What optimisers remember, by name: kept beside the weights, saved, and put back into a new one.
+
+use super::differences::Differences;
+use crate::tensor::collectives::broadcast;
+use crate::{Error, IntoShape, Result, Tensor, realize_all};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
+use std::panic::Location;
+use tinyspec_ir::dim::show;
+use tinyspec_ir::{DType, Device, ErrorKind};
+
+/// One thing that an optimiser remembers, with its name: a number, or a tensor for each weight. As a slice it is its tensors.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    name: &'static str,
+    of: Of,
+    tensors: Vec<Tensor>,
+}
+
+/// What a memory is of.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Of {
+    Training,
+    Weights,
+    /// The options ask for none.
+    Nothing,
+}
+
+impl Deref for Memory {
+    type Target = [Tensor];
+
+    fn deref(&self) -> &[Tensor] {
+        &self.tensors
+    }
+}
+
+impl DerefMut for Memory {
+    fn deref_mut(&mut self) -> &mut [Tensor] {
+        &mut self.tensors
+    }
+}
+
+/// Data and not a constant of the graph: one plan serves all values.
+fn scalar(value: f32) -> Tensor {
+    Tensor::from_slice(&[value], ().into_shape())
+}
+
+/// The value where `weight` is: cut as it is, or whole on each of its devices.
+fn beside(value: &Tensor, weight: &Tensor) -> Tensor {
+    match weight.device() {
+        Some(device) if value.device() == Some(device) => value.clone(),
+        Some(device @ Device::Many(_)) if value.shape() != weight.shape() || weight.axis() != Some(0) => {
+            broadcast(value, device)
+        }
+        Some(device) => value.to(device),
+        None => value.clone(),
+    }
+}
+
+impl Memory {
+    /// A number, such as the learning rate: f32, one tensor of shape `()`.
+    #[track_caller]
+    pub fn number(name: &'static str, value: f32) -> Memory {
+        Memory { name, of: Of::Training, tensors: vec![scalar(value)] }
+    }
+
+    /// A tensor for each weight, of its shape, in at least f32: zeros at the first step, and no tensors before it.
+    pub fn of_weights(name: &'static str) -> Memory {
+        Memory { name, of: Of::Weights, tensors: vec![] }
+    }
+
+    /// As [`Memory::of_weights`], and nothing unless `is_used`.
+    pub fn of_weights_if(is_used: bool, name: &'static str) -> Memory {
+        Memory { name, of: if is_used { Of::Weights } else { Of::Nothing }, tensors: vec![] }
+    }
+
+    /// Whether this is its name.
+    pub(super) fn is(&self, name: &str) -> bool {
+        self.name == name
+    }
+
+    /// Another value for a number.
+    #[track_caller]
+    pub(super) fn set(&mut self, value: f32) {
+        self.tensors = vec![scalar(value)];
+    }
+
+    /// Its tensors with their names: `rate`, `means.0`, `means.1`, …
+    pub(super) fn named(&self) -> impl Iterator<Item = (String, &Tensor)> {
+        let name = |position| match self.of {
+            Of::Training => self.name.to_string(),
+            Of::Weights | Of::Nothing => format!("{}.{position}", self.name),
+        };
+        self.tensors.iter().enumerate().map(move |(position, tensor)| (name(position), tensor))
+    }
+
+    /// Starts it, once, for these weights: squares of small gradients are 0 in floats narrower than f32.
+    #[track_caller]
+    fn start(&mut self, weights: &[&mut Tensor]) -> Result<()> {
+        match self.of {
+            Of::Training => {
+                if let Some(weight) = weights.first() {
+                    self.tensors[0] = beside(&self.tensors[0], weight);
+                }
+            }
+            Of::Weights if self.tensors.is_empty() => {
+                let zeros = |weight: &Tensor| Tensor::full_of(weight.shape(), 0, weight.dtype().accumulator());
+                self.tensors = weights.iter().map(|weight| beside(&zeros(weight), weight).contiguous()).collect();
+            }
+            Of::Weights => {
+                self.check(weights)?;
+                for (tensor, weight) in self.tensors.iter_mut().zip(weights) {
+                    *tensor = beside(tensor, weight);
+                }
+            }
+            Of::Nothing => {}
+        }
+        Ok(())
+    }
+
+    /// Refuses weights that it is not of.
+    #[track_caller]
+    fn check(&self, weights: &[&mut Tensor]) -> Result<()> {
+        let location = Location::caller();
+        let refuse = |kind, message| {
+            let error = tinyspec_ir::Error::new(kind, "step", message).help(
+                "each step of an optimiser, and each after `load_state`, takes the same weights in the same order",
+            );
+            Err(Error::Graph(error.at(location)))
+        };
+        if self.tensors.len() != weights.len() {
+            let message =
+                format!("{} weights, but the optimiser remembers `{}` of {}", weights.len(), self.name, self.len());
+            return refuse(ErrorKind::Arity, message);
+        }
+        for (position, (tensor, weight)) in self.tensors.iter().zip(weights).enumerate() {
+            let wanted = weight.dtype().accumulator();
+            if tensor.shape() != weight.shape() || tensor.dtype() != wanted {
+                let kind = if tensor.dtype() == wanted { ErrorKind::Shape } else { ErrorKind::DType };
+                let message = format!(
+                    "weight {position} is {} {}, but the optimiser remembers `{}.{position}` as {} {}",
+                    weight.dtype(),
+                    show(weight.shape()),
+                    self.name,
+                    tensor.dtype(),
+                    show(tensor.shape())
+                );
+                return refuse(kind, message);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Starts a step: computes what the steps before left undone, as a loop that reads nothing but its losses would otherwise
+/// make a longer program each time; and starts what is remembered, which is computed at once, so that the first step is the
+/// same graph as all others.
+#[track_caller]
+pub(super) fn begin(memory: &mut [Memory], weights: &[&mut Tensor]) -> Result<()> {
+    let values = weights.iter().map(|weight| &**weight).chain(memory.iter().flat_map(|memory| memory.iter()));
+    compute(values)?;
+    for memory in memory.iter_mut() {
+        memory.start(weights)?;
+    }
+    compute(memory.iter().filter(|memory| memory.of == Of::Weights).flat_map(|memory| memory.iter()))
+}
+
+fn compute<'a>(values: impl Iterator<Item = &'a Tensor>) -> Result<()> {
+    let undone: Vec<&Tensor> = values.filter(|value| !value.is_realized()).collect();
+    if undone.is_empty() { Ok(()) } else { realize_all(&undone) }
+}
+
+/// Puts tensors with their names in the place of what is remembered: all of them, or none where something is wrong.
+pub(super) fn restore(memory: &mut [Memory], mut found: BTreeMap<String, Tensor>) -> Result<(), Differences> {
+    let place = |name: &str| {
+        let (list, position) = name.rsplit_once('.')?;
+        memory.iter().any(|memory| memory.of == Of::Weights && memory.name == list).then(|| position.parse().ok())?
+    };
+    let places: BTreeSet<usize> = found.keys().filter_map(|name| place(name)).collect();
+    let mut differences = Differences::default();
+    // All that is remembered of a weight has its shape.
+    let mut first_of: Vec<Option<(String, Tensor)>> = vec![None; places.len()];
+    let mut restored: Vec<Vec<Tensor>> = vec![];
+    for part in &*memory {
+        let names: Vec<String> = match part.of {
+            Of::Training => vec![part.name.to_string()],
+            Of::Weights => (0..places.len()).map(|position| format!("{}.{position}", part.name)).collect(),
+            Of::Nothing => vec![],
+        };
+        let mut tensors = vec![];
+        for (position, name) in names.iter().enumerate() {
+            let Some(tensor) = found.remove(name) else {
+                differences.missing.push(name.clone());
+                continue;
+            };
+            let dtype = tensor.dtype();
+            let is_wanted = match part.of {
+                Of::Training => dtype == DType::F32 && tensor.shape().is_empty(),
+                _ => dtype.is_float() && dtype == dtype.accumulator(),
+            };
+            if !is_wanted {
+                let wanted = if part.of == Of::Training { "f32 []" } else { "f32 or f64" };
+                let shape = show(tensor.shape());
+                differences.wrong.push(format!("`{name}` is {dtype} {shape}, the optimiser wants {wanted}"));
+            }
+            if part.of == Of::Weights {
+                match &first_of[position] {
+                    Some((other, first)) if first.shape() != tensor.shape() => {
+                        let (own, shape) = (show(tensor.shape()), show(first.shape()));
+                        differences.wrong.push(format!("`{name}` has {own}, `{other}` has {shape}"));
+                    }
+                    Some(_) => {}
+                    None => first_of[position] = Some((name.clone(), tensor.clone())),
+                }
+            }
+            tensors.push(tensor);
+        }
+        restored.push(tensors);
+    }
+    differences.unexpected.extend(found.into_keys());
+    if !differences.is_empty() {
+        return Err(differences);
+    }
+    for (memory, tensors) in memory.iter_mut().zip(restored) {
+        memory.tensors = tensors;
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! A training in one file: what an interrupted one goes on from.
+
+use super::model::build_from;
+use super::weights::{failed, load, save};
+use super::{Model, Optimizer};
+use crate::tensor::{random_state, set_random_state};
+use crate::{Error, Result, Tensor};
+use std::collections::BTreeMap;
+use std::path::Path;
+use tinyspec_ir::DType;
+
+/// Writes all that a training goes on from into one file of safetensors: the number of steps that are done, the model
+/// (`model.…`), the optimiser (`optimizer.…`) and the state that random tensors are drawn from. [`resume`] reads it.
+///
+/// The file takes the place of an older one when it is whole.
+///
+/// # Errors
+/// As [`save`].
+pub fn save_training(
+    path: impl AsRef<Path>,
+    steps: usize,
+    model: &impl Model,
+    optimizer: &dyn Optimizer,
+) -> Result<()> {
+    let (steps, random) = (Tensor::from_slice(&[steps as u64], ()), random_state());
+    let mut named = vec![("steps".to_string(), &steps), ("random".to_string(), &random)];
+    named.extend(model.named_parameters().into_iter().map(|(name, tensor)| (format!("model.{name}"), tensor)));
+    named.extend(optimizer.named_state().into_iter().map(|(name, tensor)| (format!("optimizer.{name}"), tensor)));
+    save(path, &named)
+}
+
+/// Reads what [`save_training`] wrote: gives the number of steps that are done and the model, puts the optimiser's state and
+/// that of random tensors back. Training then goes on as if nothing had been between, bit for bit.
+///
+/// A learning-rate schedule is a function of the number of the step and needs nothing else.
+///
+/// ```standalone_crate
+/// # use tinyspec_core::{Error, Result, Tensor, grad, nn::{Adam, Init, Model, Optimizer, Parameter, resume, save_training}};
+/// # use tinyspec_ir::DType;
+/// # struct Line { weight: Tensor }
+/// # impl Model for Line {
+/// #     fn visit<'a>(&'a self, prefix: &str, visit: &mut dyn FnMut(&str, &'a Tensor)) {
+/// #         visit(&tinyspec_core::nn::join(prefix, "weight"), &self.weight);
+/// #     }
+/// #     fn visit_mut<'a>(&'a mut self, prefix: &str, visit: &mut dyn FnMut(&str, &'a mut Tensor)) {
+/// #         visit(&tinyspec_core::nn::join(prefix, "weight"), &mut self.weight);
+/// #     }
+/// #     fn build(prefix: &str, make: &mut dyn FnMut(Parameter) -> Result<Tensor>) -> Result<Line> {
+/// #         let name = &tinyspec_core::nn::join(prefix, "weight");
+/// #         Ok(Line { weight: make(Parameter { name, dtype: DType::F32, shape: &[3, 1], init: Init::Xavier })? })
+/// #     }
+/// # }
+/// // `Line` is a `#[model]` with a weight of f32 [3, 1].
+/// fn train(line: &mut Line, optimizer: &mut Adam) -> Result<f32> {
+///     let x = Tensor::randn([8, 3]);
+///     let loss = (x.matmul(&line.weight) - x.sum(1, true)).square().mean(.., false);
+///     let gradients = grad(&loss, &line.parameters())?;
+///     optimizer.step(&mut line.parameters_mut(), &gradients)?;
+///     loss.item()
+/// }
+/// let file = std::env::temp_dir().join(format!("training-{}.safetensors", std::process::id()));
+/// let (mut line, mut optimizer) = (Line::init(), Adam::new(0.1));
+/// for _ in 0..3 {
+///     train(&mut line, &mut optimizer)?;
+/// }
+/// save_training(&file, 3, &line, &optimizer)?;
+/// let went_on = train(&mut line, &mut optimizer)?;
+///
+/// let mut optimizer = Adam::new(0.1);
+/// let (steps, mut line) = resume::<Line>(&file, &mut optimizer)?;
+/// assert_eq!((steps, train(&mut line, &mut optimizer)?), (3, went_on));
+/// # std::fs::remove_file(&file).ok();
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// When the file cannot be read; or when names are missing or unexpected, or shapes or dtypes differ, of the model or of
+/// the optimiser: all of them are listed, and nothing is changed.
+#[track_caller]
+pub fn resume<M: Model>(path: impl AsRef<Path>, optimizer: &mut dyn Optimizer) -> Result<(usize, M)> {
+    let path = path.as_ref();
+    let mut found = load(path)?;
+    let mut number = |name: &str, sizes: &[usize]| -> Result<Tensor> {
+        let fits = |tensor: &Tensor| tensor.dtype() == DType::U64 && tensor.sizes().is_ok_and(|found| found == sizes);
+        let is_of = format!("no `{name}` of u64 {sizes:?}: `save_training` writes files that can be resumed from");
+        found.remove(name).filter(fits).ok_or_else(|| failed(path, is_of))
+    };
+    let (steps, random) = (number("steps", &[])?.item::<u64>()?, number("random", &[2])?);
+    let mut state = BTreeMap::new();
+    let mut parameters = BTreeMap::new();
+    for (name, tensor) in found {
+        match name.strip_prefix("optimizer.") {
+            Some(name) => state.insert(name.to_string(), tensor),
+            None => parameters.insert(name, tensor),
+        };
+    }
+    let model = build_from("model", &mut parameters)?.map_err(|differences| failed(path, differences))?;
+    optimizer.load_state(state).map_err(|error| match error {
+        Error::Graph(error) => failed(path, format!("the optimiser: {error}")),
+        error => error,
+    })?;
+    set_random_state(&random)?;
+    Ok((usize::try_from(steps).unwrap_or(usize::MAX), model))
+}
