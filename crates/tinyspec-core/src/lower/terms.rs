@@ -136,6 +136,9 @@ fn require(
         {
             conditions.push(Condition { node, holds, relation: Relation::Zero(sum) });
         }
+        for sum in [at_most(graph, sums, node, holds)?, around(graph, sums, node, holds)?].into_iter().flatten() {
+            conditions.push(Condition { node, holds, relation: Relation::NotNegative(sum) });
+        }
         conditions.push(Condition { node, holds, relation });
     }
     Ok(())
@@ -205,6 +208,49 @@ fn whole(graph: &mut Graph, sums: &mut Sums, node: NodeId) -> Result<Option<Sum>
         }
     }
     Ok(None)
+}
+
+/// Where a maximum, such as a distance, is at most a number, so are both that it is of.
+fn at_most(graph: &mut Graph, sums: &mut Sums, node: NodeId, holds: bool) -> Result<SmallVec<[Sum; 2]>> {
+    let is_greatest = |node: NodeId| graph.op(node) == Op::Max && graph.dtype(node).is_int();
+    let (greatest, limit, below) = match (graph.op(node), graph.sources(node), holds) {
+        (Op::CmpLt, &[a, b], true) if is_greatest(a) => (a, b, 1),
+        (Op::CmpLt, &[a, b], false) if is_greatest(b) => (b, a, 0),
+        (Op::CmpNe, &[a, b], false) if is_greatest(a) => (a, b, 0),
+        (Op::CmpNe, &[a, b], false) if is_greatest(b) => (b, a, 0),
+        _ => return Ok(SmallVec::new()),
+    };
+    let sides: SmallVec<[NodeId; 3]> = graph.sources(greatest).into();
+    let mut found = SmallVec::new();
+    if let Some((limit, true)) = sums.integer(graph, limit, false)? {
+        for side in sides {
+            if let Some((side, true)) = sums.integer(graph, side, false)? {
+                found.push(limit.plus(&side.scale(-1)).plus(&Sum::constant(-below)));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Where one of two equations holds that are a number apart, both say between which numbers their sum is.
+fn around(graph: &mut Graph, sums: &mut Sums, node: NodeId, holds: bool) -> Result<SmallVec<[Sum; 2]>> {
+    let sides: SmallVec<[NodeId; 3]> = match (graph.op(node), holds) {
+        (Op::And, false) | (Op::Or, true) => graph.sources(node).into(),
+        _ => return Ok(SmallVec::new()),
+    };
+    let mut equations: SmallVec<[Sum; 2]> = SmallVec::new();
+    for side in sides {
+        let [(node, holds)] = masks::conjuncts(graph, side, holds)[..] else { return Ok(SmallVec::new()) };
+        let Relation::Zero(sum) = relation(graph, sums, node, holds)? else { return Ok(SmallVec::new()) };
+        equations.push(sum);
+    }
+    let [first, second] = &equations[..] else { return Ok(SmallVec::new()) };
+    let apart = [1, -1].into_iter().find_map(|sign| second.plus(&first.scale(-sign)).as_constant().map(|by| by * sign));
+    // The first sum is 0, or -apart where the second is.
+    Ok(apart.map_or_else(SmallVec::new, |apart| {
+        let (low, high) = (0.min(-apart), 0.max(-apart));
+        SmallVec::from_iter([first.plus(&Sum::constant(-low)), first.scale(-1).plus(&Sum::constant(high))])
+    }))
 }
 
 /// A Cast of a whole number to `dtype` is the same number, and so is what becomes of that.

@@ -1,5 +1,6 @@
 //! The specification's compositions, written as there, in whatever way the ones of its arange are spelled.
 
+mod bands;
 mod running;
 mod writes;
 

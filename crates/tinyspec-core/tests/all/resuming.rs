@@ -244,9 +244,9 @@ fn a_state_goes_to_where_the_weights_are() -> Result<(), Error> {
     here.realize()?;
     let state: BTreeMap<String, Tensor> =
         adam.named_state().into_iter().map(|(name, tensor)| (name, tensor.clone())).collect();
-    let weights = [here.to("interpreter:3"), broadcast(&here, &["interpreter:1", "interpreter:2"])];
+    let weights = [here.to("interpreter:3"), broadcast(&here, ["interpreter:1", "interpreter:2"])];
     adam.step(&mut [&mut here], &[gradient()])?;
-    let gradients = [gradient().to("interpreter:3"), broadcast(&gradient(), &["interpreter:1", "interpreter:2"])];
+    let gradients = [gradient().to("interpreter:3"), broadcast(&gradient(), ["interpreter:1", "interpreter:2"])];
     for (mut weight, gradient) in weights.into_iter().zip(gradients) {
         let mut other = Adam::new(0.1);
         other.load_state(state.clone())?;
@@ -276,7 +276,7 @@ fn a_file_that_is_no_training_is_refused() -> Result<(), Error> {
     let mut found = load(&file)?;
     found.remove("model.bias");
     found.insert("model.other".into(), Tensor::ones([1]));
-    save(&file, &found.iter().map(|(name, tensor)| (name, tensor)).collect::<Vec<_>>())?;
+    save(&file, &found.iter().collect::<Vec<_>>())?;
     let error = refused(&mut adam);
     assert!(error.contains("missing: model.bias; unexpected: model.other"), "{error}");
     let _ = std::fs::remove_dir_all(&folder);

@@ -222,7 +222,7 @@ fn is_ramp(graph: &Graph, node: NodeId) -> bool {
         let Some(node) = stack.pop() else { return true };
         match graph.op(node) {
             Op::Const => {}
-            Op::Add | Op::Mul => stack.extend_from_slice(graph.sources(node)),
+            Op::Add | Op::Mul | Op::Max => stack.extend_from_slice(graph.sources(node)),
             op if op.is_view() || op == Op::Cast || is_sum(graph, node) => stack.push(graph.source(node, 0)),
             _ => return false,
         }

@@ -3,6 +3,7 @@
 //! A schedule is a list of [`OptOp`]s; [`heuristics`] writes one by hand-made rules, the search finds others, and the
 //! kernel is rebuilt once, with every original range replaced by its expression over the new axes.
 
+mod bands;
 mod bounds;
 mod cost;
 pub mod heuristics;

@@ -3,9 +3,11 @@
 //! * `one_hot`: an equation leaves one trip of a Range, `Σr [r = e] · x(r)` is `[0 <= e < n] · x(e)`: a gather is a read.
 //! * `prefix`: a window that ends (or begins) at a Range of the output, in whatever way it is written, becomes
 //!   `Σr [r < i + c] · x(r)` (or `[r > i + c]`), where x does not depend on i. Select carries such a sum from trip to trip.
+//! * `narrowed`: a window that is as long everywhere takes as many trips (`bands.rs`).
 //!
-//! Both only reorder a Reduce, or leave out what adds nothing.
+//! All only reorder a Reduce, or leave out what adds nothing.
 
+use super::bands::narrowed;
 use crate::lower::fold::{both, elementwise, less, truth};
 use crate::lower::live::{self, Live};
 use crate::lower::replace::replace;
@@ -28,10 +30,13 @@ pub(crate) fn simplify(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
         if !may_choose(graph, node) {
             continue;
         }
-        let simple = match one_hot(graph, node)? {
-            Some(simple) => Some(simple),
-            None => prefix(graph, &order, node)?,
-        };
+        let mut simple = one_hot(graph, node)?;
+        if simple.is_none() {
+            simple = prefix(graph, &order, node)?;
+        }
+        if simple.is_none() {
+            simple = narrowed(graph, node)?;
+        }
         if let Some(simple) = simple {
             if graph.op(simple) == Op::Reduce && graph.sources(simple).len() == graph.sources(node).len() {
                 done.push(simple);
