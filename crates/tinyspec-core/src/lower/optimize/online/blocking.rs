@@ -63,7 +63,7 @@ impl Lengths {
     pub fn fitted(&self, Blocking { vectors, rows, tiles }: Blocking) -> Blocking {
         let vectors = vectors.min((self.lane + self.lanes - 1) / self.lanes).max(1);
         let rows = ((self.registers - 1 - vectors) / vectors).clamp(1, rows.max(1));
-        Blocking { vectors, rows, tiles: tiles.min(self.terms / rows).max(1) }
+        Blocking { vectors, rows, tiles: tiles.min(self.terms / height(self.terms, rows)).max(1) }
     }
 }
 
@@ -82,10 +82,14 @@ impl Piece {
     }
 }
 
+/// Rather lower tiles without a rest.
+fn height(trips: i64, most: i64) -> i64 {
+    (most / 2 + 1..=most).rev().find(|height| trips % height == 0).unwrap_or(most)
+}
+
 /// All of an axis: full blocks, then full tiles, then a rest.
-pub(super) fn pieces(trips: i64, height: i64, tiles: i64) -> SmallVec<[Piece; 3]> {
-    // Rather lower tiles without a rest.
-    let height = (height / 2 + 1..=height).rev().find(|height| trips % height == 0).unwrap_or(height);
+pub(super) fn pieces(trips: i64, rows: i64, tiles: i64) -> SmallVec<[Piece; 3]> {
+    let height = height(trips, rows);
     let tiles = tiles.min(trips / height).max(1);
     let mut all = SmallVec::new();
     let mut start = 0;
