@@ -13,6 +13,7 @@ use crate::{Error, Result};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tinyspec_backends::{Grid, Launch, LinearKernel, Program};
@@ -417,16 +418,21 @@ fn staged(
         facts.name.clone_from(&written.name);
     }
     let (mut axes, mut trips) = (String::new(), Dim::from(1));
+    // What the ranges say of blocks would be done again and again.
+    let (mut work, in_blocks) = (facts.work, Cell::new(false));
     let mut observe = |stage: &'static str, graph: &Graph, root: NodeId| {
         if stage == "optimized" {
             axes = profile::axes(graph, root);
             trips = kernel::trips(graph, root);
+            if in_blocks.get() {
+                work = profile::Facts::of(graph, root).work;
+            }
         }
         if profile::shows(Level::Stages) {
             profile::stage(&format!("{}: {stage}", facts.name), graph, &[root]);
         }
     };
-    let (mut work, mut nanoseconds) = (facts.work, None);
+    let mut nanoseconds = None;
     let mut copied = SmallVec::new();
     let kernel = match written {
         Some(written) => kernel::written_stages(graph, sink, written, target, &mut observe)?,
@@ -441,18 +447,15 @@ fn staged(
                 profile::schedule(&facts.name, &schedule, &source, &estimate);
             }
             nanoseconds = Some(estimate.on_one_thread() as u64);
-            let kernel;
+            in_blocks.set(space.blocks.is_some());
             match copies {
-                Copies::Own => kernel = kernel::stages(scheduler, &space, &facts.name, &mut observe)?,
+                Copies::Own => kernel::stages(scheduler, &space, &facts.name, &mut observe)?,
                 Copies::Shared => {
+                    let kernel;
                     (copied, kernel) = kernel::stages_shared(scheduler, &space, &facts.name, &mut observe)?;
+                    kernel
                 }
             }
-            // What the ranges say would be done again and again.
-            if space.blocks.is_some() {
-                work = profile::Facts::of(&kernel.graph, kernel.linear).work;
-            }
-            kernel
         }
     };
     let temporaries = copied.iter().map(|&(_, bytes)| bytes).collect();
