@@ -188,8 +188,7 @@ mod work {
         let keys: Vec<f32> = (0..count).flat_map(far).collect();
         let values: Vec<f32> = (0..count * width).map(|at| at as f32).collect();
         let keys = Tensor::from_slice(&keys, [1, 1, count, width]);
-        let found =
-            keys.sdpa(&keys, &Tensor::from_slice(&values, [1, 1, count, width]), false).to_vec::<f32>().unwrap();
+        let found = keys.sdpa(&keys, Tensor::from_slice(&values, [1, 1, count, width]), false).to_vec::<f32>().unwrap();
         assert_eq!(found, values);
     }
 
