@@ -3,6 +3,7 @@
 mod apart;
 mod atomic;
 mod calls;
+mod carried;
 mod custom;
 mod elementwise;
 mod matrix;

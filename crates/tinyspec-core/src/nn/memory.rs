@@ -58,6 +58,11 @@ fn beside(value: &Tensor, weight: &Tensor) -> Tensor {
 }
 
 impl Memory {
+    /// Is there a tensor for each weight?
+    pub(super) fn is_of_weights(&self) -> bool {
+        self.of == Of::Weights
+    }
+
     /// A number, such as the learning rate: f32, one tensor of shape `()`.
     #[track_caller]
     pub fn number(name: &'static str, value: f32) -> Memory {

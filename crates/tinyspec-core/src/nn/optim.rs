@@ -83,6 +83,13 @@ pub trait Optimizer {
         start(self.memory_mut(), weights, gradients)
     }
 
+    /// What it is called in the file of a training, which no other optimiser resumes: the name of its type.
+    fn kind(&self) -> &'static str {
+        let name = std::any::type_name::<Self>();
+        let plain = name.split_once('<').map_or(name, |(name, _)| name);
+        plain.rsplit_once("::").map_or(plain, |(_, name)| name)
+    }
+
     /// What it remembers, always the same things in the same order; one of them is the number `rate`.
     fn memory(&self) -> &[Memory];
 
@@ -133,7 +140,7 @@ pub trait Optimizer {
         })
     }
 
-    /// Learning rate of the steps from now on.
+    /// Learning rate of the steps from now on: the number `rate` of what it remembers, if there is one.
     #[track_caller]
     fn set_learning_rate(&mut self, rate: f32) {
         if let Some(memory) = self.memory_mut().iter_mut().find(|memory| memory.is(RATE)) {

@@ -1,5 +1,6 @@
 //! A training in one file: what an interrupted one goes on from.
 
+use super::memory::Memory;
 use super::model::build_from;
 use super::weights::{failed, load, save};
 use super::{Model, Optimizer};
@@ -9,8 +10,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use tinyspec_ir::DType;
 
+/// What the names of an optimiser's state begin with; that of its type follows.
+const OPTIMIZER: &str = "optimizer.";
+
 /// Writes all that a training goes on from into one file of safetensors: the number of steps that are done, the model
-/// (`model.…`), the optimiser (`optimizer.…`) and the state that random tensors are drawn from. [`resume`] reads it.
+/// (`model.…`), the optimiser (`optimizer.Adam.…`) and the state that random tensors are drawn from. [`resume`] reads it.
 ///
 /// The file takes the place of an older one when it is whole.
 ///
@@ -25,7 +29,8 @@ pub fn save_training(
     let (steps, random) = (Tensor::from_slice(&[steps as u64], ()), random_state());
     let mut named = vec![("steps".to_string(), &steps), ("random".to_string(), &random)];
     named.extend(model.named_parameters().into_iter().map(|(name, tensor)| (format!("model.{name}"), tensor)));
-    named.extend(optimizer.named_state().into_iter().map(|(name, tensor)| (format!("optimizer.{name}"), tensor)));
+    let own = format!("{OPTIMIZER}{}.", optimizer.kind());
+    named.extend(optimizer.named_state().into_iter().map(|(name, tensor)| (format!("{own}{name}"), tensor)));
     save(path, &named)
 }
 
@@ -74,8 +79,9 @@ pub fn save_training(
 /// ```
 ///
 /// # Errors
-/// When the file cannot be read; or when names are missing or unexpected, or shapes or dtypes differ, of the model or of
-/// the optimiser: all of them are listed, and nothing is changed.
+/// When the file cannot be read; when it is of another optimiser; or when names are missing or unexpected, or shapes or dtypes
+/// differ, of the model or of the optimiser: all of them are listed, and nothing is changed. Which weights the optimiser
+/// was given nobody knows before its next step, which refuses others.
 #[track_caller]
 pub fn resume<M: Model>(path: impl AsRef<Path>, optimizer: &mut dyn Optimizer) -> Result<(usize, M)> {
     let path = path.as_ref();
@@ -89,10 +95,22 @@ pub fn resume<M: Model>(path: impl AsRef<Path>, optimizer: &mut dyn Optimizer) -
     let mut state = BTreeMap::new();
     let mut parameters = BTreeMap::new();
     for (name, tensor) in found {
-        match name.strip_prefix("optimizer.") {
-            Some(name) => state.insert(name.to_string(), tensor),
-            None => parameters.insert(name, tensor),
+        let Some(of_optimizer) = name.strip_prefix(OPTIMIZER) else {
+            parameters.insert(name, tensor);
+            continue;
         };
+        let (kind, own) = of_optimizer.split_once('.').unwrap_or(("", of_optimizer));
+        if kind != optimizer.kind() {
+            let (wanted, found) = (optimizer.kind(), if kind.is_empty() { own } else { kind });
+            return Err(failed(path, format!("the training is one of the optimiser `{found}`, not of `{wanted}`")));
+        }
+        state.insert(own.to_string(), tensor);
+    }
+    if steps > 0 && optimizer.memory().iter().any(Memory::is_of_weights) && !state.keys().any(|name| name.contains('.'))
+    {
+        let own = optimizer.kind();
+        let message = format!("{steps} steps are done, but nothing is there that `{own}` remembers of weights");
+        return Err(failed(path, format!("{message}: it was saved with other options")));
     }
     let model = build_from("model", &mut parameters)?.map_err(|differences| failed(path, differences))?;
     optimizer.load_state(state).map_err(|error| match error {

@@ -33,7 +33,8 @@ impl Renderer<'_, '_> {
         let of = |gate: NodeId| {
             self.conjuncts(gate).iter().filter_map(|part| bits.get(part)).fold(0, |all, bit| all | (1 << bit))
         };
-        let seen = self.conditions(instructions, &of);
+        let kept = self.kept(instructions, &bits);
+        let seen = self.conditions(instructions, &of, &kept);
         let is_unseen = |&load: &NodeId| self.scalar_gate(load).is_some_and(|gate| of(gate) & !seen[load.index()] == 0);
         let (mut open, mut beside) = (Vec::new(), FxHashMap::<Walk, Vec<i64>>::default());
         let mut groups: FxHashMap<(Walk, NodeId), Vec<(NodeId, i64)>> = FxHashMap::default();
@@ -88,9 +89,49 @@ impl Renderer<'_, '_> {
         parts
     }
 
+    /// By register: the conditions that are the same at all its Stores and Loads. Who depends on a loop in which the register
+    /// lives on, or on memory, may hold for one trip and not for the next.
+    fn kept(&self, instructions: &[NodeId], bits: &FxHashMap<NodeId, usize>) -> FxHashMap<u32, Conditions> {
+        let graph = self.graph;
+        let is_if = |around: &NodeId| graph.op(*around) == Op::If;
+        let (mut open, mut scopes) = (Vec::new(), FxHashMap::<u32, Vec<NodeId>>::default());
+        for &node in instructions {
+            match graph.op(node) {
+                Op::Range | Op::If => open.push(node),
+                Op::End | Op::Endif => drop(open.pop()),
+                op @ (Op::Load | Op::Store) => {
+                    let Some((slot, _)) = register(graph, graph.source(node, 0)) else { continue };
+                    let scope = scopes.entry(slot).or_insert_with(|| match op {
+                        // It begins anew with each trip of the loops around the first Store.
+                        Op::Store if graph.sources(node).len() == 2 && !open.iter().any(is_if) => open.clone(),
+                        _ => Vec::new(),
+                    });
+                    scope.retain(|around| open.contains(around));
+                }
+                _ => {}
+            }
+        }
+        let depends = |&part: &NodeId| {
+            let below = graph.reachable(&[part]);
+            let is_open = |node: &NodeId| matches!(graph.op(*node), Op::Range | Op::Load | Op::Special);
+            below.into_iter().filter(is_open).collect::<Vec<NodeId>>()
+        };
+        let parts: Vec<(Conditions, Vec<NodeId>)> = bits.iter().map(|(part, bit)| (1 << bit, depends(part))).collect();
+        let kept = |scope: &Vec<NodeId>| {
+            let holds = |on: &[NodeId]| on.iter().all(|node| graph.op(*node) == Op::Special || scope.contains(node));
+            parts.iter().filter(|(_, on)| holds(on)).fold(0, |all, (bit, _)| all | bit)
+        };
+        scopes.iter().map(|(&slot, scope)| (slot, kept(scope))).collect()
+    }
+
     /// By node: the conditions under which anything in memory comes to depend on it. Registers carry values from trip to
     /// trip, so the walk is repeated until nothing changes.
-    fn conditions(&self, instructions: &[NodeId], of: &dyn Fn(NodeId) -> Conditions) -> Vec<Conditions> {
+    fn conditions(
+        &self,
+        instructions: &[NodeId],
+        of: &dyn Fn(NodeId) -> Conditions,
+        kept: &FxHashMap<u32, Conditions>,
+    ) -> Vec<Conditions> {
         let graph = self.graph;
         let mut blocks = FxHashMap::default();
         let mut open: Vec<Conditions> = vec![0];
@@ -114,6 +155,7 @@ impl Renderer<'_, '_> {
                 match (graph.op(node), sources) {
                     (Op::Load, &[place, ref others @ ..]) => match register(graph, place) {
                         Some((slot, _)) => {
+                            let own = own & kept.get(&slot).copied().unwrap_or(0);
                             let all = registers.entry(slot).or_insert(Conditions::MAX);
                             changed |= *all & own != *all;
                             *all &= own;
