@@ -175,21 +175,22 @@ impl Signature {
             for (axis, (found, expected)) in shape.iter().zip(&input.shape).enumerate() {
                 let Some(place) = self.named(expected) else { continue };
                 let NamedDim { name, min, max } = &self.dims[place];
-                let (min, max) = ((*min).max(least), *max);
+                let (min, max) = (*min, *max);
                 match &bound[place] {
                     None => {
                         let (low, high) = found.bounds();
                         // A product of dims goes beyond what one dim may be; only a bound that was declared is meant.
                         let is_beyond = high > max && (max < NamedDim::MAX || found.as_const().is_some());
-                        if low < min || is_beyond {
+                        if low < min.max(least) || is_beyond {
                             let size = match found.as_const() {
                                 Some(number) => number.to_string(),
                                 None => format!("{found}, between {low} and {high}"),
                             };
-                            let message = format!(
-                                "axis {axis} of `{}` is {size}, but dim `{name}` goes from {min} to {max}",
-                                input.name
-                            );
+                            let why = match low >= min && !is_beyond {
+                                true => format!("and what is traced for dim `{name}` takes no 0"),
+                                false => format!("but dim `{name}` goes from {min} to {max}"),
+                            };
+                            let message = format!("axis {axis} of `{}` is {size}, {why}", input.name);
                             refuse(position, ErrorKind::Shape, message);
                         }
                         bound[place] = Some((found.clone(), position));

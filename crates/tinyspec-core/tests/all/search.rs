@@ -170,6 +170,10 @@ mod work {
         let sum = a.transpose(0, 1).contiguous().sum(0, false).to_vec::<f32>()?;
         let expected: Vec<f32> = left.chunks(inner as usize).map(|row| row.iter().sum()).collect();
         assert_eq!(sum, expected);
+        // Sums of f32 in another order, as f64: no schedule is refused for what f32 cannot hold.
+        let thirds = a.mul(1.0 / 3.0);
+        let product = thirds.matmul(&b).cast(tinyspec_ir::DType::F64).to_vec::<f64>()?;
+        assert!(product.iter().all(|value| value.is_finite()));
         Ok(())
     }
 
