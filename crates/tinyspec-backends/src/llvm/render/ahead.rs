@@ -4,6 +4,7 @@
 
 use super::Renderer;
 use super::address::Sum;
+use super::control::trips_of;
 use super::emit::{Kind, Result, Value};
 use llvm_sys::LLVMIntPredicate::LLVMIntSLT;
 use llvm_sys::LLVMOpcode::{LLVMAdd, LLVMLShr, LLVMMul, LLVMUDiv, LLVMURem};
@@ -73,7 +74,7 @@ fn loops(graph: &Graph, instructions: &[NodeId]) -> Vec<Loop> {
     for &node in instructions {
         match graph.op(node) {
             Op::Range => {
-                let trips = graph.as_int(graph.source(node, 0)).and_then(|trips| i64::try_from(trips).ok());
+                let trips = trips_of(graph, node);
                 let (number, parent) = (loops.len(), open.last().copied());
                 if let Some(parent) = parent {
                     loops[parent].children.push(number);
@@ -309,7 +310,7 @@ impl Renderer<'_, '_> {
         let (mut total, mut trips) = (1i64, Vec::new());
         for level in self.levels[block.around..].iter().rev() {
             trips.push((level.node, level.step(), total));
-            let own = self.graph.as_int(self.graph.source(level.node, 0)).map_or(1, |trips| trips as i64);
+            let own = trips_of(self.graph, level.node).unwrap_or(1);
             total *= own / level.step();
         }
         let mut trip: Option<Value> = None;
@@ -374,7 +375,7 @@ impl Renderer<'_, '_> {
             let trip = self.wide(range)?.value;
             let at = self.emit.binary(LLVMMul, trip, number(self, step))?;
             index = self.emit.binary(LLVMAdd, index, at)?;
-            let trips = self.graph.as_int(self.graph.source(range, 0)).and_then(|trips| i64::try_from(trips).ok());
+            let trips = trips_of(self.graph, range);
             let one = number(self, step);
             further = Some(match (further, trips) {
                 (Some(outer), Some(trips)) => {

@@ -104,6 +104,11 @@ impl Registers {
     }
 }
 
+/// How often a loop runs; one that threads share, in all of them.
+pub(super) fn trips_of(graph: &Graph, range: NodeId) -> Option<i64> {
+    graph.as_int(graph.source(range, 0)).and_then(|trips| i64::try_from(trips).ok())
+}
+
 impl Renderer<'_, '_> {
     /// The loop is tested at its end; a test before it is made only if it may run no time at all. A trip of it is `step`
     /// trips of the Range.

@@ -44,15 +44,9 @@ enum Level {
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct Row {
     buffer: NodeId,
-    around: NodeId,
-    bytes: i64,
-}
-
-impl Row {
     /// The loop.
-    pub(super) fn around(&self) -> NodeId {
-        self.around
-    }
+    pub(super) around: NodeId,
+    bytes: i64,
 }
 
 impl Renderer<'_, '_> {

@@ -2,7 +2,7 @@
 //! along the operands take four instructions a trip, which a tile of few registers notices: it has twelve multiply-adds and
 //! eight loads.
 
-use super::control::register;
+use super::control::{register, trips_of};
 use super::emit::{Kind, Result};
 use super::{Placed, Renderer};
 use llvm_sys::LLVMOpcode::LLVMAdd;
@@ -32,7 +32,7 @@ impl Renderer<'_, '_> {
         if matches!(graph.arg(range), Arg::Range { axis: AxisType::Global, .. }) {
             return None;
         }
-        let trips = self.trips_of(range)?;
+        let trips = trips_of(self.graph, range)?;
         let times = TIMES.into_iter().find(|times| trips % times == 0 && trips >= 2 * times)?;
         let (mut products, mut loads) = (0, 0);
         for (position, &node) in rest.iter().enumerate() {
@@ -40,7 +40,7 @@ impl Renderer<'_, '_> {
                 Op::End => {
                     let around = self.levels.iter().filter(|level| graph.op(level.node) == Op::Range);
                     // Loops without a number of trips serve many sizes.
-                    let around = around.map(|level| self.trips_of(level.node).unwrap_or(LEAST_TRIPS));
+                    let around = around.map(|level| trips_of(self.graph, level.node).unwrap_or(LEAST_TRIPS));
                     let all = around.fold(trips, i64::saturating_mul);
                     let is_tile = products >= LEAST && products > loads && products + loads < LARGE;
                     return (is_tile && all >= LEAST_TRIPS).then_some((&instructions[..position + 2], times));
@@ -60,11 +60,6 @@ impl Renderer<'_, '_> {
             }
         }
         None
-    }
-
-    /// How often a loop runs; one that threads share, in all of them.
-    fn trips_of(&self, range: NodeId) -> Option<i64> {
-        self.graph.as_int(self.graph.source(range, 0)).and_then(|trips| i64::try_from(trips).ok())
     }
 
     /// A loop, several trips at once.
@@ -100,6 +95,6 @@ impl Renderer<'_, '_> {
             }
         }
         self.addresses.forget(inside, range);
-        self.fetched.retain(|row, _| row.around() != range);
+        self.fetched.retain(|row, _| row.around != range);
     }
 }

@@ -113,12 +113,12 @@ impl Renderer<'_, '_> {
         }
         let depends = |&part: &NodeId| {
             let below = graph.reachable(&[part]);
-            let is_open = |node: &NodeId| matches!(graph.op(*node), Op::Range | Op::Load | Op::Special);
+            let is_open = |node: &NodeId| matches!(graph.op(*node), Op::Range | Op::Load);
             below.into_iter().filter(is_open).collect::<Vec<NodeId>>()
         };
         let parts: Vec<(Conditions, Vec<NodeId>)> = bits.iter().map(|(part, bit)| (1 << bit, depends(part))).collect();
         let kept = |scope: &Vec<NodeId>| {
-            let holds = |on: &[NodeId]| on.iter().all(|node| graph.op(*node) == Op::Special || scope.contains(node));
+            let holds = |on: &[NodeId]| on.iter().all(|node| scope.contains(node));
             parts.iter().filter(|(_, on)| holds(on)).fold(0, |all, (bit, _)| all | bit)
         };
         scopes.iter().map(|(&slot, scope)| (slot, kept(scope))).collect()
