@@ -159,7 +159,7 @@ fn windows_longer_than_the_axis_are_refused_whatever_is_left_of_them() -> Result
         }
         let options = || MaxPool1d { stride: Some([3]), ..default() };
         match pooled(&row) {
-            found if size < 4 => refused(found, &["4", &size.to_string()]),
+            found if size < 4 => refused(found, &[&format!("`T` is {size} in this call"), "pooled", "calls.rs"]),
             found => assert_eq!(found.to_vec::<f32>()?, row.max_pool1d([4], options()).to_vec::<f32>()?),
         }
         match unfolded(&ramp(size)) {

@@ -1,5 +1,6 @@
 //! What a body asks of its named dims beyond their bounds: parts must lie inside of what they are parts of. Kernels for all
-//! sizes rely on it, so each call is asked.
+//! sizes rely on it, so each call is asked; where each size has kernels of its own, a call is refused in the words of the
+//! function instead of its ops.
 
 use tinyspec_ir::signature::Signature;
 use tinyspec_ir::{Builder, Dim, Error, ErrorKind, Graph, Location, NodeId, Op, Result, dim};
@@ -12,6 +13,8 @@ pub(super) struct Fit {
     offset: Dim,
     part: Dim,
     whole: Dim,
+    /// What must not be negative, and is for some sizes.
+    ends: Vec<Dim>,
     location: Option<Location>,
 }
 
@@ -27,25 +30,17 @@ impl Fit {
             for (axis, offset) in offsets.iter().enumerate() {
                 let (part, whole) =
                     if op == Op::Pad { (&inner[axis], &outer[axis]) } else { (&outer[axis], &inner[axis]) };
-                let fit = Fit {
-                    op,
-                    axis,
-                    offset: offset.clone(),
-                    part: part.clone(),
-                    whole: whole.clone(),
-                    location: graph.locations(node).first().cloned(),
-                };
-                if fit.ends().iter().any(|end| end.bounds().0 < 0) {
-                    open.push(fit);
+                let ends = [offset.clone(), part.clone(), whole - offset - part];
+                let ends: Vec<Dim> = ends.into_iter().filter(|end| end.bounds().0 < 0).collect();
+                if ends.is_empty() {
+                    continue;
                 }
+                let (offset, part, whole) = (offset.clone(), part.clone(), whole.clone());
+                let location = graph.locations(node).first().cloned();
+                open.push(Fit { op, axis, offset, part, whole, ends, location });
             }
         }
         open
-    }
-
-    /// What must not be negative.
-    fn ends(&self) -> [Dim; 3] {
-        [self.offset.clone(), self.part.clone(), &self.whole - &self.offset - &self.part]
     }
 
     /// # Errors
@@ -53,12 +48,13 @@ impl Fit {
     pub fn check(&self, signature: &Signature, sizes: &[Dim]) -> Result<()> {
         let first = signature.inputs.len() as u32;
         let size = |slot: u32| sizes.get(slot.checked_sub(first)? as usize).cloned();
-        let is_wrong = |end: Dim| end.substitute(&size).as_const().is_some_and(|end| end < 0);
-        if !self.ends().into_iter().any(is_wrong) {
+        let is_wrong = |end: &Dim| end.substitute(&size).as_const().is_some_and(|end| end < 0);
+        if !self.ends.iter().any(is_wrong) {
             return Ok(());
         }
         let names: Vec<(u32, String)> = (first..).zip(signature.dims.iter().map(|dim| dim.name.clone())).collect();
-        let used = self.ends().iter().flat_map(Dim::names).map(|name| name.slot).collect::<Vec<_>>();
+        let parts = [&self.offset, &self.part, &self.whole];
+        let used: Vec<u32> = parts.into_iter().flat_map(Dim::names).map(|name| name.slot).collect();
         let given: Vec<String> = (names.iter().zip(sizes))
             .filter(|((slot, _), _)| used.contains(slot))
             .map(|((_, name), size)| format!("`{name}` is {size}"))

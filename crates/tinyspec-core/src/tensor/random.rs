@@ -42,7 +42,8 @@ pub fn random_state() -> Tensor {
 #[track_caller]
 pub fn set_random_state(state: &Tensor) -> Result<()> {
     let location = Location::caller();
-    let [seed, drawn] = state.to_vec::<u64>().map_err(|error| error.in_op("set_random_state").at(location))?[..] else {
+    let values = state.to_vec::<u64>().map_err(|error| error.in_op("set_random_state").at(location))?;
+    let ([_], &[seed, drawn]) = (state.shape(), &values[..]) else {
         let message = format!("a state of {}", tinyspec_ir::dim::show(state.shape()));
         let error = tinyspec_ir::Error::new(ErrorKind::Shape, "set_random_state", message)
             .help("what `random_state` gave: u64 [2]");
