@@ -38,3 +38,28 @@ fn large_products_of_any_size_and_order() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// What is added to the sums of a tile comes from far: matrices, turned ones, and parts of larger ones.
+#[test]
+fn large_products_with_more_behind_their_sums() -> Result<(), Error> {
+    let [rows, columns, inner] = [1031i64, 277, 64];
+    let matrix = |shape: [i64; 2], seed: usize| {
+        let shape = shape.map(|dim| dim as usize);
+        Tensor::from_vec(numbers(shape[0] * shape[1], seed), shape)
+    };
+    let product = matrix([rows, inner], 1).matmul(matrix([inner, columns], 4));
+    let sums = product.to_vec::<f32>()?;
+    let others = [
+        matrix([rows, columns], 2),
+        matrix([columns, rows], 3).transpose(0, 1),
+        matrix([rows + 3, columns + 5], 5).shrink([2, 4], [rows, columns]),
+        matrix([rows, columns - 9], 6).pad([0, 4], [rows, columns], 0.0),
+    ];
+    for (number, other) in others.iter().enumerate() {
+        let values = other.to_vec::<f32>()?;
+        let expected: Vec<f32> = sums.iter().zip(&values).map(|(sum, other)| (sum - other).max(0.0)).collect();
+        let product = matrix([rows, inner], 1).matmul(matrix([inner, columns], 4));
+        assert!((product - other).relu().to_vec::<f32>()? == expected, "matrix {number}");
+    }
+    Ok(())
+}

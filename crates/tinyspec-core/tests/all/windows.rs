@@ -99,6 +99,22 @@ fn gradients_of_large_convolutions_are_exact_on_small_integers() -> Result<(), E
     Ok(())
 }
 
+/// Tiles of some columns of two lines, whose ends and blocks meet those of the images anywhere.
+#[test]
+fn windows_of_two_lines() -> Result<(), Error> {
+    for [height, width] in [[33usize, 56usize], [8, 56], [20, 50], [19, 50], [14, 14]] {
+        for (taps, padding, stride) in [([3, 3], [1, 1], [1, 1]), ([2, 3], [0, 2], [1, 1]), ([3, 3], [1, 1], [2, 2])] {
+            let (shape, kernel) = ([2, 12, height, width], [32, 12, taps[0], taps[1]]);
+            let options = Conv2d { padding, stride, ..default() };
+            let (x, weight) = (ramp(&shape.map(|n| n as i64)), ramp(&kernel.map(|n| n as i64)));
+            let (images, filters) = (x.to_vec::<f32>()?, weight.to_vec::<f32>()?);
+            let found = x.conv2d(&weight, None, options).to_vec::<f32>()?;
+            assert!(found == reference(&images, shape, &filters, kernel, options), "{shape:?} {options:?}");
+        }
+    }
+    Ok(())
+}
+
 /// Tiles that span whole rows: taps shift what a row holds, whatever its length and the border around it.
 #[test]
 fn windows_over_whole_rows() -> Result<(), Error> {

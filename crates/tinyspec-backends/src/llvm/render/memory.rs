@@ -6,6 +6,7 @@ use super::emit::{Kind, Result, Value};
 use super::{Placed, Renderer};
 use llvm_sys::LLVMIntPredicate::LLVMIntNE;
 use llvm_sys::LLVMOpcode::LLVMZExt;
+use rustc_hash::FxHashSet;
 use tinyspec_ir::{Arg, Builder, NodeId, Op};
 
 /// The largest access through a scalar gate: a vector of AVX-512.
@@ -32,6 +33,9 @@ const TRIPS_AHEAD_OF_WORK: i64 = 32;
 const STREAM_AHEAD: i64 = 8_192;
 /// Instructions for each load, from which on the processor sees too few loads ahead of itself.
 const LABOUR: usize = 6;
+
+/// Lines that are fetched while the sums of a tile are made, at most: the first cache waits for no more at once.
+const MOST_BEHIND: usize = 16;
 
 /// The cache that a line is fetched into.
 #[derive(Clone, Copy)]
@@ -137,6 +141,33 @@ impl Renderer<'_, '_> {
             false => (TRIPS_AHEAD, Level::First),
         };
         self.prefetch_to(level, address, address.step.saturating_mul(trips))
+    }
+
+    /// What is read once the sums of a tile are there, such as a matrix that is added to them: where it is far it is fetched
+    /// before the loop begins that ends here. Otherwise the next tile would wait for it too.
+    pub(super) fn fetch_behind(&mut self, end: NodeId) -> Result<()> {
+        let graph = self.graph;
+        let behind = graph.sources(self.kernel.linear).iter().copied().skip_while(|&node| node != end).skip(1);
+        let behind = behind.take_while(|&node| !matches!(graph.op(node), Op::Range | Op::End));
+        let mut lines = FxHashSet::default();
+        for load in behind.filter(|&node| graph.op(node) == Op::Load) {
+            let place = graph.source(load, 0);
+            let Some((buffer, sum)) = self.place(place) else { continue };
+            let is_known = sum.terms.iter().all(|term| self.values[term.0.index()].is_some());
+            let size = graph.dtype(buffer).size() as i64;
+            let length = graph.props(buffer).shape.first().and_then(|dim| dim.as_const()).unwrap_or(0);
+            let is_far = length.saturating_mul(size) > self.target.cache_bytes[1] as i64;
+            let is_room = lines.len() < MOST_BEHIND;
+            if is_known
+                && is_far
+                && is_room
+                && lines.insert((buffer, sum.terms, sum.constant.saturating_mul(size) / LINE))
+            {
+                let address = self.address(place)?;
+                self.prefetch(&address, 0)?;
+            }
+        }
+        Ok(())
     }
 
     /// Nothing of this trip that was prefetched lies in the same `span` of bytes.

@@ -65,6 +65,7 @@ impl Renderer<'_, '_> {
     /// A loop, several trips at once.
     pub(super) fn unroll(&mut self, instructions: &[NodeId], times: i64) -> Result<()> {
         let [range, body @ .., end] = instructions else { return Ok(()) };
+        self.fetch_behind(*end)?;
         self.open_loop(*range, times)?;
         // Addresses count from the first of these trips.
         let first = self.wide(*range)?.value;

@@ -10,6 +10,7 @@ use super::super::opt_op::OptOp;
 use super::super::space::Axis;
 use super::Planner;
 use super::dot::Dot;
+use super::height::Heights;
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, AxisType, NodeId, Op};
 
@@ -23,7 +24,7 @@ pub(super) struct Contraction {
     /// Vectors of a tile.
     vectors: i64,
     /// Height of the tile along axes that only the rows have, the innermost axis first.
-    heights: SmallVec<[(usize, i64); 2]>,
+    heights: Heights,
     /// All panels are copied at once, and are more than the second-level cache holds.
     is_far: bool,
 }
@@ -112,12 +113,12 @@ impl Planner<'_> {
         let spare = self.target.vector_registers as i64 - 1 - vectors;
         let room = (spare / vectors).clamp(1, if vectors == 1 { 24 } else { 14 });
         let mut heights = self.fill(&row_axes, room);
+        if !self.windows(rows).is_empty() {
+            heights = self.window_heights(rows, &row_axes, heights, room, vectors);
+        }
         if let [(origin, height), rest @ ..] = &mut heights[..] {
             let heights = *height..=room.min(self.trips(*origin));
             match () {
-                () if !self.windows(rows).is_empty() && rest.is_empty() => {
-                    *height = self.window_height(*origin, heights, vectors);
-                }
                 () if !self.windows(rows).is_empty() => {}
                 () if self.is_turned(rows, *origin) => *height = self.copied_height(*origin, heights, columns),
                 () if rest.is_empty() => *height = self.height_in_place(*origin, heights, vectors),

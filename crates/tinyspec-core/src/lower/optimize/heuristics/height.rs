@@ -10,6 +10,11 @@ const SLACK: f64 = 1.5;
 const WITHOUT_SLACK: f64 = 0.85;
 /// What a tile takes longer that asks for the end of the rows in each step (measured).
 const ASKING: i64 = 2;
+/// Lines of an image beside each other in a tile, at most (measured).
+const LINES: i64 = 2;
+
+/// Heights of a tile along some axes, the innermost one first.
+pub(super) type Heights = SmallVec<[(usize, i64); 2]>;
 
 impl Planner<'_> {
     /// The best height for rows that are copied. The copy is padded, so nothing in the loop asks for the end of the rows. It
@@ -30,14 +35,32 @@ impl Planner<'_> {
         })
     }
 
-    /// The best height for rows of windows: one that divides, unless it has too few sums. Their panels are longer than the
-    /// first cache, so that a line of a panel arrives later than four rows have been multiplied with the one before.
-    pub(super) fn window_height(&self, origin: usize, heights: RangeInclusive<i64>, vectors: i64) -> i64 {
-        let least = *heights.start();
+    /// The best heights for rows of windows: one that divides, unless it has too few sums. Their panels are longer than the
+    /// first cache, so that a line of a panel arrives later than four rows have been multiplied with the one before. Two
+    /// lines of an image may leave less of a rest than one.
+    pub(super) fn window_heights(
+        &self,
+        rows: usize,
+        axes: &[usize],
+        heights: Heights,
+        room: i64,
+        vectors: i64,
+    ) -> Heights {
+        let &[(origin, least)] = &heights[..] else { return heights };
         if self.pace((least * vectors) as f64) >= 1.0 {
-            return least;
+            return heights;
         }
-        best(heights, |height| self.share_filled(origin, height) * self.pace((height * vectors) as f64))
+        let score = |heights: &Heights| {
+            let filled: f64 = heights.iter().map(|&(origin, height)| self.share_filled(origin, height)).product();
+            let height: i64 = heights.iter().map(|&(_, height)| height).product();
+            filled * self.pace((height * vectors) as f64)
+        };
+        let one = (least..=room.min(self.trips(origin))).map(|height| Heights::from_slice(&[(origin, height)]));
+        let lines = axes.get(1).filter(|&&axis| self.is_windowed(rows, axis));
+        let two = lines.into_iter().flat_map(|&lines| {
+            (2..=room / LINES).map(move |height| Heights::from_slice(&[(origin, height), (lines, LINES)]))
+        });
+        one.chain(two).fold(heights, |best, heights| if score(&heights) > score(&best) { heights } else { best })
     }
 
     /// How fast a tile of so many products is, by what their sums wait for.
@@ -46,8 +69,8 @@ impl Planner<'_> {
     }
 
     /// Heights along the first of some axes, for a tile of at most `room`.
-    pub(super) fn fill(&self, axes: &[usize], mut room: i64) -> SmallVec<[(usize, i64); 2]> {
-        let mut heights = SmallVec::new();
+    pub(super) fn fill(&self, axes: &[usize], mut room: i64) -> Heights {
+        let mut heights = Heights::new();
         for &origin in axes {
             let height = tile_height(self.trips(origin), room.max(1));
             // Where the rest of the room divides no taps, it may divide channels.

@@ -112,7 +112,14 @@ impl Rebuild<'_> {
         };
         let is_tile = |group: &Group| is_of(group, &|kind| kind == AxisType::Upcast);
         let is_output = |group: &Group| is_of(group, &|kind| !kind.is_reduce());
-        let is_tiled = |group: &Group| group.steps.iter().any(|step| self.space.axes[step.0].kind == AxisType::Upcast);
+        let has = |group: &Group, kind: AxisType| group.steps.iter().any(|step| self.space.axes[step.0].kind == kind);
+        let tiled = groups.iter().filter(|group| has(group, AxisType::Upcast) && !is_tile(group));
+        let nearest = tiled.min_by_key(|group| group.unit);
+        // Lines of which a tile takes parts lie apart, each behind all steps of the reduction: side by side they would make
+        // a step so long that all of them share a few places of the first cache.
+        let lies_apart =
+            |group: &Group| nearest.is_some_and(|nearest| nearest.unit < group.unit && has(nearest, AxisType::Loop));
+        let is_tiled = |group: &Group| has(group, AxisType::Upcast) && !lies_apart(group);
         let reduction = |group: &Group| {
             let reduced = group.steps.iter().filter(|step| self.space.axes[step.0].kind.is_reduce());
             reduced.map(|step| step.0).max()

@@ -49,7 +49,9 @@ impl Planner<'_> {
     /// As many rows at once as the second-level cache holds beside the panels: neighbours share most of their windows.
     pub(super) fn block_rows(&mut self, tile: &Contraction) {
         let Some(panels) = self.outermost(tile.lane) else { return };
-        let limit = self.target.cache_bytes[1] as i64 / 4;
+        // Fewer blocks of pairs of lines come out even, and short ones copy their neighbours' lines too (measured).
+        let has_pairs = tile.heights.get(1).is_some_and(|&(lines, _)| self.is_windowed(tile.rows, lines));
+        let limit = self.target.cache_bytes[1] as i64 / if has_pairs { 3 } else { 4 };
         let Some(outer) = (0..panels).rev().find(|&axis| {
             let axis = &self.space.axes[axis];
             axis.kind == AxisType::Loop && axis.trips.is_some_and(|trips| trips > 1)
