@@ -115,15 +115,15 @@ impl Rows {
         let along = self.terms.iter().rposition(|range| is_loop(graph, range)).unwrap_or(0);
         let (around, inside) = self.terms.split_at(along);
         let (map, loops) = again(graph, around)?;
-        let trips = live::trips(graph, inside[0]).filter(|&trips| trips > 1 && self.is_gated(graph, inside[0]));
-        let Some(trips) = trips else {
-            let effect = self.add_along(graph, places, started, map, &loops, inside)?;
-            return closed(graph, effect, &loops);
-        };
-        let before = graph.index(trips - 1);
+        let trips = live::trips(graph, inside[0]).filter(|&trips| trips > 1);
+        let before = graph.index(trips.unwrap_or(1) - 1);
         let column = graph.range(before, next_id(graph), AxisType::Loop)?;
         let mut whole = map.clone();
         whole.insert(inside[0], column);
+        if trips.is_none() || !self.opens(graph, inside[0], column, &whole)? {
+            let effect = self.add_along(graph, places, started, map, &loops, inside)?;
+            return closed(graph, effect, &loops);
+        }
         let trips: SmallVec<[NodeId; 4]> = loops.iter().copied().chain([column]).collect();
         let whole = self.add_along(graph, places, started, whole, &trips, &inside[1..])?;
         let whole = closed(graph, whole, &[column])?;
@@ -134,15 +134,33 @@ impl Rows {
         closed(graph, both, &loops)
     }
 
-    /// Does it depend on this range whether a term is there?
-    fn is_gated(&self, graph: &Graph, range: NodeId) -> bool {
-        let gates: Vec<NodeId> = graph
-            .reachable(&self.reduces)
-            .into_iter()
-            .filter(|&node| graph.op(node) == Op::Load)
-            .filter_map(|load| graph.sources(load).get(2).copied())
-            .collect();
-        graph.reachable(&gates).contains(&range)
+    /// Does it depend on this range whether a term is there, but not on the shorter one that stands for it in `map`?
+    fn opens(
+        &self,
+        graph: &mut Graph,
+        range: NodeId,
+        shorter: NodeId,
+        map: &FxHashMap<NodeId, NodeId>,
+    ) -> Result<bool> {
+        let is_gated = |graph: &Graph, terms: &[NodeId], range: NodeId| {
+            let loads = graph.reachable(terms).into_iter().filter(|&node| graph.op(node) == Op::Load);
+            let gates: Vec<NodeId> = loads.filter_map(|load| graph.sources(load).get(2).copied()).collect();
+            graph.reachable(&gates).contains(&range)
+        };
+        // A loop within the term would be one loop in two places.
+        let is_loop = |range: &NodeId| !self.terms.contains(range) && is_loop(graph, range);
+        let has_loop = self.reduces.iter().any(|&reduce| graph.sources(reduce)[1..].iter().any(is_loop));
+        if has_loop || !is_gated(graph, &self.reduces, range) {
+            return Ok(false);
+        }
+        let terms: SmallVec<[NodeId; 2]> = self.reduces.iter().map(|&reduce| graph.source(reduce, 0)).collect();
+        for term in terms {
+            let term = without_open_gates(graph, term, map)?;
+            if is_gated(graph, &[term], shorter) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Adds the terms of some axes, within loops for which `map` stands.
