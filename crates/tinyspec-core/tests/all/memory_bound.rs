@@ -194,7 +194,7 @@ fn products_of_few_rows_and_a_large_matrix_are_exact_on_small_integers() -> Resu
             let sum = |m: usize, n: usize| (0..inner).map(|k| value(m, k) * weight(k, n)).sum::<i64>() as f32;
             let want: Vec<f32> = (0..rows * outer).map(|i| sum(i / outer, i % outer)).collect();
             assert_eq!(x.matmul(&across).to_vec::<f32>()?, want, "{rows} rows across {inner} by {outer}");
-            let turned = x.matmul(&along.transpose(0, 1));
+            let turned = x.matmul(along.transpose(0, 1));
             assert_eq!(turned.to_vec::<f32>()?, want, "{rows} rows along {inner} by {outer}");
         }
         let total = |n: usize| (0..inner).map(|k| weight(k, n)).sum::<i64>() as f32;
