@@ -80,7 +80,7 @@ fn normalisations() -> Vec<Workload> {
     ]
 }
 
-/// Every weight is read once, by one vector.
+/// Every weight is read once, by one vector or a few.
 fn vector_products() -> Vec<Workload> {
     let (width, hidden, words) = (768, 3072, 50257);
     let across = |name: &str, inner: usize, outer: usize| {
@@ -91,10 +91,22 @@ fn vector_products() -> Vec<Workload> {
             vec![inputs[0].matmul(inputs[1].transpose(0, 1))]
         })
     };
+    let few = |name: &str, rows: usize, is_turned: bool| {
+        let weights = if is_turned { [hidden, width] } else { [width, hidden] };
+        let body: Body = match is_turned {
+            true => |inputs| vec![inputs[0].matmul(inputs[1].transpose(0, 1))],
+            false => |inputs| vec![inputs[0].matmul(&inputs[1])],
+        };
+        reduction(name, width * hidden, &[&[rows, width], &weights], body)
+    };
     vec![
         across("gemv/f32/768x3072", width, hidden),
         along("gemv/f32/768x3072/nt", width, hidden),
         across("gemv/f32/768x50257", width, words),
         along("gemv/f32/768x50257/nt", width, words),
+        few("gemv/f32/2x768x3072", 2, false),
+        few("gemv/f32/2x768x3072/nt", 2, true),
+        few("gemv/f32/4x768x3072", 4, false),
+        few("gemv/f32/4x768x3072/nt", 4, true),
     ]
 }

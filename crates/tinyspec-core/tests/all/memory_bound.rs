@@ -176,6 +176,36 @@ fn sums_down_the_columns_of_matrices_are_exact_on_small_integers() -> Result<(),
     Ok(())
 }
 
+/// A few rows times a matrix that the second cache does not hold, stored either way; numbers of rows and columns that vectors
+/// and streams divide, and that leave a rest.
+#[test]
+fn products_of_few_rows_and_a_large_matrix_are_exact_on_small_integers() -> Result<(), Error> {
+    for [inner, outer] in [[256usize, 640], [258, 1003], [770, 1001], [1000, 264], [301, 640], [264, 70_003]] {
+        let weight = |k: usize, n: usize| ((k * 31 + n * 17) % 7) as i64 - 3;
+        let across: Vec<f32> = (0..inner * outer).map(|i| weight(i / outer, i % outer) as f32).collect();
+        let along: Vec<f32> = (0..inner * outer).map(|i| weight(i % inner, i / inner) as f32).collect();
+        let across = Tensor::from_slice(&across, [inner, outer]);
+        let along = Tensor::from_slice(&along, [outer, inner]);
+        let most = if outer > 10_000 { 1 } else { 5 };
+        for rows in 1..=most {
+            let value = |m: usize, k: usize| ((m * 5 + k * 3) % 5) as i64 - 2;
+            let x: Vec<f32> = (0..rows * inner).map(|i| value(i / inner, i % inner) as f32).collect();
+            let x = Tensor::from_slice(&x, [rows, inner]);
+            let sum = |m: usize, n: usize| (0..inner).map(|k| value(m, k) * weight(k, n)).sum::<i64>() as f32;
+            let want: Vec<f32> = (0..rows * outer).map(|i| sum(i / outer, i % outer)).collect();
+            assert_eq!(x.matmul(&across).to_vec::<f32>()?, want, "{rows} rows across {inner} by {outer}");
+            let turned = x.matmul(along.transpose(0, 1));
+            assert_eq!(turned.to_vec::<f32>()?, want, "{rows} rows along {inner} by {outer}");
+        }
+        let total = |n: usize| (0..inner).map(|k| weight(k, n)).sum::<i64>() as f32;
+        let totals: Vec<f32> = (0..outer).map(total).collect();
+        assert_eq!(across.sum(0, false).to_vec::<f32>()?, totals, "sums down {inner} by {outer}");
+        assert_eq!(along.sum(1, false).to_vec::<f32>()?, totals, "sums along {inner} by {outer}");
+        assert_eq!(along.max(1, false).to_vec::<f32>()?, vec![3.0; outer], "maxima along {inner} by {outer}");
+    }
+    Ok(())
+}
+
 #[test]
 fn positions_in_long_axes_are_those_of_the_first_greatest() -> Result<(), Error> {
     for count in [1usize << 17, 300_000, 131_101] {

@@ -210,8 +210,14 @@ impl Renderer<'_, '_> {
         let (by, outside) = (inner.node, around.node);
         let length = self.trips().unwrap_or(0).saturating_mul(address.step.into());
         let is_row = address.step > 0 && length > i128::from(address.row / 2) && length <= address.row.into();
-        let cache = self.target.cache_bytes[0] as i64;
-        let fits = address.row >= RUN as i64 && address.row <= cache / 3;
+        let first = self.target.cache_bytes[0] as i64;
+        // Short vectors take longer over a row, so that a longer one has come in time; the first cache does not hold two of those.
+        let is_short = self.target.vector_bytes < LINE as usize;
+        let (level, most) = match is_short && address.row > first / 3 {
+            true => (Level::Second, first / 2),
+            false => (Level::First, first / 3),
+        };
+        let fits = address.row >= RUN as i64 && address.row <= most;
         let readers = self.rows.entry(Row { buffer, around: outside, bytes: address.row }).or_default();
         if readers.iter().all(|reader| reader.0 != by) {
             readers.push((by, address.start));
@@ -226,7 +232,7 @@ impl Renderer<'_, '_> {
                 let lead = first.saturating_sub(start);
                 let leads = lead > 0 && lead.checked_rem(address.row) == Some(0);
                 let ahead = if leads { lead.saturating_add(2 * address.row) } else { address.row };
-                self.prefetch(address, ahead)
+                self.prefetch_to(level, address, ahead)
             }
             _ => Ok(()),
         }

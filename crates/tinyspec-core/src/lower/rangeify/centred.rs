@@ -8,9 +8,6 @@ use super::split::Split;
 use tinyspec_ir::dim::shape;
 use tinyspec_ir::{Arg, Axes, Builder, Const, Graph, NodeId, Op, Result};
 
-/// Elements of a part: two loops go over it, while the next one comes.
-pub(super) const PART: i64 = 4096;
-
 /// A sum of squares of what x differs by from the mean of x.
 #[derive(Clone)]
 pub(super) struct Centred {

@@ -31,6 +31,8 @@ pub struct Costs {
     pub vector: usize,
     /// Bytes that the cache of a core holds.
     pub cache: i64,
+    /// Bytes of what is walked twice, of which the first cache holds one while the next one comes.
+    pub part: i64,
 }
 
 impl Costs {
@@ -49,6 +51,7 @@ impl Costs {
             outputs: 12,
             vector: target.lanes(DType::F32),
             cache: target.cache_bytes[1] as i64,
+            part: 1 << (target.cache_bytes[0] / 3).max(1024).ilog2(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Large Reduces to few elements become two: into parts, which threads share, and over the parts. A shorter chain of
 //! additions also rounds less. A Reduce is unordered, so any tree is its value.
 
-use super::centred::{Centred, PART};
+use super::centred::Centred;
 use super::count::counted;
 use super::fusion::Costs;
 use super::movement::{count, dims};
@@ -97,7 +97,7 @@ impl Split {
         }
         let extent = |axis: u32| dims[axis as usize];
         let wanted = match is_walked_twice {
-            true => trips / PART,
+            true => trips / (costs.part / dtype.size() as i64).max(1),
             false => (trips / least.min(CHAIN * costs.vector as i64)).clamp(PARTS.0, PARTS.1),
         };
         // The outermost axis has parts that lie together.

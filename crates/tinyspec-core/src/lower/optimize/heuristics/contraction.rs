@@ -59,7 +59,7 @@ impl Planner<'_> {
             return None;
         }
         let (a, b) = (self.loaded(self.graph.source(product, 0))?, self.loaded(self.graph.source(product, 1))?);
-        if self.is_stream(a) || self.is_stream(b) {
+        if self.is_stream(a) || self.is_stream(b) || self.is_for_few() {
             return None;
         }
         let mut best: Option<(f64, Tile)> = None;

@@ -8,8 +8,15 @@ use tinyspec_ir::{Arg, AxisType, NodeId};
 
 /// Bytes of a row from which on its start, which the processor does not foresee, is rare.
 const LONG: i64 = 4096;
+/// Bytes of a run, below which much of what the processor reads ahead is beyond its end.
+const RUN: i64 = 1024;
+/// Bytes of a line of the caches.
+const LINE: usize = 64;
 /// Operations for each element, below which the processor sees the loads of several trips ahead of itself.
 const LABOUR: usize = 6;
+
+/// Results that share each element of a large matrix, at most, for its reading to set the pace: a batch of a few rows.
+const FEW: i64 = 4;
 
 /// Rows that are summed at once.
 pub(super) struct Beside {
@@ -19,6 +26,24 @@ pub(super) struct Beside {
     pub count: i64,
     /// Vectors of each in a trip.
     pub vectors: i64,
+    /// Output axes whose results share what is read.
+    pub sharing: SmallVec<[usize; 2]>,
+}
+
+/// Sums across rows.
+struct Rows {
+    /// The axis that the rows follow each other on.
+    rows: usize,
+    /// How many are added at once.
+    count: i64,
+    /// Columns whose sums a cache holds.
+    block: i64,
+    /// Columns of a trip.
+    tile: i64,
+    /// Output axes whose results share what is read.
+    sharing: SmallVec<[usize; 2]>,
+    /// The loop over rows is around that over columns.
+    is_outside: bool,
 }
 
 impl Planner<'_> {
@@ -34,69 +59,128 @@ impl Planner<'_> {
         if is_once { self.footprint(access, 0, None, &[]) } else { 0 }
     }
 
+    /// Output axes that an access does not depend on, and the results along them: as many share each of its elements.
+    fn sharing(&self, access: usize) -> (SmallVec<[usize; 2]>, i64) {
+        let mut axes: SmallVec<[usize; 2]> = self.outputs().into_iter().collect();
+        axes.retain(|&mut origin| self.trips(origin) > 1 && !self.depends(access, origin));
+        let results = axes.iter().map(|&origin| self.trips(origin)).product();
+        (axes, results)
+    }
+
+    /// Bytes that an access reads, if no more than a few results share each element; else 0.
+    fn bytes_read_by_few(&self, access: usize) -> i64 {
+        let most = if self.has_short_vectors() { FEW } else { 1 };
+        let is_few = self.sharing(access).1 <= most;
+        let is_once = self.reduced().all(|origin| self.trips(origin) <= 1 || self.depends(access, origin));
+        if is_few && is_once { self.footprint(access, 0, None, &[]) } else { 0 }
+    }
+
+    /// Is this a product of a few rows and a large matrix, which is read as by one row?
+    pub(super) fn is_for_few(&self) -> bool {
+        let &[axis] = &self.reduced().collect::<SmallVec<[usize; 2]>>()[..] else { return false };
+        let is_shared = |&access: &usize| {
+            let is_few = self.sharing(access).1 > 1 && self.bytes_read_by_few(access) > 0;
+            is_few && self.windows(access).is_empty()
+        };
+        let Some(access) = (0..self.kernel.accesses.len()).find(is_shared) else { return false };
+        match self.contiguous_output().filter(|&lane| self.coefficient(access, lane) == 1) {
+            Some(lane) => self.rows_to_sum(lane, self.lanes()).is_some(),
+            None => self.rows_beside(axis).is_some(),
+        }
+    }
+
     /// The output axis of which several rows are summed at once, and how many. The processor reads ahead of each of them by
     /// itself, up to the end of its page: while one begins a page another is in the midst of one. Where the work hides
     /// the loads to come, more rows are more loads in sight.
     pub(super) fn rows_beside(&self, axis: usize) -> Option<Beside> {
         let computes = |node: &&NodeId| self.graph.op(**node).is_elementwise() && !is_index(self.graph, **node);
         let is_laboured = self.kernel.order.iter().filter(computes).count() >= LABOUR;
-        let (count, vectors) = if is_laboured { (4, 1) } else { (2, 4) };
         if self.kernel.reductions.len() != 1 {
             return None;
         }
-        let last = self.target.cache_bytes[2] as i64;
+        let [_, second, last] = self.target.cache_bytes.map(|bytes| bytes as i64);
+        // Short vectors leave more of their time to the start of a row.
+        let (long, near) = if self.has_short_vectors() { (RUN, second) } else { (LONG, last) };
         let is_long = |access: usize| {
             let row = self.trips(axis).saturating_mul(self.kernel.accesses[access].dtype.size() as i64);
-            row >= LONG && self.coefficient(access, axis) == 1 && self.bytes_read_once(access) > last
+            row >= long && self.coefficient(access, axis) == 1 && self.bytes_read_by_few(access) > near
         };
         let access = (0..self.kernel.accesses.len()).find(|&access| is_long(access))?;
-        let rows = self.outputs().into_iter().rfind(|&origin| self.trips(origin) > 1)?;
-        let shares = self.trips(rows) % count == 0 && self.trips(rows) >= 4 * count * self.target.threads as i64;
-        (shares && self.depends(access, rows)).then_some(Beside { rows, count, vectors })
+        let (sharing, results) = self.sharing(access);
+        let rows = self.outputs().into_iter().rfind(|&origin| self.trips(origin) > 1 && !sharing.contains(&origin))?;
+        let is_shared = (0..self.kernel.accesses.len()).any(|other| !self.depends(other, rows));
+        let (count, vectors) = match self.has_short_vectors() {
+            _ if is_laboured && results == 1 => (4, 1),
+            // The registers hold eight sums, and what they are made of.
+            true if results > 2 => (2, 1),
+            true if is_shared => (4, 2 / results),
+            // Each lane of four vectors adds up less, and rounds less, than of two.
+            _ => (2, 4),
+        };
+        // Of rows that leave a rest, those beyond the end read a row beside them.
+        let divides = self.has_short_vectors() || self.trips(rows) % count == 0;
+        let shares = divides && self.trips(rows) >= 4 * count * self.target.threads as i64;
+        (shares && self.depends(access, rows)).then_some(Beside { rows, count, vectors, sharing })
     }
 
-    /// Sums across rows of a large matrix: blocks of columns, whose sums the first cache holds, are walked row after row,
-    /// a few at once. False where that is no way to do it.
-    pub(super) fn sum_rows(&mut self, lane: usize, lanes: i64) -> bool {
-        /// Rows at once: as many streams that the processor reads ahead of, and loads for each load of a sum.
+    /// How sums across rows of a large matrix are made, if they can be.
+    fn rows_to_sum(&self, lane: usize, lanes: i64) -> Option<Rows> {
+        /// Rows at once, at most: as many streams that the processor reads ahead of, and loads for each load of a sum.
         const ROWS: i64 = 4;
         /// Vectors of each row in a trip.
         const VECTORS: i64 = 4;
-        /// Bytes of a run, below which much of what the processor reads ahead is beyond its end.
-        const RUN: i64 = 1024;
-        let &[rows] = &self.reduced().collect::<SmallVec<[usize; 2]>>()[..] else { return false };
+        let &[rows] = &self.reduced().collect::<SmallVec<[usize; 2]>>()[..] else { return None };
         let [first, second, last] = self.target.cache_bytes.map(|bytes| bytes as i64);
         let keeps = |reduction: &Reduction| {
             let dtype = self.graph.dtype(reduction.node);
             matches!(self.graph.arg(reduction.node), Arg::Reduce { op, .. } if dtype.accumulator_of(*op) == dtype)
         };
         let size = self.kernel.dtypes(self.graph).map(|dtype| dtype.size() as i64).max().unwrap_or(1);
-        // From the last cache, too, long runs are better than the short ones that few registers hold.
+        // From the last cache, too, long runs are better than the short ones that few registers hold: whole rows, whose
+        // sums come from the second cache, are better than runs of which the first holds them.
         let is_short = self.accumulated(lane, lanes) * lanes * size < RUN;
         let near = if is_short { second } else { last };
-        let is_stream = |access: usize| self.coefficient(access, lane) == 1 && self.bytes_read_once(access) > near;
-        let (columns, tile) = (self.trips(lane), VECTORS * lanes);
-        let room = first / 3 / (size * self.kernel.reductions.len().max(1) as i64);
+        let is_short = is_short && self.has_short_vectors();
+        let is_stream = |&access: &usize| self.coefficient(access, lane) == 1 && self.bytes_read_by_few(access) > near;
+        let access = (0..self.kernel.accesses.len()).find(is_stream)?;
+        let (sharing, results) = self.sharing(access);
+        let room = if is_short { second / 2 } else { first / 3 };
+        let room = (room / (size * results * self.kernel.reductions.len().max(1) as i64)).max(1);
+        let (columns, tile) = (self.trips(lane), (VECTORS / results).max(1) * lanes);
         let threads = self.target.threads.max(1) as i64;
-        let all = self.outputs().into_iter().all(|origin| origin == lane || self.trips(origin) <= 1);
-        if !all
+        let all = |origin: &usize| *origin == lane || self.trips(*origin) <= 1 || sharing.contains(origin);
+        // Rows that are walked whole follow each other.
+        let long = if is_short && columns <= room && threads == 1 { RUN } else { LONG * threads };
+        if !self.outputs().iter().all(all)
             || !self.space.can_sum_rows()
             || !self.kernel.reductions.iter().all(keeps)
-            || !(0..self.kernel.accesses.len()).any(is_stream)
-            || columns * size < LONG * threads
-            || self.trips(rows) % ROWS != 0
+            || columns * size < long
         {
-            return false;
+            return None;
         }
+        let least = if is_short { 2 } else { ROWS };
+        let count = (least..=ROWS).rev().find(|count| self.trips(rows) % count == 0)?;
         let blocks = ((columns + room - 1) / room + threads - 1) / threads * threads;
         let block = ((columns + blocks - 1) / blocks + tile - 1) / tile * tile;
-        // Where columns leave a rest each load has a mask. With those the sums are better in registers, and two threads
-        // are better with longer runs, as are machines without masks: only the last run has some.
+        // Where columns leave a rest each load has a mask, but where there is one block, of which only the last trip has some.
+        // With masks the sums are better in registers, and two threads are better with longer runs, as are machines without.
         let has_rest = columns % block != 0;
-        if has_rest && (threads > 1 || !self.target.masked_access) {
-            return false;
+        let is_one = blocks == 1 && is_short;
+        if has_rest && !is_one && (threads > 1 || !self.target.masked_access) {
+            return None;
         }
-        if let Some(axis) = self.axis(lane).filter(|_| has_rest) {
+        Some(Rows { rows, count, block, tile, sharing, is_outside: !has_rest || is_one })
+    }
+
+    /// Sums across rows of a large matrix: blocks of columns, whose sums a cache holds, are walked row after row, a few at
+    /// once. False where that is no way to do it.
+    pub(super) fn sum_rows(&mut self, lane: usize, lanes: i64) -> bool {
+        let Some(Rows { rows, count, block, tile, sharing, is_outside }) = self.rows_to_sum(lane, lanes) else {
+            return false;
+        };
+        let columns = self.trips(lane);
+        self.share_elements(&sharing);
+        if let Some(axis) = self.axis(lane).filter(|_| columns % block != 0) {
             self.apply(OptOp::Padto { axis, multiple: block });
         }
         if let Some(axis) = self.axis(lane).filter(|_| columns > block) {
@@ -106,20 +190,35 @@ impl Planner<'_> {
         if let Some(axis) = self.axis(lane) {
             self.apply(OptOp::Split { axis, factor: tile, target: AxisType::Upcast, top: false });
         }
-        self.far_apart(rows, ROWS, AxisType::Unroll);
+        self.far_apart(rows, count, AxisType::Unroll);
         if let (Some(columns), Some(rows)) = (self.axis_of_loop(lane), self.axis_of(rows, AxisType::Reduce))
-            && !has_rest
+            && is_outside
         {
             self.apply(OptOp::Swap(columns, rows));
         }
         true
     }
 
+    /// All results that share what is read are in the tile.
+    pub(super) fn share_elements(&mut self, sharing: &[usize]) {
+        for &origin in sharing {
+            self.split(origin, self.trips(origin), AxisType::Upcast);
+        }
+    }
+
     /// Some trips of an axis at once, as far from each other as can be: streams that begin side by side are taken for one.
     pub(super) fn far_apart(&mut self, origin: usize, factor: i64, target: AxisType) {
         if let Some(axis) = self.axis(origin) {
+            if self.trips(origin) % factor != 0 {
+                self.apply(OptOp::Padto { axis, multiple: factor });
+            }
             self.apply(OptOp::Split { axis, factor, target, top: true });
         }
+    }
+
+    /// Does a line of the caches take several vectors? Then there are more instructions a line, and registers hold less.
+    pub(super) fn has_short_vectors(&self) -> bool {
+        self.target.vector_bytes < LINE
     }
 
     /// Vectors that a sum across rows keeps in registers: the more there are, the longer are the runs in which a row is

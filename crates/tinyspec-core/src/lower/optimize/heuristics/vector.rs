@@ -42,6 +42,7 @@ impl Planner<'_> {
                 self.split_by_vectors(axis, lanes, vectors.max(1), AxisType::Unroll);
             }
             if let Some(beside) = beside {
+                self.share_elements(&beside.sharing);
                 self.far_apart(beside.rows, beside.count, AxisType::Upcast);
             }
             if let (Some(last), Some(rows), [(_, vectors), ..]) = (last, rows, &split[..]) {

@@ -2,13 +2,14 @@
 //! few to every result: so the rows of a matrix are read from one end to the other when its columns are summed, and memory
 //! likes nothing better. Meanwhile the sums are in LOCAL memory.
 
+use crate::lower::fold;
 use crate::lower::live;
 use crate::lower::loops::{closed, grouped};
 use crate::lower::optimize::windows::next_id;
-use crate::lower::sum::Sum;
+use crate::lower::sum::{Sum, as_sum};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use tinyspec_ir::rewrite::substitute;
+use tinyspec_ir::rewrite::{substitute, transform};
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Result};
 
 /// The kernel over its axes in their order; as it is where that asks for no Reduce around results.
@@ -61,7 +62,7 @@ impl Rows {
         let first = axes[..last].iter().position(|range| is(range, AxisType::Reduce))?;
         // Terms of a trip are added up before; vectors of results lie along the tile, so it is innermost.
         let is_tile = |range: &&NodeId| is(range, AxisType::Upcast);
-        let is_loop = |range: &&NodeId| !is_tile(range) && !is(range, AxisType::Unroll);
+        let is_loop = |range: &&NodeId| is_loop(graph, range);
         let outer: Vec<NodeId> = axes[..first].iter().filter(is_loop).copied().collect();
         let inner: Vec<NodeId> = axes[first..=last].iter().filter(is_loop).copied().collect();
         let tile: Vec<NodeId> = axes.iter().filter(is_tile).copied().collect();
@@ -101,16 +102,79 @@ impl Rows {
         for (&reduce, &place) in self.reduces.iter().zip(places) {
             let Arg::Reduce { op, .. } = *graph.arg(reduce) else { continue };
             let place = self.index(graph, place, &map)?;
-            let nothing = crate::lower::fold::identity(graph, op, graph.dtype(reduce));
+            let nothing = fold::identity(graph, op, graph.dtype(reduce));
             stores.push(graph.add(Op::Store, &[place, nothing], Arg::None)?);
         }
         let stores = grouped(graph, &stores)?;
         closed(graph, stores, &loops)
     }
 
-    /// Adds the terms, in the order of the axes.
+    /// Adds the terms, in the order of the axes. Where the last trip along a row goes beyond its end, it stands for itself,
+    /// and the trips before have no gates.
     fn add(&self, graph: &mut Graph, places: &[NodeId], started: NodeId) -> Result<NodeId> {
-        let (map, loops) = again(graph, &self.terms)?;
+        let along = self.terms.iter().rposition(|range| is_loop(graph, range)).unwrap_or(0);
+        let (around, inside) = self.terms.split_at(along);
+        let (map, loops) = again(graph, around)?;
+        let trips = live::trips(graph, inside[0]).filter(|&trips| trips > 1);
+        let before = graph.index(trips.unwrap_or(1) - 1);
+        let column = graph.range(before, next_id(graph), AxisType::Loop)?;
+        let mut whole = map.clone();
+        whole.insert(inside[0], column);
+        if trips.is_none() || !self.opens(graph, inside[0], column, &whole)? {
+            let effect = self.add_along(graph, places, started, map, &loops, inside)?;
+            return closed(graph, effect, &loops);
+        }
+        let trips: SmallVec<[NodeId; 4]> = loops.iter().copied().chain([column]).collect();
+        let whole = self.add_along(graph, places, started, whole, &trips, &inside[1..])?;
+        let whole = closed(graph, whole, &[column])?;
+        let mut rest = map;
+        rest.insert(inside[0], before);
+        let rest = self.add_along(graph, places, whole, rest, &loops, &inside[1..])?;
+        let both = grouped(graph, &[whole, rest])?;
+        closed(graph, both, &loops)
+    }
+
+    /// Does it depend on this range whether a term is there, but not on the shorter one that stands for it in `map`?
+    fn opens(
+        &self,
+        graph: &mut Graph,
+        range: NodeId,
+        shorter: NodeId,
+        map: &FxHashMap<NodeId, NodeId>,
+    ) -> Result<bool> {
+        let is_gated = |graph: &Graph, terms: &[NodeId], range: NodeId| {
+            let loads = graph.reachable(terms).into_iter().filter(|&node| graph.op(node) == Op::Load);
+            let gates: Vec<NodeId> = loads.filter_map(|load| graph.sources(load).get(2).copied()).collect();
+            graph.reachable(&gates).contains(&range)
+        };
+        // A loop within the term would be one loop in two places.
+        let is_loop = |range: &NodeId| !self.terms.contains(range) && is_loop(graph, range);
+        let has_loop = self.reduces.iter().any(|&reduce| graph.sources(reduce)[1..].iter().any(is_loop));
+        if has_loop || !is_gated(graph, &self.reduces, range) {
+            return Ok(false);
+        }
+        let terms: SmallVec<[NodeId; 2]> = self.reduces.iter().map(|&reduce| graph.source(reduce, 0)).collect();
+        for term in terms {
+            let term = without_open_gates(graph, term, map)?;
+            if is_gated(graph, &[term], shorter) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Adds the terms of some axes, within loops for which `map` stands.
+    fn add_along(
+        &self,
+        graph: &mut Graph,
+        places: &[NodeId],
+        started: NodeId,
+        mut map: FxHashMap<NodeId, NodeId>,
+        around: &[NodeId],
+        axes: &[NodeId],
+    ) -> Result<NodeId> {
+        let (own, loops) = again(graph, axes)?;
+        map.extend(own);
         let mut stores: SmallVec<[NodeId; 2]> = SmallVec::new();
         for (&reduce, &place) in self.reduces.iter().zip(places) {
             let Arg::Reduce { op, .. } = *graph.arg(reduce) else { continue };
@@ -120,10 +184,9 @@ impl Rows {
                 [value] => value,
                 _ => graph.add(Op::Reduce, &term, graph.arg(reduce).clone())?,
             };
-            let term = substitute(graph, &[term], &map)?[0];
+            let term = without_open_gates(graph, term, &map)?;
             // Read anew in every trip.
-            let is_loop = |range: &NodeId| !matches!(graph.arg(*range), Arg::Range { axis: AxisType::Upcast, .. });
-            let trips = loops.iter().copied().filter(is_loop);
+            let trips = around.iter().chain(&loops).copied().filter(|range| is_loop(graph, range));
             let ready: SmallVec<[NodeId; 8]> = [place, started].into_iter().chain(trips).collect();
             let ready = graph.add(Op::After, &ready, Arg::None)?;
             let place = self.index(graph, ready, &map)?;
@@ -156,7 +219,7 @@ impl Rows {
         let (mut place, mut stride) = (Sum::constant(0), 1);
         for range in self.results.iter().rev() {
             let trips = live::trips(graph, *range).unwrap_or(1);
-            place = place.plus(&Sum::atom(*map.get(range).unwrap_or(range)).scale(stride));
+            place = place.plus(&as_sum(graph, *map.get(range).unwrap_or(range)).scale(stride));
             stride *= trips;
         }
         let place = place.emit(graph)?;
@@ -177,4 +240,27 @@ fn again(graph: &mut Graph, ranges: &[NodeId]) -> Result<(FxHashMap<NodeId, Node
         new.push(again);
     }
     Ok((map, new))
+}
+
+/// Is the axis walked by a loop, not in the tile?
+fn is_loop(graph: &Graph, range: &NodeId) -> bool {
+    !matches!(graph.arg(*range), Arg::Range { axis: AxisType::Upcast | AxisType::Unroll, .. })
+}
+
+/// A term with other Ranges; of a Load whose gate they always open nothing is left but the Load.
+fn without_open_gates(graph: &mut Graph, term: NodeId, map: &FxHashMap<NodeId, NodeId>) -> Result<NodeId> {
+    let term = transform(graph, &[term], |graph, old, new| {
+        if let Some(&other) = map.get(&old) {
+            return Ok(other);
+        }
+        let sources: SmallVec<[NodeId; 4]> = graph.sources(new).into();
+        match graph.op(new) {
+            Op::CmpLt | Op::And => fold::elementwise(graph, graph.op(new), &sources, graph.arg(new).clone()),
+            Op::Load if sources.get(2).is_some_and(|&gate| graph.as_int(gate) == Some(1)) => {
+                graph.add(Op::Load, &sources[..1], graph.arg(new).clone())
+            }
+            _ => Ok(new),
+        }
+    })?;
+    Ok(term[0])
 }
