@@ -56,9 +56,9 @@ fn what_follows_a_tile_is_made_of_each_of_its_rows() -> Result<(), Error> {
         let a: Vec<f32> = (0..count * DEPTH).map(value).collect();
         let b: Vec<f32> = (0..DEPTH * columns).map(value).collect();
         let residual: Vec<f32> = (0..count * columns).map(|i| (i % 5) as f32).collect();
-        let product = Tensor::from_slice(&a, [count, DEPTH]).matmul(&Tensor::from_slice(&b, [DEPTH, columns]));
+        let product = Tensor::from_slice(&a, [count, DEPTH]).matmul(Tensor::from_slice(&b, [DEPTH, columns]));
         let size = product.abs() + 1.0;
-        let mixed = &product / &size.sqrt() * 0.5 + Tensor::from_slice(&residual, [count, columns]);
+        let mixed = &product / size.sqrt() * 0.5 + Tensor::from_slice(&residual, [count, columns]);
         let length = (&mixed * &mixed + &size).sqrt() + 0.25;
         let unit = (&mixed - &product) / &length;
         realize_all(&[&mixed, &unit])?;

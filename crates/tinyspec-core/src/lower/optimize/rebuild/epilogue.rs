@@ -13,7 +13,7 @@ use crate::lower::terms::Sums;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_backends::Target;
-use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Result};
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, DType, Dim, Graph, NodeId, Op, Result};
 
 /// Instructions of an element from which on the loop, its stores and its loads are little beside them.
 const LONG: usize = 12;
@@ -39,7 +39,7 @@ struct Epilogue {
     columns: SmallVec<[NodeId; 2]>,
     /// Sums that are another one in each row, with those Ranges of the tile that they depend on.
     sums: Vec<(NodeId, SmallVec<[NodeId; 4]>)>,
-    /// Nodes from the sums to the stores that depend on the row, sources first.
+    /// Nodes from the sums to the stores that are another one for each element of the tile, sources first.
     nodes: Vec<NodeId>,
     /// Where a row is stored at all.
     gate: Option<NodeId>,
@@ -74,6 +74,7 @@ impl Epilogue {
         let order = graph.reachable(&[body]);
         let live = Live::new(graph, &order)?;
         let is_changing = |node: NodeId| live.of(node) & live.bit(row) != 0;
+        let lanes = tile.iter().fold(0, |set, &range| set | live.bit(range));
         let mut needed = vec![false; body.index() + 1];
         needed[body.index()] = true;
         let (mut sums, mut nodes, mut size) = (Vec::new(), Vec::new(), 0);
@@ -88,13 +89,16 @@ impl Epilogue {
                     sums.push((node, std::iter::once(row).chain(of_tile).collect()));
                     continue;
                 }
+                Op::Reduce if live.of(node) & lanes != 0 => return Ok(None),
                 Op::After | Op::Buffer | Op::AtomicAdd | Op::Custom => return Ok(None),
                 _ => {}
             }
             graph.sources(node).iter().for_each(|source| needed[source.index()] = true);
-            if is_changing(node) && node != row {
+            if (is_changing(node) || live.of(node) & lanes != 0) && graph.op(node) != Op::Range {
                 nodes.push(node);
-                let is_value = graph.op(node).is_elementwise() && graph.dtype(node) != tinyspec_ir::DType::Index;
+            }
+            if is_changing(node) {
+                let is_value = graph.op(node).is_elementwise() && graph.dtype(node) != DType::Index;
                 size += if is_value { sizes.size(graph, node) } else { 0 };
             }
         }
@@ -103,13 +107,11 @@ impl Epilogue {
         }
         nodes.reverse();
         sums.reverse();
-        let lanes = tile.iter().fold(0, |set, &range| set | live.bit(range));
         let gate = common_gate(graph, body, |part| live.of(part) & lanes == 0)?;
         Ok(Some(Epilogue { body, outer, row, columns: tile, sums, nodes, gate }))
     }
 
     fn build(self, graph: &mut Graph, first_slot: u32) -> Result<NodeId> {
-        let again = graph.range(graph.source(self.row, 0), next_id(graph), AxisType::Loop)?;
         let mut stores = SmallVec::<[NodeId; 2]>::new();
         let mut places = SmallVec::<[NodeId; 2]>::new();
         for (slot, (sum, ranges)) in (first_slot..).zip(&self.sums) {
@@ -128,11 +130,17 @@ impl Epilogue {
         let tile: SmallVec<[NodeId; 4]> = std::iter::once(self.row).chain(self.columns.iter().copied()).collect();
         let stored = grouped(graph, &stores)?;
         let stored = closed(graph, stored, &tile)?;
-        let mut new: FxHashMap<NodeId, NodeId> = std::iter::once((self.row, again)).collect();
+        // Ranges of their own, as those of the tile are closed.
+        let (mut new, mut loops) = (FxHashMap::default(), self.outer.clone());
+        for &range in &tile {
+            let kind = if range == self.row { AxisType::Loop } else { AxisType::Upcast };
+            let again = graph.range(graph.source(range, 0), next_id(graph), kind)?;
+            new.insert(range, again);
+            loops.push(again);
+        }
         for ((sum, ranges), &place) in self.sums.iter().zip(&places) {
             let filled = graph.add(Op::After, &[place, stored], Arg::None)?;
-            let ranges: SmallVec<[NodeId; 4]> =
-                ranges.iter().map(|&range| if range == self.row { again } else { range }).collect();
+            let ranges: SmallVec<[NodeId; 4]> = ranges.iter().map(|range| new[range]).collect();
             let index = index(graph, filled, &ranges)?;
             let load = Arg::Load { device: None, addrspace: AddrSpace::Reg };
             new.insert(*sum, graph.add(Op::Load, &[index], load)?);
@@ -144,7 +152,6 @@ impl Epilogue {
             new.insert(node, graph.add(graph.op(node), &sources, arg)?);
         }
         let body = new.get(&self.body).copied().unwrap_or(self.body);
-        let loops: SmallVec<[NodeId; 8]> = self.outer.iter().copied().chain([again]).chain(self.columns).collect();
         let effect = closed(graph, body, &loops)?;
         graph.add(Op::Sink, &[effect], Arg::None)
     }
