@@ -60,6 +60,7 @@ pub(super) fn render<'context>(
         levels: Vec::new(),
         registers: Registers::default(),
         addresses: Addresses::default(),
+        whole: FxHashMap::default(),
         bases: FxHashMap::default(),
         rows: FxHashMap::default(),
         fetched: FxHashMap::default(),
@@ -102,6 +103,8 @@ struct Renderer<'a, 'context> {
     levels: Vec<Level>,
     registers: Registers,
     addresses: Addresses,
+    /// Of gates: whether they are open for all lanes.
+    whole: FxHashMap<NodeId, Placed>,
     /// Start of each buffer, by node.
     bases: FxHashMap<NodeId, Value>,
     /// The loops that read each row, in their order.

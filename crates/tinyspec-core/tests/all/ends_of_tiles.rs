@@ -48,3 +48,30 @@ fn rows_beyond_the_end_are_not_seen() -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[test]
+fn what_follows_a_tile_is_made_of_each_of_its_rows() -> Result<(), Error> {
+    for (count, columns) in [(6usize, 32usize), (7, 32), (16, 27), (40, 64), (65, 19)] {
+        let value = |i: usize| ((i * 7) % 11) as f32 - 5.0;
+        let a: Vec<f32> = (0..count * DEPTH).map(value).collect();
+        let b: Vec<f32> = (0..DEPTH * columns).map(value).collect();
+        let residual: Vec<f32> = (0..count * columns).map(|i| (i % 5) as f32).collect();
+        let product = Tensor::from_slice(&a, [count, DEPTH]).matmul(Tensor::from_slice(&b, [DEPTH, columns]));
+        let size = product.abs() + 1.0;
+        let mixed = &product / size.sqrt() * 0.5 + Tensor::from_slice(&residual, [count, columns]);
+        let length = (&mixed * &mixed + &size).sqrt() + 0.25;
+        let unit = (&mixed - &product) / &length;
+        realize_all(&[&mixed, &unit])?;
+        let expected = (0..count * columns).map(|i| {
+            let (row, column) = (i / columns, i % columns);
+            let product = (0..DEPTH).map(|k| a[row * DEPTH + k] * b[k * columns + column]).sum::<f32>();
+            let size = product.abs() + 1.0;
+            let mixed = product / size.sqrt() * 0.5 + residual[i];
+            (mixed, (mixed - product) / ((mixed * mixed + size).sqrt() + 0.25))
+        });
+        let (first, second): (Vec<f32>, Vec<f32>) = expected.unzip();
+        assert!(same(&mixed.to_vec::<f32>()?, &first), "{count} rows of {columns}");
+        assert!(same(&unit.to_vec::<f32>()?, &second), "{count} rows of {columns}");
+    }
+    Ok(())
+}

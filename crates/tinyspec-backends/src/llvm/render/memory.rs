@@ -317,9 +317,15 @@ impl Renderer<'_, '_> {
         self.joined("llvm.vector.reduce.or", gate)
     }
 
-    /// Is a gate open for all lanes?
-    pub(super) fn all(&self, gate: Value) -> Result<Value> {
-        self.joined("llvm.vector.reduce.and", gate)
+    /// Is a gate open for all lanes? Asked once, where the gate is computed.
+    pub(super) fn all(&mut self, gate: NodeId) -> Result<Value> {
+        if let Some(placed) = self.whole.get(&gate) {
+            return Ok(placed.value);
+        }
+        let Placed { value, depth } = self.placed(gate)?;
+        let value = self.at_depth(depth, |renderer| renderer.joined("llvm.vector.reduce.and", value))?;
+        self.whole.insert(gate, Placed { value, depth });
+        Ok(value)
     }
 
     /// One bool for all lanes of a gate.
@@ -395,7 +401,7 @@ impl Renderer<'_, '_> {
                     return self.masked_write(&address, gate, value);
                 }
                 // Where masks are not the processor's own, such a store takes as long as ten whole ones.
-                let all = self.all(gate)?;
+                let all = self.all(sources[2])?;
                 self.either(
                     all,
                     |renderer| renderer.emit.store(address.pointer, value, address.alignment, false),

@@ -95,6 +95,7 @@ impl Renderer<'_, '_> {
                 *value = None;
             }
         }
+        self.whole.retain(|_, placed| placed.depth < inside);
         self.addresses.forget(inside, range);
         self.fetched.retain(|row, _| row.around != range);
     }

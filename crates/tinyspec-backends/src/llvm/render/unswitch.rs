@@ -153,7 +153,6 @@ impl Renderer<'_, '_> {
         }
         let mut all = None;
         for &gate in &found.gates {
-            let gate = self.value(gate)?;
             let open = self.all(gate)?;
             all = Some(match all {
                 Some(all) => self.emit.binary(LLVMAnd, all, open)?,
@@ -201,7 +200,7 @@ impl Renderer<'_, '_> {
     ) -> Result<()> {
         let (first, second, after) = (self.emit.new_block(), self.emit.new_block(), self.emit.new_block());
         self.emit.branch(condition, first, second)?;
-        let (values, addresses) = (self.values.clone(), self.addresses.clone());
+        let (values, addresses, whole) = (self.values.clone(), self.addresses.clone(), self.whole.clone());
         let before = self.registers.snapshot();
         self.emit.enter(first);
         then(self)?;
@@ -210,6 +209,7 @@ impl Renderer<'_, '_> {
         // What was computed on the one way does not exist on the other.
         self.values.clone_from(&values);
         self.addresses = addresses.clone();
+        self.whole.clone_from(&whole);
         let one = self.registers.restore(before);
         self.emit.enter(second);
         otherwise(self)?;
@@ -217,6 +217,7 @@ impl Renderer<'_, '_> {
         self.emit.jump(after);
         self.values = values;
         self.addresses = addresses;
+        self.whole = whole;
         self.emit.enter(after);
         let two = self.registers.restore(BTreeMap::new());
         for (slot, value) in one {

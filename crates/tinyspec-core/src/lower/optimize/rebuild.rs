@@ -1,5 +1,6 @@
 //! Rebuilds a kernel over the axes of a schedule, in one sweep.
 
+mod epilogue;
 mod keep;
 mod rows;
 mod stage;
@@ -44,10 +45,12 @@ pub(super) fn rebuild(graph: &mut Graph, kernel: &Kernel, space: &Space, target:
     if rebuild.shares {
         return Ok(sink);
     }
-    match space.staggered.and_then(|axis| rebuild.axes[axis]) {
-        Some(row) => stagger::stagger(graph, sink, row),
-        None => rows::around(graph, sink, &rebuild.axes.iter().copied().flatten().collect::<Vec<_>>()),
+    if let Some(row) = space.staggered.and_then(|axis| rebuild.axes[axis]) {
+        return stagger::stagger(graph, sink, row);
     }
+    let sink = rows::around(graph, sink, &rebuild.axes.iter().copied().flatten().collect::<Vec<_>>())?;
+    let is_carried = kernel.reductions.iter().any(|reduction| reduction.carried.is_some());
+    if is_carried { Ok(sink) } else { epilogue::by_rows(graph, sink, rebuild.next_local, target) }
 }
 
 struct Rebuild<'k> {

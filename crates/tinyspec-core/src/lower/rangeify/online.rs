@@ -54,7 +54,10 @@ impl Online {
                 users.entry(source).or_default().push(node);
             }
         }
-        let search = Search { graph, users, forced };
+        let mut search = Search { graph, users, made: vec![false; graph.len()], forced };
+        for &node in live {
+            search.made[node.index()] = search.is_made(node);
+        }
         let mut seen = FxHashSet::default();
         let mut number = 0;
         for &node in live {
@@ -98,6 +101,8 @@ impl Online {
 struct Search<'a> {
     graph: &'a Graph,
     users: FxHashMap<NodeId, SmallVec<[NodeId; 2]>>,
+    /// By node, as far as they are known: neither an input nor a constant, but made of products.
+    made: Vec<bool>,
     forced: &'a FxHashMap<NodeId, Reason>,
 }
 
@@ -137,8 +142,9 @@ impl Search<'_> {
                 family.terms.insert(self.summand(node));
             } else {
                 let sources = value_sources(graph, node).iter();
-                pending
-                    .extend(sources.copied().filter(|&source| self.elements(source) == size && self.is_made(source)));
+                pending.extend(
+                    sources.copied().filter(|&source| self.elements(source) == size && self.made[source.index()]),
+                );
             }
             for &user in self.users.get(&node).into_iter().flatten() {
                 match graph.op(user) {
@@ -153,15 +159,14 @@ impl Search<'_> {
         Some(family)
     }
 
-    /// Neither an input nor a constant.
+    /// Whether a node is made of products, of whose sources that is known.
     fn is_made(&self, node: NodeId) -> bool {
-        let graph = self.graph;
-        match graph.op(node) {
+        match self.graph.op(node) {
             Op::Reduce => self.is_product(node),
-            op => {
-                (op.is_elementwise() || is_view(op))
-                    && value_sources(graph, node).iter().any(|&source| self.is_made(source))
+            op if op.is_elementwise() || is_view(op) => {
+                value_sources(self.graph, node).iter().any(|source| self.made[source.index()])
             }
+            _ => false,
         }
     }
 
