@@ -75,3 +75,20 @@ fn what_follows_a_tile_is_made_of_each_of_its_rows() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// A tile as large as the matrix, whose axes no loop is around.
+#[test]
+fn what_follows_a_tile_that_is_all_of_a_matrix() -> Result<(), Error> {
+    for size in [3usize, 4, 5, 8] {
+        let value = |i: usize| ((i * 7) % 11) as f64 - 5.0;
+        let a: Vec<f64> = (0..size * size).map(value).collect();
+        let matrix = Tensor::from_slice(&a, [size, size]);
+        let found = matrix.matmul(&matrix).tanh().exp().sin().to_vec::<f64>()?;
+        let product = |i: usize| (0..size).map(|k| a[i / size * size + k] * a[k * size + i % size]).sum::<f64>();
+        for (i, found) in found.into_iter().enumerate() {
+            let expected = product(i).tanh().exp().sin();
+            assert!((found - expected).abs() < 1e-12, "{size}: {found} where {expected} is expected");
+        }
+    }
+    Ok(())
+}
