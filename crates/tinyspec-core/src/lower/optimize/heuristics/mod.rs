@@ -96,10 +96,13 @@ impl Planner<'_> {
         while factor > lanes && (trips < factor || trips % factor != 0 && trips < 8 * factor) {
             factor /= 2;
         }
-        // Without masks a vector half as wide that divides is better than a padded one.
+        // Without masks vectors that divide are better than padded ones, half as wide if need be. Terms of a sum wait for the
+        // one before: of an odd number of vectors, three or five are added up beside each other.
         let whole = factor.min(1 << trips.trailing_zeros().min(32));
         if !self.target.masked_access && whole * 2 >= lanes {
-            factor = whole;
+            let is_whole = |count: &i64| whole == lanes && trips % (count * lanes) == 0;
+            let odd = (3..=factor / lanes + 1).rev().find(is_whole).filter(|_| !self.kernel.reductions.is_empty());
+            factor = whole * odd.unwrap_or(1);
         }
         if factor > 1 && trips * 2 >= lanes {
             self.split(origin, factor, target);
