@@ -374,3 +374,23 @@ fn padding_keeps_lengths_and_one_sample_needs_no_batch() -> Result<(), Error> {
     );
     Ok(())
 }
+
+/// What is multiplied with constants on its way through a border.
+#[test]
+fn sums_of_constants_and_borders() -> Result<(), Error> {
+    let x = Tensor::from_slice(&(0..12).map(|i| i as f32).collect::<Vec<_>>(), [3, 4]);
+    let sum = (&x * 0.5).sum(1, false).pad([1], [5], 0.0).sum(.., false);
+    assert_eq!(sum.to_vec::<f32>()?, [33.0]);
+    let pooled = (&x * 2.0).sum(1, false).reshape([1, 1, 3]).pad([0, 0, 1], [1, 1, 5], 0.0);
+    assert_eq!((pooled * 3.0).to_vec::<f32>()?, [0.0, 36.0, 132.0, 228.0, 0.0]);
+    let image = ramp(&[1, 1, 6, 7]);
+    for stride in [1, 2] {
+        let blur = Tensor::full([1, 1, 3, 3], 0.25f32);
+        let options = Conv2d { padding: [1, 1], stride: [stride, stride], ..default() };
+        let gradient = tinyspec_core::grad(&image.conv2d(&blur, None, options).sum(.., false), &[&image])?;
+        let data = Tensor::from_slice(&[0.25f32; 9], [1, 1, 3, 3]);
+        let expected = tinyspec_core::grad(&image.conv2d(&data, None, options).sum(.., false), &[&image])?;
+        assert_eq!(gradient[0].to_vec::<f32>()?, expected[0].to_vec::<f32>()?, "stride {stride}");
+    }
+    Ok(())
+}

@@ -46,9 +46,7 @@ impl Centred {
         let dtype = graph.dtype(x);
         let rows = split.rows(graph, x)?;
         let sums = split.of_parts(graph, Op::Add, rows)?;
-        let trips: i64 = self.axes.iter().map(|&axis| split.dims[axis as usize]).product();
-        let count = trips / split.dims[split.axis] * split.length;
-        let count = graph.constant(Const::float(dtype, count as f64));
+        let count = graph.constant(Const::float(dtype, split.elements() as f64));
         let center = graph.alu(Op::Div, &[sums, count])?;
         let squares = squared_difference(graph, rows, center)?;
         let squares = split.of_parts(graph, Op::Add, squares)?;

@@ -59,10 +59,8 @@ fn gated(graph: &mut Graph, terms: NodeId, gate: NodeId) -> Result<NodeId> {
 
 /// A Load whose place is in the buffer whatever its gate says.
 fn is_inside(graph: &Graph, load: NodeId) -> bool {
-    let place = graph.source(load, 0);
-    let (Op::Load, Op::Index, &[buffer, index]) = (graph.op(load), graph.op(place), graph.sources(place)) else {
-        return false;
-    };
+    let (Op::Load, &[place, ..]) = (graph.op(load), graph.sources(load)) else { return false };
+    let (Op::Index, &[buffer, index]) = (graph.op(place), graph.sources(place)) else { return false };
     let length = graph.props(buffer).element_count().as_const().unwrap_or(0);
     let bounds = graph.props(index).interval.int();
     bounds.is_some_and(|(low, high)| low >= 0 && high < length as i128)

@@ -68,14 +68,15 @@ pub(super) fn replaced(
     Ok((result, outputs.iter().map(|output| new[output.index()]).collect()))
 }
 
-/// A Reduce whose axis becomes `parts` times `length`, and a rest.
+/// A Reduce of which one axis becomes `parts` times `length`, and a rest. Each place along the reduced axes before it has
+/// parts of its own, so that a part lies together in memory.
 pub(super) struct Split {
     op: Op,
     axes: Axes,
     pub(super) dims: Vec<i64>,
     pub(super) axis: usize,
     parts: i64,
-    pub(super) length: i64,
+    length: i64,
 }
 
 impl Split {
@@ -100,19 +101,31 @@ impl Split {
             true => trips / (costs.part / dtype.size() as i64).max(1),
             false => (trips / least.min(CHAIN * costs.vector as i64)).clamp(PARTS.0, PARTS.1),
         };
-        // The outermost axis has parts that lie together.
-        let long = axes.iter().copied().find(|&axis| extent(axis) >= 2 * wanted);
-        let axis = long.or_else(|| axes.iter().copied().max_by_key(|&axis| extent(axis)))?;
-        let wanted = wanted.min(extent(axis) / 2);
         if wanted < 2 {
             return None;
         }
+        // The outermost axes have parts that lie together.
+        let mut before = 1;
+        let axis = axes.iter().copied().find(|&axis| {
+            let is_enough = before * extent(axis) >= wanted;
+            before *= if is_enough { 1 } else { extent(axis) };
+            is_enough
+        })?;
+        let wanted = (wanted + before - 1) / before;
+        let is_last = axes.iter().all(|&other| other <= axis);
         let exact = |parts: &i64| extent(axis) % parts == 0;
         let full = |parts: &i64| extent(axis) % (parts * GRAIN) == 0;
         let around = || wanted..=(2 * wanted).min(extent(axis) / 2);
-        let parts = around().find(full).or_else(|| around().find(exact)).unwrap_or(wanted);
+        let parts = match around().find(full).or_else(|| around().find(exact)) {
+            Some(parts) => parts,
+            None if is_last => wanted.min(extent(axis) / 2),
+            None => around().min_by_key(|parts| extent(axis) % parts).unwrap_or(extent(axis)),
+        };
+        if before * parts < 2 {
+            return None;
+        }
         let mut length = extent(axis) / parts;
-        if extent(axis) % parts != 0 && length > GRAIN {
+        if is_last && extent(axis) % parts != 0 && length > GRAIN {
             length -= length % GRAIN;
         }
         Some(Split { op: *op, axes: axes.clone(), dims: dims.to_vec(), axis: axis as usize, parts, length })
@@ -146,9 +159,15 @@ impl Split {
         graph.add(Op::Reshape, &[whole, dims], Arg::None)
     }
 
+    /// Elements of a part.
+    pub(super) fn elements(&self) -> i64 {
+        let behind = self.axes.iter().map(|&axis| axis as usize).filter(|&axis| axis > self.axis);
+        behind.map(|axis| self.dims[axis]).product::<i64>() * self.length
+    }
+
     /// Each part reduced.
     pub(super) fn of_parts(&self, graph: &mut Graph, op: Op, rows: NodeId) -> Result<NodeId> {
-        let axes = self.axes.iter().map(|&other| other + (other as usize >= self.axis) as u32).collect();
+        let axes = self.axes.iter().filter(|&&axis| axis as usize >= self.axis).map(|&axis| axis + 1).collect();
         let rows = graph.add(Op::Reduce, &[rows], Arg::Reduce { op, axes })?;
         // In memory until all are there.
         graph.add(Op::Contiguous, &[rows], Arg::None)
@@ -156,7 +175,8 @@ impl Split {
 
     /// The reduction of what became of the parts.
     pub(super) fn over_parts(&self, graph: &mut Graph, op: Op, rows: NodeId) -> Result<NodeId> {
-        let total = graph.add(Op::Reduce, &[rows], Arg::Reduce { op, axes: Axes::from_iter([self.axis as u32]) })?;
+        let axes = self.axes.iter().copied().filter(|&axis| axis as usize <= self.axis).collect();
+        let total = graph.add(Op::Reduce, &[rows], Arg::Reduce { op, axes })?;
         let mut dims = self.dims.clone();
         self.axes.iter().for_each(|&axis| dims[axis as usize] = 1);
         let dims = graph.shape(&shape(&dims))?;
