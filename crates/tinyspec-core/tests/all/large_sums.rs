@@ -31,6 +31,7 @@ fn large_reductions_are_exact_on_small_integers() -> Result<(), Error> {
         assert_eq!(f64::from(x.sum(.., false).item::<f32>()?), expected, "{shape:?}");
         assert_eq!(x.max(.., false).item::<f32>()?, value(count - 1), "{shape:?}");
         assert_eq!(x.min(.., false).item::<f32>()?, -3.0, "{shape:?}");
+        assert_eq!(x.reshape([count as i64]).sum(.., false).item::<f32>()?, expected as f32, "{shape:?}");
         // Along all but the last axis, of a value that is computed on the way.
         if let [.., last @ 2..=3] = *shape {
             let axes: Vec<i64> = (0..shape.len() as i64 - 1).collect();
@@ -56,6 +57,8 @@ fn variances_over_all_axes_are_those_of_exact_sums() -> Result<(), Error> {
         };
         let near = |found: f32, expected: f64| (f64::from(found) - expected).abs() < 1e-5 * expected;
         let found = x.var(.., 0, false).item::<f32>()?;
+        assert!(near(found, variance(&|_| true)), "{shape:?}: {found}");
+        let found = x.reshape([count as i64]).var(.., 0, false).item::<f32>()?;
         assert!(near(found, variance(&|_| true)), "{shape:?}: {found}");
         // Of each channel.
         if let [_, channels, ref inner @ ..] = *shape {

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use symbolic::Symbols;
 pub(super) use symbolic::dim_of;
 use tinyspec_ir::dim::{floor_div, floor_mod};
-use tinyspec_ir::{Arg, AxisType, Builder, Const, DType, Dim, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, AxisType, Builder, Const, DType, Dim, Graph, NodeId, Op, Result, Shape};
 
 /// Slots from here on are those of placeholders, which are no named dims.
 const PLACEHOLDERS: u32 = 1 << 31;
@@ -51,6 +51,8 @@ pub(super) struct Indices {
     ranges: FxHashMap<NodeId, Ranges>,
     next_range: u32,
     symbols: Symbols,
+    /// Positions that a Reshape took apart into indices along some dims.
+    apart: FxHashMap<(Tuple, Shape), NodeId>,
 }
 
 impl Indices {
@@ -124,16 +126,30 @@ impl Indices {
         self.build(product)
     }
 
-    /// The row-major position of `tuple` in `dims`.
+    /// The row-major position of `tuple` in `dims`. What was taken apart along some of them is put together as it was.
     pub(super) fn flat(&mut self, tuple: &[NodeId], dims: &[Dim]) -> Result<NodeId> {
         let mut total = self.number(0);
         let mut stride = Dim::from(1);
-        for (&index, dim) in tuple.iter().zip(dims).rev() {
-            let step = self.scale_by(index, &stride)?;
+        let mut end = tuple.len().min(dims.len());
+        while end > 0 {
+            let whole = (0..end - 1).find_map(|start| {
+                let key = (Tuple::from(&tuple[start..end]), Shape::from(&dims[start..end]));
+                self.apart.get(&key).map(|&position| (start, position))
+            });
+            let (start, position) = whole.unwrap_or((end - 1, tuple[end - 1]));
+            let step = self.scale_by(position, &stride)?;
             total = self.add(total, step)?;
-            stride = stride * dim.clone();
+            stride = dims[start..end].iter().fold(stride, |stride, dim| stride * dim.clone());
+            end = start;
         }
         Ok(total)
+    }
+
+    /// Remembers that `tuple` is `position` in `dims`, taken apart.
+    pub(super) fn remember(&mut self, tuple: Tuple, dims: Shape, position: NodeId) {
+        if tuple.len() > 1 {
+            self.apart.insert((tuple, dims), position);
+        }
     }
 
     /// Floored `a / divisor` for a positive divisor.

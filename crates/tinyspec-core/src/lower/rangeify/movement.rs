@@ -177,6 +177,9 @@ fn reshape(indices: &mut Indices, tuple: &[NodeId], to: &[Dim], from: &[Dim]) ->
                 if axis == from_axes[first_from] { position } else { indices.remainder_by(position, &from[axis])? };
             stride = stride * from[axis].clone();
         }
+        if let (Some(&first), Some(&last)) = (from_axes.get(first_from), from_axes.get(j - 1)) {
+            indices.remember(index[first..=last].into(), from[first..=last].into(), flat);
+        }
     }
     Ok(index)
 }
