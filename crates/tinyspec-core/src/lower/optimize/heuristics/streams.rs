@@ -158,18 +158,30 @@ impl Planner<'_> {
         {
             return None;
         }
-        let least = if is_short { 2 } else { ROWS };
-        let count = (least..=ROWS).rev().find(|count| self.trips(rows) % count == 0)?;
-        let blocks = ((columns + room - 1) / room + threads - 1) / threads * threads;
-        let block = ((columns + blocks - 1) / blocks + tile - 1) / tile * tile;
-        // Where columns leave a rest each load has a mask, but where there is one block, of which only the last trip has some.
-        // With masks the sums are better in registers, and two threads are better with longer runs, as are machines without.
-        let has_rest = columns % block != 0;
-        let is_one = blocks == 1 && is_short;
-        if has_rest && !is_one && (threads > 1 || !self.target.masked_access) {
+        let fewest = if is_short { 2 } else { ROWS };
+        let count = (fewest..=ROWS).rev().find(|count| self.trips(rows) % count == 0)?;
+        let least = ((columns + room - 1) / room + threads - 1) / threads * threads;
+        let even = |blocks: i64| ((columns + blocks - 1) / blocks + tile - 1) / tile * tile;
+        let (block, tile, is_outside) = if columns % even(least) == 0 {
+            (even(least), tile, true)
+        } else if is_short {
+            // Where columns leave a rest only the last trip of the last block has masks: blocks take as many trips each.
+            let most = (columns * size / (2 * RUN)).max(least);
+            let whole = |tile: i64| {
+                let trips = (columns + tile - 1) / tile;
+                let shares = |blocks: &i64| blocks % threads == 0 || *blocks >= 8 * threads;
+                let blocks = (least..=most).find(|blocks| trips % blocks == 0 && shares(blocks))?;
+                Some((blocks, -tile, trips / blocks * tile))
+            };
+            let (_, tile, block) = (1..=tile / lanes).filter_map(|vectors| whole(vectors * lanes)).min()?;
+            (block, -tile, true)
+        } else if threads == 1 && self.target.masked_access {
+            // With masks the sums are better in registers, and two threads are better with longer runs.
+            (even(least), tile, false)
+        } else {
             return None;
-        }
-        Some(Rows { rows, count, block, tile, sharing, is_outside: !has_rest || is_one })
+        };
+        Some(Rows { rows, count, block, tile, sharing, is_outside })
     }
 
     /// Sums across rows of a large matrix: blocks of columns, whose sums a cache holds, are walked row after row, a few at
