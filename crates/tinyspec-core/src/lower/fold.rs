@@ -1,6 +1,7 @@
 //! Folds that every rebuilding pass makes on the way: conditions that the intervals decide.
 
 use super::sum::Sum;
+use smallvec::SmallVec;
 use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result, eval};
 
 /// A bool constant.
@@ -60,6 +61,18 @@ pub(crate) fn both(graph: &mut Graph, a: Option<NodeId>, b: Option<NodeId>) -> R
         (Some(a), Some(b)) => Ok(Some(elementwise(graph, Op::And, &[a, b], Arg::None)?)),
         (one, other) => Ok(one.or(other)),
     }
+}
+
+/// The conditions that a gate is made of, all of which must hold.
+pub(crate) fn conjuncts(graph: &Graph, gate: NodeId) -> SmallVec<[NodeId; 4]> {
+    let (mut found, mut stack) = (SmallVec::new(), SmallVec::<[NodeId; 4]>::from_iter([gate]));
+    while let Some(node) = stack.pop() {
+        match graph.op(node) {
+            Op::And => stack.extend_from_slice(graph.sources(node)),
+            _ => found.push(node),
+        }
+    }
+    found
 }
 
 /// The value that leaves others as they are: what a Reduce starts from.

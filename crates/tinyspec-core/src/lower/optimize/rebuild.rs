@@ -384,3 +384,14 @@ fn gated_load(graph: &mut Graph, buffer: NodeId, index: &Sum, alt: NodeId, gate:
         _ => graph.add(Op::Load, &[place], arg),
     }
 }
+
+/// The element of a buffer at some places, each of as many as stand beside it; the last counts single elements.
+fn element(graph: &mut Graph, buffer: NodeId, places: &[(NodeId, i64)]) -> Result<NodeId> {
+    let (mut index, mut stride) = (Sum::constant(0), 1);
+    for &(place, count) in places.iter().rev() {
+        index = index.plus(&sum::as_sum(graph, place).scale(stride));
+        stride *= count;
+    }
+    let index = index.emit(graph)?;
+    graph.add(Op::Index, &[buffer, index], Arg::None)
+}

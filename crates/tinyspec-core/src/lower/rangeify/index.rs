@@ -51,8 +51,8 @@ pub(super) struct Indices {
     ranges: FxHashMap<NodeId, Ranges>,
     next_range: u32,
     symbols: Symbols,
-    /// Positions that a Reshape took apart into indices along some dims.
-    apart: FxHashMap<(Tuple, Shape), NodeId>,
+    /// Positions that a Reshape took apart into indices along some dims, by those indices.
+    apart: FxHashMap<Tuple, (Shape, NodeId)>,
 }
 
 impl Indices {
@@ -133,8 +133,8 @@ impl Indices {
         let mut end = tuple.len().min(dims.len());
         while end > 0 {
             let whole = (0..end - 1).find_map(|start| {
-                let key = (Tuple::from(&tuple[start..end]), Shape::from(&dims[start..end]));
-                self.apart.get(&key).map(|&position| (start, position))
+                let (of, position) = self.apart.get(&tuple[start..end])?;
+                (of[..] == dims[start..end]).then_some((start, *position))
             });
             let (start, position) = whole.unwrap_or((end - 1, tuple[end - 1]));
             let step = self.scale_by(position, &stride)?;
@@ -148,7 +148,7 @@ impl Indices {
     /// Remembers that `tuple` is `position` in `dims`, taken apart.
     pub(super) fn remember(&mut self, tuple: Tuple, dims: Shape, position: NodeId) {
         if tuple.len() > 1 {
-            self.apart.insert((tuple, dims), position);
+            self.apart.insert(tuple, (dims, position));
         }
     }
 

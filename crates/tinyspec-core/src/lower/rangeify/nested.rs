@@ -1,6 +1,7 @@
 //! A sum of sums is one sum: so the gradient of a convolution becomes a convolution again.
 
 use super::index::{Indices, Ranges};
+use crate::lower::fold::conjuncts;
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 
@@ -68,19 +69,8 @@ fn is_inside(graph: &Graph, load: NodeId) -> bool {
 
 /// Every condition of `b` is one of `a`.
 fn implies(graph: &Graph, a: NodeId, b: NodeId) -> bool {
-    let conditions = |gate: NodeId| {
-        let (mut conditions, mut stack): (SmallVec<[NodeId; 8]>, SmallVec<[NodeId; 8]>) = Default::default();
-        stack.push(gate);
-        while let Some(node) = stack.pop() {
-            match graph.op(node) {
-                Op::And => stack.extend(graph.sources(node).iter().copied()),
-                _ => conditions.push(node),
-            }
-        }
-        conditions
-    };
-    let own = conditions(a);
-    conditions(b).iter().all(|condition| own.contains(condition))
+    let own = conjuncts(graph, a);
+    conjuncts(graph, b).iter().all(|condition| own.contains(condition))
 }
 
 fn ungated(graph: &mut Graph, load: NodeId) -> Result<NodeId> {

@@ -3,12 +3,12 @@
 //! have more constants than there are registers beside the tile. So the sums go through LOCAL memory, a store and a load a
 //! vector, and a loop over the tile's rows makes the rest of them.
 
-use crate::lower::fold::both;
+use super::element;
+use crate::lower::fold::{both, conjuncts};
 use crate::lower::live::{self, Live};
 use crate::lower::loops::{closed, grouped};
 use crate::lower::optimize::windows::next_id;
 use crate::lower::select::decompose::Sizes;
-use crate::lower::sum::Sum;
 use crate::lower::terms::Sums;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -159,13 +159,9 @@ impl Epilogue {
 
 /// A place in a buffer by Ranges, the last of which counts single elements.
 fn index(graph: &mut Graph, buffer: NodeId, ranges: &[NodeId]) -> Result<NodeId> {
-    let (mut place, mut stride) = (Sum::constant(0), 1);
-    for &range in ranges.iter().rev() {
-        place = place.plus(&Sum::atom(range).scale(stride));
-        stride *= live::trips(graph, range).unwrap_or(1);
-    }
-    let place = place.emit(graph)?;
-    graph.add(Op::Index, &[buffer, place], Arg::None)
+    let places: SmallVec<[(NodeId, i64); 4]> =
+        ranges.iter().map(|&range| (range, live::trips(graph, range).unwrap_or(1))).collect();
+    element(graph, buffer, &places)
 }
 
 /// The effects of a body.
@@ -189,17 +185,12 @@ fn is_lane(graph: &Graph, body: NodeId, range: NodeId) -> bool {
 /// The conditions, among those that `is_of_rows`, that all stores have: nobody sees the other rows' sums.
 fn common_gate(graph: &mut Graph, body: NodeId, is_of_rows: impl Fn(NodeId) -> bool) -> Result<Option<NodeId>> {
     let stores = effects(graph, body);
-    let conditions = |graph: &Graph, store: NodeId| {
-        let mut pending: SmallVec<[NodeId; 4]> = graph.sources(store).get(2).copied().into_iter().collect();
-        let mut parts = SmallVec::<[NodeId; 4]>::new();
-        while let Some(gate) = pending.pop() {
-            match graph.op(gate) {
-                Op::And => pending.extend_from_slice(graph.sources(gate)),
-                _ if is_of_rows(gate) => parts.push(gate),
-                _ => {}
-            }
-        }
-        parts
+    let conditions = |graph: &Graph, store: NodeId| -> SmallVec<[NodeId; 4]> {
+        let gate = graph.sources(store).get(2);
+        gate.map_or(SmallVec::new(), |&gate| conjuncts(graph, gate))
+            .into_iter()
+            .filter(|&part| is_of_rows(part))
+            .collect()
     };
     let Some((&first, others)) = stores.split_first() else { return Ok(None) };
     let mut common = conditions(graph, first);

@@ -2,11 +2,11 @@
 //! few to every result: so the rows of a matrix are read from one end to the other when its columns are summed, and memory
 //! likes nothing better. Meanwhile the sums are in LOCAL memory.
 
+use super::element;
 use crate::lower::fold;
 use crate::lower::live;
 use crate::lower::loops::{closed, grouped};
 use crate::lower::optimize::windows::next_id;
-use crate::lower::sum::{Sum, as_sum};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_ir::rewrite::{substitute, transform};
@@ -216,14 +216,9 @@ impl Rows {
 
     /// The place of a result in a row of sums.
     fn index(&self, graph: &mut Graph, row: NodeId, map: &FxHashMap<NodeId, NodeId>) -> Result<NodeId> {
-        let (mut place, mut stride) = (Sum::constant(0), 1);
-        for range in self.results.iter().rev() {
-            let trips = live::trips(graph, *range).unwrap_or(1);
-            place = place.plus(&as_sum(graph, *map.get(range).unwrap_or(range)).scale(stride));
-            stride *= trips;
-        }
-        let place = place.emit(graph)?;
-        graph.add(Op::Index, &[row, place], Arg::None)
+        let place = |range: &NodeId| (*map.get(range).unwrap_or(range), live::trips(graph, *range).unwrap_or(1));
+        let places: SmallVec<[(NodeId, i64); 4]> = self.results.iter().map(place).collect();
+        element(graph, row, &places)
     }
 }
 

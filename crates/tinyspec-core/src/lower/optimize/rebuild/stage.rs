@@ -9,7 +9,7 @@ mod share;
 
 use super::words::join;
 use super::{Rebuild, gated_load};
-use crate::lower::fold::{both, less};
+use crate::lower::fold::{both, conjuncts, less};
 use crate::lower::loops::closed;
 use crate::lower::optimize::kernel::Access;
 use crate::lower::optimize::space::Staged;
@@ -264,18 +264,13 @@ impl Rebuild<'_> {
 
     /// A gate as sums over the new axes that must all be positive; `None` where it is something else.
     fn conditions(&self, graph: &Graph, gate: NodeId) -> Option<Vec<Condition>> {
-        let (mut conditions, mut stack) = (Vec::new(), vec![gate]);
-        while let Some(node) = stack.pop() {
-            match graph.op(node) {
-                Op::And => stack.extend(graph.sources(node)),
-                Op::CmpLt if super::is_index(graph, graph.source(node, 0)) => {
-                    let (a, b) = (graph.source(node, 0), graph.source(node, 1));
-                    conditions.push(self.sum(graph, b).plus(&self.sum(graph, a).scale(-1)));
-                }
-                _ => return None,
+        let condition = |node: NodeId| match (graph.op(node), graph.sources(node)) {
+            (Op::CmpLt, &[a, b]) if super::is_index(graph, a) => {
+                Some(self.sum(graph, b).plus(&self.sum(graph, a).scale(-1)))
             }
-        }
-        Some(conditions)
+            _ => None,
+        };
+        conjuncts(graph, gate).into_iter().map(condition).collect()
     }
 
     /// The axes that the index walks, by the dim of the source that they walk along. A condition is about one dim;
