@@ -1,5 +1,5 @@
 //! `cargo bench -- figures`: the rows of the last run as tables in `docs/roofline.md`; of several runs, if their files are
-//! named: `cargo bench -- figures one.json two.json`.
+//! named: `cargo bench -- figures one.json two.json`. Those of blocks and models go to pages of their own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -39,6 +39,7 @@ struct Figures {
 /// # Errors
 /// When a report cannot be read, or the page has no place for them.
 pub fn run() -> Result<(), Box<dyn Error>> {
+    crate::blocks::rows::draw()?;
     let mut files: Vec<PathBuf> =
         env::args().skip(1).filter(|name| name.ends_with(".json")).map(PathBuf::from).collect();
     if files.is_empty() {

@@ -1,6 +1,7 @@
 //! `cargo bench`: every benchmark beside its limit, in one table. `cargo bench -- gemm` runs those whose name holds `gemm`.
 
 mod attention;
+mod blocks;
 mod check;
 mod contractions;
 mod figures;
@@ -9,6 +10,7 @@ mod kernels;
 mod latency;
 mod macros;
 mod memory_bound;
+mod models;
 mod peers;
 mod selections;
 mod session;
@@ -24,6 +26,7 @@ static ALLOCATOR: latency::Counting = latency::Counting;
 
 fn main() -> ExitCode {
     let instead = latency::probe::answered().and_then(|answered| match growth::selected() {
+        _ if !answered && blocks::selected() => blocks::run().map(|()| true),
         _ if !answered && check::selected() => check::run().map(|()| true),
         _ if !answered && figures::selected() => figures::run().map(|()| true),
         _ if !answered && macros::selected() => macros::run().map(|()| true),

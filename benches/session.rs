@@ -106,10 +106,9 @@ impl Session {
         self.rows.push(row);
     }
 
-    /// Do the arguments select this benchmark? So that nothing is prepared in vain.
+    /// As [`selects`].
     pub fn selects(&self, name: &str) -> bool {
-        let mut filters = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).peekable();
-        filters.peek().is_none() || filters.any(|filter| filter.split('|').any(|part| name.contains(part)))
+        selects(name)
     }
 
     /// As [`Session::selects`], and is this a run that measures? `--list` and `--test` are not.
@@ -137,6 +136,12 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// Do the arguments select this benchmark? So that nothing is prepared in vain.
+pub fn selects(name: &str) -> bool {
+    let mut filters = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).peekable();
+    filters.peek().is_none() || filters.any(|filter| filter.split('|').any(|part| name.contains(part)))
 }
 
 /// So many iterations, after one that finds the caches as something else has left them.

@@ -1,3 +1,4 @@
 //! Other libraries that do the same as a benchmark.
 
 pub mod gemm;
+pub mod torch;
