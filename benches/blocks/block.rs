@@ -13,6 +13,8 @@ pub enum Fill {
     Below(u32),
     /// 1 with this probability, else 0.
     Bernoulli(f32),
+    /// As many different numbers between -1 and 1 as there are elements, in random order.
+    Distinct,
     /// Symmetric positive definite matrices in the last two axes, well conditioned.
     Definite,
 }
@@ -44,13 +46,20 @@ impl Input {
         let count: usize = self.shape.iter().product();
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) + 1);
         let all = count;
-        let count = if self.fill == Fill::Definite { all } else { all.min(DRAWN) };
+        let count = if matches!(self.fill, Fill::Definite | Fill::Distinct) { all } else { all.min(DRAWN) };
         let drawn: Vec<f32> = match self.fill {
             Fill::Normal(deviation) => (0..count).map(|_| random.normal() * deviation).collect(),
             Fill::Uniform(low, high) => (0..count).map(|_| low + (high - low) * random.uniform()).collect(),
             Fill::Below(bound) => (0..count).map(|_| (random.next() % u64::from(bound)) as f32).collect(),
             Fill::Bernoulli(probability) => {
                 (0..count).map(|_| f32::from(u8::from(random.uniform() < probability))).collect()
+            }
+            Fill::Distinct => {
+                let mut values: Vec<f32> = (0..count).map(|place| 2.0 * place as f32 / count as f32 - 1.0).collect();
+                for place in (1..count).rev() {
+                    values.swap(place, random.next() as usize % (place + 1));
+                }
+                values
             }
             Fill::Definite => {
                 let side = self.shape.last().copied().unwrap_or(1);
@@ -111,6 +120,11 @@ pub fn uniform<const N: usize>(low: f32, high: f32, shape: [usize; N]) -> Input 
 /// Positions below `bound`: i32 here, i64 in PyTorch.
 pub fn below<const N: usize>(bound: u32, shape: [usize; N]) -> Input {
     Input::new(Fill::Below(bound), DType::I32, shape)
+}
+
+/// Different numbers between -1 and 1: no two compare equal.
+pub fn distinct<const N: usize>(shape: [usize; N]) -> Input {
+    Input::new(Fill::Distinct, DType::F32, shape)
 }
 
 /// A mask, true with this probability.

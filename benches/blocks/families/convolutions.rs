@@ -61,11 +61,11 @@ pub fn blocks() -> Vec<Block> {
             train x w g b;
 
         // U-Net: two maps beside each other.
-        "convolutions/unet-skip" (x = normal([1, 32, 64, 64]), s = normal([1, 32, 64, 64]), w = weight([32, 64, 3, 3], 576))
-            ours Tensor::cat(&[x, s], 1).conv2d(w, None, Conv2d { padding: [1, 1], ..default() }).relu();
-            torch "torch.relu(F.conv2d(torch.cat([x, s], 1), w, padding=1))";
+        "convolutions/unet-skip" (x = normal([1, 32, 64, 64]), s = normal([1, 32, 64, 64]), w = weight([32, 64, 3, 3], 576), b = normal([32]))
+            ours Tensor::cat(&[x, s], 1).conv2d(w, Some(b), Conv2d { padding: [1, 1], ..default() }).relu();
+            torch "torch.relu(F.conv2d(torch.cat([x, s], 1), w, b, padding=1))";
             work [convolution([1, 32, 64, 64], 576, 64 * 4096)];
-            train x s w;
+            train x s w b;
 
         // WaveNet: dilated, along time.
         "convolutions/wavenet-dilated" (x = normal([4, 64, 1024]), w = weight([128, 64, 2], 128))

@@ -44,7 +44,7 @@ pub fn blocks() -> Vec<Block> {
 
         // Spatial transformers.
         "imaging/warp-affine" (x = uniform(0.0, 1.0, [4, 3, 128, 128]), a = uniform(-0.5, 0.5, [4, 2, 3]))
-            ours x.grid_sample(a.affine_grid([4, 3, 128, 128], false), "bilinear", "zeros", false);
+            ours x.grid_sample(a.affine_grid([128, 128], false), "bilinear", "zeros", false);
             torch "F.grid_sample(x, F.affine_grid(a, (4, 3, 128, 128), align_corners=False), align_corners=False)";
             work [pass(2 * 4 * 3 * 16_384)];
             train x a;

@@ -2,23 +2,23 @@
 
 use tinyspec::DType;
 
-use crate::blocks::block::{Block, blocks, linear, normal, pass, uniform, weight};
+use crate::blocks::block::{Block, blocks, distinct, linear, normal, pass, uniform, weight};
 
 pub fn blocks() -> Vec<Block> {
     blocks! {
-        "sorts/rows" (x = normal([256, 1024]))
+        "sorts/rows" (x = distinct([256, 1024]))
             ours x.sort(1, false).swap_remove(0);
             torch "x.sort(1)[0]";
             work [pass(2 * 256 * 1024)];
             train x;
 
-        "sorts/argsort" (x = normal([65_536]))
+        "sorts/argsort" (x = distinct([65_536]))
             ours x.argsort(0, false);
             torch "x.argsort()";
             work [pass(2 * 65_536)];
 
         // Sampling of a language model: the 50 most likely tokens.
-        "sorts/topk-vocabulary" (x = normal([16, 32_000]))
+        "sorts/topk-vocabulary" (x = distinct([16, 32_000]))
             ours x.topk(50, 1, true);
             torch "x.topk(50)";
             work [pass(16 * 32_000)];
@@ -41,7 +41,7 @@ pub fn blocks() -> Vec<Block> {
             torch "p = torch.softmax(x, -1).sort(1, True)[0]; return torch.where(p.cumsum(1) - p < 0.9, p, 0.)";
             work [pass(2 * 4 * 8192), pass(2 * 4 * 8192)];
 
-        "sorts/median" (x = normal([512, 512]))
+        "sorts/median" (x = distinct([512, 512]))
             ours x.median(1, false);
             torch "x.median(1)[0]";
             work [pass(512 * 512)];
@@ -53,7 +53,7 @@ pub fn blocks() -> Vec<Block> {
             work [pass(64 * 4096)];
 
         // Detection: the 100 best of 10,000 boxes.
-        "sorts/best-boxes" (score = normal([10_000]), boxes = uniform(0.0, 1.0, [10_000, 4]))
+        "sorts/best-boxes" (score = distinct([10_000]), boxes = uniform(0.0, 1.0, [10_000, 4]))
             ours boxes.index_select(0, &score.topk(100, 0, true)[1].cast(DType::I32));
             torch "boxes.index_select(0, score.topk(100)[1])";
             work [pass(10_000 + 800)];
