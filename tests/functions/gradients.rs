@@ -146,3 +146,20 @@ fn deviations_have_gradients_through_functions_that_were_read() -> Result<()> {
     }
     Ok(())
 }
+
+#[function]
+fn scaled<N>(x: &Tensor<f32, N>, by: f32) -> Tensor<f32, N> {
+    x * by
+}
+
+#[test]
+fn a_loss_that_was_read_knows_the_numbers_it_was_made_of() -> Result<()> {
+    let w = data(&[5]);
+    let loss = scaled(&w.square(), 0.5).sum(.., false);
+    loss.item::<f32>()?;
+    close(&grad(&loss, &[&w])?[0], &w);
+    // A result of a function whose number was read, by a function that is called with another one.
+    let (h, g) = deep(&data(&[2, 6]), &data(&[6, 6]), &data(&[3]), 0.25);
+    (h.to_vec::<f32>()?, g.item::<f32>()?);
+    Ok(())
+}

@@ -7,7 +7,22 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Memory of a device.
-pub trait Memory: Send + Sync + std::fmt::Debug {
+///
+/// # Safety
+/// Kernels and copies write to what [`Memory::address`] says. So for as long as the value lives there must be
+/// [`Memory::len`] bytes at that address, which nothing else uses, and both must stay what they are; where
+/// [`Memory::is_on_host`] is true, the host may access them like its own.
+///
+/// ```compile_fail,E0200
+/// # use tinyspec_backends::Memory;
+/// #[derive(Debug)]
+/// struct Anywhere;
+/// impl Memory for Anywhere {
+///     fn len(&self) -> usize { 4096 }
+///     fn address(&self) -> *mut u8 { 64 as *mut u8 }
+/// }
+/// ```
+pub unsafe trait Memory: Send + Sync + std::fmt::Debug {
     /// Size in bytes.
     fn len(&self) -> usize;
 
@@ -29,6 +44,11 @@ pub trait Memory: Send + Sync + std::fmt::Debug {
 pub trait Program: Send + Sync + Any {
     /// The runtime's own type behind it.
     fn as_any(&self) -> &dyn Any;
+
+    /// Memory that it needs, about: what caches give back first.
+    fn bytes(&self) -> usize {
+        4096
+    }
 }
 
 /// One launch of a command list: a program, its buffers and its extent.
@@ -53,7 +73,22 @@ pub struct Launch {
 /// Allocates, moves data and runs command lists. `enqueue` is asynchronous by contract; a CPU may run at once.
 ///
 /// What a runtime leaves out is that of a device which computes at once, in memory of the host.
-pub trait Runtime: Send + Sync {
+///
+/// # Safety
+/// [`Runtime::allocate`] gives memory of at least so many bytes that nobody else has, and [`Runtime::enqueue`] accesses what
+/// its launches say and nothing else.
+///
+/// ```compile_fail,E0200
+/// # use tinyspec_backends::{BackendError, Launch, Memory, Program, Runtime};
+/// # use std::sync::Arc;
+/// struct Sharing(Arc<dyn Memory>);
+/// impl Runtime for Sharing {
+///     fn allocate(&self, _: usize) -> Result<Arc<dyn Memory>, BackendError> { Ok(self.0.clone()) }
+///     fn load(&self, _: &str, _: &[u8]) -> Result<Arc<dyn Program>, BackendError> { unimplemented!() }
+///     unsafe fn enqueue(&self, _: &[Launch], _: &[*mut u8]) -> Result<(), BackendError> { Ok(()) }
+/// }
+/// ```
+pub unsafe trait Runtime: Send + Sync {
     /// New memory of `bytes`, aligned to 64 bytes; contents undefined.
     ///
     /// # Errors

@@ -49,6 +49,22 @@ impl Graph {
         Graph::default()
     }
 
+    /// Bytes that it needs, about: without what arguments and shapes keep on the heap.
+    pub fn bytes(&self) -> usize {
+        const A_NODE: usize = size_of::<Op>()
+            + size_of::<Arg>()
+            + size_of::<(u32, u32)>()
+            + size_of::<Props>()
+            + size_of::<Option<NodeId>>();
+        // Tables of hashes are half empty, about.
+        const AN_ENTRY: usize = 2 * size_of::<(u64, NodeId)>();
+        const A_PLACE: usize = 2 * size_of::<(NodeId, SmallVec<[Location; 1]>)>();
+        self.ops.capacity() * A_NODE
+            + self.pool.capacity() * size_of::<NodeId>()
+            + self.heads.len() * AN_ENTRY
+            + self.provenance.len() * A_PLACE
+    }
+
     /// Makes room for so many nodes more: whoever knows their number spares the columns from moving as they grow.
     pub fn reserve(&mut self, nodes: usize) {
         self.ops.reserve(nodes);

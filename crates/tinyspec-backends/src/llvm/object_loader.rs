@@ -63,6 +63,8 @@ type Symbols<'data> = SymbolTable<'data, Header>;
 /// A jump of 8 bytes, and the address that it reads: stands in for a far function, and is a slot of the table of
 /// addresses (GOT).
 const THUNK_BYTES: usize = 16;
+/// What memory is given in.
+const PAGE: usize = 4096;
 /// Constants of AVX-512 want 64; nothing wants more than a page.
 const GREATEST_ALIGNMENT: u64 = 4096;
 
@@ -78,6 +80,14 @@ struct Function {
 pub struct LoadedObject {
     map: Mmap,
     functions: HashMap<String, Function>,
+}
+
+impl LoadedObject {
+    /// Memory of its own: pages of code and constants, and what the system keeps of each map.
+    pub fn bytes(&self) -> usize {
+        const OF_A_MAP: usize = 512;
+        self.map.len().next_multiple_of(PAGE) + OF_A_MAP
+    }
 }
 
 impl LoadedObject {

@@ -2,6 +2,7 @@
 
 mod built_in;
 mod device;
+mod kept;
 mod memory;
 mod overwrite;
 mod ranged;
@@ -11,6 +12,8 @@ mod together;
 
 pub(crate) use device::device_of;
 pub use device::{Device, default_device, device, register, set_default_device, with_default_device};
+pub(crate) use kept::Kept;
+pub use kept::limit_plans;
 pub use memory::{Held, MemoryReport};
 pub(crate) use memory::{Owner, Storage, size};
 pub(crate) use overwrite::settled_walk;

@@ -4,7 +4,7 @@ use super::overwrite::{self, Overwriting};
 use super::ranged;
 use super::shards::{self, move_to_device};
 use super::together::together;
-use super::{Device, Owner, Storage, default_device};
+use super::{Device, Kept, Owner, Storage, default_device};
 use crate::Result;
 use crate::lower::callify::{Callified, Walk};
 use crate::lower::pipeline::{self, Place, Plan};
@@ -14,14 +14,14 @@ use crate::tensor::{History, Node};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 use tinyspec_ir::Device as DeviceId;
 use tinyspec_ir::function::inline_all;
 use tinyspec_ir::{ContentHash, ContentHasher, ErrorKind, Op};
 
-/// More plans than this are not kept: a program that makes ever new shapes must not grow without end.
-const KEPT_PLANS: usize = 4096;
+/// More groups than this are not remembered: a program that makes ever new shapes must not grow without end.
+const KNOWN_GROUPS: usize = 4096;
 
 /// Computes nodes; those of one device as one graph.
 pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
@@ -120,7 +120,7 @@ fn met(groups: &[(Option<DeviceId>, Vec<Arc<Node>>)]) -> bool {
         (device, Walk::of(group).key).hash(&mut hasher);
     }
     let mut met = MET.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-    if met.len() >= KEPT_PLANS {
+    if met.len() >= KNOWN_GROUPS {
         met.clear();
     }
     !met.insert(hasher.content_hash())
@@ -216,10 +216,9 @@ fn run_plan(
     Ok(())
 }
 
-fn plans() -> &'static Mutex<FxHashMap<ContentHash, Arc<Plan>>> {
-    static PLANS: OnceLock<Mutex<FxHashMap<ContentHash, Arc<Plan>>>> = OnceLock::new();
-    PLANS.get_or_init(Mutex::default)
-}
+/// The plans of this process. Half of the limit is left for what else is kept of programs, and for what plans need beside what
+/// they can count.
+static PLANS: LazyLock<Kept<ContentHash, Arc<Plan>>> = LazyLock::new(|| Kept::new(2));
 
 fn key_for(key: ContentHash, device: &Device) -> ContentHash {
     let mut hasher = ContentHasher::default();
@@ -228,7 +227,7 @@ fn key_for(key: ContentHash, device: &Device) -> ContentHash {
 }
 
 fn known_plan(key: ContentHash, device: &Device) -> Option<Arc<Plan>> {
-    plans().lock().unwrap_or_else(PoisonError::into_inner).get(&key_for(key, device)).cloned()
+    PLANS.get(&key_for(key, device))
 }
 
 /// The plan of this key for this device, made at most once.
@@ -241,11 +240,7 @@ pub(crate) fn plan_for(
         return Ok(plan);
     }
     let plan = make()?;
-    let mut plans = plans().lock().unwrap_or_else(PoisonError::into_inner);
-    if plans.len() >= KEPT_PLANS {
-        plans.clear();
-    }
-    plans.insert(key_for(key, device), plan.clone());
+    PLANS.insert(key_for(key, device), plan.clone(), plan.kept_bytes())?;
     Ok(plan)
 }
 

@@ -32,7 +32,7 @@ macro_rules! scalars {
     ($($type:ty)*) => { $(impl KernelArgument for $type {
         fn tensor(&self) -> Tensor {
             // Data, not a constant: another value is the same plan.
-            Tensor::from_slice(&[*self], ())
+            Tensor::from_slice(&[*self], ()).internal()
         }
     })* };
 }

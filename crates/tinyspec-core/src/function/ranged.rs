@@ -1,7 +1,7 @@
 //! Functions whose dims have declared bounds: planned once, for all sizes within them.
 
 use super::Body;
-use crate::execute::Device;
+use crate::execute::{Device, Kept};
 use crate::lower::blueprint::Blueprint;
 use crate::lower::pipeline::{self, Plan};
 use crate::tensor::{Node, Program};
@@ -9,7 +9,7 @@ use crate::{Error, Result};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use tinyspec_ir::dim::Name;
 use tinyspec_ir::function::inline_all;
 use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, ContentHasher, DType, Dim, Graph, NodeId, Op, Shape};
@@ -50,8 +50,7 @@ impl Ranged {
     /// # Errors
     /// Where a stage refuses something, or what the compiler reports.
     pub fn of(body: &Body, arguments: &[Arc<Node>], device: &Arc<Device>) -> Result<Option<Arc<Ranged>>> {
-        static KNOWN: OnceLock<Mutex<FxHashMap<ContentHash, Arc<Ranged>>>> = OnceLock::new();
-        let known = KNOWN.get_or_init(Mutex::default);
+        static KNOWN: LazyLock<Kept<ContentHash, Arc<Ranged>>> = LazyLock::new(|| Kept::new(4));
         let key = {
             let mut hasher = ContentHasher::default();
             (body.hash(), device.name(), device.target_hash()).hash(&mut hasher);
@@ -63,8 +62,8 @@ impl Ranged {
             }
             hasher.content_hash()
         };
-        if let Some(ranged) = known.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
-            return Ok(Some(ranged.clone()));
+        if let Some(ranged) = KNOWN.get(&key) {
+            return Ok(Some(ranged));
         }
         let ranged = match Ranged::new(body, arguments, device) {
             Ok(ranged) => Arc::new(ranged),
@@ -75,7 +74,10 @@ impl Ranged {
             }
             Err(error) => return Err(error),
         };
-        known.lock().unwrap_or_else(PoisonError::into_inner).insert(key, ranged.clone());
+        // Plans share what the kernels need.
+        let plan = ranged.blueprint.plan(&|slot| Some(Dim::from(ranged.dims.iter().find(|dim| dim.slot == slot)?.min)));
+        let bytes = plan.map_or(0, |plan| plan.kept_bytes()) + 2 * ranged.program.bytes() as u64;
+        KNOWN.insert(key, ranged.clone(), bytes)?;
         Ok(Some(ranged))
     }
 

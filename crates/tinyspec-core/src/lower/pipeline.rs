@@ -9,13 +9,14 @@ use crate::cache;
 use crate::execute::{Device, Storage};
 use crate::profile::{self, Level};
 use crate::search;
+use crate::threads::compilers;
 use crate::{Error, Result};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use tinyspec_backends::{Grid, Launch, LinearKernel, Program};
 use tinyspec_ir::rewrite::Rewriter;
 use tinyspec_ir::{ContentHash, ContentHasher, Dim, ErrorKind, Graph, NodeId, Op, rules, verify};
@@ -92,7 +93,23 @@ impl Plan {
     pub fn moved(&self) -> u64 {
         self.steps.iter().map(|step| step.bytes).sum()
     }
+
+    /// Bytes that it keeps alive, about, those of kernels that others launch too among them.
+    pub fn kept_bytes(&self) -> u64 {
+        let launches: usize = self.launches.iter().map(|launch| size_of::<Launch>() + 4 * launch.buffers.len()).sum();
+        let kernel = |kernel: &Kernel| {
+            size_of::<Kernel>() + kernel.name.len() + kernel.axes.len() + kernel.program.bytes() + OF_A_PROGRAM
+        };
+        let steps = self.steps.iter().map(|step| size_of::<Step>() + step.location.len() + kernel(&step.kernel));
+        let tables = size_of_val(&self.table[..]) + size_of_val(&self.outputs[..]) + 4 * self.output_of_root.len();
+        let constants: usize = self.constants.iter().map(|constant| constant.bytes()).sum();
+        let program = self.program.as_ref().map_or(0, |program| program.bytes());
+        (size_of::<Plan>() + launches + steps.sum::<usize>() + tables + constants + program) as u64
+    }
 }
+
+/// What a runtime remembers of a loaded kernel beside its code, about.
+const OF_A_PROGRAM: usize = 512;
 
 /// Lowers `outputs` for a device.
 ///
@@ -192,7 +209,10 @@ fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<FxHashMap<NodeId
     let drafts: Vec<Result<Drafts>> =
         // A thread's first kernel sets up its code generator: a single one stays with the caller's.
         // A search needs the machine for itself.
-        if distinct.len() < 2 || search::is_asked_for() { distinct.iter().map(one).collect() } else { distinct.par_iter().map(one).collect() };
+        match compilers().filter(|_| distinct.len() > 1 && !search::is_asked_for()) {
+            Some(pool) => pool.install(|| distinct.par_iter().map(one).collect()),
+            None => distinct.iter().map(one).collect(),
+        };
     let drafts = drafts.into_iter().collect::<Result<Vec<Drafts>>>()?;
     let missing: Vec<&Lowered> = drafts.iter().flatten().flat_map(Draft::lowered).collect();
     let mut compiled = compile_all(&missing, device)?.into_iter();
@@ -201,7 +221,7 @@ fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<FxHashMap<NodeId
         // One for each that was missing, in their order.
         Draft::Lowered(key, lowered) => {
             let kernels: Parts = compiled.by_ref().take(lowered.len()).collect();
-            known().insert(key, kernels.clone());
+            remember(key, &kernels);
             kernels
         }
     };
@@ -222,10 +242,11 @@ fn compile_all(lowered: &[&Lowered], device: &Device) -> Result<Vec<Arc<Kernel>>
             batch.iter().map(|&number| (&lowered[number].staged.kernel, &lowered[number].entry)).collect();
         cache::compile(&kernels, device)
     };
-    let batches = batches(lowered);
-    let programs: Vec<_> = match batches.len() {
-        0 | 1 => batches.iter().map(compile).collect(),
-        _ => batches.par_iter().with_max_len(1).map(compile).collect(),
+    let pool = if lowered.len() > 1 { compilers() } else { None };
+    let batches = batches(lowered, pool.as_ref().map_or(1, |pool| pool.current_num_threads()));
+    let programs: Vec<_> = match pool.filter(|_| batches.len() > 1) {
+        Some(pool) => pool.install(|| batches.par_iter().with_max_len(1).map(compile).collect()),
+        None => batches.iter().map(compile).collect(),
     };
     let mut kernels: Vec<Option<Arc<Kernel>>> = vec![None; lowered.len()];
     for (number, program) in batches.into_iter().flatten().zip(programs.into_iter().flatten()) {
@@ -235,9 +256,9 @@ fn compile_all(lowered: &[&Lowered], device: &Device) -> Result<Vec<Arc<Kernel>>
 }
 
 /// Which kernels share a module: those of like size, and no more than leave each thread several modules.
-fn batches(lowered: &[&Lowered]) -> Vec<Vec<usize>> {
+fn batches(lowered: &[&Lowered], threads: usize) -> Vec<Vec<usize>> {
     let size = |&number: &usize| lowered[number].instructions();
-    let most = match rayon::current_num_threads() {
+    let most = match threads {
         1 => TOGETHER,
         threads => lowered.len().div_ceil(2 * threads).min(TOGETHER),
     };
@@ -247,12 +268,31 @@ fn batches(lowered: &[&Lowered]) -> Vec<Vec<usize>> {
     large.iter().map(|&number| vec![number]).chain(small.chunks(most.max(1)).map(<[usize]>::to_vec)).collect()
 }
 
-type Kernels = Mutex<FxHashMap<ContentHash, Parts>>;
+/// Kernels of this process. The plans that launch them keep them.
+#[derive(Default)]
+struct Kernels {
+    known: FxHashMap<ContentHash, SmallVec<[Weak<Kernel>; 1]>>,
+    /// Entries from which on those are looked for whose kernels are gone.
+    many: usize,
+}
 
-/// Kernels of this process.
-fn known() -> std::sync::MutexGuard<'static, FxHashMap<ContentHash, Parts>> {
-    static KNOWN: OnceLock<Kernels> = OnceLock::new();
-    KNOWN.get_or_init(Kernels::default).lock().unwrap_or_else(PoisonError::into_inner)
+fn compiled() -> std::sync::MutexGuard<'static, Kernels> {
+    static KERNELS: LazyLock<Mutex<Kernels>> = LazyLock::new(Mutex::default);
+    KERNELS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn known(key: ContentHash) -> Option<Parts> {
+    compiled().known.get(&key)?.iter().map(Weak::upgrade).collect()
+}
+
+fn remember(key: ContentHash, parts: &Parts) {
+    const LEAST: usize = 1024;
+    let mut kernels = compiled();
+    if kernels.known.len() >= kernels.many.max(LEAST) {
+        kernels.known.retain(|_, parts| parts.iter().all(|part| part.strong_count() > 0));
+        kernels.many = 2 * kernels.known.len();
+    }
+    kernels.known.insert(key, parts.iter().map(Arc::downgrade).collect());
 }
 
 /// The drafts of the kernels that compute what one in range form does, in their order.
@@ -284,8 +324,8 @@ fn kernel_of(
         (graph.content_hash(&roots), written, device.family(), device.target_hash()).hash(&mut hasher);
         hasher.content_hash()
     };
-    if let Some(kernels) = known().get(&key) {
-        return Ok(Draft::Known(kernels.clone()));
+    if let Some(kernels) = known(key) {
+        return Ok(Draft::Known(kernels));
     }
     let code = match graph.op(roots[0]) {
         Op::Program => program::Contents::of(&graph, roots[0])?.binary.cloned(),
@@ -308,7 +348,7 @@ fn kernel_of(
     };
     let kernels = lowered.iter().zip(programs).map(|(lowered, program)| lowered.finish(program, device));
     let kernels = kernels.collect::<Result<Parts>>()?;
-    known().insert(key, kernels.clone());
+    remember(key, &kernels);
     Ok(Draft::Known(kernels))
 }
 

@@ -102,6 +102,14 @@ impl Tensor {
         }
     }
 
+    /// Data that the library made for a caller, who gets no tensor of them: they live as long as a gradient may need them.
+    pub(crate) fn internal(self) -> Tensor {
+        match self.0 {
+            Inner::Node(node) => Tensor(Inner::Node(node.internal())),
+            failed => Tensor(failed),
+        }
+    }
+
     /// The error that the tensor carries.
     pub fn error(&self) -> Option<&Error> {
         match &self.0 {

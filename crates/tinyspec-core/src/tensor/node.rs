@@ -30,6 +30,8 @@ pub(crate) struct Node {
     identity: AtomicU64,
     /// Of a buffer that was made of one number in the program: that.
     literal: Option<Const>,
+    /// A buffer that the library made for a caller, who has no tensor of it and so cannot keep it.
+    is_internal: bool,
     state: RwLock<State>,
 }
 
@@ -75,7 +77,18 @@ impl Node {
         let hash = hasher.content_hash();
         let identity = Identity::made_of(sources.iter().map(|source| source.identity()));
         let (identity, state) = (AtomicU64::new(identity.0), RwLock::new(State::Lazy(sources)));
-        Ok(Arc::new(Node { op, arg, props, hash, age: next_age(), location, identity, literal: None, state }))
+        Ok(Arc::new(Node {
+            op,
+            arg,
+            props,
+            hash,
+            age: next_age(),
+            location,
+            identity,
+            literal: None,
+            is_internal: false,
+            state,
+        }))
     }
 
     /// A node that is its buffer.
@@ -92,7 +105,18 @@ impl Node {
         let age = next_age();
         let hash = ContentHash::of(&(Op::Buffer, age));
         let (identity, state) = (AtomicU64::new(Identity::NONE.0), RwLock::new(State::Realised(storage, None)));
-        Ok(Arc::new(Node { op: Op::Buffer, arg, props, hash, age, location, identity, literal: None, state }))
+        Ok(Arc::new(Node {
+            op: Op::Buffer,
+            arg,
+            props,
+            hash,
+            age,
+            location,
+            identity,
+            literal: None,
+            is_internal: false,
+            state,
+        }))
     }
 
     /// A node that is its buffer, which holds `value`.
@@ -105,7 +129,20 @@ impl Node {
         if let Some(node) = Arc::get_mut(&mut node) {
             node.literal = Some(value);
         }
-        Ok(node)
+        Ok(node.internal())
+    }
+
+    /// The node of a buffer that nobody else knows yet, as one that histories keep alive.
+    pub fn internal(mut self: Arc<Node>) -> Arc<Node> {
+        if let Some(node) = Arc::get_mut(&mut self) {
+            node.is_internal = true;
+        }
+        self
+    }
+
+    /// Whether histories keep it alive: its maker was the library, and no caller can.
+    pub fn is_internal(&self) -> bool {
+        self.is_internal
     }
 
     /// What the program wrote for the value of this buffer.
@@ -128,6 +165,7 @@ impl Node {
             location: None,
             identity,
             literal: None,
+            is_internal: false,
             state,
         }))
     }

@@ -60,7 +60,7 @@ fn next_key(location: &'static Location<'static>) -> Result<Tensor> {
         state.1 += 1;
         threefry(state.1, state.0)
     };
-    from_bytes(location, u64::bytes(&[key]), DType::U64, &Shape::new())
+    Ok(from_bytes(location, u64::bytes(&[key]), DType::U64, &Shape::new())?.internal())
 }
 
 /// What a draw from the next key builds.

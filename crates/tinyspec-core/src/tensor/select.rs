@@ -52,7 +52,7 @@ impl Tensor {
 fn chosen(x: &Tensor, mask: &Tensor) -> Result<Tensor> {
     let sizes: Vec<i64> = x.sizes()?.iter().map(|&size| size as i64).collect();
     let positions = positions(&mask.expand(sizes))?;
-    let index = Tensor::from_slice(&positions, [positions.len()]);
+    let index = Tensor::from_slice(&positions, [positions.len()]).internal();
     Ok(x.flatten(0, -1).take(beside(x, index)))
 }
 

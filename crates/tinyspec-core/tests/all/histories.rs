@@ -58,6 +58,35 @@ fn a_value_that_is_gone_is_named() -> Result<(), Error> {
 }
 
 #[test]
+fn what_a_caller_cannot_keep_is_kept() -> Result<(), Error> {
+    let scaled = Function::trace(&[Spec::new(DType::F32, [4]), Spec::new(DType::F32, ())], |inputs| {
+        vec![&inputs[0] * &inputs[1]]
+    })?;
+    let w = row(&[1.0, 2.0, 3.0, 4.0]);
+    let taken = w.gt(2.5);
+    let losses: Vec<(&str, Box<dyn Fn() -> Tensor>)> = vec![
+        ("a number", Box::new(|| w.square() * Tensor::scalar(0.5f32))),
+        ("a number for a function", Box::new(|| scaled.call(&[&w, &Tensor::scalar(0.5f32)]).remove(0).square())),
+        ("a mask of random values", Box::new(|| w.dropout(0.5).square())),
+        ("random values", Box::new(|| &w * w.rand_like())),
+        ("positions of a mask", Box::new(|| w.masked_select(&taken).square())),
+        ("places of a mask", Box::new(|| w.at(&taken).square())),
+    ];
+    for (name, loss) in losses {
+        let loss = loss().sum(.., false);
+        let unread = grad(&loss, &[&w])?.remove(0).to_vec::<f32>()?;
+        loss.item::<f32>()?;
+        let read = grad(&loss, &[&w]).unwrap_or_else(|error| panic!("{name}: {error}")).remove(0).to_vec::<f32>()?;
+        assert_eq!(read, unread, "{name}");
+        // The values on the way are read too.
+        let (a, b) = (loss.exp(), loss.square());
+        realize_all(&[&a, &b])?;
+        assert_eq!(grad(&(a * 0.0 + &loss + b * 0.0), &[&w])?.remove(0).to_vec::<f32>()?, unread, "{name}");
+    }
+    Ok(())
+}
+
+#[test]
 fn detached_values_are_data() -> Result<(), Error> {
     let x = row(&[1.0, 2.0]);
     let fixed = x.square().detach().realize()?.clone();

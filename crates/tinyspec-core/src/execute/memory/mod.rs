@@ -6,7 +6,7 @@ mod pool;
 mod report;
 mod storage;
 
-pub(crate) use limit::from_environment;
+pub(crate) use limit::{from_environment, size_of_environment};
 pub(crate) use owner::Owner;
 pub(crate) use pool::Pool;
 pub(crate) use report::size;

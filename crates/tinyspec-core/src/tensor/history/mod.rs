@@ -1,7 +1,8 @@
 //! How a computed tensor came about, for gradients that are asked for after its value was read.
 //!
 //! A history holds the program that ran, which the plan has anyway, who the tensors were that it met, and weak references
-//! to its inputs: no memory lives on for its sake. What is gone is computed again from its own history, as far as that goes
+//! to its inputs: no memory lives on for its sake but what the library made for a caller who cannot keep it, such as the
+//! buffer of a number that was passed. What is gone is computed again from its own history, as far as that goes
 //! back.
 
 mod opening;
@@ -12,17 +13,15 @@ pub(crate) use program::Program;
 
 use super::identity::{Identity, Who};
 use super::node::Node;
+use crate::Result;
+use crate::execute::Kept;
 use crate::function::Body;
 use crate::lower::callify::Walk;
-use rustc_hash::FxHashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use tinyspec_ir::{Arg, ContentHash, DType, Dim, NodeId, Result};
+use std::sync::{Arc, LazyLock, Weak};
+use tinyspec_ir::{Arg, ContentHash, DType, Dim, NodeId};
 
 /// Computations in a row that are remembered. A loop that computes a state from the one before it stays bounded.
 const GENERATIONS: u32 = 64;
-
-/// More programs with equal tensors apart are not kept.
-const KEPT_PROGRAMS: usize = 1024;
 
 /// One run of a program.
 pub(crate) struct History {
@@ -47,6 +46,8 @@ pub(crate) struct Computed {
 
 struct Input {
     node: Weak<Node>,
+    /// The node itself where the caller has no tensor of it to keep: a number that was passed, a key of random values.
+    kept: Option<Arc<Node>>,
     who: Who,
     age: u64,
     dtype: DType,
@@ -74,22 +75,16 @@ impl History {
     /// # Errors
     /// None for nodes that [`tinyspec_ir::derive()`] has accepted.
     pub fn of_tensors(roots: &[Arc<Node>]) -> Result<Option<Arc<History>>> {
-        static KNOWN: OnceLock<Mutex<FxHashMap<ContentHash, Arc<Program>>>> = OnceLock::new();
+        static KNOWN: LazyLock<Kept<ContentHash, Arc<Program>>> = LazyLock::new(|| Kept::new(8));
         let walk = Walk::of_tensors(roots);
         if !walk.overwritten.is_empty() {
             return Ok(None);
         }
-        let known = || KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-        let program = known().get(&walk.key).cloned();
-        let program = match program {
+        let program = match KNOWN.get(&walk.key) {
             Some(program) => program,
             None => {
                 let program = Arc::new(walk.program()?);
-                let mut known = known();
-                if known.len() >= KEPT_PROGRAMS {
-                    known.clear();
-                }
-                known.insert(walk.key, program.clone());
+                KNOWN.insert(walk.key, program.clone(), program.bytes() as u64)?;
                 program
             }
         };
@@ -108,7 +103,15 @@ impl History {
                     }
                     Some(_) => Past::Forgotten,
                 };
-                Input { node: Arc::downgrade(node), who: node.who(), age: node.age, dtype: node.props.dtype, past }
+                let kept = node.is_internal().then(|| node.clone());
+                Input {
+                    node: Arc::downgrade(node),
+                    kept,
+                    who: node.who(),
+                    age: node.age,
+                    dtype: node.props.dtype,
+                    past,
+                }
             })
             .collect();
         History { program: program.clone(), inputs, met: vec![], dims: vec![], body: None, generation }
@@ -169,7 +172,7 @@ impl History {
 impl Input {
     /// The tensor, if it still has its value, and how that was computed.
     fn now(&self) -> (Option<Arc<Node>>, Option<Computed>) {
-        let node = self.node.upgrade().filter(|node| !node.is_overwritten());
+        let node = self.kept.clone().or_else(|| self.node.upgrade()).filter(|node| !node.is_overwritten());
         let past = match (&node, &self.past) {
             (Some(node), Past::Computed(computed)) if !node.is_realized() => Some(computed.clone()),
             (Some(node), _) => node.computed(),

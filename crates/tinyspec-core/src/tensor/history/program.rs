@@ -23,6 +23,11 @@ impl Program {
         Program { graph, outputs, tensors, flowing: OnceLock::new() }
     }
 
+    /// Bytes that it needs, about.
+    pub fn bytes(&self) -> usize {
+        self.graph.bytes() + 4 * self.outputs.len() + 8 * self.tensors.len() + self.outputs.len()
+    }
+
     /// The entry of the walk that a node is.
     pub fn entry(&self, node: NodeId) -> Option<usize> {
         let place = self.tensors.binary_search_by_key(&node, |&(node, _)| node).ok()?;
