@@ -167,8 +167,11 @@ impl Host {
     }
 }
 
-/// Size of the data cache of this level, as Linux tells it.
+/// Size of the data cache of this level, as the processor tells it, else Linux.
 fn cache_bytes(level: u32) -> Option<usize> {
+    if let Some(bytes) = crate::cpuid::data_cache(level) {
+        return Some(bytes);
+    }
     (0..8).find_map(|index| {
         let folder = format!("/sys/devices/system/cpu/cpu0/cache/index{index}");
         let read = |file: &str| std::fs::read_to_string(format!("{folder}/{file}")).ok();

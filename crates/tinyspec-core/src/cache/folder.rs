@@ -1,9 +1,12 @@
 //! The folder of the cache: private to the user, for what is in it is run.
 
+use crate::file::remove_abandoned_drafts;
 use std::cmp::Reverse;
-use std::fs::DirEntry;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use tinyspec_ir::ContentHash;
 
 /// `TINYSPEC_CACHE` (`off` for none), else `tinyspec` in the user's cache folder; `None` where others could write to it.
@@ -12,19 +15,27 @@ pub(crate) fn private() -> Option<&'static Path> {
     FOLDER.get_or_init(open).as_deref()
 }
 
-/// The folder of what a code generator made, there already or not.
-pub(super) fn of_generator(folder: &Path, generator: Option<&str>) -> PathBuf {
-    folder.join(ContentHash::of(&generator).to_string())
+/// The folder of what a code generator made, there already or not; `None` where others could write to it.
+pub(super) fn of_generator(folder: &Path, generator: Option<&str>) -> Option<PathBuf> {
+    static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let own = folder.join(ContentHash::of(&generator).to_string());
+    let is_new = fs::symlink_metadata(&own).is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    if !is_new && !is_private(&own) {
+        return None;
+    }
+    if SWEPT.lock().unwrap_or_else(PoisonError::into_inner).insert(own.clone()) {
+        remove_abandoned_drafts(&own);
+    }
+    Some(own)
 }
 
 /// The folders of all code generators, the last used one first, as this process found them.
 pub(super) fn generators() -> &'static [PathBuf] {
     static FOLDERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
     FOLDERS.get_or_init(|| {
-        let Some(entries) = private().and_then(|folder| std::fs::read_dir(folder).ok()) else { return Vec::new() };
-        let is_folder = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
-        let mut found: Vec<PathBuf> = entries.flatten().filter(is_folder).map(|entry| entry.path()).collect();
-        found.sort_by_key(|folder| Reverse(std::fs::metadata(folder).and_then(|folder| folder.modified()).ok()));
+        let Some(entries) = private().and_then(|folder| fs::read_dir(folder).ok()) else { return Vec::new() };
+        let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        found.sort_by_key(|folder| Reverse(fs::metadata(folder).and_then(|folder| folder.modified()).ok()));
         found
     })
 }
@@ -39,6 +50,8 @@ fn open() -> Option<PathBuf> {
         },
     };
     create(&folder).ok()?;
+    // The user's own link to another place is followed.
+    let folder = fs::canonicalize(folder).ok()?;
     is_private(&folder).then_some(folder)
 }
 
@@ -46,25 +59,26 @@ fn open() -> Option<PathBuf> {
 #[cfg(unix)]
 pub(super) fn create(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// Makes a folder, unless it is there.
 #[cfg(not(unix))]
 pub(super) fn create(folder: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(folder)
+    fs::create_dir_all(folder)
 }
 
+/// A folder, not a link to one, that belongs to the user of this process and that nobody else can write to.
 #[cfg(unix)]
-fn is_private(folder: &Path) -> bool {
+pub(super) fn is_private(folder: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    let Ok(found) = std::fs::metadata(folder) else { return false };
+    let Ok(found) = fs::symlink_metadata(folder) else { return false };
     // The owner of our own process, where the system shows it.
-    let ours = std::fs::metadata("/proc/self").map_or(true, |process| process.uid() == found.uid());
+    let ours = fs::metadata("/proc/self").map_or(true, |process| process.uid() == found.uid());
     found.is_dir() && ours && found.mode() & 0o022 == 0
 }
 
 #[cfg(not(unix))]
-fn is_private(folder: &Path) -> bool {
+pub(super) fn is_private(folder: &Path) -> bool {
     folder.is_dir()
 }

@@ -10,12 +10,12 @@ pub(crate) use folder::private as folder;
 
 use crate::Result;
 use crate::execute::Device;
+use crate::file::{Durability, folder_of, replace};
 use crate::profile;
 use std::fs;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tinyspec_backends::{LinearKernel, Program};
 use tinyspec_ir::{ContentHash, ContentHasher, Graph, NodeId};
@@ -40,7 +40,8 @@ impl Entry {
         let _timer = profile::loading_timer();
         let key = key(kernel, device);
         let generator = device.compiler().generator();
-        let file = folder().map(|folder| folder::of_generator(folder, generator.as_deref()).join(name(key)));
+        let folder = folder().and_then(|folder| folder::of_generator(folder, generator.as_deref()));
+        let file = folder.map(|folder| folder.join(name(key)));
         Entry { key, file, is_of_any: generator.is_none() }
     }
 
@@ -52,7 +53,8 @@ impl Entry {
             return Some(program);
         }
         let others = if self.is_of_any { folder::generators() } else { &[] };
-        others.iter().find_map(|others| load(&others.join(name(self.key))))
+        let trusted = others.iter().filter(|folder| folder::is_private(folder));
+        trusted.map(|folder| folder.join(name(self.key))).find_map(|file| load(&file))
     }
 
     fn keep(&self, code: &[u8]) {
@@ -91,7 +93,7 @@ fn key(kernel: &LinearKernel, device: &Device) -> ContentHash {
     let mut hasher = ContentHasher::default();
     nodes(&kernel.graph, kernel.linear, &mut hasher);
     (&kernel.name, kernel.params, &kernel.local_offsets, kernel.scratch_bytes, kernel.global_trips).hash(&mut hasher);
-    (device.target_hash(), device.compiler().fingerprint(), tinyspec_backends::SOURCES_HASH).hash(&mut hasher);
+    (device.code_hash(), device.compiler().fingerprint(), tinyspec_backends::SOURCES_HASH).hash(&mut hasher);
     hasher.content_hash()
 }
 
@@ -126,20 +128,12 @@ fn read(file: &Path, key: ContentHash) -> Option<Vec<u8>> {
     sound.then(|| bytes.split_off(HEADER))
 }
 
-/// Writes beside the entry and renames: a reader sees all of it or nothing.
 fn write(file: &Path, key: ContentHash, code: &[u8]) -> std::io::Result<()> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    file.parent().map_or(Ok(()), folder::create)?;
-    let draft = file.with_extension(format!("{}-{number}", std::process::id()));
+    folder::create(folder_of(file))?;
     let mut bytes = Vec::with_capacity(HEADER + code.len());
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&key.0.to_le_bytes());
     bytes.extend_from_slice(&checksum(code).0.to_le_bytes());
     bytes.extend_from_slice(code);
-    let written = fs::write(&draft, bytes).and_then(|()| fs::rename(&draft, file));
-    if written.is_err() {
-        let _ = fs::remove_file(&draft);
-    }
-    written
+    replace(file, &bytes, Durability::Unsynced)
 }

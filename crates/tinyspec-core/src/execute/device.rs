@@ -16,6 +16,7 @@ pub struct Device {
     family: Arc<str>,
     target: Target,
     target_hash: ContentHash,
+    code_hash: ContentHash,
     compiler: Arc<dyn Compiler>,
     runtime: Arc<dyn Runtime>,
     pool: Pool,
@@ -29,6 +30,7 @@ impl Device {
             name: name.into(),
             family: name.into(),
             target_hash: target.hash(),
+            code_hash: Target { threads: 0, ..target.clone() }.hash(),
             target,
             compiler,
             runtime,
@@ -65,6 +67,12 @@ impl Device {
     /// Identity of the target, for caches.
     pub fn target_hash(&self) -> ContentHash {
         self.target_hash
+    }
+
+    /// Identity of what decides the code of a lowered kernel: of the target all but the number of threads, for which kernels
+    /// are lowered, not rendered. A container may allow another number of them.
+    pub(crate) fn code_hash(&self) -> ContentHash {
+        self.code_hash
     }
 
     /// Renders kernels for it.
@@ -125,7 +133,7 @@ pub fn register(name: &str, target: Target, compiler: Arc<dyn Compiler>, runtime
 /// The device of this name, opened on first use.
 ///
 /// # Errors
-/// When there is none, or `TINYSPEC_MEMORY` is no size.
+/// When there is none, `TINYSPEC_MEMORY` is no size, or `TINYSPEC_THREADS` no number.
 pub fn device(name: &str) -> Result<Arc<Device>> {
     let mut registry = registry().lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(device) = registry.get(name) {
@@ -136,7 +144,7 @@ pub fn device(name: &str) -> Result<Arc<Device>> {
         known.extend(registry.keys().map(|name| &**name).filter(|name| !super::built_in::is_built_in(name)));
         return Err(Error::UnknownDevice { op: None, name: name.into(), known: known.join(", "), location: None });
     };
-    let device = Arc::new(open(name).of_family(&format!("built-in {kind}")));
+    let device = Arc::new(open(name)?.of_family(&format!("built-in {kind}")));
     device.limit_memory(memory::from_environment()?);
     registry.insert(name.into(), device.clone());
     Ok(device)

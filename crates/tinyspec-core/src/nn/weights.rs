@@ -1,5 +1,6 @@
 //! Weights in files, as safetensors.
 
+use crate::file::{Durability, folder_of, remove_abandoned_drafts, replace};
 use crate::tensor::{from_bytes, realize_all};
 use crate::{Error, Result, Tensor};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -34,6 +35,10 @@ pub(super) fn failed(path: &Path, reason: impl std::fmt::Display) -> Error {
 /// Writes tensors with their names: `&[("w", &w)]`, [`named_parameters`](super::Model::named_parameters) of a model or
 /// [`named_state`](super::Optimizer::named_state) of an optimiser.
 ///
+/// The file takes the place of an older one when it is whole and on disk: whenever the process is killed or the power fails,
+/// one of them is there. Several threads and processes may save at the same time. What a process leaves that was killed while
+/// it wrote (`.….tinyspec-draft`) is removed by the next that saves to the folder.
+///
 /// # Errors
 /// When two tensors have one name, a tensor carries an error or cannot be computed, or the file cannot be written.
 pub fn save(path: impl AsRef<Path>, tensors: &[(impl AsRef<str>, &Tensor)]) -> Result<()> {
@@ -58,12 +63,8 @@ pub fn save(path: impl AsRef<Path>, tensors: &[(impl AsRef<str>, &Tensor)]) -> R
         .collect::<Result<Vec<_>, safetensors::SafeTensorError>>()
         .map_err(|error| failed(path, error))?;
     let bytes = safetensors::serialize(views, None).map_err(|error| failed(path, error))?;
-    // Renamed into place: an interrupted save leaves the old file whole.
-    let draft = path.with_extension(format!("draft-{}", std::process::id()));
-    std::fs::write(&draft, bytes).and_then(|()| std::fs::rename(&draft, path)).map_err(|error| {
-        let _ = std::fs::remove_file(&draft);
-        failed(path, error)
-    })
+    remove_abandoned_drafts(folder_of(path));
+    replace(path, &bytes, Durability::Synced).map_err(|error| failed(path, error))
 }
 
 /// Reads all tensors of a file, by name, onto the default device.

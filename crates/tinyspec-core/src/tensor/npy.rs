@@ -1,9 +1,9 @@
 //! NumPy's files of one array (feature `npy`).
 
 use super::Tensor;
+use crate::file::{Durability, folder_of, remove_abandoned_drafts, replace};
 use crate::{Error, Result};
 use npyz::{NpyFile, Order, WriterBuilder};
-use std::io::{BufWriter, Write};
 use std::path::Path;
 use tinyspec_ir::DType;
 
@@ -84,7 +84,8 @@ impl Tensor {
         by_type!(name, read, Err(failed(path, format!("its type `{kind}` is not supported"))))
     }
 
-    /// Writes the elements as an `.npy` file, which NumPy reads with `np.load`.
+    /// Writes the elements as an `.npy` file, which NumPy reads with `np.load`. It takes the place of an older file when it is
+    /// whole and on disk.
     ///
     /// # Errors
     /// When the tensor carries an error or cannot be computed, its dtype is bf16 or a float of 8 bits, which NumPy has not
@@ -125,7 +126,7 @@ impl Tensor {
             }
         };
         by_type!(name, write, Ok(())).map_err(|error| failed(path, error))?;
-        let mut file = BufWriter::new(std::fs::File::create(path).map_err(|error| failed(path, error))?);
-        file.write_all(&bytes).and_then(|()| file.flush()).map_err(|error| failed(path, error))
+        remove_abandoned_drafts(folder_of(path));
+        replace(path, &bytes, Durability::Synced).map_err(|error| failed(path, error))
     }
 }

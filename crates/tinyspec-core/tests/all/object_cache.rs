@@ -23,7 +23,8 @@ struct Counting {
     compiled: Arc<AtomicUsize>,
 }
 
-impl Compiler for Counting {
+// SAFETY: the code is another compiler's.
+unsafe impl Compiler for Counting {
     fn fingerprint(&self) -> String {
         self.fingerprint.into()
     }
@@ -155,6 +156,74 @@ fn a_warm_cache_needs_no_libllvm() {
     let _ = fs::remove_dir_all(&folder);
 }
 
+/// A root folder that holds nothing but the program, the C library and the cache: there is no libLLVM, no toolchain, no `/proc`
+/// and no `/sys`.
+#[cfg(all(feature = "llvm", target_os = "linux"))]
+#[test]
+fn a_warm_cache_is_all_that_a_bare_root_needs() {
+    use std::ffi::{CString, c_char, c_int};
+    use std::os::unix::process::CommandExt;
+    unsafe extern "C" {
+        fn chroot(path: *const c_char) -> c_int;
+        fn chdir(path: *const c_char) -> c_int;
+        fn unshare(flags: c_int) -> c_int;
+    }
+    const NEW_USER: c_int = 0x1000_0000;
+    const NOT_PERMITTED: i32 = 1;
+    if Kind::cpu().is_none() {
+        return;
+    }
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("root-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&root);
+    for folder in ["lib", "lib64"] {
+        fs::create_dir_all(root.join(folder)).unwrap();
+    }
+    let program = std::env::current_exe().unwrap();
+    if fs::hard_link(&program, root.join("program")).is_err() {
+        fs::copy(&program, root.join("program")).unwrap();
+    }
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let files = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
+    for library in files.filter(|file| file.contains(".so") && !file.contains("LLVM")) {
+        let name = Path::new(library).file_name().unwrap();
+        for folder in ["lib", "lib64"] {
+            fs::copy(library, root.join(folder).join(name)).unwrap();
+        }
+    }
+    let arguments = |test: &str| {
+        ["--exact", &format!("object_cache::work::{test}"), "--include-ignored", "--nocapture"].map(String::from)
+    };
+    let mut warm = Command::new(&program);
+    warm.args(arguments("several")).env("TINYSPEC_CACHE", root.join("cache")).env("TINYSPEC_DEVICE", "cpu");
+    let output = warm.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let path = CString::new(root.to_str().unwrap()).unwrap();
+    for test in ["several", "refused"] {
+        let mut bare = Command::new("/program");
+        bare.args(arguments(test)).env_clear().env("TINYSPEC_CACHE", "/cache").env("TINYSPEC_DEVICE", "cpu");
+        bare.env("LD_LIBRARY_PATH", "/lib");
+        let path = path.clone();
+        // SAFETY: between fork and exec it makes calls of the system alone.
+        unsafe {
+            bare.pre_exec(move || {
+                let is_there = chroot(path.as_ptr()) == 0 || unshare(NEW_USER) == 0 && chroot(path.as_ptr()) == 0;
+                let is_there = is_there && chdir(c"/".as_ptr()) == 0;
+                if is_there { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+            });
+        }
+        let output = match bare.output() {
+            Err(error) if error.raw_os_error() == Some(NOT_PERMITTED) => {
+                println!("skipped: this process may not change its root folder: {error}");
+                break;
+            }
+            output => output.unwrap(),
+        };
+        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    }
+    fs::remove_dir_all(root).unwrap();
+}
+
 #[test]
 fn a_damaged_entry_is_made_anew() {
     in_own_process("damaged");
@@ -174,6 +243,12 @@ fn what_is_no_readable_file_is_passed_by() {
 #[test]
 fn a_folder_that_others_can_write_to_is_not_used() {
     in_own_process("shared_folder");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_subfolder_that_is_not_ours_alone_is_not_used() {
+    in_own_process("shared_subfolder");
 }
 
 /// What the tests above run, each in a process of its own.
@@ -198,6 +273,26 @@ mod work {
     fn unknown() {
         let error = (numbers() * numbers()).to_vec::<f32>().unwrap_err().to_string();
         assert!(error.contains("TINYSPEC_LLVM") && error.contains("nowhere"), "{error}");
+    }
+
+    /// Kernels of several kinds, some for several threads.
+    #[test]
+    #[ignore = "needs a cache folder of its own"]
+    fn several() {
+        let x = Tensor::ones([300, 200]).contiguous();
+        let product = x.matmul(x.transpose(0, 1));
+        assert_eq!(product.to_vec::<f32>().unwrap(), vec![200.0; 300 * 300]);
+        let shares: Vec<f32> = product.softmax(1).sum(1, false).to_vec().unwrap();
+        assert!(shares.iter().all(|share| (share - 1.0).abs() < 1e-5));
+        assert_eq!((&x * 2.0).cumsum(0).max(.., false).item::<f32>().unwrap(), 600.0);
+        assert_eq!(Tensor::ones([2000, 1000]).contiguous().sum(0, false).to_vec::<f32>().unwrap(), vec![2000.0; 1000]);
+    }
+
+    #[test]
+    #[ignore = "needs an environment without libLLVM"]
+    fn refused() {
+        let error = (numbers() * numbers()).to_vec::<f32>().unwrap_err().to_string();
+        assert!(error.contains("TINYSPEC_LLVM"), "{error}");
     }
 
     fn folder() -> PathBuf {
@@ -339,5 +434,38 @@ mod work {
         assert_eq!(kind.compute(VERSION), 1);
         assert_eq!(kind.compute(VERSION), 1);
         assert!(entries().is_empty(), "{:?}", entries());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    #[ignore = "needs a process of its own"]
+    fn shared_subfolder() {
+        use std::os::unix::fs::{PermissionsExt, chown, symlink};
+        let kind = Kind::interpreter();
+        assert_eq!(kind.compute(VERSION), 1);
+        let entry = entry();
+        let of_generator = entry.parent().unwrap();
+        let is_used = |what: &str, is_used: bool| {
+            assert_eq!(kind.compute(VERSION), usize::from(!is_used), "{what}");
+            // Whoever takes what any generator has made looks there too, and keeps what it has to make in a folder of its own.
+            assert_eq!(kind.compute_by(VERSION, None), usize::from(!is_used), "{what}, any generator's");
+            let others = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
+            others.filter(|other| *other != of_generator).for_each(|other| fs::remove_dir_all(other).unwrap());
+        };
+        let allow = |mode| fs::set_permissions(of_generator, fs::Permissions::from_mode(mode)).unwrap();
+        allow(0o777);
+        is_used("others may write to it", false);
+        allow(0o700);
+        is_used("ours alone", true);
+        let elsewhere = folder().with_extension("elsewhere");
+        fs::rename(of_generator, &elsewhere).unwrap();
+        symlink(&elsewhere, of_generator).unwrap();
+        is_used("a link to another folder", false);
+        fs::remove_file(of_generator).unwrap();
+        fs::rename(&elsewhere, of_generator).unwrap();
+        match chown(of_generator, Some(4242), None) {
+            Ok(()) => is_used("somebody else's", false),
+            Err(error) => println!("skipped: a folder of another owner: {error}"),
+        }
     }
 }

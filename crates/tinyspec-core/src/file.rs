@@ -1,0 +1,125 @@
+//! Files that take the place of older ones as a whole, whoever writes at the same time and wherever a writer is killed.
+//!
+//! Contents go into a draft beside the file, which is renamed once it is complete. A writer holds a lock on its draft, so a
+//! draft without one belongs to a process that is gone, and the next writer in the folder removes it.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Error, ErrorKind, Result, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How the names of drafts end. They begin with a dot.
+const DRAFT: &str = ".tinyspec-draft";
+
+/// What a crash of the whole machine may leave behind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// The old contents or the new ones, on disk before the call returns.
+    Synced,
+    /// Any contents: for files with a checksum that can be made again.
+    Unsynced,
+}
+
+/// Writes a file, or replaces it: readers find the old contents or the new ones.
+///
+/// A link is followed, and a file that is replaced keeps its permissions.
+///
+/// # Errors
+/// As creating, writing or renaming a file; the old contents are untouched then.
+pub(crate) fn replace(path: &Path, contents: &[u8], durability: Durability) -> Result<()> {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    if target.is_dir() {
+        return Err(Error::new(ErrorKind::IsADirectory, "it is a folder"));
+    }
+    let mut draft = Draft::beside(&target)?;
+    draft.file.write_all(contents)?;
+    if let Ok(old) = fs::metadata(&target) {
+        draft.file.set_permissions(old.permissions())?;
+    }
+    if durability == Durability::Synced {
+        draft.file.sync_all()?;
+    }
+    fs::rename(&draft.path, &target)?;
+    draft.is_in_place = true;
+    if durability == Durability::Synced {
+        sync_folder(folder_of(&target))?;
+    }
+    Ok(())
+}
+
+/// Removes the drafts of processes that were killed.
+pub(crate) fn remove_abandoned_drafts(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let is_draft = name.to_str().is_some_and(|name| name.starts_with('.') && name.ends_with(DRAFT));
+        if is_draft
+            && let Ok(draft) = File::open(entry.path())
+            && draft.try_lock().is_ok()
+        {
+            // Where somebody else was faster it is gone already.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// The folder that a file lies in.
+pub(crate) fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A file that is to be renamed, locked; removed where that fails.
+struct Draft {
+    path: PathBuf,
+    file: File,
+    is_in_place: bool,
+}
+
+impl Draft {
+    fn beside(target: &Path) -> Result<Draft> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let name = target.file_name().ok_or_else(|| Error::new(ErrorKind::InvalidInput, "it names no file"))?;
+        loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let mut own = OsString::from(".");
+            own.push(name);
+            own.push(format!(".{}-{number}{DRAFT}", std::process::id()));
+            let path = target.with_file_name(own);
+            let file = match OpenOptions::new().write(true).create_new(true).open(&path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                opened => opened?,
+            };
+            // Some file systems have no locks: there nobody removes drafts.
+            let _ = file.lock();
+            // Else it was removed as abandoned just before it was locked.
+            if path.exists() {
+                return Ok(Draft { path, file, is_in_place: false });
+            }
+        }
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.is_in_place {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// A renamed file survives a crash once its folder is on disk too.
+#[cfg(unix)]
+fn sync_folder(folder: &Path) -> Result<()> {
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        // Not every file system can.
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(()),
+        // A folder that may be written to, but not read.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
+        synced => synced,
+    }
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_: &Path) -> Result<()> {
+    Ok(())
+}
