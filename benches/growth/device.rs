@@ -20,7 +20,8 @@ impl Program for Nothing {
     }
 }
 
-impl Compiler for Nothing {
+// SAFETY: the runtime beside it runs nothing.
+unsafe impl Compiler for Nothing {
     fn fingerprint(&self) -> String {
         "nothing".into()
     }
@@ -38,7 +39,8 @@ impl Compiler for Nothing {
     }
 }
 
-impl Runtime for Nothing {
+// SAFETY: memory is the trait's own, and nothing runs.
+unsafe impl Runtime for Nothing {
     fn load(&self, _: &str, _: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
         Ok(Arc::new(Nothing))
     }

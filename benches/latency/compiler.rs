@@ -53,7 +53,8 @@ impl Clocked {
     }
 }
 
-impl Compiler for Clocked {
+// SAFETY: the code is another compiler's.
+unsafe impl Compiler for Clocked {
     fn fingerprint(&self) -> String {
         self.inner().map_or_else(|_| "none".into(), |compiler| compiler.fingerprint())
     }

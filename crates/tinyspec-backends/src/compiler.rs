@@ -76,7 +76,21 @@ impl Grid {
 }
 
 /// Renders linear UOps to code.
-pub trait Compiler: Send + Sync {
+///
+/// # Safety
+/// What [`Compiler::compile`] and [`Compiler::compile_all`] give is run as it is: it must do what the kernel says.
+///
+/// ```compile_fail,E0200
+/// # use tinyspec_backends::{BackendError, Compiler, LinearKernel, Target};
+/// struct Returns;
+/// impl Compiler for Returns {
+///     fn fingerprint(&self) -> String { String::new() }
+///     fn compile(&self, _: &LinearKernel, _: &Target) -> Result<Vec<u8>, BackendError> { Ok(vec![0xc3]) }
+///     fn source(&self, _: &LinearKernel, _: &Target) -> Result<String, BackendError> { Ok(String::new()) }
+///     fn assembly(&self, _: &LinearKernel, _: &Target) -> Result<String, BackendError> { Ok(String::new()) }
+/// }
+/// ```
+pub unsafe trait Compiler: Send + Sync {
     /// What its code depends on beside kernel and target, such as the processor: part of the object cache's key.
     fn fingerprint(&self) -> String;
 

@@ -2,7 +2,7 @@
 
 mod team;
 
-pub use self::team::Team;
+pub use self::team::{Team, TeamOfProcess};
 
 use crate::host_memory::HostMemory;
 use crate::llvm::LoadedObject;
@@ -10,7 +10,7 @@ use crate::{BackendError, Launch, Memory, Program, Runtime};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 /// `buffers[slot]` is the memory of Param slot, then comes the scratch; the GLOBAL range runs from `begin` to `end`.
 type Kernel = unsafe extern "C" fn(buffers: *const *mut u8, begin: i64, end: i64);
@@ -28,18 +28,22 @@ const UNITS: u32 = 32;
 #[derive(Debug)]
 pub struct CpuRuntime {
     threads: usize,
-    team: OnceLock<Option<Team>>,
+    team: TeamOfProcess,
 }
 
 struct CpuProgram {
     function: Kernel,
     /// Owns the code that `function` points into.
-    _object: LoadedObject,
+    object: LoadedObject,
 }
 
 impl Program for CpuProgram {
     fn as_any(&self) -> &dyn Any {
         self
+    }
+
+    fn bytes(&self) -> usize {
+        self.object.bytes()
     }
 }
 
@@ -66,12 +70,7 @@ pub fn alone<T>(work: impl FnOnce() -> T) -> T {
 impl CpuRuntime {
     /// A runtime that shares large kernels among so many threads.
     pub fn new(threads: usize) -> CpuRuntime {
-        CpuRuntime { threads: threads.max(1), team: OnceLock::new() }
-    }
-
-    /// The team, made when first needed; without one everything runs on the caller.
-    fn team(&self) -> Option<&Team> {
-        self.team.get_or_init(|| Team::new(self.threads).ok()).as_ref()
+        CpuRuntime { threads: threads.max(1), team: TeamOfProcess::new() }
     }
 
     /// In how many units the GLOBAL range is cut.
@@ -104,7 +103,7 @@ impl CpuRuntime {
             && trips > 1
             && launch.nanoseconds >= WORTH_SPLITTING
             && !ALONE.get()
-            && let Some(team) = self.team()
+            && let Some(team) = self.team.get(self.threads)
         {
             let units = self.units(launch);
             let trip = |unit: u32| first + (trips as i128 * i128::from(unit) / i128::from(units)) as i64;
@@ -164,7 +163,8 @@ unsafe fn run(
     })
 }
 
-impl Runtime for CpuRuntime {
+// SAFETY: memory is the trait's own; a kernel gets the buffers of its launch.
+unsafe impl Runtime for CpuRuntime {
     fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
         let failed = |reason: String| BackendError::Load { name: name.into(), reason };
         let object = LoadedObject::load(code).map_err(|error| failed(error.to_string()))?;
@@ -173,7 +173,7 @@ impl Runtime for CpuRuntime {
         let function = function.ok_or_else(|| failed("it holds no function".into()))?;
         // SAFETY: the compiler gives every kernel this signature, and the object's checksum was the cache's business.
         let function = unsafe { std::mem::transmute::<*const u8, Kernel>(function) };
-        Ok(Arc::new(CpuProgram { function, _object: object }))
+        Ok(Arc::new(CpuProgram { function, object }))
     }
 
     unsafe fn enqueue(&self, launches: &[Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {

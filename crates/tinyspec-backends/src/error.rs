@@ -1,7 +1,7 @@
 //! What can go wrong between linear UOps and a running kernel.
 
-/// Error of a compiler or a runtime.
-#[derive(Debug, Clone, thiserror::Error)]
+/// Error of a compiler or a runtime. `Debug` gives the same text as `Display`.
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackendError {
     /// The graph of a kernel is not what the backend expects.
@@ -63,4 +63,10 @@ pub enum BackendError {
         /// What happened.
         reason: String,
     },
+}
+
+impl std::fmt::Debug for BackendError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }

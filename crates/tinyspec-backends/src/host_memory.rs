@@ -79,7 +79,8 @@ impl Drop for HostMemory {
     }
 }
 
-impl Memory for HostMemory {
+// SAFETY: it owns its bytes until it is dropped, and never moves them.
+unsafe impl Memory for HostMemory {
     fn len(&self) -> usize {
         self.bytes
     }

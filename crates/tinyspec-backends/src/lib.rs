@@ -2,6 +2,7 @@
 
 mod compiler;
 pub mod cpu;
+mod cpuid;
 mod error;
 pub mod host_memory;
 pub mod interpreter;

@@ -29,6 +29,38 @@ pub struct Team {
     turn: Mutex<()>,
 }
 
+/// The team of this process, made when first needed. The child of a `fork` has none of its parent's threads and makes a team
+/// of its own.
+#[derive(Debug, Default)]
+pub struct TeamOfProcess(Mutex<Option<(u32, Option<Arc<Team>>)>>);
+
+impl TeamOfProcess {
+    /// No team yet.
+    pub const fn new() -> TeamOfProcess {
+        TeamOfProcess(Mutex::new(None))
+    }
+
+    /// The team, of so many where there was none; none where the system gives no more threads.
+    pub fn get(&self, threads: usize) -> Option<Arc<Team>> {
+        let mut slot = match self.0.try_lock() {
+            Ok(slot) => slot,
+            Err(TryLockError::Poisoned(slot)) => slot.into_inner(),
+            // Held for an instant by another thread, or for ever: by one that a fork has left behind.
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        let process = std::process::id();
+        match &*slot {
+            Some((of, team)) if *of == process => team.clone(),
+            _ => {
+                let team = Team::new(threads).ok().map(Arc::new);
+                // The parent's cannot be dissolved here, as nobody is left to join.
+                std::mem::forget(slot.replace((process, team.clone())));
+                team
+            }
+        }
+    }
+}
+
 struct Shared {
     /// All who claim.
     members: u32,

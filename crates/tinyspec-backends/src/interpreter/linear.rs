@@ -18,7 +18,8 @@ use tinyspec_ir::Op;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InterpreterCompiler;
 
-impl Compiler for InterpreterCompiler {
+// SAFETY: the code is the kernel itself, encoded.
+unsafe impl Compiler for InterpreterCompiler {
     fn fingerprint(&self) -> String {
         format!("interpreter {}", env!("CARGO_PKG_VERSION"))
     }
@@ -99,7 +100,8 @@ pub(super) fn in_order(
     Ok(())
 }
 
-impl Runtime for InterpreterRuntime {
+// SAFETY: memory is the trait's own; every access is checked before it is made.
+unsafe impl Runtime for InterpreterRuntime {
     fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
         load(name, code)
     }

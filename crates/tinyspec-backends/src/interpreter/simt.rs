@@ -41,7 +41,8 @@ pub fn target() -> Target {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SimtCompiler;
 
-impl Compiler for SimtCompiler {
+// SAFETY: the code is the kernel itself, encoded.
+unsafe impl Compiler for SimtCompiler {
     fn fingerprint(&self) -> String {
         format!("simt {}", env!("CARGO_PKG_VERSION"))
     }
@@ -93,7 +94,8 @@ fn check(kernel: &LinearKernel, workgroups: &Workgroups) -> Result<(), BackendEr
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SimtRuntime;
 
-impl Runtime for SimtRuntime {
+// SAFETY: memory is the trait's own; every access is checked before it is made.
+unsafe impl Runtime for SimtRuntime {
     fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
         linear::load(name, code)
     }

@@ -74,7 +74,8 @@ impl LlvmCompiler {
     }
 }
 
-impl Compiler for LlvmCompiler {
+// SAFETY: the code is generated from the kernel's own instructions.
+unsafe impl Compiler for LlvmCompiler {
     fn fingerprint(&self) -> String {
         self.fingerprint.clone()
     }

@@ -1,11 +1,12 @@
 //! The devices that every machine has: the CPU by machine code, the interpreter, and one like a GPU.
 
 use super::Device;
+use crate::Result;
 use std::sync::Arc;
 use tinyspec_backends::interpreter;
 
 /// How a device is opened.
-type Open = fn(&str) -> Device;
+type Open = fn(&str) -> Result<Device>;
 
 /// Devices by name; the first is the default one.
 pub(super) const DEVICES: &[(&str, Open)] = &[
@@ -32,27 +33,29 @@ pub(super) fn is_built_in(name: &str) -> bool {
 }
 
 #[cfg(feature = "llvm")]
-fn cpu_device(name: &str) -> Device {
+fn cpu_device(name: &str) -> Result<Device> {
     let host = tinyspec_backends::llvm::Host::detect();
     // Subnormal numbers may count as 0 in products of bf16, which one instruction then multiplies in pairs.
-    let target = if crate::profile::is_on("TINYSPEC_FLUSH") { host.flushing_target() } else { host.target() };
+    let mut target = if crate::profile::is_on("TINYSPEC_FLUSH") { host.flushing_target() } else { host.target() };
+    target.threads = crate::threads()?;
     let runtime = tinyspec_backends::cpu::CpuRuntime::new(target.threads);
-    Device::new(name, target, Arc::new(late::Compiler::default()), Arc::new(runtime))
+    Ok(Device::new(name, target, Arc::new(late::Compiler::default()), Arc::new(runtime)))
 }
 
-fn interpreter_device(name: &str) -> Device {
+fn interpreter_device(name: &str) -> Result<Device> {
     let (compiler, runtime) = (interpreter::linear::InterpreterCompiler, interpreter::linear::InterpreterRuntime);
-    Device::new(name, interpreter::target(), Arc::new(compiler), Arc::new(runtime))
+    Ok(Device::new(name, interpreter::target(), Arc::new(compiler), Arc::new(runtime)))
 }
 
-fn simt_device(name: &str) -> Device {
+fn simt_device(name: &str) -> Result<Device> {
     let (compiler, runtime) = (interpreter::simt::SimtCompiler, interpreter::simt::SimtRuntime);
-    Device::new(name, interpreter::simt::target(), Arc::new(compiler), Arc::new(runtime))
+    Ok(Device::new(name, interpreter::simt::target(), Arc::new(compiler), Arc::new(runtime)))
 }
 
 /// LLVM, loaded when the first kernel is compiled: neither tensors nor kernels of the object cache need it.
 #[cfg(feature = "llvm")]
 mod late {
+    use std::result::Result;
     use std::sync::OnceLock;
     use tinyspec_backends::llvm::{Host, LlvmCompiler, Processor, find, fingerprint};
     use tinyspec_backends::{BackendError, LinearKernel, Target};
@@ -71,7 +74,8 @@ mod late {
         }
     }
 
-    impl tinyspec_backends::Compiler for Compiler {
+    // SAFETY: the code is that of the compiler behind it.
+    unsafe impl tinyspec_backends::Compiler for Compiler {
         fn fingerprint(&self) -> String {
             self.fingerprint.get_or_init(|| fingerprint(&Host::detect(), Processor::Host)).clone()
         }

@@ -1,19 +1,14 @@
 //! What several devices do beside each other, where the host has threads for them.
 
+use crate::threads::threads;
 use crate::{Error, Result};
-use std::sync::{Mutex, OnceLock, PoisonError};
-use std::thread::available_parallelism;
-use tinyspec_backends::cpu::{Team, alone};
-
-fn threads() -> usize {
-    static THREADS: OnceLock<usize> = OnceLock::new();
-    *THREADS.get_or_init(|| available_parallelism().map_or(1, usize::from))
-}
+use std::sync::{Arc, Mutex, PoisonError};
+use tinyspec_backends::cpu::{Team, TeamOfProcess, alone};
 
 /// The threads that run devices; none where there is one only.
-fn team() -> Option<&'static Team> {
-    static TEAM: OnceLock<Option<Team>> = OnceLock::new();
-    TEAM.get_or_init(|| Team::new(threads()).ok().filter(|_| threads() > 1)).as_ref()
+fn team(threads: usize) -> Option<Arc<Team>> {
+    static TEAM: TeamOfProcess = TeamOfProcess::new();
+    if threads > 1 { TEAM.get(threads) } else { None }
 }
 
 /// Does `work` for each number below `count`: several at once, unless the threads are at work for somebody else.
@@ -31,9 +26,10 @@ pub(super) fn together(count: usize, work: impl Fn(usize) -> Result<()> + Sync) 
         }
     };
     // With a thread for each, kernels have no other to share their work with.
-    let busy = count >= threads();
+    let threads = threads()?;
+    let busy = count >= threads;
     let is_done = count > 1
-        && team().is_some_and(|team| {
+        && team(threads).is_some_and(|team| {
             team.run(count as u32, &|claim| {
                 for number in claim {
                     if busy { alone(|| one(number as usize)) } else { one(number as usize) }

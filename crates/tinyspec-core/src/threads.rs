@@ -1,0 +1,87 @@
+//! How many threads kernels and compilers use, and the pool of the compilers.
+
+use crate::{Error, Result};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::panic::Location;
+use std::sync::{Arc, Mutex, OnceLock, TryLockError};
+use std::thread::available_parallelism;
+use tinyspec_ir::ErrorKind;
+
+const VARIABLE: &str = "TINYSPEC_THREADS";
+
+/// Settled by whoever needs it first.
+static THREADS: OnceLock<Result<usize>> = OnceLock::new();
+
+/// How many threads compute and compile: those of [`set_threads`], of `TINYSPEC_THREADS`, else one for each processor that
+/// the process may run on. From the first call on, and from the first use of the device `cpu`, it stays so.
+///
+/// # Errors
+/// When `TINYSPEC_THREADS` is not a number of threads.
+pub fn threads() -> Result<usize> {
+    let from_environment = || match std::env::var(VARIABLE) {
+        Ok(text) if !text.trim().is_empty() => match text.trim().parse() {
+            Ok(threads) if threads > 0 => Ok(threads),
+            _ => Err(Error::Setting { variable: VARIABLE, value: text, expected: "a number of threads, at least 1" }),
+        },
+        _ => Ok(available_parallelism().map_or(1, usize::from)),
+    };
+    THREADS.get_or_init(from_environment).clone()
+}
+
+/// Sets how many threads compute and compile, whatever `TINYSPEC_THREADS` says: at the start of a program, before its first
+/// tensor, as kernels are made for the number.
+///
+/// ```standalone_crate
+/// # use tinyspec_core::{Tensor, set_threads, threads};
+/// set_threads(1)?;
+/// assert_eq!(threads()?, 1);
+/// assert_eq!(Tensor::ones([1000, 1000]).sum(.., false).item::<f32>()?, 1e6);
+/// assert!(set_threads(2).is_err());
+/// # Ok::<(), tinyspec_core::Error>(())
+/// ```
+///
+/// # Errors
+/// For 0, and when another number is settled already.
+#[track_caller]
+pub fn set_threads(threads: usize) -> Result<()> {
+    let location = Location::caller();
+    let refused = |message: &str, help: &str| {
+        let error = tinyspec_ir::Error::new(ErrorKind::Value, "set_threads", message).help(help);
+        Err(Error::from(error.at(location)))
+    };
+    if threads == 0 {
+        return refused("0 threads compute nothing", "1 for the calling thread alone");
+    }
+    match THREADS.get_or_init(|| Ok(threads)) {
+        Ok(settled) if *settled == threads => Ok(()),
+        Ok(settled) => refused(
+            &format!("{threads} threads, but kernels are being made for {settled} already"),
+            "set it at the start of the program, before the first tensor, or by TINYSPEC_THREADS",
+        ),
+        Err(error) => Err(error.clone()),
+    }
+}
+
+/// The threads that compile; none where one does all. The child of a `fork` has none of its parent's and makes its own.
+pub(crate) fn compilers() -> Option<Arc<ThreadPool>> {
+    static POOL: Mutex<Option<(u32, Option<Arc<ThreadPool>>)>> = Mutex::new(None);
+    let mut slot = match POOL.try_lock() {
+        Ok(slot) => slot,
+        Err(TryLockError::Poisoned(slot)) => slot.into_inner(),
+        // Held for an instant by another thread, or for ever: by one that a fork has left behind.
+        Err(TryLockError::WouldBlock) => return None,
+    };
+    let process = std::process::id();
+    match &*slot {
+        Some((of, pool)) if *of == process => pool.clone(),
+        _ => {
+            let threads = threads().unwrap_or(1);
+            let name = |number| format!("tinyspec-compiler-{number}");
+            let build = || ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build().ok().map(Arc::new);
+            let pool = if threads > 1 { build() } else { None };
+            // Nobody is left who could end the threads of the parent's.
+            std::mem::forget(slot.replace((process, pool.clone())));
+            pool
+        }
+    }
+}
