@@ -23,7 +23,8 @@
 //! Environment: `TINYSPEC_DEVICE` (`cpu`, `interpreter`, `simt`), `TINYSPEC_DEBUG` (2 a table of kernels, 3 their schedules and
 //! why, 4 their code, 5 the UOps of every stage), `TINYSPEC_BEAM` (seconds to search each kernel's schedule for),
 //! `TINYSPEC_SCHEDULES` (the file of schedules found), `TINYSPEC_VERIFY=1`, `TINYSPEC_LLVM` (a libLLVM or its folder), `TINYSPEC_CACHE` (a folder, or `off`),
-//! `TINYSPEC_MEMORY` (the most that a device may hold, such as `2GB`).
+//! `TINYSPEC_MEMORY` (the most that a device may hold, such as `2GB`), `TINYSPEC_PLANS` (the most that is kept of what was
+//! compiled, such as `16MB`), `TINYSPEC_THREADS` (how many threads compute and compile).
 
 pub use tinyspec_backends as backends;
 pub use tinyspec_core::execute::{Device, default_device, device, register, set_default_device, with_default_device};
@@ -32,7 +33,8 @@ pub use tinyspec_core::tensor::collectives;
 pub use tinyspec_core::{
     Argument, Element, Error, F8E4M3, F8E5M2, Function, GradcheckOptions, IntoAxes, IntoDevice, IntoPick, IntoPicks,
     IntoShape, NewAxis, Operand, Permission, Pick, Prepared, Program, Rest, Result, Scalar, Spec, Tensor, grad,
-    grad_or_zeros, gradcheck, random_state, realize_all, set_random_state, set_seed, stepped,
+    grad_or_zeros, gradcheck, random_state, realize_all, set_random_state, set_seed, set_threads, stepped,
+    threads,
 };
 pub use tinyspec_core::{execute, function, lower, nn, profile, search};
 pub use tinyspec_ir as ir;

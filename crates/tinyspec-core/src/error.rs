@@ -8,7 +8,9 @@ use tinyspec_ir::{ErrorKind, Location};
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What can go wrong between a tensor program and its values.
-#[derive(Debug, Clone, thiserror::Error)]
+///
+/// `Debug` gives the same text as `Display`: it is what `main` prints that returns an error, and what `unwrap` panics with.
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// An op refused its sources: names the op, shapes and dtypes, and the user's line.
@@ -67,6 +69,12 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+}
+
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 impl Error {

@@ -3,12 +3,14 @@
 mod cache;
 mod error;
 pub mod execute;
+mod file;
 pub mod function;
 pub mod lower;
 pub mod nn;
 pub mod profile;
 pub mod search;
 pub mod tensor;
+mod threads;
 
 pub use error::{Error, Result};
 pub use function::{Function, Prepared, Program, Spec};
@@ -17,4 +19,5 @@ pub use tensor::{
     Operand, Pick, Rest, Scalar, Tensor, grad, grad_or_zeros, gradcheck, random_state, realize_all, set_random_state,
     set_seed, stepped,
 };
+pub use threads::{set_threads, threads};
 pub use tinyspec_ir::rewrite::Permission;

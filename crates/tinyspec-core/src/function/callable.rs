@@ -44,6 +44,9 @@ macro_rules! callable {
                     let message = format!("takes {} tensors, found {}", $count, arguments.len());
                     return Err(tinyspec_ir::Error::new(ErrorKind::Arity, "prepare", message).at(location).into());
                 }
+                for argument in arguments {
+                    argument.node()?;
+                }
                 let inputs: Vec<Spec> = arguments.iter().map(|argument| Spec::of(argument)).collect();
                 let traced = Function::trace(&inputs, |inputs| match inputs {
                     [$($tensor),*] => self($($tensor),*).into_tensors(),

@@ -219,7 +219,10 @@ impl EmbeddedFunction {
         // A ramp of a few elements is narrower than one of any number.
         let dtypes = function.body().outputs().iter().map(|&result| function.body().graph().dtype(result));
         let traced = Function::trace_signature(signature, |inputs| {
-            let results = (self.typed)(inputs, &dims);
+            let mut results = (self.typed)(inputs, &dims);
+            if results.is_empty() {
+                results = written_by_kernel(function, &dims);
+            }
             results.into_iter().zip(dtypes).map(|(result, dtype)| result.cast(dtype)).collect()
         })?;
         Ok(Some(traced.fast_math(self.permissions)?))
@@ -251,6 +254,29 @@ impl EmbeddedFunction {
         let dims: Vec<Dim> = (first..).zip(&signature.dims).map(|(slot, dim)| dim.at(slot)).collect();
         Function::trace_signature(signature.clone(), |inputs| (self.typed)(inputs, &dims))?.fast_math(self.permissions)
     }
+}
+
+/// What a kernel, which has no typed copy, leaves in the buffers that it writes where some of its `dims` are 0: nothing where
+/// these have no elements.
+fn written_by_kernel(kernel: &Function, dims: &[Dim]) -> Vec<Tensor> {
+    let (signature, graph) = (kernel.signature(), kernel.body().graph());
+    let first = signature.inputs.len() as u32;
+    let size = |slot: u32| dims.get(slot.checked_sub(first)? as usize).cloned();
+    let written = kernel.body().outputs().iter().map(|&result| {
+        let props = graph.props(result);
+        let shape: Shape = props.shape.iter().map(|dim| dim.substitute(&size)).collect();
+        if shape.iter().any(|dim| dim.is(0)) {
+            return Tensor::full_of(shape, 0, props.dtype);
+        }
+        let empty = signature.dims.iter().zip(dims).find(|(_, size)| size.is(0));
+        let message = format!(
+            "dim `{}` is 0: a kernel written by hand takes at least one element on each axis",
+            empty.map_or("", |(dim, _)| &dim.name)
+        );
+        let help = "check the size before the call: what it writes has elements, which would not be set";
+        Tensor::failed(tinyspec_ir::Error::new(ErrorKind::Shape, &signature.name, message).help(help))
+    });
+    written.collect()
 }
 
 /// What a `#[function]` returns: one tensor, or a tuple of them.

@@ -9,6 +9,7 @@ use crate::{Error, Result};
 use smallvec::SmallVec;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
+use tinyspec_ir::Device::Many;
 use tinyspec_ir::dim::Name;
 use tinyspec_ir::function::inline_all;
 use tinyspec_ir::{AddrSpace, Arg, Builder, DType, Dim, ErrorKind, Graph, Op, Shape};
@@ -94,6 +95,17 @@ impl Prepared {
             Error::Graph(error) => Error::Graph(error.at(location)),
             other => other,
         };
+        let tuple = arguments.iter().enumerate().find_map(|(position, argument)| match argument.device() {
+            Some(Many(names)) => Some((position, names)),
+            _ => None,
+        });
+        if let Some((position, names)) = tuple {
+            let message = format!("argument {position} is on {names:?}, a prepared call runs on one device");
+            return Err(tinyspec_ir::Error::new(ErrorKind::Device, "prepare", message)
+                .help("call the function without preparing it, or prepare it for each device: `x.to(\"cpu:0\")`")
+                .at(location)
+                .into());
+        }
         let bound = function.bind(arguments).map_err(located)?;
         let device = device_of(arguments.iter().map(|argument| argument.device()))?;
         let prepared = |sizing: Sizing, ranging| {

@@ -66,12 +66,22 @@ impl Program {
         let mut devices = nodes.iter().map(|node| node.device());
         let first = devices.next().flatten();
         if devices.any(|other| other != first) {
-            return refuse("a program is of one device");
+            return refuse(
+                "the tensors are on different devices, a program is of one: ask for those of each by themselves",
+            );
         }
         let device = match first {
             None => default_device()?,
             Some(Device::Single(name)) => device(name)?,
-            Some(Device::Many(_)) => return refuse("a program is of one device"),
+            Some(Device::Many(names)) => {
+                let message = format!("computing on {names:?} is a program for each of them, and copies in between");
+                return Err(tinyspec_ir::Error::new(ErrorKind::Unsupported, Op::Program.name(), message)
+                    .help(format!(
+                        "of inputs that are on one device, as `.to({:?})` gives them, it has a program",
+                        names.first().map_or("cpu", |name| name)
+                    ))
+                    .into());
+            }
         };
         let callified = walk.build()?;
         let (graph, outputs) = inline_all(callified.graph, callified.outputs)?;
@@ -213,7 +223,10 @@ impl Program {
         }
         let there = match inputs.iter().find_map(|input| input.device()) {
             Some(Device::Single(name)) => name.clone(),
-            Some(Device::Many(_)) => return refuse(ErrorKind::Device, "runs on one device".into()),
+            Some(Device::Many(names)) => {
+                let message = format!("runs on one device, a buffer is on {names:?}: bring it to one with `.to(…)`");
+                return refuse(ErrorKind::Device, message);
+            }
             None => default_device()?.name().into(),
         };
         let root = if *there == **own { self.root } else { Contents::of(&self.graph, self.root)?.linear };

@@ -1,32 +1,89 @@
-//! The table of kernels as they run (`TINYSPEC_DEBUG=2`).
+//! The table of kernels (`TINYSPEC_DEBUG=2`): a row where one runs for the first time, and at the end of the program the
+//! totals of each, the greatest first.
 
 use crate::execute::size;
 use crate::lower::pipeline::Step;
-use std::sync::Once;
-use std::sync::atomic::{AtomicU64, Ordering};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::ffi::c_int;
+use std::fmt::Write;
+use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
-/// A row: what ran, how fast, and who asked for it.
+/// Launches of one kernel for one line of the program.
+#[derive(Clone, Default)]
+struct Total {
+    launches: u64,
+    time: Duration,
+    work: u64,
+    bytes: u64,
+    arena: u64,
+}
+
+/// Kernel, axes and the user's line.
+type Row = (String, String, String);
+
+static TOTALS: Mutex<Option<FxHashMap<Row, Total>>> = Mutex::new(None);
+
+/// Counts a launch: what ran, how fast, and who asked for it.
 pub(crate) fn kernel(step: &Step, time: Duration, arena_bytes: usize) {
-    static HEADER: Once = Once::new();
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    HEADER.call_once(|| {
-        eprintln!(
-            "{:>5}  {:<32} {:<28} {:>11} {:>9} {:>8} {:>10} {:>10}  line",
-            "run", "kernel", "axes", "time", "GFLOP/s", "GB/s", "touched", "arena"
-        );
+    static BEGIN: Once = Once::new();
+    BEGIN.call_once(|| {
+        unsafe extern "C" {
+            fn atexit(call: extern "C" fn()) -> c_int;
+        }
+        // SAFETY: C's function of this name, and one that neither unwinds nor needs anything that may be gone by then.
+        unsafe { atexit(print_totals) };
+        eprintln!("── kernels as they run for the first time\n{}", heading(""));
     });
-    let seconds = time.as_secs_f64().max(1e-9);
-    eprintln!(
-        "{:>5}  {:<32} {:<28} {:>8.1} µs {:>9.2} {:>8.2} {:>10} {:>10}  {}",
-        NUMBER.fetch_add(1, Ordering::Relaxed),
-        step.kernel.name,
-        step.kernel.axes,
+    let one = Total { launches: 1, time, work: step.kernel.work, bytes: step.bytes, arena: arena_bytes as u64 };
+    let name: Row = (step.kernel.name.clone(), step.kernel.axes.clone(), step.location.clone());
+    let is_new = {
+        let mut totals = TOTALS.lock().unwrap_or_else(PoisonError::into_inner);
+        let total = totals.get_or_insert_default().entry(name.clone()).or_default();
+        total.launches += 1;
+        total.time += one.time;
+        total.work = total.work.saturating_add(one.work);
+        total.bytes = total.bytes.saturating_add(one.bytes);
+        total.arena = total.arena.max(one.arena);
+        total.launches == 1
+    };
+    if is_new {
+        eprintln!("{}", row("", &name, &one));
+    }
+}
+
+extern "C" fn print_totals() {
+    let Some(totals) = TOTALS.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+    let mut rows: Vec<(Row, Total)> = totals.into_iter().collect();
+    rows.sort_by_key(|(name, total)| (Reverse(total.time), name.clone()));
+    let all: Duration = rows.iter().map(|(_, total)| total.time).sum();
+    let launches: u64 = rows.iter().map(|(_, total)| total.launches).sum();
+    let heading = heading(&format!("{:>6} {:>8} ", "share", "launches"));
+    let mut text = format!("── totals: {launches} launches, {:.3} ms\n{heading}\n", all.as_secs_f64() * 1e3);
+    for (name, total) in &rows {
+        let share = 100.0 * total.time.as_secs_f64() / all.as_secs_f64().max(1e-9);
+        let _ = writeln!(text, "{}", row(&format!("{share:>5.1}% {:>8} ", total.launches), name, total));
+    }
+    // Standard error may be closed by now.
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+}
+
+fn heading(before: &str) -> String {
+    format!(
+        "{:>11} {before}{:>9} {:>8} {:>10} {:>10}  {:<32} {:<28} line",
+        "time", "GFLOP/s", "GB/s", "touched", "arena", "kernel", "axes"
+    )
+}
+
+fn row(before: &str, (kernel, axes, line): &Row, total: &Total) -> String {
+    let seconds = total.time.as_secs_f64().max(1e-9);
+    format!(
+        "{:>8.1} µs {before}{:>9.2} {:>8.2} {:>10} {:>10}  {kernel:<32} {axes:<28} {line}",
         seconds * 1e6,
-        step.kernel.work as f64 / seconds / 1e9,
-        step.bytes as f64 / seconds / 1e9,
-        size(step.bytes),
-        size(arena_bytes as u64),
-        step.location
-    );
+        total.work as f64 / seconds / 1e9,
+        total.bytes as f64 / seconds / 1e9,
+        size(total.bytes),
+        size(total.arena),
+    )
 }

@@ -93,19 +93,13 @@ impl Tensor {
     /// A tensor of `data` in row-major order, on the default device.
     #[track_caller]
     pub fn from_slice<T: Element>(data: &[T], shape: impl IntoShape) -> Tensor {
-        let (location, shape) = (Location::caller(), shape.into_shape());
-        let count = shape.iter().try_fold(1i64, |count, dim| count.checked_mul(dim.as_const()?.max(0)));
-        if count != Some(data.len() as i64) {
-            let message = format!("{} elements do not fill {}", data.len(), tinyspec_ir::dim::show(&shape));
-            return Tensor::refused(location, ErrorKind::Shape, "from_slice", message);
-        }
-        from_bytes(location, T::bytes(data), T::DTYPE, &shape).unwrap_or_else(Tensor::failed)
+        from_elements(Location::caller(), "from_slice", data, shape.into_shape())
     }
 
     /// A tensor of `data` in row-major order, on the default device.
     #[track_caller]
     pub fn from_vec<T: Element>(data: Vec<T>, shape: impl IntoShape) -> Tensor {
-        Tensor::from_slice(&data, shape)
+        from_elements(Location::caller(), "from_vec", &data, shape.into_shape())
     }
 
     /// A tensor of one value, of the value's own dtype (f32 for float literals).
@@ -176,6 +170,15 @@ impl Tensor {
         let n = n.into();
         apply(Location::caller(), &[], |builder, _| tinyspec_ir::ops::creation::count(builder, &n))
     }
+}
+
+fn from_elements<T: Element>(location: &'static Location<'static>, op: &str, data: &[T], shape: Shape) -> Tensor {
+    let count = shape.iter().try_fold(1i64, |count, dim| count.checked_mul(dim.as_const()?.max(0)));
+    if count != Some(data.len() as i64) {
+        let message = format!("{} elements do not fill {}", data.len(), tinyspec_ir::dim::show(&shape));
+        return Tensor::refused(location, ErrorKind::Shape, op, message);
+    }
+    from_bytes(location, T::bytes(data), T::DTYPE, &shape).unwrap_or_else(Tensor::failed)
 }
 
 #[track_caller]

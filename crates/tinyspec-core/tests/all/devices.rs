@@ -201,3 +201,19 @@ fn optimisers_work_where_the_weights_are() {
         }
     }
 }
+
+#[test]
+fn what_is_of_one_device_refuses_tuples() {
+    let double = tinyspec_core::Function::trace(&[tinyspec_core::Spec::new(DType::F32, [4, 6])], |inputs| {
+        vec![&inputs[0] + &inputs[0]]
+    });
+    let double = double.unwrap();
+    let x = numbers(&[4, 6]).to(TWO);
+    assert_eq!(values(&double.call(&[&x])[0]), values(&(numbers(&[4, 6]) * 2.0)));
+    let error = double.prepare(&[&x]).unwrap_err().to_string();
+    assert!(error.contains("prepare: argument 0 is on [\"interpreter:0\", \"interpreter:1\"]"), "{error}");
+    assert!(error.contains("devices.rs:") && error.contains("help: call the function without preparing it"), "{error}");
+    let error = tinyspec_core::Program::of(&[&(x + 1.0)]).unwrap_err().to_string();
+    assert!(error.contains("[\"interpreter:0\", \"interpreter:1\"] is a program for each"), "{error}");
+    assert!(error.contains("help: ") && error.contains(".to(\"interpreter:0\")"), "{error}");
+}

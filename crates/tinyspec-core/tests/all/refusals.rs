@@ -34,7 +34,34 @@ fn composed_ops_speak_for_themselves() {
     let (logits, target) = (Tensor::ones([1, 4]), Tensor::from_slice(&[1i32], [1]));
     refused(&logits.cross_entropy(&target, "mean", 2.0, -100), "cross_entropy: label_smoothing 2 is no share");
     refused(&logits.nll_loss_weight(&target, Tensor::ones([3]), "mean"), "nll_loss_weight: weights of shape [3]");
+    refused(&Tensor::from_slice(&[1f32], [2]), "from_slice: 1 elements do not fill [2]");
+    refused(&Tensor::from_vec(vec![1f32], [2]), "from_vec: 1 elements do not fill [2]");
+    let (tokens, table) = (Tensor::from_slice(&[1i32, 0], [2]), Tensor::ones([3, 4]));
+    refused(&table.embedding(&tokens), "embedding: tokens of f32 [3, 4] in a table of i32 [2]: they are swapped");
     assert_eq!(x.chunk(i64::MAX, 0).len(), 2);
+}
+
+#[test]
+fn errors_are_as_readable_where_main_returns_them() {
+    let wrong = Tensor::ones([2, 3]).matmul(Tensor::ones([4, 5]));
+    let error = wrong.to_vec::<f32>().unwrap_err();
+    assert_eq!(format!("{error:?}"), error.to_string());
+    assert!(format!("{error:?}").contains("matmul: ") && format!("{error:?}").contains("refusals.rs:"), "{error:?}");
+    let error = tinyspec_core::execute::device("gpu").unwrap_err();
+    assert_eq!(format!("{error:#?}"), error.to_string());
+}
+
+/// The caller's own mistakes come before those that follow from them.
+#[test]
+fn preparing_with_a_failed_tensor_gives_its_error() {
+    fn double(x: &Tensor) -> Tensor {
+        x + x
+    }
+    let wrong = Tensor::ones([2, 3]).matmul(Tensor::ones([4, 5]));
+    let expected = wrong.error().unwrap().to_string();
+    assert_eq!(tinyspec_core::function::Prepare::prepare(&double, &[&wrong]).unwrap_err().to_string(), expected);
+    let traced = Function::trace(&[Spec::new(DType::F32, [2])], |inputs| vec![double(&inputs[0])]).unwrap();
+    assert_eq!(traced.prepare(&[&wrong]).unwrap_err().to_string(), expected);
 }
 
 #[test]

@@ -6,6 +6,9 @@
 use crate::{Arg, Device, Dim, Op, Props};
 use std::ops::Range;
 
+/// Sources of an After that is what a kernel written by hand has left in a buffer: the buffer, the Call, its number.
+const AFTER_KERNEL: usize = 3;
+
 /// The positions of an axis of `length` that part `number` of `count` holds.
 pub fn span(length: i64, number: usize, count: usize) -> Range<i64> {
     let start = |number: usize| (i128::from(length) * number as i128 / count.max(1) as i128) as i64;
@@ -90,6 +93,8 @@ pub fn axis(op: Op, arg: &Arg, sources: &[&Props], axes: &[Option<u32>], count: 
             let rank = sources.iter().map(|source| source.rank()).max()?;
             sources.iter().zip(axes).find_map(|(source, axis)| Some((*axis)? + (rank - source.rank()) as u32))
         }
+        // A kernel written by hand reads and writes its buffers wherever it likes, so every device runs it on all of them.
+        (Op::After, _) if sources.len() == AFTER_KERNEL => None,
         _ if op == Op::After || op == Op::Store => first,
         _ => None,
     }

@@ -65,6 +65,11 @@ pub fn index0(b: &mut dyn Builder, x: NodeId, index: NodeId) -> Result<NodeId> {
 
 /// Rows of a table of embeddings by token number; outside the table they are 0.
 pub fn embedding(b: &mut dyn Builder, tokens: NodeId, table: NodeId) -> Result<NodeId> {
+    if !dtype_of(b, tokens).is_int() && dtype_of(b, table).is_int() {
+        let show = |b: &dyn Builder, x| format!("{} {}", dtype_of(b, x), show(&shape_of(b, x)));
+        let message = format!("tokens of {} in a table of {}: they are swapped", show(b, tokens), show(b, table));
+        return Err(Error::new(ErrorKind::DType, "embedding", message).help("`tokens.embedding(&table)`"));
+    }
     require_int(b, "embedding", tokens)?;
     b.alu(Op::Index, &[table, tokens]).map_err(|error| error.in_op("embedding"))
 }

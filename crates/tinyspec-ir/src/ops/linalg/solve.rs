@@ -55,7 +55,7 @@ pub fn lstsq(b: &mut dyn Builder, x: NodeId, other: NodeId) -> Result<NodeId> {
     let matrix = Matrix::of(b, "lstsq", x)?;
     if matrix.rows < matrix.columns {
         let message = format!("{} has fewer rows than columns", show(&shape));
-        return Err(Error::new(ErrorKind::Shape, "lstsq", message).help("`.pinv(…)` solves what has many solutions"));
+        return Err(Error::new(ErrorKind::Shape, "lstsq", message).help("of its many solutions `a.transpose(-1, -2).matmul(a.matmul(a.transpose(-1, -2)).solve(&b))` is the shortest"));
     }
     matrix.check_rows(b, "lstsq", other)?;
     let parts = super::qr::qr(b, matrix.x)?;

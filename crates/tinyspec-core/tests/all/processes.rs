@@ -1,0 +1,145 @@
+//! What a process is told by its environment, and what the child of a `fork` can do.
+//!
+//! Each test runs its work in a process of its own.
+
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+use tinyspec_core::{Tensor, realize_all};
+
+fn in_own_process(work: &str, variables: &[(&str, &str)]) -> String {
+    let Output { status, stdout, stderr } = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &format!("processes::work::{work}"), "--include-ignored", "--nocapture"])
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    let text = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    assert!(status.success() && text.contains("1 passed"), "{text}");
+    text
+}
+
+#[test]
+fn the_number_of_threads_is_set() {
+    in_own_process("has_three_threads", &[("TINYSPEC_THREADS", "3")]);
+    for wrong in ["0", "many", "-1"] {
+        let text = in_own_process("refuses_threads", &[("TINYSPEC_THREADS", wrong), ("TINYSPEC_DEVICE", "")]);
+        assert!(
+            text.contains(&format!("TINYSPEC_THREADS={wrong}: expected a number of threads, at least 1")),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn equal_launches_are_summed_up() {
+    let text = in_own_process("launches_often", &[("TINYSPEC_DEBUG", "2")]);
+    let (first, totals) = text.split_once("── totals: ").unwrap_or_else(|| panic!("no totals: {text}"));
+    let launches = |line: u32, text: &str| {
+        let rows: Vec<&str> = text.lines().filter(|row| row.contains(&format!("processes.rs:{line}:"))).collect();
+        let [row] = &rows[..] else { panic!("one row of line {line}: {text}") };
+        row.split_whitespace().nth(3).and_then(|launches| launches.parse::<u32>().ok())
+    };
+    launches(work::OFTEN, first);
+    launches(work::ONCE, first);
+    assert_eq!(launches(work::OFTEN, totals), Some(5), "{text}");
+    assert_eq!(launches(work::ONCE, totals), Some(1), "{text}");
+    // The greatest first.
+    let time = |row: &str| row.split_whitespace().next().and_then(|time| time.parse::<f64>().ok());
+    let times: Vec<f64> = totals.lines().filter(|row| row.contains(" µs ")).filter_map(time).collect();
+    assert!(times.len() >= 2 && times.is_sorted_by(|a, b| a >= b), "{text}");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_child_of_a_fork_computes() {
+    in_own_process("forks", &[("TINYSPEC_THREADS", "3"), ("TINYSPEC_CACHE", "off")]);
+}
+
+mod work {
+    use super::*;
+
+    pub const OFTEN: u32 = line!() + 8;
+    pub const ONCE: u32 = OFTEN + 2;
+
+    #[test]
+    #[ignore = "run by the tests above"]
+    fn launches_often() {
+        let x = Tensor::from_slice(&[1f32; 64], [8, 8]);
+        for _ in 0..5 {
+            (&x * 2.0 + 1.0).realize().unwrap();
+        }
+        x.sum(.., false).realize().unwrap();
+    }
+
+    #[test]
+    #[ignore = "run by the tests above"]
+    fn has_three_threads() {
+        assert_eq!(tinyspec_core::threads().unwrap(), 3);
+        if let Ok(device) = tinyspec_core::execute::device("cpu") {
+            assert_eq!(device.target().threads, 3);
+        }
+        tinyspec_core::set_threads(3).unwrap();
+        let error = tinyspec_core::set_threads(4).unwrap_err().to_string();
+        assert!(error.contains("set_threads: 4 threads, but kernels are being made for 3 already"), "{error}");
+        assert!(error.contains("processes.rs:") && error.contains("help: "), "{error}");
+        compute(3);
+    }
+
+    #[test]
+    #[ignore = "run by the tests above"]
+    fn refuses_threads() {
+        println!("{}", tinyspec_core::threads().unwrap_err());
+        if cfg!(feature = "llvm") {
+            assert!(tinyspec_core::execute::device("cpu").is_err());
+        }
+    }
+
+    /// Several kernels, which are compiled beside each other, and a large one, which threads share. No two `number`s have equal
+    /// kernels.
+    fn compute(number: usize) {
+        let rows = 1024 + number;
+        let x = Tensor::ones([rows, 512]).contiguous();
+        let found = [x.sum(0, false), x.max(1, false) + 1.0, (&x * 2.0).exp().sum(.., false), x.cumsum(0) * 0.5];
+        realize_all(&found.each_ref()).unwrap();
+        assert_eq!(found[0].to_vec::<f32>().unwrap(), vec![rows as f32; 512]);
+        assert_eq!(found[1].to_vec::<f32>().unwrap(), vec![2.0; rows]);
+        assert_eq!(found[3].to_vec::<f32>().unwrap()[512], 1.0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    #[ignore = "run by the tests above"]
+    fn forks() {
+        unsafe extern "C" {
+            fn fork() -> i32;
+            fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
+            fn kill(process: i32, signal: i32) -> i32;
+            fn _exit(status: i32) -> !;
+        }
+        const NO_HANG: i32 = 1;
+        const KILL: i32 = 9;
+        compute(1);
+        // SAFETY: the other thread of this process, the harness's, waits for this one and holds no lock.
+        let child = unsafe { fork() };
+        if child == 0 {
+            let is_done = std::panic::catch_unwind(|| {
+                compute(1);
+                compute(2);
+            });
+            // SAFETY: it does not return to the harness.
+            unsafe { _exit(if is_done.is_ok() { 0 } else { 1 }) }
+        }
+        assert!(child > 0, "no child");
+        let (begin, mut status) = (Instant::now(), -1);
+        // SAFETY: the child is ours.
+        while unsafe { waitpid(child, &mut status, NO_HANG) } == 0 {
+            if begin.elapsed() > Duration::from_secs(100) {
+                // SAFETY: as above.
+                unsafe { kill(child, KILL) };
+                panic!("the child hangs");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(status, 0, "the child's status");
+        compute(3);
+    }
+}
