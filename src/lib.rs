@@ -33,8 +33,7 @@ pub use tinyspec_core::tensor::collectives;
 pub use tinyspec_core::{
     Argument, Element, Error, F8E4M3, F8E5M2, Function, GradcheckOptions, IntoAxes, IntoDevice, IntoPick, IntoPicks,
     IntoShape, NewAxis, Operand, Permission, Pick, Prepared, Program, Rest, Result, Scalar, Spec, Tensor, grad,
-    grad_or_zeros, gradcheck, random_state, realize_all, set_random_state, set_seed, set_threads, stepped,
-    threads,
+    grad_or_zeros, gradcheck, random_state, realize_all, set_random_state, set_seed, set_threads, stepped, threads,
 };
 pub use tinyspec_core::{execute, function, lower, nn, profile, search};
 pub use tinyspec_ir as ir;
