@@ -246,6 +246,8 @@ pub enum Arg {
     },
     /// A Store that bypasses the caches.
     Streaming,
+    /// A Contiguous that is no boundary: the value is in memory, but any kernel may write it on its way.
+    Stored,
     /// A Range: identity and type.
     Range {
         /// Two Ranges are one only if their ids agree.

@@ -59,6 +59,8 @@ pub enum ArgKind {
     Load,
     /// `Arg::None` or `Arg::Streaming`.
     Store,
+    /// `Arg::None` or `Arg::Stored`.
+    Contiguous,
     /// `Arg::Range`.
     Range,
     /// `Arg::Text`.
@@ -232,7 +234,7 @@ op_table! {
     90 Where "where" Ternary [3, 3] None Source(1), Broadcast, Own; "a where p, else b: (p, a, b)."
     91 Mulacc "mulacc" Ternary [3, 3] None Source(0), Broadcast, Own; "a * b + c in one rounding where the target can."
 
-    100 Contiguous "contiguous" Marker [1, 1] None Source(0), Source(0), Source(0); "Force a contiguous layout."
+    100 Contiguous "contiguous" Marker [1, 1] Contiguous Source(0), Source(0), Source(0); "Force a contiguous layout."
     101 ContiguousBackward "contiguous_backward" Marker [1, 1] None Source(0), Source(0), Source(0); "Force a contiguous layout in the backward pass."
     102 Detach "detach" Marker [1, 1] None Source(0), Source(0), Source(0); "Stops gradient propagation."
 

@@ -146,7 +146,7 @@ impl Ranged {
 /// A result that is an argument as it stands still needs a buffer of its own.
 pub(super) fn own(graph: &mut Graph, results: Vec<NodeId>) -> tinyspec_ir::Result<Vec<NodeId>> {
     let mut own = |node| match graph.op(node) {
-        Op::Param => graph.add(Op::Contiguous, &[node], Arg::None),
+        Op::Param => graph.add(Op::Contiguous, &[node], Arg::Stored),
         _ => Ok(node),
     };
     results.into_iter().map(&mut own).collect()

@@ -129,6 +129,8 @@ impl<'a> Reader<'a> {
             ArgKind::Load => Arg::Load { device: self.device()?, addrspace: self.needed_addrspace()? },
             ArgKind::Store if self.byte()? == 0 => Arg::None,
             ArgKind::Store => Arg::Streaming,
+            ArgKind::Contiguous if self.byte()? == 0 => Arg::None,
+            ArgKind::Contiguous => Arg::Stored,
             ArgKind::Range => {
                 let id = self.small()?;
                 let axis = AxisType::ALL.get(self.byte()? as usize);

@@ -67,10 +67,10 @@ impl Writer {
         }
     }
 
-    /// The op says which kind of argument follows; only a Store's may be absent.
+    /// The op says which kind of argument follows; only those of a Store and a Contiguous may be absent.
     pub fn arg(&mut self, op: Op, arg: &Arg) {
         match arg {
-            Arg::None if op.info().arg == ArgKind::Store => self.byte(0),
+            Arg::None if matches!(op.info().arg, ArgKind::Store | ArgKind::Contiguous) => self.byte(0),
             Arg::None => {}
             Arg::Const(value) => {
                 self.byte(value.dtype as u8);
@@ -104,7 +104,7 @@ impl Writer {
                 self.device(device.as_ref());
                 self.byte(*addrspace as u8 + 1);
             }
-            Arg::Streaming => self.byte(1),
+            Arg::Streaming | Arg::Stored => self.byte(1),
             Arg::Range { id, axis } => {
                 self.number(*id as u64);
                 self.byte(*axis as u8);

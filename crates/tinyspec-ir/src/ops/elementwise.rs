@@ -284,7 +284,13 @@ pub fn detach(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     b.alu(Op::Detach, &[x])
 }
 
-/// The value in memory of its own, row-major.
+/// The value in memory, row-major, written by whichever kernel suits: for compositions whose next step reads it again and
+/// again. [`contiguous`] is a boundary as well.
+pub(super) fn stored(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    b.add(Op::Contiguous, &[x], Arg::Stored)
+}
+
+/// The value in memory of its own, row-major: the kernels that write it contain nothing of what follows.
 pub fn contiguous(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     b.alu(Op::Contiguous, &[x])
 }

@@ -1,5 +1,6 @@
 //! Views: reshape, permute, pad, slices, joins and splits.
 
+use super::elementwise::stored;
 use super::{axes_of, axis_of, dtype_of, like, shape_of};
 use crate::dim::show;
 use crate::{Arg, Axes, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
@@ -205,7 +206,7 @@ pub fn cat(b: &mut dyn Builder, tensors: &[NodeId], axis: i64) -> Result<NodeId>
         let mut groups = Vec::with_capacity(parts.len().div_ceil(GROUP));
         for group in parts.chunks(GROUP) {
             let joined = beside(b, group, axis)?;
-            groups.push(b.alu(Op::Contiguous, &[joined])?);
+            groups.push(stored(b, joined)?);
         }
         parts = groups;
     }

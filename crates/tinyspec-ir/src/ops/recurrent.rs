@@ -4,13 +4,14 @@
 use super::activation::sigmoid;
 use super::arithmetic::{add, mul, sub};
 use super::draw::dropout;
+use super::elementwise::stored;
 use super::hyperbolic::tanh;
 use super::matmul::matmul;
 use super::movement::{cat, narrow, squeeze, stack};
 use super::random::threefry;
 use super::shape_of;
 use crate::dim::show;
-use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
+use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Result};
 
 /// What a cell has learned.
 #[derive(Clone, Copy)]
@@ -158,7 +159,7 @@ fn sequence(
     };
     // The inputs' products are one, for all steps.
     let shares = weights.of_input(b, x).map_err(|error| error.in_op(op))?;
-    let shares = b.alu(Op::Contiguous, &[shares])?;
+    let shares = stored(b, shares)?;
     let mut state = state.to_vec();
     let mut shown = Vec::new();
     for number in 0..length {
@@ -168,7 +169,7 @@ fn sequence(
         let next = (cell.step)(b, share, &state, &weights, width).map_err(|error| error.in_op(op))?;
         state.clear();
         for part in next {
-            state.push(b.alu(Op::Contiguous, &[part])?);
+            state.push(stored(b, part)?);
         }
         shown.push(state[0]);
     }

@@ -2,6 +2,7 @@
 //! few by rounds. Places in an ascending axis by halving it.
 
 use super::argmax::{argmax, key};
+use super::elementwise::stored;
 use super::movement::{expand, narrow, pad, reshape, unsqueeze};
 use super::sort::{Words, ranks};
 use super::{cast, dtype_of, index, like, reduce, shape_of};
@@ -55,7 +56,7 @@ pub(super) fn nth(b: &mut dyn Builder, x: NodeId, number: NodeId) -> Result<Node
         let too_many = b.alu(Op::CmpLt, &[number, below])?;
         let possible = b.alu(Op::Where, &[too_many, prefix, candidates])?;
         let greatest = reduce::max(b, possible, Some(&[-2]), true)?;
-        prefix = b.alu(Op::Contiguous, &[greatest])?;
+        prefix = stored(b, greatest)?;
         if round == bits / BITS {
             break;
         }
@@ -65,7 +66,7 @@ pub(super) fn nth(b: &mut dyn Builder, x: NodeId, number: NodeId) -> Result<Node
         let step = b.alu(Op::Shr, &[step, shift])?;
         let above = b.alu(Op::Mul, &[choices, step])?;
         let next = b.alu(Op::Add, &[prefix, above])?;
-        candidates = b.alu(Op::Contiguous, &[next])?;
+        candidates = stored(b, next)?;
     }
     let found = super::arithmetic::eq(b, keys, prefix)?;
     argmax(b, found, -1)
@@ -105,7 +106,7 @@ pub(super) fn first(b: &mut dyn Builder, x: NodeId, k: i64, descending: bool) ->
         })?;
         let inner = turned.complement(b)?;
         let rank = ranks(b, &inner)?;
-        let rank = b.alu(Op::Contiguous, &[rank])?;
+        let rank = stored(b, rank)?;
         let ranked = unsqueeze(b, rank, -2)?;
         let wanted = super::creation::arange_dim(b, &Dim::from(k), DType::I32)?;
         let wanted = reshape(b, wanted, &[Dim::from(k), Dim::from(1)])?;
@@ -118,7 +119,7 @@ pub(super) fn first(b: &mut dyn Builder, x: NodeId, k: i64, descending: bool) ->
             let kept = reduce::sum(b, kept, Some(&[-1]), false)?;
             reshape(b, kept, &[rows.clone(), Dim::from(left)])
         })?;
-        words = kept.complement(b)?.map(|word| b.alu(Op::Contiguous, &[word]))?;
+        words = kept.complement(b)?.map(|word| stored(b, word))?;
     }
     let mut shape = shape;
     let last = shape.len() - 1;
@@ -148,7 +149,7 @@ pub(super) fn places(b: &mut dyn Builder, sorted: NodeId, values: NodeId, right:
     let rows: i64 = lead.iter().product();
     let dtype = if rows * length < i32::MAX.into() { DType::I32 } else { DType::I64 };
     let flat = reshape(b, sorted, &[Dim::from(rows * length)])?;
-    let flat = b.alu(Op::Contiguous, &[flat])?;
+    let flat = stored(b, flat)?;
     let number = |b: &mut dyn Builder, value: i64| b.constant(Const::int(dtype, value.into()));
     // One before the row, so that a count is the place of the last one counted.
     let from = super::creation::arange(b, -1.0, (rows * length - 1) as f64, length as f64, dtype)?;
@@ -181,7 +182,7 @@ pub(super) fn are_many(length: &Dim) -> bool {
 /// Is each element of `x` among many `values`: is one where it would stand.
 pub(super) fn is_among(b: &mut dyn Builder, x: NodeId, values: NodeId) -> Result<NodeId> {
     let sorted = super::sort::sort(b, values, 0, false)?[0];
-    let sorted = b.alu(Op::Contiguous, &[sorted])?;
+    let sorted = stored(b, sorted)?;
     let shape = shape_of(b, x);
     let x = super::movement::flatten(b, x, 0, -1)?;
     let place = places(b, sorted, x, false)?;

@@ -5,6 +5,7 @@
 use super::argmax::{key, word};
 use super::arithmetic::reverse_order;
 use super::creation::arange_dim;
+use super::elementwise::stored;
 use super::movement::{expand, flip, narrow, pad, reshape, stack, transpose, unsqueeze};
 use super::{axis_of, cast, dtype_of, reduce, shape_of};
 use crate::{Arg, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
@@ -92,7 +93,7 @@ fn by_network(b: &mut dyn Builder, words: Words, shape: &[Dim], length: i64) -> 
             let blocks = [rows.clone(), Dim::from(width / (2 * distance)), Dim::from(2), Dim::from(distance)];
             let mirrored = distance == run;
             words = compare(b, &words, &blocks, mirrored)?
-                .map(|joined| reshape(b, joined, &flat).and_then(|joined| b.alu(Op::Contiguous, &[joined])))?;
+                .map(|joined| reshape(b, joined, &flat).and_then(|joined| stored(b, joined)))?;
             distance /= 2;
         }
         run *= 2;
@@ -126,7 +127,7 @@ fn compare(b: &mut dyn Builder, words: &Words, blocks: &[Dim], mirrored: bool) -
 fn by_rank(b: &mut dyn Builder, words: Words) -> Result<NodeId> {
     let positions = words.positions(b)?;
     let rank = ranks(b, &words)?;
-    let rank = b.alu(Op::Contiguous, &[rank])?;
+    let rank = stored(b, rank)?;
     // The inverse of the ranks: which element has this one.
     let rank = unsqueeze(b, rank, -2)?;
     let shape = shape_of(b, positions);

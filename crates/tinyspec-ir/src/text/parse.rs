@@ -203,6 +203,10 @@ impl<'a> Line<'a> {
                 self.expect("streaming")?;
                 Arg::Streaming
             }
+            ArgKind::Contiguous => {
+                self.expect("stored")?;
+                Arg::Stored
+            }
             ArgKind::Range => {
                 let id = self.number()?;
                 let word = self.word();

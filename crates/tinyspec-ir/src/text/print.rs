@@ -65,6 +65,7 @@ fn write_arg(text: &mut String, arg: &Arg) {
             format!("{device}{}", addrspace.name())
         }
         Arg::Streaming => "streaming".to_string(),
+        Arg::Stored => "stored".to_string(),
         Arg::Range { id, axis } => format!("{id} {axis:?}").to_lowercase(),
         Arg::Text(words) => format!("{words:?}"),
     };

@@ -88,7 +88,7 @@ impl Blocks {
         let rows = graph.add(Op::Reshape, &[source, dims], Arg::None)?;
         let rows = graph.add(Op::Reduce, &[rows], Arg::Reduce { op: Op::Add, axes: inside })?;
         // In memory between the two.
-        let rows = graph.add(Op::Contiguous, &[rows], Arg::None)?;
+        let rows = graph.add(Op::Contiguous, &[rows], Arg::Stored)?;
         let total = graph.add(Op::Reduce, &[rows], Arg::Reduce { op: Op::Add, axes: parts })?;
         let mut dims = self.dims.clone();
         self.axes.iter().for_each(|&axis| dims[axis as usize] = 1);

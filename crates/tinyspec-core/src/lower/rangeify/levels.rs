@@ -76,11 +76,11 @@ fn levels(graph: &mut Graph, op: Op, x: NodeId, [count, row]: [i64; 2]) -> Resul
     let rows = reshape(graph, rows, &shape(&[lead, &[count, row]].concat()))?;
     let within = scan(graph, rows)?;
     // In memory before the rows are looked at together.
-    let within = graph.alu(Op::Contiguous, &[within])?;
+    let within = graph.add(Op::Contiguous, &[within], Arg::Stored)?;
     let totals = narrow(graph, within, -1, row - 1, 1)?;
     let totals = reshape(graph, totals, &shape(&[lead, &[count]].concat()))?;
     let totals = scan(graph, totals)?;
-    let totals = graph.alu(Op::Contiguous, &[totals])?;
+    let totals = graph.add(Op::Contiguous, &[totals], Arg::Stored)?;
     let before = narrow(graph, totals, -1, 0, count - 1)?;
     let before = padded(graph, before, 1, count)?;
     let before = reshape(graph, before, &shape(&[lead, &[count, 1]].concat()))?;

@@ -170,7 +170,7 @@ impl Split {
         let axes = self.axes.iter().filter(|&&axis| axis as usize >= self.axis).map(|&axis| axis + 1).collect();
         let rows = graph.add(Op::Reduce, &[rows], Arg::Reduce { op, axes })?;
         // In memory until all are there.
-        graph.add(Op::Contiguous, &[rows], Arg::None)
+        graph.add(Op::Contiguous, &[rows], Arg::Stored)
     }
 
     /// The reduction of what became of the parts.

@@ -10,10 +10,11 @@ pub mod qr;
 pub mod solve;
 pub mod triangular;
 
+use super::elementwise::stored;
 use super::movement::{cat, narrow, reshape, roll, squeeze, transpose, unsqueeze};
 use super::{cast, dtype_of, shape_of, to_float};
 use crate::dim::show;
-use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
+use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Result, Shape};
 
 /// Matrices as they are computed with.
 #[derive(Clone, Copy)]
@@ -109,7 +110,7 @@ fn joined_on(b: &mut dyn Builder, results: NodeId, column: NodeId) -> Result<Nod
 
 /// Computed here, so that the next step reads it.
 fn step(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
-    b.alu(Op::Contiguous, &[x])
+    stored(b, x)
 }
 
 /// Parts side by side.
