@@ -3,6 +3,7 @@
 mod kernels;
 mod online;
 mod random;
+mod tiles;
 mod windows;
 
 use crate::evaluate;

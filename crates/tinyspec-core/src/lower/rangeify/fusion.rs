@@ -4,8 +4,10 @@
 use super::choices::{choices, repeats, uncast};
 use super::count::counted;
 use super::movement::{count, sizes};
+use super::tile::Reuse;
 use crate::lower::optimize::scatter::PLACES;
 use crate::lower::select::decompose::Sizes;
+use rustc_hash::FxHashMap;
 use std::fmt;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Arg, Axes, Builder, DType, Graph, NodeId, Op, Result, masks};
@@ -19,6 +21,8 @@ pub struct Costs {
     pub launch: f64,
     /// Trips of a kernel below which splitting it among threads gains nothing.
     pub parallel: f64,
+    /// How many times as long a sum of products takes that is not tiled.
+    pub untiled: f64,
     /// Trips of a sum of products whose panels share the second-level cache with all else.
     pub cached: i64,
     /// Values per kernel beyond which it is cut, counted as what the target computes them by.
@@ -45,6 +49,8 @@ impl Costs {
             byte,
             launch: 2048.0 * byte,
             parallel: 16384.0,
+            // Loads instead of registers, and often single elements instead of vectors (3 to 15 for 16 lanes, measured).
+            untiled: 1.0 + target.lanes(DType::F32) as f64 / 2.0,
             cached,
             nodes: 2000,
             sizes: Sizes::of(target),
@@ -60,7 +66,12 @@ impl Costs {
 pub(super) struct Estimates {
     work: Vec<f32>,
     bytes: Vec<f32>,
-    carries_reduce: Vec<bool>,
+    /// The last Reduce below, with nothing but what is made of its elements one by one in between.
+    carried: Vec<Option<NodeId>>,
+    reuse: Vec<Reuse>,
+    /// In memory, whatever it costs.
+    stored: Vec<bool>,
+    users: Vec<u32>,
     /// Reduces that have become index arithmetic.
     counts: Vec<bool>,
     /// Values that follow from the indices alone, in few steps: cheaper than a read.
@@ -76,11 +87,15 @@ pub(super) struct Estimates {
 }
 
 impl Estimates {
-    pub(super) fn new(graph: &Graph, live: &[NodeId], costs: &Costs) -> Estimates {
+    /// `forced` nodes are in memory.
+    pub(super) fn new(graph: &Graph, live: &[NodeId], forced: &FxHashMap<NodeId, Reason>, costs: &Costs) -> Estimates {
         let mut estimates = Estimates {
             work: vec![0.0; graph.len()],
             bytes: vec![0.0; graph.len()],
-            carries_reduce: vec![false; graph.len()],
+            carried: vec![None; graph.len()],
+            reuse: vec![Reuse::None; graph.len()],
+            stored: vec![false; graph.len()],
+            users: vec![0; graph.len()],
             counts: vec![false; graph.len()],
             ramps: vec![false; graph.len()],
             masks: vec![false; graph.len()],
@@ -88,12 +103,12 @@ impl Estimates {
             summed: vec![false; graph.len()],
             windows: vec![false; graph.len()],
         };
-        let mut users = vec![0u32; graph.len()];
+        forced.keys().for_each(|node| estimates.stored[node.index()] = true);
         for &node in live {
-            value_sources(graph, node).iter().for_each(|source| users[source.index()] += 1);
+            value_sources(graph, node).iter().for_each(|source| estimates.users[source.index()] += 1);
         }
         for &node in live {
-            estimates.add(graph, node, &users, costs.byte as f32);
+            estimates.add(graph, node, costs.byte as f32);
         }
         for &node in live.iter().rev() {
             let sums = match graph.op(node) {
@@ -102,7 +117,7 @@ impl Estimates {
                 _ => false,
             };
             if let (true, Some(source)) = (sums, value_sources(graph, node).first()) {
-                estimates.summed[source.index()] = users[source.index()] == 1;
+                estimates.summed[source.index()] = estimates.users[source.index()] == 1;
             }
         }
         estimates
@@ -111,6 +126,31 @@ impl Estimates {
     /// The Reduce is computed by a loop over its terms, in a kernel of its own.
     pub(super) fn scatters(&self, node: NodeId) -> bool {
         self.scatters[node.index()]
+    }
+
+    /// The Reduce that a value is, or is made of element by element and alone needs.
+    pub(super) fn sum(&self, graph: &Graph, node: NodeId) -> Option<NodeId> {
+        if graph.op(node) == Op::Reduce { Some(node) } else { self.carried[node.index()] }
+    }
+
+    /// What other results need again of the operands of a sum of products.
+    pub(super) fn reuse(&self, node: NodeId) -> Reuse {
+        self.reuse[node.index()]
+    }
+
+    /// Operations for one element if all below is fused.
+    pub(super) fn work(&self, node: NodeId) -> f64 {
+        self.work[node.index()] as f64
+    }
+
+    /// How often other nodes name this one.
+    pub(super) fn users(&self, node: NodeId) -> u32 {
+        self.users[node.index()]
+    }
+
+    /// It is in memory whatever it costs.
+    pub(super) fn is_stored(&self, node: NodeId) -> bool {
+        self.stored[node.index()]
     }
 
     /// The Reduce grows along the output, so that a loop can carry it.
@@ -183,7 +223,7 @@ impl Estimates {
         }) || repeats(graph, uncast(graph, terms))
     }
 
-    fn add(&mut self, graph: &Graph, node: NodeId, users: &[u32], byte: f32) {
+    fn add(&mut self, graph: &Graph, node: NodeId, byte: f32) {
         let elements = count(&sizes(graph, node)).max(1) as f32;
         let op = graph.op(node);
         // What the user or a rule wants in memory is read from there.
@@ -197,6 +237,7 @@ impl Estimates {
             self.work[node.index()] = 1.0;
             return;
         }
+        self.reuse[node.index()] = Reuse::of(graph, node);
         self.scatters[node.index()] = self.is_scatter(graph, node);
         self.windows[node.index()] = self.is_windowed(graph, node);
         let (mut work, mut bytes) = (operation(op), 0.0);
@@ -208,7 +249,8 @@ impl Estimates {
             // rather read than compute again.
             let size = graph.dtype(source).size() as f32;
             let again = self.bytes[source.index()] + self.work[source.index()] / byte;
-            let is_stored = users[source.index()] > 1 && (self.carries_reduce[source.index()] || again > 4.0 * size);
+            let is_stored =
+                self.users[source.index()] > 1 && (self.carried[source.index()].is_some() || again > 4.0 * size);
             let (own, read) = match graph.op(source) {
                 Op::Reduce if !self.counts[source.index()] => (1.0, size),
                 _ if is_stored => (self.work[source.index()], size),
@@ -219,10 +261,12 @@ impl Estimates {
             if op == Op::Reduce {
                 work += share;
             }
-            let reduces = graph.op(source) == Op::Reduce && !self.counts[source.index()];
-            let carries = reduces || self.carries_reduce[source.index()];
             // With several users the source is stored itself, and what follows is cheap again.
-            self.carries_reduce[node.index()] |= from == elements && carries && users[source.index()] == 1;
+            if from == elements && self.users[source.index()] == 1 && !self.counts[source.index()] {
+                let tiled = |sum: &Option<NodeId>| sum.is_some_and(|sum| self.reuse(sum) == Reuse::Both);
+                let sums = [self.carried[node.index()], self.sum(graph, source)];
+                self.carried[node.index()] = sums.into_iter().max_by_key(|sum| (tiled(sum), *sum)).flatten();
+            }
         }
         self.ramps[node.index()] = work <= RAMP
             && (op == Op::Const || !matches!(op, Op::Reduce | Op::Range) && !value_sources(graph, node).is_empty())
@@ -283,6 +327,10 @@ pub(super) struct Demand {
     pub(super) full: bool,
     /// Each axis is one whole loop of the consuming kernel, in either direction.
     pub(super) whole: bool,
+    /// Operations that the consuming kernel loses because a sum of products in it is not tiled.
+    pub(super) untiled: f64,
+    /// Bytes that its inner loops would read again.
+    pub(super) shared: f64,
 }
 
 /// Why a value is, or is not, written to memory.
@@ -290,8 +338,10 @@ pub(super) struct Demand {
 pub enum Reason {
     /// An output of the schedule.
     Output,
-    /// The user asked for a layout or a move.
+    /// The user asked for a layout or a move: a boundary between kernels.
     Contiguous,
+    /// A composition or an earlier pass wants it in memory, whichever kernel writes it.
+    Stored,
     /// A kernel written by hand reads it.
     Call,
     /// A Reduce inside another Reduce's loop would run once per trip of it.
@@ -362,6 +412,7 @@ impl fmt::Display for Decision {
         match &self.reason {
             Reason::Output => f.write_str("an output"),
             Reason::Contiguous => f.write_str("the user asked for memory"),
+            Reason::Stored => f.write_str("kept in memory for what follows"),
             Reason::Call => f.write_str("a kernel written by hand reads it"),
             Reason::ThroughReduces => f.write_str("a Reduce inside another Reduce's loop"),
             Reason::SumOfSums => f.write_str("a sum of sums"),
@@ -439,7 +490,7 @@ pub(super) fn decide(
         Some(0) if demand.space > costs.parallel => Some(Reason::Scalar),
         Some(_) => None,
     });
-    let carries = estimates.carries_reduce[node.index()];
+    let carries = estimates.carried[node.index()].is_some();
     if let (Some(Reason::ThroughReduces), [demand]) = (&barrier, demands)
         && estimates.summed[node.index()]
         && !estimates.scatters[node.index()]
@@ -462,11 +513,13 @@ pub(super) fn decide(
     kernels.dedup();
     let trips: f64 = demands.iter().map(|demand| demand.trips).sum();
     let again = (kernels.len() - 1) as f64 * elements;
-    let recompute = (trips - elements).max(0.0) * estimates.work[node.index()] as f64
-        + again * estimates.bytes[node.index()] as f64 * costs.byte;
+    let recompute = (trips - elements).max(0.0) * estimates.work(node)
+        + again * estimates.bytes[node.index()] as f64 * costs.byte
+        + demands.iter().map(|demand| demand.untiled).sum::<f64>();
     // A write moves each line twice: it is read before it is written.
     let moved = elements * graph.dtype(node).size() as f64 * (2 + kernels.len()) as f64;
-    let store = moved * costs.byte + costs.launch;
+    let shared: f64 = demands.iter().map(|demand| demand.shared).sum();
+    let store = (moved + shared) * costs.byte + costs.launch;
     Ok(if recompute > store {
         (true, Reason::Dear { recompute, store })
     } else {

@@ -25,6 +25,7 @@ mod online;
 mod overwrite;
 mod siblings;
 mod split;
+mod tile;
 mod values;
 mod walk;
 mod written;
@@ -183,14 +184,17 @@ fn schedule(graph: &Graph, outputs: &[NodeId], costs: &Costs, refused: &Refused)
     let mut forced: FxHashMap<NodeId, Reason> = FxHashMap::default();
     for &node in &live {
         check(graph, node).map_err(|error| locate(graph, node, error))?;
-        let (named, contiguous) = walk::named(graph, node);
-        if contiguous {
-            forced.insert(named, Reason::Contiguous);
+        if let (named, Some(reason)) = walk::named(graph, node)
+            && forced.get(&named) != Some(&Reason::Contiguous)
+        {
+            forced.insert(named, reason);
         }
     }
     let results: Vec<NodeId> = outputs.iter().map(|&output| walk::named(graph, output).0).collect();
     for &result in &results {
-        forced.insert(result, Reason::Output);
+        if walk::is_leaf(graph, result) || forced.get(&result) != Some(&Reason::Contiguous) {
+            forced.insert(result, Reason::Output);
+        }
     }
     forced.extend(refused.fused.iter().map(|&node| (node, Reason::Direction)));
     let calls = written::calls(graph, &live)?;
@@ -205,7 +209,7 @@ fn schedule(graph: &Graph, outputs: &[NodeId], costs: &Costs, refused: &Refused)
     for stack in assembled.stacks() {
         forced.entry(stack).or_insert(Reason::Parts);
     }
-    let mut walk = Walk::new(graph, &live, costs, &calls, online, assembled);
+    let mut walk = Walk::new(graph, &live, &forced, costs, &calls, online, assembled);
     walk.run(&live, &forced)?;
     let values = walk.values(&live)?;
     let groups = siblings::groups(&mut walk, &values, costs);

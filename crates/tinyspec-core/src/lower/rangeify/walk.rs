@@ -78,6 +78,10 @@ pub(super) struct Kernel {
     pub(super) online: Option<usize>,
     /// Its running Reduces.
     pub(super) running: SmallVec<[NodeId; 1]>,
+    /// The sum of products that it is tiled for.
+    pub(super) tile: Option<NodeId>,
+    /// Reduces that it computes.
+    pub(super) sums: usize,
 }
 
 type Key = (NodeId, usize, Tuple, Option<NodeId>);
@@ -97,9 +101,9 @@ pub(super) struct Walk<'a> {
     layouts: FxHashMap<NodeId, SmallVec<[usize; 8]>>,
     /// Kernels written by hand, by their Call.
     pub(super) calls: &'a WrittenCalls,
-    costs: &'a Costs,
-    estimates: Estimates,
-    online: Online,
+    pub(super) costs: &'a Costs,
+    pub(super) estimates: Estimates,
+    pub(super) online: Online,
     pub(super) assembled: Assembled,
     keys: FxHashMap<Key, DemandId>,
     /// Trips from the outermost loop down to this Range, itself included.
@@ -115,14 +119,18 @@ pub(super) fn is_leaf(graph: &Graph, node: NodeId) -> bool {
     }
 }
 
-/// The node that `node` is only another name for.
-pub(super) fn named(graph: &Graph, mut node: NodeId) -> (NodeId, bool) {
-    let mut forced = false;
+/// The node that `node` is only another name for, and why that is in memory, if a name asks for it.
+pub(super) fn named(graph: &Graph, mut node: NodeId) -> (NodeId, Option<Reason>) {
+    let mut forced = None;
     loop {
         node = match (graph.op(node), graph.arg(node)) {
             (Op::Detach | Op::ContiguousBackward, _) => graph.source(node, 0),
+            (Op::Contiguous, Arg::Stored) => {
+                forced = forced.or(Some(Reason::Stored));
+                graph.source(node, 0)
+            }
             (Op::Contiguous | Op::Load, _) => {
-                forced = true;
+                forced = Some(Reason::Contiguous);
                 graph.source(node, 0)
             }
             (Op::GetTuple, Arg::Number(element)) if graph.op(graph.source(node, 0)) == Op::Tuple => {
@@ -137,6 +145,7 @@ impl<'a> Walk<'a> {
     pub(super) fn new(
         tensors: &'a Graph,
         live: &[NodeId],
+        forced: &FxHashMap<NodeId, Reason>,
         costs: &'a Costs,
         calls: &'a WrittenCalls,
         online: Online,
@@ -153,7 +162,7 @@ impl<'a> Walk<'a> {
             layouts: FxHashMap::default(),
             calls,
             costs,
-            estimates: Estimates::new(tensors, live, costs),
+            estimates: Estimates::new(tensors, live, forced, costs),
             online,
             assembled,
             keys: FxHashMap::default(),
@@ -235,7 +244,8 @@ impl<'a> Walk<'a> {
             return self.meet(&demands, Met::Inline);
         }
         let is_alone = self.estimates.scatters(node);
-        let is_apart = is_alone || forced == Some(&Reason::Direction);
+        // A kernel that reads the value would be on the far side of the user's boundary.
+        let is_apart = is_alone || matches!(forced, Some(Reason::Direction | Reason::Contiguous));
         // Windows in another kernel's order are walked from their beginning for each element.
         let is_windowed = self.estimates.runs(node);
         let on_the_way = demands.iter().position(|&demand| {
@@ -245,12 +255,20 @@ impl<'a> Walk<'a> {
         let root = match on_the_way {
             Some(position) => {
                 let root = demands[position];
-                self.kernels[self.needs[root as usize].kernel].outputs.push((node, root));
+                let tile = self.tile(node);
+                let kernel = &mut self.kernels[self.needs[root as usize].kernel];
+                kernel.outputs.push((node, root));
+                kernel.tile = kernel.tile.or(tile);
                 root
             }
             None => {
                 if forced.is_none() {
                     self.choose_layout(node, &demands)?;
+                }
+                let sum = self.estimates.sum(self.tensors, node);
+                for &demand in &demands {
+                    let tile = &mut self.kernels[self.needs[demand as usize].kernel].tile;
+                    *tile = tile.filter(|&tile| Some(tile) != sum);
                 }
                 let root = self.new_kernel(node)?;
                 self.kernels[self.needs[root as usize].kernel].is_alone = is_alone;
@@ -289,14 +307,17 @@ impl<'a> Walk<'a> {
         let kernel = &self.kernels[need.kernel];
         let inside_reduce = ranges.iter().any(|range| !kernel.ranges.contains(range));
         let prefix = kernel.ranges.get(..ranges.len()).filter(|outer| **outer == ranges[..]).map(|outer| outer.len());
+        let trips = self.trips_of(&ranges);
         fusion::Demand {
             kernel: need.kernel,
-            trips: self.trips_of(&ranges),
+            trips,
             inside_reduce,
             prefix,
             space: kernel.space,
             full: kernel.size > self.costs.nodes,
             whole,
+            untiled: self.untiled(demand, &ranges, trips),
+            shared: self.shared(demand, &ranges, trips),
         }
     }
 
@@ -334,6 +355,7 @@ impl<'a> Walk<'a> {
             || elements(size) != elements(&kernel.extents)
             || kernel.outputs.len() >= self.costs.outputs
             || kernel.size > self.costs.nodes
+            || !self.keeps_tile(home, need.node)
         {
             return false;
         }
@@ -382,6 +404,8 @@ impl<'a> Walk<'a> {
             is_alone: false,
             online: None,
             running: SmallVec::new(),
+            tile: self.tile(node),
+            sums: 0,
         });
         self.demand(node, number, tuple, None)
     }
@@ -408,6 +432,8 @@ impl<'a> Walk<'a> {
             is_alone: false,
             online: None,
             running: SmallVec::new(),
+            tile: None,
+            sums: 0,
         });
         for argument in self.calls[&call].inputs(self.tensors, call) {
             // Which element does not matter: the kernel has the buffer.
@@ -463,6 +489,10 @@ impl<'a> Walk<'a> {
                     }
                     if self.estimates.runs(node) && !self.kernels[kernel].running.contains(&node) {
                         self.kernels[kernel].running.push(node);
+                    }
+                    if self.tensors.op(node) == Op::Reduce {
+                        let ranges = self.ranges_of(demand);
+                        self.add_sum(node, kernel, &ranges);
                     }
                     self.kernels[kernel].size += self.costs.sizes.size(self.tensors, node) - 1;
                     if !self.tensors.locations(node).is_empty() {

@@ -1,0 +1,153 @@
+//! Which sum of products a kernel is tiled for. A register tile multiplies what it has loaded many times; it needs the
+//! loops of the kernel's output to be those of the sum, and no other Reduce beside it. So each kernel has at most one such
+//! sum, and whatever else is put into it costs what an untiled sum takes longer.
+
+use super::fusion::{Estimates, value_sources};
+use super::index::Ranges;
+use super::movement::{count, estimate, shape, sizes};
+use super::walk::{DemandId, Walk};
+use rustc_hash::FxHashMap;
+use std::collections::BinaryHeap;
+use tinyspec_ir::{Arg, Graph, NodeId, Op};
+
+/// Which operands of a sum of products other results need again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Reuse {
+    /// It is no sum of products, or each element is read once.
+    None,
+    /// One: a matrix times a vector.
+    One,
+    /// Both: a matrix product, a convolution.
+    Both,
+}
+
+/// The operands of a sum of products, without the views and Casts of them.
+pub(super) fn operands(graph: &Graph, node: NodeId) -> Option<[NodeId; 2]> {
+    let Arg::Reduce { op: Op::Add, .. } = graph.arg(node) else { return None };
+    let product = viewed(graph, graph.source(node, 0));
+    match (graph.op(product), graph.sources(product)) {
+        (Op::Mul, &[a, b]) => Some([viewed(graph, a), viewed(graph, b)]),
+        _ => None,
+    }
+}
+
+fn viewed(graph: &Graph, mut node: NodeId) -> NodeId {
+    while graph.op(node).is_view() || matches!(graph.op(node), Op::Cast | Op::Detach | Op::Contiguous) {
+        node = graph.source(node, 0);
+    }
+    node
+}
+
+impl Reuse {
+    pub(super) fn of(graph: &Graph, node: NodeId) -> Reuse {
+        let Some(operands) = operands(graph, node) else { return Reuse::None };
+        let products = count(&sizes(graph, graph.source(node, 0)));
+        let elements = operands.map(|operand| count(&sizes(graph, operand)));
+        let is_reused = |elements: &i64| *elements > 1 && elements.saturating_mul(2) <= products;
+        match elements.iter().filter(|elements| is_reused(elements)).count() {
+            _ if elements.contains(&1) => Reuse::None,
+            0 => Reuse::None,
+            1 => Reuse::One,
+            _ => Reuse::Both,
+        }
+    }
+}
+
+impl Estimates {
+    /// The sum of products that a kernel for this node is tiled for: the last one that nothing else needs.
+    pub(super) fn tile(&self, graph: &Graph, root: NodeId) -> Option<NodeId> {
+        if graph.op(root) == Op::Reduce {
+            return (self.reuse(root) == Reuse::Both).then_some(root);
+        }
+        let elements = count(&sizes(graph, root));
+        let mut needed: FxHashMap<NodeId, u32> = FxHashMap::default();
+        let mut pending = BinaryHeap::from([root]);
+        let mut last = None;
+        // Users come before their sources.
+        while let Some(node) = pending.pop() {
+            for &source in value_sources(graph, node) {
+                let needed = needed.entry(source).or_default();
+                *needed += 1;
+                let is_own = *needed == self.users(source) && !self.is_stored(source);
+                if !is_own || count(&sizes(graph, source)) != elements {
+                    continue;
+                }
+                match graph.op(source) {
+                    Op::Reduce if self.reuse(source) == Reuse::Both => last = last.max(Some(source)),
+                    op if op.is_elementwise() || op.is_view() || op == Op::Detach => pending.push(source),
+                    _ => {}
+                }
+            }
+        }
+        last
+    }
+}
+
+impl Walk<'_> {
+    /// As [`Estimates::tile`]; sums over blocks have tiles of another kind.
+    pub(super) fn tile(&self, root: NodeId) -> Option<NodeId> {
+        self.estimates.tile(self.tensors, root).filter(|&sum| self.online.summed(sum).is_none())
+    }
+
+    /// What the consumer of a demand loses by computing the value itself because a sum of products is not tiled, in
+    /// operations: that of the value, or the consumer's own.
+    pub(super) fn untiled(&self, demand: DemandId, ranges: &[NodeId], trips: f64) -> f64 {
+        let need = &self.needs[demand as usize];
+        let kernel = &self.kernels[need.kernel];
+        let Some(sum) = self.estimates.sum(self.tensors, need.node) else { return 0.0 };
+        if kernel.online.is_some() || self.online.summed(sum).is_some() {
+            return 0.0;
+        }
+        let work = |sum: NodeId| self.estimates.work(sum);
+        let is_other = |other: &&DemandId| self.needs[**other as usize].kernel == need.kernel;
+        let is_only = self.of_node[need.node.index()].iter().filter(is_other).count() == 1;
+        let is_whole = ranges == &kernel.ranges[..];
+        let is_first = kernel.tile.map_or(kernel.sums == 0, |tile| tile == sum);
+        let own = match self.estimates.reuse(sum) {
+            Reuse::Both if is_whole && is_only && is_first => 0.0,
+            Reuse::One if is_whole => 0.0,
+            Reuse::None => 0.0,
+            _ => trips * work(sum),
+        };
+        let displaced = kernel.tile.filter(|&tile| tile != sum);
+        let displaced = displaced.map_or(0.0, |tile| count(&sizes(self.tensors, tile)) as f64 * work(tile));
+        (own + displaced) * (self.costs.untiled - 1.0)
+    }
+
+    /// Bytes of the operands of a sum that the consumer reads in its inner loops as well, while the cache has them.
+    pub(super) fn shared(&self, demand: DemandId, ranges: &[NodeId], trips: f64) -> f64 {
+        let need = &self.needs[demand as usize];
+        let kernel = &self.kernels[need.kernel];
+        let sum = self.estimates.sum(self.tensors, need.node).filter(|_| ranges != &kernel.ranges[..]);
+        let Some(operands) = sum.and_then(|sum| operands(self.tensors, sum)) else { return 0.0 };
+        let is_read = |&operand: &NodeId| {
+            self.of_node[operand.index()].iter().any(|&other| self.needs[other as usize].kernel == need.kernel)
+        };
+        let bytes = |operand: NodeId| {
+            let elements: i64 = shape(self.tensors, operand).iter().map(estimate).product();
+            elements as f64 * self.tensors.dtype(operand).size() as f64
+        };
+        let bytes = operands.into_iter().filter(is_read).map(bytes);
+        bytes.filter(|bytes| bytes / trips.max(1.0) <= self.costs.cache as f64).sum()
+    }
+
+    /// The kernel of `home` can store this node as well, without losing its tile.
+    pub(super) fn keeps_tile(&self, home: usize, node: NodeId) -> bool {
+        let kernel = &self.kernels[home];
+        let tile = self.tile(node);
+        match kernel.tile {
+            Some(own) => tile.or(self.estimates.sum(self.tensors, node)).is_none_or(|sum| sum == own),
+            None => tile.is_none() || kernel.sums == 0,
+        }
+    }
+
+    /// A sum becomes part of a kernel.
+    pub(super) fn add_sum(&mut self, node: NodeId, kernel: usize, ranges: &Ranges) {
+        let tile = self.tile(node).filter(|_| *ranges == self.kernels[kernel].ranges);
+        let kernel = &mut self.kernels[kernel];
+        if kernel.sums == 0 {
+            kernel.tile = kernel.tile.or(tile);
+        }
+        kernel.sums += 1;
+    }
+}
