@@ -46,6 +46,8 @@ impl Tile {
 const WIDER: f64 = 0.95;
 /// What tiles whose vectors lie across the order of memory take longer, at the least (measured).
 const ACROSS: f64 = 1.05;
+/// Cycles for a line from the second-level cache, several being under way.
+const LINE_CYCLES: f64 = 2.0;
 /// What tiles take longer whose panels come from the last cache.
 const FAR: f64 = 1.5;
 
@@ -55,7 +57,10 @@ impl Planner<'_> {
         let [reduction] = self.kernel.reductions.as_slice() else { return None };
         let Arg::Reduce { op: Op::Add, .. } = self.graph.arg(reduction.node) else { return None };
         let product = self.graph.source(reduction.node, 0);
-        if self.graph.op(product) != Op::Mul || self.target.vector_bytes == 0 {
+        // A tile along a loop that the sum does not follow would compute it again for each trip.
+        let follows = |&origin: &usize| reduction.outer & self.kernel.live.bit(self.space.origins[origin].range) != 0;
+        let follows = self.outputs().iter().all(|origin| self.trips(*origin) <= 1 || follows(origin));
+        if self.graph.op(product) != Op::Mul || self.target.vector_bytes == 0 || !follows {
             return None;
         }
         let (a, b) = (self.loaded(self.graph.source(product, 0))?, self.loaded(self.graph.source(product, 1))?);
@@ -149,6 +154,7 @@ impl Planner<'_> {
         let vector_loads = if self.windows(panel).is_empty() { vectors } else { 2 * vectors };
         let loads = (height + vector_loads) as f64;
         let step = products.max(loads).max(self.target.accumulators as f64) / 2.0;
+        let step = step.max(height as f64 * self.lines_of_rows(tile) * LINE_CYCLES);
         let steps: i64 = self.reduced().map(|origin| self.trips(origin)).product();
         let store = self.kernel.accesses.iter().position(|access| access.is_store);
         let scattered = store.is_some_and(|store| self.coefficient(store, lane) != 1);
@@ -167,6 +173,21 @@ impl Planner<'_> {
         let across = if scattered { ACROSS } else { 1.0 };
         let far = if tile.is_far { FAR } else { 1.0 };
         far * across * (step + stored / steps.max(1) as f64) / (products * filled)
+    }
+
+    /// Lines of the caches that a step of the reduction reads of each row, where rows are read in place.
+    fn lines_of_rows(&self, tile: &Contraction) -> f64 {
+        const LINE: f64 = 64.0;
+        let access = &self.kernel.accesses[tile.rows];
+        let bytes = |origin: usize| self.coefficient(tile.rows, origin).abs() * access.dtype.size() as i64;
+        // Rows may lie side by side in the same lines.
+        if self.copies_rows(tile) || tile.heights.iter().any(|&(origin, _)| (bytes(origin) as f64) < LINE) {
+            return 0.0;
+        }
+        // Windows go outside of all others.
+        let windows = self.windows(tile.panel);
+        let inner = self.reduced().filter(|origin| self.trips(*origin) > 1 && !windows.contains(origin)).last();
+        (inner.map_or(0, bytes) as f64 / LINE).min(1.0)
     }
 
     /// Reduction ranges.
