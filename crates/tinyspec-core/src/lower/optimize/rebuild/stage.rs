@@ -23,6 +23,9 @@ const CHUNK: i64 = 16;
 /// A row of so many elements is copied at once: where it ends is then a constant.
 const ROW: i64 = 4 * CHUNK;
 
+/// Bytes of a line of the caches.
+const LINE: i64 = 64;
+
 /// Panels that lie a multiple of so many elements apart share the same few lines of a cache.
 const APART: i64 = 512;
 
@@ -51,6 +54,15 @@ pub(super) enum Form {
     Cast(NodeId),
     /// Each element with the one that lies so many further, in a word.
     Words(i64),
+}
+
+/// A part of a group that a copy finishes before the next one.
+#[derive(Clone, Copy)]
+struct CopyBlock {
+    /// The group that the copy is contiguous in, and the one inside of it in the source that is cut.
+    across: usize,
+    along: usize,
+    length: i64,
 }
 
 /// `a < b`, as one sum that must be positive.
@@ -170,8 +182,20 @@ impl Rebuild<'_> {
             (inside_source, inside_copy) = (first.holds, first.holds);
         }
         let own = if self.shares || is_first { &[][..] } else { &order[..] };
+        let block = if turned.is_none() { self.block_of_copy(access, &groups, &order, &strides) } else { None };
+        let mut around_block = 0;
         for &group in own {
-            let extent = groups[group].extent;
+            let mut extent = groups[group].extent;
+            if block.is_some_and(|block| block.across == group) {
+                around_block = loops.len();
+            }
+            if let Some(block) = block.filter(|block| block.along == group) {
+                let bound = graph.index(extent / block.length);
+                let range = self.range(graph, bound, AxisType::Loop)?;
+                loops.insert(around_block, range);
+                positions[group] = Sum::atom(range).scale(block.length);
+                extent = block.length;
+            }
             let is_turned = turned.is_some_and(|(from, to)| group == from || group == to);
             let chunk = if is_turned {
                 CHUNK
@@ -260,6 +284,22 @@ impl Rebuild<'_> {
             sum.plus(&at.scale(stride))
         });
         gated_load(graph, filled, &read, alt, None).map(Some)
+    }
+
+    /// How the copy is made in blocks, so that the lines that one trip of the loop across them begins are in the first cache
+    /// when the next trips go on with them.
+    fn block_of_copy(&self, access: &Access, groups: &[Group], order: &[usize], strides: &[i64]) -> Option<CopyBlock> {
+        let across = order.iter().position(|&group| strides[group] == 1 && groups[group].extent > 1)?;
+        let (&along, inner) = order.get(across + 1..)?.split_first()?;
+        let lanes = groups[order[across]].extent * access.dtype.size() as i64;
+        let lines = (lanes + LINE - 1) / LINE * inner.iter().map(|&group| groups[group].extent).product::<i64>();
+        let room = self.target.cache_bytes[0] as i64 / 2 / LINE;
+        let extent = groups[along].extent;
+        if groups[along].unit == 1 || extent * lines <= room {
+            return None;
+        }
+        let length = (1..=(room / lines).max(1)).rev().find(|length| extent % length == 0)?;
+        (length > 1 || lines <= room).then_some(CopyBlock { across: order[across], along, length })
     }
 
     /// A gate as sums over the new axes that must all be positive; `None` where it is something else.
