@@ -54,8 +54,9 @@ impl Reuse {
 }
 
 impl Estimates {
-    /// The sum of products that a kernel for this node is tiled for: the last one that nothing else needs.
-    pub(super) fn tile(&self, graph: &Graph, root: NodeId) -> Option<NodeId> {
+    /// The sum of products that a kernel for this node is tiled for: the last one that nothing else needs. It is looked for
+    /// among as many nodes as a kernel holds.
+    fn tile(&self, graph: &Graph, root: NodeId, nodes: usize) -> Option<NodeId> {
         if graph.op(root) == Op::Reduce {
             return (self.reuse(root) == Reuse::Both).then_some(root);
         }
@@ -64,7 +65,8 @@ impl Estimates {
         let mut pending = BinaryHeap::from([root]);
         let mut last = None;
         // Users come before their sources.
-        while let Some(node) = pending.pop() {
+        for _ in 0..nodes {
+            let Some(node) = pending.pop() else { break };
             for &source in value_sources(graph, node) {
                 let needed = needed.entry(source).or_default();
                 *needed += 1;
@@ -86,7 +88,8 @@ impl Estimates {
 impl Walk<'_> {
     /// As [`Estimates::tile`]; sums over blocks have tiles of another kind.
     pub(super) fn tile(&self, root: NodeId) -> Option<NodeId> {
-        self.estimates.tile(self.tensors, root).filter(|&sum| self.online.summed(sum).is_none())
+        let tile = self.estimates.tile(self.tensors, root, self.costs.nodes);
+        tile.filter(|&sum| self.online.summed(sum).is_none())
     }
 
     /// What the consumer of a demand loses by computing the value itself because a sum of products is not tiled, in

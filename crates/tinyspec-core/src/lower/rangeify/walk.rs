@@ -355,7 +355,6 @@ impl<'a> Walk<'a> {
             || elements(size) != elements(&kernel.extents)
             || kernel.outputs.len() >= self.costs.outputs
             || kernel.size > self.costs.nodes
-            || !self.keeps_tile(home, need.node)
         {
             return false;
         }
@@ -366,7 +365,9 @@ impl<'a> Walk<'a> {
         }
         let others: Vec<usize> =
             demands.iter().filter(|&&other| other != root).map(|&other| self.needs[other as usize].kernel).collect();
-        !others.contains(&home) && !depends_on(&self.kernels, &[home], &others)
+        !others.contains(&home)
+            && !depends_on(&self.kernels, &[home], &others)
+            && self.keeps_tile(home, self.needs[root as usize].node)
     }
 
     fn new_kernel(&mut self, node: NodeId) -> Result<DemandId> {

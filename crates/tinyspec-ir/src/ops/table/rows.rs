@@ -265,7 +265,7 @@ macro_rules! for_each_method {
         const_pow(x: tensor, base: float) -> tensor = elementwise::const_pow;
         /// The value, without a gradient.
         detach(x: tensor) -> tensor = elementwise::detach;
-        /// The value in memory of its own, row-major.
+        /// The value in memory of its own, row-major: the kernels that write it contain nothing of what follows.
         contiguous(x: tensor) -> tensor = elementwise::contiguous;
         /// The value; its gradient has memory of its own, row-major.
         contiguous_backward(x: tensor) -> tensor = elementwise::contiguous_backward;
