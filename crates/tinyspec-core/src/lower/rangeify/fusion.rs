@@ -368,6 +368,8 @@ pub enum Reason {
     Window,
     /// One loop cannot carry it and another running Reduce of its kernel.
     Direction,
+    /// A kernel that contained it could not be lowered.
+    Unfused,
     /// Each kernel of a part writes it where it belongs.
     Parts,
     /// Its terms go where data send them.
@@ -426,6 +428,7 @@ impl fmt::Display for Decision {
             Reason::Widened => f.write_str("narrower in memory"),
             Reason::Window => f.write_str("a running Reduce that is read elsewhere"),
             Reason::Direction => f.write_str("a running Reduce whose kernel carries another one differently"),
+            Reason::Unfused => f.write_str("a kernel with it could not be lowered"),
             Reason::Parts => f.write_str("its parts are written side by side"),
             Reason::Scatter => f.write_str("data say where its terms go"),
             Reason::Online => f.write_str("made in blocks where it is summed"),

@@ -70,6 +70,8 @@ pub(super) struct Kernel {
     pub(super) size: usize,
     /// Nodes that carry a user's line.
     pub(super) located: Vec<NodeId>,
+    /// Reduces that it computes.
+    pub(super) reduces: Vec<NodeId>,
     /// The Call of a kernel written by hand, which this one stands for.
     pub(super) written: Option<NodeId>,
     /// Its loops are not those of its output: no other joins it.
@@ -245,7 +247,8 @@ impl<'a> Walk<'a> {
         }
         let is_alone = self.estimates.scatters(node);
         // A kernel that reads the value would be on the far side of the user's boundary.
-        let is_apart = is_alone || matches!(forced, Some(Reason::Direction | Reason::Contiguous));
+        let is_separate = matches!(forced, Some(Reason::Direction | Reason::Contiguous | Reason::Unfused));
+        let is_apart = is_alone || is_separate;
         // Windows in another kernel's order are walked from their beginning for each element.
         let is_windowed = self.estimates.runs(node);
         let on_the_way = demands.iter().position(|&demand| {
@@ -401,6 +404,7 @@ impl<'a> Walk<'a> {
             depth: 0,
             size: 0,
             located: Vec::new(),
+            reduces: Vec::new(),
             written: None,
             is_alone: false,
             online: None,
@@ -429,6 +433,7 @@ impl<'a> Walk<'a> {
             depth: 0,
             size: 0,
             located: vec![call],
+            reduces: Vec::new(),
             written: Some(call),
             is_alone: false,
             online: None,
@@ -496,6 +501,9 @@ impl<'a> Walk<'a> {
                         self.add_sum(node, kernel, &ranges);
                     }
                     self.kernels[kernel].size += self.costs.sizes.size(self.tensors, node) - 1;
+                    if self.tensors.op(node) == Op::Reduce {
+                        self.kernels[kernel].reduces.push(node);
+                    }
                     if !self.tensors.locations(node).is_empty() {
                         self.kernels[kernel].located.push(node);
                     }
