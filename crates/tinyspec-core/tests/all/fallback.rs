@@ -51,7 +51,7 @@ fn the_warning_is_a_reproducer() {
     let text = work("fusion", &[]);
     let case = &text[text.find("test linearize from ranges\ntarget ").expect(&text)..text.find("end\n").expect(&text)];
     let (facts, kernel) = case.split_once("\n\n").unwrap();
-    assert!(facts.contains("vector_bytes=") && facts.contains("schedule split("), "{facts}");
+    assert!(facts.contains("vector_bytes=") && facts.contains("\nschedule "), "{facts}");
     let (mut graph, roots) = text::parse(kernel).unwrap();
     lower_kernel(&mut graph, roots[0], "kernel", &tinyspec_backends::interpreter::target()).unwrap();
 }

@@ -401,13 +401,13 @@ fn lanes_that_are_gathered_lie_apart_from_what_is_stored() {
 fn what_does_not_fit_is_refused() {
     let cases: [(&str, Option<Refusal>, Option<Refusal>); 23] = [
         ("split(0, 8 g top)", None, None),
-        ("split(0, 8 g top); split(2, 4 g top)", Some(Refusal::GlobalInside), None),
+        ("split(0, 8 g top); split(2, 4 g top)", Some(Refusal::SecondGlobal), None),
         ("split(0, 32 g top); split(2, 4 g top)", Some(Refusal::SecondGlobal), None),
         ("split(0, 8 g)", Some(Refusal::GlobalInside), None),
         ("split(1, 8 g top)", Some(Refusal::GlobalInside), None),
         ("split(0, 32 g top); split(0, 4 L top)", Some(Refusal::GlobalInside), None),
         ("split(0, 32 g top); swap(0, 2)", Some(Refusal::GlobalInside), None),
-        ("split(1, 8 u); split(0, 32 g top); swap(0, 3)", None, None),
+        ("split(1, 32 u); split(0, 32 g top); swap(0, 3)", None, None),
         ("split(0, 8 l)", Some(Refusal::NoWorkgroups(AxisType::Local)), None),
         ("split(0, 8 w)", Some(Refusal::NoWorkgroups(AxisType::Warp)), None),
         ("split(0, 8 t)", Some(Refusal::NoWorkgroups(AxisType::Thread)), None),
