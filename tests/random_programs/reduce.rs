@@ -10,7 +10,7 @@ const BUDGET: Duration = Duration::from_secs(300);
 /// What kind of failure a message tells of: its first line, without what differs from program to program.
 pub fn kind(message: &str) -> String {
     let line = message.lines().next().unwrap_or_default();
-    let words = line.split(|letter: char| !letter.is_alphabetic()).filter(|word| !word.is_empty());
+    let words = line.split_whitespace().filter(|word| !word.contains(|letter: char| letter.is_ascii_digit()));
     words.collect::<Vec<_>>().join(" ")
 }
 
@@ -49,8 +49,8 @@ fn candidates(program: &Program) -> Vec<Program> {
     for (list, count) in [(0, inputs), (1, steps)] {
         for (position, gene) in (0..count).flat_map(|position| (0..6).map(move |gene| (position, gene))) {
             let value = if list == 0 { program.inputs[position][gene] } else { program.steps[position][gene] };
-            // Genes are used modulo small numbers: 0 and those below a few of these are simplest.
-            let smaller = [0, value % 64, value / 2, value.saturating_sub(1)];
+            // Genes are used modulo small numbers.
+            let smaller = [0, value % 2, value % 8, value % 64, value / 2, value.saturating_sub(1)];
             for smaller in smaller.into_iter().filter(|&smaller| smaller < value) {
                 let mut simpler = program.clone();
                 let genes = if list == 0 { &mut simpler.inputs[position] } else { &mut simpler.steps[position] };
@@ -62,7 +62,6 @@ fn candidates(program: &Program) -> Vec<Program> {
     all
 }
 
-#[cfg(test)]
 mod tests {
     use super::*;
     use crate::program::Family;

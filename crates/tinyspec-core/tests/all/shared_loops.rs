@@ -71,6 +71,27 @@ fn loops_of_scans_and_softmaxes_do_not_wait_for_each_other() -> Result<(), Error
     Ok(())
 }
 
+/// As when the gradients of many parameters are clipped: no kernel has as many loops.
+#[test]
+fn sums_of_hundreds_of_sizes_are_several_kernels() -> Result<(), Error> {
+    for count in [40, 130, 300usize] {
+        let tensor = |number: usize| Tensor::from_slice(&vec![number as f32 % 5.0; 2 * number + 4], [2, number + 2]);
+        let sums = |axes: usize| {
+            let sum = move |x: Tensor| if axes == 2 { x.sum(.., false) } else { x.sum(1, false) };
+            (0..count).map(|number| sum(tensor(number))).reduce(|a, b| a.add(b)).unwrap()
+        };
+        let total: usize = (0..count).map(|number| number % 5 * (number + 2)).sum();
+        assert_eq!(sums(1).to_vec::<f32>()?, [total as f32; 2]);
+        assert_eq!(sums(2).item::<f32>()?, 2.0 * total as f32);
+        let many: Vec<Tensor> = (0..count).map(|number| tensor(number).sum(1, false)).collect();
+        realize_all(&many.iter().collect::<Vec<_>>())?;
+        for (number, sum) in many.iter().enumerate() {
+            assert_eq!(sum.to_vec::<f32>()?, [(number % 5 * (number + 2)) as f32; 2]);
+        }
+    }
+    Ok(())
+}
+
 /// Its neighbours: other steps, other orders, other sizes.
 #[test]
 fn no_chain_of_sums_is_beyond_lowering() -> Result<(), Error> {

@@ -27,6 +27,8 @@ pub struct Costs {
     pub cached: i64,
     /// Values per kernel beyond which it is cut, counted as what the target computes them by.
     pub nodes: usize,
+    /// Loops over terms beyond which a kernel is cut: a set of its loops has a bit for each, and lowering adds to them.
+    pub loops: usize,
     /// How many values an op becomes.
     pub sizes: Sizes,
     /// Outputs per kernel beyond which no sibling joins.
@@ -53,6 +55,7 @@ impl Costs {
             untiled: 1.0 + target.lanes(DType::F32) as f64 / 2.0,
             cached,
             nodes: 2000,
+            loops: 48,
             sizes: Sizes::of(target),
             outputs: 12,
             vector: target.lanes(DType::F32),

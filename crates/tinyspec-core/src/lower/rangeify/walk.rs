@@ -72,6 +72,8 @@ pub(super) struct Kernel {
     pub(super) located: Vec<NodeId>,
     /// Reduces that it computes.
     pub(super) reduces: Vec<NodeId>,
+    /// Their loops, one an axis.
+    pub(super) loops: usize,
     /// The Call of a kernel written by hand, which this one stands for.
     pub(super) written: Option<NodeId>,
     /// Its loops are not those of its output: no other joins it.
@@ -317,7 +319,7 @@ impl<'a> Walk<'a> {
             inside_reduce,
             prefix,
             space: kernel.space,
-            full: kernel.size > self.costs.nodes,
+            full: kernel.size > self.costs.nodes || kernel.loops >= self.costs.loops,
             whole,
             untiled: self.untiled(demand, &ranges, trips),
             shared: self.shared(demand, &ranges, trips),
@@ -405,6 +407,7 @@ impl<'a> Walk<'a> {
             size: 0,
             located: Vec::new(),
             reduces: Vec::new(),
+            loops: 0,
             written: None,
             is_alone: false,
             online: None,
@@ -434,6 +437,7 @@ impl<'a> Walk<'a> {
             size: 0,
             located: vec![call],
             reduces: Vec::new(),
+            loops: 0,
             written: Some(call),
             is_alone: false,
             online: None,
@@ -501,7 +505,8 @@ impl<'a> Walk<'a> {
                         self.add_sum(node, kernel, &ranges);
                     }
                     self.kernels[kernel].size += self.costs.sizes.size(self.tensors, node) - 1;
-                    if self.tensors.op(node) == Op::Reduce {
+                    if let Arg::Reduce { axes, .. } = self.tensors.arg(node) {
+                        self.kernels[kernel].loops += axes.len();
                         self.kernels[kernel].reduces.push(node);
                     }
                     if !self.tensors.locations(node).is_empty() {
