@@ -9,10 +9,10 @@
 //! ```
 
 mod check;
-mod long;
 #[path = "../launch.rs"]
 #[allow(dead_code)]
 mod launch;
+mod long;
 mod program;
 mod reduce;
 mod stages;

@@ -89,7 +89,10 @@ mod tests {
 
     #[test]
     fn failures_are_told_apart_by_what_they_say() {
-        assert_eq!(kind("WRONG on cpu: element 3 is 0.5 instead of 1e9\nmore"), kind("WRONG on cpu: element 71 is 2 instead of 0"));
+        assert_eq!(
+            kind("WRONG on cpu: element 3 is 0.5 instead of 1e9\nmore"),
+            kind("WRONG on cpu: element 71 is 2 instead of 0")
+        );
         assert_ne!(kind("ERROR on cpu: select: Reduces"), kind("WRONG on cpu: element 3"));
     }
 }

@@ -174,7 +174,8 @@ fn blueprint_over(
             }
             Err(failed) => {
                 let before = apart.len();
-                for call in schedule.calls.iter().filter(|call| failed.iter().any(|(kernel, _)| *kernel == call.kernel)) {
+                for call in schedule.calls.iter().filter(|call| failed.iter().any(|(kernel, _)| *kernel == call.kernel))
+                {
                     apart.extend(call.reduces.iter().copied());
                 }
                 failures.extend(failed.into_iter().map(|(_, failure)| failure));

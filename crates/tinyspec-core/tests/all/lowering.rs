@@ -214,7 +214,8 @@ fn places_that_data_name_are_added_to_one_by_one() {
 pub fn any_schedule() -> impl Strategy<Value = Vec<OptOp>> {
     let factor = prop::sample::select(vec![1i64, 2, 3, 4, 8, 16]);
     use AxisType::{Global, GroupReduce, Local, Loop, Reduce, Thread, Unroll, Upcast, Warp};
-    let kind = prop::sample::select(vec![Loop, Upcast, Reduce, Unroll, Global, Global, Local, Warp, Thread, GroupReduce]);
+    let kind =
+        prop::sample::select(vec![Loop, Upcast, Reduce, Unroll, Global, Global, Local, Warp, Thread, GroupReduce]);
     let split = (0..6usize, factor, kind, any::<bool>()).prop_map(|(axis, factor, target, top)| OptOp::Split {
         axis,
         factor,

@@ -99,7 +99,9 @@ impl Loops {
             let number = joined.unwrap_or(loops.all.len());
             if number == LoopSet::BITS as usize {
                 let message = format!("more than {number} loops in one kernel");
-                return Err(Error::new(ErrorKind::Unsupported, "reduce", message).help("realize an intermediate result"));
+                return Err(
+                    Error::new(ErrorKind::Unsupported, "reduce", message).help("realize an intermediate result")
+                );
             }
             if joined.is_none() {
                 let own = ranges.iter().fold(0, |set, &range| set | live.bit(range));

@@ -74,7 +74,14 @@ impl Assembly<'_> {
                     let copy = self.copy(tensor)?;
                     let after = self.graph.add(Op::After, &[self.graph.source(copy, 1), copy], Arg::None)?;
                     let kernel = self.graph.source(copy, 0);
-                    calls.push(KernelCall { node: copy, kernel, outputs: 1, locations: vec![], reduces: vec![], written: None });
+                    calls.push(KernelCall {
+                        node: copy,
+                        kernel,
+                        outputs: 1,
+                        locations: vec![],
+                        reduces: vec![],
+                        written: None,
+                    });
                     after
                 }
             };
