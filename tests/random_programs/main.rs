@@ -1,13 +1,20 @@
 //! Random programs give the same on every device and after every stage of the lowering, and what the tensor interpreter
 //! gives, forward and gradient.
 //!
-//! `TINYSPEC_PROGRAMS=<number>` runs more of them.
+//! `TINYSPEC_PROGRAMS=<number>` runs more of them. The long mode goes on after a failure, reduces each program that fails,
+//! and prints it as a case for this file:
+//!
+//! ```text
+//! TINYSPEC_LONG=200000 [TINYSPEC_SEED=7] cargo nextest run --release -p tinyspec-tests --test random_programs -E 'test(long_mode)'
+//! ```
 
 mod check;
 #[path = "../launch.rs"]
 #[allow(dead_code)]
 mod launch;
+mod long;
 mod program;
+mod reduce;
 mod stages;
 
 use check::{check, describe, guarded};

@@ -530,6 +530,15 @@ fn smooth(pool: &[Tensor], genes: StepGenes) -> (String, Tensor) {
             };
             on(&format!("{name}({axes:?} / {axis}, keepdim {keep})"), result)
         }
+        28 | 29 if rank > 0 && count(&x) > 0 && shape[axis as usize] < 100 => {
+            let (name, result) = match genes[2] % 4 {
+                0 => ("logcumsumexp", x.logcumsumexp(axis)),
+                1 => ("normalize", x.normalize(2.0, axis, 0.1)),
+                2 => ("cumsum", x.cumsum(axis)),
+                _ => ("std", x.add(x.square()).var([axis], 0, true).add(0.01).sqrt()),
+            };
+            on(&format!("{name}({axis})"), result)
+        }
         _ => {
             let (other, y) = pick(pool, genes[2]);
             let other_shape = sizes(&y);

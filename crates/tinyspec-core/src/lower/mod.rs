@@ -3,6 +3,7 @@
 pub(crate) mod blueprint;
 pub(crate) mod callify;
 pub mod expand;
+pub(crate) mod fallback;
 pub(crate) mod fold;
 pub mod kernel;
 pub mod linearize;

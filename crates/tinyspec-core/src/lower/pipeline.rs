@@ -1,6 +1,7 @@
 //! The driver of the lowering: from a stateless tensor graph to launches, one stage after the other.
 
 use super::blueprint::Blueprint;
+use super::fallback::{self, Attempt, Failure};
 use super::optimize::Scheduler;
 use super::program::{self, Rendered};
 use super::rangeify::{self, ByHand, Overwrite, Schedule};
@@ -12,7 +13,7 @@ use crate::search;
 use crate::threads::compilers;
 use crate::{Error, Result};
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::hash::Hash;
@@ -154,25 +155,44 @@ fn blueprint_over(
     if profile::shows(Level::Stages) {
         profile::stage("tensor graph", graph, outputs);
     }
-    let (graph, schedule) = scheduled(graph, outputs, device)?;
-    let (schedule, granted) = rangeify::overwrite(schedule, wanted)?;
-    let schedule = rangeify::alike(schedule)?;
-    kernel::checked("rangeify", || verify::schedule(&schedule.graph, schedule.root, &schedule.buffers))?;
-    if profile::shows(Level::Stages) {
-        profile::stage("schedule", &schedule.graph, &[schedule.root]);
-        eprintln!("{}", schedule.explain(&graph));
+    search::check_settings()?;
+    let (graph, outputs) = simplified(graph, outputs)?;
+    let (mut apart, mut failures) = (FxHashSet::default(), Vec::new());
+    loop {
+        let schedule = rangeify::rangeify_apart(&graph, &outputs, device.target(), &apart)?;
+        let (schedule, granted) = rangeify::overwrite(schedule, wanted)?;
+        let schedule = rangeify::alike(schedule)?;
+        kernel::checked("rangeify", || verify::schedule(&schedule.graph, schedule.root, &schedule.buffers))?;
+        if profile::shows(Level::Stages) {
+            profile::stage("schedule", &schedule.graph, &[schedule.root]);
+            eprintln!("{}", schedule.explain(&graph));
+        }
+        match kernels(&schedule, device)? {
+            Ok(kernels) => {
+                failures.iter().for_each(|failure: &Failure| failure.warn("its sums run in kernels of their own"));
+                return Ok((Blueprint::new(&schedule, &kernels, device), granted));
+            }
+            Err(failed) => {
+                let before = apart.len();
+                for call in schedule.calls.iter().filter(|call| failed.iter().any(|(kernel, _)| *kernel == call.kernel))
+                {
+                    apart.extend(call.reduces.iter().copied());
+                }
+                failures.extend(failed.into_iter().map(|(_, failure)| failure));
+                // The first attempt says best what is wrong.
+                if apart.len() == before {
+                    return Err(failures.swap_remove(0).error);
+                }
+            }
+        }
     }
-    let kernels = kernels(&schedule, device)?;
-    Ok((Blueprint::new(&schedule, &kernels, device), granted))
 }
 
-/// The simplified tensor graph, and its kernels in range form.
-fn scheduled(graph: &Graph, outputs: &[NodeId], device: &Device) -> Result<(Graph, Schedule)> {
+/// The tensor graph that is cut into kernels.
+fn simplified(graph: &Graph, outputs: &[NodeId]) -> Result<(Graph, Vec<NodeId>)> {
     let mut graph = graph.clone();
     let outputs = Rewriter::new(&[rules::EXACT, rules::REASSOC].concat()).rewrite(&mut graph, outputs)?;
-    let (graph, outputs) = rangeify::parted(&graph, &outputs)?.unwrap_or((graph, outputs));
-    let schedule = rangeify::rangeify(&graph, &outputs, device.target())?;
-    Ok((graph, schedule))
+    Ok(rangeify::parted(&graph, &outputs)?.unwrap_or((graph, outputs)))
 }
 
 /// What `outputs` run on a device, a `Program` a kernel, in their order, and how many buffers each writes.
@@ -180,7 +200,8 @@ fn scheduled(graph: &Graph, outputs: &[NodeId], device: &Device) -> Result<(Grap
 /// # Errors
 /// As [`compile`].
 pub(crate) fn programs(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) -> Result<Vec<(Rendered, usize)>> {
-    let (_, schedule) = scheduled(graph, outputs, device)?;
+    let (graph, outputs) = simplified(graph, outputs)?;
+    let schedule = rangeify::rangeify(&graph, &outputs, device.target())?;
     let mut programs = Vec::with_capacity(schedule.calls.len());
     for call in &schedule.calls {
         if parts::has_dims(&schedule.graph, call.kernel) {
@@ -189,7 +210,8 @@ pub(crate) fn programs(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) 
         }
         let mut own = Graph::new();
         let sink = own.import(&schedule.graph, &[call.kernel], |_, _| Ok(None))?[0];
-        for staged in staged(own, sink, call.written.as_ref(), device, Copies::Own)? {
+        let staged = staged(&own, sink, call.written.as_ref(), device, Copies::Own).map_err(Unlowered::into_error)?;
+        for staged in staged {
             programs.push((program::program(&staged.kernel, device)?, call.outputs));
         }
     }
@@ -199,21 +221,59 @@ pub(crate) fn programs(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) 
 /// The kernels that compute what one in range form does, in their order.
 pub(crate) type Parts = SmallVec<[Arc<Kernel>; 1]>;
 
+/// Kernels of a schedule, by their Sinks; or those that could not be lowered.
+type Outcome = std::result::Result<FxHashMap<NodeId, Parts>, Vec<(NodeId, Failure)>>;
+
+/// Why there is no kernel.
+enum Unlowered {
+    /// A stage refuses it, even without a schedule.
+    Kernel(Box<Failure>),
+    /// Something else is wrong.
+    Error(Error),
+}
+
+impl Unlowered {
+    fn into_error(self) -> Error {
+        match self {
+            Unlowered::Kernel(failure) => failure.error,
+            Unlowered::Error(error) => error,
+        }
+    }
+}
+
+impl<E: Into<Error>> From<E> for Unlowered {
+    fn from(error: E) -> Unlowered {
+        Unlowered::Error(error.into())
+    }
+}
+
 /// All kernels of a schedule, lowered and compiled side by side; equal ones once.
-fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<FxHashMap<NodeId, Parts>> {
+fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<Outcome> {
     let mut distinct: Vec<(NodeId, Option<&ByHand>)> =
         schedule.calls.iter().map(|call| (call.kernel, call.written.as_ref())).collect();
     distinct.sort_unstable();
     distinct.dedup_by_key(|(kernel, _)| *kernel);
     let one = |&(kernel, written): &(NodeId, Option<&ByHand>)| parts_of(&schedule.graph, kernel, written, device);
-    let drafts: Vec<Result<Drafts>> =
+    let drafts: Vec<std::result::Result<Drafts, Unlowered>> =
         // A thread's first kernel sets up its code generator: a single one stays with the caller's.
         // A search needs the machine for itself.
         match compilers().filter(|_| distinct.len() > 1 && !search::is_asked_for()) {
             Some(pool) => pool.install(|| distinct.par_iter().map(one).collect()),
             None => distinct.iter().map(one).collect(),
         };
-    let drafts = drafts.into_iter().collect::<Result<Vec<Drafts>>>()?;
+    let mut failures = Vec::new();
+    let mut lowered = Vec::with_capacity(drafts.len());
+    for (&(kernel, _), drafts) in distinct.iter().zip(drafts) {
+        match drafts {
+            Ok(drafts) => lowered.push(drafts),
+            Err(Unlowered::Kernel(failure)) => failures.push((kernel, *failure)),
+            Err(Unlowered::Error(error)) => return Err(error),
+        }
+    }
+    if !failures.is_empty() {
+        return Ok(Err(failures));
+    }
+    let drafts = lowered;
     let missing: Vec<&Lowered> = drafts.iter().flatten().flat_map(Draft::lowered).collect();
     let mut compiled = compile_all(&missing, device)?.into_iter();
     let mut arrived = |draft| match draft {
@@ -227,7 +287,7 @@ fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<FxHashMap<NodeId
     };
     let parts: Vec<Parts> =
         drafts.into_iter().map(|drafts| drafts.into_iter().flat_map(&mut arrived).collect()).collect();
-    Ok(distinct.into_iter().map(|(node, _)| node).zip(parts).collect())
+    Ok(Ok(distinct.into_iter().map(|(node, _)| node).zip(parts).collect()))
 }
 
 /// Kernels of one module, at the most.
@@ -298,7 +358,12 @@ fn remember(key: ContentHash, parts: &Parts) {
 /// The drafts of the kernels that compute what one in range form does, in their order.
 type Drafts = SmallVec<[Draft; 1]>;
 
-fn parts_of(schedule: &Graph, kernel: NodeId, written: Option<&ByHand>, device: &Arc<Device>) -> Result<Drafts> {
+fn parts_of(
+    schedule: &Graph,
+    kernel: NodeId,
+    written: Option<&ByHand>,
+    device: &Arc<Device>,
+) -> std::result::Result<Drafts, Unlowered> {
     let is_one = device.target().workgroups.is_none() && !parts::has_dims(schedule, kernel);
     if written.is_some() || is_one {
         return Ok(Drafts::from_iter([kernel_of(schedule, kernel, written, Dim::from(1), device)?]));
@@ -316,7 +381,7 @@ fn kernel_of(
     written: Option<&ByHand>,
     blocks: Dim,
     device: &Arc<Device>,
-) -> Result<Draft> {
+) -> std::result::Result<Draft, Unlowered> {
     let mut graph = Graph::new();
     let roots = graph.import(schedule, &[kernel], |_, _| Ok(None))?;
     let key = {
@@ -332,7 +397,7 @@ fn kernel_of(
         _ => None,
     };
     let timer = profile::lowering_timer();
-    let staged = staged(graph, roots[0], written, device, Copies::Shared)?;
+    let staged = staged(&graph, roots[0], written, device, Copies::Shared)?;
     timer.stop(staged.last().map_or("", |staged| staged.kernel.name.as_str()));
     let (mut lowered, mut programs) = (Vec::new(), Vec::new());
     for staged in staged {
@@ -432,13 +497,38 @@ impl Lowered {
     }
 }
 
-/// One kernel through the stages that it has not seen yet, after those that copy for it.
+/// One kernel through the stages that it has not seen yet, after those that copy for it: without its schedule where that
+/// fails.
 fn staged(
+    graph: &Graph,
+    sink: NodeId,
+    written: Option<&ByHand>,
+    device: &Arc<Device>,
+    copies: Copies,
+) -> std::result::Result<SmallVec<[Staged; 1]>, Unlowered> {
+    let by = |attempt| fallback::attempt(|| staged_by(graph.clone(), sink, written, device, copies, attempt));
+    let error = match by(Attempt::Scheduled) {
+        // Devices and code generators have reasons of their own, and nobody but its author changes what is written by hand.
+        Err(error @ Error::Graph(_)) if written.is_none() && fallback::is_allowed() => error,
+        done => return Ok(done?),
+    };
+    let failure = Failure::new(error, graph, sink, &profile::Facts::of(graph, sink).name, device);
+    match by(Attempt::Plain) {
+        Ok(staged) => {
+            failure.warn("runs without a schedule");
+            Ok(staged)
+        }
+        Err(_) => Err(Unlowered::Kernel(Box::new(failure))),
+    }
+}
+
+fn staged_by(
     mut graph: Graph,
     sink: NodeId,
     written: Option<&ByHand>,
     device: &Arc<Device>,
     copies: Copies,
+    attempt: Attempt,
 ) -> Result<SmallVec<[Staged; 1]>> {
     let target = device.target();
     if let Some(written) = written
@@ -451,7 +541,12 @@ fn staged(
         return Ok(SmallVec::from_iter([Staged { kernel, axes, trips, work, nanoseconds, temporaries, copied }]));
     }
     let name = profile::Facts::of(&graph, sink).name;
-    let ordered = if written.is_some() { None } else { kernel::ordered(&mut graph, sink, target)? };
+    if written.is_none() {
+        fallback::fault(&graph, sink, attempt)?;
+    }
+    // A GPU has no other way to add at places that data name.
+    let is_ordered = written.is_none() && (attempt == Attempt::Scheduled || target.workgroups.is_some());
+    let ordered = if is_ordered { kernel::ordered(&mut graph, sink, target)? } else { None };
     let sink = ordered.unwrap_or(sink);
     let mut facts = profile::Facts { name, ..profile::Facts::of(&graph, sink) };
     if let Some(written) = written {
@@ -479,9 +574,19 @@ fn staged(
         None if ordered.is_some() => kernel::finish_ordered(graph, sink, &facts.name, target, &mut observe)?,
         None => {
             observe("ranges", &graph, sink);
-            let scheduler = Scheduler::new(graph, sink, target)?;
-            let (schedule, source) = search::schedule(&scheduler, &facts.name, device)?;
-            let space = scheduler.space(&schedule)?;
+            let (scheduler, schedule, source, space);
+            match attempt {
+                Attempt::Scheduled => {
+                    scheduler = Scheduler::new(graph, sink, target)?;
+                    (schedule, source) = search::schedule(&scheduler, &facts.name, device)?;
+                    space = scheduler.space(&schedule)?;
+                }
+                Attempt::Plain => {
+                    scheduler = Scheduler::plain(graph, sink, target)?;
+                    (schedule, space) = scheduler.shared(Vec::new())?;
+                    source = search::Source::None;
+                }
+            }
             let estimate = scheduler.estimate(&space);
             if profile::shows(Level::Schedules) {
                 profile::schedule(&facts.name, &schedule, &source, &estimate);

@@ -46,6 +46,8 @@ pub(crate) enum Source {
     Search,
     /// An earlier search, or the program's own file.
     Known,
+    /// Nobody: lowering failed with the schedule that was chosen.
+    None,
 }
 
 impl fmt::Display for Source {
@@ -54,8 +56,19 @@ impl fmt::Display for Source {
             Source::Heuristics => "by the heuristics",
             Source::Search => "found by search",
             Source::Known => "known from a search",
+            Source::None => "after a failure",
         })
     }
+}
+
+/// Reads the settings and the file of schedules.
+///
+/// # Errors
+/// When `TINYSPEC_BEAM` or the file cannot be read.
+pub(crate) fn check_settings() -> Result<()> {
+    settings::seconds()?;
+    store::is_used()?;
+    Ok(())
 }
 
 /// The schedule of a kernel, and where it is from.
@@ -70,7 +83,13 @@ pub(crate) fn schedule(scheduler: &Scheduler, name: &str, device: &Arc<Device>) 
     }
     let key = Key::of(scheduler);
     let known = store::find(key)?;
-    let fits = |ops: &Vec<OptOp>| scheduler.space(ops).is_ok();
+    let fits = |ops: &Vec<OptOp>| match scheduler.space(ops) {
+        Ok(_) => true,
+        Err(error) => {
+            store::warn_of_misfit(key, name, &error);
+            false
+        }
+    };
     let best = known.as_ref().and_then(|record| record.beam.first()).map(|found| found.ops.clone()).filter(fits);
     let is_enough = |record: &Record| asked.is_none_or(|asked| record.is_done || record.searched >= asked);
     match (known, best) {

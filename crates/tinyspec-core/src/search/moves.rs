@@ -40,24 +40,9 @@ pub(super) fn neighbours(scheduler: &Scheduler, ops: &[OptOp]) -> Vec<Candidate>
 }
 
 /// Shares the outermost loop among threads where nothing is shared yet; none where the ops do not fit.
-pub(super) fn candidate(scheduler: &Scheduler, mut ops: Vec<OptOp>) -> Option<Candidate> {
-    let mut space = scheduler.space(&ops).ok()?;
-    let is_shared = space.axes.iter().any(|axis| axis.kind == AxisType::Global);
-    if !is_shared && let Some(share) = space.share(scheduler.kernel()) {
-        space.apply(&share).ok()?;
-        ops.push(share);
-    }
-    shared_is_outermost(&space).then_some(Candidate { ops, space })
-}
-
-fn shared_is_outermost(space: &Space) -> bool {
-    let first = space.axes.iter().position(|axis| axis.trips != Some(1) && !is_tile(axis));
-    let shared = space.axes.iter().position(|axis| axis.kind == AxisType::Global);
-    shared.is_none_or(|shared| first.is_none_or(|first| first >= shared))
-}
-
-fn is_tile(axis: &Axis) -> bool {
-    matches!(axis.kind, AxisType::Upcast | AxisType::Unroll)
+pub(super) fn candidate(scheduler: &Scheduler, ops: Vec<OptOp>) -> Option<Candidate> {
+    let (ops, space) = scheduler.shared(ops).ok()?;
+    Some(Candidate { ops, space })
 }
 
 /// Ops that could come next.
@@ -96,8 +81,8 @@ fn extensions(scheduler: &Scheduler, space: &Space) -> Vec<Vec<OptOp>> {
         more.extend(later.map(|&other| vec![OptOp::Swap(axis, other)]));
     }
     for &slot in space.params() {
-        let around = (0..space.axes.len()).filter(|&axis| !is_tile(&space.axes[axis]));
-        if scheduler.kernel().reads(scheduler.graph(), slot) && !space.is_staged(slot) {
+        let around = (0..space.axes.len()).filter(|&axis| !space.axes[axis].is_tile());
+        if !space.is_staged(slot) {
             more.extend(around.map(|at| vec![OptOp::Stage { slot, at, first: false }]));
         }
     }

@@ -11,7 +11,7 @@
 use super::beam::Found;
 use crate::lower::optimize::{OptOp, Scheduler};
 use crate::{Error, Result, cache};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::Hash;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -98,6 +98,14 @@ pub(super) fn is_used() -> Result<bool> {
 
 pub(super) fn find(key: Key) -> Result<Option<Record>> {
     Ok(records()?.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned())
+}
+
+/// Says once that the schedule known of a kernel does not fit it.
+pub(super) fn warn_of_misfit(key: Key, name: &str, error: &tinyspec_ir::Error) {
+    static SEEN: OnceLock<Mutex<FxHashSet<Key>>> = OnceLock::new();
+    if SEEN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner).insert(key) {
+        eprintln!("tinyspec: warning: the known schedule of kernel {name} does not fit it and is not used: {error}");
+    }
 }
 
 /// Adds what a search has found; the last line of a kernel counts.

@@ -81,7 +81,7 @@ pub fn ranges(graph: &Graph, sink: NodeId, memory: &mut Memory) {
 /// Runs a linear kernel, whatever target it was lowered for: the interpreters have every op.
 pub fn linear(kernel: &LinearKernel, memory: &mut Memory) {
     if kernel.grid != Grid::default() {
-        return native::launch(&SimtRuntime, &SimtCompiler, &simt::target(), kernel, memory);
+        return native::launch(&SimtRuntime, &SimtCompiler, &simt::target(), kernel, memory, 1.0);
     }
-    native::launch(&InterpreterRuntime, &InterpreterCompiler, &interpreter::target(), kernel, memory);
+    native::launch(&InterpreterRuntime, &InterpreterCompiler, &interpreter::target(), kernel, memory, 1.0);
 }

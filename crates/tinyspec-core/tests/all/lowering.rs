@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tinyspec_backends::interpreter::simt;
 use tinyspec_backends::{Target, Workgroups};
 use tinyspec_core::lower::kernel::{finish, lower_kernel};
-use tinyspec_core::lower::optimize::{OptOp, Scheduler, Space};
+use tinyspec_core::lower::optimize::{OptOp, Refusal, Scheduler, Space};
 use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Const, DType, Graph, NodeId, Op, text};
 
@@ -213,8 +213,9 @@ fn places_that_data_name_are_added_to_one_by_one() {
 /// Schedules made of any ops, whether or not they make sense; those that do not fit are left out.
 pub fn any_schedule() -> impl Strategy<Value = Vec<OptOp>> {
     let factor = prop::sample::select(vec![1i64, 2, 3, 4, 8, 16]);
-    use AxisType::{Global, GroupReduce, Local, Loop, Reduce, Unroll, Upcast};
-    let kind = prop::sample::select(vec![Loop, Upcast, Reduce, Unroll, Global, Local, Local, GroupReduce]);
+    use AxisType::{Global, GroupReduce, Local, Loop, Reduce, Thread, Unroll, Upcast, Warp};
+    let kind =
+        prop::sample::select(vec![Loop, Upcast, Reduce, Unroll, Global, Global, Local, Warp, Thread, GroupReduce]);
     let split = (0..6usize, factor, kind, any::<bool>()).prop_map(|(axis, factor, target, top)| OptOp::Split {
         axis,
         factor,
@@ -223,7 +224,7 @@ pub fn any_schedule() -> impl Strategy<Value = Vec<OptOp>> {
     });
     let swap = (0..6usize, 0..6usize).prop_map(|(a, b)| OptOp::Swap(a, b));
     let pad = (0..6usize, 2..9i64).prop_map(|(axis, multiple)| OptOp::Padto { axis, multiple });
-    let stage = (1..3u32, 0..7usize, any::<bool>()).prop_map(|(slot, at, first)| OptOp::Stage { slot, at, first });
+    let stage = (0..3u32, 0..7usize, any::<bool>()).prop_map(|(slot, at, first)| OptOp::Stage { slot, at, first });
     let words = (0..4usize).prop_map(|axis| OptOp::Tc { axis });
     let alone = Just(OptOp::Nolocals);
     let others = prop_oneof![16 => split, 4 => swap, 8 => pad.clone(), 4 => stage, 1 => alone];
@@ -373,13 +374,6 @@ pub fn fitting(scheduler: &Scheduler, schedule: &[OptOp]) -> (Space, Vec<OptOp>)
     let fitting = schedule
         .iter()
         .filter(|op| {
-            let is_parallel =
-                |kind: AxisType| matches!(kind, AxisType::Global | AxisType::Local | AxisType::GroupReduce);
-            if scheduler.target().workgroups.is_none()
-                && matches!(op, OptOp::Split { target, .. } if is_parallel(*target))
-            {
-                return false;
-            }
             // A register tile has its limits.
             let before = space.clone();
             let fits = space.apply(op).is_ok();
@@ -403,40 +397,153 @@ fn lanes_that_are_gathered_lie_apart_from_what_is_stored() {
     check_schedule(kernels::matmul(6, 8, 4, (false, false), true), &schedule, 4);
 }
 
+/// What an op is refused for, after others on a product of 32×32 matrices, on a CPU and on a GPU.
+#[test]
+fn what_does_not_fit_is_refused() {
+    let cases: [(&str, Option<Refusal>, Option<Refusal>); 23] = [
+        ("split(0, 8 g top)", None, None),
+        ("split(0, 8 g top); split(2, 4 g top)", Some(Refusal::SecondGlobal), None),
+        ("split(0, 32 g top); split(2, 4 g top)", Some(Refusal::SecondGlobal), None),
+        ("split(0, 8 g)", Some(Refusal::GlobalInside), None),
+        ("split(1, 8 g top)", Some(Refusal::GlobalInside), None),
+        ("split(0, 32 g top); split(0, 4 L top)", Some(Refusal::GlobalInside), None),
+        ("split(0, 32 g top); swap(0, 2)", Some(Refusal::GlobalInside), None),
+        ("split(1, 32 u); split(0, 32 g top); swap(0, 3)", None, None),
+        ("split(0, 8 l)", Some(Refusal::NoWorkgroups(AxisType::Local)), None),
+        ("split(0, 8 w)", Some(Refusal::NoWorkgroups(AxisType::Warp)), None),
+        ("split(0, 8 t)", Some(Refusal::NoWorkgroups(AxisType::Thread)), None),
+        ("split(2, 8 G)", Some(Refusal::NoWorkgroups(AxisType::GroupReduce)), None),
+        ("split(2, 8 g)", direction(AxisType::Reduce, AxisType::Global), direction(AxisType::Reduce, AxisType::Global)),
+        ("split(0, 8 r)", direction(AxisType::Loop, AxisType::Unroll), direction(AxisType::Loop, AxisType::Unroll)),
+        ("swap(0, 7)", Some(Refusal::NoAxis { axis: 7, count: 3 }), Some(Refusal::NoAxis { axis: 7, count: 3 })),
+        ("split(0, 0 u)", indivisible(0), indivisible(0)),
+        ("split(0, 5 u)", indivisible(5), indivisible(5)),
+        ("padto(0, 4611686018427387904)", unpaddable(1 << 62), unpaddable(1 << 62)),
+        ("padto(0, 0)", unpaddable(0), unpaddable(0)),
+        ("padto(0, 16384); padto(1, 2048); split(0, 16384 u); split(2, 2048 u)", tile(), tile()),
+        ("stage(%0, at 0)", Some(Refusal::NotRead(0)), Some(Refusal::NotRead(0))),
+        ("stage(%1, at 0); stage(%1, at 1)", Some(Refusal::StagedTwice(1)), Some(Refusal::StagedTwice(1))),
+        ("nolocals(); swap(0, 2)", Some(Refusal::NoLocals), Some(Refusal::NoLocals)),
+    ];
+    for (target, machine) in targets().into_iter().enumerate().filter(|(target, _)| matches!(target, 0 | 4)) {
+        let (kernel, sink, _) = kernels::matmul(32, 32, 32, (false, false), false);
+        let scheduler = Scheduler::new(kernel.graph, sink, &machine).unwrap();
+        for (ops, on_cpu, on_gpu) in &cases {
+            let expected = if target == 0 { on_cpu } else { on_gpu };
+            let mut space = scheduler.space(&[]).unwrap();
+            let mut refused = None;
+            for op in ops.split("; ") {
+                let before = space.clone();
+                refused = space.apply(&op.parse().unwrap()).err().map(|refused| refused.reason);
+                assert!(refused.is_none() || space == before, "{ops}");
+            }
+            assert_eq!(&refused, expected, "{ops} on target {target}");
+        }
+    }
+    let (kernel, sink, _) = kernels::counting(30);
+    let machine = &targets()[0];
+    let scheduler = Scheduler::new(kernel.graph, sink, machine).unwrap();
+    assert_eq!(scheduler.space(&["nolocals()".parse().unwrap()]).map(|_| ()), Ok(()));
+}
+
+fn direction(from: AxisType, to: AxisType) -> Option<Refusal> {
+    Some(Refusal::Direction { from, to })
+}
+
+fn indivisible(factor: i64) -> Option<Refusal> {
+    Some(Refusal::Indivisible { axis: 0, factor, trips: Some(32) })
+}
+
+fn unpaddable(multiple: i64) -> Option<Refusal> {
+    Some(Refusal::Unpaddable { axis: 0, multiple, trips: Some(32) })
+}
+
+fn tile() -> Option<Refusal> {
+    Some(Refusal::Tile { elements: 16384 * 2048, most: 16384 })
+}
+
+/// As machine code, by two threads, in launches that take uneven parts of the GLOBAL range.
+fn check_on_threads(case: Case, schedule: &[OptOp], share: f64) {
+    let (kernel, sink, outputs) = case;
+    let mut expected = memory(&kernel.params);
+    evaluate::ranges(&kernel.graph, sink, &mut expected);
+    DEVICES.with(|devices| {
+        for (target, run) in devices.iter_in_parts(share) {
+            let mut graph = Graph::new();
+            let sink = graph.import(&kernel.graph, &[sink], |_, _| Ok(None)).unwrap()[0];
+            let scheduler = Scheduler::new(graph, sink, target).unwrap();
+            let (space, fitting) = fitting(&scheduler, schedule);
+            let (graph, sink) = scheduler.build(&space).unwrap();
+            let lowered = finish(graph, sink, "scheduled", target).unwrap();
+            let mut found = memory(&kernel.params);
+            run(&lowered, &mut found);
+            for slot in 0..outputs {
+                assert_eq!(expected[slot], found[slot], "{fitting:?} on {}", target.name);
+            }
+        }
+    });
+}
+
 /// `TINYSPEC_RANDOM_SCHEDULES=10000` tries more.
-fn schedules() -> u32 {
-    std::env::var("TINYSPEC_RANDOM_SCHEDULES").ok().and_then(|count| count.parse().ok()).unwrap_or(200)
+fn schedules(usually: u32) -> ProptestConfig {
+    let asked = std::env::var("TINYSPEC_RANDOM_SCHEDULES").ok().and_then(|count| count.parse().ok());
+    ProptestConfig { cases: asked.unwrap_or(usually), failure_persistence: None, ..ProptestConfig::default() }
+}
+
+/// Kernels for random schedules.
+const SCHEDULED: [fn() -> Case; 25] = [
+    || kernels::broadcast(6, 8),
+    || kernels::transpose(4, 12),
+    || kernels::bounded(4, 12),
+    || kernels::reduction(Op::Max, DType::F32, 5, 12, 1),
+    || kernels::reduction(Op::Mul, DType::I64, 12, 4, 0),
+    || kernels::matmul(6, 8, 4, (false, false), true),
+    || kernels::matmul(4, 6, 3, (true, true), false),
+    || kernels::narrow_matmul(DType::BF16, 6, 8, 4, (false, false)),
+    || kernels::narrow_matmul(DType::I8, 4, 6, 3, (true, true)),
+    || kernels::narrow_matmul(DType::I8, 6, 5, 8, (false, false)),
+    || kernels::narrow_matmul(DType::U8, 3, 8, 6, (false, true)),
+    || kernels::normalise(3, 8, true),
+    || kernels::normalise(5, 8, false),
+    || kernels::softmax(6, 8),
+    || kernels::shares(4, 12),
+    || kernels::shifted(24, 3),
+    || kernels::embedding(4, 6, 4),
+    || kernels::convolution(6, 8),
+    || kernels::counting(30),
+    || kernels::running(Op::Add, Window::UpTo(1), 24, 3, false),
+    || kernels::running(Op::Max, Window::From(-1), 12, 4, true),
+    || kernels::running(Op::Add, Window::Sliding, 30, 1, true),
+    || kernels::one_hot(6, 8, 4),
+    || kernels::padded_convolution([2, 4], [5, 6], [2, 1]),
+    || kernels::scatter(Op::Add, 6, 4, 5, true),
+];
+
+proptest! {
+    #![proptest_config(schedules(150))]
+
+    #[test]
+    fn any_schedule_runs_on_threads(
+        mut schedule in any_schedule(),
+        first in prop::option::of(prop::sample::select(vec![2i64, 3, 4, 6, 12])),
+        case in 0..SCHEDULED.len(),
+        share in 0.0..1.0f64,
+    ) {
+        // Most random schedules leave nothing to the threads.
+        if let Some(factor) = first {
+            schedule.insert(0, OptOp::Split { axis: 0, factor, target: AxisType::Global, top: true });
+        }
+        check_on_threads(SCHEDULED[case](), &schedule, share);
+    }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: schedules(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(schedules(200))]
 
     #[test]
     fn any_schedule_computes_the_same(schedule in any_schedule(), target in prop::sample::select(vec![0usize, 1, 2, 3, 4, 4])) {
-        check_schedule(kernels::broadcast(6, 8), &schedule, target);
-        check_schedule(kernels::transpose(4, 12), &schedule, target);
-        check_schedule(kernels::bounded(4, 12), &schedule, target);
-        check_schedule(kernels::reduction(Op::Max, DType::F32, 5, 12, 1), &schedule, target);
-        check_schedule(kernels::reduction(Op::Mul, DType::I64, 12, 4, 0), &schedule, target);
-        check_schedule(kernels::matmul(6, 8, 4, (false, false), true), &schedule, target);
-        check_schedule(kernels::matmul(4, 6, 3, (true, true), false), &schedule, target);
-        check_schedule(kernels::narrow_matmul(DType::BF16, 6, 8, 4, (false, false)), &schedule, target);
-        check_schedule(kernels::narrow_matmul(DType::I8, 4, 6, 3, (true, true)), &schedule, target);
-        check_schedule(kernels::narrow_matmul(DType::I8, 6, 5, 8, (false, false)), &schedule, target);
-        check_schedule(kernels::narrow_matmul(DType::U8, 3, 8, 6, (false, true)), &schedule, target);
-        check_schedule(kernels::normalise(3, 8, true), &schedule, target);
-        check_schedule(kernels::normalise(5, 8, false), &schedule, target);
-        check_schedule(kernels::softmax(6, 8), &schedule, target);
-        check_schedule(kernels::shares(4, 12), &schedule, target);
-        check_schedule(kernels::shifted(24, 3), &schedule, target);
-        check_schedule(kernels::embedding(4, 6, 4), &schedule, target);
-        check_schedule(kernels::convolution(6, 8), &schedule, target);
-        check_schedule(kernels::counting(30), &schedule, target);
-        check_schedule(kernels::running(Op::Add, Window::UpTo(1), 24, 3, false), &schedule, target);
-        check_schedule(kernels::running(Op::Max, Window::From(-1), 12, 4, true), &schedule, target);
-        check_schedule(kernels::running(Op::Add, Window::Sliding, 30, 1, true), &schedule, target);
-        check_schedule(kernels::one_hot(6, 8, 4), &schedule, target);
-        check_schedule(kernels::padded_convolution([2, 4], [5, 6], [2, 1]), &schedule, target);
-        check_schedule(kernels::scatter(Op::Add, 6, 4, 5, true), &schedule, target);
+        for case in SCHEDULED {
+            check_schedule(case(), &schedule, target);
+        }
     }
 }

@@ -16,6 +16,7 @@ mod draws;
 mod dtypes;
 mod ends_of_tiles;
 mod evaluate;
+mod fallback;
 mod files;
 #[cfg(feature = "llvm")]
 mod flushing;
@@ -49,6 +50,7 @@ mod rule_tables;
 mod running;
 mod schedules;
 mod search;
+mod shared_loops;
 mod slices;
 mod small_floats;
 mod special_functions;

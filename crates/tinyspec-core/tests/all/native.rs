@@ -48,20 +48,31 @@ impl Devices {
     pub fn iter(&self) -> impl Iterator<Item = (&Target, impl Fn(&LinearKernel, &mut Memory))> {
         self.0.iter().map(|(target, compiler, runtime)| {
             let run = |kernel: &LinearKernel, memory: &mut Memory| {
-                launch(runtime.as_ref(), compiler.as_ref(), target, kernel, memory);
+                launch(runtime.as_ref(), compiler.as_ref(), target, kernel, memory, 1.0);
+            };
+            (target, run)
+        })
+    }
+
+    /// As [`Devices::iter`], in two launches: what stands behind this share of the GLOBAL range comes first.
+    pub fn iter_in_parts(&self, share: f64) -> impl Iterator<Item = (&Target, impl Fn(&LinearKernel, &mut Memory))> {
+        self.0.iter().map(move |(target, compiler, runtime)| {
+            let run = move |kernel: &LinearKernel, memory: &mut Memory| {
+                launch(runtime.as_ref(), compiler.as_ref(), target, kernel, memory, share);
             };
             (target, run)
         })
     }
 }
 
-/// Runs a kernel once, over its whole GLOBAL range.
+/// Runs a kernel over its whole GLOBAL range, in up to two launches that meet at `share` of it.
 pub fn launch(
     runtime: &dyn Runtime,
     compiler: &dyn Compiler,
     target: &Target,
     kernel: &LinearKernel,
     memory: &mut Memory,
+    share: f64,
 ) {
     let code = compiler.compile(kernel, target).unwrap_or_else(|error| panic!("{error}"));
     let program = runtime.load(&kernel.name, &code).unwrap();
@@ -75,17 +86,22 @@ pub fn launch(
         })
         .collect();
     let addresses: Vec<*mut u8> = memories.iter().map(|memory| memory.address()).collect();
-    let launch = Launch {
-        program,
-        buffers: (0..memory.len() as u32).collect(),
-        trips: 0..kernel.global_trips,
-        grid: kernel.grid,
-        scratch_bytes: kernel.scratch_bytes,
-        nanoseconds: u64::MAX,
-        has_prologue: false,
-    };
+    let all = kernel.global_trips;
+    let middle = (all as f64 * share) as usize;
+    let mut launches = Vec::new();
+    for trips in [middle..all, 0..middle].into_iter().filter(|trips| !trips.is_empty()) {
+        launches.push(Launch {
+            program: program.clone(),
+            buffers: (0..memory.len() as u32).collect(),
+            trips,
+            grid: kernel.grid,
+            scratch_bytes: kernel.scratch_bytes,
+            nanoseconds: u64::MAX,
+            has_prologue: false,
+        });
+    }
     // SAFETY: the memories are as long as the Params say, and live until the end.
-    unsafe { runtime.enqueue(&[launch], &addresses).unwrap() }
+    unsafe { runtime.enqueue(&launches, &addresses).unwrap() }
     runtime.synchronize().unwrap();
     for (values, device) in memory.iter_mut().zip(&memories) {
         let Some(dtype) = values.first().map(|value| value.dtype) else { continue };

@@ -121,6 +121,30 @@ fn a_damaged_line_costs_its_own_kernel_only() {
     assert_eq!(known(&again), before, "{again}");
 }
 
+/// Threads share one loop: of two GLOBAL axes they would leave most of the second one out.
+#[test]
+fn a_schedule_that_would_break_the_program_is_not_used() {
+    let file = File::new("broken");
+    work("transposes", &file, Some("0.05"));
+    assert_eq!(file.kernels(), 1, "{}", file.text());
+    for (broken, reason) in [
+        ("split(0, 4 g top); split(2, 4 g top)", "one GLOBAL axis"),
+        ("split(1, 4 g top)", "outermost loop"),
+        ("split(0, 4 w)", "workgroups"),
+        ("split(0, 7 u)", "does not divide"),
+        ("stage(%0, at 0)", "%0"),
+        ("swap(0, 9)", "no axis 9"),
+    ] {
+        let text = file.text();
+        let line = text.lines().find(|line| !line.starts_with('#')).unwrap();
+        let kernel: Vec<&str> = line.split('\t').take(4).collect();
+        fs::write(&file.0, format!("# tinyspec schedules 1\n{}\t1 {broken}\n", kernel.join("\t"))).unwrap();
+        let used = work("transposes", &file, None);
+        assert_eq!(used.matches("does not fit it and is not used").count(), 1, "{broken}: {used}");
+        assert!(used.contains(reason), "{broken}: {used}");
+    }
+}
+
 #[test]
 fn a_file_of_something_else_is_an_error() {
     let file = File::new("foreign");
@@ -181,6 +205,15 @@ mod work {
     #[ignore = "needs a process of its own"]
     fn computes() {
         compute().unwrap();
+    }
+
+    #[test]
+    #[ignore = "needs a process of its own"]
+    fn transposes() {
+        let numbers: Vec<f32> = (0..1024).map(|number| number as f32).collect();
+        let found = Tensor::from_slice(&numbers, [32, 32]).transpose(0, 1).contiguous().to_vec::<f32>().unwrap();
+        let wrong = found.iter().enumerate().filter(|&(at, &value)| value as usize != at % 32 * 32 + at / 32).count();
+        assert_eq!(wrong, 0, "of 1024");
     }
 
     /// Each query is one key, and far from the others: so it finds that key's value.

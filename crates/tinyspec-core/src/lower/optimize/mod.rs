@@ -12,6 +12,7 @@ mod nans;
 pub(crate) mod online;
 mod opt_op;
 mod rebuild;
+mod refusal;
 mod repeat;
 pub(crate) mod scatter;
 mod separate;
@@ -25,6 +26,7 @@ pub(crate) use cost::NAMED_TRIPS;
 pub use kernel::{Access, Kernel, Nest, Reduction};
 pub use online::Blocking;
 pub use opt_op::OptOp;
+pub use refusal::{Refusal, Refused};
 pub use repeat::Repeat;
 pub use space::{Axis, Space};
 pub use words::Product;
@@ -59,6 +61,16 @@ impl<'t> Scheduler<'t> {
         Ok(Scheduler { graph, kernel, online, target })
     }
 
+    /// Reads the kernel as it is: for a schedule without ops.
+    ///
+    /// # Errors
+    /// When it is not in range form.
+    pub(crate) fn plain(mut graph: Graph, sink: NodeId, target: &'t Target) -> Result<Scheduler<'t>> {
+        let sink = separate::separate(&mut graph, sink)?;
+        let kernel = Kernel::new(&mut graph, sink)?;
+        Ok(Scheduler { graph, kernel, online: None, target })
+    }
+
     /// What is known of the kernel.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
@@ -87,12 +99,25 @@ impl<'t> Scheduler<'t> {
     /// # Errors
     /// When an op does not fit the axes it finds.
     pub fn space(&self, ops: &[OptOp]) -> Result<Space> {
-        let mut space = Space::new(&self.graph, &self.kernel);
+        let mut space = Space::new(&self.graph, &self.kernel, self.target);
         space.lengths = self.online.as_ref().map(|online| online.lengths().clone());
         for op in ops {
             space.apply(op)?;
         }
         Ok(space)
+    }
+
+    /// As [`Scheduler::space`], with the outermost loop shared among the threads where that can be and no op does it; the
+    /// ops with that one.
+    ///
+    /// # Errors
+    /// When an op does not fit the axes it finds.
+    pub(crate) fn shared(&self, mut ops: Vec<OptOp>) -> Result<(Vec<OptOp>, Space)> {
+        let mut space = self.space(&ops)?;
+        if let Some(share) = space.share().filter(|share| space.apply(share).is_ok()) {
+            ops.push(share);
+        }
+        Ok((ops, space))
     }
 
     /// What the kernel would cost with these axes.

@@ -59,16 +59,22 @@ pub(super) fn find(graph: &mut Graph, kernel: &Kernel, target: &Target) -> Resul
     Ok(repeats)
 }
 
-/// All that the Reduces over `range` need, with the loops that leave them what they load.
+/// All that the loop over `range` needs: what its Reduces are made of, and what the loops of those and the loops that leave
+/// them values are made of.
 fn needed(graph: &Graph, kernel: &Kernel, range: NodeId, repeats: &[Repeat]) -> Vec<NodeId> {
     let mut loops = vec![range];
     loop {
         let over = |reduction: &&Reduction| reduction.ranges.iter().any(|range| loops.contains(range));
         let roots: Vec<NodeId> = kernel.reductions.iter().filter(over).map(|reduction| reduction.node).collect();
         let needed = graph.reachable(&roots);
-        let is_new = |repeat: &&Repeat| needed.contains(&repeat.again) && !loops.contains(&repeat.from);
-        let Some(repeat) = repeats.iter().find(is_new) else { return needed };
-        loops.push(repeat.from);
+        let below = kernel.reductions.iter().filter(|reduction| needed.contains(&reduction.node));
+        let kept = repeats.iter().filter(|repeat| needed.contains(&repeat.again)).map(|repeat| repeat.from);
+        let mut more: Vec<NodeId> = below.flat_map(|reduction| reduction.ranges.iter().copied()).chain(kept).collect();
+        more.retain(|range| !loops.contains(range));
+        if more.is_empty() {
+            return needed;
+        }
+        loops.extend(more);
     }
 }
 

@@ -3,8 +3,13 @@
 use super::kernel::{Kernel, is_index, slot};
 use super::online::{Blocking, Lengths};
 use super::opt_op::OptOp;
+use super::refusal::{Refusal, Refused};
 use crate::lower::live;
-use tinyspec_ir::{Arg, AxisType, Error, ErrorKind, Graph, NodeId, Op, Result};
+use tinyspec_backends::Target;
+use tinyspec_ir::{Arg, AxisType, Graph, NodeId, Op};
+
+/// Elements of a register tile beyond which no machine has a use for it, and its code no end.
+const LARGEST_TILE: i64 = 1 << 14;
 
 /// One loop of the schedule.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -65,16 +70,24 @@ pub struct Space {
     carries: bool,
     /// All Reduces are over the same ranges, so that loops over these can be around those over outputs.
     alike: bool,
+    /// Params that can be copied: they are read, and not written.
     params: Vec<u32>,
     /// Ranges that words can be made along.
     pairs: Vec<NodeId>,
+    /// The device has workgroups; else its threads share the one GLOBAL axis.
+    workgroups: bool,
+    /// The origins of each loop nest.
+    nests: Vec<Vec<usize>>,
+    /// The origins of each Reduce.
+    reductions: Vec<Vec<usize>>,
 }
 
 impl Space {
-    pub(crate) fn new(graph: &Graph, kernel: &Kernel) -> Space {
+    pub(crate) fn new(graph: &Graph, kernel: &Kernel, target: &Target) -> Space {
         let mut params: Vec<u32> = kernel.accesses.iter().filter_map(|access| slot(graph, access.buffer)).collect();
         params.sort_unstable();
         params.dedup();
+        params.retain(|&slot| kernel.reads(graph, slot));
         let pairs = kernel.product.iter().flat_map(|product| product.ranges.iter().copied()).collect();
         let carries = kernel.reductions.iter().any(|reduction| reduction.carried.is_some());
         let mut reduced = kernel.reductions.iter().map(|reduction| &reduction.ranges);
@@ -95,6 +108,9 @@ impl Space {
             alike,
             params,
             pairs,
+            workgroups: target.workgroups.is_some(),
+            nests: Vec::new(),
+            reductions: Vec::new(),
         };
         for nest in &kernel.nests {
             space.add(graph, kernel, &nest.ranges, AxisType::Loop);
@@ -102,7 +118,10 @@ impl Space {
         for reduction in &kernel.reductions {
             space.add(graph, kernel, &reduction.ranges, AxisType::Reduce);
         }
-        space
+        let origins = |ranges: &[NodeId]| ranges.iter().filter_map(|&range| space.origin(range)).collect();
+        let nests = kernel.nests.iter().map(|nest| origins(&nest.ranges)).collect();
+        let reductions = kernel.reductions.iter().map(|reduction| origins(&reduction.ranges)).collect();
+        Space { nests, reductions, ..space }
     }
 
     /// Adds the ranges of one nest or reduction, merging neighbours that every access walks as if they were one.
@@ -137,17 +156,17 @@ impl Space {
     }
 
     /// The op that gives the outermost loop to the threads; none where several nests follow each other.
-    pub(crate) fn share(&self, kernel: &Kernel) -> Option<OptOp> {
+    pub(crate) fn share(&self) -> Option<OptOp> {
         let is_loop = |axis: &Axis| axis.kind == AxisType::Loop && axis.trips != Some(1);
         if self.blocks.is_some() || self.axes.iter().any(|axis| axis.kind == AxisType::Global) {
             return None;
         }
-        let axis = self.axes.iter().position(is_loop).filter(|_| kernel.nests.len() == 1)?;
+        let axis = self.axes.iter().position(is_loop).filter(|_| self.nests.len() == 1)?;
         let factor = self.axes[axis].trips?;
         Some(OptOp::Split { axis, factor, target: AxisType::Global, top: true })
     }
 
-    /// Params that the kernel reads or writes.
+    /// Params that can be copied.
     pub(crate) fn params(&self) -> &[u32] {
         &self.params
     }
@@ -180,133 +199,195 @@ impl Space {
         self.axes.iter().all(is_whole) && self.stages.is_empty() && !self.no_locals
     }
 
-    /// Applies one op to the axes.
+    /// Applies one op to the axes. What it takes computes the same as before, on every device; what it refuses leaves the
+    /// axes as they were.
     ///
     /// # Errors
-    /// When the op does not fit the axes.
-    pub fn apply(&mut self, op: &OptOp) -> Result<()> {
-        let refuse = |message: String| Err(Error::new(ErrorKind::Value, op.to_string(), message));
-        let count = self.axes.len();
-        let axis = |axis: usize| match self.axes.get(axis) {
-            Some(axis) => Ok(axis.clone()),
-            None => Err(Error::new(ErrorKind::Axis, op.to_string(), format!("axis {axis} of {count}"))),
-        };
+    /// When the op does not fit the axes: says why.
+    pub fn apply(&mut self, op: &OptOp) -> Result<(), Refused> {
+        let refused = |reason| Refused { op: op.clone(), reason };
+        let mut after = self.clone();
+        after.change(op).and_then(|()| after.check()).map_err(refused)?;
+        *self = after;
+        Ok(())
+    }
+
+    fn axis(&self, axis: usize) -> Result<Axis, Refusal> {
+        self.axes.get(axis).cloned().ok_or(Refusal::NoAxis { axis, count: self.axes.len() })
+    }
+
+    fn change(&mut self, op: &OptOp) -> Result<(), Refusal> {
         if self.blocks.is_some() {
-            return refuse("nothing follows blocks, which have loops of their own".into());
+            return Err(Refusal::AfterBlock);
         }
         if self.staggered.is_some() && !matches!(op, OptOp::Stage { .. }) {
-            return refuse("the axes stay as they are once one of them is staggered".into());
+            return Err(Refusal::AfterStagger);
         }
         if self.sums_rows() && matches!(op, OptOp::Stage { .. } | OptOp::Stagger { .. } | OptOp::Tc { .. }) {
-            return refuse("a loop over terms is around one over results".into());
-        }
-        let makes_local = match *op {
-            OptOp::Split { target, .. } => target.is_within_workgroup(),
-            OptOp::Stage { .. } => true,
-            _ => false,
-        };
-        if self.no_locals && makes_local {
-            return refuse("the schedule has no LOCAL memory and no workgroups of several threads".into());
+            return Err(Refusal::AroundResults);
         }
         match *op {
-            OptOp::Split { axis: position, factor, target, top } => {
-                let old = axis(position)?;
-                let Some(trips) = old.trips.filter(|trips| factor > 0 && trips % factor == 0) else {
-                    let trips = old.trips.map_or_else(|| "named".into(), |trips| trips.to_string());
-                    return refuse(format!("{factor} does not divide the {trips} trips of axis {position}"));
-                };
-                if old.kind.is_reduce() != target.is_reduce() {
-                    return refuse(format!("a {:?} axis cannot have a {target:?} part", old.kind));
-                }
-                let rest = trips / factor;
-                let (outer, inner) = if top {
-                    let outer = Axis { trips: Some(factor), stride: old.stride * rest, kind: target, ..old };
-                    (outer, Axis { trips: Some(rest), ..old })
-                } else {
-                    let outer = Axis { trips: Some(rest), stride: old.stride * factor, ..old };
-                    (outer, Axis { trips: Some(factor), kind: target, ..old })
-                };
-                self.axes.splice(position..=position, [outer, inner]);
-            }
-            OptOp::Swap(a, b) => {
-                let (first, second) = (axis(a)?, axis(b)?);
-                let are_loops =
-                    [first.kind, second.kind].iter().all(|kind| matches!(kind, AxisType::Loop | AxisType::Reduce));
-                if first.kind.is_reduce() != second.kind.is_reduce() && !(are_loops && self.can_sum_rows()) {
-                    return refuse("this output axis cannot change places with a reduction".into());
-                }
-                self.axes.swap(a, b);
-            }
-            OptOp::Padto { axis: position, multiple } => {
-                let old = axis(position)?;
-                // The others of its range fill each of its trips, and nothing is beyond.
-                let outermost = self.axes.iter().enumerate().all(|(other_position, other)| {
-                    let fills = |trips: i64| trips == 1 || other.stride.saturating_mul(trips) <= old.stride;
-                    other.origin != old.origin || other_position == position || other.trips.is_some_and(fills)
-                });
-                let padded = old
-                    .trips
-                    .filter(|_| multiple > 0 && outermost)
-                    .and_then(|trips| trips.checked_add(multiple - 1).map(|trips| trips / multiple * multiple));
-                if padded.is_none() {
-                    return refuse(format!("the axis of {:?} trips cannot be padded", old.trips));
-                }
-                if padded != old.trips {
-                    self.axes[position].trips = padded;
-                    self.origins[old.origin].padded = true;
-                }
-            }
-            OptOp::Tc { axis: position } => {
-                let old = axis(position)?;
-                let range = self.origins[old.origin].range;
-                let parts = self.axes.iter().filter(|axis| axis.origin == old.origin).count();
-                if self.words.is_some() || parts > 1 || !self.pairs.contains(&range) {
-                    return refuse(format!("axis {position} is not a whole range of a sum that words can be made of"));
-                }
-                let Some(trips) = old.trips.filter(|trips| trips % 2 == 0) else {
-                    return refuse(format!("axis {position} has no even number of trips"));
-                };
-                self.axes[position] = Axis { trips: Some(trips / 2), stride: 2, ..old };
-                self.words = Some(old.origin);
-            }
-            OptOp::Stagger { axis: position } => {
-                let old = axis(position)?;
-                if old.kind != AxisType::Loop || old.trips.is_none() {
-                    return refuse(format!("axis {position} is no loop of known length over outputs"));
-                }
-                if self.carries {
-                    return refuse("a sum is carried from trip to trip".into());
-                }
-                self.staggered = Some(position);
-            }
+            OptOp::Split { axis, factor, target, top } => self.split(axis, factor, target, top),
+            OptOp::Swap(a, b) => self.swap(a, b),
+            OptOp::Padto { axis, multiple } => self.pad(axis, multiple),
             OptOp::Nolocals => {
-                if !self.stages.is_empty() || self.axes.iter().any(|axis| axis.kind.is_within_workgroup()) {
-                    return refuse("there are copies, or axes of a workgroup, already".into());
-                }
                 self.no_locals = true;
+                Ok(())
             }
+            OptOp::Stage { slot, at, first } => self.stage(Staged { slot, around: at, first }),
+            OptOp::Tc { axis } => self.pair(axis),
+            OptOp::Stagger { axis } => self.stagger(axis),
             OptOp::Block(blocking) => {
-                let Some(lengths) = &self.lengths else {
-                    return refuse(
-                        "the kernel has anything but sums over a matrix of products, or is for workgroups".into(),
-                    );
-                };
+                let Some(lengths) = &self.lengths else { return Err(Refusal::NoBlocks) };
                 if !self.is_whole() {
-                    return refuse("blocks are the only op of a schedule".into());
+                    return Err(Refusal::BlockNotAlone);
                 }
                 self.blocks = Some(lengths.fitted(blocking));
-            }
-            OptOp::Stage { slot, at, first } => {
-                if at > count {
-                    return refuse(format!("inside of {at} axes of {count}"));
-                }
-                if !self.params.contains(&slot) {
-                    return refuse("the kernel does not read this buffer".into());
-                }
-                self.stages.push(Staged { slot, around: at, first });
+                Ok(())
             }
         }
+    }
+
+    fn split(&mut self, position: usize, factor: i64, target: AxisType, top: bool) -> Result<(), Refusal> {
+        let old = self.axis(position)?;
+        let Some(trips) = old.trips.filter(|trips| factor > 0 && trips % factor == 0) else {
+            return Err(Refusal::Indivisible { axis: position, factor, trips: old.trips });
+        };
+        if old.kind.is_reduce() != target.is_reduce() {
+            return Err(Refusal::Direction { from: old.kind, to: target });
+        }
+        let rest = trips / factor;
+        let (outer, inner) = if top {
+            let outer = Axis { trips: Some(factor), stride: old.stride * rest, kind: target, ..old };
+            (outer, Axis { trips: Some(rest), ..old })
+        } else {
+            let outer = Axis { trips: Some(rest), stride: old.stride * factor, ..old };
+            (outer, Axis { trips: Some(factor), kind: target, ..old })
+        };
+        self.axes.splice(position..=position, [outer, inner]);
         Ok(())
+    }
+
+    fn swap(&mut self, a: usize, b: usize) -> Result<(), Refusal> {
+        let (first, second) = (self.axis(a)?, self.axis(b)?);
+        let are_loops = [first.kind, second.kind].iter().all(|kind| matches!(kind, AxisType::Loop | AxisType::Reduce));
+        if first.kind.is_reduce() != second.kind.is_reduce() && !(are_loops && self.can_sum_rows()) {
+            return Err(Refusal::SwapWithReduce);
+        }
+        self.axes.swap(a, b);
+        Ok(())
+    }
+
+    fn pad(&mut self, position: usize, multiple: i64) -> Result<(), Refusal> {
+        let old = self.axis(position)?;
+        // The others of its range fill each of its trips, and nothing is beyond.
+        let is_outermost = self.axes.iter().enumerate().all(|(other_position, other)| {
+            let fills = |trips: i64| trips == 1 || other.stride.saturating_mul(trips) <= old.stride;
+            other.origin != old.origin || other_position == position || other.trips.is_some_and(fills)
+        });
+        let padded = old
+            .trips
+            .filter(|_| is_outermost && (1..=LARGEST_TILE).contains(&multiple))
+            .and_then(|trips| trips.checked_add(multiple - 1))
+            .map(|trips| trips / multiple * multiple)
+            .filter(|trips| trips.checked_mul(old.stride).is_some());
+        if padded.is_none() {
+            return Err(Refusal::Unpaddable { axis: position, multiple, trips: old.trips });
+        }
+        if padded != old.trips {
+            self.axes[position].trips = padded;
+            self.origins[old.origin].padded = true;
+        }
+        Ok(())
+    }
+
+    fn pair(&mut self, position: usize) -> Result<(), Refusal> {
+        let old = self.axis(position)?;
+        let range = self.origins[old.origin].range;
+        let parts = self.axes.iter().filter(|axis| axis.origin == old.origin).count();
+        if self.words.is_some() || parts > 1 || !self.pairs.contains(&range) {
+            return Err(Refusal::NoPairs(position));
+        }
+        let Some(trips) = old.trips.filter(|trips| trips % 2 == 0) else { return Err(Refusal::OddPairs(position)) };
+        self.axes[position] = Axis { trips: Some(trips / 2), stride: 2, ..old };
+        self.words = Some(old.origin);
+        Ok(())
+    }
+
+    fn stagger(&mut self, position: usize) -> Result<(), Refusal> {
+        let old = self.axis(position)?;
+        if old.kind != AxisType::Loop || old.trips.is_none() {
+            return Err(Refusal::NoLoop(position));
+        }
+        if self.carries {
+            return Err(Refusal::Carries);
+        }
+        self.staggered = Some(position);
+        Ok(())
+    }
+
+    fn stage(&mut self, staged: Staged) -> Result<(), Refusal> {
+        let count = self.axes.len();
+        if staged.around > count {
+            return Err(Refusal::TooDeep { at: staged.around, count });
+        }
+        if !self.params.contains(&staged.slot) {
+            return Err(Refusal::NotRead(staged.slot));
+        }
+        if self.is_staged(staged.slot) {
+            return Err(Refusal::StagedTwice(staged.slot));
+        }
+        self.stages.push(staged);
+        Ok(())
+    }
+
+    /// What holds between any two ops.
+    fn check(&self) -> Result<(), Refusal> {
+        let is_local = |axis: &Axis| axis.kind.is_within_workgroup();
+        if self.no_locals && (!self.stages.is_empty() || self.sums_rows() || self.axes.iter().any(is_local)) {
+            return Err(Refusal::NoLocals);
+        }
+        let elements = self.tile();
+        if elements > LARGEST_TILE {
+            return Err(Refusal::Tile { elements, most: LARGEST_TILE });
+        }
+        if self.workgroups { Ok(()) } else { self.check_threads() }
+    }
+
+    /// Without workgroups the threads share the outermost loop, and nothing else is parallel.
+    fn check_threads(&self) -> Result<(), Refusal> {
+        let is_of_workgroups = |kind: AxisType| kind == AxisType::Thread || kind.is_within_workgroup();
+        if let Some(axis) = self.axes.iter().find(|axis| is_of_workgroups(axis.kind)) {
+            return Err(Refusal::NoWorkgroups(axis.kind));
+        }
+        let loops = || self.axes.iter().filter(|axis| axis.trips != Some(1) && !axis.is_tile());
+        match loops().filter(|axis| axis.kind == AxisType::Global).count() {
+            0 => Ok(()),
+            _ if self.nests.len() > 1 => Err(Refusal::SeveralNests(self.nests.len())),
+            1 if loops().next().is_some_and(|axis| axis.kind == AxisType::Global) => Ok(()),
+            1 => Err(Refusal::GlobalInside),
+            _ => Err(Refusal::SecondGlobal),
+        }
+    }
+
+    /// Elements of the largest register tile.
+    fn tile(&self) -> i64 {
+        let trips = |axis: &Axis| axis.trips.unwrap_or(1).max(1);
+        let most = |all: &[Vec<usize>], kind: AxisType| {
+            let of = |origins: &Vec<usize>| {
+                let own = self.axes.iter().filter(|axis| axis.kind == kind && origins.contains(&axis.origin));
+                own.fold(1i64, |tile, axis| tile.saturating_mul(trips(axis)))
+            };
+            all.iter().map(of).max().unwrap_or(1)
+        };
+        most(&self.nests, AxisType::Upcast).saturating_mul(most(&self.reductions, AxisType::Unroll))
+    }
+}
+
+impl Axis {
+    /// Part of a register tile, not a loop.
+    pub(crate) fn is_tile(&self) -> bool {
+        matches!(self.kind, AxisType::Upcast | AxisType::Unroll)
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Costs {
     pub cached: i64,
     /// Values per kernel beyond which it is cut, counted as what the target computes them by.
     pub nodes: usize,
+    /// Loops over terms beyond which a kernel is cut: a set of its loops has a bit for each, and lowering adds to them.
+    pub loops: usize,
     /// How many values an op becomes.
     pub sizes: Sizes,
     /// Outputs per kernel beyond which no sibling joins.
@@ -53,6 +55,7 @@ impl Costs {
             untiled: 1.0 + target.lanes(DType::F32) as f64 / 2.0,
             cached,
             nodes: 2000,
+            loops: 48,
             sizes: Sizes::of(target),
             outputs: 12,
             vector: target.lanes(DType::F32),
@@ -368,6 +371,8 @@ pub enum Reason {
     Window,
     /// One loop cannot carry it and another running Reduce of its kernel.
     Direction,
+    /// A kernel that contained it could not be lowered.
+    Unfused,
     /// Each kernel of a part writes it where it belongs.
     Parts,
     /// Its terms go where data send them.
@@ -426,6 +431,7 @@ impl fmt::Display for Decision {
             Reason::Widened => f.write_str("narrower in memory"),
             Reason::Window => f.write_str("a running Reduce that is read elsewhere"),
             Reason::Direction => f.write_str("a running Reduce whose kernel carries another one differently"),
+            Reason::Unfused => f.write_str("a kernel with it could not be lowered"),
             Reason::Parts => f.write_str("its parts are written side by side"),
             Reason::Scatter => f.write_str("data say where its terms go"),
             Reason::Online => f.write_str("made in blocks where it is summed"),

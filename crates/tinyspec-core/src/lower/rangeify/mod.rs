@@ -57,6 +57,8 @@ pub struct KernelCall {
     pub outputs: usize,
     /// Where the user wrote what it computes.
     pub locations: Vec<Location>,
+    /// The Reduces that it computes, in the tensor graph that was cut into kernels.
+    pub reduces: Vec<NodeId>,
     /// Written by hand: its schedule is the user's.
     pub written: Option<ByHand>,
 }
@@ -114,7 +116,20 @@ impl Schedule {
 /// # Errors
 /// Names what no kernel can contain: named dims, calls, moves between devices.
 pub fn rangeify(graph: &Graph, outputs: &[NodeId], target: &Target) -> Result<Schedule> {
-    rangeify_with(graph, outputs, &Costs::of(target), target)
+    rangeify_apart(graph, outputs, target, &FxHashSet::default())
+}
+
+/// As [`rangeify`], with kernels of their own for some of the [reduces](KernelCall::reduces) of an earlier schedule.
+///
+/// # Errors
+/// As [`rangeify`].
+pub(crate) fn rangeify_apart(
+    graph: &Graph,
+    outputs: &[NodeId],
+    target: &Target,
+    apart: &FxHashSet<NodeId>,
+) -> Result<Schedule> {
+    rangeify_by(graph, outputs, &Costs::of(target), target, apart)
 }
 
 /// As [`rangeify`], with the costs that the fusion law weighs.
@@ -122,13 +137,23 @@ pub fn rangeify(graph: &Graph, outputs: &[NodeId], target: &Target) -> Result<Sc
 /// # Errors
 /// As [`rangeify`].
 pub fn rangeify_with(graph: &Graph, outputs: &[NodeId], costs: &Costs, target: &Target) -> Result<Schedule> {
+    rangeify_by(graph, outputs, costs, target, &FxHashSet::default())
+}
+
+fn rangeify_by(
+    graph: &Graph,
+    outputs: &[NodeId],
+    costs: &Costs,
+    target: &Target,
+    unfused: &FxHashSet<NodeId>,
+) -> Result<Schedule> {
     let levels = if target.workgroups.is_some() { levels::in_levels(graph, outputs)? } else { None };
     let (graph, outputs) = levels.as_ref().map_or((graph, outputs), |(graph, outputs)| (graph, &outputs[..]));
     let split = split::split_reduces(graph, outputs, costs)?;
     let (graph, outputs) = split.as_ref().map_or((graph, outputs), |(graph, outputs)| (graph, &outputs[..]));
     let blocked = blocks::block_products(graph, outputs, costs)?;
     let (graph, outputs) = blocked.as_ref().map_or((graph, outputs), |(graph, outputs)| (graph, &outputs[..]));
-    let mut refused = Refused::default();
+    let mut refused = Refused { unfused: unfused.clone(), ..Refused::default() };
     loop {
         let Scheduled { schedule, online, apart } = schedule(graph, outputs, costs, &refused)?;
         let before = refused.fused.len();
@@ -150,6 +175,8 @@ struct Refused {
     families: FxHashSet<usize>,
     /// Running Reduces that no loop of their consumer carries.
     fused: FxHashSet<NodeId>,
+    /// Reduces whose kernels could not be lowered: each gets its own.
+    unfused: FxHashSet<NodeId>,
 }
 
 /// A schedule, and what is to be seen only once its kernels are there.
@@ -197,6 +224,7 @@ fn schedule(graph: &Graph, outputs: &[NodeId], costs: &Costs, refused: &Refused)
         }
     }
     forced.extend(refused.fused.iter().map(|&node| (node, Reason::Direction)));
+    forced.extend(refused.unfused.iter().map(|&node| (node, Reason::Unfused)));
     let calls = written::calls(graph, &live)?;
     for (&call, written) in &calls {
         for input in written.inputs(graph, call) {
@@ -361,10 +389,11 @@ impl Assembly<'_> {
                 }
             }
         }
+        let reduces = members.iter().flat_map(|&member| walk.kernels[member].reduces.iter().copied()).collect();
         for location in &locations {
             self.graph.locate(node, location.clone());
         }
-        Ok(KernelCall { node, kernel: closed.sink, outputs, locations, written: None })
+        Ok(KernelCall { node, kernel: closed.sink, outputs, locations, reduces, written: None })
     }
 
     /// A new flat Buffer for a tensor node.

@@ -34,6 +34,7 @@ pub(super) fn groups(walk: &mut Walk, values: &[NodeId], costs: &Costs) -> Vec<V
             let (a, b) = (&walk.kernels[other], &walk.kernels[kernel]);
             let outputs: usize = members[other].iter().map(|&member| walk.kernels[member].outputs.len()).sum();
             outputs + b.outputs.len() <= costs.outputs
+                && a.loops + b.loops <= costs.loops
                 && gains(a, b, &shapes[other], &shapes[kernel], costs)
                 && !depends_on(&walk.kernels, &[other], &[kernel])
                 && !depends_on(&walk.kernels, &[kernel], &[other])
@@ -79,8 +80,9 @@ fn merge(kernels: &mut [Kernel], users: &mut [Vec<usize>], partner: usize, kerne
         users[other].push(partner);
         depend(kernels, partner, other);
     }
-    let size = kernels[kernel].size;
+    let Kernel { size, loops, .. } = kernels[kernel];
     kernels[partner].size += size;
+    kernels[partner].loops += loops;
     let inputs = kernels[kernel].inputs.clone();
     kernels[partner].inputs.extend(inputs);
     // Whoever waits for the one waits for both.

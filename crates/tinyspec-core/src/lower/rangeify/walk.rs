@@ -70,6 +70,10 @@ pub(super) struct Kernel {
     pub(super) size: usize,
     /// Nodes that carry a user's line.
     pub(super) located: Vec<NodeId>,
+    /// Reduces that it computes.
+    pub(super) reduces: Vec<NodeId>,
+    /// Their loops, one an axis.
+    pub(super) loops: usize,
     /// The Call of a kernel written by hand, which this one stands for.
     pub(super) written: Option<NodeId>,
     /// Its loops are not those of its output: no other joins it.
@@ -245,7 +249,8 @@ impl<'a> Walk<'a> {
         }
         let is_alone = self.estimates.scatters(node);
         // A kernel that reads the value would be on the far side of the user's boundary.
-        let is_apart = is_alone || matches!(forced, Some(Reason::Direction | Reason::Contiguous));
+        let is_separate = matches!(forced, Some(Reason::Direction | Reason::Contiguous | Reason::Unfused));
+        let is_apart = is_alone || is_separate;
         // Windows in another kernel's order are walked from their beginning for each element.
         let is_windowed = self.estimates.runs(node);
         let on_the_way = demands.iter().position(|&demand| {
@@ -314,7 +319,7 @@ impl<'a> Walk<'a> {
             inside_reduce,
             prefix,
             space: kernel.space,
-            full: kernel.size > self.costs.nodes,
+            full: kernel.size > self.costs.nodes || kernel.loops >= self.costs.loops,
             whole,
             untiled: self.untiled(demand, &ranges, trips),
             shared: self.shared(demand, &ranges, trips),
@@ -401,6 +406,8 @@ impl<'a> Walk<'a> {
             depth: 0,
             size: 0,
             located: Vec::new(),
+            reduces: Vec::new(),
+            loops: 0,
             written: None,
             is_alone: false,
             online: None,
@@ -429,6 +436,8 @@ impl<'a> Walk<'a> {
             depth: 0,
             size: 0,
             located: vec![call],
+            reduces: Vec::new(),
+            loops: 0,
             written: Some(call),
             is_alone: false,
             online: None,
@@ -496,6 +505,10 @@ impl<'a> Walk<'a> {
                         self.add_sum(node, kernel, &ranges);
                     }
                     self.kernels[kernel].size += self.costs.sizes.size(self.tensors, node) - 1;
+                    if let Arg::Reduce { axes, .. } = self.tensors.arg(node) {
+                        self.kernels[kernel].loops += axes.len();
+                        self.kernels[kernel].reduces.push(node);
+                    }
                     if !self.tensors.locations(node).is_empty() {
                         self.kernels[kernel].located.push(node);
                     }

@@ -74,7 +74,14 @@ impl Assembly<'_> {
                     let copy = self.copy(tensor)?;
                     let after = self.graph.add(Op::After, &[self.graph.source(copy, 1), copy], Arg::None)?;
                     let kernel = self.graph.source(copy, 0);
-                    calls.push(KernelCall { node: copy, kernel, outputs: 1, locations: vec![], written: None });
+                    calls.push(KernelCall {
+                        node: copy,
+                        kernel,
+                        outputs: 1,
+                        locations: vec![],
+                        reduces: vec![],
+                        written: None,
+                    });
                     after
                 }
             };
@@ -105,7 +112,7 @@ impl Assembly<'_> {
             }
         }
         let written = Some(ByHand { name: name.clone(), buffers });
-        calls.push(KernelCall { node, kernel: sink, outputs, locations, written });
+        calls.push(KernelCall { node, kernel: sink, outputs, locations, reduces: vec![], written });
         Ok(calls)
     }
 

@@ -18,7 +18,7 @@ use tinyspec_ir::{AxisType, Graph, NodeId, Op};
 
 /// The schedule of a kernel for this target.
 pub fn choose(graph: &Graph, kernel: &Kernel, target: &Target) -> Vec<OptOp> {
-    let planner = Planner { graph, kernel, target, space: Space::new(graph, kernel), ops: Vec::new() };
+    let planner = Planner { graph, kernel, target, space: Space::new(graph, kernel, target), ops: Vec::new() };
     if let Some(limits) = &target.workgroups {
         return planner.workgroups(limits);
     }
@@ -124,7 +124,7 @@ impl Planner<'_> {
 
     /// The outermost loop goes to the threads.
     fn share(&mut self) {
-        if let Some(share) = self.space.share(self.kernel) {
+        if let Some(share) = self.space.share() {
             self.apply(share);
         }
     }

@@ -83,8 +83,8 @@ impl Rebuild<'_> {
         // its workgroups are outside.
         let is_inside = |axis: usize| match self.space.axes[axis].kind {
             AxisType::Upcast | AxisType::Unroll => true,
-            AxisType::Local | AxisType::GroupReduce if self.shares => true,
-            AxisType::Global if self.shares => false,
+            kind if self.shares && kind.is_within_workgroup() => true,
+            AxisType::Global | AxisType::Thread if self.shares => false,
             _ => axis >= staged.around,
         };
         let inside: SmallVec<[usize; 8]> =

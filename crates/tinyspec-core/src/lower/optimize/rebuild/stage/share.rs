@@ -19,9 +19,9 @@ impl Rebuild<'_> {
     /// A walk over `groups`, of which the last in `order` changes fastest, by loops like those of the members.
     pub(super) fn shared_walk(&mut self, graph: &mut Graph, groups: &[Group], order: &[usize]) -> Result<Walk> {
         let total: i64 = groups.iter().map(|group| group.extent).product();
-        let mut members: SmallVec<[i64; 3]> = self.trips_of(AxisType::Local);
+        let mut members: SmallVec<[i64; 3]> = self.trips_of(&[AxisType::Local, AxisType::Warp]);
         if members.is_empty() {
-            members = self.trips_of(AxisType::GroupReduce);
+            members = self.trips_of(&[AxisType::GroupReduce]);
         }
         let threads: i64 = members.iter().product();
         let trips = (total + threads - 1) / threads;
@@ -54,12 +54,12 @@ impl Rebuild<'_> {
         Ok(walk)
     }
 
-    /// Trips of the axes of this kind, outer ones first.
-    fn trips_of(&self, kind: AxisType) -> SmallVec<[i64; 3]> {
+    /// Trips of the axes of these kinds, outer ones first.
+    fn trips_of(&self, kinds: &[AxisType]) -> SmallVec<[i64; 3]> {
         self.space
             .axes
             .iter()
-            .filter(|axis| axis.kind == kind)
+            .filter(|axis| kinds.contains(&axis.kind))
             .filter_map(|axis| axis.trips)
             .filter(|&trips| trips > 1)
             .collect()

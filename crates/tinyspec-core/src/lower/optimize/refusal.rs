@@ -1,0 +1,146 @@
+//! Why a schedule op does not fit: every op that [`Space::apply`](super::Space::apply) takes gives a kernel that computes
+//! the same, and every other one is refused with one of these.
+
+use super::opt_op::OptOp;
+use tinyspec_ir::{AxisType, Error, ErrorKind};
+
+/// A schedule op that does not fit the axes it finds.
+///
+/// ```
+/// use tinyspec_core::lower::optimize::{OptOp, Refusal, Refused};
+/// let refused = Refused { op: OptOp::Swap(0, 7), reason: Refusal::NoAxis { axis: 7, count: 2 } };
+/// assert_eq!(refused.to_string(), "swap(0, 7): there is no axis 7: the kernel has 2");
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{op}: {reason}")]
+pub struct Refused {
+    /// The op.
+    pub op: OptOp,
+    /// Why it does not fit.
+    #[source]
+    pub reason: Refusal,
+}
+
+impl From<Refused> for Error {
+    fn from(Refused { op, reason }: Refused) -> Error {
+        let kind = if matches!(reason, Refusal::NoAxis { .. }) { ErrorKind::Axis } else { ErrorKind::Value };
+        Error::new(kind, op.to_string(), reason.to_string())
+    }
+}
+
+/// Why a schedule op does not fit.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The position is beyond the last axis.
+    #[error("there is no axis {axis}: the kernel has {count}")]
+    NoAxis {
+        /// The position.
+        axis: usize,
+        /// Axes there are.
+        count: usize,
+    },
+    /// A Block writes all loops itself.
+    #[error("nothing follows blocks, which have loops of their own")]
+    AfterBlock,
+    /// A Block on axes that are split, padded or copied for.
+    #[error("blocks are the only op of a schedule")]
+    BlockNotAlone,
+    /// A Block on a kernel without a matrix of scores.
+    #[error("the kernel is no sum over a matrix of products, or the device has workgroups: there are no blocks")]
+    NoBlocks,
+    /// Stagger fixes the axes.
+    #[error("once an axis is staggered, only copies follow")]
+    AfterStagger,
+    /// The loop of a Reduce is around a loop over its results.
+    #[error("a loop over terms is around one over results: no copy, word or staggered axis follows")]
+    AroundResults,
+    /// Nolocals, and LOCAL memory or threads that share a workgroup.
+    #[error("with nolocals() there is no LOCAL memory, and no workgroup of several threads")]
+    NoLocals,
+    /// The factor of a Split.
+    #[error("{factor} does not divide the {} of axis {axis}", in_words(.trips))]
+    Indivisible {
+        /// The axis.
+        axis: usize,
+        /// The factor.
+        factor: i64,
+        /// Trips of the axis; `None` where a named dim decides.
+        trips: Option<i64>,
+    },
+    /// Terms are not results.
+    #[error("a {from:?} axis cannot have a {to:?} part: one is over the terms of a Reduce, the other over results")]
+    Direction {
+        /// The axis as it is.
+        from: AxisType,
+        /// The part asked for.
+        to: AxisType,
+    },
+    /// The device has no workgroups.
+    #[error("a {0:?} axis needs workgroups, which this device does not have; its threads share a GLOBAL axis")]
+    NoWorkgroups(AxisType),
+    /// A second GLOBAL axis where threads share one.
+    #[error("the threads of this device share one GLOBAL axis, and there is one already")]
+    SecondGlobal,
+    /// A loop is around the GLOBAL axis.
+    #[error("the threads of this device share the outermost loop: no loop is around a GLOBAL axis")]
+    GlobalInside,
+    /// Loops that follow each other have no GLOBAL axis.
+    #[error("the kernel has {0} loop nests that follow each other: its threads share none of them")]
+    SeveralNests(usize),
+    /// Two axes that cannot change places.
+    #[error("this output axis cannot change places with a reduction")]
+    SwapWithReduce,
+    /// An axis that cannot be padded.
+    #[error("axis {axis} of {} cannot be padded to a multiple of {multiple}", in_words(.trips))]
+    Unpaddable {
+        /// The axis.
+        axis: usize,
+        /// The multiple.
+        multiple: i64,
+        /// Its trips.
+        trips: Option<i64>,
+    },
+    /// A register tile beyond all registers.
+    #[error("a tile of {elements} elements is larger than {most}")]
+    Tile {
+        /// Elements of the tile.
+        elements: i64,
+        /// The most there may be.
+        most: i64,
+    },
+    /// Tc on an axis that words cannot be made along.
+    #[error("axis {0} is not a whole range of a sum of products in pairs")]
+    NoPairs(usize),
+    /// Tc on an odd number of terms.
+    #[error("axis {0} has no even number of trips")]
+    OddPairs(usize),
+    /// Stagger on anything but a serial loop over outputs.
+    #[error("axis {0} is no loop of known length over outputs")]
+    NoLoop(usize),
+    /// A sum that is carried from trip to trip.
+    #[error("a sum is carried from trip to trip")]
+    Carries,
+    /// A copy inside of more axes than there are.
+    #[error("inside of {at} axes: the kernel has {count}")]
+    TooDeep {
+        /// Axes that were to be around the copy.
+        at: usize,
+        /// Axes there are.
+        count: usize,
+    },
+    /// A copy of a Param that the kernel does not read, or writes.
+    #[error("the kernel does not read %{0}, or also writes it")]
+    NotRead(u32),
+    /// A second copy of the same Param.
+    #[error("%{0} is copied already")]
+    StagedTwice(u32),
+}
+
+fn in_words(trips: &Option<i64>) -> String {
+    match trips {
+        Some(1) => "1 trip".into(),
+        Some(trips) => format!("{trips} trips"),
+        None => "trips that a named dim decides".into(),
+    }
+}
