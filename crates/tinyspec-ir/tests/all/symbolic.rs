@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use tinyspec_ir::rewrite::Rewriter;
-use tinyspec_ir::{Arg, AxisType, Builder, Const, DType, Graph, NodeId, Op, eval::eval_op, rules, text};
+use tinyspec_ir::{Arg, AxisType, Builder, Const, DType, Dim, Graph, NodeId, Op, eval::eval_op, rules, text};
 
 /// The value of `root` where Range k stands at `positions[k]`.
 fn evaluate(graph: &Graph, root: NodeId, positions: &[i64]) -> i128 {
@@ -113,7 +113,8 @@ fn constants_of_an_index_never_wrap() {
     let twice = graph.alu(Op::Mul, &[once, large]).unwrap();
     let simple = rules::simplify(&mut graph, &[twice]).unwrap()[0];
     assert_eq!(simple, twice);
-    let size = tinyspec_ir::Dim::named(0, 1, 9) * tinyspec_ir::Dim::from(1 << 40) * tinyspec_ir::Dim::from(1 << 40);
+    let large = Dim::from(1i64 << 40);
+    let size = Dim::named(0, 1, 9) * large.clone() * large;
     assert!(size.bounds().0 > 1 << 60, "{size}");
-    assert_eq!(tinyspec_ir::Dim::from(i64::MAX) + tinyspec_ir::Dim::from(1), tinyspec_ir::Dim::from(i64::MAX));
+    assert_eq!(Dim::from(i64::MAX) + Dim::from(1), Dim::from(i64::MAX));
 }
