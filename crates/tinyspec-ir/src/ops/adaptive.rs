@@ -1,5 +1,6 @@
 //! Pools over a given number of windows, which together cover an axis.
 
+use super::elementwise::stored;
 use super::movement::{movedim, reshape};
 use super::options::per_axis;
 use super::{cast, creation, dtype_of, in_wide, like, reduce, shape_of};
@@ -96,7 +97,7 @@ fn along(b: &mut dyn Builder, x: NodeId, axis: usize, length: &Dim, count: i64, 
     let element = b.alu(Op::Add, &[start, element])?;
     let inside = b.alu(Op::CmpLt, &[element, end])?;
     // A small table: that elements behind the last window are not there nothing else knows of a quotient.
-    let element = b.alu(Op::Contiguous, &[element])?;
+    let element = stored(b, element)?;
     let first = movedim(b, x, axis as i64, 0)?;
     let seen = b.alu(Op::Index, &[first, element])?;
     let mut along: Shape = shape_of(b, seen).iter().map(|_| Dim::from(1)).collect();
