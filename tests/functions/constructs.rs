@@ -4,7 +4,7 @@
 #![allow(clippy::assign_op_pattern, reason = "both spellings are tested")]
 
 use crate::{on_both, same_graph};
-use tinyspec::options::{AvgPool2d, Conv1d, default};
+use tinyspec::options::{AvgPool1d, AvgPool2d, Conv1d, MaxPool1d, default};
 use tinyspec::prelude::*;
 
 const WIDTH: usize = 4;
@@ -177,6 +177,13 @@ fn options<N>(x: &Tensor<f32, N, 2, 8>, w: &Tensor<f32, 4, 2, 3>, b: &Tensor<f32
     y.reshape([N, 4, 2, 2]).avg_pool2d([1, 1], default()) + y.reshape([N, 4, 4, 1]).avg_pool2d([2, 1], pooled)
 }
 
+#[function]
+fn uneven_padding<N>(x: &Tensor<f32, N, 2, 8>, w: &Tensor<f32, 4, 2, 2>) -> Tensor<f32, N, 4, 8> {
+    let y = x.conv1d(w, None, Conv1d { padding_end: Some([1]), ..default() });
+    let y = y.max_pool1d([2], MaxPool1d { stride: Some([1]), padding: [1], padding_end: Some([0]), ..default() });
+    y.avg_pool1d([4], AvgPool1d { stride: Some([1]), padding: [1], padding_end: Some([2]), ..default() })
+}
+
 const FEATURES: usize = 128;
 const SAME: usize = 128;
 
@@ -242,6 +249,7 @@ fn embedded_and_traced_graphs_are_equal() {
         small_floats::FUNCTION,
         chosen::FUNCTION,
         options::FUNCTION,
+        uneven_padding::FUNCTION,
         casts::FUNCTION,
         constants_that_are_equal::FUNCTION,
         expressions_that_are_equal::FUNCTION,
@@ -314,6 +322,8 @@ fn bodies_compute_what_the_rust_code_says() -> Result<()> {
 
         let y = options(&Tensor::ones([1, 2, 8]), &Tensor::ones([4, 2, 3]), &Tensor::ones([4]));
         assert_eq!(y.sizes()?, [1, 4, 2, 2]);
+        let y = uneven_padding(&Tensor::ones([1, 2, 8]), &Tensor::ones([4, 2, 2]));
+        assert_eq!(y.at((0, 0)).to_vec::<f32>()?, [3.0, 4.0, 4.0, 4.0, 4.0, 4.0, 3.0, 2.0]);
         Ok(())
     })
 }

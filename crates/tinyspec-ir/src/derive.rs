@@ -35,6 +35,7 @@ pub fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Props> {
         Op::GetTuple => return Ok(shape::element(arg, sources)?.clone()),
         _ => None,
     };
+    check_index(op, dtype, sources)?;
     let value = interval::index_value(op, arg, sources);
     let axis = match &device {
         Some(crate::Device::Many(names)) => {
@@ -85,6 +86,22 @@ pub(crate) fn check_size(op: Op, shape: &[crate::Dim]) -> Result<()> {
             Err(Error::new(ErrorKind::Shape, op.name(), format!("{} has too many elements", crate::dim::show(shape))))
         }
     }
+}
+
+/// An index is a whole number of any size, computed in i64: constants that lead out of that are refused.
+fn check_index(op: Op, dtype: DType, sources: &[&Props]) -> Result<()> {
+    let (DType::Index, [a, b]) = (dtype, sources) else { return Ok(()) };
+    let (Some(a), Some(b)) = (a.interval.single(), b.interval.single()) else { return Ok(()) };
+    let (value, sign) = match op {
+        Op::Add => (a.checked_add(b), '+'),
+        Op::Mul => (a.checked_mul(b), '*'),
+        _ => return Ok(()),
+    };
+    if value.is_some_and(|value| i64::try_from(value).is_ok()) {
+        return Ok(());
+    }
+    let message = format!("{a} {sign} {b} is more than an index of 64 bits holds");
+    Err(Error::new(ErrorKind::Value, op.name(), message).help("smaller sizes, or arithmetic of i64, which wraps"))
 }
 
 fn check_arity(op: Op, arg: &Arg, sources: &[&Props]) -> Result<()> {

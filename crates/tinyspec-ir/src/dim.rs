@@ -141,7 +141,7 @@ impl Dim {
         let mut merged: Vec<(Vec<Atom>, i64)> = Vec::with_capacity(terms.len());
         for (atoms, coefficient) in terms {
             match merged.last_mut() {
-                Some((last, sum)) if *last == atoms => *sum = sum.wrapping_add(coefficient),
+                Some((last, sum)) if *last == atoms => *sum = sum.saturating_add(coefficient),
                 _ => merged.push((atoms, coefficient)),
             }
         }

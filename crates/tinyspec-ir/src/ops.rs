@@ -171,6 +171,21 @@ pub(crate) fn in_wide(
     cast(b, value, dtype)
 }
 
+/// A function that adds up squares, computed where they have room: in f64 for numbers with the range of f32, as those near
+/// either end of that range have no squares in it.
+pub(crate) fn with_squares(
+    b: &mut dyn Builder,
+    x: NodeId,
+    function: impl FnOnce(&mut dyn Builder, NodeId) -> Result<NodeId>,
+) -> Result<NodeId> {
+    let x = to_float(b, x)?;
+    let dtype = dtype_of(b, x);
+    let wide = if matches!(dtype, DType::F32 | DType::BF16) { DType::F64 } else { dtype.accumulator() };
+    let wide = cast(b, x, wide)?;
+    let value = function(b, wide)?;
+    cast(b, value, dtype)
+}
+
 /// A function of several numbers, computed in at least f32 and rounded once to the float that they have in common.
 pub(crate) fn in_wide_of<const N: usize>(
     b: &mut dyn Builder,

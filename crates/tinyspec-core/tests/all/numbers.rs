@@ -234,3 +234,66 @@ fn uniform_numbers_stay_below_the_upper_bound() -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[test]
+fn a_label_that_is_no_class_is_no_loss() {
+    on_each_device(|| {
+        let logits = Tensor::arange(12).cast(DType::F32).reshape([4, 3]) * 0.25;
+        let weight = vector(&[1f32, 2.0, 3.0]);
+        let is_nan =
+            |losses: &Tensor| Ok::<Vec<bool>, Error>(losses.to_vec::<f32>()?.iter().map(|x| x.is_nan()).collect());
+        let labels = vector(&[2i32, 3, -1, -100]);
+        let all = [
+            logits.cross_entropy(&labels, "none", 0.0, -100),
+            logits.cross_entropy(&labels, "none", 0.1, -100),
+            logits.cross_entropy_weight(&labels, &weight, "none", 0.1, -100),
+            logits.cross_entropy_weight(&labels, &weight, "none", 0.0, -100),
+            logits.nll_loss(&labels, "none"),
+            logits.nll_loss_weight(&labels, &weight, "none"),
+        ];
+        for losses in &all {
+            assert_eq!(is_nan(losses)?, [false, true, true, false]);
+            assert_eq!(losses.to_vec::<f32>()?[3], 0.0);
+        }
+        assert_eq!(is_nan(&logits.multi_margin_loss(&labels, "none", 1.0, 1.0))?, [false, true, true, true]);
+        assert!(logits.cross_entropy(&labels, "mean", 0.0, -100).item::<f32>()?.is_nan());
+        // Another number to ignore, and labels whose dtype has no negative ones.
+        assert_eq!(is_nan(&logits.cross_entropy(&labels, "none", 0.0, -1))?, [false, true, false, true]);
+        let narrow = logits.cross_entropy(vector(&[0u8, 3, 255, 2]), "none", 0.0, 255);
+        assert_eq!(is_nan(&narrow)?, [false, true, false, false]);
+        let wide = logits.cross_entropy(vector(&[0i64, 1 << 40, i64::MIN, i64::MAX]), "none", 0.0, -100);
+        assert_eq!(is_nan(&wide)?, [false, true, true, true]);
+        // What is ignored adds nothing to the gradient.
+        let loss = logits.cross_entropy(vector(&[2i32, 1, -100, -100]), "sum", 0.0, -100);
+        let slopes = grad(&loss, &[&logits])?[0].to_vec::<f32>()?;
+        assert!(slopes[..6].iter().all(|slope| slope.is_finite() && *slope != 0.0));
+        assert_eq!(slopes[6..], [0.0; 6]);
+        Ok(())
+    });
+}
+
+/// Numbers whose squares, or whose sums, f32 does not hold.
+#[test]
+fn deviations_and_directions_near_the_ends_of_f32() {
+    on_each_device(|| {
+        for unit in [3e38f32, 1e30, 1.0, 1e-30, 1e-38] {
+            let x = vector(&[unit, -unit, unit, unit]);
+            let close = |got: f32, want: f64| (f64::from(got) - want).abs() <= 1e-6 * want.abs();
+            let unit = f64::from(unit);
+            let std = x.std(0, 0, false).item::<f32>()?;
+            assert!(close(std, unit * 0.75f64.sqrt()), "{unit}: {std}");
+            let direction = x.normalize(2.0, 0, 0.0).to_vec::<f32>()?;
+            assert!(direction.iter().zip([0.5, -0.5, 0.5, 0.5]).all(|(&got, want)| close(got, want)), "{direction:?}");
+            let slopes = grad(&(x.std(0, 0, false) * 2.0), &[&x])?[0].to_vec::<f32>()?;
+            // (x - mean) / (n std)
+            let third = 0.25 / 0.75f64.sqrt();
+            assert!(
+                slopes.iter().zip([third, -3.0 * third, third, third]).all(|(&got, want)| close(got, want)),
+                "{slopes:?}"
+            );
+        }
+        let wide = vector(&[1e30f32, -1e30, 1e30, 1e30]).cast(DType::BF16);
+        assert!((wide.std(0, 0, false).cast(DType::F32).item::<f32>()? / 8.66e29 - 1.0).abs() < 0.01);
+        Ok(())
+    });
+}

@@ -2,7 +2,9 @@
 
 use tinyspec_core::execute::with_default_device;
 use tinyspec_core::{Argument, Error, Tensor, grad};
-use tinyspec_ir::ops::options::{AvgPool2d, Conv2d, ConvTranspose1d, ConvTranspose2d, MaxPool1d, MaxPool2d, default};
+use tinyspec_ir::ops::options::{
+    AvgPool1d, AvgPool2d, Conv2d, ConvTranspose1d, ConvTranspose2d, MaxPool1d, MaxPool2d, default,
+};
 use tinyspec_ir::{DType, ErrorKind};
 
 fn ramp(shape: &[i64]) -> Tensor {
@@ -211,7 +213,7 @@ fn transposed_convolutions_add_a_filter_for_each_element() -> Result<(), Error> 
         ),
     ];
     for (image, filters, options) in cases {
-        let ConvTranspose2d { stride, padding, output_padding, dilation, groups } = options;
+        let ConvTranspose2d { stride, padding, output_padding, dilation, groups, .. } = options;
         let (x, weight) = (ramp(&image), ramp(&filters));
         let (data, factors) = (x.to_vec::<f32>()?, weight.to_vec::<f32>()?);
         let [batch, channels, ..] = image;
@@ -391,6 +393,107 @@ fn sums_of_constants_and_borders() -> Result<(), Error> {
         let data = Tensor::from_slice(&[0.25f32; 9], [1, 1, 3, 3]);
         let expected = tinyspec_core::grad(&image.conv2d(&data, None, options).sum(.., false), &[&image])?;
         assert_eq!(gradient[0].to_vec::<f32>()?, expected[0].to_vec::<f32>()?, "stride {stride}");
+    }
+    Ok(())
+}
+
+/// Convolutions and pools with different padding at the two ends of an axis are those of what is padded before.
+#[test]
+fn padding_may_differ_at_the_two_ends() -> Result<(), Error> {
+    for device in ["cpu", "interpreter"] {
+        with_default_device::<_, Error>(device, || {
+            let (x, weight) = (ramp(&[2, 3, 7, 8]), ramp(&[4, 3, 3, 2]));
+            let padded = x.pad([0, 0, 0, 1], [2, 3, 9, 9], 0.0);
+            let options = Conv2d { padding: [0, 1], padding_end: Some([2, 0]), stride: [2, 1], ..default() };
+            let [uneven, even] = [
+                x.conv2d(&weight, None, options),
+                padded.conv2d(&weight, None, Conv2d { stride: [2, 1], ..default() }),
+            ];
+            assert_eq!(uneven.to_vec::<f32>()?, even.to_vec::<f32>()?);
+            for at in [&x, &weight] {
+                let [found, want] = [&uneven, &even].map(|y| grad(&(y * y).sum(.., false), &[at]));
+                assert_eq!(found?[0].to_vec::<f32>()?, want?[0].to_vec::<f32>()?);
+            }
+            // What is cut off the two ends of a transposed convolution.
+            let (x, weight) = (ramp(&[1, 2, 5, 4]), ramp(&[2, 3, 3, 3]));
+            for stride in [[1, 1], [2, 3]] {
+                let options = ConvTranspose2d { stride, ..default() };
+                let whole = x.conv_transpose2d(&weight, None, options);
+                let size = whole.sizes()?;
+                let part = whole.at((.., .., 1..size[2] as i64, ..size[3] as i64 - 2));
+                let options = ConvTranspose2d { padding: [1, 0], padding_end: Some([0, 2]), ..options };
+                let found = x.conv_transpose2d(&weight, None, options);
+                assert_eq!(found.to_vec::<f32>()?, part.to_vec::<f32>()?);
+            }
+            // A window of two that keeps the length.
+            let x = Tensor::from_slice(&[-1f32, -5.0, -2.0, -3.0], [1, 4]);
+            let options = MaxPool1d { stride: Some([1]), padding_end: Some([1]), ..default() };
+            assert_eq!(x.max_pool1d([2], options).to_vec::<f32>()?, [-1.0, -2.0, -2.0, -3.0]);
+            let options = AvgPool1d { stride: Some([1]), padding_end: Some([1]), ..default() };
+            assert_eq!(x.avg_pool1d([2], options).to_vec::<f32>()?, [-3.0, -3.5, -2.5, -1.5]);
+            let options = AvgPool1d { count_include_pad: false, ..options };
+            assert_eq!(x.avg_pool1d([2], options).to_vec::<f32>()?, [-3.0, -3.5, -2.5, -3.0]);
+            assert_eq!(x.lp_pool1d(1.0, [2], options).to_vec::<f32>()?, [6.0, 7.0, 5.0, 3.0]);
+            // A last window that reaches beyond the padding, which is not counted.
+            let options = AvgPool1d { stride: Some([2]), padding_end: Some([2]), ceil_mode: true, ..default() };
+            assert_eq!(x.avg_pool1d([4], options).to_vec::<f32>()?, [-2.75, -1.25]);
+            let options = AvgPool1d { padding: [2], padding_end: Some([0]), ..options };
+            assert_eq!(x.avg_pool1d([4], options).to_vec::<f32>()?, [-1.5, -2.75]);
+            Ok(())
+        })?;
+    }
+    let x = Tensor::ones([1, 1, 5, 5]);
+    let refused = |y: Tensor, part: &str| {
+        let error = y.realize().expect_err(part).to_string();
+        assert!(error.contains(part), "{error}");
+    };
+    let filters = Tensor::ones([1, 1, 2, 2]);
+    refused(x.conv2d(&filters, None, Conv2d { padding_end: Some([0, -1]), ..default() }), "a padding of [0, -1]");
+    let options = Conv2d { same: true, padding_end: Some([1, 1]), ..default() };
+    refused(x.conv2d(&filters, None, options), "where axes keep their lengths");
+    let options = MaxPool2d { padding_end: Some([0, 3]), ..default() };
+    refused(x.max_pool2d([3], options), "the padding at an end is less than a window");
+    Ok(())
+}
+
+/// Windows of an adaptive pool, element by element: from the whole part of `i l / n` to that of `(i + 1) l / n`, rounded up.
+#[test]
+fn adaptive_pools_of_sizes_that_do_not_divide() -> Result<(), Error> {
+    for (length, count) in
+        [(7usize, 3usize), (30, 7), (50, 6), (8, 7), (5, 4), (333, 10), (3, 7), (10, 25), (1, 3), (64, 33)]
+    {
+        let rows = 3;
+        let data: Vec<f32> = (0..rows * length).map(|i| (i * 37 % 101) as f32 - 50.0).collect();
+        let windows: Vec<std::ops::Range<usize>> =
+            (0..count).map(|i| i * length / count..((i + 1) * length).div_ceil(count)).collect();
+        let each = |pool: &dyn Fn(&[f32]) -> f32| -> Vec<f32> {
+            let row = |row: &[f32]| windows.iter().map(|window| pool(&row[window.clone()])).collect::<Vec<f32>>();
+            data.chunks(length).flat_map(row).collect()
+        };
+        let means = each(&|window| window.iter().sum::<f32>() / window.len() as f32);
+        let greatest = each(&|window| window.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+        for device in ["cpu", "interpreter"] {
+            with_default_device::<_, Error>(device, || {
+                let x = Tensor::from_slice(&data, [rows, length]);
+                let n = count as i64;
+                assert_eq!(x.adaptive_avg_pool1d([n]).to_vec::<f32>()?, means, "{length} to {count}");
+                assert_eq!(x.adaptive_max_pool1d([n]).to_vec::<f32>()?, greatest, "{length} to {count}");
+                // Along axes that are not the last.
+                let pooled = x.transpose(0, 1).contiguous().adaptive_avg_pool2d([n, rows as i64]);
+                assert_eq!(pooled.transpose(0, 1).to_vec::<f32>()?, means);
+                let pooled = x.transpose(0, 1).unsqueeze(1).adaptive_max_pool3d([n, 1, rows as i64]).squeeze([1]);
+                assert_eq!(pooled.transpose(0, 1).to_vec::<f32>()?, greatest);
+                // Each element takes part in the means of the windows that it is in.
+                let loss = (x.adaptive_avg_pool1d([n]) * Tensor::arange(n)).sum(.., false);
+                let slopes = grad(&loss, &[&x])?[0].to_vec::<f32>()?;
+                for (place, slope) in slopes.iter().enumerate() {
+                    let terms = windows.iter().enumerate().filter(|(_, window)| window.contains(&(place % length)));
+                    let want: f32 = terms.map(|(i, window)| i as f32 / window.len() as f32).sum();
+                    assert!((slope - want).abs() <= 1e-5 * want, "{slope} {want}");
+                }
+                Ok(())
+            })?;
+        }
     }
     Ok(())
 }

@@ -87,7 +87,7 @@ impl std::ops::Add for Dim {
     type Output = Dim;
     fn add(self, other: Dim) -> Dim {
         if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
-            return Dim::from(a.wrapping_add(b));
+            return Dim::from(a.saturating_add(b));
         }
         let mut terms = self.terms();
         terms.extend(other.terms());
@@ -99,14 +99,14 @@ impl std::ops::Mul for Dim {
     type Output = Dim;
     fn mul(self, other: Dim) -> Dim {
         if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
-            return Dim::from(a.wrapping_mul(b));
+            return Dim::from(a.saturating_mul(b));
         }
         let mut terms = Vec::new();
         for (atoms, coefficient) in self.terms() {
             for (other_atoms, other_coefficient) in other.terms() {
                 let mut product: Vec<Atom> = atoms.iter().chain(&other_atoms).cloned().collect();
                 product.sort();
-                terms.push((product, coefficient.wrapping_mul(other_coefficient)));
+                terms.push((product, coefficient.saturating_mul(other_coefficient)));
             }
         }
         Dim::from_terms(terms)

@@ -1,6 +1,7 @@
 //! Pools over a given number of windows, which together cover an axis.
 
-use super::movement::{reshape, transpose};
+use super::elementwise::stored;
+use super::movement::{movedim, reshape};
 use super::options::per_axis;
 use super::{cast, creation, dtype_of, in_wide, like, reduce, shape_of};
 use crate::dim::show;
@@ -80,7 +81,9 @@ fn along(b: &mut dyn Builder, x: NodeId, axis: usize, length: &Dim, count: i64, 
             Pool::Max => reduce::max(b, x, Some(&within), false),
         };
     }
+    // As many elements of each window as the longest has: those that lie behind its end do not count.
     let number = |b: &mut dyn Builder, value: i64| b.constant(Const::int(DType::I64, value.into()));
+    let longest = longest(length, count);
     let (step, parts) = (creation::size(b, length, DType::I64)?, number(b, count));
     let window = creation::arange_dim(b, &Dim::from(count), DType::I64)?;
     let window = reshape(b, window, &[Dim::from(count), Dim::from(1)])?;
@@ -90,32 +93,40 @@ fn along(b: &mut dyn Builder, x: NodeId, axis: usize, length: &Dim, count: i64, 
     let rounded_up = number(b, count - 1);
     let end = b.alu(Op::Add, &[end, rounded_up])?;
     let end = b.alu(Op::Idiv, &[end, parts])?;
-    let element = creation::arange_dim(b, length, DType::I64)?;
-    let before = b.alu(Op::CmpLt, &[element, start])?;
+    let element = creation::arange_dim(b, &longest, DType::I64)?;
+    let element = b.alu(Op::Add, &[start, element])?;
     let inside = b.alu(Op::CmpLt, &[element, end])?;
-    let from_start = super::arithmetic::logical_not(b, before)?;
-    let inside = b.alu(Op::And, &[inside, from_start])?;
-    let moved = transpose(b, x, axis as i64, -1)?;
-    let mut wide: Shape = shape_of(b, moved);
-    wide.insert(wide.len() - 1, Dim::from(1));
-    let moved = reshape(b, moved, &wide)?;
+    // A small table: that elements behind the last window are not there nothing else knows of a quotient.
+    let element = stored(b, element)?;
+    let first = movedim(b, x, axis as i64, 0)?;
+    let seen = b.alu(Op::Index, &[first, element])?;
+    let mut along: Shape = shape_of(b, seen).iter().map(|_| Dim::from(1)).collect();
+    (along[0], along[1]) = (Dim::from(count), longest);
+    let inside = reshape(b, inside, &along)?;
+    let none = like(b, seen, if matches!(pool, Pool::Max) { f64::NEG_INFINITY } else { 0.0 });
+    let seen = b.alu(Op::Where, &[inside, seen, none])?;
     let pooled = match pool {
-        Pool::Max => {
-            let least = like(b, moved, f64::NEG_INFINITY);
-            let seen = b.alu(Op::Where, &[inside, moved, least])?;
-            reduce::max(b, seen, Some(&[-1]), false)?
-        }
+        Pool::Max => reduce::max(b, seen, Some(&[1]), false)?,
         Pool::Mean => {
-            let zero = like(b, moved, 0.0);
-            let seen = b.alu(Op::Where, &[inside, moved, zero])?;
-            let total = reduce::sum(b, seen, Some(&[-1]), false)?;
-            let (start, end) =
-                (super::movement::squeeze(b, start, Some(&[-1]))?, super::movement::squeeze(b, end, Some(&[-1]))?);
+            let total = reduce::sum(b, seen, Some(&[1]), false)?;
             let size = super::arithmetic::sub(b, end, start)?;
             let dtype = dtype_of(b, total);
             let size = cast(b, size, dtype)?;
+            along.remove(1);
+            let size = reshape(b, size, &along)?;
             b.alu(Op::Div, &[total, size])?
         }
     };
-    transpose(b, pooled, axis as i64, -1)
+    movedim(b, pooled, 0, axis as i64)
+}
+
+/// Elements of the longest window, at least.
+fn longest(length: &Dim, count: i64) -> Dim {
+    // A window starts up to a whole element, in steps of what both share, before its place.
+    let shared = length.as_const().map_or(1, |length| greatest_divisor(length, count));
+    (length + (2 * count - shared - 1)).idiv(&count.into())
+}
+
+fn greatest_divisor(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { greatest_divisor(b, a % b) }
 }

@@ -3,7 +3,7 @@
 
 use super::movement::{flip, permute, reshape, squeeze, transpose, unsqueeze};
 use super::options::{Conv, ConvTranspose};
-use super::window::{Window, check, check_padding, folded, pad_ends, windows};
+use super::window::{Window, check, folded, pad_ends, padding_ends, windows};
 use super::{cast, promote, shape_of};
 use crate::dim::show;
 use crate::{Arg, Axes, Builder, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
@@ -54,16 +54,18 @@ pub fn conv<const N: usize>(
     options: Conv<N>,
 ) -> Result<NodeId> {
     let op = format!("conv{N}d");
-    check_padding(&op, &options.padding)?;
-    let ends =
-        if options.same { same::<N>(b, &op, weight, options)? } else { options.padding.map(|padding| [padding; 2]) };
+    let ends = if options.same {
+        same::<N>(b, &op, weight, options)?
+    } else {
+        padding_ends(&op, options.padding, options.padding_end)?
+    };
     with_a_batch::<N>(b, x, |b, x| convolve(b, &op, x, weight, bias, options, ends))
 }
 
 /// The zeros before and after each axis that let it keep its length.
 fn same<const N: usize>(b: &dyn Builder, op: &str, weight: NodeId, options: Conv<N>) -> Result<[[i64; 2]; N]> {
-    let Conv { stride, padding, dilation, .. } = options;
-    if padding != [0; N] || stride != [1; N] {
+    let Conv { stride, padding, padding_end, dilation, .. } = options;
+    if padding != [0; N] || padding_end.is_some() || stride != [1; N] {
         let message = format!("a padding of {padding:?} and a stride of {stride:?} where axes keep their lengths");
         return Err(
             Error::new(ErrorKind::Value, op, message).help("with `same` windows are 1 apart, and nothing else pads")
@@ -180,14 +182,14 @@ fn transposed<const N: usize>(
     bias: Option<NodeId>,
     options: ConvTranspose<N>,
 ) -> Result<NodeId> {
-    let ConvTranspose { stride, padding, output_padding, dilation, groups } = options;
+    let ConvTranspose { stride, padding, padding_end, output_padding, dilation, groups } = options;
     let (shape, kernel, sizes) = check_operands::<N>(b, op, x, weight, groups)?;
     let inputs = kernel[0].idiv(&Dim::from(groups));
     if kernel[0] != shape[1] || inputs.clone() * Dim::from(groups) != kernel[0] {
         return Err(wrong_channels(op, &shape, &kernel, groups)
             .help("the weight's first axis is the input's channels, a multiple of the groups"));
     }
-    check_padding(op, &padding)?;
+    let ends = padding_ends(op, padding, padding_end)?;
     let window = |axis: usize| Window { size: sizes[axis], stride: stride[axis], dilation: dilation[axis] };
     let axes: [Window; N] = std::array::from_fn(window);
     check(op, &axes)?;
@@ -201,7 +203,7 @@ fn transposed<const N: usize>(
             reach + Dim::from(axes[axis].span() + output_padding[axis])
         };
         let lengths: [Dim; N] = std::array::from_fn(padded);
-        return add_filters(b, op, x, weight, bias, (&axes, &lengths, padding), groups);
+        return add_filters(b, op, x, weight, bias, (&axes, &lengths, ends), groups);
     }
     // Filters read backwards, with outputs and inputs swapped in each group.
     let grouped: Shape =
@@ -215,13 +217,13 @@ fn transposed<const N: usize>(
         [swapped[0].clone() * swapped[1].clone()].into_iter().chain(swapped[2..].iter().cloned()).collect();
     let filters = reshape(b, filters, &merged)?;
     let ends = std::array::from_fn(|axis| {
-        let before = axes[axis].span() - 1 - padding[axis];
-        [before, before + output_padding[axis]]
+        let [before, after] = ends[axis].map(|padding| axes[axis].span() - 1 - padding);
+        [before, after + output_padding[axis]]
     });
     convolve(b, op, x, filters, bias, Conv { dilation, groups, ..Conv::default() }, ends)
 }
 
-/// Each input element's filter, as a window of what is `lengths` long before the `padding` is cut off, and all windows
+/// Each input element's filter, as a window of what is `lengths` long before the `ends` are cut off, and all windows
 /// added up: of strides greater than 1 a convolution over the elements with zeros between them would be zeros for the most part.
 fn add_filters<const N: usize>(
     b: &mut dyn Builder,
@@ -229,11 +231,12 @@ fn add_filters<const N: usize>(
     x: NodeId,
     weight: NodeId,
     bias: Option<NodeId>,
-    (axes, lengths, padding): (&[Window; N], &[Dim; N], [i64; N]),
+    (axes, lengths, ends): (&[Window; N], &[Dim; N], [[i64; 2]; N]),
     groups: i64,
 ) -> Result<NodeId> {
-    if let Some(axis) = (0..N).find(|&axis| (&lengths[axis] - 2 * padding[axis]).bounds().1 < 1) {
-        let message = format!("a padding of {} leaves nothing of axis {}", padding[axis], axis + 2);
+    let cut_off = |axis: usize| ends[axis].iter().sum::<i64>();
+    if let Some(axis) = (0..N).find(|&axis| (&lengths[axis] - cut_off(axis)).bounds().1 < 1) {
+        let message = format!("a padding of {:?} leaves nothing of axis {}", ends[axis], axis + 2);
         return Err(Error::new(ErrorKind::Shape, op, message).help("a transposed convolution cuts the padding off"));
     }
     let (x, weight) = promote(b, op, x, weight)?;
@@ -264,8 +267,7 @@ fn add_filters<const N: usize>(
         .collect();
     let windows = reshape(b, windows, &merged)?;
     let whole = folded(b, windows, axes, lengths)?;
-    let ends = padding.map(|padding| -padding);
-    let kept = pad_ends(b, whole, &ends, &ends, 0.0)?;
+    let kept = pad_ends(b, whole, &ends.map(|[before, _]| -before), &ends.map(|[_, after]| -after), 0.0)?;
     let kept = if dtype.is_float() { cast(b, kept, dtype)? } else { kept };
     with_bias(b, op, kept, bias, &[channels])
 }

@@ -1,9 +1,9 @@
 //! Norms, distances and angles between vectors.
 
 use super::arithmetic::{div, maximum, mul, sub};
-use super::elementwise::{abs, square};
+use super::elementwise::{abs, reciprocal, square};
 use super::movement::{roll, unsqueeze};
-use super::{axis_of, common, in_wide, in_wide_of, like, reduce, shape_of};
+use super::{axis_of, common, in_wide, in_wide_of, like, reduce, shape_of, with_squares};
 use crate::dim::show;
 use crate::{Builder, Dim, Error, ErrorKind, NodeId, Op, Result};
 
@@ -58,13 +58,16 @@ pub(super) fn root(
     b.alu(Op::Where, &[none, zero, value])
 }
 
-/// `x` over its `p`-norm along an axis, or over `eps` where the norm is less.
+/// `x` over its `p`-norm along an axis, or over `eps` where the norm is less; also where the norm itself is too large or too
+/// small for the dtype.
 pub fn normalize(b: &mut dyn Builder, x: NodeId, p: f64, axis: i64, eps: f64) -> Result<NodeId> {
-    in_wide(b, x, |b, x| {
+    with_squares(b, x, |b, x| {
         let length = norm(b, x, p, Some(&[axis]), true).map_err(|error| error.in_op("normalize"))?;
         let least = like(b, length, eps);
         let length = maximum(b, length, least)?;
-        div(b, x, length)
+        // One quotient a row: its elements are only multiplied.
+        let share = reciprocal(b, length)?;
+        mul(b, x, share)
     })
 }
 

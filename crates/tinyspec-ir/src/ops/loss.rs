@@ -3,7 +3,7 @@
 use super::arithmetic::{add, mul, ne, neg};
 use super::{cast, dtype_of, in_wide, in_wide_of, like, reduce, shape_of};
 use crate::dim::show;
-use crate::{Builder, Const, DType, Error, ErrorKind, NodeId, Op, Result};
+use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
 
 pub(super) fn reduced(b: &mut dyn Builder, op: &str, losses: NodeId, reduction: &str) -> Result<NodeId> {
     match reduction {
@@ -45,7 +45,8 @@ pub(super) fn same_shape(b: &dyn Builder, op: &str, x: NodeId, target: NodeId) -
 }
 
 /// Cross entropy of `logits` (classes in the last axis) against class numbers. `label_smoothing` spreads that share
-/// over all classes; targets equal to `ignore_index` count neither in the sum nor in the mean.
+/// over all classes; targets equal to `ignore_index` count neither in the sum nor in the mean. The loss of any other target
+/// that is no class is nan.
 pub fn cross_entropy(
     b: &mut dyn Builder,
     logits: NodeId,
@@ -110,7 +111,8 @@ fn entropy(
     weighted(b, op, losses, counted, weights, reduction)
 }
 
-/// Negative log likelihood of class numbers, from log-probabilities.
+/// Negative log likelihood of class numbers, from log-probabilities; -100 is ignored, and the loss of any other target that
+/// is no class is nan.
 pub fn nll_loss(b: &mut dyn Builder, log_probabilities: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
     in_wide(b, log_probabilities, |b, x| nll(b, "nll_loss", x, target, None, reduction, -100))
 }
@@ -129,7 +131,7 @@ pub fn nll_loss_weight(
     })
 }
 
-/// The log-probability of each target.
+/// The log-probability of each target; nan for one that is no class.
 pub(super) fn picked(b: &mut dyn Builder, op: &str, log_probabilities: NodeId, target: NodeId) -> Result<NodeId> {
     let (shape, target_shape) = (shape_of(b, log_probabilities), shape_of(b, target));
     let rank = shape.len().saturating_sub(1);
@@ -143,7 +145,24 @@ pub(super) fn picked(b: &mut dyn Builder, op: &str, log_probabilities: NodeId, t
     }
     let index = super::movement::unsqueeze(b, target, -1)?;
     let picked = super::index::gather(b, log_probabilities, index, -1).map_err(|error| error.in_op(op))?;
-    super::movement::squeeze(b, picked, Some(&[-1]))
+    let picked = super::movement::squeeze(b, picked, Some(&[-1]))?;
+    let is_class = is_class(b, target, &shape[rank])?;
+    let nan = like(b, picked, f64::NAN);
+    b.alu(Op::Where, &[is_class, picked, nan])
+}
+
+/// `[0 <= target < classes]`.
+fn is_class(b: &mut dyn Builder, target: NodeId, classes: &Dim) -> Result<NodeId> {
+    let target = super::index::wide(b, target)?;
+    let dtype = dtype_of(b, target);
+    let classes = super::creation::size(b, classes, dtype)?;
+    let below = b.alu(Op::CmpLt, &[target, classes])?;
+    if dtype.is_unsigned() {
+        return Ok(below);
+    }
+    let least = like(b, target, -1.0);
+    let not_negative = b.alu(Op::CmpLt, &[least, target])?;
+    b.alu(Op::And, &[not_negative, below])
 }
 
 fn counted(b: &mut dyn Builder, target: NodeId, ignore_index: i64) -> Result<NodeId> {

@@ -131,6 +131,8 @@ options! {
         stride: [i64; N] = [1; N],
         /// Zeros before and after each axis.
         padding: [i64; N] = [0; N],
+        /// Zeros after each axis, where they differ from those before.
+        padding_end: Option<[i64; N]> = None,
         /// As many zeros, half of them before, as let each axis keep its length; the windows are 1 apart then.
         same: bool = false,
         /// Distance between the elements of a window.
@@ -144,6 +146,8 @@ options! {
         stride: [i64; N] = [1; N],
         /// Elements cut off the result at both ends of each axis.
         padding: [i64; N] = [0; N],
+        /// Elements cut off the far end of each axis, where they differ from those at the near end.
+        padding_end: Option<[i64; N]> = None,
         /// Zeros appended to the result.
         output_padding: [i64; N] = [0; N],
         /// Distance between the elements of a window.
@@ -155,8 +159,10 @@ options! {
     MaxPool<N> {
         /// Steps between windows; windows beside each other if nothing is said.
         stride: Option<[i64; N]> = None,
-        /// Elements before and after each axis that no maximum is.
+        /// Elements before and after each axis that are never the maximum; at most half a window.
         padding: [i64; N] = [0; N],
+        /// Elements after each axis, where they differ from those before; both are then less than a window.
+        padding_end: Option<[i64; N]> = None,
         /// Distance between the elements of a window.
         dilation: [i64; N] = [1; N],
         /// Counts a last window that is only partly inside.
@@ -166,8 +172,10 @@ options! {
     AvgPool<N> {
         /// Steps between windows; windows beside each other if nothing is said.
         stride: Option<[i64; N]> = None,
-        /// Zeros before and after each axis.
+        /// Zeros before and after each axis; at most half a window.
         padding: [i64; N] = [0; N],
+        /// Zeros after each axis, where they differ from those before; both are then less than a window.
+        padding_end: Option<[i64; N]> = None,
         /// Counts a last window that is only partly inside.
         ceil_mode: bool = false,
         /// Divides by the padding too.

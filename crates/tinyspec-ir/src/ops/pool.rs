@@ -21,7 +21,7 @@ impl<const N: usize> Layout<N> {
         op: &str,
         x: NodeId,
         size: &[i64],
-        (stride, padding, dilation): (Option<[i64; N]>, [i64; N], [i64; N]),
+        (stride, padding, padding_end, dilation): (Option<[i64; N]>, [i64; N], Option<[i64; N]>, [i64; N]),
         ceil_mode: bool,
     ) -> Result<Self> {
         let shape = shape_of(b, x);
@@ -38,16 +38,22 @@ impl<const N: usize> Layout<N> {
         let windows =
             std::array::from_fn(|axis| Window { size: size[axis], stride: stride[axis], dilation: dilation[axis] });
         check(op, &windows)?;
+        let after = padding_end.unwrap_or(padding);
         for axis in 0..N {
-            if !(0..=windows[axis].span() / 2).contains(&padding[axis]) {
-                let message = format!("a padding of {} for windows that span {}", padding[axis], windows[axis].span());
-                return Err(Error::new(ErrorKind::Value, op, message).help("at most half a window is padding"));
+            let span = windows[axis].span();
+            let (most, help) = match padding_end {
+                None => (span / 2, "at most half a window is padding"),
+                Some(_) => (span - 1, "the padding at an end is less than a window"),
+            };
+            if let Some(count) = [padding[axis], after[axis]].into_iter().find(|count| !(0..=most).contains(count)) {
+                let message = format!("a padding of {count} for windows that span {span}");
+                return Err(Error::new(ErrorKind::Value, op, message).help(help));
             }
         }
-        let mut layout = Layout { windows, before: padding, after: padding, beyond: [0; N] };
+        let mut layout = Layout { windows, before: padding, after, beyond: [0; N] };
         if ceil_mode {
             for (axis, length) in lengths.iter().enumerate() {
-                layout.beyond[axis] = beyond(op, length, windows[axis], padding[axis])?;
+                layout.beyond[axis] = beyond(op, length, windows[axis], [padding[axis], after[axis]])?;
             }
         }
         Ok(layout)
@@ -66,17 +72,17 @@ impl<const N: usize> Layout<N> {
 }
 
 /// How far the last window that starts inside reaches beyond the padding.
-fn beyond(op: &str, length: &Dim, window: Window, padding: i64) -> Result<i64> {
+fn beyond(op: &str, length: &Dim, window: Window, [before, after]: [i64; 2]) -> Result<i64> {
     let Some(length) = length.as_const() else {
         return Err(Error::new(ErrorKind::Unsupported, op, format!("ceil_mode with the dim {length}")));
     };
-    let padded = length + 2 * padding;
+    let padded = length + before + after;
     let rest = padded - window.span();
     if rest < 0 {
         return Ok(0);
     }
     let mut steps = (rest + window.stride - 1) / window.stride;
-    if steps * window.stride >= length + padding {
+    if steps * window.stride >= length + before {
         steps -= 1;
     }
     Ok((steps * window.stride + window.span() - padded).max(0))
@@ -85,8 +91,8 @@ fn beyond(op: &str, length: &Dim, window: Window, padding: i64) -> Result<i64> {
 /// Greatest element of each window over the last N axes.
 pub fn max_pool<const N: usize>(b: &mut dyn Builder, x: NodeId, size: &[i64], options: MaxPool<N>) -> Result<NodeId> {
     let op = format!("max_pool{N}d");
-    let MaxPool { stride, padding, dilation, ceil_mode } = options;
-    let layout = Layout::new(b, &op, x, size, (stride, padding, dilation), ceil_mode)?;
+    let MaxPool { stride, padding, padding_end, dilation, ceil_mode } = options;
+    let layout = Layout::new(b, &op, x, size, (stride, padding, padding_end, dilation), ceil_mode)?;
     let views = layout.views(b, &op, x, f64::NEG_INFINITY)?;
     super::reduce::max(b, views, Some(&layout.summed()), false)
 }
@@ -94,12 +100,13 @@ pub fn max_pool<const N: usize>(b: &mut dyn Builder, x: NodeId, size: &[i64], op
 /// Mean of each window over the last N axes.
 pub fn avg_pool<const N: usize>(b: &mut dyn Builder, x: NodeId, size: &[i64], options: AvgPool<N>) -> Result<NodeId> {
     let op = format!("avg_pool{N}d");
-    let AvgPool { stride, padding, ceil_mode, count_include_pad } = options;
+    let AvgPool { stride, padding, padding_end, ceil_mode, count_include_pad } = options;
     in_wide(b, x, |b, x| {
-        let layout = Layout::new(b, &op, x, size, (stride, padding, [1; N]), ceil_mode)?;
+        let layout = Layout::new(b, &op, x, size, (stride, padding, padding_end, [1; N]), ceil_mode)?;
         let views = layout.views(b, &op, x, 0.0)?;
         let total = super::reduce::sum(b, views, Some(&layout.summed()), false)?;
-        let partial = layout.beyond != [0; N] || !count_include_pad && padding != [0; N];
+        let is_padded = layout.before != [0; N] || layout.after != [0; N];
+        let partial = layout.beyond != [0; N] || !count_include_pad && is_padded;
         let count = if partial {
             // What is not counted is 0 in a tensor of ones.
             let shape = shape_of(b, x);
@@ -134,9 +141,9 @@ pub fn lp_pool<const N: usize>(
     if !p.is_finite() || p < 1.0 {
         return Err(Error::new(ErrorKind::Value, &op, format!("the {p}-norm")).help("at least 1, and finite"));
     }
-    let AvgPool { stride, padding, ceil_mode, .. } = options;
+    let AvgPool { stride, padding, padding_end, ceil_mode, .. } = options;
     in_wide(b, x, |b, x| {
-        let layout = Layout::new(b, &op, x, size, (stride, padding, [1; N]), ceil_mode)?;
+        let layout = Layout::new(b, &op, x, size, (stride, padding, padding_end, [1; N]), ceil_mode)?;
         let views = layout.views(b, &op, x, 0.0)?;
         super::distance::norm(b, views, p, Some(&layout.summed()), false).map_err(|error| error.in_op(&op))
     })

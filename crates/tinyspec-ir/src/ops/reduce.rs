@@ -3,7 +3,7 @@
 pub use super::argmax::{argmax, argmin};
 use super::arithmetic::{add, div, mul, reverse_order, sub};
 use super::elementwise::{exp, log, sqrt, square};
-use super::{axes_of, axis_of, cast, dtype_of, in_wide, like, shape_of, to_float};
+use super::{axes_of, axis_of, cast, dtype_of, in_wide, like, shape_of, to_float, with_squares};
 use crate::{Arg, Axes, Builder, DType, Dim, NodeId, Op, Result, Shape};
 
 /// A Reduce along axes, which are dropped unless `keepdim`.
@@ -119,9 +119,10 @@ fn wide_var(
     div(b, total, degrees)
 }
 
-/// Square root of [`var`]; where all elements are equal it has slope 0.
+/// Square root of [`var`], also where that itself is too large or too small for the dtype; where all elements are equal it has
+/// slope 0.
 pub fn std(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, correction: i64, keepdim: bool) -> Result<NodeId> {
-    in_wide(b, x, |b, x| {
+    with_squares(b, x, |b, x| {
         let variance = var(b, x, axes, correction, keepdim)?;
         super::distance::root(b, variance, sqrt)
     })

@@ -1,8 +1,8 @@
 //! Values written to places that data decide: one-hot masks, reduced.
 
 use super::arithmetic::{add, div, maximum, minimum, mul, reverse_order};
-use super::index::{one_hot_mask, reached, require_int};
-use super::movement::{expand, pad, reshape, shrink, squeeze, transpose, unsqueeze};
+use super::index::{reached, require_int, wide};
+use super::movement::{expand, pad, reshape, shrink, unsqueeze};
 use super::{axis_of, cast, dtype_of, like, reduce, shape_of};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
@@ -15,7 +15,7 @@ struct Places {
     part: NodeId,
     shape: Shape,
     index_shape: Shape,
-    /// The shape of `index`, then the positions.
+    /// The shape of `index`, and after its axis one of the positions, so that what meets there is in the order of `part`.
     mask: NodeId,
 }
 
@@ -26,7 +26,14 @@ impl Places {
         let axis = axis_of(op, axis, &shape_of(b, x))?;
         let part = reached(b, op, "places into", x, &index_shape, axis)?;
         let shape = shape_of(b, part);
-        let mask = one_hot_mask(b, op, index, &shape[axis])?;
+        let index = wide(b, index)?;
+        let dtype = dtype_of(b, index);
+        let positions = super::creation::arange_dim(b, &shape[axis], dtype)?;
+        let mut down: Shape = shape[axis..].iter().map(|_| Dim::from(1)).collect();
+        down[0] = shape[axis].clone();
+        let positions = reshape(b, positions, &down)?;
+        let index = unsqueeze(b, index, axis as i64 + 1)?;
+        let mask = super::arithmetic::eq(b, index, positions)?;
         Ok(Places { op, axis, part, shape, index_shape, mask })
     }
 
@@ -62,12 +69,12 @@ impl Places {
     /// `value` at its places, `fill` elsewhere.
     fn spread(&self, b: &mut dyn Builder, value: NodeId, fill: f64) -> Result<NodeId> {
         let value = self.values(b, value)?;
-        let value = if shape_of(b, value).is_empty() { value } else { unsqueeze(b, value, -1)? };
+        let value = if shape_of(b, value).is_empty() { value } else { unsqueeze(b, value, self.axis as i64 + 1)? };
         let fill = like(b, value, fill);
         b.alu(Op::Where, &[self.mask, value, fill]).map_err(|error| error.in_op(self.op))
     }
 
-    /// Reduces what meets at a place, and puts the positions where the axis was.
+    /// Reduces what meets at a place; the positions stand where the axis was.
     fn meet(
         &self,
         b: &mut dyn Builder,
@@ -75,10 +82,7 @@ impl Places {
         reduce: impl FnOnce(&mut dyn Builder, NodeId, Option<&[i64]>, bool) -> Result<NodeId>,
     ) -> Result<NodeId> {
         let dtype = dtype_of(b, spread);
-        let met = reduce(b, spread, Some(&[self.axis as i64]), true)?;
-        let met = transpose(b, met, self.axis as i64, -1)?;
-        let met = squeeze(b, met, Some(&[-1]))?;
-        let met = reshape(b, met, &self.shape)?;
+        let met = reduce(b, spread, Some(&[self.axis as i64]), false)?;
         cast(b, met, dtype)
     }
 
@@ -212,6 +216,10 @@ fn reduced(
     let met = as_element(b, part, met)?;
     let met = if is_reversed { reverse_order(b, met)? } else { met };
     let met = if include_self { combine(b, part, met)? } else { met };
+    if include_self && reduction != "mean" {
+        // Where nothing meets it is what leaves the element as it is.
+        return Ok(met);
+    }
     let count = places.count(b)?;
     let zero = b.constant(Const::int(DType::I32, 0));
     let hit = b.alu(Op::CmpNe, &[count, zero])?;

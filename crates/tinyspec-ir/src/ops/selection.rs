@@ -1,21 +1,19 @@
-//! Elements by their number in order, without bringing the others in order: by their bits, four at a time, and the first
-//! few by rounds. Places in an ascending axis by halving it.
+//! Elements by their number in order, without bringing the others in order: by their bits, a few at a time, and the first
+//! few by way of the first ones of blocks. Places in an ascending axis by halving it.
 
 use super::argmax::{argmax, key};
 use super::elementwise::stored;
 use super::movement::{expand, narrow, pad, reshape, unsqueeze};
-use super::sort::{Words, ranks};
+use super::sort::{Words, columns_in_order, order_key};
 use super::{cast, dtype_of, index, like, reduce, shape_of};
 use crate::{Arg, Builder, Const, DType, Dim, NodeId, Op, Result};
 
-/// Bits that a round decides.
-const BITS: i64 = 4;
+/// Bits that a round decides: of few, all of whose ways to go on are compared with each element, and not so few that the
+/// rounds take more than the comparisons.
+const BITS: i64 = 2;
 
 /// Up to this length comparing all elements with all others takes less than counting them in rounds.
 const FEW: i64 = 64;
-
-/// Elements of a block, at most, of which the first ones are kept.
-const BLOCK: i64 = 1024;
 
 /// Is this axis long enough that counting its elements several times takes less than bringing them in order?
 pub(super) fn is_long(length: &Dim) -> bool {
@@ -81,51 +79,130 @@ pub(super) fn nth_element(b: &mut dyn Builder, x: NodeId, axis: i64, number: Nod
     super::movement::transpose(b, element, axis, -1)
 }
 
-/// The first `k` of the last axis in order, as positions (…, k), i32: of blocks, the first ones of each are kept, until one
-/// block is left. None where `k` is too many for that.
+/// What is less than so many times the number that is asked for is brought in order.
+const SHARE: i64 = 4;
+
+/// More than these are found by the last of them.
+const MANY: i64 = 128;
+
+/// Comparisons of all with all that take less than another round.
+const COMPARISONS: i64 = 1 << 17;
+
+/// The first `k` of the last axis in order, as positions (…, k), i32. None where `k` is so large a share that bringing all in
+/// order takes less, or the length is no number.
 pub(super) fn first(b: &mut dyn Builder, x: NodeId, k: i64, descending: bool) -> Result<Option<NodeId>> {
-    let shape = shape_of(b, x);
-    let block = (4 * k.max(1) as u64).next_power_of_two().max(64) as i64;
-    let length = match shape.last().and_then(Dim::as_const) {
-        // Of a few blocks as much is left as one holds.
-        Some(length) if length >= 4 * block && block <= BLOCK => length,
+    let mut shape = shape_of(b, x);
+    let last = shape.len() - 1;
+    let length = match shape[last].as_const() {
+        Some(length) if k > 0 && length > FEW && length >= SHARE * k => length,
         _ => return Ok(None),
     };
-    let lead = &shape[..shape.len() - 1];
-    let rows = lead.iter().cloned().fold(Dim::from(1), |a, b| a * b);
-    let flat = [rows.clone(), Dim::from(length)];
-    let mut words = Words::of(b, x, descending)?.map(|word| reshape(b, word, &flat))?;
-    let mut left = length;
-    while left > k {
-        let (blocks, size) = ((left + block - 1) / block, block.min(left));
-        let padded = [rows.clone(), Dim::from(blocks * size)];
-        let cut = [rows.clone(), Dim::from(blocks), Dim::from(size)];
-        let turned = words.complement(b)?.map(|word| {
-            let word = pad(b, word, &[Dim::from(0), Dim::from(0)], &padded, 0.0)?;
-            reshape(b, word, &cut)
-        })?;
-        let inner = turned.complement(b)?;
-        let rank = ranks(b, &inner)?;
-        let rank = stored(b, rank)?;
-        let ranked = unsqueeze(b, rank, -2)?;
-        let wanted = super::creation::arange_dim(b, &Dim::from(k), DType::I32)?;
-        let wanted = reshape(b, wanted, &[Dim::from(k), Dim::from(1)])?;
-        let here = super::arithmetic::eq(b, ranked, wanted)?;
-        left = blocks * k;
-        // A sum over ranks that only padding has is 0, which is padding again.
-        let kept = turned.map(|word| {
-            let (word, zero) = (unsqueeze(b, word, -2)?, like(b, word, 0.0));
-            let kept = b.alu(Op::Where, &[here, word, zero])?;
-            let kept = reduce::sum(b, kept, Some(&[-1]), false)?;
-            reshape(b, kept, &[rows.clone(), Dim::from(left)])
-        })?;
-        words = kept.complement(b)?.map(|word| stored(b, word))?;
-    }
-    let mut shape = shape;
-    let last = shape.len() - 1;
+    let rows = shape[..last].iter().cloned().fold(Dim::from(1), |a, b| a * b);
+    let x = reshape(b, x, &[rows.clone(), Dim::from(length)])?;
+    let row = Row { x, rows, descending };
+    let columns = if k > MANY {
+        row.up_to(b, length, k)?
+    } else {
+        let words = Words::of(b, x, descending)?;
+        row.leading(b, &words, [length, k], true)?
+    };
     shape[last] = Dim::from(k);
-    let order = words.positions(b)?;
-    reshape(b, order, &shape).map(Some)
+    reshape(b, columns, &shape).map(Some)
+}
+
+/// Elements (rows, length), and their order.
+struct Row {
+    x: NodeId,
+    rows: Dim,
+    descending: bool,
+}
+
+impl Row {
+    /// Columns (rows, k) of the first `k` of `length` words, in order.
+    ///
+    /// Words are dealt out to blocks. The first `k` are all in the `k` blocks whose own first ones are first, so these blocks
+    /// are looked for among as many words as there are blocks, and the first `k` among the words of these blocks. Both are
+    /// about `√(length · k)` where there are as many blocks.
+    fn leading(&self, b: &mut dyn Builder, words: &Words, [length, k]: [i64; 2], is_whole: bool) -> Result<NodeId> {
+        let rows = &self.rows;
+        let blocks = (length.saturating_mul(k) as u64).isqrt().next_power_of_two() as i64;
+        let all = rows.as_const().unwrap_or(1).saturating_mul(length).saturating_mul(length);
+        if length <= FEW || length < SHARE * k || all <= COMPARISONS || 2 * blocks > length {
+            let order = columns_in_order(b, words)?;
+            let order = narrow(b, order, -1, 0, k)?;
+            return stored(b, order);
+        }
+        let size = (length + blocks - 1) / blocks;
+        let dealt = words.map(|word| {
+            let padded = [rows.clone(), Dim::from(size * blocks)];
+            let padded = pad(b, word, &[Dim::from(0), Dim::from(0)], &padded, f64::INFINITY)?;
+            reshape(b, padded, &[rows.clone(), Dim::from(size), Dim::from(blocks)])
+        })?;
+        let heads = dealt.first_of(b, 1)?.map(|word| stored(b, word))?;
+        let chosen = self.leading(b, &heads, [blocks, k], false)?;
+        // Block j has columns j, j + blocks, …
+        let chosen = unsqueeze(b, chosen, 1)?;
+        let starts = super::creation::arange(b, 0.0, (size * blocks) as f64, blocks as f64, DType::I32)?;
+        let starts = reshape(b, starts, &[Dim::from(size), Dim::from(1)])?;
+        let columns = b.alu(Op::Add, &[chosen, starts])?;
+        let columns = reshape(b, columns, &[rows.clone(), Dim::from(size * k)])?;
+        let candidates = match is_whole {
+            true => self.at(b, columns)?,
+            false => words.map(|word| index::gather(b, word, columns, -1))?,
+        };
+        let limit = b.constant(Const::int(DType::I32, length.into()));
+        let inside = b.alu(Op::CmpLt, &[columns, limit])?;
+        let candidates = candidates.map(|word| {
+            let last = like(b, word, f64::INFINITY);
+            let word = b.alu(Op::Where, &[inside, word, last])?;
+            stored(b, word)
+        })?;
+        let among = self.leading(b, &candidates, [size * k, k], false)?;
+        let columns = index::gather(b, columns, among, -1)?;
+        stored(b, columns)
+    }
+
+    /// The words of some columns.
+    fn at(&self, b: &mut dyn Builder, columns: NodeId) -> Result<Words> {
+        let x = index::gather(b, self.x, columns, -1)?;
+        Words::at(b, x, columns, self.descending)
+    }
+
+    /// Columns (rows, k) of the first `k`, in order: what is before the last of them, and as many of those equal to it as there
+    /// is room for.
+    fn up_to(&self, b: &mut dyn Builder, length: i64, k: i64) -> Result<NodeId> {
+        let number = b.constant(Const::int(DType::I32, if self.descending { length - k } else { k - 1 }.into()));
+        let number = expand(b, number, &[self.rows.clone(), Dim::from(1)])?;
+        let last = nth(b, self.x, number)?;
+        let keys = order_key(b, self.x, self.descending)?;
+        let last = index::gather(b, keys, last, -1)?;
+        let last = stored(b, last)?;
+        let (before, same) = (b.alu(Op::CmpLt, &[keys, last])?, super::arithmetic::eq(b, keys, last)?);
+        let count = reduce::sum(b, before, Some(&[-1]), true)?;
+        let all = b.constant(Const::int(DType::I32, k.into()));
+        let room = super::arithmetic::sub(b, all, count)?;
+        let same_so_far = super::scan::cumsum(b, same, -1)?;
+        let has_room = super::arithmetic::le(b, same_so_far, room)?;
+        let fits = b.alu(Op::And, &[same, has_room])?;
+        let kept = b.alu(Op::Or, &[before, fits])?;
+        let kept = stored(b, kept)?;
+        let so_far = super::scan::cumsum(b, kept, -1)?;
+        let so_far = stored(b, so_far)?;
+        // Column number j of those that are kept.
+        let (so_far, kept) = (unsqueeze(b, so_far, -2)?, unsqueeze(b, kept, -2)?);
+        let wanted = super::creation::arange(b, 1.0, (k + 1) as f64, 1.0, DType::I32)?;
+        let wanted = reshape(b, wanted, &[Dim::from(k), Dim::from(1)])?;
+        let here = super::arithmetic::eq(b, so_far, wanted)?;
+        let here = b.alu(Op::And, &[here, kept])?;
+        let column = super::creation::arange_dim(b, &Dim::from(length), DType::I32)?;
+        let zero = b.constant(Const::int(DType::I32, 0));
+        let columns = b.alu(Op::Where, &[here, column, zero])?;
+        let columns = reduce::sum(b, columns, Some(&[-1]), false)?;
+        let columns = stored(b, columns)?;
+        let words = self.at(b, columns)?.map(|word| stored(b, word))?;
+        let order = columns_in_order(b, &words)?;
+        index::gather(b, columns, order, -1)
+    }
 }
 
 /// Up to this length all are compared.

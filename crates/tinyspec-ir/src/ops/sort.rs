@@ -1,5 +1,5 @@
-//! Sorting. Short axes by rank: an element's place is the number of elements before it, n² independent comparisons in one
-//! kernel. Long ones by a bitonic network (Batcher, 1968): n/2 · log₂n · (log₂n + 1)/2 comparisons. Both are of numbers that
+//! Sorting. Short or few axes by rank: an element's place is the number of elements before it, n² independent comparisons in
+//! one kernel. Others by a bitonic network (Batcher, 1968): n/2 · log₂n · (log₂n + 1)/2 comparisons. Both are of numbers that
 //! hold an element's key and position, so that ties keep their order; nan is greater than all numbers.
 
 use super::argmax::{key, word};
@@ -11,23 +11,38 @@ use super::{axis_of, cast, dtype_of, reduce, shape_of};
 use crate::{Arg, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 use smallvec::{SmallVec, smallvec};
 
-/// Up to this length one kernel of n² comparisons is quicker than a network's many kernels.
-const SHORT: i64 = 256;
+/// Comparisons of all with all that take as long as a step of a network over nothing: to build, plan and run a kernel.
+const STEP: i64 = 250_000;
+
+/// The same for each word of a step, which is read and written.
+const WORD: i64 = 6;
+
+/// Does it take less to compare all with all than the many steps of a network?
+fn are_compared(rows: &Dim, length: i64) -> bool {
+    let rows = rows.as_const().unwrap_or(1).max(1);
+    let runs = i64::from((length.max(1) as u64).next_power_of_two().trailing_zeros());
+    let steps = runs * (runs + 1) / 2;
+    let words = rows.saturating_mul(length);
+    words.saturating_mul(length) <= WORD.saturating_mul(words).saturating_add(STEP).saturating_mul(steps)
+}
 
 /// Numbers that stand for the elements and ascend in the order that is asked for: an element's key in the upper half of a
 /// word and its position in the lower, or two words where the key takes 64 bits. No two elements have the same.
 #[derive(Clone)]
-pub(super) struct Words(SmallVec<[NodeId; 2]>);
+pub(super) struct Words(SmallVec<[NodeId; 3]>);
 
 impl Words {
     /// Of elements that have their places along the last axis.
     pub fn of(b: &mut dyn Builder, x: NodeId, descending: bool) -> Result<Words> {
-        let x = b.add(Op::Detach, &[x], Arg::None)?;
         let shape = shape_of(b, x);
-        let key = key(b, x)?;
-        let key = if descending { reverse_order(b, key)? } else { key };
         let positions = arange_dim(b, &shape[shape.len() - 1], DType::I32)?;
         let positions = expand(b, positions, &shape)?;
+        Words::at(b, x, positions, descending)
+    }
+
+    /// Of elements with these positions.
+    pub fn at(b: &mut dyn Builder, x: NodeId, positions: NodeId, descending: bool) -> Result<Words> {
+        let key = order_key(b, x, descending)?;
         if dtype_of(b, key) == DType::I64 {
             return Ok(Words(smallvec![key, positions]));
         }
@@ -47,14 +62,34 @@ impl Words {
         })
     }
 
-    /// `[x stands before y]`.
+    /// `[x stands before y]`: by the first words that differ.
     pub fn precede(&self, b: &mut dyn Builder, other: &Words) -> Result<NodeId> {
-        let first = b.alu(Op::CmpLt, &[self.0[0], other.0[0]])?;
-        let Some((&position, &other_position)) = self.0.get(1).zip(other.0.get(1)) else { return Ok(first) };
-        let same = super::arithmetic::eq(b, self.0[0], other.0[0])?;
-        let earlier = b.alu(Op::CmpLt, &[position, other_position])?;
-        let tie = b.alu(Op::And, &[same, earlier])?;
-        b.alu(Op::Or, &[first, tie])
+        let mut pairs = self.0.iter().zip(&other.0).rev();
+        let Some((&x, &y)) = pairs.next() else { return Ok(b.constant(Const::int(DType::Bool, 0))) };
+        let mut precedes = b.alu(Op::CmpLt, &[x, y])?;
+        for (&x, &y) in pairs {
+            let (before, same) = (b.alu(Op::CmpLt, &[x, y])?, super::arithmetic::eq(b, x, y)?);
+            let tie = b.alu(Op::And, &[same, precedes])?;
+            precedes = b.alu(Op::Or, &[before, tie])?;
+        }
+        Ok(precedes)
+    }
+
+    /// The first words along an axis, which is dropped.
+    pub fn first_of(&self, b: &mut dyn Builder, axis: i64) -> Result<Words> {
+        let (mut first, mut words) = (SmallVec::new(), self.0.clone());
+        while !words.is_empty() {
+            let word = words.remove(0);
+            let least = reduce::min(b, word, Some(&[axis]), true)?;
+            first.push(super::movement::squeeze(b, least, Some(&[axis]))?);
+            // The others of those that have the least.
+            let is_least = super::arithmetic::eq(b, word, least)?;
+            for other in &mut words {
+                let last = super::like(b, *other, f64::INFINITY);
+                *other = b.alu(Op::Where, &[is_least, *other, last])?;
+            }
+        }
+        Ok(Words(first))
     }
 
     /// The positions (i32).
@@ -64,12 +99,37 @@ impl Words {
     }
 }
 
+/// A number for each element, ascending in the order that is asked for.
+pub(super) fn order_key(b: &mut dyn Builder, x: NodeId, descending: bool) -> Result<NodeId> {
+    let x = b.add(Op::Detach, &[x], Arg::None)?;
+    let key = key(b, x)?;
+    if descending { reverse_order(b, key) } else { Ok(key) }
+}
+
 /// The positions, along the last axis, of the elements in order (i32).
 fn order(b: &mut dyn Builder, x: NodeId, descending: bool) -> Result<NodeId> {
     let shape = shape_of(b, x);
     let words = Words::of(b, x, descending)?;
     match shape[shape.len() - 1].as_const() {
-        Some(length) if length > SHORT => by_network(b, words, &shape, length),
+        Some(length) if !are_compared(&rows_of(&shape), length) => by_network(b, words, &shape, length),
+        _ => by_rank(b, &words),
+    }
+}
+
+fn rows_of(shape: &[Dim]) -> Dim {
+    shape[..shape.len() - 1].iter().cloned().fold(Dim::from(1), |a, b| a * b)
+}
+
+/// Columns of the words in order (i32), where these are no longer in the places that they tell.
+pub(super) fn columns_in_order(b: &mut dyn Builder, words: &Words) -> Result<NodeId> {
+    let shape = shape_of(b, words.0[0]);
+    match shape[shape.len() - 1].as_const() {
+        Some(length) if !are_compared(&rows_of(&shape), length) => {
+            let columns = arange_dim(b, &Dim::from(length), DType::I32)?;
+            let mut words = words.clone();
+            words.0.push(expand(b, columns, &shape)?);
+            by_network(b, words, &shape, length)
+        }
         _ => by_rank(b, words),
     }
 }
@@ -77,9 +137,7 @@ fn order(b: &mut dyn Builder, x: NodeId, descending: bool) -> Result<NodeId> {
 /// A network that merges ever longer runs. The first step of a merge compares a run with the mirrored next one, so that all
 /// runs ascend; the others compare halves.
 fn by_network(b: &mut dyn Builder, words: Words, shape: &[Dim], length: i64) -> Result<NodeId> {
-    let lead = &shape[..shape.len() - 1];
-    let (rows, width) =
-        (lead.iter().cloned().fold(Dim::from(1), |a, b| a * b), (length as u64).next_power_of_two() as i64);
+    let (rows, width) = (rows_of(shape), (length as u64).next_power_of_two() as i64);
     let flat = [rows.clone(), Dim::from(width)];
     let padded = words.complement(b)?.map(|word| {
         let word = reshape(b, word, &[rows.clone(), Dim::from(length)])?;
@@ -124,13 +182,12 @@ fn compare(b: &mut dyn Builder, words: &Words, blocks: &[Dim], mirrored: bool) -
     joined.collect::<Result<_>>().map(Words)
 }
 
-fn by_rank(b: &mut dyn Builder, words: Words) -> Result<NodeId> {
-    let positions = words.positions(b)?;
-    let rank = ranks(b, &words)?;
+fn by_rank(b: &mut dyn Builder, words: &Words) -> Result<NodeId> {
+    let shape = shape_of(b, words.0[0]);
+    let rank = ranks(b, words)?;
     let rank = stored(b, rank)?;
     // The inverse of the ranks: which element has this one.
     let rank = unsqueeze(b, rank, -2)?;
-    let shape = shape_of(b, positions);
     let length = shape[shape.len() - 1].clone();
     let row = arange_dim(b, &length, DType::I32)?;
     let column = reshape(b, row, &[length.clone(), Dim::from(1)])?;
@@ -141,7 +198,7 @@ fn by_rank(b: &mut dyn Builder, words: Words) -> Result<NodeId> {
 }
 
 /// How many elements of the last axis stand before each (i32).
-pub(super) fn ranks(b: &mut dyn Builder, words: &Words) -> Result<NodeId> {
+fn ranks(b: &mut dyn Builder, words: &Words) -> Result<NodeId> {
     let own = words.map(|x| unsqueeze(b, x, -1))?;
     let other = words.map(|x| unsqueeze(b, x, -2))?;
     let precedes = other.precede(b, &own)?;

@@ -222,11 +222,12 @@ pub fn histc(b: &mut dyn Builder, x: NodeId, bins: i64, min: f64, max: f64) -> R
     let inside = b.alu(Op::And, &[above, below])?;
     let offset = sub(b, x, low)?;
     let share = super::elementwise::scale(b, offset, bins as f64 / (max - min))?;
-    let place = cast(b, share, DType::I64)?;
-    let last = b.constant(Const::int(DType::I64, (bins - 1).into()));
+    let dtype = if bins <= i32::MAX.into() { DType::I32 } else { DType::I64 };
+    let place = cast(b, share, dtype)?;
+    let last = b.constant(Const::int(dtype, (bins - 1).into()));
     let beyond = b.alu(Op::CmpLt, &[last, place])?;
     let place = b.alu(Op::Where, &[beyond, last, place])?;
-    let nowhere = b.constant(Const::int(DType::I64, -1));
+    let nowhere = b.constant(Const::int(dtype, -1));
     let place = b.alu(Op::Where, &[inside, place, nowhere])?;
     bincount(b, place, bins).map_err(|error| error.in_op("histc"))
 }

@@ -37,6 +37,21 @@ pub(crate) fn check_padding(op: &str, padding: &[i64]) -> Result<()> {
     Err(Error::new(ErrorKind::Value, op, format!("a padding of {padding:?}")).help("it is at least 0"))
 }
 
+/// The padding before and after each axis.
+///
+/// # Errors
+/// As [`check_padding`].
+pub(crate) fn padding_ends<const N: usize>(
+    op: &str,
+    padding: [i64; N],
+    padding_end: Option<[i64; N]>,
+) -> Result<[[i64; 2]; N]> {
+    let after = padding_end.unwrap_or(padding);
+    check_padding(op, &padding)?;
+    check_padding(op, &after)?;
+    Ok(std::array::from_fn(|axis| [padding[axis], after[axis]]))
+}
+
 /// Refuses windows without elements or steps.
 pub(crate) fn check(op: &str, windows: &[Window]) -> Result<()> {
     for window in windows {

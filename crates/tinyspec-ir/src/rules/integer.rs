@@ -1,6 +1,7 @@
-//! Sums and products of integers: ring laws, which hold under wrapping too.
+//! Sums and products of integers: ring laws, which hold under wrapping too. An index does not wrap: where a constant would, the
+//! expression stays as it is.
 
-use super::pattern::{alu, bounds, fold, int, is_index, is_int, repeated};
+use super::pattern::{alu, bounds, exact, fold, int, is_index, is_int, repeated};
 use super::terms::{sum, terms};
 use crate::{Builder, Const, Graph, NodeId, Op};
 
@@ -30,8 +31,8 @@ rules! {
         mul_zero: (Mul x 0) if is_int(g, x) => int_like(g, node, 0)?;
         max_same: (Max x y) if x == y => x;
 
-        add_constants: (Add (Add x #a) #b) if is_int(g, x) => { let c = int(g, x, a + b); alu(g, Op::Add, x, c)? };
-        mul_constants: (Mul (Mul x #a) #b) if is_int(g, x) => { let c = int(g, x, a.wrapping_mul(b)); alu(g, Op::Mul, x, c)? };
+        add_constants: (Add (Add x #a) #b) if is_int(g, x) => { let c = exact(g, x, a + b)?; alu(g, Op::Add, x, c)? };
+        mul_constants: (Mul (Mul x #a) #b) if is_int(g, x) => { let c = exact(g, x, a.wrapping_mul(b))?; alu(g, Op::Mul, x, c)? };
         distribute: (Mul (Add x #a) #b) if is_int(g, x) => affine(g, x, b, a.wrapping_mul(b))?;
         constant_outward: (Add (Add x #a) y) if is_int(g, x) && g.as_int(y).is_none() => {
             let (sum, c) = (alu(g, Op::Add, x, y)?, int(g, x, a));
@@ -84,13 +85,13 @@ fn int_like(graph: &mut Graph, node: NodeId, value: i128) -> Option<NodeId> {
 }
 
 fn times(graph: &mut Graph, x: NodeId, factor: i128) -> Option<NodeId> {
-    let factor = int(graph, x, factor);
+    let factor = exact(graph, x, factor)?;
     alu(graph, Op::Mul, x, factor)
 }
 
 fn affine(graph: &mut Graph, x: NodeId, factor: i128, summand: i128) -> Option<NodeId> {
     let product = times(graph, x, factor)?;
-    let summand = int(graph, x, summand);
+    let summand = exact(graph, x, summand)?;
     alu(graph, Op::Add, product, summand)
 }
 

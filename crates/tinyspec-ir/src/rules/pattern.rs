@@ -68,6 +68,12 @@ pub(super) fn int(graph: &mut Graph, like: NodeId, value: i128) -> NodeId {
     graph.constant(Const::int(dtype, value))
 }
 
+/// `value` as a constant of the dtype of `like`, which wraps; an index is exact, so none where it would.
+pub(super) fn exact(graph: &mut Graph, like: NodeId, value: i128) -> Option<NodeId> {
+    let is_lost = graph.dtype(like) == DType::Index && i64::try_from(value).is_err();
+    (!is_lost).then(|| int(graph, like, value))
+}
+
 /// Bounds of an integer node.
 pub(super) fn bounds(graph: &Graph, node: NodeId) -> Option<(i128, i128)> {
     graph.props(node).interval.int()

@@ -1,6 +1,6 @@
 //! Sums taken apart and put together.
 
-use super::pattern::{alu, int};
+use super::pattern::{alu, exact};
 use crate::{Graph, NodeId, Op};
 
 /// About `most` terms of a sum, each with its coefficient; what is left of a longer sum is a term of its own.
@@ -39,7 +39,7 @@ pub(super) fn sum(graph: &mut Graph, terms: &[(NodeId, i128)], like: NodeId) -> 
             0 => continue,
             1 => term,
             _ => {
-                let coefficient = int(graph, term, coefficient);
+                let coefficient = exact(graph, term, coefficient)?;
                 alu(graph, Op::Mul, term, coefficient)?
             }
         };
@@ -51,9 +51,9 @@ pub(super) fn sum(graph: &mut Graph, terms: &[(NodeId, i128)], like: NodeId) -> 
     match (total, constant) {
         (Some(total), 0) => Some(total),
         (Some(total), constant) => {
-            let constant = int(graph, like, constant);
+            let constant = exact(graph, like, constant)?;
             alu(graph, Op::Add, total, constant)
         }
-        (None, constant) => Some(int(graph, like, constant)),
+        (None, constant) => exact(graph, like, constant),
     }
 }

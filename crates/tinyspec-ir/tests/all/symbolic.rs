@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use tinyspec_ir::rewrite::Rewriter;
-use tinyspec_ir::{Arg, AxisType, Builder, Const, DType, Graph, NodeId, Op, eval::eval_op, rules, text};
+use tinyspec_ir::{Arg, AxisType, Builder, Const, DType, Dim, Graph, NodeId, Op, eval::eval_op, rules, text};
 
 /// The value of `root` where Range k stands at `positions[k]`.
 fn evaluate(graph: &Graph, root: NodeId, positions: &[i64]) -> i128 {
@@ -96,4 +96,25 @@ fn a_chain_of_100_000_nodes_is_simplified() {
     let simple = rules::simplify(&mut graph, &[node]).unwrap()[0];
     let sum = graph.index(100_000);
     assert_eq!(simple, graph.alu(Op::Add, &[range, sum]).unwrap());
+}
+
+/// An index is exact: constants do not fold by wrapping, neither alone, nor as the factors of an expression or of a dim.
+#[test]
+fn constants_of_an_index_never_wrap() {
+    let mut graph = Graph::new();
+    let (most, two, large) = (graph.index(i64::MAX), graph.index(2), graph.index(1 << 40));
+    for (op, a, b) in [(Op::Add, most, two), (Op::Mul, most, two), (Op::Mul, large, large)] {
+        let error = graph.alu(op, &[a, b]).expect_err("beyond 64 bits").to_string();
+        assert!(error.contains("is more than an index of 64 bits holds"), "{error}");
+    }
+    let bound = graph.index(9);
+    let range = graph.range(bound, 0, AxisType::Loop).unwrap();
+    let once = graph.alu(Op::Mul, &[range, large]).unwrap();
+    let twice = graph.alu(Op::Mul, &[once, large]).unwrap();
+    let simple = rules::simplify(&mut graph, &[twice]).unwrap()[0];
+    assert_eq!(simple, twice);
+    let large = Dim::from(1i64 << 40);
+    let size = Dim::named(0, 1, 9) * large.clone() * large;
+    assert!(size.bounds().0 > 1 << 60, "{size}");
+    assert_eq!(Dim::from(i64::MAX) + Dim::from(1), Dim::from(i64::MAX));
 }
