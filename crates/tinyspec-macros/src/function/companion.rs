@@ -62,6 +62,7 @@ pub fn payload_of(
         .map(|passing| match passing {
             Passing::Tensor => "t".to_string(),
             Passing::Scalar => "s".to_string(),
+            Passing::Flag => "b".to_string(),
             Passing::Model(tensors) => format!("m{tensors}"),
         })
         .collect();
@@ -121,6 +122,7 @@ fn read_passing(text: &str) -> Vec<Passing> {
         match (c, passing.last_mut()) {
             ('t', _) => passing.push(Passing::Tensor),
             ('s', _) => passing.push(Passing::Scalar),
+            ('b', _) => passing.push(Passing::Flag),
             ('m', _) => passing.push(Passing::Model(0)),
             (digit, Some(Passing::Model(count))) => *count = *count * 10 + digit.to_digit(10).unwrap_or(0) as usize,
             _ => {}

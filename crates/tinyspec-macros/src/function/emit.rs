@@ -23,6 +23,8 @@ pub struct Parameters {
     pub prelude: TokenStream,
     /// A slice of all tensors, those of models among them.
     pub arguments: TokenStream,
+    /// `.with_flags(…)`, if there are any.
+    pub flags: Option<TokenStream>,
     /// Statements of the typed copy that bind the parameters to its `inputs`.
     pub bound: TokenStream,
 }
@@ -38,6 +40,7 @@ impl Parameters {
         let (mut single, mut pushed) = (vec![], TokenStream::new());
         let nothing = quote!(else { return ::std::vec![] });
         let (inputs_left, all, make) = (local("inputs"), local("arguments"), local("make"));
+        let (mut flags, given) = (vec![], local("flags"));
         let mut seen: Vec<Ident> = vec![];
         for argument in inputs {
             let ident = match argument {
@@ -67,6 +70,13 @@ impl Parameters {
                             <#erased as ::tinyspec::nn::Model>::build("", #make) #nothing;
                         let #inside = &#inside;
                     });
+                    continue;
+                }
+                Some((_, None, Passing::Flag)) => {
+                    declared.push(quote!(#ident: bool));
+                    let number = flags.len();
+                    bound.extend(quote!(let #ident: bool = #given >> #number & 1 != 0;));
+                    flags.push(ident);
                     continue;
                 }
                 Some((parameter, None, Passing::Scalar)) => {
@@ -102,7 +112,8 @@ impl Parameters {
         } else {
             quote!(&[#(#single),*])
         };
-        Parameters { declared, prelude, arguments, bound }
+        let flags = (!flags.is_empty()).then(|| quote!(.with_flags(&[#(#flags),*])));
+        Parameters { declared, prelude, arguments, flags, bound }
     }
 }
 
@@ -126,6 +137,7 @@ pub fn typed(
     (body, is_wrong): (&syn::Block, bool),
 ) -> TokenStream {
     let (inputs, sizes, allow) = (local("inputs"), local("__tinyspec_sizes"), allow(is_wrong));
+    let flags = local("flags");
     let statements = typed_statements(signature, parameters, body);
     quote! {
         #allow
@@ -133,6 +145,7 @@ pub fn typed(
         fn __tinyspec_typed(
             #inputs: &[::tinyspec::Tensor],
             #sizes: &[::tinyspec::Dim],
+            #flags: u32,
         ) -> ::std::vec::Vec<::tinyspec::Tensor> {
             #statements
         }
@@ -147,9 +160,11 @@ fn typed_statements(signature: &FunctionSignature, parameters: &Parameters, body
     };
     let (dims, bound) = (&signature.dims, &parameters.bound);
     let (inputs, sizes, results) = (local("inputs"), local("__tinyspec_sizes"), local("results"));
+    let flags = local("flags");
     // A `let` cannot give the name of a constant to something else, but that of a function.
     let names = dims.iter().map(|dim| crate::diagnostics::ident(&dim.to_string()));
     quote! {
+        let _ = #flags;
         #[allow(unused_variables, unused_mut)]
         let mut #inputs = #inputs.iter();
         #bound
@@ -171,7 +186,7 @@ fn given_up(
     body: &syn::Block,
     open: Place,
 ) -> Vec<TokenStream> {
-    let (inputs, sizes) = (local("inputs"), local("__tinyspec_sizes"));
+    let (inputs, sizes, flags) = (local("inputs"), local("__tinyspec_sizes"), local("flags"));
     let statements = typed_statements(signature, parameters, body);
     let message = format!(
         "`{}` has no graph, since this is not traced, though it is Rust: \
@@ -183,14 +198,14 @@ fn given_up(
     let constant = quote! {
         #[allow(unused, unreachable_code, non_snake_case, clippy::all)]
         const _: () = {
-            let _ = |#inputs: &[::tinyspec::Tensor], #sizes: &[::tinyspec::Dim]| -> ::std::vec::Vec<::tinyspec::Tensor> {
+            let _ = |#inputs: &[::tinyspec::Tensor], #sizes: &[::tinyspec::Dim], #flags: u32| -> ::std::vec::Vec<::tinyspec::Tensor> {
                 #statements
             };
             #refuse;
         };
     };
     let nothing = quote! {
-        fn __tinyspec_typed(_: &[::tinyspec::Tensor], _: &[::tinyspec::Dim]) -> ::std::vec::Vec<::tinyspec::Tensor> {
+        fn __tinyspec_typed(_: &[::tinyspec::Tensor], _: &[::tinyspec::Dim], _: u32) -> ::std::vec::Vec<::tinyspec::Tensor> {
             ::std::vec![]
         }
     };
@@ -260,14 +275,14 @@ pub fn function(
     let graph_doc = format!("The graph of [`{name}()`], in the binary.");
     let documentation = format!("What [`{name}()`] is at compile time: its graph.");
     let (errors, allow) = (diagnostics.to_tokens(), allow(is_wrong));
-    let Parameters { declared, prelude, arguments, .. } = &parameters;
+    let Parameters { declared, prelude, arguments, flags, .. } = &parameters;
     quote! {
         #(#attributes)*
         #allow
         #[track_caller]
         #visibility fn #name #generics (#(#declared),*) -> #result {
             #prelude
-            ::tinyspec::__private::call(#own, #arguments)
+            ::tinyspec::__private::call(#own #flags, #arguments)
         }
         #[doc = #documentation]
         #[allow(non_camel_case_types, dead_code)]

@@ -6,7 +6,8 @@ use darling::ast::NestedMeta;
 use darling::util::PathList;
 use proc_macro2::{Span, TokenStream};
 use std::collections::HashMap;
-use syn::{Expr, ExprLit, ExprRange, Ident, Lit, RangeLimits, Token};
+use syn::punctuated::Punctuated;
+use syn::{Expr, ExprLit, FnArg, ExprRange, Ident, Lit, RangeLimits, Token};
 use tinyspec_ir::rewrite::Permission;
 use tinyspec_ir::signature::NamedDim;
 
@@ -21,6 +22,8 @@ pub struct Options {
     pub fast_math: Vec<Permission>,
     /// Where tinyspec is found from here, unless it is `::tinyspec`.
     pub root: Option<syn::Path>,
+    /// Parameters that the body asks in an `if`: each value of theirs has a graph of its own.
+    pub flags: Vec<String>,
     /// Least and greatest values of named dims.
     pub bounds: HashMap<String, (i64, i64, Ident)>,
 }
@@ -51,6 +54,12 @@ impl syn::parse::Parse for Bound {
 }
 
 impl Options {
+    /// The options with the flags that a body asks.
+    pub fn with_flags(mut self, inputs: &Punctuated<FnArg, Token![,]>, body: &syn::Block) -> Options {
+        self.flags = super::flags::find(inputs, body);
+        self
+    }
+
     /// What may stand before an `impl`, if not before a function too.
     pub fn is_of_function(&self) -> bool {
         self.grad.is_some() || self.gradient.is_some() || !self.fast_math.is_empty() || !self.bounds.is_empty()

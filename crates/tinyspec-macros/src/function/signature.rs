@@ -38,6 +38,8 @@ pub enum Passing {
     Scalar,
     /// `&Mlp`: as many tensors.
     Model(usize),
+    /// A `bool` that an `if` asks: each value has a graph.
+    Flag,
 }
 
 /// A parameter as the user wrote it.
@@ -221,6 +223,11 @@ impl FunctionSignature {
                 continue;
             }
             let name = parameter.ident.to_string();
+            if options.flags.contains(&name) && parameter.passing == Passing::Scalar {
+                parameter.passing = Passing::Flag;
+                parameters.push(parameter);
+                continue;
+            }
             match ty {
                 Some(ty) => inputs.push(Input { name, dtype: ty.dtype, shape: ty.shape }),
                 None => {
@@ -291,6 +298,11 @@ impl FunctionSignature {
             }
         }
         models.into_iter()
+    }
+
+    /// The parameters that are flags, in order.
+    pub fn flags(&self) -> impl Iterator<Item = &Parameter> {
+        self.parameters.iter().filter(|parameter| parameter.passing == Passing::Flag)
     }
 
     /// The companions of all models have told what they consist of.

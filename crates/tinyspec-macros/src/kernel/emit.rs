@@ -111,7 +111,7 @@ pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnost
             /// The graph of a call.
             pub const FUNCTION: &'static ::tinyspec::__private::EmbeddedFunction = {
                 static KERNEL: ::tinyspec::__private::EmbeddedFunction = ::tinyspec::__private::EmbeddedFunction::new(
-                    #text, #bytes, ::core::file!(), &[], || ::std::vec![#(#values),*], |_, _| ::std::vec![],
+                    #text, #bytes, ::core::file!(), &[], || ::std::vec![#(#values),*], |_, _, _| ::std::vec![],
                 ) #gradient;
                 &KERNEL
             };

@@ -11,7 +11,7 @@ use crate::function::emit::{Parameters, allow, checked, first_typed, last_typed,
 use crate::function::options::Options;
 use crate::function::signature::{Context, FunctionSignature};
 use crate::function::{
-    Callees, all_callees, embedded, function_of, gradient, models, told, trace, typed_copy, unknown,
+    Callees, Embedding, all_callees, embedded, function_of, gradient, models, told, trace, typed_copy, unknown,
 };
 use crate::renamed;
 use proc_macro2::TokenStream;
@@ -69,7 +69,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         let (attributes, visibility, ident) = (&method.attrs, &method.vis, &method.sig.ident);
         let constant = graph_name(ident);
         let hash = name_hash(&ident.to_string());
-        let (Parameters { declared, prelude, arguments, .. }, allow) = (&parameters, allow(is_wrong));
+        let (Parameters { declared, prelude, arguments, flags, .. }, allow) = (&parameters, allow(is_wrong));
         let named = gradient::Named {
             grad: format_ident!("{}_grad", ident.unraw().to_string()),
             backward: format_ident!("{}_backward", ident.unraw().to_string()),
@@ -88,7 +88,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
             #[track_caller]
             #visibility fn #ident(#(#declared),*) -> #result {
                 #prelude
-                ::tinyspec::__private::call(Self::#constant, #arguments)
+                ::tinyspec::__private::call(Self::#constant #flags, #arguments)
             }
             #gradients
         });
@@ -216,6 +216,7 @@ fn methods(block: &ItemImpl, diagnostics: &mut Diagnostics) -> Vec<Method> {
                 diagnostics.error(Place::of(root), "`crate = …` is said once, before the `impl`");
             }
         }
+        method.options = method.options.with_flags(&method.item.sig.inputs, &method.item.block);
         methods.push(method);
     }
     methods
@@ -325,8 +326,13 @@ pub fn traced(number: usize, options: TokenStream, block: &ItemImpl, known: Vec<
     let (is_wrong, open) = (outcome.traced.is_none(), outcome.open.filter(|_| reported.is_empty()));
     let own = own_text.and_then(|own| found.iter().find(|callee| callee.text == own));
     let callees = Callees { paths: &found, methods: &outcome.methods, own };
-    let (name, typed) = (&method.item.sig.ident, quote!(__tinyspec_typed));
-    let graph = embedded(name, outcome.traced, callees, &outcome.constants, &method.options, &typed, &mut diagnostics);
+    let body = Embedding {
+        traced: outcome.traced,
+        callees,
+        constants: &outcome.constants,
+        is_deferred: outcome.is_deferred,
+    };
+    let graph = embedded(&method.item.sig.ident, body, &signature, &method.options, &mut diagnostics);
     let checks = &outcome.checks;
     let errors = diagnostics.to_tokens();
     let copy = typed_copy::typed_copy(&method.item.block, &diagnostics);

@@ -239,6 +239,21 @@ impl Tracer<'_> {
                     places.resize(nodes.len(), Some(argument));
                     continue;
                 }
+                (Passing::Flag, value) => {
+                    // The typed copy passes it on.
+                    self.is_deferred = true;
+                    match value {
+                        Value::Bool(_) | Value::Constant { .. } => {}
+                        Value::Tensor(_) => {
+                            let message = format!(
+                                "`{name}` takes a flag here, a `bool` that chooses its graph: a tensor has a value only when it is computed"
+                            );
+                            return Err(self.refuse(argument, message));
+                        }
+                        other => return Err(without_value(other.clone())),
+                    }
+                    continue;
+                }
                 (Passing::Model(_), _) => return Err(without_value(Value::Unknown)),
                 (_, Value::Tensor(node)) => nodes.push(Some(*node)),
                 (Passing::Scalar, Value::Int(..) | Value::Float(_) | Value::Bool(_) | Value::Constant { .. }) => {
