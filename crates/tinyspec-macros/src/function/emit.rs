@@ -57,7 +57,7 @@ impl Parameters {
             let parameter = signature.parameters.iter().find(|parameter| parameter.ident == ident);
             match parameter.map(|parameter| (parameter, &parameter.model, parameter.passing)) {
                 Some((parameter, Some(path), _)) => {
-                    let (written, erased) = (&parameter.written, erased(path, &signature.dims));
+                    let (written, erased) = (&parameter.written, erased(path, &signature.dim_names()));
                     let inside =
                         if ident == "self" { format_ident!("__self", span = ident.span()) } else { ident.clone() };
                     declared.push(if ident == "self" { quote!(&self) } else { quote!(#ident: #written) });
@@ -162,7 +162,11 @@ fn typed_statements(signature: &FunctionSignature, parameters: &Parameters, body
     let (inputs, sizes, results) = (local("inputs"), local("__tinyspec_sizes"), local("results"));
     let flags = local("flags");
     // A `let` cannot give the name of a constant to something else, but that of a function.
-    let names = dims.iter().map(|dim| crate::diagnostics::ident(&dim.to_string()));
+    let names = signature.dim_names().into_iter().map(|dim| crate::diagnostics::ident(&dim.to_string()));
+    let made = signature.made.iter().map(|made| {
+        let (dim, by, quotient) = (&made.ident, &made.by, &made.quotient);
+        quote!(#[allow(unused_variables)] let #dim = ::tinyspec::__private::size(&(#by)) * ::tinyspec::__private::size(#quotient);)
+    });
     quote! {
         let _ = #flags;
         #[allow(unused_variables, unused_mut)]
@@ -172,6 +176,7 @@ fn typed_statements(signature: &FunctionSignature, parameters: &Parameters, body
             #(#[allow(dead_code)] fn #names() {})*
             #[allow(unused_variables)]
             let [#(#dims),*] = #sizes else { return ::std::vec![] };
+            #(#made)*
             #value
         };
         ::tinyspec::function::Results::into_tensors(#results)
@@ -235,6 +240,7 @@ pub fn allow(is_wrong: bool) -> Option<TokenStream> {
 
 /// Sizes that the types of models name: the emitted function is generic over them.
 fn size_generics(signature: &FunctionSignature) -> TokenStream {
+    let declared = signature.dim_names();
     let mut names: Vec<&Ident> = vec![];
     for path in signature.parameters.iter().filter_map(|parameter| parameter.model.as_ref()) {
         let Some(PathArguments::AngleBracketed(arguments)) = path.segments.last().map(|last| &last.arguments) else {
@@ -242,7 +248,7 @@ fn size_generics(signature: &FunctionSignature) -> TokenStream {
         };
         let text = quote!(#arguments).to_string();
         let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
-        names.extend(signature.dims.iter().filter(|dim| words.contains(&dim.unraw().to_string().as_str())));
+        names.extend(declared.iter().filter(|dim| words.contains(&dim.unraw().to_string().as_str())));
     }
     names.sort();
     names.dedup();
@@ -267,9 +273,10 @@ pub fn function(
         quote!(#[doc(hidden)] pub const #name: usize = #path;)
     });
     let generics = size_generics(signature);
-    // Two functions of one name are one error of rustc: their types differ, and nothing here is reached by the name alone.
     let hash = companion::place_hash(name);
-    let own = quote!(<#name<#hash> as ::tinyspec::__private::HasFunction<#hash>>::FUNCTION);
+    // rustc names it where a check fails, and where functions call each other in a circle.
+    let graph_name = format_ident!("graph_of_{}", name.unraw().to_string());
+    let own = quote!(<#name as ::tinyspec::__private::HasFunction<#hash>>::FUNCTION);
     let named = gradient::Named { grad: format_ident!("grad"), backward: format_ident!("backward"), function: &own };
     let gradients = gradient::functions(signature, options, &named, &parameters, &generics, visibility);
     let graph_doc = format!("The graph of [`{name}()`], in the binary.");
@@ -286,18 +293,19 @@ pub fn function(
         }
         #[doc = #documentation]
         #[allow(non_camel_case_types, dead_code)]
-        #visibility enum #name<const PLACE: u64 = #hash> {}
+        #visibility enum #name {}
         #[allow(unexpected_cfgs)]
         const _: () = {
             // First, as editors complete in the first copy of what they complete in.
             #typed
-            static A_GRAPH_HAS_NO_RECURSION: ::tinyspec::function::EmbeddedFunction = #graph;
-            impl ::tinyspec::__private::HasFunction<#hash> for #name<#hash> {
-                const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = &A_GRAPH_HAS_NO_RECURSION;
+            #[allow(non_upper_case_globals)]
+            static #graph_name: ::tinyspec::function::EmbeddedFunction = #graph;
+            impl ::tinyspec::__private::HasFunction<#hash> for #name {
+                const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = &#graph_name;
             }
         };
         #[allow(dead_code)]
-        impl #name<#hash> {
+        impl #name {
             #[doc = #graph_doc]
             pub const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = #own;
             #(#constants)*

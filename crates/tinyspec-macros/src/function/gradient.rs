@@ -50,7 +50,7 @@ pub fn check(signature: &FunctionSignature, gradient: &Callee, path: &syn::Path,
     let inputs = signature.signature.inputs.iter().map(|input| (input.dtype, input.shape.clone()));
     let cotangents = result.tensors().into_iter().filter(|tensor| tensor.dtype.is_float());
     let given: Vec<_> = inputs.chain(cotangents.map(|tensor| (tensor.dtype, tensor.shape.clone()))).collect();
-    let names: Vec<(u32, String)> = (0..).zip(signature.dims.iter().map(ToString::to_string)).collect();
+    let names: Vec<(u32, String)> = (0..).zip(signature.signature.dims.iter().map(|dim| dim.name.clone())).collect();
     let (name, place) = (source_text(path), Place::of(path));
     let types = |types: &[(tinyspec_ir::DType, tinyspec_ir::Shape)]| {
         let shown: Vec<String> =

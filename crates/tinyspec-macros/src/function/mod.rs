@@ -10,6 +10,7 @@ pub mod companion;
 pub mod emit;
 pub mod flags;
 pub mod gradient;
+pub mod local_macros;
 pub mod options;
 pub mod signature;
 pub mod trace;

@@ -97,9 +97,9 @@ impl VisitMut for Copier<'_> {
                 let (size, dtype) = (&cast.expr, quote::format_ident!("{dtype:?}"));
                 *expression = parse_quote!(::tinyspec::__private::size_as(&#size, ::tinyspec::DType::#dtype));
             }
-            (Some(Adaptation::Size), Expr::Cast(cast)) => {
-                let size = &cast.expr;
-                *expression = parse_quote!(::tinyspec::__private::size(&#size));
+            (Some(Adaptation::Size), written) => {
+                let size = if let Expr::Cast(cast) = written { &*cast.expr } else { written };
+                *expression = parse_quote!(::tinyspec::__private::size(&(#size)));
             }
             (Some(Adaptation::Array(length)), list) => {
                 *expression = parse_quote!(::tinyspec::__private::array::<#length, _>(#list));

@@ -69,6 +69,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         let (attributes, visibility, ident) = (&method.attrs, &method.vis, &method.sig.ident);
         let constant = graph_name(ident);
         let hash = name_hash(&ident.to_string());
+        let graph_name = format_ident!("graph_of_{}", ident.unraw().to_string());
         let (Parameters { declared, prelude, arguments, flags, .. }, allow) = (&parameters, allow(is_wrong));
         let named = gradient::Named {
             grad: format_ident!("{}_grad", ident.unraw().to_string()),
@@ -97,9 +98,10 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
             #[allow(unexpected_cfgs)]
             const _: () = {
                 #typed
-                static A_GRAPH_HAS_NO_RECURSION: ::tinyspec::function::EmbeddedFunction = #graph;
+                #[allow(non_upper_case_globals)]
+                static #graph_name: ::tinyspec::function::EmbeddedFunction = #graph;
                 impl #generics ::tinyspec::__private::HasFunction<#hash> for #arguments {
-                    const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = &A_GRAPH_HAS_NO_RECURSION;
+                    const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = &#graph_name;
                 }
             };
         });

@@ -206,7 +206,7 @@ impl Tracer<'_> {
             format!("`{name}!` runs while the program runs, not in a graph: use it outside the #[function]")
         } else {
             format!(
-                "`{name}!` is not expanded before the function is traced: write its code in place, or as a #[function]"
+                "`{name}!` is not expanded before the function is traced: write its code in place, or as a #[function], or define it inside this one"
             )
         };
         self.diagnostics.error_instead_of_rustc(whole, Place::of(mac), message);

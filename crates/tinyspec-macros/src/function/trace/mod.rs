@@ -316,7 +316,7 @@ impl Tracer<'_> {
             }
             let value = match (&parameter.fields, &parameter.model) {
                 (Some(fields), Some(path)) => {
-                    let root = Rc::new(erased(path, &signature.dims));
+                    let root = Rc::new(erased(path, &signature.dim_names()));
                     self.model_value(fields, &root, &quote!((*model)), &mut params)
                 }
                 (_, Some(_)) => {
@@ -330,6 +330,10 @@ impl Tracer<'_> {
         for position in 0..signature.dims.len() {
             let (name, dim) = (signature.dims[position].to_string(), self.in_graph(&signature.signature.dim(position)));
             self.declare(&name, Value::Dim(dim));
+        }
+        for made in &signature.made {
+            let dim = self.in_graph(&made.dim);
+            self.declare(&made.ident.to_string(), Value::Dim(dim));
         }
     }
 
@@ -411,7 +415,7 @@ impl Tracer<'_> {
 
     fn names(&self) -> Vec<(u32, String)> {
         let first = self.signature.signature.inputs.len() as u32;
-        let dims = (first..).zip(self.signature.dims.iter().map(ToString::to_string));
+        let dims = (first..).zip(self.signature.signature.dims.iter().map(|dim| dim.name.clone()));
         let constants = (FIRST_CONSTANT..).zip(self.constants.0.iter().map(|constant| constant.text.clone()));
         dims.chain(constants).collect()
     }
