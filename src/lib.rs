@@ -268,7 +268,7 @@ pub mod __private {
     pub use crate::__tinyspec_hop as hop;
     pub use tinyspec_core::function::{
         EmbeddedFunction, HasFunction, NO_FUNCTION, NoFunctions, ScalarArgument, array, call, call_gradient, check_equal,
-        check_functions, check_size, constant, gradients, method, next_input, refuse, size, size_as, wrong, wrong_results,
+        check_functions, check_size, constant, gradients, method, method_size, next_input, refuse, size, size_as, wrong, wrong_results,
     };
     pub use tinyspec_core::function::{call_kernel, kernel_constant};
     pub use tinyspec_core::nn::{Made, NoPart, NotMade, Part};

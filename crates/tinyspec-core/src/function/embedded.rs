@@ -461,12 +461,20 @@ impl<T> NoFunctions for T {}
 pub trait HasFunction<const NAME: u64> {
     /// The method.
     const FUNCTION: &'static EmbeddedFunction;
+    /// Constants of the scope around it that its shapes name.
+    const SIZES: &'static [usize] = &[];
 }
 
 /// The method `NAME` of what a path of fields leads to: its type may have no name here.
 #[doc(hidden)]
 pub const fn method<S, T: HasFunction<NAME>, const NAME: u64>(_path: fn(&S) -> &T) -> &'static EmbeddedFunction {
     T::FUNCTION
+}
+
+/// A constant that the shapes of such a method name, for whoever calls it.
+#[doc(hidden)]
+pub const fn method_size<S, T: HasFunction<NAME>, const NAME: u64>(_path: fn(&S) -> &T, position: usize) -> usize {
+    T::SIZES[position]
 }
 
 /// The value of an outer constant.

@@ -165,7 +165,7 @@ fn typed_statements(signature: &FunctionSignature, parameters: &Parameters, body
     let names = signature.dim_names().into_iter().map(|dim| crate::diagnostics::ident(&dim.to_string()));
     let made = signature.made.iter().map(|made| {
         let (dim, by, quotient) = (&made.ident, &made.by, &made.quotient);
-        quote!(#[allow(unused_variables)] let #dim = ::tinyspec::__private::size(&(#by)) * ::tinyspec::__private::size(#quotient);)
+        quote!(#[allow(unused_variables)] let #dim = &(::tinyspec::__private::size(&(#by)) * ::tinyspec::__private::size(#quotient));)
     });
     quote! {
         let _ = #flags;
@@ -274,6 +274,8 @@ pub fn function(
     });
     let generics = size_generics(signature);
     let hash = companion::place_hash(name);
+    // Where rustc says that it is defined.
+    let kind = quote_spanned!(function.sig.fn_token.span=> enum);
     // rustc names it where a check fails, and where functions call each other in a circle.
     let graph_name = format_ident!("graph_of_{}", name.unraw().to_string());
     let own = quote!(<#name as ::tinyspec::__private::HasFunction<#hash>>::FUNCTION);
@@ -293,7 +295,7 @@ pub fn function(
         }
         #[doc = #documentation]
         #[allow(non_camel_case_types, dead_code)]
-        #visibility enum #name {}
+        #visibility #kind #name {}
         #[allow(unexpected_cfgs)]
         const _: () = {
             // First, as editors complete in the first copy of what they complete in.

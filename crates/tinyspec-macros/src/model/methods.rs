@@ -47,13 +47,6 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         let method = &method.item;
         gradient::check_floats(method_options, &signature, &mut diagnostics);
         attributes::check(&method.sig.inputs, &method.block, &mut diagnostics);
-        if let Some(constant) = signature.constants.0.first() {
-            let message = format!(
-                "`{}` is neither a generic of the `impl` nor a dim of the method: write a number or a name in `<…>`",
-                constant.text
-            );
-            diagnostics.error(Place::of(&constant.path), message);
-        }
         let (mut found, imports) = all_callees(&method.sig, &method.block, &signature, own, &mut diagnostics);
         found.retain(|callee| callee.text != self_text(&context));
         let mut preview = Diagnostics::default();
@@ -94,6 +87,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
             #gradients
         });
         let arguments = impl_arguments(self_type);
+        let sizes = signature.constants.0.iter().map(|constant| &constant.path);
         outside.extend(quote! {
             #[allow(unexpected_cfgs)]
             const _: () = {
@@ -102,6 +96,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
                 static #graph_name: ::tinyspec::function::EmbeddedFunction = #graph;
                 impl #generics ::tinyspec::__private::HasFunction<#hash> for #arguments {
                     const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = &#graph_name;
+                    const SIZES: &'static [usize] = &[#(#sizes),*];
                 }
             };
         });
