@@ -76,8 +76,9 @@ pub use tinyspec_ir::{DType, Dim, ErrorKind};
 /// For a size of 0 the body is run as plain Rust: sums of nothing are 0, and a first row is refused.
 /// At run time a [`Tensor`] has its shape as a value, so the function that is left takes and returns plain `Tensor`s.
 ///
-/// **Body.** `let`, operators, methods of [`Tensor`], tuples, arrays, blocks, `for` over ranges of literals and over lists
-/// (unrolled), `if` on what is known, `.cast::<bf16>()` beside `.cast(DType::BF16)`, and calls of other `#[function]`s, however they are imported. A mistake is
+/// **Body.** `let`, operators, methods of [`Tensor`], tuples, arrays, blocks, `for` over ranges and over lists
+/// (unrolled), `if` and `match` on what is known, `macro_rules!` of its own, `.cast::<bf16>()` beside `.cast(DType::BF16)`, and calls of
+/// other `#[function]`s, however they are imported. `D as f32` is a size as a tensor of shape `()`. A mistake is
 /// reported with what was found, what was expected and where the dims come from; all mistakes of a body come in one run.
 ///
 /// ```compile_fail
@@ -88,7 +89,31 @@ pub use tinyspec_ir::{DType, Dim, ErrorKind};
 /// }
 /// ```
 ///
-/// **Options.** `#[function(grad)]` derives the backward function at compile time: `loss::grad(…)` for a loss of shape `()`,
+/// **Constants and flags decide.** A `const` of the scope around the function may end a loop, whose rounds then keep the types of what they
+/// change, name an axis, or choose in an `if` or a `match`; so may a parameter of the type `bool`, a flag, unless the body uses
+/// it as a tensor. All ways are checked at compile time; the graph is made when the function is first used, one for each
+/// value of the flags ([`function::EmbeddedFunction::with_flags`]).
+///
+/// ```
+/// # use tinyspec::prelude::*;
+/// const LAYERS: usize = 3;
+///
+/// #[function]
+/// fn deep<B>(x: &Tensor<f32, B, 4>, w: &Tensor<f32, 4, 4>, residual: bool) -> Tensor<f32, B, 4> {
+///     let mut y = x.clone();
+///     for _ in 0..LAYERS {
+///         let z = y.matmul(w).relu();
+///         y = if residual { y + z } else { z };
+///     }
+///     y
+/// }
+/// # assert_eq!(deep(&Tensor::ones([1, 4]), &Tensor::ones([4, 4]), false).to_vec::<f32>()?, [64.0; 4]);
+/// # assert_eq!(deep(&Tensor::ones([1, 4]), &Tensor::ones([4, 4]), true).to_vec::<f32>()?, [125.0; 4]);
+/// # Ok::<(), tinyspec::Error>(())
+/// ```
+///
+/// **Options.** `#[function(where(D % H == 0))]` says what divides a dim, so that `x.reshape([B, T, H, D / H])` keeps all elements;
+/// each call is checked. `#[function(grad)]` derives the backward function at compile time: `loss::grad(…)` for a loss of shape `()`,
 /// `f::backward(…, cotangents…)` for any result, both with a gradient for each float parameter.
 /// `#[function(gradient = path)]` takes another `#[function]` for it, over the parameters and a cotangent for each float
 /// result; [`grad`] uses it too. `#[function(bounds(B: 1..=4096))]` bounds a dim: the
@@ -244,8 +269,8 @@ pub use tinyspec_macros::model;
 pub mod __private {
     pub use crate::__tinyspec_hop as hop;
     pub use tinyspec_core::function::{
-        EmbeddedFunction, HasFunction, NO_FUNCTION, NoFunctions, ScalarArgument, call, call_gradient, check_equal,
-        check_functions, check_size, constant, gradients, method, next_input, refuse, size, wrong, wrong_results,
+        EmbeddedFunction, HasFunction, NO_FUNCTION, NoFunctions, ScalarArgument, array, call, call_gradient, check_equal,
+        check_functions, check_size, constant, gradients, method, method_size, next_input, refuse, size, size_as, wrong, wrong_results,
     };
     pub use tinyspec_core::function::{call_kernel, kernel_constant};
     pub use tinyspec_core::nn::{Made, NoPart, NotMade, Part};

@@ -12,6 +12,7 @@ mod axis_methods;
 mod calls;
 mod composed_methods;
 mod constructs;
+mod deciding;
 mod elementwise_methods;
 mod gradients;
 mod hygiene;

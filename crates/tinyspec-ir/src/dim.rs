@@ -231,6 +231,31 @@ impl Dim {
         Some(Dim::from_terms(quotient))
     }
 
+    /// `self / divisor` without the factors that both have, as far as each is one product. A factor that may be 0 stays.
+    ///
+    /// ```
+    /// use tinyspec_ir::Dim;
+    /// let (n, m) = (Dim::named(0, 1, 9), Dim::named(1, 1, 9));
+    /// assert_eq!((n.clone() * m.clone() * Dim::from(6)).ratio(&(n * Dim::from(4))), (m * Dim::from(3), Dim::from(2)));
+    /// ```
+    pub fn ratio(&self, divisor: &Dim) -> (Dim, Dim) {
+        let (terms, divisors) = (self.terms(), divisor.terms());
+        let ([(atoms, number)], [(by, divided)]) = (terms.as_slice(), divisors.as_slice()) else {
+            return (self.clone(), divisor.clone());
+        };
+        let (mut atoms, mut by) = (atoms.clone(), by.clone());
+        by.retain(|atom| {
+            let place = atoms.iter().position(|other| other == atom).filter(|_| atom.bounds().0 >= 1);
+            place.map(|place| atoms.remove(place)).is_none()
+        });
+        let (mut common, mut rest) = (number.unsigned_abs(), divided.unsigned_abs());
+        while rest != 0 {
+            (common, rest) = (rest, common % rest);
+        }
+        let common = i64::try_from(common).unwrap_or(1).max(1);
+        (Dim::product(&atoms, number / common), Dim::product(&by, divided / common))
+    }
+
     /// Sound bounds.
     pub fn bounds(&self) -> (i64, i64) {
         self.bounds_within(CASES)

@@ -224,7 +224,24 @@ impl Signature {
                         .zip(&bound)
                         .zip(&self.dims)
                         .find_map(|((slot, value), dim)| (value.is_none() && contains(expected, slot)).then_some(dim));
+                    let factor = (0..)
+                        .zip(&bound)
+                        .find_map(|(slot, value)| linear(&wanted, slot).filter(|_| value.is_none()))
+                        .and_then(|(factor, rest)| rest.is(0).then_some(factor))
+                        .filter(|factor| !factor.is(1) && !found.modulo(factor).is(0));
                     let message = match unknown {
+                        Some(_) if factor.is_some() => {
+                            let factor = factor.unwrap_or_else(|| Dim::from(1));
+                            let name = &input.name;
+                            match (found.as_const(), factor.as_const()) {
+                                (Some(_), Some(_)) => {
+                                    format!("axis {axis} of `{name}` is {found}, which {factor} does not divide (`{shown}`)")
+                                }
+                                _ => format!(
+                                    "axis {axis} of `{name}` is {found}, and nothing says that {factor} divides it (`{shown}`): `#[function(where({found} % {factor} == 0))]` does"
+                                ),
+                            }
+                        }
                         Some(NamedDim { name, min, .. }) => format!(
                             "axis {axis} of `{}` is {found}: that is no `{shown}` with `{name}` at least {}",
                             input.name,

@@ -2,7 +2,8 @@
 
 use proc_macro2::{Delimiter, Ident, LineColumn, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
-use std::collections::HashSet;
+use tinyspec_ir::DType;
+use std::collections::{HashMap, HashSet};
 
 /// From where to where an error is underlined.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +60,19 @@ pub struct Diagnostics {
     errors: Vec<(Place, String)>,
     /// Expressions that rustc would complain about a second time.
     spoken_for: HashSet<(usize, usize, usize, usize)>,
+    /// What the typed copy writes in another way.
+    adapted: HashMap<(usize, usize, usize, usize), Adaptation>,
+}
+
+/// What a trace has found out about an expression that plain Rust needs another spelling for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Adaptation {
+    /// `D as f32`, where `D` is a named dim: a tensor of shape `()`.
+    SizeAs(DType),
+    /// `D as usize`, where `D` is a named dim: the dim itself.
+    Size,
+    /// A list of this length that an array pattern takes apart.
+    Array(usize),
 }
 
 impl Diagnostics {
@@ -87,6 +101,27 @@ impl Diagnostics {
             self.error(place, message);
         }
         self.spoken_for.extend(other.spoken_for);
+        self.adapted.extend(other.adapted);
+    }
+
+    /// The typed copy writes this expression in another way.
+    pub fn adapt(&mut self, expression: &impl ToTokens, adaptation: Adaptation) {
+        self.adapted.insert(Place::of(expression).key(), adaptation);
+    }
+
+    /// How the typed copy writes this expression, if not as the user did.
+    pub fn adaptation(&self, expression: &impl ToTokens) -> Option<Adaptation> {
+        if self.adapted.is_empty() { None } else { self.adapted.get(&Place::of(expression).key()).copied() }
+    }
+
+    /// The mistakes found so far.
+    pub fn errors(&self) -> impl Iterator<Item = (Place, &str)> {
+        self.errors.iter().map(|(place, message)| (*place, message.as_str()))
+    }
+
+    /// What was found out, without what was wrong.
+    pub fn adaptations(&self) -> Diagnostics {
+        Diagnostics { adapted: self.adapted.clone(), ..Diagnostics::default() }
     }
 
     /// How many mistakes.

@@ -4,9 +4,9 @@ use super::tracing::Tracing;
 use super::{Body, Function, Prepared, permitted};
 use crate::tensor::{Element, Scalar, Tensor};
 use crate::{Error, Result};
-
+use std::collections::BTreeMap;
 use std::panic::Location;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tinyspec_ir::function::Traced;
 use tinyspec_ir::rewrite::Permission;
 use tinyspec_ir::signature::{Input, Signature};
@@ -25,6 +25,11 @@ pub struct EmbeddedFunction {
     pub depth: u32,
     constants: fn() -> Vec<Const>,
     typed: TypedCopy,
+    /// Constants or flags decide what the graph is: the typed copy makes it.
+    is_deferred: bool,
+    flags: u32,
+    /// The same function with other flags.
+    flagged: Mutex<BTreeMap<u32, &'static EmbeddedFunction>>,
     gradient: Gradient,
     permissions: &'static [Permission],
     decoded: OnceLock<Result<Function>>,
@@ -41,8 +46,8 @@ enum Gradient {
     Own(&'static EmbeddedFunction),
 }
 
-/// The user's body as Rust code: inputs and named dims → results.
-type TypedCopy = fn(&[Tensor], &[Dim]) -> Vec<Tensor>;
+/// The user's body as Rust code: inputs, named dims and flags, from the lowest bit on → results.
+type TypedCopy = fn(&[Tensor], &[Dim], u32) -> Vec<Tensor>;
 
 impl std::fmt::Debug for EmbeddedFunction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -73,11 +78,52 @@ impl EmbeddedFunction {
             depth: 0,
             constants,
             typed,
+            is_deferred: false,
+            flags: 0,
+            flagged: Mutex::new(BTreeMap::new()),
             gradient: Gradient::Derived,
             permissions: &[],
             decoded: OnceLock::new(),
             derived: OnceLock::new(),
         }
+    }
+
+    /// The same, with a graph that is made when it is first used.
+    #[doc(hidden)]
+    pub const fn deferred(mut self) -> EmbeddedFunction {
+        self.is_deferred = true;
+        self
+    }
+
+    /// The function whose flags, the `bool` parameters that its body asks, have these values: each choice has a graph of its own,
+    /// made when it is first used. Of fewer values the others are `false`.
+    ///
+    /// ```
+    /// # use tinyspec_core::function::EmbeddedFunction;
+    /// fn prepared(attention: &'static EmbeddedFunction) -> &'static EmbeddedFunction {
+    ///     attention.with_flags(&[true])
+    /// }
+    /// ```
+    pub fn with_flags(&'static self, flags: &[bool]) -> &'static EmbeddedFunction {
+        let bits = flags.iter().rev().fold(0, |bits, &flag| bits << 1 | u32::from(flag));
+        if bits == self.flags {
+            return self;
+        }
+        let mut flagged = self.flagged.lock().unwrap_or_else(PoisonError::into_inner);
+        flagged.entry(bits).or_insert_with(|| {
+            // As many as the flags have values, each once.
+            Box::leak(Box::new(EmbeddedFunction {
+                flags: bits,
+                flagged: Mutex::new(BTreeMap::new()),
+                decoded: OnceLock::new(),
+                derived: OnceLock::new(),
+                gradient: match self.gradient {
+                    Gradient::Own(own) => Gradient::Own(own),
+                    Gradient::Derived | Gradient::Embedded(_) => Gradient::Derived,
+                },
+                ..*self
+            }))
+        })
     }
 
     /// The same with callees of these depths.
@@ -117,7 +163,7 @@ impl EmbeddedFunction {
     /// What the macro emits beside its errors.
     #[doc(hidden)]
     pub const fn failed() -> EmbeddedFunction {
-        EmbeddedFunction::new("function", b"", "", &[], Vec::new, |_, _| vec![])
+        EmbeddedFunction::new("function", b"", "", &[], Vec::new, |_, _, _| vec![])
     }
 
     /// The function's name.
@@ -136,18 +182,15 @@ impl EmbeddedFunction {
     fn decode(&self) -> Result<Function> {
         let traced = Traced::decode(self.bytes, self.file)?;
         let constants = (self.constants)();
-        let (graph, outputs) = traced.resolve(&constants, |graph, site, arguments| {
-            let missing = || tinyspec_ir::Error::new(ErrorKind::Verify, self.name, "a callee is missing");
-            let callee = self.callees.get(site.callee as usize).ok_or_else(missing)?;
-            let function = if site.is_gradient { callee.gradient() } else { callee.get() };
-            let function = function.map_err(|error| match error {
-                Error::Graph(error) => error,
-                other => tinyspec_ir::Error::new(ErrorKind::Value, callee.name, other.to_string()),
-            })?;
-            function.inline(graph, arguments)
-        })?;
         let signature = traced.signature_with(&constants);
-        let closed = Traced { signature, graph, calls: vec![], outputs };
+        let closed = if self.is_deferred {
+            let function = self.run(signature)?;
+            let (graph, outputs) = (function.body().graph().clone(), function.body().outputs().to_vec());
+            Traced { signature: function.signature().clone(), graph, calls: vec![], outputs }
+        } else {
+            let (graph, outputs) = self.resolve(&traced, &constants)?;
+            Traced { signature, graph, calls: vec![], outputs }
+        };
         let own = match self.gradient {
             Gradient::Own(gradient) => {
                 let mut graph = Graph::new();
@@ -163,6 +206,29 @@ impl EmbeddedFunction {
             body = body.with_gradient(own);
         }
         Ok(Function::new(closed.signature, Arc::new(body))?)
+    }
+
+    /// The graph with the bodies of its callees and the values of constants.
+    fn resolve(&self, traced: &Traced, constants: &[Const]) -> Result<(Graph, Vec<NodeId>)> {
+        Ok(traced.resolve(constants, |graph, site, arguments| {
+            let missing = || tinyspec_ir::Error::new(ErrorKind::Verify, self.name, "a callee is missing");
+            let callee = self.callees.get(site.callee as usize).ok_or_else(missing)?;
+            let function = if site.is_gradient { callee.gradient() } else { callee.get() };
+            let function = function.map_err(|error| match error {
+                Error::Graph(error) => error,
+                other => tinyspec_ir::Error::new(ErrorKind::Value, callee.name, other.to_string()),
+            })?;
+            function.inline(graph, arguments)
+        })?)
+    }
+
+    /// Runs the typed copy over placeholders.
+    #[track_caller]
+    fn run(&self, signature: Signature) -> Result<Function> {
+        // Placeholders have the signature's dims behind their own slots.
+        let first = signature.inputs.len() as u32;
+        let dims: Vec<Dim> = (first..).zip(&signature.dims).map(|(slot, dim)| dim.at(slot)).collect();
+        Function::trace_signature(signature, |inputs| (self.typed)(inputs, &dims, self.flags))
     }
 
     /// The backward function: on the inputs and a cotangent for each float result it gives a gradient for each float input.
@@ -219,7 +285,7 @@ impl EmbeddedFunction {
         // A ramp of a few elements is narrower than one of any number.
         let dtypes = function.body().outputs().iter().map(|&result| function.body().graph().dtype(result));
         let traced = Function::trace_signature(signature, |inputs| {
-            let mut results = (self.typed)(inputs, &dims);
+            let mut results = (self.typed)(inputs, &dims, self.flags);
             if results.is_empty() {
                 results = written_by_kernel(function, &dims);
             }
@@ -248,11 +314,7 @@ impl EmbeddedFunction {
     /// As [`Function::trace`].
     #[track_caller]
     pub fn retrace(&self) -> Result<Function> {
-        let signature = self.get()?.signature();
-        // Placeholders have the signature's dims behind their own slots.
-        let first = signature.inputs.len() as u32;
-        let dims: Vec<Dim> = (first..).zip(&signature.dims).map(|(slot, dim)| dim.at(slot)).collect();
-        Function::trace_signature(signature.clone(), |inputs| (self.typed)(inputs, &dims))?.fast_math(self.permissions)
+        self.run(self.get()?.signature().clone())?.fast_math(self.permissions)
     }
 }
 
@@ -425,6 +487,8 @@ impl<T> NoFunctions for T {}
 pub trait HasFunction<const NAME: u64> {
     /// The method.
     const FUNCTION: &'static EmbeddedFunction;
+    /// Constants of the scope around it that its shapes name.
+    const SIZES: &'static [usize] = &[];
 }
 
 /// The method `NAME` of what a path of fields leads to: its type may have no name here.
@@ -433,42 +497,10 @@ pub const fn method<S, T: HasFunction<NAME>, const NAME: u64>(_path: fn(&S) -> &
     T::FUNCTION
 }
 
-/// A size in the typed copy of a body: a number, or a named dim.
+/// A constant that the shapes of such a method name, for whoever calls it.
 #[doc(hidden)]
-#[diagnostic::on_unimplemented(
-    message = "a size is a whole number or a dim, found `{Self}`",
-    label = "expected a size"
-)]
-pub trait Size {
-    /// As a dim.
-    fn to_dim(&self) -> Dim;
-}
-
-macro_rules! sizes {
-    ($($type:ty)*) => { $(impl Size for $type {
-        fn to_dim(&self) -> Dim {
-            Dim::from(*self)
-        }
-    })* };
-}
-sizes!(i32 i64 usize);
-
-impl Size for Dim {
-    fn to_dim(&self) -> Dim {
-        self.clone()
-    }
-}
-
-impl<T: Size> Size for &T {
-    fn to_dim(&self) -> Dim {
-        T::to_dim(self)
-    }
-}
-
-/// A size in a shape of the typed copy.
-#[doc(hidden)]
-pub fn size(size: &impl Size) -> Dim {
-    size.to_dim()
+pub const fn method_size<S, T: HasFunction<NAME>, const NAME: u64>(_path: fn(&S) -> &T, position: usize) -> usize {
+    T::SIZES[position]
 }
 
 /// The value of an outer constant.
@@ -498,18 +530,6 @@ macro_rules! outer {
 outer!(F64 float: f32 f64);
 outer!(I64 int: i8 i16 i32 i64 isize bool);
 outer!(U64 int: u8 u16 u32 u64 usize);
-
-/// Stands in the typed copy where the macro has refused an expression.
-#[doc(hidden)]
-pub fn wrong() -> Tensor {
-    Tensor::failed(Error::refused(ErrorKind::Unsupported, "function", "the macro refused this expression"))
-}
-
-/// Stands for the results of a body that the macro has refused.
-#[doc(hidden)]
-pub fn wrong_results<R: Results>() -> R {
-    R::from_tensors(vec![wrong(); R::COUNT])
-}
 
 impl Function {
     /// The results in `graph` on nodes of it.

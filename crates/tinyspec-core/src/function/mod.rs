@@ -11,6 +11,7 @@ mod prepare;
 mod program;
 mod ranged;
 mod tracing;
+mod typed;
 
 pub use body::Body;
 pub use callable::Prepare;
@@ -19,13 +20,15 @@ pub use check::{check_equal, check_functions, check_size, refuse};
 pub use embedded::{EmbeddedFunction, Results, ScalarArgument};
 #[doc(hidden)]
 pub use embedded::{
-    HasFunction, NO_FUNCTION, NoFunctions, call, call_gradient, constant, gradients, method, next_input, size, wrong,
-    wrong_results,
+    HasFunction, NO_FUNCTION, NoFunctions, call, call_gradient, constant, gradients, method, method_size,
+    next_input,
 };
 #[doc(hidden)]
 pub use kernel::{KernelArgument, call_kernel, kernel_constant};
 pub use prepare::Prepared;
 pub use program::Program;
+#[doc(hidden)]
+pub use typed::{array, size, size_as, wrong, wrong_results};
 
 pub(crate) use ranged::{Ranged, sizes};
 

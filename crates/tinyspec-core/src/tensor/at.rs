@@ -8,7 +8,7 @@ use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToIncl
 use std::panic::Location;
 use tinyspec_ir::ops::pick;
 use tinyspec_ir::ops::slice::Slice;
-use tinyspec_ir::{DType, ErrorKind};
+use tinyspec_ir::{DType, Dim, ErrorKind};
 
 /// What is picked along one axis, or several.
 #[derive(Clone, Debug)]
@@ -72,6 +72,11 @@ fn span(start: Option<i64>, stop: Option<i64>) -> Pick {
     Pick::Slice(Slice::Span { start, stop, step: 1 })
 }
 
+/// Sizes as ends: none of it may be outside.
+fn sizes(start: Dim, stop: Option<Dim>) -> Pick {
+    Pick::Slice(Slice::Sizes { start, stop })
+}
+
 /// A position; what is greater than all is beyond every axis.
 fn number(position: impl TryInto<i64>) -> i64 {
     position.try_into().unwrap_or(i64::MAX)
@@ -108,6 +113,15 @@ macro_rules! picks {
 }
 
 picks! { numbers i32 i64 usize }
+picks! {
+    [] Dim, position => Pick::Slice(Slice::AtSize(position));
+    [] &Dim, position => Pick::Slice(Slice::AtSize(position.clone()));
+    [] Range<Dim>, range => sizes(range.start, Some(range.end));
+    [] RangeFrom<Dim>, range => sizes(range.start, None);
+    [] RangeTo<Dim>, range => sizes(Dim::from(0), Some(range.end));
+    [] RangeToInclusive<Dim>, range => sizes(Dim::from(0), Some(range.end + Dim::from(1)));
+    [] RangeInclusive<Dim>, range => sizes(range.start().clone(), Some(range.end().clone() + Dim::from(1)));
+}
 picks! {
     [] RangeFull, _range => span(None, None);
     [] Pick, pick => pick;
@@ -153,7 +167,7 @@ impl Call {
     /// Picks with nodes for tensors; bool tensors beside the places where they are true, if these are known.
     fn picks(&mut self, picks: &[Pick], places: &[Option<Tensor>]) -> Vec<pick::Pick> {
         let mut node = |(number, pick): (usize, &Pick)| match pick {
-            Pick::Slice(slice) => pick::Pick::Slice(*slice),
+            Pick::Slice(slice) => pick::Pick::Slice(slice.clone()),
             Pick::Tensor(tensor) => {
                 let tensor = self.operand(tensor, DType::Void);
                 match places.get(number) {

@@ -2,7 +2,7 @@
 
 use super::elementwise::stored;
 use super::{axes_of, axis_of, dtype_of, like, shape_of};
-use crate::dim::show;
+use crate::dim::{Atom, show};
 use crate::{Arg, Axes, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
 /// Row-major reinterpretation; one dim may be -1 and is then inferred.
@@ -10,13 +10,25 @@ pub fn reshape(b: &mut dyn Builder, x: NodeId, shape: &[Dim]) -> Result<NodeId> 
     let from = shape_of(b, x);
     let mut target: Shape = shape.into();
     let unknown: Vec<usize> = (0..target.len()).filter(|&axis| target[axis].is(-1)).collect();
+    if unknown.len() > 1 {
+        let message = format!("-1 stands in {} twice: which sizes they are, nothing says", show(shape));
+        return Err(Error::new(ErrorKind::Shape, "reshape", message).help("write all sizes but one out"));
+    }
     if let [axis] = unknown[..] {
         let product = |dims: &mut dyn Iterator<Item = &Dim>| dims.cloned().fold(Dim::from(1), |a, b| a * b);
         let total = product(&mut from.iter());
         let known = product(&mut target.iter().filter(|dim| !dim.is(-1)));
-        if !known.is(0) && total.modulo(&known).is(0) {
-            target[axis] = total.idiv(&known);
+        let (left, by) = total.ratio(&known);
+        if known.is(0) || !left.modulo(&by).is(0) {
+            let why = if left.as_const().is_some() && by.as_const().is_some() { "" } else { " for every size" };
+            let message = format!("-1 stands for {left} / {by} in {}, which is no whole number{why}", show(shape));
+            let error = Error::new(ErrorKind::Shape, "reshape", message);
+            return Err(match left.as_atom() {
+                Some(Atom::Named { .. }) => error.help(format!("`#[function(where({left} % {by} == 0))]` says that it is")),
+                _ => error,
+            });
         }
+        target[axis] = left.idiv(&by);
     }
     if from == target {
         return Ok(x);

@@ -6,7 +6,7 @@ use crate::dim::show;
 use crate::{Arg, Builder, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
 /// What is picked along one axis, or several.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Pick {
     /// A position or a slice of one axis.
     Slice(Slice),
@@ -64,9 +64,9 @@ impl Plan {
         for pick in picks {
             let (axis, axes) = (plan.seen.len(), taken(pick));
             match *pick {
-                Pick::Slice(slice) => {
-                    plan.slices.push(slice);
-                    plan.seen.extend((!matches!(slice, Slice::At(_))).then_some(1));
+                Pick::Slice(ref slice) => {
+                    plan.seen.extend((!matches!(slice, Slice::At(_) | Slice::AtSize(_))).then_some(1));
+                    plan.slices.push(slice.clone());
                     continue;
                 }
                 Pick::Tensor(tensor) => {

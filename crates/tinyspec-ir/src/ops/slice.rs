@@ -6,7 +6,7 @@ use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
 /// What is kept of one axis.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Slice {
     /// One position, counted from the end where negative; the axis is gone then.
     At(i64),
@@ -20,6 +20,15 @@ pub enum Slice {
         /// Distance and direction.
         step: i64,
     },
+    /// As `At`, the position being a size that a call may decide.
+    AtSize(Dim),
+    /// From `start` on, before `stop`, these being sizes that a call may decide. All of it must be inside: nothing is cut off.
+    Sizes {
+        /// The first position.
+        start: Dim,
+        /// The position that is not reached; none: through to the end.
+        stop: Option<Dim>,
+    },
 }
 
 impl Slice {
@@ -31,7 +40,7 @@ impl Slice {
         Slice::Span { start: Some(start), stop: Some(stop).filter(|&stop| stop != i64::MAX), step }
     }
 
-    fn is_all(self) -> bool {
+    fn is_all(&self) -> bool {
         matches!(self, Slice::Span { start: None | Some(0), stop: None, step: 1 })
     }
 }
@@ -45,10 +54,24 @@ struct Steps {
 }
 
 impl Steps {
-    fn of(op: &str, slice: Slice, axis: usize, length: &Dim) -> Result<Steps> {
+    fn of(op: &str, slice: &Slice, axis: usize, length: &Dim) -> Result<Steps> {
         let zero = Dim::from(0);
         let placed = |end: i64| if end < 0 { length + end } else { Dim::from(end) };
-        let (start, stop, step) = match slice {
+        let (start, stop, step) = match *slice {
+            Slice::AtSize(ref position) => {
+                let low = position.as_const().map_or(position.clone(), placed);
+                return Ok(Steps { low, count: Dim::from(1), stride: 1, reversed: false });
+            }
+            Slice::Sizes { ref start, ref stop } => {
+                let end = |end: &Dim| end.as_const().map_or(end.clone(), placed);
+                let low = end(start);
+                let count = stop.as_ref().map_or(length.clone(), end) - low.clone();
+                if count.bounds().1 < 0 {
+                    let message = format!("a part of {count} elements of axis {axis}, which has {length}");
+                    return Err(Error::new(ErrorKind::Value, op, message));
+                }
+                return Ok(Steps { low, count, stride: 1, reversed: false });
+            }
             Slice::At(position) => {
                 let low = placed(position);
                 // What only the size in a call decides is refused there.
@@ -104,7 +127,7 @@ fn steps_of(op: &str, shape: &[Dim], slices: &[Slice]) -> Result<Vec<Option<Step
     }
     let of = |(axis, (slice, length)): (usize, (&Slice, &Dim))| match slice.is_all() {
         true => Ok(None),
-        false => Steps::of(op, *slice, axis, length).map(Some),
+        false => Steps::of(op, slice, axis, length).map(Some),
     };
     slices.iter().zip(shape).enumerate().map(of).collect()
 }
@@ -130,7 +153,7 @@ pub fn get(b: &mut dyn Builder, op: &str, x: NodeId, slices: &[Slice]) -> Result
             }
         }
     }
-    let dropped = |axis: usize| matches!(slices.get(axis), Some(Slice::At(_)));
+    let dropped = |axis: usize| matches!(slices.get(axis), Some(Slice::At(_) | Slice::AtSize(_)));
     let kept: Shape =
         shape_of(b, x).iter().enumerate().filter(|(axis, _)| !dropped(*axis)).map(|(_, dim)| dim.clone()).collect();
     reshape(b, x, &kept)
@@ -169,7 +192,7 @@ fn fitting(b: &mut dyn Builder, op: &str, x: NodeId, value: NodeId, part: &Shape
 pub fn set(b: &mut dyn Builder, op: &str, x: NodeId, slices: &[Slice], value: NodeId) -> Result<NodeId> {
     let shape = shape_of(b, x);
     let steps = steps_of(op, &shape, slices)?;
-    let dropped = |axis: usize| matches!(slices.get(axis), Some(Slice::At(_)));
+    let dropped = |axis: usize| matches!(slices.get(axis), Some(Slice::At(_) | Slice::AtSize(_)));
     let count =
         |axis: usize| steps.get(axis).and_then(Option::as_ref).map_or(shape[axis].clone(), |steps| steps.count.clone());
     let part: Shape = (0..shape.len()).filter(|&axis| !dropped(axis)).map(count).collect();

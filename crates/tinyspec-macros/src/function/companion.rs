@@ -5,7 +5,6 @@
 
 use super::callees::CalleePath;
 use super::signature::{FunctionSignature, Passing, ResultType, TensorType};
-use crate::model::FIELDS;
 use crate::model::types::ModelType;
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -62,6 +61,7 @@ pub fn payload_of(
         .map(|passing| match passing {
             Passing::Tensor => "t".to_string(),
             Passing::Scalar => "s".to_string(),
+            Passing::Flag => "b".to_string(),
             Passing::Model(tensors) => format!("m{tensors}"),
         })
         .collect();
@@ -121,6 +121,7 @@ fn read_passing(text: &str) -> Vec<Passing> {
         match (c, passing.last_mut()) {
             ('t', _) => passing.push(Passing::Tensor),
             ('s', _) => passing.push(Passing::Scalar),
+            ('b', _) => passing.push(Passing::Flag),
             ('m', _) => passing.push(Passing::Model(0)),
             (digit, Some(Passing::Model(count))) => *count = *count * 10 + digit.to_digit(10).unwrap_or(0) as usize,
             _ => {}
@@ -242,7 +243,7 @@ fn chain(callees: &[CalleePath], owner: &str, last: &TokenStream, state: &TokenS
         let name = ident.unraw().to_string();
         let is_model = name.starts_with(char::is_uppercase);
         // An import of one name may be ambiguous where a use of it is not: with a crate that has a function's name.
-        if callee.path.get_ident().is_some() && (!is_model || name.ends_with(FIELDS)) {
+        if callee.path.get_ident().is_some() {
             names.push(quote!(#ident));
             continue;
         }
@@ -252,8 +253,8 @@ fn chain(callees: &[CalleePath], owner: &str, last: &TokenStream, state: &TokenS
             .any(|other| other.path.segments.last().is_some_and(|other| other.ident.unraw() == name));
         let suffix = if is_taken { format!("_{number}") } else { String::new() };
         // In a module imports need names of their own: `owner` has one.
-        let what = if is_model { format!("model_in_{owner}") } else { "tinyspec_function".to_string() };
-        let alias = Ident::new(&format!("{name}_is_not_a_{what}{suffix}"), callee.span);
+        let what = if is_model { format!("model_for_{owner}") } else { "function".to_string() };
+        let alias = Ident::new(&format!("{name}_needs_the_attribute_{what}{suffix}"), callee.span);
         let path = respanned(&callee.path, callee.span);
         aliases
             .extend(quote_spanned!(callee.span=> #[allow(unused_imports, non_camel_case_types)] use #path as #alias;));

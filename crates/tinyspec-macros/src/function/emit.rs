@@ -23,6 +23,8 @@ pub struct Parameters {
     pub prelude: TokenStream,
     /// A slice of all tensors, those of models among them.
     pub arguments: TokenStream,
+    /// `.with_flags(…)`, if there are any.
+    pub flags: Option<TokenStream>,
     /// Statements of the typed copy that bind the parameters to its `inputs`.
     pub bound: TokenStream,
 }
@@ -38,6 +40,7 @@ impl Parameters {
         let (mut single, mut pushed) = (vec![], TokenStream::new());
         let nothing = quote!(else { return ::std::vec![] });
         let (inputs_left, all, make) = (local("inputs"), local("arguments"), local("make"));
+        let (mut flags, given) = (vec![], local("flags"));
         let mut seen: Vec<Ident> = vec![];
         for argument in inputs {
             let ident = match argument {
@@ -54,7 +57,7 @@ impl Parameters {
             let parameter = signature.parameters.iter().find(|parameter| parameter.ident == ident);
             match parameter.map(|parameter| (parameter, &parameter.model, parameter.passing)) {
                 Some((parameter, Some(path), _)) => {
-                    let (written, erased) = (&parameter.written, erased(path, &signature.dims));
+                    let (written, erased) = (&parameter.written, erased(path, &signature.dim_names()));
                     let inside =
                         if ident == "self" { format_ident!("__self", span = ident.span()) } else { ident.clone() };
                     declared.push(if ident == "self" { quote!(&self) } else { quote!(#ident: #written) });
@@ -67,6 +70,13 @@ impl Parameters {
                             <#erased as ::tinyspec::nn::Model>::build("", #make) #nothing;
                         let #inside = &#inside;
                     });
+                    continue;
+                }
+                Some((_, None, Passing::Flag)) => {
+                    declared.push(quote!(#ident: bool));
+                    let number = flags.len();
+                    bound.extend(quote!(let #ident: bool = #given >> #number & 1 != 0;));
+                    flags.push(ident);
                     continue;
                 }
                 Some((parameter, None, Passing::Scalar)) => {
@@ -102,7 +112,8 @@ impl Parameters {
         } else {
             quote!(&[#(#single),*])
         };
-        Parameters { declared, prelude, arguments, bound }
+        let flags = (!flags.is_empty()).then(|| quote!(.with_flags(&[#(#flags),*])));
+        Parameters { declared, prelude, arguments, flags, bound }
     }
 }
 
@@ -126,6 +137,7 @@ pub fn typed(
     (body, is_wrong): (&syn::Block, bool),
 ) -> TokenStream {
     let (inputs, sizes, allow) = (local("inputs"), local("__tinyspec_sizes"), allow(is_wrong));
+    let flags = local("flags");
     let statements = typed_statements(signature, parameters, body);
     quote! {
         #allow
@@ -133,6 +145,7 @@ pub fn typed(
         fn __tinyspec_typed(
             #inputs: &[::tinyspec::Tensor],
             #sizes: &[::tinyspec::Dim],
+            #flags: u32,
         ) -> ::std::vec::Vec<::tinyspec::Tensor> {
             #statements
         }
@@ -147,9 +160,15 @@ fn typed_statements(signature: &FunctionSignature, parameters: &Parameters, body
     };
     let (dims, bound) = (&signature.dims, &parameters.bound);
     let (inputs, sizes, results) = (local("inputs"), local("__tinyspec_sizes"), local("results"));
+    let flags = local("flags");
     // A `let` cannot give the name of a constant to something else, but that of a function.
-    let names = dims.iter().map(|dim| crate::diagnostics::ident(&dim.to_string()));
+    let names = signature.dim_names().into_iter().map(|dim| crate::diagnostics::ident(&dim.to_string()));
+    let made = signature.made.iter().map(|made| {
+        let (dim, by, quotient) = (&made.ident, &made.by, &made.quotient);
+        quote!(#[allow(unused_variables)] let #dim = &(::tinyspec::__private::size(&(#by)) * ::tinyspec::__private::size(#quotient));)
+    });
     quote! {
+        let _ = #flags;
         #[allow(unused_variables, unused_mut)]
         let mut #inputs = #inputs.iter();
         #bound
@@ -157,6 +176,7 @@ fn typed_statements(signature: &FunctionSignature, parameters: &Parameters, body
             #(#[allow(dead_code)] fn #names() {})*
             #[allow(unused_variables)]
             let [#(#dims),*] = #sizes else { return ::std::vec![] };
+            #(#made)*
             #value
         };
         ::tinyspec::function::Results::into_tensors(#results)
@@ -171,7 +191,7 @@ fn given_up(
     body: &syn::Block,
     open: Place,
 ) -> Vec<TokenStream> {
-    let (inputs, sizes) = (local("inputs"), local("__tinyspec_sizes"));
+    let (inputs, sizes, flags) = (local("inputs"), local("__tinyspec_sizes"), local("flags"));
     let statements = typed_statements(signature, parameters, body);
     let message = format!(
         "`{}` has no graph, since this is not traced, though it is Rust: \
@@ -183,14 +203,14 @@ fn given_up(
     let constant = quote! {
         #[allow(unused, unreachable_code, non_snake_case, clippy::all)]
         const _: () = {
-            let _ = |#inputs: &[::tinyspec::Tensor], #sizes: &[::tinyspec::Dim]| -> ::std::vec::Vec<::tinyspec::Tensor> {
+            let _ = |#inputs: &[::tinyspec::Tensor], #sizes: &[::tinyspec::Dim], #flags: u32| -> ::std::vec::Vec<::tinyspec::Tensor> {
                 #statements
             };
             #refuse;
         };
     };
     let nothing = quote! {
-        fn __tinyspec_typed(_: &[::tinyspec::Tensor], _: &[::tinyspec::Dim]) -> ::std::vec::Vec<::tinyspec::Tensor> {
+        fn __tinyspec_typed(_: &[::tinyspec::Tensor], _: &[::tinyspec::Dim], _: u32) -> ::std::vec::Vec<::tinyspec::Tensor> {
             ::std::vec![]
         }
     };
@@ -220,6 +240,7 @@ pub fn allow(is_wrong: bool) -> Option<TokenStream> {
 
 /// Sizes that the types of models name: the emitted function is generic over them.
 fn size_generics(signature: &FunctionSignature) -> TokenStream {
+    let declared = signature.dim_names();
     let mut names: Vec<&Ident> = vec![];
     for path in signature.parameters.iter().filter_map(|parameter| parameter.model.as_ref()) {
         let Some(PathArguments::AngleBracketed(arguments)) = path.segments.last().map(|last| &last.arguments) else {
@@ -227,7 +248,7 @@ fn size_generics(signature: &FunctionSignature) -> TokenStream {
         };
         let text = quote!(#arguments).to_string();
         let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
-        names.extend(signature.dims.iter().filter(|dim| words.contains(&dim.unraw().to_string().as_str())));
+        names.extend(declared.iter().filter(|dim| words.contains(&dim.unraw().to_string().as_str())));
     }
     names.sort();
     names.dedup();
@@ -252,37 +273,41 @@ pub fn function(
         quote!(#[doc(hidden)] pub const #name: usize = #path;)
     });
     let generics = size_generics(signature);
-    // Two functions of one name are one error of rustc: their types differ, and nothing here is reached by the name alone.
     let hash = companion::place_hash(name);
-    let own = quote!(<#name<#hash> as ::tinyspec::__private::HasFunction<#hash>>::FUNCTION);
+    // Where rustc says that it is defined.
+    let kind = quote_spanned!(function.sig.fn_token.span=> enum);
+    // rustc names it where a check fails, and where functions call each other in a circle.
+    let graph_name = format_ident!("graph_of_{}", name.unraw().to_string());
+    let own = quote!(<#name as ::tinyspec::__private::HasFunction<#hash>>::FUNCTION);
     let named = gradient::Named { grad: format_ident!("grad"), backward: format_ident!("backward"), function: &own };
     let gradients = gradient::functions(signature, options, &named, &parameters, &generics, visibility);
     let graph_doc = format!("The graph of [`{name}()`], in the binary.");
     let documentation = format!("What [`{name}()`] is at compile time: its graph.");
     let (errors, allow) = (diagnostics.to_tokens(), allow(is_wrong));
-    let Parameters { declared, prelude, arguments, .. } = &parameters;
+    let Parameters { declared, prelude, arguments, flags, .. } = &parameters;
     quote! {
         #(#attributes)*
         #allow
         #[track_caller]
         #visibility fn #name #generics (#(#declared),*) -> #result {
             #prelude
-            ::tinyspec::__private::call(#own, #arguments)
+            ::tinyspec::__private::call(#own #flags, #arguments)
         }
         #[doc = #documentation]
         #[allow(non_camel_case_types, dead_code)]
-        #visibility enum #name<const PLACE: u64 = #hash> {}
+        #visibility #kind #name {}
         #[allow(unexpected_cfgs)]
         const _: () = {
             // First, as editors complete in the first copy of what they complete in.
             #typed
-            static A_GRAPH_HAS_NO_RECURSION: ::tinyspec::function::EmbeddedFunction = #graph;
-            impl ::tinyspec::__private::HasFunction<#hash> for #name<#hash> {
-                const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = &A_GRAPH_HAS_NO_RECURSION;
+            #[allow(non_upper_case_globals)]
+            static #graph_name: ::tinyspec::function::EmbeddedFunction = #graph;
+            impl ::tinyspec::__private::HasFunction<#hash> for #name {
+                const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = &#graph_name;
             }
         };
         #[allow(dead_code)]
-        impl #name<#hash> {
+        impl #name {
             #[doc = #graph_doc]
             pub const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = #own;
             #(#constants)*

@@ -50,7 +50,7 @@ pub fn check(signature: &FunctionSignature, gradient: &Callee, path: &syn::Path,
     let inputs = signature.signature.inputs.iter().map(|input| (input.dtype, input.shape.clone()));
     let cotangents = result.tensors().into_iter().filter(|tensor| tensor.dtype.is_float());
     let given: Vec<_> = inputs.chain(cotangents.map(|tensor| (tensor.dtype, tensor.shape.clone()))).collect();
-    let names: Vec<(u32, String)> = (0..).zip(signature.dims.iter().map(ToString::to_string)).collect();
+    let names: Vec<(u32, String)> = (0..).zip(signature.signature.dims.iter().map(|dim| dim.name.clone())).collect();
     let (name, place) = (source_text(path), Place::of(path));
     let types = |types: &[(tinyspec_ir::DType, tinyspec_ir::Shape)]| {
         let shown: Vec<String> =
@@ -113,7 +113,7 @@ pub fn backward(
     Some(quote! {
         .with_backward({
             static BACKWARD: ::tinyspec::function::EmbeddedFunction =
-                ::tinyspec::__private::EmbeddedFunction::new(#text, #bytes, #shared |_, _| ::std::vec![])
+                ::tinyspec::__private::EmbeddedFunction::new(#text, #bytes, #shared |_, _, _| ::std::vec![])
                     #permissions;
             &BACKWARD
         })
@@ -153,7 +153,7 @@ pub fn functions(
         let (count, names) = (inputs.len(), inputs.iter().map(|input| format!("`{}`", input.name)).collect::<Vec<_>>());
         (quote!([::tinyspec::Tensor; #count]), quote!(call_gradient), names.join(", "))
     };
-    let Parameters { declared, prelude, arguments, .. } = parameters;
+    let Parameters { declared, prelude, arguments, flags, .. } = parameters;
     let grad = (floats.len() == 1 && result.tensors().len() == 1 && floats[0].shape.is_empty()).then(|| {
         let documentation = format!("The gradients of the loss with respect to {wanted}.");
         let (one, dtype) = (local("one"), quote::format_ident!("{}", format!("{:?}", floats[0].dtype)));
@@ -163,7 +163,7 @@ pub fn functions(
             #visibility fn #grad_name #generics (#(#declared),*) -> #gradients {
                 let #one = ::tinyspec::Tensor::full_of((), 1, ::tinyspec::DType::#dtype);
                 #prelude
-                ::tinyspec::__private::#call(#function, #arguments, &[&#one])
+                ::tinyspec::__private::#call(#function #flags, #arguments, &[&#one])
             }
         }
     });
@@ -178,7 +178,7 @@ pub fn functions(
             #(#declared,)* #(#cotangents: &::tinyspec::Tensor),*
         ) -> #gradients {
             #prelude
-            ::tinyspec::__private::#call(#function, #arguments, &[#(#cotangents),*])
+            ::tinyspec::__private::#call(#function #flags, #arguments, &[#(#cotangents),*])
         }
     })
 }

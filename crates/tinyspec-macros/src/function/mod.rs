@@ -8,7 +8,9 @@ pub mod callees;
 pub mod cast;
 pub mod companion;
 pub mod emit;
+pub mod flags;
 pub mod gradient;
+pub mod local_macros;
 pub mod options;
 pub mod signature;
 pub mod trace;
@@ -30,6 +32,7 @@ use std::rc::Rc;
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::{ItemFn, LitByteStr};
+use tinyspec_ir::Graph;
 use tinyspec_ir::function::Traced;
 
 /// Callees that rustc's nesting of expansions allows.
@@ -101,7 +104,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let mut diagnostics = Diagnostics::default();
     let mut function = function;
     cast::in_one_spelling(&mut function.block, &mut diagnostics);
-    let read_options = Options::parse(options.clone(), &mut diagnostics);
+    let read_options = Options::parse(options.clone(), &mut diagnostics).with_flags(&function.sig.inputs, &function.block);
     let signature = FunctionSignature::read(&function.sig, &read_options, &Context::default(), &mut diagnostics);
     let name = &function.sig.ident;
     if STD_MACROS.contains(&name.to_string().as_str()) {
@@ -123,16 +126,16 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let has_graph = outcome.traced.is_some();
     let calls_itself = found.iter().any(|callee| callee.path.get_ident() == Some(name));
     // Nothing is left out for editors: what is being written is mostly wrong.
-    let whole = typed_copy::typed_copy(&function.block, &Diagnostics::default());
+    let whole = typed_copy::typed_copy(&function.block, &preview.adaptations());
     let for_editors = emit::typed(&signature, &parameters, (&whole, true));
     let state = quote!({ function [#options] #item });
     let (copy, graph) = if found.is_empty() || found.len() > MOST_CALLEES || calls_itself {
         diagnostics.extend(preview);
         let traced = outcome.traced.filter(|_| diagnostics.is_empty());
         let checks = &outcome.checks;
-        let (callees, constants) = (Callees { paths: &[], methods: &[], own: None }, &outcome.constants);
-        let typed = quote!(__tinyspec_typed);
-        let graph = embedded(name, traced, callees, constants, &read_options, &typed, &mut diagnostics);
+        let callees = Callees { paths: &[], methods: &[], own: None };
+        let embedding = Embedding { traced, callees, constants: &outcome.constants, is_deferred: outcome.is_deferred };
+        let graph = embedded(name, embedding, &signature, &read_options, &mut diagnostics);
         let open = outcome.open.filter(|_| diagnostics.is_empty());
         let copy = emit::checked(&signature, &parameters, (&body, is_wrong || !has_graph), open);
         let copy = if diagnostics.is_empty() {
@@ -239,7 +242,7 @@ pub fn expand_companion(input: TokenStream) -> TokenStream {
         syn::parse2::<Visited>(input).and_then(|visited| Ok((visited.known()?, syn::parse2::<State>(visited.state)?)));
     let Ok((known, State::Function(options, function))) = read else { return TokenStream::new() };
     let mut reported = Diagnostics::default();
-    let options = Options::parse(options, &mut reported);
+    let options = Options::parse(options, &mut reported).with_flags(&function.sig.inputs, &function.block);
     let first = FunctionSignature::read(&function.sig, &options, &Context::default(), &mut reported);
     let paths: Vec<CalleePath> = first.models().collect();
     let context = Context { models: models(&paths, &known), ..Context::default() };
@@ -277,7 +280,7 @@ fn traced(options: TokenStream, function: &mut ItemFn, known: Vec<Known>) -> Tok
     // The first expansion has reported what is wrong with the signature.
     let mut reported = Diagnostics::default();
     cast::in_one_spelling(&mut function.block, &mut reported);
-    let options = Options::parse(options, &mut reported);
+    let options = Options::parse(options, &mut reported).with_flags(&function.sig.inputs, &function.block);
     let first = FunctionSignature::read(&function.sig, &options, &Context::default(), &mut reported);
     let own = gradient::own(&options, &first, &mut reported);
     let own_text = own.as_ref().map(|own| own.text.clone());
@@ -298,8 +301,13 @@ fn traced(options: TokenStream, function: &mut ItemFn, known: Vec<Known>) -> Tok
     let (is_wrong, open) = (outcome.traced.is_none(), outcome.open.filter(|_| reported.is_empty()));
     let own = own_text.and_then(|own| found.iter().find(|callee| callee.text == own));
     let callees = Callees { paths: &found, methods: &outcome.methods, own };
-    let typed = quote!(__tinyspec_typed);
-    let graph = embedded(name, outcome.traced, callees, &outcome.constants, &options, &typed, &mut diagnostics);
+    let embedding = Embedding {
+        traced: outcome.traced,
+        callees,
+        constants: &outcome.constants,
+        is_deferred: outcome.is_deferred,
+    };
+    let graph = embedded(name, embedding, &signature, &options, &mut diagnostics);
     let checks = &outcome.checks;
     let errors = diagnostics.to_tokens();
     let copy = typed_copy::typed_copy(&function.block, &diagnostics);
@@ -320,17 +328,29 @@ pub struct Callees<'a> {
     pub own: Option<&'a CalleePath>,
 }
 
+/// What a trace leaves to be embedded.
+pub struct Embedding<'a> {
+    /// The graph, unless there were mistakes.
+    pub traced: Option<Traced>,
+    /// How callees are reached.
+    pub callees: Callees<'a>,
+    /// Outer constants by number.
+    pub constants: &'a Constants,
+    /// The typed copy makes the graph when the function is first used.
+    pub is_deferred: bool,
+}
+
 /// The value of the static behind a function; after mistakes it has no graph.
 pub fn embedded(
     name: &syn::Ident,
-    traced: Option<Traced>,
-    callees: Callees,
-    constants: &Constants,
+    Embedding { mut traced, callees, constants, is_deferred }: Embedding,
+    signature: &FunctionSignature,
     options: &Options,
-    typed: &TokenStream,
     diagnostics: &mut Diagnostics,
 ) -> TokenStream {
-    let constants = constants.0.iter().map(|constant| &constant.path);
+    // Of a graph that is made later the signature alone is known.
+    let count = if is_deferred { signature.constants.0.len() } else { constants.0.len() };
+    let constants = constants.0.iter().take(count).map(|constant| &constant.path);
     let path = |callee: &CalleePath| {
         let path = companion::respanned(&callee.path, callee.span);
         quote!(#path::FUNCTION)
@@ -352,7 +372,12 @@ pub fn embedded(
         },
     };
     let permissions = permissions(options);
-    let backward = gradient::backward(name, traced.as_ref(), &shared, options, diagnostics);
+    // That there is a gradient is shown by the graph of one way.
+    let backward = gradient::backward(name, traced.as_ref(), &shared, options, diagnostics).filter(|_| !is_deferred);
+    let deferred = is_deferred.then(|| quote!(.deferred()));
+    if let (Some(traced), true) = (&mut traced, is_deferred) {
+        *traced = Traced { signature: traced.signature.clone(), graph: Graph::new(), calls: vec![], outputs: vec![] };
+    }
     let text = name.unraw().to_string();
     let bytes = traced.filter(|_| diagnostics.is_empty()).map(|traced| traced.encode()).unwrap_or_default();
     let bytes = LitByteStr::new(&bytes, Span::call_site());
@@ -363,7 +388,8 @@ pub fn embedded(
         quote_spanned!(callee.span=> #path::FUNCTION.depth)
     });
     quote! {
-        ::tinyspec::__private::EmbeddedFunction::new(#text, #bytes, #shared #typed)
+        ::tinyspec::__private::EmbeddedFunction::new(#text, #bytes, #shared __tinyspec_typed)
+            #deferred
             .above(&[#(#depths),*])
             #permissions
             #backward

@@ -6,7 +6,8 @@ use darling::ast::NestedMeta;
 use darling::util::PathList;
 use proc_macro2::{Span, TokenStream};
 use std::collections::HashMap;
-use syn::{Expr, ExprLit, ExprRange, Ident, Lit, RangeLimits, Token};
+use syn::punctuated::Punctuated;
+use syn::{BinOp, Expr, ExprLit, FnArg, ExprRange, Ident, Lit, RangeLimits, Token};
 use tinyspec_ir::rewrite::Permission;
 use tinyspec_ir::signature::NamedDim;
 
@@ -21,8 +22,21 @@ pub struct Options {
     pub fast_math: Vec<Permission>,
     /// Where tinyspec is found from here, unless it is `::tinyspec`.
     pub root: Option<syn::Path>,
+    /// What is true of named dims: `D % H == 0`.
+    pub facts: Vec<Fact>,
+    /// Parameters that the body asks in an `if`: each value of theirs has a graph of its own.
+    pub flags: Vec<String>,
     /// Least and greatest values of named dims.
     pub bounds: HashMap<String, (i64, i64, Ident)>,
+}
+
+/// `D % H == 0`
+#[derive(Clone)]
+pub struct Fact {
+    /// The dim.
+    pub dim: Ident,
+    /// What divides it.
+    pub by: Expr,
 }
 
 /// The options that are ordinary metas; `bounds` has a syntax of its own.
@@ -51,9 +65,15 @@ impl syn::parse::Parse for Bound {
 }
 
 impl Options {
+    /// The options with the flags that a body asks.
+    pub fn with_flags(mut self, inputs: &Punctuated<FnArg, Token![,]>, body: &syn::Block) -> Options {
+        self.flags = super::flags::find(inputs, body);
+        self
+    }
+
     /// What may stand before an `impl`, if not before a function too.
     pub fn is_of_function(&self) -> bool {
-        self.grad.is_some() || self.gradient.is_some() || !self.fast_math.is_empty() || !self.bounds.is_empty()
+        !self.facts.is_empty() || self.grad.is_some() || self.gradient.is_some() || !self.fast_math.is_empty() || !self.bounds.is_empty()
     }
 
     /// Reads the options; mistakes are reported where they stand.
@@ -74,7 +94,7 @@ impl Options {
                             other => source_text(other),
                         };
                         let message = format!(
-                            "`{shown}` is no option: they are `grad`, `gradient = path`, `fast_math(contract)`, `bounds(B: 1..=4096)` and `crate = path`"
+                            "`{shown}` is no option: they are `grad`, `gradient = path`, `fast_math(contract)`, `bounds(B: 1..=4096)`, `where(D % H == 0)` and `crate = path`"
                         );
                         diagnostics.error(Place::of(&meta), message);
                     }
@@ -97,7 +117,7 @@ impl Options {
                         text if text.starts_with("Duplicate") => "this option is given twice".to_string(),
                         text if text.contains("non-word") => FAST_MATH.to_string(),
                         text => format!(
-                            "{text}; the options are `grad`, `gradient = path`, `fast_math(contract)`, `bounds(B: 1..=4096)` and `crate = path`"
+                            "{text}; the options are `grad`, `gradient = path`, `fast_math(contract)`, `bounds(B: 1..=4096)`, `where(D % H == 0)` and `crate = path`"
                         ),
                     };
                     diagnostics.error(Place::between(span, span), message);
@@ -135,20 +155,25 @@ fn misused(meta: &NestedMeta) -> Option<&'static str> {
         ("crate", Meta::Path(_) | Meta::List(_)) => {
             Some("`crate` says where tinyspec is found: `crate = my_name_of_tinyspec`")
         }
+        ("where", _) => Some(WHERE),
         ("bounds", _) => Some("`bounds` says which sizes dims may have: `bounds(B: 1..=4096)`"),
         _ => None,
     }
 }
 
-/// Takes `bounds(…)` out of the list: a `:` is no meta.
+/// Takes `bounds(…)` and `where(…)` out of the list: what stands in them is no meta.
 fn bounds_as_list(tokens: TokenStream, options: &mut Options, diagnostics: &mut Diagnostics) -> TokenStream {
     use proc_macro2::TokenTree;
     let mut rest = TokenStream::new();
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {
         match (&token, tokens.peek()) {
-            (TokenTree::Ident(name), Some(TokenTree::Group(group))) if name == "bounds" => {
-                read_bounds(group.stream(), options, diagnostics);
+            (TokenTree::Ident(name), Some(TokenTree::Group(group))) if name == "bounds" || name == "where" => {
+                if name == "where" {
+                    read_facts(group, options, diagnostics);
+                } else {
+                    read_bounds(group.stream(), options, diagnostics);
+                }
                 tokens.next();
                 // The comma behind it.
                 tokens.next_if(|token| matches!(token, TokenTree::Punct(punct) if punct.as_char() == ','));
@@ -157,6 +182,38 @@ fn bounds_as_list(tokens: TokenStream, options: &mut Options, diagnostics: &mut 
         }
     }
     rest
+}
+
+const WHERE: &str = "`where` says what divides a dim: `where(D % H == 0)`";
+
+fn read_facts(group: &proc_macro2::Group, options: &mut Options, diagnostics: &mut Diagnostics) {
+    let parser = Punctuated::<Expr, Token![,]>::parse_terminated;
+    let facts = match syn::parse::Parser::parse2(parser, group.stream()) {
+        Ok(facts) if !facts.is_empty() => facts,
+        _ => return diagnostics.error(Place::of(group), WHERE),
+    };
+    for written in facts {
+        match fact(&written) {
+            Some(fact) => options.facts.push(fact),
+            None => diagnostics.error(Place::of(&written), WHERE),
+        }
+    }
+}
+
+/// `D % H == 0`
+fn fact(written: &Expr) -> Option<Fact> {
+    let Expr::Binary(equality) = written else { return None };
+    let is_zero = |expression: &Expr| matches!(expression, Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) if number.base10_digits() == "0");
+    let (BinOp::Eq(_), true) = (&equality.op, is_zero(&equality.right)) else { return None };
+    let mut rest = &*equality.left;
+    while let Expr::Paren(inner) = rest {
+        rest = &inner.expr;
+    }
+    let Expr::Binary(rest) = rest else { return None };
+    match (&*rest.left, &rest.op) {
+        (Expr::Path(path), BinOp::Rem(_)) => Some(Fact { dim: path.path.get_ident()?.clone(), by: (*rest.right).clone() }),
+        _ => None,
+    }
 }
 
 fn read_bounds(tokens: TokenStream, options: &mut Options, diagnostics: &mut Diagnostics) {

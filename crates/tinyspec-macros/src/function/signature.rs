@@ -1,8 +1,10 @@
 //! Signatures: `fn mlp<B>(x: &Tensor<f32, B, 784>, scale: f32) -> Tensor<f32, B, 10>`.
 
+mod facts;
 mod parameters;
 mod types;
 
+pub use facts::MadeDim;
 pub use types::{TypeReader, without_arguments};
 
 use super::callees::CalleePath;
@@ -38,6 +40,8 @@ pub enum Passing {
     Scalar,
     /// `&Mlp`: as many tensors.
     Model(usize),
+    /// A `bool` that an `if` asks: each value has a graph.
+    Flag,
 }
 
 /// A parameter as the user wrote it.
@@ -156,8 +160,10 @@ impl Constants {
 pub struct FunctionSignature {
     /// The function's name.
     pub ident: Ident,
-    /// Declared dims: those of [`Signature::dims`], in its order.
+    /// Declared dims: those of [`Signature::dims`], in its order; quotients of facts among them.
     pub dims: Vec<Ident>,
+    /// Declared dims that are made of others, as a fact says: `D` is `H * (D/H)`.
+    pub made: Vec<MadeDim>,
     /// Dims and inputs; constants among the shapes by [`FIRST_CONSTANT`].
     pub signature: Signature,
     /// Parameters as written.
@@ -206,6 +212,8 @@ impl FunctionSignature {
             constants: &mut constants,
             diagnostics,
         };
+        let (mut dims, mut in_order) = (dims, declared.clone());
+        let made = facts::made_dims(&options.facts, &written.ident, &mut dims, &mut in_order, &mut reader);
         let mut parameters: Vec<Parameter> = vec![];
         let mut inputs = vec![];
         for argument in &written.inputs {
@@ -221,6 +229,11 @@ impl FunctionSignature {
                 continue;
             }
             let name = parameter.ident.to_string();
+            if options.flags.contains(&name) && parameter.passing == Passing::Scalar {
+                parameter.passing = Passing::Flag;
+                parameters.push(parameter);
+                continue;
+            }
             match ty {
                 Some(ty) => inputs.push(Input { name, dtype: ty.dtype, shape: ty.shape }),
                 None => {
@@ -257,7 +270,8 @@ impl FunctionSignature {
         let signature = Signature { name: written.ident.to_string(), dims, inputs };
         let mut read = FunctionSignature {
             ident: written.ident.clone(),
-            dims: declared,
+            dims: in_order,
+            made,
             signature,
             parameters,
             result,
@@ -267,6 +281,7 @@ impl FunctionSignature {
             names: written.inputs.iter().map(name_of).collect(),
             unbound: vec![],
         };
+        read.without_made();
         read.order_dims();
         if !read.has_models() {
             for (place, message) in std::mem::take(&mut read.unbound) {
@@ -293,6 +308,11 @@ impl FunctionSignature {
         models.into_iter()
     }
 
+    /// The parameters that are flags, in order.
+    pub fn flags(&self) -> impl Iterator<Item = &Parameter> {
+        self.parameters.iter().filter(|parameter| parameter.passing == Passing::Flag)
+    }
+
     /// The companions of all models have told what they consist of.
     pub fn is_known(&self) -> bool {
         self.parameters.iter().all(|parameter| parameter.model.is_none() || parameter.fields.is_some())
@@ -301,6 +321,13 @@ impl FunctionSignature {
     /// Every type could be read.
     pub fn is_complete(&self) -> bool {
         self.result.is_some() && self.parameters.len() == self.names.len()
+    }
+
+    /// Names of all declared dims.
+    pub fn dim_names(&self) -> Vec<Ident> {
+        let quotients: Vec<&Ident> = self.made.iter().map(|made| &made.quotient).collect();
+        let own = self.dims.iter().filter(|dim| !quotients.contains(dim));
+        own.chain(self.made.iter().map(|made| &made.ident)).cloned().collect()
     }
 
     /// Dims in the order in which the inputs name them: that of a trace at run time.
@@ -323,6 +350,8 @@ impl FunctionSignature {
             order.push(position);
             // A parameter that could not be read may have named it.
             if unbound.contains(&position) && self.parameters.len() == self.names.len() {
+                let quotient = self.made.iter().find(|made| made.quotient == *dim);
+                let dim = quotient.map_or(dim, |made| &made.ident);
                 let message = unbound_dim(dim);
                 self.unbound.push((Place::of(dim), message));
             }
@@ -339,6 +368,9 @@ impl FunctionSignature {
         }
         if let Some(result) = &mut self.result {
             result.substitute(&new);
+        }
+        for made in &mut self.made {
+            made.dim = made.dim.substitute(&new);
         }
         self.dims = order.iter().map(|&old| self.dims[old].clone()).collect();
     }

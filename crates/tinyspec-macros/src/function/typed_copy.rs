@@ -3,7 +3,7 @@
 
 use super::signature::without_arguments;
 use super::trace::names_of;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Adaptation, Diagnostics};
 use crate::function::{attributes, ungroup};
 use quote::quote;
 use syn::visit_mut::{
@@ -90,7 +90,22 @@ impl VisitMut for Copier<'_> {
             *expression = parse_quote!(#this);
             return;
         }
+        let adaptation = self.diagnostics.adaptation(expression);
         visit_expr_mut(self, expression);
+        match (adaptation, &*expression) {
+            (Some(Adaptation::SizeAs(dtype)), Expr::Cast(cast)) => {
+                let (size, dtype) = (&cast.expr, quote::format_ident!("{dtype:?}"));
+                *expression = parse_quote!(::tinyspec::__private::size_as(&#size, ::tinyspec::DType::#dtype));
+            }
+            (Some(Adaptation::Size), written) => {
+                let size = if let Expr::Cast(cast) = written { &*cast.expr } else { written };
+                *expression = parse_quote!(::tinyspec::__private::size(&(#size)));
+            }
+            (Some(Adaptation::Array(length)), list) => {
+                *expression = parse_quote!(::tinyspec::__private::array::<#length, _>(#list));
+            }
+            _ => {}
+        }
     }
 
     fn visit_macro_mut(&mut self, call: &mut syn::Macro) {

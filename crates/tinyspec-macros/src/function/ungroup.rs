@@ -42,6 +42,11 @@ pub fn parse<T: Item>(tokens: TokenStream) -> syn::Result<T> {
     Ok(item)
 }
 
+/// Unwraps all groups in an expression.
+pub fn expression(expression: &mut Expr) {
+    Ungroup.visit_expr_mut(expression);
+}
+
 /// The elements of `vec![a, b]`, whose tokens are code like all around them; other macros are refused.
 pub fn elements(call: &Macro) -> Option<Punctuated<Expr, Token![,]>> {
     let is_list = call.path.is_ident("vec");

@@ -78,12 +78,10 @@ pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnost
         results => quote!((#(#results),*)),
     };
     let result = if results.is_empty() { quote!() } else { result };
-    // Two kernels of one name are one error.
-    let place = companion::place_hash(name);
     let call = match kernel.parameters.iter().any(Parameter::is_refused) {
         true => quote!(::core::unreachable!()),
         false => quote! {
-            let [#(#written),*] = ::tinyspec::__private::call_kernel(#name::<#place>::FUNCTION, &[#(#arguments),*]);
+            let [#(#written),*] = ::tinyspec::__private::call_kernel(#name::FUNCTION, &[#(#arguments),*]);
             #(#assignments)*
             #result
         },
@@ -104,14 +102,14 @@ pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnost
 
         #[doc(hidden)]
         #[allow(non_camel_case_types, dead_code)]
-        #visibility enum #name<const PLACE: u64 = #place> {}
+        #visibility enum #name {}
 
         #[allow(dead_code)]
-        impl #name<#place> {
+        impl #name {
             /// The graph of a call.
             pub const FUNCTION: &'static ::tinyspec::__private::EmbeddedFunction = {
                 static KERNEL: ::tinyspec::__private::EmbeddedFunction = ::tinyspec::__private::EmbeddedFunction::new(
-                    #text, #bytes, ::core::file!(), &[], || ::std::vec![#(#values),*], |_, _| ::std::vec![],
+                    #text, #bytes, ::core::file!(), &[], || ::std::vec![#(#values),*], |_, _, _| ::std::vec![],
                 ) #gradient;
                 &KERNEL
             };

@@ -11,7 +11,7 @@ use crate::function::emit::{Parameters, allow, checked, first_typed, last_typed,
 use crate::function::options::Options;
 use crate::function::signature::{Context, FunctionSignature};
 use crate::function::{
-    Callees, all_callees, embedded, function_of, gradient, models, told, trace, typed_copy, unknown,
+    Callees, Embedding, all_callees, embedded, function_of, gradient, models, told, trace, typed_copy, unknown,
 };
 use crate::renamed;
 use proc_macro2::TokenStream;
@@ -47,13 +47,6 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         let method = &method.item;
         gradient::check_floats(method_options, &signature, &mut diagnostics);
         attributes::check(&method.sig.inputs, &method.block, &mut diagnostics);
-        if let Some(constant) = signature.constants.0.first() {
-            let message = format!(
-                "`{}` is neither a generic of the `impl` nor a dim of the method: write a number or a name in `<…>`",
-                constant.text
-            );
-            diagnostics.error(Place::of(&constant.path), message);
-        }
         let (mut found, imports) = all_callees(&method.sig, &method.block, &signature, own, &mut diagnostics);
         found.retain(|callee| callee.text != self_text(&context));
         let mut preview = Diagnostics::default();
@@ -69,7 +62,8 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         let (attributes, visibility, ident) = (&method.attrs, &method.vis, &method.sig.ident);
         let constant = graph_name(ident);
         let hash = name_hash(&ident.to_string());
-        let (Parameters { declared, prelude, arguments, .. }, allow) = (&parameters, allow(is_wrong));
+        let graph_name = format_ident!("graph_of_{}", ident.unraw().to_string());
+        let (Parameters { declared, prelude, arguments, flags, .. }, allow) = (&parameters, allow(is_wrong));
         let named = gradient::Named {
             grad: format_ident!("{}_grad", ident.unraw().to_string()),
             backward: format_ident!("{}_backward", ident.unraw().to_string()),
@@ -88,18 +82,21 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
             #[track_caller]
             #visibility fn #ident(#(#declared),*) -> #result {
                 #prelude
-                ::tinyspec::__private::call(Self::#constant, #arguments)
+                ::tinyspec::__private::call(Self::#constant #flags, #arguments)
             }
             #gradients
         });
         let arguments = impl_arguments(self_type);
+        let sizes = signature.constants.0.iter().map(|constant| &constant.path);
         outside.extend(quote! {
             #[allow(unexpected_cfgs)]
             const _: () = {
                 #typed
-                static A_GRAPH_HAS_NO_RECURSION: ::tinyspec::function::EmbeddedFunction = #graph;
+                #[allow(non_upper_case_globals)]
+                static #graph_name: ::tinyspec::function::EmbeddedFunction = #graph;
                 impl #generics ::tinyspec::__private::HasFunction<#hash> for #arguments {
-                    const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = &A_GRAPH_HAS_NO_RECURSION;
+                    const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = &#graph_name;
+                    const SIZES: &'static [usize] = &[#(#sizes),*];
                 }
             };
         });
@@ -216,6 +213,7 @@ fn methods(block: &ItemImpl, diagnostics: &mut Diagnostics) -> Vec<Method> {
                 diagnostics.error(Place::of(root), "`crate = …` is said once, before the `impl`");
             }
         }
+        method.options = method.options.with_flags(&method.item.sig.inputs, &method.item.block);
         methods.push(method);
     }
     methods
@@ -325,8 +323,13 @@ pub fn traced(number: usize, options: TokenStream, block: &ItemImpl, known: Vec<
     let (is_wrong, open) = (outcome.traced.is_none(), outcome.open.filter(|_| reported.is_empty()));
     let own = own_text.and_then(|own| found.iter().find(|callee| callee.text == own));
     let callees = Callees { paths: &found, methods: &outcome.methods, own };
-    let (name, typed) = (&method.item.sig.ident, quote!(__tinyspec_typed));
-    let graph = embedded(name, outcome.traced, callees, &outcome.constants, &method.options, &typed, &mut diagnostics);
+    let body = Embedding {
+        traced: outcome.traced,
+        callees,
+        constants: &outcome.constants,
+        is_deferred: outcome.is_deferred,
+    };
+    let graph = embedded(&method.item.sig.ident, body, &signature, &method.options, &mut diagnostics);
     let checks = &outcome.checks;
     let errors = diagnostics.to_tokens();
     let copy = typed_copy::typed_copy(&method.item.block, &diagnostics);

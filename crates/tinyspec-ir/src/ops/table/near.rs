@@ -19,16 +19,22 @@ pub fn nearest_of<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> O
     distances.filter(|(distance, near)| *distance <= most(near)).min().map(|(_, near)| near)
 }
 
-/// Insertions, deletions and replacements between two words (Levenshtein, 1966).
+/// Insertions, deletions, replacements, and exchanges of neighbours between two words (Damerau, 1964).
 fn edit_distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.bytes().enumerate() {
-            let replaced = diagonal + (x != y) as usize;
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    // The rows for the prefixes of `a` that are two and one letters shorter than the one looked at.
+    let mut before: Vec<usize> = vec![0; b.len() + 1];
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i; b.len() + 1];
+        for j in 1..=b.len() {
+            let replaced = last[j - 1] + (a[i - 1] != b[j - 1]) as usize;
+            row[j] = replaced.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(before[j - 2] + 1);
+            }
         }
+        before = std::mem::replace(&mut last, row);
     }
-    row[b.len()]
+    last[b.len()]
 }

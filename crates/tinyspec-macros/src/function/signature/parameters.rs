@@ -202,13 +202,29 @@ fn has_dtype(path: &syn::Path) -> bool {
     }
 }
 
+/// A number, or a name in capitals that is no type of `std`.
+fn may_be_size(argument: &GenericArgument) -> bool {
+    match argument {
+        GenericArgument::Const(_) => true,
+        GenericArgument::Type(Type::Path(path)) => path.path.segments.last().is_some_and(|last| {
+            let name = last.ident.to_string();
+            last.arguments.is_none() && name.to_uppercase() == name
+        }),
+        _ => false,
+    }
+}
+
 /// What a model's type consists of, with the generics it is written with.
 pub fn read_model(path: &syn::Path, context: &Context, reader: &mut TypeReader) -> Option<FieldType> {
-    let model = context.models.get(&text_of_type(path))?;
+    let model = context.models.get(&text_of_type(path));
     let arguments = match &path.segments.last()?.arguments {
-        PathArguments::AngleBracketed(arguments) => reader.dims(arguments.args.iter())?,
+        // Constants among them have their numbers before the model is known.
+        PathArguments::AngleBracketed(arguments) if model.is_some() || arguments.args.iter().all(may_be_size) => {
+            reader.dims(arguments.args.iter())?
+        }
         _ => Shape::new(),
     };
+    let model = model?;
     // rustc counts them.
     (arguments.len() == model.generics.len()).then(|| FieldType::Model(model.clone(), arguments))
 }

@@ -2,6 +2,7 @@
 
 use super::{Check, Tracer, Value};
 use crate::diagnostics::Place;
+use quote::quote;
 use tinyspec_ir::dim::Atom;
 use tinyspec_ir::function::{FIRST_CONSTANT, FIRST_RESULT};
 use tinyspec_ir::ops::{self, MethodArg};
@@ -34,7 +35,15 @@ impl Tracer<'_> {
             // One a trace: the rest is looked at again.
             return Some(Value::Wrong);
         }
-        let dims: Vec<&Dim> = shapes.iter().flatten().collect();
+        if let Some(value) = self.assume_divisible(place, op, shapes, &works) {
+            return Some(value);
+        }
+        // Of a reshape only the numbers of elements are equal.
+        let elements: Vec<Dim> = match op {
+            "reshape" => shapes.iter().map(elements_of).collect(),
+            _ => shapes.iter().flatten().cloned().collect(),
+        };
+        let dims: Vec<&Dim> = elements.iter().collect();
         let pairs = dims.iter().flat_map(|&left| dims.iter().map(move |&right| (left, right)));
         for (left, right) in pairs.filter(|(left, right)| left != right) {
             for (slot, constant, value) in solutions(left, right) {
@@ -59,15 +68,64 @@ impl Tracer<'_> {
                     value: found,
                 };
                 self.assumed.push(check);
-                for constant in &mut self.constants.0 {
-                    let known = constant.assumed.take();
-                    constant.assumed = known.map(|dim| dim.substitute(&|other| (other == slot).then(|| value.clone())));
-                }
-                if let Some(constant) = self.constants.0.get_mut(number) {
-                    constant.assumed = Some(value);
-                }
+                self.take_as(slot, value);
                 return Some(Value::Wrong);
             }
+        }
+        None
+    }
+
+    /// From the next trace on a constant is this size.
+    fn take_as(&mut self, slot: u32, value: Dim) {
+        for constant in &mut self.constants.0 {
+            let known = constant.assumed.take();
+            constant.assumed = known.map(|dim| dim.substitute(&|other| (other == slot).then(|| value.clone())));
+        }
+        if let Some(constant) = self.constants.0.get_mut((slot - FIRST_CONSTANT) as usize) {
+            constant.assumed = Some(value);
+        }
+    }
+
+    /// The same where a quotient must be a whole number: `D / 4` is a constant of its own then, and `D` is 4 times that.
+    fn assume_divisible(
+        &mut self,
+        place: Place,
+        op: &str,
+        shapes: &[Shape],
+        works: &impl Fn(&Assumption) -> bool,
+    ) -> Option<Value> {
+        let mut quotients: Vec<(Dim, Dim)> = shapes.iter().flatten().flat_map(quotients_in).collect();
+        if let ("reshape", [from, to]) = (op, shapes) {
+            let is_inferred = |dim: &&Dim| dim.is(-1);
+            if to.iter().filter(is_inferred).count() == 1 {
+                let known: Shape = to.iter().filter(|dim| !is_inferred(dim)).cloned().collect();
+                quotients.push(elements_of(from).ratio(&elements_of(&known)));
+            }
+        }
+        for (dividend, divisor) in quotients {
+            let Some(&Atom::Named { slot: slot @ FIRST_CONSTANT..FIRST_RESULT, .. }) = dividend.as_atom() else { continue };
+            let is_new = self.constants.0.get((slot - FIRST_CONSTANT) as usize).is_some_and(|constant| constant.assumed.is_none());
+            let (Some(whole), Some(by)) = (self.constants.in_rust(&dividend), self.constants.in_rust(&divisor)) else { continue };
+            if !is_new || dividend == divisor {
+                continue;
+            }
+            let names = self.names();
+            let (shown, shown_by) = dim::with_names(&names, || (dividend.to_string(), divisor.to_string()));
+            let quotient = self.constants.dim(format!("({shown}/{shown_by})"), quote!((#whole / #by)));
+            let value = quotient * divisor;
+            if !works(&Assumption { slot, value: &value }) {
+                continue;
+            }
+            self.assumed.push(Check {
+                place,
+                what: op.to_string(),
+                constant: Some(shown.clone()),
+                expected: whole.clone(),
+                found: format!("{shown_by} * ({shown} / {shown_by})"),
+                value: quote!((#by * (#whole / #by))),
+            });
+            self.take_as(slot, value);
+            return Some(Value::Wrong);
         }
         None
     }
@@ -111,6 +169,25 @@ impl Tracer<'_> {
         });
         nodes.map(|&node| (self.graph.dtype(node), self.graph.props(node).shape.clone())).collect()
     }
+}
+
+/// How many elements a tensor of this shape has.
+fn elements_of(shape: &Shape) -> Dim {
+    shape.iter().fold(Dim::from(1), |product, dim| product * dim.clone())
+}
+
+/// The quotients that a size is made of.
+fn quotients_in(dim: &Dim) -> Vec<(Dim, Dim)> {
+    let atoms = dim.terms().into_iter().flat_map(|(atoms, _)| atoms);
+    let quotients = atoms.flat_map(|atom| match atom {
+        Atom::Idiv(a, b) => {
+            let mut found = quotients_in(&a);
+            found.push((a, b));
+            found
+        }
+        _ => vec![],
+    });
+    quotients.collect()
 }
 
 /// For each constant that `left` is linear in: the value with which it equals `right`, if that is a whole number for sure.

@@ -28,6 +28,16 @@ struct Site<'a> {
     arguments: Vec<&'a Expr>,
 }
 
+/// A call whose arguments fit.
+struct Called<'a> {
+    value: Value,
+    wanted: Wanted,
+    /// What the dims of the callee are here.
+    bound: Vec<Dim>,
+    /// The argument behind each input.
+    places: Vec<Option<&'a Expr>>,
+}
+
 /// A callee's signature as it is seen from a call: constants of its scope that no argument binds are constants of the caller.
 struct Wanted {
     signature: Signature,
@@ -158,12 +168,13 @@ impl Tracer<'_> {
     }
 
     fn callee(&mut self, number: u32, callee: &Callee, call: &ExprCall, whole: &Expr) -> Value {
-        let wanted = self.wanted(callee, call);
+        let reached = |constant: usize| constant_path(call, constant);
+        let wanted = self.wanted(callee, &reached);
         let site = Site { callee, number, wanted, given: None, arguments: call.args.iter().collect() };
         match self.call_site(site, whole, Place::of(&*call.func).start) {
-            Ok((value, wanted, bound)) => {
-                self.check_constants(callee, &wanted, call, &bound);
-                value
+            Ok(called) => {
+                self.check_constants(callee, &called, &reached);
+                called.value
             }
             Err(value) => value,
         }
@@ -195,22 +206,29 @@ impl Tracer<'_> {
             self.methods.push(reached);
             self.methods.len() - 1
         });
+        let size = |constant: usize| {
+            quote!(::tinyspec::__private::method_size::<_, _, #hash>(|model: &#root| &#access, #constant))
+        };
         let mut given = vec![];
         model.fields.iter().for_each(|(_, value)| value.leaves(&mut given));
         let site = Site {
             callee,
             number: (self.callees.len() + position) as u32,
-            wanted: Wanted { signature: callee.signature.clone(), result: callee.result.clone(), constants: vec![] },
+            wanted: self.wanted(callee, &size),
             given: Some(given),
             arguments: call.args.iter().collect(),
         };
         match self.call_site(site, whole, call.method.span()) {
-            Ok((value, ..)) | Err(value) => value,
+            Ok(called) => {
+                self.check_constants(callee, &called, &size);
+                called.value
+            }
+            Err(value) => value,
         }
     }
 
     /// A call of a function or method: arguments are checked, results are Params.
-    fn call_site(&mut self, site: Site<'_>, whole: &Expr, span: Span) -> Result<(Value, Wanted, Vec<Dim>), Value> {
+    fn call_site<'e>(&mut self, site: Site<'e>, whole: &Expr, span: Span) -> Result<Called<'e>, Value> {
         let Site { callee, number, wanted, given, arguments } = site;
         let (is_method, given) = (given.is_some(), given.unwrap_or_default());
         let Wanted { signature, result, constants } = wanted;
@@ -239,6 +257,21 @@ impl Tracer<'_> {
                     places.resize(nodes.len(), Some(argument));
                     continue;
                 }
+                (Passing::Flag, value) => {
+                    // The typed copy passes it on.
+                    self.is_deferred = true;
+                    match value {
+                        Value::Bool(_) | Value::Constant { .. } => {}
+                        Value::Tensor(_) => {
+                            let message = format!(
+                                "`{name}` takes a flag here, a `bool` that chooses its graph: a tensor has a value only when it is computed"
+                            );
+                            return Err(self.refuse(argument, message));
+                        }
+                        other => return Err(without_value(other.clone())),
+                    }
+                    continue;
+                }
                 (Passing::Model(_), _) => return Err(without_value(Value::Unknown)),
                 (_, Value::Tensor(node)) => nodes.push(Some(*node)),
                 (Passing::Scalar, Value::Int(..) | Value::Float(_) | Value::Bool(_) | Value::Constant { .. }) => {
@@ -262,7 +295,8 @@ impl Tracer<'_> {
         let (mut equal, mut checks) = (vec![], vec![]);
         let bound = dim::with_names(&self.names(), || {
             signature.bind_where(&found, &mut |axis, [found, wanted]| {
-                let check = self.constants_are_equal(&signature, axis, found, wanted, &places);
+                let at = places.get(axis.argument).copied().flatten().map_or_else(|| Place::of(whole), Place::of);
+                let check = self.constants_are_equal(&signature, axis, [found, wanted], at);
                 let is_equal = check.is_some();
                 equal.extend(is_equal.then(|| (wanted.clone(), found.clone())));
                 checks.extend(check);
@@ -323,7 +357,7 @@ impl Tracer<'_> {
         let results = result_nodes.clone();
         self.calls.push(CallSite { callee: number, is_gradient: false, arguments: nodes, results });
         let value = Tracer::shaped(&callee.result, &mut result_nodes.into_iter().map(Value::Tensor));
-        Ok((value, Wanted { signature, result, constants }, bound))
+        Ok(Called { value, wanted: Wanted { signature, result, constants }, bound, places })
     }
 
     /// Whether what is found and what is wanted are equal is for constants alone to say: what `const` evaluation looks at.
@@ -331,15 +365,13 @@ impl Tracer<'_> {
         &self,
         signature: &Signature,
         Axis { argument, axis }: Axis,
-        found: &Dim,
-        wanted: &Dim,
-        places: &[Option<&Expr>],
+        [found, wanted]: [&Dim; 2],
+        place: Place,
     ) -> Option<Check> {
         if found.as_const().is_some() && wanted.as_const().is_some() {
             return None;
         }
         let (expected, value) = (self.constants.in_rust(wanted)?, self.constants.in_rust(found)?);
-        let place = Place::of(places.get(argument).copied().flatten()?);
         let (name, input) = (&signature.name, signature.inputs.get(argument)?);
         let shown = signature.show(input.shape.get(axis..=axis)?);
         let what = format!("{name}: axis {axis} of `{}` is `{}`", input.name, shown.trim_matches(['[', ']']));
@@ -347,7 +379,7 @@ impl Tracer<'_> {
     }
 
     /// The callee's signature with its constants that no argument binds: here they are constants under the callee's name.
-    fn wanted(&mut self, callee: &Callee, call: &ExprCall) -> Wanted {
+    fn wanted(&mut self, callee: &Callee, reached: &dyn Fn(usize) -> TokenStream) -> Wanted {
         let (mut signature, mut result) = (callee.signature.clone(), callee.result.clone());
         let names = signature.dims.split_off(callee.declared);
         let (mut constants, mut replaced) = (vec![], vec![]);
@@ -361,7 +393,7 @@ impl Tracer<'_> {
                 let name =
                     dim.name.trim_start_matches("crate::").trim_start_matches("super::").trim_start_matches("self::");
                 let text = format!("{}::{name}", signature.name);
-                replaced.push(self.constants.dim(text, constant_path(call, number)));
+                replaced.push(self.constants.dim(text, reached(number)));
             }
         }
         let replace = |slot: u32| replaced.get((slot as usize).checked_sub(callee.declared)?).cloned();
@@ -373,8 +405,8 @@ impl Tracer<'_> {
     }
 
     /// What the arguments give for a constant of the callee must be its value: `const` evaluation compares the two.
-    fn check_constants(&mut self, callee: &Callee, wanted: &Wanted, call: &ExprCall, bound: &[Dim]) {
-        let Wanted { signature: wanted, constants, .. } = wanted;
+    fn check_constants(&mut self, callee: &Callee, called: &Called, reached: &dyn Fn(usize) -> TokenStream) {
+        let Called { wanted: Wanted { signature: wanted, constants, .. }, bound, places, .. } = called;
         let name = &wanted.name;
         for (position, &number) in (callee.declared..wanted.dims.len()).zip(constants) {
             let dim = wanted.dim(position);
@@ -384,13 +416,13 @@ impl Tracer<'_> {
                 .enumerate()
                 .find_map(|(input, spec)| Some((input, spec.shape.iter().position(|other| *other == dim)?)));
             let (Some((input, axis)), Some(found)) = (place, bound.get(position)) else { continue };
-            let Some(argument) = call.args.iter().nth(input) else { continue };
+            let Some(argument) = places.get(input).copied().flatten() else { continue };
             let constant = &wanted.dims[position].name;
             let shown = dim::with_names(&self.names(), || found.to_string());
             let what = format!("{name}: axis {axis} of `{}` is the constant `{constant}`", wanted.inputs[input].name);
             match self.constants.in_rust(found) {
                 Some(value) => {
-                    let path = constant_path(call, number);
+                    let path = reached(number);
                     self.checks.push(Check {
                         place: Place::of(argument),
                         what,

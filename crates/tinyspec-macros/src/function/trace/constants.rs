@@ -75,6 +75,8 @@ impl Tracer<'_> {
                 | BinOp::BitXor(_)
                 | BinOp::Shl(_)
                 | BinOp::Shr(_)
+                | BinOp::And(_)
+                | BinOp::Or(_)
         );
         let ((a_text, a, a_kind), (b_text, b, b_kind)) = (in_rust(left)?, in_rust(right)?);
         if !is_arithmetic {
@@ -89,6 +91,16 @@ impl Tracer<'_> {
         Some(Value::Constant { text, path: quote!((#a #op #b)), kind, size })
     }
 
+    /// A comparison with a constant, which Rust decides.
+    pub(super) fn compared_constants(&mut self, op: BinOp, left: &Value, right: &Value) -> Option<Value> {
+        if !matches!(left, Value::Constant { .. }) && !matches!(right, Value::Constant { .. }) {
+            return None;
+        }
+        let ((a_text, a, _), (b_text, b, _)) = (in_rust(left)?, in_rust(right)?);
+        let text = format!("{a_text} {} {b_text}", source_text(&op));
+        Some(Value::Constant { text, path: quote!((#a #op #b)), kind: None, size: None })
+    }
+
     /// `-C` and `!C`.
     pub(super) fn negated_constant(&mut self, op: UnOp, value: &Value) -> Value {
         let Some((text, path, kind)) = in_rust(value) else { return Value::Unknown };
@@ -97,6 +109,21 @@ impl Tracer<'_> {
             _ => None,
         };
         Value::Constant { text: format!("{}{text}", source_text(&op)), path: quote!((#op #path)), kind, size }
+    }
+
+    /// `(D as f32).sqrt()`: a method of a number whose value Rust knows.
+    pub(super) fn constant_method(&mut self, method: &syn::Ident, receiver: &Value, arguments: &[Value]) -> Option<Value> {
+        let name = method.to_string();
+        let is_of_floats = FLOAT_METHODS.contains(&name.as_str());
+        if !is_of_floats && !NUMBER_METHODS.contains(&name.as_str()) {
+            return None;
+        }
+        let (text, path, kind) = in_rust(receiver)?;
+        let arguments = arguments.iter().map(in_rust).collect::<Option<Vec<_>>>()?;
+        let (shown, given): (Vec<_>, Vec<_>) = arguments.into_iter().map(|(text, path, _)| (text, path)).unzip();
+        let kind = if is_of_floats { Some(LiteralKind::Float) } else { kind };
+        let text = format!("{text}.{name}({})", shown.join(", "));
+        Some(Value::Constant { text, path: quote!(#path.#method(#(#given),*)), kind, size: None })
     }
 
     /// A constant beside a tensor of whole numbers.
@@ -109,8 +136,18 @@ impl Tracer<'_> {
     }
 }
 
+/// Methods that only numbers with a point have, and that give one.
+const FLOAT_METHODS: &[&str] = &[
+    "sqrt", "exp", "exp2", "exp_m1", "ln", "ln_1p", "log", "log2", "log10", "recip", "floor", "ceil", "round", "trunc", "sin",
+    "cos", "tan", "tanh", "cbrt", "powf", "powi", "mul_add", "to_radians", "to_degrees",
+];
+
+/// Methods that give a number of the same type.
+const NUMBER_METHODS: &[&str] =
+    &["abs", "signum", "min", "max", "clamp", "pow", "rem_euclid", "div_euclid", "div_ceil", "next_power_of_two", "isqrt"];
+
 /// A number as users and as Rust write it, and what is known of its type.
-fn in_rust(value: &Value) -> Option<(String, TokenStream, Option<LiteralKind>)> {
+pub(super) fn in_rust(value: &Value) -> Option<(String, TokenStream, Option<LiteralKind>)> {
     Some(match value {
         Value::Constant { text, path, kind, .. } => {
             let text = if text.contains(' ') { format!("({text})") } else { text.clone() };
@@ -136,6 +173,7 @@ fn in_rust(value: &Value) -> Option<(String, TokenStream, Option<LiteralKind>)> 
             let minus = wide.is_sign_negative().then(|| quote!(-));
             (format!("{wide:?}"), quote!((#minus #literal)), Some(LiteralKind::Float))
         }
+        Value::Bool(value) => (value.to_string(), quote!(#value), None),
         _ => return None,
     })
 }

@@ -1,84 +1,18 @@
 //! Control flow: what is decided while tracing is unrolled or chosen; the rest a graph does not have.
 
-use super::expression::text_of;
 use super::{Tracer, Value};
 use crate::diagnostics::Place;
 use crate::function::{attributes, ungroup};
-use quote::ToTokens;
+use proc_macro2::{Literal, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
 use std::collections::HashMap;
-use syn::{Expr, ExprForLoop, ExprIf};
+use syn::{Expr, ExprForLoop};
+use tinyspec_ir::ops::LiteralKind;
 
 /// Rounds that a loop is unrolled to at most.
 const MOST_ROUNDS: i128 = 4096;
 
 impl Tracer<'_> {
-    /// `if` on what is known: one branch is traced.
-    pub(super) fn branch(&mut self, branch: &ExprIf, whole: &Expr) -> Value {
-        if let Expr::Let(condition) = &*branch.cond
-            && let syn::Pat::TupleStruct(pattern) = &*condition.pat
-            && pattern.path.is_ident("Some")
-            && let Some(inner) = pattern.elems.first()
-        {
-            // Whether an `Option` of a model is there is known.
-            return match self.expression(&condition.expr) {
-                Value::Optional(Some(value)) => {
-                    self.scopes.push(HashMap::new());
-                    self.bind(inner, *value);
-                    let value = self.block(&branch.then_branch);
-                    self.scopes.pop();
-                    value
-                }
-                Value::Optional(None) => match &branch.else_branch {
-                    Some((_, other)) => self.expression(other),
-                    None => Value::UNIT,
-                },
-                Value::Unseen => {
-                    self.scopes.push(HashMap::new());
-                    self.bind(inner, Value::Unseen);
-                    self.block(&branch.then_branch);
-                    self.scopes.pop();
-                    if let Some((_, other)) = &branch.else_branch {
-                        self.expression(other);
-                    }
-                    Value::Unknown
-                }
-                Value::Unknown => Value::Unknown,
-                _ => self.refuse(whole, "`if let` decides at run time: a graph has no branches; take optional parts in functions of their own"),
-            };
-        }
-        if let Expr::Let(_) = &*branch.cond {
-            let place = Place::of(&branch.if_token);
-            let message =
-                "`if let` decides at run time: a graph has no branches; take optional parts in functions of their own";
-            self.diagnostics.error_instead_of_rustc(whole, place, message);
-            return Value::Wrong;
-        }
-        match self.expression(&branch.cond) {
-            Value::Bool(true) => self.block(&branch.then_branch),
-            Value::Bool(false) => match &branch.else_branch {
-                Some((_, other)) => self.expression(other),
-                None => Value::UNIT,
-            },
-            Value::Wrong => Value::Wrong,
-            Value::Tensor(_) => {
-                let name = text_of(&branch.cond).unwrap_or("condition".into());
-                let message = format!(
-                    "`if` on a tensor: a graph has no branches; compute both and choose by element, `{name}.where_(a, b)`"
-                );
-                self.diagnostics.error_instead_of_rustc(whole, Place::of(&branch.cond), message);
-                Value::Wrong
-            }
-            Value::Constant { text, .. } => {
-                let message = format!(
-                    "no macro sees the value of `{text}`: `if` needs a literal or a `const` inside the function; outside, choose between two functions"
-                );
-                self.diagnostics.error_instead_of_rustc(whole, Place::of(&branch.cond), message);
-                Value::Wrong
-            }
-            _ => Value::Unknown,
-        }
-    }
-
     /// `for` over what is known: unrolled.
     pub(super) fn for_loop(&mut self, looped: &ExprForLoop, whole: &Expr) -> Value {
         let rounds: Vec<Value> = match self.expression(&looped.expr) {
@@ -86,6 +20,7 @@ impl Tracer<'_> {
                 (start..end).map(|number| Value::Int(number, kind)).collect()
             }
             Value::List(values) => values,
+            Value::OpenRange { text, count } => return self.open_loop(looped, &text, &count, whole),
             Value::Unseen => vec![Value::Unseen],
             // What stands in the loop is looked at once.
             value @ (Value::Unknown | Value::Wrong) => {
@@ -114,6 +49,67 @@ impl Tracer<'_> {
         Value::UNIT
     }
 
+    /// `for i in 0..LAYERS`: a round keeps the types of what it changes, so one is traced for all.
+    fn open_loop(&mut self, looped: &ExprForLoop, text: &str, count: &TokenStream, whole: &Expr) -> Value {
+        self.is_deferred = true;
+        let place = Place::of(&*looped.expr);
+        if !self.is_open(count) {
+            let message = format!("this loop, over `{text}`, is unrolled: at most {MOST_ROUNDS} times");
+            let (most, refuse) = (Literal::i128_unsuffixed(MOST_ROUNDS), quote_spanned!(place.start=> ::tinyspec::__private::refuse));
+            self.counts.push(quote_spanned!(place.end=> const _: () = if #count > #most { #refuse(#message) };));
+        }
+        let before = self.scopes.clone();
+        let names = super::names_of(&looped.pat);
+        self.scopes.push(HashMap::new());
+        for name in &names {
+            let text = name.to_string();
+            self.open_names.push(text.clone());
+            self.declare(&text, Value::Constant { text: text.clone(), path: quote!(#name), kind: Some(LiteralKind::Int), size: None });
+        }
+        self.block(&looped.body);
+        self.scopes.pop();
+        let after = self.scopes.clone();
+        for (before, after) in before.iter().zip(&after) {
+            let mut changed: Vec<(&String, String)> =
+                before.iter().filter_map(|(name, value)| Some((name, self.change_of(value, after.get(name)?)?))).collect();
+            changed.sort();
+            if let Some((name, change)) = changed.into_iter().next() {
+                let message = format!(
+                    "a round of this loop changes `{name}` {change}, and how many rounds there are `{text}` decides, whose value no macro sees: make its end a number, or a `const` inside the function"
+                );
+                self.diagnostics.error_instead_of_rustc(whole, place, message);
+                return Value::Wrong;
+            }
+        }
+        Value::UNIT
+    }
+
+    /// How a value differs after a round, if it is not of the same type, or is known while tracing.
+    fn change_of(&self, before: &Value, after: &Value) -> Option<String> {
+        let shown = |value: &Value| match value {
+            Value::Int(number, _) => number.to_string(),
+            Value::Bool(value) => value.to_string(),
+            Value::Tensor(node) => self.type_of(*node),
+            other => other.describe().to_string(),
+        };
+        let is_same = match (before, after) {
+            (Value::Tensor(one), Value::Tensor(other)) => self.tensor_type(*one) == self.tensor_type(*other),
+            (Value::Int(one, _), Value::Int(other, _)) => one == other,
+            (Value::Float(one), Value::Float(other)) => one.wide.to_bits() == other.wide.to_bits(),
+            (Value::Bool(one), Value::Bool(other)) => one == other,
+            (Value::Dim(one), Value::Dim(other)) => one == other,
+            (Value::Constant { path: one, .. }, Value::Constant { path: other, .. }) => one.to_string() == other.to_string(),
+            (Value::List(one), Value::List(other)) | (Value::Tuple(one), Value::Tuple(other)) if one.len() == other.len() => {
+                return one.iter().zip(other).find_map(|(one, other)| self.change_of(one, other));
+            }
+            (Value::Optional(None), Value::Optional(None)) => true,
+            (Value::Optional(Some(one)), Value::Optional(Some(other))) => return self.change_of(one, other),
+            (Value::Unknown | Value::Unseen | Value::Wrong, _) | (_, Value::Unknown | Value::Unseen | Value::Wrong) => true,
+            (one, other) => std::mem::discriminant(one) == std::mem::discriminant(other),
+        };
+        (!is_same).then(|| format!("from {} to {}", shown(before), shown(after)))
+    }
+
     fn round(&mut self, looped: &ExprForLoop, value: Value) {
         self.scopes.push(HashMap::new());
         self.bind(&looped.pat, value);
@@ -131,10 +127,6 @@ impl Tracer<'_> {
             Expr::Loop(looped) => (
                 Place::of(&looped.loop_token),
                 "`loop` has no end that is known here: use `for i in 0..8`, which is unrolled, or loop around the call",
-            ),
-            Expr::Match(matched) => (
-                Place::of(&matched.match_token),
-                "`match` takes a branch at run time: use `if` on literals, or `.where_(a, b)` on tensors",
             ),
             Expr::Try(attempt) => (
                 Place::of(&attempt.question_token),
@@ -214,7 +206,7 @@ impl Tracer<'_> {
             format!("`{name}!` runs while the program runs, not in a graph: use it outside the #[function]")
         } else {
             format!(
-                "`{name}!` is not expanded before the function is traced: write its code in place, or as a #[function]"
+                "`{name}!` is not expanded before the function is traced: write its code in place, or as a #[function], or define it inside this one"
             )
         };
         self.diagnostics.error_instead_of_rustc(whole, Place::of(mac), message);

@@ -97,6 +97,7 @@ impl Tracer<'_> {
             Expr::Cast(cast) => self.cast(cast),
             Expr::Range(range) => self.range(range, expression),
             Expr::If(branch) => self.branch(branch, expression),
+            Expr::Match(matched) => self.match_on(matched, expression),
             Expr::ForLoop(looped) => self.for_loop(looped, expression),
             Expr::Struct(literal) => self.options_literal(literal, expression),
             Expr::Macro(call) => self.macro_call(&call.mac, expression),
@@ -351,15 +352,25 @@ impl Tracer<'_> {
                 if let Some(spoiled) = Value::without_value([&start].into_iter().chain(&end)) {
                     return spoiled;
                 }
+                let is_whole = |value: &Value| {
+                    matches!(value, Value::Int(..) | Value::Constant { kind: None | Some(ops::LiteralKind::Int), .. })
+                };
+                // Without a start there is no number to count from, whose type is that of the end.
+                let first = if range.start.is_some() { super::constants::in_rust(&start) } else { Some(("0".into(), quote::quote!(0), None)) };
+                if let (true, Some(end), Some((_, first, _))) = (is_whole(&start) || range.start.is_none(), &end, first)
+                    && is_whole(end)
+                    && let Some((_, last, _)) = super::constants::in_rust(end)
+                {
+                    let one = matches!(range.limits, RangeLimits::Closed(_)).then(|| quote::quote!(+ 1));
+                    let count = quote::quote!((#last as i128 - #first as i128 #one));
+                    return Value::OpenRange { text: source_text(range), count };
+                }
                 let message = match (&start, &end) {
                     (_, None) => "a range in a #[function] has an end: loops are unrolled".to_string(),
                     (Value::Dim(dim), _) | (_, Some(Value::Dim(dim))) => {
                         let dim = tinyspec_ir::dim::with_names(&self.names(), || dim.to_string());
                         format!("loops are unrolled while rustc runs, and the size {dim} is known when the function is called: use operations on whole tensors")
                     }
-                    (Value::Constant { text, .. }, _) | (_, Some(Value::Constant { text, .. })) => format!(
-                        "loops are unrolled, and no macro sees the value of `{text}`: write it out, or make it a `const` inside the function"
-                    ),
                     (Value::Tensor(_), _) | (_, Some(Value::Tensor(_))) => {
                         "loops are unrolled while rustc runs, and a tensor has values when the function is called: write the number of rounds out, or loop around the call".to_string()
                     }
@@ -423,7 +434,7 @@ fn assigning(op: &BinOp) -> Option<BinOp> {
     })
 }
 
-fn comparison_method(op: &BinOp) -> Option<(&'static str, &'static str)> {
+pub(super) fn comparison_method(op: &BinOp) -> Option<(&'static str, &'static str)> {
     Some(match op {
         BinOp::Lt(_) => ("<", "lt"),
         BinOp::Le(_) => ("<=", "le"),

@@ -9,7 +9,7 @@ use crate::diagnostics::{Place, source_text};
 use proc_macro2::Span;
 use syn::punctuated::Punctuated;
 use syn::{Expr, ExprMethodCall, Ident, Token};
-use tinyspec_ir::ops::{self, METHODS, Method, MethodArg, ParamKind};
+use tinyspec_ir::ops::{self, LiteralKind, METHODS, Method, MethodArg, ParamKind};
 use tinyspec_ir::{Arg, Builder, Const, DType, ErrorKind, NodeId, Op, Shape};
 
 /// What lists have; a callee may return one only in a later version, but half-typed code is read too.
@@ -66,6 +66,12 @@ impl Tracer<'_> {
                 }
                 if let Some(spoiled) = Value::without_value(&arguments) {
                     return spoiled;
+                }
+                let has_constant = || [&receiver].into_iter().chain(&arguments).any(|value| matches!(value, Value::Constant { .. }));
+                if has_constant()
+                    && let Some(value) = self.constant_method(&call.method, &receiver, &arguments)
+                {
+                    return value;
                 }
                 if let Some(value) = self.number_method(&name, &receiver, &arguments, whole) {
                     return value;
@@ -224,6 +230,10 @@ impl Tracer<'_> {
             return Value::Wrong;
         }
         let like = receiver.as_ref().map_or(DType::Void, |(_, value)| self.dtype_of(value));
+        let rank = match &receiver {
+            Some((_, Value::Tensor(node))) => self.graph.props(*node).shape.len(),
+            _ => 0,
+        };
         let mut operands: Vec<(String, Value)> = receiver.into_iter().collect();
         let mut args: Vec<Result<MethodArg, Value>> = operands
             .iter()
@@ -234,7 +244,7 @@ impl Tracer<'_> {
             .collect();
         for ((param, kind), argument) in expected.iter().zip(arguments) {
             let value = self.expression(argument);
-            args.push(self.argument(&name, param, *kind, &value, like, argument));
+            args.push(self.argument(&name, param, *kind, &value, (like, rank), argument));
             operands.push((name_of(argument), value));
         }
         let spoiled: Vec<Value> = args.iter().filter_map(|arg| arg.as_ref().err().cloned()).collect();
@@ -302,11 +312,28 @@ impl Tracer<'_> {
         param: &str,
         kind: ParamKind,
         value: &Value,
-        like: DType,
+        (like, rank): (DType, usize),
         expression: &Expr,
     ) -> Result<MethodArg, Value> {
         if let Some(spoiled) = Value::without_value([value]) {
             return Err(spoiled);
+        }
+        let is_of_axes = kind == ParamKind::axes || param.starts_with("ax") || param == "from" || param == "to";
+        let decided = if is_of_axes { self.decided_axes(value, rank, Place::of(expression))? } else { value.clone() };
+        let value = &decided;
+        if let Value::Constant { text, path, kind: number, .. } = value {
+            match (kind, number) {
+                (ParamKind::flag, None) => {
+                    let decided = self.decide(text, path, Place::of(expression)).map(MethodArg::Flag);
+                    return decided.ok_or(Value::Wrong);
+                }
+                // Shapes do not depend on it.
+                (ParamKind::float, None | Some(LiteralKind::Float)) => {
+                    self.is_deferred = true;
+                    return Ok(MethodArg::Float(0.5));
+                }
+                _ => {}
+            }
         }
         let inference = &mut self.inference;
         let mut int = |value: &Value| match value {

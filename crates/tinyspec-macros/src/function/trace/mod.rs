@@ -3,9 +3,11 @@
 
 mod assign;
 mod assume;
+mod branch;
 mod call;
 mod constants;
 mod control;
+mod decide;
 mod expression;
 mod inference;
 mod method;
@@ -21,9 +23,10 @@ pub use statement::names_of;
 pub use value::{ModelValue, Value};
 
 use super::Told;
-use super::signature::{Constants, FunctionSignature, TensorType, TypeReader};
+use super::signature::{Constants, FunctionSignature, Passing, TensorType, TypeReader};
 use crate::diagnostics::{Diagnostics, Place};
 use crate::model::types::FieldType;
+use decide::{Decided, Decision, MOST_WAYS, Way};
 use inference::Inference;
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -67,6 +70,8 @@ pub struct Tracer<'a> {
     checks: Vec<Check>,
     /// Calls of methods that have no graph: what rustc says of them.
     probes: Vec<TokenStream>,
+    /// How often loops run that constants end: `const` evaluation looks at it.
+    counts: Vec<TokenStream>,
     /// Types of numbers.
     inference: Inference,
     /// What the next trace assumes.
@@ -75,6 +80,14 @@ pub struct Tracer<'a> {
     open: Option<Place>,
     /// Some callee has mistakes of its own.
     waits: bool,
+    /// What constants and flags have decided, in this way through the body.
+    decided: Decided,
+    /// The first question that has no answer yet.
+    undecided: Option<Decision>,
+    /// Names of flags and of indices whose values are known only where the body runs.
+    open_names: Vec<String>,
+    /// The graph is made where the constants are known: when the function is first used.
+    is_deferred: bool,
     /// Where mistakes go.
     diagnostics: &'a mut Diagnostics,
 }
@@ -98,13 +111,23 @@ pub struct Check {
 impl Check {
     /// A constant that does not evaluate unless the values are equal.
     pub fn to_tokens(&self) -> TokenStream {
+        self.to_tokens_when(None)
+    }
+
+    /// The same, if a condition holds.
+    fn to_tokens_when(&self, condition: Option<&TokenStream>) -> TokenStream {
         let Check { place, what, constant, expected, found, value } = self;
-        if let Some(constant) = constant {
+        let check = if let Some(constant) = constant {
             let call = quote_spanned!(place.start=> ::tinyspec::__private::check_equal);
-            return quote_spanned!(place.end=> const _: () = #call (#what, #constant, #expected as i64, #found, #value););
+            quote_spanned!(place.end=> #call (#what, #constant, #expected as i64, #found, #value))
+        } else {
+            let call = quote_spanned!(place.start=> ::tinyspec::__private::check_size);
+            quote_spanned!(place.end=> #call (#what, #expected as i64, #found, #value))
+        };
+        match condition {
+            None => quote_spanned!(place.end=> const _: () = #check;),
+            Some(condition) => quote_spanned!(place.end=> const _: () = if #condition { #check };),
         }
-        let call = quote_spanned!(place.start=> ::tinyspec::__private::check_size);
-        quote_spanned!(place.end=> const _: () = #call (#what, #expected as i64, #found, #value);)
     }
 }
 
@@ -118,6 +141,8 @@ pub struct Outcome {
     pub constants: Constants,
     /// Callees behind those with a path: methods of models.
     pub methods: Vec<TokenStream>,
+    /// The graph is made when the function is first used, by the typed copy: constants and flags decide what it is.
+    pub is_deferred: bool,
     /// What has no value though nothing was refused. If rustc finds no mistake either, it must not be passed over.
     pub open: Option<Place>,
 }
@@ -129,12 +154,59 @@ pub fn trace(
     callees: &Told,
     diagnostics: &mut Diagnostics,
 ) -> Outcome {
+    let mut open: Vec<Vec<(Decision, i64)>> = vec![vec![]];
+    let mut ways = vec![];
+    while let Some(decisions) = open.pop() {
+        match trace_one_way(signature, body, callees, &decisions) {
+            Ok(way) => ways.push(way),
+            Err(question) if open.len() + ways.len() + question.values.len() > MOST_WAYS => {
+                let message = format!(
+                    "`{}` is one constant too many to decide here: a body is looked at in at most {MOST_WAYS} ways; make some of them `const`s inside the function",
+                    question.text
+                );
+                diagnostics.error(question.place, message);
+                break;
+            }
+            Err(question) => {
+                for &value in question.values.iter().rev() {
+                    let mut decisions = decisions.clone();
+                    decisions.push((question.clone(), value));
+                    open.push(decisions);
+                }
+            }
+        }
+    }
+    let is_right = diagnostics.is_empty();
+    if ways.is_empty() {
+        return Outcome {
+            checks: vec![],
+            traced: None,
+            constants: signature.constants.clone(),
+            methods: vec![],
+            is_deferred: true,
+            open: None,
+        };
+    }
+    let outcome = decide::joined(ways, diagnostics);
+    let (traced, open) = (outcome.traced.filter(|_| is_right), outcome.open.filter(|_| is_right));
+    Outcome { traced, open, ..outcome }
+}
+
+/// Traces `body` as constants have decided; or says which question comes next.
+fn trace_one_way(
+    signature: &FunctionSignature,
+    body: &syn::Block,
+    callees: &Told,
+    decisions: &[(Decision, i64)],
+) -> Result<Way, Decision> {
+    let decided: Decided = decisions.iter().map(|(decision, value)| (decision.path.to_string(), *value)).collect();
     let mut known = (signature.constants.clone(), vec![]);
     let mut inference = Inference::default();
     loop {
         let mut found = Diagnostics::default();
         let constants = known.0.clone();
-        let (outcome, assumed, inferred) = trace_assuming(signature, body, callees, constants, inference, &mut found);
+        let assuming = Assuming { constants, inference, decided: decided.clone() };
+        let (outcome, assumed, inferred) = trace_assuming(signature, body, callees, assuming, &mut found)?;
         let is_inferred = !inferred.is_wrong();
         inference = inferred.again();
         if !assumed.is_empty() {
@@ -146,12 +218,18 @@ pub fn trace(
             // The types of literals that came out are known from the start of the next trace.
             continue;
         }
-        let is_right = found.is_empty() && diagnostics.is_empty();
-        diagnostics.extend(found);
-        let checks = known.1.iter().map(Check::to_tokens).chain(outcome.checks).collect();
+        let is_right = found.is_empty();
         let (traced, open) = (outcome.traced.filter(|_| is_right), outcome.open.filter(|_| is_right));
-        return Outcome { traced, open, checks, ..outcome };
+        let outcome = Outcome { traced, open, ..outcome };
+        return Ok(Way { decisions: decisions.to_vec(), outcome, found, checks: known.1 });
     }
+}
+
+/// What the traces before have found out.
+struct Assuming {
+    constants: Constants,
+    inference: Inference,
+    decided: Decided,
 }
 
 /// One trace, with what the ones before it have assumed of constants, and what is to be assumed in the next.
@@ -159,10 +237,9 @@ fn trace_assuming(
     signature: &FunctionSignature,
     body: &syn::Block,
     callees: &Told,
-    constants: Constants,
-    inference: Inference,
+    Assuming { constants, inference, decided }: Assuming,
     diagnostics: &mut Diagnostics,
-) -> (Outcome, Vec<Check>, Inference) {
+) -> Result<(Outcome, Vec<Check>, Inference), Decision> {
     let mut tracer = Tracer {
         signature,
         callees,
@@ -174,10 +251,15 @@ fn trace_assuming(
         constants,
         checks: vec![],
         probes: vec![],
+        counts: vec![],
         inference,
         assumed: vec![],
         open: None,
         waits: false,
+        decided,
+        undecided: None,
+        open_names: signature.flags().map(|flag| flag.ident.to_string()).collect(),
+        is_deferred: signature.flags().next().is_some(),
         diagnostics,
     };
     tracer.bind_inputs();
@@ -187,15 +269,18 @@ fn trace_assuming(
         let place = body.stmts.last().map_or_else(|| Place::of(&signature.ident), Place::of);
         tracer.open.get_or_insert(place);
     }
+    if let Some(question) = tracer.undecided {
+        return Err(question);
+    }
     let Tracer {
-        graph, calls, constants, checks, probes, assumed, open, waits, methods, diagnostics, inference, ..
+        graph, calls, constants, checks, probes, counts, assumed, open, waits, methods, diagnostics, inference, is_deferred, ..
     } = tracer;
     for (place, value, ty) in inference.overflows() {
         diagnostics.error(place, numbers::overflow(value, ty));
     }
     // Said already, or said elsewhere.
     let is_reported = !diagnostics.is_empty() || !probes.is_empty() || waits;
-    let checks = checks.iter().map(Check::to_tokens).chain(probes).collect();
+    let checks = checks.iter().map(Check::to_tokens).chain(probes).chain(counts).collect();
     let traced = outputs.filter(|_| diagnostics.is_empty() && open.is_none()).map(|outputs| Traced {
         signature: signature.signature.clone(),
         graph,
@@ -203,7 +288,7 @@ fn trace_assuming(
         outputs,
     });
     let open = open.filter(|_| !is_reported);
-    (Outcome { traced, constants, checks, methods, open }, assumed, inference)
+    Ok((Outcome { traced, constants, checks, methods, is_deferred, open }, assumed, inference))
 }
 
 impl Tracer<'_> {
@@ -223,9 +308,15 @@ impl Tracer<'_> {
         let mut params = params.into_iter();
         for parameter in &signature.parameters {
             let name = parameter.ident.to_string();
+            if parameter.passing == Passing::Flag {
+                let path = crate::diagnostics::ident(&name);
+                let value = Value::Constant { text: name.clone(), path: quote!(#path), kind: None, size: None };
+                self.declare(&name, value);
+                continue;
+            }
             let value = match (&parameter.fields, &parameter.model) {
                 (Some(fields), Some(path)) => {
-                    let root = Rc::new(erased(path, &signature.dims));
+                    let root = Rc::new(erased(path, &signature.dim_names()));
                     self.model_value(fields, &root, &quote!((*model)), &mut params)
                 }
                 (_, Some(_)) => {
@@ -239,6 +330,10 @@ impl Tracer<'_> {
         for position in 0..signature.dims.len() {
             let (name, dim) = (signature.dims[position].to_string(), self.in_graph(&signature.signature.dim(position)));
             self.declare(&name, Value::Dim(dim));
+        }
+        for made in &signature.made {
+            let dim = self.in_graph(&made.dim);
+            self.declare(&made.ident.to_string(), Value::Dim(dim));
         }
     }
 
@@ -320,7 +415,7 @@ impl Tracer<'_> {
 
     fn names(&self) -> Vec<(u32, String)> {
         let first = self.signature.signature.inputs.len() as u32;
-        let dims = (first..).zip(self.signature.dims.iter().map(ToString::to_string));
+        let dims = (first..).zip(self.signature.signature.dims.iter().map(|dim| dim.name.clone()));
         let constants = (FIRST_CONSTANT..).zip(self.constants.0.iter().map(|constant| constant.text.clone()));
         dims.chain(constants).collect()
     }

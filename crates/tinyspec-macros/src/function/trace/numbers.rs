@@ -3,7 +3,7 @@
 use super::constants::fold_dims;
 use super::inference::{Float, Kind, NumberType};
 use super::{Tracer, Value};
-use crate::diagnostics::{Place, source_text};
+use crate::diagnostics::{Adaptation, Place, source_text};
 use syn::{BinOp, Expr, ExprCast, ExprUnary, LitInt, Type, UnOp};
 use tinyspec_ir::function::FIRST_CONSTANT;
 use tinyspec_ir::ops::{self, Literal, LiteralKind};
@@ -294,6 +294,9 @@ impl Tracer<'_> {
                 if let Some(spoiled) = Value::without_value([left, right]) {
                     return spoiled;
                 }
+                if let Some(constant) = self.compared_constants(op, left, right) {
+                    return constant;
+                }
                 let shown = super::expression::name_of(whole);
                 let message = match (left, right) {
                     (Value::Dim(_), _) | (_, Value::Dim(_)) => format!(
@@ -329,6 +332,7 @@ impl Tracer<'_> {
                 i64::try_from(*number).ok().map(Dim::from)
             }
             Value::Dim(dim) => Some(dim.clone()),
+            Value::Constant { path, .. } if self.is_open(path) => None,
             Value::Constant { size: Some(size), .. } => Some(size.clone()),
             Value::Constant { text, path, .. } => Some(self.constants.dim(text.clone(), path.clone())),
             _ => None,
@@ -401,8 +405,22 @@ impl Tracer<'_> {
                 };
                 self.refuse(&Expr::Cast(cast.clone()), message)
             }
+            // As a size it stays what it is; as any other number it is one of the graph.
+            (value @ Value::Dim(_), Some(NumberType::Usize)) => {
+                self.diagnostics.adapt(cast, Adaptation::Size);
+                value
+            }
+            (Value::Dim(dim), Some(ty)) if ty.dtype().is_some() => {
+                let dtype = ty.dtype().unwrap_or(DType::I64);
+                self.diagnostics.adapt(cast, Adaptation::SizeAs(dtype));
+                let place = Place::of(cast);
+                match self.build(place.start, |graph| ops::creation::size(graph, &dim, dtype)) {
+                    Ok(node) => Value::Tensor(node),
+                    Err(error) => self.refused(place, &error, &[]),
+                }
+            }
             (Value::Dim(_), _) => {
-                let message = "a size is no Rust number while it is open, and needs no `as` beside a tensor: `x / B` takes the dtype of `x`";
+                let message = "a size is cast to `f32`, `i64` and the like, which gives a tensor of shape `()`";
                 self.refuse(&Expr::Cast(cast.clone()), message)
             }
             (Value::Wrong, _) => Value::Wrong,

@@ -2,9 +2,9 @@
 
 use super::expression::{name_of, text_of};
 use super::{Tracer, Value};
-use crate::diagnostics::Place;
+use crate::diagnostics::{Adaptation, Place};
 use syn::{Expr, ExprMethodCall, RangeLimits};
-use tinyspec_ir::NodeId;
+use tinyspec_ir::{Dim, NodeId};
 use tinyspec_ir::ops::pick::{self, Pick};
 use tinyspec_ir::ops::slice::Slice;
 
@@ -78,6 +78,9 @@ impl Tracer<'_> {
             Expr::Paren(inner) => return self.pick(&inner.expr),
             Expr::Group(inner) => return self.pick(&inner.expr),
             Expr::Range(range) => {
+                if let Some(pick) = self.sizes(range)? {
+                    return Ok(pick);
+                }
                 let start = range.start.as_deref().map(|end| self.end(end)).transpose()?;
                 let stop = range.end.as_deref().map(|end| self.end(end)).transpose()?;
                 let stop = match range.limits {
@@ -114,9 +117,41 @@ impl Tracer<'_> {
                 let (start, stop) = (i64::try_from(start).ok(), i64::try_from(stop).ok());
                 Ok(Pick::Slice(Slice::Span { start, stop, step: 1 }))
             }
+            Value::Dim(dim) => Ok(Pick::Slice(Slice::AtSize(dim))),
+            Value::Constant { .. } if self.as_dim(&value).is_some() => {
+                let dim = self.as_dim(&value).unwrap_or(Dim::from(0));
+                self.diagnostics.adapt(one, Adaptation::Size);
+                Ok(Pick::Slice(Slice::AtSize(dim)))
+            }
             Value::All => Ok(Pick::Slice(Slice::ALL)),
             other => Err(self.no_position(other, one)),
         }
+    }
+
+    /// A range whose ends are sizes, one of them at least.
+    fn sizes(&mut self, range: &syn::ExprRange) -> Result<Option<Pick>, Value> {
+        let mut end = |end: &Option<Box<Expr>>| end.as_ref().map(|end| self.expression(end));
+        let (start, stop) = (end(&range.start), end(&range.end));
+        let is_size = |end: &Option<Value>| matches!(end, Some(Value::Dim(_) | Value::Constant { .. }));
+        if !is_size(&start) && !is_size(&stop) {
+            return Ok(None);
+        }
+        let mut dim = |value: Option<Value>, written: &Option<Box<Expr>>| match (value, written) {
+            (Some(value), Some(written)) => match self.as_dim(&value) {
+                Some(dim) => {
+                    self.diagnostics.adapt(&**written, Adaptation::Size);
+                    Ok(Some(dim))
+                }
+                None => Err(self.no_position(value, written)),
+            },
+            _ => Ok(None),
+        };
+        let (start, stop) = (dim(start, &range.start)?, dim(stop, &range.end)?);
+        let stop = match range.limits {
+            RangeLimits::Closed(_) => stop.map(|stop| stop + Dim::from(1)),
+            RangeLimits::HalfOpen(_) => stop,
+        };
+        Ok(Some(Pick::Slice(Slice::Sizes { start: start.unwrap_or(Dim::from(0)), stop })))
     }
 
     /// An end of a range, or a step.
@@ -141,13 +176,8 @@ impl Tracer<'_> {
         }
         let text = text_of(expression).unwrap_or("this".into());
         let message = match &value {
-            Value::Dim(_) => {
-                format!(
-                    "`{text}` is a size, which is open here: positions are numbers; `.shrink(offset, shape)` takes sizes"
-                )
-            }
-            Value::Constant { .. } => format!(
-                "no macro sees the value of `{text}`: write the position out, or make it a `const` inside the function"
+            Value::Dim(_) | Value::Constant { .. } => format!(
+                "`{text}` is known when the function is called: a step is a number, and a position that is one of a loop's rounds too"
             ),
             // rustc says what picks.
             Value::Float(_) | Value::Bool(_) | Value::Text(_) => return Value::Unknown,

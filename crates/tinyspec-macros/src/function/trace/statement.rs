@@ -1,7 +1,7 @@
 //! Blocks, `let`, and patterns.
 
 use super::{Tracer, Value};
-use crate::diagnostics::Place;
+use crate::diagnostics::{Adaptation, Place};
 use crate::function::signature::{ResultType, TensorType};
 use std::collections::HashMap;
 use syn::{Block, Expr, Item, Local, Pat, Stmt, Type};
@@ -75,6 +75,13 @@ impl Tracer<'_> {
             }
             pattern => pattern,
         };
+        if let (Pat::Slice(slice), Value::List(values)) = (pattern, &value)
+            && !matches!(&*init.expr, Expr::Array(_))
+            && slice.elems.len() == values.len()
+        {
+            // What several methods give is a `Vec` in Rust, which has no pattern.
+            self.diagnostics.adapt(&*init.expr, Adaptation::Array(values.len()));
+        }
         let before = self.diagnostics.count();
         self.bind(pattern, value);
         if self.diagnostics.count() > before {

@@ -43,6 +43,13 @@ pub enum Value {
     },
     /// `a..b`.
     Range(i128, i128, Kind),
+    /// `0..LAYERS`: how far it goes constants outside of the function decide.
+    OpenRange {
+        /// The ends as written.
+        text: String,
+        /// How many there are, in Rust, as an `i128`.
+        count: TokenStream,
+    },
     /// `Some(…)` or `None`.
     Optional(Option<Box<Value>>),
     /// Options as a struct literal: the struct's name and the fields given.
@@ -125,7 +132,7 @@ impl Value {
             Value::Constant { .. } => "a constant whose value no macro sees",
             Value::Optional(_) => "an Option",
             Value::Options(..) | Value::Default => "a struct of options",
-            Value::Range(..) | Value::All => "a range",
+            Value::Range(..) | Value::OpenRange { .. } | Value::All => "a range",
             Value::Unseen | Value::Unknown | Value::Wrong => "unknown",
         }
     }

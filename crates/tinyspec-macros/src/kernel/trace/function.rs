@@ -1,6 +1,5 @@
 //! Functions of one element.
 
-use super::statement::is_near;
 use super::value::written;
 use super::{Tracer, Value};
 use crate::diagnostics::Place as At;
@@ -71,8 +70,10 @@ impl Tracer<'_> {
             return None;
         }
         let Some(&(_, method, count)) = FUNCTIONS.iter().find(|(known, ..)| *known == text) else {
-            let near = FUNCTIONS.iter().map(|(known, ..)| *known).find(|known| is_near(known, &text));
-            let help = near.map(|near| format!("; is it `{near}`?")).unwrap_or_default();
+            let help = match ops::nearest_of(&text, FUNCTIONS.iter().map(|(known, ..)| *known)) {
+                Some(near) => format!("; is it `{near}`?"),
+                None => "; write its code in place, or in a #[function] that calls the kernel".to_string(),
+            };
             self.error(name.span(), format!("`{text}` is no function of a kernel{help}"));
             return None;
         };

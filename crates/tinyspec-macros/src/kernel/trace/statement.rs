@@ -5,7 +5,7 @@ use super::{Binding, Tracer, Value};
 use crate::diagnostics::Place as At;
 use crate::kernel::syntax::*;
 use proc_macro2::Ident;
-use tinyspec_ir::{AddrSpace, Builder, DType, NodeId, Op};
+use tinyspec_ir::{AddrSpace, Builder, DType, NodeId, Op, ops};
 
 /// A Reg buffer has at most this many elements.
 const REGISTERS: i64 = 256;
@@ -346,26 +346,9 @@ impl Tracer<'_> {
         }
         let wanted = name.to_string();
         let known = self.scopes.iter().rev().flat_map(|scope| scope.keys());
-        let nearest = known.filter(|other| other.eq_ignore_ascii_case(&wanted) || is_near(other, &wanted)).min();
+        let in_other_letters = known.clone().find(|other| other.eq_ignore_ascii_case(&wanted)).map(String::as_str);
+        let nearest = in_other_letters.or_else(|| ops::nearest_of(&wanted, known.map(String::as_str)));
         let help = nearest.map(|near| format!("; is it `{near}`?")).unwrap_or_default();
         self.error(name.span(), format!("there is no `{wanted}` here{help}"));
     }
-}
-
-/// A letter or two were added, left out, changed.
-pub fn is_near(a: &str, b: &str) -> bool {
-    if a.len().max(b.len()) < 3 {
-        return false;
-    }
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (position, letter) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], position + 1);
-        for (column, other) in b.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *other);
-            diagonal = row[column + 1];
-            row[column + 1] = changed.min(row[column] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()] <= if b.len() < 5 { 1 } else { 2 }
 }

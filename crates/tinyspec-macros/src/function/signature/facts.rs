@@ -1,0 +1,131 @@
+//! Facts about dims: after `where(D % H == 0)` a `D` is `H` times a whole number, which is a dim of its own.
+
+use super::super::options::Fact;
+use super::types::TypeReader;
+use super::{FunctionSignature, Ident, NamedDim};
+use crate::diagnostics::{Place, source_text};
+use syn::{Expr, ExprLit, Lit};
+use tinyspec_ir::Dim;
+
+/// A declared dim that is a product, by a fact.
+pub struct MadeDim {
+    /// Its name.
+    pub ident: Ident,
+    /// What divides it, as written.
+    pub by: Expr,
+    /// The local of the quotient: no name of the user's.
+    pub quotient: Ident,
+    /// The product.
+    pub dim: Dim,
+}
+
+/// The dims that facts are about; `dims` and `idents` get their quotients, and the reader knows what they stand for.
+pub fn made_dims(
+    facts: &[Fact],
+    function: &Ident,
+    dims: &mut Vec<NamedDim>,
+    idents: &mut Vec<Ident>,
+    reader: &mut TypeReader,
+) -> Vec<MadeDim> {
+    let mut left: Vec<Fact> = vec![];
+    for fact in facts {
+        let name = fact.dim.to_string();
+        let Some(position) = dims.iter().position(|dim| dim.name == name) else {
+            reader.diagnostics.error(Place::of(&fact.dim), format!("`{function}` declares no dim `{name}`"));
+            continue;
+        };
+        if (dims[position].min, dims[position].max) != (NamedDim::new("").min, NamedDim::MAX) {
+            let message = format!("`{name}` has `bounds`, and a fact makes it a product: bound what it is made of");
+            reader.diagnostics.error(Place::of(&fact.dim), message);
+            continue;
+        }
+        match left.iter_mut().find(|other| other.dim == fact.dim) {
+            None => left.push(fact.clone()),
+            Some(other) => match (number(&other.by), number(&fact.by)) {
+                // What 4 and 6 divide, 12 divides.
+                (Some(one), Some(two)) if one > 0 && two > 0 => {
+                    let both = proc_macro2::Literal::i64_unsuffixed(one / common(one, two) * two);
+                    other.by = syn::parse_quote!(#both);
+                }
+                _ => {
+                    let message = format!("one fact says what divides `{name}`: write the product, `where({name} % (H * K) == 0)`");
+                    reader.diagnostics.error(Place::of(&fact.dim), message);
+                }
+            },
+        }
+    }
+    let mut made = vec![];
+    // What others are made of comes first.
+    while !left.is_empty() {
+        let next = left.iter().position(|fact| left.iter().all(|other| !mentions(&fact.by, &other.dim)));
+        let Some(next) = next else {
+            reader.diagnostics.error(Place::of(&left[0].dim), "these facts go in a circle");
+            break;
+        };
+        let Fact { dim, by } = left.remove(next);
+        let Some(divisor) = reader.dim(&by) else { continue };
+        if divisor.bounds().1 < 1 {
+            reader.diagnostics.error(Place::of(&by), format!("`{}` divides nothing: it is {divisor}", source_text(&by)));
+            continue;
+        }
+        let slot = dims.len() as u32;
+        let shown = source_text(&by);
+        let shown = if shown.contains(' ') { format!("({shown})") } else { shown };
+        dims.push(NamedDim::new(format!("({dim}/{shown})")));
+        let quotient = Ident::new(&format!("__tinyspec_quotient_{slot}"), proc_macro2::Span::mixed_site());
+        idents.push(quotient.clone());
+        let product = divisor * dims[slot as usize].at(slot);
+        if let Some((_, known)) = reader.names.iter_mut().find(|(name, _)| dim == *name) {
+            *known = product.clone();
+        }
+        made.push(MadeDim { ident: dim, by, quotient, dim: product });
+    }
+    made
+}
+
+fn number(expression: &Expr) -> Option<i64> {
+    match expression {
+        Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => number.base10_parse().ok(),
+        _ => None,
+    }
+}
+
+fn common(one: i64, two: i64) -> i64 {
+    if two == 0 { one } else { common(two, one % two) }
+}
+
+fn mentions(expression: &Expr, dim: &Ident) -> bool {
+    struct Names<'a>(&'a Ident, bool);
+    impl<'ast> syn::visit::Visit<'ast> for Names<'_> {
+        fn visit_ident(&mut self, ident: &'ast Ident) {
+            self.1 |= ident == self.0;
+        }
+    }
+    let mut names = Names(dim, false);
+    syn::visit::Visit::visit_expr(&mut names, expression);
+    names.1
+}
+
+impl FunctionSignature {
+    /// Dims that are made of others are none of the signature's own: their places close.
+    pub(super) fn without_made(&mut self) {
+        let made: Vec<String> = self.made.iter().map(|made| made.ident.to_string()).collect();
+        let kept: Vec<usize> = (0..self.dims.len()).filter(|&slot| made.iter().all(|name| self.dims[slot] != *name)).collect();
+        let dims: Vec<NamedDim> = kept.iter().map(|&slot| self.signature.dims[slot].clone()).collect();
+        let place = |slot: u32| {
+            let place = kept.iter().position(|&other| other == slot as usize)?;
+            Some(dims[place].at(place as u32))
+        };
+        for input in &mut self.signature.inputs {
+            input.shape = input.shape.iter().map(|dim| dim.substitute(&place)).collect();
+        }
+        if let Some(result) = &mut self.result {
+            result.substitute(&place);
+        }
+        for made in &mut self.made {
+            made.dim = made.dim.substitute(&place);
+        }
+        self.dims = kept.iter().map(|&slot| self.dims[slot].clone()).collect();
+        self.signature.dims = dims;
+    }
+}
