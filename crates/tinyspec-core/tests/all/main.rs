@@ -49,6 +49,7 @@ mod search;
 mod slices;
 mod small_floats;
 mod special_functions;
+mod states;
 mod strides;
 mod support;
 mod tensors;

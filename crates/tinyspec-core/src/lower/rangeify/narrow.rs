@@ -9,6 +9,7 @@ use crate::lower::optimize::windows::solved;
 use crate::lower::replace::replace_in_loop;
 use crate::lower::sum::Sum;
 use crate::lower::terms::{Condition, Relation, Sums, conditions};
+use tinyspec_ir::masks::conjuncts;
 use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 
@@ -48,7 +49,7 @@ pub(super) fn only_what_differs(
         }
     };
     for (condition, yes) in choices.into_iter().rev() {
-        gate = graph.alu(Op::Or, &[condition, gate])?;
+        gate = either(graph, condition, gate)?;
         new = graph.alu(Op::Where, &[condition, yes, new])?;
     }
     if let Some(arg) = cast {
@@ -57,6 +58,42 @@ pub(super) fn only_what_differs(
     let gated = graph.add(Op::Store, &[place, new, gate], Arg::None)?;
     let sink = substitute(graph, &[sink], &[(store, gated)].into_iter().collect())?[0];
     narrow(graph, sink).map(Some)
+}
+
+/// `a | b`, as what both require and the rest: only the former can bound a loop, as where several parts of a row are set.
+fn either(graph: &mut Graph, a: NodeId, b: NodeId) -> Result<NodeId> {
+    type Conditions = Vec<(NodeId, bool)>;
+    let terms = |graph: &Graph, gate| conjuncts(graph, gate, true).into_iter().filter(|term| !is_true(graph, *term));
+    let (left, right): (Conditions, Conditions) = (terms(graph, a).collect(), terms(graph, b).collect());
+    let (common, left): (Conditions, Conditions) = left.into_iter().partition(|term| right.contains(term));
+    let right: Conditions = right.into_iter().filter(|term| !common.contains(term)).collect();
+    let mut all = None;
+    for term in common {
+        all = both(graph, all, Some(condition(graph, term)?))?;
+    }
+    // Where one of them requires no more, the other adds nothing.
+    if !left.is_empty() && !right.is_empty() {
+        let mut every = |terms: Conditions| {
+            terms.into_iter().try_fold(None, |all, term| {
+                let term = condition(graph, term)?;
+                both(graph, all, Some(term))
+            })
+        };
+        if let (Some(left), Some(right)) = (every(left)?, every(right)?) {
+            let either = graph.alu(Op::Or, &[left, right])?;
+            all = both(graph, all, Some(either))?;
+        }
+    }
+    Ok(all.unwrap_or_else(|| truth(graph, true)))
+}
+
+fn is_true(graph: &Graph, (node, holds): (NodeId, bool)) -> bool {
+    graph.as_int(node).is_some_and(|value| (value != 0) == holds)
+}
+
+fn condition(graph: &mut Graph, (node, holds): (NodeId, bool)) -> Result<NodeId> {
+    let truth = truth(graph, true);
+    if holds { Ok(node) } else { elementwise(graph, Op::Xor, &[node, truth], Arg::None) }
 }
 
 /// Loops of the outputs, each as short as the gates of all Stores allow.
