@@ -62,38 +62,39 @@ pub(super) fn only_what_differs(
 
 /// `a | b`, as what both require and the rest: only the former can bound a loop, as where several parts of a row are set.
 fn either(graph: &mut Graph, a: NodeId, b: NodeId) -> Result<NodeId> {
-    type Conditions = Vec<(NodeId, bool)>;
-    let terms = |graph: &Graph, gate| conjuncts(graph, gate, true).into_iter().filter(|term| !is_true(graph, *term));
-    let (left, right): (Conditions, Conditions) = (terms(graph, a).collect(), terms(graph, b).collect());
-    let (common, left): (Conditions, Conditions) = left.into_iter().partition(|term| right.contains(term));
-    let right: Conditions = right.into_iter().filter(|term| !common.contains(term)).collect();
+    let terms = |graph: &Graph, gate| -> Vec<(NodeId, bool)> {
+        conjuncts(graph, gate, true).into_iter().filter(|&term| !is_true(graph, term)).collect()
+    };
+    let (left, right) = (terms(graph, a), terms(graph, b));
+    let (common, left): (Vec<_>, Vec<_>) = left.into_iter().partition(|term| right.contains(term));
+    let right: Vec<_> = right.into_iter().filter(|term| !common.contains(term)).collect();
+    let all = every(graph, &common)?;
+    let either = match (every(graph, &left)?, every(graph, &right)?) {
+        (Some(left), Some(right)) => Some(graph.alu(Op::Or, &[left, right])?),
+        // Where one of them requires no more, the other adds nothing.
+        _ => None,
+    };
+    Ok(both(graph, all, either)?.unwrap_or_else(|| truth(graph, true)))
+}
+
+/// All of some conditions, each with whether it holds.
+fn every(graph: &mut Graph, terms: &[(NodeId, bool)]) -> Result<Option<NodeId>> {
     let mut all = None;
-    for term in common {
-        all = both(graph, all, Some(condition(graph, term)?))?;
-    }
-    // Where one of them requires no more, the other adds nothing.
-    if !left.is_empty() && !right.is_empty() {
-        let mut every = |terms: Conditions| {
-            terms.into_iter().try_fold(None, |all, term| {
-                let term = condition(graph, term)?;
-                both(graph, all, Some(term))
-            })
+    for &(node, holds) in terms {
+        let term = match holds {
+            true => node,
+            false => {
+                let truth = truth(graph, true);
+                elementwise(graph, Op::Xor, &[node, truth], Arg::None)?
+            }
         };
-        if let (Some(left), Some(right)) = (every(left)?, every(right)?) {
-            let either = graph.alu(Op::Or, &[left, right])?;
-            all = both(graph, all, Some(either))?;
-        }
+        all = both(graph, all, Some(term))?;
     }
-    Ok(all.unwrap_or_else(|| truth(graph, true)))
+    Ok(all)
 }
 
 fn is_true(graph: &Graph, (node, holds): (NodeId, bool)) -> bool {
     graph.as_int(node).is_some_and(|value| (value != 0) == holds)
-}
-
-fn condition(graph: &mut Graph, (node, holds): (NodeId, bool)) -> Result<NodeId> {
-    let truth = truth(graph, true);
-    if holds { Ok(node) } else { elementwise(graph, Op::Xor, &[node, truth], Arg::None) }
 }
 
 /// Loops of the outputs, each as short as the gates of all Stores allow.
