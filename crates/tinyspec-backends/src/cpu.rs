@@ -15,8 +15,11 @@ use std::sync::{Arc, Mutex};
 /// `buffers[slot]` is the memory of Param slot, then comes the scratch; the GLOBAL range runs from `begin` to `end`.
 type Kernel = unsafe extern "C" fn(buffers: *const *mut u8, begin: i64, end: i64);
 
-/// Below this many nanoseconds, waking threads costs more than they save.
+/// Below this many nanoseconds, handing a part to threads that are awake costs more than they save.
 const WORTH_SPLITTING: u64 = 10_000;
+
+/// Below this many nanoseconds, waking threads costs more than they save.
+const WORTH_WAKING: u64 = 50_000;
 
 /// Nanoseconds of a unit that threads claim, at the least.
 const UNIT: u64 = 2_000;
@@ -104,6 +107,7 @@ impl CpuRuntime {
             && launch.nanoseconds >= WORTH_SPLITTING
             && !ALONE.get()
             && let Some(team) = self.team.get(self.threads)
+            && (launch.nanoseconds >= WORTH_WAKING || team.is_awake())
         {
             let units = self.units(launch);
             let trip = |unit: u32| first + (trips as i128 * i128::from(unit) / i128::from(units)) as i64;

@@ -2,8 +2,9 @@
 //!
 //! A job is a number of units. Members claim some of what is left, less and less, until nothing is: so a thread that the
 //! system has taken away, or that is still waking up, delays the others by what it has claimed and no more.
-//! Kernels follow each other within microseconds, and to wake a thread takes longer than many of them run: who waits
-//! looks for a while whether there is something to do, and only then sleeps.
+//! Kernels follow each other within microseconds, and waking a thread takes longer than many of them run: a thread that
+//! waits polls for about as long as its last job took, and then sleeps. So polling never takes more than half of its time,
+//! and a chain of kernels too short to be worth waking anybody for leaves the other cores idle.
 
 use std::cell::UnsafeCell;
 use std::io;
@@ -14,7 +15,7 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-/// How long a thread looks before it sleeps: some times what waking it takes.
+/// The longest that a thread polls before it sleeps: a few times what waking it takes.
 const PATIENCE: Duration = Duration::from_micros(100);
 
 /// What is done with each claim.
@@ -69,6 +70,8 @@ struct Shared {
     /// Units that are done.
     done: AtomicU32,
     job: UnsafeCell<Option<Job>>,
+    /// Workers that poll or work.
+    awake: AtomicU32,
     panicked: AtomicBool,
     /// The team is dissolved.
     ends: AtomicBool,
@@ -104,6 +107,7 @@ impl Team {
             left: AtomicU64::new(0),
             done: AtomicU32::new(0),
             job: UnsafeCell::new(None),
+            awake: AtomicU32::new(threads.saturating_sub(1) as u32),
             panicked: AtomicBool::new(false),
             ends: AtomicBool::new(false),
         });
@@ -114,6 +118,11 @@ impl Team {
             team.workers.push(thread.spawn(move || shared.serve())?);
         }
         Ok(team)
+    }
+
+    /// Nobody would have to be woken for a job now.
+    pub fn is_awake(&self) -> bool {
+        self.shared.awake.load(Ordering::Relaxed) as usize == self.workers.len()
     }
 
     /// Does so many units; false if the team is at work already, for another thread or for this one.
@@ -137,7 +146,7 @@ impl Team {
             worker.thread().unpark();
         }
         shared.take_part(End::First);
-        wait(|| shared.done.load(Ordering::Acquire) == units);
+        wait(PATIENCE, || shared.done.load(Ordering::Acquire) == units);
         assert!(!shared.panicked.swap(false, Ordering::Relaxed), "a thread of the team panicked");
         true
     }
@@ -165,13 +174,21 @@ enum End {
 impl Shared {
     /// What a worker does until the team is dissolved.
     fn serve(&self) {
+        let mut patience = PATIENCE;
         loop {
             let ends = || self.ends.load(Ordering::Acquire);
-            wait(|| !units(self.left.load(Ordering::Relaxed)).is_empty() || ends());
+            let is_called = || !units(self.left.load(Ordering::Relaxed)).is_empty() || ends();
+            if !poll(patience, is_called) {
+                self.awake.fetch_sub(1, Ordering::Relaxed);
+                sleep(is_called);
+                self.awake.fetch_add(1, Ordering::Relaxed);
+            }
             if ends() {
                 return;
             }
+            let start = Instant::now();
             self.take_part(End::Last);
+            patience = start.elapsed().min(PATIENCE);
         }
     }
 
@@ -219,17 +236,30 @@ fn units(left: u64) -> Range<u32> {
     (left >> 32) as u32..left as u32
 }
 
-/// Looks for a while, then sleeps until it is so; whoever makes it so wakes this thread.
-fn wait(is_so: impl Fn() -> bool) {
+/// Returns once it is so; whoever makes it so wakes this thread.
+fn wait(patience: Duration, is_so: impl Fn() -> bool) {
+    if !poll(patience, &is_so) {
+        sleep(is_so);
+    }
+}
+
+/// Polls for a while; whether it came to be so.
+fn poll(patience: Duration, is_so: impl Fn() -> bool) -> bool {
     let start = Instant::now();
-    while start.elapsed() < PATIENCE {
+    loop {
         for _ in 0..64 {
             if is_so() {
-                return;
+                return true;
             }
             std::hint::spin_loop();
         }
+        if start.elapsed() >= patience {
+            return false;
+        }
     }
+}
+
+fn sleep(is_so: impl Fn() -> bool) {
     while !is_so() {
         thread::park();
     }

@@ -24,9 +24,9 @@ pub(super) struct State {
     node: Arc<Node>,
 }
 
-/// Some root is an assigned state.
+/// Some root is an assigned state, or the result of a function that may be an argument with a part replaced.
 pub(super) fn is_possible(roots: &[Arc<Node>]) -> bool {
-    roots.iter().any(|root| root.op == Op::After)
+    roots.iter().any(|root| root.op == Op::After || !updated(root).is_empty())
 }
 
 /// Results that may take the memory of the states that they replace.
@@ -35,11 +35,13 @@ pub(super) fn wanted(roots: &[Arc<Node>], walk: &Walk, device: &Arc<Device>) -> 
     let slots: FxHashMap<*const Node, u32> =
         (0..).zip(walk.leaf_nodes()).map(|(slot, node)| (Arc::as_ptr(node), slot)).collect();
     for (output, root) in roots.iter().enumerate() {
-        let Some(node) = replaced(root) else { continue };
-        let Some(&slot) = slots.get(&Arc::as_ptr(&node)) else { continue };
-        let is_here = walk.leaves.get(slot as usize).is_some_and(|storage| Arc::ptr_eq(storage.device(), device));
-        if is_here && node.props.dtype == root.props.dtype && node.props.shape == root.props.shape {
-            states.push(State { wish: Overwrite { output, slot }, node });
+        let assigned = replaced(root).map(|node| (node, false));
+        for (node, only_part) in assigned.into_iter().chain(updated(root).into_iter().map(|node| (node, true))) {
+            let Some(&slot) = slots.get(&Arc::as_ptr(&node)) else { continue };
+            let is_here = walk.leaves.get(slot as usize).is_some_and(|storage| Arc::ptr_eq(storage.device(), device));
+            if is_here && node.props.dtype == root.props.dtype && node.props.shape == root.props.shape {
+                states.push(State { wish: Overwrite { output, slot, only_part }, node });
+            }
         }
     }
     if !states.is_empty() {
@@ -58,6 +60,33 @@ fn replaced(root: &Arc<Node>) -> Option<Arc<Node>> {
         node = sources.into_iter().next()?;
     }
     (!Arc::ptr_eq(&node, root) && node.is_realized()).then_some(node)
+}
+
+/// Arguments of the function that a root is a result of which the result may be a new state of: computed, of its dtype and
+/// shape, and referred to by nobody but the call and one walk over it.
+fn updated(root: &Node) -> SmallVec<[Arc<Node>; 2]> {
+    let of_call = |call: &Node| {
+        call.with_sources(|arguments| {
+            let fits = |argument: &&Arc<Node>| {
+                argument.props.dtype == root.props.dtype
+                    && argument.props.shape == root.props.shape
+                    && argument.is_realized()
+                    && Arc::strong_count(argument) <= 1 + times(arguments, argument)
+            };
+            arguments.iter().skip(1).filter(fits).cloned().collect()
+        })
+    };
+    match root.op {
+        Op::GetTuple => root.with_sources(|sources| match sources.first() {
+            Some(call) if call.op == Op::Function => of_call(call),
+            _ => SmallVec::new(),
+        }),
+        _ => SmallVec::new(),
+    }
+}
+
+fn times(arguments: &[Arc<Node>], argument: &Arc<Node>) -> usize {
+    arguments.iter().filter(|other| Arc::ptr_eq(other, argument)).count()
 }
 
 /// Who refers to what, in the lazy graph below some roots.

@@ -4,6 +4,7 @@ use super::Function;
 use super::ranged::{Ranged, Sizes, own};
 use crate::execute::{Device, Owner, Storage, device_of, plan_for, run};
 use crate::lower::pipeline::{self, Plan};
+use crate::lower::rangeify::Overwrite;
 use crate::tensor::{Node, Sources, Tensor};
 use crate::{Error, Result};
 use smallvec::SmallVec;
@@ -12,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tinyspec_ir::Device::Many;
 use tinyspec_ir::dim::Name;
 use tinyspec_ir::function::inline_all;
-use tinyspec_ir::{AddrSpace, Arg, Builder, DType, Dim, ErrorKind, Graph, Op, Shape};
+use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, DType, Dim, ErrorKind, Graph, NodeId, Op, Shape};
 
 /// A [`Function`] planned on one device: for arguments of fixed shapes, or, where dims have bounds, for all sizes of these.
 pub struct Prepared {
@@ -21,8 +22,19 @@ pub struct Prepared {
     sizing: Mutex<Arc<Sizing>>,
     /// Makes plans for other sizes.
     ranging: Option<Ranging>,
+    /// What is computed, where all sizes are fixed.
+    program: Option<(Graph, Vec<NodeId>)>,
+    /// Results that are the new states of arguments.
+    states: SmallVec<[State; 2]>,
     /// What a call needs besides its arguments; calls of one `Prepared` take turns.
     scratch: Mutex<Scratch>,
+}
+
+/// A result that is the new state of an argument, which is not passed.
+#[derive(Clone, Copy)]
+struct State {
+    result: usize,
+    argument: usize,
 }
 
 /// A plan, and the shapes that it is for.
@@ -108,12 +120,14 @@ impl Prepared {
         }
         let bound = function.bind(arguments).map_err(located)?;
         let device = device_of(arguments.iter().map(|argument| argument.device()))?;
-        let prepared = |sizing: Sizing, ranging| {
+        let prepared = |sizing: Sizing, ranging, program| {
             let scratch = Scratch { table: Vec::with_capacity(sizing.plan.table.len()), arena: None };
             Prepared {
                 device: device.clone(),
                 sizing: Mutex::new(Arc::new(sizing)),
                 ranging,
+                program,
+                states: SmallVec::new(),
                 scratch: Mutex::new(scratch),
             }
         };
@@ -122,7 +136,7 @@ impl Prepared {
             Function::pass(arguments, &bound, location, &mut nodes)?;
             if let Some(ranged) = Ranged::of(&function.body, &nodes, &device).map_err(located)? {
                 let ranging = Ranging { function: function.clone(), ranged, bound };
-                return Ok(prepared(ranging.sizing(arguments).map_err(located)?, Some(ranging)));
+                return Ok(prepared(ranging.sizing(arguments).map_err(located)?, Some(ranging), None));
             }
         }
         let mut graph = Graph::new();
@@ -151,7 +165,70 @@ impl Prepared {
         let plan = plan_for(graph.content_hash(&results), &device, || {
             pipeline::compile(&graph, &results, &device).map(Arc::new)
         })?;
-        Ok(prepared(Sizing { plan, inputs, outputs }, None))
+        Ok(prepared(Sizing { plan, inputs, outputs }, None, Some((graph, results))))
+    }
+
+    /// The same call with results that are the new states of arguments: for each `(result, argument)` the argument is no longer
+    /// passed to [`Prepared::call`], which takes it from `out` and leaves the new state there. Where the function
+    /// replaces a part of a state, such as a row of a cache, only that part is written.
+    ///
+    /// ```
+    /// # use tinyspec_core::{Tensor, function::Prepare};
+    /// fn push(cache: &Tensor, at: &Tensor, row: &Tensor) -> Tensor {
+    ///     let mut next = cache.clone();
+    ///     next.set(at, row);
+    ///     next
+    /// }
+    /// let (cache, row) = (Tensor::zeros([3, 2]), Tensor::ones([1, 2]));
+    /// let at = |row: i32| Tensor::from_slice(&[row], [1]);
+    /// let run = push.prepare(&[&cache, &at(0), &row])?.in_place(&[(0, 0)])?;
+    /// let mut out = [cache];
+    /// run.call(&mut out, &[&at(0), &row])?;
+    /// run.call(&mut out, &[&at(2), &row])?;
+    /// assert_eq!(out[0].to_vec::<f32>()?, [1.0, 1.0, 0.0, 0.0, 1.0, 1.0]);
+    /// # Ok::<(), tinyspec_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there is no such result or argument, one is named twice, or they differ in dtype or shape; and when dims of the
+    /// function have bounds.
+    #[track_caller]
+    pub fn in_place(mut self, states: &[(usize, usize)]) -> Result<Prepared> {
+        let location = Location::caller();
+        let refused = |kind, message: String| tinyspec_ir::Error::new(kind, "in_place", message).at(location);
+        let last = self.last();
+        let Some((graph, results)) = &self.program else {
+            let message = "the function's dims have bounds, its states may change their shapes".to_string();
+            return Err(refused(ErrorKind::Unsupported, message).help("fix the dims: leave out `bounds`").into());
+        };
+        for (number, &(result, argument)) in states.iter().enumerate() {
+            let (Some(new), Some(old)) = (last.outputs.get(result), last.inputs.get(argument)) else {
+                let (results, arguments) = (last.outputs.len(), last.inputs.len());
+                let message = format!(
+                    "result {result} as the new state of argument {argument}, of {results} results and {arguments} arguments"
+                );
+                return Err(refused(ErrorKind::Arity, message).into());
+            };
+            if states[..number].iter().any(|other| other.0 == result || other.1 == argument) {
+                let message = format!("result {result} or argument {argument} is named twice");
+                return Err(refused(ErrorKind::Arity, message).into());
+            }
+            if new != old {
+                let show = |(dtype, shape): &(DType, Shape)| format!("{dtype} {}", tinyspec_ir::dim::show(shape));
+                let message = format!("result {result} is {}, argument {argument} {}", show(new), show(old));
+                return Err(refused(ErrorKind::Shape, message).help("a new state is like the old one").into());
+            }
+        }
+        self.states = states.iter().map(|&(result, argument)| State { result, argument }).collect();
+        let wish = |&(output, argument): &(usize, usize)| Overwrite { output, slot: argument as u32, only_part: false };
+        let wanted: Vec<Overwrite> = states.iter().map(wish).collect();
+        let key = ContentHash::of(&(graph.content_hash(results), &wanted));
+        let plan = plan_for(key, &self.device, || {
+            pipeline::compile_over(graph, results, &self.device, &wanted).map(Arc::new)
+        })?;
+        let Sizing { inputs, outputs, .. } = &*last;
+        self.sizing = Mutex::new(Arc::new(Sizing { plan, inputs: inputs.clone(), outputs: outputs.clone() }));
+        Ok(self)
     }
 
     fn last(&self) -> Arc<Sizing> {
@@ -199,45 +276,108 @@ impl Prepared {
         Ok(Tensor::from_node(Node::buffer(storage, dtype, shape, None)?))
     }
 
+    /// All arguments, states from `out` among them.
+    fn with_states<'a>(&self, out: &'a [Tensor], arguments: &[&'a Tensor]) -> SmallVec<[&'a Tensor; 16]> {
+        let mut rest = arguments.iter();
+        let all = (0..arguments.len() + self.states.len()).filter_map(|slot| {
+            match self.states.iter().find(|state| state.argument == slot) {
+                Some(state) => out.get(state.result),
+                None => rest.next().copied(),
+            }
+        });
+        all.collect()
+    }
+
+    /// The memory of an argument, computed if need be.
+    fn storage(
+        &self,
+        argument: &Tensor,
+        name: impl FnOnce() -> String,
+        location: &'static Location<'static>,
+    ) -> Result<Arc<Storage>> {
+        let node = argument.node()?;
+        let storage = match node.storage() {
+            Some(storage) => storage,
+            None => {
+                argument.realize()?;
+                node.storage().ok_or_else(|| Error::refused(ErrorKind::Value, "call", "an argument has no value"))?
+            }
+        };
+        if !Arc::ptr_eq(storage.device(), &self.device) {
+            let message = format!("{} is on {}, the call on {}", name(), storage.device().id(), self.device.id());
+            return Err(tinyspec_ir::Error::new(ErrorKind::Device, "call", message).at(location).into());
+        }
+        Ok(storage)
+    }
+
+    /// The address of an old state. One that is not overwritten is held, and `out` gets memory for the new state; one that
+    /// somebody else sees is copied first.
+    fn state(
+        &self,
+        out: &mut Tensor,
+        is_overwritten: bool,
+        (dtype, shape): &(DType, Shape),
+        held: &mut SmallVec<[Arc<Storage>; 8]>,
+        location: &'static Location<'static>,
+    ) -> Result<*mut u8> {
+        let old = self.storage(out, || "a state".into(), location)?;
+        let address = old.address();
+        if !is_overwritten {
+            held.push(old);
+            *out = self.output(*dtype, shape)?;
+            return Ok(address);
+        }
+        drop(old);
+        if let Some(address) = out.exclusive_memory(*dtype, shape, &self.device) {
+            return Ok(address);
+        }
+        let old = self.storage(out, || "a state".into(), location)?;
+        let copy = Storage::allocate(&self.device, old.bytes(), &Owner::tensor(*dtype, shape, None))?;
+        copy.copy(&old, 0)?;
+        let address = copy.address();
+        *out = Tensor::from_node(Node::buffer(Arc::new(copy), *dtype, shape, None)?);
+        Ok(address)
+    }
+
     /// Runs on `arguments` and puts the results into `out`.
     ///
     /// Memory of `out` that nobody else sees is written in place; where a clone or a lazy tensor still refers to it, that
     /// one keeps its value and `out` gets new memory.
     ///
     /// # Errors
-    /// When arguments differ from those it was prepared for, or a kernel fails.
+    /// When arguments differ from those it was prepared for, or a kernel fails: then the contents of `out` are undefined.
     #[track_caller]
     pub fn call(&self, out: &mut [Tensor], arguments: &[&Tensor]) -> Result<()> {
         let location = Location::caller();
         let last = self.last();
-        if arguments.len() != last.inputs.len() || out.len() != last.outputs.len() {
+        let passed = last.inputs.len() - self.states.len();
+        if arguments.len() != passed || out.len() != last.outputs.len() {
             let message = format!(
-                "takes {} tensors and gives {}, found {} and {}",
-                last.inputs.len(),
+                "takes {passed} tensors and gives {}, found {} and {}",
                 last.outputs.len(),
                 arguments.len(),
                 out.len()
             );
             return Err(tinyspec_ir::Error::new(ErrorKind::Arity, "call", message).at(location).into());
         }
-        let Sizing { plan, outputs, .. } = &*self.sizing(arguments, location)?;
+        let sizing = match &self.states[..] {
+            [] => self.sizing(arguments, location)?,
+            _ => self.sizing(&self.with_states(out, arguments), location)?,
+        };
+        let Sizing { plan, outputs, .. } = &*sizing;
         let mut held: SmallVec<[Arc<Storage>; 8]> = SmallVec::new();
-        for (position, argument) in arguments.iter().enumerate() {
-            let node = argument.node()?;
-            let storage = match node.storage() {
-                Some(storage) => storage,
-                None => {
-                    argument.realize()?;
-                    node.storage()
-                        .ok_or_else(|| Error::refused(ErrorKind::Value, "call", "an argument has no value"))?
-                }
-            };
-            if !Arc::ptr_eq(storage.device(), &self.device) {
-                let message =
-                    format!("argument {position} is on {}, the call on {}", storage.device().id(), self.device.id());
-                return Err(tinyspec_ir::Error::new(ErrorKind::Device, "call", message).at(location).into());
-            }
+        let mut leaves: SmallVec<[*mut u8; 8]> = SmallVec::from_elem(std::ptr::null_mut(), last.inputs.len());
+        let is_state = |slot: &usize| self.states.iter().any(|state| state.argument == *slot);
+        let slots = (0..last.inputs.len()).filter(|slot| !is_state(slot));
+        for (position, (slot, argument)) in slots.zip(arguments).enumerate() {
+            let storage = self.storage(argument, || format!("argument {position}"), location)?;
+            leaves[slot] = storage.address();
             held.push(storage);
+        }
+        // Last, so that a refused argument leaves the states as they were.
+        for &State { result, argument } in &self.states {
+            let is_overwritten = plan.overwritten.contains(&(plan.output_of_root[result], argument as u32));
+            leaves[argument] = self.state(&mut out[result], is_overwritten, &outputs[result], &mut held, location)?;
         }
         let mut results: SmallVec<[*mut u8; 8]> = SmallVec::new();
         for (out, (dtype, shape)) in out.iter_mut().zip(outputs) {
@@ -258,7 +398,6 @@ impl Prepared {
                 written[number as usize] = address;
             }
         }
-        let leaves: SmallVec<[*mut u8; 8]> = held.iter().map(|storage| storage.address()).collect();
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let Scratch { table, arena } = &mut *scratch;
         if arena.as_ref().map_or(0, Storage::bytes) < plan.arena_bytes {

@@ -280,6 +280,14 @@ impl Node {
         }
     }
 
+    /// What a look at the sources gives, without references to them.
+    pub fn with_sources<T>(&self, look: impl FnOnce(&[Arc<Node>]) -> T) -> T {
+        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+            State::Lazy(sources) => look(sources),
+            _ => look(&[]),
+        }
+    }
+
     /// The node becomes its buffer.
     pub fn become_buffer(&self, storage: Arc<Storage>, computed: Option<Computed>) {
         self.become_state(State::Realised(storage, computed));

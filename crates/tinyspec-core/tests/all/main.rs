@@ -54,6 +54,7 @@ mod shared_loops;
 mod slices;
 mod small_floats;
 mod special_functions;
+mod states;
 mod strides;
 mod support;
 mod tensors;

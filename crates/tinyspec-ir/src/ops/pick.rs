@@ -153,7 +153,11 @@ pub fn set(b: &mut dyn Builder, x: NodeId, picks: &[Pick], value: NodeId) -> Res
     let written = match (plan.mask, plan.indices()) {
         (Some((axis, mask)), _) => masked::set_mask(b, OP, view, axis, mask, value)?,
         (None, (axes, _)) if axes.is_empty() => slice::set(b, OP, view, &[], value)?,
-        (None, (axes, indices)) => slice::set_axes(b, OP, view, &axes, &indices, value)?,
+        (None, (axes, indices)) => {
+            let (hit, value) = slice::set_axes(b, OP, view, &axes, &indices, value)?;
+            let (hit, value) = (movement::reshape(b, hit, &shape)?, movement::reshape(b, value, &shape)?);
+            return slice::set_where(b, OP, x, &plan.slices, hit, value);
+        }
     };
     let written = movement::reshape(b, written, &shape)?;
     slice::set(b, OP, x, &plan.slices, written)

@@ -197,17 +197,35 @@ pub fn set(b: &mut dyn Builder, op: &str, x: NodeId, slices: &[Slice], value: No
         |axis: usize| steps.get(axis).and_then(Option::as_ref).map_or(shape[axis].clone(), |steps| steps.count.clone());
     let part: Shape = (0..shape.len()).filter(|&axis| !dropped(axis)).map(count).collect();
     let value = fitting(b, op, x, value, &part)?;
+    let value = expand(b, value, &part)?;
+    let all = b.constant(Const::int(DType::Bool, 1));
+    let all = expand(b, all, &part)?;
+    set_where(b, op, x, slices, all, value)
+}
+
+/// As [`set`], of the places in the part where `hit` is true; it and `value` have the part's shape. What stays is read where it
+/// lies, so that the result can take the memory of `x`.
+pub(super) fn set_where(
+    b: &mut dyn Builder,
+    op: &str,
+    x: NodeId,
+    slices: &[Slice],
+    hit: NodeId,
+    value: NodeId,
+) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let steps = steps_of(op, &shape, slices)?;
+    let count =
+        |axis: usize| steps.get(axis).and_then(Option::as_ref).map_or(shape[axis].clone(), |steps| steps.count.clone());
     let full: Shape = (0..shape.len()).map(count).collect();
     if full.iter().any(|dim| dim.is(0)) {
         return Ok(x);
     }
-    let value = expand(b, value, &part)?;
     let value = reshape(b, value, &full)?;
     let value = placed(b, value, &steps, &shape)?;
-    let inside = b.constant(Const::int(DType::Bool, 1));
-    let inside = expand(b, inside, &full)?;
-    let inside = placed(b, inside, &steps, &shape)?;
-    b.alu(Op::Where, &[inside, value, x])
+    let hit = reshape(b, hit, &full)?;
+    let hit = placed(b, hit, &steps, &shape)?;
+    b.alu(Op::Where, &[hit, value, x])
 }
 
 /// `value` as `dtype`, if that holds its kind.
@@ -370,15 +388,15 @@ pub fn index_axes(b: &mut dyn Builder, op: &str, x: NodeId, axes: &[usize], indi
     super::movement::permute(b, picked, &order)
 }
 
-/// `x` with `value` where [`index_axes`] reads; of several values for one place the last one stays.
-pub fn set_axes(
+/// Where [`index_axes`] reads from `x`, as a mask of its shape, and `value` there; of several values for one place the last one.
+pub(super) fn set_axes(
     b: &mut dyn Builder,
     op: &str,
     x: NodeId,
     axes: &[usize],
     indices: &[NodeId],
     value: NodeId,
-) -> Result<NodeId> {
+) -> Result<(NodeId, NodeId)> {
     let shape = shape_of(b, x);
     let (rows, place) = joined(b, op, x, axes, indices)?;
     let (row_shape, place_shape) = (shape_of(b, rows), shape_of(b, place));
@@ -395,13 +413,36 @@ pub fn set_axes(
     let count = place_shape.iter().fold(Dim::from(1), |product, dim| product * dim.clone());
     let flat: Shape = [count.clone()].into_iter().chain(rest.iter().cloned()).collect();
     let (value, place) = (reshape(b, value, &flat)?, reshape(b, place, std::slice::from_ref(&count))?);
-    // The number, from 1 on, of the last value for each position.
-    let number = super::creation::arange_dim(b, &count, DType::I32)?;
-    let one = b.constant(Const::int(DType::I32, 1));
-    let number = b.alu(Op::Add, &[number, one])?;
     let position = super::creation::arange_dim(b, &row_shape[0], DType::I64)?;
     let position = super::movement::unsqueeze(b, position, -1)?;
     let hit = super::arithmetic::eq(b, position, place)?;
+    // One place is written once: there is no last value to look for.
+    let (hit, written) = if count.is(1) { (hit, value) } else { last_written(b, hit, &count, value)? };
+    let along: Shape = row_shape[..1].iter().cloned().chain(std::iter::repeat_n(Dim::from(1), rest.len())).collect();
+    let hit = reshape(b, hit, &along)?;
+    // Back to the axes of `x`.
+    let others: Vec<usize> = (0..shape.len()).filter(|axis| !axes.contains(axis)).collect();
+    let order: Vec<usize> = axes.iter().copied().chain(others).collect();
+    let split: Shape = order.iter().map(|&axis| shape[axis].clone()).collect();
+    let mut back = vec![0; order.len()];
+    for (from, &to) in order.iter().enumerate() {
+        back[to] = from as i64;
+    }
+    let mut whole = |rows: NodeId| {
+        let rows = expand(b, rows, &row_shape)?;
+        let split = reshape(b, rows, &split)?;
+        super::movement::permute(b, split, &back)
+    };
+    Ok((whole(hit)?, whole(written)?))
+}
+
+/// Which positions are hit by any of `count` places, and the last value for each; `hit` is [positions, places], `value` has a
+/// row a place.
+fn last_written(b: &mut dyn Builder, hit: NodeId, count: &Dim, value: NodeId) -> Result<(NodeId, NodeId)> {
+    // The number, from 1 on, of the last value for each position.
+    let number = super::creation::arange_dim(b, count, DType::I32)?;
+    let one = b.constant(Const::int(DType::I32, 1));
+    let number = b.alu(Op::Add, &[number, one])?;
     let none = b.constant(Const::int(DType::I32, 0));
     // What the greatest of nothing is.
     let least = b.constant(Const::int(DType::I32, i32::MIN.into()));
@@ -410,18 +451,5 @@ pub fn set_axes(
     let minus = b.constant(Const::int(DType::I32, -1));
     let index = b.alu(Op::Add, &[last, minus])?;
     let written = b.alu(Op::Index, &[value, index])?;
-    let hit = b.alu(Op::CmpLt, &[none, last])?;
-    let along: Shape = row_shape[..1].iter().cloned().chain(std::iter::repeat_n(Dim::from(1), rest.len())).collect();
-    let hit = reshape(b, hit, &along)?;
-    let rows = b.alu(Op::Where, &[hit, written, rows])?;
-    // Back to the axes of `x`.
-    let others: Vec<usize> = (0..shape.len()).filter(|axis| !axes.contains(axis)).collect();
-    let order: Vec<usize> = axes.iter().copied().chain(others).collect();
-    let split: Shape = order.iter().map(|&axis| shape[axis].clone()).collect();
-    let split = reshape(b, rows, &split)?;
-    let mut back = vec![0; order.len()];
-    for (from, &to) in order.iter().enumerate() {
-        back[to] = from as i64;
-    }
-    super::movement::permute(b, split, &back)
+    Ok((b.alu(Op::CmpLt, &[none, last])?, written))
 }

@@ -9,6 +9,7 @@ use crate::lower::optimize::windows::solved;
 use crate::lower::replace::replace_in_loop;
 use crate::lower::sum::Sum;
 use crate::lower::terms::{Condition, Relation, Sums, conditions};
+use tinyspec_ir::masks::conjuncts;
 use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 
@@ -48,7 +49,7 @@ pub(super) fn only_what_differs(
         }
     };
     for (condition, yes) in choices.into_iter().rev() {
-        gate = graph.alu(Op::Or, &[condition, gate])?;
+        gate = either(graph, condition, gate)?;
         new = graph.alu(Op::Where, &[condition, yes, new])?;
     }
     if let Some(arg) = cast {
@@ -57,6 +58,43 @@ pub(super) fn only_what_differs(
     let gated = graph.add(Op::Store, &[place, new, gate], Arg::None)?;
     let sink = substitute(graph, &[sink], &[(store, gated)].into_iter().collect())?[0];
     narrow(graph, sink).map(Some)
+}
+
+/// `a | b`, as what both require and the rest: only the former can bound a loop, as where several parts of a row are set.
+fn either(graph: &mut Graph, a: NodeId, b: NodeId) -> Result<NodeId> {
+    let terms = |graph: &Graph, gate| -> Vec<(NodeId, bool)> {
+        conjuncts(graph, gate, true).into_iter().filter(|&term| !is_true(graph, term)).collect()
+    };
+    let (left, right) = (terms(graph, a), terms(graph, b));
+    let (common, left): (Vec<_>, Vec<_>) = left.into_iter().partition(|term| right.contains(term));
+    let right: Vec<_> = right.into_iter().filter(|term| !common.contains(term)).collect();
+    let all = every(graph, &common)?;
+    let either = match (every(graph, &left)?, every(graph, &right)?) {
+        (Some(left), Some(right)) => Some(graph.alu(Op::Or, &[left, right])?),
+        // Where one of them requires no more, the other adds nothing.
+        _ => None,
+    };
+    Ok(both(graph, all, either)?.unwrap_or_else(|| truth(graph, true)))
+}
+
+/// All of some conditions, each with whether it holds.
+fn every(graph: &mut Graph, terms: &[(NodeId, bool)]) -> Result<Option<NodeId>> {
+    let mut all = None;
+    for &(node, holds) in terms {
+        let term = match holds {
+            true => node,
+            false => {
+                let truth = truth(graph, true);
+                elementwise(graph, Op::Xor, &[node, truth], Arg::None)?
+            }
+        };
+        all = both(graph, all, Some(term))?;
+    }
+    Ok(all)
+}
+
+fn is_true(graph: &Graph, (node, holds): (NodeId, bool)) -> bool {
+    graph.as_int(node).is_some_and(|value| (value != 0) == holds)
 }
 
 /// Loops of the outputs, each as short as the gates of all Stores allow.

@@ -19,6 +19,8 @@ pub struct Overwrite {
     pub output: usize,
     /// Slot of the input, which has the result's dtype and shape.
     pub slot: u32,
+    /// Granted only where the result is the input with a part of it replaced.
+    pub only_part: bool,
 }
 
 /// Bytes of a state from which on a second one is worth the time to find out that none is needed.
@@ -108,9 +110,11 @@ fn one(schedule: &mut Schedule, wish: Overwrite) -> Result<Option<bool>> {
     let Some(place) = position(buffer) else { return Ok(None) };
     let kernel = match position(input) {
         Some(read) => match in_place(graph, schedule.calls[writer].kernel, place as u32, read as u32)? {
+            Some(kernel) if wish.only_part && !kernel.is_partial => return Ok(None),
             Some(kernel) => Some((kernel, read)),
             None => return Ok(None),
         },
+        None if wish.only_part => return Ok(None),
         None => None,
     };
     let readers: Vec<usize> = readers.into_iter().filter(|&reader| reader != writer).collect();

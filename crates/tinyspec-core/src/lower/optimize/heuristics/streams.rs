@@ -15,8 +15,9 @@ const LINE: usize = 64;
 /// Operations for each element, below which the processor sees the loads of several trips ahead of itself.
 const LABOUR: usize = 6;
 
-/// Results that share each element of a large matrix, at most, for its reading to set the pace: a batch of a few rows.
-const FEW: i64 = 4;
+/// Results that share each element of a large matrix, at most, for its reading to set the pace: a batch of a few rows. With
+/// short vectors they are fewer: each element of the matrix then takes more instructions.
+const FEW: [i64; 2] = [4, 16];
 
 /// Rows that are summed at once.
 pub(super) struct Beside {
@@ -69,7 +70,8 @@ impl Planner<'_> {
 
     /// Bytes that an access reads, if no more than a few results share each element; else 0.
     fn bytes_read_by_few(&self, access: usize) -> i64 {
-        let most = if self.has_short_vectors() { FEW } else { 1 };
+        let [short, long] = FEW;
+        let most = if self.has_short_vectors() { short } else { long };
         let is_few = self.sharing(access).1 <= most;
         let is_once = self.reduced().all(|origin| self.trips(origin) <= 1 || self.depends(access, origin));
         if is_few && is_once { self.footprint(access, 0, None, &[]) } else { 0 }
@@ -98,12 +100,10 @@ impl Planner<'_> {
         if self.kernel.reductions.len() != 1 {
             return None;
         }
-        let [_, second, last] = self.target.cache_bytes.map(|bytes| bytes as i64);
-        // Short vectors leave more of their time to the start of a row.
-        let (long, near) = if self.has_short_vectors() { (RUN, second) } else { (LONG, last) };
+        let second = self.target.cache_bytes[1] as i64;
         let is_long = |access: usize| {
             let row = self.trips(axis).saturating_mul(self.kernel.accesses[access].dtype.size() as i64);
-            row >= long && self.coefficient(access, axis) == 1 && self.bytes_read_by_few(access) > near
+            row >= RUN && self.coefficient(access, axis) == 1 && self.bytes_read_by_few(access) > second
         };
         let access = (0..self.kernel.accesses.len()).find(|&access| is_long(access))?;
         let (sharing, results) = self.sharing(access);
@@ -115,7 +115,9 @@ impl Planner<'_> {
             true if results > 2 => (2, 1),
             true if is_shared => (4, 2 / results),
             // Each lane of four vectors adds up less, and rounds less, than of two.
-            _ => (2, 4),
+            _ if results == 1 => (2, 4),
+            // As many sums as there are registers.
+            _ => ((self.target.vector_registers as i64 / results).clamp(1, 4), 1),
         };
         // Of rows that leave a rest, those beyond the end read a row beside them.
         let divides = self.has_short_vectors() || self.trips(rows) % count == 0;
@@ -125,32 +127,36 @@ impl Planner<'_> {
 
     /// How sums across rows of a large matrix are made, if they can be.
     fn rows_to_sum(&self, lane: usize, lanes: i64) -> Option<Rows> {
-        /// Rows at once, at most: as many streams that the processor reads ahead of, and loads for each load of a sum.
-        const ROWS: i64 = 4;
+        /// Rows at once, at most: as many streams that the processor reads ahead of, and loads for each load of a sum; more
+        /// where an element of the rows is added to many sums.
+        const ROWS: [i64; 2] = [4, 8];
         /// Vectors of each row in a trip.
         const VECTORS: i64 = 4;
         let &[rows] = &self.reduced().collect::<SmallVec<[usize; 2]>>()[..] else { return None };
-        let [first, second, last] = self.target.cache_bytes.map(|bytes| bytes as i64);
+        let [first, second, _] = self.target.cache_bytes.map(|bytes| bytes as i64);
         let keeps = |reduction: &Reduction| {
             let dtype = self.graph.dtype(reduction.node);
             matches!(self.graph.arg(reduction.node), Arg::Reduce { op, .. } if dtype.accumulator_of(*op) == dtype)
         };
         let size = self.kernel.dtypes(self.graph).map(|dtype| dtype.size() as i64).max().unwrap_or(1);
-        // From the last cache, too, long runs are better than the short ones that few registers hold: whole rows, whose
-        // sums come from the second cache, are better than runs of which the first holds them.
-        let is_short = self.accumulated(lane, lanes) * lanes * size < RUN;
-        let near = if is_short { second } else { last };
-        let is_short = is_short && self.has_short_vectors();
-        let is_stream = |&access: &usize| self.coefficient(access, lane) == 1 && self.bytes_read_by_few(access) > near;
+        let is_short = self.has_short_vectors();
+        let is_stream =
+            |&access: &usize| self.coefficient(access, lane) == 1 && self.bytes_read_by_few(access) > second;
         let access = (0..self.kernel.accesses.len()).find(is_stream)?;
         let (sharing, results) = self.sharing(access);
-        let room = if is_short { second / 2 } else { first / 3 };
+        // Whole rows, whose sums come from the second cache, are better than runs of which the first holds the sums: where few
+        // registers hold short runs, and where the sums are of several results.
+        let room = match results {
+            _ if is_short => second / 2,
+            1 => first / 3,
+            _ => second / 8,
+        };
         let room = (room / (size * results * self.kernel.reductions.len().max(1) as i64)).max(1);
         let (columns, tile) = (self.trips(lane), (VECTORS / results).max(1) * lanes);
         let threads = self.target.threads.max(1) as i64;
         let all = |origin: &usize| *origin == lane || self.trips(*origin) <= 1 || sharing.contains(origin);
         // Rows that are walked whole follow each other.
-        let long = if is_short && columns <= room && threads == 1 { RUN } else { LONG * threads };
+        let long = if columns <= room && threads == 1 { RUN } else { LONG * threads };
         if !self.outputs().iter().all(all)
             || !self.space.can_sum_rows()
             || !self.kernel.reductions.iter().all(keeps)
@@ -158,8 +164,9 @@ impl Planner<'_> {
         {
             return None;
         }
-        let fewest = if is_short { 2 } else { ROWS };
-        let count = (fewest..=ROWS).rev().find(|count| self.trips(rows) % count == 0)?;
+        let [some, many] = ROWS;
+        let (fewest, most) = if is_short { (2, some) } else { (some, if results > some { many } else { some }) };
+        let count = (fewest..=most).rev().find(|count| self.trips(rows) % count == 0)?;
         let least = ((columns + room - 1) / room + threads - 1) / threads * threads;
         let even = |blocks: i64| ((columns + blocks - 1) / blocks + tile - 1) / tile * tile;
         let (block, tile, is_outside) = if columns % even(least) == 0 {
