@@ -17,8 +17,6 @@ mod dtypes;
 mod ends_of_tiles;
 mod evaluate;
 mod files;
-#[cfg(feature = "llvm")]
-mod flushing;
 mod formats;
 mod functions;
 mod histories;
@@ -39,6 +37,8 @@ mod one_element_axes;
 mod online_schedules;
 mod pages;
 mod processes;
+#[cfg(feature = "llvm")]
+mod processors;
 mod products;
 mod rangeify;
 mod rearranging;
@@ -52,6 +52,8 @@ mod search;
 mod slices;
 mod small_floats;
 mod special_functions;
+#[cfg(feature = "llvm")]
+mod strict;
 mod strides;
 mod support;
 mod tensors;
