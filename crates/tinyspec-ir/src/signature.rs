@@ -235,7 +235,9 @@ impl Signature {
                             let name = &input.name;
                             match (found.as_const(), factor.as_const()) {
                                 (Some(_), Some(_)) => {
-                                    format!("axis {axis} of `{name}` is {found}, which {factor} does not divide (`{shown}`)")
+                                    format!(
+                                        "axis {axis} of `{name}` is {found}, which {factor} does not divide (`{shown}`)"
+                                    )
                                 }
                                 _ => format!(
                                     "axis {axis} of `{name}` is {found}, and nothing says that {factor} divides it (`{shown}`): `#[function(where({found} % {factor} == 0))]` does"

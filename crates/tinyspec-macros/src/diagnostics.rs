@@ -2,8 +2,8 @@
 
 use proc_macro2::{Delimiter, Ident, LineColumn, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
-use tinyspec_ir::DType;
 use std::collections::{HashMap, HashSet};
+use tinyspec_ir::DType;
 
 /// From where to where an error is underlined.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! Functions that `#[function]` traced at compile time: bytes in the binary, decoded once.
 
 use super::tracing::Tracing;
-use super::{Body, Function, Prepared, permitted};
+use super::{Body, Function, Prepared, rewritten};
 use crate::tensor::{Element, Scalar, Tensor};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -32,6 +32,7 @@ pub struct EmbeddedFunction {
     flagged: Mutex<BTreeMap<u32, &'static EmbeddedFunction>>,
     gradient: Gradient,
     permissions: &'static [Permission],
+    strict: bool,
     decoded: OnceLock<Result<Function>>,
     derived: OnceLock<Result<Function>>,
 }
@@ -83,6 +84,7 @@ impl EmbeddedFunction {
             flagged: Mutex::new(BTreeMap::new()),
             gradient: Gradient::Derived,
             permissions: &[],
+            strict: false,
             decoded: OnceLock::new(),
             derived: OnceLock::new(),
         }
@@ -160,6 +162,13 @@ impl EmbeddedFunction {
         self
     }
 
+    /// The same with its sums of products of bf16 as written: see [`Function::strict`].
+    #[doc(hidden)]
+    pub const fn strict(mut self) -> EmbeddedFunction {
+        self.strict = true;
+        self
+    }
+
     /// What the macro emits beside its errors.
     #[doc(hidden)]
     pub const fn failed() -> EmbeddedFunction {
@@ -200,7 +209,7 @@ impl EmbeddedFunction {
             }
             _ => None,
         };
-        let (graph, outputs) = permitted(closed.graph, closed.outputs, self.permissions)?;
+        let (graph, outputs) = rewritten(closed.graph, closed.outputs, self.permissions, self.strict)?;
         let mut body = Body::new(graph, outputs);
         if let Some(own) = own {
             body = body.with_gradient(own);
@@ -291,7 +300,7 @@ impl EmbeddedFunction {
             }
             results.into_iter().zip(dtypes).map(|(result, dtype)| result.cast(dtype)).collect()
         })?;
-        Ok(Some(traced.fast_math(self.permissions)?))
+        Ok(Some(traced.rewritten(self.permissions, self.strict)?))
     }
 
     /// Plans the function for arguments like these; see [`Function::prepare`].
@@ -314,7 +323,7 @@ impl EmbeddedFunction {
     /// As [`Function::trace`].
     #[track_caller]
     pub fn retrace(&self) -> Result<Function> {
-        self.run(self.get()?.signature().clone())?.fast_math(self.permissions)
+        self.run(self.get()?.signature().clone())?.rewritten(self.permissions, self.strict)
     }
 }
 

@@ -24,7 +24,9 @@ pub fn reshape(b: &mut dyn Builder, x: NodeId, shape: &[Dim]) -> Result<NodeId> 
             let message = format!("-1 stands for {left} / {by} in {}, which is no whole number{why}", show(shape));
             let error = Error::new(ErrorKind::Shape, "reshape", message);
             return Err(match left.as_atom() {
-                Some(Atom::Named { .. }) => error.help(format!("`#[function(where({left} % {by} == 0))]` says that it is")),
+                Some(Atom::Named { .. }) => {
+                    error.help(format!("`#[function(where({left} % {by} == 0))]` says that it is"))
+                }
                 _ => error,
             });
         }

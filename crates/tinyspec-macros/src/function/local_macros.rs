@@ -102,7 +102,9 @@ impl VisitMut for Expander<'_> {
                     let expansion = self.expansion(&call.mac);
                     match expansion.and_then(|tokens| Block::parse_within.parse2(tokens).ok()) {
                         Some(mut expanded) => {
-                            if let (Some(semicolon), Some(Stmt::Expr(_, end @ None))) = (call.semi_token, expanded.last_mut()) {
+                            if let (Some(semicolon), Some(Stmt::Expr(_, end @ None))) =
+                                (call.semi_token, expanded.last_mut())
+                            {
                                 *end = Some(semicolon);
                             }
                             let mut inner = Block { brace_token: block.brace_token, stmts: expanded };
@@ -139,7 +141,11 @@ impl VisitMut for Expander<'_> {
                     super::ungroup::expression(&mut expanded);
                     self.again(|expander| expander.visit_expr_mut(&mut expanded));
                     *expression = match expanded {
-                        operand @ (Expr::Block(_) | Expr::Path(_) | Expr::Call(_) | Expr::MethodCall(_) | Expr::Lit(_)) => operand,
+                        operand @ (Expr::Block(_)
+                        | Expr::Path(_)
+                        | Expr::Call(_)
+                        | Expr::MethodCall(_)
+                        | Expr::Lit(_)) => operand,
                         expr => Expr::Paren(syn::ExprParen {
                             attrs: vec![],
                             paren_token: Default::default(),
@@ -196,7 +202,8 @@ fn parts(tokens: TokenStream, is_matcher: bool) -> Option<Vec<Part>> {
                     }
                 }
                 TokenTree::Ident(name) if is_matcher => {
-                    let (Some(TokenTree::Punct(_)), Some(TokenTree::Ident(kind))) = (tokens.next(), tokens.next()) else {
+                    let (Some(TokenTree::Punct(_)), Some(TokenTree::Ident(kind))) = (tokens.next(), tokens.next())
+                    else {
                         return None;
                     };
                     parts.push(Part::Name(name, kind.to_string()));
@@ -306,7 +313,9 @@ fn locals_of(parts: &[Part], locals: &mut Vec<String>) {
     for part in parts {
         match part {
             Part::Token(TokenTree::Ident(word)) if word == "let" => in_pattern = true,
-            Part::Token(TokenTree::Ident(word)) if in_pattern && word != "mut" && word != "ref" => locals.push(word.to_string()),
+            Part::Token(TokenTree::Ident(word)) if in_pattern && word != "mut" && word != "ref" => {
+                locals.push(word.to_string())
+            }
             Part::Token(TokenTree::Punct(punct)) if matches!(punct.as_char(), '=' | ':' | ';') => in_pattern = false,
             Part::Token(_) | Part::Name(..) => {}
             Part::Group(_, inner) if in_pattern => {

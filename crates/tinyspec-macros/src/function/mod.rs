@@ -104,7 +104,8 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let mut diagnostics = Diagnostics::default();
     let mut function = function;
     cast::in_one_spelling(&mut function.block, &mut diagnostics);
-    let read_options = Options::parse(options.clone(), &mut diagnostics).with_flags(&function.sig.inputs, &function.block);
+    let read_options =
+        Options::parse(options.clone(), &mut diagnostics).with_flags(&function.sig.inputs, &function.block);
     let signature = FunctionSignature::read(&function.sig, &read_options, &Context::default(), &mut diagnostics);
     let name = &function.sig.ident;
     if STD_MACROS.contains(&name.to_string().as_str()) {
@@ -301,12 +302,8 @@ fn traced(options: TokenStream, function: &mut ItemFn, known: Vec<Known>) -> Tok
     let (is_wrong, open) = (outcome.traced.is_none(), outcome.open.filter(|_| reported.is_empty()));
     let own = own_text.and_then(|own| found.iter().find(|callee| callee.text == own));
     let callees = Callees { paths: &found, methods: &outcome.methods, own };
-    let embedding = Embedding {
-        traced: outcome.traced,
-        callees,
-        constants: &outcome.constants,
-        is_deferred: outcome.is_deferred,
-    };
+    let embedding =
+        Embedding { traced: outcome.traced, callees, constants: &outcome.constants, is_deferred: outcome.is_deferred };
     let graph = embedded(name, embedding, &signature, &options, &mut diagnostics);
     let checks = &outcome.checks;
     let errors = diagnostics.to_tokens();
@@ -397,8 +394,10 @@ pub fn embedded(
     }
 }
 
-/// `.fast_math(…)`, if something is permitted.
-fn permissions(options: &Options) -> Option<TokenStream> {
+/// `.fast_math(…)`, if something is permitted, and `.strict()`, if that is asked for.
+fn permissions(options: &Options) -> TokenStream {
     let names = options.fast_math.iter().map(|permission| quote::format_ident!("{permission:?}"));
-    (!options.fast_math.is_empty()).then(|| quote!(.fast_math(&[#(::tinyspec::Permission::#names),*])))
+    let permitted = (!options.fast_math.is_empty()).then(|| quote!(.fast_math(&[#(::tinyspec::Permission::#names),*])));
+    let strict = options.strict.then(|| quote!(.strict()));
+    quote!(#permitted #strict)
 }

@@ -7,7 +7,7 @@ use darling::util::PathList;
 use proc_macro2::{Span, TokenStream};
 use std::collections::HashMap;
 use syn::punctuated::Punctuated;
-use syn::{BinOp, Expr, ExprLit, FnArg, ExprRange, Ident, Lit, RangeLimits, Token};
+use syn::{BinOp, Expr, ExprLit, ExprRange, FnArg, Ident, Lit, RangeLimits, Token};
 use tinyspec_ir::rewrite::Permission;
 use tinyspec_ir::signature::NamedDim;
 
@@ -20,6 +20,8 @@ pub struct Options {
     pub gradient: Option<syn::Path>,
     /// What may be done to the values of floats.
     pub fast_math: Vec<Permission>,
+    /// Sums of products of bf16 are computed as written.
+    pub strict: bool,
     /// Where tinyspec is found from here, unless it is `::tinyspec`.
     pub root: Option<syn::Path>,
     /// What is true of named dims: `D % H == 0`.
@@ -46,6 +48,7 @@ struct Plain {
     grad: darling::util::Flag,
     gradient: Option<syn::Path>,
     fast_math: Option<PathList>,
+    strict: darling::util::Flag,
     #[darling(rename = "crate")]
     root: Option<syn::Path>,
 }
@@ -73,7 +76,12 @@ impl Options {
 
     /// What may stand before an `impl`, if not before a function too.
     pub fn is_of_function(&self) -> bool {
-        !self.facts.is_empty() || self.grad.is_some() || self.gradient.is_some() || !self.fast_math.is_empty() || !self.bounds.is_empty()
+        !self.facts.is_empty()
+            || self.grad.is_some()
+            || self.gradient.is_some()
+            || !self.fast_math.is_empty()
+            || self.strict
+            || !self.bounds.is_empty()
     }
 
     /// Reads the options; mistakes are reported where they stand.
@@ -83,7 +91,7 @@ impl Options {
         match NestedMeta::parse_meta_list(bounds_as_list(tokens, &mut options, diagnostics)) {
             Ok(metas) => {
                 for meta in metas {
-                    let is_known = matches!(&meta, NestedMeta::Meta(meta) if ["grad", "gradient", "fast_math", "crate"].iter().any(|name| meta.path().is_ident(name)));
+                    let is_known = matches!(&meta, NestedMeta::Meta(meta) if ["grad", "gradient", "fast_math", "strict", "crate"].iter().any(|name| meta.path().is_ident(name)));
                     if let Some(message) = misused(&meta) {
                         diagnostics.error(Place::of(&meta), message);
                     } else if is_known {
@@ -94,7 +102,7 @@ impl Options {
                             other => source_text(other),
                         };
                         let message = format!(
-                            "`{shown}` is no option: they are `grad`, `gradient = path`, `fast_math(contract)`, `bounds(B: 1..=4096)`, `where(D % H == 0)` and `crate = path`"
+                            "`{shown}` is no option: they are `grad`, `gradient = path`, `fast_math(contract)`, `strict`, `bounds(B: 1..=4096)`, `where(D % H == 0)` and `crate = path`"
                         );
                         diagnostics.error(Place::of(&meta), message);
                     }
@@ -103,7 +111,8 @@ impl Options {
             Err(error) => diagnostics.syntax(error),
         }
         match Plain::from_list(&plain) {
-            Ok(Plain { grad, gradient, fast_math, root }) => {
+            Ok(Plain { grad, gradient, fast_math, strict, root }) => {
+                options.strict = strict.is_present();
                 options.grad = grad.is_present().then(|| grad.span());
                 options.gradient = gradient;
                 options.root = root;
@@ -117,7 +126,7 @@ impl Options {
                         text if text.starts_with("Duplicate") => "this option is given twice".to_string(),
                         text if text.contains("non-word") => FAST_MATH.to_string(),
                         text => format!(
-                            "{text}; the options are `grad`, `gradient = path`, `fast_math(contract)`, `bounds(B: 1..=4096)`, `where(D % H == 0)` and `crate = path`"
+                            "{text}; the options are `grad`, `gradient = path`, `fast_math(contract)`, `strict`, `bounds(B: 1..=4096)`, `where(D % H == 0)` and `crate = path`"
                         ),
                     };
                     diagnostics.error(Place::between(span, span), message);
@@ -148,6 +157,7 @@ fn misused(meta: &NestedMeta) -> Option<&'static str> {
     let name = meta.path().get_ident()?.to_string();
     match (name.as_str(), meta) {
         ("grad", Meta::NameValue(_) | Meta::List(_)) => Some("`grad` stands alone: `#[function(grad)]`"),
+        ("strict", Meta::NameValue(_) | Meta::List(_)) => Some("`strict` stands alone: `#[function(strict)]`"),
         ("gradient", Meta::Path(_) | Meta::List(_)) => {
             Some("`gradient` names the #[function] that computes it: `gradient = my_gradient`")
         }
@@ -211,7 +221,9 @@ fn fact(written: &Expr) -> Option<Fact> {
     }
     let Expr::Binary(rest) = rest else { return None };
     match (&*rest.left, &rest.op) {
-        (Expr::Path(path), BinOp::Rem(_)) => Some(Fact { dim: path.path.get_ident()?.clone(), by: (*rest.right).clone() }),
+        (Expr::Path(path), BinOp::Rem(_)) => {
+            Some(Fact { dim: path.path.get_ident()?.clone(), by: (*rest.right).clone() })
+        }
         _ => None,
     }
 }

@@ -323,12 +323,8 @@ pub fn traced(number: usize, options: TokenStream, block: &ItemImpl, known: Vec<
     let (is_wrong, open) = (outcome.traced.is_none(), outcome.open.filter(|_| reported.is_empty()));
     let own = own_text.and_then(|own| found.iter().find(|callee| callee.text == own));
     let callees = Callees { paths: &found, methods: &outcome.methods, own };
-    let body = Embedding {
-        traced: outcome.traced,
-        callees,
-        constants: &outcome.constants,
-        is_deferred: outcome.is_deferred,
-    };
+    let body =
+        Embedding { traced: outcome.traced, callees, constants: &outcome.constants, is_deferred: outcome.is_deferred };
     let graph = embedded(&method.item.sig.ident, body, &signature, &method.options, &mut diagnostics);
     let checks = &outcome.checks;
     let errors = diagnostics.to_tokens();

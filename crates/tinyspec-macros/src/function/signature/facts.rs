@@ -48,7 +48,9 @@ pub fn made_dims(
                     other.by = syn::parse_quote!(#both);
                 }
                 _ => {
-                    let message = format!("one fact says what divides `{name}`: write the product, `where({name} % (H * K) == 0)`");
+                    let message = format!(
+                        "one fact says what divides `{name}`: write the product, `where({name} % (H * K) == 0)`"
+                    );
                     reader.diagnostics.error(Place::of(&fact.dim), message);
                 }
             },
@@ -65,7 +67,9 @@ pub fn made_dims(
         let Fact { dim, by } = left.remove(next);
         let Some(divisor) = reader.dim(&by) else { continue };
         if divisor.bounds().1 < 1 {
-            reader.diagnostics.error(Place::of(&by), format!("`{}` divides nothing: it is {divisor}", source_text(&by)));
+            reader
+                .diagnostics
+                .error(Place::of(&by), format!("`{}` divides nothing: it is {divisor}", source_text(&by)));
             continue;
         }
         let slot = dims.len() as u32;
@@ -110,7 +114,8 @@ impl FunctionSignature {
     /// Dims that are made of others are none of the signature's own: their places close.
     pub(super) fn without_made(&mut self) {
         let made: Vec<String> = self.made.iter().map(|made| made.ident.to_string()).collect();
-        let kept: Vec<usize> = (0..self.dims.len()).filter(|&slot| made.iter().all(|name| self.dims[slot] != *name)).collect();
+        let kept: Vec<usize> =
+            (0..self.dims.len()).filter(|&slot| made.iter().all(|name| self.dims[slot] != *name)).collect();
         let dims: Vec<NamedDim> = kept.iter().map(|&slot| self.signature.dims[slot].clone()).collect();
         let place = |slot: u32| {
             let place = kept.iter().position(|&other| other == slot as usize)?;

@@ -103,9 +103,17 @@ impl Tracer<'_> {
             }
         }
         for (dividend, divisor) in quotients {
-            let Some(&Atom::Named { slot: slot @ FIRST_CONSTANT..FIRST_RESULT, .. }) = dividend.as_atom() else { continue };
-            let is_new = self.constants.0.get((slot - FIRST_CONSTANT) as usize).is_some_and(|constant| constant.assumed.is_none());
-            let (Some(whole), Some(by)) = (self.constants.in_rust(&dividend), self.constants.in_rust(&divisor)) else { continue };
+            let Some(&Atom::Named { slot: slot @ FIRST_CONSTANT..FIRST_RESULT, .. }) = dividend.as_atom() else {
+                continue;
+            };
+            let is_new = self
+                .constants
+                .0
+                .get((slot - FIRST_CONSTANT) as usize)
+                .is_some_and(|constant| constant.assumed.is_none());
+            let (Some(whole), Some(by)) = (self.constants.in_rust(&dividend), self.constants.in_rust(&divisor)) else {
+                continue;
+            };
             if !is_new || dividend == divisor {
                 continue;
             }

@@ -1,7 +1,7 @@
 //! `if` and `match`: one branch is traced, by what is known while tracing, or in each way that constants may decide.
 
-use super::expression::{comparison_method, text_of};
 use super::constants::in_rust;
+use super::expression::{comparison_method, text_of};
 use super::inference::Kind;
 use super::{Tracer, Value};
 use crate::diagnostics::Place;
@@ -79,11 +79,14 @@ impl Tracer<'_> {
 
     fn is_of_tensor(&self, expression: &Expr) -> bool {
         match expression {
-            Expr::Path(path) => {
-                path.path.get_ident().and_then(|name| self.lookup(&name.to_string())).is_some_and(|value| matches!(value, Value::Tensor(_)))
-            }
+            Expr::Path(path) => path
+                .path
+                .get_ident()
+                .and_then(|name| self.lookup(&name.to_string()))
+                .is_some_and(|value| matches!(value, Value::Tensor(_))),
             Expr::MethodCall(call) => {
-                !matches!(call.method.to_string().as_str(), "rank" | "shape" | "dtype") && self.is_of_tensor(&call.receiver)
+                !matches!(call.method.to_string().as_str(), "rank" | "shape" | "dtype")
+                    && self.is_of_tensor(&call.receiver)
             }
             Expr::Paren(inner) => self.is_of_tensor(&inner.expr),
             Expr::Group(inner) => self.is_of_tensor(&inner.expr),
@@ -194,7 +197,9 @@ impl Tracer<'_> {
                 _ => Fit::Open,
             },
             (Pat::Ident(name), value) => {
-                if name.ident.to_string().starts_with(char::is_uppercase) && self.lookup(&name.ident.to_string()).is_none() {
+                if name.ident.to_string().starts_with(char::is_uppercase)
+                    && self.lookup(&name.ident.to_string()).is_none()
+                {
                     let constant = name.ident.clone();
                     return self.is_constant(pattern, &constant.to_string(), &quote!(#constant), value);
                 }
@@ -221,11 +226,13 @@ impl Tracer<'_> {
                 }
                 Fit::No
             }
-            (Pat::TupleStruct(pattern), value) if pattern.path.is_ident("Some") && pattern.elems.len() == 1 => match value {
-                Value::Optional(Some(value)) => self.fit(&pattern.elems[0], value),
-                Value::Optional(None) => Fit::No,
-                _ => Fit::Open,
-            },
+            (Pat::TupleStruct(pattern), value) if pattern.path.is_ident("Some") && pattern.elems.len() == 1 => {
+                match value {
+                    Value::Optional(Some(value)) => self.fit(&pattern.elems[0], value),
+                    Value::Optional(None) => Fit::No,
+                    _ => Fit::Open,
+                }
+            }
             (Pat::Tuple(pattern), Value::Tuple(values)) => self.fit_all(&pattern.elems, values),
             (Pat::Slice(pattern), Value::List(values)) => self.fit_all(&pattern.elems, values),
             (Pat::Tuple(_) | Pat::Slice(_), _) => Fit::Open,
@@ -349,7 +356,9 @@ impl Tracer<'_> {
 /// What a condition compares.
 fn operands<'e>(condition: &'e Expr, found: &mut Vec<&'e Expr>) {
     match condition {
-        Expr::Binary(binary) if comparison_method(&binary.op).is_some() => found.extend([&*binary.left, &*binary.right]),
+        Expr::Binary(binary) if comparison_method(&binary.op).is_some() => {
+            found.extend([&*binary.left, &*binary.right])
+        }
         Expr::Binary(binary) if matches!(binary.op, BinOp::And(_) | BinOp::Or(_)) => {
             operands(&binary.left, found);
             operands(&binary.right, found);

@@ -206,9 +206,7 @@ impl Tracer<'_> {
             self.methods.push(reached);
             self.methods.len() - 1
         });
-        let size = |constant: usize| {
-            quote!(::tinyspec::__private::method_size::<_, _, #hash>(|model: &#root| &#access, #constant))
-        };
+        let size = |constant: usize| quote!(::tinyspec::__private::method_size::<_, _, #hash>(|model: &#root| &#access, #constant));
         let mut given = vec![];
         model.fields.iter().for_each(|(_, value)| value.leaves(&mut given));
         let site = Site {

@@ -112,7 +112,12 @@ impl Tracer<'_> {
     }
 
     /// `(D as f32).sqrt()`: a method of a number whose value Rust knows.
-    pub(super) fn constant_method(&mut self, method: &syn::Ident, receiver: &Value, arguments: &[Value]) -> Option<Value> {
+    pub(super) fn constant_method(
+        &mut self,
+        method: &syn::Ident,
+        receiver: &Value,
+        arguments: &[Value],
+    ) -> Option<Value> {
         let name = method.to_string();
         let is_of_floats = FLOAT_METHODS.contains(&name.as_str());
         if !is_of_floats && !NUMBER_METHODS.contains(&name.as_str()) {
@@ -138,13 +143,46 @@ impl Tracer<'_> {
 
 /// Methods that only numbers with a point have, and that give one.
 const FLOAT_METHODS: &[&str] = &[
-    "sqrt", "exp", "exp2", "exp_m1", "ln", "ln_1p", "log", "log2", "log10", "recip", "floor", "ceil", "round", "trunc", "sin",
-    "cos", "tan", "tanh", "cbrt", "powf", "powi", "mul_add", "to_radians", "to_degrees",
+    "sqrt",
+    "exp",
+    "exp2",
+    "exp_m1",
+    "ln",
+    "ln_1p",
+    "log",
+    "log2",
+    "log10",
+    "recip",
+    "floor",
+    "ceil",
+    "round",
+    "trunc",
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "cbrt",
+    "powf",
+    "powi",
+    "mul_add",
+    "to_radians",
+    "to_degrees",
 ];
 
 /// Methods that give a number of the same type.
-const NUMBER_METHODS: &[&str] =
-    &["abs", "signum", "min", "max", "clamp", "pow", "rem_euclid", "div_euclid", "div_ceil", "next_power_of_two", "isqrt"];
+const NUMBER_METHODS: &[&str] = &[
+    "abs",
+    "signum",
+    "min",
+    "max",
+    "clamp",
+    "pow",
+    "rem_euclid",
+    "div_euclid",
+    "div_ceil",
+    "next_power_of_two",
+    "isqrt",
+];
 
 /// A number as users and as Rust write it, and what is known of its type.
 pub(super) fn in_rust(value: &Value) -> Option<(String, TokenStream, Option<LiteralKind>)> {

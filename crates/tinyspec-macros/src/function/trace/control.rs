@@ -55,7 +55,8 @@ impl Tracer<'_> {
         let place = Place::of(&*looped.expr);
         if !self.is_open(count) {
             let message = format!("this loop, over `{text}`, is unrolled: at most {MOST_ROUNDS} times");
-            let (most, refuse) = (Literal::i128_unsuffixed(MOST_ROUNDS), quote_spanned!(place.start=> ::tinyspec::__private::refuse));
+            let (most, refuse) =
+                (Literal::i128_unsuffixed(MOST_ROUNDS), quote_spanned!(place.start=> ::tinyspec::__private::refuse));
             self.counts.push(quote_spanned!(place.end=> const _: () = if #count > #most { #refuse(#message) };));
         }
         let before = self.scopes.clone();
@@ -64,14 +65,19 @@ impl Tracer<'_> {
         for name in &names {
             let text = name.to_string();
             self.open_names.push(text.clone());
-            self.declare(&text, Value::Constant { text: text.clone(), path: quote!(#name), kind: Some(LiteralKind::Int), size: None });
+            self.declare(
+                &text,
+                Value::Constant { text: text.clone(), path: quote!(#name), kind: Some(LiteralKind::Int), size: None },
+            );
         }
         self.block(&looped.body);
         self.scopes.pop();
         let after = self.scopes.clone();
         for (before, after) in before.iter().zip(&after) {
-            let mut changed: Vec<(&String, String)> =
-                before.iter().filter_map(|(name, value)| Some((name, self.change_of(value, after.get(name)?)?))).collect();
+            let mut changed: Vec<(&String, String)> = before
+                .iter()
+                .filter_map(|(name, value)| Some((name, self.change_of(value, after.get(name)?)?)))
+                .collect();
             changed.sort();
             if let Some((name, change)) = changed.into_iter().next() {
                 let message = format!(
@@ -98,13 +104,19 @@ impl Tracer<'_> {
             (Value::Float(one), Value::Float(other)) => one.wide.to_bits() == other.wide.to_bits(),
             (Value::Bool(one), Value::Bool(other)) => one == other,
             (Value::Dim(one), Value::Dim(other)) => one == other,
-            (Value::Constant { path: one, .. }, Value::Constant { path: other, .. }) => one.to_string() == other.to_string(),
-            (Value::List(one), Value::List(other)) | (Value::Tuple(one), Value::Tuple(other)) if one.len() == other.len() => {
+            (Value::Constant { path: one, .. }, Value::Constant { path: other, .. }) => {
+                one.to_string() == other.to_string()
+            }
+            (Value::List(one), Value::List(other)) | (Value::Tuple(one), Value::Tuple(other))
+                if one.len() == other.len() =>
+            {
                 return one.iter().zip(other).find_map(|(one, other)| self.change_of(one, other));
             }
             (Value::Optional(None), Value::Optional(None)) => true,
             (Value::Optional(Some(one)), Value::Optional(Some(other))) => return self.change_of(one, other),
-            (Value::Unknown | Value::Unseen | Value::Wrong, _) | (_, Value::Unknown | Value::Unseen | Value::Wrong) => true,
+            (Value::Unknown | Value::Unseen | Value::Wrong, _) | (_, Value::Unknown | Value::Unseen | Value::Wrong) => {
+                true
+            }
             (one, other) => std::mem::discriminant(one) == std::mem::discriminant(other),
         };
         (!is_same).then(|| format!("from {} to {}", shown(before), shown(after)))

@@ -356,7 +356,11 @@ impl Tracer<'_> {
                     matches!(value, Value::Int(..) | Value::Constant { kind: None | Some(ops::LiteralKind::Int), .. })
                 };
                 // Without a start there is no number to count from, whose type is that of the end.
-                let first = if range.start.is_some() { super::constants::in_rust(&start) } else { Some(("0".into(), quote::quote!(0), None)) };
+                let first = if range.start.is_some() {
+                    super::constants::in_rust(&start)
+                } else {
+                    Some(("0".into(), quote::quote!(0), None))
+                };
                 if let (true, Some(end), Some((_, first, _))) = (is_whole(&start) || range.start.is_none(), &end, first)
                     && is_whole(end)
                     && let Some((_, last, _)) = super::constants::in_rust(end)

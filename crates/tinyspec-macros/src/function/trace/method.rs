@@ -67,7 +67,8 @@ impl Tracer<'_> {
                 if let Some(spoiled) = Value::without_value(&arguments) {
                     return spoiled;
                 }
-                let has_constant = || [&receiver].into_iter().chain(&arguments).any(|value| matches!(value, Value::Constant { .. }));
+                let has_constant =
+                    || [&receiver].into_iter().chain(&arguments).any(|value| matches!(value, Value::Constant { .. }));
                 if has_constant()
                     && let Some(value) = self.constant_method(&call.method, &receiver, &arguments)
                 {

@@ -273,7 +273,20 @@ fn trace_assuming(
         return Err(question);
     }
     let Tracer {
-        graph, calls, constants, checks, probes, counts, assumed, open, waits, methods, diagnostics, inference, is_deferred, ..
+        graph,
+        calls,
+        constants,
+        checks,
+        probes,
+        counts,
+        assumed,
+        open,
+        waits,
+        methods,
+        diagnostics,
+        inference,
+        is_deferred,
+        ..
     } = tracer;
     for (place, value, ty) in inference.overflows() {
         diagnostics.error(place, numbers::overflow(value, ty));

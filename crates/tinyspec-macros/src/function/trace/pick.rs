@@ -4,9 +4,9 @@ use super::expression::{name_of, text_of};
 use super::{Tracer, Value};
 use crate::diagnostics::{Adaptation, Place};
 use syn::{Expr, ExprMethodCall, RangeLimits};
-use tinyspec_ir::{Dim, NodeId};
 use tinyspec_ir::ops::pick::{self, Pick};
 use tinyspec_ir::ops::slice::Slice;
+use tinyspec_ir::{Dim, NodeId};
 
 /// Methods of parts and of assignment.
 pub(super) const PICKING: &[&str] = &["at", "set", "assign"];
