@@ -1,6 +1,6 @@
 //! Attention, forward and backward, and what it takes besides time.
 
-use tinyspec::backends::llvm::Host;
+use tinyspec::backends::Target;
 use tinyspec::ir::rewrite::Rewriter;
 use tinyspec::ir::{Builder, Graph, rules};
 use tinyspec::lower::{kernel, rangeify};
@@ -41,7 +41,7 @@ pub fn workloads() -> Vec<Workload> {
 /// # Errors
 /// When a kernel cannot be lowered.
 pub fn counts(session: &mut Session) -> Result<(), Box<dyn std::error::Error>> {
-    let target = Host::detect().target();
+    let target = Target::native();
     for (part, inputs, body) in [("", 3, forward as Body), ("/backward", 4, backward)] {
         let name = format!("attention/f32/1x4096x{WIDTH}{part}");
         if !session.measures(&name) {

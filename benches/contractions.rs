@@ -1,6 +1,7 @@
 //! Matrix products and convolutions, forward and backward: all are bounded by the multiply-adds, but for the depthwise
 //! ones, which move more than they compute.
 
+use tinyspec::backends::Processor;
 use tinyspec::options::{Conv2d, default};
 use tinyspec::{DType, Tensor, grad};
 use tinyspec_benches::limits::{Resource, Words};
@@ -45,6 +46,13 @@ fn products() -> Vec<Workload> {
             vec![inputs[0].matmul(&inputs[1])]
         })
     };
+    let is_used = |words: &Words| {
+        let half = match words {
+            Words::I16 => DType::I16,
+            Words::Bf16 => DType::BF16,
+        };
+        words.are_there() && Processor::chosen().is_ok_and(|processor| processor.dots.contains(&half))
+    };
     let narrow = |name: &str, dtype: DType, words: Option<Words>| {
         let side = 1024;
         let (name, way) = name.split_once('/').map_or((name, String::new()), |(name, way)| (name, format!("/{way}")));
@@ -52,15 +60,15 @@ fn products() -> Vec<Workload> {
         let inputs: [&[usize]; 2] = [&[side; 2], &[side; 2]];
         Workload {
             dtype,
-            resource: words.filter(|words| words.are_there()).map_or(Resource::Fma, Resource::Words),
+            resource: words.filter(is_used).map_or(Resource::Fma, Resource::Words),
             ..flops(&name, Product::multiplications(side), &inputs, |inputs| vec![inputs[0].matmul(&inputs[1])])
         }
     };
     let mut workloads: Vec<Workload> = SIDES.into_iter().map(square).collect();
     workloads.extend([
         narrow("f16", DType::F16, None),
-        narrow("bf16", DType::BF16, None),
-        narrow("bf16/pairs", DType::BF16, Some(Words::Bf16)),
+        narrow("bf16", DType::BF16, Some(Words::Bf16)),
+        narrow("bf16/strict", DType::BF16, None),
         narrow("i8", DType::I8, Some(Words::I16)),
     ]);
     workloads.extend([

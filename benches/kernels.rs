@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use tinyspec::backends::Processor;
 use tinyspec::backends::cpu::CpuRuntime;
-use tinyspec::backends::llvm::{Host, LlvmCompiler};
+use tinyspec::backends::llvm::LlvmCompiler;
 use tinyspec::{DType, Function, Result, Spec, Tensor};
-use tinyspec_benches::limits::{Limit, Resource, Words};
+use tinyspec_benches::limits::{Limit, Resource};
 use tinyspec_benches::report::Measure;
 
 use crate::attention;
@@ -65,13 +66,13 @@ fn workloads() -> Vec<Workload> {
         .collect()
 }
 
-/// A CPU of so many threads, as a device of its own; with pairs of bf16 if subnormal numbers may be 0 there.
-fn device(threads: usize, flushing: bool) -> Result<String, Box<dyn std::error::Error>> {
-    let name = format!("cpu:{threads}t{}", if flushing { ":flushing" } else { "" });
-    let host = Host::detect();
-    let mut target = if flushing { host.flushing_target() } else { host.target() };
-    target.threads = threads;
-    tinyspec::register(&name, target, Arc::new(LlvmCompiler::new()?), Arc::new(CpuRuntime::new(threads)));
+/// A CPU of so many threads, as a device of its own; a strict one computes sums of products of bf16 as written.
+fn device(threads: usize, strict: bool) -> Result<String, Box<dyn std::error::Error>> {
+    let name = format!("cpu:{threads}t{}", if strict { ":strict" } else { "" });
+    let target = Processor::chosen()?.target(threads);
+    let target = if strict { target.strict() } else { target };
+    let runtime = CpuRuntime::of(&target);
+    tinyspec::register(&name, target, Arc::new(LlvmCompiler::new()?), Arc::new(runtime));
     Ok(name)
 }
 
@@ -85,8 +86,8 @@ pub fn benches(session: &mut Session) -> Result<(), Box<dyn std::error::Error>> 
         for workload in workloads() {
             let name = format!("{}/{threads}t", workload.name);
             if session.selects(&name) {
-                let flushing = workload.resource == Resource::Words(Words::Bf16);
-                kernel(session, &name, threads, &devices[usize::from(flushing)], &workload)?;
+                let strict = workload.dtype == DType::BF16 && workload.resource == Resource::Fma;
+                kernel(session, &name, threads, &devices[usize::from(strict)], &workload)?;
             }
         }
     }

@@ -19,6 +19,7 @@ mod training;
 use std::process::ExitCode;
 
 use session::Session;
+use tinyspec::backends::Processor;
 
 /// Prepared calls allocate nothing, which a bench counts.
 #[global_allocator]
@@ -36,6 +37,13 @@ fn main() -> ExitCode {
     match instead {
         Ok(true) => return ExitCode::SUCCESS,
         Ok(false) => {}
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    match Processor::chosen() {
+        Ok(processor) => println!("{processor}"),
         Err(error) => {
             eprintln!("error: {error}");
             return ExitCode::FAILURE;

@@ -93,7 +93,8 @@ pub use tinyspec_ir::{DType, Dim, ErrorKind};
 /// `#[function(gradient = path)]` takes another `#[function]` for it, over the parameters and a cotangent for each float
 /// result; [`grad`] uses it too. `#[function(bounds(B: 1..=4096))]` bounds a dim: the
 /// function is compiled once, by itself, for all sizes within (that of 0, where bounds begin there, by itself again). `#[function(fast_math(contract, approx))]`
-/// permits what the names say to the values of floats, as [`Function::fast_math`] does.
+/// permits what the names say to the values of floats, as [`Function::fast_math`] does; `#[function(strict)]` computes sums of
+/// products of bf16 in f32 as written, as [`Function::strict`] does.
 ///
 /// `#[function(crate = path)]` says where tinyspec is found, if it is not `::tinyspec`: a dependency of another name, or what
 /// another library exports. (`extern crate ts as tinyspec;` at the root of a crate says it for all of the crate.)

@@ -5,6 +5,14 @@ use tinyspec::Device;
 use tinyspec::backends::interpreter::array::Array;
 use tinyspec::backends::{BackendError, Grid, Launch, LinearKernel, Memory, Program};
 
+/// What is lowered for processors of other shapes than this machine, on the interpreter.
+pub const SHAPES: [&str; 3] = ["interpreter/x86-64-v3", "interpreter/x86-64-v4", "interpreter/neoverse-v2"];
+
+/// Are they all tried where some would do?
+pub fn takes_all_shapes() -> bool {
+    std::env::var("TINYSPEC_SHAPES").is_ok_and(|text| text == "all")
+}
+
 /// Runs a kernel whatever target it was lowered for: the interpreters have every op.
 pub fn run(kernel: &LinearKernel, arrays: &[Array]) -> Result<Vec<Array>, String> {
     let name = if kernel.grid == Grid::default() { "interpreter" } else { "simt" };

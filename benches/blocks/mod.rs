@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tinyspec::backends::cpu::CpuRuntime;
-use tinyspec::backends::llvm::{Host, LlvmCompiler};
+use tinyspec::backends::Processor;
+use tinyspec::backends::llvm::LlvmCompiler;
 use tinyspec::{DType, Function, Spec, Tensor, grad, profile};
 use tinyspec_benches::limits::{LARGE, Limit, Machine, ROW, Resource, Words};
 
@@ -98,7 +99,9 @@ struct Bench {
 
 impl Bench {
     fn new(threads: usize) -> Result<Self> {
-        let torch = Torch::start(threads, Host::detect().target().vector_bytes)?;
+        let processor = Processor::chosen()?;
+        println!("{processor}");
+        let torch = Torch::start(threads, processor.target(threads).vector_bytes)?;
         Ok(Self { machine: Machine::new(), torch, threads, devices: 0 })
     }
 
@@ -106,9 +109,9 @@ impl Bench {
     fn device(&mut self) -> Result<String> {
         self.devices += 1;
         let name = format!("cpu:blocks{}", self.devices);
-        let mut target = Host::detect().target();
-        target.threads = self.threads;
-        tinyspec::register(&name, target, Arc::new(LlvmCompiler::new()?), Arc::new(CpuRuntime::new(self.threads)));
+        let target = Processor::chosen()?.target(self.threads);
+        let runtime = CpuRuntime::of(&target);
+        tinyspec::register(&name, target, Arc::new(LlvmCompiler::new()?), Arc::new(runtime));
         Ok(name)
     }
 

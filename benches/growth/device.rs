@@ -3,12 +3,11 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use tinyspec::backends::llvm::Host;
 use tinyspec::backends::{BackendError, Compiler, Launch, LinearKernel, Program, Runtime, Target};
 
 /// Registers one under this name; no plan or kernel of another is known to it.
 pub fn register(name: &str) {
-    let target = Target { threads: 1, ..Host::detect().target() };
+    let target = Target { threads: 1, ..Target::native() };
     tinyspec::register(name, target, Arc::new(Nothing), Arc::new(Nothing));
 }
 

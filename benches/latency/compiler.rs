@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use tinyspec::backends::cpu::CpuRuntime;
-use tinyspec::backends::llvm::{Host, LlvmCompiler};
+use tinyspec::backends::llvm::LlvmCompiler;
 use tinyspec::backends::{BackendError, Compiler, LinearKernel, Target};
 
 /// A kernel that was compiled.
@@ -27,7 +27,7 @@ pub struct Clocked {
 impl Clocked {
     /// A new device of this name that compiles through a clock. Its kernels are compiled anew.
     pub fn device(name: &str) -> Arc<Clocked> {
-        let (compiler, target) = (Arc::new(Clocked::default()), Host::detect().target());
+        let (compiler, target) = (Arc::new(Clocked::default()), Target::native());
         let runtime = CpuRuntime::new(target.threads);
         tinyspec::register(name, target, compiler.clone(), Arc::new(runtime));
         compiler

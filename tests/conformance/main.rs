@@ -2,6 +2,7 @@
 //!
 //! `cargo test --release --test conformance -- --nocapture`; `TINYSPEC_CORPUS=<folder>` reads another corpus,
 //! `TINYSPEC_CASES=<text>` only the cases whose id contains the text, `TINYSPEC_DEVICES="simt cpu"` only these devices.
+//! Of what is lowered for other processors than this one, each runs a share of the cases, and all with `TINYSPEC_SHAPES=all`.
 
 mod compare;
 mod corpus;
@@ -16,9 +17,13 @@ mod symbolic;
 
 use compare::compare;
 use corpus::Case;
+use launch::{SHAPES, takes_all_shapes};
 use run::Failure;
 use std::collections::BTreeMap;
 use tinyspec::DType;
+
+/// One of so many cases is run on some shape.
+const SHARE: usize = 2;
 
 /// Passed, failed and missing cases of one device.
 #[derive(Default)]
@@ -44,7 +49,10 @@ fn the_corpus_passes_on_every_device() {
     for device in devices() {
         let device = device.as_str();
         let mut tally = Tally::default();
-        for case in cases.iter().filter(|case| case.id.contains(&filter)) {
+        let shape = SHAPES.iter().position(|shape| *shape == device).filter(|_| !takes_all_shapes());
+        let is_taken = |number: usize| shape.is_none_or(|shape| number % (SHARE * SHAPES.len()) == shape);
+        let asked = cases.iter().filter(|case| case.id.contains(&filter)).enumerate();
+        for (_, case) in asked.filter(|(number, _)| is_taken(*number)) {
             match check(case, device) {
                 Ok(()) => tally.passed += 1,
                 Err(Failure::NotBuilt) => *tally.not_built.entry(case.op.clone()).or_default() += 1,
@@ -80,7 +88,8 @@ fn devices() -> Vec<String> {
             false
         }
     };
-    let names = asked.as_deref().unwrap_or("interpreter simt cpu");
+    let all = ["interpreter", "simt", "cpu"].into_iter().chain(SHAPES).collect::<Vec<_>>().join(" ");
+    let names = asked.as_deref().unwrap_or(&all);
     names.split_whitespace().filter(is_there).map(str::to_string).collect()
 }
 

@@ -1,6 +1,6 @@
 //! The parts of a case.
 
-use tinyspec::backends::{Target, Workgroups};
+use tinyspec::backends::{Processor, Target, Workgroups};
 use tinyspec::ir::rewrite::{Permission, RuleSet};
 use tinyspec::ir::{DType, Op, rules};
 use tinyspec::lower::optimize::OptOp;
@@ -88,6 +88,7 @@ fn target() -> Target {
     Target {
         name: "cpu".into(),
         fingerprint: "filetests".into(),
+        isa: None,
         vector_bytes: 16,
         vector_registers: 16,
         masked_access: false,
@@ -114,6 +115,7 @@ fn set(target: &mut Target, fact: &str) -> Result<(), String> {
         "vector_registers" => target.vector_registers = number()?,
         "accumulators" => target.accumulators = number()?,
         "threads" => target.threads = number()?,
+        "processor" => *target = Processor::named(value).map_err(|error| error.to_string())?.target(1),
         "masked_access" => target.masked_access = truth()?,
         "fused_multiply_add" => target.fused_multiply_add = truth()?,
         "workgroups" => {

@@ -14,7 +14,8 @@
 //! %0 = …                       what comes out
 //! ```
 //!
-//! * `test` names the stage: `simplify` (rules, and which of them fired), `callify`, `rangeify`, `optimize`,
+//! * `test` names the stage: `simplify` (rules, and which of them fired), `callify`, `rangeify`, `optimize`, `schedule` (only the
+//!   OptOps that Optimize chose, a kernel a line),
 //!   `special` (what a GPU's threads do), `expand`, `select`, `linearize`, `plan` (offsets in a kernel's scratch) and `plan-schedule` (offsets in the arena of
 //!   a schedule; what goes in are lines `first last bytes`).
 //! * `from` is the form of what goes in, where it is not what the stage itself takes: `program` (method calls, see
@@ -22,7 +23,7 @@
 //!   (Expand), `machine` (Select). The stages between run first; of several kernels each is printed.
 //! * `rules` names the tables that `simplify` applies: `exact` (which it does without the line), `reassoc`, or a permission
 //!   such as `contract`. Other stages apply them before Rangeify, if the line is there.
-//! * `target` changes facts of the target, which has vectors of 16 bytes; `native=` lists ops beyond the primitives,
+//! * `target` changes facts of the target, which has vectors of 16 bytes; `processor=` makes it one of the table; `native=` lists ops beyond the primitives,
 //!   `workgroups=` makes it a GPU with so many threads in a workgroup.
 //! * `overwrite` says which results may take the memory of an input, as `result/slot`, where `rangeify` allows it.
 //! * `schedule` gives Optimize its ops, as they are printed, with `;` between them; without it the heuristics choose.

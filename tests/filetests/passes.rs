@@ -63,14 +63,17 @@ fn run(case: &Case) -> Result<String, Error> {
             kernels.push(kernel(case, own.clone(), sink, 1..=stage)?);
         }
     }
-    Ok(kernels.join("\n"))
+    Ok(kernels.join(if case.stage == SCHEDULE { "" } else { "\n" }))
 }
 
 const STAGES: [&str; 7] = ["rangeify", "optimize", "special", "expand", "select", "linearize", "plan"];
+/// Optimize, of which only the OptOps are printed.
+const SCHEDULE: &str = "schedule";
 /// What each stage takes.
 const FORMS: [&str; 7] = ["tensors", "ranges", "scheduled", "threads", "tiles", "machine", "linear"];
 
 fn position(name: &str) -> Result<usize, String> {
+    let name = if name == SCHEDULE { "optimize" } else { name };
     STAGES.iter().position(|&stage| stage == name).ok_or(format!("`{name}` is no stage"))
 }
 
@@ -87,11 +90,14 @@ fn kernel(
         root = match STAGES[stage] {
             "optimize" => {
                 let (root, ops) = scheduled(case, &mut graph, root)?;
+                let ops: Vec<String> = ops.iter().map(OptOp::to_string).collect();
+                verify::ranges(&graph, root)?;
+                if case.stage == SCHEDULE {
+                    return Ok(format!("schedule {}\n", ops.join("; ")));
+                }
                 if STAGES[stage] == case.stage {
-                    let ops: Vec<String> = ops.iter().map(OptOp::to_string).collect();
                     notes = format!("; schedule {}\n", ops.join("; "));
                 }
-                verify::ranges(&graph, root)?;
                 root
             }
             "special" => {

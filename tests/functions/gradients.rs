@@ -123,6 +123,28 @@ fn permissions_are_those_of_the_run_time() -> Result<()> {
     Ok(())
 }
 
+#[function(grad, strict)]
+fn product_as_written<N>(x: &Tensor<bf16, N, 8>, w: &Tensor<bf16, 8, 4>) -> Tensor<bf16, N, 4> {
+    x.matmul(w)
+}
+
+#[function(grad)]
+fn product_by_default<N>(x: &Tensor<bf16, N, 8>, w: &Tensor<bf16, 8, 4>) -> Tensor<bf16, N, 4> {
+    x.matmul(w)
+}
+
+#[test]
+fn strict_functions_are_those_of_the_run_time() -> Result<()> {
+    let by_default = product_by_default::FUNCTION.get()?;
+    let strict = product_as_written::FUNCTION.get()?;
+    assert_eq!(strict.body().hash(), by_default.strict()?.body().hash());
+    assert_ne!(strict.body().hash(), by_default.body().hash());
+    assert_eq!(product_as_written::FUNCTION.retrace()?.body().hash(), strict.body().hash());
+    let wanted = product_by_default::FUNCTION.gradient()?.strict()?;
+    assert_eq!(product_as_written::FUNCTION.gradient()?.body().hash(), wanted.body().hash());
+    Ok(())
+}
+
 #[function(grad)]
 fn spread<N>(x: &Tensor<f32, N, 2>) -> Tensor<f32> {
     x.std(1, 1, false).sum(.., false)

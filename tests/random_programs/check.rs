@@ -1,5 +1,6 @@
 //! One program on every device, beside the oracle.
 
+use crate::launch::{SHAPES, takes_all_shapes};
 use crate::program::{Family, Input, Program};
 use std::panic::AssertUnwindSafe;
 use tinyspec::backends::interpreter::{array::Array, tensor};
@@ -102,6 +103,13 @@ pub fn traced(program: &Program) -> Result<(Function, Vec<Array>), String> {
     Ok((function, data.iter().map(array).collect()))
 }
 
+/// The shape of a processor that is this program's turn, or all of them.
+pub fn shapes(program: &Program) -> impl Iterator<Item = &'static str> {
+    let turn = program.steps.iter().flatten().fold(0usize, |sum, &word| sum + usize::from(word)) % SHAPES.len();
+    let is_taken = move |number: usize| takes_all_shapes() || number == turn;
+    SHAPES.into_iter().enumerate().filter(move |(number, _)| is_taken(*number)).map(|(_, shape)| shape)
+}
+
 fn on_devices(program: &Program) -> Result<(), String> {
     let data = program.data();
     let specs: Vec<Spec> = data.iter().map(spec).collect();
@@ -114,9 +122,10 @@ fn on_devices(program: &Program) -> Result<(), String> {
     }
     let count = 2 + program.steps.len() % 3;
     let tuple = |kind: &str| (0..count).map(|number| format!("{kind}:{number}")).collect::<Vec<_>>();
-    for places in
-        [vec!["interpreter".into()], vec!["simt".into()], vec!["cpu".into()], tuple("interpreter"), tuple("cpu")]
-    {
+    let mut all =
+        vec![vec!["interpreter".into()], vec!["simt".into()], vec!["cpu".into()], tuple("interpreter"), tuple("cpu")];
+    all.extend(shapes(program).map(|shape| vec![shape.to_string()]));
+    for places in all {
         let device = places.join(", ");
         if let Err(error) = tinyspec::device(&places[0]) {
             println!("skipped: device {device}: {error}");

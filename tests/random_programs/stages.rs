@@ -1,7 +1,7 @@
 //! One program after every stage of the lowering: its schedule is run with all kernels in the form that the stage left, and
 //! gives what the tensor interpreter gives.
 
-use crate::check::{compare, traced};
+use crate::check::{self, compare, traced};
 use crate::launch;
 use crate::program::Program;
 use std::collections::BTreeMap;
@@ -18,8 +18,9 @@ use tinyspec::lower::rangeify::{self, Schedule};
 /// In the order of the pipeline. Those before `linear` are graphs.
 const STAGES: [&str; 6] = ["ranges", "optimized", "special", "expanded", "selected", "linear"];
 
-/// Targets that lead through different parts of the stages; the interpreters can run what any of them gets.
-fn targets() -> [Target; 3] {
+/// Targets that lead through different parts of the stages; the interpreters can run what any of them gets. Beside those made
+/// for it, that of one processor of another shape, by the program, or of all.
+fn targets(program: &Program) -> Vec<Target> {
     // With caches so small that the scores of small attentions are made anew in every kernel.
     let cache_bytes = [1 << 15, 1 << 13, 1 << 20];
     let narrow = Target { vector_bytes: 16, accumulators: 2, threads: 2, cache_bytes, ..interpreter::target() };
@@ -27,7 +28,10 @@ fn targets() -> [Target; 3] {
     // So small that small kernels have several workgroups.
     let limits = Workgroups { counts: [64; 3], threads: [16; 3], size: 16, warp: 4, local_bytes: 48 << 10 };
     let threads = Target { workgroups: Some(limits), ..simt::target() };
-    [narrow, wide, threads]
+    let mut targets = vec![narrow, wide, threads];
+    let device = |name: &str| tinyspec::device(name).expect("a shape").target().clone();
+    targets.extend(check::shapes(program).map(device));
+    targets
 }
 
 /// A kernel in the forms that the stages left.
@@ -83,7 +87,7 @@ pub fn check(program: &Program) -> Result<(), String> {
     let rules = [rules::EXACT, rules::REASSOC].concat();
     let outputs = Rewriter::new(&rules).rewrite(&mut graph, &outputs).map_err(lowering)?;
     agree("rules", &tensor::evaluate(&graph, &outputs, &arrays).map_err(lowering)?)?;
-    for target in targets() {
+    for target in targets(program) {
         let schedule = rangeify::rangeify(&graph, &outputs, &target).map_err(lowering)?;
         let mut kernels = BTreeMap::new();
         for call in &schedule.calls {

@@ -6,7 +6,7 @@ pub use self::team::{Team, TeamOfProcess};
 
 use crate::host_memory::HostMemory;
 use crate::llvm::LoadedObject;
-use crate::{BackendError, Launch, Memory, Program, Runtime};
+use crate::{BackendError, Launch, Memory, Program, Runtime, Target};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -28,6 +28,8 @@ const UNITS: u32 = 32;
 #[derive(Debug)]
 pub struct CpuRuntime {
     threads: usize,
+    /// Why code of its target cannot run here.
+    refusal: Option<BackendError>,
     team: TeamOfProcess,
 }
 
@@ -70,7 +72,17 @@ pub fn alone<T>(work: impl FnOnce() -> T) -> T {
 impl CpuRuntime {
     /// A runtime that shares large kernels among so many threads.
     pub fn new(threads: usize) -> CpuRuntime {
-        CpuRuntime { threads: threads.max(1), team: TeamOfProcess::new() }
+        CpuRuntime { threads: threads.max(1), refusal: None, team: TeamOfProcess::new() }
+    }
+
+    /// A runtime for code of this target, with its threads. Where the host is no such processor, it loads nothing
+    /// ([`BackendError::Processor`]); compilers work all the same.
+    pub fn of(target: &Target) -> CpuRuntime {
+        let refusal = target
+            .isa
+            .as_ref()
+            .and_then(|isa| Some(BackendError::Processor { name: isa.cpu.clone(), reason: isa.missing_on_host()? }));
+        CpuRuntime { refusal, ..CpuRuntime::new(target.threads) }
     }
 
     /// In how many units the GLOBAL range is cut.
@@ -166,6 +178,9 @@ unsafe fn run(
 // SAFETY: memory is the trait's own; a kernel gets the buffers of its launch.
 unsafe impl Runtime for CpuRuntime {
     fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
+        if let Some(refusal) = &self.refusal {
+            return Err(refusal.clone());
+        }
         let failed = |reason: String| BackendError::Load { name: name.into(), reason };
         let object = LoadedObject::load(code).map_err(|error| failed(error.to_string()))?;
         // An object holds one kernel, whose symbol the compiler chose.

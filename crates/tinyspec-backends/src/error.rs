@@ -28,6 +28,16 @@ pub enum BackendError {
         /// Why.
         reason: String,
     },
+    /// Code for a processor that this machine cannot stand in for.
+    #[error(
+        "code for the processor `{name}` cannot run here: {reason}\nhelp: TINYSPEC_CPU=native, or none, compiles for this machine"
+    )]
+    Processor {
+        /// What the code is for.
+        name: String,
+        /// What this machine lacks.
+        reason: String,
+    },
     /// Memory ran out or does not fit.
     #[error("device memory: {0}")]
     Memory(String),

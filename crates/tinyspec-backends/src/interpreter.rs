@@ -20,6 +20,7 @@ pub fn target() -> Target {
     Target {
         name: "interpreter".into(),
         fingerprint: format!("interpreter {}", env!("CARGO_PKG_VERSION")),
+        isa: None,
         vector_bytes: 256,
         vector_registers: 32,
         masked_access: true,

@@ -7,11 +7,13 @@ mod error;
 pub mod host_memory;
 pub mod interpreter;
 pub mod llvm;
+pub mod processor;
 mod runtime;
 mod target;
 
 pub use compiler::{Compiler, Grid, LinearKernel};
 pub use error::BackendError;
+pub use processor::{Processor, UnknownProcessor};
 pub use runtime::{Launch, Memory, Program, Runtime};
 pub use target::{Target, Workgroups};
 

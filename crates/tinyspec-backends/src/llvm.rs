@@ -2,7 +2,6 @@
 //!
 //! libLLVM is found and loaded at run time; placing code that was compiled before needs none.
 
-mod host;
 mod object_loader;
 mod perf_map;
 
@@ -25,7 +24,6 @@ pub use compiler::LlvmCompiler;
 pub use error::LlvmError;
 #[cfg(feature = "llvm")]
 pub use find::{Llvm, llvm};
-pub use host::Host;
 #[cfg(feature = "llvm")]
-pub use machine::{Machine, Output, Processor, fingerprint};
+pub use machine::{Machine, Output};
 pub use object_loader::{LoadError, LoadedObject};

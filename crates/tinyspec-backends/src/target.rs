@@ -1,5 +1,6 @@
 //! What a device can do, as data; the lowering asks nothing else.
 
+use crate::processor::Isa;
 use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::{ContentHash, DType, Op};
 
@@ -8,8 +9,10 @@ use tinyspec_ir::{ContentHash, DType, Op};
 pub struct Target {
     /// Device kind, such as `cpu`.
     pub name: String,
-    /// Model and features of the processor: part of every cache key.
+    /// What the other facts do not say, such as the processor's model: part of every cache key.
     pub fingerprint: String,
+    /// What machine code is generated for; `None` where kernels are interpreted.
+    pub isa: Option<Isa>,
     /// Bytes of a machine vector; 0 where there are only scalars.
     pub vector_bytes: usize,
     /// Number of vector registers.
@@ -31,7 +34,7 @@ pub struct Target {
     /// Instructions beyond the ops.
     pub instructions: Vec<Instruction>,
     /// What one instruction multiplies in pairs and adds to a sum (Wmma): I16 into i32, exactly; BF16 into f32, where
-    /// subnormal numbers are 0, so that only targets list it whose user accepts that.
+    /// pairs are added before they are rounded and subnormal numbers are 0 (see [`Target::strict`]).
     pub tensor_cores: Vec<DType>,
     /// Dtypes that arithmetic is done in; others are storage only.
     pub arithmetic: Vec<DType>,
@@ -68,6 +71,12 @@ impl Target {
     /// Multiplies pairs of such numbers by one instruction.
     pub fn has_tensor_core(&self, dtype: DType) -> bool {
         self.tensor_cores.contains(&dtype)
+    }
+
+    /// The target without instructions that round sums of products in another way than f32 arithmetic does.
+    pub fn strict(mut self) -> Target {
+        self.tensor_cores.retain(|dtype| !dtype.is_float());
+        self
     }
 
     /// Identity for caches.

@@ -19,6 +19,9 @@ pub enum Error {
     /// A compiler or a device failed.
     #[error(transparent)]
     Backend(#[from] BackendError),
+    /// No processor of the name that `TINYSPEC_CPU` says.
+    #[error(transparent)]
+    Processor(#[from] tinyspec_backends::UnknownProcessor),
     /// No device of this name.
     #[error("{}no device `{name}`; there are: {known}{}", prefix(op), place(location))]
     UnknownDevice {

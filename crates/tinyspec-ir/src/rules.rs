@@ -15,6 +15,7 @@ mod integer;
 mod masks;
 mod permitted;
 mod reduce;
+mod strict;
 mod terms;
 
 pub use boolean::BOOLEAN;
@@ -26,6 +27,7 @@ pub use integer::INTEGER;
 pub use masks::{FINITE, MASKS, SUMS_OF_MASKED};
 pub use permitted::{APPROX, CONTRACT};
 pub use reduce::REDUCE;
+pub use strict::{STRICT, widened_as_written};
 
 use crate::rewrite::{Permission, Rewriter, RuleSet};
 use crate::{Graph, NodeId, Result};

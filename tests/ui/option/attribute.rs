@@ -75,4 +75,9 @@ fn nowhere<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
     x * 2.0
 }
 
+#[function(strict = true)]
+fn strict_valued<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
+    x * 2.0
+}
+
 fn main() {}

@@ -1,62 +1,58 @@
 //! The CPU's compiler: a linear kernel becomes an object.
 
-use super::machine::{Machine, Output, Processor, fingerprint};
-use super::{Host, LlvmError, find, llvm, render, split};
+use super::machine::{Machine, Output};
+use super::{LlvmError, find, llvm, render, split};
+use crate::processor::Isa;
 use crate::{BackendError, Compiler, LinearKernel, Target};
 use inkwell::context::Context;
 use inkwell::module::Module;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Compiles kernels through LLVM. Threads compile at the same time, each with a code generator of its own.
+/// Compiles kernels through LLVM, for the processor of each target. Threads compile at the same time, each with code
+/// generators of its own.
 #[derive(Debug)]
 pub struct LlvmCompiler {
-    processor: Processor,
-    fingerprint: String,
     generator: Option<String>,
 }
 
 thread_local! {
     /// Code generators of this thread.
-    static MACHINES: RefCell<HashMap<Processor, Machine>> = RefCell::default();
+    static MACHINES: RefCell<HashMap<Isa, Machine>> = RefCell::default();
 }
 
 impl LlvmCompiler {
-    /// A compiler for this machine; loads libLLVM.
+    /// A compiler; loads libLLVM.
     ///
     /// # Errors
     /// When no libLLVM is found; the error lists what was tried.
     pub fn new() -> Result<LlvmCompiler, LlvmError> {
-        LlvmCompiler::for_processor(Processor::Host)
-    }
-
-    /// A compiler for a processor that this one may stand in for, such as `x86-64-v3` on one with AVX-512.
-    ///
-    /// # Errors
-    /// As [`LlvmCompiler::new`].
-    pub fn for_processor(processor: Processor) -> Result<LlvmCompiler, LlvmError> {
         llvm()?;
-        let fingerprint = fingerprint(&Host::detect(), processor);
-        Ok(LlvmCompiler { processor, fingerprint, generator: find::identity() })
+        Ok(LlvmCompiler { generator: find::identity() })
     }
 
     fn generate(
         &self,
         name: &str,
+        target: &Target,
         output: Output,
         build: impl for<'context> FnOnce(&'context Context, &Module<'context>) -> Result<(), BackendError>,
     ) -> Result<Vec<u8>, BackendError> {
+        let isa = target.isa.as_ref().ok_or_else(|| {
+            BackendError::Compile(format!("kernel `{name}`: the target {} has no instruction set", target.name))
+        })?;
         MACHINES.with_borrow_mut(|machines| {
-            let machine = match machines.entry(self.processor) {
-                std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-                std::collections::hash_map::Entry::Vacant(entry) => entry.insert(Machine::new(self.processor)?),
-            };
-            machine.generate(name, output, build)
+            if !machines.contains_key(isa) {
+                machines.insert(isa.clone(), Machine::new(isa)?);
+            }
+            machines[isa].generate(name, output, build)
         })
     }
 
     fn alone(&self, kernel: &LinearKernel, target: &Target, output: Output) -> Result<Vec<u8>, BackendError> {
-        self.generate(&kernel.name, output, |context, module| render::render(context, module, kernel, target, None))
+        self.generate(&kernel.name, target, output, |context, module| {
+            render::render(context, module, kernel, target, None)
+        })
     }
 
     fn text(&self, kernel: &LinearKernel, target: &Target, output: Output) -> Result<String, BackendError> {
@@ -65,7 +61,7 @@ impl LlvmCompiler {
 
     /// One module for all of them.
     fn together(&self, kernels: &[&LinearKernel], target: &Target) -> Result<Vec<Vec<u8>>, BackendError> {
-        let object = self.generate("kernels", Output::Object, |context, module| {
+        let object = self.generate("kernels", target, Output::Object, |context, module| {
             kernels.iter().enumerate().try_for_each(|(number, kernel)| {
                 render::render(context, module, kernel, target, Some(&split::section(number)))
             })
@@ -77,7 +73,7 @@ impl LlvmCompiler {
 // SAFETY: the code is generated from the kernel's own instructions.
 unsafe impl Compiler for LlvmCompiler {
     fn fingerprint(&self) -> String {
-        self.fingerprint.clone()
+        "llvm".into()
     }
 
     fn generator(&self) -> Option<String> {

@@ -1,6 +1,7 @@
 //! The code generator: one target machine per thread, modules in, objects out.
 
-use super::{Host, LlvmError, llvm};
+use super::{LlvmError, llvm};
+use crate::processor::{Architecture, Isa, Processor};
 use inkwell::OptimizationLevel;
 use inkwell::context::Context;
 use inkwell::module::Module;
@@ -13,33 +14,47 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_void};
 use std::sync::OnceLock;
 
-/// What code is generated for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum Processor {
-    /// The machine this program runs on.
-    #[default]
-    Host,
-    /// A processor that LLVM knows by this name, such as `x86-64-v3`.
-    ///
-    /// LLVM ends the process or generates generic code for names it does not know: these are tested.
-    Named(&'static str),
+/// LLVM's name of the processor, and what of its instruction sets is used or not.
+fn name_and_features(isa: &Isa) -> (String, String) {
+    if isa.cpu == Processor::native().isa.cpu {
+        return (
+            TargetMachine::get_host_cpu_name().to_string_lossy().into_owned(),
+            TargetMachine::get_host_cpu_features().to_string_lossy().into_owned(),
+        );
+    }
+    let unlisted = match isa.architecture {
+        Architecture::X86_64 => UNLISTED,
+        Architecture::Aarch64 => "",
+    };
+    (isa.cpu.clone(), unlisted.into())
 }
 
-impl Processor {
-    fn name_and_features(self) -> (String, String) {
-        match self {
-            Processor::Host => (
-                TargetMachine::get_host_cpu_name().to_string_lossy().into_owned(),
-                TargetMachine::get_host_cpu_features().to_string_lossy().into_owned(),
-            ),
-            Processor::Named(name) => (name.into(), String::new()),
-        }
-    }
-}
+/// Instruction sets that LLVM knows some processors to have, and would use, but [`Isa::features`] never lists.
+const UNLISTED: &str = "-sse4a,-avx512fp16";
 
 /// Kernels are ELF on every system, because our loader reads that.
-fn triple() -> String {
-    format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
+fn triple(architecture: Architecture) -> String {
+    format!("{}-unknown-linux-gnu", architecture.name())
+}
+
+/// Registers LLVM's code generator for an architecture, if this libLLVM has it.
+fn initialize(architecture: Architecture) -> Result<(), String> {
+    static X86_64: OnceLock<Result<(), String>> = OnceLock::new();
+    static AARCH64: OnceLock<Result<(), String>> = OnceLock::new();
+    let config = InitializationConfig::default();
+    let has = |function: &str| match tinyspec_llvm_stubs::has(function) {
+        true => Ok(()),
+        false => Err(format!("this libLLVM has no code generator for {}", architecture.name())),
+    };
+    let outcome = match architecture {
+        Architecture::X86_64 => {
+            X86_64.get_or_init(|| has("LLVMInitializeX86Target").map(|()| LlvmTarget::initialize_x86(&config)))
+        }
+        Architecture::Aarch64 => {
+            AARCH64.get_or_init(|| has("LLVMInitializeAArch64Target").map(|()| LlvmTarget::initialize_aarch64(&config)))
+        }
+    };
+    outcome.clone()
 }
 
 /// A thread's code generator. It costs 0.06 ms, so threads keep theirs.
@@ -48,21 +63,18 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A code generator for `processor`; loads libLLVM if that has not happened.
+    /// A code generator for this instruction set; loads libLLVM if that has not happened.
     ///
     /// # Errors
     /// When no libLLVM is found, or it has no target for this architecture.
-    pub fn new(processor: Processor) -> Result<Machine, LlvmError> {
+    pub fn new(isa: &Isa) -> Result<Machine, LlvmError> {
         llvm()?;
-        static INITIALIZED: OnceLock<Result<(), String>> = OnceLock::new();
-        let error = |reason: String| LlvmError::Target { triple: triple(), reason };
-        INITIALIZED
-            .get_or_init(|| LlvmTarget::initialize_native(&InitializationConfig::default()))
-            .clone()
-            .map_err(error)?;
-        let target_triple = TargetTriple::create(&triple());
+        let triple = triple(isa.architecture);
+        let error = |reason: String| LlvmError::Target { triple: triple.clone(), reason };
+        initialize(isa.architecture).map_err(error)?;
+        let target_triple = TargetTriple::create(&triple);
         let target = LlvmTarget::from_triple(&target_triple).map_err(|message| error(message.to_string()))?;
-        let (name, features) = processor.name_and_features();
+        let (name, features) = name_and_features(isa);
         let target_machine = target
             .create_target_machine(
                 &target_triple,
@@ -153,9 +165,4 @@ extern "C" fn report(info: LLVMDiagnosticInfoRef, place: *mut c_void) {
         let reported = &*place.cast::<Reported>();
         reported.set(reported.take().or(Some(text)));
     }
-}
-
-/// What machine code depends on beside the version of LLVM, for caches of it.
-pub fn fingerprint(host: &Host, processor: Processor) -> String {
-    format!("{}/{processor:?}", host.fingerprint)
 }

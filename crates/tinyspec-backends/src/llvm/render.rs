@@ -23,6 +23,7 @@ mod unswitch;
 mod vector;
 mod words;
 
+use crate::processor::Architecture;
 use crate::{BackendError, LinearKernel, Target};
 use address::Addresses;
 use control::{Level, Registers};
@@ -151,10 +152,15 @@ impl Renderer<'_, '_> {
             return Err(self.unsupported(level.node, "it is never closed"));
         }
         if self.streams {
-            self.emit.fence()?;
+            self.emit.fence(self.is_x86())?;
         }
         self.emit.finish();
         Ok(())
+    }
+
+    /// Is code for x86-64 made?
+    fn is_x86(&self) -> bool {
+        self.target.isa.as_ref().is_some_and(|isa| isa.architecture == Architecture::X86_64)
     }
 
     fn instruction(&mut self, node: NodeId) -> Result<()> {

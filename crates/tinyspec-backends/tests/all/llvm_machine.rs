@@ -5,13 +5,14 @@ use inkwell::module::Module;
 use inkwell::types::BasicType;
 use inkwell::values::{BasicMetadataValueEnum, BasicValue, PhiValue};
 use inkwell::{AddressSpace, IntPredicate};
-use tinyspec_backends::llvm::{Host, LlvmError, LoadError, LoadedObject, Machine, Output, Processor, find, llvm};
+use tinyspec_backends::llvm::{LlvmError, LoadError, LoadedObject, Machine, Output, find, llvm};
+use tinyspec_backends::{Processor, Target};
 
 type Saxpy = unsafe extern "C" fn(*mut f32, *const f32, f32, i64);
 
 /// `y[i] = a * x[i] + y[i]`, one host vector a step.
 fn saxpy<'context>(context: &'context Context, module: &Module<'context>) -> Result<(), LlvmError> {
-    let lanes = (Host::detect().vector_bytes / 4) as u32;
+    let lanes = (Target::native().vector_bytes / 4) as u32;
     let (float, long, pointer) = (context.f32_type(), context.i64_type(), context.ptr_type(AddressSpace::default()));
     let vector = float.vec_type(lanes);
     let parameters = [pointer.into(), pointer.into(), float.into(), long.into()];
@@ -70,12 +71,12 @@ fn call_of(name: &'static str) -> Vec<u8> {
         builder.build_return(None).unwrap();
         Ok(())
     }
-    let machine = Machine::new(Processor::Host).expect("a code generator");
+    let machine = Machine::new(&Processor::native().isa).expect("a code generator");
     machine.generate("call", Output::Object, |context, module| build(context, module, name)).expect("an object")
 }
 
 fn saxpy_object() -> Vec<u8> {
-    let machine = Machine::new(Processor::Host).expect("a code generator");
+    let machine = Machine::new(&Processor::native().isa).expect("a code generator");
     machine.generate("saxpy", Output::Object, saxpy).expect("an object")
 }
 
@@ -95,7 +96,7 @@ fn a_module_becomes_running_code() {
 
 #[test]
 fn source_and_assembly_are_shown() {
-    let machine = Machine::new(Processor::Host).expect("a code generator");
+    let machine = Machine::new(&Processor::native().isa).expect("a code generator");
     let source = machine.generate("saxpy", Output::Source, saxpy).expect("LLVM IR");
     assert!(String::from_utf8_lossy(&source).contains("define void @saxpy"));
     let assembly = machine.generate("saxpy", Output::Assembly, saxpy).expect("assembler text");
@@ -129,7 +130,7 @@ fn a_module_that_does_not_verify_is_an_error() {
         context.append_basic_block(function, "entry");
         Ok(())
     }
-    let machine = Machine::new(Processor::Host).expect("a code generator");
+    let machine = Machine::new(&Processor::native().isa).expect("a code generator");
     let error = machine.generate("unfinished", Output::Object, unfinished).expect_err("no terminator");
     assert!(error.to_string().contains("unfinished"), "{error}");
 }

@@ -7,8 +7,8 @@ use crate::kernel::{Kernel, REG};
 use tinyspec_backends::host_memory::{self, HostMemory};
 use tinyspec_backends::interpreter;
 use tinyspec_backends::interpreter::linear::{InterpreterCompiler, InterpreterRuntime};
-use tinyspec_backends::llvm::{Host, LlvmCompiler, LoadedObject, Processor};
-use tinyspec_backends::{Compiler, LinearKernel, Memory, Target};
+use tinyspec_backends::llvm::{LlvmCompiler, LoadedObject};
+use tinyspec_backends::{Compiler, LinearKernel, Memory, Processor, Target};
 use tinyspec_ir::{Arg, AxisType, Const, DType, NodeId, Op};
 
 type Function = unsafe extern "C" fn(*const *mut u8, i64, i64);
@@ -51,7 +51,7 @@ fn run_object(object: &[u8], kernel: &LinearKernel, buffers: &[Vec<u8>], trips: 
 
 fn run(kernel: &LinearKernel, buffers: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let compiler = LlvmCompiler::new().expect("libLLVM");
-    run_part(&compiler, &Host::detect().target(), kernel, buffers, (0, kernel.global_trips as i64))
+    run_part(&compiler, &Target::native(), kernel, buffers, (0, kernel.global_trips as i64))
 }
 
 /// On the interpreter.
@@ -73,21 +73,10 @@ fn floats(bytes: &[u8]) -> Vec<f32> {
     bytes.as_chunks().0.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect()
 }
 
-/// The host, and an older machine that it can stand in for.
+/// The host, and the levels of x86-64 that it can stand in for.
 fn processors() -> Vec<Processor> {
-    let mut processors = vec![Processor::Host];
-    if cfg!(target_arch = "x86_64") && Host::detect().vector_bytes >= 32 && Host::detect().fused_multiply_add {
-        processors.push(Processor::Named("x86-64-v3"));
-    }
-    processors
-}
-
-fn target_of(processor: Processor) -> Target {
-    let target = Host::detect().target();
-    match processor {
-        Processor::Host => target,
-        Processor::Named(_) => Target { vector_bytes: 32, vector_registers: 16, masked_access: false, ..target },
-    }
+    let all = ["native", "x86-64-v3", "x86-64-v4"].map(|name| Processor::named(name).expect("a known name"));
+    all.into_iter().filter(|processor| processor.isa.missing_on_host().is_none()).collect()
 }
 
 fn value_of(dtype: DType, data: &[u8]) -> Const {

@@ -12,4 +12,6 @@ mod llvm_machine;
 #[cfg(feature = "llvm")]
 mod llvm_render;
 #[cfg(feature = "llvm")]
+mod processors;
+#[cfg(feature = "llvm")]
 mod threads;

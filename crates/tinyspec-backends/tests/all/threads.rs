@@ -2,8 +2,8 @@
 
 use crate::kernel::{Kernel, REG};
 use tinyspec_backends::cpu::CpuRuntime;
-use tinyspec_backends::llvm::{Host, LlvmCompiler};
-use tinyspec_backends::{Compiler, Grid, Launch, LinearKernel, Runtime};
+use tinyspec_backends::llvm::LlvmCompiler;
+use tinyspec_backends::{Compiler, Grid, Launch, LinearKernel, Runtime, Target};
 use tinyspec_ir::{Arg, AxisType, Builder, Const, DType, Op};
 
 /// `out[g] += 1` for every trip of a GLOBAL range, as often as `repeats` says.
@@ -53,7 +53,7 @@ fn every_trip_runs_once() {
         let runtime = CpuRuntime::new(threads);
         for (trips, repeats) in [(1, 1), (2, 40), (7, 1), (16, 300), (1000, 3), (70_001, 1)] {
             let kernel = counting(trips, repeats);
-            let code = compiler.compile(&kernel, &Host::detect().target()).expect("it compiles");
+            let code = compiler.compile(&kernel, &Target::native()).expect("it compiles");
             let cells = launch(&runtime, &kernel, &code, 200);
             assert!(cells.iter().all(|&cell| i64::from(cell) == 200 * repeats), "{trips} trips on {threads} threads");
         }
@@ -65,7 +65,7 @@ fn every_trip_runs_once() {
 fn callers_share_a_team() {
     let compiler = LlvmCompiler::new().expect("libLLVM");
     let kernel = counting(257, 20);
-    let code = compiler.compile(&kernel, &Host::detect().target()).expect("it compiles");
+    let code = compiler.compile(&kernel, &Target::native()).expect("it compiles");
     let runtime = CpuRuntime::new(3);
     std::thread::scope(|scope| {
         let (runtime, kernel, code) = (&runtime, &kernel, &code);

@@ -3,7 +3,7 @@
 use super::Device;
 use crate::Result;
 use std::sync::Arc;
-use tinyspec_backends::interpreter;
+use tinyspec_backends::{Processor, Target, interpreter};
 
 /// How a device is opened.
 type Open = fn(&str) -> Result<Device>;
@@ -16,35 +16,84 @@ pub(super) const DEVICES: &[(&str, Open)] = &[
     ("simt", simt_device),
 ];
 
-/// The kind of the device of this name, and how to open it: one of [`DEVICES`], or a virtual one beside it, such as `cpu:1`,
-/// with memory of its own.
-pub(super) fn find(name: &str) -> Option<(&'static str, Open)> {
-    let kind = match name.split_once(':') {
-        Some((kind, number)) if number.parse::<u16>().is_ok() => kind,
-        Some(_) => return None,
-        None => name,
-    };
-    DEVICES.iter().find(|(known, _)| *known == kind).copied()
+/// How the device of this name is opened, and whose kernels it runs: one of [`DEVICES`]; a processor that machine code is made
+/// for, such as `znver4`; the interpreter of what is lowered for one, such as `interpreter/znver4`; or a virtual device beside
+/// one of these, such as `cpu:1`, with memory of its own.
+pub(super) fn find(name: &str) -> Option<(&str, Open)> {
+    let kind = kind_of(name);
+    if name.strip_prefix(kind)?.strip_prefix(':').is_some_and(|number| number.parse::<u16>().is_err()) {
+        return None;
+    }
+    let known = DEVICES.iter().find(|(known, _)| *known == kind).map(|(_, open)| *open);
+    let interpreted = || kind.strip_prefix(INTERPRETED).filter(|name| is_processor(name)).map(|_| shape_device as Open);
+    Some((kind, known.or_else(interpreted).or_else(|| machine(kind))?))
 }
+
+/// The name without the number of a virtual device.
+fn kind_of(name: &str) -> &str {
+    name.split_once(':').map_or(name, |(kind, _)| kind)
+}
+
+fn is_processor(name: &str) -> bool {
+    Processor::names().any(|known| known == name)
+}
+
+#[cfg(feature = "llvm")]
+fn machine(kind: &str) -> Option<Open> {
+    is_processor(kind).then_some(processor_device as Open)
+}
+
+#[cfg(not(feature = "llvm"))]
+fn machine(_: &str) -> Option<Open> {
+    None
+}
+
+/// What stands before a processor's name where the interpreter runs what is lowered for it.
+const INTERPRETED: &str = "interpreter/";
+
+/// Threads of a processor that is interpreted: what it runs does not depend on this machine.
+const INTERPRETED_THREADS: usize = 2;
 
 /// Is it one of them?
 pub(super) fn is_built_in(name: &str) -> bool {
     DEVICES.iter().any(|(known, _)| *known == name)
 }
 
+/// The CPU: the processor that `TINYSPEC_CPU` names, else the host.
 #[cfg(feature = "llvm")]
 fn cpu_device(name: &str) -> Result<Device> {
-    let host = tinyspec_backends::llvm::Host::detect();
-    // Subnormal numbers may count as 0 in products of bf16, which one instruction then multiplies in pairs.
-    let mut target = if crate::profile::is_on("TINYSPEC_FLUSH") { host.flushing_target() } else { host.target() };
-    target.threads = crate::threads()?;
-    let runtime = tinyspec_backends::cpu::CpuRuntime::new(target.threads);
+    machine_code(name, &Processor::chosen()?)
+}
+
+/// A processor of the table, by its name.
+#[cfg(feature = "llvm")]
+fn processor_device(name: &str) -> Result<Device> {
+    machine_code(name, &Processor::named(kind_of(name))?)
+}
+
+#[cfg(feature = "llvm")]
+fn machine_code(name: &str, processor: &Processor) -> Result<Device> {
+    let target = strictly(processor.target(crate::threads()?));
+    let runtime = tinyspec_backends::cpu::CpuRuntime::of(&target);
     Ok(Device::new(name, target, Arc::new(late::Compiler::default()), Arc::new(runtime)))
+}
+
+/// Without what rounds sums of products otherwise than they are written, if `TINYSPEC_STRICT` says so.
+fn strictly(target: Target) -> Target {
+    if crate::profile::is_on("TINYSPEC_STRICT") { target.strict() } else { target }
 }
 
 fn interpreter_device(name: &str) -> Result<Device> {
     let (compiler, runtime) = (interpreter::linear::InterpreterCompiler, interpreter::linear::InterpreterRuntime);
-    Ok(Device::new(name, interpreter::target(), Arc::new(compiler), Arc::new(runtime)))
+    Ok(Device::new(name, strictly(interpreter::target()), Arc::new(compiler), Arc::new(runtime)))
+}
+
+/// The interpreter, of kernels that are lowered for a processor of the table.
+fn shape_device(name: &str) -> Result<Device> {
+    let processor = Processor::named(kind_of(name).trim_start_matches(INTERPRETED))?;
+    let (compiler, runtime) = (interpreter::linear::InterpreterCompiler, interpreter::linear::InterpreterRuntime);
+    let target = strictly(processor.target(INTERPRETED_THREADS));
+    Ok(Device::new(name, target, Arc::new(compiler), Arc::new(runtime)))
 }
 
 fn simt_device(name: &str) -> Result<Device> {
@@ -57,14 +106,13 @@ fn simt_device(name: &str) -> Result<Device> {
 mod late {
     use std::result::Result;
     use std::sync::OnceLock;
-    use tinyspec_backends::llvm::{Host, LlvmCompiler, Processor, find, fingerprint};
+    use tinyspec_backends::llvm::{LlvmCompiler, find};
     use tinyspec_backends::{BackendError, LinearKernel, Target};
 
     /// Says at the first use that no libLLVM was found, and where it was looked for.
     #[derive(Default)]
     pub struct Compiler {
         llvm: OnceLock<Result<LlvmCompiler, BackendError>>,
-        fingerprint: OnceLock<String>,
         generator: OnceLock<Option<String>>,
     }
 
@@ -77,7 +125,7 @@ mod late {
     // SAFETY: the code is that of the compiler behind it.
     unsafe impl tinyspec_backends::Compiler for Compiler {
         fn fingerprint(&self) -> String {
-            self.fingerprint.get_or_init(|| fingerprint(&Host::detect(), Processor::Host)).clone()
+            "llvm".into()
         }
 
         fn generator(&self) -> Option<String> {

@@ -1,7 +1,7 @@
 //! Functions that `#[function]` traced at compile time: bytes in the binary, decoded once.
 
 use super::tracing::Tracing;
-use super::{Body, Function, Prepared, permitted};
+use super::{Body, Function, Prepared, rewritten};
 use crate::tensor::{Element, Scalar, Tensor};
 use crate::{Error, Result};
 
@@ -27,6 +27,7 @@ pub struct EmbeddedFunction {
     typed: TypedCopy,
     gradient: Gradient,
     permissions: &'static [Permission],
+    strict: bool,
     decoded: OnceLock<Result<Function>>,
     derived: OnceLock<Result<Function>>,
 }
@@ -75,6 +76,7 @@ impl EmbeddedFunction {
             typed,
             gradient: Gradient::Derived,
             permissions: &[],
+            strict: false,
             decoded: OnceLock::new(),
             derived: OnceLock::new(),
         }
@@ -111,6 +113,13 @@ impl EmbeddedFunction {
     #[doc(hidden)]
     pub const fn fast_math(mut self, permissions: &'static [Permission]) -> EmbeddedFunction {
         self.permissions = permissions;
+        self
+    }
+
+    /// The same with its sums of products of bf16 as written: see [`Function::strict`].
+    #[doc(hidden)]
+    pub const fn strict(mut self) -> EmbeddedFunction {
+        self.strict = true;
         self
     }
 
@@ -157,7 +166,7 @@ impl EmbeddedFunction {
             }
             _ => None,
         };
-        let (graph, outputs) = permitted(closed.graph, closed.outputs, self.permissions)?;
+        let (graph, outputs) = rewritten(closed.graph, closed.outputs, self.permissions, self.strict)?;
         let mut body = Body::new(graph, outputs);
         if let Some(own) = own {
             body = body.with_gradient(own);
@@ -225,7 +234,7 @@ impl EmbeddedFunction {
             }
             results.into_iter().zip(dtypes).map(|(result, dtype)| result.cast(dtype)).collect()
         })?;
-        Ok(Some(traced.fast_math(self.permissions)?))
+        Ok(Some(traced.rewritten(self.permissions, self.strict)?))
     }
 
     /// Plans the function for arguments like these; see [`Function::prepare`].
@@ -252,7 +261,8 @@ impl EmbeddedFunction {
         // Placeholders have the signature's dims behind their own slots.
         let first = signature.inputs.len() as u32;
         let dims: Vec<Dim> = (first..).zip(&signature.dims).map(|(slot, dim)| dim.at(slot)).collect();
-        Function::trace_signature(signature.clone(), |inputs| (self.typed)(inputs, &dims))?.fast_math(self.permissions)
+        Function::trace_signature(signature.clone(), |inputs| (self.typed)(inputs, &dims))?
+            .rewritten(self.permissions, self.strict)
     }
 }
 

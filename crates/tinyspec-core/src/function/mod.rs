@@ -159,7 +159,29 @@ impl Function {
     /// # Errors
     /// None for a function that was traced without errors.
     pub fn fast_math(&self, permissions: &[Permission]) -> Result<Function> {
-        let (graph, outputs) = permitted(self.body.graph().clone(), self.body.outputs().to_vec(), permissions)?;
+        self.rewritten(permissions, false)
+    }
+
+    /// The function with its sums of products of bf16 in f32 as written, as `TINYSPEC_STRICT=1` has them all. Otherwise a
+    /// target's dot instruction may compute them: pairs are added before they are rounded, and subnormal numbers are 0.
+    ///
+    /// ```
+    /// # use tinyspec_core::{Function, Spec};
+    /// # use tinyspec_ir::DType;
+    /// let specs = [Spec::new(DType::BF16, [64, 64]), Spec::new(DType::BF16, [64, 64])];
+    /// let product = Function::trace(&specs, |inputs| vec![inputs[0].matmul(&inputs[1])])?;
+    /// let exact = product.strict()?;
+    /// # Ok::<(), tinyspec_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// None for a function that was traced without errors.
+    pub fn strict(&self) -> Result<Function> {
+        self.rewritten(&[], true)
+    }
+
+    fn rewritten(&self, permissions: &[Permission], strict: bool) -> Result<Function> {
+        let (graph, outputs) = rewritten(self.body.graph().clone(), self.body.outputs().to_vec(), permissions, strict)?;
         let mut body = Body::new(graph, outputs);
         if let Some(gradient) = self.body.gradient() {
             body = body.with_gradient(gradient.clone());
@@ -257,16 +279,18 @@ impl Function {
     }
 }
 
-/// The graph with the rules that are permitted.
-fn permitted(
+/// The graph with the rules that are permitted, and with those of strict functions.
+fn rewritten(
     mut graph: Graph,
     outputs: Vec<NodeId>,
     permissions: &[Permission],
+    strict: bool,
 ) -> tinyspec_ir::Result<(Graph, Vec<NodeId>)> {
-    if permissions.is_empty() {
+    let mut sets: Vec<_> = permissions.iter().map(|&permission| rules::permitted(permission)).collect();
+    sets.extend(strict.then_some(&rules::STRICT));
+    if sets.is_empty() {
         return Ok((graph, outputs));
     }
-    let sets: Vec<_> = permissions.iter().map(|&permission| rules::permitted(permission)).collect();
     let outputs = Rewriter::new(&sets).rewrite(&mut graph, &outputs)?;
     Ok((graph, outputs))
 }

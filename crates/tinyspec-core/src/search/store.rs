@@ -17,11 +17,12 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+use tinyspec_backends::Target;
 use tinyspec_ir::{ContentHash, ContentHasher, ErrorKind};
 
 const HEADER: &str = "# tinyspec schedules 1";
 
-/// What a schedule is for: a kernel on processors of one shape.
+/// What a schedule is for: a kernel on processors that lowering does not tell apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key(u128);
 
@@ -30,8 +31,10 @@ impl Key {
         let (graph, target) = (scheduler.graph(), scheduler.target());
         let mut hasher = ContentHasher::default();
         graph.content_hash(&[scheduler.kernel().sink]).hash(&mut hasher);
-        (&target.name, target.vector_bytes, target.vector_registers, target.masked_access).hash(&mut hasher);
-        (target.threads > 1, &target.native, &target.arithmetic).hash(&mut hasher);
+        // All that schedules depend on: not how many threads there are, nor which machine found them.
+        let threads = target.threads.min(2);
+        let shape = Target { fingerprint: String::new(), isa: None, threads, ..target.clone() };
+        (target.isa.as_ref().map(|isa| isa.architecture), shape).hash(&mut hasher);
         let ContentHash(key) = hasher.content_hash();
         Key(key)
     }

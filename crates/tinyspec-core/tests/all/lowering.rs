@@ -16,6 +16,7 @@ pub fn targets() -> Vec<Target> {
     let target = |vector_bytes, vector_registers, masked_access| Target {
         name: "cpu".into(),
         fingerprint: String::new(),
+        isa: None,
         vector_bytes,
         vector_registers,
         masked_access,

@@ -18,8 +18,6 @@ mod ends_of_tiles;
 mod evaluate;
 mod fallback;
 mod files;
-#[cfg(feature = "llvm")]
-mod flushing;
 mod formats;
 mod functions;
 mod histories;
@@ -40,6 +38,8 @@ mod one_element_axes;
 mod online_schedules;
 mod pages;
 mod processes;
+#[cfg(feature = "llvm")]
+mod processors;
 mod products;
 mod rangeify;
 mod rearranging;
@@ -54,6 +54,8 @@ mod shared_loops;
 mod slices;
 mod small_floats;
 mod special_functions;
+#[cfg(feature = "llvm")]
+mod strict;
 mod strides;
 mod support;
 mod tensors;

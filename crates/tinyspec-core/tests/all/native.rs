@@ -1,38 +1,51 @@
-//! The same kernels as machine code, shared by threads; and on the interpreter as a device, which checks every access.
+//! The same kernels as machine code, shared by threads; and on the interpreter as a device, which checks every access, and
+//! which runs what is lowered for other processors: one of them a kernel in turn, all with `TINYSPEC_SHAPES=all`.
 
 use crate::evaluate::{self, Memory};
+use crate::support::{SHAPES, takes_all_shapes};
+use std::cell::Cell;
 use std::sync::Arc;
 use tinyspec_backends::interpreter::linear::{InterpreterCompiler, InterpreterRuntime};
-use tinyspec_backends::{Compiler, Launch, LinearKernel, Memory as DeviceMemory, Runtime, Target};
+use tinyspec_backends::{Compiler, Launch, LinearKernel, Memory as DeviceMemory, Processor, Runtime, Target};
 
 type Device = (Target, Box<dyn Compiler>, Box<dyn Runtime>);
 
 /// Devices that kernels are run on.
-pub struct Devices(Vec<Device>);
+pub struct Devices {
+    own: Vec<Device>,
+    others: Vec<Device>,
+    turn: Cell<usize>,
+}
 
 impl Devices {
     /// The interpreter, and the CPU where libLLVM is found.
     pub fn new() -> Devices {
-        let mut devices = Devices(vec![(
-            tinyspec_backends::interpreter::target(),
-            Box::new(InterpreterCompiler),
-            Box::new(InterpreterRuntime),
-        )]);
+        let interpreted =
+            |target: Target| -> Device { (target, Box::new(InterpreterCompiler), Box::new(InterpreterRuntime)) };
+        let shape = |name: &str| {
+            let processor = Processor::named(name.trim_start_matches("interpreter/"));
+            interpreted(processor.expect("a known name").target(2))
+        };
+        let mut devices = Devices {
+            own: vec![interpreted(tinyspec_backends::interpreter::target())],
+            others: SHAPES.map(shape).into(),
+            turn: Cell::new(0),
+        };
         devices.add_cpu();
         devices
     }
 
     #[cfg(feature = "llvm")]
     fn add_cpu(&mut self) {
-        use tinyspec_backends::llvm::{Host, LlvmCompiler};
-        let target = Host::detect().flushing_target();
+        use tinyspec_backends::llvm::LlvmCompiler;
+        let target = Processor::native().target(2);
         // Small kernels are more than its caches hold, so that stores bypass them.
         let crowded = Target { cache_bytes: [1 << 9, 1 << 10, 1 << 12], ..target.clone() };
         for target in [target, crowded] {
             match LlvmCompiler::new() {
                 Ok(compiler) => {
                     let runtime = tinyspec_backends::cpu::CpuRuntime::new(2);
-                    self.0.push((target, Box::new(compiler), Box::new(runtime)));
+                    self.own.push((target, Box::new(compiler), Box::new(runtime)));
                 }
                 Err(error) => println!("skipped on the CPU: {error}"),
             }
@@ -44,9 +57,11 @@ impl Devices {
         println!("skipped on the CPU: built without `llvm`");
     }
 
-    /// Every device's target, and how to run a kernel lowered for it.
+    /// The targets of the devices, and how to run a kernel lowered for each.
     pub fn iter(&self) -> impl Iterator<Item = (&Target, impl Fn(&LinearKernel, &mut Memory))> {
-        self.0.iter().map(|(target, compiler, runtime)| {
+        let turn = self.turn.replace(self.turn.get() + 1) % self.others.len();
+        let others = if takes_all_shapes() { &self.others[..] } else { &self.others[turn..=turn] };
+        self.own.iter().chain(others).map(|(target, compiler, runtime)| {
             let run = |kernel: &LinearKernel, memory: &mut Memory| {
                 launch(runtime.as_ref(), compiler.as_ref(), target, kernel, memory, 1.0);
             };

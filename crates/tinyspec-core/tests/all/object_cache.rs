@@ -67,11 +67,11 @@ impl Kind {
 
     #[cfg(feature = "llvm")]
     fn cpu() -> Option<Kind> {
-        use tinyspec_backends::llvm::{Host, LlvmCompiler};
+        use tinyspec_backends::llvm::LlvmCompiler;
         match LlvmCompiler::new() {
             Ok(compiler) => {
                 let runtime = tinyspec_backends::cpu::CpuRuntime::new(1);
-                Some(Kind::new(Host::detect().target(), Arc::new(compiler), Arc::new(runtime)))
+                Some(Kind::new(Target::native(), Arc::new(compiler), Arc::new(runtime)))
             }
             Err(error) => {
                 println!("skipped on the CPU: {error}");

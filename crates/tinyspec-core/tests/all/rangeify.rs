@@ -16,6 +16,7 @@ fn target() -> Target {
     Target {
         name: "cpu".into(),
         fingerprint: "test".into(),
+        isa: None,
         vector_bytes: 32,
         vector_registers: 16,
         masked_access: false,

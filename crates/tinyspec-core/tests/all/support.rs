@@ -10,6 +10,18 @@ pub fn on_each_device(check: impl Fn() -> Result<(), Error>) {
     }
 }
 
+/// What is lowered for processors of other shapes than this machine, on the interpreter.
+pub const SHAPES: [&str; 3] = ["interpreter/x86-64-v3", "interpreter/x86-64-v4", "interpreter/neoverse-v2"];
+
+/// Are they all tried where some would do?
+pub fn takes_all_shapes() -> bool {
+    std::env::var("TINYSPEC_SHAPES").is_ok_and(|text| text == "all")
+}
+
+pub fn on_each_shape(check: impl Fn() -> Result<(), Error>) -> Result<(), Error> {
+    SHAPES.into_iter().try_for_each(|device| with_default_device(device, &check))
+}
+
 pub fn vector(data: &[f64]) -> Tensor {
     Tensor::from_slice(data, [data.len()])
 }

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Barrier};
 use std::thread;
+use tinyspec_backends::Target;
 use tinyspec_backends::cpu::CpuRuntime;
 use tinyspec_backends::interpreter::linear::{InterpreterCompiler, InterpreterRuntime};
-use tinyspec_backends::llvm::{Host, LlvmCompiler};
+use tinyspec_backends::llvm::LlvmCompiler;
 use tinyspec_core::execute::{register, with_default_device};
 use tinyspec_core::tensor::collectives::broadcast;
 use tinyspec_core::{Error, Function, Spec, Tensor, grad};
@@ -212,7 +213,7 @@ fn products() -> Result<Vec<Vec<f32>>, Error> {
 
 #[test]
 fn copies_that_threads_share_are_whole_before_they_are_read() -> Result<(), Error> {
-    let mut target = Host::detect().target();
+    let mut target = Target::native();
     target.threads = 3;
     let compiler = LlvmCompiler::new().expect("libLLVM");
     register("cpu:three", target, Arc::new(compiler), Arc::new(CpuRuntime::new(3)));

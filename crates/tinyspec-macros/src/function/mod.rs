@@ -371,8 +371,10 @@ pub fn embedded(
     }
 }
 
-/// `.fast_math(…)`, if something is permitted.
-fn permissions(options: &Options) -> Option<TokenStream> {
+/// `.fast_math(…)`, if something is permitted, and `.strict()`, if that is asked for.
+fn permissions(options: &Options) -> TokenStream {
     let names = options.fast_math.iter().map(|permission| quote::format_ident!("{permission:?}"));
-    (!options.fast_math.is_empty()).then(|| quote!(.fast_math(&[#(::tinyspec::Permission::#names),*])))
+    let permitted = (!options.fast_math.is_empty()).then(|| quote!(.fast_math(&[#(::tinyspec::Permission::#names),*])));
+    let strict = options.strict.then(|| quote!(.strict()));
+    quote!(#permitted #strict)
 }

@@ -19,6 +19,8 @@ pub struct Options {
     pub gradient: Option<syn::Path>,
     /// What may be done to the values of floats.
     pub fast_math: Vec<Permission>,
+    /// Sums of products of bf16 are computed as written.
+    pub strict: bool,
     /// Where tinyspec is found from here, unless it is `::tinyspec`.
     pub root: Option<syn::Path>,
     /// Least and greatest values of named dims.
@@ -32,6 +34,7 @@ struct Plain {
     grad: darling::util::Flag,
     gradient: Option<syn::Path>,
     fast_math: Option<PathList>,
+    strict: darling::util::Flag,
     #[darling(rename = "crate")]
     root: Option<syn::Path>,
 }
@@ -53,7 +56,11 @@ impl syn::parse::Parse for Bound {
 impl Options {
     /// What may stand before an `impl`, if not before a function too.
     pub fn is_of_function(&self) -> bool {
-        self.grad.is_some() || self.gradient.is_some() || !self.fast_math.is_empty() || !self.bounds.is_empty()
+        self.grad.is_some()
+            || self.gradient.is_some()
+            || !self.fast_math.is_empty()
+            || self.strict
+            || !self.bounds.is_empty()
     }
 
     /// Reads the options; mistakes are reported where they stand.
@@ -63,7 +70,7 @@ impl Options {
         match NestedMeta::parse_meta_list(bounds_as_list(tokens, &mut options, diagnostics)) {
             Ok(metas) => {
                 for meta in metas {
-                    let is_known = matches!(&meta, NestedMeta::Meta(meta) if ["grad", "gradient", "fast_math", "crate"].iter().any(|name| meta.path().is_ident(name)));
+                    let is_known = matches!(&meta, NestedMeta::Meta(meta) if ["grad", "gradient", "fast_math", "strict", "crate"].iter().any(|name| meta.path().is_ident(name)));
                     if let Some(message) = misused(&meta) {
                         diagnostics.error(Place::of(&meta), message);
                     } else if is_known {
@@ -74,7 +81,7 @@ impl Options {
                             other => source_text(other),
                         };
                         let message = format!(
-                            "`{shown}` is no option: they are `grad`, `gradient = path`, `fast_math(contract)`, `bounds(B: 1..=4096)` and `crate = path`"
+                            "`{shown}` is no option: they are `grad`, `gradient = path`, `fast_math(contract)`, `strict`, `bounds(B: 1..=4096)` and `crate = path`"
                         );
                         diagnostics.error(Place::of(&meta), message);
                     }
@@ -83,7 +90,8 @@ impl Options {
             Err(error) => diagnostics.syntax(error),
         }
         match Plain::from_list(&plain) {
-            Ok(Plain { grad, gradient, fast_math, root }) => {
+            Ok(Plain { grad, gradient, fast_math, strict, root }) => {
+                options.strict = strict.is_present();
                 options.grad = grad.is_present().then(|| grad.span());
                 options.gradient = gradient;
                 options.root = root;
@@ -97,7 +105,7 @@ impl Options {
                         text if text.starts_with("Duplicate") => "this option is given twice".to_string(),
                         text if text.contains("non-word") => FAST_MATH.to_string(),
                         text => format!(
-                            "{text}; the options are `grad`, `gradient = path`, `fast_math(contract)`, `bounds(B: 1..=4096)` and `crate = path`"
+                            "{text}; the options are `grad`, `gradient = path`, `fast_math(contract)`, `strict`, `bounds(B: 1..=4096)` and `crate = path`"
                         ),
                     };
                     diagnostics.error(Place::between(span, span), message);
@@ -128,6 +136,7 @@ fn misused(meta: &NestedMeta) -> Option<&'static str> {
     let name = meta.path().get_ident()?.to_string();
     match (name.as_str(), meta) {
         ("grad", Meta::NameValue(_) | Meta::List(_)) => Some("`grad` stands alone: `#[function(grad)]`"),
+        ("strict", Meta::NameValue(_) | Meta::List(_)) => Some("`strict` stands alone: `#[function(strict)]`"),
         ("gradient", Meta::Path(_) | Meta::List(_)) => {
             Some("`gradient` names the #[function] that computes it: `gradient = my_gradient`")
         }

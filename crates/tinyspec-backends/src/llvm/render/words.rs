@@ -2,11 +2,10 @@
 
 use super::Renderer;
 use super::emit::{Kind, Result, Value};
-use tinyspec_ir::NodeId;
+use tinyspec_ir::{DType, NodeId};
 
-/// Lanes of the narrowest and widest vectors that have the instructions.
+/// Lanes of the narrowest vector that has the instructions; the widest one is the target's.
 const LEAST_LANES: u32 = 4;
-const MOST_LANES: u32 = 16;
 
 impl Renderer<'_, '_> {
     /// A Wmma.
@@ -21,6 +20,7 @@ impl Renderer<'_, '_> {
 
     fn of_words(&mut self, operands: [Value; 3]) -> Result<Value> {
         let lanes = operands[2].lanes;
+        let most_lanes = self.target.lanes(DType::F32) as u32;
         let part = |renderer: &Self, lanes: &[u32]| -> Result<[Value; 3]> {
             let [a, b, sum] = operands.map(|value| renderer.emit.shuffle(value, value, lanes));
             Ok([a?, b?, sum?])
@@ -37,7 +37,7 @@ impl Renderer<'_, '_> {
                 let narrow: Vec<u32> = (0..lanes).collect();
                 self.emit.shuffle(value, value, &narrow)
             }
-            _ if lanes > MOST_LANES => {
+            _ if lanes > most_lanes => {
                 let (all, half): (Vec<u32>, usize) = ((0..lanes).collect(), lanes as usize / 2);
                 let low = self.of_words(part(self, &all[..half])?)?;
                 let high = self.of_words(part(self, &all[half..])?)?;
@@ -52,14 +52,25 @@ impl Renderer<'_, '_> {
         let pairs = |kind: Kind| -> Result<[Value; 3]> {
             Ok([sum, self.emit.reinterpret(a, kind, 2 * lanes)?, self.emit.reinterpret(b, kind, 2 * lanes)?])
         };
-        let call = |name: &str, arguments: &[Value]| {
-            self.emit.intrinsic(&format!("llvm.x86.{name}.{}", 32 * lanes), &[], arguments, Some((kind, lanes)))
-        };
-        let value = if kind.is_float() {
-            call("avx512bf16.dpbf16ps", &pairs(Kind::BFloat)?)?
-        } else {
-            // What its operands are has changed from one LLVM to the next.
-            call("avx512.vpdpwssd", &[sum, a, b]).or_else(|_| call("avx512.vpdpwssd", &pairs(Kind::I16)?))?
+        let result = Some((kind, lanes));
+        let value = match (kind.is_float(), self.is_x86()) {
+            (true, true) => {
+                let name = format!("llvm.x86.avx512bf16.dpbf16ps.{}", 32 * lanes);
+                self.emit.intrinsic(&name, &[], &pairs(Kind::BFloat)?, result)?
+            }
+            (true, false) => {
+                // Rounds the sum of both products once, in its own way: in the last place it may differ from `eval_op`.
+                let types = [(Kind::Float, lanes), (Kind::BFloat, 2 * lanes)];
+                self.emit.intrinsic("llvm.aarch64.neon.bfdot", &types, &pairs(Kind::BFloat)?, result)?
+            }
+            (false, _) => {
+                let call = |arguments: &[Value]| {
+                    let name = format!("llvm.x86.avx512.vpdpwssd.{}", 32 * lanes);
+                    self.emit.intrinsic(&name, &[], arguments, result)
+                };
+                // What its operands are has changed from one LLVM to the next.
+                call(&[sum, a, b]).or_else(|_| call(&pairs(Kind::I16)?))?
+            }
         };
         Ok(value.unwrap_or(sum))
     }

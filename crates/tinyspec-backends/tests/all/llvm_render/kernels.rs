@@ -2,8 +2,8 @@
 
 use super::{elementwise, floats, interpret, run, run_object, run_part, value_of};
 use crate::kernel::{Kernel, REG, float_bytes};
-use tinyspec_backends::llvm::{Host, LlvmCompiler};
-use tinyspec_backends::{BackendError, Compiler, LinearKernel};
+use tinyspec_backends::llvm::LlvmCompiler;
+use tinyspec_backends::{BackendError, Compiler, LinearKernel, Target};
 use tinyspec_ir::DType::*;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Const, NodeId, Op};
 
@@ -75,14 +75,14 @@ fn product(rows: i64, lanes: i64, size: i64, inner: i64, numbered: bool) -> Line
 
 #[test]
 fn a_tile_of_accumulators_stays_in_registers() {
-    let (size, lanes) = (48, Host::detect().vector_bytes as i64 / 4);
+    let (size, lanes) = (48, Target::native().vector_bytes as i64 / 4);
     let kernel = matmul(6, lanes, size);
     let numbers: Vec<f32> = (0..size * size).map(|i| (i % 7) as f32 - 3.0).collect();
     let buffers = [vec![0; (size * size * 4) as usize], float_bytes(&numbers), float_bytes(&numbers)];
     assert_eq!(run(&kernel, &buffers)[0], interpret(&kernel, &buffers)[0]);
     // No accumulator goes to memory: no vector is read from or written to the stack.
     let compiler = LlvmCompiler::new().expect("libLLVM");
-    let target = Host::detect().target();
+    let target = Target::native();
     let source = compiler.source(&kernel, &target).expect("a source");
     assert!(source.contains("phi"), "{source}");
     if cfg!(target_arch = "x86_64") {
@@ -113,7 +113,7 @@ fn a_part_of_the_global_range_touches_only_its_part() {
     let ones = float_bytes(&vec![1.0; (size * size) as usize]);
     let buffers = [vec![0; (size * size * 4) as usize], ones.clone(), ones];
     let compiler = LlvmCompiler::new().expect("libLLVM");
-    let target = Host::detect().target();
+    let target = Target::native();
     let out = floats(&run_part(&compiler, &target, &kernel, &buffers, (2, 4))[0]);
     let rows = |from: usize, to: usize| &out[from * size as usize..to * size as usize];
     assert!(rows(0, 12).iter().all(|x| *x == 0.0) && rows(24, 48).iter().all(|x| *x == 0.0));
@@ -289,7 +289,7 @@ fn atomic_additions_count_every_lane() {
 
 #[test]
 fn streaming_stores_write_the_same() {
-    let lanes = Host::detect().vector_bytes as i64 / 4;
+    let lanes = Target::native().vector_bytes as i64 / 4;
     let mut kernel = Kernel::default();
     let out = kernel.param(F32, 64);
     let (range, i) = kernel.range(64 / lanes, 0, AxisType::Loop);
@@ -305,7 +305,7 @@ fn streaming_stores_write_the_same() {
     let result = floats(&run(&kernel, &[vec![0; 256]])[0]);
     assert!(result.iter().enumerate().all(|(i, x)| *x == (i as i64 / lanes) as f32), "{result:?}");
     if cfg!(target_arch = "x86_64") {
-        let assembly = LlvmCompiler::new().expect("libLLVM").assembly(&kernel, &Host::detect().target()).expect("text");
+        let assembly = LlvmCompiler::new().expect("libLLVM").assembly(&kernel, &Target::native()).expect("text");
         assert!(assembly.contains("movnt") && assembly.contains("sfence"), "{assembly}");
     }
 }
@@ -313,7 +313,7 @@ fn streaming_stores_write_the_same() {
 #[test]
 fn what_cannot_be_rendered_is_a_typed_error() {
     let compiler = LlvmCompiler::new().expect("libLLVM");
-    let target = Host::detect().target();
+    let target = Target::native();
     let undecomposed = elementwise(Op::Exp2, &[F32], F32, 1, 4);
     let error = compiler.compile(&undecomposed, &target).expect_err("no exp2 in hardware");
     assert!(matches!(&error, BackendError::Unsupported { op, .. } if op == "exp2: f32"), "{error}");
@@ -330,7 +330,7 @@ fn what_cannot_be_rendered_is_a_typed_error() {
 #[test]
 fn threads_compile_at_the_same_time() {
     let compiler = LlvmCompiler::new().expect("libLLVM");
-    let target = Host::detect().target();
+    let target = Target::native();
     let expected = compiler.compile(&matmul(4, 8, 16), &target).expect("an object");
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -346,7 +346,7 @@ fn threads_compile_at_the_same_time() {
 #[test]
 fn kernels_that_share_a_module_are_those_that_have_their_own() {
     let compiler = LlvmCompiler::new().expect("libLLVM");
-    let target = Host::detect().target();
+    let target = Target::native();
     // Constants of their own, a function of the runtime's, and two of one name.
     let kernels = [
         masked_sum(Op::Max, 37, 16),
@@ -372,6 +372,6 @@ fn kernels_that_share_a_module_are_those_that_have_their_own() {
 fn one_that_cannot_be_rendered_leaves_the_others_of_its_module_alone() {
     let compiler = LlvmCompiler::new().expect("libLLVM");
     let kernels = [matmul(4, 8, 16), elementwise(Op::Exp2, &[F32], F32, 1, 4), masked_sum(Op::Add, 37, 8)];
-    let codes = compiler.compile_all(&kernels.each_ref(), &Host::detect().target());
+    let codes = compiler.compile_all(&kernels.each_ref(), &Target::native());
     assert!(matches!(&codes[..], [Ok(_), Err(BackendError::Unsupported { .. }), Ok(_)]));
 }

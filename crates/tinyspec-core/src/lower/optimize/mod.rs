@@ -55,9 +55,11 @@ impl<'t> Scheduler<'t> {
         let sink = windows::simplify(&mut graph, sink)?;
         let sink = separate::separate(&mut graph, sink)?;
         let sink = delinearize::delinearize(&mut graph, sink)?;
+        let (sink, is_strict) = words::as_written(&mut graph, sink)?;
         let sink = bounds::write(&mut graph, sink, target)?;
         let sink = streaming::mark(&mut graph, sink, target)?;
         let mut kernel = Kernel::new(&mut graph, sink)?;
+        kernel.product = kernel.product.filter(|_| !is_strict);
         kernel.repeats = repeat::find(&mut graph, &kernel, target)?;
         kernel.without_nans = nans::find(&mut graph, &kernel, target)?;
         Ok(Scheduler { graph, kernel, online, target })

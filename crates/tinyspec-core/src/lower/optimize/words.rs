@@ -1,8 +1,10 @@
 //! Sums of products that one instruction computes in pairs ("TC"): two terms a word, for each operand.
 
 use super::kernel::Kernel;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use tinyspec_ir::{Arg, DType, Graph, NodeId, Op};
+use tinyspec_ir::rules::widened_as_written;
+use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
 
 /// `Σ a · b` of two Loads in such a type.
 #[derive(Clone, Debug)]
@@ -24,6 +26,27 @@ impl Product {
     pub(super) fn covers(&self, node: NodeId) -> bool {
         self.loads.contains(&node) || self.casts.contains(&node)
     }
+}
+
+/// The kernel with numbers of bf16 that a strict function widened as written widened at once; whether there were any, so that its
+/// product is not computed in pairs.
+pub(super) fn as_written(graph: &mut Graph, sink: NodeId) -> Result<(NodeId, bool)> {
+    let order = graph.reachable(&[sink]);
+    if !order.iter().any(|&node| widened_as_written(graph, node).is_some()) {
+        return Ok((sink, false));
+    }
+    let mut new: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    for node in order {
+        let value = match widened_as_written(graph, node) {
+            Some(x) => graph.add(Op::Cast, &[new[&x]], graph.arg(node).clone())?,
+            None => {
+                let sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|source| new[source]).collect();
+                graph.add(graph.op(node), &sources, graph.arg(node).clone())?
+            }
+        };
+        new.insert(node, value);
+    }
+    Ok((new[&sink], true))
 }
 
 /// The product that the kernel's only sum is of.

@@ -10,6 +10,7 @@ use crate::lower::select::decompose::Sizes;
 use rustc_hash::FxHashMap;
 use std::fmt;
 use tinyspec_backends::Target;
+use tinyspec_ir::rules::widened_as_written;
 use tinyspec_ir::{Arg, Axes, Builder, DType, Graph, NodeId, Op, Result, masks};
 
 /// What the law weighs with, in units of one simple vector operation per element.
@@ -446,7 +447,7 @@ fn widens_memory(graph: &Graph, node: NodeId) -> bool {
     if graph.op(node) != Op::Cast {
         return false;
     }
-    let mut source = graph.source(node, 0);
+    let mut source = widened_as_written(graph, node).unwrap_or_else(|| graph.source(node, 0));
     let (from, to) = (graph.dtype(source), graph.dtype(node));
     let is_simple = from.size() > 1 && from.is_float() && to.is_float() || from.is_int() && to.is_int();
     while matches!(graph.op(source), Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Shrink) {

@@ -1,6 +1,7 @@
 //! Masks of neighbours: some steps an element, however near is written.
 
-use super::{SPECIAL, is_linear, ramp, same};
+use super::{SPECIAL, is_linear, ramp, same, steps};
+use crate::support::{SHAPES, on_each_shape};
 use tinyspec_core::execute::with_default_device;
 use tinyspec_core::{Error, Tensor, grad};
 use tinyspec_ir::DType;
@@ -29,33 +30,74 @@ fn mask(n: i64, near: fn(&Tensor, &Tensor) -> Tensor) -> Tensor {
 /// Sums, products, maxima and their gradients.
 #[test]
 fn every_mask_of_neighbours_takes_some_steps_an_element() -> Result<(), Error> {
-    let n = 4000i64;
-    let (x, rows) = (ramp(n).cast(DType::F32).contiguous(), ramp(n * 4).cast(DType::F32).reshape([n, 4]).contiguous());
-    let whole = ramp(n).contiguous();
-    for data in [&x, &rows, &whole] {
-        data.realize()?;
-    }
-    for (name, near, _) in NEAR {
-        let mask = || mask(n, near);
-        let results = [
-            mask().where_(x.reshape([1, n]), 0.0).sum(1, false),
-            (mask().cast(DType::F32) * x.reshape([1, n])).sum(1, false),
-            mask().cast(DType::F32).matmul(&x),
-            mask().cast(DType::F32).matmul(&rows),
-            mask().cast(DType::I32).matmul(&whole),
-            mask().where_(x.reshape([1, n]), f32::NEG_INFINITY).max(1, false),
-            mask().cast(DType::F32).sum(1, false),
-        ];
-        // A product with a float is a sum of what is chosen where comparisons of positions say so.
-        let is_compared = ["the last three", "the next two", "two masks"].contains(&name);
-        let is_product = |number: usize| (1..4).contains(&number);
-        for (number, result) in results.iter().enumerate().filter(|(number, _)| is_compared || !is_product(*number)) {
-            is_linear(&[result], 8 * n, &format!("{name}, {number}"))?;
+    on_each_shape(|| {
+        let n = 4000i64;
+        let (x, rows) =
+            (ramp(n).cast(DType::F32).contiguous(), ramp(n * 4).cast(DType::F32).reshape([n, 4]).contiguous());
+        let whole = ramp(n).contiguous();
+        for data in [&x, &rows, &whole] {
+            data.realize()?;
         }
-        let slopes = [(0, &x), (2, &x), (3, &rows)];
-        for (number, data) in slopes.into_iter().filter(|(number, _)| is_compared || !is_product(*number)) {
-            let slopes = grad(&results[number].square().sum(.., false), &[data])?;
-            is_linear(&[&slopes[0]], 8 * n, &format!("gradient of {name}, {number}"))?;
+        for (name, near, _) in NEAR {
+            let mask = || mask(n, near);
+            let results = [
+                mask().where_(x.reshape([1, n]), 0.0).sum(1, false),
+                (mask().cast(DType::F32) * x.reshape([1, n])).sum(1, false),
+                mask().cast(DType::F32).matmul(&x),
+                mask().cast(DType::F32).matmul(&rows),
+                mask().cast(DType::I32).matmul(&whole),
+                mask().where_(x.reshape([1, n]), f32::NEG_INFINITY).max(1, false),
+                mask().cast(DType::F32).sum(1, false),
+            ];
+            // A product with a float is a sum of what is chosen where comparisons of positions say so.
+            let is_compared = ["the last three", "the next two", "two masks"].contains(&name);
+            let is_product = |number: usize| (1..4).contains(&number);
+            for (number, result) in results.iter().enumerate().filter(|(number, _)| is_compared || !is_product(*number))
+            {
+                is_linear(&[result], 8 * n, &format!("{name}, {number}"))?;
+            }
+            let slopes = [(0, &x), (2, &x), (3, &rows)];
+            for (number, data) in slopes.into_iter().filter(|(number, _)| is_compared || !is_product(*number)) {
+                let slopes = grad(&results[number].square().sum(.., false), &[data])?;
+                is_linear(&[&slopes[0]], 8 * n, &format!("gradient of {name}, {number}"))?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Rows shorter than a vector of 16 lanes are no reason to compute one element at a time.
+#[test]
+fn wider_vectors_take_no_more_steps() -> Result<(), Error> {
+    let n = 400i64;
+    for width in [2i64, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 20] {
+        let counts = SHAPES.map(|device| {
+            with_default_device::<_, Error>(device, || {
+                let rows = ramp(n * width).cast(DType::F32).reshape([n, width]).contiguous();
+                let long = ramp(n * 32).cast(DType::F32).reshape([n, 32]).contiguous();
+                let short = ramp(32 * width).cast(DType::F32).reshape([32, width]).contiguous();
+                for data in [&rows, &long, &short] {
+                    data.realize()?;
+                }
+                let near = mask(n, |i, j| j.le(i) & j.gt(i - 3)).cast(DType::F32).matmul(&rows);
+                let results = [
+                    rows.sum(0, false),
+                    rows.max(0, false),
+                    rows.square().sum(1, false),
+                    &rows - rows.mean(0, true),
+                    rows.softmax(1),
+                    grad(&near.square().sum(.., false), &[&rows])?[0].clone(),
+                    near,
+                    long.matmul(&short),
+                    long.transpose(0, 1).matmul(&rows),
+                    rows.transpose(0, 1).matmul(&rows),
+                ];
+                results.iter().map(|result| steps(&[result])).collect::<Result<Vec<i64>, Error>>()
+            })
+        });
+        let [v3, v4, _] = counts;
+        for (number, (v3, v4)) in v3?.into_iter().zip(v4?).enumerate() {
+            assert!(2 * v4 <= 3 * v3, "{number} of rows of {width}: {v4} steps with 16 lanes, {v3} with 8");
         }
     }
     Ok(())

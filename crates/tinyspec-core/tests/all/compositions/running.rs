@@ -1,35 +1,38 @@
 //! Sums, products and maxima of what came so far, however they are written, and their gradients.
 
 use super::{is_linear, prefix_sum, products, ramp, same, windows};
+use crate::support::on_each_shape;
 use tinyspec_core::{Error, Tensor, grad};
 use tinyspec_ir::DType;
 
 /// However a running sum is written.
 #[test]
 fn every_running_sum_takes_a_step_an_element() -> Result<(), Error> {
-    let n = 4000i64;
-    let x = ramp(n).cast(DType::F32).contiguous();
-    x.realize()?;
-    let (row, column) = (ramp(n).reshape([1, n]), ramp(n).reshape([n, 1]));
-    let sums = [
-        prefix_sum(&x),
-        x.cumsum(0),
-        Tensor::ones([n]).cumsum(0) + &x,
-        (Tensor::ones([n, n]).tril(0) * x.reshape([1, n])).sum(1, false),
-        Tensor::ones([n, n]).tril(0).matmul(&x),
-        x.matmul(Tensor::ones([n, n]).triu(0)),
-        (column.ge(&row).cast(DType::F32) * x.reshape([1, n])).sum(1, false),
-        (column.cast(DType::F32).ge(row.cast(DType::F32)).cast(DType::F32) * x.reshape([1, n])).sum(1, false),
-        (row.cast(DType::F32).le(column.cast(DType::F32)).cast(DType::F32) * x.reshape([1, n])).sum(1, false),
-        ((1.0 - column.lt(&row).cast(DType::F32)) * x.reshape([1, n])).sum(1, false),
-        column.ge(&row).where_(x.reshape([1, n]), 0.0).sum(1, false),
-    ];
-    for (number, sum) in sums.iter().enumerate() {
-        is_linear(&[sum], n, &format!("running sum {number}"))?;
-        let slopes = grad(&sum.square().sum(.., false), &[&x])?;
-        is_linear(&[&slopes[0]], n, &format!("gradient of running sum {number}"))?;
-    }
-    Ok(())
+    on_each_shape(|| {
+        let n = 4000i64;
+        let x = ramp(n).cast(DType::F32).contiguous();
+        x.realize()?;
+        let (row, column) = (ramp(n).reshape([1, n]), ramp(n).reshape([n, 1]));
+        let sums = [
+            prefix_sum(&x),
+            x.cumsum(0),
+            Tensor::ones([n]).cumsum(0) + &x,
+            (Tensor::ones([n, n]).tril(0) * x.reshape([1, n])).sum(1, false),
+            Tensor::ones([n, n]).tril(0).matmul(&x),
+            x.matmul(Tensor::ones([n, n]).triu(0)),
+            (column.ge(&row).cast(DType::F32) * x.reshape([1, n])).sum(1, false),
+            (column.cast(DType::F32).ge(row.cast(DType::F32)).cast(DType::F32) * x.reshape([1, n])).sum(1, false),
+            (row.cast(DType::F32).le(column.cast(DType::F32)).cast(DType::F32) * x.reshape([1, n])).sum(1, false),
+            ((1.0 - column.lt(&row).cast(DType::F32)) * x.reshape([1, n])).sum(1, false),
+            column.ge(&row).where_(x.reshape([1, n]), 0.0).sum(1, false),
+        ];
+        for (number, sum) in sums.iter().enumerate() {
+            is_linear(&[sum], n, &format!("running sum {number}"))?;
+            let slopes = grad(&sum.square().sum(.., false), &[&x])?;
+            is_linear(&[&slopes[0]], n, &format!("gradient of running sum {number}"))?;
+        }
+        Ok(())
+    })
 }
 
 /// Each element is in the sums from its own on, and so it is if the windows between are asked for.
@@ -55,24 +58,26 @@ fn gradients_of_prefix_sums_add_what_follows() -> Result<(), Error> {
 /// Running products and maxima that are moved on before they are used, as gradients do, are carried all the same.
 #[test]
 fn slopes_of_running_reduces_take_some_steps_an_element() -> Result<(), Error> {
-    let n = 4000i64;
-    let x = (ramp(n).cast(DType::F32) * 1e-3 + 0.1).sin().contiguous();
-    x.realize()?;
-    let reduces = [
-        ("prod", x.prod(.., false)),
-        ("cumprod", x.cumprod(0)),
-        ("cummax", x.cummax(0)),
-        ("cummin", x.cummin(0)),
-        ("logcumsumexp", x.logcumsumexp(0)),
-    ];
-    for (name, reduced) in reduces {
-        let slopes = grad(&reduced.square().sum(.., false), &[&x])?;
-        is_linear(&[&slopes[0]], 4 * n, &format!("gradient of {name}"))?;
-        let again = grad(&slopes[0].square().sum(.., false), &[&x])?;
-        is_linear(&[&again[0]], 16 * n, &format!("second gradient of {name}"))?;
-    }
-    let moved = x.cumprod(0).narrow(0, 0, n - 1).pad([1], [n], 1.0) * x.flip([0]).cumprod(0).flip([0]);
-    is_linear(&[&moved], n, "products of those before and after")
+    on_each_shape(|| {
+        let n = 4000i64;
+        let x = (ramp(n).cast(DType::F32) * 1e-3 + 0.1).sin().contiguous();
+        x.realize()?;
+        let reduces = [
+            ("prod", x.prod(.., false)),
+            ("cumprod", x.cumprod(0)),
+            ("cummax", x.cummax(0)),
+            ("cummin", x.cummin(0)),
+            ("logcumsumexp", x.logcumsumexp(0)),
+        ];
+        for (name, reduced) in reduces {
+            let slopes = grad(&reduced.square().sum(.., false), &[&x])?;
+            is_linear(&[&slopes[0]], 4 * n, &format!("gradient of {name}"))?;
+            let again = grad(&slopes[0].square().sum(.., false), &[&x])?;
+            is_linear(&[&again[0]], 16 * n, &format!("second gradient of {name}"))?;
+        }
+        let moved = x.cumprod(0).narrow(0, 0, n - 1).pad([1], [n], 1.0) * x.flip([0]).cumprod(0).flip([0]);
+        is_linear(&[&moved], n, "products of those before and after")
+    })
 }
 
 /// An infinity or a nan among what a running sum leaves out is one times 0.

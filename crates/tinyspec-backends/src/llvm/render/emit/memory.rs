@@ -111,8 +111,8 @@ impl Emitter<'_> {
     }
 
     /// Orders streaming stores before whatever another thread sees of this kernel's end.
-    pub(in super::super) fn fence(&self) -> Result<()> {
-        if cfg!(target_arch = "x86_64") {
+    pub(in super::super) fn fence(&self, is_x86: bool) -> Result<()> {
+        if is_x86 {
             self.intrinsic("llvm.x86.sse.sfence", &[], &[], None)?;
         } else {
             // SAFETY: see above.

@@ -1,0 +1,247 @@
+//! Processors, as data. What a program is lowered to depends on the processor that is asked for, never on the one that
+//! does the lowering.
+//!
+//! [`Processor::named`] finds one in the table; [`Processor::native`] is the host, by CPUID. Nothing here needs LLVM: a
+//! program whose kernels are all cached runs without.
+
+mod host;
+mod table;
+
+pub use host::threads;
+
+use crate::Target;
+use std::fmt;
+use tinyspec_ir::instruction::Instruction;
+use tinyspec_ir::{DType, Op};
+
+/// The variable that names the processor of the device `cpu`.
+pub const VARIABLE: &str = "TINYSPEC_CPU";
+
+/// A family of instruction sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Architecture {
+    /// 64-bit x86.
+    X86_64,
+    /// 64-bit Arm.
+    Aarch64,
+}
+
+impl Architecture {
+    /// Rust's and LLVM's name of it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Architecture::X86_64 => "x86_64",
+            Architecture::Aarch64 => "aarch64",
+        }
+    }
+
+    /// The one that this program was compiled for; `None` where it is another.
+    pub fn of_host() -> Option<Architecture> {
+        [Architecture::X86_64, Architecture::Aarch64].into_iter().find(|known| known.name() == std::env::consts::ARCH)
+    }
+}
+
+/// What machine code is generated for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Isa {
+    /// The family.
+    pub architecture: Architecture,
+    /// LLVM's name of the processor, which chooses instructions and their timings; `native` for the host.
+    pub cpu: String,
+    /// Instruction sets that the code may use, by their names in Rust.
+    pub features: Vec<&'static str>,
+}
+
+impl Isa {
+    fn has(&self, feature: &str) -> bool {
+        self.features.contains(&feature)
+    }
+
+    /// AVX-512 with its byte, double-word and short-vector parts: masks are registers.
+    fn has_avx512(&self) -> bool {
+        ["avx512f", "avx512bw", "avx512dq", "avx512vl"].into_iter().all(|feature| self.has(feature))
+    }
+
+    /// What the host lacks to run such code: `None` where nothing is missing.
+    pub fn missing_on_host(&self) -> Option<String> {
+        if Architecture::of_host() != Some(self.architecture) {
+            return Some(format!("it is {}, this machine is {}", self.architecture.name(), std::env::consts::ARCH));
+        }
+        let present = host::features();
+        let missing: Vec<&str> = self.features.iter().copied().filter(|name| !present.contains(name)).collect();
+        (!missing.is_empty()).then(|| format!("this machine lacks {}", missing.join(", ")))
+    }
+}
+
+/// Where the numbers of a [`Processor`] come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Numbers {
+    /// The machine itself says them.
+    Detected,
+    /// A publication; nobody measured them here.
+    Published(&'static str),
+    /// Typical of the processors of such an instruction set.
+    Typical,
+}
+
+/// A processor: all that lowering and code generation look at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Processor {
+    /// Its name, as in [`VARIABLE`].
+    pub name: &'static str,
+    /// Its instructions.
+    pub isa: Isa,
+    /// Bytes of the first- and second-level data caches of a core, and of the last one, which cores share; 0 for none.
+    pub cache_bytes: [usize; 3],
+    /// Fused multiply-adds that are under way at once: their latency in cycles times how many start in one.
+    pub multiply_adds: usize,
+    /// Types of which a dot instruction multiplies more in a cycle than multiply-adds of f32 do (see
+    /// [`Target::tensor_cores`]). Intel's processors have one for bf16 that starts every other cycle: half as much.
+    pub dots: Vec<DType>,
+    /// Where these numbers come from.
+    pub numbers: Numbers,
+    /// What distinguishes it from others of this name: of the host its model.
+    pub model: String,
+}
+
+/// A name that no processor has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no processor `{name}`; there are: {}", Processor::names().collect::<Vec<_>>().join(", "))]
+pub struct UnknownProcessor {
+    /// What was asked for.
+    pub name: String,
+}
+
+impl Processor {
+    /// The names that [`Processor::named`] knows.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        std::iter::once(host::NAME).chain(table::ROWS.iter().map(|row| row.name))
+    }
+
+    /// The processor of this name; `native` is the host.
+    ///
+    /// ```
+    /// use tinyspec_backends::Processor;
+    /// let zen4 = Processor::named("znver4")?;
+    /// assert_eq!(zen4.target(8).vector_bytes, 64);
+    /// assert_eq!(Processor::named("neoverse-v2")?.target(1).vector_bytes, 16);
+    /// assert!(Processor::named("z80").is_err());
+    /// # Ok::<(), tinyspec_backends::UnknownProcessor>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn named(name: &str) -> Result<Processor, UnknownProcessor> {
+        if name == host::NAME {
+            return Ok(Processor::native());
+        }
+        let row = table::ROWS.iter().find(|row| row.name == name);
+        row.map(table::Row::processor).ok_or_else(|| UnknownProcessor { name: name.into() })
+    }
+
+    /// The one that this program runs on.
+    pub fn native() -> Processor {
+        host::processor()
+    }
+
+    /// The one that [`VARIABLE`] names, else the host.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    pub fn chosen() -> Result<Processor, UnknownProcessor> {
+        match std::env::var(VARIABLE) {
+            Ok(name) if !name.trim().is_empty() => Processor::named(name.trim()),
+            _ => Ok(Processor::native()),
+        }
+    }
+
+    /// Bytes of the widest vector register that arithmetic is fast in.
+    fn vector_bytes(&self) -> usize {
+        match (self.isa.has_avx512(), self.isa.has("avx2")) {
+            (true, _) => 64,
+            (false, true) => 32,
+            _ => 16,
+        }
+    }
+
+    /// The processor as a target of the lowering, with so many threads.
+    pub fn target(&self, threads: usize) -> Target {
+        let is_x86 = self.isa.architecture == Architecture::X86_64;
+        Target {
+            name: "cpu".into(),
+            fingerprint: format!("{}/{}", self.name, self.model),
+            isa: Some(self.isa.clone()),
+            vector_bytes: self.vector_bytes(),
+            vector_registers: if is_x86 && !self.isa.has_avx512() { 16 } else { 32 },
+            masked_access: self.isa.has_avx512(),
+            fused_multiply_add: !is_x86 || self.isa.has("fma"),
+            accumulators: self.multiply_adds,
+            watches_races: false,
+            threads: threads.max(1),
+            cache_bytes: self.cache_bytes,
+            native: vec![
+                Op::Add,
+                Op::Mul,
+                Op::Max,
+                Op::Div,
+                Op::Recip,
+                Op::Sqrt,
+                Op::Trunc,
+                Op::Mulacc,
+                Op::Mod,
+                Op::Idiv,
+                Op::Shl,
+                Op::Shr,
+                Op::Cast,
+                Op::Where,
+            ],
+            instructions: if self.isa.has_avx512() { Instruction::ALL.to_vec() } else { Vec::new() },
+            tensor_cores: self.dots.clone(),
+            arithmetic: vec![
+                DType::Bool,
+                DType::I8,
+                DType::I16,
+                DType::I32,
+                DType::I64,
+                DType::U8,
+                DType::U16,
+                DType::U32,
+                DType::U64,
+                DType::F32,
+                DType::F64,
+            ],
+            workgroups: None,
+        }
+    }
+}
+
+/// ```
+/// let text = tinyspec_backends::Processor::named("znver4")?.to_string();
+/// assert!(text.starts_with("znver4: x86_64, vectors of 64 bytes, caches of 32, 1024 and 32768 KiB (published: AMD 57647"));
+/// # Ok::<(), tinyspec_backends::UnknownProcessor>(())
+/// ```
+impl fmt::Display for Processor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [first, second, last] = self.cache_bytes.map(|bytes| bytes >> 10);
+        let (architecture, vector) = (self.isa.architecture.name(), self.vector_bytes());
+        write!(f, "{}: {architecture}, vectors of {vector} bytes, ", self.name)?;
+        write!(f, "caches of {first}, {second} and {last} KiB ({})", self.numbers)
+    }
+}
+
+impl fmt::Display for Numbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Numbers::Detected => f.write_str("detected"),
+            Numbers::Published(publication) => write!(f, "published: {publication}"),
+            Numbers::Typical => f.write_str("typical of the level"),
+        }
+    }
+}
+
+impl Target {
+    /// The host with all the threads that this process may run at once.
+    pub fn native() -> Target {
+        Processor::native().target(host::threads())
+    }
+}

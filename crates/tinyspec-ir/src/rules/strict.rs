@@ -1,0 +1,22 @@
+//! What a function that asks to be computed as written is rewritten by (SEMANTICS, "Reduce").
+
+use crate::{Arg, Builder, DType, Graph, NodeId, Op};
+
+rules! {
+    /// Numbers of bf16 become f32 by way of f64: the same value, which no dot instruction takes for one of bf16.
+    STRICT (Exact, "strict", g, node) {
+        widened_as_written: (Cast x) if (g.dtype(x), g.dtype(node)) == (DType::BF16, DType::F32) => {
+            let wide = g.add(Op::Cast, &[x], Arg::DType(DType::F64)).ok()?;
+            g.add(Op::Cast, &[wide], Arg::DType(DType::F32)).ok()?
+        };
+    }
+}
+
+/// What such a Cast is of.
+pub fn widened_as_written(graph: &Graph, node: NodeId) -> Option<NodeId> {
+    let inner = |node: NodeId, dtype: DType| {
+        (graph.op(node) == Op::Cast && graph.dtype(node) == dtype).then(|| graph.source(node, 0))
+    };
+    let x = inner(inner(node, DType::F32)?, DType::F64)?;
+    (graph.dtype(x) == DType::BF16).then_some(x)
+}
