@@ -14,8 +14,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tinyspec::backends::cpu::CpuRuntime;
 use tinyspec::backends::Processor;
+use tinyspec::backends::cpu::CpuRuntime;
 use tinyspec::backends::llvm::LlvmCompiler;
 use tinyspec::{DType, Function, Spec, Tensor, grad, profile};
 use tinyspec_benches::limits::{LARGE, Limit, Machine, ROW, Resource, Words};

@@ -2,8 +2,8 @@
 
 use super::{bits, elementwise, floats, processors, run, run_part, value_of};
 use crate::kernel::{Kernel, REG, float_bytes};
-use tinyspec_backends::{Processor, Target};
 use tinyspec_backends::llvm::LlvmCompiler;
+use tinyspec_backends::{Processor, Target};
 use tinyspec_ir::DType::{self, *};
 use tinyspec_ir::eval::eval_op;
 use tinyspec_ir::{Arg, AxisType, Const, Op};
