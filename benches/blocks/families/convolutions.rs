@@ -62,8 +62,8 @@ pub fn blocks() -> Vec<Block> {
 
         // U-Net: two maps beside each other.
         "convolutions/unet-skip" (x = normal([1, 32, 64, 64]), s = normal([1, 32, 64, 64]), w = weight([32, 64, 3, 3], 576), b = normal([32]))
-            ours Tensor::cat(&[x, s], 1).conv2d(w, Some(b), Conv2d { padding: [1, 1], ..default() }).relu();
-            torch "torch.relu(F.conv2d(torch.cat([x, s], 1), w, b, padding=1))";
+            ours Tensor::cat(&[x, s], 1).conv2d(w, Some(b), Conv2d { padding: [1, 1], ..default() }).silu();
+            torch "F.silu(F.conv2d(torch.cat([x, s], 1), w, b, padding=1))";
             work [convolution([1, 32, 64, 64], 576, 64 * 4096)];
             train x s w b;
 

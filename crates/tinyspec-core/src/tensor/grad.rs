@@ -16,7 +16,8 @@ use tinyspec_ir::{Arg, Builder, DType, ErrorKind, Graph, NodeId, Op, gradient};
 /// dtype. All may be asked for: what a program starts from, values on the way, and what was detached.
 ///
 /// Reading a tensor changes no gradient: how it was computed is remembered, but no memory is kept for that. Where a
-/// derivative needs a value that nobody holds any more it is computed again, and data that are gone are an error. What was
+/// derivative needs a value that nobody holds any more it is computed again, and data that are gone are an error; numbers that
+/// were passed, keys of random values and positions of masks, of which the caller has no tensor, are kept. What was
 /// detached, such as a weight by an optimiser's step, is data; a state that was assigned is made of what it was assigned.
 ///
 /// ```

@@ -1,6 +1,7 @@
 //! The specification's compositions, written as there, in whatever way the ones of its arange are spelled.
 
 mod bands;
+mod reshapes;
 mod running;
 mod writes;
 

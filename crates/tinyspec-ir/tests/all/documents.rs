@@ -90,3 +90,45 @@ fn the_text_form_is_documented() {
         assert!(kind == "none" || page.contains(&format!("| `{kind}` |")), "the argument `{kind}` is not explained");
     }
 }
+
+/// Every file of Rust below a folder.
+fn sources(folder: &std::path::Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(std::fs::read_to_string(path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn no_message_names_a_method_that_is_not_there() {
+    let mut files = Vec::new();
+    for name in std::fs::read_dir(root().join("crates")).unwrap().flatten() {
+        sources(&name.path().join("src"), &mut files);
+    }
+    // Methods of the table are rows, the others are functions.
+    let is_there = |name: &str| {
+        let (function, row) = (format!("fn {name}"), format!("        {name}("));
+        let ends = |rest: &str| rest.starts_with(['(', '<']);
+        // What a derive makes stands nowhere.
+        name == "clone" || files.iter().any(|file| file.contains(&row) || file.split(&function).skip(1).any(ends))
+    };
+    let mut missing = BTreeSet::new();
+    for file in &files {
+        for line in file.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            // In a literal, what stands between backticks and after a dot is called.
+            for quoted in line.split('`').skip(1).step_by(2).filter(|_| line.contains('"')) {
+                for call in quoted.split('.').skip(1) {
+                    let name: String = call.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
+                    if !name.is_empty() && call[name.len()..].starts_with('(') && !is_there(&name) {
+                        missing.insert(name);
+                    }
+                }
+            }
+        }
+    }
+    assert!(missing.is_empty(), "messages name methods that are not there: {missing:?}");
+}

@@ -6,6 +6,7 @@
 mod bands;
 mod bounds;
 mod cost;
+mod delinearize;
 pub mod heuristics;
 mod kernel;
 mod nans;
@@ -53,6 +54,7 @@ impl<'t> Scheduler<'t> {
         let online = Online::of(&mut graph, sink, target)?;
         let sink = windows::simplify(&mut graph, sink)?;
         let sink = separate::separate(&mut graph, sink)?;
+        let sink = delinearize::delinearize(&mut graph, sink)?;
         let (sink, is_strict) = words::as_written(&mut graph, sink)?;
         let sink = bounds::write(&mut graph, sink, target)?;
         let sink = streaming::mark(&mut graph, sink, target)?;

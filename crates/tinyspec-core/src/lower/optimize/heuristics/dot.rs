@@ -33,6 +33,10 @@ impl Planner<'_> {
             axes
         };
         let (of_a, of_b) = (only(a, b), only(b, a));
+        // What is read for one sum only is a reduction like any other.
+        if of_a.is_empty() && of_b.is_empty() {
+            return None;
+        }
         // What windows overlap is read across cache lines; gates that change along a vector are masks.
         let masks = |access: usize| {
             let gate = self.graph.sources(self.kernel.accesses[access].node).get(2);

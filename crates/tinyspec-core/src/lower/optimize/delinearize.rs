@@ -1,0 +1,107 @@
+//! Delinearization: a Range of which a sum of products reads the digits, `r / b` and `r % b`, becomes a Range for each digit.
+//!
+//! A reshape behind a product leaves such a Range where it merges axes whose elements do not lie beside each other: a
+//! convolution whose channels become pixels, heads that become one row. Register tiles ask for places that are affine in the Ranges.
+
+use crate::lower::loops::closed;
+use crate::lower::replace::Replacement;
+use crate::lower::sum::Sum;
+use smallvec::SmallVec;
+use tinyspec_ir::{Arg, AxisType, Builder, Graph, NodeId, Op, Result};
+
+/// A Range, the base of its last digit, and its trips.
+struct Digits {
+    range: NodeId,
+    base: i64,
+    trips: i64,
+}
+
+/// The kernel with a Range for each digit that a sum of products reads.
+pub(super) fn delinearize(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
+    let mut sink = sink;
+    while let Some(digits) = find(graph, sink) {
+        sink = split(graph, sink, &digits)?;
+    }
+    Ok(sink)
+}
+
+fn find(graph: &Graph, sink: NodeId) -> Option<Digits> {
+    let order = graph.reachable(&[sink]);
+    let is_product = |&node: &NodeId| match graph.arg(node) {
+        Arg::Reduce { op: Op::Add, .. } => graph.op(graph.source(node, 0)) == Op::Mul,
+        _ => false,
+    };
+    let terms: SmallVec<[NodeId; 2]> =
+        order.iter().copied().filter(is_product).map(|node| graph.source(node, 0)).collect();
+    if terms.is_empty() {
+        return None;
+    }
+    let read = graph.reachable(&terms);
+    let digits =
+        read.iter().filter_map(|&node| digit(graph, node)).filter(|digits| is_all_digits(graph, &order, digits));
+    digits.min_by_key(|digits| (digits.range, digits.base))
+}
+
+/// `r / b` or `r % b`, where r takes whole rounds of b.
+fn digit(graph: &Graph, node: NodeId) -> Option<Digits> {
+    let (Op::Idiv | Op::Mod, [range, base]) = (graph.op(node), graph.sources(node)) else { return None };
+    let number = |node: NodeId| graph.as_int(node).and_then(|number| i64::try_from(number).ok());
+    let base = number(*base)?;
+    // The one GLOBAL Range stays whole.
+    let Arg::Range { axis: AxisType::Loop | AxisType::Reduce, .. } = graph.arg(*range) else { return None };
+    let trips = number(graph.source(*range, 0))?;
+    (base > 1 && base < trips && trips % base == 0).then_some(Digits { range: *range, base, trips })
+}
+
+/// Wherever the Range is divided, it is divided at this place or at one above, or one of its digits is.
+fn is_all_digits(graph: &Graph, order: &[NodeId], digits: &Digits) -> bool {
+    let is_digit = |node: NodeId| {
+        digit(graph, node).is_some_and(|other| other.range == digits.range && other.base % digits.base == 0)
+    };
+    let divided = order.iter().copied().filter(|&node| matches!(graph.op(node), Op::Idiv | Op::Mod) && !is_digit(node));
+    let divided: SmallVec<[NodeId; 8]> = divided.map(|node| graph.source(node, 0)).collect();
+    !graph.reachable_until(&divided, is_digit).contains(&digits.range)
+}
+
+/// `r` as `outer · base + inner`, two loops.
+fn split(graph: &mut Graph, sink: NodeId, digits: &Digits) -> Result<NodeId> {
+    let order = graph.reachable(&[sink]);
+    let ids = order.iter().filter_map(|&node| match graph.arg(node) {
+        Arg::Range { id, .. } => Some(*id),
+        _ => None,
+    });
+    let next = ids.max().map_or(0, |id| id + 1);
+    let Arg::Range { axis, .. } = *graph.arg(digits.range) else { return Ok(sink) };
+    let mut range = |trips: i64, id: u32, axis: AxisType| {
+        let bound = graph.index(trips);
+        graph.range(bound, id, axis)
+    };
+    let (outer, inner) = (range(digits.trips / digits.base, next, axis)?, range(digits.base, next + 1, axis)?);
+    let position = Sum::atom(outer).scale(digits.base).plus(&Sum::atom(inner));
+    let mut replacement = Replacement::new(digits.range, &position, None);
+    for node in order {
+        let is_loop = matches!(graph.op(node), Op::End | Op::Reduce);
+        if !is_loop || !graph.sources(node)[1..].contains(&digits.range) {
+            replacement.node(graph, node)?;
+            continue;
+        }
+        let old: SmallVec<[NodeId; 4]> = graph.sources(node).into();
+        let mut loops: SmallVec<[NodeId; 4]> = SmallVec::new();
+        for &source in &old[1..] {
+            match source == digits.range {
+                true => loops.extend([outer, inner]),
+                false => loops.push(source),
+            }
+        }
+        let value = replacement.value(graph, old[0])?;
+        let new = if graph.op(node) == Op::End {
+            closed(graph, value, &loops)?
+        } else {
+            let sources: SmallVec<[NodeId; 4]> = std::iter::once(value).chain(loops).collect();
+            let arg = graph.arg(node).clone();
+            graph.add(Op::Reduce, &sources, arg)?
+        };
+        replacement.insert(node, new);
+    }
+    replacement.value(graph, sink)
+}
