@@ -25,8 +25,14 @@ pub(super) fn delinearize(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     Ok(sink)
 }
 
+/// A kernel of more loops keeps them: how many lowering can tell apart is limited.
+const MOST_LOOPS: usize = 24;
+
 fn find(graph: &Graph, sink: NodeId) -> Option<Digits> {
     let order = graph.reachable(&[sink]);
+    if order.iter().filter(|&&node| graph.op(node) == Op::Range).count() > MOST_LOOPS {
+        return None;
+    }
     let is_product = |&node: &NodeId| match graph.arg(node) {
         Arg::Reduce { op: Op::Add, .. } => graph.op(graph.source(node, 0)) == Op::Mul,
         _ => false,
