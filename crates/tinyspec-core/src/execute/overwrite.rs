@@ -32,15 +32,18 @@ pub(super) fn is_possible(roots: &[Arc<Node>]) -> bool {
 /// Results that may take the memory of the states that they replace.
 pub(super) fn wanted(roots: &[Arc<Node>], walk: &Walk, device: &Arc<Device>) -> SmallVec<[State; 1]> {
     let mut states: SmallVec<[State; 1]> = SmallVec::new();
-    let slots: FxHashMap<*const Node, u32> =
-        (0..).zip(walk.leaf_nodes()).map(|(slot, node)| (Arc::as_ptr(node), slot)).collect();
-    for (output, root) in roots.iter().enumerate() {
-        let assigned = replaced(root).map(|node| (node, false));
-        for (node, only_part) in assigned.into_iter().chain(updated(root).into_iter().map(|node| (node, true))) {
-            let Some(&slot) = slots.get(&Arc::as_ptr(&node)) else { continue };
+    let leaves: Vec<&Arc<Node>> = walk.leaf_nodes().collect();
+    let slots: FxHashMap<*const Node, u32> = leaves.iter().map(|node| Arc::as_ptr(node)).zip(0..).collect();
+    // Before a state refers to any of them.
+    let updated: Vec<SmallVec<[*const Node; 2]>> = roots.iter().map(|root| updated(root)).collect();
+    for (output, (root, updated)) in roots.iter().zip(updated).enumerate() {
+        let assigned = replaced(root).map(|node| (Arc::as_ptr(&node), false));
+        for (node, only_part) in assigned.into_iter().chain(updated.into_iter().map(|node| (node, true))) {
+            let Some(&slot) = slots.get(&node) else { continue };
+            let node = leaves[slot as usize];
             let is_here = walk.leaves.get(slot as usize).is_some_and(|storage| Arc::ptr_eq(storage.device(), device));
             if is_here && node.props.dtype == root.props.dtype && node.props.shape == root.props.shape {
-                states.push(State { wish: Overwrite { output, slot, only_part }, node });
+                states.push(State { wish: Overwrite { output, slot, only_part }, node: node.clone() });
             }
         }
     }
@@ -64,7 +67,7 @@ fn replaced(root: &Arc<Node>) -> Option<Arc<Node>> {
 
 /// Arguments of the function that a root is a result of which the result may be a new state of: computed, of its dtype and
 /// shape, and referred to by nobody but the call and one walk over it.
-fn updated(root: &Node) -> SmallVec<[Arc<Node>; 2]> {
+fn updated(root: &Node) -> SmallVec<[*const Node; 2]> {
     let of_call = |call: &Node| {
         call.with_sources(|arguments| {
             let fits = |argument: &&Arc<Node>| {
@@ -73,7 +76,7 @@ fn updated(root: &Node) -> SmallVec<[Arc<Node>; 2]> {
                     && argument.is_realized()
                     && Arc::strong_count(argument) <= 1 + times(arguments, argument)
             };
-            arguments.iter().skip(1).filter(fits).cloned().collect()
+            arguments.iter().skip(1).filter(fits).map(Arc::as_ptr).collect()
         })
     };
     match root.op {
