@@ -125,3 +125,61 @@ fn a_kernel_is_prepared_like_a_function() {
         assert_same(&out[0], &(x * w).to_vec::<f32>().unwrap());
     });
 }
+
+uop! { <N>
+    fn shifted(y: &mut Global<f32, N>, x: &Global<f32, N>, by: f32) {
+        for i in global(N) { y[i] = x[N - 1 - i] * by + y[i]; }
+    }
+
+    <N>
+    fn counted(total: &mut Global<f32, 1>, x: &Global<f32, N>) {
+        let mut sum = 0.0f32;
+        for i in reduce(N) { sum += x[i]; }
+        total[0] = sum;
+    }
+}
+
+/// Each device runs the whole kernel, as nobody knows which elements it reads.
+#[test]
+fn a_kernel_runs_on_every_device_of_a_tuple() {
+    for devices in [["interpreter:0", "interpreter:1"], ["cpu:0", "cpu:1"]] {
+        let (x, y) = (tensor(&numbers(6, 7), &[6], devices[0]), tensor(&numbers(6, 8), &[6], devices[0]));
+        let mut expected = y.clone();
+        shifted(&mut expected, &x, 3.0);
+        let expected = expected.to_vec::<f32>().unwrap();
+        for is_cut in [[true, true], [true, false], [false, true], [false, false]] {
+            let on_both = |x: &Tensor, is_cut| match is_cut {
+                true => x.to(devices),
+                false => tinyspec::collectives::broadcast(x, devices),
+            };
+            let (x, mut y) = (on_both(&x, is_cut[0]), on_both(&y, is_cut[1]));
+            shifted(&mut y, &x, 3.0);
+            assert_same(&y, &expected);
+            assert_same(
+                &(&y + on_both(&y.to(devices[0]), true)),
+                &expected.iter().map(|y| y * 2.0).collect::<Vec<_>>(),
+            );
+        }
+        let (x, w) = (x.to(devices), y.to(devices));
+        assert_same(&scaled(&x, &w), &(&x * &w).to_vec::<f32>().unwrap());
+        let z = tensor(&numbers(3 * 4, 9), &[4, 3], devices[0]);
+        assert_close(&softmax(&z.to(devices)), &z.softmax(-1).to_vec::<f32>().unwrap());
+    }
+}
+
+#[test]
+fn a_kernel_over_no_elements_writes_none() {
+    each_device(|device| {
+        let none = Tensor::zeros([0]).to(device);
+        let mut y = none.clone();
+        shifted(&mut y, &none, 3.0);
+        assert_eq!((y.sizes().unwrap(), y.to_vec::<f32>().unwrap()), (vec![0], vec![]));
+        let softmax = softmax(&Tensor::zeros([0, 3]).to(device));
+        assert_eq!((softmax.sizes().unwrap(), softmax.to_vec::<f32>().unwrap()), (vec![0, 3], vec![]));
+        // What it would write to has an element.
+        let mut total = tensor(&[7.0], &[1], device);
+        counted(&mut total, &none);
+        let error = total.to_vec::<f32>().unwrap_err().to_string();
+        assert!(error.contains("counted: dim `N` is 0") && error.contains("help: check the size"), "{error}");
+    });
+}
