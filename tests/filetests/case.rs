@@ -59,7 +59,7 @@ impl<'a> Case<'a> {
                 "overwrite" => {
                     let numbers = rest.split(' ').map(|pair| {
                         let (output, slot) = pair.split_once('/')?;
-                        Some(Overwrite { output: output.parse().ok()?, slot: slot.parse().ok()? })
+                        Some(Overwrite { output: output.parse().ok()?, slot: slot.parse().ok()?, only_part: false })
                     });
                     case.overwrite = numbers.collect::<Option<_>>().ok_or(format!("`{rest}` is no `result/slot`"))?;
                 }

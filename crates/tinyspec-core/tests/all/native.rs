@@ -59,19 +59,14 @@ impl Devices {
 
     /// The targets of the devices, and how to run a kernel lowered for each.
     pub fn iter(&self) -> impl Iterator<Item = (&Target, impl Fn(&LinearKernel, &mut Memory))> {
-        let turn = self.turn.replace(self.turn.get() + 1) % self.others.len();
-        let others = if takes_all_shapes() { &self.others[..] } else { &self.others[turn..=turn] };
-        self.own.iter().chain(others).map(|(target, compiler, runtime)| {
-            let run = |kernel: &LinearKernel, memory: &mut Memory| {
-                launch(runtime.as_ref(), compiler.as_ref(), target, kernel, memory, 1.0);
-            };
-            (target, run)
-        })
+        self.iter_in_parts(1.0)
     }
 
     /// As [`Devices::iter`], in two launches: what stands behind this share of the GLOBAL range comes first.
     pub fn iter_in_parts(&self, share: f64) -> impl Iterator<Item = (&Target, impl Fn(&LinearKernel, &mut Memory))> {
-        self.0.iter().map(move |(target, compiler, runtime)| {
+        let turn = self.turn.replace(self.turn.get() + 1) % self.others.len();
+        let others = if takes_all_shapes() { &self.others[..] } else { &self.others[turn..=turn] };
+        self.own.iter().chain(others).map(move |(target, compiler, runtime)| {
             let run = move |kernel: &LinearKernel, memory: &mut Memory| {
                 launch(runtime.as_ref(), compiler.as_ref(), target, kernel, memory, share);
             };
