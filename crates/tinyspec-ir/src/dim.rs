@@ -206,7 +206,14 @@ impl Dim {
     /// assert_eq!((n - first).bounds(), (0, 6));
     /// ```
     pub fn minimum(&self, other: &Dim) -> Dim {
-        self.clone() + other.clone() - self.maximum(other)
+        let (low, high) = (self.clone() - other.clone()).bounds();
+        if low >= 0 {
+            other.clone()
+        } else if high <= 0 {
+            self.clone()
+        } else {
+            self.clone() + other.clone() - self.maximum(other)
+        }
     }
 
     /// The quotient by a divisor of one term, if every term of `self` has it as a factor.

@@ -298,7 +298,10 @@ impl EmbeddedFunction {
             if results.is_empty() {
                 results = written_by_kernel(function, &dims);
             }
-            results.into_iter().zip(dtypes).map(|(result, dtype)| result.cast(dtype)).collect()
+            // A failed result keeps its own error.
+            let cast =
+                |(result, dtype): (Tensor, DType)| if result.error().is_some() { result } else { result.cast(dtype) };
+            results.into_iter().zip(dtypes).map(cast).collect()
         })?;
         Ok(Some(traced.rewritten(self.permissions, self.strict)?))
     }

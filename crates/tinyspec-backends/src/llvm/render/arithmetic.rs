@@ -166,7 +166,13 @@ impl Renderer<'_, '_> {
             (Op::Max, &[a, b]) => self.emit.call(if dtype.is_unsigned() { "llvm.umax" } else { "llvm.smax" }, &[a, b]),
             (Op::Xor, &[a, b]) => self.emit.binary(LLVMXor, a, b),
             (Op::Or, &[a, b]) => self.emit.binary(LLVMOr, a, b),
-            (Op::And, &[a, b]) => self.emit.binary(LLVMAnd, a, b),
+            (Op::And, &[a, b]) => match self.range_check(node) {
+                Some((index, limit)) => {
+                    let (index, limit) = (self.value(index)?, self.value(limit)?);
+                    self.emit.compare_ints(LLVMIntULT, index, limit)
+                }
+                None => self.emit.binary(LLVMAnd, a, b),
+            },
             (Op::Trunc, &[a]) => Ok(a),
             (Op::CmpNe, &[a, b]) => self.emit.compare_ints(LLVMIntNE, a, b),
             (Op::CmpLt, &[a, b]) => {
@@ -181,6 +187,27 @@ impl Renderer<'_, '_> {
             (Op::Idiv | Op::Mod, &[a, b]) => self.divide(node, op, dtype, a, b),
             _ => Err(self.unsupported(node, "Instruction Selection has to decompose it for this target")),
         }
+    }
+
+    /// `-1 < index & index < limit` of scalars, which is one unsigned comparison where the limit is not negative.
+    ///
+    /// Indices that data name are gated so. Two `setcc` each keep a byte of a register whose other bytes are old, so one trip of
+    /// a loop would wait for the last.
+    fn range_check(&self, node: NodeId) -> Option<(NodeId, NodeId)> {
+        let graph = self.graph;
+        let compared = |node: NodeId| match (graph.op(node), graph.sources(node)) {
+            (Op::CmpLt, &[a, b]) => {
+                let is_scalar = graph.props(node).shape.is_empty();
+                (is_scalar && matches!(graph.dtype(a), DType::I32 | DType::I64)).then_some((a, b))
+            }
+            _ => None,
+        };
+        let &[a, b] = graph.sources(node) else { return None };
+        let (a, b) = (compared(a)?, compared(b)?);
+        [(a, b), (b, a)].into_iter().find_map(|((least, index), (same, limit))| {
+            let is_length = graph.props(limit).interval.int().is_some_and(|(low, _)| low >= 0);
+            (graph.as_int(least) == Some(-1) && index == same && is_length).then_some((index, limit))
+        })
     }
 
     /// A count outside the width shifts everything out; the machine's instruction would do as it likes.

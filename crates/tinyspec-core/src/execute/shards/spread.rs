@@ -55,6 +55,10 @@ pub(super) fn spread(
     for node in graph.reachable_outside_bodies(&outputs) {
         let value = match (graph.op(node), graph.arg(node)) {
             (Op::Param, Arg::Param { slot, .. }) => spread.leaf(leaves.get(*slot as usize).copied())?,
+            (Op::Call, _) => {
+                spread.kernel(graph.source(node, 0))?;
+                spread.node(node)?
+            }
             _ => spread.node(node).map_err(|error| match graph.locations(node).first() {
                 Some(location) => error.at(location.clone()),
                 None => error,
@@ -66,6 +70,15 @@ pub(super) fn spread(
 }
 
 impl Spread<'_> {
+    /// The body of a Call, which refers to nothing outside: every device runs the same.
+    fn kernel(&mut self, body: NodeId) -> Result<()> {
+        for node in self.graph.reachable(&[body]) {
+            let value = self.node(node)?;
+            self.values.insert(node, value);
+        }
+        Ok(())
+    }
+
     fn leaf(&mut self, leaf: Option<&Arc<Node>>) -> Result<Value> {
         let missing = || Error::refused(ErrorKind::Value, "realize", "an input has no value");
         let leaf = leaf.ok_or_else(missing)?;

@@ -10,7 +10,6 @@ mod devectorize;
 mod maximum;
 mod pair;
 mod tile;
-mod unsigned;
 
 use tinyspec_backends::Target;
 use tinyspec_ir::{AddrSpace, Arg, Graph, NodeId, Result};
@@ -25,8 +24,7 @@ pub fn select(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId
     let sink = maximum::by_keys(graph, sink, target)?;
     let sink = accumulate::accumulate(graph, sink)?;
     let sink = decompose::decompose(graph, sink, target)?;
-    let sink = devectorize::devectorize(graph, sink, target)?;
-    unsigned::unsigned(graph, sink)
+    devectorize::devectorize(graph, sink, target)
 }
 
 /// A slot that no REG Buffer has.
