@@ -97,8 +97,11 @@ impl Split {
             return None;
         }
         let extent = |axis: u32| dims[axis as usize];
+        // Results that lie between the elements of one are in the cache with them.
+        let first = *axes.iter().min()?;
+        let between: i64 = (first..dims.len() as u32).filter(|axis| !axes.contains(axis)).map(extent).product();
         let wanted = match is_walked_twice {
-            true => trips / (costs.part / dtype.size() as i64).max(1),
+            true => trips / (costs.part / (between.max(1) * dtype.size() as i64)).max(1),
             false => (trips / least.min(CHAIN * costs.vector as i64)).clamp(PARTS.0, PARTS.1),
         };
         if wanted < 2 {
