@@ -176,6 +176,22 @@ fn gradients_of_what_an_assigned_state_was_read_for() -> Result<(), Error> {
     Ok(())
 }
 
+#[test]
+fn rows_at_places_that_repeat_are_set_after_a_part() {
+    on_each_device(|| {
+        let mut want: Vec<i32> = (0..6 * 7 * 5).collect();
+        let mut x = Tensor::from_slice(&want, [6, 7, 5]);
+        x.set(stepped(.., 3), 0);
+        x.set(Tensor::from_slice(&[2i32, 2], [2]), Tensor::from_slice(&[8i32, 9], [2, 1, 1]));
+        want[..35].fill(0);
+        want[2 * 35..3 * 35].fill(9);
+        want[3 * 35..4 * 35].fill(0);
+        // Whether a row is written is what its largest place says, which is in memory that row 2 had before row 5.
+        assert_eq!(x.to_vec::<i32>()?, want);
+        Ok(())
+    });
+}
+
 /// A part of a vector, a matrix or a cube, and its positions along each axis.
 #[derive(Clone, Debug)]
 enum Part {

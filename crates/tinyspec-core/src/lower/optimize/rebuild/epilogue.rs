@@ -107,7 +107,11 @@ impl Epilogue {
         }
         nodes.reverse();
         sums.reverse();
-        let gate = common_gate(graph, body, |part| live.of(part) & lanes == 0)?;
+        // The rest of the row asks again: of a sum that was not stored, that would be whatever lies in its place.
+        let is_of_sums = |graph: &Graph, part| {
+            graph.reachable(&[part]).into_iter().any(|node| sums.iter().any(|(sum, _)| *sum == node))
+        };
+        let gate = common_gate(graph, body, |graph, part| live.of(part) & lanes == 0 && !is_of_sums(graph, part))?;
         Ok(Some(Epilogue { body, outer, row, columns: tile, sums, nodes, gate }))
     }
 
@@ -183,13 +187,13 @@ fn is_lane(graph: &Graph, body: NodeId, range: NodeId) -> bool {
 }
 
 /// The conditions, among those that `is_of_rows`, that all stores have: nobody sees the other rows' sums.
-fn common_gate(graph: &mut Graph, body: NodeId, is_of_rows: impl Fn(NodeId) -> bool) -> Result<Option<NodeId>> {
+fn common_gate(graph: &mut Graph, body: NodeId, is_of_rows: impl Fn(&Graph, NodeId) -> bool) -> Result<Option<NodeId>> {
     let stores = effects(graph, body);
     let conditions = |graph: &Graph, store: NodeId| -> SmallVec<[NodeId; 4]> {
         let gate = graph.sources(store).get(2);
         gate.map_or(SmallVec::new(), |&gate| conjuncts(graph, gate))
             .into_iter()
-            .filter(|&part| is_of_rows(part))
+            .filter(|&part| is_of_rows(graph, part))
             .collect()
     };
     let Some((&first, others)) = stores.split_first() else { return Ok(None) };
