@@ -319,7 +319,9 @@ fn difference(outputs: &[Tensor], expected: &[Vec<f32>]) -> Result<f32> {
         let scale = expected.iter().fold(1e-30_f32, |scale, value| scale.max(value.abs()));
         for (value, expected) in values.iter().zip(expected) {
             let difference = (value - expected).abs() / scale;
-            if value.to_bits() != expected.to_bits() && !(difference <= worst) && !(value.is_nan() && expected.is_nan())
+            if value.to_bits() != expected.to_bits()
+                && (difference > worst || difference.is_nan())
+                && !(value.is_nan() && expected.is_nan())
             {
                 worst = difference;
             }

@@ -32,7 +32,7 @@ fn check(program: &Program, number: u64) -> Result<(), String> {
     check::check(program)?;
     match program.family {
         Family::Attention => Ok(()),
-        _ if number % 8 == 0 => guarded(|| stages::check(program)),
+        _ if number.is_multiple_of(8) => guarded(|| stages::check(program)),
         _ => Ok(()),
     }
 }

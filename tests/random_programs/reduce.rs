@@ -83,7 +83,7 @@ mod tests {
         let reduced = reduce(&program, check);
         assert_eq!(reduced.inputs, [[0, 1, 0, 0, 0, 0]]);
         assert_eq!(reduced.steps.len(), 1);
-        assert!(reduced.steps[0][0] % 7 == 0 && reduced.steps[0][1..] == [0; 5], "{reduced:?}");
+        assert!(reduced.steps[0][0].is_multiple_of(7) && reduced.steps[0][1..] == [0; 5], "{reduced:?}");
         assert!(check(&reduced).is_err());
     }
 

@@ -91,7 +91,7 @@ pub fn blocks() -> Vec<Block> {
 
         // Llama: rotary positions before the scores.
         "attention/rotary" (q = normal([12, 256, 64]), k = normal([12, 256, 64]), v = normal([12, 256, 64]),
-                            angle = uniform(0.0, 6.28, [256, 32]))
+                            angle = uniform(0.0, 6.0, [256, 32]))
             ours {
                 let (cosine, sine) = (angle.cos().repeat([1, 2]), angle.sin().repeat([1, 2]));
                 let turned = |x: &Tensor| {

@@ -13,7 +13,7 @@ pub fn blocks() -> Vec<Block> {
                 let root = t.sqrt() * v;
                 let d1 = ((s / k).log() + t * (v * v * 0.5 + 0.02)) / &root;
                 let d2 = &d1 - root;
-                s * ((d1 * 0.70710678).erf() * 0.5 + 0.5) - k * (t * -0.02).exp() * ((d2 * 0.70710678).erf() * 0.5 + 0.5)
+                s * ((d1 * std::f32::consts::FRAC_1_SQRT_2).erf() * 0.5 + 0.5) - k * (t * -0.02).exp() * ((d2 * std::f32::consts::FRAC_1_SQRT_2).erf() * 0.5 + 0.5)
             };
             torch "r = t.sqrt() * v; a = (torch.log(s / k) + t * (v * v * 0.5 + 0.02)) / r; b = a - r; \
                    return s * (torch.erf(a * 0.70710678) * 0.5 + 0.5) - k * torch.exp(-0.02 * t) * (torch.erf(b * 0.70710678) * 0.5 + 0.5)";

@@ -72,7 +72,7 @@ pub fn blocks() -> Vec<Block> {
                 for _ in 0..16 {
                     let pull = x.roll([1], [1]) + x.roll([-1], [1]) - &x * 2.0;
                     v = (v + pull * 0.1) * 0.99;
-                    x = x + &v * 0.1;
+                    x += &v * 0.1;
                 }
                 vec![x, v]
             };

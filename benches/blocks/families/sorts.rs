@@ -54,7 +54,7 @@ pub fn blocks() -> Vec<Block> {
 
         // Detection: the 100 best of 10,000 boxes.
         "sorts/best-boxes" (score = distinct([10_000]), boxes = uniform(0.0, 1.0, [10_000, 4]))
-            ours boxes.index_select(0, &score.topk(100, 0, true)[1].cast(DType::I32));
+            ours boxes.index_select(0, score.topk(100, 0, true)[1].cast(DType::I32));
             torch "boxes.index_select(0, score.topk(100)[1])";
             work [pass(10_000 + 800)];
     }

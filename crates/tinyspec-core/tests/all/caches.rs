@@ -44,7 +44,7 @@ mod work {
         let x = Tensor::from_slice(&vec![2f32; number + 1], [number + 1]);
         let loss = x.square().sum(.., false);
         assert_eq!(loss.item::<f32>()?, 4.0 * (number as f32 + 1.0));
-        if number % 4 == 0 {
+        if number.is_multiple_of(4) {
             assert_eq!(grad(&loss, &[&x])?[0].to_vec::<f32>()?, vec![4.0; number + 1]);
         }
         assert_eq!(always.exp().log().to_vec::<f32>()?.len(), 8);

@@ -64,7 +64,8 @@ fn what_a_caller_cannot_keep_is_kept() -> Result<(), Error> {
     })?;
     let w = row(&[1.0, 2.0, 3.0, 4.0]);
     let taken = w.gt(2.5);
-    let losses: Vec<(&str, Box<dyn Fn() -> Tensor>)> = vec![
+    type Loss<'a> = Box<dyn Fn() -> Tensor + 'a>;
+    let losses: Vec<(&str, Loss)> = vec![
         ("a number", Box::new(|| w.square() * Tensor::scalar(0.5f32))),
         ("a number for a function", Box::new(|| scaled.call(&[&w, &Tensor::scalar(0.5f32)]).remove(0).square())),
         ("a mask of random values", Box::new(|| w.dropout(0.5).square())),

@@ -112,7 +112,7 @@ fn a_prepared_call_writes_the_replaced_part_only() -> Result<(), Error> {
 #[test]
 fn any_function_may_replace_its_state() -> Result<(), Error> {
     let x = Tensor::from_vec((0..12).map(|i| i as f32).collect::<Vec<_>>(), [3, 4]);
-    let turn = |x: &Tensor, by: &Tensor| (x.flip(&[0, 1]) + by, x.sum(.., false));
+    let turn = |x: &Tensor, by: &Tensor| (x.flip([0, 1]) + by, x.sum(.., false));
     let by = Tensor::ones([1]);
     let run = turn.prepare(&[&x, &by])?.in_place(&[(0, 0)])?;
     let mut out = [x.clone(), Tensor::zeros(())];

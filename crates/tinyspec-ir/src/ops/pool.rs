@@ -6,6 +6,15 @@ use super::{dtype_of, in_wide, like, shape_of};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
 
+/// What the options of a pool say of each axis; without a stride windows do not overlap, without `padding_end` both ends are
+/// padded alike.
+struct Spacing<const N: usize> {
+    stride: Option<[i64; N]>,
+    padding: [i64; N],
+    padding_end: Option<[i64; N]>,
+    dilation: [i64; N],
+}
+
 /// The windows of a pool, and the padding before and after each axis.
 struct Layout<const N: usize> {
     windows: [Window; N],
@@ -16,14 +25,8 @@ struct Layout<const N: usize> {
 }
 
 impl<const N: usize> Layout<N> {
-    fn new(
-        b: &dyn Builder,
-        op: &str,
-        x: NodeId,
-        size: &[i64],
-        (stride, padding, padding_end, dilation): (Option<[i64; N]>, [i64; N], Option<[i64; N]>, [i64; N]),
-        ceil_mode: bool,
-    ) -> Result<Self> {
+    fn new(b: &dyn Builder, op: &str, x: NodeId, size: &[i64], spacing: Spacing<N>, ceil_mode: bool) -> Result<Self> {
+        let Spacing { stride, padding, padding_end, dilation } = spacing;
         let shape = shape_of(b, x);
         let lengths = shape.len().checked_sub(N).map(|lead| &shape[lead..]);
         let Some(lengths) = lengths else {
@@ -92,7 +95,7 @@ fn beyond(op: &str, length: &Dim, window: Window, [before, after]: [i64; 2]) -> 
 pub fn max_pool<const N: usize>(b: &mut dyn Builder, x: NodeId, size: &[i64], options: MaxPool<N>) -> Result<NodeId> {
     let op = format!("max_pool{N}d");
     let MaxPool { stride, padding, padding_end, dilation, ceil_mode } = options;
-    let layout = Layout::new(b, &op, x, size, (stride, padding, padding_end, dilation), ceil_mode)?;
+    let layout = Layout::new(b, &op, x, size, Spacing { stride, padding, padding_end, dilation }, ceil_mode)?;
     let views = layout.views(b, &op, x, f64::NEG_INFINITY)?;
     super::reduce::max(b, views, Some(&layout.summed()), false)
 }
@@ -102,7 +105,8 @@ pub fn avg_pool<const N: usize>(b: &mut dyn Builder, x: NodeId, size: &[i64], op
     let op = format!("avg_pool{N}d");
     let AvgPool { stride, padding, padding_end, ceil_mode, count_include_pad } = options;
     in_wide(b, x, |b, x| {
-        let layout = Layout::new(b, &op, x, size, (stride, padding, padding_end, [1; N]), ceil_mode)?;
+        let layout =
+            Layout::new(b, &op, x, size, Spacing { stride, padding, padding_end, dilation: [1; N] }, ceil_mode)?;
         let views = layout.views(b, &op, x, 0.0)?;
         let total = super::reduce::sum(b, views, Some(&layout.summed()), false)?;
         let is_padded = layout.before != [0; N] || layout.after != [0; N];
@@ -143,7 +147,8 @@ pub fn lp_pool<const N: usize>(
     }
     let AvgPool { stride, padding, padding_end, ceil_mode, .. } = options;
     in_wide(b, x, |b, x| {
-        let layout = Layout::new(b, &op, x, size, (stride, padding, padding_end, [1; N]), ceil_mode)?;
+        let layout =
+            Layout::new(b, &op, x, size, Spacing { stride, padding, padding_end, dilation: [1; N] }, ceil_mode)?;
         let views = layout.views(b, &op, x, 0.0)?;
         super::distance::norm(b, views, p, Some(&layout.summed()), false).map_err(|error| error.in_op(&op))
     })

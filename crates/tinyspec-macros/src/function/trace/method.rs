@@ -319,7 +319,8 @@ impl Tracer<'_> {
         if let Some(spoiled) = Value::without_value([value]) {
             return Err(spoiled);
         }
-        let is_of_axes = kind == ParamKind::axes || param.starts_with("ax") || param == "from" || param == "to";
+        let names_axis = param.starts_with("ax") || param == "from" || param == "to";
+        let is_of_axes = kind == ParamKind::axes || kind == ParamKind::int && names_axis;
         let decided = if is_of_axes { self.decided_axes(value, rank, Place::of(expression))? } else { value.clone() };
         let value = &decided;
         if let Value::Constant { text, path, kind: number, .. } = value {
