@@ -13,7 +13,7 @@ pub fn blocks() -> Vec<Block> {
             work [convolution([4, 96, 56, 56], 9, 4 * 96 * 3136)];
             train x w b;
 
-        // MobileNetV2, where a stage halves its pictures.
+        // MobileNetV2: the block that halves the resolution.
         "depthwise/mobilenet-3x3-s2" (x = normal([4, 144, 56, 56]), w = weight([144, 1, 3, 3], 9))
             ours x.conv2d(w, None, Conv2d { stride: [2, 2], padding: [1, 1], groups: 144, ..default() });
             torch "F.conv2d(x, w, stride=2, padding=1, groups=144)";

@@ -95,7 +95,7 @@ pub fn blocks() -> Vec<Block> {
             work [linear(64, 256, 512).times(8), linear(64, 512, 256).times(8)];
             train x router up down;
 
-        // LoRA: a narrow product beside the wide one.
+        // LoRA: a low-rank product added to the dense one.
         "gates/lora" (x = normal([256, 768]), w = weight([768, 768], 768), a = weight([768, 8], 768), b = weight([8, 768], 8))
             ours x.matmul(w) + x.matmul(a).matmul(b) * 2.0;
             torch "x @ w + (x @ a) @ b * 2";

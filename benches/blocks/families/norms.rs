@@ -1,4 +1,4 @@
-//! Normalisations, over every axis that models choose.
+//! Normalisations over each of the axes that models use.
 
 use crate::blocks::block::{Block, blocks, linear, normal, pass, uniform, weight};
 

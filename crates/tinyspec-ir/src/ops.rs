@@ -164,24 +164,30 @@ pub(crate) fn in_wide(
     x: NodeId,
     function: impl FnOnce(&mut dyn Builder, NodeId) -> Result<NodeId>,
 ) -> Result<NodeId> {
-    let x = to_float(b, x)?;
-    let dtype = dtype_of(b, x);
-    let wide = cast(b, x, dtype.accumulator())?;
-    let value = function(b, wide)?;
-    cast(b, value, dtype)
+    computed_in(b, x, DType::accumulator, function)
 }
 
-/// A function that adds up squares, computed where they have room: in f64 for numbers with the range of f32, as those near
-/// either end of that range have no squares in it.
+/// A function that adds up squares, computed where squares neither overflow nor underflow: in f64 for the dtypes that have the
+/// range of f32.
 pub(crate) fn with_squares(
     b: &mut dyn Builder,
     x: NodeId,
     function: impl FnOnce(&mut dyn Builder, NodeId) -> Result<NodeId>,
 ) -> Result<NodeId> {
+    let wide = |dtype| if matches!(dtype, DType::F32 | DType::BF16) { DType::F64 } else { dtype.accumulator() };
+    computed_in(b, x, wide, function)
+}
+
+/// A function of a float, computed in the dtype that `wide` gives for the float's own and rounded once.
+fn computed_in(
+    b: &mut dyn Builder,
+    x: NodeId,
+    wide: impl FnOnce(DType) -> DType,
+    function: impl FnOnce(&mut dyn Builder, NodeId) -> Result<NodeId>,
+) -> Result<NodeId> {
     let x = to_float(b, x)?;
     let dtype = dtype_of(b, x);
-    let wide = if matches!(dtype, DType::F32 | DType::BF16) { DType::F64 } else { dtype.accumulator() };
-    let wide = cast(b, x, wide)?;
+    let wide = cast(b, x, wide(dtype))?;
     let value = function(b, wide)?;
     cast(b, value, dtype)
 }

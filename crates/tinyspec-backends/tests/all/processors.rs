@@ -65,7 +65,7 @@ fn every_processor_is_rendered_for_in_its_own_instructions() {
     }
 }
 
-/// What lowering sees of a processor is in the table, not in the machine that lowers.
+/// Lowering reads the table, never the host.
 #[test]
 fn named_processors_are_the_same_everywhere() {
     let facts = |name: &str| {

@@ -1,6 +1,6 @@
-//! What becomes of a kernel that a stage refuses: it is lowered without a schedule, and if that fails too, its Reduces get
-//! kernels of their own. Such a kernel is slower, and the refusal a mistake of the compiler: one warning says so, with a
-//! reproducer.
+//! Fallback for a kernel that a lowering stage refuses, which is always a bug of the compiler: the kernel is lowered without a
+//! schedule and, if that fails too, each of its Reduces gets a kernel of its own. The program runs, more slowly, and one
+//! warning prints a reproducer.
 //!
 //! Where mistakes are looked for there is no second attempt: `TINYSPEC_FALLBACK=off`, as in this workspace's tests and
 //! benches, or `TINYSPEC_VERIFY=1` make the refusal an error. `TINYSPEC_FAULT=schedule` lets lowering fail for each kernel

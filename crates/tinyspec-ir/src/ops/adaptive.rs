@@ -81,7 +81,7 @@ fn along(b: &mut dyn Builder, x: NodeId, axis: usize, length: &Dim, count: i64, 
             Pool::Max => reduce::max(b, x, Some(&within), false),
         };
     }
-    // As many elements of each window as the longest has: those that lie behind its end do not count.
+    // Every window is read at the length of the longest; elements past its own end are masked off.
     let number = |b: &mut dyn Builder, value: i64| b.constant(Const::int(DType::I64, value.into()));
     let longest = longest(length, count);
     let (step, parts) = (creation::size(b, length, DType::I64)?, number(b, count));

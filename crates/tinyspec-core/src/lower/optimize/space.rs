@@ -70,7 +70,7 @@ pub struct Space {
     carries: bool,
     /// All Reduces are over the same ranges, so that loops over these can be around those over outputs.
     alike: bool,
-    /// Params that can be copied: they are read, and not written.
+    /// Params that may be staged: read, never written.
     params: Vec<u32>,
     /// Ranges that words can be made along.
     pairs: Vec<NodeId>,

@@ -132,7 +132,7 @@ impl Estimates {
         self.scatters[node.index()]
     }
 
-    /// The Reduce that a value is, or is made of element by element and alone needs.
+    /// The Reduce that a value is, or the one that it depends on through elementwise ops alone and is the only user of.
     pub(super) fn sum(&self, graph: &Graph, node: NodeId) -> Option<NodeId> {
         if graph.op(node) == Op::Reduce { Some(node) } else { self.carried[node.index()] }
     }
