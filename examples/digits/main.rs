@@ -7,13 +7,12 @@ mod network;
 mod options;
 mod program;
 
-use clap::Parser;
 use options::Options;
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match program::run(&Options::parse(), &mut io::stdout()) {
+    match program::run(&argh::from_env::<Options>(), &mut io::stdout()) {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads has read enough: `digits | head`.
         Err(error) if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe) => {

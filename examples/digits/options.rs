@@ -1,41 +1,46 @@
 //! The command line.
 
+use std::num::{NonZeroU16, NonZeroU32};
 use std::path::PathBuf;
 
-use clap::{Parser, ValueEnum};
+use argh::{FromArgValue, FromArgs};
 
 /// Trains a small network on handwritten digits.
-#[derive(Debug, Parser)]
+#[derive(Debug, FromArgs)]
 pub struct Options {
-    /// The digits: CSV, gzipped or not, 64 pixels from 0 to 16 and the label on every line
-    #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/digits/data/digits.csv.gz"), hide_default_value = true)]
+    /// the digits: CSV, gzipped or not, 64 pixels from 0 to 16 and the label on every line [default: those beside the program]
+    #[argh(option, arg_name = "file", default = "shipped()")]
     pub data: PathBuf,
-    /// Decides which images are held out, and every other choice of chance
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    /// decides which images are held out, and every other choice of chance [default: 0]
+    #[argh(option, arg_name = "n", default = "0")]
     pub seed: u64,
-    /// How often every image is seen
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
-    pub epochs: u32,
-    /// What computes [default: what TINYSPEC_DEVICE says, else cpu]
-    #[arg(long, value_enum)]
+    /// how often every image is seen [default: 30]
+    #[argh(option, arg_name = "n", default = "NonZeroU32::new(30).unwrap()")]
+    pub epochs: NonZeroU32,
+    /// what computes: cpu or interpreter [default: what TINYSPEC_DEVICE says, else cpu]
+    #[argh(option)]
     pub device: Option<Device>,
-    /// Devices that share every batch: with more than one, virtual ones, each with the whole network and its part of the
-    /// images
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
-    pub devices: u16,
-    /// Where the weights are kept, as safetensors [default: nowhere after the run]
-    #[arg(long, value_name = "FILE")]
+    /// devices that share every batch: with more than one, virtual ones, each with the whole network and its part of the
+    /// images [default: 1]
+    #[argh(option, arg_name = "n", default = "NonZeroU16::MIN")]
+    pub devices: NonZeroU16,
+    /// where the weights are kept, as safetensors [default: nowhere after the run]
+    #[argh(option, arg_name = "file")]
     pub weights: Option<PathBuf>,
-    /// Where the training is kept after every epoch; if the file is there, the training goes on from it
-    #[arg(long, value_name = "FILE")]
+    /// where the training is kept after every epoch; if the file is there, the training goes on from it
+    #[argh(option, arg_name = "file")]
     pub training: Option<PathBuf>,
-    /// Deal the labels out at random first: the accuracy must fall to chance
-    #[arg(long)]
+    /// deal the labels out at random first: the accuracy must fall to chance
+    #[argh(switch)]
     pub shuffle_labels: bool,
 }
 
+fn shipped() -> PathBuf {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/digits/data/digits.csv.gz").into()
+}
+
 /// What computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromArgValue)]
 pub enum Device {
     /// Machine code
     Cpu,

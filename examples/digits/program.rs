@@ -4,7 +4,6 @@ use crate::data::Digits;
 use crate::draw::{Drawing, draw};
 use crate::network::Network;
 use crate::options::Options;
-use indicatif::{ProgressBar, ProgressStyle};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -62,8 +61,9 @@ fn train_network(options: &Options, train: &Digits, out: &mut impl Write) -> Res
     if done > 0 {
         writeln!(out, "{done} epochs were trained before")?;
     }
-    if options.devices > 1 {
-        let names: Vec<String> = (0..options.devices).map(|number| format!("{}:{number}", device.name())).collect();
+    let devices = options.devices.get();
+    if devices > 1 {
+        let names: Vec<String> = (0..devices).map(|number| format!("{}:{number}", device.name())).collect();
         network = network.to(device.name()).to(&names);
     }
     // The first step then only reads the weights, like all others.
@@ -71,17 +71,12 @@ fn train_network(options: &Options, train: &Digits, out: &mut impl Write) -> Res
     let start = Instant::now();
     let batch_size = BATCH.min(train.len());
     let batches = train.len() / batch_size;
-    for epoch in done + 1..=options.epochs as usize {
-        let bar =
-            ProgressBar::new(batches as u64).with_style(ProgressStyle::with_template("{msg} {bar:30} {pos}/{len}")?);
-        bar.set_message(format!("epoch {epoch:2}"));
+    for epoch in done + 1..=options.epochs.get() as usize {
         let shuffled = train.shuffled(options.seed.wrapping_add(epoch as u64));
         let mut total = 0.0;
         for batch in shuffled.batches(batch_size) {
             total += network.step(&mut optimizer, &batch)?;
-            bar.inc(1);
         }
-        bar.finish_and_clear();
         let (loss, accuracy) = (total / batches as f32, network.clone().to(device.name()).test(train)?.accuracy());
         writeln!(out, "epoch {epoch:2}  loss {loss:.4}  training accuracy {accuracy:.1} %")?;
         if let Some(file) = &options.training {

@@ -4,7 +4,7 @@ use crate::data::PIXELS;
 use crate::network::Network;
 use crate::options::Options;
 use crate::program::run;
-use clap::Parser;
+use argh::FromArgs;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tinyspec::nn::Model;
@@ -22,9 +22,9 @@ fn output(arguments: &[&str]) -> String {
     let _alone = crate::alone();
     let few = few();
     let epochs: &[&str] = if arguments.contains(&"--epochs") { &[] } else { &["--epochs", "2"] };
-    let line = [&["digits", "--data", few.to_str().unwrap()], epochs].concat();
+    let line = [&["--data", few.to_str().unwrap()], epochs, arguments].concat();
     let mut out = Vec::new();
-    run(&Options::parse_from(line.iter().chain(arguments)), &mut out).unwrap();
+    run(&Options::from_args(&["digits"], &line).unwrap(), &mut out).unwrap();
     fs::remove_file(&few).unwrap();
     String::from_utf8(out).unwrap()
 }

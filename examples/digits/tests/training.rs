@@ -3,7 +3,7 @@
 use crate::data::Digits;
 use crate::network::Network;
 use crate::options::Options;
-use clap::Parser;
+use argh::FromArgs;
 use tinyspec::nn::{Adam, Model};
 use tinyspec::{Error, realize_all, with_default_device};
 
@@ -17,7 +17,7 @@ fn train_shared(device: &str, devices: usize, steps: usize) -> Result<(Vec<f32>,
     let _alone = crate::alone();
     with_default_device(device, || {
         tinyspec::set_seed(5);
-        let digits = Digits::read(&Options::parse_from(["digits"]).data).unwrap();
+        let digits = Digits::read(&Options::from_args(&["digits"], &[]).unwrap().data).unwrap();
         let (train, test) = digits.split(5);
         let mut network = Network::init();
         if devices > 1 {
@@ -62,7 +62,7 @@ fn devices_that_share_the_batches_compute_the_same_steps() {
 fn weights_survive_a_file() {
     let _alone = crate::alone();
     let path = std::env::temp_dir().join(format!("tinyspec-test-{}.safetensors", std::process::id()));
-    let digits = Digits::read(&Options::parse_from(["digits"]).data).unwrap();
+    let digits = Digits::read(&Options::from_args(&["digits"], &[]).unwrap().data).unwrap();
     let network = Network::init();
     network.save(&path).unwrap();
     let loaded = Network::load(&path).unwrap();
