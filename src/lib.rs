@@ -241,11 +241,12 @@ pub mod errors {}
 /// }
 ///
 /// fn main() -> Result<()> {
-///     let mut mlp = Mlp::init();
+///     let (mut mlp, mut optimizer) = (Mlp::init(), Sgd::new(0.1));
 ///     assert_eq!(mlp.named_parameters()[1].0, "layers.0.bias");
 ///     let (x, labels) = (Tensor::ones([4, 8]), Tensor::from_slice(&[0i32, 1, 2, 0], [4]));
-///     let gradients = grad(&loss(&mlp, &x, &labels), &mlp.parameters())?;
-///     Sgd::new(0.1).step(&mut mlp.parameters_mut(), &gradients)?;
+///     let loss = loss(&mlp, &x, &labels);                // lazy
+///     mlp.train_step(&loss, &mut optimizer)?;            // gradients and update, computed with the loss as one plan
+///     println!("{}", loss.item::<f32>()?);
 ///     Ok(())
 /// }
 /// ```
@@ -255,14 +256,80 @@ pub mod errors {}
 /// generics; those of nested models are names and numbers, for Rust computes no generics (`Block<H, F>`). Parameters start with Xavier's bounds, vectors
 /// with zeros, or as `#[model(init = zeros | ones | xavier | he | normal(0.02))]` says.
 ///
-/// **Methods.** One `#[function] impl` stands beside a struct that says `#[model(functions)]`; its methods take `&self`.
+/// **Buffers.** `#[model(buffer)]` makes a field a state that is not trained: running statistics, a counter, a cache, a model that
+/// follows another. It is saved, loaded and moved with the rest, but is none of the [`parameters`](nn::Model::parameters), and no
+/// gradient is taken for it or flows through what is assigned to it. A function changes the buffers of a model that it takes
+/// by `&mut`: `self.mean = …`, `+=`, `assign`, `set`, also through the functions that it calls.
+///
+/// ```
+/// # use tinyspec::prelude::*;
+/// #[model(functions)]
+/// struct BatchNorm<C> {
+///     #[model(init = ones)]
+///     weight: Tensor<f32, C>,
+///     bias: Tensor<f32, C>,
+///     #[model(buffer)]
+///     mean: Tensor<f32, C>,
+///     #[model(buffer, init = ones)]
+///     variance: Tensor<f32, C>,
+///     #[model(buffer)]
+///     batches: Tensor<i64>,
+/// }
+///
+/// #[function]
+/// impl<C> BatchNorm<C> {
+///     fn train<B, H, W>(&mut self, x: &Tensor<f32, B, C, H, W>) -> Tensor<f32, B, C, H, W> {
+///         let [mean, variance] = x.batch_norm_running(&self.mean, &self.variance, 0.1);
+///         self.mean = mean;
+///         self.variance = variance;
+///         self.batches += 1;
+///         x.batch_norm_train(&self.weight, &self.bias, 1e-5)
+///     }
+///
+///     fn eval<B, H, W>(&self, x: &Tensor<f32, B, C, H, W>) -> Tensor<f32, B, C, H, W> {
+///         x.batch_norm_eval(&self.weight, &self.bias, &self.mean, &self.variance, 1e-5)
+///     }
+/// }
+///
+/// #[model(functions)]
+/// struct Net {
+///     filters: Tensor<f32, 8, 1, 3, 3>,
+///     norm: BatchNorm<8>,
+///     head: Tensor<f32, 8, 3>,
+/// }
+///
+/// #[function]
+/// impl Net {
+///     fn loss<B, H, W>(&mut self, x: &Tensor<f32, B, 1, H, W>, labels: &Tensor<i32, B>) -> Tensor<f32> {
+///         let features = x.conv2d(&self.filters, None, Conv2d { padding: [1, 1], ..default() });
+///         let pooled = self.norm.train(&features).relu().mean([2, 3], false);
+///         pooled.matmul(&self.head).cross_entropy(labels, "mean", 0.0, -100)
+///     }
+/// }
+///
+/// let (mut net, mut optimizer) = (Net::init(), Adam::new(1e-3));
+/// for _ in 0..2 {
+///     let (x, labels) = (Tensor::randn([4, 1, 6, 6]), Tensor::from_slice(&[0i32, 1, 2, 0], [4]));
+///     let loss = net.loss(&x, &labels);
+///     net.train_step(&loss, &mut optimizer)?;            // the statistics too
+/// }
+/// assert_eq!(net.norm.batches.item::<i64>()?, 2);
+/// assert_eq!((net.parameters().len(), net.state().len()), (4, 7));
+/// # Ok::<(), tinyspec::Error>(())
+/// ```
+///
+/// A call that is prepared, `Net::LOSS.prepare(…)`, takes [`state`](nn::Model::state) for the model and changes the buffers in
+/// place ([`function::Prepared::in_place`]).
+///
+/// **Methods.** One `#[function] impl` stands beside a struct that says `#[model(functions)]`; its methods take `&self`, or `&mut self`
+/// where they change buffers.
 /// `Linear::<8, 3>::FORWARD` is the graph of `forward`. Options stand before each: with `#[function(grad)]` there are
 /// `linear.forward_backward(…, cotangents…)` and, for a loss of shape `()`, `model.loss_grad(…)`, which give a gradient for each
-/// float parameter of the model in its order, then for each float input. Other methods stand in an `impl` of their own. In bodies, fields,
+/// float parameter of the model in its order, then for each float input; they change no buffers. Other methods stand in an `impl` of their own. In bodies, fields,
 /// indices of literals, `for` over arrays and `if let Some(…)` are decided while tracing.
 ///
 /// **At run time** a model is a plain struct of tensors with the methods of [`nn::Model`]: names, counts, files (strict: what
-/// is missing, unexpected or of another shape is listed), devices, optimisers.
+/// is missing, unexpected or of another shape is listed), devices, [steps of a training](nn::Model::train_step).
 pub use tinyspec_macros::model;
 
 /// What the macros expand to.
@@ -270,9 +337,9 @@ pub use tinyspec_macros::model;
 pub mod __private {
     pub use crate::__tinyspec_hop as hop;
     pub use tinyspec_core::function::{
-        EmbeddedFunction, HasFunction, NO_FUNCTION, NoFunctions, ScalarArgument, array, call, call_gradient,
-        check_equal, check_functions, check_size, constant, gradients, method, method_size, next_input, refuse, size,
-        size_as, wrong, wrong_results,
+        Buffer, EmbeddedFunction, HasFunction, NO_FUNCTION, NoFunctions, ScalarArgument, array, call, call_gradient,
+        call_updating, check_equal, check_functions, check_size, constant, gradients, method, method_size, next_input,
+        push_buffers, refuse, size, size_as, update, wrong, wrong_results,
     };
     pub use tinyspec_core::function::{call_kernel, kernel_constant};
     pub use tinyspec_core::nn::{Made, NoPart, NotMade, Part};

@@ -62,12 +62,7 @@ impl Network {
     /// Forward, backward and the update of the weights, computed as one graph; gives the loss.
     pub fn step(&mut self, optimizer: &mut Adam, batch: &Digits) -> Result<f32> {
         let loss = self.loss(&self.beside(images(batch)), &self.beside(labels(batch)));
-        let gradients = grad(&loss, &self.parameters())?;
-        optimizer.step(&mut self.parameters_mut(), &gradients)?;
-        let mut results = vec![&loss];
-        results.extend(self.parameters());
-        results.extend(optimizer.state());
-        realize_all(&results)?;
+        self.train_step(&loss, optimizer)?;
         loss.item()
     }
 }

@@ -73,6 +73,8 @@ pub enum Adaptation {
     Size,
     /// A list of this length that an array pattern takes apart.
     Array(usize),
+    /// A statement that changes a buffer of a model.
+    State,
 }
 
 impl Diagnostics {

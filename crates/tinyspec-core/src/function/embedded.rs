@@ -1,7 +1,9 @@
 //! Functions that `#[function]` traced at compile time: bytes in the binary, decoded once.
 
+use super::states::Buffer;
 use super::tracing::Tracing;
 use super::{Body, Function, Prepared, rewritten};
+use crate::nn::Role;
 use crate::tensor::{Element, Scalar, Tensor};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -10,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tinyspec_ir::function::Traced;
 use tinyspec_ir::rewrite::Permission;
 use tinyspec_ir::signature::{Input, Signature};
-use tinyspec_ir::{Builder, Const, DType, Dim, ErrorKind, Graph, NodeId, Shape};
+use tinyspec_ir::{Arg, Builder, Const, DType, Dim, ErrorKind, Graph, NodeId, Op, Shape};
 
 /// A function in the binary: what `#[function]` makes of a body, under the name `FUNCTION` of the function's type.
 ///
@@ -33,6 +35,10 @@ pub struct EmbeddedFunction {
     gradient: Gradient,
     permissions: &'static [Permission],
     strict: bool,
+    /// Positions of the arguments that are buffers of models: they have no gradients.
+    buffers: &'static [usize],
+    /// Results that are new states of arguments, behind all others: both positions.
+    pub(super) states: &'static [(usize, usize)],
     decoded: OnceLock<Result<Function>>,
     derived: OnceLock<Result<Function>>,
 }
@@ -85,6 +91,8 @@ impl EmbeddedFunction {
             gradient: Gradient::Derived,
             permissions: &[],
             strict: false,
+            buffers: &[],
+            states: &[],
             decoded: OnceLock::new(),
             derived: OnceLock::new(),
         }
@@ -169,6 +177,20 @@ impl EmbeddedFunction {
         self
     }
 
+    /// The same with arguments that are buffers.
+    #[doc(hidden)]
+    pub const fn with_buffers(mut self, buffers: &'static [usize]) -> EmbeddedFunction {
+        self.buffers = buffers;
+        self
+    }
+
+    /// The same with results that are new states of arguments.
+    #[doc(hidden)]
+    pub const fn updating(mut self, states: &'static [(usize, usize)]) -> EmbeddedFunction {
+        self.states = states;
+        self
+    }
+
     /// What the macro emits beside its errors.
     #[doc(hidden)]
     pub const fn failed() -> EmbeddedFunction {
@@ -205,6 +227,7 @@ impl EmbeddedFunction {
                 let mut graph = Graph::new();
                 let inputs = closed.backward_signature().params(&mut graph)?;
                 let outputs = gradient.get()?.inline(&mut graph, &inputs)?;
+                let outputs = self.with_gradients_of_buffers(&mut graph, &closed.signature, outputs)?;
                 Some(Arc::new(Body::new(graph, outputs)))
             }
             _ => None,
@@ -215,6 +238,30 @@ impl EmbeddedFunction {
             body = body.with_gradient(own);
         }
         Ok(Function::new(closed.signature, Arc::new(body))?)
+    }
+
+    /// Zeros among the user's own gradients, where an input is a buffer.
+    fn with_gradients_of_buffers(
+        &self,
+        graph: &mut Graph,
+        signature: &Signature,
+        gradients: Vec<NodeId>,
+    ) -> Result<Vec<NodeId>> {
+        let mut own = gradients.into_iter();
+        let mut all = vec![];
+        let inputs = signature.params(graph)?;
+        for (position, &input) in inputs.iter().enumerate() {
+            if !graph.dtype(input).is_float() {
+                continue;
+            }
+            if self.buffers.contains(&position) {
+                let props = graph.props(input).clone();
+                all.push(tinyspec_ir::ops::creation::zeros(graph, &props.shape, props.dtype)?);
+            } else {
+                all.extend(own.next());
+            }
+        }
+        Ok(all)
     }
 
     /// The graph with the bodies of its callees and the values of constants.
@@ -306,16 +353,30 @@ impl EmbeddedFunction {
         Ok(Some(traced.rewritten(self.permissions, self.strict)?))
     }
 
-    /// Plans the function for arguments like these; see [`Function::prepare`].
+    /// Plans the function for arguments like these; see [`Function::prepare`]. The buffers of a model that is passed by `&mut`
+    /// are states, as with [`Prepared::in_place`]: behind the results, and not passed to the call.
     ///
     /// # Errors
     /// As [`Function::prepare`].
     #[track_caller]
     pub fn prepare(&self, arguments: &[&Tensor]) -> Result<Prepared> {
-        match self.of_nothing(arguments)? {
+        let prepared = match self.of_nothing(arguments)? {
             Some(function) => function.prepare(arguments),
             None => self.get()?.prepare(arguments),
+        };
+        if self.states.is_empty() { prepared } else { prepared?.in_place(self.states) }
+    }
+
+    /// The new state number `number` is what the argument was.
+    pub(super) fn is_unchanged(&self, number: usize) -> bool {
+        let Ok(function) = self.get() else { return true };
+        let (result, argument) = self.states[number];
+        let graph = function.body().graph();
+        let mut node = function.body().outputs()[result];
+        while graph.op(node) == Op::Detach {
+            node = graph.sources(node)[0];
         }
+        matches!(graph.arg(node), Arg::Param { slot, .. } if *slot as usize == argument)
     }
 
     /// Runs the function's Rust code over placeholders: the graph must be the embedded one, node for node.
@@ -419,13 +480,24 @@ pub fn call<R: Results>(function: &'static EmbeddedFunction, arguments: &[&Tenso
 #[doc(hidden)]
 #[track_caller]
 pub fn gradients(function: &'static EmbeddedFunction, arguments: &[&Tensor], cotangents: &[&Tensor]) -> Vec<Tensor> {
-    let all = [arguments, cotangents].concat();
+    // New states have no gradient, and buffers get none.
+    let floats = |argument: &usize| arguments.get(*argument).is_some_and(|argument| argument.dtype().is_float());
+    let states = function.states.iter().map(|(_, argument)| *argument).filter(floats);
+    let zeros: Vec<Tensor> = states.map(|argument| arguments[argument].zeros_like()).collect();
+    let mut all = [arguments, cotangents].concat();
+    all.extend(&zeros);
     let results = match function.of_nothing(arguments) {
         Ok(Some(empty)) => empty.backward().map(|gradient| gradient.call(&all)),
         Ok(None) => function.gradient().map(|gradient| gradient.call(&all)),
         Err(error) => Err(error.at(Location::caller())),
     };
-    results.unwrap_or_else(|error| vec![Tensor::failed(error)])
+    let results = results.unwrap_or_else(|error| vec![Tensor::failed(error)]);
+    if function.buffers.is_empty() || results.len() == 1 && results[0].error().is_some() {
+        return results;
+    }
+    let positions = (0..arguments.len()).filter(floats);
+    let wanted = positions.zip(results).filter(|(position, _)| !function.buffers.contains(position));
+    wanted.map(|(_, gradient)| gradient).collect()
 }
 
 /// As [`gradients`], where their number is known.
@@ -449,9 +521,14 @@ pub static NO_FUNCTION: EmbeddedFunction = EmbeddedFunction::failed();
 
 /// The next placeholder for a tensor of a model.
 #[doc(hidden)]
-pub fn next_input(inputs: &mut std::slice::Iter<Tensor>) -> Result<Tensor> {
+#[track_caller]
+pub fn next_input(inputs: &mut std::slice::Iter<Tensor>, role: Role) -> Result<Tensor> {
     let missing = || Error::refused(ErrorKind::Arity, "function", "a model has more tensors than inputs");
-    inputs.next().cloned().ok_or_else(missing)
+    let mut input = inputs.next().cloned().ok_or_else(missing)?;
+    if role == Role::Buffer {
+        input.without_gradient();
+    }
+    Ok(input)
 }
 
 /// What may be passed for a scalar parameter of a `#[function]`: a number of its type, or a tensor of shape `()`.

@@ -10,6 +10,7 @@ mod kernel;
 mod prepare;
 mod program;
 mod ranged;
+mod states;
 mod tracing;
 mod typed;
 
@@ -26,6 +27,8 @@ pub use embedded::{
 pub use kernel::{KernelArgument, call_kernel, kernel_constant};
 pub use prepare::Prepared;
 pub use program::Program;
+#[doc(hidden)]
+pub use states::{Buffer, call_updating, push_buffers, update};
 #[doc(hidden)]
 pub use typed::{array, size, size_as, wrong, wrong_results};
 

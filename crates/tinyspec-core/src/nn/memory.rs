@@ -2,6 +2,7 @@
 
 use super::differences::Differences;
 use crate::tensor::collectives::broadcast;
+use crate::tensor::from_bytes;
 use crate::{Error, IntoShape, Result, Tensor, realize_all};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
@@ -43,6 +44,14 @@ impl DerefMut for Memory {
 /// Data and not a constant of the graph: one plan serves all values.
 fn scalar(value: f32) -> Tensor {
     Tensor::from_slice(&[value], ().into_shape())
+}
+
+/// Data of its own: what starts alike is not one tensor, or the first step would be another program than all others.
+#[track_caller]
+fn zeros(weight: &Tensor) -> Result<Tensor> {
+    let dtype = weight.dtype().accumulator();
+    let count: usize = weight.sizes()?.iter().product();
+    from_bytes(Location::caller(), &vec![0; count * dtype.size()], dtype, &weight.shape().iter().cloned().collect())
 }
 
 /// The value where `weight` is: cut as it is, or whole on each of its devices.
@@ -109,8 +118,8 @@ impl Memory {
                 }
             }
             Of::Weights if self.tensors.is_empty() => {
-                let zeros = |weight: &Tensor| Tensor::full_of(weight.shape(), 0, weight.dtype().accumulator());
-                self.tensors = weights.iter().map(|weight| beside(&zeros(weight), weight).contiguous()).collect();
+                let zeros = weights.iter().map(|weight| Ok(beside(&zeros(weight)?, weight)));
+                self.tensors = zeros.collect::<Result<_>>()?;
             }
             Of::Weights => {
                 self.check(weights)?;

@@ -9,6 +9,7 @@ mod optim;
 mod part;
 mod resume;
 mod schedule;
+mod step;
 mod variants;
 mod weights;
 
@@ -17,7 +18,7 @@ pub use clip::{clip_norm, clip_value};
 pub use memory::Memory;
 #[doc(hidden)]
 pub use model::join;
-pub use model::{Init, Model, Parameter};
+pub use model::{Init, Model, Parameter, Role};
 pub use optim::{Adam, AdamOptions, Optimizer, Sgd, SgdOptions};
 #[doc(hidden)]
 pub use part::{Made, NoPart, NotMade, Part};
@@ -26,5 +27,6 @@ pub use schedule::{
     Constant, Cosine, Cyclic, Exponential, Linear, MultiStep, OneCycle, Polynomial, Schedule, StepDecay, WarmRestarts,
     Warmup,
 };
+pub use step::TrainStep;
 pub use variants::{Adadelta, Adamax, Lion, Nadam, Radam, VariantOptions};
 pub use weights::{load, save};

@@ -1,7 +1,8 @@
 //! Structs of parameters: what `#[model]` implements.
 
 use super::differences::Differences;
-use super::weights;
+use super::step::{self, TrainStep};
+use super::{Optimizer, weights};
 use crate::tensor::collectives::broadcast_at;
 use crate::tensor::{IntoDevice, from_bytes};
 use crate::{Result, Tensor};
@@ -53,6 +54,16 @@ impl Init {
     }
 }
 
+/// What a tensor is in its model.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Optimisers change it, by its gradient.
+    Parameter,
+    /// A state beside the parameters, such as a running mean: saved, loaded and moved with them, changed by calls, and without
+    /// a gradient.
+    Buffer,
+}
+
 /// A tensor of a model as it is declared.
 #[derive(Clone, Debug)]
 pub struct Parameter<'a> {
@@ -64,49 +75,66 @@ pub struct Parameter<'a> {
     pub shape: &'a [usize],
     /// How it starts.
     pub init: Init,
+    /// What it is for.
+    pub role: Role,
 }
 
 /// A struct of tensors and models: `#[model]` implements it.
 #[diagnostic::on_unimplemented(message = "`{Self}` is no model", label = "`#[model]` before the struct makes it one")]
 pub trait Model: Sized {
-    /// Hands every tensor and its name to `visit`, in the order of the fields.
-    fn visit<'a>(&'a self, prefix: &str, visit: &mut dyn FnMut(&str, &'a Tensor));
+    /// Hands every tensor, its name and its role to `visit`, in the order of the fields.
+    fn visit<'a>(&'a self, prefix: &str, visit: &mut dyn FnMut(&str, Role, &'a Tensor));
 
     /// As [`Model::visit`], to change them.
-    fn visit_mut<'a>(&'a mut self, prefix: &str, visit: &mut dyn FnMut(&str, &'a mut Tensor));
+    fn visit_mut<'a>(&'a mut self, prefix: &str, visit: &mut dyn FnMut(&str, Role, &'a mut Tensor));
 
-    /// Makes the struct of the tensors that `make` gives for its parameters.
+    /// Makes the struct of the tensors that `make` gives for its parameters and buffers.
     ///
     /// # Errors
     /// The first that `make` gives.
     fn build(prefix: &str, make: &mut dyn FnMut(Parameter) -> Result<Tensor>) -> Result<Self>;
 
-    /// New parameters, drawn and set as the fields say (`#[model(init = …)]`).
+    /// A new model, its tensors drawn and set as the fields say (`#[model(init = …)]`).
     #[track_caller]
     fn init() -> Self {
         let made = Self::build("", &mut |parameter| Ok(parameter.init.tensor(parameter.dtype, parameter.shape)));
         made.unwrap_or_else(|_| unreachable!("a new tensor carries its error"))
     }
 
-    /// All tensors.
+    /// What is trained: all tensors but the buffers.
     fn parameters(&self) -> Vec<&Tensor> {
-        let mut tensors = vec![];
-        self.visit("", &mut |_, tensor| tensors.push(tensor));
-        tensors
+        self.named_parameters().into_iter().map(|(_, tensor)| tensor).collect()
     }
 
-    /// All tensors, to be given to an optimiser.
+    /// What is trained, to be given to an optimiser.
     fn parameters_mut(&mut self) -> Vec<&mut Tensor> {
         let mut tensors = vec![];
-        self.visit_mut("", &mut |_, tensor| tensors.push(tensor));
+        self.visit_mut("", &mut |_, role, tensor| {
+            if role == Role::Parameter {
+                tensors.push(tensor);
+            }
+        });
         tensors
     }
 
-    /// All tensors with their names.
+    /// What is trained, with names.
     fn named_parameters(&self) -> Vec<(String, &Tensor)> {
-        let mut tensors = vec![];
-        self.visit("", &mut |name, tensor| tensors.push((name.to_string(), tensor)));
-        tensors
+        named(self, |role| role == Role::Parameter)
+    }
+
+    /// The buffers, `#[model(buffer)]`, with names.
+    fn named_buffers(&self) -> Vec<(String, &Tensor)> {
+        named(self, |role| role == Role::Buffer)
+    }
+
+    /// All tensors, parameters and buffers: to be realised together, or passed to a prepared call.
+    fn state(&self) -> Vec<&Tensor> {
+        self.named_state().into_iter().map(|(_, tensor)| tensor).collect()
+    }
+
+    /// All tensors with their names: what is saved.
+    fn named_state(&self) -> Vec<(String, &Tensor)> {
+        named(self, |_| true)
     }
 
     /// How many numbers the parameters are.
@@ -119,7 +147,7 @@ pub trait Model: Sized {
     #[track_caller]
     fn to(mut self, device: impl IntoDevice) -> Self {
         let (location, device) = (Location::caller(), device.into_device().map_err(|error| error.in_op("to")));
-        self.visit_mut("", &mut |_, tensor| {
+        self.visit_mut("", &mut |_, _, tensor| {
             *tensor = match &device {
                 Ok(Device::Many(_)) => broadcast_at(location, tensor, device.clone()),
                 _ => tensor.to_at(location, device.clone()),
@@ -128,12 +156,12 @@ pub trait Model: Sized {
         self
     }
 
-    /// Writes the parameters as safetensors.
+    /// Writes all tensors as safetensors.
     ///
     /// # Errors
     /// As [`super::save`].
     fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        weights::save(path, &self.named_parameters())
+        weights::save(path, &self.named_state())
     }
 
     /// Reads what [`Model::save`] wrote.
@@ -145,6 +173,60 @@ pub trait Model: Sized {
         let path = path.as_ref();
         build_from("", &mut weights::load(path)?)?.map_err(|differences| weights::failed(path, differences))
     }
+
+    /// A step of a training, in one call: the gradients of the loss, the optimiser's update, and all that the loss and the
+    /// buffers still wait for, computed together.
+    ///
+    /// ```no_run
+    /// # use tinyspec_core::{Result, Tensor, nn::{Adam, Cosine, Model, Schedule}};
+    /// # fn train<M: Model>(mut model: M, loss_of: impl Fn(&mut M) -> Tensor) -> Result<()> {
+    /// let mut optimizer = Adam::new(1e-3);
+    /// let schedule = Cosine { rate: 1e-3, least: 1e-5, steps: 1000 };
+    /// for step in 0..1000 {
+    ///     schedule.apply(&mut optimizer, step);
+    ///     let loss = loss_of(&mut model);                // lazy: `model.loss(&images, &labels)`
+    ///     model.train_step(&loss, &mut optimizer)?;      // computes the loss too
+    ///     println!("{}", loss.item::<f32>()?);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// [`train_step_with`](Model::train_step_with) clips the gradients, and computes more tensors with the step.
+    ///
+    /// # Errors
+    /// When the loss is no float scalar or does not depend on one of the parameters, which is named; and as
+    /// [`grad`](crate::grad) and [`Optimizer::step`].
+    #[track_caller]
+    fn train_step(&mut self, loss: &Tensor, optimizer: &mut dyn Optimizer) -> Result<()> {
+        step::train(self, loss, optimizer, &TrainStep::default(), Location::caller()).map(drop)
+    }
+
+    /// As [`train_step`](Model::train_step), with more to it: `TrainStep { clip_norm: Some(1.0), ..default() }`. Where the norm of the
+    /// gradients is bounded, gives the norm that it was before.
+    ///
+    /// # Errors
+    /// As [`train_step`](Model::train_step), and when a bound is negative or no number.
+    #[track_caller]
+    fn train_step_with(
+        &mut self,
+        loss: &Tensor,
+        optimizer: &mut dyn Optimizer,
+        options: TrainStep<'_>,
+    ) -> Result<Option<Tensor>> {
+        step::train(self, loss, optimizer, &options, Location::caller())
+    }
+}
+
+/// The tensors of these roles.
+fn named<M: Model>(model: &M, is_wanted: impl Fn(Role) -> bool) -> Vec<(String, &Tensor)> {
+    let mut tensors = vec![];
+    model.visit("", &mut |name, role, tensor| {
+        if is_wanted(role) {
+            tensors.push((name.to_string(), tensor));
+        }
+    });
+    tensors
 }
 
 /// The model of named tensors, which are taken out; all that is left is unexpected.

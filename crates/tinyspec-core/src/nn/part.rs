@@ -2,7 +2,7 @@
 //!
 //! A method of a type's own is preferred to a trait's, and exists only where its bounds hold.
 
-use super::{Model, Parameter};
+use super::{Model, Parameter, Role};
 use crate::{Error, Result, Tensor};
 use std::marker::PhantomData;
 use tinyspec_ir::ErrorKind;
@@ -12,14 +12,14 @@ pub struct Part<R>(pub R);
 
 impl<'a, M: Model> Part<&'a M> {
     /// As [`Model::visit`].
-    pub fn visit(self, prefix: &str, visit: &mut dyn FnMut(&str, &'a Tensor)) {
+    pub fn visit(self, prefix: &str, visit: &mut dyn FnMut(&str, Role, &'a Tensor)) {
         self.0.visit(prefix, visit);
     }
 }
 
 impl<'a, M: Model> Part<&'a mut M> {
     /// As [`Model::visit_mut`].
-    pub fn visit_mut(self, prefix: &str, visit: &mut dyn FnMut(&str, &'a mut Tensor)) {
+    pub fn visit_mut(self, prefix: &str, visit: &mut dyn FnMut(&str, Role, &'a mut Tensor)) {
         self.0.visit_mut(prefix, visit);
     }
 }

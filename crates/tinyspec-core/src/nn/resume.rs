@@ -28,7 +28,7 @@ pub fn save_training(
 ) -> Result<()> {
     let (steps, random) = (Tensor::from_slice(&[steps as u64], ()), random_state());
     let mut named = vec![("steps".to_string(), &steps), ("random".to_string(), &random)];
-    named.extend(model.named_parameters().into_iter().map(|(name, tensor)| (format!("model.{name}"), tensor)));
+    named.extend(model.named_state().into_iter().map(|(name, tensor)| (format!("model.{name}"), tensor)));
     let own = format!("{OPTIMIZER}{}.", optimizer.kind());
     named.extend(optimizer.named_state().into_iter().map(|(name, tensor)| (format!("{own}{name}"), tensor)));
     save(path, &named)
@@ -40,27 +40,27 @@ pub fn save_training(
 /// A learning-rate schedule is a function of the number of the step and needs nothing else.
 ///
 /// ```standalone_crate
-/// # use tinyspec_core::{Error, Result, Tensor, grad, nn::{Adam, Init, Model, Optimizer, Parameter, resume, save_training}};
+/// # use tinyspec_core::{Error, Result, Tensor, nn::{Adam, Init, Model, Parameter, Role, resume, save_training}};
 /// # use tinyspec_ir::DType;
 /// # struct Line { weight: Tensor }
 /// # impl Model for Line {
-/// #     fn visit<'a>(&'a self, prefix: &str, visit: &mut dyn FnMut(&str, &'a Tensor)) {
-/// #         visit(&tinyspec_core::nn::join(prefix, "weight"), &self.weight);
+/// #     fn visit<'a>(&'a self, prefix: &str, visit: &mut dyn FnMut(&str, Role, &'a Tensor)) {
+/// #         visit(&tinyspec_core::nn::join(prefix, "weight"), Role::Parameter, &self.weight);
 /// #     }
-/// #     fn visit_mut<'a>(&'a mut self, prefix: &str, visit: &mut dyn FnMut(&str, &'a mut Tensor)) {
-/// #         visit(&tinyspec_core::nn::join(prefix, "weight"), &mut self.weight);
+/// #     fn visit_mut<'a>(&'a mut self, prefix: &str, visit: &mut dyn FnMut(&str, Role, &'a mut Tensor)) {
+/// #         visit(&tinyspec_core::nn::join(prefix, "weight"), Role::Parameter, &mut self.weight);
 /// #     }
 /// #     fn build(prefix: &str, make: &mut dyn FnMut(Parameter) -> Result<Tensor>) -> Result<Line> {
 /// #         let name = &tinyspec_core::nn::join(prefix, "weight");
-/// #         Ok(Line { weight: make(Parameter { name, dtype: DType::F32, shape: &[3, 1], init: Init::Xavier })? })
+/// #         let (init, role) = (Init::Xavier, Role::Parameter);
+/// #         Ok(Line { weight: make(Parameter { name, dtype: DType::F32, shape: &[3, 1], init, role })? })
 /// #     }
 /// # }
 /// // `Line` is a `#[model]` with a weight of f32 [3, 1].
 /// fn train(line: &mut Line, optimizer: &mut Adam) -> Result<f32> {
 ///     let x = Tensor::randn([8, 3]);
 ///     let loss = (x.matmul(&line.weight) - x.sum(1, true)).square().mean(.., false);
-///     let gradients = grad(&loss, &line.parameters())?;
-///     optimizer.step(&mut line.parameters_mut(), &gradients)?;
+///     line.train_step(&loss, optimizer)?;
 ///     loss.item()
 /// }
 /// let file = std::env::temp_dir().join(format!("training-{}.safetensors", std::process::id()));

@@ -73,7 +73,7 @@ pub fn grad_or_zeros(loss: &Tensor, wanted: &[&Tensor]) -> Result<Vec<Tensor>> {
         .collect())
 }
 
-pub(super) fn connected(
+pub(crate) fn connected(
     location: &'static Location<'static>,
     loss: &Tensor,
     wanted: &[&Tensor],

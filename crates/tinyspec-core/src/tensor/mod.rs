@@ -34,6 +34,7 @@ pub use devices::IntoDevice;
 pub use dynamic::Argument;
 pub use eight_bits::{F8E4M3, F8E5M2};
 pub use element::Element;
+pub(crate) use grad::connected;
 pub use grad::{grad, grad_or_zeros};
 pub use gradcheck::{GradcheckOptions, gradcheck};
 pub(crate) use history::{History, Opening, Program};
@@ -180,6 +181,18 @@ impl Tensor {
             let store = builder.add(Op::Store, &[state, value], Arg::None).map_err(|error| error.in_op("assign"))?;
             builder.add(Op::After, &[state, store], Arg::None)
         });
+    }
+
+    /// How many states in a row wait to be computed, counted up to `most`.
+    pub(crate) fn waiting_states(&self, most: usize) -> usize {
+        let mut node = self.node().ok().cloned();
+        let mut count = 0;
+        while let Some(state) = node.take().filter(|node| count < most && node.op == Op::After) {
+            // Of what is computed there are no sources.
+            node = state.with_sources(|sources| sources.first().cloned());
+            count += usize::from(node.is_some());
+        }
+        count
     }
 
     /// Address of the memory, if the tensor is computed, fits, and nobody else sees it.

@@ -63,6 +63,7 @@ pub fn payload_of(
             Passing::Scalar => "s".to_string(),
             Passing::Flag => "b".to_string(),
             Passing::Model(tensors) => format!("m{tensors}"),
+            Passing::Updated(tensors) => format!("u{tensors}"),
         })
         .collect();
     let result = grouping(result);
@@ -114,7 +115,7 @@ impl Parse for MaybeCallee {
     }
 }
 
-/// `tsm12`: a tensor, a scalar, a model of 12 tensors.
+/// `tsm12u3`: a tensor, a scalar, a model of 12 tensors, and one of 3 whose buffers change.
 fn read_passing(text: &str) -> Vec<Passing> {
     let mut passing = vec![];
     for c in text.chars() {
@@ -123,7 +124,10 @@ fn read_passing(text: &str) -> Vec<Passing> {
             ('s', _) => passing.push(Passing::Scalar),
             ('b', _) => passing.push(Passing::Flag),
             ('m', _) => passing.push(Passing::Model(0)),
-            (digit, Some(Passing::Model(count))) => *count = *count * 10 + digit.to_digit(10).unwrap_or(0) as usize,
+            ('u', _) => passing.push(Passing::Updated(0)),
+            (digit, Some(Passing::Model(count) | Passing::Updated(count))) => {
+                *count = *count * 10 + digit.to_digit(10).unwrap_or(0) as usize
+            }
             _ => {}
         }
     }

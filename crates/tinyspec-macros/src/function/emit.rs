@@ -19,6 +19,8 @@ pub fn local(name: &str) -> Ident {
 pub struct Parameters {
     /// `x: &Tensor, scale: impl ScalarArgument<f32>`
     pub declared: Vec<TokenStream>,
+    /// The same for what changes nothing: no model is `&mut`.
+    pub shared: Vec<TokenStream>,
     /// Statements that make tensors of scalars.
     pub prelude: TokenStream,
     /// A slice of all tensors, those of models among them.
@@ -27,6 +29,10 @@ pub struct Parameters {
     pub flags: Option<TokenStream>,
     /// Statements of the typed copy that bind the parameters to its `inputs`.
     pub bound: TokenStream,
+    /// Statements that give buffers their new states.
+    updated: TokenStream,
+    /// Statements of the typed copy that put these states behind its results.
+    given_states: TokenStream,
 }
 
 impl Parameters {
@@ -41,6 +47,8 @@ impl Parameters {
         let nothing = quote!(else { return ::std::vec![] });
         let (inputs_left, all, make) = (local("inputs"), local("arguments"), local("make"));
         let (mut flags, given) = (vec![], local("flags"));
+        let (mut shared, states, results) = (vec![], local("states"), local("results"));
+        let (mut updated, mut given_states) = (TokenStream::new(), TokenStream::new());
         let mut seen: Vec<Ident> = vec![];
         for argument in inputs {
             let ident = match argument {
@@ -60,20 +68,41 @@ impl Parameters {
                     let (written, erased) = (&parameter.written, erased(path, &signature.dim_names()));
                     let inside =
                         if ident == "self" { format_ident!("__self", span = ident.span()) } else { ident.clone() };
-                    declared.push(if ident == "self" { quote!(&self) } else { quote!(#ident: #written) });
-                    pushed
-                        .extend(quote!(::tinyspec::nn::Model::visit(#ident, "", &mut |_, tensor| #all.push(tensor));));
-                    bound.extend(quote! {
-                        let #make =
-                            &mut |_: ::tinyspec::nn::Parameter| ::tinyspec::__private::next_input(&mut #inputs_left);
-                        let ::core::result::Result::Ok(#inside) =
-                            <#erased as ::tinyspec::nn::Model>::build("", #make) #nothing;
-                        let #inside = &#inside;
+                    let is_updated = matches!(parameter.passing, Passing::Updated(_));
+                    let (owned, is_self) = (local(&format!("{inside}_built")), ident == "self");
+                    let shared_type = match &parameter.model {
+                        Some(path) if is_updated => quote!(&#path),
+                        _ => written.clone(),
+                    };
+                    shared.push(if is_self { quote!(&self) } else { quote!(#ident: #shared_type) });
+                    declared.push(match (is_self, is_updated) {
+                        (true, true) => quote!(&mut self),
+                        (true, false) => quote!(&self),
+                        (false, _) => quote!(#ident: #written),
                     });
+                    pushed.extend(
+                        quote!(::tinyspec::nn::Model::visit(#ident, "", &mut |_, _, tensor| #all.push(tensor));),
+                    );
+                    let reference = if is_updated { quote!(&mut) } else { quote!(&) };
+                    bound.extend(quote! {
+                        let #make = &mut |parameter: ::tinyspec::nn::Parameter| {
+                            ::tinyspec::__private::next_input(&mut #inputs_left, parameter.role)
+                        };
+                        #[allow(unused_mut)]
+                        let ::core::result::Result::Ok(mut #owned) =
+                            <#erased as ::tinyspec::nn::Model>::build("", #make) #nothing;
+                        #[allow(unused_variables)]
+                        let #inside = #reference #owned;
+                    });
+                    if is_updated {
+                        updated.extend(quote!(::tinyspec::__private::update(#ident, &mut #states);));
+                        given_states.extend(quote!(::tinyspec::__private::push_buffers(&#owned, &mut #results);));
+                    }
                     continue;
                 }
                 Some((_, None, Passing::Flag)) => {
                     declared.push(quote!(#ident: bool));
+                    shared.push(quote!(#ident: bool));
                     let number = flags.len();
                     bound.extend(quote!(let #ident: bool = #given >> #number & 1 != 0;));
                     flags.push(ident);
@@ -86,7 +115,9 @@ impl Parameters {
                         FnArg::Typed(argument) => argument.colon_token.span,
                         FnArg::Receiver(_) => ident.span(),
                     };
-                    declared.push(quote_spanned!(colon=> #ident: impl ::tinyspec::__private::ScalarArgument<#written>));
+                    let argument = quote_spanned!(colon=> #ident: impl ::tinyspec::__private::ScalarArgument<#written>);
+                    declared.push(argument.clone());
+                    shared.push(argument);
                     prelude.extend(
                         quote!(let #ident = ::tinyspec::__private::ScalarArgument::<#written>::into_tensor(#ident);),
                     );
@@ -96,11 +127,15 @@ impl Parameters {
                 Some((parameter, None, _)) => {
                     let written = &parameter.written;
                     declared.push(quote!(#ident: #written));
+                    shared.push(quote!(#ident: #written));
                     single.push(quote!(#ident));
                     pushed.extend(quote!(#all.push(#ident);));
                 }
                 None if ident == "self" => continue,
-                None => declared.push(quote!(#ident: &::tinyspec::Tensor)),
+                None => {
+                    declared.push(quote!(#ident: &::tinyspec::Tensor));
+                    shared.push(quote!(#ident: &::tinyspec::Tensor));
+                }
             }
             bound.extend(quote! {
                 let ::core::option::Option::Some(#ident) = ::core::iter::Iterator::next(&mut #inputs_left) #nothing;
@@ -113,7 +148,26 @@ impl Parameters {
             quote!(&[#(#single),*])
         };
         let flags = (!flags.is_empty()).then(|| quote!(.with_flags(&[#(#flags),*])));
-        Parameters { declared, prelude, arguments, flags, bound }
+        Parameters { declared, shared, prelude, arguments, flags, bound, updated, given_states }
+    }
+
+    /// The body of the emitted function: calls the graph, and gives buffers their new states.
+    pub fn call(&self, function: &TokenStream) -> TokenStream {
+        let Parameters { prelude, arguments, flags, updated, .. } = self;
+        if updated.is_empty() {
+            return quote! {
+                #prelude
+                ::tinyspec::__private::call(#function #flags, #arguments)
+            };
+        }
+        let (results, states) = (local("results"), local("states"));
+        quote! {
+            #prelude
+            let (#results, #states) = ::tinyspec::__private::call_updating(#function #flags, #arguments);
+            let mut #states = #states.into_iter();
+            #updated
+            #results
+        }
     }
 }
 
@@ -158,7 +212,7 @@ fn typed_statements(signature: &FunctionSignature, parameters: &Parameters, body
         true => quote!({ #(#statements)* }),
         false => quote!(::tinyspec::__private::wrong()),
     };
-    let (dims, bound) = (&signature.dims, &parameters.bound);
+    let (dims, bound, given_states) = (&signature.dims, &parameters.bound, &parameters.given_states);
     let (inputs, sizes, results) = (local("inputs"), local("__tinyspec_sizes"), local("results"));
     let flags = local("flags");
     // A `let` cannot give the name of a constant to something else, but that of a function.
@@ -179,7 +233,10 @@ fn typed_statements(signature: &FunctionSignature, parameters: &Parameters, body
             #(#made)*
             #value
         };
-        ::tinyspec::function::Results::into_tensors(#results)
+        #[allow(unused_mut)]
+        let mut #results = ::tinyspec::function::Results::into_tensors(#results);
+        #given_states
+        #results
     }
 }
 
@@ -284,14 +341,13 @@ pub fn function(
     let graph_doc = format!("The graph of [`{name}()`], in the binary.");
     let documentation = format!("What [`{name}()`] is at compile time: its graph.");
     let (errors, allow) = (diagnostics.to_tokens(), allow(is_wrong));
-    let Parameters { declared, prelude, arguments, flags, .. } = &parameters;
+    let (declared, call) = (&parameters.declared, parameters.call(&own));
     quote! {
         #(#attributes)*
         #allow
         #[track_caller]
         #visibility fn #name #generics (#(#declared),*) -> #result {
-            #prelude
-            ::tinyspec::__private::call(#own #flags, #arguments)
+            #call
         }
         #[doc = #documentation]
         #[allow(non_camel_case_types, dead_code)]

@@ -4,7 +4,7 @@ use super::callees::CalleePath;
 use super::companion::Callee;
 use super::emit::{Parameters, local};
 use super::options::Options;
-use super::signature::FunctionSignature;
+use super::signature::{FunctionSignature, Passing};
 use crate::diagnostics::{Diagnostics, Place, source_text};
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -16,6 +16,16 @@ use tinyspec_ir::signature::show_type;
 /// The user's own gradient: a callee like others, whose signature must fit.
 pub fn own(options: &Options, signature: &FunctionSignature, diagnostics: &mut Diagnostics) -> Option<CalleePath> {
     let path = options.gradient.as_ref()?;
+    if let Some(parameter) =
+        signature.parameters.iter().find(|parameter| matches!(parameter.passing, Passing::Updated(_)))
+    {
+        let message = format!(
+            "a gradient of one's own is that of a function that changes nothing: take `{}` by `&`, and return the new states",
+            parameter.ident
+        );
+        diagnostics.error(Place::of(path), message);
+        return None;
+    }
     if let Some(grad) = options.grad {
         let message = "`grad` derives the gradient, `gradient = …` names your own: one of them";
         diagnostics.error(Place::between(grad, grad), message);
@@ -75,7 +85,9 @@ pub fn check(signature: &FunctionSignature, gradient: &Callee, path: &syn::Path,
         .into_iter()
         .map(|tensor| (tensor.dtype, tensor.shape.iter().map(|dim| dim.substitute(&value)).collect()))
         .collect();
-    let floats = signature.signature.inputs.iter().filter(|input| input.dtype.is_float());
+    let inputs = signature.signature.inputs.iter().enumerate();
+    let floats = inputs.filter(|(number, input)| input.dtype.is_float() && !signature.buffers.contains(number));
+    let floats = floats.map(|(_, input)| input);
     let wanted: Vec<_> = floats.map(|input| (input.dtype, input.shape.clone())).collect();
     if returned != wanted {
         let message = format!(
@@ -148,19 +160,23 @@ pub fn functions(
     let inputs: Vec<_> = signature.signature.inputs.iter().filter(|input| input.dtype.is_float()).collect();
     let (gradients, call, wanted) = if signature.has_models() {
         // How many tensors a model has is told elsewhere.
-        (quote!(::std::vec::Vec<::tinyspec::Tensor>), quote!(gradients), "every float tensor, in order".to_string())
+        (
+            quote!(::std::vec::Vec<::tinyspec::Tensor>),
+            quote!(gradients),
+            "every float tensor but buffers, in order".to_string(),
+        )
     } else {
         let (count, names) = (inputs.len(), inputs.iter().map(|input| format!("`{}`", input.name)).collect::<Vec<_>>());
         (quote!([::tinyspec::Tensor; #count]), quote!(call_gradient), names.join(", "))
     };
-    let Parameters { declared, prelude, arguments, flags, .. } = parameters;
+    let Parameters { shared, prelude, arguments, flags, .. } = parameters;
     let grad = (floats.len() == 1 && result.tensors().len() == 1 && floats[0].shape.is_empty()).then(|| {
         let documentation = format!("The gradients of the loss with respect to {wanted}.");
         let (one, dtype) = (local("one"), quote::format_ident!("{}", format!("{:?}", floats[0].dtype)));
         quote! {
             #[doc = #documentation]
             #[track_caller]
-            #visibility fn #grad_name #generics (#(#declared),*) -> #gradients {
+            #visibility fn #grad_name #generics (#(#shared),*) -> #gradients {
                 let #one = ::tinyspec::Tensor::full_of((), 1, ::tinyspec::DType::#dtype);
                 #prelude
                 ::tinyspec::__private::#call(#function #flags, #arguments, &[&#one])
@@ -175,7 +191,7 @@ pub fn functions(
         #[doc = #documentation]
         #[track_caller]
         #visibility fn #backward #generics (
-            #(#declared,)* #(#cotangents: &::tinyspec::Tensor),*
+            #(#shared,)* #(#cotangents: &::tinyspec::Tensor),*
         ) -> #gradients {
             #prelude
             ::tinyspec::__private::#call(#function #flags, #arguments, &[#(#cotangents),*])

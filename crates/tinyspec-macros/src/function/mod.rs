@@ -369,6 +369,7 @@ pub fn embedded(
         },
     };
     let permissions = permissions(options);
+    let (buffers, states) = (with_buffers(signature), updating(signature));
     // That there is a gradient is shown by the graph of one way.
     let backward = gradient::backward(name, traced.as_ref(), &shared, options, diagnostics).filter(|_| !is_deferred);
     let deferred = is_deferred.then(|| quote!(.deferred()));
@@ -388,10 +389,25 @@ pub fn embedded(
         ::tinyspec::__private::EmbeddedFunction::new(#text, #bytes, #shared __tinyspec_typed)
             #deferred
             .above(&[#(#depths),*])
+            #buffers
+            #states
             #permissions
             #backward
             #own
     }
+}
+
+/// `.with_buffers(…)`: positions of inputs that are buffers.
+fn with_buffers(signature: &FunctionSignature) -> Option<TokenStream> {
+    let buffers = &signature.buffers;
+    (!buffers.is_empty()).then(|| quote!(.with_buffers(&[#(#buffers),*])))
+}
+
+/// `.updating(…)`: which results are the new states of which inputs.
+fn updating(signature: &FunctionSignature) -> Option<TokenStream> {
+    let results = signature.result.as_ref().map_or(0, |result| result.tensors().len());
+    let states = signature.states.iter().zip(results..).map(|(input, result)| quote!((#result, #input)));
+    (!signature.states.is_empty()).then(|| quote!(.updating(&[#(#states),*])))
 }
 
 /// `.fast_math(…)`, if something is permitted, and `.strict()`, if that is asked for.

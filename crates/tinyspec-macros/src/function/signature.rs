@@ -10,7 +10,7 @@ pub use types::{TypeReader, without_arguments};
 use super::callees::CalleePath;
 use super::options::Options;
 use crate::diagnostics::{Diagnostics, Place, unbound_dim};
-use crate::model::types::{FieldType, ModelType};
+use crate::model::types::{FieldType, Leaves, ModelType};
 use parameters::{declared_dims, name_of, read_model, read_parameter, read_result, refuse_qualifiers};
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -40,6 +40,8 @@ pub enum Passing {
     Scalar,
     /// `&Mlp`: as many tensors.
     Model(usize),
+    /// `&mut Mlp`: as many tensors; the buffers among them are results too, behind those that are declared.
+    Updated(usize),
     /// A `bool` that an `if` asks: each value has a graph.
     Flag,
 }
@@ -176,9 +178,13 @@ pub struct FunctionSignature {
     pub result_place: Place,
     /// Constants that the shapes use.
     pub constants: Constants,
+    /// Positions of the inputs that are buffers.
+    pub buffers: Vec<usize>,
+    /// Positions of those that the function gives new states of, in this order, behind its results.
+    pub states: Vec<usize>,
     /// Names of all parameters, of those too that could not be read.
     pub names: Vec<String>,
-    /// Dims that nothing binds, unless a model does that is not known yet.
+    /// Dims that nothing binds, unless a model does that is not known yet; models that have nothing to change.
     pub unbound: Vec<(Place, String)>,
 }
 
@@ -215,7 +221,7 @@ impl FunctionSignature {
         let (mut dims, mut in_order) = (dims, declared.clone());
         let made = facts::made_dims(&options.facts, &written.ident, &mut dims, &mut in_order, &mut reader);
         let mut parameters: Vec<Parameter> = vec![];
-        let mut inputs = vec![];
+        let (mut leaves, mut states, mut unbound) = (Leaves::default(), vec![], vec![]);
         for argument in &written.inputs {
             let Some((mut parameter, ty)) = read_parameter(argument, context, &mut reader) else { continue };
             let name = &parameter.ident;
@@ -235,14 +241,24 @@ impl FunctionSignature {
                 continue;
             }
             match ty {
-                Some(ty) => inputs.push(Input { name, dtype: ty.dtype, shape: ty.shape }),
+                Some(ty) => leaves.inputs.push(Input { name, dtype: ty.dtype, shape: ty.shape }),
                 None => {
-                    let known = inputs.len();
+                    let (known, buffers) = (leaves.inputs.len(), leaves.buffers.len());
                     let path = parameter.model.clone();
                     parameter.fields = path.and_then(|path| read_model(&path, context, &mut reader));
                     if let Some(fields) = &parameter.fields {
-                        fields.leaves(&name, &[], &mut inputs);
-                        parameter.passing = Passing::Model(inputs.len() - known);
+                        fields.leaves(&name, &[], &mut leaves);
+                        let count = leaves.inputs.len() - known;
+                        parameter.passing = match parameter.passing {
+                            Passing::Updated(_) => {
+                                if !fields.has_buffers() {
+                                    unbound.push((Place::of(argument), without_buffers(&parameter)));
+                                }
+                                states.extend(&leaves.buffers[buffers..]);
+                                Passing::Updated(count)
+                            }
+                            _ => Passing::Model(count),
+                        };
                     }
                 }
             }
@@ -267,6 +283,7 @@ impl FunctionSignature {
                 ty => without_arguments(ty),
             },
         };
+        let Leaves { inputs, buffers } = leaves;
         let signature = Signature { name: written.ident.to_string(), dims, inputs };
         let mut read = FunctionSignature {
             ident: written.ident.clone(),
@@ -278,8 +295,10 @@ impl FunctionSignature {
             written_result,
             result_place,
             constants,
+            buffers,
+            states,
             names: written.inputs.iter().map(name_of).collect(),
-            unbound: vec![],
+            unbound,
         };
         read.without_made();
         read.order_dims();
@@ -374,6 +393,18 @@ impl FunctionSignature {
         }
         self.dims = order.iter().map(|&old| self.dims[old].clone()).collect();
     }
+}
+
+/// Nothing of the model can change.
+fn without_buffers(parameter: &Parameter) -> String {
+    let model = parameter.model.as_ref().map(crate::diagnostics::source_text).unwrap_or_default();
+    let shared = match parameter.ident == "self" {
+        true => "&self".to_string(),
+        false => format!("{}: &{model}", parameter.ident),
+    };
+    format!(
+        "a #[function] changes buffers alone, and `{model}` has none: write `{shared}`, or `#[model(buffer)]` before the field that is to change"
+    )
 }
 
 /// The span at which everything generated for a call hangs: its `(`.

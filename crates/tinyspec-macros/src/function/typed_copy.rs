@@ -104,6 +104,21 @@ impl VisitMut for Copier<'_> {
             (Some(Adaptation::Array(length)), list) => {
                 *expression = parse_quote!(::tinyspec::__private::array::<#length, _>(#list));
             }
+            (Some(Adaptation::State), statement) => {
+                let target = match statement {
+                    Expr::Assign(assign) => Some(&assign.left),
+                    Expr::Binary(binary) => Some(&binary.left),
+                    Expr::MethodCall(call) => Some(&call.receiver),
+                    _ => None,
+                };
+                if let Some(target) = target {
+                    *expression = parse_quote!({
+                        #statement;
+                        use ::tinyspec::__private::Buffer as _;
+                        (#target).without_gradient();
+                    });
+                }
+            }
             _ => {}
         }
     }

@@ -70,8 +70,16 @@ pub fn failed(model: &ModelStruct) -> TokenStream {
     quote! {
         #plain
         impl #generics ::tinyspec::nn::Model for #name #arguments {
-            fn visit<'a>(&'a self, _: &str, _: &mut dyn ::core::ops::FnMut(&str, &'a ::tinyspec::Tensor)) {}
-            fn visit_mut<'a>(&'a mut self, _: &str, _: &mut dyn ::core::ops::FnMut(&str, &'a mut ::tinyspec::Tensor)) {}
+            fn visit<'a>(
+                &'a self,
+                _: &str,
+                _: &mut dyn ::core::ops::FnMut(&str, ::tinyspec::nn::Role, &'a ::tinyspec::Tensor),
+            ) {}
+            fn visit_mut<'a>(
+                &'a mut self,
+                _: &str,
+                _: &mut dyn ::core::ops::FnMut(&str, ::tinyspec::nn::Role, &'a mut ::tinyspec::Tensor),
+            ) {}
             fn build(
                 _: &str,
                 _: &mut dyn ::core::ops::FnMut(::tinyspec::nn::Parameter) -> ::tinyspec::Result<::tinyspec::Tensor>,
@@ -94,7 +102,7 @@ pub fn emit(model: &ModelStruct) -> TokenStream {
         parts()
             .map(|field| {
                 let (ident, text) = (&field.name, field.name.unraw().to_string());
-                let visit = visit(&field.field.ty, &quote!(#reference self.#ident), reference, method);
+                let visit = visit(&field.field.ty, &quote!(#reference self.#ident), (reference, method), field);
                 quote!({ let name = ::tinyspec::nn::join(prefix, #text); #visit })
             })
             .collect()
@@ -124,11 +132,19 @@ pub fn emit(model: &ModelStruct) -> TokenStream {
         #plain
         #[allow(unused_variables)]
         impl #generics ::tinyspec::nn::Model for #name #arguments {
-            fn visit<'a>(&'a self, prefix: &str, visit: &mut dyn ::core::ops::FnMut(&str, &'a ::tinyspec::Tensor)) {
+            fn visit<'a>(
+                &'a self,
+                prefix: &str,
+                visit: &mut dyn ::core::ops::FnMut(&str, ::tinyspec::nn::Role, &'a ::tinyspec::Tensor),
+            ) {
                 #parts
                 #(#shared)*
             }
-            fn visit_mut<'a>(&'a mut self, prefix: &str, visit: &mut dyn ::core::ops::FnMut(&str, &'a mut ::tinyspec::Tensor)) {
+            fn visit_mut<'a>(
+                &'a mut self,
+                prefix: &str,
+                visit: &mut dyn ::core::ops::FnMut(&str, ::tinyspec::nn::Role, &'a mut ::tinyspec::Tensor),
+            ) {
                 #parts
                 #(#mutable)*
             }
@@ -163,10 +179,15 @@ pub fn needs_functions(model: &ModelStruct) -> TokenStream {
 }
 
 /// Visits what is behind `place`, under the variable `name`.
-fn visit(ty: &Type, place: &TokenStream, reference: &TokenStream, method: &Ident) -> TokenStream {
+fn visit(
+    ty: &Type,
+    place: &TokenStream,
+    (reference, method): (&TokenStream, &Ident),
+    field: &ModelField,
+) -> TokenStream {
     let is_mutable = method == "visit_mut";
     let list = |inner: &Type| {
-        let each = visit(inner, &quote!(item), reference, method);
+        let each = visit(inner, &quote!(item), (reference, method), field);
         let items = if is_mutable { quote!((#place).iter_mut()) } else { quote!((#place).iter()) };
         let items = quote!(::core::iter::Iterator::enumerate(#items));
         quote! {
@@ -178,21 +199,36 @@ fn visit(ty: &Type, place: &TokenStream, reference: &TokenStream, method: &Ident
     };
     match ty {
         Type::Array(array) => list(&array.elem),
-        Type::Paren(inner) => visit(&inner.elem, place, reference, method),
+        Type::Paren(inner) => visit(&inner.elem, place, (reference, method), field),
         Type::Path(path) => {
             match (path.path.segments.last().map(|last| last.ident.to_string()).as_deref(), inner_type(ty)) {
-                (Some("Tensor"), _) => quote!(visit(&name, #place);),
+                (Some("Tensor"), _) => {
+                    let role = role(field);
+                    quote!(visit(&name, #role, #place);)
+                }
                 (Some("Vec"), Some(inner)) => list(inner),
                 (Some("Option"), Some(inner)) => {
-                    let some = visit(inner, &quote!(item), reference, method);
+                    let some = visit(inner, &quote!(item), (reference, method), field);
                     quote!(if let ::core::option::Option::Some(item) = #place { #some })
                 }
-                (Some("Box"), Some(inner)) => visit(inner, &quote!(#reference **(#place)), reference, method),
+                (Some("Box"), Some(inner)) => visit(inner, &quote!(#reference **(#place)), (reference, method), field),
+                _ if field.options.buffer => {
+                    let role = role(field);
+                    quote! {
+                        ::tinyspec::__private::Part(#place)
+                            .#method(&name, &mut |name: &str, _: ::tinyspec::nn::Role, tensor| visit(name, #role, tensor));
+                    }
+                }
                 _ => quote!(::tinyspec::__private::Part(#place).#method(&name, visit);),
             }
         }
         _ => TokenStream::new(),
     }
+}
+
+/// What the tensors of a field are.
+fn role(field: &ModelField) -> TokenStream {
+    if field.options.buffer { quote!(::tinyspec::nn::Role::Buffer) } else { quote!(::tinyspec::nn::Role::Parameter) }
 }
 
 /// Makes what a type says, under the variable `name`.
@@ -236,6 +272,17 @@ fn build(ty: &Type, field: &ModelField) -> TokenStream {
                     let inner = build(inner, field);
                     quote!(::std::boxed::Box::new(#inner))
                 }
+                _ if field.options.buffer => {
+                    let role = role(field);
+                    quote! {
+                        ::tinyspec::__private::Made::<#ty>::new().build(
+                            &name,
+                            &mut |parameter: ::tinyspec::nn::Parameter| {
+                                make(::tinyspec::nn::Parameter { role: #role, ..parameter })
+                            },
+                        )?
+                    }
+                }
                 _ => quote!(::tinyspec::__private::Made::<#ty>::new().build(&name, make)?),
             }
         }
@@ -259,10 +306,11 @@ fn tensor(ty: &Type, field: &ModelField) -> TokenStream {
     let dims: Vec<_> = arguments.collect();
     let init = match field.init.to_string().as_str() {
         // Matrices and filters are drawn, vectors are added: they start at zero.
-        "default" if dims.len() >= 2 => quote!(::tinyspec::nn::Init::Xavier),
+        "default" if dims.len() >= 2 && !field.options.buffer => quote!(::tinyspec::nn::Init::Xavier),
         "default" => quote!(::tinyspec::nn::Init::Zeros),
         _ => field.init.clone(),
     };
+    let role = role(field);
     let sizes = dims.iter().map(|dim| match dim {
         GenericArgument::Type(ty) => quote!(#ty),
         other => quote!(#other),
@@ -273,6 +321,7 @@ fn tensor(ty: &Type, field: &ModelField) -> TokenStream {
             dtype: ::tinyspec::DType::#dtype,
             shape: &[#(#sizes),*],
             init: #init,
+            role: #role,
         })?
     }
 }

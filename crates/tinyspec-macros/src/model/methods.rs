@@ -63,7 +63,8 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         let constant = graph_name(ident);
         let hash = name_hash(&ident.to_string());
         let graph_name = format_ident!("graph_of_{}", ident.unraw().to_string());
-        let (Parameters { declared, prelude, arguments, flags, .. }, allow) = (&parameters, allow(is_wrong));
+        let (declared, call, allow) =
+            (&parameters.declared, parameters.call(&quote!(Self::#constant)), allow(is_wrong));
         let named = gradient::Named {
             grad: format_ident!("{}_grad", ident.unraw().to_string()),
             backward: format_ident!("{}_backward", ident.unraw().to_string()),
@@ -81,8 +82,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
             #allow
             #[track_caller]
             #visibility fn #ident(#(#declared),*) -> #result {
-                #prelude
-                ::tinyspec::__private::call(Self::#constant #flags, #arguments)
+                #call
             }
             #gradients
         });
@@ -154,8 +154,7 @@ fn check_block(block: &ItemImpl, diagnostics: &mut Diagnostics) -> Option<Ident>
         match item {
             ImplItem::Fn(method) => {
                 if !matches!(method.sig.inputs.first(), Some(FnArg::Receiver(_))) {
-                    let message =
-                        "functions of a #[function] impl take `&self`; write others in an `impl` of their own";
+                    let message = "functions of a #[function] impl take `&self` or `&mut self`; write others in an `impl` of their own";
                     diagnostics.error(Place::of(&method.sig.ident), message);
                 }
             }

@@ -40,6 +40,7 @@ struct StructOptions {
 struct WrittenField {
     skip: darling::util::Flag,
     none: darling::util::Flag,
+    buffer: darling::util::Flag,
     len: Option<usize>,
     init: Option<syn::Expr>,
 }
@@ -221,13 +222,15 @@ pub(crate) fn as_callee(path: &syn::Path) -> CalleePath {
 
 impl ModelStruct {
     fn read(options: TokenStream, item: ItemStruct, diagnostics: &mut Diagnostics) -> ModelStruct {
+        let written = options.clone();
         let options = match NestedMeta::parse_meta_list(options).map(|metas| StructOptions::from_list(&metas)) {
             Ok(Ok(options)) => options,
             Ok(Err(error)) => {
                 let span = error.span();
+                let near = near(&written, &["functions", "crate"]);
                 let message =
                     "the options of a model are `functions`, for a `#[function] impl` beside it, and `crate = path`";
-                diagnostics.error(span, message);
+                diagnostics.error(span, format!("{message}{near}"));
                 StructOptions::default()
             }
             Err(error) => {
@@ -286,6 +289,18 @@ impl ModelStruct {
     }
 }
 
+/// `; did you mean …?`, of the first word that is no option.
+fn near(options: &TokenStream, known: &[&str]) -> String {
+    let Ok(metas) = NestedMeta::parse_meta_list(options.clone()) else { return String::new() };
+    let words = metas.iter().filter_map(|meta| match meta {
+        NestedMeta::Meta(meta) => meta.path().get_ident().map(ToString::to_string),
+        _ => None,
+    });
+    let unknown = words.into_iter().find(|word| !known.contains(&word.as_str()));
+    let near = unknown.and_then(|word| tinyspec_ir::ops::nearest_of(&word, known.iter().copied()).map(String::from));
+    near.map_or(String::new(), |near| format!("; did you mean `{near}`?"))
+}
+
 /// Whether there is a `Vec` or an `Option` in a field's type.
 fn has_type(ty: &syn::Type, name: &str) -> bool {
     match ty {
@@ -311,15 +326,16 @@ fn read_field(field: &Field, diagnostics: &mut Diagnostics) -> Option<ModelField
         let Meta::List(list) = &attribute.meta else {
             diagnostics.error(
                 Place::of(attribute),
-                "a field says `#[model(skip)]`, `#[model(len = 6)]`, `#[model(none)]` or `#[model(init = zeros)]`",
+                "a field says `#[model(buffer)]`, `#[model(skip)]`, `#[model(len = 6)]`, `#[model(none)]` or `#[model(init = zeros)]`",
             );
             continue;
         };
         match NestedMeta::parse_meta_list(list.tokens.clone()).map(|metas| WrittenField::from_list(&metas)) {
             Ok(Ok(read)) => written = read,
             Ok(Err(error)) => {
-                let message = "a field says `skip`, `len = 6` (of a `Vec`), `none` (of an `Option`) or `init = zeros`";
-                diagnostics.error(error.span(), message);
+                let near = near(&list.tokens, &["buffer", "skip", "len", "none", "init"]);
+                let message = "a field says `buffer` (a state that is not trained), `skip`, `len = 6` (of a `Vec`), `none` (of an `Option`) or `init = zeros`";
+                diagnostics.error(error.span(), format!("{message}{near}"));
             }
             Err(error) => diagnostics.syntax(error),
         }
@@ -353,6 +369,12 @@ fn read_field(field: &Field, diagnostics: &mut Diagnostics) -> Option<ModelField
             },
         },
     };
-    let options = FieldOptions { length: written.len, absent: written.none.is_present() };
-    Some(ModelField { field: plain, name, skip: written.skip.is_present(), options, init })
+    if written.buffer.is_present() && written.skip.is_present() {
+        let message = "`skip` leaves the field out of the model, `buffer` makes it a part: one of them";
+        diagnostics.error(written.skip.span(), message);
+    }
+    let options =
+        FieldOptions { length: written.len, absent: written.none.is_present(), buffer: written.buffer.is_present() };
+    let skip = written.skip.is_present() && !options.buffer;
+    Some(ModelField { field: plain, name, skip, options, init })
 }

@@ -22,6 +22,8 @@ pub enum FieldType {
     List(Box<FieldType>, usize),
     /// An `Option`: there or not.
     Optional(Box<FieldType>, bool),
+    /// `#[model(buffer)]`: a state, whatever it is in a model of its own.
+    Buffer(Box<FieldType>),
 }
 
 /// A struct of tensors and models.
@@ -44,30 +46,55 @@ impl ModelType {
 }
 
 impl FieldType {
-    /// The tensors in it, in order; `arguments` are the values of the generics in scope.
-    pub fn leaves(&self, name: &str, arguments: &[Dim], inputs: &mut Vec<Input>) {
+    /// The tensors in it, in order, and which of them are buffers; `arguments` are the values of the generics in scope.
+    pub fn leaves(&self, name: &str, arguments: &[Dim], leaves: &mut Leaves) {
         let value = |slot: u32| arguments.get(slot as usize).cloned();
         match self {
-            FieldType::Tensor(tensor) => inputs.push(Input {
+            FieldType::Tensor(tensor) => leaves.inputs.push(Input {
                 name: name.to_string(),
                 dtype: tensor.dtype,
                 shape: tensor.shape.iter().map(|dim| dim.substitute(&value)).collect(),
             }),
+            FieldType::Buffer(state) => {
+                let first = leaves.inputs.len();
+                state.leaves(name, arguments, leaves);
+                leaves.buffers.retain(|&buffer| buffer < first);
+                leaves.buffers.extend(first..leaves.inputs.len());
+            }
             FieldType::Model(model, inner) => {
                 let inner: Shape = inner.iter().map(|dim| dim.substitute(&value)).collect();
                 for (field, ty) in &model.fields {
-                    ty.leaves(&format!("{name}.{field}"), &inner, inputs);
+                    ty.leaves(&format!("{name}.{field}"), &inner, leaves);
                 }
             }
             FieldType::List(element, count) => {
                 for index in 0..*count {
-                    element.leaves(&format!("{name}[{index}]"), arguments, inputs);
+                    element.leaves(&format!("{name}[{index}]"), arguments, leaves);
                 }
             }
-            FieldType::Optional(element, true) => element.leaves(name, arguments, inputs),
+            FieldType::Optional(element, true) => element.leaves(name, arguments, leaves),
             FieldType::Optional(_, false) => {}
         }
     }
+
+    /// Has a buffer, be it one of an `Option` that is `None`.
+    pub fn has_buffers(&self) -> bool {
+        match self {
+            FieldType::Tensor(_) => false,
+            FieldType::Model(model, _) => model.fields.iter().any(|(_, ty)| ty.has_buffers()),
+            FieldType::List(element, _) | FieldType::Optional(element, _) => element.has_buffers(),
+            FieldType::Buffer(_) => true,
+        }
+    }
+}
+
+/// The tensors of what a function takes.
+#[derive(Default)]
+pub struct Leaves {
+    /// In order.
+    pub inputs: Vec<Input>,
+    /// Positions of those that are buffers.
+    pub buffers: Vec<usize>,
 }
 
 /// What `#[model(…)]` says of a field.
@@ -77,6 +104,8 @@ pub struct FieldOptions {
     pub length: Option<usize>,
     /// An `Option` that is `None`.
     pub absent: bool,
+    /// A state that no optimiser changes.
+    pub buffer: bool,
 }
 
 /// The model that a type leads to through arrays, `Vec`s and `Option`s; `None` for tensors.
@@ -115,14 +144,24 @@ pub fn field_type(
     child: Option<&Rc<ModelType>>,
     reader: &mut TypeReader,
 ) -> Option<FieldType> {
+    let read = inner_field_type(ty, options, child, reader)?;
+    Some(if options.buffer { FieldType::Buffer(Box::new(read)) } else { read })
+}
+
+fn inner_field_type(
+    ty: &Type,
+    options: FieldOptions,
+    child: Option<&Rc<ModelType>>,
+    reader: &mut TypeReader,
+) -> Option<FieldType> {
     match ty {
-        Type::Paren(inner) => field_type(&inner.elem, options, child, reader),
+        Type::Paren(inner) => inner_field_type(&inner.elem, options, child, reader),
         Type::Array(array) => {
             let Some(count) = length(&array.len) else {
                 reader.diagnostics.error(Place::of(&array.len), "the length of an array of a model is a number");
                 return None;
             };
-            Some(FieldType::List(Box::new(field_type(&array.elem, options, child, reader)?), count))
+            Some(FieldType::List(Box::new(inner_field_type(&array.elem, options, child, reader)?), count))
         }
         Type::Path(path) => {
             let last = path.path.segments.last()?;
@@ -133,12 +172,13 @@ pub fn field_type(
                         reader.diagnostics.error(Place::of(ty), message);
                         return None;
                     };
-                    Some(FieldType::List(Box::new(field_type(inner, options, child, reader)?), count))
+                    Some(FieldType::List(Box::new(inner_field_type(inner, options, child, reader)?), count))
                 }
-                ("Option", Some(inner)) => {
-                    Some(FieldType::Optional(Box::new(field_type(inner, options, child, reader)?), !options.absent))
-                }
-                ("Box", Some(inner)) => field_type(inner, options, child, reader),
+                ("Option", Some(inner)) => Some(FieldType::Optional(
+                    Box::new(inner_field_type(inner, options, child, reader)?),
+                    !options.absent,
+                )),
+                ("Box", Some(inner)) => inner_field_type(inner, options, child, reader),
                 ("Tensor", _) => {
                     let known = reader.constants.0.len();
                     let tensor = reader.tensor(ty)?;
@@ -197,8 +237,8 @@ pub struct FieldPayload<'a> {
 pub fn fields_payload(name: &Ident, generics: &[String], fields: &[FieldPayload]) -> TokenStream {
     let text = name.to_string();
     let fields = fields.iter().map(|FieldPayload { name, options, child, ty }| {
-        let (absent, length) = (options.absent, options.length.map(|length| quote!(#length)));
-        quote!([#name #absent [#length] { #child } #ty])
+        let (absent, buffer, length) = (options.absent, options.buffer, options.length.map(|length| quote!(#length)));
+        quote!([#name #absent #buffer [#length] { #child } #ty])
     });
     quote!(model #text [#(#generics)*] { #(#fields)* })
 }
@@ -224,7 +264,7 @@ impl Parse for ModelType {
             let field;
             syn::bracketed!(field in content);
             let name = field.parse::<LitStr>()?.value();
-            let absent = field.parse::<LitBool>()?.value;
+            let (absent, buffer) = (field.parse::<LitBool>()?.value, field.parse::<LitBool>()?.value);
             let length;
             syn::bracketed!(length in field);
             let length = length.parse::<Option<LitInt>>()?.map(|length| length.base10_parse()).transpose()?;
@@ -238,7 +278,7 @@ impl Parse for ModelType {
                 }
             };
             let ty: Type = field.parse()?;
-            if let Some(ty) = field_type(&ty, FieldOptions { length, absent }, child.as_ref(), &mut reader) {
+            if let Some(ty) = field_type(&ty, FieldOptions { length, absent, buffer }, child.as_ref(), &mut reader) {
                 fields.push((name, ty));
             }
         }

@@ -83,14 +83,16 @@ pub fn read_parameter(
     let argument = match argument {
         FnArg::Typed(argument) => argument,
         FnArg::Receiver(receiver) if context.self_type.is_some() => {
-            if !matches!(receiver.kind, syn::ReceiverKind::Reference(_, _, None)) {
-                let message = "a #[function] changes nothing: its methods take `&self`";
+            let is_updated = matches!(receiver.kind, syn::ReceiverKind::Reference(_, _, Some(_)));
+            if !is_updated && !matches!(receiver.kind, syn::ReceiverKind::Reference(_, _, None)) {
+                let message = "a method of a #[function] impl takes `&self`, or `&mut self` where it changes buffers";
                 reader.diagnostics.error(Place::of(receiver), message);
             }
             let ident = Ident::new("self", receiver.self_token.span);
             let model = context.self_type.clone();
-            let parameter =
-                Parameter { ident, passing: Passing::Model(0), written: quote!(&Self), model, fields: None };
+            let (passing, written) =
+                if is_updated { (Passing::Updated(0), quote!(&mut Self)) } else { (Passing::Model(0), quote!(&Self)) };
+            let parameter = Parameter { ident, passing, written, model, fields: None };
             return Some((parameter, None));
         }
         FnArg::Receiver(receiver) => {
@@ -115,19 +117,22 @@ pub fn read_parameter(
         |passing, written| Parameter { ident: name.ident.clone(), passing, written, model: None, fields: None };
     match &*argument.ty {
         Type::Reference(reference) => {
-            if let Some(mutability) = &reference.mutability {
-                let message = "a #[function] changes nothing: take `&Tensor<…>` and return the new value";
-                reader.diagnostics.error(Place::of(mutability), message);
-            }
             if let Type::Path(path) = &*reference.elem
                 && path.qself.is_none()
                 && path.path.segments.last().is_some_and(|last| last.ident != "Tensor")
                 && !is_number(&path.path)
                 && !has_dtype(&path.path)
             {
-                let mut model = parameter(Passing::Model(0), quote!(&#path));
+                let mut model = match &reference.mutability {
+                    Some(_) => parameter(Passing::Updated(0), quote!(&mut #path)),
+                    None => parameter(Passing::Model(0), quote!(&#path)),
+                };
                 model.model = Some(path.path.clone());
                 return Some((model, None));
+            }
+            if let Some(mutability) = &reference.mutability {
+                let message = "a #[function] changes the buffers of a `&mut` model, and nothing else: take `&Tensor<…>` and return the new value";
+                reader.diagnostics.error(Place::of(mutability), message);
             }
             let ty = reader.tensor(&reference.elem)?;
             let inner = without_arguments(&reference.elem);

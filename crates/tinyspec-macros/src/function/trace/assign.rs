@@ -11,6 +11,22 @@ impl Tracer<'_> {
             // The name may have had any type; what is left out says nothing of it.
             self.diagnostics.leave_out(whole);
         }
+        if !matches!(target, Expr::Paren(_) | Expr::Tuple(_) | Expr::Infer(_)) {
+            match self.place(target) {
+                // `mean = …` binds a name of the body's own, `*mean = …` the buffer that it stands for.
+                Some(Value::Buffer(number)) if !is_rebound(target, whole) => {
+                    return self.assign_buffer(number, target, value, whole);
+                }
+                Some(Value::Tensor(_)) if self.is_of_model(target) => {
+                    let text = crate::diagnostics::source_text(target);
+                    let message = format!(
+                        "`{text}` is a parameter, which optimisers change: what a function changes says `#[model(buffer)]` before its field"
+                    );
+                    return self.refuse(whole, message);
+                }
+                _ => {}
+            }
+        }
         let message = match target {
             Expr::Paren(inner) => return self.assign(&inner.expr, value, whole),
             Expr::Infer(_) => return Value::UNIT,
@@ -55,6 +71,18 @@ impl Tracer<'_> {
         Value::UNIT
     }
 
+    /// A field of a model.
+    fn is_of_model(&mut self, target: &Expr) -> bool {
+        match target {
+            Expr::Field(field) => {
+                matches!(self.place(&field.base), Some(Value::Model(_))) || self.is_of_model(&field.base)
+            }
+            Expr::Index(index) => self.is_of_model(&index.expr),
+            Expr::Unary(unary) => self.is_of_model(&unary.expr),
+            _ => false,
+        }
+    }
+
     /// The local behind `pair.0` or `parts[1]` is not what the user meant it to be from here on.
     pub(super) fn forget(&mut self, part: &Expr) {
         match part {
@@ -71,4 +99,9 @@ impl Tracer<'_> {
             _ => {}
         }
     }
+}
+
+/// `name = …`, where methods and `*name = …` change what the name stands for.
+fn is_rebound(target: &Expr, whole: &Expr) -> bool {
+    matches!((target, whole), (Expr::Path(_), Expr::Assign(_)))
 }

@@ -23,6 +23,8 @@ struct Site<'a> {
     number: u32,
     /// The callee's signature as it is seen from here.
     wanted: Wanted,
+    /// The buffers that it changes.
+    changed: Vec<usize>,
     /// Inputs before the arguments: the tensors of `self`, if there is one.
     given: Option<Vec<NodeId>>,
     arguments: Vec<&'a Expr>,
@@ -170,7 +172,7 @@ impl Tracer<'_> {
     fn callee(&mut self, number: u32, callee: &Callee, call: &ExprCall, whole: &Expr) -> Value {
         let reached = |constant: usize| constant_path(call, constant);
         let wanted = self.wanted(callee, &reached);
-        let site = Site { callee, number, wanted, given: None, arguments: call.args.iter().collect() };
+        let site = Site { callee, number, wanted, changed: vec![], given: None, arguments: call.args.iter().collect() };
         match self.call_site(site, whole, Place::of(&*call.func).start) {
             Ok(called) => {
                 self.check_constants(callee, &called, &reached);
@@ -208,8 +210,17 @@ impl Tracer<'_> {
         });
         let size = |constant: usize| quote!(::tinyspec::__private::method_size::<_, _, #hash>(|model: &#root| &#access, #constant));
         let mut given = vec![];
-        model.fields.iter().for_each(|(_, value)| value.leaves(&mut given));
+        model.fields.iter().for_each(|(_, value)| self.leaves(value, &mut given));
+        let changed = match callee.passing.first() {
+            Some(Passing::Updated(_)) => self.changed_by_callee(model),
+            _ => vec![],
+        };
+        if let Some(message) = self.fixed_parameter(&name, &changed) {
+            call.args.iter().for_each(|argument| drop(self.expression(argument)));
+            return self.refuse(whole, message);
+        }
         let site = Site {
+            changed,
             callee,
             number: (self.callees.len() + position) as u32,
             wanted: self.wanted(callee, &size),
@@ -227,7 +238,7 @@ impl Tracer<'_> {
 
     /// A call of a function or method: arguments are checked, results are Params.
     fn call_site<'e>(&mut self, site: Site<'e>, whole: &Expr, span: Span) -> Result<Called<'e>, Value> {
-        let Site { callee, number, wanted, given, arguments } = site;
+        let Site { callee, number, wanted, mut changed, given, arguments } = site;
         let (is_method, given) = (given.is_some(), given.unwrap_or_default());
         let Wanted { signature, result, constants } = wanted;
         let (name, results) = (&signature.name, result.tensors());
@@ -245,11 +256,18 @@ impl Tracer<'_> {
         for (&argument, passing) in arguments.iter().zip(passing) {
             let value = self.expression(argument);
             match (passing, &value) {
-                (Passing::Model(count), value @ Value::Model(_)) => {
+                (Passing::Model(count) | Passing::Updated(count), Value::Model(model)) => {
                     let mut leaves = vec![];
-                    value.leaves(&mut leaves);
+                    self.leaves(&value, &mut leaves);
                     if leaves.len() != *count {
                         return Err(without_value(Value::Unknown)); // Another type: rustc's.
+                    }
+                    if matches!(passing, Passing::Updated(_)) {
+                        let buffers = self.changed_by_callee(model);
+                        if let Some(message) = self.fixed_parameter(name, &buffers) {
+                            return Err(without_value(self.refuse(argument, message)));
+                        }
+                        changed.extend(buffers);
                     }
                     nodes.extend(leaves.into_iter().map(Some));
                     places.resize(nodes.len(), Some(argument));
@@ -270,7 +288,7 @@ impl Tracer<'_> {
                     }
                     continue;
                 }
-                (Passing::Model(_), _) => return Err(without_value(Value::Unknown)),
+                (Passing::Model(_) | Passing::Updated(_), _) => return Err(without_value(Value::Unknown)),
                 (_, Value::Tensor(node)) => nodes.push(Some(*node)),
                 (Passing::Scalar, Value::Int(..) | Value::Float(_) | Value::Bool(_) | Value::Constant { .. }) => {
                     let dtype = signature.inputs.get(nodes.len()).map_or(DType::F32, |input| input.dtype);
@@ -352,7 +370,18 @@ impl Tracer<'_> {
                 Err(error) => return Err(self.refused(Place::of(whole), &error, &[])),
             }
         }
+        let declared = result_nodes.len();
+        for &buffer in &changed {
+            let state = self.tensor_type(self.buffers[buffer].node);
+            match self.result(span, &state) {
+                Ok(node) => result_nodes.push(node),
+                Err(error) => return Err(self.refused(Place::of(whole), &error, &[])),
+            }
+        }
         let results = result_nodes.clone();
+        for (buffer, node) in changed.into_iter().zip(result_nodes.split_off(declared)) {
+            self.set_buffer(buffer, node);
+        }
         self.calls.push(CallSite { callee: number, is_gradient: false, arguments: nodes, results });
         let value = Tracer::shaped(&callee.result, &mut result_nodes.into_iter().map(Value::Tensor));
         Ok(Called { value, wanted: Wanted { signature, result, constants }, bound, places })

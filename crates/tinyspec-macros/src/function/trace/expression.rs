@@ -30,10 +30,18 @@ pub(super) fn name_of(expression: &Expr) -> String {
     }
 }
 
+/// `&mut self.mean`: the place is meant, not its value.
+fn is_borrowed(expression: &Expr) -> bool {
+    matches!(expression, Expr::Reference(reference) if reference.mutability.is_some())
+}
+
 impl Tracer<'_> {
     /// The value of an expression. After a mistake it is [`Value::Wrong`]: the typed copy leaves out all of it.
     pub(super) fn expression(&mut self, expression: &Expr) -> Value {
-        let value = self.value_of(expression);
+        let mut value = self.value_of(expression);
+        if let (Value::Buffer(number), false) = (&value, is_borrowed(expression)) {
+            value = Value::Tensor(self.buffers[*number].node);
+        }
         if matches!(value, Value::Unknown | Value::Unseen) {
             // What it consists of comes first.
             self.open.get_or_insert_with(|| Place::of(expression));
@@ -54,6 +62,13 @@ impl Tracer<'_> {
             Expr::Group(inner) => self.expression(&inner.expr),
             Expr::Reference(reference) => {
                 if let Some(mutability) = &reference.mutability {
+                    match self.place(&reference.expr) {
+                        Some(value @ (Value::Buffer(_) | Value::Model(_) | Value::List(_) | Value::Optional(_))) => {
+                            return value;
+                        }
+                        Some(Value::Unseen) => return Value::Unseen,
+                        _ => {}
+                    }
                     let message = "tensors are values: nothing can be changed through a reference";
                     self.diagnostics.error_instead_of_rustc(expression, Place::of(mutability), message);
                     return Value::Wrong;

@@ -13,7 +13,8 @@ use tinyspec_ir::ops::{self, LiteralKind, METHODS, Method, MethodArg, ParamKind}
 use tinyspec_ir::{Arg, Builder, Const, DType, ErrorKind, NodeId, Op, Shape};
 
 /// What lists have; a callee may return one only in a later version, but half-typed code is read too.
-const LIST_METHODS: &[&str] = &["iter", "into_iter", "to_vec", "as_slice", "len", "rev", "enumerate", "zip", "step_by"];
+const LIST_METHODS: &[&str] =
+    &["iter", "iter_mut", "into_iter", "to_vec", "as_slice", "len", "rev", "enumerate", "zip", "step_by"];
 
 impl Tracer<'_> {
     pub(super) fn method_call(&mut self, call: &ExprMethodCall, whole: &Expr) -> Value {
@@ -37,20 +38,25 @@ impl Tracer<'_> {
             }
             Value::Unseen => {
                 self.arguments(&call.args);
-                if matches!(name.as_str(), "iter" | "as_ref" | "clone") { Value::Unseen } else { Value::Unknown }
+                if matches!(name.as_str(), "iter" | "iter_mut" | "as_ref" | "as_mut" | "clone") {
+                    Value::Unseen
+                } else {
+                    Value::Unknown
+                }
             }
             Value::Model(model) => {
                 if name == "clone" && call.args.is_empty() {
-                    return Value::Model(model);
+                    return self.resolved(Value::Model(model));
                 }
                 self.model_method(&model, call, whole)
             }
             Value::Optional(inner) if matches!(name.as_str(), "is_some" | "is_none") => {
                 Value::Bool(inner.is_some() == (name == "is_some"))
             }
-            Value::Optional(inner) if matches!(name.as_str(), "as_ref" | "clone") && call.args.is_empty() => {
+            Value::Optional(inner) if matches!(name.as_str(), "as_ref" | "as_mut") && call.args.is_empty() => {
                 Value::Optional(inner)
             }
+            Value::Optional(inner) if name == "clone" && call.args.is_empty() => self.resolved(Value::Optional(inner)),
             Value::Unknown => self.method_of_unknown(call, place, whole),
             Value::List(values) => self.list_method(values, call, place, whole),
             Value::Range(start, end, kind)
@@ -166,7 +172,8 @@ impl Tracer<'_> {
             return Value::Wrong;
         }
         match (name.as_str(), arguments.as_slice()) {
-            ("iter" | "into_iter" | "to_vec" | "clone" | "as_slice", []) => Value::List(values),
+            ("iter" | "iter_mut" | "into_iter" | "as_slice", []) => Value::List(values),
+            ("to_vec" | "clone", []) => self.resolved(Value::List(values)),
             ("len", []) => Value::Int(values.len() as i128, Kind::Known(NumberType::Usize)),
             ("rev", []) => Value::List(values.into_iter().rev().collect()),
             ("enumerate", []) => {
@@ -319,6 +326,7 @@ impl Tracer<'_> {
         if let Some(spoiled) = Value::without_value([value]) {
             return Err(spoiled);
         }
+        let value = &self.resolved(value.clone());
         let names_axis = param.starts_with("ax") || param == "from" || param == "to";
         let is_of_axes = kind == ParamKind::axes || kind == ParamKind::int && names_axis;
         let decided = if is_of_axes { self.decided_axes(value, rank, Place::of(expression))? } else { value.clone() };

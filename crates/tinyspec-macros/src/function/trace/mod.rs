@@ -15,6 +15,7 @@ mod numbers;
 mod options;
 mod pick;
 mod results;
+mod state;
 mod statement;
 mod value;
 mod words;
@@ -30,6 +31,7 @@ use decide::{Decided, Decision, MOST_WAYS, Way};
 use inference::Inference;
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
+use state::Buffer;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -76,6 +78,8 @@ pub struct Tracer<'a> {
     inference: Inference,
     /// What the next trace assumes.
     assumed: Vec<Check>,
+    /// Buffers of the models that are passed.
+    buffers: Vec<Buffer>,
     /// The first expression that has no value here and is not refused: rustc says what is wrong with it.
     open: Option<Place>,
     /// Some callee has mistakes of its own.
@@ -254,6 +258,7 @@ fn trace_assuming(
         counts: vec![],
         inference,
         assumed: vec![],
+        buffers: vec![],
         open: None,
         waits: false,
         decided,
@@ -264,7 +269,10 @@ fn trace_assuming(
     };
     tracer.bind_inputs();
     let value = tracer.block(body);
-    let outputs = tracer.outputs(body, value);
+    let mut outputs = tracer.outputs(body, value);
+    if let Some(outputs) = &mut outputs {
+        outputs.extend(tracer.states());
+    }
     if outputs.is_none() && tracer.diagnostics.is_empty() {
         let place = body.stmts.last().map_or_else(|| Place::of(&signature.ident), Place::of);
         tracer.open.get_or_insert(place);
@@ -304,6 +312,17 @@ fn trace_assuming(
     Ok((Outcome { traced, constants, checks, methods, is_deferred, open }, assumed, inference))
 }
 
+/// The parameter that a model is, or is a part of.
+#[derive(Clone, Copy)]
+struct Owner<'a> {
+    /// Its type.
+    root: &'a Rc<TokenStream>,
+    /// Its name.
+    parameter: &'a str,
+    /// It is `&mut`.
+    is_updated: bool,
+}
+
 impl Tracer<'_> {
     fn bind_inputs(&mut self) {
         let signature = self.signature;
@@ -330,7 +349,9 @@ impl Tracer<'_> {
             let value = match (&parameter.fields, &parameter.model) {
                 (Some(fields), Some(path)) => {
                     let root = Rc::new(erased(path, &signature.dim_names()));
-                    self.model_value(fields, &root, &quote!((*model)), &mut params)
+                    let is_updated = matches!(parameter.passing, Passing::Updated(_));
+                    let owner = Owner { root: &root, parameter: &name, is_updated };
+                    self.model_value(fields, (owner, false), &quote!((*model)), &mut params)
                 }
                 (_, Some(_)) => {
                     self.waits = true;
@@ -350,38 +371,44 @@ impl Tracer<'_> {
         }
     }
 
-    /// A model as nested values over its tensors; `access` is the way to it from `root`, in a closure over `model`.
+    /// A model as nested values over its tensors; `access` is the way to it from its owner, in a closure over `model`.
     fn model_value(
-        &self,
+        &mut self,
         ty: &FieldType,
-        root: &Rc<TokenStream>,
+        (owner, is_buffer): (Owner, bool),
         access: &TokenStream,
         nodes: &mut impl Iterator<Item = NodeId>,
     ) -> Value {
+        let of = (owner, is_buffer);
         match ty {
-            FieldType::Tensor(_) => nodes.next().map_or(Value::Unknown, Value::Tensor),
+            FieldType::Tensor(_) => match nodes.next() {
+                Some(node) if is_buffer => self.new_buffer(node, owner.parameter, owner.is_updated),
+                Some(node) => Value::Tensor(node),
+                None => Value::Unknown,
+            },
+            FieldType::Buffer(state) => self.model_value(state, (owner, true), access, nodes),
             FieldType::Model(model, _) => {
                 let fields = model
                     .fields
                     .iter()
                     .map(|(name, ty)| {
                         let ident = crate::diagnostics::ident(name);
-                        (name.clone(), self.model_value(ty, root, &quote!(#access.#ident), nodes))
+                        (name.clone(), self.model_value(ty, of, &quote!(#access.#ident), nodes))
                     })
                     .collect();
                 Value::Model(Rc::new(ModelValue {
                     model: model.clone(),
                     fields,
-                    root: root.clone(),
+                    root: owner.root.clone(),
                     access: access.clone(),
                 }))
             }
             FieldType::List(element, count) => {
-                Value::List((0..*count).map(|_| self.model_value(element, root, &quote!(#access[0]), nodes)).collect())
+                Value::List((0..*count).map(|_| self.model_value(element, of, &quote!(#access[0]), nodes)).collect())
             }
             FieldType::Optional(element, true) => {
                 let some = quote!((*#access.as_ref().unwrap()));
-                Value::Optional(Some(Box::new(self.model_value(element, root, &some, nodes))))
+                Value::Optional(Some(Box::new(self.model_value(element, of, &some, nodes))))
             }
             FieldType::Optional(_, false) => Value::Optional(None),
         }

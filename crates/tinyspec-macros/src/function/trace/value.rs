@@ -12,6 +12,8 @@ use tinyspec_ir::{DType, Dim, NodeId};
 pub enum Value {
     /// A tensor: a node of the graph.
     Tensor(NodeId),
+    /// A buffer of a model, by its number: whoever has it, such as a loop over layers, sees what it was changed to.
+    Buffer(usize),
     /// An array, a slice, or what a method with several results gives.
     List(Vec<Value>),
     /// A tuple; `()` too.
@@ -86,17 +88,6 @@ impl std::fmt::Debug for ModelValue {
 }
 
 impl Value {
-    /// The tensors of a model, or of what is made of models, in the order of the fields.
-    pub fn leaves(&self, nodes: &mut Vec<NodeId>) {
-        match self {
-            Value::Tensor(node) => nodes.push(*node),
-            Value::Model(model) => model.fields.iter().for_each(|(_, value)| value.leaves(nodes)),
-            Value::List(values) | Value::Tuple(values) => values.iter().for_each(|value| value.leaves(nodes)),
-            Value::Optional(Some(value)) => value.leaves(nodes),
-            _ => {}
-        }
-    }
-
     /// `()`.
     pub const UNIT: Value = Value::Tuple(vec![]);
 
@@ -118,7 +109,7 @@ impl Value {
     /// What it is, for messages.
     pub fn describe(&self) -> &'static str {
         match self {
-            Value::Tensor(_) => "a tensor",
+            Value::Tensor(_) | Value::Buffer(_) => "a tensor",
             Value::List(_) => "a list",
             Value::Tuple(elements) if elements.is_empty() => "()",
             Value::Tuple(_) => "a tuple",

@@ -1,0 +1,168 @@
+//! A step of a training is one call and one plan, with every optimiser.
+
+use crate::buffers::{Net, data, near};
+use tinyspec::nn::{
+    Adadelta, Adagrad, Adamax, Cosine, Lamb, Lion, Nadam, Radam, RmsProp, Schedule, TrainStep, clip_norm, clip_value,
+};
+use tinyspec::options::default;
+use tinyspec::prelude::*;
+use tinyspec::profile::counters;
+
+fn optimizers() -> Vec<Box<dyn Fn() -> Box<dyn Optimizer>>> {
+    vec![
+        Box::new(|| Box::new(Sgd::new(0.05))),
+        Box::new(|| Box::new(Sgd::with_momentum(0.05, 0.9))),
+        Box::new(|| Box::new(Adam::new(0.01))),
+        Box::new(|| Box::new(Adam::with_weight_decay(0.01, 0.01))),
+        Box::new(|| Box::new(RmsProp::new(0.01))),
+        Box::new(|| Box::new(Adagrad::new(0.01))),
+        Box::new(|| Box::new(Lamb::new(0.01))),
+        Box::new(|| Box::new(Adadelta::new(1.0))),
+        Box::new(|| Box::new(Adamax::new(0.01))),
+        Box::new(|| Box::new(Nadam::new(0.01))),
+        Box::new(|| Box::new(Radam::new(0.01))),
+        Box::new(|| Box::new(Lion::new(0.001))),
+    ]
+}
+
+/// As it was written before there was one call.
+fn by_hand(net: &mut Net, optimizer: &mut dyn Optimizer, step: usize) -> Result<f32> {
+    let (x, labels) = data(step);
+    let loss = net.loss(&x, &labels);
+    let mut gradients = grad(&loss, &net.parameters())?;
+    clip_value(&mut gradients, 0.5)?;
+    clip_norm(&mut gradients, 0.7)?;
+    optimizer.step(&mut net.parameters_mut(), &gradients)?;
+    realize_all(&[vec![&loss], net.state(), optimizer.state()].concat())?;
+    loss.item()
+}
+
+#[test]
+fn every_optimiser_takes_it() -> Result<()> {
+    let schedule = Cosine { rate: 0.02, least: 0.001, steps: 5 };
+    for (number, new) in optimizers().iter().enumerate() {
+        let mut net = Net::init();
+        realize_all(&net.state())?;
+        let (mut twin, mut optimizer, mut other) = (net.clone(), new(), new());
+        let mut plans = 0;
+        for step in 0..5 {
+            schedule.apply(&mut *optimizer, step);
+            schedule.apply(&mut *other, step);
+            let wanted = by_hand(&mut twin, &mut *other, step)?;
+            let before = counters().plans;
+            let (x, labels) = data(step);
+            let loss = net.loss(&x, &labels);
+            let options = TrainStep { clip_norm: Some(0.7), clip_value: Some(0.5), ..default() };
+            let norm = net.train_step_with(&loss, &mut *optimizer, options)?.unwrap();
+            assert!(loss.is_realized() && norm.is_realized() && net.state().iter().all(|tensor| tensor.is_realized()));
+            assert!((loss.item::<f32>()? - wanted).abs() < 1e-4, "{number}: {} {wanted}", loss.item::<f32>()?);
+            plans = counters().plans - before;
+        }
+        assert_eq!(plans, 0, "{number}");
+        for (found, wanted) in net.state().iter().zip(twin.state()) {
+            assert!(near(&found.cast(DType::F32), &wanted.cast(DType::F32))?, "{number}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn it_is_one_plan() -> Result<()> {
+    let (mut net, mut optimizer) = (Net::init(), Adam::new(0.01));
+    realize_all(&net.state())?;
+    let mut plans = vec![];
+    let (mut first, mut last) = (f32::NAN, f32::NAN);
+    for step in 0..30 {
+        let before = counters().plans;
+        let (x, labels) = data(step % 2);
+        let loss = net.loss(&x, &labels);
+        net.train_step(&loss, &mut optimizer)?;
+        plans.push(counters().plans - before);
+        last = loss.item()?;
+        if step == 0 {
+            first = last;
+        }
+    }
+    // What the optimiser remembers is made before the first step.
+    assert!(plans[0] <= 2 && plans[1..].iter().all(|&plans| plans == 0), "{plans:?}");
+    assert!(last < first, "{first} {last}");
+    assert_eq!(net.first[0].norm.batches.item::<i64>()?, 30);
+    Ok(())
+}
+
+#[test]
+fn what_is_asked_for_is_computed_with_it() -> Result<()> {
+    let (mut net, mut optimizer) = (Net::init(), Sgd::new(0.1));
+    let (x, labels) = data(0);
+    let loss = net.loss(&x, &labels);
+    let guesses = net.eval(&x).argmax(1);
+    let hits = guesses.eq(&labels).cast(DType::F32).mean(.., false);
+    let norm = net.train_step_with(&loss, &mut optimizer, TrainStep { with: &[&hits], ..default() })?;
+    assert!(norm.is_none() && hits.is_realized());
+    Ok(())
+}
+
+#[test]
+fn each_device_of_a_tuple_takes_it() -> Result<()> {
+    let (mut one, mut optimizer) = (Mlp::init(), Adam::new(0.01));
+    realize_all(&one.state())?;
+    let names = ["interpreter:0", "interpreter:1"];
+    let (mut two, mut other) = (one.clone().to("interpreter").to(&names[..]), Adam::new(0.01));
+    for step in 0..3 {
+        let (x, labels) = data(step);
+        let x = x.mean(2, false);
+        let loss = one.loss(&x, &labels, 0.5);
+        one.train_step(&loss, &mut optimizer)?;
+        let on_both = |tensor: &Tensor| tensor.to("interpreter").to(&names[..]);
+        let shared = two.loss(&on_both(&x), &on_both(&labels), 0.5);
+        two.train_step(&shared, &mut other)?;
+        assert!((loss.item::<f32>()? - shared.item::<f32>()?).abs() < 1e-5);
+    }
+    let two = two.to("interpreter").to("cpu");
+    for (found, wanted) in two.state().iter().zip(one.state()) {
+        assert!(near(&found.cast(DType::F32), &wanted.cast(DType::F32))?);
+    }
+    assert_eq!(two.steps.item::<i32>()?, 3);
+    Ok(())
+}
+
+/// Tensors, numbers and a state.
+#[model(functions)]
+#[derive(Clone)]
+struct Mlp {
+    wide: Tensor<f32, 4, 8>,
+    narrow: Tensor<f32, 8, 3>,
+    #[model(buffer)]
+    steps: Tensor<i32>,
+    unused: Tensor<f32, 2>,
+}
+
+#[function]
+impl Mlp {
+    fn loss<B>(&mut self, x: &Tensor<f32, B, 4>, labels: &Tensor<i32, B>, scale: f32) -> Tensor<f32> {
+        self.steps += 1;
+        let scores = (x.matmul(&self.wide).relu() * scale).matmul(&self.narrow);
+        scores.cross_entropy(labels, "mean", 0.0, -100) + self.unused.sum(.., false) * 0.0
+    }
+
+    fn without<B>(&self, x: &Tensor<f32, B, 4>) -> Tensor<f32> {
+        x.matmul(&self.wide).matmul(&self.narrow).square().mean(.., false)
+    }
+}
+
+#[test]
+fn mistakes_are_named() -> Result<()> {
+    let (mut mlp, mut optimizer) = (Mlp::init(), Sgd::new(0.1));
+    let x = Tensor::ones([2, 4]);
+    let message = |result: Result<()>| result.unwrap_err().to_string();
+    let loss = mlp.without(&x);
+    let error = message(mlp.train_step(&loss, &mut optimizer));
+    assert!(error.contains("the loss does not depend on `unused`") && error.contains("training.rs"), "{error}");
+    mlp.train_step_with(&loss, &mut optimizer, TrainStep { allow_unused: true, ..default() })?;
+    let error = message(mlp.train_step(&loss, &mut optimizer));
+    assert!(error.contains("depends on no parameter of the model"), "{error}");
+    let rows = x.matmul(&mlp.wide);
+    let error = message(mlp.train_step(&rows, &mut optimizer));
+    assert!(error.contains("the loss must be a float scalar"), "{error}");
+    Ok(())
+}
