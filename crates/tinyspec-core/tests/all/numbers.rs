@@ -256,6 +256,9 @@ fn a_label_that_is_no_class_is_no_loss() {
             assert_eq!(losses.to_vec::<f32>()?[3], 0.0);
         }
         assert_eq!(is_nan(&logits.multi_margin_loss(&labels, "none", 1.0, 1.0))?, [false, true, true, true]);
+        // A list of classes ends at its first negative number.
+        let lists = vector(&[2i32, 0, -1, 0, 3, 1, -1, 3, 7, 1, -1, 5]).reshape([4, 3]);
+        assert_eq!(is_nan(&logits.multilabel_margin_loss(&lists, "none"))?, [false, true, false, false]);
         assert!(logits.cross_entropy(&labels, "mean", 0.0, -100).item::<f32>()?.is_nan());
         // Another number to ignore, and labels whose dtype has no negative ones.
         assert_eq!(is_nan(&logits.cross_entropy(&labels, "none", 0.0, -1))?, [false, true, false, true]);

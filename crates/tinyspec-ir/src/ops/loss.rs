@@ -152,7 +152,7 @@ pub(super) fn picked(b: &mut dyn Builder, op: &str, log_probabilities: NodeId, t
 }
 
 /// `[0 <= target < classes]`.
-fn is_class(b: &mut dyn Builder, target: NodeId, classes: &Dim) -> Result<NodeId> {
+pub(super) fn is_class(b: &mut dyn Builder, target: NodeId, classes: &Dim) -> Result<NodeId> {
     let target = super::index::wide(b, target)?;
     let dtype = dtype_of(b, target);
     let classes = super::creation::size(b, classes, dtype)?;

@@ -3,7 +3,7 @@
 use super::activation::{logsigmoid, relu, softplus};
 use super::arithmetic::{mul, sub};
 use super::elementwise::{pow_const, scale, shift};
-use super::loss::{equal_shape, loss_of, picked, reduced};
+use super::loss::{equal_shape, is_class, loss_of, picked, reduced};
 use super::{cast, in_wide, index, like, reduce, shape_of};
 use crate::{Builder, DType, Error, ErrorKind, NodeId, Op, Result};
 
@@ -56,7 +56,7 @@ pub fn multi_margin_loss(
 }
 
 /// `Σ max(1 - (x[t] - x[j]), 0)` over the classes t that the targets name, up to the first negative one, and those j that
-/// they do not, by the number of all classes.
+/// they do not, by the number of all classes; nan where a target before the first negative one is no class.
 pub fn multilabel_margin_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
     const OP: &str = "multilabel_margin_loss";
     equal_shape(b, OP, x, target)?;
@@ -74,6 +74,10 @@ pub fn multilabel_margin_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, re
         let ended = super::scan::cumsum(b, ends, -1)?;
         let none = like(b, ended, 0.0);
         let counts = super::arithmetic::eq(b, ended, none)?;
+        let known = is_class(b, target, &classes)?;
+        let unknown = super::arithmetic::logical_not(b, known)?;
+        let unknown = b.alu(Op::And, &[unknown, counts])?;
+        let unknown = reduce::any(b, unknown, Some(&[-1]), false)?;
         let hits = index::one_hot_mask(b, OP, target, &classes)?;
         let counted = super::movement::unsqueeze(b, counts, -1)?;
         let hits = b.alu(Op::And, &[hits, counted])?;
@@ -90,6 +94,8 @@ pub fn multilabel_margin_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, re
         let rest = b.alu(Op::Where, &[pair, rest, zero])?;
         let total = reduce::sum(b, rest, Some(&[-2]), false)?;
         let losses = reduce::mean(b, total, Some(&[-1]), false)?;
+        let nan = like(b, losses, f64::NAN);
+        let losses = b.alu(Op::Where, &[unknown, nan, losses])?;
         reduced(b, OP, losses, reduction)
     })
 }
