@@ -24,12 +24,24 @@ rules! {
             let shape = g.shape(&shape).ok()?;
             g.add(Op::Reshape, &[all, shape], Arg::None).ok()?
         };
+        reduce_of_one: (Reduce x) if is_of_one(g, node) => {
+            x
+        };
         running_sum_of_one: (Reduce windows) if is_sum(g, node) && is_choice(g, windows) => {
             let value = g.as_const(repeated(g, g.source(windows, 1)))?;
             scanned(g, node)?;
             multiples(g, node, value)?
         };
     }
+}
+
+/// Each result has one term. Its loop would be none, but everything that asks for Reduces would take it for one.
+fn is_of_one(graph: &Graph, node: NodeId) -> bool {
+    let is_short = |axes: Axes| {
+        let shape = &graph.props(graph.source(node, 0)).shape;
+        axes.iter().all(|&axis| shape.get(axis as usize).is_some_and(|dim| dim.is(1)))
+    };
+    axes(graph, node).is_some_and(is_short) && graph.dtype(node) == graph.dtype(graph.source(node, 0))
 }
 
 fn is_sum(graph: &Graph, node: NodeId) -> bool {
