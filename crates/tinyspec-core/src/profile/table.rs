@@ -15,6 +15,8 @@ use std::time::Duration;
 struct Total {
     launches: u64,
     time: Duration,
+    /// Of the fastest launch: on a busy machine the sum says little.
+    least: Duration,
     work: u64,
     bytes: u64,
     arena: u64,
@@ -36,13 +38,14 @@ pub(crate) fn kernel(step: &Step, time: Duration, arena_bytes: usize) {
         unsafe { atexit(print_totals) };
         eprintln!("── kernels as they run for the first time\n{}", heading(""));
     });
-    let one = Total { launches: 1, time, work: step.kernel.work, bytes: step.bytes, arena: arena_bytes as u64 };
+    let one = Total { launches: 1, time, least: time, work: step.kernel.work, bytes: step.bytes, arena: arena_bytes as u64 };
     let name: Row = (step.kernel.name.clone(), step.kernel.axes.clone(), step.location.clone());
     let is_new = {
         let mut totals = TOTALS.lock().unwrap_or_else(PoisonError::into_inner);
         let total = totals.get_or_insert_default().entry(name.clone()).or_default();
         total.launches += 1;
         total.time += one.time;
+        total.least = if total.launches == 1 { time } else { total.least.min(time) };
         total.work = total.work.saturating_add(one.work);
         total.bytes = total.bytes.saturating_add(one.bytes);
         total.arena = total.arena.max(one.arena);
@@ -59,11 +62,11 @@ extern "C" fn print_totals() {
     rows.sort_by_key(|(name, total)| (Reverse(total.time), name.clone()));
     let all: Duration = rows.iter().map(|(_, total)| total.time).sum();
     let launches: u64 = rows.iter().map(|(_, total)| total.launches).sum();
-    let heading = heading(&format!("{:>6} {:>8} ", "share", "launches"));
+    let heading = heading(&format!("{:>6} {:>8} {:>9} ", "share", "launches", "least µs"));
     let mut text = format!("── totals: {launches} launches, {:.3} ms\n{heading}\n", all.as_secs_f64() * 1e3);
     for (name, total) in &rows {
         let share = 100.0 * total.time.as_secs_f64() / all.as_secs_f64().max(1e-9);
-        let _ = writeln!(text, "{}", row(&format!("{share:>5.1}% {:>8} ", total.launches), name, total));
+        let _ = writeln!(text, "{}", row(&format!("{share:>5.1}% {:>8} {:>9.1} ", total.launches, total.least.as_secs_f64() * 1e6), name, total));
     }
     // Standard error may be closed by now.
     let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
