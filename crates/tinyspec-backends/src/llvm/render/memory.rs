@@ -32,10 +32,12 @@ const TRIPS_AHEAD_OF_WORK: i64 = 32;
 /// Bytes ahead at which a stream is fetched: in pages that the processor has not begun to read ahead in.
 const STREAM_AHEAD: i64 = 8_192;
 /// Instructions for each load, from which on the processor sees too few loads ahead of itself.
-const LABOUR: usize = 6;
+const LABOUR: usize = 3;
+/// Bytes read for each that is stored, at least, where reading sets the pace.
+const STORED: usize = 8;
 
 /// Lines that are fetched while the sums of a tile are made, at most: the first cache waits for no more at once.
-const MOST_BEHIND: usize = 16;
+const MOST_BEHIND: usize = 64;
 
 /// The cache that a line is fetched into.
 #[derive(Clone, Copy)]
@@ -238,7 +240,7 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// A large buffer that is read once, line after line, by a loop that only reduces it and takes its time.
+    /// A large buffer that is read once, line after line, by a loop that stores little and takes its time.
     fn is_laboured_stream(&mut self, node: NodeId, address: &Address, bytes: u32) -> bool {
         let graph = self.graph;
         let (Some(level), Some(buffer)) = (self.levels.last(), self.buffer_read(node)) else { return false };
@@ -271,7 +273,7 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// Nothing but a loop reads the buffer, and it takes its time and only reduces.
+    /// Nothing but a loop reads the buffer, and it takes its time and stores little of what it makes of it.
     fn is_laboured(&self, range: NodeId, buffer: NodeId) -> bool {
         let graph = self.graph;
         let instructions = graph.sources(self.kernel.linear);
@@ -281,11 +283,12 @@ impl Renderer<'_, '_> {
         let body = instructions.get(begin + 1..end).unwrap_or_default();
         let is_read = |&&it: &&NodeId| self.buffer_read(it) == Some(buffer);
         let reads = body.iter().filter(is_read).count();
-        let reduces = body.iter().all(|&it| match graph.op(it) {
-            Op::Range | Op::AtomicAdd => false,
-            Op::Store => register(graph, graph.source(it, 0)).is_some(),
-            _ => true,
-        });
+        let bytes = |value: NodeId| self.lanes(value).unwrap_or(1) as usize * graph.dtype(value).size();
+        let is_memory = |&&it: &&NodeId| graph.op(it) == Op::Store && register(graph, graph.source(it, 0)).is_none();
+        let stored: usize = body.iter().filter(is_memory).map(|&it| bytes(graph.source(it, 1))).sum();
+        let read: usize = body.iter().filter(is_read).map(|&it| bytes(it)).sum();
+        let reduces =
+            !body.iter().any(|&it| matches!(graph.op(it), Op::Range | Op::AtomicAdd)) && STORED * stored <= read;
         let computed = body.iter().filter(|&&it| graph.op(it).is_elementwise()).count();
         reduces && computed >= LABOUR * reads && instructions.iter().filter(is_read).count() == reads
     }
