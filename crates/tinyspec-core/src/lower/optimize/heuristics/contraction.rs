@@ -49,7 +49,7 @@ const ACROSS: f64 = 1.05;
 /// Cycles for a line from the second-level cache, several being under way.
 const LINE_CYCLES: f64 = 2.0;
 /// What tiles take longer whose panels come from the last cache.
-const FAR: f64 = 1.5;
+const FAR: f64 = 1.05;
 
 impl Planner<'_> {
     /// The cheapest tile, if the kernel is a sum of products.
@@ -103,7 +103,10 @@ impl Planner<'_> {
             return None;
         }
         let is_copied = !self.windows(rows).is_empty() || self.coefficient(panel, lane) != 1;
-        let is_gathered = !self.windows(panel).is_empty() && self.coefficient(panel, lane) != 1;
+        // What else the panel moves along would pack it anew for each tile of rows.
+        let is_own = |origin: usize| origin != lane && self.depends(panel, origin) && !self.depends(rows, origin);
+        let moves = self.outputs().into_iter().any(|origin| is_own(origin) && self.trips(origin) > 1);
+        let is_gathered = (moves || !self.windows(panel).is_empty()) && self.coefficient(panel, lane) != 1;
         if is_gathered || is_copied && !(self.is_read_once(panel) && self.is_read_once(rows)) {
             return None;
         }
@@ -164,7 +167,7 @@ impl Planner<'_> {
         };
         let stored = match () {
             () if !scattered => products,
-            () if heights.iter().any(is_turned) => products * 4.0,
+            () if heights.iter().any(is_turned) => products * 24.0,
             () => products * lanes as f64,
         };
         let filled = heights.iter().map(|&(origin, height)| self.share_filled(origin, height)).product::<f64>()
@@ -238,7 +241,9 @@ impl Planner<'_> {
 
     /// There is more than one tile of rows.
     fn are_tiled(&self, tile: &Contraction) -> bool {
-        tile.heights.first().is_some_and(|&(origin, height)| self.trips(origin) > height)
+        let is_own = |&origin: &usize| self.depends(tile.rows, origin) && !self.depends(tile.panel, origin);
+        let rows: i64 = self.outputs().into_iter().filter(is_own).map(|origin| self.trips(origin)).product();
+        rows > tile.heights.iter().map(|&(_, height)| height).product()
     }
 
     /// Two terms at once, where the target has an instruction for them: along the range that is contiguous in memory, if
@@ -265,12 +270,12 @@ impl Planner<'_> {
         }
     }
 
-    /// Each step of the reduction reads neighbours from other lines than the step before.
+    /// Each step of the reduction reads what lies in a few lines, and from other lines than the step before.
     fn is_turned(&self, rows: usize, origin: usize) -> bool {
         const LINE: i64 = 64;
         let size = self.kernel.accesses[rows].dtype.size() as i64;
         let jumps = |origin: usize| self.coefficient(rows, origin).abs().saturating_mul(size) >= LINE;
-        self.coefficient(rows, origin) == 1 && self.reduced().all(jumps)
+        !jumps(origin) && self.coefficient(rows, origin) > 0 && self.reduced().all(jumps)
     }
 
     /// Column panels outside, so that each is packed once; rows walk over it.
@@ -356,7 +361,11 @@ impl Planner<'_> {
         let panels = self.outermost(tile.lane).unwrap_or(0);
         let is_plain = shared.is_empty() && self.windows(tile.rows).is_empty();
         let is_loop = |axis: &Axis| axis.trips != Some(1) && axis.kind == AxisType::Loop;
-        if is_plain && !self.space.axes[..panels].iter().any(is_loop) {
+        let is_of_rows = |axis: &Axis| !is_loop(axis) || !self.depends(tile.panel, axis.origin);
+        if is_plain && self.space.axes[..panels].iter().all(is_of_rows) {
+            for axis in (0..panels).rev() {
+                self.apply(OptOp::Swap(axis, axis + 1));
+            }
             return self.rows_around_panels(tile);
         }
         self.block_rows(tile);

@@ -103,13 +103,26 @@ impl Rebuild<'_> {
         if !regular(index) || !conditions.iter().all(regular) {
             return Ok(None);
         }
-        let Some(groups) = self.groups(index, &inside, &conditions).filter(|groups| !groups.is_empty()) else {
+        let Some(mut groups) = self.groups(index, &inside, &conditions).filter(|groups| !groups.is_empty()) else {
             return Ok(None);
         };
         if !self.padding_is_apart(access, &groups) {
             return Ok(None);
         }
 
+        let mut layout = self.layout(&groups);
+        let turns = !self.shares && !matches!(form, Form::Words(_));
+        let mut turned = if turns { turned(&groups, &layout) } else { None };
+        // Taps are short, but those of all channels follow each other in memory.
+        if turns
+            && turned.is_none()
+            && let Some(dense) = self.dense(index, &groups)
+        {
+            let order = self.layout(&dense);
+            if let Some(squares) = self::turned(&dense, &order) {
+                (groups, layout, turned) = (dense, order, Some(squares));
+            }
+        }
         // Words of neighbours lie side by side, too.
         let is_of_words = |axis: usize| Some(self.space.axes[axis].origin) == self.space.words;
         let contiguous = groups.iter().map(|group| match form {
@@ -117,32 +130,6 @@ impl Rebuild<'_> {
             _ => group.unit == 1,
         });
         let contiguous: SmallVec<[bool; 8]> = contiguous.collect();
-        // Output loops, then reductions in the order of their loops, the output tile inside: what a reduction reads one
-        // after the other lies together.
-        let is_of = |group: &Group, is: &dyn Fn(AxisType) -> bool| {
-            group.steps.iter().all(|step| is(self.space.axes[step.0].kind))
-        };
-        let is_tile = |group: &Group| is_of(group, &|kind| kind == AxisType::Upcast);
-        let is_output = |group: &Group| is_of(group, &|kind| !kind.is_reduce());
-        let has = |group: &Group, kind: AxisType| group.steps.iter().any(|step| self.space.axes[step.0].kind == kind);
-        let tiled = groups.iter().filter(|group| has(group, AxisType::Upcast) && !is_tile(group));
-        let nearest = tiled.min_by_key(|group| group.unit);
-        // Lines of which a tile takes parts lie apart, each behind all steps of the reduction: side by side they would make
-        // a step so long that all of them share a few places of the first cache.
-        let lies_apart =
-            |group: &Group| nearest.is_some_and(|nearest| nearest.unit < group.unit && has(nearest, AxisType::Loop));
-        let is_tiled = |group: &Group| has(group, AxisType::Upcast) && !lies_apart(group);
-        let reduction = |group: &Group| {
-            let reduced = group.steps.iter().filter(|step| self.space.axes[step.0].kind.is_reduce());
-            reduced.map(|step| step.0).max()
-        };
-        let place = |group: &Group| {
-            let unit = std::cmp::Reverse(group.unit);
-            (is_tile(group), !is_output(group), is_tiled(group), reduction(group), unit)
-        };
-        let mut layout: Vec<usize> = (0..groups.len()).collect();
-        layout.sort_by_key(|&group| place(&groups[group]));
-        let turned = if self.shares || matches!(form, Form::Words(_)) { None } else { turned(&groups, &layout) };
         let (mut strides, mut size) = (vec![0; groups.len()], 1i64);
         for &group in layout.iter().rev() {
             strides[group] = size;
@@ -284,6 +271,56 @@ impl Rebuild<'_> {
             sum.plus(&at.scale(stride))
         });
         gated_load(graph, filled, &read, alt, None).map(Some)
+    }
+
+    /// The order of a copy's groups in memory: output loops, then reductions in the order of their loops, the output tile
+    /// inside: what a reduction reads one after the other lies together.
+    fn layout(&self, groups: &[Group]) -> Vec<usize> {
+        let is_of = |group: &Group, is: &dyn Fn(AxisType) -> bool| {
+            group.steps.iter().all(|step| is(self.space.axes[step.0].kind))
+        };
+        let is_tile = |group: &Group| is_of(group, &|kind| kind == AxisType::Upcast);
+        let is_output = |group: &Group| is_of(group, &|kind| !kind.is_reduce());
+        let has = |group: &Group, kind: AxisType| group.steps.iter().any(|step| self.space.axes[step.0].kind == kind);
+        let tiled = groups.iter().filter(|group| has(group, AxisType::Upcast) && !is_tile(group));
+        let nearest = tiled.min_by_key(|group| group.unit);
+        // Lines of which a tile takes parts lie apart, each behind all steps of the reduction: side by side they would make
+        // a step so long that all of them share a few places of the first cache.
+        let lies_apart =
+            |group: &Group| nearest.is_some_and(|nearest| nearest.unit < group.unit && has(nearest, AxisType::Loop));
+        let is_tiled = |group: &Group| has(group, AxisType::Upcast) && !lies_apart(group);
+        let reduction = |group: &Group| {
+            let reduced = group.steps.iter().filter(|step| self.space.axes[step.0].kind.is_reduce());
+            reduced.map(|step| step.0).max()
+        };
+        let place = |group: &Group| {
+            let unit = std::cmp::Reverse(group.unit);
+            (is_tile(group), !is_output(group), is_tiled(group), reduction(group), unit)
+        };
+        let mut layout: Vec<usize> = (0..groups.len()).collect();
+        layout.sort_by_key(|&group| place(&groups[group]));
+        layout
+    }
+
+    /// The groups with those of reductions joined that lie side by side without gaps in the source: one run in memory.
+    fn dense(&self, index: &Sum, groups: &[Group]) -> Option<Vec<Group>> {
+        let is_whole = |step: &(usize, i64)| {
+            let axis = &self.space.axes[step.0];
+            axis.kind.is_reduce() && !self.space.origins[axis.origin].padded && step.1 > 0
+        };
+        let is_run = |group: &Group| group.steps.iter().all(is_whole);
+        let mut order: Vec<&Group> = groups.iter().collect();
+        order.sort_by_key(|group| group.unit);
+        let mut dense: Vec<Group> = Vec::new();
+        for group in order {
+            let follows = |last: &Group| last.unit * last.extent == group.unit && is_run(last) && is_run(group);
+            let mut axes: SmallVec<[usize; 4]> = group.steps.iter().map(|step| step.0).collect();
+            if let Some(last) = dense.pop_if(|last| follows(last)) {
+                axes.extend(last.steps.iter().map(|step| step.0));
+            }
+            dense.push(self.group(index, &axes)?);
+        }
+        (dense.len() < groups.len()).then_some(dense)
     }
 
     /// How the copy is made in blocks, so that the lines that one trip of the loop across them begins are in the first cache
