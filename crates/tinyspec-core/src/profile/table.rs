@@ -38,7 +38,8 @@ pub(crate) fn kernel(step: &Step, time: Duration, arena_bytes: usize) {
         unsafe { atexit(print_totals) };
         eprintln!("── kernels as they run for the first time\n{}", heading(""));
     });
-    let one = Total { launches: 1, time, least: time, work: step.kernel.work, bytes: step.bytes, arena: arena_bytes as u64 };
+    let one =
+        Total { launches: 1, time, least: time, work: step.kernel.work, bytes: step.bytes, arena: arena_bytes as u64 };
     let name: Row = (step.kernel.name.clone(), step.kernel.axes.clone(), step.location.clone());
     let is_new = {
         let mut totals = TOTALS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,7 +67,11 @@ extern "C" fn print_totals() {
     let mut text = format!("── totals: {launches} launches, {:.3} ms\n{heading}\n", all.as_secs_f64() * 1e3);
     for (name, total) in &rows {
         let share = 100.0 * total.time.as_secs_f64() / all.as_secs_f64().max(1e-9);
-        let _ = writeln!(text, "{}", row(&format!("{share:>5.1}% {:>8} {:>9.1} ", total.launches, total.least.as_secs_f64() * 1e6), name, total));
+        let _ = writeln!(
+            text,
+            "{}",
+            row(&format!("{share:>5.1}% {:>8} {:>9.1} ", total.launches, total.least.as_secs_f64() * 1e6), name, total)
+        );
     }
     // Standard error may be closed by now.
     let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
