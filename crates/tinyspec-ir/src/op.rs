@@ -202,7 +202,7 @@ op_table! {
 
     50 Range "range" Ordering [1, 1] Range Index, Scalar, Own; "Iterator from 0 to bound (exclusive)."
     51 End "end" Ordering [2, 2] None Void, Scalar, None; "(body, range): close a Range loop."
-    52 After "after" Ordering [1, ANY] None Source(0), Source(0), Source(0); "(buf, deps...): buf, once deps have run."
+    52 After "after" Ordering [1, ANY] None Source(0), Source(0), Own; "(buf, deps...): buf, once deps have run."
     53 Group "group" Ordering [0, ANY] None Void, Scalar, None; "Several effects as one node, unordered."
     54 Sink "sink" Ordering [0, ANY] None Void, Scalar, None; "The root of side effects."
     55 Linear "linear" Ordering [0, ANY] None Void, Scalar, None; "A linear instruction sequence."

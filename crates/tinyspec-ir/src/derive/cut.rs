@@ -7,7 +7,7 @@ use crate::{Arg, Device, Dim, Op, Props};
 use std::ops::Range;
 
 /// Sources of an After that is what a kernel written by hand has left in a buffer: the buffer, the Call, its number.
-const AFTER_KERNEL: usize = 3;
+pub(super) const AFTER_KERNEL: usize = 3;
 
 /// The positions of an axis of `length` that part `number` of `count` holds.
 pub fn span(length: i64, number: usize, count: usize) -> Range<i64> {

@@ -1,5 +1,6 @@
 //! min_max, and the values of index scalars.
 
+use super::cut;
 use crate::dim::{floor_div, floor_mod};
 use crate::op::IntervalRule;
 use crate::{Arg, DType, Dim, Interval, Op, Props, Shape};
@@ -54,6 +55,9 @@ pub(super) fn derive(op: Op, arg: &Arg, sources: &[&Props], dtype: DType, value:
 fn own(op: Op, arg: &Arg, sources: &[&Props], dtype: DType, value: Option<&[Dim]>) -> Interval {
     let source = |index: usize| sources.get(index).map_or(Interval::None, |source| source.interval);
     match (op, arg) {
+        // What a kernel leaves in a buffer has nothing to do with what was there.
+        (Op::After, _) if sources.len() == cut::AFTER_KERNEL && dtype != DType::Index => Interval::of(dtype),
+        (Op::After, _) => source(0),
         (Op::Const, Arg::Const(value)) => match (value.as_int(), value.as_float()) {
             (Some(value), _) => Interval::Int(value, value),
             (_, Some(value)) if !value.is_nan() => Interval::Float(value, value),

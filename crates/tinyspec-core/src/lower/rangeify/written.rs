@@ -4,7 +4,7 @@
 //! nobody else looks at the value or the kernel overwrites all of it.
 
 use super::movement::{count, dims, locate};
-use super::walk::{Walk, call_result, named};
+use super::walk::{DemandId, Walk, call_result, named};
 use super::{Assembly, ByHand, KernelCall};
 use crate::lower::written::{Before, Specialised, specialise};
 use rustc_hash::FxHashMap;
@@ -58,6 +58,10 @@ impl Assembly<'_> {
         let arguments: Vec<NodeId> = self.tensors.sources(call)[1..=specialised.buffers.len()].to_vec();
         let sink = self.graph.import(&specialised.graph, &[specialised.sink], |_, _| Ok(None))?[0];
         let locations = self.tensors.locations(call).to_vec();
+        // Of two buffers that begin with one value each is a buffer of its own.
+        let is_once = |tensors: &Graph, tensor: NodeId| {
+            arguments.iter().filter(|&&argument| named(tensors, argument).0 == tensor).count() == 1
+        };
         let mut calls = Vec::new();
         let (mut sources, mut read) = (vec![sink], vec![]);
         for (slot, &argument) in arguments.iter().enumerate() {
@@ -69,7 +73,9 @@ impl Assembly<'_> {
                     read.push(self.value(tensor)?);
                     self.buffer(tensor)?
                 }
-                Some(Before::Kept) if self.is_private(walk, tensor) => self.value(tensor)?,
+                Some(Before::Kept) if is_once(self.tensors, tensor) && self.is_private(walk, tensor) => {
+                    self.value(tensor)?
+                }
                 Some(Before::Kept) => {
                     let copy = self.copy(tensor)?;
                     let after = self.graph.add(Op::After, &[self.graph.source(copy, 1), copy], Arg::None)?;
@@ -124,9 +130,12 @@ impl Assembly<'_> {
         self.place(tensor)
     }
 
-    /// A temporary that no other kernel and no root looks at.
+    /// A temporary that no other kernel but the one that writes it and no root looks at.
     fn is_private(&self, walk: &Walk, tensor: NodeId) -> bool {
-        self.places.contains_key(&tensor) && walk.of_node[tensor.index()].len() == 1 && !self.results.contains(&tensor)
+        let writer = walk.writer.get(&tensor);
+        let looks = |&&demand: &&DemandId| Some(&walk.needs[demand as usize].kernel) != writer;
+        let readers = walk.of_node[tensor.index()].iter().filter(looks).count();
+        self.places.contains_key(&tensor) && readers == 1 && !self.results.contains(&tensor)
     }
 
     /// The Call that copies a value to a new Buffer.

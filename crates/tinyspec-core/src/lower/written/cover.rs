@@ -18,6 +18,7 @@ pub(super) fn separate(graph: &mut Graph, sink: NodeId, kernel: &WrittenKernel) 
         before.push(match uses.reads.as_slice() {
             _ if !uses.covered || uses.adds => Before::Kept,
             [] => Before::Ignored,
+            _ if uses.is_filled_first(graph) => Before::Ignored,
             // Whoever vouches for a kernel may let iterations see what others stored.
             _ if kernel.vouched || !uses.reads_are_first(graph) => Before::Kept,
             reads => {
@@ -59,6 +60,9 @@ struct Uses {
     adds: bool,
     /// Every element is stored, whatever it was.
     covered: bool,
+    /// For each store that alone does so, what has happened once a read sees all of it: the ends of the serial loops around
+    /// it. Parallel iterations see their own elements.
+    covering: Vec<Vec<NodeId>>,
 }
 
 impl Uses {
@@ -69,7 +73,7 @@ impl Uses {
             }
             matches!(graph.arg(node), Arg::Param { slot: other, addrspace: Some(_), .. } if *other == slot)
         };
-        let mut uses = Uses { reads: vec![], stores: vec![], adds: false, covered: false };
+        let mut uses = Uses { reads: vec![], stores: vec![], adds: false, covered: false, covering: vec![] };
         for &node in live {
             let op = graph.op(node);
             if !matches!(op, Op::Load | Op::Store | Op::AtomicAdd) || graph.op(graph.source(node, 0)) != Op::Index {
@@ -85,12 +89,23 @@ impl Uses {
                 _ => {
                     uses.stores.push(node);
                     let size = graph.props(graph.source(place, 0)).element_count().as_const();
-                    uses.covered |= graph.sources(node).len() == 2
+                    let covers = graph.sources(node).len() == 2
                         && size.is_some_and(|size| walks_all(graph, live, node, graph.source(place, 1), size));
+                    uses.covering.extend(covers.then(|| serial_ends(graph, live, node)));
+                    uses.covered |= covers;
                 }
             }
         }
         uses
+    }
+
+    /// Every read comes after a store to all elements.
+    fn is_filled_first(&self, graph: &Graph) -> bool {
+        let is_after = |&load: &NodeId| {
+            let before: FxHashSet<NodeId> = graph.reachable(&[load]).into_iter().collect();
+            self.covering.iter().any(|ends| ends.iter().all(|end| before.contains(end)))
+        };
+        self.reads.iter().all(is_after)
     }
 
     /// No read sees what the kernel stored: none comes after a store, neither in one iteration nor in a later one.
@@ -145,6 +160,16 @@ fn walks_all(graph: &Graph, live: &[NodeId], store: NodeId, index: NodeId, size:
     }
     let ranges: FxHashSet<NodeId> = terms.iter().map(|term| term.2).collect();
     next == size && ranges.len() == terms.len() && around(graph, live, store).all(|range| runs(graph, range))
+}
+
+/// The store, and the ends of the serial loops around it.
+fn serial_ends(graph: &Graph, live: &[NodeId], store: NodeId) -> Vec<NodeId> {
+    let around: FxHashSet<NodeId> = around(graph, live, store).collect();
+    let is_serial = |range: NodeId| matches!(graph.arg(range), Arg::Range { axis: AxisType::Loop, .. });
+    let is_end = |&&node: &&NodeId| {
+        graph.op(node) == Op::End && around.contains(&graph.source(node, 1)) && is_serial(graph.source(node, 1))
+    };
+    std::iter::once(store).chain(live.iter().filter(is_end).copied()).collect()
 }
 
 /// Loops that the store stands in.
