@@ -1,7 +1,9 @@
 //! The one way to make nodes: composed ops are written over it and serve the arena and the lazy tensor alike.
 
+use crate::function::OwnGradient;
 use crate::special::SpecialIndex;
-use crate::{Arg, AxisType, Const, DType, Dim, NodeId, Op, Props, Result, dim::Atom};
+use crate::{Arg, AxisType, Const, ContentHash, DType, Dim, Graph, NodeId, Op, Props, Result, dim::Atom};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 /// Something that nodes can be added to: the arena [`crate::Graph`], or the lazy tensor's builder.
@@ -111,6 +113,24 @@ pub trait Builder {
         self.add(Op::Range, &[bound], Arg::Range { id, axis })
     }
 
+    /// A call of a function that brings its own gradient. `make` makes what `key` stands for: a builder may know it.
+    ///
+    /// # Errors
+    /// Those of `make`, and what [`crate::derive()`] refuses of the arguments.
+    fn function(
+        &mut self,
+        _key: ContentHash,
+        make: &mut dyn FnMut() -> Result<OwnGradient>,
+        arguments: &[NodeId],
+    ) -> Result<NodeId> {
+        let OwnGradient { body, outputs, backward, gradients } = make()?;
+        let mut elements = copied(self, &body, &outputs)?;
+        let gradients = copied(self, &backward, &gradients)?;
+        elements.push(self.add(Op::Tuple, &gradients, Arg::None)?);
+        let tuple = self.add(Op::Tuple, &elements, Arg::None)?;
+        self.add(Op::Function, &[&[tuple], arguments].concat(), Arg::None)
+    }
+
     /// An elementwise node without argument.
     ///
     /// # Errors
@@ -118,4 +138,14 @@ pub trait Builder {
     fn alu(&mut self, op: Op, sources: &[NodeId]) -> Result<NodeId> {
         self.add(op, sources, Arg::None)
     }
+}
+
+/// The nodes of a closed graph that `roots` need, in another one.
+fn copied<B: Builder + ?Sized>(b: &mut B, graph: &Graph, roots: &[NodeId]) -> Result<Vec<NodeId>> {
+    let mut new: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    for node in graph.reachable(roots) {
+        let sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|source| new[source]).collect();
+        new.insert(node, b.add(graph.op(node), &sources, graph.arg(node).clone())?);
+    }
+    Ok(roots.iter().map(|root| new[root]).collect())
 }

@@ -18,6 +18,20 @@ pub const FIRST_CONSTANT: u32 = 1 << 16;
 /// Slot of the first result of a call.
 pub const FIRST_RESULT: u32 = 1 << 20;
 
+/// A function with a gradient of its own, as two closed graphs over Params: inputs, then named dims; for the gradient inputs, a
+/// cotangent for each float result, then named dims.
+#[derive(Clone, Debug)]
+pub struct OwnGradient {
+    /// The nodes of the function.
+    pub body: Graph,
+    /// Its results.
+    pub outputs: Vec<NodeId>,
+    /// The nodes of the gradient.
+    pub backward: Graph,
+    /// A gradient for each float input.
+    pub gradients: Vec<NodeId>,
+}
+
 /// A call whose body is not in the graph.
 #[derive(Clone, Debug)]
 pub struct CallSite {

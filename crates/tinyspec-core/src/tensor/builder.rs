@@ -1,6 +1,7 @@
 //! The builder of lazy nodes: composed ops are written once over [`Builder`] and make arena nodes or these.
 
 use super::node::{Node, Sources};
+use crate::function::Body;
 use crate::tensor::Tensor;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -9,6 +10,7 @@ use std::hash::{Hash, Hasher};
 use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::dim::static_shape;
+use tinyspec_ir::function::OwnGradient;
 use tinyspec_ir::ops::movement;
 use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, Device, Dim, Error, NodeId, Op, Props, Result, Shape};
 
@@ -111,6 +113,33 @@ impl Builder for LazyBuilder {
         &self.nodes[node.index()].props
     }
 
+    /// The body stays a graph of its own, which calls share.
+    fn function(
+        &mut self,
+        key: ContentHash,
+        make: &mut dyn FnMut() -> Result<OwnGradient>,
+        arguments: &[NodeId],
+    ) -> Result<NodeId> {
+        let known = |tuples: &mut FxHashMap<ContentHash, Arc<Node>>| tuples.get(&key).cloned();
+        let tuple = match known_tuples(known).flatten() {
+            Some(tuple) => tuple,
+            None => {
+                let OwnGradient { body, outputs, backward, gradients } = make()?;
+                let gradient = Arc::new(Body::new(backward, gradients));
+                let tuple = Node::tuple(Arc::new(Body::new(body, outputs).with_gradient(gradient)))?;
+                known_tuples(|tuples| {
+                    if tuples.len() >= KNOWN_TUPLES {
+                        tuples.clear();
+                    }
+                    tuples.insert(key, tuple.clone());
+                });
+                tuple
+            }
+        };
+        let tuple = self.import(tuple);
+        self.add(Op::Function, &[&[tuple], arguments].concat(), Arg::None)
+    }
+
     /// Many of a graph's nodes would be shapes, and most of them those of the step before.
     fn shape(&mut self, dims: &[Dim]) -> Result<NodeId> {
         let Some(numbers) = static_shape(dims) else { return self.new_shape(dims) };
@@ -154,6 +183,17 @@ impl KnownShapes {
         let place = KnownShapes::place(&numbers);
         self.0[place] = Some((numbers, node));
     }
+}
+
+/// As many bodies of functions with a gradient of their own.
+const KNOWN_TUPLES: usize = 64;
+
+/// Works on this thread's; a thread that ends has none.
+fn known_tuples<T>(work: impl FnOnce(&mut FxHashMap<ContentHash, Arc<Node>>) -> T) -> Option<T> {
+    thread_local! {
+        static KNOWN: RefCell<FxHashMap<ContentHash, Arc<Node>>> = RefCell::default();
+    }
+    KNOWN.try_with(|known| known.try_borrow_mut().ok().map(|mut known| work(&mut known))).ok().flatten()
 }
 
 /// Works on this thread's; a thread that ends has none.

@@ -160,6 +160,48 @@ fn factors_of_matrices_of_any_size() -> Result<(), Error> {
 }
 
 #[test]
+fn factors_of_several_blocks() -> Result<(), Error> {
+    for (lead, size) in [(&[][..], 33), (&[2], 40), (&[], 130)] {
+        let a = random(lead, size, size) + Tensor::eye(size, size, DType::F64);
+        let one = Tensor::eye(size, size, DType::F64);
+        let plu = a.lu();
+        same(&plu[0].matmul(&plu[1]).matmul(&plu[2]), &a, 1e-11)?;
+        same(&a.matmul(a.inverse()), &one, 1e-7)?;
+        let b = random(lead, size, 5);
+        same(&a.matmul(a.solve(&b)), &b, 1e-8)?;
+        let s = a.matmul(a.transpose(-1, -2)) + &one;
+        let root = s.cholesky(false);
+        same(&root.matmul(root.transpose(-1, -2)), &s, 1e-10)?;
+        same(&s.matmul(b.cholesky_solve(&root, false)), &b, 1e-8)?;
+        same(&root.transpose(-1, -2).matmul(root.transpose(-1, -2).solve_triangular(&b, true, false)), &b, 1e-9)?;
+        for (rows, columns) in [(size + 70, size), (size, size), (size, size + 20)] {
+            let a = random(lead, rows, columns);
+            let qr = a.qr();
+            same(&qr[0].matmul(&qr[1]), &a, 1e-11)?;
+            let count = rows.min(columns);
+            same(&qr[0].transpose(-1, -2).matmul(&qr[0]), &Tensor::eye(count, count, DType::F64), 1e-11)?;
+            same(&qr[1].tril(-1), &qr[1].zeros_like(), 0.0)?;
+        }
+        let (tall, b) = (random(lead, size + 70, size), random(lead, size + 70, 2));
+        let rest = tall.matmul(tall.lstsq(&b)) - &b;
+        same(&tall.transpose(-1, -2).matmul(&rest), &Tensor::zeros([1]).cast(DType::F64), 1e-9)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn one_matrix_for_many_right_hand_sides() -> Result<(), Error> {
+    let a = random(&[], 4, 4) + Tensor::eye(4, 4, DType::F64);
+    let b = random(&[3, 2], 4, 2);
+    same(&a.matmul(a.solve(&b)), &b, 1e-12)?;
+    let l = a.tril(0) + Tensor::eye(4, 4, DType::F64);
+    same(&l.matmul(l.solve_triangular(&b, false, false)), &b, 1e-12)?;
+    let many = random(&[2, 1], 4, 4) + Tensor::eye(4, 4, DType::F64);
+    let b = random(&[3], 4, 2);
+    same(&many.matmul(many.solve(&b)), &b.expand([2, 3, 4, 2]), 1e-9)
+}
+
+#[test]
 fn matrices_without_an_inverse_and_without_elements() -> Result<(), Error> {
     on_each_device(|| {
         let singular = Tensor::from_slice(&[1f64, 2.0, 2.0, 4.0], [2, 2]);

@@ -1,12 +1,17 @@
 //! Elimination with the greatest pivots of the columns: `A = P L U`.
 
-use super::triangular::with_unit_diagonal;
-use super::{Matrix, beside, first_column, first_row, is_first, numbers, rolled_on, step, turned};
-use crate::ops::arithmetic::{div, eq, logical_not, mul, ne, sub};
+use super::function::with_gradient;
+use super::loops::{Loops, Memory, Size};
+use super::panels::{Blocks, Groups, Layout, Part, last};
+use super::triangular::{Kind, on_diagonal, solved, with_unit_diagonal};
+use super::{Matrix, numbers, turned};
+use crate::kernel::WrittenKernel;
+use crate::ops::arithmetic::{add, div, eq, neg, sub};
 use crate::ops::elementwise::abs;
-use crate::ops::movement::{expand, narrow, roll, squeeze, tril, triu, unsqueeze};
+use crate::ops::matmul::matmul;
+use crate::ops::movement::{expand, narrow, reshape, tril, triu, unsqueeze};
 use crate::ops::{cast, dtype_of, like, reduce};
-use crate::{Builder, Const, DType, NodeId, Op, Result};
+use crate::{AxisType, Builder, Const, DType, Dim, NodeId, Op, Result};
 
 /// Both triangles in one matrix, whose diagonal is that of U, and the rows in the order of the pivots.
 pub(super) struct Packed {
@@ -15,86 +20,86 @@ pub(super) struct Packed {
     pub order: NodeId,
 }
 
-/// The state of the elimination: matrices, whose first row and column are next, and beside them whether a row is still to
-/// come, and its number. Both are columns of the state: what only depends on the step would make each step another kernel.
+/// The factors of `matrix`. Their gradient is `Pᵀ L⁻ᵀ (Ū + N U⁻ᵀ)`, where N is what `Lᵀ L̄ - Ū Uᵀ` has below the diagonal:
+/// nothing is divided by the last pivot.
 pub(super) fn packed(b: &mut dyn Builder, matrix: Matrix) -> Result<Packed> {
-    let size = matrix.rows;
-    let column = matrix.like(b, &[size, 1]);
-    let number = numbers(b, size)?;
-    let is_top = is_first(b, size)?;
-    let is_left = turned(b, is_top)?;
-    let one = like(b, matrix.x, 1.0);
-    let flags = expand(b, one, &column)?;
+    let of = |inputs: &[NodeId]| Matrix { x: inputs[0], ..matrix };
+    let results = with_gradient(
+        b,
+        ("lu", matrix, None),
+        &[matrix.x],
+        &|b, inputs| {
+            let packed = factored(b, of(inputs), None)?.0;
+            Ok(vec![packed.factors, packed.order])
+        },
+        &|b, inputs, cotangents| {
+            let packed = packed(b, matrix.of_gradient(inputs[0]))?;
+            let factors = packed.factors;
+            let strict = tril(b, factors, -1)?;
+            let lower = with_unit_diagonal(b, strict, matrix.rows, matrix.rows)?;
+            let upper = triu(b, factors, 0)?;
+            let (of_lower, of_upper) = (tril(b, cotangents[0], -1)?, triu(b, cotangents[0], 0)?);
+            let mirrored = turned(b, lower)?;
+            let first = matmul(b, mirrored, of_lower)?;
+            let turned_upper = turned(b, upper)?;
+            let second = matmul(b, of_upper, turned_upper)?;
+            let inner = sub(b, first, second)?;
+            let inner = tril(b, inner, -1)?;
+            let inner = turned(b, inner)?;
+            // As the elimination does, where a pivot is zero.
+            let (zero, one) = (like(b, factors, 0.0), like(b, factors, 1.0));
+            let is_zero = eq(b, factors, zero)?;
+            let divisors = b.alu(Op::Where, &[is_zero, one, factors])?;
+            let on_diagonal = on_diagonal(b, matrix.rows, matrix.rows)?;
+            let x = b.alu(Op::Where, &[on_diagonal, divisors, factors])?;
+            let shares = solved(b, matrix.of_gradient(x), inner, Kind { upper: true, unit: false })?;
+            let shares = turned(b, shares)?;
+            let sum = add(b, of_upper, shares)?;
+            let x = turned(b, factors)?;
+            let arranged = solved(b, matrix.of_gradient(x), sum, Kind { upper: true, unit: true })?;
+            Ok(vec![packed.returned_rows(b, arranged, matrix.rows)?])
+        },
+    )?;
+    Ok(Packed { factors: results[0], order: results[1] })
+}
+
+/// The factors, and what the elimination makes of the columns of `others`: `L⁻¹ P others`.
+pub(super) fn eliminated(b: &mut dyn Builder, matrix: Matrix, others: NodeId) -> Result<(Packed, NodeId)> {
+    let (packed, others) = factored(b, matrix, Some(others))?;
+    Ok((packed, others.unwrap_or_else(|| unreachable!("they went along"))))
+}
+
+fn factored(b: &mut dyn Builder, matrix: Matrix, others: Option<NodeId>) -> Result<(Packed, Option<NodeId>)> {
+    let blocks = Blocks::of(matrix.rows);
     let dtype = dtype_of(b, matrix.x);
-    let row_numbers = cast(b, number, dtype)?;
-    let row_numbers = expand(b, row_numbers, &column)?;
-    let state = beside(b, &[matrix.x, flags, row_numbers])?;
-    let mut state = step(b, state)?;
-    let zero = like(b, state, 0.0);
-    let none = like(b, state, -1.0);
-    for _ in 0..size {
-        let waits = narrow(b, state, -1, size, 1)?;
-        let waits = ne(b, waits, zero)?;
-        let column = first_column(b, state)?;
-        let magnitude = abs(b, column)?;
-        let candidates = b.alu(Op::Where, &[waits, magnitude, none])?;
-        let place = reduce::argmax(b, candidates, -2)?;
-        let place = super::as_row(b, place)?;
-        let place = step(b, place)?;
-
-        let is_pivot = eq(b, number, place)?;
-        let pivot_row = b.alu(Op::Where, &[is_pivot, state, zero])?;
-        let pivot_row = reduce::sum(b, pivot_row, Some(&[-2]), true)?;
-        let top = first_row(b, state)?;
-        let exchanged = b.alu(Op::Where, &[is_pivot, top, state])?;
-        let exchanged = b.alu(Op::Where, &[is_top, pivot_row, exchanged])?;
-
-        // How often the pivot's row is taken off each other one; that is kept in the pivot's column.
-        let pivot = first_column(b, pivot_row)?;
-        let is_zero = eq(b, pivot, zero)?;
-        let divisor = b.alu(Op::Where, &[is_zero, one, pivot])?;
-        let column = first_column(b, exchanged)?;
-        let share = div(b, column, divisor)?;
-        let later = logical_not(b, is_top)?;
-        let below = b.alu(Op::And, &[waits, later])?;
-        let share = b.alu(Op::Where, &[below, share, zero])?;
-        let right = turned(b, below)?;
-        let row = narrow(b, pivot_row, -1, 0, size)?;
-        let row = b.alu(Op::Where, &[right, row, zero])?;
-        let taken = mul(b, share, row)?;
-        let inner = narrow(b, exchanged, -1, 0, size)?;
-        let rest = sub(b, inner, taken)?;
-        let is_share = b.alu(Op::And, &[is_left, below])?;
-        let rest = b.alu(Op::Where, &[is_share, share, rest])?;
-
-        let flags = b.alu(Op::Where, &[below, one, zero])?;
-        let row_numbers = narrow(b, exchanged, -1, size + 1, 1)?;
-        let columns = beside(b, &[flags, row_numbers])?;
-        let columns = roll(b, columns, &[-1], &[-2])?;
-        let rest = rolled_on(b, rest)?;
-        let next = beside(b, &[rest, columns])?;
-        state = step(b, next)?;
-    }
-    let factors = narrow(b, state, -1, 0, size)?;
-    let order = narrow(b, state, -1, size + 1, 1)?;
-    let order = squeeze(b, order, Some(&[-1]))?;
-    let order = cast(b, order, DType::I32)?;
-    Ok(Packed { factors, order })
+    let layout = Layout::of(b, matrix, others, blocks);
+    let state = layout.both(b, matrix.x, others, true, blocks.rows)?;
+    let kernel = kernel(blocks, dtype)?;
+    let zero = b.constant(Const::int(DType::I32, 0));
+    let order = expand(b, zero, &[layout.count.clone(), Dim::from(blocks.rows)])?;
+    let [count, groups] = layout.dims(b)?;
+    let results = kernel.call(b, &[state, order, count, groups])?;
+    let square = (matrix.rows, Dim::from(matrix.rows));
+    let factors = layout.rows_of(b, results[0], 0, square)?;
+    let order = narrow(b, results[1], -1, 0, matrix.rows)?;
+    let shape = matrix.like(b, &[matrix.rows]);
+    let order = reshape(b, order, &shape)?;
+    let others = match others {
+        Some(others) => {
+            let width = last(b, others);
+            Some(layout.rows_of(b, results[0], blocks.rows, (matrix.rows, width))?)
+        }
+        None => None,
+    };
+    Ok((Packed { factors, order }, others))
 }
 
 impl Packed {
-    /// The rows of `x` in the order of the pivots.
-    pub fn arranged_rows(&self, b: &mut dyn Builder, x: NodeId, rows: i64) -> Result<NodeId> {
+    /// The rows of `x`, which are in the order of the pivots, at the places that they have in A.
+    pub fn returned_rows(&self, b: &mut dyn Builder, x: NodeId, rows: i64) -> Result<NodeId> {
         let hit = self.arrangement(b, rows)?;
-        let (hit, x) = (unsqueeze(b, hit, -1)?, unsqueeze(b, x, -3)?);
-        picked(b, hit, x, -2)
-    }
-
-    /// The columns of `x` at the places that the rows of A have.
-    pub fn returned_columns(&self, b: &mut dyn Builder, x: NodeId, rows: i64) -> Result<NodeId> {
-        let hit = self.arrangement(b, rows)?;
-        let (hit, x) = (unsqueeze(b, hit, -3)?, unsqueeze(b, x, -1)?);
-        picked(b, hit, x, -2)
+        let (hit, x) = (unsqueeze(b, hit, -1)?, unsqueeze(b, x, -2)?);
+        picked(b, hit, x, -3)
     }
 
     /// `[row k of the result is row j of A]`, a bool at (k, j).
@@ -140,4 +145,144 @@ pub fn lu(b: &mut dyn Builder, x: NodeId) -> Result<Vec<NodeId>> {
     let lower = with_unit_diagonal(b, lower, matrix.rows, matrix.rows)?;
     let upper = triu(b, packed.factors, 0)?;
     [permutation, lower, upper].into_iter().map(|part| cast(b, part, matrix.dtype)).collect()
+}
+
+/// The kernel: matrices column by column, of which the first `blocks.rows` are eliminated and the others go along.
+fn kernel(blocks: Blocks, dtype: DType) -> Result<WrittenKernel> {
+    let Blocks { tile, width, rows, stride, columns: group, .. } = blocks;
+    let columns = [Size::With(rows, group), Size::Number(stride)];
+    let outputs = [("matrix", dtype, &columns[..]), ("order", DType::I32, &[Size::Number(rows)])];
+    let (mut w, memories) = Loops::new(&outputs, &[])?;
+    let (matrix, order) = (memories[0], memories[1]);
+    let exchanges = w.local(DType::I32, &[rows])?;
+    let batch = w.open(w.count, AxisType::Global)?;
+    let at = |j: NodeId, i: NodeId| [batch, j, i];
+
+    let all = w.graph.index(rows);
+    let row = w.serial(all)?;
+    let number = w.number(row)?;
+    w.store(order, &[batch, row], number, None)?;
+    w.close(1)?;
+
+    let count = w.graph.index(blocks.count());
+    let block = w.serial(count)?;
+    let step = w.columns(blocks, block)?;
+    let column = step.column;
+    // The first of the greatest; a nan stays where it is, and the others see it.
+    let magnitude = |w: &mut Loops, i: NodeId| -> Result<NodeId> {
+        let value = w.load(matrix, &at(column, i), None)?;
+        let magnitude = abs(&mut w.graph, value)?;
+        let (done, none) = (w.graph.alu(Op::CmpLt, &[i, column])?, w.float(dtype, -1.0));
+        w.graph.alu(Op::Where, &[done, none, magnitude])
+    };
+    let greatest = w.over(Op::Max, blocks, step, magnitude)?;
+    let from_end = w.over(Op::Max, blocks, step, |w, i| {
+        let magnitude = magnitude(w, i)?;
+        let hit = eq(&mut w.graph, magnitude, greatest)?;
+        let number = w.number(i)?;
+        let (end, zero) = (w.int(rows), w.int(0));
+        let left = sub(&mut w.graph, end, number)?;
+        w.graph.alu(Op::Where, &[hit, left, zero])
+    })?;
+    let (end, zero) = (w.int(rows), w.int(0));
+    let none = eq(&mut w.graph, from_end, zero)?;
+    let found = sub(&mut w.graph, end, from_end)?;
+    let own = w.number(column)?;
+    let pivot = w.graph.alu(Op::Where, &[none, own, found])?;
+    w.store(exchanges, &[column], pivot, None)?;
+
+    let exchange = |w: &mut Loops, memory: Memory, lead: &[NodeId], column: NodeId| -> Result<()> {
+        let pivot = w.load(exchanges, &[column], None)?;
+        let (is_row, row) = w.stored_index(pivot, rows)?;
+        let (own, other) = ([lead, &[column]].concat(), [lead, &[row]].concat());
+        let (first, second) = (w.load(memory, &own, None)?, w.load(memory, &other, Some(is_row))?);
+        w.store(memory, &own, second, None)?;
+        w.store(memory, &other, first, Some(is_row))
+    };
+    exchange(&mut w, order, &[batch], column)?;
+    let all = w.graph.index(width);
+    let other = w.serial(all)?;
+    let j = w.sum(&[(width, block), (1, other)], 0)?;
+    exchange(&mut w, matrix, &[batch, j], column)?;
+    w.close(1)?;
+
+    // How often the pivot's row is taken off each row below.
+    let pivot = w.load(matrix, &at(column, column), None)?;
+    let (zero, one) = (w.float(dtype, 0.0), w.float(dtype, 1.0));
+    let is_zero = eq(&mut w.graph, pivot, zero)?;
+    let divisor = w.graph.alu(Op::Where, &[is_zero, one, pivot])?;
+    let tiles = w.tiles_from(blocks, step.tile)?;
+    let i = w.elements(blocks, step.tile, tiles)?;
+    let value = w.load(matrix, &at(column, i), None)?;
+    let share = div(&mut w.graph, value, divisor)?;
+    let below = w.below(column, i)?;
+    let share = w.graph.alu(Op::Where, &[below, share, value])?;
+    w.store(matrix, &at(column, i), share, None)?;
+    w.close(2)?;
+
+    // The other columns of the block.
+    let others = w.sum(&[(-1, step.number)], width - 1)?;
+    let other = w.serial(others)?;
+    let j = w.sum(&[(1, column), (1, other)], 1)?;
+    let taken = w.load(matrix, &at(j, column), None)?;
+    let minus = neg(&mut w.graph, taken)?;
+    let i = w.elements(blocks, step.tile, tiles)?;
+    w.eliminate((matrix, matrix), batch, column, (j, i), minus)?;
+    w.close(3)?;
+    w.close(2)?;
+
+    // The rows of the block in the columns behind it.
+    let behind = w.sum(&[(-width / group, block), (1, w.groups)], (rows - width) / group)?;
+    let first = w.sum(&[(width, block)], width)?;
+    let group_number = w.serial(behind)?;
+    let members = w.graph.index(group);
+    let member = w.serial(members)?;
+    let all = w.graph.index(width);
+    let number = w.serial(all)?;
+    let j = w.sum(&[(1, first), (group, group_number), (1, member)], 0)?;
+    let column = w.sum(&[(width, block), (1, number)], 0)?;
+    exchange(&mut w, matrix, &[batch, j], column)?;
+    w.close(2)?;
+    let step = w.columns(blocks, block)?;
+    let end = w.sum(&[(width / tile, block), (-1, step.tile)], width / tile)?;
+    let tiles = w.serial(end)?;
+    let member = w.lanes(group)?;
+    let j = w.sum(&[(1, first), (group, group_number), (1, member)], 0)?;
+    let taken = w.load(matrix, &at(j, step.column), None)?;
+    let minus = neg(&mut w.graph, taken)?;
+    let lane = w.lanes(tile)?;
+    let i = w.sum(&[(tile, step.tile), (tile, tiles), (1, lane)], 0)?;
+    w.eliminate((matrix, matrix), batch, step.column, (j, i), minus)?;
+    w.close(3)?;
+    w.close(3)?;
+
+    if blocks.count() > 1 {
+        // Those in front of it.
+        let before = w.sum(&[(width, block)], 0)?;
+        let j = w.serial(before)?;
+        let number = w.serial(all)?;
+        let column = w.sum(&[(width, block), (1, number)], 0)?;
+        exchange(&mut w, matrix, &[batch, j], column)?;
+        w.close(2)?;
+
+        // What is left below and behind.
+        let size = blocks.product_tile(dtype);
+        let below = w.sum(&[(-width / size, block)], (rows - width) / size)?;
+        let part = Part { target: matrix, batch, row: first, tiles: below, column: first, groups: Groups::All(behind) };
+        let in_block = |w: &mut Loops, k: NodeId| w.sum(&[(width, block), (1, k)], 0);
+        w.product(
+            blocks,
+            part,
+            |w, j, k| {
+                let k = in_block(w, k)?;
+                w.load(matrix, &at(j, k), None)
+            },
+            |w, k, i| {
+                let k = in_block(w, k)?;
+                w.load(matrix, &at(k, i), None)
+            },
+        )?;
+    }
+    w.close(2)?;
+    w.finish("lu")
 }

@@ -1,20 +1,23 @@
 //! Linear algebra: factors of matrices (the last two axes), and what follows from them.
 //!
-//! A factorisation is a loop over columns that the graph spells out. Every step works on the first row and column and then
-//! rolls the matrix on by one, so all steps are one kernel, compiled once. Triangular systems need no loop: inverses of
-//! ever larger diagonal blocks are log₂ n rounds of products.
+//! Each factorisation is one kernel, written in loops (`loops.rs`): a block of columns is factored column by column, then the
+//! rest of the matrix is updated by products in tiles (`panels.rs`). Matrices lie in the kernel's memory column by column, so
+//! that all of its loops are over neighbours, and are filled up to whole blocks. What a system is solved for goes along as
+//! further columns. Gradients are formulas (`function.rs`): products and triangular systems.
 
 pub mod cholesky;
+mod function;
+mod loops;
 pub mod lu;
+mod panels;
 pub mod qr;
 pub mod solve;
 pub mod triangular;
 
-use super::elementwise::stored;
-use super::movement::{cat, narrow, reshape, roll, squeeze, transpose, unsqueeze};
+use super::movement::{reshape, squeeze, transpose, unsqueeze};
 use super::{cast, dtype_of, shape_of, to_float};
 use crate::dim::show;
-use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Result, Shape};
+use crate::{Builder, DType, Dim, Error, ErrorKind, NodeId, Result, Shape};
 
 /// Matrices as they are computed with.
 #[derive(Clone, Copy)]
@@ -25,7 +28,12 @@ struct Matrix {
     columns: i64,
     /// What results are cast to.
     dtype: DType,
+    /// How often what comes of it can be differentiated.
+    derivatives: u32,
 }
+
+/// Second derivatives are there; each more would double what a function brings along.
+const DERIVATIVES: u32 = 2;
 
 impl Matrix {
     fn of(b: &mut dyn Builder, op: &str, x: NodeId) -> Result<Matrix> {
@@ -39,7 +47,12 @@ impl Matrix {
         };
         let x = to_float(b, x)?;
         let dtype = dtype_of(b, x);
-        Ok(Matrix { x: cast(b, x, dtype.accumulator())?, rows, columns, dtype })
+        Ok(Matrix { x: cast(b, x, dtype.accumulator())?, rows, columns, dtype, derivatives: DERIVATIVES })
+    }
+
+    /// Another one of this size, in the gradient of what is made of this one.
+    fn of_gradient(self, x: NodeId) -> Matrix {
+        Matrix { x, derivatives: self.derivatives - 1, ..self }
     }
 
     fn square(b: &mut dyn Builder, op: &str, x: NodeId) -> Result<Matrix> {
@@ -75,47 +88,9 @@ fn numbers(b: &mut dyn Builder, length: i64) -> Result<NodeId> {
     unsqueeze(b, numbers, -1)
 }
 
-/// `[number = 0]` of a column.
-fn is_first(b: &mut dyn Builder, length: i64) -> Result<NodeId> {
-    let (numbers, zero) = (numbers(b, length)?, b.constant(Const::int(DType::I32, 0)));
-    super::arithmetic::eq(b, numbers, zero)
-}
-
-/// The same of a row.
+/// Rows and columns exchanged.
 fn turned(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     transpose(b, x, -1, -2)
-}
-
-fn first_row(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
-    narrow(b, x, -2, 0, 1)
-}
-
-fn first_column(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
-    narrow(b, x, -1, 0, 1)
-}
-
-/// The second row and column first, the first ones last.
-fn rolled_on(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
-    roll(b, x, &[-1, -1], &[-2, -1])
-}
-
-/// A column for the first one of results, behind the others; their rows are rolled on, too.
-fn joined_on(b: &mut dyn Builder, results: NodeId, column: NodeId) -> Result<NodeId> {
-    let count = shape_of(b, results).last().and_then(Dim::as_const).unwrap_or(1);
-    let others = narrow(b, results, -1, 1, count - 1)?;
-    let joined = beside(b, &[others, column])?;
-    let joined = roll(b, joined, &[-1], &[-2])?;
-    step(b, joined)
-}
-
-/// Computed here, so that the next step reads it.
-fn step(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
-    stored(b, x)
-}
-
-/// Parts side by side.
-fn beside(b: &mut dyn Builder, parts: &[NodeId]) -> Result<NodeId> {
-    cat(b, parts, -1)
 }
 
 /// `x` is a column if it is a vector; what comes of it is a vector again.

@@ -1,9 +1,11 @@
 //! Systems of equations, inverses, determinants and powers.
 
-use super::triangular::{Kind, inverse as triangular_inverse};
-use super::{Matrix, as_columns, eye, lu, turned};
+use super::function::with_gradient;
+use super::panels::with_columns;
+use super::triangular::{self, Kind, substituted};
+use super::{Matrix, eye, lu, qr, turned};
 use crate::dim::show;
-use crate::ops::arithmetic::mul;
+use crate::ops::arithmetic::{mul, neg, sub};
 use crate::ops::elementwise::{abs, log, sign};
 use crate::ops::matmul::matmul;
 use crate::ops::movement::{diagonal, expand};
@@ -12,13 +14,36 @@ use crate::{Builder, Error, ErrorKind, NodeId, Op, Result};
 
 /// The inverse in the dtype that is computed in.
 fn inverse_of(b: &mut dyn Builder, matrix: Matrix) -> Result<NodeId> {
-    let packed = lu::packed(b, matrix)?;
-    let factors = Matrix { x: packed.factors, ..matrix };
-    let lower = triangular_inverse(b, factors, Kind { upper: false, unit: true })?;
-    let upper = triangular_inverse(b, factors, Kind { upper: true, unit: false })?;
-    // Solutions for the columns of P, which is the identity with its rows exchanged.
-    let product = matmul(b, upper, lower)?;
-    packed.returned_columns(b, product, matrix.rows)
+    let dtype = dtype_of(b, matrix.x);
+    let identity = eye(b, matrix.rows, matrix.rows, dtype)?;
+    let shape = matrix.like(b, &[matrix.rows, matrix.rows]);
+    let identity = expand(b, identity, &shape)?;
+    solved(b, matrix, identity)
+}
+
+/// The `x` of `A x = other`, for as many columns as matrices. What solves the turned system is the gradient of `other`,
+/// its product with `-xᵀ` that of A.
+fn solved(b: &mut dyn Builder, matrix: Matrix, other: NodeId) -> Result<NodeId> {
+    let upper = Kind { upper: true, unit: false };
+    let of = |inputs: &[NodeId]| Matrix { x: inputs[0], ..matrix };
+    let results = with_gradient(
+        b,
+        ("solve", matrix, None),
+        &[matrix.x, other],
+        &|b, inputs| {
+            let (packed, half) = lu::eliminated(b, of(inputs), inputs[1])?;
+            Ok(vec![substituted(b, Matrix { x: packed.factors, ..matrix }, half, upper)?])
+        },
+        &|b, inputs, cotangents| {
+            let solution = solved(b, matrix.of_gradient(inputs[0]), inputs[1])?;
+            let x = turned(b, inputs[0])?;
+            let of_other = solved(b, matrix.of_gradient(x), cotangents[0])?;
+            let row = turned(b, solution)?;
+            let product = matmul(b, of_other, row)?;
+            Ok(vec![neg(b, product)?, of_other])
+        },
+    )?;
+    Ok(results[0])
 }
 
 /// The inverse of a square matrix; infinite or nan if there is none.
@@ -33,17 +58,7 @@ pub fn solve(b: &mut dyn Builder, x: NodeId, other: NodeId) -> Result<NodeId> {
     let (x, other) = promote(b, "solve", x, other)?;
     let matrix = Matrix::square(b, "solve", x)?;
     matrix.check_rows(b, "solve", other)?;
-    let packed = lu::packed(b, matrix)?;
-    let factors = Matrix { x: packed.factors, ..matrix };
-    let lower = triangular_inverse(b, factors, Kind { upper: false, unit: true })?;
-    let upper = triangular_inverse(b, factors, Kind { upper: true, unit: false })?;
-    let solution = as_columns(b, other, |b, other| {
-        let wide = dtype_of(b, other).accumulator();
-        let other = cast(b, other, wide)?;
-        let arranged = packed.arranged_rows(b, other, matrix.rows)?;
-        let half = matmul(b, lower, arranged)?;
-        matmul(b, upper, half)
-    });
+    let solution = with_columns(b, matrix, other, solved);
     let solution = solution.map_err(|error| error.in_op("solve"))?;
     cast(b, solution, matrix.dtype)
 }
@@ -58,18 +73,42 @@ pub fn lstsq(b: &mut dyn Builder, x: NodeId, other: NodeId) -> Result<NodeId> {
         return Err(Error::new(ErrorKind::Shape, "lstsq", message).help("of its many solutions `a.transpose(-1, -2).matmul(a.matmul(a.transpose(-1, -2)).solve(&b))` is the shortest"));
     }
     matrix.check_rows(b, "lstsq", other)?;
-    let parts = super::qr::qr(b, matrix.x)?;
-    let mirrored = turned(b, parts[0])?;
-    let upper = Matrix { x: parts[1], rows: matrix.columns, ..matrix };
-    let inverse = triangular_inverse(b, upper, Kind { upper: true, unit: false })?;
-    let solution = as_columns(b, other, |b, other| {
-        let wide = dtype_of(b, other).accumulator();
-        let other = cast(b, other, wide)?;
-        let turned = matmul(b, mirrored, other)?;
-        matmul(b, inverse, turned)
-    });
+    let solution = with_columns(b, matrix, other, nearest);
     let solution = solution.map_err(|error| error.in_op("lstsq"))?;
     cast(b, solution, matrix.dtype)
+}
+
+/// The `x` that makes `A x - other` least, for as many columns as matrices. With `z = (AᵀA)⁻¹ x̄` the gradients are
+/// `(other - A x) zᵀ - A z xᵀ` and `A z`.
+fn nearest(b: &mut dyn Builder, matrix: Matrix, other: NodeId) -> Result<NodeId> {
+    let upper = Kind { upper: true, unit: false };
+    let of = |inputs: &[NodeId]| Matrix { x: inputs[0], ..matrix };
+    let square = |x: NodeId| Matrix { x, rows: matrix.columns, ..matrix };
+    let results = with_gradient(
+        b,
+        ("lstsq", matrix, None),
+        &[matrix.x, other],
+        &|b, inputs| {
+            let (r, half) = qr::turned_by(b, of(inputs), inputs[1])?;
+            Ok(vec![substituted(b, square(r), half, upper)?])
+        },
+        &|b, inputs, cotangents| {
+            let matrix = matrix.of_gradient(inputs[0]);
+            let square = |x: NodeId| Matrix { x, rows: matrix.columns, ..matrix };
+            let solution = nearest(b, matrix, inputs[1])?;
+            let r = qr::factored(b, matrix)?[1];
+            let mirrored = turned(b, r)?;
+            let half = triangular::solved(b, square(mirrored), cotangents[0], Kind { upper: false, unit: false })?;
+            let z = triangular::solved(b, square(r), half, upper)?;
+            let of_other = matmul(b, inputs[0], z)?;
+            let image = matmul(b, inputs[0], solution)?;
+            let rest = sub(b, inputs[1], image)?;
+            let (row, solution) = (turned(b, z)?, turned(b, solution)?);
+            let (first, second) = (matmul(b, rest, row)?, matmul(b, of_other, solution)?);
+            Ok(vec![sub(b, first, second)?, of_other])
+        },
+    )?;
+    Ok(results[0])
 }
 
 /// The determinant.

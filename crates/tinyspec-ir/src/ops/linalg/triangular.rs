@@ -1,14 +1,18 @@
 //! Triangular matrices: their inverses by blocks, and systems of equations.
 
-use super::{Matrix, as_columns, as_row, numbers, step, turned};
-use crate::ops::arithmetic::{div, eq, mul, neg};
+use super::function::with_gradient;
+use super::loops::{Loops, Size};
+use super::panels::{Blocks, Groups, Layout, Part, last, with_columns};
+use super::{Matrix, numbers, turned};
+use crate::kernel::WrittenKernel;
+use crate::ops::arithmetic::{div, eq, neg};
 use crate::ops::matmul::matmul;
-use crate::ops::movement::{cat, diagonal, expand, narrow, pad, permute, reshape, shrink, squeeze, unsqueeze};
-use crate::ops::{cast, like, promote, shape_of};
-use crate::{Builder, Const, DType, Dim, NodeId, Op, Result, Shape};
+use crate::ops::movement::{flip, tril, triu};
+use crate::ops::{cast, dtype_of, like, promote};
+use crate::{AxisType, Builder, DType, Dim, NodeId, Op, Result};
 
 /// What is known of a triangular matrix.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Hash)]
 pub(super) struct Kind {
     /// The upper triangle counts.
     pub upper: bool,
@@ -16,75 +20,109 @@ pub(super) struct Kind {
     pub unit: bool,
 }
 
-/// The inverse of a triangle of `matrix`: that of two diagonal blocks beside each other is both inverses and
-/// `-second⁻¹ · below · first⁻¹` below them.
-pub(super) fn inverse(b: &mut dyn Builder, matrix: Matrix, kind: Kind) -> Result<NodeId> {
-    if kind.upper {
-        let x = turned(b, matrix.x)?;
-        let lower = inverse(b, Matrix { x, ..matrix }, Kind { upper: false, ..kind })?;
-        return turned(b, lower);
-    }
-    let size = matrix.rows;
-    if size == 0 {
-        return Ok(matrix.x);
-    }
-    let width = size.unsigned_abs().next_power_of_two() as i64;
-    let lead = matrix.like(b, &[]);
-    let zeros = |rank: usize| -> Shape { (0..rank).map(|_| Dim::from(0)).collect() };
-    let with = |last: &[i64]| -> Shape { lead.iter().cloned().chain(last.iter().map(|&dim| Dim::from(dim))).collect() };
-    let x = pad(b, matrix.x, &zeros(lead.len() + 2), &with(&[width, width]), 0.0)?;
-
-    let ends = diagonal(b, x, 0)?;
-    let one = like(b, ends, 1.0);
-    let mut inverses = if kind.unit {
-        expand(b, one, &with(&[width]))?
-    } else {
-        // What was padded is an identity.
-        let (places, bound) = (numbers(b, width)?, b.constant(Const::int(DType::I32, size.into())));
-        let places = squeeze(b, places, Some(&[-1]))?;
-        let inside = b.alu(Op::CmpLt, &[places, bound])?;
-        let ends = b.alu(Op::Where, &[inside, ends, one])?;
-        div(b, one, ends)?
-    };
-    inverses = reshape(b, inverses, &with(&[width, 1, 1]))?;
-
-    let mut block = 1;
-    while block < width {
-        let pairs = width / (2 * block);
-        let below = diagonal_blocks(b, x, lead.len(), pairs, 2 * block)?;
-        let below = narrow(b, below, -2, block, block)?;
-        let below = narrow(b, below, -1, 0, block)?;
-        let halves = reshape(b, inverses, &with(&[pairs, 2, block, block]))?;
-        let mut half = |number: i64| {
-            let half = narrow(b, halves, -3, number, 1)?;
-            squeeze(b, half, Some(&[-3]))
-        };
-        let (first, second) = (half(0)?, half(1)?);
-        let product = matmul(b, below, first)?;
-        let product = matmul(b, second, product)?;
-        let corner = neg(b, product)?;
-        let top = pad(b, first, &zeros(lead.len() + 3), &with(&[pairs, block, 2 * block]), 0.0)?;
-        let bottom = cat(b, &[corner, second], -1)?;
-        let joined = cat(b, &[top, bottom], -2)?;
-        inverses = step(b, joined)?;
-        block *= 2;
-    }
-    let inverse = reshape(b, inverses, &with(&[width, width]))?;
-    shrink(b, inverse, &zeros(lead.len() + 2), &with(&[size, size]))
+/// As [`substituted`], with its gradient: `other` gets what solves the turned system, the matrix its product with `-xᵀ`.
+pub(super) fn solved(b: &mut dyn Builder, matrix: Matrix, other: NodeId, kind: Kind) -> Result<NodeId> {
+    let of = |inputs: &[NodeId]| Matrix { x: inputs[0], ..matrix };
+    let results = with_gradient(
+        b,
+        ("triangular", matrix, Some(kind)),
+        &[matrix.x, other],
+        &|b, inputs| Ok(vec![substituted(b, of(inputs), inputs[1], kind)?]),
+        &|b, inputs, cotangents| {
+            let solution = solved(b, matrix.of_gradient(inputs[0]), inputs[1], kind)?;
+            let x = turned(b, inputs[0])?;
+            let mirrored = Kind { upper: !kind.upper, ..kind };
+            let of_other = solved(b, matrix.of_gradient(x), cotangents[0], mirrored)?;
+            let row = turned(b, solution)?;
+            let product = matmul(b, of_other, row)?;
+            let product = neg(b, product)?;
+            let beside = i64::from(kind.unit);
+            let of_matrix = if kind.upper { triu(b, product, beside)? } else { tril(b, product, -beside)? };
+            Ok(vec![of_matrix, of_other])
+        },
+    )?;
+    Ok(results[0])
 }
 
-/// The `count` blocks of `size` along the diagonal, in a new axis in front of the last two.
-fn diagonal_blocks(b: &mut dyn Builder, x: NodeId, lead: usize, count: i64, size: i64) -> Result<NodeId> {
-    let mut shape: Shape = shape_of(b, x)[..lead].into();
-    shape.extend([count, size, count, size].map(Dim::from));
-    let x = reshape(b, x, &shape)?;
-    let first = lead as i64;
-    let in_front = |last: [i64; 3]| (0..first).chain(last.map(|axis| first + axis)).collect::<Vec<i64>>();
-    let mut order = in_front([1, 3, 0]);
-    order.push(first + 2);
-    let x = permute(b, x, &order)?;
-    let blocks = diagonal(b, x, 0)?;
-    permute(b, blocks, &in_front([2, 0, 1]))
+/// The `x` of `A x = other`, where A is a triangle of `matrix` and `other` columns.
+pub(super) fn substituted(b: &mut dyn Builder, matrix: Matrix, other: NodeId, kind: Kind) -> Result<NodeId> {
+    if kind.upper {
+        // From the last row to the first one.
+        let x = flip(b, matrix.x, &[-1, -2])?;
+        let other = flip(b, other, &[-2])?;
+        let solution = substituted(b, Matrix { x, ..matrix }, other, Kind { upper: false, ..kind })?;
+        return flip(b, solution, &[-2]);
+    }
+    let blocks = Blocks::of(matrix.rows);
+    let layout = Layout::of(b, matrix, Some(other), blocks);
+    let columns = layout.columns(b, matrix.x, &Dim::from(blocks.rows), true)?;
+    let solution = layout.others(b, other)?;
+    let [count, groups] = layout.dims(b)?;
+    let dtype = dtype_of(b, matrix.x);
+    let results = kernel(blocks, dtype, kind.unit)?.call(b, &[solution, columns, count, groups])?;
+    let width = last(b, other);
+    layout.rows_of(b, results[0], 0, (matrix.rows, width))
+}
+
+/// The kernel: groups of columns, each from the first row to the last one.
+fn kernel(blocks: Blocks, dtype: DType, unit: bool) -> Result<WrittenKernel> {
+    let Blocks { tile, width, rows, stride, columns: group } = blocks;
+    let solution = [Size::With(0, group), Size::Number(stride)];
+    let matrix = [rows, stride].map(Size::Number);
+    let (mut w, memories) = Loops::new(&[("solution", dtype, &solution)], &[("matrix", dtype, &matrix)])?;
+    let (solution, matrix) = (memories[0], memories[1]);
+    let batch = w.open(w.count, AxisType::Global)?;
+    let own = w.open(w.groups, AxisType::Global)?;
+    let first = w.sum(&[(group, own)], 0)?;
+
+    let count = w.graph.index(blocks.count());
+    let block = w.serial(count)?;
+    let step = w.columns(blocks, block)?;
+    let diagonal = match unit {
+        true => None,
+        false => Some(w.load(matrix, &[batch, step.column, step.column], None)?),
+    };
+    if let Some(diagonal) = diagonal {
+        let member = w.lanes(group)?;
+        let j = w.sum(&[(1, first), (1, member)], 0)?;
+        let value = w.load(solution, &[batch, j, step.column], None)?;
+        let value = div(&mut w.graph, value, diagonal)?;
+        w.store(solution, &[batch, j, step.column], value, None)?;
+        w.close(1)?;
+    }
+    let end = w.sum(&[(width / tile, block), (-1, step.tile)], width / tile)?;
+    let tiles = w.serial(end)?;
+    let member = w.lanes(group)?;
+    let j = w.sum(&[(1, first), (1, member)], 0)?;
+    let taken = w.load(solution, &[batch, j, step.column], None)?;
+    let minus = neg(&mut w.graph, taken)?;
+    let lane = w.lanes(tile)?;
+    let i = w.sum(&[(tile, step.tile), (tile, tiles), (1, lane)], 0)?;
+    w.eliminate((matrix, solution), batch, step.column, (j, i), minus)?;
+    w.close(5)?;
+
+    if blocks.count() > 1 {
+        let size = blocks.product_tile(dtype);
+        let tiles = w.sum(&[(-width / size, block)], (rows - width) / size)?;
+        let row = w.sum(&[(width, block)], width)?;
+        let one = w.graph.index(1);
+        let part = Part { target: solution, batch, row, tiles, column: first, groups: Groups::All(one) };
+        let in_block = |w: &mut Loops, k: NodeId| w.sum(&[(width, block), (1, k)], 0);
+        w.product(
+            blocks,
+            part,
+            |w, j, k| {
+                let k = in_block(w, k)?;
+                w.load(solution, &[batch, j, k], None)
+            },
+            |w, k, i| {
+                let k = in_block(w, k)?;
+                w.load(matrix, &[batch, k, i], None)
+            },
+        )?;
+    }
+    w.close(3)?;
+    w.finish("substitution")
 }
 
 /// The `x` of `A x = other`, where A is this matrix' lower or `upper` triangle; `unit` takes its diagonal for ones.
@@ -93,27 +131,21 @@ pub fn solve_triangular(b: &mut dyn Builder, x: NodeId, other: NodeId, upper: bo
     let (x, other) = promote(b, OP, x, other)?;
     let matrix = Matrix::square(b, OP, x)?;
     matrix.check_rows(b, OP, other)?;
-    let inverse = inverse(b, matrix, Kind { upper, unit })?;
-    let solution = as_columns(b, other, |b, other| matmul(b, inverse, other)).map_err(|error| error.in_op(OP))?;
+    let kind = Kind { upper, unit };
+    let solution = with_columns(b, matrix, other, |b, matrix, other| solved(b, matrix, other, kind))
+        .map_err(|error| error.in_op(OP))?;
     cast(b, solution, matrix.dtype)
 }
 
-/// The matrix whose columns are scaled.
-pub(super) fn scale_columns(b: &mut dyn Builder, x: NodeId, factors: NodeId) -> Result<NodeId> {
-    let factors = as_row(b, factors)?;
-    mul(b, x, factors)
-}
-
-/// The matrix whose rows are scaled.
-pub(super) fn scale_rows(b: &mut dyn Builder, x: NodeId, factors: NodeId) -> Result<NodeId> {
-    let factors = unsqueeze(b, factors, -1)?;
-    mul(b, x, factors)
+/// `[row = column]`.
+pub(super) fn on_diagonal(b: &mut dyn Builder, rows: i64, columns: i64) -> Result<NodeId> {
+    let (row, column) = (numbers(b, rows)?, numbers(b, columns)?);
+    let column = turned(b, column)?;
+    eq(b, row, column)
 }
 
 /// `x` with ones on its diagonal.
 pub(super) fn with_unit_diagonal(b: &mut dyn Builder, x: NodeId, rows: i64, columns: i64) -> Result<NodeId> {
-    let (row, column) = (numbers(b, rows)?, numbers(b, columns)?);
-    let column = turned(b, column)?;
-    let (on_diagonal, one) = (eq(b, row, column)?, like(b, x, 1.0));
+    let (on_diagonal, one) = (on_diagonal(b, rows, columns)?, like(b, x, 1.0));
     b.alu(Op::Where, &[on_diagonal, one, x])
 }
