@@ -90,7 +90,7 @@ pub use tinyspec_ir::{DType, Dim, ErrorKind};
 /// ```
 ///
 /// **Constants and flags decide.** A `const` of the scope around the function may end a loop, whose rounds then keep the types of what they
-/// change, name an axis, or choose in an `if` or a `match`; so may a parameter of the type `bool`, a flag, unless the body uses
+/// change, name an axis, be a small number such as a stride, a pad or the size of a window, or choose in an `if` or a `match`; so may a parameter of the type `bool`, a flag, unless the body uses
 /// it as a tensor. All ways are checked at compile time; the graph is made when the function is first used, one for each
 /// value of the flags ([`function::EmbeddedFunction::with_flags`]).
 ///
@@ -253,7 +253,7 @@ pub mod errors {}
 ///
 /// **Fields** are tensors, models, and arrays, `Vec`s (`#[model(len = 6)]`) and `Option`s (`#[model(none)]` where it is `None`)
 /// of them; `#[model(skip)]` leaves a field out, it starts as its `Default`. Sizes of tensors are expressions over the
-/// generics; those of nested models are names and numbers, for Rust computes no generics (`Block<H, F>`). Parameters start with Xavier's bounds, vectors
+/// generics and the `const`s of the scope around the struct; those of nested models are names and numbers, for Rust computes no generics (`Block<H, F>`). Parameters start with Xavier's bounds, vectors
 /// with zeros, or as `#[model(init = zeros | ones | xavier | he | normal(0.02))]` says.
 ///
 /// **Buffers.** `#[model(buffer)]` makes a field a state that is not trained: running statistics, a counter, a cache, a model that
@@ -338,8 +338,8 @@ pub mod __private {
     pub use crate::__tinyspec_hop as hop;
     pub use tinyspec_core::function::{
         Buffer, EmbeddedFunction, HasFunction, NO_FUNCTION, NoFunctions, ScalarArgument, array, call, call_gradient,
-        call_updating, check_equal, check_functions, check_size, constant, gradients, method, method_size, next_input,
-        push_buffers, refuse, size, size_as, update, wrong, wrong_results,
+        call_updating, check_equal, check_functions, check_size, constant, field_size, gradients, method, method_size,
+        next_input, push_buffers, refuse, size, size_as, update, whole, wrong, wrong_results,
     };
     pub use tinyspec_core::function::{call_kernel, kernel_constant};
     pub use tinyspec_core::nn::{Made, NoPart, NotMade, Part};

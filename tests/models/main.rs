@@ -29,6 +29,8 @@ mod layers {
 }
 
 mod buffers;
+mod constants;
+mod ordinary;
 mod training;
 
 mod network {

@@ -75,6 +75,10 @@ pub enum Adaptation {
     Array(usize),
     /// A statement that changes a buffer of a model.
     State,
+    /// A constant of some type of whole numbers, as an `i64`.
+    Whole,
+    /// A list of sizes of several types, as dims.
+    Sizes,
 }
 
 impl Diagnostics {
@@ -124,6 +128,23 @@ impl Diagnostics {
     /// What was found out, without what was wrong.
     pub fn adaptations(&self) -> Diagnostics {
         Diagnostics { adapted: self.adapted.clone(), ..Diagnostics::default() }
+    }
+
+    /// The mistakes that all of these have too.
+    pub fn shared_with<'a>(&self, others: impl Iterator<Item = &'a Diagnostics>) -> Diagnostics {
+        let mut shared = self.errors.clone();
+        for other in others {
+            let has = |(place, message): &(Place, String)| {
+                other.errors.iter().any(|(at, text)| at.key() == place.key() && text == message)
+            };
+            shared.retain(has);
+        }
+        Diagnostics { errors: shared, ..Diagnostics::default() }
+    }
+
+    /// What is to be left out of the typed copy, without what is wrong.
+    pub fn without_errors(&self) -> Diagnostics {
+        Diagnostics { errors: vec![], spoken_for: self.spoken_for.clone(), adapted: self.adapted.clone() }
     }
 
     /// How many mistakes.
@@ -217,5 +238,13 @@ pub fn unbound_dim(dim: &proc_macro2::Ident) -> String {
     format!(
         "nothing binds the dim `{dim}`\nit must be an axis of some parameter, or all that is unknown of one, such as \
          `{{ 2 * {dim} }}`"
+    )
+}
+
+/// The same of a generic of a model.
+pub fn unbound_generic(dim: &proc_macro2::Ident) -> String {
+    format!(
+        "no tensor of this model has an axis of `{dim}`, and a graph knows a size by its tensors\nname it in a field, as in \
+         `query: Tensor<f32, D, {dim}, K>`, or write a number or a `const` instead of the generic"
     )
 }

@@ -28,9 +28,9 @@ pub use kernel::{KernelArgument, call_kernel, kernel_constant};
 pub use prepare::Prepared;
 pub use program::Program;
 #[doc(hidden)]
-pub use states::{Buffer, call_updating, push_buffers, update};
+pub use states::{Buffer, call_updating, field_size, push_buffers, update};
 #[doc(hidden)]
-pub use typed::{array, size, size_as, wrong, wrong_results};
+pub use typed::{array, size, size_as, whole, wrong, wrong_results};
 
 pub(crate) use ranged::{Ranged, sizes};
 

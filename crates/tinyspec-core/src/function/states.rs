@@ -56,6 +56,12 @@ pub fn update<M: Model>(model: &mut M, states: &mut dyn Iterator<Item = Option<T
     }
 }
 
+/// A constant that the shapes of a model name, which is reached from another by `_path`.
+#[doc(hidden)]
+pub const fn field_size<S, T: Model>(_path: fn(&S) -> &T, position: usize) -> usize {
+    T::SIZES[position]
+}
+
 /// The buffers of a model behind the results of a body.
 #[doc(hidden)]
 pub fn push_buffers<M: Model>(model: &M, results: &mut Vec<Tensor>) {

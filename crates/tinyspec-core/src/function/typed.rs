@@ -45,6 +45,28 @@ pub fn size(size: &impl Size) -> Dim {
     size.to_dim()
 }
 
+/// A constant of any type of whole numbers, where a method takes an `i64`.
+#[doc(hidden)]
+pub trait Whole {
+    /// As an `i64`.
+    fn whole(self) -> i64;
+}
+
+macro_rules! whole {
+    ($($type:ty)*) => { $(impl Whole for $type {
+        fn whole(self) -> i64 {
+            self as i64
+        }
+    })* };
+}
+whole!(i8 i16 i32 i64 isize u8 u16 u32 usize);
+
+/// As an `i64`.
+#[doc(hidden)]
+pub fn whole(number: impl Whole) -> i64 {
+    number.whole()
+}
+
 /// A size as a number of the graph, in the typed copy.
 #[doc(hidden)]
 #[track_caller]

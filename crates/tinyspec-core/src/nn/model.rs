@@ -82,6 +82,10 @@ pub struct Parameter<'a> {
 /// A struct of tensors and models: `#[model]` implements it.
 #[diagnostic::on_unimplemented(message = "`{Self}` is no model", label = "`#[model]` before the struct makes it one")]
 pub trait Model: Sized {
+    /// Constants that the declared shapes name, for functions that take the model.
+    #[doc(hidden)]
+    const SIZES: &'static [usize] = &[];
+
     /// Hands every tensor, its name and its role to `visit`, in the order of the fields.
     fn visit<'a>(&'a self, prefix: &str, visit: &mut dyn FnMut(&str, Role, &'a Tensor));
 

@@ -5,7 +5,7 @@
 
 use super::callees::CalleePath;
 use super::signature::{FunctionSignature, Passing, ResultType, TensorType};
-use crate::model::types::ModelType;
+use crate::model::types::{ModelType, OF_MODEL};
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -27,6 +27,8 @@ pub struct Callee {
     pub signature: Signature,
     /// How many dims it declares.
     pub declared: usize,
+    /// Numbers of the constants that the shapes of models name: the caller's models have the same.
+    pub of_models: Vec<usize>,
     /// How each input is passed.
     pub passing: Vec<Passing>,
     /// What it returns.
@@ -170,8 +172,14 @@ impl Parse for Callee {
         let grouping = input.parse::<LitStr>()?.value();
         let mut result = grouped(&mut grouping.chars(), &mut tensors).ok_or_else(damaged)?;
         let declared = traced.signature.dims.len();
+        let mut of_models = vec![];
         while !input.is_empty() {
-            traced.signature.dims.push(NamedDim::new(input.parse::<LitStr>()?.value()));
+            let text = input.parse::<LitStr>()?.value();
+            let name = text.strip_prefix(OF_MODEL);
+            if name.is_some() {
+                of_models.push(traced.signature.dims.len() - declared);
+            }
+            traced.signature.dims.push(NamedDim::new(name.unwrap_or(&text)));
         }
         let as_dim = |slot: u32| {
             let number = slot.checked_sub(FIRST_CONSTANT)?;
@@ -181,7 +189,7 @@ impl Parse for Callee {
             input.shape = input.shape.iter().map(|dim| dim.substitute(&as_dim)).collect();
         }
         result.substitute(&as_dim);
-        Ok(Callee { signature: traced.signature, declared, passing, result })
+        Ok(Callee { signature: traced.signature, declared, of_models, passing, result })
     }
 }
 

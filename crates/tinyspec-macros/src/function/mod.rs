@@ -289,7 +289,9 @@ fn traced(options: TokenStream, function: &mut ItemFn, known: Vec<Known>) -> Tok
     let context = Context { models: models(&found, &known), ..Context::default() };
     let mut signature = FunctionSignature::read(&function.sig, &options, &context, &mut reported);
     let mut diagnostics = Diagnostics::default();
-    for (place, message) in std::mem::take(&mut signature.unbound) {
+    // Of a model that has mistakes of its own nothing more is said.
+    let unbound = if signature.is_known() { std::mem::take(&mut signature.unbound) } else { vec![] };
+    for (place, message) in unbound {
         diagnostics.error(place, message);
     }
     let known = told(&found, known);

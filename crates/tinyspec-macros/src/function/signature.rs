@@ -5,11 +5,13 @@ mod parameters;
 mod types;
 
 pub use facts::MadeDim;
+pub use parameters::may_be_size;
 pub use types::{TypeReader, without_arguments};
 
 use super::callees::CalleePath;
 use super::options::Options;
-use crate::diagnostics::{Diagnostics, Place, unbound_dim};
+use super::trace::erased;
+use crate::diagnostics::{Diagnostics, Place, unbound_dim, unbound_generic};
 use crate::model::types::{FieldType, Leaves, ModelType};
 use parameters::{declared_dims, name_of, read_model, read_parameter, read_result, refuse_qualifiers};
 use proc_macro2::{Span, TokenStream};
@@ -61,7 +63,7 @@ pub struct Parameter {
 }
 
 /// What a signature may refer to beside tensors.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct Context {
     /// Generics of the `impl` around a method.
     pub generics: Vec<Ident>,
@@ -196,6 +198,14 @@ impl FunctionSignature {
         context: &Context,
         diagnostics: &mut Diagnostics,
     ) -> FunctionSignature {
+        // Constants of the signature have their numbers before models are known; those that models name follow.
+        let mut constants = match context.models.is_empty() {
+            true => Constants::default(),
+            false => {
+                let first = Context { models: HashMap::new(), ..context.clone() };
+                FunctionSignature::read(written, options, &first, &mut Diagnostics::default()).constants
+            }
+        };
         refuse_qualifiers(written, diagnostics);
         let mut declared = context.generics.clone();
         declared.extend(declared_dims(written, diagnostics));
@@ -212,7 +222,6 @@ impl FunctionSignature {
             dim
         };
         let dims: Vec<NamedDim> = declared.iter().map(named).collect();
-        let mut constants = Constants::default();
         let mut reader = TypeReader {
             names: (0..).zip(&dims).map(|(slot, dim)| (dim.name.clone(), dim.at(slot))).collect(),
             constants: &mut constants,
@@ -247,7 +256,11 @@ impl FunctionSignature {
                     let path = parameter.model.clone();
                     parameter.fields = path.and_then(|path| read_model(&path, context, &mut reader));
                     if let Some(fields) = &parameter.fields {
-                        fields.leaves(&name, &[], &mut leaves);
+                        let path = parameter.model.as_ref();
+                        leaves.root = path.map(|path| erased(path, &declared)).unwrap_or_default();
+                        leaves.constants = std::mem::take(reader.constants);
+                        fields.leaves(&name, &quote!((*model)), (&[], &[]), &mut leaves);
+                        *reader.constants = std::mem::take(&mut leaves.constants);
                         let count = leaves.inputs.len() - known;
                         parameter.passing = match parameter.passing {
                             Passing::Updated(_) => {
@@ -283,7 +296,7 @@ impl FunctionSignature {
                 ty => without_arguments(ty),
             },
         };
-        let Leaves { inputs, buffers } = leaves;
+        let Leaves { inputs, buffers, .. } = leaves;
         let signature = Signature { name: written.ident.to_string(), dims, inputs };
         let mut read = FunctionSignature {
             ident: written.ident.clone(),
@@ -301,7 +314,7 @@ impl FunctionSignature {
             unbound,
         };
         read.without_made();
-        read.order_dims();
+        read.order_dims(&context.generics);
         if !read.has_models() {
             for (place, message) in std::mem::take(&mut read.unbound) {
                 diagnostics.error(place, message);
@@ -350,7 +363,7 @@ impl FunctionSignature {
     }
 
     /// Dims in the order in which the inputs name them: that of a trace at run time.
-    fn order_dims(&mut self) {
+    fn order_dims(&mut self, of_model: &[Ident]) {
         let mut order: Vec<usize> = vec![];
         let atoms = self.signature.inputs.iter().flat_map(|input| &input.shape);
         for dim in atoms {
@@ -361,7 +374,12 @@ impl FunctionSignature {
                 order.push(*slot as usize);
             }
         }
-        let unbound = self.signature.unbound();
+        let mut unbound = self.signature.unbound();
+        // What is made of a dim that nothing binds says no more.
+        let is_quotient = |position: &usize| self.made.iter().any(|made| made.quotient == self.dims[*position]);
+        if unbound.iter().any(|position| !is_quotient(position)) {
+            unbound.retain(|position| !is_quotient(position));
+        }
         for (position, dim) in self.dims.iter().enumerate() {
             if order.contains(&position) {
                 continue;
@@ -371,7 +389,7 @@ impl FunctionSignature {
             if unbound.contains(&position) && self.parameters.len() == self.names.len() {
                 let quotient = self.made.iter().find(|made| made.quotient == *dim);
                 let dim = quotient.map_or(dim, |made| &made.ident);
-                let message = unbound_dim(dim);
+                let message = if of_model.contains(dim) { unbound_generic(dim) } else { unbound_dim(dim) };
                 self.unbound.push((Place::of(dim), message));
             }
         }

@@ -104,6 +104,16 @@ impl VisitMut for Copier<'_> {
             (Some(Adaptation::Array(length)), list) => {
                 *expression = parse_quote!(::tinyspec::__private::array::<#length, _>(#list));
             }
+            (Some(Adaptation::Whole), written) => {
+                *expression = parse_quote!(::tinyspec::__private::whole(#written));
+            }
+            (Some(Adaptation::Sizes), _) => {
+                if let Expr::Array(array) = expression {
+                    for element in &mut array.elems {
+                        *element = parse_quote!(&::tinyspec::__private::size(&(#element)));
+                    }
+                }
+            }
             (Some(Adaptation::State), statement) => {
                 let target = match statement {
                     Expr::Assign(assign) => Some(&assign.left),

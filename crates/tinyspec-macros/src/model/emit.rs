@@ -128,10 +128,13 @@ pub fn emit(model: &ModelStruct) -> TokenStream {
             use ::tinyspec::__private::NotMade as _;
         ),
     );
+    let constants = &model.constants;
+    let sizes = (!constants.is_empty()).then(|| quote!(const SIZES: &'static [usize] = &[#(#constants),*];));
     quote! {
         #plain
         #[allow(unused_variables)]
         impl #generics ::tinyspec::nn::Model for #name #arguments {
+            #sizes
             fn visit<'a>(
                 &'a self,
                 prefix: &str,

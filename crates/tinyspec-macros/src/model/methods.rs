@@ -271,6 +271,7 @@ fn known_context(block: &ItemImpl, paths: &[CalleePath], known: &[Known]) -> Con
         let own = ModelType {
             name: fields.name.clone(),
             generics: fields.generics.clone(),
+            constants: fields.constants.clone(),
             fields: fields.fields.clone(),
             methods: vec![],
         };
@@ -285,8 +286,13 @@ fn known_context(block: &ItemImpl, paths: &[CalleePath], known: &[Known]) -> Con
             (method.item.sig.ident.to_string(), callee)
         });
         let methods = methods.collect();
-        let own =
-            ModelType { methods, name: own.name.clone(), generics: own.generics.clone(), fields: own.fields.clone() };
+        let own = ModelType {
+            methods,
+            name: own.name.clone(),
+            generics: own.generics.clone(),
+            constants: own.constants.clone(),
+            fields: own.fields.clone(),
+        };
         context.models.insert(text_of_type(&path), Rc::new(own));
     }
     context
@@ -310,7 +316,9 @@ pub fn traced(number: usize, options: TokenStream, block: &ItemImpl, known: Vec<
     let context = known_context(block, &found, &known);
     let mut diagnostics = Diagnostics::default();
     let mut signature = method.signature(&context, &mut reported);
-    for (place, message) in std::mem::take(&mut signature.unbound) {
+    // Of a model that has mistakes of its own nothing more is said.
+    let unbound = if signature.is_known() { std::mem::take(&mut signature.unbound) } else { vec![] };
+    for (place, message) in unbound {
         diagnostics.error(place, message);
     }
     let known = told(&found, known);

@@ -71,6 +71,8 @@ pub(crate) struct ModelStruct {
     pub functions: bool,
     /// Where tinyspec is found from here, unless it is `::tinyspec`.
     pub root: Option<syn::Path>,
+    /// Constants of the scope around it that the shapes name.
+    pub constants: Vec<TokenStream>,
 }
 
 /// The expansion of the attribute.
@@ -93,9 +95,9 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         }
     };
     let mut diagnostics = Diagnostics::default();
-    let model = ModelStruct::read(options.clone(), parsed, &mut diagnostics);
+    let mut model = ModelStruct::read(options.clone(), parsed, &mut diagnostics);
     // Shapes and lengths, with what is known so far.
-    let mut constants = Default::default();
+    let mut constants = crate::function::signature::Constants::default();
     let mut reader = crate::function::signature::TypeReader {
         names: ModelType::dims(&model.generics),
         constants: &mut constants,
@@ -104,6 +106,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     for field in model.fields.iter().filter(|field| !field.skip) {
         field_type(&field.field.ty, field.options, None, &mut reader);
     }
+    model.constants = constants.0.into_iter().map(|constant| constant.path).collect();
     let children = model.children();
     if let Some(itself) = children.iter().find(|child| child.path.get_ident() == Some(&model.item.ident)) {
         let message = format!("`{}` contains itself: a model has a known number of tensors", model.item.ident);
@@ -272,7 +275,7 @@ impl ModelStruct {
                 false => once.push(field),
             }
         }
-        ModelStruct { item, generics, fields: once, functions, root }
+        ModelStruct { item, generics, fields: once, functions, root, constants: vec![] }
     }
 
     /// The models among the fields' types, each once.

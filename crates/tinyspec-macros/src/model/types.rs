@@ -2,12 +2,13 @@
 
 use crate::diagnostics::{Diagnostics, Place};
 use crate::function::companion::Callee;
-use crate::function::signature::{Constants, TensorType, TypeReader};
+use crate::function::signature::{Constants, TensorType, TypeReader, may_be_size};
 use proc_macro2::TokenStream;
 use quote::quote;
 use std::rc::Rc;
 use syn::parse::{Parse, ParseStream};
 use syn::{Expr, GenericArgument, Ident, LitBool, LitInt, LitStr, PathArguments, Token, Type};
+use tinyspec_ir::function::FIRST_CONSTANT;
 use tinyspec_ir::signature::{Input, NamedDim};
 use tinyspec_ir::{Dim, Shape};
 
@@ -32,6 +33,8 @@ pub struct ModelType {
     pub name: String,
     /// Its generics: sizes.
     pub generics: Vec<String>,
+    /// Constants of its scope that its shapes name.
+    pub constants: Vec<String>,
     /// Its fields but the skipped ones.
     pub fields: Vec<(String, FieldType)>,
     /// Its `#[function]` methods.
@@ -47,8 +50,12 @@ impl ModelType {
 
 impl FieldType {
     /// The tensors in it, in order, and which of them are buffers; `arguments` are the values of the generics in scope.
-    pub fn leaves(&self, name: &str, arguments: &[Dim], leaves: &mut Leaves) {
-        let value = |slot: u32| arguments.get(slot as usize).cloned();
+    pub fn leaves(&self, name: &str, access: &TokenStream, (arguments, sizes): (&[Dim], &[Dim]), leaves: &mut Leaves) {
+        let value = |slot: u32| match slot.checked_sub(FIRST_CONSTANT) {
+            Some(number) => sizes.get(number as usize).cloned(),
+            None => arguments.get(slot as usize).cloned(),
+        };
+        let of = (arguments, sizes);
         match self {
             FieldType::Tensor(tensor) => leaves.inputs.push(Input {
                 name: name.to_string(),
@@ -57,22 +64,26 @@ impl FieldType {
             }),
             FieldType::Buffer(state) => {
                 let first = leaves.inputs.len();
-                state.leaves(name, arguments, leaves);
+                state.leaves(name, access, of, leaves);
                 leaves.buffers.retain(|&buffer| buffer < first);
                 leaves.buffers.extend(first..leaves.inputs.len());
             }
             FieldType::Model(model, inner) => {
                 let inner: Shape = inner.iter().map(|dim| dim.substitute(&value)).collect();
+                let own = leaves.sizes_of(model, access);
                 for (field, ty) in &model.fields {
-                    ty.leaves(&format!("{name}.{field}"), &inner, leaves);
+                    let ident = crate::diagnostics::ident(field);
+                    ty.leaves(&format!("{name}.{field}"), &quote!(#access.#ident), (&inner, &own), leaves);
                 }
             }
             FieldType::List(element, count) => {
                 for index in 0..*count {
-                    element.leaves(&format!("{name}[{index}]"), arguments, leaves);
+                    element.leaves(&format!("{name}[{index}]"), &quote!(#access[0]), of, leaves);
                 }
             }
-            FieldType::Optional(element, true) => element.leaves(name, arguments, leaves),
+            FieldType::Optional(element, true) => {
+                element.leaves(name, &quote!((*#access.as_ref().unwrap())), of, leaves);
+            }
             FieldType::Optional(_, false) => {}
         }
     }
@@ -95,7 +106,26 @@ pub struct Leaves {
     pub inputs: Vec<Input>,
     /// Positions of those that are buffers.
     pub buffers: Vec<usize>,
+    /// The type of the parameter that is read.
+    pub root: TokenStream,
+    /// Constants that the shapes of models name, behind those of the signature.
+    pub constants: Constants,
 }
+
+impl Leaves {
+    /// The constants of a model that is reached from the parameter by `access`.
+    fn sizes_of(&mut self, model: &ModelType, access: &TokenStream) -> Shape {
+        let root = &self.root;
+        let sizes = model.constants.iter().enumerate().map(|(number, constant)| {
+            let path = quote!(::tinyspec::__private::field_size(|model: &#root| &#access, #number));
+            self.constants.dim(format!("{OF_MODEL}{}::{constant}", model.name), path)
+        });
+        sizes.collect()
+    }
+}
+
+/// What the text of a constant begins with that a model's shapes name: callers know it by the model that they pass.
+pub const OF_MODEL: char = '&';
 
 /// What `#[model(…)]` says of a field.
 #[derive(Clone, Copy, Default)]
@@ -179,25 +209,18 @@ fn inner_field_type(
                     !options.absent,
                 )),
                 ("Box", Some(inner)) => inner_field_type(inner, options, child, reader),
-                ("Tensor", _) => {
-                    let known = reader.constants.0.len();
-                    let tensor = reader.tensor(ty)?;
-                    if let Some(constant) = reader.constants.0.get(known) {
-                        let message = format!(
-                            "`{}` is no generic of this struct: a field's dims are numbers, generics and expressions over them",
-                            constant.text
-                        );
-                        reader.diagnostics.error(Place::of(ty), message);
-                        return None;
-                    }
-                    Some(FieldType::Tensor(tensor))
-                }
+                ("Tensor", _) => Some(FieldType::Tensor(reader.tensor(ty)?)),
                 _ => {
-                    let child = child?;
                     let arguments = match &last.arguments {
-                        PathArguments::AngleBracketed(arguments) => reader.dims(arguments.args.iter())?,
+                        // Constants among them have their numbers before the model is known.
+                        PathArguments::AngleBracketed(arguments)
+                            if child.is_some() || arguments.args.iter().all(may_be_size) =>
+                        {
+                            reader.dims(arguments.args.iter())?
+                        }
                         _ => Shape::new(),
                     };
+                    let child = child?;
                     if arguments.len() != child.generics.len() {
                         return None; // rustc counts them.
                     }
@@ -296,6 +319,8 @@ impl Parse for ModelType {
                 let _ = content.parse::<Option<Token![,]>>()?;
             }
         }
-        Ok(ModelType { name, generics: names, fields, methods })
+        // Read in the same order, they have the same numbers.
+        let constants = constants.0.into_iter().map(|constant| constant.text).collect();
+        Ok(ModelType { name, generics: names, constants, fields, methods })
     }
 }

@@ -208,7 +208,7 @@ fn has_dtype(path: &syn::Path) -> bool {
 }
 
 /// A number, or a name in capitals that is no type of `std`.
-fn may_be_size(argument: &GenericArgument) -> bool {
+pub fn may_be_size(argument: &GenericArgument) -> bool {
     match argument {
         GenericArgument::Const(_) => true,
         GenericArgument::Type(Type::Path(path)) => path.path.segments.last().is_some_and(|last| {

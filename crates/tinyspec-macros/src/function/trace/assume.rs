@@ -2,6 +2,8 @@
 
 use super::{Check, Tracer, Value};
 use crate::diagnostics::Place;
+use crate::model::types::OF_MODEL;
+use proc_macro2::TokenStream;
 use quote::quote;
 use tinyspec_ir::dim::Atom;
 use tinyspec_ir::function::{FIRST_CONSTANT, FIRST_RESULT};
@@ -35,7 +37,13 @@ impl Tracer<'_> {
             // One a trace: the rest is looked at again.
             return Some(Value::Wrong);
         }
+        if let Some(value) = self.assume_divisor(place, op, shapes) {
+            return Some(value);
+        }
         if let Some(value) = self.assume_divisible(place, op, shapes, &works) {
+            return Some(value);
+        }
+        if let Some(value) = self.assume_number(place, op, shapes, &works) {
             return Some(value);
         }
         // Of a reshape only the numbers of elements are equal.
@@ -136,6 +144,75 @@ impl Tracer<'_> {
             return Some(Value::Wrong);
         }
         None
+    }
+
+    /// `32 / PATCH`: the constant is one of the divisors of the number, and each is looked at.
+    fn assume_divisor(&mut self, place: Place, op: &str, shapes: &[Shape]) -> Option<Value> {
+        let quotients: Vec<(Dim, Dim)> = shapes.iter().flatten().flat_map(quotients_in).collect();
+        for (dividend, divisor) in quotients {
+            let (Some(number @ 1..=4096), Some(&Atom::Named { slot: slot @ FIRST_CONSTANT..FIRST_RESULT, .. })) =
+                (dividend.as_const(), divisor.as_atom())
+            else {
+                continue;
+            };
+            let constant = self.constants.0.get((slot - FIRST_CONSTANT) as usize)?;
+            if constant.assumed.is_some() {
+                continue;
+            }
+            let (text, path) = (constant.text.clone(), constant.path.clone());
+            let divisors: Vec<i64> = (1..=number).filter(|divisor| number % divisor == 0).collect();
+            return self.take_as_number(place, op, slot, (&text, &path), divisors);
+        }
+        None
+    }
+
+    /// `op` works with any number in the place of a constant, such as the size of a window, and not with a size that is open.
+    fn assume_number(
+        &mut self,
+        place: Place,
+        op: &str,
+        shapes: &[Shape],
+        works: &impl Fn(&Assumption) -> bool,
+    ) -> Option<Value> {
+        let atoms = shapes.iter().flatten().filter_map(|dim| dim.as_atom().cloned());
+        for atom in atoms.collect::<Vec<_>>() {
+            let Atom::Named { slot: slot @ FIRST_CONSTANT..FIRST_RESULT, .. } = atom else { continue };
+            let Some(constant) = self.constants.0.get((slot - FIRST_CONSTANT) as usize) else { continue };
+            let fits = |number: &i64| works(&Assumption { slot, value: &Dim::from(*number) });
+            if constant.assumed.is_some() || (1..=4).filter(fits).count() < 3 {
+                continue;
+            }
+            let (text, path) = (constant.text.clone(), constant.path.clone());
+            return self.take_as_number(place, op, slot, (&text, &path), (1..=self.most_number).collect());
+        }
+        None
+    }
+
+    /// The constant is one of these numbers: each is looked at.
+    fn take_as_number(
+        &mut self,
+        place: Place,
+        op: &str,
+        slot: u32,
+        (text, path): (&str, &TokenStream),
+        numbers: Vec<i64>,
+    ) -> Option<Value> {
+        let text = text.trim_start_matches(OF_MODEL);
+        let Some(number) = self.decide_among(text, path, numbers, (false, None), place) else {
+            return Some(Value::Wrong);
+        };
+        let value = Dim::from(number);
+        let check = Check {
+            place,
+            what: op.to_string(),
+            constant: Some(text.to_string()),
+            expected: quote!((#path as i64)),
+            found: value.to_string(),
+            value: self.constants.in_rust(&value)?,
+        };
+        self.assumed.push(check);
+        self.take_as(slot, value);
+        Some(Value::Wrong)
     }
 
     /// The same for a row of the method table.

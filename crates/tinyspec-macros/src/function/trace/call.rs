@@ -412,7 +412,9 @@ impl Tracer<'_> {
         let (mut constants, mut replaced) = (vec![], vec![]);
         for (number, dim) in names.into_iter().enumerate() {
             let constant = callee.signature.dim(callee.declared + number);
-            if signature.inputs.iter().any(|input| input.shape.contains(&constant)) {
+            if callee.of_models.contains(&number)
+                || signature.inputs.iter().any(|input| input.shape.contains(&constant))
+            {
                 replaced.push(dim.at(signature.dims.len() as u32));
                 signature.dims.push(dim);
                 constants.push(number);
@@ -436,6 +438,9 @@ impl Tracer<'_> {
         let Called { wanted: Wanted { signature: wanted, constants, .. }, bound, places, .. } = called;
         let name = &wanted.name;
         for (position, &number) in (callee.declared..wanted.dims.len()).zip(constants) {
+            if callee.of_models.contains(&number) {
+                continue;
+            }
             let dim = wanted.dim(position);
             let place = wanted
                 .inputs

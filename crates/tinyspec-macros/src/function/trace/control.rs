@@ -201,10 +201,6 @@ impl Tracer<'_> {
     /// `vec![a, b]` is a list; other macros are refused.
     pub(super) fn macro_call(&mut self, mac: &syn::Macro, whole: &Expr) -> Value {
         if let Some(list) = ungroup::elements(mac) {
-            if list.is_empty() {
-                return self
-                    .refuse(whole, "a list does not grow in a #[function]: write all its elements at once, `[a, b]`");
-            }
             list.iter().for_each(|element| attributes::check_expression(element, self.diagnostics));
             return self.list(list.iter());
         }

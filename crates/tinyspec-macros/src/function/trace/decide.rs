@@ -6,14 +6,19 @@
 
 use super::inference::{Kind, NumberType};
 use super::{Check, Outcome, Tracer, Value};
-use crate::diagnostics::{Diagnostics, Place};
+use crate::diagnostics::{Adaptation, Diagnostics, Place};
 use proc_macro2::{Literal, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
 use std::collections::HashMap;
+use syn::Expr;
 use tinyspec_ir::ops::LiteralKind;
 
 /// Ways in which constants may decide that are looked at, at most.
-pub(super) const MOST_WAYS: usize = 64;
+pub(super) const MOST_WAYS: usize = 400;
+
+/// What a number that a constant says may be at most, to be looked at: a stride, a pad, the size of a window, how many of the
+/// greatest. Where several constants would have too many ways, less.
+pub(super) const MOST_NUMBERS: [i64; 3] = [16, 7, 4];
 
 /// A question that a body asks of a constant.
 #[derive(Clone)]
@@ -26,6 +31,8 @@ pub(super) struct Decision {
     pub values: Vec<i64>,
     /// It is a `bool`.
     pub is_bool: bool,
+    /// It is an axis of a tensor of this rank.
+    pub rank: Option<usize>,
     /// Where it is asked.
     pub place: Place,
     /// `const` evaluation knows it: it is no flag and no index of a loop.
@@ -50,7 +57,7 @@ pub(super) type Decided = HashMap<String, i64>;
 impl Tracer<'_> {
     /// What a constant of bools says; none where the trace has to be repeated for each of its values.
     pub(super) fn decide(&mut self, text: &str, path: &TokenStream, place: Place) -> Option<bool> {
-        self.decide_among(text, path, vec![1, 0], true, place).map(|value| value == 1)
+        self.decide_among(text, path, vec![1, 0], (true, None), place).map(|value| value == 1)
     }
 
     /// What a constant says that has one of these values.
@@ -59,7 +66,7 @@ impl Tracer<'_> {
         text: &str,
         path: &TokenStream,
         values: Vec<i64>,
-        is_bool: bool,
+        (is_bool, rank): (bool, Option<usize>),
         place: Place,
     ) -> Option<i64> {
         self.is_deferred = true;
@@ -69,9 +76,38 @@ impl Tracer<'_> {
         if self.undecided.is_none() {
             let is_constant = !self.is_open(path);
             let path = path.clone();
-            self.undecided = Some(Decision { text: text.to_string(), path, values, is_bool, place, is_constant });
+            self.undecided = Some(Decision { text: text.to_string(), path, values, is_bool, rank, place, is_constant });
         }
         None
+    }
+
+    /// Numbers that constants say, where a method or an option takes numbers: each of a few is looked at.
+    pub(super) fn decided_numbers(&mut self, value: &Value, least: i64, written: &Expr) -> Result<Value, Value> {
+        match (value, written) {
+            (Value::Constant { text, path, kind: None | Some(LiteralKind::Int), .. }, _) if !self.is_open(path) => {
+                let number = self.decide_among(
+                    text,
+                    path,
+                    (least..=self.most_number).collect(),
+                    (false, None),
+                    Place::of(written),
+                );
+                self.diagnostics.adapt(written, Adaptation::Whole);
+                number.map(|number| Value::Int(number.into(), Kind::Known(NumberType::I64))).ok_or(Value::Wrong)
+            }
+            (Value::List(values), Expr::Array(array)) if values.len() == array.elems.len() => {
+                let elements = values.iter().zip(&array.elems);
+                let values: Result<Vec<Value>, Value> =
+                    elements.map(|(value, written)| self.decided_numbers(value, least, written)).collect();
+                Ok(Value::List(values?))
+            }
+            (Value::Optional(Some(value)), Expr::Call(call)) if call.args.len() == 1 => {
+                Ok(Value::Optional(Some(Box::new(self.decided_numbers(value, least, &call.args[0])?))))
+            }
+            (other, Expr::Reference(inner)) => self.decided_numbers(other, least, &inner.expr),
+            (other, Expr::Paren(inner)) => self.decided_numbers(other, least, &inner.expr),
+            (other, _) => Ok(other.clone()),
+        }
     }
 
     /// An axis, or axes, that constants say: each that a tensor of this rank has is looked at.
@@ -80,7 +116,7 @@ impl Tracer<'_> {
             Value::Constant { text, path, kind: None | Some(LiteralKind::Int), .. } => {
                 // A new axis may be behind all.
                 let axes = (0..=rank as i64).chain(-1 - rank as i64..0).collect();
-                let axis = self.decide_among(text, path, axes, false, place);
+                let axis = self.decide_among(text, path, axes, (false, Some(rank)), place);
                 axis.map(|axis| Value::Int(axis.into(), Kind::Known(NumberType::I64))).ok_or(Value::Wrong)
             }
             Value::List(values) => {
@@ -105,6 +141,37 @@ impl Tracer<'_> {
     }
 }
 
+/// `const` evaluation refuses a constant that is none of the values that were looked at, as `before` was decided.
+pub(super) fn covered(question: &Decision, before: &[(Decision, i64)]) -> Option<TokenStream> {
+    if question.is_bool || !question.is_constant {
+        return None;
+    }
+    let constants = before.iter().filter(|(decision, _)| decision.is_constant);
+    let before: Vec<TokenStream> = constants.map(|(decision, value)| decision.holds(*value)).collect();
+    let values: Vec<TokenStream> = question.values.iter().map(|&value| question.holds(value)).collect();
+    let message = match question.rank {
+        Some(rank) => format!(
+            "`{}` is no axis of a tensor of rank {rank}: they count from 0, or from -1 at the end",
+            question.text
+        ),
+        None => {
+            let shown = match question.values.as_slice() {
+                [first, .., last] if *last - *first + 1 == question.values.len() as i64 => {
+                    [first.to_string(), last.to_string()].join(" to ")
+                }
+                values => values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+            };
+            format!(
+                "no macro sees the value of `{}`: what was looked at is {shown}; write another number out, or make it a `const` inside the function",
+                question.text
+            )
+        }
+    };
+    let refuse = quote_spanned!(question.place.start=> ::tinyspec::__private::refuse);
+    Some(quote_spanned!(question.place.end=>
+        const _: () = if #(#before &&)* !(#(#values)||*) { #refuse(#message) };))
+}
+
 /// A body that was traced in one way.
 pub(super) struct Way {
     /// What was decided.
@@ -117,13 +184,17 @@ pub(super) struct Way {
     pub checks: Vec<Check>,
 }
 
-/// One outcome of all ways. What is wrong in every way, or in one that flags may choose, is reported; the rest is for `const`
-/// evaluation, which knows the way.
-pub(super) fn joined(ways: Vec<Way>, diagnostics: &mut Diagnostics) -> Outcome {
-    let mut checks = vec![];
+/// One outcome of all ways. What is wrong in the same words in every way, or in one that flags may choose, is reported; the rest
+/// is for `const` evaluation, which knows the way.
+pub(super) fn joined(ways: Vec<Way>, covered: Vec<TokenStream>, diagnostics: &mut Diagnostics) -> Outcome {
+    let mut checks = covered;
     let mut chosen: Option<Outcome> = None;
-    let all_wrong = ways.iter().all(|way| !way.found.is_empty());
-    let mut is_wrong = false;
+    let of_all = ways
+        .split_first()
+        .map_or(Diagnostics::default(), |(first, others)| first.found.shared_with(others.iter().map(|way| &way.found)));
+    let is_reported = !of_all.is_empty();
+    diagnostics.extend(of_all);
+    let mut is_wrong = is_reported;
     for way in ways {
         let Way { decisions, outcome, found, checks: equalities } = way;
         let conditions = decisions.iter().filter(|(decision, _)| decision.is_constant);
@@ -132,7 +203,12 @@ pub(super) fn joined(ways: Vec<Way>, diagnostics: &mut Diagnostics) -> Outcome {
         let when = (!conditions.is_empty()).then_some(&condition);
         checks.extend(equalities.iter().map(|check| check.to_tokens_when(when)));
         checks.extend(outcome.checks.iter().cloned());
-        if !found.is_empty() && !all_wrong && !conditions.is_empty() {
+        if !found.is_empty() && !conditions.is_empty() {
+            if is_reported {
+                diagnostics.extend(found.without_errors());
+                chosen = chosen.or(Some(outcome));
+                continue;
+            }
             checks.extend(found.errors().map(|(place, message)| {
                 let refuse = quote_spanned!(place.start=> ::tinyspec::__private::refuse);
                 quote_spanned!(place.end=> const _: () = if #condition { #refuse(#message) };)

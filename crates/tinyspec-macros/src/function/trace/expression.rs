@@ -2,7 +2,7 @@
 
 use super::inference::{Float, Kind, NumberType};
 use super::{Tracer, Value};
-use crate::diagnostics::{Place, source_text};
+use crate::diagnostics::{Adaptation, Place, source_text};
 use syn::{BinOp, Expr, ExprBinary, ExprPath, ExprUnary, Lit, Member, RangeLimits, UnOp};
 use tinyspec_ir::ops::{self, MethodArg, arithmetic};
 use tinyspec_ir::{Builder, DType, NodeId};
@@ -84,7 +84,17 @@ impl Tracer<'_> {
             Expr::MethodCall(call) => self.method_call(call, expression),
             Expr::Call(call) => self.call(call, expression),
             Expr::Tuple(tuple) => Value::Tuple(tuple.elems.iter().map(|element| self.expression(element)).collect()),
-            Expr::Array(array) => self.list(array.elems.iter()),
+            Expr::Array(array) => {
+                let list = self.list(array.elems.iter());
+                if let Value::List(values) = &list
+                    && values.iter().any(|value| matches!(value, Value::Dim(_)))
+                    && values.iter().all(|value| self.as_dim(value).is_some())
+                {
+                    // Elements of one type.
+                    self.diagnostics.adapt(expression, Adaptation::Sizes);
+                }
+                list
+            }
             Expr::Repeat(repeat) => {
                 let value = self.expression(&repeat.expr);
                 match self.expression(&repeat.len) {

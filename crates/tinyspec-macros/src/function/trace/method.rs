@@ -13,8 +13,20 @@ use tinyspec_ir::ops::{self, LiteralKind, METHODS, Method, MethodArg, ParamKind}
 use tinyspec_ir::{Arg, Builder, Const, DType, ErrorKind, NodeId, Op, Shape};
 
 /// What lists have; a callee may return one only in a later version, but half-typed code is read too.
-const LIST_METHODS: &[&str] =
-    &["iter", "iter_mut", "into_iter", "to_vec", "as_slice", "len", "rev", "enumerate", "zip", "step_by"];
+const LIST_METHODS: &[&str] = &[
+    "iter",
+    "iter_mut",
+    "into_iter",
+    "to_vec",
+    "as_slice",
+    "len",
+    "rev",
+    "enumerate",
+    "zip",
+    "step_by",
+    "collect",
+    "push",
+];
 
 impl Tracer<'_> {
     pub(super) fn method_call(&mut self, call: &ExprMethodCall, whole: &Expr) -> Value {
@@ -36,6 +48,7 @@ impl Tracer<'_> {
                 self.arguments(&call.args);
                 Value::Wrong
             }
+            Value::Unseen | Value::Unknown if PICKING.contains(&name.as_str()) => Value::Unknown,
             Value::Unseen => {
                 self.arguments(&call.args);
                 if matches!(name.as_str(), "iter" | "iter_mut" | "as_ref" | "as_mut" | "clone") {
@@ -188,6 +201,12 @@ impl Tracer<'_> {
             ("step_by", &[Value::Int(step @ 1.., _)]) => {
                 Value::List(values.into_iter().step_by(usize::try_from(step).unwrap_or(usize::MAX)).collect())
             }
+            ("collect", []) => Value::List(values),
+            ("push", [value]) if self.is_local_list(&call.receiver) => {
+                let mut values = values;
+                values.push(value.clone());
+                self.assign(&call.receiver, Value::List(values), whole)
+            }
             ("push" | "extend" | "insert" | "pop", _) => {
                 self.forget(&call.receiver);
                 let message =
@@ -203,6 +222,14 @@ impl Tracer<'_> {
                 Value::Wrong
             }
         }
+    }
+
+    /// A list that the body has made: it grows while it is traced.
+    fn is_local_list(&self, receiver: &Expr) -> bool {
+        let Expr::Path(path) = receiver else { return false };
+        let locals = self.scopes.get(1..).unwrap_or_default();
+        let name = path.path.get_ident().map(ToString::to_string);
+        name.is_some_and(|name| locals.iter().any(|scope| matches!(scope.get(&name), Some(Value::List(_)))))
     }
 
     fn tensor_method(
@@ -330,6 +357,10 @@ impl Tracer<'_> {
         let names_axis = param.starts_with("ax") || param == "from" || param == "to";
         let is_of_axes = kind == ParamKind::axes || kind == ParamKind::int && names_axis;
         let decided = if is_of_axes { self.decided_axes(value, rank, Place::of(expression))? } else { value.clone() };
+        let decided = match kind {
+            ParamKind::int | ParamKind::ints if !is_of_axes => self.decided_numbers(&decided, -1, expression)?,
+            _ => decided,
+        };
         let value = &decided;
         if let Value::Constant { text, path, kind: number, .. } = value {
             match (kind, number) {
@@ -401,7 +432,7 @@ impl Tracer<'_> {
                 );
                 return self.refuse(expression, message);
             }
-            let instead = instead(method, kind, value, expression);
+            let instead = tinyspec_ir::dim::with_names(&self.names(), || instead(method, kind, value, expression));
             let message = format!("{wanted}, found {}{instead}", found_text(kind, value));
             self.refuse(expression, message)
         })

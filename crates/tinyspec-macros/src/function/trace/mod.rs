@@ -24,10 +24,10 @@ pub use statement::names_of;
 pub use value::{ModelValue, Value};
 
 use super::Told;
-use super::signature::{Constants, FunctionSignature, Passing, TensorType, TypeReader};
+use super::signature::{Constants, FunctionSignature, OuterConstant, Passing, TensorType, TypeReader};
 use crate::diagnostics::{Diagnostics, Place};
-use crate::model::types::FieldType;
-use decide::{Decided, Decision, MOST_WAYS, Way};
+use crate::model::types::{FieldType, OF_MODEL};
+use decide::{Decided, Decision, MOST_NUMBERS, MOST_WAYS, Way};
 use inference::Inference;
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -86,6 +86,8 @@ pub struct Tracer<'a> {
     waits: bool,
     /// What constants and flags have decided, in this way through the body.
     decided: Decided,
+    /// Numbers that constants say are looked at up to this one.
+    most_number: i64,
     /// The first question that has no answer yet.
     undecided: Option<Decision>,
     /// Names of flags and of indices whose values are known only where the body runs.
@@ -158,28 +160,23 @@ pub fn trace(
     callees: &Told,
     diagnostics: &mut Diagnostics,
 ) -> Outcome {
-    let mut open: Vec<Vec<(Decision, i64)>> = vec![vec![]];
-    let mut ways = vec![];
-    while let Some(decisions) = open.pop() {
-        match trace_one_way(signature, body, callees, &decisions) {
-            Ok(way) => ways.push(way),
-            Err(question) if open.len() + ways.len() + question.values.len() > MOST_WAYS => {
-                let message = format!(
-                    "`{}` is one constant too many to decide here: a body is looked at in at most {MOST_WAYS} ways; make some of them `const`s inside the function",
-                    question.text
-                );
-                diagnostics.error(question.place, message);
-                break;
-            }
-            Err(question) => {
-                for &value in question.values.iter().rev() {
-                    let mut decisions = decisions.clone();
-                    decisions.push((question.clone(), value));
-                    open.push(decisions);
-                }
-            }
+    let mut traced = Err(None);
+    for most in MOST_NUMBERS {
+        traced = all_ways(signature, body, callees, most);
+        if traced.is_ok() {
+            break;
         }
     }
+    let (ways, covered) = traced.unwrap_or_else(|question| {
+        if let Some(question) = question {
+            let message = format!(
+                "`{}` is one constant too many to decide here: a body is looked at in at most {MOST_WAYS} ways; make some of them `const`s inside the function",
+                question.text
+            );
+            diagnostics.error(question.place, message);
+        }
+        (vec![], vec![])
+    });
     let is_right = diagnostics.is_empty();
     if ways.is_empty() {
         return Outcome {
@@ -191,9 +188,36 @@ pub fn trace(
             open: None,
         };
     }
-    let outcome = decide::joined(ways, diagnostics);
+    let outcome = decide::joined(ways, covered, diagnostics);
     let (traced, open) = (outcome.traced.filter(|_| is_right), outcome.open.filter(|_| is_right));
     Outcome { traced, open, ..outcome }
+}
+
+/// Every way in which constants may decide, and what `const` evaluation looks at so that there is no other; or the question that
+/// is too much.
+fn all_ways(
+    signature: &FunctionSignature,
+    body: &syn::Block,
+    callees: &Told,
+    most_number: i64,
+) -> Result<(Vec<Way>, Vec<TokenStream>), Option<Decision>> {
+    let mut open: Vec<Vec<(Decision, i64)>> = vec![vec![]];
+    let (mut ways, mut covered) = (vec![], vec![]);
+    while let Some(decisions) = open.pop() {
+        match trace_one_way(signature, body, callees, (&decisions, most_number)) {
+            Ok(way) => ways.push(way),
+            Err(question) if open.len() + ways.len() + question.values.len() > MOST_WAYS => return Err(Some(question)),
+            Err(question) => {
+                covered.extend(decide::covered(&question, &decisions));
+                for &value in question.values.iter().rev() {
+                    let mut decisions = decisions.clone();
+                    decisions.push((question.clone(), value));
+                    open.push(decisions);
+                }
+            }
+        }
+    }
+    Ok((ways, covered))
 }
 
 /// Traces `body` as constants have decided; or says which question comes next.
@@ -201,7 +225,7 @@ fn trace_one_way(
     signature: &FunctionSignature,
     body: &syn::Block,
     callees: &Told,
-    decisions: &[(Decision, i64)],
+    (decisions, most_number): (&[(Decision, i64)], i64),
 ) -> Result<Way, Decision> {
     let decided: Decided = decisions.iter().map(|(decision, value)| (decision.path.to_string(), *value)).collect();
     let mut known = (signature.constants.clone(), vec![]);
@@ -209,7 +233,7 @@ fn trace_one_way(
     loop {
         let mut found = Diagnostics::default();
         let constants = known.0.clone();
-        let assuming = Assuming { constants, inference, decided: decided.clone() };
+        let assuming = Assuming { constants, inference, decided: decided.clone(), most_number };
         let (outcome, assumed, inferred) = trace_assuming(signature, body, callees, assuming, &mut found)?;
         let is_inferred = !inferred.is_wrong();
         inference = inferred.again();
@@ -224,7 +248,8 @@ fn trace_one_way(
         }
         let is_right = found.is_empty();
         let (traced, open) = (outcome.traced.filter(|_| is_right), outcome.open.filter(|_| is_right));
-        let outcome = Outcome { traced, open, ..outcome };
+        let is_deferred = outcome.is_deferred || !decisions.is_empty();
+        let outcome = Outcome { traced, open, is_deferred, ..outcome };
         return Ok(Way { decisions: decisions.to_vec(), outcome, found, checks: known.1 });
     }
 }
@@ -234,6 +259,7 @@ struct Assuming {
     constants: Constants,
     inference: Inference,
     decided: Decided,
+    most_number: i64,
 }
 
 /// One trace, with what the ones before it have assumed of constants, and what is to be assumed in the next.
@@ -241,7 +267,7 @@ fn trace_assuming(
     signature: &FunctionSignature,
     body: &syn::Block,
     callees: &Told,
-    Assuming { constants, inference, decided }: Assuming,
+    Assuming { constants, inference, decided, most_number }: Assuming,
     diagnostics: &mut Diagnostics,
 ) -> Result<(Outcome, Vec<Check>, Inference), Decision> {
     let mut tracer = Tracer {
@@ -262,6 +288,7 @@ fn trace_assuming(
         open: None,
         waits: false,
         decided,
+        most_number,
         undecided: None,
         open_names: signature.flags().map(|flag| flag.ident.to_string()).collect(),
         is_deferred: signature.flags().next().is_some(),
@@ -456,7 +483,8 @@ impl Tracer<'_> {
     fn names(&self) -> Vec<(u32, String)> {
         let first = self.signature.signature.inputs.len() as u32;
         let dims = (first..).zip(self.signature.signature.dims.iter().map(|dim| dim.name.clone()));
-        let constants = (FIRST_CONSTANT..).zip(self.constants.0.iter().map(|constant| constant.text.clone()));
+        let text = |constant: &OuterConstant| constant.text.trim_start_matches(OF_MODEL).to_string();
+        let constants = (FIRST_CONSTANT..).zip(self.constants.0.iter().map(text));
         dims.chain(constants).collect()
     }
 

@@ -3,6 +3,7 @@
 use super::{Tracer, Value};
 use crate::diagnostics::Place;
 use syn::{Expr, ExprStruct, Member};
+use tinyspec_ir::Dim;
 use tinyspec_ir::ops::{METHODS, MethodArg, ParamKind};
 
 impl Tracer<'_> {
@@ -17,6 +18,7 @@ impl Tracer<'_> {
         let mut fields = vec![];
         for field in &literal.fields {
             let value = self.expression(&field.expr);
+            let value = self.decided_numbers(&value, 0, &field.expr).unwrap_or_else(|wrong| wrong);
             is_wrong |= matches!(Value::without_value([&value]), Some(Value::Wrong));
             match &field.member {
                 Member::Named(member) if known.contains(&member.to_string().as_str()) => {
@@ -43,10 +45,19 @@ impl Tracer<'_> {
             _ => {}
         }
         for ((option, value), field) in fields.iter().zip(&literal.fields) {
-            if let Some(text) = constant_in(value) {
-                let message = format!(
+            let message = if let Some(text) = constant_in(value) {
+                Some(format!(
                     "no macro sees the value of `{text}`: write `{option}` out, or make `{text}` a `const` inside the function"
-                );
+                ))
+            } else if let Some(dim) = dim_in(value) {
+                let dim = tinyspec_ir::dim::with_names(&self.names(), || dim.to_string());
+                Some(format!(
+                    "`{option}` is a number, and the size {dim} is known when the function is called: make it a number or a `const`"
+                ))
+            } else {
+                None
+            };
+            if let Some(message) = message {
                 is_wrong |= matches!(self.refuse(&field.expr, message), Value::Wrong);
             }
         }
@@ -111,6 +122,15 @@ fn is_default(rest: &Expr) -> bool {
             _ => false,
         },
         _ => false,
+    }
+}
+
+fn dim_in(value: &Value) -> Option<&Dim> {
+    match value {
+        Value::Dim(dim) => Some(dim),
+        Value::List(values) => values.iter().find_map(dim_in),
+        Value::Optional(Some(value)) => dim_in(value),
+        _ => None,
     }
 }
 

@@ -27,6 +27,8 @@ pub(super) const ELSEWHERE: &[(&str, &str)] = &[
     ("concatenate", "`Tensor::cat(&[&a, &b], axis)` joins"),
     ("hstack", "`Tensor::cat(&[&a, &b], axis)` joins"),
     ("vstack", "`Tensor::cat(&[&a, &b], axis)` joins"),
+    ("attention", "it is called `sdpa`, with a mask `sdpa_mask`, with options `sdpa_with`"),
+    ("scaled_dot_product_attention", "it is called `sdpa`, with a mask `sdpa_mask`, with options `sdpa_with`"),
     ("mm", "it is called `matmul`"),
     ("bmm", "it is called `matmul`, which takes batches too"),
     ("view", "it is called `reshape`"),
@@ -178,7 +180,14 @@ pub(super) fn instead(method: &str, kind: ParamKind, value: &Value, expression: 
     };
     match (written, method, value) {
         (Some(written), ..) => format!("; write `{written}`"),
-        (None, "narrow", Value::Dim(_)) => "; `.shrink(offset, shape)` takes dims".to_string(),
+        (None, "narrow", Value::Dim(_)) => "; `.shrink(offset, shape)` and `.at((.., ..D))` take dims".to_string(),
+        (None, "one_hot", Value::Dim(dim)) => {
+            format!("; with a dim it is written `.unsqueeze(-1).eq(Tensor::arange({dim}))`")
+        }
+        (None, "repeat_interleave", Value::Dim(_)) => {
+            "; `.unsqueeze(axis)`, `.expand(shape)` and `.reshape(shape)` take dims".to_string()
+        }
+        (None, "gather", Value::Tensor(_)) => "; the positions come first, `.gather(&positions, axis)`".to_string(),
         _ => String::new(),
     }
 }
