@@ -160,23 +160,24 @@ pub fn trace(
     callees: &Told,
     diagnostics: &mut Diagnostics,
 ) -> Outcome {
-    let mut traced = Err(None);
+    let mut ways = AllWays::default();
     for most in MOST_NUMBERS {
-        traced = all_ways(signature, body, callees, most);
-        if traced.is_ok() {
-            break;
+        match all_ways(signature, body, callees, most) {
+            Ok(all) => {
+                ways = all;
+                break;
+            }
+            Err(question) if Some(&most) == MOST_NUMBERS.last() => {
+                let message = format!(
+                    "`{}` is one constant too many to decide here: a body is looked at in at most {MOST_WAYS} ways; make some of them `const`s inside the function",
+                    question.text
+                );
+                diagnostics.error(question.place, message);
+            }
+            Err(_) => {}
         }
     }
-    let (ways, covered) = traced.unwrap_or_else(|question| {
-        if let Some(question) = question {
-            let message = format!(
-                "`{}` is one constant too many to decide here: a body is looked at in at most {MOST_WAYS} ways; make some of them `const`s inside the function",
-                question.text
-            );
-            diagnostics.error(question.place, message);
-        }
-        (vec![], vec![])
-    });
+    let AllWays { ways, covered } = ways;
     let is_right = diagnostics.is_empty();
     if ways.is_empty() {
         return Outcome {
@@ -193,31 +194,38 @@ pub fn trace(
     Outcome { traced, open, ..outcome }
 }
 
-/// Every way in which constants may decide, and what `const` evaluation looks at so that there is no other; or the question that
-/// is too much.
+/// Every way in which constants may decide.
+#[derive(Default)]
+struct AllWays {
+    ways: Vec<Way>,
+    /// What `const` evaluation looks at so that there is no other.
+    covered: Vec<TokenStream>,
+}
+
+/// All ways; or the question that is too much.
 fn all_ways(
     signature: &FunctionSignature,
     body: &syn::Block,
     callees: &Told,
     most_number: i64,
-) -> Result<(Vec<Way>, Vec<TokenStream>), Option<Decision>> {
+) -> Result<AllWays, Box<Decision>> {
     let mut open: Vec<Vec<(Decision, i64)>> = vec![vec![]];
     let (mut ways, mut covered) = (vec![], vec![]);
     while let Some(decisions) = open.pop() {
         match trace_one_way(signature, body, callees, (&decisions, most_number)) {
             Ok(way) => ways.push(way),
-            Err(question) if open.len() + ways.len() + question.values.len() > MOST_WAYS => return Err(Some(question)),
+            Err(question) if open.len() + ways.len() + question.values.len() > MOST_WAYS => return Err(question),
             Err(question) => {
                 covered.extend(decide::covered(&question, &decisions));
                 for &value in question.values.iter().rev() {
                     let mut decisions = decisions.clone();
-                    decisions.push((question.clone(), value));
+                    decisions.push(((*question).clone(), value));
                     open.push(decisions);
                 }
             }
         }
     }
-    Ok((ways, covered))
+    Ok(AllWays { ways, covered })
 }
 
 /// Traces `body` as constants have decided; or says which question comes next.
@@ -226,7 +234,7 @@ fn trace_one_way(
     body: &syn::Block,
     callees: &Told,
     (decisions, most_number): (&[(Decision, i64)], i64),
-) -> Result<Way, Decision> {
+) -> Result<Way, Box<Decision>> {
     let decided: Decided = decisions.iter().map(|(decision, value)| (decision.path.to_string(), *value)).collect();
     let mut known = (signature.constants.clone(), vec![]);
     let mut inference = Inference::default();
@@ -269,7 +277,7 @@ fn trace_assuming(
     callees: &Told,
     Assuming { constants, inference, decided, most_number }: Assuming,
     diagnostics: &mut Diagnostics,
-) -> Result<(Outcome, Vec<Check>, Inference), Decision> {
+) -> Result<(Outcome, Vec<Check>, Inference), Box<Decision>> {
     let mut tracer = Tracer {
         signature,
         callees,
@@ -305,7 +313,7 @@ fn trace_assuming(
         tracer.open.get_or_insert(place);
     }
     if let Some(question) = tracer.undecided {
-        return Err(question);
+        return Err(Box::new(question));
     }
     let Tracer {
         graph,
