@@ -126,6 +126,28 @@ fn each_device_of_a_tuple_takes_it() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn statistics_are_those_of_all_parts_of_a_batch() -> Result<()> {
+    let (mut one, mut optimizer) = (Net::init(), Sgd::new(0.05));
+    realize_all(&one.state())?;
+    let names = ["interpreter:0", "interpreter:1"];
+    let (mut two, mut other) = (one.clone().to("interpreter").to(&names[..]), Sgd::new(0.05));
+    for step in 0..2 {
+        let (x, labels) = data(step);
+        let loss = one.loss(&x, &labels);
+        one.train_step(&loss, &mut optimizer)?;
+        let on_both = |tensor: &Tensor| tensor.to("interpreter").to(&names[..]);
+        let shared = two.loss(&on_both(&x), &on_both(&labels));
+        two.train_step(&shared, &mut other)?;
+        assert!((loss.item::<f32>()? - shared.item::<f32>()?).abs() < 1e-4);
+    }
+    let two = two.to("interpreter").to("cpu");
+    for (found, wanted) in two.state().iter().zip(one.state()) {
+        assert!(near(&found.cast(DType::F32), &wanted.cast(DType::F32))?);
+    }
+    Ok(())
+}
+
 /// Tensors, numbers and a state.
 #[model(functions)]
 #[derive(Clone)]

@@ -56,7 +56,8 @@ fn gradients<M: Model>(
     let unused: Vec<String> = parameters
         .iter()
         .zip(&gradients)
-        .filter_map(|((name, _), gradient)| gradient.is_none().then(|| format!("`{name}`")))
+        .filter(|(_, gradient)| gradient.is_none())
+        .map(|((name, _), _)| format!("`{name}`"))
         .collect();
     let refuse = |message: String, help: &str| {
         Err(tinyspec_ir::Error::new(ErrorKind::Gradient, "train_step", message).help(help).at(location).into())
