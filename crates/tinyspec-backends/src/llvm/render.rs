@@ -113,7 +113,7 @@ struct Renderer<'a, 'context> {
     /// Where in a row the lines begin that a loop fetches ahead.
     fetched: FxHashMap<memory::Row, Vec<i64>>,
     /// Loops and the buffers that they read, with what [`memory`] knows of them.
-    laboured: FxHashMap<(NodeId, NodeId), bool>,
+    laboured: FxHashMap<(NodeId, NodeId), Option<i64>>,
     /// Loops, with what [`streaming`] knows of them.
     lines: FxHashMap<NodeId, bool>,
     /// What the next trips of loops copy, by the loop that fetches it.

@@ -29,10 +29,11 @@ const TRIPS_AHEAD_IN_CACHE: i64 = 4;
 /// The same where a tile of multiply-adds is the work of a trip: of those the processor itself sees half as many ahead.
 const TRIPS_AHEAD_OF_WORK: i64 = 32;
 
-/// Bytes ahead at which a stream is fetched: in pages that the processor has not begun to read ahead in.
+/// Bytes ahead at which streams are fetched, all together: in pages that the processor has not begun to read ahead in.
 const STREAM_AHEAD: i64 = 8_192;
-/// Instructions for each load, from which on the processor sees too few loads ahead of itself.
-const LABOUR: usize = 3;
+/// Instructions for each load, from which on the processor sees too few loads ahead of itself: of one stream, and of several
+/// beside each other.
+const LABOUR: [usize; 2] = [3, 6];
 /// Bytes read for each that is stored, at least, where reading sets the pace.
 const STORED: usize = 8;
 
@@ -83,8 +84,10 @@ impl Renderer<'_, '_> {
         let bytes = kind.in_memory().bits() / 8 * lanes;
         self.read_ahead(node, &address, bytes)?;
         self.read_next_row(node, &address, bytes)?;
-        if self.is_laboured_stream(node, &address, bytes) && self.begins(self.buffer_read(node), &address, PAIR) {
-            self.prefetch(&address, STREAM_AHEAD)?;
+        if let Some(streams) = self.laboured_streams(node, &address, bytes)
+            && self.begins(self.buffer_read(node), &address, PAIR)
+        {
+            self.prefetch(&address, STREAM_AHEAD / streams)?;
         }
         let (alt, gate) = match *sources {
             [_, alt, gate] if known.is_none() && step.is_none() => (self.value_in(alt, lanes)?, self.value(gate)?),
@@ -240,24 +243,24 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// A large buffer that is read once, line after line, by a loop that stores little and takes its time.
-    fn is_laboured_stream(&mut self, node: NodeId, address: &Address, bytes: u32) -> bool {
+    /// In how many streams a loop that stores little and takes its time reads a large buffer once, each line after line.
+    fn laboured_streams(&mut self, node: NodeId, address: &Address, bytes: u32) -> Option<i64> {
         let graph = self.graph;
-        let (Some(level), Some(buffer)) = (self.levels.last(), self.buffer_read(node)) else { return false };
+        let (level, buffer) = (self.levels.last()?, self.buffer_read(node)?);
         let is_run = address.step > 0 && address.step.unsigned_abs() < RUN && address.pointer.lanes == 1;
         if !is_run || bytes < LEAST_VECTOR || graph.op(buffer) != Op::Param {
-            return false;
+            return None;
         }
         if self.bytes(buffer, address) <= self.target.cache_bytes[1] {
-            return false;
+            return None;
         }
         let key = (level.node, buffer);
         if let Some(&known) = self.laboured.get(&key) {
             return known;
         }
-        let is_laboured = self.is_laboured(level.node, buffer);
-        self.laboured.insert(key, is_laboured);
-        is_laboured
+        let streams = self.streams_of_labour(level.node, buffer, address.step);
+        self.laboured.insert(key, streams);
+        streams
     }
 
     /// Bytes of a buffer; 0 where they are not known.
@@ -273,14 +276,14 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// Nothing but a loop reads the buffer, and it takes its time and stores little of what it makes of it.
-    fn is_laboured(&self, range: NodeId, buffer: NodeId) -> bool {
+    /// As many times as a trip goes on, it reads; `None` unless nothing but this loop reads the buffer, and it takes its time and
+    /// stores little of what it makes of it.
+    fn streams_of_labour(&self, range: NodeId, buffer: NodeId, step: i64) -> Option<i64> {
         let graph = self.graph;
         let instructions = graph.sources(self.kernel.linear);
         let begin = instructions.iter().position(|&it| it == range);
         let end = instructions.iter().position(|&it| graph.op(it) == Op::End && graph.source(it, 1) == range);
-        let (Some(begin), Some(end)) = (begin, end) else { return false };
-        let body = instructions.get(begin + 1..end).unwrap_or_default();
+        let body = instructions.get(begin? + 1..end?).unwrap_or_default();
         let is_read = |&&it: &&NodeId| self.buffer_read(it) == Some(buffer);
         let reads = body.iter().filter(is_read).count();
         let bytes = |value: NodeId| self.lanes(value).unwrap_or(1) as usize * graph.dtype(value).size();
@@ -290,7 +293,11 @@ impl Renderer<'_, '_> {
         let reduces =
             !body.iter().any(|&it| matches!(graph.op(it), Op::Range | Op::AtomicAdd)) && STORED * stored <= read;
         let computed = body.iter().filter(|&&it| graph.op(it).is_elementwise()).count();
-        reduces && computed >= LABOUR * reads && instructions.iter().filter(is_read).count() == reads
+        let streams = (read as i64 + step - 1) / step;
+        let [one, several] = LABOUR;
+        let labour = if streams > 1 { several } else { one };
+        let is_all = instructions.iter().filter(is_read).count() == reads;
+        (reduces && is_all && computed >= labour * reads).then_some(streams)
     }
 
     fn prefetch(&mut self, address: &Address, bytes_ahead: i64) -> Result<()> {

@@ -116,8 +116,12 @@ impl Planner<'_> {
             true if is_shared => (4, 2 / results),
             // Each lane of four vectors adds up less, and rounds less, than of two.
             _ if results == 1 => (2, 4),
-            // As many sums as there are registers.
-            _ => ((self.target.vector_registers as i64 / results).clamp(1, 4), 1),
+            // As many sums as there are registers, but for what they are made of.
+            _ => {
+                let most = (self.target.vector_registers as i64 * 3 / 4 / results).clamp(1, 4);
+                let divides = |count: &i64| self.trips(rows) % count == 0;
+                ((1..=most).rev().find(divides).unwrap_or(1), 1)
+            }
         };
         // Of rows that leave a rest, those beyond the end read a row beside them.
         let divides = self.has_short_vectors() || self.trips(rows) % count == 0;
@@ -128,10 +132,12 @@ impl Planner<'_> {
     /// How sums across rows of a large matrix are made, if they can be.
     fn rows_to_sum(&self, lane: usize, lanes: i64) -> Option<Rows> {
         /// Rows at once, at most: as many streams that the processor reads ahead of, and loads for each load of a sum; more
-        /// where an element of the rows is added to many sums.
+        /// where the sums of several results take turns with the rows in the first cache.
         const ROWS: [i64; 2] = [4, 8];
         /// Vectors of each row in a trip.
         const VECTORS: i64 = 4;
+        /// Sums of a trip: what each row is multiplied with is loaded once for the vectors of a result.
+        const SUMS: [i64; 2] = [8, 16];
         let &[rows] = &self.reduced().collect::<SmallVec<[usize; 2]>>()[..] else { return None };
         let [first, second, _] = self.target.cache_bytes.map(|bytes| bytes as i64);
         let keeps = |reduction: &Reduction| {
@@ -152,7 +158,12 @@ impl Planner<'_> {
             _ => second / 8,
         };
         let room = (room / (size * results * self.kernel.reductions.len().max(1) as i64)).max(1);
-        let (columns, tile) = (self.trips(lane), (VECTORS / results).max(1) * lanes);
+        let [least, greatest] = SUMS;
+        let vectors = match results {
+            _ if is_short => VECTORS / results,
+            results => (least / results).max(2).min(greatest / results),
+        };
+        let (columns, tile) = (self.trips(lane), vectors.clamp(1, VECTORS) * lanes);
         let threads = self.target.threads.max(1) as i64;
         let all = |origin: &usize| *origin == lane || self.trips(*origin) <= 1 || sharing.contains(origin);
         // Rows that are walked whole follow each other.
@@ -165,7 +176,14 @@ impl Planner<'_> {
             return None;
         }
         let [some, many] = ROWS;
-        let (fewest, most) = if is_short { (2, some) } else { (some, if results > some { many } else { some }) };
+        // What the rows are multiplied with stays in registers, or comes from the first cache for each trip.
+        let held = self.target.vector_registers as i64 * 3 / 4 / results;
+        let (fewest, most) = match results {
+            _ if is_short => (2, some),
+            1 => (some, some),
+            _ if held < some => (some, many),
+            _ => (some, held.min(many)),
+        };
         let count = (fewest..=most).rev().find(|count| self.trips(rows) % count == 0)?;
         let least = ((columns + room - 1) / room + threads - 1) / threads * threads;
         let even = |blocks: i64| ((columns + blocks - 1) / blocks + tile - 1) / tile * tile;
