@@ -1,6 +1,7 @@
 //! Every op of the spec in a program that runs, on every device: the op is in the form of the program that its row names, and the
 //! values are those that plain Rust computes.
 
+mod buffers;
 mod gates;
 mod rows;
 
