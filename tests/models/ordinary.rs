@@ -194,7 +194,7 @@ fn unet<B, C>(
     t: &Tensor<f32, B, C>,
 ) -> Tensor<f32, B, C, 16, 16> {
     let opts = Conv2d { padding: [1, 1], ..default() };
-    let h = x.conv2d(w, None, opts.clone()).silu() + t.unsqueeze(-1).unsqueeze(-1);
+    let h = x.conv2d(w, None, opts).silu() + t.unsqueeze(-1).unsqueeze(-1);
     let d = h.max_pool2d([2, 2], MaxPool2d { stride: Some([2, 2]), ..default() });
     let u = d.interpolate([16, 16], "nearest", false);
     Tensor::cat(&[&u, &h], 1).conv2d(up, None, opts)
@@ -309,7 +309,7 @@ impl Gpt {
     }
     #[function(grad)]
     fn loss<B, T>(&self, ids: &Tensor<i32, B, T>, targets: &Tensor<i32, B, T>) -> Tensor<f32> {
-        self.logits(ids).reshape([B * T, 65]).cross_entropy(&targets.reshape([-1]), "mean", 0.0, -100)
+        self.logits(ids).reshape([B * T, 65]).cross_entropy(targets.reshape([-1]), "mean", 0.0, -100)
     }
 }
 
