@@ -1,9 +1,16 @@
 //! Items whose parts are no Rust yet. rustc has said so, and more than once would be too much: a body that cannot be read is
 //! left out, and what is around it stays for callers and editors.
 
+use crate::function::ungroup::{self, Item};
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::quote;
 use syn::parse::Parser;
+
+/// An item of ours that came along, without what cannot be read: an editor gives the attribute a body that it has mended,
+/// and later expansions the body as it is.
+pub fn parse<T: Item>(item: TokenStream) -> syn::Result<T> {
+    ungroup::parse(item.clone()).or_else(|_| ungroup::parse(without_bodies(item)))
+}
 
 /// A function or an `impl` block without the bodies that cannot be read.
 pub fn without_bodies(item: TokenStream) -> TokenStream {

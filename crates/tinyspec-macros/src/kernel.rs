@@ -2,7 +2,7 @@
 
 mod check;
 mod emit;
-mod parse;
+pub mod parse;
 mod syntax;
 mod trace;
 

@@ -4,6 +4,8 @@
 //! rustc at the user's tokens. `uop!` does the same for kernels written by hand. See the crate `tinyspec` for what users write.
 
 mod diagnostics;
+mod documentation;
+mod editor;
 mod function;
 mod half_typed;
 mod kernel;

@@ -5,6 +5,7 @@
 
 use super::callees::CalleePath;
 use super::signature::{FunctionSignature, Passing, ResultType, TensorType};
+use crate::editor;
 use crate::model::types::{ModelType, OF_MODEL};
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -199,9 +200,11 @@ pub fn companion(name: &Ident, visibility: &Visibility, what: &str, payload: &To
     // Only what is `pub` may be reached from other crates.
     let export = matches!(visibility, Visibility::Public(_)).then(|| quote!(#[macro_export]));
     let protocol = format_ident!("{PROTOCOL}");
+    let (unlisted, aside) = (editor::unlisted(), editor::aside(name));
     let refusal = format!("`{name}` is a {what}, not a macro: call it as `{name}(…)`");
     quote! {
         #[doc(hidden)]
+        #unlisted
         #export
         #[allow(unused_macros, non_local_definitions)]
         macro_rules! #mangled {
@@ -210,7 +213,7 @@ pub fn companion(name: &Ident, visibility: &Visibility, what: &str, payload: &To
         }
         #[doc(hidden)]
         #[allow(unused_imports)]
-        #visibility use #mangled as #name;
+        #visibility use #mangled as #aside;
     }
 }
 
@@ -236,6 +239,8 @@ pub fn visit(
     state: &TokenStream,
 ) -> TokenStream {
     let (aliases, call) = chain(callees, owner, last, state);
+    // A macro that an editor does not find is a statement to it, unless it can only be a value.
+    let call = if editor::is_asking() { quote!((#call)) } else { call };
     quote!({ #(#imports)* #aliases #call })
 }
 

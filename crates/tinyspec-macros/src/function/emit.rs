@@ -5,6 +5,7 @@ use super::signature::{FunctionSignature, Passing};
 use super::trace::erased;
 use super::{companion, gradient};
 use crate::diagnostics::{Diagnostics, Place};
+use crate::{documentation, editor};
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
@@ -62,10 +63,12 @@ impl Parameters {
                 continue;
             }
             seen.push(ident.clone());
+            let aside = editor::aside(&ident);
             let parameter = signature.parameters.iter().find(|parameter| parameter.ident == ident);
             match parameter.map(|parameter| (parameter, &parameter.model, parameter.passing)) {
                 Some((parameter, Some(path), _)) => {
-                    let (written, erased) = (&parameter.written, erased(path, &signature.dim_names()));
+                    let written = &parameter.written;
+                    let erased = editor::aside(&erased(path, &signature.dim_names()));
                     let inside =
                         if ident == "self" { format_ident!("__self", span = ident.span()) } else { ident.clone() };
                     let is_updated = matches!(parameter.passing, Passing::Updated(_));
@@ -74,14 +77,14 @@ impl Parameters {
                         Some(path) if is_updated => quote!(&#path),
                         _ => written.clone(),
                     };
-                    shared.push(if is_self { quote!(&self) } else { quote!(#ident: #shared_type) });
+                    shared.push(if is_self { quote!(&self) } else { quote!(#aside: #shared_type) });
                     declared.push(match (is_self, is_updated) {
                         (true, true) => quote!(&mut self),
                         (true, false) => quote!(&self),
-                        (false, _) => quote!(#ident: #written),
+                        (false, _) => quote!(#aside: #written),
                     });
                     pushed.extend(
-                        quote!(::tinyspec::nn::Model::visit(#ident, "", &mut |_, _, tensor| #all.push(tensor));),
+                        quote!(::tinyspec::nn::Model::visit(#aside, "", &mut |_, _, tensor| #all.push(tensor));),
                     );
                     let reference = if is_updated { quote!(&mut) } else { quote!(&) };
                     bound.extend(quote! {
@@ -95,17 +98,17 @@ impl Parameters {
                         let #inside = #reference #owned;
                     });
                     if is_updated {
-                        updated.extend(quote!(::tinyspec::__private::update(#ident, &mut #states);));
+                        updated.extend(quote!(::tinyspec::__private::update(#aside, &mut #states);));
                         given_states.extend(quote!(::tinyspec::__private::push_buffers(&#owned, &mut #results);));
                     }
                     continue;
                 }
                 Some((_, None, Passing::Flag)) => {
-                    declared.push(quote!(#ident: bool));
-                    shared.push(quote!(#ident: bool));
+                    declared.push(quote!(#aside: bool));
+                    shared.push(quote!(#aside: bool));
                     let number = flags.len();
                     bound.extend(quote!(let #ident: bool = #given >> #number & 1 != 0;));
-                    flags.push(ident);
+                    flags.push(aside);
                     continue;
                 }
                 Some((parameter, None, Passing::Scalar)) => {
@@ -115,26 +118,26 @@ impl Parameters {
                         FnArg::Typed(argument) => argument.colon_token.span,
                         FnArg::Receiver(_) => ident.span(),
                     };
-                    let argument = quote_spanned!(colon=> #ident: impl ::tinyspec::__private::ScalarArgument<#written>);
+                    let argument = quote_spanned!(colon=> #aside: impl ::tinyspec::function::ScalarArgument<#written>);
                     declared.push(argument.clone());
                     shared.push(argument);
                     prelude.extend(
-                        quote!(let #ident = ::tinyspec::__private::ScalarArgument::<#written>::into_tensor(#ident);),
+                        quote!(let #aside = ::tinyspec::function::ScalarArgument::<#written>::into_tensor(#aside);),
                     );
-                    single.push(quote!(&#ident));
-                    pushed.extend(quote!(#all.push(&#ident);));
+                    single.push(quote!(&#aside));
+                    pushed.extend(quote!(#all.push(&#aside);));
                 }
                 Some((parameter, None, _)) => {
                     let written = &parameter.written;
-                    declared.push(quote!(#ident: #written));
-                    shared.push(quote!(#ident: #written));
-                    single.push(quote!(#ident));
-                    pushed.extend(quote!(#all.push(#ident);));
+                    declared.push(quote!(#aside: #written));
+                    shared.push(quote!(#aside: #written));
+                    single.push(quote!(#aside));
+                    pushed.extend(quote!(#all.push(#aside);));
                 }
                 None if ident == "self" => continue,
                 None => {
-                    declared.push(quote!(#ident: &::tinyspec::Tensor));
-                    shared.push(quote!(#ident: &::tinyspec::Tensor));
+                    declared.push(quote!(#aside: &::tinyspec::Tensor));
+                    shared.push(quote!(#aside: &::tinyspec::Tensor));
                 }
             }
             bound.extend(quote! {
@@ -190,11 +193,12 @@ pub fn typed(
     parameters: &Parameters,
     (body, is_wrong): (&syn::Block, bool),
 ) -> TokenStream {
-    let (inputs, sizes, allow) = (local("inputs"), local("__tinyspec_sizes"), allow(is_wrong));
-    let flags = local("flags");
+    let (inputs, sizes, flags) = (local("inputs"), local("__tinyspec_sizes"), local("flags"));
+    let (allow, unlisted) = (allow(is_wrong), editor::unlisted());
     let statements = typed_statements(signature, parameters, body);
     quote! {
         #allow
+        #unlisted
         #[allow(non_snake_case, unused_parens)]
         fn __tinyspec_typed(
             #inputs: &[::tinyspec::Tensor],
@@ -274,25 +278,15 @@ fn given_up(
     vec![constant, nothing]
 }
 
-/// The typed copy that the first expansion gives where another follows: editors look at it, since they are to complete in
-/// a body whose callees they do not find. rustc looks at the last one's, from which all that is refused is left out.
-pub fn first_typed(typed: &TokenStream) -> TokenStream {
-    quote!(#[cfg(rust_analyzer)] #typed)
-}
-
-/// The typed copy of the last expansion.
-pub fn last_typed(items: &[TokenStream]) -> TokenStream {
-    quote!(#(#[cfg(not(rust_analyzer))] #items)*)
-}
-
 /// The result's type at run time. Types that could not be read would be complained about a second time.
 pub fn result_type(signature: &FunctionSignature) -> TokenStream {
     if signature.is_complete() { signature.written_result.clone() } else { quote!(::tinyspec::Tensor) }
 }
 
-/// After mistakes, names may look unused.
+/// After mistakes, names may look unused. An editor compares what stands before the body with and without the word that it
+/// completes: it is the same whatever the body says.
 pub fn allow(is_wrong: bool) -> Option<TokenStream> {
-    is_wrong.then(|| quote!(#[allow(unused, unreachable_code)]))
+    (is_wrong || editor::is_asking()).then(|| quote!(#[allow(unused, unreachable_code)]))
 }
 
 /// Sizes that the types of models name: the emitted function is generic over them.
@@ -322,12 +316,12 @@ pub fn function(
     told: &TokenStream,
     diagnostics: &Diagnostics,
 ) -> TokenStream {
-    let (attributes, visibility, name) = (&function.attrs, &function.vis, &function.sig.ident);
+    let (visibility, name) = (&function.vis, &function.sig.ident);
     let parameters = Parameters::of(&function.sig.inputs, signature);
-    let result = result_type(signature);
+    let (result, unlisted) = (result_type(signature), editor::unlisted());
     let constants = signature.constants.0.iter().enumerate().map(|(position, constant)| {
         let (name, path) = (format_ident!("DIM_{position}"), &constant.path);
-        quote!(#[doc(hidden)] pub const #name: usize = #path;)
+        quote!(#[doc(hidden)] #unlisted pub const #name: usize = #path;)
     });
     let generics = size_generics(signature);
     let hash = companion::place_hash(name);
@@ -335,35 +329,38 @@ pub fn function(
     let kind = quote_spanned!(function.sig.fn_token.span=> enum);
     // rustc names it where a check fails, and where functions call each other in a circle.
     let graph_name = format_ident!("graph_of_{}", name.unraw().to_string());
-    let own = quote!(<#name as ::tinyspec::__private::HasFunction<#hash>>::FUNCTION);
+    let aside = editor::aside(name);
+    let own = quote!(<#aside as ::tinyspec::__private::HasFunction<#hash>>::FUNCTION);
     let named = gradient::Named { grad: format_ident!("grad"), backward: format_ident!("backward"), function: &own };
     let gradients = gradient::functions(signature, options, &named, &parameters, &generics, visibility);
+    let written = documentation::of_function(&options.written, &function.sig);
+    let attributes = documentation::with(&function.attrs, &written, &gradient::described(signature, options));
     let graph_doc = format!("The graph of [`{name}()`], in the binary.");
-    let documentation = format!("What [`{name}()`] is at compile time: its graph.");
     let (errors, allow) = (diagnostics.to_tokens(), allow(is_wrong));
     let (declared, call) = (&parameters.declared, parameters.call(&own));
     quote! {
-        #(#attributes)*
+        #attributes
         #allow
         #[track_caller]
         #visibility fn #name #generics (#(#declared),*) -> #result {
             #call
         }
-        #[doc = #documentation]
+        #[doc(hidden)]
+        #unlisted
         #[allow(non_camel_case_types, dead_code)]
-        #visibility #kind #name {}
-        #[allow(unexpected_cfgs)]
+        #visibility #kind #aside {}
         const _: () = {
             // First, as editors complete in the first copy of what they complete in.
             #typed
+            #unlisted
             #[allow(non_upper_case_globals)]
             static #graph_name: ::tinyspec::function::EmbeddedFunction = #graph;
-            impl ::tinyspec::__private::HasFunction<#hash> for #name {
+            impl ::tinyspec::__private::HasFunction<#hash> for #aside {
                 const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = &#graph_name;
             }
         };
         #[allow(dead_code)]
-        impl #name {
+        impl #aside {
             #[doc = #graph_doc]
             pub const FUNCTION: &'static ::tinyspec::function::EmbeddedFunction = #own;
             #(#constants)*

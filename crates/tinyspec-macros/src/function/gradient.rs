@@ -4,14 +4,14 @@ use super::callees::CalleePath;
 use super::companion::Callee;
 use super::emit::{Parameters, local};
 use super::options::Options;
-use super::signature::{FunctionSignature, Passing};
+use super::signature::{FunctionSignature, Passing, ResultType, TensorType};
 use crate::diagnostics::{Diagnostics, Place, source_text};
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::{LitByteStr, Visibility};
 use tinyspec_ir::dim;
 use tinyspec_ir::function::Traced;
-use tinyspec_ir::signature::show_type;
+use tinyspec_ir::signature::{Input, show_type};
 
 /// The user's own gradient: a callee like others, whose signature must fit.
 pub fn own(options: &Options, signature: &FunctionSignature, diagnostics: &mut Diagnostics) -> Option<CalleePath> {
@@ -142,6 +142,47 @@ pub struct Named<'a> {
     pub function: &'a TokenStream,
 }
 
+/// The results that have cotangents.
+fn float_results(result: &ResultType) -> Vec<&TensorType> {
+    result.tensors().into_iter().filter(|tensor| tensor.dtype.is_float()).collect()
+}
+
+/// The inputs that have gradients, unless models are among the parameters.
+fn float_inputs(signature: &FunctionSignature) -> impl Iterator<Item = &Input> {
+    signature.signature.inputs.iter().filter(|input| input.dtype.is_float())
+}
+
+/// A float of shape `()`: its cotangent is 1.
+fn is_loss(result: &ResultType) -> bool {
+    matches!(result.tensors()[..], [one] if one.dtype.is_float() && one.shape.is_empty())
+}
+
+/// What has gradients, in words.
+fn wanted(signature: &FunctionSignature) -> String {
+    if signature.has_models() {
+        return "every float tensor but buffers, in order".to_string();
+    }
+    float_inputs(signature).map(|input| format!("`{}`", input.name)).collect::<Vec<_>>().join(", ")
+}
+
+/// A paragraph for the documentation of a function, whose gradients have no page of their own.
+pub fn described(signature: &FunctionSignature, options: &Options) -> String {
+    let Some(result) = signature.result.as_ref().filter(|_| signature.is_complete()) else { return String::new() };
+    if options.grad.is_none() && options.gradient.is_none() {
+        return String::new();
+    }
+    let (name, parameters, wanted) = (&signature.ident, signature.names.join(", "), wanted(signature));
+    let cotangents: String = match float_results(result).len() {
+        1 => ", cotangent".to_string(),
+        count => (0..count).map(|number| format!(", cotangent_{number}")).collect(),
+    };
+    let grad = match is_loss(result) {
+        true => format!("`{name}::grad({parameters})`; with a cotangent: "),
+        false => String::new(),
+    };
+    format!("\n\nGradients with respect to {wanted}: {grad}`{name}::backward({parameters}{cotangents})`")
+}
+
 /// `mlp::grad` and `mlp::backward`, for a method `loss_grad` and `loss_backward`.
 pub fn functions(
     signature: &FunctionSignature,
@@ -156,21 +197,16 @@ pub fn functions(
     }
     let result = signature.result.as_ref().filter(|_| signature.is_complete())?;
     let Named { grad: grad_name, backward, function } = named;
-    let floats: Vec<_> = result.tensors().into_iter().filter(|tensor| tensor.dtype.is_float()).collect();
-    let inputs: Vec<_> = signature.signature.inputs.iter().filter(|input| input.dtype.is_float()).collect();
-    let (gradients, call, wanted) = if signature.has_models() {
+    let (floats, wanted) = (float_results(result), wanted(signature));
+    let (gradients, call) = if signature.has_models() {
         // How many tensors a model has is told elsewhere.
-        (
-            quote!(::std::vec::Vec<::tinyspec::Tensor>),
-            quote!(gradients),
-            "every float tensor but buffers, in order".to_string(),
-        )
+        (quote!(::std::vec::Vec<::tinyspec::Tensor>), quote!(gradients))
     } else {
-        let (count, names) = (inputs.len(), inputs.iter().map(|input| format!("`{}`", input.name)).collect::<Vec<_>>());
-        (quote!([::tinyspec::Tensor; #count]), quote!(call_gradient), names.join(", "))
+        let count = float_inputs(signature).count();
+        (quote!([::tinyspec::Tensor; #count]), quote!(call_gradient))
     };
     let Parameters { shared, prelude, arguments, flags, .. } = parameters;
-    let grad = (floats.len() == 1 && result.tensors().len() == 1 && floats[0].shape.is_empty()).then(|| {
+    let grad = is_loss(result).then(|| {
         let documentation = format!("The gradients of the loss with respect to {wanted}.");
         let (one, dtype) = (local("one"), quote::format_ident!("{}", format!("{:?}", floats[0].dtype)));
         quote! {

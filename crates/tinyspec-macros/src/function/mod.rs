@@ -18,9 +18,8 @@ pub mod typed_copy;
 pub mod ungroup;
 
 use crate::diagnostics::{Diagnostics, Place};
-use crate::half_typed;
 use crate::model::types::ModelType;
-use crate::renamed;
+use crate::{editor, half_typed, renamed};
 use callees::CalleePath;
 use companion::{Callee, Known, Visited};
 use options::Options;
@@ -127,28 +126,26 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let has_graph = outcome.traced.is_some();
     let calls_itself = found.iter().any(|callee| callee.path.get_ident() == Some(name));
     // Nothing is left out for editors: what is being written is mostly wrong.
-    let whole = typed_copy::typed_copy(&function.block, &preview.adaptations());
-    let for_editors = emit::typed(&signature, &parameters, (&whole, true));
+    let for_editors = || {
+        let whole = typed_copy::typed_copy(&function.block, &preview.adaptations());
+        editor::body(&function.sig, &read_options, &signature, &whole)
+    };
     let state = quote!({ function [#options] #item });
+    let first = editor::for_editors(for_editors);
     let (copy, graph) = if found.is_empty() || found.len() > MOST_CALLEES || calls_itself {
         diagnostics.extend(preview);
         let traced = outcome.traced.filter(|_| diagnostics.is_empty());
-        let checks = &outcome.checks;
+        let checks = editor::for_rustc(&outcome.checks);
         let callees = Callees { paths: &[], methods: &[], own: None };
         let embedding = Embedding { traced, callees, constants: &outcome.constants, is_deferred: outcome.is_deferred };
         let graph = embedded(name, embedding, &signature, &read_options, &mut diagnostics);
         let open = outcome.open.filter(|_| diagnostics.is_empty());
         let copy = emit::checked(&signature, &parameters, (&body, is_wrong || !has_graph), open);
-        let copy = if diagnostics.is_empty() {
-            quote!(#(#copy)*)
-        } else {
-            let (first, last) = (emit::first_typed(&for_editors), emit::last_typed(&copy));
-            quote!(#first #last)
-        };
-        (copy, quote!({ #(#checks)* #graph }))
+        let last = editor::for_rustc(&copy);
+        (quote!(#first #last), quote!({ #checks #graph }))
     } else {
         let last = quote!(::tinyspec::__private::trace);
-        (emit::first_typed(&for_editors), companion::visit(&found, &imports, &name.unraw().to_string(), &last, &state))
+        (first, companion::visit(&found, &imports, &name.unraw().to_string(), &last, &state))
     };
     let companion = if signature.has_models() && signature.is_complete() {
         // Its inputs are told by the models' companions.
@@ -213,11 +210,11 @@ impl Parse for State {
             let number = input.parse::<syn::LitInt>()?.base10_parse()?;
             let options;
             syn::bracketed!(options in input);
-            return Ok(State::Method(number, options.parse()?, Box::new(ungroup::parse(input.parse()?)?)));
+            return Ok(State::Method(number, options.parse()?, Box::new(half_typed::parse(input.parse()?)?)));
         }
         let options;
         syn::bracketed!(options in input);
-        Ok(State::Function(options.parse()?, Box::new(ungroup::parse(input.parse()?)?)))
+        Ok(State::Function(options.parse()?, Box::new(half_typed::parse(input.parse()?)?)))
     }
 }
 
@@ -307,13 +304,13 @@ fn traced(options: TokenStream, function: &mut ItemFn, known: Vec<Known>) -> Tok
     let embedding =
         Embedding { traced: outcome.traced, callees, constants: &outcome.constants, is_deferred: outcome.is_deferred };
     let graph = embedded(name, embedding, &signature, &options, &mut diagnostics);
-    let checks = &outcome.checks;
+    let checks = editor::for_rustc(&outcome.checks);
     let errors = diagnostics.to_tokens();
     let copy = typed_copy::typed_copy(&function.block, &diagnostics);
     let parameters = emit::Parameters::of(&function.sig.inputs, &signature);
     let is_wrong = is_wrong || !reported.is_empty() || !diagnostics.is_empty();
-    let copy = emit::last_typed(&emit::checked(&signature, &parameters, (&copy, is_wrong), open));
-    renamed::under(options.root, quote!({ #errors #(#checks)* #copy #graph }))
+    let copy = editor::for_rustc(&emit::checked(&signature, &parameters, (&copy, is_wrong), open));
+    renamed::under(options.root, quote!({ #errors #checks #copy #graph }))
 }
 
 /// How a function reaches those that it calls.
@@ -349,7 +346,7 @@ pub fn embedded(
 ) -> TokenStream {
     // Of a graph that is made later the signature alone is known.
     let count = if is_deferred { signature.constants.0.len() } else { constants.0.len() };
-    let constants = constants.0.iter().take(count).map(|constant| &constant.path);
+    let constants = constants.0.iter().take(count).map(|constant| editor::aside(&constant.path));
     let path = |callee: &CalleePath| {
         let path = companion::respanned(&callee.path, callee.span);
         quote!(#path::FUNCTION)

@@ -14,6 +14,8 @@ use tinyspec_ir::signature::NamedDim;
 /// The options of a function.
 #[derive(Default)]
 pub struct Options {
+    /// As they are written.
+    pub written: TokenStream,
     /// The backward function is embedded too; where it is asked for.
     pub grad: Option<Span>,
     /// The user's own gradient.
@@ -86,7 +88,7 @@ impl Options {
 
     /// Reads the options; mistakes are reported where they stand.
     pub fn parse(tokens: TokenStream, diagnostics: &mut Diagnostics) -> Options {
-        let mut options = Options::default();
+        let mut options = Options { written: tokens.clone(), ..Options::default() };
         let mut plain = vec![];
         match NestedMeta::parse_meta_list(bounds_as_list(tokens, &mut options, diagnostics)) {
             Ok(metas) => {

@@ -4,6 +4,7 @@
 use super::signature::without_arguments;
 use super::trace::names_of;
 use crate::diagnostics::{Adaptation, Diagnostics};
+use crate::editor;
 use crate::function::{attributes, ungroup};
 use quote::quote;
 use syn::visit_mut::{
@@ -85,6 +86,9 @@ impl VisitMut for Copier<'_> {
         if let Expr::Path(path) = expression
             && path.path.is_ident("self")
         {
+            if editor::is_asking() {
+                return;
+            }
             // The copy of a method is a function.
             let this = quote::format_ident!("__self", span = syn::spanned::Spanned::span(path));
             *expression = parse_quote!(#this);

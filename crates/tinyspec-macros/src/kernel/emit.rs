@@ -6,6 +6,7 @@ use super::trace::Traced;
 use crate::diagnostics::Diagnostics;
 use crate::function::companion;
 use crate::function::signature::{Passing, ResultType, TensorType};
+use crate::{documentation, editor};
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use tinyspec_ir::function::FIRST_CONSTANT;
@@ -24,7 +25,9 @@ pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnost
         None => vec![],
     };
     let gradient = kernel.gradient.as_ref().map(|path| quote!(.with_gradient(#path::FUNCTION)));
-    let (name, visibility, attributes) = (&kernel.name, &kernel.visibility, &kernel.attributes);
+    let (name, visibility, unlisted) = (&kernel.name, &kernel.visibility, editor::unlisted());
+    let aside = editor::aside(name);
+    let attributes = documentation::with(&kernel.attributes, &kernel.written, "");
     let bytes = Literal::byte_string(&bytes);
     let constants = traced.map_or(&[][..], |traced| &traced.constants);
     let values = constants.iter().map(|path| {
@@ -39,22 +42,22 @@ pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnost
         if kernel.parameters[..position].iter().any(|other| other.name == *name) {
             continue;
         }
-        let value = format_ident!("__tinyspec_{position}");
+        let (value, aside) = (format_ident!("__tinyspec_{position}"), editor::aside(name));
         match kind {
             ParameterKind::Input(_) => {
                 parameters.push(quote!(#name: &::tinyspec::Tensor));
-                arguments.push(quote!(#name));
+                arguments.push(quote!(#aside));
             }
             ParameterKind::Updated(_) => {
                 parameters.push(quote!(#name: &mut ::tinyspec::Tensor));
-                arguments.push(quote!(&*#name));
-                updates.push((name, value));
+                arguments.push(quote!(&*#aside));
+                updates.push((aside, value));
             }
             ParameterKind::Result(_) | ParameterKind::RefusedResult => results.push(value),
             ParameterKind::Scalar => {
                 let rust = rust_type(*dtype).unwrap_or_else(anything);
                 parameters.push(quote!(#name: #rust));
-                arguments.push(quote!(&#name));
+                arguments.push(quote!(&#aside));
             }
             ParameterKind::Refused => {
                 let value = format_ident!("__tinyspec_{position}", span = name.span());
@@ -81,7 +84,7 @@ pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnost
     let call = match kernel.parameters.iter().any(Parameter::is_refused) {
         true => quote!(::core::unreachable!()),
         false => quote! {
-            let [#(#written),*] = ::tinyspec::__private::call_kernel(#name::FUNCTION, &[#(#arguments),*]);
+            let [#(#written),*] = ::tinyspec::__private::call_kernel(#aside::FUNCTION, &[#(#arguments),*]);
             #(#assignments)*
             #result
         },
@@ -90,22 +93,23 @@ pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnost
     let text = name.to_string();
     let dims = constants.iter().enumerate().map(|(position, path)| {
         let name = format_ident!("DIM_{position}");
-        quote!(#[doc(hidden)] pub const #name: usize = (#path) as usize;)
+        quote!(#[doc(hidden)] #unlisted pub const #name: usize = (#path) as usize;)
     });
     let companion = companion(kernel, traced);
     quote! {
-        #(#attributes)*
+        #attributes
         #[track_caller]
         #[allow(clippy::too_many_arguments)]
         #unused
         #visibility fn #name(#(#parameters),*) #result_type { #call }
 
         #[doc(hidden)]
+        #unlisted
         #[allow(non_camel_case_types, dead_code)]
-        #visibility enum #name {}
+        #visibility enum #aside {}
 
         #[allow(dead_code)]
-        impl #name {
+        impl #aside {
             /// The graph of a call.
             pub const FUNCTION: &'static ::tinyspec::__private::EmbeddedFunction = {
                 static KERNEL: ::tinyspec::__private::EmbeddedFunction = ::tinyspec::__private::EmbeddedFunction::new(

@@ -9,6 +9,7 @@ mod statement;
 use super::emit::rust_type;
 use super::syntax::*;
 use crate::diagnostics::{Diagnostics, Place as At};
+use crate::documentation;
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 pub use split::kernels;
 use split::{at_commas, body_of};
@@ -69,10 +70,11 @@ fn head(input: ParseStream, diagnostics: &mut Diagnostics) -> syn::Result<Option
         diagnostics.error(input.span(), "the dims of a kernel are named before `fn`: `uop! { <M, N> pub fn … }`");
         dims.extend(self::dims(input, diagnostics)?);
     }
-    let mut parameters = Vec::new();
+    let (mut parameters, mut inputs) = (Vec::new(), vec![]);
     if input.peek(token::Paren) {
         let list: proc_macro2::Group = input.parse()?;
-        for tokens in at_commas(list.stream()) {
+        inputs = at_commas(list.stream());
+        for tokens in inputs.iter().cloned() {
             parameters.push(parameter(tokens, list.span_close(), diagnostics));
         }
     } else {
@@ -82,6 +84,7 @@ fn head(input: ParseStream, diagnostics: &mut Diagnostics) -> syn::Result<Option
     let body = body_of(&rest);
     let results = &rest[..body.unwrap_or(rest.len())];
     let end = results.last().map_or(name.span(), |last| last.span());
+    let written = documentation::of_kernel(&dims, &name, &inputs, &results.iter().cloned().collect());
     match results {
         [] => {}
         [TokenTree::Punct(minus), TokenTree::Punct(arrow), results @ ..]
@@ -110,7 +113,7 @@ fn head(input: ParseStream, diagnostics: &mut Diagnostics) -> syn::Result<Option
         }
     };
     let gradient = gradient(&mut attributes, diagnostics);
-    Ok(Some(Kernel { attributes, gradient, visibility, name, dims, parameters, body }))
+    Ok(Some(Kernel { attributes, gradient, visibility, name, dims, parameters, written, body }))
 }
 
 /// `<M, N>`, if it is there.

@@ -12,6 +12,8 @@ pub struct Kernel {
     pub name: Ident,
     pub dims: Vec<Ident>,
     pub parameters: Vec<Parameter>,
+    /// The head as it is written.
+    pub written: String,
     /// `None` where its syntax is wrong.
     pub body: Option<Block>,
 }

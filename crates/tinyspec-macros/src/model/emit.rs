@@ -4,6 +4,7 @@ use super::types::inner_type;
 use super::{ModelField, ModelStruct};
 use crate::diagnostics::ident;
 use crate::function::signature::without_arguments;
+use crate::{documentation, editor};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
@@ -12,20 +13,21 @@ use syn::{GenericArgument, Ident, PathArguments, Type};
 /// The struct as it is at run time: shapes are values, generics are sizes.
 pub fn plain_struct(model: &ModelStruct) -> TokenStream {
     let item = &model.item;
-    let (attributes, visibility, name) = (&item.attrs, &item.vis, &item.ident);
-    let generics = const_generics(&model.generics);
+    let (visibility, name) = (&item.vis, &item.ident);
+    let attributes = documentation::with(&item.attrs, &documentation::of_struct(item), "");
+    let generics = own_generics(model);
     let fields = model.fields.iter().map(|ModelField { field, skip, .. }| {
-        let (attributes, visibility, name) = (&field.attrs, &field.vis, &field.ident);
-        let ty = if *skip {
-            let ty = &field.ty;
-            quote!(#ty)
+        let (visibility, name, written) = (&field.vis, &field.ident, &field.ty);
+        let (ty, attributes) = if *skip {
+            let attributes = &field.attrs;
+            (quote!(#written), quote!(#(#attributes)*))
         } else {
-            plain_type(&field.ty)
+            (plain_type(written), documentation::with(&field.attrs, &documentation::of_field(field), ""))
         };
-        quote!(#(#attributes)* #visibility #name: #ty)
+        quote!(#attributes #visibility #name: #ty)
     });
     quote! {
-        #(#attributes)*
+        #attributes
         #visibility struct #name #generics { #(#fields),* }
     }
 }
@@ -34,6 +36,15 @@ pub fn plain_struct(model: &ModelStruct) -> TokenStream {
 pub fn const_generics(names: &[String]) -> TokenStream {
     let names: Vec<Ident> = names.iter().map(|name| ident(name)).collect();
     if names.is_empty() { TokenStream::new() } else { quote!(<#(const #names: usize),*>) }
+}
+
+/// The generics of a struct; to editors they stand where the user wrote them, since fields lead there.
+fn own_generics(model: &ModelStruct) -> TokenStream {
+    if !editor::is_asking() || model.generics.is_empty() {
+        return const_generics(&model.generics);
+    }
+    let names = model.item.generics.type_params().map(|parameter| &parameter.ident);
+    quote!(<#(const #names: usize),*>)
 }
 
 /// Tensors without dims inside arrays, `Vec`s and `Option`s.
@@ -64,7 +75,8 @@ fn plain_type(ty: &Type) -> TokenStream {
 
 /// The struct after mistakes: a model for whoever uses it, so that nothing more is said of it.
 pub fn failed(model: &ModelStruct) -> TokenStream {
-    let (plain, name, generics) = (plain_struct(model), &model.item.ident, const_generics(&model.generics));
+    let (plain, name) = (plain_struct(model), editor::aside(&model.item.ident));
+    let generics = const_generics(&model.generics);
     let names: Vec<Ident> = model.generics.iter().map(|name| ident(name)).collect();
     let arguments = if names.is_empty() { TokenStream::new() } else { quote!(<#(#names),*>) };
     quote! {
@@ -92,16 +104,15 @@ pub fn failed(model: &ModelStruct) -> TokenStream {
 
 /// The struct and its `Model`.
 pub fn emit(model: &ModelStruct) -> TokenStream {
-    let plain = plain_struct(model);
-    let name = &model.item.ident;
-    let generics = const_generics(&model.generics);
+    let (plain, name) = (plain_struct(model), editor::aside(&model.item.ident));
+    let generics = own_generics(model);
     let names: Vec<Ident> = model.generics.iter().map(|name| ident(name)).collect();
     let arguments = if names.is_empty() { TokenStream::new() } else { quote!(<#(#names),*>) };
     let parts = || model.fields.iter().filter(|field| !field.skip);
     let visits = |reference: &TokenStream, method: &Ident| -> Vec<TokenStream> {
         parts()
             .map(|field| {
-                let (ident, text) = (&field.name, field.name.unraw().to_string());
+                let (ident, text) = (editor::aside(&field.name), field.name.unraw().to_string());
                 let visit = visit(&field.field.ty, &quote!(#reference self.#ident), (reference, method), field);
                 quote!({ let name = ::tinyspec::nn::join(prefix, #text); #visit })
             })
@@ -110,7 +121,7 @@ pub fn emit(model: &ModelStruct) -> TokenStream {
     let shared = visits(&quote!(&), &format_ident!("visit"));
     let mutable = visits(&quote!(&mut), &format_ident!("visit_mut"));
     let built = model.fields.iter().map(|field| {
-        let (ident, text) = (&field.name, field.name.unraw().to_string());
+        let (ident, text) = (editor::aside(&field.name), field.name.unraw().to_string());
         if field.skip {
             return quote!(#ident: ::core::default::Default::default());
         }
@@ -170,8 +181,9 @@ pub fn needs_functions(model: &ModelStruct) -> TokenStream {
     let message = format!(
         "`{name}` announces functions: write `#[function] impl {name} {{ … }}` in its module, or leave out `functions`"
     );
-    let check = quote_spanned!(name.span()=> ::tinyspec::__private::check_functions);
-    let check = quote_spanned!(name.span()=> #check(<#name<#(#sizes),*>>::HAS_FUNCTIONS, #message));
+    let (place, aside) = (editor::aside_of(name.span()), editor::aside(name));
+    let check = quote_spanned!(place=> ::tinyspec::__private::check_functions);
+    let check = quote_spanned!(place=> #check(<#aside<#(#sizes),*>>::HAS_FUNCTIONS, #message));
     quote! {
         const _: () = {
             #[allow(unused_imports)]
@@ -276,7 +288,7 @@ fn build(ty: &Type, field: &ModelField) -> TokenStream {
                     quote!(::std::boxed::Box::new(#inner))
                 }
                 _ if field.options.buffer => {
-                    let role = role(field);
+                    let (role, ty) = (role(field), editor::aside(ty));
                     quote! {
                         ::tinyspec::__private::Made::<#ty>::new().build(
                             &name,
@@ -286,7 +298,10 @@ fn build(ty: &Type, field: &ModelField) -> TokenStream {
                         )?
                     }
                 }
-                _ => quote!(::tinyspec::__private::Made::<#ty>::new().build(&name, make)?),
+                _ => {
+                    let ty = editor::aside(ty);
+                    quote!(::tinyspec::__private::Made::<#ty>::new().build(&name, make)?)
+                }
             }
         }
         _ => quote!(::core::unreachable!()),

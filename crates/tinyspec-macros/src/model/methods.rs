@@ -7,13 +7,13 @@ use crate::function::attributes;
 use crate::function::callees::CalleePath;
 use crate::function::cast;
 use crate::function::companion::{self, Known, Visited};
-use crate::function::emit::{Parameters, allow, checked, first_typed, last_typed, result_type, typed};
+use crate::function::emit::{Parameters, allow, checked, result_type};
 use crate::function::options::Options;
 use crate::function::signature::{Context, FunctionSignature};
 use crate::function::{
     Callees, Embedding, all_callees, embedded, function_of, gradient, models, told, trace, typed_copy, unknown,
 };
-use crate::renamed;
+use crate::{documentation, editor, renamed};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use std::rc::Rc;
@@ -40,7 +40,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
     let fields = fields_callee(&name);
     let owner = format!("functions_of_{}", name.unraw());
     let (generics, self_type) = (emit::const_generics(&names(&context.generics)), &block.self_ty);
-    let (mut inside, mut outside) = (TokenStream::new(), TokenStream::new());
+    let (mut inside, mut outside, unlisted) = (TokenStream::new(), TokenStream::new(), editor::unlisted());
     for (number, method) in methods.iter().enumerate() {
         let signature = method.signature(&context, &mut diagnostics);
         let (own, method_options) = (gradient::own(&method.options, &signature, &mut diagnostics), &method.options);
@@ -51,15 +51,19 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         found.retain(|callee| callee.text != self_text(&context));
         let mut preview = Diagnostics::default();
         trace::trace(&signature, &method.block, &unknown(&found), &mut preview);
-        let copy = typed_copy::typed_copy(&method.block, &Diagnostics::default());
         found.insert(0, fields.clone());
         let state = quote!({ method #number [#options] #block });
         let graph = companion::visit(&found, &imports, &owner, &quote!(::tinyspec::__private::trace), &state);
         let parameters = Parameters::of(&method.sig.inputs, &signature);
         let is_wrong = !preview.is_empty() || !diagnostics.is_empty();
-        let typed = first_typed(&typed(&signature, &parameters, (&copy, true)));
+        let typed = editor::for_editors(|| {
+            let whole = typed_copy::typed_copy(&method.block, &preview.adaptations());
+            editor::body(&method.sig, method_options, &signature, &whole)
+        });
         let result = result_type(&signature);
-        let (attributes, visibility, ident) = (&method.attrs, &method.vis, &method.sig.ident);
+        let written = documentation::of_function(&method_options.written, &method.sig);
+        let attributes = documentation::with(&method.attrs, &written, "");
+        let (visibility, ident) = (&method.vis, &method.sig.ident);
         let constant = graph_name(ident);
         let hash = name_hash(&ident.to_string());
         let graph_name = format_ident!("graph_of_{}", ident.unraw().to_string());
@@ -74,11 +78,12 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         let gradients = gradient::functions(&signature, method_options, &named, &parameters, &nothing, visibility);
         let documentation = format!("The graph of [`Self::{ident}`], in the binary.");
         inside.extend(quote! {
+            #[doc(hidden)]
             #[doc = #documentation]
             #[allow(dead_code)]
             #visibility const #constant: &'static ::tinyspec::function::EmbeddedFunction =
                 <Self as ::tinyspec::__private::HasFunction<#hash>>::FUNCTION;
-            #(#attributes)*
+            #attributes
             #allow
             #[track_caller]
             #visibility fn #ident(#(#declared),*) -> #result {
@@ -86,12 +91,12 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
             }
             #gradients
         });
-        let arguments = impl_arguments(self_type);
+        let arguments = editor::aside(&impl_arguments(self_type));
         let sizes = signature.constants.0.iter().map(|constant| &constant.path);
         outside.extend(quote! {
-            #[allow(unexpected_cfgs)]
             const _: () = {
                 #typed
+                #unlisted
                 #[allow(non_upper_case_globals)]
                 static #graph_name: ::tinyspec::function::EmbeddedFunction = #graph;
                 impl #generics ::tinyspec::__private::HasFunction<#hash> for #arguments {
@@ -117,12 +122,13 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
     let sizes = (0..arguments_of(self_type)).map(|number| format_ident!("SIZE_{number}"));
     let sizes: Vec<Ident> = sizes.collect();
     let any_size = if sizes.is_empty() { TokenStream::new() } else { quote!(<#(#sizes),*>) };
-    let self_type = impl_arguments(self_type);
+    let (self_type, aside) = (impl_arguments(self_type), editor::aside(&name));
     let items = quote! {
         impl #generics #self_type { #inside }
         #[doc(hidden)]
         #[allow(dead_code)]
-        impl<#(const #sizes: usize),*> #name #any_size {
+        impl<#(const #sizes: usize),*> #aside #any_size {
+            #unlisted
             const HAS_FUNCTIONS: bool = true;
         }
         #outside
@@ -241,12 +247,12 @@ fn self_text(context: &Context) -> String {
 
 /// The struct's hidden companion, which tells its fields.
 fn fields_callee(name: &Ident) -> CalleePath {
-    CalleePath { path: fields_name(name).into(), text: format!("the type {name}"), span: name.span() }
+    CalleePath { path: fields_name(name).into(), text: format!("the type {name}"), span: editor::aside_of(name.span()) }
 }
 
 /// Where a method's graph is, beside the method.
 fn graph_name(method: &Ident) -> Ident {
-    format_ident!("{}", method.unraw().to_string().to_uppercase(), span = method.span())
+    format_ident!("{}", method.unraw().to_string().to_uppercase(), span = editor::aside_of(method.span()))
 }
 
 /// `Linear<I, O>` as it is written: its generics are const generics by now.
@@ -333,13 +339,13 @@ pub fn traced(number: usize, options: TokenStream, block: &ItemImpl, known: Vec<
     let body =
         Embedding { traced: outcome.traced, callees, constants: &outcome.constants, is_deferred: outcome.is_deferred };
     let graph = embedded(&method.item.sig.ident, body, &signature, &method.options, &mut diagnostics);
-    let checks = &outcome.checks;
+    let checks = editor::for_rustc(&outcome.checks);
     let errors = diagnostics.to_tokens();
     let copy = typed_copy::typed_copy(&method.item.block, &diagnostics);
     let parameters = Parameters::of(&method.item.sig.inputs, &signature);
     let is_wrong = is_wrong || !reported.is_empty() || !diagnostics.is_empty();
-    let copy = last_typed(&checked(&signature, &parameters, (&copy, is_wrong), open));
-    renamed::under(block_options.root, quote!({ #errors #(#checks)* #copy #graph }))
+    let copy = editor::for_rustc(&checked(&signature, &parameters, (&copy, is_wrong), open));
+    renamed::under(block_options.root, quote!({ #errors #checks #copy #graph }))
 }
 
 /// The struct's companion: its fields, and the signatures of its methods.

@@ -14,8 +14,7 @@ use crate::function::attributes;
 use crate::function::callees::CalleePath;
 use crate::function::companion::{self, Visited};
 use crate::function::ungroup;
-use crate::half_typed;
-use crate::renamed;
+use crate::{editor, half_typed, renamed};
 use darling::FromMeta;
 use darling::ast::NestedMeta;
 use proc_macro2::{Span, TokenStream};
@@ -159,7 +158,7 @@ impl Parse for State {
     fn parse(input: ParseStream) -> syn::Result<State> {
         let word: Ident = input.parse()?;
         if word == "methods" {
-            return Ok(State::Methods(Box::new(ungroup::parse(input.parse()?)?)));
+            return Ok(State::Methods(Box::new(half_typed::parse(input.parse()?)?)));
         }
         let options;
         syn::bracketed!(options in input);
@@ -183,7 +182,7 @@ pub(crate) const FIELDS: &str = "_is_no_model_with_functions";
 /// Under which name a struct with methods tells its fields to its `#[function] impl`. It is read by users who forgot
 /// `#[model(functions)]`.
 pub(crate) fn fields_name(name: &Ident) -> Ident {
-    format_ident!("{}{FIELDS}", name.unraw().to_string(), span = name.span())
+    format_ident!("{}{FIELDS}", name.unraw().to_string(), span = editor::aside_of(name.span()))
 }
 
 fn payload(model: &ModelStruct, children: &[(String, TokenStream)]) -> TokenStream {
@@ -220,7 +219,7 @@ pub(crate) fn bare(path: &syn::Path) -> syn::Path {
 /// A model type as something to be visited.
 pub(crate) fn as_callee(path: &syn::Path) -> CalleePath {
     let span = path.segments.last().map_or_else(Span::call_site, |last| last.ident.span());
-    CalleePath { path: bare(path), text: text_of_type(path), span }
+    CalleePath { path: bare(path), text: text_of_type(path), span: editor::aside_of(span) }
 }
 
 impl ModelStruct {
