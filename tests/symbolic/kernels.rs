@@ -188,6 +188,25 @@ fn numbers_that_change_are_no_part_of_a_program() -> Result<(), Error> {
         let now = profile::counters().plans;
         assert_eq!(now, *plans.get_or_insert(now), "step {step} is compiled again");
     }
+    // A number that a line writes anew again and again, beside weights that are stepped, and through gradients.
+    let (mut weights, mut compiled) = (weights, 0);
+    let mut expected = [1f32, 2.0, 3.0];
+    for step in 1..20i32 {
+        let (rate, correction) = (0.1 / f64::from(step), 1.0 - 0.9f64.powi(step));
+        let loss = (&weights * &weights * rate).sum(.., false);
+        // The line keeps no tensor of its number: whoever reads the loss has its gradient all the same.
+        assert!(loss.item::<f32>()?.is_finite());
+        let slope = &grad(&loss, &[&weights])?[0] / correction;
+        weights.assign(&(&weights - slope));
+        for weight in &mut expected {
+            *weight -= 2.0 * *weight * rate as f32 / correction as f32;
+        }
+        for (found, expected) in weights.to_vec::<f32>()?.iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-5, "{found} {expected}");
+        }
+        let known = std::mem::replace(&mut compiled, profile::counters().plans);
+        assert!(step <= 5 || compiled == known, "step {step} is compiled again");
+    }
     let mut plans = None;
     for number in 0..20i32 {
         assert_eq!(Tensor::scalar(number).expand([4]).sum(.., false).item::<i32>()?, 4 * number);

@@ -1,6 +1,7 @@
 //! The error of the face: everything below it, wrapped once.
 
 use crate::execute::MemoryReport;
+use std::borrow::Cow;
 use tinyspec_backends::BackendError;
 use tinyspec_ir::{ErrorKind, Location};
 
@@ -20,7 +21,7 @@ pub enum Error {
     #[error(transparent)]
     Backend(#[from] BackendError),
     /// No processor of the name that `TINYSPEC_CPU` says.
-    #[error(transparent)]
+    #[error("{0}\n  help: TINYSPEC_CPU names it; `native`, or none, is this machine")]
     Processor(#[from] tinyspec_backends::UnknownProcessor),
     /// No device of this name.
     #[error("{}no device `{name}`; there are: {known}{}", prefix(op), place(location))]
@@ -54,7 +55,7 @@ pub enum Error {
         /// What it says.
         value: String,
         /// What it might say.
-        expected: &'static str,
+        expected: Cow<'static, str>,
     },
     /// A file of an array that cannot be read or written.
     #[error("file {path}: {reason}")]

@@ -8,6 +8,8 @@ use std::thread::available_parallelism;
 use tinyspec_ir::ErrorKind;
 
 const VARIABLE: &str = "TINYSPEC_THREADS";
+/// More than a machine has processors: the system would start them for minutes, and they would wait for each other.
+const MOST: usize = 1024;
 
 /// Settled by whoever needs it first.
 static THREADS: OnceLock<Result<usize>> = OnceLock::new();
@@ -16,12 +18,15 @@ static THREADS: OnceLock<Result<usize>> = OnceLock::new();
 /// the process may run on. From the first call on, and from the first use of the device `cpu`, it stays so.
 ///
 /// # Errors
-/// When `TINYSPEC_THREADS` is not a number of threads.
+/// When `TINYSPEC_THREADS` is not a number of threads, from 1 to 1024.
 pub fn threads() -> Result<usize> {
     let from_environment = || match std::env::var(VARIABLE) {
         Ok(text) if !text.trim().is_empty() => match text.trim().parse() {
-            Ok(threads) if threads > 0 => Ok(threads),
-            _ => Err(Error::Setting { variable: VARIABLE, value: text, expected: "a number of threads, at least 1" }),
+            Ok(threads) if (1..=MOST).contains(&threads) => Ok(threads),
+            _ => {
+                let expected = format!("a number of threads, from 1 to {MOST}").into();
+                Err(Error::Setting { variable: VARIABLE, value: text, expected })
+            }
         },
         _ => Ok(available_parallelism().map_or(1, usize::from)),
     };
@@ -41,7 +46,7 @@ pub fn threads() -> Result<usize> {
 /// ```
 ///
 /// # Errors
-/// For 0, and when another number is settled already.
+/// For 0, for more than 1024, and when another number is settled already.
 #[track_caller]
 pub fn set_threads(threads: usize) -> Result<()> {
     let location = Location::caller();
@@ -51,6 +56,9 @@ pub fn set_threads(threads: usize) -> Result<()> {
     };
     if threads == 0 {
         return refused("0 threads compute nothing", "1 for the calling thread alone");
+    }
+    if threads > MOST {
+        return refused(&format!("{threads} threads"), "1024 at most; one a processor is best");
     }
     match THREADS.get_or_init(|| Ok(threads)) {
         Ok(settled) if *settled == threads => Ok(()),

@@ -163,9 +163,21 @@ pub fn default_device() -> Result<Arc<Device>> {
     if let Some(device) = &*default {
         return Ok(device.clone());
     }
-    let name = std::env::var("TINYSPEC_DEVICE").unwrap_or_else(|_| super::built_in::DEVICES[0].0.into());
-    Ok(default.insert(device(name.trim())?).clone())
+    let named = std::env::var(VARIABLE).ok().filter(|name| !name.trim().is_empty());
+    let opened = match named {
+        Some(name) => device(name.trim()).map_err(|error| match error {
+            Error::UnknownDevice { known, .. } => {
+                Error::Setting { variable: VARIABLE, value: name, expected: format!("a device: {known}").into() }
+            }
+            error => error,
+        })?,
+        None => device(super::built_in::DEVICES[0].0)?,
+    };
+    Ok(default.insert(opened).clone())
 }
+
+/// Names the device of tensors that name none.
+const VARIABLE: &str = "TINYSPEC_DEVICE";
 
 static DEFAULT: Mutex<Option<Arc<Device>>> = Mutex::new(None);
 

@@ -1,11 +1,12 @@
 //! Tensor methods: generated from the one method table of the language.
 
 use super::{LazyBuilder, Tensor};
-use crate::tensor::create::{IntoShape, Scalar};
+use crate::tensor::create::{self, IntoShape, Scalar};
+use crate::tensor::is_one_of_few;
 use crate::{Error, Result};
 use std::panic::Location;
 use tinyspec_ir::ops::LiteralKind;
-use tinyspec_ir::{Builder, DType, Dim, NodeId, for_each_method};
+use tinyspec_ir::{Arg, Builder, DType, Device, Dim, NodeId, for_each_method};
 
 /// What may stand for a tensor among arguments: a tensor, or a number, which takes the dtype of its neighbour.
 #[diagnostic::on_unimplemented(
@@ -127,6 +128,24 @@ impl Call {
                 self.error.get_or_insert(error.at(self.location));
                 NodeId(0)
             }
+        }
+    }
+
+    /// A float beside `tensor`: part of the program, or data where this line writes another one again and again, such as
+    /// a rate that falls from step to step.
+    pub fn changing(&mut self, number: NodeId, tensor: NodeId) -> NodeId {
+        if self.error.is_some() {
+            return number;
+        }
+        let Arg::Const(value) = self.builder.node(number).arg else { return number };
+        // Only what has a place is computed with data beside it.
+        let Some(Device::Single(device)) = self.builder.node(tensor).place() else { return number };
+        if !value.dtype.is_float() || is_one_of_few(self.location, value) {
+            return number;
+        }
+        match create::number_on(&device, value, self.location) {
+            Ok(data) => self.builder.import(data),
+            Err(_) => number,
         }
     }
 

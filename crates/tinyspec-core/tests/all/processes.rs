@@ -20,12 +20,23 @@ fn in_own_process(work: &str, variables: &[(&str, &str)]) -> String {
 #[test]
 fn the_number_of_threads_is_set() {
     in_own_process("has_three_threads", &[("TINYSPEC_THREADS", "3")]);
-    for wrong in ["0", "many", "-1"] {
+    for wrong in ["0", "many", "-1", "100000"] {
         let text = in_own_process("refuses_threads", &[("TINYSPEC_THREADS", wrong), ("TINYSPEC_DEVICE", "")]);
         assert!(
-            text.contains(&format!("TINYSPEC_THREADS={wrong}: expected a number of threads, at least 1")),
+            text.contains(&format!("TINYSPEC_THREADS={wrong}: expected a number of threads, from 1 to 1024")),
             "{text}"
         );
+    }
+}
+
+/// What is wrong in the environment is said of the environment: no line of the program is.
+#[test]
+fn variables_that_name_nothing_are_named() {
+    let text = in_own_process("says_what_is_wrong", &[("TINYSPEC_DEVICE", "gpu9")]);
+    assert!(text.contains("TINYSPEC_DEVICE=gpu9: expected a device: cpu, interpreter"), "{text}");
+    if cfg!(feature = "llvm") {
+        let text = in_own_process("says_what_is_wrong", &[("TINYSPEC_DEVICE", " "), ("TINYSPEC_CPU", "z80")]);
+        assert!(text.contains("no processor `z80`") && text.contains("help: TINYSPEC_CPU names it"), "{text}");
     }
 }
 
@@ -91,6 +102,12 @@ mod work {
         if cfg!(feature = "llvm") {
             assert!(tinyspec_core::execute::device("cpu").is_err());
         }
+    }
+
+    #[test]
+    #[ignore = "run by the tests above"]
+    fn says_what_is_wrong() {
+        println!("{}", Tensor::ones([2]).contiguous().realize().unwrap_err());
     }
 
     /// Several kernels, which are compiled beside each other, and a large one, which threads share. No two `number`s have equal

@@ -23,7 +23,7 @@ pub(crate) fn size_of_environment(variable: &'static str) -> Result<Option<u64>>
         size => size.parse::<ByteSize>().map(|size| Some(size.as_u64())).map_err(|_| Error::Setting {
             variable,
             value: size.into(),
-            expected: "a size, such as `512MB`, `2GiB` or a number of bytes",
+            expected: "a size, such as `512MB`, `2GiB` or a number of bytes".into(),
         }),
     }
 }
