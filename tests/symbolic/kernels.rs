@@ -2,7 +2,7 @@
 
 use tinyspec::function::named;
 use tinyspec::prelude::function;
-use tinyspec::{DType, Dim, Error, Function, Spec, Tensor, grad, profile};
+use tinyspec::{DType, Dim, Error, Function, Spec, Tensor, grad, profile, realize_all};
 
 #[test]
 fn one_compilation_serves_every_batch() -> Result<(), Error> {
@@ -88,6 +88,44 @@ fn parts_that_lie_together_are_read_where_they_are() -> Result<(), Error> {
     let gradient = grad(&(&y * &y), &[&weight])?[0].to_vec::<f32>()?;
     assert_eq!(gradient[..48], [192.0; 48], "the gradient of a part goes to the whole");
     assert_eq!(gradient[48..], [0.0; 976]);
+    Ok(())
+}
+
+/// The batches of an epoch, cut from one tensor by ordinary code, are one program; whoever asks has the gradient of the whole.
+#[test]
+fn batches_that_a_line_takes_one_after_the_other_are_one_program() -> Result<(), Error> {
+    let _alone = crate::alone();
+    let x = Tensor::from_vec((0..640).map(|place| (place % 7) as f32).collect::<Vec<_>>(), [64, 10]);
+    let mut w = Tensor::from_slice(&[0.5f32; 10], [10]);
+    let (mut compiled, mut kept) = (0, vec![]);
+    for batch in 0..15i64 {
+        // Rows of 40 bytes: not every batch starts where a kernel may.
+        let part = x.at(batch * 4..(batch + 1) * 4);
+        let y = (&part * &w).sum(1, false);
+        let loss = (&y * &y).sum(.., false);
+        let step = &grad(&loss, &[&w])?[0] * 1e-4;
+        let before = w.to_vec::<f32>()?;
+        w.assign(&(&w - step));
+        realize_all(&[&loss, &w])?;
+        let rows: Vec<Vec<f32>> =
+            (batch * 4..batch * 4 + 4).map(|row| (row * 10..row * 10 + 10).map(|k| (k % 7) as f32).collect()).collect();
+        let dot = |row: &[f32]| row.iter().zip(&before).map(|(a, b)| a * b).sum::<f32>();
+        let want: f32 = rows.iter().map(|row| dot(row).powi(2)).sum();
+        assert!((loss.item::<f32>()? - want).abs() <= 1e-5 * want, "batch {batch}");
+        for (k, found) in w.to_vec::<f32>()?.iter().enumerate() {
+            let want = before[k] - 2e-4 * rows.iter().map(|row| dot(row) * row[k]).sum::<f32>();
+            assert!((found - want).abs() < 1e-4, "batch {batch}: {found} {want}");
+        }
+        let known = std::mem::replace(&mut compiled, profile::counters().plans);
+        assert!(batch <= 5 || compiled == known, "batch {batch} is compiled again");
+        let total = (&part * 3.0).sum(.., false);
+        total.realize()?;
+        kept.push((batch, total));
+    }
+    let (batch, total) = &kept[12];
+    let gradient = grad(total, &[&x])?[0].to_vec::<f32>()?;
+    let want = (0..640).map(|place| if place / 40 == *batch { 3.0 } else { 0.0 });
+    assert!(gradient.iter().copied().eq(want), "{gradient:?}");
     Ok(())
 }
 
@@ -194,12 +232,20 @@ fn numbers_that_change_are_no_part_of_a_program() -> Result<(), Error> {
     for step in 1..20i32 {
         let (rate, correction) = (0.1 / f64::from(step), 1.0 - 0.9f64.powi(step));
         let loss = (&weights * &weights * rate).sum(.., false);
-        // The line keeps no tensor of its number: whoever reads the loss has its gradient all the same.
-        assert!(loss.item::<f32>()?.is_finite());
         let slope = &grad(&loss, &[&weights])?[0] / correction;
         weights.assign(&(&weights - slope));
         for weight in &mut expected {
             *weight -= 2.0 * *weight * rate as f32 / correction as f32;
+        }
+        assert!(loss.item::<f32>()?.is_finite());
+        // The line keeps no tensor of its number: what was read has its gradient all the same, of that number.
+        if step == 12 {
+            let twice = (&weights * &weights * rate).sum(.., false);
+            twice.realize()?;
+            let ratio = &grad(&twice, &[&weights])?[0] / &weights;
+            assert!((ratio.mean(.., false).item::<f32>()? - 2.0 * rate as f32).abs() < 1e-6);
+            compiled = profile::counters().plans;
+            continue;
         }
         for (found, expected) in weights.to_vec::<f32>()?.iter().zip(expected) {
             assert!((found - expected).abs() < 1e-5, "{found} {expected}");

@@ -17,5 +17,6 @@ pub use kept::limit_plans;
 pub use memory::{Held, MemoryReport};
 pub(crate) use memory::{Owner, Storage, size};
 pub(crate) use overwrite::settled_walk;
+pub(crate) use ranged::part;
 pub(crate) use run::{plan_for, realize, run};
 pub(crate) use shards::Shards;

@@ -129,7 +129,7 @@ fn window(argument: &Arc<Node>) -> Option<(Arc<Storage>, usize)> {
 }
 
 /// The memory of a computed tensor or of consecutive elements of one, and the byte at which they start.
-pub(super) fn part(tensor: &Arc<Node>) -> Option<(Arc<Storage>, usize)> {
+pub(crate) fn part(tensor: &Arc<Node>) -> Option<(Arc<Storage>, usize)> {
     let (whole, start) = within(tensor);
     Some((whole.storage()?, start? * whole.props.dtype.size()))
 }

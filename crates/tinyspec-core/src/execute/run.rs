@@ -58,14 +58,14 @@ pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
 
 /// As [`realize`], of nodes with different values.
 fn realize_apart(mut pending: Vec<Arc<Node>>) -> Result<()> {
-    let mut walk = Walk::of(&pending);
+    let mut walk = Walk::to_run(&pending)?;
     let mut lost = Vec::new();
     // What is moved, or given to a function of its own, is computed first, all of it together, then what these need.
     while !walk.first.is_empty() || !walk.overwritten.is_empty() {
         if !walk.overwritten.is_empty() {
             overwrite::wait(&walk.overwritten, &mut lost)?;
             pending.retain(|node| !node.is_realized());
-            walk = Walk::of(&pending);
+            walk = Walk::to_run(&pending)?;
             continue;
         }
         let sources: Vec<Arc<Node>> = walk.first.iter().flat_map(ranged::needed).collect();
@@ -75,7 +75,7 @@ fn realize_apart(mut pending: Vec<Arc<Node>>) -> Result<()> {
         }
         ranged::call(&walk.first)?;
         pending.retain(|node| !node.is_realized());
-        walk = Walk::of(&pending);
+        walk = Walk::to_run(&pending)?;
     }
     if walk.has_placeholder {
         return Err(tinyspec_ir::Error::new(ErrorKind::Value, "realize", "an input of a traced function has no value")
@@ -136,7 +136,10 @@ fn run_group(roots: &[Arc<Node>], walk: &Walk, device: Option<&DeviceId>) -> Res
 
 fn run_walk(roots: &[Arc<Node>], walk: &Walk, device: &Arc<Device>) -> Result<()> {
     // While all that it meets has its value.
-    let history = if walk.has_equal { History::of_tensors(roots)? } else { None };
+    let history = if walk.has_equal || walk.has_changing { History::of_tensors(roots)? } else { None };
+    if walk.has_changing && history.is_none() {
+        return run_walk(roots, &Walk::of(roots), device);
+    }
     // Who sees the states that are replaced takes time to find out.
     let wanted = match overwrite::is_possible(roots) {
         true if !known_plan(walk.key, device).is_some_and(|plan| plan.stays_apart) => {

@@ -3,6 +3,7 @@
 //!
 //! The walk alone gives the key of the plan cache; the graph is built only for a program not seen before.
 
+use super::changing::{Changing, changing};
 use crate::execute::{Storage, default_device};
 use crate::function;
 use crate::tensor::{Identity, Node, Opening, Program, Sources, View, Who, is_one_of_few};
@@ -43,6 +44,8 @@ pub(crate) struct Walk {
     pub has_equal: bool,
     /// Leaves that are numbers here.
     literals: FxHashMap<u32, Const>,
+    /// Leaves among them are numbers or parts of other tensors: a history has to say so.
+    pub has_changing: bool,
 }
 
 struct Entry {
@@ -101,16 +104,34 @@ pub(crate) fn needed(node: &Node, sources: Sources) -> Sources {
 impl Walk {
     /// Everything that the roots need, of equal nodes the first.
     pub fn of(roots: &[Arc<Node>]) -> Walk {
-        Walk::by(roots, |node| (node.hash, Identity::NONE))
+        Walk::by(roots, |node| (node.hash, Identity::NONE), &FxHashMap::default())
+    }
+
+    /// As [`Walk::of`], for values alone: what a line of the program has another of each time is data, so that one program
+    /// serves all of them: numbers, such as a rate, and parts of tensors, such as the batches of an epoch.
+    ///
+    /// # Errors
+    /// When there is no memory for them.
+    pub fn to_run(roots: &[Arc<Node>]) -> Result<Walk, crate::Error> {
+        let walk = Walk::of(roots);
+        let elsewhere = |root: &Arc<Node>| matches!(root.device(), Some(Device::Many(_)));
+        if roots.iter().any(elsewhere) {
+            return Ok(walk);
+        }
+        let changing = changing(walk.nodes().filter(|node| !roots.iter().any(|root| root.hash == node.hash)))?;
+        if changing.is_empty() {
+            return Ok(walk);
+        }
+        Ok(Walk { has_changing: true, ..Walk::by(roots, |node| (node.hash, Identity::NONE), &changing) })
     }
 
     /// As [`Walk::of`], with each tensor for itself, equal or not.
     pub fn of_tensors(roots: &[Arc<Node>]) -> Walk {
-        Walk::by(roots, Node::who)
+        Walk::by(roots, Node::who, &FxHashMap::default())
     }
 
     /// Without recursion.
-    fn by(roots: &[Arc<Node>], who: impl Fn(&Node) -> Who) -> Walk {
+    fn by(roots: &[Arc<Node>], who: impl Fn(&Node) -> Who, changing: &Changing) -> Walk {
         let mut walk = Walk {
             entries: vec![],
             leaves: vec![],
@@ -122,6 +143,7 @@ impl Walk {
             literals: FxHashMap::default(),
             has_placeholder: false,
             has_equal: false,
+            has_changing: false,
         };
         let mut positions: FxHashMap<Who, u32> = FxHashMap::default();
         positions.reserve(SOME);
@@ -139,7 +161,11 @@ impl Walk {
                         walk.meet_again(known, &node);
                         continue;
                     }
-                    let sources = match node.view() {
+                    let view = match changing.get(&node.hash) {
+                        Some(data) if !node.is_realized() => View::Realised(Some(data.clone())),
+                        _ => node.view(),
+                    };
+                    let sources = match view {
                         View::Lazy(sources) => needed(&node, sources),
                         View::Realised(storage) => {
                             let slot = walk.leaf_count;

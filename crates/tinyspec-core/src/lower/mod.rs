@@ -2,6 +2,7 @@
 
 pub(crate) mod blueprint;
 pub(crate) mod callify;
+mod changing;
 pub mod expand;
 pub(crate) mod fallback;
 pub(crate) mod fold;

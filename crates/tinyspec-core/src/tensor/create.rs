@@ -2,10 +2,10 @@
 
 use super::{Element, Node, Tensor, apply};
 use crate::Result;
-use crate::execute::{self, Owner, Storage, default_device};
+use crate::execute::{Owner, Storage, default_device};
 use std::panic::Location;
 use std::sync::Arc;
-use tinyspec_ir::eval::{from_storage, to_storage};
+use tinyspec_ir::eval::from_storage;
 use tinyspec_ir::ops::Literal;
 use tinyspec_ir::{Arg, Builder, Const, DType, Dim, ErrorKind, Op, Shape};
 
@@ -198,15 +198,6 @@ fn literal<T: Element>(location: &'static Location<'static>, value: T) -> Result
     let value = Const { dtype: T::DTYPE, bits: from_storage(T::DTYPE, u64::from_le_bytes(word)) };
     let storage = stored(location, bytes, T::DTYPE, &Shape::new())?;
     Ok(Tensor::from_node(Node::literal_buffer(Arc::new(storage), value, location)?))
-}
-
-/// The node of a number that is data on this device.
-pub(super) fn number_on(device: &str, value: Const, location: &'static Location<'static>) -> Result<Arc<Node>> {
-    let bytes = to_storage(value.dtype, value.bits).to_le_bytes();
-    let owner = Owner::tensor(value.dtype, &Shape::new(), Some(location));
-    let storage = Storage::allocate(&execute::device(device)?, value.dtype.size(), &owner)?;
-    storage.write(&bytes[..value.dtype.size()])?;
-    Ok(Node::literal_buffer(Arc::new(storage), value, location)?)
 }
 
 /// Copies host bytes into a new buffer on the default device.

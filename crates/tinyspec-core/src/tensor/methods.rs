@@ -1,8 +1,8 @@
 //! Tensor methods: generated from the one method table of the language.
 
 use super::{LazyBuilder, Tensor};
-use crate::tensor::create::{self, IntoShape, Scalar};
-use crate::tensor::is_one_of_few;
+use crate::tensor::Node;
+use crate::tensor::create::{IntoShape, Scalar};
 use crate::{Error, Result};
 use std::panic::Location;
 use tinyspec_ir::ops::LiteralKind;
@@ -131,20 +131,20 @@ impl Call {
         }
     }
 
-    /// A float beside `tensor`: part of the program, or data where this line writes another one again and again, such as
-    /// a rate that falls from step to step.
-    pub fn changing(&mut self, number: NodeId, tensor: NodeId) -> NodeId {
+    /// A float beside `tensor`, as one that this line of the program wrote: where it writes another one in each program, such
+    /// as a rate that falls from step to step, it is data (`Walk::to_run`).
+    pub fn written(&mut self, number: NodeId, tensor: NodeId) -> NodeId {
         if self.error.is_some() {
             return number;
         }
         let Arg::Const(value) = self.builder.node(number).arg else { return number };
-        // Only what has a place is computed with data beside it.
-        let Some(Device::Single(device)) = self.builder.node(tensor).place() else { return number };
-        if !value.dtype.is_float() || is_one_of_few(self.location, value) {
+        // Beside positions it is part of what these are.
+        let is_data = matches!(self.builder.node(tensor).place(), Some(Device::Single(_)));
+        if !is_data || !value.dtype.is_float() {
             return number;
         }
-        match create::number_on(&device, value, self.location) {
-            Ok(data) => self.builder.import(data),
+        match Node::number(value, self.location) {
+            Ok(node) => self.builder.import(node),
             Err(_) => number,
         }
     }

@@ -28,7 +28,7 @@ pub(crate) struct Node {
     pub location: Option<&'static Location<'static>>,
     /// An [`Identity`], settled before anybody but the maker sees the node.
     identity: AtomicU64,
-    /// Of a buffer that was made of one number in the program: that.
+    /// Of a constant, or a buffer, that is one number in the program: that.
     literal: Option<Const>,
     /// A buffer that the library made for a caller, who has no tensor of it and so cannot keep it.
     is_internal: bool,
@@ -91,6 +91,15 @@ impl Node {
         }))
     }
 
+    /// The constant that a line of the program writes beside a tensor.
+    pub fn number(value: Const, location: &'static Location<'static>) -> Result<Arc<Node>> {
+        let mut node = Node::lazy(Op::Const, Sources::new(), Arg::Const(value), Some(location))?;
+        if let Some(node) = Arc::get_mut(&mut node) {
+            node.literal = Some(value);
+        }
+        Ok(node)
+    }
+
     /// A node that is its buffer.
     pub fn buffer(
         storage: Arc<Storage>,
@@ -145,7 +154,7 @@ impl Node {
         self.is_internal
     }
 
-    /// What the program wrote for the value of this buffer.
+    /// What the program wrote for the value of this constant or buffer.
     pub fn literal(&self) -> Option<Const> {
         self.literal
     }

@@ -1,4 +1,5 @@
-//! Numbers that a program writes: what a line of it makes again and again is part of the program, what changes is data.
+//! Numbers that a program writes, of values and of positions: what a line of it makes again and again is part of the program,
+//! what changes is data.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
