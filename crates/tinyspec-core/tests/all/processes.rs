@@ -33,7 +33,7 @@ fn the_number_of_threads_is_set() {
 #[test]
 fn variables_that_name_nothing_are_named() {
     let text = in_own_process("says_what_is_wrong", &[("TINYSPEC_DEVICE", "gpu9")]);
-    assert!(text.contains("TINYSPEC_DEVICE=gpu9: expected a device: cpu, interpreter"), "{text}");
+    assert!(text.contains("TINYSPEC_DEVICE=gpu9: expected a device: "), "{text}");
     if cfg!(feature = "llvm") {
         let text = in_own_process("says_what_is_wrong", &[("TINYSPEC_DEVICE", " "), ("TINYSPEC_CPU", "z80")]);
         assert!(text.contains("no processor `z80`") && text.contains("help: TINYSPEC_CPU names it"), "{text}");
@@ -107,7 +107,7 @@ mod work {
     #[test]
     #[ignore = "run by the tests above"]
     fn says_what_is_wrong() {
-        println!("{}", Tensor::ones([2]).contiguous().realize().unwrap_err());
+        println!("{}", Tensor::ones([2]).contiguous().to_vec::<f32>().unwrap_err());
     }
 
     /// Several kernels, which are compiled beside each other, and a large one, which threads share. No two `number`s have equal
