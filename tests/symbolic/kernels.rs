@@ -253,6 +253,32 @@ fn numbers_that_change_are_no_part_of_a_program() -> Result<(), Error> {
         let known = std::mem::replace(&mut compiled, profile::counters().plans);
         assert!(step <= 5 || compiled == known, "step {step} is compiled again");
     }
+    // Several at once, in one expression, of states that began as constants, in comparisons; those of a loop stay what they are.
+    let (mut mean, mut state, mut known) = (Tensor::zeros([4]), Tensor::ones([4]), 0);
+    let (mut want_mean, mut want_state) = (0f64, 1f64);
+    for step in 1..20i32 {
+        let (near, far) = (1.0 - 0.9f64.powi(step), 1.0 - 0.5f64.powi(step));
+        mean = &mean * 0.5 + &state * near;
+        state = (&mean / far) * 0.25 + (&state / near) * 0.0125;
+        let mut horner = state.gt(far).cast(DType::F32);
+        for k in 0..6 {
+            horner = horner * &state + f64::from(k) * 0.5;
+        }
+        realize_all(&[&mean, &state, &horner])?;
+        want_mean = want_mean * 0.5 + want_state * near;
+        want_state = want_mean / far * 0.25 + want_state / near * 0.0125;
+        let bit = f64::from(u8::from(want_state > far));
+        let want_horner = (0..6).fold(bit, |sum, k| sum * want_state + f64::from(k) * 0.5);
+        for (found, wanted) in [(&mean, want_mean), (&state, want_state), (&horner, want_horner)] {
+            let found = f64::from(found.to_vec::<f32>()?[2]);
+            assert!((found - wanted).abs() <= 1e-4 * wanted.abs().max(1.0), "step {step}: {found} {wanted}");
+        }
+        let before = std::mem::replace(&mut known, profile::counters().plans);
+        assert!(step <= 6 || known == before, "step {step} is compiled again");
+    }
+    // A tensor that is a number is itself.
+    let factor = Tensor::full((), 2f32);
+    assert_eq!(grad(&(&weights * &factor * 0.0 + &factor).sum(.., false), &[&factor])?[0].item::<f32>()?, 3.0);
     let mut plans = None;
     for number in 0..20i32 {
         assert_eq!(Tensor::scalar(number).expand([4]).sum(.., false).item::<i32>()?, 4 * number);

@@ -21,6 +21,8 @@ type Positions = SmallVec<[u32; 3]>;
 const SOME: usize = 256;
 /// Nodes below a sum that are looked at for numbers.
 const STEPS: usize = 32;
+/// A `Tensor::scalar` is written by a line of its own.
+const ONLY: u32 = u32::MAX;
 /// Nodes of a graph with its gradients, for each without them, about.
 const WITH_GRADIENTS: usize = 3;
 
@@ -243,7 +245,7 @@ impl Walk {
                     let (node, value) = (&entry.node, entry.node.literal()?);
                     // A constant is wherever the program runs.
                     let is_here = default_device().is_ok_and(|device| node.device() == Some(device.id()));
-                    if !is_here || !is_one_of_few(node.location?, value) {
+                    if !is_here || !is_one_of_few(node.location?, ONLY, value) {
                         return None;
                     }
                     found.push((position, value));

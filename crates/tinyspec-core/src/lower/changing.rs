@@ -16,27 +16,22 @@ const MOST_BYTES: usize = 16 << 20;
 /// What is data though the graph says more of it, by the nodes' hashes.
 pub(super) type Changing = FxHashMap<ContentHash, Arc<Storage>>;
 
-/// Numbers, and parts that lie together in a tensor, where a line of the program has one of them, and has had others before.
-/// Of several that it has at once each is a part of the program: it has as many each time.
+/// Numbers, and parts that lie together in a tensor, where a line of the program has had others before in this place of a
+/// program. Of several that it has in one program, such as those of a loop, each has a place: they are as many each time.
 pub(super) fn changing<'a>(nodes: impl Iterator<Item = &'a Arc<Node>>) -> Result<Changing> {
-    let mut lines: FxHashMap<_, Option<(&Arc<Node>, Const)>> = FxHashMap::default();
-    let mut meet = |node: &'a Arc<Node>, what: Const| {
-        if let Some(line) = node.location {
-            lines.entry((line as *const Location, node.op)).and_modify(|one| *one = None).or_insert(Some((node, what)));
-        }
-    };
-    for node in nodes.filter(|node| matches!(node.op, Op::Const | Op::Shrink) && !node.is_realized()) {
-        match (node.literal(), part(node)) {
-            (Some(number), _) => meet(node, number),
-            (None, Some((_, start))) => meet(node, Const::int(DType::Index, start as i128)),
-            (None, None) => {}
-        }
-    }
+    let mut places: FxHashMap<&'static Location<'static>, u32> = FxHashMap::default();
     let mut changing = Changing::default();
-    for (node, what) in lines.into_values().flatten() {
+    for node in nodes.filter(|node| matches!(node.op, Op::Const | Op::Shrink) && !node.is_realized()) {
+        let what = match (node.literal(), part(node)) {
+            (Some(number), _) => number,
+            (None, Some((_, start))) => Const::int(DType::Index, start as i128),
+            (None, None) => continue,
+        };
         let (Some(line), Some(dims)) = (node.location, static_shape(&node.props.shape)) else { continue };
+        let place = places.entry(line).or_default();
+        *place += 1;
         let bytes = dims.iter().product::<i64>() as usize * node.props.dtype.size();
-        if bytes == 0 || bytes > MOST_BYTES || is_one_of_few(line, what) {
+        if bytes == 0 || bytes > MOST_BYTES || is_one_of_few(line, *place, what) {
             continue;
         }
         let owner = Owner::node(node);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tinyspec_ir::dim::static_shape;
 use tinyspec_ir::function::OwnGradient;
 use tinyspec_ir::ops::movement;
-use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, Device, Dim, Error, NodeId, Op, Props, Result, Shape};
+use tinyspec_ir::{AddrSpace, Arg, Builder, Const, ContentHash, Device, Dim, Error, NodeId, Op, Props, Result, Shape};
 
 /// Lives for one method call; a `NodeId` is a position in its list.
 pub struct LazyBuilder {
@@ -41,6 +41,16 @@ impl LazyBuilder {
     pub(crate) fn import(&mut self, node: Arc<Node>) -> NodeId {
         self.nodes.push(node);
         NodeId(self.nodes.len() as u32 - 1)
+    }
+
+    /// A number that the program writes for an operand. Where its line writes another float in each program, such as a rate
+    /// that falls from step to step, that is data (`lower::changing`).
+    pub(crate) fn number(&mut self, value: Const) -> NodeId {
+        let written = self.location.filter(|_| value.dtype.is_float());
+        match written.and_then(|location| Node::number(value, location).ok()) {
+            Some(node) => self.import(node),
+            None => self.constant(value),
+        }
     }
 
     /// A value with a copy for each of `devices`.

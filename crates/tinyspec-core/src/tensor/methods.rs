@@ -1,12 +1,11 @@
 //! Tensor methods: generated from the one method table of the language.
 
 use super::{LazyBuilder, Tensor};
-use crate::tensor::Node;
 use crate::tensor::create::{IntoShape, Scalar};
 use crate::{Error, Result};
 use std::panic::Location;
 use tinyspec_ir::ops::LiteralKind;
-use tinyspec_ir::{Arg, Builder, DType, Device, Dim, NodeId, for_each_method};
+use tinyspec_ir::{DType, Dim, NodeId, for_each_method};
 
 /// What may stand for a tensor among arguments: a tensor, or a number, which takes the dtype of its neighbour.
 #[diagnostic::on_unimplemented(
@@ -45,7 +44,7 @@ macro_rules! numbers {
                 DType::Void => literal.constant(<$type as Scalar>::DTYPE)?,
                 like => literal.beside(like)?,
             };
-            Ok(builder.constant(constant))
+            Ok(builder.number(constant))
         }
     })* };
 }
@@ -128,24 +127,6 @@ impl Call {
                 self.error.get_or_insert(error.at(self.location));
                 NodeId(0)
             }
-        }
-    }
-
-    /// A float beside `tensor`, as one that this line of the program wrote: where it writes another one in each program, such
-    /// as a rate that falls from step to step, it is data (`Walk::to_run`).
-    pub fn written(&mut self, number: NodeId, tensor: NodeId) -> NodeId {
-        if self.error.is_some() {
-            return number;
-        }
-        let Arg::Const(value) = self.builder.node(number).arg else { return number };
-        // Beside positions it is part of what these are.
-        let is_data = matches!(self.builder.node(tensor).place(), Some(Device::Single(_)));
-        if !is_data || !value.dtype.is_float() {
-            return number;
-        }
-        match Node::number(value, self.location) {
-            Ok(node) => self.builder.import(node),
-            Err(_) => number,
         }
     }
 

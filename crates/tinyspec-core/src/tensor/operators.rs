@@ -19,7 +19,6 @@ macro_rules! operators {
             fn $method(self, other: R) -> Tensor {
                 let mut call = Call::new(stringify!($path), Location::caller());
                 let (x, y) = (call.operand(self, self.dtype()), call.operand(other, self.dtype()));
-                let y = call.written(y, x);
                 call.tensor(|builder| arithmetic::$path(builder, x, y))
             }
         }
@@ -44,7 +43,6 @@ macro_rules! operators {
             fn $method(self, other: &Tensor) -> Tensor {
                 let mut call = Call::new(stringify!($path), Location::caller());
                 let (x, y) = (call.operand(self, other.dtype()), call.operand(other, other.dtype()));
-                let x = call.written(x, y);
                 call.tensor(|builder| arithmetic::$path(builder, x, y))
             }
         }

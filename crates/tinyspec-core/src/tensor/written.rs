@@ -12,12 +12,15 @@ const FEW: usize = 3;
 
 type Numbers = SmallVec<[Const; FEW]>;
 
-static LINES: LazyLock<Mutex<FxHashMap<&'static Location<'static>, Option<Numbers>>>> = LazyLock::new(Mutex::default);
+/// A line of the program, and which of those that it writes in one program.
+type Line = (&'static Location<'static>, u32);
 
-/// The line has written few numbers, and this is one of them.
-pub(crate) fn is_one_of_few(line: &'static Location<'static>, number: Const) -> bool {
+static LINES: LazyLock<Mutex<FxHashMap<Line, Option<Numbers>>>> = LazyLock::new(Mutex::default);
+
+/// The line has written few numbers in this place of a program, and this is one of them.
+pub(crate) fn is_one_of_few(line: &'static Location<'static>, place: u32, number: Const) -> bool {
     let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
-    let numbers = lines.entry(line).or_insert_with(|| Some(Numbers::new()));
+    let numbers = lines.entry((line, place)).or_insert_with(|| Some(Numbers::new()));
     if let Some(known) = numbers {
         if known.contains(&number) {
             return true;
