@@ -11,7 +11,7 @@ pub struct Options {
     /// the digits: CSV, gzipped or not, 64 pixels from 0 to 16 and the label on every line [default: those beside the program]
     #[argh(option, arg_name = "file", default = "shipped()")]
     pub data: PathBuf,
-    /// decides which images are held out, and every other choice of chance [default: 0]
+    /// of the random numbers: initial weights, the split into training and test images, shuffling [default: 0]
     #[argh(option, arg_name = "n", default = "0")]
     pub seed: u64,
     /// how often every image is seen [default: 30]

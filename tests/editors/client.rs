@@ -115,7 +115,7 @@ impl Client {
         said.collect()
     }
 
-    /// The text of a range of the file, as far as it is on one line.
+    /// The text of a range of the file: of its first line, if it has several.
     pub fn source(&self, range: &Value) -> String {
         let number = |value: &Value| value.as_u64().unwrap_or_default() as usize;
         let line = self.text.lines().nth(number(&range["start"]["line"])).unwrap_or_default();

@@ -2,8 +2,7 @@
 
 use crate::function::OwnGradient;
 use crate::special::SpecialIndex;
-use crate::{Arg, AxisType, Const, ContentHash, DType, Dim, Graph, NodeId, Op, Props, Result, dim::Atom};
-use rustc_hash::FxHashMap;
+use crate::{Arg, AxisType, Const, ContentHash, DType, Dim, NodeId, Op, Props, Result, dim::Atom};
 use smallvec::SmallVec;
 
 /// Something that nodes can be added to: the arena [`crate::Graph`], or the lazy tensor's builder.
@@ -119,17 +118,10 @@ pub trait Builder {
     /// Those of `make`, and what [`crate::derive()`] refuses of the arguments.
     fn function(
         &mut self,
-        _key: ContentHash,
+        key: ContentHash,
         make: &mut dyn FnMut() -> Result<OwnGradient>,
         arguments: &[NodeId],
-    ) -> Result<NodeId> {
-        let OwnGradient { body, outputs, backward, gradients } = make()?;
-        let mut elements = copied(self, &body, &outputs)?;
-        let gradients = copied(self, &backward, &gradients)?;
-        elements.push(self.add(Op::Tuple, &gradients, Arg::None)?);
-        let tuple = self.add(Op::Tuple, &elements, Arg::None)?;
-        self.add(Op::Function, &[&[tuple], arguments].concat(), Arg::None)
-    }
+    ) -> Result<NodeId>;
 
     /// An elementwise node without argument.
     ///
@@ -138,14 +130,4 @@ pub trait Builder {
     fn alu(&mut self, op: Op, sources: &[NodeId]) -> Result<NodeId> {
         self.add(op, sources, Arg::None)
     }
-}
-
-/// The nodes of a closed graph that `roots` need, in another one.
-fn copied<B: Builder + ?Sized>(b: &mut B, graph: &Graph, roots: &[NodeId]) -> Result<Vec<NodeId>> {
-    let mut new: FxHashMap<NodeId, NodeId> = FxHashMap::default();
-    for node in graph.reachable(roots) {
-        let sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|source| new[source]).collect();
-        new.insert(node, b.add(graph.op(node), &sources, graph.arg(node).clone())?);
-    }
-    Ok(roots.iter().map(|root| new[root]).collect())
 }

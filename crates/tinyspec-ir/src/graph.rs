@@ -1,5 +1,6 @@
 //! The arena: nodes are hash-consed rows of columns, dropped whole.
 
+use crate::function::OwnGradient;
 use crate::{Arg, Builder, Const, ContentHash, DType, Location, Op, Props, Result, derive, hash::ContentHasher};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -311,6 +312,21 @@ impl Builder for Graph {
             self.heads.insert(key, node);
         }
         Ok(node)
+    }
+
+    /// The body and its gradient become nodes here.
+    fn function(
+        &mut self,
+        _: ContentHash,
+        make: &mut dyn FnMut() -> Result<OwnGradient>,
+        arguments: &[NodeId],
+    ) -> Result<NodeId> {
+        let OwnGradient { body, outputs, backward, gradients } = make()?;
+        let mut elements = self.import(&body, &outputs, |_, _| Ok(None))?;
+        let gradients = self.import(&backward, &gradients, |_, _| Ok(None))?;
+        elements.push(self.add(Op::Tuple, &gradients, Arg::None)?);
+        let tuple = self.add(Op::Tuple, &elements, Arg::None)?;
+        self.add(Op::Function, &[&[tuple], arguments].concat(), Arg::None)
     }
 
     fn props(&self, node: NodeId) -> &Props {

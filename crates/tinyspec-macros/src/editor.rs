@@ -1,6 +1,6 @@
-//! Who asks for an expansion, and what an editor gets. rustc is to read each body once and to say each mistake once; an editor is to complete in what
-//! is half typed, wherever it is wrong. So the typed copy that each of them gets is another one. It is decided here
-//! and not by a `cfg` in what is emitted, since an editor shows what a `cfg` leaves out as inactive.
+//! Who asks for an expansion, and what an editor gets. rustc is to check each body once and report each mistake once; an editor
+//! is to complete half-typed bodies, whatever is wrong with them. So each gets a typed copy of its own. This is decided here
+//! and not by a `cfg` in the expansion, since an editor greys out what a `cfg` excludes.
 
 use crate::function::emit::result_type;
 use crate::function::options::Options;
@@ -27,8 +27,7 @@ pub fn unlisted() -> Option<TokenStream> {
     is_asking().then(|| quote!(#[unstable(feature = "core_intrinsics", issue = "none")]))
 }
 
-/// What editors alone get: of the typed copy of a body what [`body`] makes in the first expansion, which is there if no callee
-/// is found.
+/// What editors alone get: [`body`], emitted by the first expansion, so that it is there even if no callee is found.
 pub fn for_editors(items: impl FnOnce() -> TokenStream) -> TokenStream {
     if is_asking() { items() } else { TokenStream::new() }
 }

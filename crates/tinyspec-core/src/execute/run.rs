@@ -58,14 +58,14 @@ pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
 
 /// As [`realize`], of nodes with different values.
 fn realize_apart(mut pending: Vec<Arc<Node>>) -> Result<()> {
-    let mut walk = Walk::to_run(&pending)?;
+    let mut walk = Walk::of(&pending);
     let mut lost = Vec::new();
     // What is moved, or given to a function of its own, is computed first, all of it together, then what these need.
     while !walk.first.is_empty() || !walk.overwritten.is_empty() {
         if !walk.overwritten.is_empty() {
             overwrite::wait(&walk.overwritten, &mut lost)?;
             pending.retain(|node| !node.is_realized());
-            walk = Walk::to_run(&pending)?;
+            walk = Walk::of(&pending);
             continue;
         }
         let sources: Vec<Arc<Node>> = walk.first.iter().flat_map(ranged::needed).collect();
@@ -75,13 +75,14 @@ fn realize_apart(mut pending: Vec<Arc<Node>>) -> Result<()> {
         }
         ranged::call(&walk.first)?;
         pending.retain(|node| !node.is_realized());
-        walk = Walk::to_run(&pending)?;
+        walk = Walk::of(&pending);
     }
     if walk.has_placeholder {
         return Err(tinyspec_ir::Error::new(ErrorKind::Value, "realize", "an input of a traced function has no value")
             .help("return the tensor from the function instead")
             .into());
     }
+    let walk = walk.with_changing(&pending)?;
     let mut devices: SmallVec<[Option<DeviceId>; 1]> = SmallVec::new();
     for node in &pending {
         let device = node.device().cloned();

@@ -109,20 +109,19 @@ impl Walk {
         Walk::by(roots, |node| (node.hash, Identity::NONE), &FxHashMap::default())
     }
 
-    /// As [`Walk::of`], for values alone: what a line of the program has another of each time is data, so that one program
-    /// serves all of them: numbers, such as a rate, and parts of tensors, such as the batches of an epoch.
+    /// The same for values alone: numbers, such as a rate, and parts of tensors, such as the batches of an epoch, are data
+    /// where a line of the program produces a different one each time, so that one program serves all of them.
     ///
     /// # Errors
     /// When there is no memory for them.
-    pub fn to_run(roots: &[Arc<Node>]) -> Result<Walk, crate::Error> {
-        let walk = Walk::of(roots);
+    pub fn with_changing(self, roots: &[Arc<Node>]) -> Result<Walk, crate::Error> {
         let elsewhere = |root: &Arc<Node>| matches!(root.device(), Some(Device::Many(_)));
         if roots.iter().any(elsewhere) {
-            return Ok(walk);
+            return Ok(self);
         }
-        let changing = changing(walk.nodes().filter(|node| !roots.iter().any(|root| root.hash == node.hash)))?;
+        let changing = changing(self.nodes(), roots)?;
         if changing.is_empty() {
-            return Ok(walk);
+            return Ok(self);
         }
         Ok(Walk { has_changing: true, ..Walk::by(roots, |node| (node.hash, Identity::NONE), &changing) })
     }

@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
 use std::panic::Location;
 use std::sync::Arc;
+use std::thread::LocalKey;
 use tinyspec_ir::dim::static_shape;
 use tinyspec_ir::function::OwnGradient;
 use tinyspec_ir::ops::movement;
@@ -130,14 +131,13 @@ impl Builder for LazyBuilder {
         make: &mut dyn FnMut() -> Result<OwnGradient>,
         arguments: &[NodeId],
     ) -> Result<NodeId> {
-        let known = |tuples: &mut FxHashMap<ContentHash, Arc<Node>>| tuples.get(&key).cloned();
-        let tuple = match known_tuples(known).flatten() {
+        let tuple = match known(&TUPLES, |tuples| tuples.get(&key).cloned()).flatten() {
             Some(tuple) => tuple,
             None => {
                 let OwnGradient { body, outputs, backward, gradients } = make()?;
                 let gradient = Arc::new(Body::new(backward, gradients));
                 let tuple = Node::tuple(Arc::new(Body::new(body, outputs).with_gradient(gradient)))?;
-                known_tuples(|tuples| {
+                known(&TUPLES, |tuples| {
                     if tuples.len() >= KNOWN_TUPLES {
                         tuples.clear();
                     }
@@ -153,7 +153,7 @@ impl Builder for LazyBuilder {
     /// Many of a graph's nodes would be shapes, and most of them those of the step before.
     fn shape(&mut self, dims: &[Dim]) -> Result<NodeId> {
         let Some(numbers) = static_shape(dims) else { return self.new_shape(dims) };
-        if let Some(node) = known_shapes(|known| known.get(&numbers)).flatten() {
+        if let Some(node) = known(&SHAPES, |shapes| shapes.get(&numbers)).flatten() {
             return Ok(self.import(node));
         }
         // It is of no line: others will have it too.
@@ -162,7 +162,7 @@ impl Builder for LazyBuilder {
         self.location = location;
         let new = new?;
         let node = self.node(new);
-        known_shapes(|known| known.insert(numbers, node));
+        known(&SHAPES, |shapes| shapes.insert(numbers, node));
         Ok(new)
     }
 }
@@ -195,23 +195,17 @@ impl KnownShapes {
     }
 }
 
-/// As many bodies of functions with a gradient of their own.
+/// Bodies of functions with a gradient of their own that a thread keeps.
 const KNOWN_TUPLES: usize = 64;
 
-/// Works on this thread's; a thread that ends has none.
-fn known_tuples<T>(work: impl FnOnce(&mut FxHashMap<ContentHash, Arc<Node>>) -> T) -> Option<T> {
-    thread_local! {
-        static KNOWN: RefCell<FxHashMap<ContentHash, Arc<Node>>> = RefCell::default();
-    }
-    KNOWN.try_with(|known| known.try_borrow_mut().ok().map(|mut known| work(&mut known))).ok().flatten()
+thread_local! {
+    static SHAPES: RefCell<KnownShapes> = RefCell::default();
+    static TUPLES: RefCell<FxHashMap<ContentHash, Arc<Node>>> = RefCell::default();
 }
 
-/// Works on this thread's; a thread that ends has none.
-fn known_shapes<T>(work: impl FnOnce(&mut KnownShapes) -> T) -> Option<T> {
-    thread_local! {
-        static KNOWN: RefCell<KnownShapes> = RefCell::default();
-    }
-    KNOWN.try_with(|known| known.try_borrow_mut().ok().map(|mut known| work(&mut known))).ok().flatten()
+/// Works on what this thread knows; a thread that ends knows nothing.
+fn known<K, T>(of: &'static LocalKey<RefCell<K>>, work: impl FnOnce(&mut K) -> T) -> Option<T> {
+    of.try_with(|known| known.try_borrow_mut().ok().map(|mut known| work(&mut known))).ok().flatten()
 }
 
 /// The result of `build` on lazy nodes; the first error among the inputs, or that of `build`, becomes the tensor.

@@ -125,6 +125,11 @@ impl Constants {
         })
     }
 
+    /// The constant of a slot, unless a trace has assumed it already: each is assumed once, so that the traces come to an end.
+    pub fn open(&self, slot: u32) -> Option<&OuterConstant> {
+        self.0.get(slot.checked_sub(FIRST_CONSTANT)? as usize).filter(|constant| constant.assumed.is_none())
+    }
+
     /// A dim in Rust, as an i64, if its value is known once constants are: a named dim's is not.
     pub fn in_rust(&self, dim: &Dim) -> Option<TokenStream> {
         let mut sum = quote!(0i64);

@@ -28,7 +28,7 @@ pub(crate) struct Specialised {
 pub(crate) enum Before {
     /// Nothing: all of it is overwritten.
     Ignored,
-    /// All of it is overwritten, and read before: the Param of this slot is the buffer as it was.
+    /// It is read, then all of it is overwritten: the Param of this slot is its old contents.
     Read(u32),
     /// Parts of it stay as they are.
     Kept,
@@ -41,7 +41,7 @@ pub(crate) enum Before {
 pub(crate) fn specialise(code: &[u8], dims: &[i64]) -> Result<Specialised> {
     let kernel = WrittenKernel::decode(code)?;
     if kernel.graph.op(kernel.sink) != Op::Sink {
-        // Of a kernel that is done nobody knows what it leaves of a buffer.
+        // Which parts of a buffer a lowered kernel writes is not known.
         let before = vec![Before::Kept; kernel.outputs];
         return Ok(Specialised { graph: kernel.graph, sink: kernel.sink, before, buffers: kernel.buffers });
     }

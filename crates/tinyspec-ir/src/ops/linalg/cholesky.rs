@@ -85,9 +85,7 @@ fn kernel(blocks: Blocks, dtype: DType) -> Result<WrittenKernel> {
     w.store(matrix, &[batch, column, i], share, None)?;
     w.close(2)?;
     w.store(matrix, &[batch, column, column], root, None)?;
-    let others = w.sum(&[(-1, step.number)], width - 1)?;
-    let other = w.serial(others)?;
-    let j = w.sum(&[(1, column), (1, other)], 1)?;
+    let j = w.columns_behind(blocks, step)?;
     let taken = w.load(matrix, &[batch, column, j], None)?;
     let minus = neg(&mut w.graph, taken)?;
     let i = w.elements(blocks, step.tile, tiles)?;
@@ -99,9 +97,8 @@ fn kernel(blocks: Blocks, dtype: DType) -> Result<WrittenKernel> {
         let row = w.sum(&[(width, block)], width)?;
         let tiles = w.sum(&[(-width / size, block)], (rows - width) / size)?;
         let part = Part { target: matrix, batch, row, tiles, column: row, groups: Groups::ToDiagonal };
-        let in_block = |w: &mut Loops, k: NodeId| w.sum(&[(width, block), (1, k)], 0);
         let of_column = |w: &mut Loops, k: NodeId, i: NodeId| {
-            let k = in_block(w, k)?;
+            let k = w.column_of(blocks, block, k)?;
             w.load(matrix, &[batch, k, i], None)
         };
         w.product(blocks, part, |w, j, k| of_column(w, k, j), of_column)?;

@@ -29,7 +29,7 @@ pub(super) fn packed(b: &mut dyn Builder, matrix: Matrix) -> Result<Packed> {
         ("lu", matrix, None),
         &[matrix.x],
         &|b, inputs| {
-            let packed = factored(b, of(inputs), None)?.0;
+            let packed = factored(b, of(inputs), None)?.packed;
             Ok(vec![packed.factors, packed.order])
         },
         &|b, inputs, cotangents| {
@@ -46,7 +46,7 @@ pub(super) fn packed(b: &mut dyn Builder, matrix: Matrix) -> Result<Packed> {
             let inner = sub(b, first, second)?;
             let inner = tril(b, inner, -1)?;
             let inner = turned(b, inner)?;
-            // As the elimination does, where a pivot is zero.
+            // A zero pivot divides by 1, as in the elimination.
             let (zero, one) = (like(b, factors, 0.0), like(b, factors, 1.0));
             let is_zero = eq(b, factors, zero)?;
             let divisors = b.alu(Op::Where, &[is_zero, one, factors])?;
@@ -65,11 +65,20 @@ pub(super) fn packed(b: &mut dyn Builder, matrix: Matrix) -> Result<Packed> {
 
 /// The factors, and what the elimination makes of the columns of `others`: `L⁻¹ P others`.
 pub(super) fn eliminated(b: &mut dyn Builder, matrix: Matrix, others: NodeId) -> Result<(Packed, NodeId)> {
-    let (packed, others) = factored(b, matrix, Some(others))?;
-    Ok((packed, others.unwrap_or_else(|| unreachable!("they went along"))))
+    let width = last(b, others);
+    let Factored { packed, layout, state } = factored(b, matrix, Some(others))?;
+    let others = layout.rows_of(b, state, Blocks::of(matrix.rows).rows, (matrix.rows, width))?;
+    Ok((packed, others))
 }
 
-fn factored(b: &mut dyn Builder, matrix: Matrix, others: Option<NodeId>) -> Result<(Packed, Option<NodeId>)> {
+/// The factors, and what the kernel leaves in memory.
+struct Factored {
+    packed: Packed,
+    layout: Layout,
+    state: NodeId,
+}
+
+fn factored(b: &mut dyn Builder, matrix: Matrix, others: Option<NodeId>) -> Result<Factored> {
     let blocks = Blocks::of(matrix.rows);
     let dtype = dtype_of(b, matrix.x);
     let layout = Layout::of(b, matrix, others, blocks);
@@ -84,14 +93,7 @@ fn factored(b: &mut dyn Builder, matrix: Matrix, others: Option<NodeId>) -> Resu
     let order = narrow(b, results[1], -1, 0, matrix.rows)?;
     let shape = matrix.like(b, &[matrix.rows]);
     let order = reshape(b, order, &shape)?;
-    let others = match others {
-        Some(others) => {
-            let width = last(b, others);
-            Some(layout.rows_of(b, results[0], blocks.rows, (matrix.rows, width))?)
-        }
-        None => None,
-    };
-    Ok((Packed { factors, order }, others))
+    Ok(Factored { packed: Packed { factors, order }, layout, state: results[0] })
 }
 
 impl Packed {
@@ -149,7 +151,7 @@ pub fn lu(b: &mut dyn Builder, x: NodeId) -> Result<Vec<NodeId>> {
 
 /// The kernel: matrices column by column, of which the first `blocks.rows` are eliminated and the others go along.
 fn kernel(blocks: Blocks, dtype: DType) -> Result<WrittenKernel> {
-    let Blocks { tile, width, rows, stride, columns: group, .. } = blocks;
+    let Blocks { width, rows, stride, columns: group, .. } = blocks;
     let columns = [Size::With(rows, group), Size::Number(stride)];
     let outputs = [("matrix", dtype, &columns[..]), ("order", DType::I32, &[Size::Number(rows)])];
     let (mut w, memories) = Loops::new(&outputs, &[])?;
@@ -202,7 +204,7 @@ fn kernel(blocks: Blocks, dtype: DType) -> Result<WrittenKernel> {
     exchange(&mut w, order, &[batch], column)?;
     let all = w.graph.index(width);
     let other = w.serial(all)?;
-    let j = w.sum(&[(width, block), (1, other)], 0)?;
+    let j = w.column_of(blocks, block, other)?;
     exchange(&mut w, matrix, &[batch, j], column)?;
     w.close(1)?;
 
@@ -221,9 +223,7 @@ fn kernel(blocks: Blocks, dtype: DType) -> Result<WrittenKernel> {
     w.close(2)?;
 
     // The other columns of the block.
-    let others = w.sum(&[(-1, step.number)], width - 1)?;
-    let other = w.serial(others)?;
-    let j = w.sum(&[(1, column), (1, other)], 1)?;
+    let j = w.columns_behind(blocks, step)?;
     let taken = w.load(matrix, &at(j, column), None)?;
     let minus = neg(&mut w.graph, taken)?;
     let i = w.elements(blocks, step.tile, tiles)?;
@@ -239,21 +239,13 @@ fn kernel(blocks: Blocks, dtype: DType) -> Result<WrittenKernel> {
     let member = w.serial(members)?;
     let all = w.graph.index(width);
     let number = w.serial(all)?;
-    let j = w.sum(&[(1, first), (group, group_number), (1, member)], 0)?;
-    let column = w.sum(&[(width, block), (1, number)], 0)?;
+    let first_of_group = w.sum(&[(1, first), (group, group_number)], 0)?;
+    let j = w.sum(&[(1, first_of_group), (1, member)], 0)?;
+    let column = w.column_of(blocks, block, number)?;
     exchange(&mut w, matrix, &[batch, j], column)?;
     w.close(2)?;
     let step = w.columns(blocks, block)?;
-    let end = w.sum(&[(width / tile, block), (-1, step.tile)], width / tile)?;
-    let tiles = w.serial(end)?;
-    let member = w.lanes(group)?;
-    let j = w.sum(&[(1, first), (group, group_number), (1, member)], 0)?;
-    let taken = w.load(matrix, &at(j, step.column), None)?;
-    let minus = neg(&mut w.graph, taken)?;
-    let lane = w.lanes(tile)?;
-    let i = w.sum(&[(tile, step.tile), (tile, tiles), (1, lane)], 0)?;
-    w.eliminate((matrix, matrix), batch, step.column, (j, i), minus)?;
-    w.close(3)?;
+    w.eliminate_in_block(blocks, (matrix, matrix), batch, (block, step), first_of_group)?;
     w.close(3)?;
 
     if blocks.count() > 1 {
@@ -261,7 +253,7 @@ fn kernel(blocks: Blocks, dtype: DType) -> Result<WrittenKernel> {
         let before = w.sum(&[(width, block)], 0)?;
         let j = w.serial(before)?;
         let number = w.serial(all)?;
-        let column = w.sum(&[(width, block), (1, number)], 0)?;
+        let column = w.column_of(blocks, block, number)?;
         exchange(&mut w, matrix, &[batch, j], column)?;
         w.close(2)?;
 
@@ -269,16 +261,15 @@ fn kernel(blocks: Blocks, dtype: DType) -> Result<WrittenKernel> {
         let size = blocks.product_tile(dtype);
         let below = w.sum(&[(-width / size, block)], (rows - width) / size)?;
         let part = Part { target: matrix, batch, row: first, tiles: below, column: first, groups: Groups::All(behind) };
-        let in_block = |w: &mut Loops, k: NodeId| w.sum(&[(width, block), (1, k)], 0);
         w.product(
             blocks,
             part,
             |w, j, k| {
-                let k = in_block(w, k)?;
+                let k = w.column_of(blocks, block, k)?;
                 w.load(matrix, &at(j, k), None)
             },
             |w, k, i| {
-                let k = in_block(w, k)?;
+                let k = w.column_of(blocks, block, k)?;
                 w.load(matrix, &at(k, i), None)
             },
         )?;

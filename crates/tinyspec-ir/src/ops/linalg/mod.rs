@@ -1,9 +1,9 @@
 //! Linear algebra: factors of matrices (the last two axes), and what follows from them.
 //!
-//! Each factorisation is one kernel, written in loops (`loops.rs`): a block of columns is factored column by column, then the
-//! rest of the matrix is updated by products in tiles (`panels.rs`). Matrices lie in the kernel's memory column by column, so
-//! that all of its loops are over neighbours, and are filled up to whole blocks. What a system is solved for goes along as
-//! further columns. Gradients are formulas (`function.rs`): products and triangular systems.
+//! Each factorisation is one blocked, right-looking kernel, written as a nest of Ranges (`loops.rs`): it factors a panel column
+//! by column, then updates the trailing matrix by tiled products (`panels.rs`). Matrices are stored column-major, so that inner
+//! loops are contiguous, and padded to whole blocks; right-hand sides are stored as further columns. Gradients are formulas
+//! of products and triangular solves (`function.rs`).
 
 pub mod cholesky;
 mod function;

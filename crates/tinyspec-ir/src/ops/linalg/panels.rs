@@ -4,7 +4,7 @@
 use super::loops::{Loops, Memory};
 use super::{Matrix, as_columns, numbers, turned};
 use crate::dim::broadcast;
-use crate::ops::arithmetic::{eq, sub};
+use crate::ops::arithmetic::{eq, neg, sub};
 use crate::ops::matmul::matmul;
 use crate::ops::movement::{cat, expand, pad, permute, reshape, shrink};
 use crate::ops::{cast, dtype_of, like, shape_of};
@@ -30,7 +30,7 @@ const TILE: i64 = 16;
 impl Blocks {
     /// The same with other rows, of as many blocks.
     pub fn of_rows(self, rows: i64) -> Blocks {
-        // Columns a power of two apart would share a few places of a cache.
+        // Columns a power of two apart would map to a few sets of the cache.
         let stride = if rows % 128 == 0 { rows + TILE } else { rows };
         Blocks { rows, stride, ..self }
     }
@@ -102,9 +102,21 @@ impl Loops {
         let outer = self.serial(tiles)?;
         let inner = self.serial(tile)?;
         let number = self.sum(&[(blocks.tile, outer), (1, inner)], 0)?;
-        let column = self.sum(&[(blocks.width, block), (1, number)], 0)?;
+        let column = self.column_of(blocks, block, number)?;
         let tile = self.sum(&[(blocks.width / blocks.tile, block), (1, outer)], 0)?;
         Ok(Step { column, tile, number })
+    }
+
+    /// Column `number` of a block.
+    pub fn column_of(&mut self, blocks: Blocks, block: NodeId, number: NodeId) -> Result<NodeId> {
+        self.sum(&[(blocks.width, block), (1, number)], 0)
+    }
+
+    /// A loop over the block's columns behind that of `step`; close it.
+    pub fn columns_behind(&mut self, blocks: Blocks, step: Step) -> Result<NodeId> {
+        let count = self.sum(&[(-1, step.number)], blocks.width - 1)?;
+        let number = self.serial(count)?;
+        self.sum(&[(1, step.column), (1, number)], 1)
     }
 
     /// Elements of a column from the tile `first` on: a loop over `trips` tiles and one over lanes; close them both.
@@ -119,7 +131,7 @@ impl Loops {
         self.sum(&[(-1, first)], blocks.rows / blocks.tile)
     }
 
-    /// `Σ or max over the elements of a column` from the tile of `step` on of what `value` makes of an element's number.
+    /// The sum or maximum of `value(i)` over the elements i of a column, from the tile of `step` on.
     pub fn over(
         &mut self,
         op: Op,
@@ -170,6 +182,29 @@ impl Loops {
         let below = self.below(column, i)?;
         let rest = self.graph.alu(Op::Where, &[below, rest, value])?;
         self.store(target, &[batch, j, i], rest, None)
+    }
+
+    /// Takes the column of `step` off the block's rows below its diagonal, in the group of columns of `target` that begins with
+    /// `first`.
+    pub fn eliminate_in_block(
+        &mut self,
+        blocks: Blocks,
+        (matrix, target): (Memory, Memory),
+        batch: NodeId,
+        (block, step): (NodeId, Step),
+        first: NodeId,
+    ) -> Result<()> {
+        let Blocks { tile, width, columns, .. } = blocks;
+        let trips = self.sum(&[(width / tile, block), (-1, step.tile)], width / tile)?;
+        let outer = self.serial(trips)?;
+        let member = self.lanes(columns)?;
+        let j = self.sum(&[(1, first), (1, member)], 0)?;
+        let taken = self.load(target, &[batch, j, step.column], None)?;
+        let minus = neg(&mut self.graph, taken)?;
+        let lane = self.lanes(tile)?;
+        let i = self.sum(&[(tile, step.tile), (tile, outer), (1, lane)], 0)?;
+        self.eliminate((matrix, target), batch, step.column, (j, i), minus)?;
+        self.close(3)
     }
 
     /// `target[j, i] -= Σ_k left(j, k) · right(k, i)` over the columns k of a block, for a part of the target.

@@ -109,7 +109,7 @@ impl Sizes {
     }
 }
 
-/// The matrix after all reflections, their vectors, and the columns of Q if asked for; and how they lie in memory.
+/// The matrix after all reflections, the vectors of the reflections, the columns of Q if asked for, and their layout.
 fn reflected(
     b: &mut dyn Builder,
     matrix: Matrix,
@@ -247,9 +247,7 @@ impl Reflections {
     fn within_block(&mut self, matrix: Memory, step: Step, weight: NodeId) -> Result<()> {
         let (blocks, batch, column, vectors) = (self.blocks, self.batch, step.column, self.vectors);
         let w = &mut self.w;
-        let others = w.sum(&[(-1, step.number)], blocks.width - 1)?;
-        let other = w.serial(others)?;
-        let j = w.sum(&[(1, column), (1, other)], 1)?;
+        let j = w.columns_behind(blocks, step)?;
         let product = w.over(Op::Add, blocks, step, |w, i| {
             let vector = w.load(vectors, &[batch, column, i], None)?;
             let value = w.load(matrix, &[batch, j, i], None)?;
@@ -277,7 +275,7 @@ impl Reflections {
         w.store(cores, &[block, step.number, row], zero, None)?;
         w.close(1)?;
         let row = w.serial(step.number)?;
-        let other = w.sum(&[(blocks.width, block), (1, row)], 0)?;
+        let other = w.column_of(blocks, block, row)?;
         let product = w.over(Op::Add, blocks, step, |w, i| {
             let a = w.load(vectors, &[batch, other, i], None)?;
             let b = w.load(vectors, &[batch, step.column, i], None)?;
@@ -317,7 +315,7 @@ impl Reflections {
         let lane = w.terms(size, AxisType::Unroll)?;
         let i = w.sum(&[(width, block), (lanes, outer), (1, lane)], 0)?;
         let k = w.sum(&[(members, four), (1, vector)], 0)?;
-        let (v, j) = (w.sum(&[(width, block), (1, k)], 0)?, w.sum(&[(1, first), (1, column)], 0)?);
+        let (v, j) = (w.column_of(blocks, block, k)?, w.sum(&[(1, first), (1, column)], 0)?);
         let a = w.load(vectors, &[batch, v, i], None)?;
         let value = w.load(target, &[batch, j, i], None)?;
         let product = w.graph.alu(Op::Mul, &[a, value])?;
@@ -352,7 +350,7 @@ impl Reflections {
                 w.load(shares, &[own, k], None)
             },
             |w, k, i| {
-                let v = w.sum(&[(width, block), (1, k)], 0)?;
+                let v = w.column_of(blocks, block, k)?;
                 w.load(vectors, &[batch, v, i], None)
             },
         )?;
@@ -375,7 +373,7 @@ impl Reflections {
         let trips = w.graph.index(count);
         let done = w.serial(trips)?;
         let block = w.sum(&[(-1, done)], count - 1)?;
-        // Columns in front of the block have nothing in its rows.
+        // The columns before the block are zero in its rows.
         let from = w.sum(&[(blocks.width, block)], 0)?;
         let groups = w.sum(&[(blocks.width / blocks.columns, done)], blocks.width / blocks.columns)?;
         self.apply(q, block, (from, groups), false)?;

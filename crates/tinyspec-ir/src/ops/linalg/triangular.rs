@@ -66,7 +66,7 @@ pub(super) fn substituted(b: &mut dyn Builder, matrix: Matrix, other: NodeId, ki
 
 /// The kernel: groups of columns, each from the first row to the last one.
 fn kernel(blocks: Blocks, dtype: DType, unit: bool) -> Result<WrittenKernel> {
-    let Blocks { tile, width, rows, stride, columns: group } = blocks;
+    let Blocks { width, rows, stride, columns: group, .. } = blocks;
     let solution = [Size::With(0, group), Size::Number(stride)];
     let matrix = [rows, stride].map(Size::Number);
     let (mut w, memories) = Loops::new(&[("solution", dtype, &solution)], &[("matrix", dtype, &matrix)])?;
@@ -90,16 +90,8 @@ fn kernel(blocks: Blocks, dtype: DType, unit: bool) -> Result<WrittenKernel> {
         w.store(solution, &[batch, j, step.column], value, None)?;
         w.close(1)?;
     }
-    let end = w.sum(&[(width / tile, block), (-1, step.tile)], width / tile)?;
-    let tiles = w.serial(end)?;
-    let member = w.lanes(group)?;
-    let j = w.sum(&[(1, first), (1, member)], 0)?;
-    let taken = w.load(solution, &[batch, j, step.column], None)?;
-    let minus = neg(&mut w.graph, taken)?;
-    let lane = w.lanes(tile)?;
-    let i = w.sum(&[(tile, step.tile), (tile, tiles), (1, lane)], 0)?;
-    w.eliminate((matrix, solution), batch, step.column, (j, i), minus)?;
-    w.close(5)?;
+    w.eliminate_in_block(blocks, (matrix, solution), batch, (block, step), first)?;
+    w.close(2)?;
 
     if blocks.count() > 1 {
         let size = blocks.product_tile(dtype);
@@ -107,16 +99,15 @@ fn kernel(blocks: Blocks, dtype: DType, unit: bool) -> Result<WrittenKernel> {
         let row = w.sum(&[(width, block)], width)?;
         let one = w.graph.index(1);
         let part = Part { target: solution, batch, row, tiles, column: first, groups: Groups::All(one) };
-        let in_block = |w: &mut Loops, k: NodeId| w.sum(&[(width, block), (1, k)], 0);
         w.product(
             blocks,
             part,
             |w, j, k| {
-                let k = in_block(w, k)?;
+                let k = w.column_of(blocks, block, k)?;
                 w.load(solution, &[batch, j, k], None)
             },
             |w, k, i| {
-                let k = in_block(w, k)?;
+                let k = w.column_of(blocks, block, k)?;
                 w.load(matrix, &[batch, k, i], None)
             },
         )?;

@@ -55,10 +55,7 @@ impl Tracer<'_> {
         let pairs = dims.iter().flat_map(|&left| dims.iter().map(move |&right| (left, right)));
         for (left, right) in pairs.filter(|(left, right)| left != right) {
             for (slot, constant, value) in solutions(left, right) {
-                let number = (slot - FIRST_CONSTANT) as usize;
-                // Once for each constant, so that the traces come to an end.
-                let is_new = self.constants.0.get(number).is_some_and(|constant| constant.assumed.is_none());
-                if !is_new || !works(&Assumption { slot, value: &value }) {
+                if self.constants.open(slot).is_none() || !works(&Assumption { slot, value: &value }) {
                     continue;
                 }
                 // Beside a dim only the constant itself has a value.
@@ -114,15 +111,10 @@ impl Tracer<'_> {
             let Some(&Atom::Named { slot: slot @ FIRST_CONSTANT..FIRST_RESULT, .. }) = dividend.as_atom() else {
                 continue;
             };
-            let is_new = self
-                .constants
-                .0
-                .get((slot - FIRST_CONSTANT) as usize)
-                .is_some_and(|constant| constant.assumed.is_none());
             let (Some(whole), Some(by)) = (self.constants.in_rust(&dividend), self.constants.in_rust(&divisor)) else {
                 continue;
             };
-            if !is_new || dividend == divisor {
+            if self.constants.open(slot).is_none() || dividend == divisor {
                 continue;
             }
             let names = self.names();
@@ -155,10 +147,7 @@ impl Tracer<'_> {
             else {
                 continue;
             };
-            let constant = self.constants.0.get((slot - FIRST_CONSTANT) as usize)?;
-            if constant.assumed.is_some() {
-                continue;
-            }
+            let Some(constant) = self.constants.open(slot) else { continue };
             let (text, path) = (constant.text.clone(), constant.path.clone());
             let divisors: Vec<i64> = (1..=number).filter(|divisor| number % divisor == 0).collect();
             return self.take_as_number(place, op, slot, (&text, &path), divisors);
@@ -177,9 +166,9 @@ impl Tracer<'_> {
         let atoms = shapes.iter().flatten().filter_map(|dim| dim.as_atom().cloned());
         for atom in atoms.collect::<Vec<_>>() {
             let Atom::Named { slot: slot @ FIRST_CONSTANT..FIRST_RESULT, .. } = atom else { continue };
-            let Some(constant) = self.constants.0.get((slot - FIRST_CONSTANT) as usize) else { continue };
+            let Some(constant) = self.constants.open(slot) else { continue };
             let fits = |number: &i64| works(&Assumption { slot, value: &Dim::from(*number) });
-            if constant.assumed.is_some() || (1..=4).filter(fits).count() < 3 {
+            if (1..=4).filter(fits).count() < 3 {
                 continue;
             }
             let (text, path) = (constant.text.clone(), constant.path.clone());

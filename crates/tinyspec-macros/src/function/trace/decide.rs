@@ -184,8 +184,8 @@ pub(super) struct Way {
     pub checks: Vec<Check>,
 }
 
-/// One outcome of all ways. What is wrong in the same words in every way, or in one that flags may choose, is reported; the rest
-/// is for `const` evaluation, which knows the way.
+/// The outcomes of all ways as one. Errors that every way has in the same words, or a way that flags may choose, are reported
+/// here; the others are left to `const` evaluation, which knows the way that is taken.
 pub(super) fn joined(ways: Vec<Way>, covered: Vec<TokenStream>, diagnostics: &mut Diagnostics) -> Outcome {
     let mut checks = covered;
     let mut chosen: Option<Outcome> = None;
