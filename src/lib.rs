@@ -172,7 +172,8 @@ pub use tinyspec_macros::function;
 /// accumulates (`+=`, `-=`, `*=`, `v = max(v, …)`, `min`); `unroll(4)` as copies of its body. All take `start..end` too.
 ///
 /// **Values.** `x[i, j]`; `x.get([i, j], 0.0)` with what is read outside; `let`, `let mut`, `if` as statement and as
-/// value, `as` casts; indices are whole numbers of 64 bits with floored `/` and `%`. Functions: `exp`, `exp2`, `log`, `log2`, `sqrt`,
+/// value, `as` casts; indices are whole numbers of 64 bits with floored `/` and `%`, and one that overflows is outside; data
+/// wraps in its own dtype before it is an index. Functions: `exp`, `exp2`, `log`, `log2`, `sqrt`,
 /// `rsqrt`, `sin`, `cos`, `tanh`, `abs`, `max`, `min`, `pow`, `floor`, `round`, … also as methods, and
 /// `where_(c, a, b)`. `atomic_add(&mut h[i], v)` adds from all iterations, on every dtype of numbers.
 /// `let mut r: Reg<f32, 2, 4>;` are registers, indexed by numbers and `unroll` variables.

@@ -6,6 +6,7 @@ mod calls;
 mod carried;
 mod custom;
 mod elementwise;
+mod far;
 mod matrix;
 mod programs;
 mod races;

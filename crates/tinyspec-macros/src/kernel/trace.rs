@@ -9,6 +9,7 @@ mod effects;
 mod expression;
 mod function;
 mod loops;
+mod overflow;
 mod phases;
 mod reduction;
 mod statement;

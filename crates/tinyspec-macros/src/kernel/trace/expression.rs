@@ -1,7 +1,7 @@
 //! Expressions: literals take the dtype of their neighbours, nothing else is converted by itself.
 
 use super::value::written;
-use super::{Binding, Tracer, Value};
+use super::{Binding, Tracer, Value, overflow};
 use crate::diagnostics::Place as At;
 use crate::kernel::syntax::*;
 use proc_macro2::Ident;
@@ -214,21 +214,17 @@ impl Tracer<'_> {
         }
     }
 
-    /// All indices are inside their axes.
+    /// All indices are inside their axes, as exact numbers.
     fn inside(&mut self, memory: usize, indices: &[NodeId]) -> Option<NodeId> {
-        let mut all: Option<NodeId> = None;
+        let mut conditions = Vec::new();
         for (&index, dim) in indices.iter().zip(self.memories[memory].dims.clone()) {
             let minus_one = self.graph.index(-1);
-            let sides = [(minus_one, index), (index, dim)];
-            for (low, high) in sides {
-                let less = self.graph.alu(Op::CmpLt, &[low, high]).ok()?;
-                all = Some(match all {
-                    Some(all) => self.graph.alu(Op::And, &[all, less]).ok()?,
-                    None => less,
-                });
+            for (low, high) in [(minus_one, index), (index, dim)] {
+                conditions.push(self.graph.alu(Op::CmpLt, &[low, high]).ok()?);
             }
+            conditions.extend(overflow::conditions(&mut self.graph, index));
         }
-        all
+        conditions.into_iter().map(Some).reduce(|all, one| self.graph.alu(Op::And, &[all?, one?]).ok())?
     }
 
     fn get(&mut self, element: &Element, default: &Expr) -> Option<Value> {
