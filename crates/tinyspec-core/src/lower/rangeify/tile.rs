@@ -104,10 +104,12 @@ impl Walk<'_> {
         let work = |sum: NodeId| self.estimates.work(sum);
         let is_other = |other: &&DemandId| self.needs[**other as usize].kernel == need.kernel;
         let is_only = self.of_node[need.node.index()].iter().filter(is_other).count() == 1;
+        // A tile multiplies all that it has loaded: where some elements are gated out, as beside a Pad, there is none.
         let is_whole = ranges == &kernel.ranges[..];
+        let is_tiled = is_whole && need.gate.is_none();
         let is_first = kernel.tile.map_or(kernel.sums == 0, |tile| tile == sum);
         let own = match self.estimates.reuse(sum) {
-            Reuse::Both if is_whole && is_only && is_first => 0.0,
+            Reuse::Both if is_tiled && is_only && is_first => 0.0,
             Reuse::One if is_whole => 0.0,
             Reuse::None => 0.0,
             _ => trips * work(sum),
