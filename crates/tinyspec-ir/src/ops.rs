@@ -64,6 +64,7 @@ pub use table::{METHODS, Method, MethodArg, ParamKind, call, nearest, nearest_of
 use crate::dim::show;
 use crate::signature::NamedDim;
 use crate::{Arg, Axes, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
+use std::ops::Range;
 
 /// The dtype of a tensor of floats when nothing else is said.
 pub const DEFAULT_FLOAT: DType = DType::F32;
@@ -80,6 +81,16 @@ pub(crate) fn axis_of(op: &str, axis: i64, shape: &[Dim]) -> Result<usize> {
         0 => error.help("a scalar has no axes"),
         _ => error.help(format!("axes go from {} to {}", -rank, rank - 1)),
     })
+}
+
+/// Refuses a number that is outside of a range, and says where the range ends on that side.
+pub(crate) fn within(op: &str, number: i64, range: Range<i64>, message: impl FnOnce() -> String) -> Result<()> {
+    let help = match number {
+        _ if range.contains(&number) => return Ok(()),
+        _ if number < range.start => format!("it is at least {}", range.start),
+        _ => format!("it is at most {}", range.end - 1),
+    };
+    Err(Error::new(ErrorKind::Value, op, message()).help(help))
 }
 
 /// Along axis 0 or -1 a scalar is a row of one element: what `make` makes of that, as a scalar. `None` for other tensors and axes.

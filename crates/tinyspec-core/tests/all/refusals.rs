@@ -1,6 +1,7 @@
 //! What is refused names the op that was called, and the line.
 
 use tinyspec_core::{Error, Function, Rest, Spec, Tensor};
+use tinyspec_ir::ops::options::{Conv2d, default};
 use tinyspec_ir::{DType, Dim, ErrorKind};
 
 #[track_caller]
@@ -9,6 +10,42 @@ fn refused(tensor: &Tensor, expected: &str) {
     let error = tensor.error().unwrap_or_else(|| panic!("{tensor:?} is no error"));
     assert!(error.to_string().contains(expected), "{error} does not say {expected}");
     assert_eq!(error.location().map(|location| location.line), Some(line), "{error}");
+}
+
+/// What is wrong is said in the sizes that were asked for, and a limit by the end that was passed.
+#[test]
+fn absurd_sizes_are_refused_for_what_they_are() {
+    const MOST: i64 = i64::MAX;
+    let (x, images) = (Tensor::ones([4]), Tensor::ones([1, 2, 8, 8]));
+    let weight = Tensor::ones([2, 2, 3, 3]);
+    refused(&Tensor::eye(MOST, 2, DType::F32), "eye: [9223372036854775807, 2] has too many elements");
+    refused(&Tensor::arange(MOST), "arange: [9223372036854775807] has too many elements");
+    refused(&Tensor::arange(1i64 << 62), "arange: [4611686018427387904] has too many elements");
+    refused(&Tensor::linspace(0.0, 1.0, MOST, DType::F32), "linspace: [9223372036854775807] has too many elements");
+    refused(&Tensor::logspace(0.0, 1.0, MOST, 2.0, DType::F32), "logspace: [9223372036854775807] has too many");
+    refused(&Tensor::arange(3).one_hot(MOST), "one_hot: [3, 9223372036854775807] has too many elements");
+    refused(&x.reshape([MOST, MOST]), "reshape: [9223372036854775807, 9223372036854775807] has too many elements");
+    refused(&x.reshape([i64::MIN]), "reshape: the dim -9223372036854775808 of [-9223372036854775808] is negative");
+    refused(&x.reshape([2, -2]), "reshape: the dim -2 of [2, -2] is negative");
+    refused(&x.unfold(0, MOST, 1), "it is at most 2147483647");
+    refused(&x.unfold(0, 0, 1), "it is at least 1");
+    refused(&images.pixel_shuffle(MOST), "it is at most 1048575");
+    refused(&images.center_crop([MOST, 2]), "it is at most 2147483647");
+    refused(&images.adaptive_avg_pool2d([MOST, 2]), "it is at most");
+    refused(&images.interpolate([MOST, 2], "nearest", false), "it is at most 1073741824");
+    refused(&Tensor::hann_window(MOST, true), "it is at most 1073741823");
+    refused(&Tensor::tril_indices(MOST, 3, 0), "tril_indices: 9223372036854775807 rows");
+    refused(&Tensor::tril_indices(3, 3, i64::MIN), "it is at least -32768");
+    let conv = |options| images.conv2d(&weight, None, options);
+    for (options, expected) in [
+        (Conv2d { padding: [MOST; 2], ..default() }, "it is at most 2147483647"),
+        (Conv2d { padding: [-1; 2], ..default() }, "it is at least 0"),
+        (Conv2d { stride: [MOST; 2], ..default() }, "it is at most 2147483647"),
+        (Conv2d { dilation: [0; 2], ..default() }, "it is at least 1"),
+    ] {
+        let error = conv(options).error().expect("refused").to_string();
+        assert!(error.contains(expected), "{error} does not say {expected}");
+    }
 }
 
 #[test]

@@ -71,6 +71,7 @@ pub(super) fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Shape> {
             let target = dims_of(op, "the shape", sources[1])?;
             let product = |dims: &[Dim]| dims.iter().cloned().fold(Dim::from(1), |a, b| a * b);
             if target.iter().any(|dim| dim.bounds().1 < 0) || product(shape()) != product(target) {
+                super::check_size(op, target)?;
                 return refuse(
                     ErrorKind::Shape,
                     op,

@@ -57,7 +57,8 @@ fn pooled(b: &mut dyn Builder, op: &str, x: NodeId, size: &[i64], pool: Pool) ->
     let mut x = x;
     for (axis, &count) in (lead..).zip(size) {
         let length = &shape[axis];
-        if !(1..1 << 30).contains(&count) || length.bounds().0 < 1 || length.as_const() >= Some(1 << 30) {
+        super::within(op, count, 1..1 << 30, || format!("{count} windows over {length} elements"))?;
+        if length.bounds().0 < 1 || length.as_const() >= Some(1 << 30) {
             return Err(Error::new(ErrorKind::Value, op, format!("{count} windows over {length} elements")));
         }
         if !length.is(count) {

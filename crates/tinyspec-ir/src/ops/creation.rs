@@ -53,6 +53,7 @@ pub fn arange_dim(b: &mut dyn Builder, length: &Dim, dtype: DType) -> Result<Nod
 /// 0, 1, … below `length`, as i32 or, where that does not reach, as i64.
 pub fn count(b: &mut dyn Builder, length: &Dim) -> Result<NodeId> {
     let dtype = if i32::try_from(length.bounds().1).is_ok() { DType::I32 } else { DType::I64 };
+    check_length("arange", length)?;
     match length.as_const() {
         Some(number) => arange(b, 0.0, number as f64, 1.0, dtype),
         None => arange_dim(b, length, dtype),
@@ -71,6 +72,12 @@ fn running_count(b: &mut dyn Builder, length: &Dim, dtype: DType) -> Result<Node
     let counts = reshape(b, counts, &[n])?;
     let minus = b.constant(Const::int(dtype, -1));
     b.alu(Op::Add, &[counts, minus])
+}
+
+/// The ramp itself is refused if it has too many elements, not what it is computed from.
+fn check_length(op: &str, length: &Dim) -> Result<()> {
+    let shape = length.as_const().filter(|&length| length > 0).map(Dim::from);
+    crate::derive::check_size(Op::Expand, shape.as_slice()).map_err(|error| error.in_op(op))
 }
 
 /// 0, 1, … below `count` as a float or a wide integer.
@@ -92,6 +99,7 @@ pub fn arange(b: &mut dyn Builder, start: f64, stop: f64, step: f64, dtype: DTyp
         return Err(Error::new(ErrorKind::Value, "arange", format!("from {start} to {stop} by {step} never ends")));
     }
     let count = count.max(0.0) as i64;
+    check_length("arange", &Dim::from(count))?;
     let last = start + (count - 1).max(0) as f64 * step;
     held_by("arange", dtype, [start, last])?;
     // Whole steps are exact in integers of 32 bits or 64, however narrow the elements are.
@@ -117,6 +125,7 @@ pub fn linspace(b: &mut dyn Builder, start: f64, stop: f64, steps: i64, dtype: D
     if steps < 0 {
         return Err(Error::new(ErrorKind::Value, "linspace", format!("{steps} steps")));
     }
+    check_length("linspace", &Dim::from(steps))?;
     held_by("linspace", dtype, [start, stop])?;
     let within = computed_in(dtype);
     let ramp = ramp(b, steps, within)?;
@@ -147,6 +156,7 @@ pub fn eye(b: &mut dyn Builder, n: i64, m: i64, dtype: DType) -> Result<NodeId> 
     if n < 0 || m < 0 {
         return Err(Error::new(ErrorKind::Value, "eye", format!("{n} rows and {m} columns")));
     }
+    crate::derive::check_size(Op::Expand, &[Dim::from(n), Dim::from(m)])?;
     let row = arange_dim(b, &Dim::from(n), DType::I32)?;
     let row = reshape(b, row, &[Dim::from(n), Dim::from(1)])?;
     let column = arange_dim(b, &Dim::from(m), DType::I32)?;

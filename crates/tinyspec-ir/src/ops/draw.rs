@@ -97,9 +97,7 @@ pub fn dropout(b: &mut dyn Builder, x: NodeId, key: NodeId, p: f64) -> Result<No
 
 /// 0, 1, … `n - 1` in random order (i32).
 pub fn permutation(b: &mut dyn Builder, key: NodeId, n: i64) -> Result<NodeId> {
-    if !(0..1 << 31).contains(&n) {
-        return Err(Error::new(ErrorKind::Value, "permutation_with", format!("{n} numbers")));
-    }
+    super::within("permutation_with", n, 0..1 << 31, || format!("{n} numbers"))?;
     let bits = random_bits(b, key, &[Dim::from(n)]).map_err(|error| error.in_op("permutation_with"))?;
     sort::argsort(b, bits, 0, false)
 }

@@ -28,6 +28,9 @@ pub fn one_hot(b: &mut dyn Builder, index: NodeId, classes: i64) -> Result<NodeI
     if classes < 0 {
         return Err(Error::new(ErrorKind::Value, "one_hot", format!("{classes} classes")));
     }
+    let mut shape = shape_of(b, index);
+    shape.push(Dim::from(classes));
+    crate::derive::check_size(Op::Expand, &shape)?;
     let mask = one_hot_mask(b, "one_hot", index, &Dim::from(classes))?;
     cast(b, mask, DType::I32)
 }

@@ -2,7 +2,7 @@
 
 use super::creation::{arange_dim, size};
 use super::movement::{cat, expand, flip, narrow, transpose};
-use super::{axis_of, cast, dtype_of, shape_of, to_float};
+use super::{axis_of, cast, dtype_of, shape_of, to_float, within};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
 
@@ -160,9 +160,11 @@ fn resized(
     for (axis, &to) in (lead..).zip(size) {
         let from = &shape[axis];
         let (least, most) = from.bounds();
-        if most < 1 || to < 0 || least.max(to) > 1 << 30 {
-            return Err(Error::new(ErrorKind::Value, op, format!("axis {axis} from {from} to {to} elements")));
+        let message = || format!("axis {axis} from {from} to {to} elements");
+        if most < 1 || least > 1 << 30 {
+            return Err(Error::new(ErrorKind::Value, op, message()));
         }
+        within(op, to, 0..(1 << 30) + 1, message)?;
         // So many elements become so many.
         let (before, after) = match ratio {
             Some(Ratio { above, below }) => (Dim::from(below), above),

@@ -2,7 +2,7 @@
 
 use super::creation::{arange_dim, linspace};
 use super::movement::{cat, flip, pad, transpose, unsqueeze};
-use super::{axis_of, cast, dtype_of, shape_of, to_float};
+use super::{axis_of, cast, dtype_of, shape_of, to_float, within};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
@@ -86,10 +86,9 @@ pub fn logspace(b: &mut dyn Builder, start: f64, stop: f64, steps: i64, base: f6
 /// The rows and columns of what is on or below the `offset`-th diagonal of a matrix (or above it): two rows of numbers
 /// (i32), in the order of memory.
 fn triangle(b: &mut dyn Builder, op: &str, rows: i64, columns: i64, offset: i64, upper: bool) -> Result<NodeId> {
-    if !(0..1 << 15).contains(&rows) || !(0..1 << 15).contains(&columns) || !(-(1 << 15)..1 << 15).contains(&offset) {
-        let message = format!("{rows} rows and {columns} columns at {offset}");
-        return Err(Error::new(ErrorKind::Value, op, message));
-    }
+    within(op, rows, 0..1 << 15, || format!("{rows} rows"))?;
+    within(op, columns, 0..1 << 15, || format!("{columns} columns"))?;
+    within(op, offset, -(1 << 15)..1 << 15, || format!("an offset of {offset}"))?;
     let length = |row: i64| match upper {
         true => columns - (row + offset).clamp(0, columns),
         false => (row + offset + 1).clamp(0, columns),
@@ -126,9 +125,7 @@ pub fn triu_indices(b: &mut dyn Builder, rows: i64, columns: i64, offset: i64) -
 
 /// `α - (1 - α) cos` over the steps of a window that is as good as periodic, or ends where it began.
 fn raised(b: &mut dyn Builder, op: &str, length: i64, periodic: bool, weights: [f64; 3]) -> Result<NodeId> {
-    if !(0..1 << 30).contains(&length) {
-        return Err(Error::new(ErrorKind::Value, op, format!("a window of {length} elements")));
-    }
+    within(op, length, 0..1 << 30, || format!("a window of {length} elements"))?;
     let dtype = super::DEFAULT_FLOAT;
     let ramp = arange_dim(b, &Dim::from(length), DType::I32)?;
     let ramp = cast(b, ramp, dtype)?;

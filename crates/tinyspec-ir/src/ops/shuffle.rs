@@ -2,16 +2,14 @@
 
 use super::movement::{pad, permute, reshape, shrink};
 use super::slice::{Slice, set};
-use super::{fixed_length, shape_of};
+use super::{fixed_length, shape_of, within};
 use crate::dim::show;
 use crate::{Builder, Dim, Error, ErrorKind, NodeId, Result, Shape};
 
 /// The last three axes and those before them, if `factor` is one.
 fn image(b: &dyn Builder, op: &str, x: NodeId, factor: i64) -> Result<(Shape, [Dim; 3])> {
     let shape = shape_of(b, x);
-    if !(1..1 << 20).contains(&factor) {
-        return Err(Error::new(ErrorKind::Value, op, format!("a factor of {factor}")).help("it is at least 1"));
-    }
+    within(op, factor, 1..1 << 20, || format!("a factor of {factor}"))?;
     match &shape[..] {
         [lead @ .., channels, rows, columns] => {
             Ok((lead.iter().cloned().collect(), [channels.clone(), rows.clone(), columns.clone()]))
@@ -108,9 +106,7 @@ pub fn center_crop(b: &mut dyn Builder, x: NodeId, size: &[i64]) -> Result<NodeI
     let (mut cut, mut kept, mut offset, mut target) = (zeros.clone(), shape.clone(), zeros, shape.clone());
     for (axis, &size) in (lead..).zip(size) {
         let length = fixed_length(OP, &shape, axis)?;
-        if !(0..1 << 31).contains(&size) {
-            return Err(Error::new(ErrorKind::Value, OP, format!("{size} elements of axis {axis}")));
-        }
+        within(OP, size, 0..1 << 31, || format!("{size} elements of axis {axis}"))?;
         cut[axis] = Dim::from((length - size).max(0) / 2);
         kept[axis] = Dim::from(size.min(length));
         offset[axis] = Dim::from((size - length).max(0) / 2);

@@ -2,7 +2,7 @@
 //! Rangeify turns that into the index `position * stride + element * dilation`. Nothing is copied.
 
 use super::movement::{expand, pad, permute, reshape, shrink};
-use super::{axis_of, shape_of};
+use super::{axis_of, shape_of, within};
 use crate::dim::show;
 use crate::{Builder, Dim, Error, ErrorKind, NodeId, Result, Shape};
 
@@ -31,10 +31,8 @@ const GREATEST: i64 = 1 << 31;
 
 /// Refuses a padding that is negative or beyond all measure.
 pub(crate) fn check_padding(op: &str, padding: &[i64]) -> Result<()> {
-    if padding.iter().all(|count| (0..GREATEST).contains(count)) {
-        return Ok(());
-    }
-    Err(Error::new(ErrorKind::Value, op, format!("a padding of {padding:?}")).help("it is at least 0"))
+    let message = || format!("a padding of {padding:?}");
+    padding.iter().try_for_each(|&count| within(op, count, 0..GREATEST, message))
 }
 
 /// The padding before and after each axis.
@@ -56,9 +54,7 @@ pub(crate) fn padding_ends<const N: usize>(
 pub(crate) fn check(op: &str, windows: &[Window]) -> Result<()> {
     for window in windows {
         for (name, value) in [("window size", window.size), ("stride", window.stride), ("dilation", window.dilation)] {
-            if !(1..GREATEST).contains(&value) {
-                return Err(Error::new(ErrorKind::Value, op, format!("a {name} of {value}")).help("it is at least 1"));
-            }
+            within(op, value, 1..GREATEST, || format!("a {name} of {value}"))?;
         }
     }
     Ok(())
