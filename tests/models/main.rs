@@ -29,6 +29,7 @@ mod layers {
 }
 
 mod buffers;
+mod changing;
 mod constants;
 mod ordinary;
 mod training;

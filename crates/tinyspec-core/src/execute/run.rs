@@ -82,7 +82,6 @@ fn realize_apart(mut pending: Vec<Arc<Node>>) -> Result<()> {
             .help("return the tensor from the function instead")
             .into());
     }
-    let walk = walk.with_changing(&pending)?;
     let mut devices: SmallVec<[Option<DeviceId>; 1]> = SmallVec::new();
     for node in &pending {
         let device = node.device().cloned();
@@ -91,21 +90,24 @@ fn realize_apart(mut pending: Vec<Arc<Node>>) -> Result<()> {
         }
     }
     if let [device] = &devices[..] {
+        let walk = walk.with_changing(&pending)?;
         return run_group(&pending, &walk, device.as_ref());
     }
-    let groups: Vec<(Option<DeviceId>, Vec<Arc<Node>>)> = devices
+    drop(walk);
+    let groups: Vec<Group> = devices
         .into_iter()
         .map(|device| {
-            let group = pending.iter().filter(|node| node.device() == device.as_ref()).cloned().collect();
-            (device, group)
+            let roots: Vec<Arc<Node>> =
+                pending.iter().filter(|node| node.device() == device.as_ref()).cloned().collect();
+            let walk = Walk::of(&roots).with_changing(&roots)?;
+            Ok(Group { device, roots, walk })
         })
-        .collect();
-    drop(walk);
+        .collect::<Result<_>>()?;
     let one = |number: usize| {
-        let (device, group): &(Option<DeviceId>, Vec<Arc<Node>>) = &groups[number];
-        run_group(group, &Walk::of(group), device.as_ref())
+        let Group { device, roots, walk } = &groups[number];
+        run_group(roots, walk, device.as_ref())
     };
-    let are_single = groups.iter().all(|(device, _)| matches!(device, Some(DeviceId::Single(_))));
+    let are_single = groups.iter().all(|group| matches!(group.device, Some(DeviceId::Single(_))));
     // What one device compiles serves the others, so the first time they take turns.
     match are_single && met(&groups) {
         true => together(groups.len(), one),
@@ -113,12 +115,19 @@ fn realize_apart(mut pending: Vec<Arc<Node>>) -> Result<()> {
     }
 }
 
+/// What is computed on one device.
+struct Group {
+    device: Option<DeviceId>,
+    roots: Vec<Arc<Node>>,
+    walk: Walk,
+}
+
 /// Such groups were computed before.
-fn met(groups: &[(Option<DeviceId>, Vec<Arc<Node>>)]) -> bool {
+fn met(groups: &[Group]) -> bool {
     static MET: OnceLock<Mutex<FxHashSet<ContentHash>>> = OnceLock::new();
     let mut hasher = ContentHasher::default();
-    for (device, group) in groups {
-        (device, Walk::of(group).key).hash(&mut hasher);
+    for Group { device, walk, .. } in groups {
+        (device, walk.key).hash(&mut hasher);
     }
     let mut met = MET.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
     if met.len() >= KNOWN_GROUPS {

@@ -94,6 +94,7 @@ pub(crate) fn connected(
     let located = |error: tinyspec_ir::Error| Error::from(error.at(location));
     let mut opened = settled_walk(&roots)?.open(&roots[1..]).map_err(located)?;
     let (graph, origins) = (&mut opened.graph, &opened.origins);
+    let written = graph.len();
     let ones = {
         let one = graph.constant(tinyspec_ir::Const::float(dtype, 1.0));
         tinyspec_ir::ops::movement::expand(graph, one, shape)?
@@ -127,6 +128,12 @@ pub(crate) fn connected(
                 let mut sources: SmallVec<[NodeId; 4]> = SmallVec::from_iter([builder.import(tuple)]);
                 sources.extend(graph.sources(node)[1..].iter().map(|source| lazy[source.index()]));
                 builder.add(Op::Function, &sources, Arg::None).map_err(located)?
+            }
+            // Written for a loss that was read: where it changes from step to step it is data here too.
+            None if node.index() < written
+                && let Arg::Const(value) = *graph.arg(node) =>
+            {
+                builder.number(value)
             }
             None => {
                 let sources: SmallVec<[NodeId; 4]> =
