@@ -9,6 +9,7 @@ pub mod interpreter;
 pub mod llvm;
 pub mod processor;
 mod runtime;
+pub mod settings;
 mod target;
 
 pub use compiler::{Compiler, Grid, LinearKernel};

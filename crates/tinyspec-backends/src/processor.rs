@@ -10,6 +10,7 @@ mod table;
 pub use host::threads;
 
 use crate::Target;
+use crate::settings::{self, UnknownSetting};
 use std::fmt;
 use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::{DType, Op};
@@ -148,11 +149,10 @@ impl Processor {
     ///
     /// # Errors
     /// When there is none of this name.
-    pub fn chosen() -> Result<Processor, UnknownProcessor> {
-        match std::env::var(VARIABLE) {
-            Ok(name) if !name.trim().is_empty() => Processor::named(name.trim()),
-            _ => Ok(Processor::native()),
-        }
+    pub fn chosen() -> Result<Processor, UnknownSetting> {
+        let known = Processor::names().collect::<Vec<_>>().join(", ");
+        let named = settings::read(VARIABLE, &format!("a processor: {known}"), |name| Processor::named(name).ok())?;
+        Ok(named.unwrap_or_else(Processor::native))
     }
 
     /// Bytes of the widest vector register that arithmetic is fast in.

@@ -1,8 +1,8 @@
 //! The error of the face: everything below it, wrapped once.
 
 use crate::execute::MemoryReport;
-use std::borrow::Cow;
 use tinyspec_backends::BackendError;
+use tinyspec_backends::settings::UnknownSetting;
 use tinyspec_ir::{ErrorKind, Location};
 
 /// Result of everything that runs tensors.
@@ -20,8 +20,8 @@ pub enum Error {
     /// A compiler or a device failed.
     #[error(transparent)]
     Backend(#[from] BackendError),
-    /// No processor of the name that `TINYSPEC_CPU` says.
-    #[error("{0}\n  help: TINYSPEC_CPU names it; `native`, or none, is this machine")]
+    /// No processor of this name.
+    #[error(transparent)]
     Processor(#[from] tinyspec_backends::UnknownProcessor),
     /// No device of this name.
     #[error("{}no device `{name}`; there are: {known}{}", prefix(op), place(location))]
@@ -48,15 +48,8 @@ pub enum Error {
         location: Option<Location>,
     },
     /// A variable of the environment that says nothing we know.
-    #[error("{variable}={value}: expected {expected}")]
-    Setting {
-        /// Its name.
-        variable: &'static str,
-        /// What it says.
-        value: String,
-        /// What it might say.
-        expected: Cow<'static, str>,
-    },
+    #[error(transparent)]
+    Setting(#[from] UnknownSetting),
     /// A file of an array that cannot be read or written.
     #[error("file {path}: {reason}")]
     File {

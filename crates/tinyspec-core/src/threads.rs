@@ -5,6 +5,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::panic::Location;
 use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 use std::thread::available_parallelism;
+use tinyspec_backends::settings;
 use tinyspec_ir::ErrorKind;
 
 const VARIABLE: &str = "TINYSPEC_THREADS";
@@ -20,15 +21,10 @@ static THREADS: OnceLock<Result<usize>> = OnceLock::new();
 /// # Errors
 /// When `TINYSPEC_THREADS` is not a number of threads, from 1 to 1024.
 pub fn threads() -> Result<usize> {
-    let from_environment = || match std::env::var(VARIABLE) {
-        Ok(text) if !text.trim().is_empty() => match text.trim().parse() {
-            Ok(threads) if (1..=MOST).contains(&threads) => Ok(threads),
-            _ => {
-                let expected = format!("a number of threads, from 1 to {MOST}").into();
-                Err(Error::Setting { variable: VARIABLE, value: text, expected })
-            }
-        },
-        _ => Ok(available_parallelism().map_or(1, usize::from)),
+    let from_environment = || {
+        let parse = |text: &str| text.parse().ok().filter(|threads| (1..=MOST).contains(threads));
+        let named = settings::read(VARIABLE, &format!("a number of threads, from 1 to {MOST}"), parse)?;
+        Ok(named.unwrap_or_else(|| available_parallelism().map_or(1, usize::from)))
     };
     THREADS.get_or_init(from_environment).clone()
 }

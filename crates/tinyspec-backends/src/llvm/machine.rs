@@ -135,7 +135,7 @@ impl Machine {
 /// Does `TINYSPEC_VERIFY` ask for it?
 fn verifies() -> bool {
     static VERIFIES: OnceLock<bool> = OnceLock::new();
-    *VERIFIES.get_or_init(|| std::env::var("TINYSPEC_VERIFY").is_ok_and(|text| !matches!(text.trim(), "" | "0")))
+    *VERIFIES.get_or_init(|| crate::settings::VERIFY.is_on())
 }
 
 /// What [`Machine::generate`] gives.

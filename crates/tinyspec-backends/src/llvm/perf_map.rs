@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::LazyLock;
 
-static ENABLED: LazyLock<bool> = LazyLock::new(|| std::env::var_os("TINYSPEC_PERF_MAP").is_some());
+static ENABLED: LazyLock<bool> = LazyLock::new(|| crate::settings::PERF_MAP.is_on());
 
 /// Notes functions, given as address, size and name. A map that cannot be written only leaves a profile without names.
 pub(super) fn note<'a>(functions: impl Iterator<Item = (usize, usize, &'a str)>) {

@@ -3,7 +3,7 @@
 use super::Device;
 use crate::Result;
 use std::sync::Arc;
-use tinyspec_backends::{Processor, Target, interpreter};
+use tinyspec_backends::{Processor, Target, interpreter, settings};
 
 /// How a device is opened.
 type Open = fn(&str) -> Result<Device>;
@@ -80,7 +80,7 @@ fn machine_code(name: &str, processor: &Processor) -> Result<Device> {
 
 /// Without what rounds sums of products otherwise than they are written, if `TINYSPEC_STRICT` says so.
 fn strictly(target: Target) -> Target {
-    if crate::profile::is_on("TINYSPEC_STRICT") { target.strict() } else { target }
+    if settings::STRICT.is_on() { target.strict() } else { target }
 }
 
 fn interpreter_device(name: &str) -> Result<Device> {

@@ -1,11 +1,12 @@
 //! The registry of devices by name.
 
 use super::memory::{self, MemoryReport, Pool};
-use crate::{Error, Result};
+use crate::{Error, Result, profile};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tinyspec_backends::settings::{self, UnknownSetting};
 use tinyspec_backends::{Compiler, Runtime, Target};
 use tinyspec_ir::ContentHash;
 
@@ -133,12 +134,13 @@ pub fn register(name: &str, target: Target, compiler: Arc<dyn Compiler>, runtime
 /// The device of this name, opened on first use.
 ///
 /// # Errors
-/// When there is none, `TINYSPEC_MEMORY` is no size, or `TINYSPEC_THREADS` no number.
+/// When there is none, and when a variable of the environment says nothing we know.
 pub fn device(name: &str) -> Result<Arc<Device>> {
     let mut registry = registry().lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(device) = registry.get(name) {
         return Ok(device.clone());
     }
+    profile::check_environment()?;
     let Some((kind, open)) = super::built_in::find(name) else {
         let mut known: Vec<&str> = super::built_in::DEVICES.iter().map(|(name, _)| *name).collect();
         known.extend(registry.keys().map(|name| &**name).filter(|name| !super::built_in::is_built_in(name)));
@@ -163,11 +165,10 @@ pub fn default_device() -> Result<Arc<Device>> {
     if let Some(device) = &*default {
         return Ok(device.clone());
     }
-    let named = std::env::var(VARIABLE).ok().filter(|name| !name.trim().is_empty());
-    let opened = match named {
-        Some(name) => device(name.trim()).map_err(|error| match error {
+    let opened = match settings::read(VARIABLE, "a device", |name| Some(name.to_string()))? {
+        Some(name) => device(&name).map_err(|error| match error {
             Error::UnknownDevice { known, .. } => {
-                Error::Setting { variable: VARIABLE, value: name, expected: format!("a device: {known}").into() }
+                UnknownSetting { variable: VARIABLE, value: name, expected: format!("a device: {known}") }.into()
             }
             error => error,
         })?,

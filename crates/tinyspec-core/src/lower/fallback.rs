@@ -14,6 +14,7 @@ use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tinyspec_backends::Target;
+use tinyspec_backends::settings::{self, UnknownSetting};
 use tinyspec_ir::{ContentHash, ErrorKind, Graph, NodeId, Op, text};
 
 /// How a kernel is lowered.
@@ -28,10 +29,7 @@ pub(crate) enum Attempt {
 /// Is there a second attempt?
 pub(crate) fn is_allowed() -> bool {
     static ALLOWED: OnceLock<bool> = OnceLock::new();
-    *ALLOWED.get_or_init(|| {
-        let off = std::env::var("TINYSPEC_FALLBACK").is_ok_and(|text| text.trim() == "off");
-        !off && !profile::verifies()
-    })
+    *ALLOWED.get_or_init(|| settings::FALLBACK.is_on() && !profile::verifies())
 }
 
 /// What lowering makes of a kernel; where there is a second attempt, a panic is a refusal.
@@ -103,18 +101,25 @@ fn described(target: &Target) -> String {
     )
 }
 
+/// What `TINYSPEC_FAULT` may let fail.
+const FAULTS: [&str; 2] = ["schedule", "fusion"];
+
 /// Fails where `TINYSPEC_FAULT` says so.
 pub(crate) fn fault(graph: &Graph, sink: NodeId, attempt: Attempt) -> Result<()> {
-    static FAULT: OnceLock<Option<String>> = OnceLock::new();
-    let Some(fault) = FAULT.get_or_init(|| std::env::var("TINYSPEC_FAULT").ok()) else { return Ok(()) };
+    static FAULT: OnceLock<Result<Option<&str>, UnknownSetting>> = OnceLock::new();
+    let read = || {
+        settings::read("TINYSPEC_FAULT", "`schedule` or `fusion`", |text| {
+            FAULTS.into_iter().find(|&fault| fault == text)
+        })
+    };
+    let Some(fault) = FAULT.get_or_init(read).clone()? else { return Ok(()) };
     let reduces = || graph.reachable(&[sink]).iter().filter(|&&node| graph.op(node) == Op::Reduce).count();
-    let fails = match fault.trim() {
+    let fails = match fault {
         "schedule" => attempt == Attempt::Scheduled,
-        "fusion" => reduces() > 1,
-        _ => false,
+        _ => reduces() > 1,
     };
     if !fails {
         return Ok(());
     }
-    Err(Error::refused(ErrorKind::Verify, "lowering", format!("TINYSPEC_FAULT={}", fault.trim())))
+    Err(Error::refused(ErrorKind::Verify, "lowering", format!("TINYSPEC_FAULT={fault}")))
 }

@@ -13,6 +13,7 @@ use crate::search::Source;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+use tinyspec_backends::settings::{self, UnknownSetting};
 use tinyspec_ir::{Graph, NodeId};
 
 /// What `TINYSPEC_DEBUG` shows from which number on.
@@ -27,20 +28,34 @@ pub(crate) enum Level {
 /// Is this shown?
 pub(crate) fn shows(level: Level) -> bool {
     static LEVEL: OnceLock<u32> = OnceLock::new();
-    let chosen = LEVEL
-        .get_or_init(|| std::env::var("TINYSPEC_DEBUG").ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0));
-    *chosen >= level as u32
+    *LEVEL.get_or_init(|| chosen_level().unwrap_or(0)) >= level as u32
+}
+
+/// What `TINYSPEC_DEBUG` says.
+///
+/// # Errors
+/// When it is no number.
+fn chosen_level() -> Result<u32, UnknownSetting> {
+    let expected = "a number: 2 for kernels, 3 for schedules, 4 for code, 5 for all stages";
+    Ok(settings::read("TINYSPEC_DEBUG", expected, |text| text.parse().ok())?.unwrap_or(0))
+}
+
+/// The variables that are read where no error can be given say something.
+///
+/// # Errors
+/// When one does not.
+pub(crate) fn check_environment() -> Result<(), UnknownSetting> {
+    chosen_level()?;
+    for switch in [settings::VERIFY, settings::STRICT, settings::FALLBACK, settings::PERF_MAP] {
+        switch.read()?;
+    }
+    Ok(())
 }
 
 /// `TINYSPEC_VERIFY=1` asks for the verifiers in release builds too.
 pub(crate) fn verifies() -> bool {
     static VERIFIES: OnceLock<bool> = OnceLock::new();
-    *VERIFIES.get_or_init(|| is_on("TINYSPEC_VERIFY"))
-}
-
-/// Does the environment switch this on?
-pub(crate) fn is_on(variable: &str) -> bool {
-    std::env::var(variable).is_ok_and(|text| !matches!(text.trim(), "" | "0"))
+    *VERIFIES.get_or_init(|| settings::VERIFY.is_on())
 }
 
 /// Prints the UOps of a stage.

@@ -1,9 +1,9 @@
 //! `TINYSPEC_BEAM`.
 
-use crate::{Error, Result};
+use crate::Result;
 use std::sync::OnceLock;
 use std::time::Duration;
-use tinyspec_ir::ErrorKind;
+use tinyspec_backends::settings::{self, UnknownSetting};
 
 /// Is `TINYSPEC_BEAM` set?
 pub(crate) fn is_asked_for() -> bool {
@@ -15,18 +15,8 @@ pub(crate) fn is_asked_for() -> bool {
 /// # Errors
 /// When it is no number of seconds.
 pub(super) fn seconds() -> Result<Option<Duration>> {
-    static SECONDS: OnceLock<std::result::Result<Option<Duration>, String>> = OnceLock::new();
-    let read = || match std::env::var("TINYSPEC_BEAM") {
-        Ok(text) if text.trim().is_empty() => Ok(None),
-        Ok(text) => {
-            let seconds = text.trim().parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-            seconds.map(Some).ok_or(text)
-        }
-        Err(_) => Ok(None),
-    };
-    SECONDS.get_or_init(read).clone().map_err(|text| {
-        let message = format!("TINYSPEC_BEAM is `{text}`");
-        let error = tinyspec_ir::Error::new(ErrorKind::Value, "search", message);
-        Error::Graph(error.help("it is the number of seconds that each kernel may be searched for, such as 10"))
-    })
+    static SECONDS: OnceLock<std::result::Result<Option<Duration>, UnknownSetting>> = OnceLock::new();
+    let expected = "the number of seconds that each kernel may be searched for, such as 10";
+    let parse = |text: &str| Duration::try_from_secs_f64(text.parse().ok()?).ok();
+    Ok(SECONDS.get_or_init(|| settings::read("TINYSPEC_BEAM", expected, parse)).clone()?)
 }

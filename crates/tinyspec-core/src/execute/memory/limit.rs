@@ -1,7 +1,8 @@
 //! Sizes that the environment sets, such as `TINYSPEC_MEMORY`: how much memory a device may hold.
 
-use crate::{Error, Result};
+use crate::Result;
 use bytesize::ByteSize;
+use tinyspec_backends::settings;
 
 /// The limit of `TINYSPEC_MEMORY` in bytes.
 ///
@@ -16,14 +17,7 @@ pub(crate) fn from_environment() -> Result<Option<u64>> {
 /// # Errors
 /// When it is no size.
 pub(crate) fn size_of_environment(variable: &'static str) -> Result<Option<u64>> {
-    let Some(text) = std::env::var_os(variable) else { return Ok(None) };
-    let text = text.to_string_lossy();
-    match text.trim() {
-        "" => Ok(None),
-        size => size.parse::<ByteSize>().map(|size| Some(size.as_u64())).map_err(|_| Error::Setting {
-            variable,
-            value: size.into(),
-            expected: "a size, such as `512MB`, `2GiB` or a number of bytes".into(),
-        }),
-    }
+    let parse = |text: &str| text.parse::<ByteSize>().ok();
+    let size = settings::read(variable, "a size, such as `512MB`, `2GiB` or a number of bytes", parse)?;
+    Ok(size.map(|size| size.as_u64()))
 }

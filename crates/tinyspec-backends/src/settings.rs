@@ -1,0 +1,73 @@
+//! Variables of the environment. All are read in one way: blanks around a value do not count, an empty one is none, and one
+//! that says nothing we know is an error that names the variable and what it might say.
+
+/// A variable whose value says nothing we know.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{variable}={value}: expected {expected}")]
+pub struct UnknownSetting {
+    /// Its name.
+    pub variable: &'static str,
+    /// What it says.
+    pub value: String,
+    /// What it might say.
+    pub expected: String,
+}
+
+/// What a variable says, by `parse`; none where it is not set.
+///
+/// # Errors
+/// When `parse` makes nothing of it: `expected` is what it might say.
+pub fn read<T>(
+    variable: &'static str,
+    expected: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<Option<T>, UnknownSetting> {
+    let Some(value) = std::env::var_os(variable) else { return Ok(None) };
+    let text = value.to_string_lossy();
+    match text.trim() {
+        "" => Ok(None),
+        text => parse(text).map(Some).ok_or_else(|| UnknownSetting {
+            variable,
+            value: text.into(),
+            expected: expected.into(),
+        }),
+    }
+}
+
+/// A variable that is on or off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Switch {
+    /// Its name.
+    pub variable: &'static str,
+    /// What holds where it is not set.
+    pub usual: bool,
+}
+
+impl Switch {
+    /// Is it on?
+    ///
+    /// # Errors
+    /// When it says neither.
+    pub fn read(self) -> Result<bool, UnknownSetting> {
+        let parse = |text: &str| match text {
+            "1" | "on" => Some(true),
+            "0" | "off" => Some(false),
+            _ => None,
+        };
+        Ok(read(self.variable, "`1` or `on`, `0` or `off`", parse)?.unwrap_or(self.usual))
+    }
+
+    /// Is it on? Where it says neither, what holds where it is not set.
+    pub fn is_on(self) -> bool {
+        self.read().unwrap_or(self.usual)
+    }
+}
+
+/// The verifiers between stages, and LLVM's, in release builds too.
+pub const VERIFY: Switch = Switch { variable: "TINYSPEC_VERIFY", usual: false };
+/// Sums of products are computed as they are written.
+pub const STRICT: Switch = Switch { variable: "TINYSPEC_STRICT", usual: false };
+/// What cannot be lowered as planned is lowered in another way.
+pub const FALLBACK: Switch = Switch { variable: "TINYSPEC_FALLBACK", usual: true };
+/// `perf` is told the names of kernels.
+pub const PERF_MAP: Switch = Switch { variable: "TINYSPEC_PERF_MAP", usual: false };
