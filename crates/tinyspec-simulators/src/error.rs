@@ -1,0 +1,118 @@
+//! What can go wrong: text that is no PTX, instructions that are not simulated, and what a running kernel does wrong.
+
+use std::fmt;
+use tinyspec_backends::BackendError;
+
+/// A place in the text of a program, both from 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Position {
+    /// Line.
+    pub line: u32,
+    /// Column, in bytes.
+    pub column: u32,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}", self.line, self.column)
+    }
+}
+
+/// Error of a simulator.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SimulatorError {
+    /// The text is not a program of this language.
+    #[error("{at}: {reason}")]
+    Syntax {
+        /// Where.
+        at: Position,
+        /// What was expected.
+        reason: String,
+    },
+    /// An instruction, form or directive that is not simulated. Nothing is guessed.
+    #[error("{at}: `{what}` is not simulated: {reason}")]
+    Unknown {
+        /// Where.
+        at: Position,
+        /// The instruction or directive.
+        what: String,
+        /// Why.
+        reason: String,
+    },
+    /// A launch that the kernel or the device does not allow.
+    #[error("kernel `{kernel}` cannot be launched: {reason}")]
+    Launch {
+        /// Entry.
+        kernel: String,
+        /// Why.
+        reason: String,
+    },
+    /// The module has no kernel of this name.
+    #[error("no kernel `{0}` in the module")]
+    NoKernel(String),
+    /// Memory for buffers or metadata ran out.
+    #[error("simulated memory: {0}")]
+    Memory(String),
+    /// A running kernel did what it must not.
+    #[error(transparent)]
+    Fault(#[from] Box<Fault>),
+}
+
+/// What a running kernel did wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// An access outside of every buffer, or outside of the one whose address it derives from.
+    OutOfBounds,
+    /// An address that is no multiple of the access's size.
+    Misaligned,
+    /// A value that nothing has written is stored, branched on or used as an address.
+    Uninitialised,
+    /// Threads meet at a byte with nothing that orders them.
+    Race,
+    /// A barrier or a `.sync` instruction that not all of its threads reach.
+    Divergence,
+    /// A trap, or a result that the instruction set leaves undefined.
+    Undefined,
+    /// More instructions than the limit of the launch.
+    Endless,
+}
+
+/// A fault: kernel, instruction, lanes.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("kernel `{kernel}`, line {line} (`{instruction}`), {threads}: {reason}")]
+pub struct Fault {
+    /// Kind.
+    pub kind: FaultKind,
+    /// Entry.
+    pub kernel: String,
+    /// Line of the program text.
+    pub line: u32,
+    /// The instruction as it was written.
+    pub instruction: String,
+    /// Block, warp and lanes, in words.
+    pub threads: String,
+    /// What happened.
+    pub reason: String,
+}
+
+impl From<SimulatorError> for BackendError {
+    fn from(error: SimulatorError) -> BackendError {
+        match error {
+            SimulatorError::Fault(fault) => {
+                let Fault { kind, kernel: name, line, instruction, threads, reason } = *fault;
+                let reason = format!("line {line} (`{instruction}`), {threads}: {reason}");
+                match kind {
+                    FaultKind::Race => BackendError::Race { name, reason },
+                    FaultKind::Divergence => BackendError::Divergence { name, reason },
+                    FaultKind::Uninitialised => BackendError::Uninitialised { name, reason },
+                    _ => BackendError::Execution { name, reason },
+                }
+            }
+            SimulatorError::Launch { kernel, reason } => BackendError::Execution { name: kernel, reason },
+            SimulatorError::Memory(reason) => BackendError::Memory(reason),
+            error => BackendError::Compile(error.to_string()),
+        }
+    }
+}

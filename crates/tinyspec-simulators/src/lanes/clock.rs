@@ -1,0 +1,169 @@
+//! Vector clocks of waves: which accesses happened before which.
+//!
+//! A wave's own entry counts the synchronisations it has passed; its entry for another wave is the last one of that wave that
+//! it knows of. An access of wave `w` at clock `c` happened before what wave `v` does now if `v` knows of `c`: if
+//! `c <= v[w]`. Lanes of one wave are ordered by its own synchronisations alone.
+
+/// Who made an access, and when: workgroup, clock of the wave, wave, lane, atomic or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp(pub u64);
+
+const LANE: u32 = 6;
+const WAVE: u32 = 6;
+const CLOCK: u32 = 24;
+const ATOMIC: u64 = 1 << (LANE + WAVE);
+/// Bits below clock and workgroup.
+pub(crate) const WHO: u32 = LANE + WAVE + 1;
+/// Workgroups that can be told apart.
+pub(crate) const MOST_GROUPS: u64 = (1 << (64 - WHO - CLOCK)) - 2;
+/// Synchronisations of a workgroup that can be told apart.
+pub(crate) const MOST_CLOCKS: u32 = (1 << CLOCK) - 2;
+
+impl Stamp {
+    pub const NEVER: Stamp = Stamp(0);
+
+    /// `group` counts from 1.
+    pub fn new(group: u64, clock: u32, wave: usize) -> Stamp {
+        Stamp(group << (CLOCK + WHO) | u64::from(clock) << WHO | (wave as u64) << LANE)
+    }
+
+    pub fn lane(self, lane: usize) -> Stamp {
+        Stamp(self.0 | lane as u64)
+    }
+
+    pub fn atomic(self) -> Stamp {
+        Stamp(self.0 | ATOMIC)
+    }
+
+    pub fn is_atomic(self) -> bool {
+        self.0 & ATOMIC != 0
+    }
+
+    pub fn lane_of(self) -> usize {
+        (self.0 & ((1 << LANE) - 1)) as usize
+    }
+
+    pub fn wave_of(self) -> usize {
+        ((self.0 >> LANE) & ((1 << WAVE) - 1)) as usize
+    }
+
+    pub fn clock_of(self) -> u32 {
+        ((self.0 >> WHO) & ((1 << CLOCK) - 1)) as u32
+    }
+
+    pub fn group_of(self) -> u64 {
+        self.0 >> (CLOCK + WHO)
+    }
+
+    /// Workgroup and clock, to compare with the bounds of [`Now`].
+    pub fn moment(self) -> u64 {
+        self.0 >> WHO
+    }
+}
+
+/// The clocks of a workgroup's waves.
+pub(crate) struct Clocks {
+    waves: usize,
+    known: Vec<u32>,
+}
+
+impl Clocks {
+    pub fn new(waves: usize) -> Clocks {
+        let mut clocks = Clocks { waves, known: Vec::new() };
+        clocks.reset();
+        clocks
+    }
+
+    pub fn reset(&mut self) {
+        self.known.clear();
+        self.known.resize(self.waves * self.waves, 0);
+        for wave in 0..self.waves {
+            self.known[wave * self.waves + wave] = 1;
+        }
+    }
+
+    pub fn of(&self, wave: usize) -> &[u32] {
+        &self.known[wave * self.waves..][..self.waves]
+    }
+
+    /// The wave's lanes have met: what one did before, all know.
+    pub fn meet(&mut self, wave: usize) {
+        self.known[wave * self.waves + wave] += 1;
+    }
+
+    /// What some waves know together.
+    pub fn join(&self, into: &mut Vec<u32>, wave: usize) {
+        into.resize(self.waves, 0);
+        for (most, &clock) in into.iter_mut().zip(self.of(wave)) {
+            *most = (*most).max(clock);
+        }
+    }
+
+    /// The wave learns what others knew, and passes a synchronisation.
+    pub fn learn(&mut self, wave: usize, others: &[u32]) {
+        let known = &mut self.known[wave * self.waves..][..self.waves];
+        for (clock, &other) in known.iter_mut().zip(others) {
+            *clock = (*clock).max(other);
+        }
+        known[wave] += 1;
+    }
+
+    /// The moment of a wave, to check its accesses.
+    pub fn now(&self, group: u64, wave: usize) -> Now<'_> {
+        let known = self.of(wave);
+        let own = known[wave];
+        let others = known.iter().enumerate().filter(|&(other, _)| other != wave).map(|(_, &clock)| clock).min();
+        let floor = others.unwrap_or(u32::MAX).min(own - 1);
+        let base = Stamp::new(group, 0, 0).moment();
+        Now { stamp: Stamp::new(group, own, wave), known, base, floor: base + u64::from(floor), is_private: false }
+    }
+}
+
+/// A wave at one instruction.
+#[derive(Clone, Copy)]
+pub(crate) struct Now<'a> {
+    /// Its accesses' stamp, without the lane.
+    pub stamp: Stamp,
+    known: &'a [u32],
+    /// Moments of this workgroup begin here.
+    pub base: u64,
+    /// Up to here, accesses of this workgroup are known to the wave, whosever they are.
+    pub floor: u64,
+    /// The memory is the workgroup's own: earlier ones had another.
+    is_private: bool,
+}
+
+impl Now<'_> {
+    /// Of accesses to memory of the workgroup's own.
+    pub fn private(self, is_private: bool) -> Self {
+        Now { is_private, ..self }
+    }
+
+    /// Nothing orders the two: an access made before, and one of this lane now.
+    #[inline]
+    pub fn meets(&self, before: Stamp, lane: usize) -> bool {
+        let moment = before.moment();
+        if before == Stamp::NEVER || (self.base <= moment && moment <= self.floor) {
+            return false;
+        }
+        self.meets_slowly(before, lane)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn meets_slowly(&self, before: Stamp, lane: usize) -> bool {
+        if before.group_of() != self.stamp.group_of() {
+            return !self.is_private;
+        }
+        let wave = before.wave_of();
+        if wave == self.stamp.wave_of() {
+            return before.lane_of() != lane && before.clock_of() >= self.stamp.clock_of();
+        }
+        self.known.get(wave).is_none_or(|&known| before.clock_of() > known)
+    }
+
+    /// In this workgroup.
+    pub fn is_here(&self, before: Stamp) -> bool {
+        before.moment() >= self.base
+    }
+}

@@ -1,0 +1,429 @@
+//! Memory as lanes see it: regions with bounds, and what happened to each piece of those that are written.
+//!
+//! Every access of a wave goes through [`Memory`]: it finds the region that each address is in, refuses what leaves it or is
+//! not aligned, looks for races, and says which lanes read what nobody has written.
+
+use super::clock::{Now, Stamp};
+use super::launch::Launch;
+use super::shadow::{Met, Shadow};
+use super::{Mask, Trouble, lanes_of};
+use crate::{FaultKind, SimulatorError};
+use tinyspec_backends::Memory as _;
+use tinyspec_backends::host_memory::HostMemory;
+
+/// Lanes of a wave, at the most.
+pub(crate) const MOST_LANES: usize = 64;
+/// Elements of an access, at the most.
+pub(crate) const MOST_ELEMENTS: usize = 8;
+/// Where LOCAL memory begins in its own space: 0 is no address of a buffer.
+pub(crate) const LOCAL_BASE: u64 = 1024;
+
+/// Consecutive bytes that addresses may name.
+pub(crate) struct Region {
+    /// For messages.
+    pub name: String,
+    /// Its first address.
+    pub base: u64,
+    start: *mut u8,
+    pub bytes: usize,
+    is_writable: bool,
+    /// Among those of the memory; `None` where nobody writes.
+    shadow: Option<usize>,
+    /// The address that its shadow begins at.
+    shadow_base: u64,
+}
+
+impl Region {
+    /// # Safety
+    /// From `start` on there are `bytes` bytes, which nobody else uses for as long as the region lives.
+    pub unsafe fn new(name: String, base: u64, start: *mut u8, bytes: usize) -> Region {
+        Region { name, base, start, bytes, is_writable: true, shadow: None, shadow_base: base }
+    }
+
+    fn end(&self) -> u64 {
+        self.base + self.bytes as u64
+    }
+
+    #[inline]
+    fn holds(&self, first: u64, last: u64, bytes: usize) -> bool {
+        let end = self.bytes as u64;
+        first >= self.base && last - self.base < end && end - (last - self.base) >= bytes as u64
+    }
+
+    /// # Safety
+    /// `offset + SIZE` bytes are inside of the region.
+    #[inline]
+    unsafe fn get<const SIZE: usize>(&self, offset: usize) -> u64 {
+        // SAFETY: as the caller promises; the region's bytes are ours.
+        unsafe {
+            let place = self.start.add(offset);
+            match SIZE {
+                1 => place.read().into(),
+                2 => place.cast::<u16>().read_unaligned().into(),
+                4 => place.cast::<u32>().read_unaligned().into(),
+                _ => place.cast::<u64>().read_unaligned(),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Region::get`], of a region that may be written.
+    #[inline]
+    unsafe fn set<const SIZE: usize>(&self, offset: usize, bits: u64) {
+        // SAFETY: as above.
+        unsafe {
+            let place = self.start.add(offset);
+            match SIZE {
+                1 => place.write(bits as u8),
+                2 => place.cast::<u16>().write_unaligned(bits as u16),
+                4 => place.cast::<u32>().write_unaligned(bits as u32),
+                _ => place.cast::<u64>().write_unaligned(bits),
+            }
+        }
+    }
+}
+
+/// Which memory an instruction names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Space {
+    Global,
+    /// Shared by the workgroup.
+    Local,
+}
+
+/// What an instruction does to memory, by lane.
+pub(crate) struct Access<'a> {
+    pub now: &'a Now<'a>,
+    pub space: Space,
+    pub mask: Mask,
+    pub addresses: &'a [u64; MOST_LANES],
+    /// Consecutive elements that each lane accesses.
+    pub count: usize,
+    /// Regions that the address may be in, by bit; all of them if 0.
+    pub origins: u64,
+    /// Volatile or relaxed: threads may meet.
+    pub is_strong: bool,
+}
+
+/// All memory of a launch.
+pub(crate) struct Memory {
+    regions: Vec<Region>,
+    local: Region,
+    _local_bytes: HostMemory,
+    /// One for each span of memory; parameters may name the same one, or parts of it.
+    shadows: Vec<Shadow>,
+    /// Bytes of a cell of shadow memory, as a power of two.
+    granule: [u32; 2],
+    launch: Launch,
+    /// Lanes of a wave.
+    width: usize,
+}
+
+impl Memory {
+    /// `granule` are the smallest accesses of the program to GLOBAL and LOCAL memory, as powers of two.
+    pub fn new(
+        mut regions: Vec<Region>,
+        written: u64,
+        local_bytes: usize,
+        granule: [u32; 2],
+        launch: Launch,
+        width: usize,
+    ) -> Result<Memory, SimulatorError> {
+        let bytes = HostMemory::new(local_bytes).map_err(|error| SimulatorError::Memory(error.to_string()))?;
+        let mut shadows = Vec::new();
+        watch(&mut regions, written, granule[0], &mut shadows);
+        // SAFETY: the memory is ours and lives as long.
+        let mut local = unsafe { Region::new("LOCAL memory".into(), LOCAL_BASE, bytes.address(), local_bytes) };
+        local.shadow = Some(shadows.len());
+        shadows.push(Shadow::new((local_bytes >> granule[1]) + 1));
+        Ok(Memory { regions, local, _local_bytes: bytes, shadows, granule, launch, width })
+    }
+
+    /// A thread, for messages.
+    pub fn who(&self, stamp: Stamp) -> String {
+        self.thread(stamp.group_of() - 1, stamp.wave_of(), stamp.lane_of())
+    }
+
+    pub fn thread(&self, group: u64, wave: usize, lane: usize) -> String {
+        let place = |number: u64, sizes: [u32; 3]| {
+            let [x, y, _] = sizes.map(u64::from);
+            let at = [number % x, number / x % y, number / x / y];
+            let used = (0..3).rev().find(|&dimension| sizes[dimension] > 1).unwrap_or(0);
+            at[..=used].iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+        };
+        let thread = place((wave * self.width + lane) as u64, self.launch.threads);
+        format!("thread ({thread}) of workgroup ({})", place(group, self.launch.groups))
+    }
+
+    fn space(&self, space: Space) -> &[Region] {
+        match space {
+            Space::Global => &self.regions,
+            Space::Local => std::slice::from_ref(&self.local),
+        }
+    }
+
+    /// The region of all lanes, or of each lane.
+    #[inline]
+    fn locate(&self, access: &Access, bytes: usize, verb: &str) -> Result<Found, Box<Trouble>> {
+        let first_lane = access.mask.trailing_zeros() as usize;
+        let (mut low, mut high) = (access.addresses[first_lane], access.addresses[first_lane]);
+        let mut together = low;
+        if access.mask.count_ones() as usize == self.width {
+            for &address in &access.addresses[..self.width] {
+                (low, high, together) = (low.min(address), high.max(address), together | address);
+            }
+        } else {
+            for lane in lanes_of(access.mask) {
+                let address = access.addresses[lane];
+                (low, high, together) = (low.min(address), high.max(address), together | address);
+            }
+        }
+        if together & (bytes as u64 - 1) != 0 {
+            return Err(self.misaligned(access, bytes, verb));
+        }
+        let regions = self.space(access.space);
+        let may_hold = |number: usize| access.origins == 0 || number >= 64 || access.origins >> number & 1 == 1;
+        for (number, region) in regions.iter().enumerate() {
+            if may_hold(number) && region.holds(low, high, bytes) {
+                return Ok(Found::Same(number));
+            }
+        }
+        let mut each = [0; MOST_LANES];
+        for lane in lanes_of(access.mask) {
+            let address = access.addresses[lane];
+            let found = regions
+                .iter()
+                .enumerate()
+                .position(|(number, region)| may_hold(number) && region.holds(address, address, bytes));
+            match found {
+                Some(number) => each[lane] = number as u16,
+                None => return Err(self.outside(access, lane, bytes, verb, &may_hold)),
+            }
+        }
+        Ok(Found::Each(Box::new(each)))
+    }
+
+    #[cold]
+    fn misaligned(&self, access: &Access, bytes: usize, verb: &str) -> Box<Trouble> {
+        let is_off = |lane: &usize| !access.addresses[*lane].is_multiple_of(bytes as u64);
+        let lanes: Mask = lanes_of(access.mask).filter(is_off).fold(0, |mask, lane| mask | 1 << lane);
+        let address = access.addresses[(lanes.trailing_zeros() as usize).min(MOST_LANES - 1)];
+        let reason = format!("{verb} {bytes} bytes at address {address:#x}, which is no multiple of {bytes}");
+        Trouble::new(FaultKind::Misaligned, lanes, reason)
+    }
+
+    #[cold]
+    fn outside(
+        &self,
+        access: &Access,
+        lane: usize,
+        bytes: usize,
+        verb: &str,
+        may_hold: &dyn Fn(usize) -> bool,
+    ) -> Box<Trouble> {
+        let (address, wave) = (access.addresses[lane], access.now.stamp.wave_of());
+        let regions = self.space(access.space);
+        let who = self.thread(access.now.stamp.group_of() - 1, wave, lane);
+        let distance = |region: &Region| {
+            let offset = address.wrapping_sub(region.base) as i64;
+            if offset < 0 { offset.unsigned_abs() } else { (offset as u64).saturating_sub(region.bytes as u64) }
+        };
+        let meant = regions.iter().enumerate().filter(|(number, _)| may_hold(*number)).map(|(_, region)| region);
+        let reason = match meant.min_by_key(|region| distance(region)) {
+            Some(region) => {
+                let offset = address.wrapping_sub(region.base) as i64;
+                let (name, length) = (&region.name, region.bytes);
+                format!("{who} {verb} {bytes} bytes at byte {offset} of {name}, which has {length}")
+            }
+            None => format!("{who} {verb} {bytes} bytes at address {address:#x}; there is no such memory"),
+        };
+        Trouble::new(FaultKind::OutOfBounds, 1 << lane, reason)
+    }
+
+    #[cold]
+    fn race(&self, access: &Access, (number, lane): (usize, usize), verb: &str, met: Met) -> Box<Trouble> {
+        let stamp = access.now.stamp.lane(lane);
+        let (me, other, did) = (self.who(stamp), self.who(met.0), met.1);
+        let region = &self.space(access.space)[number];
+        let (memory, offset) = (&region.name, access.addresses[lane] - region.base);
+        let reason =
+            format!("{me} {verb} byte {offset} of {memory}, which {other} {did}, with nothing that orders them");
+        let is_here = (met.0.group_of(), met.0.wave_of()) == (stamp.group_of(), stamp.wave_of());
+        let lanes = 1 << lane | if is_here { 1 << met.0.lane_of() } else { 0 };
+        Trouble::new(FaultKind::Race, lanes, reason)
+    }
+
+    /// Reads; `put` is given element, lane and bits. Which lanes read only what was written, by element.
+    #[inline]
+    pub fn load<const SIZE: usize>(
+        &mut self,
+        access: &Access,
+        mut put: impl FnMut(usize, usize, u64),
+    ) -> Result<[Mask; MOST_ELEMENTS], Box<Trouble>> {
+        let bytes = SIZE * access.count;
+        let found = self.locate(access, bytes, "reads")?;
+        let mut known = [access.mask; MOST_ELEMENTS];
+        for lane in lanes_of(access.mask) {
+            let number = found.of(lane);
+            let (region, granule) = match access.space {
+                Space::Global => (&self.regions[number], self.granule[0]),
+                Space::Local => (&self.local, self.granule[1]),
+            };
+            let offset = (access.addresses[lane] - region.base) as usize;
+            if let Some(shadow) = region.shadow {
+                let (shadow, first) =
+                    (&mut self.shadows[shadow], (access.addresses[lane] - region.shadow_base) as usize);
+                for cell in first >> granule..(first + bytes) >> granule {
+                    let touched = shadow.cell(cell);
+                    let clash = match access.is_strong {
+                        true => touched.change(access.now, lane),
+                        false => touched.read(access.now, lane),
+                    };
+                    if let Some(met) = clash {
+                        return Err(self.race(access, (number, lane), "reads", met));
+                    }
+                    if access.space == Space::Local && !touched.is_written(access.now) {
+                        for (element, known) in known.iter_mut().enumerate().take(access.count) {
+                            let is_in = (first + element * SIZE) >> granule <= cell
+                                && cell <= (first + (element + 1) * SIZE - 1) >> granule;
+                            *known &= !(Mask::from(is_in) << lane);
+                        }
+                    }
+                }
+            }
+            for element in 0..access.count {
+                // SAFETY: `locate` found all `bytes` of it inside of the region.
+                put(element, lane, unsafe { region.get::<SIZE>(offset + element * SIZE) });
+            }
+        }
+        Ok(known)
+    }
+
+    /// Writes what `take` gives for element and lane.
+    #[inline]
+    pub fn store<const SIZE: usize>(
+        &mut self,
+        access: &Access,
+        take: impl Fn(usize, usize) -> u64,
+    ) -> Result<(), Box<Trouble>> {
+        let bytes = SIZE * access.count;
+        let found = self.locate(access, bytes, "writes")?;
+        for lane in lanes_of(access.mask) {
+            let number = found.of(lane);
+            let (region, granule) = match access.space {
+                Space::Global => (&self.regions[number], self.granule[0]),
+                Space::Local => (&self.local, self.granule[1]),
+            };
+            let offset = (access.addresses[lane] - region.base) as usize;
+            let Some(shadow) = region.shadow.filter(|_| region.is_writable) else {
+                return Err(read_only(region, lane));
+            };
+            let (shadow, first) = (&mut self.shadows[shadow], (access.addresses[lane] - region.shadow_base) as usize);
+            for cell in first >> granule..(first + bytes) >> granule {
+                let touched = shadow.cell(cell);
+                let clash = match access.is_strong {
+                    true => touched.change(access.now, lane),
+                    false => touched.write(access.now, lane),
+                };
+                if let Some(met) = clash {
+                    return Err(self.race(access, (number, lane), "writes", met));
+                }
+            }
+            for element in 0..access.count {
+                // SAFETY: `locate` found all `bytes` of it inside of the region, which may be written.
+                unsafe { region.set::<SIZE>(offset + element * SIZE, take(element, lane)) };
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes an element of each lane atomically, one lane after the other in the order given; `change` is given element,
+    /// lane and the old bits, `put` the old bits too. Which lanes found something that was written.
+    pub fn change<const SIZE: usize>(
+        &mut self,
+        access: &Access,
+        order: &[usize],
+        mut change: impl FnMut(usize, usize, u64) -> u64,
+    ) -> Result<Mask, Box<Trouble>> {
+        let bytes = SIZE * access.count;
+        let found = self.locate(access, bytes, "changes")?;
+        let mut known = access.mask;
+        for &lane in order {
+            let number = found.of(lane);
+            let (region, granule) = match access.space {
+                Space::Global => (&self.regions[number], self.granule[0]),
+                Space::Local => (&self.local, self.granule[1]),
+            };
+            let offset = (access.addresses[lane] - region.base) as usize;
+            let Some(shadow) = region.shadow.filter(|_| region.is_writable) else {
+                return Err(read_only(region, lane));
+            };
+            let (shadow, first) = (&mut self.shadows[shadow], (access.addresses[lane] - region.shadow_base) as usize);
+            for cell in first >> granule..(first + bytes) >> granule {
+                let touched = shadow.cell(cell);
+                if access.space == Space::Local && !touched.is_written(access.now) {
+                    known &= !(1 << lane);
+                }
+                if let Some(met) = touched.change(access.now, lane) {
+                    return Err(self.race(access, (number, lane), "changes", met));
+                }
+            }
+            for element in 0..access.count {
+                let place = offset + element * SIZE;
+                // SAFETY: as above.
+                unsafe { region.set::<SIZE>(place, change(element, lane, region.get::<SIZE>(place))) };
+            }
+        }
+        Ok(known)
+    }
+}
+
+/// Gives a shadow to each span of memory that is written through any of its regions.
+fn watch(regions: &mut [Region], written: u64, granule: u32, shadows: &mut Vec<Shadow>) {
+    let mut order: Vec<usize> = (0..regions.len()).filter(|&number| regions[number].bytes > 0).collect();
+    order.sort_by_key(|&number| regions[number].base);
+    let mut rest = &order[..];
+    while let Some(&first) = rest.first() {
+        let mut end = regions[first].end();
+        let mut count = 1;
+        while let Some(&next) = rest.get(count).filter(|&&next| regions[next].base < end) {
+            end = end.max(regions[next].end());
+            count += 1;
+        }
+        let (span, others) = rest.split_at(count);
+        rest = others;
+        let is_written = |number: usize| number >= 64 || written >> number & 1 == 1;
+        if !span.iter().any(|&number| is_written(number)) {
+            continue;
+        }
+        // Aligned, so that equal addresses have equal cells whatever region names them.
+        let base = regions[first].base & !63;
+        for &number in span {
+            (regions[number].shadow, regions[number].shadow_base) = (Some(shadows.len()), base);
+            regions[number].is_writable = is_written(number);
+        }
+        shadows.push(Shadow::new(((end - base) as usize >> granule) + 1));
+    }
+}
+
+#[cold]
+fn read_only(region: &Region, lane: usize) -> Box<Trouble> {
+    let reason = format!("writes {}, whose address no store of this kernel derives from", region.name);
+    Trouble::new(FaultKind::OutOfBounds, 1 << lane, reason)
+}
+
+/// The regions of a wave's addresses.
+enum Found {
+    Same(usize),
+    Each(Box<[u16; MOST_LANES]>),
+}
+
+impl Found {
+    #[inline]
+    fn of(&self, lane: usize) -> usize {
+        match self {
+            Found::Same(number) => *number,
+            Found::Each(each) => each[lane].into(),
+        }
+    }
+}

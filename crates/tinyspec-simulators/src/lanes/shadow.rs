@@ -1,0 +1,120 @@
+//! What happened to each piece of memory: who wrote it last, and enough of those who read it.
+
+use super::clock::{Now, Stamp};
+
+/// Of many threads that touched a piece, any two of a workgroup are enough, and one of an earlier workgroup.
+#[derive(Clone, Copy)]
+pub(crate) struct Cell {
+    writer: Stamp,
+    /// The last reader, or the last that changed it atomically.
+    last: Stamp,
+    /// Another one that nothing orders with the last.
+    other: Stamp,
+    /// One of an earlier workgroup.
+    earlier: Stamp,
+}
+
+impl Cell {
+    pub const NEW: Cell = Cell { writer: Stamp::NEVER, last: Stamp::NEVER, other: Stamp::NEVER, earlier: Stamp::NEVER };
+
+    /// Somebody of this workgroup has written it.
+    #[inline]
+    pub fn is_written(&self, now: &Now) -> bool {
+        now.is_here(self.writer) || (self.last.is_atomic() && now.is_here(self.last))
+    }
+
+    /// Notes a read; whom it meets.
+    #[inline]
+    pub fn read(&mut self, now: &Now, lane: usize) -> Option<Met> {
+        let me = now.stamp.lane(lane);
+        if self.last == me {
+            return self.met_writer(now, lane);
+        }
+        if let Some(met) = self.met_writer(now, lane).or_else(|| self.met_atomic(now, lane)) {
+            return Some(met);
+        }
+        self.note(now, me, lane);
+        None
+    }
+
+    #[inline]
+    fn met_writer(&self, now: &Now, lane: usize) -> Option<Met> {
+        now.meets(self.writer, lane).then_some(Met(self.writer, "wrote"))
+    }
+
+    /// Those who changed it atomically, met by an access that is not atomic.
+    #[inline]
+    fn met_atomic(&self, now: &Now, lane: usize) -> Option<Met> {
+        let all = [self.last, self.other, self.earlier];
+        if !all.iter().any(|stamp| stamp.is_atomic()) {
+            return None;
+        }
+        let met = all.into_iter().find(|stamp| stamp.is_atomic() && now.meets(*stamp, lane));
+        met.map(|stamp| Met(stamp, "changed atomically"))
+    }
+
+    #[inline]
+    fn note(&mut self, now: &Now, me: Stamp, lane: usize) {
+        if now.meets(self.last, lane) {
+            if now.is_here(self.last) {
+                self.other = self.last;
+            } else {
+                self.earlier = self.last;
+            }
+        }
+        self.last = me;
+    }
+
+    /// Notes a write.
+    #[inline]
+    pub fn write(&mut self, now: &Now, lane: usize) -> Option<Met> {
+        if let Some(met) = self.met_writer(now, lane) {
+            return Some(met);
+        }
+        for stamp in [self.last, self.other, self.earlier] {
+            if now.meets(stamp, lane) {
+                return Some(Met(stamp, if stamp.is_atomic() { "changed atomically" } else { "read" }));
+            }
+        }
+        self.writer = now.stamp.lane(lane);
+        None
+    }
+
+    /// Notes an atomic change, or a strong access.
+    pub fn change(&mut self, now: &Now, lane: usize) -> Option<Met> {
+        if let Some(met) = self.met_writer(now, lane) {
+            return Some(met);
+        }
+        let readers = [self.last, self.other, self.earlier];
+        let met = readers.into_iter().find(|stamp| !stamp.is_atomic() && now.meets(*stamp, lane));
+        if let Some(stamp) = met {
+            return Some(Met(stamp, "read"));
+        }
+        self.note(now, now.stamp.lane(lane).atomic(), lane);
+        None
+    }
+}
+
+/// Who was met, and what they did.
+pub(crate) struct Met(pub Stamp, pub &'static str);
+
+/// Cells of a page.
+const PAGE: usize = 1024;
+
+/// The cells of a buffer, made where it is touched.
+pub(crate) struct Shadow {
+    pages: Vec<Option<Box<[Cell; PAGE]>>>,
+}
+
+impl Shadow {
+    pub fn new(cells: usize) -> Shadow {
+        Shadow { pages: std::iter::repeat_with(|| None).take(cells.div_ceil(PAGE)).collect() }
+    }
+
+    /// A cell inside of the buffer.
+    #[inline]
+    pub fn cell(&mut self, number: usize) -> &mut Cell {
+        let page = self.pages[number / PAGE].get_or_insert_with(|| Box::new([Cell::NEW; PAGE]));
+        &mut page[number % PAGE]
+    }
+}

@@ -1,0 +1,127 @@
+//! Loads and stores of a strand.
+
+use super::super::arithmetic::WARP;
+use super::super::decode::{Address, Register, Transfer};
+use super::Shared;
+use super::step::{Outcome, extended, truncated, unwritten};
+use super::warp::Warp;
+use crate::lanes::Mask;
+use crate::lanes::memory::{Access, MOST_ELEMENTS, MOST_LANES, Space};
+
+impl Warp {
+    /// The addresses of the lanes.
+    pub(super) fn addresses(&self, base: Address, offset: i64, active: u32) -> Outcome<[u64; MOST_LANES]> {
+        let mut addresses = [0; MOST_LANES];
+        let known = match base {
+            Address::Long(register) => {
+                let values = &self.longs.values[register as usize];
+                for lane in 0..WARP {
+                    addresses[lane] = values[lane].wrapping_add(offset as u64);
+                }
+                self.longs.known[register as usize]
+            }
+            Address::Word(register) => {
+                let values = &self.words.values[register as usize];
+                for lane in 0..WARP {
+                    addresses[lane] = u64::from(values[lane].wrapping_add(offset as u32));
+                }
+                self.words.known[register as usize]
+            }
+        };
+        match active & !known {
+            0 => Ok(addresses),
+            unknown => Err(unwritten(unknown, "an address")),
+        }
+    }
+
+    pub(super) fn load(&mut self, transfer: &Transfer, active: u32, number: usize, shared: &mut Shared) -> Outcome<()> {
+        let addresses = self.addresses(transfer.base, transfer.offset, active)?;
+        let now = shared.clocks.now(shared.group + 1, number).private(transfer.space == Space::Local);
+        let access = Access {
+            now: &now,
+            space: transfer.space,
+            mask: active.into(),
+            addresses: &addresses,
+            count: transfer.count,
+            origins: transfer.origins,
+            is_strong: transfer.is_strong,
+        };
+        let (words, longs) = (&mut self.words.values, &mut self.longs.values);
+        let put = |element: usize, lane: usize, bits: u64| {
+            let bits = extended(bits, transfer.size, transfer.is_signed);
+            match transfer.registers[element] {
+                Some(Register::Word(register, width)) => words[register as usize][lane] = truncated(bits, width),
+                Some(Register::Long(register)) => longs[register as usize][lane] = bits,
+                _ => {}
+            }
+        };
+        let memory = &mut shared.memory;
+        let known = match transfer.size {
+            1 => memory.load::<1>(&access, put),
+            2 => memory.load::<2>(&access, put),
+            4 => memory.load::<4>(&access, put),
+            _ => memory.load::<8>(&access, put),
+        }?;
+        for (register, known) in transfer.registers.iter().zip(known) {
+            match *register {
+                Some(Register::Word(register, _)) => self.words.mark(register, active, known as u32),
+                Some(Register::Long(register)) => self.longs.mark(register, active, known as u32),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The lanes of some registers, all of which must hold something.
+    pub(super) fn values(&self, registers: &[Option<Register>; MOST_ELEMENTS], active: u32) -> Outcome<()> {
+        for register in registers.iter().flatten() {
+            let known = match *register {
+                Register::Word(register, _) => self.words.known[register as usize],
+                Register::Long(register) => self.longs.known[register as usize],
+                Register::Predicate(register) => self.predicates_known[register as usize],
+            };
+            if active & !known != 0 {
+                return Err(unwritten(active & !known, "a value that is stored"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The lane of a register.
+    pub(super) fn lane(&self, register: Option<Register>, lane: usize) -> u64 {
+        match register {
+            Some(Register::Word(register, _)) => self.words.values[register as usize][lane].into(),
+            Some(Register::Long(register)) => self.longs.values[register as usize][lane],
+            _ => 0,
+        }
+    }
+
+    pub(super) fn store(
+        &mut self,
+        transfer: &Transfer,
+        active: u32,
+        number: usize,
+        shared: &mut Shared,
+    ) -> Outcome<()> {
+        let addresses = self.addresses(transfer.base, transfer.offset, active)?;
+        self.values(&transfer.registers, active)?;
+        let now = shared.clocks.now(shared.group + 1, number).private(transfer.space == Space::Local);
+        let access = Access {
+            now: &now,
+            space: transfer.space,
+            mask: Mask::from(active),
+            addresses: &addresses,
+            count: transfer.count,
+            origins: transfer.origins,
+            is_strong: transfer.is_strong,
+        };
+        let take = |element: usize, lane: usize| self.lane(transfer.registers[element], lane);
+        let memory = &mut shared.memory;
+        match transfer.size {
+            1 => memory.store::<1>(&access, take),
+            2 => memory.store::<2>(&access, take),
+            4 => memory.store::<4>(&access, take),
+            _ => memory.store::<8>(&access, take),
+        }
+    }
+}

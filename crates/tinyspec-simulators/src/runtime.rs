@@ -1,0 +1,245 @@
+//! Simulators as devices: memory, programs, command lists.
+
+use crate::ptx::{Given, Kernel, Module};
+use crate::{Launch, SimulatorError};
+use memmap2::{MmapMut, MmapOptions};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tinyspec_backends::{BackendError, Compiler, LinearKernel, Memory, Program, Runtime, Target};
+use tinyspec_core::execute::{Device, register};
+use tinyspec_ir::{AddrSpace, Arg, Builder, Op, dim};
+
+/// Where buffers are, and their bytes.
+type Ranges = Arc<Mutex<BTreeMap<usize, usize>>>;
+
+/// Memory of a simulated device: addresses of this process, which take memory where they are touched. So a buffer may be
+/// larger than the machine's memory.
+pub(crate) struct SparseMemory {
+    pages: MmapMut,
+    bytes: usize,
+    ranges: Option<Ranges>,
+}
+
+impl SparseMemory {
+    pub fn new(bytes: usize) -> Result<SparseMemory, BackendError> {
+        let mapped = MmapOptions::new().len(bytes.max(1)).no_reserve_swap().map_anon();
+        let exhausted = |error| BackendError::Memory(format!("cannot map {bytes} bytes: {error}"));
+        Ok(SparseMemory { pages: mapped.map_err(exhausted)?, bytes, ranges: None })
+    }
+}
+
+impl std::fmt::Debug for SparseMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SparseMemory").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+impl Drop for SparseMemory {
+    fn drop(&mut self) {
+        if let Some(ranges) = &self.ranges {
+            ranges.lock().unwrap_or_else(PoisonError::into_inner).remove(&(self.address() as usize));
+        }
+    }
+}
+
+// SAFETY: it owns its pages until it is dropped, and never moves them.
+unsafe impl Memory for SparseMemory {
+    fn len(&self) -> usize {
+        self.bytes
+    }
+
+    fn address(&self) -> *mut u8 {
+        self.pages.as_ptr().cast_mut()
+    }
+
+    fn is_on_host(&self) -> bool {
+        true
+    }
+}
+
+/// Runs PTX. A kernel's code is the text of a module with one entry, whose parameters are the addresses of its buffers.
+#[derive(Debug, Default)]
+pub struct PtxRuntime {
+    ranges: Ranges,
+    seed: u64,
+}
+
+impl PtxRuntime {
+    /// A runtime whose launches run their workgroups, warps and lanes in an order that the seed decides.
+    pub fn seeded(seed: u64) -> PtxRuntime {
+        PtxRuntime { seed, ..PtxRuntime::default() }
+    }
+
+    /// The bytes from an address to the end of its buffer.
+    fn bytes_from(&self, address: *mut u8) -> usize {
+        let ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = ranges.range(..=address as usize).next_back();
+        before.map_or(0, |(start, bytes)| (start + bytes).saturating_sub(address as usize))
+    }
+
+    /// # Safety
+    /// As [`Runtime::enqueue`].
+    unsafe fn launch(&self, launch: &tinyspec_backends::Launch, buffers: &[*mut u8]) -> Result<(), BackendError> {
+        let Some(program) = launch.program.as_any().downcast_ref::<PtxProgram>() else {
+            let reason = "it was compiled for another device".into();
+            return Err(BackendError::Load { name: "kernel".into(), reason });
+        };
+        let mut given = Vec::with_capacity(launch.buffers.len());
+        for (slot, &index) in launch.buffers.iter().enumerate() {
+            let address = buffers.get(index as usize).copied();
+            let address = address.ok_or_else(|| BackendError::Memory(format!("buffer {index} is missing")))?;
+            let most = program.sizes.get(slot).copied().flatten().unwrap_or(usize::MAX);
+            given.push(Given::Memory(address, self.bytes_from(address).min(most)));
+        }
+        let sizes = |sizes: [usize; 3], what: &str| -> Result<[u32; 3], BackendError> {
+            let mut all = [0; 3];
+            for (to, size) in all.iter_mut().zip(sizes) {
+                let reason = || format!("{sizes:?} {what} are more than can be launched");
+                *to = u32::try_from(size).map_err(|_| program.refuse(reason()))?;
+            }
+            Ok(all)
+        };
+        let limits = [i32::MAX as usize, 65_535, 65_535];
+        let grid = launch.grid;
+        if grid.groups.iter().zip(limits).any(|(&groups, limit)| groups > limit) {
+            return Err(program.refuse(format!("{:?} workgroups, at most {limits:?}", grid.groups)));
+        }
+        let mut made = Launch::grid(sizes(grid.groups, "workgroups")?, sizes(grid.threads, "threads")?);
+        made.seed = self.seed;
+        if program.kernel.code.has_external {
+            made.local_bytes = launch.scratch_bytes;
+        }
+        if grid.count() == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller vouches for the buffers.
+        unsafe { crate::ptx::run(&program.kernel.code, &made, &given)? };
+        Ok(())
+    }
+}
+
+struct PtxProgram {
+    kernel: Kernel,
+    /// Bytes of each buffer, where they are known before a launch.
+    sizes: Vec<Option<usize>>,
+}
+
+impl PtxProgram {
+    fn refuse(&self, reason: String) -> BackendError {
+        SimulatorError::Launch { kernel: self.kernel.name().into(), reason }.into()
+    }
+}
+
+impl Program for PtxProgram {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+// SAFETY: memory is its own; every access is checked before it is made.
+unsafe impl Runtime for PtxRuntime {
+    fn allocate(&self, bytes: usize) -> Result<Arc<dyn Memory>, BackendError> {
+        let mut memory = SparseMemory::new(bytes)?;
+        let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        ranges.insert(memory.address() as usize, bytes);
+        memory.ranges = Some(self.ranges.clone());
+        Ok(Arc::new(memory))
+    }
+
+    fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
+        let failed = |reason: String| BackendError::Load { name: name.into(), reason };
+        let text = std::str::from_utf8(code).map_err(|_| failed("it is no text".into()))?;
+        let module = Module::parse(text).map_err(|error| failed(error.to_string()))?;
+        let mut kernels = module.kernels();
+        let (Some(entry), None) = (kernels.next(), kernels.next()) else {
+            return Err(failed("it holds no kernel, or several".into()));
+        };
+        let kernel = module.kernel(entry).map_err(|error| failed(error.to_string()))?;
+        Ok(Arc::new(PtxProgram { kernel, sizes: sizes::read(text) }))
+    }
+
+    unsafe fn enqueue(&self, launches: &[tinyspec_backends::Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {
+        for launch in launches {
+            // SAFETY: the caller's promise holds for each launch.
+            unsafe { self.launch(launch, buffers)? };
+        }
+        Ok(())
+    }
+}
+
+/// Adds a device such as `ptxsim:sm_80`, whose kernels the compiler makes as PTX.
+pub fn register_ptx(name: &str, target: Target, compiler: Arc<dyn Compiler>) -> Arc<Device> {
+    register(name, target, Arc::new(Sized(compiler)), Arc::new(PtxRuntime::default()))
+}
+
+/// A compiler of PTX that also says, in a comment, how large the buffers are.
+struct Sized(Arc<dyn Compiler>);
+
+// SAFETY: the code is that of the compiler behind it.
+unsafe impl Compiler for Sized {
+    fn fingerprint(&self) -> String {
+        format!("{}, sizes", self.0.fingerprint())
+    }
+
+    fn generator(&self) -> Option<String> {
+        self.0.generator()
+    }
+
+    fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {
+        Ok(sizes::add(kernel, self.0.compile(kernel, target)?))
+    }
+
+    fn compile_all(&self, kernels: &[&LinearKernel], target: &Target) -> Vec<Result<Vec<u8>, BackendError>> {
+        let codes = self.0.compile_all(kernels, target);
+        kernels.iter().zip(codes).map(|(kernel, code)| Ok(sizes::add(kernel, code?))).collect()
+    }
+
+    fn source(&self, kernel: &LinearKernel, target: &Target) -> Result<String, BackendError> {
+        self.0.source(kernel, target)
+    }
+
+    fn assembly(&self, kernel: &LinearKernel, target: &Target) -> Result<String, BackendError> {
+        self.0.assembly(kernel, target)
+    }
+}
+
+/// Sizes of buffers, in a comment behind the code: bounds are exact although memory comes in larger pieces.
+mod sizes {
+    use super::{AddrSpace, Arg, Builder as _, LinearKernel, Op, dim};
+
+    const MARK: &str = "\n// bytes of buffers:";
+
+    pub fn add(kernel: &LinearKernel, mut code: Vec<u8>) -> Vec<u8> {
+        while code.last() == Some(&0) {
+            code.pop();
+        }
+        let graph = &kernel.graph;
+        let mut sizes: Vec<Option<usize>> = vec![None; kernel.params];
+        for &node in graph.sources(kernel.linear) {
+            let &Arg::Param { slot, dtype, addrspace: Some(AddrSpace::Global), .. } = graph.arg(node) else { continue };
+            if graph.op(node) != Op::Param {
+                continue;
+            }
+            let elements = dim::static_shape(&graph.props(node).shape).and_then(|dims| {
+                dims.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim.try_into().ok()?))
+            });
+            if let Some(size) = sizes.get_mut(slot as usize) {
+                *size = elements.and_then(|elements| elements.checked_mul(dtype.size()));
+            }
+        }
+        code.extend(MARK.bytes());
+        for size in sizes {
+            let text = size.map_or("?".into(), |size| size.to_string());
+            code.extend(format!(" {text}").bytes());
+        }
+        code.push(b'\n');
+        code
+    }
+
+    pub fn read(text: &str) -> Vec<Option<usize>> {
+        let Some(start) = text.rfind(MARK) else { return Vec::new() };
+        let line = text[start + MARK.len()..].lines().next().unwrap_or("");
+        line.split_whitespace().map(|size| size.parse().ok()).collect()
+    }
+}

@@ -1,0 +1,78 @@
+//! The runtime: PTX as a device runs it.
+
+use super::{as_words, module, prologue, words};
+use std::sync::Arc;
+use tinyspec_backends::{BackendError, Grid, Launch, Memory, Runtime};
+use tinyspec_simulators::PtxRuntime;
+
+fn run(text: &str, groups: usize, threads: usize, inputs: &[&[u32]]) -> Result<Vec<Vec<u32>>, BackendError> {
+    let runtime = PtxRuntime::seeded(5);
+    let program = runtime.load("k", text.as_bytes())?;
+    let mut buffers: Vec<Arc<dyn Memory>> = Vec::new();
+    for input in inputs {
+        let memory = runtime.allocate(4 * input.len())?;
+        runtime.write(&*memory, &words(input))?;
+        buffers.push(memory);
+    }
+    let addresses: Vec<*mut u8> = buffers.iter().map(|memory| memory.address()).collect();
+    let grid = Grid { groups: [groups, 1, 1], threads: [threads, 1, 1] };
+    let launch = Launch {
+        program,
+        buffers: (0..inputs.len() as u32).collect(),
+        trips: 0..1,
+        grid,
+        scratch_bytes: 0,
+        nanoseconds: 0,
+        has_prologue: false,
+    };
+    // SAFETY: the buffers live until the end, and nobody else uses them.
+    unsafe { runtime.enqueue(&[launch], &addresses)? };
+    let read = |memory: &Arc<dyn Memory>| {
+        let mut bytes = vec![0; memory.len()];
+        runtime.read(&**memory, &mut bytes).map(|()| as_words(&bytes))
+    };
+    buffers.iter().map(read).collect()
+}
+
+fn copy() -> String {
+    module(2, "", &format!("{}ld.global.u32 %r1, [%d20]; st.global.u32 [%d21], %r1; ret;", prologue(2)))
+}
+
+#[test]
+fn a_command_list_runs() {
+    let out = run(&copy(), 1, 4, &[&[1, 2, 3, 4], &[0; 4]]).expect("it runs");
+    assert_eq!(out[1], [1, 2, 3, 4]);
+}
+
+#[test]
+fn buffers_end_where_their_memory_does_or_before() {
+    let error = run(&copy(), 1, 5, &[&[1, 2, 3, 4], &[0; 8]]).expect_err("it reads too far");
+    assert!(
+        matches!(error, BackendError::Execution { .. }) && error.to_string().contains("byte 16 of buffer 0"),
+        "{error}"
+    );
+    let sized = format!("{}\n// bytes of buffers: 12 ?\n", copy());
+    let error = run(&sized, 1, 4, &[&[1, 2, 3, 4], &[0; 4]]).expect_err("it reads too far");
+    assert!(error.to_string().contains("byte 12 of buffer 0, which has 12"), "{error}");
+}
+
+#[test]
+fn faults_keep_their_kind() {
+    let race = module(1, "", &format!("{}st.global.u32 [%d10], %r0; ret;", prologue(1)));
+    assert!(matches!(run(&race, 1, 2, &[&[0]]), Err(BackendError::Race { .. })));
+    let unwritten = module(1, "", &format!("{}st.global.u32 [%d20], %r5; ret;", prologue(1)));
+    assert!(matches!(run(&unwritten, 1, 1, &[&[0]]), Err(BackendError::Uninitialised { .. })));
+    let diverged = module(1, "", &format!("{}setp.eq.u32 %p1, %r0, 0; @%p1 bar.sync 0; ret;", prologue(1)));
+    assert!(matches!(run(&diverged, 1, 2, &[&[0]]), Err(BackendError::Divergence { .. })));
+}
+
+#[test]
+fn what_is_no_ptx_is_not_loaded() {
+    let runtime = PtxRuntime::default();
+    for code in [&b"\x7fELF"[..], b"", b"\xff\xff", b".version 7.0\n.target sm_80\n"] {
+        assert!(matches!(runtime.load("k", code), Err(BackendError::Load { .. })));
+    }
+    let unknown = module(0, "", "frob.s32 %r1, %r2; ret;");
+    let error = runtime.load("k", unknown.as_bytes()).map(|_| ()).expect_err("it is unknown");
+    assert!(error.to_string().contains("line 6, column 1: `frob.s32` is not simulated"), "{error}");
+}

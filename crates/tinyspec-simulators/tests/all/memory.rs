@@ -1,0 +1,121 @@
+//! Loads, stores, atomics; buffers beyond 4 GiB.
+
+use super::{as_words, module, prologue, try_run, words};
+use tinyspec_simulators::{Launch, Simulation, ptx::Module};
+
+#[test]
+fn vectors_of_every_size() {
+    let body = "ld.param.u64 %d1, [p0]; ld.param.u64 %d2, [p1];\n\
+        ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%d1]; st.global.v4.u32 [%d2], {%r4, %r3, %r2, %r1};\n\
+        ld.global.v2.b64 {%d3, %d4}, [%d1+16]; st.global.v2.b64 [%d2+16], {%d4, %d3};\n\
+        ld.global.nc.L1::evict_last.v2.u32 {_, %r5}, [%d1]; st.global.u32 [%d2+32], %r5;\n\
+        ld.global.v4.u8 {%h1, %h2, %h3, %h4}, [%d1]; st.global.v4.u8 [%d2+36], {%h4, %h3, %h2, %h1};\n\
+        ld.global.v2.b16 {%h1, %h2}, [%d1+4]; st.global.v2.b16 [%d2+40], {%h2, %h1}; ret;";
+    let input: Vec<u8> = (0..32).collect();
+    let out = try_run(body, "", Launch::threads(1, 1), &[input.clone(), vec![0; 48]])
+        .unwrap_or_else(|error| panic!("{error}"));
+    let mut want: Vec<u8> = [12, 8, 4, 0].iter().flat_map(|&at| input[at..at + 4].to_vec()).collect();
+    want.extend(&input[24..32]);
+    want.extend(&input[16..24]);
+    want.extend(&input[4..8]);
+    want.extend([3, 2, 1, 0, 6, 7, 4, 5]);
+    assert_eq!(out[1][..44], want);
+}
+
+#[test]
+fn atomics_of_every_kind() {
+    let run = |form: &str, start: &[u32]| {
+        let body = format!(
+            "{}cvt.u64.u32 %d1, %r0; cvt.rn.f32.u32 %r9, %r0; cvt.rn.f64.u32 %d9, %r0; cvt.rn.f16.u32 %h9, %r0; mov.b32 %r8, {{%h9, %h9}}; cvt.rn.bf16.u32 %h8, %r0; {form} ret;",
+            prologue(1)
+        );
+        as_words(
+            &try_run(&body, "", Launch::threads(1, 10), &[words(start)])
+                .unwrap_or_else(|error| panic!("{form}: {error}"))[0],
+        )
+    };
+    assert_eq!(run("red.global.add.u32 [%d10], %r0;", &[5])[0], 50);
+    assert_eq!(run("atom.global.add.s32 %r1, [%d10], %r0;", &[0])[0], 45);
+    assert_eq!(run("red.global.add.u64 [%d10], %d1;", &[u32::MAX, 0]), [44, 1]);
+    assert_eq!(run("red.global.add.f32 [%d10], %r9;", &[0])[0], 45f32.to_bits());
+    let sum = 45f64.to_bits();
+    assert_eq!(run("red.global.add.f64 [%d10], %d9;", &[0, 0]), [sum as u32, (sum >> 32) as u32]);
+    assert_eq!(run("red.global.add.noftz.f16 [%d10], %h9;", &[0])[0], 0x51a0);
+    assert_eq!(run("red.global.add.noftz.bf16 [%d10], %h8;", &[0])[0], 0x4234);
+    assert_eq!(run("red.global.add.noftz.f16x2 [%d10], %r8;", &[0])[0], 0x51a0_51a0);
+    assert_eq!(run("red.relaxed.gpu.global.max.s32 [%d10], %r0;", &[u32::MAX])[0], 9);
+    assert_eq!(run("red.global.max.u32 [%d10], %r0;", &[u32::MAX])[0], u32::MAX);
+    assert_eq!(run("red.global.min.s32 [%d10], %r0;", &[5])[0], 0);
+    assert_eq!(run("red.global.and.b32 [%d10], %r0;", &[u32::MAX])[0], 0);
+    assert_eq!(run("red.global.or.b32 [%d10], %r0;", &[0])[0], 15);
+    assert_eq!(run("red.global.xor.b32 [%d10], %r0;", &[0])[0], 1);
+    assert_eq!(run("atom.global.inc.u32 %r1, [%d10], 3;", &[0])[0], 2);
+    assert_eq!(run("atom.global.dec.u32 %r1, [%d10], 3;", &[0])[0], 2);
+    assert_eq!(run("atom.global.cas.b32 %r1, [%d10], 7, 9;", &[7])[0], 9);
+    assert_eq!(run("atom.global.cas.b64 %d2, [%d10], 7, 9;", &[7, 1]), [7, 1]);
+    // On GLOBAL memory subnormal sums are zero, on LOCAL memory they are kept.
+    assert_eq!(run("red.global.add.f32 [%d10], 0f00000001;", &[0])[0], 0);
+    let local = ".shared .align 4 .b8 place[4]; setp.eq.u32 %p1, %r0, 0; @%p1 st.shared.u32 [place], 0; bar.sync 0; red.shared.add.f32 [place], 0f00000001; bar.sync 0; @%p1 ld.shared.u32 %r1, [place]; @%p1 st.global.u32 [%d10], %r1;";
+    assert_eq!(run(local, &[0])[0], 10);
+}
+
+#[test]
+fn an_external_array_is_as_large_as_the_launch_says() {
+    let text = module(
+        1,
+        "",
+        "mov.u32 %r0, %tid.x; shl.b32 %r1, %r0, 2; mov.u32 %r2, outside; add.s32 %r2, %r2, %r1; st.shared.u32 [%r2], %r0; ld.shared.u32 %r3, [%r2];\n\
+        mov.u32 %r4, %dynamic_smem_size; add.s32 %r3, %r3, %r4; ld.param.u64 %d1, [p0]; mad.wide.u32 %d1, %r0, 4, %d1; st.global.u32 [%d1], %r3; ret;",
+    );
+    let text = text.replace(".visible", ".extern .shared .align 16 .b8 outside[];\n.visible");
+    let kernel = Module::parse(&text).and_then(|module| module.kernel("k")).unwrap_or_else(|error| panic!("{error}"));
+    let mut simulation = Simulation::new();
+    let buffer = simulation.buffer(&[0; 128]).expect("there is memory");
+    let launch = Launch { local_bytes: 128, ..Launch::threads(1, 32) };
+    simulation.run(&kernel, &launch, &[buffer]).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(as_words(&simulation.bytes(buffer).expect("it is there"))[3], 131);
+    let error =
+        simulation.run(&kernel, &Launch { local_bytes: 124, ..launch }, &[buffer]).expect_err("it is too small");
+    assert!(error.to_string().contains("byte 124 of LOCAL memory, which has 124"), "{error}");
+}
+
+#[test]
+fn a_buffer_may_be_larger_than_memory() {
+    const BYTES: usize = 96 << 30;
+    let text = module(
+        2,
+        "",
+        "ld.param.u64 %d1, [p0]; ld.param.u64 %d2, [p1]; mov.b64 %d3, 103079215096; add.s64 %d4, %d1, %d3; st.global.u32 [%d4], 7; ld.global.u32 %r1, [%d4]; add.s32 %r1, %r1, 1; st.global.u32 [%d2], %r1;\n\
+        add.s64 %d5, %d1, 4294967296; ld.global.u32 %r2, [%d5]; st.global.u32 [%d2+4], %r2; ret;",
+    );
+    let kernel = Module::parse(&text).and_then(|module| module.kernel("k")).unwrap_or_else(|error| panic!("{error}"));
+    let mut simulation = Simulation::new();
+    let large = simulation.zeros(BYTES).expect("addresses cost nothing");
+    let small = simulation.buffer(&[9; 8]).expect("there is memory");
+    simulation.run(&kernel, &Launch::threads(1, 1), &[large, small]).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(as_words(&simulation.bytes(small).expect("it is there")), [8, 0]);
+    let text = text.replace("103079215096", "103079215104");
+    let kernel = Module::parse(&text).and_then(|module| module.kernel("k")).unwrap_or_else(|error| panic!("{error}"));
+    let error = simulation.run(&kernel, &Launch::threads(1, 1), &[large, small]).expect_err("it is outside");
+    assert!(error.to_string().contains("byte 103079215104 of buffer 0, which has 103079215104"), "{error}");
+}
+
+#[test]
+fn two_parameters_may_name_one_buffer() {
+    // In place: each thread writes what it alone has read.
+    let text = module(
+        2,
+        "",
+        &format!("{}ld.global.u32 %r1, [%d20]; add.s32 %r1, %r1, 1; st.global.u32 [%d21], %r1; ret;", prologue(2)),
+    );
+    let kernel = Module::parse(&text).and_then(|module| module.kernel("k")).unwrap_or_else(|error| panic!("{error}"));
+    let mut simulation = Simulation::new();
+    let buffer = simulation.buffer(&[0; 256]).expect("there is memory");
+    simulation.run(&kernel, &Launch::threads(1, 64), &[buffer, buffer]).unwrap_or_else(|error| panic!("{error}"));
+    assert!(as_words(&simulation.bytes(buffer).expect("it is there")).iter().all(|&value| value == 1));
+    // And a neighbour's is a race, though it is read through the other parameter.
+    let text = text.replace("[%d20]; add", "[%d20+4]; add");
+    let kernel = Module::parse(&text).and_then(|module| module.kernel("k")).unwrap_or_else(|error| panic!("{error}"));
+    let error = simulation.run(&kernel, &Launch::threads(1, 60), &[buffer, buffer]).expect_err("they meet");
+    assert!(error.to_string().contains("with nothing that orders them"), "{error}");
+}
