@@ -144,13 +144,13 @@ fn order(values: &[f32], descending: bool) -> Vec<i32> {
 }
 
 #[test]
-fn axes_are_sorted_by_comparing_all_and_by_a_network() -> Result<(), Error> {
+fn axes_are_sorted_by_comparing_all_and_by_counting() -> Result<(), Error> {
     let value = |number: usize| match number * 7919 % 613 {
         7 => f32::NAN,
         11 => f32::INFINITY,
         other => other as f32 - 300.0,
     };
-    for (rows, length) in [(1, 1025), (3, 1500), (200, 600), (1, 20_000)] {
+    for (rows, length) in [(2, 190), (1, 1025), (3, 1500), (200, 600), (40, 33_000), (2, 33_000), (1, 100_000)] {
         let data: Vec<f32> = (0..rows * length).map(value).collect();
         let x = Tensor::from_slice(&data, [rows, length]);
         for descending in [false, true] {
@@ -172,6 +172,27 @@ fn axes_are_sorted_by_comparing_all_and_by_a_network() -> Result<(), Error> {
     assert_eq!(top.to_vec::<i32>()?, want[..5]);
     let positions = positions.to_vec::<i32>()?;
     assert!(positions.iter().zip(&want).all(|(&at, &want)| whole[at as usize] == want));
+    Ok(())
+}
+
+#[test]
+fn rows_are_sorted_alike_on_every_device_and_in_every_float() -> Result<(), Error> {
+    for (rows, length) in [(3, 300), (1, 40_000)] {
+        let x = Tensor::from_slice(&mixed(rows * length), [rows, length]);
+        for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+            let x = x.cast(dtype);
+            let data = x.cast(DType::F32).to_vec::<f32>()?;
+            for descending in [false, true] {
+                let want: Vec<i32> = data.chunks(length).flat_map(|row| order(row, descending)).collect();
+                assert_eq!(x.argsort(1, descending).to_vec::<i32>()?, want, "{rows} rows of {length} of {dtype}");
+            }
+        }
+        for device in ["interpreter", "simt"] {
+            let there = x.narrow(1, 0, length.min(1000) as i64).to(device);
+            let here = x.narrow(1, 0, length.min(1000) as i64).argsort(1, true);
+            assert_eq!(there.argsort(1, true).to_vec::<i32>()?, here.to_vec::<i32>()?, "{device}");
+        }
+    }
     Ok(())
 }
 

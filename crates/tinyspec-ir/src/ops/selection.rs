@@ -79,8 +79,11 @@ pub(super) fn nth_element(b: &mut dyn Builder, x: NodeId, axis: i64, number: Nod
     super::movement::transpose(b, element, axis, -1)
 }
 
-/// What is less than so many times the number that is asked for is brought in order.
-const SHARE: i64 = 4;
+/// An axis of less than so many times the number that is asked for is brought in order as a whole,
+const SHARE: i64 = 16;
+
+/// and so are the words that are left of a longer one.
+const SHARE_OF_WORDS: i64 = 4;
 
 /// More than these are found by the last of them.
 const MANY: i64 = 128;
@@ -127,7 +130,7 @@ impl Row {
         let rows = &self.rows;
         let blocks = (length.saturating_mul(k) as u64).isqrt().next_power_of_two() as i64;
         let all = rows.as_const().unwrap_or(1).saturating_mul(length).saturating_mul(length);
-        if length <= FEW || length < SHARE * k || all <= COMPARISONS || 2 * blocks > length {
+        if length <= FEW || length < SHARE_OF_WORDS * k || all <= COMPARISONS || 2 * blocks > length {
             let order = columns_in_order(b, words)?;
             let order = narrow(b, order, -1, 0, k)?;
             return stored(b, order);

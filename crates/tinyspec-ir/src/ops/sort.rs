@@ -1,29 +1,31 @@
-//! Sorting. Short or few axes by rank: an element's place is the number of elements before it, n² independent comparisons in
-//! one kernel. Others by a bitonic network (Batcher, 1968): n/2 · log₂n · (log₂n + 1)/2 comparisons. Both are of numbers that
-//! hold an element's key and position, so that ties keep their order; nan is greater than all numbers.
+//! Sorting. Short axes by rank: an element's place is the number of elements before it, n² independent comparisons of numbers
+//! that hold an element's key and position. Others by counting the bytes of keys (`counting.rs`). Ties keep their order; nan
+//! is greater than all numbers.
 
 use super::argmax::{key, word};
 use super::arithmetic::reverse_order;
 use super::creation::arange_dim;
 use super::elementwise::stored;
-use super::movement::{expand, flip, narrow, pad, reshape, stack, transpose, unsqueeze};
-use super::{axis_of, cast, dtype_of, reduce, shape_of};
-use crate::{Arg, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
+use super::movement::{expand, narrow, reshape, transpose, unsqueeze};
+use super::{axis_of, dtype_of, reduce, shape_of};
+use crate::signature::NamedDim;
+use crate::{Arg, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
 use smallvec::{SmallVec, smallvec};
 
-/// Comparisons of all with all that take as long as a step of a network over nothing: to build, plan and run a kernel.
-const STEP: i64 = 250_000;
+/// Up to this length comparing all with all takes less than counting.
+const COMPARED: i64 = 192;
 
-/// The same for each word of a step, which is read and written.
-const WORD: i64 = 6;
+/// The same for words, which are counted in two rounds.
+const WORDS_COMPARED: i64 = 2 * COMPARED;
 
-/// Does it take less to compare all with all than the many steps of a network?
-fn are_compared(rows: &Dim, length: i64) -> bool {
-    let rows = rows.as_const().unwrap_or(1).max(1);
-    let runs = i64::from((length.max(1) as u64).next_power_of_two().trailing_zeros());
-    let steps = runs * (runs + 1) / 2;
-    let words = rows.saturating_mul(length);
-    words.saturating_mul(length) <= WORD.saturating_mul(words).saturating_add(STEP).saturating_mul(steps)
+/// The same where dims have bounds: the kernel that counts is one for each of their sizes, the comparisons are one for all.
+const RANGED_COMPARED: i64 = 2048;
+
+/// Does it take less to compare all elements of the last axis with all? `few` are, whatever their dims.
+fn are_compared(shape: &[Dim], few: i64) -> bool {
+    let is_ranged = |dim: &Dim| dim.as_const().is_none() && dim.bounds().1 < NamedDim::MAX;
+    let most = if shape.iter().any(is_ranged) { few.max(RANGED_COMPARED) } else { few };
+    shape.last().is_none_or(|length| length.bounds().1 <= most)
 }
 
 /// Numbers that stand for the elements and ascend in the order that is asked for: an element's key in the upper half of a
@@ -51,15 +53,6 @@ impl Words {
 
     pub fn map(&self, mut f: impl FnMut(NodeId) -> Result<NodeId>) -> Result<Words> {
         self.0.iter().map(|&word| f(word)).collect::<Result<_>>().map(Words)
-    }
-
-    /// The greatest number less each: where these are padded with 0, that stands after all elements.
-    pub fn complement(&self, b: &mut dyn Builder) -> Result<Words> {
-        self.map(|word| {
-            let greatest = dtype_of(b, word).int_range().map_or(0, |range| range.1);
-            let greatest = b.constant(Const::int(dtype_of(b, word), greatest));
-            b.alu(Op::Xor, &[word, greatest])
-        })
     }
 
     /// `[x stands before y]`: by the first words that differ.
@@ -91,12 +84,6 @@ impl Words {
         }
         Ok(Words(first))
     }
-
-    /// The positions (i32).
-    pub fn positions(&self, b: &mut dyn Builder) -> Result<NodeId> {
-        let last = self.0[self.0.len() - 1];
-        cast(b, last, DType::I32)
-    }
 }
 
 /// A number for each element, ascending in the order that is asked for.
@@ -109,77 +96,20 @@ pub(super) fn order_key(b: &mut dyn Builder, x: NodeId, descending: bool) -> Res
 /// The positions, along the last axis, of the elements in order (i32).
 fn order(b: &mut dyn Builder, x: NodeId, descending: bool) -> Result<NodeId> {
     let shape = shape_of(b, x);
-    let words = Words::of(b, x, descending)?;
-    match shape[shape.len() - 1].as_const() {
-        Some(length) if !are_compared(&rows_of(&shape), length) => by_network(b, words, &shape, length),
-        _ => by_rank(b, &words),
+    if !are_compared(&shape, COMPARED) {
+        return super::counting::order(b, x, descending);
     }
-}
-
-fn rows_of(shape: &[Dim]) -> Dim {
-    shape[..shape.len() - 1].iter().cloned().fold(Dim::from(1), |a, b| a * b)
+    let words = Words::of(b, x, descending)?;
+    by_rank(b, &words)
 }
 
 /// Columns of the words in order (i32), where these are no longer in the places that they tell.
 pub(super) fn columns_in_order(b: &mut dyn Builder, words: &Words) -> Result<NodeId> {
     let shape = shape_of(b, words.0[0]);
-    match shape[shape.len() - 1].as_const() {
-        Some(length) if !are_compared(&rows_of(&shape), length) => {
-            let columns = arange_dim(b, &Dim::from(length), DType::I32)?;
-            let mut words = words.clone();
-            words.0.push(expand(b, columns, &shape)?);
-            by_network(b, words, &shape, length)
-        }
-        _ => by_rank(b, words),
+    match are_compared(&shape, WORDS_COMPARED) {
+        true => by_rank(b, words),
+        false => super::counting::order_of_words(b, &words.0),
     }
-}
-
-/// A network that merges ever longer runs. The first step of a merge compares a run with the mirrored next one, so that all
-/// runs ascend; the others compare halves.
-fn by_network(b: &mut dyn Builder, words: Words, shape: &[Dim], length: i64) -> Result<NodeId> {
-    let (rows, width) = (rows_of(shape), (length as u64).next_power_of_two() as i64);
-    let flat = [rows.clone(), Dim::from(width)];
-    let padded = words.complement(b)?.map(|word| {
-        let word = reshape(b, word, &[rows.clone(), Dim::from(length)])?;
-        pad(b, word, &[Dim::from(0), Dim::from(0)], &flat, 0.0)
-    })?;
-    let mut words = padded.complement(b)?;
-    let mut run = 1;
-    while run < width {
-        let mut distance = run;
-        while distance > 0 {
-            let blocks = [rows.clone(), Dim::from(width / (2 * distance)), Dim::from(2), Dim::from(distance)];
-            let mirrored = distance == run;
-            words = compare(b, &words, &blocks, mirrored)?
-                .map(|joined| reshape(b, joined, &flat).and_then(|joined| stored(b, joined)))?;
-            distance /= 2;
-        }
-        run *= 2;
-    }
-    let order = words.positions(b)?;
-    let order = narrow(b, order, 1, 0, length)?;
-    reshape(b, order, shape)
-}
-
-/// A step of the network: of each pair that two halves of a block hold, the first one goes to the first half.
-fn compare(b: &mut dyn Builder, words: &Words, blocks: &[Dim], mirrored: bool) -> Result<Words> {
-    let half = |b: &mut dyn Builder, x: NodeId, number: i64| -> Result<NodeId> {
-        let x = reshape(b, x, blocks)?;
-        let half = narrow(b, x, 2, number, 1)?;
-        if mirrored && number == 1 { flip(b, half, &[3]) } else { Ok(half) }
-    };
-    let first = words.map(|x| half(b, x, 0))?;
-    let second = words.map(|x| half(b, x, 1))?;
-    let swap = second.precede(b, &first)?;
-    let shape: Shape = [0, 1, 3].iter().map(|&axis| blocks[axis].clone()).collect();
-    let joined = first.0.iter().zip(&second.0).map(|(&first, &second)| {
-        let low = b.alu(Op::Where, &[swap, second, first])?;
-        let high = b.alu(Op::Where, &[swap, first, second])?;
-        let high = if mirrored { flip(b, high, &[3])? } else { high };
-        let (low, high) = (reshape(b, low, &shape)?, reshape(b, high, &shape)?);
-        stack(b, &[low, high], 2)
-    });
-    joined.collect::<Result<_>>().map(Words)
 }
 
 fn by_rank(b: &mut dyn Builder, words: &Words) -> Result<NodeId> {

@@ -1,13 +1,13 @@
 //! The root of a symmetric positive definite matrix: `A = L Lᵀ`.
 
 use super::function::with_gradient;
-use super::loops::{Loops, Size};
 use super::panels::{Blocks, Groups, Layout, Part, with_columns};
 use super::triangular::{Kind, solved};
 use super::{Matrix, turned};
 use crate::kernel::WrittenKernel;
 use crate::ops::arithmetic::{add, div, neg};
 use crate::ops::elementwise::{scale, sqrt};
+use crate::ops::loops::{Loops, Size};
 use crate::ops::matmul::matmul;
 use crate::ops::movement::tril;
 use crate::ops::{cast, dtype_of, promote};

@@ -1,13 +1,13 @@
 //! Elimination with the greatest pivots of the columns: `A = P L U`.
 
 use super::function::with_gradient;
-use super::loops::{Loops, Memory, Size};
 use super::panels::{Blocks, Groups, Layout, Part, last};
 use super::triangular::{Kind, on_diagonal, solved, with_unit_diagonal};
 use super::{Matrix, numbers, turned};
 use crate::kernel::WrittenKernel;
 use crate::ops::arithmetic::{add, div, eq, neg, sub};
 use crate::ops::elementwise::abs;
+use crate::ops::loops::{Loops, Memory, Size};
 use crate::ops::matmul::matmul;
 use crate::ops::movement::{expand, narrow, reshape, tril, triu, unsqueeze};
 use crate::ops::{cast, dtype_of, like, reduce};
@@ -195,7 +195,8 @@ fn kernel(blocks: Blocks, dtype: DType) -> Result<WrittenKernel> {
 
     let exchange = |w: &mut Loops, memory: Memory, lead: &[NodeId], column: NodeId| -> Result<()> {
         let pivot = w.load(exchanges, &[column], None)?;
-        let (is_row, row) = w.stored_index(pivot, rows)?;
+        let all = w.graph.index(rows);
+        let (is_row, row) = w.stored_index(pivot, all)?;
         let (own, other) = ([lead, &[column]].concat(), [lead, &[row]].concat());
         let (first, second) = (w.load(memory, &own, None)?, w.load(memory, &other, Some(is_row))?);
         w.store(memory, &own, second, None)?;

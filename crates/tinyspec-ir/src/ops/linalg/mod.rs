@@ -1,13 +1,12 @@
 //! Linear algebra: factors of matrices (the last two axes), and what follows from them.
 //!
-//! Each factorisation is one blocked, right-looking kernel, written as a nest of Ranges (`loops.rs`): it factors a panel column
+//! Each factorisation is one blocked, right-looking kernel, written as a nest of Ranges (`ops/loops.rs`): it factors a panel column
 //! by column, then updates the trailing matrix by tiled products (`panels.rs`). Matrices are stored column-major, so that inner
 //! loops are contiguous, and padded to whole blocks; right-hand sides are stored as further columns. Gradients are formulas
 //! of products and triangular solves (`function.rs`).
 
 pub mod cholesky;
 mod function;
-mod loops;
 pub mod lu;
 mod panels;
 pub mod qr;

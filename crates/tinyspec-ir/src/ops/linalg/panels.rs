@@ -1,10 +1,10 @@
 //! What the factorisations have in common: sizes of their blocks, and loops over parts of a matrix that lies in memory
 //! column by column.
 
-use super::loops::{Loops, Memory};
 use super::{Matrix, as_columns, numbers, turned};
 use crate::dim::broadcast;
 use crate::ops::arithmetic::{eq, neg, sub};
+use crate::ops::loops::{Loops, Memory};
 use crate::ops::matmul::matmul;
 use crate::ops::movement::{cat, expand, pad, permute, reshape, shrink};
 use crate::ops::{cast, dtype_of, like, shape_of};
@@ -92,12 +92,8 @@ pub(super) enum Groups {
 }
 
 impl Loops {
-    fn less(&mut self, a: NodeId, b: NodeId) -> Result<NodeId> {
-        self.graph.alu(Op::CmpLt, &[a, b])
-    }
-
     /// Two loops over the columns of block `block`; close them both.
-    pub fn columns(&mut self, blocks: Blocks, block: NodeId) -> Result<Step> {
+    pub(super) fn columns(&mut self, blocks: Blocks, block: NodeId) -> Result<Step> {
         let (tiles, tile) = (self.graph.index(blocks.width / blocks.tile), self.graph.index(blocks.tile));
         let outer = self.serial(tiles)?;
         let inner = self.serial(tile)?;
@@ -108,31 +104,31 @@ impl Loops {
     }
 
     /// Column `number` of a block.
-    pub fn column_of(&mut self, blocks: Blocks, block: NodeId, number: NodeId) -> Result<NodeId> {
+    pub(super) fn column_of(&mut self, blocks: Blocks, block: NodeId, number: NodeId) -> Result<NodeId> {
         self.sum(&[(blocks.width, block), (1, number)], 0)
     }
 
     /// A loop over the block's columns behind that of `step`; close it.
-    pub fn columns_behind(&mut self, blocks: Blocks, step: Step) -> Result<NodeId> {
+    pub(super) fn columns_behind(&mut self, blocks: Blocks, step: Step) -> Result<NodeId> {
         let count = self.sum(&[(-1, step.number)], blocks.width - 1)?;
         let number = self.serial(count)?;
         self.sum(&[(1, step.column), (1, number)], 1)
     }
 
     /// Elements of a column from the tile `first` on: a loop over `trips` tiles and one over lanes; close them both.
-    pub fn elements(&mut self, blocks: Blocks, first: NodeId, trips: NodeId) -> Result<NodeId> {
+    pub(super) fn elements(&mut self, blocks: Blocks, first: NodeId, trips: NodeId) -> Result<NodeId> {
         let outer = self.serial(trips)?;
         let lane = self.lanes(blocks.tile)?;
         self.sum(&[(blocks.tile, first), (blocks.tile, outer), (1, lane)], 0)
     }
 
     /// Tiles from the `first` to the end of a column.
-    pub fn tiles_from(&mut self, blocks: Blocks, first: NodeId) -> Result<NodeId> {
+    pub(super) fn tiles_from(&mut self, blocks: Blocks, first: NodeId) -> Result<NodeId> {
         self.sum(&[(-1, first)], blocks.rows / blocks.tile)
     }
 
     /// The sum or maximum of `value(i)` over the elements i of a column, from the tile of `step` on.
-    pub fn over(
+    pub(super) fn over(
         &mut self,
         op: Op,
         blocks: Blocks,
@@ -149,26 +145,18 @@ impl Loops {
     }
 
     /// `element > column`.
-    pub fn below(&mut self, column: NodeId, element: NodeId) -> Result<NodeId> {
+    pub(super) fn below(&mut self, column: NodeId, element: NodeId) -> Result<NodeId> {
         self.less(column, element)
     }
 
     /// An index as data.
-    pub fn number(&mut self, index: NodeId) -> Result<NodeId> {
+    pub(super) fn number(&mut self, index: NodeId) -> Result<NodeId> {
         self.graph.add(Op::Cast, &[index], crate::Arg::DType(DType::I32))
-    }
-
-    /// A number that was stored, as an index below `size`: whether it is one, and the index.
-    pub fn stored_index(&mut self, number: NodeId, size: i64) -> Result<(NodeId, NodeId)> {
-        let index = self.graph.add(Op::Cast, &[number], crate::Arg::DType(DType::Index))?;
-        let (least, size) = (self.graph.index(-1), self.graph.index(size));
-        let (above, below) = (self.less(least, index)?, self.less(index, size)?);
-        Ok((self.graph.alu(Op::And, &[above, below])?, index))
     }
 
     /// The elements i of the column j of `target` below the diagonal of `column`, with `minus` times those of that column
     /// of `matrix` added.
-    pub fn eliminate(
+    pub(super) fn eliminate(
         &mut self,
         (matrix, target): (Memory, Memory),
         batch: NodeId,
@@ -186,7 +174,7 @@ impl Loops {
 
     /// Takes the column of `step` off the block's rows below its diagonal, in the group of columns of `target` that begins with
     /// `first`.
-    pub fn eliminate_in_block(
+    pub(super) fn eliminate_in_block(
         &mut self,
         blocks: Blocks,
         (matrix, target): (Memory, Memory),
@@ -208,7 +196,7 @@ impl Loops {
     }
 
     /// `target[j, i] -= Σ_k left(j, k) · right(k, i)` over the columns k of a block, for a part of the target.
-    pub fn product(
+    pub(super) fn product(
         &mut self,
         blocks: Blocks,
         part: Part,
@@ -239,11 +227,7 @@ impl Loops {
         self.close(4)
     }
 
-    pub fn int(&mut self, value: i64) -> NodeId {
-        self.graph.constant(Const::int(DType::I32, value.into()))
-    }
-
-    pub fn float(&mut self, dtype: DType, value: f64) -> NodeId {
+    pub(super) fn float(&mut self, dtype: DType, value: f64) -> NodeId {
         self.graph.constant(Const::float(dtype, value))
     }
 }

@@ -2,13 +2,13 @@
 //! `A = Q R`.
 
 use super::function::with_gradient;
-use super::loops::{Loops, Memory, Size};
 use super::panels::{Blocks, Groups, Layout, Part, Step, last};
 use super::triangular::{Kind, solved};
 use super::{Matrix, turned};
 use crate::kernel::WrittenKernel;
 use crate::ops::arithmetic::{add, div, eq, mul, ne, neg, sub};
 use crate::ops::elementwise::{abs, sqrt};
+use crate::ops::loops::{Loops, Memory, Size};
 use crate::ops::matmul::matmul;
 use crate::ops::movement::{cat, expand, narrow, tril, triu};
 use crate::ops::{cast, dtype_of, like};

@@ -1,11 +1,11 @@
 //! Triangular matrices: their inverses by blocks, and systems of equations.
 
 use super::function::with_gradient;
-use super::loops::{Loops, Size};
 use super::panels::{Blocks, Groups, Layout, Part, last, with_columns};
 use super::{Matrix, numbers, turned};
 use crate::kernel::WrittenKernel;
 use crate::ops::arithmetic::{div, eq, neg};
+use crate::ops::loops::{Loops, Size};
 use crate::ops::matmul::matmul;
 use crate::ops::movement::{flip, tril, triu};
 use crate::ops::{cast, dtype_of, like, promote};

@@ -11,6 +11,8 @@ pub(super) struct Memory(usize);
 struct Buffer {
     node: NodeId,
     written: bool,
+    /// The kernel's own: each trip of a parallel loop begins with another one.
+    local: bool,
     /// What reads wait for.
     writes: Vec<NodeId>,
     /// What stores wait for, too.
@@ -35,9 +37,9 @@ pub(super) struct Loops {
     effects: Vec<NodeId>,
     next_range: u32,
     next_local: u32,
-    /// How many matrices there are.
+    /// The first dim of each buffer: how many matrices or rows there are.
     pub count: NodeId,
-    /// How many groups of columns go along with each.
+    /// How many groups each of them has: of columns that go along with a matrix, of elements of a row.
     pub groups: NodeId,
 }
 
@@ -45,13 +47,13 @@ pub(super) struct Loops {
 #[derive(Clone, Copy)]
 pub(super) enum Size {
     Number(i64),
-    /// So many columns, and [`Loops::groups`] times so many others.
+    /// So many, and [`Loops::groups`] times so many others.
     With(i64, i64),
 }
 
 impl Loops {
-    /// A kernel over `outputs`, buffers that it writes, and `inputs`, by name, dtype, and shape behind the number of
-    /// matrices. That and the number of groups are its dims.
+    /// A kernel over `outputs`, buffers that it writes, and `inputs`, by name, dtype, and shape behind the first
+    /// dim. That and the number of groups are its dims.
     pub fn new(outputs: &[(&str, DType, &[Size])], inputs: &[(&str, DType, &[Size])]) -> Result<(Loops, Vec<Memory>)> {
         let mut graph = Graph::new();
         let all: Vec<_> = outputs.iter().chain(inputs).collect();
@@ -80,13 +82,13 @@ impl Loops {
             let shape = loops.graph.shape(&dims)?;
             let arg = Arg::Param { slot, dtype: *dtype, device: None, addrspace: Some(AddrSpace::Global) };
             let node = loops.graph.add(Op::Param, &[shape], arg)?;
-            memories.push(loops.memory(node, (slot as usize) < outputs.len()));
+            memories.push(loops.memory(node, (slot as usize) < outputs.len(), false));
         }
         Ok((loops, memories))
     }
 
-    fn memory(&mut self, node: NodeId, written: bool) -> Memory {
-        self.buffers.push(Buffer { node, written, writes: vec![], reads: vec![] });
+    fn memory(&mut self, node: NodeId, written: bool, local: bool) -> Memory {
+        self.buffers.push(Buffer { node, written, local, writes: vec![], reads: vec![] });
         Memory(self.buffers.len() - 1)
     }
 
@@ -97,7 +99,7 @@ impl Loops {
         let arg = Arg::Buffer { slot: self.next_local, dtype, device: None, addrspace: AddrSpace::Local };
         self.next_local += 1;
         let node = self.graph.add(Op::Buffer, &[shape], arg)?;
-        Ok(self.memory(node, true))
+        Ok(self.memory(node, true, true))
     }
 
     pub fn dtype(&self, memory: Memory) -> DType {
@@ -166,8 +168,9 @@ impl Loops {
             sources.extend(&buffer.reads);
         }
         if buffer.written {
-            let serial = self.open.iter().filter(|open| open.axis == AxisType::Loop);
-            sources.extend(serial.map(|open| open.range));
+            let is_around = |axis| axis == AxisType::Loop || (buffer.local && axis == AxisType::Global);
+            let around = self.open.iter().filter(|open| is_around(open.axis));
+            sources.extend(around.map(|open| open.range));
         }
         let first = sources.remove(0);
         sources.retain(|source| !known.contains(source));
@@ -243,6 +246,22 @@ impl Loops {
             }
             None => Ok(self.graph.index(constant)),
         }
+    }
+
+    pub fn less(&mut self, a: NodeId, b: NodeId) -> Result<NodeId> {
+        self.graph.alu(Op::CmpLt, &[a, b])
+    }
+
+    /// A number that was stored, as an index below `size`: whether it is one, and the index.
+    pub fn stored_index(&mut self, number: NodeId, size: NodeId) -> Result<(NodeId, NodeId)> {
+        let index = self.graph.add(Op::Cast, &[number], Arg::DType(DType::Index))?;
+        let least = self.graph.index(-1);
+        let (above, below) = (self.less(least, index)?, self.less(index, size)?);
+        Ok((self.graph.alu(Op::And, &[above, below])?, index))
+    }
+
+    pub fn int(&mut self, value: i64) -> NodeId {
+        self.graph.constant(Const::int(DType::I32, value.into()))
     }
 
     /// The kernel.
