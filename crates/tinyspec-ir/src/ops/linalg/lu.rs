@@ -203,7 +203,7 @@ fn kernel(blocks: Blocks, dtype: DType) -> Result<WrittenKernel> {
         w.store(memory, &other, first, Some(is_row))
     };
     exchange(&mut w, order, &[batch], column)?;
-    let all = w.graph.index(width);
+    let all = w.graph.index(blocks.own);
     let other = w.serial(all)?;
     let j = w.column_of(blocks, block, other)?;
     exchange(&mut w, matrix, &[batch, j], column)?;
@@ -238,7 +238,7 @@ fn kernel(blocks: Blocks, dtype: DType) -> Result<WrittenKernel> {
     let group_number = w.serial(behind)?;
     let members = w.graph.index(group);
     let member = w.serial(members)?;
-    let all = w.graph.index(width);
+    let all = w.graph.index(blocks.own);
     let number = w.serial(all)?;
     let first_of_group = w.sum(&[(1, first), (group, group_number)], 0)?;
     let j = w.sum(&[(1, first_of_group), (1, member)], 0)?;

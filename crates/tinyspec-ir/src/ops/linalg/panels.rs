@@ -17,6 +17,8 @@ pub(super) struct Blocks {
     pub tile: i64,
     /// Columns that are eliminated before the others see anything of it.
     pub width: i64,
+    /// How many of them are eliminated: where one tile holds a matrix, those that do not just fill it up.
+    pub own: i64,
     /// Elements of a column, with those that fill the last block.
     pub rows: i64,
     /// From one column to the next.
@@ -45,8 +47,9 @@ impl Blocks {
             _ => width,
         };
         let rows = size.unsigned_abs().next_multiple_of(unit.unsigned_abs()) as i64;
-        let tile = unit.min(TILE);
-        Blocks { tile, width: width.min(rows), rows, stride: rows, columns: tile.min(4) }.of_rows(rows)
+        let (width, tile) = (width.min(rows), unit.min(TILE));
+        let own = if rows == tile { size } else { width };
+        Blocks { tile, width, own, rows, stride: rows, columns: tile.min(4) }.of_rows(rows)
     }
 
     /// Number of blocks.
@@ -94,9 +97,10 @@ pub(super) enum Groups {
 impl Loops {
     /// Two loops over the columns of block `block`; close them both.
     pub(super) fn columns(&mut self, blocks: Blocks, block: NodeId) -> Result<Step> {
-        let (tiles, tile) = (self.graph.index(blocks.width / blocks.tile), self.graph.index(blocks.tile));
+        let tiles = self.graph.index(blocks.width / blocks.tile);
+        let columns = self.graph.index(blocks.tile.min(blocks.own));
         let outer = self.serial(tiles)?;
-        let inner = self.serial(tile)?;
+        let inner = self.serial(columns)?;
         let number = self.sum(&[(blocks.tile, outer), (1, inner)], 0)?;
         let column = self.column_of(blocks, block, number)?;
         let tile = self.sum(&[(blocks.width / blocks.tile, block), (1, outer)], 0)?;
@@ -110,7 +114,7 @@ impl Loops {
 
     /// A loop over the block's columns behind that of `step`; close it.
     pub(super) fn columns_behind(&mut self, blocks: Blocks, step: Step) -> Result<NodeId> {
-        let count = self.sum(&[(-1, step.number)], blocks.width - 1)?;
+        let count = self.sum(&[(-1, step.number)], blocks.own - 1)?;
         let number = self.serial(count)?;
         self.sum(&[(1, step.column), (1, number)], 1)
     }

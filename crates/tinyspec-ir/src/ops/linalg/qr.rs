@@ -102,6 +102,8 @@ impl Sizes {
         let count = matrix.rows.min(matrix.columns).max(1);
         let whole = |size: i64, unit: i64| size.unsigned_abs().next_multiple_of(unit.unsigned_abs()) as i64;
         let columns = Blocks::of(count);
+        // The columns that fill a block are reflected, too.
+        let columns = Blocks { own: columns.width, ..columns };
         // Rows of as many tiles as there are; a block of columns has at least as many.
         let rows = whole(matrix.rows.max(columns.rows), columns.width);
         let blocks = columns.of_rows(rows);
