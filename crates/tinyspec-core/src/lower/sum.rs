@@ -4,7 +4,7 @@
 //! quotients and remainders that reshapes leave behind, so no pass iterates to a fixed point.
 
 use smallvec::SmallVec;
-use tinyspec_ir::dim::floor_div;
+use tinyspec_ir::dim::{floor_div, floor_mod};
 use tinyspec_ir::{Arg, Builder, Graph, Interval, NodeId, Op, Result};
 
 /// `Σ coefficient · atom + constant`; atoms ascend, coefficients are not 0.
@@ -159,12 +159,8 @@ fn quotient(graph: &mut Graph, sum: &Sum, divisor: i64) -> Result<Sum> {
     if within(&rest, divisor, graph) {
         return Ok(whole);
     }
-    // A factor common to all terms and the divisor cancels; the constant's remainder cannot carry.
-    let common = rest.terms.iter().fold(divisor, |common, term| gcd(common, term.1));
-    let reduced = Sum {
-        terms: rest.terms.iter().map(|&(atom, coefficient)| (atom, coefficient / common)).collect(),
-        constant: floor_div(rest.constant, common),
-    };
+    // A factor common to the divisor and all terms that can carry cancels.
+    let (common, reduced, _) = digits(graph, &rest, divisor);
     let inner = match nested_quotient(graph, &reduced, divisor / common) {
         Some((numerator, divisor)) => opaque(graph, Op::Idiv, &[Sum::atom(numerator), Sum::constant(divisor)])?,
         None if divisor == common => reduced,
@@ -186,7 +182,30 @@ fn remainder(graph: &mut Graph, sum: &Sum, divisor: i64) -> Result<Sum> {
     if within(&rest, divisor, graph) {
         return Ok(rest);
     }
-    opaque(graph, Op::Mod, &[rest, Sum::constant(divisor)])
+    let (common, high, low) = digits(graph, &rest, divisor);
+    if low.terms.is_empty() {
+        return opaque(graph, Op::Mod, &[rest, Sum::constant(divisor)]);
+    }
+    let high = remainder(graph, &high, divisor / common)?;
+    Ok(high.scale(common).plus(&low))
+}
+
+/// `factor · high + low`, with the greatest factor of the divisor below which `low` always is, so that it never carries.
+fn digits(graph: &Graph, sum: &Sum, divisor: i64) -> (i64, Sum, Sum) {
+    let low = |factor: i64| Sum {
+        terms: sum.terms.iter().copied().filter(|term| term.1 % factor != 0).collect(),
+        constant: floor_mod(sum.constant, factor),
+    };
+    let common = sum.terms.iter().fold(divisor, |common, term| gcd(common, term.1));
+    let factors = sum.terms.iter().map(|term| gcd(divisor, term.1));
+    let factor = factors.filter(|&factor| factor > common && within(&low(factor), factor, graph)).max();
+    let factor = factor.unwrap_or(common);
+    let whole = sum.terms.iter().filter(|term| term.1 % factor == 0);
+    let high = Sum {
+        terms: whole.map(|&(atom, coefficient)| (atom, coefficient / factor)).collect(),
+        constant: floor_div(sum.constant, factor),
+    };
+    (factor, high, low(factor))
 }
 
 /// The greatest common divisor; of 0 and a number, the number's size.

@@ -161,6 +161,7 @@ impl Indices {
             return self.build(quotient);
         }
         let common = rest.terms.iter().fold(divisor, |common, &(_, coefficient)| gcd(common, coefficient));
+        let common = self.digits(&rest, divisor).unwrap_or(common);
         let (smaller, divisor) = shrink(rest, common, divisor);
         let atom = match self.single(&smaller) {
             // (y / d) / e = y / (d·e)
@@ -181,7 +182,8 @@ impl Indices {
             return self.build(rest);
         }
         let common = rest.terms.iter().fold(divisor, |common, &(_, coefficient)| gcd(common, coefficient));
-        let low = floor_mod(rest.constant, common);
+        let common = self.digits(&rest, divisor).unwrap_or(common);
+        let low = below(&rest, common);
         let (smaller, divisor) = shrink(rest, common, divisor);
         let atom = match self.single(&smaller) {
             // (y mod d) mod e = y mod e where e divides d
@@ -195,8 +197,8 @@ impl Indices {
                 }
             }
         };
-        let scaled = self.scale(atom, common)?;
-        self.offset(scaled, low)
+        let (scaled, low) = (self.scale(atom, common)?, self.build(low)?);
+        self.add(scaled, low)
     }
 
     /// `low <= a < high`, or `None` where that always holds.
@@ -362,6 +364,17 @@ impl Indices {
         (value == floor_div(ends.1, divisor)).then_some(value)
     }
 
+    /// The greatest factor of the divisor above which the terms that it does not divide, together with the constant, never
+    /// carry: `(1024·a + b) / 4096` is `a / 4` for a `b` below 1024.
+    fn digits(&self, rest: &Linear, divisor: i64) -> Option<i64> {
+        let factors = rest.terms.iter().map(|&(_, coefficient)| gcd(divisor, coefficient));
+        let never_carries = |&factor: &i64| {
+            let (low, high) = self.bounds(&below(rest, factor));
+            factor > 1 && low >= 0 && high < factor as i128
+        };
+        factors.filter(never_carries).max()
+    }
+
     /// The only atom of `linear` as `(op, inner, number)`, if it is a quotient or remainder by a number.
     fn single(&self, linear: &Linear) -> Option<(Op, NodeId, i64)> {
         match linear.terms.as_slice() {
@@ -473,12 +486,18 @@ fn split(parts: &Linear, divisor: i64, nearest: bool) -> (Linear, Linear) {
     (quotient, rest)
 }
 
-/// `rest` and `divisor` without a common factor: `(g·m + k) / (g·n)` is `(m + k / g) / n`.
+/// The terms that `factor` does not divide, and the constant's remainder.
+fn below(rest: &Linear, factor: i64) -> Linear {
+    let terms = rest.terms.iter().copied().filter(|&(_, coefficient)| coefficient % factor != 0).collect();
+    Linear { terms, constant: floor_mod(rest.constant, factor) }
+}
+
+/// `rest` and `divisor` without a common factor: `(g·m + k) / (g·n)` is `(m + k / g) / n`, for a `k` that never carries.
 fn shrink(mut rest: Linear, common: i64, divisor: i64) -> (Linear, i64) {
+    rest.terms.retain(|(_, coefficient)| *coefficient % common == 0);
     for (_, coefficient) in &mut rest.terms {
         *coefficient /= common;
     }
-    rest.terms.retain(|(_, coefficient)| *coefficient != 0);
     rest.constant = floor_div(rest.constant, common);
     (rest, divisor / common)
 }
