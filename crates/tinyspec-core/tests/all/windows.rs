@@ -149,6 +149,82 @@ fn large_windows_over_whole_rows() -> Result<(), Error> {
     Ok(())
 }
 
+/// Windows that lie a few elements apart, on rows of any length, narrow and large windows, and what neighbouring windows
+/// read of the border: forward and gradients, by vectors of every width.
+#[test]
+fn windows_a_few_elements_apart() -> Result<(), Error> {
+    let taps = [
+        ([3usize, 3usize], [2i64, 2i64], [1i64, 1i64], [1i64, 1i64]),
+        ([3, 3], [2, 2], [0, 0], [1, 1]),
+        ([5, 5], [1, 2], [2, 2], [1, 1]),
+        ([2, 4], [3, 3], [1, 2], [1, 1]),
+        ([3, 3], [1, 4], [1, 1], [2, 2]),
+        ([1, 1], [2, 2], [1, 1], [1, 1]),
+        ([7, 7], [1, 1], [3, 3], [1, 1]),
+        ([7, 7], [2, 2], [3, 3], [1, 1]),
+        ([3, 13], [1, 1], [1, 6], [1, 1]),
+        ([2, 37], [1, 1], [1, 18], [1, 1]),
+    ];
+    for device in ["cpu", "interpreter/x86-64-v3", "interpreter/x86-64-v4", "interpreter/neoverse-v2"] {
+        let widths: &[usize] = if device == "cpu" { &[7, 13, 16, 28, 33, 56, 61, 64, 67] } else { &[7, 33] };
+        with_default_device::<_, Error>(device, || {
+            for (taps, stride, padding, dilation) in taps {
+                for &width in widths.iter().filter(|&&width| width + 2 * padding[1] as usize >= taps[1]) {
+                    let (shape, kernel) = ([2, 2, 9, width], [2, 1, taps[0], taps[1]]);
+                    let options = Conv2d { groups: 2, stride, padding, dilation, ..default() };
+                    let (x, weight) = (ramp(&shape.map(|n| n as i64)), ramp(&kernel.map(|n| n as i64)));
+                    let (images, filters) = (x.to_vec::<f32>()?, weight.to_vec::<f32>()?);
+                    let y = x.conv2d(&weight, None, options);
+                    let expected = reference(&images, shape, &filters, kernel, options);
+                    let context = format!("{device} {width} {kernel:?} {options:?}");
+                    assert_eq!((&y + 0.0).to_vec::<f32>()?, expected, "{context}");
+                    if dilation != [1, 1] {
+                        continue;
+                    }
+                    let dims: Vec<i64> = y.shape().iter().map(|dim| dim.as_const().unwrap()).collect();
+                    let cotangent = (ramp(&dims) - 3.0).contiguous();
+                    let expected = backward(&images, shape, &filters, kernel, &cotangent.to_vec::<f32>()?, options);
+                    let found = grad(&(y * &cotangent).sum(.., false), &[&x, &weight])?;
+                    for (found, expected) in found.iter().zip(&expected) {
+                        assert_eq!(&found.to_vec::<f32>()?, expected, "gradient of {context}");
+                    }
+                }
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Maxima of windows, and of their gradients each an equal share for all elements that are the greatest.
+#[test]
+fn greatest_of_windows_a_few_elements_apart() -> Result<(), Error> {
+    for device in ["cpu", "interpreter/x86-64-v3", "interpreter/x86-64-v4", "interpreter/neoverse-v2"] {
+        let widths: &[i64] = if device == "cpu" { &[5, 7, 16, 28, 33, 64, 67] } else { &[7, 33] };
+        for &width in widths {
+            for (size, stride, padding) in [(3i64, 2i64, 1i64), (3, 1, 1), (2, 2, 0), (5, 1, 2), (3, 3, 0), (5, 4, 2)] {
+                let pool = |device: &str| {
+                    with_default_device::<_, Error>(device, || {
+                        let x = ramp(&[2, 2, 8, width]).contiguous();
+                        let options =
+                            MaxPool2d { stride: Some([stride, stride]), padding: [padding, padding], ..default() };
+                        let y = x.max_pool2d([size, size], options);
+                        let dims: Vec<i64> = y.shape().iter().map(|dim| dim.as_const().unwrap()).collect();
+                        let cotangent = ((ramp(&dims) - 3.0) * 36.0).contiguous();
+                        let slopes = grad(&(&y * &cotangent).sum(.., false), &[&x])?[0].clone();
+                        Ok((y.to_vec::<f32>()?, slopes.to_vec::<f32>()?))
+                    })
+                };
+                let (found, expected) = (pool(device)?, pool("interpreter")?);
+                assert_eq!(found.0, expected.0, "{device} {width} {size} {stride} {padding}");
+                let are_near = found.1.iter().zip(&expected.1).all(|(found, expected)| (found - expected).abs() < 1e-3);
+                assert!(are_near, "gradient on {device} of {width} {size} {stride} {padding}");
+            }
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn options_combine() -> Result<(), Error> {
     for device in ["cpu", "interpreter"] {

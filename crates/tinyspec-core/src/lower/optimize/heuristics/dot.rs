@@ -2,6 +2,7 @@
 //! filters: vectors lie along the reduction, and each element of the tile has a vector of partial sums.
 
 use super::Planner;
+use super::window::STEP;
 use smallvec::SmallVec;
 use tinyspec_ir::AxisType;
 
@@ -20,8 +21,16 @@ impl Planner<'_> {
     /// The cheapest such tile of the product of two accesses, and cycles for each vector of useful products.
     pub(super) fn dot(&self, a: usize, b: usize) -> Option<(f64, Dot)> {
         let lanes = self.lanes();
-        let lane =
-            self.reduced().find(|&origin| self.coefficient(a, origin) == 1 && self.coefficient(b, origin) == 1)?;
+        // Where vectors can be masked, those of strided windows step over a few elements.
+        let steps = |access: usize, origin: usize| match self.target.masked_access && !self.windows(access).is_empty() {
+            true => (1..=STEP).contains(&self.coefficient(access, origin)),
+            false => self.coefficient(access, origin) == 1,
+        };
+        let is_lane = |&origin: &usize| {
+            let is_contiguous = [a, b].iter().any(|&access| self.coefficient(access, origin) == 1);
+            is_contiguous && steps(a, origin) && steps(b, origin)
+        };
+        let lane = self.reduced().find(is_lane)?;
         let trips = self.trips(lane);
         if trips * 4 < lanes * 3 && !self.target.masked_access || trips < lanes / 2 {
             return None;
@@ -46,7 +55,8 @@ impl Planner<'_> {
         let dear = |access: usize| match self.windows(access).is_empty() {
             _ if masks(access) => MASKED,
             true => 1,
-            false => 2,
+            // What is stepped over is read as well, and picked from.
+            false => 2 * self.coefficient(access, lane),
         };
         let registers = self.target.vector_registers as i64 - 1;
         let mut best: Option<(f64, Dot)> = None;

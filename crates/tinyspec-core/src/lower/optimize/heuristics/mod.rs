@@ -89,19 +89,25 @@ impl Planner<'_> {
         origins.filter(|&origin| !self.space.origins[origin].merged).collect()
     }
 
-    /// Splits off up to `vectors` vectors; pads where that costs little, else leaves the axis alone. Where vectors can be
-    /// masked, an axis shorter than one takes the narrowest that holds it: no more instructions than a scalar takes.
-    fn split_by_vectors(&mut self, origin: usize, lanes: i64, vectors: i64, target: AxisType) {
+    /// Lanes of a vector along an axis. Where vectors can be masked, an axis shorter than one takes the narrowest that holds
+    /// it: no more instructions than a scalar takes.
+    fn lanes_along(&self, origin: usize, lanes: i64) -> i64 {
         /// Bytes of the narrowest machine vector of any processor.
         const NARROWEST: usize = 16;
         let trips = self.trips(origin);
         let narrowest = lanes / (self.target.vector_bytes / NARROWEST).max(1) as i64;
         let is_narrow = self.target.masked_access && (narrowest..lanes).contains(&trips);
-        let lanes = if is_narrow { (trips as u64).next_power_of_two() as i64 } else { lanes };
-        let mut factor = lanes * vectors;
-        while factor > lanes && (trips < factor || trips % factor != 0 && trips < 8 * factor) {
-            factor /= 2;
+        if is_narrow { (trips as u64).next_power_of_two() as i64 } else { lanes }
+    }
+
+    /// Splits off up to `vectors` vectors; pads where that costs little, else leaves the axis alone.
+    fn split_by_vectors(&mut self, origin: usize, lanes: i64, vectors: i64, target: AxisType) {
+        let (trips, lanes) = (self.trips(origin), self.lanes_along(origin, lanes));
+        let mut count = vectors;
+        while count > 1 && (trips < lanes * count || trips % (lanes * count) != 0 && trips < 8 * lanes * count) {
+            count /= 2;
         }
+        let mut factor = lanes * count;
         // Without masks vectors that divide are better than padded ones, half as wide if need be. Terms of a sum wait for the
         // one before: of an odd number of vectors, three or five are added up beside each other.
         let whole = factor.min(1 << trips.trailing_zeros().min(32));

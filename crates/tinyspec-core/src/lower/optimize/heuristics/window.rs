@@ -1,7 +1,8 @@
 //! Reductions over a few taps for every element: depthwise convolutions, pools, and the gradients of strided windows.
 //! All taps are in the register tile, so what neighbours share is loaded once, and the gates of taps that a stride never
-//! meets are constants.
+//! meets are constants. Of large windows the tile has the taps of a row.
 
+use super::super::kernel::Reduction;
 use super::super::opt_op::OptOp;
 use super::super::space::Axis;
 use super::Planner;
@@ -17,7 +18,7 @@ const PRODUCTS_OF_ROWS: i64 = 144;
 /// Bytes of a line of the caches.
 const LINE: usize = 64;
 /// Elements that lanes step over, at most.
-const STEP: i64 = 4;
+pub(super) const STEP: i64 = 4;
 
 /// A register tile over all taps of a window. Axes are positions of original ranges.
 pub(super) struct Window {
@@ -31,21 +32,25 @@ pub(super) struct Window {
     copied: Option<usize>,
     /// A tile spans whole rows of the output, of so many vectors: it is written in the order of memory.
     row: Option<i64>,
+    /// Reduction ranges whose taps are in the tile.
+    taps: SmallVec<[usize; 4]>,
 }
 
 impl Planner<'_> {
     /// The tile, if the kernel is such a reduction.
     pub(super) fn window(&self) -> Option<Window> {
-        let [_] = self.kernel.reductions.as_slice() else { return None };
-        let taps: i64 = self.reduced().map(|origin| self.trips(origin)).product();
         let lanes = self.lanes();
         let lane = self.contiguous_output().filter(|_| lanes > 1)?;
-        if !(2..=TAPS).contains(&taps) {
-            return None;
-        }
+        let (inside, taps) = self.taps_inside()?;
+        let is_whole = self.reduced().all(|origin| inside.contains(&origin));
+        let window = |turns, height, copied, row| Window { lane, turns, height, copied, row, taps: inside.clone() };
+        let none = SmallVec::new;
         let turns: SmallVec<[(usize, i64); 2]> =
             self.outputs().into_iter().filter_map(|origin| Some((origin, self.turn_of(origin)?))).collect();
         if !turns.is_empty() {
+            if !is_whole || self.kernel.reductions.len() > 1 {
+                return None;
+            }
             let places: i64 = turns.iter().map(|turn| turn.1).product();
             let rest =
                 turns.iter().find(|turn| turn.0 == lane).map_or(self.trips(lane), |turn| self.trips(lane) / turn.1);
@@ -53,7 +58,7 @@ impl Planner<'_> {
             // Where a row ends is then a constant, too.
             let vectors = (rest + lanes - 1) / lanes;
             let row = (rest % lanes != 0 && taps * places * vectors <= PRODUCTS_OF_ROWS).then_some(vectors);
-            return fits.then_some(Window { lane, turns, height: None, copied: None, row });
+            return fits.then(|| window(turns, None, None, row));
         }
         // The lanes step over taps that lie side by side.
         let is_stepped_over = |access: usize| {
@@ -61,8 +66,9 @@ impl Planner<'_> {
             steps && self.reduced().any(|origin| self.coefficient(access, origin) == 1)
         };
         // Most lanes may be empty: what is left are gathers.
-        if self.trips(lane) * 4 >= lanes && (0..self.kernel.accesses.len()).any(is_stepped_over) {
-            return Some(Window { lane, turns, height: None, copied: None, row: None });
+        let stepped_over = (0..self.kernel.accesses.len()).find(|&access| is_stepped_over(access));
+        if let Some(access) = stepped_over.filter(|_| self.trips(lane) * 4 >= lanes) {
+            return (is_whole || self.is_all_windows(access)).then(|| window(none(), None, None, None));
         }
         let mut accesses = 0..self.kernel.accesses.len();
         let windowed = accesses.find(|&access| {
@@ -70,7 +76,7 @@ impl Planner<'_> {
                 && self.coefficient(access, lane) == 1
                 && !self.windows(access).is_empty()
         })?;
-        if self.trips(lane) * 2 < lanes {
+        if self.trips(lane) * 2 < self.lanes_along(lane, lanes) || !is_whole && !self.is_all_windows(windowed) {
             return None;
         }
         let overlapped = |origin: &usize| {
@@ -79,43 +85,73 @@ impl Planner<'_> {
             *origin != lane && step > 0 && self.reduced().any(is_tap)
         };
         let overlapped = self.outputs().into_iter().rev().find(overlapped);
-        if let Some(rows) = overlapped.and_then(|origin| self.whole_rows(lane, origin, taps)) {
-            return Some(rows);
+        if let Some((height, vectors)) = overlapped.and_then(|origin| self.whole_rows(lane, origin, taps)) {
+            return Some(window(none(), Some(height), None, Some(vectors)));
         }
         let is_gated = self.graph.sources(self.kernel.accesses[windowed].node).len() > 1;
         let copied = Some(windowed).filter(|&access| is_gated && self.is_read_once(access));
-        if let Some(rows) = overlapped.and_then(|origin| self.written_rows(lane, origin, taps, copied)) {
-            return Some(rows);
+        if let Some((height, vectors)) = overlapped.and_then(|origin| self.written_rows(lane, origin, taps)) {
+            return Some(window(none(), Some(height), copied, Some(vectors)));
         }
         let height = overlapped.and_then(|origin| {
             let most = (PRODUCTS / taps).min(8);
             let height = (2..=most).rev().find(|height| self.trips(origin) % height == 0)?;
             Some((origin, height))
         });
-        Some(Window { lane, turns, height, copied, row: None })
+        Some(window(none(), height, copied, None))
     }
 
-    /// A tile of whole rows of the output, if the registers hold some of them beside the taps: neighbours along a row
-    /// change places in registers, what lies beyond its ends is no memory, and what the tile writes lies in one piece.
-    fn whole_rows(&self, lane: usize, origin: usize, taps: i64) -> Option<Window> {
+    /// The reduction ranges whose taps a tile has, and how many taps these are: all of them, or of one large window as many
+    /// of the innermost as there is room for.
+    fn taps_inside(&self) -> Option<(SmallVec<[usize; 4]>, i64)> {
+        let of = |reduction: &Reduction| -> SmallVec<[usize; 4]> {
+            let origins = reduction.ranges.iter().filter_map(|&range| self.space.origin(range));
+            origins.filter(|&origin| !self.space.origins[origin].merged).collect()
+        };
+        let taps = |origins: &[usize]| origins.iter().map(|&origin| self.trips(origin)).product::<i64>();
+        if let [reduction] = self.kernel.reductions.as_slice() {
+            let all = of(reduction);
+            let start = (0..all.len()).find(|&start| taps(&all[start..]) <= TAPS)?;
+            let inside = &all[start..];
+            return (taps(inside) >= 2).then(|| (inside.into(), taps(inside)));
+        }
+        // Such as a maximum, and how many taps have it.
+        let (mut inside, mut total) = (SmallVec::<[usize; 4]>::new(), 0);
+        for reduction in &self.kernel.reductions {
+            let own = of(reduction);
+            if !(2..=TAPS).contains(&taps(&own)) {
+                return None;
+            }
+            total += taps(&own);
+            inside.extend(own);
+        }
+        inside.sort_unstable();
+        inside.dedup();
+        (!inside.is_empty() && total <= PRODUCTS).then_some((inside, total))
+    }
+
+    /// Every reduction range walks along windows of an access.
+    fn is_all_windows(&self, access: usize) -> bool {
+        let windows = self.windows(access);
+        self.reduced().all(|origin| self.trips(origin) <= 1 || windows.contains(&origin))
+    }
+
+    /// Height and vectors of a tile of whole rows of the output, if the registers hold some of them beside the taps:
+    /// neighbours along a row change places in registers, what lies beyond its ends is no memory, and what the tile writes
+    /// lies in one piece.
+    fn whole_rows(&self, lane: usize, origin: usize, taps: i64) -> Option<((usize, i64), i64)> {
         let lanes = self.lanes();
         let vectors = (self.trips(lane) + lanes - 1) / lanes;
         // One row of what is read is there beside the sums and the taps.
         let room = self.target.vector_registers as i64 - taps - vectors - 1;
         let most = (room / vectors).min(PRODUCTS_OF_ROWS / (taps * vectors)).min(8);
         let height = (2..=most).rev().find(|height| self.trips(origin) % height == 0)?;
-        self.follows(lane, origin).then(|| Window {
-            lane,
-            turns: SmallVec::new(),
-            height: Some((origin, height)),
-            copied: None,
-            row: Some(vectors),
-        })
+        self.follows(lane, origin).then_some(((origin, height), vectors))
     }
 
-    /// A tile of whole rows where the registers hold little but the sums: of what bypasses the caches in vectors shorter than
+    /// The same where the registers hold little but the sums: of what bypasses the caches in vectors shorter than
     /// a line, lines are written whole only if what follows is written next.
-    fn written_rows(&self, lane: usize, origin: usize, taps: i64, copied: Option<usize>) -> Option<Window> {
+    fn written_rows(&self, lane: usize, origin: usize, taps: i64) -> Option<((usize, i64), i64)> {
         let (lanes, trips) = (self.lanes(), self.trips(lane));
         let streams = self.kernel.accesses.iter().any(|access| *self.graph.arg(access.node) == Arg::Streaming);
         if !streams || self.target.vector_bytes >= LINE || trips % lanes != 0 || !self.follows(lane, origin) {
@@ -126,8 +162,7 @@ impl Planner<'_> {
         let room = self.target.vector_registers as i64 - 3;
         let most = (room / vectors).min(PRODUCTS_OF_ROWS / (taps * vectors)).min(8);
         let height = (1..=most).rev().find(|height| self.trips(origin) % height == 0)?;
-        let turns = SmallVec::new();
-        Some(Window { lane, turns, height: Some((origin, height)), copied, row: Some(vectors) })
+        Some(((origin, height), vectors))
     }
 
     /// Does each row of what is written follow the one before it in memory?
@@ -165,7 +200,8 @@ impl Planner<'_> {
     }
 
     pub(super) fn tile_window(mut self, window: &Window) -> Vec<OptOp> {
-        let mut lanes = self.lanes() * window.row.unwrap_or(1);
+        let own = if window.turns.is_empty() { self.lanes_along(window.lane, self.lanes()) } else { self.lanes() };
+        let mut lanes = own * window.row.unwrap_or(1);
         // Only whole vectors bypass the caches.
         let streams = window.row.is_none()
             && self.kernel.accesses.iter().any(|access| *self.graph.arg(access.node) == Arg::Streaming);
@@ -184,8 +220,7 @@ impl Planner<'_> {
             }
             self.apply(OptOp::Split { axis, factor: lanes, target: AxisType::Upcast, top: false });
         }
-        let reduced: SmallVec<[usize; 4]> = self.reduced().collect();
-        for origin in reduced {
+        for &origin in &window.taps {
             self.split(origin, self.trips(origin), AxisType::Unroll);
         }
         self.share();

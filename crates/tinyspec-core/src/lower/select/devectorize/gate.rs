@@ -1,13 +1,13 @@
 //! Gates lane by lane: which lanes of a vector constants close, and what is left to ask when the kernel runs.
 
 use super::Cut;
-use super::splat;
+use super::{cast, splat};
 use crate::lower::fold;
 use crate::lower::sum::Sum;
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
 
-/// Sums of which all must be positive, in the order of their terms.
+/// Sums of which all must be positive, in the order of their terms: of sums that differ in their constants alone, the least.
 pub(super) type Open = SmallVec<[Sum; 2]>;
 
 /// The gate of a lane.
@@ -33,14 +33,16 @@ impl Cut {
                     match condition.bounds(graph) {
                         Some((low, _)) if low > 0 => {}
                         Some((_, high)) if high <= 0 => return Some(Lane::Closed),
-                        _ if open.contains(&condition) => {}
-                        _ => open.push(condition),
+                        _ => match open.iter_mut().find(|known| known.terms == condition.terms) {
+                            Some(known) => known.constant = known.constant.min(condition.constant),
+                            None => open.push(condition),
+                        },
                     }
                 }
                 _ => return None,
             }
         }
-        open.sort_by(|a, b| (&a.terms, a.constant).cmp(&(&b.terms, b.constant)));
+        open.sort_by(|a, b| a.terms.cmp(&b.terms));
         Some(Lane::Open(open))
     }
 
@@ -57,22 +59,93 @@ impl Cut {
         Some(total)
     }
 
-    /// What is left to ask, as a bool; `None` where that is nothing.
-    pub(super) fn condition(&mut self, graph: &mut Graph, lane: &Lane) -> Result<Option<NodeId>> {
-        let mut all = None;
-        let Lane::Open(sums) = lane else { return Ok(Some(fold::truth(graph, false))) };
-        for sum in sums {
-            let zero = graph.constant(Const::int(DType::I64, 0));
-            let sum = self.scalar_sum(graph, sum)?;
-            let holds = fold::elementwise(graph, Op::CmpLt, &[zero, sum], Arg::None)?;
-            all = fold::both(graph, all, Some(holds))?;
+    /// The gate of a vector of such lanes: a mask, or one bool for all of them; `None` where all are open.
+    pub(super) fn gate_of_lanes(&mut self, graph: &mut Graph, lanes: &[Lane]) -> Result<Option<NodeId>> {
+        let width = lanes.len() as i64;
+        let mut all: Option<NodeId> = None;
+        let open: SmallVec<[bool; 16]> = lanes.iter().map(|lane| *lane != Lane::Closed).collect();
+        if open.contains(&false) {
+            all = Some(mask(graph, &open)?);
+        }
+        let sums = |lane: &Lane| match lane {
+            Lane::Open(sums) => sums.clone(),
+            Lane::Closed => Open::new(),
+        };
+        let mut kinds = Open::new();
+        for sum in lanes.iter().flat_map(sums) {
+            if !kinds.iter().any(|kind| kind.terms == sum.terms) {
+                kinds.push(Sum { constant: 0, ..sum });
+            }
+        }
+        for kind in kinds {
+            // `kind > -constant`, lane by lane; what is not asked is of no account.
+            let bound = |lane: &Lane| {
+                sums(lane).iter().find(|sum| sum.terms == kind.terms).map(|sum| sum.constant.saturating_neg())
+            };
+            let bounds: SmallVec<[Option<i64>; 16]> = lanes.iter().map(bound).collect();
+            let mut asked = bounds.iter().zip(&open).filter(|(_, open)| **open).map(|(bound, _)| *bound);
+            let first = asked.next().flatten();
+            let holds = match first.filter(|_| asked.all(|bound| bound == first)) {
+                Some(bound) => {
+                    let bound = graph.constant(Const::int(DType::I64, bound as i128));
+                    let value = self.scalar_sum(graph, &kind)?;
+                    fold::elementwise(graph, Op::CmpLt, &[bound, value], Arg::None)?
+                }
+                None => self.exceeds(graph, &kind, &bounds)?,
+            };
+            all = Some(match all {
+                Some(all) => {
+                    let (all, holds) = (splat(graph, all, width)?, splat(graph, holds, width)?);
+                    graph.alu(Op::And, &[all, holds])?
+                }
+                None => holds,
+            });
         }
         Ok(all)
+    }
+
+    /// Lane by lane, whether a sum is greater than a bound; where there is none, it is.
+    fn exceeds(&mut self, graph: &mut Graph, sum: &Sum, bounds: &[Option<i64>]) -> Result<NodeId> {
+        let fits = |low: i128, high: i128| low > i32::MIN as i128 && high < i32::MAX as i128;
+        let is_narrow = sum.bounds(graph).is_some_and(|(low, high)| fits(low, high))
+            && bounds.iter().flatten().all(|&bound| fits(bound.into(), bound.into()));
+        let (dtype, least) = if is_narrow { (DType::I32, i32::MIN as i128) } else { (DType::I64, i64::MIN as i128) };
+        let value = self.scalar_sum(graph, sum)?;
+        let value = cast(graph, value, dtype)?;
+        let value = splat(graph, value, bounds.len() as i64)?;
+        let bound = |bound: &Option<i64>| Const::int(dtype, bound.map_or(least, i128::from));
+        let bounds: SmallVec<[NodeId; 16]> = bounds.iter().map(|each| graph.constant(bound(each))).collect();
+        let bounds = graph.add(Op::Stack, &bounds, Arg::None)?;
+        graph.alu(Op::CmpLt, &[bounds, value])
+    }
+}
+
+impl Lane {
+    /// What this lane asks beyond another that it implies.
+    pub(super) fn beyond(&self, other: &Lane) -> Lane {
+        match (self, other) {
+            (_, Lane::Closed) => Lane::Open(Open::new()),
+            (Lane::Closed, _) => Lane::Closed,
+            (Lane::Open(sums), Lane::Open(known)) => {
+                Lane::Open(sums.iter().filter(|sum| !known.contains(sum)).cloned().collect())
+            }
+        }
+    }
+}
+
+/// Wherever the first lane is open, so is the other.
+pub(super) fn implies(lane: &Lane, other: &Lane) -> bool {
+    match (lane, other) {
+        (Lane::Closed, _) => true,
+        (_, Lane::Closed) => false,
+        (Lane::Open(sums), Lane::Open(others)) => {
+            others.iter().all(|other| sums.iter().any(|sum| sum.terms == other.terms && sum.constant <= other.constant))
+        }
     }
 }
 
 /// Lanes that are open or closed, whatever runs.
-pub(super) fn mask(graph: &mut Graph, open: &[bool]) -> Result<NodeId> {
+fn mask(graph: &mut Graph, open: &[bool]) -> Result<NodeId> {
     let zero = graph.constant(Const::int(DType::I32, 0));
     let mut lanes: SmallVec<[NodeId; 16]> = SmallVec::new();
     for &open in open {

@@ -1,8 +1,10 @@
 //! Loads whose vectors overlap, as those of the taps of a window do: memory is read once, in vectors beside each other,
-//! and the others are their lanes, shifted. A load that crosses a line of the cache takes as long as two.
+//! and the others are their lanes, shifted, or every second of them and so on where windows lie a few elements apart. A load
+//! that crosses a line of the cache takes as long as two, and a gather as long as its lanes.
 
 use super::address::Address;
-use super::gate::{Lane, Open, mask};
+use super::gate::{Lane, Open, implies};
+use super::stride::STEP;
 use super::{Cut, gathered, splat};
 use crate::lower::select::tile::{Dims, Layout};
 use crate::lower::sum::Sum;
@@ -29,12 +31,30 @@ pub(super) struct Read<'a> {
 
 /// How the vectors of a row overlap.
 struct Overlap {
-    /// The axis of the taps, and elements from one to the next.
-    taps: usize,
+    /// Elements from one lane to the next.
+    stride: i64,
+    /// The axis of the taps, how many there are, and elements from one to the next.
+    taps: Option<usize>,
+    size: i64,
     step: i64,
     /// The first element of the first vector, and the number of vectors; an element is 0 at the first lane of tap 0.
     first: i64,
     count: i64,
+}
+
+impl Overlap {
+    /// The place of a tile, at a lane and a tap.
+    fn at(&self, at: &[i64], lane: usize, number: i64, tap: i64) -> Dims {
+        let mut at: Dims = at.into();
+        at[lane] = number;
+        self.taps.into_iter().for_each(|taps| at[taps] = tap);
+        at
+    }
+
+    /// Which element of a row a lane reads for a tap.
+    fn place(&self, lane: i64, tap: i64) -> i64 {
+        self.stride * lane + self.step * tap - self.first
+    }
 }
 
 impl Cut {
@@ -44,12 +64,15 @@ impl Cut {
         let Some(lane) = layout.lane.filter(|_| self.masked) else { return Ok(None) };
         let is_constant = gated.is_none_or(|(alt, _)| graph.as_const(alt).is_some());
         let Some(overlap) = self.overlap(index, layout, lane).filter(|_| is_constant) else { return Ok(None) };
+        // Without gates and taps, fewer vectors do.
+        if overlap.taps.is_none() && gated.is_none() {
+            return Ok(None);
+        }
         let width = layout.width;
         let mut rows: FxHashMap<Dims, Row> = FxHashMap::default();
         let mut parts = Vec::with_capacity(layout.count());
         for at in layout.starts() {
-            let mut start = at.clone();
-            (start[lane], start[overlap.taps]) = (0, 0);
+            let start = overlap.at(&at, lane, 0, 0);
             if !rows.contains_key(&start) {
                 let Some(row) = self.row(graph, read, &start, &overlap)? else {
                     return Ok(None);
@@ -57,24 +80,26 @@ impl Cut {
                 rows.insert(start.clone(), row);
             }
             let Some(row) = rows.get(&start) else { return Ok(None) };
-            let from = at[lane] + overlap.step * at[overlap.taps] - overlap.first;
-            let places = from..from + width;
+            let tap = overlap.taps.map_or(0, |taps| at[taps]);
+            let from = overlap.place(at[lane], tap);
+            let places: SmallVec<[i64; 16]> = (0..width).map(|number| from + overlap.stride * number).collect();
             let lanes: SmallVec<[(NodeId, i64); 16]> =
-                places.clone().map(|place| (row.vectors[(place / width) as usize], place % width)).collect();
-            let mut part = if from % width == 0 { lanes[0].0 } else { gathered(graph, &lanes)? };
+                places.iter().map(|place| (row.vectors[(place / width) as usize], place % width)).collect();
+            let is_whole = overlap.stride == 1 && from % width == 0;
+            let mut part = if is_whole { lanes[0].0 } else { gathered(graph, &lanes)? };
             if let Some((alt, gate)) = gated {
                 // What this vector leaves out, though its neighbours read it.
-                let mut open = SmallVec::<[bool; 16]>::new();
-                for (number, place) in (0..width).zip(places) {
-                    let mut at = at.clone();
-                    at[lane] += number;
-                    let Some(own) = self.lane_of(graph, gate, &at) else { return Ok(None) };
-                    open.push(own != Lane::Closed || row.lanes[place as usize] == Lane::Closed);
+                let mut left = SmallVec::<[Lane; 16]>::new();
+                for (number, &place) in (0..).zip(&places) {
+                    let Some(own) = self.lane_of(graph, gate, &overlap.at(&at, lane, at[lane] + number, tap)) else {
+                        return Ok(None);
+                    };
+                    left.push(own.beyond(&row.lanes[place as usize]));
                 }
-                if open.contains(&false) {
-                    let (mask, alt) = (mask(graph, &open)?, splat(graph, alt, width)?);
+                if let Some(gate) = self.gate_of_lanes(graph, &left)? {
+                    let (gate, alt) = (splat(graph, gate, width)?, splat(graph, alt, width)?);
                     part = splat(graph, part, width)?;
-                    part = graph.alu(Op::Where, &[mask, part, alt])?;
+                    part = graph.alu(Op::Where, &[gate, part, alt])?;
                 }
             }
             parts.push(part);
@@ -82,27 +107,36 @@ impl Cut {
         Ok(Some(parts))
     }
 
-    /// Of the axes beside the lanes just one steps over fewer elements than a vector has, and so the vectors of a row
-    /// are at most half as many as its loads.
+    /// Of the axes beside the lanes at most one steps over fewer elements than a vector has, and so the vectors of a row
+    /// are fewer than its loads: at most half as many, where these are no gathers.
     fn overlap(&self, sum: &Sum, layout: &Layout, lane: usize) -> Option<Overlap> {
         let step = |axis: usize| -> i64 {
             let atoms = sum.terms.iter().filter(|(atom, _)| self.axes.get(atom) == Some(&axis));
             atoms.map(|&(_, coefficient)| coefficient).sum()
         };
         let is_regular = |&(atom, _): &(NodeId, i64)| self.axes.contains_key(&atom) || !self.has_parts(atom);
-        if step(lane) != 1 || !sum.terms.iter().all(is_regular) {
+        let (stride, width) = (step(lane), layout.width);
+        if !(1..=STEP).contains(&stride) || 2 * stride > width || !sum.terms.iter().all(is_regular) {
             return None;
         }
-        let width = layout.width;
         let is_near = |&axis: &usize| axis != lane && layout.dims[axis] > 1 && (1..width).contains(&step(axis).abs());
         let near: SmallVec<[usize; 2]> = (0..layout.dims.len()).filter(is_near).collect();
-        let [taps] = near[..] else { return None };
-        let (step, size) = (step(taps), layout.dims[taps]);
-        let reach = step * (size - 1);
-        if reach.abs() > width {
+        let (taps, step, size) = match near[..] {
+            [taps] => (Some(taps), step(taps), layout.dims[taps]),
+            [] if stride > 1 => (None, 0, 1),
+            _ => return None,
+        };
+        let (reach, last) = (step * (size - 1), stride * (layout.dims[lane] - 1));
+        if reach.abs() > width * stride {
             return None;
         }
-        let (low, high) = (reach.min(0), layout.dims[lane] + reach.max(0));
+        let (low, high) = (reach.min(0), last + 1 + reach.max(0));
+        if stride > 1 {
+            let count = |first: i64| (high - first + width - 1) / width;
+            let aligned = low - sum.constant.wrapping_add(low).rem_euclid(width);
+            let first = if count(aligned) == count(low) { aligned } else { low };
+            return Some(Overlap { stride, taps, size, step, first, count: count(first) });
+        }
         // The tap that lies best in memory is not shifted; else one in the middle.
         let aligned = |tap: &i64| {
             let zeros = sum.constant.wrapping_add(step * tap).trailing_zeros().min(width.trailing_zeros());
@@ -111,7 +145,7 @@ impl Cut {
         let still = step * (0..size).max_by_key(aligned)?;
         let before = (still - low + width - 1) / width;
         let after = (high - still + width - 1) / width;
-        let overlap = Overlap { taps, step, first: still - before * width, count: before + after };
+        let overlap = Overlap { stride, taps, size, step, first: still - before * width, count: before + after };
         (layout.dims[lane] / width * size >= 2 * (overlap.count - 1)).then_some(overlap)
     }
 
@@ -119,22 +153,20 @@ impl Cut {
     fn row(&mut self, graph: &mut Graph, read: Read<'_>, start: &[i64], overlap: &Overlap) -> Result<Option<Row>> {
         let Read { buffer, index, layout, gated, arg } = read;
         let Some(lane) = layout.lane else { return Ok(None) };
-        let (width, size) = (layout.width, layout.dims[overlap.taps]);
+        let width = layout.width;
         let mut lanes = vec![Lane::Closed; (overlap.count * width) as usize];
-        for tap in 0..size {
+        for tap in 0..overlap.size {
             for place in 0..layout.dims[lane] {
-                let mut at: Dims = start.into();
-                (at[lane], at[overlap.taps]) = (place, tap);
                 let own = match gated {
-                    Some((_, gate)) => self.lane_of(graph, gate, &at),
+                    Some((_, gate)) => self.lane_of(graph, gate, &overlap.at(start, lane, place, tap)),
                     None => Some(Lane::Open(Open::new())),
                 };
                 let Some(own) = own else { return Ok(None) };
-                let known = &mut lanes[(place + overlap.step * tap - overlap.first) as usize];
-                match (&*known, own) {
-                    (Lane::Closed, own) => *known = own,
-                    (known, own) if own != Lane::Closed && own != *known => return Ok(None),
-                    _ => {}
+                let known = &mut lanes[overlap.place(place, tap) as usize];
+                match () {
+                    () if implies(&own, known) => {}
+                    () if implies(known, &own) => *known = own,
+                    () => return Ok(None),
                 }
             }
         }
@@ -145,27 +177,12 @@ impl Cut {
         };
         let mut vectors = Vec::with_capacity(overlap.count as usize);
         for (number, lanes) in (0..).zip(lanes.chunks(width as usize)) {
-            let open: SmallVec<[bool; 16]> = lanes.iter().map(|lane| *lane != Lane::Closed).collect();
-            let mut conditions = lanes.iter().filter(|lane| **lane != Lane::Closed);
             let alt = splat(graph, nothing, width)?;
-            let Some(condition) = conditions.next() else {
+            if lanes.iter().all(|lane| *lane == Lane::Closed) {
                 vectors.push(alt);
                 continue;
-            };
-            if conditions.any(|other| other != condition) {
-                return Ok(None);
             }
-            let mut gate = self.condition(graph, condition)?;
-            if open.contains(&false) {
-                let mask = mask(graph, &open)?;
-                gate = Some(match gate {
-                    Some(gate) => {
-                        let gate = splat(graph, gate, width)?;
-                        graph.alu(Op::And, &[gate, mask])?
-                    }
-                    None => mask,
-                });
-            }
+            let gate = self.gate_of_lanes(graph, lanes)?;
             let base = base.plus(&Sum::constant(overlap.first + number * width));
             let place = self.contiguous(graph, buffer, &base, width)?;
             vectors.push(match gate {

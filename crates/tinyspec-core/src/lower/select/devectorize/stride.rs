@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 
 /// Elements from one lane to the next, at most: as many vectors are read for one, and fewer than it has lanes.
-const STEP: i64 = 4;
+pub(super) const STEP: i64 = 4;
 
 /// May lanes so many elements apart be read like this, under as many gates?
 pub(super) fn is_near(stride: i64, width: i64, gates: i64) -> bool {
