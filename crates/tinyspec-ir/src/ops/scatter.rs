@@ -164,6 +164,32 @@ pub fn scatter(b: &mut dyn Builder, x: NodeId, index: NodeId, value: NodeId, axi
     places.whole(b, x, written)
 }
 
+/// `x` with the rows of `value`, along `axis`, at the numbers of the vector `index`; of several for one place the last one stays.
+pub(super) fn scatter_rows(
+    b: &mut dyn Builder,
+    op: &'static str,
+    x: NodeId,
+    index: NodeId,
+    value: NodeId,
+    axis: usize,
+) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    // Which row goes to a place is the same all along it.
+    let mut along: Shape = shape.iter().map(|_| Dim::from(1)).collect();
+    along[axis] = shape[axis].clone();
+    let place = like(b, x, 0.0);
+    let place = expand(b, place, &along)?;
+    along[axis] = shape_of(b, value)[axis].clone();
+    let index = reshape(b, index, &along)?;
+    let last = Places::new(b, op, place, index, axis as i64)?.last(b)?;
+    let zero = b.constant(Const::int(DType::I32, 0));
+    let none = b.alu(Op::CmpLt, &[last, zero])?;
+    let number = maximum(b, last, zero)?;
+    let number = expand(b, number, &shape)?;
+    let placed = super::index::gather(b, value, number, axis as i64)?;
+    b.alu(Op::Where, &[none, x, placed])
+}
+
 /// What meets at a place reduced by `"sum"`, `"prod"`, `"mean"`, `"amax"` or `"amin"`, with the element of `x` unless
 /// `include_self` is false.
 pub fn scatter_reduce(

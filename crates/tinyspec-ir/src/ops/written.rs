@@ -1,7 +1,7 @@
 //! Tensors with parts replaced by number: what an index vector names of an axis, and diagonals.
 
 use super::movement::{expand, reshape, unsqueeze};
-use super::scatter::{scatter, scatter_add};
+use super::scatter::{scatter_add, scatter_rows};
 use super::{axis_of, cast, dtype_of, index, reduce, shape_of};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
@@ -9,6 +9,16 @@ use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Sh
 /// The index vector as places in `x`, one for each element of the positions that it names; negative ones count from the
 /// end.
 fn places(b: &mut dyn Builder, op: &str, x: NodeId, axis: i64, index: NodeId) -> Result<(NodeId, Shape)> {
+    let (index, part) = numbers(b, op, x, axis, index)?;
+    let axis = axis_of(op, axis, &part)?;
+    let mut along: Shape = part.iter().map(|_| Dim::from(1)).collect();
+    along[axis] = part[axis].clone();
+    let index = reshape(b, index, &along)?;
+    Ok((expand(b, index, &part)?, part))
+}
+
+/// The index vector without negative numbers, and the shape of what it names.
+fn numbers(b: &mut dyn Builder, op: &str, x: NodeId, axis: i64, index: NodeId) -> Result<(NodeId, Shape)> {
     index::require_int(b, op, index)?;
     let (shape, found) = (shape_of(b, x), shape_of(b, index));
     let axis = axis_of(op, axis, &shape)?;
@@ -17,12 +27,9 @@ fn places(b: &mut dyn Builder, op: &str, x: NodeId, axis: i64, index: NodeId) ->
         return Err(Error::new(ErrorKind::Rank, op, message));
     };
     let index = if dtype_of(b, index).is_unsigned() { index } else { index::wrapped(b, index, &shape[axis])? };
-    let mut along: Shape = shape.iter().map(|_| Dim::from(1)).collect();
-    along[axis] = count.clone();
     let mut part = shape.clone();
     part[axis] = count.clone();
-    let index = reshape(b, index, &along)?;
-    Ok((expand(b, index, &part)?, part))
+    Ok((index, part))
 }
 
 /// `value` over the whole part.
@@ -46,9 +53,11 @@ pub fn index_add(b: &mut dyn Builder, x: NodeId, axis: i64, index: NodeId, value
 
 /// `x` with `value` at the numbers of the vector `index` along an axis; the last of several stays.
 pub fn index_copy(b: &mut dyn Builder, x: NodeId, axis: i64, index: NodeId, value: NodeId) -> Result<NodeId> {
-    let (places, part) = places(b, "index_copy", x, axis, index)?;
-    let value = over(b, "index_copy", x, value, &part)?;
-    scatter(b, x, places, value, axis).map_err(|error| error.in_op("index_copy"))
+    const OP: &str = "index_copy";
+    let (index, part) = numbers(b, OP, x, axis, index)?;
+    let value = over(b, OP, x, value, &part)?;
+    let axis = axis_of(OP, axis, &part)?;
+    scatter_rows(b, OP, x, index, value, axis).map_err(|error| error.in_op(OP))
 }
 
 /// `x` with one `value` at the numbers of the vector `index` along an axis.

@@ -442,19 +442,15 @@ impl fmt::Display for Decision {
     }
 }
 
-/// A Cast of what lies in memory to a wider type, by one instruction.
-fn widens_memory(graph: &Graph, node: NodeId) -> bool {
+/// A Cast to a wider type, by one instruction.
+fn widens(graph: &Graph, node: NodeId) -> bool {
     if graph.op(node) != Op::Cast {
         return false;
     }
-    let mut source = widened_as_written(graph, node).unwrap_or_else(|| graph.source(node, 0));
+    let source = widened_as_written(graph, node).unwrap_or_else(|| graph.source(node, 0));
     let (from, to) = (graph.dtype(source), graph.dtype(node));
     let is_simple = from.size() > 1 && from.is_float() && to.is_float() || from.is_int() && to.is_int();
-    while matches!(graph.op(source), Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Shrink) {
-        source = graph.source(source, 0);
-    }
-    let in_memory = matches!(graph.op(source), Op::Param | Op::Buffer | Op::Contiguous);
-    is_simple && in_memory && to.size() > from.size() && to != DType::Index && from != DType::Bool
+    is_simple && to.size() > from.size() && to != DType::Index && from != DType::Bool
 }
 
 /// Zeros around an image are summed as well.
@@ -488,7 +484,7 @@ pub(super) fn decide(
     if demands.iter().any(|demand| demand.full) {
         return Ok((true, Reason::Full));
     }
-    if widens_memory(graph, node) {
+    if widens(graph, node) {
         return Ok((false, Reason::Widened));
     }
     let barrier = demands.iter().find_map(|demand| match demand.prefix {

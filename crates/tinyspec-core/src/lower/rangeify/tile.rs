@@ -97,6 +97,9 @@ impl Walk<'_> {
     pub(super) fn untiled(&self, demand: DemandId, ranges: &[NodeId], trips: f64) -> f64 {
         let need = &self.needs[demand as usize];
         let kernel = &self.kernels[need.kernel];
+        if self.is_operand(demand) {
+            return kernel.tile.map_or(0.0, |tile| self.slower(tile));
+        }
         let Some(sum) = self.estimates.sum(self.tensors, need.node) else { return 0.0 };
         if kernel.online.is_some() || self.online.summed(sum).is_some() {
             return 0.0;
@@ -115,8 +118,22 @@ impl Walk<'_> {
             _ => trips * work(sum),
         };
         let displaced = kernel.tile.filter(|&tile| tile != sum);
-        let displaced = displaced.map_or(0.0, |tile| count(&sizes(self.tensors, tile)) as f64 * work(tile));
-        (own + displaced) * (self.costs.untiled - 1.0)
+        own * (self.costs.untiled - 1.0) + displaced.map_or(0.0, |tile| self.slower(tile))
+    }
+
+    /// Operations that a whole sum of products costs more when it is not tiled.
+    fn slower(&self, sum: NodeId) -> f64 {
+        count(&sizes(self.tensors, sum)) as f64 * self.estimates.work(sum) * (self.costs.untiled - 1.0)
+    }
+
+    /// The value would be computed as an operand of the sum that its kernel is tiled for: a tile multiplies what it loads. Of
+    /// several demands of a kernel, the first answers for all.
+    fn is_operand(&self, demand: DemandId) -> bool {
+        let need = &self.needs[demand as usize];
+        let tile = self.kernels[need.kernel].tile.filter(|&sum| self.online.summed(sum).is_none());
+        let is_one = tile.and_then(|sum| operands(self.tensors, sum)).is_some_and(|two| two.contains(&need.node));
+        let is_other = |other: &&DemandId| self.needs[**other as usize].kernel == need.kernel;
+        is_one && self.of_node[need.node.index()].iter().find(is_other) == Some(&demand)
     }
 
     /// Bytes of the operands of a sum that the consumer reads in its inner loops as well, while the cache has them.

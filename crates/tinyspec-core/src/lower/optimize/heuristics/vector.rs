@@ -23,13 +23,19 @@ impl Planner<'_> {
                 let contiguous =
                     |origin: usize| inside.iter().filter(|&&access| self.coefficient(access, origin) == 1).count();
                 let crossed = last.is_some_and(|last| inside.iter().any(|&access| self.depends(access, last)));
-                let along = contiguous(axis);
-                let across = last.filter(|_| crossed).map_or(0, contiguous);
-                if across > 0 && (across >= along || self.trips(axis) < 2 * lanes) {
+                // For the lanes of one vector: an element each where they lie apart, else one load.
+                let loads = |origin: usize| -> i64 {
+                    let is_apart =
+                        |&&access: &&usize| self.depends(access, origin) && self.coefficient(access, origin) != 1;
+                    let apart = inside.iter().filter(is_apart).count();
+                    (inside.len() - apart) as i64 + apart as i64 * lanes
+                };
+                let across = last.filter(|&last| crossed && contiguous(last) > 0);
+                if across.is_some_and(|last| loads(last) <= loads(axis) || self.trips(axis) < 2 * lanes) {
                     accumulates = true;
                     continue;
                 }
-                if along > 0 || inside.is_empty() {
+                if contiguous(axis) > 0 || inside.is_empty() {
                     split.push((axis, self.target.accumulators.clamp(1, 8) as i64 / 2));
                 }
                 veto |= crossed;
