@@ -1,6 +1,6 @@
 //! Fields that calls change and no optimiser does: running statistics, counters, copies that follow.
 
-use tinyspec::nn::{Role, resume, save_training};
+use tinyspec::nn::{Name, Role, resume, save_training};
 use tinyspec::prelude::*;
 
 /// Statistics of the batches, as PyTorch keeps them.
@@ -192,7 +192,7 @@ fn they_are_named_and_no_parameters() -> Result<()> {
     assert_eq!(net.count(), 4 * (48 + 8) + 8 + 12);
     assert_eq!((net.parameters().len(), net.parameters_mut().len(), net.state().len()), (15, 15, 30));
     let mut roles = vec![];
-    net.last.as_mut().unwrap().visit_mut("", &mut |_, role, _| roles.push(role));
+    net.last.as_mut().unwrap().visit_mut(Name::ROOT, &mut |_, role, _| roles.push(role));
     assert_eq!(roles, [Role::Parameter, Role::Parameter, Role::Buffer, Role::Buffer, Role::Buffer]);
     Ok(())
 }

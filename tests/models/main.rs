@@ -2,6 +2,7 @@
 
 use ::layers as layers_crate;
 use buffers::BatchNorm;
+use tinyspec::nn::Name;
 use tinyspec::prelude::*;
 
 mod layers {
@@ -151,8 +152,8 @@ fn graphs_are_those_of_the_run_time() -> Result<()> {
 #[test]
 fn gradients_reach_every_parameter() -> Result<()> {
     let mut two = Two::<2>::init();
-    two.visit_mut("", &mut |name, _, tensor| {
-        if name.contains("scale") {
+    two.visit_mut(Name::ROOT, &mut |name, _, tensor| {
+        if name.to_string().contains("scale") {
             let sizes = tensor.sizes().unwrap();
             let values = vec![0.5f32; sizes.iter().product()];
             *tensor = Tensor::from_vec(values, sizes);

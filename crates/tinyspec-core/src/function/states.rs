@@ -3,7 +3,7 @@
 use super::embedded::{EmbeddedFunction, Results};
 use super::tracing::Tracing;
 use crate::Tensor;
-use crate::nn::{Model, Role};
+use crate::nn::{Model, Name, Role};
 
 /// As [`call`](super::call), for a function that changes buffers: their new states, where they change, follow.
 #[doc(hidden)]
@@ -35,7 +35,7 @@ const MOST_WAITING: usize = 8;
 #[track_caller]
 pub fn update<M: Model>(model: &mut M, states: &mut dyn Iterator<Item = Option<Tensor>>) {
     let mut waiting = 0;
-    model.visit_mut("", &mut |_, role, buffer| {
+    model.visit_mut(Name::ROOT, &mut |_, role, buffer| {
         if role != Role::Buffer {
             return;
         }

@@ -5,6 +5,7 @@ mod clip;
 mod differences;
 mod memory;
 mod model;
+mod name;
 mod optim;
 mod part;
 mod resume;
@@ -16,9 +17,8 @@ mod weights;
 pub use adaptive::{Adagrad, AdagradOptions, Lamb, LambOptions, RmsProp, RmsPropOptions};
 pub use clip::{clip_norm, clip_value};
 pub use memory::Memory;
-#[doc(hidden)]
-pub use model::join;
 pub use model::{Init, Model, Parameter, Role};
+pub use name::Name;
 pub use optim::{Adam, AdamOptions, Optimizer, Sgd, SgdOptions};
 #[doc(hidden)]
 pub use part::{Made, NoPart, NotMade, Part};

@@ -2,7 +2,7 @@
 
 use super::differences::Differences;
 use super::step::{self, TrainStep};
-use super::{Optimizer, weights};
+use super::{Name, Optimizer, weights};
 use crate::tensor::collectives::broadcast_at;
 use crate::tensor::{IntoDevice, from_bytes};
 use crate::{Result, Tensor};
@@ -67,8 +67,8 @@ pub enum Role {
 /// A tensor of a model as it is declared.
 #[derive(Clone, Debug)]
 pub struct Parameter<'a> {
-    /// Path of fields: `layers.0.attn.q.weight`.
-    pub name: &'a str,
+    /// Where it is: `layers.0.attn.q.weight`.
+    pub name: &'a Name<'a>,
     /// Type of the elements.
     pub dtype: DType,
     /// The declared shape.
@@ -86,22 +86,24 @@ pub trait Model: Sized {
     #[doc(hidden)]
     const SIZES: &'static [usize] = &[];
 
-    /// Hands every tensor, its name and its role to `visit`, in the order of the fields.
-    fn visit<'a>(&'a self, prefix: &str, visit: &mut dyn FnMut(&str, Role, &'a Tensor));
+    /// Hands every tensor, its name and its role to `visit`, in the order of the fields. `name` is that of the model itself:
+    /// [`Name::ROOT`], or where it is in another model.
+    fn visit<'a>(&'a self, name: &Name, visit: &mut dyn FnMut(&Name, Role, &'a Tensor));
 
     /// As [`Model::visit`], to change them.
-    fn visit_mut<'a>(&'a mut self, prefix: &str, visit: &mut dyn FnMut(&str, Role, &'a mut Tensor));
+    fn visit_mut<'a>(&'a mut self, name: &Name, visit: &mut dyn FnMut(&Name, Role, &'a mut Tensor));
 
     /// Makes the struct of the tensors that `make` gives for its parameters and buffers.
     ///
     /// # Errors
     /// The first that `make` gives.
-    fn build(prefix: &str, make: &mut dyn FnMut(Parameter) -> Result<Tensor>) -> Result<Self>;
+    fn build(name: &Name, make: &mut dyn FnMut(Parameter) -> Result<Tensor>) -> Result<Self>;
 
     /// A new model, its tensors drawn and set as the fields say (`#[model(init = …)]`).
     #[track_caller]
     fn init() -> Self {
-        let made = Self::build("", &mut |parameter| Ok(parameter.init.tensor(parameter.dtype, parameter.shape)));
+        let made =
+            Self::build(Name::ROOT, &mut |parameter| Ok(parameter.init.tensor(parameter.dtype, parameter.shape)));
         made.unwrap_or_else(|_| unreachable!("a new tensor carries its error"))
     }
 
@@ -113,7 +115,7 @@ pub trait Model: Sized {
     /// What is trained, to be given to an optimiser.
     fn parameters_mut(&mut self) -> Vec<&mut Tensor> {
         let mut tensors = vec![];
-        self.visit_mut("", &mut |_, role, tensor| {
+        self.visit_mut(Name::ROOT, &mut |_, role, tensor| {
             if role == Role::Parameter {
                 tensors.push(tensor);
             }
@@ -151,7 +153,7 @@ pub trait Model: Sized {
     #[track_caller]
     fn to(mut self, device: impl IntoDevice) -> Self {
         let (location, device) = (Location::caller(), device.into_device().map_err(|error| error.in_op("to")));
-        self.visit_mut("", &mut |_, _, tensor| {
+        self.visit_mut(Name::ROOT, &mut |_, _, tensor| {
             *tensor = match &device {
                 Ok(Device::Many(_)) => broadcast_at(location, tensor, device.clone()),
                 _ => tensor.to_at(location, device.clone()),
@@ -175,7 +177,7 @@ pub trait Model: Sized {
     /// listed.
     fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        build_from("", &mut weights::load(path)?)?.map_err(|differences| weights::failed(path, differences))
+        build_from(Name::ROOT, &mut weights::load(path)?)?.map_err(|differences| weights::failed(path, differences))
     }
 
     /// A step of a training, in one call: the gradients of the loss, the optimiser's update, and all that the loss and the
@@ -225,7 +227,7 @@ pub trait Model: Sized {
 /// The tensors of these roles.
 fn named<M: Model>(model: &M, is_wanted: impl Fn(Role) -> bool) -> Vec<(String, &Tensor)> {
     let mut tensors = vec![];
-    model.visit("", &mut |name, role, tensor| {
+    model.visit(Name::ROOT, &mut |name, role, tensor| {
         if is_wanted(role) {
             tensors.push((name.to_string(), tensor));
         }
@@ -235,20 +237,20 @@ fn named<M: Model>(model: &M, is_wanted: impl Fn(Role) -> bool) -> Vec<(String, 
 
 /// The model of named tensors, which are taken out; all that is left is unexpected.
 pub(super) fn build_from<M: Model>(
-    prefix: &str,
+    model: &Name,
     found: &mut BTreeMap<String, Tensor>,
 ) -> Result<Result<M, Differences>> {
     let mut differences = Differences::default();
-    let made = M::build(prefix, &mut |parameter| {
-        let Some(tensor) = found.remove(parameter.name) else {
-            differences.missing.push(parameter.name.to_string());
+    let made = M::build(model, &mut |parameter| {
+        let name = parameter.name.to_string();
+        let Some(tensor) = found.remove(&name) else {
+            differences.missing.push(name);
             return Ok(Tensor::full_of(parameter.shape, 0, parameter.dtype));
         };
         let sizes = tensor.sizes()?;
         if tensor.dtype() != parameter.dtype || sizes != parameter.shape {
             differences.wrong.push(format!(
-                "`{}` is {} {sizes:?}, the model wants {} {:?}",
-                parameter.name,
+                "`{name}` is {} {sizes:?}, the model wants {} {:?}",
                 tensor.dtype(),
                 parameter.dtype,
                 parameter.shape
@@ -258,10 +260,4 @@ pub(super) fn build_from<M: Model>(
     })?;
     differences.unexpected.extend(std::mem::take(found).into_keys());
     Ok(if differences.is_empty() { Ok(made) } else { Err(differences) })
-}
-
-/// `prefix.name`, or the name alone.
-#[doc(hidden)]
-pub fn join(prefix: &str, name: impl std::fmt::Display) -> String {
-    if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") }
 }

@@ -2,7 +2,7 @@
 //!
 //! A method of a type's own is preferred to a trait's, and exists only where its bounds hold.
 
-use super::{Model, Parameter, Role};
+use super::{Model, Name, Parameter, Role};
 use crate::{Error, Result, Tensor};
 use std::marker::PhantomData;
 use tinyspec_ir::ErrorKind;
@@ -12,15 +12,15 @@ pub struct Part<R>(pub R);
 
 impl<'a, M: Model> Part<&'a M> {
     /// As [`Model::visit`].
-    pub fn visit(self, prefix: &str, visit: &mut dyn FnMut(&str, Role, &'a Tensor)) {
-        self.0.visit(prefix, visit);
+    pub fn visit(self, name: &Name, visit: &mut dyn FnMut(&Name, Role, &'a Tensor)) {
+        self.0.visit(name, visit);
     }
 }
 
 impl<'a, M: Model> Part<&'a mut M> {
     /// As [`Model::visit_mut`].
-    pub fn visit_mut(self, prefix: &str, visit: &mut dyn FnMut(&str, Role, &'a mut Tensor)) {
-        self.0.visit_mut(prefix, visit);
+    pub fn visit_mut(self, name: &Name, visit: &mut dyn FnMut(&Name, Role, &'a mut Tensor)) {
+        self.0.visit_mut(name, visit);
     }
 }
 
@@ -37,18 +37,18 @@ impl<M> Made<M> {
 
 impl<M: Model> Made<M> {
     /// As [`Model::build`].
-    pub fn build(self, prefix: &str, make: &mut dyn FnMut(Parameter) -> Result<Tensor>) -> Result<M> {
-        M::build(prefix, make)
+    pub fn build(self, name: &Name, make: &mut dyn FnMut(Parameter) -> Result<Tensor>) -> Result<M> {
+        M::build(name, make)
     }
 }
 
 /// Stands in where a field is no model.
 pub trait NoPart: Sized {
     /// Has nothing to visit.
-    fn visit<V: ?Sized>(self, _prefix: &str, _visit: &mut V) {}
+    fn visit<V: ?Sized>(self, _name: &Name, _visit: &mut V) {}
 
     /// Has nothing to visit.
-    fn visit_mut<V: ?Sized>(self, _prefix: &str, _visit: &mut V) {}
+    fn visit_mut<V: ?Sized>(self, _name: &Name, _visit: &mut V) {}
 }
 
 impl<R> NoPart for Part<R> {}
@@ -59,8 +59,8 @@ pub trait NotMade<M>: Sized {
     ///
     /// # Errors
     /// Always.
-    fn build<V: ?Sized>(self, prefix: &str, _make: &mut V) -> Result<M> {
-        Err(Error::refused(ErrorKind::Unsupported, "build", format!("`{prefix}` is no model")))
+    fn build<V: ?Sized>(self, name: &Name, _make: &mut V) -> Result<M> {
+        Err(Error::refused(ErrorKind::Unsupported, "build", format!("`{name}` is no model")))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::memory::Memory;
 use super::model::build_from;
 use super::weights::{failed, load, save};
-use super::{Model, Optimizer};
+use super::{Model, Name, Optimizer};
 use crate::tensor::{random_state, set_random_state};
 use crate::{Error, Result, Tensor};
 use std::collections::BTreeMap;
@@ -40,18 +40,18 @@ pub fn save_training(
 /// A learning-rate schedule is a function of the number of the step and needs nothing else.
 ///
 /// ```standalone_crate
-/// # use tinyspec_core::{Error, Result, Tensor, nn::{Adam, Init, Model, Parameter, Role, resume, save_training}};
+/// # use tinyspec_core::{Error, Result, Tensor, nn::{Adam, Init, Model, Name, Parameter, Role, resume, save_training}};
 /// # use tinyspec_ir::DType;
 /// # struct Line { weight: Tensor }
 /// # impl Model for Line {
-/// #     fn visit<'a>(&'a self, prefix: &str, visit: &mut dyn FnMut(&str, Role, &'a Tensor)) {
-/// #         visit(&tinyspec_core::nn::join(prefix, "weight"), Role::Parameter, &self.weight);
+/// #     fn visit<'a>(&'a self, name: &Name, visit: &mut dyn FnMut(&Name, Role, &'a Tensor)) {
+/// #         visit(&name.field("weight"), Role::Parameter, &self.weight);
 /// #     }
-/// #     fn visit_mut<'a>(&'a mut self, prefix: &str, visit: &mut dyn FnMut(&str, Role, &'a mut Tensor)) {
-/// #         visit(&tinyspec_core::nn::join(prefix, "weight"), Role::Parameter, &mut self.weight);
+/// #     fn visit_mut<'a>(&'a mut self, name: &Name, visit: &mut dyn FnMut(&Name, Role, &'a mut Tensor)) {
+/// #         visit(&name.field("weight"), Role::Parameter, &mut self.weight);
 /// #     }
-/// #     fn build(prefix: &str, make: &mut dyn FnMut(Parameter) -> Result<Tensor>) -> Result<Line> {
-/// #         let name = &tinyspec_core::nn::join(prefix, "weight");
+/// #     fn build(name: &Name, make: &mut dyn FnMut(Parameter) -> Result<Tensor>) -> Result<Line> {
+/// #         let name = &name.field("weight");
 /// #         let (init, role) = (Init::Xavier, Role::Parameter);
 /// #         Ok(Line { weight: make(Parameter { name, dtype: DType::F32, shape: &[3, 1], init, role })? })
 /// #     }
@@ -112,7 +112,8 @@ pub fn resume<M: Model>(path: impl AsRef<Path>, optimizer: &mut dyn Optimizer) -
         let message = format!("{steps} steps are done, but nothing is there that `{own}` remembers of weights");
         return Err(failed(path, format!("{message}: it was saved with other options")));
     }
-    let model = build_from("model", &mut parameters)?.map_err(|differences| failed(path, differences))?;
+    let model =
+        build_from(&Name::ROOT.field("model"), &mut parameters)?.map_err(|differences| failed(path, differences))?;
     optimizer.load_state(state).map_err(|error| match error {
         Error::Graph(error) => failed(path, format!("the optimiser: {error}")),
         error => error,

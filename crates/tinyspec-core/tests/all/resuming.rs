@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tinyspec_core::nn::{
-    Adadelta, Adagrad, Adam, AdamOptions, Adamax, Cosine, Init, Lamb, Lion, Model, Nadam, Optimizer, Parameter, Radam,
-    RmsProp, RmsPropOptions, Role, Schedule, Sgd, load, resume, save, save_training,
+    Adadelta, Adagrad, Adam, AdamOptions, Adamax, Cosine, Init, Lamb, Lion, Model, Nadam, Name, Optimizer, Parameter,
+    Radam, RmsProp, RmsPropOptions, Role, Schedule, Sgd, load, resume, save, save_training,
 };
 use tinyspec_core::tensor::collectives::broadcast;
 use tinyspec_core::{Error, Tensor, grad, random_state, realize_all, set_random_state, set_seed};
@@ -18,20 +18,20 @@ struct Line {
 }
 
 impl Model for Line {
-    fn visit<'a>(&'a self, prefix: &str, visit: &mut dyn FnMut(&str, Role, &'a Tensor)) {
-        visit(&tinyspec_core::nn::join(prefix, "weight"), Role::Parameter, &self.weight);
-        visit(&tinyspec_core::nn::join(prefix, "bias"), Role::Parameter, &self.bias);
+    fn visit<'a>(&'a self, name: &Name, visit: &mut dyn FnMut(&Name, Role, &'a Tensor)) {
+        visit(&name.field("weight"), Role::Parameter, &self.weight);
+        visit(&name.field("bias"), Role::Parameter, &self.bias);
     }
 
-    fn visit_mut<'a>(&'a mut self, prefix: &str, visit: &mut dyn FnMut(&str, Role, &'a mut Tensor)) {
-        visit(&tinyspec_core::nn::join(prefix, "weight"), Role::Parameter, &mut self.weight);
-        visit(&tinyspec_core::nn::join(prefix, "bias"), Role::Parameter, &mut self.bias);
+    fn visit_mut<'a>(&'a mut self, name: &Name, visit: &mut dyn FnMut(&Name, Role, &'a mut Tensor)) {
+        visit(&name.field("weight"), Role::Parameter, &mut self.weight);
+        visit(&name.field("bias"), Role::Parameter, &mut self.bias);
     }
 
-    fn build(prefix: &str, make: &mut dyn FnMut(Parameter) -> Result<Tensor, Error>) -> Result<Line, Error> {
+    fn build(model: &Name, make: &mut dyn FnMut(Parameter) -> Result<Tensor, Error>) -> Result<Line, Error> {
         let mut tensor = |name: &str, dtype, shape: &[usize], init| {
             let role = Role::Parameter;
-            make(Parameter { name: &tinyspec_core::nn::join(prefix, name), dtype, shape, init, role })
+            make(Parameter { name: &model.field(name), dtype, shape, init, role })
         };
         Ok(Line {
             weight: tensor("weight", DType::F32, &[3, 2], Init::Xavier)?,

@@ -84,7 +84,7 @@ impl Parameters {
                         (false, _) => quote!(#aside: #written),
                     });
                     pushed.extend(
-                        quote!(::tinyspec::nn::Model::visit(#aside, "", &mut |_, _, tensor| #all.push(tensor));),
+                        quote!(::tinyspec::nn::Model::visit(#aside, ::tinyspec::nn::Name::ROOT, &mut |_, _, tensor| #all.push(tensor));),
                     );
                     let reference = if is_updated { quote!(&mut) } else { quote!(&) };
                     bound.extend(quote! {
@@ -93,7 +93,7 @@ impl Parameters {
                         };
                         #[allow(unused_mut)]
                         let ::core::result::Result::Ok(mut #owned) =
-                            <#erased as ::tinyspec::nn::Model>::build("", #make) #nothing;
+                            <#erased as ::tinyspec::nn::Model>::build(::tinyspec::nn::Name::ROOT, #make) #nothing;
                         #[allow(unused_variables)]
                         let #inside = #reference #owned;
                     });

@@ -84,16 +84,16 @@ pub fn failed(model: &ModelStruct) -> TokenStream {
         impl #generics ::tinyspec::nn::Model for #name #arguments {
             fn visit<'a>(
                 &'a self,
-                _: &str,
-                _: &mut dyn ::core::ops::FnMut(&str, ::tinyspec::nn::Role, &'a ::tinyspec::Tensor),
+                _: &::tinyspec::nn::Name,
+                _: &mut dyn ::core::ops::FnMut(&::tinyspec::nn::Name, ::tinyspec::nn::Role, &'a ::tinyspec::Tensor),
             ) {}
             fn visit_mut<'a>(
                 &'a mut self,
-                _: &str,
-                _: &mut dyn ::core::ops::FnMut(&str, ::tinyspec::nn::Role, &'a mut ::tinyspec::Tensor),
+                _: &::tinyspec::nn::Name,
+                _: &mut dyn ::core::ops::FnMut(&::tinyspec::nn::Name, ::tinyspec::nn::Role, &'a mut ::tinyspec::Tensor),
             ) {}
             fn build(
-                _: &str,
+                _: &::tinyspec::nn::Name,
                 _: &mut dyn ::core::ops::FnMut(::tinyspec::nn::Parameter) -> ::tinyspec::Result<::tinyspec::Tensor>,
             ) -> ::tinyspec::Result<Self> {
                 ::core::unreachable!()
@@ -114,7 +114,7 @@ pub fn emit(model: &ModelStruct) -> TokenStream {
             .map(|field| {
                 let (ident, text) = (editor::aside(&field.name), field.name.unraw().to_string());
                 let visit = visit(&field.field.ty, &quote!(#reference self.#ident), (reference, method), field);
-                quote!({ let name = ::tinyspec::nn::join(prefix, #text); #visit })
+                quote!({ let name = model.field(#text); #visit })
             })
             .collect()
     };
@@ -126,7 +126,7 @@ pub fn emit(model: &ModelStruct) -> TokenStream {
             return quote!(#ident: ::core::default::Default::default());
         }
         let build = build(&field.field.ty, field);
-        quote!(#ident: { let name = ::tinyspec::nn::join(prefix, #text); #build })
+        quote!(#ident: { let name = model.field(#text); #build })
     });
     // Fields whose types are no models have been reported.
     let (parts, made) = (
@@ -148,22 +148,22 @@ pub fn emit(model: &ModelStruct) -> TokenStream {
             #sizes
             fn visit<'a>(
                 &'a self,
-                prefix: &str,
-                visit: &mut dyn ::core::ops::FnMut(&str, ::tinyspec::nn::Role, &'a ::tinyspec::Tensor),
+                model: &::tinyspec::nn::Name,
+                visit: &mut dyn ::core::ops::FnMut(&::tinyspec::nn::Name, ::tinyspec::nn::Role, &'a ::tinyspec::Tensor),
             ) {
                 #parts
                 #(#shared)*
             }
             fn visit_mut<'a>(
                 &'a mut self,
-                prefix: &str,
-                visit: &mut dyn ::core::ops::FnMut(&str, ::tinyspec::nn::Role, &'a mut ::tinyspec::Tensor),
+                model: &::tinyspec::nn::Name,
+                visit: &mut dyn ::core::ops::FnMut(&::tinyspec::nn::Name, ::tinyspec::nn::Role, &'a mut ::tinyspec::Tensor),
             ) {
                 #parts
                 #(#mutable)*
             }
             fn build(
-                prefix: &str,
+                model: &::tinyspec::nn::Name,
                 make: &mut dyn ::core::ops::FnMut(::tinyspec::nn::Parameter) -> ::tinyspec::Result<::tinyspec::Tensor>,
             ) -> ::tinyspec::Result<Self> {
                 #made
@@ -207,7 +207,7 @@ fn visit(
         let items = quote!(::core::iter::Iterator::enumerate(#items));
         quote! {
             for (index, item) in #items {
-                let name = ::tinyspec::nn::join(&name, index);
+                let name = name.item(index);
                 #each
             }
         }
@@ -231,7 +231,7 @@ fn visit(
                     let role = role(field);
                     quote! {
                         ::tinyspec::__private::Part(#place)
-                            .#method(&name, &mut |name: &str, _: ::tinyspec::nn::Role, tensor| visit(name, #role, tensor));
+                            .#method(&name, &mut |name: &::tinyspec::nn::Name, _: ::tinyspec::nn::Role, tensor| visit(name, #role, tensor));
                     }
                 }
                 _ => quote!(::tinyspec::__private::Part(#place).#method(&name, visit);),
@@ -253,7 +253,7 @@ fn build(ty: &Type, field: &ModelField) -> TokenStream {
         quote! {
             ::core::iter::Iterator::collect::<::tinyspec::Result<::std::vec::Vec<_>>>(
                 ::core::iter::Iterator::map(0..#length, |index| {
-                    let name = ::tinyspec::nn::join(&name, index);
+                    let name = name.item(index);
                     let made = #each;
                     ::core::result::Result::Ok(made)
                 })

@@ -1,0 +1,56 @@
+//! Paths of tensors in their models.
+
+use std::fmt;
+
+/// Where a tensor is in its model, as a path of fields and numbers: `layers.0.attn.weight`.
+///
+/// A list of references: every call of a function over models visits all tensors, and few visitors ask for names.
+///
+/// ```
+/// use tinyspec_core::nn::Name;
+///
+/// let layers = Name::ROOT.field("layers");
+/// let first = layers.item(0);
+/// assert_eq!(first.field("weight").to_string(), "layers.0.weight");
+/// ```
+#[derive(Clone, Copy)]
+pub struct Name<'a>(Option<(&'a Name<'a>, Segment<'a>)>);
+
+#[derive(Clone, Copy)]
+enum Segment<'a> {
+    Field(&'a str),
+    Item(usize),
+}
+
+impl<'a> Name<'a> {
+    /// The model itself: the empty path.
+    pub const ROOT: &'static Name<'static> = &Name(None);
+
+    /// A field of what has this name.
+    pub fn field(&'a self, field: &'a str) -> Name<'a> {
+        Name(Some((self, Segment::Field(field))))
+    }
+
+    /// An element of a list of this name.
+    pub fn item(&'a self, number: usize) -> Name<'a> {
+        Name(Some((self, Segment::Item(number))))
+    }
+}
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((outer, segment)) = &self.0 else { return Ok(()) };
+        outer.fmt(f)?;
+        let dot = if outer.0.is_some() { "." } else { "" };
+        match segment {
+            Segment::Field(name) => write!(f, "{dot}{name}"),
+            Segment::Item(number) => write!(f, "{dot}{number}"),
+        }
+    }
+}
+
+impl fmt::Debug for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
+    }
+}
