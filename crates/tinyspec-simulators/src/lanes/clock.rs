@@ -9,11 +9,13 @@
 pub(crate) struct Stamp(pub u64);
 
 const LANE: u32 = 6;
-const WAVE: u32 = 6;
+const WAVE: u32 = 5;
 const CLOCK: u32 = 24;
-const ATOMIC: u64 = 1 << (LANE + WAVE);
+/// Other lanes of the wave did so too.
+const SHARED: u64 = 1 << (LANE + WAVE);
+const ATOMIC: u64 = 1 << (LANE + WAVE + 1);
 /// Bits below clock and workgroup.
-pub(crate) const WHO: u32 = LANE + WAVE + 1;
+pub(crate) const WHO: u32 = LANE + WAVE + 2;
 /// Workgroups that can be told apart.
 pub(crate) const MOST_GROUPS: u64 = (1 << (64 - WHO - CLOCK)) - 2;
 /// Synchronisations of a workgroup that can be told apart.
@@ -33,6 +35,20 @@ impl Stamp {
 
     pub fn atomic(self) -> Stamp {
         Stamp(self.0 | ATOMIC)
+    }
+
+    pub fn shared(self) -> Stamp {
+        Stamp(self.0 | SHARED)
+    }
+
+    pub fn is_shared(self) -> bool {
+        self.0 & SHARED != 0
+    }
+
+    /// Of the same wave between the same synchronisations, and as atomic.
+    #[inline]
+    pub fn is_beside(self, other: Stamp) -> bool {
+        (self.0 ^ other.0) & !(SHARED | ((1 << LANE) - 1)) == 0
     }
 
     pub fn is_atomic(self) -> bool {
@@ -142,8 +158,7 @@ impl Now<'_> {
     /// Nothing orders the two: an access made before, and one of this lane now.
     #[inline]
     pub fn meets(&self, before: Stamp, lane: usize) -> bool {
-        let moment = before.moment();
-        if before == Stamp::NEVER || (self.base <= moment && moment <= self.floor) {
+        if before == Stamp::NEVER || self.knows(before) {
             return false;
         }
         self.meets_slowly(before, lane)
@@ -157,12 +172,21 @@ impl Now<'_> {
         }
         let wave = before.wave_of();
         if wave == self.stamp.wave_of() {
-            return before.lane_of() != lane && before.clock_of() >= self.stamp.clock_of();
+            let is_other = before.lane_of() != lane || before.is_shared();
+            return is_other && before.clock_of() >= self.stamp.clock_of();
         }
         self.known.get(wave).is_none_or(|&known| before.clock_of() > known)
     }
 
+    /// An access of this workgroup that the wave knows of, whosever it was.
+    #[inline]
+    pub fn knows(&self, before: Stamp) -> bool {
+        let moment = before.moment();
+        self.base <= moment && moment <= self.floor
+    }
+
     /// In this workgroup.
+    #[inline]
     pub fn is_here(&self, before: Stamp) -> bool {
         before.moment() >= self.base
     }

@@ -5,7 +5,7 @@
 
 use super::clock::{Now, Stamp};
 use super::launch::Launch;
-use super::shadow::{Met, Shadow};
+use super::shadow::{Cell, Met, Shadow};
 use super::{Mask, Trouble, lanes_of};
 use crate::{FaultKind, SimulatorError};
 use tinyspec_backends::Memory as _;
@@ -253,50 +253,101 @@ impl Memory {
         Trouble::new(FaultKind::Race, lanes, reason)
     }
 
-    /// Reads; `put` is given element, lane and bits. Which lanes read only what was written, by element.
+    /// Reads; `put` is given each element's bits by lane. Which lanes read only what was written, by element.
     #[inline]
     pub fn load<const SIZE: usize>(
         &mut self,
         access: &Access,
-        mut put: impl FnMut(usize, usize, u64),
+        mut put: impl FnMut(usize, &[u64; MOST_LANES]),
     ) -> Result<[Mask; MOST_ELEMENTS], Box<Trouble>> {
-        let bytes = SIZE * access.count;
-        let found = self.locate(access, bytes, "reads")?;
+        let found = self.locate(access, SIZE * access.count, "reads")?;
         let mut known = [access.mask; MOST_ELEMENTS];
-        for lane in lanes_of(access.mask) {
-            let number = found.of(lane);
-            let (region, granule) = match access.space {
-                Space::Global => (&self.regions[number], self.granule[0]),
-                Space::Local => (&self.local, self.granule[1]),
+        self.watch_reads::<SIZE>(access, &found, &mut known)?;
+        let mut values = [0; MOST_LANES];
+        let is_full = access.mask.count_ones() as usize == self.width;
+        for element in 0..access.count {
+            // SAFETY: `locate` found all bytes of the access inside of the region.
+            let get = |lane: usize| unsafe {
+                let region = self.region(access.space, found.of(lane));
+                region.get::<SIZE>((access.addresses[lane] - region.base) as usize + element * SIZE)
             };
-            let offset = (access.addresses[lane] - region.base) as usize;
-            if let Some(shadow) = region.shadow {
-                let (shadow, first) =
-                    (&mut self.shadows[shadow], (access.addresses[lane] - region.shadow_base) as usize);
-                for cell in first >> granule..(first + bytes) >> granule {
-                    let touched = shadow.cell(cell);
-                    let clash = match access.is_strong {
-                        true => touched.change(access.now, lane),
-                        false => touched.read(access.now, lane),
-                    };
-                    if let Some(met) = clash {
-                        return Err(self.race(access, (number, lane), "reads", met));
-                    }
-                    if access.space == Space::Local && !touched.is_written(access.now) {
-                        for (element, known) in known.iter_mut().enumerate().take(access.count) {
-                            let is_in = (first + element * SIZE) >> granule <= cell
-                                && cell <= (first + (element + 1) * SIZE - 1) >> granule;
-                            *known &= !(Mask::from(is_in) << lane);
-                        }
+            match (&found, is_full) {
+                (Found::Same(number), true) => {
+                    let region = self.region(access.space, *number);
+                    for (value, address) in values.iter_mut().zip(access.addresses).take(self.width) {
+                        // SAFETY: as above.
+                        *value = unsafe { region.get::<SIZE>((address - region.base) as usize + element * SIZE) };
                     }
                 }
+                _ => lanes_of(access.mask).for_each(|lane| values[lane] = get(lane)),
             }
-            for element in 0..access.count {
-                // SAFETY: `locate` found all `bytes` of it inside of the region.
-                put(element, lane, unsafe { region.get::<SIZE>(offset + element * SIZE) });
-            }
+            put(element, &values);
         }
         Ok(known)
+    }
+
+    #[inline]
+    fn region(&self, space: Space, number: usize) -> &Region {
+        match space {
+            Space::Global => &self.regions[number],
+            Space::Local => &self.local,
+        }
+    }
+
+    /// Notes what is read, and what of it nobody has written.
+    #[inline]
+    fn watch_reads<const SIZE: usize>(
+        &mut self,
+        access: &Access,
+        found: &Found,
+        known: &mut [Mask; MOST_ELEMENTS],
+    ) -> Result<(), Box<Trouble>> {
+        if let Found::Same(number) = found
+            && self.region(access.space, *number).shadow.is_none()
+        {
+            return Ok(());
+        }
+        let is_local = access.space == Space::Local;
+        let (granule, bytes) = (self.granule[usize::from(is_local)], SIZE * access.count);
+        let count = bytes >> granule;
+        let mut left = access.mask;
+        while left != 0 {
+            let lane = left.trailing_zeros() as usize;
+            left &= left - 1;
+            let region = if is_local { &self.local } else { &self.regions[found.of(lane)] };
+            let Some(shadow) = region.shadow else { continue };
+            let address = access.addresses[lane];
+            let first = (address - region.shadow_base) as usize >> granule;
+            let cells = self.shadows[shadow].cells(first, count);
+            // Lanes that read the same are looked at as one, where it is clear that they may.
+            let together = match access.is_strong {
+                true => 0,
+                false => left & same_address(access.addresses, lane),
+            };
+            if together != 0 && cells.iter_mut().all(|cell| cell.read_together(access.now, lane)) {
+                left &= !together;
+            } else {
+                let mut touch = |cell: &mut Cell| match access.is_strong {
+                    true => cell.change(access.now, lane),
+                    false => cell.read(access.now, lane),
+                };
+                if let Some(met) = cells.iter_mut().find_map(&mut touch) {
+                    return Err(self.race(access, (found.of(lane), lane), "reads", met));
+                }
+            }
+            if is_local && !cells.iter().all(|cell| cell.is_written(access.now)) {
+                let unwritten = |element: usize| {
+                    let from = (element * SIZE) >> granule;
+                    let to = ((element + 1) * SIZE - 1) >> granule;
+                    cells[from..=to].iter().any(|cell| !cell.is_written(access.now))
+                };
+                let lanes = 1 << lane | together;
+                for (element, known) in known.iter_mut().enumerate().take(access.count) {
+                    *known &= if unwritten(element) { !lanes } else { Mask::MAX };
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Writes what `take` gives for element and lane.
@@ -318,9 +369,8 @@ impl Memory {
             let Some(shadow) = region.shadow.filter(|_| region.is_writable) else {
                 return Err(read_only(region, lane));
             };
-            let (shadow, first) = (&mut self.shadows[shadow], (access.addresses[lane] - region.shadow_base) as usize);
-            for cell in first >> granule..(first + bytes) >> granule {
-                let touched = shadow.cell(cell);
+            let first = (access.addresses[lane] - region.shadow_base) as usize;
+            for touched in self.shadows[shadow].cells(first >> granule, bytes >> granule) {
                 let clash = match access.is_strong {
                     true => touched.change(access.now, lane),
                     false => touched.write(access.now, lane),
@@ -358,9 +408,8 @@ impl Memory {
             let Some(shadow) = region.shadow.filter(|_| region.is_writable) else {
                 return Err(read_only(region, lane));
             };
-            let (shadow, first) = (&mut self.shadows[shadow], (access.addresses[lane] - region.shadow_base) as usize);
-            for cell in first >> granule..(first + bytes) >> granule {
-                let touched = shadow.cell(cell);
+            let first = (access.addresses[lane] - region.shadow_base) as usize;
+            for touched in self.shadows[shadow].cells(first >> granule, bytes >> granule) {
                 if access.space == Space::Local && !touched.is_written(access.now) {
                     known &= !(1 << lane);
                 }
@@ -410,6 +459,21 @@ fn watch(regions: &mut [Region], written: u64, granule: u32, shadows: &mut Vec<S
 fn read_only(region: &Region, lane: usize) -> Box<Trouble> {
     let reason = format!("writes {}, whose address no store of this kernel derives from", region.name);
     Trouble::new(FaultKind::OutOfBounds, 1 << lane, reason)
+}
+
+/// Lanes behind this one with its address: those of a row of a tile, and of the rows below. Others are found later.
+#[inline]
+fn same_address(addresses: &[u64; MOST_LANES], lane: usize) -> Mask {
+    let address = addresses[lane];
+    let mut same: Mask = 0;
+    for step in [1, 8, 16] {
+        let mut other = lane + step;
+        while other < MOST_LANES && same >> other & 1 == 0 && addresses[other] == address {
+            same |= 1 << other;
+            other += 1;
+        }
+    }
+    same
 }
 
 /// The regions of a wave's addresses.

@@ -26,15 +26,40 @@ impl Cell {
     /// Notes a read; whom it meets.
     #[inline]
     pub fn read(&mut self, now: &Now, lane: usize) -> Option<Met> {
-        let me = now.stamp.lane(lane);
-        if self.last == me {
-            return self.met_writer(now, lane);
+        if !now.knows(self.writer)
+            && let Some(met) = self.met_writer(now, lane)
+        {
+            return Some(met);
         }
-        if let Some(met) = self.met_writer(now, lane).or_else(|| self.met_atomic(now, lane)) {
+        let me = now.stamp.lane(lane);
+        if self.last.is_beside(me) {
+            if self.last.lane_of() != lane {
+                self.last = self.last.shared();
+            }
+            return None;
+        }
+        self.read_first(now, me, lane)
+    }
+
+    /// The wave's first read since its last synchronisation.
+    fn read_first(&mut self, now: &Now, me: Stamp, lane: usize) -> Option<Met> {
+        if let Some(met) = self.met_atomic(now, lane) {
             return Some(met);
         }
         self.note(now, me, lane);
         None
+    }
+
+    /// Notes that several lanes read, if it is clear that they meet nobody.
+    #[inline]
+    pub fn read_together(&mut self, now: &Now, lane: usize) -> bool {
+        let me = now.stamp.lane(lane);
+        let is_clear = (now.knows(self.writer) || self.writer == Stamp::NEVER)
+            && (self.last.is_beside(me) || self.read_first(now, me, lane).is_none());
+        if is_clear {
+            self.last = self.last.shared();
+        }
+        is_clear
     }
 
     #[inline]
@@ -111,10 +136,10 @@ impl Shadow {
         Shadow { pages: std::iter::repeat_with(|| None).take(cells.div_ceil(PAGE)).collect() }
     }
 
-    /// A cell inside of the buffer.
+    /// Consecutive cells inside of the buffer: a power of two, at a multiple of it.
     #[inline]
-    pub fn cell(&mut self, number: usize) -> &mut Cell {
-        let page = self.pages[number / PAGE].get_or_insert_with(|| Box::new([Cell::NEW; PAGE]));
-        &mut page[number % PAGE]
+    pub fn cells(&mut self, first: usize, count: usize) -> &mut [Cell] {
+        let page = self.pages[first / PAGE].get_or_insert_with(|| Box::new([Cell::NEW; PAGE]));
+        &mut page[first % PAGE..][..count]
     }
 }

@@ -9,6 +9,7 @@ use crate::lanes::memory::{Access, Space};
 use smallvec::SmallVec;
 
 impl Warp {
+    #[inline(never)]
     pub(super) fn atomic(&mut self, atomic: &Atomic, active: u32, number: usize, shared: &mut Shared) -> Outcome<()> {
         let addresses = self.addresses(atomic.base, atomic.offset, active)?;
         self.values(&atomic.from, active)?;

@@ -34,6 +34,7 @@ impl Warp {
         }
     }
 
+    #[inline(never)]
     pub(super) fn load(&mut self, transfer: &Transfer, active: u32, number: usize, shared: &mut Shared) -> Outcome<()> {
         let addresses = self.addresses(transfer.base, transfer.offset, active)?;
         let now = shared.clocks.now(shared.group + 1, number).private(transfer.space == Space::Local);
@@ -46,12 +47,21 @@ impl Warp {
             origins: transfer.origins,
             is_strong: transfer.is_strong,
         };
-        let (words, longs) = (&mut self.words.values, &mut self.longs.values);
-        let put = |element: usize, lane: usize, bits: u64| {
-            let bits = extended(bits, transfer.size, transfer.is_signed);
+        let (words, longs) = (&mut self.words, &mut self.longs);
+        let put = |element: usize, values: &[u64; MOST_LANES]| {
+            let extend = |bits: u64| match transfer.is_signed {
+                true => extended(bits, transfer.size, true),
+                false => bits,
+            };
             match transfer.registers[element] {
-                Some(Register::Word(register, width)) => words[register as usize][lane] = truncated(bits, width),
-                Some(Register::Long(register)) => longs[register as usize][lane] = bits,
+                Some(Register::Word(register, width)) => {
+                    let values = std::array::from_fn(|lane| truncated(extend(values[lane]), width));
+                    words.merge(register, &values, active, 0);
+                }
+                Some(Register::Long(register)) => {
+                    let values = std::array::from_fn(|lane| extend(values[lane]));
+                    longs.merge(register, &values, active, 0);
+                }
                 _ => {}
             }
         };
@@ -96,6 +106,7 @@ impl Warp {
         }
     }
 
+    #[inline(never)]
     pub(super) fn store(
         &mut self,
         transfer: &Transfer,
