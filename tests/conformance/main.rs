@@ -2,7 +2,8 @@
 //!
 //! `cargo test --release --test conformance -- --nocapture`; `TINYSPEC_CORPUS=<folder>` reads another corpus,
 //! `TINYSPEC_CASES=<text>` only the cases whose id contains the text, `TINYSPEC_DEVICES="simt cpu"` only these devices.
-//! Of what is lowered for other processors than this one, each runs a share of the cases, and all with `TINYSPEC_SHAPES=all`.
+//! Of what is lowered for other processors than this one, and of what is rendered for GPUs, each runs a share of the cases, and
+//! all with `TINYSPEC_SHAPES=all`.
 
 mod compare;
 mod corpus;
@@ -12,6 +13,7 @@ mod expression;
 mod launch;
 mod models;
 mod programs;
+mod rendered;
 mod run;
 mod symbolic;
 
@@ -49,8 +51,8 @@ fn the_corpus_passes_on_every_device() {
     for device in devices() {
         let device = device.as_str();
         let mut tally = Tally::default();
-        let shape = SHAPES.iter().position(|shape| *shape == device).filter(|_| !takes_all_shapes());
-        let is_taken = |number: usize| shape.is_none_or(|shape| number % (SHARE * SHAPES.len()) == shape);
+        let shape = shapes().position(|shape| shape == device).filter(|_| !takes_all_shapes());
+        let is_taken = |number: usize| shape.is_none_or(|shape| number % (SHARE * shapes().count()) == shape);
         let asked = cases.iter().filter(|case| case.id.contains(&filter)).enumerate();
         for (_, case) in asked.filter(|(number, _)| is_taken(*number)) {
             match check(case, device) {
@@ -77,8 +79,16 @@ fn the_corpus_passes_on_every_device() {
     assert!(total.passed > 0, "no case of {} has `{filter}` in its id", folder.display());
 }
 
+/// What is lowered for others than this machine.
+fn shapes() -> impl Iterator<Item = &'static str> {
+    SHAPES.into_iter().chain(rendered::RENDERED)
+}
+
 /// The devices to check: those of `TINYSPEC_DEVICES`, which have to be there, or all that this machine has.
 fn devices() -> Vec<String> {
+    if let Err(error) = rendered::register() {
+        println!("skipped: code for GPUs: {error}");
+    }
     let asked = std::env::var("TINYSPEC_DEVICES");
     let is_there = |name: &&str| match (tinyspec::device(name), &asked) {
         (Ok(_), _) => true,
@@ -88,7 +98,7 @@ fn devices() -> Vec<String> {
             false
         }
     };
-    let all = ["interpreter", "simt", "cpu"].into_iter().chain(SHAPES).collect::<Vec<_>>().join(" ");
+    let all = ["interpreter", "simt", "cpu"].into_iter().chain(shapes()).collect::<Vec<_>>().join(" ");
     let names = asked.as_deref().unwrap_or(&all);
     names.split_whitespace().filter(is_there).map(str::to_string).collect()
 }

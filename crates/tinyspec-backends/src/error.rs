@@ -38,6 +38,14 @@ pub enum BackendError {
         /// What this machine lacks.
         reason: String,
     },
+    /// The device makes code for a GPU and has none to run it.
+    #[error(
+        "the device `{name}` makes code and runs none\nhelp: `Program::of` gives that code; the device `simt/{name}` interprets what is lowered for this GPU"
+    )]
+    CompileOnly {
+        /// The GPU.
+        name: String,
+    },
     /// Memory ran out or does not fit.
     #[error("device memory: {0}")]
     Memory(String),

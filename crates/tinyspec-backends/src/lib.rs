@@ -1,9 +1,10 @@
-//! Targets, compilers and runtimes of tinyspec: the three traits, the interpreters, and LLVM for the CPU.
+//! Targets, compilers and runtimes of tinyspec: the three traits, the interpreters, and LLVM for CPUs and GPUs.
 
 mod compiler;
 pub mod cpu;
 mod cpuid;
 mod error;
+pub mod gpu;
 pub mod host_memory;
 pub mod interpreter;
 pub mod llvm;
@@ -14,6 +15,7 @@ mod target;
 
 pub use compiler::{Compiler, Grid, LinearKernel};
 pub use error::BackendError;
+pub use gpu::{Gpu, UnknownGpu};
 pub use processor::{Processor, UnknownProcessor};
 pub use runtime::{Launch, Memory, Program, Runtime};
 pub use target::{Target, Workgroups};

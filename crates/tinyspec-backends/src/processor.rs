@@ -25,15 +25,26 @@ pub enum Architecture {
     X86_64,
     /// 64-bit Arm.
     Aarch64,
+    /// GPUs of NVIDIA, by way of PTX.
+    Nvptx64,
+    /// GPUs of AMD.
+    Amdgcn,
 }
 
 impl Architecture {
-    /// Rust's and LLVM's name of it.
+    /// LLVM's name of it; of a CPU's also Rust's.
     pub const fn name(self) -> &'static str {
         match self {
             Architecture::X86_64 => "x86_64",
             Architecture::Aarch64 => "aarch64",
+            Architecture::Nvptx64 => "nvptx64",
+            Architecture::Amdgcn => "amdgcn",
         }
+    }
+
+    /// Do kernels run as workgroups of threads?
+    pub const fn is_gpu(self) -> bool {
+        matches!(self, Architecture::Nvptx64 | Architecture::Amdgcn)
     }
 
     /// The one that this program was compiled for; `None` where it is another.

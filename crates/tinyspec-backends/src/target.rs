@@ -1,6 +1,7 @@
 //! What a device can do, as data; the lowering asks nothing else.
 
 use crate::processor::Isa;
+use crate::{BackendError, Grid, LinearKernel};
 use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::{ContentHash, DType, Op};
 
@@ -55,6 +56,37 @@ pub struct Workgroups {
     pub warp: usize,
     /// Bytes of LOCAL memory that a workgroup may use.
     pub local_bytes: usize,
+}
+
+impl Workgroups {
+    /// Refuses what no launch can have.
+    ///
+    /// # Errors
+    /// When the kernel has more workgroups, threads or LOCAL memory than this.
+    pub fn admit(&self, kernel: &LinearKernel, target: &str) -> Result<(), BackendError> {
+        let Grid { groups, threads } = kernel.grid;
+        let refuse = |reason: String| {
+            Err(BackendError::Unsupported {
+                target: target.into(),
+                op: "special".into(),
+                reason: format!("in `{}`: {reason}", kernel.name),
+            })
+        };
+        let exceeds =
+            |sizes: &[usize; 3], limits: &[usize; 3]| sizes.iter().zip(limits).any(|(size, limit)| size > limit);
+        if exceeds(&groups, &self.counts) {
+            return refuse(format!("{groups:?} workgroups, at most {:?}", self.counts));
+        }
+        if exceeds(&threads, &self.threads) || kernel.grid.size() > self.size {
+            let (limits, size) = (self.threads, self.size);
+            return refuse(format!("{threads:?} threads in a workgroup, at most {limits:?} and {size} in all"));
+        }
+        if kernel.scratch_bytes > self.local_bytes {
+            let (bytes, limit) = (kernel.scratch_bytes, self.local_bytes);
+            return refuse(format!("{bytes} bytes of LOCAL memory, at most {limit}"));
+        }
+        Ok(())
+    }
 }
 
 impl Target {

@@ -23,6 +23,9 @@ pub enum Error {
     /// No processor of this name.
     #[error(transparent)]
     Processor(#[from] tinyspec_backends::UnknownProcessor),
+    /// No GPU has this name.
+    #[error(transparent)]
+    Gpu(#[from] tinyspec_backends::UnknownGpu),
     /// No device of this name.
     #[error("{}no device `{name}`; there are: {known}{}", prefix(op), place(location))]
     UnknownDevice {

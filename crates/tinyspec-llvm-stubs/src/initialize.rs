@@ -19,11 +19,11 @@ macro_rules! initializers {
 }
 
 initializers! {
-    LLVM_InitializeAllTargetInfos: LLVMInitializeX86TargetInfo LLVMInitializeAArch64TargetInfo;
-    LLVM_InitializeAllTargets: LLVMInitializeX86Target LLVMInitializeAArch64Target;
-    LLVM_InitializeAllTargetMCs: LLVMInitializeX86TargetMC LLVMInitializeAArch64TargetMC;
-    LLVM_InitializeAllAsmPrinters: LLVMInitializeX86AsmPrinter LLVMInitializeAArch64AsmPrinter;
-    LLVM_InitializeAllAsmParsers: LLVMInitializeX86AsmParser LLVMInitializeAArch64AsmParser;
+    LLVM_InitializeAllTargetInfos: LLVMInitializeX86TargetInfo LLVMInitializeAArch64TargetInfo LLVMInitializeNVPTXTargetInfo LLVMInitializeAMDGPUTargetInfo;
+    LLVM_InitializeAllTargets: LLVMInitializeX86Target LLVMInitializeAArch64Target LLVMInitializeNVPTXTarget LLVMInitializeAMDGPUTarget;
+    LLVM_InitializeAllTargetMCs: LLVMInitializeX86TargetMC LLVMInitializeAArch64TargetMC LLVMInitializeNVPTXTargetMC LLVMInitializeAMDGPUTargetMC;
+    LLVM_InitializeAllAsmPrinters: LLVMInitializeX86AsmPrinter LLVMInitializeAArch64AsmPrinter LLVMInitializeNVPTXAsmPrinter LLVMInitializeAMDGPUAsmPrinter;
+    LLVM_InitializeAllAsmParsers: LLVMInitializeX86AsmParser LLVMInitializeAArch64AsmParser LLVMInitializeAMDGPUAsmParser;
     LLVM_InitializeAllDisassemblers: LLVMInitializeX86Disassembler LLVMInitializeAArch64Disassembler;
 }
 

@@ -11,7 +11,7 @@ mod races;
 mod threads;
 
 use super::linear::{self, code, resolve};
-use crate::{BackendError, Compiler, Grid, Launch, LinearKernel, Program, Runtime, Target, Workgroups};
+use crate::{BackendError, Compiler, Launch, LinearKernel, Program, Runtime, Target, Workgroups};
 use std::sync::Arc;
 
 /// A GPU of middling limits on which every op is native: what it runs, other GPUs run.
@@ -49,7 +49,7 @@ unsafe impl Compiler for SimtCompiler {
 
     fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {
         if let Some(workgroups) = &target.workgroups {
-            check(kernel, workgroups)?;
+            workgroups.admit(kernel, &target.name)?;
         }
         // Loading resolves it again; here it shows what cannot run.
         resolve::resolve(kernel)?;
@@ -63,31 +63,6 @@ unsafe impl Compiler for SimtCompiler {
     fn assembly(&self, kernel: &LinearKernel, _target: &Target) -> Result<String, BackendError> {
         linear::assembly(kernel)
     }
-}
-
-/// Refuses what no launch can have.
-fn check(kernel: &LinearKernel, workgroups: &Workgroups) -> Result<(), BackendError> {
-    let Grid { groups, threads } = kernel.grid;
-    let refuse = |reason: String| {
-        Err(BackendError::Unsupported {
-            target: "simt".into(),
-            op: "special".into(),
-            reason: format!("in `{}`: {reason}", kernel.name),
-        })
-    };
-    let exceeds = |sizes: &[usize; 3], limits: &[usize; 3]| sizes.iter().zip(limits).any(|(size, limit)| size > limit);
-    if exceeds(&groups, &workgroups.counts) {
-        return refuse(format!("{groups:?} workgroups, at most {:?}", workgroups.counts));
-    }
-    if exceeds(&threads, &workgroups.threads) || kernel.grid.size() > workgroups.size {
-        let (limits, size) = (workgroups.threads, workgroups.size);
-        return refuse(format!("{threads:?} threads in a workgroup, at most {limits:?} and {size} in all"));
-    }
-    if kernel.scratch_bytes > workgroups.local_bytes {
-        let (bytes, limit) = (kernel.scratch_bytes, workgroups.local_bytes);
-        return refuse(format!("{bytes} bytes of LOCAL memory, at most {limit}"));
-    }
-    Ok(())
 }
 
 /// Runs kernels at once, one workgroup after the other, in memory of the host.

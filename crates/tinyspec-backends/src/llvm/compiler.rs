@@ -1,8 +1,8 @@
-//! The CPU's compiler: a linear kernel becomes an object.
+//! The compiler: a linear kernel becomes an object, or PTX.
 
 use super::machine::{Machine, Output};
 use super::{LlvmError, find, llvm, render, split};
-use crate::processor::Isa;
+use crate::processor::{Architecture, Isa};
 use crate::{BackendError, Compiler, LinearKernel, Target};
 use inkwell::context::Context;
 use inkwell::module::Module;
@@ -70,6 +70,23 @@ impl LlvmCompiler {
     }
 }
 
+fn architecture(target: &Target) -> Option<Architecture> {
+    target.isa.as_ref().map(|isa| isa.architecture)
+}
+
+fn is_gpu(target: &Target) -> bool {
+    architecture(target).is_some_and(Architecture::is_gpu)
+}
+
+/// What a kernel becomes.
+fn output(target: &Target) -> Output {
+    match architecture(target) {
+        // LLVM has no assembler for it; the driver has one.
+        Some(Architecture::Nvptx64) => Output::Assembly,
+        _ => Output::Object,
+    }
+}
+
 // SAFETY: the code is generated from the kernel's own instructions.
 unsafe impl Compiler for LlvmCompiler {
     fn fingerprint(&self) -> String {
@@ -80,12 +97,14 @@ unsafe impl Compiler for LlvmCompiler {
         self.generator.clone()
     }
 
+    /// Of a CPU and of AMD's GPUs an ELF object; of NVIDIA's PTX.
     fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {
-        self.alone(kernel, target, Output::Object)
+        self.alone(kernel, target, output(target))
     }
 
     fn compile_all(&self, kernels: &[&LinearKernel], target: &Target) -> Vec<Result<Vec<u8>, BackendError>> {
         if kernels.len() > 1
+            && !is_gpu(target)
             && let Ok(codes) = self.together(kernels, target)
         {
             return codes.into_iter().map(Ok).collect();

@@ -37,6 +37,10 @@ const REQUIRED: &[&str] = &[
 /// kernels, and each of them costs its share of the half millisecond that a function without instructions takes.
 /// Innermost loops begin with a line of the instructions' cache: how fast one is does not depend on what stands before it
 /// then, which may be a fourth of a product's time. Unknown options are ignored by LLVM.
+///
+/// They are of the process, so code for GPUs is made with them too. Without them the kernels of the conformance corpus have
+/// 3 % fewer instructions on gfx942 and 6 % fewer on gfx1100, 6 % more registers on both, and take half as long again to compile;
+/// PTX has 3 % fewer instructions, and ptxas gives it as many registers.
 const OPTIONS: &[&str] = &[
     "tinyspec",
     "-disable-lsr",

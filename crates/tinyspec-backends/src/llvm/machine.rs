@@ -24,7 +24,7 @@ fn name_and_features(isa: &Isa) -> (String, String) {
     }
     let unlisted = match isa.architecture {
         Architecture::X86_64 => UNLISTED,
-        Architecture::Aarch64 => "",
+        _ => "",
     };
     (isa.cpu.clone(), unlisted.into())
 }
@@ -32,28 +32,43 @@ fn name_and_features(isa: &Isa) -> (String, String) {
 /// Instruction sets that LLVM knows some processors to have, and would use, but [`Isa::features`] never lists.
 const UNLISTED: &str = "-sse4a,-avx512fp16";
 
-/// Kernels are ELF on every system, because our loader reads that.
+/// Kernels of a CPU are ELF on every system, because our loader reads that.
 fn triple(architecture: Architecture) -> String {
-    format!("{}-unknown-linux-gnu", architecture.name())
+    let rest = match architecture {
+        Architecture::X86_64 | Architecture::Aarch64 => "unknown-linux-gnu",
+        Architecture::Nvptx64 => "nvidia-cuda",
+        Architecture::Amdgcn => "amd-amdhsa",
+    };
+    format!("{}-{rest}", architecture.name())
 }
+
+/// The oldest LLVM whose code for GPUs is what the renderer expects.
+const OLDEST_FOR_GPUS: u32 = 22;
 
 /// Registers LLVM's code generator for an architecture, if this libLLVM has it.
 fn initialize(architecture: Architecture) -> Result<(), String> {
     static X86_64: OnceLock<Result<(), String>> = OnceLock::new();
     static AARCH64: OnceLock<Result<(), String>> = OnceLock::new();
+    static NVPTX: OnceLock<Result<(), String>> = OnceLock::new();
+    static AMDGPU: OnceLock<Result<(), String>> = OnceLock::new();
     let config = InitializationConfig::default();
     let has = |function: &str| match tinyspec_llvm_stubs::has(function) {
         true => Ok(()),
         false => Err(format!("this libLLVM has no code generator for {}", architecture.name())),
     };
-    let outcome = match architecture {
-        Architecture::X86_64 => {
-            X86_64.get_or_init(|| has("LLVMInitializeX86Target").map(|()| LlvmTarget::initialize_x86(&config)))
-        }
-        Architecture::Aarch64 => {
-            AARCH64.get_or_init(|| has("LLVMInitializeAArch64Target").map(|()| LlvmTarget::initialize_aarch64(&config)))
-        }
-    };
+    let outcome =
+        match architecture {
+            Architecture::X86_64 => {
+                X86_64.get_or_init(|| has("LLVMInitializeX86Target").map(|()| LlvmTarget::initialize_x86(&config)))
+            }
+            Architecture::Aarch64 => AARCH64
+                .get_or_init(|| has("LLVMInitializeAArch64Target").map(|()| LlvmTarget::initialize_aarch64(&config))),
+            Architecture::Nvptx64 => {
+                NVPTX.get_or_init(|| has("LLVMInitializeNVPTXTarget").map(|()| LlvmTarget::initialize_nvptx(&config)))
+            }
+            Architecture::Amdgcn => AMDGPU
+                .get_or_init(|| has("LLVMInitializeAMDGPUTarget").map(|()| LlvmTarget::initialize_amd_gpu(&config))),
+        };
     outcome.clone()
 }
 
@@ -68,9 +83,13 @@ impl Machine {
     /// # Errors
     /// When no libLLVM is found, or it has no target for this architecture.
     pub fn new(isa: &Isa) -> Result<Machine, LlvmError> {
-        llvm()?;
+        let version = llvm()?.version;
+        let is_gpu = isa.architecture.is_gpu();
         let triple = triple(isa.architecture);
         let error = |reason: String| LlvmError::Target { triple: triple.clone(), reason };
+        if is_gpu && version.major < OLDEST_FOR_GPUS {
+            return Err(error(format!("code for GPUs needs LLVM {OLDEST_FOR_GPUS}, this is {version}")));
+        }
         initialize(isa.architecture).map_err(error)?;
         let target_triple = TargetTriple::create(&triple);
         let target = LlvmTarget::from_triple(&target_triple).map_err(|message| error(message.to_string()))?;
@@ -80,13 +99,15 @@ impl Machine {
                 &target_triple,
                 &name,
                 &features,
-                OptimizationLevel::Less,
+                if is_gpu { OptimizationLevel::Default } else { OptimizationLevel::Less },
                 RelocMode::PIC,
                 CodeModel::Default,
             )
             .ok_or_else(|| error(format!("no code generator for processor `{name}`")))?;
-        // SAFETY: the target machine is alive.
-        unsafe { llvm_sys::target_machine::LLVMSetTargetMachineFastISel(target_machine.as_mut_ptr(), 1) };
+        if !is_gpu {
+            // SAFETY: the target machine is alive.
+            unsafe { llvm_sys::target_machine::LLVMSetTargetMachineFastISel(target_machine.as_mut_ptr(), 1) };
+        }
         Ok(Machine { target_machine })
     }
 

@@ -10,10 +10,12 @@ mod arithmetic;
 mod atomic;
 mod cast;
 mod control;
+mod cpu;
 mod custom;
 mod demand;
 mod division;
 mod emit;
+mod gpu;
 mod instruction;
 mod memory;
 mod streaming;
@@ -49,11 +51,20 @@ pub(super) fn render<'context>(
     target: &Target,
     section: Option<&str>,
 ) -> Result<()> {
-    let emit = Emitter::new(context, module, &symbol(kernel), section);
+    let family = gpu::family(target.isa.as_ref());
+    let (function, scope) = match family {
+        Family::Cpu => (cpu::function(context, module, &symbol(kernel), section), None),
+        _ => {
+            gpu::admit(kernel, target)?;
+            (gpu::function(context, module, kernel, &symbol(kernel), family), Some(gpu::scope(family)))
+        }
+    };
+    let emit = Emitter::new(context, module, function, scope);
     let mut renderer = Renderer {
         graph: &kernel.graph,
         kernel,
         target,
+        family,
         entry: emit.block(),
         emit,
         values: vec![None; kernel.graph.len()],
@@ -83,6 +94,14 @@ pub(super) fn render<'context>(
     if customs > 0 { custom::inline(module, customs) } else { Ok(()) }
 }
 
+/// What code is for. What is a family's alone is in a module of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Family {
+    Cpu,
+    Nvptx,
+    Amdgpu,
+}
+
 /// A value, and how many loops and conditions enclose its definition.
 #[derive(Clone, Copy, Debug)]
 struct Placed {
@@ -94,6 +113,7 @@ struct Renderer<'a, 'context> {
     graph: &'a Graph,
     kernel: &'a LinearKernel,
     target: &'a Target,
+    family: Family,
     emit: Emitter<'context>,
     entry: Block,
     /// By node.
@@ -145,8 +165,10 @@ impl Renderer<'_, '_> {
         self.demanded = self.demanded(instructions)?;
         self.registers = Registers::scan(self.graph, instructions);
         self.load_bases(instructions)?;
-        self.ahead = self.blocks_ahead(instructions);
-        self.unseen = self.unseen(instructions);
+        if !self.is_gpu() {
+            self.ahead = self.blocks_ahead(instructions);
+            self.unseen = self.unseen(instructions);
+        }
         self.sequence(instructions)?;
         if let Some(level) = self.levels.last() {
             return Err(self.unsupported(level.node, "it is never closed"));
@@ -172,8 +194,9 @@ impl Renderer<'_, '_> {
             Op::Load => self.load(node),
             Op::Store => self.store(node),
             Op::AtomicAdd => self.atomic_add(node),
-            // Places are resolved where they are used. LOCAL memory is a thread's own, so a barrier orders nothing.
-            Op::Param | Op::Buffer | Op::After | Op::Group | Op::Sink | Op::Barrier | Op::Shrink => Ok(()),
+            Op::Barrier => self.barrier(),
+            // Places are resolved where they are used.
+            Op::Param | Op::Buffer | Op::After | Op::Group | Op::Sink | Op::Shrink => Ok(()),
             // Nor is a lane taken out before somebody asks for it.
             Op::Index => Ok(()),
             // Shapes.
@@ -243,6 +266,7 @@ impl Renderer<'_, '_> {
             Op::Ins => self.single(node),
             Op::Wmma => self.wmma(node),
             Op::Custom => self.custom(node),
+            Op::Special => self.special(node),
             op if op.is_elementwise() => self.elementwise(node),
             _ => Err(self.unsupported(node, "it is no instruction of a kernel")),
         }

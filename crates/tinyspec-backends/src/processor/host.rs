@@ -53,6 +53,7 @@ fn look() -> Processor {
     let has_bf16 = match architecture {
         Architecture::X86_64 => isa.has_avx512() && isa.has("avx512bf16") && !model.starts_with(INTEL),
         Architecture::Aarch64 => isa.has("bf16"),
+        Architecture::Nvptx64 | Architecture::Amdgcn => false,
     };
     let dots = [(isa.has_avx512() && isa.has("avx512vnni"), DType::I16), (has_bf16, DType::BF16)];
     Processor {

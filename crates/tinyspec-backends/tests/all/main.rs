@@ -8,6 +8,8 @@ mod simt_interpreter;
 mod tensor_interpreter;
 
 #[cfg(feature = "llvm")]
+mod gpus;
+#[cfg(feature = "llvm")]
 mod llvm_machine;
 #[cfg(feature = "llvm")]
 mod llvm_render;

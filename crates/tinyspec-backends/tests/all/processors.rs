@@ -44,6 +44,7 @@ fn every_processor_is_rendered_for_in_its_own_instructions() {
             (Architecture::X86_64, 32) => ["vfmadd", "ymm"],
             (Architecture::X86_64, _) => ["mulps", "xmm"],
             (Architecture::Aarch64, _) => ["fmla", ".4s"],
+            (other, _) => panic!("{name} is no CPU: {other:?}"),
         };
         assert!(marks.iter().all(|mark| assembly.contains(mark)), "{name}: {assembly}");
         if target.has_tensor_core(BF16) {

@@ -1,9 +1,10 @@
-//! The devices that every machine has: the CPU by machine code, the interpreter, and one like a GPU.
+//! The devices that every machine has: the CPU by machine code, the interpreter, and one like a GPU; and chips that code is
+//! made for, wherever they are.
 
 use super::Device;
 use crate::Result;
 use std::sync::Arc;
-use tinyspec_backends::{Processor, Target, interpreter, settings};
+use tinyspec_backends::{Gpu, Processor, Target, interpreter, settings};
 
 /// How a device is opened.
 type Open = fn(&str) -> Result<Device>;
@@ -17,7 +18,8 @@ pub(super) const DEVICES: &[(&str, Open)] = &[
 ];
 
 /// How the device of this name is opened, and whose kernels it runs: one of [`DEVICES`]; a processor that machine code is made
-/// for, such as `znver4`; the interpreter of what is lowered for one, such as `interpreter/znver4`; or a virtual device beside
+/// for, such as `znver4`; the interpreter of what is lowered for one, such as `interpreter/znver4`; a GPU that code is made for and
+/// that is not there, such as `sm_80`; the interpreter of what is lowered for one, such as `simt/sm_80`; or a virtual device beside
 /// one of these, such as `cpu:1`, with memory of its own.
 pub(super) fn find(name: &str) -> Option<(&str, Open)> {
     let kind = kind_of(name);
@@ -26,7 +28,8 @@ pub(super) fn find(name: &str) -> Option<(&str, Open)> {
     }
     let known = DEVICES.iter().find(|(known, _)| *known == kind).map(|(_, open)| *open);
     let interpreted = || kind.strip_prefix(INTERPRETED).filter(|name| is_processor(name)).map(|_| shape_device as Open);
-    Some((kind, known.or_else(interpreted).or_else(|| machine(kind))?))
+    let simulated = || kind.strip_prefix(SIMT).filter(|name| Gpu::named(name).is_ok()).map(|_| chip_device as Open);
+    Some((kind, known.or_else(interpreted).or_else(simulated).or_else(|| machine(kind))?))
 }
 
 /// The name without the number of a virtual device.
@@ -40,7 +43,10 @@ fn is_processor(name: &str) -> bool {
 
 #[cfg(feature = "llvm")]
 fn machine(kind: &str) -> Option<Open> {
-    is_processor(kind).then_some(processor_device as Open)
+    match Gpu::named(kind) {
+        Ok(_) => Some(gpu_device as Open),
+        Err(_) => is_processor(kind).then_some(processor_device as Open),
+    }
 }
 
 #[cfg(not(feature = "llvm"))]
@@ -50,6 +56,9 @@ fn machine(_: &str) -> Option<Open> {
 
 /// What stands before a processor's name where the interpreter runs what is lowered for it.
 const INTERPRETED: &str = "interpreter/";
+
+/// What stands before a GPU's name where it runs what is lowered for that.
+const SIMT: &str = "simt/";
 
 /// Threads of a processor that is interpreted: what it runs does not depend on this machine.
 const INTERPRETED_THREADS: usize = 2;
@@ -94,6 +103,21 @@ fn shape_device(name: &str) -> Result<Device> {
     let (compiler, runtime) = (interpreter::linear::InterpreterCompiler, interpreter::linear::InterpreterRuntime);
     let target = strictly(processor.target(INTERPRETED_THREADS));
     Ok(Device::new(name, target, Arc::new(compiler), Arc::new(runtime)))
+}
+
+/// A GPU of the table, by its name: it gives code, and has nothing to run it.
+#[cfg(feature = "llvm")]
+fn gpu_device(name: &str) -> Result<Device> {
+    let gpu = Gpu::named(kind_of(name))?;
+    let runtime = tinyspec_backends::gpu::CompileOnly::of(&gpu);
+    Ok(Device::new(name, gpu.target(), Arc::new(late::Compiler::default()), Arc::new(runtime)))
+}
+
+/// The interpreter of workgroups, of kernels that are lowered for a GPU of the table.
+fn chip_device(name: &str) -> Result<Device> {
+    let gpu = Gpu::named(kind_of(name).trim_start_matches(SIMT))?;
+    let (compiler, runtime) = (interpreter::simt::SimtCompiler, interpreter::simt::SimtRuntime);
+    Ok(Device::new(name, gpu.target(), Arc::new(compiler), Arc::new(runtime)))
 }
 
 fn simt_device(name: &str) -> Result<Device> {

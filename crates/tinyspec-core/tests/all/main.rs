@@ -20,6 +20,7 @@ mod fallback;
 mod files;
 mod formats;
 mod functions;
+mod gpus;
 mod histories;
 mod identities;
 mod indexing;

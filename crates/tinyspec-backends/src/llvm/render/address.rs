@@ -16,6 +16,9 @@ pub(super) struct Addresses {
     wide: FxHashMap<NodeId, Placed>,
     scaled: FxHashMap<(NodeId, i64), Placed>,
     pointers: FxHashMap<(NodeId, Vec<(NodeId, i64)>), Placed>,
+    /// Integers in 32 bits, and sums of them as offsets: on a GPU, where such arithmetic takes half as long.
+    pub(super) narrow: FxHashMap<NodeId, Placed>,
+    pub(super) narrow_sums: FxHashMap<Vec<(NodeId, i64)>, Placed>,
 }
 
 /// A sum of multiples of nodes, and a constant.
@@ -64,24 +67,16 @@ impl Addresses {
 }
 
 impl Renderer<'_, '_> {
-    /// Reads the start of every buffer from the table that the kernel is given.
+    /// Finds out where every buffer begins, and the values of the named dims.
     pub(super) fn load_bases(&mut self, instructions: &[NodeId]) -> Result<()> {
-        let table = self.emit.parameter(0);
-        let entry = |renderer: &Self, position: usize| {
-            let position = renderer.emit.int(Kind::I64, 1, position as i64);
-            let place = renderer.emit.offset(table, position, Kind::Pointer)?;
-            renderer.emit.load(place, Kind::Pointer, 1, 8)
-        };
+        let is_gpu = self.is_gpu();
         for node in self.graph.reachable(instructions) {
             let base = match self.graph.arg(node) {
-                // The values of the named dims lie behind the buffers.
                 Arg::Param { slot, dtype: DType::Index, .. } if self.graph.op(node) == Op::Param => {
-                    let Some(last) = self.kernel.params.checked_sub(1) else {
+                    if self.kernel.params == 0 {
                         return Err(self.unsupported(node, "the kernel is given no dims"));
-                    };
-                    let (dims, position) = (entry(self, last)?, self.emit.int(Kind::I64, 1, i64::from(*slot)));
-                    let place = self.emit.offset(dims, position, Kind::I64)?;
-                    let value = self.emit.load(place, Kind::I64, 1, 8)?;
+                    }
+                    let value = if is_gpu { self.dim_parameter(*slot)? } else { self.dim_of_table(*slot)? };
                     self.values[node.index()] = Some(Placed { value, depth: 0 });
                     continue;
                 }
@@ -89,16 +84,14 @@ impl Renderer<'_, '_> {
                     if *slot as usize >= self.kernel.params {
                         return Err(self.unsupported(node, "the kernel has fewer parameters"));
                     }
-                    entry(self, *slot as usize)?
+                    if is_gpu { self.buffer_parameter(*slot)? } else { self.buffer_of_table(*slot)? }
                 }
                 Arg::Buffer { slot, addrspace: AddrSpace::Local, .. } => {
                     let offset = self.kernel.local_offsets.iter().find(|(local, _)| local == slot);
-                    let Some((_, offset)) = offset else {
+                    let Some(&(_, offset)) = offset else {
                         return Err(self.unsupported(node, "the plan gives it no place"));
                     };
-                    let scratch = entry(self, self.kernel.params)?;
-                    let offset = self.emit.int(Kind::I64, 1, *offset as i64);
-                    self.emit.offset(scratch, offset, Kind::I8)?
+                    if is_gpu { self.local_memory(offset)? } else { self.scratch_of_table(offset)? }
                 }
                 _ => continue,
             };
@@ -183,7 +176,7 @@ impl Renderer<'_, '_> {
         let mut terms: Vec<(usize, NodeId, i64)> = Vec::new();
         let mut constant = sum.constant;
         for (node, factor) in &sum.terms {
-            terms.push((self.scaled(*node, *factor)?.depth, *node, *factor));
+            terms.push((self.depth_of_term(*node, *factor)?, *node, *factor));
             // Trips that are written out share a pointer.
             let trip = self.unrolled.filter(|unrolled| unrolled.range == *node).map_or(0, |unrolled| unrolled.trip);
             constant = constant.wrapping_add(trip.wrapping_mul(*factor));
@@ -197,6 +190,13 @@ impl Renderer<'_, '_> {
             let key = (base, prefix.clone());
             if let Some(known) = self.addresses.pointers.get(&key) {
                 pointer = *known;
+                continue;
+            }
+            if let Some(offset) = self.narrow_offset(group, size)? {
+                let (start, depth) = (pointer.value, pointer.depth.max(offset.depth));
+                let value = self.at_depth(depth, |renderer| renderer.emit.offset(start, offset.value, Kind::I8))?;
+                pointer = Placed { value, depth };
+                self.addresses.pointers.insert(key, pointer);
                 continue;
             }
             let depth = group.iter().fold(pointer.depth, |depth, term| depth.max(term.0));
@@ -322,7 +322,7 @@ impl Renderer<'_, '_> {
     }
 
     /// A multiple of a node; of a condition, the factor where it holds.
-    fn scaled(&mut self, node: NodeId, factor: i64) -> Result<Placed> {
+    pub(super) fn scaled(&mut self, node: NodeId, factor: i64) -> Result<Placed> {
         let is_condition = self.graph.dtype(node) == DType::Bool;
         if factor == 1 && !is_condition {
             return self.wide(node);

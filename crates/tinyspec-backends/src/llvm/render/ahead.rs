@@ -358,7 +358,7 @@ impl Renderer<'_, '_> {
             let pointer = self.emit.offset(start, offset, Kind::I8)?;
             let caches = if block.is_small { 3 } else { 2 };
             let [read, caches, data] = [0, caches, 1].map(|number| self.emit.int(Kind::I32, 1, number));
-            self.emit.intrinsic("llvm.prefetch", &[(Kind::Pointer, 1)], &[pointer, read, caches, data], None)?;
+            self.emit.intrinsic("llvm.prefetch", &[(pointer.kind, 1)], &[pointer, read, caches, data], None)?;
         }
         Ok(())
     }

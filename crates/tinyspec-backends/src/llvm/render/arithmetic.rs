@@ -130,7 +130,7 @@ impl Renderer<'_, '_> {
                 self.emit.binary(LLVMFAdd, product, c)
             }
             (Op::Idiv, &[a, b]) => self.float_floor_division(a, b),
-            (Op::Mod, &[a, b]) => self.float_modulo(a, b),
+            (Op::Mod, &[a, b]) => self.float_modulo(node, a, b),
             _ => Err(self.unsupported(node, "Instruction Selection has to decompose it for this target")),
         }
     }

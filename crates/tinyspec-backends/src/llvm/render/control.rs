@@ -1,6 +1,6 @@
 //! Loops, conditions, and the registers that are promoted to SSA values across them.
 
-use super::emit::{Block, Kind, Result, Value};
+use super::emit::{Block, Result, Value};
 use super::{Placed, Renderer};
 use llvm_sys::{LLVMIntPredicate::LLVMIntSLT, LLVMOpcode::LLVMAdd};
 use rustc_hash::FxHashMap;
@@ -116,10 +116,15 @@ impl Renderer<'_, '_> {
         let shared = matches!(self.graph.arg(node), Arg::Range { axis: AxisType::Global, .. });
         let bound = self.graph.source(node, 0);
         let (start, end, guarded) = if shared {
-            (self.emit.parameter(1), self.emit.parameter(2), true)
+            if self.is_gpu() {
+                return Err(self.unsupported(node, "a GPU has workgroups in place of a GLOBAL loop"));
+            }
+            let (start, end) = self.shared_trips()?;
+            (start, end, true)
         } else {
             let least = self.graph.props(bound).interval.int().map_or(0, |(least, _)| least);
-            (self.emit.int(Kind::I64, 1, 0), self.wide(bound)?.value, least < 1)
+            let end = self.bound(bound)?;
+            (self.emit.int(end.kind, 1, 0), end, least < 1)
         };
         let (before, block, after) = (self.emit.block(), self.emit.new_block(), self.emit.new_block());
         if guarded {
@@ -129,7 +134,7 @@ impl Renderer<'_, '_> {
             self.emit.jump(block);
         }
         self.emit.enter(block);
-        let index = self.emit.phi(Kind::I64, 1);
+        let index = self.emit.phi(start.kind, 1);
         self.emit.arrive(index, start, before)?;
         let mut phis = Vec::new();
         let registers = self.registers.current.clone();
@@ -146,7 +151,8 @@ impl Renderer<'_, '_> {
             after,
             body: Some(Body { block, index, end, step, guarded, phis }),
         });
-        self.values[node.index()] = Some(Placed { value: index, depth: self.levels.len() });
+        let value = self.counted(node, index)?;
+        self.values[node.index()] = Some(Placed { value, depth: self.levels.len() });
         self.fetch_ahead(node)
     }
 
@@ -160,7 +166,7 @@ impl Renderer<'_, '_> {
             return Err(self.unsupported(node, "it closes what is no loop"));
         };
         let latch = self.emit.block();
-        let step = self.emit.int(Kind::I64, 1, body.step);
+        let step = self.emit.int(body.index.kind, 1, body.step);
         let next = self.emit.binary(LLVMAdd, body.index, step)?;
         let again = self.emit.compare_ints(LLVMIntSLT, next, body.end)?;
         self.emit.branch(again, body.block, level.after)?;

@@ -5,6 +5,7 @@
 
 use super::Renderer;
 use super::emit::{Kind, Result, Value};
+use super::gpu;
 use crate::BackendError;
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
@@ -40,7 +41,13 @@ impl Renderer<'_, '_> {
     }
 
     /// The name of the function that the code is the body of.
-    fn custom_function(&mut self, node: NodeId, code: &str, result: Type, operands: &[Type]) -> Result<String> {
+    pub(super) fn custom_function(
+        &mut self,
+        node: NodeId,
+        code: &str,
+        result: Type,
+        operands: &[Type],
+    ) -> Result<String> {
         let parameters: Vec<String> =
             operands.iter().enumerate().map(|(number, &of)| format!("{} %{number}", type_name(of))).collect();
         let signature = format!("({}) alwaysinline nounwind {{\n{code}\n}}\n", parameters.join(", "));
@@ -49,7 +56,9 @@ impl Renderer<'_, '_> {
             return Ok(custom_name(number));
         }
         let name = custom_name(self.customs.len());
+        let admitted = |parsed| if self.is_gpu() { gpu::admit::code(&parsed).map(|()| parsed) } else { Ok(parsed) };
         let function = parse(self.context, &definition(&name), &name)
+            .and_then(admitted)
             .and_then(|parsed| link(self.module, parsed, &name))
             .map_err(|reason| self.unsupported(node, &format!("its code is no body of a function: {reason}")));
         function?;
@@ -76,7 +85,7 @@ fn type_name((kind, lanes): Type) -> String {
         Kind::BFloat => "bfloat".into(),
         Kind::Float => "float".into(),
         Kind::Double => "double".into(),
-        Kind::Pointer => "ptr".into(),
+        Kind::Pointer(_) => "ptr".into(),
         int => format!("i{}", int.bits()),
     };
     if lanes == 1 { element } else { format!("<{lanes} x {element}>") }

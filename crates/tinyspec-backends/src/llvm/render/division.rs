@@ -76,9 +76,9 @@ impl Renderer<'_, '_> {
         if narrow { self.emit.convert(LLVMFPTrunc, value, Kind::Float) } else { Ok(value) }
     }
 
-    pub(super) fn float_modulo(&mut self, a: Value, b: Value) -> Result<Value> {
+    pub(super) fn float_modulo(&mut self, node: NodeId, a: Value, b: Value) -> Result<Value> {
         let zero = self.emit.float(a.kind, a.lanes, 0.0);
-        let remainder = self.emit.binary(LLVMFRem, a, b)?;
+        let remainder = if self.is_gpu() { self.remainder(node, a, b)? } else { self.emit.binary(LLVMFRem, a, b)? };
         let some = self.emit.compare_floats(LLVMRealUNE, remainder, zero)?;
         let negative = self.emit.compare_floats(LLVMRealOLT, remainder, zero)?;
         let downwards = self.emit.compare_floats(LLVMRealOLT, b, zero)?;

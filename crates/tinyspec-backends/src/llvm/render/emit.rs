@@ -4,11 +4,15 @@
 //! of them, so the instructions are built on LLVM's C interface, with the checks that keep that sound in this file and those below it.
 
 mod control;
+mod gpu;
 mod memory;
+
+pub(super) use gpu::Scope;
 
 use crate::BackendError;
 use inkwell::context::Context;
 use inkwell::module::Module;
+use inkwell::values::{AsValueRef, FunctionValue};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMIntPredicate, LLVMOpcode, LLVMRealPredicate};
@@ -32,7 +36,29 @@ pub(super) enum Kind {
     BFloat,
     Float,
     Double,
-    Pointer,
+    Pointer(Space),
+}
+
+/// Which memory a pointer is into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Space {
+    /// A CPU's, which is one.
+    Flat,
+    /// A GPU's, which all workgroups share.
+    Global,
+    /// A workgroup's own.
+    Local,
+}
+
+impl Space {
+    /// LLVM's number of it, the same for all GPUs.
+    pub(super) const fn number(self) -> u32 {
+        match self {
+            Space::Flat => 0,
+            Space::Global => 1,
+            Space::Local => 3,
+        }
+    }
 }
 
 impl Kind {
@@ -61,7 +87,7 @@ impl Kind {
             Kind::I8 => 8,
             Kind::I16 | Kind::Half | Kind::BFloat => 16,
             Kind::I32 | Kind::Float => 32,
-            Kind::I64 | Kind::Double | Kind::Pointer => 64,
+            Kind::I64 | Kind::Double | Kind::Pointer(_) => 64,
         }
     }
 
@@ -70,7 +96,11 @@ impl Kind {
     }
 
     pub(super) fn is_int(self) -> bool {
-        !self.is_float() && self != Kind::Pointer
+        !self.is_float() && !self.is_pointer()
+    }
+
+    pub(super) fn is_pointer(self) -> bool {
+        matches!(self, Kind::Pointer(_))
     }
 }
 
@@ -96,6 +126,8 @@ pub(super) struct Emitter<'context> {
     _builder: inkwell::builder::Builder<'context>,
     builder: LLVMBuilderRef,
     function: LLVMValueRef,
+    /// Of atomic operations; `None` for all threads of the system.
+    scope: Option<Scope>,
     intrinsics: RefCell<FxHashMap<Overloaded, Intrinsic>>,
 }
 
@@ -120,39 +152,41 @@ fn mismatch(operation: &str, a: Value, b: Value) -> BackendError {
 // SAFETY of this file: every pointer comes from LLVM and belongs to `context`, which outlives the emitter; operands are
 // checked to have the kinds that an instruction takes; the builder stands in a block of `function` from `new` on.
 impl<'context> Emitter<'context> {
-    /// Starts `void name(ptr, i64, i64)`.
+    /// Starts the body of a function, which is empty.
     pub(super) fn new(
         context: &'context Context,
         module: &Module<'context>,
-        name: &str,
-        section: Option<&str>,
+        function: FunctionValue<'context>,
+        scope: Option<Scope>,
     ) -> Emitter<'context> {
-        let (long, pointer) = (context.i64_type(), context.ptr_type(inkwell::AddressSpace::default()));
-        let signature = context.void_type().fn_type(&[pointer.into(), long.into(), long.into()], false);
-        let function = module.add_function(name, signature, None);
-        function.set_section(section);
         // Without unwinding there are no unwind tables.
         let nounwind = inkwell::attributes::Attribute::get_named_enum_kind_id("nounwind");
         let attribute = context.create_enum_attribute(nounwind, 0);
         function.add_attribute(inkwell::attributes::AttributeLoc::Function, attribute);
         let builder = context.create_builder();
         builder.position_at_end(context.append_basic_block(function, "entry"));
-        use inkwell::values::AsValueRef;
         Emitter {
             context: context.raw(),
             module: module.as_mut_ptr(),
             builder: builder.as_mut_ptr(),
             _builder: builder,
             function: function.as_value_ref(),
+            scope,
             intrinsics: RefCell::default(),
         }
     }
 
     /// Parameter `index` of the function.
-    pub(super) fn parameter(&self, index: u32) -> Value {
-        let kind = if index == 0 { Kind::Pointer } else { Kind::I64 };
-        // SAFETY: see above; the signature has three parameters.
-        Value { raw: unsafe { LLVMGetParam(self.function, index.min(2)) }, kind, lanes: 1 }
+    pub(super) fn parameter(&self, index: u32, kind: Kind) -> Result<Value> {
+        // SAFETY: see above; the function is asked for no parameter that it has not.
+        unsafe {
+            if index >= LLVMCountParams(self.function) {
+                return Err(BackendError::Compile(format!("the kernel has no parameter {index}")));
+            }
+            let value = Value { raw: LLVMGetParam(self.function, index), kind, lanes: 1 };
+            let is_of_kind = LLVMTypeOf(value.raw) == self.type_of(kind, 1);
+            if is_of_kind { Ok(value) } else { Err(mismatch("parameter", value, value)) }
+        }
     }
 
     fn type_of(&self, kind: Kind, lanes: u32) -> LLVMTypeRef {
@@ -168,7 +202,7 @@ impl<'context> Emitter<'context> {
                 Kind::BFloat => LLVMBFloatTypeInContext(self.context),
                 Kind::Float => LLVMFloatTypeInContext(self.context),
                 Kind::Double => LLVMDoubleTypeInContext(self.context),
-                Kind::Pointer => LLVMPointerTypeInContext(self.context, 0),
+                Kind::Pointer(space) => LLVMPointerTypeInContext(self.context, space.number()),
             };
             if lanes == 1 { element } else { LLVMVectorType(element, lanes) }
         }
@@ -294,7 +328,7 @@ impl<'context> Emitter<'context> {
     pub(super) fn binary(&self, opcode: LLVMOpcode, a: Value, b: Value) -> Result<Value> {
         use LLVMOpcode::*;
         let float = matches!(opcode, LLVMFAdd | LLVMFSub | LLVMFMul | LLVMFDiv | LLVMFRem);
-        if a.kind != b.kind || a.lanes != b.lanes || a.kind.is_float() != float || a.kind == Kind::Pointer {
+        if a.kind != b.kind || a.lanes != b.lanes || a.kind.is_float() != float || a.kind.is_pointer() {
             return Err(mismatch("arithmetic", a, b));
         }
         // SAFETY: see above.
@@ -348,7 +382,7 @@ impl<'context> Emitter<'context> {
             LLVMFPExt => from.is_float() && to.is_float() && from.bits() < to.bits(),
             LLVMSIToFP | LLVMUIToFP => from.is_int() && to.is_float(),
             LLVMFPToSI | LLVMFPToUI => from.is_float() && to.is_int(),
-            LLVMBitCast => from.bits() == to.bits() && from != Kind::Pointer && to != Kind::Pointer,
+            LLVMBitCast => from.bits() == to.bits() && !from.is_pointer() && !to.is_pointer(),
             _ => false,
         };
         if !fits {
@@ -361,7 +395,7 @@ impl<'context> Emitter<'context> {
 
     /// The same bits as `lanes` elements of `kind`.
     pub(super) fn reinterpret(&self, a: Value, kind: Kind, lanes: u32) -> Result<Value> {
-        if a.kind.bits() * a.lanes != kind.bits() * lanes || a.kind == Kind::Pointer || kind == Kind::Pointer {
+        if a.kind.bits() * a.lanes != kind.bits() * lanes || a.kind.is_pointer() || kind.is_pointer() {
             return Err(mismatch("reinterpretation", a, self.undefined(kind, lanes)));
         }
         let to = self.type_of(kind, lanes);

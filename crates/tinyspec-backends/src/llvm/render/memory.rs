@@ -82,17 +82,21 @@ impl Renderer<'_, '_> {
         };
         let kind = Kind::of(address.dtype);
         let bytes = kind.in_memory().bits() / 8 * lanes;
-        self.read_ahead(node, &address, bytes)?;
-        self.read_next_row(node, &address, bytes)?;
-        if let Some(streams) = self.laboured_streams(node, &address, bytes)
-            && self.begins(self.buffer_read(node), &address, PAIR)
-        {
-            self.prefetch(&address, STREAM_AHEAD / streams)?;
+        if !self.is_gpu() {
+            self.read_ahead(node, &address, bytes)?;
+            self.read_next_row(node, &address, bytes)?;
+            if let Some(streams) = self.laboured_streams(node, &address, bytes)
+                && self.begins(self.buffer_read(node), &address, PAIR)
+            {
+                self.prefetch(&address, STREAM_AHEAD / streams)?;
+            }
         }
         let (alt, gate) = match *sources {
             [_, alt, gate] if known.is_none() && step.is_none() => (self.value_in(alt, lanes)?, self.value(gate)?),
             [_] | [_, _, _] => {
-                let value = if address.pointer.lanes > 1 {
+                let value = if self.is_gpu() {
+                    self.load_lanes(&address, kind.in_memory(), lanes)?
+                } else if address.pointer.lanes > 1 {
                     let all = self.emit.int(Kind::I1, lanes, 1);
                     let any = self.emit.undefined(kind.in_memory(), lanes);
                     self.masked_read("llvm.masked.gather", &address, all, any)?
@@ -103,6 +107,11 @@ impl Renderer<'_, '_> {
             }
             _ => return Err(self.unsupported(node, "an alternative value needs a gate")),
         };
+        if self.is_gpu() {
+            let alt = self.write_bools(kind, alt)?;
+            let value = self.load_behind(gate, &address, alt)?;
+            return self.read_bools(kind, value);
+        }
         if address.pointer.lanes == 1 && gate.lanes == 1 && kind.in_memory().bits() / 8 * lanes <= DUMMY_BYTES {
             // Always reads, but where the gate is closed from memory of its own.
             let dummy = self.emit.scratch(self.entry, Kind::I8, DUMMY_BYTES);
@@ -312,7 +321,7 @@ impl Renderer<'_, '_> {
             Level::Second => 2,
         };
         let [read, levels, data] = [0, levels, 1].map(|number| self.emit.int(Kind::I32, 1, number));
-        self.emit.intrinsic("llvm.prefetch", &[(Kind::Pointer, 1)], &[pointer, read, levels, data], None)?;
+        self.emit.intrinsic("llvm.prefetch", &[(pointer.kind, 1)], &[pointer, read, levels, data], None)?;
         Ok(())
     }
 
@@ -364,7 +373,7 @@ impl Renderer<'_, '_> {
 
     fn masked_read(&mut self, name: &str, address: &Address, mask: Value, alt: Value) -> Result<Value> {
         let (kind, lanes) = (alt.kind, alt.lanes);
-        let overloads = [(kind, lanes), (Kind::Pointer, address.pointer.lanes)];
+        let overloads = [(kind, lanes), (address.pointer.kind, address.pointer.lanes)];
         // Until LLVM 21 the alignment was an operand.
         let alignment = self.emit.int(Kind::I32, 1, (kind.bits() / 8).into());
         let arguments = [address.pointer, alignment, mask, alt];
@@ -404,6 +413,9 @@ impl Renderer<'_, '_> {
             Some(gate) => Some(self.value(*gate)?),
             None => None,
         };
+        if self.is_gpu() {
+            return self.store_behind(gate, &address, value);
+        }
         match gate {
             Some(gate) if gate.lanes > 1 || address.pointer.lanes > 1 => {
                 let gate = self.emit.splat(gate, lanes)?;
@@ -455,7 +467,7 @@ impl Renderer<'_, '_> {
 
     fn masked_write(&mut self, address: &Address, mask: Value, value: Value) -> Result<()> {
         let name = if address.pointer.lanes > 1 { "llvm.masked.scatter" } else { "llvm.masked.store" };
-        let overloads = [(value.kind, value.lanes), (Kind::Pointer, address.pointer.lanes)];
+        let overloads = [(value.kind, value.lanes), (address.pointer.kind, address.pointer.lanes)];
         let alignment = self.emit.int(Kind::I32, 1, (value.kind.bits() / 8).into());
         let arguments = if self.emit.parameters_of(name, &overloads) == 4 {
             vec![value, address.pointer, alignment, mask]

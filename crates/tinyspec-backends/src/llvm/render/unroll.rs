@@ -28,6 +28,9 @@ impl Renderer<'_, '_> {
     /// The instructions of a loop that begins here, the last of which ends it, and how often they shall be there.
     pub(super) fn unrolled<'i>(&self, instructions: &'i [NodeId]) -> Option<(&'i [NodeId], i64)> {
         let graph = self.graph;
+        if self.is_gpu() {
+            return None;
+        }
         let (&range, rest) = instructions.split_first().filter(|(first, _)| graph.op(**first) == Op::Range)?;
         if matches!(graph.arg(range), Arg::Range { axis: AxisType::Global, .. }) {
             return None;

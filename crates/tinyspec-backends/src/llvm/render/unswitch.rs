@@ -56,6 +56,9 @@ impl Renderer<'_, '_> {
     /// The innermost loop that begins here, if it has masks of its own columns.
     fn unswitched(&self, instructions: &[NodeId]) -> Option<Unswitched> {
         let graph = self.graph;
+        if self.is_gpu() {
+            return None;
+        }
         let (&range, rest) = instructions.split_first().filter(|(first, _)| graph.op(**first) == Op::Range)?;
         let trips = graph.as_int(graph.source(range, 0))?;
         let mut changing: FxHashSet<NodeId> = FxHashSet::from_iter([range]);

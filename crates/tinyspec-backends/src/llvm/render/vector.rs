@@ -23,7 +23,7 @@ impl Renderer<'_, '_> {
             let shuffled = self.emit.shuffle(a, b, &mask)?;
             let before = vectors.iter().filter_map(|vector| self.shuffles.get(vector)).max();
             let depth = 1 + before.copied().unwrap_or(0);
-            if depth < DEEPEST || !matches!(shuffled.kind, Kind::Float | Kind::Double) {
+            if depth < DEEPEST || self.is_gpu() || !matches!(shuffled.kind, Kind::Float | Kind::Double) {
                 self.shuffles.insert(node, depth);
                 return Ok(shuffled);
             }

@@ -1,6 +1,6 @@
 //! Addresses, loads and stores.
 
-use super::{Block, Emitter, Kind, Result, UNNAMED, Value, mismatch};
+use super::{Block, Emitter, Kind, Result, Space, UNNAMED, Value, mismatch};
 use llvm_sys::LLVMAtomicOrdering::*;
 use llvm_sys::LLVMAtomicRMWBinOp::{self, *};
 use llvm_sys::core::*;
@@ -9,18 +9,18 @@ use llvm_sys::core::*;
 impl Emitter<'_> {
     /// `base` moved by `index` elements of `element`; a vector of indices gives a vector of addresses.
     pub(in super::super) fn offset(&self, base: Value, index: Value, element: Kind) -> Result<Value> {
-        if base.kind != Kind::Pointer || !index.kind.is_int() || base.lanes != 1 {
+        if !base.kind.is_pointer() || !index.kind.is_int() || base.lanes != 1 {
             return Err(mismatch("address", base, index));
         }
         // Not `inbounds`: a gated access, or a part of a sum, may point outside.
         let (element, mut indices) = (self.type_of(element, 1), [index.raw]);
         // SAFETY: see above.
         let raw = unsafe { LLVMBuildGEP2(self.builder, element, base.raw, indices.as_mut_ptr(), 1, UNNAMED) };
-        Ok(Value { raw, kind: Kind::Pointer, lanes: index.lanes })
+        Ok(Value { raw, kind: base.kind, lanes: index.lanes })
     }
 
     pub(in super::super) fn load(&self, from: Value, kind: Kind, lanes: u32, alignment: u32) -> Result<Value> {
-        if from.kind != Kind::Pointer || from.lanes != 1 {
+        if !from.kind.is_pointer() || from.lanes != 1 {
             return Err(mismatch("load", from, from));
         }
         // SAFETY: see above.
@@ -33,7 +33,7 @@ impl Emitter<'_> {
 
     /// A store; `streaming` ones bypass the caches.
     pub(in super::super) fn store(&self, to: Value, value: Value, alignment: u32, streaming: bool) -> Result<()> {
-        if to.kind != Kind::Pointer || to.lanes != 1 {
+        if !to.kind.is_pointer() || to.lanes != 1 {
             return Err(mismatch("store", to, value));
         }
         // SAFETY: see above.
@@ -64,8 +64,18 @@ impl Emitter<'_> {
 
     fn atomic(&self, operation: LLVMAtomicRMWBinOp, to: Value, value: Value) -> Result<()> {
         check_atomic(to, value)?;
+        let order = LLVMAtomicOrderingMonotonic;
         // SAFETY: see above.
-        unsafe { LLVMBuildAtomicRMW(self.builder, operation, to.raw, value.raw, LLVMAtomicOrderingMonotonic, 0) };
+        unsafe {
+            match self.scope {
+                None => drop(LLVMBuildAtomicRMW(self.builder, operation, to.raw, value.raw, order, 0)),
+                Some(scope) => {
+                    let id = self.scope_id(scope.name);
+                    let done = LLVMBuildAtomicRMWSyncScope(self.builder, operation, to.raw, value.raw, order, id);
+                    self.annotate(done, scope);
+                }
+            }
+        }
         Ok(())
     }
 
@@ -73,7 +83,12 @@ impl Emitter<'_> {
     pub(in super::super) fn atomic_load(&self, from: Value, kind: Kind) -> Result<Value> {
         let value = self.load(from, kind, 1, kind.bits() / 8)?;
         // SAFETY: see above; the value is a load.
-        unsafe { LLVMSetOrdering(value.raw, LLVMAtomicOrderingMonotonic) };
+        unsafe {
+            LLVMSetOrdering(value.raw, LLVMAtomicOrderingMonotonic);
+            if let Some(scope) = self.scope {
+                LLVMSetAtomicSyncScopeID(value.raw, self.scope_id(scope.name));
+            }
+        }
         Ok(value)
     }
 
@@ -86,7 +101,13 @@ impl Emitter<'_> {
         let order = LLVMAtomicOrderingMonotonic;
         // SAFETY: see above.
         let (found, done) = unsafe {
-            let pair = LLVMBuildAtomicCmpXchg(self.builder, to.raw, old.raw, new.raw, order, order, 0);
+            let pair = match self.scope {
+                None => LLVMBuildAtomicCmpXchg(self.builder, to.raw, old.raw, new.raw, order, order, 0),
+                Some(scope) => {
+                    let id = self.scope_id(scope.name);
+                    LLVMBuildAtomicCmpXchgSyncScope(self.builder, to.raw, old.raw, new.raw, order, order, id)
+                }
+            };
             let part = |index| LLVMBuildExtractValue(self.builder, pair, index, UNNAMED);
             (part(0), part(1))
         };
@@ -106,7 +127,7 @@ impl Emitter<'_> {
             }
             let raw = LLVMBuildAlloca(self.builder, self.type_of(kind, lanes), UNNAMED);
             LLVMPositionBuilderAtEnd(self.builder, current.0);
-            Value { raw, kind: Kind::Pointer, lanes: 1 }
+            Value { raw, kind: Kind::Pointer(Space::Flat), lanes: 1 }
         }
     }
 
@@ -123,6 +144,6 @@ impl Emitter<'_> {
 }
 
 fn check_atomic(to: Value, value: Value) -> Result<()> {
-    let fits = to.kind == Kind::Pointer && to.lanes == 1 && value.lanes == 1 && value.kind != Kind::Pointer;
+    let fits = to.kind.is_pointer() && to.lanes == 1 && value.lanes == 1 && !value.kind.is_pointer();
     if fits { Ok(()) } else { Err(mismatch("atomic operation", to, value)) }
 }

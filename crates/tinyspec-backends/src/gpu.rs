@@ -1,0 +1,163 @@
+//! GPUs, as data: the chips that code is made for. None has to be there; [`Gpu::named`] finds one in the table.
+
+mod compile_only;
+pub mod intrinsics;
+mod table;
+
+pub use compile_only::CompileOnly;
+
+use crate::processor::{Architecture, Isa};
+use crate::{Target, Workgroups};
+use std::fmt;
+use tinyspec_ir::{DType, Op};
+
+/// A chip: all that lowering and code generation look at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Gpu {
+    /// Its name, such as `sm_80` or `gfx942`, which is LLVM's too.
+    pub name: &'static str,
+    /// What code is generated for.
+    pub architecture: Architecture,
+    /// What a launch may be.
+    pub workgroups: Workgroups,
+    /// Most registers of 32 bits that a thread can have.
+    pub thread_registers: usize,
+    /// Registers of 32 bits that all threads of a workgroup have together.
+    pub workgroup_registers: usize,
+}
+
+/// A name that no chip has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no GPU `{name}`; there are: {}", Gpu::names().collect::<Vec<_>>().join(", "))]
+pub struct UnknownGpu {
+    /// What was asked for.
+    pub name: String,
+}
+
+impl Gpu {
+    /// The names that [`Gpu::named`] knows.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        table::rows().map(|row| row.name)
+    }
+
+    /// The chip of this name in the table.
+    ///
+    /// ```
+    /// use tinyspec_backends::Gpu;
+    /// assert_eq!(Gpu::named("sm_80")?.workgroups.warp, 32);
+    /// assert_eq!(Gpu::named("gfx942")?.workgroups.warp, 64);
+    /// assert!(Gpu::named("sm_81").is_err());
+    /// # Ok::<(), tinyspec_backends::UnknownGpu>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn named(name: &str) -> Result<Gpu, UnknownGpu> {
+        let row = table::rows().find(|row| row.name == name);
+        row.ok_or_else(|| UnknownGpu { name: name.into() })
+    }
+
+    /// The chip whose code a device of this name runs: of NVIDIA's the greatest whose compute capability is not above the
+    /// device's, and one that ends with `a` only on that device itself; of AMD's the chip itself.
+    ///
+    /// ```
+    /// use tinyspec_backends::Gpu;
+    /// let base = |name| Gpu::for_device(name).map(|gpu| gpu.name);
+    /// assert_eq!(base("sm_87")?, "sm_86");
+    /// assert_eq!(base("sm_90a")?, "sm_90a");
+    /// assert_eq!(base("sm_103a")?, "sm_100");
+    /// assert_eq!(base("gfx942:sramecc+:xnack-")?, "gfx942");
+    /// assert!(base("sm_70").is_err() && base("gfx906").is_err());
+    /// # Ok::<(), tinyspec_backends::UnknownGpu>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When no code of the table runs there.
+    pub fn for_device(name: &str) -> Result<Gpu, UnknownGpu> {
+        let chip = name.split(':').next().unwrap_or(name);
+        if let Ok(gpu) = Gpu::named(chip) {
+            return Ok(gpu);
+        }
+        let unknown = || UnknownGpu { name: name.into() };
+        let capability = capability(chip.trim_end_matches('a')).ok_or_else(unknown)?;
+        let below = table::rows().filter(|row| self::capability(row.name).is_some_and(|base| base <= capability));
+        below.max_by_key(|row| self::capability(row.name)).ok_or_else(unknown)
+    }
+
+    /// The chip as a target of the lowering.
+    ///
+    /// The ops that are native are those of which LLVM makes code for every chip; the rest is decomposed.
+    pub fn target(&self) -> Target {
+        Target {
+            name: self.name.into(),
+            fingerprint: String::new(),
+            isa: Some(Isa { architecture: self.architecture, cpu: self.name.into(), features: Vec::new() }),
+            // A thread loads up to 16 bytes at once.
+            vector_bytes: 16,
+            vector_registers: 64,
+            masked_access: false,
+            fused_multiply_add: true,
+            accumulators: 1,
+            watches_races: false,
+            threads: 1,
+            // What a thread needs again it keeps in registers: there are no caches to count on.
+            cache_bytes: [0; 3],
+            native: NATIVE.to_vec(),
+            instructions: Vec::new(),
+            tensor_cores: Vec::new(),
+            arithmetic: ARITHMETIC.to_vec(),
+            workgroups: Some(self.workgroups.clone()),
+        }
+    }
+}
+
+/// `sm_90` is 90. Chips that end with `a` have none: their code runs on no other.
+fn capability(name: &str) -> Option<u32> {
+    name.strip_prefix("sm_")?.parse().ok()
+}
+
+/// Ops on floats that need no decomposition.
+const NATIVE: &[Op] = &[
+    Op::Add,
+    Op::Mul,
+    Op::Max,
+    Op::Div,
+    Op::Recip,
+    Op::Sqrt,
+    Op::Trunc,
+    Op::Mulacc,
+    Op::Mod,
+    Op::Idiv,
+    Op::Shl,
+    Op::Shr,
+    Op::Cast,
+    Op::Where,
+];
+
+/// Dtypes that arithmetic is done in. Small floats are computed in f32, whose results round to theirs.
+const ARITHMETIC: &[DType] = &[
+    DType::Bool,
+    DType::I8,
+    DType::I16,
+    DType::I32,
+    DType::I64,
+    DType::U8,
+    DType::U16,
+    DType::U32,
+    DType::U64,
+    DType::F32,
+    DType::F64,
+];
+
+/// ```
+/// let text = tinyspec_backends::Gpu::named("gfx1100")?.to_string();
+/// assert_eq!(text, "gfx1100: amdgcn, warps of 32, 64 KiB of LOCAL memory");
+/// # Ok::<(), tinyspec_backends::UnknownGpu>(())
+/// ```
+impl fmt::Display for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (architecture, warp) = (self.architecture.name(), self.workgroups.warp);
+        write!(f, "{}: {architecture}, warps of {warp}, ", self.name)?;
+        write!(f, "{} KiB of LOCAL memory", self.workgroups.local_bytes >> 10)
+    }
+}

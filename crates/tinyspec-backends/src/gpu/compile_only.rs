@@ -1,0 +1,33 @@
+//! The runtime of a chip that code is made for and that is not there.
+
+use super::Gpu;
+use crate::{BackendError, Launch, Program, Runtime};
+use std::sync::Arc;
+
+/// Holds memory, as tensors need to be lowered, and runs nothing.
+#[derive(Debug)]
+pub struct CompileOnly {
+    name: &'static str,
+}
+
+impl CompileOnly {
+    /// In place of this chip.
+    pub fn of(gpu: &Gpu) -> CompileOnly {
+        CompileOnly { name: gpu.name }
+    }
+
+    fn refusal(&self) -> BackendError {
+        BackendError::CompileOnly { name: self.name.into() }
+    }
+}
+
+// SAFETY: memory is the trait's own, and nothing accesses it.
+unsafe impl Runtime for CompileOnly {
+    fn load(&self, _: &str, _: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
+        Err(self.refusal())
+    }
+
+    unsafe fn enqueue(&self, _: &[Launch], _: &[*mut u8]) -> Result<(), BackendError> {
+        Err(self.refusal())
+    }
+}

@@ -1,0 +1,166 @@
+//! What all GPUs have in common: a kernel's parameters are its buffers, in GLOBAL memory, and behind them the values of its
+//! named dims; LOCAL memory is a workgroup's own; indices are Specials.
+
+mod access;
+pub(super) mod admit;
+mod amdgpu;
+mod index;
+mod nvptx;
+mod remainder;
+
+use super::emit::{Kind, Result, Scope, Space, Value};
+use super::{Family, Placed, Renderer};
+use crate::processor::Isa;
+use crate::{LinearKernel, Target};
+use inkwell::AddressSpace;
+use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::context::Context;
+use inkwell::module::Module;
+use inkwell::types::BasicMetadataTypeEnum;
+use inkwell::values::FunctionValue;
+use llvm_sys::LLVMOpcode::LLVMZExt;
+use tinyspec_ir::special::SpecialIndex;
+use tinyspec_ir::{Arg, DType, NodeId, Op};
+
+/// Start of buffers: part of the kernel's calling convention.
+const BUFFER_ALIGNMENT: u64 = 64;
+
+/// Adds the kernel's function to `module`.
+pub(super) fn function<'context>(
+    context: &'context Context,
+    module: &Module<'context>,
+    kernel: &LinearKernel,
+    name: &str,
+    family: Family,
+) -> FunctionValue<'context> {
+    let pointer = context.ptr_type(AddressSpace::from(Space::Global.number() as u16));
+    let (buffers, dims) = (buffers(kernel), dims(kernel));
+    let parameters: Vec<BasicMetadataTypeEnum> =
+        (0..buffers).map(|_| pointer.into()).chain((0..dims).map(|_| context.i64_type().into())).collect();
+    let function = module.add_function(name, context.void_type().fn_type(&parameters, false), None);
+    let align = context.create_enum_attribute(Attribute::get_named_enum_kind_id("align"), BUFFER_ALIGNMENT);
+    for index in 0..buffers as u32 {
+        function.add_attribute(AttributeLoc::Param(index), align);
+    }
+    let (convention, attributes) = match family {
+        Family::Amdgpu => {
+            amdgpu::set_version(context, module);
+            (amdgpu::CONVENTION, amdgpu::attributes(kernel))
+        }
+        _ => (nvptx::CONVENTION, nvptx::attributes(kernel)),
+    };
+    function.set_call_conventions(convention);
+    for (key, value) in attributes {
+        function.add_attribute(AttributeLoc::Function, context.create_string_attribute(key, &value));
+    }
+    function
+}
+
+/// Values of named dims that a kernel is given.
+fn dims(kernel: &LinearKernel) -> usize {
+    let slot = |node: NodeId| match kernel.graph.arg(node) {
+        Arg::Param { slot, dtype: DType::Index, .. } if kernel.graph.op(node) == Op::Param => Some(*slot as usize + 1),
+        _ => None,
+    };
+    kernel.graph.reachable(&[kernel.linear]).into_iter().filter_map(slot).max().unwrap_or(0)
+}
+
+/// Buffers that a kernel is given: where it has named dims, the last of its Params is their table on a CPU.
+fn buffers(kernel: &LinearKernel) -> usize {
+    kernel.params - usize::from(dims(kernel) > 0 && kernel.params > 0)
+}
+
+/// Does LLVM make code for this kernel on a GPU as the rest of this file says?
+pub(super) fn admit(kernel: &LinearKernel, target: &Target) -> Result<()> {
+    match &target.workgroups {
+        Some(workgroups) => workgroups.admit(kernel, &target.name),
+        None => Ok(()),
+    }
+}
+
+impl Renderer<'_, '_> {
+    /// Is it a GPU's code?
+    pub(super) fn is_gpu(&self) -> bool {
+        self.family != Family::Cpu
+    }
+
+    /// Where a buffer begins.
+    pub(super) fn buffer_parameter(&self, slot: u32) -> Result<Value> {
+        self.emit.parameter(slot, Kind::Pointer(Space::Global))
+    }
+
+    /// The value of a named dim.
+    pub(super) fn dim_parameter(&self, slot: u32) -> Result<Value> {
+        self.emit.parameter(buffers(self.kernel) as u32 + slot, Kind::I64)
+    }
+
+    /// LOCAL memory, of which all buffers of a kernel are parts.
+    pub(super) fn local_memory(&self, offset: usize) -> Result<Value> {
+        let memory = self.emit.local_memory(self.kernel.scratch_bytes);
+        let offset = self.emit.int(Kind::I32, 1, offset as i64);
+        self.emit.offset(memory, offset, Kind::I8)
+    }
+
+    /// A Special: the number of a workgroup, or of a thread in it.
+    pub(super) fn special(&mut self, node: NodeId) -> Result<Value> {
+        let kind = self.kind(node);
+        let bound = self.graph.as_int(self.graph.source(node, 0)).and_then(|bound| u32::try_from(bound).ok());
+        let (Some(index), Some(bound)) = (SpecialIndex::of(self.graph, node), bound) else {
+            return Err(self.unsupported(node, "it is no index of a launch"));
+        };
+        let name = match self.family {
+            Family::Cpu => return Err(self.unsupported(node, "a CPU has no workgroups")),
+            Family::Nvptx => nvptx::special(index),
+            Family::Amdgpu => amdgpu::special(index),
+        };
+        if bound <= 1 {
+            return Ok(self.emit.int(kind, 1, 0));
+        }
+        let value = self.emit.special_register(&name, bound)?;
+        // Nothing has to be known for it.
+        self.addresses.narrow.insert(node, Placed { value, depth: 0 });
+        match kind {
+            Kind::I32 => Ok(value),
+            Kind::I64 => self.emit.convert(LLVMZExt, value, kind),
+            _ => Err(self.unsupported(node, "an index has 32 or 64 bits")),
+        }
+    }
+
+    /// All threads of the workgroup wait for each other, and see what the others have written.
+    pub(super) fn barrier(&mut self) -> Result<()> {
+        match self.family {
+            // LOCAL memory is a thread's own, so a barrier orders nothing.
+            Family::Cpu => Ok(()),
+            Family::Nvptx => nvptx::barrier(&self.emit),
+            Family::Amdgpu => amdgpu::barrier(&self.emit),
+        }
+    }
+}
+
+/// The family of an instruction set.
+pub(super) fn family(isa: Option<&Isa>) -> Family {
+    use crate::processor::Architecture;
+    match isa.map(|isa| isa.architecture) {
+        Some(Architecture::Nvptx64) => Family::Nvptx,
+        Some(Architecture::Amdgcn) => Family::Amdgpu,
+        _ => Family::Cpu,
+    }
+}
+
+/// To whom an atomic operation is one step: all threads of the device.
+pub(super) fn scope(family: Family) -> Scope {
+    if family == Family::Amdgpu { amdgpu::SCOPE } else { nvptx::SCOPE }
+}
+
+/// `x`, `y` and `z`.
+fn axis(dimension: usize) -> char {
+    ['x', 'y', 'z'].get(dimension).copied().unwrap_or('z')
+}
+
+/// The name of what a Special counts, where groups and threads have these names.
+fn register(index: SpecialIndex, group: &str, thread: &str) -> String {
+    match index {
+        SpecialIndex::Group(dimension) => format!("{group}.{}", axis(dimension)),
+        SpecialIndex::Thread(dimension) => format!("{thread}.{}", axis(dimension)),
+    }
+}

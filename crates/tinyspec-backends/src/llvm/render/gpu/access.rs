@@ -1,0 +1,94 @@
+//! Accesses of a thread. There is no memory to read in place of what lies outside of a buffer: where a gate is closed, a
+//! thread goes around the access. Lanes of which each has a gate or a place of its own are accessed one by one.
+
+use super::super::Renderer;
+use super::super::address::Address;
+use super::super::emit::{Kind, Result, Value};
+
+impl Renderer<'_, '_> {
+    /// Loads all lanes of an address.
+    pub(in super::super) fn load_lanes(&mut self, address: &Address, kind: Kind, lanes: u32) -> Result<Value> {
+        if address.pointer.lanes == 1 {
+            return self.emit.load(address.pointer, kind, lanes, address.alignment);
+        }
+        let mut value = self.emit.undefined(kind, lanes);
+        for lane in 0..lanes {
+            let place = self.emit.extract(address.pointer, lane)?;
+            let element = self.emit.load(place, kind, 1, kind.bits() / 8)?;
+            value = self.emit.insert(value, element, lane)?;
+        }
+        Ok(value)
+    }
+
+    /// Loads where `gate` is open, and is `alt` where it is not.
+    pub(in super::super) fn load_behind(&mut self, gate: Value, address: &Address, alt: Value) -> Result<Value> {
+        let (kind, lanes) = (alt.kind, alt.lanes);
+        if gate.lanes == 1 {
+            return self.value_if(gate, alt, |renderer| renderer.load_lanes(address, kind, lanes));
+        }
+        let mut value = alt;
+        for lane in 0..lanes {
+            let (open, place) = (self.emit.extract(gate, lane)?, self.place_of_lane(address, kind, lane)?);
+            let element = self.emit.extract(alt, lane)?;
+            let size = kind.bits() / 8;
+            let element = self.value_if(open, element, |renderer| renderer.emit.load(place, kind, 1, size))?;
+            value = self.emit.insert(value, element, lane)?;
+        }
+        Ok(value)
+    }
+
+    /// Stores where `gate` is open, everywhere without one.
+    pub(in super::super) fn store_behind(
+        &mut self,
+        gate: Option<Value>,
+        address: &Address,
+        value: Value,
+    ) -> Result<()> {
+        let is_whole = address.pointer.lanes == 1 && gate.is_none_or(|gate| gate.lanes == 1);
+        if is_whole {
+            let store = |renderer: &mut Self| renderer.emit.store(address.pointer, value, address.alignment, false);
+            return match gate {
+                Some(gate) => self.only_if(gate, store),
+                None => store(self),
+            };
+        }
+        for lane in 0..value.lanes {
+            let place = self.place_of_lane(address, value.kind, lane)?;
+            let element = self.emit.extract(value, lane)?;
+            let size = value.kind.bits() / 8;
+            let store = |renderer: &mut Self| renderer.emit.store(place, element, size, false);
+            match gate {
+                Some(gate) if gate.lanes == 1 => self.only_if(gate, store)?,
+                Some(gate) => {
+                    let open = self.emit.extract(gate, lane)?;
+                    self.only_if(open, store)?;
+                }
+                None => store(self)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn place_of_lane(&self, address: &Address, kind: Kind, lane: u32) -> Result<Value> {
+        if address.pointer.lanes > 1 {
+            return self.emit.extract(address.pointer, lane);
+        }
+        let lane = self.emit.int(Kind::I32, 1, lane.into());
+        self.emit.offset(address.pointer, lane, kind)
+    }
+
+    /// What `body` gives where `gate` is open, else `alt`.
+    fn value_if(&mut self, gate: Value, alt: Value, body: impl FnOnce(&mut Self) -> Result<Value>) -> Result<Value> {
+        let (before, then, after) = (self.emit.block(), self.emit.new_block(), self.emit.new_block());
+        self.emit.branch(gate, then, after)?;
+        self.emit.enter(then);
+        let value = body(self)?;
+        let end = self.emit.block();
+        self.emit.jump(after);
+        self.emit.enter(after);
+        let joined = self.emit.phi(value.kind, value.lanes);
+        self.emit.arrive(joined, alt, before)?;
+        self.emit.arrive(joined, value, end)?;
+        Ok(joined)
+    }
+}

@@ -1,0 +1,49 @@
+//! What is AMD's alone: code objects for HSA.
+
+use super::super::emit::{Emitter, Result, Scope};
+use crate::LinearKernel;
+use inkwell::context::Context;
+use inkwell::module::{FlagBehavior, Module};
+use llvm_sys::LLVMAtomicOrdering::{LLVMAtomicOrderingAcquire, LLVMAtomicOrderingRelease};
+use tinyspec_ir::special::SpecialIndex;
+
+/// `amdgpu_kernel`.
+pub(super) const CONVENTION: u32 = 91;
+/// A buffer is in the device's own memory, and what an instruction does to subnormal numbers is what this does: then floats
+/// are added by one instruction.
+pub(super) const SCOPE: Scope = Scope {
+    name: "agent",
+    metadata: &["amdgpu.no.fine.grained.memory", "amdgpu.no.remote.memory", "amdgpu.ignore.denormal.mode"],
+};
+/// Of code objects: what ROCm 6 and 7 load.
+const VERSION: u64 = 500;
+
+/// Launch bounds, without which LLVM keeps registers for four times as many threads; and that a kernel asks for nothing but
+/// its parameters.
+pub(super) fn attributes(kernel: &LinearKernel) -> Vec<(&'static str, String)> {
+    let size = kernel.grid.size();
+    vec![
+        ("amdgpu-flat-work-group-size", format!("{size},{size}")),
+        ("amdgpu-no-implicitarg-ptr", String::new()),
+        ("uniform-work-group-size", "true".into()),
+    ]
+}
+
+/// Says which version of code objects this module becomes.
+pub(super) fn set_version<'context>(context: &'context Context, module: &Module<'context>) {
+    let version = context.i32_type().const_int(VERSION, false);
+    module.add_basic_value_flag("amdhsa_code_object_version", FlagBehavior::Error, version);
+}
+
+pub(super) fn special(index: SpecialIndex) -> String {
+    super::register(index, "llvm.amdgcn.workgroup.id", "llvm.amdgcn.workitem.id")
+}
+
+/// The instruction itself orders no memory.
+pub(super) fn barrier(emit: &Emitter) -> Result<()> {
+    const SCOPE: &str = "workgroup";
+    emit.fence_in(SCOPE, LLVMAtomicOrderingRelease);
+    emit.intrinsic("llvm.amdgcn.s.barrier", &[], &[], None)?;
+    emit.fence_in(SCOPE, LLVMAtomicOrderingAcquire);
+    Ok(())
+}
