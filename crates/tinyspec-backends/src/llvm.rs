@@ -1,4 +1,4 @@
-//! Machine code for the CPU: LLVM emits an object into memory, our loader places it.
+//! Machine code: LLVM emits an object into memory; our loader places that of a CPU, our linker makes that of an AMD GPU loadable.
 //!
 //! libLLVM is found and loaded at run time; placing code that was compiled before needs none.
 
@@ -11,6 +11,8 @@ mod compiler;
 mod error;
 #[cfg(feature = "llvm")]
 pub mod find;
+#[cfg(feature = "llvm")]
+pub mod hsa_linker;
 #[cfg(feature = "llvm")]
 mod machine;
 #[cfg(feature = "llvm")]

@@ -1,7 +1,7 @@
 //! The compiler: a linear kernel becomes an object, or PTX.
 
 use super::machine::{Machine, Output};
-use super::{LlvmError, find, llvm, render, split};
+use super::{LlvmError, find, hsa_linker, llvm, render, split};
 use crate::processor::{Architecture, Isa};
 use crate::{BackendError, Compiler, LinearKernel, Target};
 use inkwell::context::Context;
@@ -97,9 +97,14 @@ unsafe impl Compiler for LlvmCompiler {
         self.generator.clone()
     }
 
-    /// Of a CPU and of AMD's GPUs an ELF object; of NVIDIA's PTX.
+    /// Of a CPU an ELF object, of AMD's GPUs one that ROCm loads; of NVIDIA's PTX.
     fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {
-        self.alone(kernel, target, output(target))
+        let code = self.alone(kernel, target, output(target))?;
+        match architecture(target) {
+            Some(Architecture::Amdgcn) => hsa_linker::link(&code)
+                .map_err(|error| BackendError::Compile(format!("kernel `{}`: {error}", kernel.name))),
+            _ => Ok(code),
+        }
     }
 
     fn compile_all(&self, kernels: &[&LinearKernel], target: &Target) -> Vec<Result<Vec<u8>, BackendError>> {

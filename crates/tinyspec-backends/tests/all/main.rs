@@ -10,6 +10,8 @@ mod tensor_interpreter;
 #[cfg(feature = "llvm")]
 mod gpus;
 #[cfg(feature = "llvm")]
+mod hsa_objects;
+#[cfg(feature = "llvm")]
 mod llvm_machine;
 #[cfg(feature = "llvm")]
 mod llvm_render;
