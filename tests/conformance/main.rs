@@ -15,6 +15,7 @@ mod models;
 mod programs;
 mod rendered;
 mod run;
+mod simulated;
 mod symbolic;
 
 use compare::compare;
@@ -81,12 +82,12 @@ fn the_corpus_passes_on_every_device() {
 
 /// What is lowered for others than this machine.
 fn shapes() -> impl Iterator<Item = &'static str> {
-    SHAPES.into_iter().chain(rendered::RENDERED)
+    SHAPES.into_iter().chain(rendered::RENDERED).chain(simulated::SIMULATED)
 }
 
 /// The devices to check: those of `TINYSPEC_DEVICES`, which have to be there, or all that this machine has.
 fn devices() -> Vec<String> {
-    if let Err(error) = rendered::register() {
+    if let Err(error) = rendered::register().and_then(|()| simulated::register()) {
         println!("skipped: code for GPUs: {error}");
     }
     let asked = std::env::var("TINYSPEC_DEVICES");

@@ -103,6 +103,8 @@ pub(crate) struct Access<'a> {
     pub origins: u64,
     /// Volatile or relaxed: threads may meet.
     pub is_strong: bool,
+    /// The memory must be such that nobody writes.
+    pub is_constant: bool,
 }
 
 /// All memory of a launch.
@@ -316,6 +318,10 @@ impl Memory {
             left &= left - 1;
             let region = if is_local { &self.local } else { &self.regions[found.of(lane)] };
             let Some(shadow) = region.shadow else { continue };
+            if access.is_constant {
+                let reason = format!("reads {} as memory that nobody writes, and the kernel writes it", region.name);
+                return Err(Trouble::new(FaultKind::Undefined, 1 << lane, reason));
+            }
             let address = access.addresses[lane];
             let first = (address - region.shadow_base) as usize >> granule;
             let cells = self.shadows[shadow].cells(first, count);

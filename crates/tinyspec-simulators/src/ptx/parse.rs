@@ -256,7 +256,8 @@ impl Parser {
             alignment = self.size("an alignment")?;
         }
         let kind = self.kind()?;
-        if self.takes_directive("ptr") {
+        let is_pointer = self.takes_directive("ptr");
+        if is_pointer {
             while let Some(directive) = self.directive().map(str::to_string) {
                 self.place += 2;
                 match directive.as_str() {
@@ -276,7 +277,7 @@ impl Parser {
         }
         let alignment = alignment.max(kind.size()).max(1);
         *offset = offset.next_multiple_of(alignment);
-        let parameter = Parameter { name, offset: *offset, bytes };
+        let parameter = Parameter { name, offset: *offset, bytes, is_pointer };
         *offset += bytes;
         Ok(parameter)
     }

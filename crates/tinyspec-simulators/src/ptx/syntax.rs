@@ -51,6 +51,8 @@ pub(crate) struct Parameter {
     pub name: String,
     pub offset: usize,
     pub bytes: usize,
+    /// It says that it is an address.
+    pub is_pointer: bool,
 }
 
 #[derive(Debug)]

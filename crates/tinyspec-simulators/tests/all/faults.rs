@@ -120,6 +120,15 @@ fn no_race_where_threads_are_ordered() {
 }
 
 #[test]
+fn constant_loads_are_of_what_nobody_writes() {
+    let (kind, text) = one("ld.global.nc.u32 %r1, [%d20]; st.global.u32 [%d20], %r1;", 1);
+    assert_eq!(kind, FaultKind::Undefined);
+    assert!(text.contains("and the kernel writes it"), "{text}");
+    let body = format!("{}ld.global.nc.u32 %r1, [%d20]; st.global.u32 [%d21], %r1; ret;", prologue(2));
+    assert!(try_run(&body, "", Launch::threads(1, 1), &[words(&[0]), words(&[0])]).is_ok());
+}
+
+#[test]
 fn traps_and_loops_without_an_end() {
     assert_eq!(one("trap;", 1).0, FaultKind::Undefined);
     let launch = Launch { limit: 10_000, ..Launch::threads(1, 1) };

@@ -42,6 +42,8 @@ fn copy() -> String {
 fn a_command_list_runs() {
     let out = run(&copy(), 1, 4, &[&[1, 2, 3, 4], &[0; 4]]).expect("it runs");
     assert_eq!(out[1], [1, 2, 3, 4]);
+    // A third buffer that the kernel has no parameter for.
+    assert!(run(&copy(), 1, 4, &[&[1, 2, 3, 4], &[0; 4], &[0]]).is_ok());
 }
 
 #[test]
@@ -75,4 +77,19 @@ fn what_is_no_ptx_is_not_loaded() {
     let unknown = module(0, "", "frob.s32 %r1, %r2; ret;");
     let error = runtime.load("k", unknown.as_bytes()).map(|_| ()).expect_err("it is unknown");
     assert!(error.to_string().contains("line 6, column 1: `frob.s32` is not simulated"), "{error}");
+}
+
+#[test]
+fn named_dims_are_values_behind_the_buffers() {
+    let text = copy().replace(
+        "(.param .u64 p0, .param .u64 p1)",
+        "(.param .u64 .ptr .global p0, .param .u64 .ptr .global p1, .param .u64 n, .param .u64 m)",
+    );
+    let text = text.replace(
+        "st.global.u32 [%d21], %r1;",
+        "ld.param.u32 %r2, [n]; ld.param.u32 %r3, [m]; mad.lo.s32 %r1, %r1, %r2, %r3; st.global.u32 [%d21], %r1;",
+    );
+    let out = run(&text, 1, 2, &[&[1, 2], &[0; 2], &[10, 0, 7, 0]]).expect("it runs");
+    assert_eq!(out[1], [17, 27]);
+    assert!(matches!(run(&text, 1, 2, &[&[1, 2], &[0; 2], &[10, 0]]), Err(BackendError::Execution { .. })));
 }

@@ -119,3 +119,16 @@ fn two_parameters_may_name_one_buffer() {
     let error = simulation.run(&kernel, &Launch::threads(1, 60), &[buffer, buffer]).expect_err("they meet");
     assert!(error.to_string().contains("with nothing that orders them"), "{error}");
 }
+
+#[test]
+fn parameters_are_chosen_by_address() {
+    let body = "mov.u32 %r0, %tid.x; mul.wide.u32 %d0, %r0, 4; mov.b64 %d1, p0; mov.b64 %d2, p1; setp.lt.u32 %p1, %r0, 8;\n\
+        selp.b64 %d3, %d1, %d2, %p1; ld.param.b64 %d4, [%d3]; add.s64 %d4, %d4, %d0; ld.global.u32 %r1, [%d4];\n\
+        ld.param.b64 %d5, [p2]; add.s64 %d5, %d5, %d0; st.global.u32 [%d5], %r1; ret;";
+    let inputs = [words(&[1; 16]), words(&[2; 16]), words(&[0; 16])];
+    let out = try_run(body, "", Launch::threads(1, 16), &inputs).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(as_words(&out[2]), [[1; 8], [2; 8]].concat());
+    let outside = body.replace("[%d3]", "[%d3+16]");
+    let error = try_run(&outside, "", Launch::threads(1, 16), &inputs).expect_err("there is no fourth one");
+    assert!(error.to_string().contains("reads a parameter at byte 24; they have 24"), "{error}");
+}

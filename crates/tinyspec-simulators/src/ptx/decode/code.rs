@@ -22,6 +22,8 @@ pub(crate) struct Code {
     pub specials: Vec<(u32, Special)>,
     /// Registers that hold addresses of variables.
     pub addresses: Vec<(u32, usize, i64)>,
+    /// Registers that hold addresses of parameters.
+    pub parameter_addresses: Vec<(u32, usize)>,
     pub params: Vec<Parameter>,
     pub variables: Vec<Data>,
     /// Bytes of LOCAL memory that the kernel declares; an external array follows them.
@@ -129,6 +131,8 @@ pub(crate) struct Transfer {
     /// The registers; none for values that nobody wants.
     pub registers: [Option<Register>; MOST_ELEMENTS],
     pub is_strong: bool,
+    /// `.nc`: of memory that nobody writes while the kernel runs.
+    pub is_constant: bool,
     /// Regions that the address may be in.
     pub origins: u64,
 }
@@ -250,6 +254,14 @@ pub(crate) enum Action {
     Parameter {
         to: Register,
         offset: usize,
+        size: usize,
+        is_signed: bool,
+    },
+    /// A parameter whose address is computed.
+    ParameterAt {
+        to: Register,
+        base: u32,
+        offset: i64,
         size: usize,
         is_signed: bool,
     },

@@ -15,7 +15,7 @@ enum Named {
 }
 
 /// Advice to caches.
-const ADVICE: [&str; 9] = ["ca", "cg", "cs", "lu", "cv", "wb", "wt", "weak", "nc"];
+const ADVICE: [&str; 8] = ["ca", "cg", "cs", "lu", "cv", "wb", "wt", "weak"];
 const SCOPES: [&str; 4] = ["cta", "cluster", "gpu", "sys"];
 
 impl<'a> Decoder<'a> {
@@ -70,6 +70,7 @@ impl<'a> Decoder<'a> {
 
     pub(super) fn transfer(&mut self, name: &str, mut form: Form, operands: &'a [Operand]) -> Result<()> {
         let named = Self::space(&mut form)?;
+        let is_constant = name != "st" && form.takes("nc");
         let is_strong = Self::qualifiers(&mut form);
         let count = Self::elements(&mut form);
         let kind = form.kind()?;
@@ -113,6 +114,7 @@ impl<'a> Decoder<'a> {
             offset,
             registers,
             is_strong,
+            is_constant,
             origins: 0,
         };
         self.push(if is_load { Action::Load(Box::new(transfer)) } else { Action::Store(Box::new(transfer)) });
@@ -123,6 +125,15 @@ impl<'a> Decoder<'a> {
         let (Operand::Memory(Some(name), offset), size) = (place, kind.size()) else {
             return Err(form.unknown("parameters are read by name"));
         };
+        if let Some(Register::Long(base)) = self.register(name) {
+            for (element, register) in registers.iter().enumerate() {
+                if let Some(to) = *register {
+                    let offset = offset + (element * size) as i64;
+                    self.push(Action::ParameterAt { to, base, offset, size, is_signed: kind.is_signed() });
+                }
+            }
+            return Ok(());
+        }
         let Some(Place::Parameter(number)) = self.place_of(name) else {
             return self.syntax(format!("there is no parameter `{name}`"));
         };

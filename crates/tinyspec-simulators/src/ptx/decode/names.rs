@@ -34,6 +34,8 @@ pub(super) struct Constants {
     predicates: FxHashMap<bool, u32>,
     specials: Vec<(Special, u32)>,
     addresses: FxHashMap<(usize, i64), u32>,
+    /// Of parameters, in the memory of parameters.
+    parameters: FxHashMap<(usize, i64), u32>,
 }
 
 impl Constants {
@@ -44,6 +46,11 @@ impl Constants {
         code.specials = self.specials.iter().map(|&(special, register)| (register, special)).collect();
         let addresses = self.addresses.iter();
         code.addresses = addresses.map(|(&(variable, offset), &register)| (register, variable, offset)).collect();
+        for (&(parameter, offset), &register) in &self.parameters {
+            let address = (code.params[parameter].offset as u64).wrapping_add_signed(offset);
+            code.parameter_addresses.push((register, parameter));
+            code.long_constants.push((register, address));
+        }
     }
 }
 
@@ -61,6 +68,7 @@ impl<'a> Decoder<'a> {
             predicate_constants: Vec::new(),
             specials: Vec::new(),
             addresses: Vec::new(),
+            parameter_addresses: Vec::new(),
             params: entry.params.clone(),
             variables: Vec::new(),
             local_bytes: 0,
@@ -257,7 +265,12 @@ impl<'a> Decoder<'a> {
                 let allocate = || code.allocate(Type::B64).number();
                 Ok(Register::Long(*self.constants.addresses.entry((variable, offset)).or_insert_with(allocate)))
             }
-            _ => self.syntax(format!("the address of `{name}` is not simulated")),
+            Some(Place::Parameter(parameter)) => {
+                let code = &mut self.code;
+                let allocate = || code.allocate(Type::B64).number();
+                Ok(Register::Long(*self.constants.parameters.entry((parameter, offset)).or_insert_with(allocate)))
+            }
+            None => self.syntax(format!("there is no variable `{name}`")),
         }
     }
 

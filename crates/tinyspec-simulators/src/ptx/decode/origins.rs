@@ -18,6 +18,9 @@ pub(super) fn trace(code: &mut Code) {
     for &(register, variable, _) in &code.addresses {
         longs[register as usize] |= 1 << (code.params.len() + variable);
     }
+    for &(register, parameter) in &code.parameter_addresses {
+        longs[register as usize] |= 1 << parameter;
+    }
     loop {
         let before = (words.clone(), longs.clone());
         for step in &code.steps {
@@ -78,6 +81,7 @@ fn flow(action: &Action, code: &Code, words: &mut [u64], longs: &mut [u64]) {
                 longs[*to as usize] |= 1 << number;
             }
         }
+        Action::ParameterAt { to: Register::Long(to), base, .. } => longs[*to as usize] |= longs[*base as usize],
         Action::Compute { shape, to, from } => {
             let (result, operands) = sizes(shape);
             let mut origins = 0;

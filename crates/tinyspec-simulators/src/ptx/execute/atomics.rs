@@ -27,6 +27,7 @@ impl Warp {
             count: atomic.count,
             origins: atomic.origins,
             is_strong: true,
+            is_constant: false,
         };
         let mut old = [[0u64; 32]; 8];
         let change = |element: usize, lane: usize, bits: u64| {

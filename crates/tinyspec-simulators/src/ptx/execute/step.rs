@@ -1,7 +1,7 @@
 //! One instruction after another, for all lanes of a strand at once.
 
 use super::super::arithmetic::{Shape, Test, WARP};
-use super::super::decode::{Action, Logic, MatchKind, Predicate, Reduction, Register, ShuffleMode, VoteMode};
+use super::super::decode::{Action, Address, Logic, MatchKind, Predicate, Reduction, Register, ShuffleMode, VoteMode};
 use super::warp::{State, Warp};
 use super::{Shared, Stop};
 use crate::FaultKind;
@@ -261,6 +261,27 @@ impl Warp {
                     Register::Long(to) => self.longs.merge(to, &[bits; WARP], active, u32::MAX),
                     Register::Word(to, width) => {
                         self.words.merge(to, &[truncated(bits, width); WARP], active, u32::MAX);
+                    }
+                    Register::Predicate(_) => {}
+                }
+            }
+            Action::ParameterAt { to, base, offset, size, is_signed } => {
+                let addresses = self.addresses(Address::Long(*base), *offset, active)?;
+                let mut values = [0; WARP];
+                for lane in lanes_of(active.into()) {
+                    let (first, mut bytes) = (addresses[lane] as usize, [0; 8]);
+                    let Some(found) = shared.params.get(first..first.saturating_add(*size)) else {
+                        let reason = format!("reads a parameter at byte {first}; they have {}", shared.params.len());
+                        return Err(Trouble::new(FaultKind::OutOfBounds, 1 << lane, reason));
+                    };
+                    bytes[..*size].copy_from_slice(found);
+                    values[lane] = extended(u64::from_le_bytes(bytes), *size, *is_signed);
+                }
+                match *to {
+                    Register::Long(to) => self.longs.merge(to, &values, active, u32::MAX),
+                    Register::Word(to, width) => {
+                        let values = values.map(|bits| truncated(bits, width));
+                        self.words.merge(to, &values, active, u32::MAX);
                     }
                     Register::Predicate(_) => {}
                 }

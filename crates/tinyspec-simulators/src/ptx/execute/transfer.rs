@@ -46,6 +46,7 @@ impl Warp {
             count: transfer.count,
             origins: transfer.origins,
             is_strong: transfer.is_strong,
+            is_constant: transfer.is_constant,
         };
         let (words, longs) = (&mut self.words, &mut self.longs);
         let put = |element: usize, values: &[u64; MOST_LANES]| {
@@ -125,6 +126,7 @@ impl Warp {
             count: transfer.count,
             origins: transfer.origins,
             is_strong: transfer.is_strong,
+            is_constant: transfer.is_constant,
         };
         let take = |element: usize, lane: usize| self.lane(transfer.registers[element], lane);
         let memory = &mut shared.memory;
