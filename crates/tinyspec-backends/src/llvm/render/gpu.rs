@@ -86,12 +86,20 @@ impl Renderer<'_, '_> {
 
     /// Where a buffer begins.
     pub(super) fn buffer_parameter(&self, slot: u32) -> Result<Value> {
-        self.emit.parameter(slot, Kind::Pointer(Space::Global))
+        let buffer = self.emit.parameter(slot, Kind::Pointer(Space::Global))?;
+        Ok(self.apart_from_parameters(buffer))
     }
 
     /// The value of a named dim.
     pub(super) fn dim_parameter(&self, slot: u32) -> Result<Value> {
-        self.emit.parameter(buffers(self.kernel) as u32 + slot, Kind::I64)
+        let dim = self.emit.parameter(buffers(self.kernel) as u32 + slot, Kind::I64)?;
+        Ok(self.apart_from_parameters(dim))
+    }
+
+    /// The value of a parameter, of which LLVM for NVIDIA does not know that it was one: of a choice between two it would make
+    /// a load from a chosen parameter.
+    fn apart_from_parameters(&self, value: Value) -> Value {
+        if self.family == Family::Nvptx { self.emit.freeze(value) } else { value }
     }
 
     /// LOCAL memory, of which all buffers of a kernel are parts.

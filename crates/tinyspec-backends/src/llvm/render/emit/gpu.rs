@@ -51,6 +51,12 @@ impl Emitter<'_> {
         Ok(value)
     }
 
+    /// The same value, whatever it is.
+    pub(in super::super) fn freeze(&self, value: Value) -> Value {
+        // SAFETY: see above.
+        Value { raw: unsafe { LLVMBuildFreeze(self.builder, value.raw, UNNAMED) }, ..value }
+    }
+
     /// Orders memory for the threads of a scope.
     pub(in super::super) fn fence_in(&self, scope: &str, ordering: LLVMAtomicOrdering) {
         // SAFETY: see above.
