@@ -170,7 +170,7 @@ impl Blueprint {
                 });
                 launches.push(Launch {
                     program: kernel.program.clone(),
-                    buffers: buffers.clone(),
+                    buffers: buffers.iter().copied().take(kernel.params).collect(),
                     trips: 0..size(&kernel.trips, &own_value)?,
                     grid: kernel.grid,
                     scratch_bytes: kernel.scratch_bytes,

@@ -29,6 +29,8 @@ pub(crate) struct Kernel {
     /// Axes as the profile shows them.
     pub axes: String,
     pub scratch_bytes: usize,
+    /// Buffers that it is given: the first ones of its call.
+    pub params: usize,
     /// Trips of the GLOBAL range, over the kernel's own named dims.
     pub trips: Dim,
     /// It has something to do where this is not 0.
@@ -470,7 +472,7 @@ impl Lowered {
     /// With its code, and known from now on.
     fn finish(&self, program: Arc<dyn Program>, device: &Device) -> Result<Arc<Kernel>> {
         let Staged { kernel, axes, trips, work, nanoseconds, temporaries, copied } = &self.staged;
-        let LinearKernel { name, scratch_bytes, grid, global_trips, .. } = kernel;
+        let LinearKernel { name, scratch_bytes, params, grid, global_trips, .. } = kernel;
         if profile::shows(Level::Stages) {
             let rendered = program::program(kernel, device)?;
             profile::stage(&format!("{name}: program"), &rendered.graph, &[rendered.root]);
@@ -484,6 +486,7 @@ impl Lowered {
             name: name.clone(),
             axes: axes.clone(),
             scratch_bytes: *scratch_bytes,
+            params: *params,
             // Where a number is known the last stage knows it best.
             trips: trips.as_const().map_or_else(|| trips.clone(), |_| Dim::from(*global_trips as i64)),
             blocks: self.blocks.clone(),
