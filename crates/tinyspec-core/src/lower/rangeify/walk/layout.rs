@@ -12,21 +12,19 @@ impl Walk<'_> {
         self.layouts.get(&node).cloned().unwrap_or_else(|| (0..rank).collect())
     }
 
-    /// Chooses that order, if some that read the node want the same, and the others do not mind.
+    /// Chooses that order, if all that read the node want the same.
     pub(super) fn choose_layout(&mut self, node: NodeId, demands: &[DemandId]) -> Result<()> {
         let Ok(size) = dims(self.tensors, node) else { return Ok(()) };
         let Some(innermost) = (0..size.len()).rev().find(|&axis| size[axis] > 1) else { return Ok(()) };
-        let moves: SmallVec<[Moves; 2]> = demands.iter().map(|&demand| self.moves(demand)).collect();
-        let mut long = moves.iter().map(|moves| moves.long_inside(&size, innermost));
-        let first = long.next().flatten();
-        let long = first.filter(|first| long.all(|layout| layout.as_ref() == Some(first)));
-        let mut windows = moves.iter().filter_map(|moves| moves.windows_inside(innermost));
-        let first = windows.next().filter(|first| windows.all(|layout| layout == *first));
-        let windows = first.filter(|layout| {
-            let is_content = |moves: &Moves| layout.last().is_some_and(|&last| moves.are_content(innermost, last));
-            moves.iter().all(is_content)
+        let mut layouts = demands.iter().map(|&demand| {
+            let moves = self.moves(demand);
+            match demands {
+                [_] => moves.windows_inside(innermost).or_else(|| moves.long_inside(&size, innermost)),
+                _ => moves.long_inside(&size, innermost),
+            }
         });
-        let wanted = windows.or(long);
+        let first = layouts.next().flatten();
+        let wanted = first.filter(|first| layouts.all(|layout| layout.as_ref() == Some(first)));
         if let Some(layout) = wanted {
             self.layouts.insert(node, layout);
         }
@@ -66,12 +64,6 @@ impl Moves {
             (Some(by), true) => (2, by),
         });
         (window != innermost).then_some(layout)
-    }
-
-    /// Vectors lie along the new innermost dim at least as well as along the one before.
-    fn are_content(&self, before: usize, after: usize) -> bool {
-        let (is_lane, is_summed) = (|axis: usize| self.by[axis].0 == self.last, |axis: usize| self.by[axis].1);
-        is_lane(after) || is_summed(after) && !is_lane(before)
     }
 
     /// The longest dim that the innermost loop moves lies inside of a few short ones, such as the places of a pool:
