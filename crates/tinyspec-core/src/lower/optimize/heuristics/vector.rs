@@ -30,8 +30,14 @@ impl Planner<'_> {
                     let apart = inside.iter().filter(is_apart).count();
                     (inside.len() - apart) as i64 + apart as i64 * lanes
                 };
-                let across = last.filter(|&last| crossed && contiguous(last) > 0);
-                if across.is_some_and(|last| loads(last) <= loads(axis) || self.trips(axis) < 2 * lanes) {
+                let filled = |origin: usize| match (self.trips(origin), self.lanes_along(origin, lanes)) {
+                    (trips, along) if trips * 2 < along => 1,
+                    (trips, along) => trips.min(along),
+                };
+                let across = last.filter(|&last| crossed && contiguous(last) > 0).is_some_and(|last| {
+                    self.trips(axis) < 2 * lanes || loads(last) * filled(axis) <= loads(axis) * filled(last)
+                });
+                if across {
                     accumulates = true;
                     continue;
                 }
