@@ -415,3 +415,25 @@ fn numbers_beyond_a_float_are_left_out_as_written() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// The sum of a ramp counts pairs: the number of its inner terms is not the same for all outer ones.
+#[test]
+fn sums_of_ramps_count_triangles() -> Result<(), Error> {
+    for device in ["cpu", "interpreter"] {
+        for n in [1i64, 2, 5, 16, 64, 129] {
+            with_default_device::<_, Error>(device, || {
+                let cases = [
+                    ((Tensor::arange(n) + 1i32).sum(.., false), n * (n + 1) / 2),
+                    ((Tensor::arange(n) - (-1i32)).sum(.., false), n * (n + 1) / 2),
+                    (Tensor::arange(n).sum(.., false), n * (n - 1) / 2),
+                    ((ramp(n).unsqueeze(1) + Tensor::arange(n) + 1i32).sum(.., false), n * n * n),
+                ];
+                for (number, (sum, expected)) in cases.into_iter().enumerate() {
+                    assert_eq!(sum.cast(DType::I64).item::<i64>()?, expected, "case {number} of {n} on {device}");
+                }
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
+}

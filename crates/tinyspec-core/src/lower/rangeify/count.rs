@@ -68,8 +68,13 @@ impl Walk<'_> {
             }
         }
         let mut trips = self.indices.number(1);
-        for (range, extent) in ranges {
+        for (position, &(range, extent)) in ranges.iter().enumerate() {
             let Some(count) = self.trips_within(range, extent, &mut conditions)? else { return Ok(None) };
+            // A product counts ranges that do not bound each other, as those of a square do and of a triangle do not.
+            let others = self.indices.ranges_of([count]);
+            if ranges[position + 1..].iter().any(|(other, _)| others.contains(other)) {
+                return Ok(None);
+            }
             trips = match self.indices.graph.as_int(trips) {
                 Some(factor) => self.indices.scale(count, factor as i64)?,
                 None => match self.indices.graph.as_int(count) {
