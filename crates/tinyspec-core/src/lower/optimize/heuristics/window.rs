@@ -13,6 +13,8 @@ use tinyspec_ir::{Arg, AxisType, Op};
 const TAPS: i64 = 32;
 /// Products of a tile, at most: as much code as is good for one loop.
 const PRODUCTS: i64 = 96;
+/// Of windows with a stride, before the gates of taps that it never meets are constants.
+const PRODUCTS_WITH_GATES: i64 = 4 * PRODUCTS;
 /// Of a tile that spans whole rows.
 const PRODUCTS_OF_ROWS: i64 = 144;
 /// Bytes of a line of the caches.
@@ -41,20 +43,21 @@ impl Planner<'_> {
     pub(super) fn window(&self) -> Option<Window> {
         let lanes = self.lanes();
         let lane = self.contiguous_output().filter(|_| lanes > 1)?;
-        let (inside, taps) = self.taps_inside()?;
+        let turns: SmallVec<[(usize, i64); 2]> =
+            self.outputs().into_iter().filter_map(|origin| Some((origin, self.turn_of(origin)?))).collect();
+        let places: i64 = turns.iter().map(|turn| turn.1).product();
+        // Each place meets its share of the taps.
+        let (inside, taps) = self.taps_inside(TAPS * places)?;
         let is_whole = self.reduced().all(|origin| inside.contains(&origin));
         let window = |turns, height, copied, row| Window { lane, turns, height, copied, row, taps: inside.clone() };
         let none = SmallVec::new;
-        let turns: SmallVec<[(usize, i64); 2]> =
-            self.outputs().into_iter().filter_map(|origin| Some((origin, self.turn_of(origin)?))).collect();
         if !turns.is_empty() {
             if !is_whole || self.kernel.reductions.len() > 1 {
                 return None;
             }
-            let places: i64 = turns.iter().map(|turn| turn.1).product();
-            let rest =
-                turns.iter().find(|turn| turn.0 == lane).map_or(self.trips(lane), |turn| self.trips(lane) / turn.1);
-            let fits = taps * places <= PRODUCTS && rest * 2 >= lanes;
+            let turn = turns.iter().find(|turn| turn.0 == lane).map_or(1, |turn| turn.1);
+            let rest = (self.trips(lane) + turn - 1) / turn;
+            let fits = taps <= PRODUCTS && taps * places <= PRODUCTS_WITH_GATES && rest * 2 >= lanes;
             // Where a row ends is then a constant, too.
             let vectors = (rest + lanes - 1) / lanes;
             let row = (rest % lanes != 0 && taps * places * vectors <= PRODUCTS_OF_ROWS).then_some(vectors);
@@ -103,7 +106,7 @@ impl Planner<'_> {
 
     /// The reduction ranges whose taps a tile has, and how many taps these are: all of them, or of one large window as many
     /// of the innermost as there is room for.
-    fn taps_inside(&self) -> Option<(SmallVec<[usize; 4]>, i64)> {
+    fn taps_inside(&self, most: i64) -> Option<(SmallVec<[usize; 4]>, i64)> {
         let of = |reduction: &Reduction| -> SmallVec<[usize; 4]> {
             let origins = reduction.ranges.iter().filter_map(|&range| self.space.origin(range));
             origins.filter(|&origin| !self.space.origins[origin].merged).collect()
@@ -111,7 +114,7 @@ impl Planner<'_> {
         let taps = |origins: &[usize]| origins.iter().map(|&origin| self.trips(origin)).product::<i64>();
         if let [reduction] = self.kernel.reductions.as_slice() {
             let all = of(reduction);
-            let start = (0..all.len()).find(|&start| taps(&all[start..]) <= TAPS)?;
+            let start = (0..all.len()).find(|&start| taps(&all[start..]) <= most)?;
             let inside = &all[start..];
             return (taps(inside) >= 2).then(|| (inside.into(), taps(inside)));
         }
@@ -119,7 +122,7 @@ impl Planner<'_> {
         let (mut inside, mut total) = (SmallVec::<[usize; 4]>::new(), 0);
         for reduction in &self.kernel.reductions {
             let own = of(reduction);
-            if !(2..=TAPS).contains(&taps(&own)) {
+            if !(2..=most).contains(&taps(&own)) {
                 return None;
             }
             total += taps(&own);
@@ -180,7 +183,7 @@ impl Planner<'_> {
             let &[value, divisor] = self.graph.sources(node) else { return None };
             let divisor = i64::try_from(self.graph.as_int(divisor)?).ok()?;
             let sum = self.kernel.sums.get(&value).filter(|_| matches!(self.graph.op(node), Op::Idiv | Op::Mod))?;
-            let is_turn = (2..=4).contains(&divisor) && trips % divisor == 0 && sum.coefficient(range).abs() == 1;
+            let is_turn = (2..=4).contains(&divisor) && trips > divisor && sum.coefficient(range).abs() == 1;
             is_turn.then_some(divisor)
         })
     }
