@@ -1,7 +1,7 @@
 //! The machine under every simulator: waves of lanes, their memory, and what orders their accesses.
 //!
-//! An instruction set brings its registers and instructions; from here it takes [`memory`] (bounds, alignment, initialisation,
-//! races), [`barrier`]s with the vector clocks of [`clock`], and the random but repeatable order of [`schedule`].
+//! An instruction set brings its registers and instructions; from here it takes `memory` (bounds, alignment, initialisation,
+//! races), `barrier`s with the vector clocks of `clock`, and the random but repeatable order of `schedule`.
 
 pub(crate) mod barrier;
 pub(crate) mod clock;
