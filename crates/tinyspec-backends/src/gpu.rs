@@ -7,9 +7,9 @@ mod table;
 pub use compile_only::CompileOnly;
 
 use crate::processor::{Architecture, Isa};
+use crate::target::{LLVM_DTYPES, LLVM_OPS};
 use crate::{Target, Workgroups};
 use std::fmt;
-use tinyspec_ir::{DType, Op};
 
 /// A chip: all that lowering and code generation look at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -85,8 +85,6 @@ impl Gpu {
     }
 
     /// The chip as a target of the lowering.
-    ///
-    /// The ops that are native are those of which LLVM makes code for every chip; the rest is decomposed.
     pub fn target(&self) -> Target {
         Target {
             name: self.name.into(),
@@ -102,10 +100,10 @@ impl Gpu {
             threads: 1,
             // What a thread needs again it keeps in registers: there are no caches to count on.
             cache_bytes: [0; 3],
-            native: NATIVE.to_vec(),
+            native: LLVM_OPS.to_vec(),
             instructions: Vec::new(),
             tensor_cores: Vec::new(),
-            arithmetic: ARITHMETIC.to_vec(),
+            arithmetic: LLVM_DTYPES.to_vec(),
             workgroups: Some(self.workgroups.clone()),
         }
     }
@@ -115,39 +113,6 @@ impl Gpu {
 fn capability(name: &str) -> Option<u32> {
     name.strip_prefix("sm_")?.parse().ok()
 }
-
-/// Ops on floats that need no decomposition.
-const NATIVE: &[Op] = &[
-    Op::Add,
-    Op::Mul,
-    Op::Max,
-    Op::Div,
-    Op::Recip,
-    Op::Sqrt,
-    Op::Trunc,
-    Op::Mulacc,
-    Op::Mod,
-    Op::Idiv,
-    Op::Shl,
-    Op::Shr,
-    Op::Cast,
-    Op::Where,
-];
-
-/// Dtypes that arithmetic is done in. Small floats are computed in f32, whose results round to theirs.
-const ARITHMETIC: &[DType] = &[
-    DType::Bool,
-    DType::I8,
-    DType::I16,
-    DType::I32,
-    DType::I64,
-    DType::U8,
-    DType::U16,
-    DType::U32,
-    DType::U64,
-    DType::F32,
-    DType::F64,
-];
 
 /// ```
 /// let text = tinyspec_backends::Gpu::named("gfx1100")?.to_string();

@@ -11,9 +11,10 @@ pub use host::threads;
 
 use crate::Target;
 use crate::settings::{self, UnknownSetting};
+use crate::target::{LLVM_DTYPES, LLVM_OPS};
 use std::fmt;
+use tinyspec_ir::DType;
 use tinyspec_ir::instruction::Instruction;
-use tinyspec_ir::{DType, Op};
 
 /// The variable that names the processor of the device `cpu`.
 pub const VARIABLE: &str = "TINYSPEC_CPU";
@@ -190,37 +191,10 @@ impl Processor {
             watches_races: false,
             threads: threads.max(1),
             cache_bytes: self.cache_bytes,
-            native: vec![
-                Op::Add,
-                Op::Mul,
-                Op::Max,
-                Op::Div,
-                Op::Recip,
-                Op::Sqrt,
-                Op::Trunc,
-                Op::Mulacc,
-                Op::Mod,
-                Op::Idiv,
-                Op::Shl,
-                Op::Shr,
-                Op::Cast,
-                Op::Where,
-            ],
+            native: LLVM_OPS.to_vec(),
             instructions: if self.isa.has_avx512() { Instruction::ALL.to_vec() } else { Vec::new() },
             tensor_cores: self.dots.clone(),
-            arithmetic: vec![
-                DType::Bool,
-                DType::I8,
-                DType::I16,
-                DType::I32,
-                DType::I64,
-                DType::U8,
-                DType::U16,
-                DType::U32,
-                DType::U64,
-                DType::F32,
-                DType::F64,
-            ],
+            arithmetic: LLVM_DTYPES.to_vec(),
             workgroups: None,
         }
     }

@@ -116,3 +116,36 @@ impl Target {
         ContentHash::of(self)
     }
 }
+
+/// Ops on floats for which LLVM makes code on every processor, CPU or GPU; the others are decomposed.
+pub(crate) const LLVM_OPS: &[Op] = &[
+    Op::Add,
+    Op::Mul,
+    Op::Max,
+    Op::Div,
+    Op::Recip,
+    Op::Sqrt,
+    Op::Trunc,
+    Op::Mulacc,
+    Op::Mod,
+    Op::Idiv,
+    Op::Shl,
+    Op::Shr,
+    Op::Cast,
+    Op::Where,
+];
+
+/// Dtypes that this code computes in. Small floats are computed in f32 and rounded.
+pub(crate) const LLVM_DTYPES: &[DType] = &[
+    DType::Bool,
+    DType::I8,
+    DType::I16,
+    DType::I32,
+    DType::I64,
+    DType::U8,
+    DType::U16,
+    DType::U32,
+    DType::U64,
+    DType::F32,
+    DType::F64,
+];

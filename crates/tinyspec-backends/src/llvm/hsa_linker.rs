@@ -57,7 +57,7 @@ pub enum LinkError {
     /// It refers to another object.
     #[error("the object needs `{0}`, which it does not define")]
     Undefined(String),
-    /// It has a reference of an unknown kind, or one that does not reach.
+    /// A relocation is of an unknown type, or its target is out of range.
     #[error("the object has a relocation of type {kind} in `{section}`: {reason}")]
     Relocation {
         /// AMD's number of it.

@@ -159,7 +159,7 @@ fn quotient(graph: &mut Graph, sum: &Sum, divisor: i64) -> Result<Sum> {
     if within(&rest, divisor, graph) {
         return Ok(whole);
     }
-    // A factor common to the divisor and all terms that can carry cancels.
+    // A common factor of the divisor and of all terms that can carry is cancelled.
     let (common, reduced, _) = digits(graph, &rest, divisor);
     let inner = match nested_quotient(graph, &reduced, divisor / common) {
         Some((numerator, divisor)) => opaque(graph, Op::Idiv, &[Sum::atom(numerator), Sum::constant(divisor)])?,

@@ -196,6 +196,14 @@ impl Loops {
         Ok(old)
     }
 
+    /// Opens a loop over the elements of a part of a row; gives the word of each.
+    fn words_of_part(&mut self, words: Memory, row: NodeId, part: NodeId) -> Result<NodeId> {
+        let trips = self.graph.index(PART);
+        let number = self.serial(trips)?;
+        let element = self.sum(&[(PART, part), (1, number)], 0)?;
+        self.load(words, &[row, element], None)
+    }
+
     /// Stores what is left of a word without its low byte, at a place of a row of `size`.
     fn put(&mut self, target: Memory, row: NodeId, (place, size): (NodeId, NodeId), word: NodeId) -> Result<()> {
         let byte = number(&mut self.graph, 8);
@@ -258,7 +266,7 @@ fn of_rows(bytes: i64) -> Result<WrittenKernel> {
     w.finish("sort")
 }
 
-/// The kernel that counts the low bytes of each part.
+/// The kernel that counts, in each part, how often the low byte has each value.
 fn counts_of_parts() -> Result<WrittenKernel> {
     let (counts, words) = ([Size::With(0, DIGITS)], [Size::With(0, PART)]);
     let (mut w, memories) = Loops::new(&[("counts", DType::I32, &counts)], &[("words", DType::U64, &words)])?;
@@ -274,10 +282,7 @@ fn counts_of_parts() -> Result<WrittenKernel> {
     w.store(counts, &[row, place], zero, None)?;
     w.close(2)?;
 
-    let trips = w.graph.index(PART);
-    let number = w.serial(trips)?;
-    let element = w.sum(&[(PART, part), (1, number)], 0)?;
-    let word = w.load(words, &[row, element], None)?;
+    let word = w.words_of_part(words, row, part)?;
     let digit = w.digit(word, 0)?;
     let place = w.sum(&[(DIGITS, part), (1, digit)], 0)?;
     w.advance(counts, &[row, place], 1)?;
@@ -304,10 +309,7 @@ fn moves_of_parts() -> Result<WrittenKernel> {
     w.store(counters, &[digit], start, None)?;
     w.close(2)?;
 
-    let trips = w.graph.index(PART);
-    let number = w.serial(trips)?;
-    let element = w.sum(&[(PART, part), (1, number)], 0)?;
-    let word = w.load(words, &[row, element], None)?;
+    let word = w.words_of_part(words, row, part)?;
     let digit = w.digit(word, 0)?;
     let place = w.advance(counters, &[digit], 1)?;
     let size = w.sum(&[(PART, w.groups)], 0)?;

@@ -52,8 +52,8 @@ pub(super) enum Size {
 }
 
 impl Loops {
-    /// A kernel over `outputs`, buffers that it writes, and `inputs`, by name, dtype, and shape behind the first
-    /// dim. That and the number of groups are its dims.
+    /// A kernel over `outputs`, buffers that it writes, and `inputs`, by name, dtype, and shape without the first
+    /// dim. The first dim, of all buffers alike, and the number of groups are the named dims of the kernel.
     pub fn new(outputs: &[(&str, DType, &[Size])], inputs: &[(&str, DType, &[Size])]) -> Result<(Loops, Vec<Memory>)> {
         let mut graph = Graph::new();
         let all: Vec<_> = outputs.iter().chain(inputs).collect();

@@ -151,17 +151,24 @@ pub fn scatter(b: &mut dyn Builder, x: NodeId, index: NodeId, value: NodeId, axi
     let places = Places::new(b, "scatter", x, index, axis)?;
     let value = as_element(b, x, value)?;
     let value = places.values(b, value)?;
-    let (last, zero) = (places.last(b)?, b.constant(Const::int(DType::I32, 0)));
+    let last = places.last(b)?;
+    let written = replaced(b, places.part, last, value, axis)?;
+    places.whole(b, x, written)
+}
+
+/// `x` with the values of the numbers `last` along `axis`, which broadcast over it; as it is where they are negative.
+fn replaced(b: &mut dyn Builder, x: NodeId, last: NodeId, value: NodeId, axis: i64) -> Result<NodeId> {
+    let zero = b.constant(Const::int(DType::I32, 0));
     let none = b.alu(Op::CmpLt, &[last, zero])?;
     let placed = match shape_of(b, value).is_empty() {
         true => value,
         false => {
-            let number = maximum(b, last, zero)?;
+            let (number, shape) = (maximum(b, last, zero)?, shape_of(b, x));
+            let number = expand(b, number, &shape)?;
             super::index::gather(b, value, number, axis)?
         }
     };
-    let written = b.alu(Op::Where, &[none, places.part, placed])?;
-    places.whole(b, x, written)
+    b.alu(Op::Where, &[none, x, placed])
 }
 
 /// `x` with the rows of `value`, along `axis`, at the numbers of the vector `index`; of several for one place the last one stays.
@@ -182,12 +189,7 @@ pub(super) fn scatter_rows(
     along[axis] = shape_of(b, value)[axis].clone();
     let index = reshape(b, index, &along)?;
     let last = Places::new(b, op, place, index, axis as i64)?.last(b)?;
-    let zero = b.constant(Const::int(DType::I32, 0));
-    let none = b.alu(Op::CmpLt, &[last, zero])?;
-    let number = maximum(b, last, zero)?;
-    let number = expand(b, number, &shape)?;
-    let placed = super::index::gather(b, value, number, axis as i64)?;
-    b.alu(Op::Where, &[none, x, placed])
+    replaced(b, x, last, value, axis as i64)
 }
 
 /// What meets at a place reduced by `"sum"`, `"prod"`, `"mean"`, `"amax"` or `"amin"`, with the element of `x` unless

@@ -4,7 +4,7 @@
 //! it knows of. An access of wave `w` at clock `c` happened before what wave `v` does now if `v` knows of `c`: if
 //! `c <= v[w]`. Lanes of one wave are ordered by its own synchronisations alone.
 
-/// Who made an access, and when: workgroup, clock of the wave, wave, lane, atomic or not.
+/// Who made an access and when: the workgroup, the wave and its clock, the lane; and whether it was atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp(pub u64);
 

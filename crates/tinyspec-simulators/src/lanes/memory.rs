@@ -356,6 +356,30 @@ impl Memory {
         Ok(())
     }
 
+    /// Touches the cells that a lane writes; gives its region, and where in it the access begins.
+    #[inline]
+    fn watch_write(
+        &mut self,
+        access: &Access,
+        (number, lane): (usize, usize),
+        bytes: usize,
+        verb: &str,
+        touch: impl FnMut(&mut Cell) -> Option<Met>,
+    ) -> Result<(&Region, usize), Box<Trouble>> {
+        let granule = self.granule[usize::from(access.space == Space::Local)];
+        let region = self.region(access.space, number);
+        let Some(shadow) = region.shadow.filter(|_| region.is_writable) else {
+            return Err(read_only(region, lane));
+        };
+        let (address, first) = (access.addresses[lane], (access.addresses[lane] - region.shadow_base) as usize);
+        let cells = self.shadows[shadow].cells(first >> granule, bytes >> granule);
+        if let Some(met) = cells.iter_mut().find_map(touch) {
+            return Err(self.race(access, (number, lane), verb, met));
+        }
+        let region = self.region(access.space, number);
+        Ok((region, (address - region.base) as usize))
+    }
+
     /// Writes what `take` gives for element and lane.
     #[inline]
     pub fn store<const SIZE: usize>(
@@ -366,25 +390,9 @@ impl Memory {
         let bytes = SIZE * access.count;
         let found = self.locate(access, bytes, "writes")?;
         for lane in lanes_of(access.mask) {
-            let number = found.of(lane);
-            let (region, granule) = match access.space {
-                Space::Global => (&self.regions[number], self.granule[0]),
-                Space::Local => (&self.local, self.granule[1]),
-            };
-            let offset = (access.addresses[lane] - region.base) as usize;
-            let Some(shadow) = region.shadow.filter(|_| region.is_writable) else {
-                return Err(read_only(region, lane));
-            };
-            let first = (access.addresses[lane] - region.shadow_base) as usize;
-            for touched in self.shadows[shadow].cells(first >> granule, bytes >> granule) {
-                let clash = match access.is_strong {
-                    true => touched.change(access.now, lane),
-                    false => touched.write(access.now, lane),
-                };
-                if let Some(met) = clash {
-                    return Err(self.race(access, (number, lane), "writes", met));
-                }
-            }
+            let (region, offset) = self.watch_write(access, (found.of(lane), lane), bytes, "writes", |cell| {
+                if access.is_strong { cell.change(access.now, lane) } else { cell.write(access.now, lane) }
+            })?;
             for element in 0..access.count {
                 // SAFETY: `locate` found all `bytes` of it inside of the region, which may be written.
                 unsafe { region.set::<SIZE>(offset + element * SIZE, take(element, lane)) };
@@ -405,24 +413,12 @@ impl Memory {
         let found = self.locate(access, bytes, "changes")?;
         let mut known = access.mask;
         for &lane in order {
-            let number = found.of(lane);
-            let (region, granule) = match access.space {
-                Space::Global => (&self.regions[number], self.granule[0]),
-                Space::Local => (&self.local, self.granule[1]),
-            };
-            let offset = (access.addresses[lane] - region.base) as usize;
-            let Some(shadow) = region.shadow.filter(|_| region.is_writable) else {
-                return Err(read_only(region, lane));
-            };
-            let first = (access.addresses[lane] - region.shadow_base) as usize;
-            for touched in self.shadows[shadow].cells(first >> granule, bytes >> granule) {
-                if access.space == Space::Local && !touched.is_written(access.now) {
+            let (region, offset) = self.watch_write(access, (found.of(lane), lane), bytes, "changes", |cell| {
+                if access.space == Space::Local && !cell.is_written(access.now) {
                     known &= !(1 << lane);
                 }
-                if let Some(met) = touched.change(access.now, lane) {
-                    return Err(self.race(access, (number, lane), "changes", met));
-                }
-            }
+                cell.change(access.now, lane)
+            })?;
             for element in 0..access.count {
                 let place = offset + element * SIZE;
                 // SAFETY: as above.

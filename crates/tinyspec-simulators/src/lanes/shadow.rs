@@ -126,7 +126,7 @@ pub(crate) struct Met(pub Stamp, pub &'static str);
 /// Cells of a page.
 const PAGE: usize = 1024;
 
-/// The cells of a buffer, made where it is touched.
+/// The cells of a buffer. Pages of them are allocated when they are first touched.
 pub(crate) struct Shadow {
     pages: Vec<Option<Box<[Cell; PAGE]>>>,
 }

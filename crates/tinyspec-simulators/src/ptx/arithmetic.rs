@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Lanes of a warp.
 pub(super) const WARP: usize = 32;
-/// A register of up to 32 bits; shorter values are extended by zeros.
+/// A register of up to 32 bits, for all lanes; narrower values are zero-extended.
 pub(crate) type Word = [u32; WARP];
 /// A register of 64 bits.
 pub(crate) type Long = [u64; WARP];

@@ -1,5 +1,5 @@
 //! Known answers of instructions, from the ISA document. Each row runs on lanes of its own in three ways: as it stands; with
-//! the result in the register of the first operand; and with every second lane left out.
+//! the destination in the register of the first source; and with every second lane inactive.
 
 mod bits;
 mod conversions;

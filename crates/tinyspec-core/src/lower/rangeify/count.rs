@@ -70,7 +70,7 @@ impl Walk<'_> {
         let mut trips = self.indices.number(1);
         for (position, &(range, extent)) in ranges.iter().enumerate() {
             let Some(count) = self.trips_within(range, extent, &mut conditions)? else { return Ok(None) };
-            // A product counts ranges that do not bound each other, as those of a square do and of a triangle do not.
+            // A product of trips counts a square; where one range bounds another, as in a triangle, it does not.
             let others = self.indices.ranges_of([count]);
             if ranges[position + 1..].iter().any(|(other, _)| others.contains(other)) {
                 return Ok(None);

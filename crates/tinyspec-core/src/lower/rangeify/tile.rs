@@ -105,8 +105,7 @@ impl Walk<'_> {
             return 0.0;
         }
         let work = |sum: NodeId| self.estimates.work(sum);
-        let is_other = |other: &&DemandId| self.needs[**other as usize].kernel == need.kernel;
-        let is_only = self.of_node[need.node.index()].iter().filter(is_other).count() == 1;
+        let is_only = self.demands_in(need.kernel, need.node).count() == 1;
         // A tile multiplies all that it has loaded: where some elements are gated out, as beside a Pad, there is none.
         let is_whole = ranges == &kernel.ranges[..];
         let is_tiled = is_whole && need.gate.is_none();
@@ -132,8 +131,13 @@ impl Walk<'_> {
         let need = &self.needs[demand as usize];
         let tile = self.kernels[need.kernel].tile.filter(|&sum| self.online.summed(sum).is_none());
         let is_one = tile.and_then(|sum| operands(self.tensors, sum)).is_some_and(|two| two.contains(&need.node));
-        let is_other = |other: &&DemandId| self.needs[**other as usize].kernel == need.kernel;
-        is_one && self.of_node[need.node.index()].iter().find(is_other) == Some(&demand)
+        is_one && self.demands_in(need.kernel, need.node).next() == Some(demand)
+    }
+
+    /// The demands of a kernel on a node.
+    fn demands_in(&self, kernel: usize, node: NodeId) -> impl Iterator<Item = DemandId> {
+        let demands = self.of_node[node.index()].iter().copied();
+        demands.filter(move |&demand| self.needs[demand as usize].kernel == kernel)
     }
 
     /// Bytes of the operands of a sum that the consumer reads in its inner loops as well, while the cache has them.
@@ -142,9 +146,7 @@ impl Walk<'_> {
         let kernel = &self.kernels[need.kernel];
         let sum = self.estimates.sum(self.tensors, need.node).filter(|_| ranges != &kernel.ranges[..]);
         let Some(operands) = sum.and_then(|sum| operands(self.tensors, sum)) else { return 0.0 };
-        let is_read = |&operand: &NodeId| {
-            self.of_node[operand.index()].iter().any(|&other| self.needs[other as usize].kernel == need.kernel)
-        };
+        let is_read = |&operand: &NodeId| self.demands_in(need.kernel, operand).next().is_some();
         let bytes = |operand: NodeId| {
             let elements: i64 = shape(self.tensors, operand).iter().map(estimate).product();
             elements as f64 * self.tensors.dtype(operand).size() as f64

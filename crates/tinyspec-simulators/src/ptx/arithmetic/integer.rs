@@ -325,7 +325,7 @@ pub(in super::super) fn shift(name: &str, kind: Type) -> Option<Shape> {
     }
 }
 
-/// `shf`: shifts of two registers as one, low part first; the amount wraps or clamps at 32.
+/// `shf`: a funnel shift of two registers, the low half first; amounts above 32 wrap or are clamped.
 pub(in super::super) fn funnel(direction: &str, mode: &str) -> Option<Shape> {
     match (direction, mode) {
         ("l", "wrap") => words!(|low, high, by| (joined(low, high) << (by & 31) >> 32) as u32),
@@ -448,7 +448,7 @@ fn picked(a: u32, b: u32, selectors: [u32; 4]) -> u32 {
     bits
 }
 
-/// `dp4a`, `dp2a`: products of bytes, added to a number; the types are those of `a` and of `b`.
+/// `dp4a`: the dot product of four bytes of `a` and of `b`, of these types, plus `c`.
 pub(in super::super) fn dot_of_bytes(a: Type, b: Type) -> Option<Shape> {
     match (a.is_signed(), b.is_signed()) {
         (true, true) => words!(|a, b, c| dot(a, b, c, true, true)),

@@ -212,7 +212,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// An operand of the type: a register, a special one, or a constant.
+    /// The register of a source operand of this type: a register, a special register, or a constant.
     pub(super) fn source(&mut self, operand: &'a Operand, kind: Type) -> Result<Register> {
         match operand {
             Operand::Name(name) => {

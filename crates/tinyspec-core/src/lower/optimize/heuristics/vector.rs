@@ -228,10 +228,9 @@ impl Planner<'_> {
     fn take_turns(&mut self, last: usize, lanes: i64) -> bool {
         /// Places of a tile, at most.
         const PLACES: i64 = 8;
+        let whole = |origin: usize| self.turn_of(origin).filter(|turn| self.trips(origin) % turn == 0);
         let turns: SmallVec<[(usize, i64); 2]> =
-            self.outputs().into_iter().filter_map(|origin| Some((origin, self.turn_of(origin)?))).collect();
-        let turns: SmallVec<[(usize, i64); 2]> =
-            turns.into_iter().filter(|&(origin, turn)| self.trips(origin) % turn == 0).collect();
+            self.outputs().into_iter().filter_map(|origin| Some((origin, whole(origin)?))).collect();
         let Some(turn) = turns.iter().find(|turn| turn.0 == last).map(|turn| turn.1) else { return false };
         let places: i64 = turns.iter().map(|turn| turn.1).product();
         let rest = self.trips(last) / turn;
