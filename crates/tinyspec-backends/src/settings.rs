@@ -1,5 +1,84 @@
 //! Variables of the environment. All are read in one way: blanks around a value do not count, an empty one is none, and one
-//! that says nothing we know is an error that names the variable and what it might say.
+//! that says nothing we know is an error that names the variable and what it might say. A variable that nobody reads is
+//! named once.
+
+use std::path::PathBuf;
+use std::sync::Once;
+use tinyspec_ir::ops::nearest_of;
+
+const PREFIX: &str = "TINYSPEC_";
+
+/// All variables that the library reads, without their prefix.
+const NAMES: &[&str] = &[
+    "BEAM",
+    "CACHE",
+    "CPU",
+    "DEBUG",
+    "DEVICE",
+    "FALLBACK",
+    "FAULT",
+    "LLVM",
+    "MEMORY",
+    "PERF_MAP",
+    "PLANS",
+    "SCHEDULES",
+    "STRICT",
+    "THREADS",
+    "VERIFY",
+];
+
+/// Those that only the library's own tests and benches read.
+const NAMES_OF_TESTS: &[&str] = &[
+    "ASSIGNMENTS",
+    "BENCH_KERNELS",
+    "BLESS",
+    "CASES",
+    "CHIP",
+    "CORPUS",
+    "DEVICES",
+    "FUZZ",
+    "LONG",
+    "MUTANTS",
+    "PEERS",
+    "PROGRAMS",
+    "RANDOM_SCHEDULES",
+    "RUST_ANALYZER",
+    "SEED",
+    "SHAPES",
+    "STEPS",
+    "SURVIVORS",
+    "TEST_FOLDER",
+    "ULP",
+];
+
+/// Says once which variables of our prefix nobody reads, such as a misspelt one.
+pub fn warn_of_unknown() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for (variable, _) in std::env::vars_os() {
+            if let Some(warning) = variable.to_str().and_then(unknown) {
+                eprintln!("tinyspec: warning: {warning}");
+            }
+        }
+    });
+}
+
+/// What is wrong with the name of a variable, if it has our prefix and nobody reads it.
+fn unknown(variable: &str) -> Option<String> {
+    let name = variable.strip_prefix(PREFIX)?;
+    if NAMES.contains(&name) || NAMES_OF_TESTS.contains(&name) {
+        return None;
+    }
+    Some(match nearest_of(name, NAMES.iter().copied()) {
+        Some(near) => format!("there is no variable {variable}; did you mean {PREFIX}{near}?"),
+        None => format!("there is no variable {variable}; there are {PREFIX}{{{}}}", NAMES.join(", ")),
+    })
+}
+
+/// The file or folder that a variable names; none where it is not set or empty.
+pub fn path(variable: &'static str) -> Option<PathBuf> {
+    std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from)
+}
 
 /// A variable whose value says nothing we know.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

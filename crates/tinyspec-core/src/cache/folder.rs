@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, Once, OnceLock, PoisonError};
+use tinyspec_backends::settings;
 use tinyspec_ir::ContentHash;
 
 /// `TINYSPEC_CACHE` (`off` for none), else `tinyspec` in the user's cache folder; `None` where others could write to it.
@@ -21,6 +22,8 @@ pub(super) fn of_generator(folder: &Path, generator: Option<&str>) -> Option<Pat
     let own = folder.join(ContentHash::of(&generator).to_string());
     let is_new = fs::symlink_metadata(&own).is_err_and(|error| error.kind() == ErrorKind::NotFound);
     if !is_new && !is_private(&own) {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| warn(&own, NOT_PRIVATE));
         return None;
     }
     if SWEPT.lock().unwrap_or_else(PoisonError::into_inner).insert(own.clone()) {
@@ -41,18 +44,36 @@ pub(super) fn generators() -> &'static [PathBuf] {
 }
 
 fn open() -> Option<PathBuf> {
-    let folder = match std::env::var_os("TINYSPEC_CACHE") {
-        Some(chosen) if chosen == "off" || chosen.is_empty() => return None,
-        Some(chosen) => PathBuf::from(chosen),
-        None => match std::env::var_os("XDG_CACHE_HOME").filter(|base| !base.is_empty()) {
-            Some(base) => PathBuf::from(base).join("tinyspec"),
-            None => PathBuf::from(std::env::var_os("HOME")?).join(".cache").join("tinyspec"),
+    let chosen = std::env::var_os(VARIABLE).map(PathBuf::from);
+    let folder = match &chosen {
+        Some(chosen) if chosen.as_os_str() == "off" || chosen.as_os_str().is_empty() => return None,
+        Some(chosen) => chosen.clone(),
+        None => match settings::path("XDG_CACHE_HOME") {
+            Some(base) => base.join("tinyspec"),
+            None => settings::path("HOME")?.join(".cache").join("tinyspec"),
         },
     };
-    create(&folder).ok()?;
     // The user's own link to another place is followed.
-    let folder = fs::canonicalize(folder).ok()?;
-    is_private(&folder).then_some(folder)
+    match create(&folder).and_then(|()| fs::canonicalize(&folder)) {
+        Ok(folder) if is_private(&folder) => return Some(folder),
+        Ok(folder) => warn(&folder, NOT_PRIVATE),
+        // A user without a home of their own has not asked for a cache.
+        Err(error) if chosen.is_some() => warn(&folder, &error.to_string()),
+        Err(_) => {}
+    }
+    None
+}
+
+const VARIABLE: &str = "TINYSPEC_CACHE";
+
+const NOT_PRIVATE: &str = "it must be a folder of this user that nobody else can write to, for what is in it is run";
+
+/// Says why compiled kernels are not kept.
+fn warn(folder: &Path, reason: &str) {
+    let folder = folder.display();
+    eprintln!(
+        "tinyspec: warning: compiled kernels are not kept in {folder}: {reason}; {VARIABLE} names a folder, or says `off`"
+    );
 }
 
 /// Makes a folder that is its owner's alone, unless it is there.

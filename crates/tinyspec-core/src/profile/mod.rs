@@ -45,6 +45,7 @@ fn chosen_level() -> Result<u32, UnknownSetting> {
 /// # Errors
 /// When one does not.
 pub(crate) fn check_environment() -> Result<(), UnknownSetting> {
+    settings::warn_of_unknown();
     chosen_level()?;
     for switch in [settings::VERIFY, settings::STRICT, settings::FALLBACK, settings::PERF_MAP] {
         switch.read()?;

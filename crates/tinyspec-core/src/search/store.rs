@@ -17,7 +17,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use tinyspec_backends::Target;
+use tinyspec_backends::{Target, settings};
 use tinyspec_ir::{ContentHash, ContentHasher, ErrorKind};
 
 const HEADER: &str = "# tinyspec schedules 1";
@@ -88,8 +88,8 @@ fn wrong(file: &str, message: &str) -> Error {
 
 /// `TINYSPEC_SCHEDULES`, else a file in the cache folder while there is a search.
 fn file() -> Option<PathBuf> {
-    match std::env::var_os("TINYSPEC_SCHEDULES").filter(|file| !file.is_empty()) {
-        Some(file) => Some(file.into()),
+    match settings::path("TINYSPEC_SCHEDULES") {
+        Some(file) => Some(file),
         None => super::is_asked_for().then(|| Some(cache::folder()?.join("schedules")))?,
     }
 }

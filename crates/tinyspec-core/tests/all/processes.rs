@@ -54,6 +54,44 @@ fn variables_that_name_nothing_are_named() {
     }
 }
 
+/// A misspelt variable would be without effect, and without a word.
+#[test]
+fn variables_that_nobody_reads_are_named_once() {
+    let wrong = [("TINYSPEC_CAHCE", "off"), ("TINYSPEC_LOG", "1"), ("TINYSPEC_FUZZ", "1")];
+    let text = in_own_process("computes_on_two_devices", &wrong);
+    let of = |variable: &str| text.lines().filter(|line| line.contains(variable)).collect::<Vec<_>>();
+    let expected = "tinyspec: warning: there is no variable TINYSPEC_CAHCE; did you mean TINYSPEC_CACHE?";
+    assert_eq!(of("TINYSPEC_CAHCE"), [expected], "{text}");
+    assert!(matches!(of("TINYSPEC_LOG")[..], [line] if line.contains("there are TINYSPEC_{BEAM, CACHE, ")), "{text}");
+    assert!(of("TINYSPEC_FUZZ").is_empty(), "{text}");
+}
+
+#[cfg(all(unix, feature = "llvm"))]
+#[test]
+fn a_cache_that_cannot_be_used_is_named_once() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = std::env::temp_dir().join(format!("tinyspec-unusable-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("file");
+    std::fs::write(&file, "").unwrap();
+    let open = folder.join("open");
+    std::fs::create_dir(&open).unwrap();
+    std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).unwrap();
+    for (cache, reason) in
+        [(file.join("below"), "Not a directory"), (file, "File exists"), (open, "nobody else can write to")]
+    {
+        let text = in_own_process("computes_on_two_devices", &[("TINYSPEC_CACHE", &cache.to_string_lossy())]);
+        let said: Vec<&str> = text.lines().filter(|line| line.contains("are not kept")).collect();
+        assert!(
+            matches!(said[..], [line] if line.contains(&*cache.to_string_lossy()) && line.contains(reason)),
+            "{text}"
+        );
+    }
+    let text = in_own_process("computes_on_two_devices", &[("TINYSPEC_CACHE", "off")]);
+    assert!(!text.contains("warning"), "{text}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 #[test]
 fn switches_are_on_and_off() {
     for (value, is_on) in [("0", false), (" off ", false), ("", true), ("1", true), ("on", true)] {
@@ -68,6 +106,7 @@ fn switches_are_on_and_off() {
 fn every_variable_is_documented() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let names = std::fs::read_to_string(root.join("crates/tinyspec-backends/src/settings.rs")).unwrap();
     let mut folders: Vec<_> = ["tinyspec-core", "tinyspec-backends", "tinyspec-ir", "tinyspec-macros"]
         .map(|name| root.join("crates").join(name).join("src"))
         .into();
@@ -79,12 +118,14 @@ fn every_variable_is_documented() {
         }
         let source = std::fs::read_to_string(&path).unwrap_or_default();
         for literal in source.split("\"TINYSPEC_").skip(1) {
-            let name = format!("TINYSPEC_{}", literal.split('"').next().unwrap_or_default());
+            let literal = literal.split('"').next().unwrap_or_default();
+            let name = format!("TINYSPEC_{literal}");
             let is_name = name.chars().all(|letter| letter.is_ascii_uppercase() || letter == '_');
             // That one is Cargo's, while this is built.
             if is_name && name != "TINYSPEC_SOURCES_HASH" {
                 found += 1;
                 assert!(readme.contains(&format!("| `{name}")), "{name} of {} is in no row", path.display());
+                assert!(names.contains(&format!("\"{literal}\"")), "{name} of {} is called unknown", path.display());
             }
         }
     }
@@ -159,6 +200,15 @@ mod work {
     #[ignore = "run by the tests above"]
     fn says_what_is_wrong() {
         println!("{}", Tensor::ones([2]).contiguous().to_vec::<f32>().unwrap_err());
+    }
+
+    #[test]
+    #[ignore = "run by the tests above"]
+    fn computes_on_two_devices() {
+        for device in ["interpreter", if cfg!(feature = "llvm") { "cpu" } else { "simt" }] {
+            let sum = (Tensor::arange(10).to(device) * 2).sum(.., false);
+            assert_eq!(sum.item::<i32>().unwrap(), 90);
+        }
     }
 
     #[test]
