@@ -290,6 +290,71 @@ fn numbers_that_change_are_no_part_of_a_program() -> Result<(), Error> {
     Ok(())
 }
 
+/// So are the numbers that methods are given, of any dtype, and those of values on several devices.
+#[test]
+fn numbers_given_to_methods_are_no_part_of_a_program() -> Result<(), Error> {
+    let _alone = crate::alone();
+    let data: Vec<f32> = (0..16).map(|place| place as f32 * 0.25 - 2.0).collect();
+    let x = Tensor::from_slice(&data, [4, 4]);
+    let whole = x.cast(DType::I32);
+    let pair = x.to(["cpu:0", "cpu:1"]);
+    realize_all(&[&whole, &pair])?;
+    type Step = fn(&[Tensor; 3], i32) -> Tensor;
+    let share = |step: i32| 0.01 + 0.03 * f64::from(step);
+    let methods: [(&str, Step, fn(f32, f64) -> f32); 16] = [
+        ("clip", |[x, ..], step| x.clip(-0.5, share(step)), |x, share| x.clamp(-0.5, share as f32)),
+        ("threshold", |[x, ..], step| x.threshold(share(step), share(step)), |x, share| x.max(share as f32)),
+        ("leaky_relu", |[x, ..], step| x.leaky_relu(share(step)), |x, share| x.max(x * share as f32)),
+        ("full_like", |[x, ..], step| x.full_like(share(step)), |_, share| share as f32),
+        ("full", |[x, ..], step| x * Tensor::full([4], share(step)), |x, share| x * share as f32),
+        ("full of whole numbers", |[x, ..], step| x + Tensor::full([4], step), |x, share| x + steps(share) as f32),
+        ("linspace", |_, step| Tensor::linspace(share(step), share(step), 16, DType::F32), |_, share| share as f32),
+        ("pad", |[x, ..], step| x.pad([0, 0], [4, 5], share(step)).at((.., ..4)), |x, _| x),
+        ("addcmul", |[x, ..], step| x.addcmul(x, x, share(step)), |x, share| x + share as f32 * (x * x)),
+        ("pow_const", |[x, ..], step| x.square().pow_const(share(step)), |x, share| (x * x).powf(share as f32)),
+        ("huber_loss", |[x, ..], step| x.huber_loss(x, "none", share(step)), |_, _| 0.0),
+        ("masked_fill", |[x, ..], step| x.masked_fill(x.gt(9.0), share(step)), |x, _| x),
+        ("whole number", |[_, x, _], step| (x + step).cast(DType::F32), |x, share| x.trunc() + steps(share) as f32),
+        (
+            "compared",
+            |[_, x, _], step| x.lt(step).cast(DType::F32),
+            |x, share| f32::from(x.trunc() < steps(share) as f32),
+        ),
+        ("on two devices", |[.., x], step| (x * share(step)).to("cpu"), |x, share| x * share as f32),
+        ("clipped on two", |[.., x], step| x.clip(-0.5, share(step)).to("cpu"), |x, share| x.clamp(-0.5, share as f32)),
+    ];
+    let inputs = [x.clone(), whole, pair];
+    for (name, make, want) in methods {
+        let mut compiled = 0;
+        for step in 0..12 {
+            let found = make(&inputs, step).to_vec::<f32>()?;
+            for (&x, found) in data.iter().zip(found) {
+                let want = want(x, share(step));
+                assert!((found - want).abs() <= 1e-5 * want.abs().max(1.0), "{name}, step {step}: {found}, not {want}");
+            }
+            let known = std::mem::replace(&mut compiled, profile::counters().plans);
+            assert!(step <= 5 || compiled == known, "{name}: step {step} is compiled again");
+        }
+    }
+    // What is drawn, and a loss that was read before its gradient was asked for.
+    let (w, mut compiled) = (Tensor::from_slice(&[1f32, -2.0, 3.0, 0.5], [4]), 0);
+    for step in 0..12 {
+        let kept =
+            (&x * &w).clip(-1.0, share(step) + 0.5).dropout(share(step)) + Tensor::uniform([4], 0.0, share(step));
+        let loss = kept.sum(.., false);
+        assert!(loss.item::<f32>()?.is_finite());
+        assert!(grad(&loss, &[&w])?[0].to_vec::<f32>()?.iter().all(|slope| slope.is_finite()));
+        let known = std::mem::replace(&mut compiled, profile::counters().plans);
+        assert!(step <= 5 || compiled == known, "step {step} is compiled again");
+    }
+    Ok(())
+}
+
+/// The step whose share this is.
+fn steps(share: f64) -> i32 {
+    ((share - 0.01) / 0.03).round() as i32
+}
+
 #[test]
 fn a_prepared_sum_takes_the_number_that_it_is_called_with() -> Result<(), Error> {
     let function = Function::trace(&[Spec::new(DType::I32, ())], |x| vec![x[0].expand([4]).sum(.., false)])?;

@@ -24,6 +24,11 @@ pub trait Builder {
         self.add(Op::Const, &[], Arg::Const(value)).unwrap_or_else(|error| unreachable!("{error}"))
     }
 
+    /// A number that a caller passed, such as a rate: a constant, unless a builder makes data of numbers that change.
+    fn number(&mut self, value: Const) -> NodeId {
+        self.constant(value)
+    }
+
     /// An index constant.
     fn index(&mut self, value: i64) -> NodeId {
         self.constant(Const::int(DType::Index, value as i128))

@@ -152,6 +152,17 @@ pub(crate) fn dtype_of(b: &dyn Builder, x: NodeId) -> DType {
 /// A scalar constant of the dtype of `x`. An infinity stands for the least or greatest value of what has none.
 pub(crate) fn like(b: &mut dyn Builder, x: NodeId, value: f64) -> NodeId {
     let dtype = dtype_of(b, x);
+    let value = const_like(b, x, value);
+    b.constant(value)
+}
+
+/// As [`like`], of a number that the caller passed or that follows from one: calls with other numbers are one program.
+pub(crate) fn given(b: &mut dyn Builder, x: NodeId, value: f64) -> NodeId {
+    let value = const_like(b, x, value);
+    b.number(value)
+}
+
+fn const_like(b: &dyn Builder, x: NodeId, value: f64) -> Const {
     if dtype == DType::Bool && value.is_infinite() {
         return b.constant(Const::int(dtype, (value > 0.0).into()));
     }

@@ -10,12 +10,15 @@ use crate::tensor::{Identity, Node, Opening, Program, Sources, View, Who, is_one
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::hash::Hash;
+use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::{
     AddrSpace, Arg, Builder, Const, ContentHash, ContentHasher, Device, Graph, NodeId, Op, Props, Result,
 };
 
 type Positions = SmallVec<[u32; 3]>;
+/// Numbers and the lines that write them.
+pub(crate) type Numbers = FxHashMap<Const, &'static Location<'static>>;
 
 /// Nodes of a small program.
 const SOME: usize = 256;
@@ -300,6 +303,12 @@ impl Walk {
     /// The nodes that it holds.
     pub fn nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
         self.entries.iter().map(|entry| &entry.node)
+    }
+
+    /// Numbers that the program writes, each with a line that writes it.
+    pub fn numbers(&self) -> Numbers {
+        let computed = self.entries.iter().filter(|entry| entry.leaf.is_none()).map(|entry| &entry.node);
+        computed.filter_map(|node| Some((node.literal()?, node.location?))).collect()
     }
 
     fn add_to(&self, graph: &mut Graph, mut apart: Apart) -> Result<Vec<NodeId>> {

@@ -13,7 +13,9 @@ use std::thread::LocalKey;
 use tinyspec_ir::dim::static_shape;
 use tinyspec_ir::function::OwnGradient;
 use tinyspec_ir::ops::movement;
-use tinyspec_ir::{AddrSpace, Arg, Builder, Const, ContentHash, Device, Dim, Error, NodeId, Op, Props, Result, Shape};
+use tinyspec_ir::{
+    AddrSpace, Arg, Builder, Const, ContentHash, DType, Device, Dim, Error, NodeId, Op, Props, Result, Shape,
+};
 
 /// Lives for one method call; a `NodeId` is a position in its list.
 pub struct LazyBuilder {
@@ -42,16 +44,6 @@ impl LazyBuilder {
     pub(crate) fn import(&mut self, node: Arc<Node>) -> NodeId {
         self.nodes.push(node);
         NodeId(self.nodes.len() as u32 - 1)
-    }
-
-    /// A number that the program writes for an operand. Where its line writes another float in each program, such as a rate
-    /// that falls from step to step, that is data (`lower::changing`).
-    pub(crate) fn number(&mut self, value: Const) -> NodeId {
-        let written = self.location.filter(|_| value.dtype.is_float());
-        match written.and_then(|location| Node::number(value, location).ok()) {
-            Some(node) => self.import(node),
-            None => self.constant(value),
-        }
     }
 
     /// A value with a copy for each of `devices`.
@@ -122,6 +114,16 @@ impl Builder for LazyBuilder {
 
     fn props(&self, node: NodeId) -> &Props {
         &self.nodes[node.index()].props
+    }
+
+    /// Where a line writes another number in each program, such as a rate that falls from step to step, that is data
+    /// (`lower::changing`). Of bools there are two.
+    fn number(&mut self, value: Const) -> NodeId {
+        let written = self.location.filter(|_| !matches!(value.dtype, DType::Bool | DType::Index));
+        match written.and_then(|location| Node::number(value, location).ok()) {
+            Some(node) => self.import(node),
+            None => self.constant(value),
+        }
     }
 
     /// The body stays a graph of its own, which calls share.

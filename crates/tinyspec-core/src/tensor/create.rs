@@ -185,7 +185,7 @@ fn from_elements<T: Element>(location: &'static Location<'static>, op: &str, dat
 fn filled(op: &str, shape: impl IntoShape, value: impl Scalar, dtype: DType) -> Tensor {
     let shape = shape.into_shape();
     apply(Location::caller(), &[], |builder, _| {
-        let value = builder.constant(value.literal().constant(dtype)?);
+        let value = builder.number(value.literal().constant(dtype)?);
         let shape = builder.shape(&shape)?;
         builder.add(Op::Expand, &[value, shape], Arg::None).map_err(|error| error.in_op(op))
     })

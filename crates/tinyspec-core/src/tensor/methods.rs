@@ -5,7 +5,7 @@ use crate::tensor::create::{IntoShape, Scalar};
 use crate::{Error, Result};
 use std::panic::Location;
 use tinyspec_ir::ops::LiteralKind;
-use tinyspec_ir::{DType, Dim, NodeId, for_each_method};
+use tinyspec_ir::{Builder, DType, Dim, NodeId, for_each_method};
 
 /// What may stand for a tensor among arguments: a tensor, or a number, which takes the dtype of its neighbour.
 #[diagnostic::on_unimplemented(

@@ -4,7 +4,7 @@
 //! bounded, and so are the factors of its gradient.
 
 use super::arithmetic::{mul, neg, where_};
-use super::elementwise::{clip, scale, shift, square};
+use super::elementwise::{clip, scale, scale_given, shift, square};
 use super::hyperbolic::{expm1_of_double, is_positive, log1p_exp, minus_magnitude};
 use super::{in_wide, like, to_float};
 use crate::{Builder, NodeId, Op, Result};
@@ -177,7 +177,7 @@ pub fn leaky_relu(b: &mut dyn Builder, x: NodeId, slope: f64) -> Result<NodeId> 
     let x = to_float(b, x)?;
     let zero = like(b, x, 0.0);
     let negative = b.alu(Op::CmpLt, &[x, zero])?;
-    let scaled = scale(b, x, slope)?;
+    let scaled = scale_given(b, x, slope)?;
     where_(b, negative, scaled, x)
 }
 
@@ -202,9 +202,9 @@ fn exponential_below(b: &mut dyn Builder, x: NodeId, inner: f64, below: f64, abo
     let zero = like(b, x, 0.0);
     let negative = b.alu(Op::CmpLt, &[x, zero])?;
     let bounded = b.alu(Op::Where, &[negative, x, zero])?;
-    let mut scaled = |x: NodeId, factor: f64| if factor == 1.0 { Ok(x) } else { scale(b, x, factor) };
+    let mut scaled = |x: NodeId, factor: f64| if factor == 1.0 { Ok(x) } else { scale_given(b, x, factor) };
     let (half, kept) = (scaled(bounded, inner / 2.0)?, scaled(x, above)?);
     let power = expm1_of_double(b, half)?;
-    let low = if below == 1.0 { power } else { scale(b, power, below)? };
+    let low = if below == 1.0 { power } else { scale_given(b, power, below)? };
     b.alu(Op::Where, &[negative, low, kept])
 }

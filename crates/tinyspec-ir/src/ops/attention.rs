@@ -95,7 +95,10 @@ fn scores(b: &mut dyn Builder, op: &str, q: NodeId, k: NodeId, scale: Option<f64
     let (q, k) = (wide(b, q)?, wide(b, k)?);
     let turned = transpose(b, k, -1, -2)?;
     let product = super::matmul::matmul(b, q, turned).map_err(|error| error.in_op(op))?;
-    let scale = like(b, product, scale.unwrap_or(1.0 / (width as f64).sqrt()));
+    let scale = match scale {
+        Some(scale) => super::given(b, product, scale),
+        None => like(b, product, 1.0 / (width as f64).sqrt()),
+    };
     mul(b, product, scale)
 }
 

@@ -5,7 +5,7 @@ use crate::{Arg, Axes, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op,
 
 /// One value everywhere.
 pub fn full(b: &mut dyn Builder, shape: &[Dim], value: f64, dtype: DType) -> Result<NodeId> {
-    let value = b.constant(Const::float(dtype, value));
+    let value = b.number(Const::float(dtype, value));
     expand(b, value, shape).map_err(|error| error.in_op("full"))
 }
 
@@ -113,7 +113,7 @@ pub fn arange(b: &mut dyn Builder, start: f64, stop: f64, step: f64, dtype: DTyp
     let mut ramp = ramp(b, count, within)?;
     for (op, value, neutral) in [(Op::Mul, step, 1.0), (Op::Add, start, 0.0)] {
         if value != neutral {
-            let value = b.constant(Const::float(within, value));
+            let value = b.number(Const::float(within, value));
             ramp = b.alu(op, &[ramp, value])?;
         }
     }
@@ -129,7 +129,8 @@ pub fn linspace(b: &mut dyn Builder, start: f64, stop: f64, steps: i64, dtype: D
     held_by("linspace", dtype, [start, stop])?;
     let within = computed_in(dtype);
     let ramp = ramp(b, steps, within)?;
-    let mut number = |value: f64| b.constant(Const::float(within, value));
+    let (range, start) = (b.number(Const::float(within, stop - start)), b.number(Const::float(within, start)));
+    let gaps = b.constant(Const::float(within, (steps - 1).max(1) as f64));
     // Multiplied first: a step that is no float would add up to less than `stop`.
     let (range, gaps, start) = (number(stop - start), number((steps - 1).max(1) as f64), number(start));
     let scaled = b.alu(Op::Mul, &[ramp, range])?;

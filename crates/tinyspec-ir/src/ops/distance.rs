@@ -3,7 +3,7 @@
 use super::arithmetic::{div, maximum, mul, sub};
 use super::elementwise::{abs, reciprocal, square};
 use super::movement::{roll, unsqueeze};
-use super::{axis_of, common, in_wide, in_wide_of, like, reduce, shape_of, with_squares};
+use super::{axis_of, common, given, in_wide, in_wide_of, like, reduce, shape_of, with_squares};
 use crate::dim::show;
 use crate::{Builder, Dim, Error, ErrorKind, NodeId, Op, Result};
 
@@ -63,7 +63,7 @@ pub(super) fn root(
 pub fn normalize(b: &mut dyn Builder, x: NodeId, p: f64, axis: i64, eps: f64) -> Result<NodeId> {
     with_squares(b, x, |b, x| {
         let length = norm(b, x, p, Some(&[axis]), true).map_err(|error| error.in_op("normalize"))?;
-        let least = like(b, length, eps);
+        let least = given(b, length, eps);
         let length = maximum(b, length, least)?;
         // One quotient a row: its elements are only multiplied.
         let share = reciprocal(b, length)?;
@@ -81,7 +81,7 @@ pub fn cosine_similarity(b: &mut dyn Builder, x: NodeId, other: NodeId, axis: i6
             norm(b, x, 2.0, Some(&[axis]), false).map_err(in_op)?,
             norm(b, other, 2.0, Some(&[axis]), false).map_err(in_op)?,
         );
-        let (left_least, right_least) = (like(b, left, eps), like(b, right, eps));
+        let (left_least, right_least) = (given(b, left, eps), given(b, right, eps));
         let (left, right) = (maximum(b, left, left_least)?, maximum(b, right, right_least)?);
         let lengths = mul(b, left, right)?;
         div(b, dot, lengths)

@@ -3,7 +3,7 @@
 use super::arithmetic::{mul, sub};
 use super::movement::unsqueeze;
 use super::random::{random_bits, same_log, uniform};
-use super::{cast, dtype_of, like, reduce, scan, shape_of, sort, to_float};
+use super::{cast, dtype_of, given, like, reduce, scan, shape_of, sort, to_float};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
@@ -54,7 +54,7 @@ pub fn normal(
         return Err(Error::new(ErrorKind::DType, OP, format!("needs a float dtype, found {dtype}")));
     }
     let standard = super::random::randn(b, key, shape, dtype.accumulator()).map_err(|error| error.in_op(OP))?;
-    let (scale, center) = (like(b, standard, deviation), like(b, standard, mean));
+    let (scale, center) = (given(b, standard, deviation), given(b, standard, mean));
     let scaled = b.alu(Op::Mul, &[standard, scale])?;
     let value = b.alu(Op::Add, &[scaled, center])?;
     cast(b, value, dtype)
@@ -88,9 +88,9 @@ pub fn dropout(b: &mut dyn Builder, x: NodeId, key: NodeId, p: f64) -> Result<No
     let x = to_float(b, x)?;
     let zero = like(b, x, 0.0);
     let drawn = uniform_like(b, x, key).map_err(|error| error.in_op("dropout_with"))?;
-    let bound = like(b, drawn, p);
+    let bound = given(b, drawn, p);
     let dropped = b.alu(Op::CmpLt, &[drawn, bound])?;
-    let scale = like(b, x, if p < 1.0 { 1.0 / (1.0 - p) } else { 0.0 });
+    let scale = given(b, x, if p < 1.0 { 1.0 / (1.0 - p) } else { 0.0 });
     let kept = mul(b, x, scale)?;
     b.alu(Op::Where, &[dropped, zero, kept])
 }
@@ -192,7 +192,7 @@ pub fn exponential(b: &mut dyn Builder, key: NodeId, shape: &[Dim], rate: f64, d
             .help("a rate greater than 0, of floats"));
     }
     let drawn = standard_exponential(b, key, shape, dtype.accumulator()).map_err(|error| error.in_op(OP))?;
-    let value = super::elementwise::scale(b, drawn, 1.0 / rate)?;
+    let value = super::elementwise::scale_given(b, drawn, 1.0 / rate)?;
     cast(b, value, dtype)
 }
 

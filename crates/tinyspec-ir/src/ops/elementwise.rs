@@ -1,7 +1,7 @@
 //! Unary functions: roots, powers, logarithms, roundings.
 
 use super::arithmetic::{gt, mul, ne, neg, not, sub};
-use super::{dtype_of, in_wide, like, to_float};
+use super::{dtype_of, given, in_wide, like, to_float};
 use crate::{Arg, Builder, Const, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
 use std::f64::consts::{LN_2, LOG2_10, LOG2_E};
 
@@ -17,6 +17,18 @@ pub(super) fn scale(b: &mut dyn Builder, x: NodeId, factor: f64) -> Result<NodeI
 
 pub(super) fn shift(b: &mut dyn Builder, x: NodeId, summand: f64) -> Result<NodeId> {
     let summand = like(b, x, summand);
+    b.alu(Op::Add, &[x, summand])
+}
+
+/// [`scale`] by a number that the caller passed.
+pub(super) fn scale_given(b: &mut dyn Builder, x: NodeId, factor: f64) -> Result<NodeId> {
+    let factor = given(b, x, factor);
+    b.alu(Op::Mul, &[x, factor])
+}
+
+/// [`shift`] by a number that the caller passed.
+pub(super) fn shift_given(b: &mut dyn Builder, x: NodeId, summand: f64) -> Result<NodeId> {
+    let summand = given(b, x, summand);
     b.alu(Op::Add, &[x, summand])
 }
 
@@ -181,7 +193,7 @@ pub fn clip(b: &mut dyn Builder, x: NodeId, min: f64, max: f64) -> Result<NodeId
         let message = format!("from {min} to {max}, of {}", dtype_of(b, x));
         return Err(Error::new(ErrorKind::Value, "clip", message).help("a bound of whole numbers is a number"));
     }
-    let (low, high) = (like(b, x, min.min(max)), like(b, x, max));
+    let (low, high) = (given(b, x, min.min(max)), given(b, x, max));
     let (below, above) = (b.alu(Op::CmpLt, &[x, low])?, b.alu(Op::CmpLt, &[high, x])?);
     let x = b.alu(Op::Where, &[below, low, x])?;
     b.alu(Op::Where, &[above, high, x])
@@ -253,7 +265,7 @@ pub fn pow_const(b: &mut dyn Builder, x: NodeId, exponent: f64) -> Result<NodeId
         -1.0 => reciprocal(b, x),
         0.5 => sqrt(b, x),
         _ => {
-            let exponent = like(b, x, exponent);
+            let exponent = given(b, x, exponent);
             b.alu(Op::Pow, &[x, exponent])
         }
     }
@@ -270,11 +282,11 @@ fn scale_to_zero(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
 pub fn const_pow(b: &mut dyn Builder, x: NodeId, base: f64) -> Result<NodeId> {
     let x = to_float(b, x)?;
     if base <= 0.0 {
-        let base = like(b, x, base);
+        let base = given(b, x, base);
         return b.alu(Op::Pow, &[base, x]);
     }
     in_wide(b, x, |b, x| {
-        let scaled = scale(b, x, base.log2())?;
+        let scaled = scale_given(b, x, base.log2())?;
         b.alu(Op::Exp2, &[scaled])
     })
 }

@@ -85,10 +85,10 @@ pub fn addcdiv(b: &mut dyn Builder, x: NodeId, first: NodeId, second: NodeId, va
 fn weighted(b: &mut dyn Builder, name: &str, x: NodeId, summand: NodeId, value: f64) -> Result<NodeId> {
     let summand = match value {
         1.0 => summand,
-        value if value == value.trunc() => super::elementwise::scale(b, summand, value)?,
+        value if value == value.trunc() => super::elementwise::scale_given(b, summand, value)?,
         value => {
             let summand = super::to_float(b, summand)?;
-            super::elementwise::scale(b, summand, value)?
+            super::elementwise::scale_given(b, summand, value)?
         }
     };
     add(b, x, summand).map_err(|error| error.in_op(name))

@@ -1,7 +1,7 @@
 //! Losses.
 
 use super::arithmetic::{add, mul, ne, neg};
-use super::{cast, dtype_of, in_wide, in_wide_of, like, reduce, shape_of};
+use super::{cast, dtype_of, given, in_wide, in_wide_of, like, reduce, shape_of};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
 
@@ -103,7 +103,7 @@ fn entropy(
         _ => (picked, log_probabilities),
     };
     let uniform = reduce::mean(b, all, Some(&[-1]), false)?;
-    let (own, spread) = (like(b, picked, 1.0 - label_smoothing), like(b, uniform, label_smoothing));
+    let (own, spread) = (given(b, picked, 1.0 - label_smoothing), given(b, uniform, label_smoothing));
     let (own, spread) = (mul(b, picked, own)?, mul(b, uniform, spread)?);
     let sum = add(b, own, spread)?;
     let losses = neg(b, sum)?;

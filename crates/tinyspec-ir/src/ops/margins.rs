@@ -2,7 +2,7 @@
 
 use super::activation::{logsigmoid, relu, softplus};
 use super::arithmetic::{mul, sub};
-use super::elementwise::{pow_const, scale, shift};
+use super::elementwise::{pow_const, scale, scale_given, shift, shift_given};
 use super::loss::{equal_shape, is_class, loss_of, picked, reduced};
 use super::{cast, in_wide, index, like, reduce, shape_of};
 use crate::{Builder, DType, Error, ErrorKind, NodeId, Op, Result};
@@ -42,7 +42,7 @@ pub fn multi_margin_loss(
         let own = picked(b, OP, x, target)?;
         let own = super::movement::unsqueeze(b, own, -1)?;
         let difference = sub(b, x, own)?;
-        let rest = shift(b, difference, margin)?;
+        let rest = shift_given(b, difference, margin)?;
         let rest = relu(b, rest)?;
         let powers = pow_const(b, rest, p)?;
         let shape = shape_of(b, x);
@@ -119,12 +119,12 @@ pub fn sigmoid_focal_loss(
         let sign = shift(b, sign, 1.0)?;
         let signed = mul(b, x, sign)?;
         let logarithm = logsigmoid(b, signed)?;
-        let logarithm = scale(b, logarithm, gamma)?;
+        let logarithm = scale_given(b, logarithm, gamma)?;
         let weight = super::elementwise::exp(b, logarithm)?;
         let mut losses = mul(b, losses, weight)?;
         if alpha >= 0.0 {
-            let share = scale(b, target, 2.0 * alpha - 1.0)?;
-            let share = shift(b, share, 1.0 - alpha)?;
+            let share = scale_given(b, target, 2.0 * alpha - 1.0)?;
+            let share = shift_given(b, share, 1.0 - alpha)?;
             losses = mul(b, losses, share)?;
         }
         Ok(losses)

@@ -2,7 +2,7 @@
 
 use super::arithmetic::{add, mul, sub};
 use super::elementwise::{rsqrt, square};
-use super::{axis_of, cast, dtype_of, in_wide, in_wide_of, like, reduce, shape_of, to_float};
+use super::{axis_of, cast, dtype_of, given, in_wide, in_wide_of, like, reduce, shape_of, to_float};
 use crate::{Builder, Dim, Error, ErrorKind, NodeId, Result, Shape};
 
 /// `(x - mean) / sqrt(var + eps)` along axes.
@@ -12,7 +12,7 @@ fn normalize(b: &mut dyn Builder, x: NodeId, axes: &[i64], eps: f64) -> Result<N
         let deviation = sub(b, x, center)?;
         let squared = square(b, deviation)?;
         let variance = reduce::mean(b, squared, Some(axes), true)?;
-        let eps = like(b, x, eps);
+        let eps = given(b, x, eps);
         let sum = add(b, variance, eps)?;
         let scale = rsqrt(b, sum)?;
         mul(b, deviation, scale)
@@ -39,7 +39,7 @@ pub fn rms_norm(b: &mut dyn Builder, x: NodeId, weight: NodeId, eps: f64) -> Res
     in_wide_of(b, "rms_norm", [x, weight], |b, [x, weight]| {
         let squared = square(b, x)?;
         let mean = reduce::mean(b, squared, Some(&[-1]), true)?;
-        let eps = like(b, x, eps);
+        let eps = given(b, x, eps);
         let sum = add(b, mean, eps)?;
         let scale = rsqrt(b, sum)?;
         let normal = mul(b, x, scale)?;
@@ -111,7 +111,7 @@ pub fn batch_norm_eval(
         let rank = shape_of(b, x).len();
         let (mean, variance) = (per_channel(b, mean, rank)?, per_channel(b, variance, rank)?);
         let deviation = sub(b, x, mean).map_err(|error| error.in_op("batch_norm_eval"))?;
-        let eps = like(b, variance, eps);
+        let eps = given(b, variance, eps);
         let sum = add(b, variance, eps)?;
         let scale = rsqrt(b, sum)?;
         let normal = mul(b, deviation, scale)?;
@@ -189,8 +189,8 @@ pub fn local_response_norm(b: &mut dyn Builder, x: NodeId, size: i64, alpha: f64
         let windows = super::window::unfold(b, padded, -1, size, 1).map_err(|error| error.in_op(OP))?;
         let mean = reduce::mean(b, windows, Some(&[-1]), false)?;
         let mean = super::movement::transpose(b, mean, 1, -1)?;
-        let scaled = super::elementwise::scale(b, mean, alpha)?;
-        let sum = super::elementwise::shift(b, scaled, k)?;
+        let scaled = super::elementwise::scale_given(b, mean, alpha)?;
+        let sum = super::elementwise::shift_given(b, scaled, k)?;
         let power = super::elementwise::pow_const(b, sum, beta)?;
         super::arithmetic::div(b, x, power)
     })

@@ -3,7 +3,7 @@
 use super::creation::arange_dim;
 use super::elementwise::{scale, shift};
 use super::movement::reshape;
-use super::{cast, dtype_of, elementwise, like};
+use super::{cast, dtype_of, elementwise, given, like};
 use crate::{Arg, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
 
 /// 64 random bits of each counter under a key, both u64: Threefry-2x32 with 20 rounds.
@@ -51,7 +51,7 @@ pub fn uniform(b: &mut dyn Builder, key: NodeId, shape: &[Dim], low: f64, high: 
     let wide = dtype.accumulator();
     let unit = unit(b, bits, 40, wide)?;
     let is_empty = least == bound;
-    let (scale, start) = (like(b, unit, if is_empty { 0.0 } else { width }), like(b, unit, least));
+    let (scale, start) = (given(b, unit, if is_empty { 0.0 } else { width }), given(b, unit, least));
     let scaled = b.alu(Op::Mul, &[unit, scale])?;
     let value = b.alu(Op::Add, &[scaled, start])?;
     let value = cast(b, value, dtype)?;
@@ -59,7 +59,7 @@ pub fn uniform(b: &mut dyn Builder, key: NodeId, shape: &[Dim], low: f64, high: 
         return Ok(value);
     }
     // Rounding may reach the upper bound.
-    let greatest = like(b, value, below(dtype, bound));
+    let greatest = given(b, value, below(dtype, bound));
     let beyond = b.alu(Op::CmpLt, &[greatest, value])?;
     b.alu(Op::Where, &[beyond, greatest, value])
 }

@@ -1,9 +1,9 @@
 //! Losses between two tensors of one shape, and those of pairs and triples.
 
 use super::arithmetic::{add, div, mul, neg, sub};
-use super::elementwise::{abs, exp, log, scale, shift, square};
+use super::elementwise::{abs, exp, log, scale, scale_given, shift, shift_given, square};
 use super::loss::{loss_of, reduced, same_shape};
-use super::{in_wide_of, like, reduce, shape_of};
+use super::{given, in_wide_of, like, reduce, shape_of};
 use crate::{Builder, Error, ErrorKind, NodeId, Op, Result};
 
 /// A loss between two operands of one shape.
@@ -48,7 +48,7 @@ pub fn smooth_l1_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction:
     positive("smooth_l1_loss", "beta", beta)?;
     of_pair(b, "smooth_l1_loss", [x, target], reduction, |b, [x, target]| {
         let losses = huber(b, x, target, beta)?;
-        scale(b, losses, 1.0 / beta)
+        scale_given(b, losses, 1.0 / beta)
     })
 }
 
@@ -62,13 +62,13 @@ fn positive(op: &str, name: &str, value: f64) -> Result<()> {
 fn huber(b: &mut dyn Builder, x: NodeId, target: NodeId, delta: f64) -> Result<NodeId> {
     let difference = sub(b, x, target)?;
     let distance = abs(b, difference)?;
-    let bound = like(b, x, delta);
+    let bound = given(b, x, delta);
     let inside = b.alu(Op::CmpLt, &[distance, bound])?;
     let near = b.alu(Op::Where, &[inside, distance, bound])?;
     let squared = square(b, near)?;
     let inner = scale(b, squared, 0.5)?;
-    let linear = scale(b, distance, delta)?;
-    let outer = shift(b, linear, -delta * delta / 2.0)?;
+    let linear = scale_given(b, distance, delta)?;
+    let outer = shift_given(b, linear, -delta * delta / 2.0)?;
     b.alu(Op::Where, &[inside, inner, outer])
 }
 
@@ -111,7 +111,7 @@ pub fn poisson_nll_loss(
         let (rate, logarithm) = if log_input {
             (exp(b, x)?, x)
         } else {
-            let shifted = shift(b, x, eps)?;
+            let shifted = shift_given(b, x, eps)?;
             (x, log(b, shifted)?)
         };
         let product = mul(b, target, logarithm)?;
@@ -133,7 +133,7 @@ pub fn gaussian_nll_loss(
     loss_of(b, OP, [x, target, variance], reduction, |b, [x, target, variance]| {
         let difference = sub(b, x, target)?;
         let squared = square(b, difference)?;
-        let least = like(b, variance, eps);
+        let least = given(b, variance, eps);
         let variance = super::arithmetic::maximum(b, variance, least)?;
         let ratio = div(b, squared, variance).map_err(|error| error.in_op(OP))?;
         let logarithm = log(b, variance)?;
@@ -144,7 +144,7 @@ pub fn gaussian_nll_loss(
 
 /// `max(x, 0)` of what a margin leaves.
 fn hinge(b: &mut dyn Builder, x: NodeId, margin: f64) -> Result<NodeId> {
-    let shifted = shift(b, x, margin)?;
+    let shifted = shift_given(b, x, margin)?;
     super::activation::relu(b, shifted)
 }
 

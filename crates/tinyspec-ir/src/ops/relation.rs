@@ -1,9 +1,9 @@
 //! How variables go together, moments in pairs, sets of numbers.
 
 use super::arithmetic::{div, eq, mul, sub};
-use super::elementwise::{isnan, scale, sqrt};
+use super::elementwise::{isnan, scale_given, shift_given, sqrt};
 use super::movement::{diagonal, unsqueeze};
-use super::{axis_of, dtype_of, in_wide, in_wide_of, like, reduce, shape_of};
+use super::{axis_of, dtype_of, given, in_wide, in_wide_of, like, reduce, shape_of};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Error, ErrorKind, NodeId, Op, Result};
 
@@ -112,7 +112,7 @@ pub fn nanmedian(b: &mut dyn Builder, x: NodeId, axis: i64, keepdim: bool) -> Re
 pub fn cumulative_trapezoid(b: &mut dyn Builder, x: NodeId, dx: f64, axis: i64) -> Result<NodeId> {
     in_wide(b, x, |b, x| {
         let sums = super::statistics::of_neighbours(b, "cumulative_trapezoid", x, axis)?;
-        let areas = scale(b, sums, dx / 2.0)?;
+        let areas = scale_given(b, sums, dx / 2.0)?;
         super::scan::cumsum(b, areas, axis)
     })
 }
@@ -142,7 +142,7 @@ pub fn renorm(b: &mut dyn Builder, x: NodeId, p: f64, axis: i64, bound: f64) -> 
     let others: Vec<i64> = (0..shape.len()).filter(|&other| other != kept).map(|other| other as i64).collect();
     in_wide(b, x, |b, x| {
         let length = super::distance::norm(b, x, p, Some(&others), true).map_err(|error| error.in_op(OP))?;
-        let (most, one) = (like(b, length, bound), like(b, length, 1.0));
+        let (most, one) = (given(b, length, bound), like(b, length, 1.0));
         let is_long = b.alu(Op::CmpLt, &[most, length])?;
         let divisor = b.alu(Op::Where, &[is_long, length, one])?;
         let share = div(b, most, divisor)?;
@@ -156,7 +156,7 @@ pub fn pairwise_distance(b: &mut dyn Builder, x: NodeId, other: NodeId, p: f64, 
     let in_op = |error: Error| error.in_op("pairwise_distance");
     in_wide_of(b, "pairwise_distance", [x, other], |b, [x, other]| {
         let difference = sub(b, x, other).map_err(in_op)?;
-        let difference = super::elementwise::shift(b, difference, eps)?;
+        let difference = shift_given(b, difference, eps)?;
         super::distance::norm(b, difference, p, Some(&[-1]), false).map_err(in_op)
     })
 }

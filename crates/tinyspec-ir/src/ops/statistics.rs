@@ -3,7 +3,9 @@
 use super::arithmetic::{add, div, eq, logical_not, mul, sub};
 use super::elementwise::isnan;
 use super::movement::narrow;
-use super::{axis_of, cast, dtype_of, in_wide, in_wide_of, index, like, reduce, selection, shape_of, sort, to_float};
+use super::{
+    axis_of, cast, dtype_of, given, in_wide, in_wide_of, index, like, reduce, selection, shape_of, sort, to_float,
+};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
 
@@ -119,7 +121,7 @@ pub fn quantile(b: &mut dyn Builder, x: NodeId, q: f64, axis: i64, keepdim: bool
                 lower
             } else {
                 let upper = at((low + 1).min(length - 1))?;
-                between(b, lower, upper, |b, lower| Ok(like(b, lower, share)))?
+                between(b, lower, upper, |b, lower| Ok(given(b, lower, share)))?
             }
         }
         None => {
@@ -134,7 +136,7 @@ pub fn quantile(b: &mut dyn Builder, x: NodeId, q: f64, axis: i64, keepdim: bool
 /// The same of an axis whose length a call decides: its place is computed, in f64 as well.
 fn quantile_of_any(b: &mut dyn Builder, sorted: NodeId, q: f64, axis: i64, length: &Dim) -> Result<NodeId> {
     let last = super::creation::size(b, &(length - 1), DType::I64)?;
-    let share = b.constant(Const::float(DType::F64, q));
+    let share = b.number(Const::float(DType::F64, q));
     let place = cast(b, last, DType::F64)?;
     let place = mul(b, place, share)?;
     let low = cast(b, place, DType::I64)?;
@@ -217,11 +219,11 @@ pub fn histc(b: &mut dyn Builder, x: NodeId, bins: i64, min: f64, max: f64) -> R
     let x = to_float(b, x)?;
     let wide = dtype_of(b, x).accumulator();
     let x = cast(b, x, wide)?;
-    let (low, high) = (like(b, x, min), like(b, x, max));
+    let (low, high) = (given(b, x, min), given(b, x, max));
     let (above, below) = (super::arithmetic::ge(b, x, low)?, super::arithmetic::le(b, x, high)?);
     let inside = b.alu(Op::And, &[above, below])?;
     let offset = sub(b, x, low)?;
-    let share = super::elementwise::scale(b, offset, bins as f64 / (max - min))?;
+    let share = super::elementwise::scale_given(b, offset, bins as f64 / (max - min))?;
     let dtype = if bins <= i32::MAX.into() { DType::I32 } else { DType::I64 };
     let place = cast(b, share, dtype)?;
     let last = b.constant(Const::int(dtype, (bins - 1).into()));
@@ -256,7 +258,7 @@ pub fn trapezoid(b: &mut dyn Builder, x: NodeId, dx: f64, axis: i64) -> Result<N
     in_wide(b, x, |b, x| {
         let sums = of_neighbours(b, "trapezoid", x, axis)?;
         let total = reduce::sum(b, sums, Some(&[axis]), false)?;
-        let half = like(b, total, dx / 2.0);
+        let half = given(b, total, dx / 2.0);
         mul(b, total, half)
     })
 }

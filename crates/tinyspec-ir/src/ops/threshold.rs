@@ -1,10 +1,10 @@
 //! Activations by pieces, and gates.
 
 use super::arithmetic::{mul, where_};
-use super::elementwise::{abs, clip, scale, shift};
+use super::elementwise::{abs, clip, scale, scale_given, shift_given};
 use super::hyperbolic::is_positive;
 use super::movement::split_sizes;
-use super::{axis_of, in_wide, inverse, like, shape_of, to_float};
+use super::{axis_of, given, in_wide, inverse, like, shape_of, to_float};
 use crate::dim::show;
 use crate::{Builder, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
@@ -36,7 +36,7 @@ fn ordered(op: &str, min: f64, max: f64) -> Result<()> {
 
 /// `x` where it is greater than `bound`, `value` elsewhere.
 pub fn threshold(b: &mut dyn Builder, x: NodeId, bound: f64, value: f64) -> Result<NodeId> {
-    let (bound, value) = (like(b, x, bound), like(b, x, value));
+    let (bound, value) = (given(b, x, bound), given(b, x, value));
     let below = super::arithmetic::le(b, x, bound)?;
     b.alu(Op::Where, &[below, value, x])
 }
@@ -44,7 +44,7 @@ pub fn threshold(b: &mut dyn Builder, x: NodeId, bound: f64, value: f64) -> Resu
 /// 0 where `|x| <= lambda`, `x` elsewhere.
 pub fn hardshrink(b: &mut dyn Builder, x: NodeId, lambda: f64) -> Result<NodeId> {
     let magnitude = abs(b, x)?;
-    let (bound, zero) = (like(b, x, lambda), like(b, x, 0.0));
+    let (bound, zero) = (given(b, x, lambda), like(b, x, 0.0));
     let small = super::arithmetic::le(b, magnitude, bound)?;
     b.alu(Op::Where, &[small, zero, x])
 }
@@ -116,11 +116,11 @@ pub fn nan_to_num(b: &mut dyn Builder, x: NodeId, nan: f64, posinf: f64, neginf:
     }
     let mut x = x;
     for (infinite, value) in [(f64::INFINITY, posinf), (f64::NEG_INFINITY, neginf)] {
-        let (infinite, value) = (like(b, x, infinite), like(b, x, value));
+        let (infinite, value) = (like(b, x, infinite), given(b, x, value));
         let hit = super::arithmetic::eq(b, x, infinite)?;
         x = b.alu(Op::Where, &[hit, value, x])?;
     }
-    let (is_nan, value) = (super::elementwise::isnan(b, x)?, like(b, x, nan));
+    let (is_nan, value) = (super::elementwise::isnan(b, x)?, given(b, x, nan));
     b.alu(Op::Where, &[is_nan, value, x])
 }
 
@@ -133,8 +133,8 @@ pub fn isclose(b: &mut dyn Builder, x: NodeId, y: NodeId, rtol: f64, atol: f64) 
     let equal = super::arithmetic::eq(b, x, y).map_err(|error| error.in_op("isclose"))?;
     let difference = super::arithmetic::sub(b, x, y)?;
     let (distance, magnitude) = (abs(b, difference)?, abs(b, y)?);
-    let scaled = scale(b, magnitude, rtol)?;
-    let bound = shift(b, scaled, atol)?;
+    let scaled = scale_given(b, magnitude, rtol)?;
+    let bound = shift_given(b, scaled, atol)?;
     let near = super::arithmetic::le(b, distance, bound)?;
     let finite = super::elementwise::isfinite(b, y)?;
     let near = b.alu(Op::And, &[near, finite])?;

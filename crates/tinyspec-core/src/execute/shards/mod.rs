@@ -29,7 +29,8 @@ pub(super) fn run(roots: &[Arc<Node>], walk: &Walk, names: &[Arc<str>]) -> Resul
     let program = walk.build()?;
     let history = History::of_tensors(roots)?;
     let leaves: Vec<&Arc<Node>> = walk.leaf_nodes().collect();
-    let shards = spread::spread(&program, &leaves, names, roots.first().and_then(|root| root.location))?;
+    let line = roots.first().and_then(|root| root.location);
+    let shards = spread::spread(&program, &leaves, walk.numbers(), names, line)?;
     let parts: Vec<Arc<Node>> = shards.iter().flat_map(|shards| shards.parts.iter().cloned()).collect();
     realize(&parts)?;
     for (position, (root, shards)) in roots.iter().zip(shards).enumerate() {

@@ -2,7 +2,7 @@
 
 use super::Shards;
 use super::moves::{on, placed};
-use crate::lower::callify::Callified;
+use crate::lower::callify::{Callified, Numbers};
 use crate::tensor::{LazyBuilder, Node};
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;
@@ -40,21 +40,27 @@ pub(super) struct Spread<'a> {
     pub names: &'a [Arc<str>],
     pub builder: LazyBuilder,
     pub values: FxHashMap<NodeId, Value>,
+    numbers: Numbers,
 }
 
-/// The parts of each output of `program`, whose inputs are `leaves`.
+/// The parts of each output of `program`, whose inputs are `leaves`. Of its constants, `numbers` may be others next time.
 pub(super) fn spread(
     program: &Callified,
     leaves: &[&Arc<Node>],
+    numbers: Numbers,
     names: &[Arc<str>],
     location: Option<&'static Location<'static>>,
 ) -> Result<Vec<Shards>> {
     let (graph, outputs) = inline_all(program.graph.clone(), program.outputs.clone())?;
     let (builder, values) = (LazyBuilder::merging(location), FxHashMap::default());
-    let mut spread = Spread { graph: &graph, names, builder, values };
+    let mut spread = Spread { graph: &graph, names, builder, values, numbers };
     for node in graph.reachable_outside_bodies(&outputs) {
         let value = match (graph.op(node), graph.arg(node)) {
             (Op::Param, Arg::Param { slot, .. }) => spread.leaf(leaves.get(*slot as usize).copied())?,
+            (Op::Const, Arg::Const(value)) if spread.numbers.contains_key(value) => {
+                let number = Node::number(*value, spread.numbers[value])?;
+                Value::Anywhere(spread.builder.import(number))
+            }
             (Op::Call, _) => {
                 spread.kernel(graph.source(node, 0))?;
                 spread.node(node)?
