@@ -135,7 +135,8 @@ pub(crate) fn axes_of(op: &str, axes: Option<&[i64]>, shape: &[Dim]) -> Result<A
     }
     found.sort_unstable();
     if found.windows(2).any(|pair| pair[0] == pair[1]) {
-        return Err(Error::new(ErrorKind::Axis, op, format!("an axis is named twice in {axes:?}")));
+        return Err(Error::new(ErrorKind::Axis, op, format!("an axis is named twice in {axes:?}"))
+            .help("each axis once; negative ones count from the end"));
     }
     Ok(found)
 }
@@ -151,7 +152,6 @@ pub(crate) fn dtype_of(b: &dyn Builder, x: NodeId) -> DType {
 
 /// A scalar constant of the dtype of `x`. An infinity stands for the least or greatest value of what has none.
 pub(crate) fn like(b: &mut dyn Builder, x: NodeId, value: f64) -> NodeId {
-    let dtype = dtype_of(b, x);
     let value = const_like(b, x, value);
     b.constant(value)
 }
@@ -163,10 +163,11 @@ pub(crate) fn given(b: &mut dyn Builder, x: NodeId, value: f64) -> NodeId {
 }
 
 fn const_like(b: &dyn Builder, x: NodeId, value: f64) -> Const {
-    if dtype == DType::Bool && value.is_infinite() {
-        return b.constant(Const::int(dtype, (value > 0.0).into()));
+    let dtype = dtype_of(b, x);
+    match dtype == DType::Bool && value.is_infinite() {
+        true => Const::int(dtype, (value > 0.0).into()),
+        false => Const::float(dtype, value),
     }
-    b.constant(Const::float(dtype, value))
 }
 
 /// `x` as `dtype`; no node where it is that already.

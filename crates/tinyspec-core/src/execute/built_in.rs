@@ -63,11 +63,6 @@ const SIMT: &str = "simt/";
 /// Threads of a processor that is interpreted: what it runs does not depend on this machine.
 const INTERPRETED_THREADS: usize = 2;
 
-/// Is it one of them?
-pub(super) fn is_built_in(name: &str) -> bool {
-    DEVICES.iter().any(|(known, _)| *known == name)
-}
-
 /// The CPU: the processor that `TINYSPEC_CPU` names, else the host.
 #[cfg(feature = "llvm")]
 fn cpu_device(name: &str) -> Result<Device> {

@@ -143,7 +143,10 @@ pub fn device(name: &str) -> Result<Arc<Device>> {
     profile::check_environment()?;
     let Some((kind, open)) = super::built_in::find(name) else {
         let mut known: Vec<&str> = super::built_in::DEVICES.iter().map(|(name, _)| *name).collect();
-        known.extend(registry.keys().map(|name| &**name).filter(|name| !super::built_in::is_built_in(name)));
+        let mut others: Vec<&str> =
+            registry.keys().map(|name| &**name).filter(|name| super::built_in::find(name).is_none()).collect();
+        others.sort_unstable();
+        known.extend(others);
         return Err(Error::UnknownDevice { op: None, name: name.into(), known: known.join(", "), location: None });
     };
     let device = Arc::new(open(name)?.of_family(&format!("built-in {kind}")));

@@ -176,7 +176,8 @@ fn from_elements<T: Element>(location: &'static Location<'static>, op: &str, dat
     let count = shape.iter().try_fold(1i64, |count, dim| count.checked_mul(dim.as_const()?.max(0)));
     if count != Some(data.len() as i64) {
         let message = format!("{} elements do not fill {}", data.len(), tinyspec_ir::dim::show(&shape));
-        return Tensor::refused(location, ErrorKind::Shape, op, message);
+        let error = tinyspec_ir::Error::new(ErrorKind::Shape, op, message);
+        return Tensor::failed(error.help("the product of the dims is the number of elements").at(location));
     }
     from_bytes(location, T::bytes(data), T::DTYPE, &shape).unwrap_or_else(Tensor::failed)
 }

@@ -20,13 +20,18 @@ impl Tensor {
     pub fn masked_select(&self, mask: &Tensor) -> Tensor {
         let location = Location::caller();
         let (dtype, shape, mask_shape) = (mask.dtype(), self.shape(), mask.shape());
-        let wrong = |kind, message| Tensor::refused(location, kind, "masked_select", message);
+        let wrong = |kind, message: String, help: &str| {
+            let error = tinyspec_ir::Error::new(kind, "masked_select", message);
+            Tensor::failed(error.help(help).at(location))
+        };
         if let (Ok(_), Ok(_)) = (self.node(), mask.node()) {
             if dtype != DType::Bool {
-                return wrong(ErrorKind::DType, format!("a mask must be bool, found {dtype}"));
+                let message = format!("a mask must be bool, found {dtype}");
+                return wrong(ErrorKind::DType, message, "comparisons give one, as `x.gt(0.0)` and `x.ne(0.0)`");
             }
             if tinyspec_ir::dim::broadcast(shape, mask_shape).is_none_or(|both| both.as_slice() != shape) {
-                return wrong(ErrorKind::Shape, format!("a mask of {} for {}", show(mask_shape), show(shape)));
+                let message = format!("a mask of {} for {}", show(mask_shape), show(shape));
+                return wrong(ErrorKind::Shape, message, "the mask broadcasts to the shape of the tensor");
             }
         }
         chosen(self, mask).unwrap_or_else(|error| Tensor::failed(error.at(location)))

@@ -1,6 +1,6 @@
 //! What is refused names the op that was called, and the line.
 
-use tinyspec_core::{Error, Function, Rest, Spec, Tensor};
+use tinyspec_core::{Error, Function, Rest, Spec, Tensor, stepped};
 use tinyspec_ir::ops::options::{Conv2d, default};
 use tinyspec_ir::{DType, Dim, ErrorKind};
 
@@ -206,4 +206,71 @@ fn random_tensors_in_a_body_are_told_of_their_keys() {
     let error = Function::trace(&spec, |inputs| vec![&inputs[0] + Tensor::randn([2])]).expect_err("a key is no input");
     assert_eq!(error.kind(), Some(ErrorKind::Unsupported));
     assert!(error.to_string().contains("a random tensor holds a key"), "{error}");
+}
+
+/// Each refusal says what to do.
+#[test]
+fn refusals_have_help() {
+    let x = Tensor::ones([2, 3]);
+    let (whole, vector, mask) = (Tensor::arange(3), Tensor::ones([3]), x.gt(0.0));
+    let images = Tensor::ones([1, 3, 7, 7]);
+    let (weight, three) = (Tensor::ones([4, 3, 3, 3]), Tensor::ones([3]));
+    let refused = [
+        x.topk(-1, 1, true).remove(0),
+        x.topk(4, 1, true).remove(0),
+        x.chunk(0, 0).remove(0),
+        x.split(0, 0).remove(0),
+        x.split_sizes([1, 5], 0).remove(0),
+        whole.bincount(-1),
+        whole.one_hot(-1),
+        x.group_norm(&three, &three, 2, 1e-5),
+        x.layer_norm(&three, &three, 7, 1e-5),
+        x.instance_norm(&three, &three, 1e-5),
+        x.sum([0i64, 0], false),
+        x.gather(&whole, 0),
+        x.index_select(0, &x),
+        x.index_add(0, Tensor::arange(2), Tensor::ones([3, 3])),
+        x.masked_fill(&x, 1.0),
+        x.masked_scatter(&x, &x),
+        x.masked_select(&x),
+        x.at((0, 0, 0)),
+        x.at(5),
+        x.at(stepped(.., 0)),
+        x.at((Rest, 0, Rest)),
+        Tensor::ones([2]).at(&mask),
+        x.select(0, 7),
+        x.rot90(1, 0, 0),
+        x.repeat([2]),
+        x.repeat([-1, 1]),
+        x.repeat_interleave(-1, 0),
+        x.flatten(1, 0),
+        vector.tril(0),
+        vector.trace(),
+        Tensor::cat(&[&x, &Tensor::ones([4, 5])], 0),
+        Tensor::cat(&[], 0),
+        Tensor::stack(&[], 0),
+        Tensor::cartesian_prod(&[&x]).clone(),
+        images.conv2d(&weight, Some(&three), default()),
+        images.pixel_shuffle(2),
+        images.pixel_unshuffle(2),
+        x.cross_entropy(Tensor::arange(2), "mean", 2.0, -100),
+        x.outer(&x),
+        x.inverse(),
+        vector.qr().remove(0),
+        vector.histc(0, 0.0, 1.0),
+        vector.quantile(2.0, 0, false),
+        x.searchsorted(&x, false),
+        x.dropout(1.5),
+        Tensor::randint([2], 5, 5),
+        Tensor::linspace(0.0, 1.0, -3, DType::F32),
+        Tensor::from_slice(&[1f32], [2]),
+        x.glu(1),
+        x.hardtanh(1.0, 0.0),
+        x.diff(-1, 0),
+    ];
+    for tensor in refused {
+        let error = tensor.error().unwrap_or_else(|| panic!("{tensor:?} is no error")).to_string();
+        assert!(error.contains("\n  help: "), "{error}");
+        assert!(error.contains("refusals.rs:"), "{error}");
+    }
 }

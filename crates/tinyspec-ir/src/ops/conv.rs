@@ -154,7 +154,9 @@ fn with_bias(b: &mut dyn Builder, op: &str, sum: NodeId, bias: Option<NodeId>, c
     let (bias_shape, axes) = (shape_of(b, bias), shape_of(b, sum).len() - 2);
     if bias_shape.as_slice() != channels {
         let message = format!("a bias of {} for {} channels", show(&bias_shape), channels[0]);
-        return Err(Error::new(ErrorKind::Shape, op, message));
+        return Err(
+            Error::new(ErrorKind::Shape, op, message).help("a vector with a number for each channel of the result")
+        );
     }
     let wide: Shape = bias_shape.iter().cloned().chain(ones(axes)).collect();
     let bias = reshape(b, bias, &wide)?;

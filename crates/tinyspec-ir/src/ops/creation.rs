@@ -123,7 +123,9 @@ pub fn arange(b: &mut dyn Builder, start: f64, stop: f64, step: f64, dtype: DTyp
 /// `steps` values from `start` to `stop`, both included; of an integer dtype they are rounded down.
 pub fn linspace(b: &mut dyn Builder, start: f64, stop: f64, steps: i64, dtype: DType) -> Result<NodeId> {
     if steps < 0 {
-        return Err(Error::new(ErrorKind::Value, "linspace", format!("{steps} steps")));
+        return Err(
+            Error::new(ErrorKind::Value, "linspace", format!("{steps} steps")).help("the number of values, at least 0")
+        );
     }
     check_length("linspace", &Dim::from(steps))?;
     held_by("linspace", dtype, [start, stop])?;
@@ -132,7 +134,6 @@ pub fn linspace(b: &mut dyn Builder, start: f64, stop: f64, steps: i64, dtype: D
     let (range, start) = (b.number(Const::float(within, stop - start)), b.number(Const::float(within, start)));
     let gaps = b.constant(Const::float(within, (steps - 1).max(1) as f64));
     // Multiplied first: a step that is no float would add up to less than `stop`.
-    let (range, gaps, start) = (number(stop - start), number((steps - 1).max(1) as f64), number(start));
     let scaled = b.alu(Op::Mul, &[ramp, range])?;
     let scaled = b.alu(Op::Div, &[scaled, gaps])?;
     let values = b.alu(Op::Add, &[scaled, start])?;

@@ -16,7 +16,7 @@ pub fn randint(b: &mut dyn Builder, key: NodeId, shape: &[Dim], low: i64, high: 
     let width = i128::from(high) - i128::from(low);
     if width < 1 || i128::from(low) < least || i128::from(high) - 1 > greatest {
         let message = format!("there are no numbers of {dtype} from {low} to {high} exclusive");
-        return Err(Error::new(ErrorKind::Value, OP, message));
+        return Err(Error::new(ErrorKind::Value, OP, message).help("the upper bound is greater, and is never drawn"));
     }
     let bits = random_bits(b, key, shape).map_err(|error| error.in_op(OP))?;
     // The high half of a product of 32 bits and the width has no division; a wider range takes the remainder.
@@ -83,7 +83,8 @@ pub fn bernoulli(b: &mut dyn Builder, x: NodeId, key: NodeId) -> Result<NodeId> 
 /// `x` with each element 0 with probability `p`, the others over `1 - p` (Srivastava et al., 2014).
 pub fn dropout(b: &mut dyn Builder, x: NodeId, key: NodeId, p: f64) -> Result<NodeId> {
     if !(0.0..=1.0).contains(&p) {
-        return Err(Error::new(ErrorKind::Value, "dropout_with", format!("{p} is no probability, from 0 to 1")));
+        return Err(Error::new(ErrorKind::Value, "dropout_with", format!("{p} is no probability, from 0 to 1"))
+            .help("the share that becomes 0, such as 0.1"));
     }
     let x = to_float(b, x)?;
     let zero = like(b, x, 0.0);

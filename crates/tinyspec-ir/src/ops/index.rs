@@ -26,7 +26,8 @@ pub(crate) fn wide(b: &mut dyn Builder, index: NodeId) -> Result<NodeId> {
 /// `[index = 0, …, index = classes - 1]` in a new last axis, as i32; what is outside is all 0.
 pub fn one_hot(b: &mut dyn Builder, index: NodeId, classes: i64) -> Result<NodeId> {
     if classes < 0 {
-        return Err(Error::new(ErrorKind::Value, "one_hot", format!("{classes} classes")));
+        return Err(Error::new(ErrorKind::Value, "one_hot", format!("{classes} classes"))
+            .help("as many classes as the greatest number and one, at least 0"));
     }
     let mut shape = shape_of(b, index);
     shape.push(Dim::from(classes));
@@ -101,7 +102,8 @@ pub(super) fn reached(
             show(extent),
             show(&shape)
         );
-        return Err(Error::new(ErrorKind::Shape, op, message));
+        return Err(Error::new(ErrorKind::Shape, op, message)
+            .help("`expand` or `unsqueeze` the numbers; `index_select` takes whole rows"));
     }
     let mut part: Shape = extent.into();
     part[axis] = shape[axis].clone();

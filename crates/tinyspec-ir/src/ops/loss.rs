@@ -90,7 +90,7 @@ fn entropy(
 ) -> Result<NodeId> {
     if !(0.0..=1.0).contains(&label_smoothing) {
         let message = format!("label_smoothing {label_smoothing} is no share, from 0 to 1");
-        return Err(Error::new(ErrorKind::Value, op, message));
+        return Err(Error::new(ErrorKind::Value, op, message).help("0.0 leaves the labels as they are"));
     }
     let log_probabilities = reduce::log_softmax(b, logits, -1).map_err(|error| error.in_op(op))?;
     if label_smoothing == 0.0 {

@@ -6,12 +6,17 @@ use super::{cast, dtype_of, shape_of};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
+fn require_mask(b: &dyn Builder, op: &str, mask: NodeId) -> Result<()> {
+    match dtype_of(b, mask) {
+        DType::Bool => Ok(()),
+        found => Err(Error::new(ErrorKind::DType, op, format!("a mask must be bool, found {found}"))
+            .help("comparisons give one, as `x.gt(0.0)` and `x.ne(0.0)`")),
+    }
+}
+
 /// `value` where `mask` is true, `x` elsewhere.
 pub fn masked_fill(b: &mut dyn Builder, x: NodeId, mask: NodeId, value: NodeId) -> Result<NodeId> {
-    let found = dtype_of(b, mask);
-    if found != DType::Bool {
-        return Err(Error::new(ErrorKind::DType, "masked_fill", format!("a mask must be bool, found {found}")));
-    }
+    require_mask(b, "masked_fill", mask)?;
     let dtype = dtype_of(b, x);
     let value = as_element(b, "masked_fill", value, dtype)?;
     b.alu(Op::Where, &[mask, value, x]).map_err(|error| error.in_op("masked_fill"))
@@ -20,10 +25,7 @@ pub fn masked_fill(b: &mut dyn Builder, x: NodeId, mask: NodeId, value: NodeId) 
 /// `x` with the elements of `source`, one after the other, where `mask` is true.
 pub fn masked_scatter(b: &mut dyn Builder, x: NodeId, mask: NodeId, source: NodeId) -> Result<NodeId> {
     const OP: &str = "masked_scatter";
-    let found = dtype_of(b, mask);
-    if found != DType::Bool {
-        return Err(Error::new(ErrorKind::DType, OP, format!("a mask must be bool, found {found}")));
-    }
+    require_mask(b, OP, mask)?;
     let shape = shape_of(b, x);
     let mask = expand(b, mask, &shape).map_err(|error| error.in_op(OP))?;
     let dtype = dtype_of(b, x);

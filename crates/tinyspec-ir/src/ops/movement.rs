@@ -176,7 +176,8 @@ pub fn flatten(b: &mut dyn Builder, x: NodeId, start: i64, end: i64) -> Result<N
             ErrorKind::Axis,
             "flatten",
             format!("the last axis {end} comes before the first {start}"),
-        ));
+        )
+        .help("the first axis stands first; `flatten(0, -1)` merges all"));
     }
     let merged = shape[start..=end].iter().cloned().fold(Dim::from(1), |a, b| a * b);
     let target: Shape =
@@ -197,7 +198,10 @@ const GROUP: usize = 16;
 
 /// Joined along an existing axis.
 pub fn cat(b: &mut dyn Builder, tensors: &[NodeId], axis: i64) -> Result<NodeId> {
-    let first = *tensors.first().ok_or_else(|| Error::new(ErrorKind::Arity, "cat", "needs at least one tensor"))?;
+    let first = *tensors.first().ok_or_else(|| {
+        Error::new(ErrorKind::Arity, "cat", "needs at least one tensor")
+            .help("of none, neither dtype nor shape is known")
+    })?;
     let shape = shape_of(b, first);
     let axis = axis_of("cat", axis, &shape)?;
     for &x in tensors {
@@ -205,7 +209,8 @@ pub fn cat(b: &mut dyn Builder, tensors: &[NodeId], axis: i64) -> Result<NodeId>
         let fits = other.len() == shape.len() && (0..shape.len()).all(|a| a == axis || other[a] == shape[a]);
         if !fits {
             let message = format!("{} and {} differ outside axis {axis}", show(&shape), show(&other));
-            return Err(Error::new(ErrorKind::Shape, "cat", message));
+            return Err(Error::new(ErrorKind::Shape, "cat", message)
+                .help("all other axes are equal: choose another axis, or `pad` the shorter one"));
         }
         let (dtype, found) = (dtype_of(b, first), dtype_of(b, x));
         if dtype != found {
@@ -258,7 +263,10 @@ fn beside(b: &mut dyn Builder, tensors: &[NodeId], axis: usize) -> Result<NodeId
 
 /// Joined along a new axis.
 pub fn stack(b: &mut dyn Builder, tensors: &[NodeId], axis: i64) -> Result<NodeId> {
-    let first = *tensors.first().ok_or_else(|| Error::new(ErrorKind::Arity, "stack", "needs at least one tensor"))?;
+    let first = *tensors.first().ok_or_else(|| {
+        Error::new(ErrorKind::Arity, "stack", "needs at least one tensor")
+            .help("of none, neither dtype nor shape is known")
+    })?;
     let stacked = b.alu(Op::Stack, tensors)?;
     let mut longer = shape_of(b, first);
     longer.push(Dim::from(1));
@@ -273,7 +281,8 @@ pub fn split(b: &mut dyn Builder, x: NodeId, size: i64, axis: i64) -> Result<Vec
     let shape = shape_of(b, x);
     let position = axis_of("split", axis, &shape)?;
     if size <= 0 {
-        return Err(Error::new(ErrorKind::Value, "split", format!("pieces of size {size}")));
+        return Err(Error::new(ErrorKind::Value, "split", format!("pieces of size {size}"))
+            .help("a size of at least 1; `chunk` takes the number of pieces"));
     }
     let (least, most) = shape[position].bounds();
     // Of nothing there is one piece.
@@ -296,7 +305,8 @@ pub fn split_sizes(b: &mut dyn Builder, x: NodeId, sizes: &[i64], axis: i64) -> 
     let length = axis_length(b, "split_sizes", x, axis)?;
     let total: i128 = sizes.iter().map(|&size| i128::from(size)).sum();
     if total != length.into() || sizes.iter().any(|&size| size < 0) {
-        return Err(Error::new(ErrorKind::Shape, "split_sizes", format!("{sizes:?} do not add up to {length}")));
+        return Err(Error::new(ErrorKind::Shape, "split_sizes", format!("{sizes:?} do not add up to {length}"))
+            .help(format!("sizes of at least 0 whose sum is the length of axis {axis}; `narrow` takes a part")));
     }
     let mut start = 0;
     let mut pieces = Vec::new();
@@ -312,7 +322,8 @@ pub fn chunk(b: &mut dyn Builder, x: NodeId, n: i64, axis: i64) -> Result<Vec<No
     let shape = shape_of(b, x);
     let position = axis_of("chunk", axis, &shape)?;
     if n <= 0 {
-        return Err(Error::new(ErrorKind::Value, "chunk", format!("{n} pieces")));
+        return Err(Error::new(ErrorKind::Value, "chunk", format!("{n} pieces"))
+            .help("at least 1; `split` takes the size of the pieces"));
     }
     let each = shape[position].idiv(&n.into());
     if each.as_const().is_none() && each.bounds().0 > 0 && &each * n == shape[position] {
@@ -333,9 +344,10 @@ pub fn repeat(b: &mut dyn Builder, x: NodeId, repeats: &[i64]) -> Result<NodeId>
     let from = shape_of(b, x);
     let lead = repeats.len().checked_sub(from.len()).ok_or_else(|| {
         Error::new(ErrorKind::Rank, "repeat", format!("{repeats:?} has fewer entries than {} has axes", show(&from)))
+            .help("a number for each axis: 1 leaves one as it is")
     })?;
     if let Some(count) = repeats.iter().find(|&&count| count < 0) {
-        return Err(Error::new(ErrorKind::Value, "repeat", format!("{count} copies")));
+        return Err(Error::new(ErrorKind::Value, "repeat", format!("{count} copies")).help("0 copies or more"));
     }
     let (mut split, mut wide, mut merged) = (Shape::new(), Shape::new(), Shape::new());
     for (axis, &count) in repeats.iter().enumerate() {
@@ -354,7 +366,9 @@ pub fn repeat_interleave(b: &mut dyn Builder, x: NodeId, repeats: i64, axis: i64
     let shape = shape_of(b, x);
     let axis = axis_of("repeat_interleave", axis, &shape)?;
     if repeats < 0 {
-        return Err(Error::new(ErrorKind::Value, "repeat_interleave", format!("{repeats} repeats")));
+        return Err(
+            Error::new(ErrorKind::Value, "repeat_interleave", format!("{repeats} repeats")).help("0 repeats or more")
+        );
     }
     let (mut split, mut merged) = (shape.clone(), shape.clone());
     split.insert(axis + 1, Dim::from(1));
@@ -369,7 +383,8 @@ pub fn repeat_interleave(b: &mut dyn Builder, x: NodeId, repeats: i64, axis: i64
 pub fn diagonal(b: &mut dyn Builder, x: NodeId, offset: i64) -> Result<NodeId> {
     let rank = shape_of(b, x).len() as i64;
     if rank < 2 {
-        return Err(Error::new(ErrorKind::Rank, "diagonal", format!("needs two axes, found {rank}")));
+        return Err(Error::new(ErrorKind::Rank, "diagonal", format!("needs two axes, found {rank}"))
+            .help("`diag` makes a matrix with a vector on its diagonal"));
     }
     let (rows, columns) = (axis_length(b, "diagonal", x, -2)?, axis_length(b, "diagonal", x, -1)?);
     let (first_row, first_column) = (offset.min(0).saturating_neg(), offset.max(0));
@@ -419,7 +434,8 @@ pub fn roll(b: &mut dyn Builder, x: NodeId, shifts: &[i64], axes: &[i64]) -> Res
 fn upper(b: &mut dyn Builder, op: &str, x: NodeId, diagonal: i64) -> Result<NodeId> {
     let shape = shape_of(b, x);
     let [.., rows, columns] = &shape[..] else {
-        return Err(Error::new(ErrorKind::Rank, op, format!("needs two axes, found {}", show(&shape))));
+        return Err(Error::new(ErrorKind::Rank, op, format!("needs two axes, found {}", show(&shape)))
+            .help("the last two axes are rows and columns; `unsqueeze` makes a vector one of them"));
     };
     let row = super::creation::arange_dim(b, rows, DType::I32)?;
     let row = reshape(b, row, &[rows.clone(), Dim::from(1)])?;

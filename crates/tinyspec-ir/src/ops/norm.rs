@@ -23,7 +23,8 @@ fn normalize(b: &mut dyn Builder, x: NodeId, axes: &[i64], eps: f64) -> Result<N
 pub fn layer_norm(b: &mut dyn Builder, x: NodeId, weight: NodeId, bias: NodeId, axes: i64, eps: f64) -> Result<NodeId> {
     let rank = shape_of(b, x).len() as i64;
     if axes < 1 || axes > rank {
-        return Err(Error::new(ErrorKind::Axis, "layer_norm", format!("the last {axes} of {rank} axes")));
+        return Err(Error::new(ErrorKind::Axis, "layer_norm", format!("the last {axes} of {rank} axes"))
+            .help("how many of the last axes are one row: from 1 to all of them"));
     }
     let axes: Vec<i64> = (-axes..0).collect();
     in_wide_of(b, "layer_norm", [x, weight, bias], |b, [x, weight, bias]| {
@@ -68,7 +69,8 @@ pub fn group_norm(
         return Err(Error::new(ErrorKind::Rank, "group_norm", "needs a batch and a channel axis"));
     };
     if groups < 1 || !channels.modulo(&Dim::from(groups)).is(0) {
-        return Err(Error::new(ErrorKind::Shape, "group_norm", format!("{channels} channels in {groups} groups")));
+        return Err(Error::new(ErrorKind::Shape, "group_norm", format!("{channels} channels in {groups} groups"))
+            .help("the channels, axis 1, are a multiple of the groups, of which there is at least 1"));
     }
     let grouped: Shape = Shape::from_iter([batch.clone(), Dim::from(groups), Dim::from(-1)]);
     in_wide_of(b, "group_norm", [x, weight, bias], |b, [x, weight, bias]| {
@@ -164,7 +166,8 @@ pub fn instance_norm(b: &mut dyn Builder, x: NodeId, weight: NodeId, bias: NodeI
     let rank = shape_of(b, x).len() as i64;
     if rank < 3 {
         let message = format!("needs a batch, a channel and other axes, found {rank} axes");
-        return Err(Error::new(ErrorKind::Rank, "instance_norm", message));
+        return Err(Error::new(ErrorKind::Rank, "instance_norm", message)
+            .help("`layer_norm` normalises the last axes of any tensor"));
     }
     let axes: Vec<i64> = (2..rank).collect();
     in_wide_of(b, "instance_norm", [x, weight, bias], |b, [x, weight, bias]| {

@@ -45,7 +45,7 @@ impl Plan {
     fn of(b: &dyn Builder, op: &str, x: NodeId, picks: &[Pick]) -> Result<Plan> {
         let shape = shape_of(b, x);
         let rank = shape.len();
-        let refuse = |message: String| Err(Error::new(ErrorKind::Rank, op, message));
+        let refuse = |message: String, help: &str| Err(Error::new(ErrorKind::Rank, op, message).help(help));
         let is_mask = |tensor: NodeId| dtype_of(b, tensor) == DType::Bool;
         let taken = |pick: &Pick| match *pick {
             Pick::Slice(_) => 1,
@@ -55,10 +55,14 @@ impl Plan {
         };
         let total: usize = picks.iter().map(taken).sum();
         if total > rank {
-            return refuse(format!("the picks are of {total} axes, {} has {rank}", show(&shape)));
+            let message = format!("the picks are of {total} axes, {} has {rank}", show(&shape));
+            return refuse(message, "leave out the last ones, or begin with `NewAxis` for each axis that is to be new");
         }
         if picks.iter().filter(|pick| matches!(pick, Pick::Rest)).count() > 1 {
-            return refuse("`Rest` twice: which axes each of them is, nothing says".into());
+            return refuse(
+                "`Rest` twice: which axes each of them is, nothing says".into(),
+                "write `..` for each axis of one of them",
+            );
         }
         let mut plan = Plan { slices: vec![], seen: vec![], tensors: vec![], places: vec![], mask: None };
         for pick in picks {
@@ -103,7 +107,8 @@ impl Plan {
             let dims = &shape[next..next + count];
             if let Some((_, mask)) = self.places.iter().find(|(place, mask)| *place == axis && mask[..] != *dims) {
                 let message = format!("a mask of {} over {}", show(mask), show(dims));
-                return Err(Error::new(ErrorKind::Shape, op, message));
+                return Err(Error::new(ErrorKind::Shape, op, message)
+                    .help("a mask has the sizes of the axes that it picks from"));
             }
             view.push(dims.iter().fold(Dim::from(1), |product, dim| product * dim.clone()));
             next += count;

@@ -11,7 +11,9 @@ pub fn outer(b: &mut dyn Builder, x: NodeId, other: NodeId) -> Result<NodeId> {
     let (left, right) = (shape_of(b, x), shape_of(b, other));
     if left.len() != 1 || right.len() != 1 {
         let message = format!("needs two vectors, found {} and {}", show(&left), show(&right));
-        return Err(Error::new(ErrorKind::Rank, "outer", message));
+        return Err(
+            Error::new(ErrorKind::Rank, "outer", message).help("of matrices it is `x.unsqueeze(-1) * y.unsqueeze(-2)`")
+        );
     }
     let x = unsqueeze(b, x, -1)?;
     mul(b, x, other).map_err(|error| error.in_op("outer"))
@@ -131,7 +133,10 @@ pub fn meshgrid(b: &mut dyn Builder, vectors: &[NodeId], indexing: &str) -> Resu
         match &shape_of(b, vector)[..] {
             [] => lengths.push(Dim::from(1)),
             [length] => lengths.push(length.clone()),
-            shape => return Err(Error::new(ErrorKind::Rank, OP, format!("needs vectors, found {}", show(shape)))),
+            shape => {
+                let message = format!("needs vectors, found {}", show(shape));
+                return Err(Error::new(ErrorKind::Rank, OP, message).help("`flatten(0, -1)` makes one of any tensor"));
+            }
         }
     }
     let mut grids = Vec::new();

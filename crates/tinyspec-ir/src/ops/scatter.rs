@@ -46,7 +46,8 @@ impl Places {
         let is_short = |(value, index): (&Dim, &Dim)| (index - value).bounds().1 > 0;
         if value_shape.len() != self.index_shape.len() || value_shape.iter().zip(&self.index_shape).any(is_short) {
             let message = format!("values of {} for places of {}", show(&value_shape), show(&self.index_shape));
-            return Err(Error::new(ErrorKind::Shape, self.op, message));
+            return Err(Error::new(ErrorKind::Shape, self.op, message)
+                .help("a value for each place: no axis of the values is shorter"));
         }
         let start: Shape = value_shape.iter().map(|_| Dim::from(0)).collect();
         shrink(b, value, &start, &self.index_shape)

@@ -39,7 +39,8 @@ pub fn rot90(b: &mut dyn Builder, x: NodeId, turns: i64, first: i64, second: i64
     let shape = shape_of(b, x);
     let (one, two) = (axis_of(OP, first, &shape)?, axis_of(OP, second, &shape)?);
     if one == two {
-        return Err(Error::new(ErrorKind::Axis, OP, format!("axis {one} twice in {}", show(&shape))));
+        return Err(Error::new(ErrorKind::Axis, OP, format!("axis {one} twice in {}", show(&shape)))
+            .help("two different axes, from the first to the second"));
     }
     match turns.rem_euclid(4) {
         0 => Ok(x),

@@ -77,14 +77,18 @@ impl Steps {
                 // What only the size in a call decides is refused there.
                 if low.bounds().1 < 0 || (length - &low).bounds().1 < 1 {
                     let message = format!("position {position} of axis {axis}, which has {length}");
-                    return Err(Error::new(ErrorKind::Value, op, message));
+                    return Err(Error::new(ErrorKind::Value, op, message).help(
+                        "positions count from 0, or from -1 at the end; those of a tensor may be outside and read 0",
+                    ));
                 }
                 return Ok(Steps { low, count: Dim::from(1), stride: 1, reversed: false });
             }
             Slice::Span { start, stop, step } => (start, stop, step),
         };
         if step == 0 {
-            return Err(Error::new(ErrorKind::Value, op, "a step of 0 never ends"));
+            return Err(
+                Error::new(ErrorKind::Value, op, "a step of 0 never ends").help("1 takes all, -1 all backwards")
+            );
         }
         let stride = step.saturating_abs();
         let limited = |end: Dim, least: &Dim, most: &Dim| end.minimum(most).maximum(least);
@@ -322,7 +326,8 @@ pub fn index_select(b: &mut dyn Builder, x: NodeId, axis: i64, index: NodeId) ->
     let shape = shape_of(b, index);
     if shape.len() != 1 {
         let message = format!("the numbers must be a vector, found {}", show(&shape));
-        return Err(Error::new(ErrorKind::Rank, "index_select", message));
+        return Err(Error::new(ErrorKind::Rank, "index_select", message)
+            .help("`x.at(&numbers)` takes numbers of any shape, `gather` one for each element"));
     }
     let axis = axis_of("index_select", axis, &shape_of(b, x))? as i64;
     let first = super::movement::transpose(b, x, 0, axis)?;

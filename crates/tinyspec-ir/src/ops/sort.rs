@@ -159,7 +159,8 @@ pub fn topk(b: &mut dyn Builder, x: NodeId, k: i64, axis: i64, largest: bool) ->
     let shape = shape_of(b, x);
     let length = &shape[axis_of("topk", axis, &shape)?];
     if k < 0 || length.bounds().1 < k {
-        return Err(Error::new(ErrorKind::Value, "topk", format!("{k} of {length} elements")));
+        return Err(Error::new(ErrorKind::Value, "topk", format!("{k} of {length} elements"))
+            .help(format!("from 0 to {length} of them, as the axis has")));
     }
     let moved = transpose(b, x, axis, -1)?;
     let order = match super::selection::first(b, moved, k, largest).map_err(|error| error.in_op("topk"))? {

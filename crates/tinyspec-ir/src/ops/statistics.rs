@@ -104,7 +104,8 @@ pub fn kthvalue(b: &mut dyn Builder, x: NodeId, k: i64, axis: i64, keepdim: bool
 /// The value that the share `q` of an axis lies below, interpolated between elements; nan if there is one.
 pub fn quantile(b: &mut dyn Builder, x: NodeId, q: f64, axis: i64, keepdim: bool) -> Result<NodeId> {
     if !(0.0..=1.0).contains(&q) {
-        return Err(Error::new(ErrorKind::Value, "quantile", format!("{q} is no share, from 0 to 1")));
+        return Err(Error::new(ErrorKind::Value, "quantile", format!("{q} is no share, from 0 to 1"))
+            .help("the median is 0.5, and 90 percent are 0.9"));
     }
     let x = to_float(b, x)?;
     let shape = shape_of(b, x);
@@ -180,7 +181,7 @@ pub fn diff(b: &mut dyn Builder, x: NodeId, n: i64, axis: i64) -> Result<NodeId>
     let shape = shape_of(b, x);
     let length = &shape[axis_of("diff", axis, &shape)?];
     if n < 0 {
-        return Err(Error::new(ErrorKind::Value, "diff", format!("{n} times")));
+        return Err(Error::new(ErrorKind::Value, "diff", format!("{n} times")).help("0 times or more"));
     }
     if (length - n).bounds().1 <= 0 {
         return narrow(b, x, axis, 0, 0);
@@ -200,7 +201,8 @@ pub fn diff(b: &mut dyn Builder, x: NodeId, n: i64, axis: i64) -> Result<NodeId>
 /// How often each of 0, 1, … `length - 1` is among the numbers (i32); others are not counted.
 pub fn bincount(b: &mut dyn Builder, x: NodeId, length: i64) -> Result<NodeId> {
     if length < 0 {
-        return Err(Error::new(ErrorKind::Value, "bincount", format!("{length} numbers")));
+        return Err(Error::new(ErrorKind::Value, "bincount", format!("{length} numbers"))
+            .help("how many numbers are counted, from 0 on: at least 0"));
     }
     let flat = super::movement::flatten(b, x, 0, -1)?;
     let hits = index::one_hot_mask(b, "bincount", flat, &Dim::from(length))?;
@@ -214,7 +216,8 @@ pub fn bincount(b: &mut dyn Builder, x: NodeId, length: i64) -> Result<NodeId> {
 pub fn histc(b: &mut dyn Builder, x: NodeId, bins: i64, min: f64, max: f64) -> Result<NodeId> {
     let width = max - min;
     if bins < 1 || !width.is_finite() || width <= 0.0 {
-        return Err(Error::new(ErrorKind::Value, "histc", format!("{bins} bins from {min} to {max}")));
+        return Err(Error::new(ErrorKind::Value, "histc", format!("{bins} bins from {min} to {max}"))
+            .help("at least 1 bin, between finite bounds of which the first is less"));
     }
     let x = to_float(b, x)?;
     let wide = dtype_of(b, x).accumulator();
@@ -240,7 +243,8 @@ pub fn searchsorted(b: &mut dyn Builder, sorted: NodeId, values: NodeId, right: 
     let shape = shape_of(b, sorted);
     if shape.len() != 1 {
         let message = format!("needs a vector in order, found {}", show(&shape));
-        return Err(Error::new(ErrorKind::Rank, "searchsorted", message));
+        return Err(Error::new(ErrorKind::Rank, "searchsorted", message)
+            .help("`x.at(row)` is one row of a matrix; the values may have any shape"));
     }
     let (sorted, values) = super::promote(b, "searchsorted", sorted, values)?;
     let places = shape_of(b, values);

@@ -31,7 +31,7 @@ fn ordered(op: &str, min: f64, max: f64) -> Result<()> {
     if min <= max {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::Value, op, format!("there is nothing from {min} to {max}")))
+    Err(Error::new(ErrorKind::Value, op, format!("there is nothing from {min} to {max}")).help("the lower bound first"))
 }
 
 /// `x` where it is greater than `bound`, `value` elsewhere.
@@ -92,7 +92,8 @@ pub fn glu(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
     let shape = shape_of(b, x);
     let dim = &shape[axis_of("glu", axis, &shape)?];
     let Some(half) = dim.as_const().filter(|length| length % 2 == 0).map(|length| length / 2) else {
-        return Err(Error::new(ErrorKind::Shape, "glu", format!("axis {axis} of {} has no halves", show(&shape))));
+        return Err(Error::new(ErrorKind::Shape, "glu", format!("axis {axis} of {} has no halves", show(&shape)))
+            .help("an axis of an even length: values, then their gates"));
     };
     let parts = split_sizes(b, x, &[half, half], axis)?;
     let [value, gate] = parts[..] else { unreachable!("two sizes give two parts") };

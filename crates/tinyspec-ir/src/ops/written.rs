@@ -24,7 +24,7 @@ fn numbers(b: &mut dyn Builder, op: &str, x: NodeId, axis: i64, index: NodeId) -
     let axis = axis_of(op, axis, &shape)?;
     let [count] = &found[..] else {
         let message = format!("the numbers must be a vector, found {}", show(&found));
-        return Err(Error::new(ErrorKind::Rank, op, message));
+        return Err(Error::new(ErrorKind::Rank, op, message).help("`flatten(0, -1)` makes one of any tensor"));
     };
     let index = if dtype_of(b, index).is_unsigned() { index } else { index::wrapped(b, index, &shape[axis])? };
     let mut part = shape.clone();
@@ -39,7 +39,9 @@ fn over(b: &mut dyn Builder, op: &str, x: NodeId, value: NodeId, part: &Shape) -
     let found = shape_of(b, value);
     if crate::dim::broadcast(part, &found).is_none_or(|both| both != *part) {
         let message = format!("values of {} for places of {}", show(&found), show(part));
-        return Err(Error::new(ErrorKind::Shape, op, message));
+        return Err(
+            Error::new(ErrorKind::Shape, op, message).help("a part for each number, or what broadcasts to that")
+        );
     }
     expand(b, value, part)
 }

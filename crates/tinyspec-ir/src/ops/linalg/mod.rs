@@ -38,7 +38,8 @@ impl Matrix {
     fn of(b: &mut dyn Builder, op: &str, x: NodeId) -> Result<Matrix> {
         let shape = shape_of(b, x);
         let [.., rows, columns] = &shape[..] else {
-            return Err(Error::new(ErrorKind::Rank, op, format!("needs a matrix, found {}", show(&shape))));
+            return Err(Error::new(ErrorKind::Rank, op, format!("needs a matrix, found {}", show(&shape)))
+                .help("the last two axes are rows and columns; `unsqueeze` makes a vector one of them"));
         };
         let (Some(rows), Some(columns)) = (rows.as_const(), columns.as_const()) else {
             let message = format!("the sizes of a matrix must be numbers, found {}", show(&shape));
@@ -58,7 +59,8 @@ impl Matrix {
         let matrix = Matrix::of(b, op, x)?;
         if matrix.rows != matrix.columns {
             let message = format!("needs a square matrix, found {}", show(&shape_of(b, x)));
-            return Err(Error::new(ErrorKind::Shape, op, message));
+            return Err(Error::new(ErrorKind::Shape, op, message)
+                .help("the last two axes are equal; `lstsq` solves systems with more rows than columns"));
         }
         Ok(matrix)
     }
