@@ -102,8 +102,9 @@ pub(super) fn reached(
             show(extent),
             show(&shape)
         );
-        return Err(Error::new(ErrorKind::Shape, op, message)
-            .help("`expand` or `unsqueeze` the numbers; `index_select` takes whole rows"));
+        return Err(
+            Error::new(ErrorKind::Shape, op, message).help("`expand` or `unsqueeze` the numbers to as many axes")
+        );
     }
     let mut part: Shape = extent.into();
     part[axis] = shape[axis].clone();
