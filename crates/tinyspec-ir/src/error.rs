@@ -43,6 +43,13 @@ pub struct Location {
     pub column: u32,
 }
 
+impl Location {
+    /// A line of Rust's own library.
+    fn is_of_rust(&self) -> bool {
+        self.file.starts_with("/rustc/") || self.file.contains("/lib/rustlib/src/rust/library/")
+    }
+}
+
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)
@@ -80,9 +87,12 @@ impl Error {
         self
     }
 
-    /// Adds the user's line, unless one is known already.
+    /// Adds the user's line, unless one is known already. A line of Rust's own library is not: there a function was called
+    /// through a trait, such as `Fn`.
     pub fn at(mut self, location: impl Into<Location>) -> Error {
-        self.0.location.get_or_insert(location.into());
+        if self.0.location.as_ref().is_none_or(Location::is_of_rust) {
+            self.0.location = Some(location.into());
+        }
         self
     }
 

@@ -52,7 +52,7 @@ macro_rules! callable {
                     [$($tensor),*] => self($($tensor),*).into_tensors(),
                     _ => vec![Tensor::failed(Error::refused(ErrorKind::Arity, "prepare", "a wrong number of inputs"))],
                 });
-                traced?.prepare(arguments)
+                traced.map_err(|error| error.at(location))?.prepare(arguments)
             }
         }
     )* };

@@ -97,6 +97,10 @@ fn preparing_with_a_failed_tensor_gives_its_error() {
     let wrong = Tensor::ones([2, 3]).matmul(Tensor::ones([4, 5]));
     let expected = wrong.error().unwrap().to_string();
     assert_eq!(tinyspec_core::function::Prepare::prepare(&double, &[&wrong]).unwrap_err().to_string(), expected);
+    // What the function refuses is refused where it is prepared.
+    let line = line!() + 1;
+    let error = tinyspec_core::function::Prepare::prepare(&Tensor::inverse, &[&Tensor::ones([2, 3])]).unwrap_err();
+    assert_eq!(error.location().map(|location| location.line), Some(line), "{error}");
     let traced = Function::trace(&[Spec::new(DType::F32, [2])], |inputs| vec![double(&inputs[0])]).unwrap();
     assert_eq!(traced.prepare(&[&wrong]).unwrap_err().to_string(), expected);
 }

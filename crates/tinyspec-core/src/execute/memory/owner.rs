@@ -26,7 +26,7 @@ impl Owner {
 
     /// What passes between the kernels of a program, whose result was asked for at `location`.
     pub fn temporaries(location: Option<&'static Location<'static>>) -> Owner {
-        Owner { what: "temporaries", tensor: None, location }
+        Owner { what: "buffer of temporaries", tensor: None, location }
     }
 
     /// Bytes that a plan brings along.
