@@ -300,7 +300,6 @@ fn numbers_given_to_methods_are_no_part_of_a_program() -> Result<(), Error> {
     let pair = x.to(["cpu:0", "cpu:1"]);
     realize_all(&[&whole, &pair])?;
     type Step = fn(&[Tensor; 3], i32) -> Tensor;
-    let share = |step: i32| 0.01 + 0.03 * f64::from(step);
     let methods: [(&str, Step, fn(f32, f64) -> f32); 16] = [
         ("clip", |[x, ..], step| x.clip(-0.5, share(step)), |x, share| x.clamp(-0.5, share as f32)),
         ("threshold", |[x, ..], step| x.threshold(share(step), share(step)), |x, share| x.max(share as f32)),
@@ -348,6 +347,112 @@ fn numbers_given_to_methods_are_no_part_of_a_program() -> Result<(), Error> {
         assert!(step <= 5 || compiled == known, "step {step} is compiled again");
     }
     Ok(())
+}
+
+/// So are places: columns, parts of what is computed, and what is set.
+#[test]
+fn places_that_change_are_no_part_of_a_program() -> Result<(), Error> {
+    let _alone = crate::alone();
+    const SIDE: usize = 12;
+    let data: Vec<f32> = (0..SIDE * SIDE).map(|place| place as f32 * 0.5 - 9.0).collect();
+    let x = Tensor::from_slice(&data, [SIDE, SIDE]);
+    let rows = Tensor::from_slice(&[[3f32; SIDE], [4.0; SIDE]].concat(), [2, SIDE]);
+    type Step = fn(&Tensor, &Tensor, i64) -> Tensor;
+    type Want = fn(&[f32], usize, usize, usize) -> f32;
+    let methods: [(&str, Step, Want); 9] = [
+        ("column", |x, _, i| x.at((.., i)).reshape([-1, 1]).expand([12, 12]), |x, i, row, _| x[row * SIDE + i]),
+        ("row", |x, _, i| x.narrow(0, i, 1).expand([12, 12]), |x, i, _, column| x[i * SIDE + column]),
+        (
+            "columns",
+            |x, _, i| (x + 1.0).at((.., i..i + 2)).repeat([1, 6]),
+            |x, i, row, column| x[row * SIDE + i + column % 2] + 1.0,
+        ),
+        (
+            "a row set",
+            |x, _, i| set(x, i, 7.0),
+            |x, i, row, column| if row == i { 7.0 } else { x[row * SIDE + column] },
+        ),
+        (
+            "an element set",
+            |x, _, i| set(x, (i, i + 1), 7.0),
+            |x, i, row, column| {
+                if (row, column) == (i, i + 1) { 7.0 } else { x[row * SIDE + column] }
+            },
+        ),
+        (
+            "a column set",
+            |x, _, i| set(x, (.., i), x.at(i)),
+            |x, i, row, column| {
+                if column == i { x[i * SIDE + row] } else { x[row * SIDE + column] }
+            },
+        ),
+        (
+            "rows set",
+            |x, rows, i| set(x, i..i + 2, rows),
+            |x, i, row, column| match row.checked_sub(i) {
+                Some(place @ 0..2) => 3.0 + place as f32,
+                _ => x[row * SIDE + column],
+            },
+        ),
+        (
+            "columns set",
+            |x, rows, i| set(x, (.., i..i + 2), rows.transpose(0, 1)),
+            |x, i, row, column| match column.checked_sub(i) {
+                Some(place @ 0..2) => 3.0 + place as f32,
+                _ => x[row * SIDE + column],
+            },
+        ),
+        (
+            "a block set",
+            |x, rows, i| set(x, (i..i + 2, 1..4), rows.at((.., i..i + 3))),
+            |x, i, row, column| match row.checked_sub(i) {
+                Some(place @ 0..2) if (1..4).contains(&column) => 3.0 + place as f32,
+                _ => x[row * SIDE + column],
+            },
+        ),
+    ];
+    for (name, make, want) in methods {
+        let mut compiled = 0;
+        for (step, i) in [0, 3, 9, 1, 7, 2, 8, 4, 6, 5].into_iter().enumerate() {
+            let found = make(&x, &rows, i).to_vec::<f32>()?;
+            for (place, found) in found.into_iter().enumerate() {
+                let want = want(&data, i as usize, place / SIDE, place % SIDE);
+                assert_eq!(found, want, "{name} at {i}, place {place}");
+            }
+            let known = std::mem::replace(&mut compiled, profile::counters().plans);
+            assert!(step <= 5 || compiled == known, "{name}: step {step} is compiled again");
+        }
+    }
+    // A ring of the last rows, in place, and gradients of what was read of it.
+    let (mut ring, mut compiled) = (Tensor::zeros([SIDE, SIDE]), 0);
+    for step in 0..40i64 {
+        let row = Tensor::from_slice(&[step as f32; SIDE], [SIDE]);
+        ring.set(step % 12, &row * 2.0);
+        let loss = (&ring * &ring).at((.., step % 12)).sum(.., false);
+        let own = (&x * &row).at((.., step % 12)).sum(.., false);
+        realize_all(&[&ring, &loss])?;
+        let last = (0..=step).rev().take(12).map(|step| 4.0 * (step * step) as f32).sum::<f32>();
+        assert!((loss.item::<f32>()? - last).abs() <= 1e-5 * last, "step {step}");
+        own.realize()?;
+        let slope = grad(&own, &[&row])?[0].to_vec::<f32>()?;
+        let total = (0..SIDE).map(|row| data[row * SIDE + (step % 12) as usize]).sum::<f32>();
+        let want = |place: i64| if place == step % 12 { total } else { 0.0 };
+        assert!(slope.iter().zip(0..).all(|(&slope, place)| slope == want(place)), "step {step}: {slope:?}");
+        let known = std::mem::replace(&mut compiled, profile::counters().plans);
+        assert!(step <= 12 || compiled == known, "step {step} is compiled again");
+    }
+    Ok(())
+}
+
+#[track_caller]
+fn set(x: &Tensor, picks: impl tinyspec::IntoPicks, value: impl tinyspec::Operand) -> Tensor {
+    let mut x = x.clone();
+    x.set(picks, value);
+    x
+}
+
+fn share(step: i32) -> f64 {
+    0.01 + 0.03 * f64::from(step)
 }
 
 /// The step whose share this is.

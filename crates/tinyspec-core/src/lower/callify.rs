@@ -3,7 +3,8 @@
 //!
 //! The walk alone gives the key of the plan cache; the graph is built only for a program not seen before.
 
-use super::changing::{Changing, changing};
+use super::changing::{Change, Changing, changing};
+use super::moved;
 use crate::execute::{Storage, default_device};
 use crate::function;
 use crate::tensor::{Identity, Node, Opening, Program, Sources, View, Who, is_one_of_few};
@@ -49,7 +50,7 @@ pub(crate) struct Walk {
     pub has_equal: bool,
     /// Leaves that are numbers here.
     literals: FxHashMap<u32, Const>,
-    /// Leaves among them are numbers or parts of other tensors: a history has to say so.
+    /// Some of it is data, which the graph says is a number, a part or a place: a history has to say so.
     pub has_changing: bool,
 }
 
@@ -60,6 +61,8 @@ struct Entry {
     leaf: Option<u32>,
     /// Is, or needs, one of those that are done first.
     waits: bool,
+    /// A window, whose second source are its offsets.
+    is_moved: bool,
 }
 
 /// The stateless graph of a walk.
@@ -112,8 +115,8 @@ impl Walk {
         Walk::by(roots, |node| (node.hash, Identity::NONE), &FxHashMap::default())
     }
 
-    /// The same for values alone: numbers, such as a rate, and parts of tensors, such as the batches of an epoch, are data
-    /// where a line of the program produces a different one each time, so that one program serves all of them.
+    /// The same for values alone: numbers, such as a rate, parts of tensors, such as the batches of an epoch, and places in
+    /// them are data where a line of the program produces a different one each time, so that one program serves all of them.
     ///
     /// # Errors
     /// When there is no memory for them.
@@ -166,11 +169,16 @@ impl Walk {
                         continue;
                     }
                     let view = match changing.get(&node.hash) {
-                        Some(data) if !node.is_realized() => View::Realised(Some(data.clone())),
+                        Some(Change::Data(data)) if !node.is_realized() => View::Realised(Some(data.clone())),
                         _ => node.view(),
                     };
                     let sources = match view {
-                        View::Lazy(sources) => needed(&node, sources),
+                        View::Lazy(sources) => match changing.get(&node.hash) {
+                            Some(Change::Moved(moved)) => {
+                                sources.into_iter().take(1).chain([moved.0.clone()]).collect()
+                            }
+                            _ => needed(&node, sources),
+                        },
                         View::Realised(storage) => {
                             let slot = walk.leaf_count;
                             walk.leaf_count += 1;
@@ -178,7 +186,7 @@ impl Walk {
                             positions.insert(who(&node), walk.entries.len() as u32);
                             walk.leaves.extend(storage);
                             let sources = Positions::new();
-                            walk.entries.push(Entry { node, sources, leaf: Some(slot), waits: false });
+                            walk.entries.push(Entry { node, sources, leaf: Some(slot), waits: false, is_moved: false });
                             continue;
                         }
                         View::Overwritten => {
@@ -199,6 +207,10 @@ impl Walk {
                     let sources: Positions =
                         sources.iter().filter_map(|source| positions.get(&who(source)).copied()).collect();
                     (node.op, &node.arg, &sources[..]).hash(&mut hasher);
+                    let is_moved = matches!(changing.get(&node.hash), Some(Change::Moved(_)));
+                    if is_moved {
+                        (u8::MAX - 2, &node.props.shape).hash(&mut hasher);
+                    }
                     for (leaf, value) in walk.summed_literals(&node, &sources).unwrap_or_default() {
                         (u8::MAX - 1, leaf, value).hash(&mut hasher);
                         walk.literals.insert(leaf, value);
@@ -221,7 +233,7 @@ impl Walk {
                     }
                     let waits = is_first || waits;
                     positions.insert(who(&node), walk.entries.len() as u32);
-                    walk.entries.push(Entry { node, sources, leaf: None, waits });
+                    walk.entries.push(Entry { node, sources, leaf: None, waits, is_moved });
                 }
             }
         }
@@ -316,7 +328,7 @@ impl Walk {
         // Results of the Functions that were inlined, by position of the Function.
         let mut results: FxHashMap<u32, Vec<NodeId>> = FxHashMap::default();
         for (position, entry) in self.entries.iter().enumerate() {
-            let Entry { node, sources, leaf, .. } = entry;
+            let Entry { node, sources, leaf, is_moved, .. } = entry;
             let of = |position: u32| nodes[position as usize];
             let is_apart = match &apart {
                 Apart::Nothing => false,
@@ -340,6 +352,10 @@ impl Walk {
                     }
                     _ => param(graph, &node.props, slot)?,
                 },
+                _ if *is_moved => {
+                    let value = moved::window(graph, node, of(sources[0]), of(sources[1]))?;
+                    standing(graph, value)?
+                }
                 (Op::After, ..) if sources.len() == 1 => standing(graph, of(sources[0]))?,
                 (Op::Function, ..) => {
                     let arguments: Vec<NodeId> = sources.iter().map(|&source| of(source)).collect();

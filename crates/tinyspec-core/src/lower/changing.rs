@@ -1,8 +1,9 @@
-//! Values that a line of the program produces anew in each run, such as a learning rate or a batch: they are inputs of the
-//! compiled program instead of parts of it, so that one program serves all of them.
+//! What a line of the program produces anew in each run, such as a learning rate, a batch, or the place that is written: these
+//! are inputs of the compiled program instead of parts of it, so that one program serves all of them.
 
+use super::moved::{Moved, Offsets};
 use crate::Result;
-use crate::execute::{Owner, Storage, default_device, part};
+use crate::execute::{Device, Owner, Storage, device_of, part};
 use crate::tensor::{Node, is_one_of_few};
 use rustc_hash::FxHashMap;
 use std::panic::Location;
@@ -14,42 +15,69 @@ use tinyspec_ir::{Const, ContentHash, DType, Op};
 /// Bytes of a part that may be copied: more take longer than a compilation.
 const MOST_BYTES: usize = 16 << 20;
 
-/// The memory of nodes that are inputs, though the graph says how they are made; by the nodes' hashes.
-pub(super) type Changing = FxHashMap<ContentHash, Arc<Storage>>;
+/// What stands for a node in a compiled program.
+pub(super) enum Change {
+    /// Memory that holds its value.
+    Data(Arc<Storage>),
+    /// The same window of its source, at offsets that are data.
+    Moved(Moved),
+}
 
-/// Numbers, and contiguous parts of a tensor, of which this line of the program has produced too many others. A line may
-/// produce several in one program, as in an unrolled loop: each occurrence is counted by itself.
+/// Nodes that compiled programs do not hold as the graph says, by their hashes.
+pub(super) type Changing = FxHashMap<ContentHash, Change>;
+
+/// Where a node is produced: a line may produce several in one program, as in an unrolled loop, and each of them is counted by
+/// itself.
+type Place = (&'static Location<'static>, u32);
+
+/// Numbers, parts of tensors and places in tensors, of which this line of the program has produced too many others.
 pub(super) fn changing<'a>(nodes: impl Iterator<Item = &'a Arc<Node>>, roots: &[Arc<Node>]) -> Result<Changing> {
-    let mut occurrences: FxHashMap<&'static Location<'static>, u32> = FxHashMap::default();
+    let mut occurrences: FxHashMap<Place, u32> = FxHashMap::default();
     let mut changing = Changing::default();
-    for node in nodes.filter(|node| matches!(node.op, Op::Const | Op::Shrink) && !node.is_realized()) {
-        if roots.iter().any(|root| root.hash == node.hash) {
-            continue;
-        }
-        let number = node.literal();
-        let part = if number.is_none() { part(node) } else { None };
-        let Some(value) = number.or_else(|| Some(Const::int(DType::Index, part.as_ref()?.1 as i128))) else { continue };
-        let (Some(line), Some(dims)) = (node.location, static_shape(&node.props.shape)) else { continue };
-        let occurrence = occurrences.entry(line).or_default();
-        *occurrence += 1;
-        let bytes = dims.iter().product::<i64>() as usize * node.props.dtype.size();
-        if bytes == 0 || bytes > MOST_BYTES || is_one_of_few(line, *occurrence, value) {
-            continue;
-        }
-        let owner = Owner::node(node);
-        let data = match part {
-            Some((whole, start)) => {
-                let copy = Storage::allocate(whole.device(), bytes, &owner)?;
-                copy.copy(&whole, start)?;
-                copy
-            }
-            None => {
-                let data = Storage::allocate(&default_device()?, bytes, &owner)?;
-                data.write(&to_storage(value.dtype, value.bits).to_le_bytes()[..bytes])?;
-                data
-            }
+    let device = device_of(roots.iter().map(|root| root.device()))?;
+    for node in nodes.filter(|node| matches!(node.op, Op::Const | Op::Shrink | Op::Pad) && !node.is_realized()) {
+        let Some(line) = node.location else { continue };
+        // Whether the line has produced too many others.
+        let mut changes = |kind: u32, number: Const| {
+            let occurrence = occurrences.entry((line, kind)).or_default();
+            *occurrence += 1;
+            !is_one_of_few(line, kind + KINDS * *occurrence, number)
         };
-        changing.insert(node.hash, Arc::new(data));
+        let is_root = roots.iter().any(|root| root.hash == node.hash);
+        let change = if let Some(number) = node.literal().filter(|_| !is_root) {
+            if changes(0, number) { number_data(node, number, &device)? } else { None }
+        } else if let Some((whole, start)) = part(node).filter(|_| node.op == Op::Shrink && !is_root) {
+            let is_other = changes(0, Const::int(DType::Index, start as i128));
+            if is_other { part_data(node, &whole, start)? } else { None }
+        } else if let Some(offsets) = Offsets::of(node) {
+            // Of other sizes the same line has other offsets.
+            let kind = 1 + offsets.sizes() % (KINDS - 1);
+            if changes(kind, offsets.number()) { Some(Change::Moved(offsets.moved(&device, line)?)) } else { None }
+        } else {
+            None
+        };
+        changing.extend(change.map(|change| (node.hash, change)));
     }
     Ok(changing)
+}
+
+/// Numbers and parts are of one kind, windows of some others, by their sizes.
+const KINDS: u32 = 64;
+
+fn number_data(node: &Arc<Node>, number: Const, device: &Arc<Device>) -> Result<Option<Change>> {
+    let bytes = number.dtype.size();
+    let data = Storage::allocate(device, bytes, &Owner::node(node))?;
+    data.write(&to_storage(number.dtype, number.bits).to_le_bytes()[..bytes])?;
+    Ok(Some(Change::Data(Arc::new(data))))
+}
+
+fn part_data(node: &Arc<Node>, whole: &Arc<Storage>, start: usize) -> Result<Option<Change>> {
+    let Some(dims) = static_shape(&node.props.shape) else { return Ok(None) };
+    let bytes = dims.iter().product::<i64>() as usize * node.props.dtype.size();
+    if bytes == 0 || bytes > MOST_BYTES {
+        return Ok(None);
+    }
+    let copy = Storage::allocate(whole.device(), bytes, &Owner::node(node))?;
+    copy.copy(whole, start)?;
+    Ok(Some(Change::Data(Arc::new(copy))))
 }

@@ -10,6 +10,7 @@ pub mod kernel;
 pub mod linearize;
 pub(crate) mod live;
 pub(crate) mod loops;
+mod moved;
 pub mod optimize;
 pub(crate) mod parts;
 pub(crate) mod pipeline;

@@ -1,0 +1,111 @@
+//! Windows at offsets that are data: a part of a tensor, or a tensor inside a larger one, where each run of a program has it
+//! elsewhere.
+
+use crate::Result;
+use crate::execute::{Device, Owner, Storage};
+use crate::tensor::{Element, Node};
+use smallvec::SmallVec;
+use std::panic::Location;
+use std::sync::Arc;
+use tinyspec_ir::dim::static_shape;
+use tinyspec_ir::ops::creation::arange_dim;
+use tinyspec_ir::ops::movement;
+use tinyspec_ir::{Arg, Builder, Const, ContentHash, DType, Dim, Graph, NodeId, Op, Shape};
+
+type Numbers = SmallVec<[i64; 4]>;
+
+/// The offsets of a Shrink or a Pad, as the graph says them.
+pub(super) struct Offsets {
+    offsets: Numbers,
+    from: Numbers,
+    to: Numbers,
+}
+
+/// The offsets as data.
+#[derive(Clone)]
+pub(super) struct Moved(pub Arc<Node>);
+
+impl Offsets {
+    /// Those of a node of numbers alone.
+    pub fn of(node: &Node) -> Option<Offsets> {
+        let sources = node.sources();
+        let (source, offsets) = (sources.first()?, sources.get(1)?);
+        let offsets = static_shape(offsets.props.value.as_deref()?)?;
+        let (from, to) = (static_shape(&source.props.shape)?, static_shape(&node.props.shape)?);
+        let fits = |&size: &i64| (1..=i64::from(i32::MAX) / 2).contains(&size);
+        (from.iter().all(fits) && to.iter().all(fits)).then_some(Offsets { offsets, from, to })
+    }
+
+    /// Equal for windows of equal sizes.
+    pub fn sizes(&self) -> u32 {
+        ContentHash::of(&(&self.from[..], &self.to[..])).0 as u32
+    }
+
+    /// What tells them from others.
+    pub fn number(&self) -> Const {
+        Const { dtype: DType::Index, bits: ContentHash::of(&self.offsets[..]).0 as u64 }
+    }
+
+    /// Puts them into the memory of `device`.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn moved(&self, device: &Arc<Device>, line: &'static Location<'static>) -> Result<Moved> {
+        let numbers: SmallVec<[i32; 4]> = self.offsets.iter().map(|&offset| offset as i32).collect();
+        let shape = Shape::from_iter([Dim::from(numbers.len())]);
+        let bytes = i32::bytes(&numbers);
+        let data = Storage::allocate(device, bytes.len(), &Owner::tensor(DType::I32, &shape, Some(line)))?;
+        data.write(bytes)?;
+        Ok(Moved(Node::buffer(Arc::new(data), DType::I32, &shape, Some(line))?))
+    }
+}
+
+/// The value of `node`, a Shrink or Pad of `x`, at `offsets`.
+///
+/// # Errors
+/// None for nodes that [`tinyspec_ir::derive()`] has accepted.
+pub(super) fn window(graph: &mut Graph, node: &Node, x: NodeId, offsets: NodeId) -> tinyspec_ir::Result<NodeId> {
+    let (from, to) = (graph.props(x).shape.clone(), node.props.shape.clone());
+    // From where the window cuts nothing on, axes stay as they are.
+    let Some(last) = (0..to.len()).rev().find(|&axis| from[axis] != to[axis]) else { return Ok(x) };
+    let mut value = x;
+    let (mut places, mut masks) = (Vec::new(), Vec::new());
+    for axis in 0..=last {
+        let ramp = arange_dim(graph, &to[axis], DType::I32)?;
+        if from[axis] == to[axis] {
+            places.push(ramp);
+            continue;
+        }
+        let position = graph.constant(Const::int(DType::I32, axis as i128));
+        let offset = graph.add(Op::Index, &[offsets, position], Arg::None)?;
+        let place = match node.op {
+            Op::Shrink => graph.alu(Op::Add, &[ramp, offset])?,
+            _ => tinyspec_ir::ops::arithmetic::sub(graph, ramp, offset)?,
+        };
+        // What is one element is where its place is, and nowhere else.
+        if node.op == Op::Pad && from[axis].is(1) {
+            let (zero, trailing) = (graph.constant(Const::int(DType::I32, 0)), to.len() - axis - 1);
+            let hit = tinyspec_ir::ops::arithmetic::eq(graph, place, zero)?;
+            let along: Shape =
+                [to[axis].clone()].into_iter().chain(std::iter::repeat_n(Dim::from(1), trailing)).collect();
+            masks.push(movement::reshape(graph, hit, &along)?);
+            places.push(movement::reshape(graph, zero, &[Dim::from(1)])?);
+        } else {
+            places.push(place);
+        }
+    }
+    let is_whole = (0..=last).all(|axis| from[axis] == to[axis] || node.op == Op::Pad && from[axis].is(1));
+    if !is_whole {
+        places.insert(0, value);
+        value = graph.add(Op::Index, &places, Arg::None)?;
+    }
+    for mask in masks {
+        let zero = graph.constant(Const::int(graph.dtype(value), 0));
+        value = graph.alu(Op::Where, &[mask, value, zero])?;
+    }
+    let shape = graph.shape(&to)?;
+    match graph.props(value).shape == to {
+        true => Ok(value),
+        false => graph.add(Op::Expand, &[value, shape], Arg::None),
+    }
+}
