@@ -300,7 +300,8 @@ fn numbers_given_to_methods_are_no_part_of_a_program() -> Result<(), Error> {
     let pair = x.to(["cpu:0", "cpu:1"]);
     realize_all(&[&whole, &pair])?;
     type Step = fn(&[Tensor; 3], i32) -> Tensor;
-    let methods: [(&str, Step, fn(f32, f64) -> f32); 16] = [
+    type Want = fn(f32, f64) -> f32;
+    let methods: [(&str, Step, Want); 16] = [
         ("clip", |[x, ..], step| x.clip(-0.5, share(step)), |x, share| x.clamp(-0.5, share as f32)),
         ("threshold", |[x, ..], step| x.threshold(share(step), share(step)), |x, share| x.max(share as f32)),
         ("leaky_relu", |[x, ..], step| x.leaky_relu(share(step)), |x, share| x.max(x * share as f32)),
