@@ -20,12 +20,13 @@
 //! assert!(error.to_string().contains("matmul"));
 //! ```
 //!
-//! Environment: `TINYSPEC_DEVICE` (`cpu`, `interpreter`, `simt`), `TINYSPEC_DEBUG` (2 a table of kernels, 3 their schedules and
-//! why, 4 their code, 5 the UOps of every stage), `TINYSPEC_BEAM` (seconds to search each kernel's schedule for),
-//! `TINYSPEC_SCHEDULES` (the file of schedules found), `TINYSPEC_VERIFY=1`, `TINYSPEC_FALLBACK=off` (a kernel that
-//! cannot be lowered as planned is an error), `TINYSPEC_LLVM` (a libLLVM or its folder), `TINYSPEC_CACHE` (a folder, or `off`),
-//! `TINYSPEC_MEMORY` (the most that a device may hold, such as `2GB`), `TINYSPEC_PLANS` (the most that is kept of what was
-//! compiled, such as `16MB`), `TINYSPEC_THREADS` (how many threads compute and compile).
+//! Environment: `TINYSPEC_DEVICE` (`cpu`, `interpreter`, `simt`, `cuda`), `TINYSPEC_DEBUG` (2 a table of kernels, 3 their
+//! schedules and why, 4 their code, 5 the UOps of every stage), `TINYSPEC_BEAM` (seconds to search each kernel's schedule
+//! for), `TINYSPEC_SCHEDULES` (the file of schedules found), `TINYSPEC_VERIFY=1`, `TINYSPEC_FALLBACK=off` (a kernel that
+//! cannot be lowered as planned is an error), `TINYSPEC_LLVM` (a libLLVM or its folder), `TINYSPEC_CUDA` (a libcuda or its
+//! folder), `TINYSPEC_CACHE` (a folder, or `off`), `TINYSPEC_MEMORY` (the most that a device may hold, such as `2GB`),
+//! `TINYSPEC_PLANS` (the most that is kept of what was compiled, such as `16MB`), `TINYSPEC_THREADS` (how many threads
+//! compute and compile).
 
 pub use tinyspec_backends as backends;
 pub use tinyspec_core::execute::{Device, default_device, device, register, set_default_device, with_default_device};

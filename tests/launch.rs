@@ -53,9 +53,15 @@ impl<'a> Loaded<'a> {
             return Err("a buffer is missing".into());
         }
         let addresses: Vec<*mut u8> = memories.iter().map(|memory| memory.address()).collect();
+        // They are the last array too.
+        let dims = match kernel.dims() {
+            0 => Vec::new(),
+            count => arrays[kernel.params - 1].lanes().iter().take(count).map(|&lane| lane as i64).collect(),
+        };
         let launch = Launch {
             program: self.program.clone(),
             buffers: (0..kernel.params as u32).collect(),
+            dims,
             trips: 0..kernel.global_trips,
             grid: kernel.grid,
             scratch_bytes: kernel.scratch_bytes,

@@ -7,6 +7,7 @@
 
 mod compare;
 mod corpus;
+mod driver;
 mod expression;
 #[path = "../launch.rs"]
 #[allow(dead_code)]
@@ -82,7 +83,7 @@ fn the_corpus_passes_on_every_device() {
 
 /// What is lowered for others than this machine.
 fn shapes() -> impl Iterator<Item = &'static str> {
-    SHAPES.into_iter().chain(rendered::RENDERED).chain(simulated::SIMULATED)
+    SHAPES.into_iter().chain(rendered::RENDERED).chain(simulated::SIMULATED).chain([driver::DEVICE])
 }
 
 /// The devices to check: those of `TINYSPEC_DEVICES`, which have to be there, or all that this machine has.

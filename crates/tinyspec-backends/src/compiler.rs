@@ -2,7 +2,7 @@
 
 use crate::{BackendError, Target};
 use tinyspec_ir::special::SpecialIndex;
-use tinyspec_ir::{Graph, NodeId};
+use tinyspec_ir::{Arg, DType, Graph, NodeId, Op};
 
 /// A kernel after Linearize and Plan: what a compiler renders.
 #[derive(Clone, Debug)]
@@ -27,6 +27,22 @@ pub struct LinearKernel {
     /// The names of the buffers of a kernel written by hand, by Param: an interpreter looks whether its parallel iterations
     /// meet.
     pub by_hand: Option<Vec<String>>,
+}
+
+impl LinearKernel {
+    /// Values of named dims that it is given.
+    pub fn dims(&self) -> usize {
+        let slot = |node: NodeId| match self.graph.arg(node) {
+            Arg::Param { slot, dtype: DType::Index, .. } if self.graph.op(node) == Op::Param => Some(*slot as usize + 1),
+            _ => None,
+        };
+        self.graph.reachable(&[self.linear]).into_iter().filter_map(slot).max().unwrap_or(0)
+    }
+
+    /// Buffers that it is given beside the table of its named dims.
+    pub fn buffers(&self) -> usize {
+        self.params - usize::from(self.dims() > 0 && self.params > 0)
+    }
 }
 
 /// Workgroups of a launch and threads of each, by dimension; one of both where a kernel has no Special.

@@ -46,6 +46,27 @@ pub enum BackendError {
         /// The GPU.
         name: String,
     },
+    /// The driver of a GPU, or the GPU, is not there or of no use.
+    #[error(transparent)]
+    Driver(#[from] crate::gpu::DriverError),
+    /// A device refused what was asked of it, and goes on.
+    #[error("{device}: {reason}")]
+    Device {
+        /// Device.
+        device: String,
+        /// What happened.
+        reason: String,
+    },
+    /// A device of which nothing can be had any more.
+    #[error(
+        "{device} is lost: {reason}\nhelp: start the program again to use it; other devices, and tensors that are there, can still be used"
+    )]
+    Lost {
+        /// Device.
+        device: String,
+        /// What happened.
+        reason: String,
+    },
     /// Memory ran out or does not fit.
     #[error("device memory: {0}")]
     Memory(String),

@@ -1,10 +1,16 @@
 //! GPUs, as data: the chips that code is made for. None has to be there; [`Gpu::named`] finds one in the table.
 
 mod compile_only;
+#[cfg(feature = "cuda")]
+pub mod cuda;
+#[cfg(feature = "cuda")]
+mod driver;
+mod driver_error;
 pub mod intrinsics;
 mod table;
 
 pub use compile_only::CompileOnly;
+pub use driver_error::{Attempt, DriverError};
 
 use crate::processor::{Architecture, Isa};
 use crate::target::{LLVM_DTYPES, LLVM_OPS};

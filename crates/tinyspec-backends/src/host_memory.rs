@@ -132,7 +132,7 @@ pub fn copy(to: &dyn Memory, from: &dyn Memory, start: usize, bytes: usize) -> R
     Ok(())
 }
 
-fn check_length(memory: &dyn Memory, bytes: usize, verb: &str) -> Result<(), BackendError> {
+pub(crate) fn check_length(memory: &dyn Memory, bytes: usize, verb: &str) -> Result<(), BackendError> {
     if bytes > memory.len() {
         return Err(BackendError::Memory(format!("cannot {verb} {bytes} bytes: the buffer has {}", memory.len())));
     }

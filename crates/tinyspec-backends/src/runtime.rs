@@ -56,8 +56,10 @@ pub trait Program: Send + Sync + Any {
 pub struct Launch {
     /// Loaded code.
     pub program: Arc<dyn Program>,
-    /// Indices into the buffer table, by Param slot.
+    /// Indices into the buffer table, by Param slot; behind them, where the kernel has named dims, that of the table of these.
     pub buffers: Vec<u32>,
+    /// The values of the kernel's named dims, by slot: on a GPU they are parameters.
+    pub dims: Vec<i64>,
     /// Trips of the GLOBAL range that run.
     pub trips: Range<usize>,
     /// Workgroups and threads of a kernel whose indices are Specials.

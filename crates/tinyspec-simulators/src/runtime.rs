@@ -78,41 +78,23 @@ impl PtxRuntime {
         before.map_or(0, |(start, bytes)| (start + bytes).saturating_sub(address as usize))
     }
 
-    /// What the kernel's parameters are: the buffers in their order, and behind them the values of the named dims, which are in
-    /// the last buffer of the launch. A launch may be given buffers that this kernel has no parameter for.
-    ///
-    /// # Safety
-    /// As [`Runtime::enqueue`].
-    unsafe fn given(
+    /// What the kernel's parameters are: the buffers in their order, and behind them the values of the named dims. A launch may
+    /// be given buffers that this kernel has no parameter for.
+    fn given(
         &self,
         program: &PtxProgram,
         launch: &tinyspec_backends::Launch,
         buffers: &[*mut u8],
     ) -> Result<Vec<Given>, BackendError> {
-        let address_of = |index: u32| {
+        let count = program.kernel.code.params.len();
+        let mut given = Vec::with_capacity(count);
+        for (slot, &index) in launch.buffers.iter().enumerate().take(count.saturating_sub(launch.dims.len())) {
             let address = buffers.get(index as usize).copied();
-            address.ok_or_else(|| BackendError::Memory(format!("buffer {index} is missing")))
-        };
-        let params = &program.kernel.code.params;
-        let values = match params.iter().any(|param| param.is_pointer) {
-            true => params.iter().filter(|param| !param.is_pointer).count(),
-            false => 0,
-        };
-        let mut given = Vec::with_capacity(params.len());
-        for (slot, &index) in launch.buffers.iter().enumerate().take(params.len() - values) {
-            let address = address_of(index)?;
+            let address = address.ok_or_else(|| BackendError::Memory(format!("buffer {index} is missing")))?;
             let most = program.sizes.get(slot).copied().flatten().unwrap_or(usize::MAX);
             given.push(Given::Memory(address, self.bytes_from(address).min(most)));
         }
-        let Some(&last) = launch.buffers.last().filter(|_| values > 0) else { return Ok(given) };
-        let table = address_of(last)?;
-        if self.bytes_from(table) < 8 * values {
-            return Err(program.refuse(format!("it takes {values} named dims, fewer are given")));
-        }
-        for value in 0..values {
-            // SAFETY: the table is in a buffer of this runtime, and holds as many.
-            given.push(Given::Value(unsafe { table.cast::<u64>().add(value).read_unaligned() }));
-        }
+        given.extend(launch.dims.iter().map(|&dim| Given::Value(dim as u64)));
         Ok(given)
     }
 
@@ -123,8 +105,7 @@ impl PtxRuntime {
             let reason = "it was compiled for another device".into();
             return Err(BackendError::Load { name: "kernel".into(), reason });
         };
-        // SAFETY: as the caller promises.
-        let given = unsafe { self.given(program, launch, buffers)? };
+        let given = self.given(program, launch, buffers)?;
         let sizes = |sizes: [usize; 3], what: &str| -> Result<[u32; 3], BackendError> {
             let mut all = [0; 3];
             for (to, size) in all.iter_mut().zip(sizes) {

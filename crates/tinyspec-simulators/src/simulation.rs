@@ -1,25 +1,36 @@
-//! Kernels on buffers, without a device: for tests of kernels and of the simulators.
+//! Kernels on buffers, without a device: for tests of kernels, of the simulators and of what drives a GPU.
 
 use crate::ptx::Kernel;
 use crate::runtime::SparseMemory;
 use crate::{Launch, SimulatorError};
-use tinyspec_backends::{Memory as _, host_memory};
+use std::collections::BTreeMap;
+use tinyspec_backends::Memory as _;
 
 /// Buffers, and kernels that run on them.
 #[derive(Default)]
 pub struct Simulation {
-    buffers: Vec<SparseMemory>,
+    /// By their addresses.
+    buffers: BTreeMap<u64, SparseMemory>,
 }
 
 /// A buffer of a [`Simulation`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BufferId(usize);
+pub struct BufferId(u64);
+
+impl BufferId {
+    /// Where it begins.
+    pub fn address(self) -> u64 {
+        self.0
+    }
+}
 
 /// What a kernel is given for a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Argument {
     /// The address of a buffer.
     Buffer(BufferId),
+    /// An address within a buffer, which the kernel may access from there on.
+    Address(u64),
     /// A number, by its bits.
     Value(u64),
 }
@@ -52,7 +63,7 @@ impl Simulation {
     /// When memory has run out.
     pub fn buffer(&mut self, bytes: &[u8]) -> Result<BufferId, SimulatorError> {
         let buffer = self.zeros(bytes.len())?;
-        host_memory::write(&self.buffers[buffer.0], bytes).map_err(failed)?;
+        self.write(buffer.0, bytes)?;
         Ok(buffer)
     }
 
@@ -61,8 +72,15 @@ impl Simulation {
     /// # Errors
     /// When the system gives no such range of addresses.
     pub fn zeros(&mut self, bytes: usize) -> Result<BufferId, SimulatorError> {
-        self.buffers.push(SparseMemory::new(bytes).map_err(failed)?);
-        Ok(BufferId(self.buffers.len() - 1))
+        let memory = SparseMemory::new(bytes).map_err(failed)?;
+        let address = memory.address() as u64;
+        self.buffers.insert(address, memory);
+        Ok(BufferId(address))
+    }
+
+    /// Gives the memory of the buffer at this address back; whether there is one.
+    pub fn free(&mut self, address: u64) -> bool {
+        self.buffers.remove(&address).is_some()
     }
 
     /// The bytes of a buffer.
@@ -70,14 +88,51 @@ impl Simulation {
     /// # Errors
     /// When there is none, or it is larger than memory.
     pub fn bytes(&self, buffer: BufferId) -> Result<Vec<u8>, SimulatorError> {
-        let memory = self.memory(buffer)?;
-        let mut bytes = vec![0; memory.len()];
-        host_memory::read(memory, &mut bytes).map_err(failed)?;
+        let (_, length) = self.memory(buffer.0)?;
+        let mut bytes = vec![0; length];
+        self.read(buffer.0, &mut bytes)?;
         Ok(bytes)
     }
 
-    fn memory(&self, buffer: BufferId) -> Result<&SparseMemory, SimulatorError> {
-        self.buffers.get(buffer.0).ok_or_else(|| SimulatorError::Memory(format!("there is no buffer {}", buffer.0)))
+    /// Copies bytes to an address within a buffer.
+    ///
+    /// # Errors
+    /// When it has no room for them.
+    pub fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), SimulatorError> {
+        let to = self.part(address, bytes.len())?;
+        // SAFETY: the memory is ours, and as long; `bytes` is not in it, as nobody is given a reference to it.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        Ok(())
+    }
+
+    /// Copies bytes from an address within a buffer.
+    ///
+    /// # Errors
+    /// When it has fewer.
+    pub fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), SimulatorError> {
+        let from = self.part(address, bytes.len())?;
+        // SAFETY: as in `write`.
+        unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len()) };
+        Ok(())
+    }
+
+    /// Memory at an address, and the bytes from there to the end of its buffer.
+    fn memory(&self, address: u64) -> Result<(*mut u8, usize), SimulatorError> {
+        let before = self.buffers.range(..=address).next_back();
+        let within = before.and_then(|(start, memory)| {
+            let offset = (address - start) as usize;
+            Some((memory.address().wrapping_add(offset), memory.len().checked_sub(offset)?))
+        });
+        within.ok_or_else(|| SimulatorError::Memory(format!("there is no buffer at address {address:#x}")))
+    }
+
+    fn part(&self, address: u64, bytes: usize) -> Result<*mut u8, SimulatorError> {
+        let (start, most) = self.memory(address)?;
+        if bytes > most {
+            let reason = format!("{bytes} bytes at address {address:#x}, where the buffer has {most}");
+            return Err(SimulatorError::Memory(reason));
+        }
+        Ok(start)
     }
 
     /// Runs a kernel; how many warp instructions it executed.
@@ -93,9 +148,9 @@ impl Simulation {
         let mut given = Vec::new();
         for &argument in arguments {
             given.push(match argument.into() {
-                Argument::Buffer(buffer) => {
-                    let memory = self.memory(buffer)?;
-                    crate::ptx::Given::Memory(memory.address(), memory.len())
+                Argument::Buffer(BufferId(address)) | Argument::Address(address) => {
+                    let (start, bytes) = self.memory(address)?;
+                    crate::ptx::Given::Memory(start, bytes)
                 }
                 Argument::Value(bits) => crate::ptx::Given::Value(bits),
             });

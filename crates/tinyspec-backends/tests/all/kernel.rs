@@ -122,6 +122,7 @@ pub fn launch(
     let launch = Launch {
         program,
         buffers: (0..buffers.len() as u32).collect(),
+        dims: Vec::new(),
         trips: 0..kernel.global_trips,
         grid: kernel.grid,
         scratch_bytes: kernel.scratch_bytes,

@@ -32,6 +32,7 @@ fn launch(runtime: &CpuRuntime, kernel: &LinearKernel, code: &[u8], launches: u6
         let launch = Launch {
             program: program.clone(),
             buffers: vec![0],
+            dims: Vec::new(),
             trips: 0..kernel.global_trips,
             grid: Grid::default(),
             scratch_bytes: 0,

@@ -1,9 +1,11 @@
-//! The devices that every machine has: the CPU by machine code, the interpreter, and one like a GPU; and chips that code is
-//! made for, wherever they are.
+//! The devices that every machine has: the CPU by machine code, the interpreter, and one like a GPU; GPUs behind a driver;
+//! and chips that code is made for, wherever they are.
 
 use super::Device;
 use crate::Result;
 use std::sync::Arc;
+#[cfg(feature = "cuda")]
+use tinyspec_backends::BackendError;
 use tinyspec_backends::{Gpu, Processor, Target, interpreter, settings};
 
 /// How a device is opened.
@@ -17,7 +19,13 @@ pub(super) const DEVICES: &[(&str, Open)] = &[
     ("simt", simt_device),
 ];
 
-/// How the device of this name is opened, and whose kernels it runs: one of [`DEVICES`]; a processor that machine code is made
+/// Devices of which a machine has some, or none: `cuda` is the first of its kind, `cuda:1` the second.
+const COUNTED: &[(&str, Open)] = &[
+    #[cfg(feature = "cuda")]
+    ("cuda", cuda_device),
+];
+
+/// How the device of this name is opened, and whose kernels it runs: one of [`DEVICES`]; one of [`COUNTED`]; a processor that machine code is made
 /// for, such as `znver4`; the interpreter of what is lowered for one, such as `interpreter/znver4`; a GPU that code is made for and
 /// that is not there, such as `sm_80`; the interpreter of what is lowered for one, such as `simt/sm_80`; or a virtual device beside
 /// one of these, such as `cpu:1`, with memory of its own.
@@ -25,6 +33,9 @@ pub(super) fn find(name: &str) -> Option<(&str, Open)> {
     let kind = kind_of(name);
     if name.strip_prefix(kind)?.strip_prefix(':').is_some_and(|number| number.parse::<u16>().is_err()) {
         return None;
+    }
+    if let Some((_, open)) = COUNTED.iter().find(|(known, _)| *known == kind) {
+        return Some((name, *open));
     }
     let known = DEVICES.iter().find(|(known, _)| *known == kind).map(|(_, open)| *open);
     let interpreted = || kind.strip_prefix(INTERPRETED).filter(|name| is_processor(name)).map(|_| shape_device as Open);
@@ -106,6 +117,19 @@ fn gpu_device(name: &str) -> Result<Device> {
     let gpu = Gpu::named(kind_of(name))?;
     let runtime = tinyspec_backends::gpu::CompileOnly::of(&gpu);
     Ok(Device::new(name, gpu.target(), Arc::new(late::Compiler::default()), Arc::new(runtime)))
+}
+
+/// The GPU of NVIDIA that CUDA's driver gives this number.
+#[cfg(feature = "cuda")]
+fn cuda_device(name: &str) -> Result<Device> {
+    let (gpu, runtime) = tinyspec_backends::gpu::cuda::open(name, number_of(name)).map_err(BackendError::from)?;
+    Ok(Device::new(name, gpu.target(), Arc::new(late::Compiler::default()), runtime))
+}
+
+/// The number behind a name, 0 for none.
+#[cfg(feature = "cuda")]
+fn number_of(name: &str) -> usize {
+    name.split_once(':').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
 }
 
 /// The interpreter of workgroups, of kernels that are lowered for a GPU of the table.

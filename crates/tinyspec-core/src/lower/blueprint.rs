@@ -148,15 +148,16 @@ impl Blueprint {
         let (mut launches, mut steps) = (Vec::with_capacity(self.calls.len()), Vec::with_capacity(self.calls.len()));
         for Call { kernels, buffers: own, dims, location, bytes } in &self.calls {
             let bytes = bytes.unwrap_or_else(|| own.iter().map(|&position| sizes[position as usize] as u64).sum());
-            let mut buffers = own.clone();
             let numbers = dims.iter().map(|dim| size(dim, value)).collect::<Result<Vec<usize>>>()?;
-            if !dims.is_empty() {
-                let data: Vec<u8> = numbers.iter().flat_map(|&number| (number as i64).to_le_bytes()).collect();
+            let numbers: Vec<i64> = numbers.into_iter().map(|number| number as i64).collect();
+            let mut of_dims = None;
+            if !numbers.is_empty() {
+                let data: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
                 let place = self.constant(&mut constants, &data)?;
-                buffers.push(table.len() as u32);
+                of_dims = Some(table.len() as u32);
                 table.push(place);
             }
-            let own_value = |slot: u32| Some(Dim::from(*numbers.get(slot as usize)? as i64));
+            let own_value = |slot: u32| Some(Dim::from(*numbers.get(slot as usize)?));
             for kernel in kernels {
                 let blocks = size(&kernel.blocks, &own_value)?;
                 if blocks == 0 {
@@ -170,7 +171,8 @@ impl Blueprint {
                 });
                 launches.push(Launch {
                     program: kernel.program.clone(),
-                    buffers: buffers.iter().copied().take(kernel.params).collect(),
+                    buffers: own.iter().copied().take(kernel.buffers).chain(of_dims).take(kernel.params).collect(),
+                    dims: numbers[..kernel.dims.min(numbers.len())].to_vec(),
                     trips: 0..size(&kernel.trips, &own_value)?,
                     grid: kernel.grid,
                     scratch_bytes: kernel.scratch_bytes,

@@ -29,8 +29,12 @@ pub(crate) struct Kernel {
     /// Axes as the profile shows them.
     pub axes: String,
     pub scratch_bytes: usize,
-    /// Buffers that it is given: the first ones of its call.
+    /// Buffers that it is given: the first ones of its call, and that of its named dims.
     pub params: usize,
+    /// Those beside the one of its named dims.
+    pub buffers: usize,
+    /// Values of named dims that it is given.
+    pub dims: usize,
     /// Trips of the GLOBAL range, over the kernel's own named dims.
     pub trips: Dim,
     /// It has something to do where this is not 0.
@@ -487,6 +491,8 @@ impl Lowered {
             axes: axes.clone(),
             scratch_bytes: *scratch_bytes,
             params: *params,
+            buffers: kernel.buffers(),
+            dims: kernel.dims(),
             // Where a number is known the last stage knows it best.
             trips: trips.as_const().map_or_else(|| trips.clone(), |_| Dim::from(*global_trips as i64)),
             blocks: self.blocks.clone(),

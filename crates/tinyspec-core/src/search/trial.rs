@@ -150,6 +150,7 @@ impl<'a> Trial<'a> {
         Ok(Launch {
             program: self.device.runtime().load(&name, &code)?,
             buffers: (0..self.buffers.len() as u32).collect(),
+            dims: Vec::new(),
             trips: 0..global_trips,
             grid,
             scratch_bytes,

@@ -103,6 +103,7 @@ pub fn launch(
         launches.push(Launch {
             program: program.clone(),
             buffers: (0..memory.len() as u32).collect(),
+            dims: Vec::new(),
             trips,
             grid: kernel.grid,
             scratch_bytes: kernel.scratch_bytes,

@@ -65,6 +65,11 @@ impl Kernel {
     pub fn parameters(&self) -> usize {
         self.code.params.len()
     }
+
+    /// The size of each parameter in bytes, and whether it is declared as a pointer.
+    pub fn parameter_kinds(&self) -> impl Iterator<Item = (usize, bool)> {
+        self.code.params.iter().map(|parameter| (parameter.bytes, parameter.is_pointer))
+    }
 }
 
 impl std::fmt::Debug for Module {

@@ -19,6 +19,7 @@ fn run(text: &str, groups: usize, threads: usize, inputs: &[&[u32]]) -> Result<V
     let launch = Launch {
         program,
         buffers: (0..inputs.len() as u32).collect(),
+        dims: Vec::new(),
         trips: 0..1,
         grid,
         scratch_bytes: 0,

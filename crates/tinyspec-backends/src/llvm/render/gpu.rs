@@ -20,7 +20,7 @@ use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::FunctionValue;
 use llvm_sys::LLVMOpcode::LLVMZExt;
 use tinyspec_ir::special::SpecialIndex;
-use tinyspec_ir::{Arg, DType, NodeId, Op};
+use tinyspec_ir::NodeId;
 
 /// Start of buffers: part of the kernel's calling convention.
 const BUFFER_ALIGNMENT: u64 = 64;
@@ -34,7 +34,7 @@ pub(super) fn function<'context>(
     family: Family,
 ) -> FunctionValue<'context> {
     let pointer = context.ptr_type(AddressSpace::from(Space::Global.number() as u16));
-    let (buffers, dims) = (buffers(kernel), dims(kernel));
+    let (buffers, dims) = (kernel.buffers(), kernel.dims());
     let parameters: Vec<BasicMetadataTypeEnum> =
         (0..buffers).map(|_| pointer.into()).chain((0..dims).map(|_| context.i64_type().into())).collect();
     let function = module.add_function(name, context.void_type().fn_type(&parameters, false), None);
@@ -54,20 +54,6 @@ pub(super) fn function<'context>(
         function.add_attribute(AttributeLoc::Function, context.create_string_attribute(key, &value));
     }
     function
-}
-
-/// Values of named dims that a kernel is given.
-fn dims(kernel: &LinearKernel) -> usize {
-    let slot = |node: NodeId| match kernel.graph.arg(node) {
-        Arg::Param { slot, dtype: DType::Index, .. } if kernel.graph.op(node) == Op::Param => Some(*slot as usize + 1),
-        _ => None,
-    };
-    kernel.graph.reachable(&[kernel.linear]).into_iter().filter_map(slot).max().unwrap_or(0)
-}
-
-/// Buffers that a kernel is given: where it has named dims, the last of its Params is their table on a CPU.
-fn buffers(kernel: &LinearKernel) -> usize {
-    kernel.params - usize::from(dims(kernel) > 0 && kernel.params > 0)
 }
 
 /// Does LLVM make code for this kernel on a GPU as the rest of this file says?
@@ -92,7 +78,7 @@ impl Renderer<'_, '_> {
 
     /// The value of a named dim.
     pub(super) fn dim_parameter(&self, slot: u32) -> Result<Value> {
-        let dim = self.emit.parameter(buffers(self.kernel) as u32 + slot, Kind::I64)?;
+        let dim = self.emit.parameter(self.kernel.buffers() as u32 + slot, Kind::I64)?;
         Ok(self.apart_from_parameters(dim))
     }
 

@@ -1,0 +1,105 @@
+//! Why there is no device behind a driver.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// A library that was tried, and why it is not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// A file, or a name that the system's linker looks for.
+    pub library: PathBuf,
+    /// The linker's words.
+    pub reason: String,
+}
+
+/// Why a driver, or a device of it, cannot be used. `Debug` gives the same text as `Display`.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DriverError {
+    /// None of the libraries that it might be.
+    #[error("there is no driver {driver} on this machine; tried:{}\nhelp: {help}", Listed(attempts))]
+    NotFound {
+        /// The driver.
+        driver: &'static str,
+        /// All that was tried, in this order.
+        attempts: Vec<Attempt>,
+        /// What to do.
+        help: &'static str,
+    },
+    /// It lacks functions.
+    #[error("{}: the driver lacks {}\nhelp: {help}", library.display(), missing.join(", "))]
+    Incomplete {
+        /// What was loaded.
+        library: PathBuf,
+        /// The functions.
+        missing: Vec<&'static str>,
+        /// What to do.
+        help: &'static str,
+    },
+    /// It is older than what is supported.
+    #[error("{}: the driver is for {found}; {needed} is needed\nhelp: {help}", library.display())]
+    TooOld {
+        /// What was loaded.
+        library: PathBuf,
+        /// Its version.
+        found: String,
+        /// The oldest one that will do.
+        needed: String,
+        /// What to do.
+        help: &'static str,
+    },
+    /// It sees no device.
+    #[error("{}: the driver finds no GPU ({reason})\nhelp: {help}", library.display())]
+    NoDevice {
+        /// What was loaded.
+        library: PathBuf,
+        /// What it says.
+        reason: String,
+        /// What to do.
+        help: &'static str,
+    },
+    /// Fewer devices than asked for.
+    #[error("no device `{name}`: the driver sees {count}, counted from 0")]
+    TooFew {
+        /// What was asked for.
+        name: String,
+        /// How many there are.
+        count: usize,
+    },
+    /// A GPU for which no code is made.
+    #[error("`{name}` is {device}, a {chip}: no code is made for that chip")]
+    Chip {
+        /// What was asked for.
+        name: String,
+        /// The product.
+        device: String,
+        /// The chip.
+        chip: String,
+    },
+    /// A function of it failed.
+    #[error("{}: {call} failed with {text} ({code})", library.display())]
+    Failed {
+        /// What was loaded.
+        library: PathBuf,
+        /// The function.
+        call: &'static str,
+        /// What it returned.
+        code: i32,
+        /// What the driver says of that.
+        text: String,
+    },
+}
+
+impl fmt::Debug for DriverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+struct Listed<'a>(&'a [Attempt]);
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|Attempt { library, reason }| write!(f, "\n  {}: {reason}", library.display()))
+    }
+}
