@@ -20,7 +20,7 @@
 //! assert!(error.to_string().contains("matmul"));
 //! ```
 //!
-//! Environment: `TINYSPEC_DEVICE` (`cpu`, `interpreter`, `simt`, `cuda`), `TINYSPEC_DEBUG` (2 a table of kernels, 3 their
+//! Environment: `TINYSPEC_DEVICE` (`cpu`, `interpreter`, `simt`, `cuda`, `amd`), `TINYSPEC_DEBUG` (2 a table of kernels, 3 their
 //! schedules and why, 4 their code, 5 the UOps of every stage), `TINYSPEC_BEAM` (seconds to search each kernel's schedule
 //! for), `TINYSPEC_SCHEDULES` (the file of schedules found), `TINYSPEC_VERIFY=1`, `TINYSPEC_FALLBACK=off` (a kernel that
 //! cannot be lowered as planned is an error), `TINYSPEC_LLVM` (a libLLVM or its folder), `TINYSPEC_CUDA` (a libcuda or its

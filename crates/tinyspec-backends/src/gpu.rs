@@ -3,9 +3,11 @@
 mod compile_only;
 #[cfg(feature = "cuda")]
 pub mod cuda;
-#[cfg(feature = "cuda")]
+#[cfg(any(feature = "cuda", feature = "amdgpu"))]
 mod driver;
 mod driver_error;
+#[cfg(feature = "amdgpu")]
+pub mod hip;
 pub mod intrinsics;
 mod table;
 

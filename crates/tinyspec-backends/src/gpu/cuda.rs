@@ -6,6 +6,7 @@
 use super::driver::{DeviceRuntime, Failure, FailureKind, Library, Loaded, Search, Vendor, functions};
 use super::{DriverError, Gpu, UnknownGpu};
 use crate::{Grid, Runtime};
+use smallvec::SmallVec;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
 use std::sync::{Arc, OnceLock};
@@ -346,10 +347,12 @@ impl Vendor for CudaDevice {
         }
     }
 
-    unsafe fn launch(&self, loaded: Loaded, grid: &Grid, parameters: &mut [*mut c_void]) -> Result<(), Failure> {
+    unsafe fn launch(&self, loaded: Loaded, grid: &Grid, parameters: &mut [u64]) -> Result<(), Failure> {
         let functions = self.bind()?;
         let number = |size: usize| c_uint::try_from(size).unwrap_or(c_uint::MAX);
         let [groups, threads] = [grid.groups, grid.threads].map(|sizes| sizes.map(number));
+        let mut parameters: SmallVec<[*mut c_void; 24]> =
+            parameters.iter_mut().map(|parameter| ptr::from_mut(parameter).cast()).collect();
         // SAFETY: as the caller promises. LOCAL memory is declared by the kernel.
         let code = unsafe {
             (functions.cuLaunchKernel)(

@@ -1,5 +1,5 @@
 //! Devices behind a vendor's driver. What CUDA and HIP have in common is here: memory, loaded kernels, launches in one stream
-//! and what becomes of faults. Their functions and numbers are in [`super::cuda`].
+//! and what becomes of faults. Their functions and numbers are in `cuda.rs` and `hip.rs`.
 
 mod library;
 
@@ -9,7 +9,6 @@ use crate::host_memory::check_length;
 use crate::{BackendError, Grid, Launch, Memory, Program, Runtime};
 use smallvec::SmallVec;
 use std::any::Any;
-use std::ffi::c_void;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -80,11 +79,11 @@ pub(super) trait Vendor: Send + Sync + Debug + 'static {
     /// It came from `load`, and nobody launches it from now on.
     unsafe fn unload(&self, loaded: Loaded);
 
-    /// Puts a launch into the stream; what a parameter points to is copied.
+    /// Puts a launch into the stream, with parameters of 8 bytes each.
     ///
     /// # Safety
     /// The kernel takes these parameters, and does with them what `Runtime::enqueue` allows.
-    unsafe fn launch(&self, loaded: Loaded, grid: &Grid, parameters: &mut [*mut c_void]) -> Result<(), Failure>;
+    unsafe fn launch(&self, loaded: Loaded, grid: &Grid, parameters: &mut [u64]) -> Result<(), Failure>;
 
     fn synchronize(&self) -> Result<(), Failure>;
 }
@@ -193,11 +192,9 @@ impl<V: Vendor> DeviceRuntime<V> {
             values.push(address.ok_or_else(|| BackendError::Memory(format!("buffer {index} is missing")))? as u64);
         }
         values.extend(launch.dims.iter().map(|&dim| dim as u64));
-        let mut parameters: SmallVec<[*mut c_void; 24]> =
-            values.iter_mut().map(|value| std::ptr::from_mut(value).cast()).collect();
         self.shared.remember(&program.name);
-        // SAFETY: the caller vouches for the addresses; each parameter has 8 bytes.
-        let result = unsafe { self.shared.vendor.launch(program.loaded, &launch.grid, &mut parameters) };
+        // SAFETY: the caller vouches for the addresses.
+        let result = unsafe { self.shared.vendor.launch(program.loaded, &launch.grid, &mut values) };
         result.map_err(|failure| {
             self.shared.failed(failure, |failure| BackendError::Execution {
                 name: program.name.to_string(),

@@ -4,8 +4,8 @@
 use super::Device;
 use crate::Result;
 use std::sync::Arc;
-#[cfg(feature = "cuda")]
-use tinyspec_backends::BackendError;
+#[cfg(any(feature = "cuda", feature = "amdgpu"))]
+use tinyspec_backends::{BackendError, Runtime, gpu::DriverError};
 use tinyspec_backends::{Gpu, Processor, Target, interpreter, settings};
 
 /// How a device is opened.
@@ -23,6 +23,8 @@ pub(super) const DEVICES: &[(&str, Open)] = &[
 const COUNTED: &[(&str, Open)] = &[
     #[cfg(feature = "cuda")]
     ("cuda", cuda_device),
+    #[cfg(feature = "amdgpu")]
+    ("amd", amd_device),
 ];
 
 /// How the device of this name is opened, and whose kernels it runs: one of [`DEVICES`]; one of [`COUNTED`]; a processor that machine code is made
@@ -122,14 +124,24 @@ fn gpu_device(name: &str) -> Result<Device> {
 /// The GPU of NVIDIA that CUDA's driver gives this number.
 #[cfg(feature = "cuda")]
 fn cuda_device(name: &str) -> Result<Device> {
-    let (gpu, runtime) = tinyspec_backends::gpu::cuda::open(name, number_of(name)).map_err(BackendError::from)?;
-    Ok(Device::new(name, gpu.target(), Arc::new(late::Compiler::default()), runtime))
+    behind_driver(name, tinyspec_backends::gpu::cuda::open)
 }
 
-/// The number behind a name, 0 for none.
-#[cfg(feature = "cuda")]
-fn number_of(name: &str) -> usize {
-    name.split_once(':').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
+/// The GPU of AMD that HIP gives this number.
+#[cfg(feature = "amdgpu")]
+fn amd_device(name: &str) -> Result<Device> {
+    behind_driver(name, tinyspec_backends::gpu::hip::open)
+}
+
+/// What opens the GPU of a number, and what it gives.
+#[cfg(any(feature = "cuda", feature = "amdgpu"))]
+type OpenDriver = fn(&str, usize) -> std::result::Result<(Gpu, Arc<dyn Runtime>), DriverError>;
+
+#[cfg(any(feature = "cuda", feature = "amdgpu"))]
+fn behind_driver(name: &str, open: OpenDriver) -> Result<Device> {
+    let number = name.split_once(':').and_then(|(_, number)| number.parse().ok()).unwrap_or(0);
+    let (gpu, runtime) = open(name, number).map_err(BackendError::from)?;
+    Ok(Device::new(name, gpu.target(), Arc::new(late::Compiler::default()), runtime))
 }
 
 /// The interpreter of workgroups, of kernels that are lowered for a GPU of the table.

@@ -330,6 +330,8 @@ fn a_missing_library_is_named() {
     child("TINYSPEC_CUDA", "/nowhere/libcuda.so", "missing");
     // Of the C library it finds no function of CUDA.
     child("TINYSPEC_CUDA", "libc.so.6", "incomplete");
+    child("TINYSPEC_HIP", "/nowhere/libamdhip64.so", "missing_hip");
+    child("TINYSPEC_HIP", "libc.so.6", "incomplete_hip");
     // A folder, and the default device of a program.
     let output = command("programs").env("TINYSPEC_CUDA", folder()).output();
     passes("programs", output.expect("a process"));
@@ -345,4 +347,16 @@ fn missing() {
 #[ignore = "in a process of its own"]
 fn incomplete() {
     says("cuda", &["libc.so.6: the driver lacks cuInit, cuDriverGetVersion"]);
+}
+
+#[test]
+#[ignore = "in a process of its own"]
+fn missing_hip() {
+    says("amd", &["there is no driver of HIP", "/nowhere/libamdhip64.so: ", "help: install ROCm's HIP runtime"]);
+}
+
+#[test]
+#[ignore = "in a process of its own"]
+fn incomplete_hip() {
+    says("amd:1", &["libc.so.6: the driver lacks hipGetErrorName, hipGetErrorString, hipInit"]);
 }
