@@ -30,6 +30,8 @@ pub(super) struct Online {
     ends: FxHashMap<NodeId, usize>,
     /// Sums that the terms of others need.
     stored: FxHashSet<NodeId>,
+    /// Families each of whose sums has a kernel of its own.
+    apart: FxHashSet<usize>,
 }
 
 impl Online {
@@ -43,7 +45,7 @@ impl Online {
         refused: &FxHashSet<usize>,
         apart: &FxHashSet<usize>,
     ) -> Online {
-        let mut online = Online::default();
+        let mut online = Online { apart: apart.clone(), ..Online::default() };
         let is_maximum = |&node: &NodeId| matches!(graph.arg(node), Arg::Reduce { op: Op::Max, .. });
         if costs.vector < 2 || !live.iter().any(is_maximum) {
             return online;
@@ -90,6 +92,11 @@ impl Online {
     /// The terms of another sum need this one, in a way that no loop for both has.
     pub(super) fn is_stored(&self, node: NodeId) -> bool {
         self.stored.contains(&node)
+    }
+
+    /// Each sum of the family has a kernel of its own.
+    pub(super) fn is_apart(&self, family: usize) -> bool {
+        self.apart.contains(&family)
     }
 
     /// The family that a Reduce sums over.

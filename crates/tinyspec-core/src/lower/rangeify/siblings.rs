@@ -5,7 +5,8 @@ use super::depends::{depend, depends_on};
 use super::fusion::Costs;
 use super::walk::{Kernel, Walk};
 use rustc_hash::FxHashMap;
-use tinyspec_ir::{Dim, NodeId};
+use smallvec::SmallVec;
+use tinyspec_ir::{Dim, NodeId, Op};
 
 /// How many earlier kernels of the same space are tried; keeps the pass linear.
 const CANDIDATES: usize = 16;
@@ -36,6 +37,7 @@ pub(super) fn groups(walk: &mut Walk, values: &[NodeId], costs: &Costs) -> Vec<V
             outputs + b.outputs.len() <= costs.outputs
                 && a.loops + b.loops <= costs.loops
                 && gains(a, b, &shapes[other], &shapes[kernel], costs)
+                && a.online.is_none_or(|family| sum_along_one_axis(walk, family, other, kernel))
                 && !depends_on(&walk.kernels, &[other], &[kernel])
                 && !depends_on(&walk.kernels, &[kernel], &[other])
         });
@@ -64,14 +66,35 @@ fn gains(a: &Kernel, b: &Kernel, a_shape: &Shape, b_shape: &Shape, costs: &Costs
         && b.written.is_none()
         && !a.is_alone
         && !b.is_alone
-        && a.online.is_none()
-        && b.online.is_none()
+        && a.online == b.online
         && (shares || (a.space < costs.parallel && a_shape.loops.is_empty()))
         && a_shape.loops == b_shape.loops
-        // A matrix product wants all registers for its own tile.
-        && !a_shape.reuses
-        && !b_shape.reuses
+        // A matrix product wants all registers for its own tile, unless loops over blocks give each sum one of its own.
+        && (a.online.is_some() || !a_shape.reuses && !b_shape.reuses)
         && a.size + b.size <= costs.nodes
+}
+
+/// Do two kernels over blocks sum the same matrices along the same of their axes, so that one makes them for both?
+fn sum_along_one_axis(walk: &Walk, family: usize, a: usize, b: usize) -> bool {
+    let (of_a, of_b) = (orientations(walk, a), orientations(walk, b));
+    let mut both = of_a.iter().filter_map(|(matrix, axes)| Some((axes, of_b.get(matrix)?))).peekable();
+    !walk.online.is_apart(family)
+        && both.peek().is_some()
+        && both.all(|(a, b)| a == b)
+        // Each sum has one output Range that its matrices do not have: that of its weights.
+        && [(a, &of_a), (b, &of_b)].into_iter().all(|(kernel, axes)| {
+            let outputs = walk.kernels[kernel].ranges.len();
+            axes.values().all(|axes| axes.iter().flatten().count() + 1 == outputs)
+        })
+}
+
+/// For each product that a kernel makes blocks of, which of the kernel's output Ranges its axes follow.
+fn orientations(walk: &Walk, kernel: usize) -> FxHashMap<NodeId, SmallVec<[Option<usize>; 4]>> {
+    let ranges = &walk.kernels[kernel].ranges;
+    let is_product = |node: NodeId| walk.tensors.op(node) == Op::Reduce && walk.online.is_inside(node);
+    let made = walk.needs.iter().filter(|need| need.kernel == kernel && is_product(need.node));
+    made.map(|need| (need.node, need.tuple.iter().map(|at| ranges.iter().position(|range| range == at)).collect()))
+        .collect()
 }
 
 /// Makes `kernel` part of `partner` as far as dependencies go; what each computes stays with it.

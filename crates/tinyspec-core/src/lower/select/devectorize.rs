@@ -314,6 +314,14 @@ impl Cut {
         matches!(self.new.get(node.index()), Some(Some(New::Value(_))))
     }
 
+    /// Is the value the same for the whole tile?
+    fn is_uniform(&self, node: NodeId) -> bool {
+        match self.new.get(node.index()) {
+            Some(Some(New::Value(value))) => value.layout.dims.iter().all(|&size| size == 1),
+            _ => true,
+        }
+    }
+
     fn elementwise(&mut self, graph: &mut Graph, node: NodeId) -> Result<New> {
         let (op, arg) = (graph.op(node), machine_arg(graph.arg(node)));
         let layout = self.layout(dims(graph, node)?);

@@ -239,6 +239,10 @@ impl Canonical {
                     None
                 }
             };
+            // What has neither the lane nor the row multiplies a term once, not each of its weights.
+            if let Some(row) = row {
+                others.extend(weights.extract_if(.., |weight| !has(*weight, row)));
+            }
             if let Some(greatest) = &form.greatest {
                 let Some(power) = others.iter().position(|&factor| factor == greatest.power) else { return Ok(None) };
                 others.remove(power);

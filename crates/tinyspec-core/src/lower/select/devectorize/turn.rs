@@ -55,7 +55,7 @@ impl Cut {
             atoms.map(|&(_, coefficient)| coefficient).sum()
         };
         // What else the index is made of may change from place to place in the tile.
-        let is_regular = |&(atom, _): &(NodeId, i64)| self.axes.contains_key(&atom) || !self.has_parts(atom);
+        let is_regular = |&(atom, _): &(NodeId, i64)| self.axes.contains_key(&atom) || self.is_uniform(atom);
         layout.lane.filter(|&lane| !matches!(step(lane), 0 | 1) && sum.terms.iter().all(is_regular))?;
         let mut run = Run { axes: SmallVec::new(), length: 1 };
         let next = |run: &Run| {
