@@ -24,7 +24,9 @@ fn the_corpus_passes_through_a_driver() {
         command.args(["--exact", test, "--nocapture"]).env("TINYSPEC_DEVICES", DEVICE).env("TINYSPEC_CUDA", &library);
         let output = command.output().expect("a process of its own");
         let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-        out.lines().filter(|line| line.starts_with(DEVICE)).for_each(|line| println!("through a mock of the driver: {line}"));
+        out.lines()
+            .filter(|line| line.starts_with(DEVICE))
+            .for_each(|line| println!("through a mock of the driver: {line}"));
         assert!(output.status.success() && out.contains("1 passed"), "{test}: {}\n{out}\n{err}", output.status);
     }
 }

@@ -33,7 +33,9 @@ impl LinearKernel {
     /// Values of named dims that it is given.
     pub fn dims(&self) -> usize {
         let slot = |node: NodeId| match self.graph.arg(node) {
-            Arg::Param { slot, dtype: DType::Index, .. } if self.graph.op(node) == Op::Param => Some(*slot as usize + 1),
+            Arg::Param { slot, dtype: DType::Index, .. } if self.graph.op(node) == Op::Param => {
+                Some(*slot as usize + 1)
+            }
             _ => None,
         };
         self.graph.reachable(&[self.linear]).into_iter().filter_map(slot).max().unwrap_or(0)

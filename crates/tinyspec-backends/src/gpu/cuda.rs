@@ -107,8 +107,11 @@ impl Cuda {
     fn open() -> Result<Cuda, DriverError> {
         let library = SEARCH.open()?;
         let path = || library.path().to_path_buf();
-        let functions = Functions::of(&library)
-            .map_err(|missing| DriverError::Incomplete { library: path(), missing, help: UPDATE })?;
+        let functions = Functions::of(&library).map_err(|missing| DriverError::Incomplete {
+            library: path(),
+            missing,
+            help: UPDATE,
+        })?;
         let cuda = Cuda { functions, library };
         // SAFETY: the signatures are the driver's; this is the first call.
         let result = cuda.call("cuInit", unsafe { (cuda.functions.cuInit)(0) });
@@ -205,7 +208,8 @@ impl CudaDevice {
         // SAFETY: it ends with a zero: its last byte was not given away.
         let product = unsafe { CStr::from_ptr(product.as_ptr()) }.to_string_lossy().into_owned();
         let [major, minor] = capability;
-        let unknown = |UnknownGpu { name: chip }| DriverError::Chip { name: name.into(), device: product.clone(), chip };
+        let unknown =
+            |UnknownGpu { name: chip }| DriverError::Chip { name: name.into(), device: product.clone(), chip };
         // Chips whose names end with `a` have instructions that no other has.
         let gpu = Gpu::for_device(&format!("sm_{major}{minor}a")).map_err(unknown)?;
         // SAFETY: as above. The context is the one that all of a process use.
@@ -284,8 +288,7 @@ impl Vendor for CudaDevice {
     unsafe fn write(&self, to: u64, data: &[u8]) -> Result<(), Failure> {
         let functions = self.bind()?;
         // SAFETY: as the caller promises; `data` is there until the stream has been waited for.
-        let code =
-            unsafe { (functions.cuMemcpyHtoDAsync_v2)(to, data.as_ptr().cast(), data.len(), self.stream()) };
+        let code = unsafe { (functions.cuMemcpyHtoDAsync_v2)(to, data.as_ptr().cast(), data.len(), self.stream()) };
         self.cuda.call("cuMemcpyHtoDAsync", code)?;
         self.wait(functions)
     }

@@ -213,7 +213,8 @@ unsafe impl<V: Vendor> Runtime for DeviceRuntime<V> {
             self.shared.failed(failure, |failure| match failure.kind {
                 FailureKind::Memory => {
                     let free = self.shared.vendor.free_memory();
-                    let of = free.map_or_else(String::new, |(free, total)| format!("; of {total} bytes {free} are free"));
+                    let of =
+                        free.map_or_else(String::new, |(free, total)| format!("; of {total} bytes {free} are free"));
                     BackendError::Memory(format!("{} has no {bytes} bytes: {failure}{of}", self.shared.vendor.name()))
                 }
                 _ => self.shared.refused(failure),
@@ -227,7 +228,8 @@ unsafe impl<V: Vendor> Runtime for DeviceRuntime<V> {
         check_length(to, data.len(), "write")?;
         self.shared.check_place(to)?;
         // SAFETY: the memory is as long, and this device's: nothing else gives the runtime memory.
-        unsafe { self.shared.vendor.write(to.address() as u64, data) }.map_err(|failure| self.shared.waited(failure))?;
+        unsafe { self.shared.vendor.write(to.address() as u64, data) }
+            .map_err(|failure| self.shared.waited(failure))?;
         self.shared.is_done();
         Ok(())
     }
@@ -237,7 +239,8 @@ unsafe impl<V: Vendor> Runtime for DeviceRuntime<V> {
         check_length(from, data.len(), "read")?;
         self.shared.check_place(from)?;
         // SAFETY: as in `write`.
-        unsafe { self.shared.vendor.read(from.address() as u64, data) }.map_err(|failure| self.shared.waited(failure))?;
+        unsafe { self.shared.vendor.read(from.address() as u64, data) }
+            .map_err(|failure| self.shared.waited(failure))?;
         self.shared.is_done();
         Ok(())
     }

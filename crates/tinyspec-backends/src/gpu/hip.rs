@@ -123,8 +123,8 @@ impl Hip {
         let path = || library.path().to_path_buf();
         let mut missing = Vec::new();
         // SAFETY: the signatures are those of HIP's header.
-        let [name, string] =
-            ["hipGetErrorName", "hipGetErrorString"].map(|name| unsafe { library.function::<Text>(name, &mut missing) });
+        let [name, string] = ["hipGetErrorName", "hipGetErrorString"]
+            .map(|name| unsafe { library.function::<Text>(name, &mut missing) });
         let hip = match (Functions::of(&library), name.zip(string)) {
             (Ok(functions), Some((name, string))) => Hip { functions, name, string, library },
             (functions, _) => {

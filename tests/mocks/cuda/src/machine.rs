@@ -37,10 +37,22 @@ pub struct Held {
 
 /// Something that waits in a stream.
 pub(crate) enum Work {
-    Write { to: u64, bytes: Vec<u8> },
+    Write {
+        to: u64,
+        bytes: Vec<u8>,
+    },
     /// The host's memory, by its address.
-    Read { to: usize, from: u64, bytes: usize },
-    Launch { number: u64, function: usize, launch: Launch, parameters: Vec<u64> },
+    Read {
+        to: usize,
+        from: u64,
+        bytes: usize,
+    },
+    Launch {
+        number: u64,
+        function: usize,
+        launch: Launch,
+        parameters: Vec<u64>,
+    },
 }
 
 struct Stream {

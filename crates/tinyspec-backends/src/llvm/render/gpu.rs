@@ -19,8 +19,8 @@ use inkwell::module::Module;
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::FunctionValue;
 use llvm_sys::LLVMOpcode::LLVMZExt;
-use tinyspec_ir::special::SpecialIndex;
 use tinyspec_ir::NodeId;
+use tinyspec_ir::special::SpecialIndex;
 
 /// Start of buffers: part of the kernel's calling convention.
 const BUFFER_ALIGNMENT: u64 = 64;
