@@ -6,6 +6,15 @@ use tinyspec_backends::{BackendError, Grid, Launch, Memory, Runtime};
 use tinyspec_simulators::PtxRuntime;
 
 fn run(text: &str, groups: usize, threads: usize, inputs: &[&[u32]]) -> Result<Vec<Vec<u32>>, BackendError> {
+    run_with_dims(text, (groups, threads), inputs, &[])
+}
+
+fn run_with_dims(
+    text: &str,
+    (groups, threads): (usize, usize),
+    inputs: &[&[u32]],
+    dims: &[i64],
+) -> Result<Vec<Vec<u32>>, BackendError> {
     let runtime = PtxRuntime::seeded(5);
     let program = runtime.load("k", text.as_bytes())?;
     let mut buffers: Vec<Arc<dyn Memory>> = Vec::new();
@@ -19,7 +28,7 @@ fn run(text: &str, groups: usize, threads: usize, inputs: &[&[u32]]) -> Result<V
     let launch = Launch {
         program,
         buffers: (0..inputs.len() as u32).collect(),
-        dims: Vec::new(),
+        dims: dims.to_vec(),
         trips: 0..1,
         grid,
         scratch_bytes: 0,
@@ -90,7 +99,8 @@ fn named_dims_are_values_behind_the_buffers() {
         "st.global.u32 [%d21], %r1;",
         "ld.param.u32 %r2, [n]; ld.param.u32 %r3, [m]; mad.lo.s32 %r1, %r1, %r2, %r3; st.global.u32 [%d21], %r1;",
     );
-    let out = run(&text, 1, 2, &[&[1, 2], &[0; 2], &[10, 0, 7, 0]]).expect("it runs");
+    let out = run_with_dims(&text, (1, 2), &[&[1, 2], &[0; 2]], &[10, 7]).expect("it runs");
     assert_eq!(out[1], [17, 27]);
-    assert!(matches!(run(&text, 1, 2, &[&[1, 2], &[0; 2], &[10, 0]]), Err(BackendError::Execution { .. })));
+    let out = run_with_dims(&text, (1, 2), &[&[1, 2], &[0; 2]], &[10]);
+    assert!(matches!(out, Err(BackendError::Execution { .. })));
 }
