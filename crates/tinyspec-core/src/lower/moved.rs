@@ -14,9 +14,6 @@ use tinyspec_ir::{Arg, Builder, Const, ContentHash, DType, Dim, Graph, NodeId, O
 
 type Numbers = SmallVec<[i64; 4]>;
 
-/// Numbers of the widest load of a GPU.
-const VECTOR: usize = 4;
-
 /// The offsets of a Shrink or a Pad, as the graph says them.
 pub(super) struct Offsets {
     offsets: Numbers,
@@ -54,9 +51,7 @@ impl Offsets {
     /// # Errors
     /// When there is none.
     pub fn moved(&self, device: &Arc<Device>, line: &'static Location<'static>) -> Result<Moved> {
-        let mut numbers: SmallVec<[i32; 4]> = self.offsets.iter().map(|&offset| offset as i32).collect();
-        // Code generators read whole vectors of them.
-        numbers.resize(numbers.len().next_multiple_of(VECTOR), 0);
+        let numbers: SmallVec<[i32; 4]> = self.offsets.iter().map(|&offset| offset as i32).collect();
         let shape = Shape::from_iter([Dim::from(numbers.len())]);
         let bytes = i32::bytes(&numbers);
         let data = Storage::allocate(device, bytes.len(), &Owner::tensor(DType::I32, &shape, Some(line)))?;
