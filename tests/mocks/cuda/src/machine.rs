@@ -90,7 +90,7 @@ thread_local! {
     static CURRENT: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The context of a device: a handle that is no address.
+/// The handle of a device's context, which points to nothing.
 fn context(device: usize) -> usize {
     CONTEXTS + 16 * device
 }

@@ -5,14 +5,15 @@ use std::ffi::{CString, OsString};
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
-/// An open library. It stays open: code of it may run until the process has ended.
+/// An open library. It is never closed, since its threads may run until the process ends.
 #[derive(Debug)]
 pub(in super::super) struct Library {
     path: PathBuf,
     library: ManuallyDrop<libloading::Library>,
 }
 
-/// How the library of a driver is found.
+/// Where to look for the library of a driver.
+#[derive(Debug)]
 pub(in super::super) struct Search {
     /// What it is called in messages.
     pub driver: &'static str,
@@ -31,8 +32,8 @@ impl Search {
         };
         let mut attempts = Vec::new();
         for path in candidates {
-            // SAFETY: a driver's library does nothing when it is loaded that a process could not bear; that the file is
-            // one is the user's word, or its well-known name's.
+            // SAFETY: loading a driver's library has no side effects that this process relies on. That the file is such a
+            // library follows from its well-known name, or from the user who named it.
             match unsafe { libloading::Library::new(&path) } {
                 Ok(library) => return Ok(Library { path, library: ManuallyDrop::new(library) }),
                 Err(error) => attempts.push(Attempt { library: path, reason: error.to_string() }),
@@ -55,10 +56,10 @@ impl Library {
         &self.path
     }
 
-    /// A function of it; one that it lacks is noted.
+    /// Looks up an exported function; a name that the library does not export is added to `missing`.
     ///
     /// # Safety
-    /// `F` is the type of a function pointer, with this function's signature.
+    /// `F` must be a function pointer type with the signature of this function.
     pub unsafe fn function<F: Copy>(&self, name: &'static str, missing: &mut Vec<&'static str>) -> Option<F> {
         let symbol = CString::new(name).ok()?;
         // SAFETY: as the caller promises.
@@ -72,28 +73,3 @@ impl Library {
         }
     }
 }
-
-/// Declares a table of a driver's functions, each of which returns a number, 0 where it did what it should.
-macro_rules! functions {
-    ($(#[$doc:meta])* $table:ident { $($function:ident($($argument:ident: $type:ty),*);)* }) => {
-        $(#[$doc])*
-        #[derive(Debug)]
-        #[allow(non_snake_case)]
-        pub(super) struct $table {
-            $(pub $function: unsafe extern "C" fn($($argument: $type),*) -> i32,)*
-        }
-
-        impl $table {
-            /// All of them; else the names of those that the library lacks.
-            #[allow(non_snake_case)]
-            pub fn of(library: &Library) -> Result<$table, Vec<&'static str>> {
-                let mut missing = Vec::new();
-                // SAFETY: the signatures are those of the vendor's headers.
-                $(let $function = unsafe { library.function(stringify!($function), &mut missing) };)*
-                let table = || Some($table { $($function: $function?,)* });
-                table().ok_or(missing)
-            }
-        }
-    };
-}
-pub(in super::super) use functions;
