@@ -208,6 +208,11 @@ macro_rules! uop {
 #[doc = include_str!("../docs/errors.md")]
 pub mod errors {}
 
+/// The programs of the README are compiled and run with the examples of these docs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub mod readme {}
+
 /// A struct of tensors and other models: declared shapes, named parameters, and methods that are graphs.
 ///
 /// ```
