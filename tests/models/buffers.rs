@@ -125,6 +125,7 @@ pub fn near(found: &Tensor, wanted: &Tensor) -> Result<bool> {
 
 #[test]
 fn graphs_are_those_of_the_run_time() -> Result<()> {
+    let _alone = crate::alone();
     for function in [
         BatchNorm::<1>::TRAIN,
         BatchNorm::<1>::EVAL,
@@ -145,6 +146,7 @@ fn graphs_are_those_of_the_run_time() -> Result<()> {
 
 #[test]
 fn calls_change_them() -> Result<()> {
+    let _alone = crate::alone();
     let mut norm = BatchNorm::<4>::init();
     let (mut mean, mut variance) = (norm.mean.clone(), norm.variance.clone());
     for step in 0..3 {
@@ -167,6 +169,7 @@ fn calls_change_them() -> Result<()> {
 
 #[test]
 fn nested_models_change_theirs() -> Result<()> {
+    let _alone = crate::alone();
     let mut net = Net::init();
     let (x, labels) = data(0);
     let loss = net.loss(&x, &labels);
@@ -184,6 +187,7 @@ fn nested_models_change_theirs() -> Result<()> {
 
 #[test]
 fn they_are_named_and_no_parameters() -> Result<()> {
+    let _alone = crate::alone();
     let mut net = Net::init();
     let names = |named: Vec<(String, &Tensor)>| named.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(" ");
     assert_eq!(names(net.first[0].named_state()), "filter norm.weight norm.bias norm.mean norm.variance norm.batches");
@@ -199,6 +203,7 @@ fn they_are_named_and_no_parameters() -> Result<()> {
 
 #[test]
 fn they_are_saved_and_moved() -> Result<()> {
+    let _alone = crate::alone();
     let folder = std::env::temp_dir().join(format!("tinyspec-buffers-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let mut net = Net::init();
@@ -236,6 +241,7 @@ fn they_are_saved_and_moved() -> Result<()> {
 
 #[test]
 fn no_gradients_are_taken_for_them() -> Result<()> {
+    let _alone = crate::alone();
     let net = Net::init();
     let (x, labels) = data(0);
     let loss = net.clone().loss(&x, &labels);
@@ -257,6 +263,7 @@ fn no_gradients_are_taken_for_them() -> Result<()> {
 
 #[test]
 fn prepared_calls_change_them_in_place() -> Result<()> {
+    let _alone = crate::alone();
     let (mut norm, prepared_norm) = (BatchNorm::<4>::init(), BatchNorm::<4>::init());
     let x = data(0).0;
     let mut arguments = prepared_norm.state();
@@ -277,6 +284,7 @@ fn prepared_calls_change_them_in_place() -> Result<()> {
 /// What nobody reads does not pile up.
 #[test]
 fn states_that_nobody_reads_are_computed() -> Result<()> {
+    let _alone = crate::alone();
     let mut norm = BatchNorm::<4>::init();
     let mut still = 0;
     for step in 0..40 {
@@ -313,6 +321,7 @@ impl Ema {
 
 #[test]
 fn models_are_buffers_too() -> Result<()> {
+    let _alone = crate::alone();
     let mut ema = Ema::init();
     assert_eq!(ema.parameters().len(), 3);
     assert_eq!(ema.named_buffers()[2].0, "net.norm.batches");
@@ -345,6 +354,7 @@ impl Cache {
 
 #[test]
 fn parts_of_them_are_set() -> Result<()> {
+    let _alone = crate::alone();
     let mut cache = Cache::init();
     for step in 0..3 {
         let sums = cache.push(&Tensor::full([1, 2], step as f32 + 1.0));

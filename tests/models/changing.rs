@@ -22,6 +22,7 @@ fn settles(plans: &[u64]) -> bool {
 
 #[test]
 fn in_a_loss_that_is_read_before_its_gradient() -> Result<()> {
+    let _alone = crate::alone();
     let x = Tensor::randn([16, 8]).realize()?.clone();
     let train = |is_read: bool| -> Result<(Vec<u64>, Vec<f32>)> {
         let (mut w, mut optimizer) = (Tensor::ones([8, 4]), Sgd::new(0.01));
@@ -51,6 +52,7 @@ fn in_a_loss_that_is_read_before_its_gradient() -> Result<()> {
 
 #[test]
 fn on_several_devices_at_once() -> Result<()> {
+    let _alone = crate::alone();
     let rows = Tensor::from_vec((0..96).map(|number| number as f32).collect(), [24, 4]);
     let [left, right] = ["interpreter", "cpu"].map(|device| rows.to(device));
     realize_all(&[&left, &right])?;

@@ -120,6 +120,7 @@ fn running<B>(x: &Tensor<f32, 4, B>) -> Tensor<f32, 4, B> {
 
 #[test]
 fn graphs_are_those_of_the_run_time() -> Result<()> {
+    let _alone = crate::alone();
     for function in [
         parts::Table::<1>::PICK,
         Net::FORWARD,
@@ -138,6 +139,7 @@ fn graphs_are_those_of_the_run_time() -> Result<()> {
 
 #[test]
 fn sizes_of_fields_are_their_values() -> Result<()> {
+    let _alone = crate::alone();
     let mut net = Net::init();
     let named: Vec<String> =
         net.named_state().iter().map(|(name, tensor)| format!("{name} {:?}", tensor.sizes().unwrap())).collect();
@@ -152,6 +154,7 @@ fn sizes_of_fields_are_their_values() -> Result<()> {
 
 #[test]
 fn numbers_are_their_values() -> Result<()> {
+    let _alone = crate::alone();
     let conv = Conv::<2, 3>::init();
     let x = Tensor::randn([2, 2, 8, 8]);
     let strided = x.conv2d(&conv.filter, None, Conv2d { stride: [2, 2], padding: [1, 1], ..default() });

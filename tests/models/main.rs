@@ -2,6 +2,7 @@
 
 use ::layers as layers_crate;
 use buffers::BatchNorm;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tinyspec::nn::Name;
 use tinyspec::prelude::*;
 
@@ -27,6 +28,12 @@ mod layers {
             self.forward(x) * 2.0
         }
     }
+}
+
+/// Plans are counted for the whole process, so one test makes plans at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 mod buffers;
@@ -131,6 +138,7 @@ fn data() -> (Tensor, Tensor) {
 
 #[test]
 fn parameters_have_names() -> Result<()> {
+    let _alone = crate::alone();
     let two = Two::<2>::init();
     let names: Vec<String> = two.named_parameters().into_iter().map(|(name, _)| name).collect();
     let expected = "a.first.weight a.first.bias a.hidden.0.weight a.hidden.0.bias a.hidden.1.weight a.hidden.1.bias \
@@ -143,6 +151,7 @@ fn parameters_have_names() -> Result<()> {
 
 #[test]
 fn graphs_are_those_of_the_run_time() -> Result<()> {
+    let _alone = crate::alone();
     for function in [Mlp::FORWARD, loss::FUNCTION, through::FUNCTION, layers::Linear::<1, 1>::TWICE] {
         assert_eq!(function.get()?.body().hash(), function.retrace()?.body().hash(), "{}", function.name());
     }
@@ -151,6 +160,7 @@ fn graphs_are_those_of_the_run_time() -> Result<()> {
 
 #[test]
 fn gradients_reach_every_parameter() -> Result<()> {
+    let _alone = crate::alone();
     let mut two = Two::<2>::init();
     two.visit_mut(Name::ROOT, &mut |name, _, tensor| {
         if name.to_string().contains("scale") {
@@ -186,6 +196,7 @@ fn is_near(found: &[Tensor], expected: &[Tensor]) -> Result<()> {
 
 #[test]
 fn methods_have_gradients() -> Result<()> {
+    let _alone = crate::alone();
     let head = Head { scale: Tensor::from_slice(&[0.5f32, -2.0], [2]), shift: Tensor::scalar(0.25f32) };
     let x = Tensor::from_slice(&[1f32, 2.0, -3.0, 0.5, 0.0, 4.0], [3, 2]);
     let leaves = [&head.scale, &head.shift, &x];
@@ -206,6 +217,7 @@ fn methods_have_gradients() -> Result<()> {
 
 #[test]
 fn methods_have_permissions() -> Result<()> {
+    let _alone = crate::alone();
     let strict = Head::SCALED.retrace()?;
     assert_eq!(Head::SCALED.get()?.signature(), strict.signature());
     let text = format!("{:?}", Head::SCALED.get()?.body().graph());
@@ -216,6 +228,7 @@ fn methods_have_permissions() -> Result<()> {
 
 #[test]
 fn files_are_strict() -> Result<()> {
+    let _alone = crate::alone();
     let folder = std::env::temp_dir().join(format!("tinyspec-models-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("two.safetensors");
@@ -235,6 +248,7 @@ fn files_are_strict() -> Result<()> {
 
 #[test]
 fn running_statistics_follow_the_batches() -> Result<()> {
+    let _alone = crate::alone();
     let mut norm = BatchNorm::<2>::init();
     let (mut mean, mut variance) = ([0f64; 2], [1f64; 2]);
     for step in 0..3 {
@@ -283,6 +297,7 @@ impl Foreign {
 
 #[test]
 fn models_cross_crates() -> Result<()> {
+    let _alone = crate::alone();
     let foreign = Foreign::init();
     assert_eq!(Foreign::FORWARD.get()?.body().hash(), Foreign::FORWARD.retrace()?.body().hash());
     let x = data().0;

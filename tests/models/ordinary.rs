@@ -364,6 +364,7 @@ impl<I, H> Lstm<I, H> {
 
 #[test]
 fn graphs_are_those_of_the_run_time() -> Result<()> {
+    let _alone = crate::alone();
     for function in [
         rope::FUNCTION,
         gqa::FUNCTION,
@@ -394,6 +395,7 @@ fn graphs_are_those_of_the_run_time() -> Result<()> {
 
 #[test]
 fn a_small_gpt_learns() -> Result<()> {
+    let _alone = crate::alone();
     let (mut gpt, mut optimizer) = (Gpt::init(), Adam::new(0.01));
     let ids: Vec<i32> = (0..2 * 9).map(|i| i * 7 % 13).collect();
     let ids = Tensor::from_slice(&ids, [2, 9]);

@@ -39,6 +39,7 @@ fn by_hand(net: &mut Net, optimizer: &mut dyn Optimizer, step: usize) -> Result<
 
 #[test]
 fn every_optimiser_takes_it() -> Result<()> {
+    let _alone = crate::alone();
     let schedule = Cosine { rate: 0.02, least: 0.001, steps: 5 };
     for (number, new) in optimizers().iter().enumerate() {
         let mut net = Net::init();
@@ -68,6 +69,7 @@ fn every_optimiser_takes_it() -> Result<()> {
 
 #[test]
 fn it_is_one_plan() -> Result<()> {
+    let _alone = crate::alone();
     let (mut net, mut optimizer) = (Net::init(), Adam::new(0.01));
     realize_all(&net.state())?;
     let mut plans = vec![];
@@ -92,6 +94,7 @@ fn it_is_one_plan() -> Result<()> {
 
 #[test]
 fn what_is_asked_for_is_computed_with_it() -> Result<()> {
+    let _alone = crate::alone();
     let (mut net, mut optimizer) = (Net::init(), Sgd::new(0.1));
     let (x, labels) = data(0);
     let loss = net.loss(&x, &labels);
@@ -102,49 +105,45 @@ fn what_is_asked_for_is_computed_with_it() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn each_device_of_a_tuple_takes_it() -> Result<()> {
-    let (mut one, mut optimizer) = (Mlp::init(), Adam::new(0.01));
+/// Steps on one device and on a tuple of two, from the same state: the losses and the states are equal.
+fn is_the_same_on_two<M: Model + Clone>(
+    mut one: M,
+    optimizer: impl Fn() -> Box<dyn Optimizer>,
+    loss: impl Fn(&mut M, &Tensor, &Tensor) -> Tensor,
+) -> Result<M> {
     realize_all(&one.state())?;
     let names = ["interpreter:0", "interpreter:1"];
-    let (mut two, mut other) = (one.clone().to("interpreter").to(&names[..]), Adam::new(0.01));
+    let on_both = |tensor: &Tensor| tensor.to("interpreter").to(&names[..]);
+    let mut two = one.clone().to("interpreter").to(&names[..]);
+    let (mut optimizer, mut other) = (optimizer(), optimizer());
     for step in 0..3 {
         let (x, labels) = data(step);
-        let x = x.mean(2, false);
-        let loss = one.loss(&x, &labels, 0.5);
-        one.train_step(&loss, &mut optimizer)?;
-        let on_both = |tensor: &Tensor| tensor.to("interpreter").to(&names[..]);
-        let shared = two.loss(&on_both(&x), &on_both(&labels), 0.5);
-        two.train_step(&shared, &mut other)?;
-        assert!((loss.item::<f32>()? - shared.item::<f32>()?).abs() < 1e-5);
+        let alone = loss(&mut one, &x, &labels);
+        one.train_step(&alone, &mut *optimizer)?;
+        let shared = loss(&mut two, &on_both(&x), &on_both(&labels));
+        two.train_step(&shared, &mut *other)?;
+        assert!((alone.item::<f32>()? - shared.item::<f32>()?).abs() < 1e-4, "step {step}");
     }
     let two = two.to("interpreter").to("cpu");
     for (found, wanted) in two.state().iter().zip(one.state()) {
         assert!(near(&found.cast(DType::F32), &wanted.cast(DType::F32))?);
     }
-    assert_eq!(two.steps.item::<i32>()?, 3);
+    Ok(two)
+}
+
+#[test]
+fn each_device_of_a_tuple_takes_it() -> Result<()> {
+    let _alone = crate::alone();
+    let loss = |mlp: &mut Mlp, x: &Tensor, labels: &Tensor| mlp.loss(&x.mean(2, false), labels, 0.5);
+    let mlp = is_the_same_on_two(Mlp::init(), || Box::new(Adam::new(0.01)), loss)?;
+    assert_eq!(mlp.steps.item::<i32>()?, 3);
     Ok(())
 }
 
 #[test]
 fn statistics_are_those_of_all_parts_of_a_batch() -> Result<()> {
-    let (mut one, mut optimizer) = (Net::init(), Sgd::new(0.05));
-    realize_all(&one.state())?;
-    let names = ["interpreter:0", "interpreter:1"];
-    let (mut two, mut other) = (one.clone().to("interpreter").to(&names[..]), Sgd::new(0.05));
-    for step in 0..2 {
-        let (x, labels) = data(step);
-        let loss = one.loss(&x, &labels);
-        one.train_step(&loss, &mut optimizer)?;
-        let on_both = |tensor: &Tensor| tensor.to("interpreter").to(&names[..]);
-        let shared = two.loss(&on_both(&x), &on_both(&labels));
-        two.train_step(&shared, &mut other)?;
-        assert!((loss.item::<f32>()? - shared.item::<f32>()?).abs() < 1e-4);
-    }
-    let two = two.to("interpreter").to("cpu");
-    for (found, wanted) in two.state().iter().zip(one.state()) {
-        assert!(near(&found.cast(DType::F32), &wanted.cast(DType::F32))?);
-    }
+    let _alone = crate::alone();
+    is_the_same_on_two(Net::init(), || Box::new(Sgd::new(0.05)), |net, x, labels| net.loss(x, labels))?;
     Ok(())
 }
 
@@ -174,6 +173,7 @@ impl Mlp {
 
 #[test]
 fn mistakes_are_named() -> Result<()> {
+    let _alone = crate::alone();
     let (mut mlp, mut optimizer) = (Mlp::init(), Sgd::new(0.1));
     let x = Tensor::ones([2, 4]);
     let message = |result: Result<()>| result.unwrap_err().to_string();
