@@ -285,6 +285,11 @@ fn refuse<T>(kind: ErrorKind, op: Op, message: impl Into<String>) -> Result<T> {
     Err(Error::new(kind, op.name(), message))
 }
 
+/// As [`refuse`], with what to do instead.
+fn refuse_with<T>(kind: ErrorKind, op: Op, message: impl Into<String>, help: &str) -> Result<T> {
+    Err(Error::new(kind, op.name(), message).help(help))
+}
+
 /// The numbers that an index source stands for: `expected` of them if given.
 fn dims_of<'a>(op: Op, what: &str, source: &'a Props) -> Result<&'a Shape> {
     match &source.value {

@@ -1,6 +1,6 @@
 //! Shapes: one rule an op.
 
-use super::{copied, dims_of, refuse};
+use super::{copied, dims_of, refuse, refuse_with};
 use crate::dim::{broadcast as broadcast_pair, show};
 use crate::{Arg, Axes, Device, Dim, ErrorKind, Op, Props, Result, Shape};
 use std::sync::Arc;
@@ -72,16 +72,18 @@ pub(super) fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Shape> {
             let product = |dims: &[Dim]| dims.iter().cloned().fold(Dim::from(1), |a, b| a * b);
             if target.iter().any(|dim| dim.bounds().1 < 0) || product(shape()) != product(target) {
                 super::check_size(op, target)?;
-                return refuse(
+                let message = format!(
+                    "{} has {} elements, {} has {}",
+                    show(shape()),
+                    product(shape()),
+                    show(target),
+                    product(target)
+                );
+                return refuse_with(
                     ErrorKind::Shape,
                     op,
-                    format!(
-                        "{} has {} elements, {} has {}",
-                        show(shape()),
-                        product(shape()),
-                        show(target),
-                        product(target)
-                    ),
+                    message,
+                    "the sizes must have the same product; one of them may be -1, which is inferred",
                 );
             }
             Ok(target.clone())
@@ -92,7 +94,9 @@ pub(super) fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Shape> {
             let fits =
                 lead.is_some_and(|lead| shape().iter().zip(&target[lead..]).all(|(from, to)| from.is(1) || from == to));
             if !fits {
-                return refuse(ErrorKind::Shape, op, format!("cannot expand {} to {}", show(shape()), show(target)));
+                let message = format!("cannot expand {} to {}", show(shape()), show(target));
+                let help = "only axes of size 1 expand, counted from the right; `repeat` copies longer ones";
+                return refuse_with(ErrorKind::Shape, op, message, help);
             }
             Ok(target.clone())
         }
@@ -101,11 +105,9 @@ pub(super) fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Shape> {
         (Op::Stack, _) => {
             let Some(first) = sources.first() else { return Ok(Shape::from_iter([Dim::from(0)])) };
             if let Some(other) = sources.iter().find(|source| source.shape != first.shape) {
-                return refuse(
-                    ErrorKind::Shape,
-                    op,
-                    format!("all shapes must match: {} and {}", show(&first.shape), show(&other.shape)),
-                );
+                let message = format!("all shapes must match: {} and {}", show(&first.shape), show(&other.shape));
+                let help = "`cat` joins along an axis in which they differ; `pad` makes the shorter one longer";
+                return refuse_with(ErrorKind::Shape, op, message, help);
             }
             Ok(std::iter::once(Dim::from(sources.len())).chain(first.shape.iter().cloned()).collect())
         }
@@ -163,7 +165,8 @@ fn permute(order: &Axes, shape: &Shape) -> Result<Shape> {
     let valid = order.len() == shape.len()
         && order.iter().all(|&axis| seen.get_mut(axis as usize).is_some_and(|seen| !std::mem::replace(seen, true)));
     if !valid {
-        return refuse(ErrorKind::Axis, Op::Permute, format!("{order:?} is no order of the axes of {}", show(shape)));
+        let message = format!("{order:?} is no order of the axes of {}", show(shape));
+        return refuse_with(ErrorKind::Axis, Op::Permute, message, "name each axis once; `transpose(a, b)` swaps two");
     }
     Ok(order.iter().map(|&axis| shape[axis as usize].clone()).collect())
 }
@@ -175,7 +178,7 @@ fn window(op: Op, sources: &[&Props]) -> Result<Shape> {
     for (what, dims) in [("", Some(target)), ("the offset ", offset)] {
         if let Some(dims) = dims.filter(|dims| dims.len() != inner.len()) {
             let message = format!("{} and {what}{} differ in rank", show(inner), show(dims));
-            return refuse(ErrorKind::Rank, op, message);
+            return refuse_with(ErrorKind::Rank, op, message, "an offset and a size for each axis");
         }
     }
     let Some(offset) = offset else { return Ok(target.clone()) };
@@ -183,15 +186,12 @@ fn window(op: Op, sources: &[&Props]) -> Result<Shape> {
         let (small, large) = if op == Op::Pad { (from, to) } else { (to, from) };
         let room = large.clone() - small.clone() - offset.clone();
         if offset.bounds().1 < 0 || room.bounds().1 < 0 || small.bounds().1 < 0 {
-            return refuse(
-                ErrorKind::Shape,
-                op,
-                format!(
-                    "offset {offset} and length {small} do not fit into {large}: {} to {}",
-                    show(inner),
-                    show(target)
-                ),
+            let message = format!(
+                "offset {offset} and length {small} do not fit into {large}: {} to {}",
+                show(inner),
+                show(target)
             );
+            return refuse_with(ErrorKind::Shape, op, message, "offset + length must be at most the size of the axis");
         }
     }
     Ok(target.clone())
