@@ -360,13 +360,24 @@ fn places_that_change_are_no_part_of_a_program() -> Result<(), Error> {
     let rows = Tensor::from_slice(&[[3f32; SIDE], [4.0; SIDE]].concat(), [2, SIDE]);
     type Step = fn(&Tensor, &Tensor, i64) -> Tensor;
     type Want = fn(&[f32], usize, usize, usize) -> f32;
-    let methods: [(&str, Step, Want); 9] = [
+    let methods: [(&str, Step, Want); 12] = [
         ("column", |x, _, i| x.at((.., i)).reshape([-1, 1]).expand([12, 12]), |x, i, row, _| x[row * SIDE + i]),
         ("row", |x, _, i| x.narrow(0, i, 1).expand([12, 12]), |x, i, _, column| x[i * SIDE + column]),
         (
             "columns",
             |x, _, i| (x + 1.0).at((.., i..i + 2)).repeat([1, 6]),
             |x, i, row, column| x[row * SIDE + i + column % 2] + 1.0,
+        ),
+        ("rolled", |x, _, i| x.roll([i], [0]), |x, i, row, column| x[(row + SIDE - i) % SIDE * SIDE + column]),
+        (
+            "rolled along both axes",
+            |x, _, i| (x * 2.0).roll([i, -i - 1], [0, 1]),
+            |x, i, row, column| 2.0 * x[(row + SIDE - i) % SIDE * SIDE + (column + i + 1) % SIDE],
+        ),
+        (
+            "upper triangle",
+            |x, _, i| x.triu(i + 2),
+            |x, i, row, column| if column >= row + i + 2 { x[row * SIDE + column] } else { 0.0 },
         ),
         (
             "a row set",
@@ -424,7 +435,7 @@ fn places_that_change_are_no_part_of_a_program() -> Result<(), Error> {
             assert!(step <= 5 || compiled == known, "{name}: step {step} is compiled again");
         }
     }
-    // A ring of the last rows, in place, and gradients of what was read of it.
+    // Rows written in place into a ring buffer, and the gradient of what was read from it.
     let (mut ring, mut compiled) = (Tensor::zeros([SIDE, SIDE]), 0);
     for step in 0..40i64 {
         let row = Tensor::from_slice(&[step as f32; SIDE], [SIDE]);

@@ -168,7 +168,7 @@ pub(super) fn is_class(b: &mut dyn Builder, target: NodeId, classes: &Dim) -> Re
 fn counted(b: &mut dyn Builder, target: NodeId, ignore_index: i64) -> Result<NodeId> {
     // A narrow label would wrap the number around.
     let target = cast(b, target, DType::I64)?;
-    let ignored = b.constant(Const::int(DType::I64, ignore_index.into()));
+    let ignored = b.number(Const::int(DType::I64, ignore_index.into()));
     ne(b, target, ignored)
 }
 

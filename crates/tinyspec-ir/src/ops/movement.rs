@@ -27,7 +27,7 @@ pub fn reshape(b: &mut dyn Builder, x: NodeId, shape: &[Dim]) -> Result<NodeId> 
                 Some(Atom::Named { .. }) => {
                     error.help(format!("`#[function(where({left} % {by} == 0))]` says that it is"))
                 }
-                _ => error,
+                _ => error.help("the other sizes must multiply to a divisor of the number of elements"),
             });
         }
         target[axis] = left.idiv(&by);
@@ -190,7 +190,8 @@ pub fn unflatten(b: &mut dyn Builder, x: NodeId, axis: i64, sizes: &[Dim]) -> Re
     let shape = shape_of(b, x);
     let axis = axis_of("unflatten", axis, &shape)?;
     let target: Shape = shape[..axis].iter().chain(sizes).chain(&shape[axis + 1..]).cloned().collect();
-    reshape(b, x, &target).map_err(|error| error.in_op("unflatten"))
+    reshape(b, x, &target)
+        .map_err(|error| error.in_op("unflatten").help("the product of the sizes must be the size of the axis"))
 }
 
 /// Tensors that [`cat`] joins at once.
@@ -410,7 +411,7 @@ pub fn diagonal(b: &mut dyn Builder, x: NodeId, offset: i64) -> Result<NodeId> {
     squeeze(b, column, Some(&[-1]))
 }
 
-/// Cyclic shift along axes.
+/// Cyclic shift along axes: a window of two copies one after the other, so that another shift is the same window elsewhere.
 pub fn roll(b: &mut dyn Builder, x: NodeId, shifts: &[i64], axes: &[i64]) -> Result<NodeId> {
     if shifts.len() != axes.len() {
         let message = format!("{} shifts for {} axes: {shifts:?} and {axes:?}", shifts.len(), axes.len());
@@ -422,9 +423,8 @@ pub fn roll(b: &mut dyn Builder, x: NodeId, shifts: &[i64], axes: &[i64]) -> Res
         let length = &shape[axis_of("roll", axis, &shape)?];
         let shift = Dim::from(shift).modulo(&length.maximum(&Dim::from(1)));
         if !shift.is(0) {
-            let kept = length - &shift;
-            let (tail, head) = (narrow(b, x, axis, &kept, &shift)?, narrow(b, x, axis, 0, &kept)?);
-            x = cat(b, &[tail, head], axis)?;
+            let twice = cat(b, &[x, x], axis)?;
+            x = narrow(b, twice, axis, length - &shift, length)?;
         }
     }
     Ok(x)
@@ -442,7 +442,7 @@ fn upper(b: &mut dyn Builder, op: &str, x: NodeId, diagonal: i64) -> Result<Node
     let column = super::creation::arange_dim(b, columns, DType::I32)?;
     // Beyond the corners there is nothing.
     let diagonal = diagonal.clamp(rows.bounds().1.saturating_neg(), columns.bounds().1);
-    let shift = b.constant(Const::int(DType::I32, diagonal.into()));
+    let shift = b.number(Const::int(DType::I32, diagonal.into()));
     let row = b.alu(Op::Add, &[row, shift])?;
     super::arithmetic::ge(b, column, row)
 }
