@@ -8,25 +8,25 @@ use smallvec::SmallVec;
 use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::dim::static_shape;
-use tinyspec_ir::ops::creation::arange_dim;
-use tinyspec_ir::ops::movement;
+use tinyspec_ir::ops::creation::{self, arange_dim};
+use tinyspec_ir::ops::{arithmetic, movement};
 use tinyspec_ir::{Arg, Builder, Const, ContentHash, DType, Dim, Graph, NodeId, Op, Shape};
 
 type Numbers = SmallVec<[i64; 4]>;
 
-/// The offsets of a Shrink or a Pad, as the graph says them.
+/// The constant offsets of a Shrink or a Pad.
 pub(super) struct Offsets {
     offsets: Numbers,
     from: Numbers,
     to: Numbers,
 }
 
-/// The offsets as data.
+/// The same offsets in a buffer.
 #[derive(Clone)]
 pub(super) struct Moved(pub Arc<Node>);
 
 impl Offsets {
-    /// Those of a node of numbers alone.
+    /// Those of a node whose shapes and offsets are all numbers.
     pub fn of(node: &Node) -> Option<Offsets> {
         let sources = node.sources();
         let (source, offsets) = (sources.first()?, sources.get(1)?);
@@ -36,17 +36,17 @@ impl Offsets {
         (from.iter().all(fits) && to.iter().all(fits)).then_some(Offsets { offsets, from, to })
     }
 
-    /// Equal for windows of equal sizes.
+    /// A hash of the sizes.
     pub fn sizes(&self) -> u32 {
         ContentHash::of(&(&self.from[..], &self.to[..])).0 as u32
     }
 
-    /// What tells them from others.
+    /// A hash of the offsets.
     pub fn number(&self) -> Const {
         Const { dtype: DType::Index, bits: ContentHash::of(&self.offsets[..]).0 as u64 }
     }
 
-    /// Puts them into the memory of `device`.
+    /// Copies them to `device`.
     ///
     /// # Errors
     /// When there is none.
@@ -66,7 +66,7 @@ impl Offsets {
 /// None for nodes that [`tinyspec_ir::derive()`] has accepted.
 pub(super) fn window(graph: &mut Graph, node: &Node, x: NodeId, offsets: NodeId) -> tinyspec_ir::Result<NodeId> {
     let (from, to) = (graph.props(x).shape.clone(), node.props.shape.clone());
-    // From where the window cuts nothing on, axes stay as they are.
+    // The axes behind the last one that is cut stay as they are.
     let Some(last) = (0..to.len()).rev().find(|&axis| from[axis] != to[axis]) else { return Ok(x) };
     let mut value = x;
     let (mut places, mut masks) = (Vec::new(), Vec::new());
@@ -80,19 +80,27 @@ pub(super) fn window(graph: &mut Graph, node: &Node, x: NodeId, offsets: NodeId)
         let offset = graph.add(Op::Index, &[offsets, position], Arg::None)?;
         let place = match node.op {
             Op::Shrink => graph.alu(Op::Add, &[ramp, offset])?,
-            _ => tinyspec_ir::ops::arithmetic::sub(graph, ramp, offset)?,
+            _ => arithmetic::sub(graph, ramp, offset)?,
         };
-        // What is one element is where its place is, and nowhere else.
-        if node.op == Op::Pad && from[axis].is(1) {
-            let (zero, trailing) = (graph.constant(Const::int(DType::I32, 0)), to.len() - axis - 1);
-            let hit = tinyspec_ir::ops::arithmetic::eq(graph, place, zero)?;
-            let along: Shape =
-                [to[axis].clone()].into_iter().chain(std::iter::repeat_n(Dim::from(1), trailing)).collect();
-            masks.push(movement::reshape(graph, hit, &along)?);
+        if node.op != Op::Pad {
+            places.push(place);
+            continue;
+        }
+        let hit = if from[axis].is(1) {
+            let zero = graph.constant(Const::int(DType::I32, 0));
             places.push(movement::reshape(graph, zero, &[Dim::from(1)])?);
+            arithmetic::eq(graph, place, zero)?
         } else {
             places.push(place);
-        }
+            // `offset <= ramp` and `ramp - length < offset`: neither side overflows, so that both bound the ramp.
+            let length = creation::size(graph, &from[axis], DType::I32)?;
+            let before = arithmetic::sub(graph, ramp, length)?;
+            let (starts, ends) = (arithmetic::ge(graph, ramp, offset)?, graph.alu(Op::CmpLt, &[before, offset])?);
+            graph.alu(Op::And, &[starts, ends])?
+        };
+        let trailing = to.len() - axis - 1;
+        let along: Shape = [to[axis].clone()].into_iter().chain(std::iter::repeat_n(Dim::from(1), trailing)).collect();
+        masks.push(movement::reshape(graph, hit, &along)?);
     }
     let is_whole = (0..=last).all(|axis| from[axis] == to[axis] || node.op == Op::Pad && from[axis].is(1));
     if !is_whole {

@@ -9,6 +9,7 @@ use crate::lower::optimize::windows::solved;
 use crate::lower::replace::replace_in_loop;
 use crate::lower::sum::Sum;
 use crate::lower::terms::{Condition, Relation, Sums, conditions};
+use smallvec::{SmallVec, smallvec};
 use tinyspec_ir::masks::conjuncts;
 use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
@@ -115,8 +116,8 @@ fn narrow(graph: &mut Graph, mut sink: NodeId) -> Result<NodeId> {
 /// The trips of a loop in which something is written.
 #[derive(Clone, PartialEq, Debug)]
 enum Cut {
-    /// One place, if it is one of the loop's.
-    At(Sum),
+    /// `count` trips from `first` on, which is data: some of them may be outside of the loop.
+    From { first: Sum, count: i64 },
     /// So many from the first on, so far apart.
     Steps { first: i64, apart: i64, count: i64 },
 }
@@ -141,21 +142,25 @@ fn cut(graph: &mut Graph, sink: NodeId, range: NodeId) -> Result<Option<NodeId>>
         stores.push((store, conditions, said));
     }
     let Some(cut) = common else { return Ok(None) };
-    let count = match &cut {
-        Cut::At(_) => 1,
-        Cut::Steps { count, .. } => *count,
-    };
+    let (Cut::From { count, .. } | Cut::Steps { count, .. }) = cut;
     let bound = graph.index(count);
     let shorter = graph.range(bound, id, axis)?;
+    let trip = if count == 1 { Sum::constant(0) } else { Sum::atom(shorter) };
     let mut sink = sink;
     let position = match cut {
-        Cut::At(place) => {
+        Cut::From { first, .. } => {
+            let place = trip.plus(&first);
             let (above, below) =
                 (less(graph, &Sum::constant(-1), &place)?, less(graph, &place, &Sum::constant(trips))?);
             for (store, conditions, said) in stores {
                 let mut gate = both(graph, Some(above), Some(below))?;
+                // One node may be several conditions: it is left out where the new place implies all of them.
+                let is_implied = |node: NodeId| {
+                    conditions.iter().enumerate().all(|(number, other)| other.node != node || said.contains(&number))
+                };
                 for (number, condition) in conditions.iter().enumerate() {
-                    if Some(number) != said {
+                    let is_repeated = conditions[..number].iter().any(|other| other.node == condition.node);
+                    if !is_repeated && !is_implied(condition.node) {
                         let condition = condition.emit(graph)?;
                         gate = both(graph, gate, Some(condition))?;
                     }
@@ -167,23 +172,24 @@ fn cut(graph: &mut Graph, sink: NodeId, range: NodeId) -> Result<Option<NodeId>>
             }
             place
         }
-        Cut::Steps { first, count: 1, .. } => Sum::constant(first),
-        Cut::Steps { first, apart, .. } => Sum::atom(shorter).scale(apart).plus(&Sum::constant(first)),
+        Cut::Steps { first, apart, .. } => trip.scale(apart).plus(&Sum::constant(first)),
     };
     let sink = replace_in_loop(graph, sink, range, &position)?;
     Ok(Some(substitute(graph, &[sink], &[(range, shorter)].into_iter().collect())?[0]))
 }
 
 impl Cut {
-    /// What conditions leave of a loop, if that is less than all; and the equation that says so.
+    /// What conditions leave of a loop, if that is less than all; and, where the bounds are data, the conditions that give them.
     fn of(
         graph: &Graph,
         sums: &mut Sums,
         conditions: &[Condition],
         range: NodeId,
         trips: i64,
-    ) -> Option<(Cut, Option<usize>)> {
+    ) -> Option<(Cut, SmallVec<[usize; 2]>)> {
         let (mut low, mut high) = (0, trips - 1);
+        // Bounds that are data, and the conditions that give them.
+        let (mut lows, mut highs): (Vec<(Sum, usize)>, Vec<(Sum, usize)>) = (vec![], vec![]);
         let mut steps: Option<(i64, i64)> = None;
         for (number, condition) in conditions.iter().enumerate() {
             match &condition.relation {
@@ -192,15 +198,17 @@ impl Cut {
                     let place = rest.scale(-factor);
                     match place.as_constant() {
                         Some(only) => (low, high) = (low.max(only), high.min(only)),
-                        None => return Some((Cut::At(place), Some(number))),
+                        None => return Some((Cut::From { first: place, count: 1 }, smallvec![number])),
                     }
                 }
                 Relation::NotNegative(sum) => {
                     if let Some((factor, rest)) = solved(graph, sum, range) {
-                        match rest.scale(-factor).as_constant() {
+                        let limit = rest.scale(-factor);
+                        match limit.as_constant() {
                             Some(limit) if factor == 1 => low = low.max(limit),
                             Some(limit) => high = high.min(limit),
-                            None => {}
+                            None if factor == 1 => lows.push((limit, number)),
+                            None => highs.push((limit, number)),
                         }
                         continue;
                     }
@@ -222,10 +230,20 @@ impl Cut {
                 Relation::Other => {}
             }
         }
+        for ((first, says_first), (last, says_last)) in
+            lows.iter().flat_map(|low| highs.iter().map(move |high| (low, high)))
+        {
+            let distance = last.plus(&first.scale(-1)).as_constant();
+            if let Some(count) =
+                distance.map(|distance| distance.saturating_add(1)).filter(|count| (1..trips).contains(count))
+            {
+                return Some((Cut::From { first: first.clone(), count }, smallvec![*says_first, *says_last]));
+            }
+        }
         let (offset, apart) = steps.unwrap_or((0, 1));
         let first = low.checked_add(low.checked_add(offset)?.checked_neg()?.rem_euclid(apart))?;
         let count = high.checked_sub(first)?.checked_div(apart)?.checked_add(1)?;
-        (first <= high && count < trips).then_some((Cut::Steps { first, apart, count }, None))
+        (first <= high && count < trips).then_some((Cut::Steps { first, apart, count }, SmallVec::new()))
     }
 }
 
