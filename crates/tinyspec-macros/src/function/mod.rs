@@ -12,6 +12,7 @@ pub mod flags;
 pub mod gradient;
 pub mod local_macros;
 pub mod options;
+pub mod plain;
 pub mod signature;
 pub mod trace;
 pub mod typed_copy;
@@ -174,6 +175,8 @@ pub fn all_callees(
     diagnostics: &mut Diagnostics,
 ) -> (Vec<CalleePath>, Vec<syn::ItemUse>) {
     let (mut found, imports) = callees::find(written, body);
+    // The trace refuses them.
+    found.retain(|callee| !callee.path.get_ident().is_some_and(|name| plain::is_plain(&written.ident, name)));
     found.extend(own);
     found.extend(signature.models());
     if let Some(extra) = found.get(MOST_CALLEES) {

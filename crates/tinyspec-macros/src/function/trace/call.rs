@@ -7,6 +7,7 @@ use crate::diagnostics::Place;
 use crate::diagnostics::source_text;
 use crate::function::callees::callee_of;
 use crate::function::companion::{Callee, Known, respanned};
+use crate::function::plain::is_plain;
 use crate::function::signature::{Passing, ResultType, TensorType, open_span};
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -89,6 +90,15 @@ impl Tracer<'_> {
                 Some(_) => {
                     self.waits = true;
                     self.arguments(&call.args)
+                }
+                None if path.get_ident().is_some_and(|name| is_plain(&self.signature.ident, name)) => {
+                    let message = format!(
+                        "`{text}` is a plain function, which is not traced: write `#[function]` before it, with the shapes of its \
+                         tensors, or call it outside"
+                    );
+                    self.diagnostics.error_instead_of_rustc(whole, Place::of(&path), message);
+                    self.arguments(&call.args);
+                    Value::Wrong
                 }
                 None => self.arguments(&call.args),
             };
