@@ -58,7 +58,7 @@ pub struct Launch {
     pub program: Arc<dyn Program>,
     /// Indices into the buffer table, by Param slot; behind them, where the kernel has named dims, that of the table of these.
     pub buffers: Vec<u32>,
-    /// The values of the kernel's named dims, by slot: on a GPU they are parameters.
+    /// The values of the kernel's named dims, by slot. GPU kernels take them as parameters.
     pub dims: Vec<i64>,
     /// Trips of the GLOBAL range that run.
     pub trips: Range<usize>,

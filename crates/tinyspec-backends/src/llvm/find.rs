@@ -143,7 +143,7 @@ pub fn identity() -> Option<String> {
 /// Opens the first usable libLLVM without binding it; `named` is the value of [`VARIABLE`].
 ///
 /// # Errors
-/// When none is usable; a named one is never replaced by another.
+/// When none is usable. Where one is named, no other is tried.
 pub fn search(named: Option<OsString>) -> Result<Library, LlvmError> {
     let mut attempts = Attempts::default();
     if let Some(path) = named.filter(|value| !value.is_empty()).map(PathBuf::from) {

@@ -27,10 +27,12 @@ const COUNTED: &[(&str, Open)] = &[
     ("amd", amd_device),
 ];
 
-/// How the device of this name is opened, and whose kernels it runs: one of [`DEVICES`]; one of [`COUNTED`]; a processor that machine code is made
-/// for, such as `znver4`; the interpreter of what is lowered for one, such as `interpreter/znver4`; a GPU that code is made for and
-/// that is not there, such as `sm_80`; the interpreter of what is lowered for one, such as `simt/sm_80`; or a virtual device beside
-/// one of these, such as `cpu:1`, with memory of its own.
+/// How the device of this name is opened, and the kind of device whose kernels it runs. A name is one of
+///
+/// * [`DEVICES`] or [`COUNTED`];
+/// * a processor, such as `znver4`, and `interpreter/znver4`, which interprets what is lowered for it;
+/// * a GPU that need not be there, such as `sm_80`, and `simt/sm_80`, which interprets what is lowered for it;
+/// * a virtual device beside one of these, such as `cpu:1`, with memory of its own.
 pub(super) fn find(name: &str) -> Option<(&str, Open)> {
     let kind = kind_of(name);
     if name.strip_prefix(kind)?.strip_prefix(':').is_some_and(|number| number.parse::<u16>().is_err()) {

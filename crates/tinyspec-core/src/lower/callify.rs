@@ -14,7 +14,7 @@ use std::hash::Hash;
 use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::{
-    AddrSpace, Arg, Builder, Const, ContentHash, ContentHasher, Device, Graph, NodeId, Op, Props, Result,
+    AddrSpace, Arg, Builder, Const, ContentHash, ContentHasher, DType, Device, Graph, NodeId, Op, Props, Result, Shape,
 };
 
 type Positions = SmallVec<[u32; 3]>;
@@ -50,7 +50,7 @@ pub(crate) struct Walk {
     pub has_equal: bool,
     /// Leaves that are numbers here.
     literals: FxHashMap<u32, Const>,
-    /// Some of it is data, which the graph says is a number, a part or a place: a history has to say so.
+    /// Some numbers, parts or places that the lazy graph holds are inputs here; a history is made of the lazy graph.
     pub has_changing: bool,
 }
 
@@ -61,8 +61,23 @@ struct Entry {
     leaf: Option<u32>,
     /// Is, or needs, one of those that are done first.
     waits: bool,
-    /// A window, whose second source are its offsets.
+    /// A window whose offsets are data: they are its second source.
     is_moved: bool,
+}
+
+/// What the key of a walk is made of, in walk order.
+#[derive(Hash)]
+enum KeyPart<'a> {
+    /// A tensor in memory.
+    Leaf(DType, &'a Shape, Option<&'a Device>),
+    /// A computed node over earlier ones.
+    Node(Op, &'a Arg, &'a [u32]),
+    /// The shape of a window whose offsets are a leaf.
+    Window(&'a Shape),
+    /// A leaf that is a constant in this program.
+    Literal(u32, Const),
+    /// The body of a Function.
+    Body(ContentHash),
 }
 
 /// The stateless graph of a walk.
@@ -158,7 +173,7 @@ impl Walk {
         let mut hasher = ContentHasher::default();
         enum Visit {
             Enter(Arc<Node>),
-            Leave(Arc<Node>, Sources),
+            Leave { node: Arc<Node>, sources: Sources, is_moved: bool },
         }
         let mut stack: Vec<Visit> = roots.iter().rev().cloned().map(Visit::Enter).collect();
         while let Some(visit) = stack.pop() {
@@ -168,37 +183,36 @@ impl Walk {
                         walk.meet_again(known, &node);
                         continue;
                     }
-                    let view = match changing.get(&node.hash) {
+                    let change = changing.get(&node.hash);
+                    let view = match change {
                         Some(Change::Data(data)) if !node.is_realized() => View::Realised(Some(data.clone())),
                         _ => node.view(),
                     };
-                    let sources = match view {
-                        View::Lazy(sources) => match changing.get(&node.hash) {
-                            Some(Change::Moved(moved)) => {
-                                sources.into_iter().take(1).chain([moved.0.clone()]).collect()
-                            }
-                            _ => needed(&node, sources),
-                        },
-                        View::Realised(storage) => {
+                    let (sources, is_moved) = match (view, change) {
+                        (View::Lazy(sources), Some(Change::Moved(moved))) => {
+                            (sources.into_iter().take(1).chain([moved.0.clone()]).collect(), true)
+                        }
+                        (View::Lazy(sources), _) => (needed(&node, sources), false),
+                        (View::Realised(storage), _) => {
                             let slot = walk.leaf_count;
                             walk.leaf_count += 1;
-                            (u8::MAX, node.props.dtype, &node.props.shape, node.device()).hash(&mut hasher);
+                            KeyPart::Leaf(node.props.dtype, &node.props.shape, node.device()).hash(&mut hasher);
                             positions.insert(who(&node), walk.entries.len() as u32);
                             walk.leaves.extend(storage);
                             let sources = Positions::new();
                             walk.entries.push(Entry { node, sources, leaf: Some(slot), waits: false, is_moved: false });
                             continue;
                         }
-                        View::Overwritten => {
+                        (View::Overwritten, _) => {
                             walk.overwritten.push(node);
                             continue;
                         }
                     };
                     let pending: Sources = sources.iter().rev().cloned().collect();
-                    stack.push(Visit::Leave(node, sources));
+                    stack.push(Visit::Leave { node, sources, is_moved });
                     stack.extend(pending.into_iter().map(Visit::Enter));
                 }
-                Visit::Leave(node, sources) => {
+                Visit::Leave { node, sources, is_moved } => {
                     // Reached twice before its sources were done.
                     if let Some(&known) = positions.get(&who(&node)) {
                         walk.meet_again(known, &node);
@@ -206,20 +220,19 @@ impl Walk {
                     }
                     let sources: Positions =
                         sources.iter().filter_map(|source| positions.get(&who(source)).copied()).collect();
-                    (node.op, &node.arg, &sources[..]).hash(&mut hasher);
-                    let is_moved = matches!(changing.get(&node.hash), Some(Change::Moved(_)));
+                    KeyPart::Node(node.op, &node.arg, &sources).hash(&mut hasher);
                     if is_moved {
-                        (u8::MAX - 2, &node.props.shape).hash(&mut hasher);
+                        KeyPart::Window(&node.props.shape).hash(&mut hasher);
                     }
                     for (leaf, value) in walk.summed_literals(&node, &sources).unwrap_or_default() {
-                        (u8::MAX - 1, leaf, value).hash(&mut hasher);
+                        KeyPart::Literal(leaf, value).hash(&mut hasher);
                         walk.literals.insert(leaf, value);
                     }
                     walk.has_placeholder |= node.op == Op::Param;
                     if node.op == Op::Function
                         && let Some(body) = node.sources().first()
                     {
-                        body.hash.hash(&mut hasher);
+                        KeyPart::Body(body.hash).hash(&mut hasher);
                     }
                     let waits = sources.iter().any(|&source| walk.entries[source as usize].waits);
                     let is_move = matches!(node.arg, Arg::Load { device: Some(_), .. })

@@ -15,7 +15,7 @@ use tinyspec_ir::{Const, ContentHash, DType, Op};
 /// Bytes of a part that may be copied: more take longer than a compilation.
 const MOST_BYTES: usize = 16 << 20;
 
-/// What stands for a node in a compiled program.
+/// What replaces a node in a compiled program.
 pub(super) enum Change {
     /// Memory that holds its value.
     Data(Arc<Storage>),
@@ -23,21 +23,21 @@ pub(super) enum Change {
     Moved(Moved),
 }
 
-/// Nodes that compiled programs do not hold as the graph says, by their hashes.
+/// The nodes that are inputs of a compiled program instead of parts of it, by hash.
 pub(super) type Changing = FxHashMap<ContentHash, Change>;
 
 /// Where a node is produced: a line may produce several in one program, as in an unrolled loop, and each of them is counted by
 /// itself.
 type Place = (&'static Location<'static>, u32);
 
-/// Numbers, parts of tensors and places in tensors, of which this line of the program has produced too many others.
+/// The numbers, parts and places of which their line has produced too many different ones to compile each.
 pub(super) fn changing<'a>(nodes: impl Iterator<Item = &'a Arc<Node>>, roots: &[Arc<Node>]) -> Result<Changing> {
     let mut occurrences: FxHashMap<Place, u32> = FxHashMap::default();
     let mut changing = Changing::default();
     let device = device_of(roots.iter().map(|root| root.device()))?;
     for node in nodes.filter(|node| matches!(node.op, Op::Const | Op::Shrink | Op::Pad) && !node.is_realized()) {
         let Some(line) = node.location else { continue };
-        // Whether the line has produced too many others.
+        // Counts the node; true once its line has produced too many different ones.
         let mut changes = |kind: u32, number: Const| {
             let occurrence = occurrences.entry((line, kind)).or_default();
             *occurrence += 1;
@@ -50,7 +50,7 @@ pub(super) fn changing<'a>(nodes: impl Iterator<Item = &'a Arc<Node>>, roots: &[
             let is_other = changes(0, Const::int(DType::Index, start as i128));
             if is_other { part_data(node, &whole, start)? } else { None }
         } else if let Some(offsets) = Offsets::of(node) {
-            // Of other sizes the same line has other offsets.
+            // Windows of different sizes are counted apart: on one line, offsets may follow from lengths.
             let kind = 1 + offsets.sizes() % (KINDS - 1);
             if changes(kind, offsets.number()) { Some(Change::Moved(offsets.moved(&device, line)?)) } else { None }
         } else {
@@ -61,7 +61,7 @@ pub(super) fn changing<'a>(nodes: impl Iterator<Item = &'a Arc<Node>>, roots: &[
     Ok(changing)
 }
 
-/// Numbers and parts are of one kind, windows of some others, by their sizes.
+/// Numbers and parts are counted as kind 0, windows as one of the others, by their sizes.
 const KINDS: u32 = 64;
 
 fn number_data(node: &Arc<Node>, number: Const, device: &Arc<Device>) -> Result<Option<Change>> {

@@ -190,16 +190,28 @@ fn remainder(graph: &mut Graph, sum: &Sum, divisor: i64) -> Result<Sum> {
     Ok(high.scale(common).plus(&low))
 }
 
-/// `factor · high + low`, with the greatest factor of the divisor below which `low` always is, so that it never carries.
+/// The greatest factor of a divisor above which the terms that it does not divide, together with the constant, never carry:
+/// `(1024·a + b) / 4096` is `a / 4` for a `b` below 1024. `bounds` are those of the terms that a factor does not divide.
+pub(crate) fn factor_without_carry(
+    divisor: i64,
+    coefficients: impl Iterator<Item = i64> + Clone,
+    bounds: impl Fn(i64) -> Option<(i128, i128)>,
+) -> i64 {
+    // The constant alone never carries.
+    let common = coefficients.clone().fold(divisor, gcd);
+    let never_carries =
+        |&factor: &i64| factor > common && bounds(factor).is_some_and(|(low, high)| low >= 0 && high < factor as i128);
+    coefficients.map(|coefficient| gcd(divisor, coefficient)).filter(never_carries).max().unwrap_or(common)
+}
+
+/// `factor · high + low`, where `low` never carries.
 fn digits(graph: &Graph, sum: &Sum, divisor: i64) -> (i64, Sum, Sum) {
     let low = |factor: i64| Sum {
         terms: sum.terms.iter().copied().filter(|term| term.1 % factor != 0).collect(),
         constant: floor_mod(sum.constant, factor),
     };
-    let common = sum.terms.iter().fold(divisor, |common, term| gcd(common, term.1));
-    let factors = sum.terms.iter().map(|term| gcd(divisor, term.1));
-    let factor = factors.filter(|&factor| factor > common && within(&low(factor), factor, graph)).max();
-    let factor = factor.unwrap_or(common);
+    let coefficients = sum.terms.iter().map(|term| term.1);
+    let factor = factor_without_carry(divisor, coefficients, |factor| low(factor).bounds(graph));
     let whole = sum.terms.iter().filter(|term| term.1 % factor == 0);
     let high = Sum {
         terms: whole.map(|&(atom, coefficient)| (atom, coefficient / factor)).collect(),

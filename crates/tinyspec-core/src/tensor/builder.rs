@@ -116,8 +116,8 @@ impl Builder for LazyBuilder {
         &self.nodes[node.index()].props
     }
 
-    /// Where a line writes another number in each program, such as a rate that falls from step to step, that is data
-    /// (`lower::changing`). Of bools there are two.
+    /// The number keeps its line: where a line writes a different number in each program, such as a rate that falls from
+    /// step to step, the number becomes an input (`lower::changing`). A bool has two values, so it stays a constant.
     fn number(&mut self, value: Const) -> NodeId {
         let written = self.location.filter(|_| !matches!(value.dtype, DType::Bool | DType::Index));
         match written.and_then(|location| Node::number(value, location).ok()) {

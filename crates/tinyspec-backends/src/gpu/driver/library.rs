@@ -17,7 +17,7 @@ pub(in super::super) struct Library {
 pub(in super::super) struct Search {
     /// What it is called in messages.
     pub driver: &'static str,
-    /// The variable that names the library, or its folder; what it names is never replaced by another.
+    /// The variable that names the library or its folder: where it is set, nothing else is tried.
     pub variable: &'static str,
     /// Names and files, in their order; the first is that of the file in a folder.
     pub names: &'static [&'static str],

@@ -3,7 +3,7 @@
 
 mod symbolic;
 
-use crate::lower::sum::gcd;
+use crate::lower::sum::factor_without_carry;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use symbolic::Symbols;
@@ -160,8 +160,7 @@ impl Indices {
             quotient.constant = quotient.constant.wrapping_add(value);
             return self.build(quotient);
         }
-        let common = rest.terms.iter().fold(divisor, |common, &(_, coefficient)| gcd(common, coefficient));
-        let common = self.digits(&rest, divisor).unwrap_or(common);
+        let common = self.factor_without_carry(&rest, divisor);
         let (smaller, divisor) = shrink(rest, common, divisor);
         let atom = match self.single(&smaller) {
             // (y / d) / e = y / (d·e)
@@ -181,8 +180,7 @@ impl Indices {
             rest.constant = rest.constant.wrapping_sub(value.wrapping_mul(divisor));
             return self.build(rest);
         }
-        let common = rest.terms.iter().fold(divisor, |common, &(_, coefficient)| gcd(common, coefficient));
-        let common = self.digits(&rest, divisor).unwrap_or(common);
+        let common = self.factor_without_carry(&rest, divisor);
         let low = below(&rest, common);
         let (smaller, divisor) = shrink(rest, common, divisor);
         let atom = match self.single(&smaller) {
@@ -364,15 +362,9 @@ impl Indices {
         (value == floor_div(ends.1, divisor)).then_some(value)
     }
 
-    /// The greatest factor of the divisor above which the terms that it does not divide, together with the constant, never
-    /// carry: `(1024·a + b) / 4096` is `a / 4` for a `b` below 1024.
-    fn digits(&self, rest: &Linear, divisor: i64) -> Option<i64> {
-        let factors = rest.terms.iter().map(|&(_, coefficient)| gcd(divisor, coefficient));
-        let never_carries = |&factor: &i64| {
-            let (low, high) = self.bounds(&below(rest, factor));
-            factor > 1 && low >= 0 && high < factor as i128
-        };
-        factors.filter(never_carries).max()
+    fn factor_without_carry(&self, rest: &Linear, divisor: i64) -> i64 {
+        let coefficients = rest.terms.iter().map(|&(_, coefficient)| coefficient);
+        factor_without_carry(divisor, coefficients, |factor| Some(self.bounds(&below(rest, factor))))
     }
 
     /// The only atom of `linear` as `(op, inner, number)`, if it is a quotient or remainder by a number.
