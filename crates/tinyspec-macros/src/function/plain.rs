@@ -23,6 +23,9 @@ struct Functions {
     plain: Vec<String>,
 }
 
+/// The modules of a file, unless it cannot be read.
+type Modules = Option<Rc<Vec<Functions>>>;
+
 /// Whether `callee` is a plain function of the module in which the function or method `caller` is defined.
 pub fn is_plain(caller: &Ident, callee: &Ident) -> bool {
     let Some(modules) = modules_around(caller) else { return false };
@@ -33,15 +36,15 @@ pub fn is_plain(caller: &Ident, callee: &Ident) -> bool {
 }
 
 /// The modules of the file in which a name stands, if it is known. Each file is read once.
-fn modules_around(name: &Ident) -> Option<Rc<Vec<Functions>>> {
+fn modules_around(name: &Ident) -> Modules {
     thread_local! {
-        static FILES: RefCell<HashMap<PathBuf, Option<Rc<Vec<Functions>>>>> = RefCell::default();
+        static FILES: RefCell<HashMap<PathBuf, Modules>> = RefCell::default();
     }
     let path = name.span().local_file()?;
     FILES.with_borrow_mut(|files| {
         let read = |path: &PathBuf| {
             let file = syn::parse_file(&std::fs::read_to_string(path).ok()?).ok()?;
-            let mut modules = Modules::default();
+            let mut modules = Reader::default();
             modules.visit_file(&file);
             Some(Rc::new(modules.0))
         };
@@ -50,9 +53,9 @@ fn modules_around(name: &Ident) -> Option<Rc<Vec<Functions>>> {
 }
 
 #[derive(Default)]
-struct Modules(Vec<Functions>);
+struct Reader(Vec<Functions>);
 
-impl Modules {
+impl Reader {
     fn add<'a>(&mut self, items: impl Iterator<Item = &'a Item>) {
         let mut functions = Functions::default();
         for item in items {
@@ -81,7 +84,7 @@ impl Modules {
     }
 }
 
-impl<'ast> Visit<'ast> for Modules {
+impl<'ast> Visit<'ast> for Reader {
     fn visit_file(&mut self, file: &'ast syn::File) {
         self.add(file.items.iter());
         visit_file(self, file);

@@ -189,7 +189,8 @@ impl Cut {
     ) -> Option<(Cut, SmallVec<[usize; 2]>)> {
         let (mut low, mut high) = (0, trips - 1);
         // Bounds that are data, and the conditions that give them.
-        let (mut lows, mut highs): (Vec<(Sum, usize)>, Vec<(Sum, usize)>) = (vec![], vec![]);
+        let mut lows: Vec<(Sum, usize)> = vec![];
+        let mut highs: Vec<(Sum, usize)> = vec![];
         let mut steps: Option<(i64, i64)> = None;
         for (number, condition) in conditions.iter().enumerate() {
             match &condition.relation {
