@@ -1,6 +1,6 @@
 //! Beam search: the best few schedules grow, the cost model says what to try next.
 
-use super::moves::{Candidate, candidate, neighbours};
+use crate::lower::optimize::moves::{Candidate, candidate, neighbours};
 use super::store::Record;
 use super::trial::Trial;
 use crate::Result;

@@ -22,7 +22,7 @@
 //! nothing is searched.
 
 mod beam;
-mod moves;
+
 mod settings;
 mod store;
 mod trial;

@@ -1,6 +1,6 @@
 //! A kernel tried on its device: on numbers of its own, checked first, then timed.
 
-use super::moves::{Candidate, candidate};
+use crate::lower::optimize::moves::{Candidate, candidate};
 use crate::Result;
 use crate::execute::{Device, Owner, Storage};
 use crate::lower::kernel;

@@ -70,6 +70,13 @@ pub struct Access {
     pub(crate) index: Sum,
 }
 
+impl Access {
+    /// Do Ranges alone decide, linearly, where it is?
+    pub(crate) fn is_regular(&self, graph: &Graph) -> bool {
+        self.index.terms.iter().all(|&(atom, _)| graph.op(atom) == Op::Range)
+    }
+}
+
 impl Kernel {
     /// Reads a kernel.
     ///

@@ -7,8 +7,10 @@ mod bands;
 mod bounds;
 mod cost;
 mod delinearize;
+mod descent;
 pub mod heuristics;
 mod kernel;
+pub(crate) mod moves;
 mod nans;
 pub(crate) mod online;
 mod opt_op;
@@ -90,11 +92,11 @@ impl<'t> Scheduler<'t> {
         self.target
     }
 
-    /// The schedule that the hand-written rules choose.
+    /// The schedule that the hand-written rules choose, or the cost model where it finds that one poor.
     pub fn heuristics(&self) -> Vec<OptOp> {
         match self.online {
             Some(_) => vec![OptOp::Block(Blocking::default())],
-            None => heuristics::choose(&self.graph, &self.kernel, self.target),
+            None => descent::improve(self, heuristics::choose(&self.graph, &self.kernel, self.target)),
         }
     }
 
@@ -130,6 +132,22 @@ impl<'t> Scheduler<'t> {
             return online.estimate(blocking, self.target);
         }
         cost::estimate(&self.graph, &self.kernel, space, self.target)
+    }
+
+    /// Do Ranges alone decide, linearly, where the kernel reads and writes?
+    fn is_regular(&self) -> bool {
+        self.kernel.accesses.iter().all(|access| access.is_regular(&self.graph))
+    }
+
+    /// Lanes of its vectors.
+    fn lanes(&self) -> i64 {
+        super::lanes(self.target, self.kernel.dtypes(&self.graph)) as i64
+    }
+
+    /// What no schedule can be faster than, by the same model.
+    fn bound(&self) -> Estimate {
+        let space = Space::new(&self.graph, &self.kernel, self.target);
+        cost::bound(&self.graph, &self.kernel, &space, self.target)
     }
 
     /// The kernel over these axes: its graph and its new `Sink`.

@@ -7,7 +7,7 @@ mod gate;
 mod interleave;
 mod overlap;
 mod reduce;
-mod stride;
+pub(crate) mod stride;
 mod turn;
 
 use super::tile::{Dims, Layout, Parts};

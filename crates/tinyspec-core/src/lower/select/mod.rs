@@ -6,7 +6,7 @@
 mod accumulate;
 mod carry;
 pub mod decompose;
-mod devectorize;
+pub(crate) mod devectorize;
 mod maximum;
 mod pair;
 mod tile;

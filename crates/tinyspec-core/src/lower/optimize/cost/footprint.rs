@@ -91,17 +91,24 @@ pub(super) fn power_of_two(number: f64) -> f64 {
     (number & number.wrapping_neg()).max(1) as f64
 }
 
+/// Bytes of all walks together, each as many as `of` says: of walks of one buffer that are all inside of the same loops,
+/// one fetches for the others.
+fn joined(walks: &[Walk], of: impl Fn(&Walk) -> f64) -> f64 {
+    let first = |walk: &Walk, position: usize| walks[..position].iter().all(|other| other.of != walk.of);
+    let firsts = walks.iter().enumerate().filter(|(position, walk)| first(walk, *position));
+    let most = |walk: &Walk| walks.iter().filter(|other| other.of == walk.of).map(&of).fold(0.0, f64::max);
+    firsts.map(|(_, walk)| most(walk)).sum()
+}
+
+/// Bytes that the walks reach: each has to come from memory once.
+pub(super) fn distinct(walks: &[Walk], loops: &Loops) -> f64 {
+    joined(walks, |walk| walk.footprint(loops, 0))
+}
+
 /// Bytes that a cache of `capacity` fetches for all accesses together.
 pub(super) fn traffic(walks: &[Walk], loops: &Loops, capacity: f64) -> f64 {
-    // Of walks of one buffer that are all inside of the same loops, one fetches for the others.
-    let joined = |of: &dyn Fn(&Walk) -> f64| -> f64 {
-        let first = |walk: &Walk, position: usize| walks[..position].iter().all(|other| other.of != walk.of);
-        let firsts = walks.iter().enumerate().filter(|(position, walk)| first(walk, *position));
-        let most = |walk: &Walk| walks.iter().filter(|other| other.of == walk.of).map(of).fold(0.0, f64::max);
-        firsts.map(|(_, walk)| most(walk)).sum()
-    };
     // From which axis on everything touched stays in the cache.
-    let total = |first: usize| joined(&|walk| walk.room(loops, first, capacity / WAYS));
+    let total = |first: usize| joined(walks, |walk| walk.room(loops, first, capacity / WAYS));
     let fits = (0..=loops.count()).find(|&first| total(first) <= capacity).unwrap_or(loops.count());
     if fits == 0 {
         return 0.0;
@@ -115,6 +122,6 @@ pub(super) fn traffic(walks: &[Walk], loops: &Loops, capacity: f64) -> f64 {
     };
     match loops.is_reduce(nearest) {
         true => walks.iter().map(of).sum(),
-        false => joined(&of),
+        false => joined(walks, of),
     }
 }

@@ -10,6 +10,7 @@ use super::kernel::{Access, Kernel, Reduction, slot};
 use super::space::Space;
 use crate::lower::live::RangeSet;
 use crate::lower::select::decompose::Sizes;
+use crate::lower::select::devectorize::stride::is_near;
 use crate::lower::sum::Sum;
 use footprint::{Walk, power_of_two};
 use loops::Loops;
@@ -123,23 +124,29 @@ pub(crate) fn threads(trips: f64, threads: usize) -> f64 {
 
 /// Estimates a kernel under the schedule that led to `space`.
 pub(crate) fn estimate(graph: &Graph, kernel: &Kernel, space: &Space, target: &Target) -> Estimate {
+    Model::new(graph, kernel, space, target, &moved(kernel)).estimate()
+}
+
+/// What no schedule of the kernel can be faster than: full vectors, and each element from memory once. `space` has no
+/// schedule yet.
+pub(crate) fn bound(graph: &Graph, kernel: &Kernel, space: &Space, target: &Target) -> Estimate {
+    let accesses = moved(kernel);
+    let model = Model::new(graph, kernel, space, target, &accesses);
+    let scalar = model.estimate();
+    let walks: Vec<Walk> = accesses.iter().map(|access| model.walk(access)).collect();
+    Estimate {
+        arithmetic: scalar.arithmetic / model.lanes,
+        accesses: scalar.accesses / model.lanes,
+        memory: footprint::distinct(&walks, &model.loops) / BYTES_PER_CYCLE[1],
+        threads: target.threads as f64,
+        ..Estimate::default()
+    }
+}
+
+/// The accesses as the loops make them.
+fn moved(kernel: &Kernel) -> Vec<Access> {
     let carried = Carried::of(kernel);
-    let accesses: Vec<Access> = kernel.accesses.iter().map(|access| carried.access(kernel, access)).collect();
-    let mut model = Model {
-        graph,
-        kernel,
-        carried,
-        accesses: &accesses,
-        space,
-        target,
-        loops: Loops::new(kernel, space),
-        sizes: Sizes::of(target),
-        lanes: crate::lower::lanes(target, kernel.dtypes(graph)) as f64,
-        along: SmallVec::new(),
-        parts: RefCell::default(),
-    };
-    model.along = model.choose_lanes();
-    model.estimate()
+    kernel.accesses.iter().map(|access| carried.access(kernel, access)).collect()
 }
 
 struct Model<'a> {
@@ -189,7 +196,31 @@ impl Carried {
     }
 }
 
-impl Model<'_> {
+impl<'a> Model<'a> {
+    fn new(
+        graph: &'a Graph,
+        kernel: &'a Kernel,
+        space: &'a Space,
+        target: &'a Target,
+        accesses: &'a [Access],
+    ) -> Model<'a> {
+        let mut model = Model {
+            graph,
+            kernel,
+            carried: Carried::of(kernel),
+            accesses,
+            space,
+            target,
+            loops: Loops::new(kernel, space),
+            sizes: Sizes::of(target),
+            lanes: crate::lower::lanes(target, kernel.dtypes(graph)) as f64,
+            along: SmallVec::new(),
+            parts: RefCell::default(),
+        };
+        model.along = model.choose_lanes();
+        model
+    }
+
     /// Ranges that are open at a node.
     fn open(&self, node: NodeId) -> RangeSet {
         self.carried.open(self.kernel, self.kernel.live.of(node))
@@ -333,21 +364,26 @@ impl Model<'_> {
 
     /// An access moves along its vectors, and by single elements.
     fn has_lanes(&self, access: &Access) -> bool {
-        self.loops
-            .tile(access.open)
-            .into_iter()
-            .rfind(|&axis| self.is_lane(axis))
-            .is_some_and(|axis| self.is_contiguous(access, axis))
+        self.lane(access).is_some_and(|axis| self.is_contiguous(access, axis))
+    }
+
+    /// The axis that the vectors of an access lie along.
+    fn lane(&self, access: &Access) -> Option<usize> {
+        self.loops.tile(access.open).into_iter().rfind(|&axis| self.is_lane(axis))
     }
 
     /// Vector accesses and single lanes of one execution.
     fn instructions(&self, access: &Access, staged: bool) -> (f64, f64) {
         let parts = self.parts_over(access.open);
-        let regular = access.index.terms.iter().all(|&(atom, _)| self.graph.op(atom) == Op::Range);
+        let regular = access.is_regular(self.graph);
         let tile = self.loops.tile(access.open);
         let vectors = tile.iter().any(|&axis| self.is_lane(axis));
+        let near = self.lane(access).map(|axis| self.step(access, axis));
+        let near = near.filter(|&step| regular && !access.is_store && is_near(step, self.lanes as i64, 1));
         match () {
             () if staged || regular && (!vectors || self.has_lanes(access)) => (parts, 0.0),
+            // Lanes a few elements apart are picked from whole vectors.
+            () if let Some(step) = near => (parts * 2.0 * step.abs() as f64, 0.0),
             // Turned in registers: as many exchanges as a lane's number has bits.
             () if regular && access.is_store && self.is_turned(access) => (parts * (1.0 + self.lanes.log2()), 0.0),
             () => (0.0, parts * if vectors { self.lanes } else { 1.0 }),
@@ -369,7 +405,7 @@ impl Model<'_> {
     }
 
     fn walk(&self, access: &Access) -> Walk {
-        let regular = access.index.terms.iter().all(|&(atom, _)| self.graph.op(atom) == Op::Range);
+        let regular = access.is_regular(self.graph);
         let elements = self.graph.props(access.buffer).element_count().as_const();
         Walk {
             steps: (0..self.space.axes.len()).map(|axis| self.step(access, axis).unsigned_abs() as f64).collect(),

@@ -98,7 +98,7 @@ impl Planner<'_> {
         let (lanes, columns) = (self.lanes(), self.trips(lane));
         let padded = columns * 4 < lanes * 3 && !self.target.masked_access;
         // A row may have one element a step, but the panel must be regular.
-        let regular = self.kernel.accesses[panel].index.terms.iter().all(|&(atom, _)| self.graph.op(atom) == Op::Range);
+        let regular = self.kernel.accesses[panel].is_regular(self.graph);
         if padded || columns < 2 || !regular || (vectors - 1) * lanes >= columns {
             return None;
         }

@@ -17,7 +17,7 @@ const LABOUR: usize = 6;
 
 /// Results that share each element of a large matrix, at most, for its reading to set the pace: a batch of a few rows. With
 /// short vectors they are fewer: each element of the matrix then takes more instructions.
-const FEW: [i64; 2] = [4, 16];
+const FEW: [i64; 2] = [4, 8];
 
 /// Rows that are summed at once.
 pub(super) struct Beside {
@@ -43,8 +43,6 @@ struct Rows {
     tile: i64,
     /// Output axes whose results share what is read.
     sharing: SmallVec<[usize; 2]>,
-    /// The loop over rows is around that over columns.
-    is_outside: bool,
 }
 
 impl Planner<'_> {
@@ -138,6 +136,8 @@ impl Planner<'_> {
         const VECTORS: i64 = 4;
         /// Sums of a trip: what each row is multiplied with is loaded once for the vectors of a result.
         const SUMS: [i64; 2] = [8, 16];
+        /// Trips beyond the end of the columns are at most one in so many.
+        const WASTE: i64 = 64;
         let &[rows] = &self.reduced().collect::<SmallVec<[usize; 2]>>()[..] else { return None };
         let [first, second, _] = self.target.cache_bytes.map(|bytes| bytes as i64);
         let keeps = |reduction: &Reduction| {
@@ -187,32 +187,29 @@ impl Planner<'_> {
         let count = (fewest..=most).rev().find(|count| self.trips(rows) % count == 0)?;
         let least = ((columns + room - 1) / room + threads - 1) / threads * threads;
         let even = |blocks: i64| ((columns + blocks - 1) / blocks + tile - 1) / tile * tile;
-        let (block, tile, is_outside) = if columns % even(least) == 0 {
-            (even(least), tile, true)
-        } else if is_short {
-            // Where columns leave a rest only the last trip of the last block has masks: blocks take as many trips each.
+        let (block, tile) = if columns % even(least) == 0 {
+            (even(least), tile)
+        } else {
+            // Blocks take as many trips each: all but the last ones of the last block have no masks.
             let most = (columns * size / (2 * RUN)).max(least);
             let whole = |tile: i64| {
                 let trips = (columns + tile - 1) / tile;
+                let padded = |blocks: i64| (trips + blocks - 1) / blocks * blocks * tile;
                 let shares = |blocks: &i64| blocks % threads == 0 || *blocks >= 8 * threads;
-                let blocks = (least..=most).find(|blocks| trips % blocks == 0 && shares(blocks))?;
-                Some((blocks, -tile, trips / blocks * tile))
+                let is_tight = |blocks: &i64| (padded(*blocks) - columns) * WASTE <= columns.max(tile * WASTE);
+                let blocks = (least..=most).find(|blocks| is_tight(blocks) && shares(blocks))?;
+                Some((blocks, -tile, padded(blocks) / blocks))
             };
             let (_, tile, block) = (1..=tile / lanes).filter_map(|vectors| whole(vectors * lanes)).min()?;
-            (block, -tile, true)
-        } else if threads == 1 && self.target.masked_access {
-            // With masks the sums are better in registers, and two threads are better with longer runs.
-            (even(least), tile, false)
-        } else {
-            return None;
+            (block, -tile)
         };
-        Some(Rows { rows, count, block, tile, sharing, is_outside })
+        Some(Rows { rows, count, block, tile, sharing })
     }
 
     /// Sums across rows of a large matrix: blocks of columns, whose sums a cache holds, are walked row after row, a few at
     /// once. False where that is no way to do it.
     pub(super) fn sum_rows(&mut self, lane: usize, lanes: i64) -> bool {
-        let Some(Rows { rows, count, block, tile, sharing, is_outside }) = self.rows_to_sum(lane, lanes) else {
+        let Some(Rows { rows, count, block, tile, sharing }) = self.rows_to_sum(lane, lanes) else {
             return false;
         };
         let columns = self.trips(lane);
@@ -228,9 +225,7 @@ impl Planner<'_> {
             self.apply(OptOp::Split { axis, factor: tile, target: AxisType::Upcast, top: false });
         }
         self.far_apart(rows, count, AxisType::Unroll);
-        if let (Some(columns), Some(rows)) = (self.axis_of_loop(lane), self.axis_of(rows, AxisType::Reduce))
-            && is_outside
-        {
+        if let (Some(columns), Some(rows)) = (self.axis_of_loop(lane), self.axis_of(rows, AxisType::Reduce)) {
             self.apply(OptOp::Swap(columns, rows));
         }
         true

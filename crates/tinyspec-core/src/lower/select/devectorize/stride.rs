@@ -10,7 +10,7 @@ use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 pub(super) const STEP: i64 = 4;
 
 /// May lanes so many elements apart be read like this, under as many gates?
-pub(super) fn is_near(stride: i64, width: i64, gates: i64) -> bool {
+pub(crate) fn is_near(stride: i64, width: i64, gates: i64) -> bool {
     match stride {
         -1 => width > 1,
         _ => gates == 1 && (2..=STEP.min(width / 2)).contains(&stride.abs()),

@@ -1,6 +1,6 @@
 //! The neighbours of a schedule: one more op, one op changed, or one left out.
 
-use crate::lower::optimize::{Axis, Blocking, OptOp, Scheduler, Space};
+use super::{Axis, Blocking, OptOp, Scheduler, Space};
 use tinyspec_ir::AxisType;
 
 /// Trips that register tiles may have along an axis.
@@ -13,13 +13,13 @@ const ROWS: [i64; 8] = [2, 3, 4, 6, 8, 10, 12, 14];
 const IN_A_BLOCK: [i64; 6] = [2, 4, 8, 16, 32, 64];
 
 /// A schedule and the axes it leads to.
-pub(super) struct Candidate {
+pub(crate) struct Candidate {
     pub ops: Vec<OptOp>,
     pub space: Space,
 }
 
 /// All schedules that are one step away and fit.
-pub(super) fn neighbours(scheduler: &Scheduler, ops: &[OptOp]) -> Vec<Candidate> {
+pub(crate) fn neighbours(scheduler: &Scheduler, ops: &[OptOp]) -> Vec<Candidate> {
     let Ok(space) = scheduler.space(ops) else { return Vec::new() };
     let mut lists: Vec<Vec<OptOp>> = Vec::new();
     // Once loops are staggered the axes stay as they are: what changes them comes before.
@@ -40,7 +40,7 @@ pub(super) fn neighbours(scheduler: &Scheduler, ops: &[OptOp]) -> Vec<Candidate>
 }
 
 /// Shares the outermost loop among threads where nothing is shared yet; none where the ops do not fit.
-pub(super) fn candidate(scheduler: &Scheduler, ops: Vec<OptOp>) -> Option<Candidate> {
+pub(crate) fn candidate(scheduler: &Scheduler, ops: Vec<OptOp>) -> Option<Candidate> {
     let (ops, space) = scheduler.shared(ops).ok()?;
     Some(Candidate { ops, space })
 }

@@ -1,0 +1,62 @@
+//! Kernels that the hand-written rules leave far from what the processor could do: the cost model finds them a schedule,
+//! a step at a time. It asks nothing of what the kernel computes.
+
+use super::moves::{Candidate, candidate, neighbours};
+use super::{OptOp, Scheduler, Space};
+
+/// A schedule is poor if it takes this many times longer than the kernel's bound.
+const POOR: f64 = 3.0;
+/// What is left of an estimate with another schedule for it to be taken: the model's own errors are smaller.
+const CLEARLY: f64 = 0.5;
+/// The same where the rules have found vectors: Select knows ways to load them that the model does not.
+const CLEARLY_WITH_VECTORS: f64 = 0.1;
+/// What each step leaves of an estimate, at most.
+const STEP: f64 = 0.95;
+/// Nanoseconds of a kernel below which a better schedule would not earn back the time it takes to find one.
+const WORTH: f64 = 50_000.0;
+/// Vector instructions of a loop body, beyond which compiling it takes long.
+const LARGEST: f64 = 1500.0;
+/// Estimates of a node in a descent, after which it ends: some 10 ms.
+const VISITS: usize = 200_000;
+
+/// The schedule that the model prefers, if it prefers another one clearly.
+pub(super) fn improve(scheduler: &Scheduler, ops: Vec<OptOp>) -> Vec<OptOp> {
+    // The model knows nothing of workgroups, and cannot tell where data or quotients lead.
+    if scheduler.target().workgroups.is_some() || !scheduler.is_regular() {
+        return ops;
+    }
+    let Ok(space) = scheduler.space(&ops) else { return ops };
+    let usual = scheduler.estimate(&space).nanoseconds();
+    if usual < WORTH || usual < POOR * scheduler.bound().nanoseconds() {
+        return ops;
+    }
+    let clearly = if has_vectors(scheduler, &space) { CLEARLY_WITH_VECTORS } else { CLEARLY };
+    match descend(scheduler) {
+        Some((cost, other)) if cost < clearly * usual => other,
+        _ => ops,
+    }
+}
+
+/// From no schedule at all to one that no step improves, with its estimate in nanoseconds.
+fn descend(scheduler: &Scheduler) -> Option<(f64, Vec<OptOp>)> {
+    let mut best = candidate(scheduler, Vec::new())?;
+    let mut least = scheduler.estimate(&best.space).nanoseconds();
+    let mut visits = 0;
+    while visits < VISITS {
+        let others = neighbours(scheduler, &best.ops);
+        visits += others.len() * scheduler.kernel().order.len();
+        let costs = others.into_iter().map(|other| (scheduler.estimate(&other.space), other));
+        let fits = costs.filter(|(estimate, _)| estimate.code <= LARGEST);
+        let costs = fits.map(|(estimate, other)| (estimate.nanoseconds(), other));
+        let next: Option<(f64, Candidate)> = costs.min_by(|a, b| a.0.total_cmp(&b.0));
+        let Some((cost, other)) = next.filter(|(cost, _)| *cost < STEP * least) else { break };
+        (least, best) = (cost, other);
+    }
+    Some((least, best.ops))
+}
+
+/// Is the tile as large as a vector?
+fn has_vectors(scheduler: &Scheduler, space: &Space) -> bool {
+    let tile = space.axes.iter().filter(|axis| axis.is_tile()).map(|axis| axis.trips.unwrap_or(1));
+    tile.product::<i64>() >= scheduler.lanes()
+}
