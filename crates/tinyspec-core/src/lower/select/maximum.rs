@@ -9,19 +9,20 @@
 //! sign would be below it, so they come round to the others above +inf.
 
 use super::decompose::Emit;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use tinyspec_backends::Target;
 use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
 
-/// Trips from which on keys pay.
+/// Terms from which on keys pay.
 const LEAST: i64 = 16;
 
 /// Makes Reduces of integers out of Reduce-Max of floats.
 pub(super) fn by_keys(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
     let order = graph.reachable(&[sink]);
-    if !order.iter().any(|&node| is_long(graph, node)) {
+    let long = long(graph, &order);
+    if long.is_empty() {
         return Ok(sink);
     }
     let mut new: Vec<NodeId> = (0..graph.len() as u32).map(NodeId).collect();
@@ -31,12 +32,13 @@ pub(super) fn by_keys(graph: &mut Graph, sink: NodeId, target: &Target) -> Resul
         let mut sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|source| new[source.index()]).collect();
         let arg = graph.arg(node).clone();
         let of_key = sources.first().and_then(|source| keys.get(source).copied());
-        if of_key.is_none() && !is_long(graph, node) || !matches!(arg, Arg::Reduce { op: Op::Max, .. }) {
+        if of_key.is_none() && !long.contains(&node) || !matches!(arg, Arg::Reduce { op: Op::Max, .. }) {
             new[node.index()] = graph.add(graph.op(node), &sources, arg)?;
             continue;
         }
         let dtype = graph.dtype(node);
-        let has_greater = dtype == DType::F32 && target.instructions.contains(&Instruction::Greater);
+        let is_loop = sources.len() > 1;
+        let has_greater = is_loop && dtype == DType::F32 && target.instructions.contains(&Instruction::Greater);
         let mut emit = Emit { graph, fused: false };
         let greatest = match of_key {
             Some(key) => {
@@ -94,13 +96,31 @@ pub(super) fn plain(graph: &Graph, number: NodeId) -> Option<NodeId> {
     is_zero.then(|| without_nan(graph, chosen))?
 }
 
-/// A Reduce-Max of floats over a loop of many trips.
-fn is_long(graph: &Graph, node: NodeId) -> bool {
-    let Arg::Reduce { op: Op::Max, .. } = graph.arg(node) else { return false };
+/// The Reduce-Max of floats that have many terms. What a loop leaves in the lanes of a tile is reduced once more: both
+/// count the terms of both.
+fn long(graph: &Graph, order: &[NodeId]) -> FxHashSet<NodeId> {
+    let mut long = FxHashSet::default();
+    for &node in order {
+        let Some(own) = terms(graph, node) else { continue };
+        let inner = Some(graph.source(node, 0)).and_then(|source| Some((source, terms(graph, source)?)));
+        if own.saturating_mul(inner.map_or(1, |(_, terms)| terms)) >= LEAST {
+            long.insert(node);
+            long.extend(inner.map(|(source, _)| source));
+        }
+    }
+    long
+}
+
+/// Terms of a Reduce-Max of floats, over loops and axes of the tile.
+fn terms(graph: &Graph, node: NodeId) -> Option<i64> {
+    let (Arg::Reduce { op: Op::Max, axes }, [value, loops @ ..]) = (graph.arg(node), graph.sources(node)) else {
+        return None;
+    };
     let trips = |&range: &NodeId| graph.as_int(graph.source(range, 0)).map_or(LEAST, |trips| trips as i64);
-    let loops = &graph.sources(node)[1..];
-    matches!(graph.dtype(node), DType::F32 | DType::F64)
-        && loops.iter().map(trips).fold(1, i64::saturating_mul) >= LEAST
+    let shape = &graph.props(*value).shape;
+    let length = |&axis: &u32| shape.get(axis as usize).and_then(|dim| dim.as_const()).unwrap_or(1);
+    let is_float = matches!(graph.dtype(node), DType::F32 | DType::F64);
+    is_float.then(|| loops.iter().map(trips).chain(axes.iter().map(length)).fold(1, i64::saturating_mul))
 }
 
 /// The keys of a running maximum's terms; `None` where they are no floats.
