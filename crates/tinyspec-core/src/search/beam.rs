@@ -1,10 +1,10 @@
 //! Beam search: the best few schedules grow, the cost model says what to try next.
 
-use crate::lower::optimize::moves::{Candidate, candidate, neighbours};
 use super::store::Record;
 use super::trial::Trial;
 use crate::Result;
 use crate::lower::optimize::OptOp;
+use crate::lower::optimize::moves::{Candidate, candidate, neighbours};
 use crate::profile::{self, Level};
 use rustc_hash::FxHashSet;
 use std::time::{Duration, Instant};

@@ -1,9 +1,9 @@
 //! A kernel tried on its device: on numbers of its own, checked first, then timed.
 
-use crate::lower::optimize::moves::{Candidate, candidate};
 use crate::Result;
 use crate::execute::{Device, Owner, Storage};
 use crate::lower::kernel;
+use crate::lower::optimize::moves::{Candidate, candidate};
 use crate::lower::optimize::{OptOp, Scheduler};
 use std::ops::Range;
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 mod bands;
 mod reshapes;
 mod running;
+mod vectors;
 mod writes;
 
 use crate::support::on_each_shape;

@@ -150,11 +150,11 @@ impl Planner<'_> {
             |&access: &usize| self.coefficient(access, lane) == 1 && self.bytes_read_by_few(access) > second;
         let access = (0..self.kernel.accesses.len()).find(is_stream)?;
         let (sharing, results) = self.sharing(access);
-        // Whole rows, whose sums come from the second cache, are better than runs of which the first holds the sums: where few
-        // registers hold short runs, and where the sums are of several results.
+        // Long runs of each row, whose sums come from the second cache, are read faster than short ones whose sums the first
+        // holds: [2048, 5632] at 29 GB/s instead of 17 (Zen 4).
         let room = match results {
             _ if is_short => second / 2,
-            1 => first / 3,
+            1 => second / 16,
             _ => second / 8,
         };
         let room = (room / (size * results * self.kernel.reductions.len().max(1) as i64)).max(1);
