@@ -188,7 +188,9 @@ fn inner_field_type(
         Type::Paren(inner) => inner_field_type(&inner.elem, options, child, reader),
         Type::Array(array) => {
             let Some(count) = length(&array.len) else {
-                reader.diagnostics.error(Place::of(&array.len), "the length of an array of a model is a number");
+                let message = "the length of an array of a model is written as a number, such as 6: \
+                               while its parameters are counted, constants have no values yet";
+                reader.diagnostics.error(Place::of(&array.len), message);
                 return None;
             };
             Some(FieldType::List(Box::new(inner_field_type(&array.elem, options, child, reader)?), count))
