@@ -4,6 +4,7 @@ use super::EmbeddedFunction;
 use crate::execute::{default_device, with_default_device};
 use crate::tensor::Tensor;
 use crate::{Error, Result};
+use std::panic::Location;
 use tinyspec_ir::{Const, DType, Device};
 
 /// An argument of a kernel: a tensor, or a scalar, which goes to where the tensors are.
@@ -47,7 +48,7 @@ pub fn call_kernel<const COUNT: usize>(
 ) -> [Tensor; COUNT] {
     let results = match tensors(arguments) {
         Ok(tensors) => function.call(&tensors.iter().collect::<Vec<_>>()),
-        Err(error) => vec![Tensor::failed(error)],
+        Err(error) => vec![Tensor::failed(error.at(Location::caller()))],
     };
     std::array::from_fn(|number| {
         // A kernel that cannot be called has one result: its error.

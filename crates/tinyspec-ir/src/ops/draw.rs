@@ -116,7 +116,7 @@ pub fn multinomial(b: &mut dyn Builder, x: NodeId, key: NodeId, count: i64, repl
     };
     if count < 0 || !replacement && count > length {
         return Err(Error::new(ErrorKind::Value, OP, format!("{count} of {length} positions"))
-            .help("with replacement there may be more"));
+            .help("at least 0; only with replacement more than there are"));
     }
     let x = to_float(b, x)?;
     let wide = dtype_of(b, x).accumulator();
