@@ -100,12 +100,7 @@ pub fn run() -> Result<()> {
 }
 
 /// The median seconds of both.
-fn times(
-    op: &Op,
-    shapes: &[Vec<usize>],
-    device: &str,
-    mut candle: Option<&mut Candle>,
-) -> Result<(f64, Option<f64>)> {
+fn times(op: &Op, shapes: &[Vec<usize>], device: &str, mut candle: Option<&mut Candle>) -> Result<(f64, Option<f64>)> {
     let inputs = tensors(shapes, DType::F32, device)?;
     let inputs: Vec<&Tensor> = inputs.iter().collect();
     let specs: Vec<Spec> = inputs.iter().map(|input| Spec::of(input)).collect();

@@ -82,7 +82,8 @@ impl Failure {
                 "tinyspec: warning: a kernel could not be lowered as planned, and {remedy}: results are right, but slower \
                  than they should be. This is a mistake of the compiler: please report it with all lines up to `end`.\n\
                  {}\n{}end",
-                self.error, self.reproducer
+                self.error,
+                self.reproducer
             );
         }
     }

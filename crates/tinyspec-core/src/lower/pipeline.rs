@@ -483,7 +483,11 @@ impl Lowered {
         }
         if profile::shows(Level::Code) {
             let (compiler, target) = (device.compiler(), device.target());
-            tinyspec_backends::tell!("{name}\n{}\n{}", compiler.source(kernel, target)?, compiler.assembly(kernel, target)?);
+            tinyspec_backends::tell!(
+                "{name}\n{}\n{}",
+                compiler.source(kernel, target)?,
+                compiler.assembly(kernel, target)?
+            );
         }
         Ok(Arc::new(Kernel {
             program,

@@ -53,7 +53,8 @@ fn attend(
         };
         scores = masked.map_err(|error| match error.kind() {
             ErrorKind::Shape => {
-                let message = format!("a mask of {} for scores of {}", show(&shape_of(b, mask)), show(&shape_of(b, scores)));
+                let message =
+                    format!("a mask of {} for scores of {}", show(&shape_of(b, mask)), show(&shape_of(b, scores)));
                 Error::new(ErrorKind::Shape, op, message).help("it broadcasts to (…, queries, keys)")
             }
             _ => error.in_op(op),

@@ -100,7 +100,10 @@ impl Equation {
         for label in order.iter().filter(|label| label.is_ascii_alphabetic()) {
             let mut lengths = terms.iter().zip(tensors).flat_map(|(term, &x)| {
                 let lengths = term.iter().zip(shape_of(b, x));
-                lengths.filter(|(other, length)| *other == label && !length.is(1)).map(|(_, length)| length).collect::<Vec<_>>()
+                lengths
+                    .filter(|(other, length)| *other == label && !length.is(1))
+                    .map(|(_, length)| length)
+                    .collect::<Vec<_>>()
             });
             if let Some(first) = lengths.next()
                 && let Some(other) = lengths.find(|length| *length != first)

@@ -66,7 +66,8 @@ pub fn group_norm(
 ) -> Result<NodeId> {
     let shape = shape_of(b, x);
     let [batch, channels, ..] = &shape[..] else {
-        return Err(Error::new(ErrorKind::Rank, "group_norm", "needs a batch and a channel axis"));
+        return Err(Error::new(ErrorKind::Rank, "group_norm", "needs a batch and a channel axis")
+            .help("axis 0 is the batch, axis 1 the channels: `unsqueeze(0)` makes a batch of one"));
     };
     if groups < 1 || !channels.modulo(&Dim::from(groups)).is(0) {
         return Err(Error::new(ErrorKind::Shape, "group_norm", format!("{channels} channels in {groups} groups"))
@@ -95,7 +96,8 @@ fn of_channels(b: &dyn Builder, op: &str, x: NodeId, operand: NodeId, error: Err
         (ErrorKind::Shape, Some(channels)) => {
             let count = found.iter().fold(Dim::from(1), |count, dim| count * dim.clone());
             let message = format!("{count} numbers for the {channels} channels of {}", crate::dim::show(&shape));
-            Error::new(ErrorKind::Shape, op, message).help("weights, biases and statistics have one for each channel, axis 1")
+            Error::new(ErrorKind::Shape, op, message)
+                .help("weights, biases and statistics have one for each channel, axis 1")
         }
         _ => error.in_op(op),
     }
@@ -147,7 +149,8 @@ pub fn batch_norm_running(
     let shape = shape_of(b, x);
     if shape.len() < 2 {
         let message = format!("needs a batch and a channel axis, found {}", crate::dim::show(&shape));
-        return Err(Error::new(ErrorKind::Rank, OP, message));
+        return Err(Error::new(ErrorKind::Rank, OP, message)
+            .help("axis 0 is the batch, axis 1 the channels: `unsqueeze(0)` makes a batch of one"));
     }
     let others = shape.iter().enumerate().filter(|(axis, _)| *axis != 1);
     let count = others.clone().fold(Dim::from(1), |count, (_, dim)| count * dim.clone());
