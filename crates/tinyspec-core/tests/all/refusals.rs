@@ -234,6 +234,17 @@ fn messages_tell_what_was_written() {
         assert_eq!((&b + &c).modulo(&Dim::from(7)).to_string(), "(B+C)%7");
         assert_eq!((&b * &c).idiv(&Dim::from(4)).to_string(), "(B*C)/4");
     });
+    // A dim that another divides is a product of both: it is shown as it was written.
+    let names = [(0, "H".to_string()), (1, "(D/H)".to_string()), (2, "(E/4)".to_string())];
+    let quarter = Dim::named(2, 1, 9);
+    tinyspec_ir::dim::with_names(&names, || {
+        assert_eq!((&b * &c).to_string(), "D");
+        assert_eq!((&b * &c * Dim::from(3)).to_string(), "3*D");
+        assert_eq!((&b * &b * &c).to_string(), "H*D");
+        assert_eq!(c.to_string(), "(D/H)");
+        assert_eq!((&quarter * Dim::from(8)).to_string(), "2*E");
+        assert_eq!((&quarter * Dim::from(2)).to_string(), "2*(E/4)");
+    });
 }
 
 #[test]
