@@ -89,18 +89,12 @@ fn sizes_that_belong_together_are_compared_as_they_were_passed() {
     refused(&images.instance_norm(&three, &four, 1e-5), &format!("instance_norm: {channels}"));
     let x = Tensor::ones([2, 3]);
     refused(&Tensor::einsum("ij,jk->ik", &[&x, &x]), "einsum: `j` of `ij,jk->ik` is an axis of 3 and one of 2");
-    let (wide, long) = (Tensor::ones([1, 3, 9, 4]), Tensor::ones([1, 3, 9, 8]));
-    refused(
-        &images.sdpa(&wide, &wide, false),
-        "sdpa: queries of [1, 3, 8, 8] and keys of [1, 3, 9, 4] differ in width",
-    );
-    refused(&images.sdpa(&images, &long, true), "sdpa: keys of [1, 3, 8, 8] and values of [1, 3, 9, 8] differ");
-    let mask = Tensor::ones([8, 9]);
-    refused(
-        &images.sdpa_mask(&images, &images, mask.gt(0.0)),
-        "sdpa_mask: a mask of [8, 9] for scores of [1, 3, 8, 8]",
-    );
-    refused(&images.sdpa_mask(&images, &images, &mask), "sdpa_mask: a mask of [8, 9] for scores of [1, 3, 8, 8]");
+    let (wide, long, mask) = (Tensor::ones([1, 3, 9, 4]), Tensor::ones([1, 3, 9, 8]), Tensor::ones([8, 9]));
+    refused(&images.sdpa(&wide, &wide, false), "queries of [1, 3, 8, 8] and keys of [1, 3, 9, 4] differ in width");
+    refused(&images.sdpa(&images, &long, true), "keys of [1, 3, 8, 8] and values of [1, 3, 9, 8] differ in number");
+    let expected = "sdpa_mask: a mask of [8, 9] for scores of [1, 3, 8, 8]";
+    refused(&images.sdpa_mask(&images, &images, mask.gt(0.0)), expected);
+    refused(&images.sdpa_mask(&images, &images, &mask), expected);
 }
 
 /// What is read or derived in vain says what to write.

@@ -316,7 +316,7 @@ fn chain(callees: &[CalleePath], owner: &str, last: &TokenStream, state: &TokenS
 fn refused(callee: &CalleePath, alias: &Ident, number: usize) -> TokenStream {
     let path = callee.path.segments.iter().map(|segment| segment.ident.to_string()).collect::<Vec<_>>().join("::");
     let message = format!(
-        "`{path}` is a plain function, which is not traced: write `#[function]` before it, with the shapes of its tensors, \
+        "`{path}` is no #[function]: only these are traced. Write `#[function]` before it, with the shapes of its tensors, \
          or call it outside"
     );
     let name = format_ident!("__tinyspec_instead_{number}");
