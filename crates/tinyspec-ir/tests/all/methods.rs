@@ -181,6 +181,9 @@ fn a_name_that_is_nearly_right_is_corrected() {
     let error = call("sofmax", &mut Graph::new(), &[]).unwrap_err();
     assert_eq!((error.kind(), error.op()), (ErrorKind::Unsupported, "sofmax"));
     assert_eq!(error.suggestion(), Some("did you mean `softmax`?"));
+    for (wrong, right) in [("rleu", "relu"), ("maen", "mean"), ("tahn", "tanh"), ("epx", "exp"), ("snh", "sinh")] {
+        assert_eq!(tinyspec_ir::ops::nearest(wrong), Some(right));
+    }
     assert_eq!(call("xyzzy_plugh", &mut Graph::new(), &[]).unwrap_err().suggestion(), None);
     for method in METHODS {
         assert_eq!(nearest(method.name), Some(method.name));
