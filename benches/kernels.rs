@@ -67,7 +67,10 @@ fn workloads() -> Vec<Workload> {
 }
 
 /// A CPU of so many threads, as a device of its own; a strict one computes sums of products of bf16 as written.
-fn device(threads: usize, strict: bool) -> Result<String, Box<dyn std::error::Error>> {
+///
+/// # Errors
+/// When libLLVM is missing.
+pub fn device(threads: usize, strict: bool) -> Result<String, Box<dyn std::error::Error>> {
     let name = format!("cpu:{threads}t{}", if strict { ":strict" } else { "" });
     let target = Processor::chosen()?.target(threads);
     let target = if strict { target.strict() } else { target };
@@ -94,7 +97,11 @@ pub fn benches(session: &mut Session) -> Result<(), Box<dyn std::error::Error>> 
     Ok(())
 }
 
-fn tensors(shapes: &[Vec<usize>], dtype: DType, device: &str) -> Result<Vec<Tensor>> {
+/// Tensors of these shapes, filled alike each time.
+///
+/// # Errors
+/// When they cannot be computed.
+pub fn tensors(shapes: &[Vec<usize>], dtype: DType, device: &str) -> Result<Vec<Tensor>> {
     shapes
         .iter()
         .map(|shape| {

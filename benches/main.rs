@@ -2,6 +2,7 @@
 
 mod attention;
 mod blocks;
+mod candle;
 mod check;
 mod contractions;
 mod figures;
@@ -28,6 +29,7 @@ static ALLOCATOR: latency::Counting = latency::Counting;
 fn main() -> ExitCode {
     let instead = latency::probe::answered().and_then(|answered| match growth::selected() {
         _ if !answered && blocks::selected() => blocks::run().map(|()| true),
+        _ if !answered && candle::selected() => candle::run().map(|()| true),
         _ if !answered && check::selected() => check::run().map(|()| true),
         _ if !answered && figures::selected() => figures::run().map(|()| true),
         _ if !answered && macros::selected() => macros::run().map(|()| true),

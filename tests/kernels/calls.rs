@@ -84,6 +84,31 @@ fn a_kernel_without_a_gradient_says_so() {
     assert!(error.to_string().contains("#[gradient(path)]"), "{error}");
 }
 
+/// Reading a result changes no gradient, nor that there is none.
+#[test]
+fn a_kernel_without_a_gradient_says_so_once_its_result_was_read() {
+    let x = tensor(&numbers(12, 7), &[4, 3], "interpreter");
+    for is_read in [false, true] {
+        let y = softmax(&x);
+        if is_read {
+            y.realize().unwrap();
+        }
+        let loss = (&y * &x).sum(.., false);
+        let error = grad(&loss, &[&x]).unwrap_err();
+        assert!(error.to_string().contains("softmax: a kernel written by hand has no gradient"), "{error}");
+        let gradient = grad(&(y.detach() * &x).sum(.., false), &[&x]).unwrap();
+        assert_same(&gradient[0], &y.to_vec::<f32>().unwrap());
+    }
+}
+
+#[test]
+fn a_kernel_says_where_its_arguments_are_on_two_devices() {
+    let (x, w) = (tensor(&numbers(4, 1), &[4], "interpreter:1"), tensor(&numbers(4, 2), &[4], "interpreter:2"));
+    let error = scaled(&x, &w).to_vec::<f32>().unwrap_err();
+    assert!(error.to_string().contains("scaled: mixes devices interpreter:1 and interpreter:2"), "{error}");
+    assert!(error.to_string().contains("calls.rs:"), "{error}");
+}
+
 #[test]
 fn arguments_that_do_not_fit_are_named() {
     let x = tensor(&numbers(6, 4), &[6], "cpu");

@@ -22,7 +22,7 @@ fn size(x: &Tensor, axis: usize) -> Dim {
 }
 
 /// A name, the shapes of the inputs and the results, over `N` and `M`.
-const PROGRAMS: [(&str, Shapes, Body); 37] = [
+const PROGRAMS: [(&str, Shapes, Body); 43] = [
     ("elementwise", |[n, _]| vec![vec![n.clone()]; 2], |x| vec![x[0].mul(&x[1]).add(3), x[0].maximum(&x[1])]),
     ("sum of all", |[n, _]| vec![vec![n.clone(), fixed(5)]], |x| vec![x[0].sum(.., false)]),
     (
@@ -246,6 +246,77 @@ const PROGRAMS: [(&str, Shapes, Body); 37] = [
         },
     ),
     ("positions", |[n, _]| vec![vec![n.clone()]], |x| vec![x[0].add(Tensor::arange(size(&x[0], 0)).cast(DType::F32))]),
+    (
+        "attention of any width",
+        |[n, m]| vec![vec![fixed(2), n.clone(), m.clone()], vec![fixed(2), n.clone(), m.clone()]],
+        |x| {
+            let y = x[0].mul(0.3);
+            vec![y.sdpa(&x[1], &x[0], true), y.sdpa(&x[1], &x[1], false), y.sdpa_mask(&x[1], &x[0], x[1].sum(-1, true))]
+        },
+    ),
+    (
+        "norms of any width",
+        |[n, m]| vec![vec![n.clone(), m.clone()], vec![m.clone()]],
+        |x| {
+            vec![
+                x[0].layer_norm(&x[1], &x[1], 1, 1e-2),
+                x[0].rms_norm(&x[1], 1e-2),
+                x[0].batch_norm_train(&x[1], &x[1], 1e-2),
+                x[0].normalize(2.0, 1, 1e-2),
+                x[0].norm(2.0, 0, false),
+            ]
+        },
+    ),
+    (
+        "losses over any number of classes",
+        |[n, m]| vec![vec![n.clone(), m.clone()], vec![n.clone()]],
+        |x| {
+            let labels = x[1].abs().imod(size(&x[0], 1), "floor").cast(DType::I32);
+            let hot = labels.one_hot(11).sum(1, false).cast(DType::F32);
+            vec![
+                x[0].cross_entropy(&labels, "mean", 0.1, -100),
+                x[0].log_softmax(-1).nll_loss(&labels, "none") * hot,
+                x[0].kl_div(x[0].mul(2.0).softmax(-1), "mean", false),
+                x[0].mse_loss(x[0].exp(), "mean"),
+            ]
+        },
+    ),
+    (
+        "moments of any number",
+        |[n, m]| vec![vec![n.clone() + fixed(1), m.clone() + fixed(1)]],
+        |x| {
+            vec![
+                x[0].var(.., 1, false),
+                x[0].std(0, 0, true),
+                x[0].quantile(0.3, 1, false),
+                x[0].softmin(0),
+                x[0].cov(1),
+                x[0].cosine_similarity(x[0].add(1.0), 1, 1e-6),
+            ]
+        },
+    ),
+    (
+        "products of any sizes",
+        |[n, m]| vec![vec![n.clone(), m.clone()], vec![m.clone(), fixed(3)], vec![m.clone()]],
+        |x| {
+            vec![
+                Tensor::einsum("nm,mk->kn", &[&x[0], &x[1]]),
+                x[0].linear(&x[1], Tensor::ones([3])),
+                x[2].outer(&x[2]),
+                x[0].cdist(x[1].transpose(0, 1), 2.0),
+                x[0].transpose(0, 1).matmul(&x[0]).tril(0).triu(-1),
+            ]
+        },
+    ),
+    (
+        "embedding of any width",
+        |[n, m]| vec![vec![n.clone(), m.clone()], vec![fixed(5)]],
+        |x| {
+            let rows = x[1].abs().imod(size(&x[0], 0), "floor").cast(DType::I32);
+            let (values, places) = (rows.embedding(&x[0]), x[0].argmax(1));
+            vec![values.mean(.., false), places.unsqueeze(1).mul(1), x[0].mean(0, false)]
+        },
+    ),
 ];
 
 fn data(shape: &[i64], seed: i64) -> Tensor {

@@ -1,6 +1,8 @@
 //! Targets, compilers and runtimes of tinyspec: the three traits, the interpreters, and LLVM for CPUs and GPUs.
 
 mod compiler;
+#[doc(hidden)]
+pub mod console;
 pub mod cpu;
 mod cpuid;
 mod error;

@@ -59,7 +59,7 @@ pub fn warn_of_unknown() {
     ONCE.call_once(|| {
         for (variable, _) in std::env::vars_os() {
             if let Some(warning) = variable.to_str().and_then(unknown) {
-                eprintln!("tinyspec: warning: {warning}");
+                crate::tell!("tinyspec: warning: {warning}");
             }
         }
     });

@@ -69,12 +69,15 @@ fn copied(shape: &Shape) -> Shape {
     }
 }
 
+/// What to do about a size below 0.
+const NEGATIVE: &str = "a size is at least 0; in `reshape` one may be -1, which is inferred";
+
 /// Addresses are computed in i64: a shape whose bytes cannot be counted there is refused, used or not.
 pub(crate) fn check_size(op: Op, shape: &[crate::Dim]) -> Result<()> {
     const WIDEST: i64 = 16;
     if let Some(dim) = shape.iter().find(|dim| dim.as_const().is_some_and(|size| size < 0)) {
         let message = format!("the dim {dim} of {} is negative", crate::dim::show(shape));
-        return Err(Error::new(ErrorKind::Shape, op.name(), message));
+        return Err(Error::new(ErrorKind::Shape, op.name(), message).help(NEGATIVE));
     }
     let total = shape.iter().try_fold(WIDEST, |total, dim| match dim.as_const() {
         Some(size) => total.checked_mul(size.max(1)),
@@ -83,7 +86,9 @@ pub(crate) fn check_size(op: Op, shape: &[crate::Dim]) -> Result<()> {
     match total {
         Some(_) => Ok(()),
         None => {
-            Err(Error::new(ErrorKind::Shape, op.name(), format!("{} has too many elements", crate::dim::show(shape))))
+            let message = format!("{} has too many elements", crate::dim::show(shape));
+            Err(Error::new(ErrorKind::Shape, op.name(), message)
+                .help("no memory holds so many: the sizes may be those of something else"))
         }
     }
 }

@@ -173,7 +173,8 @@ fn const_like(b: &dyn Builder, x: NodeId, value: f64) -> Const {
 /// `x` as `dtype`; no node where it is that already.
 pub fn cast(b: &mut dyn Builder, x: NodeId, dtype: DType) -> Result<NodeId> {
     if dtype == DType::Void {
-        return Err(Error::new(ErrorKind::DType, "cast", format!("{} has no value as void", dtype_of(b, x))));
+        return Err(Error::new(ErrorKind::DType, "cast", format!("{} has no value as void", dtype_of(b, x)))
+            .help("values have another dtype, such as `DType::F32`"));
     }
     if dtype_of(b, x) == dtype { Ok(x) } else { b.add(Op::Cast, &[x], Arg::DType(dtype)) }
 }

@@ -71,7 +71,7 @@ const NOT_PRIVATE: &str = "it must be a folder of this user that nobody else can
 /// Says why compiled kernels are not kept.
 fn warn(folder: &Path, reason: &str) {
     let folder = folder.display();
-    eprintln!(
+    tinyspec_backends::tell!(
         "tinyspec: warning: compiled kernels are not kept in {folder}: {reason}; {VARIABLE} names a folder, or says `off`"
     );
 }

@@ -27,6 +27,11 @@ const COUNTED: &[(&str, Open)] = &[
     ("amd", amd_device),
 ];
 
+/// Names of devices, and of the first one of each kind of which a machine may have some.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    DEVICES.iter().chain(COUNTED).map(|(name, _)| *name)
+}
+
 /// How the device of this name is opened, and the kind of device whose kernels it runs. A name is one of
 ///
 /// * [`DEVICES`] or [`COUNTED`];

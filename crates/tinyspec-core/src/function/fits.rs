@@ -70,11 +70,13 @@ impl Fit {
                 "{given} in this call: {op} {verb} {part} elements from {offset} on {end} the {whole} of axis {axis}"
             )
         });
+        let bounded = signature.dims.iter().zip(first..).find(|(_, slot)| used.contains(slot));
+        let bounded = bounded.map_or("N", |(dim, _)| &dim.name);
         let place = match &self.location {
             Some(location) if !location.file.is_empty() => format!(", at {location}"),
             _ => String::new(),
         };
         Err(Error::new(ErrorKind::Shape, &signature.name, message + &place)
-            .help("give the dim bounds that leave such sizes out, as in `bounds(N: 4..=4096)`"))
+            .help(format!("pass another size; `#[function(bounds({bounded}: 1..=64))]` says which sizes there are")))
     }
 }

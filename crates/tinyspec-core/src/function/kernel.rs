@@ -4,7 +4,8 @@ use super::EmbeddedFunction;
 use crate::execute::{default_device, with_default_device};
 use crate::tensor::Tensor;
 use crate::{Error, Result};
-use tinyspec_ir::{Const, DType, Device};
+use std::panic::Location;
+use tinyspec_ir::{Const, DType, Device, ErrorKind};
 
 /// An argument of a kernel: a tensor, or a scalar, which goes to where the tensors are.
 #[doc(hidden)]
@@ -45,15 +46,30 @@ pub fn call_kernel<const COUNT: usize>(
     function: &'static EmbeddedFunction,
     arguments: &[&dyn KernelArgument],
 ) -> [Tensor; COUNT] {
-    let results = match tensors(arguments) {
+    let results = match one_device(function.name(), arguments).and_then(|()| tensors(arguments)) {
         Ok(tensors) => function.call(&tensors.iter().collect::<Vec<_>>()),
-        Err(error) => vec![Tensor::failed(error)],
+        Err(error) => vec![Tensor::failed(error.at(Location::caller()))],
     };
     std::array::from_fn(|number| {
         // A kernel that cannot be called has one result: its error.
         let result = results.get(number).or(results.first());
         result.cloned().unwrap_or_else(|| unreachable!("a call has results"))
     })
+}
+
+/// # Errors
+/// When two arguments are on different devices; tuples of devices are collected.
+fn one_device(kernel: &str, arguments: &[&dyn KernelArgument]) -> Result<()> {
+    let single = |device: &&Device| matches!(device, Device::Single(_));
+    let mut devices = arguments.iter().filter_map(|argument| argument.device()).filter(single);
+    if let Some(first) = devices.next()
+        && let Some(other) = devices.find(|device| *device != first)
+    {
+        let message = format!("mixes devices {first} and {other}");
+        let error = tinyspec_ir::Error::new(ErrorKind::Device, kernel, message);
+        return Err(error.help(format!("move one of them with `.to(\"{first}\")`")).into());
+    }
+    Ok(())
 }
 
 fn tensors(arguments: &[&dyn KernelArgument]) -> Result<Vec<Tensor>> {

@@ -78,11 +78,12 @@ impl Failure {
         static SEEN: Mutex<Option<FxHashSet<ContentHash>>> = Mutex::new(None);
         let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.get_or_insert_default().insert(self.kernel) {
-            eprintln!(
+            tinyspec_backends::tell!(
                 "tinyspec: warning: a kernel could not be lowered as planned, and {remedy}: results are right, but slower \
                  than they should be. This is a mistake of the compiler: please report it with all lines up to `end`.\n\
                  {}\n{}end",
-                self.error, self.reproducer
+                self.error,
+                self.reproducer
             );
         }
     }

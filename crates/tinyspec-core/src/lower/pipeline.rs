@@ -171,7 +171,7 @@ fn blueprint_over(
         kernel::checked("rangeify", || verify::schedule(&schedule.graph, schedule.root, &schedule.buffers))?;
         if profile::shows(Level::Stages) {
             profile::stage("schedule", &schedule.graph, &[schedule.root]);
-            eprintln!("{}", schedule.explain(&graph));
+            tinyspec_backends::tell!("{}", schedule.explain(&graph));
         }
         match kernels(&schedule, device)? {
             Ok(kernels) => {
@@ -483,7 +483,11 @@ impl Lowered {
         }
         if profile::shows(Level::Code) {
             let (compiler, target) = (device.compiler(), device.target());
-            eprintln!("{name}\n{}\n{}", compiler.source(kernel, target)?, compiler.assembly(kernel, target)?);
+            tinyspec_backends::tell!(
+                "{name}\n{}\n{}",
+                compiler.source(kernel, target)?,
+                compiler.assembly(kernel, target)?
+            );
         }
         Ok(Arc::new(Kernel {
             program,

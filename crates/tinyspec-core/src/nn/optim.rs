@@ -168,9 +168,12 @@ pub(super) fn start(memory: &mut [Memory], weights: &[&mut Tensor], gradients: &
 #[track_caller]
 fn check(weights: &[&mut Tensor], gradients: &[Tensor]) -> Result<()> {
     let location = Location::caller();
-    let refuse = |kind, message| Err(crate::Error::refused(kind, "step", message).at(location));
+    let refuse = |kind, message: String, help: &str| {
+        Err(tinyspec_ir::Error::new(kind, "step", message).help(help).at(location).into())
+    };
     if weights.len() != gradients.len() {
-        return refuse(ErrorKind::Arity, format!("{} gradients for {} weights", gradients.len(), weights.len()));
+        let message = format!("{} gradients for {} weights", gradients.len(), weights.len());
+        return refuse(ErrorKind::Arity, message, "`grad(&loss, &weights)` gives one for each weight, in their order");
     }
     for (position, (weight, gradient)) in weights.iter().zip(gradients).enumerate() {
         if let Some(error) = weight.error().or(gradient.error()) {
@@ -179,14 +182,15 @@ fn check(weights: &[&mut Tensor], gradients: &[Tensor]) -> Result<()> {
         let (wanted, found) = (weight.shape(), gradient.shape());
         if wanted != found {
             let message = format!("the gradient of weight {position} has {}, the weight {}", show(found), show(wanted));
-            return refuse(ErrorKind::Shape, message);
+            let help = "`grad(&loss, &weights)` gives them in the order of the weights, and in their shapes";
+            return refuse(ErrorKind::Shape, message, help);
         }
         if let (Some(wanted @ Device::Single(_)), Some(found @ Device::Single(_))) =
             (weight.device(), gradient.device())
             && wanted != found
         {
             let message = format!("the gradient of weight {position} is on {found}, the weight on {wanted}");
-            return refuse(ErrorKind::Device, message);
+            return refuse(ErrorKind::Device, message, &format!("move one of them with `.to(\"{wanted}\")`"));
         }
     }
     Ok(())

@@ -75,7 +75,8 @@ pub fn save(path: impl AsRef<Path>, tensors: &[(impl AsRef<str>, &Tensor)]) -> R
 pub fn load(path: impl AsRef<Path>) -> Result<BTreeMap<String, Tensor>> {
     let (path, location) = (path.as_ref(), Location::caller());
     let bytes = std::fs::read(path).map_err(|error| failed(path, error))?;
-    let file = SafeTensors::deserialize(&bytes).map_err(|error| failed(path, error))?;
+    let damaged = |error| failed(path, format!("it is no file of safetensors, or damaged or cut off: {error}"));
+    let file = SafeTensors::deserialize(&bytes).map_err(damaged)?;
     let mut tensors = BTreeMap::new();
     for (name, view) in file.tensors() {
         let Some((dtype, _)) = DTYPES.iter().find(|(_, dtype)| *dtype == view.dtype()) else {

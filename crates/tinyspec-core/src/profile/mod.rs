@@ -61,14 +61,14 @@ pub(crate) fn verifies() -> bool {
 
 /// Prints the UOps of a stage.
 pub(crate) fn stage(name: &str, graph: &Graph, roots: &[NodeId]) {
-    eprintln!("── {name}\n{}", tinyspec_ir::text::print(graph, roots));
+    tinyspec_backends::tell!("── {name}\n{}", tinyspec_ir::text::print(graph, roots));
 }
 
 /// Prints a kernel's schedule, who chose it, and what the cost model says of it.
 pub(crate) fn schedule(kernel: &str, ops: &[OptOp], source: &Source, estimate: &Estimate) {
     let ops: Vec<String> = ops.iter().map(OptOp::to_string).collect();
     let ops = if ops.is_empty() { "no optimization".into() } else { ops.join("; ") };
-    eprintln!("── {kernel}: {ops}\n   {source}; estimated {estimate}");
+    tinyspec_backends::tell!("── {kernel}: {ops}\n   {source}; estimated {estimate}");
 }
 
 static PLANS: AtomicU64 = AtomicU64::new(0);

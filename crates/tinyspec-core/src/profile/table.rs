@@ -36,7 +36,7 @@ pub(crate) fn kernel(step: &Step, time: Duration, arena_bytes: usize) {
         }
         // SAFETY: C's function of this name, and one that neither unwinds nor needs anything that may be gone by then.
         unsafe { atexit(print_totals) };
-        eprintln!("── kernels as they run for the first time\n{}", heading(""));
+        tinyspec_backends::tell!("── kernels as they run for the first time\n{}", heading(""));
     });
     let one =
         Total { launches: 1, time, least: time, work: step.kernel.work, bytes: step.bytes, arena: arena_bytes as u64 };
@@ -53,7 +53,7 @@ pub(crate) fn kernel(step: &Step, time: Duration, arena_bytes: usize) {
         total.launches == 1
     };
     if is_new {
-        eprintln!("{}", row("", &name, &one));
+        tinyspec_backends::tell!("{}", row("", &name, &one));
     }
 }
 

@@ -103,7 +103,7 @@ pub(super) fn search(trial: &Trial, earlier: Option<Record>, budget: Duration) -
         let (count, agreement) = (timed.len(), rank_correlation(&timed));
         let least = timed.iter().map(|pair| pair.0).fold(f64::INFINITY, f64::min);
         let alike = timed.iter().filter(|pair| pair.0 <= ALIKE * least).count();
-        eprintln!(
+        tinyspec_backends::tell!(
             "── {name}: {count} schedules timed in {seconds:.1} s: {before:.1} µs by the heuristics, {after:.1} µs found; \
              the model's order agrees with the clock's by {agreement:.2}, and {alike} are within {:.0} % of its best",
             (ALIKE - 1.0) * 100.0

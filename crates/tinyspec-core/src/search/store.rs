@@ -67,7 +67,7 @@ fn records() -> Result<&'static Mutex<Records>> {
                 let (records, damaged) = parse(&text).map_err(|message| wrong(&file, &message))?;
                 if let Some(first) = damaged.first() {
                     let count = damaged.len();
-                    eprintln!(
+                    tinyspec_backends::tell!(
                         "tinyspec: {file}: {first}; lines left out: {count}, whose kernels have no schedule here"
                     );
                 }
@@ -107,7 +107,9 @@ pub(super) fn find(key: Key) -> Result<Option<Record>> {
 pub(super) fn warn_of_misfit(key: Key, name: &str, error: &tinyspec_ir::Error) {
     static SEEN: OnceLock<Mutex<FxHashSet<Key>>> = OnceLock::new();
     if SEEN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner).insert(key) {
-        eprintln!("tinyspec: warning: the known schedule of kernel {name} does not fit it and is not used: {error}");
+        tinyspec_backends::tell!(
+            "tinyspec: warning: the known schedule of kernel {name} does not fit it and is not used: {error}"
+        );
     }
 }
 

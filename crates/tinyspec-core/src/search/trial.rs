@@ -128,7 +128,7 @@ impl<'a> Trial<'a> {
         if !self.is_right()? {
             let ops: Vec<String> = candidate.ops.iter().map(OptOp::to_string).collect();
             // A wrong schedule is a mistake of the compiler: whoever searches should hear of it, and not use it.
-            eprintln!("tinyspec: kernel {} computes something else under {}", self.name, ops.join("; "));
+            tinyspec_backends::tell!("tinyspec: kernel {} computes something else under {}", self.name, ops.join("; "));
             return Ok(None);
         }
         let (mut best, mut spent) = (first, first);

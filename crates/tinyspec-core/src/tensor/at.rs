@@ -121,6 +121,11 @@ picks! {
     [] RangeTo<Dim>, range => sizes(Dim::from(0), Some(range.end));
     [] RangeToInclusive<Dim>, range => sizes(Dim::from(0), Some(range.end + Dim::from(1)));
     [] RangeInclusive<Dim>, range => sizes(range.start().clone(), Some(range.end().clone() + Dim::from(1)));
+    [] Range<&Dim>, range => sizes(range.start.clone(), Some(range.end.clone()));
+    [] RangeFrom<&Dim>, range => sizes(range.start.clone(), None);
+    [] RangeTo<&Dim>, range => sizes(Dim::from(0), Some(range.end.clone()));
+    [] RangeToInclusive<&Dim>, range => sizes(Dim::from(0), Some(range.end + Dim::from(1)));
+    [] RangeInclusive<&Dim>, range => sizes((*range.start()).clone(), Some(*range.end() + Dim::from(1)));
 }
 picks! {
     [] RangeFull, _range => span(None, None);

@@ -95,7 +95,11 @@ impl Tensor {
         }
         let size = shape.iter().try_fold(dtype.size() as i64, |size, &dim| size.checked_mul(dim));
         if shape.iter().any(|&dim| dim < 0) || size != i64::try_from(bytes.len()).ok() {
-            return refused(ErrorKind::Shape, format!("{} bytes do not fill {dtype} {shape:?}", bytes.len()));
+            let message = format!("{} bytes do not fill {dtype} {shape:?}", bytes.len());
+            let error = tinyspec_ir::Error::new(ErrorKind::Shape, "from_bytes", message);
+            let help =
+                format!("{} bytes for each element, of which the product of the sizes says how many", dtype.size());
+            return Tensor::failed(error.help(help).at(location));
         }
         let shape: Shape = shape.iter().map(|&dim| Dim::from(dim)).collect();
         create::from_bytes(location, bytes, dtype, &shape).unwrap_or_else(Tensor::failed)

@@ -82,14 +82,24 @@ pub(crate) fn connected(
     for tensor in wanted {
         roots.push(tensor.node()?.clone());
     }
-    let refuse =
-        |message: String| Err(Error::from(tinyspec_ir::Error::new(ErrorKind::Gradient, "grad", message).at(location)));
+    let refuse = |message: String, help: &str| {
+        let error = tinyspec_ir::Error::new(ErrorKind::Gradient, "grad", message).help(help);
+        Err(Error::from(error.at(location)))
+    };
     let (dtype, shape) = (loss.dtype(), loss.shape());
     if !dtype.is_float() || !roots[0].props.element_count().is(1) {
-        return refuse(format!("the loss must be a float scalar, found {dtype} {}", tinyspec_ir::dim::show(shape)));
+        let message = format!("the loss must be a float scalar, found {dtype} {}", tinyspec_ir::dim::show(shape));
+        return refuse(
+            message,
+            match dtype.is_float() {
+                true => "`.mean(.., false)` or `.sum(.., false)` makes one number of it",
+                false => "no gradient flows through whole numbers and comparisons: make the loss of floats",
+            },
+        );
     }
     if let Some(position) = wanted.iter().position(|tensor| !tensor.dtype().is_float()) {
-        return refuse(format!("wanted tensor {position} is {}: only floats have gradients", wanted[position].dtype()));
+        let message = format!("wanted tensor {position} is {}: only floats have gradients", wanted[position].dtype());
+        return refuse(message, "leave it out of the wanted tensors");
     }
     let located = |error: tinyspec_ir::Error| Error::from(error.at(location));
     let mut opened = settled_walk(&roots)?.open(&roots[1..]).map_err(located)?;

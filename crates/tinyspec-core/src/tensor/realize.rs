@@ -82,12 +82,12 @@ impl Tensor {
         let location = Location::caller();
         match self.to_vec::<T>()?.as_slice() {
             [element] => Ok(*element),
-            elements => Err(Error::refused(
-                ErrorKind::Shape,
-                "item",
-                format!("{} has {} elements, not one", tinyspec_ir::dim::show(self.shape()), elements.len()),
-            )
-            .at(location)),
+            elements => {
+                let shape = tinyspec_ir::dim::show(self.shape());
+                let message = format!("{shape} has {} elements, not one", elements.len());
+                let error = tinyspec_ir::Error::new(ErrorKind::Shape, "item", message);
+                Err(error.help("`to_vec` reads all, `.at(…)` takes a part").at(location).into())
+            }
         }
     }
 }

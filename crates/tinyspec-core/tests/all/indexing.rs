@@ -266,3 +266,16 @@ fn gradients_of_pictures_read_at_places() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// Sizes of other tensors are ends, as they are and by reference.
+#[test]
+fn sizes_are_ends_of_ranges() -> Result<(), tinyspec_core::Error> {
+    let (x, y) = (Tensor::arange(6), Tensor::ones([2]));
+    let size = &y.shape()[0];
+    assert_eq!(x.at(..size).to_vec::<i32>()?, [0, 1]);
+    assert_eq!(x.at(..=size).to_vec::<i32>()?, [0, 1, 2]);
+    assert_eq!(x.at(size..).to_vec::<i32>()?, [2, 3, 4, 5]);
+    assert_eq!(x.at(size..&x.shape()[0]).to_vec::<i32>()?, [2, 3, 4, 5]);
+    assert_eq!(x.at(size..=size).to_vec::<i32>()?, x.at(size.clone()..=size.clone()).to_vec::<i32>()?);
+    Ok(())
+}

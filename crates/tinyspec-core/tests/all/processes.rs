@@ -66,6 +66,22 @@ fn variables_that_nobody_reads_are_named_once() {
     assert!(of("TINYSPEC_FUZZ").is_empty(), "{text}");
 }
 
+/// `program 2>&1 | head`: what is said to nobody is no reason to end the program.
+#[test]
+fn a_program_goes_on_where_nobody_reads_what_is_said() {
+    for (variable, value) in [("TINYSPEC_DEBUG", "2"), ("TINYSPEC_DEBUG", "5"), ("TINYSPEC_CAHCE", "off")] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let Output { status, stdout, .. } = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "processes::work::computes_on_two_devices", "--include-ignored", "--nocapture"])
+            .env(variable, value)
+            .stderr(writer)
+            .output()
+            .unwrap();
+        assert!(status.success(), "{variable}={value}: {}", String::from_utf8_lossy(&stdout));
+    }
+}
+
 #[cfg(all(unix, feature = "llvm"))]
 #[test]
 fn a_cache_that_cannot_be_used_is_named_once() {

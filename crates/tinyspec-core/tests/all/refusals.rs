@@ -19,6 +19,7 @@ fn absurd_sizes_are_refused_for_what_they_are() {
     let (x, images) = (Tensor::ones([4]), Tensor::ones([1, 2, 8, 8]));
     let weight = Tensor::ones([2, 2, 3, 3]);
     refused(&Tensor::eye(MOST, 2, DType::F32), "eye: [9223372036854775807, 2] has too many elements");
+    refused(&Tensor::zeros([usize::MAX]), "zeros: [9223372036854775807] has too many elements");
     refused(&Tensor::arange(MOST), "arange: [9223372036854775807] has too many elements");
     refused(&Tensor::arange(1i64 << 62), "arange: [4611686018427387904] has too many elements");
     refused(&Tensor::linspace(0.0, 1.0, MOST, DType::F32), "linspace: [9223372036854775807] has too many elements");
@@ -76,6 +77,43 @@ fn composed_ops_speak_for_themselves() {
     let (tokens, table) = (Tensor::from_slice(&[1i32, 0], [2]), Tensor::ones([3, 4]));
     refused(&table.embedding(&tokens), "embedding: tokens of f32 [3, 4] in a table of i32 [2]: they are swapped");
     assert_eq!(x.chunk(i64::MAX, 0).len(), 2);
+}
+
+/// Sizes that belong together are named as the user knows them, not as they were made to fit.
+#[test]
+fn sizes_that_belong_together_are_compared_as_they_were_passed() {
+    let (images, four, three) = (Tensor::ones([1, 3, 8, 8]), Tensor::ones([4]), Tensor::ones([3]));
+    let channels = "4 numbers for the 3 channels of [1, 3, 8, 8]";
+    refused(&images.batch_norm_train(&four, &three, 1e-5), &format!("batch_norm_train: {channels}"));
+    refused(&images.batch_norm_eval(&three, &three, &four, &three, 1e-5), &format!("batch_norm_eval: {channels}"));
+    refused(&images.instance_norm(&three, &four, 1e-5), &format!("instance_norm: {channels}"));
+    let x = Tensor::ones([2, 3]);
+    refused(&Tensor::einsum("ij,jk->ik", &[&x, &x]), "einsum: `j` of `ij,jk->ik` is an axis of 3 and one of 2");
+    let (wide, long, mask) = (Tensor::ones([1, 3, 9, 4]), Tensor::ones([1, 3, 9, 8]), Tensor::ones([8, 9]));
+    refused(&images.sdpa(&wide, &wide, false), "queries of [1, 3, 8, 8] and keys of [1, 3, 9, 4] differ in width");
+    refused(&images.sdpa(&images, &long, true), "keys of [1, 3, 8, 8] and values of [1, 3, 9, 8] differ in number");
+    let expected = "sdpa_mask: a mask of [8, 9] for scores of [1, 3, 8, 8]";
+    refused(&images.sdpa_mask(&images, &images, mask.gt(0.0)), expected);
+    refused(&images.sdpa_mask(&images, &images, &mask), expected);
+}
+
+/// What is read or derived in vain says what to write.
+#[test]
+fn reading_and_deriving_have_help() {
+    let (x, w) = (Tensor::ones([2, 3]), Tensor::ones([3]));
+    let errors = [
+        x.item::<f32>().unwrap_err(),
+        tinyspec_core::grad(&x, &[&x]).unwrap_err(),
+        tinyspec_core::grad(&x.gt(0.0).sum(.., false), &[&x]).unwrap_err(),
+        tinyspec_core::grad(&x.sum(.., false), &[&Tensor::arange(3)]).unwrap_err(),
+        tinyspec_core::nn::Optimizer::step(&mut tinyspec_core::nn::Sgd::new(0.1), &mut [&mut x.clone()], &[])
+            .unwrap_err(),
+        tinyspec_core::nn::Optimizer::step(&mut tinyspec_core::nn::Sgd::new(0.1), &mut [&mut x.clone()], &[w])
+            .unwrap_err(),
+    ];
+    for error in errors {
+        assert!(error.to_string().contains("\n  help: ") && error.to_string().contains("refusals.rs:"), "{error}");
+    }
 }
 
 #[test]
@@ -189,6 +227,17 @@ fn messages_tell_what_was_written() {
         assert_eq!((b.idiv(&two) * two.clone()).to_string(), "2*(B/2)");
         assert_eq!((&b + &c).modulo(&Dim::from(7)).to_string(), "(B+C)%7");
         assert_eq!((&b * &c).idiv(&Dim::from(4)).to_string(), "(B*C)/4");
+    });
+    // A dim that another divides is a product of both: it is shown as it was written.
+    let names = [(0, "H".to_string()), (1, "(D/H)".to_string()), (2, "(E/4)".to_string())];
+    let quarter = Dim::named(2, 1, 9);
+    tinyspec_ir::dim::with_names(&names, || {
+        assert_eq!((&b * &c).to_string(), "D");
+        assert_eq!((&b * &c * Dim::from(3)).to_string(), "3*D");
+        assert_eq!((&b * &b * &c).to_string(), "H*D");
+        assert_eq!(c.to_string(), "(D/H)");
+        assert_eq!((&quarter * Dim::from(8)).to_string(), "2*E");
+        assert_eq!((&quarter * Dim::from(2)).to_string(), "2*(E/4)");
     });
 }
 

@@ -53,7 +53,7 @@ pub(super) fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Shape> {
         (Op::Param | Op::Buffer, _) => {
             let dims = dims_of(op, "the shape", sources[0])?;
             if let Some(dim) = dims.iter().find(|dim| dim.bounds().1 < 0) {
-                return refuse(ErrorKind::Shape, op, format!("dim {dim} is negative"));
+                return refuse_with(ErrorKind::Shape, op, format!("dim {dim} is negative"), super::NEGATIVE);
             }
             Ok(dims.clone())
         }
@@ -121,16 +121,17 @@ pub(super) fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Shape> {
                 Some(last) if to > 0 => {
                     let bytes = last.clone() * Dim::from(from);
                     if !bytes.modulo(&Dim::from(to)).is(0) {
-                        return refuse(
-                            ErrorKind::Shape,
-                            op,
-                            format!("{bytes} bytes in the last axis do not divide into {dtype}"),
-                        );
+                        let message = format!("{bytes} bytes in the last axis do not divide into {dtype}");
+                        let help = "a bitcast keeps the bytes; `cast` converts each element";
+                        return refuse_with(ErrorKind::Shape, op, message, help);
                     }
                     *last = bytes.idiv(&Dim::from(to));
                     Ok(shape)
                 }
-                _ => refuse(ErrorKind::Shape, op, format!("a scalar {} is no {dtype}", sources[0].dtype)),
+                _ => {
+                    let message = format!("a scalar {} is no {dtype}", sources[0].dtype);
+                    refuse_with(ErrorKind::Shape, op, message, "a bitcast keeps the bytes; `cast` converts the number")
+                }
             }
         }
         (Op::Replicated, Arg::Number(axis)) => {
@@ -211,7 +212,8 @@ fn index(sources: &[&Props]) -> Result<Shape> {
     let inner = &sources[0].shape;
     let count = sources.len() - 1;
     if count > inner.len() {
-        return refuse(ErrorKind::Rank, Op::Index, format!("{count} indices into {}", show(inner)));
+        let message = format!("{count} indices into {}", show(inner));
+        return refuse_with(ErrorKind::Rank, Op::Index, message, "an index for each axis at most");
     }
     if let Some(source) = sources[1..].iter().find(|source| !source.dtype.is_int()) {
         return refuse(ErrorKind::DType, Op::Index, format!("an index must be an integer, found {}", source.dtype));

@@ -16,7 +16,8 @@ impl From<&Dim> for Dim {
 
 impl From<usize> for Dim {
     fn from(number: usize) -> Dim {
-        Dim(Repr::Number(number as i64))
+        // What is beyond all sizes is refused as too large, and not for a sign that nobody wrote.
+        Dim(Repr::Number(i64::try_from(number).unwrap_or(i64::MAX)))
     }
 }
 

@@ -58,8 +58,44 @@ impl Dim {
     }
 }
 
+fn factor(atom: &Atom, is_alone: bool) -> String {
+    match atom {
+        Atom::Named { slot, .. } => name_of(*slot).unwrap_or_else(|| format!("d{slot}")),
+        Atom::Idiv(a, b) => quotient(is_alone, a, "/", b),
+        Atom::Mod(a, b) => quotient(is_alone, a, "%", b),
+        Atom::Max(a, b) => format!("max({a}, {b})"),
+    }
+}
+
+/// The factors of a term. A dim that something divides is that times a quotient without a rest, a dim of the name `(D/H)`: their
+/// product is shown by the name that the user knows.
+fn factors(atoms: &[Atom], mut coefficient: i64) -> (Vec<String>, i64) {
+    let is_alone = atoms.len() == 1 && coefficient == 1;
+    let mut shown: Vec<String> = atoms.iter().map(|atom| factor(atom, is_alone)).collect();
+    for atom in atoms {
+        let Atom::Named { .. } = atom else { continue };
+        let quotient = factor(atom, false);
+        let parts = quotient.strip_prefix('(').and_then(|text| text.strip_suffix(')')?.split_once('/'));
+        let (Some((whole, by)), Some(place)) = (parts, shown.iter().position(|other| *other == quotient)) else {
+            continue;
+        };
+        match (shown.iter().position(|other| other == by), by.parse::<i64>()) {
+            (Some(divisor), _) => {
+                shown[place] = whole.to_string();
+                shown.remove(divisor);
+            }
+            (None, Ok(by)) if by > 1 && coefficient % by == 0 => {
+                shown[place] = whole.to_string();
+                coefficient /= by;
+            }
+            _ => {}
+        }
+    }
+    (shown, coefficient)
+}
+
 /// `a / b` with the brackets that it needs; more of them where it is a factor, as it rounds.
-fn quotient(f: &mut fmt::Formatter<'_>, is_alone: bool, a: &Dim, sign: &str, b: &Dim) -> fmt::Result {
+fn quotient(is_alone: bool, a: &Dim, sign: &str, b: &Dim) -> String {
     let bracketed = |dim: &Dim| match dim.terms().as_slice() {
         [] => dim.to_string(),
         [(atoms, 0..)] if atoms.is_empty() => dim.to_string(),
@@ -67,7 +103,7 @@ fn quotient(f: &mut fmt::Formatter<'_>, is_alone: bool, a: &Dim, sign: &str, b: 
         _ => format!("({dim})"),
     };
     let text = format!("{}{sign}{}", bracketed(a), bracketed(b));
-    if is_alone { f.write_str(&text) } else { write!(f, "({text})") }
+    if is_alone { text } else { format!("({text})") }
 }
 
 impl fmt::Display for Dim {
@@ -87,27 +123,11 @@ impl fmt::Display for Dim {
             if position > 0 {
                 f.write_str("+")?;
             }
-            if atoms.is_empty() || *coefficient != 1 {
-                write!(f, "{coefficient}")?;
-                if !atoms.is_empty() {
-                    f.write_str("*")?;
-                }
+            let (shown, coefficient) = factors(atoms, *coefficient);
+            if shown.is_empty() || coefficient != 1 {
+                write!(f, "{coefficient}{}", if shown.is_empty() { "" } else { "*" })?;
             }
-            let is_alone = atoms.len() == 1 && *coefficient == 1;
-            for (place, atom) in atoms.iter().enumerate() {
-                if place > 0 {
-                    f.write_str("*")?;
-                }
-                match atom {
-                    Atom::Named { slot, .. } => match name_of(*slot) {
-                        Some(name) => f.write_str(&name)?,
-                        None => write!(f, "d{slot}")?,
-                    },
-                    Atom::Idiv(a, b) => quotient(f, is_alone, a, "/", b)?,
-                    Atom::Mod(a, b) => quotient(f, is_alone, a, "%", b)?,
-                    Atom::Max(a, b) => write!(f, "max({a}, {b})")?,
-                }
-            }
+            f.write_str(&shown.join("*"))?;
         }
         Ok(())
     }

@@ -52,14 +52,15 @@ fn pooled(b: &mut dyn Builder, op: &str, x: NodeId, size: &[i64], pool: Pool) ->
     let shape = shape_of(b, x);
     let Some(lead) = shape.len().checked_sub(size.len()) else {
         let message = format!("needs at least {} axes, found {}", size.len(), show(&shape));
-        return Err(Error::new(ErrorKind::Rank, op, message));
+        return Err(Error::new(ErrorKind::Rank, op, message).help("`unsqueeze(0)` adds an axis in front"));
     };
     let mut x = x;
     for (axis, &count) in (lead..).zip(size) {
         let length = &shape[axis];
         super::within(op, count, 1..1 << 30, || format!("{count} windows over {length} elements"))?;
         if length.bounds().0 < 1 || length.as_const() >= Some(1 << 30) {
-            return Err(Error::new(ErrorKind::Value, op, format!("{count} windows over {length} elements")));
+            return Err(Error::new(ErrorKind::Value, op, format!("{count} windows over {length} elements"))
+                .help("the axis has from 1 to 1073741824 elements"));
         }
         if !length.is(count) {
             x = along(b, x, axis, length, count, pool)?;

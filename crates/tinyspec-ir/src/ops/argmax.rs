@@ -21,7 +21,8 @@ pub fn argmax(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
             ErrorKind::Shape,
             "argmax",
             format!("axis {axis} of {} is empty", crate::dim::show(&shape)),
-        ));
+        )
+        .help("among no elements there is none: leave empty ones out first"));
     }
     let rank = shape.len();
     if !has_short_key(dtype_of(b, x)) {

@@ -45,12 +45,20 @@ fn attend(
     let ([q, k, v], mask) = if options.grouped { grouped(b, op, [q, k, v], mask)? } else { ([q, k, v], mask) };
     let mut scores = scores(b, op, q, k, options.scale)?;
     if let Some(mask) = mask {
-        scores = if dtype_of(b, mask) == DType::Bool {
+        let masked = if dtype_of(b, mask) == DType::Bool {
             let hidden = like(b, scores, f64::NEG_INFINITY);
-            b.alu(Op::Where, &[mask, scores, hidden]).map_err(|error| error.in_op(op))?
+            b.alu(Op::Where, &[mask, scores, hidden])
         } else {
-            add(b, scores, mask).map_err(|error| error.in_op(op))?
+            add(b, scores, mask)
         };
+        scores = masked.map_err(|error| match error.kind() {
+            ErrorKind::Shape => {
+                let message =
+                    format!("a mask of {} for scores of {}", show(&shape_of(b, mask)), show(&shape_of(b, scores)));
+                Error::new(ErrorKind::Shape, op, message).help("it broadcasts to (…, queries, keys)")
+            }
+            _ => error.in_op(op),
+        })?;
     }
     if options.causal {
         let zero_one = b.constant(Const::int(DType::Bool, 1));
@@ -67,6 +75,11 @@ fn attend(
             return Err(error.help("`Some(&Tensor::random_key())` draws what it takes away"));
         };
         weights = super::draw::dropout(b, weights, key, options.dropout).map_err(|error| error.in_op(op))?;
+    }
+    let (keys, values) = (shape_of(b, k), shape_of(b, v));
+    if values.len() < 2 || keys[keys.len() - 2] != values[values.len() - 2] {
+        let message = format!("keys of {} and values of {} differ in number", show(&keys), show(&values));
+        return Err(Error::new(ErrorKind::Shape, op, message).help("a value for each key, axis -2"));
     }
     let v = wide(b, v)?;
     let value = super::matmul::matmul(b, weights, v).map_err(|error| error.in_op(op))?;
@@ -89,17 +102,33 @@ fn scores(b: &mut dyn Builder, op: &str, q: NodeId, k: NodeId, scale: Option<f64
     let shape = shape_of(b, q);
     if let Some(vector) = [&shape, &shape_of(b, k)].into_iter().find(|shape| shape.len() < 2) {
         let message = format!("needs (…, positions, width), found {}", show(vector));
-        return Err(Error::new(ErrorKind::Rank, op, message));
+        return Err(Error::new(ErrorKind::Rank, op, message).help("`unsqueeze(0)` makes a vector one position"));
     }
-    let width = shape.last().and_then(Dim::as_const).unwrap_or(1);
+    let key = shape_of(b, k);
+    if shape.last() != key.last() {
+        let message = format!("queries of {} and keys of {} differ in width", show(&shape), show(&key));
+        return Err(Error::new(ErrorKind::Shape, op, message).help("their last axes are equal"));
+    }
     let (q, k) = (wide(b, q)?, wide(b, k)?);
     let turned = transpose(b, k, -1, -2)?;
     let product = super::matmul::matmul(b, q, turned).map_err(|error| error.in_op(op))?;
+    let dtype = dtype_of(b, product);
     let scale = match scale {
         Some(scale) => super::given(b, product, scale),
-        None => like(b, product, 1.0 / (width as f64).sqrt()),
+        None => inverse_root(b, &shape[shape.len() - 1], dtype)?,
     };
     mul(b, product, scale)
+}
+
+/// `1 / √size`, of a size that has a name as exactly as of a number.
+fn inverse_root(b: &mut dyn Builder, size: &Dim, dtype: DType) -> Result<NodeId> {
+    if let Some(size) = size.as_const() {
+        return Ok(b.number(Const::float(dtype, 1.0 / (size as f64).sqrt())));
+    }
+    let size = super::creation::size(b, size, DType::F64)?;
+    let root = super::elementwise::sqrt(b, size)?;
+    let inverse = super::elementwise::reciprocal(b, root)?;
+    cast(b, inverse, dtype)
 }
 
 /// Heads of queries that share a head of keys and values, in an axis of their own behind the heads that all have: nothing is

@@ -96,7 +96,8 @@ fn computed_in(dtype: DType) -> DType {
 pub fn arange(b: &mut dyn Builder, start: f64, stop: f64, step: f64, dtype: DType) -> Result<NodeId> {
     let count = ((stop - start) / step).ceil();
     if !count.is_finite() || step == 0.0 {
-        return Err(Error::new(ErrorKind::Value, "arange", format!("from {start} to {stop} by {step} never ends")));
+        return Err(Error::new(ErrorKind::Value, "arange", format!("from {start} to {stop} by {step} never ends"))
+            .help("finite ends, and a step other than 0"));
     }
     let count = count.max(0.0) as i64;
     check_length("arange", &Dim::from(count))?;
@@ -156,7 +157,9 @@ fn held_by(op: &str, dtype: DType, ends: [f64; 2]) -> Result<()> {
 /// Ones on the diagonal of an n×m matrix.
 pub fn eye(b: &mut dyn Builder, n: i64, m: i64, dtype: DType) -> Result<NodeId> {
     if n < 0 || m < 0 {
-        return Err(Error::new(ErrorKind::Value, "eye", format!("{n} rows and {m} columns")));
+        return Err(
+            Error::new(ErrorKind::Value, "eye", format!("{n} rows and {m} columns")).help("both are at least 0")
+        );
     }
     crate::derive::check_size(Op::Expand, &[Dim::from(n), Dim::from(m)])?;
     let row = arange_dim(b, &Dim::from(n), DType::I32)?;

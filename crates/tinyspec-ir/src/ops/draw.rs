@@ -11,7 +11,8 @@ use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Sh
 pub fn randint(b: &mut dyn Builder, key: NodeId, shape: &[Dim], low: i64, high: i64, dtype: DType) -> Result<NodeId> {
     const OP: &str = "randint_with";
     let Some((least, greatest)) = dtype.int_range().filter(|_| dtype != DType::Bool) else {
-        return Err(Error::new(ErrorKind::DType, OP, format!("needs an integer dtype, found {dtype}")));
+        return Err(Error::new(ErrorKind::DType, OP, format!("needs an integer dtype, found {dtype}"))
+            .help("`DType::I32`; `uniform` draws floats"));
     };
     let width = i128::from(high) - i128::from(low);
     if width < 1 || i128::from(low) < least || i128::from(high) - 1 > greatest {
@@ -51,7 +52,8 @@ pub fn normal(
         return Err(Error::new(ErrorKind::Value, OP, message).help("finite, the deviation not negative"));
     }
     if !dtype.is_float() {
-        return Err(Error::new(ErrorKind::DType, OP, format!("needs a float dtype, found {dtype}")));
+        return Err(Error::new(ErrorKind::DType, OP, format!("needs a float dtype, found {dtype}"))
+            .help("draw `DType::F32`, and `.cast(…)` what is drawn"));
     }
     let standard = super::random::randn(b, key, shape, dtype.accumulator()).map_err(|error| error.in_op(OP))?;
     let (scale, center) = (given(b, standard, deviation), given(b, standard, mean));
@@ -70,7 +72,7 @@ fn uniform_like(b: &mut dyn Builder, x: NodeId, key: NodeId) -> Result<NodeId> {
 pub fn bernoulli(b: &mut dyn Builder, x: NodeId, key: NodeId) -> Result<NodeId> {
     if !dtype_of(b, x).is_float() {
         let message = format!("probabilities must be floats, found {}", dtype_of(b, x));
-        return Err(Error::new(ErrorKind::DType, "bernoulli_with", message));
+        return Err(Error::new(ErrorKind::DType, "bernoulli_with", message).help("`.cast(DType::F32)`"));
     }
     let drawn = uniform_like(b, x, key).map_err(|error| error.in_op("bernoulli_with"))?;
     let wide = dtype_of(b, drawn);
@@ -112,11 +114,11 @@ pub fn multinomial(b: &mut dyn Builder, x: NodeId, key: NodeId, count: i64, repl
     let shape = shape_of(b, x);
     let Some(length) = shape.last().and_then(Dim::as_const).filter(|&length| length > 0) else {
         let message = format!("the last axis of {} has no known number of elements", show(&shape));
-        return Err(Error::new(ErrorKind::Shape, OP, message));
+        return Err(Error::new(ErrorKind::Shape, OP, message).help("the last axis is the weights, at least one"));
     };
     if count < 0 || !replacement && count > length {
         return Err(Error::new(ErrorKind::Value, OP, format!("{count} of {length} positions"))
-            .help("with replacement there may be more"));
+            .help("at least 0; only with replacement more than there are"));
     }
     let x = to_float(b, x)?;
     let wide = dtype_of(b, x).accumulator();

@@ -97,6 +97,20 @@ impl Equation {
         let terms: Vec<Vec<char>> =
             terms.iter().zip(tensors).map(|(term, &x)| expand_term(term, shape_of(b, x).len())).collect();
         let order = sorted(terms.iter().flatten());
+        for label in order.iter().filter(|label| label.is_ascii_alphabetic()) {
+            let mut lengths = terms.iter().zip(tensors).flat_map(|(term, &x)| {
+                let lengths = term.iter().zip(shape_of(b, x));
+                lengths
+                    .filter(|(other, length)| *other == label && !length.is(1))
+                    .map(|(_, length)| length)
+                    .collect::<Vec<_>>()
+            });
+            if let Some(first) = lengths.next()
+                && let Some(other) = lengths.find(|length| *length != first)
+            {
+                return Err(wrong(format!("`{label}` of `{equation}` is an axis of {first} and one of {other}")));
+            }
+        }
         let output: Vec<char> = match output {
             Some(output) => expand_term(&output, usize::MAX),
             None => {

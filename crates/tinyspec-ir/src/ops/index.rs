@@ -61,7 +61,9 @@ pub fn index0(b: &mut dyn Builder, x: NodeId, index: NodeId) -> Result<NodeId> {
     require_int(b, "index0", index)?;
     let shape = shape_of(b, x);
     let Some(length) = shape.first() else {
-        return Err(Error::new(ErrorKind::Rank, "index0", "a scalar has no rows"));
+        return Err(
+            Error::new(ErrorKind::Rank, "index0", "a scalar has no rows").help("`reshape([1])` makes it one row")
+        );
     };
     let index = if dtype_of(b, index).is_unsigned() { index } else { wrapped(b, index, length)? };
     b.alu(Op::Index, &[x, index])

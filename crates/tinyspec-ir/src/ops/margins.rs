@@ -64,7 +64,7 @@ pub fn multilabel_margin_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, re
     in_wide(b, x, |b, x| {
         let shape = shape_of(b, x);
         let Some(classes) = shape.last().cloned() else {
-            return Err(Error::new(ErrorKind::Rank, OP, "a scalar has no classes"));
+            return Err(Error::new(ErrorKind::Rank, OP, "a scalar has no classes").help("the last axis is the classes"));
         };
         // Negative ones end the list: what follows has seen one.
         let target = index::wide(b, target)?;

@@ -66,7 +66,8 @@ pub fn group_norm(
 ) -> Result<NodeId> {
     let shape = shape_of(b, x);
     let [batch, channels, ..] = &shape[..] else {
-        return Err(Error::new(ErrorKind::Rank, "group_norm", "needs a batch and a channel axis"));
+        return Err(Error::new(ErrorKind::Rank, "group_norm", "needs a batch and a channel axis")
+            .help("axis 0 is the batch, axis 1 the channels: `unsqueeze(0)` makes a batch of one"));
     };
     if groups < 1 || !channels.modulo(&Dim::from(groups)).is(0) {
         return Err(Error::new(ErrorKind::Shape, "group_norm", format!("{channels} channels in {groups} groups"))
@@ -84,8 +85,22 @@ pub fn group_norm(
 fn affine(b: &mut dyn Builder, op: &str, x: NodeId, weight: NodeId, bias: NodeId) -> Result<NodeId> {
     let rank = shape_of(b, x).len();
     let (weight, bias) = (per_channel(b, weight, rank)?, per_channel(b, bias, rank)?);
-    let scaled = mul(b, x, weight).map_err(|error| error.in_op(op))?;
-    add(b, scaled, bias).map_err(|error| error.in_op(op))
+    let scaled = mul(b, x, weight).map_err(|error| of_channels(b, op, x, weight, error))?;
+    add(b, scaled, bias).map_err(|error| of_channels(b, op, x, bias, error))
+}
+
+/// The error of an operand that is no number for each channel, in words of channels.
+fn of_channels(b: &dyn Builder, op: &str, x: NodeId, operand: NodeId, error: Error) -> Error {
+    let (shape, found) = (shape_of(b, x), shape_of(b, operand));
+    match (error.kind(), shape.get(1)) {
+        (ErrorKind::Shape, Some(channels)) => {
+            let count = found.iter().fold(Dim::from(1), |count, dim| count * dim.clone());
+            let message = format!("{count} numbers for the {channels} channels of {}", crate::dim::show(&shape));
+            Error::new(ErrorKind::Shape, op, message)
+                .help("weights, biases and statistics have one for each channel, axis 1")
+        }
+        _ => error.in_op(op),
+    }
 }
 
 /// Batch normalisation with the statistics of the batch itself (Ioffe and Szegedy, 2015).
@@ -112,7 +127,7 @@ pub fn batch_norm_eval(
     in_wide_of(b, "batch_norm_eval", operands, |b, [x, weight, bias, mean, variance]| {
         let rank = shape_of(b, x).len();
         let (mean, variance) = (per_channel(b, mean, rank)?, per_channel(b, variance, rank)?);
-        let deviation = sub(b, x, mean).map_err(|error| error.in_op("batch_norm_eval"))?;
+        let deviation = sub(b, x, mean).map_err(|error| of_channels(b, "batch_norm_eval", x, mean, error))?;
         let eps = given(b, variance, eps);
         let sum = add(b, variance, eps)?;
         let scale = rsqrt(b, sum)?;
@@ -134,7 +149,8 @@ pub fn batch_norm_running(
     let shape = shape_of(b, x);
     if shape.len() < 2 {
         let message = format!("needs a batch and a channel axis, found {}", crate::dim::show(&shape));
-        return Err(Error::new(ErrorKind::Rank, OP, message));
+        return Err(Error::new(ErrorKind::Rank, OP, message)
+            .help("axis 0 is the batch, axis 1 the channels: `unsqueeze(0)` makes a batch of one"));
     }
     let others = shape.iter().enumerate().filter(|(axis, _)| *axis != 1);
     let count = others.clone().fold(Dim::from(1), |count, (_, dim)| count * dim.clone());

@@ -31,7 +31,7 @@ impl<const N: usize> Layout<N> {
         let lengths = shape.len().checked_sub(N).map(|lead| &shape[lead..]);
         let Some(lengths) = lengths else {
             let message = format!("needs at least {N} axes, found {}", show(&shape));
-            return Err(Error::new(ErrorKind::Rank, op, message));
+            return Err(Error::new(ErrorKind::Rank, op, message).help("`unsqueeze(0)` adds an axis in front"));
         };
         let Some(size) = per_axis::<N>(size) else {
             let message = format!("a kernel of {size:?} over {N} axes");

@@ -85,10 +85,12 @@ pub fn diag_embed(b: &mut dyn Builder, x: NodeId, offset: i64) -> Result<NodeId>
     const OP: &str = "diag_embed";
     let shape = shape_of(b, x);
     let Some((length, _)) = shape.split_last() else {
-        return Err(Error::new(ErrorKind::Rank, OP, "a scalar is no diagonal"));
+        return Err(Error::new(ErrorKind::Rank, OP, "a scalar is no diagonal")
+            .help("`reshape([1])` makes it a diagonal of one element"));
     };
     let Some(distance) = offset.checked_abs().filter(|&distance| distance < 1 << 31) else {
-        return Err(Error::new(ErrorKind::Value, OP, format!("{offset} columns to the right")));
+        return Err(Error::new(ErrorKind::Value, OP, format!("{offset} columns to the right"))
+            .help("0 is the main diagonal, 1 the one to its right, -1 the one below"));
     };
     let size = length.clone() + Dim::from(distance);
     // A row or a column of elements, seen through the mask of the diagonal.

@@ -152,6 +152,7 @@ fn require_float(op: &str, dtype: DType) -> Result<()> {
     if dtype.is_float() {
         Ok(())
     } else {
-        Err(Error::new(ErrorKind::DType, op, format!("needs a float dtype, found {dtype}")))
+        Err(Error::new(ErrorKind::DType, op, format!("needs a float dtype, found {dtype}"))
+            .help("draw `DType::F32`, and `.cast(…)` what is drawn"))
     }
 }

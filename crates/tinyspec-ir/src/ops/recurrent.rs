@@ -41,7 +41,7 @@ impl Weights {
         let width = state.last().and_then(Dim::as_const);
         let Some(width) = width else {
             let message = format!("a state of {}: its last axis is its width, a number", show(&state));
-            return Err(Error::new(ErrorKind::Shape, op, message));
+            return Err(Error::new(ErrorKind::Shape, op, message).help("`Tensor::zeros([batch, width])` starts one"));
         };
         let all = Dim::from(gates * width);
         if input.len() == 2 && input[1] == all && recurrent.as_slice() == [Dim::from(width), all.clone()] {
@@ -155,7 +155,8 @@ fn sequence(
     let shape = shape_of(b, x);
     let Some(length) = shape.first().and_then(Dim::as_const).filter(|&length| length > 0 && shape.len() >= 2) else {
         let message = format!("needs (steps, …, inputs) with a known number of steps, found {}", show(&shape));
-        return Err(Error::new(ErrorKind::Shape, op, message));
+        return Err(Error::new(ErrorKind::Shape, op, message)
+            .help("the first axis is the steps: `unsqueeze(0)` makes one of a single input"));
     };
     // The inputs' products are one, for all steps.
     let shares = weights.of_input(b, x).map_err(|error| error.in_op(op))?;

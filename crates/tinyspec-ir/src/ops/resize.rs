@@ -13,7 +13,7 @@ pub fn pad_mode(b: &mut dyn Builder, x: NodeId, before: &[i64], after: &[i64], m
     let shape = shape_of(b, x);
     let Some(lead) = shape.len().checked_sub(before.len()).filter(|_| before.len() == after.len()) else {
         let message = format!("{before:?} before and {after:?} after the axes of {}", show(&shape));
-        return Err(Error::new(ErrorKind::Rank, OP, message));
+        return Err(Error::new(ErrorKind::Rank, OP, message).help("both name the last axes, a number for each"));
     };
     let mut x = x;
     for (axis, (&before, &after)) in (lead..).zip(before.iter().zip(after)) {
@@ -140,7 +140,8 @@ fn resized(
 ) -> Result<NodeId> {
     let shape = shape_of(b, x);
     let Some(lead) = shape.len().checked_sub(size.len()) else {
-        return Err(Error::new(ErrorKind::Rank, op, format!("sizes {size:?} for {}", show(&shape))));
+        return Err(Error::new(ErrorKind::Rank, op, format!("sizes {size:?} for {}", show(&shape)))
+            .help("a size for each of the last axes"));
     };
     if mode == "area" {
         let x = to_float(b, x)?;
@@ -162,7 +163,7 @@ fn resized(
         let (least, most) = from.bounds();
         let message = || format!("axis {axis} from {from} to {to} elements");
         if most < 1 || least > 1 << 30 {
-            return Err(Error::new(ErrorKind::Value, op, message()));
+            return Err(Error::new(ErrorKind::Value, op, message()).help("from 1 to 1073741824 elements"));
         }
         within(op, to, 0..(1 << 30) + 1, message)?;
         // So many elements become so many.

@@ -93,7 +93,8 @@ pub fn grid_sample(
         return Err(Error::new(ErrorKind::Shape, OP, message).help("[N, C, rows, columns] at [N, …, …, 2]"));
     };
     if rows < 1 || columns < 1 || rows.max(columns) > 1 << 20 {
-        return Err(Error::new(ErrorKind::Shape, OP, format!("a picture of {rows} rows and {columns} columns")));
+        return Err(Error::new(ErrorKind::Shape, OP, format!("a picture of {rows} rows and {columns} columns"))
+            .help("from 1 to 1048576 of each"));
     }
     let x = to_float(b, x)?;
     let float = dtype_of(b, x);

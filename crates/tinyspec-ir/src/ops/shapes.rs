@@ -18,7 +18,7 @@ pub fn block_diag(b: &mut dyn Builder, tensors: &[NodeId]) -> Result<NodeId> {
             2 => x,
             _ => {
                 let message = format!("needs matrices, found {}", show(&shape_of(b, x)));
-                return Err(Error::new(ErrorKind::Rank, OP, message));
+                return Err(Error::new(ErrorKind::Rank, OP, message).help("`unsqueeze(0)` makes a row of a vector"));
             }
         };
         let shape = shape_of(b, block);

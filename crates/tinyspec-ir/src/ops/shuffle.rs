@@ -15,7 +15,8 @@ fn image(b: &dyn Builder, op: &str, x: NodeId, factor: i64) -> Result<(Shape, [D
             Ok((lead.iter().cloned().collect(), [channels.clone(), rows.clone(), columns.clone()]))
         }
         _ => {
-            Err(Error::new(ErrorKind::Rank, op, format!("needs (…, channels, rows, columns), found {}", show(&shape))))
+            Err(Error::new(ErrorKind::Rank, op, format!("needs (…, channels, rows, columns), found {}", show(&shape)))
+                .help("`unsqueeze(0)` adds an axis in front"))
         }
     }
 }
@@ -66,7 +67,8 @@ pub fn fold(b: &mut dyn Builder, x: NodeId, axis: i64, length: i64, step: i64) -
     const OP: &str = "fold";
     let shape = shape_of(b, x);
     let Some((size, lead)) = shape.split_last() else {
-        return Err(Error::new(ErrorKind::Rank, OP, "a scalar has no windows"));
+        return Err(Error::new(ErrorKind::Rank, OP, "a scalar has no windows")
+            .help("windows are an axis and their elements the last one, as `unfold` makes them"));
     };
     let axis = super::axis_of(OP, axis, lead)?;
     let (Some(size), Some(count)) = (size.as_const(), lead[axis].as_const()) else {
@@ -74,7 +76,8 @@ pub fn fold(b: &mut dyn Builder, x: NodeId, axis: i64, length: i64, step: i64) -
     };
     if step < 1 || count < 1 || (count - 1).saturating_mul(step).saturating_add(size) > length {
         let message = format!("{count} windows of {size}, {step} apart, do not fit {length} elements");
-        return Err(Error::new(ErrorKind::Shape, OP, message));
+        return Err(Error::new(ErrorKind::Shape, OP, message)
+            .help("`length` is at least (windows - 1) · step + the elements of a window"));
     }
     let mut target: Shape = lead.into();
     target[axis] = Dim::from(length);
@@ -101,7 +104,8 @@ pub fn center_crop(b: &mut dyn Builder, x: NodeId, size: &[i64]) -> Result<NodeI
     const OP: &str = "center_crop";
     let shape = shape_of(b, x);
     let Some(lead) = shape.len().checked_sub(size.len()) else {
-        return Err(Error::new(ErrorKind::Rank, OP, format!("sizes {size:?} for {}", show(&shape))));
+        return Err(Error::new(ErrorKind::Rank, OP, format!("sizes {size:?} for {}", show(&shape)))
+            .help("a size for each of the last axes"));
     };
     let zeros: Shape = shape.iter().map(|_| Dim::from(0)).collect();
     let (mut cut, mut kept, mut offset, mut target) = (zeros.clone(), shape.clone(), zeros, shape.clone());

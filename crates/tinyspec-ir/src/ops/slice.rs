@@ -187,7 +187,8 @@ fn fitting(b: &mut dyn Builder, op: &str, x: NodeId, value: NodeId, part: &Shape
     let shape = shape_of(b, value);
     if crate::dim::broadcast(part, &shape).is_none_or(|both| both != *part) {
         let message = format!("{} does not broadcast to {}, the part that is written", show(&shape), show(part));
-        return Err(Error::new(ErrorKind::Shape, op, message));
+        return Err(Error::new(ErrorKind::Shape, op, message)
+            .help("a value has the sizes of the part, or 1 where it is the same along an axis"));
     }
     Ok(value)
 }
@@ -346,7 +347,7 @@ fn joined(b: &mut dyn Builder, op: &str, x: NodeId, axes: &[usize], indices: &[N
     let shape = shape_of(b, x);
     if let Some(axis) = axes.iter().find(|&&axis| axis >= shape.len()) {
         let message = format!("an index for axis {axis} of {}", show(&shape));
-        return Err(Error::new(ErrorKind::Rank, op, message));
+        return Err(Error::new(ErrorKind::Rank, op, message).help("each tensor of positions takes an axis"));
     }
     let mut place: Option<NodeId> = None;
     for (&axis, &index) in axes.iter().zip(indices) {

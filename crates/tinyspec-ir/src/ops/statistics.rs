@@ -61,7 +61,8 @@ fn ordered(b: &mut dyn Builder, op: &str, x: NodeId, axis: i64) -> Result<(NodeI
     let shape = shape_of(b, x);
     let length = &shape[axis_of(op, axis, &shape)?];
     if length.is(0) {
-        return Err(Error::new(ErrorKind::Shape, op, format!("axis {axis} of {} is empty", show(&shape))));
+        return Err(Error::new(ErrorKind::Shape, op, format!("axis {axis} of {} is empty", show(&shape)))
+            .help("among no elements there is none: leave empty ones out first"));
     }
     let sorted = sort::sort(b, x, axis, false).map_err(|error| error.in_op(op))?;
     Ok((sorted[0], length.clone()))

@@ -86,7 +86,7 @@ pub(crate) fn windows(b: &mut dyn Builder, op: &str, x: NodeId, windows: &[Windo
     let shape = shape_of(b, x);
     let Some(lead) = shape.len().checked_sub(windows.len()) else {
         let message = format!("windows over {} axes of {}", windows.len(), show(&shape));
-        return Err(Error::new(ErrorKind::Rank, op, message));
+        return Err(Error::new(ErrorKind::Rank, op, message).help("`unsqueeze(0)` adds an axis in front"));
     };
     let mut x = x;
     for (axis, window) in (lead..).zip(windows) {

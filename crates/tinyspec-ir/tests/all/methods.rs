@@ -100,7 +100,7 @@ fn no_value_of_the_right_kind_panics() {
     let shapes: [&[i64]; 9] = [&[], &[0], &[1], &[3], &[2, 3], &[3, 3], &[0, 2], &[1, 2, 4, 4], &[2, 1, 3]];
     let ints = [0, 1, -1, 2, 3, -3, 7, 1 << 40];
     let words = ["mean", "sum", "none", "linear", "reflect", "tanh", "", "ij,jk->ik", "->", "i"];
-    let mut accepted = std::collections::BTreeSet::new();
+    let (mut accepted, mut helpless) = (std::collections::BTreeSet::new(), std::collections::BTreeMap::new());
     for method in METHODS {
         for _ in 0..200 {
             let mut graph = Graph::new();
@@ -157,12 +157,23 @@ fn no_value_of_the_right_kind_panics() {
                 }
                 Err(error) => {
                     assert!(!error.message().is_empty() && !error.op().is_empty(), "{}: {error}", method.name);
+                    // An argument of another kind is told what it should be.
+                    if error.kind() != ErrorKind::Arity && error.suggestion().is_none_or(str::is_empty) {
+                        helpless.insert(without_numbers(error.message()), error.to_string());
+                    }
                 }
             }
         }
     }
     // The values are not so wild that nothing is ever right.
     assert!(accepted.len() * 10 > METHODS.len() * 8, "{} of {}", accepted.len(), METHODS.len());
+    // Whatever is refused, the user learns what to write.
+    assert!(helpless.is_empty(), "{} kinds of refusals have no help: {helpless:#?}", helpless.len());
+}
+
+/// Messages of one kind are equal without their numbers.
+fn without_numbers(message: &str) -> String {
+    message.chars().filter(|c| !c.is_ascii_digit() && !",[]- ".contains(*c)).collect()
 }
 
 #[test]
@@ -170,6 +181,9 @@ fn a_name_that_is_nearly_right_is_corrected() {
     let error = call("sofmax", &mut Graph::new(), &[]).unwrap_err();
     assert_eq!((error.kind(), error.op()), (ErrorKind::Unsupported, "sofmax"));
     assert_eq!(error.suggestion(), Some("did you mean `softmax`?"));
+    for (wrong, right) in [("rleu", "relu"), ("maen", "mean"), ("tahn", "tanh"), ("epx", "exp"), ("snh", "sinh")] {
+        assert_eq!(tinyspec_ir::ops::nearest(wrong), Some(right));
+    }
     assert_eq!(call("xyzzy_plugh", &mut Graph::new(), &[]).unwrap_err().suggestion(), None);
     for method in METHODS {
         assert_eq!(nearest(method.name), Some(method.name));

@@ -200,7 +200,7 @@ pub fn companion(name: &Ident, visibility: &Visibility, what: &str, payload: &To
     // Only what is `pub` may be reached from other crates.
     let export = matches!(visibility, Visibility::Public(_)).then(|| quote!(#[macro_export]));
     let protocol = format_ident!("{PROTOCOL}");
-    let (unlisted, aside) = (editor::unlisted(), editor::aside(name));
+    let (unlisted, aside, reach) = (editor::unlisted(), editor::aside(name), reach(visibility));
     let refusal = format!("`{name}` is a {what}, not a macro: call it as `{name}(…)`");
     quote! {
         #[doc(hidden)]
@@ -213,7 +213,16 @@ pub fn companion(name: &Ident, visibility: &Visibility, what: &str, payload: &To
         }
         #[doc(hidden)]
         #[allow(unused_imports)]
-        #visibility use #mangled as #aside;
+        #reach use #mangled as #aside;
+    }
+}
+
+/// Who may see what is beside a function: the crate at least, so that a call from where the function is private is refused by
+/// the function's own name, and not by that of something the user has not written.
+pub fn reach(visibility: &Visibility) -> TokenStream {
+    match visibility {
+        Visibility::Public(_) => quote!(pub),
+        Visibility::Restricted(_) | Visibility::Inherited => quote!(pub(crate)),
     }
 }
 
@@ -238,21 +247,36 @@ pub fn visit(
     last: &TokenStream,
     state: &TokenStream,
 ) -> TokenStream {
-    let (aliases, call) = chain(callees, owner, last, state);
+    let Chain { aliases, call, instead } = chain(callees, owner, last, state);
     // A macro that an editor does not find is a statement to it, unless it can only be a value.
     let call = if editor::is_asking() { quote!((#call)) } else { call };
-    quote!({ #(#imports)* #aliases #call })
+    let visited = quote!({ #(#imports)* #aliases #call });
+    // What the inner block finds goes before what stands in the outer one.
+    match instead.is_empty() {
+        true => visited,
+        false => quote!({ #instead #visited }),
+    }
 }
 
 /// As [`visit`], where items stand.
 pub fn visit_in_module(callees: &[CalleePath], owner: &str, last: &TokenStream, state: &TokenStream) -> TokenStream {
-    let (aliases, call) = chain(callees, owner, last, state);
+    let Chain { aliases, call, .. } = chain(callees, owner, last, state);
     quote!(#aliases #call)
 }
 
-fn chain(callees: &[CalleePath], owner: &str, last: &TokenStream, state: &TokenStream) -> (TokenStream, TokenStream) {
+/// The call of the first companion, and what it needs.
+#[derive(Default)]
+struct Chain {
+    /// Imports of the companions that are reached by paths.
+    aliases: TokenStream,
+    call: TokenStream,
+    /// Macros of the aliases' names, for paths that lead to no macro.
+    instead: TokenStream,
+}
+
+fn chain(callees: &[CalleePath], owner: &str, last: &TokenStream, state: &TokenStream) -> Chain {
     let protocol = format_ident!("{PROTOCOL}");
-    let mut aliases = TokenStream::new();
+    let (mut aliases, mut instead) = (TokenStream::new(), TokenStream::new());
     let mut names = vec![];
     for (number, callee) in callees.iter().enumerate() {
         let Some(mut ident) = callee.path.segments.last().map(|segment| segment.ident.clone()) else { continue };
@@ -275,13 +299,36 @@ fn chain(callees: &[CalleePath], owner: &str, last: &TokenStream, state: &TokenS
         let path = respanned(&callee.path, callee.span);
         aliases
             .extend(quote_spanned!(callee.span=> #[allow(unused_imports, non_camel_case_types)] use #path as #alias;));
+        if !is_model && !editor::is_asking() {
+            instead.extend(refused(callee, &alias, number));
+        }
         names.push(quote!(#alias));
     }
     let Some((first, rest)) = names.split_first() else { return Default::default() };
     let span = callees[0].span;
     let call =
         quote_spanned!(span=> #first ! { @#protocol [::tinyspec::__private::hop] [#([#rest])*] [] [#last] #state });
-    (aliases, call)
+    Chain { aliases, call, instead }
+}
+
+/// What `alias` is where the path of a callee leads to a function without a companion. It refuses to be evaluated and not to be
+/// expanded, since rustc says itself that a path leads nowhere.
+fn refused(callee: &CalleePath, alias: &Ident, number: usize) -> TokenStream {
+    let path = callee.path.segments.iter().map(|segment| segment.ident.to_string()).collect::<Vec<_>>().join("::");
+    let message = format!(
+        "`{path}` is no #[function]: only these are traced. Write `#[function]` before it, with the shapes of its tensors, \
+         or call it outside"
+    );
+    let name = format_ident!("__tinyspec_instead_{number}");
+    let refuse = quote_spanned!(callee.span=> ::tinyspec::__private::refuse(#message));
+    quote! {
+        #[allow(unused_macros)]
+        macro_rules! #name {
+            ($($anything:tt)*) => { { #refuse; loop {} } };
+        }
+        #[allow(unused_imports, non_camel_case_types)]
+        use #name as #alias;
+    }
 }
 
 /// A path on another span, so that editors do not take it for the user's.

@@ -318,7 +318,7 @@ pub fn function(
 ) -> TokenStream {
     let (visibility, name) = (&function.vis, &function.sig.ident);
     let parameters = Parameters::of(&function.sig.inputs, signature);
-    let (result, unlisted) = (result_type(signature), editor::unlisted());
+    let (result, unlisted, reach) = (result_type(signature), editor::unlisted(), companion::reach(visibility));
     let constants = signature.constants.0.iter().enumerate().map(|(position, constant)| {
         let (name, path) = (format_ident!("DIM_{position}"), &constant.path);
         quote!(#[doc(hidden)] #unlisted pub const #name: usize = #path;)
@@ -348,7 +348,7 @@ pub fn function(
         #[doc(hidden)]
         #unlisted
         #[allow(non_camel_case_types, dead_code)]
-        #visibility #kind #aside {}
+        #reach #kind #aside {}
         const _: () = {
             // First, as editors complete in the first copy of what they complete in.
             #typed

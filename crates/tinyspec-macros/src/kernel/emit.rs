@@ -95,7 +95,7 @@ pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnost
         let name = format_ident!("DIM_{position}");
         quote!(#[doc(hidden)] #unlisted pub const #name: usize = (#path) as usize;)
     });
-    let companion = companion(kernel, traced);
+    let (companion, reach) = (companion(kernel, traced), companion::reach(&kernel.visibility));
     quote! {
         #attributes
         #[track_caller]
@@ -106,7 +106,7 @@ pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnost
         #[doc(hidden)]
         #unlisted
         #[allow(non_camel_case_types, dead_code)]
-        #visibility enum #aside {}
+        #reach enum #aside {}
 
         #[allow(dead_code)]
         impl #aside {

@@ -138,6 +138,15 @@ pub struct FieldOptions {
     pub buffer: bool,
 }
 
+/// Types of Rust's own that no model is named like: of others rustc says whether they are models.
+const NO_MODELS: &[&str] = &[
+    "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "isize", "u8", "u16", "u32", "u64", "usize", "BTreeMap",
+    "HashMap", "PathBuf", "String",
+];
+
+const NO_FIELD: &str =
+    "a field of a model is a `Tensor<…>`, a model, an array, `Vec` or `Option` of them; mark others `#[model(skip)]`";
+
 /// The model that a type leads to through arrays, `Vec`s and `Option`s; `None` for tensors.
 pub fn model_path(ty: &Type) -> Option<&syn::Path> {
     match ty {
@@ -148,6 +157,7 @@ pub fn model_path(ty: &Type) -> Option<&syn::Path> {
             match (last.ident.to_string().as_str(), inner_type(ty)) {
                 ("Vec" | "Option" | "Box", Some(inner)) => model_path(inner),
                 ("Tensor", _) => None,
+                (name, _) if NO_MODELS.contains(&name) => None,
                 _ => Some(&path.path),
             }
         }
@@ -188,7 +198,9 @@ fn inner_field_type(
         Type::Paren(inner) => inner_field_type(&inner.elem, options, child, reader),
         Type::Array(array) => {
             let Some(count) = length(&array.len) else {
-                reader.diagnostics.error(Place::of(&array.len), "the length of an array of a model is a number");
+                let message = "the length of an array of a model is written as a number, such as 6: \
+                               while its parameters are counted, constants have no values yet";
+                reader.diagnostics.error(Place::of(&array.len), message);
                 return None;
             };
             Some(FieldType::List(Box::new(inner_field_type(&array.elem, options, child, reader)?), count))
@@ -210,6 +222,10 @@ fn inner_field_type(
                 )),
                 ("Box", Some(inner)) => inner_field_type(inner, options, child, reader),
                 ("Tensor", _) => Some(FieldType::Tensor(reader.tensor(ty)?)),
+                (name, _) if NO_MODELS.contains(&name) => {
+                    reader.diagnostics.error(Place::of(ty), NO_FIELD);
+                    None
+                }
                 _ => {
                     let arguments = match &last.arguments {
                         // Constants among them have their numbers before the model is known.
@@ -229,8 +245,7 @@ fn inner_field_type(
             }
         }
         other => {
-            let message = "a field of a model is a `Tensor<…>`, a model, an array, `Vec` or `Option` of them; mark others `#[model(skip)]`";
-            reader.diagnostics.error(Place::of(other), message);
+            reader.diagnostics.error(Place::of(other), NO_FIELD);
             None
         }
     }

@@ -56,10 +56,10 @@ impl Program {
         flowing.get(output).copied().unwrap_or_default()
     }
 
-    /// Whether no gradient goes on to the sources of a node.
+    /// Whether no gradient goes on to the sources of a node. That of a kernel without one is asked for, and refused, whether its
+    /// result was read or not.
     pub fn ends(&self, node: NodeId) -> bool {
         let dtype = self.graph.dtype(node);
-        // A kernel written by hand has none.
-        matches!(self.graph.op(node), Op::Detach | Op::After) || dtype.is_int() || dtype == DType::Bool
+        self.graph.op(node) == Op::Detach || dtype.is_int() || dtype == DType::Bool
     }
 }

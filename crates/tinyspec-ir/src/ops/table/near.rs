@@ -9,14 +9,20 @@ pub fn nearest(name: &str) -> Option<&'static str> {
 
 /// The name that is nearest to `name`, if one is near.
 pub fn nearest_of<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let distances = names.into_iter().map(|near| (edit_distance(name, near), near));
+    let letters = |word: &str| {
+        let mut letters = word.as_bytes().to_vec();
+        letters.sort_unstable();
+        letters
+    };
+    // Of names that are as near, one of the same letters: fingers exchange them more often than they leave one out.
+    let distances = names.into_iter().map(|near| (edit_distance(name, near), letters(near) != letters(name), near));
     // Of a short name a letter is much.
     let most = |near: &str| match near.len().min(name.len()) {
         0..=2 => 0,
         3..=5 => 1,
         length => 1 + length / 4,
     };
-    distances.filter(|(distance, near)| *distance <= most(near)).min().map(|(_, near)| near)
+    distances.filter(|(distance, _, near)| *distance <= most(near)).min().map(|(.., near)| near)
 }
 
 /// Insertions, deletions, replacements, and exchanges of neighbours between two words (Damerau, 1964).

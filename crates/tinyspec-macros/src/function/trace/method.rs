@@ -3,7 +3,9 @@
 use super::expression::name_of;
 use super::inference::{Float, Kind, NumberType};
 use super::pick::PICKING;
-use super::words::{AT_RUN_TIME, ELSEWHERE, arguments_of, found_text, instead, kind_text, may_be, sample, usage};
+use super::words::{
+    AT_RUN_TIME, ELSEWHERE, arguments_of, found_text, instead, kind_text, may_be, sample, usage, usual,
+};
 use super::{Tracer, Value};
 use crate::diagnostics::{Place, source_text};
 use proc_macro2::Span;
@@ -303,12 +305,14 @@ impl Tracer<'_> {
         let given: Vec<&Expr> = arguments.iter().collect();
         // What is given keeps its order; each goes where its kind is wanted.
         let mut left = given.iter().peekable();
-        let shown = expected.iter().enumerate().map(|(position, (_, kind))| {
+        let shown = expected.iter().enumerate().map(|(position, (parameter, kind))| {
             let fits = given.len() < expected.len() && left.peek().is_some_and(|argument| may_be(argument, *kind));
             match left.next_if(|_| fits) {
                 Some(argument) => source_text(argument),
-                None if *kind == ParamKind::int => position.to_string(),
-                None => sample(*kind),
+                None => usual(parameter).map_or_else(
+                    || if *kind == ParamKind::int { position.to_string() } else { sample(*kind) },
+                    str::to_string,
+                ),
             }
         });
         let shown = shown.collect::<Vec<_>>().join(", ");

@@ -103,6 +103,17 @@ fn first_option(kind: ParamKind) -> &'static str {
     }
 }
 
+/// What a parameter of this name mostly is: an example may be copied.
+pub(super) fn usual(parameter: &str) -> Option<&'static str> {
+    Some(match parameter {
+        "eps" => "1e-5",
+        "label_smoothing" => "0.0",
+        "ignore_index" => "-100",
+        "reduction" => "\"mean\"",
+        _ => return None,
+    })
+}
+
 /// An argument of this kind in an example.
 pub(super) fn sample(kind: ParamKind) -> String {
     let text = match kind {
