@@ -139,7 +139,7 @@ impl Planner<'_> {
         /// Trips beyond the end of the columns are at most one in so many.
         const WASTE: i64 = 64;
         let &[rows] = &self.reduced().collect::<SmallVec<[usize; 2]>>()[..] else { return None };
-        let [first, second, _] = self.target.cache_bytes.map(|bytes| bytes as i64);
+        let second = self.target.cache_bytes[1] as i64;
         let keeps = |reduction: &Reduction| {
             let dtype = self.graph.dtype(reduction.node);
             matches!(self.graph.arg(reduction.node), Arg::Reduce { op, .. } if dtype.accumulator_of(*op) == dtype)
