@@ -1,4 +1,4 @@
-//! GPUs in software: the PTX of each kernel, executed instruction by instruction.
+//! GPUs in software: the PTX or the machine code of each kernel, executed instruction by instruction.
 
 use std::sync::Arc;
 use tinyspec::backends::Gpu;
@@ -6,13 +6,18 @@ use tinyspec::backends::llvm::LlvmCompiler;
 use tinyspec::{DType, Tensor};
 
 /// The names of these devices; behind the `:` stands the GPU.
-pub const SIMULATED: [&str; 2] = ["ptxsim:sm_80", "ptxsim:sm_90"];
+pub const SIMULATED: [&str; 5] =
+    ["ptxsim:sm_80", "ptxsim:sm_90", "amdsim:gfx942", "amdsim:gfx1100", "amdsim:gfx1201"];
 
 /// Adds them.
 pub fn register() -> Result<(), Box<dyn std::error::Error>> {
     for name in SIMULATED {
-        let gpu = Gpu::named(name.trim_start_matches("ptxsim:"))?;
-        tinyspec_simulators::register_ptx(name, gpu.target(), Arc::new(LlvmCompiler::new()?));
+        let (simulator, gpu) = name.split_once(':').ok_or("no GPU in the name")?;
+        let (target, compiler) = (Gpu::named(gpu)?.target(), Arc::new(LlvmCompiler::new()?));
+        match simulator {
+            "ptxsim" => tinyspec_simulators::register_ptx(name, target, compiler),
+            _ => tinyspec_simulators::register_amd(name, target, compiler),
+        };
     }
     Ok(())
 }

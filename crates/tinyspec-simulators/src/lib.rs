@@ -1,7 +1,7 @@
 //! GPUs in software: machine code is executed instruction by instruction, and whatever a GPU would get wrong silently is an
 //! error that names the kernel, the instruction and the lanes.
 //!
-//! [`ptx`] reads PTX text and executes it on the machine of [`lanes`]: warps whose lanes share a register file, memory with
+//! [`amd`] reads code objects of AMD's GPUs, whose bytes LLVM's disassembler decodes, and [`ptx`] PTX text. Both are executed on the machine of [`lanes`]: warps whose lanes share a register file, memory with
 //! bounds, initialisation and races tracked byte by byte, barriers. The simulators share no table with the compilers whose
 //! code they run: both sides are written from the instruction set's documentation.
 //!
@@ -23,7 +23,9 @@
 //! # Ok::<(), tinyspec_simulators::SimulatorError>(())
 //! ```
 
+pub mod amd;
 mod error;
+mod float;
 pub mod lanes;
 pub mod ptx;
 mod runtime;
@@ -31,5 +33,5 @@ mod simulation;
 
 pub use error::{Fault, FaultKind, Position, SimulatorError};
 pub use lanes::launch::Launch;
-pub use runtime::{PtxRuntime, register_ptx};
+pub use runtime::{AmdRuntime, PtxRuntime, register_amd, register_ptx};
 pub use simulation::{Argument, BufferId, Simulation};

@@ -1,6 +1,6 @@
 //! Predicates: comparisons, and what kind of number a float is.
 
-use super::super::float::F16;
+use crate::float::F16;
 use super::super::types::Type;
 use super::{Long, Test, WARP, Word};
 

@@ -2,7 +2,7 @@
 
 use super::super::arithmetic::narrow::{self, exact};
 use super::super::arithmetic::{Mode, double, integer, single};
-use super::super::float::Rounding;
+use crate::float::Rounding;
 use super::super::syntax::Operand;
 use super::super::types::Type;
 use super::moves::rounding;

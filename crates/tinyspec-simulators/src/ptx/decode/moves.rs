@@ -2,7 +2,7 @@
 
 use super::super::arithmetic::convert::{self, Conversion};
 use super::super::arithmetic::{Shape, WARP, compare, integer};
-use super::super::float::Rounding;
+use crate::float::Rounding;
 use super::super::syntax::Operand;
 use super::super::types::Type;
 use super::{Action, Decoder, Form, Logic, Predicate, Register, Result};

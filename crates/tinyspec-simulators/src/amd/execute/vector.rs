@@ -1,0 +1,566 @@
+//! Vector instructions: operands are fetched with what is done to them, the function of the lanes is called, and what the
+//! executing lanes have comes to the result.
+
+use super::super::decode::{Dpp, Half16, MaskOut, Source, SourcePlace, To, Vector};
+use super::super::kind::Kind;
+use super::super::lanes::{Function, Longs, PART, Words};
+use super::super::text::{Half, register};
+use super::super::wave::Wave;
+use super::Outcome;
+use crate::lanes::Mask;
+
+/// What unknown bits are filled with, to see which of the result depend on them.
+pub(super) const FILLS: [u64; 4] = [0, u64::MAX, 0xa5c3_96f0_5a3c_690f, !0xa5c3_96f0_5a3c_690f];
+
+/// Results of a wave before they are written.
+enum Results {
+    Words([Words; 2]),
+    Longs([Longs; 2]),
+    /// Only a mask.
+    None,
+}
+
+/// What an instruction has computed.
+struct Computed {
+    results: Results,
+    /// Lanes that are written.
+    lanes: Mask,
+    /// Lanes whose low half and whose high half are known.
+    known: [Mask; 2],
+    mask: Mask,
+    /// Lanes of the mask that are known.
+    mask_known: Mask,
+}
+
+#[inline]
+fn part_of(mask: Mask, part: usize) -> u32 {
+    (mask >> (PART * part)) as u32
+}
+
+impl Wave {
+    pub(super) fn vector(&mut self, vector: &Vector, operands: &mut [Words; 3]) -> Outcome<()> {
+        let computed = self.compute(vector, operands);
+        self.write(vector, computed)
+    }
+
+    /// Both read before one writes.
+    pub(super) fn dual(&mut self, both: &[Vector; 2], operands: &mut [Words; 3]) -> Outcome<()> {
+        let [first, second] = [self.compute(&both[0], operands), self.compute(&both[1], operands)];
+        self.write(&both[0], first)?;
+        self.write(&both[1], second)
+    }
+
+    #[inline]
+    fn compute(&self, vector: &Vector, operands: &mut [Words; 3]) -> Computed {
+        let mut lanes = self.active;
+        if let Some(dpp) = &vector.lanes {
+            lanes = self.enabled(dpp);
+        }
+        let (mask_in, mask_in_known) = match vector.mask_in {
+            Some(register) => {
+                let count = self.parts as u16;
+                (self.scalar(register, count), !self.unknown_bits(register, count))
+            }
+            None => (0, Mask::MAX),
+        };
+        let mut mask = 0;
+        let results = match vector.function {
+            Function::Words(of) => {
+                let mut out = [[0; PART]; 2];
+                for part in 0..self.parts {
+                    of(&self.words(vector, part, operands), &mut out[part]);
+                }
+                Results::Words(out)
+            }
+            Function::Longs(of) => {
+                let mut out = [[0; PART]; 2];
+                for part in 0..self.parts {
+                    let [a, b, c] = self.longs(vector, part);
+                    of(&[&a, &b, &c], &mut out[part]);
+                }
+                narrowed(vector, out)
+            }
+            Function::TestWords(of) => {
+                for part in 0..self.parts {
+                    mask |= Mask::from(of(&self.words(vector, part, operands))) << (PART * part);
+                }
+                Results::None
+            }
+            Function::TestLongs(of) => {
+                for part in 0..self.parts {
+                    let [a, b, c] = self.longs(vector, part);
+                    mask |= Mask::from(of(&[&a, &b, &c])) << (PART * part);
+                }
+                Results::None
+            }
+            Function::CarryWords(of) => {
+                let mut out = [[0; PART]; 2];
+                for part in 0..self.parts {
+                    let from = self.words(vector, part, operands);
+                    mask |= Mask::from(of(&from, part_of(mask_in, part), &mut out[part])) << (PART * part);
+                }
+                Results::Words(out)
+            }
+            Function::CarryLongs(of) => {
+                let mut out = [[0; PART]; 2];
+                for part in 0..self.parts {
+                    let [a, b, c] = self.longs(vector, part);
+                    mask |= Mask::from(of(&[&a, &b, &c], part_of(mask_in, part), &mut out[part])) << (PART * part);
+                }
+                Results::Longs(out)
+            }
+            Function::Select => {
+                let mut out = [[0; PART]; 2];
+                for part in 0..self.parts {
+                    let [zero, one, _] = self.words(vector, part, operands);
+                    let mask = part_of(mask_in, part);
+                    for lane in 0..PART {
+                        let takes = (mask >> lane & 1).wrapping_neg();
+                        out[part][lane] = zero[lane] & !takes | one[lane] & takes;
+                    }
+                }
+                Results::Words(out)
+            }
+        };
+        let mut known = [mask_in_known; 2];
+        if matches!(vector.function, Function::Select) {
+            let [zero, one] = [self.halves(vector, 0), self.halves(vector, 1)];
+            let chosen = |half: usize| !mask_in & zero[half] | mask_in & one[half];
+            known = [mask_in_known & chosen(0), mask_in_known & chosen(1)];
+        } else {
+            let all = (0..vector.count).fold(mask_in_known, |all, number| all & self.known_lanes(vector, number));
+            known = [known[0] & all, known[1] & all];
+            if vector.is_bits && lanes & !all != 0 {
+                known = self.followed(vector, &results, operands);
+            }
+        }
+        let mask_known = known[0] & known[1];
+        Computed { results, lanes, known, mask, mask_known }
+    }
+
+    /// Lanes that DPP writes.
+    fn enabled(&self, dpp: &Dpp) -> Mask {
+        let mut lanes = self.active & dpp.enabled;
+        if !dpp.zero {
+            for lane in crate::lanes::lanes_of(lanes) {
+                if self.source_lane(dpp, lane).is_none() {
+                    lanes &= !(1 << lane);
+                }
+            }
+        }
+        lanes
+    }
+
+    /// The lane that a lane reads, if there is one that may be read.
+    fn source_lane(&self, dpp: &Dpp, lane: usize) -> Option<usize> {
+        let from = usize::from(dpp.from[lane]);
+        (from < 64 && (dpp.reads_inactive || self.active >> from & 1 == 1)).then_some(from)
+    }
+
+    /// Lanes in which all that matters of an operand is known.
+    #[inline]
+    fn known_lanes(&self, vector: &Vector, number: usize) -> Mask {
+        let [low, high] = self.halves(vector, number);
+        low & high
+    }
+
+    /// Lanes in which the low and the high half of an operand are known, or do not matter.
+    #[inline]
+    fn halves(&self, vector: &Vector, number: usize) -> [Mask; 2] {
+        let source = &vector.from[number];
+        let halves = match source.place {
+            SourcePlace::Vector(register) => {
+                let register = usize::from(register);
+                let mut known = self.known[register];
+                if source.kind.count() == 2 {
+                    let above = self.known[register + 1];
+                    known = [known[0] & above[0], known[1] & above[1]];
+                }
+                known
+            }
+            SourcePlace::Scalar(register) => {
+                let count = source.kind.count();
+                let unknown = self.unknown_bits(register, count);
+                // Of a narrow operand the low half counts.
+                [unknown & 0xffff_0000_ffff, unknown & !0xffff_0000_ffff].map(|bits| if bits == 0 { Mask::MAX } else { 0 })
+            }
+            SourcePlace::Value(_) => return [Mask::MAX; 2],
+            SourcePlace::Flag(_) => return [if self.condition_known { Mask::MAX } else { 0 }; 2],
+        };
+        let mut needed = match source.needs {
+            [true, true] => halves,
+            // One half is all of the operand.
+            [true, false] => [halves[0], Mask::MAX],
+            [false, true] => [halves[1], Mask::MAX],
+            [false, false] => [Mask::MAX; 2],
+        };
+        if let (Some(dpp), 0) = (&vector.lanes, number) {
+            for half in &mut needed {
+                let known = *half;
+                *half = (0..64).fold(0, |all, lane| {
+                    let is_known = self.source_lane(dpp, lane).is_none_or(|from| known >> from & 1 == 1);
+                    all | Mask::from(is_known) << lane
+                });
+            }
+        }
+        needed
+    }
+
+    /// The operands of a part of the wave.
+    #[inline]
+    fn words<'a>(&'a self, vector: &Vector, part: usize, operands: &'a mut [Words; 3]) -> [&'a Words; 3] {
+        for (number, operand) in operands.iter_mut().enumerate().take(vector.count) {
+            if !(vector.from[number].is_plain && (number > 0 || vector.lanes.is_none())) {
+                self.fill(vector, number, part, operand);
+            }
+        }
+        let operands = &*operands;
+        std::array::from_fn(|number| match vector.from[number] {
+            Source { is_plain: true, place: SourcePlace::Vector(register), .. }
+                if number > 0 || vector.lanes.is_none() =>
+            {
+                &self.vectors[usize::from(register)][part]
+            }
+            _ => &operands[number],
+        })
+    }
+
+    /// An operand that is not a register as it is.
+    fn fill(&self, vector: &Vector, number: usize, part: usize, out: &mut Words) {
+        let source = &vector.from[number];
+        match source.place {
+            SourcePlace::Vector(register) => match &vector.lanes {
+                Some(dpp) if number == 0 => {
+                    for (lane, out) in out.iter_mut().enumerate() {
+                        let from = self.source_lane(dpp, PART * part + lane);
+                        let value = |from: usize| self.vectors[usize::from(register)][from / PART][from % PART];
+                        *out = from.map_or(0, value);
+                    }
+                }
+                _ => *out = self.vectors[usize::from(register)][part],
+            },
+            SourcePlace::Scalar(register) => *out = [self.scalar(register, 1) as u32; PART],
+            SourcePlace::Value(value) => *out = [value as u32; PART],
+            SourcePlace::Flag(_) => *out = [u32::from(self.condition); PART],
+        }
+        match source.select {
+            Half16::All | Half16::Of(Half::Low) | Half16::Pair(Half::Low, Half::High) => {}
+            Half16::Of(Half::High) | Half16::Word(Half::High, false) => each(out, |bits| bits >> 16),
+            Half16::Word(Half::Low, false) => each(out, |bits| bits & 0xffff),
+            Half16::Word(Half::Low, true) => each(out, |bits| i32::from(bits as i16) as u32),
+            Half16::Word(Half::High, true) => each(out, |bits| (bits as i32 >> 16) as u32),
+            Half16::Byte(byte, false) => each(out, |bits| bits >> (8 * byte) & 0xff),
+            Half16::Byte(byte, true) => each(out, |bits| i32::from((bits >> (8 * byte)) as i8) as u32),
+            Half16::Pair(Half::Low, Half::Low) => each(out, |bits| bits & 0xffff | bits << 16),
+            Half16::Pair(Half::High, Half::High) => each(out, |bits| bits >> 16 | bits & 0xffff_0000),
+            Half16::Pair(Half::High, Half::Low) => each(out, |bits| bits.rotate_left(16)),
+        }
+        if source.kind == Kind::Mixed && source.select != Half16::All {
+            each(out, |bits| super::super::arithmetic::widen(bits & 0xffff).to_bits());
+        }
+        let sign = match source.kind {
+            Kind::F16 | Kind::B16 => 0x8000,
+            _ => 0x8000_0000,
+        };
+        if source.absolute {
+            each(out, |bits| bits & !sign);
+        }
+        if source.negative {
+            each(out, |bits| bits ^ sign);
+        }
+        let [low, high] = source.negative_parts;
+        let flips = u32::from(low) << 15 | u32::from(high) << 31;
+        if flips != 0 {
+            each(out, |bits| bits ^ flips);
+        }
+    }
+
+    /// The operands of a function of pairs of registers.
+    fn longs(&self, vector: &Vector, part: usize) -> [Longs; 3] {
+        let mut all = [[0; PART]; 3];
+        for (number, out) in all.iter_mut().enumerate().take(vector.count) {
+            let source = &vector.from[number];
+            if source.kind.count() == 1 {
+                let mut words = [0; PART];
+                self.fill(vector, number, part, &mut words);
+                *out = words.map(u64::from);
+                continue;
+            }
+            match source.place {
+                SourcePlace::Vector(register) => {
+                    let register = usize::from(register);
+                    let (low, high) = (&self.vectors[register][part], &self.vectors[register + 1][part]);
+                    for lane in 0..PART {
+                        out[lane] = u64::from(low[lane]) | u64::from(high[lane]) << 32;
+                    }
+                    if let (Some(dpp), 0) = (&vector.lanes, number) {
+                        for lane in 0..PART {
+                            let from = self.source_lane(dpp, PART * part + lane);
+                            let value = |register: usize, from: usize| self.vectors[register][from / PART][from % PART];
+                            out[lane] = from.map_or(0, |from| {
+                                u64::from(value(register, from)) | u64::from(value(register + 1, from)) << 32
+                            });
+                        }
+                    }
+                }
+                SourcePlace::Scalar(register) => *out = [self.scalar(register, 2); PART],
+                SourcePlace::Value(value) => *out = [value; PART],
+                SourcePlace::Flag(_) => *out = [u64::from(self.condition); PART],
+            }
+            if let Half16::Pair(low, high) = source.select
+                && (low, high) != (Half::Low, Half::High)
+            {
+                let half = |bits: u64, half: Half| if half == Half::High { bits >> 32 } else { bits & 0xffff_ffff };
+                for bits in out.iter_mut() {
+                    *bits = half(*bits, low) | half(*bits, high) << 32;
+                }
+            }
+            let [low, high] = source.negative_parts;
+            let mut flips = u64::from(low) << 31 | u64::from(high) << 63;
+            if source.absolute {
+                out.iter_mut().for_each(|bits| *bits &= !(1 << 63));
+            }
+            if source.negative {
+                flips ^= 1 << 63;
+            }
+            if flips != 0 {
+                out.iter_mut().for_each(|bits| *bits ^= flips);
+            }
+        }
+        all
+    }
+
+    /// Where some of an operand is unknown: which halves of the results do not depend on that.
+    #[cold]
+    fn followed(&self, vector: &Vector, results: &Results, operands: &mut [Words; 3]) -> [Mask; 2] {
+        let mut known = [Mask::MAX; 2];
+        for fill in FILLS {
+            for part in 0..self.parts {
+                let (mut low_lost, mut high_lost) = (0u32, 0u32);
+                match (vector.function, results) {
+                    (Function::Words(of), Results::Words(out)) => {
+                        let mut filled = self.words(vector, part, operands).map(|words| *words);
+                        for (number, words) in filled.iter_mut().enumerate().take(vector.count) {
+                            let lost = self.unknown_words(vector, number, part);
+                            for lane in 0..PART {
+                                words[lane] = words[lane] & !lost[lane] | fill as u32 & lost[lane];
+                            }
+                        }
+                        let mut other = [0; PART];
+                        of(&[&filled[0], &filled[1], &filled[2]], &mut other);
+                        for lane in 0..PART {
+                            let differs = other[lane] ^ out[part][lane];
+                            low_lost |= u32::from(differs & 0xffff != 0) << lane;
+                            high_lost |= u32::from(differs >> 16 != 0) << lane;
+                        }
+                    }
+                    (Function::Longs(of), Results::Longs(out)) => {
+                        let mut filled = self.longs(vector, part);
+                        for (number, longs) in filled.iter_mut().enumerate().take(vector.count) {
+                            let lost = self.known_lanes(vector, number);
+                            for (lane, bits) in longs.iter_mut().enumerate() {
+                                if lost >> (PART * part + lane) & 1 == 0 {
+                                    *bits = fill;
+                                }
+                            }
+                        }
+                        let mut other = [0; PART];
+                        of(&[&filled[0], &filled[1], &filled[2]], &mut other);
+                        for lane in 0..PART {
+                            let differs = u32::from(other[lane] != out[part][lane]) << lane;
+                            low_lost |= differs;
+                            high_lost |= differs;
+                        }
+                    }
+                    _ => (low_lost, high_lost) = (u32::MAX, u32::MAX),
+                }
+                known[0] &= !(Mask::from(low_lost) << (PART * part));
+                known[1] &= !(Mask::from(high_lost) << (PART * part));
+            }
+        }
+        known
+    }
+
+    /// Bits of an operand that nobody has written, where they stand when it is used.
+    fn unknown_words(&self, vector: &Vector, number: usize, part: usize) -> Words {
+        let source = &vector.from[number];
+        if let (SourcePlace::Scalar(register), Half16::All | Half16::Of(Half::Low)) = (source.place, source.select) {
+            return [self.unknown_bits(register, 1) as u32; PART];
+        }
+        let is_whole = matches!(source.select, Half16::All | Half16::Pair(Half::Low, Half::High));
+        let [low, high] = self.halves(vector, number);
+        std::array::from_fn(|lane| {
+            let known = |mask: Mask| mask >> (PART * part + lane) & 1 == 1;
+            match (known(low), known(high)) {
+                (true, true) => 0,
+                (false, true) if is_whole => 0xffff,
+                (true, false) if is_whole => 0xffff_0000,
+                _ => u32::MAX,
+            }
+        })
+    }
+
+    #[inline]
+    fn write(&mut self, vector: &Vector, computed: Computed) -> Outcome<()> {
+        let Computed { mut results, lanes, known, mask, mask_known } = computed;
+        if let Some(MaskOut { register, active }) = vector.mask_out {
+            let count = self.parts as u16;
+            // Lanes that do not execute give 0.
+            let (bits, unknown) = (mask & self.active, self.active & !mask_known);
+            self.put_scalar(register, bits, count, unknown)?;
+            if active {
+                self.put_scalar(register::EXEC, bits, count, unknown)?;
+            }
+        }
+        if vector.clamps {
+            clamp(vector.kind, &mut results);
+        }
+        match (vector.to, &results) {
+            (To::Word(register), Results::Words(out)) => {
+                self.merge(usize::from(register), out, lanes);
+                self.mark(usize::from(register), lanes, known);
+            }
+            (To::Long(register), Results::Longs(out)) => {
+                let register = usize::from(register);
+                let low = std::array::from_fn(|part: usize| out[part].map(|bits| bits as u32));
+                let high = std::array::from_fn(|part: usize| out[part].map(|bits| (bits >> 32) as u32));
+                self.merge(register, &low, lanes);
+                self.merge(register + 1, &high, lanes);
+                let all = known[0] & known[1];
+                self.mark(register, lanes, [all; 2]);
+                self.mark(register + 1, lanes, [all; 2]);
+            }
+            (To::Half(register, half, clears), Results::Words(out)) => {
+                // Of a narrow result the low half counts.
+                let is_narrow = vector.kind.is_narrow();
+                let all = if is_narrow { known[0] } else { known[0] & known[1] };
+                self.put_half(usize::from(register), (half, clears), out, lanes, all);
+            }
+            (To::Byte(register, byte, unused), Results::Words(out)) => {
+                self.put_byte(usize::from(register), (byte, unused), out, lanes, known[0]);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn merge(&mut self, register: usize, values: &[Words; 2], lanes: Mask) {
+        for part in 0..self.parts {
+            let mask = part_of(lanes, part);
+            let place = &mut self.vectors[register][part];
+            if mask == u32::MAX {
+                *place = values[part];
+            } else {
+                for lane in 0..PART {
+                    let takes = (mask >> lane & 1).wrapping_neg();
+                    place[lane] = place[lane] & !takes | values[part][lane] & takes;
+                }
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn mark(&mut self, register: usize, lanes: Mask, known: [Mask; 2]) {
+        let place = &mut self.known[register];
+        *place = [place[0] & !lanes | known[0] & lanes, place[1] & !lanes | known[1] & lanes];
+    }
+
+    /// Writes a half of a register; the other one stays, or becomes 0.
+    pub(super) fn put_half(
+        &mut self,
+        register: usize,
+        (half, clears): (Half, bool),
+        values: &[Words; 2],
+        lanes: Mask,
+        known: Mask,
+    ) {
+        let (shift, place) = if half == Half::High { (16, 1) } else { (0, 0) };
+        let kept = if clears { 0 } else { 0xffff_0000u32 >> shift };
+        for lane in crate::lanes::lanes_of(lanes) {
+            let to = &mut self.vectors[register][lane / PART][lane % PART];
+            *to = *to & kept | (values[lane / PART][lane % PART] & 0xffff) << shift;
+        }
+        let mut all = self.known[register];
+        all[place] = known;
+        if clears {
+            all[1 - place] = Mask::MAX;
+        }
+        self.mark(register, lanes, all);
+    }
+
+    fn put_byte(
+        &mut self,
+        register: usize,
+        (byte, unused): (u8, super::super::decode::Unused),
+        values: &[Words; 2],
+        lanes: Mask,
+        known: Mask,
+    ) {
+        use super::super::decode::Unused;
+        let shift = 8 * byte;
+        for lane in crate::lanes::lanes_of(lanes) {
+            let to = &mut self.vectors[register][lane / PART][lane % PART];
+            let value = values[lane / PART][lane % PART] & 0xff;
+            let others = match unused {
+                Unused::Kept => *to & !(0xff << shift),
+                Unused::Zero => 0,
+                Unused::Sign => ((i32::from(value as i8) as u32) << shift) & !(0xff << shift),
+            };
+            *to = others | value << shift;
+        }
+        let before = self.known[register];
+        let all = match unused {
+            Unused::Kept => before.map(|before| before & known),
+            _ => [known; 2],
+        };
+        self.mark(register, lanes, all);
+    }
+}
+
+fn each(words: &mut Words, of: impl Fn(u32) -> u32) {
+    for bits in words {
+        *bits = of(*bits);
+    }
+}
+
+/// The results of a function of pairs, whose kind may be one register.
+fn narrowed(vector: &Vector, out: [Longs; 2]) -> Results {
+    match vector.kind.count() {
+        2 => Results::Longs(out),
+        _ => Results::Words(out.map(|part| part.map(|bits| bits as u32))),
+    }
+}
+
+/// Between 0 and 1; nan becomes 0.
+fn clamp(kind: Kind, results: &mut Results) {
+    let single = |bits: u32| {
+        let value = f32::from_bits(bits);
+        if value > 0.0 { value.min(1.0).to_bits() } else { 0 }
+    };
+    let half = |bits: u32| {
+        use super::super::arithmetic::widen;
+        let value = widen(bits & 0xffff);
+        if value > 1.0 { 0x3c00 } else if value > 0.0 { bits & 0xffff } else { 0 }
+    };
+    let double = |bits: u64| {
+        let value = f64::from_bits(bits);
+        if value > 0.0 { value.min(1.0).to_bits() } else { 0 }
+    };
+    match results {
+        Results::Words(out) => out.iter_mut().flatten().for_each(|bits| {
+            *bits = match kind {
+                Kind::F16 => half(*bits),
+                Kind::PairF16 => half(*bits) | half(*bits >> 16) << 16,
+                _ => single(*bits),
+            }
+        }),
+        Results::Longs(out) => out.iter_mut().flatten().for_each(|bits| {
+            *bits = match kind {
+                Kind::PairF32 => u64::from(single(*bits as u32)) | u64::from(single((*bits >> 32) as u32)) << 32,
+                _ => double(*bits),
+            }
+        }),
+        Results::None => {}
+    }
+}
