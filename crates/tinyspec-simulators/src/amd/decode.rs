@@ -108,7 +108,7 @@ impl Context {
     /// Registers of an operand as they are counted here.
     pub fn span(&self, operand: &Operand) -> Result<Span, Refusal> {
         let (first, count, limit) = match *operand {
-            Operand::Scalar { first, count } => return Ok(Span { first, count }),
+            Operand::Scalar { first, count } => return Ok(Span::new(first, count)),
             Operand::Vector { first, count, .. } => (first, count, self.accumulators.min(self.vectors)),
             Operand::Accumulator { first, count } => (first + self.accumulators, count, self.vectors),
             _ => return Err("a register is expected".into()),
@@ -116,7 +116,7 @@ impl Context {
         if first + count > limit {
             return Err(format!("register {} of {limit} that the kernel has", first + count - 1));
         }
-        Ok(Span { first: register::SCALARS + first, count })
+        Ok(Span::new(register::SCALARS + first, count))
     }
 
     /// The number among the registers of lanes.

@@ -22,6 +22,9 @@ use tinyspec_backends::host_memory::{self, HostMemory};
 /// Threads of a workgroup, at the most.
 const MOST_THREADS: u64 = 1024;
 
+/// The segment of arguments is given memory in such pieces: what loads of several words reach behind it holds nothing.
+const ARGUMENTS_ALIGN: u64 = 64;
+
 pub(super) type Outcome<T> = Result<T, Box<Trouble>>;
 
 /// What all waves of a workgroup share.
@@ -64,7 +67,8 @@ enum Event {
 pub(super) unsafe fn run(code: &Code, launch: &Launch, given: &[Given]) -> Result<u64, SimulatorError> {
     check(code, launch, given)?;
     let failed = |error: tinyspec_backends::BackendError| SimulatorError::Memory(error.to_string());
-    let arguments = HostMemory::new(code.argument_bytes).map_err(failed)?;
+    let argument_bytes = code.argument_bytes.next_multiple_of(ARGUMENTS_ALIGN as usize);
+    let arguments = HostMemory::new(argument_bytes).map_err(failed)?;
     host_memory::write(&arguments, &packed(code, given)).map_err(failed)?;
     let mut regions = Vec::new();
     for (number, given) in given.iter().enumerate() {
@@ -78,7 +82,7 @@ pub(super) unsafe fn run(code: &Code, launch: &Launch, given: &[Given]) -> Resul
     }
     let start = arguments.address();
     // SAFETY: the memory lives until the end of the launch.
-    regions.push(unsafe { Region::new("the arguments".into(), start as u64, start, code.argument_bytes) });
+    regions.push(unsafe { Region::new("the arguments".into(), start as u64, start, argument_bytes) });
     let width = code.chip.wave;
     // Nobody stores to the arguments, whatever may be written through addresses that derive from nothing known.
     let written = if code.params.len() < 64 { code.written & !(1 << code.params.len()) } else { code.written };

@@ -47,7 +47,7 @@ impl Kind {
     }
 
     /// What is unknown is followed bit by bit.
-    pub fn is_bits(self) -> bool {
+    pub const fn is_bits(self) -> bool {
         matches!(self, Kind::B16 | Kind::B32 | Kind::B64 | Kind::PairB16 | Kind::PairB32)
     }
 
@@ -83,7 +83,6 @@ impl Kind {
         match self {
             Kind::F64 => Ok(u64::from(bits) << 32),
             Kind::I64 => Ok(i64::from(bits as i32) as u64),
-            Kind::B64 | Kind::U64 if bits >> 31 == 1 => Err("a constant whose extension to 64 bits is not clear".into()),
             Kind::PairB32 | Kind::PairF32 => Err("a constant of a pair of registers".into()),
             _ => Ok(bits.into()),
         }

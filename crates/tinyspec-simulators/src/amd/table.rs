@@ -45,13 +45,16 @@ pub(super) struct Row {
     pub masks: Masks,
     /// The last operand is the register of the result, and is not written.
     pub accumulates: bool,
+    /// What of the result depends on what nobody has written is found out by trying: of sums of wrong high halves the low
+    /// half is right. Of results that are bits, always.
+    pub follows: bool,
     /// A narrow result comes to this half and leaves the other one alone, on every chip.
     pub half: Option<Half>,
 }
 
 impl Row {
     pub const fn new(to: Kind, from: &'static [Kind], function: Function) -> Row {
-        Row { to, from, function, masks: Masks::None, accumulates: false, half: None }
+        Row { to, from, function, masks: Masks::None, accumulates: false, follows: to.is_bits(), half: None }
     }
 
     pub const fn masks(self, masks: Masks) -> Row {
@@ -60,6 +63,10 @@ impl Row {
 
     pub const fn accumulates(self) -> Row {
         Row { accumulates: true, ..self }
+    }
+
+    pub const fn follows(self) -> Row {
+        Row { follows: true, ..self }
     }
 
     pub const fn half(self, half: Half) -> Row {

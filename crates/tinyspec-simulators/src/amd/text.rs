@@ -190,6 +190,10 @@ fn range(text: &str) -> Option<(u16, u16)> {
 }
 
 fn number(text: &str) -> Option<Operand> {
+    // A number that takes a word of its own although the instruction could hold it.
+    if let Some(inner) = text.strip_prefix("lit(").and_then(|text| text.strip_suffix(')')) {
+        return number(inner).filter(|operand| matches!(operand, Operand::Bits(_)));
+    }
     if let Some(digits) = text.strip_prefix("0x") {
         return u64::from_str_radix(digits, 16).ok().map(Operand::Bits);
     }

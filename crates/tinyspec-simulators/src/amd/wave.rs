@@ -1,7 +1,7 @@
 //! A wave: its registers, what of them somebody has written, and what has been asked for and not waited for.
 
 use super::lanes::{PART, Words};
-use super::text::register;
+use super::text::{Half, register};
 use crate::lanes::Mask;
 use smallvec::SmallVec;
 
@@ -25,6 +25,24 @@ pub(super) const COUNTERS: usize = 4;
 pub(super) struct Span {
     pub first: u16,
     pub count: u16,
+    /// Of which the low half is meant (1), the high one (2) or both (3).
+    pub halves: u8,
+}
+
+impl Span {
+    pub fn new(first: u16, count: u16) -> Span {
+        Span { first, count, halves: 3 }
+    }
+
+    /// One half of each.
+    pub fn half(self, half: Option<Half>) -> Span {
+        let halves = match half {
+            None => self.halves,
+            Some(Half::Low) => 1,
+            Some(Half::High) => 2,
+        };
+        Span { halves, ..self }
+    }
 }
 
 /// Registers that can be told apart.
@@ -41,13 +59,14 @@ struct Request {
 /// Values that are on their way, by counter, and the registers they come to.
 pub(super) struct Requests {
     queues: [Vec<Request>; COUNTERS],
-    coming: [u64; REGISTERS.div_ceil(64)],
+    /// Low halves, and high ones.
+    coming: [[u64; REGISTERS.div_ceil(64)]; 2],
     pub any: bool,
 }
 
 impl Requests {
     pub fn new() -> Requests {
-        Requests { queues: Default::default(), coming: [0; REGISTERS.div_ceil(64)], any: false }
+        Requests { queues: Default::default(), coming: [[0; REGISTERS.div_ceil(64)]; 2], any: false }
     }
 
     pub fn reset(&mut self) {
@@ -65,7 +84,9 @@ impl Requests {
 
     fn mark(&mut self, span: Span) {
         for register in span.first..span.first + span.count {
-            self.coming[usize::from(register) / 64] |= 1 << (register % 64);
+            for (half, coming) in self.coming.iter_mut().enumerate() {
+                coming[usize::from(register) / 64] |= u64::from(span.halves >> half & 1) << (register % 64);
+            }
         }
     }
 
@@ -89,7 +110,7 @@ impl Requests {
     }
 
     fn update(&mut self) {
-        self.coming = [0; REGISTERS.div_ceil(64)];
+        self.coming = [[0; REGISTERS.div_ceil(64)]; 2];
         self.any = false;
         let spans: SmallVec<[Span; 16]> =
             self.queues.iter().flatten().flat_map(|request| request.to.iter().copied()).collect();
@@ -104,7 +125,8 @@ impl Requests {
     pub fn coming(&self, spans: &[Span]) -> Option<u16> {
         for span in spans {
             for register in span.first..span.first + span.count {
-                if self.coming[usize::from(register) / 64] >> (register % 64) & 1 == 1 {
+                let is_coming = |half: usize| self.coming[half][usize::from(register) / 64] >> (register % 64) & 1 == 1;
+                if span.halves & 1 != 0 && is_coming(0) || span.halves & 2 != 0 && is_coming(1) {
                     return Some(register);
                 }
             }

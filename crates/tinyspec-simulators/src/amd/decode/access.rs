@@ -2,7 +2,7 @@
 
 use super::super::chip::Family;
 use super::super::table::{Change, Permutation, Place, ScalarKind, Transfer, TransferKind};
-use super::super::text::{Half, Line, Operand};
+use super::super::text::{Half, Line, Operand, register};
 use super::super::wave::{Counter, Span};
 use super::scalar::{ScalarFrom, operand as scalar_operand, span as scalar_span};
 use super::{Action, Context, Modifiers, Refusal, Step, bare, number};
@@ -91,7 +91,7 @@ pub(super) fn decode(context: &Context, line: &Line, row: &Transfer) -> Result<S
             if let Operand::Vector { half: Some(half), .. } = operand {
                 access.half = Some(*half);
             }
-            access.results.push(context.span(operand)?);
+            access.results.push(context.span(operand)?.half(access.half));
         }
         // Where, unless lanes read each other without it.
         let is_global = row.place == Place::Global;
@@ -119,7 +119,7 @@ pub(super) fn decode(context: &Context, line: &Line, row: &Transfer) -> Result<S
                 access.half = Some(*half);
             }
             *place = Some(context.vector(operand, count)?);
-            reads.push(context.span(operand)?);
+            reads.push(context.span(operand)?.half(access.half));
         }
         match address {
             Some(address) if is_global => {
@@ -172,6 +172,7 @@ fn scalar_load<'line>(
     match next()? {
         Operand::Bits(bits) => access.offsets[0] = *bits as i64,
         Operand::Integer(value) => access.offsets[0] = *value,
+        Operand::Scalar { first: register::NULL, .. } => {}
         operand => {
             let from = scalar_operand(context, operand, ScalarKind::I32)?;
             reads.extend(scalar_span(from));

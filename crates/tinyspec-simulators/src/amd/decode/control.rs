@@ -41,8 +41,8 @@ pub(super) fn decode(context: &Context, line: &Line) -> Result<Option<Step>, Ref
     if let Some(action) = wait(context.chip.family, line)? {
         return Ok(Some(plain(action)));
     }
-    let mask = Span { first: register::VCC, count: context.mask() };
-    let active = Span { first: register::EXEC, count: context.mask() };
+    let mask = Span::new(register::VCC, context.mask());
+    let active = Span::new(register::EXEC, context.mask());
     let branch = |when: When, reads: &[Span]| -> Result<Option<Step>, Refusal> {
         let action = Action::Branch { when, to: target(context, line)? };
         Ok(Some(Step { action, reads: reads.into(), writes: smallvec![] }))

@@ -26,7 +26,7 @@ pub(in super::super) struct ScalarStep {
 /// Registers of a scalar operand.
 pub(super) fn span(from: ScalarFrom) -> Option<Span> {
     match from {
-        ScalarFrom::Register { first, count } => Some(Span { first, count }),
+        ScalarFrom::Register { first, count } => Some(Span::new(first, count)),
         _ => None,
     }
 }
@@ -77,7 +77,7 @@ pub(super) fn decode(context: &Context, line: &Line, row: &Scalar) -> Result<Ste
         let count = kind.count();
         let operand = next()?;
         let first = context.scalar(operand, count)?;
-        writes.push(Span { first, count });
+        writes.push(Span::new(first, count));
         to = Some((first, count));
         accumulated = Some(ScalarFrom::Register { first, count });
     }
@@ -86,7 +86,7 @@ pub(super) fn decode(context: &Context, line: &Line, row: &Scalar) -> Result<Ste
         if row.accumulates && number + 1 == row.from.len() {
             from.extend(accumulated);
         } else if row.saves_active && number == 1 {
-            let active = Span { first: register::EXEC, count: kind.count() };
+            let active = Span::new(register::EXEC, kind.count());
             writes.push(active);
             from.push(ScalarFrom::Register { first: active.first, count: active.count });
         } else {

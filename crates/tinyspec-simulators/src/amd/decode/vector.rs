@@ -101,7 +101,8 @@ pub(in super::super) struct Vector {
     pub mask_out: Option<MaskOut>,
     pub clamps: bool,
     pub lanes: Lanes,
-    pub is_bits: bool,
+    /// What is unknown of the result is found out by trying.
+    pub follows: bool,
 }
 
 const NO_SOURCE: Source = Source {
@@ -135,11 +136,10 @@ pub(super) fn decode(context: &Context, line: &Line) -> Result<Decoded, Refusal>
     let mut modifiers = Modifiers::new(line);
     let mut operands = line.operands.as_slice();
     let mut reads: SmallVec<[Span; 4]> = smallvec![];
-    let mut writes: SmallVec<[Span; 2]> = smallvec![Span { first: register::EXEC, count: 0 }];
-    writes.clear();
+    let mut writes: SmallVec<[Span; 2]> = smallvec![];
     let mask_count = context.mask();
     let vcc = Operand::Scalar { first: register::VCC, count: mask_count };
-    let active = Span { first: register::EXEC, count: mask_count };
+    let active = Span::new(register::EXEC, mask_count);
 
     // Results.
     let mut result = None;
@@ -175,7 +175,7 @@ pub(super) fn decode(context: &Context, line: &Line) -> Result<Decoded, Refusal>
         mask_out = Some(MaskOut { register: context.scalar(bare(mask)?, mask_count)?, active: false });
     }
     if let Some(MaskOut { register, .. }) = mask_out {
-        writes.push(Span { first: register, count: mask_count });
+        writes.push(Span::new(register, mask_count));
     }
     let mut mask_in = None;
     if matches!(row.masks, Masks::OutIn | Masks::In) {
@@ -193,7 +193,7 @@ pub(super) fn decode(context: &Context, line: &Line) -> Result<Decoded, Refusal>
         mask_in = Some(register::VCC);
     }
     if let Some(register) = mask_in {
-        reads.push(Span { first: register, count: mask_count });
+        reads.push(Span::new(register, mask_count));
     }
 
     // Operands.
@@ -216,7 +216,12 @@ pub(super) fn decode(context: &Context, line: &Line) -> Result<Decoded, Refusal>
         };
         from[number] = source(context, &operand, *kind, &selects, number)?;
         if let Ok(span) = context.span(&operand.operand) {
-            reads.push(span);
+            let half = match from[number].needs {
+                [true, false] => Some(Half::Low),
+                [false, true] => Some(Half::High),
+                _ => None,
+            };
+            reads.push(if span.first < register::SCALARS { span } else { span.half(half) });
         }
     }
 
@@ -225,10 +230,8 @@ pub(super) fn decode(context: &Context, line: &Line) -> Result<Decoded, Refusal>
         None => To::Nothing,
         Some(operand) => {
             let to = target(context, row, operand, &selects, is_sdwa)?;
-            writes.push(context.span(operand)?);
-            if matches!(to, To::Half(_, _, false) | To::Byte(_, _, Unused::Kept)) {
-                reads.push(context.span(operand)?);
-            }
+            let half = if let To::Half(_, half, false) = to { Some(half) } else { None };
+            writes.push(context.span(operand)?.half(half));
             to
         }
     };
@@ -249,7 +252,7 @@ pub(super) fn decode(context: &Context, line: &Line) -> Result<Decoded, Refusal>
         mask_out,
         clamps,
         lanes,
-        is_bits: row.to.is_bits() && !matches!(to, To::Nothing),
+        follows: row.follows && !matches!(to, To::Nothing),
     };
     Ok((vector, reads, writes))
 }

@@ -5,7 +5,7 @@ use super::super::lanes::{PART, Words};
 use super::super::table::{Change, Permutation, TransferKind};
 use super::super::text::Half;
 use super::super::wave::Wave;
-use super::{Outcome, Shared, unwritten};
+use super::{ARGUMENTS_ALIGN, Outcome, Shared, unwritten};
 use crate::FaultKind;
 use crate::lanes::memory::{self, LOCAL_BASE, MOST_ELEMENTS, MOST_LANES, Space};
 use crate::lanes::{Mask, Trouble, lanes_of};
@@ -89,7 +89,10 @@ impl Shared<'_> {
                 _ => self.memory.load::<4>(&wanted, put),
             }?;
             let value = extended(value, access);
-            wave.put_scalar(to + element as u16, value.into(), 1, 0)?;
+            // Behind the arguments there is memory that a load may reach.
+            let end = self.arguments + self.code.argument_bytes as u64;
+            let is_behind = (end..end.next_multiple_of(ARGUMENTS_ALIGN)).contains(&addresses[0]);
+            wave.put_scalar(to + element as u16, value.into(), 1, if is_behind { u64::MAX } else { 0 })?;
         }
         Ok(())
     }

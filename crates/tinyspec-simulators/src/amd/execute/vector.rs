@@ -25,7 +25,7 @@ struct Computed {
     results: Results,
     /// Lanes that are written.
     lanes: Mask,
-    /// Lanes whose low half and whose high half are known.
+    /// Lanes whose low half and whose high half are known; of a pair, its registers.
     known: [Mask; 2],
     mask: Mask,
     /// Lanes of the mask that are known.
@@ -130,8 +130,12 @@ impl Wave {
         } else {
             let all = (0..vector.count).fold(mask_in_known, |all, number| all & self.known_lanes(vector, number));
             known = [known[0] & all, known[1] & all];
-            if vector.is_bits && lanes & !all != 0 {
-                known = self.followed(vector, &results, operands);
+            if lanes & !all != 0 {
+                if vector.follows {
+                    known = self.followed(vector, &results, operands);
+                } else if matches!(vector.kind, Kind::U64 | Kind::I64) {
+                    known[0] |= mask_in_known & self.low_known(vector);
+                }
             }
         }
         let mask_known = known[0] & known[1];
@@ -157,6 +161,15 @@ impl Wave {
         (from < 64 && (dpp.reads_inactive || self.active >> from & 1 == 1)).then_some(from)
     }
 
+    /// Lanes in which the low words of all operands are known: those of a sum or a product come of them alone.
+    #[cold]
+    fn low_known(&self, vector: &Vector) -> Mask {
+        (0..vector.count).fold(Mask::MAX, |all, number| {
+            let [low, high] = self.halves(vector, number);
+            all & low & if vector.from[number].kind.count() == 2 { Mask::MAX } else { high }
+        })
+    }
+
     /// Lanes in which all that matters of an operand is known.
     #[inline]
     fn known_lanes(&self, vector: &Vector, number: usize) -> Mask {
@@ -164,25 +177,24 @@ impl Wave {
         low & high
     }
 
-    /// Lanes in which the low and the high half of an operand are known, or do not matter.
+    /// Lanes in which the low and the high half of an operand are known, or do not matter; of a pair, its registers.
     #[inline]
     fn halves(&self, vector: &Vector, number: usize) -> [Mask; 2] {
         let source = &vector.from[number];
         let halves = match source.place {
             SourcePlace::Vector(register) => {
                 let register = usize::from(register);
-                let mut known = self.known[register];
-                if source.kind.count() == 2 {
-                    let above = self.known[register + 1];
-                    known = [known[0] & above[0], known[1] & above[1]];
+                let all = |[low, high]: [Mask; 2]| low & high;
+                match source.kind.count() {
+                    2 => [all(self.known[register]), all(self.known[register + 1])],
+                    _ => self.known[register],
                 }
-                known
             }
             SourcePlace::Scalar(register) => {
                 let count = source.kind.count();
                 let unknown = self.unknown_bits(register, count);
-                // Of a narrow operand the low half counts.
-                [unknown & 0xffff_0000_ffff, unknown & !0xffff_0000_ffff].map(|bits| if bits == 0 { Mask::MAX } else { 0 })
+                let half = if count == 2 { 0xffff_ffff } else { 0xffff };
+                [unknown & half, unknown & !half].map(|bits| if bits == 0 { Mask::MAX } else { 0 })
             }
             SourcePlace::Value(_) => return [Mask::MAX; 2],
             SourcePlace::Flag(_) => return [if self.condition_known { Mask::MAX } else { 0 }; 2],
@@ -357,19 +369,22 @@ impl Wave {
                     (Function::Longs(of), Results::Longs(out)) => {
                         let mut filled = self.longs(vector, part);
                         for (number, longs) in filled.iter_mut().enumerate().take(vector.count) {
-                            let lost = self.known_lanes(vector, number);
+                            let [low, high] = self.halves(vector, number);
                             for (lane, bits) in longs.iter_mut().enumerate() {
-                                if lost >> (PART * part + lane) & 1 == 0 {
-                                    *bits = fill;
-                                }
+                                let is_lost = |known: Mask| known >> (PART * part + lane) & 1 == 0;
+                                let lost = match vector.from[number].kind.count() {
+                                    2 => u64::from(is_lost(low)) * 0xffff_ffff | u64::from(is_lost(high)) * (0xffff_ffff << 32),
+                                    _ => u64::from(is_lost(low) || is_lost(high)) * 0xffff_ffff,
+                                };
+                                *bits = *bits & !lost | fill & lost;
                             }
                         }
                         let mut other = [0; PART];
                         of(&[&filled[0], &filled[1], &filled[2]], &mut other);
                         for lane in 0..PART {
-                            let differs = u32::from(other[lane] != out[part][lane]) << lane;
-                            low_lost |= differs;
-                            high_lost |= differs;
+                            let differs = other[lane] ^ out[part][lane];
+                            low_lost |= u32::from(differs & 0xffff_ffff != 0) << lane;
+                            high_lost |= u32::from(differs >> 32 != 0) << lane;
                         }
                     }
                     _ => (low_lost, high_lost) = (u32::MAX, u32::MAX),
@@ -426,9 +441,8 @@ impl Wave {
                 let high = std::array::from_fn(|part: usize| out[part].map(|bits| (bits >> 32) as u32));
                 self.merge(register, &low, lanes);
                 self.merge(register + 1, &high, lanes);
-                let all = known[0] & known[1];
-                self.mark(register, lanes, [all; 2]);
-                self.mark(register + 1, lanes, [all; 2]);
+                self.mark(register, lanes, [known[0]; 2]);
+                self.mark(register + 1, lanes, [known[1]; 2]);
             }
             (To::Half(register, half, clears), Results::Words(out)) => {
                 // Of a narrow result the low half counts.
