@@ -1,9 +1,10 @@
 //! GPUs in software: machine code is executed instruction by instruction, and whatever a GPU would get wrong silently is an
 //! error that names the kernel, the instruction and the lanes.
 //!
-//! [`amd`] reads code objects of AMD's GPUs, whose bytes LLVM's disassembler decodes, and [`ptx`] PTX text. Both are executed on the machine of [`lanes`]: warps whose lanes share a register file, memory with
-//! bounds, initialisation and races tracked byte by byte, barriers. The simulators share no table with the compilers whose
-//! code they run: both sides are written from the instruction set's documentation.
+//! [`ptx`] reads PTX text, [`amd`] code objects of AMD's GPUs, whose bytes LLVM's disassembler decodes. Both are executed on the
+//! machine of [`lanes`]: waves whose lanes share a register file, memory with bounds, initialisation and races tracked byte by
+//! byte, barriers. The simulators share no table with the compilers whose code they run: both sides are written from the
+//! instruction set's documentation.
 //!
 //! ```
 //! use tinyspec_simulators::{Launch, Simulation, ptx::Module};

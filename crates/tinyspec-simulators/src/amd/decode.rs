@@ -238,7 +238,7 @@ pub(super) fn decode(chip: &'static str, entry: &Entry) -> Result<Code, Simulato
             reason,
         })?);
     }
-    if !matches!(steps.last().map(|step| &step.action), Some(Action::End | Action::Trap | Action::Nothing | Action::Branch { when: When::Always, .. })) {
+    if !matches!(steps.last().map(|step| &step.action), Some(Action::End | Action::Trap | Action::Branch { when: When::Always, .. })) {
         let at = Position { line: listing.len() as u32, column: 1 };
         return Err(SimulatorError::Syntax { at, reason: "the kernel runs beyond its last instruction".into() });
     }
