@@ -21,6 +21,8 @@ mod machine;
 mod render;
 #[cfg(feature = "llvm")]
 mod split;
+#[cfg(feature = "llvm")]
+mod wide_moves;
 
 #[cfg(feature = "llvm")]
 pub use compiler::LlvmCompiler;

@@ -24,7 +24,6 @@ fn name_and_features(isa: &Isa) -> (String, String) {
     }
     let unlisted = match isa.architecture {
         Architecture::X86_64 => UNLISTED,
-        Architecture::Amdgcn => BROKEN,
         _ => "",
     };
     (isa.cpu.clone(), unlisted.into())
@@ -32,10 +31,6 @@ fn name_and_features(isa: &Isa) -> (String, String) {
 
 /// Instruction sets that LLVM knows some processors to have, and would use, but [`Isa::features`] never lists.
 const UNLISTED: &str = "-sse4a,-avx512fp16";
-
-/// Instructions of AMD's chips that LLVM 22 makes wrong code with: it takes those that move an f64 for moves of 64 bits to scalar
-/// registers too, whose constants have 32 bits, and drops the upper ones.
-const BROKEN: &str = "-mov-b64";
 
 /// Kernels of a CPU are ELF on every system, because our loader reads that.
 fn triple(architecture: Architecture) -> String {

@@ -121,13 +121,25 @@ fn order(bits: u32) -> i32 {
 #[inline(always)]
 pub(super) fn maximum(a: u32, b: u32) -> u32 {
     let greater = if order(a) >= order(b) { a } else { b };
-    if f(a).is_nan() { quiet_if_nan(b) } else if f(b).is_nan() { a } else { greater }
+    if f(a).is_nan() {
+        quiet_if_nan(b)
+    } else if f(b).is_nan() {
+        a
+    } else {
+        greater
+    }
 }
 
 #[inline(always)]
 pub(super) fn minimum(a: u32, b: u32) -> u32 {
     let less = if order(a) <= order(b) { a } else { b };
-    if f(a).is_nan() { quiet_if_nan(b) } else if f(b).is_nan() { a } else { less }
+    if f(a).is_nan() {
+        quiet_if_nan(b)
+    } else if f(b).is_nan() {
+        a
+    } else {
+        less
+    }
 }
 
 fn quiet_if_nan(bits: u32) -> u32 {
@@ -141,12 +153,24 @@ fn is_signalling(bits: u32) -> bool {
 /// As the mode IEEE has it: a signalling nan makes the result nan.
 #[inline(always)]
 pub(super) fn maximum_ieee(a: u32, b: u32) -> u32 {
-    if is_signalling(a) { a | 0x0040_0000 } else if is_signalling(b) { b | 0x0040_0000 } else { maximum(a, b) }
+    if is_signalling(a) {
+        a | 0x0040_0000
+    } else if is_signalling(b) {
+        b | 0x0040_0000
+    } else {
+        maximum(a, b)
+    }
 }
 
 #[inline(always)]
 pub(super) fn minimum_ieee(a: u32, b: u32) -> u32 {
-    if is_signalling(a) { a | 0x0040_0000 } else if is_signalling(b) { b | 0x0040_0000 } else { minimum(a, b) }
+    if is_signalling(a) {
+        a | 0x0040_0000
+    } else if is_signalling(b) {
+        b | 0x0040_0000
+    } else {
+        minimum(a, b)
+    }
 }
 
 /// nan if one of them is.

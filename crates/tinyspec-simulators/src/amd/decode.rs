@@ -63,14 +63,33 @@ pub(super) enum Action {
     Scalar(Box<ScalarStep>),
     Access(Box<Access>),
     /// The first active lane of a register, or a lane that a scalar names, to a scalar register.
-    ReadLane { to: u16, from: SourcePlace, lane: Option<ScalarFrom> },
-    WriteLane { to: u16, value: ScalarFrom, lane: ScalarFrom },
+    ReadLane {
+        to: u16,
+        from: SourcePlace,
+        lane: Option<ScalarFrom>,
+    },
+    WriteLane {
+        to: u16,
+        value: ScalarFrom,
+        lane: ScalarFrom,
+    },
     /// Bits of a mask below the lane, plus a number: of the lower 32 lanes or the upper.
-    CountBelow { to: u16, mask: SourcePlace, add: SourcePlace, upper: bool },
-    Branch { when: When, to: u32 },
+    CountBelow {
+        to: u16,
+        mask: SourcePlace,
+        add: SourcePlace,
+        upper: bool,
+    },
+    Branch {
+        when: When,
+        to: u32,
+    },
     Wait(SmallVec<[(Counter, usize); 2]>),
     /// Arrives and waits, arrives, or waits.
-    Barrier { arrives: bool, waits: bool },
+    Barrier {
+        arrives: bool,
+        waits: bool,
+    },
     End,
     Nothing,
     /// It must not be executed.
@@ -238,7 +257,10 @@ pub(super) fn decode(chip: &'static str, entry: &Entry) -> Result<Code, Simulato
             reason,
         })?);
     }
-    if !matches!(steps.last().map(|step| &step.action), Some(Action::End | Action::Trap | Action::Branch { when: When::Always, .. })) {
+    if !matches!(
+        steps.last().map(|step| &step.action),
+        Some(Action::End | Action::Trap | Action::Branch { when: When::Always, .. })
+    ) {
         let at = Position { line: listing.len() as u32, column: 1 };
         return Err(SimulatorError::Syntax { at, reason: "the kernel runs beyond its last instruction".into() });
     }

@@ -6,7 +6,7 @@ mod vector;
 
 use super::chip::Family;
 use super::decode::{Action, Code, When};
-use super::lanes::{PART, Words};
+use super::lanes::PART;
 use super::text::register;
 use super::wave::{State, Wave};
 use crate::lanes::barrier::Barriers;
@@ -41,8 +41,7 @@ struct Shared<'a> {
     group: u64,
     executed: u64,
     threads: u32,
-    /// Operands that are no registers.
-    operands: Box<[Words; 3]>,
+    room: Box<vector::Room>,
 }
 
 /// A fault before it is put into words.
@@ -101,7 +100,7 @@ pub(super) unsafe fn run(code: &Code, launch: &Launch, given: &[Given]) -> Resul
         group: 0,
         executed: 0,
         threads,
-        operands: Box::new([[0; PART]; 3]),
+        room: vector::Room::new(),
     };
     let mut waves: Vec<Wave> = (0..count).map(|_| Wave::new(width, code.vectors)).collect();
     let order = shared.schedule.permutation(launch.count());
@@ -172,7 +171,8 @@ fn workgroup(shared: &mut Shared, waves: &mut [Wave]) -> Result<(), Stop> {
         let turn = shared.schedule.turn();
         let place = waves[number].place as usize;
         let event = shared.turn(&mut waves[number], number, turn)?;
-        let stop = |kind: FaultKind, reason: String| Stop { trouble: Trouble::new(kind, 1, reason), place, wave: number };
+        let stop =
+            |kind: FaultKind, reason: String| Stop { trouble: Trouble::new(kind, 1, reason), place, wave: number };
         if shared.executed > limit {
             let reason = format!("the workgroup ran {} instructions without an end", shared.launch.limit);
             return Err(stop(FaultKind::Endless, reason));
@@ -251,7 +251,8 @@ impl Shared<'_> {
             let packed = used.iter().enumerate().fold(0, |all, (dimension, place)| all | place << (10 * dimension));
             wave.vectors[0][lane / PART][lane % PART] = packed;
         }
-        wave.known[0] = [Mask::MAX; 2];
+        // Lanes beyond the threads are no threads.
+        wave.known[0] = [wave.all; 2];
     }
 
     /// Runs a wave for some instructions.
@@ -266,14 +267,13 @@ impl Shared<'_> {
             left -= 1;
             let step = &code.steps[place];
             if wave.requests.any
-                && let Some(register) =
-                    wave.requests.coming(&step.reads).or_else(|| wave.requests.coming(&step.writes))
+                && let Some(register) = wave.requests.coming(&step.reads).or_else(|| wave.requests.coming(&step.writes))
             {
                 break Err(on_its_way(wave, register));
             }
             let done = match &step.action {
-                Action::Vector(vector) => wave.vector(vector, &mut self.operands),
-                Action::Dual(both) => wave.dual(both, &mut self.operands),
+                Action::Vector(vector) => wave.vector(vector, &mut self.room),
+                Action::Dual(both) => wave.dual(both, &mut self.room),
                 Action::Scalar(scalar) => wave.scalar_step(scalar),
                 Action::Access(access) => self.access(wave, number, access),
                 Action::Branch { when, to } => match wave.takes(*when) {
@@ -322,7 +322,8 @@ impl Shared<'_> {
                 return Err(Trouble::new(FaultKind::Divergence, missing, reason));
             }
             if wave.requests.has_local() {
-                let reason = "comes to a barrier before its accesses of LOCAL memory are waited for, so others may meet them";
+                let reason =
+                    "comes to a barrier before its accesses of LOCAL memory are waited for, so others may meet them";
                 return Err(Trouble::new(FaultKind::Race, wave.active, reason));
             }
             wave.signalled = true;
@@ -390,5 +391,4 @@ impl Wave {
         }
         Ok(())
     }
-
 }

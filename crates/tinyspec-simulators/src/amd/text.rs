@@ -20,9 +20,19 @@ pub(super) enum Half {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Operand {
-    Scalar { first: u16, count: u16 },
-    Vector { first: u16, count: u16, half: Option<Half> },
-    Accumulator { first: u16, count: u16 },
+    Scalar {
+        first: u16,
+        count: u16,
+    },
+    Vector {
+        first: u16,
+        count: u16,
+        half: Option<Half>,
+    },
+    Accumulator {
+        first: u16,
+        count: u16,
+    },
     /// An integer, in decimal: an inline constant or a number of its own.
     Integer(i64),
     /// Bits.
@@ -113,7 +123,8 @@ fn given(text: &str) -> Result<Given, String> {
         given.negative = true;
         owned = inner;
         rest = &owned;
-    } else if let Some(inner) = rest.strip_prefix('-').filter(|inner| !inner.starts_with(|c: char| c.is_ascii_digit())) {
+    } else if let Some(inner) = rest.strip_prefix('-').filter(|inner| !inner.starts_with(|c: char| c.is_ascii_digit()))
+    {
         given.negative = true;
         rest = inner;
     }

@@ -45,6 +45,9 @@ impl Span {
     }
 }
 
+/// What a counter of any chip counts to, at the most.
+const MOST_REQUESTS: usize = 63;
+
 /// Registers that can be told apart.
 const REGISTERS: usize = register::SCALARS as usize + 512;
 
@@ -61,6 +64,7 @@ pub(super) struct Requests {
     queues: [Vec<Request>; COUNTERS],
     /// Low halves, and high ones.
     coming: [[u64; REGISTERS.div_ceil(64)]; 2],
+    /// Something is on its way to some register.
     pub any: bool,
 }
 
@@ -75,10 +79,14 @@ impl Requests {
     }
 
     pub fn ask(&mut self, counter: Counter, to: &[Span], is_unordered: bool, is_local: bool) {
+        // More than a counter counts are not under way: the wave would stand still.
+        if self.queues[counter as usize].len() >= MOST_REQUESTS {
+            self.wait(counter, MOST_REQUESTS - 1);
+        }
         for &span in to {
             self.mark(span);
         }
-        self.any = true;
+        self.any |= !to.is_empty();
         self.queues[counter as usize].push(Request { to: to.into(), is_unordered, is_local });
     }
 
@@ -114,7 +122,7 @@ impl Requests {
         self.any = false;
         let spans: SmallVec<[Span; 16]> =
             self.queues.iter().flatten().flat_map(|request| request.to.iter().copied()).collect();
-        self.any = self.queues.iter().any(|queue| !queue.is_empty());
+        self.any = !spans.is_empty();
         for span in spans {
             self.mark(span);
         }

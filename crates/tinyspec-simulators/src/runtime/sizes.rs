@@ -15,9 +15,8 @@ pub fn add(kernel: &LinearKernel, mut code: Vec<u8>) -> Vec<u8> {
         if graph.op(node) != Op::Param {
             continue;
         }
-        let elements = dim::static_shape(&graph.props(node).shape).and_then(|dims| {
-            dims.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim.try_into().ok()?))
-        });
+        let elements = dim::static_shape(&graph.props(node).shape)
+            .and_then(|dims| dims.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim.try_into().ok()?)));
         if let Some(size) = sizes.get_mut(slot as usize) {
             *size = elements.and_then(|elements| elements.checked_mul(dtype.size()));
         }

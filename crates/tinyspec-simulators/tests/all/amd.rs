@@ -41,7 +41,10 @@ fn assembly(chip: &str, shape: Shape, body: &str) -> String {
     };
     let arguments: String = (0..params)
         .map(|number| {
-            format!("      - {{.address_space: global, .offset: {}, .size: 8, .value_kind: global_buffer}}\n", 8 * number)
+            format!(
+                "      - {{.address_space: global, .offset: {}, .size: 8, .value_kind: global_buffer}}\n",
+                8 * number
+            )
         })
         .collect();
     let arguments = if params == 0 { "[]\n".into() } else { format!("\n{arguments}") };
@@ -129,8 +132,9 @@ fn prologue(chip: &str, buffers: usize) -> String {
 
 /// The name of an access on a chip: `load_dword` of gfx9 is `load_b32` later.
 fn renamed(chip: &str, text: &str) -> String {
+    let text = text.replace("s_wait\n", wait(chip));
     if chip == "gfx942" {
-        return text.into();
+        return text;
     }
     let names = [
         ("global_load_dwordx4", "global_load_b128"),
@@ -155,12 +159,12 @@ fn renamed(chip: &str, text: &str) -> String {
         ("s_load_dwordx2", "s_load_b64"),
         ("s_load_dword ", "s_load_b32 "),
     ];
-    let mut text = text.to_string();
+    let mut text = text;
     for (old, new) in names {
         text = text.replace(old, new);
     }
     if chip == "gfx1201" {
         text = text.replace("s_barrier\n", "s_barrier_signal -1\ns_barrier_wait -1\n");
     }
-    text.replace("s_wait\n", wait(chip))
+    text
 }

@@ -118,9 +118,7 @@ const NO_SOURCE: Source = Source {
 
 /// The name without the encoding.
 fn base(name: &str) -> (&str, bool) {
-    for (suffix, is_sdwa) in
-        [("_e64_dpp", false), ("_e32", false), ("_e64", false), ("_dpp", false), ("_sdwa", true)]
-    {
+    for (suffix, is_sdwa) in [("_e64_dpp", false), ("_e32", false), ("_e64", false), ("_dpp", false), ("_sdwa", true)] {
         if let Some(name) = name.strip_suffix(suffix) {
             return (name, is_sdwa);
         }

@@ -100,9 +100,10 @@ impl Shared<'_> {
     fn load(&mut self, wave: &mut Wave, number: usize, access: &Access, addresses: &Addresses, to: u16) -> Outcome<()> {
         let active = wave.active;
         for (first, count) in pieces(access, addresses, active) {
-            let addresses = moved(addresses, first * access.bytes);
+            let mut room = [0; MOST_LANES];
+            let addresses = moved(addresses, first * access.bytes, &mut room);
             let now = self.clocks.now(self.group + 1, number).private(access.is_local);
-            let wanted = request(access, &now, active, &addresses, count);
+            let wanted = request(access, &now, active, addresses, count);
             let put = |element: usize, values: &Addresses| {
                 let register = usize::from(to) + first + element;
                 wave.receive(access, register, values, active);
@@ -126,20 +127,14 @@ impl Shared<'_> {
         Ok(())
     }
 
-    fn store(
-        &mut self,
-        wave: &Wave,
-        number: usize,
-        access: &Access,
-        addresses: &Addresses,
-        data: u16,
-    ) -> Outcome<()> {
+    fn store(&mut self, wave: &Wave, number: usize, access: &Access, addresses: &Addresses, data: u16) -> Outcome<()> {
         let active = wave.active;
         wave.must_know(data, access, access.count)?;
         for (first, count) in pieces(access, addresses, active) {
-            let addresses = moved(addresses, first * access.bytes);
+            let mut room = [0; MOST_LANES];
+            let addresses = moved(addresses, first * access.bytes, &mut room);
             let now = self.clocks.now(self.group + 1, number).private(access.is_local);
-            let wanted = request(access, &now, active, &addresses, count);
+            let wanted = request(access, &now, active, addresses, count);
             let take = |element: usize, lane: usize| {
                 let bits = wave.vectors[usize::from(data) + first + element][lane / PART][lane % PART];
                 u64::from(if access.half == Some(Half::High) { bits >> 16 } else { bits })
@@ -226,14 +221,24 @@ fn request<'a>(
 /// Elements that are accessed at once: all where they are aligned together, else one after the other.
 fn pieces(access: &Access, addresses: &Addresses, active: Mask) -> impl Iterator<Item = (usize, usize)> + use<> {
     let (size, count) = (access.bytes * access.count, access.count);
-    let together = lanes_of(active).fold(0, |all, lane| all | addresses[lane]);
+    let mut together = 0;
+    for (lane, address) in addresses.iter().enumerate() {
+        together |= address & (active >> lane & 1).wrapping_neg();
+    }
     let at_once = size.is_power_of_two() && together & (size as u64 - 1) == 0 && count <= MOST_ELEMENTS;
     let step = if at_once { count } else { 1 };
     (0..count).step_by(step).map(move |first| (first, step))
 }
 
-fn moved(addresses: &Addresses, by: usize) -> Addresses {
-    addresses.map(|address| address.wrapping_add(by as u64))
+/// The addresses of a later element.
+fn moved<'a>(addresses: &'a Addresses, by: usize, room: &'a mut Addresses) -> &'a Addresses {
+    if by == 0 {
+        return addresses;
+    }
+    for (to, from) in room.iter_mut().zip(addresses) {
+        *to = from.wrapping_add(by as u64);
+    }
+    room
 }
 
 /// A loaded element as a register holds it.

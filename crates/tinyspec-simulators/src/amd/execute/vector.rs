@@ -12,17 +12,11 @@ use crate::lanes::Mask;
 /// What unknown bits are filled with, to see which of the result depend on them.
 pub(super) const FILLS: [u64; 4] = [0, u64::MAX, 0xa5c3_96f0_5a3c_690f, !0xa5c3_96f0_5a3c_690f];
 
-/// Results of a wave before they are written.
-enum Results {
-    Words([Words; 2]),
-    Longs([Longs; 2]),
-    /// Only a mask.
-    None,
-}
-
-/// What an instruction has computed.
-struct Computed {
-    results: Results,
+/// What an instruction has computed, before it is written.
+pub(super) struct Computed {
+    words: [Words; 2],
+    /// Of a function of pairs.
+    longs: [Longs; 2],
     /// Lanes that are written.
     lanes: Mask,
     /// Lanes whose low half and whose high half are known; of a pair, its registers.
@@ -32,26 +26,70 @@ struct Computed {
     mask_known: Mask,
 }
 
+/// Room for the operands and the results of an instruction, which takes longer to make than to use.
+pub(super) struct Room {
+    words: [Words; 3],
+    longs: [Longs; 3],
+    computed: [Computed; 2],
+}
+
+impl Room {
+    pub fn new() -> Box<Room> {
+        let computed = || Computed {
+            words: [[0; PART]; 2],
+            longs: [[0; PART]; 2],
+            lanes: 0,
+            known: [0; 2],
+            mask: 0,
+            mask_known: 0,
+        };
+        Box::new(Room { words: [[0; PART]; 3], longs: [[0; PART]; 3], computed: [computed(), computed()] })
+    }
+}
+
 #[inline]
 fn part_of(mask: Mask, part: usize) -> u32 {
     (mask >> (PART * part)) as u32
 }
 
 impl Wave {
-    pub(super) fn vector(&mut self, vector: &Vector, operands: &mut [Words; 3]) -> Outcome<()> {
-        let computed = self.compute(vector, operands);
-        self.write(vector, computed)
+    #[inline]
+    pub(super) fn vector(&mut self, vector: &Vector, room: &mut Room) -> Outcome<()> {
+        let [out, _] = &mut room.computed;
+        // What most instructions are.
+        if let (Function::Words(of), To::Word(register), None, false) =
+            (vector.function, vector.to, &vector.lanes, vector.clamps)
+        {
+            let lanes = self.active;
+            for part in 0..self.parts {
+                of(&self.words(vector, part, &mut room.words), &mut out.words[part]);
+            }
+            let all = (0..vector.count).fold(Mask::MAX, |all, number| all & self.known_lanes(vector, number));
+            let mut known = [all; 2];
+            if vector.follows && lanes & !all != 0 {
+                known = self.followed(vector, out, &mut room.words);
+            }
+            self.merge(usize::from(register), &out.words, lanes);
+            self.mark(usize::from(register), lanes, known);
+            return Ok(());
+        }
+        self.compute(vector, &mut room.words, &mut room.longs, out);
+        self.write(vector, out)
     }
 
     /// Both read before one writes.
-    pub(super) fn dual(&mut self, both: &[Vector; 2], operands: &mut [Words; 3]) -> Outcome<()> {
-        let [first, second] = [self.compute(&both[0], operands), self.compute(&both[1], operands)];
-        self.write(&both[0], first)?;
-        self.write(&both[1], second)
+    pub(super) fn dual(&mut self, both: &[Vector; 2], room: &mut Room) -> Outcome<()> {
+        for (vector, out) in both.iter().zip(&mut room.computed) {
+            self.compute(vector, &mut room.words, &mut room.longs, out);
+        }
+        for (vector, out) in both.iter().zip(&mut room.computed) {
+            self.write(vector, out)?;
+        }
+        Ok(())
     }
 
     #[inline]
-    fn compute(&self, vector: &Vector, operands: &mut [Words; 3]) -> Computed {
+    fn compute(&self, vector: &Vector, words: &mut [Words; 3], longs: &mut [Longs; 3], out: &mut Computed) {
         let mut lanes = self.active;
         if let Some(dpp) = &vector.lanes {
             lanes = self.enabled(dpp);
@@ -64,64 +102,44 @@ impl Wave {
             None => (0, Mask::MAX),
         };
         let mut mask = 0;
-        let results = match vector.function {
-            Function::Words(of) => {
-                let mut out = [[0; PART]; 2];
-                for part in 0..self.parts {
-                    of(&self.words(vector, part, operands), &mut out[part]);
+        for part in 0..self.parts {
+            let place = PART * part;
+            match vector.function {
+                Function::Words(of) => of(&self.words(vector, part, words), &mut out.words[part]),
+                Function::TestWords(of) => mask |= Mask::from(of(&self.words(vector, part, words))) << place,
+                Function::CarryWords(of) => {
+                    let from = self.words(vector, part, words);
+                    mask |= Mask::from(of(&from, part_of(mask_in, part), &mut out.words[part])) << place;
                 }
-                Results::Words(out)
-            }
-            Function::Longs(of) => {
-                let mut out = [[0; PART]; 2];
-                for part in 0..self.parts {
-                    let [a, b, c] = self.longs(vector, part);
-                    of(&[&a, &b, &c], &mut out[part]);
-                }
-                narrowed(vector, out)
-            }
-            Function::TestWords(of) => {
-                for part in 0..self.parts {
-                    mask |= Mask::from(of(&self.words(vector, part, operands))) << (PART * part);
-                }
-                Results::None
-            }
-            Function::TestLongs(of) => {
-                for part in 0..self.parts {
-                    let [a, b, c] = self.longs(vector, part);
-                    mask |= Mask::from(of(&[&a, &b, &c])) << (PART * part);
-                }
-                Results::None
-            }
-            Function::CarryWords(of) => {
-                let mut out = [[0; PART]; 2];
-                for part in 0..self.parts {
-                    let from = self.words(vector, part, operands);
-                    mask |= Mask::from(of(&from, part_of(mask_in, part), &mut out[part])) << (PART * part);
-                }
-                Results::Words(out)
-            }
-            Function::CarryLongs(of) => {
-                let mut out = [[0; PART]; 2];
-                for part in 0..self.parts {
-                    let [a, b, c] = self.longs(vector, part);
-                    mask |= Mask::from(of(&[&a, &b, &c], part_of(mask_in, part), &mut out[part])) << (PART * part);
-                }
-                Results::Longs(out)
-            }
-            Function::Select => {
-                let mut out = [[0; PART]; 2];
-                for part in 0..self.parts {
-                    let [zero, one, _] = self.words(vector, part, operands);
+                Function::Select => {
+                    let [zero, one, _] = self.words(vector, part, words);
                     let mask = part_of(mask_in, part);
                     for lane in 0..PART {
                         let takes = (mask >> lane & 1).wrapping_neg();
-                        out[part][lane] = zero[lane] & !takes | one[lane] & takes;
+                        out.words[part][lane] = zero[lane] & !takes | one[lane] & takes;
                     }
                 }
-                Results::Words(out)
+                Function::Longs(of) => {
+                    self.longs(vector, part, longs);
+                    of(&longs.each_ref(), &mut out.longs[part]);
+                    // The result may be one register.
+                    if vector.kind.count() == 1 {
+                        for lane in 0..PART {
+                            out.words[part][lane] = out.longs[part][lane] as u32;
+                        }
+                    }
+                }
+                Function::TestLongs(of) => {
+                    self.longs(vector, part, longs);
+                    mask |= Mask::from(of(&longs.each_ref())) << place;
+                }
+                Function::CarryLongs(of) => {
+                    self.longs(vector, part, longs);
+                    let carried = of(&longs.each_ref(), part_of(mask_in, part), &mut out.longs[part]);
+                    mask |= Mask::from(carried) << place;
+                }
             }
-        };
+        }
         let mut known = [mask_in_known; 2];
         if matches!(vector.function, Function::Select) {
             let [zero, one] = [self.halves(vector, 0), self.halves(vector, 1)];
@@ -132,14 +150,13 @@ impl Wave {
             known = [known[0] & all, known[1] & all];
             if lanes & !all != 0 {
                 if vector.follows {
-                    known = self.followed(vector, &results, operands);
+                    known = self.followed(vector, out, words);
                 } else if matches!(vector.kind, Kind::U64 | Kind::I64) {
                     known[0] |= mask_in_known & self.low_known(vector);
                 }
             }
         }
-        let mask_known = known[0] & known[1];
-        Computed { results, lanes, known, mask, mask_known }
+        (out.lanes, out.known, out.mask, out.mask_known) = (lanes, known, mask, known[0] & known[1]);
     }
 
     /// Lanes that DPP writes.
@@ -288,14 +305,15 @@ impl Wave {
     }
 
     /// The operands of a function of pairs of registers.
-    fn longs(&self, vector: &Vector, part: usize) -> [Longs; 3] {
-        let mut all = [[0; PART]; 3];
+    fn longs(&self, vector: &Vector, part: usize, all: &mut [Longs; 3]) {
         for (number, out) in all.iter_mut().enumerate().take(vector.count) {
             let source = &vector.from[number];
             if source.kind.count() == 1 {
                 let mut words = [0; PART];
                 self.fill(vector, number, part, &mut words);
-                *out = words.map(u64::from);
+                for lane in 0..PART {
+                    out[lane] = words[lane].into();
+                }
                 continue;
             }
             match source.place {
@@ -339,18 +357,18 @@ impl Wave {
                 out.iter_mut().for_each(|bits| *bits ^= flips);
             }
         }
-        all
     }
 
     /// Where some of an operand is unknown: which halves of the results do not depend on that.
     #[cold]
-    fn followed(&self, vector: &Vector, results: &Results, operands: &mut [Words; 3]) -> [Mask; 2] {
+    fn followed(&self, vector: &Vector, computed: &Computed, operands: &mut [Words; 3]) -> [Mask; 2] {
         let mut known = [Mask::MAX; 2];
         for fill in FILLS {
             for part in 0..self.parts {
                 let (mut low_lost, mut high_lost) = (0u32, 0u32);
-                match (vector.function, results) {
-                    (Function::Words(of), Results::Words(out)) => {
+                match vector.function {
+                    Function::Words(of) => {
+                        let out = &computed.words;
                         let mut filled = self.words(vector, part, operands).map(|words| *words);
                         for (number, words) in filled.iter_mut().enumerate().take(vector.count) {
                             let lost = self.unknown_words(vector, number, part);
@@ -366,14 +384,19 @@ impl Wave {
                             high_lost |= u32::from(differs >> 16 != 0) << lane;
                         }
                     }
-                    (Function::Longs(of), Results::Longs(out)) => {
-                        let mut filled = self.longs(vector, part);
+                    Function::Longs(of) => {
+                        let out = &computed.longs;
+                        let mut filled = [[0; PART]; 3];
+                        self.longs(vector, part, &mut filled);
                         for (number, longs) in filled.iter_mut().enumerate().take(vector.count) {
                             let [low, high] = self.halves(vector, number);
                             for (lane, bits) in longs.iter_mut().enumerate() {
                                 let is_lost = |known: Mask| known >> (PART * part + lane) & 1 == 0;
                                 let lost = match vector.from[number].kind.count() {
-                                    2 => u64::from(is_lost(low)) * 0xffff_ffff | u64::from(is_lost(high)) * (0xffff_ffff << 32),
+                                    2 => {
+                                        u64::from(is_lost(low)) * 0xffff_ffff
+                                            | u64::from(is_lost(high)) * (0xffff_ffff << 32)
+                                    }
                                     _ => u64::from(is_lost(low) || is_lost(high)) * 0xffff_ffff,
                                 };
                                 *bits = *bits & !lost | fill & lost;
@@ -416,8 +439,8 @@ impl Wave {
     }
 
     #[inline]
-    fn write(&mut self, vector: &Vector, computed: Computed) -> Outcome<()> {
-        let Computed { mut results, lanes, known, mask, mask_known } = computed;
+    fn write(&mut self, vector: &Vector, computed: &mut Computed) -> Outcome<()> {
+        let Computed { lanes, known, mask, mask_known, .. } = *computed;
         if let Some(MaskOut { register, active }) = vector.mask_out {
             let count = self.parts as u16;
             // Lanes that do not execute give 0.
@@ -428,32 +451,39 @@ impl Wave {
             }
         }
         if vector.clamps {
-            clamp(vector.kind, &mut results);
+            clamp(vector.kind, computed);
         }
-        match (vector.to, &results) {
-            (To::Word(register), Results::Words(out)) => {
-                self.merge(usize::from(register), out, lanes);
+        match vector.to {
+            To::Nothing => {}
+            To::Word(register) => {
+                self.merge(usize::from(register), &computed.words, lanes);
                 self.mark(usize::from(register), lanes, known);
             }
-            (To::Long(register), Results::Longs(out)) => {
+            To::Long(register) => {
                 let register = usize::from(register);
-                let low = std::array::from_fn(|part: usize| out[part].map(|bits| bits as u32));
-                let high = std::array::from_fn(|part: usize| out[part].map(|bits| (bits >> 32) as u32));
-                self.merge(register, &low, lanes);
-                self.merge(register + 1, &high, lanes);
+                for part in 0..self.parts {
+                    let mask = part_of(lanes, part);
+                    for lane in 0..PART {
+                        let takes = (mask >> lane & 1).wrapping_neg();
+                        let bits = computed.longs[part][lane];
+                        let low = &mut self.vectors[register][part][lane];
+                        *low = *low & !takes | bits as u32 & takes;
+                        let high = &mut self.vectors[register + 1][part][lane];
+                        *high = *high & !takes | (bits >> 32) as u32 & takes;
+                    }
+                }
                 self.mark(register, lanes, [known[0]; 2]);
                 self.mark(register + 1, lanes, [known[1]; 2]);
             }
-            (To::Half(register, half, clears), Results::Words(out)) => {
+            To::Half(register, half, clears) => {
                 // Of a narrow result the low half counts.
                 let is_narrow = vector.kind.is_narrow();
                 let all = if is_narrow { known[0] } else { known[0] & known[1] };
-                self.put_half(usize::from(register), (half, clears), out, lanes, all);
+                self.put_half(usize::from(register), (half, clears), &computed.words, lanes, all);
             }
-            (To::Byte(register, byte, unused), Results::Words(out)) => {
-                self.put_byte(usize::from(register), (byte, unused), out, lanes, known[0]);
+            To::Byte(register, byte, unused) => {
+                self.put_byte(usize::from(register), (byte, unused), &computed.words, lanes, known[0]);
             }
-            _ => {}
         }
         Ok(())
     }
@@ -538,16 +568,8 @@ fn each(words: &mut Words, of: impl Fn(u32) -> u32) {
     }
 }
 
-/// The results of a function of pairs, whose kind may be one register.
-fn narrowed(vector: &Vector, out: [Longs; 2]) -> Results {
-    match vector.kind.count() {
-        2 => Results::Longs(out),
-        _ => Results::Words(out.map(|part| part.map(|bits| bits as u32))),
-    }
-}
-
 /// Between 0 and 1; nan becomes 0.
-fn clamp(kind: Kind, results: &mut Results) {
+fn clamp(kind: Kind, computed: &mut Computed) {
     let single = |bits: u32| {
         let value = f32::from_bits(bits);
         if value > 0.0 { value.min(1.0).to_bits() } else { 0 }
@@ -555,26 +577,27 @@ fn clamp(kind: Kind, results: &mut Results) {
     let half = |bits: u32| {
         use super::super::arithmetic::widen;
         let value = widen(bits & 0xffff);
-        if value > 1.0 { 0x3c00 } else if value > 0.0 { bits & 0xffff } else { 0 }
+        if value > 1.0 {
+            0x3c00
+        } else if value > 0.0 {
+            bits & 0xffff
+        } else {
+            0
+        }
     };
     let double = |bits: u64| {
         let value = f64::from_bits(bits);
         if value > 0.0 { value.min(1.0).to_bits() } else { 0 }
     };
-    match results {
-        Results::Words(out) => out.iter_mut().flatten().for_each(|bits| {
-            *bits = match kind {
-                Kind::F16 => half(*bits),
-                Kind::PairF16 => half(*bits) | half(*bits >> 16) << 16,
-                _ => single(*bits),
-            }
+    match kind {
+        Kind::PairF32 => computed.longs.iter_mut().flatten().for_each(|bits| {
+            *bits = u64::from(single(*bits as u32)) | u64::from(single((*bits >> 32) as u32)) << 32;
         }),
-        Results::Longs(out) => out.iter_mut().flatten().for_each(|bits| {
-            *bits = match kind {
-                Kind::PairF32 => u64::from(single(*bits as u32)) | u64::from(single((*bits >> 32) as u32)) << 32,
-                _ => double(*bits),
-            }
+        Kind::F64 => computed.longs.iter_mut().flatten().for_each(|bits| *bits = double(*bits)),
+        Kind::F16 => computed.words.iter_mut().flatten().for_each(|bits| *bits = half(*bits)),
+        Kind::PairF16 => computed.words.iter_mut().flatten().for_each(|bits| {
+            *bits = half(*bits) | half(*bits >> 16) << 16;
         }),
-        Results::None => {}
+        _ => computed.words.iter_mut().flatten().for_each(|bits| *bits = single(*bits)),
     }
 }

@@ -8,20 +8,20 @@ use super::{Masks, Row, Vectors};
 macro_rules! floats {
     ($rows:ident, $suffix:literal, $kind:expr, $test:ident, $of:expr) => {
         $rows.extend([
-            (concat!("lt_", $suffix), $kind as &[Kind], test!($test |a, b| $of(a) < $of(b))),
-            (concat!("eq_", $suffix), $kind as &[Kind], test!($test |a, b| $of(a) == $of(b))),
-            (concat!("le_", $suffix), $kind as &[Kind], test!($test |a, b| $of(a) <= $of(b))),
-            (concat!("gt_", $suffix), $kind as &[Kind], test!($test |a, b| $of(a) > $of(b))),
-            (concat!("lg_", $suffix), $kind as &[Kind], test!($test |a, b| $of(a) < $of(b) || $of(a) > $of(b))),
-            (concat!("ge_", $suffix), $kind as &[Kind], test!($test |a, b| $of(a) >= $of(b))),
-            (concat!("o_", $suffix), $kind as &[Kind], test!($test |a, b| $of(a) <= $of(b) || $of(a) > $of(b))),
-            (concat!("u_", $suffix), $kind as &[Kind], test!($test |a, b| !($of(a) <= $of(b) || $of(a) > $of(b)))),
-            (concat!("nge_", $suffix), $kind as &[Kind], test!($test |a, b| !($of(a) >= $of(b)))),
-            (concat!("nlg_", $suffix), $kind as &[Kind], test!($test |a, b| !($of(a) < $of(b) || $of(a) > $of(b)))),
-            (concat!("ngt_", $suffix), $kind as &[Kind], test!($test |a, b| !($of(a) > $of(b)))),
-            (concat!("nle_", $suffix), $kind as &[Kind], test!($test |a, b| !($of(a) <= $of(b)))),
-            (concat!("neq_", $suffix), $kind as &[Kind], test!($test |a, b| $of(a) != $of(b))),
-            (concat!("nlt_", $suffix), $kind as &[Kind], test!($test |a, b| !($of(a) < $of(b)))),
+            (concat!("lt_", $suffix), $kind as &[Kind], test!($test | a, b | $of(a) < $of(b))),
+            (concat!("eq_", $suffix), $kind as &[Kind], test!($test | a, b | $of(a) == $of(b))),
+            (concat!("le_", $suffix), $kind as &[Kind], test!($test | a, b | $of(a) <= $of(b))),
+            (concat!("gt_", $suffix), $kind as &[Kind], test!($test | a, b | $of(a) > $of(b))),
+            (concat!("lg_", $suffix), $kind as &[Kind], test!($test | a, b | $of(a) < $of(b) || $of(a) > $of(b))),
+            (concat!("ge_", $suffix), $kind as &[Kind], test!($test | a, b | $of(a) >= $of(b))),
+            (concat!("o_", $suffix), $kind as &[Kind], test!($test | a, b | $of(a) <= $of(b) || $of(a) > $of(b))),
+            (concat!("u_", $suffix), $kind as &[Kind], test!($test | a, b | !($of(a) <= $of(b) || $of(a) > $of(b)))),
+            (concat!("nge_", $suffix), $kind as &[Kind], test!($test | a, b | !($of(a) >= $of(b)))),
+            (concat!("nlg_", $suffix), $kind as &[Kind], test!($test | a, b | !($of(a) < $of(b) || $of(a) > $of(b)))),
+            (concat!("ngt_", $suffix), $kind as &[Kind], test!($test | a, b | !($of(a) > $of(b)))),
+            (concat!("nle_", $suffix), $kind as &[Kind], test!($test | a, b | !($of(a) <= $of(b)))),
+            (concat!("neq_", $suffix), $kind as &[Kind], test!($test | a, b | $of(a) != $of(b))),
+            (concat!("nlt_", $suffix), $kind as &[Kind], test!($test | a, b | !($of(a) < $of(b)))),
         ]);
     };
 }
@@ -29,12 +29,12 @@ macro_rules! floats {
 macro_rules! integers {
     ($rows:ident, $suffix:literal, $kind:expr, $test:ident, $of:expr) => {
         $rows.extend([
-            (concat!("lt_", $suffix), $kind as &[Kind], test!($test |a, b| $of(a) < $of(b))),
-            (concat!("eq_", $suffix), $kind as &[Kind], test!($test |a, b| $of(a) == $of(b))),
-            (concat!("le_", $suffix), $kind as &[Kind], test!($test |a, b| $of(a) <= $of(b))),
-            (concat!("gt_", $suffix), $kind as &[Kind], test!($test |a, b| $of(a) > $of(b))),
-            (concat!("ne_", $suffix), $kind as &[Kind], test!($test |a, b| $of(a) != $of(b))),
-            (concat!("ge_", $suffix), $kind as &[Kind], test!($test |a, b| $of(a) >= $of(b))),
+            (concat!("lt_", $suffix), $kind as &[Kind], test!($test | a, b | $of(a) < $of(b))),
+            (concat!("eq_", $suffix), $kind as &[Kind], test!($test | a, b | $of(a) == $of(b))),
+            (concat!("le_", $suffix), $kind as &[Kind], test!($test | a, b | $of(a) <= $of(b))),
+            (concat!("gt_", $suffix), $kind as &[Kind], test!($test | a, b | $of(a) > $of(b))),
+            (concat!("ne_", $suffix), $kind as &[Kind], test!($test | a, b | $of(a) != $of(b))),
+            (concat!("ge_", $suffix), $kind as &[Kind], test!($test | a, b | $of(a) >= $of(b))),
         ]);
     };
 }
@@ -53,9 +53,9 @@ pub(super) fn rows() -> Vectors {
     integers!(all, "u16", &[I16, I16], TestWords, |bits: u32| bits as u16);
     integers!(all, "i16", &[I16, I16], TestWords, |bits: u32| bits as i16);
     all.extend([
-        ("class_f32", &[F32, I32][..], test!(TestWords |a, b| class_single(a, b))),
-        ("class_f64", &[F64, I32], test!(TestLongs |a, b| class_double(a, b))),
-        ("class_f16", &[F16, I32], test!(TestWords |a, b| class_half(a, b))),
+        ("class_f32", &[F32, I32][..], test!(TestWords | a, b | class_single(a, b))),
+        ("class_f64", &[F64, I32], test!(TestLongs | a, b | class_double(a, b))),
+        ("class_f16", &[F16, I32], test!(TestWords | a, b | class_half(a, b))),
     ]);
     let mut rows = Vectors::new();
     for (name, from, function) in all {

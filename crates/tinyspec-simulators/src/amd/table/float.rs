@@ -27,7 +27,8 @@ macro_rules! hot {
         }
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has both.
-        let fast: Option<fn(&[&Words; 3], &mut Words)> = is_fast().then_some(|from, out| unsafe { by_hardware(from, out) });
+        let fast: Option<fn(&[&Words; 3], &mut Words)> =
+            is_fast().then_some(|from, out| unsafe { by_hardware(from, out) });
         #[cfg(not(target_arch = "x86_64"))]
         let fast: Option<fn(&[&Words; 3], &mut Words)> = None;
         Function::Words(fast.unwrap_or(lanes))
@@ -50,7 +51,8 @@ macro_rules! hot_long {
         }
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has both.
-        let fast: Option<fn(&[&Longs; 3], &mut Longs)> = is_fast().then_some(|from, out| unsafe { by_hardware(from, out) });
+        let fast: Option<fn(&[&Longs; 3], &mut Longs)> =
+            is_fast().then_some(|from, out| unsafe { by_hardware(from, out) });
         #[cfg(not(target_arch = "x86_64"))]
         let fast: Option<fn(&[&Longs; 3], &mut Longs)> = None;
         Function::Longs(fast.unwrap_or(lanes))
@@ -184,17 +186,31 @@ pub(super) fn rows() -> Vectors {
         ("v_frexp_exp_i32_f32", Row::new(I32, &[F32], words!(|a| exponent(f(a).into())))),
         (
             "v_div_scale_f32",
-            Row::new(F32, three, carry!(CarryWords |a, b, c, _carry| division_scale(a, b, c))).masks(Masks::Out),
+            Row::new(F32, three, carry!(CarryWords | a, b, c, _carry | division_scale(a, b, c))).masks(Masks::Out),
         ),
         (
             "v_div_fmas_f32",
-            Row::new(F32, three, carry!(CarryWords |a, b, c, carry| (division_multiply_add(a, b, c, carry), false)))
+            Row::new(F32, three, carry!(CarryWords | a, b, c, carry | (division_multiply_add(a, b, c, carry), false)))
                 .masks(Masks::InCarry),
         ),
         ("v_div_fixup_f32", Row::new(F32, three, words!(|a, b, c| division_fix(a, b, c)))),
         // Pairs.
-        ("v_pk_add_f32", Row::new(PairF32, &[PairF32, PairF32], hot_long!(|a, b, _c| both(|a, b, _| single(f(a) + f(b), [a, b]), a, b, 0)))),
-        ("v_pk_mul_f32", Row::new(PairF32, &[PairF32, PairF32], hot_long!(|a, b, _c| both(|a, b, _| single(f(a) * f(b), [a, b]), a, b, 0)))),
+        (
+            "v_pk_add_f32",
+            Row::new(
+                PairF32,
+                &[PairF32, PairF32],
+                hot_long!(|a, b, _c| both(|a, b, _| single(f(a) + f(b), [a, b]), a, b, 0)),
+            ),
+        ),
+        (
+            "v_pk_mul_f32",
+            Row::new(
+                PairF32,
+                &[PairF32, PairF32],
+                hot_long!(|a, b, _c| both(|a, b, _| single(f(a) * f(b), [a, b]), a, b, 0)),
+            ),
+        ),
         ("v_pk_fma_f32", Row::new(PairF32, &[PairF32, PairF32, PairF32], hot_long!(|a, b, c| both(fused, a, b, c)))),
         // 64 bits.
         ("v_add_f64", Row::new(F64, two_long, hot_long!(|a, b, _c| double(d(a) + d(b), [a, b])))),
@@ -220,13 +236,17 @@ pub(super) fn rows() -> Vectors {
         ("v_frexp_exp_i32_f64", Row::new(I32, &[F64], longs!(|a| exponent(d(a)).into()))),
         (
             "v_div_scale_f64",
-            Row::new(F64, three_long, carry!(CarryLongs |a, b, c, _carry| division_scale_long(a, b, c)))
+            Row::new(F64, three_long, carry!(CarryLongs | a, b, c, _carry | division_scale_long(a, b, c)))
                 .masks(Masks::Out),
         ),
         (
             "v_div_fmas_f64",
-            Row::new(F64, three_long, carry!(CarryLongs |a, b, c, carry| (division_multiply_add_long(a, b, c, carry), false)))
-                .masks(Masks::InCarry),
+            Row::new(
+                F64,
+                three_long,
+                carry!(CarryLongs | a, b, c, carry | (division_multiply_add_long(a, b, c, carry), false)),
+            )
+            .masks(Masks::InCarry),
         ),
         ("v_div_fixup_f64", Row::new(F64, three_long, longs!(|a, b, c| division_fix_long(a, b, c)))),
         // From one kind to another.
@@ -234,7 +254,10 @@ pub(super) fn rows() -> Vectors {
         ("v_cvt_f32_u32", Row::new(F32, &[I32], words!(|a| (a as f32).to_bits()))),
         ("v_cvt_i32_f32", Row::new(I32, &[F32], words!(|a| f(a) as i32 as u32))),
         ("v_cvt_u32_f32", Row::new(I32, &[F32], words!(|a| f(a) as u32))),
-        ("v_cvt_rpi_i32_f32|v_cvt_nearest_i32_f32", Row::new(I32, &[F32], words!(|a| (f64::from(f(a)) + 0.5).floor() as i32 as u32))),
+        (
+            "v_cvt_rpi_i32_f32|v_cvt_nearest_i32_f32",
+            Row::new(I32, &[F32], words!(|a| (f64::from(f(a)) + 0.5).floor() as i32 as u32)),
+        ),
         ("v_cvt_flr_i32_f32|v_cvt_floor_i32_f32", Row::new(I32, &[F32], words!(|a| f(a).floor() as i32 as u32))),
         ("v_cvt_f32_ubyte0", Row::new(F32, &[B32], words!(|a| ((a & 0xff) as f32).to_bits())).follows()),
         ("v_cvt_f32_ubyte1", Row::new(F32, &[B32], words!(|a| ((a >> 8 & 0xff) as f32).to_bits())).follows()),
@@ -249,13 +272,25 @@ pub(super) fn rows() -> Vectors {
         ("v_cvt_f16_f32", Row::new(F16, &[F32], words!(|a| narrow(f(a))))),
         ("v_cvt_f32_f16", Row::new(F32, &[F16], words!(|a| single(widen(a & 0xffff), [widen(a & 0xffff).to_bits()])))),
         ("v_cvt_pkrtz_f16_f32|v_cvt_pk_rtz_f16_f32", Row::new(I32, two, words!(|a, b| pack_to_zero(a, b)))),
-        ("v_cvt_pknorm_i16_f32|v_cvt_pk_norm_i16_f32", Row::new(I32, two, words!(|a, b| normalised(a, -1.0, 32767.0) | normalised(b, -1.0, 32767.0) << 16))),
-        ("v_cvt_pknorm_u16_f32|v_cvt_pk_norm_u16_f32", Row::new(I32, two, words!(|a, b| normalised(a, 0.0, 65535.0) | normalised(b, 0.0, 65535.0) << 16))),
+        (
+            "v_cvt_pknorm_i16_f32|v_cvt_pk_norm_i16_f32",
+            Row::new(I32, two, words!(|a, b| normalised(a, -1.0, 32767.0) | normalised(b, -1.0, 32767.0) << 16)),
+        ),
+        (
+            "v_cvt_pknorm_u16_f32|v_cvt_pk_norm_u16_f32",
+            Row::new(I32, two, words!(|a, b| normalised(a, 0.0, 65535.0) | normalised(b, 0.0, 65535.0) << 16)),
+        ),
         ("v_cvt_pk_bf16_f32", Row::new(I32, two, words!(|a, b| brain(f(a)) | brain(f(b)) << 16))),
         // Mixed widths.
         ("v_fma_mix_f32|v_mad_mix_f32", Row::new(F32, &[Mixed, Mixed, Mixed], hot!(|a, b, c| fused(a, b, c)))),
-        ("v_fma_mixlo_f16", Row::new(F16, &[Mixed, Mixed, Mixed], words!(|a, b, c| narrow(f(fused(a, b, c))))).half(Half::Low)),
-        ("v_fma_mixhi_f16", Row::new(F16, &[Mixed, Mixed, Mixed], words!(|a, b, c| narrow(f(fused(a, b, c))))).half(Half::High)),
+        (
+            "v_fma_mixlo_f16",
+            Row::new(F16, &[Mixed, Mixed, Mixed], words!(|a, b, c| narrow(f(fused(a, b, c))))).half(Half::Low),
+        ),
+        (
+            "v_fma_mixhi_f16",
+            Row::new(F16, &[Mixed, Mixed, Mixed], words!(|a, b, c| narrow(f(fused(a, b, c))))).half(Half::High),
+        ),
         ("v_cvt_f16_u16", Row::new(F16, &[I16], words!(|a| narrow((a & 0xffff) as f32)))),
         ("v_cvt_f16_i16", Row::new(F16, &[I16], words!(|a| narrow(f32::from(a as i16))))),
         ("v_cvt_u16_f16", Row::new(I16, &[F16], words!(|a| u32::from(widen(a & 0xffff) as u16)))),

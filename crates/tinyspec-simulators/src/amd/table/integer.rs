@@ -106,8 +106,14 @@ pub(super) fn rows() -> Vectors {
         ("v_bfe_u32", Row::new(B32, bits_three, words!(|a, b, c| extract(a, b, c)))),
         ("v_bfe_i32", Row::new(B32, bits_three, words!(|a, b, c| extract_signed(a, b, c)))),
         ("v_bfm_b32", Row::new(I32, two, words!(|a, b| ((1u32 << (a & 31)) - 1) << (b & 31)))),
-        ("v_alignbit_b32", Row::new(B32, bits_three, words!(|a, b, c| ((u64::from(a) << 32 | u64::from(b)) >> (c & 31)) as u32))),
-        ("v_alignbyte_b32", Row::new(B32, bits_three, words!(|a, b, c| ((u64::from(a) << 32 | u64::from(b)) >> (8 * (c & 3))) as u32))),
+        (
+            "v_alignbit_b32",
+            Row::new(B32, bits_three, words!(|a, b, c| ((u64::from(a) << 32 | u64::from(b)) >> (c & 31)) as u32)),
+        ),
+        (
+            "v_alignbyte_b32",
+            Row::new(B32, bits_three, words!(|a, b, c| ((u64::from(a) << 32 | u64::from(b)) >> (8 * (c & 3))) as u32)),
+        ),
         ("v_perm_b32", Row::new(B32, bits_three, words!(|a, b, c| permute(a, b, c)))),
         ("v_add_u32|v_add_nc_u32", Row::new(I32, two, words!(|a, b| a.wrapping_add(b))).follows()),
         ("v_sub_u32|v_sub_nc_u32", Row::new(I32, two, words!(|a, b| a.wrapping_sub(b))).follows()),
@@ -118,22 +124,51 @@ pub(super) fn rows() -> Vectors {
         ("v_lshl_add_u32", Row::new(I32, three, words!(|a, b, c| (a << (b & 31)).wrapping_add(c))).follows()),
         ("v_add_lshl_u32", Row::new(I32, three, words!(|a, b, c| a.wrapping_add(b) << (c & 31))).follows()),
         ("v_xad_u32", Row::new(I32, three, words!(|a, b, c| (a ^ b).wrapping_add(c))).follows()),
-        ("v_add_co_u32", Row::new(I32, two, carry!(CarryWords |a, b, _c, _in| add(a, b, false))).masks(Masks::Out)),
-        ("v_sub_co_u32", Row::new(I32, two, carry!(CarryWords |a, b, _c, _in| subtract(a, b, false))).masks(Masks::Out)),
-        ("v_subrev_co_u32", Row::new(I32, two, carry!(CarryWords |a, b, _c, _in| subtract(b, a, false))).masks(Masks::Out)),
-        ("v_addc_co_u32|v_add_co_ci_u32", Row::new(I32, two, carry!(CarryWords |a, b, _c, carry| add(a, b, carry))).masks(Masks::OutIn)),
-        ("v_subb_co_u32|v_sub_co_ci_u32", Row::new(I32, two, carry!(CarryWords |a, b, _c, borrow| subtract(a, b, borrow))).masks(Masks::OutIn)),
-        ("v_subbrev_co_u32|v_subrev_co_ci_u32", Row::new(I32, two, carry!(CarryWords |a, b, _c, borrow| subtract(b, a, borrow))).masks(Masks::OutIn)),
+        ("v_add_co_u32", Row::new(I32, two, carry!(CarryWords | a, b, _c, _in | add(a, b, false))).masks(Masks::Out)),
+        (
+            "v_sub_co_u32",
+            Row::new(I32, two, carry!(CarryWords | a, b, _c, _in | subtract(a, b, false))).masks(Masks::Out),
+        ),
+        (
+            "v_subrev_co_u32",
+            Row::new(I32, two, carry!(CarryWords | a, b, _c, _in | subtract(b, a, false))).masks(Masks::Out),
+        ),
+        (
+            "v_addc_co_u32|v_add_co_ci_u32",
+            Row::new(I32, two, carry!(CarryWords | a, b, _c, carry | add(a, b, carry))).masks(Masks::OutIn),
+        ),
+        (
+            "v_subb_co_u32|v_sub_co_ci_u32",
+            Row::new(I32, two, carry!(CarryWords | a, b, _c, borrow | subtract(a, b, borrow))).masks(Masks::OutIn),
+        ),
+        (
+            "v_subbrev_co_u32|v_subrev_co_ci_u32",
+            Row::new(I32, two, carry!(CarryWords | a, b, _c, borrow | subtract(b, a, borrow))).masks(Masks::OutIn),
+        ),
         ("v_cndmask_b32", Row::new(B32, bits, Function::Select).masks(Masks::In)),
         ("v_mul_lo_u32", Row::new(I32, two, words!(|a, b| a.wrapping_mul(b))).follows()),
         ("v_mul_hi_u32", Row::new(I32, two, words!(|a, b| (u64::from(a) * u64::from(b) >> 32) as u32))),
         ("v_mul_hi_i32", Row::new(I32, two, words!(|a, b| (i64::from(a as i32) * i64::from(b as i32) >> 32) as u32))),
         ("v_mul_u32_u24", Row::new(I32, two, words!(|a, b| (a & 0xff_ffff).wrapping_mul(b & 0xff_ffff))).follows()),
         ("v_mul_i32_i24", Row::new(I32, two, words!(|a, b| low_24(a).wrapping_mul(low_24(b)) as u32)).follows()),
-        ("v_mul_hi_u32_u24", Row::new(I32, two, words!(|a, b| (u64::from(a & 0xff_ffff) * u64::from(b & 0xff_ffff) >> 32) as u32))),
-        ("v_mul_hi_i32_i24", Row::new(I32, two, words!(|a, b| (i64::from(low_24(a)) * i64::from(low_24(b)) >> 32) as u32))),
-        ("v_mad_u32_u24", Row::new(I32, three, words!(|a, b, c| (a & 0xff_ffff).wrapping_mul(b & 0xff_ffff).wrapping_add(c))).follows()),
-        ("v_mad_i32_i24", Row::new(I32, three, words!(|a, b, c| (low_24(a).wrapping_mul(low_24(b)) as u32).wrapping_add(c))).follows()),
+        (
+            "v_mul_hi_u32_u24",
+            Row::new(I32, two, words!(|a, b| (u64::from(a & 0xff_ffff) * u64::from(b & 0xff_ffff) >> 32) as u32)),
+        ),
+        (
+            "v_mul_hi_i32_i24",
+            Row::new(I32, two, words!(|a, b| (i64::from(low_24(a)) * i64::from(low_24(b)) >> 32) as u32)),
+        ),
+        (
+            "v_mad_u32_u24",
+            Row::new(I32, three, words!(|a, b, c| (a & 0xff_ffff).wrapping_mul(b & 0xff_ffff).wrapping_add(c)))
+                .follows(),
+        ),
+        (
+            "v_mad_i32_i24",
+            Row::new(I32, three, words!(|a, b, c| (low_24(a).wrapping_mul(low_24(b)) as u32).wrapping_add(c)))
+                .follows(),
+        ),
         ("v_min_u32", Row::new(I32, two, words!(|a, b| a.min(b)))),
         ("v_max_u32", Row::new(I32, two, words!(|a, b| a.max(b)))),
         ("v_min_i32", Row::new(I32, two, words!(|a, b| (a as i32).min(b as i32) as u32))),
@@ -163,17 +198,28 @@ pub(super) fn rows() -> Vectors {
         ("v_lshl_add_u64", Row::new(U64, &[U64, I32, U64], longs!(|a, b, c| (a << (b & 7)).wrapping_add(c)))),
         (
             "v_mad_u64_u32|v_mad_co_u64_u32",
-            Row::new(U64, &[I32, I32, U64], carry!(CarryLongs |a, b, c, _in| {
-                c.overflowing_add(u64::from(a as u32) * u64::from(b as u32))
-            }))
+            Row::new(
+                U64,
+                &[I32, I32, U64],
+                carry!(CarryLongs | a, b, c, _in | { c.overflowing_add(u64::from(a as u32) * u64::from(b as u32)) }),
+            )
             .masks(Masks::Out),
         ),
         (
             "v_mad_i64_i32|v_mad_co_i64_i32",
-            Row::new(I64, &[I32, I32, I64], carry!(CarryLongs |a, b, c, _in| {
-                let (sum, overflows) = (c as i64).overflowing_add(i64::from(a as i32) * i64::from(b as i32));
-                (sum as u64, overflows)
-            }))
+            Row::new(
+                I64,
+                &[I32, I32, I64],
+                carry!(
+                    CarryLongs | a,
+                    b,
+                    c,
+                    _in | {
+                        let (sum, overflows) = (c as i64).overflowing_add(i64::from(a as i32) * i64::from(b as i32));
+                        (sum as u64, overflows)
+                    }
+                ),
+            )
             .masks(Masks::Out),
         ),
     ]

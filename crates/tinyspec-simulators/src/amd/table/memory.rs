@@ -1,7 +1,7 @@
 //! Accesses of memory.
 
-use super::super::arithmetic::{f, half, maximum, maximum_ieee, minimum, minimum_ieee, single, widen};
 use super::super::arithmetic::{brain, choose_long, d, double};
+use super::super::arithmetic::{f, half, maximum, maximum_ieee, minimum, minimum_ieee, single, widen};
 use super::super::text::Half;
 
 /// What an access does.

@@ -94,7 +94,10 @@ pub(super) fn rows() -> Vectors {
         ("v_mul_f16", Row::new(F16, two, words!(|a, b| multiply(a, b, 0)))),
         ("v_fma_f16", Row::new(F16, three, words!(|a, b, c| half_multiply_add(a, b, c)))),
         ("v_fmaak_f16|v_fmamk_f16", Row::new(F16, three, words!(|a, b, c| half_multiply_add(a, b, c))).half(Half::Low)),
-        ("v_fmac_f16", Row::new(F16, three, words!(|a, b, c| half_multiply_add(a, b, c))).accumulates().half(Half::Low)),
+        (
+            "v_fmac_f16",
+            Row::new(F16, three, words!(|a, b, c| half_multiply_add(a, b, c))).accumulates().half(Half::Low),
+        ),
         ("v_max_f16", Row::new(F16, two, words!(|a, b| greatest_ieee(a, b, 0)))),
         ("v_min_f16", Row::new(F16, two, words!(|a, b| least_ieee(a, b, 0)))),
         ("v_max_num_f16", Row::new(F16, two, words!(|a, b| greatest(a, b, 0)))),
@@ -111,9 +114,11 @@ pub(super) fn rows() -> Vectors {
         ("v_minmax_num_f16", Row::new(F16, three, words!(|a, b, c| greatest(least(a, b, 0), c, 0)))),
         (
             "v_med3_f16|v_med3_num_f16",
-            Row::new(F16, three, words!(|a, b, c| {
-                narrow(f32::from_bits(middle(w(a).to_bits(), w(b).to_bits(), w(c).to_bits())))
-            })),
+            Row::new(
+                F16,
+                three,
+                words!(|a, b, c| narrow(f32::from_bits(middle(w(a).to_bits(), w(b).to_bits(), w(c).to_bits())))),
+            ),
         ),
         ("v_rcp_f16", Row::new(F16, &[F16], words!(|a| one(|a| 1.0 / a, a)))),
         ("v_sqrt_f16", Row::new(F16, &[F16], words!(|a| one(f32::sqrt, a)))),
@@ -143,48 +148,133 @@ pub(super) fn rows() -> Vectors {
         ("v_sub_u16|v_sub_nc_u16|v_sub_nc_i16", Row::new(I16, integers, words!(|a, b| a.wrapping_sub(b) & 0xffff))),
         ("v_subrev_u16", Row::new(I16, integers, words!(|a, b| b.wrapping_sub(a) & 0xffff))),
         ("v_mul_lo_u16", Row::new(I16, integers, words!(|a, b| a.wrapping_mul(b) & 0xffff))),
-        ("v_mad_u16|v_mad_i16|v_mad_legacy_u16|v_mad_legacy_i16", Row::new(I16, integers_three, words!(|a, b, c| a.wrapping_mul(b).wrapping_add(c) & 0xffff))),
+        (
+            "v_mad_u16|v_mad_i16|v_mad_legacy_u16|v_mad_legacy_i16",
+            Row::new(I16, integers_three, words!(|a, b, c| a.wrapping_mul(b).wrapping_add(c) & 0xffff)),
+        ),
         ("v_min_u16", Row::new(I16, integers, words!(|a, b| u32::from((a as u16).min(b as u16))))),
         ("v_max_u16", Row::new(I16, integers, words!(|a, b| u32::from((a as u16).max(b as u16))))),
         ("v_min_i16", Row::new(I16, integers, words!(|a, b| signed(a).min(signed(b)) as u16 as u32))),
         ("v_max_i16", Row::new(I16, integers, words!(|a, b| signed(a).max(signed(b)) as u16 as u32))),
-        ("v_min3_u16", Row::new(I16, integers_three, words!(|a, b, c| u32::from((a as u16).min(b as u16).min(c as u16))))),
-        ("v_max3_u16", Row::new(I16, integers_three, words!(|a, b, c| u32::from((a as u16).max(b as u16).max(c as u16))))),
-        ("v_min3_i16", Row::new(I16, integers_three, words!(|a, b, c| signed(a).min(signed(b)).min(signed(c)) as u16 as u32))),
-        ("v_max3_i16", Row::new(I16, integers_three, words!(|a, b, c| signed(a).max(signed(b)).max(signed(c)) as u16 as u32))),
-        ("v_med3_i16", Row::new(I16, integers_three, words!(|a, b, c| {
-            let (a, b, c) = (signed(a), signed(b), signed(c));
-            a.min(b).max(a.max(b).min(c)) as u16 as u32
-        }))),
-        ("v_med3_u16", Row::new(I16, integers_three, words!(|a, b, c| {
-            let (a, b, c) = (a as u16, b as u16, c as u16);
-            u32::from(a.min(b).max(a.max(b).min(c)))
-        }))),
-        ("v_mad_u32_u16", Row::new(I32, &[I16, I16, I32], words!(|a, b, c| (a & 0xffff).wrapping_mul(b & 0xffff).wrapping_add(c)))),
-        ("v_mad_i32_i16", Row::new(I32, &[I16, I16, I32], words!(|a, b, c| (i32::from(signed(a)) * i32::from(signed(b))).wrapping_add(c as i32) as u32))),
+        (
+            "v_min3_u16",
+            Row::new(I16, integers_three, words!(|a, b, c| u32::from((a as u16).min(b as u16).min(c as u16)))),
+        ),
+        (
+            "v_max3_u16",
+            Row::new(I16, integers_three, words!(|a, b, c| u32::from((a as u16).max(b as u16).max(c as u16)))),
+        ),
+        (
+            "v_min3_i16",
+            Row::new(I16, integers_three, words!(|a, b, c| signed(a).min(signed(b)).min(signed(c)) as u16 as u32)),
+        ),
+        (
+            "v_max3_i16",
+            Row::new(I16, integers_three, words!(|a, b, c| signed(a).max(signed(b)).max(signed(c)) as u16 as u32)),
+        ),
+        (
+            "v_med3_i16",
+            Row::new(
+                I16,
+                integers_three,
+                words!(|a, b, c| {
+                    let (a, b, c) = (signed(a), signed(b), signed(c));
+                    a.min(b).max(a.max(b).min(c)) as u16 as u32
+                }),
+            ),
+        ),
+        (
+            "v_med3_u16",
+            Row::new(
+                I16,
+                integers_three,
+                words!(|a, b, c| {
+                    let (a, b, c) = (a as u16, b as u16, c as u16);
+                    u32::from(a.min(b).max(a.max(b).min(c)))
+                }),
+            ),
+        ),
+        (
+            "v_mad_u32_u16",
+            Row::new(I32, &[I16, I16, I32], words!(|a, b, c| (a & 0xffff).wrapping_mul(b & 0xffff).wrapping_add(c))),
+        ),
+        (
+            "v_mad_i32_i16",
+            Row::new(
+                I32,
+                &[I16, I16, I32],
+                words!(|a, b, c| (i32::from(signed(a)) * i32::from(signed(b))).wrapping_add(c as i32) as u32),
+            ),
+        ),
         ("v_cvt_i32_i16", Row::new(I32, &[I16], words!(|a| i32::from(signed(a)) as u32))),
         ("v_cvt_u32_u16", Row::new(I32, &[I16], words!(|a| a & 0xffff))),
         // Pairs.
         ("v_pk_add_f16", Row::new(PairF16, pair, words!(|a, b| both(add, a, b, 0)))),
         ("v_pk_mul_f16", Row::new(PairF16, pair, words!(|a, b| both(multiply, a, b, 0)))),
         ("v_pk_fma_f16", Row::new(PairF16, pair_three, words!(|a, b, c| both(half_multiply_add, a, b, c)))),
-        ("v_pk_fmac_f16", Row::new(PairF16, pair_three, words!(|a, b, c| both(half_multiply_add, a, b, c))).accumulates()),
+        (
+            "v_pk_fmac_f16",
+            Row::new(PairF16, pair_three, words!(|a, b, c| both(half_multiply_add, a, b, c))).accumulates(),
+        ),
         ("v_pk_max_f16", Row::new(PairF16, pair, words!(|a, b| both(greatest_ieee, a, b, 0)))),
         ("v_pk_min_f16", Row::new(PairF16, pair, words!(|a, b| both(least_ieee, a, b, 0)))),
         ("v_pk_max_num_f16", Row::new(PairF16, pair, words!(|a, b| both(greatest, a, b, 0)))),
         ("v_pk_min_num_f16", Row::new(PairF16, pair, words!(|a, b| both(least, a, b, 0)))),
         ("v_pk_maximum_f16", Row::new(PairF16, pair, words!(|a, b| both(greatest_or_nan, a, b, 0)))),
         ("v_pk_minimum_f16", Row::new(PairF16, pair, words!(|a, b| both(least_or_nan, a, b, 0)))),
-        ("v_pk_add_u16|v_pk_add_i16", Row::new(PairI16, pair_integers, words!(|a, b| both(|a, b, _| a.wrapping_add(b), a, b, 0)))),
-        ("v_pk_sub_u16|v_pk_sub_i16", Row::new(PairI16, pair_integers, words!(|a, b| both(|a, b, _| a.wrapping_sub(b), a, b, 0)))),
-        ("v_pk_mul_lo_u16", Row::new(PairI16, pair_integers, words!(|a, b| both(|a, b, _| a.wrapping_mul(b), a, b, 0)))),
-        ("v_pk_mad_u16|v_pk_mad_i16", Row::new(PairI16, &[PairI16, PairI16, PairI16], words!(|a, b, c| both(|a, b, c| a.wrapping_mul(b).wrapping_add(c), a, b, c)))),
+        (
+            "v_pk_add_u16|v_pk_add_i16",
+            Row::new(PairI16, pair_integers, words!(|a, b| both(|a, b, _| a.wrapping_add(b), a, b, 0))),
+        ),
+        (
+            "v_pk_sub_u16|v_pk_sub_i16",
+            Row::new(PairI16, pair_integers, words!(|a, b| both(|a, b, _| a.wrapping_sub(b), a, b, 0))),
+        ),
+        (
+            "v_pk_mul_lo_u16",
+            Row::new(PairI16, pair_integers, words!(|a, b| both(|a, b, _| a.wrapping_mul(b), a, b, 0))),
+        ),
+        (
+            "v_pk_mad_u16|v_pk_mad_i16",
+            Row::new(
+                PairI16,
+                &[PairI16, PairI16, PairI16],
+                words!(|a, b, c| both(|a, b, c| a.wrapping_mul(b).wrapping_add(c), a, b, c)),
+            ),
+        ),
         ("v_pk_min_u16", Row::new(PairI16, pair_integers, words!(|a, b| both(|a, b, _| a.min(b), a, b, 0)))),
         ("v_pk_max_u16", Row::new(PairI16, pair_integers, words!(|a, b| both(|a, b, _| a.max(b), a, b, 0)))),
-        ("v_pk_min_i16", Row::new(PairI16, pair_integers, words!(|a, b| both(|a, b, _| signed(a).min(signed(b)) as u16 as u32, a, b, 0)))),
-        ("v_pk_max_i16", Row::new(PairI16, pair_integers, words!(|a, b| both(|a, b, _| signed(a).max(signed(b)) as u16 as u32, a, b, 0)))),
-        ("v_pk_lshlrev_b16", Row::new(PairB16, &[PairB16, PairB16], words!(|a, b| both(|a, b, _| b << (a & 15), a, b, 0)))),
-        ("v_pk_lshrrev_b16", Row::new(PairB16, &[PairB16, PairB16], words!(|a, b| both(|a, b, _| b >> (a & 15), a, b, 0)))),
-        ("v_pk_ashrrev_i16", Row::new(PairB16, &[PairB16, PairB16], words!(|a, b| both(|a, b, _| (signed(b) >> (a & 15)) as u16 as u32, a, b, 0)))),
+        (
+            "v_pk_min_i16",
+            Row::new(
+                PairI16,
+                pair_integers,
+                words!(|a, b| both(|a, b, _| signed(a).min(signed(b)) as u16 as u32, a, b, 0)),
+            ),
+        ),
+        (
+            "v_pk_max_i16",
+            Row::new(
+                PairI16,
+                pair_integers,
+                words!(|a, b| both(|a, b, _| signed(a).max(signed(b)) as u16 as u32, a, b, 0)),
+            ),
+        ),
+        (
+            "v_pk_lshlrev_b16",
+            Row::new(PairB16, &[PairB16, PairB16], words!(|a, b| both(|a, b, _| b << (a & 15), a, b, 0))),
+        ),
+        (
+            "v_pk_lshrrev_b16",
+            Row::new(PairB16, &[PairB16, PairB16], words!(|a, b| both(|a, b, _| b >> (a & 15), a, b, 0))),
+        ),
+        (
+            "v_pk_ashrrev_i16",
+            Row::new(
+                PairB16,
+                &[PairB16, PairB16],
+                words!(|a, b| both(|a, b, _| (signed(b) >> (a & 15)) as u16 as u32, a, b, 0)),
+            ),
+        ),
     ]
 }

@@ -171,8 +171,16 @@ fn bits() -> Scalars {
     vec![
         ("s_mov_b32", Scalar::new(B32, &[B32], Kept, |[a, ..], _| (a, false))),
         ("s_mov_b64", Scalar::new(B64, &[B64], Kept, |[a, ..], _| (a, false))),
-        ("s_cmov_b32", Scalar::new(B32, &[B32, B32], Read, |[a, b, _], condition| (if condition { a } else { b }, false)).accumulates()),
-        ("s_cmov_b64", Scalar::new(B64, &[B64, B64], Read, |[a, b, _], condition| (if condition { a } else { b }, false)).accumulates()),
+        (
+            "s_cmov_b32",
+            Scalar::new(B32, &[B32, B32], Read, |[a, b, _], condition| (if condition { a } else { b }, false))
+                .accumulates(),
+        ),
+        (
+            "s_cmov_b64",
+            Scalar::new(B64, &[B64, B64], Read, |[a, b, _], condition| (if condition { a } else { b }, false))
+                .accumulates(),
+        ),
         ("s_movk_i32", Scalar::new(I32, &[Immediate], Kept, |[a, ..], _| plain(low(a)))),
         ("s_not_b32", Scalar::new(B32, &[B32], Written, |[a, ..], _| some(!low(a)))),
         ("s_not_b64", Scalar::new(B64, &[B64], Written, |[a, ..], _| some_long(!a))),
@@ -203,7 +211,10 @@ fn bits() -> Scalars {
         ("s_bfe_i32", Scalar::new(B32, two, Written, |[a, b, _], _| some(low(extract_signed(a, b, 32))))),
         ("s_bfe_i64", Scalar::new(B64, &[B64, B32], Written, |[a, b, _], _| some_long(extract_signed(a, b, 64)))),
         ("s_bfm_b32", Scalar::new(I32, &[I32, I32], Kept, |[a, b, _], _| plain(((1u32 << (a & 31)) - 1) << (b & 31)))),
-        ("s_bfm_b64", Scalar::new(I64, &[I32, I32], Kept, |[a, b, _], _| (((1u64 << (a & 63)) - 1) << (b & 63), false))),
+        (
+            "s_bfm_b64",
+            Scalar::new(I64, &[I32, I32], Kept, |[a, b, _], _| (((1u64 << (a & 63)) - 1) << (b & 63), false)),
+        ),
         ("s_brev_b32", Scalar::new(B32, &[B32], Kept, |[a, ..], _| plain(low(a).reverse_bits()))),
         ("s_brev_b64", Scalar::new(B64, &[B64], Kept, |[a, ..], _| (a.reverse_bits(), false))),
         ("s_pack_ll_b32_b16", Scalar::new(B32, two, Kept, |[a, b, _], _| plain(low(a & 0xffff | b << 16)))),
@@ -215,16 +226,35 @@ fn bits() -> Scalars {
         ("s_bitset0_b32", Scalar::new(B32, two, Kept, |[a, b, _], _| plain(low(b) & !(1 << (a & 31)))).accumulates()),
         ("s_bitset1_b32", Scalar::new(B32, two, Kept, |[a, b, _], _| plain(low(b) | 1 << (a & 31))).accumulates()),
         ("s_cselect_b32", Scalar::new(B32, two, Read, |[a, b, _], condition| (if condition { a } else { b }, false))),
-        ("s_cselect_b64", Scalar::new(B64, two_long, Read, |[a, b, _], condition| (if condition { a } else { b }, false))),
-        ("s_wqm_b32", Scalar::new(I32, &[I32], Written, |[a, ..], _| some((0..8).fold(0, |mask, quad| if low(a) >> (4 * quad) & 15 != 0 { mask | 15 << (4 * quad) } else { mask })))),
+        (
+            "s_cselect_b64",
+            Scalar::new(B64, two_long, Read, |[a, b, _], condition| (if condition { a } else { b }, false)),
+        ),
+        (
+            "s_wqm_b32",
+            Scalar::new(I32, &[I32], Written, |[a, ..], _| {
+                some(
+                    (0..8).fold(
+                        0,
+                        |mask, quad| if low(a) >> (4 * quad) & 15 != 0 { mask | 15 << (4 * quad) } else { mask },
+                    ),
+                )
+            }),
+        ),
         ("s_and_saveexec_b32", Scalar::new(B32, two, Written, |[a, b, _], _| some_long(a & b)).saves_active()),
         ("s_and_saveexec_b64", Scalar::new(B64, two_long, Written, |[a, b, _], _| some_long(a & b)).saves_active()),
         ("s_or_saveexec_b32", Scalar::new(B32, two, Written, |[a, b, _], _| some_long(a | b)).saves_active()),
         ("s_or_saveexec_b64", Scalar::new(B64, two_long, Written, |[a, b, _], _| some_long(a | b)).saves_active()),
         ("s_xor_saveexec_b32", Scalar::new(B32, two, Written, |[a, b, _], _| some_long(a ^ b)).saves_active()),
         ("s_xor_saveexec_b64", Scalar::new(B64, two_long, Written, |[a, b, _], _| some_long(a ^ b)).saves_active()),
-        ("s_andn2_saveexec_b32|s_and_not1_saveexec_b32", Scalar::new(B32, two, Written, |[a, b, _], _| some(low(a & !b))).saves_active()),
-        ("s_andn2_saveexec_b64|s_and_not1_saveexec_b64", Scalar::new(B64, two_long, Written, |[a, b, _], _| some_long(a & !b)).saves_active()),
+        (
+            "s_andn2_saveexec_b32|s_and_not1_saveexec_b32",
+            Scalar::new(B32, two, Written, |[a, b, _], _| some(low(a & !b))).saves_active(),
+        ),
+        (
+            "s_andn2_saveexec_b64|s_and_not1_saveexec_b64",
+            Scalar::new(B64, two_long, Written, |[a, b, _], _| some_long(a & !b)).saves_active(),
+        ),
     ]
 }
 
@@ -234,41 +264,89 @@ fn integers() -> Scalars {
         ("s_add_u32|s_add_co_u32", Scalar::new(I32, two, Written, |[a, b, _], _| add(low(a), low(b), false))),
         ("s_addc_u32|s_add_co_ci_u32", Scalar::new(I32, two, Both, |[a, b, _], carry| add(low(a), low(b), carry))),
         ("s_sub_u32|s_sub_co_u32", Scalar::new(I32, two, Written, |[a, b, _], _| subtract(low(a), low(b), false))),
-        ("s_subb_u32|s_sub_co_ci_u32", Scalar::new(I32, two, Both, |[a, b, _], borrow| subtract(low(a), low(b), borrow))),
-        ("s_add_i32|s_add_co_i32", Scalar::new(I32, two, Written, |[a, b, _], _| {
-            let (sum, overflows) = signed(a).overflowing_add(signed(b));
-            (u64::from(sum as u32), overflows)
-        })),
-        ("s_sub_i32|s_sub_co_i32", Scalar::new(I32, two, Written, |[a, b, _], _| {
-            let (difference, overflows) = signed(a).overflowing_sub(signed(b));
-            (u64::from(difference as u32), overflows)
-        })),
-        ("s_addk_i32|s_addk_co_i32", Scalar::new(I32, &[Immediate, I32], Written, |[a, b, _], _| {
-            let (sum, overflows) = signed(a).overflowing_add(signed(b));
-            (u64::from(sum as u32), overflows)
-        }).accumulates()),
-        ("s_mulk_i32", Scalar::new(I32, &[Immediate, I32], Kept, |[a, b, _], _| plain(low(a).wrapping_mul(low(b)))).accumulates()),
+        (
+            "s_subb_u32|s_sub_co_ci_u32",
+            Scalar::new(I32, two, Both, |[a, b, _], borrow| subtract(low(a), low(b), borrow)),
+        ),
+        (
+            "s_add_i32|s_add_co_i32",
+            Scalar::new(I32, two, Written, |[a, b, _], _| {
+                let (sum, overflows) = signed(a).overflowing_add(signed(b));
+                (u64::from(sum as u32), overflows)
+            }),
+        ),
+        (
+            "s_sub_i32|s_sub_co_i32",
+            Scalar::new(I32, two, Written, |[a, b, _], _| {
+                let (difference, overflows) = signed(a).overflowing_sub(signed(b));
+                (u64::from(difference as u32), overflows)
+            }),
+        ),
+        (
+            "s_addk_i32|s_addk_co_i32",
+            Scalar::new(I32, &[Immediate, I32], Written, |[a, b, _], _| {
+                let (sum, overflows) = signed(a).overflowing_add(signed(b));
+                (u64::from(sum as u32), overflows)
+            })
+            .accumulates(),
+        ),
+        (
+            "s_mulk_i32",
+            Scalar::new(I32, &[Immediate, I32], Kept, |[a, b, _], _| plain(low(a).wrapping_mul(low(b)))).accumulates(),
+        ),
         ("s_mul_i32", Scalar::new(I32, two, Kept, |[a, b, _], _| plain(low(a).wrapping_mul(low(b))))),
-        ("s_mul_hi_u32", Scalar::new(I32, two, Kept, |[a, b, _], _| ((a & 0xffff_ffff) * (b & 0xffff_ffff) >> 32, false))),
-        ("s_mul_hi_i32", Scalar::new(I32, two, Kept, |[a, b, _], _| plain((i64::from(signed(a)) * i64::from(signed(b)) >> 32) as u32))),
+        (
+            "s_mul_hi_u32",
+            Scalar::new(I32, two, Kept, |[a, b, _], _| ((a & 0xffff_ffff) * (b & 0xffff_ffff) >> 32, false)),
+        ),
+        (
+            "s_mul_hi_i32",
+            Scalar::new(I32, two, Kept, |[a, b, _], _| {
+                plain((i64::from(signed(a)) * i64::from(signed(b)) >> 32) as u32)
+            }),
+        ),
         ("s_add_u64|s_add_nc_u64", Scalar::new(I64, &[I64, I64], Kept, |[a, b, _], _| (a.wrapping_add(b), false))),
         ("s_sub_u64|s_sub_nc_u64", Scalar::new(I64, &[I64, I64], Kept, |[a, b, _], _| (a.wrapping_sub(b), false))),
         ("s_mul_u64", Scalar::new(I64, &[I64, I64], Kept, |[a, b, _], _| (a.wrapping_mul(b), false))),
-        ("s_min_i32", Scalar::new(I32, two, Written, |[a, b, _], _| (u64::from(signed(a).min(signed(b)) as u32), signed(a) < signed(b)))),
-        ("s_max_i32", Scalar::new(I32, two, Written, |[a, b, _], _| (u64::from(signed(a).max(signed(b)) as u32), signed(a) >= signed(b)))),
+        (
+            "s_min_i32",
+            Scalar::new(I32, two, Written, |[a, b, _], _| {
+                (u64::from(signed(a).min(signed(b)) as u32), signed(a) < signed(b))
+            }),
+        ),
+        (
+            "s_max_i32",
+            Scalar::new(I32, two, Written, |[a, b, _], _| {
+                (u64::from(signed(a).max(signed(b)) as u32), signed(a) >= signed(b))
+            }),
+        ),
         ("s_min_u32", Scalar::new(I32, two, Written, |[a, b, _], _| (u64::from(low(a).min(low(b))), low(a) < low(b)))),
         ("s_max_u32", Scalar::new(I32, two, Written, |[a, b, _], _| (u64::from(low(a).max(low(b))), low(a) >= low(b)))),
         ("s_abs_i32", Scalar::new(I32, &[I32], Written, |[a, ..], _| some(signed(a).unsigned_abs()))),
-        ("s_absdiff_i32", Scalar::new(I32, two, Written, |[a, b, _], _| some(signed(a).wrapping_sub(signed(b)).wrapping_abs() as u32))),
+        (
+            "s_absdiff_i32",
+            Scalar::new(
+                I32,
+                two,
+                Written,
+                |[a, b, _], _| some(signed(a).wrapping_sub(signed(b)).wrapping_abs() as u32),
+            ),
+        ),
         ("s_lshl1_add_u32", Scalar::new(I32, two, Written, |[a, b, _], _| shift_add(a, b, 1))),
         ("s_lshl2_add_u32", Scalar::new(I32, two, Written, |[a, b, _], _| shift_add(a, b, 2))),
         ("s_lshl3_add_u32", Scalar::new(I32, two, Written, |[a, b, _], _| shift_add(a, b, 3))),
         ("s_lshl4_add_u32", Scalar::new(I32, two, Written, |[a, b, _], _| shift_add(a, b, 4))),
         ("s_ff0_i32_b32", Scalar::new(I32, &[I32], Kept, |[a, ..], _| plain(first_below(!low(a))))),
         ("s_ff1_i32_b32|s_ctz_i32_b32", Scalar::new(I32, &[I32], Kept, |[a, ..], _| plain(first_below(low(a))))),
-        ("s_ff1_i32_b64|s_ctz_i32_b64", Scalar::new(I32, &[I64], Kept, |[a, ..], _| plain(if a == 0 { u32::MAX } else { a.trailing_zeros() }))),
+        (
+            "s_ff1_i32_b64|s_ctz_i32_b64",
+            Scalar::new(I32, &[I64], Kept, |[a, ..], _| plain(if a == 0 { u32::MAX } else { a.trailing_zeros() })),
+        ),
         ("s_flbit_i32_b32|s_clz_i32_u32", Scalar::new(I32, &[I32], Kept, |[a, ..], _| plain(first_above(low(a))))),
-        ("s_flbit_i32_b64|s_clz_i32_u64", Scalar::new(I32, &[I64], Kept, |[a, ..], _| plain(if a == 0 { u32::MAX } else { a.leading_zeros() }))),
+        (
+            "s_flbit_i32_b64|s_clz_i32_u64",
+            Scalar::new(I32, &[I64], Kept, |[a, ..], _| plain(if a == 0 { u32::MAX } else { a.leading_zeros() })),
+        ),
         ("s_flbit_i32|s_cls_i32", Scalar::new(I32, &[I32], Kept, |[a, ..], _| plain(first_other(low(a))))),
         ("s_bcnt1_i32_b32", Scalar::new(I32, &[I32], Written, |[a, ..], _| some(low(a).count_ones()))),
         ("s_bcnt1_i32_b64", Scalar::new(I32, &[I64], Written, |[a, ..], _| some(a.count_ones()))),
@@ -370,9 +448,12 @@ fn floats() -> Scalars {
         ("s_cvt_i32_f32", Scalar::new(I32, &[F32], Kept, |[a, ..], _| plain(f(low(a)) as i32 as u32))),
         ("s_cvt_u32_f32", Scalar::new(I32, &[F32], Kept, |[a, ..], _| plain(f(low(a)) as u32))),
         ("s_cvt_f16_f32", Scalar::new(I32, &[F32], Kept, |[a, ..], _| plain(narrow(f(low(a)))))),
-        ("s_cvt_f32_f16", Scalar::new(F32, &[F16], Kept, |[a, ..], _| {
-            let value = widen(low(a) & 0xffff);
-            plain(single(value, [value.to_bits()]))
-        })),
+        (
+            "s_cvt_f32_f16",
+            Scalar::new(F32, &[F16], Kept, |[a, ..], _| {
+                let value = widen(low(a) & 0xffff);
+                plain(single(value, [value.to_bits()]))
+            }),
+        ),
     ]
 }

@@ -75,11 +75,15 @@ fn check_rows(chip: &str, instruction: &str, result: u32, operands: &[u32], rows
                 "s_mov_b64 s[24:25], exec\ns_and_b32 exec_lo, exec_lo, 0x55555555\ns_and_b32 exec_hi, exec_hi, 0x55555555\n",
                 "s_mov_b64 exec, s[24:25]\n",
             ),
-            (_, false) => ("s_mov_b32 s24, exec_lo\ns_and_b32 exec_lo, exec_lo, 0x55555555\n", "s_mov_b32 exec_lo, s24\n"),
+            (_, false) => {
+                ("s_mov_b32 s24, exec_lo\ns_and_b32 exec_lo, exec_lo, 0x55555555\n", "s_mov_b32 exec_lo, s24\n")
+            }
         };
         let first = if in_place { 6 } else { 4 };
         let store = match result {
-            1 => format!("v_cndmask_b32_e64 v4, 0, 1, {to}\nv_mov_b32_e32 v5, 0\nglobal_store_dwordx2 v3, v[4:5], s[6:7]\n"),
+            1 => format!(
+                "v_cndmask_b32_e64 v4, 0, 1, {to}\nv_mov_b32_e32 v5, 0\nglobal_store_dwordx2 v3, v[4:5], s[6:7]\n"
+            ),
             64 => format!("global_store_dwordx2 v3, v[{first}:{}], s[6:7]\n", first + 1),
             16 => format!("global_store_short v3, v{first}, s[6:7]\n"),
             _ => format!("global_store_dword v3, v{first}, s[6:7]\n"),

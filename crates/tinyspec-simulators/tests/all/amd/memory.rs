@@ -50,9 +50,19 @@ fn several_words_at_once() {
                     v_add_f32_e32 v4, v5, v6\nglobal_store_dwordx3 v2, v[4:6], s[6:7]";
         let input: Vec<u32> = (0..8).map(|number| (number as f32).to_bits()).collect();
         let out = run(chip, body, 2, 0, &[words(&input), words(&[9; 8])]);
-        assert_eq!(out[1], [3f32, 1.0, 2.0].map(f32::to_bits).into_iter().chain([9]).chain([11f32, 5.0, 6.0].map(f32::to_bits)).chain([9]).collect::<Vec<_>>());
+        assert_eq!(
+            out[1],
+            [3f32, 1.0, 2.0]
+                .map(f32::to_bits)
+                .into_iter()
+                .chain([9])
+                .chain([11f32, 5.0, 6.0].map(f32::to_bits))
+                .chain([9])
+                .collect::<Vec<_>>()
+        );
         // Only words have to be aligned.
-        let body = "global_load_dwordx2 v[4:5], v1, s[4:5] offset:4\ns_wait\nglobal_store_dwordx2 v1, v[4:5], s[6:7] offset:4";
+        let body =
+            "global_load_dwordx2 v[4:5], v1, s[4:5] offset:4\ns_wait\nglobal_store_dwordx2 v1, v[4:5], s[6:7] offset:4";
         let out = run(chip, body, 1, 0, &[words(&[1, 2, 3]), words(&[0; 3])]);
         assert_eq!(out[1], [0, 2, 3], "{chip}");
     }
@@ -87,7 +97,8 @@ fn atomic_changes() {
     for chip in CHIPS {
         for (old, new, before, given, after) in rows {
             let name = if chip == "gfx942" { old } else { new };
-            let body = format!("v_mov_b32_e32 v2, 0\nv_mov_b32_e32 v3, {given:#x}\nglobal_atomic_{name} v2, v3, s[4:5]");
+            let body =
+                format!("v_mov_b32_e32 v2, 0\nv_mov_b32_e32 v3, {given:#x}\nglobal_atomic_{name} v2, v3, s[4:5]");
             assert_eq!(run(chip, &body, 4, 0, &[words(&[before])])[0], [after], "{chip}: {name}");
         }
         let returns = match chip {
@@ -119,7 +130,8 @@ fn atomic_changes_of_local_memory() {
     for chip in CHIPS {
         let body = "v_mov_b32_e32 v2, 0\nv_mov_b32_e32 v3, 1\nds_write_b32 v2, v3\ns_wait\nds_add_u32 v2, v3\nds_add_rtn_u32 v4, v2, v3\ns_wait\n\
                     ds_read_b32 v5, v2\ns_wait\nglobal_store_dword v1, v5, s[4:5]";
-        let body = body.replace("ds_write_b32 v2, v3", "v_cmp_eq_u32_e32 VCC, 0, v0\nSAVE\nds_write_b32 v2, v3\nRESTORE");
+        let body =
+            body.replace("ds_write_b32 v2, v3", "v_cmp_eq_u32_e32 VCC, 0, v0\nSAVE\nds_write_b32 v2, v3\nRESTORE");
         let [vcc, save, restore] = match wave(chip) {
             64 => ["vcc", "s_and_saveexec_b64 s[22:23], vcc", "s_or_b64 exec, exec, s[22:23]"],
             _ => ["vcc_lo", "s_and_saveexec_b32 s22, vcc_lo", "s_or_b32 exec_lo, exec_lo, s22"],
@@ -134,16 +146,24 @@ fn waits_that_are_too_weak_are_found() {
     for chip in CHIPS {
         let body = "global_load_dword v2, v1, s[4:5]\nglobal_load_dword v3, v1, s[6:7]\nONE\nglobal_store_dword v1, USED, s[4:5]\ns_endpgm\n";
         let one = if chip == "gfx1201" { "s_wait_loadcnt 0x1" } else { "s_waitcnt vmcnt(1)" };
-        let text = |used: &str| renamed(chip, &format!("{}{}", prologue(chip, 2), body.replace("ONE", one).replace("USED", used)));
+        let text = |used: &str| {
+            renamed(chip, &format!("{}{}", prologue(chip, 2), body.replace("ONE", one).replace("USED", used)))
+        };
         let buffers = [words(&[1]), words(&[2])];
         // Loads come in their order: of two, the first is there.
         assert!(try_run(chip, SHAPE, &text("v2"), Launch::threads(1, 1), &buffers).is_ok(), "{chip}");
         let (kind, says) = fault(chip, SHAPE, &text("v3"), Launch::threads(1, 1), &buffers);
         assert_eq!(kind, FaultKind::Uninitialised);
-        assert!(says.contains("kernel `k`") && says.contains("wave 0, lane 0: uses v3, which is being loaded"), "{says}");
+        assert!(
+            says.contains("kernel `k`") && says.contains("wave 0, lane 0: uses v3, which is being loaded"),
+            "{says}"
+        );
     }
     // Scalar loads come in any order.
-    let text = format!("{}s_load_dword s20, s[4:5], 0x0\ns_load_dword s21, s[4:5], 0x4\ns_waitcnt lgkmcnt(1)\ns_mov_b32 s22, s20\ns_endpgm\n", prologue("gfx942", 1));
+    let text = format!(
+        "{}s_load_dword s20, s[4:5], 0x0\ns_load_dword s21, s[4:5], 0x4\ns_waitcnt lgkmcnt(1)\ns_mov_b32 s22, s20\ns_endpgm\n",
+        prologue("gfx942", 1)
+    );
     let (kind, says) = fault("gfx942", SHAPE, &text, Launch::threads(1, 1), &[words(&[1, 2])]);
     assert_eq!(kind, FaultKind::Uninitialised, "{says}");
 }

@@ -22,7 +22,9 @@ fn what_is_no_code_object_is_refused() {
 
 #[test]
 fn every_chip_is_known_by_its_number() {
-    for (chip, wave) in [("gfx90a", 64), ("gfx950", 64), ("gfx1101", 32), ("gfx1103", 32), ("gfx1151", 32), ("gfx1200", 32)] {
+    for (chip, wave) in
+        [("gfx90a", 64), ("gfx950", 64), ("gfx1101", 32), ("gfx1103", 32), ("gfx1151", 32), ("gfx1200", 32)]
+    {
         let like = if wave == 64 { "gfx942" } else { "gfx1100" };
         let text = assembly(like, SHAPE, "s_endpgm").replace(&format!("--{like}"), &format!("--{chip}"));
         let module = Module::read(&object(chip, &text)).unwrap_or_else(|error| panic!("{chip}: {error}"));
@@ -34,7 +36,10 @@ fn every_chip_is_known_by_its_number() {
 #[test]
 fn what_is_not_simulated_is_named() {
     for (body, says) in [
-        ("v_sad_u8 v1, v2, v3, v4\ns_endpgm", "`v_sad_u8 v1, v2, v3, v4` is not simulated: no such instruction is known"),
+        (
+            "v_sad_u8 v1, v2, v3, v4\ns_endpgm",
+            "`v_sad_u8 v1, v2, v3, v4` is not simulated: no such instruction is known",
+        ),
         ("v_add_f32_e64 v1, v2, v3 mul:2\ns_endpgm", "its modifier `mul` is not known"),
         ("v_mov_b32_e32 v1, src_shared_base\ns_endpgm", "a constant is expected"),
         ("v_mov_b32_e32 v70, 0\ns_endpgm", "register 70 of 64"),
@@ -42,7 +47,8 @@ fn what_is_not_simulated_is_named() {
         ("s_nop 0", "the kernel runs beyond its last instruction"),
         ("v_mov_b32_e32 v1, 0", "the kernel runs beyond its last instruction"),
     ] {
-        let error = Module::read(&object("gfx942", &assembly("gfx942", SHAPE, body))).and_then(|module| module.kernel("k"));
+        let error =
+            Module::read(&object("gfx942", &assembly("gfx942", SHAPE, body))).and_then(|module| module.kernel("k"));
         let error = error.expect_err(body).to_string();
         assert!(error.contains(says), "{body}: {error}");
     }
@@ -66,9 +72,14 @@ fn threads_and_workgroups_have_their_places() {
         } else {
             "s_mov_b32 s20, s3\ns_mov_b32 s21, s4"
         };
-        let order = if chip == "gfx1201" { format!("{}{groups}", prologue(chip, 1)) } else {
+        let order = if chip == "gfx1201" {
+            format!("{}{groups}", prologue(chip, 1))
+        } else {
             // The workgroup's place is where the arguments come to.
-            format!("{groups}\ns_mov_b32 s31, s21\ns_mov_b32 s29, s20\n{}s_mov_b32 s20, s29\ns_mov_b32 s21, s31", prologue(chip, 1))
+            format!(
+                "{groups}\ns_mov_b32 s31, s21\ns_mov_b32 s29, s20\n{}s_mov_b32 s20, s29\ns_mov_b32 s21, s31",
+                prologue(chip, 1)
+            )
         };
         let body = format!(
             "{order}\nv_and_b32_e32 v2, 0x3ff, v0\nv_bfe_u32 v3, v0, 10, 10\nv_bfe_u32 v4, v0, 20, 10\n\
@@ -79,7 +90,8 @@ fn threads_and_workgroups_have_their_places() {
         let launch = Launch::grid([2, 2, 2], [2, 2, 2]);
         let out = try_run(chip, Shape { dimensions: 3, ..SHAPE }, &renamed(chip, &body), launch, &[vec![0; 256]]);
         let out = out.unwrap_or_else(|error| panic!("{chip}: {error}"));
-        let words: Vec<u32> = out[0].chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect();
+        let words: Vec<u32> =
+            out[0].chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect();
         assert_eq!(words, (0..64).collect::<Vec<u32>>(), "{chip}");
     }
 }

@@ -83,7 +83,8 @@ fn run(chip: &str, body: &str, seeds: std::ops::Range<u64>) -> Vec<Result<Vec<f3
 fn the_kernel_is_right_in_every_order() {
     for chip in CHIPS {
         let all = run(chip, SUMS, 0..20);
-        let all: Vec<Vec<f32>> = all.into_iter().map(|out| out.unwrap_or_else(|error| panic!("{chip}: {error}"))).collect();
+        let all: Vec<Vec<f32>> =
+            all.into_iter().map(|out| out.unwrap_or_else(|error| panic!("{chip}: {error}"))).collect();
         let row: f32 = (0..128).map(|number| number as f32 / 7.0 + 1.0).sum();
         assert!((all[0][512] - row).abs() < 1e-1, "{chip}: {} {row}", all[0][512]);
         assert!((all[0][0] - (row + 1.0)).abs() < 1e-1, "{chip}: {}", all[0][0]);
@@ -101,20 +102,50 @@ type Bug = (&'static str, &'static str, &'static str, &'static [&'static str]);
 const BUGS: [Bug; 26] = [
     ("no barrier behind the copy", "s_barrier\ns_movk", "s_movk", ORDER),
     ("no barrier in the loop", "s_barrier\ns_lshr", "s_lshr", ORDER),
-    ("a barrier in the branch", "SKIP:\nRESTORE\ns_wait\ns_barrier\n", "s_wait\ns_barrier\nSKIP:\nRESTORE\n", &["do not come to this barrier"]),
-    ("some waves leave", "s_barrier\ns_movk", "v_readfirstlane_b32 s25, v0\ns_cmp_lg_u32 s25, 0\ns_cbranch_scc1 END\ns_barrier\ns_movk", &["of 128 threads reach"]),
+    (
+        "a barrier in the branch",
+        "SKIP:\nRESTORE\ns_wait\ns_barrier\n",
+        "s_wait\ns_barrier\nSKIP:\nRESTORE\n",
+        &["do not come to this barrier"],
+    ),
+    (
+        "some waves leave",
+        "s_barrier\ns_movk",
+        "v_readfirstlane_b32 s25, v0\ns_cmp_lg_u32 s25, 0\ns_cbranch_scc1 END\ns_barrier\ns_movk",
+        &["of 128 threads reach"],
+    ),
     ("no wait for a load", "s[6:7]\ns_wait\n", "s[6:7]\n", WAIT),
     ("no wait for LOCAL memory", "v6, v4\ns_wait\n", "v6, v4\n", WAIT),
-    ("no wait before the barrier", "v1, v3\ns_wait\n", "v1, v3\n", &["before its accesses of LOCAL memory are waited for"]),
-    ("a scalar load not waited for", "v_mov_b32_e32 v7, 0", "s_load_dword s26, s[6:7], 0x0\nv_mov_b32_e32 v7, s26", WAIT),
+    (
+        "no wait before the barrier",
+        "v1, v3\ns_wait\n",
+        "v1, v3\n",
+        &["before its accesses of LOCAL memory are waited for"],
+    ),
+    (
+        "a scalar load not waited for",
+        "v_mov_b32_e32 v7, 0",
+        "s_load_dword s26, s[6:7], 0x0\nv_mov_b32_e32 v7, s26",
+        WAIT,
+    ),
     ("a register that is still to be loaded is written", "s[6:7]\ns_wait\n", "s[6:7]\nv_mov_b32_e32 v3, 0\n", WAIT),
     ("an input index beyond the end", "v3, v2, s[6:7]", "v3, v2, s[6:7] offset:4", &["of buffer 1, which has 2048"]),
     ("an output index beyond the end", "offset:2048", "offset:2064", &["of buffer 0, which has 2064"]),
-    ("a LOCAL index beyond the end", "s_movk_i32 s21, 0x100", "s_movk_i32 s21, 0x200", &["of LOCAL memory, which has 512"]),
+    (
+        "a LOCAL index beyond the end",
+        "s_movk_i32 s21, 0x100",
+        "s_movk_i32 s21, 0x200",
+        &["of LOCAL memory, which has 512"],
+    ),
     ("the wrong buffer", "v10, v8, s[4:5]", "v10, v8, s[6:7]", &["of buffer 1, which has 2048"]),
     ("the wrong stride", "s20, s30, 9", "s20, s30, 8", &["with nothing that orders them"]),
     ("one element for all", "v2, v9, s[4:5]", "v7, v9, s[4:5]", &["with nothing that orders them"]),
-    ("a sum that is not atomic", "s_lshl_b32 s24, s30, 2\nv_mov_b32_e32 v10, s24\nglobal_atomic_add_f32", "v_mov_b32_e32 v10, 0\nglobal_store_dword", &["with nothing that orders them"]),
+    (
+        "a sum that is not atomic",
+        "s_lshl_b32 s24, s30, 2\nv_mov_b32_e32 v10, s24\nglobal_atomic_add_f32",
+        "v_mov_b32_e32 v10, 0\nglobal_store_dword",
+        &["with nothing that orders them"],
+    ),
     ("LOCAL memory not written", "ds_write_b32 v1, v3\n", "", &["nobody has written"]),
     (
         "LOCAL memory written in part",
@@ -129,7 +160,12 @@ const BUGS: [Bug; 26] = [
     ("lanes come back by the wrong mask", "SKIP:\nRESTORE", "SKIP:\nWRONG", &["the mask of the lanes that execute"]),
     ("an address that is not aligned", "v8, v7\n", "v8, v7 offset:2\n", &["no multiple of 4"]),
     ("a loop without an end", "s_lshr_b32 s21, s21, 1", "s_lshr_b32 s21, s21, 0", &["without an end"]),
-    ("a wide store", "global_store_dword v2, v9, s[4:5]", "global_store_dwordx2 v2, v[8:9], s[4:5]", &["with nothing that orders them", "of buffer 0"]),
+    (
+        "a wide store",
+        "global_store_dword v2, v9, s[4:5]",
+        "global_store_dwordx2 v2, v[8:9], s[4:5]",
+        &["with nothing that orders them", "of buffer 0"],
+    ),
 ];
 
 #[test]

@@ -12,14 +12,16 @@ fn run(chip: &str, body: &str) -> [u32; 3] {
     );
     let out = try_run(chip, SHAPE, &renamed(chip, &text), Launch::threads(1, 1), &[vec![0; 12]]);
     let out = out.unwrap_or_else(|error| panic!("{chip}: {body}: {error}"));
-    let words: Vec<u32> = out[0].chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect();
+    let words: Vec<u32> =
+        out[0].chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect();
     [words[0], words[1], words[2]]
 }
 
 /// Sets `s[10:11]` and `s[12:13]`, and SCC.
 fn given(a: u64, b: u64, condition: bool) -> String {
     let words = [a as u32, (a >> 32) as u32, b as u32, (b >> 32) as u32];
-    let mut text: String = words.iter().enumerate().map(|(n, word)| format!("s_mov_b32 s{}, {word:#x}\n", 10 + n)).collect();
+    let mut text: String =
+        words.iter().enumerate().map(|(n, word)| format!("s_mov_b32 s{}, {word:#x}\n", 10 + n)).collect();
     text += &format!("s_mov_b32 s20, 0\ns_mov_b32 s21, 0\ns_cmp_eq_u32 s30, {}\n", u32::from(!condition));
     text
 }
