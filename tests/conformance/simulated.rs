@@ -6,8 +6,7 @@ use tinyspec::backends::llvm::LlvmCompiler;
 use tinyspec::{DType, Tensor};
 
 /// The names of these devices; behind the `:` stands the GPU.
-pub const SIMULATED: [&str; 5] =
-    ["ptxsim:sm_80", "ptxsim:sm_90", "amdsim:gfx942", "amdsim:gfx1100", "amdsim:gfx1201"];
+pub const SIMULATED: [&str; 5] = ["ptxsim:sm_80", "ptxsim:sm_90", "amdsim:gfx942", "amdsim:gfx1100", "amdsim:gfx1201"];
 
 /// Adds them.
 pub fn register() -> Result<(), Box<dyn std::error::Error>> {
@@ -49,6 +48,20 @@ fn short_vectors_stay_inside_their_buffers() -> Result<(), Box<dyn std::error::E
                 assert_eq!(rows, [(count * (count + 1) / 2 + count) as i32; 3], "{device} {dtype} {count}");
             }
         }
+    }
+    Ok(())
+}
+
+/// Quotients by a constant, and roots of tiny numbers: code for them has constants of 64 bits in scalar registers.
+#[test]
+fn constants_of_64_bits_are_whole() -> Result<(), Box<dyn std::error::Error>> {
+    register()?;
+    let numbers = [1.0f64, 6.0, 7e-310, 3e300];
+    for device in SIMULATED {
+        let x = Tensor::from_slice(&numbers, [4]).to(device).contiguous();
+        let (quotients, roots) = ((&x / 6.0).to_vec::<f64>()?, x.sqrt().to_vec::<f64>()?);
+        assert_eq!(quotients, numbers.map(|number| number / 6.0), "{device}");
+        assert_eq!(roots, numbers.map(f64::sqrt), "{device}");
     }
     Ok(())
 }

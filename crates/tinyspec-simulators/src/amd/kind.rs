@@ -63,7 +63,7 @@ impl Kind {
 
     /// The bits of a constant. What differs between chips or documents is refused.
     pub fn constant(self, operand: &Operand) -> Result<u64, String> {
-        let inline = |value: i64| -16 <= value && value <= 64;
+        let inline = |value: i64| (-16..=64).contains(&value);
         match *operand {
             Operand::Integer(value) if inline(value) => Ok(match self.count() {
                 2 if !self.is_pair() => value as u64,

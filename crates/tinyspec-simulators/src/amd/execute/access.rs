@@ -27,26 +27,27 @@ impl Shared<'_> {
         if let Base::Scalar { .. } = access.base {
             self.scalar_load(wave, number, access)?;
         } else if wave.active != 0 {
+            let mut addresses = [0; MOST_LANES];
             match access.kind {
                 TransferKind::Permute(kind) => permute(wave, access, kind)?,
                 TransferKind::Load => {
-                    let addresses = wave.addresses(access, access.offsets[0])?;
+                    wave.addresses(access, access.offsets[0], &mut addresses)?;
                     self.load(wave, number, access, &addresses, access.to.unwrap_or_default())?;
                 }
                 TransferKind::LoadTwo(_) => {
                     let to = access.to.unwrap_or_default();
                     for (place, offset) in access.offsets.into_iter().enumerate() {
-                        let addresses = wave.addresses(access, offset)?;
+                        wave.addresses(access, offset, &mut addresses)?;
                         self.load(wave, number, access, &addresses, to + (place * access.count) as u16)?;
                     }
                 }
                 TransferKind::Store => {
-                    let addresses = wave.addresses(access, access.offsets[0])?;
+                    wave.addresses(access, access.offsets[0], &mut addresses)?;
                     self.store(wave, number, access, &addresses, access.data[0].unwrap_or_default())?;
                 }
                 TransferKind::StoreTwo(_) => {
                     for (offset, data) in access.offsets.into_iter().zip(access.data) {
-                        let addresses = wave.addresses(access, offset)?;
+                        wave.addresses(access, offset, &mut addresses)?;
                         self.store(wave, number, access, &addresses, data.unwrap_or_default())?;
                     }
                 }
@@ -149,7 +150,8 @@ impl Shared<'_> {
     }
 
     fn change(&mut self, wave: &mut Wave, number: usize, access: &Access, change: Change) -> Outcome<()> {
-        let addresses = wave.addresses(access, access.offsets[0])?;
+        let mut addresses = [0; MOST_LANES];
+        wave.addresses(access, access.offsets[0], &mut addresses)?;
         let active = wave.active;
         let words = access.bytes / 4;
         // The operand, and what the old bits are compared with.
@@ -253,8 +255,8 @@ fn extended(bits: u64, access: &Access) -> u32 {
 
 impl Wave {
     /// The addresses of the lanes.
-    fn addresses(&self, access: &Access, offset: i64) -> Outcome<Addresses> {
-        let mut addresses = [0; MOST_LANES];
+    fn addresses(&self, access: &Access, offset: i64, addresses: &mut Addresses) -> Outcome<()> {
+        let addresses = &mut addresses[..PART * self.parts];
         let register = |register: u16| (&self.vectors[usize::from(register)], self.known[usize::from(register)]);
         let known = match access.base {
             Base::Each(first) => {
@@ -284,7 +286,7 @@ impl Wave {
             Base::Scalar { .. } => self.active,
         };
         match self.active & !known {
-            0 => Ok(addresses),
+            0 => Ok(()),
             lanes => Err(unwritten(lanes, "an address")),
         }
     }

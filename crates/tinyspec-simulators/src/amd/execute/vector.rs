@@ -320,14 +320,14 @@ impl Wave {
                 SourcePlace::Vector(register) => {
                     let register = usize::from(register);
                     let (low, high) = (&self.vectors[register][part], &self.vectors[register + 1][part]);
-                    for lane in 0..PART {
-                        out[lane] = u64::from(low[lane]) | u64::from(high[lane]) << 32;
+                    for (out, (low, high)) in out.iter_mut().zip(low.iter().zip(high)) {
+                        *out = u64::from(*low) | u64::from(*high) << 32;
                     }
                     if let (Some(dpp), 0) = (&vector.lanes, number) {
-                        for lane in 0..PART {
+                        for (lane, out) in out.iter_mut().enumerate() {
                             let from = self.source_lane(dpp, PART * part + lane);
                             let value = |register: usize, from: usize| self.vectors[register][from / PART][from % PART];
-                            out[lane] = from.map_or(0, |from| {
+                            *out = from.map_or(0, |from| {
                                 u64::from(value(register, from)) | u64::from(value(register + 1, from)) << 32
                             });
                         }
@@ -394,8 +394,9 @@ impl Wave {
                                 let is_lost = |known: Mask| known >> (PART * part + lane) & 1 == 0;
                                 let lost = match vector.from[number].kind.count() {
                                     2 => {
-                                        u64::from(is_lost(low)) * 0xffff_ffff
-                                            | u64::from(is_lost(high)) * (0xffff_ffff << 32)
+                                        let words =
+                                            [is_lost(low), is_lost(high)].map(|lost| if lost { u32::MAX } else { 0 });
+                                        u64::from(words[0]) | u64::from(words[1]) << 32
                                     }
                                     _ => u64::from(is_lost(low) || is_lost(high)) * 0xffff_ffff,
                                 };
@@ -490,15 +491,14 @@ impl Wave {
 
     #[inline]
     fn merge(&mut self, register: usize, values: &[Words; 2], lanes: Mask) {
-        for part in 0..self.parts {
+        for (part, (place, values)) in self.vectors[register].iter_mut().zip(values).enumerate().take(self.parts) {
             let mask = part_of(lanes, part);
-            let place = &mut self.vectors[register][part];
             if mask == u32::MAX {
-                *place = values[part];
+                *place = *values;
             } else {
                 for lane in 0..PART {
                     let takes = (mask >> lane & 1).wrapping_neg();
-                    place[lane] = place[lane] & !takes | values[part][lane] & takes;
+                    place[lane] = place[lane] & !takes | values[lane] & takes;
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! Comparisons: `v_cmp_` gives a mask, `v_cmpx_` makes it EXEC.
 
+#![expect(clippy::neg_cmp_op_on_partial_ord, reason = "what the instructions are: true of a nan")]
+
 use super::super::arithmetic::{class_double, class_half, class_single, d, f, widen};
 use super::super::kind::Kind::{self, F16, F32, F64, I16, I32, I64, U64};
 use super::super::lanes::{Function, PART, test};

@@ -1,6 +1,6 @@
 //! Integers and bits of 32 and 64 bits.
 
-use super::super::kind::Kind::{B32, B64, I32, I64, PairB32, U64};
+use super::super::kind::Kind::{B16, B32, B64, I32, I64, PairB32, U64};
 use super::super::lanes::{Function, PART, carry, longs, words};
 use super::{Masks, Row, Vectors};
 
@@ -108,11 +108,15 @@ pub(super) fn rows() -> Vectors {
         ("v_bfm_b32", Row::new(I32, two, words!(|a, b| ((1u32 << (a & 31)) - 1) << (b & 31)))),
         (
             "v_alignbit_b32",
-            Row::new(B32, bits_three, words!(|a, b, c| ((u64::from(a) << 32 | u64::from(b)) >> (c & 31)) as u32)),
+            Row::new(B32, &[B32, B32, B16], words!(|a, b, c| ((u64::from(a) << 32 | u64::from(b)) >> (c & 31)) as u32)),
         ),
         (
             "v_alignbyte_b32",
-            Row::new(B32, bits_three, words!(|a, b, c| ((u64::from(a) << 32 | u64::from(b)) >> (8 * (c & 3))) as u32)),
+            Row::new(
+                B32,
+                &[B32, B32, B16],
+                words!(|a, b, c| ((u64::from(a) << 32 | u64::from(b)) >> (8 * (c & 3))) as u32),
+            ),
         ),
         ("v_perm_b32", Row::new(B32, bits_three, words!(|a, b, c| permute(a, b, c)))),
         ("v_add_u32|v_add_nc_u32", Row::new(I32, two, words!(|a, b| a.wrapping_add(b))).follows()),
@@ -147,17 +151,17 @@ pub(super) fn rows() -> Vectors {
         ),
         ("v_cndmask_b32", Row::new(B32, bits, Function::Select).masks(Masks::In)),
         ("v_mul_lo_u32", Row::new(I32, two, words!(|a, b| a.wrapping_mul(b))).follows()),
-        ("v_mul_hi_u32", Row::new(I32, two, words!(|a, b| (u64::from(a) * u64::from(b) >> 32) as u32))),
-        ("v_mul_hi_i32", Row::new(I32, two, words!(|a, b| (i64::from(a as i32) * i64::from(b as i32) >> 32) as u32))),
+        ("v_mul_hi_u32", Row::new(I32, two, words!(|a, b| ((u64::from(a) * u64::from(b)) >> 32) as u32))),
+        ("v_mul_hi_i32", Row::new(I32, two, words!(|a, b| ((i64::from(a as i32) * i64::from(b as i32)) >> 32) as u32))),
         ("v_mul_u32_u24", Row::new(I32, two, words!(|a, b| (a & 0xff_ffff).wrapping_mul(b & 0xff_ffff))).follows()),
         ("v_mul_i32_i24", Row::new(I32, two, words!(|a, b| low_24(a).wrapping_mul(low_24(b)) as u32)).follows()),
         (
             "v_mul_hi_u32_u24",
-            Row::new(I32, two, words!(|a, b| (u64::from(a & 0xff_ffff) * u64::from(b & 0xff_ffff) >> 32) as u32)),
+            Row::new(I32, two, words!(|a, b| ((u64::from(a & 0xff_ffff) * u64::from(b & 0xff_ffff)) >> 32) as u32)),
         ),
         (
             "v_mul_hi_i32_i24",
-            Row::new(I32, two, words!(|a, b| (i64::from(low_24(a)) * i64::from(low_24(b)) >> 32) as u32)),
+            Row::new(I32, two, words!(|a, b| ((i64::from(low_24(a)) * i64::from(low_24(b))) >> 32) as u32)),
         ),
         (
             "v_mad_u32_u24",

@@ -71,6 +71,7 @@ use super::super::arithmetic::{
 use super::integer::{first_above, first_below, first_other};
 use Condition::{Both, Kept, Read, Written};
 use ScalarKind::{B32, B64, F16, F32, I32, I64, Immediate};
+use std::cmp::Ordering;
 
 fn low(value: u64) -> u32 {
     value as u32
@@ -297,12 +298,12 @@ fn integers() -> Scalars {
         ("s_mul_i32", Scalar::new(I32, two, Kept, |[a, b, _], _| plain(low(a).wrapping_mul(low(b))))),
         (
             "s_mul_hi_u32",
-            Scalar::new(I32, two, Kept, |[a, b, _], _| ((a & 0xffff_ffff) * (b & 0xffff_ffff) >> 32, false)),
+            Scalar::new(I32, two, Kept, |[a, b, _], _| (((a & 0xffff_ffff) * (b & 0xffff_ffff)) >> 32, false)),
         ),
         (
             "s_mul_hi_i32",
             Scalar::new(I32, two, Kept, |[a, b, _], _| {
-                plain((i64::from(signed(a)) * i64::from(signed(b)) >> 32) as u32)
+                plain(((i64::from(signed(a)) * i64::from(signed(b))) >> 32) as u32)
             }),
         ),
         ("s_add_u64|s_add_nc_u64", Scalar::new(I64, &[I64, I64], Kept, |[a, b, _], _| (a.wrapping_add(b), false))),
@@ -399,7 +400,10 @@ fn comparisons() -> Scalars {
         ("s_cmp_le_f32", row(&[F32, F32], |[a, b, _], _| compare(|a, b| a <= b, a, b))),
         ("s_cmp_gt_f32", row(&[F32, F32], |[a, b, _], _| compare(|a, b| a > b, a, b))),
         ("s_cmp_ge_f32", row(&[F32, F32], |[a, b, _], _| compare(|a, b| a >= b, a, b))),
-        ("s_cmp_lg_f32", row(&[F32, F32], |[a, b, _], _| compare(|a, b| a < b || a > b, a, b))),
+        (
+            "s_cmp_lg_f32",
+            row(&[F32, F32], |[a, b, _], _| compare(|a, b| a.partial_cmp(&b).is_some_and(Ordering::is_ne), a, b)),
+        ),
         ("s_cmp_o_f32", row(&[F32, F32], |[a, b, _], _| compare(|a, b| !a.is_nan() && !b.is_nan(), a, b))),
         ("s_cmp_u_f32", row(&[F32, F32], |[a, b, _], _| compare(|a, b| a.is_nan() || b.is_nan(), a, b))),
         ("s_cmp_nge_f32", row(&[F32, F32], |[a, b, _], _| compare(|a, b| a.is_nan() || b.is_nan() || a < b, a, b))),

@@ -28,14 +28,13 @@ fn check(instruction: &str, result: u32, operands: &[u32], rows: &[(&[u64], u64)
     }
 }
 
-/// The register of an operand. Of 16 bits, later chips name the half.
+/// The register of an operand. Of 16 bits, code for gfx11 names the half.
 fn register(chip: &str, width: u32, number: usize) -> String {
     let first = 4 + 2 * number;
     match width {
         1 if super::wave(chip) == 64 => format!("s[{}:{}]", 10 + 2 * number, 11 + 2 * number),
         1 => format!("s{}", 10 + 2 * number),
-        16 if chip == "gfx942" => format!("v{first}"),
-        16 => format!("v{first}.l"),
+        16 if chip == "gfx1100" => format!("v{first}.l"),
         64 => format!("v[{first}:{}]", first + 1),
         _ => format!("v{first}"),
     }

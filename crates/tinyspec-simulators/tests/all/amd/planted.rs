@@ -106,7 +106,7 @@ const BUGS: [Bug; 26] = [
         "a barrier in the branch",
         "SKIP:\nRESTORE\ns_wait\ns_barrier\n",
         "s_wait\ns_barrier\nSKIP:\nRESTORE\n",
-        &["do not come to this barrier"],
+        &["do not come to this barrier", "with nothing that orders them", "nobody has written"],
     ),
     (
         "some waves leave",

@@ -101,7 +101,7 @@ fn all_numbers_of_16_bits() {
 fn all_from(chip: &str, start: u64) {
     use super::super::{SHAPE, prologue, renamed, try_run};
     use tinyspec_simulators::Launch;
-    let half = if chip == "gfx942" { "" } else { ".l" };
+    let half = if chip == "gfx1100" { ".l" } else { "" };
     let body = format!(
         "{}global_load_dword v2, v1, s[4:5]\ns_wait\nv_cvt_f32_f16_e32 v3, v2{half}\nv_cvt_f16_f32_e32 v4{half}, v3\n\
          v_and_b32_e32 v4, 0xffff, v4\nglobal_store_dword v1, v4, s[6:7]\ns_endpgm\n",

@@ -68,11 +68,11 @@ fn what_becomes_of_the_other_half() {
         &[32, 32, 32],
         &[(&[f(2.0), f(3.0), f(1.0)], 0x4700_5678)],
     );
-    for chip in ["gfx1100", "gfx1201"] {
-        for (half, want) in [("l", 0x1234_4000), ("h", 0x4000_5678)] {
-            let text = format!("{start}v_add_f16_e32 v12.{half}, $a, $b\nv_mov_b32_e32 $d, v12");
-            check_on(chip, &text, 32, &[16, 16], &[(&[0x3c00, 0x3c00], want)]);
-        }
+    let text = |half: &str| format!("{start}v_add_f16_e32 v12{half}, $a, $b\nv_mov_b32_e32 $d, v12");
+    for (chip, half, want) in
+        [("gfx1100", ".l", 0x1234_4000), ("gfx1100", ".h", 0x4000_5678), ("gfx1201", "", 0x1234_4000)]
+    {
+        check_on(chip, &text(half), 32, &[16, 16], &[(&[0x3c00, 0x3c00], want)]);
     }
 }
 
