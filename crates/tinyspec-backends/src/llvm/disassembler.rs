@@ -1,6 +1,8 @@
 //! Machine code of AMD's GPUs as text, by LLVM's own disassembler: the simulator reads that text.
 
 use super::{LlvmError, llvm};
+use crate::Gpu;
+use crate::processor::Architecture;
 use llvm_sys::disassembler::{
     LLVMCreateDisasmCPUFeatures, LLVMDisasmContextRef, LLVMDisasmDispose, LLVMDisasmInstruction,
 };
@@ -54,7 +56,10 @@ impl Disassembler {
             Ok(())
         });
         ready.clone().map_err(error)?;
-        let name = CString::new(chip).map_err(|_| error(format!("`{chip:?}` is no processor")))?;
+        // LLVM itself takes any name for some old chip.
+        let is_known = Gpu::named(chip).is_ok_and(|gpu| gpu.architecture == Architecture::Amdgcn);
+        let name = CString::new(chip).ok().filter(|_| is_known);
+        let name = name.ok_or_else(|| error(format!("`{chip}` is no GPU of AMD that code is made for")))?;
         // SAFETY: the texts live through the call; without callbacks there is nothing else to hold.
         let context = unsafe {
             LLVMCreateDisasmCPUFeatures(
