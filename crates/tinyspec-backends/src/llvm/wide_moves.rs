@@ -1,10 +1,10 @@
 //! Mends a mistake of LLVM 22 on AMD's chips with moves of 64 bits (gfx942, gfx950): a constant of f64 in scalar registers
-//! becomes one `s_mov_b64`, which has room for 32 bits, and its upper word is lost. In assembler text the constant is whole: there the move
-//! becomes two, and the text is assembled.
+//! becomes one `s_mov_b64`, which has room for 32 bits, and its upper word is lost. In assembler text the constant is whole:
+//! there the move becomes two, and the text is assembled.
 
 use crate::processor::{Architecture, Isa};
 
-/// Does the object hold a move of 64 bits whose constant is a word of zeros? As nothing is lost of 0 itself, that has a shorter form.
+/// Does the object hold a move of 64 bits whose constant is a word of zeros? That of 0 itself has a shorter form.
 pub(super) fn is_broken(isa: &Isa, object: &[u8]) -> bool {
     const MOVE: u32 = 0xbe80_01ff;
     /// The register of the result.

@@ -129,7 +129,7 @@ fn entry(file: &ElfFile64<LittleEndian>, chip: &str, kernel: &Value) -> Result<E
         found.ok_or_else(|| damaged(format!("there is no symbol `{wanted}`")))
     };
     let descriptor_at = symbol(text(".symbol")?)?.address();
-    let descriptor = bytes_at(file, descriptor_at..descriptor_at + 64)?;
+    let descriptor = bytes_at(file, descriptor_at..descriptor_at.saturating_add(64))?;
     let at = |offset: usize| word(descriptor, offset).unwrap_or_default();
     let offset = i64::from_le_bytes(descriptor[16..24].try_into().unwrap_or_default());
     let address = descriptor_at.wrapping_add_signed(offset);
@@ -152,15 +152,21 @@ fn entry(file: &ElfFile64<LittleEndian>, chip: &str, kernel: &Value) -> Result<E
             _ => return Err(damaged(format!("`{name}` has a parameter of kind `{kind}`, which is not simulated"))),
         };
         let (offset, bytes) = (number(parameter, ".offset")? as usize, number(parameter, ".size")? as usize);
+        if offset.checked_add(bytes).is_none_or(|end| end > at(8) as usize) || !matches!(bytes, 1 | 2 | 4 | 8) {
+            return Err(damaged(format!(
+                "`{name}` has a parameter of {bytes} bytes at byte {offset} of its arguments"
+            )));
+        }
         params.push(Parameter { offset, bytes, is_pointer });
     }
     let wave = number(kernel, ".wavefront_size")? as usize;
+    let has_accumulators = matches!(chip, "gfx90a" | "gfx942" | "gfx950");
+    if wave != 64 && (wave != 32 || has_accumulators) {
+        return Err(damaged(format!("`{name}` has waves of {wave} lanes, which {chip} has not")));
+    }
     // In blocks of 8; on chips with accumulation registers these come behind the ordinary ones.
     let vgprs = ((resources[0] & 0x3f) as usize + 1) * 8;
-    let accumulators = match chip {
-        "gfx90a" | "gfx942" | "gfx950" => ((resources[2] & 0x3f) as usize + 1) * 4,
-        _ => vgprs,
-    };
+    let accumulators = if has_accumulators { ((resources[2] & 0x3f) as usize + 1) * 4 } else { vgprs };
     let required = field(kernel, ".reqd_workgroup_size").and_then(Value::as_array).map(|sizes| {
         let mut all = [1; 3];
         for (to, size) in all.iter_mut().zip(sizes) {

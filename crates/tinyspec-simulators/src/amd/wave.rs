@@ -59,13 +59,24 @@ struct Request {
     is_local: bool,
 }
 
+/// Registers by bit: their low halves, and their high ones.
+type Coming = [[u64; REGISTERS.div_ceil(64)]; 2];
+
 /// Values that are on their way, by counter, and the registers they come to.
 pub(super) struct Requests {
     queues: [Vec<Request>; COUNTERS],
-    /// Low halves, and high ones.
-    coming: [[u64; REGISTERS.div_ceil(64)]; 2],
+    coming: Coming,
     /// Something is on its way to some register.
     pub any: bool,
+}
+
+/// Marks what is on its way.
+fn mark(coming: &mut Coming, span: Span) {
+    for register in span.first..span.first + span.count {
+        for (half, coming) in coming.iter_mut().enumerate() {
+            coming[usize::from(register) / 64] |= u64::from(span.halves >> half & 1) << (register % 64);
+        }
+    }
 }
 
 impl Requests {
@@ -83,19 +94,9 @@ impl Requests {
         if self.queues[counter as usize].len() >= MOST_REQUESTS {
             self.wait(counter, MOST_REQUESTS - 1);
         }
-        for &span in to {
-            self.mark(span);
-        }
+        to.iter().for_each(|&span| mark(&mut self.coming, span));
         self.any |= !to.is_empty();
         self.queues[counter as usize].push(Request { to: to.into(), is_unordered, is_local });
-    }
-
-    fn mark(&mut self, span: Span) {
-        for register in span.first..span.first + span.count {
-            for (half, coming) in self.coming.iter_mut().enumerate() {
-                coming[usize::from(register) / 64] |= u64::from(span.halves >> half & 1) << (register % 64);
-            }
-        }
     }
 
     /// Waits until at most so many are left. Where some may overtake others, nobody knows which those are.
@@ -118,13 +119,10 @@ impl Requests {
     }
 
     fn update(&mut self) {
-        self.coming = [[0; REGISTERS.div_ceil(64)]; 2];
-        self.any = false;
-        let spans: SmallVec<[Span; 16]> =
-            self.queues.iter().flatten().flat_map(|request| request.to.iter().copied()).collect();
-        self.any = !spans.is_empty();
-        for span in spans {
-            self.mark(span);
+        (self.coming, self.any) = ([[0; REGISTERS.div_ceil(64)]; 2], false);
+        for &span in self.queues.iter().flatten().flat_map(|request| &request.to) {
+            mark(&mut self.coming, span);
+            self.any = true;
         }
     }
 

@@ -163,6 +163,9 @@ fn scalar_load<'line>(
     reads: &mut SmallVec<[Span; 4]>,
 ) -> Result<(), Refusal> {
     let to = next()?;
+    if matches!(to, Operand::Scalar { first: register::NULL, .. }) {
+        return Err("a load whose result nobody gets".into());
+    }
     access.to = Some(context.scalar(to, words)?);
     access.results.push(context.span(to)?);
     let base = next()?;
@@ -221,9 +224,9 @@ fn swizzle(text: &str) -> Result<u16, Refusal> {
     let values: Option<Vec<u16>> = values();
     match (kind, values.as_deref()) {
         ("QUAD_PERM", Some(&[a, b, c, d])) => Ok(0x8000 | a | b << 2 | c << 4 | d << 6),
-        ("SWAP", Some(&[size])) => Ok(size << 10 | 0x1f),
-        ("REVERSE", Some(&[size])) => Ok((size - 1) << 10 | 0x1f),
-        ("BROADCAST", Some(&[size, lane])) => Ok((0x1f & !(size - 1)) | lane << 5),
+        ("SWAP", Some(&[size @ 1..=16])) => Ok(size << 10 | 0x1f),
+        ("REVERSE", Some(&[size @ 1..=32])) => Ok((size - 1) << 10 | 0x1f),
+        ("BROADCAST", Some(&[size @ 1..=32, lane])) => Ok((0x1f & !(size - 1)) | lane << 5),
         ("BITMASK_PERM", _) => {
             // From the highest bit: `0`, `1`, the lane's own `p`, or its opposite `i`.
             let bits = numbers.first().map(|text| text.trim_matches('"')).filter(|text| text.len() == 5);

@@ -476,7 +476,7 @@ fn spread(modifiers: &mut Modifiers, family: Family, wave: usize) -> Result<Lane
     // In rows of 16.
     let row = |lane: usize, place: Option<usize>| place.filter(|&place| place < 16).map(|place| lane & !15 | place);
     if let Some(by) = modifiers.number("row_shl")? {
-        set(&|lane| row(lane, Some((lane & 15) + by as usize)));
+        set(&|lane| row(lane, Some((lane & 15).saturating_add(by as usize))));
     }
     if let Some(by) = modifiers.number("row_shr")? {
         set(&|lane| row(lane, (lane & 15).checked_sub(by as usize)));

@@ -1,7 +1,7 @@
 //! What is no code object, or holds what is not simulated.
 
 use super::{CHIPS, SHAPE, Shape, assembly, object, prologue, renamed, try_run};
-use tinyspec_simulators::{Launch, SimulatorError, amd::Module};
+use tinyspec_simulators::{Launch, Simulation, SimulatorError, amd::Module};
 
 #[test]
 fn what_is_no_code_object_is_refused() {
@@ -18,6 +18,32 @@ fn what_is_no_code_object_is_refused() {
     unknown[48] = 1;
     let error = Module::read(&unknown).expect_err("nobody knows the chip").to_string();
     assert!(error.contains("chip 0x1 is not simulated"), "{error}");
+}
+
+/// Whatever is damaged is an error, or a kernel that does something else.
+#[test]
+fn damaged_objects_are_read_without_a_panic() {
+    let body =
+        format!("{}v_add_f32_e32 v2, v1, v1\nglobal_store_dword v1, v2, s[4:5]\ns_endpgm\n", prologue("gfx942", 1));
+    let good = object("gfx942", &assembly("gfx942", Shape { params: 1, ..SHAPE }, &body));
+    let mut seed = 1u64;
+    for _ in 0..2000 {
+        let mut bytes = good.clone();
+        for _ in 0..3 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let place = (seed >> 33) as usize % bytes.len();
+            bytes[place] = (seed >> 24) as u8;
+        }
+        let Ok(module) = Module::read(&bytes) else { continue };
+        let names: Vec<String> = module.kernels().map(str::to_string).collect();
+        for name in names {
+            let Ok(kernel) = module.kernel(&name) else { continue };
+            let mut simulation = Simulation::new();
+            let buffer = simulation.zeros(256).expect("there is memory");
+            let launch = Launch { limit: 1000, ..Launch::threads(1, 64) };
+            let _ = simulation.run(&kernel, &launch, &[buffer]);
+        }
+    }
 }
 
 #[test]
