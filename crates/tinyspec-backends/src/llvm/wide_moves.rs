@@ -1,4 +1,4 @@
-//! Mends a mistake of LLVM 22 on AMD's chips with moves of 64 bits (gfx942, gfx950): a constant of f64 in scalar registers
+//! Mends a mistake of LLVM 22 on AMD's chips of gfx9 (seen on gfx90a and gfx942): a constant of f64 in scalar registers
 //! becomes one `s_mov_b64`, which has room for 32 bits, and its upper word is lost. In assembler text the constant is whole:
 //! there the move becomes two, and the text is assembled.
 
@@ -9,7 +9,7 @@ pub(super) fn is_broken(isa: &Isa, object: &[u8]) -> bool {
     const MOVE: u32 = 0xbe80_01ff;
     /// The register of the result.
     const RESULT: u32 = 0x007f_0000;
-    if isa.architecture != Architecture::Amdgcn || !matches!(isa.cpu.as_str(), "gfx942" | "gfx950") {
+    if isa.architecture != Architecture::Amdgcn || !isa.cpu.starts_with("gfx9") {
         return false;
     }
     let words = object.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));

@@ -13,9 +13,14 @@ use tinyspec_simulators::{BufferId, FaultKind, Launch, Simulation, SimulatorErro
 /// One chip of each family.
 const CHIPS: [&str; 3] = ["gfx942", "gfx1100", "gfx1201"];
 
+/// Of the family of gfx9.
+fn is_old(chip: &str) -> bool {
+    chip.starts_with("gfx9")
+}
+
 /// Lanes of a wave.
 fn wave(chip: &str) -> u32 {
-    if chip == "gfx942" { 64 } else { 32 }
+    if is_old(chip) { 64 } else { 32 }
 }
 
 /// What a kernel is beside its instructions.
@@ -35,10 +40,7 @@ const SHAPE: Shape = Shape { params: 2, local_bytes: 0, dimensions: 1, most_thre
 fn assembly(chip: &str, shape: Shape, body: &str) -> String {
     let Shape { params, local_bytes, dimensions, most_threads } = shape;
     let wave = wave(chip);
-    let family = match chip {
-        "gfx942" => ".amdhsa_accum_offset 64",
-        _ => ".amdhsa_wavefront_size32 1",
-    };
+    let family = if is_old(chip) { ".amdhsa_accum_offset 64" } else { ".amdhsa_wavefront_size32 1" };
     let arguments: String = (0..params)
         .map(|number| {
             format!(
@@ -120,7 +122,7 @@ fn wait(chip: &str) -> &'static str {
 
 /// `s[4:5]`, `s[6:7]`, … are the addresses of the buffers, `v1` is four times the thread's number and `s30` the workgroup's.
 fn prologue(chip: &str, buffers: usize) -> String {
-    let load = if chip == "gfx942" { "s_load_dwordx2" } else { "s_load_b64" };
+    let load = if is_old(chip) { "s_load_dwordx2" } else { "s_load_b64" };
     let mut text = String::new();
     for number in 0..buffers {
         let to = 4 + 2 * number;
@@ -133,7 +135,7 @@ fn prologue(chip: &str, buffers: usize) -> String {
 /// The name of an access on a chip: `load_dword` of gfx9 is `load_b32` later.
 fn renamed(chip: &str, text: &str) -> String {
     let text = text.replace("s_wait\n", wait(chip));
-    if chip == "gfx942" {
+    if is_old(chip) {
         return text;
     }
     let names = [

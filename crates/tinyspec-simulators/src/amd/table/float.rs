@@ -69,6 +69,14 @@ fn fused(a: u32, b: u32, c: u32) -> u32 {
     single(f(a).mul_add(f(b), f(c)), [a, b, c])
 }
 
+/// A product and a sum, each rounded, of numbers that are 0 where they are subnormal.
+fn apart(a: u32, b: u32, c: u32) -> u32 {
+    let flushed = |bits: u32| if f(bits).is_subnormal() { bits & 0x8000_0000 } else { bits };
+    let [x, y, z] = [a, b, c].map(flushed);
+    let product = flushed((f(x) * f(y)).to_bits());
+    flushed(single(f(product) + f(z), [a, b, c]))
+}
+
 #[inline(always)]
 fn fused_long(a: u64, b: u64, c: u64) -> u64 {
     double(d(a).mul_add(d(b), d(c)), [a, b, c])
@@ -150,6 +158,9 @@ pub(super) fn rows() -> Vectors {
         ),
         ("v_fma_f32|v_fmaak_f32|v_fmamk_f32", Row::new(F32, three, hot!(|a, b, c| fused(a, b, c)))),
         ("v_fmac_f32", Row::new(F32, three, hot!(|a, b, c| fused(a, b, c))).accumulates()),
+        // Rounded twice, without subnormal numbers.
+        ("v_mad_f32|v_madak_f32|v_madmk_f32", Row::new(F32, three, words!(|a, b, c| apart(a, b, c)))),
+        ("v_mac_f32", Row::new(F32, three, words!(|a, b, c| apart(a, b, c))).accumulates()),
         ("v_max_f32", Row::new(F32, two, hot!(|a, b, _c| maximum_ieee(a, b)))),
         ("v_min_f32", Row::new(F32, two, hot!(|a, b, _c| minimum_ieee(a, b)))),
         ("v_max_num_f32", Row::new(F32, two, hot!(|a, b, _c| maximum(a, b)))),

@@ -314,3 +314,21 @@ fn halves_of_a_dual_instruction() {
         );
     }
 }
+
+/// Old chips have one that rounds twice, and has no subnormal numbers.
+#[test]
+fn multiply_adds_that_round_twice() {
+    let x = f32::from_bits(0x3f80_0001);
+    check_on(
+        "gfx90a",
+        "v_mad_f32 $d, $a, $b, $c",
+        32,
+        &[32, 32, 32],
+        &[
+            (&[f(x), f(x), f(-1.0)], f(x * x - 1.0)),
+            (&[LEAST, f(1e30), f(2.0)], f(2.0)),
+            (&[f(f32::MIN_POSITIVE), f(0.5), f(0.0)], f(0.0)),
+            (&[f(1.0), f(1.0), QUIET], QUIET),
+        ],
+    );
+}
