@@ -21,6 +21,8 @@ pub(super) enum Function {
     CarryLongs(fn(&[&Longs; 3], u32, &mut Longs) -> u32),
     /// The first where the bit of the lane is 0, the second where it is 1.
     Select,
+    /// Bit by bit of three, as the instruction's table of eight bits says: by the bits of the first (highest) to the third.
+    Table,
 }
 
 macro_rules! words {

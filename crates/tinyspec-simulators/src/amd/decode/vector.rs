@@ -101,6 +101,8 @@ pub(in super::super) struct Vector {
     pub mask_out: Option<MaskOut>,
     pub clamps: bool,
     pub lanes: Lanes,
+    /// Of a function that is one.
+    pub table: u8,
     /// What is unknown of the result is found out by trying.
     pub follows: bool,
 }
@@ -239,6 +241,13 @@ pub(super) fn decode(context: &Context, line: &Line) -> Result<Decoded, Refusal>
         return Err("results that are clamped are known of floats alone".into());
     }
     let lanes = spread(&mut modifiers, context.chip.family, context.chip.wave)?;
+    let table = match row.function {
+        Function::Table => {
+            let bits = modifiers.number("bitop3")?.unwrap_or(0);
+            u8::try_from(bits).map_err(|_| "its table has more than eight bits")?
+        }
+        _ => 0,
+    };
     modifiers.end()?;
     let vector = Vector {
         function: row.function,
@@ -250,6 +259,7 @@ pub(super) fn decode(context: &Context, line: &Line) -> Result<Decoded, Refusal>
         mask_out,
         clamps,
         lanes,
+        table,
         follows: row.follows && !matches!(to, To::Nothing),
     };
     Ok((vector, reads, writes))

@@ -119,6 +119,12 @@ impl Wave {
                         out.words[part][lane] = zero[lane] & !takes | one[lane] & takes;
                     }
                 }
+                Function::Table => {
+                    let [a, b, c] = self.words(vector, part, words);
+                    for lane in 0..PART {
+                        out.words[part][lane] = looked_up(vector.table, a[lane], b[lane], c[lane]);
+                    }
+                }
                 Function::Longs(of) => {
                     self.longs(vector, part, longs);
                     of(&longs.each_ref(), &mut out.longs[part]);
@@ -560,6 +566,14 @@ impl Wave {
         };
         self.mark(register, lanes, all);
     }
+}
+
+/// Each bit as a table has it for three.
+fn looked_up(table: u8, a: u32, b: u32, c: u32) -> u32 {
+    (0..8).filter(|row| table >> row & 1 == 1).fold(0, |bits, row| {
+        let as_in_row = |word: u32, bit: u32| if row >> bit & 1 == 1 { word } else { !word };
+        bits | as_in_row(a, 2) & as_in_row(b, 1) & as_in_row(c, 0)
+    })
 }
 
 fn each(words: &mut Words, of: impl Fn(u32) -> u32) {

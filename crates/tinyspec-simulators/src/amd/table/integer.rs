@@ -102,6 +102,7 @@ pub(super) fn rows() -> Vectors {
         ("v_or3_b32", Row::new(B32, bits_three, words!(|a, b, c| a | b | c))),
         ("v_xor3_b32", Row::new(B32, bits_three, words!(|a, b, c| a ^ b ^ c))),
         ("v_lshl_or_b32", Row::new(B32, bits_three, words!(|a, b, c| a << (b & 31) | c))),
+        ("v_bitop3_b32", Row::new(B32, bits_three, Function::Table)),
         ("v_bfi_b32", Row::new(B32, bits_three, words!(|a, b, c| a & b | !a & c))),
         ("v_bfe_u32", Row::new(B32, bits_three, words!(|a, b, c| extract(a, b, c)))),
         ("v_bfe_i32", Row::new(B32, bits_three, words!(|a, b, c| extract_signed(a, b, c)))),

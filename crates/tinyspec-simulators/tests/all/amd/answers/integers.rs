@@ -161,3 +161,13 @@ fn what_masks_choose() {
     check("v_cndmask_b32_e64 $d, $a, $b, $c", 32, &[32, 32, 1], &[(&[1, 2, 0], 1), (&[1, 2, 1], 2)]);
     check("v_cndmask_b32_e64 $d, -$a, $b, $c", 32, &[32, 32, 1], &[(&[f(1.0), 2, 0], f(-1.0))]);
 }
+
+/// Of gfx950: any function of three bits.
+#[test]
+fn tables_of_bits() {
+    let rows: [(u32, u64); 4] = [(0xf0, 0xf0), (0xcc, 0xcc), (0xaa, 0xaa), (0x96, 0xf0 ^ 0xcc ^ 0xaa)];
+    for (table, want) in rows {
+        let text = format!("v_bitop3_b32 $d, $a, $b, $c bitop3:{table:#x}");
+        check_on("gfx950", &text, 32, &[32, 32, 32], &[(&[0xf0, 0xcc, 0xaa], want)]);
+    }
+}
