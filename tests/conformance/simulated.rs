@@ -1,4 +1,4 @@
-//! GPUs in software: the PTX of each kernel, executed instruction by instruction.
+//! GPUs in software: the PTX or the machine code of each kernel, executed instruction by instruction.
 
 use std::sync::Arc;
 use tinyspec::backends::Gpu;
@@ -6,13 +6,29 @@ use tinyspec::backends::llvm::LlvmCompiler;
 use tinyspec::{DType, Tensor};
 
 /// The names of these devices; behind the `:` stands the GPU.
-pub const SIMULATED: [&str; 2] = ["ptxsim:sm_80", "ptxsim:sm_90"];
+pub const SIMULATED: [&str; 5] = ["ptxsim:sm_80", "ptxsim:sm_90", "amdsim:gfx942", "amdsim:gfx1100", "amdsim:gfx1201"];
+
+/// Others, which run where `TINYSPEC_DEVICES` names them.
+const MORE: [&str; 8] = [
+    "amdsim:gfx90a",
+    "amdsim:gfx950",
+    "amdsim:gfx1101",
+    "amdsim:gfx1102",
+    "amdsim:gfx1103",
+    "amdsim:gfx1150",
+    "amdsim:gfx1151",
+    "amdsim:gfx1200",
+];
 
 /// Adds them.
 pub fn register() -> Result<(), Box<dyn std::error::Error>> {
-    for name in SIMULATED {
-        let gpu = Gpu::named(name.trim_start_matches("ptxsim:"))?;
-        tinyspec_simulators::register_ptx(name, gpu.target(), Arc::new(LlvmCompiler::new()?));
+    for name in SIMULATED.into_iter().chain(MORE) {
+        let (simulator, gpu) = name.split_once(':').ok_or("no GPU in the name")?;
+        let (target, compiler) = (Gpu::named(gpu)?.target(), Arc::new(LlvmCompiler::new()?));
+        match simulator {
+            "ptxsim" => tinyspec_simulators::register_ptx(name, target, compiler),
+            _ => tinyspec_simulators::register_amd(name, target, compiler),
+        };
     }
     Ok(())
 }
@@ -44,6 +60,20 @@ fn short_vectors_stay_inside_their_buffers() -> Result<(), Box<dyn std::error::E
                 assert_eq!(rows, [(count * (count + 1) / 2 + count) as i32; 3], "{device} {dtype} {count}");
             }
         }
+    }
+    Ok(())
+}
+
+/// Quotients by a constant, and roots of tiny numbers: code for them has constants of 64 bits in scalar registers.
+#[test]
+fn constants_of_64_bits_are_whole() -> Result<(), Box<dyn std::error::Error>> {
+    register()?;
+    let numbers = [1.0f64, 6.0, 7e-310, 3e300];
+    for device in SIMULATED {
+        let x = Tensor::from_slice(&numbers, [4]).to(device).contiguous();
+        let (quotients, roots) = ((&x / 6.0).to_vec::<f64>()?, x.sqrt().to_vec::<f64>()?);
+        assert_eq!(quotients, numbers.map(|number| number / 6.0), "{device}");
+        assert_eq!(roots, numbers.map(f64::sqrt), "{device}");
     }
     Ok(())
 }

@@ -8,6 +8,8 @@ mod perf_map;
 #[cfg(feature = "llvm")]
 mod compiler;
 #[cfg(feature = "llvm")]
+mod disassembler;
+#[cfg(feature = "llvm")]
 mod error;
 #[cfg(feature = "llvm")]
 pub mod find;
@@ -19,9 +21,13 @@ mod machine;
 mod render;
 #[cfg(feature = "llvm")]
 mod split;
+#[cfg(feature = "llvm")]
+mod wide_moves;
 
 #[cfg(feature = "llvm")]
 pub use compiler::LlvmCompiler;
+#[cfg(feature = "llvm")]
+pub use disassembler::Disassembler;
 #[cfg(feature = "llvm")]
 pub use error::LlvmError;
 #[cfg(feature = "llvm")]

@@ -707,6 +707,7 @@ macro_rules! with_names {
             LLVMInitializeAArch64TargetMC
             LLVMInitializeAMDGPUAsmParser
             LLVMInitializeAMDGPUAsmPrinter
+            LLVMInitializeAMDGPUDisassembler
             LLVMInitializeAMDGPUTarget
             LLVMInitializeAMDGPUTargetInfo
             LLVMInitializeAMDGPUTargetMC

@@ -1,9 +1,10 @@
 //! GPUs in software: machine code is executed instruction by instruction, and whatever a GPU would get wrong silently is an
 //! error that names the kernel, the instruction and the lanes.
 //!
-//! [`ptx`] reads PTX text and executes it on the machine of [`lanes`]: warps whose lanes share a register file, memory with
-//! bounds, initialisation and races tracked byte by byte, barriers. The simulators share no table with the compilers whose
-//! code they run: both sides are written from the instruction set's documentation.
+//! [`ptx`] reads PTX text, [`amd`] code objects of AMD's GPUs, whose bytes LLVM's disassembler decodes. Both are executed on the
+//! machine of [`lanes`]: waves whose lanes share a register file, memory with bounds, initialisation and races tracked byte by
+//! byte, barriers. The simulators share no table with the compilers whose code they run: both sides are written from the
+//! instruction set's documentation.
 //!
 //! ```
 //! use tinyspec_simulators::{Launch, Simulation, ptx::Module};
@@ -23,7 +24,9 @@
 //! # Ok::<(), tinyspec_simulators::SimulatorError>(())
 //! ```
 
+pub mod amd;
 mod error;
+mod float;
 pub mod lanes;
 pub mod ptx;
 mod runtime;
@@ -31,5 +34,5 @@ mod simulation;
 
 pub use error::{Fault, FaultKind, Position, SimulatorError};
 pub use lanes::launch::Launch;
-pub use runtime::{PtxRuntime, register_ptx};
+pub use runtime::{AmdRuntime, PtxRuntime, register_amd, register_ptx};
 pub use simulation::{Argument, BufferId, Simulation};

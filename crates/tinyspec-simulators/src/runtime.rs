@@ -1,14 +1,15 @@
 //! Simulators as devices: memory, programs, command lists.
 
-use crate::ptx::{Given, Kernel, Module};
-use crate::{Launch, SimulatorError};
+mod sizes;
+
+use crate::lanes::launch::{Given, Run};
+use crate::{Launch, SimulatorError, amd, ptx};
 use memmap2::{MmapMut, MmapOptions};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tinyspec_backends::{BackendError, Compiler, LinearKernel, Memory, Program, Runtime, Target};
 use tinyspec_core::execute::{Device, register};
-use tinyspec_ir::{AddrSpace, Arg, Builder, Op, dim};
 
 /// Where buffers are, and their bytes.
 type Ranges = Arc<Mutex<BTreeMap<usize, usize>>>;
@@ -58,17 +59,20 @@ unsafe impl Memory for SparseMemory {
     }
 }
 
-/// Runs PTX. A kernel's code is the text of a module with one entry, whose parameters are the addresses of its buffers.
+/// What the runtimes have in common.
 #[derive(Debug, Default)]
-pub struct PtxRuntime {
+struct Simulated {
     ranges: Ranges,
     seed: u64,
 }
 
-impl PtxRuntime {
-    /// A runtime whose launches run their workgroups, warps and lanes in an order that the seed decides.
-    pub fn seeded(seed: u64) -> PtxRuntime {
-        PtxRuntime { seed, ..PtxRuntime::default() }
+impl Simulated {
+    fn allocate(&self, bytes: usize) -> Result<Arc<dyn Memory>, BackendError> {
+        let mut memory = SparseMemory::new(bytes)?;
+        let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        ranges.insert(memory.address() as usize, bytes);
+        memory.ranges = Some(self.ranges.clone());
+        Ok(Arc::new(memory))
     }
 
     /// The bytes from an address to the end of its buffer.
@@ -82,11 +86,11 @@ impl PtxRuntime {
     /// be given buffers that this kernel has no parameter for.
     fn given(
         &self,
-        program: &PtxProgram,
+        program: &Loaded,
         launch: &tinyspec_backends::Launch,
         buffers: &[*mut u8],
     ) -> Result<Vec<Given>, BackendError> {
-        let count = program.kernel.code.params.len();
+        let count = program.kernel.parameter_count();
         let mut given = Vec::with_capacity(count);
         for (slot, &index) in launch.buffers.iter().enumerate().take(count.saturating_sub(launch.dims.len())) {
             let address = buffers.get(index as usize).copied();
@@ -101,7 +105,7 @@ impl PtxRuntime {
     /// # Safety
     /// As [`Runtime::enqueue`].
     unsafe fn launch(&self, launch: &tinyspec_backends::Launch, buffers: &[*mut u8]) -> Result<(), BackendError> {
-        let Some(program) = launch.program.as_any().downcast_ref::<PtxProgram>() else {
+        let Some(program) = launch.program.as_any().downcast_ref::<Loaded>() else {
             let reason = "it was compiled for another device".into();
             return Err(BackendError::Load { name: "kernel".into(), reason });
         };
@@ -114,65 +118,25 @@ impl PtxRuntime {
             }
             Ok(all)
         };
-        let limits = [i32::MAX as usize, 65_535, 65_535];
-        let grid = launch.grid;
+        let (limits, grid) = (program.most_groups, launch.grid);
         if grid.groups.iter().zip(limits).any(|(&groups, limit)| groups > limit) {
             return Err(program.refuse(format!("{:?} workgroups, at most {limits:?}", grid.groups)));
         }
         let mut made = Launch::grid(sizes(grid.groups, "workgroups")?, sizes(grid.threads, "threads")?);
         made.seed = self.seed;
-        if program.kernel.code.has_external {
+        if program.kernel.takes_local() {
             made.local_bytes = launch.scratch_bytes;
         }
         if grid.count() == 0 {
             return Ok(());
         }
         // SAFETY: the caller vouches for the buffers.
-        unsafe { crate::ptx::run(&program.kernel.code, &made, &given)? };
+        unsafe { program.kernel.run(&made, &given)? };
         Ok(())
     }
-}
 
-struct PtxProgram {
-    kernel: Kernel,
-    /// Bytes of each buffer, where they are known before a launch.
-    sizes: Vec<Option<usize>>,
-}
-
-impl PtxProgram {
-    fn refuse(&self, reason: String) -> BackendError {
-        SimulatorError::Launch { kernel: self.kernel.name().into(), reason }.into()
-    }
-}
-
-impl Program for PtxProgram {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-}
-
-// SAFETY: memory is its own; every access is checked before it is made.
-unsafe impl Runtime for PtxRuntime {
-    fn allocate(&self, bytes: usize) -> Result<Arc<dyn Memory>, BackendError> {
-        let mut memory = SparseMemory::new(bytes)?;
-        let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
-        ranges.insert(memory.address() as usize, bytes);
-        memory.ranges = Some(self.ranges.clone());
-        Ok(Arc::new(memory))
-    }
-
-    fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
-        let failed = |reason: String| BackendError::Load { name: name.into(), reason };
-        let text = std::str::from_utf8(code).map_err(|_| failed("it is no text".into()))?;
-        let module = Module::parse(text).map_err(|error| failed(error.to_string()))?;
-        let mut kernels = module.kernels();
-        let (Some(entry), None) = (kernels.next(), kernels.next()) else {
-            return Err(failed("it holds no kernel, or several".into()));
-        };
-        let kernel = module.kernel(entry).map_err(|error| failed(error.to_string()))?;
-        Ok(Arc::new(PtxProgram { kernel, sizes: sizes::read(text) }))
-    }
-
+    /// # Safety
+    /// As [`Runtime::enqueue`].
     unsafe fn enqueue(&self, launches: &[tinyspec_backends::Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {
         for launch in launches {
             // SAFETY: the caller's promise holds for each launch.
@@ -182,78 +146,147 @@ unsafe impl Runtime for PtxRuntime {
     }
 }
 
-/// Adds a device such as `ptxsim:sm_80`, whose kernels the compiler makes as PTX.
-pub fn register_ptx(name: &str, target: Target, compiler: Arc<dyn Compiler>) -> Arc<Device> {
-    register(name, target, Arc::new(Sized(compiler)), Arc::new(PtxRuntime::default()))
+/// A kernel of one of the instruction sets.
+struct Loaded {
+    kernel: Box<dyn Run + Send + Sync>,
+    /// Bytes of each buffer, where they are known before a launch.
+    sizes: Vec<Option<usize>>,
+    most_groups: [usize; 3],
 }
 
-/// A compiler of PTX that also says, in a comment, how large the buffers are.
-struct Sized(Arc<dyn Compiler>);
+impl Loaded {
+    fn refuse(&self, reason: String) -> BackendError {
+        SimulatorError::Launch { kernel: self.kernel.kernel_name().into(), reason }.into()
+    }
+}
+
+impl Program for Loaded {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// The name of a module's only kernel.
+fn only<'a>(name: &str, mut kernels: impl Iterator<Item = &'a str>) -> Result<&'a str, BackendError> {
+    match (kernels.next(), kernels.next()) {
+        (Some(entry), None) => Ok(entry),
+        _ => Err(BackendError::Load { name: name.into(), reason: "it holds no kernel, or several".into() }),
+    }
+}
+
+/// Runs PTX. A kernel's code is the text of a module with one entry, whose parameters are the addresses of its buffers.
+#[derive(Debug, Default)]
+pub struct PtxRuntime(Simulated);
+
+impl PtxRuntime {
+    /// A runtime whose launches run their workgroups, warps and lanes in an order that the seed decides.
+    pub fn seeded(seed: u64) -> PtxRuntime {
+        PtxRuntime(Simulated { seed, ..Simulated::default() })
+    }
+}
+
+// SAFETY: memory is its own; every access is checked before it is made.
+unsafe impl Runtime for PtxRuntime {
+    fn allocate(&self, bytes: usize) -> Result<Arc<dyn Memory>, BackendError> {
+        self.0.allocate(bytes)
+    }
+
+    fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
+        let failed = |reason: String| BackendError::Load { name: name.into(), reason };
+        let text = std::str::from_utf8(code).map_err(|_| failed("it is no text".into()))?;
+        let module = ptx::Module::parse(text).map_err(|error| failed(error.to_string()))?;
+        let kernel = module.kernel(only(name, module.kernels())?).map_err(|error| failed(error.to_string()))?;
+        let most_groups = [i32::MAX as usize, 65_535, 65_535];
+        Ok(Arc::new(Loaded { kernel: Box::new(kernel), sizes: sizes::read(code), most_groups }))
+    }
+
+    unsafe fn enqueue(&self, launches: &[tinyspec_backends::Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.0.enqueue(launches, buffers) }
+    }
+}
+
+/// Runs machine code of AMD's GPUs. A kernel's code is a code object with one kernel, as ROCm loads it.
+#[derive(Debug, Default)]
+pub struct AmdRuntime(Simulated);
+
+impl AmdRuntime {
+    /// A runtime whose launches run their workgroups, waves and lanes in an order that the seed decides.
+    pub fn seeded(seed: u64) -> AmdRuntime {
+        AmdRuntime(Simulated { seed, ..Simulated::default() })
+    }
+}
+
+// SAFETY: as above.
+unsafe impl Runtime for AmdRuntime {
+    fn allocate(&self, bytes: usize) -> Result<Arc<dyn Memory>, BackendError> {
+        self.0.allocate(bytes)
+    }
+
+    fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
+        let failed = |reason: String| BackendError::Load { name: name.into(), reason };
+        let module = amd::Module::read(code).map_err(|error| failed(error.to_string()))?;
+        let kernel = module.kernel(only(name, module.kernels())?).map_err(|error| failed(error.to_string()))?;
+        let most_groups = [u32::MAX as usize; 3];
+        Ok(Arc::new(Loaded { kernel: Box::new(kernel), sizes: sizes::read(code), most_groups }))
+    }
+
+    unsafe fn enqueue(&self, launches: &[tinyspec_backends::Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {
+        // SAFETY: as the caller promises.
+        unsafe { self.0.enqueue(launches, buffers) }
+    }
+}
+
+/// Adds a device such as `ptxsim:sm_80`, whose kernels the compiler makes as PTX.
+pub fn register_ptx(name: &str, target: Target, compiler: Arc<dyn Compiler>) -> Arc<Device> {
+    register(name, target, Arc::new(Sized { compiler, is_text: true }), Arc::new(PtxRuntime::default()))
+}
+
+/// Adds a device such as `amdsim:gfx942`, whose kernels the compiler makes as code objects.
+pub fn register_amd(name: &str, target: Target, compiler: Arc<dyn Compiler>) -> Arc<Device> {
+    register(name, target, Arc::new(Sized { compiler, is_text: false }), Arc::new(AmdRuntime::default()))
+}
+
+/// A compiler that also says, behind the code, how large the buffers are.
+struct Sized {
+    compiler: Arc<dyn Compiler>,
+    /// Of PTX, which ends with a NUL.
+    is_text: bool,
+}
+
+impl Sized {
+    fn add(&self, kernel: &LinearKernel, mut code: Vec<u8>) -> Vec<u8> {
+        while self.is_text && code.last() == Some(&0) {
+            code.pop();
+        }
+        sizes::add(kernel, code)
+    }
+}
 
 // SAFETY: the code is that of the compiler behind it.
 unsafe impl Compiler for Sized {
     fn fingerprint(&self) -> String {
-        format!("{}, sizes", self.0.fingerprint())
+        format!("{}, sizes", self.compiler.fingerprint())
     }
 
     fn generator(&self) -> Option<String> {
-        self.0.generator()
+        self.compiler.generator()
     }
 
     fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {
-        Ok(sizes::add(kernel, self.0.compile(kernel, target)?))
+        Ok(self.add(kernel, self.compiler.compile(kernel, target)?))
     }
 
     fn compile_all(&self, kernels: &[&LinearKernel], target: &Target) -> Vec<Result<Vec<u8>, BackendError>> {
-        let codes = self.0.compile_all(kernels, target);
-        kernels.iter().zip(codes).map(|(kernel, code)| Ok(sizes::add(kernel, code?))).collect()
+        let codes = self.compiler.compile_all(kernels, target);
+        kernels.iter().zip(codes).map(|(kernel, code)| Ok(self.add(kernel, code?))).collect()
     }
 
     fn source(&self, kernel: &LinearKernel, target: &Target) -> Result<String, BackendError> {
-        self.0.source(kernel, target)
+        self.compiler.source(kernel, target)
     }
 
     fn assembly(&self, kernel: &LinearKernel, target: &Target) -> Result<String, BackendError> {
-        self.0.assembly(kernel, target)
-    }
-}
-
-/// Sizes of buffers, in a comment behind the code: bounds are exact although memory comes in larger pieces.
-mod sizes {
-    use super::{AddrSpace, Arg, Builder as _, LinearKernel, Op, dim};
-
-    const MARK: &str = "\n// bytes of buffers:";
-
-    pub fn add(kernel: &LinearKernel, mut code: Vec<u8>) -> Vec<u8> {
-        while code.last() == Some(&0) {
-            code.pop();
-        }
-        let graph = &kernel.graph;
-        let mut sizes: Vec<Option<usize>> = vec![None; kernel.params];
-        for &node in graph.sources(kernel.linear) {
-            let &Arg::Param { slot, dtype, addrspace: Some(AddrSpace::Global), .. } = graph.arg(node) else { continue };
-            if graph.op(node) != Op::Param {
-                continue;
-            }
-            let elements = dim::static_shape(&graph.props(node).shape).and_then(|dims| {
-                dims.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim.try_into().ok()?))
-            });
-            if let Some(size) = sizes.get_mut(slot as usize) {
-                *size = elements.and_then(|elements| elements.checked_mul(dtype.size()));
-            }
-        }
-        code.extend(MARK.bytes());
-        for size in sizes {
-            let text = size.map_or("?".into(), |size| size.to_string());
-            code.extend(format!(" {text}").bytes());
-        }
-        code.push(b'\n');
-        code
-    }
-
-    pub fn read(text: &str) -> Vec<Option<usize>> {
-        let Some(start) = text.rfind(MARK) else { return Vec::new() };
-        let line = text[start + MARK.len()..].lines().next().unwrap_or("");
-        line.split_whitespace().map(|size| size.parse().ok()).collect()
+        self.compiler.assembly(kernel, target)
     }
 }

@@ -1,6 +1,6 @@
 //! Kernels on buffers, without a device: for tests of kernels, of the simulators and of what drives a GPU.
 
-use crate::ptx::Kernel;
+use crate::lanes::launch::{Given, Run};
 use crate::runtime::SparseMemory;
 use crate::{Launch, SimulatorError};
 use std::collections::BTreeMap;
@@ -135,13 +135,13 @@ impl Simulation {
         Ok(start)
     }
 
-    /// Runs a kernel; how many warp instructions it executed.
+    /// Runs a kernel, of [`crate::ptx`] or [`crate::amd`]; how many wave instructions it executed.
     ///
     /// # Errors
     /// When the launch does not fit the kernel, or the kernel does what it must not.
     pub fn run<A: Copy + Into<Argument>>(
         &mut self,
-        kernel: &Kernel,
+        kernel: &impl Run,
         launch: &Launch,
         arguments: &[A],
     ) -> Result<u64, SimulatorError> {
@@ -150,12 +150,12 @@ impl Simulation {
             given.push(match argument.into() {
                 Argument::Buffer(BufferId(address)) | Argument::Address(address) => {
                     let (start, bytes) = self.memory(address)?;
-                    crate::ptx::Given::Memory(start, bytes)
+                    Given::Memory(start, bytes)
                 }
-                Argument::Value(bits) => crate::ptx::Given::Value(bits),
+                Argument::Value(bits) => Given::Value(bits),
             });
         }
         // SAFETY: the buffers are ours, and borrowed until the run ends.
-        unsafe { crate::ptx::run(&kernel.code, launch, &given) }
+        unsafe { kernel.run(launch, &given) }
     }
 }

@@ -1,7 +1,7 @@
 //! The compiler: a linear kernel becomes an object, or PTX.
 
 use super::machine::{Machine, Output};
-use super::{LlvmError, find, hsa_linker, llvm, render, split};
+use super::{LlvmError, find, hsa_linker, llvm, render, split, wide_moves};
 use crate::processor::{Architecture, Isa};
 use crate::{BackendError, Compiler, LinearKernel, Target};
 use inkwell::context::Context;
@@ -99,7 +99,14 @@ unsafe impl Compiler for LlvmCompiler {
 
     /// Of a CPU an ELF object, of AMD's GPUs one that ROCm loads; of NVIDIA's PTX.
     fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {
-        let code = self.alone(kernel, target, output(target))?;
+        let mut code = self.alone(kernel, target, output(target))?;
+        if target.isa.as_ref().is_some_and(|isa| wide_moves::is_broken(isa, &code)) {
+            let text = wide_moves::mended(&self.text(kernel, target, Output::Assembly)?);
+            code = self.generate(&kernel.name, target, Output::Object, |_, module| {
+                module.set_inline_assembly(&text);
+                Ok(())
+            })?;
+        }
         match architecture(target) {
             Some(Architecture::Amdgcn) => hsa_linker::link(&code)
                 .map_err(|error| BackendError::Compile(format!("kernel `{}`: {error}", kernel.name))),

@@ -8,6 +8,8 @@ mod simt_interpreter;
 mod tensor_interpreter;
 
 #[cfg(feature = "llvm")]
+mod disassembler;
+#[cfg(feature = "llvm")]
 mod gpus;
 #[cfg(feature = "llvm")]
 mod hsa_objects;

@@ -1,4 +1,33 @@
-//! What a launch is given beside its buffers.
+//! What a launch is given, and what is launched.
+
+use crate::SimulatorError;
+
+/// What a kernel is given for a parameter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Given {
+    /// Memory of the host that the kernel may access, and its bytes.
+    Memory(*mut u8, usize),
+    Value(u64),
+}
+
+/// A kernel of some instruction set.
+pub trait Run {
+    /// Its name.
+    fn kernel_name(&self) -> &str;
+
+    /// How many parameters it takes.
+    fn parameter_count(&self) -> usize;
+
+    /// It has an array of LOCAL memory whose size the launch decides.
+    fn takes_local(&self) -> bool;
+
+    /// Runs a launch; how many wave instructions it was.
+    ///
+    /// # Safety
+    /// The memory that is given is valid and not used elsewhere meanwhile.
+    #[expect(private_interfaces, reason = "only kernels of this crate are run")]
+    unsafe fn run(&self, launch: &Launch, given: &[Given]) -> Result<u64, SimulatorError>;
+}
 
 /// Workgroups, threads, and how they are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -56,7 +56,7 @@ pub(crate) enum Test {
 /// Rounding, flushing of subnormals, clamping to [0, 1].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mode {
-    pub rounding: Option<super::float::Rounding>,
+    pub rounding: Option<crate::float::Rounding>,
     pub flush: bool,
     pub saturate: bool,
     pub approximate: bool,

@@ -10,6 +10,7 @@ use super::arithmetic::WARP;
 use super::decode::{Code, Special};
 use crate::lanes::barrier::Barriers;
 use crate::lanes::clock::{Clocks, MOST_CLOCKS, MOST_GROUPS};
+use crate::lanes::launch::Given;
 use crate::lanes::memory::{Memory, Region};
 use crate::lanes::schedule::Schedule;
 use crate::lanes::{Trouble, show_lanes};
@@ -20,14 +21,6 @@ use warp::{State, Warp};
 
 /// Threads of a workgroup, at the most.
 const MOST_THREADS: u64 = 1024;
-
-/// What a kernel is given for a parameter.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Given {
-    /// Memory of the host that the kernel may access, and its bytes.
-    Memory(*mut u8, usize),
-    Value(u64),
-}
 
 /// What all warps of a workgroup share.
 struct Shared<'a> {

@@ -1,9 +1,10 @@
 //! Modules and kernels, decoded and ready to run.
 
 use super::decode::{self, Code};
-use super::parse;
 use super::syntax::Source;
-use crate::SimulatorError;
+use super::{execute, parse};
+use crate::lanes::launch::{Given, Run};
+use crate::{Launch, SimulatorError};
 use std::sync::Arc;
 
 /// A module of PTX.
@@ -69,6 +70,26 @@ impl Kernel {
     /// The size of each parameter in bytes, and whether it is declared as a pointer.
     pub fn parameter_kinds(&self) -> impl Iterator<Item = (usize, bool)> {
         self.code.params.iter().map(|parameter| (parameter.bytes, parameter.is_pointer))
+    }
+}
+
+impl Run for Kernel {
+    fn kernel_name(&self) -> &str {
+        self.name()
+    }
+
+    fn parameter_count(&self) -> usize {
+        self.parameters()
+    }
+
+    fn takes_local(&self) -> bool {
+        self.code.has_external
+    }
+
+    #[expect(private_interfaces, reason = "as in the trait")]
+    unsafe fn run(&self, launch: &Launch, given: &[Given]) -> Result<u64, SimulatorError> {
+        // SAFETY: as the caller promises.
+        unsafe { execute::run(&self.code, launch, given) }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tests of the simulators.
 
+mod amd;
 mod answers;
 mod barriers;
 mod faults;

@@ -1,8 +1,8 @@
 //! Predicates: comparisons, and what kind of number a float is.
 
-use super::super::float::F16;
 use super::super::types::Type;
 use super::{Long, Test, WARP, Word};
+use crate::float::F16;
 
 macro_rules! words {
     (|$a:ident, $b:ident| $holds:expr) => {

@@ -1,8 +1,8 @@
 //! `cvt`: numbers of one type as numbers of another.
 
-use super::super::float::{BF16, E4M3, E5M2, F16, F32, Format, Rounding, TF32, round_to_integer};
 use super::super::types::Type;
 use super::{Each, Shape, WARP};
+use crate::float::{BF16, E4M3, E5M2, F16, F32, Format, Rounding, TF32, round_to_integer};
 use std::sync::Arc;
 
 /// What the suffixes of a conversion say.

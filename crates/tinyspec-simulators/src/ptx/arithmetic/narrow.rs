@@ -1,8 +1,8 @@
 //! f16, bf16, pairs of them, and f32 in other modes than to nearest: exact in f64, rounded once.
 
-use super::super::float::{BF16, F16, F32, Format, Rounding, add_odd, divide_odd, multiply_add_odd, root_odd};
 use super::super::types::Type;
 use super::{Mode, Shape, WARP};
+use crate::float::{BF16, F16, F32, Format, Rounding, add_odd, divide_odd, multiply_add_odd, root_odd};
 use std::sync::Arc;
 
 /// The format of a type, and whether a register holds two.

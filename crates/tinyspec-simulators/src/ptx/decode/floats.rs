@@ -2,11 +2,11 @@
 
 use super::super::arithmetic::narrow::{self, exact};
 use super::super::arithmetic::{Mode, double, integer, single};
-use super::super::float::Rounding;
 use super::super::syntax::Operand;
 use super::super::types::Type;
 use super::moves::rounding;
 use super::{Action, Decoder, Form, Result};
+use crate::float::Rounding;
 
 impl<'a> Decoder<'a> {
     pub(super) fn arithmetic(&mut self, name: &'a str, mut form: Form, operands: &'a [Operand]) -> Result<()> {

@@ -2,10 +2,10 @@
 
 use super::super::arithmetic::convert::{self, Conversion};
 use super::super::arithmetic::{Shape, WARP, compare, integer};
-use super::super::float::Rounding;
 use super::super::syntax::Operand;
 use super::super::types::Type;
 use super::{Action, Decoder, Form, Logic, Predicate, Register, Result};
+use crate::float::Rounding;
 
 impl<'a> Decoder<'a> {
     pub(super) fn mov(&mut self, mut form: Form, operands: &'a [Operand]) -> Result<()> {

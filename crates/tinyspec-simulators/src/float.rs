@@ -5,7 +5,7 @@
 
 /// How a result is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rounding {
+pub(crate) enum Rounding {
     /// To nearest, ties to even.
     Even,
     /// To nearest, ties away from zero.
@@ -17,7 +17,7 @@ pub(super) enum Rounding {
 
 /// A binary format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Format {
+pub(crate) struct Format {
     pub exponent: u32,
     pub mantissa: u32,
     /// The largest exponent holds numbers too, and nan is all ones: e4m3.
@@ -26,12 +26,12 @@ pub(super) struct Format {
     pub nan: u64,
 }
 
-pub(super) const F16: Format = Format { exponent: 5, mantissa: 10, is_finite: false, nan: 0x7fff };
-pub(super) const BF16: Format = Format { exponent: 8, mantissa: 7, is_finite: false, nan: 0x7fff };
-pub(super) const F32: Format = Format { exponent: 8, mantissa: 23, is_finite: false, nan: 0x7fff_ffff };
-pub(super) const TF32: Format = Format { exponent: 8, mantissa: 10, is_finite: false, nan: 0x3ffff };
-pub(super) const E4M3: Format = Format { exponent: 4, mantissa: 3, is_finite: true, nan: 0x7f };
-pub(super) const E5M2: Format = Format { exponent: 5, mantissa: 2, is_finite: false, nan: 0x7f };
+pub(crate) const F16: Format = Format { exponent: 5, mantissa: 10, is_finite: false, nan: 0x7fff };
+pub(crate) const BF16: Format = Format { exponent: 8, mantissa: 7, is_finite: false, nan: 0x7fff };
+pub(crate) const F32: Format = Format { exponent: 8, mantissa: 23, is_finite: false, nan: 0x7fff_ffff };
+pub(crate) const TF32: Format = Format { exponent: 8, mantissa: 10, is_finite: false, nan: 0x3ffff };
+pub(crate) const E4M3: Format = Format { exponent: 4, mantissa: 3, is_finite: true, nan: 0x7f };
+pub(crate) const E5M2: Format = Format { exponent: 5, mantissa: 2, is_finite: false, nan: 0x7f };
 
 impl Format {
     pub fn bias(self) -> i32 {
@@ -137,7 +137,7 @@ fn power_of_two(exponent: i32) -> f64 {
 }
 
 /// A number ≥ 0 without its fraction; the mode is that of the number with its sign.
-pub(super) fn round_to_integer(magnitude: f64, rounding: Rounding, is_negative: bool) -> f64 {
+pub(crate) fn round_to_integer(magnitude: f64, rounding: Rounding, is_negative: bool) -> f64 {
     match rounding {
         Rounding::Even => magnitude.round_ties_even(),
         Rounding::Away => magnitude.round(),
@@ -162,7 +162,7 @@ fn to_odd(value: f64, error: f64) -> f64 {
 }
 
 /// The sum, rounded to odd.
-pub(super) fn add_odd(a: f64, b: f64) -> f64 {
+pub(crate) fn add_odd(a: f64, b: f64) -> f64 {
     let sum = a + b;
     if !sum.is_finite() {
         return sum;
@@ -172,12 +172,12 @@ pub(super) fn add_odd(a: f64, b: f64) -> f64 {
 }
 
 /// The product of two numbers of at most 26 bits is exact.
-pub(super) fn multiply_add_odd(a: f64, b: f64, c: f64) -> f64 {
+pub(crate) fn multiply_add_odd(a: f64, b: f64, c: f64) -> f64 {
     add_odd(a * b, c)
 }
 
 /// The quotient of two numbers of at most 25 bits, rounded to odd.
-pub(super) fn divide_odd(a: f64, b: f64) -> f64 {
+pub(crate) fn divide_odd(a: f64, b: f64) -> f64 {
     let quotient = a / b;
     if !quotient.is_finite() || quotient == 0.0 {
         return quotient;
@@ -188,7 +188,7 @@ pub(super) fn divide_odd(a: f64, b: f64) -> f64 {
 }
 
 /// The square root of a number of at most 25 bits, rounded to odd.
-pub(super) fn root_odd(a: f64) -> f64 {
+pub(crate) fn root_odd(a: f64) -> f64 {
     let root = a.sqrt();
     if !root.is_finite() || root == 0.0 {
         return root;

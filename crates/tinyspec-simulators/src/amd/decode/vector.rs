@@ -1,0 +1,584 @@
+//! Vector instructions: operands with their modifiers, in each of the encodings.
+
+use super::super::chip::Family;
+use super::super::kind::Kind;
+use super::super::lanes::Function;
+use super::super::table::{self, Masks, Row};
+use super::super::text::{Flag, Given, Half, Line, Operand, register};
+use super::super::wave::Span;
+use super::{Action, Context, Modifiers, Refusal, Step, bare};
+use crate::amd::table::ScalarKind;
+use smallvec::{SmallVec, smallvec};
+
+/// Where an operand comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum SourcePlace {
+    Vector(u16),
+    Scalar(u16),
+    Value(u64),
+    Flag(Flag),
+}
+
+/// What of a register is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Half16 {
+    All,
+    Of(Half),
+    /// A byte, and whether its sign goes on.
+    Byte(u8, bool),
+    Word(Half, bool),
+    /// Of a pair: which half comes to the low place, and which to the high one.
+    Pair(Half, Half),
+}
+
+/// An operand of a vector instruction.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Source {
+    pub place: SourcePlace,
+    pub kind: Kind,
+    pub select: Half16,
+    pub absolute: bool,
+    pub negative: bool,
+    /// Of a pair: its low and its high part.
+    pub negative_parts: [bool; 2],
+    /// A register as it is.
+    pub is_plain: bool,
+    /// Halves of each register that matter.
+    pub needs: [bool; 2],
+}
+
+/// Where the result goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum To {
+    Nothing,
+    Word(u16),
+    Long(u16),
+    /// A half; the other one stays, or becomes zero.
+    Half(u16, Half, bool),
+    /// A byte; the others stay, become zero, or (above) the sign.
+    Byte(u16, u8, Unused),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Unused {
+    Kept,
+    Zero,
+    Sign,
+}
+
+/// Where a mask goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct MaskOut {
+    pub register: u16,
+    /// To EXEC too, or alone.
+    pub active: bool,
+}
+
+/// The lanes that the first operand is read from.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Dpp {
+    /// By lane; 64 for none.
+    pub from: [u8; 64],
+    /// Lanes that may be written.
+    pub enabled: u64,
+    /// A lane without a source reads 0, and is not left out.
+    pub zero: bool,
+    /// Lanes that do not execute are read too.
+    pub reads_inactive: bool,
+}
+
+/// How lanes are spread.
+pub(in super::super) type Lanes = Option<Box<Dpp>>;
+
+/// A vector instruction.
+pub(in super::super) struct Vector {
+    pub function: Function,
+    pub to: To,
+    pub kind: Kind,
+    pub from: [Source; 3],
+    pub count: usize,
+    pub mask_in: Option<u16>,
+    pub mask_out: Option<MaskOut>,
+    pub clamps: bool,
+    pub lanes: Lanes,
+    /// Of a function that is one.
+    pub table: u8,
+    /// What is unknown of the result is found out by trying.
+    pub follows: bool,
+}
+
+const NO_SOURCE: Source = Source {
+    place: SourcePlace::Value(0),
+    kind: Kind::I32,
+    select: Half16::All,
+    absolute: false,
+    negative: false,
+    negative_parts: [false; 2],
+    is_plain: false,
+    needs: [false; 2],
+};
+
+/// The name without the encoding.
+fn base(name: &str) -> (&str, bool) {
+    for (suffix, is_sdwa) in [("_e64_dpp", false), ("_e32", false), ("_e64", false), ("_dpp", false), ("_sdwa", true)] {
+        if let Some(name) = name.strip_suffix(suffix) {
+            return (name, is_sdwa);
+        }
+    }
+    (name, false)
+}
+
+type Decoded = (Vector, SmallVec<[Span; 4]>, SmallVec<[Span; 2]>);
+
+pub(super) fn decode(context: &Context, line: &Line) -> Result<Decoded, Refusal> {
+    let (name, is_sdwa) = base(&line.mnemonic);
+    let row = table::vector(name).ok_or("no such instruction is known")?;
+    let mut modifiers = Modifiers::new(line);
+    let mut operands = line.operands.as_slice();
+    let mut reads: SmallVec<[Span; 4]> = smallvec![];
+    let mut writes: SmallVec<[Span; 2]> = smallvec![];
+    let mask_count = context.mask();
+    let vcc = Operand::Scalar { first: register::VCC, count: mask_count };
+    let active = Span::new(register::EXEC, mask_count);
+
+    // Results.
+    let mut result = None;
+    let mut mask_out = None;
+    match row.masks {
+        Masks::Result => {
+            let (mask, rest) = split(operands)?;
+            operands = rest;
+            mask_out = Some(MaskOut { register: context.scalar(bare(mask)?, mask_count)?, active: false });
+        }
+        Masks::ResultActive => {
+            // On gfx9 a mask is written too; later ones may print EXEC or nothing.
+            let is_mask = matches!(operands.first().map(|given| &given.operand), Some(Operand::Scalar { .. }))
+                && operands.len() > row.from.len();
+            if is_mask {
+                let (mask, rest) = split(operands)?;
+                operands = rest;
+                mask_out = Some(MaskOut { register: context.scalar(bare(mask)?, mask_count)?, active: true });
+            } else {
+                mask_out = Some(MaskOut { register: register::NULL, active: true });
+            }
+            writes.push(active);
+        }
+        _ => {
+            let (to, rest) = split(operands)?;
+            operands = rest;
+            result = Some(bare(to)?);
+        }
+    }
+    if matches!(row.masks, Masks::Out | Masks::OutIn) {
+        let (mask, rest) = split(operands)?;
+        operands = rest;
+        mask_out = Some(MaskOut { register: context.scalar(bare(mask)?, mask_count)?, active: false });
+    }
+    if let Some(MaskOut { register, .. }) = mask_out {
+        writes.push(Span::new(register, mask_count));
+    }
+    let mut mask_in = None;
+    if matches!(row.masks, Masks::OutIn | Masks::In) {
+        let wanted = row.from.len() + 1;
+        let mask = match operands.split_last() {
+            Some((last, rest)) if operands.len() == wanted => {
+                operands = rest;
+                bare(last)?.clone()
+            }
+            // Half of a dual instruction does not name it.
+            _ => vcc.clone(),
+        };
+        mask_in = Some(context.scalar(&mask, mask_count)?);
+    } else if row.masks == Masks::InCarry {
+        mask_in = Some(register::VCC);
+    }
+    if let Some(register) = mask_in {
+        reads.push(Span::new(register, mask_count));
+    }
+
+    // Operands.
+    let count = row.from.len();
+    let given = count - usize::from(row.accumulates);
+    if operands.len() != given {
+        return Err(format!("it has {} operands, not {given}", operands.len()));
+    }
+    let selects = Selects::read(&mut modifiers, row, is_sdwa)?;
+    let mut from = [NO_SOURCE; 3];
+    for (number, kind) in row.from.iter().enumerate() {
+        let operand = match operands.get(number) {
+            Some(given) => given.clone(),
+            None => Given {
+                operand: result.cloned().ok_or("it has no result")?,
+                negative: false,
+                absolute: false,
+                sign_extended: false,
+            },
+        };
+        from[number] = source(context, &operand, *kind, &selects, number)?;
+        if let Ok(span) = context.span(&operand.operand) {
+            let half = match from[number].needs {
+                [true, false] => Some(Half::Low),
+                [false, true] => Some(Half::High),
+                _ => None,
+            };
+            reads.push(if span.first < register::SCALARS { span } else { span.half(half) });
+        }
+    }
+
+    // The rest.
+    let to = match result {
+        None => To::Nothing,
+        Some(operand) => {
+            let to = target(context, row, operand, &selects, is_sdwa)?;
+            let half = if let To::Half(_, half, false) = to { Some(half) } else { None };
+            writes.push(context.span(operand)?.half(half));
+            to
+        }
+    };
+    let clamps = modifiers.flag("clamp") || modifiers.flag("clamp_mode");
+    let is_float = matches!(row.to, Kind::F16 | Kind::F32 | Kind::F64 | Kind::PairF16 | Kind::PairF32);
+    if clamps && !is_float {
+        return Err("results that are clamped are known of floats alone".into());
+    }
+    let lanes = spread(&mut modifiers, context.chip.family, context.chip.wave)?;
+    let table = match row.function {
+        Function::Table => {
+            let bits = modifiers.number("bitop3")?.unwrap_or(0);
+            u8::try_from(bits).map_err(|_| "its table has more than eight bits")?
+        }
+        _ => 0,
+    };
+    modifiers.end()?;
+    let vector = Vector {
+        function: row.function,
+        to,
+        kind: row.to,
+        from,
+        count,
+        mask_in,
+        mask_out,
+        clamps,
+        lanes,
+        table,
+        follows: row.follows && !matches!(to, To::Nothing),
+    };
+    Ok((vector, reads, writes))
+}
+
+fn split(operands: &[Given]) -> Result<(&Given, &[Given]), Refusal> {
+    operands.split_first().ok_or_else(|| "an operand is missing".into())
+}
+
+/// What modifiers say of operands.
+#[derive(Default)]
+struct Selects {
+    /// `op_sel`: the high half, by operand and at last the result.
+    high: Vec<i64>,
+    /// `op_sel_hi`, of pairs.
+    high_above: Vec<i64>,
+    negative_below: Vec<i64>,
+    negative_above: Vec<i64>,
+    /// SDWA: of the result and of two operands.
+    parts: Option<[Part; 3]>,
+    unused: Option<Unused>,
+}
+
+#[derive(Clone, Copy)]
+enum Part {
+    Byte(u8),
+    Word(Half),
+    All,
+}
+
+impl Part {
+    fn named(name: &str) -> Result<Part, Refusal> {
+        Ok(match name {
+            "BYTE_0" => Part::Byte(0),
+            "BYTE_1" => Part::Byte(1),
+            "BYTE_2" => Part::Byte(2),
+            "BYTE_3" => Part::Byte(3),
+            "WORD_0" => Part::Word(Half::Low),
+            "WORD_1" => Part::Word(Half::High),
+            "DWORD" => Part::All,
+            _ => return Err(format!("`{name}` is no part of a register")),
+        })
+    }
+}
+
+impl Selects {
+    fn read(modifiers: &mut Modifiers, row: &Row, is_sdwa: bool) -> Result<Selects, Refusal> {
+        let mut selects = Selects {
+            high: modifiers.list("op_sel")?.unwrap_or_default(),
+            high_above: modifiers.list("op_sel_hi")?.unwrap_or_default(),
+            negative_below: modifiers.list("neg_lo")?.unwrap_or_default(),
+            negative_above: modifiers.list("neg_hi")?.unwrap_or_default(),
+            ..Selects::default()
+        };
+        let takes_pairs = row.from.iter().any(|kind| kind.is_pair());
+        let is_mixed = row.from.contains(&Kind::Mixed);
+        let has_pairs = !selects.negative_below.is_empty() || !selects.negative_above.is_empty();
+        if has_pairs && !takes_pairs || !selects.high_above.is_empty() && !takes_pairs && !is_mixed {
+            return Err("its modifiers are those of pairs".into());
+        }
+        if is_sdwa {
+            let mut part = |name: &str| modifiers.value(name).map(Part::named).transpose();
+            let parts = [part("dst_sel")?, part("src0_sel")?, part("src1_sel")?];
+            selects.parts = Some(parts.map(|part| part.unwrap_or(Part::All)));
+            selects.unused = match modifiers.value("dst_unused") {
+                None => None,
+                Some("UNUSED_PAD") => Some(Unused::Zero),
+                Some("UNUSED_SEXT") => Some(Unused::Sign),
+                Some("UNUSED_PRESERVE") => Some(Unused::Kept),
+                Some(name) => return Err(format!("`{name}` says nothing of what is left of a register")),
+            };
+        }
+        Ok(selects)
+    }
+
+    fn is_high(&self, number: usize) -> bool {
+        self.high.get(number) == Some(&1)
+    }
+}
+
+fn half(is_high: bool) -> Half {
+    if is_high { Half::High } else { Half::Low }
+}
+
+fn source(context: &Context, given: &Given, kind: Kind, selects: &Selects, number: usize) -> Result<Source, Refusal> {
+    let mut operand_half = None;
+    let place = match &given.operand {
+        Operand::Vector { .. } | Operand::Accumulator { .. } => {
+            operand_half = half_of(&given.operand);
+            SourcePlace::Vector(context.vector(&given.operand, kind.count())?)
+        }
+        Operand::Scalar { first, .. } => {
+            // A pair of 16 or 32 bits each, or one.
+            context.scalar(&given.operand, kind.count())?;
+            SourcePlace::Scalar(*first)
+        }
+        Operand::Flag(flag) => SourcePlace::Flag(*flag),
+        operand => SourcePlace::Value(kind.constant(operand)?),
+    };
+    let mut select = match kind {
+        kind if kind.is_pair() => {
+            let above = selects.high_above.get(number).is_none_or(|&bit| bit == 1);
+            Half16::Pair(half(selects.is_high(number)), half(above))
+        }
+        Kind::Mixed if selects.high_above.get(number) == Some(&1) => Half16::Of(half(selects.is_high(number))),
+        Kind::Mixed => Half16::All,
+        kind if kind.is_narrow() => Half16::Of(operand_half.unwrap_or(half(selects.is_high(number)))),
+        _ if selects.is_high(number) || operand_half.is_some() => {
+            return Err("half of an operand that is all of a register".into());
+        }
+        _ => Half16::All,
+    };
+    if let Some(parts) = &selects.parts {
+        let part = parts.get(number + 1).copied().unwrap_or(Part::All);
+        select = match part {
+            Part::All => select,
+            _ if kind.count() != 1 || kind.is_pair() => return Err("part of such an operand".into()),
+            Part::Byte(byte) => Half16::Byte(byte, given.sign_extended),
+            Part::Word(half) if kind.is_narrow() => Half16::Of(half),
+            Part::Word(half) => Half16::Word(half, given.sign_extended),
+        };
+        if given.sign_extended && !matches!(select, Half16::Byte(..) | Half16::Word(..)) && !kind.is_narrow() {
+            return Err("`sext` of all of a register".into());
+        }
+    } else if given.sign_extended {
+        return Err("`sext` without a part".into());
+    }
+    let is_signed = kind.sign().is_some() || matches!(kind, Kind::B32 | Kind::B16);
+    if (given.negative || given.absolute) && !is_signed {
+        return Err("the sign of an operand that has none".into());
+    }
+    let pair_bit = |list: &[i64]| list.get(number) == Some(&1);
+    let negative_parts = [pair_bit(&selects.negative_below), pair_bit(&selects.negative_above)];
+    if negative_parts != [false; 2] && !matches!(kind, Kind::PairF16 | Kind::PairF32) {
+        return Err("the sign of a pair that has none".into());
+    }
+    let is_whole = matches!(select, Half16::All | Half16::Of(Half::Low) | Half16::Pair(Half::Low, Half::High))
+        && !(kind == Kind::Mixed && select != Half16::All);
+    let is_plain = is_whole
+        && !given.negative
+        && !given.absolute
+        && negative_parts == [false; 2]
+        && matches!(place, SourcePlace::Vector(_))
+        && kind.count() == 1;
+    let needs = match select {
+        Half16::All => [true; 2],
+        Half16::Of(half) | Half16::Word(half, _) => [half == Half::Low, half == Half::High],
+        Half16::Byte(byte, _) => [byte < 2, byte >= 2],
+        Half16::Pair(..) if kind.count() == 2 => [true; 2],
+        Half16::Pair(low, high) => [low == Half::Low || high == Half::Low, low == Half::High || high == Half::High],
+    };
+    Ok(Source {
+        place,
+        kind,
+        select,
+        absolute: given.absolute,
+        negative: given.negative,
+        negative_parts,
+        is_plain,
+        needs,
+    })
+}
+
+fn half_of(operand: &Operand) -> Option<Half> {
+    match operand {
+        Operand::Vector { half, .. } => *half,
+        _ => None,
+    }
+}
+
+fn target(context: &Context, row: &Row, operand: &Operand, selects: &Selects, is_sdwa: bool) -> Result<To, Refusal> {
+    let register = context.vector(operand, row.to.count())?;
+    // Of old, instructions of 16 bits made the other half zero.
+    let is_old = context.chip.family == Family::Gfx9;
+    if is_sdwa && let Some(parts) = &selects.parts {
+        let unused = selects.unused.unwrap_or(Unused::Zero);
+        return Ok(match parts[0] {
+            Part::All if row.to.is_narrow() => To::Half(register, Half::Low, true),
+            Part::All => To::Word(register),
+            Part::Byte(byte) => To::Byte(register, byte, unused),
+            Part::Word(half) => match unused {
+                Unused::Kept => To::Half(register, half, false),
+                Unused::Zero => To::Half(register, half, true),
+                Unused::Sign => return Err("a half whose sign goes on".into()),
+            },
+        });
+    }
+    let result_is_high = selects.is_high(row.from.len());
+    Ok(match row.to {
+        kind if kind.count() == 2 => To::Long(register),
+        kind if kind.is_narrow() => match (half_of(operand), row.half) {
+            (_, Some(Half::High)) => To::Half(register, Half::High, false),
+            (Some(half), _) => To::Half(register, half, false),
+            (None, _) if result_is_high => To::Half(register, Half::High, false),
+            (None, Some(Half::Low)) => To::Half(register, Half::Low, false),
+            (None, None) => To::Half(register, Half::Low, is_old),
+        },
+        _ if result_is_high || half_of(operand).is_some() => return Err("half of a result".into()),
+        _ => To::Word(register),
+    })
+}
+
+/// Where lanes read from: DPP.
+fn spread(modifiers: &mut Modifiers, family: Family, wave: usize) -> Result<Lanes, Refusal> {
+    let mut from = [64u8; 64];
+    let mut is_spread = false;
+    let mut set = |of: &dyn Fn(usize) -> Option<usize>| {
+        for (lane, from) in from.iter_mut().enumerate().take(wave) {
+            *from = of(lane).filter(|&lane| lane < wave).map_or(64, |lane| lane as u8);
+        }
+        is_spread = true;
+    };
+    if let Some(lanes) = modifiers.list("quad_perm")? {
+        let [a, b, c, d] = lanes.as_slice() else { return Err("four lanes are expected".into()) };
+        let of = [*a, *b, *c, *d].map(|lane| lane as usize & 3);
+        set(&|lane| Some(lane & !3 | of[lane & 3]));
+    }
+    if let Some(lanes) = modifiers.list("dpp8")? {
+        if lanes.len() != 8 {
+            return Err("eight lanes are expected".into());
+        }
+        set(&|lane| Some(lane & !7 | lanes[lane & 7] as usize & 7));
+    }
+    // In rows of 16.
+    let row = |lane: usize, place: Option<usize>| place.filter(|&place| place < 16).map(|place| lane & !15 | place);
+    if let Some(by) = modifiers.number("row_shl")? {
+        set(&|lane| row(lane, Some((lane & 15).saturating_add(by as usize))));
+    }
+    if let Some(by) = modifiers.number("row_shr")? {
+        set(&|lane| row(lane, (lane & 15).checked_sub(by as usize)));
+    }
+    if let Some(by) = modifiers.number("row_ror")? {
+        set(&|lane| row(lane, Some(((lane & 15) + 16 - (by as usize & 15)) & 15)));
+    }
+    if modifiers.flag("row_mirror") {
+        set(&|lane| Some(lane ^ 15));
+    }
+    if modifiers.flag("row_half_mirror") {
+        set(&|lane| Some(lane ^ 7));
+    }
+    if let Some(mask) = modifiers.number("row_xmask")?.filter(|_| family != Family::Gfx9) {
+        set(&|lane| Some(lane ^ (mask as usize & 15)));
+    }
+    if let Some(place) = modifiers.number("row_share")?.filter(|_| family != Family::Gfx9) {
+        set(&|lane| row(lane, Some(place as usize & 15)));
+    }
+    if let Some(place) = modifiers.number("row_newbcast")?.filter(|_| family == Family::Gfx9) {
+        set(&|lane| row(lane, Some(place as usize & 15)));
+    }
+    if let Some(place) = modifiers.number("row_bcast")?.filter(|_| family == Family::Gfx9) {
+        match place {
+            // The last lane of each row to the next row; that of the first half to the second half.
+            15 => set(&|lane| (lane & !15).checked_sub(1)),
+            31 => set(&|lane| if lane >= 32 { Some(31) } else { None }),
+            _ => return Err("such a broadcast is not known".into()),
+        }
+    }
+    if family == Family::Gfx9 {
+        for (name, by) in [("wave_shl", 1), ("wave_shr", -1)] {
+            if modifiers.number(name)? == Some(1) {
+                set(&|lane| usize::try_from(lane as i64 + by).ok());
+            }
+        }
+    }
+    let rows = modifiers.number("row_mask")?.unwrap_or(0xf);
+    let banks = modifiers.number("bank_mask")?.unwrap_or(0xf);
+    let zero = match modifiers.number("bound_ctrl")? {
+        None => false,
+        Some(0 | 1) => true,
+        Some(_) => return Err("such a `bound_ctrl` is not known".into()),
+    };
+    let reads_inactive = matches!(modifiers.number("fi")?, Some(1));
+    if !is_spread {
+        return match rows == 0xf && banks == 0xf && !zero {
+            true => Ok(None),
+            false => Err("lanes are left out of an instruction that reads no others".into()),
+        };
+    }
+    let is_enabled = |lane: &usize| rows >> (lane / 16) & 1 == 1 && banks >> (lane / 4 % 4) & 1 == 1;
+    let enabled = (0..wave).filter(is_enabled).fold(0, |mask, lane| mask | 1 << lane);
+    Ok(Some(Box::new(Dpp { from, enabled, zero, reads_inactive })))
+}
+
+/// Instructions that move between lanes and scalars.
+pub(super) fn lanes(context: &Context, line: &Line) -> Result<Option<Step>, Refusal> {
+    let (name, _) = base(&line.mnemonic);
+    if !matches!(
+        name,
+        "v_readfirstlane_b32" | "v_readlane_b32" | "v_writelane_b32" | "v_mbcnt_lo_u32_b32" | "v_mbcnt_hi_u32_b32"
+    ) {
+        return Ok(None);
+    }
+    Modifiers::new(line).end()?;
+    let operand = |number: usize| line.operands.get(number).ok_or("an operand is missing".to_string()).and_then(bare);
+    let span = |number: usize| operand(number).ok().and_then(|operand| context.span(operand).ok());
+    let place = |number: usize| -> Result<SourcePlace, Refusal> {
+        let given = Given { operand: operand(number)?.clone(), negative: false, absolute: false, sign_extended: false };
+        Ok(source(context, &given, Kind::B32, &Selects::default(), number)?.place)
+    };
+    let scalar = |number: usize| super::scalar::operand(context, operand(number)?, ScalarKind::I32);
+    let mut reads: SmallVec<[Span; 4]> = (1..line.operands.len()).filter_map(span).collect();
+    let action = match (name, line.operands.len()) {
+        ("v_readfirstlane_b32", 2) => {
+            Action::ReadLane { to: context.scalar(operand(0)?, 1)?, from: place(1)?, lane: None }
+        }
+        ("v_readlane_b32", 3) => {
+            Action::ReadLane { to: context.scalar(operand(0)?, 1)?, from: place(1)?, lane: Some(scalar(2)?) }
+        }
+        ("v_writelane_b32", 3) => {
+            reads.extend(span(0));
+            Action::WriteLane { to: context.vector(operand(0)?, 1)?, value: scalar(1)?, lane: scalar(2)? }
+        }
+        ("v_mbcnt_lo_u32_b32" | "v_mbcnt_hi_u32_b32", 3) => Action::CountBelow {
+            to: context.vector(operand(0)?, 1)?,
+            mask: place(1)?,
+            add: place(2)?,
+            upper: name == "v_mbcnt_hi_u32_b32",
+        },
+        (_, count) => return Err(format!("{count} operands are not what it takes")),
+    };
+    Ok(Some(Step { action, reads, writes: span(0).into_iter().collect() }))
+}

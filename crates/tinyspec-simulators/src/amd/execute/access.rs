@@ -1,0 +1,378 @@
+//! Accesses of memory.
+
+use super::super::decode::{Access, Base};
+use super::super::lanes::{PART, Words};
+use super::super::table::{Change, Permutation, TransferKind};
+use super::super::text::Half;
+use super::super::wave::Wave;
+use super::{ARGUMENTS_ALIGN, Outcome, Shared, unwritten};
+use crate::FaultKind;
+use crate::lanes::memory::{self, LOCAL_BASE, MOST_ELEMENTS, MOST_LANES, Space};
+use crate::lanes::{Mask, Trouble, lanes_of};
+
+type Addresses = [u64; MOST_LANES];
+
+impl Shared<'_> {
+    #[inline(never)]
+    pub(super) fn access(&mut self, wave: &mut Wave, number: usize, access: &Access) -> Outcome<()> {
+        let is_store = !matches!(access.kind, TransferKind::Load | TransferKind::LoadTwo(_));
+        if access.is_local && wave.signalled {
+            let reason = "accesses LOCAL memory between signalling a barrier and waiting at it";
+            return Err(Trouble::new(FaultKind::Race, wave.active, reason));
+        }
+        // Instructions of a wave happen one after the other, for all of its lanes.
+        if is_store {
+            self.clocks.meet(number);
+        }
+        if let Base::Scalar { .. } = access.base {
+            self.scalar_load(wave, number, access)?;
+        } else if wave.active != 0 {
+            let mut addresses = [0; MOST_LANES];
+            match access.kind {
+                TransferKind::Permute(kind) => permute(wave, access, kind)?,
+                TransferKind::Load => {
+                    wave.addresses(access, access.offsets[0], &mut addresses)?;
+                    self.load(wave, number, access, &addresses, access.to.unwrap_or_default())?;
+                }
+                TransferKind::LoadTwo(_) => {
+                    let to = access.to.unwrap_or_default();
+                    for (place, offset) in access.offsets.into_iter().enumerate() {
+                        wave.addresses(access, offset, &mut addresses)?;
+                        self.load(wave, number, access, &addresses, to + (place * access.count) as u16)?;
+                    }
+                }
+                TransferKind::Store => {
+                    wave.addresses(access, access.offsets[0], &mut addresses)?;
+                    self.store(wave, number, access, &addresses, access.data[0].unwrap_or_default())?;
+                }
+                TransferKind::StoreTwo(_) => {
+                    for (offset, data) in access.offsets.into_iter().zip(access.data) {
+                        wave.addresses(access, offset, &mut addresses)?;
+                        self.store(wave, number, access, &addresses, data.unwrap_or_default())?;
+                    }
+                }
+                TransferKind::Change(change) | TransferKind::ChangeReturning(change) => {
+                    self.change(wave, number, access, change)?;
+                }
+            }
+        }
+        if is_store {
+            self.clocks.meet(number);
+        }
+        let is_scalar = matches!(access.base, Base::Scalar { .. });
+        wave.requests.ask(access.counter, &access.results, is_scalar, access.is_local);
+        Ok(())
+    }
+
+    fn scalar_load(&mut self, wave: &mut Wave, number: usize, access: &Access) -> Outcome<()> {
+        let Base::Scalar { first, more } = access.base else { return Ok(()) };
+        let (mut address, mut unknown) = (wave.scalar(first, 2), wave.unknown_bits(first, 2));
+        if let Some(more) = more {
+            let (bits, lost) = wave.scalar_from(more);
+            (address, unknown) = (address.wrapping_add(u64::from(bits as u32)), unknown | lost);
+        }
+        if unknown != 0 {
+            return Err(unwritten(wave.active, "an address"));
+        }
+        let to = access.to.unwrap_or_default();
+        let mut addresses = [0; MOST_LANES];
+        for element in 0..access.count {
+            // Of words, whatever is below is not looked at.
+            let address = address.wrapping_add_signed(access.offsets[0]);
+            addresses[0] = address.wrapping_add((element * access.bytes) as u64);
+            let mut value = 0;
+            let now = self.clocks.now(self.group + 1, number);
+            let wanted = request(access, &now, 1, &addresses, 1);
+            let put = |_: usize, values: &Addresses| value = values[0];
+            match access.bytes {
+                1 => self.memory.load::<1>(&wanted, put),
+                2 => self.memory.load::<2>(&wanted, put),
+                _ => self.memory.load::<4>(&wanted, put),
+            }?;
+            let value = extended(value, access);
+            // Behind the arguments there is memory that a load may reach.
+            let end = self.arguments + self.code.argument_bytes as u64;
+            let is_behind = (end..end.next_multiple_of(ARGUMENTS_ALIGN)).contains(&addresses[0]);
+            wave.put_scalar(to + element as u16, value.into(), 1, if is_behind { u64::MAX } else { 0 })?;
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, wave: &mut Wave, number: usize, access: &Access, addresses: &Addresses, to: u16) -> Outcome<()> {
+        let active = wave.active;
+        for (first, count) in pieces(access, addresses, active) {
+            let mut room = [0; MOST_LANES];
+            let addresses = moved(addresses, first * access.bytes, &mut room);
+            let now = self.clocks.now(self.group + 1, number).private(access.is_local);
+            let wanted = request(access, &now, active, addresses, count);
+            let put = |element: usize, values: &Addresses| {
+                let register = usize::from(to) + first + element;
+                wave.receive(access, register, values, active);
+            };
+            let known = match access.bytes {
+                1 => self.memory.load::<1>(&wanted, put),
+                2 => self.memory.load::<2>(&wanted, put),
+                _ => self.memory.load::<4>(&wanted, put),
+            }?;
+            for (element, known) in known.into_iter().enumerate().take(count) {
+                let register = usize::from(to) + first + element;
+                let mut halves = wave.known[register];
+                match access.half {
+                    None => halves = [known; 2],
+                    Some(Half::Low) => halves[0] = known,
+                    Some(Half::High) => halves[1] = known,
+                }
+                wave.mark(register, active, halves);
+            }
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, wave: &Wave, number: usize, access: &Access, addresses: &Addresses, data: u16) -> Outcome<()> {
+        let active = wave.active;
+        wave.must_know(data, access, access.count)?;
+        for (first, count) in pieces(access, addresses, active) {
+            let mut room = [0; MOST_LANES];
+            let addresses = moved(addresses, first * access.bytes, &mut room);
+            let now = self.clocks.now(self.group + 1, number).private(access.is_local);
+            let wanted = request(access, &now, active, addresses, count);
+            let take = |element: usize, lane: usize| {
+                let bits = wave.vectors[usize::from(data) + first + element][lane / PART][lane % PART];
+                u64::from(if access.half == Some(Half::High) { bits >> 16 } else { bits })
+            };
+            match access.bytes {
+                1 => self.memory.store::<1>(&wanted, take),
+                2 => self.memory.store::<2>(&wanted, take),
+                _ => self.memory.store::<4>(&wanted, take),
+            }?;
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, wave: &mut Wave, number: usize, access: &Access, change: Change) -> Outcome<()> {
+        let mut addresses = [0; MOST_LANES];
+        wave.addresses(access, access.offsets[0], &mut addresses)?;
+        let active = wave.active;
+        let words = access.bytes / 4;
+        // The operand, and what the old bits are compared with.
+        let (operand, compared) = match (change, access.data) {
+            (Change::Compare, [Some(first), _]) => (first, Some(first + words as u16)),
+            (Change::CompareApart, [Some(first), second]) => (first, second),
+            (Change::CompareFirst, [Some(first), Some(second)]) => (second, Some(first)),
+            (_, [first, _]) => (first.unwrap_or_default(), None),
+        };
+        for register in [Some(operand), compared].into_iter().flatten() {
+            wave.must_know(register, access, words)?;
+        }
+        let mut order: smallvec::SmallVec<[usize; 64]> = lanes_of(active).collect();
+        self.schedule.shuffle(&mut order);
+        let now = self.clocks.now(self.group + 1, number).private(access.is_local);
+        let wanted = request(access, &now, active, &addresses, 1);
+        let value = |register: u16, lane: usize| {
+            let word = |register: u16| u64::from(wave.vectors[usize::from(register)][lane / PART][lane % PART]);
+            if words == 2 { word(register) | word(register + 1) << 32 } else { word(register) }
+        };
+        let mut old = [0; MOST_LANES];
+        let of = |_: usize, lane: usize, bits: u64| {
+            old[lane] = bits;
+            match (change, compared) {
+                (Change::Of(of), _) => of(bits, value(operand, lane)),
+                (_, Some(compared)) if value(compared, lane) != bits => bits,
+                _ => value(operand, lane),
+            }
+        };
+        let known = match words {
+            1 => self.memory.change::<4>(&wanted, &order, of),
+            _ => self.memory.change::<8>(&wanted, &order, of),
+        }?;
+        if active & !known != 0 {
+            return Err(unwritten(active & !known, "what is changed atomically"));
+        }
+        if let Some(to) = access.to {
+            for word in 0..words {
+                let register = usize::from(to) + word;
+                for lane in lanes_of(active) {
+                    wave.vectors[register][lane / PART][lane % PART] = (old[lane] >> (32 * word)) as u32;
+                }
+                wave.mark(register, active, [Mask::MAX; 2]);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn request<'a>(
+    access: &Access,
+    now: &'a crate::lanes::clock::Now<'a>,
+    mask: Mask,
+    addresses: &'a Addresses,
+    count: usize,
+) -> memory::Access<'a> {
+    memory::Access {
+        now,
+        space: if access.is_local { Space::Local } else { Space::Global },
+        mask,
+        addresses,
+        count,
+        origins: access.origins,
+        is_strong: access.is_strong,
+        is_constant: false,
+    }
+}
+
+/// Elements that are accessed at once: all where they are aligned together, else one after the other.
+fn pieces(access: &Access, addresses: &Addresses, active: Mask) -> impl Iterator<Item = (usize, usize)> + use<> {
+    let (size, count) = (access.bytes * access.count, access.count);
+    let mut together = 0;
+    for (lane, address) in addresses.iter().enumerate() {
+        together |= address & (active >> lane & 1).wrapping_neg();
+    }
+    let at_once = size.is_power_of_two() && together & (size as u64 - 1) == 0 && count <= MOST_ELEMENTS;
+    let step = if at_once { count } else { 1 };
+    (0..count).step_by(step).map(move |first| (first, step))
+}
+
+/// The addresses of a later element.
+fn moved<'a>(addresses: &'a Addresses, by: usize, room: &'a mut Addresses) -> &'a Addresses {
+    if by == 0 {
+        return addresses;
+    }
+    for (to, from) in room.iter_mut().zip(addresses) {
+        *to = from.wrapping_add(by as u64);
+    }
+    room
+}
+
+/// A loaded element as a register holds it.
+#[inline]
+fn extended(bits: u64, access: &Access) -> u32 {
+    match (access.is_signed, access.bytes) {
+        (true, 1) => i32::from(bits as i8) as u32,
+        (true, 2) => i32::from(bits as i16) as u32,
+        _ => bits as u32,
+    }
+}
+
+impl Wave {
+    /// The addresses of the lanes.
+    fn addresses(&self, access: &Access, offset: i64, addresses: &mut Addresses) -> Outcome<()> {
+        let addresses = &mut addresses[..PART * self.parts];
+        let register = |register: u16| (&self.vectors[usize::from(register)], self.known[usize::from(register)]);
+        let known = match access.base {
+            Base::Each(first) => {
+                let ((low, [a, b]), (high, [c, d])) = (register(first), register(first + 1));
+                for (lane, address) in addresses.iter_mut().enumerate() {
+                    let (part, lane) = (lane / PART, lane % PART);
+                    let base = u64::from(low[part][lane]) | u64::from(high[part][lane]) << 32;
+                    *address = base.wrapping_add_signed(offset);
+                }
+                a & b & c & d
+            }
+            Base::Shared { first, each } => {
+                let (words, [a, b]) = register(each);
+                let base = self.scalar(first, 2).wrapping_add_signed(offset);
+                for (lane, address) in addresses.iter_mut().enumerate() {
+                    *address = base.wrapping_add(words[lane / PART][lane % PART].into());
+                }
+                if self.unknown_bits(first, 2) == 0 { a & b } else { 0 }
+            }
+            Base::Local(each) => {
+                let (words, [a, b]) = register(each);
+                for (lane, address) in addresses.iter_mut().enumerate() {
+                    *address = (u64::from(words[lane / PART][lane % PART]) + LOCAL_BASE).wrapping_add_signed(offset);
+                }
+                a & b
+            }
+            Base::Scalar { .. } => self.active,
+        };
+        match self.active & !known {
+            0 => Ok(()),
+            lanes => Err(unwritten(lanes, "an address")),
+        }
+    }
+
+    /// Puts what was loaded into a register.
+    #[inline]
+    fn receive(&mut self, access: &Access, register: usize, values: &Addresses, active: Mask) {
+        if access.half.is_none() {
+            for part in 0..self.parts {
+                let mask = (active >> (PART * part)) as u32;
+                let to = &mut self.vectors[register][part];
+                for lane in 0..PART {
+                    let takes = (mask >> lane & 1).wrapping_neg();
+                    let value = extended(values[PART * part + lane], access);
+                    to[lane] = to[lane] & !takes | value & takes;
+                }
+            }
+            return;
+        }
+        let mut words: [Words; 2] = [[0; PART]; 2];
+        for lane in lanes_of(active) {
+            words[lane / PART][lane % PART] = extended(values[lane], access);
+        }
+        let half = access.half.unwrap_or(Half::Low);
+        self.put_half(register, (half, false), &words, active, 0);
+    }
+
+    /// What is stored must be known.
+    fn must_know(&self, data: u16, access: &Access, count: usize) -> Outcome<()> {
+        for register in usize::from(data)..usize::from(data) + count {
+            let [low, high] = self.known[register];
+            let known = match (access.bytes, access.half) {
+                (_, Some(Half::High)) => high,
+                (1 | 2, _) => low,
+                _ => low & high,
+            };
+            if self.active & !known != 0 {
+                return Err(unwritten(self.active & !known, "a value that is stored"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Lanes read each other's registers.
+fn permute(wave: &mut Wave, access: &Access, kind: Permutation) -> Outcome<()> {
+    let [to, data] = [access.to, access.data[0]].map(|register| usize::from(register.unwrap_or_default()));
+    let width = PART * wave.parts;
+    let active = wave.active;
+    let mut from = [None; MOST_LANES];
+    let named = |lane: usize, wave: &Wave| -> Outcome<usize> {
+        let Base::Local(register) = access.base else { return Ok(lane) };
+        let [low, high] = wave.known[usize::from(register)];
+        if low & high & 1 << lane == 0 {
+            return Err(unwritten(1 << lane, "the number of a lane"));
+        }
+        let address = wave.vectors[usize::from(register)][lane / PART][lane % PART];
+        Ok((address.wrapping_add(access.offsets[0] as u32) / 4) as usize % width)
+    };
+    for lane in lanes_of(active) {
+        match kind {
+            Permutation::From => from[lane] = Some(named(lane, wave)?),
+            Permutation::To => from[named(lane, wave)?] = Some(lane),
+            Permutation::Swizzle => from[lane] = Some(swizzled(lane, access.swizzle)),
+        }
+    }
+    let old = wave.vectors[data];
+    let [low, high] = wave.known[data];
+    let mut known = 0;
+    for lane in lanes_of(active) {
+        // Lanes that do not execute have 0 for others.
+        let source = from[lane].filter(|&source| active >> source & 1 == 1);
+        wave.vectors[to][lane / PART][lane % PART] = source.map_or(0, |source| old[source / PART][source % PART]);
+        let is_known = source.is_none_or(|source| low & high & 1 << source != 0);
+        known |= Mask::from(is_known) << lane;
+    }
+    wave.mark(to, active, [known; 2]);
+    Ok(())
+}
+
+/// The lane that a lane reads: of its four, or by bits of its number among 32.
+fn swizzled(lane: usize, bits: u16) -> usize {
+    let bits = usize::from(bits);
+    if bits & 0x8000 != 0 {
+        return lane & !3 | bits >> (2 * (lane & 3)) & 3;
+    }
+    let (and, or, xor) = (bits & 31, bits >> 5 & 31, bits >> 10 & 31);
+    lane & !31 | ((lane & 31 & and | or) ^ xor)
+}

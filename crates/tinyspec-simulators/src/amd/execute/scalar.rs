@@ -1,0 +1,143 @@
+//! Scalar instructions, and those that move between lanes and scalars.
+
+use super::super::decode::{ScalarFrom, ScalarStep, SourcePlace};
+use super::super::lanes::PART;
+use super::super::table::Condition;
+use super::super::text::Flag;
+use super::super::wave::Wave;
+use super::{Outcome, unwritten};
+use crate::lanes::Mask;
+
+impl Wave {
+    fn flag(&self, flag: Flag) -> (u64, u64) {
+        let holds = match flag {
+            Flag::Scc => return (self.condition.into(), if self.condition_known { 0 } else { u64::MAX }),
+            Flag::Execz => self.active == 0,
+            Flag::Vccz => self.scalar(super::register::VCC, self.parts as u16) == 0,
+        };
+        (holds.into(), 0)
+    }
+
+    /// A scalar operand, and its bits that nobody has written.
+    #[inline]
+    pub(super) fn scalar_from(&self, from: ScalarFrom) -> (u64, u64) {
+        match from {
+            ScalarFrom::Register { first, count } => (self.scalar(first, count), self.unknown_bits(first, count)),
+            ScalarFrom::Value(value) => (value, 0),
+            ScalarFrom::Flag(flag) => self.flag(flag),
+        }
+    }
+
+    pub(super) fn scalar_step(&mut self, step: &ScalarStep) -> Outcome<()> {
+        let row = &step.row;
+        let (mut from, mut unknown) = ([0; 3], [0; 3]);
+        for (number, &operand) in step.from.iter().enumerate() {
+            (from[number], unknown[number]) = self.scalar_from(operand);
+        }
+        let (value, condition) = (row.compute)(from, self.condition);
+        let reads_condition = matches!(row.condition, Condition::Read | Condition::Both);
+        let is_known = unknown == [0; 3] && (!reads_condition || self.condition_known);
+        let (mut lost, mut condition_known) = (0, true);
+        if !is_known {
+            (lost, condition_known) = self.lost(step, from, unknown, value);
+        }
+        let saved = row.saves_active.then(|| self.scalar_from(step.from[1]));
+        if let Some((register, count)) = step.to {
+            match saved {
+                // What the lanes were; then EXEC.
+                Some((bits, unknown)) => {
+                    self.put_scalar(register, bits, count, unknown)?;
+                    self.put_scalar(super::register::EXEC, value, count, lost)?;
+                }
+                None => self.put_scalar(register, value, count, lost)?,
+            }
+        }
+        if matches!(row.condition, Condition::Written | Condition::Both) {
+            (self.condition, self.condition_known) = (condition, condition_known);
+        }
+        Ok(())
+    }
+
+    /// Bits of the result that depend on what nobody has written, and whether SCC does not.
+    #[cold]
+    fn lost(&self, step: &ScalarStep, from: [u64; 3], unknown: [u64; 3], value: u64) -> (u64, bool) {
+        let row = &step.row;
+        let reads_condition = matches!(row.condition, Condition::Read | Condition::Both);
+        if !row.to.is_some_and(|kind| kind.is_bits()) || (reads_condition && !self.condition_known) {
+            return (u64::MAX, false);
+        }
+        // Bits that change with those that are not known.
+        let mut lost = 0;
+        for fill in super::vector::FILLS {
+            let filled = std::array::from_fn(|number| from[number] & !unknown[number] | fill & unknown[number]);
+            lost |= (row.compute)(filled, self.condition).0 ^ value;
+        }
+        // SCC says whether the result is 0: one known bit is enough.
+        (lost, lost == 0 || value & !lost != 0)
+    }
+
+    /// A lane of an operand, and whether somebody has written it.
+    fn lane_of(&self, from: SourcePlace, lane: usize) -> (u32, bool) {
+        match from {
+            SourcePlace::Vector(register) => {
+                let register = usize::from(register);
+                let [low, high] = self.known[register];
+                (self.vectors[register][lane / PART][lane % PART], low & high & 1 << lane != 0)
+            }
+            SourcePlace::Scalar(register) => (self.scalar(register, 1) as u32, self.unknown_bits(register, 1) == 0),
+            SourcePlace::Value(value) => (value as u32, true),
+            SourcePlace::Flag(flag) => {
+                let (value, unknown) = self.flag(flag);
+                (value as u32, unknown == 0)
+            }
+        }
+    }
+
+    pub(super) fn read_lane(&mut self, to: u16, from: SourcePlace, lane: Option<ScalarFrom>) -> Outcome<()> {
+        let lane = match lane {
+            // The first that executes; the first of all where none does.
+            None => (self.active.trailing_zeros() as usize) % 64,
+            Some(lane) => self.named_lane(lane)?,
+        };
+        let (value, is_known) = self.lane_of(from, lane);
+        self.put_scalar(to, value.into(), 1, if is_known { 0 } else { u64::MAX })
+    }
+
+    fn named_lane(&self, lane: ScalarFrom) -> Outcome<usize> {
+        let (number, unknown) = self.scalar_from(lane);
+        match unknown {
+            0 => Ok(number as usize % (PART * self.parts)),
+            _ => Err(unwritten(self.active, "the number of a lane")),
+        }
+    }
+
+    pub(super) fn write_lane(&mut self, to: u16, value: ScalarFrom, lane: ScalarFrom) -> Outcome<()> {
+        let lane = self.named_lane(lane)?;
+        let (value, unknown) = self.scalar_from(value);
+        let to = usize::from(to);
+        self.vectors[to][lane / PART][lane % PART] = value as u32;
+        for known in &mut self.known[to] {
+            *known = *known & !(1 << lane) | Mask::from(unknown == 0) << lane;
+        }
+        Ok(())
+    }
+
+    /// How many bits of a mask are below the lane's own, and a number.
+    pub(super) fn count_below(&mut self, to: u16, mask: SourcePlace, add: SourcePlace, upper: bool) -> Outcome<()> {
+        let to = usize::from(to);
+        for lane in crate::lanes::lanes_of(self.active) {
+            let ((mask, mask_known), (add, add_known)) = (self.lane_of(mask, lane), self.lane_of(add, lane));
+            let below = match (upper, lane < PART) {
+                (false, true) => (1u32 << lane) - 1,
+                (false, false) => u32::MAX,
+                (true, true) => 0,
+                (true, false) => (1u32 << (lane - PART)) - 1,
+            };
+            self.vectors[to][lane / PART][lane % PART] = (mask & below).count_ones().wrapping_add(add);
+            for known in &mut self.known[to] {
+                *known = *known & !(1 << lane) | Mask::from(mask_known && add_known) << lane;
+            }
+        }
+        Ok(())
+    }
+}

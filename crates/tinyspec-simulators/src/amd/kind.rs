@@ -1,0 +1,119 @@
+//! What an operand is: how wide, what a constant means there, which modifiers it takes.
+
+use super::text::Operand;
+
+/// Of an operand of a vector instruction, or its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Bits: a bit of the result depends on few of the operands, so what is unknown stays where it is.
+    B16,
+    B32,
+    B64,
+    /// Integers.
+    I16,
+    I32,
+    U64,
+    /// Sign-extended where it is given as 32 bits.
+    I64,
+    F16,
+    F32,
+    F64,
+    /// Two of 16 bits in a register.
+    PairB16,
+    PairI16,
+    PairF16,
+    /// Two of 32 bits in a pair of registers.
+    PairB32,
+    PairF32,
+    /// A float of 16 bits or of 32, which `op_sel_hi` says.
+    Mixed,
+}
+
+impl Kind {
+    /// Registers.
+    pub fn count(self) -> u16 {
+        match self {
+            Kind::B64 | Kind::U64 | Kind::I64 | Kind::F64 | Kind::PairB32 | Kind::PairF32 => 2,
+            _ => 1,
+        }
+    }
+
+    pub fn is_narrow(self) -> bool {
+        matches!(self, Kind::B16 | Kind::I16 | Kind::F16)
+    }
+
+    pub fn is_pair(self) -> bool {
+        matches!(self, Kind::PairB16 | Kind::PairI16 | Kind::PairF16 | Kind::PairB32 | Kind::PairF32)
+    }
+
+    /// What is unknown is followed bit by bit.
+    pub const fn is_bits(self) -> bool {
+        matches!(self, Kind::B16 | Kind::B32 | Kind::B64 | Kind::PairB16 | Kind::PairB32)
+    }
+
+    /// The sign, if it is a float.
+    pub fn sign(self) -> Option<u64> {
+        match self {
+            Kind::F16 => Some(1 << 15),
+            Kind::F32 | Kind::Mixed => Some(1 << 31),
+            Kind::F64 => Some(1 << 63),
+            _ => None,
+        }
+    }
+
+    /// The bits of a constant. What differs between chips or documents is refused.
+    pub fn constant(self, operand: &Operand) -> Result<u64, String> {
+        let inline = |value: i64| (-16..=64).contains(&value);
+        match *operand {
+            Operand::Integer(value) if inline(value) => Ok(match self.count() {
+                2 if !self.is_pair() => value as u64,
+                _ => u64::from(value as u32),
+            }),
+            Operand::Integer(value) => self.literal(value as u32, i64::from(value as i32) == value),
+            Operand::Bits(bits) => self.literal(bits as u32, bits <= u32::MAX.into()),
+            Operand::Float(value) => self.float(value),
+            _ => Err("a constant is expected".into()),
+        }
+    }
+
+    fn literal(self, bits: u32, fits: bool) -> Result<u64, String> {
+        if !fits {
+            return Err("a constant of more than 32 bits".into());
+        }
+        match self {
+            Kind::F64 => Ok(u64::from(bits) << 32),
+            Kind::I64 => Ok(i64::from(bits as i32) as u64),
+            Kind::PairB32 | Kind::PairF32 => Err("a constant of a pair of registers".into()),
+            _ => Ok(bits.into()),
+        }
+    }
+
+    fn float(self, value: f64) -> Result<u64, String> {
+        // 1 / (2 π), as text of less digits than its value has.
+        let is_turn = (value - 0.159_154_943_091_895_32).abs() < 1e-4;
+        let known = [0.5, 1.0, 2.0, 4.0];
+        if !is_turn && !known.contains(&value.abs()) {
+            return Err(format!("{value} is no constant of an instruction"));
+        }
+        let single = if is_turn { 0x3e22_f983 } else { (value as f32).to_bits() };
+        Ok(match self {
+            Kind::F16 | Kind::PairF16 | Kind::B16 => {
+                if is_turn {
+                    0x3118
+                } else {
+                    let exponent = (single >> 23 & 0xff) - 127 + 15;
+                    u64::from((single >> 16 & 0x8000) | exponent << 10)
+                }
+            }
+            Kind::F64 | Kind::B64 | Kind::U64 | Kind::I64 => {
+                if is_turn {
+                    0x3fc4_5f30_6dc9_c882
+                } else {
+                    value.to_bits()
+                }
+            }
+            Kind::PairI16 | Kind::PairB16 | Kind::I16 => return Err("a float among integers of 16 bits".into()),
+            Kind::B32 | Kind::I32 | Kind::F32 | Kind::Mixed | Kind::PairF32 | Kind::PairB32 => single.into(),
+        })
+    }
+}

@@ -1,0 +1,111 @@
+//! What instructions compute: functions of all lanes of half a wave, which know nothing of registers, masks or modifiers.
+
+/// Lanes that are computed at once: a wave, or half of one.
+pub(super) const PART: usize = 32;
+/// A register of 32 bits, for the lanes of a part.
+pub(super) type Words = [u32; PART];
+/// A pair of registers, or a register that is read by an instruction with a pair.
+pub(super) type Longs = [u64; PART];
+
+/// A function of registers. What an instruction has fewer operands than three for is not looked at. Narrow values are in the
+/// low bits; what is above them has no meaning, and results have zeros there.
+#[derive(Clone, Copy)]
+pub(super) enum Function {
+    Words(fn(&[&Words; 3], &mut Words)),
+    Longs(fn(&[&Longs; 3], &mut Longs)),
+    /// A bit for each lane.
+    TestWords(fn(&[&Words; 3]) -> u32),
+    TestLongs(fn(&[&Longs; 3]) -> u32),
+    /// A bit for each lane comes in, another goes out.
+    CarryWords(fn(&[&Words; 3], u32, &mut Words) -> u32),
+    CarryLongs(fn(&[&Longs; 3], u32, &mut Longs) -> u32),
+    /// The first where the bit of the lane is 0, the second where it is 1.
+    Select,
+    /// Bit by bit of three, as the instruction's table of eight bits says: by the bits of the first (highest) to the third.
+    Table,
+}
+
+macro_rules! words {
+    (|$a:ident| $value:expr) => {
+        Function::Words(|from, out| {
+            for lane in 0..PART {
+                let $a = from[0][lane];
+                out[lane] = $value;
+            }
+        })
+    };
+    (|$a:ident, $b:ident| $value:expr) => {
+        Function::Words(|from, out| {
+            for lane in 0..PART {
+                let ($a, $b) = (from[0][lane], from[1][lane]);
+                out[lane] = $value;
+            }
+        })
+    };
+    (|$a:ident, $b:ident, $c:ident| $value:expr) => {
+        Function::Words(|from, out| {
+            for lane in 0..PART {
+                let ($a, $b, $c) = (from[0][lane], from[1][lane], from[2][lane]);
+                out[lane] = $value;
+            }
+        })
+    };
+}
+
+macro_rules! longs {
+    (|$a:ident| $value:expr) => {
+        Function::Longs(|from, out| {
+            for lane in 0..PART {
+                let $a = from[0][lane];
+                out[lane] = $value;
+            }
+        })
+    };
+    (|$a:ident, $b:ident| $value:expr) => {
+        Function::Longs(|from, out| {
+            for lane in 0..PART {
+                let ($a, $b) = (from[0][lane], from[1][lane]);
+                out[lane] = $value;
+            }
+        })
+    };
+    (|$a:ident, $b:ident, $c:ident| $value:expr) => {
+        Function::Longs(|from, out| {
+            for lane in 0..PART {
+                let ($a, $b, $c) = (from[0][lane], from[1][lane], from[2][lane]);
+                out[lane] = $value;
+            }
+        })
+    };
+}
+
+macro_rules! test {
+    ($kind:ident |$a:ident, $b:ident| $value:expr) => {
+        Function::$kind(|from| {
+            let mut mask = 0;
+            for lane in 0..PART {
+                let ($a, $b) = (from[0][lane], from[1][lane]);
+                mask |= u32::from($value) << lane;
+            }
+            mask
+        })
+    };
+}
+
+/// `$in` is the lane's bit; gives result and bit.
+macro_rules! carry {
+    ($kind:ident |$a:ident, $b:ident, $c:ident, $in:ident| $value:expr) => {
+        Function::$kind(|from, mask, out| {
+            let mut carried = 0;
+            for lane in 0..PART {
+                let ($a, $b, $c, $in) = (from[0][lane], from[1][lane], from[2][lane], mask >> lane & 1 == 1);
+                let (value, bit) = $value;
+                out[lane] = value;
+                carried |= u32::from(bit) << lane;
+            }
+            carried
+        })
+    };
+}
+
+pub(super) use {carry, longs, test, words};

@@ -1,0 +1,105 @@
+//! The instructions that are simulated, one a row: names, what the operands are, and the function of the lanes.
+//!
+//! Names that differ between families of chips stand in the same row, with a `|` between; a suffix such as `_e64` only says
+//! how an instruction is encoded.
+
+mod compare;
+mod float;
+mod integer;
+mod memory;
+mod narrow;
+mod scalar;
+
+use super::kind::Kind;
+use super::lanes::Function;
+use super::text::Half;
+pub(super) use memory::{Change, Permutation, Place, Transfer, TransferKind};
+pub(super) use scalar::{Condition, Scalar, ScalarKind};
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+/// The masks among the operands of a vector instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Masks {
+    None,
+    /// The mask is the result.
+    Result,
+    /// EXEC is the result, and a mask on gfx9.
+    ResultActive,
+    /// Behind the result another mask is written.
+    Out,
+    /// Behind the result one is written; the last operand is one.
+    OutIn,
+    /// The last operand is one.
+    In,
+    /// VCC is one.
+    InCarry,
+}
+
+/// A vector instruction.
+#[derive(Clone, Copy)]
+pub(super) struct Row {
+    pub to: Kind,
+    pub from: &'static [Kind],
+    pub function: Function,
+    pub masks: Masks,
+    /// The last operand is the register of the result, and is not written.
+    pub accumulates: bool,
+    /// What of the result depends on what nobody has written is found out by trying: of sums of wrong high halves the low
+    /// half is right. Of results that are bits, always.
+    pub follows: bool,
+    /// A narrow result comes to this half and leaves the other one alone, on every chip.
+    pub half: Option<Half>,
+}
+
+impl Row {
+    pub const fn new(to: Kind, from: &'static [Kind], function: Function) -> Row {
+        Row { to, from, function, masks: Masks::None, accumulates: false, follows: to.is_bits(), half: None }
+    }
+
+    pub const fn masks(self, masks: Masks) -> Row {
+        Row { masks, ..self }
+    }
+
+    pub const fn accumulates(self) -> Row {
+        Row { accumulates: true, ..self }
+    }
+
+    pub const fn follows(self) -> Row {
+        Row { follows: true, ..self }
+    }
+
+    pub const fn half(self, half: Half) -> Row {
+        Row { half: Some(half), ..self }
+    }
+}
+
+type Vectors = Vec<(&'static str, Row)>;
+
+/// The row of a vector instruction, by its name without the encoding.
+pub(super) fn vector(name: &str) -> Option<&'static Row> {
+    static ROWS: OnceLock<HashMap<&'static str, Row>> = OnceLock::new();
+    let rows = ROWS.get_or_init(|| {
+        let all = [float::rows(), integer::rows(), narrow::rows(), compare::rows()].concat();
+        all.into_iter().flat_map(|(names, row)| names.split('|').map(move |name| (name, row))).collect()
+    });
+    rows.get(name)
+}
+
+/// The row of a scalar instruction.
+pub(super) fn scalar(name: &str) -> Option<&'static Scalar> {
+    static ROWS: OnceLock<HashMap<&'static str, Scalar>> = OnceLock::new();
+    let rows = ROWS.get_or_init(|| {
+        scalar::rows().into_iter().flat_map(|(names, row)| names.split('|').map(move |name| (name, row))).collect()
+    });
+    rows.get(name)
+}
+
+/// The row of an access of memory.
+pub(super) fn transfer(name: &str) -> Option<&'static Transfer> {
+    static ROWS: OnceLock<HashMap<&'static str, Transfer>> = OnceLock::new();
+    let rows = ROWS.get_or_init(|| {
+        memory::rows().into_iter().flat_map(|(names, row)| names.split('|').map(move |name| (name, row))).collect()
+    });
+    rows.get(name)
+}

@@ -1,0 +1,293 @@
+//! Accesses of memory.
+
+use super::super::arithmetic::{brain, choose_long, d, double};
+use super::super::arithmetic::{f, half, maximum, maximum_ieee, minimum, minimum_ieee, single, widen};
+use super::super::text::Half;
+
+/// What an access does.
+#[derive(Clone, Copy)]
+pub(in super::super) enum TransferKind {
+    Load,
+    Store,
+    /// One element after the other, at two offsets that count so many elements.
+    LoadTwo(u32),
+    StoreTwo(u32),
+    /// Old bits and operands; what is stored.
+    Change(Change),
+    /// As [`Self::Change`], with what was there as the result.
+    ChangeReturning(Change),
+    /// Lanes read each other's registers through the hardware of LOCAL memory.
+    Permute(Permutation),
+}
+
+/// How lanes read each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Permutation {
+    /// Each says from where.
+    From,
+    /// Each says where to.
+    To,
+    /// The offset says it.
+    Swizzle,
+}
+
+/// What a change makes of the old bits and its operand.
+#[derive(Clone, Copy)]
+pub(in super::super) enum Change {
+    Of(fn(u64, u64) -> u64),
+    /// Where the old bits are those of the second operand, the first; the operands are in one group of registers.
+    Compare,
+    /// As before, in two groups: the new one first.
+    CompareApart,
+    /// The one to compare with first.
+    CompareFirst,
+}
+
+/// Where an access goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Place {
+    Global,
+    Local,
+    /// GLOBAL memory, through the scalar cache to scalar registers.
+    Scalar,
+}
+
+/// An access.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Transfer {
+    pub kind: TransferKind,
+    pub place: Place,
+    /// Of an element.
+    pub bytes: usize,
+    pub count: usize,
+    pub is_signed: bool,
+    /// The half of a register that is meant; the other one stays.
+    pub half: Option<Half>,
+}
+
+type Transfers = Vec<(&'static str, Transfer)>;
+
+use Change::{Compare, CompareApart, CompareFirst, Of};
+use Place::{Global, Local, Scalar};
+use TransferKind::{ChangeReturning, Load, LoadTwo, Permute, Store, StoreTwo};
+
+const fn access(kind: TransferKind, place: Place, bytes: usize, count: usize) -> Transfer {
+    Transfer { kind, place, bytes, count, is_signed: false, half: None }
+}
+
+const fn load(place: Place, bytes: usize, count: usize) -> Transfer {
+    access(Load, place, bytes, count)
+}
+
+const fn signed(place: Place, bytes: usize) -> Transfer {
+    Transfer { is_signed: true, ..load(place, bytes, 1) }
+}
+
+const fn store(place: Place, bytes: usize, count: usize) -> Transfer {
+    access(Store, place, bytes, count)
+}
+
+const fn half_of(transfer: Transfer, half: Half) -> Transfer {
+    Transfer { half: Some(half), ..transfer }
+}
+
+const LOW: Half = Half::Low;
+const HIGH: Half = Half::High;
+
+pub(super) fn rows() -> Transfers {
+    let mut rows = loads_and_stores();
+    // Whether a change of GLOBAL memory gives what was there, a modifier says; of LOCAL memory, the name.
+    for (name, bytes, of) in changes() {
+        for name in name.split('|') {
+            rows.push((format!("global_atomic_{name}").leak(), access(TransferKind::Change(of), Global, bytes, 1)));
+        }
+    }
+    for (names, bytes, of) in local_changes() {
+        for name in names.split('|') {
+            let (start, end) = name.rsplit_once('_').unwrap_or((name, ""));
+            rows.push((format!("ds_{name}").leak(), access(TransferKind::Change(of), Local, bytes, 1)));
+            rows.push((format!("ds_{start}_rtn_{end}").leak(), access(ChangeReturning(of), Local, bytes, 1)));
+        }
+    }
+    rows
+}
+
+fn loads_and_stores() -> Transfers {
+    vec![
+        ("global_load_dword|global_load_b32", load(Global, 4, 1)),
+        ("global_load_dwordx2|global_load_b64", load(Global, 4, 2)),
+        ("global_load_dwordx3|global_load_b96", load(Global, 4, 3)),
+        ("global_load_dwordx4|global_load_b128", load(Global, 4, 4)),
+        ("global_load_ubyte|global_load_u8", load(Global, 1, 1)),
+        ("global_load_sbyte|global_load_i8", signed(Global, 1)),
+        ("global_load_ushort|global_load_u16", load(Global, 2, 1)),
+        ("global_load_sshort|global_load_i16", signed(Global, 2)),
+        ("global_load_short_d16|global_load_d16_b16", half_of(load(Global, 2, 1), LOW)),
+        ("global_load_short_d16_hi|global_load_d16_hi_b16", half_of(load(Global, 2, 1), HIGH)),
+        ("global_load_ubyte_d16|global_load_d16_u8", half_of(load(Global, 1, 1), LOW)),
+        ("global_load_ubyte_d16_hi|global_load_d16_hi_u8", half_of(load(Global, 1, 1), HIGH)),
+        ("global_load_sbyte_d16|global_load_d16_i8", half_of(signed(Global, 1), LOW)),
+        ("global_load_sbyte_d16_hi|global_load_d16_hi_i8", half_of(signed(Global, 1), HIGH)),
+        ("global_store_dword|global_store_b32", store(Global, 4, 1)),
+        ("global_store_dwordx2|global_store_b64", store(Global, 4, 2)),
+        ("global_store_dwordx3|global_store_b96", store(Global, 4, 3)),
+        ("global_store_dwordx4|global_store_b128", store(Global, 4, 4)),
+        ("global_store_byte|global_store_b8", store(Global, 1, 1)),
+        ("global_store_short|global_store_b16", store(Global, 2, 1)),
+        ("global_store_byte_d16_hi|global_store_d16_hi_b8", half_of(store(Global, 1, 1), HIGH)),
+        ("global_store_short_d16_hi|global_store_d16_hi_b16", half_of(store(Global, 2, 1), HIGH)),
+        ("ds_read_b32|ds_load_b32", load(Local, 4, 1)),
+        ("ds_read_b64|ds_load_b64", load(Local, 4, 2)),
+        ("ds_read_b96|ds_load_b96", load(Local, 4, 3)),
+        ("ds_read_b128|ds_load_b128", load(Local, 4, 4)),
+        ("ds_read_u8|ds_load_u8", load(Local, 1, 1)),
+        ("ds_read_i8|ds_load_i8", signed(Local, 1)),
+        ("ds_read_u16|ds_load_u16", load(Local, 2, 1)),
+        ("ds_read_i16|ds_load_i16", signed(Local, 2)),
+        ("ds_read_u16_d16|ds_load_u16_d16", half_of(load(Local, 2, 1), LOW)),
+        ("ds_read_u16_d16_hi|ds_load_u16_d16_hi", half_of(load(Local, 2, 1), HIGH)),
+        ("ds_read_u8_d16|ds_load_u8_d16", half_of(load(Local, 1, 1), LOW)),
+        ("ds_read_u8_d16_hi|ds_load_u8_d16_hi", half_of(load(Local, 1, 1), HIGH)),
+        ("ds_read_i8_d16|ds_load_i8_d16", half_of(signed(Local, 1), LOW)),
+        ("ds_read_i8_d16_hi|ds_load_i8_d16_hi", half_of(signed(Local, 1), HIGH)),
+        ("ds_write_b32|ds_store_b32", store(Local, 4, 1)),
+        ("ds_write_b64|ds_store_b64", store(Local, 4, 2)),
+        ("ds_write_b96|ds_store_b96", store(Local, 4, 3)),
+        ("ds_write_b128|ds_store_b128", store(Local, 4, 4)),
+        ("ds_write_b8|ds_store_b8", store(Local, 1, 1)),
+        ("ds_write_b16|ds_store_b16", store(Local, 2, 1)),
+        ("ds_write_b8_d16_hi|ds_store_b8_d16_hi", half_of(store(Local, 1, 1), HIGH)),
+        ("ds_write_b16_d16_hi|ds_store_b16_d16_hi", half_of(store(Local, 2, 1), HIGH)),
+        ("ds_read2_b32|ds_load_2addr_b32", access(LoadTwo(1), Local, 4, 1)),
+        ("ds_read2_b64|ds_load_2addr_b64", access(LoadTwo(1), Local, 4, 2)),
+        ("ds_read2st64_b32|ds_load_2addr_stride64_b32", access(LoadTwo(64), Local, 4, 1)),
+        ("ds_read2st64_b64|ds_load_2addr_stride64_b64", access(LoadTwo(64), Local, 4, 2)),
+        ("ds_write2_b32|ds_store_2addr_b32", access(StoreTwo(1), Local, 4, 1)),
+        ("ds_write2_b64|ds_store_2addr_b64", access(StoreTwo(1), Local, 4, 2)),
+        ("ds_write2st64_b32|ds_store_2addr_stride64_b32", access(StoreTwo(64), Local, 4, 1)),
+        ("ds_write2st64_b64|ds_store_2addr_stride64_b64", access(StoreTwo(64), Local, 4, 2)),
+        ("ds_bpermute_b32", access(Permute(Permutation::From), Local, 4, 1)),
+        ("ds_permute_b32", access(Permute(Permutation::To), Local, 4, 1)),
+        ("ds_swizzle_b32", access(Permute(Permutation::Swizzle), Local, 4, 1)),
+        ("s_load_dword|s_load_b32", load(Scalar, 4, 1)),
+        ("s_load_dwordx2|s_load_b64", load(Scalar, 4, 2)),
+        ("s_load_b96", load(Scalar, 4, 3)),
+        ("s_load_dwordx4|s_load_b128", load(Scalar, 4, 4)),
+        ("s_load_dwordx8|s_load_b256", load(Scalar, 4, 8)),
+        ("s_load_dwordx16|s_load_b512", load(Scalar, 4, 16)),
+        ("s_load_u8", load(Scalar, 1, 1)),
+        ("s_load_i8", signed(Scalar, 1)),
+        ("s_load_u16", load(Scalar, 2, 1)),
+        ("s_load_i16", signed(Scalar, 2)),
+    ]
+}
+
+fn low(bits: u64) -> u32 {
+    bits as u32
+}
+
+fn s(bits: u64) -> i32 {
+    bits as u32 as i32
+}
+
+fn singles(of: fn(u32, u32) -> u32, a: u64, b: u64) -> u64 {
+    of(low(a), low(b)).into()
+}
+
+fn add_single(a: u64, b: u64) -> u64 {
+    single(f(low(a)) + f(low(b)), [low(a), low(b)]).into()
+}
+
+fn add_double(a: u64, b: u64) -> u64 {
+    double(d(a) + d(b), [a, b])
+}
+
+/// Both halves, as f16.
+fn add_halves(a: u64, b: u64) -> u64 {
+    let of = |a: u32, b: u32| half(widen(a & 0xffff) + widen(b & 0xffff), [a & 0xffff, b & 0xffff]);
+    (of(low(a), low(b)) | of(low(a) >> 16, low(b) >> 16) << 16).into()
+}
+
+/// Both halves, as bf16: two of its bits and two are fewer than f32 has, so rounding twice is rounding once.
+fn add_brains(a: u64, b: u64) -> u64 {
+    let of = |a: u32, b: u32| brain(f(a << 16) + f(b << 16));
+    (of(low(a), low(b)) | of(low(a) >> 16, low(b) >> 16) << 16).into()
+}
+
+type Changes = Vec<(&'static str, usize, Change)>;
+
+fn changes() -> Changes {
+    vec![
+        ("swap|swap_b32", 4, Of(|_, b| b)),
+        ("cmpswap|cmpswap_b32", 4, Compare),
+        ("add|add_u32", 4, Of(|a, b| low(a).wrapping_add(low(b)).into())),
+        ("sub|sub_u32", 4, Of(|a, b| low(a).wrapping_sub(low(b)).into())),
+        ("smin|min_i32", 4, Of(|a, b| u64::from(s(a).min(s(b)) as u32))),
+        ("smax|max_i32", 4, Of(|a, b| u64::from(s(a).max(s(b)) as u32))),
+        ("umin|min_u32", 4, Of(|a, b| a.min(b))),
+        ("umax|max_u32", 4, Of(|a, b| a.max(b))),
+        ("and|and_b32", 4, Of(|a, b| a & b)),
+        ("or|or_b32", 4, Of(|a, b| a | b)),
+        ("xor|xor_b32", 4, Of(|a, b| a ^ b)),
+        ("add_f32", 4, Of(add_single)),
+        ("min_f32", 4, Of(|a, b| singles(minimum_ieee, a, b))),
+        ("max_f32", 4, Of(|a, b| singles(maximum_ieee, a, b))),
+        ("min_num_f32", 4, Of(|a, b| singles(minimum, a, b))),
+        ("max_num_f32", 4, Of(|a, b| singles(maximum, a, b))),
+        ("pk_add_f16", 4, Of(add_halves)),
+        ("pk_add_bf16", 4, Of(add_brains)),
+        ("swap_x2|swap_b64", 8, Of(|_, b| b)),
+        ("cmpswap_x2|cmpswap_b64", 8, Compare),
+        ("add_x2|add_u64", 8, Of(u64::wrapping_add)),
+        ("sub_x2|sub_u64", 8, Of(u64::wrapping_sub)),
+        ("smin_x2|min_i64", 8, Of(|a, b| (a as i64).min(b as i64) as u64)),
+        ("smax_x2|max_i64", 8, Of(|a, b| (a as i64).max(b as i64) as u64)),
+        ("umin_x2|min_u64", 8, Of(|a, b| a.min(b))),
+        ("umax_x2|max_u64", 8, Of(|a, b| a.max(b))),
+        ("and_x2|and_b64", 8, Of(|a, b| a & b)),
+        ("or_x2|or_b64", 8, Of(|a, b| a | b)),
+        ("xor_x2|xor_b64", 8, Of(|a, b| a ^ b)),
+        ("add_f64", 8, Of(add_double)),
+        ("min_f64", 8, Of(|a, b| choose_long(a, b, false, true, false))),
+        ("max_f64", 8, Of(|a, b| choose_long(a, b, true, true, false))),
+    ]
+}
+
+fn local_changes() -> Changes {
+    vec![
+        ("wrxchg_b32|storexchg_b32", 4, Of(|_, b| b)),
+        ("cmpst_b32", 4, CompareFirst),
+        ("cmpstore_b32", 4, CompareApart),
+        ("add_u32", 4, Of(|a, b| low(a).wrapping_add(low(b)).into())),
+        ("sub_u32", 4, Of(|a, b| low(a).wrapping_sub(low(b)).into())),
+        ("min_i32", 4, Of(|a, b| u64::from(s(a).min(s(b)) as u32))),
+        ("max_i32", 4, Of(|a, b| u64::from(s(a).max(s(b)) as u32))),
+        ("min_u32", 4, Of(|a, b| a.min(b))),
+        ("max_u32", 4, Of(|a, b| a.max(b))),
+        ("and_b32", 4, Of(|a, b| a & b)),
+        ("or_b32", 4, Of(|a, b| a | b)),
+        ("xor_b32", 4, Of(|a, b| a ^ b)),
+        ("add_f32", 4, Of(add_single)),
+        ("min_f32", 4, Of(|a, b| singles(minimum_ieee, a, b))),
+        ("max_f32", 4, Of(|a, b| singles(maximum_ieee, a, b))),
+        ("min_num_f32", 4, Of(|a, b| singles(minimum, a, b))),
+        ("max_num_f32", 4, Of(|a, b| singles(maximum, a, b))),
+        ("pk_add_f16", 4, Of(add_halves)),
+        ("pk_add_bf16", 4, Of(add_brains)),
+        ("wrxchg_b64|storexchg_b64", 8, Of(|_, b| b)),
+        ("cmpst_b64", 8, CompareFirst),
+        ("cmpstore_b64", 8, CompareApart),
+        ("add_u64", 8, Of(u64::wrapping_add)),
+        ("sub_u64", 8, Of(u64::wrapping_sub)),
+        ("min_i64", 8, Of(|a, b| (a as i64).min(b as i64) as u64)),
+        ("max_i64", 8, Of(|a, b| (a as i64).max(b as i64) as u64)),
+        ("min_u64", 8, Of(|a, b| a.min(b))),
+        ("max_u64", 8, Of(|a, b| a.max(b))),
+        ("and_b64", 8, Of(|a, b| a & b)),
+        ("or_b64", 8, Of(|a, b| a | b)),
+        ("xor_b64", 8, Of(|a, b| a ^ b)),
+        ("add_f64", 8, Of(add_double)),
+        ("min_f64", 8, Of(|a, b| choose_long(a, b, false, true, false))),
+        ("max_f64", 8, Of(|a, b| choose_long(a, b, true, true, false))),
+    ]
+}

@@ -1,0 +1,248 @@
+//! A wave: its registers, what of them somebody has written, and what has been asked for and not waited for.
+
+use super::lanes::{PART, Words};
+use super::text::{Half, register};
+use crate::lanes::Mask;
+use smallvec::SmallVec;
+
+/// Counters of what is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counter {
+    /// Loads from GLOBAL memory; on gfx9 stores too.
+    Load,
+    /// Stores to GLOBAL memory.
+    Store,
+    /// LOCAL memory; before gfx12 scalar loads too.
+    Local,
+    /// Scalar loads.
+    Scalar,
+}
+
+pub(super) const COUNTERS: usize = 4;
+
+/// Consecutive registers: scalar ones first, then those of lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub first: u16,
+    pub count: u16,
+    /// Of which the low half is meant (1), the high one (2) or both (3).
+    pub halves: u8,
+}
+
+impl Span {
+    pub fn new(first: u16, count: u16) -> Span {
+        Span { first, count, halves: 3 }
+    }
+
+    /// One half of each.
+    pub fn half(self, half: Option<Half>) -> Span {
+        let halves = match half {
+            None => self.halves,
+            Some(Half::Low) => 1,
+            Some(Half::High) => 2,
+        };
+        Span { halves, ..self }
+    }
+}
+
+/// What a counter of any chip counts to, at the most.
+const MOST_REQUESTS: usize = 63;
+
+/// Registers that can be told apart.
+const REGISTERS: usize = register::SCALARS as usize + 512;
+
+/// Something that has been asked for.
+struct Request {
+    to: SmallVec<[Span; 2]>,
+    /// It may be done before those that were asked for earlier.
+    is_unordered: bool,
+    is_local: bool,
+}
+
+/// Registers by bit: their low halves, and their high ones.
+type Coming = [[u64; REGISTERS.div_ceil(64)]; 2];
+
+/// Values that are on their way, by counter, and the registers they come to.
+pub(super) struct Requests {
+    queues: [Vec<Request>; COUNTERS],
+    coming: Coming,
+    /// Something is on its way to some register.
+    pub any: bool,
+}
+
+/// Marks what is on its way.
+fn mark(coming: &mut Coming, span: Span) {
+    for register in span.first..span.first + span.count {
+        for (half, coming) in coming.iter_mut().enumerate() {
+            coming[usize::from(register) / 64] |= u64::from(span.halves >> half & 1) << (register % 64);
+        }
+    }
+}
+
+impl Requests {
+    pub fn new() -> Requests {
+        Requests { queues: Default::default(), coming: [[0; REGISTERS.div_ceil(64)]; 2], any: false }
+    }
+
+    pub fn reset(&mut self) {
+        self.queues.iter_mut().for_each(Vec::clear);
+        self.update();
+    }
+
+    pub fn ask(&mut self, counter: Counter, to: &[Span], is_unordered: bool, is_local: bool) {
+        // More than a counter counts are not under way: the wave would stand still.
+        if self.queues[counter as usize].len() >= MOST_REQUESTS {
+            self.wait(counter, MOST_REQUESTS - 1);
+        }
+        to.iter().for_each(|&span| mark(&mut self.coming, span));
+        self.any |= !to.is_empty();
+        self.queues[counter as usize].push(Request { to: to.into(), is_unordered, is_local });
+    }
+
+    /// Waits until at most so many are left. Where some may overtake others, nobody knows which those are.
+    pub fn wait(&mut self, counter: Counter, most: usize) {
+        let queue = &mut self.queues[counter as usize];
+        if queue.len() <= most {
+            return;
+        }
+        if most == 0 {
+            queue.clear();
+        } else {
+            // Of the two kinds of access that a counter counts, each is done in its own order.
+            let is_mixed = queue.iter().any(|request| request.is_unordered || request.is_local != queue[0].is_local);
+            if is_mixed {
+                return;
+            }
+            queue.drain(..queue.len() - most);
+        }
+        self.update();
+    }
+
+    fn update(&mut self) {
+        (self.coming, self.any) = ([[0; REGISTERS.div_ceil(64)]; 2], false);
+        for &span in self.queues.iter().flatten().flat_map(|request| &request.to) {
+            mark(&mut self.coming, span);
+            self.any = true;
+        }
+    }
+
+    /// The first register of these that something is on its way to.
+    #[inline]
+    pub fn coming(&self, spans: &[Span]) -> Option<u16> {
+        for span in spans {
+            for register in span.first..span.first + span.count {
+                let is_coming = |half: usize| self.coming[half][usize::from(register) / 64] >> (register % 64) & 1 == 1;
+                if span.halves & 1 != 0 && is_coming(0) || span.halves & 2 != 0 && is_coming(1) {
+                    return Some(register);
+                }
+            }
+        }
+        None
+    }
+
+    /// Accesses of LOCAL memory are under way.
+    pub fn has_local(&self) -> bool {
+        self.queues.iter().flatten().any(|request| request.is_local)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Ready,
+    /// It has arrived at a barrier and waits there.
+    Waiting,
+    Ended,
+}
+
+/// Registers of a wave.
+pub(super) struct Wave {
+    /// Parts of 32 lanes.
+    pub parts: usize,
+    /// By register and part.
+    pub vectors: Vec<[Words; 2]>,
+    /// Lanes whose low half and whose high half hold something.
+    pub known: Vec<[Mask; 2]>,
+    pub scalars: [u32; register::SCALARS as usize],
+    /// Bits that nobody has written.
+    pub unknown: [u32; register::SCALARS as usize],
+    pub condition: bool,
+    pub condition_known: bool,
+    /// The lanes that execute, as EXEC has them.
+    pub active: Mask,
+    /// Lanes that threads run on.
+    pub all: Mask,
+    pub place: u32,
+    pub state: State,
+    /// It has signalled a barrier that it has not waited for yet.
+    pub signalled: bool,
+    pub requests: Requests,
+}
+
+impl Wave {
+    pub fn new(width: usize, vectors: usize) -> Wave {
+        Wave {
+            parts: width / PART,
+            vectors: vec![[[0; PART]; 2]; vectors],
+            known: vec![[0; 2]; vectors],
+            scalars: [0; _],
+            unknown: [0; _],
+            condition: false,
+            condition_known: false,
+            active: 0,
+            all: 0,
+            place: 0,
+            state: State::Ready,
+            signalled: false,
+            requests: Requests::new(),
+        }
+    }
+
+    /// Nothing has run.
+    pub fn reset(&mut self, lanes: Mask) {
+        self.known.fill([0; 2]);
+        self.unknown.fill(u32::MAX);
+        self.condition_known = false;
+        (self.all, self.place, self.state, self.signalled) = (lanes, 0, State::Ready, false);
+        self.requests.reset();
+        self.put(register::EXEC, lanes, 2, 0);
+        self.unknown[usize::from(register::NULL)] = 0;
+        self.scalars[usize::from(register::NULL)] = 0;
+        self.active = lanes;
+    }
+
+    /// A scalar register, or a pair.
+    #[inline]
+    pub fn scalar(&self, register: u16, count: u16) -> u64 {
+        let low = u64::from(self.scalars[usize::from(register)]);
+        match count {
+            1 => low,
+            _ if register == register::NULL => 0,
+            _ => low | u64::from(self.scalars[usize::from(register) + 1]) << 32,
+        }
+    }
+
+    /// Its bits that nobody has written.
+    #[inline]
+    pub fn unknown_bits(&self, register: u16, count: u16) -> u64 {
+        let low = u64::from(self.unknown[usize::from(register)]);
+        match count {
+            1 => low,
+            _ if register == register::NULL => 0,
+            _ => low | u64::from(self.unknown[usize::from(register) + 1]) << 32,
+        }
+    }
+
+    /// Writes a scalar register or a pair, but not EXEC, which others must be told of.
+    #[inline]
+    pub fn put(&mut self, register: u16, bits: u64, count: u16, unknown: u64) {
+        if register == register::NULL {
+            return;
+        }
+        self.scalars[usize::from(register)] = bits as u32;
+        self.unknown[usize::from(register)] = unknown as u32;
+        if count == 2 {
+            self.scalars[usize::from(register) + 1] = (bits >> 32) as u32;
+            self.unknown[usize::from(register) + 1] = (unknown >> 32) as u32;
+        }
+    }
+}

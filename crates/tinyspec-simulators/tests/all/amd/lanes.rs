@@ -1,0 +1,128 @@
+//! Lanes that read each other: DPP, `readlane`, the permutations of LOCAL memory; lanes that are left out.
+
+use super::{CHIPS, SHAPE, prologue, renamed, try_run, wave};
+use tinyspec_simulators::Launch;
+
+/// What each lane of a wave leaves in `v2`; `v1` is four times its number.
+fn lanes(chip: &str, body: &str) -> Vec<u32> {
+    let lanes = wave(chip);
+    let text = format!("{}{body}\nglobal_store_dword v1, v2, s[4:5]\ns_endpgm\n", prologue(chip, 1));
+    let out = try_run(chip, SHAPE, &renamed(chip, &text), Launch::threads(1, lanes), &[vec![0; 4 * lanes as usize]]);
+    let out = out.unwrap_or_else(|error| panic!("{chip}: {body}: {error}"));
+    out[0].chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
+}
+
+fn check(chip: &str, body: &str, want: impl Fn(u32) -> u32) {
+    let want: Vec<u32> = (0..wave(chip)).map(want).collect();
+    assert_eq!(lanes(chip, body), want, "{chip}: {body}");
+}
+
+#[test]
+fn dpp_reads_other_lanes_of_a_row() {
+    for chip in CHIPS {
+        let dpp = |how: &str| format!("v_mov_b32_e32 v2, 0x64\nv_mov_b32_dpp v2, v0 {how}");
+        check(chip, &dpp("quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf"), |lane| lane ^ 1);
+        check(chip, &dpp("row_mirror row_mask:0xf bank_mask:0xf"), |lane| lane ^ 15);
+        check(chip, &dpp("row_half_mirror row_mask:0xf bank_mask:0xf"), |lane| lane ^ 7);
+        check(chip, &dpp("row_ror:4 row_mask:0xf bank_mask:0xf"), |lane| lane & !15 | (lane + 12) & 15);
+        // A lane without a source is left out, or reads 0.
+        check(chip, &dpp("row_shr:1 row_mask:0xf bank_mask:0xf"), |lane| if lane % 16 == 0 { 100 } else { lane - 1 });
+        check(chip, &dpp("row_shl:1 row_mask:0xf bank_mask:0xf bound_ctrl:1"), |lane| {
+            if lane % 16 == 15 { 0 } else { lane + 1 }
+        });
+        check(chip, &dpp("row_mirror row_mask:0x1 bank_mask:0xf"), |lane| if lane < 16 { lane ^ 15 } else { 100 });
+        check(
+            chip,
+            &dpp("row_mirror row_mask:0xf bank_mask:0x2"),
+            |lane| if lane / 4 % 4 == 1 { lane ^ 15 } else { 100 },
+        );
+        // In place: the old values are read.
+        check(chip, "v_mov_b32_e32 v2, v0\nv_mov_b32_dpp v2, v2 row_mirror row_mask:0xf bank_mask:0xf", |lane| {
+            lane ^ 15
+        });
+    }
+    check("gfx942", "v_mov_b32_e32 v2, v0\nv_mov_b32_dpp v2, v0 row_bcast:15 row_mask:0xa bank_mask:0xf", |lane| {
+        match lane {
+            16..32 => 15,
+            48..64 => 47,
+            _ => lane,
+        }
+    });
+    check("gfx942", "v_mov_b32_e32 v2, v0\nv_mov_b32_dpp v2, v0 row_bcast:31 row_mask:0xc bank_mask:0xf", |lane| {
+        if lane >= 32 { 31 } else { lane }
+    });
+    for chip in ["gfx1100", "gfx1201"] {
+        check(chip, "v_mov_b32_dpp v2, v0 row_xmask:5 row_mask:0xf bank_mask:0xf", |lane| lane ^ 5);
+        check(chip, "v_mov_b32_dpp v2, v0 row_share:3 row_mask:0xf bank_mask:0xf", |lane| lane & !15 | 3);
+        check(chip, "v_mov_b32_dpp v2, v0 dpp8:[7,6,5,4,3,2,1,0]", |lane| lane ^ 7);
+    }
+}
+
+/// A lane that does not execute is no source, unless it is asked for.
+#[test]
+fn dpp_reads_no_lane_that_does_not_execute() {
+    for chip in CHIPS {
+        let (save, restore) = match wave(chip) {
+            64 => ("s_mov_b64 s[20:21], exec\ns_mov_b64 exec, 0xf0f0", "s_mov_b64 exec, s[20:21]"),
+            _ => ("s_mov_b32 s20, exec_lo\ns_mov_b32 exec_lo, 0xf0f0", "s_mov_b32 exec_lo, s20"),
+        };
+        let body = format!(
+            "v_mov_b32_e32 v2, 0x64\n{save}\nv_mov_b32_dpp v2, v0 row_shr:4 row_mask:0xf bank_mask:0xf bound_ctrl:1\n{restore}"
+        );
+        check(chip, &body, |lane| if matches!(lane, 4..8 | 12..16) { 0 } else { 100 });
+        let body = format!(
+            "v_mov_b32_e32 v2, 0x64\n{save}\nv_mov_b32_dpp v2, v0 row_mirror row_mask:0xf bank_mask:0xf\n{restore}"
+        );
+        check(chip, &body, |_| 100);
+    }
+}
+
+#[test]
+fn scalars_of_lanes() {
+    for chip in CHIPS {
+        check(chip, "v_readlane_b32 s20, v1, 5\nv_mov_b32_e32 v2, s20", |_| 20);
+        check(chip, "s_mov_b32 s21, 7\nv_readlane_b32 s20, v1, s21\nv_mov_b32_e32 v2, s20", |_| 28);
+        check(chip, "v_readfirstlane_b32 s20, v1\nv_mov_b32_e32 v2, s20", |_| 0);
+        check(chip, "v_mov_b32_e32 v2, v0\ns_movk_i32 s20, 0x55\nv_writelane_b32 v2, s20, 3", |lane| {
+            if lane == 3 { 0x55 } else { lane }
+        });
+        let (save, restore) = match wave(chip) {
+            64 => ("s_mov_b64 s[22:23], exec\ns_mov_b64 exec, 0x30", "s_mov_b64 exec, s[22:23]"),
+            _ => ("s_mov_b32 s22, exec_lo\ns_mov_b32 exec_lo, 0x30", "s_mov_b32 exec_lo, s22"),
+        };
+        check(chip, &format!("{save}\nv_readfirstlane_b32 s20, v1\n{restore}\nv_mov_b32_e32 v2, s20"), |_| 16);
+        check(chip, "v_mbcnt_lo_u32_b32 v2, -1, 0", |lane| lane.min(32));
+    }
+    check("gfx942", "v_mbcnt_lo_u32_b32 v2, -1, 0\nv_mbcnt_hi_u32_b32 v2, -1, v2", |lane| lane);
+}
+
+#[test]
+fn permutations_through_local_memory() {
+    for chip in CHIPS {
+        let lanes = wave(chip);
+        check(chip, "v_xor_b32_e32 v3, 12, v1\nds_bpermute_b32 v2, v3, v0\ns_wait", |lane| lane ^ 3);
+        check(chip, "v_lshlrev_b32_e32 v3, 2, v0\nds_bpermute_b32 v2, v3, v0 offset:4\ns_wait", move |lane| {
+            (lane + 1) % lanes
+        });
+        check(chip, "v_xor_b32_e32 v3, 20, v1\nds_permute_b32 v2, v3, v0\ns_wait", |lane| lane ^ 5);
+        check(chip, "ds_swizzle_b32 v2, v0 offset:swizzle(SWAP,16)\ns_wait", |lane| lane ^ 16);
+        check(chip, "ds_swizzle_b32 v2, v0 offset:swizzle(BITMASK_PERM,\"01pip\")\ns_wait", |lane| {
+            (lane & !31) | 8 | (lane & 7) ^ 2
+        });
+        check(chip, "ds_swizzle_b32 v2, v0 offset:swizzle(QUAD_PERM,3,2,1,0)\ns_wait", |lane| lane ^ 3);
+    }
+}
+
+/// `v_cmpx_` leaves lanes out.
+#[test]
+fn comparisons_that_leave_lanes_out() {
+    for chip in CHIPS {
+        let (start, restore) = match wave(chip) {
+            64 => ("s_mov_b64 s[20:21], exec\nv_cmpx_gt_u32_e32 vcc, 10, v0", "s_mov_b64 exec, s[20:21]"),
+            _ => ("s_mov_b32 s20, exec_lo\nv_cmpx_gt_u32_e32 10, v0", "s_mov_b32 exec_lo, s20"),
+        };
+        check(chip, &format!("v_mov_b32_e32 v2, 1\n{start}\nv_mov_b32_e32 v2, 2\n{restore}"), |lane| {
+            if lane < 10 { 2 } else { 1 }
+        });
+    }
+}

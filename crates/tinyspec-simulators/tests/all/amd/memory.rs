@@ -1,0 +1,169 @@
+//! Accesses of memory: widths, extensions, halves of registers, changes that are atomic.
+
+use super::{CHIPS, SHAPE, Shape, fault, prologue, renamed, try_run, wave};
+use tinyspec_simulators::{FaultKind, Launch};
+
+fn words(values: &[u32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+fn as_words(bytes: &[u8]) -> Vec<u32> {
+    bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
+}
+
+/// Buffers after a body has run on so many threads.
+fn run(chip: &str, body: &str, threads: u32, local_bytes: usize, buffers: &[Vec<u8>]) -> Vec<Vec<u32>> {
+    let text = renamed(chip, &format!("{}{body}\ns_endpgm\n", prologue(chip, buffers.len())));
+    let out = try_run(chip, Shape { local_bytes, ..SHAPE }, &text, Launch::threads(1, threads), buffers);
+    out.unwrap_or_else(|error| panic!("{chip}: {body}: {error}")).iter().map(|bytes| as_words(bytes)).collect()
+}
+
+#[test]
+fn narrow_values_are_extended() {
+    for chip in CHIPS {
+        for (load, want) in [("ubyte", 0x80), ("sbyte", 0xffff_ff80), ("ushort", 0x8180), ("sshort", 0xffff_8180u32)] {
+            let body = format!("global_load_{load} v2, v1, s[4:5]\ns_wait\nglobal_store_dword v1, v2, s[6:7]");
+            assert_eq!(run(chip, &body, 1, 0, &[words(&[0x7f7f_8180]), words(&[0])])[1], [want], "{chip} {load}");
+        }
+    }
+}
+
+#[test]
+fn halves_of_registers_are_loaded_and_stored() {
+    for chip in CHIPS {
+        let [low, high, store] = match chip {
+            "gfx942" => ["global_load_short_d16", "global_load_short_d16_hi", "global_store_short_d16_hi"],
+            _ => ["global_load_d16_b16", "global_load_d16_hi_b16", "global_store_d16_hi_b16"],
+        };
+        let body = format!(
+            "{low} v2, v1, s[4:5] offset:2\n{high} v2, v1, s[4:5]\ns_wait\nglobal_store_dword v1, v2, s[6:7]\n{store} v1, v2, s[6:7] offset:4"
+        );
+        let out = run(chip, &body, 1, 0, &[words(&[0x2222_1111]), words(&[0, 0])]);
+        assert_eq!(out[1], [0x1111_2222, 0x1111], "{chip}");
+    }
+}
+
+#[test]
+fn several_words_at_once() {
+    for chip in CHIPS {
+        let body = "v_lshlrev_b32_e32 v2, 4, v0\nglobal_load_dwordx4 v[4:7], v2, s[4:5]\ns_wait\n\
+                    v_add_f32_e32 v4, v5, v6\nglobal_store_dwordx3 v2, v[4:6], s[6:7]";
+        let input: Vec<u32> = (0..8).map(|number| (number as f32).to_bits()).collect();
+        let out = run(chip, body, 2, 0, &[words(&input), words(&[9; 8])]);
+        assert_eq!(
+            out[1],
+            [3f32, 1.0, 2.0]
+                .map(f32::to_bits)
+                .into_iter()
+                .chain([9])
+                .chain([11f32, 5.0, 6.0].map(f32::to_bits))
+                .chain([9])
+                .collect::<Vec<_>>()
+        );
+        // Only words have to be aligned.
+        let body =
+            "global_load_dwordx2 v[4:5], v1, s[4:5] offset:4\ns_wait\nglobal_store_dwordx2 v1, v[4:5], s[6:7] offset:4";
+        let out = run(chip, body, 1, 0, &[words(&[1, 2, 3]), words(&[0; 3])]);
+        assert_eq!(out[1], [0, 2, 3], "{chip}");
+    }
+}
+
+#[test]
+fn local_memory_in_pairs() {
+    for chip in CHIPS {
+        let body = "v_lshlrev_b32_e32 v2, 3, v0\nv_mov_b32_e32 v3, 0x55\nds_write2_b32 v2, v0, v3 offset0:0 offset1:1\ns_wait\ns_barrier\n\
+                    v_xor_b32_e32 v2, 8, v2\nds_read2_b32 v[4:5], v2 offset0:1 offset1:0\ns_wait\n\
+                    v_lshl_or_b32 v4, v5, 8, v4\nglobal_store_dword v1, v4, s[4:5]";
+        let threads = 2 * wave(chip);
+        let out = run(chip, body, threads, 8 * threads as usize, &[vec![0; 4 * threads as usize]]);
+        assert_eq!(out[0], (0..threads).map(|lane| (lane ^ 1) << 8 | 0x55).collect::<Vec<_>>(), "{chip}");
+    }
+}
+
+#[test]
+fn atomic_changes() {
+    let f = f32::to_bits;
+    // What is there, what each of four lanes gives, what is there at last.
+    let rows: [(&str, &str, u32, u32, u32); 8] = [
+        ("add", "add_u32", 5, 3, 17),
+        ("smin", "min_i32", 5, 0xffff_fff0, 0xffff_fff0),
+        ("umax", "max_u32", 5, 0xffff_fff0, 0xffff_fff0),
+        ("and", "and_b32", 0xff, 0x0f, 0x0f),
+        ("or", "or_b32", 1, 6, 7),
+        ("xor", "xor_b32", 1, 6, 1),
+        ("swap", "swap_b32", 1, 6, 6),
+        ("add_f32", "add_f32", f(1.5), f(0.25), f(2.5)),
+    ];
+    for chip in CHIPS {
+        for (old, new, before, given, after) in rows {
+            let name = if chip == "gfx942" { old } else { new };
+            let body =
+                format!("v_mov_b32_e32 v2, 0\nv_mov_b32_e32 v3, {given:#x}\nglobal_atomic_{name} v2, v3, s[4:5]");
+            assert_eq!(run(chip, &body, 4, 0, &[words(&[before])])[0], [after], "{chip}: {name}");
+        }
+        let returns = match chip {
+            "gfx942" => "sc0",
+            "gfx1100" => "glc",
+            _ => "th:TH_ATOMIC_RETURN",
+        };
+        // Each lane gets what was there before it.
+        let name = if chip == "gfx942" { "add" } else { "add_u32" };
+        let body = format!(
+            "v_mov_b32_e32 v2, 0\nv_mov_b32_e32 v3, 1\nglobal_atomic_{name} v4, v2, v3, s[4:5] {returns}\ns_wait\nglobal_store_dword v1, v4, s[6:7]"
+        );
+        let mut out = run(chip, &body, 8, 0, &[words(&[10]), words(&[0; 8])]);
+        out[1].sort_unstable();
+        assert_eq!((out[0][0], &out[1]), (18, &(10..18).collect()), "{chip}");
+        let name = if chip == "gfx942" { "cmpswap" } else { "cmpswap_b32" };
+        let body = format!(
+            "v_mov_b32_e32 v2, 7\nv_mov_b32_e32 v3, 5\nv_mov_b32_e32 v5, 0\nglobal_atomic_{name} v4, v5, v[2:3], s[4:5] {returns}\ns_wait\nglobal_store_dword v1, v4, s[6:7]"
+        );
+        for (before, after) in [(5, 7), (6, 6)] {
+            let out = run(chip, &body, 1, 0, &[words(&[before]), words(&[0])]);
+            assert_eq!((out[0][0], out[1][0]), (after, before), "{chip}");
+        }
+    }
+}
+
+#[test]
+fn atomic_changes_of_local_memory() {
+    for chip in CHIPS {
+        let body = "v_mov_b32_e32 v2, 0\nv_mov_b32_e32 v3, 1\nds_write_b32 v2, v3\ns_wait\nds_add_u32 v2, v3\nds_add_rtn_u32 v4, v2, v3\ns_wait\n\
+                    ds_read_b32 v5, v2\ns_wait\nglobal_store_dword v1, v5, s[4:5]";
+        let body =
+            body.replace("ds_write_b32 v2, v3", "v_cmp_eq_u32_e32 VCC, 0, v0\nSAVE\nds_write_b32 v2, v3\nRESTORE");
+        let [vcc, save, restore] = match wave(chip) {
+            64 => ["vcc", "s_and_saveexec_b64 s[22:23], vcc", "s_or_b64 exec, exec, s[22:23]"],
+            _ => ["vcc_lo", "s_and_saveexec_b32 s22, vcc_lo", "s_or_b32 exec_lo, exec_lo, s22"],
+        };
+        let body = body.replace("VCC", vcc).replace("SAVE", save).replace("RESTORE", restore);
+        assert_eq!(run(chip, &body, 4, 4, &[words(&[0; 4])])[0], [9; 4], "{chip}");
+    }
+}
+
+#[test]
+fn waits_that_are_too_weak_are_found() {
+    for chip in CHIPS {
+        let body = "global_load_dword v2, v1, s[4:5]\nglobal_load_dword v3, v1, s[6:7]\nONE\nglobal_store_dword v1, USED, s[4:5]\ns_endpgm\n";
+        let one = if chip == "gfx1201" { "s_wait_loadcnt 0x1" } else { "s_waitcnt vmcnt(1)" };
+        let text = |used: &str| {
+            renamed(chip, &format!("{}{}", prologue(chip, 2), body.replace("ONE", one).replace("USED", used)))
+        };
+        let buffers = [words(&[1]), words(&[2])];
+        // Loads come in their order: of two, the first is there.
+        assert!(try_run(chip, SHAPE, &text("v2"), Launch::threads(1, 1), &buffers).is_ok(), "{chip}");
+        let (kind, says) = fault(chip, SHAPE, &text("v3"), Launch::threads(1, 1), &buffers);
+        assert_eq!(kind, FaultKind::Uninitialised);
+        assert!(
+            says.contains("kernel `k`") && says.contains("wave 0, lane 0: uses v3, which is being loaded"),
+            "{says}"
+        );
+    }
+    // Scalar loads come in any order.
+    let text = format!(
+        "{}s_load_dword s20, s[4:5], 0x0\ns_load_dword s21, s[4:5], 0x4\ns_waitcnt lgkmcnt(1)\ns_mov_b32 s22, s20\ns_endpgm\n",
+        prologue("gfx942", 1)
+    );
+    let (kind, says) = fault("gfx942", SHAPE, &text, Launch::threads(1, 1), &[words(&[1, 2])]);
+    assert_eq!(kind, FaultKind::Uninitialised, "{says}");
+}
