@@ -42,7 +42,7 @@ struct Call {
     buffers: Vec<u32>,
     /// Values of the kernel's named dims, by slot.
     dims: Vec<Dim>,
-    location: String,
+    location: Arc<str>,
     /// Bytes that it reads and writes, where no dim decides that.
     bytes: Option<u64>,
 }
@@ -114,7 +114,7 @@ impl Blueprint {
                 let source = Source::Temporary { first: step, last: step };
                 buffers.push(Buffer { source, bytes: Dim::from(bytes as i64) });
             }
-            let location = call.locations.first().map(ToString::to_string).unwrap_or_default();
+            let location = call.locations.first().map(ToString::to_string).unwrap_or_default().into();
             let bytes = touched.entry(call.kernel).or_insert_with(|| profile::touched(graph, call.kernel));
             let bytes = dims.is_empty().then_some(*bytes);
             calls.push(Call { kernels: kernels.clone(), buffers: own, dims, location, bytes });
@@ -178,6 +178,7 @@ impl Blueprint {
                     scratch_bytes: kernel.scratch_bytes,
                     has_prologue: kernel.has_prologue,
                     nanoseconds: estimate.unwrap_or_else(|| nanoseconds(kernel.work, bytes)),
+                    line: location.clone(),
                 });
                 let bytes = kernel.copied.unwrap_or(bytes);
                 steps.push(Step { kernel: kernel.clone(), location: location.clone(), bytes });

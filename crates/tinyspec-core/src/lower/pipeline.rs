@@ -55,7 +55,7 @@ pub(crate) struct Kernel {
 /// What a launch does, for the profile.
 pub(crate) struct Step {
     pub kernel: Arc<Kernel>,
-    pub location: String,
+    pub location: Arc<str>,
     /// Bytes of the buffers it reads and writes.
     pub bytes: u64,
 }

@@ -156,6 +156,7 @@ impl<'a> Trial<'a> {
             scratch_bytes,
             nanoseconds: self.scheduler.estimate(&candidate.space).on_one_thread() as u64,
             has_prologue,
+            line: Default::default(),
         })
     }
 
