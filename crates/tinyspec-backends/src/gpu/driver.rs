@@ -11,9 +11,9 @@ mod library;
 mod runtime;
 mod staging;
 
-pub(super) use runtime::open;
 pub(super) use functions::{Functions, Names, functions};
 pub(super) use library::{Library, Search};
+pub(super) use runtime::open;
 
 use super::{DriverError, Gpu};
 use std::ffi::{CString, c_int, c_void};

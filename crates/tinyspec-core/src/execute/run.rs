@@ -4,6 +4,7 @@ use super::overwrite::{self, Overwriting};
 use super::ranged;
 use super::shards::{self, move_to_device};
 use super::together::together;
+use super::validate;
 use super::{Device, Kept, Owner, Storage, default_device};
 use crate::Result;
 use crate::lower::callify::{Callified, Walk};
@@ -282,6 +283,10 @@ pub(crate) unsafe fn run(
         table.push(address);
     }
     plan.device.count_moved(plan.moved());
+    if let Some(compared) = &plan.compared {
+        // SAFETY: as the caller promises.
+        return unsafe { validate::run(plan, compared, table) };
+    }
     let runtime = plan.device.runtime();
     if profile::shows(Level::Kernels) {
         for (launch, step) in plan.launches.iter().zip(&plan.steps) {

@@ -47,7 +47,8 @@ impl Blocks {
     /// A piece is free again.
     pub fn give(&mut self, mut address: u64, mut piece: usize) {
         let Some((&block, &bytes)) = self.blocks.range(..=address).next_back() else { return };
-        let (before, behind) = (self.free.range(..address).next_back(), self.free.get_key_value(&(address + piece as u64)));
+        let (before, behind) =
+            (self.free.range(..address).next_back(), self.free.get_key_value(&(address + piece as u64)));
         let before = before.filter(|&(&start, &length)| start >= block && start + length as u64 == address);
         let behind = behind.filter(|(start, _)| **start < block + bytes as u64);
         let [before, behind] = [before, behind].map(|part| part.map(|(&start, &length)| (start, length)));
@@ -67,7 +68,8 @@ impl Blocks {
     /// Forgets the blocks of which nothing is used: they go back to the driver.
     pub fn take_unused(&mut self) -> Vec<u64> {
         let is_unused = |&(address, bytes): &(&u64, &usize)| self.free.get(address) == Some(bytes);
-        let unused: Vec<(u64, usize)> = self.blocks.iter().filter(is_unused).map(|(&start, &bytes)| (start, bytes)).collect();
+        let unused: Vec<(u64, usize)> =
+            self.blocks.iter().filter(is_unused).map(|(&start, &bytes)| (start, bytes)).collect();
         for &(address, bytes) in &unused {
             self.remove(address, bytes);
             self.blocks.remove(&address);

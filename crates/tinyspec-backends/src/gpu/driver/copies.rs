@@ -15,7 +15,8 @@ impl<V: Vendor> Shared<V> {
             let to = to + (number * CHUNK) as u64;
             let Some((memory, piece)) = self.piece(functions, &mut staging, chunk.len())? else {
                 // SAFETY: as the caller promises; the chunk outlives the copy, which is waited for.
-                self.driver.check(unsafe { functions.upload(to, chunk.as_ptr().cast(), chunk.len(), self.stream()) })?;
+                self.driver
+                    .check(unsafe { functions.upload(to, chunk.as_ptr().cast(), chunk.len(), self.stream()) })?;
                 self.wait(functions)?;
                 continue;
             };
@@ -40,7 +41,8 @@ impl<V: Vendor> Shared<V> {
             let (from, length) = (from + (number * CHUNK) as u64, chunk.len());
             let Some((memory, piece)) = self.piece(functions, &mut staging, length)? else {
                 // SAFETY: as in `write`.
-                self.driver.check(unsafe { functions.download(chunk.as_mut_ptr().cast(), from, length, self.stream()) })?;
+                self.driver
+                    .check(unsafe { functions.download(chunk.as_mut_ptr().cast(), from, length, self.stream()) })?;
                 self.wait(functions)?;
                 continue;
             };

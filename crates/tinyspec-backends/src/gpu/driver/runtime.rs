@@ -52,8 +52,9 @@ impl<V: Vendor> DeviceRuntime<V> {
     /// A driver accepts any address.
     fn own<'a>(&self, memory: &'a dyn Memory) -> Result<&'a DeviceMemory<V>, BackendError> {
         let own = (memory as &dyn Any).downcast_ref::<DeviceMemory<V>>();
-        own.filter(|memory| Arc::ptr_eq(&memory.shared, &self.shared))
-            .ok_or_else(|| BackendError::Memory(format!("memory of another device is not that of {}", self.shared.name)))
+        own.filter(|memory| Arc::ptr_eq(&memory.shared, &self.shared)).ok_or_else(|| {
+            BackendError::Memory(format!("memory of another device is not that of {}", self.shared.name))
+        })
     }
 
     /// # Safety
