@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tinyspec::backends::llvm::LlvmCompiler;
 use tinyspec::backends::{BackendError, Gpu, Launch, Program, Runtime};
 
-struct Nothing;
+/// Takes any code, and runs none.
+pub struct Nothing;
 
 impl Program for Nothing {
     fn as_any(&self) -> &dyn Any {

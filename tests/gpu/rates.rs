@@ -70,6 +70,15 @@ pub const REAL: i64 = 4096;
 pub const SMALL: i64 = 32;
 
 impl Row {
+    /// Runs it once.
+    ///
+    /// # Errors
+    /// When a kernel cannot be made, or fails.
+    pub fn run(&self, on: &str, n: i64) -> Outcome {
+        (self.run)(&self.tensors(on, n)).realize()?;
+        Ok(())
+    }
+
     fn tensors(&self, on: &str, n: i64) -> Vec<Tensor> {
         let tensor = |(seed, shape): (usize, &Vec<i64>)| numbers(shape, seed as u64 + 1).cast(self.dtype).to(on);
         (self.inputs)(n).iter().enumerate().map(tensor).collect()

@@ -1,7 +1,7 @@
 //! What two kernels made of the same numbers, compared.
 
 use std::ops::Range;
-use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, float};
+use tinyspec_ir::{Arg, DType, Graph, NodeId, Op, float};
 
 /// How far sums of a dtype may be off in another order, as a share of their size.
 pub(crate) fn tolerance(dtype: DType) -> f64 {

@@ -1,11 +1,17 @@
 //! What GPUs are tried with, on simulated ones.
 
+#[allow(dead_code)]
+#[path = "../../conformance/rendered.rs"]
+mod rendered;
 #[path = "../../simulators.rs"]
 mod simulators;
 
 use simulators::{SIMULATED, register};
+use std::sync::Arc;
 use tinyspec::DType;
-use tinyspec_gpu_check::programs::{Size, agree, digits, shipped_digits};
+use tinyspec_gpu_check::nothing::Nothing;
+use tinyspec_gpu_check::programs::{Size, agree, decode, digits, encoder_layer, residual_block, shipped_digits};
+use tinyspec_gpu_check::rates::{ROWS, SMALL};
 use tinyspec_gpu_check::{Outcome, numbers};
 
 #[test]
@@ -36,4 +42,22 @@ fn small_numbers_are_converted_exactly() -> Outcome {
 fn random_bits_are_the_published_ones() -> Outcome {
     register()?;
     SIMULATED.into_iter().try_for_each(numbers::threefry)
+}
+
+/// Programs in their real sizes, of which only the code is made: no stack, no spills, no access of no memory.
+#[test]
+fn code_of_programs_has_no_stack() -> Outcome {
+    for chip in ["sm_80", "gfx942", "gfx1100"] {
+        let name = format!("code/{chip}");
+        if let Err(error) = rendered::device(&name, chip, Arc::new(Nothing)) {
+            println!("skipped: {error}");
+            return Ok(());
+        }
+        encoder_layer(&name, Size::REAL).realize()?;
+        residual_block(&name, Size::REAL).realize()?;
+        decode(&name, 3)?;
+        digits(&name, &shipped_digits(), 1)?;
+        ROWS.iter().try_for_each(|row| row.run(&name, 8 * SMALL))?;
+    }
+    Ok(())
 }

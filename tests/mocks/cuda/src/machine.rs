@@ -400,7 +400,8 @@ impl Machine {
             let device = (stream.context - CONTEXTS) / 16;
             if let Err(code) = self.work(device, work) {
                 self.devices[device].fault = Some(code);
-                self.streams.values_mut().for_each(|stream| stream.queue.clear());
+                let own = self.streams.values_mut().filter(|stream| stream.context == context(device));
+                own.for_each(|stream| stream.queue.clear());
                 return Err(code);
             }
             return Ok(true);

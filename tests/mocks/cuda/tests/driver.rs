@@ -358,13 +358,15 @@ fn memory() -> Result<()> {
     Ok(())
 }
 
-/// The device is lost, the CPU is not.
+/// The device is lost, neither the CPU nor another device is.
 fn is_lost(reason: &str) -> Result<()> {
     let x = Tensor::full([10], 1f32);
     let error = (x.to("cuda") + 1.0).to_vec::<f32>().expect_err("the device is lost");
     assert!(matches!(error, Error::Backend(BackendError::Lost { .. }) | Error::Memory { .. }), "{error}");
     assert!(error.to_string().contains("is lost: ") && error.to_string().contains(reason), "{error}");
-    assert_eq!((x.to("cpu") + 1.0).to_vec::<f32>()?, [2.0; 10]);
+    for other in ["cpu", "cuda:1"] {
+        assert_eq!((x.to(other) + 1.0).to_vec::<f32>()?, [2.0; 10], "{other}");
+    }
     Ok(())
 }
 

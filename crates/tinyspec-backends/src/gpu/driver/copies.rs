@@ -1,8 +1,9 @@
 //! Copies to a device, from it, and between two.
 
 use super::device::Shared;
+use super::events::Event;
 use super::staging::CHUNK;
-use super::{Failure, Functions, Vendor};
+use super::{Failure, Vendor};
 
 impl<V: Vendor> Shared<V> {
     /// Copies host bytes; they are the caller's again at once.
@@ -74,23 +75,23 @@ impl<V: Vendor> Shared<V> {
         self.driver.check(unsafe { functions.copy(to, from, bytes, self.stream()) })
     }
 
-    /// Enqueues a copy from another device's memory. It waits for what that device has to do before; what that has to do from
-    /// now on waits for the copy, as it may use the memory for something else.
+    /// Enqueues a copy from another device's memory, behind what that device has to do before; gives the mark that it must wait
+    /// for before it uses the memory again.
     ///
     /// # Safety
     /// There are so many bytes at both addresses.
-    pub unsafe fn copy_from(&self, to: u64, other: &Shared<V>, from: u64, bytes: usize) -> Result<(), Failure> {
-        let ready = other.mark(other.bind()?)?;
-        let functions: &Functions = self.bind()?;
-        let ordered = self.wait_in_stream(functions, &ready);
-        other.give_event(ready);
-        ordered?;
+    pub unsafe fn copy_from(
+        &self,
+        to: u64,
+        (other, from): (&Shared<V>, u64),
+        bytes: usize,
+        ready: &Event,
+    ) -> Result<Event, Failure> {
+        let functions = self.bind()?;
+        self.wait_in_stream(functions, ready)?;
         let (to, from) = ((self.place, to), (other.place, from));
         // SAFETY: as the caller promises.
         self.driver.check(unsafe { self.driver.vendor.copy_from(to, from, bytes, self.stream()) })?;
-        let copied = self.mark(functions)?;
-        let ordered = other.bind().and_then(|functions| other.wait_in_stream(functions, &copied));
-        self.give_event(copied);
-        ordered
+        self.mark(functions)
     }
 }

@@ -57,6 +57,22 @@ impl<V: Vendor> DeviceRuntime<V> {
         })
     }
 
+    /// Copies from another device. Which of the two fails is told apart.
+    ///
+    /// # Safety
+    /// There are so many bytes at both addresses.
+    unsafe fn copy_from(&self, to: u64, other: &Shared<V>, from: u64, bytes: usize) -> Result<(), BackendError> {
+        let there = |failure| other.waited(failure);
+        let ready = other.bind().and_then(|functions| other.mark(functions)).map_err(there)?;
+        // SAFETY: as the caller promises.
+        let copied = unsafe { self.shared.copy_from(to, (other, from), bytes, &ready) };
+        other.give_event(ready);
+        let copied = copied.map_err(|failure| self.shared.waited(failure))?;
+        let ordered = other.bind().and_then(|functions| other.wait_in_stream(functions, &copied));
+        self.shared.give_event(copied);
+        ordered.map_err(there)
+    }
+
     /// # Safety
     /// As [`Runtime::enqueue`].
     unsafe fn launch(&self, launch: &Launch, buffers: &[*mut u8]) -> Result<(), BackendError> {
@@ -134,15 +150,14 @@ unsafe impl<V: Vendor> Runtime for DeviceRuntime<V> {
         let Some(from) = (from as &dyn Any).downcast_ref::<DeviceMemory<V>>() else { return Ok(false) };
         from.shared.check()?;
         if bytes > 0 {
-            let (to, address) = (to.address, from.address + start as u64);
-            // SAFETY: both are as long.
-            let copied = unsafe {
-                match Arc::ptr_eq(&self.shared, &from.shared) {
-                    true => self.shared.copy(to, address, bytes),
-                    false => self.shared.copy_from(to, &from.shared, address, bytes),
-                }
-            };
-            copied.map_err(|failure| self.shared.waited(failure))?;
+            let address = from.address + start as u64;
+            match Arc::ptr_eq(&self.shared, &from.shared) {
+                // SAFETY: both are as long.
+                true => unsafe { self.shared.copy(to.address, address, bytes) }
+                    .map_err(|failure| self.shared.waited(failure))?,
+                // SAFETY: as above.
+                false => unsafe { self.copy_from(to.address, &from.shared, address, bytes)? },
+            }
         }
         Ok(true)
     }
