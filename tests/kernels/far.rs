@@ -124,11 +124,12 @@ fn arithmetic_of_data_wraps_before_it_is_an_index() {
 }
 
 uop! { <R, C>
-    fn mark(rows: &Global<i32, R>, at: &Global<i32, R>, big: &mut Global<u8, R, C>) {
+    fn mark(rows: &Global<i32, R>, near: &Global<i32, R>, far: &Global<i32, R>, big: &mut Global<u8, R, C>) {
         for i in global(R) {
-            let place = at[i] as usize;
-            big[i, 5] = rows[i] as u8;
-            if place < C { unsafe { big[i, place] = (rows[i] + 1) as u8; } }
+            let here = near[i] as usize;
+            let there = far[i] as usize;
+            if here < C { unsafe { big[i, here] = rows[i] as u8; } }
+            if there < C { unsafe { big[i, there] = (rows[i] + 1) as u8; } }
         }
     }
 
@@ -158,9 +159,10 @@ fn buffers_may_be_larger_than_four_gigabytes() -> Result<()> {
         for rows in [3, 6] {
             let numbers: Vec<i32> = (10..10 + rows as i32).collect();
             let at: Vec<i32> = (0..rows as i32).map(|row| (1 << 30) - 1 - row).collect();
-            let [values, at] = [&numbers, &at].map(|numbers| Tensor::from_slice(numbers, [rows]).to(device));
+            let of = |numbers: &[i32]| Tensor::from_slice(numbers, [rows]).to(device);
+            let (values, near, far) = (of(&numbers), of(&vec![5; rows as usize]), of(&at));
             let mut big = untouched(DType::U8, [rows, 1 << 30], device)?;
-            mark(&values, &at, &mut big);
+            mark(&values, &near, &far, &mut big);
             big.realize()?;
             assert_eq!(big.at((.., 5)).cast(DType::I32).to_vec::<i32>()?, numbers, "{device}");
             let last = big.at((.., (1 << 30) - rows..)).cast(DType::I32).sum(1, false).to_vec::<i32>()?;
