@@ -108,7 +108,8 @@ fn assemble(assembler: &Path, chip: &str, file: &Path, ptx: &str) -> Result<(), 
         return Err(format!("it has a stack or spills: {said}"));
     }
     let threads = ptx.split_once(".reqntid").and_then(|(_, rest)| rest.lines().next());
-    let threads = threads.map(|sizes| sizes.split(',').filter_map(|size| size.trim().parse::<usize>().ok()).product());
+    let threads =
+        threads.map(|sizes| sizes.split(',').filter_map(|size| size.trim().parse::<usize>().ok()).product::<usize>());
     match (before(" registers"), threads) {
         (Some(registers), Some(threads)) if registers.next_multiple_of(8) * threads <= REGISTERS => Ok(()),
         (registers, threads) => Err(format!("{registers:?} registers for {threads:?} threads: {said}")),

@@ -30,7 +30,7 @@ pub fn digits(device: &str, data: &Path, epochs: u64) -> Outcome<f64> {
                 network.step(&mut optimizer, &batch)?;
             }
         }
-        Ok(f64::from(network.test(&test)?.accuracy()))
+        Ok(network.test(&test)?.accuracy())
     })
 }
 
