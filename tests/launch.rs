@@ -67,6 +67,7 @@ impl<'a> Loaded<'a> {
             scratch_bytes: kernel.scratch_bytes,
             nanoseconds: u64::MAX,
             has_prologue: false,
+            line: Default::default(),
         };
         // SAFETY: the memories are as long as the kernel's Params say, and live until the end.
         unsafe { runtime.enqueue(&[launch], &addresses).map_err(text)? }

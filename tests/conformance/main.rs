@@ -5,6 +5,7 @@
 //! Of what is lowered for other processors than this one, and of what is rendered for GPUs, each runs a share of the cases, and
 //! all with `TINYSPEC_SHAPES=all`.
 
+mod assembled;
 mod compare;
 mod corpus;
 mod driver;
@@ -17,6 +18,8 @@ mod programs;
 mod rendered;
 mod run;
 mod simulated;
+#[path = "../simulators.rs"]
+mod simulators;
 mod symbolic;
 
 use compare::compare;
@@ -88,7 +91,7 @@ fn shapes() -> impl Iterator<Item = &'static str> {
 
 /// The devices to check: those of `TINYSPEC_DEVICES`, which have to be there, or all that this machine has.
 fn devices() -> Vec<String> {
-    if let Err(error) = rendered::register().and_then(|()| simulated::register()) {
+    if let Err(error) = rendered::register().and_then(|()| Ok(simulated::register()?)) {
         println!("skipped: code for GPUs: {error}");
     }
     let asked = std::env::var("TINYSPEC_DEVICES");

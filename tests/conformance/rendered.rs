@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use tinyspec::backends::interpreter::simt::{SimtCompiler, SimtRuntime};
 use tinyspec::backends::llvm::LlvmCompiler;
-use tinyspec::backends::{BackendError, Compiler, Gpu, LinearKernel, Target};
+use tinyspec::backends::{BackendError, Compiler, Gpu, LinearKernel, Runtime, Target};
 
 /// The names of these devices; behind the `/` stands the GPU.
 pub const RENDERED: [&str; 3] = ["rendered/sm_80", "rendered/gfx942", "rendered/gfx1100"];
@@ -12,10 +12,15 @@ pub const RENDERED: [&str; 3] = ["rendered/sm_80", "rendered/gfx942", "rendered/
 /// Adds them.
 pub fn register() -> Result<(), Box<dyn std::error::Error>> {
     for name in RENDERED {
-        let gpu = Gpu::named(name.trim_start_matches("rendered/"))?;
-        let compiler = Rendering { llvm: LlvmCompiler::new()? };
-        tinyspec::register(name, gpu.target(), Arc::new(compiler), Arc::new(SimtRuntime));
+        device(name, name.trim_start_matches("rendered/"), Arc::new(SimtRuntime))?;
     }
+    Ok(())
+}
+
+/// Adds a device that looks through the code of a GPU, whatever runs its kernels.
+pub fn device(name: &str, gpu: &str, runtime: Arc<dyn Runtime>) -> Result<(), Box<dyn std::error::Error>> {
+    let compiler = Rendering { llvm: LlvmCompiler::new()? };
+    tinyspec::register(name, Gpu::named(gpu)?.target(), Arc::new(compiler), runtime);
     Ok(())
 }
 

@@ -1,37 +1,7 @@
 //! GPUs in software: the PTX or the machine code of each kernel, executed instruction by instruction.
 
-use std::sync::Arc;
-use tinyspec::backends::Gpu;
-use tinyspec::backends::llvm::LlvmCompiler;
+pub use crate::simulators::{SIMULATED, register};
 use tinyspec::{DType, Tensor};
-
-/// The names of these devices; behind the `:` stands the GPU.
-pub const SIMULATED: [&str; 5] = ["ptxsim:sm_80", "ptxsim:sm_90", "amdsim:gfx942", "amdsim:gfx1100", "amdsim:gfx1201"];
-
-/// Others, which run where `TINYSPEC_DEVICES` names them.
-const MORE: [&str; 8] = [
-    "amdsim:gfx90a",
-    "amdsim:gfx950",
-    "amdsim:gfx1101",
-    "amdsim:gfx1102",
-    "amdsim:gfx1103",
-    "amdsim:gfx1150",
-    "amdsim:gfx1151",
-    "amdsim:gfx1200",
-];
-
-/// Adds them.
-pub fn register() -> Result<(), Box<dyn std::error::Error>> {
-    for name in SIMULATED.into_iter().chain(MORE) {
-        let (simulator, gpu) = name.split_once(':').ok_or("no GPU in the name")?;
-        let (target, compiler) = (Gpu::named(gpu)?.target(), Arc::new(LlvmCompiler::new()?));
-        match simulator {
-            "ptxsim" => tinyspec_simulators::register_ptx(name, target, compiler),
-            _ => tinyspec_simulators::register_amd(name, target, compiler),
-        };
-    }
-    Ok(())
-}
 
 /// Numbers of every width, read and written in vectors of 2 to 7: nothing beyond the end of a buffer is touched, or the
 /// simulator refuses the kernel.

@@ -122,3 +122,56 @@ fn arithmetic_of_data_wraps_before_it_is_an_index() {
         assert_eq!(found, zeros, "{device}");
     });
 }
+
+uop! { <R, C>
+    fn mark(rows: &Global<i32, R>, near: &Global<i32, R>, far: &Global<i32, R>, big: &mut Global<u8, R, C>) {
+        for i in global(R) {
+            let here = near[i] as usize;
+            let there = far[i] as usize;
+            if here < C { unsafe { big[i, here] = rows[i] as u8; } }
+            if there < C { unsafe { big[i, there] = (rows[i] + 1) as u8; } }
+        }
+    }
+
+    <R, C>
+    fn wide(rows: &Global<i32, R>, big: &mut Global<f64, R, C>) {
+        for i in global(R) { big[i, C - 1] = rows[i] as f64 * 0.5; }
+    }
+}
+
+/// Memory of this shape that nobody has touched.
+fn untouched(dtype: DType, shape: [i64; 2], device: &str) -> Result<Tensor> {
+    fn copied(x: &Tensor) -> Tensor {
+        x.contiguous()
+    }
+    let like = Tensor::zeros(shape).cast(dtype).to(device);
+    Ok(copied.prepare(&[&like])?.outputs()?.remove(0))
+}
+
+/// Buffers of 3 and of 6 GiB: their places need more than 31, and more than 32 bits. The simulator has memory where it is touched.
+#[test]
+fn buffers_may_be_larger_than_four_gigabytes() -> Result<()> {
+    if crate::simulators::register().is_err() {
+        println!("skipped: no simulated GPU");
+        return Ok(());
+    }
+    for device in crate::simulators::SIMULATED {
+        for rows in [3, 6] {
+            let numbers: Vec<i32> = (10..10 + rows as i32).collect();
+            let at: Vec<i32> = (0..rows as i32).map(|row| (1 << 30) - 1 - row).collect();
+            let of = |numbers: &[i32]| Tensor::from_slice(numbers, [rows]).to(device);
+            let (values, near, far) = (of(&numbers), of(&vec![5; rows as usize]), of(&at));
+            let mut big = untouched(DType::U8, [rows, 1 << 30], device)?;
+            mark(&values, &near, &far, &mut big);
+            big.realize()?;
+            assert_eq!(big.at((.., 5)).cast(DType::I32).to_vec::<i32>()?, numbers, "{device}");
+            let last = big.at((.., (1 << 30) - rows..)).cast(DType::I32).sum(1, false).to_vec::<i32>()?;
+            assert_eq!(last, numbers.iter().map(|number| number + 1).collect::<Vec<_>>(), "{device}");
+            let mut big = untouched(DType::F64, [rows, 1 << 27], device)?;
+            wide(&values, &mut big);
+            let found = big.at((.., (1 << 27) - 1)).to_vec::<f64>()?;
+            assert_eq!(found, numbers.iter().map(|&number| f64::from(number) * 0.5).collect::<Vec<_>>(), "{device}");
+        }
+    }
+    Ok(())
+}

@@ -13,20 +13,32 @@ mod races;
 mod reduction;
 mod scan;
 mod scatter;
+#[path = "../simulators.rs"]
+mod simulators;
 mod trips;
 mod updates;
 mod window;
 
 use tinyspec::{Result, Tensor};
 
+/// The interpreters, machine code, and a GPU that is simulated, where code can be made for it.
+fn devices() -> Vec<&'static str> {
+    let mut devices = vec!["interpreter", "simt", "cpu"];
+    match simulators::register() {
+        Ok(()) => devices.push(simulators::SIMULATED[0]),
+        Err(error) => println!("skipped: a simulated GPU: {error}"),
+    }
+    devices
+}
+
 /// Runs a check on every device.
 fn each_device(check: impl Fn(&str)) {
-    ["interpreter", "simt", "cpu"].into_iter().for_each(check);
+    devices().into_iter().for_each(check);
 }
 
 /// The same with every device as the one where new tensors are.
 fn on_both(check: impl Fn() -> Result<()>) -> Result<()> {
-    ["interpreter", "simt", "cpu"].into_iter().try_for_each(|device| tinyspec::with_default_device(device, &check))
+    devices().into_iter().try_for_each(|device| tinyspec::with_default_device(device, &check))
 }
 
 /// Small whole numbers, so that sums are exact in any order.

@@ -2,6 +2,7 @@
 
 use crate::launch::{SHAPES, takes_all_shapes};
 use crate::program::{Family, Input, Program};
+use crate::simulators::{self, SIMULATED};
 use std::panic::AssertUnwindSafe;
 use tinyspec::backends::interpreter::{array::Array, tensor};
 use tinyspec::collectives::broadcast;
@@ -103,11 +104,25 @@ pub fn traced(program: &Program) -> Result<(Function, Vec<Array>), String> {
     Ok((function, data.iter().map(array).collect()))
 }
 
+/// A number that decides which of several devices are this program's turn.
+fn turn(program: &Program) -> usize {
+    program.steps.iter().flatten().fold(0, |sum, &word| sum + usize::from(word))
+}
+
 /// The shape of a processor that is this program's turn, or all of them.
 pub fn shapes(program: &Program) -> impl Iterator<Item = &'static str> {
-    let turn = program.steps.iter().flatten().fold(0usize, |sum, &word| sum + usize::from(word)) % SHAPES.len();
+    let turn = turn(program) % SHAPES.len();
     let is_taken = move |number: usize| takes_all_shapes() || number == turn;
     SHAPES.into_iter().enumerate().filter(move |(number, _)| is_taken(*number)).map(|(_, shape)| shape)
+}
+
+/// The simulated GPU on which one of so many programs runs.
+const SIMULATED_SHARE: usize = 4;
+
+fn simulated(program: &Program) -> Option<&'static str> {
+    let (turn, all) = (turn(program), takes_all_shapes());
+    let is_taken = (all || turn % SIMULATED_SHARE == 0) && simulators::register().is_ok();
+    is_taken.then(|| SIMULATED[turn / SIMULATED_SHARE % SIMULATED.len()])
 }
 
 fn on_devices(program: &Program) -> Result<(), String> {
@@ -124,7 +139,7 @@ fn on_devices(program: &Program) -> Result<(), String> {
     let tuple = |kind: &str| (0..count).map(|number| format!("{kind}:{number}")).collect::<Vec<_>>();
     let mut all =
         vec![vec!["interpreter".into()], vec!["simt".into()], vec!["cpu".into()], tuple("interpreter"), tuple("cpu")];
-    all.extend(shapes(program).map(|shape| vec![shape.to_string()]));
+    all.extend(shapes(program).chain(simulated(program)).map(|shape| vec![shape.to_string()]));
     for places in all {
         let device = places.join(", ");
         if let Err(error) = tinyspec::device(&places[0]) {

@@ -15,6 +15,8 @@ mod launch;
 mod long;
 mod program;
 mod reduce;
+#[path = "../simulators.rs"]
+mod simulators;
 mod stages;
 
 use check::{check, describe, guarded};

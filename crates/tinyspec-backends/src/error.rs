@@ -104,6 +104,22 @@ pub enum BackendError {
     },
 }
 
+impl BackendError {
+    /// What a kernel did is told with the user's line that it was launched for.
+    pub fn at(mut self, line: &str) -> BackendError {
+        if let BackendError::Race { reason, .. }
+        | BackendError::Divergence { reason, .. }
+        | BackendError::Uninitialised { reason, .. }
+        | BackendError::Execution { reason, .. } = &mut self
+            && !line.is_empty()
+        {
+            reason.push_str("\n  at ");
+            reason.push_str(line);
+        }
+        self
+    }
+}
+
 impl std::fmt::Debug for BackendError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)

@@ -132,7 +132,9 @@ pub fn copy(to: &dyn Memory, from: &dyn Memory, start: usize, bytes: usize) -> R
     Ok(())
 }
 
-pub(crate) fn check_length(memory: &dyn Memory, bytes: usize, verb: &str) -> Result<(), BackendError> {
+/// # Errors
+/// When the memory has fewer bytes; `verb` says what was to be done with them.
+pub fn check_length(memory: &dyn Memory, bytes: usize, verb: &str) -> Result<(), BackendError> {
     if bytes > memory.len() {
         return Err(BackendError::Memory(format!("cannot {verb} {bytes} bytes: the buffer has {}", memory.len())));
     }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 ///     fn address(&self) -> *mut u8 { 64 as *mut u8 }
 /// }
 /// ```
-pub unsafe trait Memory: Send + Sync + std::fmt::Debug {
+pub unsafe trait Memory: Send + Sync + std::fmt::Debug + Any {
     /// Size in bytes.
     fn len(&self) -> usize;
 
@@ -70,6 +70,8 @@ pub struct Launch {
     pub nanoseconds: u64,
     /// Something is computed before the GLOBAL range: every call of the kernel does it anew.
     pub has_prologue: bool,
+    /// The user's line, for errors; empty where none is known.
+    pub line: Arc<str>,
 }
 
 /// Allocates, moves data and runs command lists. `enqueue` is asynchronous by contract; a CPU may run at once.
@@ -115,19 +117,47 @@ pub unsafe trait Runtime: Send + Sync {
         host_memory::read(from, data)
     }
 
+    /// Copies what is at an address of the device's memory to the host, after everything enqueued.
+    ///
+    /// # Errors
+    /// What an enqueued kernel reported.
+    ///
+    /// # Safety
+    /// There are so many bytes of this device's memory, which nobody writes meanwhile but work that is enqueued.
+    unsafe fn read_at(&self, from: *const u8, data: &mut [u8]) -> Result<(), BackendError> {
+        // SAFETY: it is memory of the host, valid as the caller promises; nobody has a reference to it.
+        unsafe { std::ptr::copy_nonoverlapping(from, data.as_mut_ptr(), data.len()) };
+        Ok(())
+    }
+
+    /// Enqueues a copy of `bytes` of `from`, from the byte `start` on, to the start of `to`, which is this device's. False
+    /// where only the host can make it.
+    ///
+    /// # Errors
+    /// When one of them is shorter, or its device is lost.
+    fn copy(&self, to: &dyn Memory, from: &dyn Memory, start: usize, bytes: usize) -> Result<bool, BackendError> {
+        let is_possible = to.is_on_host() && from.is_on_host();
+        if is_possible {
+            host_memory::copy(to, from, start, bytes)?;
+        }
+        Ok(is_possible)
+    }
+
     /// Loads compiled code.
     ///
     /// # Errors
     /// When the bytes are damaged or foreign.
     fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError>;
 
-    /// Runs launches in order; `buffers` is the table of start addresses that they refer to, the patch table of the command buffer.
+    /// Runs launches in order, or sees to it that they run; `buffers` is the table of start addresses that they refer to, the patch table of the command buffer.
     ///
     /// # Errors
-    /// When a kernel fails (the interpreters report races and bad accesses).
+    /// When a kernel fails (the interpreters report races and bad accesses), this one or, where it was only enqueued, an
+    /// earlier one.
     ///
     /// # Safety
-    /// Every address must be valid for the accesses of the launches, and not be used elsewhere until the work is done.
+    /// Every address must be valid for the accesses of the launches, and not be used elsewhere until the work is done, but by
+    /// what is enqueued on this device later. Memory of this device may be dropped: what is allocated then is used later.
     unsafe fn enqueue(&self, launches: &[Launch], buffers: &[*mut u8]) -> Result<(), BackendError>;
 
     /// Waits for everything enqueued.

@@ -26,6 +26,7 @@ const NAMES: &[&str] = &[
     "SCHEDULES",
     "STRICT",
     "THREADS",
+    "VALIDATE",
     "VERIFY",
 ];
 
@@ -146,6 +147,8 @@ impl Switch {
 
 /// The verifiers between stages, and LLVM's, in release builds too.
 pub const VERIFY: Switch = Switch { variable: "TINYSPEC_VERIFY", usual: false };
+/// Every kernel runs a second time, on a device to compare with.
+pub const VALIDATE: Switch = Switch { variable: "TINYSPEC_VALIDATE", usual: false };
 /// Sums of products are computed as they are written.
 pub const STRICT: Switch = Switch { variable: "TINYSPEC_STRICT", usual: false };
 /// What cannot be lowered as planned is lowered in another way.

@@ -1,6 +1,6 @@
 //! The error of the face: everything below it, wrapped once.
 
-use crate::execute::MemoryReport;
+use crate::execute::{MemoryReport, Mismatch};
 use tinyspec_backends::BackendError;
 use tinyspec_backends::settings::UnknownSetting;
 use tinyspec_ir::{ErrorKind, Location};
@@ -50,6 +50,9 @@ pub enum Error {
         /// The user's line.
         location: Option<Location>,
     },
+    /// A kernel computes something else than where it was compared with, as `TINYSPEC_VALIDATE` asks for.
+    #[error("TINYSPEC_VALIDATE: {0}")]
+    Mismatch(Box<Mismatch>),
     /// A variable of the environment that says nothing we know.
     #[error(transparent)]
     Setting(#[from] UnknownSetting),

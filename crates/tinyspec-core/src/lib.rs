@@ -1,6 +1,7 @@
 //! Lazy tensors, functions and the lowering pipeline of tinyspec.
 
 mod cache;
+mod compare;
 mod error;
 pub mod execute;
 mod file;

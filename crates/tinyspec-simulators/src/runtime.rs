@@ -140,7 +140,7 @@ impl Simulated {
     unsafe fn enqueue(&self, launches: &[tinyspec_backends::Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {
         for launch in launches {
             // SAFETY: the caller's promise holds for each launch.
-            unsafe { self.launch(launch, buffers)? };
+            unsafe { self.launch(launch, buffers) }.map_err(|error| error.at(&launch.line))?;
         }
         Ok(())
     }

@@ -34,8 +34,17 @@ static FACTS: Facts = Facts {
         allocate: "cuMemAlloc_v2",
         free: "cuMemFree_v2",
         memory: "cuMemGetInfo_v2",
+        pin: "cuMemHostAlloc",
+        unpin: "cuMemFreeHost",
         upload: "cuMemcpyHtoDAsync_v2",
         download: "cuMemcpyDtoHAsync_v2",
+        copy: "cuMemcpyDtoDAsync_v2",
+        new_event: "cuEventCreate",
+        destroy_event: "cuEventDestroy_v2",
+        record: "cuEventRecord",
+        ask: "cuEventQuery",
+        wait_for_event: "cuEventSynchronize",
+        order: "cuStreamWaitEvent",
         unload: "cuModuleUnload",
         function: "cuModuleGetFunction",
         launch: "cuLaunchKernel",
@@ -68,6 +77,14 @@ functions! {
             count: c_uint,
             options: *mut c_int,
             values: *mut *mut c_void,
+        );
+        cuMemcpyPeerAsync(
+            to: u64,
+            to_context: Handle,
+            from: u64,
+            from_context: Handle,
+            bytes: usize,
+            stream: Handle,
         );
     }
 }
@@ -180,6 +197,14 @@ impl Vendor for Cuda {
             (called, format!("\n{}{help}", log.trim()))
         })?;
         Ok(module)
+    }
+
+    /// Straight from one device to the other where they reach each other, else through memory of the driver's own.
+    unsafe fn copy_from(&self, to: (Place, u64), from: (Place, u64), bytes: usize, stream: Handle) -> Called {
+        let context = |place: Place| place.context as Handle;
+        // SAFETY: as the caller promises.
+        let status = unsafe { (self.cuMemcpyPeerAsync)(to.1, context(to.0), from.1, context(from.0), bytes, stream) };
+        called("cuMemcpyPeerAsync", status)
     }
 
     fn pass(

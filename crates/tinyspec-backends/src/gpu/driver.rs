@@ -1,13 +1,19 @@
 //! Devices behind a vendor's driver. What CUDA and HIP have in common is here: finding and opening the library, memory,
 //! kernels, launches and faults. What differs is data and a few functions, in `cuda.rs` and `hip.rs`.
 
+mod blocks;
+mod copies;
 mod device;
+mod events;
+mod flight;
 mod functions;
 mod library;
+mod runtime;
+mod staging;
 
-pub(super) use device::open;
 pub(super) use functions::{Functions, Names, functions};
 pub(super) use library::{Library, Search};
+pub(super) use runtime::open;
 
 use super::{DriverError, Gpu};
 use std::ffi::{CString, c_int, c_void};
@@ -37,9 +43,16 @@ pub(super) struct Facts {
 /// The status of a call for which no memory was left, and of one that found no device: CUDA and HIP agree on these.
 const OUT_OF_MEMORY: c_int = 2;
 const NO_DEVICE: c_int = 100;
+/// What an event says before it has happened.
+const NOT_READY: c_int = 600;
 
-/// Streams that do not wait for the default stream: CUDA and HIP agree on this flag.
-const STREAM_NON_BLOCKING: u32 = 1;
+/// CUDA and HIP agree on flags, too: for streams that do not wait for the default stream, for memory of the host that all
+/// devices may copy, and for events that nobody times.
+mod flag {
+    pub const STREAM_NON_BLOCKING: u32 = 1;
+    pub const PINNED_FOR_ALL: u32 = 1;
+    pub const EVENT_WITHOUT_TIME: u32 = 2;
+}
 
 /// A vendor's own functions, and what its driver does in a way of its own.
 pub(super) trait Vendor: Sized + Send + Sync + Debug + 'static {
@@ -83,6 +96,12 @@ pub(super) trait Vendor: Sized + Send + Sync + Debug + 'static {
     /// # Errors
     /// The call that failed, and what the driver has written to its log.
     fn load(&self, code: &[u8]) -> Result<Handle, (Called, String)>;
+
+    /// Enqueues a copy from another device, in a stream of the one it goes to, which is bound.
+    ///
+    /// # Safety
+    /// There are so many bytes at both addresses until it is done.
+    unsafe fn copy_from(&self, to: (Place, u64), from: (Place, u64), bytes: usize, stream: Handle) -> Called;
 
     /// Passes parameters of 8 bytes each to a launch, which takes them as an array of pointers or as a list of extras.
     fn pass(&self, parameters: &mut [u64], launch: impl FnOnce(*mut *mut c_void, *mut *mut c_void) -> Called)
@@ -203,6 +222,11 @@ impl<V: Vendor> Driver<V> {
 
     fn check(&self, called: Called) -> Result<(), Failure> {
         called.check().map_err(|called| self.failure(called))
+    }
+
+    /// What a driver says when there is not so much memory.
+    fn no_memory(&self) -> Called {
+        Called { function: V::FACTS.names.allocate, status: OUT_OF_MEMORY }
     }
 
     fn failure(&self, Called { function, status }: Called) -> Failure {

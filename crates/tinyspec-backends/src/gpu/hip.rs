@@ -32,8 +32,17 @@ static FACTS: Facts = Facts {
         allocate: "hipMalloc",
         free: "hipFree",
         memory: "hipMemGetInfo",
+        pin: "hipHostMalloc",
+        unpin: "hipHostFree",
         upload: "hipMemcpyHtoDAsync",
         download: "hipMemcpyDtoHAsync",
+        copy: "hipMemcpyDtoDAsync",
+        new_event: "hipEventCreateWithFlags",
+        destroy_event: "hipEventDestroy",
+        record: "hipEventRecord",
+        ask: "hipEventQuery",
+        wait_for_event: "hipEventSynchronize",
+        order: "hipStreamWaitEvent",
         unload: "hipModuleUnload",
         function: "hipModuleGetFunction",
         launch: "hipModuleLaunchKernel",
@@ -56,6 +65,7 @@ functions! {
         hipGetDevicePropertiesR0600(properties: *mut Properties, device: c_int);
         hipSetDevice(device: c_int);
         hipModuleLoadData(module: *mut Handle, image: *const c_void);
+        hipMemcpyPeerAsync(to: u64, to_device: c_int, from: u64, from_device: c_int, bytes: usize, stream: Handle);
     }
 }
 
@@ -139,6 +149,14 @@ impl Vendor for Hip {
         let status = unsafe { (self.hipModuleLoadData)(&mut module, code.as_ptr().cast()) };
         called("hipModuleLoadData", status).check().map_err(|called| (called, String::new()))?;
         Ok(module)
+    }
+
+    /// Straight from one device to the other where they reach each other, else through memory of the host.
+    unsafe fn copy_from(&self, to: (Place, u64), from: (Place, u64), bytes: usize, stream: Handle) -> Called {
+        let (ordinal, other) = (to.0.ordinal, from.0.ordinal);
+        // SAFETY: as the caller promises.
+        let status = unsafe { (self.hipMemcpyPeerAsync)(to.1, ordinal, from.1, other, bytes, stream) };
+        called("hipMemcpyPeerAsync", status)
     }
 
     fn pass(

@@ -95,7 +95,8 @@ pub(super) fn in_order(
         };
         let address = |&index: &u32| buffers.get(index as usize).copied();
         let params: Option<Vec<*mut u8>> = launch.buffers.iter().map(address).collect();
-        run(code, &params.ok_or_else(|| code.failure("a buffer is missing"))?, launch)?;
+        let params = params.ok_or_else(|| code.failure("a buffer is missing"))?;
+        run(code, &params, launch).map_err(|error| error.at(&launch.line))?;
     }
     Ok(())
 }

@@ -104,3 +104,52 @@ fn damaged_objects_are_refused() {
         let _ = changed(place, made[place as usize] ^ 0xff);
     }
 }
+
+/// LLVM's linker, where the toolchain brings it.
+fn rust_lld() -> Option<std::path::PathBuf> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or("rustc".into());
+    let output = std::process::Command::new(rustc).args(["--print", "target-libdir"]).output().ok()?;
+    let libraries = std::path::PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
+    Some(libraries.parent()?.join("bin/rust-lld")).filter(|file| file.exists())
+}
+
+/// LLVM's linker makes the same of an object, takes what is linked here for a shared object, and gives what is taken here.
+#[test]
+fn the_toolchains_linker_agrees() {
+    let Some(linker) = rust_lld() else {
+        println!("skipped: the toolchain has no rust-lld");
+        return;
+    };
+    for name in Gpu::names().filter(|name| name.starts_with("gfx")) {
+        let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let file = |end: &str| folder.join(format!("{name}-{}.{end}", std::process::id()));
+        let run = |from: &std::path::Path, to: &std::path::Path| {
+            let mut command = std::process::Command::new(&linker);
+            let output = command.args(["-flavor", "gnu", "-shared", "-o"]).arg(to).arg(from).output().expect("it runs");
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success() && said.is_empty(), "{name}: {said}");
+            std::fs::read(to).expect("an object")
+        };
+        let made = relocatable(&chip(name));
+        let linked = link(&made).unwrap_or_else(|error| panic!("{name}: {error}"));
+        std::fs::write(file("o"), &made).expect("a file");
+        std::fs::write(file("so"), &linked).expect("a file");
+        let theirs = run(&file("o"), &file("lld"));
+        run(&file("so"), &file("both"));
+        let (ours, other) = (File::parse(&*linked).expect("an object"), File::parse(&*theirs).expect("an object"));
+        assert_eq!(ours.elf_header().e_flags, other.elf_header().e_flags, "{name}");
+        assert_eq!((ours.kind(), &linked[7..9]), (other.kind(), &theirs[7..9]), "{name}");
+        for same in [".text", ".note"] {
+            assert_eq!(section(&ours, same).data(), section(&other, same).data(), "{name}: {same}");
+        }
+        let named = |file: &File| {
+            let mut names: Vec<String> =
+                file.dynamic_symbols().filter_map(|symbol| Some(symbol.name().ok()?.to_string())).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(named(&ours), named(&other), "{name}");
+        assert_eq!(link(&theirs).as_deref(), Ok(&*theirs), "{name}: what is linked is left as it is");
+        ["o", "so", "lld", "both"].iter().for_each(|end| drop(std::fs::remove_file(file(end))));
+    }
+}

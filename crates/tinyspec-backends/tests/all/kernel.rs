@@ -128,6 +128,7 @@ pub fn launch(
         scratch_bytes: kernel.scratch_bytes,
         nanoseconds: 0,
         has_prologue: false,
+        line: Default::default(),
     };
     // SAFETY: the memories are as long as the Params say, and live until the end.
     unsafe { runtime.enqueue(&[launch], &addresses)? }

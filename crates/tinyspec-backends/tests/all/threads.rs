@@ -38,6 +38,7 @@ fn launch(runtime: &CpuRuntime, kernel: &LinearKernel, code: &[u8], launches: u6
             scratch_bytes: 0,
             nanoseconds: [0, 10_000, 20_000, 1_000_000, u64::MAX][(number % 5) as usize],
             has_prologue: number % 3 == 0,
+            line: Default::default(),
         };
         // SAFETY: the memory has a cell for every trip.
         unsafe { runtime.enqueue(&[launch], &[memory.address()]).expect("it runs") };

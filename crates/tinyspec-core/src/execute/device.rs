@@ -86,6 +86,14 @@ impl Device {
         &*self.runtime
     }
 
+    /// Waits until all that was enqueued on it is done. Reading waits by itself; whoever takes times has to.
+    ///
+    /// # Errors
+    /// What a kernel reported.
+    pub fn synchronize(&self) -> Result<()> {
+        Ok(self.runtime.synchronize()?)
+    }
+
     /// What its memory holds.
     pub fn memory(&self) -> MemoryReport {
         self.pool.report(&self.name)

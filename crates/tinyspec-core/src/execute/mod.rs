@@ -9,6 +9,7 @@ mod ranged;
 mod run;
 mod shards;
 mod together;
+mod validate;
 
 pub(crate) use device::device_of;
 pub use device::{Device, default_device, device, register, set_default_device, with_default_device};
@@ -20,3 +21,5 @@ pub(crate) use overwrite::settled_walk;
 pub(crate) use ranged::part;
 pub(crate) use run::{plan_for, realize, run};
 pub(crate) use shards::Shards;
+pub use validate::Mismatch;
+pub(crate) use validate::{Compared, ComparedBuffer, ComparedCall, reference_of};

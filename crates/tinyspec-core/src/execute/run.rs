@@ -4,6 +4,7 @@ use super::overwrite::{self, Overwriting};
 use super::ranged;
 use super::shards::{self, move_to_device};
 use super::together::together;
+use super::validate;
 use super::{Device, Kept, Owner, Storage, default_device};
 use crate::Result;
 use crate::lower::callify::{Callified, Walk};
@@ -217,8 +218,7 @@ fn run_plan(
         (plan.arena_bytes > 0).then(|| Storage::allocate(device, plan.arena_bytes, &temporaries)).transpose()?;
     let mut table = Vec::with_capacity(plan.table.len());
     let overwriting = overwriting.map(Overwriting::start);
-    // SAFETY: the walk holds the leaves, of which those that are overwritten are ours alone, as `outputs` and `arena` are;
-    // and `run` waits for the end.
+    // SAFETY: the walk holds the leaves, of which those that are overwritten are ours alone, as `outputs` and `arena` are.
     unsafe { run(plan, &leaves, &addresses, arena.as_ref(), &mut table)? };
     let history = history.or_else(|| Some(History::new(plan.program.as_ref()?, walk)));
     for (position, (root, &number)) in roots.iter().zip(&plan.output_of_root).enumerate() {
@@ -257,11 +257,11 @@ pub(crate) fn plan_for(
     Ok(plan)
 }
 
-/// Fills the table of addresses and runs the launches to their end.
+/// Fills the table of addresses and runs the launches, or enqueues them: whoever reads a result waits for it.
 ///
 /// # Safety
 /// Leaves and outputs must be as large as the plan says and valid for reads and writes; outputs and the arena must
-/// not be used by anyone else meanwhile.
+/// not be used by anyone else meanwhile, but by what is enqueued on the device later.
 pub(crate) unsafe fn run(
     plan: &Plan,
     leaves: &[*mut u8],
@@ -283,6 +283,10 @@ pub(crate) unsafe fn run(
         table.push(address);
     }
     plan.device.count_moved(plan.moved());
+    if let Some(compared) = &plan.compared {
+        // SAFETY: as the caller promises.
+        return unsafe { validate::run(plan, compared, table) };
+    }
     let runtime = plan.device.runtime();
     if profile::shows(Level::Kernels) {
         for (launch, step) in plan.launches.iter().zip(&plan.steps) {
@@ -296,5 +300,5 @@ pub(crate) unsafe fn run(
     }
     // SAFETY: as the caller promises.
     unsafe { runtime.enqueue(&plan.launches, table)? };
-    Ok(runtime.synchronize()?)
+    Ok(())
 }

@@ -5,12 +5,14 @@ use super::optimize;
 use super::pipeline::{Parts, Place, Plan, Step};
 use super::plan::{self, Lifetime};
 use super::rangeify::Schedule;
-use crate::execute::{Device, Owner, Storage};
+use crate::compare::Tolerance;
+use crate::execute::{Compared, ComparedBuffer, ComparedCall, Device, Owner, Storage};
 use crate::profile;
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use std::sync::Arc;
-use tinyspec_backends::Launch;
+use tinyspec_backends::{Launch, settings};
 use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Graph, NodeId, Op};
 
 /// Trips that estimates assume of a loop that a named dim bounds.
@@ -33,16 +35,21 @@ enum Source {
 struct Buffer {
     source: Source,
     bytes: Dim,
+    dtype: DType,
 }
 
 /// A launch before its sizes are known.
 struct Call {
     kernels: Parts,
-    /// Positions among the buffers.
+    /// Positions among the buffers: those that it writes, those that it reads, and what its kernels make for each other.
     buffers: Vec<u32>,
+    outputs: usize,
+    arguments: usize,
+    /// How far other devices may be off.
+    tolerance: Tolerance,
     /// Values of the kernel's named dims, by slot.
     dims: Vec<Dim>,
-    location: String,
+    location: Arc<str>,
     /// Bytes that it reads and writes, where no dim decides that.
     bytes: Option<u64>,
 }
@@ -55,9 +62,16 @@ pub(crate) struct Blueprint {
     /// Bytes of each result.
     outputs: Vec<Dim>,
     output_of_root: Vec<u32>,
+    /// The same calls on the device that they are compared with.
+    reference: Option<Box<Blueprint>>,
 }
 
 impl Blueprint {
+    /// As it is, with plans that are compared with those of `reference`, of the same schedule.
+    pub fn compared_with(self, reference: Option<Blueprint>) -> Blueprint {
+        Blueprint { reference: reference.map(Box::new), ..self }
+    }
+
     /// Launches in order, and everything they touch.
     pub fn new(schedule: &Schedule, kernels: &FxHashMap<NodeId, Parts>, device: &Arc<Device>) -> Blueprint {
         let graph = &schedule.graph;
@@ -93,7 +107,7 @@ impl Blueprint {
                             None => Source::Temporary { first: step, last: step },
                         },
                     };
-                    buffers.push(Buffer { source, bytes: bytes(graph, buffer) });
+                    buffers.push(Buffer { source, bytes: bytes(graph, buffer), dtype: graph.dtype(buffer) });
                     buffers.len() as u32 - 1
                 });
                 if let Source::Temporary { last, .. } = &mut buffers[position as usize].source {
@@ -101,25 +115,29 @@ impl Blueprint {
                 }
                 if let Some(offset) = part(graph, argument) {
                     position = *parts.entry((position, offset)).or_insert_with(|| {
-                        buffers.push(Buffer { source: Source::Part(position, offset), bytes: bytes(graph, argument) });
+                        let (source, dtype) = (Source::Part(position, offset), graph.dtype(argument));
+                        buffers.push(Buffer { source, bytes: bytes(graph, argument), dtype });
                         buffers.len() as u32 - 1
                     });
                 }
                 own.push(position);
             }
             // What some of its kernels make for the others.
-            let kernels = &kernels[&call.kernel];
+            let (kernels, arguments) = (&kernels[&call.kernel], own.len());
             for &bytes in kernels.iter().flat_map(|kernel| &kernel.temporaries) {
                 own.push(buffers.len() as u32);
                 let source = Source::Temporary { first: step, last: step };
-                buffers.push(Buffer { source, bytes: Dim::from(bytes as i64) });
+                buffers.push(Buffer { source, bytes: Dim::from(bytes as i64), dtype: DType::U8 });
             }
-            let location = call.locations.first().map(ToString::to_string).unwrap_or_default();
+            let location = call.locations.first().map(ToString::to_string).unwrap_or_default().into();
             let bytes = touched.entry(call.kernel).or_insert_with(|| profile::touched(graph, call.kernel));
             let bytes = dims.is_empty().then_some(*bytes);
-            calls.push(Call { kernels: kernels.clone(), buffers: own, dims, location, bytes });
+            let is_compared = settings::VALIDATE.is_on();
+            let tolerance = if is_compared { Tolerance::of(graph, call.kernel) } else { Tolerance::default() };
+            let (kernels, outputs) = (kernels.clone(), call.outputs);
+            calls.push(Call { kernels, buffers: own, outputs, arguments, tolerance, dims, location, bytes });
         }
-        Blueprint { device: device.clone(), buffers, calls, outputs, output_of_root }
+        Blueprint { device: device.clone(), buffers, calls, outputs, output_of_root, reference: None }
     }
 
     /// The launches for these values of the named dims.
@@ -127,6 +145,27 @@ impl Blueprint {
     /// # Errors
     /// When the device has no memory left, or a dim has no value.
     pub fn plan(&self, value: &impl Fn(u32) -> Option<Dim>) -> Result<Plan> {
+        let (plan, launches) = self.launches(value)?;
+        let Some(reference) = &self.reference else { return Ok(plan) };
+        let (other, others) = reference.launches(value)?;
+        let calls = self.calls.iter().zip(&reference.calls).zip(launches.into_iter().zip(others));
+        let calls = calls
+            .map(|((call, twin), (launches, reference))| {
+                let arguments = call.buffers.iter().zip(&twin.buffers).take(call.arguments);
+                let buffers = arguments.enumerate().map(|(number, (&here, &there))| {
+                    let Buffer { bytes, dtype, .. } = &self.buffers[here as usize];
+                    let bytes = size(bytes, value)?;
+                    Ok(ComparedBuffer { here, there, bytes, dtype: *dtype, is_output: number < call.outputs })
+                });
+                let (buffers, tolerance) = (buffers.collect::<Result<_>>()?, call.tolerance);
+                Ok(ComparedCall { launches, reference, buffers, tolerance })
+            })
+            .collect::<Result<_>>()?;
+        Ok(Plan { compared: Some(Box::new(Compared { reference: other, calls })), ..plan })
+    }
+
+    /// And which of them are whose call's.
+    fn launches(&self, value: &impl Fn(u32) -> Option<Dim>) -> Result<(Plan, Vec<Range<usize>>)> {
         let sizes = self.buffers.iter().map(|buffer| size(&buffer.bytes, value)).collect::<Result<Vec<usize>>>()?;
         let lives = self.buffers.iter().zip(&sizes).filter_map(|(buffer, &bytes)| match buffer.source {
             Source::Temporary { first, last } => Some(Lifetime { first, last, bytes }),
@@ -146,7 +185,9 @@ impl Blueprint {
             });
         }
         let (mut launches, mut steps) = (Vec::with_capacity(self.calls.len()), Vec::with_capacity(self.calls.len()));
-        for Call { kernels, buffers: own, dims, location, bytes } in &self.calls {
+        let mut ranges = Vec::with_capacity(self.calls.len());
+        for Call { kernels, buffers: own, dims, location, bytes, .. } in &self.calls {
+            let first = launches.len();
             let bytes = bytes.unwrap_or_else(|| own.iter().map(|&position| sizes[position as usize] as u64).sum());
             let numbers = dims.iter().map(|dim| size(dim, value)).collect::<Result<Vec<usize>>>()?;
             let numbers: Vec<i64> = numbers.into_iter().map(|number| number as i64).collect();
@@ -178,12 +219,14 @@ impl Blueprint {
                     scratch_bytes: kernel.scratch_bytes,
                     has_prologue: kernel.has_prologue,
                     nanoseconds: estimate.unwrap_or_else(|| nanoseconds(kernel.work, bytes)),
+                    line: location.clone(),
                 });
                 let bytes = kernel.copied.unwrap_or(bytes);
                 steps.push(Step { kernel: kernel.clone(), location: location.clone(), bytes });
             }
+            ranges.push(first..launches.len());
         }
-        Ok(Plan {
+        let plan = Plan {
             program: None,
             device: self.device.clone(),
             launches,
@@ -195,7 +238,9 @@ impl Blueprint {
             output_of_root: self.output_of_root.clone(),
             overwritten: Vec::new(),
             stays_apart: false,
-        })
+            compared: None,
+        };
+        Ok((plan, ranges))
     }
 
     fn constant(&self, constants: &mut Vec<Arc<Storage>>, data: &[u8]) -> Result<Place> {

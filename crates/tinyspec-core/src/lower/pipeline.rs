@@ -7,7 +7,7 @@ use super::program::{self, Rendered};
 use super::rangeify::{self, ByHand, Overwrite, Schedule};
 use super::{kernel, parts};
 use crate::cache;
-use crate::execute::{Device, Storage};
+use crate::execute::{Compared, Device, Storage, reference_of};
 use crate::profile::{self, Level};
 use crate::search;
 use crate::threads::compilers;
@@ -55,7 +55,7 @@ pub(crate) struct Kernel {
 /// What a launch does, for the profile.
 pub(crate) struct Step {
     pub kernel: Arc<Kernel>,
-    pub location: String,
+    pub location: Arc<str>,
     /// Bytes of the buffers it reads and writes.
     pub bytes: u64,
 }
@@ -93,6 +93,8 @@ pub(crate) struct Plan {
     pub overwritten: Vec<(u32, u32)>,
     /// No result is to take an argument's memory, though some might.
     pub stays_apart: bool,
+    /// What its results are compared with, under `TINYSPEC_VALIDATE`.
+    pub compared: Option<Box<Compared>>,
 }
 
 impl Plan {
@@ -176,7 +178,8 @@ fn blueprint_over(
         match kernels(&schedule, device)? {
             Ok(kernels) => {
                 failures.iter().for_each(|failure: &Failure| failure.warn("its sums run in kernels of their own"));
-                return Ok((Blueprint::new(&schedule, &kernels, device), granted));
+                let reference = reference(&schedule, device)?;
+                return Ok((Blueprint::new(&schedule, &kernels, device).compared_with(reference), granted));
             }
             Err(failed) => {
                 let before = apart.len();
@@ -253,13 +256,43 @@ impl<E: Into<Error>> From<E> for Unlowered {
     }
 }
 
-/// All kernels of a schedule, lowered and compiled side by side; equal ones once.
-fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<Outcome> {
+/// The same calls on the device that they are to be compared with, if they are. What that cannot run has no kernels there.
+fn reference(schedule: &Schedule, device: &Arc<Device>) -> Result<Option<Blueprint>> {
+    let Some(reference) = reference_of(device)? else { return Ok(None) };
+    let mut kernels: FxHashMap<NodeId, Parts> = FxHashMap::default();
+    for one in distinct(schedule) {
+        let refusal = match kernels_among(&schedule.graph, &[one], &reference) {
+            Ok(Ok(parts)) => {
+                kernels.extend(parts);
+                continue;
+            }
+            Ok(Err(failures)) => failures.into_iter().map(|(_, failure)| failure.error.to_string()).collect(),
+            Err(error) => error.to_string(),
+        };
+        let name =
+            one.1.map_or_else(|| profile::Facts::of(&schedule.graph, one.0).name, |written| written.name.clone());
+        eprintln!("tinyspec: warning: kernel `{name}` is not compared, {} cannot run it: {refusal}", reference.name());
+        kernels.insert(one.0, Parts::new());
+    }
+    Ok(Some(Blueprint::new(schedule, &kernels, &reference)))
+}
+
+/// The kernels of a schedule, equal ones once.
+fn distinct(schedule: &Schedule) -> Vec<(NodeId, Option<&ByHand>)> {
     let mut distinct: Vec<(NodeId, Option<&ByHand>)> =
         schedule.calls.iter().map(|call| (call.kernel, call.written.as_ref())).collect();
     distinct.sort_unstable();
     distinct.dedup_by_key(|(kernel, _)| *kernel);
-    let one = |&(kernel, written): &(NodeId, Option<&ByHand>)| parts_of(&schedule.graph, kernel, written, device);
+    distinct
+}
+
+/// All kernels of a schedule, lowered and compiled side by side.
+fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<Outcome> {
+    kernels_among(&schedule.graph, &distinct(schedule), device)
+}
+
+fn kernels_among(graph: &Graph, distinct: &[(NodeId, Option<&ByHand>)], device: &Arc<Device>) -> Result<Outcome> {
+    let one = |&(kernel, written): &(NodeId, Option<&ByHand>)| parts_of(graph, kernel, written, device);
     let drafts: Vec<std::result::Result<Drafts, Unlowered>> =
         // A thread's first kernel sets up its code generator: a single one stays with the caller's.
         // A search needs the machine for itself.
@@ -293,7 +326,7 @@ fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<Outcome> {
     };
     let parts: Vec<Parts> =
         drafts.into_iter().map(|drafts| drafts.into_iter().flat_map(&mut arrived).collect()).collect();
-    Ok(Ok(distinct.into_iter().map(|(node, _)| node).zip(parts).collect()))
+    Ok(Ok(distinct.iter().map(|(node, _)| *node).zip(parts).collect()))
 }
 
 /// Kernels of one module, at the most.

@@ -47,7 +47,7 @@ fn chosen_level() -> Result<u32, UnknownSetting> {
 pub(crate) fn check_environment() -> Result<(), UnknownSetting> {
     settings::warn_of_unknown();
     chosen_level()?;
-    for switch in [settings::VERIFY, settings::STRICT, settings::FALLBACK, settings::PERF_MAP] {
+    for switch in [settings::VERIFY, settings::VALIDATE, settings::STRICT, settings::FALLBACK, settings::PERF_MAP] {
         switch.read()?;
     }
     Ok(())

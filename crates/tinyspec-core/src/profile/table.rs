@@ -40,7 +40,7 @@ pub(crate) fn kernel(step: &Step, time: Duration, arena_bytes: usize) {
     });
     let one =
         Total { launches: 1, time, least: time, work: step.kernel.work, bytes: step.bytes, arena: arena_bytes as u64 };
-    let name: Row = (step.kernel.name.clone(), step.kernel.axes.clone(), step.location.clone());
+    let name: Row = (step.kernel.name.clone(), step.kernel.axes.clone(), step.location.to_string());
     let is_new = {
         let mut totals = TOTALS.lock().unwrap_or_else(PoisonError::into_inner);
         let total = totals.get_or_insert_default().entry(name.clone()).or_default();

@@ -1,6 +1,7 @@
 //! A kernel tried on its device: on numbers of its own, checked first, then timed.
 
 use crate::Result;
+use crate::compare::{difference, tolerance};
 use crate::execute::{Device, Owner, Storage};
 use crate::lower::kernel;
 use crate::lower::optimize::moves::{Candidate, candidate};
@@ -156,6 +157,7 @@ impl<'a> Trial<'a> {
             scratch_bytes,
             nanoseconds: self.scheduler.estimate(&candidate.space).on_one_thread() as u64,
             has_prologue,
+            line: Default::default(),
         })
     }
 
@@ -187,13 +189,19 @@ impl<'a> Trial<'a> {
         self.outputs().map(read).collect()
     }
 
+    /// Where the reference has written, the results are equal.
+    fn agree(&self, dtype: DType, expected: &[u8], found: &[u8]) -> bool {
+        let is_written = |element: Range<usize>| expected[element].iter().any(|&byte| byte != NOT_EXPECTED);
+        difference(dtype, self.tolerance, expected, found, is_written).is_none()
+    }
+
     fn is_right(&self) -> Result<bool> {
         let results = self.results()?;
         Ok(self
             .expected
             .iter()
             .zip(&results)
-            .all(|((slot, expected), (_, found))| agree(self.buffers[*slot].dtype, self.tolerance, expected, found)))
+            .all(|((slot, expected), (_, found))| self.agree(self.buffers[*slot].dtype, expected, found)))
     }
 }
 
@@ -214,39 +222,4 @@ fn numbers(dtype: DType, bytes: usize, seed: u32) -> Vec<u8> {
         data.extend_from_slice(&bits.to_le_bytes()[..dtype.size()]);
     }
     data
-}
-
-/// How far sums of a dtype may be off in another order.
-fn tolerance(dtype: DType) -> f64 {
-    match dtype {
-        DType::F64 => 1e-9,
-        DType::F32 => 1e-3,
-        DType::F16 => 2e-2,
-        _ => 0.2,
-    }
-}
-
-/// Where the reference has written, the results are equal: for floats, but for the order of sums.
-fn agree(dtype: DType, tolerance: f64, expected: &[u8], found: &[u8]) -> bool {
-    let size = dtype.size();
-    let bits = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |bits, &byte| bits << 8 | byte as u64);
-    let written = || {
-        let pairs = expected.chunks_exact(size).zip(found.chunks_exact(size));
-        pairs.filter(|(expected, _)| expected.iter().any(|&byte| byte != NOT_EXPECTED))
-    };
-    if !dtype.is_float() {
-        return written().all(|(expected, found)| expected == found);
-    }
-    let value = |bytes: &[u8]| float::from_bits(dtype, bits(bytes));
-    let (sum, count) = written().fold((0.0, 1e-30), |(sum, count), (expected, _)| {
-        let value = value(expected).abs();
-        if value.is_finite() { (sum + value, count + 1.0) } else { (sum, count) }
-    });
-    let mean = sum / count;
-    written().all(|(expected, found)| {
-        let (expected, found) = (value(expected), value(found));
-        expected == found
-            || expected.is_nan() && found.is_nan()
-            || (expected - found).abs() <= tolerance * (expected.abs() + mean)
-    })
 }

@@ -29,8 +29,26 @@ fn is_for(code: &[u8], chip: &str) -> bool {
     const FLAGS: usize = 48;
     match NUMBERS.iter().find(|(name, _)| *name == chip) {
         Some((_, number)) => code.starts_with(b"\x7fELF") && code[FLAGS] == *number,
-        None => String::from_utf8_lossy(code).contains(&format!("\n.target {chip}\n")),
+        None => {
+            String::from_utf8_lossy(code).contains(&format!("\n.target {chip}\n")) && is_as_old_as_can_be(code, chip)
+        }
     }
+}
+
+/// The first version of PTX that has the chip: older drivers read it, too.
+fn is_as_old_as_can_be(code: &[u8], chip: &str) -> bool {
+    const VERSIONS: [(&str, &str); 8] = [
+        ("sm_75", "6.3"),
+        ("sm_80", "7.0"),
+        ("sm_86", "7.1"),
+        ("sm_89", "7.8"),
+        ("sm_90", "7.8"),
+        ("sm_90a", "8.0"),
+        ("sm_100", "8.6"),
+        ("sm_120", "8.7"),
+    ];
+    let version = VERSIONS.iter().find(|(name, _)| *name == chip).map(|(_, version)| *version);
+    version.is_some_and(|version| String::from_utf8_lossy(code).contains(&format!(".version {version}\n")))
 }
 
 #[test]

@@ -109,6 +109,7 @@ pub fn launch(
             scratch_bytes: kernel.scratch_bytes,
             nanoseconds: u64::MAX,
             has_prologue: false,
+            line: Default::default(),
         });
     }
     // SAFETY: the memories are as long as the Params say, and live until the end.

@@ -34,6 +34,7 @@ fn run_with_dims(
         scratch_bytes: 0,
         nanoseconds: 0,
         has_prologue: false,
+        line: Default::default(),
     };
     // SAFETY: the buffers live until the end, and nobody else uses them.
     unsafe { runtime.enqueue(&[launch], &addresses)? };

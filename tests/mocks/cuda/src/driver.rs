@@ -1,7 +1,7 @@
 //! The functions of the library.
 
-use crate::machine::{Held, Outcome, Work, error, machine};
-use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdeviceptr, CUfunction, CUmodule, CUresult, CUstream};
+use crate::machine::{Held, Outcome, Source, Work, error, machine};
+use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUmodule, CUresult, CUstream};
 use cudarc::driver::sys::{CUdevice_attribute, CUjit_option};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use tinyspec_simulators::Launch;
@@ -130,14 +130,74 @@ exports! {
         unsafe { put(free, memory.0).and_then(|()| put(total, memory.1)) }
     }
 
+    fn cuMemHostAlloc(address: *mut *mut c_void, bytes: usize, _flags: c_uint) {
+        let made = machine().pin(bytes)?;
+        // SAFETY: as above.
+        unsafe { put(address, std::ptr::with_exposed_provenance_mut(made)) }
+    }
+
+    fn cuMemFreeHost(address: *mut c_void) {
+        machine().unpin(address.addr())
+    }
+
     fn cuMemcpyHtoDAsync_v2(to: CUdeviceptr, from: *const c_void, count: usize, stream: CUstream) {
-        // SAFETY: as above. What is not pinned is copied at once.
-        let bytes = unsafe { std::slice::from_raw_parts(from.cast::<u8>(), count) }.to_vec();
-        machine().enqueue(stream.addr(), Work::Write { to, bytes })
+        let mut machine = machine();
+        // What is not pinned is copied at once, what is pinned when it is the copy's turn.
+        let from = match machine.is_pinned(from.addr(), count) {
+            true => Source::Pinned(from.expose_provenance(), count),
+            // SAFETY: as above.
+            false => Source::Copied(unsafe { std::slice::from_raw_parts(from.cast::<u8>(), count) }.to_vec()),
+        };
+        machine.enqueue(stream.addr(), Work::Write { to, from })
     }
 
     fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: CUdeviceptr, bytes: usize, stream: CUstream) {
         machine().enqueue(stream.addr(), Work::Read { to: to.expose_provenance(), from, bytes })
+    }
+
+    fn cuMemcpyDtoDAsync_v2(to: CUdeviceptr, from: CUdeviceptr, bytes: usize, stream: CUstream) {
+        let mut machine = machine();
+        let device = machine.current()?;
+        machine.enqueue(stream.addr(), Work::Copy { to: (device, to), from: (device, from), bytes })
+    }
+
+    fn cuMemcpyPeerAsync(
+        to: CUdeviceptr,
+        to_context: CUcontext,
+        from: CUdeviceptr,
+        from_context: CUcontext,
+        bytes: usize,
+        stream: CUstream,
+    ) {
+        let mut machine = machine();
+        let [to_device, from_device] = [to_context, from_context].map(|context| machine.of_context(context.addr()));
+        machine.enqueue(stream.addr(), Work::Copy { to: (to_device?, to), from: (from_device?, from), bytes })
+    }
+
+    fn cuEventCreate(event: *mut CUevent, _flags: c_uint) {
+        let handle = machine().new_event()?;
+        // SAFETY: as above.
+        unsafe { put(event, pointer(handle)) }
+    }
+
+    fn cuEventDestroy_v2(event: CUevent) {
+        machine().destroy_event(event.addr())
+    }
+
+    fn cuEventRecord(event: CUevent, stream: CUstream) {
+        machine().record(event.addr(), stream.addr())
+    }
+
+    fn cuEventQuery(event: CUevent) {
+        machine().ask(event.addr())
+    }
+
+    fn cuEventSynchronize(event: CUevent) {
+        machine().wait_for(event.addr())
+    }
+
+    fn cuStreamWaitEvent(stream: CUstream, event: CUevent, _flags: c_uint) {
+        machine().order(stream.addr(), event.addr())
     }
 
     fn cuModuleLoadDataEx(

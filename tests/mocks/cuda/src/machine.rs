@@ -31,6 +31,10 @@ pub struct Held {
     pub modules: usize,
     /// Pieces of memory.
     pub allocations: usize,
+    /// Pieces of pinned memory of the host.
+    pub pinned: usize,
+    /// Events.
+    pub events: usize,
     /// Launches that have run.
     pub launched: usize,
 }
@@ -39,7 +43,7 @@ pub struct Held {
 pub(crate) enum Work {
     Write {
         to: u64,
-        bytes: Vec<u8>,
+        from: Source,
     },
     /// The host's memory, by its address.
     Read {
@@ -47,12 +51,43 @@ pub(crate) enum Work {
         from: u64,
         bytes: usize,
     },
+    /// Devices and addresses.
+    Copy {
+        to: (usize, u64),
+        from: (usize, u64),
+        bytes: usize,
+    },
+    /// An event, and how often it was recorded then.
+    Record {
+        event: usize,
+        count: u64,
+    },
+    Wait {
+        event: usize,
+        count: u64,
+    },
     Launch {
         number: u64,
         function: usize,
         launch: Launch,
         parameters: Vec<u64>,
     },
+}
+
+/// Memory of the host that is copied from.
+pub(crate) enum Source {
+    Copied(Vec<u8>),
+    /// By its address, read when it is the copy's turn.
+    Pinned(usize, usize),
+}
+
+/// A mark in a stream.
+struct Event {
+    context: usize,
+    /// The stream that it was recorded in last.
+    stream: usize,
+    recorded: u64,
+    happened: u64,
 }
 
 struct Stream {
@@ -80,6 +115,9 @@ pub(crate) struct Machine {
     modules: HashMap<usize, (usize, Module)>,
     /// Each with its module.
     functions: HashMap<usize, (usize, Kernel)>,
+    events: HashMap<usize, Event>,
+    /// Pinned memory, by address: with its context.
+    pinned: BTreeMap<usize, (usize, Box<[u64]>)>,
     handles: usize,
     launches: u64,
     launched: usize,
@@ -141,6 +179,8 @@ impl Machine {
             streams: self.streams.len(),
             modules: self.modules.len(),
             allocations: self.devices.iter().map(|device| device.allocations.len()).sum(),
+            pinned: self.pinned.len(),
+            events: self.events.len(),
             launched: self.launched,
         }
     }
@@ -162,6 +202,8 @@ impl Machine {
             let context = context(device);
             self.streams.retain(|_, stream| stream.context != context);
             self.modules.retain(|_, (owner, _)| *owner != context);
+            self.events.retain(|_, event| event.context != context);
+            self.pinned.retain(|_, (owner, _)| *owner != context);
             self.functions.retain(|_, (module, _)| self.modules.contains_key(module));
         }
         Ok(())
@@ -176,7 +218,7 @@ impl Machine {
     }
 
     /// The device of a context that somebody retains.
-    fn of_context(&self, handle: usize) -> Outcome<usize> {
+    pub fn of_context(&self, handle: usize) -> Outcome<usize> {
         let mut alive = (0..self.devices.len()).filter(|&device| self.devices[device].retained > 0);
         match alive.find(|&device| context(device) == handle) {
             Some(device) => Ok(device),
@@ -217,8 +259,7 @@ impl Machine {
 
     pub fn free(&mut self, address: u64) -> Outcome {
         let device = self.current()?;
-        let streams: Vec<usize> = self.streams.keys().copied().collect();
-        streams.into_iter().try_for_each(|stream| self.run(stream))?;
+        self.run_all()?;
         let state = &mut self.devices[device];
         match state.allocations.remove(&address) {
             Some(_) if state.simulation.free(address) => Ok(()),
@@ -259,24 +300,135 @@ impl Machine {
         self.run(stream)
     }
 
-    /// Does what waits in a stream. After a fault nothing else is done.
+    pub fn pin(&mut self, bytes: usize) -> Outcome<usize> {
+        let context = context(self.current()?);
+        let pinned: usize = self.pinned.values().map(|(_, memory)| size_of_val(&**memory)).sum();
+        if bytes == 0 || pinned + bytes > self.settings().pinned {
+            return error(CUresult::CUDA_ERROR_OUT_OF_MEMORY);
+        }
+        let mut memory = vec![0u64; bytes.div_ceil(8)].into_boxed_slice();
+        let address = memory.as_mut_ptr().expose_provenance();
+        self.pinned.insert(address, (context, memory));
+        Ok(address)
+    }
+
+    pub fn unpin(&mut self, address: usize) -> Outcome {
+        self.current()?;
+        self.run_all()?;
+        match self.pinned.remove(&address) {
+            Some(_) => Ok(()),
+            None => error(CUresult::CUDA_ERROR_INVALID_VALUE),
+        }
+    }
+
+    pub fn is_pinned(&self, address: usize, bytes: usize) -> bool {
+        let before = self.pinned.range(..=address).next_back();
+        before.is_some_and(|(start, (_, memory))| address + bytes <= start + size_of_val(&**memory))
+    }
+
+    pub fn new_event(&mut self) -> Outcome<usize> {
+        let context = context(self.current()?);
+        let handle = self.handle();
+        self.events.insert(handle, Event { context, stream: 0, recorded: 0, happened: 0 });
+        Ok(handle)
+    }
+
+    fn event(&mut self, handle: usize) -> Outcome<&mut Event> {
+        self.current()?;
+        self.events.get_mut(&handle).map_or_else(|| error(CUresult::CUDA_ERROR_INVALID_HANDLE), Ok)
+    }
+
+    pub fn destroy_event(&mut self, handle: usize) -> Outcome {
+        self.event(handle)?;
+        self.events.remove(&handle);
+        Ok(())
+    }
+
+    pub fn record(&mut self, handle: usize, stream: usize) -> Outcome {
+        let context = context(self.current()?);
+        let event = self.event(handle)?;
+        if event.context != context {
+            return error(CUresult::CUDA_ERROR_INVALID_HANDLE);
+        }
+        event.recorded += 1;
+        event.stream = stream;
+        let count = event.recorded;
+        self.enqueue(stream, Work::Record { event: handle, count })
+    }
+
+    pub fn ask(&mut self, handle: usize) -> Outcome {
+        let event = self.event(handle)?;
+        if event.happened < event.recorded { error(CUresult::CUDA_ERROR_NOT_READY) } else { Ok(()) }
+    }
+
+    pub fn wait_for(&mut self, handle: usize) -> Outcome {
+        let count = self.event(handle)?.recorded;
+        self.run_until(handle, count)
+    }
+
+    /// The event may be another device's.
+    pub fn order(&mut self, stream: usize, event: usize) -> Outcome {
+        let count = self.event(event)?.recorded;
+        self.enqueue(stream, Work::Wait { event, count })
+    }
+
+    fn run_all(&mut self) -> Outcome {
+        let streams: Vec<usize> = self.streams.keys().copied().collect();
+        streams.into_iter().try_for_each(|stream| self.run(stream))
+    }
+
+    /// Does what waits in a stream.
     fn run(&mut self, handle: usize) -> Outcome {
-        while let Some(stream) = self.streams.get_mut(&handle) {
-            let Some(work) = stream.queue.pop_front() else { break };
-            let device = (stream.context - CONTEXTS) / 16;
-            if let Err(code) = self.work(device, work) {
-                self.devices[device].fault = Some(code);
-                self.streams.values_mut().for_each(|stream| stream.queue.clear());
-                return Err(code);
+        while self.step(handle)? {}
+        Ok(())
+    }
+
+    /// Does what waits in an event's stream until it has happened so often; one that is gone has.
+    fn run_until(&mut self, handle: usize, count: u64) -> Outcome {
+        while let Some(event) = self.events.get(&handle).filter(|event| event.happened < count) {
+            if !self.step(event.stream)? {
+                return error(CUresult::CUDA_ERROR_NOT_READY);
             }
         }
         Ok(())
     }
 
+    /// Does the first of what waits in a stream; whether there was anything. After a fault nothing else is done.
+    fn step(&mut self, handle: usize) -> Outcome<bool> {
+        if let Some(stream) = self.streams.get_mut(&handle) {
+            let Some(work) = stream.queue.pop_front() else { return Ok(false) };
+            let device = (stream.context - CONTEXTS) / 16;
+            if let Err(code) = self.work(device, work) {
+                self.devices[device].fault = Some(code);
+                let own = self.streams.values_mut().filter(|stream| stream.context == context(device));
+                own.for_each(|stream| stream.queue.clear());
+                return Err(code);
+            }
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
     fn work(&mut self, device: usize, work: Work) -> Outcome {
         let simulation = &mut self.devices[device].simulation;
         let done = match work {
-            Work::Write { to, bytes } => simulation.write(to, &bytes),
+            Work::Write { to, from: Source::Copied(bytes) } => simulation.write(to, &bytes),
+            Work::Write { to, from: Source::Pinned(from, bytes) } => {
+                // SAFETY: it is pinned memory, which is given back when nothing waits any more.
+                let from = unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance(from), bytes) };
+                simulation.write(to, from)
+            }
+            Work::Copy { to, from, bytes } => {
+                let mut data = vec![0; bytes];
+                let read = self.devices[from.0].simulation.read(from.1, &mut data);
+                read.and_then(|()| self.devices[to.0].simulation.write(to.1, &data))
+            }
+            Work::Record { event, count } => {
+                let event = self.events.get_mut(&event);
+                event.into_iter().for_each(|event| event.happened = event.happened.max(count));
+                Ok(())
+            }
+            Work::Wait { event, count } => return self.run_until(event, count),
             Work::Read { to, from, bytes } => {
                 // SAFETY: whoever put the work into the stream keeps the memory until it is done.
                 let to = unsafe { std::slice::from_raw_parts_mut(std::ptr::with_exposed_provenance_mut(to), bytes) };
@@ -340,8 +492,7 @@ impl Machine {
 
     pub fn unload(&mut self, module: usize) -> Outcome {
         self.current()?;
-        let streams: Vec<usize> = self.streams.keys().copied().collect();
-        streams.into_iter().try_for_each(|stream| self.run(stream))?;
+        self.run_all()?;
         match self.modules.remove(&module) {
             Some(_) => {
                 self.functions.retain(|_, (owner, _)| *owner != module);

@@ -13,6 +13,8 @@ pub struct Settings {
     pub ptx: u32,
     /// Bytes that a GPU has.
     pub memory: usize,
+    /// Bytes of the host's memory that may be pinned.
+    pub pinned: usize,
     /// `fault=2`: the kernel of the third launch leaves its memory.
     pub fault: Option<u64>,
     /// `refused=2`: the third launch is refused, as one that needs too many registers.
@@ -31,6 +33,7 @@ impl Default for Settings {
             version: 13_000,
             ptx: 90,
             memory: 64 << 30,
+            pinned: 1 << 30,
             fault: None,
             refused: None,
             lost: None,
@@ -56,6 +59,7 @@ impl Settings {
             "version" => self.version = number as i32,
             "ptx" => self.ptx = number as u32,
             "memory" => self.memory = number as usize,
+            "pinned" => self.pinned = number as usize,
             "fault" => self.fault = Some(number),
             "refused" => self.refused = Some(number),
             "lost" => self.lost = Some(number),

@@ -9,6 +9,7 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use tinyspec::backends::gpu::cuda;
 use tinyspec::backends::{BackendError, Grid, Launch, Memory, Runtime};
+use tinyspec::collectives::broadcast;
 use tinyspec::prelude::*;
 use tinyspec::{DType, Error};
 
@@ -64,6 +65,13 @@ processes! {
     programs_run programs "";
     programs_run_on_another_chip programs "capability=90";
     devices_exchange_tensors exchange "";
+    a_run_is_enqueued_and_reading_waits asynchronous "";
+    much_work_is_enqueued many "";
+    large_copies_go_through_pinned_memory large "";
+    copies_do_without_pinned_memory large "pinned=0";
+    memory_is_used_again reuse "";
+    what_is_let_go_is_used_only_later order "";
+    the_cpu_and_a_gpu_share_a_tensor tuple "";
     several_threads_use_a_device threads "";
     what_is_dropped_is_given_back give_back "";
     foreign_code_is_refused foreign "";
@@ -119,6 +127,128 @@ fn exchange() -> Result<()> {
     Ok(())
 }
 
+/// The copy of what is not computed yet waits for it, and what is computed next where it came from waits for the copy.
+#[test]
+#[ignore = "in a process of its own"]
+fn order() -> Result<()> {
+    let x = Tensor::from_vec((0..5000).map(|i| i as f32).collect(), [5000]).to("cuda");
+    let mut there = Vec::new();
+    for round in 0..20 {
+        let part = (&x * round as f32).to("cuda:1");
+        part.realize()?;
+        // Its memory may be that of what was copied.
+        (&x + round as f32).realize()?;
+        there.push(part);
+    }
+    assert_eq!(held().launched, 0);
+    for (round, part) in there.iter().enumerate() {
+        let found = part.to_vec::<f32>()?;
+        assert!(found.iter().zip(0..).all(|(&found, i)| found == (i * round) as f32), "{round}");
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "in a process of its own"]
+fn asynchronous() -> Result<()> {
+    let x = Tensor::from_slice(&[1f32, 2.0, 3.0], [3]).to("cuda");
+    let y = (&x * 2.0).contiguous();
+    y.realize()?;
+    let z = (&y + 1.0).contiguous();
+    z.realize()?;
+    drop((x, y));
+    assert_eq!(held().launched, 0);
+    assert_eq!(z.to_vec::<f32>()?, [3.0, 5.0, 7.0]);
+    assert_eq!(held().launched, 2);
+    (z * 2.0).realize()?;
+    tinyspec::device("cuda")?.synchronize()?;
+    assert_eq!(held().launched, 3);
+    Ok(())
+}
+
+/// Steps that nobody reads: the oldest are waited for, so that not all of them are in the queue.
+#[test]
+#[ignore = "in a process of its own"]
+fn many() -> Result<()> {
+    let mut state = Tensor::zeros([40]).to("cuda");
+    for step in 0..300 {
+        // A number that changes is uploaded each time.
+        state = &state + step as f32;
+        state.realize()?;
+    }
+    assert!((200..300).contains(&held().launched), "{}", held().launched);
+    assert_eq!(state.to_vec::<f32>()?, [(300 * 299 / 2) as f32; 40]);
+    assert!(held().events < 500, "{}", held().events);
+    Ok(())
+}
+
+/// More than is pinned, of uneven length.
+#[test]
+#[ignore = "in a process of its own"]
+fn large() -> Runs {
+    let runtime = open();
+    let length = (41 << 20) + 13;
+    let data: Vec<u8> = (0..length).map(|i: usize| (i ^ i >> 8 ^ i >> 16) as u8).collect();
+    let [first, second] = [runtime.allocate(length)?, runtime.allocate(length)?];
+    runtime.write(&*first, &data)?;
+    assert!(runtime.copy(&*second, &*first, 5, length - 5)?);
+    let mut back = vec![0; length - 5];
+    runtime.read(&*second, &mut back)?;
+    assert!(back == data[5..]);
+    // Small ones in between.
+    for number in 0..1000u32 {
+        runtime.write(&*first, &number.to_le_bytes())?;
+    }
+    let mut number = [0; 4];
+    runtime.read(&*first, &mut number)?;
+    assert_eq!(u32::from_le_bytes(number), 999);
+    drop((first, second, runtime));
+    assert_eq!(held(), Held { launched: 0, ..Held::default() });
+    Ok(())
+}
+
+#[test]
+#[ignore = "in a process of its own"]
+fn reuse() -> Runs {
+    let runtime = open();
+    let mut addresses = std::collections::BTreeSet::new();
+    for _ in 0..100 {
+        let memory: Vec<_> =
+            (1..20).map(|size| runtime.allocate(size * 1000)).collect::<std::result::Result<_, _>>()?;
+        addresses.extend(memory.iter().map(|memory| memory.address() as usize));
+        assert!(memory.iter().all(|memory| memory.address() as usize % 64 == 0));
+    }
+    assert!(addresses.len() < 100 && held().allocations == 1, "{} {:?}", addresses.len(), held());
+    // What is larger than a block has one of its own.
+    let large = runtime.allocate(100 << 20)?;
+    assert_eq!((held().allocations, large.len()), (2, 100 << 20));
+    let is_refused = |bytes| matches!(runtime.allocate(bytes), Err(BackendError::Memory(_)));
+    assert!(is_refused(1 << 40) && is_refused(usize::MAX));
+    // That was in need of memory: what nobody uses went back.
+    assert_eq!(held().allocations, 1);
+    Ok(())
+}
+
+#[test]
+#[ignore = "in a process of its own"]
+fn tuple() -> Result<()> {
+    let x = Tensor::from_vec((0..240).map(|i| i as f32 * 0.01).collect(), [24, 10]);
+    let w = Tensor::from_vec((0..30).map(|i| i as f32 * 0.1).collect(), [10, 3]);
+    let expected = x.matmul(&w).softmax(-1).to_vec::<f32>()?;
+    for names in [["cpu", "cuda"], ["cuda", "cpu"], ["cuda", "cuda:1"]] {
+        let shared = x.to(names).matmul(broadcast(&w, names)).softmax(-1);
+        let found = shared.to_vec::<f32>()?;
+        assert!(expected.iter().zip(&found).all(|(a, b)| (a - b).abs() < 1e-5), "{names:?}");
+        let sum = shared.sum(.., false).to_vec::<f32>()?;
+        assert!((sum[0] - 24.0).abs() < 1e-4, "{names:?} {sum:?}");
+        let gradient = |x: &Tensor, w: &Tensor| tinyspec::grad(&x.matmul(w).square().sum(.., false), &[w]);
+        let here = gradient(&x, &w)?[0].to_vec::<f32>()?;
+        let there = gradient(&x.to(names), &broadcast(&w, names))?[0].to_vec::<f32>()?;
+        assert!(here.iter().zip(&there).all(|(a, b)| (a - b).abs() < 1e-3), "{names:?}");
+    }
+    Ok(())
+}
+
 #[test]
 #[ignore = "in a process of its own"]
 fn threads() {
@@ -159,6 +289,7 @@ fn launch(runtime: &dyn Runtime, memory: &Arc<dyn Memory>, text: &str) -> Runs {
         scratch_bytes: 0,
         nanoseconds: 0,
         has_prologue: false,
+        line: Default::default(),
     };
     // SAFETY: the kernel touches 128 bytes, which the memory has unless a fault is meant; it lives until all is done.
     unsafe { runtime.enqueue(&[launch], &[memory.address()])? };
@@ -182,7 +313,9 @@ fn give_back() -> Runs {
     let empty = runtime.allocate(0)?;
     assert!(empty.is_empty() && !memory.is_on_host());
     assert!(runtime.write(&*memory, &[0; 129]).is_err() && runtime.read(&*empty, &mut bytes).is_err());
-    assert_eq!(held(), Held { contexts: 1, streams: 1, modules: 0, allocations: 2, launched: 1 });
+    // Both have a block; copies go through one piece of pinned memory.
+    assert_eq!(held(), Held { contexts: 1, streams: 1, modules: 0, allocations: 1, pinned: 1, launched: 1, ..held() });
+    assert!(held().events > 0);
     drop((memory, empty, runtime));
     assert_eq!(held(), Held { launched: 1, ..Held::default() });
     Ok(())
@@ -217,20 +350,23 @@ fn memory() -> Result<()> {
     let small = Tensor::full([1000], 1f32).to("cuda");
     small.realize()?;
     let large = (Tensor::full([600, 600], 1f32).to("cuda") * 2.0).to_vec::<f32>();
-    let Err(Error::Memory { reason, .. }) = &large else { panic!("{large:?}") };
+    let Err(Error::Memory { reason, report, .. }) = &large else { panic!("{large:?}") };
     assert!(reason.contains("CUDA_ERROR_OUT_OF_MEMORY") && reason.contains(" are free"), "{reason}");
+    assert!(report.largest.iter().any(|held| held.what == "tensor f32 [1000]" && held.location.is_some()), "{report}");
     // The device goes on.
     assert_eq!((small * 3.0).sum(.., false).to_vec::<f32>()?, [3000.0]);
     Ok(())
 }
 
-/// The device is lost, the CPU is not.
+/// The device is lost, neither the CPU nor another device is.
 fn is_lost(reason: &str) -> Result<()> {
     let x = Tensor::full([10], 1f32);
     let error = (x.to("cuda") + 1.0).to_vec::<f32>().expect_err("the device is lost");
     assert!(matches!(error, Error::Backend(BackendError::Lost { .. }) | Error::Memory { .. }), "{error}");
     assert!(error.to_string().contains("is lost: ") && error.to_string().contains(reason), "{error}");
-    assert_eq!((x.to("cpu") + 1.0).to_vec::<f32>()?, [2.0; 10]);
+    for other in ["cpu", "cuda:1"] {
+        assert_eq!((x.to(other) + 1.0).to_vec::<f32>()?, [2.0; 10], "{other}");
+    }
     Ok(())
 }
 
@@ -238,9 +374,13 @@ fn is_lost(reason: &str) -> Result<()> {
 #[ignore = "in a process of its own"]
 fn fault() -> Result<()> {
     let x = Tensor::full([10], 1f32).to("cuda");
-    let error = (x * 2.0).sum(.., false).to_vec::<f32>().expect_err("the kernel leaves its memory");
+    let (y, line) = ((x * 2.0).sum(.., false), line!());
+    // That it fails shows where it is read.
+    y.realize()?;
+    let error = y.to_vec::<f32>().expect_err("the kernel leaves its memory");
     let Error::Backend(BackendError::Execution { name, reason }) = &error else { panic!("{error}") };
     assert!(reason.contains("CUDA_ERROR_ILLEGAL_ADDRESS") && reason.contains("cuda (simulated GPU 0)"), "{error}");
+    assert!(reason.contains(&format!("driver.rs:{line}:")), "{error}");
     is_lost(name)
 }
 
@@ -252,6 +392,7 @@ fn fault_among() -> Result<()> {
     let error = y.to_vec::<f32>().expect_err("a kernel leaves its memory");
     let Error::Backend(BackendError::Execution { reason, .. }) = &error else { panic!("{error}") };
     assert!(reason.contains("or one launched behind it") && reason.contains("TINYSPEC_DEBUG=2"), "{error}");
+    assert_eq!(reason.matches("driver.rs:").count(), 4, "{error}");
     is_lost("ILLEGAL_ADDRESS")
 }
 
@@ -332,9 +473,32 @@ fn a_missing_library_is_named() {
     child("TINYSPEC_CUDA", "libc.so.6", "incomplete");
     child("TINYSPEC_HIP", "/nowhere/libamdhip64.so", "missing_hip");
     child("TINYSPEC_HIP", "libc.so.6", "incomplete_hip");
+    // Each kernel beside the CPU.
+    let validated = command("programs").env("TINYSPEC_VALIDATE", "1").env("TINYSPEC_CUDA", folder()).output();
+    passes("programs", validated.expect("a process"));
     // A folder, and the default device of a program.
     let output = command("programs").env("TINYSPEC_CUDA", folder()).output();
     passes("programs", output.expect("a process"));
+}
+
+/// A process leaves kernels on disk; the next one has no libLLVM.
+#[test]
+fn kernels_on_disk_need_no_code_generator() {
+    let cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("cuda-cache-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&cache);
+    let run = |has_llvm: bool| {
+        let mut command = command("programs");
+        command.env("TINYSPEC_CUDA", folder()).env("TINYSPEC_CACHE", &cache).env("TINYSPEC_THREADS", "1");
+        if !has_llvm {
+            command.env("TINYSPEC_LLVM", cache.join("nowhere"));
+        }
+        command.output().expect("a process")
+    };
+    let cold = run(false);
+    assert!(!cold.status.success() && String::from_utf8_lossy(&cold.stderr).contains("LLVM"), "{cold:?}");
+    passes("programs", run(true));
+    passes("programs", run(false));
+    let _ = std::fs::remove_dir_all(&cache);
 }
 
 #[test]

@@ -86,8 +86,17 @@ functions! {
         allocate(address: *mut u64, bytes: usize);
         free(address: u64);
         memory(free: *mut usize, total: *mut usize);
+        pin(address: *mut *mut c_void, bytes: usize, flags: c_uint);
+        unpin(address: *mut c_void);
         upload(to: u64, from: *const c_void, bytes: usize, stream: Handle);
         download(to: *mut c_void, from: u64, bytes: usize, stream: Handle);
+        copy(to: u64, from: u64, bytes: usize, stream: Handle);
+        new_event(event: *mut Handle, flags: c_uint);
+        destroy_event(event: Handle);
+        record(event: Handle, stream: Handle);
+        ask(event: Handle);
+        wait_for_event(event: Handle);
+        order(stream: Handle, event: Handle, flags: c_uint);
         unload(module: Handle);
         function(function: *mut Handle, module: Handle, name: *const c_char);
         launch(

@@ -5,7 +5,8 @@ use super::{Owner, Pool};
 use crate::execute::Device;
 use crate::{Error, Result};
 use std::sync::Arc;
-use tinyspec_backends::{Memory, host_memory};
+use tinyspec_backends::Memory;
+use tinyspec_backends::host_memory::check_length;
 
 /// Memory on a device; returns to the device's pool when the last tensor lets go.
 #[derive(Debug)]
@@ -81,18 +82,25 @@ impl Storage {
         }
     }
 
-    /// Fills new storage with what `from` holds from the byte `start` on, in one step if the host reaches both.
+    /// Fills new storage with what `from` holds from the byte `start` on.
     pub fn copy(&self, from: &Storage, start: usize) -> Result<()> {
-        match (&self.memory, &from.memory) {
-            (Some(to), Some(from)) if to.is_on_host() && from.is_on_host() => {
-                Ok(host_memory::copy(&**to, &**from, start, self.bytes)?)
-            }
-            _ => {
-                let mut data = vec![0; start + self.bytes];
-                from.read(&mut data)?;
-                self.write(&data[start..])
-            }
+        let (Some(to), Some(memory)) = (&self.memory, &from.memory) else { return Ok(()) };
+        let (here, there) = (self.device.runtime(), from.device.runtime());
+        if here.copy(&**to, &**memory, start, self.bytes)? {
+            return Ok(());
         }
+        check_length(&**memory, start.saturating_add(self.bytes), "read")?;
+        // SAFETY: checked above.
+        let first = unsafe { memory.address().add(start) };
+        if memory.is_on_host() {
+            there.synchronize()?;
+            // SAFETY: the host reaches so many bytes there, which nobody writes: their device is idle, and `from` is borrowed.
+            return Ok(here.write(&**to, unsafe { std::slice::from_raw_parts(first, self.bytes) })?);
+        }
+        let mut data = vec![0; self.bytes];
+        // SAFETY: as above.
+        unsafe { there.read_at(first, &mut data)? };
+        self.write(&data)
     }
 
     /// Copies the start of the contents to the host.

@@ -1,0 +1,158 @@
+//! `TINYSPEC_VALIDATE=1`: every kernel runs a second time, on a device to compare with, on what it was given. So whatever goes
+//! wrong later, the kernel that began it is named.
+
+use super::{Device, Owner, Storage, device};
+use crate::compare::{Difference, Tolerance, difference};
+use crate::lower::pipeline::{Place, Plan};
+use crate::{Error, Result};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use tinyspec_backends::settings;
+use tinyspec_ir::DType;
+
+/// What the launches of a plan are compared with.
+pub(crate) struct Compared {
+    pub reference: Plan,
+    pub calls: Vec<ComparedCall>,
+}
+
+/// Launches of both plans that compute the same.
+pub(crate) struct ComparedCall {
+    pub launches: Range<usize>,
+    /// Empty where the other device cannot run it.
+    pub reference: Range<usize>,
+    pub buffers: Vec<ComparedBuffer>,
+    pub tolerance: Tolerance,
+}
+
+/// A buffer that both are given: its positions in the tables of both plans.
+pub(crate) struct ComparedBuffer {
+    pub here: u32,
+    pub there: u32,
+    pub bytes: usize,
+    pub dtype: DType,
+    pub is_output: bool,
+}
+
+/// A kernel that computes something else than on the device that it was compared with.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct Mismatch {
+    /// The kernel.
+    pub kernel: String,
+    /// The user's line; empty where none is known.
+    pub line: Arc<str>,
+    /// Where it ran.
+    pub device: String,
+    /// What it was compared with.
+    pub reference: String,
+    /// The number of the buffer among those that it writes.
+    pub buffer: usize,
+    /// Dtype of that.
+    pub dtype: DType,
+    /// The first element that differs, and how many elements there are.
+    pub element: usize,
+    /// Elements of the buffer.
+    pub elements: usize,
+    /// So many of them differ.
+    pub count: usize,
+    /// What it computed.
+    pub found: f64,
+    /// What the other device computed.
+    pub expected: f64,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mismatch { kernel, line, device, reference, buffer, dtype, element, elements, count, found, expected } =
+            self;
+        write!(
+            f,
+            "kernel `{kernel}` computes {found} on {device} and {expected} on {reference}, at element {element} of "
+        )?;
+        write!(f, "its result {buffer} ({dtype}); {count} of {elements} elements differ")?;
+        if line.is_empty() { Ok(()) } else { write!(f, "\n  at {line}") }
+    }
+}
+
+/// The device that another one is compared with: `cpu`, and for `cpu` the interpreter.
+///
+/// # Errors
+/// When `TINYSPEC_VALIDATE` says nothing we know.
+pub(crate) fn reference_of(compared: &Device) -> Result<Option<Arc<Device>>> {
+    if !settings::VALIDATE.read()? || compared.family() == "built-in interpreter" {
+        return Ok(None);
+    }
+    let is_cpu = compared.family() == "built-in cpu" || !cfg!(feature = "llvm");
+    Ok(Some(device(if is_cpu { "interpreter" } else { "cpu" })?))
+}
+
+/// Runs a plan call by call, and compares what each leaves.
+///
+/// # Safety
+/// As for [`super::run::run`], whose table it is.
+pub(super) unsafe fn run(plan: &Plan, compared: &Compared, table: &[*mut u8]) -> Result<()> {
+    let (runtime, reference) = (plan.device.runtime(), &compared.reference);
+    let arena = Storage::allocate(&reference.device, reference.arena_bytes, &Owner::trial())?;
+    let mut other: Vec<*mut u8> = (reference.table.iter())
+        .map(|place| match *place {
+            // SAFETY: the plan's offsets lie inside the arena.
+            Place::Arena(offset) => unsafe { arena.address().add(offset) },
+            Place::Constant(number) => reference.constants[number as usize].address(),
+            // An argument of some call, which gets memory of its own below.
+            _ => std::ptr::null_mut(),
+        })
+        .collect();
+    for call in &compared.calls {
+        let launches = &plan.launches[call.launches.clone()];
+        let (mut copies, mut before) = (Vec::new(), Vec::new());
+        for buffer in call.buffers.iter().filter(|_| !call.reference.is_empty()) {
+            let mut data = vec![0; buffer.bytes];
+            // SAFETY: the table's buffers are as long as the plan says.
+            unsafe { runtime.read_at(table[buffer.here as usize], &mut data)? };
+            let copy = Storage::allocate(&reference.device, buffer.bytes, &Owner::trial())?;
+            copy.write(&data)?;
+            other[buffer.there as usize] = copy.address();
+            copies.push(copy);
+            before.push(data);
+        }
+        // SAFETY: as the caller promises.
+        unsafe { runtime.enqueue(launches, table)? };
+        if call.reference.is_empty() {
+            continue;
+        }
+        // SAFETY: the copies are ours alone, and as large as the buffers; so is the arena.
+        unsafe { reference.device.runtime().enqueue(&reference.launches[call.reference.clone()], &other)? };
+        let outputs = call.buffers.iter().zip(copies.iter().zip(before)).enumerate();
+        let is_compared =
+            |buffer: &ComparedBuffer| buffer.is_output && (buffer.dtype.is_float() || !call.tolerance.integers);
+        for (number, (buffer, (copy, before))) in outputs.filter(|(_, (buffer, _))| is_compared(buffer)) {
+            let [mut found, mut expected] = [(); 2].map(|()| vec![0; buffer.bytes]);
+            // SAFETY: as above.
+            unsafe { runtime.read_at(table[buffer.here as usize], &mut found)? };
+            copy.read(&mut expected)?;
+            let is_written =
+                |at: Range<usize>| found[at.clone()] != before[at.clone()] || expected[at.clone()] != before[at];
+            let Some(different) = difference(buffer.dtype, call.tolerance.floats, &expected, &found, is_written) else {
+                continue;
+            };
+            let Difference { element, expected, found, count } = different;
+            let step = plan.steps[call.launches.clone()].last();
+            return Err(Error::Mismatch(Box::new(Mismatch {
+                kernel: step.map(|step| step.kernel.name.clone()).unwrap_or_default(),
+                line: step.map(|step| step.location.clone()).unwrap_or_default(),
+                device: plan.device.name().into(),
+                reference: reference.device.name().into(),
+                buffer: number,
+                dtype: buffer.dtype,
+                element,
+                elements: buffer.bytes / buffer.dtype.size(),
+                count,
+                found,
+                expected,
+            })));
+        }
+    }
+    Ok(())
+}
