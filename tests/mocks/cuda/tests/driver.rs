@@ -216,7 +216,7 @@ fn reuse() -> Runs {
         let memory: Vec<_> =
             (1..20).map(|size| runtime.allocate(size * 1000)).collect::<std::result::Result<_, _>>()?;
         addresses.extend(memory.iter().map(|memory| memory.address() as usize));
-        assert!(memory.iter().all(|memory| memory.address() as usize % 64 == 0));
+        assert!(memory.iter().all(|memory| (memory.address() as usize).is_multiple_of(64)));
     }
     assert!(addresses.len() < 100 && held().allocations == 1, "{} {:?}", addresses.len(), held());
     // What is larger than a block has one of its own.

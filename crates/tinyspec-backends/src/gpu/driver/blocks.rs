@@ -143,7 +143,8 @@ mod tests {
         blocks.add(0, 4096);
         let parts: Vec<u64> = [1024, 256, 512, 256].iter().filter_map(|&piece| blocks.take(piece)).collect();
         assert_eq!(parts, [0, 1024, 1280, 1792]);
-        (blocks.give(0, 1024), blocks.give(1280, 512));
+        blocks.give(0, 1024);
+        blocks.give(1280, 512);
         assert_eq!([blocks.take(512), blocks.take(300), blocks.take(3000)], [Some(1280), Some(0), None]);
         assert_eq!((piece_of(0), piece_of(257), block_of(1)), (Some(256), Some(512), Some(32 << 20)));
         assert_eq!((block_of(17 << 20), piece_of(usize::MAX), block_of(usize::MAX)), (Some(18 << 20), None, None));
