@@ -1,4 +1,4 @@
-//! What a launch cannot hold becomes loops or parts of a kernel: nobody has to know how large a grid may be.
+//! What one dimension of a launch cannot hold goes to others: nobody has to know how large a grid may be.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -49,11 +49,10 @@ fn programs() -> Result<Vec<f64>, Error> {
 }
 
 #[test]
-fn grids_that_are_too_large_become_loops_or_parts() -> Result<(), Error> {
+fn dimensions_that_are_too_large_are_cut() -> Result<(), Error> {
     let expected = with_default_device::<_, Error>("interpreter", programs)?;
-    for (number, counts) in
-        [[1 << 31, 3, 2], [5, 1 << 16, 1 << 16], [1, 1, 1], [4, 4, 4], [1 << 31, 1, 1]].into_iter().enumerate()
-    {
+    let limits = [[1 << 31, 3, 2], [5, 1 << 16, 1 << 16], [64, 64, 64], [1 << 31, 1, 1]];
+    for (number, counts) in limits.into_iter().enumerate() {
         let target = simt::target();
         let workgroups = target.workgroups.clone().map(|workgroups| Workgroups { counts, ..workgroups });
         let (name, launches) = (format!("limited{number}"), Arc::new(AtomicUsize::new(0)));
