@@ -271,7 +271,10 @@ fn reference(schedule: &Schedule, device: &Arc<Device>) -> Result<Option<Bluepri
         };
         let name =
             one.1.map_or_else(|| profile::Facts::of(&schedule.graph, one.0).name, |written| written.name.clone());
-        eprintln!("tinyspec: warning: kernel `{name}` is not compared, {} cannot run it: {refusal}", reference.name());
+        tinyspec_backends::tell!(
+            "tinyspec: warning: kernel `{name}` is not compared, {} cannot run it: {refusal}",
+            reference.name()
+        );
         kernels.insert(one.0, Parts::new());
     }
     Ok(Some(Blueprint::new(schedule, &kernels, &reference)))

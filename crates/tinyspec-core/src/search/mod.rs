@@ -22,7 +22,6 @@
 //! nothing is searched.
 
 mod beam;
-
 mod settings;
 mod store;
 mod trial;

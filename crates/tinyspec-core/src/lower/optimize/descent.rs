@@ -6,17 +6,17 @@ use super::{OptOp, Scheduler, Space};
 
 /// A schedule is poor if it takes this many times longer than the kernel's bound.
 const POOR: f64 = 3.0;
-/// What is left of an estimate with another schedule for it to be taken: the model's own errors are smaller.
+/// Fraction of the usual estimate below which another schedule is taken: the model's own errors are smaller.
 const CLEARLY: f64 = 0.5;
-/// The same where the rules have found vectors: Select knows ways to load them that the model does not.
+/// The same fraction where the rules have found vectors: Select knows ways to load them that the model does not.
 const CLEARLY_WITH_VECTORS: f64 = 0.1;
-/// What each step leaves of an estimate, at most.
+/// Fraction of the last estimate that a step has to get below.
 const STEP: f64 = 0.95;
 /// Nanoseconds of a kernel below which a better schedule would not earn back the time it takes to find one.
 const WORTH: f64 = 50_000.0;
 /// Vector instructions of a loop body, beyond which compiling it takes long.
 const LARGEST: f64 = 1500.0;
-/// Estimates of a node in a descent, after which it ends: some 10 ms.
+/// Nodes estimated, over all schedules, before a descent ends: some 10 ms.
 const VISITS: usize = 200_000;
 
 /// The schedule that the model prefers, if it prefers another one clearly.
@@ -26,8 +26,9 @@ pub(super) fn improve(scheduler: &Scheduler, ops: Vec<OptOp>) -> Vec<OptOp> {
         return ops;
     }
     let Ok(space) = scheduler.space(&ops) else { return ops };
-    let usual = scheduler.estimate(&space).nanoseconds();
-    if usual < WORTH || usual < POOR * scheduler.bound().nanoseconds() {
+    let estimate = scheduler.estimate(&space);
+    let usual = estimate.nanoseconds();
+    if usual < WORTH || estimate.on_one_thread() < POOR * scheduler.bound().on_one_thread() {
         return ops;
     }
     let clearly = if has_vectors(scheduler, &space) { CLEARLY_WITH_VECTORS } else { CLEARLY };
@@ -42,9 +43,12 @@ fn descend(scheduler: &Scheduler) -> Option<(f64, Vec<OptOp>)> {
     let mut best = candidate(scheduler, Vec::new())?;
     let mut least = scheduler.estimate(&best.space).nanoseconds();
     let mut visits = 0;
-    while visits < VISITS {
+    loop {
         let others = neighbours(scheduler, &best.ops);
         visits += others.len() * scheduler.kernel().order.len();
+        if visits > VISITS {
+            break;
+        }
         let costs = others.into_iter().map(|other| (scheduler.estimate(&other.space), other));
         let fits = costs.filter(|(estimate, _)| estimate.code <= LARGEST);
         let costs = fits.map(|(estimate, other)| (estimate.nanoseconds(), other));
@@ -58,5 +62,5 @@ fn descend(scheduler: &Scheduler) -> Option<(f64, Vec<OptOp>)> {
 /// Is the tile as large as a vector?
 fn has_vectors(scheduler: &Scheduler, space: &Space) -> bool {
     let tile = space.axes.iter().filter(|axis| axis.is_tile()).map(|axis| axis.trips.unwrap_or(1));
-    tile.product::<i64>() >= scheduler.lanes()
+    tile.fold(1, i64::saturating_mul) >= scheduler.lanes()
 }

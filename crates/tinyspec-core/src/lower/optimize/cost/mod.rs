@@ -127,7 +127,7 @@ pub(crate) fn estimate(graph: &Graph, kernel: &Kernel, space: &Space, target: &T
     Model::new(graph, kernel, space, target, &moved(kernel)).estimate()
 }
 
-/// What no schedule of the kernel can be faster than: full vectors, and each element from memory once. `space` has no
+/// What a schedule of the kernel is at best: full vectors on one thread, and each element from memory once. `space` has no
 /// schedule yet.
 pub(crate) fn bound(graph: &Graph, kernel: &Kernel, space: &Space, target: &Target) -> Estimate {
     let accesses = moved(kernel);
@@ -138,7 +138,7 @@ pub(crate) fn bound(graph: &Graph, kernel: &Kernel, space: &Space, target: &Targ
         arithmetic: scalar.arithmetic / model.lanes,
         accesses: scalar.accesses / model.lanes,
         memory: footprint::distinct(&walks, &model.loops) / BYTES_PER_CYCLE[1],
-        threads: target.threads as f64,
+        threads: 1.0,
         ..Estimate::default()
     }
 }

@@ -136,7 +136,7 @@ impl Planner<'_> {
         const VECTORS: i64 = 4;
         /// Sums of a trip: what each row is multiplied with is loaded once for the vectors of a result.
         const SUMS: [i64; 2] = [8, 16];
-        /// Trips beyond the end of the columns are at most one in so many.
+        /// Columns for each one that is padded, if blocks cannot end in the last trip.
         const WASTE: i64 = 64;
         let &[rows] = &self.reduced().collect::<SmallVec<[usize; 2]>>()[..] else { return None };
         let second = self.target.cache_bytes[1] as i64;
@@ -190,17 +190,20 @@ impl Planner<'_> {
         let (block, tile) = if columns % even(least) == 0 {
             (even(least), tile)
         } else {
-            // Blocks take as many trips each: all but the last ones of the last block have no masks.
+            // Blocks take as many trips each. Where they end in the last trip, only that one has masks.
             let most = (columns * size / (2 * RUN)).max(least);
-            let whole = |tile: i64| {
+            let plan = |tile: i64, fewest: i64, most: i64, waste: i64| {
                 let trips = (columns + tile - 1) / tile;
-                let padded = |blocks: i64| (trips + blocks - 1) / blocks * blocks * tile;
+                let length = |blocks: i64| (trips + blocks - 1) / blocks * tile;
+                let fits = |blocks: &i64| length(*blocks) * blocks - columns <= waste;
                 let shares = |blocks: &i64| blocks % threads == 0 || *blocks >= 8 * threads;
-                let is_tight = |blocks: &i64| (padded(*blocks) - columns) * WASTE <= columns.max(tile * WASTE);
-                let blocks = (least..=most).find(|blocks| is_tight(blocks) && shares(blocks))?;
-                Some((blocks, -tile, padded(blocks) / blocks))
+                let blocks = (fewest..=most).find(|blocks| fits(blocks) && shares(blocks))?;
+                Some((blocks, -tile, length(blocks)))
             };
-            let (_, tile, block) = (1..=tile / lanes).filter_map(|vectors| whole(vectors * lanes)).min()?;
+            let tiles = || (1..=tile / lanes).map(|vectors| vectors * lanes);
+            let exact = tiles().filter_map(|tile| plan(tile, least, 2 * least, tile)).min();
+            let padded = || tiles().filter_map(|tile| plan(tile, least, most, tile.max(columns / WASTE))).min();
+            let (_, tile, block) = exact.or_else(padded)?;
             (block, -tile)
         };
         Some(Rows { rows, count, block, tile, sharing })
