@@ -116,7 +116,7 @@ pub fn shapes(program: &Program) -> impl Iterator<Item = &'static str> {
     SHAPES.into_iter().enumerate().filter(move |(number, _)| is_taken(*number)).map(|(_, shape)| shape)
 }
 
-/// The simulated GPU on which one of so many programs runs.
+/// One program in so many runs on a simulated GPU.
 const SIMULATED_SHARE: usize = 4;
 
 fn simulated(program: &Program) -> Option<&'static str> {

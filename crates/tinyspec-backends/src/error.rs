@@ -105,7 +105,7 @@ pub enum BackendError {
 }
 
 impl BackendError {
-    /// What a kernel did is told with the user's line that it was launched for.
+    /// Adds the user's line that the kernel was launched for.
     pub fn at(mut self, line: &str) -> BackendError {
         if let BackendError::Race { reason, .. }
         | BackendError::Divergence { reason, .. }

@@ -56,8 +56,8 @@ pub(crate) struct Difference {
     pub count: usize,
 }
 
-/// Where the results differ, of the elements in which `is_written` finds something, by their bytes: floats, but for the order
-/// of sums, all others at all.
+/// The first difference between the results, among the elements whose bytes `is_written` accepts. Floats may differ by the
+/// order of sums, all other dtypes not at all.
 pub(crate) fn difference(
     dtype: DType,
     tolerance: f64,

@@ -43,7 +43,7 @@ pub(super) struct Code {
 pub(super) struct Start {
     /// The pair of scalar registers with the address of the arguments.
     pub arguments: Option<u16>,
-    /// The scalar registers with the workgroup's place, by dimension.
+    /// The scalar register that holds the workgroup's index, for each dimension.
     pub groups: [Option<u16>; 3],
     /// Dimensions of the thread's place in `v0`.
     pub threads: u32,

@@ -69,16 +69,8 @@ pub(super) unsafe fn run(code: &Code, launch: &Launch, given: &[Given]) -> Resul
     let argument_bytes = code.argument_bytes.next_multiple_of(ARGUMENTS_ALIGN as usize);
     let arguments = HostMemory::new(argument_bytes).map_err(failed)?;
     host_memory::write(&arguments, &packed(code, given)).map_err(failed)?;
-    let mut regions = Vec::new();
-    for (number, given) in given.iter().enumerate() {
-        let name = format!("buffer {number}");
-        regions.push(match *given {
-            // SAFETY: as the caller promises.
-            Given::Memory(start, bytes) => unsafe { Region::new(name, start as u64, start, bytes) },
-            // SAFETY: no byte is used.
-            Given::Value(_) => unsafe { Region::new(name, 0, std::ptr::null_mut(), 0) },
-        });
-    }
+    // SAFETY: as the caller promises.
+    let mut regions = unsafe { Region::of(given) };
     let start = arguments.address();
     // SAFETY: the memory lives until the end of the launch.
     regions.push(unsafe { Region::new("the arguments".into(), start as u64, start, argument_bytes) });

@@ -2,7 +2,7 @@
 
 use super::text::Operand;
 
-/// Of an operand of a vector instruction, or its result.
+/// The type of an operand or of the result of a vector instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Bits: a bit of the result depends on few of the operands, so what is unknown stays where it is.

@@ -59,7 +59,7 @@ struct Request {
     is_local: bool,
 }
 
-/// Registers by bit: their low halves, and their high ones.
+/// Two sets of registers, a bit each: those whose low half is meant, and those whose high half is.
 type Coming = [[u64; REGISTERS.div_ceil(64)]; 2];
 
 /// Values that are on their way, by counter, and the registers they come to.
@@ -99,7 +99,7 @@ impl Requests {
         self.queues[counter as usize].push(Request { to: to.into(), is_unordered, is_local });
     }
 
-    /// Waits until at most so many are left. Where some may overtake others, nobody knows which those are.
+    /// Waits until at most `most` accesses are outstanding. If they may complete out of order, any of them may be.
     pub fn wait(&mut self, counter: Counter, most: usize) {
         let queue = &mut self.queues[counter as usize];
         if queue.len() <= most {

@@ -4,7 +4,7 @@
 //! not aligned, looks for races, and says which lanes read what nobody has written.
 
 use super::clock::{Now, Stamp};
-use super::launch::Launch;
+use super::launch::{Given, Launch};
 use super::shadow::{Cell, Met, Shadow};
 use super::{Mask, Trouble, lanes_of};
 use crate::{FaultKind, SimulatorError};
@@ -34,6 +34,23 @@ pub(crate) struct Region {
 }
 
 impl Region {
+    /// One for each parameter, empty for those that are no memory.
+    ///
+    /// # Safety
+    /// The memory that is given is valid, and not used elsewhere for as long as the regions live.
+    pub unsafe fn of(given: &[Given]) -> Vec<Region> {
+        let region = |(number, given): (usize, &Given)| {
+            let name = format!("buffer {number}");
+            match *given {
+                // SAFETY: as the caller promises.
+                Given::Memory(start, bytes) => unsafe { Region::new(name, start as u64, start, bytes) },
+                // SAFETY: no byte is used.
+                Given::Value(_) => unsafe { Region::new(name, 0, std::ptr::null_mut(), 0) },
+            }
+        };
+        given.iter().enumerate().map(region).collect()
+    }
+
     /// # Safety
     /// From `start` on there are `bytes` bytes, which nobody else uses for as long as the region lives.
     pub unsafe fn new(name: String, base: u64, start: *mut u8, bytes: usize) -> Region {

@@ -52,16 +52,8 @@ struct Stop {
 pub(crate) unsafe fn run(code: &Code, launch: &Launch, given: &[Given]) -> Result<u64, SimulatorError> {
     check(code, launch, given)?;
     let params = parameters(code, given);
-    let mut regions = Vec::new();
-    for (number, given) in given.iter().enumerate() {
-        let name = format!("buffer {number}");
-        regions.push(match *given {
-            // SAFETY: as the caller promises.
-            Given::Memory(start, bytes) => unsafe { Region::new(name, start as u64, start, bytes) },
-            // SAFETY: no byte is used.
-            Given::Value(_) => unsafe { Region::new(name, 0, std::ptr::null_mut(), 0) },
-        });
-    }
+    // SAFETY: as the caller promises.
+    let mut regions = unsafe { Region::of(given) };
     let mut variables = Vec::new();
     for data in &code.variables {
         let failed = |error: tinyspec_backends::BackendError| SimulatorError::Memory(error.to_string());

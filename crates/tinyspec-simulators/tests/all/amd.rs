@@ -8,7 +8,7 @@ mod planted;
 
 use tinyspec_backends::Gpu;
 use tinyspec_backends::llvm::{LlvmError, Machine, Output, hsa_linker};
-use tinyspec_simulators::{BufferId, FaultKind, Launch, Simulation, SimulatorError, amd::Module};
+use tinyspec_simulators::{FaultKind, Launch, SimulatorError, amd::Module};
 
 /// One chip of each family.
 const CHIPS: [&str; 3] = ["gfx942", "gfx1100", "gfx1201"];
@@ -94,13 +94,7 @@ fn try_run(
     let shape = Shape { params: buffers.len(), ..shape };
     let module = Module::read(&object(chip, &assembly(chip, shape, body)))?;
     let kernel = module.kernel("k")?;
-    let mut simulation = Simulation::new();
-    let mut ids: Vec<BufferId> = Vec::new();
-    for bytes in buffers {
-        ids.push(simulation.buffer(bytes)?);
-    }
-    simulation.run(&kernel, &launch, &ids)?;
-    ids.into_iter().map(|id| simulation.bytes(id)).collect()
+    crate::on_buffers(buffers, |simulation, ids| simulation.run(&kernel, &launch, ids).map(drop))
 }
 
 /// The fault that a body runs into.

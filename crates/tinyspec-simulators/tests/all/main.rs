@@ -26,12 +26,17 @@ fn module(params: usize, directives: &str, body: &str) -> String {
 fn try_run(body: &str, directives: &str, launch: Launch, buffers: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, SimulatorError> {
     let module = Module::parse(&module(buffers.len(), directives, body))?;
     let kernel = module.kernel("k")?;
+    on_buffers(buffers, |simulation, ids| simulation.run(&kernel, &launch, ids).map(drop))
+}
+
+/// What a run leaves in buffers of these bytes.
+fn on_buffers(
+    buffers: &[Vec<u8>],
+    run: impl FnOnce(&mut Simulation, &[BufferId]) -> Result<(), SimulatorError>,
+) -> Result<Vec<Vec<u8>>, SimulatorError> {
     let mut simulation = Simulation::new();
-    let mut ids: Vec<BufferId> = Vec::new();
-    for bytes in buffers {
-        ids.push(simulation.buffer(bytes)?);
-    }
-    simulation.run(&kernel, &launch, &ids)?;
+    let ids = buffers.iter().map(|bytes| simulation.buffer(bytes)).collect::<Result<Vec<BufferId>, _>>()?;
+    run(&mut simulation, &ids)?;
     ids.into_iter().map(|id| simulation.bytes(id)).collect()
 }
 

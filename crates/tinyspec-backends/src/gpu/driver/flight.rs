@@ -25,7 +25,7 @@ struct Batch {
     done: Event,
 }
 
-/// A kernel, and the user's line that it was launched for.
+/// A launched kernel, with the user's line that it computes.
 #[derive(Clone, Debug)]
 pub(super) struct Launched {
     pub name: Arc<str>,

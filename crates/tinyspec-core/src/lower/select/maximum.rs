@@ -96,8 +96,8 @@ pub(super) fn plain(graph: &Graph, number: NodeId) -> Option<NodeId> {
     is_zero.then(|| without_nan(graph, chosen))?
 }
 
-/// The Reduce-Max of floats that have many terms. What a loop leaves in the lanes of a tile is reduced once more: both
-/// count the terms of both.
+/// The Reduce-Maxes of floats that have many terms. A Reduce over the axes of a tile may continue one over loops: the terms
+/// of such a pair are counted together.
 fn long(graph: &Graph, order: &[NodeId]) -> FxHashSet<NodeId> {
     let mut long = FxHashSet::default();
     for &node in order {

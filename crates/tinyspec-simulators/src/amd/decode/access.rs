@@ -17,7 +17,7 @@ pub(in super::super) enum Base {
     Shared { first: u16, each: u16 },
     /// A register of each lane, of LOCAL memory.
     Local(u16),
-    /// A pair of scalar registers, and a scalar more.
+    /// A pair of scalar registers, plus an optional scalar offset.
     Scalar { first: u16, more: Option<ScalarFrom> },
 }
 

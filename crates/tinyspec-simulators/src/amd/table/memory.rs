@@ -37,9 +37,9 @@ pub(in super::super) enum Change {
     Of(fn(u64, u64) -> u64),
     /// Where the old bits are those of the second operand, the first; the operands are in one group of registers.
     Compare,
-    /// As before, in two groups: the new one first.
+    /// The same with operands in two groups: the new bits, then those to compare with.
     CompareApart,
-    /// The one to compare with first.
+    /// Two groups in the other order: the bits to compare with, then the new ones.
     CompareFirst,
 }
 

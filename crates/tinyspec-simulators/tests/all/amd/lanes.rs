@@ -25,7 +25,7 @@ fn dpp_reads_other_lanes_of_a_row() {
         check(chip, &dpp("row_mirror row_mask:0xf bank_mask:0xf"), |lane| lane ^ 15);
         check(chip, &dpp("row_half_mirror row_mask:0xf bank_mask:0xf"), |lane| lane ^ 7);
         check(chip, &dpp("row_ror:4 row_mask:0xf bank_mask:0xf"), |lane| lane & !15 | (lane + 12) & 15);
-        // A lane without a source is left out, or reads 0.
+        // A lane without a source lane is disabled, or reads 0 with `bound_ctrl`.
         check(chip, &dpp("row_shr:1 row_mask:0xf bank_mask:0xf"), |lane| if lane % 16 == 0 { 100 } else { lane - 1 });
         check(chip, &dpp("row_shl:1 row_mask:0xf bank_mask:0xf bound_ctrl:1"), |lane| {
             if lane % 16 == 15 { 0 } else { lane + 1 }
