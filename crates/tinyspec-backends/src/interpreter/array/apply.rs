@@ -1,6 +1,7 @@
 //! The value of an op on arrays.
 
 use super::{Array, element_count, lanes_for, value_error};
+use smallvec::SmallVec;
 use tinyspec_ir::eval::{eval_lanes, identity};
 use tinyspec_ir::{Arg, DType, Error, ErrorKind, Op, Result};
 
@@ -30,6 +31,12 @@ pub fn apply(op: Op, arg: &Arg, dtype: DType, sources: &[&Array]) -> Result<Arra
 }
 
 fn elementwise(op: Op, dtype: DType, sources: &[&Array]) -> Result<Array> {
+    // Most ops of a kernel are on scalars, each of which would cost several allocations below.
+    if let [first, rest @ ..] = sources
+        && rest.iter().all(|source| source.shape == first.shape)
+    {
+        return of_one_shape(op, dtype, &first.shape, sources);
+    }
     let mut shape: Vec<usize> = Vec::new();
     for source in sources {
         let lead = source.shape.len().saturating_sub(shape.len());
@@ -41,16 +48,16 @@ fn elementwise(op: Op, dtype: DType, sources: &[&Array]) -> Result<Array> {
             }
         }
     }
-    let expanded = sources.iter().map(|source| match source.shape == shape {
-        true => Ok(None),
-        false => source.expanded(op, &shape).map(Some),
-    });
-    let expanded = expanded.collect::<Result<Vec<_>>>()?;
-    let lanes: Vec<&[u64]> =
-        sources.iter().zip(&expanded).map(|(source, own)| own.as_ref().unwrap_or(source).lanes()).collect();
-    let mut result = lanes_for(element_count(&shape)?)?;
+    let expanded = sources.iter().map(|source| source.expanded(op, &shape)).collect::<Result<Vec<_>>>()?;
+    of_one_shape(op, dtype, &shape, &expanded.iter().collect::<Vec<_>>())
+}
+
+/// The sources have all this shape.
+fn of_one_shape(op: Op, dtype: DType, shape: &[usize], sources: &[&Array]) -> Result<Array> {
+    let lanes: SmallVec<[&[u64]; 3]> = sources.iter().map(|source| source.lanes()).collect();
+    let mut result = lanes_for(element_count(shape)?)?;
     eval_lanes(op, sources.first().map_or(DType::Void, |source| source.dtype), dtype, &lanes, &mut result)?;
-    Array::new(dtype, &shape, result)
+    Ok(Array { dtype, shape: shape.to_vec(), lanes: result })
 }
 
 /// A tree over the reduced elements, in the accumulator's dtype; no elements give the identity.
