@@ -77,7 +77,7 @@ pub(super) fn render<'context>(
         rows: FxHashMap::default(),
         fetched: FxHashMap::default(),
         laboured: FxHashMap::default(),
-        lines: FxHashMap::default(),
+        left_half: FxHashMap::default(),
         ahead: FxHashMap::default(),
         shuffles: FxHashMap::default(),
         open: FxHashSet::default(),
@@ -135,7 +135,7 @@ struct Renderer<'a, 'context> {
     /// Loops and the buffers that they read, with what [`memory`] knows of them.
     laboured: FxHashMap<(NodeId, NodeId), Option<i64>>,
     /// Loops, with what [`streaming`] knows of them.
-    lines: FxHashMap<NodeId, bool>,
+    left_half: FxHashMap<NodeId, FxHashSet<NodeId>>,
     /// What the next trips of loops copy, by the loop that fetches it.
     ahead: FxHashMap<NodeId, Vec<ahead::Ahead>>,
     /// Vectors of lanes of two others: how many such are behind each other.

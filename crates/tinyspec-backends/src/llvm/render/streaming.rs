@@ -1,75 +1,140 @@
-//! Which stores bypass the caches. The processor puts lines together in a few buffers before it writes them: a loop that
-//! leaves more lines half written than there are buffers would send each half to memory by itself, which takes several
-//! times as long as to read the line first.
+//! Which stores bypass the caches. The processor puts the pieces of a line together in one of a few buffers before it
+//! writes the line. A line that is written before it is full, since there are more of them than buffers or since some of
+//! it goes through the caches, has a transaction for each part: that takes many times as long as to read the line first.
 
 use super::Renderer;
+use super::memory::LEAST_STREAMED;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::VecDeque;
 use tinyspec_ir::{Arg, NodeId, Op};
 
 const LINE: i64 = 64;
-/// Lines that may stay half written, fewer than any processor has buffers for.
-const MOST_OPEN: usize = 4;
+/// Lines that may be half written at once: no more than the processors have buffers to write through.
+const BUFFERS: usize = 4;
+/// Trips of the loop that are looked at: what one leaves half written the next may fill.
+const TRIPS: i64 = 4;
+/// Of so many lines one may be written before it is full.
+const LINES_OF_ONE_HALF: usize = 8;
 
-/// What one store writes: `bytes` at `start`, counted from the terms of its place in the buffer.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+/// What one store writes: `bytes` at `start` from the beginning of a region, `step` bytes further in each trip.
 struct Piece {
     buffer: NodeId,
     terms: Vec<(NodeId, i64)>,
     start: i64,
     bytes: i64,
+    step: i64,
+    /// There is an instruction that writes it around the caches.
+    can_stream: bool,
 }
 
-impl Piece {
-    fn follows(&self, first: &Piece, bytes: i64) -> bool {
-        (self.buffer, &self.terms, self.start) == (first.buffer, &first.terms, first.start.saturating_add(bytes))
-    }
+/// Bytes of a line that have been written.
+#[derive(Default)]
+struct Written {
+    all: i64,
+    streamed: i64,
+}
+
+/// Lines of a buffer that were written full, and half.
+#[derive(Default)]
+struct Count {
+    full: usize,
+    half: usize,
 }
 
 impl Renderer<'_, '_> {
-    /// Does the innermost loop write whole lines, or leave few of them to its next trips?
-    pub(super) fn writes_lines(&mut self) -> bool {
+    /// Does the innermost loop fill nearly all lines of the buffer that it streams to?
+    pub(super) fn fills_lines(&mut self, buffer: NodeId) -> bool {
         let graph = self.graph;
         let range = self.levels.iter().rev().map(|level| level.node).find(|&node| graph.op(node) == Op::Range);
         let Some(range) = range else { return true };
-        if let Some(&known) = self.lines.get(&range) {
-            return known;
+        if !self.left_half.contains_key(&range) {
+            let left = buffers_left_half(&self.pieces(range));
+            self.left_half.insert(range, left);
         }
-        let instructions = graph.sources(self.kernel.linear);
-        let body = instructions.iter().copied().skip_while(|&node| node != range).skip(1);
-        let is_end = |node: NodeId| graph.op(node) == Op::End && graph.source(node, 1) == range;
-        let stores: Vec<NodeId> = body.take_while(|&node| !is_end(node)).collect();
-        let whole = self.open_lines(&stores) <= MOST_OPEN;
-        self.lines.insert(range, whole);
-        whole
+        !self.left_half[&range].contains(&buffer)
     }
 
-    /// Runs of stores side by side that are no multiple of a line.
-    fn open_lines(&self, instructions: &[NodeId]) -> usize {
+    /// The stores of a loop to what may be streamed, in order.
+    fn pieces(&self, range: NodeId) -> Vec<Piece> {
         let graph = self.graph;
-        let streams = |node: &NodeId| graph.op(*node) == Op::Store && *graph.arg(*node) == Arg::Streaming;
-        let mut pieces: Vec<Piece> = Vec::new();
-        for &store in instructions.iter().filter(|node| streams(node)) {
+        let body = graph.sources(self.kernel.linear).iter().copied().skip_while(|&node| node != range).skip(1);
+        let is_end = |node: NodeId| graph.op(node) == Op::End && graph.source(node, 1) == range;
+        let is_streaming = |&node: &NodeId| graph.op(node) == Op::Store && *graph.arg(node) == Arg::Streaming;
+        let stores = body.take_while(|&node| !is_end(node)).filter(is_streaming);
+        let piece = |store: NodeId| {
             let (place, value) = (graph.source(store, 0), graph.source(store, 1));
-            let Some((buffer, sum)) = self.place(place) else { continue };
-            let lanes = self.lanes(value).unwrap_or(1).max(self.lanes(place).unwrap_or(1));
-            let size = graph.dtype(buffer).size() as i64;
-            let (start, bytes) = (sum.constant.saturating_mul(size), i64::from(lanes) * size);
-            pieces.push(Piece { buffer, terms: sum.terms, start, bytes });
-        }
-        pieces.sort_unstable();
-        let mut open = 0;
-        let mut rest = &pieces[..];
-        while let Some((first, others)) = rest.split_first() {
-            let mut length = first.bytes;
-            let mut next = others;
-            while let Some((piece, after)) = next.split_first()
-                && piece.follows(first, length)
-            {
-                length += piece.bytes;
-                next = after;
+            let (buffer, sum) = self.place(place)?;
+            let gate = graph.sources(store).get(2).map(|&gate| self.is_open(gate));
+            if gate == Some(Some(false)) {
+                return None;
             }
-            open += usize::from(length % LINE != 0);
-            rest = next;
-        }
-        open
+            let size = graph.dtype(buffer).size() as i64;
+            let lanes = i64::from(self.lanes(value).unwrap_or(1).max(self.lanes(place).unwrap_or(1)));
+            let step = sum.terms.iter().find(|(term, _)| *term == range).map_or(0, |(_, step)| *step);
+            let [start, bytes, step] = [sum.constant, lanes, step].map(|elements| elements.saturating_mul(size));
+            let can_stream = gate != Some(None) && bytes >= i64::from(LEAST_STREAMED);
+            Some(Piece { buffer, terms: sum.terms, start, bytes, step, can_stream })
+        };
+        stores.filter_map(piece).collect()
     }
+}
+
+/// Buffers of which too many lines are written before they are full, even if the stores to the others of these are not
+/// streamed.
+fn buffers_left_half(pieces: &[Piece]) -> FxHashSet<NodeId> {
+    let mut left: FxHashSet<NodeId> = FxHashSet::default();
+    loop {
+        let written = lines_written(pieces.iter().filter(|piece| !left.contains(&piece.buffer)));
+        let before = left.len();
+        left.extend(
+            written
+                .into_iter()
+                .filter(|(_, count)| count.half * LINES_OF_ONE_HALF > count.full + count.half)
+                .map(|(buffer, _)| buffer),
+        );
+        if left.len() == before {
+            return left;
+        }
+    }
+}
+
+/// Lines that some trips write, by buffer. When one more is begun than there are buffers in the
+/// processor, the oldest makes room.
+fn lines_written<'p>(pieces: impl Iterator<Item = &'p Piece> + Clone) -> FxHashMap<NodeId, Count> {
+    let mut counts: FxHashMap<NodeId, Count> = FxHashMap::default();
+    let mut count = |buffer: NodeId, line: Written| match line.streamed {
+        0 => {}
+        LINE.. => counts.entry(buffer).or_default().full += 1,
+        _ => counts.entry(buffer).or_default().half += 1,
+    };
+    let mut open: VecDeque<((&Piece, i64), Written)> = VecDeque::new();
+    for trip in 0..TRIPS {
+        for piece in pieces.clone() {
+            let mut at = piece.start.saturating_add(piece.step.saturating_mul(trip));
+            let end = at.saturating_add(piece.bytes);
+            while at < end {
+                let line = at.div_euclid(LINE);
+                let next = end.min((line + 1).saturating_mul(LINE));
+                let is_this = |(other, number): (&Piece, i64)| {
+                    (other.buffer, number) == (piece.buffer, line) && other.terms == piece.terms
+                };
+                let found = open.iter().position(|(key, _)| is_this(*key)).and_then(|found| open.remove(found));
+                let mut written = found.map_or(Written::default(), |(_, written)| written);
+                written.all += next - at;
+                written.streamed += if piece.can_stream { next - at } else { 0 };
+                if written.all >= LINE {
+                    count(piece.buffer, written);
+                } else {
+                    if open.len() == BUFFERS
+                        && let Some(((oldest, _), written)) = open.pop_front()
+                    {
+                        count(oldest.buffer, written);
+                    }
+                    open.push_back(((piece, line), written));
+                }
+                at = next;
+            }
+        }
+    }
+    counts
 }
