@@ -22,8 +22,17 @@ struct Total {
     arena: u64,
 }
 
-/// Kernel, axes and the user's line.
-type Row = (String, String, String);
+/// What the launches of a row have in common. Kernels of one shape have one name: those of a line are told apart by what
+/// they do.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Row {
+    kernel: String,
+    axes: String,
+    line: String,
+    /// Operations and bytes of a launch.
+    work: u64,
+    bytes: u64,
+}
 
 static TOTALS: Mutex<Option<FxHashMap<Row, Total>>> = Mutex::new(None);
 
@@ -40,7 +49,13 @@ pub(crate) fn kernel(step: &Step, time: Duration, arena_bytes: usize) {
     });
     let one =
         Total { launches: 1, time, least: time, work: step.kernel.work, bytes: step.bytes, arena: arena_bytes as u64 };
-    let name: Row = (step.kernel.name.clone(), step.kernel.axes.clone(), step.location.to_string());
+    let name = Row {
+        kernel: step.kernel.name.clone(),
+        axes: step.kernel.axes.clone(),
+        line: step.location.to_string(),
+        work: one.work,
+        bytes: one.bytes,
+    };
     let is_new = {
         let mut totals = TOTALS.lock().unwrap_or_else(PoisonError::into_inner);
         let total = totals.get_or_insert_default().entry(name.clone()).or_default();
@@ -84,7 +99,7 @@ fn heading(before: &str) -> String {
     )
 }
 
-fn row(before: &str, (kernel, axes, line): &Row, total: &Total) -> String {
+fn row(before: &str, Row { kernel, axes, line, .. }: &Row, total: &Total) -> String {
     let seconds = total.time.as_secs_f64().max(1e-9);
     format!(
         "{:>8.1} µs {before}{:>9.2} {:>8.2} {:>10} {:>10}  {kernel:<32} {axes:<28} {line}",
