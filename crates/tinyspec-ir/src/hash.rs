@@ -50,9 +50,11 @@ impl ContentHasher {
 
 impl Hasher for ContentHasher {
     fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
+        let (words, rest) = bytes.as_chunks();
+        words.iter().for_each(|&word| self.write_u64(u64::from_le_bytes(word)));
+        if !rest.is_empty() {
             let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
+            word[..rest.len()].copy_from_slice(rest);
             self.write_u64(u64::from_le_bytes(word));
         }
         self.write_u64(bytes.len() as u64);
@@ -70,6 +72,11 @@ impl Hasher for ContentHasher {
         let (low, high) = (self.low, self.high);
         self.low = fold(low ^ value, 0xa076_1d64_78bd_642f).wrapping_add(high.rotate_left(23));
         self.high = fold(high.rotate_left(17) ^ value, 0xe703_7ed1_a0b4_28db).wrapping_add(low);
+    }
+
+    fn write_u128(&mut self, value: u128) {
+        self.write_u64(value as u64);
+        self.write_u64((value >> 64) as u64);
     }
 
     fn write_usize(&mut self, value: usize) {

@@ -9,7 +9,7 @@ use crate::lower::pipeline::Plan;
 use crate::lower::rangeify::Overwrite;
 use crate::tensor::Node;
 use crate::{Error, Result};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
@@ -94,64 +94,76 @@ fn times(arguments: &[Arc<Node>], argument: &Arc<Node>) -> usize {
 
 /// Who refers to what, in the lazy graph below some roots.
 struct Seen {
-    /// The nodes of the graph.
-    known: FxHashSet<*const Node>,
+    /// The nodes of the graph, numbered; the roots come first.
+    numbers: FxHashMap<*const Node, usize>,
     /// No other thread has computed a node meanwhile: then references that were counted are gone.
     is_whole: bool,
-    /// Nodes that have references from outside of the graph.
-    outside: FxHashSet<*const Node>,
-    /// What those need.
-    alive: FxHashSet<*const Node>,
+    /// By number: who has references from outside of the graph, or is needed by somebody who has.
+    is_seen: Vec<bool>,
 }
 
 impl Seen {
     fn below(roots: &[Arc<Node>], walk: &Walk, states: &[State]) -> Seen {
-        let mut references: FxHashMap<*const Node, usize> = FxHashMap::default();
-        let mut nodes: Vec<Arc<Node>> = roots.to_vec();
-        let mut known: FxHashSet<*const Node> = roots.iter().map(Arc::as_ptr).collect();
+        let mut numbers: FxHashMap<*const Node, usize> = FxHashMap::default();
+        numbers.reserve(2 * walk.nodes().len());
+        let mut nodes: Vec<Arc<Node>> = Vec::new();
+        // References from inside the graph, with that of `nodes`.
+        let mut inside: Vec<usize> = Vec::new();
+        for root in roots {
+            numbers.entry(Arc::as_ptr(root)).or_insert_with(|| {
+                nodes.push(root.clone());
+                inside.push(1);
+                nodes.len() - 1
+            });
+        }
+        let results = nodes.len();
         let mut widths: Vec<usize> = Vec::new();
         while let Some(node) = nodes.get(widths.len()).cloned() {
-            let sources = node.sources();
-            widths.push(sources.len());
-            for source in sources {
-                *references.entry(Arc::as_ptr(&source)).or_default() += 1;
-                if known.insert(Arc::as_ptr(&source)) {
-                    nodes.push(source);
+            node.with_sources(|sources| {
+                widths.push(sources.len());
+                for source in sources {
+                    let number = *numbers.entry(Arc::as_ptr(source)).or_insert_with(|| {
+                        nodes.push(source.clone());
+                        inside.push(1);
+                        nodes.len() - 1
+                    });
+                    inside[number] += 1;
                 }
-            }
+            });
         }
         for node in walk.nodes().chain(states.iter().map(|state| &state.node)) {
-            *references.entry(Arc::as_ptr(node)).or_default() += 1;
+            if let Some(&number) = numbers.get(&Arc::as_ptr(node)) {
+                inside[number] += 1;
+            }
         }
-        let results: FxHashSet<*const Node> = roots.iter().map(Arc::as_ptr).collect();
-        let mut outside = FxHashSet::default();
-        let mut pending: Vec<Arc<Node>> = Vec::new();
-        for node in &nodes {
-            // One of them is in `nodes`.
-            let inside = references.get(&Arc::as_ptr(node)).copied().unwrap_or(0) + 1;
-            if !results.contains(&Arc::as_ptr(node)) && Arc::strong_count(node) > inside {
-                outside.insert(Arc::as_ptr(node));
-                pending.push(node.clone());
+        let mut is_seen = vec![false; nodes.len()];
+        let mut pending: Vec<usize> = Vec::new();
+        for (number, node) in nodes.iter().enumerate().skip(results) {
+            if Arc::strong_count(node) > inside[number] {
+                is_seen[number] = true;
+                pending.push(number);
             }
         }
         // Whoever has dropped a reference that was counted had changed the node before.
         fence(Ordering::Acquire);
-        let is_whole = nodes.iter().zip(&widths).all(|(node, &width)| node.sources().len() == width);
-        let mut alive = FxHashSet::default();
-        while let Some(node) = pending.pop() {
-            for source in needed(&node, node.sources()) {
-                if alive.insert(Arc::as_ptr(&source)) {
+        let is_whole =
+            nodes.iter().zip(&widths).all(|(node, &width)| node.with_sources(|sources| sources.len() == width));
+        while let Some(number) = pending.pop() {
+            for source in needed(&nodes[number], nodes[number].sources()) {
+                if let Some(&source) = numbers.get(&Arc::as_ptr(&source))
+                    && !std::mem::replace(&mut is_seen[source], true)
+                {
                     pending.push(source);
                 }
             }
         }
-        Seen { known, is_whole, outside, alive }
+        Seen { numbers, is_whole, is_seen }
     }
 
     /// Nobody sees the state but the graph that replaces it.
     fn is_unseen(&self, node: &Arc<Node>) -> bool {
-        let node = &Arc::as_ptr(node);
-        self.is_whole && self.known.contains(node) && !self.outside.contains(node) && !self.alive.contains(node)
+        let number = self.numbers.get(&Arc::as_ptr(node));
+        self.is_whole && number.is_some_and(|&number| !self.is_seen[number])
     }
 }
 

@@ -22,7 +22,7 @@ type Positions = SmallVec<[u32; 3]>;
 pub(crate) type Numbers = FxHashMap<Const, &'static Location<'static>>;
 
 /// Nodes of a small program.
-const SOME: usize = 256;
+const SOME: usize = 64;
 /// Nodes below a sum that are looked at for numbers.
 const STEPS: usize = 32;
 /// A `Tensor::scalar` is written by a line of its own.
@@ -171,18 +171,49 @@ impl Walk {
         positions.reserve(SOME);
         walk.entries.reserve(SOME);
         let mut hasher = ContentHasher::default();
-        enum Visit {
-            Enter(Arc<Node>),
-            Leave { node: Arc<Node>, sources: Sources, is_moved: bool },
+        // Nodes that are being walked, each a source of the one before.
+        struct Open {
+            node: Arc<Node>,
+            who: Who,
+            sources: Sources,
+            is_moved: bool,
+            /// Of the sources that are done.
+            positions: Positions,
+            done: usize,
         }
-        let mut stack: Vec<Visit> = roots.iter().rev().cloned().map(Visit::Enter).collect();
-        while let Some(visit) = stack.pop() {
-            match visit {
-                Visit::Enter(node) => {
-                    if let Some(&known) = positions.get(&who(&node)) {
-                        walk.meet_again(known, &node);
+        let mut path: Vec<Open> = Vec::new();
+        let mut waiting = roots.iter();
+        loop {
+            // What is next: a source of the node that is open, that node itself, or a root.
+            let node = match path.last_mut() {
+                Some(open) => match open.sources.get(open.done) {
+                    Some(source) => {
+                        open.done += 1;
+                        source.clone()
+                    }
+                    None => {
+                        if let Some(Open { node, who, is_moved, positions: sources, .. }) = path.pop() {
+                            let position = walk.leave(node, sources, is_moved, &mut hasher);
+                            positions.insert(who, position);
+                            if let Some(user) = path.last_mut() {
+                                user.positions.push(position);
+                            }
+                        }
                         continue;
                     }
+                },
+                None => match waiting.next() {
+                    Some(root) => root.clone(),
+                    None => break,
+                },
+            };
+            let key = who(&node);
+            let position = match positions.get(&key) {
+                Some(&known) => {
+                    walk.meet_again(known, &node);
+                    known
+                }
+                None => {
                     let change = changing.get(&node.hash);
                     let view = match change {
                         Some(Change::Data(data)) if !node.is_realized() => View::Realised(Some(data.clone())),
@@ -194,13 +225,16 @@ impl Walk {
                         }
                         (View::Lazy(sources), _) => (needed(&node, sources), false),
                         (View::Realised(storage), _) => {
-                            let slot = walk.leaf_count;
-                            walk.leaf_count += 1;
                             KeyPart::Leaf(node.props.dtype, &node.props.shape, node.device()).hash(&mut hasher);
-                            positions.insert(who(&node), walk.entries.len() as u32);
+                            let (slot, position) = (walk.leaf_count, walk.entries.len() as u32);
+                            walk.leaf_count += 1;
+                            positions.insert(key, position);
                             walk.leaves.extend(storage);
                             let sources = Positions::new();
                             walk.entries.push(Entry { node, sources, leaf: Some(slot), waits: false, is_moved: false });
+                            if let Some(user) = path.last_mut() {
+                                user.positions.push(position);
+                            }
                             continue;
                         }
                         (View::Overwritten, _) => {
@@ -208,52 +242,51 @@ impl Walk {
                             continue;
                         }
                     };
-                    let pending: Sources = sources.iter().rev().cloned().collect();
-                    stack.push(Visit::Leave { node, sources, is_moved });
-                    stack.extend(pending.into_iter().map(Visit::Enter));
+                    path.push(Open { node, who: key, sources, is_moved, positions: Positions::new(), done: 0 });
+                    continue;
                 }
-                Visit::Leave { node, sources, is_moved } => {
-                    // Reached twice before its sources were done.
-                    if let Some(&known) = positions.get(&who(&node)) {
-                        walk.meet_again(known, &node);
-                        continue;
-                    }
-                    let sources: Positions =
-                        sources.iter().filter_map(|source| positions.get(&who(source)).copied()).collect();
-                    KeyPart::Node(node.op, &node.arg, &sources).hash(&mut hasher);
-                    if is_moved {
-                        KeyPart::Window(&node.props.shape).hash(&mut hasher);
-                    }
-                    for (leaf, value) in walk.summed_literals(&node, &sources).unwrap_or_default() {
-                        KeyPart::Literal(leaf, value).hash(&mut hasher);
-                        walk.literals.insert(leaf, value);
-                    }
-                    walk.has_placeholder |= node.op == Op::Param;
-                    if node.op == Op::Function
-                        && let Some(body) = node.sources().first()
-                    {
-                        KeyPart::Body(body.hash).hash(&mut hasher);
-                    }
-                    let waits = sources.iter().any(|&source| walk.entries[source as usize].waits);
-                    let is_move = matches!(node.arg, Arg::Load { device: Some(_), .. })
-                        && sources.first().is_some_and(|&source| {
-                            let source = walk.entries[source as usize].node.place();
-                            source.is_some() && source.as_ref() != node.device()
-                        });
-                    let is_first = is_move || is_ranged_result(&node);
-                    if is_first && !waits {
-                        walk.first.push(node.clone());
-                    }
-                    let waits = is_first || waits;
-                    positions.insert(who(&node), walk.entries.len() as u32);
-                    walk.entries.push(Entry { node, sources, leaf: None, waits, is_moved });
-                }
+            };
+            if let Some(user) = path.last_mut() {
+                user.positions.push(position);
             }
         }
         walk.roots = roots.iter().filter_map(|root| positions.get(&who(root)).copied()).collect();
         walk.roots.hash(&mut hasher);
         walk.key = hasher.content_hash();
         walk
+    }
+
+    /// A computed node whose sources have their positions: its own position.
+    fn leave(&mut self, node: Arc<Node>, sources: Positions, is_moved: bool, hasher: &mut ContentHasher) -> u32 {
+        KeyPart::Node(node.op, &node.arg, &sources).hash(hasher);
+        if is_moved {
+            KeyPart::Window(&node.props.shape).hash(hasher);
+        }
+        for (leaf, value) in self.summed_literals(&node, &sources).unwrap_or_default() {
+            KeyPart::Literal(leaf, value).hash(hasher);
+            self.literals.insert(leaf, value);
+        }
+        self.has_placeholder |= node.op == Op::Param;
+        if node.op == Op::Function {
+            node.with_sources(|sources| {
+                if let Some(body) = sources.first() {
+                    KeyPart::Body(body.hash).hash(hasher);
+                }
+            });
+        }
+        let waits = sources.iter().any(|&source| self.entries[source as usize].waits);
+        let is_move = matches!(node.arg, Arg::Load { device: Some(_), .. })
+            && sources.first().is_some_and(|&source| {
+                let source = self.entries[source as usize].node.place();
+                source.is_some() && source.as_ref() != node.device()
+            });
+        let is_first = is_move || is_ranged_result(&node);
+        if is_first && !waits {
+            self.first.push(node.clone());
+        }
+        let position = self.entries.len() as u32;
+        self.entries.push(Entry { node, sources, leaf: None, waits: is_first || waits, is_moved });
+        position
     }
 
     fn meet_again(&mut self, known: u32, node: &Node) {
@@ -326,7 +359,7 @@ impl Walk {
     }
 
     /// The nodes that it holds.
-    pub fn nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = &Arc<Node>> {
         self.entries.iter().map(|entry| &entry.node)
     }
 
