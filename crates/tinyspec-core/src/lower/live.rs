@@ -32,16 +32,24 @@ impl Live {
                 .help("realize an intermediate result"));
         }
         let mut live = Live { ranges, sets: vec![0; graph.len()] };
-        for &node in order {
-            let set = graph.sources(node).iter().fold(0, |set, &source| set | live.of(source));
-            live.sets[node.index()] = match graph.op(node) {
-                Op::Range => set | live.bit(node),
-                Op::End => set & !live.bit(graph.source(node, 1)),
-                Op::Reduce => graph.sources(node)[1..].iter().fold(set, |set, &range| set & !live.bit(range)),
-                _ => set,
-            };
-        }
+        order.iter().for_each(|&node| live.follow(graph, node));
         Ok(live)
+    }
+
+    /// The set of a node as it follows from those of its sources.
+    pub fn follow(&mut self, graph: &Graph, node: NodeId) {
+        let set = graph.sources(node).iter().fold(0, |set, &source| set | self.of(source));
+        self.sets[node.index()] = match graph.op(node) {
+            Op::Range => set | self.bit(node),
+            Op::End => set & !self.bit(graph.source(node, 1)),
+            Op::Reduce => graph.sources(node)[1..].iter().fold(set, |set, &range| set & !self.bit(range)),
+            _ => set,
+        };
+    }
+
+    /// The node is computed inside of these Ranges, whether it depends on them or not.
+    pub fn put(&mut self, node: NodeId, set: RangeSet) {
+        self.sets[node.index()] = set;
     }
 
     /// Ranges open at `node`.

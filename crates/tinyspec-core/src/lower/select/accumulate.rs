@@ -15,7 +15,7 @@ type Ranges = SmallVec<[NodeId; 4]>;
 
 pub(super) fn accumulate(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     let order = graph.reachable(&[sink]);
-    let live = Live::new(graph, &order)?;
+    let mut live = Live::new(graph, &order)?;
     let levels = levels(graph, &order)?;
     let count = order.iter().map(|node| levels[node.index()] as usize + 1).max().unwrap_or(1);
     let mut by_level: Vec<Vec<NodeId>> = vec![Vec::new(); count];
@@ -39,9 +39,15 @@ pub(super) fn accumulate(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     let mut next_slot = order.iter().filter_map(|&node| register_slot(graph, node)).max().map_or(0, |slot| slot + 1);
     for (nodes, groups) in by_level.iter().zip(&groups) {
         for (ranges, members) in groups {
-            close(graph, &live, ranges, members, &mut new, &mut next_slot)?;
+            // What shares a loop is inside of all that one of them is inside of, and so is what needs any of it.
+            members.iter().for_each(|&node| live.follow(graph, node));
+            let around = members.iter().fold(0, |set, &node| set | live.of(node));
+            members.iter().for_each(|&node| live.put(node, around));
+            let around: Ranges = live.members(around).collect();
+            close(graph, &around, ranges, members, &mut new, &mut next_slot)?;
         }
         for &node in nodes {
+            live.follow(graph, node);
             let sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|source| new[source.index()]).collect();
             let arg = graph.arg(node).clone();
             new[node.index()] = graph.add(graph.op(node), &sources, arg)?;
@@ -101,10 +107,10 @@ fn levels(graph: &Graph, order: &[NodeId]) -> Result<Vec<u32>> {
     }
 }
 
-/// One loop nest for several Reduces.
+/// One loop nest for several Reduces, inside of the loops `around`.
 fn close(
     graph: &mut Graph,
-    live: &Live,
+    around: &[NodeId],
     ranges: &[NodeId],
     members: &[NodeId],
     new: &mut [NodeId],
@@ -112,7 +118,6 @@ fn close(
 ) -> Result<()> {
     let mut updates: SmallVec<[NodeId; 4]> = SmallVec::new();
     let mut places: SmallVec<[NodeId; 4]> = SmallVec::new();
-    let all = members.iter().fold(0, |set, &node| set | live.of(node));
     let (ends, reduces): (Vec<NodeId>, Vec<NodeId>) = members.iter().partition(|&&node| graph.op(node) == Op::End);
     updates.extend(ends.iter().map(|&end| new[graph.source(end, 0).index()]));
     for &node in &reduces {
@@ -125,9 +130,9 @@ fn close(
         *next_slot += 1;
         let buffer = graph.add(Op::Buffer, &[dims], arg)?;
         // Set anew in every trip of the loops around.
-        let mut around: SmallVec<[NodeId; 4]> = live.members(all).map(|range| new[range.index()]).collect();
-        around.insert(0, buffer);
-        let place = if around.len() > 1 { graph.add(Op::After, &around, Arg::None)? } else { buffer };
+        let mut begun: SmallVec<[NodeId; 4]> = around.iter().map(|range| new[range.index()]).collect();
+        begun.insert(0, buffer);
+        let place = if begun.len() > 1 { graph.add(Op::After, &begun, Arg::None)? } else { buffer };
         let start = identity(graph, op, dtype);
         let start = graph.add(Op::Store, &[place, start], Arg::None)?;
         // Read anew in every trip of its own.
