@@ -26,4 +26,10 @@ impl Chip {
         };
         Chip { name, family, wave }
     }
+
+    /// Loads from GLOBAL memory write their registers in the order they were issued, so that of two to one register the later
+    /// one counts. On gfx12 only the counter keeps to that order.
+    pub fn loads_in_order(&self) -> bool {
+        self.family != Family::Gfx12
+    }
 }

@@ -4,11 +4,11 @@ mod access;
 mod scalar;
 mod vector;
 
-use super::chip::Family;
-use super::decode::{Action, Code, When};
+use super::chip::{Chip, Family};
+use super::decode::{Action, Code, Step, When};
 use super::lanes::PART;
 use super::text::register;
-use super::wave::{State, Wave};
+use super::wave::{Counter, State, Wave};
 use crate::lanes::barrier::Barriers;
 use crate::lanes::clock::{Clocks, MOST_CLOCKS, MOST_GROUPS};
 use crate::lanes::launch::Given;
@@ -259,7 +259,7 @@ impl Shared<'_> {
             left -= 1;
             let step = &code.steps[place];
             if wave.requests.any
-                && let Some(register) = wave.requests.coming(&step.reads).or_else(|| wave.requests.coming(&step.writes))
+                && let Some(register) = wave.touches_coming(step, code.chip)
             {
                 break Err(on_its_way(wave, register));
             }
@@ -351,6 +351,20 @@ pub(super) fn unwritten(lanes: Mask, what: &str) -> Box<Trouble> {
 }
 
 impl Wave {
+    /// A register of the instruction that something is on its way to, where it may not touch it.
+    #[inline]
+    fn touches_coming(&self, step: &Step, chip: Chip) -> Option<u16> {
+        let is_written = || {
+            self.requests.coming(&step.writes).and_then(|register| match &step.action {
+                Action::Access(access) if access.counter == Counter::Load && chip.loads_in_order() => {
+                    self.requests.coming_by_others(&step.writes, Counter::Load)
+                }
+                _ => Some(register),
+            })
+        };
+        self.requests.coming(&step.reads).or_else(is_written)
+    }
+
     fn takes(&self, when: When) -> Outcome<bool> {
         match when {
             When::Always => Ok(true),

@@ -14,7 +14,7 @@ use super::kind::Kind;
 use super::lanes::Function;
 use super::text::Half;
 pub(super) use memory::{Change, Permutation, Place, Transfer, TransferKind};
-pub(super) use scalar::{Condition, Scalar, ScalarKind};
+pub(super) use scalar::{Condition, Follows, Scalar, ScalarKind};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 

@@ -79,6 +79,20 @@ fn mark(coming: &mut Coming, span: Span) {
     }
 }
 
+/// The first register of these that is marked.
+#[inline]
+fn first_of(coming: &Coming, spans: &[Span]) -> Option<u16> {
+    for span in spans {
+        for register in span.first..span.first + span.count {
+            let is_coming = |half: usize| coming[half][usize::from(register) / 64] >> (register % 64) & 1 == 1;
+            if span.halves & 1 != 0 && is_coming(0) || span.halves & 2 != 0 && is_coming(1) {
+                return Some(register);
+            }
+        }
+    }
+    None
+}
+
 impl Requests {
     pub fn new() -> Requests {
         Requests { queues: Default::default(), coming: [[0; REGISTERS.div_ceil(64)]; 2], any: false }
@@ -129,15 +143,16 @@ impl Requests {
     /// The first register of these that something is on its way to.
     #[inline]
     pub fn coming(&self, spans: &[Span]) -> Option<u16> {
-        for span in spans {
-            for register in span.first..span.first + span.count {
-                let is_coming = |half: usize| self.coming[half][usize::from(register) / 64] >> (register % 64) & 1 == 1;
-                if span.halves & 1 != 0 && is_coming(0) || span.halves & 2 != 0 && is_coming(1) {
-                    return Some(register);
-                }
-            }
-        }
-        None
+        first_of(&self.coming, spans)
+    }
+
+    /// The same, but for what this counter's own requests are bringing.
+    #[cold]
+    pub fn coming_by_others(&self, spans: &[Span], counter: Counter) -> Option<u16> {
+        let others = self.queues.iter().enumerate().filter(|(number, _)| *number != counter as usize);
+        let mut coming = [[0; REGISTERS.div_ceil(64)]; 2];
+        others.flat_map(|(_, queue)| queue).flat_map(|request| &request.to).for_each(|&span| mark(&mut coming, span));
+        first_of(&coming, spans)
     }
 
     /// Accesses of LOCAL memory are under way.

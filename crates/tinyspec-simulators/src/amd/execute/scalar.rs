@@ -2,7 +2,7 @@
 
 use super::super::decode::{ScalarFrom, ScalarStep, SourcePlace};
 use super::super::lanes::PART;
-use super::super::table::Condition;
+use super::super::table::{Condition, Follows};
 use super::super::text::Flag;
 use super::super::wave::Wave;
 use super::{Outcome, unwritten};
@@ -63,8 +63,16 @@ impl Wave {
     fn lost(&self, step: &ScalarStep, from: [u64; 3], unknown: [u64; 3], value: u64) -> (u64, bool) {
         let row = &step.row;
         let reads_condition = matches!(row.condition, Condition::Read | Condition::Both);
-        if !row.to.is_some_and(|kind| kind.is_bits()) || (reads_condition && !self.condition_known) {
+        if reads_condition && !self.condition_known {
             return (u64::MAX, false);
+        }
+        match row.follows {
+            Follows::All => return (u64::MAX, false),
+            Follows::Upward => {
+                let lowest = unknown.iter().fold(0, |all, bits| all | bits).trailing_zeros();
+                return (u64::MAX.checked_shl(lowest).unwrap_or(0), false);
+            }
+            Follows::Bits => {}
         }
         // Bits that change with those that are not known.
         let mut lost = 0;
@@ -76,19 +84,19 @@ impl Wave {
         (lost, lost == 0 || value & !lost != 0)
     }
 
-    /// A lane of an operand, and whether somebody has written it.
-    fn lane_of(&self, from: SourcePlace, lane: usize) -> (u32, bool) {
+    /// A lane of an operand, and its bits that nobody has written.
+    fn lane_of(&self, from: SourcePlace, lane: usize) -> (u32, u32) {
         match from {
             SourcePlace::Vector(register) => {
                 let register = usize::from(register);
-                let [low, high] = self.known[register];
-                (self.vectors[register][lane / PART][lane % PART], low & high & 1 << lane != 0)
+                let unknown = |half: usize| if self.known[register][half] >> lane & 1 == 1 { 0 } else { 0xffff };
+                (self.vectors[register][lane / PART][lane % PART], unknown(0) | unknown(1) << 16)
             }
-            SourcePlace::Scalar(register) => (self.scalar(register, 1) as u32, self.unknown_bits(register, 1) == 0),
-            SourcePlace::Value(value) => (value as u32, true),
+            SourcePlace::Scalar(register) => (self.scalar(register, 1) as u32, self.unknown_bits(register, 1) as u32),
+            SourcePlace::Value(value) => (value as u32, 0),
             SourcePlace::Flag(flag) => {
                 let (value, unknown) = self.flag(flag);
-                (value as u32, unknown == 0)
+                (value as u32, unknown as u32)
             }
         }
     }
@@ -99,8 +107,8 @@ impl Wave {
             None => (self.active.trailing_zeros() as usize) % 64,
             Some(lane) => self.named_lane(lane)?,
         };
-        let (value, is_known) = self.lane_of(from, lane);
-        self.put_scalar(to, value.into(), 1, if is_known { 0 } else { u64::MAX })
+        let (value, unknown) = self.lane_of(from, lane);
+        self.put_scalar(to, value.into(), 1, unknown.into())
     }
 
     fn named_lane(&self, lane: ScalarFrom) -> Outcome<usize> {
@@ -116,8 +124,8 @@ impl Wave {
         let (value, unknown) = self.scalar_from(value);
         let to = usize::from(to);
         self.vectors[to][lane / PART][lane % PART] = value as u32;
-        for known in &mut self.known[to] {
-            *known = *known & !(1 << lane) | Mask::from(unknown == 0) << lane;
+        for (known, half) in self.known[to].iter_mut().zip([0xffff, 0xffff_0000]) {
+            *known = *known & !(1 << lane) | Mask::from(unknown & half == 0) << lane;
         }
         Ok(())
     }
@@ -126,7 +134,7 @@ impl Wave {
     pub(super) fn count_below(&mut self, to: u16, mask: SourcePlace, add: SourcePlace, upper: bool) -> Outcome<()> {
         let to = usize::from(to);
         for lane in crate::lanes::lanes_of(self.active) {
-            let ((mask, mask_known), (add, add_known)) = (self.lane_of(mask, lane), self.lane_of(add, lane));
+            let ((mask, mask_unknown), (add, add_unknown)) = (self.lane_of(mask, lane), self.lane_of(add, lane));
             let below = match (upper, lane < PART) {
                 (false, true) => (1u32 << lane) - 1,
                 (false, false) => u32::MAX,
@@ -135,7 +143,7 @@ impl Wave {
             };
             self.vectors[to][lane / PART][lane % PART] = (mask & below).count_ones().wrapping_add(add);
             for known in &mut self.known[to] {
-                *known = *known & !(1 << lane) | Mask::from(mask_known && add_known) << lane;
+                *known = *known & !(1 << lane) | Mask::from(mask_unknown | add_unknown == 0) << lane;
             }
         }
         Ok(())

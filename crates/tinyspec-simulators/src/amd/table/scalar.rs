@@ -19,7 +19,7 @@ impl ScalarKind {
         if matches!(self, ScalarKind::B64 | ScalarKind::I64) { 2 } else { 1 }
     }
 
-    pub fn is_bits(self) -> bool {
+    pub const fn is_bits(self) -> bool {
         matches!(self, ScalarKind::B32 | ScalarKind::B64)
     }
 }
@@ -32,6 +32,17 @@ pub(in super::super) enum Condition {
     Written,
     Read,
     Both,
+}
+
+/// Which bits of the result depend on what nobody has written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Follows {
+    /// All, as soon as any of an operand does.
+    All,
+    /// Found out by trying. SCC says whether the result is 0.
+    Bits,
+    /// Those from the lowest such bit of an operand: bits of sums and products come from none above them.
+    Upward,
 }
 
 /// Operands, SCC as it was; the result, and SCC as it becomes.
@@ -47,13 +58,19 @@ pub(in super::super) struct Scalar {
     /// The register of the result is an operand too, the last one.
     pub accumulates: bool,
     pub compute: Compute,
+    pub follows: Follows,
     /// EXEC is the second operand, and becomes the result; what it was comes to the register of the result.
     pub saves_active: bool,
 }
 
 impl Scalar {
     const fn new(to: ScalarKind, from: &'static [ScalarKind], condition: Condition, compute: Compute) -> Scalar {
-        Scalar { to: Some(to), from, condition, accumulates: false, compute, saves_active: false }
+        let follows = if to.is_bits() { Follows::Bits } else { Follows::All };
+        Scalar { to: Some(to), from, condition, accumulates: false, compute, follows, saves_active: false }
+    }
+
+    const fn upward(self) -> Scalar {
+        Scalar { follows: Follows::Upward, ..self }
     }
 
     const fn accumulates(self) -> Scalar {
@@ -160,6 +177,7 @@ type Scalars = Vec<(&'static str, Scalar)>;
 
 pub(super) fn rows() -> Scalars {
     let mut rows = bits();
+    rows.extend(sums());
     rows.extend(integers());
     rows.extend(comparisons());
     rows.extend(floats());
@@ -259,9 +277,10 @@ fn bits() -> Scalars {
     ]
 }
 
-fn integers() -> Scalars {
+/// Sums, differences and products.
+fn sums() -> Scalars {
     let two = &[I32, I32];
-    vec![
+    let rows = vec![
         ("s_add_u32|s_add_co_u32", Scalar::new(I32, two, Written, |[a, b, _], _| add(low(a), low(b), false))),
         ("s_addc_u32|s_add_co_ci_u32", Scalar::new(I32, two, Both, |[a, b, _], carry| add(low(a), low(b), carry))),
         ("s_sub_u32|s_sub_co_u32", Scalar::new(I32, two, Written, |[a, b, _], _| subtract(low(a), low(b), false))),
@@ -296,6 +315,20 @@ fn integers() -> Scalars {
             Scalar::new(I32, &[Immediate, I32], Kept, |[a, b, _], _| plain(low(a).wrapping_mul(low(b)))).accumulates(),
         ),
         ("s_mul_i32", Scalar::new(I32, two, Kept, |[a, b, _], _| plain(low(a).wrapping_mul(low(b))))),
+        ("s_add_u64|s_add_nc_u64", Scalar::new(I64, &[I64, I64], Kept, |[a, b, _], _| (a.wrapping_add(b), false))),
+        ("s_sub_u64|s_sub_nc_u64", Scalar::new(I64, &[I64, I64], Kept, |[a, b, _], _| (a.wrapping_sub(b), false))),
+        ("s_mul_u64", Scalar::new(I64, &[I64, I64], Kept, |[a, b, _], _| (a.wrapping_mul(b), false))),
+        ("s_lshl1_add_u32", Scalar::new(I32, two, Written, |[a, b, _], _| shift_add(a, b, 1))),
+        ("s_lshl2_add_u32", Scalar::new(I32, two, Written, |[a, b, _], _| shift_add(a, b, 2))),
+        ("s_lshl3_add_u32", Scalar::new(I32, two, Written, |[a, b, _], _| shift_add(a, b, 3))),
+        ("s_lshl4_add_u32", Scalar::new(I32, two, Written, |[a, b, _], _| shift_add(a, b, 4))),
+    ];
+    rows.into_iter().map(|(names, row)| (names, row.upward())).collect()
+}
+
+fn integers() -> Scalars {
+    let two = &[I32, I32];
+    vec![
         (
             "s_mul_hi_u32",
             Scalar::new(I32, two, Kept, |[a, b, _], _| (((a & 0xffff_ffff) * (b & 0xffff_ffff)) >> 32, false)),
@@ -306,9 +339,6 @@ fn integers() -> Scalars {
                 plain(((i64::from(signed(a)) * i64::from(signed(b))) >> 32) as u32)
             }),
         ),
-        ("s_add_u64|s_add_nc_u64", Scalar::new(I64, &[I64, I64], Kept, |[a, b, _], _| (a.wrapping_add(b), false))),
-        ("s_sub_u64|s_sub_nc_u64", Scalar::new(I64, &[I64, I64], Kept, |[a, b, _], _| (a.wrapping_sub(b), false))),
-        ("s_mul_u64", Scalar::new(I64, &[I64, I64], Kept, |[a, b, _], _| (a.wrapping_mul(b), false))),
         (
             "s_min_i32",
             Scalar::new(I32, two, Written, |[a, b, _], _| {
@@ -333,10 +363,6 @@ fn integers() -> Scalars {
                 |[a, b, _], _| some(signed(a).wrapping_sub(signed(b)).wrapping_abs() as u32),
             ),
         ),
-        ("s_lshl1_add_u32", Scalar::new(I32, two, Written, |[a, b, _], _| shift_add(a, b, 1))),
-        ("s_lshl2_add_u32", Scalar::new(I32, two, Written, |[a, b, _], _| shift_add(a, b, 2))),
-        ("s_lshl3_add_u32", Scalar::new(I32, two, Written, |[a, b, _], _| shift_add(a, b, 3))),
-        ("s_lshl4_add_u32", Scalar::new(I32, two, Written, |[a, b, _], _| shift_add(a, b, 4))),
         ("s_ff0_i32_b32", Scalar::new(I32, &[I32], Kept, |[a, ..], _| plain(first_below(!low(a))))),
         ("s_ff1_i32_b32|s_ctz_i32_b32", Scalar::new(I32, &[I32], Kept, |[a, ..], _| plain(first_below(low(a))))),
         (
@@ -364,6 +390,7 @@ fn comparisons() -> Scalars {
         condition: Written,
         accumulates: false,
         compute,
+        follows: Follows::All,
         saves_active: false,
     };
     vec![

@@ -126,3 +126,36 @@ fn comparisons_that_leave_lanes_out() {
         });
     }
 }
+
+/// Low halves of sums and products come from low halves alone; high halves that nobody has written may be in scalars too.
+#[test]
+fn halves_that_nobody_has_written_go_through_scalars() {
+    for chip in CHIPS {
+        let load = if chip == "gfx942" { "global_load_short_d16" } else { "global_load_d16_b16" };
+        let add = if chip == "gfx1201" { "s_add_co_u32" } else { "s_add_u32" };
+        let start = format!(
+            "{load} v2, v1, s[4:5]\ns_wait\nv_readfirstlane_b32 s20, v2\ns_mul_i32 s21, s20, s20\n{add} s21, s21, s20\n\
+             s_lshl1_add_u32 s21, s21, s20\n"
+        );
+        let run = |rest: &str| {
+            let text = format!("{}{start}{rest}\ns_endpgm\n", prologue(chip, 2));
+            try_run(chip, SHAPE, &renamed(chip, &text), Launch::threads(1, 1), &[vec![9, 0, 1, 2], vec![0; 4]])
+        };
+        let store = |size: &str| format!("v_mov_b32_e32 v3, s21\nglobal_store_{size} v1, v3, s[6:7]");
+        let word = |out: Result<Vec<Vec<u8>>, _>| match out {
+            Ok(out) => u32::from_le_bytes([out[1][0], out[1][1], out[1][2], out[1][3]]),
+            Err(error) => panic!("{chip}: {error}"),
+        };
+        assert_eq!(word(run(&format!("s_sext_i32_i16 s21, s21\n{}", store("dword")))), 2 * 90 + 9);
+        assert_eq!(word(run(&store("short"))), 2 * 90 + 9);
+        let select = "s_cselect_b32 s21, 1, 2\n";
+        for wrong in [
+            store("dword"),
+            format!("s_mul_hi_u32 s21, s20, s20\n{}", store("short")),
+            select.to_string() + &store("short"),
+        ] {
+            let says = run(&wrong).map(drop).map_err(|error| error.to_string());
+            assert!(says.as_ref().is_err_and(|says| says.contains("nobody has written")), "{chip}: {wrong}: {says:?}");
+        }
+    }
+}

@@ -167,3 +167,36 @@ fn waits_that_are_too_weak_are_found() {
     let (kind, says) = fault("gfx942", SHAPE, &text, Launch::threads(1, 1), &[words(&[1, 2])]);
     assert_eq!(kind, FaultKind::Uninitialised, "{says}");
 }
+
+#[test]
+fn a_load_may_overtake_none_to_its_register() {
+    let buffers = [words(&[1]), words(&[2]), words(&[0])];
+    for chip in CHIPS {
+        let text = |first: &str| {
+            let second = "global_load_dword v2, v1, s[6:7]\ns_wait\nglobal_store_dword v1, v2, s[8:9]\ns_endpgm\n";
+            renamed(chip, &format!("{}{first}\n{second}", prologue(chip, 3)))
+        };
+        // Of two loads of one kind the later is written last; gfx12 does not promise that.
+        let twice = text("global_load_dword v2, v1, s[4:5]");
+        match chip {
+            "gfx1201" => {
+                let (kind, says) = fault(chip, SHAPE, &twice, Launch::threads(1, 1), &buffers);
+                assert_eq!((kind, says.contains("uses v2")), (FaultKind::Uninitialised, true), "{says}");
+            }
+            _ => {
+                let out = try_run(chip, SHAPE, &twice, Launch::threads(1, 1), &buffers);
+                assert_eq!(as_words(&out.unwrap_or_else(|error| panic!("{chip}: {error}"))[2]), [2], "{chip}");
+            }
+        }
+        // LOCAL memory has a way of its own, and so have other instructions.
+        let local = "v_mov_b32_e32 v3, 0\nds_write_b32 v3, v3\ns_wait\nds_read_b32 v2, v3";
+        for (first, local_bytes) in [(local, 4), ("ds_bpermute_b32 v2, v1, v0", 0)] {
+            let shape = Shape { local_bytes, ..SHAPE };
+            let (kind, says) = fault(chip, shape, &text(first), Launch::threads(1, 1), &buffers);
+            assert_eq!((kind, says.contains("uses v2")), (FaultKind::Uninitialised, true), "{chip}: {says}");
+        }
+        let moved = twice.replace("v1, s[4:5]\n", "v1, s[4:5]\nv_mov_b32_e32 v2, 0\n");
+        let (kind, says) = fault(chip, SHAPE, &moved, Launch::threads(1, 1), &buffers);
+        assert_eq!((kind, says.contains("uses v2")), (FaultKind::Uninitialised, true), "{chip}: {says}");
+    }
+}
