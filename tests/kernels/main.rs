@@ -21,11 +21,14 @@ mod window;
 
 use tinyspec::{Result, Tensor};
 
-/// The interpreters, machine code, and a GPU that is simulated, where code can be made for it.
+/// One simulated GPU of each vendor.
+const GPUS: [&str; 2] = ["ptxsim:sm_80", "amdsim:gfx1100"];
+
+/// The interpreters, machine code, and GPUs that are simulated, where code can be made for them.
 fn devices() -> Vec<&'static str> {
     let mut devices = vec!["interpreter", "simt", "cpu"];
     match simulators::register() {
-        Ok(()) => devices.push(simulators::SIMULATED[0]),
+        Ok(()) => devices.extend(GPUS),
         Err(error) => println!("skipped: a simulated GPU: {error}"),
     }
     devices

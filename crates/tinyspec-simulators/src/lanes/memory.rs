@@ -18,6 +18,10 @@ pub(crate) const MOST_ELEMENTS: usize = 8;
 /// Where LOCAL memory begins in its own space: 0 is no address of a buffer.
 pub(crate) const LOCAL_BASE: u64 = 1024;
 
+/// Bytes of a word. A number of fewer is changed atomically with the word around it: what of it is beyond the buffer may be
+/// read, and has to stay as it is. All memory of GPUs is allocated in whole words.
+const WORD: u64 = 4;
+
 /// Consecutive bytes that addresses may name.
 pub(crate) struct Region {
     /// For messages.
@@ -37,7 +41,8 @@ impl Region {
     /// One for each parameter, empty for those that are no memory.
     ///
     /// # Safety
-    /// The memory that is given is valid, and not used elsewhere for as long as the regions live.
+    /// The memory that is given is valid, with the rest of its first and last word of [`WORD`] bytes, and not used elsewhere for
+    /// as long as the regions live.
     pub unsafe fn of(given: &[Given]) -> Vec<Region> {
         let region = |(number, given): (usize, &Given)| {
             let name = format!("buffer {number}");
@@ -52,7 +57,8 @@ impl Region {
     }
 
     /// # Safety
-    /// From `start` on there are `bytes` bytes, which nobody else uses for as long as the region lives.
+    /// From `start` on there are `bytes` bytes, which nobody else uses for as long as the region lives; the words of [`WORD`]
+    /// bytes that it begins and ends in are there whole.
     pub unsafe fn new(name: String, base: u64, start: *mut u8, bytes: usize) -> Region {
         Region { name, base, start, bytes, is_writable: true, shadow: None, shadow_base: base }
     }
@@ -67,13 +73,36 @@ impl Region {
         first >= self.base && last - self.base < end && end - (last - self.base) >= bytes as u64
     }
 
-    /// # Safety
-    /// `offset + SIZE` bytes are inside of the region.
+    /// Whether accesses of aligned words of at most [`WORD`] bytes stay in words that are the region's at least in part.
+    #[cold]
+    fn holds_words(&self, first: u64, last: u64, bytes: usize) -> bool {
+        let end = self.end().next_multiple_of(WORD);
+        self.bytes > 0 && bytes as u64 <= WORD && first >= self.base & !(WORD - 1) && last + bytes as u64 <= end
+    }
+
+    /// The bits of a word at this address that are beyond the region.
     #[inline]
-    unsafe fn get<const SIZE: usize>(&self, offset: usize) -> u64 {
+    fn foreign(&self, address: u64, bytes: usize) -> u64 {
+        if self.holds(address, address, bytes) {
+            return 0;
+        }
+        let is_foreign = |byte: &u64| !(self.base..self.end()).contains(&(address + byte));
+        (0..bytes as u64).filter(is_foreign).fold(0, |bits, byte| bits | 0xff << (8 * byte))
+    }
+
+    /// Where an address is, from the region's beginning.
+    #[inline]
+    fn place(&self, address: u64) -> isize {
+        address.wrapping_sub(self.base) as isize
+    }
+
+    /// # Safety
+    /// From `offset` on `SIZE` bytes are inside of the region, or of a word that is so in part.
+    #[inline]
+    unsafe fn get<const SIZE: usize>(&self, offset: isize) -> u64 {
         // SAFETY: as the caller promises; the region's bytes are ours.
         unsafe {
-            let place = self.start.add(offset);
+            let place = self.start.offset(offset);
             match SIZE {
                 1 => place.read().into(),
                 2 => place.cast::<u16>().read_unaligned().into(),
@@ -86,10 +115,10 @@ impl Region {
     /// # Safety
     /// As [`Region::get`], of a region that may be written.
     #[inline]
-    unsafe fn set<const SIZE: usize>(&self, offset: usize, bits: u64) {
+    unsafe fn set<const SIZE: usize>(&self, offset: isize, bits: u64) {
         // SAFETY: as above.
         unsafe {
-            let place = self.start.add(offset);
+            let place = self.start.offset(offset);
             match SIZE {
                 1 => place.write(bits as u8),
                 2 => place.cast::<u16>().write_unaligned(bits as u16),
@@ -124,6 +153,14 @@ pub(crate) struct Access<'a> {
     pub is_constant: bool,
 }
 
+impl Access<'_> {
+    /// Whether its address may be in the region of this number.
+    #[inline]
+    fn may_be_in(&self, number: usize) -> bool {
+        self.origins == 0 || number >= 64 || self.origins >> number & 1 == 1
+    }
+}
+
 /// All memory of a launch.
 pub(crate) struct Memory {
     regions: Vec<Region>,
@@ -148,13 +185,14 @@ impl Memory {
         launch: Launch,
         width: usize,
     ) -> Result<Memory, SimulatorError> {
-        let bytes = HostMemory::new(local_bytes).map_err(|error| SimulatorError::Memory(error.to_string()))?;
+        let whole = local_bytes.next_multiple_of(WORD as usize);
+        let bytes = HostMemory::new(whole).map_err(|error| SimulatorError::Memory(error.to_string()))?;
         let mut shadows = Vec::new();
         watch(&mut regions, written, granule[0], &mut shadows);
         // SAFETY: the memory is ours and lives as long.
         let mut local = unsafe { Region::new("LOCAL memory".into(), LOCAL_BASE, bytes.address(), local_bytes) };
         local.shadow = Some(shadows.len());
-        shadows.push(Shadow::new((local_bytes >> granule[1]) + 1));
+        shadows.push(Shadow::new((whole >> granule[1]) + 1));
         Ok(Memory { regions, local, _local_bytes: bytes, shadows, granule, launch, width })
     }
 
@@ -181,9 +219,9 @@ impl Memory {
         }
     }
 
-    /// The region of all lanes, or of each lane.
+    /// The region of all lanes, or of each lane. `words` may reach beyond it, if part of them is in it.
     #[inline]
-    fn locate(&self, access: &Access, bytes: usize, verb: &str) -> Result<Found, Box<Trouble>> {
+    fn locate(&self, access: &Access, bytes: usize, words: bool, verb: &str) -> Result<Found, Box<Trouble>> {
         let first_lane = access.mask.trailing_zeros() as usize;
         let (mut low, mut high) = (access.addresses[first_lane], access.addresses[first_lane]);
         let mut together = low;
@@ -201,9 +239,11 @@ impl Memory {
             return Err(self.misaligned(access, bytes, verb));
         }
         let regions = self.space(access.space);
-        let may_hold = |number: usize| access.origins == 0 || number >= 64 || access.origins >> number & 1 == 1;
+        let holds = |region: &Region, low: u64, high: u64| {
+            region.holds(low, high, bytes) || words && region.holds_words(low, high, bytes)
+        };
         for (number, region) in regions.iter().enumerate() {
-            if may_hold(number) && region.holds(low, high, bytes) {
+            if access.may_be_in(number) && holds(region, low, high) {
                 return Ok(Found::Same(number));
             }
         }
@@ -213,10 +253,10 @@ impl Memory {
             let found = regions
                 .iter()
                 .enumerate()
-                .position(|(number, region)| may_hold(number) && region.holds(address, address, bytes));
+                .position(|(number, region)| access.may_be_in(number) && holds(region, address, address));
             match found {
                 Some(number) => each[lane] = number as u16,
-                None => return Err(self.outside(access, lane, bytes, verb, &may_hold)),
+                None => return Err(self.outside(access, lane, bytes, verb)),
             }
         }
         Ok(Found::Each(Box::new(each)))
@@ -232,14 +272,7 @@ impl Memory {
     }
 
     #[cold]
-    fn outside(
-        &self,
-        access: &Access,
-        lane: usize,
-        bytes: usize,
-        verb: &str,
-        may_hold: &dyn Fn(usize) -> bool,
-    ) -> Box<Trouble> {
+    fn outside(&self, access: &Access, lane: usize, bytes: usize, verb: &str) -> Box<Trouble> {
         let (address, wave) = (access.addresses[lane], access.now.stamp.wave_of());
         let regions = self.space(access.space);
         let who = self.thread(access.now.stamp.group_of() - 1, wave, lane);
@@ -247,7 +280,8 @@ impl Memory {
             let offset = address.wrapping_sub(region.base) as i64;
             if offset < 0 { offset.unsigned_abs() } else { (offset as u64).saturating_sub(region.bytes as u64) }
         };
-        let meant = regions.iter().enumerate().filter(|(number, _)| may_hold(*number)).map(|(_, region)| region);
+        let meant =
+            regions.iter().enumerate().filter(|(number, _)| access.may_be_in(*number)).map(|(_, region)| region);
         let reason = match meant.min_by_key(|region| distance(region)) {
             Some(region) => {
                 let offset = address.wrapping_sub(region.base) as i64;
@@ -264,7 +298,7 @@ impl Memory {
         let stamp = access.now.stamp.lane(lane);
         let (me, other, did) = (self.who(stamp), self.who(met.0), met.1);
         let region = &self.space(access.space)[number];
-        let (memory, offset) = (&region.name, access.addresses[lane] - region.base);
+        let (memory, offset) = (&region.name, region.place(access.addresses[lane]));
         let reason =
             format!("{me} {verb} byte {offset} of {memory}, which {other} {did}, with nothing that orders them");
         let is_here = (met.0.group_of(), met.0.wave_of()) == (stamp.group_of(), stamp.wave_of());
@@ -279,7 +313,7 @@ impl Memory {
         access: &Access,
         mut put: impl FnMut(usize, &[u64; MOST_LANES]),
     ) -> Result<[Mask; MOST_ELEMENTS], Box<Trouble>> {
-        let found = self.locate(access, SIZE * access.count, "reads")?;
+        let found = self.locate(access, SIZE * access.count, access.is_strong, "reads")?;
         let mut known = [access.mask; MOST_ELEMENTS];
         self.watch_reads::<SIZE>(access, &found, &mut known)?;
         let mut values = [0; MOST_LANES];
@@ -288,14 +322,14 @@ impl Memory {
             // SAFETY: `locate` found all bytes of the access inside of the region.
             let get = |lane: usize| unsafe {
                 let region = self.region(access.space, found.of(lane));
-                region.get::<SIZE>((access.addresses[lane] - region.base) as usize + element * SIZE)
+                region.get::<SIZE>(region.place(access.addresses[lane]) + (element * SIZE) as isize)
             };
             match (&found, is_full) {
                 (Found::Same(number), true) => {
                     let region = self.region(access.space, *number);
                     for (value, address) in values.iter_mut().zip(access.addresses).take(self.width) {
                         // SAFETY: as above.
-                        *value = unsafe { region.get::<SIZE>((address - region.base) as usize + element * SIZE) };
+                        *value = unsafe { region.get::<SIZE>(region.place(*address) + (element * SIZE) as isize) };
                     }
                 }
                 _ => lanes_of(access.mask).for_each(|lane| values[lane] = get(lane)),
@@ -382,7 +416,7 @@ impl Memory {
         bytes: usize,
         verb: &str,
         touch: impl FnMut(&mut Cell) -> Option<Met>,
-    ) -> Result<(&Region, usize), Box<Trouble>> {
+    ) -> Result<(&Region, isize), Box<Trouble>> {
         let granule = self.granule[usize::from(access.space == Space::Local)];
         let region = self.region(access.space, number);
         let Some(shadow) = region.shadow.filter(|_| region.is_writable) else {
@@ -394,7 +428,7 @@ impl Memory {
             return Err(self.race(access, (number, lane), verb, met));
         }
         let region = self.region(access.space, number);
-        Ok((region, (address - region.base) as usize))
+        Ok((region, region.place(address)))
     }
 
     /// Writes what `take` gives for element and lane.
@@ -405,14 +439,14 @@ impl Memory {
         take: impl Fn(usize, usize) -> u64,
     ) -> Result<(), Box<Trouble>> {
         let bytes = SIZE * access.count;
-        let found = self.locate(access, bytes, "writes")?;
+        let found = self.locate(access, bytes, false, "writes")?;
         for lane in lanes_of(access.mask) {
             let (region, offset) = self.watch_write(access, (found.of(lane), lane), bytes, "writes", |cell| {
                 if access.is_strong { cell.change(access.now, lane) } else { cell.write(access.now, lane) }
             })?;
             for element in 0..access.count {
                 // SAFETY: `locate` found all `bytes` of it inside of the region, which may be written.
-                unsafe { region.set::<SIZE>(offset + element * SIZE, take(element, lane)) };
+                unsafe { region.set::<SIZE>(offset + (element * SIZE) as isize, take(element, lane)) };
             }
         }
         Ok(())
@@ -427,19 +461,30 @@ impl Memory {
         mut change: impl FnMut(usize, usize, u64) -> u64,
     ) -> Result<Mask, Box<Trouble>> {
         let bytes = SIZE * access.count;
-        let found = self.locate(access, bytes, "changes")?;
+        let found = self.locate(access, bytes, true, "changes")?;
         let mut known = access.mask;
+        let granule = self.granule[usize::from(access.space == Space::Local)];
         for &lane in order {
+            let end = self.region(access.space, found.of(lane)).end();
+            let mut at = access.addresses[lane];
             let (region, offset) = self.watch_write(access, (found.of(lane), lane), bytes, "changes", |cell| {
-                if access.space == Space::Local && !cell.is_written(access.now) {
+                // What is beyond the end belongs to nobody.
+                if access.space == Space::Local && at < end && !cell.is_written(access.now) {
                     known &= !(1 << lane);
                 }
+                at += 1 << granule;
                 cell.change(access.now, lane)
             })?;
             for element in 0..access.count {
-                let place = offset + element * SIZE;
+                let place = offset + (element * SIZE) as isize;
                 // SAFETY: as above.
-                unsafe { region.set::<SIZE>(place, change(element, lane, region.get::<SIZE>(place))) };
+                let old = unsafe { region.get::<SIZE>(place) };
+                let new = change(element, lane, old);
+                if (old ^ new) & region.foreign(access.addresses[lane] + (element * SIZE) as u64, SIZE) != 0 {
+                    return Err(self.outside(access, lane, bytes, "changes"));
+                }
+                // SAFETY: as above.
+                unsafe { region.set::<SIZE>(place, new) };
             }
         }
         Ok(known)
@@ -452,10 +497,12 @@ fn watch(regions: &mut [Region], written: u64, granule: u32, shadows: &mut Vec<S
     order.sort_by_key(|&number| regions[number].base);
     let mut rest = &order[..];
     while let Some(&first) = rest.first() {
-        let mut end = regions[first].end();
+        // Regions that have a word in common have a shadow in common.
+        let whole = |number: usize| regions[number].end().next_multiple_of(WORD);
+        let mut end = whole(first);
         let mut count = 1;
         while let Some(&next) = rest.get(count).filter(|&&next| regions[next].base < end) {
-            end = end.max(regions[next].end());
+            end = end.max(whole(next));
             count += 1;
         }
         let (span, others) = rest.split_at(count);

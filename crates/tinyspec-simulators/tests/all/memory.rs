@@ -132,3 +132,24 @@ fn parameters_are_chosen_by_address() {
     let error = try_run(&outside, "", Launch::threads(1, 16), &inputs).expect_err("there is no fourth one");
     assert!(error.to_string().contains("reads a parameter at byte 24; they have 24"), "{error}");
 }
+
+/// Numbers of less than a word are changed with the word around them, whose other bytes stay.
+#[test]
+fn a_word_may_reach_beyond_its_buffer_and_leaves_what_is_there() {
+    let run = |body: &str| {
+        let body = format!("{}{body} ret;", prologue(1));
+        try_run(&body, "", Launch::threads(1, 1), &[vec![1, 2, 3]])
+    };
+    let out = run("ld.relaxed.gpu.global.b32 %r1, [%d10]; atom.relaxed.gpu.global.cas.b32 %r2, [%d10], %r1, 0x70201;");
+    assert_eq!(out.unwrap_or_else(|error| panic!("{error}"))[0], [1, 2, 7]);
+    let wrong = [
+        "atom.global.cas.b32 %r2, [%d10], 0x30201, 0x1030201;",
+        "ld.global.b32 %r1, [%d10];",
+        "st.relaxed.gpu.global.b32 [%d10], 0x30201;",
+        "atom.global.cas.b32 %r2, [%d10+4], 0, 0;",
+    ];
+    for body in wrong {
+        let says = run(body).map_err(|error| error.to_string());
+        assert!(says.as_ref().is_err_and(|says| says.contains("of buffer 0, which has 3")), "{body}: {says:?}");
+    }
+}

@@ -1,15 +1,27 @@
 //! Additions in one step that other threads do not divide. Machines add whole numbers and f32, f64 so; of narrower floats the
-//! bits are compared and exchanged, until nobody came between.
+//! bits are compared and exchanged, until nobody came between. GPUs do all this with words of 32 bits and more: there narrower
+//! numbers of every kind are exchanged, with the rest of the word around them.
 
-use super::Renderer;
-use super::emit::{Kind, Result, Value};
+use super::emit::{Kind, Result, Space, Value};
+use super::{Family, Renderer};
 use llvm_sys::LLVMIntPredicate::{LLVMIntUGE, LLVMIntUGT, LLVMIntULT};
 use llvm_sys::LLVMOpcode::{
-    LLVMAdd, LLVMAnd, LLVMBitCast, LLVMFAdd, LLVMFMul, LLVMLShr, LLVMOr, LLVMShl, LLVMSub, LLVMTrunc, LLVMUIToFP,
-    LLVMZExt,
+    LLVMAdd, LLVMAnd, LLVMBitCast, LLVMFAdd, LLVMFMul, LLVMLShr, LLVMOr, LLVMPtrToInt, LLVMShl, LLVMSub, LLVMTrunc,
+    LLVMUIToFP, LLVMXor, LLVMZExt,
 };
 use tinyspec_ir::float::EightBits;
 use tinyspec_ir::{DType, NodeId};
+
+/// The least that GPUs exchange.
+const WORD: Kind = Kind::I32;
+
+/// What is read and exchanged at once.
+struct Place {
+    pointer: Value,
+    kind: Kind,
+    /// Where in it the number is, if it is not all of it.
+    shift: Option<Value>,
+}
 
 impl Renderer<'_, '_> {
     /// Adds lane by lane, so that equal addresses in a vector all count.
@@ -50,6 +62,9 @@ impl Renderer<'_, '_> {
         match dtype {
             DType::Bool => self.emit.atomic_or(to, self.write_bools(Kind::I1, value)?),
             DType::F16 | DType::BF16 | DType::F8E4M3 | DType::F8E5M2 => self.exchange_sum(to, value, dtype),
+            _ if self.family != Family::Cpu && Kind::of(dtype).bits() < WORD.bits() => {
+                self.exchange_sum(to, value, dtype)
+            }
             _ => self.emit.atomic_add(to, value),
         }
     }
@@ -57,34 +72,77 @@ impl Renderer<'_, '_> {
     /// Reads bits, writes those of the sum if they are still there, else tries again.
     fn exchange_sum(&mut self, to: Value, value: Value, dtype: DType) -> Result<()> {
         let bits = if Kind::of(dtype).bits() == 8 { Kind::I8 } else { Kind::I16 };
+        let place = match self.family {
+            Family::Cpu => Place { pointer: to, kind: bits, shift: None },
+            _ => self.word_around(to)?,
+        };
         let term = self.widen(value, dtype)?;
-        let first = self.emit.atomic_load(to, bits)?;
+        let first = self.first_read(&place)?;
         let (before, again, after) = (self.emit.block(), self.emit.new_block(), self.emit.new_block());
         self.emit.jump(again);
         self.emit.enter(again);
-        let old = self.emit.phi(bits, 1);
+        let old = self.emit.phi(place.kind, 1);
         self.emit.arrive(old, first, before)?;
-        let number = self.emit.reinterpret(old, Kind::of(dtype), 1)?;
-        let sum = self.emit.binary(LLVMFAdd, self.widen(number, dtype)?, term)?;
+        let number = self.emit.reinterpret(self.taken_from(&place, old, bits)?, Kind::of(dtype), 1)?;
+        let operation = if dtype.is_float() { LLVMFAdd } else { LLVMAdd };
+        let sum = self.emit.binary(operation, self.widen(number, dtype)?, term)?;
         let sum = self.emit.reinterpret(self.narrow(sum, dtype)?, bits, 1)?;
-        let (found, done) = self.emit.compare_exchange(to, old, sum)?;
+        let (found, done) = self.emit.compare_exchange(place.pointer, old, self.put_into(&place, old, sum)?)?;
         self.emit.arrive(old, found, self.emit.block())?;
         self.emit.branch(done, after, again)?;
         self.emit.enter(after);
         Ok(())
     }
 
-    /// A float of at most 16 bits as an f32.
+    /// What is there, probably. A load of LOCAL memory on AMD's GPUs looks like any other, so there an exchange of nothing for
+    /// nothing reads.
+    fn first_read(&self, place: &Place) -> Result<Value> {
+        if matches!(place.pointer.kind, Kind::Pointer(Space::Local)) {
+            let zero = self.emit.int(place.kind, 1, 0);
+            return Ok(self.emit.compare_exchange(place.pointer, zero, zero)?.0);
+        }
+        self.emit.atomic_load(place.pointer, place.kind)
+    }
+
+    /// The aligned word that holds a narrower number.
+    fn word_around(&self, to: Value) -> Result<Place> {
+        let (emit, int) = (&self.emit, |number: i64| self.emit.int(Kind::I64, 1, number));
+        let bytes = emit.binary(LLVMAnd, emit.convert(LLVMPtrToInt, to, Kind::I64)?, int(3))?;
+        let pointer = emit.offset(to, emit.binary(LLVMSub, int(0), bytes)?, Kind::I8)?;
+        let shift = emit.binary(LLVMShl, emit.convert(LLVMTrunc, bytes, WORD)?, emit.int(WORD, 1, 3))?;
+        Ok(Place { pointer, kind: WORD, shift: Some(shift) })
+    }
+
+    /// The bits of the number among those that were read.
+    fn taken_from(&self, place: &Place, read: Value, bits: Kind) -> Result<Value> {
+        match place.shift {
+            None => Ok(read),
+            Some(shift) => self.emit.convert(LLVMTrunc, self.emit.binary(LLVMLShr, read, shift)?, bits),
+        }
+    }
+
+    /// What is written: the number's new bits, and all others as they were.
+    fn put_into(&self, place: &Place, read: Value, new: Value) -> Result<Value> {
+        let Some(shift) = place.shift else { return Ok(new) };
+        let (emit, kind) = (&self.emit, place.kind);
+        let mask = emit.binary(LLVMShl, emit.int(kind, 1, (1 << new.kind.bits()) - 1), shift)?;
+        let others = emit.binary(LLVMAnd, read, emit.binary(LLVMXor, mask, emit.int(kind, 1, -1))?)?;
+        emit.binary(LLVMOr, others, emit.binary(LLVMShl, emit.convert(LLVMZExt, new, kind)?, shift)?)
+    }
+
+    /// A float of at most 16 bits as an f32; an integer as it is.
     fn widen(&self, value: Value, dtype: DType) -> Result<Value> {
         match EightBits::of(dtype) {
+            _ if dtype.is_int() => Ok(value),
             Some(layout) => self.decode(value, &layout),
             None => self.convert(value, dtype, DType::F32),
         }
     }
 
-    /// An f32 as a float of at most 16 bits, to the nearest.
+    /// An f32 as a float of at most 16 bits, to the nearest; an integer as it is.
     fn narrow(&self, value: Value, dtype: DType) -> Result<Value> {
         match EightBits::of(dtype) {
+            _ if dtype.is_int() => Ok(value),
             Some(layout) => self.encode(value, &layout),
             None => self.convert(value, DType::F32, dtype),
         }

@@ -383,6 +383,7 @@ impl<'context> Emitter<'context> {
             LLVMSIToFP | LLVMUIToFP => from.is_int() && to.is_float(),
             LLVMFPToSI | LLVMFPToUI => from.is_float() && to.is_int(),
             LLVMBitCast => from.bits() == to.bits() && !from.is_pointer() && !to.is_pointer(),
+            LLVMPtrToInt => from.is_pointer() && to.is_int(),
             _ => false,
         };
         if !fits {

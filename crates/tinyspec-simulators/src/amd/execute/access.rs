@@ -36,10 +36,12 @@ impl Shared<'_> {
                 }
                 TransferKind::LoadTwo(_) => {
                     let to = access.to.unwrap_or_default();
-                    for (place, offset) in access.offsets.into_iter().enumerate() {
-                        wave.addresses(access, offset, &mut addresses)?;
-                        self.load(wave, number, access, &addresses, to + (place * access.count) as u16)?;
-                    }
+                    // The result may be the register of the address too.
+                    let mut second = [0; MOST_LANES];
+                    wave.addresses(access, access.offsets[0], &mut addresses)?;
+                    wave.addresses(access, access.offsets[1], &mut second)?;
+                    self.load(wave, number, access, &addresses, to)?;
+                    self.load(wave, number, access, &second, to + access.count as u16)?;
                 }
                 TransferKind::Store => {
                     wave.addresses(access, access.offsets[0], &mut addresses)?;

@@ -77,6 +77,11 @@ fn local_memory_in_pairs() {
         let threads = 2 * wave(chip);
         let out = run(chip, body, threads, 8 * threads as usize, &[vec![0; 4 * threads as usize]]);
         assert_eq!(out[0], (0..threads).map(|lane| (lane ^ 1) << 8 | 0x55).collect::<Vec<_>>(), "{chip}");
+        // The register of the address gets the first result.
+        let body = "v_mov_b32_e32 v2, v1\nv_mov_b32_e32 v3, 5\nds_write2_b32 v1, v0, v3 offset0:0 offset1:64\ns_wait\n\
+                    ds_read2_b32 v[2:3], v2 offset0:0 offset1:64\ns_wait\nv_lshlrev_b32_e32 v4, 2, v2\n\
+                    global_store_dword v4, v3, s[4:5]";
+        assert_eq!(run(chip, body, 4, 512, &[vec![0; 16]])[0], [5; 4], "{chip}");
     }
 }
 
@@ -198,5 +203,27 @@ fn a_load_may_overtake_none_to_its_register() {
         let moved = twice.replace("v1, s[4:5]\n", "v1, s[4:5]\nv_mov_b32_e32 v2, 0\n");
         let (kind, says) = fault(chip, SHAPE, &moved, Launch::threads(1, 1), &buffers);
         assert_eq!((kind, says.contains("uses v2")), (FaultKind::Uninitialised, true), "{chip}: {says}");
+    }
+}
+
+/// Numbers of less than a word are changed with the word around them, whose other bytes stay.
+#[test]
+fn a_word_may_reach_beyond_its_buffer_and_leaves_what_is_there() {
+    for chip in CHIPS {
+        let name = if chip == "gfx942" { "cmpswap" } else { "cmpswap_b32" };
+        let text = |new: u32| {
+            let body = format!(
+                "v_mov_b32_e32 v2, {new:#x}\nv_mov_b32_e32 v3, 0x030201\nv_mov_b32_e32 v5, 0\n\
+                 global_atomic_{name} v5, v[2:3], s[4:5]\ns_endpgm\n"
+            );
+            format!("{}{body}", prologue(chip, 1))
+        };
+        let run = |new: u32| try_run(chip, SHAPE, &text(new), Launch::threads(1, 1), &[vec![1, 2, 3]]);
+        assert_eq!(run(0x70201).unwrap_or_else(|error| panic!("{chip}: {error}"))[0], [1, 2, 7]);
+        let says = run(0x0103_0201).map_err(|error| error.to_string());
+        assert!(
+            says.as_ref().is_err_and(|says| says.contains("at byte 0 of buffer 0, which has 3")),
+            "{chip}: {says:?}"
+        );
     }
 }
