@@ -102,3 +102,14 @@ fn loops_keep_values_one_way() {
     };
     check(&program).unwrap_or_else(|error| panic!("{error}\n{}", describe(&program)));
 }
+
+/// Equal terms that the threads of a workgroup add up, for several sums: the threads of a sum had the numbers of the sums.
+#[test]
+fn sums_of_equal_terms_have_threads_of_their_own() {
+    let program = Program {
+        family: Family::Exact,
+        inputs: vec![[0, 14, 56, 26, 0, 0], [0, 57752, 2, 4, 0, 0]],
+        steps: vec![[43475, 0, 1, 0, 0, 0]],
+    };
+    check(&program).unwrap_or_else(|error| panic!("{error}\n{}", describe(&program)));
+}

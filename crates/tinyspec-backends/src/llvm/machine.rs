@@ -24,6 +24,7 @@ fn name_and_features(isa: &Isa) -> (String, String) {
     }
     let unlisted = match isa.architecture {
         Architecture::X86_64 => UNLISTED,
+        Architecture::Amdgcn => WAITS_AT_BARRIERS,
         _ => "",
     };
     (isa.cpu.clone(), unlisted.into())
@@ -31,6 +32,10 @@ fn name_and_features(isa: &Isa) -> (String, String) {
 
 /// Instruction sets that LLVM knows some processors to have, and would use, but [`Isa::features`] never lists.
 const UNLISTED: &str = "-sse4a,-avx512fp16";
+
+/// LLVM waits at the fence before a barrier, but drops that wait at the top of a loop where nothing is under way when the loop
+/// is entered, whatever the trips leave under way. For chips without this feature it waits at the barrier itself.
+const WAITS_AT_BARRIERS: &str = "-back-off-barrier";
 
 /// Kernels of a CPU are ELF on every system, because our loader reads that.
 fn triple(architecture: Architecture) -> String {

@@ -1,8 +1,9 @@
-//! Additions in one step that other threads do not divide. Machines add whole numbers and f32, f64 so; of narrower floats the
-//! bits are compared and exchanged, until nobody came between. GPUs do all this with words of 32 bits and more: there narrower
-//! numbers of every kind are exchanged, with the rest of the word around them.
+//! Additions in one step that other threads do not divide. Where a machine has no instruction for them, the bits of the sum
+//! are exchanged for those that were read, until nobody came between. GPUs exchange 32 bits and more: of narrower numbers the
+//! word around them.
 
 use super::emit::{Kind, Result, Space, Value};
+use super::gpu::amdgpu;
 use super::{Family, Renderer};
 use llvm_sys::LLVMIntPredicate::{LLVMIntUGE, LLVMIntUGT, LLVMIntULT};
 use llvm_sys::LLVMOpcode::{
@@ -61,20 +62,32 @@ impl Renderer<'_, '_> {
     fn add_to(&mut self, to: Value, value: Value, dtype: DType) -> Result<()> {
         match dtype {
             DType::Bool => self.emit.atomic_or(to, self.write_bools(Kind::I1, value)?),
-            DType::F16 | DType::BF16 | DType::F8E4M3 | DType::F8E5M2 => self.exchange_sum(to, value, dtype),
-            _ if self.family != Family::Cpu && Kind::of(dtype).bits() < WORD.bits() => {
-                self.exchange_sum(to, value, dtype)
-            }
-            _ => self.emit.atomic_add(to, value),
+            _ if self.adds_in_memory(dtype) => self.emit.atomic_add(to, value),
+            _ => self.exchange_sum(to, value, dtype),
+        }
+    }
+
+    /// Whether LLVM has an instruction for it, or makes a loop that reads as others write.
+    fn adds_in_memory(&self, dtype: DType) -> bool {
+        let is_word = dtype.size() as u32 * 8 >= WORD.bits();
+        match self.family {
+            Family::Cpu => is_word || dtype.is_int(),
+            Family::Nvptx => is_word,
+            Family::Amdgpu => is_word && (dtype != DType::F64 || amdgpu::adds_doubles(self.target)),
         }
     }
 
     /// Reads bits, writes those of the sum if they are still there, else tries again.
     fn exchange_sum(&mut self, to: Value, value: Value, dtype: DType) -> Result<()> {
-        let bits = if Kind::of(dtype).bits() == 8 { Kind::I8 } else { Kind::I16 };
+        let bits = match dtype.size() {
+            1 => Kind::I8,
+            2 => Kind::I16,
+            4 => Kind::I32,
+            _ => Kind::I64,
+        };
         let place = match self.family {
-            Family::Cpu => Place { pointer: to, kind: bits, shift: None },
-            _ => self.word_around(to)?,
+            Family::Nvptx | Family::Amdgpu if bits.bits() < WORD.bits() => self.word_around(to)?,
+            _ => Place { pointer: to, kind: bits, shift: None },
         };
         let term = self.widen(value, dtype)?;
         let first = self.first_read(&place)?;
@@ -130,19 +143,19 @@ impl Renderer<'_, '_> {
         emit.binary(LLVMOr, others, emit.binary(LLVMShl, emit.convert(LLVMZExt, new, kind)?, shift)?)
     }
 
-    /// A float of at most 16 bits as an f32; an integer as it is.
+    /// A float of at most 16 bits as an f32; another number as it is.
     fn widen(&self, value: Value, dtype: DType) -> Result<Value> {
         match EightBits::of(dtype) {
-            _ if dtype.is_int() => Ok(value),
+            _ if dtype.is_int() || dtype.size() > 2 => Ok(value),
             Some(layout) => self.decode(value, &layout),
             None => self.convert(value, dtype, DType::F32),
         }
     }
 
-    /// An f32 as a float of at most 16 bits, to the nearest; an integer as it is.
+    /// An f32 as a float of at most 16 bits, to the nearest; another number as it is.
     fn narrow(&self, value: Value, dtype: DType) -> Result<Value> {
         match EightBits::of(dtype) {
-            _ if dtype.is_int() => Ok(value),
+            _ if dtype.is_int() || dtype.size() > 2 => Ok(value),
             Some(layout) => self.encode(value, &layout),
             None => self.convert(value, DType::F32, dtype),
         }

@@ -3,7 +3,7 @@
 
 mod access;
 pub(super) mod admit;
-mod amdgpu;
+pub(super) mod amdgpu;
 mod index;
 mod nvptx;
 mod remainder;

@@ -50,7 +50,11 @@ impl Axes {
         // An outer loop ends after those inside; what a Reduce goes over is inside of all loops.
         let mut ends: FxHashMap<NodeId, usize> = FxHashMap::default();
         for (position, &node) in order.iter().enumerate() {
-            let open = live.of(node);
+            let mut open = live.of(node);
+            // The terms of a Reduce may be the same in all its trips.
+            if graph.op(node) == Op::Reduce {
+                open |= graph.sources(node)[1..].iter().fold(0, |set, &range| set | live.bit(range));
+            }
             live.members(open).for_each(|range| *beside.entry(range).or_default() |= open);
             if graph.op(node) == Op::End {
                 ends.entry(graph.source(node, 1)).or_insert(position);

@@ -281,7 +281,9 @@ impl Wave {
             Base::Local(each) => {
                 let (words, [a, b]) = register(each);
                 for (lane, address) in addresses.iter_mut().enumerate() {
-                    *address = (u64::from(words[lane / PART][lane % PART]) + LOCAL_BASE).wrapping_add_signed(offset);
+                    // Of 32 bits, beyond which nothing is carried: a base below 0 and an offset may be a place.
+                    let place = words[lane / PART][lane % PART].wrapping_add(offset as u32);
+                    *address = u64::from(place) + LOCAL_BASE;
                 }
                 a & b
             }

@@ -1,7 +1,7 @@
 //! What is AMD's alone: code objects for HSA.
 
 use super::super::emit::{Emitter, Result, Scope};
-use crate::LinearKernel;
+use crate::{LinearKernel, Target};
 use inkwell::context::Context;
 use inkwell::module::{FlagBehavior, Module};
 use llvm_sys::LLVMAtomicOrdering::{LLVMAtomicOrderingAcquire, LLVMAtomicOrderingRelease};
@@ -33,6 +33,11 @@ pub(super) fn attributes(kernel: &LinearKernel) -> Vec<(&'static str, String)> {
 pub(super) fn set_version<'context>(context: &'context Context, module: &Module<'context>) {
     let version = context.i32_type().const_int(VERSION, false);
     module.add_basic_value_flag("amdhsa_code_object_version", FlagBehavior::Error, version);
+}
+
+/// Whether an instruction adds f64 to memory; LLVM's loop for the others begins with a load that is not atomic.
+pub(in super::super) fn adds_doubles(target: &Target) -> bool {
+    target.isa.as_ref().is_some_and(|isa| isa.cpu.starts_with("gfx9"))
 }
 
 pub(super) fn special(index: SpecialIndex) -> String {
