@@ -42,6 +42,8 @@ struct Shared<'a> {
     executed: u64,
     threads: u32,
     room: Box<vector::Room>,
+    /// The processor has registers of 256 bits, and what goes with them.
+    is_wide: bool,
 }
 
 /// A fault before it is put into words.
@@ -93,6 +95,7 @@ pub(super) unsafe fn run(code: &Code, launch: &Launch, given: &[Given]) -> Resul
         executed: 0,
         threads,
         room: vector::Room::new(),
+        is_wide: is_wide(),
     };
     let mut waves: Vec<Wave> = (0..count).map(|_| Wave::new(width, code.vectors)).collect();
     let order = shared.schedule.permutation(launch.count());
@@ -106,6 +109,17 @@ pub(super) unsafe fn run(code: &Code, launch: &Launch, given: &[Given]) -> Resul
         workgroup(&mut shared, &mut waves).map_err(|stop| shared.fault(&stop))?;
     }
     Ok(shared.executed)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn is_wide() -> bool {
+    use std::is_x86_feature_detected as has;
+    has!("avx2") && has!("bmi1") && has!("bmi2") && has!("lzcnt") && has!("popcnt")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn is_wide() -> bool {
+    false
 }
 
 fn check(code: &Code, launch: &Launch, given: &[Given]) -> Result<(), SimulatorError> {
@@ -247,8 +261,24 @@ impl Shared<'_> {
         wave.known[0] = [wave.all; 2];
     }
 
-    /// Runs a wave for some instructions.
+    /// Runs a wave for some instructions: with the wide registers of this processor, if it has them.
     fn turn(&mut self, wave: &mut Wave, number: usize, turn: u64) -> Result<Event, Stop> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+            fn wide(shared: &mut Shared, wave: &mut Wave, number: usize, turn: u64) -> Result<Event, Stop> {
+                shared.steps(wave, number, turn)
+            }
+            if self.is_wide {
+                // SAFETY: the processor has these instructions.
+                return unsafe { wide(self, wave, number, turn) };
+            }
+        }
+        self.steps(wave, number, turn)
+    }
+
+    #[inline(always)]
+    fn steps(&mut self, wave: &mut Wave, number: usize, turn: u64) -> Result<Event, Stop> {
         let code = self.code;
         let mut place = wave.place as usize;
         let mut left = turn;

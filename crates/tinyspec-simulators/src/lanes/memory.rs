@@ -220,7 +220,7 @@ impl Memory {
     }
 
     /// The region of all lanes, or of each lane. `words` may reach beyond it, if part of them is in it.
-    #[inline]
+    #[inline(always)]
     fn locate(&self, access: &Access, bytes: usize, words: bool, verb: &str) -> Result<Found, Box<Trouble>> {
         let first_lane = access.mask.trailing_zeros() as usize;
         let (mut low, mut high) = (access.addresses[first_lane], access.addresses[first_lane]);
@@ -307,7 +307,7 @@ impl Memory {
     }
 
     /// Reads; `put` is given each element's bits by lane. Which lanes read only what was written, by element.
-    #[inline]
+    #[inline(always)]
     pub fn load<const SIZE: usize>(
         &mut self,
         access: &Access,
@@ -339,7 +339,7 @@ impl Memory {
         Ok(known)
     }
 
-    #[inline]
+    #[inline(always)]
     fn region(&self, space: Space, number: usize) -> &Region {
         match space {
             Space::Global => &self.regions[number],
@@ -348,7 +348,7 @@ impl Memory {
     }
 
     /// Notes what is read, and what of it nobody has written.
-    #[inline]
+    #[inline(always)]
     fn watch_reads<const SIZE: usize>(
         &mut self,
         access: &Access,
@@ -363,6 +363,7 @@ impl Memory {
         let is_local = access.space == Space::Local;
         let (granule, bytes) = (self.granule[usize::from(is_local)], SIZE * access.count);
         let count = bytes >> granule;
+        let has_equals = !access.is_strong && has_same_address(&access.addresses[..self.width]);
         let mut left = access.mask;
         while left != 0 {
             let lane = left.trailing_zeros() as usize;
@@ -377,10 +378,7 @@ impl Memory {
             let first = (address - region.shadow_base) as usize >> granule;
             let cells = self.shadows[shadow].cells(first, count);
             // Lanes that read the same are looked at as one, where it is clear that they may.
-            let together = match access.is_strong {
-                true => 0,
-                false => left & same_address(access.addresses, lane),
-            };
+            let together = if has_equals { left & same_address(access.addresses, lane) } else { 0 };
             if together != 0 && cells.iter_mut().all(|cell| cell.read_together(access.now, lane)) {
                 left &= !together;
             } else {
@@ -408,7 +406,7 @@ impl Memory {
     }
 
     /// Touches the cells that a lane writes; gives its region, and where in it the access begins.
-    #[inline]
+    #[inline(always)]
     fn watch_write(
         &mut self,
         access: &Access,
@@ -432,7 +430,7 @@ impl Memory {
     }
 
     /// Writes what `take` gives for element and lane.
-    #[inline]
+    #[inline(always)]
     pub fn store<const SIZE: usize>(
         &mut self,
         access: &Access,
@@ -527,12 +525,25 @@ fn read_only(region: &Region, lane: usize) -> Box<Trouble> {
     Trouble::new(FaultKind::OutOfBounds, 1 << lane, reason)
 }
 
-/// Lanes behind this one with its address: those of a row of a tile, and of the rows below. Others are found later.
-#[inline]
+/// How far from each other lanes with the same address often are: in a row of a tile, and in the rows below.
+const OFTEN: [usize; 3] = [1, 8, 16];
+
+/// Whether [`same_address`] would find any.
+#[inline(always)]
+fn has_same_address(addresses: &[u64]) -> bool {
+    OFTEN.into_iter().any(|step| {
+        let others = addresses.get(step..).unwrap_or_default();
+        // Without a branch for each.
+        addresses.iter().zip(others).fold(false, |any, (one, other)| any | (one == other))
+    })
+}
+
+/// Lanes behind this one with its address, of those that often have it. Others are found later.
+#[inline(always)]
 fn same_address(addresses: &[u64; MOST_LANES], lane: usize) -> Mask {
     let address = addresses[lane];
     let mut same: Mask = 0;
-    for step in [1, 8, 16] {
+    for step in OFTEN {
         let mut other = lane + step;
         while other < MOST_LANES && same >> other & 1 == 0 && addresses[other] == address {
             same |= 1 << other;

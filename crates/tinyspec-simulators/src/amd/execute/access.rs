@@ -5,6 +5,7 @@ use super::super::lanes::{PART, Words};
 use super::super::table::{Change, Permutation, TransferKind};
 use super::super::text::Half;
 use super::super::wave::Wave;
+use super::vector::choose;
 use super::{ARGUMENTS_ALIGN, Outcome, Shared, unwritten};
 use crate::FaultKind;
 use crate::lanes::memory::{self, LOCAL_BASE, MOST_ELEMENTS, MOST_LANES, Space};
@@ -13,7 +14,7 @@ use crate::lanes::{Mask, Trouble, lanes_of};
 type Addresses = [u64; MOST_LANES];
 
 impl Shared<'_> {
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn access(&mut self, wave: &mut Wave, number: usize, access: &Access) -> Outcome<()> {
         let is_store = !matches!(access.kind, TransferKind::Load | TransferKind::LoadTwo(_));
         if access.is_local && wave.signalled {
@@ -100,6 +101,7 @@ impl Shared<'_> {
         Ok(())
     }
 
+    #[inline(always)]
     fn load(&mut self, wave: &mut Wave, number: usize, access: &Access, addresses: &Addresses, to: u16) -> Outcome<()> {
         let active = wave.active;
         for (first, count) in pieces(access, addresses, active) {
@@ -130,6 +132,7 @@ impl Shared<'_> {
         Ok(())
     }
 
+    #[inline(always)]
     fn store(&mut self, wave: &Wave, number: usize, access: &Access, addresses: &Addresses, data: u16) -> Outcome<()> {
         let active = wave.active;
         wave.must_know(data, access, access.count)?;
@@ -223,13 +226,17 @@ fn request<'a>(
 }
 
 /// Elements that are accessed at once: all where they are aligned together, else one after the other.
+#[inline(always)]
 fn pieces(access: &Access, addresses: &Addresses, active: Mask) -> impl Iterator<Item = (usize, usize)> + use<> {
     let (size, count) = (access.bytes * access.count, access.count);
-    let mut together = 0;
-    for (lane, address) in addresses.iter().enumerate() {
-        together |= address & (active >> lane & 1).wrapping_neg();
-    }
-    let at_once = size.is_power_of_two() && together & (size as u64 - 1) == 0 && count <= MOST_ELEMENTS;
+    let is_aligned = || {
+        let mut together = 0;
+        for (lane, address) in addresses.iter().enumerate() {
+            together |= address & (active >> lane & 1).wrapping_neg();
+        }
+        together & (size as u64 - 1) == 0
+    };
+    let at_once = count == 1 || size.is_power_of_two() && count <= MOST_ELEMENTS && is_aligned();
     let step = if at_once { count } else { 1 };
     (0..count).step_by(step).map(move |first| (first, step))
 }
@@ -257,33 +264,39 @@ fn extended(bits: u64, access: &Access) -> u32 {
 
 impl Wave {
     /// The addresses of the lanes.
+    #[inline(always)]
     fn addresses(&self, access: &Access, offset: i64, addresses: &mut Addresses) -> Outcome<()> {
-        let addresses = &mut addresses[..PART * self.parts];
         let register = |register: u16| (&self.vectors[usize::from(register)], self.known[usize::from(register)]);
+        let (addresses, _) = addresses.as_chunks_mut::<PART>();
+        let parts = addresses.iter_mut().take(self.parts);
         let known = match access.base {
             Base::Each(first) => {
                 let ((low, [a, b]), (high, [c, d])) = (register(first), register(first + 1));
-                for (lane, address) in addresses.iter_mut().enumerate() {
-                    let (part, lane) = (lane / PART, lane % PART);
-                    let base = u64::from(low[part][lane]) | u64::from(high[part][lane]) << 32;
-                    *address = base.wrapping_add_signed(offset);
+                for (addresses, (low, high)) in parts.zip(low.iter().zip(high)) {
+                    for lane in 0..PART {
+                        let base = u64::from(low[lane]) | u64::from(high[lane]) << 32;
+                        addresses[lane] = base.wrapping_add_signed(offset);
+                    }
                 }
                 a & b & c & d
             }
             Base::Shared { first, each } => {
                 let (words, [a, b]) = register(each);
                 let base = self.scalar(first, 2).wrapping_add_signed(offset);
-                for (lane, address) in addresses.iter_mut().enumerate() {
-                    *address = base.wrapping_add(words[lane / PART][lane % PART].into());
+                for (addresses, words) in parts.zip(words) {
+                    for lane in 0..PART {
+                        addresses[lane] = base.wrapping_add(words[lane].into());
+                    }
                 }
                 if self.unknown_bits(first, 2) == 0 { a & b } else { 0 }
             }
             Base::Local(each) => {
                 let (words, [a, b]) = register(each);
-                for (lane, address) in addresses.iter_mut().enumerate() {
-                    // Of 32 bits, beyond which nothing is carried: a base below 0 and an offset may be a place.
-                    let place = words[lane / PART][lane % PART].wrapping_add(offset as u32);
-                    *address = u64::from(place) + LOCAL_BASE;
+                for (addresses, words) in parts.zip(words) {
+                    for lane in 0..PART {
+                        // Of 32 bits, beyond which nothing is carried: a base below 0 and an offset may be a place.
+                        addresses[lane] = u64::from(words[lane].wrapping_add(offset as u32)) + LOCAL_BASE;
+                    }
                 }
                 a & b
             }
@@ -296,16 +309,15 @@ impl Wave {
     }
 
     /// Puts what was loaded into a register.
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self, access: &Access, register: usize, values: &Addresses, active: Mask) {
         if access.half.is_none() {
-            for part in 0..self.parts {
+            let (values, _) = values.as_chunks::<PART>();
+            for (part, (to, values)) in self.vectors[register].iter_mut().zip(values).enumerate().take(self.parts) {
                 let mask = (active >> (PART * part)) as u32;
-                let to = &mut self.vectors[register][part];
-                for lane in 0..PART {
-                    let takes = (mask >> lane & 1).wrapping_neg();
-                    let value = extended(values[PART * part + lane], access);
-                    to[lane] = to[lane] & !takes | value & takes;
+                match (access.is_signed, access.bytes) {
+                    (true, 1 | 2) => choose(to, mask, |lane| extended(values[lane], access)),
+                    _ => choose(to, mask, |lane| values[lane] as u32),
                 }
             }
             return;

@@ -52,8 +52,23 @@ fn part_of(mask: Mask, part: usize) -> u32 {
     (mask >> (PART * part)) as u32
 }
 
+/// Gives the lanes of a mask new values.
+#[inline(always)]
+pub(super) fn choose(words: &mut Words, mask: u32, value: impl Fn(usize) -> u32) {
+    if mask == u32::MAX {
+        for lane in 0..PART {
+            words[lane] = value(lane);
+        }
+    } else {
+        for lane in 0..PART {
+            let takes = (mask >> lane & 1).wrapping_neg();
+            words[lane] = words[lane] & !takes | value(lane) & takes;
+        }
+    }
+}
+
 impl Wave {
-    #[inline]
+    #[inline(always)]
     pub(super) fn vector(&mut self, vector: &Vector, room: &mut Room) -> Outcome<()> {
         let [out, _] = &mut room.computed;
         // What most instructions are.
@@ -88,7 +103,7 @@ impl Wave {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn compute(&self, vector: &Vector, words: &mut [Words; 3], longs: &mut [Longs; 3], out: &mut Computed) {
         let mut lanes = self.active;
         if let Some(dpp) = &vector.lanes {
@@ -194,14 +209,14 @@ impl Wave {
     }
 
     /// Lanes in which all that matters of an operand is known.
-    #[inline]
+    #[inline(always)]
     fn known_lanes(&self, vector: &Vector, number: usize) -> Mask {
         let [low, high] = self.halves(vector, number);
         low & high
     }
 
     /// Lanes in which the low and the high half of an operand are known, or do not matter; of a pair, its registers.
-    #[inline]
+    #[inline(always)]
     fn halves(&self, vector: &Vector, number: usize) -> [Mask; 2] {
         let source = &vector.from[number];
         let halves = match source.place {
@@ -242,7 +257,7 @@ impl Wave {
     }
 
     /// The operands of a part of the wave.
-    #[inline]
+    #[inline(always)]
     fn words<'a>(&'a self, vector: &Vector, part: usize, operands: &'a mut [Words; 3]) -> [&'a Words; 3] {
         for (number, operand) in operands.iter_mut().enumerate().take(vector.count) {
             if !(vector.from[number].is_plain && (number > 0 || vector.lanes.is_none())) {
@@ -261,6 +276,7 @@ impl Wave {
     }
 
     /// An operand that is not a register as it is.
+    #[inline(always)]
     fn fill(&self, vector: &Vector, number: usize, part: usize, out: &mut Words) {
         let source = &vector.from[number];
         match source.place {
@@ -311,6 +327,7 @@ impl Wave {
     }
 
     /// The operands of a function of pairs of registers.
+    #[inline(always)]
     fn longs(&self, vector: &Vector, part: usize, all: &mut [Longs; 3]) {
         for (number, out) in all.iter_mut().enumerate().take(vector.count) {
             let source = &vector.from[number];
@@ -445,7 +462,7 @@ impl Wave {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, vector: &Vector, computed: &mut Computed) -> Outcome<()> {
         let Computed { lanes, known, mask, mask_known, .. } = *computed;
         if let Some(MaskOut { register, active }) = vector.mask_out {
@@ -469,15 +486,9 @@ impl Wave {
             To::Long(register) => {
                 let register = usize::from(register);
                 for part in 0..self.parts {
-                    let mask = part_of(lanes, part);
-                    for lane in 0..PART {
-                        let takes = (mask >> lane & 1).wrapping_neg();
-                        let bits = computed.longs[part][lane];
-                        let low = &mut self.vectors[register][part][lane];
-                        *low = *low & !takes | bits as u32 & takes;
-                        let high = &mut self.vectors[register + 1][part][lane];
-                        *high = *high & !takes | (bits >> 32) as u32 & takes;
-                    }
+                    let (mask, longs) = (part_of(lanes, part), &computed.longs[part]);
+                    choose(&mut self.vectors[register][part], mask, |lane| longs[lane] as u32);
+                    choose(&mut self.vectors[register + 1][part], mask, |lane| (longs[lane] >> 32) as u32);
                 }
                 self.mark(register, lanes, [known[0]; 2]);
                 self.mark(register + 1, lanes, [known[1]; 2]);
@@ -495,22 +506,14 @@ impl Wave {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn merge(&mut self, register: usize, values: &[Words; 2], lanes: Mask) {
         for (part, (place, values)) in self.vectors[register].iter_mut().zip(values).enumerate().take(self.parts) {
-            let mask = part_of(lanes, part);
-            if mask == u32::MAX {
-                *place = *values;
-            } else {
-                for lane in 0..PART {
-                    let takes = (mask >> lane & 1).wrapping_neg();
-                    place[lane] = place[lane] & !takes | values[lane] & takes;
-                }
-            }
+            choose(place, part_of(lanes, part), |lane| values[lane]);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn mark(&mut self, register: usize, lanes: Mask, known: [Mask; 2]) {
         let place = &mut self.known[register];
         *place = [place[0] & !lanes | known[0] & lanes, place[1] & !lanes | known[1] & lanes];
