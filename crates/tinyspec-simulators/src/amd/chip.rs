@@ -1,4 +1,4 @@
-//! Families of chips, as far as their instructions differ in more than their names.
+//! Families of chips: how their instructions differ beyond their names.
 
 /// Chips whose instructions behave alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +27,8 @@ impl Chip {
         Chip { name, family, wave }
     }
 
-    /// Loads from GLOBAL memory write their registers in the order they were issued, so that of two to one register the later
-    /// one counts. On gfx12 only the counter keeps to that order.
+    /// Loads from GLOBAL memory write their registers in the order in which they were issued, so of two loads to one register
+    /// the later one wins. On gfx12 only the counter goes in that order.
     pub fn loads_in_order(&self) -> bool {
         self.family != Family::Gfx12
     }

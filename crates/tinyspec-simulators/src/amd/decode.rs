@@ -16,7 +16,7 @@ pub(super) use access::{Access, Base};
 pub(super) use scalar::{ScalarFrom, ScalarStep};
 use smallvec::SmallVec;
 use tinyspec_backends::llvm::Disassembler;
-pub(super) use vector::{Dpp, Half16, MaskOut, Source, SourcePlace, To, Unused, Vector};
+pub(super) use vector::{Dpp, MaskOut, Select, Source, SourcePlace, To, Unused, Vector};
 
 /// A decoded kernel.
 pub(super) struct Code {
@@ -62,7 +62,7 @@ pub(super) enum Action {
     Dual(Box<[Vector; 2]>),
     Scalar(Box<ScalarStep>),
     Access(Box<Access>),
-    /// The first active lane of a register, or a lane that a scalar names, to a scalar register.
+    /// Copies the first active lane of a register, or the lane that a scalar names, to a scalar register.
     ReadLane {
         to: u16,
         from: SourcePlace,
@@ -73,7 +73,7 @@ pub(super) enum Action {
         value: ScalarFrom,
         lane: ScalarFrom,
     },
-    /// Bits of a mask below the lane, plus a number: of the lower 32 lanes or the upper.
+    /// Counts the bits of a mask below the lane's own, in the lower or the upper 32 lanes, and adds a number.
     CountBelow {
         to: u16,
         mask: SourcePlace,
@@ -115,8 +115,9 @@ pub(super) struct Context {
     pub chip: Chip,
     /// Byte offsets of the instructions.
     pub offsets: Vec<usize>,
-    /// Of the one that is being decoded, and of the next.
+    /// The number of the one being decoded.
     pub here: usize,
+    /// The byte offset of the next.
     pub next: usize,
     pub vectors: u16,
     /// Where accumulation registers begin.
@@ -166,7 +167,7 @@ impl Context {
     }
 }
 
-/// Modifiers that are asked for; what nobody asks for is an error.
+/// Modifiers that have not been consumed yet; any left over are an error.
 pub(super) struct Modifiers<'line> {
     left: Vec<(&'line str, Option<&'line str>)>,
 }
@@ -214,7 +215,7 @@ pub(super) fn number(text: &str) -> Option<i64> {
     }
 }
 
-/// An operand that nothing is done to.
+/// An operand without modifiers.
 pub(super) fn bare(given: &Given) -> Result<&Operand, Refusal> {
     match given.negative || given.absolute || given.sign_extended {
         true => Err("an operand has a modifier, which it cannot have here".into()),

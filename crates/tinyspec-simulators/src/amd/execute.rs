@@ -22,7 +22,7 @@ use tinyspec_backends::host_memory::{self, HostMemory};
 /// Threads of a workgroup, at the most.
 const MOST_THREADS: u64 = 1024;
 
-/// The segment of arguments is given memory in such pieces: what loads of several words reach behind it holds nothing.
+/// The segment of arguments is padded to this: loads of several words may read past its end.
 const ARGUMENTS_ALIGN: u64 = 64;
 
 pub(super) type Outcome<T> = Result<T, Box<Trouble>>;
@@ -42,18 +42,18 @@ struct Shared<'a> {
     executed: u64,
     threads: u32,
     room: Box<vector::Room>,
-    /// The processor has registers of 256 bits, and what goes with them.
+    /// This processor has vector registers of 256 bits.
     is_wide: bool,
 }
 
-/// A fault before it is put into words.
+/// A fault, before it is described.
 struct Stop {
     trouble: Box<Trouble>,
     place: usize,
     wave: usize,
 }
 
-/// What a wave has come to.
+/// Why a wave stopped running.
 enum Event {
     Turn,
     /// It waits at the barrier, or completes it.
@@ -61,7 +61,7 @@ enum Event {
     Ended,
 }
 
-/// Runs a launch; how many wave instructions it was.
+/// Runs a launch; returns how many wave instructions it executed.
 ///
 /// # Safety
 /// The memory that is given is valid and not used elsewhere meanwhile.
@@ -77,7 +77,7 @@ pub(super) unsafe fn run(code: &Code, launch: &Launch, given: &[Given]) -> Resul
     // SAFETY: the memory lives until the end of the launch.
     regions.push(unsafe { Region::new("the arguments".into(), start as u64, start, argument_bytes) });
     let width = code.chip.wave;
-    // Nobody stores to the arguments, whatever may be written through addresses that derive from nothing known.
+    // The arguments are read-only, even to stores whose address derives from no parameter that is known.
     let written = if code.params.len() < 64 { code.written & !(1 << code.params.len()) } else { code.written };
     let local_bytes = code.local_bytes + launch.local_bytes;
     let memory = Memory::new(regions, written, local_bytes, code.granule, *launch, width)?;
@@ -195,7 +195,7 @@ fn workgroup(shared: &mut Shared, waves: &mut [Wave]) -> Result<(), Stop> {
     }
 }
 
-/// Nobody is ready: all have ended, or some wait for what does not come.
+/// No wave is ready: all have ended, or some wait at a barrier that others never reach.
 fn end(shared: &Shared, waves: &[Wave]) -> Result<(), Stop> {
     let Some(number) = waves.iter().position(|wave| wave.state == State::Waiting) else { return Ok(()) };
     let (arrived, expected) = shared.barriers.state(0);
@@ -212,7 +212,7 @@ fn end(shared: &Shared, waves: &[Wave]) -> Result<(), Stop> {
 }
 
 impl Shared<'_> {
-    /// A fault in words.
+    /// Describes a fault.
     fn fault(&self, stop: &Stop) -> SimulatorError {
         let text = self.code.listing.get(stop.place).map_or("", String::as_str);
         let [x, y, _] = self.launch.groups.map(u64::from);
@@ -257,11 +257,11 @@ impl Shared<'_> {
             let packed = used.iter().enumerate().fold(0, |all, (dimension, place)| all | place << (10 * dimension));
             wave.vectors[0][lane / PART][lane % PART] = packed;
         }
-        // Lanes beyond the threads are no threads.
+        // Lanes beyond the last thread hold nothing.
         wave.known[0] = [wave.all; 2];
     }
 
-    /// Runs a wave for some instructions: with the wide registers of this processor, if it has them.
+    /// Runs a wave for up to `turn` instructions, compiled for wide vector registers where this processor has them.
     fn turn(&mut self, wave: &mut Wave, number: usize, turn: u64) -> Result<Event, Stop> {
         #[cfg(target_arch = "x86_64")]
         {
@@ -289,9 +289,9 @@ impl Shared<'_> {
             left -= 1;
             let step = &code.steps[place];
             if wave.requests.any
-                && let Some(register) = wave.touches_coming(step, code.chip)
+                && let Some(register) = wave.hazard(step, code.chip)
             {
-                break Err(on_its_way(wave, register));
+                break Err(not_waited_for(wave, register));
             }
             let done = match &step.action {
                 Action::Vector(vector) => wave.vector(vector, &mut self.room),
@@ -335,7 +335,7 @@ impl Shared<'_> {
         outcome.map_err(|trouble| Stop { trouble, place, wave: number })
     }
 
-    /// Arrives at the workgroup's barrier; `None` where the wave goes on, else whether the barrier is complete.
+    /// Arrives at the workgroup's barrier; `None` if the wave continues, else whether the barrier is complete.
     fn barrier(&mut self, wave: &mut Wave, number: usize, arrives: bool, waits: bool) -> Outcome<Option<bool>> {
         if arrives {
             let missing = wave.all & !wave.active;
@@ -366,7 +366,7 @@ impl Shared<'_> {
 }
 
 #[cold]
-fn on_its_way(wave: &Wave, register: u16) -> Box<Trouble> {
+fn not_waited_for(wave: &Wave, register: u16) -> Box<Trouble> {
     let name = match register.checked_sub(register::SCALARS) {
         Some(vector) => format!("v{vector}"),
         None => format!("s{register}"),
@@ -381,18 +381,18 @@ pub(super) fn unwritten(lanes: Mask, what: &str) -> Box<Trouble> {
 }
 
 impl Wave {
-    /// A register of the instruction that something is on its way to, where it may not touch it.
+    /// A register that the instruction reads or writes although an outstanding load will still write it.
     #[inline]
-    fn touches_coming(&self, step: &Step, chip: Chip) -> Option<u16> {
+    fn hazard(&self, step: &Step, chip: Chip) -> Option<u16> {
         let is_written = || {
-            self.requests.coming(&step.writes).and_then(|register| match &step.action {
+            self.requests.pending(&step.writes).and_then(|register| match &step.action {
                 Action::Access(access) if access.counter == Counter::Load && chip.loads_in_order() => {
-                    self.requests.coming_by_others(&step.writes, Counter::Load)
+                    self.requests.pending_elsewhere(&step.writes, Counter::Load)
                 }
                 _ => Some(register),
             })
         };
-        self.requests.coming(&step.reads).or_else(is_written)
+        self.requests.pending(&step.reads).or_else(is_written)
     }
 
     fn takes(&self, when: When) -> Outcome<bool> {
@@ -414,7 +414,7 @@ impl Wave {
         }
     }
 
-    /// Writes scalar registers, of which EXEC decides the lanes that execute.
+    /// Writes scalar registers; writing EXEC changes which lanes are active.
     pub(super) fn put_scalar(&mut self, register: u16, bits: u64, count: u16, unknown: u64) -> Outcome<()> {
         self.put(register, bits, count, unknown);
         if register <= register::EXEC + 1 && register + count > register::EXEC {

@@ -1,11 +1,11 @@
-//! What an operand is: how wide, what a constant means there, which modifiers it takes.
+//! Types of operands: how wide they are, what a constant means, which modifiers are allowed.
 
 use super::text::Operand;
 
 /// The type of an operand or of the result of a vector instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Bits: a bit of the result depends on few of the operands, so what is unknown stays where it is.
+    /// Bits: each bit of the result depends on few bits of the operands, so unwritten bits are tracked one by one.
     B16,
     B32,
     B64,
@@ -13,7 +13,7 @@ pub(super) enum Kind {
     I16,
     I32,
     U64,
-    /// Sign-extended where it is given as 32 bits.
+    /// A constant of 32 bits is sign-extended.
     I64,
     F16,
     F32,
@@ -30,7 +30,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Registers.
+    /// How many registers it takes.
     pub fn count(self) -> u16 {
         match self {
             Kind::B64 | Kind::U64 | Kind::I64 | Kind::F64 | Kind::PairB32 | Kind::PairF32 => 2,
@@ -46,7 +46,7 @@ impl Kind {
         matches!(self, Kind::PairB16 | Kind::PairI16 | Kind::PairF16 | Kind::PairB32 | Kind::PairF32)
     }
 
-    /// What is unknown is followed bit by bit.
+    /// Unwritten bits are tracked one by one.
     pub const fn is_bits(self) -> bool {
         matches!(self, Kind::B16 | Kind::B32 | Kind::B64 | Kind::PairB16 | Kind::PairB32)
     }
@@ -61,7 +61,7 @@ impl Kind {
         }
     }
 
-    /// The bits of a constant. What differs between chips or documents is refused.
+    /// The bits of a constant. Constants on which chips or documents disagree are refused.
     pub fn constant(self, operand: &Operand) -> Result<u64, String> {
         let inline = |value: i64| (-16..=64).contains(&value);
         match *operand {
@@ -89,7 +89,7 @@ impl Kind {
     }
 
     fn float(self, value: f64) -> Result<u64, String> {
-        // 1 / (2 π), as text of less digits than its value has.
+        // 1 / (2 π), printed with fewer digits than its value has.
         let is_turn = (value - 0.159_154_943_091_895_32).abs() < 1e-4;
         let known = [0.5, 1.0, 2.0, 4.0];
         if !is_turn && !known.contains(&value.abs()) {

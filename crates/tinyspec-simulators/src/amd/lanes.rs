@@ -4,11 +4,11 @@
 pub(super) const PART: usize = 32;
 /// A register of 32 bits, for the lanes of a part.
 pub(super) type Words = [u32; PART];
-/// A pair of registers, or a register that is read by an instruction with a pair.
+/// A pair of registers as 64 bits, or a single one zero-extended.
 pub(super) type Longs = [u64; PART];
 
-/// A function of registers. What an instruction has fewer operands than three for is not looked at. Narrow values are in the
-/// low bits; what is above them has no meaning, and results have zeros there.
+/// A function of registers. Operands beyond those that the instruction has are ignored. Narrow values are in the low bits: in
+/// operands the bits above them are arbitrary, in results they are zero.
 #[derive(Clone, Copy)]
 pub(super) enum Function {
     Words(fn(&[&Words; 3], &mut Words)),
@@ -16,12 +16,13 @@ pub(super) enum Function {
     /// A bit for each lane.
     TestWords(fn(&[&Words; 3]) -> u32),
     TestLongs(fn(&[&Longs; 3]) -> u32),
-    /// A bit for each lane comes in, another goes out.
+    /// Takes a carry bit for each lane, and gives another.
     CarryWords(fn(&[&Words; 3], u32, &mut Words) -> u32),
     CarryLongs(fn(&[&Longs; 3], u32, &mut Longs) -> u32),
-    /// The first where the bit of the lane is 0, the second where it is 1.
+    /// The first operand where the lane's bit of the mask is 0, the second where it is 1.
     Select,
-    /// Bit by bit of three, as the instruction's table of eight bits says: by the bits of the first (highest) to the third.
+    /// Any function of three bits, applied to each bit: the instruction has its truth table of eight entries, indexed by the
+    /// bits of the first operand (the highest) to the third.
     Table,
 }
 
@@ -92,7 +93,7 @@ macro_rules! test {
     };
 }
 
-/// `$in` is the lane's bit; gives result and bit.
+/// `$in` is the lane's carry; gives the result and the new carry.
 macro_rules! carry {
     ($kind:ident |$a:ident, $b:ident, $c:ident, $in:ident| $value:expr) => {
         Function::$kind(|from, mask, out| {

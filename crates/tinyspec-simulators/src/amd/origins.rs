@@ -1,8 +1,8 @@
-//! Which parameters each address derives from, whatever way it comes: an access that lands in the memory of another one has
-//! left its buffer. And so which buffers a kernel writes: the others need not be watched for races.
+//! Which parameters each address derives from: an access that lands in another parameter's memory has left its buffer. This
+//! also tells which buffers a kernel writes; the others need not be watched for races.
 //!
-//! Registers are used again and again, so what they derive from is followed along the branches. Where lanes may have been left
-//! out of a write, what the register held before counts too.
+//! Registers are reused, so this is a data flow analysis along the branches. Where a write may leave out lanes, what the
+//! register held before counts too.
 
 use super::decode::{Access, Action, Base, Code, Step, When};
 use super::table::TransferKind;

@@ -13,7 +13,7 @@ mod scalar;
 use super::kind::Kind;
 use super::lanes::Function;
 use super::text::Half;
-pub(super) use memory::{Change, Permutation, Place, Transfer, TransferKind};
+pub(super) use memory::{Atomic, Permutation, Place, Transfer, TransferKind};
 pub(super) use scalar::{Condition, Follows, Scalar, ScalarKind};
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -24,15 +24,15 @@ pub(super) enum Masks {
     None,
     /// The mask is the result.
     Result,
-    /// EXEC is the result, and a mask on gfx9.
+    /// EXEC is the result, and on gfx9 a mask as well.
     ResultActive,
-    /// Behind the result another mask is written.
+    /// A mask follows the result.
     Out,
-    /// Behind the result one is written; the last operand is one.
+    /// A mask follows the result, and another is the last operand.
     OutIn,
-    /// The last operand is one.
+    /// The last operand is a mask.
     In,
-    /// VCC is one.
+    /// VCC is an operand without being named.
     InCarry,
 }
 
@@ -43,12 +43,12 @@ pub(super) struct Row {
     pub from: &'static [Kind],
     pub function: Function,
     pub masks: Masks,
-    /// The last operand is the register of the result, and is not written.
+    /// The last operand is the register of the result, and does not appear in the text.
     pub accumulates: bool,
-    /// What of the result depends on what nobody has written is found out by trying: of sums of wrong high halves the low
-    /// half is right. Of results that are bits, always.
+    /// Which parts of the result depend on unwritten parts of operands is found by trying other values for these: the low half
+    /// of a sum is right whatever the high halves are. Always so for results that are bits.
     pub follows: bool,
-    /// A narrow result comes to this half and leaves the other one alone, on every chip.
+    /// A narrow result goes to this half and preserves the other one, on every chip.
     pub half: Option<Half>,
 }
 

@@ -1,6 +1,6 @@
 //! The text of an instruction as LLVM's disassembler writes it: mnemonic, operands, modifiers.
 
-/// Registers as they are counted here: first the scalar ones, then those of lanes.
+/// How registers are numbered here: first the scalar registers, then the vector registers.
 pub(super) mod register {
     pub const VCC: u16 = 106;
     pub const TTMP: u16 = 108;
@@ -52,7 +52,7 @@ pub(super) enum Flag {
     Execz,
 }
 
-/// An operand with what is done to it before it is used.
+/// An operand with its modifiers.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Given {
     pub operand: Operand,

@@ -1,11 +1,11 @@
-//! A wave: its registers, what of them somebody has written, and what has been asked for and not waited for.
+//! A wave: its registers, which of their bits have been written, and its outstanding memory accesses.
 
 use super::lanes::{PART, Words};
 use super::text::{Half, register};
 use crate::lanes::Mask;
 use smallvec::SmallVec;
 
-/// Counters of what is on its way.
+/// Counters of outstanding accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counter {
     /// Loads from GLOBAL memory; on gfx9 stores too.
@@ -20,12 +20,12 @@ pub(super) enum Counter {
 
 pub(super) const COUNTERS: usize = 4;
 
-/// Consecutive registers: scalar ones first, then those of lanes.
+/// Consecutive registers, numbered as in [`register`]: scalar registers first, then vector registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub first: u16,
     pub count: u16,
-    /// Of which the low half is meant (1), the high one (2) or both (3).
+    /// Which halves are meant: the low one (1), the high one (2) or both (3).
     pub halves: u8,
 }
 
@@ -45,47 +45,47 @@ impl Span {
     }
 }
 
-/// What a counter of any chip counts to, at the most.
+/// The most that a counter of any chip counts to.
 const MOST_REQUESTS: usize = 63;
 
 /// Registers that can be told apart.
 const REGISTERS: usize = register::SCALARS as usize + 512;
 
-/// Something that has been asked for.
+/// An outstanding access.
 struct Request {
     to: SmallVec<[Span; 2]>,
-    /// It may be done before those that were asked for earlier.
+    /// It may complete before accesses issued earlier.
     is_unordered: bool,
     is_local: bool,
 }
 
-/// Two sets of registers, a bit each: those whose low half is meant, and those whose high half is.
-type Coming = [[u64; REGISTERS.div_ceil(64)]; 2];
+/// Registers that an outstanding load will write, one bit each: by their low halves and by their high halves.
+type Pending = [[u64; REGISTERS.div_ceil(64)]; 2];
 
-/// Values that are on their way, by counter, and the registers they come to.
+/// Outstanding accesses by counter, and the registers they will write.
 pub(super) struct Requests {
     queues: [Vec<Request>; COUNTERS],
-    coming: Coming,
-    /// Something is on its way to some register.
+    pending: Pending,
+    /// Some register will be written.
     pub any: bool,
 }
 
-/// Marks what is on its way.
-fn mark(coming: &mut Coming, span: Span) {
+/// Adds registers to a set.
+fn mark(pending: &mut Pending, span: Span) {
     for register in span.first..span.first + span.count {
-        for (half, coming) in coming.iter_mut().enumerate() {
-            coming[usize::from(register) / 64] |= u64::from(span.halves >> half & 1) << (register % 64);
+        for (half, pending) in pending.iter_mut().enumerate() {
+            pending[usize::from(register) / 64] |= u64::from(span.halves >> half & 1) << (register % 64);
         }
     }
 }
 
 /// The first register of these that is marked.
 #[inline]
-fn first_of(coming: &Coming, spans: &[Span]) -> Option<u16> {
+fn first_of(pending: &Pending, spans: &[Span]) -> Option<u16> {
     for span in spans {
         for register in span.first..span.first + span.count {
-            let is_coming = |half: usize| coming[half][usize::from(register) / 64] >> (register % 64) & 1 == 1;
-            if span.halves & 1 != 0 && is_coming(0) || span.halves & 2 != 0 && is_coming(1) {
+            let is_pending = |half: usize| pending[half][usize::from(register) / 64] >> (register % 64) & 1 == 1;
+            if span.halves & 1 != 0 && is_pending(0) || span.halves & 2 != 0 && is_pending(1) {
                 return Some(register);
             }
         }
@@ -95,7 +95,7 @@ fn first_of(coming: &Coming, spans: &[Span]) -> Option<u16> {
 
 impl Requests {
     pub fn new() -> Requests {
-        Requests { queues: Default::default(), coming: [[0; REGISTERS.div_ceil(64)]; 2], any: false }
+        Requests { queues: Default::default(), pending: [[0; REGISTERS.div_ceil(64)]; 2], any: false }
     }
 
     pub fn reset(&mut self) {
@@ -103,12 +103,12 @@ impl Requests {
         self.update();
     }
 
-    pub fn ask(&mut self, counter: Counter, to: &[Span], is_unordered: bool, is_local: bool) {
-        // More than a counter counts are not under way: the wave would stand still.
+    pub fn issue(&mut self, counter: Counter, to: &[Span], is_unordered: bool, is_local: bool) {
+        // The wave would stall at more than the counter can count.
         if self.queues[counter as usize].len() >= MOST_REQUESTS {
             self.wait(counter, MOST_REQUESTS - 1);
         }
-        to.iter().for_each(|&span| mark(&mut self.coming, span));
+        to.iter().for_each(|&span| mark(&mut self.pending, span));
         self.any |= !to.is_empty();
         self.queues[counter as usize].push(Request { to: to.into(), is_unordered, is_local });
     }
@@ -122,7 +122,7 @@ impl Requests {
         if most == 0 {
             queue.clear();
         } else {
-            // Of the two kinds of access that a counter counts, each is done in its own order.
+            // A counter may count two kinds of access, each of which completes in its own order.
             let is_mixed = queue.iter().any(|request| request.is_unordered || request.is_local != queue[0].is_local);
             if is_mixed {
                 return;
@@ -133,29 +133,29 @@ impl Requests {
     }
 
     fn update(&mut self) {
-        (self.coming, self.any) = ([[0; REGISTERS.div_ceil(64)]; 2], false);
+        (self.pending, self.any) = ([[0; REGISTERS.div_ceil(64)]; 2], false);
         for &span in self.queues.iter().flatten().flat_map(|request| &request.to) {
-            mark(&mut self.coming, span);
+            mark(&mut self.pending, span);
             self.any = true;
         }
     }
 
-    /// The first register of these that something is on its way to.
+    /// The first of these registers that an outstanding load will write.
     #[inline]
-    pub fn coming(&self, spans: &[Span]) -> Option<u16> {
-        first_of(&self.coming, spans)
+    pub fn pending(&self, spans: &[Span]) -> Option<u16> {
+        first_of(&self.pending, spans)
     }
 
-    /// The same, but for what this counter's own requests are bringing.
+    /// The same, leaving out the loads that this counter counts.
     #[cold]
-    pub fn coming_by_others(&self, spans: &[Span], counter: Counter) -> Option<u16> {
+    pub fn pending_elsewhere(&self, spans: &[Span], counter: Counter) -> Option<u16> {
         let others = self.queues.iter().enumerate().filter(|(number, _)| *number != counter as usize);
-        let mut coming = [[0; REGISTERS.div_ceil(64)]; 2];
-        others.flat_map(|(_, queue)| queue).flat_map(|request| &request.to).for_each(|&span| mark(&mut coming, span));
-        first_of(&coming, spans)
+        let mut pending = [[0; REGISTERS.div_ceil(64)]; 2];
+        others.flat_map(|(_, queue)| queue).flat_map(|request| &request.to).for_each(|&span| mark(&mut pending, span));
+        first_of(&pending, spans)
     }
 
-    /// Accesses of LOCAL memory are under way.
+    /// Accesses of LOCAL memory are outstanding.
     pub fn has_local(&self) -> bool {
         self.queues.iter().flatten().any(|request| request.is_local)
     }
@@ -175,20 +175,20 @@ pub(super) struct Wave {
     pub parts: usize,
     /// By register and part.
     pub vectors: Vec<[Words; 2]>,
-    /// Lanes whose low half and whose high half hold something.
+    /// Lanes whose low half and lanes whose high half has been written.
     pub known: Vec<[Mask; 2]>,
     pub scalars: [u32; register::SCALARS as usize],
-    /// Bits that nobody has written.
+    /// Bits that have not been written.
     pub unknown: [u32; register::SCALARS as usize],
     pub condition: bool,
     pub condition_known: bool,
     /// The lanes that execute, as EXEC has them.
     pub active: Mask,
-    /// Lanes that threads run on.
+    /// Lanes that have a thread.
     pub all: Mask,
     pub place: u32,
     pub state: State,
-    /// It has signalled a barrier that it has not waited for yet.
+    /// It has signalled a barrier and not yet waited for it.
     pub signalled: bool,
     pub requests: Requests,
 }
@@ -212,7 +212,7 @@ impl Wave {
         }
     }
 
-    /// Nothing has run.
+    /// Back to the start of the kernel.
     pub fn reset(&mut self, lanes: Mask) {
         self.known.fill([0; 2]);
         self.unknown.fill(u32::MAX);
@@ -236,7 +236,7 @@ impl Wave {
         }
     }
 
-    /// Its bits that nobody has written.
+    /// Those of its bits that have not been written.
     #[inline]
     pub fn unknown_bits(&self, register: u16, count: u16) -> u64 {
         let low = u64::from(self.unknown[usize::from(register)]);
@@ -247,7 +247,7 @@ impl Wave {
         }
     }
 
-    /// Writes a scalar register or a pair, but not EXEC, which others must be told of.
+    /// Writes a scalar register or a pair. `put_scalar` does the same and keeps `active` up to date.
     #[inline]
     pub fn put(&mut self, register: u16, bits: u64, count: u16, unknown: u64) {
         if register == register::NULL {

@@ -1,21 +1,21 @@
 //! Accesses of memory.
 
 use super::super::chip::Family;
-use super::super::table::{Change, Permutation, Place, ScalarKind, Transfer, TransferKind};
+use super::super::table::{Atomic, Permutation, Place, ScalarKind, Transfer, TransferKind};
 use super::super::text::{Half, Line, Operand, register};
 use super::super::wave::{Counter, Span};
 use super::scalar::{ScalarFrom, operand as scalar_operand, span as scalar_span};
 use super::{Action, Context, Modifiers, Refusal, Step, bare, number};
 use smallvec::{SmallVec, smallvec};
 
-/// What addresses are made of, beside the offset.
+/// What an address is computed from, beside the offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Base {
-    /// A pair of registers of each lane.
+    /// A pair of vector registers.
     Each(u16),
-    /// A pair of scalar registers, and a register of each lane with 32 bits more.
+    /// A pair of scalar registers, plus a vector register with an offset of 32 bits.
     Shared { first: u16, each: u16 },
-    /// A register of each lane, of LOCAL memory.
+    /// A vector register, in LOCAL memory.
     Local(u16),
     /// A pair of scalar registers, plus an optional scalar offset.
     Scalar { first: u16, more: Option<ScalarFrom> },
@@ -39,7 +39,7 @@ pub(in super::super) struct Access {
     pub data: [Option<u16>; 2],
     pub counter: Counter,
     pub results: SmallVec<[Span; 2]>,
-    /// Other workgroups may meet it.
+    /// It is coherent across workgroups, or atomic.
     pub is_strong: bool,
     /// Parameters that the address derives from, by bit.
     pub origins: u64,
@@ -75,15 +75,15 @@ pub(super) fn decode(context: &Context, line: &Line, row: &Transfer) -> Result<S
         scalar_load(context, &mut access, &mut next, &mut modifiers, words, &mut reads)?;
     } else {
         // What comes back.
-        if let TransferKind::Change(change) = row.kind
+        if let TransferKind::Atomic(atomic) = row.kind
             && caches.returns
         {
-            access.kind = TransferKind::ChangeReturning(change);
+            access.kind = TransferKind::AtomicReturning(atomic);
         }
         let result = match access.kind {
-            TransferKind::Load | TransferKind::ChangeReturning(_) | TransferKind::Permute(_) => words,
+            TransferKind::Load | TransferKind::AtomicReturning(_) | TransferKind::Permute(_) => words,
             TransferKind::LoadTwo(_) => 2 * words,
-            TransferKind::Store | TransferKind::StoreTwo(_) | TransferKind::Change(_) => 0,
+            TransferKind::Store | TransferKind::StoreTwo(_) | TransferKind::Atomic(_) => 0,
         };
         if result > 0 {
             let operand = next()?;
@@ -107,10 +107,10 @@ pub(super) fn decode(context: &Context, line: &Line, row: &Transfer) -> Result<S
             TransferKind::Load | TransferKind::LoadTwo(_) => &[],
             TransferKind::Store | TransferKind::Permute(_) => &[words],
             TransferKind::StoreTwo(_) => &[words, words],
-            TransferKind::Change(change) | TransferKind::ChangeReturning(change) => match change {
-                Change::Of(_) => &[words],
-                Change::Compare => &[2 * words],
-                Change::CompareApart | Change::CompareFirst => &[words, words],
+            TransferKind::Atomic(atomic) | TransferKind::AtomicReturning(atomic) => match atomic {
+                Atomic::Of(_) => &[words],
+                Atomic::Compare => &[2 * words],
+                Atomic::CompareApart | Atomic::CompareFirst => &[words, words],
             },
         };
         for (place, &count) in access.data.iter_mut().zip(data) {
@@ -142,14 +142,14 @@ pub(super) fn decode(context: &Context, line: &Line, row: &Transfer) -> Result<S
             _ if returns => Counter::Load,
             _ => Counter::Store,
         };
-        let is_change = matches!(access.kind, TransferKind::Change(_) | TransferKind::ChangeReturning(_));
-        access.is_strong = is_change || caches.is_strong(context.chip.name, context.chip.family);
+        let is_atomic = matches!(access.kind, TransferKind::Atomic(_) | TransferKind::AtomicReturning(_));
+        access.is_strong = is_atomic || caches.is_strong(context.chip.name, context.chip.family);
     }
     if operands.next().is_some() {
         return Err("it has more operands than are known".into());
     }
     modifiers.end()?;
-    // A narrow result leaves the other half.
+    // A narrow result preserves the other half.
     writes.extend(access.results.iter().copied());
     Ok(Step { action: Action::Access(Box::new(access)), reads, writes })
 }
@@ -256,7 +256,7 @@ struct Caches {
     sc1: bool,
     glc: bool,
     scope: bool,
-    /// A change gives what was there.
+    /// An atomic operation returns the old value.
     returns: bool,
 }
 
@@ -280,7 +280,7 @@ impl Caches {
         caches
     }
 
-    /// It reaches beyond the caches of a workgroup.
+    /// It is coherent across workgroups.
     fn is_strong(&self, chip: &str, family: Family) -> bool {
         match family {
             Family::Gfx9 if chip == "gfx90a" => self.glc,

@@ -10,7 +10,7 @@ use super::{Action, Context, Modifiers, Refusal, Step, bare};
 use crate::amd::table::ScalarKind;
 use smallvec::{SmallVec, smallvec};
 
-/// Where an operand comes from.
+/// Where an operand is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum SourcePlace {
     Vector(u16),
@@ -19,15 +19,15 @@ pub(in super::super) enum SourcePlace {
     Flag(Flag),
 }
 
-/// What of a register is meant.
+/// Which part of a register is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Half16 {
+pub(in super::super) enum Select {
     All,
     Of(Half),
-    /// A byte, and whether its sign goes on.
+    /// A byte, and whether it is sign-extended.
     Byte(u8, bool),
     Word(Half, bool),
-    /// Of a pair: which half comes to the low place, and which to the high one.
+    /// Of a pair: which halves become the low part and the high part.
     Pair(Half, Half),
 }
 
@@ -36,14 +36,14 @@ pub(in super::super) enum Half16 {
 pub(in super::super) struct Source {
     pub place: SourcePlace,
     pub kind: Kind,
-    pub select: Half16,
+    pub select: Select,
     pub absolute: bool,
     pub negative: bool,
     /// Of a pair: its low and its high part.
     pub negative_parts: [bool; 2],
     /// A register as it is.
     pub is_plain: bool,
-    /// Halves of each register that matter.
+    /// Which halves of each register are read.
     pub needs: [bool; 2],
 }
 
@@ -53,9 +53,9 @@ pub(in super::super) enum To {
     Nothing,
     Word(u16),
     Long(u16),
-    /// A half; the other one stays, or becomes zero.
+    /// A half; the other one is preserved, or cleared.
     Half(u16, Half, bool),
-    /// A byte; the others stay, become zero, or (above) the sign.
+    /// A byte; the others are preserved, cleared, or (above it) filled with its sign.
     Byte(u16, u8, Unused),
 }
 
@@ -81,13 +81,13 @@ pub(in super::super) struct Dpp {
     pub from: [u8; 64],
     /// Lanes that may be written.
     pub enabled: u64,
-    /// A lane without a source reads 0, and is not left out.
+    /// A lane without a source reads 0 instead of being disabled.
     pub zero: bool,
-    /// Lanes that do not execute are read too.
+    /// Inactive lanes may be read.
     pub reads_inactive: bool,
 }
 
-/// How lanes are spread.
+/// Whether lanes read the first operand of others, and of which.
 pub(in super::super) type Lanes = Option<Box<Dpp>>;
 
 /// A vector instruction.
@@ -101,16 +101,16 @@ pub(in super::super) struct Vector {
     pub mask_out: Option<MaskOut>,
     pub clamps: bool,
     pub lanes: Lanes,
-    /// Of a function that is one.
+    /// The truth table, of [`Function::Table`].
     pub table: u8,
-    /// What is unknown of the result is found out by trying.
+    /// See [`Row::follows`].
     pub follows: bool,
 }
 
 const NO_SOURCE: Source = Source {
     place: SourcePlace::Value(0),
     kind: Kind::I32,
-    select: Half16::All,
+    select: Select::All,
     absolute: false,
     negative: false,
     negative_parts: [false; 2],
@@ -362,26 +362,26 @@ fn source(context: &Context, given: &Given, kind: Kind, selects: &Selects, numbe
     let mut select = match kind {
         kind if kind.is_pair() => {
             let above = selects.high_above.get(number).is_none_or(|&bit| bit == 1);
-            Half16::Pair(half(selects.is_high(number)), half(above))
+            Select::Pair(half(selects.is_high(number)), half(above))
         }
-        Kind::Mixed if selects.high_above.get(number) == Some(&1) => Half16::Of(half(selects.is_high(number))),
-        Kind::Mixed => Half16::All,
-        kind if kind.is_narrow() => Half16::Of(operand_half.unwrap_or(half(selects.is_high(number)))),
+        Kind::Mixed if selects.high_above.get(number) == Some(&1) => Select::Of(half(selects.is_high(number))),
+        Kind::Mixed => Select::All,
+        kind if kind.is_narrow() => Select::Of(operand_half.unwrap_or(half(selects.is_high(number)))),
         _ if selects.is_high(number) || operand_half.is_some() => {
             return Err("half of an operand that is all of a register".into());
         }
-        _ => Half16::All,
+        _ => Select::All,
     };
     if let Some(parts) = &selects.parts {
         let part = parts.get(number + 1).copied().unwrap_or(Part::All);
         select = match part {
             Part::All => select,
             _ if kind.count() != 1 || kind.is_pair() => return Err("part of such an operand".into()),
-            Part::Byte(byte) => Half16::Byte(byte, given.sign_extended),
-            Part::Word(half) if kind.is_narrow() => Half16::Of(half),
-            Part::Word(half) => Half16::Word(half, given.sign_extended),
+            Part::Byte(byte) => Select::Byte(byte, given.sign_extended),
+            Part::Word(half) if kind.is_narrow() => Select::Of(half),
+            Part::Word(half) => Select::Word(half, given.sign_extended),
         };
-        if given.sign_extended && !matches!(select, Half16::Byte(..) | Half16::Word(..)) && !kind.is_narrow() {
+        if given.sign_extended && !matches!(select, Select::Byte(..) | Select::Word(..)) && !kind.is_narrow() {
             return Err("`sext` of all of a register".into());
         }
     } else if given.sign_extended {
@@ -396,8 +396,8 @@ fn source(context: &Context, given: &Given, kind: Kind, selects: &Selects, numbe
     if negative_parts != [false; 2] && !matches!(kind, Kind::PairF16 | Kind::PairF32) {
         return Err("the sign of a pair that has none".into());
     }
-    let is_whole = matches!(select, Half16::All | Half16::Of(Half::Low) | Half16::Pair(Half::Low, Half::High))
-        && !(kind == Kind::Mixed && select != Half16::All);
+    let is_whole = matches!(select, Select::All | Select::Of(Half::Low) | Select::Pair(Half::Low, Half::High))
+        && !(kind == Kind::Mixed && select != Select::All);
     let is_plain = is_whole
         && !given.negative
         && !given.absolute
@@ -405,11 +405,11 @@ fn source(context: &Context, given: &Given, kind: Kind, selects: &Selects, numbe
         && matches!(place, SourcePlace::Vector(_))
         && kind.count() == 1;
     let needs = match select {
-        Half16::All => [true; 2],
-        Half16::Of(half) | Half16::Word(half, _) => [half == Half::Low, half == Half::High],
-        Half16::Byte(byte, _) => [byte < 2, byte >= 2],
-        Half16::Pair(..) if kind.count() == 2 => [true; 2],
-        Half16::Pair(low, high) => [low == Half::Low || high == Half::Low, low == Half::High || high == Half::High],
+        Select::All => [true; 2],
+        Select::Of(half) | Select::Word(half, _) => [half == Half::Low, half == Half::High],
+        Select::Byte(byte, _) => [byte < 2, byte >= 2],
+        Select::Pair(..) if kind.count() == 2 => [true; 2],
+        Select::Pair(low, high) => [low == Half::Low || high == Half::Low, low == Half::High || high == Half::High],
     };
     Ok(Source {
         place,
@@ -432,7 +432,7 @@ fn half_of(operand: &Operand) -> Option<Half> {
 
 fn target(context: &Context, row: &Row, operand: &Operand, selects: &Selects, is_sdwa: bool) -> Result<To, Refusal> {
     let register = context.vector(operand, row.to.count())?;
-    // Of old, instructions of 16 bits made the other half zero.
+    // On gfx9 instructions of 16 bits clear the other half.
     let is_old = context.chip.family == Family::Gfx9;
     if is_sdwa && let Some(parts) = &selects.parts {
         let unused = selects.unused.unwrap_or(Unused::Zero);

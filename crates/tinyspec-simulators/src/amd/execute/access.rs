@@ -2,7 +2,7 @@
 
 use super::super::decode::{Access, Base};
 use super::super::lanes::{PART, Words};
-use super::super::table::{Change, Permutation, TransferKind};
+use super::super::table::{Atomic, Permutation, TransferKind};
 use super::super::text::Half;
 use super::super::wave::Wave;
 use super::vector::choose;
@@ -21,7 +21,7 @@ impl Shared<'_> {
             let reason = "accesses LOCAL memory between signalling a barrier and waiting at it";
             return Err(Trouble::new(FaultKind::Race, wave.active, reason));
         }
-        // Instructions of a wave happen one after the other, for all of its lanes.
+        // Lanes of a wave go in step, so its instructions are ordered for all of them.
         if is_store {
             self.clocks.meet(number);
         }
@@ -37,7 +37,7 @@ impl Shared<'_> {
                 }
                 TransferKind::LoadTwo(_) => {
                     let to = access.to.unwrap_or_default();
-                    // The result may be the register of the address too.
+                    // The first result may overwrite the address.
                     let mut second = [0; MOST_LANES];
                     wave.addresses(access, access.offsets[0], &mut addresses)?;
                     wave.addresses(access, access.offsets[1], &mut second)?;
@@ -54,8 +54,8 @@ impl Shared<'_> {
                         self.store(wave, number, access, &addresses, data.unwrap_or_default())?;
                     }
                 }
-                TransferKind::Change(change) | TransferKind::ChangeReturning(change) => {
-                    self.change(wave, number, access, change)?;
+                TransferKind::Atomic(atomic) | TransferKind::AtomicReturning(atomic) => {
+                    self.atomic(wave, number, access, atomic)?;
                 }
             }
         }
@@ -63,7 +63,7 @@ impl Shared<'_> {
             self.clocks.meet(number);
         }
         let is_scalar = matches!(access.base, Base::Scalar { .. });
-        wave.requests.ask(access.counter, &access.results, is_scalar, access.is_local);
+        wave.requests.issue(access.counter, &access.results, is_scalar, access.is_local);
         Ok(())
     }
 
@@ -80,7 +80,6 @@ impl Shared<'_> {
         let to = access.to.unwrap_or_default();
         let mut addresses = [0; MOST_LANES];
         for element in 0..access.count {
-            // Of words, whatever is below is not looked at.
             let address = address.wrapping_add_signed(access.offsets[0]);
             addresses[0] = address.wrapping_add((element * access.bytes) as u64);
             let mut value = 0;
@@ -93,7 +92,7 @@ impl Shared<'_> {
                 _ => self.memory.load::<4>(&wanted, put),
             }?;
             let value = extended(value, access);
-            // Behind the arguments there is memory that a load may reach.
+            // A load may read past the arguments, into padding that holds nothing.
             let end = self.arguments + self.code.argument_bytes as u64;
             let is_behind = (end..end.next_multiple_of(ARGUMENTS_ALIGN)).contains(&addresses[0]);
             wave.put_scalar(to + element as u16, value.into(), 1, if is_behind { u64::MAX } else { 0 })?;
@@ -154,16 +153,16 @@ impl Shared<'_> {
         Ok(())
     }
 
-    fn change(&mut self, wave: &mut Wave, number: usize, access: &Access, change: Change) -> Outcome<()> {
+    fn atomic(&mut self, wave: &mut Wave, number: usize, access: &Access, atomic: Atomic) -> Outcome<()> {
         let mut addresses = [0; MOST_LANES];
         wave.addresses(access, access.offsets[0], &mut addresses)?;
         let active = wave.active;
         let words = access.bytes / 4;
-        // The operand, and what the old bits are compared with.
-        let (operand, compared) = match (change, access.data) {
-            (Change::Compare, [Some(first), _]) => (first, Some(first + words as u16)),
-            (Change::CompareApart, [Some(first), second]) => (first, second),
-            (Change::CompareFirst, [Some(first), Some(second)]) => (second, Some(first)),
+        // The operand, and what the old value is compared with.
+        let (operand, compared) = match (atomic, access.data) {
+            (Atomic::Compare, [Some(first), _]) => (first, Some(first + words as u16)),
+            (Atomic::CompareApart, [Some(first), second]) => (first, second),
+            (Atomic::CompareFirst, [Some(first), Some(second)]) => (second, Some(first)),
             (_, [first, _]) => (first.unwrap_or_default(), None),
         };
         for register in [Some(operand), compared].into_iter().flatten() {
@@ -180,8 +179,8 @@ impl Shared<'_> {
         let mut old = [0; MOST_LANES];
         let of = |_: usize, lane: usize, bits: u64| {
             old[lane] = bits;
-            match (change, compared) {
-                (Change::Of(of), _) => of(bits, value(operand, lane)),
+            match (atomic, compared) {
+                (Atomic::Of(of), _) => of(bits, value(operand, lane)),
                 (_, Some(compared)) if value(compared, lane) != bits => bits,
                 _ => value(operand, lane),
             }
@@ -225,7 +224,7 @@ fn request<'a>(
     }
 }
 
-/// Elements that are accessed at once: all where they are aligned together, else one after the other.
+/// How a vector of elements is accessed: all at once where it is aligned as a whole, else one by one.
 #[inline(always)]
 fn pieces(access: &Access, addresses: &Addresses, active: Mask) -> impl Iterator<Item = (usize, usize)> + use<> {
     let (size, count) = (access.bytes * access.count, access.count);
@@ -252,7 +251,7 @@ fn moved<'a>(addresses: &'a Addresses, by: usize, room: &'a mut Addresses) -> &'
     room
 }
 
-/// A loaded element as a register holds it.
+/// A loaded element, extended to a register.
 #[inline]
 fn extended(bits: u64, access: &Access) -> u32 {
     match (access.is_signed, access.bytes) {
@@ -294,7 +293,7 @@ impl Wave {
                 let (words, [a, b]) = register(each);
                 for (addresses, words) in parts.zip(words) {
                     for lane in 0..PART {
-                        // Of 32 bits, beyond which nothing is carried: a base below 0 and an offset may be a place.
+                        // The sum wraps at 32 bits: compilers use negative bases.
                         addresses[lane] = u64::from(words[lane].wrapping_add(offset as u32)) + LOCAL_BASE;
                     }
                 }
@@ -308,7 +307,7 @@ impl Wave {
         }
     }
 
-    /// Puts what was loaded into a register.
+    /// Writes a loaded element to a register.
     #[inline(always)]
     fn receive(&mut self, access: &Access, register: usize, values: &Addresses, active: Mask) {
         if access.half.is_none() {
@@ -373,7 +372,7 @@ fn permute(wave: &mut Wave, access: &Access, kind: Permutation) -> Outcome<()> {
     let [low, high] = wave.known[data];
     let mut known = 0;
     for lane in lanes_of(active) {
-        // Lanes that do not execute have 0 for others.
+        // Inactive lanes read as 0.
         let source = from[lane].filter(|&source| active >> source & 1 == 1);
         wave.vectors[to][lane / PART][lane % PART] = source.map_or(0, |source| old[source / PART][source % PART]);
         let is_known = source.is_none_or(|source| low & high & 1 << source != 0);

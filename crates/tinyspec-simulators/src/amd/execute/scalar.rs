@@ -18,7 +18,7 @@ impl Wave {
         (holds.into(), 0)
     }
 
-    /// A scalar operand, and its bits that nobody has written.
+    /// A scalar operand, and its unwritten bits.
     #[inline]
     pub(super) fn scalar_from(&self, from: ScalarFrom) -> (u64, u64) {
         match from {
@@ -44,7 +44,7 @@ impl Wave {
         let saved = row.saves_active.then(|| self.scalar_from(step.from[1]));
         if let Some((register, count)) = step.to {
             match saved {
-                // What the lanes were; then EXEC.
+                // The old EXEC first, then the new one.
                 Some((bits, unknown)) => {
                     self.put_scalar(register, bits, count, unknown)?;
                     self.put_scalar(super::register::EXEC, value, count, lost)?;
@@ -58,7 +58,7 @@ impl Wave {
         Ok(())
     }
 
-    /// Bits of the result that depend on what nobody has written, and whether SCC does not.
+    /// The bits of the result that depend on unwritten bits, and whether SCC is known all the same.
     #[cold]
     fn lost(&self, step: &ScalarStep, from: [u64; 3], unknown: [u64; 3], value: u64) -> (u64, bool) {
         let row = &step.row;
@@ -74,7 +74,7 @@ impl Wave {
             }
             Follows::Bits => {}
         }
-        // Bits that change with those that are not known.
+        // Bits that change when the unwritten ones do.
         let mut lost = 0;
         for fill in super::vector::FILLS {
             let filled = std::array::from_fn(|number| from[number] & !unknown[number] | fill & unknown[number]);
@@ -84,7 +84,7 @@ impl Wave {
         (lost, lost == 0 || value & !lost != 0)
     }
 
-    /// A lane of an operand, and its bits that nobody has written.
+    /// A lane of an operand, and its unwritten bits.
     fn lane_of(&self, from: SourcePlace, lane: usize) -> (u32, u32) {
         match from {
             SourcePlace::Vector(register) => {
@@ -103,7 +103,7 @@ impl Wave {
 
     pub(super) fn read_lane(&mut self, to: u16, from: SourcePlace, lane: Option<ScalarFrom>) -> Outcome<()> {
         let lane = match lane {
-            // The first that executes; the first of all where none does.
+            // The first active lane, or lane 0 if none is.
             None => (self.active.trailing_zeros() as usize) % 64,
             Some(lane) => self.named_lane(lane)?,
         };
@@ -130,7 +130,7 @@ impl Wave {
         Ok(())
     }
 
-    /// How many bits of a mask are below the lane's own, and a number.
+    /// How many bits of a mask are below the lane's own, plus a number.
     pub(super) fn count_below(&mut self, to: u16, mask: SourcePlace, add: SourcePlace, upper: bool) -> Outcome<()> {
         let to = usize::from(to);
         for lane in crate::lanes::lanes_of(self.active) {

@@ -1,7 +1,7 @@
-//! Vector instructions: operands are fetched with what is done to them, the function of the lanes is called, and what the
-//! executing lanes have comes to the result.
+//! Vector instructions: operands are fetched and their modifiers applied, the function of the lanes is called, and the results
+//! of active lanes are written.
 
-use super::super::decode::{Dpp, Half16, MaskOut, Source, SourcePlace, To, Vector};
+use super::super::decode::{Dpp, MaskOut, Select, Source, SourcePlace, To, Vector};
 use super::super::kind::Kind;
 use super::super::lanes::{Function, Longs, PART, Words};
 use super::super::text::{Half, register};
@@ -9,7 +9,7 @@ use super::super::wave::Wave;
 use super::Outcome;
 use crate::lanes::Mask;
 
-/// What unknown bits are filled with, to see which of the result depend on them.
+/// Values tried for unwritten bits, to see which bits of the result depend on them.
 pub(super) const FILLS: [u64; 4] = [0, u64::MAX, 0xa5c3_96f0_5a3c_690f, !0xa5c3_96f0_5a3c_690f];
 
 /// What an instruction has computed, before it is written.
@@ -26,7 +26,7 @@ pub(super) struct Computed {
     mask_known: Mask,
 }
 
-/// Room for the operands and the results of an instruction, which takes longer to make than to use.
+/// Scratch space for the operands and the results of an instruction: to clear it each time would take longer than the rest.
 pub(super) struct Room {
     words: [Words; 3],
     longs: [Longs; 3],
@@ -52,7 +52,7 @@ fn part_of(mask: Mask, part: usize) -> u32 {
     (mask >> (PART * part)) as u32
 }
 
-/// Gives the lanes of a mask new values.
+/// Writes the lanes of a mask.
 #[inline(always)]
 pub(super) fn choose(words: &mut Words, mask: u32, value: impl Fn(usize) -> u32) {
     if mask == u32::MAX {
@@ -71,7 +71,7 @@ impl Wave {
     #[inline(always)]
     pub(super) fn vector(&mut self, vector: &Vector, room: &mut Room) -> Outcome<()> {
         let [out, _] = &mut room.computed;
-        // What most instructions are.
+        // The common case.
         if let (Function::Words(of), To::Word(register), None, false) =
             (vector.function, vector.to, &vector.lanes, vector.clamps)
         {
@@ -92,7 +92,7 @@ impl Wave {
         self.write(vector, out)
     }
 
-    /// Both read before one writes.
+    /// Both halves read before either writes.
     pub(super) fn dual(&mut self, both: &[Vector; 2], room: &mut Room) -> Outcome<()> {
         for (vector, out) in both.iter().zip(&mut room.computed) {
             self.compute(vector, &mut room.words, &mut room.longs, out);
@@ -193,13 +193,13 @@ impl Wave {
         lanes
     }
 
-    /// The lane that a lane reads, if there is one that may be read.
+    /// The lane that a lane reads, if there is one and it may be read.
     fn source_lane(&self, dpp: &Dpp, lane: usize) -> Option<usize> {
         let from = usize::from(dpp.from[lane]);
         (from < 64 && (dpp.reads_inactive || self.active >> from & 1 == 1)).then_some(from)
     }
 
-    /// Lanes in which the low words of all operands are known: those of a sum or a product come of them alone.
+    /// Lanes in which the low words of all operands are known, which alone decide the low word of a sum or a product.
     #[cold]
     fn low_known(&self, vector: &Vector) -> Mask {
         (0..vector.count).fold(Mask::MAX, |all, number| {
@@ -208,14 +208,14 @@ impl Wave {
         })
     }
 
-    /// Lanes in which all that matters of an operand is known.
+    /// Lanes in which everything that is read of an operand is known.
     #[inline(always)]
     fn known_lanes(&self, vector: &Vector, number: usize) -> Mask {
         let [low, high] = self.halves(vector, number);
         low & high
     }
 
-    /// Lanes in which the low and the high half of an operand are known, or do not matter; of a pair, its registers.
+    /// Lanes in which the low half and lanes in which the high half of an operand is known or not read; of a pair, its registers.
     #[inline(always)]
     fn halves(&self, vector: &Vector, number: usize) -> [Mask; 2] {
         let source = &vector.from[number];
@@ -275,7 +275,7 @@ impl Wave {
         })
     }
 
-    /// An operand that is not a register as it is.
+    /// Fetches an operand that is not just a register.
     #[inline(always)]
     fn fill(&self, vector: &Vector, number: usize, part: usize, out: &mut Words) {
         let source = &vector.from[number];
@@ -295,18 +295,18 @@ impl Wave {
             SourcePlace::Flag(_) => *out = [u32::from(self.condition); PART],
         }
         match source.select {
-            Half16::All | Half16::Of(Half::Low) | Half16::Pair(Half::Low, Half::High) => {}
-            Half16::Of(Half::High) | Half16::Word(Half::High, false) => each(out, |bits| bits >> 16),
-            Half16::Word(Half::Low, false) => each(out, |bits| bits & 0xffff),
-            Half16::Word(Half::Low, true) => each(out, |bits| i32::from(bits as i16) as u32),
-            Half16::Word(Half::High, true) => each(out, |bits| (bits as i32 >> 16) as u32),
-            Half16::Byte(byte, false) => each(out, |bits| bits >> (8 * byte) & 0xff),
-            Half16::Byte(byte, true) => each(out, |bits| i32::from((bits >> (8 * byte)) as i8) as u32),
-            Half16::Pair(Half::Low, Half::Low) => each(out, |bits| bits & 0xffff | bits << 16),
-            Half16::Pair(Half::High, Half::High) => each(out, |bits| bits >> 16 | bits & 0xffff_0000),
-            Half16::Pair(Half::High, Half::Low) => each(out, |bits| bits.rotate_left(16)),
+            Select::All | Select::Of(Half::Low) | Select::Pair(Half::Low, Half::High) => {}
+            Select::Of(Half::High) | Select::Word(Half::High, false) => each(out, |bits| bits >> 16),
+            Select::Word(Half::Low, false) => each(out, |bits| bits & 0xffff),
+            Select::Word(Half::Low, true) => each(out, |bits| i32::from(bits as i16) as u32),
+            Select::Word(Half::High, true) => each(out, |bits| (bits as i32 >> 16) as u32),
+            Select::Byte(byte, false) => each(out, |bits| bits >> (8 * byte) & 0xff),
+            Select::Byte(byte, true) => each(out, |bits| i32::from((bits >> (8 * byte)) as i8) as u32),
+            Select::Pair(Half::Low, Half::Low) => each(out, |bits| bits & 0xffff | bits << 16),
+            Select::Pair(Half::High, Half::High) => each(out, |bits| bits >> 16 | bits & 0xffff_0000),
+            Select::Pair(Half::High, Half::Low) => each(out, |bits| bits.rotate_left(16)),
         }
-        if source.kind == Kind::Mixed && source.select != Half16::All {
+        if source.kind == Kind::Mixed && source.select != Select::All {
             each(out, |bits| super::super::arithmetic::widen(bits & 0xffff).to_bits());
         }
         let sign = match source.kind {
@@ -360,7 +360,7 @@ impl Wave {
                 SourcePlace::Value(value) => *out = [value; PART],
                 SourcePlace::Flag(_) => *out = [u64::from(self.condition); PART],
             }
-            if let Half16::Pair(low, high) = source.select
+            if let Select::Pair(low, high) = source.select
                 && (low, high) != (Half::Low, Half::High)
             {
                 let half = |bits: u64, half: Half| if half == Half::High { bits >> 32 } else { bits & 0xffff_ffff };
@@ -382,7 +382,7 @@ impl Wave {
         }
     }
 
-    /// Where some of an operand is unknown: which halves of the results do not depend on that.
+    /// Of operands that are unknown in part: which halves of the result do not depend on that.
     #[cold]
     fn followed(&self, vector: &Vector, computed: &Computed, operands: &mut [Words; 3]) -> [Mask; 2] {
         let mut known = [Mask::MAX; 2];
@@ -443,13 +443,13 @@ impl Wave {
         known
     }
 
-    /// Bits of an operand that nobody has written, where they stand when it is used.
+    /// The unwritten bits of an operand, at the positions where they are used.
     fn unknown_words(&self, vector: &Vector, number: usize, part: usize) -> Words {
         let source = &vector.from[number];
-        if let (SourcePlace::Scalar(register), Half16::All | Half16::Of(Half::Low)) = (source.place, source.select) {
+        if let (SourcePlace::Scalar(register), Select::All | Select::Of(Half::Low)) = (source.place, source.select) {
             return [self.unknown_bits(register, 1) as u32; PART];
         }
-        let is_whole = matches!(source.select, Half16::All | Half16::Pair(Half::Low, Half::High));
+        let is_whole = matches!(source.select, Select::All | Select::Pair(Half::Low, Half::High));
         let [low, high] = self.halves(vector, number);
         std::array::from_fn(|lane| {
             let known = |mask: Mask| mask >> (PART * part + lane) & 1 == 1;
@@ -467,7 +467,7 @@ impl Wave {
         let Computed { lanes, known, mask, mask_known, .. } = *computed;
         if let Some(MaskOut { register, active }) = vector.mask_out {
             let count = self.parts as u16;
-            // Lanes that do not execute give 0.
+            // Bits of inactive lanes are 0.
             let (bits, unknown) = (mask & self.active, self.active & !mask_known);
             self.put_scalar(register, bits, count, unknown)?;
             if active {
@@ -519,7 +519,7 @@ impl Wave {
         *place = [place[0] & !lanes | known[0] & lanes, place[1] & !lanes | known[1] & lanes];
     }
 
-    /// Writes a half of a register; the other one stays, or becomes 0.
+    /// Writes a half of a register; the other one is preserved, or cleared.
     pub(super) fn put_half(
         &mut self,
         register: usize,
@@ -571,7 +571,7 @@ impl Wave {
     }
 }
 
-/// Each bit as a table has it for three.
+/// Looks each bit up in the truth table.
 fn looked_up(table: u8, a: u32, b: u32, c: u32) -> u32 {
     (0..8).filter(|row| table >> row & 1 == 1).fold(0, |bits, row| {
         let as_in_row = |word: u32, bit: u32| if row >> bit & 1 == 1 { word } else { !word };

@@ -9,37 +9,37 @@ use super::super::text::Half;
 pub(in super::super) enum TransferKind {
     Load,
     Store,
-    /// One element after the other, at two offsets that count so many elements.
+    /// Two elements, at offsets in units of so many elements.
     LoadTwo(u32),
     StoreTwo(u32),
-    /// Old bits and operands; what is stored.
-    Change(Change),
-    /// As [`Self::Change`], with what was there as the result.
-    ChangeReturning(Change),
-    /// Lanes read each other's registers through the hardware of LOCAL memory.
+    /// An atomic operation without a result.
+    Atomic(Atomic),
+    /// One that returns the old value.
+    AtomicReturning(Atomic),
+    /// Lanes read each other's registers through the crossbar of LOCAL memory.
     Permute(Permutation),
 }
 
-/// How lanes read each other.
+/// How lanes are permuted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Permutation {
-    /// Each says from where.
+    /// Each lane names the lane it reads.
     From,
-    /// Each says where to.
+    /// Each lane names the lane it writes.
     To,
-    /// The offset says it.
+    /// The instruction's offset encodes the pattern.
     Swizzle,
 }
 
-/// What a change makes of the old bits and its operand.
+/// What an atomic operation computes.
 #[derive(Clone, Copy)]
-pub(in super::super) enum Change {
+pub(in super::super) enum Atomic {
     Of(fn(u64, u64) -> u64),
-    /// Where the old bits are those of the second operand, the first; the operands are in one group of registers.
+    /// Compare and swap: the new value, then the expected one, in consecutive registers.
     Compare,
-    /// The same with operands in two groups: the new bits, then those to compare with.
+    /// The same in two operands: the new value, then the expected one.
     CompareApart,
-    /// Two groups in the other order: the bits to compare with, then the new ones.
+    /// The same in the other order: the expected value, then the new one.
     CompareFirst,
 }
 
@@ -48,7 +48,7 @@ pub(in super::super) enum Change {
 pub(in super::super) enum Place {
     Global,
     Local,
-    /// GLOBAL memory, through the scalar cache to scalar registers.
+    /// GLOBAL memory, loaded into scalar registers.
     Scalar,
 }
 
@@ -61,15 +61,15 @@ pub(in super::super) struct Transfer {
     pub bytes: usize,
     pub count: usize,
     pub is_signed: bool,
-    /// The half of a register that is meant; the other one stays.
+    /// The half of a register that is accessed; the other one is preserved.
     pub half: Option<Half>,
 }
 
 type Transfers = Vec<(&'static str, Transfer)>;
 
-use Change::{Compare, CompareApart, CompareFirst, Of};
+use Atomic::{Compare, CompareApart, CompareFirst, Of};
 use Place::{Global, Local, Scalar};
-use TransferKind::{ChangeReturning, Load, LoadTwo, Permute, Store, StoreTwo};
+use TransferKind::{AtomicReturning, Load, LoadTwo, Permute, Store, StoreTwo};
 
 const fn access(kind: TransferKind, place: Place, bytes: usize, count: usize) -> Transfer {
     Transfer { kind, place, bytes, count, is_signed: false, half: None }
@@ -96,18 +96,25 @@ const HIGH: Half = Half::High;
 
 pub(super) fn rows() -> Transfers {
     let mut rows = loads_and_stores();
-    // Whether a change of GLOBAL memory gives what was there, a modifier says; of LOCAL memory, the name.
-    for (name, bytes, of) in changes() {
-        for name in name.split('|') {
-            rows.push((format!("global_atomic_{name}").leak(), access(TransferKind::Change(of), Global, bytes, 1)));
-        }
+    // In GLOBAL memory a modifier says whether the old value is returned; in LOCAL memory the name does.
+    let global = |rows: &mut Transfers, name: &str, bytes: usize, of: Atomic| {
+        rows.push((format!("global_atomic_{name}").leak(), access(TransferKind::Atomic(of), Global, bytes, 1)));
+    };
+    let local = |rows: &mut Transfers, name: &str, bytes: usize, of: Atomic| {
+        let (start, end) = name.rsplit_once('_').unwrap_or((name, ""));
+        rows.push((format!("ds_{name}").leak(), access(TransferKind::Atomic(of), Local, bytes, 1)));
+        rows.push((format!("ds_{start}_rtn_{end}").leak(), access(AtomicReturning(of), Local, bytes, 1)));
+    };
+    for (names, bytes, of) in atomics() {
+        names.split('|').for_each(|name| global(&mut rows, name, bytes, of));
+        // For LOCAL memory all chips use the newest name.
+        local(&mut rows, names.rsplit('|').next().unwrap_or(names), bytes, of);
     }
-    for (names, bytes, of) in local_changes() {
-        for name in names.split('|') {
-            let (start, end) = name.rsplit_once('_').unwrap_or((name, ""));
-            rows.push((format!("ds_{name}").leak(), access(TransferKind::Change(of), Local, bytes, 1)));
-            rows.push((format!("ds_{start}_rtn_{end}").leak(), access(ChangeReturning(of), Local, bytes, 1)));
-        }
+    for (names, bytes, of) in global_exchanges() {
+        names.split('|').for_each(|name| global(&mut rows, name, bytes, of));
+    }
+    for (names, bytes, of) in local_exchanges() {
+        names.split('|').for_each(|name| local(&mut rows, name, bytes, of));
     }
     rows
 }
@@ -208,18 +215,17 @@ fn add_halves(a: u64, b: u64) -> u64 {
     (of(low(a), low(b)) | of(low(a) >> 16, low(b) >> 16) << 16).into()
 }
 
-/// Both halves, as bf16: two of its bits and two are fewer than f32 has, so rounding twice is rounding once.
+/// Both halves, as bf16: f32 has more than twice its bits and two, so rounding twice is rounding once.
 fn add_brains(a: u64, b: u64) -> u64 {
     let of = |a: u32, b: u32| brain(f(a << 16) + f(b << 16));
     (of(low(a), low(b)) | of(low(a) >> 16, low(b) >> 16) << 16).into()
 }
 
-type Changes = Vec<(&'static str, usize, Change)>;
+/// Names, bytes, operation.
+type Atomics = Vec<(&'static str, usize, Atomic)>;
 
-fn changes() -> Changes {
+fn atomics() -> Atomics {
     vec![
-        ("swap|swap_b32", 4, Of(|_, b| b)),
-        ("cmpswap|cmpswap_b32", 4, Compare),
         ("add|add_u32", 4, Of(|a, b| low(a).wrapping_add(low(b)).into())),
         ("sub|sub_u32", 4, Of(|a, b| low(a).wrapping_sub(low(b)).into())),
         ("smin|min_i32", 4, Of(|a, b| u64::from(s(a).min(s(b)) as u32))),
@@ -236,8 +242,6 @@ fn changes() -> Changes {
         ("max_num_f32", 4, Of(|a, b| singles(maximum, a, b))),
         ("pk_add_f16", 4, Of(add_halves)),
         ("pk_add_bf16", 4, Of(add_brains)),
-        ("swap_x2|swap_b64", 8, Of(|_, b| b)),
-        ("cmpswap_x2|cmpswap_b64", 8, Compare),
         ("add_x2|add_u64", 8, Of(u64::wrapping_add)),
         ("sub_x2|sub_u64", 8, Of(u64::wrapping_sub)),
         ("smin_x2|min_i64", 8, Of(|a, b| (a as i64).min(b as i64) as u64)),
@@ -253,41 +257,22 @@ fn changes() -> Changes {
     ]
 }
 
-fn local_changes() -> Changes {
+fn global_exchanges() -> Atomics {
+    vec![
+        ("swap|swap_b32", 4, Of(|_, b| b)),
+        ("cmpswap|cmpswap_b32", 4, Compare),
+        ("swap_x2|swap_b64", 8, Of(|_, b| b)),
+        ("cmpswap_x2|cmpswap_b64", 8, Compare),
+    ]
+}
+
+fn local_exchanges() -> Atomics {
     vec![
         ("wrxchg_b32|storexchg_b32", 4, Of(|_, b| b)),
         ("cmpst_b32", 4, CompareFirst),
         ("cmpstore_b32", 4, CompareApart),
-        ("add_u32", 4, Of(|a, b| low(a).wrapping_add(low(b)).into())),
-        ("sub_u32", 4, Of(|a, b| low(a).wrapping_sub(low(b)).into())),
-        ("min_i32", 4, Of(|a, b| u64::from(s(a).min(s(b)) as u32))),
-        ("max_i32", 4, Of(|a, b| u64::from(s(a).max(s(b)) as u32))),
-        ("min_u32", 4, Of(|a, b| a.min(b))),
-        ("max_u32", 4, Of(|a, b| a.max(b))),
-        ("and_b32", 4, Of(|a, b| a & b)),
-        ("or_b32", 4, Of(|a, b| a | b)),
-        ("xor_b32", 4, Of(|a, b| a ^ b)),
-        ("add_f32", 4, Of(add_single)),
-        ("min_f32", 4, Of(|a, b| singles(minimum_ieee, a, b))),
-        ("max_f32", 4, Of(|a, b| singles(maximum_ieee, a, b))),
-        ("min_num_f32", 4, Of(|a, b| singles(minimum, a, b))),
-        ("max_num_f32", 4, Of(|a, b| singles(maximum, a, b))),
-        ("pk_add_f16", 4, Of(add_halves)),
-        ("pk_add_bf16", 4, Of(add_brains)),
         ("wrxchg_b64|storexchg_b64", 8, Of(|_, b| b)),
         ("cmpst_b64", 8, CompareFirst),
         ("cmpstore_b64", 8, CompareApart),
-        ("add_u64", 8, Of(u64::wrapping_add)),
-        ("sub_u64", 8, Of(u64::wrapping_sub)),
-        ("min_i64", 8, Of(|a, b| (a as i64).min(b as i64) as u64)),
-        ("max_i64", 8, Of(|a, b| (a as i64).max(b as i64) as u64)),
-        ("min_u64", 8, Of(|a, b| a.min(b))),
-        ("max_u64", 8, Of(|a, b| a.max(b))),
-        ("and_b64", 8, Of(|a, b| a & b)),
-        ("or_b64", 8, Of(|a, b| a | b)),
-        ("xor_b64", 8, Of(|a, b| a ^ b)),
-        ("add_f64", 8, Of(add_double)),
-        ("min_f64", 8, Of(|a, b| choose_long(a, b, false, true, false))),
-        ("max_f64", 8, Of(|a, b| choose_long(a, b, true, true, false))),
     ]
 }

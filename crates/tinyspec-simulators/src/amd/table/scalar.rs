@@ -3,7 +3,7 @@
 /// What a scalar operand is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum ScalarKind {
-    /// Bits: what is unknown stays where it is.
+    /// Bits: unwritten bits are tracked one by one.
     B32,
     B64,
     I32,
@@ -24,7 +24,7 @@ impl ScalarKind {
     }
 }
 
-/// What SCC has to do with an instruction.
+/// How an instruction uses SCC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Condition {
     /// It is neither read nor written.
@@ -34,18 +34,18 @@ pub(in super::super) enum Condition {
     Both,
 }
 
-/// Which bits of the result depend on what nobody has written.
+/// Which bits of the result depend on unwritten bits of operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Follows {
-    /// All, as soon as any of an operand does.
+    /// All of them, if any bit of an operand is unwritten.
     All,
-    /// Found out by trying. SCC says whether the result is 0.
+    /// Found by trying other values for them. SCC says whether the result is 0.
     Bits,
-    /// Those from the lowest such bit of an operand: bits of sums and products come from none above them.
+    /// Those from the lowest unwritten bit upwards, as in sums and products.
     Upward,
 }
 
-/// Operands, SCC as it was; the result, and SCC as it becomes.
+/// From operands and SCC to the result and the new SCC.
 type Compute = fn([u64; 3], bool) -> (u64, bool);
 
 /// A scalar instruction.
@@ -55,11 +55,11 @@ pub(in super::super) struct Scalar {
     pub to: Option<ScalarKind>,
     pub from: &'static [ScalarKind],
     pub condition: Condition,
-    /// The register of the result is an operand too, the last one.
+    /// The register of the result is also the last operand.
     pub accumulates: bool,
     pub compute: Compute,
     pub follows: Follows,
-    /// EXEC is the second operand, and becomes the result; what it was comes to the register of the result.
+    /// EXEC is the second operand and receives the result; its old value goes to the destination register.
     pub saves_active: bool,
 }
 
@@ -107,7 +107,7 @@ fn some_long(value: u64) -> (u64, bool) {
     (value, value != 0)
 }
 
-/// A result that says nothing of SCC.
+/// A result that leaves SCC alone.
 fn plain(value: u32) -> (u64, bool) {
     (value.into(), false)
 }
