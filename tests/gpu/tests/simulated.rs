@@ -8,7 +8,6 @@ mod simulators;
 
 use simulators::{SIMULATED, register};
 use std::sync::Arc;
-use tinyspec::DType;
 use tinyspec_gpu_check::nothing::Nothing;
 use tinyspec_gpu_check::programs::{Size, agree, decode, digits, encoder_layer, residual_block, shipped_digits};
 use tinyspec_gpu_check::rates::{ROWS, SMALL};

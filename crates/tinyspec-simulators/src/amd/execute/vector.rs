@@ -56,13 +56,11 @@ fn part_of(mask: Mask, part: usize) -> u32 {
 #[inline(always)]
 pub(super) fn choose(words: &mut Words, mask: u32, value: impl Fn(usize) -> u32) {
     if mask == u32::MAX {
-        for lane in 0..PART {
-            words[lane] = value(lane);
-        }
+        words.iter_mut().enumerate().for_each(|(lane, word)| *word = value(lane));
     } else {
-        for lane in 0..PART {
+        for (lane, word) in words.iter_mut().enumerate() {
             let takes = (mask >> lane & 1).wrapping_neg();
-            words[lane] = words[lane] & !takes | value(lane) & takes;
+            *word = *word & !takes | value(lane) & takes;
         }
     }
 }
