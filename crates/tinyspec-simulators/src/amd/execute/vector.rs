@@ -54,13 +54,16 @@ fn part_of(mask: Mask, part: usize) -> u32 {
 
 /// Writes the lanes of a mask.
 #[inline(always)]
+#[expect(clippy::needless_range_loop, reason = "the bound lets `value` index without checks")]
 pub(super) fn choose(words: &mut Words, mask: u32, value: impl Fn(usize) -> u32) {
     if mask == u32::MAX {
-        words.iter_mut().enumerate().for_each(|(lane, word)| *word = value(lane));
+        for lane in 0..PART {
+            words[lane] = value(lane);
+        }
     } else {
-        for (lane, word) in words.iter_mut().enumerate() {
+        for lane in 0..PART {
             let takes = (mask >> lane & 1).wrapping_neg();
-            *word = *word & !takes | value(lane) & takes;
+            words[lane] = words[lane] & !takes | value(lane) & takes;
         }
     }
 }
