@@ -33,6 +33,6 @@ mod runtime;
 mod simulation;
 
 pub use error::{Fault, FaultKind, Position, SimulatorError};
-pub use lanes::launch::Launch;
+pub use lanes::launch::{Launch, Parameter, Run};
 pub use runtime::{AmdRuntime, PtxRuntime, register_amd, register_ptx};
 pub use simulation::{Argument, BufferId, Simulation};

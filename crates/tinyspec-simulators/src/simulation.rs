@@ -141,7 +141,7 @@ impl Simulation {
     /// When the launch does not fit the kernel, or the kernel does what it must not.
     pub fn run<A: Copy + Into<Argument>>(
         &mut self,
-        kernel: &impl Run,
+        kernel: &(impl Run + ?Sized),
         launch: &Launch,
         arguments: &[A],
     ) -> Result<u64, SimulatorError> {

@@ -7,11 +7,11 @@ mod scalar;
 mod vector;
 
 use super::chip::{Chip, Family};
-use super::object::{Entry, Parameter};
+use super::object::Entry;
 use super::origins;
 use super::text::{self, Given, Line, Operand, register};
 use super::wave::{Counter, Span};
-use crate::{Position, SimulatorError};
+use crate::{Parameter, Position, SimulatorError};
 pub(super) use access::{Access, Base};
 pub(super) use scalar::{ScalarFrom, ScalarStep};
 use smallvec::SmallVec;

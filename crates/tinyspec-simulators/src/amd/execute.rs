@@ -15,7 +15,7 @@ use crate::lanes::launch::Given;
 use crate::lanes::memory::{Memory, Region};
 use crate::lanes::schedule::Schedule;
 use crate::lanes::{Mask, Trouble, show_lanes};
-use crate::{Fault, FaultKind, Launch, SimulatorError};
+use crate::{Fault, FaultKind, Launch, Parameter, SimulatorError};
 use tinyspec_backends::Memory as _;
 use tinyspec_backends::host_memory::{self, HostMemory};
 
@@ -138,7 +138,7 @@ fn check(code: &Code, launch: &Launch, given: &[Given]) -> Result<(), SimulatorE
     if given.len() != code.params.len() {
         return refuse(format!("it takes {} parameters, {} are given", code.params.len(), given.len()));
     }
-    let is_wrong = |(parameter, given): (&super::object::Parameter, &Given)| match given {
+    let is_wrong = |(parameter, given): (&Parameter, &Given)| match given {
         Given::Memory(..) => parameter.bytes != 8,
         Given::Value(_) => parameter.bytes > 8 || parameter.is_pointer,
     };

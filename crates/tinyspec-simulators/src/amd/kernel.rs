@@ -4,7 +4,7 @@ use super::decode::{self, Code};
 use super::execute;
 use super::object::{self, Object};
 use crate::lanes::launch::{Given, Run};
-use crate::{Launch, Position, SimulatorError};
+use crate::{Launch, Parameter, Position, SimulatorError};
 use std::sync::Arc;
 
 /// A code object of HSA.
@@ -66,11 +66,6 @@ impl Kernel {
     pub fn parameters(&self) -> usize {
         self.code.params.len()
     }
-
-    /// The size of each parameter in bytes, and whether it is a pointer.
-    pub fn parameter_kinds(&self) -> impl Iterator<Item = (usize, bool)> {
-        self.code.params.iter().map(|parameter| (parameter.bytes, parameter.is_pointer))
-    }
 }
 
 impl Run for Kernel {
@@ -80,6 +75,10 @@ impl Run for Kernel {
 
     fn parameter_count(&self) -> usize {
         self.parameters()
+    }
+
+    fn layout(&self) -> Vec<Parameter> {
+        self.code.params.clone()
     }
 
     fn takes_local(&self) -> bool {

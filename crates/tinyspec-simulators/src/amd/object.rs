@@ -1,5 +1,6 @@
 //! Code objects of HSA: the kernels of one, with what a launch has to know of each.
 
+use crate::Parameter;
 use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object as _, ObjectSection as _, ObjectSymbol as _};
 use rmpv::Value;
@@ -32,14 +33,6 @@ const CHIPS: &[(u32, &str)] = &[
     (0x48, "gfx1200"),
     (0x4e, "gfx1201"),
 ];
-
-/// A parameter of a kernel, in its segment of arguments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Parameter {
-    pub offset: usize,
-    pub bytes: usize,
-    pub is_pointer: bool,
-}
 
 /// A kernel as its descriptor and the metadata give it.
 #[derive(Clone, Debug)]

@@ -134,7 +134,7 @@ fn flow(step: &Step, code: &Code, arguments: u64, leaves_out: bool, state: &mut 
         for span in &step.writes {
             for (number, register) in registers(span).enumerate() {
                 let offset = access.offsets[0] + 4 * number as i64;
-                let holds = |parameter: &super::object::Parameter| {
+                let holds = |parameter: &crate::Parameter| {
                     (parameter.offset as i64..(parameter.offset + parameter.bytes) as i64).contains(&offset)
                 };
                 let found = code.params.iter().position(holds).filter(|_| is_argument);

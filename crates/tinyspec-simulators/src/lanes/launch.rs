@@ -10,6 +10,17 @@ pub(crate) enum Given {
     Value(u64),
 }
 
+/// A parameter of a kernel, among the bytes of its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Where it begins.
+    pub offset: usize,
+    /// Its size.
+    pub bytes: usize,
+    /// It is the address of a buffer.
+    pub is_pointer: bool,
+}
+
 /// A kernel of some instruction set.
 pub trait Run {
     /// Its name.
@@ -17,6 +28,9 @@ pub trait Run {
 
     /// How many parameters it takes.
     fn parameter_count(&self) -> usize;
+
+    /// What they are.
+    fn layout(&self) -> Vec<Parameter>;
 
     /// It has an array of LOCAL memory whose size the launch decides.
     fn takes_local(&self) -> bool;

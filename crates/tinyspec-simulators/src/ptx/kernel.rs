@@ -2,9 +2,9 @@
 
 use super::decode::{self, Code};
 use super::syntax::Source;
-use super::{execute, parse};
+use super::{execute, parse, syntax};
 use crate::lanes::launch::{Given, Run};
-use crate::{Launch, SimulatorError};
+use crate::{Launch, Parameter, SimulatorError};
 use std::sync::Arc;
 
 /// A module of PTX.
@@ -66,11 +66,6 @@ impl Kernel {
     pub fn parameters(&self) -> usize {
         self.code.params.len()
     }
-
-    /// The size of each parameter in bytes, and whether it is declared as a pointer.
-    pub fn parameter_kinds(&self) -> impl Iterator<Item = (usize, bool)> {
-        self.code.params.iter().map(|parameter| (parameter.bytes, parameter.is_pointer))
-    }
 }
 
 impl Run for Kernel {
@@ -80,6 +75,15 @@ impl Run for Kernel {
 
     fn parameter_count(&self) -> usize {
         self.parameters()
+    }
+
+    fn layout(&self) -> Vec<Parameter> {
+        let place = |parameter: &syntax::Parameter| Parameter {
+            offset: parameter.offset,
+            bytes: parameter.bytes,
+            is_pointer: parameter.is_pointer,
+        };
+        self.code.params.iter().map(place).collect()
     }
 
     fn takes_local(&self) -> bool {

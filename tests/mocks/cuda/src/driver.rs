@@ -1,46 +1,13 @@
 //! The functions of the library.
 
-use crate::machine::{Held, Outcome, Source, Work, error, machine};
+use crate::vendor::{VENDOR, capability, machine, read};
 use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUmodule, CUresult, CUstream};
-use cudarc::driver::sys::{CUdevice_attribute, CUjit_option};
+use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags, CUjit_option};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use tinyspec_mock_machine::{Held, Refusal, Source, Work, exports, pointer, put};
 use tinyspec_simulators::Launch;
 
-/// Exports functions that give a result by its number. Their parameters are those that cudarc declares.
-macro_rules! exports {
-    ($($(#[$doc:meta])* fn $function:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {
-        $(
-            /// # Safety
-            /// As in CUDA's documentation: pointers are valid for what is read or written.
-            #[allow(non_snake_case, clippy::too_many_arguments)]
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $function($($argument: $type),*) -> c_int {
-                let answer = || -> Outcome { $body };
-                match answer() {
-                    Ok(()) => 0,
-                    Err(code) => code,
-                }
-            }
-            const _: unsafe fn($($type),*) -> CUresult = sys::$function;
-        )*
-    };
-}
-
-/// Gives a result.
-unsafe fn put<T>(to: *mut T, value: T) -> Outcome {
-    if to.is_null() {
-        return error(CUresult::CUDA_ERROR_INVALID_VALUE);
-    }
-    // SAFETY: as the caller of the library promises.
-    unsafe { to.write(value) };
-    Ok(())
-}
-
-fn pointer<T>(handle: usize) -> *mut T {
-    std::ptr::without_provenance_mut(handle)
-}
-
-exports! {
+exports! { VENDOR;
     fn cuInit(_flags: c_uint) {
         machine().initialise()
     }
@@ -73,11 +40,11 @@ exports! {
     fn cuDeviceGetAttribute(value: *mut c_int, attribute: CUdevice_attribute, device: CUdevice) {
         let machine = machine();
         machine.device(device)?;
-        let capability = machine.settings().capability;
+        let capability = capability(&machine.settings().chip);
         let number = match attribute {
             CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR => capability / 10,
             CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR => capability % 10,
-            _ => return error(CUresult::CUDA_ERROR_INVALID_VALUE),
+            _ => return Err(Refusal::Value),
         };
         // SAFETY: as above.
         unsafe { put(value, number) }
@@ -142,12 +109,8 @@ exports! {
 
     fn cuMemcpyHtoDAsync_v2(to: CUdeviceptr, from: *const c_void, count: usize, stream: CUstream) {
         let mut machine = machine();
-        // What is not pinned is copied at once, what is pinned when it is the copy's turn.
-        let from = match machine.is_pinned(from.addr(), count) {
-            true => Source::Pinned(from.expose_provenance(), count),
-            // SAFETY: as above.
-            false => Source::Copied(unsafe { std::slice::from_raw_parts(from.cast::<u8>(), count) }.to_vec()),
-        };
+        // SAFETY: as above.
+        let from = unsafe { Source::of(&machine, from.cast(), count) };
         machine.enqueue(stream.addr(), Work::Write { to, from })
     }
 
@@ -174,8 +137,8 @@ exports! {
         machine.enqueue(stream.addr(), Work::Copy { to: (to_device?, to), from: (from_device?, from), bytes })
     }
 
-    fn cuEventCreate(event: *mut CUevent, _flags: c_uint) {
-        let handle = machine().new_event()?;
+    fn cuEventCreate(event: *mut CUevent, flags: c_uint) {
+        let handle = machine().new_event(flags & CUevent_flags::CU_EVENT_DISABLE_TIMING as c_uint == 0)?;
         // SAFETY: as above.
         unsafe { put(event, pointer(handle)) }
     }
@@ -196,6 +159,12 @@ exports! {
         machine().wait_for(event.addr())
     }
 
+    fn cuEventElapsedTime(milliseconds: *mut f32, start: CUevent, end: CUevent) {
+        let between = machine().between(start.addr(), end.addr())?;
+        // SAFETY: as above.
+        unsafe { put(milliseconds, between) }
+    }
+
     fn cuStreamWaitEvent(stream: CUstream, event: CUevent, _flags: c_uint) {
         machine().order(stream.addr(), event.addr())
     }
@@ -212,20 +181,20 @@ exports! {
             let given = |number: usize| (options.add(number).read(), values.add(number).read());
             (CStr::from_ptr(image.cast()), (0..count as usize).map(given).collect::<Vec<_>>())
         };
-        match machine().load(&image.to_string_lossy()) {
-            // SAFETY: as above.
-            Ok(handle) => unsafe { put(module, pointer(handle)) },
-            Err((code, words)) => {
-                let value = |wanted| options.iter().find(|(option, _)| *option == wanted).map(|(_, value)| *value);
-                let log = value(CUjit_option::CU_JIT_ERROR_LOG_BUFFER);
-                let room = value(CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES).map_or(0, <*mut c_void>::addr);
-                if let Some(log) = log {
-                    // SAFETY: as above: the log has as many bytes as the other option says.
-                    unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), log.cast(), words.len().min(room)) };
-                }
-                Err(code)
+        let mut machine = machine();
+        let kernels = read(&image.to_string_lossy(), &machine.settings()).map_err(|(refusal, words)| {
+            let value = |wanted| options.iter().find(|(option, _)| *option == wanted).map(|(_, value)| *value);
+            let log = value(CUjit_option::CU_JIT_ERROR_LOG_BUFFER);
+            let room = value(CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES).map_or(0, <*mut c_void>::addr);
+            if let Some(log) = log {
+                // SAFETY: as above: the log has as many bytes as the other option says.
+                unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), log.cast(), words.len().min(room)) };
             }
-        }
+            refusal
+        })?;
+        let handle = machine.load(kernels)?;
+        // SAFETY: as above.
+        unsafe { put(module, pointer(handle)) }
     }
 
     fn cuModuleUnload(module: CUmodule) {
@@ -254,17 +223,17 @@ exports! {
         extra: *mut *mut c_void,
     ) {
         let mut machine = machine();
-        let sizes = machine.parameters(function.addr())?;
-        if !extra.is_null() || (parameters.is_null() && !sizes.is_empty()) {
-            return error(CUresult::CUDA_ERROR_INVALID_VALUE);
+        let layout = machine.parameters(function.addr())?;
+        if !extra.is_null() || (parameters.is_null() && !layout.is_empty()) {
+            return Err(Refusal::Value);
         }
         let mut values = Vec::new();
-        for (number, &size) in sizes.iter().enumerate() {
+        for (number, parameter) in layout.iter().enumerate() {
             let mut bytes = [0; 8];
             // SAFETY: as above: a pointer for each parameter, to as many bytes as that has.
             unsafe {
                 let from = parameters.add(number).read().cast::<u8>();
-                std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), size.min(8));
+                std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), parameter.bytes.min(8));
             }
             values.push(u64::from_le_bytes(bytes));
         }
@@ -279,7 +248,7 @@ exports! {
 /// # Safety
 /// The pointer is valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mock_cuda_held(held: *mut Held) {
+pub unsafe extern "C" fn mock_held(held: *mut Held) {
     // SAFETY: as the caller promises.
     unsafe { held.write(machine().held()) }
 }
@@ -292,7 +261,7 @@ pub unsafe extern "C" fn mock_cuda_held(held: *mut Held) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuGetErrorName(result: c_int, name: *mut *const c_char) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { put_text(name, text(result).map(|(name, _)| name)) }
+    unsafe { put_text(name, VENDOR.texts(result)[0]) }
 }
 
 /// # Safety
@@ -301,32 +270,64 @@ pub unsafe extern "C" fn cuGetErrorName(result: c_int, name: *mut *const c_char)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuGetErrorString(result: c_int, string: *mut *const c_char) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { put_text(string, text(result).map(|(_, string)| string)) }
+    unsafe { put_text(string, VENDOR.texts(result)[1]) }
 }
-
-const _: unsafe fn(CUresult, *mut *const c_char) -> CUresult = sys::cuGetErrorName;
-const _: unsafe fn(CUresult, *mut *const c_char) -> CUresult = sys::cuGetErrorString;
 
 /// # Safety
 /// The pointer is valid.
-unsafe fn put_text(to: *mut *const c_char, text: Option<&'static CStr>) -> c_int {
+unsafe fn put_text(to: *mut *const c_char, text: *const c_char) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { to.write(text.map_or(std::ptr::null(), CStr::as_ptr)) };
-    if text.is_some() { 0 } else { CUresult::CUDA_ERROR_INVALID_VALUE as c_int }
+    unsafe { to.write(text) };
+    VENDOR.number(if text.is_null() { Err(Refusal::Value) } else { Ok(()) })
 }
 
-/// Name and description of a result.
-fn text(result: c_int) -> Option<(&'static CStr, &'static CStr)> {
-    const TEXTS: &[(CUresult, &CStr, &CStr)] = &[
-        (CUresult::CUDA_ERROR_INVALID_VALUE, c"CUDA_ERROR_INVALID_VALUE", c"invalid argument"),
-        (CUresult::CUDA_ERROR_OUT_OF_MEMORY, c"CUDA_ERROR_OUT_OF_MEMORY", c"out of memory"),
-        (CUresult::CUDA_ERROR_NO_DEVICE, c"CUDA_ERROR_NO_DEVICE", c"no device is detected"),
-        (CUresult::CUDA_ERROR_INVALID_PTX, c"CUDA_ERROR_INVALID_PTX", c"the PTX cannot be compiled"),
-        (CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION, c"CUDA_ERROR_UNSUPPORTED_PTX_VERSION", c"the PTX is too new"),
-        (CUresult::CUDA_ERROR_ECC_UNCORRECTABLE, c"CUDA_ERROR_ECC_UNCORRECTABLE", c"uncorrectable memory error"),
-        (CUresult::CUDA_ERROR_ILLEGAL_ADDRESS, c"CUDA_ERROR_ILLEGAL_ADDRESS", c"an illegal memory access"),
-        (CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, c"CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", c"too many resources"),
-        (CUresult::CUDA_ERROR_LAUNCH_FAILED, c"CUDA_ERROR_LAUNCH_FAILED", c"the launch failed"),
-    ];
-    TEXTS.iter().find(|(known, ..)| *known as c_int == result).map(|&(_, name, string)| (name, string))
-}
+/// That the parameters are those of NVIDIA's header.
+const _: () = {
+    let _: unsafe fn(c_uint) -> CUresult = sys::cuInit;
+    let _: unsafe fn(*mut c_int) -> CUresult = sys::cuDriverGetVersion;
+    let _: unsafe fn(*mut c_int) -> CUresult = sys::cuDeviceGetCount;
+    let _: unsafe fn(*mut CUdevice, c_int) -> CUresult = sys::cuDeviceGet;
+    let _: unsafe fn(*mut c_char, c_int, CUdevice) -> CUresult = sys::cuDeviceGetName;
+    let _: unsafe fn(*mut c_int, CUdevice_attribute, CUdevice) -> CUresult = sys::cuDeviceGetAttribute;
+    let _: unsafe fn(*mut CUcontext, CUdevice) -> CUresult = sys::cuDevicePrimaryCtxRetain;
+    let _: unsafe fn(CUdevice) -> CUresult = sys::cuDevicePrimaryCtxRelease_v2;
+    let _: unsafe fn(CUcontext) -> CUresult = sys::cuCtxSetCurrent;
+    let _: unsafe fn(*mut CUstream, c_uint) -> CUresult = sys::cuStreamCreate;
+    let _: unsafe fn(CUstream) -> CUresult = sys::cuStreamDestroy_v2;
+    let _: unsafe fn(CUstream) -> CUresult = sys::cuStreamSynchronize;
+    let _: unsafe fn(*mut CUdeviceptr, usize) -> CUresult = sys::cuMemAlloc_v2;
+    let _: unsafe fn(CUdeviceptr) -> CUresult = sys::cuMemFree_v2;
+    let _: unsafe fn(*mut usize, *mut usize) -> CUresult = sys::cuMemGetInfo_v2;
+    let _: unsafe fn(*mut *mut c_void, usize, c_uint) -> CUresult = sys::cuMemHostAlloc;
+    let _: unsafe fn(*mut c_void) -> CUresult = sys::cuMemFreeHost;
+    let _: unsafe fn(CUdeviceptr, *const c_void, usize, CUstream) -> CUresult = sys::cuMemcpyHtoDAsync_v2;
+    let _: unsafe fn(*mut c_void, CUdeviceptr, usize, CUstream) -> CUresult = sys::cuMemcpyDtoHAsync_v2;
+    let _: unsafe fn(CUdeviceptr, CUdeviceptr, usize, CUstream) -> CUresult = sys::cuMemcpyDtoDAsync_v2;
+    let _: unsafe fn(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, usize, CUstream) -> CUresult =
+        sys::cuMemcpyPeerAsync;
+    let _: unsafe fn(*mut CUevent, c_uint) -> CUresult = sys::cuEventCreate;
+    let _: unsafe fn(CUevent) -> CUresult = sys::cuEventDestroy_v2;
+    let _: unsafe fn(CUevent, CUstream) -> CUresult = sys::cuEventRecord;
+    let _: unsafe fn(CUevent) -> CUresult = sys::cuEventQuery;
+    let _: unsafe fn(CUevent) -> CUresult = sys::cuEventSynchronize;
+    let _: unsafe fn(CUstream, CUevent, c_uint) -> CUresult = sys::cuStreamWaitEvent;
+    let _: unsafe fn(*mut CUmodule, *const c_void, c_uint, *mut CUjit_option, *mut *mut c_void) -> CUresult =
+        sys::cuModuleLoadDataEx;
+    let _: unsafe fn(CUmodule) -> CUresult = sys::cuModuleUnload;
+    let _: unsafe fn(*mut CUfunction, CUmodule, *const c_char) -> CUresult = sys::cuModuleGetFunction;
+    let _: unsafe fn(
+        CUfunction,
+        c_uint,
+        c_uint,
+        c_uint,
+        c_uint,
+        c_uint,
+        c_uint,
+        c_uint,
+        CUstream,
+        *mut *mut c_void,
+        *mut *mut c_void,
+    ) -> CUresult = sys::cuLaunchKernel;
+    let _: unsafe fn(CUresult, *mut *const c_char) -> CUresult = sys::cuGetErrorName;
+    let _: unsafe fn(CUresult, *mut *const c_char) -> CUresult = sys::cuGetErrorString;
+};

@@ -1,0 +1,1 @@
+//! The drivers of GPUs, with a mock of each vendor's library.
