@@ -7,6 +7,7 @@ mod carried;
 mod custom;
 mod elementwise;
 mod far;
+mod large;
 mod matrix;
 mod programs;
 mod races;

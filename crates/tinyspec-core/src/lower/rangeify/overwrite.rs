@@ -3,7 +3,7 @@
 //! A state that is assigned, and whose old value nobody else has, may be overwritten. A result gets an input's memory
 //! where each kernel that reads the old value can run before the one that writes, and that one reads each place only for
 //! what it writes there. Then what stays as it is is neither read nor written: a part that is set costs what the part
-//! costs.
+//! costs, and a kernel written by hand updates the input itself instead of a copy.
 
 use super::narrow::only_what_differs;
 use super::{KernelCall, Schedule};
@@ -19,7 +19,7 @@ pub struct Overwrite {
     pub output: usize,
     /// Slot of the input, which has the result's dtype and shape.
     pub slot: u32,
-    /// Granted only where the result is the input with a part of it replaced.
+    /// Granted only where the result is the input with a part of it replaced, or as a kernel written by hand updates it.
     pub only_part: bool,
 }
 
@@ -31,10 +31,10 @@ const LARGE: usize = 1 << 20;
 /// # Errors
 /// When a rewritten kernel is refused.
 pub fn overwrite(mut schedule: Schedule, wanted: &[Overwrite]) -> Result<(Schedule, Vec<Overwrite>)> {
-    // Kernels written by hand have an order of their own; dims are no buffers, and parts of them have several writers.
+    // Dims are no buffers, and parts of them have several writers.
     let graph = &schedule.graph;
     let takes_parts = |call: &KernelCall| arguments(&schedule, call).iter().any(|&leaf| graph.op(leaf) == Op::Shrink);
-    if schedule.calls.iter().any(|call| call.written.is_some() || call.takes_dims(graph) || takes_parts(call)) {
+    if schedule.calls.iter().any(|call| call.takes_dims(graph) || takes_parts(call)) {
         return Ok((schedule, vec![]));
     }
     let mut granted: Vec<Overwrite> = Vec::new();
@@ -108,9 +108,13 @@ fn one(schedule: &mut Schedule, wish: Overwrite) -> Result<Option<bool>> {
     }
     let position = |node: NodeId| arguments[writer].iter().position(|&argument| argument == node);
     let Some(place) = position(buffer) else { return Ok(None) };
+    let is_by_hand = schedule.calls[writer].written.is_some();
+    let is_updated = (writer + 1..arguments.len()).any(|call| writes(call, buffer));
     let kernel = match position(input) {
-        Some(read) => match in_place(graph, schedule.calls[writer].kernel, place as u32, read as u32)? {
-            Some(kernel) if wish.only_part && !kernel.is_partial => return Ok(None),
+        Some(read) => match in_place(graph, schedule.calls[writer].kernel, place as u32, read as u32, !is_by_hand)? {
+            Some(kernel) if wish.only_part && !(kernel.is_partial || is_by_hand || is_updated && kernel.is_copy) => {
+                return Ok(None);
+            }
             Some(kernel) => Some((kernel, read)),
             None => return Ok(None),
         },
@@ -119,8 +123,9 @@ fn one(schedule: &mut Schedule, wish: Overwrite) -> Result<Option<bool>> {
     };
     let readers: Vec<usize> = readers.into_iter().filter(|&reader| reader != writer).collect();
     let bytes = graph.props(input).element_count().as_const().unwrap_or(0).max(0) as usize * graph.dtype(input).size();
-    let saves = bytes >= LARGE || kernel.as_ref().is_some_and(|(kernel, _)| kernel.is_partial);
-    Rebuild { writer, buffer, input, kernel, readers, after, arguments }.run(schedule)?;
+    let is_copied = is_updated && kernel.as_ref().is_some_and(|(kernel, _)| kernel.is_copy);
+    let saves = bytes >= LARGE || is_copied || kernel.as_ref().is_some_and(|(kernel, _)| kernel.is_partial);
+    Rebuild { writer, is_copied, buffer, input, kernel, readers, after, arguments }.run(schedule)?;
     Ok(Some(saves))
 }
 
@@ -153,10 +158,13 @@ struct Kernel {
     sink: NodeId,
     /// Does not write all of the result.
     is_partial: bool,
+    /// Writes what is there.
+    is_copy: bool,
 }
 
-/// The kernel with its Params `place`, which it writes, and `read` as one; `None` where it may read what it has written.
-fn in_place(schedule: &Graph, kernel: NodeId, place: u32, read: u32) -> Result<Option<Kernel>> {
+/// The kernel with its Params `place`, which it writes, and `read` as one; `None` where it may read what it has written. Its
+/// loops may be cut down to where it writes, unless somebody has written them.
+fn in_place(schedule: &Graph, kernel: NodeId, place: u32, read: u32, may_be_narrow: bool) -> Result<Option<Kernel>> {
     let mut graph = Graph::new();
     let sink = graph.import(schedule, &[kernel], |_, _| Ok(None))?[0];
     let live = graph.reachable(&[sink]);
@@ -179,8 +187,10 @@ fn in_place(schedule: &Graph, kernel: NodeId, place: u32, read: u32) -> Result<O
             && matches!(graph.sources(address), &[memory, index] if memory == from
                 && (index == position || Sums::default().of(graph, index) == stored))
     };
+    let is_copy = old(&graph, graph.source(store, 1));
     let mut found = None;
-    if let Some(partial) = only_what_differs(&mut graph, sink, store, old)?
+    if may_be_narrow
+        && let Some(partial) = only_what_differs(&mut graph, sink, store, old)?
         && is_safe(&graph, partial, to, from)
     {
         found = Some(partial);
@@ -203,7 +213,7 @@ fn in_place(schedule: &Graph, kernel: NodeId, place: u32, read: u32) -> Result<O
         }
     }
     let sink = substitute(&mut graph, &[sink], &renamed)?[0];
-    Ok(Some(Kernel { graph, sink, is_partial }))
+    Ok(Some(Kernel { graph, sink, is_partial, is_copy }))
 }
 
 /// The one Store into a Param.
@@ -238,6 +248,8 @@ fn is_safe(graph: &Graph, sink: NodeId, to: NodeId, from: NodeId) -> bool {
 /// The schedule anew, with one Call that writes an input.
 struct Rebuild {
     writer: usize,
+    /// It only copies the input, for a Call that updates the copy.
+    is_copied: bool,
     /// What it wrote so far.
     buffer: NodeId,
     input: NodeId,
@@ -279,6 +291,9 @@ impl Rebuild {
                     state = graph.add(Op::After, &before.collect::<Vec<_>>(), Arg::None)?;
                 }
                 places.insert(self.buffer, state);
+                if self.is_copied {
+                    continue;
+                }
                 if let Some((own, read)) = &self.kernel {
                     buffers.remove(*read);
                     kernel = graph.import(&own.graph, &[own.sink], |_, _| Ok(None))?[0];
@@ -295,7 +310,11 @@ impl Rebuild {
                 places.insert(buffer, written);
             }
             nodes.insert(number, node);
-            calls.push(KernelCall { node, kernel, ..call.clone() });
+            let mut written = call.written.clone();
+            if let (Some(written), Some((_, read)), true) = (&mut written, &self.kernel, number == self.writer) {
+                written.buffers.remove(*read);
+            }
+            calls.push(KernelCall { node, kernel, written, ..call.clone() });
         }
         let leaves: Vec<NodeId> = schedule.outputs.iter().map(|&output| leaf(graph, output)).collect();
         schedule.outputs = leaves.into_iter().map(|output| place(&places, output)).collect();
