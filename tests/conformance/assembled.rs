@@ -4,17 +4,25 @@
 //! The assembler comes from PyPI, once, into the folder of tests; nothing of it is kept elsewhere. In CI a share of the cases
 //! is assembled, on two chips; with `TINYSPEC_SHAPES=all` all of them, on four.
 
-use crate::{corpus, run};
-use std::collections::BTreeMap;
+use crate::corpus;
+use crate::recorded::{Recorder, each, kernels};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use tinyspec::Tensor;
+use tinyspec::backends::Gpu;
+use tinyspec::backends::gpu::ptxas::{Assembler, Assembling};
 use tinyspec::backends::llvm::LlvmCompiler;
-use tinyspec::backends::{BackendError, Gpu, Launch, Program, Runtime};
-use tinyspec::{realize_all, with_default_device};
 
-const PACKAGE: &str = "nvidia-cuda-nvcc-cu12==12.9.86";
+const PACKAGE: Package = Package { name: "nvidia-cuda-nvcc-cu12==12.9.86", folder: "nvidia/cuda_nvcc/bin" };
+/// Of the long mode, too.
+const NEWER: Package = Package { name: "nvidia-cuda-nvcc==13.5.37", folder: "nvidia/cu13/bin" };
+
+struct Package {
+    name: &'static str,
+    folder: &'static str,
+}
+
 /// Of so many cases one is assembled in CI.
 const SHARE: usize = 8;
 /// Chips of CI, and those of the long mode.
@@ -23,70 +31,19 @@ const MORE_CHIPS: [&str; 2] = ["sm_100", "sm_120"];
 /// Registers of 32 bits that the threads of a workgroup have together.
 const REGISTERS: usize = 65_536;
 
-/// Remembers code, and runs nothing.
-#[derive(Clone, Default)]
-struct Recorder(Arc<Mutex<BTreeMap<String, String>>>);
-
-struct Recorded;
-
-impl Program for Recorded {
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
-}
-
-// SAFETY: memory is the trait's own, and nothing accesses it.
-unsafe impl Runtime for Recorder {
-    fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
-        let text = String::from_utf8_lossy(code).trim_end_matches('\0').to_string();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(text, name.into());
-        Ok(Arc::new(Recorded))
-    }
-
-    unsafe fn enqueue(&self, _: &[Launch], _: &[*mut u8]) -> Result<(), BackendError> {
-        Ok(())
-    }
-}
-
 /// The assembler, fetched if it is not there yet.
-fn assembler() -> Result<PathBuf, String> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(PACKAGE.replace("==", "-"));
-    let file = folder.join("nvidia/cuda_nvcc/bin/ptxas");
+fn assembler(package: &Package) -> Result<PathBuf, String> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(package.name.replace("==", "-"));
+    let file = folder.join(package.folder).join("ptxas");
     if !file.exists() {
         let mut pip = Command::new("python3");
         pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check", "--target"]);
-        let output = pip.arg(&folder).arg(PACKAGE).output().map_err(|error| format!("python3: {error}"))?;
+        let output = pip.arg(&folder).arg(package.name).output().map_err(|error| format!("python3: {error}"))?;
         if !output.status.success() {
             return Err(format!("pip: {}", String::from_utf8_lossy(&output.stderr).trim()));
         }
     }
-    if file.exists() { Ok(file) } else { Err(format!("{PACKAGE} has no {}", file.display())) }
-}
-
-/// The distinct kernels of the corpus's cases that are taken.
-fn kernels(
-    chip: &str,
-    is_taken: impl Fn(usize) -> bool,
-) -> Result<BTreeMap<String, String>, Box<dyn std::error::Error>> {
-    let (name, recorder) = (format!("assembled:{chip}"), Recorder::default());
-    let target = Gpu::named(chip)?.target();
-    tinyspec::register(&name, target, Arc::new(LlvmCompiler::new()?), Arc::new(recorder.clone()));
-    let cases = corpus::read(&corpus::folder())?;
-    for (_, case) in cases.iter().enumerate().filter(|(number, case)| is_taken(*number) && case.op != "promote") {
-        // What is read is zeros: whatever a case makes of them, its kernels are made.
-        let _ = with_default_device::<(), tinyspec::Error>(&name, || {
-            let inputs = case.inputs.iter().map(|input| run::tensor(input, &name)).collect::<Result<Vec<_>, _>>();
-            if let Ok(inputs) = inputs
-                && let Ok(mut all) = run::outputs(case, &inputs)
-            {
-                let gradients = run::gradients(case, &name, &inputs, &all);
-                all.extend(gradients.unwrap_or_default());
-                let _ = realize_all(&all.iter().collect::<Vec<_>>());
-            }
-            Ok(())
-        });
-    }
-    Ok(std::mem::take(&mut *recorder.0.lock().unwrap_or_else(PoisonError::into_inner)))
+    if file.exists() { Ok(file) } else { Err(format!("{} has no {}", package.name, file.display())) }
 }
 
 /// What the assembler has against a kernel.
@@ -122,13 +79,17 @@ fn the_assembler_takes_every_kernel() -> Result<(), Box<dyn std::error::Error>> 
         println!("skipped: no corpus");
         return Ok(());
     }
-    let assembler = match assembler() {
-        Ok(assembler) => assembler,
-        Err(error) => {
-            println!("skipped: no assembler of NVIDIA's: {error}");
-            return Ok(());
+    let packages = [PACKAGE, NEWER].into_iter().take(if crate::takes_all_shapes() { 2 } else { 1 });
+    let mut assemblers = Vec::new();
+    for package in packages {
+        match assembler(&package) {
+            Ok(file) => assemblers.push((package.name, file)),
+            Err(error) => println!("skipped: no assembler of NVIDIA's: {error}"),
         }
-    };
+    }
+    if assemblers.is_empty() {
+        return Ok(());
+    }
     let takes_all = crate::takes_all_shapes();
     let chips = CHIPS.into_iter().chain(MORE_CHIPS.into_iter().filter(|_| takes_all));
     for (turn, chip) in chips.enumerate() {
@@ -139,29 +100,54 @@ fn the_assembler_takes_every_kernel() -> Result<(), Box<dyn std::error::Error>> 
                 return Ok(());
             }
         };
-        let (all, next, failures) = (kernels.iter().collect::<Vec<_>>(), AtomicUsize::new(0), Mutex::new(Vec::new()));
-        std::thread::scope(|scope| {
-            for worker in 0..tinyspec::threads().unwrap_or(1) {
-                let (all, next, failures, assembler) = (&all, &next, &failures, &assembler);
-                scope.spawn(move || {
-                    let name = format!("assembled-{chip}-{worker}-{}.ptx", std::process::id());
-                    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-                    while let Some((ptx, name)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        if let Err(reason) = assemble(assembler, chip, &file, ptx) {
-                            failures
-                                .lock()
-                                .unwrap_or_else(PoisonError::into_inner)
-                                .push(format!("{name}: {reason}\n{ptx}"));
-                        }
-                    }
-                    let _ = std::fs::remove_file(&file);
-                });
-            }
-        });
-        let failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
-        println!("{chip}: {} kernels, {} refused", all.len(), failures.len());
-        assert!(failures.is_empty(), "{chip}: {}\n{}", failures.len(), failures[0]);
+        let all: Vec<(&Vec<u8>, &String)> = kernels.iter().collect();
+        for (package, assembler) in &assemblers {
+            let failures = each(&all, |worker, ptx, name| {
+                let ptx = String::from_utf8_lossy(ptx);
+                let ptx = ptx.trim_end_matches('\0');
+                let file = format!("assembled-{chip}-{worker}-{}.ptx", std::process::id());
+                let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(file);
+                let assembled = assemble(assembler, chip, &file, ptx);
+                let _ = std::fs::remove_file(&file);
+                assembled.map_err(|reason| format!("{name}: {reason}\n{ptx}"))
+            });
+            println!("{package}, {chip}: {} kernels, {} refused", all.len(), failures.len());
+            assert!(failures.is_empty(), "{chip}: {}\n{}", failures.len(), failures[0]);
+        }
         assert!(all.len() > 50, "{chip}: of {} kernels", all.len());
+    }
+    Ok(())
+}
+
+/// A device of NVIDIA's gets what its assembler makes.
+#[test]
+fn kernels_become_cubins() -> Result<(), Box<dyn std::error::Error>> {
+    let assembler = match assembler(&PACKAGE).and_then(Assembler::at) {
+        Ok(assembler) => assembler,
+        Err(error) => {
+            println!("skipped: no assembler of NVIDIA's: {error}");
+            return Ok(());
+        }
+    };
+    if let Err(error) = LlvmCompiler::new() {
+        println!("skipped: code for GPUs: {error}");
+        return Ok(());
+    }
+    assert_eq!(assembler.version(), "12.9.86");
+    assert!(assembler.assemble("sm_80", b".version 7.0\n.target sm_80\nfrob").is_err());
+    for chip in ["sm_80", "sm_90a"] {
+        let (name, recorder) = (format!("cubins:{chip}"), Recorder::default());
+        let compiler = Arc::new(Assembling::by(assembler.clone(), LlvmCompiler::new()?));
+        tinyspec::register(&name, Gpu::named(chip)?.target(), compiler, Arc::new(recorder.clone()));
+        let x = Tensor::from_slice(&[1f32; 64], [8, 8]).to(name.as_str());
+        x.matmul(&x).softmax(-1).realize()?;
+        let kernels = recorder.take();
+        assert!(!kernels.is_empty());
+        for (code, kernel) in kernels {
+            const CUDA: [u8; 2] = [190, 0];
+            assert!(code.starts_with(b"\x7fELF") && code[18..20] == CUDA, "{kernel} for {chip}");
+            assert!(code.windows(6).any(|bytes| bytes == b".text."), "{kernel} for {chip}");
+        }
     }
     Ok(())
 }

@@ -13,8 +13,10 @@ mod expression;
 #[path = "../launch.rs"]
 #[allow(dead_code)]
 mod launch;
+mod linked;
 mod models;
 mod programs;
+mod recorded;
 mod rendered;
 mod run;
 mod simulated;

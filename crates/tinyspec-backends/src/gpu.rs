@@ -9,6 +9,8 @@ mod driver_error;
 #[cfg(feature = "amdgpu")]
 pub mod hip;
 pub mod intrinsics;
+#[cfg(feature = "cuda")]
+pub mod ptxas;
 mod table;
 
 pub use compile_only::CompileOnly;

@@ -23,6 +23,7 @@ const NAMES: &[&str] = &[
     "MEMORY",
     "PERF_MAP",
     "PLANS",
+    "PTXAS",
     "SCHEDULES",
     "STRICT",
     "THREADS",

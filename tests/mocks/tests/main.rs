@@ -3,6 +3,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod assembler;
 mod behaviour;
 mod kernel;
 mod opening;

@@ -86,7 +86,7 @@ pub static AMD: Vendor = Vendor {
 };
 
 /// The variable that tells a process which vendor it tests.
-pub const TESTED: &str = "TINYSPEC_TESTED_DRIVER";
+pub const TESTED: &str = "TESTED_DRIVER";
 
 /// The vendor that this process tests.
 pub fn vendor() -> &'static Vendor {

@@ -1,8 +1,10 @@
-//! GPUs of NVIDIA, through CUDA's driver: nothing else has to be installed. PTX goes to the driver, which has the assembler.
+//! GPUs of NVIDIA, through CUDA's driver: nothing else has to be installed. PTX goes to the driver, which has an assembler;
+//! what [`super::ptxas`] has assembled is loaded as it is.
 
 use super::driver::{self, Called, Driver, Facts, Handle, Library, Names, Place, Search, Vendor, functions};
 use super::{DriverError, Gpu};
 use crate::Runtime;
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
 use smallvec::SmallVec;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
@@ -166,23 +168,27 @@ impl Vendor for Cuda {
     }
 
     fn entry(&self, code: &[u8]) -> Result<CString, String> {
-        let entry = entry(text(code)).ok_or("it is no PTX with a kernel")?;
+        let entry = match is_cubin(code) {
+            true => entry_of_cubin(code)?,
+            false => entry(text(code)).ok_or("it is no PTX with a kernel")?.to_string(),
+        };
         CString::new(entry).map_err(|error| error.to_string())
     }
 
     fn load(&self, code: &[u8]) -> Result<Handle, (Called, String)> {
         // Up to the first zero, so that there is none within.
-        let image = CString::new(text(code)).unwrap_or_default();
+        let ended = if is_cubin(code) { CString::default() } else { CString::new(text(code)).unwrap_or_default() };
+        let image = if is_cubin(code) { code.as_ptr() } else { ended.as_ptr().cast() };
         let mut log = vec![0u8; 8192];
         let mut options = [number::ERROR_LOG_BUFFER, number::ERROR_LOG_BUFFER_BYTES];
         // The length is passed in place of a pointer; the last byte stays zero.
         let mut values = [log.as_mut_ptr().cast(), ptr::without_provenance_mut(log.len() - 1)];
         let mut module = ptr::null_mut();
-        // SAFETY: the text ends with a zero; there are as many options as values, and the log has the length that is passed.
+        // SAFETY: the text ends with a zero, and `entry` has read a cubin to its end, which its headers say; there are as many options as values, and the log has the length that is passed.
         let status = unsafe {
             (self.cuModuleLoadDataEx)(
                 &mut module,
-                image.as_ptr().cast(),
+                image.cast(),
                 options.len() as c_uint,
                 options.as_mut_ptr(),
                 values.as_mut_ptr(),
@@ -216,6 +222,20 @@ impl Vendor for Cuda {
             parameters.iter_mut().map(|parameter| ptr::from_mut(parameter).cast()).collect();
         launch(pointers.as_mut_ptr(), ptr::null_mut())
     }
+}
+
+fn is_cubin(code: &[u8]) -> bool {
+    code.starts_with(b"\x7fELF")
+}
+
+/// The name of the first kernel in an assembled module, all of which has to be there.
+fn entry_of_cubin(code: &[u8]) -> Result<String, String> {
+    let damaged = |error: object::Error| format!("it is a damaged cubin: {error}");
+    let file = object::File::parse(code).map_err(damaged)?;
+    file.sections().try_for_each(|section| section.data().map(drop)).map_err(damaged)?;
+    let is_kernel = |symbol: &object::Symbol<'_, '_>| symbol.kind() == SymbolKind::Text && symbol.is_global();
+    let kernel = file.symbols().find(is_kernel).ok_or("it is a cubin without a kernel")?;
+    Ok(kernel.name().map_err(damaged)?.to_string())
 }
 
 /// The text of a module, without the zeros behind it.

@@ -5,7 +5,7 @@ use super::Device;
 use crate::Result;
 use std::sync::Arc;
 #[cfg(any(feature = "cuda", feature = "amdgpu"))]
-use tinyspec_backends::{BackendError, Runtime, gpu::DriverError};
+use tinyspec_backends::{BackendError, Compiler, Runtime, gpu::DriverError};
 use tinyspec_backends::{Gpu, Processor, Target, interpreter, settings};
 
 /// How a device is opened.
@@ -131,13 +131,14 @@ fn gpu_device(name: &str) -> Result<Device> {
 /// The GPU of NVIDIA that CUDA's driver gives this number.
 #[cfg(feature = "cuda")]
 fn cuda_device(name: &str) -> Result<Device> {
-    behind_driver(name, tinyspec_backends::gpu::cuda::open)
+    let compiler = tinyspec_backends::gpu::ptxas::Assembling::new(late::Compiler::default());
+    behind_driver(name, tinyspec_backends::gpu::cuda::open, Arc::new(compiler))
 }
 
 /// The GPU of AMD that HIP gives this number.
 #[cfg(feature = "amdgpu")]
 fn amd_device(name: &str) -> Result<Device> {
-    behind_driver(name, tinyspec_backends::gpu::hip::open)
+    behind_driver(name, tinyspec_backends::gpu::hip::open, Arc::new(late::Compiler::default()))
 }
 
 /// What opens the GPU of a number, and what it gives.
@@ -145,10 +146,10 @@ fn amd_device(name: &str) -> Result<Device> {
 type OpenDriver = fn(&str, usize) -> std::result::Result<(Gpu, Arc<dyn Runtime>), DriverError>;
 
 #[cfg(any(feature = "cuda", feature = "amdgpu"))]
-fn behind_driver(name: &str, open: OpenDriver) -> Result<Device> {
+fn behind_driver(name: &str, open: OpenDriver, compiler: Arc<dyn Compiler>) -> Result<Device> {
     let number = name.split_once(':').and_then(|(_, number)| number.parse().ok()).unwrap_or(0);
     let (gpu, runtime) = open(name, number).map_err(BackendError::from)?;
-    Ok(Device::new(name, gpu.target(), Arc::new(late::Compiler::default()), runtime))
+    Ok(Device::new(name, gpu.target(), compiler, runtime))
 }
 
 /// The interpreter of workgroups, of kernels that are lowered for a GPU of the table.

@@ -1,10 +1,10 @@
 //! The functions of the library.
 
-use crate::vendor::{VENDOR, capability, machine, read};
+use crate::vendor::{VENDOR, capability, machine, read, text_of_cubin};
 use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUmodule, CUresult, CUstream};
 use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags, CUjit_option};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use tinyspec_mock_machine::{Held, Refusal, Source, Work, exports, pointer, put};
+use tinyspec_mock_machine::{Held, Refusal, Source, Work, exports, image_of_file, pointer, put};
 use tinyspec_simulators::Launch;
 
 exports! { VENDOR;
@@ -176,13 +176,17 @@ exports! { VENDOR;
         options: *mut CUjit_option,
         values: *mut *mut c_void,
     ) {
-        // SAFETY: as above: PTX ends with a zero, and there are as many options as values.
-        let (image, options) = unsafe {
+        // SAFETY: as above: a cubin is there as a whole, PTX ends with a zero, and there are as many options as values.
+        let (text, options) = unsafe {
             let given = |number: usize| (options.add(number).read(), values.add(number).read());
-            (CStr::from_ptr(image.cast()), (0..count as usize).map(given).collect::<Vec<_>>())
+            let text = match std::slice::from_raw_parts(image.cast::<u8>(), 1) {
+                [0x7f] => text_of_cubin(image_of_file(image.cast())),
+                _ => Ok(CStr::from_ptr(image.cast()).to_string_lossy().into_owned()),
+            };
+            (text, (0..count as usize).map(given).collect::<Vec<_>>())
         };
         let mut machine = machine();
-        let kernels = read(&image.to_string_lossy(), &machine.settings()).map_err(|(refusal, words)| {
+        let kernels = text.and_then(|text| read(&text, &machine.settings())).map_err(|(refusal, words)| {
             let value = |wanted| options.iter().find(|(option, _)| *option == wanted).map(|(_, value)| *value);
             let log = value(CUjit_option::CU_JIT_ERROR_LOG_BUFFER);
             let room = value(CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES).map_or(0, <*mut c_void>::addr);

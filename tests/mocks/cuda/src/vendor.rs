@@ -1,6 +1,7 @@
 //! What is NVIDIA's own: numbers, names, and which PTX a driver takes.
 
 use cudarc::driver::sys::CUresult;
+use object::{Object as _, ObjectSection as _};
 use std::ffi::c_int;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 use tinyspec_mock_machine::{Kernel, Machine, Refusal, Settings, Vendor, Word};
@@ -52,6 +53,17 @@ words! {
     Endless CUDA_ERROR_LAUNCH_TIMEOUT c"the launch timed out";
     Failed CUDA_ERROR_LAUNCH_FAILED c"the launch failed";
     Broken CUDA_ERROR_ECC_UNCORRECTABLE c"uncorrectable memory error";
+}
+
+/// The section in which a cubin has its text, as that of a fake assembler has: the machine code of no GPU of NVIDIA's is simulated.
+const TEXT: &str = ".tinyspec.ptx";
+
+/// The PTX of a cubin.
+pub(crate) fn text_of_cubin(cubin: &[u8]) -> Result<String, (Refusal, String)> {
+    let damaged = |error: object::Error| (Refusal::Image, error.to_string());
+    let file = object::File::parse(cubin).map_err(damaged)?;
+    let section = file.section_by_name(TEXT).ok_or_else(|| (Refusal::Image, "it is not of a fake assembler".into()))?;
+    Ok(String::from_utf8_lossy(section.data().map_err(damaged)?).into_owned())
 }
 
 /// The number of a chip, such as 80 of `sm_80`.

@@ -1,8 +1,8 @@
 //! The functions of the library, by the signatures of `hip_runtime_api.h`.
 
-use crate::vendor::{VENDOR, length, machine, read};
+use crate::vendor::{VENDOR, machine, read};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use tinyspec_mock_machine::{Held, Outcome, Refusal, Source, Work, exports, pointer, put};
+use tinyspec_mock_machine::{Held, Outcome, Refusal, Source, Work, exports, image_of_file, pointer, put};
 use tinyspec_simulators::{Launch, Parameter};
 
 /// An address of a device's memory is a pointer here.
@@ -162,7 +162,7 @@ exports! { VENDOR;
     fn hipModuleLoadData(module: *mut Handle, image: *const c_void) {
         let mut machine = machine();
         // SAFETY: as above: an object as a whole.
-        let object = unsafe { std::slice::from_raw_parts(image.cast::<u8>(), length(image.cast())) };
+        let object = unsafe { image_of_file(image.cast()) };
         let kernels = read(object, &machine.settings())?;
         let handle = machine.load(kernels)?;
         // SAFETY: as above.

@@ -53,19 +53,3 @@ pub(crate) fn read(object: &[u8], settings: &Settings) -> Outcome<Vec<Kernel>> {
     let kernels = module.kernels().map(|name| Ok(Arc::new(module.kernel(name)?) as Kernel));
     kernels.collect::<Result<_, _>>().map_err(foreign)
 }
-
-/// How many bytes an ELF file has, by its header: the runtime is given none. The sections' headers come last.
-///
-/// # Safety
-/// It points to an ELF file as a whole, or to so many bytes of anything else as a header has.
-pub(crate) unsafe fn length(image: *const u8) -> usize {
-    const HEADER: usize = 64;
-    // SAFETY: as the caller promises.
-    let header = unsafe { std::slice::from_raw_parts(image, HEADER) };
-    let number =
-        |range: std::ops::Range<usize>| header[range].iter().rev().fold(0, |all, &byte| all << 8 | usize::from(byte));
-    match header.starts_with(b"\x7fELF") {
-        true => number(0x28..0x30).saturating_add(number(0x3a..0x3c) * number(0x3c..0x3e)).max(HEADER),
-        false => HEADER,
-    }
-}

@@ -112,6 +112,27 @@ pub fn pointer<T>(handle: usize) -> *mut T {
     std::ptr::without_provenance_mut(handle)
 }
 
+/// An ELF file of which only the address is given; it ends where its header says. Of anything else as much as a header has.
+///
+/// # Safety
+/// There is such a file as a whole, or so many bytes.
+pub unsafe fn image_of_file<'a>(image: *const u8) -> &'a [u8] {
+    const HEADER: usize = 64;
+    // SAFETY: as the caller promises.
+    let header = unsafe { std::slice::from_raw_parts(image, HEADER) };
+    let number =
+        |range: std::ops::Range<usize>| header[range].iter().rev().fold(0, |all, &byte| all << 8 | usize::from(byte));
+    // The headers of segments or those of sections come last.
+    let tables = [(0x20..0x28, 0x36..0x38, 0x38..0x3a), (0x28..0x30, 0x3a..0x3c, 0x3c..0x3e)];
+    let ends = tables.map(|(start, size, count)| number(start).saturating_add(number(size) * number(count)));
+    let bytes = if header.starts_with(ELF) { ends[0].max(ends[1]).max(HEADER) } else { HEADER };
+    // SAFETY: as above.
+    unsafe { std::slice::from_raw_parts(image, bytes) }
+}
+
+/// How such a file begins.
+pub const ELF: &[u8] = b"\x7fELF";
+
 /// Says on standard error what no status can.
 pub fn say(error: &SimulatorError) {
     eprintln!("mock: {error}");

@@ -1,0 +1,172 @@
+//! NVIDIA's assembler, where a machine has one: what it makes of PTX is loaded at once, while a driver has to compile the text
+//! in every process. Without one, or where it refuses a kernel, the driver gets the text.
+
+use crate::{BackendError, Compiler, LinearKernel, Target, settings};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Once, OnceLock};
+
+/// The variable that names the assembler, or says `off`.
+pub const VARIABLE: &str = "TINYSPEC_PTXAS";
+
+/// An assembler that runs.
+#[derive(Clone, Debug)]
+pub struct Assembler {
+    file: PathBuf,
+    version: String,
+}
+
+impl Assembler {
+    /// The one that [`VARIABLE`] names, else `ptxas` in `PATH`: the same for all of a process. What is named and does not run
+    /// is warned of.
+    pub fn find() -> Option<&'static Assembler> {
+        static FOUND: OnceLock<Option<Assembler>> = OnceLock::new();
+        FOUND.get_or_init(look).as_ref()
+    }
+
+    /// The assembler in a file.
+    ///
+    /// # Errors
+    /// When it does not run, or does not tell its version; in words.
+    pub fn at(file: PathBuf) -> Result<Assembler, String> {
+        let output = Command::new(&file).arg("--version").stdin(Stdio::null()).output();
+        let output = output.map_err(|error| error.to_string())?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        // `Cuda compilation tools, release 12.9, V12.9.86`
+        let version = said.split_whitespace().find_map(|word| word.strip_prefix('V').filter(|rest| is_version(rest)));
+        match version {
+            Some(version) if output.status.success() => Ok(Assembler { version: version.into(), file }),
+            _ => Err("it does not tell its version as `ptxas --version` does".into()),
+        }
+    }
+
+    /// Its version, such as `12.9.86`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// A cubin for a chip.
+    ///
+    /// # Errors
+    /// What the assembler says.
+    pub fn assemble(&self, chip: &str, ptx: &[u8]) -> Result<Vec<u8>, String> {
+        let text = ptx.split(|&byte| byte == 0).next().unwrap_or(ptx);
+        let mut command = Command::new(&self.file);
+        command.arg(format!("-arch={chip}")).args(["/dev/stdin", "-o", "/dev/stdout"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| error.to_string())?;
+        let input = child.stdin.take();
+        let output = std::thread::scope(|scope| {
+            // One that ends early does not read all of it.
+            scope.spawn(move || input.map(|mut input| input.write_all(text)));
+            child.wait_with_output()
+        });
+        let output = output.map_err(|error| error.to_string())?;
+        match output.status.success() && output.stdout.starts_with(b"\x7fELF") {
+            true => Ok(output.stdout),
+            false => Err(String::from_utf8_lossy(&output.stderr).trim().to_string()),
+        }
+    }
+}
+
+fn is_version(text: &str) -> bool {
+    text.contains('.') && text.split('.').all(|part| part.parse::<u32>().is_ok())
+}
+
+fn look() -> Option<Assembler> {
+    // Text and code go through files that other systems do not have.
+    if !cfg!(unix) {
+        return None;
+    }
+    match settings::path(VARIABLE) {
+        Some(named) if named.as_os_str() == "off" => None,
+        Some(named) => match Assembler::at(named.clone()) {
+            Ok(assembler) => Some(assembler),
+            Err(reason) => {
+                let file = named.display();
+                crate::tell!(
+                    "tinyspec: warning: {VARIABLE}={file}: {reason}; the driver compiles PTX instead\n\
+                     help: name the file of `ptxas`, or say `off`"
+                );
+                None
+            }
+        },
+        None => {
+            let folders = std::env::var_os("PATH").unwrap_or_default();
+            let file =
+                std::env::split_paths(&folders).map(|folder| folder.join("ptxas")).find(|file| file.is_file())?;
+            Assembler::at(file).ok()
+        }
+    }
+}
+
+/// A compiler of PTX whose kernels are assembled, where there is an assembler.
+#[derive(Debug, Default)]
+pub struct Assembling<C> {
+    compiler: C,
+    /// Else it is found when the first kernel is compiled.
+    chosen: Option<Assembler>,
+}
+
+impl<C: Compiler> Assembling<C> {
+    /// With the assembler that is found.
+    pub fn new(compiler: C) -> Assembling<C> {
+        Assembling { compiler, chosen: None }
+    }
+
+    /// With this one.
+    pub fn by(assembler: Assembler, compiler: C) -> Assembling<C> {
+        Assembling { compiler, chosen: Some(assembler) }
+    }
+
+    fn assembler(&self) -> Option<&Assembler> {
+        self.chosen.as_ref().or_else(|| Assembler::find())
+    }
+
+    fn assembled(&self, kernel: &LinearKernel, target: &Target, ptx: Vec<u8>) -> Vec<u8> {
+        let Some(assembler) = self.assembler() else { return ptx };
+        assembler.assemble(&target.name, &ptx).unwrap_or_else(|reason| {
+            static ONCE: Once = Once::new();
+            ONCE.call_once(|| {
+                let (file, name) = (assembler.file.display(), &kernel.name);
+                crate::tell!("tinyspec: warning: {file} refuses `{name}`, which the driver compiles instead: {reason}");
+            });
+            ptx
+        })
+    }
+}
+
+// SAFETY: the code is that of the compiler behind it, assembled or not.
+unsafe impl<C: Compiler> Compiler for Assembling<C> {
+    fn fingerprint(&self) -> String {
+        let own = self.compiler.fingerprint();
+        self.assembler().map_or_else(|| own.clone(), |assembler| format!("{own}, ptxas {}", assembler.version))
+    }
+
+    fn generator(&self) -> Option<String> {
+        self.compiler.generator()
+    }
+
+    fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {
+        Ok(self.assembled(kernel, target, self.compiler.compile(kernel, target)?))
+    }
+
+    fn compile_all(&self, kernels: &[&LinearKernel], target: &Target) -> Vec<Result<Vec<u8>, BackendError>> {
+        let codes = self.compiler.compile_all(kernels, target);
+        kernels.iter().zip(codes).map(|(kernel, code)| Ok(self.assembled(kernel, target, code?))).collect()
+    }
+
+    fn source(&self, kernel: &LinearKernel, target: &Target) -> Result<String, BackendError> {
+        self.compiler.source(kernel, target)
+    }
+
+    fn assembly(&self, kernel: &LinearKernel, target: &Target) -> Result<String, BackendError> {
+        self.compiler.assembly(kernel, target)
+    }
+}
