@@ -4,7 +4,7 @@ use argh::FromArgs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use tinyspec_gpu_check::facts::{self, FACTS};
+use tinyspec_gpu_check::facts;
 use tinyspec_gpu_check::programs::{Size, agree, digits};
 use tinyspec_gpu_check::rates::{self, Limits, ROWS};
 use tinyspec_gpu_check::{Outcome, nothing, numbers};
@@ -50,7 +50,8 @@ fn main() {
         return;
     }
     if options.fault {
-        let outcome = tinyspec::device(&options.device).map_err(Into::into).and_then(|device| facts::fault(&device));
+        let outcome =
+            tinyspec::device(&options.device).map_err(Into::into).and_then(|device| facts::cuda::fault(&device));
         match outcome {
             Ok(words) => return println!("{words}"),
             Err(error) => {
@@ -77,7 +78,11 @@ fn main() {
 fn compile(chip: &str, folder: &Path) -> Outcome {
     let name = nothing::register(chip)?;
     ROWS.iter().try_for_each(|row| row.time(&name, rates::REAL).map(drop))?;
-    // Nothing runs there, so nothing agrees.
+    // Nothing runs there, so nothing agrees, and no fact is one.
+    if chip.starts_with("gfx") {
+        let device = tinyspec::device(&name)?;
+        facts::of(chip).iter().for_each(|fact| drop((fact.check)(&device)));
+    }
     let _ = (agree(&name, Size::REAL, 64), numbers::threefry(&name), numbers::conversions(&name, |_, _| true));
     let data = folder.join("digits.csv.gz");
     let _ = digits(&name, &data, 1);
@@ -129,12 +134,8 @@ fn check(options: &Options, report: &mut Report) -> Outcome {
 
     report.line("\n## Facts that only a GPU shows");
     let capability = chip.strip_prefix("sm_").and_then(|chip| chip.trim_end_matches('a').parse::<u32>().ok());
-    let Some(capability) = capability else {
-        report.line("none are written for this vendor yet");
-        return programs(options, report, &device);
-    };
-    for fact in FACTS {
-        if fact.least > capability {
+    for fact in facts::of(&chip) {
+        if capability.is_some_and(|capability| fact.least > capability) {
             report.line(&format!("-       {}: needs sm_{}", fact.claim, fact.least));
             continue;
         }
@@ -145,6 +146,9 @@ fn check(options: &Options, report: &mut Report) -> Outcome {
             }
             outcome => report.note(fact.claim, outcome, |seen| format!(": {}", seen.replace('\n', " "))),
         }
+    }
+    if capability.is_none() {
+        return programs(options, report, &device);
     }
     let own = std::env::current_exe()?;
     let fault = Command::new(own).args(["--fault", "--device", name, "--folder", "."]).output()?;

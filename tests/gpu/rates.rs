@@ -3,7 +3,7 @@
 
 use crate::Outcome;
 use crate::programs::numbers;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tinyspec::prelude::*;
 use tinyspec::{Device, device};
 
@@ -84,7 +84,7 @@ impl Row {
         (self.inputs)(n).iter().enumerate().map(tensor).collect()
     }
 
-    /// The time of a run, the least of several.
+    /// The time of a run by the device's clock, the least of several.
     ///
     /// # Errors
     /// When a kernel fails.
@@ -94,13 +94,11 @@ impl Row {
         tinyspec::realize_all(&inputs.iter().collect::<Vec<_>>())?;
         let mut least = Duration::MAX;
         for _ in 0..3 {
-            device.synchronize()?;
-            let start = Instant::now();
-            for _ in 0..TIMES {
-                (self.run)(&inputs).realize()?;
-            }
-            device.synchronize()?;
-            least = least.min(start.elapsed() / TIMES as u32);
+            let mut outcome = Ok(());
+            let mut run = || outcome = (0..TIMES).try_for_each(|_| (self.run)(&inputs).realize().map(drop));
+            let time = device.runtime().timed(&mut run)?;
+            outcome?;
+            least = least.min(time / TIMES as u32);
         }
         Ok(least)
     }
@@ -145,14 +143,12 @@ impl Limits {
         let [from, to] = [runtime.allocate(bytes)?, runtime.allocate(bytes)?];
         let mut best = 0f64;
         for _ in 0..4 {
-            device.synchronize()?;
-            let start = Instant::now();
-            for _ in 0..8 {
-                runtime.copy(&*to, &*from, 0, bytes)?;
-            }
-            device.synchronize()?;
-            best = best.max(16.0 * bytes as f64 / start.elapsed().as_secs_f64());
+            let mut outcome = Ok(());
+            let mut copy = || outcome = (0..8).try_for_each(|_| runtime.copy(&*to, &*from, 0, bytes).map(drop));
+            let time = runtime.timed(&mut copy)?;
+            outcome?;
+            best = best.max(16.0 * bytes as f64 / time.as_secs_f64());
         }
-        Ok(Limits { bytes: best, operations: crate::facts::operations(device, n > SMALL).ok() })
+        Ok(Limits { bytes: best, operations: crate::facts::cuda::operations(device, n > SMALL).ok() })
     }
 }

@@ -5,6 +5,7 @@ use crate::{BackendError, Grid};
 use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Memory of a device.
 ///
@@ -159,6 +160,18 @@ pub unsafe trait Runtime: Send + Sync {
     /// Every address must be valid for the accesses of the launches, and not be used elsewhere until the work is done, but by
     /// what is enqueued on this device later. Memory of this device may be dropped: what is allocated then is used later.
     unsafe fn enqueue(&self, launches: &[Launch], buffers: &[*mut u8]) -> Result<(), BackendError>;
+
+    /// How long the device takes for what is enqueued meanwhile: by its own clock, where it has one.
+    ///
+    /// # Errors
+    /// As [`Runtime::synchronize`].
+    fn timed(&self, work: &mut dyn FnMut()) -> Result<Duration, BackendError> {
+        self.synchronize()?;
+        let start = Instant::now();
+        work();
+        self.synchronize()?;
+        Ok(start.elapsed())
+    }
 
     /// Waits for everything enqueued.
     ///

@@ -33,6 +33,19 @@ fn digits_are_learned_as_on_the_cpu() -> Outcome {
     Ok(())
 }
 
+/// What is claimed of AMD's GPUs is so on simulated ones.
+#[test]
+fn facts_are_so() -> Outcome {
+    register()?;
+    for name in SIMULATED.into_iter().filter(|name| name.starts_with("amdsim")) {
+        let device = tinyspec::device(name)?;
+        for fact in tinyspec_gpu_check::facts::amd::FACTS {
+            (fact.check)(&device).map_err(|error| format!("{name}: {}: {error}", fact.claim))?;
+        }
+    }
+    Ok(())
+}
+
 /// Most conversions on one GPU of each vendor, and on the others those that their own instructions make, between floats; with
 /// `TINYSPEC_SHAPES=all` all of them everywhere.
 #[test]

@@ -26,7 +26,7 @@ fn programs(folder: &Path) -> Command {
 /// Kernels that were assembled.
 fn assembled(folder: &Path) -> usize {
     let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
-    assert!(log.lines().all(|line| line == "-arch=sm_80 /dev/stdin -o /dev/stdout"), "{log}");
+    assert!(log.lines().all(|line| line == "-v -arch=sm_80 /dev/stdin -o /dev/stdout"), "{log}");
     log.lines().count()
 }
 

@@ -233,6 +233,23 @@ fn give_back() -> Runs {
     Ok(())
 }
 
+/// By the device's clock: what is enqueued has run by then.
+#[test]
+#[ignore = "in a process of its own"]
+fn timed() -> Runs {
+    let (runtime, kernel) = (open(), Doubling::of(vendor().chip));
+    let [to, from] = [runtime.allocate(128)?, runtime.allocate(128)?];
+    runtime.write(&*from, &[1; 128])?;
+    let mut outcome = Ok(());
+    let time = runtime.timed(&mut || outcome = double(&*runtime, &kernel, [&to, &from]))?;
+    outcome?;
+    assert!(!time.is_zero() && held().launched == 1, "{time:?}");
+    assert!(runtime.timed(&mut || ())? < time);
+    drop((to, from, runtime));
+    assert_eq!(held(), Held { launched: 1, ..Held::default() });
+    Ok(())
+}
+
 /// Works until something fails, as it has to. Then nothing is held, the other device works, and so does the process.
 #[test]
 #[ignore = "in a process of its own"]

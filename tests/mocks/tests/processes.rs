@@ -60,6 +60,7 @@ processes! {
     the_cpu_and_a_gpu_share_a_tensor behaviour::tuple "";
     several_threads_use_a_device behaviour::threads "";
     what_is_dropped_is_given_back behaviour::give_back "";
+    work_is_timed_by_events behaviour::timed "";
     nothing_leaks_without_memory behaviour::leak "memory=80000000";
     nothing_leaks_after_a_fault behaviour::leak "fault=2";
     nothing_leaks_after_a_refused_launch behaviour::leak "refused=2";

@@ -7,11 +7,14 @@ use tinyspec::backends::gpu::{DriverError, cuda, hip};
 use tinyspec::backends::{Gpu, Runtime};
 use tinyspec_mock_machine::Held;
 
+/// What opening a device gives.
+type Opened = Result<(Gpu, Arc<dyn Runtime>), DriverError>;
+
 /// A vendor, its library, and what that says.
 pub struct Vendor {
     pub device: &'static str,
     pub second: &'static str,
-    pub open: fn(&str, usize) -> Result<(Gpu, Arc<dyn Runtime>), DriverError>,
+    pub open: fn(&str, usize) -> Opened,
     /// The mock's file.
     pub mock: &'static str,
     /// What the vendor calls it, and what it is called in an error.

@@ -46,6 +46,8 @@ static FACTS: Facts = Facts {
         record: "cuEventRecord",
         ask: "cuEventQuery",
         wait_for_event: "cuEventSynchronize",
+        // The second version came with 12.8 only.
+        between: "cuEventElapsedTime",
         order: "cuStreamWaitEvent",
         unload: "cuModuleUnload",
         function: "cuModuleGetFunction",

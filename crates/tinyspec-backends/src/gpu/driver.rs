@@ -52,6 +52,7 @@ mod flag {
     pub const STREAM_NON_BLOCKING: u32 = 1;
     pub const PINNED_FOR_ALL: u32 = 1;
     pub const EVENT_WITHOUT_TIME: u32 = 2;
+    pub const EVENT_WITH_TIME: u32 = 0;
 }
 
 /// A vendor's own functions, and what its driver does in a way of its own.

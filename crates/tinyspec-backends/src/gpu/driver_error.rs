@@ -67,7 +67,10 @@ pub enum DriverError {
         count: usize,
     },
     /// A GPU for which no code is made.
-    #[error("`{name}` is {device}, a {chip}: no code is made for that chip")]
+    #[error(
+        "`{name}` is {device}, a {chip}: no code is made for that chip\nhelp: there is code for {}; `cpu` runs everywhere",
+        super::Gpu::names().collect::<Vec<_>>().join(", ")
+    )]
     Chip {
         /// What was asked for.
         name: String,

@@ -42,6 +42,7 @@ static FACTS: Facts = Facts {
         record: "hipEventRecord",
         ask: "hipEventQuery",
         wait_for_event: "hipEventSynchronize",
+        between: "hipEventElapsedTime",
         order: "hipStreamWaitEvent",
         unload: "hipModuleUnload",
         function: "hipModuleGetFunction",

@@ -51,28 +51,67 @@ impl Assembler {
         &self.file
     }
 
-    /// A cubin for a chip.
+    /// A cubin for a chip. So that more workgroups fit beside each other the assembler may spill a few registers that it has;
+    /// then it is told that one workgroup will do. Telling it so always would cost many kernels half of their occupancy.
     ///
     /// # Errors
     /// What the assembler says.
-    pub fn assemble(&self, chip: &str, ptx: &[u8]) -> Result<Vec<u8>, String> {
-        let text = ptx.split(|&byte| byte == 0).next().unwrap_or(ptx);
+    pub fn assemble(&self, chip: &str, ptx: &[u8]) -> Result<Cubin, String> {
+        let text = String::from_utf8_lossy(ptx.split(|&byte| byte == 0).next().unwrap_or(ptx));
+        let first = self.run(chip, &text)?;
+        match stack(&first.report) {
+            0 => Ok(first),
+            _ => Ok(Cubin { is_roomy: true, ..self.run(chip, &roomy(&text))? }),
+        }
+    }
+
+    fn run(&self, chip: &str, text: &str) -> Result<Cubin, String> {
         let mut command = Command::new(&self.file);
-        command.arg(format!("-arch={chip}")).args(["/dev/stdin", "-o", "/dev/stdout"]);
+        command.arg("-v").arg(format!("-arch={chip}")).args(["/dev/stdin", "-o", "/dev/stdout"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| error.to_string())?;
         let input = child.stdin.take();
         let output = std::thread::scope(|scope| {
             // One that ends early does not read all of it.
-            scope.spawn(move || input.map(|mut input| input.write_all(text)));
+            scope.spawn(move || input.map(|mut input| input.write_all(text.as_bytes())));
             child.wait_with_output()
         });
         let output = output.map_err(|error| error.to_string())?;
+        let report = String::from_utf8_lossy(&output.stderr).trim().to_string();
         match output.status.success() && output.stdout.starts_with(b"\x7fELF") {
-            true => Ok(output.stdout),
-            false => Err(String::from_utf8_lossy(&output.stderr).trim().to_string()),
+            true => Ok(Cubin { code: output.stdout, report, is_roomy: false }),
+            false => Err(report),
         }
     }
+}
+
+/// What an assembler makes.
+#[derive(Clone, Debug)]
+pub struct Cubin {
+    /// An ELF file.
+    pub code: Vec<u8>,
+    /// Registers and memory of its kernels, in the assembler's words.
+    pub report: String,
+    /// Made with as many registers as there are for one workgroup, since it would have had a stack.
+    pub is_roomy: bool,
+}
+
+/// Bytes of stack that a report tells of.
+fn stack(report: &str) -> usize {
+    let before = |(text, _): (&str, &str)| text.split_whitespace().last().and_then(|bytes| bytes.parse().ok());
+    report.lines().filter_map(|line| line.split_once(" bytes stack frame").and_then(before)).max().unwrap_or(0)
+}
+
+/// The text of a kernel with one workgroup at a time.
+fn roomy(text: &str) -> String {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        lines.push(line);
+        if line.trim_start().starts_with(".reqntid") {
+            lines.push(".minnctapersm 1");
+        }
+    }
+    lines.join("\n")
 }
 
 fn is_version(text: &str) -> bool {
@@ -131,7 +170,7 @@ impl<C: Compiler> Assembling<C> {
 
     fn assembled(&self, kernel: &LinearKernel, target: &Target, ptx: Vec<u8>) -> Vec<u8> {
         let Some(assembler) = self.assembler() else { return ptx };
-        assembler.assemble(&target.name, &ptx).unwrap_or_else(|reason| {
+        assembler.assemble(&target.name, &ptx).map(|cubin| cubin.code).unwrap_or_else(|reason| {
             static ONCE: Once = Once::new();
             ONCE.call_once(|| {
                 let (file, name) = (assembler.file.display(), &kernel.name);

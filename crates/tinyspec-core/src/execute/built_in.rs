@@ -57,6 +57,16 @@ fn kind_of(name: &str) -> &str {
     name.split_once(':').map_or(name, |(kind, _)| kind)
 }
 
+/// Whether a name that is no device's is meant to be that of a chip.
+///
+/// # Errors
+/// When it is: the chips that there are.
+pub(super) fn check_chip(name: &str) -> Result<()> {
+    let chip = kind_of(name).trim_start_matches(SIMT);
+    let is_meant = ["sm_", "gfx"].iter().any(|family| chip.starts_with(family));
+    if is_meant { Gpu::named(chip).map(drop).map_err(Into::into) } else { Ok(()) }
+}
+
 fn is_processor(name: &str) -> bool {
     Processor::names().any(|known| known == name)
 }

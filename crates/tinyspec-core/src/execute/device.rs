@@ -150,6 +150,7 @@ pub fn device(name: &str) -> Result<Arc<Device>> {
     }
     profile::check_environment()?;
     let Some((kind, open)) = super::built_in::find(name) else {
+        super::built_in::check_chip(name)?;
         let mut known: Vec<&str> = super::built_in::names().collect();
         let mut others: Vec<&str> =
             registry.keys().map(|name| &**name).filter(|name| super::built_in::find(name).is_none()).collect();

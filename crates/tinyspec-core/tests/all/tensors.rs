@@ -66,6 +66,11 @@ fn errors_name_the_op_and_the_line() {
     assert_eq!(x.to_vec::<f64>().expect_err("wrong dtype").kind(), Some(ErrorKind::DType));
     assert_eq!(x.item::<f32>().expect_err("six elements").kind(), Some(ErrorKind::Shape));
     assert!(matches!(x.to("nowhere").realize(), Err(Error::UnknownDevice { .. })));
+    // What is meant to be a chip is answered with those that there are.
+    for (name, chip) in [("sm_81", "sm_81"), ("gfx9999", "gfx9999"), ("simt/sm_42", "sm_42"), ("gfx94:1", "gfx94")] {
+        let error = x.to(name).realize().expect_err("no such chip").to_string();
+        assert!(error.contains(&format!("no GPU `{chip}`; there are: ")) && error.contains("sm_80"), "{name}: {error}");
+    }
 }
 
 #[test]

@@ -286,6 +286,7 @@ unsafe fn put_text(to: *mut *const c_char, text: *const c_char) -> c_int {
 }
 
 /// That the parameters are those of NVIDIA's header.
+#[allow(clippy::type_complexity)]
 const _: () = {
     let _: unsafe fn(c_uint) -> CUresult = sys::cuInit;
     let _: unsafe fn(*mut c_int) -> CUresult = sys::cuDriverGetVersion;

@@ -620,9 +620,9 @@ impl Machine {
                 simulation.run(&**kernel, &launch, &given).map(drop)
             }
         };
-        done.or_else(|fault| {
+        done.map_err(|fault| {
             say(&fault);
-            Err(match &fault {
+            match &fault {
                 SimulatorError::Fault(fault) => match fault.kind {
                     FaultKind::OutOfBounds => Refusal::Address,
                     FaultKind::Misaligned => Refusal::Misaligned,
@@ -631,7 +631,7 @@ impl Machine {
                 },
                 SimulatorError::Memory(_) => Refusal::Address,
                 _ => Refusal::Failed,
-            })
+            }
         })
     }
 

@@ -4,6 +4,7 @@ use super::device::Shared;
 use super::{Failure, Functions, Handle, NOT_READY, Vendor, flag};
 use std::ptr;
 use std::sync::PoisonError;
+use std::time::Duration;
 
 /// A mark in the stream of a device, which happens when all before it is done. It is used again: whoever has waited for it,
 /// or made others wait, gives it back.
@@ -51,6 +52,31 @@ impl<V: Vendor> Shared<V> {
     pub fn wait_in_stream(&self, functions: &Functions, event: &Event) -> Result<(), Failure> {
         // SAFETY: as above.
         self.driver.check(unsafe { functions.order(self.stream(), event.0 as Handle, 0) })
+    }
+
+    /// How long the device takes for what is enqueued meanwhile, by its own clock.
+    pub fn timed(&self, work: &mut dyn FnMut()) -> Result<Duration, Failure> {
+        let functions = self.bind()?;
+        let mut events = [ptr::null_mut(); 2];
+        let made = events.iter_mut().try_for_each(|event| {
+            // SAFETY: the event is written to a local variable.
+            self.driver.check(unsafe { functions.new_event(event, flag::EVENT_WITH_TIME) })
+        });
+        // SAFETY: the event was made, and the stream lives as long as `self`.
+        let record = |event| self.driver.check(unsafe { functions.record(event, self.stream()) });
+        let mut milliseconds = 0f32;
+        let measured = made.and_then(|()| record(events[0])).and_then(|()| {
+            work();
+            record(events[1])?;
+            // SAFETY: as above; the time is written to a local variable.
+            self.driver.check(unsafe { functions.wait_for_event(events[1]) })?;
+            self.driver.check(unsafe { functions.between(&mut milliseconds, events[0], events[1]) })
+        });
+        for event in events.into_iter().filter(|event| !event.is_null()) {
+            // SAFETY: the driver made it, and it is destroyed once.
+            let _ = unsafe { functions.destroy_event(event) };
+        }
+        measured.map(|()| Duration::from_secs_f32(milliseconds.max(0.0) / 1e3))
     }
 
     pub fn give_event(&self, event: Event) {

@@ -96,6 +96,7 @@ functions! {
         record(event: Handle, stream: Handle);
         ask(event: Handle);
         wait_for_event(event: Handle);
+        between(milliseconds: *mut f32, start: Handle, end: Handle);
         order(stream: Handle, event: Handle, flags: c_uint);
         unload(module: Handle);
         function(function: *mut Handle, module: Handle, name: *const c_char);

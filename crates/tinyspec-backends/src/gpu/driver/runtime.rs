@@ -11,6 +11,7 @@ use std::any::Any;
 use std::ffi::c_int;
 use std::ptr;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// The GPU to which a driver gives this number, and what runs kernels on it. The driver is opened for the first device.
 ///
@@ -177,6 +178,11 @@ unsafe impl<V: Vendor> Runtime for DeviceRuntime<V> {
         // SAFETY: the caller's promise holds for each launch.
         let launched = launches.iter().try_for_each(|launch| unsafe { self.launch(launch, buffers) });
         launched.and(self.shared.close(functions).map_err(waited))
+    }
+
+    fn timed(&self, work: &mut dyn FnMut()) -> Result<Duration, BackendError> {
+        self.shared.check()?;
+        self.shared.timed(work).map_err(|failure| self.shared.waited(failure))
     }
 
     fn synchronize(&self) -> Result<(), BackendError> {

@@ -1,20 +1,11 @@
-//! Facts about NVIDIA's GPUs that are documented, or assumed, and that only a GPU can show: small kernels in PTX.
+//! Facts about NVIDIA's GPUs, as small kernels in PTX.
 
+use super::Fact;
 use crate::Outcome;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tinyspec::Device;
 use tinyspec::backends::{BackendError, Grid, Launch, Memory};
-
-/// Something to know of a GPU.
-pub struct Fact {
-    /// What is claimed.
-    pub claim: &'static str,
-    /// The least compute capability that has the instructions, times 10.
-    pub least: u32,
-    /// Finds out; in words what was seen.
-    pub check: fn(&Device) -> Outcome<String>,
-}
 
 /// All of them, in order.
 pub const FACTS: &[Fact] = &[
@@ -68,7 +59,7 @@ fn prepare(
         scratch_bytes: 0,
         nanoseconds: 0,
         has_prologue: false,
-        line: "facts.rs".into(),
+        line: "facts/cuda.rs".into(),
     };
     Ok(Prepared { launch, memory })
 }
@@ -258,7 +249,8 @@ fn asynchronous(device: &Device) -> Outcome<String> {
     Ok(format!("{}: {enqueued:?} of {all:?}", if is_so { "so it is" } else { "no" }))
 }
 
-fn copies(device: &Device) -> Outcome<String> {
+/// Nothing is lost on the way to a device, within it and back.
+pub(super) fn copies(device: &Device) -> Outcome<String> {
     let runtime = device.runtime();
     let data: Vec<u8> = (0..(33usize << 20) + 7).map(|i| (i ^ i >> 8 ^ i >> 16) as u8).collect();
     let [first, second] = [runtime.allocate(data.len())?, runtime.allocate(data.len())?];
@@ -314,11 +306,10 @@ pub fn operations(device: &Device, is_fast: bool) -> Outcome<f64> {
     let prepared = prepare(device, &module(75, 256, 4, &body), [groups, 1, 1], 256, &[0; 1024])?;
     let mut best = 0f64;
     for _ in 0..3 {
-        device.synchronize()?;
-        let start = Instant::now();
-        prepared.enqueue(device)?;
-        device.synchronize()?;
-        best = best.max((2 * CHAINS * turns * groups * 256) as f64 / start.elapsed().as_secs_f64());
+        let mut enqueued = Ok(());
+        let time = device.runtime().timed(&mut || enqueued = prepared.enqueue(device))?;
+        enqueued?;
+        best = best.max((2 * CHAINS * turns * groups * 256) as f64 / time.as_secs_f64());
     }
     Ok(best)
 }
