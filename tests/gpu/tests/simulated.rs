@@ -20,7 +20,7 @@ fn a_layer_a_block_and_decoding_agree_with_the_cpu() -> Outcome {
 }
 
 /// One GPU of each vendor.
-const ONE_EACH: [&str; 2] = ["ptxsim:sm_80", "amdsim:gfx1100"];
+const ONE_EACH: [&str; 2] = ["ptxsim:sm_80", "amdsim:gfx942"];
 
 #[test]
 fn digits_are_learned_as_on_the_cpu() -> Outcome {

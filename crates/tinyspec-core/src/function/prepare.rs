@@ -297,17 +297,28 @@ impl Prepared {
     ) -> Result<Arc<Storage>> {
         let node = argument.node()?;
         let storage = match node.storage() {
-            Some(storage) => storage,
+            Some(storage) => Some(storage),
             None => {
                 argument.realize()?;
-                node.storage().ok_or_else(|| Error::refused(ErrorKind::Value, "call", "an argument has no value"))?
+                node.storage()
             }
         };
-        if !Arc::ptr_eq(storage.device(), &self.device) {
-            let message = format!("{} is on {}, the call on {}", name(), storage.device().id(), self.device.id());
-            return Err(tinyspec_ir::Error::new(ErrorKind::Device, "call", message).at(location).into());
-        }
-        Ok(storage)
+        // What lies on several devices has no memory of its own.
+        let elsewhere = match storage {
+            Some(storage) if Arc::ptr_eq(storage.device(), &self.device) => return Ok(storage),
+            Some(storage) => storage.device().id().to_string(),
+            None => match argument.device() {
+                Some(Many(names)) => format!("{names:?}"),
+                _ => {
+                    return Err(tinyspec_ir::Error::new(ErrorKind::Value, "call", format!("{} has no value", name()))
+                        .at(location)
+                        .into());
+                }
+            },
+        };
+        let message = format!("{} is on {elsewhere}, the call was prepared for {}", name(), self.device.id());
+        let help = format!("`x.to(\"{}\")` moves it", self.device.id());
+        Err(tinyspec_ir::Error::new(ErrorKind::Device, "call", message).help(help).at(location).into())
     }
 
     /// The address of an old state. One that is not overwritten is held, and `out` gets memory for the new state; one that

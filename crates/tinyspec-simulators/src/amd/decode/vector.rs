@@ -43,7 +43,7 @@ pub(in super::super) struct Source {
     pub negative_parts: [bool; 2],
     /// A register as it is.
     pub is_plain: bool,
-    /// Which halves of each register are read.
+    /// Which halves of a register are read; of a pair, which registers.
     pub needs: [bool; 2],
 }
 
@@ -217,6 +217,7 @@ pub(super) fn decode(context: &Context, line: &Line) -> Result<Decoded, Refusal>
         from[number] = source(context, &operand, *kind, &selects, number)?;
         if let Ok(span) = context.span(&operand.operand) {
             let half = match from[number].needs {
+                _ if kind.count() == 2 => None,
                 [true, false] => Some(Half::Low),
                 [false, true] => Some(Half::High),
                 _ => None,
@@ -408,7 +409,6 @@ fn source(context: &Context, given: &Given, kind: Kind, selects: &Selects, numbe
         Select::All => [true; 2],
         Select::Of(half) | Select::Word(half, _) => [half == Half::Low, half == Half::High],
         Select::Byte(byte, _) => [byte < 2, byte >= 2],
-        Select::Pair(..) if kind.count() == 2 => [true; 2],
         Select::Pair(low, high) => [low == Half::Low || high == Half::Low, low == Half::High || high == Half::High],
     };
     Ok(Source {

@@ -127,6 +127,24 @@ fn comparisons_that_leave_lanes_out() {
     }
 }
 
+/// Of a pair of registers `op_sel` may take one twice; then nobody needs to have written the other.
+#[test]
+fn one_register_of_a_pair_may_be_unwritten() {
+    let sum = |select: &str| {
+        let add = format!("v_pk_add_f32 v[4:5], v[2:3], s[20:21] op_sel_hi:[1,{select}]");
+        let text = "v_mov_b32_e32 v2, 1.0\nv_mov_b32_e32 v3, 2.0\ns_mov_b32 s20, 0.5\n".to_string() + &add;
+        let text = format!(
+            "{}{text}\nv_add_f32_e32 v2, v4, v5\nglobal_store_dword v1, v2, s[4:5]\ns_endpgm\n",
+            prologue("gfx942", 1)
+        );
+        try_run("gfx942", SHAPE, &renamed("gfx942", &text), Launch::threads(1, 1), &[vec![0; 4]])
+    };
+    let out = sum("0").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(out[0], 4.0f32.to_le_bytes());
+    let says = sum("1").expect_err("half of what is added was never written").to_string();
+    assert!(says.contains("nobody has written"), "{says}");
+}
+
 /// Low halves of sums and products come from low halves alone; high halves that nobody has written may be in scalars too.
 #[test]
 fn halves_that_nobody_has_written_go_through_scalars() {
