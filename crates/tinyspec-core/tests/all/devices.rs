@@ -216,4 +216,13 @@ fn what_is_of_one_device_refuses_tuples() {
     let error = tinyspec_core::Program::of(&[&(x + 1.0)]).unwrap_err().to_string();
     assert!(error.contains("[\"interpreter:0\", \"interpreter:1\"] is a program for each"), "{error}");
     assert!(error.contains("help: ") && error.contains(".to(\"interpreter:0\")"), "{error}");
+    // A call that was prepared for one device says the same of its arguments, computed or not.
+    let one = numbers(&[4, 6]);
+    let run = double.prepare(&[&one]).unwrap();
+    let spread = one.to(["interpreter:0", "interpreter:1"]);
+    for _ in 0..2 {
+        let error = run.call(&mut run.outputs().unwrap(), &[&spread]).unwrap_err().to_string();
+        assert!(error.contains("is on [\"interpreter:0\", \"interpreter:1\"], the call was prepared for"), "{error}");
+        assert!(error.contains("devices.rs") && error.contains("help: `x.to("), "{error}");
+    }
 }
