@@ -20,7 +20,7 @@ impl Program for Recorded {
     }
 }
 
-// SAFETY: memory is the trait's own, and nothing accesses it.
+// SAFETY: it keeps the trait's own allocation methods, and runs no kernel that could access memory.
 unsafe impl Runtime for Recorder {
     fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(code.to_vec(), name.into());

@@ -27,7 +27,7 @@ struct Options {
     /// only makes the code of the programs for a chip, such as sm_90a, for the cache
     #[argh(option)]
     compile: Option<String>,
-    /// all code comes from the cache: what makes code of its own is left out
+    /// take all code from the cache, and skip checks that would have to compile
     #[argh(switch)]
     packed: bool,
     /// only the kernel that leaves its memory

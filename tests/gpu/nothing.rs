@@ -15,7 +15,7 @@ impl Program for Nothing {
     }
 }
 
-// SAFETY: memory is the trait's own, and nothing accesses it.
+// SAFETY: it keeps the trait's own allocation methods, and runs no kernel that could access memory.
 unsafe impl Runtime for Nothing {
     fn load(&self, _: &str, _: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
         Ok(Arc::new(Nothing))

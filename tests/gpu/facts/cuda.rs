@@ -1,4 +1,4 @@
-//! Facts about NVIDIA's GPUs, as small kernels in PTX.
+//! Assumptions about NVIDIA's GPUs, each tested by a small kernel in PTX.
 
 use super::Fact;
 use crate::Outcome;

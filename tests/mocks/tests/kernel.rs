@@ -23,7 +23,7 @@ impl Program for Recorded {
     }
 }
 
-// SAFETY: memory is the trait's own, and nothing accesses it.
+// SAFETY: it keeps the trait's own allocation methods, and runs no kernel that could access memory.
 unsafe impl Runtime for Recorder {
     fn load(&self, _: &str, code: &[u8]) -> std::result::Result<Arc<dyn Program>, BackendError> {
         Ok(Arc::new(Recorded(code.to_vec())))

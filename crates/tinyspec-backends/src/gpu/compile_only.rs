@@ -21,7 +21,7 @@ impl CompileOnly {
     }
 }
 
-// SAFETY: memory is the trait's own, and nothing accesses it.
+// SAFETY: it keeps the trait's own allocation methods, and runs no kernel that could access memory.
 unsafe impl Runtime for CompileOnly {
     fn load(&self, _: &str, _: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
         Err(self.refusal())

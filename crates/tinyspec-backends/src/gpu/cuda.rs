@@ -178,15 +178,16 @@ impl Vendor for Cuda {
     }
 
     fn load(&self, code: &[u8]) -> Result<Handle, (Called, String)> {
-        // Up to the first zero, so that there is none within.
-        let ended = if is_cubin(code) { CString::default() } else { CString::new(text(code)).unwrap_or_default() };
-        let image = if is_cubin(code) { code.as_ptr() } else { ended.as_ptr().cast() };
+        // A cubin says how long it is; text ends at its first zero.
+        let text = (!is_cubin(code)).then(|| CString::new(text(code)).unwrap_or_default());
+        let image = text.as_ref().map_or(code.as_ptr().cast(), |text| text.as_ptr());
         let mut log = vec![0u8; 8192];
         let mut options = [number::ERROR_LOG_BUFFER, number::ERROR_LOG_BUFFER_BYTES];
         // The length is passed in place of a pointer; the last byte stays zero.
         let mut values = [log.as_mut_ptr().cast(), ptr::without_provenance_mut(log.len() - 1)];
         let mut module = ptr::null_mut();
-        // SAFETY: the text ends with a zero, and `entry` has read a cubin to its end, which its headers say; there are as many options as values, and the log has the length that is passed.
+        // SAFETY: text ends with a zero, and `entry` has checked that all that a cubin's headers name is there; there are as
+        // many options as values, and the log has the length that is passed.
         let status = unsafe {
             (self.cuModuleLoadDataEx)(
                 &mut module,

@@ -97,8 +97,8 @@ fn key(kernel: &LinearKernel, device: &Device) -> ContentHash {
     hasher.content_hash()
 }
 
-/// What is below a node, as a list in which each has its sources before it: in the order of a walk from the root, so that
-/// equal graphs give equal lists whatever the numbers of their nodes.
+/// Hashes the graph below a node in depth-first postorder, numbering nodes as the traversal meets them: equal graphs hash
+/// alike however their nodes are numbered.
 fn nodes(graph: &Graph, root: NodeId, hasher: &mut ContentHasher) {
     const OPEN: u32 = u32::MAX;
     // 0 for those that the walk has not come to yet.

@@ -179,74 +179,61 @@ impl Walk {
             is_moved: bool,
             /// Of the sources that are done.
             positions: Positions,
-            done: usize,
+            next: usize,
         }
         let mut path: Vec<Open> = Vec::new();
         let mut waiting = roots.iter();
-        loop {
-            // What is next: a source of the node that is open, that node itself, or a root.
-            let node = match path.last_mut() {
-                Some(open) => match open.sources.get(open.done) {
-                    Some(source) => {
-                        open.done += 1;
-                        source.clone()
-                    }
-                    None => {
-                        if let Some(Open { node, who, is_moved, positions: sources, .. }) = path.pop() {
-                            let position = walk.leave(node, sources, is_moved, &mut hasher);
-                            positions.insert(who, position);
-                            if let Some(user) = path.last_mut() {
-                                user.positions.push(position);
-                            }
+        'walk: loop {
+            // The position of what is done now, for the node that it is a source of.
+            let done = 'done: {
+                let node = match path.last_mut() {
+                    Some(open) => match open.sources.get(open.next) {
+                        Some(source) => {
+                            open.next += 1;
+                            source.clone()
                         }
-                        continue;
-                    }
-                },
-                None => match waiting.next() {
-                    Some(root) => root.clone(),
-                    None => break,
-                },
-            };
-            let key = who(&node);
-            let position = match positions.get(&key) {
-                Some(&known) => {
+                        None => {
+                            break 'done path.pop().map(|open| {
+                                let position = walk.leave(open.node, open.positions, open.is_moved, &mut hasher);
+                                positions.insert(open.who, position);
+                                position
+                            });
+                        }
+                    },
+                    None => match waiting.next() {
+                        Some(root) => root.clone(),
+                        None => break 'walk,
+                    },
+                };
+                let key = who(&node);
+                if let Some(&known) = positions.get(&key) {
                     walk.meet_again(known, &node);
-                    known
+                    break 'done Some(known);
                 }
-                None => {
-                    let change = changing.get(&node.hash);
-                    let view = match change {
-                        Some(Change::Data(data)) if !node.is_realized() => View::Realised(Some(data.clone())),
-                        _ => node.view(),
-                    };
-                    let (sources, is_moved) = match (view, change) {
-                        (View::Lazy(sources), Some(Change::Moved(moved))) => {
-                            (sources.into_iter().take(1).chain([moved.0.clone()]).collect(), true)
-                        }
-                        (View::Lazy(sources), _) => (needed(&node, sources), false),
-                        (View::Realised(storage), _) => {
-                            KeyPart::Leaf(node.props.dtype, &node.props.shape, node.device()).hash(&mut hasher);
-                            let (slot, position) = (walk.leaf_count, walk.entries.len() as u32);
-                            walk.leaf_count += 1;
-                            positions.insert(key, position);
-                            walk.leaves.extend(storage);
-                            let sources = Positions::new();
-                            walk.entries.push(Entry { node, sources, leaf: Some(slot), waits: false, is_moved: false });
-                            if let Some(user) = path.last_mut() {
-                                user.positions.push(position);
-                            }
-                            continue;
-                        }
-                        (View::Overwritten, _) => {
-                            walk.overwritten.push(node);
-                            continue;
-                        }
-                    };
-                    path.push(Open { node, who: key, sources, is_moved, positions: Positions::new(), done: 0 });
-                    continue;
-                }
+                let change = changing.get(&node.hash);
+                let view = match change {
+                    Some(Change::Data(data)) if !node.is_realized() => View::Realised(Some(data.clone())),
+                    _ => node.view(),
+                };
+                let (sources, is_moved) = match (view, change) {
+                    (View::Lazy(sources), Some(Change::Moved(moved))) => {
+                        (sources.into_iter().take(1).chain([moved.0.clone()]).collect(), true)
+                    }
+                    (View::Lazy(sources), _) => (needed(&node, sources), false),
+                    (View::Realised(storage), _) => {
+                        let position = walk.leaf(node, storage, &mut hasher);
+                        positions.insert(key, position);
+                        break 'done Some(position);
+                    }
+                    (View::Overwritten, _) => {
+                        walk.overwritten.push(node);
+                        break 'done None;
+                    }
+                };
+                path.push(Open { node, who: key, sources, is_moved, positions: Positions::new(), next: 0 });
+                None
             };
-            if let Some(user) = path.last_mut() {
+            if let (Some(position), Some(user)) = (done, path.last_mut()) {
                 user.positions.push(position);
             }
         }
@@ -256,7 +243,17 @@ impl Walk {
         walk
     }
 
-    /// A computed node whose sources have their positions: its own position.
+    /// The position of a realised tensor.
+    fn leaf(&mut self, node: Arc<Node>, storage: Option<Arc<Storage>>, hasher: &mut ContentHasher) -> u32 {
+        KeyPart::Leaf(node.props.dtype, &node.props.shape, node.device()).hash(hasher);
+        let (slot, position) = (self.leaf_count, self.entries.len() as u32);
+        self.leaf_count += 1;
+        self.leaves.extend(storage);
+        self.entries.push(Entry { node, sources: Positions::new(), leaf: Some(slot), waits: false, is_moved: false });
+        position
+    }
+
+    /// The position of a node to be computed, whose sources have theirs.
     fn leave(&mut self, node: Arc<Node>, sources: Positions, is_moved: bool, hasher: &mut ContentHasher) -> u32 {
         KeyPart::Node(node.op, &node.arg, &sources).hash(hasher);
         if is_moved {

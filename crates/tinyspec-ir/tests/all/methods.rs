@@ -167,7 +167,7 @@ fn no_value_of_the_right_kind_panics() {
     }
     // The values are not so wild that nothing is ever right.
     assert!(accepted.len() * 10 > METHODS.len() * 8, "{} of {}", accepted.len(), METHODS.len());
-    // Whatever is refused, the user learns what to write.
+    // Every refusal tells the user what to write instead.
     assert!(helpless.is_empty(), "{} kinds of refusals have no help: {helpless:#?}", helpless.len());
 }
 

@@ -27,8 +27,8 @@ impl Chip {
         Chip { name, family, wave }
     }
 
-    /// Loads from GLOBAL memory write their registers in the order in which they were issued, so of two loads to one register
-    /// the later one wins. On gfx12 only the counter goes in that order.
+    /// Loads from GLOBAL memory write back in issue order, so of two loads to one register the later one wins. On gfx12 only
+    /// the counter decrements in order.
     pub fn loads_in_order(&self) -> bool {
         self.family != Family::Gfx12
     }

@@ -270,7 +270,7 @@ impl Shared<'_> {
                 shared.steps(wave, number, turn)
             }
             if self.is_wide {
-                // SAFETY: the processor has these instructions.
+                // SAFETY: `is_wide` says that the processor has these features.
                 return unsafe { wide(self, wave, number, turn) };
             }
         }

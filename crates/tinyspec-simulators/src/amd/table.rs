@@ -1,7 +1,7 @@
 //! The instructions that are simulated, one a row: names, what the operands are, and the function of the lanes.
 //!
-//! Names that differ between families of chips stand in the same row, with a `|` between; a suffix such as `_e64` only says
-//! how an instruction is encoded.
+//! Where families of chips name an instruction differently, its row lists the names, separated by `|`. Suffixes such as
+//! `_e64`, which only choose an encoding, are left out.
 
 mod compare;
 mod float;

@@ -113,7 +113,8 @@ impl Requests {
         self.queues[counter as usize].push(Request { to: to.into(), is_unordered, is_local });
     }
 
-    /// Waits until at most `most` accesses are outstanding. If they may complete out of order, any of them may be.
+    /// Waits until at most `most` accesses are outstanding. Of accesses that may complete out of order, none is known to be
+    /// complete unless all are.
     pub fn wait(&mut self, counter: Counter, most: usize) {
         let queue = &mut self.queues[counter as usize];
         if queue.len() <= most {

@@ -5,7 +5,7 @@ use crate::SimulatorError;
 /// What a kernel is given for a parameter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Given {
-    /// Memory of the host that the kernel may access, and its bytes.
+    /// Host memory that the kernel may access: its address, and its size in bytes.
     Memory(*mut u8, usize),
     Value(u64),
 }

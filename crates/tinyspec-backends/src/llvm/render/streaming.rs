@@ -1,6 +1,7 @@
-//! Which stores bypass the caches. The processor puts the pieces of a line together in one of a few buffers before it
-//! writes the line. A line that is written before it is full, since there are more of them than buffers or since some of
-//! it goes through the caches, has a transaction for each part: that takes many times as long as to read the line first.
+//! Which stores are non-temporal. The processor combines the stores to a line in one of a few write-combining buffers. A
+//! buffer that is evicted before its line is full costs a transaction for each part, many times what reading the line first
+//! would have cost. That happens where a loop writes to more lines than there are buffers, and where ordinary stores write
+//! part of a line.
 
 use super::Renderer;
 use super::memory::LEAST_STREAMED;
@@ -9,11 +10,11 @@ use std::collections::VecDeque;
 use tinyspec_ir::{Arg, NodeId, Op};
 
 const LINE: i64 = 64;
-/// Lines that may be half written at once: no more than the processors have buffers to write through.
+/// Write-combining buffers to count on: some processors have no more.
 const BUFFERS: usize = 4;
-/// Trips of the loop that are looked at: what one leaves half written the next may fill.
+/// Trips of the loop that are simulated: one may fill the line that the last left unfinished.
 const TRIPS: i64 = 4;
-/// Of so many lines one may be written before it is full.
+/// One line in so many may be evicted before it is full.
 const LINES_OF_ONE_HALF: usize = 8;
 
 /// What one store writes: `bytes` at `start` from the beginning of a region, `step` bytes further in each trip.
@@ -23,7 +24,7 @@ struct Piece {
     start: i64,
     bytes: i64,
     step: i64,
-    /// There is an instruction that writes it around the caches.
+    /// There is a non-temporal store for it.
     can_stream: bool,
 }
 

@@ -144,7 +144,7 @@ impl<'t> Scheduler<'t> {
         super::lanes(self.target, self.kernel.dtypes(&self.graph)) as i64
     }
 
-    /// What a schedule is at best, by the same model, on one thread.
+    /// A lower bound on the time of any schedule on one thread, by the same cost model.
     fn bound(&self) -> Estimate {
         let space = Space::new(&self.graph, &self.kernel, self.target);
         cost::bound(&self.graph, &self.kernel, &space, self.target)

@@ -93,7 +93,7 @@ pub(super) fn decode(context: &Context, line: &Line, row: &Transfer) -> Result<S
             }
             access.results.push(context.span(operand)?.half(access.half));
         }
-        // Where, unless lanes read each other without it.
+        // The address, which a swizzle does not have.
         let is_global = row.place == Place::Global;
         let address = match access.kind {
             TransferKind::Permute(Permutation::Swizzle) => None,

@@ -137,7 +137,7 @@ fn pack_to_zero(a: u32, b: u32) -> u32 {
     super::super::arithmetic::narrow_to_zero(f(a)) | super::super::arithmetic::narrow_to_zero(f(b)) << 16
 }
 
-/// A normalised integer: -1 to 1, or 0 to 1, in all of 16 bits.
+/// A 16-bit normalised integer: the range -1 to 1, or 0 to 1, scaled to the whole range of the integer.
 fn normalised(a: u32, least: f64, most: f64) -> u32 {
     let value = f64::from(f(a));
     if value.is_nan() { 0 } else { ((value.clamp(least, 1.0) * most).round_ties_even() as i32 as u32) & 0xffff }
