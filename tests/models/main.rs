@@ -39,6 +39,7 @@ fn alone() -> MutexGuard<'static, ()> {
 mod buffers;
 mod changing;
 mod constants;
+mod maxima;
 mod ordinary;
 mod training;
 

@@ -69,7 +69,8 @@ fn realize_apart(mut pending: Vec<Arc<Node>>) -> Result<()> {
             walk = Walk::of(&pending);
             continue;
         }
-        let sources: Vec<Arc<Node>> = walk.first.iter().flat_map(ranged::needed).collect();
+        let mut sources: Vec<Arc<Node>> = walk.first.iter().flat_map(ranged::needed).collect();
+        sources.extend(walk.shared_with_first());
         realize(&sources)?;
         for node in walk.first.iter().filter(|node| node.op != Op::GetTuple) {
             move_to_device(node)?;

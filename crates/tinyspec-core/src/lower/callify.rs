@@ -316,6 +316,34 @@ impl Walk {
         None
     }
 
+    /// Reduces of data that are needed both by what is done first and by what comes after: computed twice they would take
+    /// twice as long, and need not be rounded alike, so that no term equals the maximum of all.
+    pub fn shared_with_first(&self) -> Vec<Arc<Node>> {
+        if self.first.is_empty() {
+            return vec![];
+        }
+        let waits = |position: &u32| self.entries[*position as usize].waits;
+        let mut has_data: Vec<bool> = Vec::with_capacity(self.entries.len());
+        for entry in &self.entries {
+            has_data.push(entry.leaf.is_some() || entry.sources.iter().any(|&source| has_data[source as usize]));
+        }
+        let (mut before, mut after) = (vec![false; self.entries.len()], vec![false; self.entries.len()]);
+        self.roots.iter().for_each(|&root| after[root as usize] = true);
+        let mut shared = Vec::new();
+        for (position, entry) in self.entries.iter().enumerate().rev() {
+            let is_first = entry.waits && !entry.sources.iter().any(waits);
+            let is_shared = before[position] && after[position] && has_data[position] && entry.node.op == Op::Reduce;
+            if is_shared && entry.leaf.is_none() {
+                shared.push(entry.node.clone());
+            }
+            for &source in &entry.sources {
+                before[source as usize] |= before[position] || is_first;
+                after[source as usize] |= after[position] && !is_first && !is_shared;
+            }
+        }
+        shared
+    }
+
     /// The graph of the walk.
     pub fn build(&self) -> Result<Callified> {
         let mut graph = Graph::new();

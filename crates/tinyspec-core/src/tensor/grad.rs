@@ -4,6 +4,7 @@ use super::{LazyBuilder, Node, Tensor};
 use crate::execute::settled_walk;
 use crate::function::Body;
 use crate::{Error, Result};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::panic::Location;
 use std::sync::Arc;
@@ -103,7 +104,7 @@ pub(crate) fn connected(
     }
     let located = |error: tinyspec_ir::Error| Error::from(error.at(location));
     let mut opened = settled_walk(&roots)?.open(&roots[1..]).map_err(located)?;
-    let (graph, origins) = (&mut opened.graph, &opened.origins);
+    let (graph, origins) = (&mut opened.graph, &mut opened.origins);
     let written = graph.len();
     let ones = {
         let one = graph.constant(tinyspec_ir::Const::float(dtype, 1.0));
@@ -112,10 +113,13 @@ pub(crate) fn connected(
     let gradients =
         gradient::gradient_or_none(graph, &[(opened.outputs[0], ones)], &opened.outputs[1..]).map_err(located)?;
     // Back to lazy nodes; what the forward pass has computed or will compute is the same node as before.
+    let found: Vec<NodeId> = gradients.iter().flatten().copied().collect();
+    for node in compared_maxima(graph, &found, origins) {
+        origins.remove(&node);
+    }
     let mut builder = LazyBuilder::new(location);
     // By node; those that nothing needs stay what they are.
     let mut lazy = vec![NodeId(0); graph.len()];
-    let found: Vec<NodeId> = gradients.iter().flatten().copied().collect();
     let is_shape = |graph: &Graph, node: NodeId| {
         graph.op(node) == Op::Stack && graph.dtype(node) == DType::Index && graph.props(node).value.is_some()
     };
@@ -164,6 +168,26 @@ pub(crate) fn connected(
         Ok(Tensor::from_node(builder.node(node)))
     };
     gradients.into_iter().map(|gradient| gradient.map(&mut tensor).transpose()).collect()
+}
+
+/// Maxima in memory that `gradients` compare with the terms they are of. Terms that are computed again may be rounded in
+/// another way, and then none would equal its maximum: these are computed again as well.
+fn compared_maxima(graph: &Graph, gradients: &[NodeId], origins: &FxHashMap<NodeId, Arc<Node>>) -> Vec<NodeId> {
+    let mut maxima = Vec::new();
+    for node in reachable_until(graph, gradients, |_| false) {
+        let sides = if graph.op(node) == Op::CmpNe { graph.sources(node) } else { &[] };
+        for &side in sides {
+            let mut value = side;
+            while graph.op(value).is_view() {
+                value = graph.source(value, 0);
+            }
+            let is_maximum = matches!(graph.arg(value), Arg::Reduce { op: Op::Max, .. });
+            if is_maximum && origins.get(&value).is_some_and(|origin| origin.is_realized()) {
+                maxima.push(value);
+            }
+        }
+    }
+    maxima
 }
 
 /// Nodes that `roots` need, sources first, without what only nodes that `stop` need.
