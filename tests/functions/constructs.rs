@@ -137,7 +137,8 @@ fn dims<B, C>(
     let flat = x.reshape([B * sizes::DEPTH * HEIGHT, 1]);
     let first = y.shrink([0, 0], [1, C]) + z;
     let wide = first.pad([0, 1], [1, C + 2], 0.0).reshape([C + 2]);
-    let size = x.shape()[1].clone() * 4;
+    let depth = x.shape()[1];
+    let size = depth * 4;
     flat * Tensor::ones([2 * (C + 1)]) + wide.sum(.., false) * size + C
 }
 

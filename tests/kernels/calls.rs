@@ -110,6 +110,46 @@ fn a_kernel_says_where_its_arguments_are_on_two_devices() {
 }
 
 #[test]
+fn what_is_found_out_late_says_where_the_call_is() {
+    let (x, w) = (tensor(&numbers(4, 1), &[4], "interpreter:1"), tensor(&numbers(4, 2), &[4], "interpreter:2"));
+    let both = tensor(&numbers(4, 1), &[4], "interpreter:1").to(["interpreter:1", "interpreter:2"]);
+    for (value, said) in [
+        (summed(&x, &w), "add: mixes devices"),
+        (summed_twice(&x, &w), "add: mixes devices"),
+        (summed(&both, &x), "add: mixes devices"),
+    ] {
+        let error = value.to_vec::<f32>().unwrap_err().to_string();
+        assert!(error.contains(said) && error.contains("calls.rs:"), "{error}");
+    }
+    let error = tinyspec::function::Program::of(&[&(&both * 2.0)]).err().unwrap().to_string();
+    assert!(error.contains("a program for each of them") && error.contains("calls.rs:"), "{error}");
+}
+
+#[function]
+fn summed<N>(x: &Tensor<f32, N>, y: &Tensor<f32, N>) -> Tensor<f32, N> {
+    x + y.relu()
+}
+
+#[function]
+fn summed_twice<N>(x: &Tensor<f32, N>, y: &Tensor<f32, N>) -> Tensor<f32, N> {
+    summed(x, y) * 2.0
+}
+
+#[test]
+fn constants_of_the_standard_library_are_numbers() {
+    let x = tensor(&[1.0, 2.0], &[2], "cpu");
+    assert_eq!(turned(&x).to_vec::<f32>().unwrap(), [std::f32::consts::PI, 2.0 * std::f32::consts::PI]);
+}
+
+uop! {
+    <N> fn turned(x: &Global<f32, N>) -> Global<f32, N> as y {
+        for i in global(N) {
+            y[i] = std::f32::consts::PI * x[i];
+        }
+    }
+}
+
+#[test]
 fn arguments_that_do_not_fit_are_named() {
     let x = tensor(&numbers(6, 4), &[6], "cpu");
     let error = scaled(&x, &tensor(&[1.0], &[1], "cpu")).to_vec::<f32>().unwrap_err().to_string();

@@ -1,6 +1,7 @@
 //! Errors of the macros: all of them in one run, each at the user's tokens.
 
 use crate::editor;
+use crate::function::source::constant_near;
 use proc_macro2::{Delimiter, Ident, LineColumn, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
 use std::collections::{HashMap, HashSet};
@@ -94,6 +95,13 @@ impl Diagnostics {
         let place = place.into();
         if self.errors.iter().all(|(other, _)| other.key() != place.key()) {
             self.errors.push((place, message.into()));
+        }
+    }
+
+    /// Reports a mistake that one mention of a name stands for.
+    pub fn error_once(&mut self, place: Place, message: String) {
+        if self.errors.iter().all(|(_, other)| *other != message) {
+            self.error(place, message);
         }
     }
 
@@ -238,6 +246,16 @@ fn write_tokens(tokens: TokenStream, text: &mut String, end: &mut Option<LineCol
             other => write(&other.to_string(), other.span(), text),
         }
     }
+}
+
+/// What is said of a size that nothing defines; `owner` is what declares dims, `fn dense` or `struct Dense`.
+pub fn undefined_size(name: &Ident, owner: &str, declared: &[String]) -> String {
+    let dims: Vec<&str> = declared.iter().map(String::as_str).collect();
+    let dims = [dims.as_slice(), &[&name.to_string()]].concat().join(", ");
+    let near = constant_near(name).map_or(String::new(), |near| format!(" (is it `{near}`?)"));
+    format!(
+        "nothing here is called `{name}`{near}: a dim of a tensor is declared, `{owner}<{dims}>`; another size is a number or a `const`"
+    )
 }
 
 /// What is said of a dim that no argument can say.

@@ -8,7 +8,7 @@ mod trace;
 
 use crate::diagnostics::Diagnostics;
 use crate::renamed;
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::quote;
 
 /// The items that the kernels become, and an error for each mistake. First comes how the crate of the kernel reaches
@@ -20,14 +20,25 @@ pub fn expand(input: TokenStream) -> TokenStream {
 }
 
 fn kernels(input: TokenStream) -> TokenStream {
-    parse::kernels(input).into_iter().map(kernel).collect()
+    let (helpers, kernels): (Vec<_>, Vec<_>) = parse::kernels(input)
+        .into_iter()
+        .map(|kernel| (parse::helper(&kernel), kernel))
+        .partition(|(helper, _)| helper.is_some());
+    let mut diagnostics = Diagnostics::default();
+    let helpers: Vec<Ident> = helpers.into_iter().filter_map(|(helper, _)| helper).collect();
+    for name in &helpers {
+        diagnostics.error(name.span(), parse::no_helper(name));
+    }
+    let items = kernels.into_iter().map(|(_, tokens)| kernel(tokens, &helpers));
+    diagnostics.to_tokens().into_iter().chain(items.flatten()).collect()
 }
 
-fn kernel(input: TokenStream) -> TokenStream {
+fn kernel(input: TokenStream, helpers: &[Ident]) -> TokenStream {
     let mut diagnostics = Diagnostics::default();
     let mut items = TokenStream::new();
     let mut conditions = Vec::new();
     if let Some(mut kernel) = parse::kernel(input, &mut diagnostics) {
+        kernel.helpers.extend(helpers.iter().map(ToString::to_string));
         conditions = kernel.attributes.extract_if(.., |attribute| attribute.path().is_ident("cfg")).collect();
         let traced = trace::trace(&kernel, &mut diagnostics);
         if let Some(traced) = &traced {

@@ -81,4 +81,10 @@ fn of_result<B>(x: &Tensor<f32, B, 64>) -> Tensor<f32, B, 64> {
     y.relu() + y.missing_too()
 }
 
+#[function]
+fn as_an_iterator<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
+    let y = x.iter();
+    x.relu()
+}
+
 fn main() {}

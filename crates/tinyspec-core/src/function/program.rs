@@ -52,7 +52,13 @@ impl Program {
     ///
     /// # Errors
     /// The first error that a tensor carries, what planning reports, and where tensors are on several devices.
+    #[track_caller]
     pub fn of(tensors: &[&Tensor]) -> Result<Vec<Program>> {
+        let location = Location::caller();
+        Program::computing(tensors).map_err(|error| error.at(location))
+    }
+
+    fn computing(tensors: &[&Tensor]) -> Result<Vec<Program>> {
         let mut nodes = tensors.iter().map(|tensor| tensor.node().cloned()).collect::<Result<Vec<_>>>()?;
         nodes.retain(|node| !node.is_realized());
         if nodes.is_empty() {

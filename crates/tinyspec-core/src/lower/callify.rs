@@ -431,10 +431,15 @@ impl Walk {
                 (Op::Function, ..) => {
                     let arguments: Vec<NodeId> = sources.iter().map(|&source| of(source)).collect();
                     let elements = match node.sources().first().and_then(|tuple| tuple.body()) {
-                        Some(body) if matches!(apart, Apart::Tensors(_)) => body.open(graph, &arguments)?,
-                        Some(body) => body.inline(graph, &arguments)?,
-                        None => vec![],
+                        Some(body) if matches!(apart, Apart::Tensors(_)) => body.open(graph, &arguments),
+                        Some(body) => body.inline(graph, &arguments),
+                        None => Ok(vec![]),
                     };
+                    // A mistake in the arguments shows inside: it was made where the function is called.
+                    let elements = elements.map_err(|error| match node.location {
+                        Some(location) => error.at(location),
+                        None => error,
+                    })?;
                     results.insert(position as u32, elements);
                     // Only GetTuple refers to it, and takes the element.
                     graph.index(0)

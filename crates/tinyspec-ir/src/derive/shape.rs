@@ -1,9 +1,21 @@
 //! Shapes: one rule an op.
 
 use super::{copied, dims_of, refuse, refuse_with};
-use crate::dim::{broadcast as broadcast_pair, show};
+use crate::dim::{Atom, broadcast as broadcast_pair, show};
 use crate::{Arg, Axes, Device, Dim, ErrorKind, Op, Props, Result, Shape};
 use std::sync::Arc;
+
+/// The dim of a signature, and the divisor of it in `target`, that would make a reshape right if the division left no rest.
+fn exact_quotient(elements: &Dim, target: &[Dim]) -> Option<(Dim, Dim)> {
+    target.iter().enumerate().find_map(|(axis, dim)| {
+        let Atom::Idiv(whole, by) = dim.as_atom()? else { return None };
+        let others = target.iter().enumerate().filter(|(other, _)| *other != axis);
+        let others = others.fold(Dim::from(1), |product, (_, dim)| product * dim.clone());
+        let is_declared = matches!(whole.as_atom(), Some(Atom::Named { .. }));
+        let is_exact = elements.clone() * by.clone() == others * whole.clone();
+        (is_declared && is_exact).then(|| (whole.clone(), by.clone()))
+    })
+}
 
 pub(super) fn broadcast(op: Op, sources: &[&Props]) -> Result<Shape> {
     let mut shape = copied(&sources[0].shape);
@@ -79,12 +91,20 @@ pub(super) fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Shape> {
                     show(target),
                     product(target)
                 );
-                return refuse_with(
-                    ErrorKind::Shape,
-                    op,
-                    message,
-                    "the sizes must have the same product; one of them may be -1, which is inferred",
-                );
+                let help = match exact_quotient(&product(shape()), target) {
+                    Some((whole, by)) => {
+                        let factor = if by.as_atom().is_some() || by.as_const().is_some() {
+                            by.to_string()
+                        } else {
+                            format!("({by})")
+                        };
+                        format!("`#[function(where({whole} % {factor} == 0))]` says that {by} divides {whole}")
+                    }
+                    None => {
+                        "the sizes must have the same product; one of them may be -1, which is inferred".to_string()
+                    }
+                };
+                return refuse_with(ErrorKind::Shape, op, message, &help);
             }
             Ok(target.clone())
         }

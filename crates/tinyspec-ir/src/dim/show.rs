@@ -67,8 +67,8 @@ fn factor(atom: &Atom, is_alone: bool) -> String {
     }
 }
 
-/// The factors of a term. A dim that something divides is that times a quotient without a rest, a dim of the name `(D/H)`: their
-/// product is shown by the name that the user knows.
+/// The factors of a term. A dim that something divides is that times a quotient without a rest, a dim of the name `(D/H)` or
+/// `(D/(2*H))`: their product is shown by the name that the user knows.
 fn factors(atoms: &[Atom], mut coefficient: i64) -> (Vec<String>, i64) {
     let is_alone = atoms.len() == 1 && coefficient == 1;
     let mut shown: Vec<String> = atoms.iter().map(|atom| factor(atom, is_alone)).collect();
@@ -79,16 +79,18 @@ fn factors(atoms: &[Atom], mut coefficient: i64) -> (Vec<String>, i64) {
         let (Some((whole, by)), Some(place)) = (parts, shown.iter().position(|other| *other == quotient)) else {
             continue;
         };
-        match (shown.iter().position(|other| other == by), by.parse::<i64>()) {
-            (Some(divisor), _) => {
-                shown[place] = whole.to_string();
-                shown.remove(divisor);
+        let (mut others, mut left) = (shown.clone(), coefficient);
+        others[place] = whole.to_string();
+        let is_there = |factor: &str| match factor.parse::<i64>() {
+            Ok(number) if number > 1 && left % number == 0 => {
+                left /= number;
+                true
             }
-            (None, Ok(by)) if by > 1 && coefficient % by == 0 => {
-                shown[place] = whole.to_string();
-                coefficient /= by;
-            }
-            _ => {}
+            Ok(_) => false,
+            Err(_) => others.iter().position(|other| other == factor).map(|place| others.remove(place)).is_some(),
+        };
+        if by.trim_matches(['(', ')']).split('*').all(is_there) {
+            (shown, coefficient) = (others, left);
         }
     }
     (shown, coefficient)
@@ -115,17 +117,23 @@ impl fmt::Display for Dim {
             write!(f, "min({a}, {b})")?;
             return if rest.is(0) { Ok(()) } else { write!(f, "+{rest}") };
         }
-        let terms = self.terms();
+        let mut terms = self.terms();
         if terms.is_empty() {
             return f.write_str("0");
         }
+        // What is added comes before what is taken away, a number last: `D-K`, `B+1`.
+        terms.sort_by_key(|(atoms, coefficient)| (*coefficient < 0, atoms.is_empty()));
         for (position, (atoms, coefficient)) in terms.iter().enumerate() {
-            if position > 0 {
-                f.write_str("+")?;
-            }
             let (shown, coefficient) = factors(atoms, *coefficient);
-            if shown.is_empty() || coefficient != 1 {
-                write!(f, "{coefficient}{}", if shown.is_empty() { "" } else { "*" })?;
+            match (position, coefficient) {
+                (0, _) | (_, ..0) => {}
+                _ => f.write_str("+")?,
+            }
+            match (shown.is_empty(), coefficient) {
+                (true, _) => write!(f, "{coefficient}")?,
+                (false, 1) => {}
+                (false, -1) => f.write_str("-")?,
+                (false, _) => write!(f, "{coefficient}*")?,
             }
             f.write_str(&shown.join("*"))?;
         }

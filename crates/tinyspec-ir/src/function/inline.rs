@@ -1,6 +1,6 @@
 //! Substitution of a Function's Params by its arguments.
 
-use crate::{Arg, Builder, Graph, NodeId, Op, Result};
+use crate::{Arg, Builder, Error, Graph, NodeId, Op, Result};
 use rustc_hash::FxHashMap;
 
 /// The results of a closed body in another graph, with each Param replaced by an argument.
@@ -94,7 +94,10 @@ pub fn inline_all(graph: Graph, roots: Vec<NodeId>) -> Result<(Graph, Vec<NodeId
             let new = match (graph.op(node), graph.arg(node)) {
                 (Op::Function, _) => {
                     let elements = function_values(&graph, node);
-                    results[node.index()] = inline(&mut opened, &graph, &elements, &sources)?;
+                    // A mistake in the arguments shows inside: it was made where the function is called.
+                    let inlined =
+                        inline(&mut opened, &graph, &elements, &sources).map_err(|error| located(error, &graph, node));
+                    results[node.index()] = inlined?;
                     // Only GetTuple refers to it, and takes the element.
                     opened.index(0)
                 }
@@ -104,9 +107,10 @@ pub fn inline_all(graph: Graph, roots: Vec<NodeId>) -> Result<(Graph, Vec<NodeId
                 }
                 (Op::Call, arg) => {
                     let inner = opened.import(&graph, &graph.sources(node)[..1], |_, _| Ok(None))?;
-                    opened.add(Op::Call, &[inner, sources].concat(), arg.clone())?
+                    let call = opened.add(Op::Call, &[inner, sources].concat(), arg.clone());
+                    call.map_err(|error| located(error, &graph, node))?
                 }
-                (op, arg) => opened.add(op, &sources, arg.clone())?,
+                (op, arg) => opened.add(op, &sources, arg.clone()).map_err(|error| located(error, &graph, node))?,
             };
             for location in graph.locations(node) {
                 opened.locate(new, location.clone());
@@ -117,6 +121,13 @@ pub fn inline_all(graph: Graph, roots: Vec<NodeId>) -> Result<(Graph, Vec<NodeId
         graph = opened;
     }
     Ok((graph, roots))
+}
+
+fn located(error: Error, graph: &Graph, node: NodeId) -> Error {
+    match graph.locations(node).first() {
+        Some(location) => error.at(location.clone()),
+        None => error,
+    }
 }
 
 /// The values of a Function's Tuple; behind them may stand a Tuple with its own gradient.

@@ -1,16 +1,18 @@
 //! Which other functions a body calls.
 
 use super::signature::open_span;
+use super::source::import_of;
 use super::ungroup;
 use crate::diagnostics::source_text;
 use proc_macro2::Span;
+use quote::ToTokens;
 use syn::visit::{Visit, visit_block, visit_expr_call};
 use syn::{Block, Expr, ExprCall, FnArg, Ident, Item, ItemUse, Local, PatIdent, PathArguments, Signature};
 
 /// A path that a body calls.
 #[derive(Clone)]
 pub struct CalleePath {
-    /// As written, without generic arguments.
+    /// As written, without generic arguments; of an imported name as the import says it.
     pub path: syn::Path,
     /// The same as text: one callee has one.
     pub text: String,
@@ -20,14 +22,24 @@ pub struct CalleePath {
 
 /// The callees of a body, each once, and the imports inside it.
 pub fn find(signature: &Signature, body: &Block) -> (Vec<CalleePath>, Vec<ItemUse>) {
-    let mut finder = Finder { callees: vec![], imports: vec![], locals: vec![] };
+    let mut finder = Finder { callees: vec![], imports: vec![], items: vec![], locals: vec![] };
     for input in &signature.inputs {
         if let FnArg::Typed(input) = input {
             finder.visit_pat(&input.pat);
         }
     }
     finder.visit_block(body);
-    (finder.callees, finder.imports)
+    let Finder { mut callees, imports, items, .. } = finder;
+    let names: Vec<String> = imports.iter().map(|import| import.tree.to_token_stream().to_string()).collect();
+    for callee in &mut callees {
+        let Some(name) = callee.path.get_ident() else { continue };
+        let is_of_body = items.contains(name) || names.iter().any(|names| names.contains(&name.to_string()));
+        // An import by a path tells what has no companion, and is refused in our words.
+        if let Some(path) = import_of(&signature.ident, name).filter(|_| !is_of_body) {
+            callee.path = path;
+        }
+    }
+    (callees, imports)
 }
 
 /// The function that a call names, if it looks like one: `dense`, `layers::dense`, but not `Tensor::zeros` or `Some`.
@@ -66,6 +78,8 @@ pub fn callee_of(call: &ExprCall) -> Option<syn::Path> {
 struct Finder {
     callees: Vec<CalleePath>,
     imports: Vec<ItemUse>,
+    /// Functions inside the body.
+    items: Vec<Ident>,
     /// Names bound so far: a call of one is no call of a function.
     locals: Vec<Ident>,
 }
@@ -106,8 +120,10 @@ impl<'ast> Visit<'ast> for Finder {
 
     fn visit_item(&mut self, item: &'ast Item) {
         // Other items of the body are a world of their own.
-        if let Item::Use(import) = item {
-            self.imports.push(import.clone());
+        match item {
+            Item::Use(import) => self.imports.push(import.clone()),
+            Item::Fn(function) => self.items.push(function.sig.ident.clone()),
+            _ => {}
         }
     }
 }

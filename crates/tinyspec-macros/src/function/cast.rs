@@ -32,8 +32,12 @@ impl VisitMut for Casts<'_> {
         else {
             return;
         };
-        let mut reader =
-            TypeReader { names: vec![], constants: &mut Default::default(), diagnostics: self.diagnostics };
+        let mut reader = TypeReader {
+            owner: String::new(),
+            names: vec![],
+            constants: &mut Default::default(),
+            diagnostics: self.diagnostics,
+        };
         let dtype = reader.dtype(&path.path);
         let dtype = format_ident!("{}", dtype.map_or("F32".to_string(), |dtype| format!("{dtype:?}")));
         let argument: Expr = parse_quote!(::tinyspec::DType::#dtype);

@@ -12,8 +12,8 @@ pub mod flags;
 pub mod gradient;
 pub mod local_macros;
 pub mod options;
-pub mod plain;
 pub mod signature;
+pub mod source;
 pub mod trace;
 pub mod typed_copy;
 pub mod ungroup;
@@ -176,7 +176,7 @@ pub fn all_callees(
 ) -> (Vec<CalleePath>, Vec<syn::ItemUse>) {
     let (mut found, imports) = callees::find(written, body);
     // The trace refuses them.
-    found.retain(|callee| !callee.path.get_ident().is_some_and(|name| plain::is_plain(&written.ident, name)));
+    found.retain(|callee| !callee.path.get_ident().is_some_and(|name| source::is_plain(&written.ident, name)));
     found.extend(own);
     found.extend(signature.models());
     if let Some(extra) = found.get(MOST_CALLEES) {

@@ -228,6 +228,7 @@ impl FunctionSignature {
         };
         let dims: Vec<NamedDim> = declared.iter().map(named).collect();
         let mut reader = TypeReader {
+            owner: format!("fn {}", written.ident),
             names: (0..).zip(&dims).map(|(slot, dim)| (dim.name.clone(), dim.at(slot))).collect(),
             constants: &mut constants,
             diagnostics,
@@ -237,7 +238,9 @@ impl FunctionSignature {
         let mut parameters: Vec<Parameter> = vec![];
         let (mut leaves, mut states, mut unbound) = (Leaves::default(), vec![], vec![]);
         for argument in &written.inputs {
-            let Some((mut parameter, ty)) = read_parameter(argument, context, &mut reader) else { continue };
+            let Some((mut parameter, ty)) = read_parameter(argument, &written.ident, context, &mut reader) else {
+                continue;
+            };
             let name = &parameter.ident;
             if parameters.iter().any(|other| other.ident == *name) {
                 reader.diagnostics.error(Place::of(name), format!("the parameter `{name}` is declared twice"));

@@ -11,8 +11,9 @@ use super::syntax::*;
 use crate::diagnostics::{Diagnostics, Place as At};
 use crate::documentation;
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
-pub use split::kernels;
 use split::{at_commas, body_of};
+pub use split::{helper, kernels};
+pub use statement::no_helper;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::{Token, token};
@@ -70,7 +71,7 @@ fn head(input: ParseStream, diagnostics: &mut Diagnostics) -> syn::Result<Option
         diagnostics.error(input.span(), "the dims of a kernel are named before `fn`: `uop! { <M, N> pub fn … }`");
         dims.extend(self::dims(input, diagnostics)?);
     }
-    let (mut parameters, mut inputs) = (Vec::new(), vec![]);
+    let (mut parameters, mut inputs, mut helpers) = (Vec::new(), vec![], vec![]);
     if input.peek(token::Paren) {
         let list: proc_macro2::Group = input.parse()?;
         inputs = at_commas(list.stream());
@@ -105,6 +106,7 @@ fn head(input: ParseStream, diagnostics: &mut Diagnostics) -> syn::Result<Option
             }
             let at = At::between(body.span_open(), body.span_close());
             let statements = mend::statements(body, diagnostics);
+            helpers.extend(statement::helpers(&statements));
             Some(Block { statements: statement::body(&statements, diagnostics), at })
         }
         _ => {
@@ -113,7 +115,7 @@ fn head(input: ParseStream, diagnostics: &mut Diagnostics) -> syn::Result<Option
         }
     };
     let gradient = gradient(&mut attributes, diagnostics);
-    Ok(Some(Kernel { attributes, gradient, visibility, name, dims, parameters, written, body }))
+    Ok(Some(Kernel { helpers, attributes, gradient, visibility, name, dims, parameters, written, body }))
 }
 
 /// `<M, N>`, if it is there.
@@ -170,10 +172,19 @@ fn refused(tokens: TokenStream, end: Span, is_result: bool) -> Parameter {
     Parameter { name, at: end.into(), dtype: DType::Void, kind }
 }
 
+/// `Global<f32, N / 2>`: what Rust takes for a type up to the sign.
+fn dim_in_braces(tokens: &TokenStream) -> Option<syn::Error> {
+    let sign = tokens
+        .clone()
+        .into_iter()
+        .find(|token| matches!(token, TokenTree::Punct(sign) if matches!(sign.as_char(), '/' | '+' | '*' | '%')))?;
+    Some(syn::Error::new(sign.span(), "a dim that is computed stands in braces, as in `Global<f32, { N / 2 }>`"))
+}
+
 /// `Global<f32, N> as y`.
 fn result(tokens: TokenStream, end: Span, diagnostics: &mut Diagnostics) -> Parameter {
     let parser = |input: ParseStream, diagnostics: &mut Diagnostics| {
-        let written: syn::Type = input.parse()?;
+        let written = input.parse::<syn::Type>().map_err(|error| dim_in_braces(&tokens).unwrap_or(error))?;
         if !input.peek(Token![as]) {
             let message = "a result needs a name to store to: `-> Global<f32, N> as out`";
             return Err(syn::Error::new_spanned(&written, message));
@@ -208,7 +219,7 @@ fn parameter(tokens: TokenStream, end: Span, diagnostics: &mut Diagnostics) -> P
             diagnostics.error(end, PARAMETER);
             return Ok(None);
         }
-        let written: syn::Type = input.parse()?;
+        let written = input.parse::<syn::Type>().map_err(|error| dim_in_braces(&tokens).unwrap_or(error))?;
         Ok(typed(name, &written, diagnostics))
     };
     let parsed = parsed(tokens.clone(), end, diagnostics, parser).flatten();
@@ -218,6 +229,12 @@ fn parameter(tokens: TokenStream, end: Span, diagnostics: &mut Diagnostics) -> P
 fn typed(name: Ident, written: &syn::Type, diagnostics: &mut Diagnostics) -> Option<Parameter> {
     let at = At::of(written);
     if let syn::Type::Reference(reference) = written {
+        if let Some(dtype) = dtype_of(&reference.elem).filter(|dtype| rust_type(*dtype).is_some()) {
+            let message =
+                format!("a number is passed by value: `{name}: {dtype}`; many of them are a `&Global<{dtype}, N>`");
+            diagnostics.error(at, message);
+            return None;
+        }
         let (space, dtype, dims) = buffer_type(&reference.elem, diagnostics)?;
         if space != "Global" {
             let message =

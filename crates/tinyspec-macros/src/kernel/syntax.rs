@@ -12,6 +12,8 @@ pub struct Kernel {
     pub name: Ident,
     pub dims: Vec<Ident>,
     pub parameters: Vec<Parameter>,
+    /// Functions that are no kernels, and are refused where they are defined.
+    pub helpers: Vec<String>,
     /// The head as it is written.
     pub written: String,
     /// `None` where its syntax is wrong.

@@ -99,6 +99,10 @@ struct Tracer<'a> {
     effects: Vec<NodeId>,
     places: HashMap<NodeId, Written>,
     loop_names: HashMap<NodeId, String>,
+    /// Functions that are refused where they are defined.
+    helpers: &'a [String],
+    /// Calls one of them: what is wrong with that is said there.
+    calls_helper: bool,
     constants: Vec<syn::Path>,
     first_constant: u32,
     next_range: u32,
@@ -129,6 +133,8 @@ pub fn trace(kernel: &Kernel, diagnostics: &mut Diagnostics) -> Option<Traced> {
         effects: vec![],
         places: HashMap::new(),
         loop_names: HashMap::new(),
+        helpers: &kernel.helpers,
+        calls_helper: false,
         constants: vec![],
         first_constant: buffers + kernel.dims.len() as u32,
         next_range: 0,
@@ -148,11 +154,11 @@ pub fn trace(kernel: &Kernel, diagnostics: &mut Diagnostics) -> Option<Traced> {
     tracer.dims(kernel, buffers);
     let shapes = tracer.parameters(kernel, &slots);
     tracer.block(kernel.body.as_ref()?);
-    if tracer.effects.is_empty() && tracer.diagnostics.is_empty() {
+    if tracer.effects.is_empty() && tracer.diagnostics.is_empty() && !tracer.calls_helper {
         let message = format!("`{}` stores nothing: a kernel writes to a `&mut Global` or to a result", kernel.name);
         tracer.diagnostics.error(kernel.name.span(), message);
     }
-    let is_whole = tracer.diagnostics.is_empty();
+    let is_whole = tracer.diagnostics.is_empty() && !tracer.calls_helper;
     let mut effects = std::mem::take(&mut tracer.effects);
     if !is_whole {
         // Reads whose value was spoiled.
@@ -190,7 +196,8 @@ impl Tracer<'_> {
 
     /// Something has no node here, be it that its mistake was reported; if none was, the kernel would do something else.
     fn lost(&mut self, at: At) {
-        if self.diagnostics.is_empty() {
+        // Of a function that is no kernel it is said at its definition.
+        if self.diagnostics.is_empty() && !self.calls_helper {
             self.error(at, "this cannot be traced: write it in another way");
         }
     }

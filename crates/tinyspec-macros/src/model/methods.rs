@@ -11,7 +11,7 @@ use crate::function::emit::{Parameters, allow, checked, result_type};
 use crate::function::options::Options;
 use crate::function::signature::{Context, FunctionSignature};
 use crate::function::{
-    Callees, Embedding, all_callees, embedded, function_of, gradient, models, told, trace, typed_copy, unknown,
+    Callees, Embedding, all_callees, embedded, function_of, gradient, models, source, told, trace, typed_copy, unknown,
 };
 use crate::{documentation, editor, renamed};
 use proc_macro2::TokenStream;
@@ -36,6 +36,16 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
     }
     let Some(name) = check_block(&block, &mut diagnostics) else { return diagnostics.to_tokens() };
     let methods = methods(&block, &mut diagnostics);
+    if methods.iter().any(|method| source::is_plain(&method.item.sig.ident, &name)) {
+        let message = format!("`{name}` is no #[model]: write `#[model(functions)]` before its definition");
+        diagnostics.error(Place::of(&name), message);
+        return diagnostics.to_tokens();
+    }
+    let is_marked = !source::is_without_functions(&name);
+    if !is_marked {
+        let message = format!("`{name}` gets #[function]s here: write `#[model(functions)]` before its definition");
+        diagnostics.error(Place::of(&name), message);
+    }
     let context = context(&block);
     let fields = fields_callee(&name);
     let owner = format!("functions_of_{}", name.unraw());
@@ -53,7 +63,10 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         trace::trace(&signature, &method.block, &unknown(&found), &mut preview);
         found.insert(0, fields.clone());
         let state = quote!({ method #number [#options] #block });
-        let graph = companion::visit(&found, &imports, &owner, &quote!(::tinyspec::__private::trace), &state);
+        let graph = match is_marked {
+            true => companion::visit(&found, &imports, &owner, &quote!(::tinyspec::__private::trace), &state),
+            false => quote!(::tinyspec::__private::EmbeddedFunction::failed()),
+        };
         let parameters = Parameters::of(&method.sig.inputs, &signature);
         let is_wrong = !preview.is_empty() || !diagnostics.is_empty();
         let typed = editor::for_editors(|| {
@@ -116,7 +129,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
             }
         }
     }
-    let companion = companion::visit_in_module(&visited, &owner, &last, &quote!({ methods #block }));
+    let companion = is_marked.then(|| companion::visit_in_module(&visited, &owner, &last, &quote!({ methods #block })));
     let errors = diagnostics.to_tokens();
     // An `impl` may be that of one size.
     let sizes = (0..arguments_of(self_type)).map(|number| format_ident!("SIZE_{number}"));

@@ -13,7 +13,7 @@ use crate::diagnostics::{Diagnostics, Place};
 use crate::function::attributes;
 use crate::function::callees::CalleePath;
 use crate::function::companion::{self, Visited};
-use crate::function::ungroup;
+use crate::function::{source, ungroup};
 use crate::{editor, half_typed, renamed};
 use darling::FromMeta;
 use darling::ast::NestedMeta;
@@ -98,12 +98,21 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     // Shapes and lengths, with what is known so far.
     let mut constants = crate::function::signature::Constants::default();
     let mut reader = crate::function::signature::TypeReader {
+        owner: format!("struct {}", model.item.ident),
         names: ModelType::dims(&model.generics),
         constants: &mut constants,
         diagnostics: &mut diagnostics,
     };
     for field in model.fields.iter().filter(|field| !field.skip) {
         field_type(&field.field.ty, field.options, None, &mut reader);
+        if let Some(name) = model_path(&field.field.ty).and_then(syn::Path::get_ident)
+            && source::is_plain(&model.item.ident, name)
+        {
+            let message = format!(
+                "`{name}` is no #[model]: write `#[model]` before its definition if it holds tensors, or `#[model(skip)]` before this field"
+            );
+            reader.diagnostics.error(Place::of(name), message);
+        }
     }
     model.constants = constants.0.into_iter().map(|constant| constant.path).collect();
     let children = model.children();

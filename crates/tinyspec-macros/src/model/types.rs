@@ -296,8 +296,12 @@ impl Parse for ModelType {
         let mut fields = vec![];
         // The struct's own expansion has reported what is wrong with them.
         let (mut constants, mut reported) = (Constants::default(), Diagnostics::default());
-        let mut reader =
-            TypeReader { names: ModelType::dims(&names), constants: &mut constants, diagnostics: &mut reported };
+        let mut reader = TypeReader {
+            owner: String::new(),
+            names: ModelType::dims(&names),
+            constants: &mut constants,
+            diagnostics: &mut reported,
+        };
         while !content.is_empty() {
             let field;
             syn::bracketed!(field in content);

@@ -73,8 +73,9 @@ pub fn made_dims(
             continue;
         }
         let slot = dims.len() as u32;
-        let shown = source_text(&by);
-        let shown = if shown.contains(' ') { format!("({shown})") } else { shown };
+        // As other dims are shown: without blanks.
+        let shown = source_text(&by).replace(' ', "");
+        let shown = if shown.contains(['+', '-', '*', '/', '%']) { format!("({shown})") } else { shown };
         dims.push(NamedDim::new(format!("({dim}/{shown})")));
         let quotient = Ident::new(&format!("__tinyspec_quotient_{slot}"), proc_macro2::Span::mixed_site());
         idents.push(quotient.clone());

@@ -3,6 +3,7 @@
 use super::types::{TypeReader, other_type, without_arguments};
 use super::{Context, Parameter, Passing, ResultType, TensorType};
 use crate::diagnostics::{Diagnostics, Place, source_text};
+use crate::function::source::is_plain;
 use crate::model::text_of_type;
 use crate::model::types::FieldType;
 use quote::quote;
@@ -77,6 +78,7 @@ pub fn declared_dims(written: &syn::Signature, diagnostics: &mut Diagnostics) ->
 /// A parameter and its type; a model's type comes from its companion.
 pub fn read_parameter(
     argument: &FnArg,
+    function: &Ident,
     context: &Context,
     reader: &mut TypeReader,
 ) -> Option<(Parameter, Option<TensorType>)> {
@@ -123,6 +125,15 @@ pub fn read_parameter(
                 && !is_number(&path.path)
                 && !has_dtype(&path.path)
             {
+                if let Some(name) = path.path.get_ident()
+                    && is_plain(function, name)
+                {
+                    let message = format!(
+                        "`{name}` is no #[model], and a #[function] takes tensors, numbers and models: write `#[model]` before its definition, or pass its tensors"
+                    );
+                    reader.diagnostics.error(place, message);
+                    return None;
+                }
                 let mut model = match &reference.mutability {
                     Some(_) => parameter(Passing::Updated(0), quote!(&mut #path)),
                     None => parameter(Passing::Model(0), quote!(&#path)),
@@ -133,6 +144,7 @@ pub fn read_parameter(
             if let Some(mutability) = &reference.mutability {
                 let message = "a #[function] changes the buffers of a `&mut` model, and nothing else: take `&Tensor<…>` and return the new value";
                 reader.diagnostics.error(Place::of(mutability), message);
+                return None;
             }
             let ty = reader.tensor(&reference.elem)?;
             let inner = without_arguments(&reference.elem);
@@ -246,9 +258,9 @@ pub fn read_result(written: &Type, reader: &mut TypeReader) -> Option<ResultType
             Some(ResultType::Tuple(elements.into_iter().collect::<Option<_>>()?))
         }
         Type::Paren(inner) => read_result(&inner.elem, reader),
-        Type::Reference(reference) => {
+        Type::Reference(_) => {
             reader.diagnostics.error(Place::of(written), "a #[function] returns values: write `Tensor<…>` without `&`");
-            read_result(&reference.elem, reader)
+            None
         }
         Type::Path(path)
             if path.path.segments.last().is_some_and(|last| last.ident == "Result" || last.ident == "Option") =>

@@ -1,7 +1,8 @@
 //! Types and dims: `Tensor<f32, B, { 2 * H }>`.
 
 use super::{Constants, TensorType};
-use crate::diagnostics::{Diagnostics, Place, source_text};
+use crate::diagnostics::{Diagnostics, Place, source_text, undefined_size};
+use crate::function::source::is_undefined;
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{BinOp, Expr, GenericArgument, Lit, PathArguments, Type};
@@ -9,6 +10,8 @@ use tinyspec_ir::{DType, Dim, Shape};
 
 /// Reads types and dims.
 pub struct TypeReader<'a> {
+    /// What declares dims: `fn dense`, `struct Dense`; nothing where names have been looked at before.
+    pub owner: String,
     /// Declared dims and what they stand for.
     pub names: Vec<(String, Dim)>,
     /// Outer constants met so far.
@@ -118,6 +121,15 @@ impl TypeReader<'_> {
                     && let Some((_, dim)) = self.names.iter().find(|(declared, _)| name == declared)
                 {
                     return Some(dim.clone());
+                }
+                if let Some(name) = path.path.get_ident()
+                    && !self.owner.is_empty()
+                    && is_undefined(name)
+                {
+                    let declared: Vec<String> = self.names.iter().map(|(name, _)| name.clone()).collect();
+                    let message = undefined_size(name, &self.owner, &declared);
+                    self.diagnostics.error_once(Place::of(name), message);
+                    return None;
                 }
                 return Some(self.constants.dim(source_text(&path.path), quote!(#path)));
             }

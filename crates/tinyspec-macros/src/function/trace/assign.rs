@@ -11,6 +11,11 @@ impl Tracer<'_> {
             // The name may have had any type; what is left out says nothing of it.
             self.diagnostics.leave_out(whole);
         }
+        if matches!(self.root(target), Some(Value::Wrong | Value::Unseen)) && !matches!(target, Expr::Path(_)) {
+            // What it is a part of has been refused, or is not known yet.
+            self.diagnostics.leave_out(whole);
+            return Value::UNIT;
+        }
         if !matches!(target, Expr::Paren(_) | Expr::Tuple(_) | Expr::Infer(_)) {
             match self.place(target) {
                 // `mean = …` binds a name of the body's own, `*mean = …` the buffer that it stands for.
@@ -69,6 +74,18 @@ impl Tracer<'_> {
         };
         self.diagnostics.error_instead_of_rustc(whole, Place::of(target), message);
         Value::UNIT
+    }
+
+    /// What the name at the beginning of `a.b[0]` stands for.
+    fn root(&self, target: &Expr) -> Option<&Value> {
+        match target {
+            Expr::Field(field) => self.root(&field.base),
+            Expr::Index(index) => self.root(&index.expr),
+            Expr::Unary(unary) => self.root(&unary.expr),
+            Expr::Paren(inner) => self.root(&inner.expr),
+            Expr::Path(path) => self.lookup(&path.path.get_ident()?.to_string()),
+            _ => None,
+        }
     }
 
     /// A field of a model.

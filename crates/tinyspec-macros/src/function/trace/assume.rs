@@ -119,7 +119,9 @@ impl Tracer<'_> {
             }
             let names = self.names();
             let (shown, shown_by) = dim::with_names(&names, || (dividend.to_string(), divisor.to_string()));
-            let quotient = self.constants.dim(format!("({shown}/{shown_by})"), quote!((#whole / #by)));
+            let factor =
+                if shown_by.contains(['+', '-', '*', '/', '%']) { format!("({shown_by})") } else { shown_by.clone() };
+            let quotient = self.constants.dim(format!("({shown}/{factor})"), quote!((#whole / #by)));
             let value = quotient * divisor;
             if !works(&Assumption { slot, value: &value }) {
                 continue;
@@ -129,7 +131,7 @@ impl Tracer<'_> {
                 what: op.to_string(),
                 constant: Some(shown.clone()),
                 expected: whole.clone(),
-                found: format!("{shown_by} * ({shown} / {shown_by})"),
+                found: format!("{shown_by}*({shown}/{factor})"),
                 value: quote!((#by * (#whole / #by))),
             });
             self.take_as(slot, value);

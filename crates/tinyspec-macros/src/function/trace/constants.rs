@@ -45,6 +45,16 @@ pub(super) fn known_constant(segments: &[String]) -> Option<Float> {
     constants! { f32 narrow; f64 wide; }
 }
 
+/// The same as a number and its dtype.
+pub fn known_number(path: &syn::Path) -> Option<(f64, DType)> {
+    let segments: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+    let Float { wide, narrow, kind } = known_constant(&segments)?;
+    Some(match kind {
+        Kind::Known(ty) if ty.bits() == 32 => (narrow.into(), DType::F32),
+        _ => (wide, DType::F64),
+    })
+}
+
 /// A size made of two.
 pub(super) fn fold_dims(op: BinOp, a: &Dim, b: &Dim) -> Option<Dim> {
     Some(match op {

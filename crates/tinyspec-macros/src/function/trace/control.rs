@@ -73,12 +73,16 @@ impl Tracer<'_> {
         self.block(&looped.body);
         self.scopes.pop();
         let after = self.scopes.clone();
-        for (before, after) in before.iter().zip(&after) {
+        for (level, (before, after)) in before.iter().zip(&after).enumerate() {
             let mut changed: Vec<(&String, String)> = before
                 .iter()
                 .filter_map(|(name, value)| Some((name, self.change_of(value, after.get(name)?)?)))
                 .collect();
             changed.sort();
+            // What they are behind the loop nobody knows.
+            for (name, _) in &changed {
+                self.scopes[level].insert(name.to_string(), Value::Wrong);
+            }
             if let Some((name, change)) = changed.into_iter().next() {
                 let message = format!(
                     "a round of this loop changes `{name}` {change}, and how many rounds there are `{text}` decides, whose value no macro sees: make its end a number, or a `const` inside the function"

@@ -2,7 +2,8 @@
 
 use super::inference::{Float, Kind, NumberType};
 use super::{Tracer, Value};
-use crate::diagnostics::{Adaptation, Place, source_text};
+use crate::diagnostics::{Adaptation, Place, source_text, undefined_size};
+use crate::function::source::is_undefined;
 use syn::{BinOp, Expr, ExprBinary, ExprPath, ExprUnary, Lit, Member, RangeLimits, UnOp};
 use tinyspec_ir::ops::{self, MethodArg, arithmetic};
 use tinyspec_ir::{Builder, DType, NodeId};
@@ -15,6 +16,15 @@ pub(super) fn text_of(expression: &Expr) -> Option<String> {
         other => other,
     };
     Some(source_text(expression)).filter(|text| text.len() <= 40 && !text.contains('\n'))
+}
+
+/// `(*x)` where a reference does as well.
+pub(super) fn without_deref(expression: &Expr) -> &Expr {
+    match expression {
+        Expr::Paren(inner) if matches!(&*inner.expr, Expr::Unary(_)) => without_deref(&inner.expr),
+        Expr::Unary(unary) if matches!(unary.op, UnOp::Deref(_)) => without_deref(&unary.expr),
+        other => other,
+    }
 }
 
 /// The text of an operand for messages: of a long one only the end.
@@ -73,7 +83,7 @@ impl Tracer<'_> {
                     self.diagnostics.error_instead_of_rustc(expression, Place::of(mutability), message);
                     return Value::Wrong;
                 }
-                self.expression(&reference.expr)
+                self.expression(without_deref(&reference.expr))
             }
             Expr::Unary(unary) => self.unary(unary, expression),
             Expr::Binary(binary) => self.binary(binary, expression),
@@ -198,6 +208,20 @@ impl Tracer<'_> {
         if let Some(value) = super::constants::known_constant(&segments) {
             return Value::Float(value);
         }
+        if let Some(name) = path.path.get_ident()
+            && *name == name.to_string().to_uppercase()
+            && is_undefined(name)
+        {
+            if !self.signature.is_complete() {
+                // It may be a dim of a signature that has been refused.
+                self.diagnostics.leave_out(path);
+                return Value::Wrong;
+            }
+            let declared: Vec<String> = self.signature.dim_names().iter().map(ToString::to_string).collect();
+            let message = undefined_size(name, &format!("fn {}", self.signature.ident), &declared);
+            self.diagnostics.error_instead_of_rustc(path, Place::of(name), message);
+            return Value::Wrong;
+        }
         Value::Constant { text: source_text(&path.path), path: quote::quote!(#path), kind: None, size: None }
     }
 
@@ -229,6 +253,10 @@ impl Tracer<'_> {
                 let count = values.len();
                 let Value::Int(position, _) = self.typed(position, NumberType::Usize) else { return Value::Unknown };
                 let value = usize::try_from(position).ok().and_then(|position| values.into_iter().nth(position));
+                if let Some(Value::Dim(_)) = value {
+                    // A dim is not copied out of a shape.
+                    self.diagnostics.adapt(whole, Adaptation::Size);
+                }
                 value.unwrap_or_else(|| {
                     let message =
                         format!("index {position} of a list of {count}: they go from 0 to {}", count.saturating_sub(1));
@@ -255,6 +283,10 @@ impl Tracer<'_> {
         }
         let value = self.expression(&unary.expr);
         match (unary.op, value) {
+            (UnOp::Deref(_), Value::Tensor(_)) => {
+                let text = text_of(&unary.expr).unwrap_or("x".into());
+                self.refuse(whole, format!("a tensor is used through its reference: write `{text}`, without `*`"))
+            }
             (UnOp::Deref(_), value) => value,
             (UnOp::Neg(token), Value::Tensor(node)) => {
                 self.apply_unary(&unary.expr, node, token.span, |graph, x| arithmetic::neg(graph, x))
@@ -285,7 +317,8 @@ impl Tracer<'_> {
     }
 
     fn binary(&mut self, binary: &ExprBinary, whole: &Expr) -> Value {
-        let (left, right) = (self.expression(&binary.left), self.expression(&binary.right));
+        let left = if assigning(&binary.op).is_some() { without_deref(&binary.left) } else { &*binary.left };
+        let (left, right) = (self.expression(left), self.expression(&binary.right));
         if let Some(op) = assigning(&binary.op) {
             let value = self.operator(op, left, right, binary, whole);
             return self.assign(&binary.left, value, whole);

@@ -32,7 +32,7 @@ const LIST_METHODS: &[&str] = &[
 
 impl Tracer<'_> {
     pub(super) fn method_call(&mut self, call: &ExprMethodCall, whole: &Expr) -> Value {
-        let receiver = self.expression(&call.receiver);
+        let receiver = self.expression(super::expression::without_deref(&call.receiver));
         if let Some(wrong) = self.named_argument(&call.args, whole) {
             return wrong;
         }
@@ -392,6 +392,13 @@ impl Tracer<'_> {
             Value::List(values) => values.iter().map(&mut int).collect::<Option<Vec<i64>>>(),
             value => int(value).map(|number| vec![number]),
         };
+        if let (ParamKind::tensors, Value::List(_), Expr::Array(_) | Expr::Macro(_)) = (kind, value, expression) {
+            let shown = match expression {
+                Expr::Macro(list) => format!("[{}]", source_text(&list.mac.tokens)),
+                array => source_text(array),
+            };
+            return Err(self.refuse(expression, format!("`{method}`: `{param}` is borrowed: write `&{shown}`")));
+        }
         let found = match (kind, value) {
             (ParamKind::tensor, value) => return self.operand(value, like, expression).map(MethodArg::Tensor),
             (ParamKind::tensors, Value::List(values)) => {

@@ -20,6 +20,7 @@ mod statement;
 mod value;
 mod words;
 
+pub use constants::known_number;
 pub use statement::names_of;
 pub use value::{ModelValue, Value};
 
@@ -582,7 +583,8 @@ impl Tracer<'_> {
                 _ => None,
             })
             .collect();
-        TypeReader { names: dims, constants: &mut self.constants, diagnostics: self.diagnostics }
+        let owner = format!("fn {}", self.signature.ident);
+        TypeReader { owner, names: dims, constants: &mut self.constants, diagnostics: self.diagnostics }
     }
 
     /// A Param for result number `results` of a call.

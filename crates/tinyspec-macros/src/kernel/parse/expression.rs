@@ -95,6 +95,10 @@ pub fn expression(expr: &syn::Expr, diagnostics: &mut Diagnostics) -> Option<Exp
     Some(Expr { kind, at })
 }
 
+/// What is said of a macro.
+pub const NO_MACROS: &str =
+    "a kernel calls no macros: write out what it stands for; values are read and printed outside";
+
 /// What is said of Rust's other expressions.
 fn refusal(expr: &syn::Expr) -> &'static str {
     match expr {
@@ -102,13 +106,13 @@ fn refusal(expr: &syn::Expr) -> &'static str {
         syn::Expr::ForLoop(_) | syn::Expr::While(_) | syn::Expr::Loop(_) => {
             "a loop has no value: declare a variable before it, `let mut s = 0.0;`, and assign to it in the loop"
         }
-        syn::Expr::Closure(_) => "a kernel has no closures",
+        syn::Expr::Closure(_) => "a kernel has no closures: write the code where it is called",
         syn::Expr::Range(_) => "a range is no value: it stands in a loop, `for i in serial(0..n)`",
         syn::Expr::Array(_) | syn::Expr::Repeat(_) => {
             "a kernel has no arrays as values: declare `let mut a: Reg<f32, 4>;`"
         }
         syn::Expr::Field(_) | syn::Expr::Struct(_) => "a kernel has no structs: pass each number of one as a parameter",
-        syn::Expr::Macro(_) => "a kernel calls no macros",
+        syn::Expr::Macro(_) => NO_MACROS,
         syn::Expr::Let(_) => "a kernel has no patterns: a condition is a bool",
         syn::Expr::Assign(_) => "an assignment is a statement of its own",
         syn::Expr::Return(_) | syn::Expr::Break(_) | syn::Expr::Continue(_) => {

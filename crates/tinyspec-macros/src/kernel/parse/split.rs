@@ -1,7 +1,8 @@
 //! Where kernels, parameters and bodies begin and end, told by tokens alone: so a mistake in one hides no other.
 
 use super::brackets;
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
+use tinyspec_ir::DType;
 
 fn is_mark(token: Option<&TokenTree>, mark: char) -> bool {
     matches!(token, Some(TokenTree::Punct(found)) if found.as_char() == mark)
@@ -32,6 +33,20 @@ pub fn kernels(tokens: TokenStream) -> Vec<TokenStream> {
         .filter_map(|(&start, end)| tokens.get(start..end))
         .map(|kernel| kernel.iter().cloned().collect())
         .collect()
+}
+
+/// The name of what is no kernel but a function of numbers, `fn square(x: f32) -> f32 { … }`.
+pub fn helper(tokens: &TokenStream) -> Option<Ident> {
+    let tokens: Vec<TokenTree> = tokens.clone().into_iter().collect();
+    let function = tokens.iter().position(|token| is_word(Some(token), &["fn"]))?;
+    let TokenTree::Ident(name) = tokens.get(function + 1)? else { return None };
+    let arrow = tokens.windows(2).position(|pair| is_mark(pair.first(), '-') && is_mark(pair.last(), '>'))?;
+    match tokens.get(arrow + 2..)? {
+        [TokenTree::Ident(dtype), TokenTree::Group(_)] if DType::from_name(&dtype.to_string()).is_some() => {
+            Some(name.clone())
+        }
+        _ => None,
+    }
 }
 
 /// From a `fn` back over its visibility, dims and attributes.

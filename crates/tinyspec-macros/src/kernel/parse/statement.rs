@@ -1,6 +1,6 @@
 //! Statements of a kernel.
 
-use super::expression::{binary_op, element, expression};
+use super::expression::{NO_MACROS, binary_op, element, expression};
 use super::{buffer_type, dtype_of};
 use crate::diagnostics::{Diagnostics, Place as At};
 use crate::kernel::syntax::*;
@@ -51,7 +51,11 @@ fn statement(statement: &syn::Stmt, diagnostics: &mut Diagnostics) -> Option<Sta
         syn::Stmt::Local(local) => binding(local, diagnostics).or_else(|| refused(local)),
         syn::Stmt::Expr(expr, _) => effect(expr, diagnostics),
         syn::Stmt::Macro(call) => {
-            diagnostics.error(At::of(call), "a kernel calls no macros");
+            diagnostics.error(At::of(call), NO_MACROS);
+            None
+        }
+        syn::Stmt::Item(syn::Item::Fn(function)) => {
+            diagnostics.error(At::of(&function.sig.ident), no_helper(&function.sig.ident));
             None
         }
         syn::Stmt::Item(item) => {
@@ -59,6 +63,19 @@ fn statement(statement: &syn::Stmt, diagnostics: &mut Diagnostics) -> Option<Sta
             None
         }
     }
+}
+
+/// The functions that are defined among statements.
+pub fn helpers(list: &[syn::Stmt]) -> impl Iterator<Item = String> {
+    list.iter().filter_map(|statement| match statement {
+        syn::Stmt::Item(syn::Item::Fn(function)) => Some(function.sig.ident.to_string()),
+        _ => None,
+    })
+}
+
+/// What is said of a function that a kernel would call.
+pub fn no_helper(name: &Ident) -> String {
+    format!("`{name}` is no kernel, and a kernel calls no functions of yours: write its code where it is called")
 }
 
 /// The names of a `let` that could not be read.
@@ -169,7 +186,7 @@ fn effect(expr: &syn::Expr, diagnostics: &mut Diagnostics) -> Option<Statement> 
             refuse(at, "a loop of a kernel runs to its end: put what shall not run into an `if`", diagnostics)
         }
         syn::Expr::Match(_) => refuse(at, "a kernel has no `match`: write `if … { … } else { … }`", diagnostics),
-        syn::Expr::Macro(_) => refuse(at, "a kernel calls no macros", diagnostics),
+        syn::Expr::Macro(_) => refuse(at, NO_MACROS, diagnostics),
         _ => refuse(at, "this value is not used: store it or give it a name with `let`", diagnostics),
     }
 }

@@ -3,6 +3,7 @@
 use super::value::written;
 use super::{Binding, Tracer, Value, overflow};
 use crate::diagnostics::Place as At;
+use crate::function::trace::known_number;
 use crate::kernel::syntax::*;
 use proc_macro2::Ident;
 use tinyspec_ir::{Builder, Const, DType, NodeId, Op};
@@ -31,7 +32,10 @@ impl Tracer<'_> {
                 return None;
             }
             ExprKind::Name(name) => return self.name(name),
-            ExprKind::Path(path) => Value::Node(self.constant(path)),
+            ExprKind::Path(path) => match known_number(path) {
+                Some((number, dtype)) => Value::Node(self.of_dtype(Value::Float(number), dtype, expr.at)?),
+                None => Value::Node(self.constant(path)),
+            },
             ExprKind::Element(element) => return self.element(element),
             ExprKind::Get(element, default) => return self.get(element, default),
             ExprKind::Unary(op, value) => {

@@ -1,7 +1,7 @@
 //! Functions of one element.
 
 use super::value::written;
-use super::{Tracer, Value};
+use super::{Binding, Tracer, Value};
 use crate::diagnostics::Place as At;
 use crate::kernel::syntax::*;
 use proc_macro2::Ident;
@@ -68,6 +68,11 @@ impl Tracer<'_> {
         if matches!(text.as_str(), "barrier" | "atomic_add") {
             self.error(at, format!("`{text}` has no value: it is a statement"));
             return None;
+        }
+        let calls_helper = self.helpers.contains(&text);
+        self.calls_helper |= calls_helper;
+        if calls_helper || matches!(self.lookup(&text), Some(Binding::Wrong)) {
+            return Some(Value::Wrong);
         }
         let Some(&(_, method, count)) = FUNCTIONS.iter().find(|(known, ..)| *known == text) else {
             let help = match ops::nearest_of(&text, FUNCTIONS.iter().map(|(known, ..)| *known)) {

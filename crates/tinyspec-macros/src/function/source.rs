@@ -1,0 +1,252 @@
+//! What the file around a `#[function]` or a `#[model]` tells of names that the macros cannot look up.
+//!
+//! A callee's signature comes from a macro of its name, and where there is none rustc says that it "cannot find macro". The file
+//! tells beforehand which callees are plain functions of the same module, which fields are plain structs, and by which path a
+//! name is imported. Of a name in a shape it tells whether anything could have defined it. Where it does not tell for sure,
+//! the message is left to rustc.
+
+use super::STD_MACROS;
+use quote::ToTokens;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::rc::Rc;
+use syn::visit::{self, Visit};
+use syn::{Attribute, Ident, ImplItem, Item, UseTree};
+
+/// Attributes that leave an item what it is.
+const INERT: &[&str] =
+    &["allow", "cfg", "cold", "deny", "deprecated", "doc", "expect", "inline", "must_use", "track_caller", "warn"];
+
+/// Attributes that make nothing that could be a constant.
+const WITHOUT_CONSTANTS: &[&str] = &[
+    "cfg_attr",
+    "default",
+    "derive",
+    "function",
+    "ignore",
+    "macro_export",
+    "macro_use",
+    "model",
+    "non_exhaustive",
+    "path",
+    "repr",
+    "should_panic",
+    "test",
+];
+
+/// The names of one module, or of one block.
+#[derive(Default)]
+struct Module {
+    /// All functions, methods and types.
+    defined: HashSet<String>,
+    /// The functions and types that no macro has made anything of.
+    plain: HashSet<String>,
+    /// What is imported by name, and its path. As text: tokens do not outlive the expansion that has made them.
+    imports: HashMap<String, String>,
+}
+
+/// A file.
+#[derive(Default)]
+struct File {
+    modules: Vec<Module>,
+    /// Structs under `#[model]`, and whether it says `functions`.
+    models: HashMap<String, bool>,
+    /// Names of all constants, statics and imports, wherever they stand.
+    values: HashSet<String>,
+    /// A macro or an import of everything may define more.
+    is_open: bool,
+}
+
+/// Whether `name` is a plain function or type of the module in which `owner` is defined.
+pub fn is_plain(owner: &Ident, name: &Ident) -> bool {
+    module_of(owner, |module| module.plain.contains(&name.to_string())).unwrap_or_default()
+}
+
+/// The path by which the module in which `owner` is defined imports `name`.
+pub fn import_of(owner: &Ident, name: &Ident) -> Option<syn::Path> {
+    let name = name.to_string();
+    let path =
+        module_of(owner, |module| module.imports.get(&name).filter(|_| !module.defined.contains(&name)).cloned())?;
+    syn::parse_str(&path?).ok()
+}
+
+/// Whether `name` is a `#[model]` of this file that does not say `functions`.
+pub fn is_without_functions(name: &Ident) -> bool {
+    file_around(name).is_some_and(|file| file.models.get(&name.to_string()) == Some(&false))
+}
+
+/// Whether nothing in the file around `name` defines a constant of this name.
+pub fn is_undefined(name: &Ident) -> bool {
+    let text = name.to_string();
+    file_around(name).is_some_and(|file| !file.is_open && !file.values.contains(&text))
+}
+
+/// The constant of the file that a misspelt name may mean.
+pub fn constant_near(name: &Ident) -> Option<String> {
+    let (file, text) = (file_around(name)?, name.to_string());
+    tinyspec_ir::ops::nearest_of(&text, file.values.iter().map(String::as_str)).map(str::to_string)
+}
+
+fn module_of<T: PartialEq>(owner: &Ident, of: impl Fn(&Module) -> T) -> Option<T> {
+    let file = file_around(owner)?;
+    let owner = owner.to_string();
+    // Of several owners of one name nobody knows which one this is: all of them must say the same.
+    let mut told = file.modules.iter().filter(|module| module.defined.contains(&owner)).map(of);
+    let first = told.next()?;
+    told.all(|other| other == first).then_some(first)
+}
+
+/// The file in which a name stands, if it is known. Each is read once.
+fn file_around(name: &Ident) -> Option<Rc<File>> {
+    thread_local! {
+        static FILES: RefCell<HashMap<PathBuf, Option<Rc<File>>>> = RefCell::default();
+    }
+    let path = name.span().local_file()?;
+    FILES.with_borrow_mut(|files| {
+        let read = |path: &PathBuf| {
+            let parsed = syn::parse_file(&std::fs::read_to_string(path).ok()?).ok()?;
+            let mut file = File::default();
+            file.visit_file(&parsed);
+            Some(Rc::new(file))
+        };
+        files.entry(path).or_insert_with_key(read).clone()
+    })
+}
+
+impl File {
+    fn add<'a>(&mut self, items: impl Iterator<Item = &'a Item>) {
+        let mut module = Module::default();
+        let is = |attribute: &Attribute, names: &[&str]| {
+            let name = attribute.path().segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
+            names.contains(&name.as_str())
+        };
+        for item in items {
+            let attributes = attributes_of(item);
+            self.is_open |=
+                !attributes.iter().all(|attribute| is(attribute, INERT) || is(attribute, WITHOUT_CONSTANTS));
+            let is_inert = attributes.iter().all(|attribute| is(attribute, INERT));
+            let is_struct =
+                attributes.iter().all(|attribute| is(attribute, INERT) || is(attribute, &["derive", "repr"]));
+            let mut define = |name: &Ident, is_plain: bool| {
+                if is_plain {
+                    module.plain.insert(name.to_string());
+                }
+                module.defined.insert(name.to_string());
+            };
+            match item {
+                // Constants of a body may be made by a `const fn`.
+                Item::Fn(function) => define(&function.sig.ident, function.sig.constness.is_none() && is_inert),
+                Item::Struct(item) => {
+                    define(&item.ident, is_struct);
+                    if let Some(attribute) = item.attrs.iter().find(|attribute| is(attribute, &["model"])) {
+                        let says = attribute.meta.to_token_stream().to_string().contains("functions");
+                        // Of structs of one name one may say it.
+                        *self.models.entry(item.ident.to_string()).or_default() |= says;
+                    }
+                }
+                Item::Enum(item) => define(&item.ident, is_struct),
+                Item::Impl(block) => block.items.iter().for_each(|item| {
+                    if let ImplItem::Fn(method) = item {
+                        define(&method.sig.ident, false);
+                    }
+                }),
+                Item::Use(import) => {
+                    let mut imports = vec![];
+                    self.is_open |= !imported(&import.tree, &mut vec![], &mut imports);
+                    self.values.extend(imports.iter().map(|(name, _)| name.clone()));
+                    // Under a condition it may be another one.
+                    if import.attrs.is_empty() {
+                        let colons = if import.leading_colon.is_some() { "::" } else { "" };
+                        module
+                            .imports
+                            .extend(imports.into_iter().map(|(name, path)| (name, format!("{colons}{path}"))));
+                    }
+                }
+                Item::Const(item) => drop(self.values.insert(item.ident.to_string())),
+                Item::Static(item) => drop(self.values.insert(item.ident.to_string())),
+                Item::Macro(item) if item.ident.is_none() => self.is_open |= may_define(&item.mac),
+                _ => {}
+            }
+        }
+        self.modules.push(module);
+    }
+}
+
+/// The names that `tree` imports, with their paths; `false` if there may be more.
+fn imported(tree: &UseTree, path: &mut Vec<Ident>, found: &mut Vec<(String, String)>) -> bool {
+    let mut add = |name: &Ident, last: &Ident, path: &[Ident]| {
+        let last = (last != "self").then_some(last);
+        let segments: Vec<String> = path.iter().chain(last).map(ToString::to_string).collect();
+        found.push((name.to_string(), segments.join("::")));
+    };
+    match tree {
+        UseTree::Path(inner) => {
+            path.push(inner.ident.clone());
+            let is_closed = imported(&inner.tree, path, found);
+            path.pop();
+            is_closed
+        }
+        UseTree::Name(name) => {
+            let shown = if name.ident == "self" { path.last().unwrap_or(&name.ident) } else { &name.ident };
+            add(shown, &name.ident, path);
+            true
+        }
+        UseTree::Rename(rename) => {
+            add(&rename.rename, &rename.ident, path);
+            true
+        }
+        // Preludes have no constants.
+        UseTree::Glob(_) => path.last().is_some_and(|last| last == "prelude"),
+        UseTree::Group(group) => {
+            group.items.iter().fold(true, |is_closed, tree| imported(tree, path, found) & is_closed)
+        }
+    }
+}
+
+/// Whether a macro may define constants.
+fn may_define(call: &syn::Macro) -> bool {
+    let name = call.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
+    name == "include" || name != "uop" && !STD_MACROS.contains(&name.as_str())
+}
+
+fn attributes_of(item: &Item) -> &[Attribute] {
+    match item {
+        Item::Const(item) => &item.attrs,
+        Item::Enum(item) => &item.attrs,
+        Item::Fn(item) => &item.attrs,
+        Item::Impl(item) => &item.attrs,
+        Item::Mod(item) => &item.attrs,
+        Item::Static(item) => &item.attrs,
+        Item::Struct(item) => &item.attrs,
+        Item::Trait(item) => &item.attrs,
+        Item::Type(item) => &item.attrs,
+        Item::Use(item) => &item.attrs,
+        _ => &[],
+    }
+}
+
+impl<'ast> Visit<'ast> for File {
+    fn visit_file(&mut self, file: &'ast syn::File) {
+        self.add(file.items.iter());
+        visit::visit_file(self, file);
+    }
+
+    fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
+        self.add(module.content.iter().flat_map(|(_, items)| items));
+        visit::visit_item_mod(self, module);
+    }
+
+    fn visit_block(&mut self, block: &'ast syn::Block) {
+        let items = block.stmts.iter().filter_map(|statement| match statement {
+            syn::Stmt::Item(item) => Some(item),
+            _ => None,
+        });
+        self.add(items);
+        visit::visit_block(self, block);
+    }
+
+    fn visit_stmt_macro(&mut self, statement: &'ast syn::StmtMacro) {
+        self.is_open |= may_define(&statement.mac);
+    }
+}
