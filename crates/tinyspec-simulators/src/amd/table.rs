@@ -50,11 +50,14 @@ pub(super) struct Row {
     pub follows: bool,
     /// A narrow result goes to this half and preserves the other one, on every chip.
     pub half: Option<Half>,
+    /// What `clamp` makes of an instruction of integers: its function, which then stops at the least and the greatest number.
+    pub saturating: Option<Function>,
 }
 
 impl Row {
     pub const fn new(to: Kind, from: &'static [Kind], function: Function) -> Row {
-        Row { to, from, function, masks: Masks::None, accumulates: false, follows: to.is_bits(), half: None }
+        let (masks, accumulates, half, saturating) = (Masks::None, false, None, None);
+        Row { to, from, function, masks, accumulates, follows: to.is_bits(), half, saturating }
     }
 
     pub const fn masks(self, masks: Masks) -> Row {
@@ -71,6 +74,10 @@ impl Row {
 
     pub const fn half(self, half: Half) -> Row {
         Row { half: Some(half), ..self }
+    }
+
+    pub const fn saturating(self, function: Function) -> Row {
+        Row { saturating: Some(function), ..self }
     }
 }
 

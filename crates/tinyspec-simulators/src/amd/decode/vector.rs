@@ -99,6 +99,7 @@ pub(in super::super) struct Vector {
     pub count: usize,
     pub mask_in: Option<u16>,
     pub mask_out: Option<MaskOut>,
+    /// A float is brought between 0 and 1.
     pub clamps: bool,
     pub lanes: Lanes,
     /// The truth table, of [`Function::Table`].
@@ -238,9 +239,12 @@ pub(super) fn decode(context: &Context, line: &Line) -> Result<Decoded, Refusal>
     };
     let clamps = modifiers.flag("clamp") || modifiers.flag("clamp_mode");
     let is_float = matches!(row.to, Kind::F16 | Kind::F32 | Kind::F64 | Kind::PairF16 | Kind::PairF32);
-    if clamps && !is_float {
-        return Err("results that are clamped are known of floats alone".into());
-    }
+    // Floats are clamped when they are written, integers while they are computed.
+    let function = match row.saturating {
+        _ if !clamps || is_float => row.function,
+        Some(saturating) => saturating,
+        None => return Err("what its result is clamped to is not known".into()),
+    };
     let lanes = spread(&mut modifiers, context.chip.family, context.chip.wave)?;
     let table = match row.function {
         Function::Table => {
@@ -251,14 +255,14 @@ pub(super) fn decode(context: &Context, line: &Line) -> Result<Decoded, Refusal>
     };
     modifiers.end()?;
     let vector = Vector {
-        function: row.function,
+        function,
         to,
         kind: row.to,
         from,
         count,
         mask_in,
         mask_out,
-        clamps,
+        clamps: clamps && is_float,
         lanes,
         table,
         follows: row.follows && !matches!(to, To::Nothing),

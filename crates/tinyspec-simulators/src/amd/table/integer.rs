@@ -120,11 +120,34 @@ pub(super) fn rows() -> Vectors {
             ),
         ),
         ("v_perm_b32", Row::new(B32, bits_three, words!(|a, b, c| permute(a, b, c)))),
-        ("v_add_u32|v_add_nc_u32", Row::new(I32, two, words!(|a, b| a.wrapping_add(b))).follows()),
-        ("v_sub_u32|v_sub_nc_u32", Row::new(I32, two, words!(|a, b| a.wrapping_sub(b))).follows()),
-        ("v_subrev_u32|v_subrev_nc_u32", Row::new(I32, two, words!(|a, b| b.wrapping_sub(a))).follows()),
-        ("v_add_i32|v_add_nc_i32", Row::new(I32, two, words!(|a, b| a.wrapping_add(b)))),
-        ("v_sub_i32|v_sub_nc_i32", Row::new(I32, two, words!(|a, b| a.wrapping_sub(b)))),
+        (
+            "v_add_u32|v_add_nc_u32",
+            Row::new(I32, two, words!(|a, b| a.wrapping_add(b)))
+                .follows()
+                .saturating(words!(|a, b| a.saturating_add(b))),
+        ),
+        (
+            "v_sub_u32|v_sub_nc_u32",
+            Row::new(I32, two, words!(|a, b| a.wrapping_sub(b)))
+                .follows()
+                .saturating(words!(|a, b| a.saturating_sub(b))),
+        ),
+        (
+            "v_subrev_u32|v_subrev_nc_u32",
+            Row::new(I32, two, words!(|a, b| b.wrapping_sub(a)))
+                .follows()
+                .saturating(words!(|a, b| b.saturating_sub(a))),
+        ),
+        (
+            "v_add_i32|v_add_nc_i32",
+            Row::new(I32, two, words!(|a, b| a.wrapping_add(b)))
+                .saturating(words!(|a, b| (a as i32).saturating_add(b as i32) as u32)),
+        ),
+        (
+            "v_sub_i32|v_sub_nc_i32",
+            Row::new(I32, two, words!(|a, b| a.wrapping_sub(b)))
+                .saturating(words!(|a, b| (a as i32).saturating_sub(b as i32) as u32)),
+        ),
         ("v_add3_u32", Row::new(I32, three, words!(|a, b, c| a.wrapping_add(b).wrapping_add(c))).follows()),
         ("v_lshl_add_u32", Row::new(I32, three, words!(|a, b, c| (a << (b & 31)).wrapping_add(c))).follows()),
         ("v_add_lshl_u32", Row::new(I32, three, words!(|a, b, c| a.wrapping_add(b) << (c & 31))).follows()),

@@ -69,6 +69,23 @@ fn signed(bits: u32) -> i16 {
     bits as i16
 }
 
+/// The sum, no greater than the greatest number of 16 bits; the others by the same rule.
+fn add_up(a: u32, b: u32, _: u32) -> u32 {
+    u32::from((a as u16).saturating_add(b as u16))
+}
+
+fn take_away(a: u32, b: u32, _: u32) -> u32 {
+    u32::from((a as u16).saturating_sub(b as u16))
+}
+
+fn add_up_signed(a: u32, b: u32, _: u32) -> u32 {
+    u32::from(signed(a).saturating_add(signed(b)) as u16)
+}
+
+fn take_away_signed(a: u32, b: u32, _: u32) -> u32 {
+    u32::from(signed(a).saturating_sub(signed(b)) as u16)
+}
+
 /// A mantissa of [1/2, 1), and its exponent.
 fn split(a: u32) -> (f32, i32) {
     let (mantissa, exponent) = super::super::arithmetic::split_long(w(a).into());
@@ -144,9 +161,31 @@ pub(super) fn rows() -> Vectors {
         ("v_lshlrev_b16", Row::new(B16, &[B16, B16], words!(|a, b| b << (a & 15) & 0xffff))),
         ("v_lshrrev_b16", Row::new(B16, &[B16, B16], words!(|a, b| (b & 0xffff) >> (a & 15)))),
         ("v_ashrrev_i16", Row::new(B16, &[B16, B16], words!(|a, b| (signed(b) >> (a & 15)) as u16 as u32))),
-        ("v_add_u16|v_add_nc_u16|v_add_nc_i16", Row::new(I16, integers, words!(|a, b| a.wrapping_add(b) & 0xffff))),
-        ("v_sub_u16|v_sub_nc_u16|v_sub_nc_i16", Row::new(I16, integers, words!(|a, b| a.wrapping_sub(b) & 0xffff))),
-        ("v_subrev_u16", Row::new(I16, integers, words!(|a, b| b.wrapping_sub(a) & 0xffff))),
+        (
+            "v_add_u16|v_add_nc_u16",
+            Row::new(I16, integers, words!(|a, b| a.wrapping_add(b) & 0xffff))
+                .saturating(words!(|a, b| add_up(a, b, 0))),
+        ),
+        (
+            "v_sub_u16|v_sub_nc_u16",
+            Row::new(I16, integers, words!(|a, b| a.wrapping_sub(b) & 0xffff))
+                .saturating(words!(|a, b| take_away(a, b, 0))),
+        ),
+        (
+            "v_subrev_u16",
+            Row::new(I16, integers, words!(|a, b| b.wrapping_sub(a) & 0xffff))
+                .saturating(words!(|a, b| take_away(b, a, 0))),
+        ),
+        (
+            "v_add_i16|v_add_nc_i16",
+            Row::new(I16, integers, words!(|a, b| a.wrapping_add(b) & 0xffff))
+                .saturating(words!(|a, b| add_up_signed(a, b, 0))),
+        ),
+        (
+            "v_sub_i16|v_sub_nc_i16",
+            Row::new(I16, integers, words!(|a, b| a.wrapping_sub(b) & 0xffff))
+                .saturating(words!(|a, b| take_away_signed(a, b, 0))),
+        ),
         ("v_mul_lo_u16", Row::new(I16, integers, words!(|a, b| a.wrapping_mul(b) & 0xffff))),
         (
             "v_mad_u16|v_mad_i16|v_mad_legacy_u16|v_mad_legacy_i16",
@@ -223,12 +262,24 @@ pub(super) fn rows() -> Vectors {
         ("v_pk_maximum_f16", Row::new(PairF16, pair, words!(|a, b| both(greatest_or_nan, a, b, 0)))),
         ("v_pk_minimum_f16", Row::new(PairF16, pair, words!(|a, b| both(least_or_nan, a, b, 0)))),
         (
-            "v_pk_add_u16|v_pk_add_i16",
-            Row::new(PairI16, pair_integers, words!(|a, b| both(|a, b, _| a.wrapping_add(b), a, b, 0))),
+            "v_pk_add_u16",
+            Row::new(PairI16, pair_integers, words!(|a, b| both(|a, b, _| a.wrapping_add(b), a, b, 0)))
+                .saturating(words!(|a, b| both(add_up, a, b, 0))),
         ),
         (
-            "v_pk_sub_u16|v_pk_sub_i16",
-            Row::new(PairI16, pair_integers, words!(|a, b| both(|a, b, _| a.wrapping_sub(b), a, b, 0))),
+            "v_pk_add_i16",
+            Row::new(PairI16, pair_integers, words!(|a, b| both(|a, b, _| a.wrapping_add(b), a, b, 0)))
+                .saturating(words!(|a, b| both(add_up_signed, a, b, 0))),
+        ),
+        (
+            "v_pk_sub_u16",
+            Row::new(PairI16, pair_integers, words!(|a, b| both(|a, b, _| a.wrapping_sub(b), a, b, 0)))
+                .saturating(words!(|a, b| both(take_away, a, b, 0))),
+        ),
+        (
+            "v_pk_sub_i16",
+            Row::new(PairI16, pair_integers, words!(|a, b| both(|a, b, _| a.wrapping_sub(b), a, b, 0)))
+                .saturating(words!(|a, b| both(take_away_signed, a, b, 0))),
         ),
         (
             "v_pk_mul_lo_u16",

@@ -171,3 +171,35 @@ fn tables_of_bits() {
         check_on("gfx950", &text, 32, &[32, 32, 32], &[(&[0xf0, 0xcc, 0xaa], want)]);
     }
 }
+
+/// With `clamp` a sum or a difference stops at the least and the greatest number.
+#[test]
+fn clamped_sums() {
+    let (most, least) = (0x7fff_ffff, 0x8000_0000);
+    for chip in super::super::CHIPS {
+        let nc = if chip == "gfx942" { "" } else { "_nc" };
+        let word = |op: &str, of: &str, rows: &[(&[u64], u64)]| {
+            check_on(chip, &format!("v_{op}{nc}_{of}_e64 $d, $a, $b clamp"), 32, &[32, 32], rows);
+        };
+        word("add", "u32", &[(&[0xffff_fffe, 1], 0xffff_ffff), (&[0xffff_fffe, 3], 0xffff_ffff), (&[1, 2], 3)]);
+        word("sub", "u32", &[(&[1, 2], 0), (&[5, 2], 3)]);
+        word("subrev", "u32", &[(&[2, 1], 0), (&[2, 5], 3)]);
+        let signed = |op: &str, of: &str, bits: u32, rows: &[(&[u64], u64)]| {
+            check_on(chip, &format!("v_{op}{nc}_{of} $d, $a, $b clamp"), bits, &[bits, bits], rows);
+        };
+        signed("add", "i32", 32, &[(&[most, 1], most), (&[least, 0xffff_ffff], least), (&[1, 0xffff_ffff], 0)]);
+        signed("sub", "i32", 32, &[(&[most, 0xffff_ffff], most), (&[least, 1], least), (&[1, 2], 0xffff_ffff)]);
+        signed("add", "i16", 16, &[(&[0x7fff, 1], 0x7fff), (&[0x8000, 0xffff], 0x8000), (&[1, 0xffff], 0)]);
+        signed("sub", "i16", 16, &[(&[0x7fff, 0xffff], 0x7fff), (&[0x8000, 1], 0x8000), (&[1, 2], 0xffff)]);
+        let narrow = if chip == "gfx942" { "_e64" } else { "" };
+        let unsigned = |op: &str, rows: &[(&[u64], u64)]| {
+            check_on(chip, &format!("v_{op}{nc}_u16{narrow} $d, $a, $b clamp"), 16, &[16, 16], rows);
+        };
+        unsigned("add", &[(&[0xfffe, 3], 0xffff), (&[1, 2], 3)]);
+        unsigned("sub", &[(&[1, 2], 0), (&[5, 2], 3)]);
+    }
+    check("v_pk_add_u16 $d, $a, $b clamp", 32, &[32, 32], &[(&[0xfffe_0001, 0x0003_0002], 0xffff_0003)]);
+    check("v_pk_sub_u16 $d, $a, $b clamp", 32, &[32, 32], &[(&[0x0001_0005, 0x0002_0002], 0x0000_0003)]);
+    check("v_pk_add_i16 $d, $a, $b clamp", 32, &[32, 32], &[(&[0x7fff_8000, 0x0001_ffff], 0x7fff_8000)]);
+    check("v_pk_sub_i16 $d, $a, $b clamp", 32, &[32, 32], &[(&[0x7fff_8000, 0xffff_0001], 0x7fff_8000)]);
+}
