@@ -9,6 +9,7 @@ mod elementwise;
 mod far;
 mod large;
 mod matrix;
+mod own_code;
 mod programs;
 mod races;
 mod reduction;

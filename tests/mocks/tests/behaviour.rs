@@ -233,6 +233,23 @@ fn give_back() -> Runs {
     Ok(())
 }
 
+/// A kernel that has a stack is loaded again, with more registers, and once.
+#[test]
+#[ignore = "in a process of its own"]
+fn roomy() -> Runs {
+    let (runtime, kernel) = (open(), Doubling::of(vendor().chip));
+    let program = runtime.load("kernel", &kernel.code)?;
+    assert_eq!(held().modules, 1);
+    drop(program);
+    let [to, from] = [runtime.allocate(128)?, runtime.allocate(128)?];
+    runtime.write(&*from, &[1; 128])?;
+    double(&*runtime, &kernel, [&to, &from])?;
+    let mut bytes = [0; 128];
+    runtime.read(&*to, &mut bytes)?;
+    assert_eq!((bytes, held().modules), ([2; 128], 0));
+    Ok(())
+}
+
 /// By the device's clock: what is enqueued has run by then.
 #[test]
 #[ignore = "in a process of its own"]

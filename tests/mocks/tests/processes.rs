@@ -79,6 +79,12 @@ processes! {
     a_chip_without_code opening::chip "chip=sm_70" "chip=gfx803";
 }
 
+/// Objects of AMD's GPUs are not assembled by the driver.
+#[test]
+fn a_kernel_with_a_stack_gets_more_registers() {
+    apart(&CUDA, "behaviour::roomy", "stack=8");
+}
+
 /// Objects of AMD's GPUs have no version of their own.
 #[test]
 fn newer_code_says_that_the_driver_is_old() {

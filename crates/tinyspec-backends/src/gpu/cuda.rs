@@ -82,6 +82,9 @@ functions! {
             options: *mut c_int,
             values: *mut *mut c_void,
         );
+        cuModuleUnload(module: Handle);
+        cuModuleGetFunction(function: *mut Handle, module: Handle, name: *const c_char);
+        cuFuncGetAttribute(value: *mut c_int, attribute: c_int, function: Handle);
         cuMemcpyPeerAsync(
             to: u64,
             to_context: Handle,
@@ -93,7 +96,7 @@ functions! {
     }
 }
 
-/// Values of `CUresult`, `CUdevice_attribute` and `CUjit_option`.
+/// Values of `CUresult`, `CUdevice_attribute`, `CUfunction_attribute` and `CUjit_option`.
 mod number {
     use std::ffi::c_int;
 
@@ -101,6 +104,8 @@ mod number {
 
     pub const CAPABILITY_MAJOR: c_int = 75;
     pub const CAPABILITY_MINOR: c_int = 76;
+
+    pub const LOCAL_SIZE_BYTES: c_int = 3;
 
     pub const ERROR_LOG_BUFFER: c_int = 5;
     pub const ERROR_LOG_BUFFER_BYTES: c_int = 6;
@@ -177,35 +182,23 @@ impl Vendor for Cuda {
         CString::new(entry).map_err(|error| error.to_string())
     }
 
+    /// The driver's assembler, too, may spill a few registers that a kernel has; see [`super::ptxas::roomy`].
     fn load(&self, code: &[u8]) -> Result<Handle, (Called, String)> {
-        // A cubin says how long it is; text ends at its first zero.
-        let text = (!is_cubin(code)).then(|| CString::new(text(code)).unwrap_or_default());
-        let image = text.as_ref().map_or(code.as_ptr().cast(), |text| text.as_ptr());
-        let mut log = vec![0u8; 8192];
-        let mut options = [number::ERROR_LOG_BUFFER, number::ERROR_LOG_BUFFER_BYTES];
-        // The length is passed in place of a pointer; the last byte stays zero.
-        let mut values = [log.as_mut_ptr().cast(), ptr::without_provenance_mut(log.len() - 1)];
-        let mut module = ptr::null_mut();
-        // SAFETY: text ends with a zero, and `entry` has checked that all that a cubin's headers name is there; there are as
-        // many options as values, and the log has the length that is passed.
-        let status = unsafe {
-            (self.cuModuleLoadDataEx)(
-                &mut module,
-                image.cast(),
-                options.len() as c_uint,
-                options.as_mut_ptr(),
-                values.as_mut_ptr(),
-            )
-        };
-        called("cuModuleLoadDataEx", status).check().map_err(|called| {
-            let log = CStr::from_bytes_until_nul(&log).unwrap_or_default().to_string_lossy();
-            let help = match status {
-                number::UNSUPPORTED_PTX_VERSION => format!("\nhelp: {UPDATE}"),
-                _ => String::new(),
-            };
-            (called, format!("\n{}{help}", log.trim()))
-        })?;
-        Ok(module)
+        if is_cubin(code) {
+            // It says itself how long it is.
+            return self.module(code);
+        }
+        let terminated = |text: &[u8]| CString::new(text).unwrap_or_default().into_bytes_with_nul();
+        let text = text(code);
+        let first = self.module(&terminated(text))?;
+        if !self.has_stack(first, text) {
+            return Ok(first);
+        }
+        let roomy = super::ptxas::roomy(&String::from_utf8_lossy(text));
+        let Ok(second) = self.module(&terminated(roomy.as_bytes())) else { return Ok(first) };
+        // SAFETY: nobody has a kernel of it.
+        unsafe { (self.cuModuleUnload)(first) };
+        Ok(second)
     }
 
     /// Straight from one device to the other where they reach each other, else through memory of the driver's own.
@@ -224,6 +217,49 @@ impl Vendor for Cuda {
         let mut pointers: SmallVec<[*mut c_void; 24]> =
             parameters.iter_mut().map(|parameter| ptr::from_mut(parameter).cast()).collect();
         launch(pointers.as_mut_ptr(), ptr::null_mut())
+    }
+}
+
+impl Cuda {
+    /// Loads a cubin, or text that ends with a zero.
+    fn module(&self, image: &[u8]) -> Result<Handle, (Called, String)> {
+        let mut log = vec![0u8; 8192];
+        let mut options = [number::ERROR_LOG_BUFFER, number::ERROR_LOG_BUFFER_BYTES];
+        // The length is passed in place of a pointer; the last byte stays zero.
+        let mut values = [log.as_mut_ptr().cast(), ptr::without_provenance_mut(log.len() - 1)];
+        let mut module = ptr::null_mut();
+        // SAFETY: as said above, and `entry` has checked that all that a cubin's headers name is there; there are as
+        // many options as values, and the log has the length that is passed.
+        let status = unsafe {
+            (self.cuModuleLoadDataEx)(
+                &mut module,
+                image.as_ptr().cast(),
+                options.len() as c_uint,
+                options.as_mut_ptr(),
+                values.as_mut_ptr(),
+            )
+        };
+        called("cuModuleLoadDataEx", status).check().map_err(|called| {
+            let log = CStr::from_bytes_until_nul(&log).unwrap_or_default().to_string_lossy();
+            let help = match status {
+                number::UNSUPPORTED_PTX_VERSION => format!("\nhelp: {UPDATE}"),
+                _ => String::new(),
+            };
+            (called, format!("\n{}{help}", log.trim()))
+        })?;
+        Ok(module)
+    }
+
+    /// Whether the kernel of a module uses a stack.
+    fn has_stack(&self, module: Handle, text: &[u8]) -> bool {
+        let Some(Ok(name)) = entry(text).map(CString::new) else { return false };
+        let (mut kernel, mut bytes) = (ptr::null_mut(), 0);
+        // SAFETY: the module is loaded, the name ends with a zero, and both results are local variables.
+        unsafe {
+            (self.cuModuleGetFunction)(&mut kernel, module, name.as_ptr()) == 0
+                && (self.cuFuncGetAttribute)(&mut bytes, number::LOCAL_SIZE_BYTES, kernel) == 0
+                && bytes > 0
+        }
     }
 }
 

@@ -51,8 +51,7 @@ impl Assembler {
         &self.file
     }
 
-    /// A cubin for a chip. So that more workgroups fit beside each other the assembler may spill a few registers that it has;
-    /// then it is told that one workgroup will do. Telling it so always would cost many kernels half of their occupancy.
+    /// A cubin for a chip, made again by [`roomy`] where it would have a stack.
     ///
     /// # Errors
     /// What the assembler says.
@@ -102,8 +101,10 @@ fn stack(report: &str) -> usize {
     report.lines().filter_map(|line| line.split_once(" bytes stack frame").and_then(before)).max().unwrap_or(0)
 }
 
-/// The text of a kernel with one workgroup at a time.
-fn roomy(text: &str) -> String {
+/// The text of a kernel with one workgroup at a time. So that more of them fit beside each other, NVIDIA's assembler may spill
+/// a few registers that a kernel has, some 1 in 1,000 of ours; this forbids it. To say so always would cost many kernels half
+/// of their occupancy.
+pub(super) fn roomy(text: &str) -> String {
     let mut lines = Vec::new();
     for line in text.lines() {
         lines.push(line);

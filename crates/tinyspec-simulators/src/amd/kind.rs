@@ -101,7 +101,7 @@ impl Kind {
                 if is_turn {
                     0x3118
                 } else {
-                    let exponent = (single >> 23 & 0xff) - 127 + 15;
+                    let exponent = (single >> 23 & 0xff) + 15 - 127;
                     u64::from((single >> 16 & 0x8000) | exponent << 10)
                 }
             }

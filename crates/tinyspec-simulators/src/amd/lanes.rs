@@ -13,6 +13,8 @@ pub(super) type Longs = [u64; PART];
 pub(super) enum Function {
     Words(fn(&[&Words; 3], &mut Words)),
     Longs(fn(&[&Longs; 3], &mut Longs)),
+    /// Of each register of pairs.
+    Pairs(fn(&[&Words; 3], &mut Words)),
     /// A bit for each lane.
     TestWords(fn(&[&Words; 3]) -> u32),
     TestLongs(fn(&[&Longs; 3]) -> u32),

@@ -81,11 +81,13 @@ impl Stamp {
 pub(crate) struct Clocks {
     waves: usize,
     known: Vec<u32>,
+    /// By wave, the least of what it knows of the others.
+    least: Vec<u32>,
 }
 
 impl Clocks {
     pub fn new(waves: usize) -> Clocks {
-        let mut clocks = Clocks { waves, known: Vec::new() };
+        let mut clocks = Clocks { waves, known: Vec::new(), least: Vec::new() };
         clocks.reset();
         clocks
     }
@@ -96,6 +98,8 @@ impl Clocks {
         for wave in 0..self.waves {
             self.known[wave * self.waves + wave] = 1;
         }
+        self.least.clear();
+        self.least.resize(self.waves, if self.waves > 1 { 0 } else { u32::MAX });
     }
 
     pub fn of(&self, wave: usize) -> &[u32] {
@@ -122,14 +126,15 @@ impl Clocks {
             *clock = (*clock).max(other);
         }
         known[wave] += 1;
+        let of_others = known.iter().enumerate().filter(|&(other, _)| other != wave).map(|(_, &clock)| clock);
+        self.least[wave] = of_others.min().unwrap_or(u32::MAX);
     }
 
     /// The moment of a wave, to check its accesses.
     pub fn now(&self, group: u64, wave: usize) -> Now<'_> {
         let known = self.of(wave);
         let own = known[wave];
-        let others = known.iter().enumerate().filter(|&(other, _)| other != wave).map(|(_, &clock)| clock).min();
-        let floor = others.unwrap_or(u32::MAX).min(own - 1);
+        let floor = self.least[wave].min(own - 1);
         let base = Stamp::new(group, 0, 0).moment();
         Now { stamp: Stamp::new(group, own, wave), known, base, floor: base + u64::from(floor), is_private: false }
     }

@@ -531,11 +531,18 @@ const OFTEN: [usize; 3] = [1, 8, 16];
 /// Whether [`same_address`] would find any.
 #[inline(always)]
 fn has_same_address(addresses: &[u64]) -> bool {
-    OFTEN.into_iter().any(|step| {
-        let others = addresses.get(step..).unwrap_or_default();
-        // Without a branch for each.
-        addresses.iter().zip(others).fold(false, |any, (one, other)| any | (one == other))
-    })
+    // Of a length that is known, and without a branch for each lane, so that they are compared several at once.
+    #[inline(always)]
+    fn has<const LANES: usize>(addresses: &[u64; LANES]) -> bool {
+        OFTEN.into_iter().fold(false, |any, step| {
+            (step..LANES).fold(any, |any, lane| any | (addresses[lane] == addresses[lane - step]))
+        })
+    }
+    match (addresses.as_array::<32>(), addresses.as_array::<MOST_LANES>()) {
+        (Some(addresses), _) => has(addresses),
+        (_, Some(addresses)) => has(addresses),
+        _ => true,
+    }
 }
 
 /// Lanes behind this one with its address, of those that often have it. Others are found later.

@@ -90,9 +90,20 @@ impl Cell {
         self.last = me;
     }
 
-    /// Notes a write.
-    #[inline]
+    /// Notes a write; whom it meets.
+    #[inline(always)]
     pub fn write(&mut self, now: &Now, lane: usize) -> Option<Met> {
+        let is_clear = |stamp: Stamp| stamp == Stamp::NEVER || now.knows(stamp);
+        let is_first = [self.writer, self.last, self.other, self.earlier].into_iter().all(is_clear);
+        let met = if is_first { None } else { self.met_by_write(now, lane) };
+        if met.is_none() {
+            self.writer = now.stamp.lane(lane);
+        }
+        met
+    }
+
+    #[inline(never)]
+    fn met_by_write(&self, now: &Now, lane: usize) -> Option<Met> {
         if let Some(met) = self.met_writer(now, lane) {
             return Some(met);
         }
@@ -101,7 +112,6 @@ impl Cell {
                 return Some(Met(stamp, if stamp.is_atomic() { "changed atomically" } else { "read" }));
             }
         }
-        self.writer = now.stamp.lane(lane);
         None
     }
 

@@ -2,7 +2,7 @@
 
 use crate::vendor::{VENDOR, capability, machine, read, text_of_cubin};
 use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUmodule, CUresult, CUstream};
-use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags, CUjit_option};
+use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags, CUfunction_attribute, CUjit_option};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use tinyspec_mock_machine::{Held, Refusal, Source, Work, exports, image_of_file, pointer, put};
 use tinyspec_simulators::Launch;
@@ -186,6 +186,7 @@ exports! { VENDOR;
             (text, (0..count as usize).map(given).collect::<Vec<_>>())
         };
         let mut machine = machine();
+        let is_roomy = text.as_ref().is_ok_and(|text| text.contains(".minnctapersm"));
         let kernels = text.and_then(|text| read(&text, &machine.settings())).map_err(|(refusal, words)| {
             let value = |wanted| options.iter().find(|(option, _)| *option == wanted).map(|(_, value)| *value);
             let log = value(CUjit_option::CU_JIT_ERROR_LOG_BUFFER);
@@ -197,6 +198,8 @@ exports! { VENDOR;
             refusal
         })?;
         let handle = machine.load(kernels)?;
+        let stack = machine.settings().stack;
+        machine.put_stack(handle, if is_roomy { 0 } else { stack });
         // SAFETY: as above.
         unsafe { put(module, pointer(handle)) }
     }
@@ -211,6 +214,15 @@ exports! { VENDOR;
         let handle = machine().function(module.addr(), &name)?;
         // SAFETY: as above.
         unsafe { put(function, pointer(handle)) }
+    }
+
+    fn cuFuncGetAttribute(value: *mut c_int, attribute: CUfunction_attribute, function: CUfunction) {
+        let number = match attribute {
+            CUfunction_attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES => machine().stack(function.addr())?,
+            _ => return Err(Refusal::Value),
+        };
+        // SAFETY: as above.
+        unsafe { put(value, number) }
     }
 
     fn cuLaunchKernel(
@@ -320,6 +332,7 @@ const _: () = {
         sys::cuModuleLoadDataEx;
     let _: unsafe fn(CUmodule) -> CUresult = sys::cuModuleUnload;
     let _: unsafe fn(*mut CUfunction, CUmodule, *const c_char) -> CUresult = sys::cuModuleGetFunction;
+    let _: unsafe fn(*mut c_int, CUfunction_attribute, CUfunction) -> CUresult = sys::cuFuncGetAttribute;
     let _: unsafe fn(
         CUfunction,
         c_uint,

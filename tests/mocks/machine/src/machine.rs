@@ -146,6 +146,8 @@ pub struct Machine {
     streams: HashMap<usize, Stream>,
     /// Each with its device and its kernels.
     modules: HashMap<usize, (usize, Vec<Kernel>)>,
+    /// Bytes of stack that a module's kernels have, where they have one.
+    stacks: HashMap<usize, i32>,
     /// Each with its module.
     functions: HashMap<usize, (usize, Kernel)>,
     events: HashMap<usize, Event>,
@@ -182,6 +184,7 @@ impl Machine {
             devices: Vec::new(),
             streams: HashMap::new(),
             modules: HashMap::new(),
+            stacks: HashMap::new(),
             functions: HashMap::new(),
             events: HashMap::new(),
             pinned: BTreeMap::new(),
@@ -646,6 +649,20 @@ impl Machine {
         Ok(handle)
     }
 
+    /// Gives the kernels of a module a stack of so many bytes, with which they cannot be launched.
+    pub fn put_stack(&mut self, module: usize, bytes: i32) {
+        self.stacks.insert(module, bytes);
+    }
+
+    /// Bytes of stack that a kernel has.
+    ///
+    /// # Errors
+    /// When there is no such kernel.
+    pub fn stack(&self, function: usize) -> Outcome<i32> {
+        let (module, _) = self.functions.get(&function).ok_or(Refusal::Handle)?;
+        Ok(self.stacks.get(module).copied().unwrap_or(0))
+    }
+
     /// Ends a module and its kernels, once nothing waits that may use them.
     ///
     /// # Errors
@@ -710,7 +727,7 @@ impl Machine {
             self.devices[device].fault = Some(Refusal::Broken);
             return Err(Refusal::Broken);
         }
-        if settings.refused == Some(number) {
+        if settings.refused == Some(number) || self.stack(function)? > 0 {
             return Err(Refusal::Resources);
         }
         if settings.unknown == Some(number) {

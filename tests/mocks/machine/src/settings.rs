@@ -23,6 +23,9 @@ pub struct Settings {
     pub lost: Option<u64>,
     /// `unknown=2`: the third launch gives a result that no header has.
     pub unknown: Option<u64>,
+    /// Bytes of stack that kernels have, with which they cannot be launched, unless their text says that one workgroup at a
+    /// time will do: `stack=8`.
+    pub stack: i32,
 }
 
 impl Settings {
@@ -39,6 +42,7 @@ impl Settings {
             refused: None,
             lost: None,
             unknown: None,
+            stack: 0,
         }
     }
 
@@ -63,6 +67,7 @@ impl Settings {
             "refused" => self.refused = launch()?,
             "lost" => self.lost = launch()?,
             "unknown" => self.unknown = launch()?,
+            "stack" => self.stack = value.parse().ok()?,
             _ => return None,
         }
         Some(())

@@ -15,7 +15,9 @@ pub(super) const FILLS: [u64; 4] = [0, u64::MAX, 0xa5c3_96f0_5a3c_690f, !0xa5c3_
 /// What an instruction has computed, before it is written.
 pub(super) struct Computed {
     words: [Words; 2],
-    /// Of a function of pairs.
+    /// The second registers, of a function of each register of pairs.
+    above: [Words; 2],
+    /// Of a function of pairs as one number.
     longs: [Longs; 2],
     /// Lanes that are written.
     lanes: Mask,
@@ -37,6 +39,7 @@ impl Room {
     pub fn new() -> Box<Room> {
         let computed = || Computed {
             words: [[0; PART]; 2],
+            above: [[0; PART]; 2],
             longs: [[0; PART]; 2],
             lanes: 0,
             known: [0; 2],
@@ -150,6 +153,10 @@ impl Wave {
                             out.words[part][lane] = out.longs[part][lane] as u32;
                         }
                     }
+                }
+                Function::Pairs(of) => {
+                    of(&self.of_pairs(vector, part, 0, words), &mut out.words[part]);
+                    of(&self.of_pairs(vector, part, 1, words), &mut out.above[part]);
                 }
                 Function::TestLongs(of) => {
                     self.longs(vector, part, longs);
@@ -327,7 +334,57 @@ impl Wave {
         }
     }
 
-    /// The operands of a function of pairs of registers.
+    /// The operands of the first (0) or the second register of a pair.
+    #[inline(always)]
+    fn of_pairs<'a>(
+        &'a self,
+        vector: &Vector,
+        part: usize,
+        number: usize,
+        operands: &'a mut [Words; 3],
+    ) -> [&'a Words; 3] {
+        // Which register of the operand is meant, and whether it can be read where it is.
+        let chosen = |source: &Source| match source.select {
+            Select::Pair(low, high) => u16::from([low, high][number] == Half::High),
+            _ => number as u16,
+        };
+        let is_plain = |source: &Source| !source.negative_parts[number] && vector.lanes.is_none();
+        for (source, out) in vector.from.iter().zip(operands.iter_mut()).take(vector.count) {
+            match source.place {
+                SourcePlace::Vector(_) if is_plain(source) => continue,
+                SourcePlace::Vector(register) => {
+                    let words = &self.vectors[usize::from(register + chosen(source))];
+                    *out = std::array::from_fn(|lane| {
+                        let lane = PART * part + lane;
+                        let from = match &vector.lanes {
+                            Some(dpp) if std::ptr::eq(source, &vector.from[0]) => self.source_lane(dpp, lane),
+                            _ => Some(lane),
+                        };
+                        from.map_or(0, |from| words[from / PART][from % PART])
+                    });
+                }
+                SourcePlace::Scalar(register) => {
+                    *out = [(self.scalar(register, 2) >> (32 * chosen(source))) as u32; PART]
+                }
+                SourcePlace::Value(value) => *out = [(value >> (32 * chosen(source))) as u32; PART],
+                SourcePlace::Flag(_) => *out = [u32::from(self.condition && chosen(source) == 0); PART],
+            }
+            if source.negative_parts[number] {
+                each(out, |bits| bits ^ 1 << 31);
+            }
+        }
+        let operands = &*operands;
+        std::array::from_fn(|place| match vector.from[place] {
+            source @ Source { place: SourcePlace::Vector(register), .. }
+                if place < vector.count && is_plain(&source) =>
+            {
+                &self.vectors[usize::from(register + chosen(&source))][part]
+            }
+            _ => &operands[place],
+        })
+    }
+
+    /// The operands of a function of pairs as one number.
     #[inline(always)]
     fn longs(&self, vector: &Vector, part: usize, all: &mut [Longs; 3]) {
         for (number, out) in all.iter_mut().enumerate().take(vector.count) {
@@ -484,6 +541,14 @@ impl Wave {
                 self.merge(usize::from(register), &computed.words, lanes);
                 self.mark(usize::from(register), lanes, known);
             }
+            To::Long(register) if matches!(vector.function, Function::Pairs(_)) => {
+                for (register, values, known) in
+                    [(register, &computed.words, known[0]), (register + 1, &computed.above, known[1])]
+                {
+                    self.merge(usize::from(register), values, lanes);
+                    self.mark(usize::from(register), lanes, [known; 2]);
+                }
+            }
             To::Long(register) => {
                 let register = usize::from(register);
                 for part in 0..self.parts {
@@ -608,9 +673,9 @@ fn clamp(kind: Kind, computed: &mut Computed) {
         if value > 0.0 { value.min(1.0).to_bits() } else { 0 }
     };
     match kind {
-        Kind::PairF32 => computed.longs.iter_mut().flatten().for_each(|bits| {
-            *bits = u64::from(single(*bits as u32)) | u64::from(single((*bits >> 32) as u32)) << 32;
-        }),
+        Kind::PairF32 => {
+            computed.words.iter_mut().chain(&mut computed.above).flatten().for_each(|bits| *bits = single(*bits));
+        }
         Kind::F64 => computed.longs.iter_mut().flatten().for_each(|bits| *bits = double(*bits)),
         Kind::F16 => computed.words.iter_mut().flatten().for_each(|bits| *bits = half(*bits)),
         Kind::PairF16 => computed.words.iter_mut().flatten().for_each(|bits| {

@@ -82,12 +82,12 @@ fn fused_long(a: u64, b: u64, c: u64) -> u64 {
     double(d(a).mul_add(d(b), d(c)), [a, b, c])
 }
 
-/// A function of both halves of a pair.
-#[inline(always)]
-fn both(of: impl Fn(u32, u32, u32) -> u32, a: u64, b: u64, c: u64) -> u64 {
-    let low = of(a as u32, b as u32, c as u32);
-    let high = of((a >> 32) as u32, (b >> 32) as u32, (c >> 32) as u32);
-    u64::from(low) | u64::from(high) << 32
+/// The same function of each register of pairs.
+fn pairs(function: Function) -> Function {
+    match function {
+        Function::Words(of) => Function::Pairs(of),
+        function => function,
+    }
 }
 
 /// Computed in f64, and rounded.
@@ -147,6 +147,7 @@ pub(super) fn rows() -> Vectors {
     let two = &[F32, F32];
     let three = &[F32, F32, F32];
     let (two_long, three_long) = (&[F64, F64], &[F64, F64, F64]);
+    let pair = &[PairF32, PairF32];
     vec![
         ("v_add_f32", Row::new(F32, two, hot!(|a, b, _c| single(f(a) + f(b), [a, b])))),
         ("v_sub_f32", Row::new(F32, two, hot!(|a, b, _c| single(f(a) - f(b), [a, b])))),
@@ -206,23 +207,9 @@ pub(super) fn rows() -> Vectors {
         ),
         ("v_div_fixup_f32", Row::new(F32, three, words!(|a, b, c| division_fix(a, b, c)))),
         // Pairs.
-        (
-            "v_pk_add_f32",
-            Row::new(
-                PairF32,
-                &[PairF32, PairF32],
-                hot_long!(|a, b, _c| both(|a, b, _| single(f(a) + f(b), [a, b]), a, b, 0)),
-            ),
-        ),
-        (
-            "v_pk_mul_f32",
-            Row::new(
-                PairF32,
-                &[PairF32, PairF32],
-                hot_long!(|a, b, _c| both(|a, b, _| single(f(a) * f(b), [a, b]), a, b, 0)),
-            ),
-        ),
-        ("v_pk_fma_f32", Row::new(PairF32, &[PairF32, PairF32, PairF32], hot_long!(|a, b, c| both(fused, a, b, c)))),
+        ("v_pk_add_f32", Row::new(PairF32, pair, pairs(hot!(|a, b, _c| single(f(a) + f(b), [a, b]))))),
+        ("v_pk_mul_f32", Row::new(PairF32, pair, pairs(hot!(|a, b, _c| single(f(a) * f(b), [a, b]))))),
+        ("v_pk_fma_f32", Row::new(PairF32, &[PairF32, PairF32, PairF32], pairs(hot!(|a, b, c| fused(a, b, c))))),
         // 64 bits.
         ("v_add_f64", Row::new(F64, two_long, hot_long!(|a, b, _c| double(d(a) + d(b), [a, b])))),
         ("v_mul_f64", Row::new(F64, two_long, hot_long!(|a, b, _c| double(d(a) * d(b), [a, b])))),
