@@ -5,13 +5,13 @@
 //! is assembled, on two chips; with `TINYSPEC_SHAPES=all` all of them, on four.
 
 use crate::corpus;
-use crate::recorded::{Recorder, each, kernels};
+use crate::recorded::{each, kernels};
+use crate::recorder::Recorder;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tinyspec::Tensor;
-use tinyspec::backends::Gpu;
 use tinyspec::backends::gpu::ptxas::{Assembler, Assembling, Cubin};
 use tinyspec::backends::llvm::LlvmCompiler;
 
@@ -135,9 +135,9 @@ fn kernels_become_cubins() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(assembler.version(), "12.9.86");
     assert!(assembler.assemble("sm_80", b".version 7.0\n.target sm_80\nfrob").is_err());
     for chip in ["sm_80", "sm_90a"] {
-        let (name, recorder) = (format!("cubins:{chip}"), Recorder::default());
+        let name = format!("cubins:{chip}");
         let compiler = Arc::new(Assembling::by(assembler.clone(), LlvmCompiler::new()?));
-        tinyspec::register(&name, Gpu::named(chip)?.target(), compiler, Arc::new(recorder.clone()));
+        let recorder = Recorder::register(&name, chip, compiler)?;
         let x = Tensor::from_slice(&[1f32; 64], [8, 8]).to(name.as_str());
         x.matmul(&x).softmax(-1).realize()?;
         let kernels = recorder.take();

@@ -17,6 +17,8 @@ mod linked;
 mod models;
 mod programs;
 mod recorded;
+#[path = "../recorder.rs"]
+mod recorder;
 mod rendered;
 mod run;
 mod simulated;

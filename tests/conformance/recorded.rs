@@ -1,52 +1,20 @@
 //! The kernels of the corpus as the compiler makes them for a chip, which nothing runs.
 
+use crate::recorder::Recorder;
 use crate::{corpus, run};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tinyspec::backends::llvm::LlvmCompiler;
-use tinyspec::backends::{BackendError, Gpu, Launch, Program, Runtime};
 use tinyspec::{realize_all, with_default_device};
-
-/// Remembers code, and runs nothing.
-#[derive(Clone, Default)]
-pub struct Recorder(Arc<Mutex<BTreeMap<Vec<u8>, String>>>);
-
-struct Recorded;
-
-impl Program for Recorded {
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
-}
-
-// SAFETY: it keeps the trait's own allocation methods, and runs no kernel that could access memory.
-unsafe impl Runtime for Recorder {
-    fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(code.to_vec(), name.into());
-        Ok(Arc::new(Recorded))
-    }
-
-    unsafe fn enqueue(&self, _: &[Launch], _: &[*mut u8]) -> Result<(), BackendError> {
-        Ok(())
-    }
-}
-
-impl Recorder {
-    /// The codes that were loaded since the last time, with the names of their kernels.
-    pub fn take(&self) -> BTreeMap<Vec<u8>, String> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
 
 /// The distinct kernels of the corpus's cases that are taken.
 pub fn kernels(
     chip: &str,
     is_taken: impl Fn(usize) -> bool,
 ) -> Result<BTreeMap<Vec<u8>, String>, Box<dyn std::error::Error>> {
-    let (name, recorder) = (format!("recorded:{chip}"), Recorder::default());
-    let target = Gpu::named(chip)?.target();
-    tinyspec::register(&name, target, Arc::new(LlvmCompiler::new()?), Arc::new(recorder.clone()));
+    let name = format!("recorded:{chip}");
+    let recorder = Recorder::register(&name, chip, Arc::new(LlvmCompiler::new()?))?;
     let cases = corpus::read(&corpus::folder())?;
     for (_, case) in cases.iter().enumerate().filter(|(number, case)| is_taken(*number) && case.op != "promote") {
         // What is read is zeros: whatever a case makes of them, its kernels are made.

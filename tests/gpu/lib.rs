@@ -11,10 +11,11 @@ pub mod facts;
 #[allow(dead_code)]
 #[path = "../../examples/digits/network.rs"]
 mod network;
-pub mod nothing;
 pub mod numbers;
 pub mod programs;
 pub mod rates;
+#[path = "../recorder.rs"]
+pub mod recorder;
 
 /// What goes wrong, in words.
 pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;

@@ -3,11 +3,14 @@
 use argh::FromArgs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tinyspec::backends::llvm::LlvmCompiler;
 use tinyspec_gpu_check::facts;
 use tinyspec_gpu_check::programs::{Size, agree, digits};
 use tinyspec_gpu_check::rates::{self, Limits, ROWS};
-use tinyspec_gpu_check::{Outcome, nothing, numbers};
+use tinyspec_gpu_check::recorder::Recorder;
+use tinyspec_gpu_check::{Outcome, numbers};
 
 /// Tries a GPU: facts that only a GPU shows, the conformance corpus, programs, rates.
 #[derive(FromArgs)]
@@ -50,8 +53,7 @@ fn main() {
         return;
     }
     if options.fault {
-        let outcome =
-            tinyspec::device(&options.device).map_err(Into::into).and_then(|device| facts::cuda::fault(&device));
+        let outcome = tinyspec::device(&options.device).map_err(Into::into).and_then(|device| facts::fault(&device));
         match outcome {
             Ok(words) => return println!("{words}"),
             Err(error) => {
@@ -76,12 +78,15 @@ fn main() {
 
 /// Makes all code that a check of this chip needs, and the CPU's beside it; the cache keeps it.
 fn compile(chip: &str, folder: &Path) -> Outcome {
-    let name = nothing::register(chip)?;
+    let name = format!("recorded:{chip}");
+    Recorder::register(&name, chip, Arc::new(LlvmCompiler::new()?))?;
     ROWS.iter().try_for_each(|row| row.time(&name, rates::REAL).map(drop))?;
+    rates::operations(tinyspec::device(&name)?.as_ref(), rates::REAL)?;
     // Nothing runs there, so nothing agrees, and no fact is one.
     if chip.starts_with("gfx") {
         let device = tinyspec::device(&name)?;
         facts::of(chip).iter().for_each(|fact| drop((fact.check)(&device)));
+        let _ = facts::amd::fault(&device);
     }
     let _ = (agree(&name, Size::REAL, 64), numbers::threefry(&name), numbers::conversions(&name, |_, _| true));
     let data = folder.join("digits.csv.gz");
@@ -146,9 +151,6 @@ fn check(options: &Options, report: &mut Report) -> Outcome {
             }
             outcome => report.note(fact.claim, outcome, |seen| format!(": {}", seen.replace('\n', " "))),
         }
-    }
-    if capability.is_none() {
-        return programs(options, report, &device);
     }
     let own = std::env::current_exe()?;
     let fault = Command::new(own).args(["--fault", "--device", name, "--folder", "."]).output()?;

@@ -118,6 +118,6 @@ fn run(of: &str, kernel: &impl Run, launch: &Launch, sizes: &[usize]) -> Outcome
         executed += simulation.run(kernel, launch, &buffers)?;
     }
     let rate = executed as f64 / start.elapsed().as_secs_f64() / 1e6;
-    println!("{of}{}: {rate:.1} M wave instructions a second", kernel.kernel_name());
+    println!("{of}{}: {rate:.1} M wave instructions a second", kernel.name());
     Ok(())
 }

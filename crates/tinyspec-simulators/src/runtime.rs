@@ -90,7 +90,7 @@ impl Simulated {
         launch: &tinyspec_backends::Launch,
         buffers: &[*mut u8],
     ) -> Result<Vec<Given>, BackendError> {
-        let count = program.kernel.parameter_count();
+        let count = program.kernel.parameters().len();
         let mut given = Vec::with_capacity(count);
         for (slot, &index) in launch.buffers.iter().enumerate().take(count.saturating_sub(launch.dims.len())) {
             let address = buffers.get(index as usize).copied();
@@ -156,7 +156,7 @@ struct Loaded {
 
 impl Loaded {
     fn refuse(&self, reason: String) -> BackendError {
-        SimulatorError::Launch { kernel: self.kernel.kernel_name().into(), reason }.into()
+        SimulatorError::Launch { kernel: self.kernel.name().into(), reason }.into()
     }
 }
 

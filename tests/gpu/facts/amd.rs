@@ -1,10 +1,13 @@
 //! Facts about AMD's GPUs, as kernels written by hand: their objects come from the compiler, or from its cache.
 
 use super::Fact;
-use super::cuda::copies;
+use super::cuda::{copies, found_out};
 use crate::Outcome;
+use crate::recorder::Recorder;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tinyspec::Device;
+use tinyspec::backends::{BackendError, Compiler, Launch, LinearKernel, Target};
 use tinyspec::prelude::*;
 
 /// All of them, in order.
@@ -115,7 +118,8 @@ fn local_memory(device: &Device) -> Outcome<String> {
 }
 
 fn quotients(device: &Device) -> Outcome<String> {
-    let numbers: Vec<f32> = (1..1000).map(|i| i as f32 * 0.37).chain(tiny(25)).collect();
+    let numbers: Vec<f32> =
+        (1..1000).map(|i| i as f32 * 0.37).chain(tiny(25)).chain([3e38, 1e-40, 1e38, 2e-40]).collect();
     let divisors: Vec<f32> = numbers.iter().rev().copied().collect();
     let [x, y] = [&numbers, &divisors].map(|data| Tensor::from_slice(data, [data.len() as i64]).to(device.name()));
     let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect::<Vec<_>>();
@@ -138,4 +142,63 @@ fn asynchronous(device: &Device) -> Outcome<String> {
     }
     let is_so = enqueued < all / 2 || all < Duration::from_micros(100);
     Ok(format!("{}: {enqueued:?} of {all:?}", if is_so { "so it is" } else { "no" }))
+}
+
+/// A device's own compiler, for another device.
+struct CompilerOf(Arc<Device>);
+
+// SAFETY: the code is that of the device's compiler.
+unsafe impl Compiler for CompilerOf {
+    fn fingerprint(&self) -> String {
+        self.0.compiler().fingerprint()
+    }
+
+    fn generator(&self) -> Option<String> {
+        self.0.compiler().generator()
+    }
+
+    fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {
+        self.0.compiler().compile(kernel, target)
+    }
+
+    fn source(&self, kernel: &LinearKernel, target: &Target) -> Result<String, BackendError> {
+        self.0.compiler().source(kernel, target)
+    }
+
+    fn assembly(&self, kernel: &LinearKernel, target: &Target) -> Result<String, BackendError> {
+        self.0.compiler().assembly(kernel, target)
+    }
+}
+
+/// A kernel as it is made for a device, launched there where no memory is; see [`super::fault`].
+///
+/// # Errors
+/// When the kernel is not found out.
+pub fn fault(device: &Device) -> Outcome<String> {
+    let name = format!("recorded/{}", device.name());
+    let compiler = Arc::new(CompilerOf(tinyspec::device(device.name())?));
+    let recorder = Recorder::register(&name, &device.target().name, compiler)?;
+    let x = Tensor::from_slice(&[1f32; 64], [64]).to(name.as_str()).contiguous();
+    x.realize()?;
+    (&x + &x).realize()?;
+    let (code, grid) = recorder.last().ok_or("no kernel was made")?;
+    let runtime = device.runtime();
+    let memory = runtime.allocate(256)?;
+    let launch = Launch {
+        program: runtime.load("fact", &code)?,
+        buffers: vec![0, 1],
+        dims: Vec::new(),
+        trips: 0..1,
+        grid,
+        scratch_bytes: 0,
+        nanoseconds: 0,
+        has_prologue: false,
+        line: "facts/amd.rs".into(),
+    };
+    const NOWHERE: usize = 0x70_0000_0000;
+    let buffers = [std::ptr::without_provenance_mut(NOWHERE), memory.address()];
+    let read = || runtime.read(&*memory, &mut [0; 256]);
+    // SAFETY: none of this process's memory is at that address; what a GPU makes of it is the question.
+    let launched = unsafe { runtime.enqueue(std::slice::from_ref(&launch), &buffers) };
+    found_out(launched.and_then(|()| read()), read())
 }

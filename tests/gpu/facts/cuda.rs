@@ -271,45 +271,19 @@ pub(super) fn copies(device: &Device) -> Outcome<String> {
     }
 }
 
-/// A kernel that leaves its memory: what the device says, and that it is of no more use. For a process of its own.
-///
-/// # Errors
-/// When the kernel is not found out.
-pub fn fault(device: &Device) -> Outcome<String> {
+/// See [`super::fault`].
+pub(super) fn fault(device: &Device) -> Outcome<String> {
     let body = "mov.u64 %rd3, 0x7000000000; st.global.u32 [%rd3], %r1;";
     let prepared = prepare(device, &module(75, 32, 4, body), [1; 3], 32, &[0; 128])?;
     let found = prepared.enqueue(device).and_then(|()| prepared.read(device));
-    let Err(error) = found else { return Err("nobody noticed".into()) };
-    match prepared.read(device) {
-        Err(BackendError::Lost { .. }) => Ok(error.to_string().replace('\n', " ")),
-        other => Err(format!("{error}; then {other:?}").into()),
-    }
+    found_out(found.map(drop), prepared.read(device).map(drop))
 }
 
-/// Operations on f32 a second, by a kernel that only multiplies and adds; a short one where the device is slow.
-///
-/// # Errors
-/// When the device has no PTX, or fails.
-pub fn operations(device: &Device, is_fast: bool) -> Outcome<f64> {
-    const CHAINS: usize = 8;
-    let (groups, turns) = if is_fast { (4096, 4096) } else { (1, 4) };
-    let each = |text: fn(usize) -> String| (1..=CHAINS).map(text).collect::<String>();
-    let body = format!(
-        "{}mov.b32 %f9, 0f3F7FFFFF; mov.b32 %f10, 0f3F000000; mov.u32 %r2, 0;\n\
-         again: {}add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, {turns}; @%p1 bra again;\n{}st.global.b32 [%rd2], %f1;",
-        each(|chain| format!("cvt.rn.f32.u32 %f{chain}, %r1;\n")),
-        each(|chain| format!("fma.rn.f32 %f{chain}, %f{chain}, %f9, %f10;\n")),
-        (2..=CHAINS).map(|chain| format!("add.rn.f32 %f1, %f1, %f{chain};\n")).collect::<String>(),
-    );
-    // All workgroups write the same words of their own: only the first one's may be read.
-    let body = body.replace("st.global.b32", "mov.u32 %r3, %ctaid.x; setp.eq.u32 %p2, %r3, 0; @%p2 st.global.b32");
-    let prepared = prepare(device, &module(75, 256, 4, &body), [groups, 1, 1], 256, &[0; 1024])?;
-    let mut best = 0f64;
-    for _ in 0..3 {
-        let mut enqueued = Ok(());
-        let time = device.runtime().timed(&mut || enqueued = prepared.enqueue(device))?;
-        enqueued?;
-        best = best.max((2 * CHAINS * turns * groups * 256) as f64 / time.as_secs_f64());
+/// What a device has said of a kernel that left its memory, and what it answered to whatever came next.
+pub(super) fn found_out(first: Result<(), BackendError>, next: Result<(), BackendError>) -> Outcome<String> {
+    match (first, next) {
+        (Ok(()), _) => Err("nobody noticed".into()),
+        (Err(error), Err(BackendError::Lost { .. })) => Ok(error.to_string().replace('\n', " ")),
+        (Err(error), next) => Err(format!("{error}; then {next:?}").into()),
     }
-    Ok(best)
 }

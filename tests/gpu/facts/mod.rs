@@ -20,3 +20,11 @@ pub struct Fact {
 pub fn of(chip: &str) -> &'static [Fact] {
     if chip.starts_with("gfx") { amd::FACTS } else { cuda::FACTS }
 }
+
+/// What the device says of a kernel that leaves its memory, and that it is of no more use then. For a process of its own.
+///
+/// # Errors
+/// When the kernel is not found out.
+pub fn fault(device: &Device) -> Outcome<String> {
+    if device.target().name.starts_with("gfx") { amd::fault(device) } else { cuda::fault(device) }
+}

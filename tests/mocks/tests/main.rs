@@ -8,4 +8,6 @@ mod behaviour;
 mod kernel;
 mod opening;
 mod processes;
+#[path = "../../recorder.rs"]
+mod recorder;
 mod vendor;

@@ -365,6 +365,10 @@ pub(super) fn division_fix(quotient: u32, denominator: u32, numerator: u32) -> u
     if below.is_infinite() || above == 0.0 || field(numerator) - field(denominator) < -150 {
         return sign;
     }
+    // Published pseudo-code lets this pass; but a quotient of numbers is none only where the steps before it left all numbers.
+    if f(quotient).is_nan() {
+        return sign | 0x7f80_0000;
+    }
     sign | (quotient & 0x7fff_ffff)
 }
 
@@ -382,6 +386,9 @@ pub(super) fn division_fix_long(quotient: u64, denominator: u64, numerator: u64)
     }
     if below.is_infinite() || above == 0.0 || field_long(numerator) - field_long(denominator) < -1075 {
         return sign;
+    }
+    if d(quotient).is_nan() {
+        return sign | 0x7ff0 << 48;
     }
     sign | (quotient & !(1 << 63))
 }

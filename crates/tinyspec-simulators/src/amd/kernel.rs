@@ -52,33 +52,19 @@ impl Module {
 }
 
 impl Kernel {
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.code.name
-    }
-
     /// Its instructions, as LLVM writes them; faults count them from 1.
     pub fn listing(&self) -> &[String] {
         &self.code.listing
     }
-
-    /// How many parameters it takes.
-    pub fn parameters(&self) -> usize {
-        self.code.params.len()
-    }
 }
 
 impl Run for Kernel {
-    fn kernel_name(&self) -> &str {
-        self.name()
+    fn name(&self) -> &str {
+        &self.code.name
     }
 
-    fn parameter_count(&self) -> usize {
-        self.parameters()
-    }
-
-    fn layout(&self) -> Vec<Parameter> {
-        self.code.params.clone()
+    fn parameters(&self) -> &[Parameter] {
+        &self.code.params
     }
 
     fn takes_local(&self) -> bool {

@@ -24,13 +24,10 @@ pub struct Parameter {
 /// A kernel of some instruction set.
 pub trait Run {
     /// Its name.
-    fn kernel_name(&self) -> &str;
+    fn name(&self) -> &str;
 
-    /// How many parameters it takes.
-    fn parameter_count(&self) -> usize;
-
-    /// What they are.
-    fn layout(&self) -> Vec<Parameter>;
+    /// Its parameters.
+    fn parameters(&self) -> &[Parameter];
 
     /// It has an array of LOCAL memory whose size the launch decides.
     fn takes_local(&self) -> bool;

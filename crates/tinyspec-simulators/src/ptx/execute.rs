@@ -118,7 +118,7 @@ fn check(code: &Code, launch: &Launch, given: &[Given]) -> Result<(), SimulatorE
     if given.len() != code.params.len() {
         return refuse(format!("it takes {} parameters, {} are given", code.params.len(), given.len()));
     }
-    let is_wrong = |(parameter, given): (&super::syntax::Parameter, &Given)| match given {
+    let is_wrong = |(parameter, given): (&crate::Parameter, &Given)| match given {
         Given::Memory(..) => parameter.bytes != 8,
         Given::Value(_) => parameter.bytes > 8,
     };

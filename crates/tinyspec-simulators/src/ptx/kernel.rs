@@ -2,7 +2,7 @@
 
 use super::decode::{self, Code};
 use super::syntax::Source;
-use super::{execute, parse, syntax};
+use super::{execute, parse};
 use crate::lanes::launch::{Given, Run};
 use crate::{Launch, Parameter, SimulatorError};
 use std::sync::Arc;
@@ -56,34 +56,13 @@ impl Module {
     }
 }
 
-impl Kernel {
-    /// Its name.
-    pub fn name(&self) -> &str {
+impl Run for Kernel {
+    fn name(&self) -> &str {
         &self.code.name
     }
 
-    /// How many parameters it takes.
-    pub fn parameters(&self) -> usize {
-        self.code.params.len()
-    }
-}
-
-impl Run for Kernel {
-    fn kernel_name(&self) -> &str {
-        self.name()
-    }
-
-    fn parameter_count(&self) -> usize {
-        self.parameters()
-    }
-
-    fn layout(&self) -> Vec<Parameter> {
-        let place = |parameter: &syntax::Parameter| Parameter {
-            offset: parameter.offset,
-            bytes: parameter.bytes,
-            is_pointer: parameter.is_pointer,
-        };
-        self.code.params.iter().map(place).collect()
+    fn parameters(&self) -> &[Parameter] {
+        &self.code.params
     }
 
     fn takes_local(&self) -> bool {

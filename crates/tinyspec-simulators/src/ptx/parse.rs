@@ -277,7 +277,7 @@ impl Parser {
         }
         let alignment = alignment.max(kind.size()).max(1);
         *offset = offset.next_multiple_of(alignment);
-        let parameter = Parameter { name, offset: *offset, bytes, is_pointer };
+        let parameter = Parameter { name, place: crate::Parameter { offset: *offset, bytes, is_pointer } };
         *offset += bytes;
         Ok(parameter)
     }

@@ -49,10 +49,7 @@ pub(super) struct Entry {
 #[derive(Clone, Debug)]
 pub(crate) struct Parameter {
     pub name: String,
-    pub offset: usize,
-    pub bytes: usize,
-    /// It says that it is an address.
-    pub is_pointer: bool,
+    pub place: crate::Parameter,
 }
 
 #[derive(Debug)]

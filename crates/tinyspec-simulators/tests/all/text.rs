@@ -1,7 +1,7 @@
 //! What the parser takes, and where it says that it does not.
 
 use super::{module, try_run, words};
-use tinyspec_simulators::{Launch, SimulatorError, ptx::Module};
+use tinyspec_simulators::{Launch, Run as _, SimulatorError, ptx::Module};
 
 fn error_of(body: &str) -> SimulatorError {
     let text = module(1, "", body);
@@ -81,7 +81,7 @@ fn all_ways_to_write_a_module_are_taken() {
     let module = Module::parse(text).expect("it is a module");
     assert_eq!((module.target(), module.version()), ("sm_90", (8, 3)));
     let kernel = module.kernel("k").expect("it is a kernel");
-    assert_eq!(kernel.parameters(), 2);
+    assert_eq!(kernel.parameters().len(), 2);
     assert!(matches!(module.kernel("other"), Err(SimulatorError::NoKernel(_))));
 }
 

@@ -614,7 +614,7 @@ impl Machine {
                 let Some((_, kernel)) = self.functions.get(&function) else {
                     return Err(Refusal::Failed);
                 };
-                let given: Vec<Argument> = (kernel.layout().iter().zip(&parameters))
+                let given: Vec<Argument> = (kernel.parameters().iter().zip(&parameters))
                     .map(|(parameter, &bits)| match parameter.is_pointer {
                         true => Argument::Address(bits),
                         false => Argument::Value(bits),
@@ -689,7 +689,7 @@ impl Machine {
         if *device != current {
             return Err(Refusal::Context);
         }
-        let kernel = kernels.iter().find(|kernel| kernel.kernel_name() == name).ok_or(Refusal::NotFound)?.clone();
+        let kernel = kernels.iter().find(|kernel| kernel.name() == name).ok_or(Refusal::NotFound)?.clone();
         let handle = self.handle();
         self.functions.insert(handle, (module, kernel));
         Ok(handle)
@@ -702,7 +702,7 @@ impl Machine {
     pub fn parameters(&self, function: usize) -> Outcome<Vec<Parameter>> {
         self.current()?;
         let (_, kernel) = self.functions.get(&function).ok_or(Refusal::Handle)?;
-        Ok(kernel.layout())
+        Ok(kernel.parameters().to_vec())
     }
 
     /// Adds a launch to what waits in a stream.

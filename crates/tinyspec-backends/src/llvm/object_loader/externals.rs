@@ -44,14 +44,24 @@ unsafe extern "C" fn memset(to: *mut u8, value: i32, bytes: usize) -> *mut u8 {
 }
 
 macro_rules! float_functions {
-    ($($name:ident $type:ty: $method:ident;)*) => { $(extern "C" fn $name(x: $type) -> $type { x.$method() })* };
+    ($($name:ident $type:ty: $method:ident($($more:ident),*);)*) => {
+        $(extern "C" fn $name(x: $type $(, $more: $type)*) -> $type { x.$method($($more),*) })*
+    };
 }
 
-// Processors before SSE 4.1 have no instruction for these.
+// Processors before SSE 4.1 have no instruction for most of these, and those before FMA none for `fma`; `round` is nowhere
+// one, nor are the least and the greatest that leave a nan out. Of kernels' own ops only the first six are asked for.
 float_functions! {
-    truncf f32: trunc; trunc f64: trunc;
-    floorf f32: floor; floor f64: floor;
-    roundevenf f32: round_ties_even; roundeven f64: round_ties_even;
+    truncf f32: trunc(); trunc f64: trunc();
+    floorf f32: floor(); floor f64: floor();
+    roundevenf f32: round_ties_even(); roundeven f64: round_ties_even();
+    ceilf f32: ceil(); ceil f64: ceil();
+    // In the rounding mode that is set, which is always to nearest.
+    rintf f32: round_ties_even(); rint f64: round_ties_even();
+    roundf f32: round(); round f64: round();
+    fminf f32: min(y); fmin f64: min(y);
+    fmaxf f32: max(y); fmax f64: max(y);
+    fmaf f32: mul_add(y, z); fma f64: mul_add(y, z);
 }
 
 /// Address of an external function.
@@ -65,6 +75,20 @@ pub(super) fn address(name: &[u8]) -> Option<u64> {
         b"floor" => floor as *const (),
         b"roundevenf" => roundevenf as *const (),
         b"roundeven" => roundeven as *const (),
+        b"ceilf" => ceilf as *const (),
+        b"ceil" => ceil as *const (),
+        b"rintf" => rintf as *const (),
+        b"rint" => rint as *const (),
+        b"roundf" => roundf as *const (),
+        b"round" => round as *const (),
+        b"fminf" => fminf as *const (),
+        b"fmin" => fmin as *const (),
+        b"fmaxf" => fmaxf as *const (),
+        b"fmax" => fmax as *const (),
+        b"fmaf" => fmaf as *const (),
+        b"fma" => fma as *const (),
+        b"nearbyintf" => rintf as *const (),
+        b"nearbyint" => rint as *const (),
         b"memcpy" => memcpy as *const (),
         b"memset" => memset as *const (),
         b"__truncsfhf2" => narrow_f32 as *const (),

@@ -110,11 +110,9 @@ pub(super) fn rows() -> Transfers {
         // For LOCAL memory all chips use the newest name.
         local(&mut rows, names.rsplit('|').next().unwrap_or(names), bytes, of);
     }
-    for (names, bytes, of) in global_exchanges() {
-        names.split('|').for_each(|name| global(&mut rows, name, bytes, of));
-    }
-    for (names, bytes, of) in local_exchanges() {
-        names.split('|').for_each(|name| local(&mut rows, name, bytes, of));
+    for (in_global, in_local, bytes, of) in exchanges() {
+        in_global.iter().for_each(|name| global(&mut rows, name, bytes, of));
+        in_local.iter().for_each(|name| local(&mut rows, name, bytes, of));
     }
     rows
 }
@@ -257,22 +255,20 @@ fn atomics() -> Atomics {
     ]
 }
 
-fn global_exchanges() -> Atomics {
-    vec![
-        ("swap|swap_b32", 4, Of(|_, b| b)),
-        ("cmpswap|cmpswap_b32", 4, Compare),
-        ("swap_x2|swap_b64", 8, Of(|_, b| b)),
-        ("cmpswap_x2|cmpswap_b64", 8, Compare),
-    ]
-}
+/// Names in GLOBAL memory and in LOCAL memory, bytes, operation.
+type Exchanges = Vec<(&'static [&'static str], &'static [&'static str], usize, Atomic)>;
 
-fn local_exchanges() -> Atomics {
+/// The only operations whose names are not those of GLOBAL memory with another prefix. LOCAL memory takes the numbers of a
+/// comparison in other orders.
+fn exchanges() -> Exchanges {
     vec![
-        ("wrxchg_b32|storexchg_b32", 4, Of(|_, b| b)),
-        ("cmpst_b32", 4, CompareFirst),
-        ("cmpstore_b32", 4, CompareApart),
-        ("wrxchg_b64|storexchg_b64", 8, Of(|_, b| b)),
-        ("cmpst_b64", 8, CompareFirst),
-        ("cmpstore_b64", 8, CompareApart),
+        (&["swap", "swap_b32"], &["wrxchg_b32", "storexchg_b32"], 4, Of(|_, b| b)),
+        (&["swap_x2", "swap_b64"], &["wrxchg_b64", "storexchg_b64"], 8, Of(|_, b| b)),
+        (&["cmpswap", "cmpswap_b32"], &[], 4, Compare),
+        (&["cmpswap_x2", "cmpswap_b64"], &[], 8, Compare),
+        (&[], &["cmpst_b32"], 4, CompareFirst),
+        (&[], &["cmpst_b64"], 8, CompareFirst),
+        (&[], &["cmpstore_b32"], 4, CompareApart),
+        (&[], &["cmpstore_b64"], 8, CompareApart),
     ]
 }

@@ -2,7 +2,7 @@
 
 use super::super::arithmetic::narrow::Exact;
 use super::super::arithmetic::{Shape, Test};
-use super::super::syntax::Parameter;
+use crate::Parameter;
 use crate::lanes::memory::{MOST_ELEMENTS, Space};
 use std::sync::Arc;
 

@@ -137,7 +137,7 @@ impl<'a> Decoder<'a> {
         let Some(Place::Parameter(number)) = self.place_of(name) else {
             return self.syntax(format!("there is no parameter `{name}`"));
         };
-        let parameter = self.entry.params[number].clone();
+        let parameter = self.entry.params[number].place;
         let Some(first) =
             usize::try_from(*offset).ok().filter(|first| first + size * registers.len() <= parameter.bytes)
         else {

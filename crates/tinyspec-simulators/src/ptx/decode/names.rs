@@ -69,7 +69,7 @@ impl<'a> Decoder<'a> {
             specials: Vec::new(),
             addresses: Vec::new(),
             parameter_addresses: Vec::new(),
-            params: entry.params.clone(),
+            params: entry.params.iter().map(|parameter| parameter.place).collect(),
             variables: Vec::new(),
             local_bytes: 0,
             has_external: false,

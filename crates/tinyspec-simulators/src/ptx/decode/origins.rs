@@ -74,7 +74,7 @@ pub(super) fn trace(code: &mut Code) {
 fn flow(action: &Action, code: &Code, words: &mut [u64], longs: &mut [u64]) {
     match action {
         Action::Parameter { to: Register::Long(to), offset, .. } => {
-            let holds = |(_, parameter): &(usize, &super::super::syntax::Parameter)| {
+            let holds = |(_, parameter): &(usize, &crate::Parameter)| {
                 (parameter.offset..parameter.offset + parameter.bytes).contains(offset)
             };
             if let Some((number, _)) = code.params.iter().enumerate().find(holds) {
