@@ -302,6 +302,10 @@ fn start(chip: Chip, entry: &Entry) -> Result<Start, String> {
     let [first, second, _] = entry.resources;
     let properties = entry.properties;
     let field = |word: u32, from: u32, bits: u32| word >> from & ((1 << bits) - 1);
+    if entry.scratch_bytes != 0 {
+        let bytes = entry.scratch_bytes;
+        return Err(format!("each lane needs {bytes} bytes of scratch memory, which is not simulated"));
+    }
     if field(first, 12, 4) != 0 {
         return Err("it rounds in another way than to nearest, which is not simulated".into());
     }

@@ -44,6 +44,8 @@ pub(super) struct Entry {
     pub params: Vec<Parameter>,
     pub argument_bytes: usize,
     pub local_bytes: usize,
+    /// Of each lane.
+    pub scratch_bytes: u32,
     /// Threads of a workgroup, at the most.
     pub most_threads: u64,
     pub required: Option<[u32; 3]>,
@@ -133,9 +135,6 @@ fn entry(file: &ElfFile64<LittleEndian>, chip: &str, kernel: &Value) -> Result<E
     if u16::from_le_bytes([descriptor[58], descriptor[59]]) != 0 {
         return Err(damaged(format!("`{name}` has its arguments loaded in advance, which is not simulated")));
     }
-    if at(4) != 0 {
-        return Err(damaged(format!("`{name}` needs {} bytes of scratch memory, which is not simulated", at(4))));
-    }
     let mut params = Vec::new();
     for parameter in field(kernel, ".args").and_then(Value::as_array).into_iter().flatten() {
         let kind = field(parameter, ".value_kind").and_then(Value::as_str).unwrap_or_default();
@@ -173,6 +172,7 @@ fn entry(file: &ElfFile64<LittleEndian>, chip: &str, kernel: &Value) -> Result<E
         params,
         argument_bytes: at(8) as usize,
         local_bytes: at(0) as usize,
+        scratch_bytes: at(4),
         most_threads: number(kernel, ".max_flat_workgroup_size")?,
         required,
         vgprs,

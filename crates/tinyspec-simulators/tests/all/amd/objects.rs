@@ -67,6 +67,8 @@ fn what_is_not_simulated_is_named() {
             "`v_sad_u8 v1, v2, v3, v4` is not simulated: no such instruction is known",
         ),
         ("v_add_f32_e64 v1, v2, v3 mul:2\ns_endpgm", "its modifier `mul` is not known"),
+        // LLVM makes one of an intrinsic alone, which no kernel calls.
+        ("v_cvt_pk_fp8_f32 v1, v2, v3\ns_endpgm", "is not simulated: no such instruction is known"),
         ("v_mov_b32_e32 v1, src_shared_base\ns_endpgm", "a constant is expected"),
         ("v_mov_b32_e32 v70, 0\ns_endpgm", "register 70 of 64"),
         ("s_branch 100\ns_endpgm", "it leads to no instruction of the kernel"),
@@ -77,6 +79,20 @@ fn what_is_not_simulated_is_named() {
             Module::read(&object("gfx942", &assembly("gfx942", SHAPE, body))).and_then(|module| module.kernel("k"));
         let error = error.expect_err(body).to_string();
         assert!(error.contains(says), "{body}: {error}");
+    }
+}
+
+/// Registers that do not fit go there; none of our kernels has any.
+#[test]
+fn scratch_memory_is_refused() {
+    let size = ".amdhsa_kernarg_size";
+    for chip in CHIPS {
+        let text = assembly(chip, SHAPE, "s_endpgm");
+        let text = text.replace(size, &format!(".amdhsa_private_segment_fixed_size 16\n{size}"));
+        let error =
+            Module::read(&object(chip, &text)).and_then(|module| module.kernel("k")).expect_err("it needs some");
+        let is_of_kernel = matches!(&error, SimulatorError::Launch { kernel, .. } if kernel == "k");
+        assert!(is_of_kernel && error.to_string().contains("16 bytes of scratch memory"), "{chip}: {error}");
     }
 }
 
