@@ -1,5 +1,5 @@
-//! From the text of instructions to what is executed: registers become numbers, mnemonics rows of the table. What is not
-//! understood is an error, wherever it stands.
+//! Decodes the text of instructions into steps: registers become numbers, mnemonics rows of the table. Anything that is not
+//! understood is an error, whether or not it would be executed.
 
 mod access;
 mod control;
@@ -32,13 +32,13 @@ pub(super) struct Code {
     pub required: Option<[u32; 3]>,
     pub vectors: usize,
     pub start: Start,
-    /// Parameters that are written through.
+    /// Parameters whose memory is written, by bit.
     pub written: u64,
     /// The smallest accesses of GLOBAL and LOCAL memory, as powers of two.
     pub granule: [u32; 2],
 }
 
-/// What registers hold when a wave starts.
+/// The initial register state of a wave.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Start {
     /// The pair of scalar registers with the address of the arguments.
@@ -92,7 +92,7 @@ pub(super) enum Action {
     },
     End,
     Nothing,
-    /// It must not be executed.
+    /// Must not be reached.
     Trap,
 }
 
@@ -110,12 +110,12 @@ pub(super) enum When {
 /// Why an instruction is not decoded.
 pub(super) type Refusal = String;
 
-/// What instructions are decoded with.
+/// The context in which instructions are decoded.
 pub(super) struct Context {
     pub chip: Chip,
     /// Byte offsets of the instructions.
     pub offsets: Vec<usize>,
-    /// The number of the one being decoded.
+    /// The index of the one being decoded.
     pub here: usize,
     /// The byte offset of the next.
     pub next: usize,
@@ -125,7 +125,7 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// Registers of an operand as they are counted here.
+    /// The registers of an operand, in this module's numbering.
     pub fn span(&self, operand: &Operand) -> Result<Span, Refusal> {
         let (first, count, limit) = match *operand {
             Operand::Scalar { first, count } => return Ok(Span::new(first, count)),
@@ -139,7 +139,7 @@ impl Context {
         Ok(Span::new(register::SCALARS + first, count))
     }
 
-    /// The number among the registers of lanes.
+    /// The index of a vector register.
     pub fn vector(&self, operand: &Operand, count: u16) -> Result<u16, Refusal> {
         let span = self.span(operand)?;
         if span.first < register::SCALARS {
@@ -161,7 +161,7 @@ impl Context {
         }
     }
 
-    /// Scalar registers of a mask of lanes.
+    /// How many scalar registers a lane mask takes.
     pub fn mask(&self) -> u16 {
         if self.chip.wave == 64 { 2 } else { 1 }
     }
@@ -177,7 +177,7 @@ impl<'line> Modifiers<'line> {
         Modifiers { left: line.modifiers.iter().map(|(name, value)| (name.as_str(), value.as_deref())).collect() }
     }
 
-    /// Whether it is there, without a value.
+    /// Consumes a modifier without a value, if present.
     pub fn flag(&mut self, name: &str) -> bool {
         let place = self.left.iter().position(|(other, value)| *other == name && value.is_none());
         place.map(|place| self.left.remove(place)).is_some()
@@ -293,11 +293,11 @@ fn granule(code: &Code) -> [u32; 2] {
             *place = access.bytes.trailing_zeros().min(*place);
         }
     }
-    // Shadow cells of a page belong to addresses that are as aligned.
+    // A shadow cell covers at most 4 bytes.
     least.map(|power| power.min(2))
 }
 
-/// What the descriptor says of the registers at the start.
+/// The initial registers according to the descriptor.
 fn start(chip: Chip, entry: &Entry) -> Result<Start, String> {
     let [first, second, _] = entry.resources;
     let properties = entry.properties;

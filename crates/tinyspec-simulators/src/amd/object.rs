@@ -1,4 +1,4 @@
-//! Code objects of HSA: the kernels of one, with what a launch has to know of each.
+//! HSA code objects: their kernels, and what a launch needs to know about each.
 
 use crate::Parameter;
 use object::read::elf::ElfFile64;
@@ -15,7 +15,7 @@ fn damaged(reason: impl std::fmt::Display) -> Damaged {
     Damaged(reason.to_string())
 }
 
-/// What `e_flags` and the loader say of the processor.
+/// `e_machine` of AMD's GPUs.
 const MACHINE: u16 = 224;
 const SHARED_OBJECT: u16 = 3;
 
@@ -34,17 +34,17 @@ const CHIPS: &[(u32, &str)] = &[
     (0x4e, "gfx1201"),
 ];
 
-/// A kernel as its descriptor and the metadata give it.
+/// A kernel as its descriptor and the metadata describe it.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub name: String,
     pub code: Vec<u8>,
-    /// Where the code is, to show.
+    /// The address of the code, for messages.
     pub address: u64,
     pub params: Vec<Parameter>,
     pub argument_bytes: usize,
     pub local_bytes: usize,
-    /// Of each lane.
+    /// Scratch memory of a lane.
     pub scratch_bytes: u32,
     /// Threads of a workgroup, at the most.
     pub most_threads: u64,
@@ -90,7 +90,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Object, Damaged> {
     Ok(Object { chip, entries })
 }
 
-/// The metadata among the notes.
+/// Finds the metadata among the notes.
 fn metadata(notes: &[u8]) -> Result<Value, Damaged> {
     const KIND: u32 = 32;
     let mut at = 0;
@@ -184,7 +184,7 @@ fn entry(file: &ElfFile64<LittleEndian>, chip: &str, kernel: &Value) -> Result<E
     })
 }
 
-/// Bytes of a section that are loaded there.
+/// The bytes that are loaded at these addresses.
 fn bytes_at<'data>(file: &ElfFile64<'data, LittleEndian>, addresses: Range<u64>) -> Result<&'data [u8], Damaged> {
     for section in file.sections() {
         let Some(offset) = addresses.start.checked_sub(section.address()).filter(|_| section.address() != 0) else {

@@ -9,7 +9,7 @@ use super::table::TransferKind;
 use super::text::register;
 use super::wave::Span;
 
-/// Parameters that can be told apart.
+/// The number of parameters that are tracked.
 const MOST: usize = 63;
 const REGISTERS: usize = register::SCALARS as usize + 512;
 
@@ -17,7 +17,7 @@ const REGISTERS: usize = register::SCALARS as usize + 512;
 type Origins = Vec<u64>;
 
 pub(super) fn trace(code: &mut Code) {
-    // The segment of arguments is one more.
+    // One more bit stands for the kernel-argument segment.
     let arguments = 1 << code.params.len().min(MOST);
     if code.params.len() > MOST {
         code.written = u64::MAX;
@@ -75,7 +75,7 @@ pub(super) fn trace(code: &mut Code) {
     code.written = written;
 }
 
-/// The first instructions of blocks.
+/// The first instruction of each basic block.
 fn starts(steps: &[Step]) -> Vec<usize> {
     let mut starts = vec![0];
     for (number, step) in steps.iter().enumerate() {
@@ -144,7 +144,7 @@ fn flow(step: &Step, code: &Code, arguments: u64, leaves_out: bool, state: &mut 
         return;
     }
     let mut together = step.reads.iter().flat_map(registers).fold(0, |all, register| all | state[register]);
-    // An address within the arguments whose offset nobody follows: what is loaded there may be any of them.
+    // An address in the argument segment at an offset that is not tracked: any parameter may be loaded from it.
     let is_move = match &step.action {
         Action::Scalar(scalar) => scalar.from.len() == 1,
         _ => false,

@@ -7,7 +7,7 @@ pub(super) mod register {
     pub const M0: u16 = 124;
     pub const NULL: u16 = 125;
     pub const EXEC: u16 = 126;
-    /// Scalar registers in all.
+    /// The number of scalar registers.
     pub const SCALARS: u16 = 128;
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Given {
 pub(super) struct Line {
     pub mnemonic: String,
     pub operands: Vec<Given>,
-    /// With their values, if they have one: `offset:16`, `glc`.
+    /// Names with optional values: `offset:16`, `glc`.
     pub modifiers: Vec<(String, Option<String>)>,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Line>, String> {
 fn line(text: &str) -> Result<Line, String> {
     let (mnemonic, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let mut line = Line { mnemonic: mnemonic.into(), ..Line::default() };
-    // Counters, in words of their own.
+    // These list counters instead of operands.
     if matches!(mnemonic, "s_waitcnt" | "s_delay_alu" | "s_waitcnt_depctr" | "s_wait_alu" | "s_sendmsg") {
         line.modifiers = pieces(rest, |c| c.is_whitespace()).map(|piece| (piece.into(), None)).collect();
         return Ok(line);
@@ -98,7 +98,7 @@ fn line(text: &str) -> Result<Line, String> {
     Ok(line)
 }
 
-/// Parts of a text between separators outside of brackets.
+/// Splits a text at separators that are outside of brackets.
 fn pieces(text: &str, is_separator: impl Fn(char) -> bool) -> impl Iterator<Item = &str> {
     let mut depth = 0usize;
     let parts = text.split(move |c: char| {
@@ -190,7 +190,7 @@ fn operand(text: &str) -> Result<Operand, String> {
     }
 }
 
-/// `5` or `[4:7]`: the first, and how many.
+/// `5` or `[4:7]` as the first register and the count.
 fn range(text: &str) -> Option<(u16, u16)> {
     if let Some(inner) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
         let (first, last) = inner.split_once(':').unwrap_or((inner, inner));
@@ -201,7 +201,7 @@ fn range(text: &str) -> Option<(u16, u16)> {
 }
 
 fn number(text: &str) -> Option<Operand> {
-    // A number that takes a word of its own although the instruction could hold it.
+    // A literal that occupies a word of its own although it could be encoded inline.
     if let Some(inner) = text.strip_prefix("lit(").and_then(|text| text.strip_suffix(')')) {
         return number(inner).filter(|operand| matches!(operand, Operand::Bits(_)));
     }

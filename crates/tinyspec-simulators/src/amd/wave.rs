@@ -34,7 +34,7 @@ impl Span {
         Span { first, count, halves: 3 }
     }
 
-    /// One half of each.
+    /// Only this half of each register.
     pub fn half(self, half: Option<Half>) -> Span {
         let halves = match half {
             None => self.halves,
@@ -45,10 +45,10 @@ impl Span {
     }
 }
 
-/// The most that a counter of any chip counts to.
+/// The maximum value of any chip's counter.
 const MOST_REQUESTS: usize = 63;
 
-/// Registers that can be told apart.
+/// All registers of a wave.
 const REGISTERS: usize = register::SCALARS as usize + 512;
 
 /// An outstanding access.
@@ -66,11 +66,11 @@ type Pending = [[u64; REGISTERS.div_ceil(64)]; 2];
 pub(super) struct Requests {
     queues: [Vec<Request>; COUNTERS],
     pending: Pending,
-    /// Some register will be written.
+    /// At least one register is pending.
     pub any: bool,
 }
 
-/// Adds registers to a set.
+/// Marks registers in a set.
 fn mark(pending: &mut Pending, span: Span) {
     for register in span.first..span.first + span.count {
         for (half, pending) in pending.iter_mut().enumerate() {
@@ -213,7 +213,7 @@ impl Wave {
         }
     }
 
-    /// Back to the start of the kernel.
+    /// Restarts at the beginning of the kernel.
     pub fn reset(&mut self, lanes: Mask) {
         self.known.fill([0; 2]);
         self.unknown.fill(u32::MAX);
@@ -237,7 +237,7 @@ impl Wave {
         }
     }
 
-    /// Those of its bits that have not been written.
+    /// Which bits of it have not been written.
     #[inline]
     pub fn unknown_bits(&self, register: u16, count: u16) -> u64 {
         let low = u64::from(self.unknown[usize::from(register)]);

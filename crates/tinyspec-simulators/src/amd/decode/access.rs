@@ -26,9 +26,9 @@ pub(in super::super) struct Access {
     pub kind: TransferKind,
     pub is_local: bool,
     pub base: Base,
-    /// In bytes; the second one of those that access two places.
+    /// Byte offsets; the second one is used by instructions that access two places.
     pub offsets: [i64; 2],
-    /// Of an element, and how many.
+    /// Size of an element, and the number of elements.
     pub bytes: usize,
     pub count: usize,
     pub is_signed: bool,
@@ -74,7 +74,7 @@ pub(super) fn decode(context: &Context, line: &Line, row: &Transfer) -> Result<S
     if row.place == Place::Scalar {
         scalar_load(context, &mut access, &mut next, &mut modifiers, words, &mut reads)?;
     } else {
-        // What comes back.
+        // The result.
         if let TransferKind::Atomic(atomic) = row.kind
             && caches.returns
         {
@@ -102,7 +102,7 @@ pub(super) fn decode(context: &Context, line: &Line, row: &Transfer) -> Result<S
         if let Some(address) = address {
             reads.push(context.span(address)?);
         }
-        // What is stored.
+        // The data.
         let data: &[u16] = match access.kind {
             TransferKind::Load | TransferKind::LoadTwo(_) => &[],
             TransferKind::Store | TransferKind::Permute(_) => &[words],
@@ -249,14 +249,14 @@ fn swizzle(text: &str) -> Result<u16, Refusal> {
     }
 }
 
-/// What an access says of caches.
+/// Cache modifiers.
 #[derive(Default)]
 struct Caches {
     sc0: bool,
     sc1: bool,
     glc: bool,
     scope: bool,
-    /// An atomic operation returns the old value.
+    /// The atomic operation returns the old value.
     returns: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Branches, waits, barriers, and what says nothing to a simulator.
+//! Branches, waits, barriers, and instructions that a simulator ignores.
 
 use super::super::chip::Family;
 use super::super::text::{Line, Operand, register};
@@ -6,7 +6,7 @@ use super::super::wave::{Counter, Span};
 use super::{Action, Context, Modifiers, Refusal, Step, When, bare, number};
 use smallvec::{SmallVec, smallvec};
 
-/// Instructions without an effect on what is computed: delays, hints, caches of instructions, priorities.
+/// Instructions that do not affect results: delays, hints, instruction-cache control, priorities.
 const NOTHING: &[&str] = &[
     "s_nop",
     "s_delay_alu",
@@ -21,7 +21,7 @@ const NOTHING: &[&str] = &[
     "s_version",
     "s_icache_inv",
     "v_nop",
-    // What is cached is never old here: memory is one.
+    // There are no caches here, so nothing cached is ever stale.
     "buffer_gl0_inv",
     "buffer_gl1_inv",
     "buffer_inv",
@@ -32,7 +32,7 @@ const NOTHING: &[&str] = &[
     "s_dcache_wb",
 ];
 
-/// The instruction, if it is one of these.
+/// Decodes the instruction if it is one of these.
 pub(super) fn decode(context: &Context, line: &Line) -> Result<Option<Step>, Refusal> {
     let name = line.mnemonic.as_str();
     if NOTHING.contains(&name) {
@@ -70,7 +70,7 @@ pub(super) fn decode(context: &Context, line: &Line) -> Result<Option<Step>, Ref
         }
         "s_endpgm" => Ok(Some(plain(Action::End))),
         "s_sendmsg" => match line.modifiers.as_slice() {
-            // The registers are not needed any more.
+            // Releases the registers.
             [(message, None)] if message == "sendmsg(MSG_DEALLOC_VGPRS)" => Ok(Some(plain(Action::Nothing))),
             _ => Err("this message is not known".into()),
         },
@@ -90,7 +90,7 @@ fn none(line: &Line) -> Result<(), Refusal> {
     }
 }
 
-/// A number of instructions' words behind this one.
+/// The instruction at a distance in words from the next one.
 fn target(context: &Context, line: &Line) -> Result<u32, Refusal> {
     let words = match line.operands.as_slice() {
         [given] => match *bare(given)? {
@@ -115,7 +115,7 @@ fn wait(family: Family, line: &Line) -> Result<Option<Action>, Refusal> {
         _ => Err("a number is expected".to_string()),
     };
     let operand = |number: usize| line.operands.get(number).map(|given| &given.operand);
-    // Of two counters: LOCAL memory's below.
+    // One immediate holds two counters, LOCAL memory's in the low bits.
     let both = |first: Counter, waits: &mut SmallVec<[(Counter, usize); 2]>| -> Result<(), Refusal> {
         let amount = amount(operand(0))?;
         waits.push((first, amount >> 8 & 0x3f));
@@ -130,7 +130,7 @@ fn wait(family: Family, line: &Line) -> Result<Option<Action>, Refusal> {
                 match (parsed, value) {
                     (Some(("vmcnt", amount)), None) => waits.push((Counter::Load, amount as usize)),
                     (Some(("lgkmcnt", amount)), None) => waits.push((Counter::Local, amount as usize)),
-                    // Of exports, which kernels have none of.
+                    // Exports, which compute kernels do not have.
                     (Some(("expcnt", _)), None) => {}
                     _ if text == "&" => {}
                     _ => return Err(format!("the counter `{text}` is not known")),
@@ -154,7 +154,7 @@ fn wait(family: Family, line: &Line) -> Result<Option<Action>, Refusal> {
         "s_wait_kmcnt" => waits.push((Counter::Scalar, amount(operand(0))?)),
         "s_wait_loadcnt_dscnt" => both(Counter::Load, &mut waits)?,
         "s_wait_storecnt_dscnt" => both(Counter::Store, &mut waits)?,
-        // Of images, trees of rays and exports.
+        // Image samples, ray tracing and exports.
         "s_wait_samplecnt" | "s_wait_bvhcnt" | "s_wait_expcnt" | "s_wait_xcnt" => {}
         _ => return Ok(None),
     }

@@ -41,7 +41,7 @@ pub(in super::super) struct Source {
     pub negative: bool,
     /// Of a pair: its low and its high part.
     pub negative_parts: [bool; 2],
-    /// A register as it is.
+    /// A register without modifiers.
     pub is_plain: bool,
     /// Which halves of a register are read; of a pair, which registers.
     pub needs: [bool; 2],
@@ -77,7 +77,7 @@ pub(in super::super) struct MaskOut {
 /// The lanes that the first operand is read from.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Dpp {
-    /// By lane; 64 for none.
+    /// The source lane of each lane; 64 for none.
     pub from: [u8; 64],
     /// Lanes that may be written.
     pub enabled: u64,
@@ -87,7 +87,7 @@ pub(in super::super) struct Dpp {
     pub reads_inactive: bool,
 }
 
-/// Whether lanes read the first operand of others, and of which.
+/// The lanes that the first operand is read from, if not each lane's own.
 pub(in super::super) type Lanes = Option<Box<Dpp>>;
 
 /// A vector instruction.
@@ -99,7 +99,7 @@ pub(in super::super) struct Vector {
     pub count: usize,
     pub mask_in: Option<u16>,
     pub mask_out: Option<MaskOut>,
-    /// A float is brought between 0 and 1.
+    /// A float result is clamped to [0, 1].
     pub clamps: bool,
     pub lanes: Lanes,
     /// The truth table, of [`Function::Table`].
@@ -152,7 +152,7 @@ pub(super) fn decode(context: &Context, line: &Line) -> Result<Decoded, Refusal>
             mask_out = Some(MaskOut { register: context.scalar(bare(mask)?, mask_count)?, active: false });
         }
         Masks::ResultActive => {
-            // On gfx9 a mask is written too; later ones may print EXEC or nothing.
+            // On gfx9 a mask is written too; later families print EXEC or nothing.
             let is_mask = matches!(operands.first().map(|given| &given.operand), Some(Operand::Scalar { .. }))
                 && operands.len() > row.from.len();
             if is_mask {
@@ -274,7 +274,7 @@ fn split(operands: &[Given]) -> Result<(&Given, &[Given]), Refusal> {
     operands.split_first().ok_or_else(|| "an operand is missing".into())
 }
 
-/// What modifiers say of operands.
+/// Operand selection by modifiers.
 #[derive(Default)]
 struct Selects {
     /// `op_sel`: the high half, by operand and at last the result.
@@ -466,7 +466,7 @@ fn target(context: &Context, row: &Row, operand: &Operand, selects: &Selects, is
     })
 }
 
-/// Where lanes read from: DPP.
+/// DPP: which lanes the first operand is read from.
 fn spread(modifiers: &mut Modifiers, family: Family, wave: usize) -> Result<Lanes, Refusal> {
     let mut from = [64u8; 64];
     let mut is_spread = false;
@@ -487,7 +487,7 @@ fn spread(modifiers: &mut Modifiers, family: Family, wave: usize) -> Result<Lane
         }
         set(&|lane| Some(lane & !7 | lanes[lane & 7] as usize & 7));
     }
-    // In rows of 16.
+    // Within rows of 16 lanes.
     let row = |lane: usize, place: Option<usize>| place.filter(|&place| place < 16).map(|place| lane & !15 | place);
     if let Some(by) = modifiers.number("row_shl")? {
         set(&|lane| row(lane, Some((lane & 15).saturating_add(by as usize))));
@@ -515,7 +515,7 @@ fn spread(modifiers: &mut Modifiers, family: Family, wave: usize) -> Result<Lane
     }
     if let Some(place) = modifiers.number("row_bcast")?.filter(|_| family == Family::Gfx9) {
         match place {
-            // The last lane of each row to the next row; that of the first half to the second half.
+            // The last lane of each row is broadcast to the next row, or lane 31 to the upper half.
             15 => set(&|lane| (lane & !15).checked_sub(1)),
             31 => set(&|lane| if lane >= 32 { Some(31) } else { None }),
             _ => return Err("such a broadcast is not known".into()),
@@ -547,7 +547,7 @@ fn spread(modifiers: &mut Modifiers, family: Family, wave: usize) -> Result<Lane
     Ok(Some(Box::new(Dpp { from, enabled, zero, reads_inactive })))
 }
 
-/// Instructions that move between lanes and scalars.
+/// Instructions that move data between lanes and scalar registers.
 pub(super) fn lanes(context: &Context, line: &Line) -> Result<Option<Step>, Refusal> {
     let (name, _) = base(&line.mnemonic);
     if !matches!(

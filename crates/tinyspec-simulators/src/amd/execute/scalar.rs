@@ -1,4 +1,4 @@
-//! Scalar instructions, and those that move between lanes and scalars.
+//! Scalar instructions, and those that move data between lanes and scalar registers.
 
 use super::super::decode::{ScalarFrom, ScalarStep, SourcePlace};
 use super::super::lanes::PART;
@@ -84,7 +84,7 @@ impl Wave {
         (lost, lost == 0 || value & !lost != 0)
     }
 
-    /// A lane of an operand, and its unwritten bits.
+    /// The value of an operand in one lane, and its unwritten bits.
     fn lane_of(&self, from: SourcePlace, lane: usize) -> (u32, u32) {
         match from {
             SourcePlace::Vector(register) => {

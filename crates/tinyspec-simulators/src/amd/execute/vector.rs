@@ -15,9 +15,9 @@ pub(super) const FILLS: [u64; 4] = [0, u64::MAX, 0xa5c3_96f0_5a3c_690f, !0xa5c3_
 /// What an instruction has computed, before it is written.
 pub(super) struct Computed {
     words: [Words; 2],
-    /// The second registers, of a function of each register of pairs.
+    /// The second registers of pairs, where the function takes each register by itself.
     above: [Words; 2],
-    /// Of a function of pairs as one number.
+    /// Results of functions of 64 bits.
     longs: [Longs; 2],
     /// Lanes that are written.
     lanes: Mask,
@@ -147,7 +147,7 @@ impl Wave {
                 Function::Longs(of) => {
                     self.longs(vector, part, longs);
                     of(&longs.each_ref(), &mut out.longs[part]);
-                    // The result may be one register.
+                    // The result may be a single register.
                     if vector.kind.count() == 1 {
                         for lane in 0..PART {
                             out.words[part][lane] = out.longs[part][lane] as u32;
@@ -188,7 +188,7 @@ impl Wave {
         (out.lanes, out.known, out.mask, out.mask_known) = (lanes, known, mask, known[0] & known[1]);
     }
 
-    /// Lanes that DPP writes.
+    /// The lanes that are written with DPP.
     fn enabled(&self, dpp: &Dpp) -> Mask {
         let mut lanes = self.active & dpp.enabled;
         if !dpp.zero {
@@ -283,7 +283,7 @@ impl Wave {
         })
     }
 
-    /// Fetches an operand that is not just a register.
+    /// Fetches an operand that is not a plain register.
     #[inline(always)]
     fn fill(&self, vector: &Vector, number: usize, part: usize, out: &mut Words) {
         let source = &vector.from[number];
