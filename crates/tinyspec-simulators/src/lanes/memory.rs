@@ -538,9 +538,9 @@ fn has_same_address(addresses: &[u64]) -> bool {
             (step..LANES).fold(any, |any, lane| any | (addresses[lane] == addresses[lane - step]))
         })
     }
-    match (addresses.as_array::<32>(), addresses.as_array::<MOST_LANES>()) {
-        (Some(addresses), _) => has(addresses),
-        (_, Some(addresses)) => has(addresses),
+    match (<&[u64; 32]>::try_from(addresses), <&[u64; MOST_LANES]>::try_from(addresses)) {
+        (Ok(addresses), _) => has(addresses),
+        (_, Ok(addresses)) => has(addresses),
         _ => true,
     }
 }
