@@ -3,6 +3,8 @@
 //! Every such Range is one axis of the register tile. All tile values have the same rank, with size 1 where a value
 //! does not depend on the Range; scalars stay `()`.
 
+mod join;
+
 use super::live;
 use smallvec::SmallVec;
 use tinyspec_ir::dim::{self, shape, show};
@@ -13,6 +15,7 @@ use tinyspec_ir::{Arg, Axes, AxisType, Builder, Dim, Error, ErrorKind, Graph, No
 /// # Errors
 /// When such a Range has no constant bound.
 pub fn expand(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
+    let sink = join::join(graph, sink)?;
     let order = graph.reachable(&[sink]);
     let tiled: Vec<NodeId> = order.iter().copied().filter(|&node| is_tiled(graph, node)).collect();
     if tiled.is_empty() {

@@ -20,13 +20,23 @@ pub(super) struct Contraction {
     panel: usize,
     /// The access that single elements are read from.
     rows: usize,
+    /// The axis that vectors lie along, or the outermost of several that together are one in the copy of the panel.
     lane: usize,
+    /// The others of them, the innermost first. All of their trips are in a tile.
+    inside: SmallVec<[usize; 2]>,
     /// Vectors of a tile.
     vectors: i64,
     /// Height of the tile along axes that only the rows have, the innermost axis first.
     heights: Heights,
     /// All panels are copied at once, and are more than the second-level cache holds.
     is_far: bool,
+}
+
+impl Contraction {
+    /// The axis along which the lanes of a vector are neighbours.
+    fn innermost(&self) -> usize {
+        self.inside.first().copied().unwrap_or(self.lane)
+    }
 }
 
 /// How a sum of products is tiled.
@@ -38,7 +48,7 @@ pub(super) enum Tile {
 impl Tile {
     /// Do its vectors lie along this axis, which other operands than the panel do not depend on?
     fn is_along(&self, axis: usize) -> bool {
-        matches!(self, Tile::Panel(tile) if tile.lane == axis)
+        matches!(self, Tile::Panel(tile) if tile.innermost() == axis)
     }
 }
 
@@ -75,12 +85,15 @@ impl Planner<'_> {
                 _ => continue,
             };
             for vectors in [2, 3, 1] {
-                let Some(tile) = self.tile_of(panel, rows, lane, vectors) else { continue };
-                let cost = self.cost(&tile);
-                let is_wider = best.as_ref().is_some_and(|(_, other)| other.is_along(lane));
-                let worth = if is_wider { WIDER } else { 1.0 };
-                if best.as_ref().is_none_or(|(least, _)| cost < worth * least) {
-                    best = Some((cost, Tile::Panel(tile)));
+                let joined = self.joined_lanes(panel, rows, lane, vectors * self.lanes());
+                for lanes in std::iter::once(SmallVec::from_iter([lane])).chain(joined) {
+                    let Some(tile) = self.tile_of(panel, rows, lanes, vectors) else { continue };
+                    let cost = self.cost(&tile);
+                    let is_wider = best.as_ref().is_some_and(|(_, other)| other.is_along(lane));
+                    let worth = if is_wider { WIDER } else { 1.0 };
+                    if best.as_ref().is_none_or(|(least, _)| cost < worth * least) {
+                        best = Some((cost, Tile::Panel(tile)));
+                    }
                 }
             }
         }
@@ -94,8 +107,58 @@ impl Planner<'_> {
         best.map(|(_, tile)| tile)
     }
 
-    fn tile_of(&self, panel: usize, rows: usize, lane: usize, vectors: i64) -> Option<Contraction> {
-        let (lanes, columns) = (self.lanes(), self.trips(lane));
+    /// Axes that are one for everything but the panel, from `innermost` outwards, until they fill a tile of so many lanes:
+    /// a copy of the panel puts them side by side. None where one axis fills it, or all together do not.
+    fn joined_lanes(
+        &self,
+        panel: usize,
+        rows: usize,
+        innermost: usize,
+        width: i64,
+    ) -> Option<SmallVec<[usize; 2]>> {
+        let follows = |outer: usize, inner: usize| {
+            let is_one = |access: usize| {
+                let step = self.coefficient(access, inner).saturating_mul(self.trips(inner));
+                self.coefficient(access, outer) == step
+            };
+            let (far, near) = (self.coefficient(panel, outer), self.coefficient(panel, inner));
+            self.trips(outer) > 1
+                && self.depends(panel, outer)
+                && !self.depends(rows, outer)
+                && near > 0
+                && far > near.saturating_mul(self.trips(inner))
+                && (0..self.kernel.accesses.len()).all(|access| access == panel || is_one(access))
+        };
+        let mut axes: SmallVec<[usize; 2]> = SmallVec::from_iter([innermost]);
+        let mut inside = 1;
+        loop {
+            let last = *axes.last()?;
+            let trips = self.trips(last);
+            // What is left of the tile is a whole number of trips of the next axis.
+            if trips < 2 || width % (inside * trips) != 0 {
+                break;
+            }
+            inside *= trips;
+            if inside == width {
+                break;
+            }
+            let Some(outer) = self.outputs().into_iter().find(|&outer| follows(outer, last)) else { break };
+            axes.push(outer);
+        }
+        let is_windowed = !self.windows(panel).is_empty();
+        (axes.len() > 1 && !is_windowed && self.is_read_once(panel)).then_some(axes)
+    }
+
+    /// A tile of vectors along these axes, the innermost first.
+    fn tile_of(
+        &self,
+        panel: usize,
+        rows: usize,
+        mut inside: SmallVec<[usize; 2]>,
+        vectors: i64,
+    ) -> Option<Contraction> {
+        let lane = inside.pop()?;
+        let (lanes, columns) = (self.lanes(), self.columns(lane, &inside));
         let padded = columns * 4 < lanes * 3 && !self.target.masked_access;
         // A row may have one element a step, but the panel must be regular.
         let regular = self.kernel.accesses[panel].is_regular(self.graph);
@@ -104,7 +167,9 @@ impl Planner<'_> {
         }
         let is_copied = !self.windows(rows).is_empty() || self.coefficient(panel, lane) != 1;
         // What else the panel moves along would pack it anew for each tile of rows.
-        let is_own = |origin: usize| origin != lane && self.depends(panel, origin) && !self.depends(rows, origin);
+        let is_own = |origin: usize| {
+            origin != lane && !inside.contains(&origin) && self.depends(panel, origin) && !self.depends(rows, origin)
+        };
         let moves = self.outputs().into_iter().any(|origin| is_own(origin) && self.trips(origin) > 1);
         let is_gathered = (moves || !self.windows(panel).is_empty()) && self.coefficient(panel, lane) != 1;
         if is_gathered || is_copied && !(self.is_read_once(panel) && self.is_read_once(rows)) {
@@ -136,7 +201,12 @@ impl Planner<'_> {
         // Panels of windows are copied at once.
         let panels = self.footprint(panel, 0, None, &self.shared(panel, rows));
         let is_far = !self.windows(rows).is_empty() && panels > self.target.cache_bytes[1] as i64 / 2;
-        (!heights.is_empty()).then_some(Contraction { panel, rows, lane, vectors, heights, is_far })
+        (!heights.is_empty()).then_some(Contraction { panel, rows, lane, inside, vectors, heights, is_far })
+    }
+
+    /// Trips of the axes that vectors lie along.
+    fn columns(&self, lane: usize, inside: &[usize]) -> i64 {
+        inside.iter().map(|&origin| self.trips(origin)).product::<i64>() * self.trips(lane)
     }
 
     /// Output ranges that both operands move along, as over the images of a batch or the parts of a sum: each of their
@@ -149,8 +219,8 @@ impl Planner<'_> {
 
     /// Cycles for each vector of useful products.
     fn cost(&self, tile: &Contraction) -> f64 {
-        let Contraction { panel, lane, vectors, ref heights, .. } = *tile;
-        let lanes = self.lanes();
+        let Contraction { panel, vectors, ref heights, .. } = *tile;
+        let (lane, lanes) = (tile.innermost(), self.lanes());
         let height: i64 = heights.iter().map(|&(_, height)| height).product();
         let products = (height * vectors) as f64;
         // Vectors of overlapping windows cross cache lines.
@@ -171,7 +241,7 @@ impl Planner<'_> {
             () => products * lanes as f64,
         };
         let filled = heights.iter().map(|&(origin, height)| self.share_filled(origin, height)).product::<f64>()
-            * self.share_filled(lane, vectors * lanes);
+            * self.share_filled(tile.lane, self.width(tile));
         // Memory is packed and stored across its order too, which the counts leave out.
         let across = if scattered { ACROSS } else { 1.0 };
         let far = if tile.is_far { FAR } else { 1.0 };
@@ -205,13 +275,22 @@ impl Planner<'_> {
         self.kernel.accesses.iter().filter(|access| access.buffer == buffer).count() == 1
     }
 
+    /// How much of the lane axis is in a tile.
+    fn width(&self, tile: &Contraction) -> i64 {
+        let inside: i64 = tile.inside.iter().map(|&origin| self.trips(origin)).product();
+        tile.vectors * self.lanes() / inside
+    }
+
     /// A register tile of rows × vectors, over a packed panel.
     pub(super) fn tile(mut self, tile: &Contraction) -> Vec<OptOp> {
         let width = tile.vectors * self.lanes();
         if self.are_tiled(tile) {
             self.words();
         }
-        self.split(tile.lane, width, AxisType::Upcast);
+        for &origin in &tile.inside {
+            self.split(origin, self.trips(origin), AxisType::Upcast);
+        }
+        self.split(tile.lane, self.width(tile), AxisType::Upcast);
         for &(origin, height) in &tile.heights {
             self.split(origin, height, AxisType::Upcast);
         }
@@ -280,11 +359,12 @@ impl Planner<'_> {
 
     /// Column panels outside, so that each is packed once; rows walk over it.
     fn panels_outside(&mut self, tile: &Contraction, width: i64) {
-        let columns = self.trips(tile.lane);
+        let columns = self.columns(tile.lane, &tile.inside);
         let panels = (columns + width - 1) / width;
         let tiles = |&(origin, height): &(usize, i64)| (self.trips(origin) + height - 1) / height;
         let row_tiles: i64 = tile.heights.iter().map(tiles).product();
         let windows = self.windows(tile.panel);
+        // Lanes that other axes lie inside of are only neighbours in a copy.
         let is_contiguous = self.coefficient(tile.panel, tile.lane) == 1;
         // Packed, an element would be copied for every window that it lies in.
         let pack = windows.is_empty()
@@ -372,7 +452,8 @@ impl Planner<'_> {
         self.share();
         // Each trip of what only the panels move along, such as images, has panels of its own.
         let is_apart = self.windows(tile.panel).is_empty();
-        let is_own = |origin: usize| is_apart && origin != tile.lane && self.depends(tile.panel, origin);
+        let is_lane = |origin: usize| origin == tile.lane || tile.inside.contains(&origin);
+        let is_own = |origin: usize| is_apart && !is_lane(origin) && self.depends(tile.panel, origin);
         let is_around = |axis: &&Axis| axis.trips == Some(1) || shared.contains(&axis.origin) || is_own(axis.origin);
         self.stage(tile.panel, self.space.axes.iter().take_while(is_around).count());
         if let Some(at) = self.outermost(tile.lane) {

@@ -1,0 +1,95 @@
+//! UPCAST Ranges that every access walks as if they were one become one, so that a vector takes lanes of several: an
+//! output of 3 · 4 · 4 channels, which a copy has put side by side, is three vectors of 16.
+
+use super::trips;
+use crate::lower::replace::Replacement;
+use crate::lower::sum::Sum;
+use crate::lower::terms::Sums;
+use smallvec::SmallVec;
+use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
+
+/// Two UPCAST Ranges, and the trips of the inner one.
+#[derive(Clone, Copy)]
+struct Pair {
+    outer: NodeId,
+    inner: NodeId,
+    trips: i64,
+}
+
+/// The kernel with as few UPCAST Ranges as its accesses allow.
+pub(super) fn join(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
+    let mut sink = sink;
+    while let Some(pair) = find(graph, sink)? {
+        sink = replace(graph, sink, pair)?;
+    }
+    Ok(sink)
+}
+
+fn find(graph: &Graph, sink: NodeId) -> Result<Option<Pair>> {
+    let order = graph.reachable(&[sink]);
+    let is_upcast = |&node: &NodeId| matches!(graph.arg(node), Arg::Range { axis: AxisType::Upcast, .. });
+    let ranges: SmallVec<[NodeId; 4]> = order.iter().copied().filter(is_upcast).collect();
+    if ranges.len() < 2 {
+        return Ok(None);
+    }
+    let mut sums = Sums::default();
+    for &inner in &ranges {
+        let trips = trips(graph, inner)?;
+        for &outer in ranges.iter().filter(|&&outer| outer != inner) {
+            let pair = Pair { outer, inner, trips };
+            if pair.is_one(graph, &order, &mut sums) {
+                return Ok(Some(pair));
+            }
+        }
+    }
+    Ok(None)
+}
+
+impl Pair {
+    /// Whatever depends on an index has both Ranges in it as `trips · outer + inner`, times a constant.
+    fn is_one(self, graph: &Graph, order: &[NodeId], sums: &mut Sums) -> bool {
+        let is_sum = |node: NodeId| {
+            graph.dtype(node) == DType::Index && matches!(graph.op(node), Op::Range | Op::Add | Op::Mul)
+        };
+        order.iter().filter(|&&node| !is_sum(node)).all(|&node| {
+            let used = match graph.op(node) {
+                // Loops only name their Ranges.
+                Op::End => &graph.sources(node)[..1],
+                _ => graph.sources(node),
+            };
+            used.iter().filter(|&&source| is_sum(source)).all(|&source| {
+                let sum = sums.of(graph, source);
+                sum.coefficient(self.outer) == sum.coefficient(self.inner).wrapping_mul(self.trips)
+            })
+        })
+    }
+}
+
+fn replace(graph: &mut Graph, sink: NodeId, pair: Pair) -> Result<NodeId> {
+    let order = graph.reachable(&[sink]);
+    let ids = order.iter().filter_map(|&node| match graph.arg(node) {
+        Arg::Range { id, .. } => Some(*id),
+        _ => None,
+    });
+    let id = ids.max().map_or(0, |id| id + 1);
+    let bound = trips(graph, pair.outer)? * pair.trips;
+    let bound = graph.index(bound);
+    let joined = graph.range(bound, id, AxisType::Upcast)?;
+    let mut replacement = Replacement::new(pair.inner, &Sum::atom(joined), None);
+    replacement.insert_sum(pair.outer, Sum::default());
+    for node in order {
+        match (graph.op(node), graph.sources(node)) {
+            (Op::End, &[effect, range]) if range == pair.outer => {
+                let effect = replacement.value(graph, effect)?;
+                replacement.insert(node, effect);
+            }
+            (Op::End, &[effect, range]) if range == pair.inner => {
+                let effect = replacement.value(graph, effect)?;
+                let end = graph.add(Op::End, &[effect, joined], Arg::None)?;
+                replacement.insert(node, end);
+            }
+            _ => replacement.node(graph, node)?,
+        }
+    }
+    replacement.value(graph, sink)
+}
