@@ -159,6 +159,8 @@ struct Model<'a> {
     loops: Loops<'a>,
     sizes: Sizes,
     lanes: f64,
+    /// Lanes that vectors may have along each axis.
+    widths: SmallVec<[f64; 12]>,
     /// Axes that vectors may lie along.
     along: SmallVec<[bool; 12]>,
     /// Machine vectors of the tiles that were asked for: many values are inside of the same loops.
@@ -214,9 +216,11 @@ impl<'a> Model<'a> {
             loops: Loops::new(kernel, space),
             sizes: Sizes::of(target),
             lanes: crate::lower::lanes(target, kernel.dtypes(graph)) as f64,
+            widths: SmallVec::new(),
             along: SmallVec::new(),
             parts: RefCell::default(),
         };
+        model.widths = (0..model.loops.count()).map(|axis| model.width(axis)).collect();
         model.along = model.choose_lanes();
         model
     }
@@ -315,7 +319,7 @@ impl<'a> Model<'a> {
         let lane = tile.iter().rposition(|&axis| self.space.axes[axis].trips.is_some() && self.is_lane(axis));
         let count: f64 = tile.iter().map(|&axis| self.loops.trips(axis)).product();
         match lane {
-            Some(lane) => count / power_of_two(self.loops.trips(tile[lane])).min(self.lanes),
+            Some(lane) => count / self.widths[tile[lane]],
             None => count,
         }
     }
@@ -328,11 +332,39 @@ impl<'a> Model<'a> {
         for access in self.accesses {
             let mut tile = self.loops.tile(access.open);
             tile.retain(|axis| along[*axis]);
-            let width = |axis: usize| power_of_two(self.loops.trips(axis)).min(self.lanes);
-            let widest = tile.iter().map(|&axis| width(axis)).fold(0.0, f64::max);
-            tile.into_iter().filter(|&axis| width(axis) < widest).for_each(|axis| along[axis] = false);
+            let widest = tile.iter().map(|&axis| self.widths[axis]).fold(0.0, f64::max);
+            tile.into_iter().filter(|&axis| self.widths[axis] < widest).for_each(|axis| along[axis] = false);
         }
         along
+    }
+
+    /// Lanes of a vector along an axis, and along those that Expand makes one with it.
+    fn width(&self, axis: usize) -> f64 {
+        let is_upcast = |axis: usize| self.space.axes[axis].kind == AxisType::Upcast;
+        let (mut last, mut trips) = (axis, self.loops.trips(axis));
+        while trips < self.lanes && trips > 1.0 && is_upcast(last) {
+            let mut others = (0..self.loops.count()).filter(|&other| other != last && is_upcast(other));
+            let Some(outer) = others.find(|&outer| self.are_one(outer, last)) else { break };
+            (last, trips) = (outer, trips * self.loops.trips(outer));
+        }
+        power_of_two(trips).min(self.lanes)
+    }
+
+    /// Each access, or the copy that it reads, has two axes of a tile in it as if they were one.
+    fn are_one(&self, outer: usize, inner: usize) -> bool {
+        self.loops.trips(outer) > 1.0
+            && self.accesses.iter().all(|access| {
+                let (far, near) = (self.step(access, outer), self.step(access, inner));
+                let whole = near.saturating_mul(self.space.axes[inner].trips.unwrap_or(0));
+                let is_between = |axis: usize| {
+                    self.space.axes[axis].kind == AxisType::Upcast && (near + 1..far).contains(&self.step(access, axis))
+                };
+                far == whole
+                    || self.stage(access).is_some()
+                        && near > 0
+                        && far > whole
+                        && !(0..self.loops.count()).any(is_between)
+            })
     }
 
     fn is_lane(&self, axis: usize) -> bool {
