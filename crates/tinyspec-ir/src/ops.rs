@@ -18,6 +18,7 @@ pub mod draw;
 pub mod einsum;
 pub mod elementwise;
 pub mod events;
+mod function;
 pub mod hyperbolic;
 pub mod index;
 pub mod inverse;

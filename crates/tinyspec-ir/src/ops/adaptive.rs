@@ -1,6 +1,7 @@
 //! Pools over a given number of windows, which together cover an axis.
 
 use super::elementwise::stored;
+use super::function::with_gradient;
 use super::movement::{movedim, reshape};
 use super::options::per_axis;
 use super::{cast, creation, dtype_of, in_wide, like, reduce, shape_of};
@@ -84,24 +85,9 @@ fn along(b: &mut dyn Builder, x: NodeId, axis: usize, length: &Dim, count: i64, 
         };
     }
     // Every window is read at the length of the longest; elements past its own end are masked off.
-    let number = |b: &mut dyn Builder, value: i64| b.constant(Const::int(DType::I64, value.into()));
-    let longest = longest(length, count);
-    let (step, parts) = (creation::size(b, length, DType::I64)?, number(b, count));
-    let window = creation::arange_dim(b, &Dim::from(count), DType::I64)?;
-    let window = reshape(b, window, &[Dim::from(count), Dim::from(1)])?;
-    let place = b.alu(Op::Mul, &[window, step])?;
-    let start = b.alu(Op::Idiv, &[place, parts])?;
-    let end = b.alu(Op::Add, &[place, step])?;
-    let rounded_up = number(b, count - 1);
-    let end = b.alu(Op::Add, &[end, rounded_up])?;
-    let end = b.alu(Op::Idiv, &[end, parts])?;
-    let element = creation::arange_dim(b, &longest, DType::I64)?;
-    let element = b.alu(Op::Add, &[start, element])?;
-    let inside = b.alu(Op::CmpLt, &[element, end])?;
-    // A small table: that elements behind the last window are not there nothing else knows of a quotient.
-    let element = stored(b, element)?;
     let first = movedim(b, x, axis as i64, 0)?;
-    let seen = b.alu(Op::Index, &[first, element])?;
+    let seen = windows(b, first, count)?;
+    let Places { start, end, inside, longest, .. } = places(b, length, count)?;
     let mut along: Shape = shape_of(b, seen).iter().map(|_| Dim::from(1)).collect();
     (along[0], along[1]) = (Dim::from(count), longest);
     let inside = reshape(b, inside, &along)?;
@@ -120,6 +106,80 @@ fn along(b: &mut dyn Builder, x: NodeId, axis: usize, length: &Dim, count: i64, 
         }
     };
     movedim(b, pooled, 0, axis as i64)
+}
+
+/// Which elements of an axis windows see.
+struct Places {
+    /// Of each window, the first element.
+    start: NodeId,
+    /// And the one behind the last.
+    end: NodeId,
+    /// The elements, as many for each window as the longest one has.
+    element: NodeId,
+    /// Those before the window's own end.
+    inside: NodeId,
+    longest: Dim,
+}
+
+fn places(b: &mut dyn Builder, length: &Dim, count: i64) -> Result<Places> {
+    let number = |b: &mut dyn Builder, value: i64| b.constant(Const::int(DType::I64, value.into()));
+    let longest = longest(length, count);
+    let (step, parts) = (creation::size(b, length, DType::I64)?, number(b, count));
+    let window = creation::arange_dim(b, &Dim::from(count), DType::I64)?;
+    let window = reshape(b, window, &[Dim::from(count), Dim::from(1)])?;
+    let place = b.alu(Op::Mul, &[window, step])?;
+    let start = b.alu(Op::Idiv, &[place, parts])?;
+    let end = b.alu(Op::Add, &[place, step])?;
+    let rounded_up = number(b, count - 1);
+    let end = b.alu(Op::Add, &[end, rounded_up])?;
+    let end = b.alu(Op::Idiv, &[end, parts])?;
+    let element = creation::arange_dim(b, &longest, DType::I64)?;
+    let element = b.alu(Op::Add, &[start, element])?;
+    let inside = b.alu(Op::CmpLt, &[element, end])?;
+    Ok(Places { start, end, element, inside, longest })
+}
+
+/// What the windows over the first axis see of it, on two axes.
+fn seen(b: &mut dyn Builder, x: NodeId, count: i64) -> Result<NodeId> {
+    let length = shape_of(b, x)[0].clone();
+    let Places { element, .. } = places(b, &length, count)?;
+    // A small table: that elements behind the last window are not there nothing else knows of a quotient.
+    let element = stored(b, element)?;
+    b.alu(Op::Index, &[x, element])
+}
+
+/// As [`seen`], with a gradient for which no element looks through all windows. Element `h` is in those from `⌊h count / length⌋`
+/// to `⌈(h + 1) count / length⌉`: windows over the windows.
+fn windows(b: &mut dyn Builder, x: NodeId, count: i64) -> Result<NodeId> {
+    let length = shape_of(b, x)[0].as_const().filter(|_| dtype_of(b, x).is_float());
+    let Some(length) = length else { return seen(b, x, count) };
+    let gradient = |b: &mut dyn Builder, _: &[NodeId], cotangents: &[NodeId]| {
+        let g = cotangents[0];
+        let mut shape = shape_of(b, g);
+        let Places { element: window, inside, longest, .. } = places(b, &Dim::from(count), length)?;
+        let number = |b: &mut dyn Builder, value: i64| b.constant(Const::int(DType::I64, value.into()));
+        let (step, parts, width) = (number(b, length), number(b, count), creation::size(b, &shape[1], DType::I64)?);
+        let start = b.alu(Op::Mul, &[window, step])?;
+        let start = b.alu(Op::Idiv, &[start, parts])?;
+        let element = creation::arange_dim(b, &Dim::from(length), DType::I64)?;
+        let element = reshape(b, element, &[Dim::from(length), Dim::from(1)])?;
+        let within = super::arithmetic::sub(b, element, start)?;
+        let first = b.alu(Op::Mul, &[window, width])?;
+        let place = b.alu(Op::Add, &[first, within])?;
+        let place = stored(b, place)?;
+        let width = shape.remove(1);
+        shape[0] = &width * count;
+        let flat = reshape(b, g, &shape)?;
+        let found = b.alu(Op::Index, &[flat, place])?;
+        let mut along: Shape = shape_of(b, found).iter().map(|_| Dim::from(1)).collect();
+        (along[0], along[1]) = (Dim::from(length), longest);
+        let inside = reshape(b, inside, &along)?;
+        let none = like(b, found, 0.0);
+        let found = b.alu(Op::Where, &[inside, found, none])?;
+        Ok(vec![reduce::sum(b, found, Some(&[1]), false)?])
+    };
+    let body = |b: &mut dyn Builder, inputs: &[NodeId]| Ok(vec![seen(b, inputs[0], count)?]);
+    Ok(with_gradient(b, ("windows", count), &[x], &body, &gradient)?[0])
 }
 
 /// Elements of the longest window, at least.

@@ -48,9 +48,8 @@ fn find(graph: &Graph, sink: NodeId) -> Result<Option<Pair>> {
 impl Pair {
     /// Whatever depends on an index has both Ranges in it as `trips · outer + inner`, times a constant.
     fn is_one(self, graph: &Graph, order: &[NodeId], sums: &mut Sums) -> bool {
-        let is_sum = |node: NodeId| {
-            graph.dtype(node) == DType::Index && matches!(graph.op(node), Op::Range | Op::Add | Op::Mul)
-        };
+        let is_sum =
+            |node: NodeId| graph.dtype(node) == DType::Index && matches!(graph.op(node), Op::Range | Op::Add | Op::Mul);
         order.iter().filter(|&&node| !is_sum(node)).all(|&node| {
             let used = match graph.op(node) {
                 // Loops only name their Ranges.

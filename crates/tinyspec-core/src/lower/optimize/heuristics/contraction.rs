@@ -109,13 +109,7 @@ impl Planner<'_> {
 
     /// Axes that are one for everything but the panel, from `innermost` outwards, until they fill a tile of so many lanes:
     /// a copy of the panel puts them side by side. None where one axis fills it, or all together do not.
-    fn joined_lanes(
-        &self,
-        panel: usize,
-        rows: usize,
-        innermost: usize,
-        width: i64,
-    ) -> Option<SmallVec<[usize; 2]>> {
+    fn joined_lanes(&self, panel: usize, rows: usize, innermost: usize, width: i64) -> Option<SmallVec<[usize; 2]>> {
         let follows = |outer: usize, inner: usize| {
             let is_one = |access: usize| {
                 let step = self.coefficient(access, inner).saturating_mul(self.trips(inner));
