@@ -1,6 +1,8 @@
 //! Products large enough that rows come from far, panels are copied in blocks, and loops are unrolled.
 
-use tinyspec_core::{Error, Tensor};
+use tinyspec_core::execute::with_default_device;
+use tinyspec_core::{Error, Tensor, grad};
+use tinyspec_ir::DType;
 
 /// Small integers, so that sums are exact in any order.
 fn numbers(count: usize, seed: usize) -> Vec<f32> {
@@ -60,6 +62,31 @@ fn large_products_with_more_behind_their_sums() -> Result<(), Error> {
         let expected: Vec<f32> = sums.iter().zip(&values).map(|(sum, other)| (sum - other).max(0.0)).collect();
         let product = matrix([rows, inner], 1).matmul(matrix([inner, columns], 4));
         assert!((product - other).relu().to_vec::<f32>()? == expected, "matrix {number}");
+    }
+    Ok(())
+}
+
+/// Channels that become pixels: what they are made of lies apart in the cotangent, and the gradient's vectors take lanes of all
+/// of it.
+#[test]
+fn gradients_of_weights_whose_channels_become_pixels() -> Result<(), Error> {
+    for (planes, factor) in [(3, 4), (16, 2), (5, 2), (3, 3), (1, 8)] {
+        let (inputs, side) = (5, 12);
+        let channels = planes * factor * factor;
+        let shuffled = [planes, side * factor, side * factor];
+        let of = |device: &str| {
+            with_default_device::<_, Error>(device, || {
+                let numbers = |modulus: i64, shape: &[i64]| {
+                    let count: i64 = shape.iter().product();
+                    Tensor::arange(count).modulo(modulus).cast(DType::F32).reshape(shape).contiguous()
+                };
+                let (x, w) = (numbers(7, &[inputs, side * side]), numbers(5, &[channels, inputs]));
+                let y = w.matmul(&x).reshape([1, channels, side, side]).pixel_shuffle(factor).squeeze([0]);
+                let loss = (y * numbers(11, &shuffled)).sum(.., false);
+                grad(&loss, &[&w])?[0].to_vec::<f32>()
+            })
+        };
+        assert_eq!(of("cpu")?, of("interpreter")?, "{planes} planes, {factor} times as large");
     }
     Ok(())
 }
