@@ -5,16 +5,58 @@ use tinyspec::collectives::broadcast;
 use tinyspec::prelude::*;
 use tinyspec::{DType, grad, with_default_device};
 
-type Terms = fn(&Tensor, &Tensor) -> Tensor;
+struct Case {
+    name: &'static str,
+    x: [usize; 2],
+    y: [usize; 2],
+    /// Of two devices each has a part of `y`, as of `x`; else each has all of it.
+    are_both_cut: bool,
+    axis: i64,
+    terms: fn(&Tensor, &Tensor) -> Tensor,
+}
 
-/// Terms that hold sums: the shapes of what they are made of, whether both are cut along their first axis where there are
-/// two devices, and the axis of the maxima.
-const TERMS: [(&str, [usize; 2], [usize; 2], bool, i64, Terms); 5] = [
-    ("a product", [4, 4], [4, 4], false, 1, |x, y| x.matmul(y).softsign()),
-    ("sums beside data, along rows", [256, 1000], [256, 8], true, 1, |x, y| x.square().sum([1], true).sqrt().mul(y)),
-    ("few long sums", [2, 5000], [2, 3], true, 1, |x, y| x.square().sum([1], true).sqrt().mul(y)),
-    ("sums beside data, across the parts", [32, 8], [32, 1024], true, 0, |x, y| y.softmax(1).mul(x.sum([1], true))),
-    ("a normalised product", [64, 16], [16, 24], false, 0, |x, y| x.matmul(y).layer_norm(1.0, 0.0, 1, 0.1)),
+/// Terms that hold sums.
+const CASES: [Case; 5] = [
+    Case {
+        name: "a product",
+        x: [4, 4],
+        y: [4, 4],
+        are_both_cut: false,
+        axis: 1,
+        terms: |x, y| x.matmul(y).softsign(),
+    },
+    Case {
+        name: "sums beside data, along rows",
+        x: [256, 1000],
+        y: [256, 8],
+        are_both_cut: true,
+        axis: 1,
+        terms: |x, y| x.square().sum([1], true).sqrt().mul(y),
+    },
+    Case {
+        name: "few long sums",
+        x: [2, 5000],
+        y: [2, 3],
+        are_both_cut: true,
+        axis: 1,
+        terms: |x, y| x.square().sum([1], true).sqrt().mul(y),
+    },
+    Case {
+        name: "sums beside data, across the parts",
+        x: [32, 8],
+        y: [32, 1024],
+        are_both_cut: true,
+        axis: 0,
+        terms: |x, y| y.softmax(1).mul(x.sum([1], true)),
+    },
+    Case {
+        name: "a normalised product",
+        x: [64, 16],
+        y: [16, 24],
+        are_both_cut: false,
+        axis: 0,
+        terms: |x, y| x.matmul(y).layer_norm(1.0, 0.0, 1, 0.1),
+    },
 ];
 
 /// Without ties, for which rounding may decide.
@@ -24,8 +66,8 @@ fn data(shape: &[usize], dtype: DType) -> Tensor {
     Tensor::from_slice(&values, shape).cast(dtype)
 }
 
-fn gradient(terms: Terms, x: &Tensor, y: &Tensor, axis: i64, is_read: bool) -> Result<Tensor> {
-    let greatest = terms(x, y).max([axis], true);
+fn gradient(case: &Case, x: &Tensor, y: &Tensor, is_read: bool) -> Result<Tensor> {
+    let greatest = (case.terms)(x, y).max([case.axis], true);
     if is_read {
         greatest.to_bytes()?;
     }
@@ -34,12 +76,13 @@ fn gradient(terms: Terms, x: &Tensor, y: &Tensor, axis: i64, is_read: bool) -> R
 
 #[test]
 fn maxima_have_gradients_however_their_terms_are_rounded() -> Result<()> {
-    for (name, left, right, are_both_cut, axis, terms) in TERMS {
+    for case in CASES {
+        let Case { name, x, y, are_both_cut, .. } = case;
         for dtype in [DType::F32, DType::F64] {
-            let inputs = || (data(&left, dtype), data(&right, dtype));
+            let inputs = || (data(&x, dtype), data(&y, dtype));
             let want = with_default_device("interpreter", || {
                 let (x, y) = inputs();
-                gradient(terms, &x, &y, axis, false)?.cast(DType::F32).to_vec::<f32>()
+                gradient(&case, &x, &y, false)?.cast(DType::F32).to_vec::<f32>()
             })?;
             for kind in ["interpreter", "cpu"] {
                 let places = [format!("{kind}:0"), format!("{kind}:1")];
@@ -50,7 +93,7 @@ fn maxima_have_gradients_however_their_terms_are_rounded() -> Result<()> {
                         true => (x.to(&places), broadcast(&y, &places)),
                         false => (x, y),
                     };
-                    let got = gradient(terms, &x, &y, axis, is_read)?.cast(DType::F32).to_vec::<f32>()?;
+                    let got = gradient(&case, &x, &y, is_read)?.cast(DType::F32).to_vec::<f32>()?;
                     let is_near = |(got, want): (&f32, &f32)| (got - want).abs() <= 1e-4 * (1.0 + want.abs());
                     let wrong = got.iter().zip(&want).filter(|&pair| !is_near(pair)).count();
                     assert_eq!(wrong, 0, "{name}, {dtype} on {kind}, read: {is_read}, on two devices: {is_cut}");
