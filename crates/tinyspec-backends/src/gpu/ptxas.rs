@@ -51,7 +51,7 @@ impl Assembler {
         &self.file
     }
 
-    /// A cubin for a chip, made again by [`roomy`] where it would have a stack.
+    /// A cubin for a chip, made again with more registers a thread where it would have a stack.
     ///
     /// # Errors
     /// What the assembler says.
