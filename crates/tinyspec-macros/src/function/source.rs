@@ -6,6 +6,7 @@
 //! the message is left to rustc.
 
 use super::STD_MACROS;
+use crate::editor;
 use quote::ToTokens;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -97,10 +98,14 @@ fn module_of<T: PartialEq>(owner: &Ident, of: impl Fn(&Module) -> T) -> Option<T
     told.all(|other| other == first).then_some(first)
 }
 
-/// The file in which a name stands, if it is known. Each is read once.
+/// The file in which a name stands, if it is known to be what is compiled. Each is read once.
 fn file_around(name: &Ident) -> Option<Rc<File>> {
     thread_local! {
         static FILES: RefCell<HashMap<PathBuf, Option<Rc<File>>>> = RefCell::default();
+    }
+    // An editor's text is newer than the file, and its server outlives many versions of it.
+    if editor::is_asking() {
+        return None;
     }
     let path = name.span().local_file()?;
     FILES.with_borrow_mut(|files| {
