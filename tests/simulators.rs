@@ -8,7 +8,10 @@ use tinyspec::backends::llvm::LlvmCompiler;
 pub const SIMULATED: [&str; 5] = ["ptxsim:sm_80", "ptxsim:sm_90", "amdsim:gfx942", "amdsim:gfx1100", "amdsim:gfx1201"];
 
 /// Others, which run where `TINYSPEC_DEVICES` names them.
-const MORE: [&str; 8] = [
+const MORE: [&str; 11] = [
+    "ptxsim:sm_75",
+    "ptxsim:sm_100",
+    "ptxsim:sm_120",
     "amdsim:gfx90a",
     "amdsim:gfx950",
     "amdsim:gfx1101",

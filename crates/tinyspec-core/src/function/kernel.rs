@@ -82,8 +82,29 @@ fn tensors(arguments: &[&dyn KernelArgument]) -> Result<Vec<Tensor>> {
     }
 }
 
+/// A type of constants that kernels know: whole numbers, in indices and bounds as among values. One of floats would have
+/// to become a whole number on the way.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a kernel takes constants of whole numbers from outside, and this one is `{Self}`",
+    label = "pass it as a scalar, `scale: {Self}`, or write the number in the kernel"
+)]
+pub trait KernelConstant: Copy {
+    /// As an index.
+    fn index(self) -> Const;
+}
+
+macro_rules! whole_constants {
+    ($($type:ty)*) => { $(impl KernelConstant for $type {
+        fn index(self) -> Const {
+            Const::int(DType::Index, self as i128)
+        }
+    })* };
+}
+whole_constants!(bool i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
+
 /// An outer constant.
 #[doc(hidden)]
-pub fn kernel_constant(value: i64) -> Const {
-    Const::int(DType::Index, value as i128)
+pub fn kernel_constant(value: impl KernelConstant) -> Const {
+    value.index()
 }

@@ -17,10 +17,11 @@ use syn::{Attribute, Ident, ImplItem, Item, UseTree};
 
 /// Attributes that leave an item what it is.
 const INERT: &[&str] =
-    &["allow", "cfg", "cold", "deny", "deprecated", "doc", "expect", "inline", "must_use", "track_caller", "warn"];
+    &["allow", "cold", "deny", "deprecated", "doc", "expect", "inline", "must_use", "track_caller", "warn"];
 
 /// Attributes that make nothing that could be a constant.
 const WITHOUT_CONSTANTS: &[&str] = &[
+    "cfg",
     "cfg_attr",
     "default",
     "derive",
@@ -35,6 +36,9 @@ const WITHOUT_CONSTANTS: &[&str] = &[
     "should_panic",
     "test",
 ];
+
+/// The crate whose prelude a file imports.
+const TINYSPEC: &str = "tinyspec";
 
 /// The names of one module, or of one block.
 #[derive(Default)]
@@ -57,6 +61,8 @@ struct File {
     values: HashSet<String>,
     /// A macro or an import of everything may define more.
     is_open: bool,
+    /// It imports something of tinyspec. One that does not may be included by another.
+    is_module: bool,
 }
 
 /// Whether `name` is a plain function or type of the module in which `owner` is defined.
@@ -80,7 +86,7 @@ pub fn is_without_functions(name: &Ident) -> bool {
 /// Whether nothing in the file around `name` defines a constant of this name.
 pub fn is_undefined(name: &Ident) -> bool {
     let text = name.to_string();
-    file_around(name).is_some_and(|file| !file.is_open && !file.values.contains(&text))
+    file_around(name).is_some_and(|file| file.is_module && !file.is_open && !file.values.contains(&text))
 }
 
 /// The constant of the file that a misspelt name may mean.
@@ -159,6 +165,7 @@ impl File {
                 Item::Use(import) => {
                     let mut imports = vec![];
                     self.is_open |= !imported(&import.tree, &mut vec![], &mut imports);
+                    self.is_module |= matches!(&import.tree, UseTree::Path(path) if path.ident == TINYSPEC);
                     self.values.extend(imports.iter().map(|(name, _)| name.clone()));
                     // Under a condition it may be another one.
                     if import.attrs.is_empty() {
@@ -170,7 +177,8 @@ impl File {
                 }
                 Item::Const(item) => drop(self.values.insert(item.ident.to_string())),
                 Item::Static(item) => drop(self.values.insert(item.ident.to_string())),
-                Item::Macro(item) if item.ident.is_none() => self.is_open |= may_define(&item.mac),
+                // What a macro of this file writes may stand in another one.
+                Item::Macro(item) => self.is_open |= item.ident.is_some() || may_define(&item.mac),
                 _ => {}
             }
         }
@@ -201,8 +209,10 @@ fn imported(tree: &UseTree, path: &mut Vec<Ident>, found: &mut Vec<(String, Stri
             add(&rename.rename, &rename.ident, path);
             true
         }
-        // Preludes have no constants.
-        UseTree::Glob(_) => path.last().is_some_and(|last| last == "prelude"),
+        // tinyspec's own prelude has no constants.
+        UseTree::Glob(_) => {
+            matches!(&path[..], [first, last] if first == TINYSPEC && last == "prelude")
+        }
         UseTree::Group(group) => {
             group.items.iter().fold(true, |is_closed, tree| imported(tree, path, found) & is_closed)
         }

@@ -32,7 +32,7 @@ pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnost
     let constants = traced.map_or(&[][..], |traced| &traced.constants);
     let values = constants.iter().map(|path| {
         let span = path.segments.last().map_or_else(proc_macro2::Span::call_site, |segment| segment.ident.span());
-        quote_spanned!(span => ::tinyspec::__private::kernel_constant((#path) as i64))
+        quote_spanned!(span => ::tinyspec::__private::kernel_constant(#path))
     });
     let mut parameters = Vec::new();
     let mut arguments = Vec::new();

@@ -130,6 +130,15 @@ pub(in super::super) fn exact(name: &str, kind: Type, mode: Mode) -> Option<Exac
     Some(Exact { of: Arc::new(move |operands| halves(is_pair, of, operands)) })
 }
 
+/// An instruction of f32 whose operands but the last one are narrower.
+pub(in super::super) fn mixed(name: &str, narrow: Type, mode: Mode) -> Option<Exact> {
+    let (format, _) = format(narrow)?;
+    let Exact { of } = exact(name, Type::F32, mode)?;
+    let wide = move |bits: u32| (format.decode(bits.into()) as f32).to_bits();
+    let is_product = name == "fma";
+    Some(Exact { of: Arc::new(move |[a, b, c]| of([wide(a), if is_product { wide(b) } else { b }, c])) })
+}
+
 fn lies_below(a: f64, b: f64) -> bool {
     a < b || (a == b && a.is_sign_negative())
 }

@@ -1,7 +1,7 @@
 //! f32: round to nearest by the host's own arithmetic, which is IEEE; approximate functions give the nearest f32 of the exact
 //! value, where hardware is a few units off ([`approximate`] says by how much at the most).
 
-use super::{Mode, Shape, WARP, Word};
+use super::{Long, Mode, Shape, WARP, Word};
 
 /// The nan of every f32 result.
 const NAN: u32 = 0x7fff_ffff;
@@ -154,6 +154,36 @@ pub(in super::super) fn multiply_add(mode: Mode) -> Shape {
         (true, false) => fused::<true, false>(),
         (true, true) => fused::<true, true>(),
     }
+}
+
+/// On both halves of a register of 64 bits, rounded to nearest.
+fn both(of: impl Fn(f32, f32, f32) -> f32, operands: [u64; 3]) -> u64 {
+    let half = |shift: u32| {
+        let [a, b, c] = operands.map(|bits| f32::from_bits((bits >> shift) as u32));
+        u64::from(result::<false, false>(of(a, b, c)))
+    };
+    half(0) | half(32) << 32
+}
+
+fn both_lanes<O: Two>(a: &Long, b: &Long, out: &mut Long) {
+    for lane in 0..WARP {
+        out[lane] = both(|a, b, _| O::of(a, b), [a[lane], b[lane], 0]);
+    }
+}
+
+/// Instructions of two f32 in each register.
+pub(in super::super) fn pair(name: &str) -> Option<Shape> {
+    Some(match name {
+        "add" => Shape::LLL(both_lanes::<Add>),
+        "sub" => Shape::LLL(both_lanes::<Subtract>),
+        "mul" => Shape::LLL(both_lanes::<Multiply>),
+        "fma" => Shape::LLLL(|a, b, c, out| {
+            for lane in 0..WARP {
+                out[lane] = both(f32::mul_add, [a[lane], b[lane], c[lane]]);
+            }
+        }),
+        _ => return None,
+    })
 }
 
 /// sqrt and rcp rounded to nearest.

@@ -1,6 +1,6 @@
 //! Arithmetic: instructions that both integers and floats have, and those of floats.
 
-use super::super::arithmetic::narrow::{self, exact};
+use super::super::arithmetic::narrow::{self, exact, mixed};
 use super::super::arithmetic::{Mode, double, integer, single};
 use super::super::syntax::Operand;
 use super::super::types::Type;
@@ -21,8 +21,15 @@ impl<'a> Decoder<'a> {
             relu: form.takes("relu"),
         };
         let kind = form.kind()?;
+        // f32, of operands that are narrower: sm_100 and later.
+        let narrow = match (name, kind) {
+            ("add" | "sub" | "fma", Type::F32) => form.one_of(&["f16", "bf16"]).and_then(Type::named),
+            _ => None,
+        };
         form.done()?;
         match kind {
+            _ if narrow.is_some() => self.exact(name, &form, mode, kind, narrow.unwrap_or(kind), operands),
+            Type::F32x2 => self.pairs(name, &form, mode, operands),
             _ if kind.is_integer() || matches!(kind, Type::U16x2 | Type::S16x2) => {
                 self.whole(name, &form, part, mode, kind, operands)
             }
@@ -77,11 +84,7 @@ impl<'a> Decoder<'a> {
     fn float(&mut self, name: &str, form: &Form, mode: Mode, kind: Type, operands: &'a [Operand]) -> Result<()> {
         check(name, form, mode, kind)?;
         let is_even = mode.rounding.is_none_or(|rounding| rounding == Rounding::Even);
-        let count = match name {
-            "fma" | "mad" => 4,
-            "add" | "sub" | "mul" | "div" | "min" | "max" => 3,
-            _ => 2,
-        };
+        let count = count(name);
         let kinds = vec![kind; count];
         let shape = match (kind, name) {
             (Type::F64, _) if mode.flush || mode.saturate || mode.nan || mode.relu || !is_even => None,
@@ -107,19 +110,56 @@ impl<'a> Decoder<'a> {
         if let Some(shape) = shape {
             return self.compute(form, shape, &kinds, operands);
         }
+        self.exact(name, form, mode, kind, kind, operands)
+    }
+
+    /// f32 twice in a register: sm_100 and later.
+    fn pairs(&mut self, name: &str, form: &Form, mode: Mode, operands: &'a [Operand]) -> Result<()> {
+        check(name, form, mode, Type::F32x2)?;
+        let is_plain = mode == Mode { rounding: mode.rounding, ..Mode::default() };
+        let shape = single::pair(name).filter(|_| is_plain);
+        let shape = shape.ok_or_else(|| form.unknown("no such form of pairs"))?;
+        self.compute(form, shape, &vec![Type::F32x2; if name == "fma" { 4 } else { 3 }], operands)
+    }
+
+    /// Rounded once. The operands before the last one may be `narrow`.
+    fn exact(
+        &mut self,
+        name: &str,
+        form: &Form,
+        mode: Mode,
+        kind: Type,
+        narrow: Type,
+        operands: &'a [Operand],
+    ) -> Result<()> {
+        check(name, form, mode, kind)?;
         let name = if name == "mad" { "fma" } else { name };
         let is_approximate = mode.approximate && !(kind != Type::F32 && matches!(name, "ex2" | "tanh"));
-        let of = exact(name, kind, mode).filter(|_| !is_approximate);
-        let of = of.ok_or_else(|| form.unknown("no such form of floats"))?;
+        let count = count(name);
+        let of = match narrow == kind {
+            true => exact(name, kind, mode),
+            false => mixed(name, narrow, mode),
+        };
+        let of = of.filter(|_| !is_approximate).ok_or_else(|| form.unknown("no such form of floats"))?;
         form.count(operands, count)?;
+        let kind_of = |position: usize| if position + 2 < count { narrow } else { kind };
         // Operands that it does not have are the first one.
-        let mut from = [self.source(&operands[1], kind)?.number(); 3];
-        for (place, operand) in from.iter_mut().zip(&operands[1..]) {
-            *place = self.source(operand, kind)?.number();
+        let mut from = [self.source(&operands[1], kind_of(0))?.number(); 3];
+        for (position, operand) in operands[1..].iter().enumerate() {
+            from[position] = self.source(operand, kind_of(position))?.number();
         }
         let to = self.target(&operands[0], kind)?.number();
         self.push(Action::Exact { of, to, from });
         Ok(())
+    }
+}
+
+/// Operands of an instruction, its result among them.
+fn count(name: &str) -> usize {
+    match name {
+        "fma" | "mad" => 4,
+        "add" | "sub" | "mul" | "div" | "min" | "max" => 3,
+        _ => 2,
     }
 }
 

@@ -2,6 +2,7 @@ use super::{NAN, check, f};
 
 const W: &str = "b32";
 const H: &str = "b16";
+const L: &str = "b64";
 
 #[test]
 fn f16() {
@@ -179,4 +180,35 @@ fn every_half_survives() {
             assert_eq!(u64::from(u16::from_le_bytes([got[0], got[1]])), want, "{up} of {bits:#x}");
         }
     }
+}
+
+/// f32 results of narrower operands, rounded once.
+#[test]
+fn mixed() {
+    // 1 + 2^-24 rounds to 1; 1 + 2^-23 is the next f32.
+    check("add.rn.f32.f16 $d, $a, $b;", W, &[H, W], &[(&[0x3c00, 0x3380_0000], 0x3f80_0000)]);
+    check("add.rn.f32.f16 $d, $a, $b;", W, &[H, W], &[(&[0x3c00, 0x3400_0000], 0x3f80_0001)]);
+    check("sub.rn.f32.f16 $d, $a, $b;", W, &[H, W], &[(&[0x4000, 0x3f80_0000], 0x3f80_0000)]);
+    check("add.rn.f32.bf16 $d, $a, $b;", W, &[H, W], &[(&[0x3f80, 0x4000_0000], 0x4040_0000)]);
+    // 1.5 · -2 + 0.25
+    check("fma.rn.f32.f16 $d, $a, $b, $c;", W, &[H, H, W], &[(&[0x3e00, 0xc000, 0x3e80_0000], 0xc030_0000)]);
+    // The least subnormal of f16 is a normal f32.
+    check("add.rn.f32.f16 $d, $a, $b;", W, &[H, W], &[(&[0x0001, 0], 0x3380_0000)]);
+}
+
+/// Two f32 in a register.
+#[test]
+fn pairs_of_words() {
+    let (one, two, three) = (0x3f80_0000u64, 0x4000_0000, 0x4040_0000);
+    let pair = |low: u64, high: u64| low | high << 32;
+    check("add.rn.f32x2 $d, $a, $b;", L, &[L, L], &[(&[pair(one, two), pair(two, one)], pair(three, three))]);
+    check("sub.rn.f32x2 $d, $a, $b;", L, &[L, L], &[(&[pair(three, two), pair(two, two)], pair(one, 0))]);
+    check("mul.rn.f32x2 $d, $a, $b;", L, &[L, L], &[(&[pair(one, two), pair(three, one)], pair(three, two))]);
+    let expected = pair(three, 0x4080_0000);
+    check(
+        "fma.rn.f32x2 $d, $a, $b, $c;",
+        L,
+        &[L; 3],
+        &[(&[pair(one, one), pair(two, three), pair(one, one)], expected)],
+    );
 }
