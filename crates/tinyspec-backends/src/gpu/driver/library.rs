@@ -1,6 +1,7 @@
 //! A driver's library, found at run time.
 
 use crate::gpu::{Attempt, DriverError};
+use std::error::Error;
 use std::ffi::{CString, OsString};
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,11 @@ impl Search {
             // library follows from its well-known name, or from the user who named it.
             match unsafe { libloading::Library::new(&path) } {
                 Ok(library) => return Ok(Library { path, library: ManuallyDrop::new(library) }),
-                Err(error) => attempts.push(Attempt { library: path, reason: error.to_string() }),
+                Err(error) => {
+                    // Why is behind the error: no such file, another machine's code, a library that it needs.
+                    let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+                    attempts.push(Attempt { library: path, reason });
+                }
             }
         }
         Err(DriverError::NotFound { driver: self.driver, attempts, help: self.help })
