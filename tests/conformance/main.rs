@@ -33,7 +33,7 @@ use run::Failure;
 use std::collections::BTreeMap;
 use tinyspec::DType;
 
-/// Of so many cases for processors that this machine is not, one is run on some of them. GPUs run all.
+/// One case in so many runs on one of the processors that this machine is not; GPUs run every case.
 const SHARE: usize = 2;
 
 /// Passed, failed and missing cases of one device.

@@ -1,6 +1,6 @@
-//! Wave instructions a second, all checks on: of a product of matrices and a softmax on a chip of each family, or with
-//! `throughput FILE GROUPS THREADS BYTES…` of PTX or of a code object of AMD's GPUs, sizes by dimension as `2,1,1`, bytes of
-//! each buffer.
+//! The simulators' throughput in wave instructions per second, with all checks on: of a matrix product and a softmax on one
+//! chip of each family, or, with `throughput FILE GROUPS THREADS BYTES…`, of a file of PTX or an AMD code object. Sizes are
+//! given per dimension as `2,1,1`, bytes per buffer.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;

@@ -82,8 +82,8 @@ fn tensors(arguments: &[&dyn KernelArgument]) -> Result<Vec<Tensor>> {
     }
 }
 
-/// A type of constants that kernels know: whole numbers, in indices and bounds as among values. One of floats would have
-/// to become a whole number on the way.
+/// Types of constants from outside that a kernel may use: whole numbers, since a constant may stand in an index or a bound. A
+/// float would lose its fraction.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a kernel takes constants of whole numbers from outside, and this one is `{Self}`",

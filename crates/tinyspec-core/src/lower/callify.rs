@@ -316,8 +316,8 @@ impl Walk {
         None
     }
 
-    /// Reduces of data that are needed both by what is done first and by what comes after: computed twice they would take
-    /// twice as long, and need not be rounded alike, so that no term equals the maximum of all.
+    /// Reduces over data that both the nodes done first and the rest of the walk need. Computed twice they would cost twice the
+    /// time, and might be rounded differently: then no term would equal the maximum of all.
     pub fn shared_with_first(&self) -> Vec<Arc<Node>> {
         if self.first.is_empty() {
             return vec![];

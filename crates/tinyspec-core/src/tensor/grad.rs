@@ -4,7 +4,7 @@ use super::{LazyBuilder, Node, Tensor};
 use crate::execute::settled_walk;
 use crate::function::Body;
 use crate::{Error, Result};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::panic::Location;
 use std::sync::Arc;
@@ -112,11 +112,11 @@ pub(crate) fn connected(
     };
     let gradients =
         gradient::gradient_or_none(graph, &[(opened.outputs[0], ones)], &opened.outputs[1..]).map_err(located)?;
-    // Back to lazy nodes; what the forward pass has computed or will compute is the same node as before.
     let found: Vec<NodeId> = gradients.iter().flatten().copied().collect();
     for node in compared_maxima(graph, &found, origins) {
         origins.remove(&node);
     }
+    // Back to lazy nodes; what the forward pass has computed or will compute is the same node as before.
     let mut builder = LazyBuilder::new(location);
     // By node; those that nothing needs stay what they are.
     let mut lazy = vec![NodeId(0); graph.len()];
@@ -170,10 +170,17 @@ pub(crate) fn connected(
     gradients.into_iter().map(|gradient| gradient.map(&mut tensor).transpose()).collect()
 }
 
-/// Maxima in memory that `gradients` compare with the terms they are of. Terms that are computed again may be rounded in
-/// another way, and then none would equal its maximum: these are computed again as well.
+/// Maxima in memory that `gradients` compare with their terms. Terms that are recomputed may be rounded differently, and none
+/// would equal the maximum: so the maximum is recomputed with them.
 fn compared_maxima(graph: &Graph, gradients: &[NodeId], origins: &FxHashMap<NodeId, Arc<Node>>) -> Vec<NodeId> {
+    let is_in_memory = |&(&node, origin): &(&NodeId, &Arc<Node>)| {
+        matches!(graph.arg(node), Arg::Reduce { op: Op::Max, .. }) && origin.is_realized()
+    };
+    let in_memory: FxHashSet<NodeId> = origins.iter().filter(is_in_memory).map(|(&node, _)| node).collect();
     let mut maxima = Vec::new();
+    if in_memory.is_empty() {
+        return maxima;
+    }
     for node in reachable_until(graph, gradients, |_| false) {
         let sides = if graph.op(node) == Op::CmpNe { graph.sources(node) } else { &[] };
         for &side in sides {
@@ -181,8 +188,7 @@ fn compared_maxima(graph: &Graph, gradients: &[NodeId], origins: &FxHashMap<Node
             while graph.op(value).is_view() {
                 value = graph.source(value, 0);
             }
-            let is_maximum = matches!(graph.arg(value), Arg::Reduce { op: Op::Max, .. });
-            if is_maximum && origins.get(&value).is_some_and(|origin| origin.is_realized()) {
+            if in_memory.contains(&value) {
                 maxima.push(value);
             }
         }

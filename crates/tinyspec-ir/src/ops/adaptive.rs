@@ -87,12 +87,8 @@ fn along(b: &mut dyn Builder, x: NodeId, axis: usize, length: &Dim, count: i64, 
     // Every window is read at the length of the longest; elements past its own end are masked off.
     let first = movedim(b, x, axis as i64, 0)?;
     let seen = windows(b, first, count)?;
-    let Places { start, end, inside, longest, .. } = places(b, length, count)?;
-    let mut along: Shape = shape_of(b, seen).iter().map(|_| Dim::from(1)).collect();
-    (along[0], along[1]) = (Dim::from(count), longest);
-    let inside = reshape(b, inside, &along)?;
-    let none = like(b, seen, if matches!(pool, Pool::Max) { f64::NEG_INFINITY } else { 0.0 });
-    let seen = b.alu(Op::Where, &[inside, seen, none])?;
+    let Places { start, end, inside, .. } = places(b, length, count)?;
+    let seen = masked(b, inside, seen, if matches!(pool, Pool::Max) { f64::NEG_INFINITY } else { 0.0 })?;
     let pooled = match pool {
         Pool::Max => reduce::max(b, seen, Some(&[1]), false)?,
         Pool::Mean => {
@@ -100,7 +96,8 @@ fn along(b: &mut dyn Builder, x: NodeId, axis: usize, length: &Dim, count: i64, 
             let size = super::arithmetic::sub(b, end, start)?;
             let dtype = dtype_of(b, total);
             let size = cast(b, size, dtype)?;
-            along.remove(1);
+            let mut along: Shape = shape_of(b, total).iter().map(|_| Dim::from(1)).collect();
+            along[0] = Dim::from(count);
             let size = reshape(b, size, &along)?;
             b.alu(Op::Div, &[total, size])?
         }
@@ -118,7 +115,6 @@ struct Places {
     element: NodeId,
     /// Those before the window's own end.
     inside: NodeId,
-    longest: Dim,
 }
 
 fn places(b: &mut dyn Builder, length: &Dim, count: i64) -> Result<Places> {
@@ -136,14 +132,14 @@ fn places(b: &mut dyn Builder, length: &Dim, count: i64) -> Result<Places> {
     let element = creation::arange_dim(b, &longest, DType::I64)?;
     let element = b.alu(Op::Add, &[start, element])?;
     let inside = b.alu(Op::CmpLt, &[element, end])?;
-    Ok(Places { start, end, element, inside, longest })
+    Ok(Places { start, end, element, inside })
 }
 
-/// What the windows over the first axis see of it, on two axes.
+/// The elements that each window over the first axis covers: that axis becomes two, the window and the element within it.
 fn seen(b: &mut dyn Builder, x: NodeId, count: i64) -> Result<NodeId> {
     let length = shape_of(b, x)[0].clone();
     let Places { element, .. } = places(b, &length, count)?;
-    // A small table: that elements behind the last window are not there nothing else knows of a quotient.
+    // Stored as a small table: from a quotient nothing can tell that elements past the last window do not exist.
     let element = stored(b, element)?;
     b.alu(Op::Index, &[x, element])
 }
@@ -156,7 +152,7 @@ fn windows(b: &mut dyn Builder, x: NodeId, count: i64) -> Result<NodeId> {
     let gradient = |b: &mut dyn Builder, _: &[NodeId], cotangents: &[NodeId]| {
         let g = cotangents[0];
         let mut shape = shape_of(b, g);
-        let Places { element: window, inside, longest, .. } = places(b, &Dim::from(count), length)?;
+        let Places { element: window, inside, .. } = places(b, &Dim::from(count), length)?;
         let number = |b: &mut dyn Builder, value: i64| b.constant(Const::int(DType::I64, value.into()));
         let (step, parts, width) = (number(b, length), number(b, count), creation::size(b, &shape[1], DType::I64)?);
         let start = b.alu(Op::Mul, &[window, step])?;
@@ -171,15 +167,20 @@ fn windows(b: &mut dyn Builder, x: NodeId, count: i64) -> Result<NodeId> {
         shape[0] = &width * count;
         let flat = reshape(b, g, &shape)?;
         let found = b.alu(Op::Index, &[flat, place])?;
-        let mut along: Shape = shape_of(b, found).iter().map(|_| Dim::from(1)).collect();
-        (along[0], along[1]) = (Dim::from(length), longest);
-        let inside = reshape(b, inside, &along)?;
-        let none = like(b, found, 0.0);
-        let found = b.alu(Op::Where, &[inside, found, none])?;
+        let found = masked(b, inside, found, 0.0)?;
         Ok(vec![reduce::sum(b, found, Some(&[1]), false)?])
     };
     let body = |b: &mut dyn Builder, inputs: &[NodeId]| Ok(vec![seen(b, inputs[0], count)?]);
     Ok(with_gradient(b, ("windows", count), &[x], &body, &gradient)?[0])
+}
+
+/// `x` where a mask of its first two axes holds, else `other`.
+fn masked(b: &mut dyn Builder, mask: NodeId, x: NodeId, other: f64) -> Result<NodeId> {
+    let mut shape = shape_of(b, mask);
+    shape.resize(shape_of(b, x).len(), Dim::from(1));
+    let mask = reshape(b, mask, &shape)?;
+    let other = like(b, x, other);
+    b.alu(Op::Where, &[mask, x, other])
 }
 
 /// Elements of the longest window, at least.

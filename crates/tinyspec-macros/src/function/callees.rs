@@ -12,7 +12,7 @@ use syn::{Block, Expr, ExprCall, FnArg, Ident, Item, ItemUse, Local, PatIdent, P
 /// A path that a body calls.
 #[derive(Clone)]
 pub struct CalleePath {
-    /// As written, without generic arguments; of an imported name as the import says it.
+    /// As written, without generic arguments; for an imported name, the path of its import.
     pub path: syn::Path,
     /// The same as text: one callee has one.
     pub text: String,

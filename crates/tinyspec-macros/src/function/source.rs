@@ -19,7 +19,7 @@ use syn::{Attribute, Ident, ImplItem, Item, UseTree};
 const INERT: &[&str] =
     &["allow", "cold", "deny", "deprecated", "doc", "expect", "inline", "must_use", "track_caller", "warn"];
 
-/// Attributes that make nothing that could be a constant.
+/// Attributes that cannot define a constant.
 const WITHOUT_CONSTANTS: &[&str] = &[
     "cfg",
     "cfg_attr",
@@ -43,9 +43,9 @@ const TINYSPEC: &str = "tinyspec";
 /// The names of one module, or of one block.
 #[derive(Default)]
 struct Module {
-    /// All functions, methods and types.
+    /// Every function, method and type.
     defined: HashSet<String>,
-    /// The functions and types that no macro has made anything of.
+    /// Functions and types that no attribute macro transforms.
     plain: HashSet<String>,
     /// What is imported by name, and its path. As text: tokens do not outlive the expansion that has made them.
     imports: HashMap<String, String>,
@@ -61,7 +61,7 @@ struct File {
     values: HashSet<String>,
     /// A macro or an import of everything may define more.
     is_open: bool,
-    /// It imports something of tinyspec. One that does not may be included by another.
+    /// It imports from tinyspec itself. A file that does not may be `include!`d, and see the names of another.
     is_module: bool,
 }
 
@@ -98,7 +98,7 @@ pub fn constant_near(name: &Ident) -> Option<String> {
 fn module_of<T: PartialEq>(owner: &Ident, of: impl Fn(&Module) -> T) -> Option<T> {
     let file = file_around(owner)?;
     let owner = owner.to_string();
-    // Of several owners of one name nobody knows which one this is: all of them must say the same.
+    // Several owners may have this name, and the span does not tell which one is meant: all must agree.
     let mut told = file.modules.iter().filter(|module| module.defined.contains(&owner)).map(of);
     let first = told.next()?;
     told.all(|other| other == first).then_some(first)
@@ -109,7 +109,7 @@ fn file_around(name: &Ident) -> Option<Rc<File>> {
     thread_local! {
         static FILES: RefCell<HashMap<PathBuf, Option<Rc<File>>>> = RefCell::default();
     }
-    // An editor's text is newer than the file, and its server outlives many versions of it.
+    // In an editor the text is newer than the file, and the server outlives many versions of the file.
     if editor::is_asking() {
         return None;
     }
@@ -152,7 +152,7 @@ impl File {
                     define(&item.ident, is_struct);
                     if let Some(attribute) = item.attrs.iter().find(|attribute| is(attribute, &["model"])) {
                         let says = attribute.meta.to_token_stream().to_string().contains("functions");
-                        // Of structs of one name one may say it.
+                        // Of several structs with this name, one that says it is enough.
                         *self.models.entry(item.ident.to_string()).or_default() |= says;
                     }
                 }
@@ -167,7 +167,7 @@ impl File {
                     self.is_open |= !imported(&import.tree, &mut vec![], &mut imports);
                     self.is_module |= matches!(&import.tree, UseTree::Path(path) if path.ident == TINYSPEC);
                     self.values.extend(imports.iter().map(|(name, _)| name.clone()));
-                    // Under a condition it may be another one.
+                    // An import under an attribute may be one of several.
                     if import.attrs.is_empty() {
                         let colons = if import.leading_colon.is_some() { "::" } else { "" };
                         module
@@ -177,7 +177,7 @@ impl File {
                 }
                 Item::Const(item) => drop(self.values.insert(item.ident.to_string())),
                 Item::Static(item) => drop(self.values.insert(item.ident.to_string())),
-                // What a macro of this file writes may stand in another one.
+                // The body of a macro is expanded elsewhere, where other names may be visible.
                 Item::Macro(item) => self.is_open |= item.ident.is_some() || may_define(&item.mac),
                 _ => {}
             }

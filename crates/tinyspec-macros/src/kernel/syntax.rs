@@ -12,7 +12,7 @@ pub struct Kernel {
     pub name: Ident,
     pub dims: Vec<Ident>,
     pub parameters: Vec<Parameter>,
-    /// Functions that are no kernels, and are refused where they are defined.
+    /// Functions that are not kernels: each is refused at its definition.
     pub helpers: Vec<String>,
     /// The head as it is written.
     pub written: String,

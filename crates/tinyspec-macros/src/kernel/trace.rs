@@ -99,9 +99,9 @@ struct Tracer<'a> {
     effects: Vec<NodeId>,
     places: HashMap<NodeId, Written>,
     loop_names: HashMap<NodeId, String>,
-    /// Functions that are refused where they are defined.
+    /// Functions that are not kernels: each is refused at its definition.
     helpers: &'a [String],
-    /// Calls one of them: what is wrong with that is said there.
+    /// The kernel calls one of them; the error at its definition is enough.
     calls_helper: bool,
     constants: Vec<syn::Path>,
     first_constant: u32,
@@ -196,7 +196,7 @@ impl Tracer<'_> {
 
     /// Something has no node here, be it that its mistake was reported; if none was, the kernel would do something else.
     fn lost(&mut self, at: At) {
-        // Of a function that is no kernel it is said at its definition.
+        // A call of a function that is not a kernel has its error at the definition.
         if self.diagnostics.is_empty() && !self.calls_helper {
             self.error(at, "this cannot be traced: write it in another way");
         }

@@ -297,7 +297,7 @@ fn granule(code: &Code) -> [u32; 2] {
     least.map(|power| power.min(2))
 }
 
-/// The initial registers according to the descriptor.
+/// The initial register state that the kernel descriptor asks for.
 fn start(chip: Chip, entry: &Entry) -> Result<Start, String> {
     let [first, second, _] = entry.resources;
     let properties = entry.properties;

@@ -144,7 +144,7 @@ fn flow(step: &Step, code: &Code, arguments: u64, leaves_out: bool, state: &mut 
         return;
     }
     let mut together = step.reads.iter().flat_map(registers).fold(0, |all, register| all | state[register]);
-    // An address in the argument segment at an offset that is not tracked: any parameter may be loaded from it.
+    // An address in the kernel-argument segment at an unknown offset: a load from it may read any parameter.
     let is_move = match &step.action {
         Action::Scalar(scalar) => scalar.from.len() == 1,
         _ => false,

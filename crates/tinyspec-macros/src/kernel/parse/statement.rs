@@ -65,7 +65,7 @@ fn statement(statement: &syn::Stmt, diagnostics: &mut Diagnostics) -> Option<Sta
     }
 }
 
-/// The functions that are defined among statements.
+/// Names of the functions defined among these statements.
 pub fn helpers(list: &[syn::Stmt]) -> impl Iterator<Item = String> {
     list.iter().filter_map(|statement| match statement {
         syn::Stmt::Item(syn::Item::Fn(function)) => Some(function.sig.ident.to_string()),
@@ -73,7 +73,7 @@ pub fn helpers(list: &[syn::Stmt]) -> impl Iterator<Item = String> {
     })
 }
 
-/// What is said of a function that a kernel would call.
+/// The message for a function that a kernel would call.
 pub fn no_helper(name: &Ident) -> String {
     format!("`{name}` is no kernel, and a kernel calls no functions of yours: write its code where it is called")
 }

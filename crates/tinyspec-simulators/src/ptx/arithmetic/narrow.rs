@@ -130,7 +130,7 @@ pub(in super::super) fn exact(name: &str, kind: Type, mode: Mode) -> Option<Exac
     Some(Exact { of: Arc::new(move |operands| halves(is_pair, of, operands)) })
 }
 
-/// An instruction of f32 whose operands but the last one are narrower.
+/// An instruction with an f32 result whose operands, all but the last, are narrower.
 pub(in super::super) fn mixed(name: &str, narrow: Type, mode: Mode) -> Option<Exact> {
     let (format, _) = format(narrow)?;
     let Exact { of } = exact(name, Type::F32, mode)?;

@@ -21,14 +21,16 @@ impl<'a> Decoder<'a> {
             relu: form.takes("relu"),
         };
         let kind = form.kind()?;
-        // f32, of operands that are narrower: sm_100 and later.
+        // f32 results of narrower operands: sm_100 and later.
         let narrow = match (name, kind) {
             ("add" | "sub" | "fma", Type::F32) => form.one_of(&["f16", "bf16"]).and_then(Type::named),
             _ => None,
         };
         form.done()?;
+        if let Some(narrow) = narrow {
+            return self.exact(name, &form, mode, kind, narrow, operands);
+        }
         match kind {
-            _ if narrow.is_some() => self.exact(name, &form, mode, kind, narrow.unwrap_or(kind), operands),
             Type::F32x2 => self.pairs(name, &form, mode, operands),
             _ if kind.is_integer() || matches!(kind, Type::U16x2 | Type::S16x2) => {
                 self.whole(name, &form, part, mode, kind, operands)
@@ -113,7 +115,7 @@ impl<'a> Decoder<'a> {
         self.exact(name, form, mode, kind, kind, operands)
     }
 
-    /// f32 twice in a register: sm_100 and later.
+    /// Two f32 in a register: sm_100 and later.
     fn pairs(&mut self, name: &str, form: &Form, mode: Mode, operands: &'a [Operand]) -> Result<()> {
         check(name, form, mode, Type::F32x2)?;
         let is_plain = mode == Mode { rounding: mode.rounding, ..Mode::default() };

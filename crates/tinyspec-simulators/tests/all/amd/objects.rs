@@ -82,7 +82,7 @@ fn what_is_not_simulated_is_named() {
     }
 }
 
-/// Registers that do not fit go there; none of our kernels has any.
+/// Scratch memory, where registers are spilled to; none of our kernels uses it.
 #[test]
 fn scratch_memory_is_refused() {
     let size = ".amdhsa_kernarg_size";
