@@ -93,12 +93,8 @@ pub(super) fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Shape> {
                 );
                 let help = match exact_quotient(&product(shape()), target) {
                     Some((whole, by)) => {
-                        let factor = if by.as_atom().is_some() || by.as_const().is_some() {
-                            by.to_string()
-                        } else {
-                            format!("({by})")
-                        };
-                        format!("`#[function(where({whole} % {factor} == 0))]` says that {by} divides {whole}")
+                        let divisor = by.bracketed();
+                        format!("`#[function(where({whole} % {divisor} == 0))]` says that {by} divides {whole}")
                     }
                     None => {
                         "the sizes must have the same product; one of them may be -1, which is inferred".to_string()

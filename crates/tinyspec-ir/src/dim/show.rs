@@ -40,6 +40,23 @@ impl Dim {
         self.terms().iter().filter(|(atoms, _)| !atoms.is_empty()).count()
     }
 
+    /// As a side of a division: a number or a name stands alone, the rest in brackets.
+    ///
+    /// ```
+    /// use tinyspec_ir::{Dim, dim};
+    /// let dim = Dim::named(0, 1, 9);
+    /// let shown = dim::with_names(&[(0, "H".to_string())], || [dim.bracketed(), (dim * Dim::from(2)).bracketed()]);
+    /// assert_eq!(shown, ["H", "(2*H)"]);
+    /// ```
+    pub fn bracketed(&self) -> String {
+        match self.terms().as_slice() {
+            [] => self.to_string(),
+            [(atoms, 0..)] if atoms.is_empty() => self.to_string(),
+            [(atoms, 1)] if matches!(atoms[..], [Atom::Named { .. } | Atom::Max(..)]) => self.to_string(),
+            _ => format!("({self})"),
+        }
+    }
+
     /// `c · min(a, b)` and what else there is: the normal form of a minimum is `c a + c b - c max(a, b)`.
     fn as_minimum(&self) -> Option<(i64, Dim, Dim, Dim)> {
         let super::Repr::Sum(sum) = &self.0 else { return None };
@@ -98,13 +115,7 @@ fn factors(atoms: &[Atom], mut coefficient: i64) -> (Vec<String>, i64) {
 
 /// `a / b` with the brackets that it needs; more of them where it is a factor, as it rounds.
 fn quotient(is_alone: bool, a: &Dim, sign: &str, b: &Dim) -> String {
-    let bracketed = |dim: &Dim| match dim.terms().as_slice() {
-        [] => dim.to_string(),
-        [(atoms, 0..)] if atoms.is_empty() => dim.to_string(),
-        [(atoms, 1)] if matches!(atoms[..], [Atom::Named { .. } | Atom::Max(..)]) => dim.to_string(),
-        _ => format!("({dim})"),
-    };
-    let text = format!("{}{sign}{}", bracketed(a), bracketed(b));
+    let text = format!("{}{sign}{}", a.bracketed(), b.bracketed());
     if is_alone { text } else { format!("({text})") }
 }
 
