@@ -186,7 +186,12 @@ fn result(tokens: TokenStream, end: Span, diagnostics: &mut Diagnostics) -> Para
     let parser = |input: ParseStream, diagnostics: &mut Diagnostics| {
         let written = input.parse::<syn::Type>().map_err(|error| dim_in_braces(&tokens).unwrap_or(error))?;
         if !input.peek(Token![as]) {
-            let message = "a result needs a name to store to: `-> Global<f32, N> as out`";
+            let message = match dtype_of(&written) {
+                Some(dtype) => format!(
+                    "a kernel has no value, it writes to buffers: `-> Global<{dtype}, 1> as out`, and `out[0] = …;` in the body"
+                ),
+                None => "a result needs a name to store to: `-> Global<f32, N> as out`".to_string(),
+            };
             return Err(syn::Error::new_spanned(&written, message));
         }
         input.parse::<Token![as]>()?;

@@ -35,11 +35,18 @@ pub fn kernels(tokens: TokenStream) -> Vec<TokenStream> {
         .collect()
 }
 
-/// The name of what is no kernel but a function of numbers, `fn square(x: f32) -> f32 { … }`.
+/// The name of what is no kernel but a function of numbers, `fn square(x: f32) -> f32 { … }`. What takes buffers was meant
+/// to be a kernel.
 pub fn helper(tokens: &TokenStream) -> Option<Ident> {
     let tokens: Vec<TokenTree> = tokens.clone().into_iter().collect();
     let function = tokens.iter().position(|token| is_word(Some(token), &["fn"]))?;
     let TokenTree::Ident(name) = tokens.get(function + 1)? else { return None };
+    let is_list = |token: &&TokenTree| is_group(Some(token), Delimiter::Parenthesis);
+    if let Some(TokenTree::Group(parameters)) = tokens[function..].iter().find(is_list)
+        && parameters.stream().into_iter().any(|token| is_word(Some(&token), &["Global"]))
+    {
+        return None;
+    }
     let arrow = tokens.windows(2).position(|pair| is_mark(pair.first(), '-') && is_mark(pair.last(), '>'))?;
     match tokens.get(arrow + 2..)? {
         [TokenTree::Ident(dtype), TokenTree::Group(_)] if DType::from_name(&dtype.to_string()).is_some() => {

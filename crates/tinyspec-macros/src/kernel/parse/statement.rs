@@ -75,7 +75,9 @@ pub fn helpers(list: &[syn::Stmt]) -> impl Iterator<Item = String> {
 
 /// The message for a function that a kernel would call.
 pub fn no_helper(name: &Ident) -> String {
-    format!("`{name}` is no kernel, and a kernel calls no functions of yours: write its code where it is called")
+    format!(
+        "`{name}` is no kernel, which writes to a `&mut Global<…>` or to a result, `-> Global<…> as y`; and a kernel calls no functions of yours: write its code where it is called"
+    )
 }
 
 /// The names of a `let` that could not be read.

@@ -14,6 +14,12 @@ impl Tracer<'_> {
             _ if a == Value::Wrong || b == Value::Wrong => None,
             (Some(left), Some(right)) if left == right => Some((self.node(a)?, self.node(b)?)),
             (Some(left), Some(right)) => {
+                for (value, value_at, other) in [(a, a_at, right), (b, b_at, left)] {
+                    if let Some(help) = self.help_for_constant(value, other) {
+                        self.error(value_at, help);
+                        return None;
+                    }
+                }
                 let (left, right) = (written(left), written(right));
                 self.error(at, format!("{what} mixes {left} and {right}: cast one side, as in `… as {left}`"));
                 None

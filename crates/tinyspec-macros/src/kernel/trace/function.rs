@@ -55,6 +55,12 @@ impl Tracer<'_> {
         if text == "custom" {
             return self.custom(arguments, at);
         }
+        if let ("len" | "shape", [Expr { kind: ExprKind::Name(buffer), .. }]) = (text.as_str(), arguments)
+            && matches!(self.lookup(&buffer.to_string()), Some(Binding::Memory(_)))
+        {
+            self.error(at, format!("the sizes of `{buffer}` are the dims of its type: write their names, such as `N`"));
+            return None;
+        }
         let values: Vec<Value> = arguments.iter().map(|argument| self.expression(argument)).collect();
         if matches!(text.as_str(), "where_" | "select") {
             let ([condition, yes, no], [c_at, y_at, n_at]) = (values.as_slice(), arguments) else {
@@ -75,9 +81,13 @@ impl Tracer<'_> {
             return Some(Value::Wrong);
         }
         let Some(&(_, method, count)) = FUNCTIONS.iter().find(|(known, ..)| *known == text) else {
-            let help = match ops::nearest_of(&text, FUNCTIONS.iter().map(|(known, ..)| *known)) {
-                Some(near) => format!("; is it `{near}`?"),
-                None => "; write its code in place, or in a #[function] that calls the kernel".to_string(),
+            let near = ops::nearest_of(&text, FUNCTIONS.iter().map(|(known, ..)| *known));
+            let help = match (near, ops::nearest(&text)) {
+                (Some(near), _) => format!("; is it `{near}`?"),
+                (None, Some(near)) => format!(
+                    "; `{near}` is a method of tensors, and a kernel computes with elements: write a loop, such as `for i in reduce(n)`, or call it in a #[function]"
+                ),
+                (None, None) => "; write its code in place, or in a #[function] that calls the kernel".to_string(),
             };
             self.error(name.span(), format!("`{text}` is no function of a kernel{help}"));
             return None;

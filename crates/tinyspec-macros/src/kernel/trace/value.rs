@@ -44,6 +44,21 @@ impl Tracer<'_> {
         }
     }
 
+    /// What to write instead of a constant from outside where a float of this dtype is wanted.
+    pub fn help_for_constant(&self, value: Value, wanted: DType) -> Option<String> {
+        let Value::Node(node) = value else { return None };
+        if !wanted.is_float() {
+            return None;
+        }
+        let Arg::Param { slot, .. } = *self.graph.arg(node) else { return None };
+        let path = self.constants.get(slot.checked_sub(self.first_constant)? as usize)?;
+        let name = crate::diagnostics::source_text(path);
+        let passed = path.segments.last()?.ident.to_string().to_lowercase();
+        Some(format!(
+            "`{name}` comes from outside, where a kernel takes whole numbers alone: pass it as a scalar, `{passed}: {wanted}`, or, if it is a whole number, write `{name} as {wanted}`"
+        ))
+    }
+
     /// How a value is named in messages.
     pub fn kind(&self, value: Value) -> String {
         match value {
@@ -77,8 +92,13 @@ impl Tracer<'_> {
         match constant {
             Some(constant) => Some(self.graph.constant(constant)),
             None => {
-                let found = self.kind(value);
-                self.error(at, format!("expected {dtype}, found {found}: cast it with `as {}`", written(dtype)));
+                let message = match self.help_for_constant(value, dtype) {
+                    Some(help) => help,
+                    None => {
+                        format!("expected {dtype}, found {}: cast it with `as {}`", self.kind(value), written(dtype))
+                    }
+                };
+                self.error(at, message);
                 None
             }
         }
