@@ -40,6 +40,67 @@ fn there_and_back<B>(x: &Tensor<f32, B, WIDTH>) -> Tensor<f32, B, WIDTH> {
     x.reshape([B, HEADS, WIDTH / HEADS]).transpose(1, 2).transpose(1, 2).reshape([B, WIDTH])
 }
 
+/// No constant is known by `32 == HEADS * HEAD`: `const` evaluation compares.
+#[function(grad)]
+fn of_a_literal<B>(x: &Tensor<f32, B, 32>) -> Tensor<f32, B, HEADS, HEAD> {
+    x.reshape([B, HEADS, WIDTH / HEADS]) * 2.0
+}
+
+#[function]
+fn beside_a_literal<B>(x: &Tensor<f32, B, 32>, y: &Tensor<f32, { HEADS * HEAD }, 3>) -> Tensor<f32, B, 3> {
+    // A local may have the function's name.
+    let beside_a_literal = x.matmul(y);
+    beside_a_literal.relu()
+}
+
+#[function]
+fn annotated_as<B>(x: &Tensor<f32, B, 32>) -> Tensor<f32, B, { HEADS * HEAD }> {
+    let y: Tensor<f32, B, { HEADS * HEAD }> = x + 1.0;
+    y
+}
+
+const SIZES: [usize; 2] = [4, 8];
+
+struct Config {
+    width: usize,
+    scale: f32,
+}
+
+const CONFIG: Config = Config { width: padded(31), scale: 0.5 };
+
+const fn padded(width: usize) -> usize {
+    width.next_multiple_of(8)
+}
+
+/// Rust computes what constants give.
+#[function]
+fn of_parts<B>(x: &Tensor<f32, B, { CONFIG.width }>) -> Tensor<f32, B, { SIZES[0] }, { SIZES[1] }> {
+    let mut y = x.reshape([B, padded(20) + 8]) * CONFIG.scale;
+    for i in 0..2 {
+        y = y + SIZES[i];
+    }
+    y.reshape([B, SIZES[0], const { SIZES[1] }])
+}
+
+#[test]
+fn constants_say_whether_sizes_are_equal() -> Result<()> {
+    on_both(|| {
+        let x = Tensor::arange(64).reshape([2, 32]).cast(DType::F32);
+        let heads = of_a_literal(&x);
+        assert_eq!(heads.to_vec::<f32>()?, (&x * 2.0).to_vec::<f32>()?);
+        assert_eq!(heads.shape(), [2, 4, 8].map(Dim::from));
+        let [gradient] = of_a_literal::backward(&x, &Tensor::ones([2, 4, 8]));
+        assert_eq!(gradient.to_vec::<f32>()?, [2.0; 64]);
+        let y = Tensor::ones([32, 3]);
+        assert_eq!(beside_a_literal(&x, &y).to_vec::<f32>()?, x.matmul(&y).to_vec::<f32>()?);
+        assert_eq!(annotated_as(&x).to_vec::<f32>()?, (&x + 1.0).to_vec::<f32>()?);
+        let parts = of_parts(&x);
+        assert_eq!(parts.shape(), [2, 4, 8].map(Dim::from));
+        assert_eq!(parts.to_vec::<f32>()?, (&x * 0.5 + 12.0).to_vec::<f32>()?);
+        Ok(())
+    })
+}
+
 #[function(where(D % H == 0))]
 fn heads_of<B, T, D, H>(x: &Tensor<f32, B, T, D>, slopes: &Tensor<f32, H>) -> Tensor<f32, B, H, T, { D / H }> {
     x.reshape([B, T, H, D / H]).transpose(1, 2) * slopes.reshape([H, 1, 1])

@@ -167,3 +167,29 @@ fn numbers_are_their_values() -> Result<()> {
     assert_eq!(running(&Tensor::ones([4, 2])).to_vec::<f32>()?, [1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0]);
     Ok(())
 }
+
+#[model(functions)]
+struct Halves {
+    weight: Tensor<f32, 8, 4>,
+}
+
+impl Halves {
+    const WIDTH: usize = 4;
+    const SCALE: f32 = 0.5;
+}
+
+#[function]
+impl Halves {
+    fn forward<B>(&self, x: &Tensor<f32, B, 8>) -> Tensor<f32, B, 2, { Self::WIDTH / 2 }> {
+        (x.matmul(&self.weight) * Self::SCALE).reshape([B, 2, Self::WIDTH / 2])
+    }
+}
+
+#[test]
+fn a_method_names_constants_of_its_own_struct() -> Result<()> {
+    let (halves, x) = (Halves { weight: Tensor::ones([8, 4]) }, Tensor::ones([3, 8]));
+    let y = halves.forward(&x);
+    assert_eq!(y.shape(), [3, 2, 2].map(Dim::from));
+    assert_eq!(y.to_vec::<f32>()?, [4.0; 12]);
+    Ok(())
+}

@@ -258,6 +258,14 @@ pub fn undefined_size(name: &Ident, owner: &str, declared: &[String]) -> String 
     )
 }
 
+/// What is said of a constant of a model with generics.
+pub fn constant_of_self(constant: &syn::Path) -> String {
+    format!(
+        "`{}` may differ with the sizes of the model: write it as an expression over them, or make it a `const` outside the `impl`",
+        source_text(constant)
+    )
+}
+
 /// What is said of a dim that no argument can say.
 pub fn unbound_dim(dim: &proc_macro2::Ident) -> String {
     format!(

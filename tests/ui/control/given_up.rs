@@ -1,13 +1,13 @@
 use tinyspec::prelude::*;
 
-const fn three() -> f32 {
-    3.0
+const fn first(of: &[f32]) -> f32 {
+    of[0]
 }
 
 // Rust, and nothing that has a sentence of its own: never a function without a graph.
 #[function]
 fn called_in_a_constant<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
-    const SCALE: f32 = three();
+    const SCALE: f32 = first(&[3.0]);
     x * SCALE
 }
 
@@ -19,7 +19,7 @@ fn of_rustc<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
 
 #[function]
 fn between_others<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
-    const SCALE: f32 = three();
+    const SCALE: f32 = first(&[3.0]);
     called_in_a_constant(x) * SCALE
 }
 
@@ -31,7 +31,7 @@ struct Scale<N> {
 #[function]
 impl<N> Scale<N> {
     fn forward<B>(&self, x: &Tensor<f32, B, N>) -> Tensor<f32, B, N> {
-        const SCALE: f32 = three();
+        const SCALE: f32 = first(&[3.0]);
         x * &self.w * SCALE
     }
 }

@@ -21,6 +21,11 @@ impl Message {
         self
     }
 
+    /// How a number was written, unless as that number.
+    const fn written(self, text: &str) -> Message {
+        if is_number(text) { self } else { self.text(" (`").text(text).text("`)") }
+    }
+
     #[track_caller]
     const fn panic(&self) -> ! {
         match std::str::from_utf8(self.bytes.split_at(self.length).0) {
@@ -45,6 +50,14 @@ impl Message {
         }
         message
     }
+}
+
+const fn is_number(text: &str) -> bool {
+    let (text, mut position) = (text.as_bytes(), 0);
+    while position < text.len() && text[position].is_ascii_digit() {
+        position += 1;
+    }
+    position == text.len()
 }
 
 /// Refuses to evaluate: what the macro has found is wrong if the code around it compiles.
@@ -72,7 +85,7 @@ pub const fn check_size(what: &str, expected: i64, written: &str, found: i64) {
     }
     let message = Message { bytes: [0; CAPACITY], length: 0 };
     let message = message.text(what).text(", ").number(expected).text("; here it is ").number(found);
-    message.text(" (`").text(written).text("`)").panic();
+    message.written(written).panic();
 }
 
 /// Refuses to evaluate unless two sizes are equal, of which at least one is a constant.
@@ -84,5 +97,5 @@ pub const fn check_equal(op: &str, constant: &str, value: i64, written: &str, ot
     }
     let message = Message { bytes: [0; CAPACITY], length: 0 };
     let message = message.text(op).text(": the constant `").text(constant).text("`, ").number(value);
-    message.text(", and ").number(other).text(" (`").text(written).text("`) must be equal here").panic();
+    message.text(", and ").number(other).written(written).text(" must be equal here").panic();
 }

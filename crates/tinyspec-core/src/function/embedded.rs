@@ -565,8 +565,8 @@ impl<T: Element> ScalarArgument<T> for &Tensor {
 /// What a model has whose `#[function] impl` does not say otherwise.
 #[doc(hidden)]
 pub trait NoFunctions {
-    /// The `impl` has a constant of its own, which goes first.
-    const HAS_FUNCTIONS: bool = false;
+    /// The `impl` has a constant of its own, which goes first. Two of them rustc refuses by this name.
+    const ONE_FUNCTION_IMPL_HOLDS_ALL_METHODS: bool = false;
 }
 
 impl<T> NoFunctions for T {}

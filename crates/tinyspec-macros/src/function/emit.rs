@@ -328,7 +328,7 @@ pub fn function(
     // Where rustc says that it is defined.
     let kind = quote_spanned!(function.sig.fn_token.span=> enum);
     // rustc names it where a check fails, and where functions call each other in a circle.
-    let graph_name = format_ident!("graph_of_{}", name.unraw().to_string());
+    let graph_name = format_ident!("fn_{}", name.unraw().to_string());
     let aside = editor::aside(name);
     let own = quote!(<#aside as ::tinyspec::__private::HasFunction<#hash>>::FUNCTION);
     let named = gradient::Named { grad: format_ident!("grad"), backward: format_ident!("backward"), function: &own };

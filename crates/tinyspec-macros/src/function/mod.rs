@@ -175,8 +175,10 @@ pub fn all_callees(
     diagnostics: &mut Diagnostics,
 ) -> (Vec<CalleePath>, Vec<syn::ItemUse>) {
     let (mut found, imports) = callees::find(written, body);
-    // The trace refuses them.
-    found.retain(|callee| !callee.path.get_ident().is_some_and(|name| source::is_plain(&written.ident, name)));
+    // The trace refuses the first and leaves the second to Rust.
+    let is_rust =
+        |name: &syn::Ident| source::is_plain(&written.ident, name) || source::is_const_function(&written.ident, name);
+    found.retain(|callee| !callee.path.get_ident().is_some_and(is_rust));
     found.extend(own);
     found.extend(signature.models());
     if let Some(extra) = found.get(MOST_CALLEES) {

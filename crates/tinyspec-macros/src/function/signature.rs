@@ -13,7 +13,9 @@ use super::options::Options;
 use super::trace::erased;
 use crate::diagnostics::{Diagnostics, Place, unbound_dim, unbound_generic};
 use crate::model::types::{FieldType, Leaves, ModelType};
-use parameters::{declared_dims, name_of, read_model, read_parameter, read_result, refuse_qualifiers};
+use parameters::{
+    declared_dims, is_updated_tensor, name_of, read_model, read_parameter, read_result, refuse_qualifiers,
+};
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use std::collections::HashMap;
@@ -288,11 +290,13 @@ impl FunctionSignature {
         let (result, result_place) = match &written.output {
             ReturnType::Default => {
                 let place = Place::of(&written.ident);
-                let message = format!(
-                    "`{}` returns nothing: a function of tensors returns a `Tensor<…>` or a tuple of them",
-                    written.ident
-                );
-                reader.diagnostics.error(place, message);
+                if !written.inputs.iter().any(is_updated_tensor) {
+                    let message = format!(
+                        "`{}` returns nothing: a function of tensors returns a `Tensor<…>` or a tuple of them",
+                        written.ident
+                    );
+                    reader.diagnostics.error(place, message);
+                }
                 (None, place)
             }
             ReturnType::Type(_, ty) => (read_result(ty, &mut reader), Place::of(ty)),

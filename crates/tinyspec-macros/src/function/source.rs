@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::rc::Rc;
 use syn::visit::{self, Visit};
-use syn::{Attribute, Ident, ImplItem, Item, UseTree};
+use syn::{Attribute, Ident, ImplItem, Item, Type, UseTree};
 
 /// Attributes that leave an item what it is.
 const INERT: &[&str] =
@@ -49,6 +49,10 @@ struct Module {
     plain: HashSet<String>,
     /// What is imported by name, and its path. As text: tokens do not outlive the expansion that has made them.
     imports: HashMap<String, String>,
+    /// Functions that constants may call.
+    constant: HashSet<String>,
+    /// The first method of each `#[function] impl` of a struct.
+    blocks: HashMap<String, Vec<String>>,
 }
 
 /// A file.
@@ -57,6 +61,8 @@ struct File {
     modules: Vec<Module>,
     /// Structs under `#[model]`, and whether it says `functions`.
     models: HashMap<String, bool>,
+    /// Constants that are arrays.
+    lists: HashSet<String>,
     /// Names of all constants, statics and imports, wherever they stand.
     values: HashSet<String>,
     /// A macro or an import of everything may define more.
@@ -68,6 +74,20 @@ struct File {
 /// Whether `name` is a plain function or type of the module in which `owner` is defined.
 pub fn is_plain(owner: &Ident, name: &Ident) -> bool {
     module_of(owner, |module| module.plain.contains(&name.to_string())).unwrap_or_default()
+}
+
+/// Whether `name` is a `const fn` of the module in which `owner` is defined: what it gives for constants is one.
+pub fn is_const_function(owner: &Ident, name: &Ident) -> bool {
+    module_of(owner, |module| module.constant.contains(&name.to_string())).unwrap_or_default()
+}
+
+/// Whether the `#[function] impl` of `model` that begins with the method `first` stands behind another one.
+pub fn is_second_block(model: &Ident, first: &Ident) -> bool {
+    let Some(file) = file_around(model) else { return false };
+    let blocks = file.modules.iter().filter_map(|module| module.blocks.get(&model.to_string()));
+    // Which module this one stands in, its span does not tell: where it may be the first, it is.
+    let mut places = blocks.filter_map(|blocks| blocks.iter().position(|method| first == method)).peekable();
+    places.peek().is_some() && places.all(|place| place > 0)
 }
 
 /// The path by which the module in which `owner` is defined imports `name`.
@@ -87,6 +107,11 @@ pub fn is_without_functions(name: &Ident) -> bool {
 pub fn is_undefined(name: &Ident) -> bool {
     let text = name.to_string();
     file_around(name).is_some_and(|file| file.is_module && !file.is_open && !file.values.contains(&text))
+}
+
+/// Whether the file around `name` has a constant of this name that is an array.
+pub fn is_list(name: &Ident) -> bool {
+    file_around(name).is_some_and(|file| file.lists.contains(&name.to_string()))
 }
 
 /// The constant of the file that a misspelt name may mean.
@@ -147,7 +172,12 @@ impl File {
             };
             match item {
                 // Constants of a body may be made by a `const fn`.
-                Item::Fn(function) => define(&function.sig.ident, function.sig.constness.is_none() && is_inert),
+                Item::Fn(function) => {
+                    define(&function.sig.ident, function.sig.constness.is_none() && is_inert);
+                    if function.sig.constness.is_some() && is_inert {
+                        module.constant.insert(function.sig.ident.to_string());
+                    }
+                }
                 Item::Struct(item) => {
                     define(&item.ident, is_struct);
                     if let Some(attribute) = item.attrs.iter().find(|attribute| is(attribute, &["model"])) {
@@ -157,11 +187,24 @@ impl File {
                     }
                 }
                 Item::Enum(item) => define(&item.ident, is_struct),
-                Item::Impl(block) => block.items.iter().for_each(|item| {
-                    if let ImplItem::Fn(method) = item {
-                        define(&method.sig.ident, false);
+                Item::Impl(block) => {
+                    let mut methods = vec![];
+                    for item in &block.items {
+                        if let ImplItem::Fn(method) = item {
+                            define(&method.sig.ident, false);
+                            methods.push(method.sig.ident.to_string());
+                        }
                     }
-                }),
+                    // One under a `cfg` may be the only one.
+                    let is_ours =
+                        block.attrs.iter().all(|attribute| is(attribute, INERT) || is(attribute, &["function"]));
+                    if let (Type::Path(path), Some(first), false, true) =
+                        (&*block.self_ty, methods.into_iter().next(), is_inert, is_ours)
+                        && let Some(last) = path.path.segments.last()
+                    {
+                        module.blocks.entry(last.ident.to_string()).or_default().push(first);
+                    }
+                }
                 Item::Use(import) => {
                     let mut imports = vec![];
                     self.is_open |= !imported(&import.tree, &mut vec![], &mut imports);
@@ -175,7 +218,12 @@ impl File {
                             .extend(imports.into_iter().map(|(name, path)| (name, format!("{colons}{path}"))));
                     }
                 }
-                Item::Const(item) => drop(self.values.insert(item.ident.to_string())),
+                Item::Const(item) => {
+                    self.values.insert(item.ident.to_string());
+                    if matches!(&*item.ty, Type::Array(_)) {
+                        self.lists.insert(item.ident.to_string());
+                    }
+                }
                 Item::Static(item) => drop(self.values.insert(item.ident.to_string())),
                 // The body of a macro is expanded elsewhere, where other names may be visible.
                 Item::Macro(item) => self.is_open |= item.ident.is_some() || may_define(&item.mac),

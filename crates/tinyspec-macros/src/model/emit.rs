@@ -55,6 +55,8 @@ fn plain_type(ty: &Type) -> TokenStream {
             quote!([#element; #length])
         }
         Type::Paren(inner) => plain_type(&inner.elem),
+        // Refused: users of the field see what it was meant to be.
+        Type::Reference(inner) if inner.lifetime.is_none() => plain_type(&inner.elem),
         Type::Path(path) => {
             match (path.path.segments.last().map(|last| last.ident.to_string()).as_deref(), inner_type(ty)) {
                 (Some("Tensor"), _) => without_arguments(ty),
@@ -183,7 +185,7 @@ pub fn needs_functions(model: &ModelStruct) -> TokenStream {
     );
     let (place, aside) = (editor::aside_of(name.span()), editor::aside(name));
     let check = quote_spanned!(place=> ::tinyspec::__private::check_functions);
-    let check = quote_spanned!(place=> #check(<#aside<#(#sizes),*>>::HAS_FUNCTIONS, #message));
+    let check = quote_spanned!(place=> #check(<#aside<#(#sizes),*>>::ONE_FUNCTION_IMPL_HOLDS_ALL_METHODS, #message));
     quote! {
         const _: () = {
             #[allow(unused_imports)]

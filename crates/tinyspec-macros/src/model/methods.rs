@@ -18,7 +18,8 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use std::rc::Rc;
 use syn::ext::IdentExt;
-use syn::{Attribute, FnArg, GenericParam, Ident, ImplItem, ImplItemFn, ItemImpl, Meta, Type};
+use syn::visit_mut::{self, VisitMut};
+use syn::{Attribute, FnArg, GenericParam, Ident, ImplItem, ImplItemFn, ItemImpl, Meta, PathArguments, Type};
 
 /// A number for a method's name, by which generic code finds it.
 pub fn name_hash(name: &str) -> u64 {
@@ -46,6 +47,14 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         let message = format!("`{name}` gets #[function]s here: write `#[model(functions)]` before its definition");
         diagnostics.error(Place::of(&name), message);
     }
+    // The file may tell that this is a second one; without it rustc does.
+    let is_second = methods.first().is_some_and(|first| source::is_second_block(&name, &first.item.sig.ident));
+    if is_second {
+        let message =
+            format!("`{name}` has a `#[function] impl` already: write these methods into it, there is one for a model");
+        diagnostics.error(Place::of(&name), message);
+    }
+    let is_whole = is_marked && !is_second;
     let context = context(&block);
     let fields = fields_callee(&name);
     let owner = format!("functions_of_{}", name.unraw());
@@ -63,7 +72,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         trace::trace(&signature, &method.block, &unknown(&found), &mut preview);
         found.insert(0, fields.clone());
         let state = quote!({ method #number [#options] #block });
-        let graph = match is_marked {
+        let graph = match is_whole {
             true => companion::visit(&found, &imports, &owner, &quote!(::tinyspec::__private::trace), &state),
             false => quote!(::tinyspec::__private::EmbeddedFunction::failed()),
         };
@@ -79,7 +88,8 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         let (visibility, ident) = (&method.vis, &method.sig.ident);
         let constant = graph_name(ident);
         let hash = name_hash(&ident.to_string());
-        let graph_name = format_ident!("graph_of_{}", ident.unraw().to_string());
+        // rustc names it where a check fails.
+        let graph_name = format_ident!("fn_{}", ident.unraw().to_string());
         let (declared, call, allow) =
             (&parameters.declared, parameters.call(&quote!(Self::#constant)), allow(is_wrong));
         let named = gradient::Named {
@@ -129,21 +139,26 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
             }
         }
     }
-    let companion = is_marked.then(|| companion::visit_in_module(&visited, &owner, &last, &quote!({ methods #block })));
+    let companion = is_whole.then(|| companion::visit_in_module(&visited, &owner, &last, &quote!({ methods #block })));
     let errors = diagnostics.to_tokens();
     // An `impl` may be that of one size.
     let sizes = (0..arguments_of(self_type)).map(|number| format_ident!("SIZE_{number}"));
     let sizes: Vec<Ident> = sizes.collect();
     let any_size = if sizes.is_empty() { TokenStream::new() } else { quote!(<#(#sizes),*>) };
     let (self_type, aside) = (impl_arguments(self_type), editor::aside(&name));
+    let announced = (!is_second).then(|| {
+        quote! {
+            #[doc(hidden)]
+            #[allow(dead_code)]
+            impl<#(const #sizes: usize),*> #aside #any_size {
+                #unlisted
+                const ONE_FUNCTION_IMPL_HOLDS_ALL_METHODS: bool = true;
+            }
+        }
+    });
     let items = quote! {
         impl #generics #self_type { #inside }
-        #[doc(hidden)]
-        #[allow(dead_code)]
-        impl<#(const #sizes: usize),*> #aside #any_size {
-            #unlisted
-            const HAS_FUNCTIONS: bool = true;
-        }
+        #announced
         #outside
         #companion
         #errors
@@ -202,6 +217,36 @@ impl Method {
     }
 }
 
+/// `Self::WIDTH` as `Linear::WIDTH`, which has a meaning outside of the `impl` too, where graphs are.
+struct Constants<'a>(&'a ItemImpl);
+
+impl VisitMut for Constants<'_> {
+    fn visit_path_mut(&mut self, path: &mut syn::Path) {
+        visit_mut::visit_path_mut(self, path);
+        let is_constant = |last: &syn::PathSegment| last.ident == last.ident.to_string().to_uppercase();
+        let (Some(first), Some(last), 2) = (path.segments.first(), path.segments.last(), path.segments.len()) else {
+            return;
+        };
+        let Type::Path(owner) = &*self.0.self_ty else { return };
+        if first.ident != "Self" || !is_constant(last) {
+            return;
+        }
+        // What may differ with the generics, the trace refuses.
+        if !self.0.generics.params.is_empty() {
+            return;
+        }
+        let (span, mut segments) = (first.ident.span(), owner.path.segments.clone());
+        for segment in &mut segments {
+            segment.ident.set_span(span);
+            if let PathArguments::AngleBracketed(sizes) = &mut segment.arguments {
+                sizes.colon2_token.get_or_insert_default();
+            }
+        }
+        segments.extend(path.segments.iter().skip(1).cloned());
+        path.segments = segments;
+    }
+}
+
 /// The methods, with their options; where an attribute that is ours stood, nothing is left.
 fn methods(block: &ItemImpl, diagnostics: &mut Diagnostics) -> Vec<Method> {
     let mut methods = vec![];
@@ -211,6 +256,7 @@ fn methods(block: &ItemImpl, diagnostics: &mut Diagnostics) -> Vec<Method> {
             continue;
         }
         let mut method = Method { item: item.clone(), options: Options::default() };
+        Constants(block).visit_impl_item_fn_mut(&mut method.item);
         cast::in_one_spelling(&mut method.item.block, diagnostics);
         let is_ours =
             |attribute: &Attribute| attribute.path().segments.last().is_some_and(|last| last.ident == "function");

@@ -140,8 +140,8 @@ pub struct FieldOptions {
 
 /// Types of Rust's own that no model is named like: of others rustc says whether they are models.
 const NO_MODELS: &[&str] = &[
-    "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "isize", "u8", "u16", "u32", "u64", "usize", "BTreeMap",
-    "HashMap", "PathBuf", "String",
+    "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "isize", "str", "u8", "u16", "u32", "u64", "usize", "Arc",
+    "BTreeMap", "Duration", "HashMap", "HashSet", "Instant", "PathBuf", "Rc", "String",
 ];
 
 const NO_FIELD: &str =
@@ -165,6 +165,20 @@ pub fn model_path(ty: &Type) -> Option<&syn::Path> {
     }
 }
 
+/// What arrays, `Vec`s, `Option`s and `Box`es hold in the end is no tensor, and no model for sure.
+fn holds_no_model(ty: &Type) -> bool {
+    match ty {
+        Type::Array(array) => holds_no_model(&array.elem),
+        Type::Paren(inner) => holds_no_model(&inner.elem),
+        Type::Path(path) => match (path.path.segments.last().map(|last| last.ident.to_string()), inner_type(ty)) {
+            (Some(name), Some(inner)) if matches!(name.as_str(), "Vec" | "Option" | "Box") => holds_no_model(inner),
+            (Some(name), _) => NO_MODELS.contains(&name.as_str()),
+            (None, _) => false,
+        },
+        _ => true,
+    }
+}
+
 /// `T` of `Vec<T>`.
 pub fn inner_type(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = ty else { return None };
@@ -184,6 +198,10 @@ pub fn field_type(
     child: Option<&Rc<ModelType>>,
     reader: &mut TypeReader,
 ) -> Option<FieldType> {
+    if holds_no_model(ty) {
+        reader.diagnostics.error(Place::of(ty), NO_FIELD);
+        return None;
+    }
     let read = inner_field_type(ty, options, child, reader)?;
     Some(if options.buffer { FieldType::Buffer(Box::new(read)) } else { read })
 }
@@ -222,10 +240,6 @@ fn inner_field_type(
                 )),
                 ("Box", Some(inner)) => inner_field_type(inner, options, child, reader),
                 ("Tensor", _) => Some(FieldType::Tensor(reader.tensor(ty)?)),
-                (name, _) if NO_MODELS.contains(&name) => {
-                    reader.diagnostics.error(Place::of(ty), NO_FIELD);
-                    None
-                }
                 _ => {
                     let arguments = match &last.arguments {
                         // Constants among them have their numbers before the model is known.
@@ -244,10 +258,8 @@ fn inner_field_type(
                 }
             }
         }
-        other => {
-            reader.diagnostics.error(Place::of(other), NO_FIELD);
-            None
-        }
+        // Refused as a whole.
+        _ => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Facts about dims: after `where(D % H == 0)` a `D` is `H` times a whole number, which is a dim of its own.
 
 use super::super::options::Fact;
-use super::types::TypeReader;
+use super::types::{TypeReader, mentions};
 use super::{FunctionSignature, Ident, NamedDim};
 use crate::diagnostics::{Place, source_text};
 use syn::{Expr, ExprLit, Lit};
@@ -59,7 +59,7 @@ pub fn made_dims(
     let mut made = vec![];
     // What others are made of comes first.
     while !left.is_empty() {
-        let next = left.iter().position(|fact| left.iter().all(|other| !mentions(&fact.by, &other.dim)));
+        let next = left.iter().position(|fact| left.iter().all(|other| !mentions(&fact.by, &other.dim.to_string())));
         let Some(next) = next else {
             reader.diagnostics.error(Place::of(&left[0].dim), "these facts go in a circle");
             break;
@@ -97,18 +97,6 @@ fn number(expression: &Expr) -> Option<i64> {
 
 fn common(one: i64, two: i64) -> i64 {
     if two == 0 { one } else { common(two, one % two) }
-}
-
-fn mentions(expression: &Expr, dim: &Ident) -> bool {
-    struct Names<'a>(&'a Ident, bool);
-    impl<'ast> syn::visit::Visit<'ast> for Names<'_> {
-        fn visit_ident(&mut self, ident: &'ast Ident) {
-            self.1 |= ident == self.0;
-        }
-    }
-    let mut names = Names(dim, false);
-    syn::visit::Visit::visit_expr(&mut names, expression);
-    names.1
 }
 
 impl FunctionSignature {

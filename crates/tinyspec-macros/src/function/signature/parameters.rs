@@ -7,8 +7,17 @@ use crate::function::source::is_plain;
 use crate::model::text_of_type;
 use crate::model::types::FieldType;
 use quote::quote;
+use syn::visit::{self, Visit};
 use syn::{FnArg, GenericArgument, Ident, Pat, PathArguments, Type};
 use tinyspec_ir::{DType, Shape};
+
+/// `x: &mut Tensor<…>`, which is refused with all that it would give back.
+pub fn is_updated_tensor(argument: &FnArg) -> bool {
+    let FnArg::Typed(argument) = argument else { return false };
+    let Type::Reference(reference) = &*argument.ty else { return false };
+    let Type::Path(path) = &*reference.elem else { return false };
+    reference.mutability.is_some() && path.path.segments.last().is_some_and(|last| last.ident == "Tensor")
+}
 
 pub fn name_of(argument: &FnArg) -> String {
     match argument {
@@ -39,9 +48,31 @@ pub fn refuse_qualifiers(written: &syn::Signature, diagnostics: &mut Diagnostics
     if let Some(variadic) = &written.variadic {
         refuse(Place::of(variadic), "variadic");
     }
-    if let Some(clause) = &written.generics.where_clause {
+    if let Some(clause) = &written.generics.where_clause
+        && !written.generics.type_params().any(|parameter| is_dtype(written, &parameter.ident))
+    {
         diagnostics.error(Place::of(clause), "the names in `<…>` are dims, which have no bounds of types; `#[function(bounds(B: 1..=4096))]` bounds sizes");
     }
+}
+
+/// A generic stands where tensors have their dtype, which is refused there.
+fn is_dtype(written: &syn::Signature, generic: &Ident) -> bool {
+    struct Dtypes<'a>(&'a Ident, bool);
+    impl<'ast> Visit<'ast> for Dtypes<'_> {
+        fn visit_path_segment(&mut self, segment: &'ast syn::PathSegment) {
+            if let ("Tensor", PathArguments::AngleBracketed(arguments)) =
+                (segment.ident.to_string().as_str(), &segment.arguments)
+                && let Some(GenericArgument::Type(Type::Path(dtype))) = arguments.args.first()
+            {
+                self.1 |= dtype.path.is_ident(self.0);
+            }
+            visit::visit_path_segment(self, segment);
+        }
+    }
+    let mut dtypes = Dtypes(generic, false);
+    written.inputs.iter().for_each(|input| dtypes.visit_fn_arg(input));
+    dtypes.visit_return_type(&written.output);
+    dtypes.1
 }
 
 pub fn declared_dims(written: &syn::Signature, diagnostics: &mut Diagnostics) -> Vec<Ident> {
@@ -49,7 +80,8 @@ pub fn declared_dims(written: &syn::Signature, diagnostics: &mut Diagnostics) ->
     for generic in &written.generics.params {
         match generic {
             syn::GenericParam::Type(parameter) => {
-                if !parameter.bounds.is_empty() || parameter.default.is_some() {
+                if (!parameter.bounds.is_empty() || parameter.default.is_some()) && !is_dtype(written, &parameter.ident)
+                {
                     let message = format!(
                         "`{}` is a dim: it has no bounds of types; `#[function(bounds({}: 1..=4096))]` bounds its size",
                         parameter.ident, parameter.ident
@@ -158,9 +190,8 @@ pub fn read_parameter(
                     Some((parameter(Passing::Scalar, quote!(#path)), Some(ty)))
                 }
                 None if path.path.segments.last().is_some_and(|last| last.ident == "Tensor") => {
-                    let message = "tensors are passed by reference: write `&Tensor<…>`";
-                    reader.diagnostics.error(place, message);
                     let ty = reader.tensor(&argument.ty)?;
+                    reader.diagnostics.error(place, "tensors are passed by reference: write `&Tensor<…>`");
                     let written = without_arguments(&argument.ty);
                     Some((parameter(Passing::Tensor, quote!(&#written)), Some(ty)))
                 }

@@ -1,7 +1,7 @@
 //! Types and dims: `Tensor<f32, B, { 2 * H }>`.
 
 use super::{Constants, TensorType};
-use crate::diagnostics::{Diagnostics, Place, source_text, undefined_size};
+use crate::diagnostics::{Diagnostics, Place, constant_of_self, source_text, undefined_size};
 use crate::function::source::is_undefined;
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -61,15 +61,18 @@ impl TypeReader<'_> {
         let name = path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
         let found = DType::from_name(&name).filter(|dtype| !matches!(dtype, DType::Void | DType::Index));
         if found.is_none() {
-            let is_dim = self.names.iter().any(|(dim, _)| *dim == name);
+            if self.names.iter().any(|(dim, _)| *dim == name) {
+                let message = format!(
+                    "`{name}` is a dim, and the dtype comes first, as in `Tensor<f32, {name}>`: a function of other dtypes is another function"
+                );
+                self.diagnostics.error_once(Place::of(path), message);
+                return None;
+            }
             let message = match name.as_str() {
                 "double" => "`double` is called `f64`".to_string(),
                 "float" => "`float` is called `f32`".to_string(),
                 "int" => "`int` is called `i32`".to_string(),
                 "half" => "`half` is called `f16`".to_string(),
-                _ if is_dim => format!(
-                    "`{name}` is a dim, and the dtype comes first, as in `Tensor<f32, {name}>`: a function of other dtypes is another function"
-                ),
                 _ => format!("`{name}` is no dtype; there are {}", dtypes()),
             };
             self.diagnostics.error(Place::of(path), message);
@@ -131,6 +134,10 @@ impl TypeReader<'_> {
                     self.diagnostics.error_once(Place::of(name), message);
                     return None;
                 }
+                if path.path.segments.first().is_some_and(|first| first.ident == "Self") {
+                    self.diagnostics.error(Place::of(path), constant_of_self(&path.path));
+                    return None;
+                }
                 return Some(self.constants.dim(source_text(&path.path), quote!(#path)));
             }
             Expr::Paren(inner) => return self.dim_or_none(&inner.expr),
@@ -155,6 +162,12 @@ impl TypeReader<'_> {
                     }
                 });
             }
+            // `SHAPE[0]`, `CONFIG.width`, `padded(64)`: Rust computes it of constants.
+            Expr::Index(_) | Expr::Field(_) | Expr::Call(_) | Expr::MethodCall(_)
+                if !self.names.iter().any(|(name, _)| mentions(expression, name)) =>
+            {
+                return Some(self.constants.dim(source_text(expression), quote!(#expression)));
+            }
             other => self.diagnostics.error(
                 Place::of(other),
                 "a dim is a number, a name, an outer constant, or `+`, `-`, `*`, `/`, `%` of them",
@@ -162,6 +175,19 @@ impl TypeReader<'_> {
         }
         None
     }
+}
+
+/// A name stands somewhere in an expression.
+pub fn mentions(expression: &Expr, name: &str) -> bool {
+    struct Names<'a>(&'a str, bool);
+    impl<'ast> syn::visit::Visit<'ast> for Names<'_> {
+        fn visit_ident(&mut self, ident: &'ast syn::Ident) {
+            self.1 |= ident == self.0;
+        }
+    }
+    let mut names = Names(name, false);
+    syn::visit::Visit::visit_expr(&mut names, expression);
+    names.1
 }
 
 /// What to write instead of a type that is no tensor.

@@ -118,9 +118,8 @@ impl Tracer<'_> {
                 continue;
             }
             let names = self.names();
-            let (shown, shown_by) = dim::with_names(&names, || (dividend.to_string(), divisor.to_string()));
-            let factor =
-                if shown_by.contains(['+', '-', '*', '/', '%']) { format!("({shown_by})") } else { shown_by.clone() };
+            let [shown, shown_by, factor] =
+                dim::with_names(&names, || [dividend.to_string(), divisor.to_string(), divisor.bracketed()]);
             let quotient = self.constants.dim(format!("({shown}/{factor})"), quote!((#whole / #by)));
             let value = quotient * divisor;
             if !works(&Assumption { slot, value: &value }) {
@@ -222,7 +221,7 @@ impl Tracer<'_> {
         let operands: Vec<_> = self.graph_types(args);
         self.assume(place, name, &shapes, |assumption| {
             let mut scratch = Graph::new();
-            let args = replaced(args, &operands, assumption, &mut scratch);
+            let args = replaced(args, &operands, &|shape| assumption.apply(shape), &mut scratch);
             args.is_ok_and(|args| ops::call(name, &mut scratch, &args).is_ok())
         })
     }
@@ -237,7 +236,8 @@ impl Tracer<'_> {
         self.assume(place, what, &shapes, |assumption| assumption.apply(&shapes[0]) == assumption.apply(&shapes[1]))
     }
 
-    fn graph_types(&self, args: &[MethodArg]) -> Vec<(tinyspec_ir::DType, Shape)> {
+    /// Dtype and shape of each tensor among the arguments.
+    pub(super) fn graph_types(&self, args: &[MethodArg]) -> Vec<(tinyspec_ir::DType, Shape)> {
         let nodes = args.iter().flat_map(|arg| match arg {
             MethodArg::Tensor(node) => std::slice::from_ref(node),
             MethodArg::Tensors(nodes) => nodes,
@@ -248,7 +248,7 @@ impl Tracer<'_> {
 }
 
 /// How many elements a tensor of this shape has.
-fn elements_of(shape: &Shape) -> Dim {
+pub(super) fn elements_of(shape: &Shape) -> Dim {
     shape.iter().fold(Dim::from(1), |product, dim| product * dim.clone())
 }
 
@@ -291,16 +291,16 @@ fn solutions(left: &Dim, right: &Dim) -> Vec<(u32, Dim, Dim)> {
 }
 
 /// The arguments with operands of the assumed shapes.
-fn replaced(
+pub(super) fn replaced(
     args: &[MethodArg],
     operands: &[(tinyspec_ir::DType, Shape)],
-    assumption: &Assumption,
+    assumed: &impl Fn(&[Dim]) -> Shape,
     scratch: &mut Graph,
 ) -> tinyspec_ir::Result<Vec<MethodArg>> {
     let mut operands = (0..).zip(operands);
     let mut operand = |scratch: &mut Graph| {
         let (slot, (dtype, shape)) = operands.next().unwrap_or_else(|| unreachable!("an operand for each tensor"));
-        let shape = scratch.shape(&assumption.apply(shape))?;
+        let shape = scratch.shape(&assumed(shape))?;
         scratch.add(Op::Param, &[shape], Arg::Param { slot, dtype: *dtype, device: None, addrspace: None })
     };
     args.iter()
@@ -310,7 +310,7 @@ fn replaced(
                 MethodArg::Tensors(nodes) => {
                     MethodArg::Tensors(nodes.iter().map(|_| operand(scratch)).collect::<tinyspec_ir::Result<_>>()?)
                 }
-                MethodArg::Shape(shape) => MethodArg::Shape(assumption.apply(shape)),
+                MethodArg::Shape(shape) => MethodArg::Shape(assumed(shape)),
                 other => other.clone(),
             })
         })

@@ -2,13 +2,13 @@
 
 use super::assume::Assumption;
 use super::expression::text_of;
-use super::{Check, ModelValue, Tracer, Value};
+use super::{Check, ModelValue, Tracer, Value, erased};
 use crate::diagnostics::Place;
 use crate::diagnostics::source_text;
 use crate::function::callees::callee_of;
 use crate::function::companion::{Callee, Known, respanned};
 use crate::function::signature::{Passing, ResultType, TensorType, open_span};
-use crate::function::source::is_plain;
+use crate::function::source::{is_const_function, is_plain};
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::punctuated::Punctuated;
@@ -100,6 +100,18 @@ impl Tracer<'_> {
                     self.arguments(&call.args);
                     Value::Wrong
                 }
+                None if path.get_ident().is_some_and(|name| is_const_function(&self.signature.ident, name)) => {
+                    let arguments: Vec<Value> = call.args.iter().map(|argument| self.expression(argument)).collect();
+                    if let Some(spoiled) = Value::without_value(&arguments) {
+                        return spoiled;
+                    }
+                    let arguments: Option<Vec<_>> = arguments.iter().map(super::constants::in_rust).collect();
+                    let Some(arguments) = arguments else { return Value::Unknown };
+                    let (shown, given): (Vec<_>, Vec<_>) =
+                        arguments.into_iter().map(|(text, given, _)| (text, given)).unzip();
+                    let (text, path) = (format!("{text}({})", shown.join(", ")), quote!(#path(#(#given),*)));
+                    Value::Constant { text, path, kind: None, size: None }
+                }
                 None => self.arguments(&call.args),
             };
         }
@@ -112,7 +124,11 @@ impl Tracer<'_> {
                     self.waits = true;
                     return Value::Wrong;
                 }
-                (Some("Some"), Some(value)) => return Value::Optional(Some(Box::new(self.expression(value)))),
+                (Some("Some"), Some(argument)) => {
+                    let value = self.expression(argument);
+                    let value = self.moved(argument, &value).unwrap_or(value);
+                    return Value::Optional(Some(Box::new(value)));
+                }
                 _ => {}
             }
             if let Some(ty) = segments.iter().rev().nth(1)
@@ -202,12 +218,24 @@ impl Tracer<'_> {
                 call.args.iter().for_each(|argument| drop(self.expression(argument)));
                 return Value::Unknown;
             }
+            None if model.fields.iter().any(|(field, _)| *field == name) => {
+                call.args.iter().for_each(|argument| drop(self.expression(argument)));
+                let message = self.field_called(model, call);
+                self.diagnostics.error_instead_of_rustc(whole, Place::of(&call.method), message);
+                return Value::Wrong;
+            }
             None => {
                 let known: Vec<String> = model.model.methods.iter().map(|(name, _)| format!("`{name}`")).collect();
                 let known = if known.is_empty() { "none".to_string() } else { known.join(", ") };
                 let message = format!("`{}` has no #[function] `{name}`; its functions: {known}", model.model.name);
                 call.args.iter().for_each(|argument| drop(self.expression(argument)));
-                self.probes.push(probe(model, call, &message));
+                let is_updated = self.signature.parameters.iter().any(|parameter| {
+                    let is_root = |path: &syn::Path| {
+                        erased(path, &self.signature.dim_names()).to_string() == model.root.to_string()
+                    };
+                    matches!(parameter.passing, Passing::Updated(_)) && parameter.model.as_ref().is_some_and(is_root)
+                });
+                self.probes.push(probe(model, is_updated, call, &message));
                 return Value::Unknown;
             }
         };
@@ -243,6 +271,23 @@ impl Tracer<'_> {
                 called.value
             }
             Err(value) => value,
+        }
+    }
+
+    /// `m.fc1(x)`, where `fc1` is a field.
+    fn field_called(&self, model: &ModelValue, call: &ExprMethodCall) -> String {
+        let (owner, field) = (text_of(&call.receiver).unwrap_or("model".into()), &call.method);
+        let value = model.fields.iter().find(|(name, _)| field == name).map(|(_, value)| value);
+        let functions = match value {
+            Some(Value::Model(inner)) => inner.model.methods.iter().map(|(name, _)| name.as_str()).collect(),
+            _ => vec![],
+        };
+        let given = source_text(&call.args);
+        let calls: Vec<String> =
+            functions.iter().map(|function| format!("`{owner}.{field}.{function}({given})`")).collect();
+        match calls.is_empty() {
+            true => format!("`{field}` is a field, not a function: `{owner}.{field}`"),
+            false => format!("`{field}` is a field: call a function of it, {}", calls.join(" or ")),
         }
     }
 
@@ -491,16 +536,19 @@ fn constants_in(dim: &Dim) -> Vec<Dim> {
 
 /// A method without a graph. Where there is none at all, this is wrong in the same way as the typed copy, and rustc says a
 /// thing once; where there is one, it compiles, and evaluation gives the message.
-fn probe(model: &ModelValue, call: &ExprMethodCall, message: &str) -> TokenStream {
+fn probe(model: &ModelValue, is_updated: bool, call: &ExprMethodCall, message: &str) -> TokenStream {
     let (root, access, method) = (&*model.root, &model.access, &call.method);
+    let mutability = is_updated.then(|| quote!(mut));
+    // Parameters are references, and rustc says so.
+    let receiver = if access.to_string() == quote!((*model)).to_string() { quote!(model) } else { quote!((#access)) };
     let never = call.args.iter().map(|_| quote!(::core::unreachable!()));
     let refuse = quote_spanned!(method.span()=> ::tinyspec::__private::refuse);
     let refuse = quote_spanned!(method.span()=> #refuse(#message));
     quote! {
         const _: () = {
             #[allow(unused, unreachable_code, clippy::all)]
-            let _ = |model: &#root| {
-                let _ = (#access).#method(#(#never),*);
+            let _ = |model: &#mutability #root| {
+                let _ = #receiver.#method(#(#never),*);
             };
             #refuse;
         };

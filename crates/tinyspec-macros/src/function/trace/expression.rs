@@ -2,8 +2,9 @@
 
 use super::inference::{Float, Kind, NumberType};
 use super::{Tracer, Value};
-use crate::diagnostics::{Adaptation, Place, source_text, undefined_size};
+use crate::diagnostics::{Adaptation, Place, constant_of_self, source_text, undefined_size};
 use crate::function::source::is_undefined;
+use proc_macro2::{Literal, TokenTree};
 use syn::{BinOp, Expr, ExprBinary, ExprPath, ExprUnary, Lit, Member, RangeLimits, UnOp};
 use tinyspec_ir::ops::{self, MethodArg, arithmetic};
 use tinyspec_ir::{Builder, DType, NodeId};
@@ -119,6 +120,10 @@ impl Tracer<'_> {
                     elements.into_iter().nth(index.index as usize).unwrap_or(Value::Unknown)
                 }
                 (Value::Wrong, _) => Value::Wrong,
+                (Value::Constant { text, path, .. }, member) => {
+                    let (text, path) = (format!("{text}.{}", source_text(member)), quote::quote!(#path.#member));
+                    Value::Constant { text, path, kind: None, size: None }
+                }
                 (Value::Model(model), Member::Named(name)) => {
                     let field = model.fields.iter().find(|(field, _)| name == field);
                     // rustc knows the fields.
@@ -129,6 +134,7 @@ impl Tracer<'_> {
                 _ => Value::Unknown,
             },
             Expr::Block(block) if block.label.is_none() => self.block(&block.block),
+            Expr::Const(constant) => self.block(&constant.block),
             Expr::Cast(cast) => self.cast(cast),
             Expr::Range(range) => self.range(range, expression),
             Expr::If(branch) => self.branch(branch, expression),
@@ -222,6 +228,11 @@ impl Tracer<'_> {
             self.diagnostics.error_instead_of_rustc(path, Place::of(name), message);
             return Value::Wrong;
         }
+        if segments.len() > 1 && segments[0] == "Self" {
+            let message = constant_of_self(&path.path);
+            self.diagnostics.error_instead_of_rustc(path, Place::of(path), message);
+            return Value::Wrong;
+        }
         Value::Constant { text: source_text(&path.path), path: quote::quote!(#path), kind: None, size: None }
     }
 
@@ -263,6 +274,19 @@ impl Tracer<'_> {
                     self.diagnostics.error(Place::of(&*index.index), message);
                     Value::Wrong
                 })
+            }
+            // Rust looks it up.
+            (Value::Constant { text, path, .. }, position @ (Value::Int(..) | Value::Constant { .. })) => {
+                let position = self.typed(position, NumberType::Usize);
+                let (shown, position) = match position {
+                    Value::Int(position, _) => {
+                        (position.to_string(), TokenTree::from(Literal::i128_unsuffixed(position)).into())
+                    }
+                    Value::Constant { text, path, .. } => (text, path),
+                    _ => return Value::Unknown,
+                };
+                let (text, path) = (format!("{text}[{shown}]"), quote::quote!(#path[#position]));
+                Value::Constant { text, path, kind: None, size: None }
             }
             (Value::Tuple(_), Value::Int(position, _)) => {
                 let tuple = text_of(&index.expr).unwrap_or("pair".into());
@@ -342,6 +366,14 @@ impl Tracer<'_> {
             return self.refuse(whole, message);
         };
         let place = Place::of(whole);
+        // What is assigned to stays where it is.
+        let moved = match assigning(&binary.op) {
+            Some(_) => None,
+            None => self.moved(&binary.left, &left),
+        };
+        if let Some(wrong) = moved.or_else(|| self.moved(&binary.right, &right)) {
+            return wrong;
+        }
         let operands = (
             self.operand(&left, self.dtype_of(&right), &binary.left),
             self.operand(&right, self.dtype_of(&left), &binary.right),
@@ -354,8 +386,12 @@ impl Tracer<'_> {
         match self.build(place.start, |graph| path(graph, x, y)) {
             Ok(node) => Value::Tensor(node),
             Err(error) => {
-                let row = operator_row(&op);
-                if let Some(value) = self.assume_of_method(place, row, &[MethodArg::Tensor(x), MethodArg::Tensor(y)]) {
+                let (name, args) = (operator_row(&op), [MethodArg::Tensor(x), MethodArg::Tensor(y)]);
+                if let Some(value) = self.assume_of_method(place, name, &args) {
+                    return value;
+                }
+                let row = ops::METHODS.iter().find(|row| row.name == name);
+                if let Some(value) = row.and_then(|row| self.stand_in_of_method(place, row, &args)) {
                     return value;
                 }
                 let error = match op {

@@ -8,6 +8,7 @@ use super::words::{
 };
 use super::{Tracer, Value};
 use crate::diagnostics::{Place, source_text};
+use crate::function::source::is_list;
 use proc_macro2::Span;
 use syn::punctuated::Punctuated;
 use syn::{Expr, ExprMethodCall, Ident, Token};
@@ -339,7 +340,10 @@ impl Tracer<'_> {
             Err(error) if error.kind() == ErrorKind::Arity && has_options(args) => Value::Unknown,
             Err(error) => match self.assume_of_method(place, row.name, args) {
                 Some(value) => value,
-                None => self.refused(place, &error, operands),
+                None => match self.stand_in_of_method(place, row, args) {
+                    Some(value) => value,
+                    None => self.refused(place, &error, operands),
+                },
             },
         }
     }
@@ -366,6 +370,13 @@ impl Tracer<'_> {
             _ => decided,
         };
         let value = &decided;
+        if let (Value::Constant { text, .. }, true, Expr::Path(path)) = (value, kind == ParamKind::shape, expression)
+            && path.path.get_ident().is_some_and(is_list)
+        {
+            let message =
+                format!("how many sizes `{text}` has no macro sees: write them one by one, `[{text}[0], {text}[1]]`");
+            return Err(self.refuse(expression, message));
+        }
         if let Value::Constant { text, path, kind: number, .. } = value {
             match (kind, number) {
                 (ParamKind::flag, None) => {
@@ -400,7 +411,10 @@ impl Tracer<'_> {
             return Err(self.refuse(expression, format!("`{method}`: `{param}` is borrowed: write `&{shown}`")));
         }
         let found = match (kind, value) {
-            (ParamKind::tensor, value) => return self.operand(value, like, expression).map(MethodArg::Tensor),
+            (ParamKind::tensor, value) => {
+                let wrong = self.moved(expression, value);
+                return wrong.map_or_else(|| self.operand(value, like, expression), Err).map(MethodArg::Tensor);
+            }
             (ParamKind::tensors, Value::List(values)) => {
                 let nodes: Option<Vec<_>> = values
                     .iter()

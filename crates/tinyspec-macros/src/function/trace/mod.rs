@@ -15,6 +15,7 @@ mod numbers;
 mod options;
 mod pick;
 mod results;
+mod stand_in;
 mod state;
 mod statement;
 mod value;
@@ -79,6 +80,8 @@ pub struct Tracer<'a> {
     inference: Inference,
     /// What the next trace assumes.
     assumed: Vec<Check>,
+    /// What this trace has taken for granted.
+    equalities: Vec<Check>,
     /// Buffers of the models that are passed.
     buffers: Vec<Buffer>,
     /// The first expression that has no value here and is not refused: rustc says what is wrong with it.
@@ -243,7 +246,8 @@ fn trace_one_way(
         let mut found = Diagnostics::default();
         let constants = known.0.clone();
         let assuming = Assuming { constants, inference, decided: decided.clone(), most_number };
-        let (outcome, assumed, inferred) = trace_assuming(signature, body, callees, assuming, &mut found)?;
+        let (outcome, Taken { assumed, equalities }, inferred) =
+            trace_assuming(signature, body, callees, assuming, &mut found)?;
         let is_inferred = !inferred.is_wrong();
         inference = inferred.again();
         if !assumed.is_empty() {
@@ -259,6 +263,7 @@ fn trace_one_way(
         let (traced, open) = (outcome.traced.filter(|_| is_right), outcome.open.filter(|_| is_right));
         let is_deferred = outcome.is_deferred || !decisions.is_empty();
         let outcome = Outcome { traced, open, is_deferred, ..outcome };
+        known.1.extend(equalities);
         return Ok(Way { decisions: decisions.to_vec(), outcome, found, checks: known.1 });
     }
 }
@@ -271,6 +276,14 @@ struct Assuming {
     most_number: i64,
 }
 
+/// What a trace has taken for granted of constants.
+struct Taken {
+    /// Sizes of constants, for the next trace.
+    assumed: Vec<Check>,
+    /// The rest.
+    equalities: Vec<Check>,
+}
+
 /// One trace, with what the ones before it have assumed of constants, and what is to be assumed in the next.
 fn trace_assuming(
     signature: &FunctionSignature,
@@ -278,7 +291,7 @@ fn trace_assuming(
     callees: &Told,
     Assuming { constants, inference, decided, most_number }: Assuming,
     diagnostics: &mut Diagnostics,
-) -> Result<(Outcome, Vec<Check>, Inference), Box<Decision>> {
+) -> Result<(Outcome, Taken, Inference), Box<Decision>> {
     let mut tracer = Tracer {
         signature,
         callees,
@@ -293,6 +306,7 @@ fn trace_assuming(
         counts: vec![],
         inference,
         assumed: vec![],
+        equalities: vec![],
         buffers: vec![],
         open: None,
         waits: false,
@@ -324,6 +338,7 @@ fn trace_assuming(
         probes,
         counts,
         assumed,
+        equalities,
         open,
         waits,
         methods,
@@ -345,7 +360,8 @@ fn trace_assuming(
         outputs,
     });
     let open = open.filter(|_| !is_reported);
-    Ok((Outcome { traced, constants, checks, methods, is_deferred, open }, assumed, inference))
+    let taken = Taken { assumed, equalities };
+    Ok((Outcome { traced, constants, checks, methods, is_deferred, open }, taken, inference))
 }
 
 /// The parameter that a model is, or is a part of.

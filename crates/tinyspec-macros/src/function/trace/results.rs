@@ -1,7 +1,7 @@
 //! What a body gives, compared with what its signature declares.
 
 use super::{Tracer, Value};
-use crate::diagnostics::Place;
+use crate::diagnostics::{Place, source_text};
 use crate::function::signature::{ResultType, TensorType};
 use syn::Expr;
 use tinyspec_ir::{Builder, NodeId};
@@ -35,6 +35,11 @@ impl Tracer<'_> {
     fn output(&mut self, wanted: &ResultType, value: Value, at: &Expr, outputs: &mut Vec<NodeId>) -> Option<()> {
         match (wanted, value) {
             (_, Value::Unknown | Value::Wrong) => None,
+            (ResultType::Tensor(_), Value::Tensor(_)) if self.is_of_parameter(at) => {
+                let text = source_text(at);
+                self.refuse(at, format!("`{text}` stays in its model: write `{text}.clone()`, which copies no data"));
+                None
+            }
             (ResultType::Tensor(wanted), Value::Tensor(node)) => {
                 let wanted = TensorType {
                     dtype: wanted.dtype,
@@ -46,6 +51,12 @@ impl Tracer<'_> {
                     && self.assume_equal(Place::of(at), &what, &found, &wanted.shape).is_some()
                 {
                     return None;
+                }
+                if self.graph.dtype(node) == wanted.dtype
+                    && let Some(node) = self.taken_as(Place::of(at), &what, node, &wanted.shape)
+                {
+                    outputs.push(node);
+                    return Some(());
                 }
                 if self.graph.dtype(node) != wanted.dtype || self.graph.props(node).shape != wanted.shape {
                     let hint = self.difference(&self.tensor_type(node), &wanted);

@@ -137,7 +137,8 @@ impl Tracer<'_> {
         let (found, wanted) = (self.tensor_type(node), self.tensor_type(before));
         if found != wanted {
             let is_checked = found.dtype == wanted.dtype
-                && self.assume_equal(Place::of(whole), "state", &found.shape, &wanted.shape).is_some();
+                && (self.assume_equal(Place::of(whole), "state", &found.shape, &wanted.shape).is_some()
+                    || self.taken_as(Place::of(whole), "state", node, &wanted.shape).is_some());
             if !is_checked {
                 let hint = self.difference(&found, &wanted);
                 let (found, wanted) = (self.show_type(&found), self.show_type(&wanted));
@@ -152,6 +153,33 @@ impl Tracer<'_> {
         self.buffers[number].node = self.without_gradient(node);
         self.diagnostics.adapt(whole, Adaptation::State);
         Value::UNIT
+    }
+
+    /// A tensor of a parameter's model, by value: it stays where it is. rustc would say that it is cloned.
+    pub(super) fn moved(&mut self, expression: &Expr, value: &Value) -> Option<Value> {
+        let is_taken = matches!(value, Value::Tensor(_)) && self.is_of_parameter(expression);
+        is_taken.then(|| {
+            let text = crate::diagnostics::source_text(expression);
+            self.refuse(expression, format!("`{text}` stays in its model: write `&{text}`"))
+        })
+    }
+
+    /// A field of a model that is a parameter.
+    pub(super) fn is_of_parameter(&self, expression: &Expr) -> bool {
+        fn root(expression: &Expr) -> Option<&syn::Ident> {
+            match expression {
+                Expr::Path(path) => path.path.get_ident(),
+                Expr::Field(field) => root(&field.base),
+                Expr::Index(index) => root(&index.expr),
+                Expr::Paren(inner) => root(&inner.expr),
+                _ => None,
+            }
+        }
+        let is_part = matches!(expression, Expr::Field(_) | Expr::Index(_));
+        let Some(name) = root(expression).filter(|_| is_part).map(ToString::to_string) else { return false };
+        let is_shadowed = self.scopes.iter().skip(1).any(|scope| scope.contains_key(&name));
+        let models = self.signature.parameters.iter().filter(|parameter| parameter.model.is_some());
+        !is_shadowed && models.into_iter().any(|parameter| parameter.ident == name)
     }
 
     /// The place that an expression names: a buffer, or what is made of them.

@@ -56,6 +56,7 @@ impl Tracer<'_> {
             return self.bind_wrong(&local.pat);
         }
         let mut value = self.expression(&init.expr);
+        value = self.moved(&init.expr, &value).unwrap_or(value);
         if let Pat::Type(typed) = &local.pat {
             value = self.annotated(&typed.ty, value);
         }
@@ -114,6 +115,11 @@ impl Tracer<'_> {
                 let found = TensorType { dtype: self.graph.dtype(*node), shape: self.graph.props(*node).shape.clone() };
                 if found.dtype == wanted.dtype
                     && self.assume_equal(Place::of(at), "annotation", &found.shape, &wanted.shape).is_some()
+                {
+                    return;
+                }
+                if found.dtype == wanted.dtype
+                    && self.taken_as(Place::of(at), "annotation", *node, &wanted.shape).is_some()
                 {
                     return;
                 }

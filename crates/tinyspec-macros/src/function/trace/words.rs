@@ -171,6 +171,11 @@ pub(super) fn found_text(kind: ParamKind, value: &Value) -> String {
             let other = values.iter().find(|value| !matches!(value, Value::Tensor(_)));
             other.map_or("a list".to_string(), |other| format!("a list with {} in it", other.describe()))
         }
+        (ParamKind::shape, Value::List(values)) => {
+            let is_size = |value: &&Value| matches!(value, Value::Int(..) | Value::Dim(_) | Value::Constant { .. });
+            let other = values.iter().find(|value| !is_size(value));
+            other.map_or("a list".to_string(), |other| format!("a list with {} in it", other.describe()))
+        }
         (ParamKind::dtype, Value::Constant { text, .. }) => format!("`{text}`"),
         (_, value) => value.describe().to_string(),
     }

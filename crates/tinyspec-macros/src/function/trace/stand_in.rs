@@ -1,0 +1,126 @@
+//! Equalities of constants that say no constant's size, such as `8 == H * (D / H)`: `const` evaluation looks at them, and the
+//! trace goes on with a tensor of the type that is right if they hold. The typed copy makes the graph, where constants
+//! have values.
+
+use super::assume::{elements_of, replaced};
+use super::{Check, Tracer, Value};
+use crate::diagnostics::Place;
+use tinyspec_ir::ops::{self, Method, MethodArg, movement};
+use tinyspec_ir::{Arg, Builder, Dim, Graph, NodeId, Op, Shape, dim};
+
+impl Tracer<'_> {
+    /// A method has refused these arguments: its value, if constants alone decide whether it is right to.
+    pub(super) fn stand_in_of_method(&mut self, place: Place, row: &Method, args: &[MethodArg]) -> Option<Value> {
+        if let ("reshape", [MethodArg::Tensor(node), MethodArg::Shape(target)]) = (row.name, args) {
+            let elements = elements_of(&self.graph.props(*node).shape);
+            let check = self.equality(place, row.name, &elements, &elements_of(target))?;
+            let node = self.stand_in(place, *node, target)?;
+            self.leave_to_constants(vec![check]);
+            return Some(Value::Tensor(node));
+        }
+        let operands = self.graph_types(args);
+        let dims: Vec<Dim> = operands.iter().flat_map(|(_, shape)| shape).cloned().collect();
+        for (found, wanted) in dims.iter().flat_map(|found| dims.iter().map(move |wanted| (found, wanted))) {
+            let Some(check) = self.equality(place, row.name, found, wanted) else { continue };
+            let equal = |shape: &[Dim]| -> Shape {
+                shape.iter().map(|dim| if dim == wanted { found } else { dim }).cloned().collect()
+            };
+            let mut scratch = Graph::new();
+            let tried = replaced(args, &operands, &equal, &mut scratch);
+            if !tried.is_ok_and(|args| ops::call(row.name, &mut scratch, &args).is_ok()) {
+                continue;
+            }
+            let mut stand_in = |node: NodeId| {
+                let shape = equal(&self.graph.props(node).shape);
+                self.stand_in(place, node, &shape)
+            };
+            let args: Option<Vec<MethodArg>> = args
+                .iter()
+                .map(|arg| {
+                    Some(match arg {
+                        MethodArg::Tensor(node) => MethodArg::Tensor(stand_in(*node)?),
+                        MethodArg::Tensors(nodes) => {
+                            MethodArg::Tensors(nodes.iter().map(|&node| stand_in(node)).collect::<Option<_>>()?)
+                        }
+                        MethodArg::Shape(shape) => MethodArg::Shape(equal(shape)),
+                        other => other.clone(),
+                    })
+                })
+                .collect();
+            let args = args?;
+            let nodes = self.build(place.start, |graph| ops::call(row.name, graph, &args)).ok()?;
+            self.leave_to_constants(vec![check]);
+            let mut values = nodes.into_iter().map(Value::Tensor);
+            return if row.is_list { Some(Value::List(values.collect())) } else { values.next() };
+        }
+        None
+    }
+
+    /// The tensor with the shape that it must have, if constants alone decide whether it has it.
+    pub(super) fn taken_as(&mut self, place: Place, what: &str, node: NodeId, wanted: &Shape) -> Option<NodeId> {
+        let found = self.graph.props(node).shape.clone();
+        if found == *wanted || found.len() != wanted.len() {
+            return None;
+        }
+        let different = found.iter().zip(wanted).filter(|(found, wanted)| found != wanted);
+        let checks = different.map(|(found, wanted)| self.equality(place, what, found, wanted));
+        let checks = checks.collect::<Option<Vec<_>>>()?;
+        let node = self.stand_in(place, node, wanted)?;
+        self.leave_to_constants(checks);
+        Some(node)
+    }
+
+    fn leave_to_constants(&mut self, checks: Vec<Check>) {
+        self.equalities.extend(checks);
+        self.is_deferred = true;
+    }
+
+    /// What `const` evaluation compares, if two sizes differ in constants alone.
+    fn equality(&self, place: Place, what: &str, found: &Dim, wanted: &Dim) -> Option<Check> {
+        let (found, wanted) = found.ratio(wanted);
+        if !may_be_equal(&found, &wanted) {
+            return None;
+        }
+        // What is made of constants is named first.
+        let (constant, other) = if wanted.as_const().is_some() { (found, wanted) } else { (wanted, found) };
+        let (expected, value) = (self.constants.in_rust(&constant)?, self.constants.in_rust(&other)?);
+        let [shown, found] = dim::with_names(&self.names(), || [constant.to_string(), other.to_string()]);
+        Some(Check { place, what: what.to_string(), constant: Some(shown), expected, found, value })
+    }
+
+    /// One element of a tensor, as many times as `shape` says: of the same dtype, and with a gradient where that has one.
+    fn stand_in(&mut self, place: Place, node: NodeId, shape: &Shape) -> Option<NodeId> {
+        if self.graph.props(node).shape == *shape {
+            return Some(node);
+        }
+        let rank = self.graph.props(node).shape.len();
+        let made = self.build(place.start, |graph| {
+            let [zero, one] = [0, 1].map(|size| Shape::from_iter(std::iter::repeat_n(Dim::from(size), rank)));
+            let element = movement::shrink(graph, node, &zero, &one)?;
+            let scalar = graph.shape(&[])?;
+            let element = graph.add(Op::Reshape, &[element, scalar], Arg::None)?;
+            let shape = graph.shape(shape)?;
+            graph.add(Op::Expand, &[element, shape], Arg::None)
+        });
+        made.ok()
+    }
+}
+
+/// Some values of the constants make these different sizes equal.
+fn may_be_equal(one: &Dim, other: &Dim) -> bool {
+    let difference = one - other;
+    let (mut number, mut common) = (0, 0);
+    for (atoms, coefficient) in difference.terms() {
+        match atoms.is_empty() {
+            true => number = coefficient,
+            false => common = divisor(common, coefficient.unsigned_abs()),
+        }
+    }
+    let (least, greatest) = difference.bounds();
+    common > 0 && number.unsigned_abs() % common == 0 && (least..=greatest).contains(&0)
+}
+
+/// The greatest that divides both.
+fn divisor(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { divisor(other, one % other) }
+}
