@@ -73,7 +73,8 @@ pub use tinyspec_ir::{DType, Dim, ErrorKind};
 ///
 /// **Types.** A parameter is `&Tensor<dtype, dims…>` or a number (`f32`, `i64`, …), which is a tensor of shape `()` inside.
 /// A dim is a literal, a name declared in `<…>` (bound at each call, checked for agreement between arguments), a `const`
-/// of the scope around the function, or `{ an expression }` over them. The result is a tensor or a tuple of tensors.
+/// of the scope around the function, what Rust computes of constants (`{ SHAPE[0] }`, `{ CONFIG.width }`, a `const fn`), or
+/// `{ an expression }` over them. The result is a tensor or a tuple of tensors.
 /// For a size of 0 the body is run as plain Rust: sums of nothing are 0, and a first row is refused.
 /// At run time a [`Tensor`] has its shape as a value, so the function that is left takes and returns plain `Tensor`s.
 ///
