@@ -87,7 +87,7 @@ fn labels(client: &mut Client, place: &str) -> Vec<String> {
         .filter_map(|item| item["label"].as_str())
         .map(|label| label.trim_matches('…').to_string())
         .collect();
-    for internal in ["__", "fn_", "ONE_FUNCTION_IMPL", "DIM_"] {
+    for internal in ["__", "fn_loss", "fn_forward", "ONE_FUNCTION_IMPL", "DIM_"] {
         assert!(
             labels.iter().all(|label| !label.contains(internal)),
             "`{internal}` is listed at `{place}`: {labels:?}"
