@@ -1,11 +1,11 @@
-//! Types of operands: how wide they are, what a constant means, which modifiers are allowed.
+//! Operand types: their width, how an inline constant or a literal is read, which modifiers apply.
 
 use super::text::Operand;
 
-/// The type of an operand or of the result of a vector instruction.
+/// The type of an operand, or of the result, of a vector instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Bits: each bit of the result depends on few bits of the operands, so unwritten bits are tracked one by one.
+    /// Raw bits: each result bit depends on few operand bits, so unwritten bits are tracked individually.
     B16,
     B32,
     B64,
@@ -13,24 +13,24 @@ pub(super) enum Kind {
     I16,
     I32,
     U64,
-    /// A constant of 32 bits is sign-extended.
+    /// A 32-bit literal is sign-extended.
     I64,
     F16,
     F32,
     F64,
-    /// Two of 16 bits in a register.
+    /// Two 16-bit values in one register.
     PairB16,
     PairI16,
     PairF16,
-    /// Two of 32 bits in a pair of registers.
+    /// Two 32-bit values in a register pair.
     PairB32,
     PairF32,
-    /// A float of 16 bits or of 32, which `op_sel_hi` says.
+    /// An f16 or an f32, as `op_sel_hi` selects.
     Mixed,
 }
 
 impl Kind {
-    /// How many registers it takes.
+    /// The number of registers it occupies.
     pub fn count(self) -> u16 {
         match self {
             Kind::B64 | Kind::U64 | Kind::I64 | Kind::F64 | Kind::PairB32 | Kind::PairF32 => 2,
@@ -46,12 +46,12 @@ impl Kind {
         matches!(self, Kind::PairB16 | Kind::PairI16 | Kind::PairF16 | Kind::PairB32 | Kind::PairF32)
     }
 
-    /// Unwritten bits are tracked one by one.
+    /// Whether unwritten bits are tracked individually.
     pub const fn is_bits(self) -> bool {
         matches!(self, Kind::B16 | Kind::B32 | Kind::B64 | Kind::PairB16 | Kind::PairB32)
     }
 
-    /// The sign, if it is a float.
+    /// The sign bit of a float.
     pub fn sign(self) -> Option<u64> {
         match self {
             Kind::F16 => Some(1 << 15),
@@ -61,7 +61,7 @@ impl Kind {
         }
     }
 
-    /// The bits of a constant. Constants on which chips or documents disagree are refused.
+    /// The bits of an inline constant or a literal. Those on which chips or manuals disagree are refused.
     pub fn constant(self, operand: &Operand) -> Result<u64, String> {
         let inline = |value: i64| (-16..=64).contains(&value);
         match *operand {
@@ -78,22 +78,22 @@ impl Kind {
 
     fn literal(self, bits: u32, fits: bool) -> Result<u64, String> {
         if !fits {
-            return Err("a constant of more than 32 bits".into());
+            return Err("a literal of more than 32 bits".into());
         }
         match self {
             Kind::F64 => Ok(u64::from(bits) << 32),
             Kind::I64 => Ok(i64::from(bits as i32) as u64),
-            Kind::PairB32 | Kind::PairF32 => Err("a constant of a pair of registers".into()),
+            Kind::PairB32 | Kind::PairF32 => Err("a literal for a register pair".into()),
             _ => Ok(bits.into()),
         }
     }
 
     fn float(self, value: f64) -> Result<u64, String> {
-        // 1 / (2 π), printed with fewer digits than its value has.
+        // 1 / (2π), which the disassembler prints rounded.
         let is_turn = (value - 0.159_154_943_091_895_32).abs() < 1e-4;
         let known = [0.5, 1.0, 2.0, 4.0];
         if !is_turn && !known.contains(&value.abs()) {
-            return Err(format!("{value} is no constant of an instruction"));
+            return Err(format!("{value} is no inline constant"));
         }
         let single = if is_turn { 0x3e22_f983 } else { (value as f32).to_bits() };
         Ok(match self {
@@ -112,7 +112,7 @@ impl Kind {
                     value.to_bits()
                 }
             }
-            Kind::PairI16 | Kind::PairB16 | Kind::I16 => return Err("a float among integers of 16 bits".into()),
+            Kind::PairI16 | Kind::PairB16 | Kind::I16 => return Err("a float constant for a 16-bit integer".into()),
             Kind::B32 | Kind::I32 | Kind::F32 | Kind::Mixed | Kind::PairF32 | Kind::PairB32 => single.into(),
         })
     }

@@ -1,7 +1,7 @@
-//! The instructions that are simulated, one a row: names, what the operands are, and the function of the lanes.
+//! The simulated instructions, one per row: names, operand types and the function of the lanes.
 //!
-//! Where families of chips name an instruction differently, its row lists the names, separated by `|`. Suffixes such as
-//! `_e64`, which only choose an encoding, are left out.
+//! Where chip families name an instruction differently, its row lists the names, separated by `|`. Suffixes that only select
+//! an encoding, such as `_e64`, are left out.
 
 mod compare;
 mod float;
@@ -24,7 +24,7 @@ pub(super) enum Masks {
     None,
     /// The mask is the result.
     Result,
-    /// EXEC is the result, and on gfx9 a mask as well.
+    /// EXEC is the result; on gfx9 a mask is written, too.
     ResultActive,
     /// A mask follows the result.
     Out,
@@ -32,7 +32,7 @@ pub(super) enum Masks {
     OutIn,
     /// The last operand is a mask.
     In,
-    /// VCC is an operand without being named.
+    /// VCC is an implicit operand.
     InCarry,
 }
 
@@ -43,14 +43,14 @@ pub(super) struct Row {
     pub from: &'static [Kind],
     pub function: Function,
     pub masks: Masks,
-    /// The last operand is the register of the result, and does not appear in the text.
+    /// The destination is also the last operand, which the text omits.
     pub accumulates: bool,
-    /// Which parts of the result depend on unwritten parts of operands is found by trying other values for these: the low half
-    /// of a sum is right whatever the high halves are. Always so for results that are bits.
+    /// Which parts of the result depend on unwritten parts of the operands is found by trying other values for those: the low
+    /// half of a sum does not depend on the high halves. Always set where the result is raw bits.
     pub follows: bool,
-    /// A narrow result goes to this half and preserves the other one, on every chip.
+    /// A 16-bit result goes to this half and preserves the other, on every chip.
     pub half: Option<Half>,
-    /// What `clamp` makes of an instruction of integers: its function, which then stops at the least and the greatest number.
+    /// The saturating function that `clamp` selects on an integer instruction.
     pub saturating: Option<Function>,
 }
 
@@ -102,7 +102,7 @@ pub(super) fn scalar(name: &str) -> Option<&'static Scalar> {
     rows.get(name)
 }
 
-/// The row of an access of memory.
+/// The row of a memory access.
 pub(super) fn transfer(name: &str) -> Option<&'static Transfer> {
     static ROWS: OnceLock<HashMap<&'static str, Transfer>> = OnceLock::new();
     let rows = ROWS.get_or_init(|| {

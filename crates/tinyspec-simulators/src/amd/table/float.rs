@@ -1,4 +1,4 @@
-//! Floats of 32 and 64 bits, and what becomes of numbers of other kinds.
+//! f32 and f64, and conversions between types.
 
 use super::super::arithmetic::{
     brain, choose_long, d, division_fix, division_fix_long, division_multiply_add, division_multiply_add_long,
@@ -10,7 +10,7 @@ use super::super::lanes::{Function, Longs, PART, Words, carry, longs, words};
 use super::super::text::Half;
 use super::{Masks, Row, Vectors};
 
-/// A function of f32s that processors have one instruction for.
+/// A function of f32s for which the host has a single instruction.
 macro_rules! hot {
     (|$a:ident, $b:ident, $c:ident| $value:expr) => {{
         #[inline(always)]
@@ -69,7 +69,7 @@ fn fused(a: u32, b: u32, c: u32) -> u32 {
     single(f(a).mul_add(f(b), f(c)), [a, b, c])
 }
 
-/// A product and a sum, each rounded, of numbers that are 0 where they are subnormal.
+/// A product and a sum, each rounded, with subnormals flushed to 0.
 fn apart(a: u32, b: u32, c: u32) -> u32 {
     let flushed = |bits: u32| if f(bits).is_subnormal() { bits & 0x8000_0000 } else { bits };
     let [x, y, z] = [a, b, c].map(flushed);
@@ -82,7 +82,7 @@ fn fused_long(a: u64, b: u64, c: u64) -> u64 {
     double(d(a).mul_add(d(b), d(c)), [a, b, c])
 }
 
-/// The same function of each register of pairs.
+/// The same function on both registers of a pair.
 fn pairs(function: Function) -> Function {
     match function {
         Function::Words(of) => Function::Pairs(of),
@@ -103,7 +103,7 @@ fn one_long(of: impl Fn(f64) -> f64, a: u64) -> u64 {
     double(of(d(a)), [a])
 }
 
-/// The fraction, below 1 even where it rounds to that.
+/// The fraction, kept below 1 where it would round to 1.
 fn fraction(a: u32) -> u32 {
     one(|a| if a.is_infinite() { f32::NAN } else { (a - a.floor()).min(f(0x3f7f_ffff)) }, a)
 }
@@ -116,12 +116,12 @@ fn mantissa(a: u32) -> u32 {
     single(split_long(f(a).into()).0 as f32, [a])
 }
 
-/// The exponent that a mantissa of [1/2, 1) goes with; 0 for what has none.
+/// The exponent to a mantissa in [1/2, 1); 0 for zeros, infinities and nans.
 fn exponent(value: f64) -> u32 {
     split_long(value).1 as u32
 }
 
-/// Turns, as the sine and cosine count them, within 256 of them.
+/// Sine or cosine of an argument in turns; beyond 256 turns the argument counts as 0.
 fn turn(a: u32, of: fn(f64) -> f64) -> u32 {
     let value = f64::from(f(a));
     if value.is_infinite() {
@@ -159,7 +159,7 @@ pub(super) fn rows() -> Vectors {
         ),
         ("v_fma_f32|v_fmaak_f32|v_fmamk_f32", Row::new(F32, three, hot!(|a, b, c| fused(a, b, c)))),
         ("v_fmac_f32", Row::new(F32, three, hot!(|a, b, c| fused(a, b, c))).accumulates()),
-        // Rounded twice, without subnormal numbers.
+        // Rounded twice, subnormals flushed.
         ("v_mad_f32|v_madak_f32|v_madmk_f32", Row::new(F32, three, words!(|a, b, c| apart(a, b, c)))),
         ("v_mac_f32", Row::new(F32, three, words!(|a, b, c| apart(a, b, c))).accumulates()),
         ("v_max_f32", Row::new(F32, two, hot!(|a, b, _c| maximum_ieee(a, b)))),
@@ -247,7 +247,7 @@ pub(super) fn rows() -> Vectors {
             .masks(Masks::InCarry),
         ),
         ("v_div_fixup_f64", Row::new(F64, three_long, longs!(|a, b, c| division_fix_long(a, b, c)))),
-        // From one kind to another.
+        // Conversions.
         ("v_cvt_f32_i32", Row::new(F32, &[I32], words!(|a| (a as i32 as f32).to_bits()))),
         ("v_cvt_f32_u32", Row::new(F32, &[I32], words!(|a| (a as f32).to_bits()))),
         ("v_cvt_i32_f32", Row::new(I32, &[F32], words!(|a| f(a) as i32 as u32))),
@@ -298,7 +298,7 @@ pub(super) fn rows() -> Vectors {
 
 fn to_single(a: u64) -> u32 {
     match d(a).is_nan() {
-        // Sign and the bits of the nan that there is room for.
+        // The sign, and as much of the nan payload as fits.
         true => ((a >> 32) as u32 & 0x8000_0000) | 0x7fc0_0000 | (a >> 29) as u32 & 0x003f_ffff,
         false => (d(a) as f32).to_bits(),
     }

@@ -1,4 +1,4 @@
-//! Integers and bits of 32 and 64 bits.
+//! Integers and raw bits, 32 and 64 wide.
 
 use super::super::kind::Kind::{B16, B32, B64, I32, I64, PairB32, U64};
 use super::super::lanes::{Function, PART, carry, longs, words};
@@ -15,7 +15,7 @@ fn extract_signed(a: u32, offset: u32, width: u32) -> u32 {
         return 0;
     }
     let field = (a as i32 >> offset) as u32;
-    // Beyond bit 31 the sign goes on.
+    // Bits above 31 are copies of the sign.
     ((field << (32 - width)) as i32 >> (32 - width)) as u32
 }
 
@@ -23,7 +23,7 @@ fn low_24(a: u32) -> i32 {
     (a << 8) as i32 >> 8
 }
 
-/// Bytes of `a` (4 to 7) and `b` (0 to 3) as four selectors choose them.
+/// Selects four bytes from `b` (0 to 3) and `a` (4 to 7).
 fn permute(a: u32, b: u32, selectors: u32) -> u32 {
     let bytes = u64::from(a) << 32 | u64::from(b);
     let sign = |bit: u32| if bytes >> bit & 1 == 1 { 0xff } else { 0 };
@@ -36,12 +36,12 @@ fn permute(a: u32, b: u32, selectors: u32) -> u32 {
     (0..4).fold(0, |word, place| word | byte(selectors >> (8 * place) & 0xff) << (8 * place))
 }
 
-/// The first set bit from above; all ones where there is none.
+/// The number of leading zeros; all ones where no bit is set.
 pub(super) fn first_above(a: u32) -> u32 {
     if a == 0 { u32::MAX } else { a.leading_zeros() }
 }
 
-/// The first bit from above that is not the sign.
+/// The number of leading bits that equal the sign; all ones where all do.
 pub(super) fn first_other(a: u32) -> u32 {
     let other = if (a as i32) < 0 { !a } else { a };
     first_above(other)
@@ -70,7 +70,7 @@ fn subtract(a: u32, b: u32, borrow: bool) -> (u32, bool) {
     (difference as u32, difference < 0)
 }
 
-/// A product of bytes of each operand, summed.
+/// A sum of products of bytes.
 fn dot(a: u32, b: u32, c: u32, is_signed: [bool; 2]) -> u32 {
     let byte = |word: u32, place: u32, is_signed: bool| {
         let byte = (word >> (8 * place)) as u8;

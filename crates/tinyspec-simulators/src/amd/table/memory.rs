@@ -1,4 +1,4 @@
-//! Accesses of memory.
+//! Memory accesses.
 
 use super::super::arithmetic::{brain, choose_long, d, double};
 use super::super::arithmetic::{f, half, maximum, maximum_ieee, minimum, minimum_ieee, single, widen};
@@ -9,14 +9,14 @@ use super::super::text::Half;
 pub(in super::super) enum TransferKind {
     Load,
     Store,
-    /// Two elements, at offsets in units of so many elements.
+    /// Two elements, at offsets in units of this many elements.
     LoadTwo(u32),
     StoreTwo(u32),
-    /// An atomic operation without a result.
+    /// An atomic operation that returns nothing.
     Atomic(Atomic),
     /// One that returns the old value.
     AtomicReturning(Atomic),
-    /// Lanes read each other's registers through the crossbar of LOCAL memory.
+    /// Lanes read each other's registers through the LDS crossbar.
     Permute(Permutation),
 }
 
@@ -57,7 +57,7 @@ pub(in super::super) enum Place {
 pub(in super::super) struct Transfer {
     pub kind: TransferKind,
     pub place: Place,
-    /// Of an element.
+    /// Bytes per element.
     pub bytes: usize,
     pub count: usize,
     pub is_signed: bool,
@@ -213,7 +213,7 @@ fn add_halves(a: u64, b: u64) -> u64 {
     (of(low(a), low(b)) | of(low(a) >> 16, low(b) >> 16) << 16).into()
 }
 
-/// Both halves, as bf16: f32 has more than twice its bits and two, so rounding twice is rounding once.
+/// Both halves, as bf16: f32 has more than twice its precision plus two bits, so rounding twice is rounding once.
 fn add_brains(a: u64, b: u64) -> u64 {
     let of = |a: u32, b: u32| brain(f(a << 16) + f(b << 16));
     (of(low(a), low(b)) | of(low(a) >> 16, low(b) >> 16) << 16).into()
@@ -258,8 +258,8 @@ fn atomics() -> Atomics {
 /// Names in GLOBAL memory and in LOCAL memory, bytes, operation.
 type Exchanges = Vec<(&'static [&'static str], &'static [&'static str], usize, Atomic)>;
 
-/// The only operations whose names are not those of GLOBAL memory with another prefix. LOCAL memory takes the numbers of a
-/// comparison in other orders.
+/// The operations whose LOCAL name is not their GLOBAL name with another prefix. Compare-and-swap takes its operands in
+/// another order in LOCAL memory.
 fn exchanges() -> Exchanges {
     vec![
         (&["swap", "swap_b32"], &["wrxchg_b32", "storexchg_b32"], 4, Of(|_, b| b)),

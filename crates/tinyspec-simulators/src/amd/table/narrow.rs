@@ -1,4 +1,4 @@
-//! Values of 16 bits, alone and in pairs.
+//! 16-bit values, single and packed.
 
 use super::super::arithmetic::{
     choose_half, division_fix_half, half, half_multiply_add, maximum, maximum_ieee, maximum_or_nan, middle, minimum,
@@ -19,12 +19,12 @@ fn one(of: impl Fn(f32) -> f32, a: u32) -> u32 {
     half(of(w(a)), [a])
 }
 
-/// Computed in f64, and rounded to f32 on the way: twice the bits of f16 and two.
+/// Computed in f64 and rounded through f32, which is harmless: f32 has twice the precision of f16 plus two bits.
 fn through(a: u32, of: fn(f64) -> f64) -> u32 {
     half(of(w(a).into()) as f32, [a])
 }
 
-/// A function of both halves.
+/// A function on both halves.
 #[inline(always)]
 fn both(of: impl Fn(u32, u32, u32) -> u32, a: u32, b: u32, c: u32) -> u32 {
     let low = of(a & 0xffff, b & 0xffff, c & 0xffff) & 0xffff;
@@ -69,7 +69,7 @@ fn signed(bits: u32) -> i16 {
     bits as i16
 }
 
-/// The sum, no greater than the greatest number of 16 bits; the others by the same rule.
+/// A saturating 16-bit sum; the others likewise.
 fn add_up(a: u32, b: u32, _: u32) -> u32 {
     u32::from((a as u16).saturating_add(b as u16))
 }
@@ -86,7 +86,7 @@ fn take_away_signed(a: u32, b: u32, _: u32) -> u32 {
     u32::from(signed(a).saturating_sub(signed(b)) as u16)
 }
 
-/// A mantissa of [1/2, 1), and its exponent.
+/// A mantissa in [1/2, 1), and its exponent.
 fn split(a: u32) -> (f32, i32) {
     let (mantissa, exponent) = super::super::arithmetic::split_long(w(a).into());
     (mantissa as f32, exponent)

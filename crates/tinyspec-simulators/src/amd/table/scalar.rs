@@ -1,14 +1,14 @@
-//! Scalar instructions that compute.
+//! Scalar ALU instructions.
 
-/// What a scalar operand is.
+/// The type of a scalar operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum ScalarKind {
-    /// Bits: unwritten bits are tracked one by one.
+    /// Raw bits: unwritten ones are tracked individually.
     B32,
     B64,
     I32,
     I64,
-    /// A number of 16 bits in the instruction.
+    /// A 16-bit immediate.
     Immediate,
     F32,
     F16,
@@ -27,7 +27,7 @@ impl ScalarKind {
 /// How an instruction uses SCC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Condition {
-    /// It is neither read nor written.
+    /// Neither read nor written.
     Kept,
     Written,
     Read,
@@ -39,7 +39,7 @@ pub(in super::super) enum Condition {
 pub(in super::super) enum Follows {
     /// All of them, if any bit of an operand is unwritten.
     All,
-    /// Found by trying other values for them. SCC says whether the result is 0.
+    /// Found by trying other values for them. SCC is whether the result is non-zero.
     Bits,
     /// Those from the lowest unwritten bit upwards, as in sums and products.
     Upward,
@@ -55,7 +55,7 @@ pub(in super::super) struct Scalar {
     pub to: Option<ScalarKind>,
     pub from: &'static [ScalarKind],
     pub condition: Condition,
-    /// The register of the result is also the last operand.
+    /// The destination is also the last operand.
     pub accumulates: bool,
     pub compute: Compute,
     pub follows: Follows,
@@ -98,7 +98,7 @@ fn signed(value: u64) -> i32 {
     value as u32 as i32
 }
 
-/// A result of 32 bits, and whether it is not 0.
+/// A 32-bit result, and whether it is non-zero.
 fn some(value: u32) -> (u64, bool) {
     (value.into(), value != 0)
 }
@@ -107,7 +107,7 @@ fn some_long(value: u64) -> (u64, bool) {
     (value, value != 0)
 }
 
-/// A result that leaves SCC alone.
+/// A result that leaves SCC unchanged.
 fn plain(value: u32) -> (u64, bool) {
     (value.into(), false)
 }
@@ -126,7 +126,7 @@ fn subtract(a: u32, b: u32, borrow: bool) -> (u64, bool) {
     (u64::from(difference as u32), difference < 0)
 }
 
-/// Offset and width in the second operand.
+/// The offset and width of a bit field, from the second operand.
 fn field(b: u64, bits: u32) -> (u32, u32) {
     (b as u32 & (bits - 1), b as u32 >> 16 & 0x7f)
 }
@@ -448,7 +448,7 @@ fn comparisons() -> Scalars {
     ]
 }
 
-/// Those of gfx1150 and gfx12, on one float.
+/// Scalar float instructions of gfx1150 and gfx12.
 fn floats() -> Scalars {
     let both = &[F32, F32];
     let three = &[F32, F32, F32];
@@ -464,7 +464,7 @@ fn floats() -> Scalars {
         ("s_max_num_f32", Scalar::new(F32, both, Kept, |[a, b, _], _| plain(maximum(low(a), low(b))))),
         ("s_maximum_f32", Scalar::new(F32, both, Kept, |[a, b, _], _| plain(maximum_or_nan(low(a), low(b))))),
         ("s_minimum_f32", Scalar::new(F32, both, Kept, |[a, b, _], _| plain(minimum_or_nan(low(a), low(b))))),
-        // By the vector unit, of a scalar.
+        // Executed by the vector unit on a scalar.
         ("v_s_rcp_f32", Scalar::new(F32, &[F32], Kept, |[a, ..], _| one(|a| 1.0 / a, a))),
         ("v_s_sqrt_f32", Scalar::new(F32, &[F32], Kept, |[a, ..], _| one(f32::sqrt, a))),
         ("v_s_rsq_f32", Scalar::new(F32, &[F32], Kept, |[a, ..], _| one(|a| (1.0 / f64::from(a).sqrt()) as f32, a))),
