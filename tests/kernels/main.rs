@@ -8,6 +8,7 @@ mod custom;
 mod elementwise;
 mod far;
 mod large;
+mod lines;
 mod matrix;
 mod own_code;
 mod programs;

@@ -105,12 +105,15 @@ pub enum BackendError {
 }
 
 impl BackendError {
-    /// Adds the user's line that the kernel was launched for.
+    /// Adds the user's line that a kernel is for, where the error is about one.
     pub fn at(mut self, line: &str) -> BackendError {
         if let BackendError::Race { reason, .. }
         | BackendError::Divergence { reason, .. }
         | BackendError::Uninitialised { reason, .. }
-        | BackendError::Execution { reason, .. } = &mut self
+        | BackendError::Execution { reason, .. }
+        | BackendError::Load { reason, .. }
+        | BackendError::Unsupported { reason, .. }
+        | BackendError::Compile(reason) = &mut self
             && !line.is_empty()
         {
             reason.push_str("\n  at ");

@@ -111,6 +111,14 @@ impl Error {
         }
     }
 
+    /// Adds the user's line of the kernel that could not be made.
+    pub(crate) fn of_kernel(self, line: &str) -> Error {
+        match self {
+            Error::Backend(error) => Error::Backend(error.at(line)),
+            other => other,
+        }
+    }
+
     /// What kind of mistake in a program it is, if it is one.
     pub fn kind(&self) -> Option<ErrorKind> {
         match self {

@@ -1,9 +1,10 @@
 //! Simulators as devices: memory, programs, command lists.
 
-mod sizes;
+mod buffers;
 
 use crate::lanes::launch::{Given, Run};
-use crate::{Launch, SimulatorError, amd, ptx};
+use crate::{Fault, Launch, SimulatorError, amd, ptx};
+use buffers::Buffer;
 use memmap2::{MmapMut, MmapOptions};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -84,19 +85,21 @@ impl Simulated {
 
     /// What the kernel's parameters are: the buffers in their order, and behind them the values of the named dims. A launch may
     /// be given buffers that this kernel has no parameter for.
-    fn given(
+    fn given<'a>(
         &self,
-        program: &Loaded,
+        program: &'a Loaded,
         launch: &tinyspec_backends::Launch,
         buffers: &[*mut u8],
-    ) -> Result<Vec<Given>, BackendError> {
+    ) -> Result<Vec<Given<'a>>, BackendError> {
         let count = program.kernel.parameters().len();
         let mut given = Vec::with_capacity(count);
         for (slot, &index) in launch.buffers.iter().enumerate().take(count.saturating_sub(launch.dims.len())) {
             let address = buffers.get(index as usize).copied();
             let address = address.ok_or_else(|| BackendError::Memory(format!("buffer {index} is missing")))?;
-            let most = program.sizes.get(slot).copied().flatten().unwrap_or(usize::MAX);
-            given.push(Given::Memory(address, self.bytes_from(address).min(most)));
+            let known = program.buffers.get(slot);
+            let most = known.and_then(|buffer| buffer.bytes).unwrap_or(usize::MAX);
+            let name = known.and_then(|buffer| buffer.name.as_deref());
+            given.push(Given::Memory { start: address, bytes: self.bytes_from(address).min(most), name });
         }
         given.extend(launch.dims.iter().map(|&dim| Given::Value(dim as u64)));
         Ok(given)
@@ -131,8 +134,14 @@ impl Simulated {
             return Ok(());
         }
         // SAFETY: the caller vouches for the buffers.
-        unsafe { program.kernel.run(&made, &given)? };
-        Ok(())
+        match unsafe { program.kernel.run(&made, &given) } {
+            Ok(_) => Ok(()),
+            // The code knows the kernel by its symbol.
+            Err(SimulatorError::Fault(fault)) => {
+                Err(SimulatorError::from(Box::new(Fault { kernel: program.name.clone(), ..*fault })).into())
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// # Safety
@@ -148,15 +157,15 @@ impl Simulated {
 
 /// A kernel of one of the instruction sets.
 struct Loaded {
+    name: String,
     kernel: Box<dyn Run + Send + Sync>,
-    /// Bytes of each buffer, where they are known before a launch.
-    sizes: Vec<Option<usize>>,
+    buffers: Vec<Buffer>,
     most_groups: [usize; 3],
 }
 
 impl Loaded {
     fn refuse(&self, reason: String) -> BackendError {
-        SimulatorError::Launch { kernel: self.kernel.name().into(), reason }.into()
+        SimulatorError::Launch { kernel: self.name.clone(), reason }.into()
     }
 }
 
@@ -197,7 +206,7 @@ unsafe impl Runtime for PtxRuntime {
         let module = ptx::Module::parse(text).map_err(|error| failed(error.to_string()))?;
         let kernel = module.kernel(only(name, module.kernels())?).map_err(|error| failed(error.to_string()))?;
         let most_groups = [i32::MAX as usize, 65_535, 65_535];
-        Ok(Arc::new(Loaded { kernel: Box::new(kernel), sizes: sizes::read(code), most_groups }))
+        Ok(Arc::new(Loaded { name: name.into(), kernel: Box::new(kernel), buffers: buffers::read(code), most_groups }))
     }
 
     unsafe fn enqueue(&self, launches: &[tinyspec_backends::Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {
@@ -228,7 +237,7 @@ unsafe impl Runtime for AmdRuntime {
         let module = amd::Module::read(code).map_err(|error| failed(error.to_string()))?;
         let kernel = module.kernel(only(name, module.kernels())?).map_err(|error| failed(error.to_string()))?;
         let most_groups = [u32::MAX as usize; 3];
-        Ok(Arc::new(Loaded { kernel: Box::new(kernel), sizes: sizes::read(code), most_groups }))
+        Ok(Arc::new(Loaded { name: name.into(), kernel: Box::new(kernel), buffers: buffers::read(code), most_groups }))
     }
 
     unsafe fn enqueue(&self, launches: &[tinyspec_backends::Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {
@@ -239,34 +248,34 @@ unsafe impl Runtime for AmdRuntime {
 
 /// Adds a device such as `ptxsim:sm_80`, whose kernels the compiler makes as PTX.
 pub fn register_ptx(name: &str, target: Target, compiler: Arc<dyn Compiler>) -> Arc<Device> {
-    register(name, target, Arc::new(Sized { compiler, is_text: true }), Arc::new(PtxRuntime::default()))
+    register(name, target, Arc::new(WithBuffers { compiler, is_text: true }), Arc::new(PtxRuntime::default()))
 }
 
 /// Adds a device such as `amdsim:gfx942`, whose kernels the compiler makes as code objects.
 pub fn register_amd(name: &str, target: Target, compiler: Arc<dyn Compiler>) -> Arc<Device> {
-    register(name, target, Arc::new(Sized { compiler, is_text: false }), Arc::new(AmdRuntime::default()))
+    register(name, target, Arc::new(WithBuffers { compiler, is_text: false }), Arc::new(AmdRuntime::default()))
 }
 
-/// A compiler that also says, behind the code, how large the buffers are.
-struct Sized {
+/// A compiler that also says, behind the code, what the buffers are.
+struct WithBuffers {
     compiler: Arc<dyn Compiler>,
     /// Of PTX, which ends with a NUL.
     is_text: bool,
 }
 
-impl Sized {
+impl WithBuffers {
     fn add(&self, kernel: &LinearKernel, mut code: Vec<u8>) -> Vec<u8> {
         while self.is_text && code.last() == Some(&0) {
             code.pop();
         }
-        sizes::add(kernel, code)
+        buffers::add(kernel, code)
     }
 }
 
 // SAFETY: the code is that of the compiler behind it.
-unsafe impl Compiler for Sized {
+unsafe impl Compiler for WithBuffers {
     fn fingerprint(&self) -> String {
-        format!("{}, sizes", self.compiler.fingerprint())
+        format!("{}, buffers", self.compiler.fingerprint())
     }
 
     fn generator(&self) -> Option<String> {

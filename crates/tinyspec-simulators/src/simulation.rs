@@ -150,7 +150,7 @@ impl Simulation {
             given.push(match argument.into() {
                 Argument::Buffer(BufferId(address)) | Argument::Address(address) => {
                     let (start, bytes) = self.memory(address)?;
-                    Given::Memory(start, bytes)
+                    Given::Memory { start, bytes, name: None }
                 }
                 Argument::Value(bits) => Given::Value(bits),
             });

@@ -14,7 +14,7 @@ type Runs = std::result::Result<(), BackendError>;
 
 #[test]
 #[ignore = "in a process of its own"]
-fn programs() -> Result<()> {
+pub fn programs() -> Result<()> {
     tinyspec::set_default_device(vendor().device)?;
     let (a, b) = (Tensor::arange(1000).cast(DType::F32), Tensor::full([1000], 0.5));
     let sum = (&a + &b).to_vec::<f32>()?;
@@ -328,6 +328,13 @@ fn newer() {
     let error = open().load("double", &Doubling::of(vendor().chip).code).map(drop).expect_err("PTX is newer");
     let text = error.to_string();
     assert!(text.contains("UNSUPPORTED_PTX_VERSION") && text.contains("help: install a newer driver"), "{text}");
+    let x = Tensor::from_slice(&[1f32; 10], [10]).to(vendor().device);
+    let (y, line) = (x * 2.0, line!());
+    let text = y.to_vec::<f32>().expect_err("PTX is newer").to_string();
+    assert!(
+        text.contains("compiled code of `") && text.contains(&format!("\n  at tests/mocks/tests/behaviour.rs:{line}:")),
+        "{text}"
+    );
 }
 
 #[test]
@@ -348,8 +355,10 @@ fn memory() -> Result<()> {
 fn is_lost(reason: &str) -> Result<()> {
     let x = Tensor::full([10], 1f32);
     let error = (x.to(vendor().device) + 1.0).to_vec::<f32>().expect_err("the device is lost");
-    assert!(matches!(error, Error::Backend(BackendError::Lost { .. }) | Error::Memory { .. }), "{error}");
+    // Whatever is asked of it first, which here is memory.
+    assert!(matches!(error, Error::Backend(BackendError::Lost { .. })), "{error}");
     assert!(error.to_string().contains("is lost: ") && error.to_string().contains(reason), "{error}");
+    assert!(error.to_string().contains("help: start the program again"), "{error}");
     for other in ["cpu", vendor().second] {
         assert_eq!((x.to(other) + 1.0).to_vec::<f32>()?, [2.0; 10], "{other}");
     }
@@ -371,6 +380,26 @@ fn fault() -> Result<()> {
     );
     assert!(reason.contains(&format!("behaviour.rs:{line}:")), "{error}");
     is_lost(name)
+}
+
+uop! { <N>
+    fn halved(x: &Global<f32, N>) -> Global<f32, N> as y {
+        for i in global(N) { y[i] = x[i] * 0.5; }
+    }
+}
+
+#[test]
+#[ignore = "in a process of its own"]
+fn fault_by_hand() -> Result<()> {
+    let x = Tensor::from_slice(&[1f32; 10], [10]).to(vendor().device);
+    let (y, line) = (halved(&x), line!());
+    let error = y.to_vec::<f32>().expect_err("the kernel leaves its memory").to_string();
+    assert!(error.starts_with("kernel `halved`: "), "{error}");
+    let written =
+        1 + include_str!("behaviour.rs").lines().position(|line| line.contains("fn halved(")).expect("a line");
+    let [called, written] = [line as usize, written].map(|line| format!("tests/behaviour.rs:{line}:"));
+    assert!(error.contains(&called) && error.contains(&written), "{error}");
+    is_lost("kernel `halved` at ")
 }
 
 #[test]

@@ -69,6 +69,7 @@ processes! {
     foreign_code_is_refused behaviour::foreign "";
     memory_runs_out behaviour::memory "memory=1000000";
     a_fault_names_the_kernel behaviour::fault "fault=0";
+    a_fault_names_a_kernel_written_by_hand behaviour::fault_by_hand "fault=0";
     a_fault_among_several_kernels behaviour::fault_among "fault=1";
     a_refused_launch_harms_nobody behaviour::refused "refused=1";
     a_lost_device behaviour::lost "lost=1";

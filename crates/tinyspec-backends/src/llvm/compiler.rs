@@ -51,7 +51,10 @@ impl LlvmCompiler {
 
     fn alone(&self, kernel: &LinearKernel, target: &Target, output: Output) -> Result<Vec<u8>, BackendError> {
         self.generate(&kernel.name, target, output, |context, module| {
-            render::render(context, module, kernel, target, None)
+            render::render(context, module, kernel, target, None).map_err(|error| match error {
+                BackendError::Compile(reason) => BackendError::Compile(format!("kernel `{}`: {reason}", kernel.name)),
+                other => other,
+            })
         })
     }
 

@@ -129,7 +129,7 @@ impl Blueprint {
                 let source = Source::Temporary { first: step, last: step };
                 buffers.push(Buffer { source, bytes: Dim::from(bytes as i64), dtype: DType::U8 });
             }
-            let location = call.locations.first().map(ToString::to_string).unwrap_or_default().into();
+            let location = call.line().into();
             let bytes = touched.entry(call.kernel).or_insert_with(|| profile::touched(graph, call.kernel));
             let bytes = dims.is_empty().then_some(*bytes);
             let is_compared = settings::VALIDATE.is_on();

@@ -4,7 +4,7 @@ use super::blueprint::Blueprint;
 use super::fallback::{self, Attempt, Failure};
 use super::optimize::Scheduler;
 use super::program::{self, Rendered};
-use super::rangeify::{self, ByHand, Overwrite, Schedule};
+use super::rangeify::{self, ByHand, KernelCall, Overwrite, Schedule};
 use super::{kernel, parts};
 use crate::cache;
 use crate::execute::{Compared, Device, Storage, reference_of};
@@ -269,23 +269,24 @@ fn reference(schedule: &Schedule, device: &Arc<Device>) -> Result<Option<Bluepri
             Ok(Err(failures)) => failures.into_iter().map(|(_, failure)| failure.error.to_string()).collect(),
             Err(error) => error.to_string(),
         };
-        let name =
-            one.1.map_or_else(|| profile::Facts::of(&schedule.graph, one.0).name, |written| written.name.clone());
+        let name = match &one.written {
+            Some(written) => written.name.clone(),
+            None => profile::Facts::of(&schedule.graph, one.kernel).name,
+        };
         tinyspec_backends::tell!(
             "tinyspec: warning: kernel `{name}` is not compared, {} cannot run it: {refusal}",
             reference.name()
         );
-        kernels.insert(one.0, Parts::new());
+        kernels.insert(one.kernel, Parts::new());
     }
     Ok(Some(Blueprint::new(schedule, &kernels, &reference)))
 }
 
-/// The kernels of a schedule, equal ones once.
-fn distinct(schedule: &Schedule) -> Vec<(NodeId, Option<&ByHand>)> {
-    let mut distinct: Vec<(NodeId, Option<&ByHand>)> =
-        schedule.calls.iter().map(|call| (call.kernel, call.written.as_ref())).collect();
-    distinct.sort_unstable();
-    distinct.dedup_by_key(|(kernel, _)| *kernel);
+/// The first call of each kernel.
+fn distinct(schedule: &Schedule) -> Vec<&KernelCall> {
+    let mut distinct: Vec<&KernelCall> = schedule.calls.iter().collect();
+    distinct.sort_by(|a, b| (a.kernel, &a.written).cmp(&(b.kernel, &b.written)));
+    distinct.dedup_by_key(|call| call.kernel);
     distinct
 }
 
@@ -294,8 +295,8 @@ fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<Outcome> {
     kernels_among(&schedule.graph, &distinct(schedule), device)
 }
 
-fn kernels_among(graph: &Graph, distinct: &[(NodeId, Option<&ByHand>)], device: &Arc<Device>) -> Result<Outcome> {
-    let one = |&(kernel, written): &(NodeId, Option<&ByHand>)| parts_of(graph, kernel, written, device);
+fn kernels_among(graph: &Graph, distinct: &[&KernelCall], device: &Arc<Device>) -> Result<Outcome> {
+    let one = |call: &&KernelCall| parts_of(graph, call.kernel, call.written.as_ref(), device);
     let drafts: Vec<std::result::Result<Drafts, Unlowered>> =
         // A thread's first kernel sets up its code generator: a single one stays with the caller's.
         // A search needs the machine for itself.
@@ -305,11 +306,11 @@ fn kernels_among(graph: &Graph, distinct: &[(NodeId, Option<&ByHand>)], device: 
         };
     let mut failures = Vec::new();
     let mut lowered = Vec::with_capacity(drafts.len());
-    for (&(kernel, _), drafts) in distinct.iter().zip(drafts) {
+    for (call, drafts) in distinct.iter().zip(drafts) {
         match drafts {
             Ok(drafts) => lowered.push(drafts),
-            Err(Unlowered::Kernel(failure)) => failures.push((kernel, *failure)),
-            Err(Unlowered::Error(error)) => return Err(error),
+            Err(Unlowered::Kernel(failure)) => failures.push((call.kernel, *failure)),
+            Err(Unlowered::Error(error)) => return Err(error.of_kernel(&call.line())),
         }
     }
     if !failures.is_empty() {
@@ -317,19 +318,23 @@ fn kernels_among(graph: &Graph, distinct: &[(NodeId, Option<&ByHand>)], device: 
     }
     let drafts = lowered;
     let missing: Vec<&Lowered> = drafts.iter().flatten().flat_map(Draft::lowered).collect();
-    let mut compiled = compile_all(&missing, device)?.into_iter();
+    let mut compiled = compile_all(&missing, device).into_iter();
     let mut arrived = |draft| match draft {
-        Draft::Known(kernels) => kernels,
+        Draft::Known(kernels) => Ok(kernels),
         // One for each that was missing, in their order.
         Draft::Lowered(key, lowered) => {
-            let kernels: Parts = compiled.by_ref().take(lowered.len()).collect();
+            let kernels = compiled.by_ref().take(lowered.len()).collect::<Result<Parts>>()?;
             remember(key, &kernels);
-            kernels
+            Ok(kernels)
         }
     };
-    let parts: Vec<Parts> =
-        drafts.into_iter().map(|drafts| drafts.into_iter().flat_map(&mut arrived).collect()).collect();
-    Ok(Ok(distinct.iter().map(|(node, _)| *node).zip(parts).collect()))
+    let mut kernels = FxHashMap::default();
+    for (call, drafts) in distinct.iter().zip(drafts) {
+        let parts = drafts.into_iter().map(&mut arrived).collect::<Result<Vec<Parts>>>();
+        let parts = parts.map_err(|error| error.of_kernel(&call.line()))?;
+        kernels.insert(call.kernel, parts.into_iter().flatten().collect());
+    }
+    Ok(Ok(kernels))
 }
 
 /// Kernels of one module, at the most.
@@ -337,8 +342,8 @@ const TOGETHER: usize = 8;
 /// Instructions of a kernel beside which the work that is done once a module is little.
 const LARGE: usize = 600;
 
-/// Lowered kernels, compiled and loaded.
-fn compile_all(lowered: &[&Lowered], device: &Device) -> Result<Vec<Arc<Kernel>>> {
+/// Lowered kernels, compiled and loaded, in their order.
+fn compile_all(lowered: &[&Lowered], device: &Device) -> Vec<Result<Arc<Kernel>>> {
     let compile = |batch: &Vec<usize>| {
         let kernels: Vec<_> =
             batch.iter().map(|&number| (&lowered[number].staged.kernel, &lowered[number].entry)).collect();
@@ -350,11 +355,12 @@ fn compile_all(lowered: &[&Lowered], device: &Device) -> Result<Vec<Arc<Kernel>>
         Some(pool) => pool.install(|| batches.par_iter().with_max_len(1).map(compile).collect()),
         None => batches.iter().map(compile).collect(),
     };
-    let mut kernels: Vec<Option<Arc<Kernel>>> = vec![None; lowered.len()];
-    for (number, program) in batches.into_iter().flatten().zip(programs.into_iter().flatten()) {
-        kernels[number] = Some(lowered[number].finish(program?, device)?);
-    }
-    Ok(kernels.into_iter().flatten().collect())
+    let mut kernels: Vec<(usize, Result<Arc<Kernel>>)> = (batches.into_iter().flatten())
+        .zip(programs.into_iter().flatten())
+        .map(|(number, program)| (number, program.and_then(|program| lowered[number].finish(program, device))))
+        .collect();
+    kernels.sort_unstable_by_key(|&(number, _)| number);
+    kernels.into_iter().map(|(_, kernel)| kernel).collect()
 }
 
 /// Which kernels share a module: those of like size, and no more than leave each thread several modules.

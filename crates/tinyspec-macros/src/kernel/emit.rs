@@ -9,10 +9,11 @@ use crate::function::signature::{Passing, ResultType, TensorType};
 use crate::{documentation, editor};
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
+use std::sync::Arc;
 use tinyspec_ir::function::FIRST_CONSTANT;
 use tinyspec_ir::kernel::WrittenKernel;
 use tinyspec_ir::signature::{Input, NamedDim, Signature};
-use tinyspec_ir::{Arg, Builder, DType, Dim, Graph, NodeId, Result, Shape, ops};
+use tinyspec_ir::{Arg, Builder, DType, Dim, Graph, Location, NodeId, Result, Shape, ops};
 
 /// The items of one kernel. Without a graph they are still there, so that no caller sees a second error.
 pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnostics) -> TokenStream {
@@ -257,5 +258,11 @@ pub fn function(kernel: &Kernel, traced: &Traced) -> Result<tinyspec_ir::functio
         sink: traced.sink,
     };
     let outputs = written.call(&mut graph, &arguments)?;
+    // Errors of a launch say where the kernel was written, and beside it where it was called.
+    let start = kernel.name.span().start();
+    let location = Location { file: Arc::from(""), line: start.line as u32, column: start.column as u32 + 1 };
+    if let Some(&result) = outputs.first() {
+        graph.locate(graph.source(result, 1), location);
+    }
     Ok(tinyspec_ir::function::Traced { signature, graph, calls: vec![], outputs })
 }

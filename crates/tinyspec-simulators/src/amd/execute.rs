@@ -139,7 +139,7 @@ fn check(code: &Code, launch: &Launch, given: &[Given]) -> Result<(), SimulatorE
         return refuse(format!("it takes {} parameters, {} are given", code.params.len(), given.len()));
     }
     let is_wrong = |(parameter, given): (&Parameter, &Given)| match given {
-        Given::Memory(..) => parameter.bytes != 8,
+        Given::Memory { .. } => parameter.bytes != 8,
         Given::Value(_) => parameter.bytes > 8 || parameter.is_pointer,
     };
     match code.params.iter().zip(given).position(is_wrong) {
@@ -153,7 +153,7 @@ fn packed(code: &Code, given: &[Given]) -> Vec<u8> {
     let mut bytes = vec![0; code.argument_bytes];
     for (parameter, given) in code.params.iter().zip(given) {
         let bits = match *given {
-            Given::Memory(start, _) => start as u64,
+            Given::Memory { start, .. } => start as u64,
             Given::Value(value) => value,
         };
         if let Some(place) = bytes.get_mut(parameter.offset..parameter.offset + parameter.bytes) {

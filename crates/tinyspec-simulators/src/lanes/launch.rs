@@ -4,9 +4,14 @@ use crate::SimulatorError;
 
 /// What a kernel is given for a parameter.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Given {
-    /// Host memory that the kernel may access: its address, and its size in bytes.
-    Memory(*mut u8, usize),
+pub(crate) enum Given<'a> {
+    /// Host memory that the kernel may access.
+    Memory {
+        start: *mut u8,
+        bytes: usize,
+        /// What the user calls it.
+        name: Option<&'a str>,
+    },
     Value(u64),
 }
 

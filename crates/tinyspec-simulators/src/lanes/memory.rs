@@ -45,13 +45,15 @@ impl Region {
     /// as long as the regions live.
     pub unsafe fn of(given: &[Given]) -> Vec<Region> {
         let region = |(number, given): (usize, &Given)| {
-            let name = format!("buffer {number}");
-            match *given {
-                // SAFETY: as the caller promises.
-                Given::Memory(start, bytes) => unsafe { Region::new(name, start as u64, start, bytes) },
-                // SAFETY: no byte is used.
-                Given::Value(_) => unsafe { Region::new(name, 0, std::ptr::null_mut(), 0) },
-            }
+            let (name, start, bytes) = match *given {
+                Given::Memory { start, bytes, name: Some(name) } => {
+                    (format!("buffer {number} (`{name}`)"), start, bytes)
+                }
+                Given::Memory { start, bytes, name: None } => (format!("buffer {number}"), start, bytes),
+                Given::Value(_) => (format!("parameter {number}"), std::ptr::null_mut(), 0),
+            };
+            // SAFETY: as the caller promises; of what is no memory no byte is used.
+            unsafe { Region::new(name, start as u64, start, bytes) }
         };
         given.iter().enumerate().map(region).collect()
     }

@@ -119,7 +119,7 @@ fn check(code: &Code, launch: &Launch, given: &[Given]) -> Result<(), SimulatorE
         return refuse(format!("it takes {} parameters, {} are given", code.params.len(), given.len()));
     }
     let is_wrong = |(parameter, given): (&crate::Parameter, &Given)| match given {
-        Given::Memory(..) => parameter.bytes != 8,
+        Given::Memory { .. } => parameter.bytes != 8,
         Given::Value(_) => parameter.bytes > 8,
     };
     match code.params.iter().zip(given).position(is_wrong) {
@@ -133,7 +133,7 @@ fn parameters(code: &Code, given: &[Given]) -> Vec<u8> {
     let mut bytes = vec![0; end];
     for (parameter, given) in code.params.iter().zip(given) {
         let bits = match *given {
-            Given::Memory(start, _) => start as u64,
+            Given::Memory { start, .. } => start as u64,
             Given::Value(value) => value,
         };
         bytes[parameter.offset..][..parameter.bytes].copy_from_slice(&bits.to_le_bytes()[..parameter.bytes]);

@@ -1,15 +1,24 @@
-//! Sizes of buffers, in a line behind the code: bounds are exact although memory comes in larger pieces. Neither the driver
-//! nor a loader looks there.
+//! What the buffers of a kernel are, in a line behind its code: bounds are exact although memory comes in larger pieces, and
+//! errors name buffers as the user does. Neither the driver nor a loader looks there.
 
 use tinyspec_backends::LinearKernel;
 use tinyspec_ir::{AddrSpace, Arg, Builder as _, Op, dim};
 
-const MARK: &str = "\n// bytes of buffers:";
+const MARK: &str = "\n// bytes and names of buffers:";
 
-/// Adds them.
+/// A buffer that a kernel is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Buffer {
+    /// Its size, where that is known before a launch.
+    pub bytes: Option<usize>,
+    /// What a kernel written by hand calls it.
+    pub name: Option<String>,
+}
+
+/// Adds them: `400=x` is a buffer `x` of 400 bytes, `?` one of which nothing is known.
 pub fn add(kernel: &LinearKernel, mut code: Vec<u8>) -> Vec<u8> {
     let graph = &kernel.graph;
-    let mut sizes: Vec<Option<usize>> = vec![None; kernel.params];
+    let mut buffers = vec![Buffer::default(); kernel.params];
     for &node in graph.sources(kernel.linear) {
         let &Arg::Param { slot, dtype, addrspace: Some(AddrSpace::Global), .. } = graph.arg(node) else { continue };
         if graph.op(node) != Op::Param {
@@ -17,22 +26,30 @@ pub fn add(kernel: &LinearKernel, mut code: Vec<u8>) -> Vec<u8> {
         }
         let elements = dim::static_shape(&graph.props(node).shape)
             .and_then(|dims| dims.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim.try_into().ok()?)));
-        if let Some(size) = sizes.get_mut(slot as usize) {
-            *size = elements.and_then(|elements| elements.checked_mul(dtype.size()));
+        if let Some(buffer) = buffers.get_mut(slot as usize) {
+            buffer.bytes = elements.and_then(|elements| elements.checked_mul(dtype.size()));
         }
     }
+    for (buffer, name) in buffers.iter_mut().zip(kernel.by_hand.iter().flatten()) {
+        buffer.name = Some(name.clone());
+    }
     code.extend(MARK.bytes());
-    for size in sizes {
-        let text = size.map_or("?".into(), |size| size.to_string());
-        code.extend(format!(" {text}").bytes());
+    for Buffer { bytes, name } in buffers {
+        let bytes = bytes.map_or("?".into(), |bytes| bytes.to_string());
+        let name = name.map_or_else(String::new, |name| format!("={name}"));
+        code.extend(format!(" {bytes}{name}").bytes());
     }
     code.push(b'\n');
     code
 }
 
 /// What stands at the end of the code.
-pub fn read(code: &[u8]) -> Vec<Option<usize>> {
+pub fn read(code: &[u8]) -> Vec<Buffer> {
     let Some(start) = code.windows(MARK.len()).rposition(|bytes| bytes == MARK.as_bytes()) else { return Vec::new() };
     let line = String::from_utf8_lossy(&code[start + MARK.len()..]);
-    line.split_whitespace().map(|size| size.parse().ok()).collect()
+    let buffer = |word: &str| {
+        let (bytes, name) = word.split_once('=').map_or((word, None), |(bytes, name)| (bytes, Some(name.to_string())));
+        Buffer { bytes: bytes.parse().ok(), name }
+    };
+    line.split_whitespace().map(buffer).collect()
 }

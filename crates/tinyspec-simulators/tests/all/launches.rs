@@ -64,9 +64,9 @@ fn buffers_end_where_their_memory_does_or_before() {
         matches!(error, BackendError::Execution { .. }) && error.to_string().contains("byte 16 of buffer 0"),
         "{error}"
     );
-    let sized = format!("{}\n// bytes of buffers: 12 ?\n", copy());
+    let sized = format!("{}\n// bytes and names of buffers: 12=x ?\n", copy());
     let error = run(&sized, 1, 4, &[&[1, 2, 3, 4], &[0; 4]]).expect_err("it reads too far");
-    assert!(error.to_string().contains("byte 12 of buffer 0, which has 12"), "{error}");
+    assert!(error.to_string().contains("byte 12 of buffer 0 (`x`), which has 12"), "{error}");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use super::{Owner, Pool};
 use crate::execute::Device;
 use crate::{Error, Result};
 use std::sync::Arc;
-use tinyspec_backends::Memory;
 use tinyspec_backends::host_memory::check_length;
+use tinyspec_backends::{BackendError, Memory};
 
 /// Memory on a device; returns to the device's pool when the last tensor lets go.
 #[derive(Debug)]
@@ -30,21 +30,21 @@ impl Storage {
     /// Memory of `bytes` with undefined contents.
     ///
     /// # Errors
-    /// When the device has no more, or may hold no more.
+    /// When the device has no more, may hold no more, or is lost.
     pub fn allocate(device: &Arc<Device>, bytes: usize, owner: &Owner) -> Result<Storage> {
         let pool = device.pool();
         let leased = Pool::class(bytes).and_then(|class| Some((class, pool.lease(class, bytes, owner)?)));
         let Some((class, lease)) = leased else { return Err(refused(device, bytes, owner, None)) };
-        let memory = lease.memory.map_or_else(
-            || {
-                device.runtime().allocate(class).or_else(|_| {
-                    // What is kept may be what is missing.
-                    pool.forget();
-                    device.runtime().allocate(class)
-                })
-            },
-            Ok,
-        );
+        let allocate = || device.runtime().allocate(class);
+        let allocated = || match allocate() {
+            Err(BackendError::Memory(_)) => {
+                // What is kept may be what is missing.
+                pool.forget();
+                allocate()
+            }
+            done => done,
+        };
+        let memory = lease.memory.map_or_else(allocated, Ok);
         let ticket = lease.ticket;
         match memory {
             Ok(memory) => Ok(Storage {
@@ -57,7 +57,10 @@ impl Storage {
             }),
             Err(error) => {
                 pool.give(ticket, class, None);
-                Err(refused(device, bytes, owner, Some(error.to_string())))
+                Err(match error {
+                    BackendError::Memory(_) => refused(device, bytes, owner, Some(error.to_string())),
+                    other => other.into(),
+                })
             }
         }
     }

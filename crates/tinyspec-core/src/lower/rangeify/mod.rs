@@ -55,15 +55,25 @@ pub struct KernelCall {
     pub kernel: NodeId,
     /// How many of the buffers it writes; they come first.
     pub outputs: usize,
-    /// Where the user wrote what it computes.
+    /// Where the user wrote what it computes; of a kernel written by hand, where it is called.
     pub locations: Vec<Location>,
     /// The Reduces that it computes, in the tensor graph that was cut into kernels.
     pub reduces: Vec<NodeId>,
     /// Written by hand: its schedule is the user's.
     pub written: Option<ByHand>,
+    /// And where.
+    pub definition: Option<Location>,
 }
 
 impl KernelCall {
+    /// The user's line that errors and the profile show; empty where none is known.
+    pub(crate) fn line(&self) -> String {
+        match (self.locations.first(), &self.definition) {
+            (Some(call), Some(definition)) => format!("{call} (kernel at {definition})"),
+            (one, other) => one.or(other.as_ref()).map(ToString::to_string).unwrap_or_default(),
+        }
+    }
+
     /// Among its arguments are values of named dims.
     fn takes_dims(&self, graph: &Graph) -> bool {
         graph.sources(self.node)[1..].iter().any(|&node| graph.dtype(node) == DType::Index)
@@ -393,7 +403,7 @@ impl Assembly<'_> {
         for location in &locations {
             self.graph.locate(node, location.clone());
         }
-        Ok(KernelCall { node, kernel: closed.sink, outputs, locations, reduces, written: None })
+        Ok(KernelCall { node, kernel: closed.sink, outputs, locations, reduces, written: None, definition: None })
     }
 
     /// A new flat Buffer for a tensor node.

@@ -8,7 +8,9 @@ use super::walk::{DemandId, Walk, call_result, named};
 use super::{Assembly, ByHand, KernelCall};
 use crate::lower::written::{Before, Specialised, specialise};
 use rustc_hash::FxHashMap;
-use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Error, ErrorKind, Graph, NodeId, Op, Result, Shape, kernel};
+use tinyspec_ir::{
+    AddrSpace, Arg, AxisType, Builder, Error, ErrorKind, Graph, Location, NodeId, Op, Result, Shape, kernel,
+};
 
 /// A kernel with its dims bound.
 pub(super) struct WrittenCall {
@@ -24,7 +26,10 @@ pub(super) fn calls(graph: &Graph, live: &[NodeId]) -> Result<WrittenCalls> {
     let mut calls = WrittenCalls::default();
     for &call in live {
         let Some(code) = kernel::code(graph, call) else { continue };
-        let written = call_of(graph, call, code).map_err(|error| locate(graph, call, error))?;
+        let written = call_of(graph, call, code).map_err(|error| {
+            let place = results_of(graph, call).find(|&(result, _)| !graph.locations(result).is_empty());
+            locate(graph, place.map_or(call, |(result, _)| result), error)
+        })?;
         calls.insert(call, written);
     }
     Ok(calls)
@@ -39,6 +44,14 @@ fn call_of(graph: &Graph, call: NodeId, code: &[u8]) -> Result<WrittenCall> {
         Error::new(ErrorKind::Unsupported, kernel.name.as_str(), "has named dims whose values are not known")
     })?;
     Ok(WrittenCall { specialised: specialise(code, &numbers)?, name: kernel.name })
+}
+
+/// The results of a call, each with its number.
+fn results_of(graph: &Graph, call: NodeId) -> impl Iterator<Item = (NodeId, usize)> {
+    graph.nodes().filter_map(move |node| {
+        let (of, number) = call_result(graph, node)?;
+        (of == call).then_some((node, number))
+    })
 }
 
 impl WrittenCall {
@@ -57,7 +70,15 @@ impl Assembly<'_> {
         let WrittenCall { specialised, name } = &walk.calls[&call];
         let arguments: Vec<NodeId> = self.tensors.sources(call)[1..=specialised.buffers.len()].to_vec();
         let sink = self.graph.import(&specialised.graph, &[specialised.sink], |_, _| Ok(None))?[0];
-        let locations = self.tensors.locations(call).to_vec();
+        let results: Vec<(NodeId, usize)> = results_of(self.tensors, call).collect();
+        // Its results have the lines that call it, the Call has that of the kernel.
+        let mut locations: Vec<Location> = Vec::new();
+        for location in results.iter().flat_map(|&(result, _)| self.tensors.locations(result)) {
+            if !locations.contains(location) {
+                locations.push(location.clone());
+            }
+        }
+        let definition = self.tensors.locations(call).iter().find(|&place| !locations.contains(place)).cloned();
         // Of two buffers that begin with one value each is a buffer of its own.
         let is_once = |tensors: &Graph, tensor: NodeId| {
             arguments.iter().filter(|&&argument| named(tensors, argument).0 == tensor).count() == 1
@@ -84,9 +105,10 @@ impl Assembly<'_> {
                         node: copy,
                         kernel,
                         outputs: 1,
-                        locations: vec![],
+                        locations: locations.clone(),
                         reduces: vec![],
                         written: None,
+                        definition: None,
                     });
                     after
                 }
@@ -99,13 +121,6 @@ impl Assembly<'_> {
         for location in &locations {
             self.graph.locate(node, location.clone());
         }
-        let results: Vec<(NodeId, usize)> = self
-            .tensors
-            .nodes()
-            .filter_map(|node| {
-                call_result(self.tensors, node).filter(|found| found.0 == call).map(|found| (node, found.1))
-            })
-            .collect();
         for (result, number) in results {
             let after = self.graph.add(Op::After, &[sources[1 + number], node], Arg::None)?;
             self.places.insert(result, after);
@@ -118,7 +133,7 @@ impl Assembly<'_> {
             }
         }
         let written = Some(ByHand { name: name.clone(), buffers });
-        calls.push(KernelCall { node, kernel: sink, outputs, locations, reduces: vec![], written });
+        calls.push(KernelCall { node, kernel: sink, outputs, locations, reduces: vec![], written, definition });
         Ok(calls)
     }
 
