@@ -12,7 +12,7 @@ pub struct Recorder(Arc<Mutex<Record>>);
 #[derive(Default)]
 struct Record {
     kernels: BTreeMap<Vec<u8>, String>,
-    last: Option<(Vec<u8>, Grid)>,
+    last: Vec<(Vec<u8>, Grid)>,
 }
 
 struct Recorded(Vec<u8>);
@@ -31,11 +31,9 @@ unsafe impl Runtime for Recorder {
     }
 
     unsafe fn enqueue(&self, launches: &[Launch], _: &[*mut u8]) -> Result<(), BackendError> {
-        if let Some(launch) = launches.last()
-            && let Some(Recorded(code)) = launch.program.as_any().downcast_ref()
-        {
-            self.record(|record| record.last = Some((code.clone(), launch.grid)));
-        }
+        let code =
+            |launch: &Launch| launch.program.as_any().downcast_ref().map(|Recorded(code)| (code.clone(), launch.grid));
+        self.record(|record| record.last = launches.iter().filter_map(code).collect());
         Ok(())
     }
 }
@@ -61,8 +59,8 @@ impl Recorder {
         self.record(|record| std::mem::take(&mut record.kernels))
     }
 
-    /// The code that was launched last, and how.
-    pub fn last(&self) -> Option<(Vec<u8>, Grid)> {
+    /// The codes that the last run launched, and how.
+    pub fn launched(&self) -> Vec<(Vec<u8>, Grid)> {
         self.record(|record| record.last.clone())
     }
 

@@ -2,17 +2,21 @@
 //! chip of each family, or, with `throughput FILE GROUPS THREADS BYTES…`, of a file of PTX or an AMD code object. Sizes are
 //! given per dimension as `2,1,1`, bytes per buffer.
 
-use std::sync::{Arc, Mutex, PoisonError};
+#[path = "../../../tests/recorder.rs"]
+mod recorder;
+
+use recorder::Recorder;
+use std::sync::Arc;
 use std::time::Instant;
-use tinyspec_backends::llvm::LlvmCompiler;
-use tinyspec_backends::{BackendError, Gpu, Grid, Program, Runtime};
-use tinyspec_core::Tensor;
-use tinyspec_core::execute::register;
+use tinyspec::Tensor;
+use tinyspec::backends::llvm::LlvmCompiler;
 use tinyspec_simulators::lanes::launch::Run;
 use tinyspec_simulators::{Launch, Simulation, amd, ptx};
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
+/// Rows and columns of the matrices.
+const SIDE: i64 = 128;
 const CHIPS: [&str; 4] = ["sm_80", "gfx942", "gfx1100", "gfx1201"];
 
 fn main() -> Outcome {
@@ -36,68 +40,23 @@ fn dimensions(text: &str) -> Outcome<[u32; 3]> {
     Ok(all)
 }
 
-/// The programs that are measured, from the matrices `x` and `w`.
+/// Measures the kernels of both programs.
 fn programs(chip: &str) -> Outcome {
-    let recorder = Recorder::default();
-    register(chip, Gpu::named(chip)?.target(), Arc::new(LlvmCompiler::new()?), Arc::new(recorder.clone()));
-    let matrix = |rows: i64, columns: i64| Tensor::zeros([rows, columns]).to(chip).contiguous();
-    let (x, w) = (matrix(128, 128), matrix(128, 128));
-    tinyspec_core::realize_all(&[&x, &w])?;
+    let device = format!("recorded/{chip}");
+    let recorder = Recorder::register(&device, chip, Arc::new(LlvmCompiler::new()?))?;
+    let [x, w] = [(); 2].map(|()| Tensor::zeros([SIDE, SIDE]).to(device.as_str()).contiguous());
+    tinyspec::realize_all(&[&x, &w])?;
     for (name, value) in [("product", x.matmul(&w)), ("softmax", x.softmax(-1))] {
-        recorder.take();
         value.realize()?;
-        for Made { code, grid, sizes } in recorder.take() {
-            let sizes_of = |sizes: [usize; 3]| sizes.map(|size| size as u32);
-            let launch = Launch::grid(sizes_of(grid.groups), sizes_of(grid.threads));
-            measure(&format!("{chip}, {name}: "), &code, &launch, &sizes)?;
+        for (code, grid) in recorder.launched() {
+            let [groups, threads] = [grid.groups, grid.threads].map(|sizes| sizes.map(|size| size as u32));
+            measure(&format!("{chip}, {name}: "), &code, &Launch::grid(groups, threads), &[])?;
         }
     }
     Ok(())
 }
 
-/// A launch as a device is given it.
-struct Made {
-    code: Vec<u8>,
-    grid: Grid,
-    sizes: Vec<usize>,
-}
-
-/// Remembers launches, and runs nothing.
-#[derive(Clone, Default)]
-struct Recorder(Arc<Mutex<Vec<Made>>>);
-
-struct Code(Vec<u8>);
-
-impl Program for Code {
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
-}
-
-impl Recorder {
-    fn take(&self) -> Vec<Made> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-// SAFETY: it keeps the trait's own allocation methods, and runs no kernel that could access memory.
-unsafe impl Runtime for Recorder {
-    fn load(&self, _: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
-        Ok(Arc::new(Code(code.to_vec())))
-    }
-
-    unsafe fn enqueue(&self, launches: &[tinyspec_backends::Launch], _: &[*mut u8]) -> Result<(), BackendError> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for launch in launches {
-            let Some(Code(code)) = launch.program.as_any().downcast_ref() else { continue };
-            // Every buffer of these programs is a matrix of this size, or less.
-            let sizes = vec![128 * 128 * 4; launch.buffers.len()];
-            all.push(Made { code: code.clone(), grid: launch.grid, sizes });
-        }
-        Ok(())
-    }
-}
-
+/// Measures a kernel on buffers of these sizes; where there are none, each is as large as a matrix of the programs.
 fn measure(of: &str, code: &[u8], launch: &Launch, sizes: &[usize]) -> Outcome {
     if code.starts_with(b"\x7fELF") {
         let module = amd::Module::read(code)?;
@@ -112,6 +71,8 @@ fn measure(of: &str, code: &[u8], launch: &Launch, sizes: &[usize]) -> Outcome {
 
 fn run(of: &str, kernel: &impl Run, launch: &Launch, sizes: &[usize]) -> Outcome {
     let mut simulation = Simulation::new();
+    let of_matrices = vec![(4 * SIDE * SIDE) as usize; kernel.parameters().len()];
+    let sizes = if sizes.is_empty() { &of_matrices } else { sizes };
     let buffers = sizes.iter().map(|&bytes| simulation.zeros(bytes)).collect::<Result<Vec<_>, _>>()?;
     let (mut executed, start) = (0, Instant::now());
     while start.elapsed().as_secs_f64() < 1.0 {

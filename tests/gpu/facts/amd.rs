@@ -181,7 +181,7 @@ pub fn fault(device: &Device) -> Outcome<String> {
     let x = Tensor::from_slice(&[1f32; 64], [64]).to(name.as_str()).contiguous();
     x.realize()?;
     (&x + &x).realize()?;
-    let (code, grid) = recorder.last().ok_or("no kernel was made")?;
+    let (code, grid) = recorder.launched().pop().ok_or("no kernel was made")?;
     let runtime = device.runtime();
     let memory = runtime.allocate(256)?;
     let launch = Launch {

@@ -22,7 +22,7 @@ impl Doubling {
         let x = Tensor::from_slice(&[1i32; 32], [32]).to(name.as_str()).contiguous();
         x.realize().expect("numbers");
         (&x + &x).realize().expect("a kernel");
-        let (code, grid) = recorder.last().expect("a launch");
+        let (code, grid) = recorder.launched().pop().expect("a launch");
         Doubling { code, grid }
     }
 }
