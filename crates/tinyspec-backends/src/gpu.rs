@@ -84,14 +84,18 @@ impl Gpu {
     /// # Errors
     /// When no code of the table runs there.
     pub fn for_device(name: &str) -> Result<Gpu, UnknownGpu> {
+        Gpu::for_device_among(table::rows().collect(), name).ok_or_else(|| UnknownGpu { name: name.into() })
+    }
+
+    /// As [`Gpu::for_device`], where code is made for some chips alone.
+    fn for_device_among(chips: Vec<Gpu>, name: &str) -> Option<Gpu> {
         let chip = name.split(':').next().unwrap_or(name);
-        if let Ok(gpu) = Gpu::named(chip) {
-            return Ok(gpu);
+        if let Some(same) = chips.iter().find(|gpu| gpu.name == chip) {
+            return Some(same.clone());
         }
-        let unknown = || UnknownGpu { name: name.into() };
-        let capability = capability(chip.trim_end_matches('a')).ok_or_else(unknown)?;
-        let below = table::rows().filter(|row| self::capability(row.name).is_some_and(|base| base <= capability));
-        below.max_by_key(|row| self::capability(row.name)).ok_or_else(unknown)
+        let capability = capability(chip.trim_end_matches('a'))?;
+        let below = chips.into_iter().filter(|gpu| self::capability(gpu.name).is_some_and(|base| base <= capability));
+        below.max_by_key(|gpu| self::capability(gpu.name))
     }
 
     /// The chip as a target of the lowering.

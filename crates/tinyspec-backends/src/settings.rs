@@ -18,6 +18,7 @@ const NAMES: &[&str] = &[
     "DEVICE",
     "FALLBACK",
     "FAULT",
+    "GPU",
     "HIP",
     "LLVM",
     "MEMORY",

@@ -1,5 +1,6 @@
 //! How a library is found, and what is said of one that will not do.
 
+use crate::behaviour;
 use crate::processes::{command, passes};
 use crate::vendor::{AMD, CUDA, Vendor, vendor};
 use std::path::PathBuf;
@@ -62,6 +63,44 @@ fn incomplete() {
 fn without_one() {
     let event = vendor().event.to_str().expect("a name");
     says(vendor().device, &[&format!("the driver lacks {event}"), &format!("help: {}", vendor().update)]);
+}
+
+#[test]
+#[ignore = "in a process of its own"]
+fn older_code() {
+    let device = tinyspec::device(vendor().device).expect("the mock");
+    assert_eq!(device.target().name, vendor().chip);
+    behaviour::programs().expect("it runs");
+}
+
+#[test]
+#[ignore = "in a process of its own"]
+fn no_code() {
+    let help = "help: there is code for sm_90, gfx1100 (TINYSPEC_GPU names no others)";
+    says(vendor().device, &[&format!("is simulated GPU 0, a {}", vendor().chip), ": no code is made", help]);
+}
+
+#[test]
+#[ignore = "in a process of its own"]
+fn no_chip() {
+    says(vendor().device, &["TINYSPEC_GPU=sm_80 sm_81: expected chips, one or several of sm_75, sm_80, "]);
+}
+
+/// What is compiled for: the newest of the chips that are named, if its code runs there.
+#[test]
+fn code_is_made_for_the_chips_that_are_named() {
+    each_vendor(|vendor| {
+        let newer = if vendor.device == "cuda" { "chip=sm_89" } else { "chip=gfx942" };
+        for (chips, settings, name) in [
+            ("sm_75,sm_80 gfx942 sm_90", newer, "opening::older_code"),
+            ("sm_90 gfx1100", "", "opening::no_code"),
+            ("sm_80 sm_81", "", "opening::no_chip"),
+        ] {
+            let mut command = command(vendor, name);
+            command.env(vendor.variable, vendor.folder()).env(vendor.settings, settings).env("TINYSPEC_GPU", chips);
+            passes(name, command.output().expect("a process"));
+        }
+    });
 }
 
 fn each_vendor(mut test: impl FnMut(&Vendor)) {

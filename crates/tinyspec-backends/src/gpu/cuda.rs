@@ -149,8 +149,10 @@ impl Vendor for Cuda {
         }
         // SAFETY: the last byte is zero, since the driver was not given it.
         let product = unsafe { CStr::from_ptr(product.as_ptr()) }.to_string_lossy().into_owned();
+        let chip = format!("sm_{}{}", capability[0], capability[1]);
         // Chips whose names end with `a` have instructions that no other has.
-        Ok((product, format!("sm_{}{}a", capability[0], capability[1])))
+        let own = format!("{chip}a");
+        Ok((product, if Gpu::named(&own).is_ok() { own } else { chip }))
     }
 
     /// The primary context, which all libraries of a process share.

@@ -16,6 +16,7 @@ pub(super) use library::{Library, Search};
 pub(super) use runtime::open;
 
 use super::{DriverError, Gpu};
+use crate::settings::{self, UnknownSetting};
 use std::ffi::{CString, c_int, c_void};
 use std::fmt::Debug;
 
@@ -245,9 +246,22 @@ impl<V: Vendor> Driver<V> {
 
 /// The chip that code is made for where a device is of `chip`.
 fn gpu_of(name: &str, product: &str, chip: &str) -> Result<Gpu, DriverError> {
-    Gpu::for_device(chip).map_err(|_| DriverError::Chip {
+    let admitted = admitted()?;
+    let names = admitted.iter().map(|gpu| gpu.name).collect();
+    Gpu::for_device_among(admitted, chip).ok_or_else(|| DriverError::Chip {
         name: name.into(),
         device: product.into(),
         chip: chip.into(),
+        admitted: names,
     })
+}
+
+/// The chips that code may be made for: those that `TINYSPEC_GPU` names, or else all that there are.
+fn admitted() -> Result<Vec<Gpu>, UnknownSetting> {
+    let names = || Gpu::names().collect::<Vec<_>>().join(", ");
+    let parse =
+        |text: &str| text.split([' ', ',']).filter(|name| !name.is_empty()).map(|name| Gpu::named(name).ok()).collect();
+    let named: Option<Vec<Gpu>> =
+        settings::read("TINYSPEC_GPU", &format!("chips, one or several of {}", names()), parse)?;
+    Ok(named.unwrap_or_else(|| Gpu::names().filter_map(|name| Gpu::named(name).ok()).collect()))
 }

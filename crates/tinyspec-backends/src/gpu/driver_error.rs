@@ -68,8 +68,9 @@ pub enum DriverError {
     },
     /// A GPU for which no code is made.
     #[error(
-        "`{name}` is {device}, a {chip}: no code is made for that chip\nhelp: there is code for {}; `cpu` runs everywhere",
-        super::Gpu::names().collect::<Vec<_>>().join(", ")
+        "`{name}` is {device}, a {chip}: no code is made for that chip\nhelp: there is code for {}{}; `cpu` runs everywhere",
+        admitted.join(", "),
+        if admitted.len() < super::Gpu::names().count() { " (TINYSPEC_GPU names no others)" } else { "" }
     )]
     Chip {
         /// What was asked for.
@@ -78,7 +79,12 @@ pub enum DriverError {
         device: String,
         /// The chip.
         chip: String,
+        /// Chips that code is made for.
+        admitted: Vec<&'static str>,
     },
+    /// `TINYSPEC_GPU` names a chip that there is not.
+    #[error(transparent)]
+    Setting(#[from] crate::settings::UnknownSetting),
     /// A function of it failed.
     #[error("{}: {call} failed with {text} ({code})", library.display())]
     Failed {

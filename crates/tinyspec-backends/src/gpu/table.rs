@@ -27,8 +27,9 @@ pub(super) fn rows() -> impl Iterator<Item = Gpu> {
     NVIDIA.iter().map(|&name| nvidia(name)).chain(AMD.iter().map(|&(name, wave)| amd(name, wave)))
 }
 
-/// CUDA's "Technical Specifications per Compute Capability", which are the same for all of them but for LOCAL memory: this is
-/// what every kernel may have without asking for more.
+/// CUDA's "Technical Specifications per Compute Capability", which are the same for all of them but for LOCAL memory. Chips
+/// have 64 to 227 KiB of that for a workgroup, but what a kernel declares may be 48 KiB on each of them; the rest is for an array
+/// whose size the launch gives, after `cuFuncSetAttribute` has raised the kernel's limit. Kernels here declare theirs.
 fn nvidia(name: &'static str) -> Gpu {
     Gpu {
         name,
