@@ -72,8 +72,9 @@ fn main() {
     let mut report = Report { start: Instant::now(), text: String::new(), failed: 0 };
     if options.packed {
         let chips = std::env::var("TINYSPEC_GPU").unwrap_or_default();
+        let script = if options.device.starts_with("amd") { "amd-check" } else { "gpu-check" };
         report.line(&format!(
-            "A pack with code for {chips}, made by `scripts/gpu-check --pack FOLDER`; `--chips` says for which chips"
+            "A pack with code for {chips}; `scripts/{script} --pack FOLDER --chips …` makes one for others"
         ));
     }
     if let Err(error) = check(&options, &mut report) {
