@@ -41,6 +41,20 @@ uop! { <N>
     }
 
     <N>
+    fn assembles(x: &Global<f32, N>) -> Global<f32, N> as y {
+        for i in global(N) {
+            y[i] = unsafe { custom("ret float %0\n}\nmodule asm \".globl f\"\n!0 = !{", x[i], x[i]) };
+        }
+    }
+
+    <N>
+    fn of_another_processor(x: &Global<i32, N>) -> Global<i32, N> as y {
+        for i in global(N) {
+            y[i] = unsafe { custom("%r = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()\n ret i32 %r", x[i], x[i]) };
+        }
+    }
+
+    <N>
     fn of_another_type(x: &Global<f32, N>) -> Global<f32, N> as y {
         for i in global(N) { y[i] = unsafe { custom("ret i32 0", x[i], x[i]) }; }
     }
@@ -99,6 +113,7 @@ fn custom_code_that_is_none_is_an_error_that_names_it() {
     for (y, what) in [
         (unreadable(&x), "integer constant must have integer type"),
         (calls_out(&x), "which a kernel cannot call"),
+        (assembles(&x), "goes on with assembler"),
         (of_another_type(&x), "value doesn't match function result type"),
     ] {
         let error = y.to_vec::<f32>().expect_err(what);
@@ -112,4 +127,17 @@ fn custom_code_that_is_none_is_an_error_that_names_it() {
             assert_same(&unreadable(&tensor(&[1.0, 2.0], &[2], device)), &[2.0, 3.0]);
         }
     });
+}
+
+/// LLVM ends the process where it knows no instruction for something.
+#[test]
+fn custom_code_that_the_processor_lacks_is_an_error_too() -> Result<()> {
+    let x = Tensor::from_slice(&[1i32, 2, 3], [3]).to("cpu");
+    for _ in 0..2 {
+        let error = of_another_processor(&x).to_vec::<i32>().expect_err("no such instruction");
+        let message = error.to_string();
+        assert!(message.contains("of_another_processor") && message.contains("sreg.tid.x"), "{message}");
+    }
+    assert_eq!((&x + 1).to_vec::<i32>()?, [2, 3, 4]);
+    Ok(())
 }

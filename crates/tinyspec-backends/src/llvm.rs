@@ -12,6 +12,8 @@ mod disassembler;
 #[cfg(feature = "llvm")]
 mod error;
 #[cfg(feature = "llvm")]
+mod fatal;
+#[cfg(feature = "llvm")]
 pub mod find;
 #[cfg(feature = "llvm")]
 pub mod hsa_linker;

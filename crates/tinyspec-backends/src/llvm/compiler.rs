@@ -1,17 +1,18 @@
 //! The compiler: a linear kernel becomes an object, or PTX.
 
 use super::machine::{Machine, Output};
-use super::{LlvmError, find, hsa_linker, llvm, render, split, wide_moves};
+use super::{LlvmError, fatal, find, hsa_linker, llvm, render, split, wide_moves};
 use crate::processor::{Architecture, Isa};
 use crate::{BackendError, Compiler, LinearKernel, Target};
 use inkwell::context::Context;
 use inkwell::module::Module;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use tinyspec_ir::Op;
 
 /// Compiles kernels through LLVM, for the processor of each target. Threads compile at the same time, each with code
 /// generators of its own.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct LlvmCompiler {
     generator: Option<String>,
 }
@@ -58,8 +59,34 @@ impl LlvmCompiler {
         })
     }
 
-    fn text(&self, kernel: &LinearKernel, target: &Target, output: Output) -> Result<String, BackendError> {
-        self.alone(kernel, target, output).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    fn object(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {
+        let mut code = self.alone(kernel, target, output(target))?;
+        if target.isa.as_ref().is_some_and(|isa| wide_moves::is_broken(isa, &code)) {
+            let text = wide_moves::mended(&text(self.alone(kernel, target, Output::Assembly)?));
+            code = self.generate(&kernel.name, target, Output::Object, |_, module| {
+                module.set_inline_assembly(&text);
+                Ok(())
+            })?;
+        }
+        match architecture(target) {
+            Some(Architecture::Amdgcn) => hsa_linker::link(&code)
+                .map_err(|error| BackendError::Compile(format!("kernel `{}`: {error}", kernel.name))),
+            _ => Ok(code),
+        }
+    }
+
+    /// Does `work`, where LLVM's fatal errors are contained if the kernel may meet one.
+    fn contained<T: Send + 'static>(
+        &self,
+        kernel: &LinearKernel,
+        target: &Target,
+        work: impl FnOnce(&LlvmCompiler, &LinearKernel, &Target) -> Result<T, BackendError> + Send + 'static,
+    ) -> Result<T, BackendError> {
+        if !may_be_fatal(kernel, target) {
+            return work(self, kernel, target);
+        }
+        let (compiler, owned, target) = (self.clone(), kernel.clone(), target.clone());
+        fatal::contained(&kernel.name, move || work(&compiler, &owned, &target))
     }
 
     /// One module for all of them.
@@ -79,6 +106,15 @@ fn architecture(target: &Target) -> Option<Architecture> {
 
 fn is_gpu(target: &Target) -> bool {
     architecture(target).is_some_and(Architecture::is_gpu)
+}
+
+/// May LLVM find something in the kernel that the processor lacks? Of a CPU's kernels only the user's own code is unknown to it.
+fn may_be_fatal(kernel: &LinearKernel, target: &Target) -> bool {
+    is_gpu(target) || kernel.graph.nodes().any(|node| kernel.graph.op(node) == Op::Custom)
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// What a kernel becomes.
@@ -102,24 +138,12 @@ unsafe impl Compiler for LlvmCompiler {
 
     /// Of a CPU an ELF object, of AMD's GPUs one that ROCm loads; of NVIDIA's PTX.
     fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {
-        let mut code = self.alone(kernel, target, output(target))?;
-        if target.isa.as_ref().is_some_and(|isa| wide_moves::is_broken(isa, &code)) {
-            let text = wide_moves::mended(&self.text(kernel, target, Output::Assembly)?);
-            code = self.generate(&kernel.name, target, Output::Object, |_, module| {
-                module.set_inline_assembly(&text);
-                Ok(())
-            })?;
-        }
-        match architecture(target) {
-            Some(Architecture::Amdgcn) => hsa_linker::link(&code)
-                .map_err(|error| BackendError::Compile(format!("kernel `{}`: {error}", kernel.name))),
-            _ => Ok(code),
-        }
+        self.contained(kernel, target, LlvmCompiler::object)
     }
 
     fn compile_all(&self, kernels: &[&LinearKernel], target: &Target) -> Vec<Result<Vec<u8>, BackendError>> {
         if kernels.len() > 1
-            && !is_gpu(target)
+            && !kernels.iter().any(|kernel| may_be_fatal(kernel, target))
             && let Ok(codes) = self.together(kernels, target)
         {
             return codes.into_iter().map(Ok).collect();
@@ -129,10 +153,12 @@ unsafe impl Compiler for LlvmCompiler {
     }
 
     fn source(&self, kernel: &LinearKernel, target: &Target) -> Result<String, BackendError> {
-        self.text(kernel, target, Output::Source)
+        self.contained(kernel, target, |compiler, kernel, target| compiler.alone(kernel, target, Output::Source))
+            .map(text)
     }
 
     fn assembly(&self, kernel: &LinearKernel, target: &Target) -> Result<String, BackendError> {
-        self.text(kernel, target, Output::Assembly)
+        self.contained(kernel, target, |compiler, kernel, target| compiler.alone(kernel, target, Output::Assembly))
+            .map(text)
     }
 }

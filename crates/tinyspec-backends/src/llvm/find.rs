@@ -1,6 +1,7 @@
 //! Finds libLLVM: what the user named, else the Rust toolchain's, else the system's.
 
 use super::error::{Attempt, Attempts, LlvmError};
+use super::fatal;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::{CString, OsString};
 use std::hint::black_box;
@@ -21,6 +22,7 @@ pub const VARIABLE: &str = "TINYSPEC_LLVM";
 const REQUIRED: &[&str] = &[
     "LLVMContextCreate",
     "LLVMContextSetDiagnosticHandler",
+    "LLVMInstallFatalErrorHandler",
     "LLVMModuleCreateWithNameInContext",
     "LLVMCreateTargetMachine",
     "LLVMTargetMachineEmitToMemoryBuffer",
@@ -104,6 +106,7 @@ fn load() -> Result<Llvm, LlvmError> {
     unsafe {
         llvm_sys::support::LLVMParseCommandLineOptions(pointers.len() as _, pointers.as_ptr(), std::ptr::null());
     }
+    fatal::listen();
     keep_freed_memory();
     Ok(llvm)
 }

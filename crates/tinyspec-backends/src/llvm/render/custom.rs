@@ -136,6 +136,12 @@ fn parse<'context>(context: &'context Context, definition: &str, name: &str) -> 
     if module.get_first_global().is_some() {
         return Err("it needs a global variable, which a kernel has not".into());
     }
+    let mut assembler = 0;
+    // SAFETY: the module is alive; the text is its own, and only its length is wanted.
+    unsafe { llvm_sys::core::LLVMGetModuleInlineAsm(module.as_mut_ptr(), &mut assembler) };
+    if assembler > 0 {
+        return Err("it ends its function and goes on with assembler, which a kernel cannot have".into());
+    }
     module.verify().map_err(|message| message.to_string().lines().next().unwrap_or_default().to_string())?;
     Ok(module)
 }
