@@ -19,7 +19,7 @@ mod threads;
 mod written;
 
 pub use barriers::barriers;
-pub use kernel::{ranges, tiles};
+pub use kernel::{loops, ranges, tiles};
 pub use linear::linear;
 pub use machine::machine;
 pub use schedule::schedule;

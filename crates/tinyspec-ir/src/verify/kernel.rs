@@ -11,8 +11,16 @@ use smallvec::SmallVec;
 /// # Errors
 /// Names the first node that the stage does not allow.
 pub fn ranges(graph: &Graph, sink: NodeId) -> Result<()> {
+    loops(graph, sink)?;
+    bounds("verify ranges", graph, sink, &graph.reachable(&[sink]))
+}
+
+/// The part of [`ranges`] that is linear in the kernel: it runs no arithmetic, so accesses may leave their buffers.
+///
+/// # Errors
+/// Names the first node that the stage does not allow.
+pub fn loops(graph: &Graph, sink: NodeId) -> Result<()> {
     let live = common("verify ranges", graph, sink)?;
-    bounds("verify ranges", graph, sink, &live)?;
     // A Reduce's loop may store on the way.
     let is_reduce = |node: &&NodeId| graph.op(**node) == Op::Reduce;
     let reduced = live.iter().filter(is_reduce).flat_map(|&node| &graph.sources(node)[1..]);

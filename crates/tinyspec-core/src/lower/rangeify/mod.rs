@@ -42,7 +42,8 @@ use online::Online;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_backends::Target;
 use tinyspec_ir::{
-    AddrSpace, Arg, Builder, DType, Device, Error, ErrorKind, Graph, Location, NodeId, Op, Result, Shape, verify,
+    AddrSpace, Arg, Builder, ContentHash, DType, Device, Error, ErrorKind, Graph, Location, NodeId, Op, Result, Shape,
+    verify,
 };
 use walk::Walk;
 
@@ -164,11 +165,12 @@ fn rangeify_by(
     let blocked = blocks::block_products(graph, outputs, costs)?;
     let (graph, outputs) = blocked.as_ref().map_or((graph, outputs), |(graph, outputs)| (graph, &outputs[..]));
     let mut refused = Refused { unfused: unfused.clone(), ..Refused::default() };
+    let mut in_blocks = FxHashSet::default();
     loop {
         let Scheduled { schedule, online, apart } = schedule(graph, outputs, costs, &refused)?;
         let before = refused.fused.len();
         refused.fused.extend(apart);
-        match without_blocks(&schedule, &online, target)? {
+        match without_blocks(&schedule, &online, target, &mut in_blocks)? {
             Some(family) => refused.together.insert(family) || refused.families.insert(family),
             None if refused.fused.len() > before => true,
             None => return Ok(schedule),
@@ -198,20 +200,26 @@ struct Scheduled {
     apart: Vec<NodeId>,
 }
 
-/// Matrices that a kernel should sum in blocks and cannot.
-fn without_blocks(schedule: &Schedule, online: &[Option<usize>], target: &Target) -> Result<Option<usize>> {
-    let mut known = FxHashSet::default();
+/// Matrices that a kernel should sum in blocks and cannot. `known` holds the kernels that earlier schedules have built so.
+fn without_blocks(
+    schedule: &Schedule,
+    online: &[Option<usize>],
+    target: &Target,
+    known: &mut FxHashSet<ContentHash>,
+) -> Result<Option<usize>> {
     for (call, family) in schedule.calls.iter().zip(online).filter(|(_, family)| family.is_some()) {
-        if !known.insert(call.kernel) {
+        let hash = schedule.graph.content_hash(&[call.kernel]);
+        if known.contains(&hash) {
             continue;
         }
         let mut graph = Graph::new();
         let roots = graph.import(&schedule.graph, &[call.kernel], |_, _| Ok(None))?;
         let Some(online) = optimize::online::Online::of(&mut graph, roots[0], target)? else { return Ok(*family) };
         let (graph, sink) = online.build(optimize::Blocking::default(), target)?;
-        if verify::ranges(&graph, sink).is_err() {
+        if verify::loops(&graph, sink).is_err() {
             return Ok(*family);
         }
+        known.insert(hash);
     }
     Ok(None)
 }
