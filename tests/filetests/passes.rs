@@ -1,4 +1,4 @@
-//! The stages, by their names.
+//! The stages and their passes, by their names.
 
 use crate::case::Case;
 use crate::program;
@@ -6,8 +6,9 @@ use tinyspec::ir::rewrite::Rewriter;
 use tinyspec::ir::{Graph, NodeId, rules, text, verify};
 use tinyspec::lower::kernel::{apart, ordered};
 use tinyspec::lower::optimize::{OptOp, Scheduler};
+use tinyspec::lower::passes::{self, Form, LOWERING, Pass};
 use tinyspec::lower::plan::{self, Lifetime};
-use tinyspec::lower::{expand, linearize, rangeify, select, special};
+use tinyspec::lower::rangeify;
 
 type Error = Box<dyn std::error::Error>;
 
@@ -33,14 +34,10 @@ fn run(case: &Case) -> Result<String, Error> {
         "simplify" => return simplify(case, &mut graph, &roots),
         _ => {}
     }
-    let stage = position(case.stage)?;
-    let start = match case.from {
-        Some("program") => 0,
-        Some(form) => FORMS.iter().position(|&known| known == form).ok_or(format!("`{form}` is no form"))?,
-        None => stage,
-    };
-    if start > 0 {
-        return kernel(case, graph, roots[0], start..=stage);
+    let (first, to) = places(case.stage)?;
+    let from = case.from.map_or(Ok(first), taking)?;
+    if from > Place::Tensors {
+        return kernel(case, graph, roots[0], from, to);
     }
     verify::tensor(&graph, &roots)?;
     roots = Rewriter::new(&case.rules).rewrite(&mut graph, &roots)?;
@@ -48,7 +45,7 @@ fn run(case: &Case) -> Result<String, Error> {
     let (schedule, _) = rangeify::overwrite(schedule, &case.overwrite)?;
     let schedule = rangeify::alike(schedule)?;
     verify::schedule(&schedule.graph, schedule.root, &schedule.buffers)?;
-    if stage == 0 {
+    if to == Place::Tensors {
         for call in &schedule.calls {
             verify::ranges(&schedule.graph, call.kernel)?;
         }
@@ -60,73 +57,85 @@ fn run(case: &Case) -> Result<String, Error> {
         let mut own = Graph::new();
         let sink = own.import(&schedule.graph, &[call.kernel], |_, _| Ok(None))?[0];
         for sink in apart(&mut own, sink, &case.target)? {
-            kernels.push(kernel(case, own.clone(), sink, 1..=stage)?);
+            kernels.push(kernel(case, own.clone(), sink, Place::Ranges, to)?);
         }
     }
     Ok(kernels.join(if case.stage == SCHEDULE { "" } else { "\n" }))
 }
 
-const STAGES: [&str; 7] = ["rangeify", "optimize", "special", "expand", "select", "linearize", "plan"];
 /// Optimize, of which only the OptOps are printed.
 const SCHEDULE: &str = "schedule";
-/// What each stage takes.
-const FORMS: [&str; 7] = ["tensors", "ranges", "scheduled", "threads", "tiles", "machine", "linear"];
 
-fn position(name: &str) -> Result<usize, String> {
-    let name = if name == SCHEDULE { "optimize" } else { name };
-    STAGES.iter().position(|&stage| stage == name).ok_or(format!("`{name}` is no stage"))
+/// A place in the pipeline. Numbers are those of passes behind the schedule.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Place {
+    Tensors,
+    Ranges,
+    Pass(usize),
+    Plan,
 }
 
-/// A kernel through some of the stages.
-fn kernel(
-    case: &Case,
-    mut graph: Graph,
-    root: NodeId,
-    stages: std::ops::RangeInclusive<usize>,
-) -> Result<String, Error> {
-    let mut root = root;
+/// The first place of a case and the last, by the name of a stage or of one of its passes.
+fn places(name: &str) -> Result<(Place, Place), String> {
+    let is_named = |pass: &Pass| pass.name == name || pass.stage.name() == name;
+    match (name, LOWERING.iter().position(is_named), LOWERING.iter().rposition(is_named)) {
+        ("rangeify", ..) => Ok((Place::Tensors, Place::Tensors)),
+        ("optimize" | SCHEDULE, ..) => Ok((Place::Ranges, Place::Ranges)),
+        ("plan", ..) => Ok((Place::Plan, Place::Plan)),
+        (_, Some(first), Some(last)) => Ok((Place::Pass(first), Place::Pass(last))),
+        _ => Err(format!("`{name}` is no stage and no pass")),
+    }
+}
+
+/// The first place that takes a form.
+fn taking(form: &str) -> Result<Place, String> {
+    let first = |form| Place::Pass(LOWERING.iter().position(|pass| pass.requires == form).unwrap_or(0));
+    match form {
+        "tensors" | "program" => Ok(Place::Tensors),
+        "ranges" => Ok(Place::Ranges),
+        "scheduled" => Ok(Place::Pass(0)),
+        "threads" => Ok(first(Form::Threads)),
+        "tiles" => Ok(first(Form::Tiles)),
+        "machine" => Ok(first(Form::Machine)),
+        "linear" => Ok(Place::Plan),
+        _ => Err(format!("`{form}` is no form")),
+    }
+}
+
+/// A kernel from one place through another.
+fn kernel(case: &Case, mut graph: Graph, mut root: NodeId, from: Place, to: Place) -> Result<String, Error> {
     let mut notes = String::new();
-    for stage in stages {
-        root = match STAGES[stage] {
-            "optimize" => {
-                let (root, ops) = scheduled(case, &mut graph, root)?;
-                let ops: Vec<String> = ops.iter().map(OptOp::to_string).collect();
-                verify::ranges(&graph, root)?;
-                if case.stage == SCHEDULE {
-                    return Ok(format!("schedule {}\n", ops.join("; ")));
-                }
-                if STAGES[stage] == case.stage {
-                    notes = format!("; schedule {}\n", ops.join("; "));
-                }
-                root
-            }
-            "special" => {
-                let root = special::special(&mut graph, root, &case.target)?;
-                verify::ranges(&graph, root)?;
-                root
-            }
-            "expand" => {
-                let root = expand::expand(&mut graph, root)?;
-                verify::tiles(&graph, root)?;
-                root
-            }
-            "select" => {
-                let root = select::select(&mut graph, root, &case.target)?;
-                verify::machine(&graph, root)?;
-                root
-            }
-            "linearize" => {
-                let root = linearize::linearize(&mut graph, root)?;
-                verify::linear(&graph, root)?;
-                root
-            }
-            "plan" => {
-                let (offsets, bytes) = plan::locals(&graph, root);
-                let line = |(slot, offset): &(u32, usize)| format!("local {slot} at {offset}\n");
-                return Ok(offsets.iter().map(line).collect::<String>() + &format!("{bytes} bytes\n"));
-            }
-            stage => return Err(format!("{stage} takes tensors").into()),
-        };
+    if from <= Place::Ranges {
+        let ops;
+        (root, ops) = scheduled(case, &mut graph, root)?;
+        let ops: Vec<String> = ops.iter().map(OptOp::to_string).collect();
+        verify::ranges(&graph, root)?;
+        if case.stage == SCHEDULE {
+            return Ok(format!("schedule {}\n", ops.join("; ")));
+        }
+        if to == Place::Ranges {
+            notes = format!("; schedule {}\n", ops.join("; "));
+        }
+    }
+    let first = match from {
+        Place::Pass(number) => number,
+        Place::Plan => LOWERING.len(),
+        _ => 0,
+    };
+    let end = match to {
+        Place::Pass(number) => number + 1,
+        Place::Plan => LOWERING.len(),
+        _ => 0,
+    };
+    let passes = LOWERING.get(first..end).unwrap_or_default();
+    root = passes::run(passes, &mut graph, root, &case.target, &mut |_, _, _| {})?;
+    if let Some(last) = passes.last() {
+        last.ensures.verify(&graph, root)?;
+    }
+    if to == Place::Plan {
+        let (offsets, bytes) = plan::locals(&graph, root);
+        let line = |(slot, offset): &(u32, usize)| format!("local {slot} at {offset}\n");
+        return Ok(offsets.iter().map(line).collect::<String>() + &format!("{bytes} bytes\n"));
     }
     Ok(printed(&graph, &[root])? + &notes)
 }

@@ -68,7 +68,7 @@ fn mistakes_are_refused_or_found_by_running() {
         });
         let mut machine = None;
         let lowered = kernel.lower(|stage, graph, root| {
-            if stage == "selected" {
+            if stage == "devectorize" {
                 machine = Some((graph.clone(), root));
             }
         });
@@ -84,7 +84,7 @@ fn mistakes_are_refused_or_found_by_running() {
         });
         let mut threads = None;
         let lowered = kernel.lower_for(&gpu(), |stage, graph, root| {
-            if stage == "selected" {
+            if stage == "devectorize" {
                 threads = Some((graph.clone(), root));
             }
         });

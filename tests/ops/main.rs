@@ -101,7 +101,7 @@ fn ops_of(row: &Row, inputs: &[Tensor], name: &str) -> Result<BTreeSet<Op>, Erro
         let mut own = Graph::new();
         let sink = own.import(&schedule.graph, &[call.kernel], |_, _| Ok(None))?[0];
         let mut observe = |stage: &'static str, graph: &Graph, root: NodeId| {
-            if row.form == Form::Kernel || stage == "linear" {
+            if row.form == Form::Kernel || stage == "linearize" {
                 seen.extend(of(graph, &[root]));
             }
         };

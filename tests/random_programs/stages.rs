@@ -1,4 +1,4 @@
-//! One program after every stage of the lowering: its schedule is run with all kernels in the form that the stage left, and
+//! One program after every pass of the lowering: its schedule is run with all kernels in the form that the pass left, and
 //! gives what the tensor interpreter gives.
 
 use crate::check::{self, compare, traced};
@@ -6,6 +6,7 @@ use crate::launch;
 use crate::program::Program;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::iter::once;
 use tinyspec::backends::interpreter::array::Array;
 use tinyspec::backends::interpreter::{ranges, simt, tensor};
 use tinyspec::backends::{LinearKernel, Target, Workgroups, interpreter};
@@ -13,10 +14,18 @@ use tinyspec::ir::function::inline_all;
 use tinyspec::ir::rewrite::Rewriter;
 use tinyspec::ir::{Error, ErrorKind, Graph, NodeId, rules, text};
 use tinyspec::lower::kernel::lower_observed;
+use tinyspec::lower::passes;
 use tinyspec::lower::rangeify::{self, Schedule};
 
-/// In the order of the pipeline. Those before `linear` are graphs.
-const STAGES: [&str; 6] = ["ranges", "optimized", "special", "expanded", "selected", "linear"];
+/// What goes in, and what each pass and the schedule leave, in the order of the pipeline. Those before the last are graphs.
+fn steps() -> impl Iterator<Item = &'static str> {
+    let (before, behind) = (passes::CANONICAL.iter(), passes::LOWERING.iter());
+    let names = |pass: &'static passes::Pass| pass.name;
+    once(passes::INPUT).chain(before.map(names)).chain(once(passes::SCHEDULED)).chain(behind.map(names))
+}
+
+/// Where the order of execution is there.
+const LAST: &str = "linearize";
 
 /// Targets that lead through different parts of the stages; the interpreters can run what any of them gets. Beside those made
 /// for it, that of one processor of another shape, by the program, or of all.
@@ -46,7 +55,7 @@ impl Forms {
         let sink = graph.import(schedule, &[kernel], |_, _| Ok(None))?[0];
         let mut graphs = BTreeMap::new();
         let mut observe = |stage: &'static str, graph: &Graph, root: NodeId| {
-            if stage != "linear" {
+            if stage != LAST {
                 graphs.insert(stage, (graph.clone(), root));
             }
         };
@@ -54,22 +63,28 @@ impl Forms {
         Ok(Forms { graphs, linear })
     }
 
-    /// Runs the kernel as the stage left it, or as the last one before that changed it.
-    fn run(&self, stage: usize, buffers: &mut [Array]) -> Result<(), Error> {
-        if STAGES[stage] == "linear" {
+    /// Runs the kernel as the pass left it, or as the last one before that changed it.
+    fn run(&self, stage: &str, buffers: &mut [Array]) -> Result<(), Error> {
+        if stage == LAST {
             let fail = |error: String| Error::new(ErrorKind::Value, "linear", error);
             let after = launch::run(&self.linear, buffers).map_err(fail)?;
             buffers.iter_mut().zip(after).for_each(|(buffer, after)| *buffer = after);
             return Ok(());
         }
-        match STAGES[..=stage].iter().rev().find_map(|stage| self.graphs.get(stage)) {
+        match until(stage).into_iter().rev().find_map(|stage| self.graphs.get(stage)) {
             Some((graph, root)) => ranges::run_kernel(graph, *root, buffers).map(|_| ()),
             None => Err(Error::new(ErrorKind::Value, "kernel", "has no form")),
         }
     }
 }
 
-/// Whether every stage for every target agrees with the tensor interpreter.
+/// The steps up to one.
+fn until(stage: &str) -> Vec<&'static str> {
+    let end = steps().position(|step| step == stage).map_or(0, |last| last + 1);
+    steps().take(end).collect()
+}
+
+/// Whether every pass for every target agrees with the tensor interpreter.
 pub fn check(program: &Program) -> Result<(), String> {
     let (function, arrays) = traced(program)?;
     let body = function.body();
@@ -95,13 +110,14 @@ pub fn check(program: &Program) -> Result<(), String> {
                 entry.insert(Forms::of(&schedule.graph, call.kernel, &target).map_err(lowering)?);
             }
         }
-        for (number, stage) in STAGES.into_iter().enumerate() {
-            if stage == "special" && target.workgroups.is_none() {
+        for stage in steps() {
+            let has_run = |forms: &Forms| stage == LAST || forms.graphs.contains_key(stage);
+            if !kernels.values().any(has_run) {
                 continue;
             }
-            let got = run(&schedule, &kernels, number, &arrays).map_err(|error| format!("{stage}: {error}"));
+            let got = run(&schedule, &kernels, stage, &arrays).map_err(|error| format!("{stage}: {error}"));
             got.and_then(|got| agree(stage, &got)).map_err(|error| {
-                let kernel = culprit(&schedule, &kernels, number, &arrays);
+                let kernel = culprit(&schedule, &kernels, stage, &arrays);
                 format!("{error}\non {}, vectors of {} bytes\n{kernel}", target.name, target.vector_bytes)
             })?;
         }
@@ -111,27 +127,28 @@ pub fn check(program: &Program) -> Result<(), String> {
 
 type Kernels = BTreeMap<NodeId, Forms>;
 
-fn run(schedule: &Schedule, kernels: &Kernels, stage: usize, arrays: &[Array]) -> Result<Vec<Array>, Error> {
+fn run(schedule: &Schedule, kernels: &Kernels, stage: &str, arrays: &[Array]) -> Result<Vec<Array>, Error> {
     ranges::run_schedule_by(&schedule.graph, schedule.root, arrays, &mut |kernel, buffers| {
         kernels[&kernel].run(stage, buffers)?;
         Ok((0..buffers.len()).collect())
     })
 }
 
-/// The first kernel that a stage made something else of than the one before, in text.
-fn culprit(schedule: &Schedule, kernels: &Kernels, stage: usize, arrays: &[Array]) -> String {
+/// The first kernel that a pass made something else of than the one before, in text.
+fn culprit(schedule: &Schedule, kernels: &Kernels, stage: &str, arrays: &[Array]) -> String {
     let mut found = String::from("no kernel by itself");
     let _ = ranges::run_schedule_by(&schedule.graph, schedule.root, arrays, &mut |kernel, buffers| {
         let (forms, before) = (&kernels[&kernel], buffers.to_vec());
         let mut after = before.clone();
         let outcome = forms.run(stage, &mut after);
-        forms.run(stage.saturating_sub(1), buffers)?;
+        let steps = until(stage);
+        forms.run(steps[steps.len().saturating_sub(2)], buffers)?;
         let differs = after.iter().zip(buffers.iter()).any(|(after, before)| {
             let pairs = after.to_floats().into_iter().zip(before.to_floats());
             pairs.into_iter().any(|(a, b)| a != b && !(a.is_nan() && b.is_nan()) && (a - b).abs() > 1e-5 * a.abs())
         });
         if outcome.is_err() || differs {
-            let graphs = STAGES[..=stage].iter().filter_map(|stage| Some((stage, forms.graphs.get(stage)?)));
+            let graphs = steps.into_iter().filter_map(|step| Some((step, forms.graphs.get(step)?)));
             found =
                 graphs.map(|(stage, (graph, root))| format!("{stage}:\n{}\n", text::print(graph, &[*root]))).collect();
             return Err(Error::new(ErrorKind::Value, "kernel", "found"));

@@ -22,6 +22,7 @@ const NAMES: &[&str] = &[
     "HIP",
     "LLVM",
     "MEMORY",
+    "PASSES",
     "PERF_MAP",
     "PLANS",
     "PTXAS",

@@ -6,6 +6,7 @@
 mod join;
 
 use super::live;
+pub(super) use join::join;
 use smallvec::SmallVec;
 use tinyspec_ir::dim::{self, shape, show};
 use tinyspec_ir::{Arg, Axes, AxisType, Builder, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
@@ -15,7 +16,6 @@ use tinyspec_ir::{Arg, Axes, AxisType, Builder, Dim, Error, ErrorKind, Graph, No
 /// # Errors
 /// When such a Range has no constant bound.
 pub fn expand(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
-    let sink = join::join(graph, sink)?;
     let order = graph.reachable(&[sink]);
     let tiled: Vec<NodeId> = order.iter().copied().filter(|&node| is_tiled(graph, node)).collect();
     if tiled.is_empty() {

@@ -4,13 +4,14 @@
 use super::optimize::{Scheduler, Space, scatter};
 use super::rangeify::ByHand;
 use super::shared::{self, Copy, Shared};
-use super::{expand, linearize, parts, plan, select, special, written};
+use super::{parts, passes, plan, written};
 use crate::profile;
 use smallvec::SmallVec;
 use tinyspec_backends::{Grid, LinearKernel, Target};
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Dim, Graph, NodeId, Op, Result, verify};
 
-/// What a stage left, for whoever looks on: its name and the root of the graph.
+/// What a [pass](super::passes) left, for whoever looks on: its name and the root of the graph. `ranges` is what goes in, `scheduled`
+/// what the schedule makes of it.
 pub type Observe<'a> = dyn FnMut(&'static str, &Graph, NodeId) + 'a;
 
 /// Lowers a kernel by the target's heuristics.
@@ -72,14 +73,14 @@ pub fn lower_observed(
     target: &Target,
     observe: &mut Observe,
 ) -> Result<LinearKernel> {
-    observe("ranges", &graph, sink);
+    observe(passes::INPUT, &graph, sink);
     if let Some(by_hand) = by_hand {
         return written_stages(graph, sink, by_hand, target, observe);
     }
     if let Some(sink) = ordered(&mut graph, sink, target)? {
         return finish_ordered(graph, sink, "kernel", target, observe);
     }
-    let scheduler = Scheduler::new(graph, sink, target)?;
+    let scheduler = Scheduler::observed(graph, sink, target, observe)?;
     let ops = scheduler.heuristics();
     let space = scheduler.space(&ops)?;
     stages(scheduler, &space, "kernel", observe)
@@ -134,7 +135,7 @@ fn optimized(scheduler: Scheduler, space: &Space, observe: &mut Observe) -> Resu
     let params = params(scheduler.graph(), scheduler.kernel().sink);
     checked("rangeify", || verify::ranges(scheduler.graph(), scheduler.kernel().sink))?;
     let (graph, sink) = scheduler.build(space)?;
-    observe("optimized", &graph, sink);
+    observe(passes::SCHEDULED, &graph, sink);
     checked("optimize", || verify::ranges(&graph, sink))?;
     Ok((graph, sink, params))
 }
@@ -152,7 +153,7 @@ pub(crate) fn written_stages(
     checked("rangeify", || verify::ranges(&graph, sink))?;
     checked("rangeify", || verify::barriers(&graph, sink))?;
     let sink = written::vectorize(&mut graph, sink, target)?;
-    observe("optimized", &graph, sink);
+    observe(passes::SCHEDULED, &graph, sink);
     checked("optimize", || verify::ranges(&graph, sink))?;
     let mut kernel = finish_observed(graph, sink, name, target, observe)?;
     kernel.params = params;
@@ -176,7 +177,7 @@ pub(crate) fn finish_ordered(
     target: &Target,
     observe: &mut Observe,
 ) -> Result<LinearKernel> {
-    observe("optimized", &graph, sink);
+    observe(passes::SCHEDULED, &graph, sink);
     checked("optimize", || verify::ranges(&graph, sink))?;
     finish_observed(graph, sink, name, target, observe)
 }
@@ -189,24 +190,7 @@ fn finish_observed(
     observe: &mut Observe,
 ) -> Result<LinearKernel> {
     let params = params(&graph, sink);
-    let sink = match target.workgroups {
-        Some(_) => {
-            let sink = special::special(&mut graph, sink, target)?;
-            observe("special", &graph, sink);
-            checked("special", || verify::ranges(&graph, sink))?;
-            sink
-        }
-        None => sink,
-    };
-    let sink = expand::expand(&mut graph, sink)?;
-    observe("expanded", &graph, sink);
-    checked("expand", || verify::tiles(&graph, sink))?;
-    let sink = select::select(&mut graph, sink, target)?;
-    observe("selected", &graph, sink);
-    checked("select", || verify::machine(&graph, sink))?;
-    let linear = linearize::linearize(&mut graph, sink)?;
-    observe("linear", &graph, linear);
-    checked("linearize", || verify::linear(&graph, linear))?;
+    let linear = passes::run(passes::LOWERING, &mut graph, sink, target, observe)?;
     let (local_offsets, scratch_bytes) = plan::locals(&graph, linear);
     Ok(LinearKernel {
         by_hand: None,

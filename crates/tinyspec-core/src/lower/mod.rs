@@ -13,6 +13,7 @@ pub(crate) mod loops;
 mod moved;
 pub mod optimize;
 pub(crate) mod parts;
+pub mod passes;
 pub(crate) mod pipeline;
 pub mod plan;
 pub mod program;

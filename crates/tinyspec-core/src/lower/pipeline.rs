@@ -5,7 +5,7 @@ use super::fallback::{self, Attempt, Failure};
 use super::optimize::Scheduler;
 use super::program::{self, Rendered};
 use super::rangeify::{self, ByHand, KernelCall, Overwrite, Schedule};
-use super::{kernel, parts};
+use super::{kernel, parts, passes};
 use crate::cache;
 use crate::execute::{Compared, Device, Storage, reference_of};
 use crate::profile::{self, Level};
@@ -164,6 +164,7 @@ fn blueprint_over(
         profile::stage("tensor graph", graph, outputs);
     }
     search::check_settings()?;
+    passes::check_settings()?;
     let (graph, outputs) = simplified(graph, outputs)?;
     let (mut apart, mut failures) = (FxHashSet::default(), Vec::new());
     loop {
@@ -611,14 +612,14 @@ fn staged_by(
     // What the ranges say of blocks would be done again and again.
     let (mut work, in_blocks) = (facts.work, Cell::new(false));
     let mut observe = |stage: &'static str, graph: &Graph, root: NodeId| {
-        if stage == "optimized" {
+        if stage == passes::SCHEDULED {
             axes = profile::axes(graph, root);
             trips = kernel::trips(graph, root);
             if in_blocks.get() {
                 work = profile::Facts::of(graph, root).work;
             }
         }
-        if profile::shows(Level::Stages) {
+        if passes::is_shown(stage) {
             profile::stage(&format!("{}: {stage}", facts.name), graph, &[root]);
         }
     };
@@ -628,11 +629,11 @@ fn staged_by(
         Some(written) => kernel::written_stages(graph, sink, written, target, &mut observe)?,
         None if ordered.is_some() => kernel::finish_ordered(graph, sink, &facts.name, target, &mut observe)?,
         None => {
-            observe("ranges", &graph, sink);
+            observe(passes::INPUT, &graph, sink);
             let (scheduler, schedule, source, space);
             match attempt {
                 Attempt::Scheduled => {
-                    scheduler = Scheduler::new(graph, sink, target)?;
+                    scheduler = Scheduler::observed(graph, sink, target, &mut observe)?;
                     (schedule, source) = search::schedule(&scheduler, &facts.name, device)?;
                     space = scheduler.space(&schedule)?;
                 }

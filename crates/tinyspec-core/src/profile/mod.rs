@@ -10,6 +10,7 @@ pub(crate) use table::kernel;
 
 use crate::lower::optimize::{Estimate, OptOp};
 use crate::search::Source;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -120,6 +121,27 @@ impl Drop for Timer {
     fn drop(&mut self) {
         self.1.fetch_add(self.0.elapsed().as_nanos() as u64, Ordering::Relaxed);
     }
+}
+
+static PASSES: Mutex<BTreeMap<&'static str, Duration>> = Mutex::new(BTreeMap::new());
+
+/// Time in each pass over kernels, over all threads, by its name; see `lower::passes`.
+pub fn passes() -> BTreeMap<&'static str, Duration> {
+    PASSES.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Adds its lifetime to that of a pass.
+pub(crate) struct PassTimer(Instant, &'static str);
+
+impl Drop for PassTimer {
+    fn drop(&mut self) {
+        *PASSES.lock().unwrap_or_else(PoisonError::into_inner).entry(self.1).or_default() += self.0.elapsed();
+    }
+}
+
+/// While a pass runs.
+pub(crate) fn pass_timer(name: &'static str) -> PassTimer {
+    PassTimer(Instant::now(), name)
 }
 
 /// While a plan is made.

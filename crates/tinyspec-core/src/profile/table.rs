@@ -88,6 +88,13 @@ extern "C" fn print_totals() {
             row(&format!("{share:>5.1}% {:>8} {:>9.1} ", total.launches, total.least.as_secs_f64() * 1e6), name, total)
         );
     }
+    let mut passes: Vec<_> = super::passes().into_iter().collect();
+    passes.sort_by_key(|&(name, time)| (Reverse(time), name));
+    let passes: Vec<String> =
+        passes.iter().map(|(name, time)| format!("{name} {:.2}", time.as_secs_f64() * 1e3)).collect();
+    if !passes.is_empty() {
+        let _ = writeln!(text, "── passes over kernels, ms: {}", passes.join(", "));
+    }
     // Standard error may be closed by now.
     let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
 }

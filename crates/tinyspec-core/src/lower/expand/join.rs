@@ -17,7 +17,7 @@ struct Pair {
 }
 
 /// The kernel with as few UPCAST Ranges as its accesses allow.
-pub(super) fn join(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
+pub(in super::super) fn join(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     let mut sink = sink;
     while let Some(pair) = find(graph, sink)? {
         sink = replace(graph, sink, pair)?;

@@ -14,7 +14,7 @@ pub(super) fn are_used(target: &Target) -> bool {
 }
 
 /// The kernel with the bound around such differences.
-pub(super) fn write(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
+pub(in super::super) fn write(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
     if !are_used(target) {
         return Ok(sink);
     }

@@ -17,7 +17,7 @@ struct Digits {
 }
 
 /// The kernel with a Range for each digit that a sum of products reads.
-pub(super) fn delinearize(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
+pub(in super::super) fn delinearize(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     let mut sink = sink;
     while let Some(digits) = find(graph, sink) {
         sink = split(graph, sink, &digits)?;

@@ -4,9 +4,9 @@
 //! kernel is rebuilt once, with every original range replaced by its expression over the new axes.
 
 mod bands;
-mod bounds;
+pub(super) mod bounds;
 mod cost;
-mod delinearize;
+pub(super) mod delinearize;
 mod descent;
 pub mod heuristics;
 mod kernel;
@@ -18,11 +18,11 @@ mod rebuild;
 mod refusal;
 mod repeat;
 pub(crate) mod scatter;
-mod separate;
+pub(super) mod separate;
 mod space;
-mod streaming;
+pub(super) mod streaming;
 pub(crate) mod windows;
-mod words;
+pub(super) mod words;
 
 pub use cost::Estimate;
 pub(crate) use cost::NAMED_TRIPS;
@@ -34,6 +34,8 @@ pub use repeat::Repeat;
 pub use space::{Axis, Space};
 pub use words::Product;
 
+use super::kernel::Observe;
+use super::passes;
 use online::Online;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Graph, NodeId, Result};
@@ -52,14 +54,23 @@ impl<'t> Scheduler<'t> {
     ///
     /// # Errors
     /// When it is not in range form.
-    pub fn new(mut graph: Graph, sink: NodeId, target: &'t Target) -> Result<Scheduler<'t>> {
+    pub fn new(graph: Graph, sink: NodeId, target: &'t Target) -> Result<Scheduler<'t>> {
+        Scheduler::observed(graph, sink, target, &mut |_, _, _| {})
+    }
+
+    /// As [`Scheduler::new`]; `observe` sees what the passes before the schedule leave.
+    ///
+    /// # Errors
+    /// When it is not in range form.
+    pub fn observed(
+        mut graph: Graph,
+        sink: NodeId,
+        target: &'t Target,
+        observe: &mut Observe,
+    ) -> Result<Scheduler<'t>> {
         let online = Online::of(&mut graph, sink, target)?;
-        let sink = windows::simplify(&mut graph, sink)?;
-        let sink = separate::separate(&mut graph, sink)?;
-        let sink = delinearize::delinearize(&mut graph, sink)?;
-        let (sink, is_strict) = words::as_written(&mut graph, sink)?;
-        let sink = bounds::write(&mut graph, sink, target)?;
-        let sink = streaming::mark(&mut graph, sink, target)?;
+        let is_strict = words::is_strict(&graph, sink);
+        let sink = passes::run(passes::CANONICAL, &mut graph, sink, target, observe)?;
         let mut kernel = Kernel::new(&mut graph, sink)?;
         kernel.product = kernel.product.filter(|_| !is_strict);
         kernel.repeats = repeat::find(&mut graph, &kernel, target)?;

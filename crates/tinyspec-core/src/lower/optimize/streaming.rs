@@ -7,7 +7,7 @@ use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 
 /// Marks the Stores of a kernel that moves more bytes than the caches keep. An ordinary store would read each line
 /// before it writes it.
-pub(super) fn mark(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
+pub(in super::super) fn mark(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
     let order = graph.reachable(&[sink]);
     if moved(graph, &order) <= kept(target) {
         return Ok(sink);

@@ -28,15 +28,18 @@ impl Product {
     }
 }
 
-/// The kernel with numbers of bf16 that a strict function widened as written widened at once; whether there were any, so that its
-/// product is not computed in pairs.
-pub(super) fn as_written(graph: &mut Graph, sink: NodeId) -> Result<(NodeId, bool)> {
-    let order = graph.reachable(&[sink]);
-    if !order.iter().any(|&node| widened_as_written(graph, node).is_some()) {
-        return Ok((sink, false));
+/// Whether a strict function widened numbers of bf16 as written: its products are not computed in pairs then.
+pub(super) fn is_strict(graph: &Graph, sink: NodeId) -> bool {
+    graph.reachable(&[sink]).iter().any(|&node| widened_as_written(graph, node).is_some())
+}
+
+/// The kernel with such numbers widened by one Cast.
+pub(in super::super) fn as_written(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
+    if !is_strict(graph, sink) {
+        return Ok(sink);
     }
     let mut new: FxHashMap<NodeId, NodeId> = FxHashMap::default();
-    for node in order {
+    for node in graph.reachable(&[sink]) {
         let value = match widened_as_written(graph, node) {
             Some(x) => graph.add(Op::Cast, &[new[&x]], graph.arg(node).clone())?,
             None => {
@@ -46,7 +49,7 @@ pub(super) fn as_written(graph: &mut Graph, sink: NodeId) -> Result<(NodeId, boo
         };
         new.insert(node, value);
     }
-    Ok((new[&sink], true))
+    Ok(new[&sink])
 }
 
 /// The product that the kernel's only sum is of.

@@ -13,7 +13,7 @@ use tinyspec_ir::{AddrSpace, Arg, Builder, Error, ErrorKind, Graph, NodeId, Op, 
 /// The Ranges of a loop nest: Reduces over the same ones share it.
 type Ranges = SmallVec<[NodeId; 4]>;
 
-pub(super) fn accumulate(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
+pub(in super::super) fn accumulate(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     let order = graph.reachable(&[sink]);
     let mut live = Live::new(graph, &order)?;
     let levels = levels(graph, &order)?;

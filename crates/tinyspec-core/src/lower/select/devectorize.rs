@@ -26,7 +26,7 @@ const EACH: usize = 2;
 /// Parts that room is made for ahead.
 const MOST: usize = 1 << 14;
 
-pub(super) fn devectorize(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
+pub(in super::super) fn devectorize(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
     let order = graph.reachable(&[sink]);
     let mut cut = Cut {
         sums: FxHashMap::default(),

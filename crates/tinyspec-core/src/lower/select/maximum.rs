@@ -19,7 +19,7 @@ use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
 const LEAST: i64 = 16;
 
 /// Makes Reduces of integers out of Reduce-Max of floats.
-pub(super) fn by_keys(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
+pub(in super::super) fn by_keys(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
     let order = graph.reachable(&[sink]);
     let long = long(graph, &order);
     if long.is_empty() {

@@ -11,21 +11,13 @@ mod maximum;
 mod pair;
 mod tile;
 
-use tinyspec_backends::Target;
-use tinyspec_ir::{AddrSpace, Arg, Graph, NodeId, Result};
-
-/// Selects instructions for an expanded kernel: its new `Sink`, in which every value is `()` or a machine vector.
-///
-/// # Errors
-/// When the kernel is not in the form that Expand leaves.
-pub fn select(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
-    let sink = carry::carry(graph, sink)?;
-    let sink = pair::apart(graph, sink)?;
-    let sink = maximum::by_keys(graph, sink, target)?;
-    let sink = accumulate::accumulate(graph, sink)?;
-    let sink = decompose::decompose(graph, sink, target)?;
-    devectorize::devectorize(graph, sink, target)
-}
+pub(super) use accumulate::accumulate;
+pub(super) use carry::carry as scan;
+pub(super) use decompose::decompose;
+pub(super) use devectorize::devectorize;
+pub(super) use maximum::by_keys as keys;
+pub(super) use pair::apart as pairs;
+use tinyspec_ir::{AddrSpace, Arg, Graph};
 
 /// A slot that no REG Buffer has.
 fn next_register(graph: &Graph) -> u32 {

@@ -131,7 +131,7 @@ impl Rule {
     }
 }
 
-pub(super) fn decompose(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
+pub(in super::super) fn decompose(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
     let order = graph.reachable(&[sink]);
     let rule =
         |op: Op, dtype: DType| RULES.iter().find(|rule| rule.op == op && rule.dtype == dtype && rule.fits(target));

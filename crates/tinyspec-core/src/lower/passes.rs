@@ -1,0 +1,176 @@
+//! The passes of a kernel, in the order in which they run, and the forms between them ("Lowering Pipeline").
+//!
+//! A pass takes a kernel in one form and leaves it in one; it knows no other pass. [`run`] drives them: it verifies what
+//! each leaves, shows it to whoever looks on, and adds up the time that each takes. Between [`CANONICAL`], which weigh no
+//! profit, and [`LOWERING`] stands the schedule ([`Scheduler`](super::optimize::Scheduler)).
+
+use super::kernel::{Observe, checked};
+use super::optimize::{bounds, delinearize, separate, streaming, windows, words};
+use super::{expand, linearize, select, special};
+use crate::profile;
+use std::sync::LazyLock;
+use tinyspec_backends::Target;
+use tinyspec_backends::settings::{self, UnknownSetting};
+use tinyspec_ir::{Graph, NodeId, Result, verify};
+
+/// What is true of a kernel between two passes. Each form has a verifier, and an interpreter runs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Values have shape `()`; loops are Ranges.
+    Ranges,
+    /// As [`Form::Ranges`], for one thread: no GLOBAL, LOCAL or GROUP_REDUCE Range is left where the target has workgroups.
+    Threads,
+    /// UPCAST and UNROLL Ranges are axes of the values' shapes.
+    Tiles,
+    /// Values have shape `()` or `(lanes,)`, and every op is one that the target has.
+    Machine,
+    /// The order of execution.
+    Linear,
+}
+
+impl Form {
+    /// Looks whether a kernel has this form.
+    ///
+    /// # Errors
+    /// Names the first node that the form does not allow.
+    pub fn verify(self, graph: &Graph, root: NodeId) -> Result<()> {
+        match self {
+            Form::Ranges | Form::Threads => verify::ranges(graph, root),
+            Form::Tiles => verify::tiles(graph, root),
+            Form::Machine => verify::machine(graph, root),
+            Form::Linear => verify::linear(graph, root),
+        }
+    }
+}
+
+/// The rows of the specification's table that concern single kernels, and Special, which it has among the ops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Which axes are parallel, which are serial; local buffers.
+    Optimize,
+    /// Parallel Ranges become workgroups and threads.
+    Special,
+    /// Parallel Ranges become shape.
+    Expand,
+    /// Instructions that the target has.
+    Select,
+    /// The order of execution.
+    Linearize,
+}
+
+impl Stage {
+    /// Its name in text.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Optimize => "optimize",
+            Stage::Special => "special",
+            Stage::Expand => "expand",
+            Stage::Select => "select",
+            Stage::Linearize => "linearize",
+        }
+    }
+}
+
+/// What a pass does: the new root of the kernel, the old one where there is nothing to do.
+type Run = fn(&mut Graph, NodeId, &Target) -> Result<NodeId>;
+
+/// One pass over a kernel.
+#[derive(Debug)]
+pub struct Pass {
+    /// The row that it belongs to.
+    pub stage: Stage,
+    /// Its name in text, which no other pass has.
+    pub name: &'static str,
+    /// The form that it takes.
+    pub requires: Form,
+    /// The form that it leaves.
+    pub ensures: Form,
+    run: Run,
+}
+
+const fn pass(stage: Stage, name: &'static str, requires: Form, ensures: Form, run: Run) -> Pass {
+    Pass { stage, name, requires, ensures, run }
+}
+
+/// What is observed of a kernel before the first pass, under this name.
+pub const INPUT: &str = "ranges";
+/// What the schedule leaves, under this name.
+pub const SCHEDULED: &str = "scheduled";
+
+/// Passes before the schedule: they write the same kernel in the one way that the rest knows.
+#[rustfmt::skip]
+pub const CANONICAL: &[Pass] = &[
+    pass(Stage::Optimize, "domains",     Form::Ranges, Form::Ranges, |graph, sink, _| windows::simplify(graph, sink)),
+    pass(Stage::Optimize, "rename",      Form::Ranges, Form::Ranges, |graph, sink, _| separate::separate(graph, sink)),
+    pass(Stage::Optimize, "delinearize", Form::Ranges, Form::Ranges, |graph, sink, _| delinearize::delinearize(graph, sink)),
+    pass(Stage::Optimize, "strict",      Form::Ranges, Form::Ranges, |graph, sink, _| words::as_written(graph, sink)),
+    pass(Stage::Optimize, "signs",       Form::Ranges, Form::Ranges, bounds::write),
+    pass(Stage::Optimize, "nontemporal", Form::Ranges, Form::Ranges, streaming::mark),
+];
+
+/// Passes behind the schedule.
+#[rustfmt::skip]
+pub const LOWERING: &[Pass] = &[
+    pass(Stage::Special,   "special",     Form::Ranges,  Form::Threads, special::special),
+    pass(Stage::Expand,    "join",        Form::Threads, Form::Threads, |graph, sink, _| expand::join(graph, sink)),
+    pass(Stage::Expand,    "expand",      Form::Threads, Form::Tiles,   |graph, sink, _| expand::expand(graph, sink)),
+    pass(Stage::Select,    "scan",        Form::Tiles,   Form::Tiles,   |graph, sink, _| select::scan(graph, sink)),
+    pass(Stage::Select,    "pairs",       Form::Tiles,   Form::Tiles,   |graph, sink, _| select::pairs(graph, sink)),
+    pass(Stage::Select,    "keys",        Form::Tiles,   Form::Tiles,   select::keys),
+    pass(Stage::Select,    "accumulate",  Form::Tiles,   Form::Tiles,   |graph, sink, _| select::accumulate(graph, sink)),
+    pass(Stage::Select,    "decompose",   Form::Tiles,   Form::Tiles,   select::decompose),
+    pass(Stage::Select,    "devectorize", Form::Tiles,   Form::Machine, select::devectorize),
+    pass(Stage::Linearize, "linearize",   Form::Machine, Form::Linear,  |graph, sink, _| linearize::linearize(graph, sink)),
+];
+
+/// All of them, in their order.
+pub fn all() -> impl Iterator<Item = &'static Pass> {
+    CANONICAL.iter().chain(LOWERING)
+}
+
+/// What `TINYSPEC_PASSES` names: what these leave is printed.
+static SHOWN: LazyLock<Result<Vec<String>, UnknownSetting>> = LazyLock::new(|| {
+    let names = || [INPUT, SCHEDULED].into_iter().chain(all().map(|pass| pass.name));
+    let expected = format!("passes, one or several of {}", names().collect::<Vec<_>>().join(", "));
+    let known = |name: &str| names().any(|known| known == name).then(|| name.to_string());
+    let parse = |text: &str| text.split([' ', ',']).filter(|name| !name.is_empty()).map(known).collect();
+    Ok(settings::read("TINYSPEC_PASSES", &expected, parse)?.unwrap_or_default())
+});
+
+/// `TINYSPEC_PASSES` names passes.
+///
+/// # Errors
+/// When it names something else.
+pub(crate) fn check_settings() -> Result<(), UnknownSetting> {
+    SHOWN.as_ref().map(|_| ()).map_err(Clone::clone)
+}
+
+/// Is what this pass leaves printed?
+pub(crate) fn is_shown(name: &str) -> bool {
+    profile::shows(profile::Level::Stages) || SHOWN.as_ref().is_ok_and(|shown| shown.iter().any(|known| known == name))
+}
+
+/// Runs passes over a kernel: its new root. `observe` sees what those leave that have changed it, under their names.
+///
+/// # Errors
+/// What a pass refuses; what a verifier finds, where they run.
+pub fn run(
+    passes: &'static [Pass],
+    graph: &mut Graph,
+    mut root: NodeId,
+    target: &Target,
+    observe: &mut Observe,
+) -> Result<NodeId> {
+    for pass in passes {
+        let timer = profile::pass_timer(pass.name);
+        let new = (pass.run)(graph, root, target)?;
+        drop(timer);
+        if new == root && pass.requires == pass.ensures {
+            continue;
+        }
+        root = new;
+        observe(pass.name, graph, root);
+        checked(pass.name, || pass.ensures.verify(graph, root))?;
+    }
+    Ok(root)
+}
