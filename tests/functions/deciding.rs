@@ -77,7 +77,7 @@ const fn padded(width: usize) -> usize {
 fn of_parts<B>(x: &Tensor<f32, B, { CONFIG.width }>) -> Tensor<f32, B, { SIZES[0] }, { SIZES[1] }> {
     let mut y = x.reshape([B, padded(20) + 8]) * CONFIG.scale;
     for i in 0..2 {
-        y = y + SIZES[i];
+        y = y + SIZES[1 - i];
     }
     y.reshape([B, SIZES[0], const { SIZES[1] }])
 }

@@ -6,7 +6,6 @@ use crate::launch;
 use crate::program::Program;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::iter::once;
 use tinyspec::backends::interpreter::array::Array;
 use tinyspec::backends::interpreter::{ranges, simt, tensor};
 use tinyspec::backends::{LinearKernel, Target, Workgroups, interpreter};
@@ -16,13 +15,6 @@ use tinyspec::ir::{Error, ErrorKind, Graph, NodeId, rules, text};
 use tinyspec::lower::kernel::lower_observed;
 use tinyspec::lower::passes;
 use tinyspec::lower::rangeify::{self, Schedule};
-
-/// What goes in, and what each pass and the schedule leave, in the order of the pipeline. Those before the last are graphs.
-fn steps() -> impl Iterator<Item = &'static str> {
-    let (before, behind) = (passes::CANONICAL.iter(), passes::LOWERING.iter());
-    let names = |pass: &'static passes::Pass| pass.name;
-    once(passes::INPUT).chain(before.map(names)).chain(once(passes::SCHEDULED)).chain(behind.map(names))
-}
 
 /// Where the order of execution is there.
 const LAST: &str = "linearize";
@@ -80,8 +72,8 @@ impl Forms {
 
 /// The steps up to one.
 fn until(stage: &str) -> Vec<&'static str> {
-    let end = steps().position(|step| step == stage).map_or(0, |last| last + 1);
-    steps().take(end).collect()
+    let end = passes::observed().position(|step| step == stage).map_or(0, |last| last + 1);
+    passes::observed().take(end).collect()
 }
 
 /// Whether every pass for every target agrees with the tensor interpreter.
@@ -110,7 +102,7 @@ pub fn check(program: &Program) -> Result<(), String> {
                 entry.insert(Forms::of(&schedule.graph, call.kernel, &target).map_err(lowering)?);
             }
         }
-        for stage in steps() {
+        for stage in passes::observed() {
             let has_run = |forms: &Forms| stage == LAST || forms.graphs.contains_key(stage);
             if !kernels.values().any(has_run) {
                 continue;

@@ -8,6 +8,7 @@ use super::kernel::{Observe, checked};
 use super::optimize::{bounds, delinearize, separate, streaming, windows, words};
 use super::{expand, linearize, select, special};
 use crate::profile;
+use std::iter::once;
 use std::sync::LazyLock;
 use tinyspec_backends::Target;
 use tinyspec_backends::settings::{self, UnknownSetting};
@@ -123,16 +124,16 @@ pub const LOWERING: &[Pass] = &[
     pass(Stage::Linearize, "linearize",   Form::Machine, Form::Linear,  |graph, sink, _| linearize::linearize(graph, sink)),
 ];
 
-/// All of them, in their order.
-pub fn all() -> impl Iterator<Item = &'static Pass> {
-    CANONICAL.iter().chain(LOWERING)
+/// The names under which a kernel is observed, in the order of the pipeline.
+pub fn observed() -> impl Iterator<Item = &'static str> {
+    let names = |passes: &'static [Pass]| passes.iter().map(|pass| pass.name);
+    once(INPUT).chain(names(CANONICAL)).chain(once(SCHEDULED)).chain(names(LOWERING))
 }
 
 /// What `TINYSPEC_PASSES` names: what these leave is printed.
 static SHOWN: LazyLock<Result<Vec<String>, UnknownSetting>> = LazyLock::new(|| {
-    let names = || [INPUT, SCHEDULED].into_iter().chain(all().map(|pass| pass.name));
-    let expected = format!("passes, one or several of {}", names().collect::<Vec<_>>().join(", "));
-    let known = |name: &str| names().any(|known| known == name).then(|| name.to_string());
+    let expected = format!("passes, one or several of {}", observed().collect::<Vec<_>>().join(", "));
+    let known = |name: &str| observed().any(|known| known == name).then(|| name.to_string());
     let parse = |text: &str| text.split([' ', ',']).filter(|name| !name.is_empty()).map(known).collect();
     Ok(settings::read("TINYSPEC_PASSES", &expected, parse)?.unwrap_or_default())
 });
