@@ -55,6 +55,13 @@ uop! { <N>
     }
 
     <N>
+    fn assembles_what_there_is_not(x: &Global<i32, N>) -> Global<i32, N> as y {
+        for i in global(N) {
+            y[i] = unsafe { custom("%r = call i32 asm \"frobnicate $0, $1\", \"=r,r\"(i32 %0)\n ret i32 %r", x[i], x[i]) };
+        }
+    }
+
+    <N>
     fn of_another_type(x: &Global<f32, N>) -> Global<f32, N> as y {
         for i in global(N) { y[i] = unsafe { custom("ret i32 0", x[i], x[i]) }; }
     }
@@ -127,6 +134,14 @@ fn custom_code_that_is_none_is_an_error_that_names_it() {
             assert_same(&unreadable(&tensor(&[1.0, 2.0], &[2], device)), &[2.0, 3.0]);
         }
     });
+}
+
+/// LLVM goes on without such an instruction, and tells whoever listens.
+#[test]
+fn assembler_that_cannot_be_read_is_an_error() {
+    let x = Tensor::from_slice(&[1i32, 2, 3], [3]).to("cpu");
+    let message = assembles_what_there_is_not(&x).to_vec::<i32>().expect_err("no such instruction").to_string();
+    assert!(message.contains("assembles_what_there_is_not") && message.contains("mnemonic"), "{message}");
 }
 
 /// LLVM ends the process where it knows no instruction for something.
