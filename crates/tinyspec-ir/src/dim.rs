@@ -430,8 +430,13 @@ pub fn static_shape(shape: &[Dim]) -> Option<SmallVec<[i64; 4]>> {
 
 /// How a shape is shown in messages: `[2, 3]`.
 pub fn show(shape: &[Dim]) -> String {
+    format!("[{}]", list(shape))
+}
+
+/// How dims are shown in a tensor's type: `2, 3`.
+pub fn list(shape: &[Dim]) -> String {
     let dims: Vec<String> = shape.iter().map(Dim::to_string).collect();
-    format!("[{}]", dims.join(", "))
+    dims.join(", ")
 }
 
 /// Right-aligned broadcast of two shapes; `None` where an axis is neither equal nor 1.

@@ -106,10 +106,10 @@ impl Signature {
         Ok(params)
     }
 
-    /// A shape in the user's names: `[B, 64]`.
+    /// Dims in the user's names: `B, 64`.
     pub fn show(&self, shape: &[Dim]) -> String {
         let names: Vec<(u32, String)> = (0..).zip(self.dims.iter().map(|dim| dim.name.clone())).collect();
-        dim::with_names(&names, || dim::show(shape))
+        dim::with_names(&names, || dim::list(shape))
     }
 
     /// Values of the named dims, from what the arguments are.
@@ -217,7 +217,6 @@ impl Signature {
                 let is_wrong = wanted != *found && !is_equal(Axis { argument: position, axis }, [found, &wanted]);
                 if is_wrong {
                     let shown = self.show(std::slice::from_ref(expected));
-                    let shown = shown.trim_matches(['[', ']']);
                     let is_shown = expected.as_const().is_some() || shown == wanted.to_string();
                     let meaning = if is_shown { String::new() } else { format!(" (`{shown}`)") };
                     let unknown = (0..)
@@ -342,7 +341,7 @@ impl Signature {
     fn expectation(&self, argument: usize, (dtype, shape): &(DType, Shape)) -> String {
         let input = &self.inputs[argument];
         let expected = type_of(input.dtype, &self.show(&input.shape));
-        format!("`{}` wants {expected}, this is {}", self.name, type_of(*dtype, &dim::show(shape)))
+        format!("`{}` wants {expected}, this is {}", self.name, type_of(*dtype, &dim::list(shape)))
     }
 }
 
@@ -365,8 +364,8 @@ fn linear(dim: &Dim, slot: u32) -> Option<(Dim, Dim)> {
 }
 
 /// How a tensor's type is written in a signature: `Tensor<f32, B, 64>`.
-fn type_of(dtype: DType, shown_shape: &str) -> String {
-    match shown_shape.trim_matches(['[', ']']) {
+fn type_of(dtype: DType, dims: &str) -> String {
+    match dims {
         "" => format!("Tensor<{dtype}>"),
         dims => format!("Tensor<{dtype}, {dims}>"),
     }
@@ -374,5 +373,5 @@ fn type_of(dtype: DType, shown_shape: &str) -> String {
 
 /// How a tensor's type is written in a signature, for a shape whose names are in scope: `Tensor<f32, B, 64>`.
 pub fn show_type(dtype: DType, shape: &[Dim]) -> String {
-    type_of(dtype, &dim::show(shape))
+    type_of(dtype, &dim::list(shape))
 }

@@ -22,6 +22,11 @@ fn differs<B>(x: &Tensor<f32, B, 8>) -> Tensor<f32, B, { padded(8) }> {
 }
 
 #[function]
+fn returned<B>(x: &Tensor<f32, B, { SHAPE[1] }>) -> Tensor<f32, B> {
+    x.relu()
+}
+
+#[function]
 fn of_a_dim<B>(x: &Tensor<f32, B, 8>) -> Tensor<f32, { padded(B) }, 8> {
     x.relu()
 }

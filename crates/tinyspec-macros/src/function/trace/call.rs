@@ -456,7 +456,7 @@ impl Tracer<'_> {
         let (expected, value) = (self.constants.in_rust(wanted)?, self.constants.in_rust(found)?);
         let (name, input) = (&signature.name, signature.inputs.get(argument)?);
         let shown = signature.show(input.shape.get(axis..=axis)?);
-        let what = format!("{name}: axis {axis} of `{}` is `{}`", input.name, shown.trim_matches(['[', ']']));
+        let what = format!("{name}: axis {axis} of `{}` is `{shown}`", input.name);
         Some(Check { place, what, constant: None, expected, found: found.to_string(), value })
     }
 
