@@ -8,6 +8,7 @@ use tinyspec::prelude::*;
 const WIDTH: usize = 32;
 const HEADS: usize = 4;
 const HEAD: usize = WIDTH / HEADS;
+const WHOLE: usize = HEADS * HEAD;
 const LAYERS: usize = 3;
 const CAUSAL: bool = true;
 const AXIS: i64 = -1;
@@ -51,6 +52,17 @@ fn beside_a_literal<B>(x: &Tensor<f32, B, 32>, y: &Tensor<f32, { HEADS * HEAD },
     // A local may have the function's name.
     let beside_a_literal = x.matmul(y);
     beside_a_literal.relu()
+}
+
+/// What is assumed of constants, that one is another or a multiple, is true of the inputs too: they have their gradients.
+#[function(grad)]
+fn of_two_constants(x: &Tensor<f32, WIDTH>, y: &Tensor<f32, WHOLE>, z: &Tensor<f32, { HEADS * HEAD }>) -> Tensor<f32> {
+    (x * y + x * z).sum(.., false)
+}
+
+#[function(grad)]
+fn of_a_multiple(x: &Tensor<f32, WIDTH>, w: &Tensor<f32, { WIDTH / 4 }>) -> Tensor<f32> {
+    (x.reshape([4, WIDTH / 4]) * w).sum(.., false)
 }
 
 #[function]
@@ -282,6 +294,23 @@ fn graphs_are_the_same() {
         parts::FUNCTION,
     ];
     functions.into_iter().for_each(same_graph);
+}
+
+#[test]
+fn constants_that_decide_leave_no_input_without_gradient() -> Result<()> {
+    on_both(|| {
+        let x = Tensor::arange(32).cast(DType::F32);
+        let (y, z) = (&x + 1.0, &x + 2.0);
+        let gradients = of_two_constants::grad(&x, &y, &z);
+        for (gradient, wanted) in gradients.iter().zip([&y + &z, x.clone(), x.clone()]) {
+            assert_eq!(gradient.to_vec::<f32>()?, wanted.to_vec::<f32>()?);
+        }
+        let w = Tensor::arange(8).cast(DType::F32);
+        let [dx, dw] = of_a_multiple::grad(&x, &w);
+        assert_eq!(dx.to_vec::<f32>()?, w.expand([4, 8]).to_vec::<f32>()?);
+        assert_eq!(dw.to_vec::<f32>()?, x.reshape([4, 8]).sum(0, false).to_vec::<f32>()?);
+        Ok(())
+    })
 }
 
 #[test]

@@ -378,7 +378,8 @@ pub fn embedded(
     let backward = gradient::backward(name, traced.as_ref(), &shared, options, diagnostics).filter(|_| !is_deferred);
     let deferred = is_deferred.then(|| quote!(.deferred()));
     if let (Some(traced), true) = (&mut traced, is_deferred) {
-        *traced = Traced { signature: traced.signature.clone(), graph: Graph::new(), calls: vec![], outputs: vec![] };
+        *traced =
+            Traced { signature: signature.signature.clone(), graph: Graph::new(), calls: vec![], outputs: vec![] };
     }
     let text = name.unraw().to_string();
     let bytes = traced.filter(|_| diagnostics.is_empty()).map(|traced| traced.encode()).unwrap_or_default();

@@ -39,7 +39,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use syn::ext::IdentExt;
 use tinyspec_ir::function::{CallSite, FIRST_CONSTANT, FIRST_RESULT, Traced};
-use tinyspec_ir::signature::show_type;
+use tinyspec_ir::signature::{Signature, show_type};
 use tinyspec_ir::{Arg, Builder, DType, Dim, Graph, Location, NodeId, Op, Shape, dim};
 
 /// A model's type with any sizes for what the signature declares: only the type matters where it is used.
@@ -330,6 +330,7 @@ fn trace_assuming(
     if let Some(question) = tracer.undecided {
         return Err(Box::new(question));
     }
+    let assumed_signature = tracer.assumed_signature();
     let Tracer {
         graph,
         calls,
@@ -354,7 +355,7 @@ fn trace_assuming(
     let is_reported = !diagnostics.is_empty() || !probes.is_empty() || waits;
     let checks = checks.iter().map(Check::to_tokens).chain(probes).chain(counts).collect();
     let traced = outputs.filter(|_| diagnostics.is_empty() && open.is_none()).map(|outputs| Traced {
-        signature: signature.signature.clone(),
+        signature: assumed_signature,
         graph,
         calls,
         outputs,
@@ -381,11 +382,7 @@ impl Tracer<'_> {
         for name in &signature.names {
             self.declare(name, Value::Wrong);
         }
-        let mut assumed = signature.signature.clone();
-        for input in &mut assumed.inputs {
-            input.shape = input.shape.iter().map(|dim| self.as_assumed(dim)).collect();
-        }
-        let params = match assumed.params(&mut self.graph) {
+        let params = match self.assumed_signature().params(&mut self.graph) {
             Ok(params) => params,
             Err(error) => return self.diagnostics.error(Place::of(&signature.ident), error.message()),
         };
@@ -472,6 +469,15 @@ impl Tracer<'_> {
         let dims = &self.signature.signature.dims;
         let dim = dim.substitute(&|slot| dims.get(slot as usize).map(|dim| dim.at(first + slot)));
         self.as_assumed(&dim)
+    }
+
+    /// The signature with the sizes that are assumed of constants: its inputs are the graph's Params.
+    fn assumed_signature(&self) -> Signature {
+        let mut assumed = self.signature.signature.clone();
+        for input in &mut assumed.inputs {
+            input.shape = input.shape.iter().map(|dim| self.as_assumed(dim)).collect();
+        }
+        assumed
     }
 
     /// A dim with the sizes that are assumed of constants.
