@@ -1,6 +1,8 @@
 //! `gpu-check`: tries a GPU and writes a report. `scripts/gpu-check` builds it and calls it.
 
 use argh::FromArgs;
+use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -69,7 +71,13 @@ fn main() {
             }
         }
     }
-    let mut report = Report { start: Instant::now(), text: String::new(), failed: 0 };
+    let file = options.report.as_deref().map(|path| {
+        File::create(path).unwrap_or_else(|error| {
+            eprintln!("{}: {error}", path.display());
+            std::process::exit(1);
+        })
+    });
+    let mut report = Report { start: Instant::now(), file, failed: 0 };
     if options.packed {
         let chips = std::env::var("TINYSPEC_GPU").unwrap_or_default();
         let script = if options.device.starts_with("amd") { "amd-check" } else { "gpu-check" };
@@ -82,11 +90,6 @@ fn main() {
     }
     let (seconds, failed) = (report.start.elapsed().as_secs(), report.failed);
     report.line(&format!("{failed} of what was tried failed; {seconds} s"));
-    if let Some(file) = &options.report
-        && let Err(error) = std::fs::write(file, &report.text)
-    {
-        eprintln!("{}: {error}", file.display());
-    }
     std::process::exit(i32::from(failed > 0));
 }
 
@@ -110,15 +113,18 @@ fn compile(chip: &str, folder: &Path) -> Outcome {
 
 struct Report {
     start: Instant,
-    text: String,
+    /// It has each line at once: a GPU may end this process, or never answer.
+    file: Option<File>,
     failed: usize,
 }
 
 impl Report {
     fn line(&mut self, line: &str) {
         println!("{line}");
-        self.text += line;
-        self.text.push('\n');
+        if let Some(Err(error)) = self.file.as_mut().map(|file| writeln!(file, "{line}")) {
+            self.file = None;
+            eprintln!("the report is cut off here: {error}");
+        }
     }
 
     fn wrong(&mut self, what: &str, why: &str) {
