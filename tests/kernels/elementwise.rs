@@ -249,3 +249,28 @@ uop! { <N>
 fn conditions_choose_whole_kernels() {
     each_device(|device| assert_same(&chosen(&tensor(&[1.0, 2.0], &[2], device)), &[2.0, 3.0]));
 }
+
+uop! { <N>
+    fn tall(x: &Global<i32, 2, N, 2>) -> Global<i32, 2, N, 2> as y {
+        for i in global(2) {
+            for j in global(N) {
+                for k in global(2) { y[i, j, k] = x[i, j, k] + 1; }
+            }
+        }
+    }
+}
+
+/// In y and z some GPUs number workgroups with 16 bits.
+#[test]
+fn a_grid_may_be_taller_than_16_bits() -> Result<()> {
+    if let Err(error) = simulators::register() {
+        println!("skipped: simulated GPUs: {error}");
+        return Ok(());
+    }
+    for device in simulators::SIMULATED {
+        let x: Vec<i32> = (0..4 * 70_000).collect();
+        let y = tall(&Tensor::from_slice(&x, [2, 70_000, 2]).to(device)).to_vec::<i32>()?;
+        assert!(y.iter().zip(&x).all(|(y, x)| *y == x + 1), "{device}");
+    }
+    Ok(())
+}

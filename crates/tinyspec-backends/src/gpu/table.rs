@@ -46,15 +46,17 @@ fn nvidia(name: &'static str) -> Gpu {
     }
 }
 
-/// A launch of HIP has fewer than 2^32 threads in each dimension.
+/// A launch of HIP has fewer than 2^32 threads in each dimension. From gfx12 on a workgroup finds its number in y and that in
+/// z in the halves of one register.
 fn amd(name: &'static str, wave: usize) -> Gpu {
     const MOST_THREADS: usize = 1024;
     let most_groups = u32::MAX as usize / MOST_THREADS;
+    let most_behind_x = if name.starts_with("gfx12") { u16::MAX.into() } else { most_groups };
     Gpu {
         name,
         architecture: Architecture::Amdgcn,
         workgroups: Workgroups {
-            counts: [most_groups; 3],
+            counts: [most_groups, most_behind_x, most_behind_x],
             threads: [MOST_THREADS; 3],
             size: MOST_THREADS,
             warp: wave,

@@ -132,6 +132,10 @@ fn check(code: &Code, launch: &Launch, given: &[Given]) -> Result<(), SimulatorE
     if launch.count() > MOST_GROUPS {
         return refuse(format!("{:?} workgroups are too many to tell apart", launch.groups));
     }
+    // `ttmp7` has 16 bits for each.
+    if code.chip.family == Family::Gfx12 && launch.groups[1..].iter().any(|&count| count > 1 << 16) {
+        return refuse(format!("{:?} workgroups, at most 65,536 in y and z", launch.groups));
+    }
     if let Some(required) = code.required.filter(|required| *required != threads) {
         return refuse(format!("{threads:?} threads in a workgroup, where it requires {required:?}"));
     }
