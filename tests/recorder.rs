@@ -59,7 +59,7 @@ impl Recorder {
         self.record(|record| std::mem::take(&mut record.kernels))
     }
 
-    /// The codes that the last run launched, and how.
+    /// The code of each kernel that the last run launched, with its grid.
     pub fn launched(&self) -> Vec<(Vec<u8>, Grid)> {
         self.record(|record| record.last.clone())
     }

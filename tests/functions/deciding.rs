@@ -54,7 +54,7 @@ fn beside_a_literal<B>(x: &Tensor<f32, B, 32>, y: &Tensor<f32, { HEADS * HEAD },
     beside_a_literal.relu()
 }
 
-/// What is assumed of constants, that one is another or a multiple, is true of the inputs too: they have their gradients.
+/// Inputs have gradients even where the trace assumes that one constant in their sizes equals another, or a multiple of it.
 #[function(grad)]
 fn of_two_constants(x: &Tensor<f32, WIDTH>, y: &Tensor<f32, WHOLE>, z: &Tensor<f32, { HEADS * HEAD }>) -> Tensor<f32> {
     (x * y + x * z).sum(.., false)

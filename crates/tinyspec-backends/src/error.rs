@@ -105,7 +105,7 @@ pub enum BackendError {
 }
 
 impl BackendError {
-    /// Adds the user's line that a kernel is for, where the error is about one.
+    /// Appends the user's line to errors that concern a kernel.
     pub fn at(mut self, line: &str) -> BackendError {
         if let BackendError::Race { reason, .. }
         | BackendError::Divergence { reason, .. }

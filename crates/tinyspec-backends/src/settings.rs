@@ -119,6 +119,18 @@ pub fn read<T>(
     }
 }
 
+/// As [`read`], for a list whose items are separated by commas or blanks.
+///
+/// # Errors
+/// When `parse` makes nothing of an item.
+pub fn read_list<T>(
+    variable: &'static str,
+    expected: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<Option<Vec<T>>, UnknownSetting> {
+    read(variable, expected, |text| text.split([' ', ',']).filter(|item| !item.is_empty()).map(parse).collect())
+}
+
 /// A variable that is on or off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Switch {

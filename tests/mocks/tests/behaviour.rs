@@ -355,7 +355,7 @@ fn memory() -> Result<()> {
 fn is_lost(reason: &str) -> Result<()> {
     let x = Tensor::full([10], 1f32);
     let error = (x.to(vendor().device) + 1.0).to_vec::<f32>().expect_err("the device is lost");
-    // Whatever is asked of it first, which here is memory.
+    // The first request to the device fails, which here is an allocation.
     assert!(matches!(error, Error::Backend(BackendError::Lost { .. })), "{error}");
     assert!(error.to_string().contains("is lost: ") && error.to_string().contains(reason), "{error}");
     assert!(error.to_string().contains("help: start the program again"), "{error}");

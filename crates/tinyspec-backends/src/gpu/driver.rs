@@ -256,12 +256,9 @@ fn gpu_of(name: &str, product: &str, chip: &str) -> Result<Gpu, DriverError> {
     })
 }
 
-/// The chips that code may be made for: those that `TINYSPEC_GPU` names, or else all that there are.
+/// The chips that code may be generated for: those named by `TINYSPEC_GPU`, or all.
 fn admitted() -> Result<Vec<Gpu>, UnknownSetting> {
-    let names = || Gpu::names().collect::<Vec<_>>().join(", ");
-    let parse =
-        |text: &str| text.split([' ', ',']).filter(|name| !name.is_empty()).map(|name| Gpu::named(name).ok()).collect();
-    let named: Option<Vec<Gpu>> =
-        settings::read("TINYSPEC_GPU", &format!("chips, one or several of {}", names()), parse)?;
-    Ok(named.unwrap_or_else(|| Gpu::names().filter_map(|name| Gpu::named(name).ok()).collect()))
+    let expected = format!("chips, one or several of {}", Gpu::names().collect::<Vec<_>>().join(", "));
+    let named = settings::read_list("TINYSPEC_GPU", &expected, |name| Gpu::named(name).ok())?;
+    Ok(named.unwrap_or_else(|| super::table::rows().collect()))
 }

@@ -27,9 +27,9 @@ pub(super) fn rows() -> impl Iterator<Item = Gpu> {
     NVIDIA.iter().map(|&name| nvidia(name)).chain(AMD.iter().map(|&(name, wave)| amd(name, wave)))
 }
 
-/// CUDA's "Technical Specifications per Compute Capability", which are the same for all of them but for LOCAL memory. Chips
-/// have 64 to 227 KiB of that for a workgroup, but what a kernel declares may be 48 KiB on each of them; the rest is for an array
-/// whose size the launch gives, after `cuFuncSetAttribute` has raised the kernel's limit. Kernels here declare theirs.
+/// CUDA's "Technical Specifications per Compute Capability", the same for all of these chips except for LOCAL memory. A
+/// workgroup can use 64 to 227 KiB of it, depending on the chip, but a kernel can declare at most 48 KiB statically; more has to
+/// be dynamic shared memory, enabled by `cuFuncSetAttribute`. Kernels here declare theirs statically.
 fn nvidia(name: &'static str) -> Gpu {
     Gpu {
         name,

@@ -62,7 +62,8 @@ impl LlvmCompiler {
     fn object(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {
         let mut code = self.alone(kernel, target, output(target))?;
         if target.isa.as_ref().is_some_and(|isa| wide_moves::is_broken(isa, &code)) {
-            let text = wide_moves::mended(&text(self.alone(kernel, target, Output::Assembly)?));
+            let text = self.alone(kernel, target, Output::Assembly)?;
+            let text = wide_moves::mended(&String::from_utf8_lossy(&text));
             code = self.generate(&kernel.name, target, Output::Object, |_, module| {
                 module.set_inline_assembly(&text);
                 Ok(())
@@ -75,7 +76,13 @@ impl LlvmCompiler {
         }
     }
 
-    /// Does `work`, where LLVM's fatal errors are contained if the kernel may meet one.
+    fn text(&self, kernel: &LinearKernel, target: &Target, output: Output) -> Result<String, BackendError> {
+        let text =
+            self.contained(kernel, target, move |compiler, kernel, target| compiler.alone(kernel, target, output))?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Runs `work`, with LLVM's fatal errors contained if the kernel may trigger one.
     fn contained<T: Send + 'static>(
         &self,
         kernel: &LinearKernel,
@@ -108,13 +115,9 @@ fn is_gpu(target: &Target) -> bool {
     architecture(target).is_some_and(Architecture::is_gpu)
 }
 
-/// May LLVM find something in the kernel that the processor lacks? Of a CPU's kernels only the user's own code is unknown to it.
+/// May the kernel need something that the processor lacks? For a CPU only the user's own code may.
 fn may_be_fatal(kernel: &LinearKernel, target: &Target) -> bool {
     is_gpu(target) || kernel.graph.nodes().any(|node| kernel.graph.op(node) == Op::Custom)
-}
-
-fn text(bytes: Vec<u8>) -> String {
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// What a kernel becomes.
@@ -153,12 +156,10 @@ unsafe impl Compiler for LlvmCompiler {
     }
 
     fn source(&self, kernel: &LinearKernel, target: &Target) -> Result<String, BackendError> {
-        self.contained(kernel, target, |compiler, kernel, target| compiler.alone(kernel, target, Output::Source))
-            .map(text)
+        self.text(kernel, target, Output::Source)
     }
 
     fn assembly(&self, kernel: &LinearKernel, target: &Target) -> Result<String, BackendError> {
-        self.contained(kernel, target, |compiler, kernel, target| compiler.alone(kernel, target, Output::Assembly))
-            .map(text)
+        self.text(kernel, target, Output::Assembly)
     }
 }

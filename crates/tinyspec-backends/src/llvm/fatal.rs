@@ -1,7 +1,7 @@
-//! Fatal errors of LLVM: it ends the process where it cannot select an instruction, such as an intrinsic of another
-//! processor. Code that may meet one is generated on a thread of its own. When LLVM gives up, that thread never returns
-//! (nothing of what it holds may be dropped then) and whoever waits for it gets LLVM's words. Others wait for the next work,
-//! with their code generators: one for a GPU takes as long to make as a small kernel.
+//! Contains LLVM's fatal errors. LLVM ends the process when it cannot select an instruction, such as an intrinsic of
+//! another processor, so code that may trigger this is generated on a separate thread. On a fatal error that thread is parked
+//! forever, because nothing it holds may be dropped, and its caller gets LLVM's message. Otherwise the thread is reused together
+//! with its code generators: creating one for a GPU takes as long as compiling a small kernel.
 
 use super::LlvmError;
 use crate::BackendError;
@@ -11,17 +11,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, TryLockError};
 
-/// LLVM's passes recurse; this is as much as a main thread has.
+/// LLVM's passes recurse, so this is as large as the stack of a main thread.
 const STACK_BYTES: usize = 8 << 20;
 
 thread_local! {
-    /// Who waits for the code that this thread generates.
+    /// Sends a fatal error's message to the caller whose code this thread generates.
     static WAITING: RefCell<Option<Sender<String>>> = const { RefCell::new(None) };
 }
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// Threads without work, and the process that they are of: the child of a `fork` has none of its parent's.
+/// Idle threads, and the process they belong to: the child of a `fork` inherits none of its parent's threads.
 struct Idle {
     process: u32,
     threads: Vec<Sender<Work>>,
@@ -29,23 +29,23 @@ struct Idle {
 
 static IDLE: Mutex<Idle> = Mutex::new(Idle { process: 0, threads: Vec::new() });
 
-/// Takes a thread from those without work, or adds one; not while another thread does.
+/// Changes the list of idle threads, unless another thread holds its lock.
 fn idle<T>(change: impl FnOnce(&mut Vec<Sender<Work>>) -> T) -> Option<T> {
     let mut idle = match IDLE.try_lock() {
         Ok(idle) => idle,
         Err(TryLockError::Poisoned(idle)) => idle.into_inner(),
-        // Held for an instant, or for ever: by a thread that a fork has left behind.
+        // Held briefly, or forever if a fork happened while another thread held it.
         Err(TryLockError::WouldBlock) => return None,
     };
     let process = std::process::id();
     if idle.process != process {
-        // Nobody is left who could hear that the parent's end.
+        // The parent's threads do not exist here, so their channels are leaked rather than closed.
         std::mem::forget(std::mem::replace(&mut *idle, Idle { process, threads: Vec::new() }));
     }
     Some(change(&mut idle.threads))
 }
 
-/// A thread that does one work after the other, for as long as there is a sender.
+/// Starts a thread that runs jobs until its sender is dropped.
 fn start() -> std::io::Result<Sender<Work>> {
     let (sender, receiver) = channel::<Work>();
     let thread = std::thread::Builder::new().name("codegen".into()).stack_size(STACK_BYTES);
@@ -53,10 +53,10 @@ fn start() -> std::io::Result<Sender<Work>> {
     Ok(sender)
 }
 
-/// Runs `work` where a fatal error of LLVM ends only it.
+/// Runs `work` on a thread where a fatal error of LLVM does not end the process.
 ///
 /// # Errors
-/// What `work` reports; LLVM's words where it gave up, and then a thread and the module it worked on stay in memory.
+/// The error of `work`, or LLVM's message after a fatal error; the thread and its module are leaked then.
 pub(super) fn contained<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> Result<T, BackendError> + Send + 'static,
@@ -71,7 +71,7 @@ pub(super) fn contained<T: Send + 'static>(
         let _ = gives.send(catch_unwind(AssertUnwindSafe(work)));
         WAITING.take();
     });
-    // Were the thread gone, nobody would answer below.
+    // If the thread is gone, both channels are closed and the receives below fail.
     let _ = thread.send(work);
     if let Ok(reason) = reason.recv() {
         return Err(error(reason));
@@ -81,7 +81,7 @@ pub(super) fn contained<T: Send + 'static>(
     outcome.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Asks LLVM to tell us before it ends the process.
+/// Installs the handler that LLVM calls before it ends the process.
 pub(super) fn listen() {
     // SAFETY: the handler is a function that lives as long as the process; LLVM calls it without holding a lock.
     unsafe { llvm_sys::error_handling::LLVMInstallFatalErrorHandler(Some(give_up)) }
@@ -92,7 +92,7 @@ extern "C" fn give_up(reason: *const c_char) {
     let reason = unsafe { CStr::from_ptr(reason) }.to_string_lossy().into_owned();
     match WAITING.take() {
         Some(waiting) if waiting.send(reason.clone()).is_ok() => {
-            // Where this returns, LLVM ends the process.
+            // LLVM ends the process if this returns.
             loop {
                 std::thread::park();
             }

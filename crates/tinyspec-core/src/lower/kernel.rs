@@ -10,8 +10,8 @@ use smallvec::SmallVec;
 use tinyspec_backends::{Grid, LinearKernel, Target};
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Dim, Graph, NodeId, Op, Result, verify};
 
-/// What a [pass](super::passes) left, for whoever looks on: its name and the root of the graph. `ranges` is what goes in, `scheduled`
-/// what the schedule makes of it.
+/// Observes a kernel after each [pass](super::passes): the pass's name, the graph and its root. `ranges` is the kernel before the
+/// first pass, `scheduled` the kernel after its schedule has been applied.
 pub type Observe<'a> = dyn FnMut(&'static str, &Graph, NodeId) + 'a;
 
 /// Lowers a kernel by the target's heuristics.

@@ -1,8 +1,8 @@
-//! The passes of a kernel, in the order in which they run, and the forms between them ("Lowering Pipeline").
+//! The passes over a kernel, in order, and the forms between them ("Lowering Pipeline").
 //!
-//! A pass takes a kernel in one form and leaves it in one; it knows no other pass. [`run`] drives them: it verifies what
-//! each leaves, shows it to whoever looks on, and adds up the time that each takes. Between [`CANONICAL`], which weigh no
-//! profit, and [`LOWERING`] stands the schedule ([`Scheduler`](super::optimize::Scheduler)).
+//! A pass takes a kernel in one form and leaves it in another, or in the same one; no pass knows of any other. [`run`] drives
+//! them: it verifies the result of each, shows it to the observer, and accumulates the time each takes. [`CANONICAL`] passes,
+//! which never weigh profit, run before the schedule ([`Scheduler`](super::optimize::Scheduler)), [`LOWERING`] passes after it.
 
 use super::kernel::{Observe, checked};
 use super::optimize::{bounds, delinearize, separate, streaming, windows, words};
@@ -30,10 +30,10 @@ pub enum Form {
 }
 
 impl Form {
-    /// Looks whether a kernel has this form.
+    /// Verifies that a kernel has this form.
     ///
     /// # Errors
-    /// Names the first node that the form does not allow.
+    /// When a node is not allowed in this form; the error names the first one.
     pub fn verify(self, graph: &Graph, root: NodeId) -> Result<()> {
         match self {
             Form::Ranges | Form::Threads => verify::ranges(graph, root),
@@ -44,18 +44,18 @@ impl Form {
     }
 }
 
-/// The rows of the specification's table that concern single kernels, and Special, which it has among the ops.
+/// The rows of the specification's table that apply to single kernels, and Special, which the specification lists as an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Which axes are parallel, which are serial; local buffers.
+    /// Decides which axes are parallel and which are serial; inserts local buffers.
     Optimize,
-    /// Parallel Ranges become workgroups and threads.
+    /// Turns parallel Ranges into workgroups and threads.
     Special,
-    /// Parallel Ranges become shape.
+    /// Expands parallel Ranges into shape.
     Expand,
-    /// Instructions that the target has.
+    /// Selects instructions of the target.
     Select,
-    /// The order of execution.
+    /// Determines the order of execution.
     Linearize,
 }
 
@@ -72,7 +72,7 @@ impl Stage {
     }
 }
 
-/// What a pass does: the new root of the kernel, the old one where there is nothing to do.
+/// Returns the new root of the kernel, or the old one if nothing changed.
 type Run = fn(&mut Graph, NodeId, &Target) -> Result<NodeId>;
 
 /// One pass over a kernel.
@@ -80,7 +80,7 @@ type Run = fn(&mut Graph, NodeId, &Target) -> Result<NodeId>;
 pub struct Pass {
     /// The row that it belongs to.
     pub stage: Stage,
-    /// Its name in text, which no other pass has.
+    /// Its unique name in text.
     pub name: &'static str,
     /// The form that it takes.
     pub requires: Form,
@@ -93,12 +93,12 @@ const fn pass(stage: Stage, name: &'static str, requires: Form, ensures: Form, r
     Pass { stage, name, requires, ensures, run }
 }
 
-/// What is observed of a kernel before the first pass, under this name.
+/// The name under which a kernel is observed before the first pass.
 pub const INPUT: &str = "ranges";
-/// What the schedule leaves, under this name.
+/// The name under which a kernel is observed after its schedule has been applied.
 pub const SCHEDULED: &str = "scheduled";
 
-/// Passes before the schedule: they write the same kernel in the one way that the rest knows.
+/// Passes before the schedule, which bring a kernel into canonical form.
 #[rustfmt::skip]
 pub const CANONICAL: &[Pass] = &[
     pass(Stage::Optimize, "domains",     Form::Ranges, Form::Ranges, |graph, sink, _| windows::simplify(graph, sink)),
@@ -109,7 +109,7 @@ pub const CANONICAL: &[Pass] = &[
     pass(Stage::Optimize, "nontemporal", Form::Ranges, Form::Ranges, streaming::mark),
 ];
 
-/// Passes behind the schedule.
+/// Passes after the schedule.
 #[rustfmt::skip]
 pub const LOWERING: &[Pass] = &[
     pass(Stage::Special,   "special",     Form::Ranges,  Form::Threads, special::special),
@@ -130,31 +130,30 @@ pub fn observed() -> impl Iterator<Item = &'static str> {
     once(INPUT).chain(names(CANONICAL)).chain(once(SCHEDULED)).chain(names(LOWERING))
 }
 
-/// What `TINYSPEC_PASSES` names: what these leave is printed.
+/// The passes named by `TINYSPEC_PASSES`, whose results are printed.
 static SHOWN: LazyLock<Result<Vec<String>, UnknownSetting>> = LazyLock::new(|| {
     let expected = format!("passes, one or several of {}", observed().collect::<Vec<_>>().join(", "));
     let known = |name: &str| observed().any(|known| known == name).then(|| name.to_string());
-    let parse = |text: &str| text.split([' ', ',']).filter(|name| !name.is_empty()).map(known).collect();
-    Ok(settings::read("TINYSPEC_PASSES", &expected, parse)?.unwrap_or_default())
+    Ok(settings::read_list("TINYSPEC_PASSES", &expected, known)?.unwrap_or_default())
 });
 
-/// `TINYSPEC_PASSES` names passes.
+/// Checks `TINYSPEC_PASSES`.
 ///
 /// # Errors
-/// When it names something else.
+/// When it names something that is not a pass.
 pub(crate) fn check_settings() -> Result<(), UnknownSetting> {
     SHOWN.as_ref().map(|_| ()).map_err(Clone::clone)
 }
 
-/// Is what this pass leaves printed?
+/// Is the result of this pass printed?
 pub(crate) fn is_shown(name: &str) -> bool {
     profile::shows(profile::Level::Stages) || SHOWN.as_ref().is_ok_and(|shown| shown.iter().any(|known| known == name))
 }
 
-/// Runs passes over a kernel: its new root. `observe` sees what those leave that have changed it, under their names.
+/// Runs passes over a kernel and returns its new root. `observe` gets the name and the result of each pass that changed it.
 ///
 /// # Errors
-/// What a pass refuses; what a verifier finds, where they run.
+/// The error of a pass, or of the verifier after it where verifiers run.
 pub fn run(
     passes: &'static [Pass],
     graph: &mut Graph,

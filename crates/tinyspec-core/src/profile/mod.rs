@@ -125,12 +125,12 @@ impl Drop for Timer {
 
 static PASSES: Mutex<BTreeMap<&'static str, Duration>> = Mutex::new(BTreeMap::new());
 
-/// Time in each pass over kernels, over all threads, by its name; see `lower::passes`.
+/// Time spent in each pass over kernels, by name and summed over all threads; see `lower::passes`.
 pub fn passes() -> BTreeMap<&'static str, Duration> {
     PASSES.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Adds its lifetime to that of a pass.
+/// Adds its lifetime to the time of a pass.
 pub(crate) struct PassTimer(Instant, &'static str);
 
 impl Drop for PassTimer {
@@ -139,7 +139,7 @@ impl Drop for PassTimer {
     }
 }
 
-/// While a pass runs.
+/// Times a pass until it is dropped.
 pub(crate) fn pass_timer(name: &'static str) -> PassTimer {
     PassTimer(Instant::now(), name)
 }

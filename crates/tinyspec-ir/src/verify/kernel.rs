@@ -9,16 +9,16 @@ use smallvec::SmallVec;
 /// A kernel in range form, before and after Optimize: every value has shape ().
 ///
 /// # Errors
-/// Names the first node that the stage does not allow.
+/// When a node is not allowed at this stage; the error names the first one.
 pub fn ranges(graph: &Graph, sink: NodeId) -> Result<()> {
     loops(graph, sink)?;
     bounds("verify ranges", graph, sink, &graph.reachable(&[sink]))
 }
 
-/// The part of [`ranges`] that is linear in the kernel: it runs no arithmetic, so accesses may leave their buffers.
+/// The structural part of [`ranges`], which takes linear time: it does not check that accesses stay within their buffers.
 ///
 /// # Errors
-/// Names the first node that the stage does not allow.
+/// When a node is not allowed at this stage; the error names the first one.
 pub fn loops(graph: &Graph, sink: NodeId) -> Result<()> {
     let live = common("verify ranges", graph, sink)?;
     // A Reduce's loop may store on the way.
@@ -53,7 +53,7 @@ pub fn loops(graph: &Graph, sink: NodeId) -> Result<()> {
 /// as large as its gate and value.
 ///
 /// # Errors
-/// Names the first node that the stage does not allow.
+/// When a node is not allowed at this stage; the error names the first one.
 pub fn tiles(graph: &Graph, sink: NodeId) -> Result<()> {
     let stage = "verify tiles";
     let live = common(stage, graph, sink)?;

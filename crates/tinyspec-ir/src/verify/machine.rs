@@ -7,7 +7,7 @@ use crate::{AddrSpace, Arg, AxisType, Builder, Category, DType, Graph, NodeId, O
 /// A kernel in machine form.
 ///
 /// # Errors
-/// Names the first node that the stage does not allow.
+/// When a node is not allowed at this stage; the error names the first one.
 pub fn machine(graph: &Graph, sink: NodeId) -> Result<()> {
     let stage = "verify machine";
     if graph.op(sink) != Op::Sink {

@@ -6,7 +6,7 @@ use crate::{Arg, Category, Graph, NodeId, Op, Result};
 /// A graph of tensors, as users and traces build it.
 ///
 /// # Errors
-/// Names the first node that the stage does not allow.
+/// When a node is not allowed at this stage; the error names the first one.
 pub fn tensor(graph: &Graph, roots: &[NodeId]) -> Result<()> {
     let refuse = |node, why: &str| refuse("verify tensor", graph, node, why);
     for node in graph.reachable(roots) {

@@ -4,7 +4,7 @@ mod facts;
 mod parameters;
 mod types;
 
-pub use facts::MadeDim;
+pub use facts::{MadeDim, gcd};
 pub use parameters::may_be_size;
 pub use types::{TypeReader, without_arguments};
 

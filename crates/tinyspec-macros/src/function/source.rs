@@ -81,11 +81,11 @@ pub fn is_const_function(owner: &Ident, name: &Ident) -> bool {
     module_of(owner, |module| module.constant.contains(&name.to_string())).unwrap_or_default()
 }
 
-/// Whether the `#[function] impl` of `model` that begins with the method `first` stands behind another one.
+/// Whether another `#[function] impl` of `model` precedes the one that begins with the method `first`.
 pub fn is_second_block(model: &Ident, first: &Ident) -> bool {
     let Some(file) = file_around(model) else { return false };
     let blocks = file.modules.iter().filter_map(|module| module.blocks.get(&model.to_string()));
-    // Which module this one stands in, its span does not tell: where it may be the first, it is.
+    // Its span does not tell which module it is in, so a block that may be the first of its module counts as the first.
     let mut places = blocks.filter_map(|blocks| blocks.iter().position(|method| first == method)).peekable();
     places.peek().is_some() && places.all(|place| place > 0)
 }

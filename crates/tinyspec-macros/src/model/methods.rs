@@ -47,7 +47,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         let message = format!("`{name}` gets #[function]s here: write `#[model(functions)]` before its definition");
         diagnostics.error(Place::of(&name), message);
     }
-    // The file may tell that this is a second one; without it rustc does.
+    // If the source file shows a second block it is reported here, else rustc reports it.
     let is_second = methods.first().is_some_and(|first| source::is_second_block(&name, &first.item.sig.ident));
     if is_second {
         let message =
@@ -217,7 +217,7 @@ impl Method {
     }
 }
 
-/// `Self::WIDTH` as `Linear::WIDTH`, which has a meaning outside of the `impl` too, where graphs are.
+/// Rewrites `Self::WIDTH` as `Linear::WIDTH`, which also resolves outside the `impl`, where graphs are.
 struct Constants<'a>(&'a ItemImpl);
 
 impl VisitMut for Constants<'_> {

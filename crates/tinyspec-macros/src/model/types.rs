@@ -165,7 +165,7 @@ pub fn model_path(ty: &Type) -> Option<&syn::Path> {
     }
 }
 
-/// What arrays, `Vec`s, `Option`s and `Box`es hold in the end is no tensor, and no model for sure.
+/// Is the innermost element type of arrays, `Vec`s, `Option`s and `Box`es certainly neither a tensor nor a model?
 fn holds_no_model(ty: &Type) -> bool {
     match ty {
         Type::Array(array) => holds_no_model(&array.elem),

@@ -5,7 +5,7 @@ use super::text::Operand;
 /// The type of an operand, or of the result, of a vector instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Raw bits: each result bit depends on few operand bits, so unwritten bits are tracked individually.
+    /// Untyped bits. Each result bit depends on only a few operand bits, so unwritten bits are tracked individually.
     B16,
     B32,
     B64,

@@ -150,8 +150,8 @@ fn parse<'context>(context: &'context Context, definition: &str, name: &str) -> 
 fn link<'context>(into: &Module<'context>, parsed: Module<'context>, name: &str) -> Refused<()> {
     parsed.set_triple(&into.get_triple());
     parsed.set_data_layout(&into.get_data_layout());
-    // `link_in_module` would leave the context a handler of diagnostics that writes into its own frame: what LLVM has to say of
-    // the code later, such as that it does not know an instruction of inline assembler, would be lost.
+    // `link_in_module` would leave a diagnostic handler that points into its own stack frame, and later errors, such as an
+    // unknown instruction in inline assembler, would be lost.
     // SAFETY: both modules are alive and of one context; LLVM takes `parsed` over.
     let failed = unsafe { llvm_sys::linker::LLVMLinkModules2(into.as_mut_ptr(), parsed.as_mut_ptr()) } != 0;
     std::mem::forget(parsed);

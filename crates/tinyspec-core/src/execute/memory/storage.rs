@@ -38,7 +38,7 @@ impl Storage {
         let allocate = || device.runtime().allocate(class);
         let allocated = || match allocate() {
             Err(BackendError::Memory(_)) => {
-                // What is kept may be what is missing.
+                // Memory that the pool caches may be what the device is short of.
                 pool.forget();
                 allocate()
             }

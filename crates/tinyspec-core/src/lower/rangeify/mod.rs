@@ -62,7 +62,7 @@ pub struct KernelCall {
     pub reduces: Vec<NodeId>,
     /// Written by hand: its schedule is the user's.
     pub written: Option<ByHand>,
-    /// And where.
+    /// Where a kernel written by hand is defined, unless it is called there.
     pub definition: Option<Location>,
 }
 
@@ -200,7 +200,7 @@ struct Scheduled {
     apart: Vec<NodeId>,
 }
 
-/// Matrices that a kernel should sum in blocks and cannot. `known` holds the kernels that earlier schedules have built so.
+/// Matrices that a kernel should sum in blocks and cannot. `known` holds the kernels already built that way for an earlier schedule.
 fn without_blocks(
     schedule: &Schedule,
     online: &[Option<usize>],

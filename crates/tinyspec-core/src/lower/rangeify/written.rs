@@ -71,7 +71,7 @@ impl Assembly<'_> {
         let arguments: Vec<NodeId> = self.tensors.sources(call)[1..=specialised.buffers.len()].to_vec();
         let sink = self.graph.import(&specialised.graph, &[specialised.sink], |_, _| Ok(None))?[0];
         let results: Vec<(NodeId, usize)> = results_of(self.tensors, call).collect();
-        // Its results have the lines that call it, the Call has that of the kernel.
+        // Results carry the lines of the calls, the Call that of the kernel's definition.
         let mut locations: Vec<Location> = Vec::new();
         for location in results.iter().flat_map(|&(result, _)| self.tensors.locations(result)) {
             if !locations.contains(location) {

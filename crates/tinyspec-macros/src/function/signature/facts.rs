@@ -44,7 +44,9 @@ pub fn made_dims(
             Some(other) => match (number(&other.by), number(&fact.by)) {
                 // What 4 and 6 divide, 12 divides.
                 (Some(one), Some(two)) if one > 0 && two > 0 => {
-                    let both = proc_macro2::Literal::i64_unsuffixed(one / common(one, two) * two);
+                    let both = proc_macro2::Literal::i64_unsuffixed(
+                        one / gcd(one.unsigned_abs(), two.unsigned_abs()) as i64 * two,
+                    );
                     other.by = syn::parse_quote!(#both);
                 }
                 _ => {
@@ -95,8 +97,9 @@ fn number(expression: &Expr) -> Option<i64> {
     }
 }
 
-fn common(one: i64, two: i64) -> i64 {
-    if two == 0 { one } else { common(two, one % two) }
+/// The greatest common divisor.
+pub fn gcd(one: u64, two: u64) -> u64 {
+    if two == 0 { one } else { gcd(two, one % two) }
 }
 
 impl FunctionSignature {

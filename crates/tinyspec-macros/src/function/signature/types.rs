@@ -177,7 +177,7 @@ impl TypeReader<'_> {
     }
 }
 
-/// A name stands somewhere in an expression.
+/// Does an expression mention this name?
 pub fn mentions(expression: &Expr, name: &str) -> bool {
     struct Names<'a>(&'a str, bool);
     impl<'ast> syn::visit::Visit<'ast> for Names<'_> {

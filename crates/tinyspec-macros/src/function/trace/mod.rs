@@ -471,7 +471,7 @@ impl Tracer<'_> {
         self.as_assumed(&dim)
     }
 
-    /// The signature with the sizes that are assumed of constants: its inputs are the graph's Params.
+    /// The signature with the sizes assumed for constants, which the graph's Params have.
     fn assumed_signature(&self) -> Signature {
         let mut assumed = self.signature.signature.clone();
         for input in &mut assumed.inputs {

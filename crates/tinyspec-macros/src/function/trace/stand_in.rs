@@ -1,15 +1,16 @@
-//! Equalities of constants that say no constant's size, such as `8 == H * (D / H)`: `const` evaluation looks at them, and the
-//! trace goes on with a tensor of the type that is right if they hold. The typed copy makes the graph, where constants
-//! have values.
+//! Equalities that cannot be solved for one constant, such as `8 == H * (D / H)`. They are checked by `const` evaluation; the
+//! trace continues with a placeholder tensor of the type that is correct if they hold. The graph itself comes from the typed
+//! copy, where constants have values.
 
 use super::assume::{elements_of, replaced};
 use super::{Check, Tracer, Value};
 use crate::diagnostics::Place;
+use crate::function::signature::gcd;
 use tinyspec_ir::ops::{self, Method, MethodArg, movement};
 use tinyspec_ir::{Arg, Builder, Dim, Graph, NodeId, Op, Shape, dim};
 
 impl Tracer<'_> {
-    /// A method has refused these arguments: its value, if constants alone decide whether it is right to.
+    /// The value of a method that has refused its arguments, if only constants decide whether they fit.
     pub(super) fn stand_in_of_method(&mut self, place: Place, row: &Method, args: &[MethodArg]) -> Option<Value> {
         if let ("reshape", [MethodArg::Tensor(node), MethodArg::Shape(target)]) = (row.name, args) {
             let elements = elements_of(&self.graph.props(*node).shape);
@@ -56,7 +57,7 @@ impl Tracer<'_> {
         None
     }
 
-    /// The tensor with the shape that it must have, if constants alone decide whether it has it.
+    /// The tensor as one of the wanted shape, if only constants decide whether it has that shape.
     pub(super) fn taken_as(&mut self, place: Place, what: &str, node: NodeId, wanted: &Shape) -> Option<NodeId> {
         let found = self.graph.props(node).shape.clone();
         if found == *wanted || found.len() != wanted.len() {
@@ -75,20 +76,20 @@ impl Tracer<'_> {
         self.is_deferred = true;
     }
 
-    /// What `const` evaluation compares, if two sizes differ in constants alone.
+    /// The check for `const` evaluation, if two sizes differ only in constants.
     fn equality(&self, place: Place, what: &str, found: &Dim, wanted: &Dim) -> Option<Check> {
         let (found, wanted) = found.ratio(wanted);
         if !may_be_equal(&found, &wanted) {
             return None;
         }
-        // What is made of constants is named first.
+        // The message names the side that is made of constants first.
         let (constant, other) = if wanted.as_const().is_some() { (found, wanted) } else { (wanted, found) };
         let (expected, value) = (self.constants.in_rust(&constant)?, self.constants.in_rust(&other)?);
         let [shown, found] = dim::with_names(&self.names(), || [constant.to_string(), other.to_string()]);
         Some(Check { place, what: what.to_string(), constant: Some(shown), expected, found, value })
     }
 
-    /// One element of a tensor, as many times as `shape` says: of the same dtype, and with a gradient where that has one.
+    /// A placeholder of another shape: one element of the tensor, expanded. It keeps the dtype, and has a gradient where the tensor has one.
     fn stand_in(&mut self, place: Place, node: NodeId, shape: &Shape) -> Option<NodeId> {
         if self.graph.props(node).shape == *shape {
             return Some(node);
@@ -106,21 +107,16 @@ impl Tracer<'_> {
     }
 }
 
-/// Some values of the constants make these different sizes equal.
+/// Can these two sizes, which are written differently, be equal for some values of the constants?
 fn may_be_equal(one: &Dim, other: &Dim) -> bool {
     let difference = one - other;
     let (mut number, mut common) = (0, 0);
     for (atoms, coefficient) in difference.terms() {
         match atoms.is_empty() {
             true => number = coefficient,
-            false => common = divisor(common, coefficient.unsigned_abs()),
+            false => common = gcd(common, coefficient.unsigned_abs()),
         }
     }
     let (least, greatest) = difference.bounds();
     common > 0 && number.unsigned_abs() % common == 0 && (least..=greatest).contains(&0)
-}
-
-/// The greatest that divides both.
-fn divisor(one: u64, other: u64) -> u64 {
-    if other == 0 { one } else { divisor(other, one % other) }
 }

@@ -10,7 +10,7 @@ use super::super::lanes::{Function, Longs, PART, Words, carry, longs, words};
 use super::super::text::Half;
 use super::{Masks, Row, Vectors};
 
-/// A function of f32s for which the host has a single instruction.
+/// An f32 operation that the host computes in one instruction.
 macro_rules! hot {
     (|$a:ident, $b:ident, $c:ident| $value:expr) => {{
         #[inline(always)]

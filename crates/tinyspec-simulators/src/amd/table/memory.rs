@@ -207,13 +207,14 @@ fn add_double(a: u64, b: u64) -> u64 {
     double(d(a) + d(b), [a, b])
 }
 
-/// Both halves, as f16.
+/// Adds both halves as f16.
 fn add_halves(a: u64, b: u64) -> u64 {
     let of = |a: u32, b: u32| half(widen(a & 0xffff) + widen(b & 0xffff), [a & 0xffff, b & 0xffff]);
     (of(low(a), low(b)) | of(low(a) >> 16, low(b) >> 16) << 16).into()
 }
 
-/// Both halves, as bf16: f32 has more than twice its precision plus two bits, so rounding twice is rounding once.
+/// Adds both halves as bf16, computed in f32 and then rounded. Double rounding is harmless, since f32 has more than twice the precision of
+/// bf16 plus two bits.
 fn add_brains(a: u64, b: u64) -> u64 {
     let of = |a: u32, b: u32| brain(f(a << 16) + f(b << 16));
     (of(low(a), low(b)) | of(low(a) >> 16, low(b) >> 16) << 16).into()
