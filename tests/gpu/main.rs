@@ -106,6 +106,7 @@ fn compile(chip: &str, folder: &Path) -> Outcome {
         let _ = facts::amd::fault(&device);
     }
     let _ = (agree(&name, Size::REAL, 64), numbers::threefry(&name), numbers::conversions(&name, |_, _| true));
+    let _ = numbers::extremes(&name);
     let data = folder.join("digits.csv.gz");
     let _ = digits(&name, &data, 1);
     digits("cpu", &data, 1).map(drop)
@@ -187,6 +188,8 @@ fn programs(options: &Options, report: &mut Report, device: &tinyspec::Device) -
     report.note("random bits are the published ones", numbers::threefry(name), |()| String::new());
     let some = |from: tinyspec::DType, to: tinyspec::DType| !options.mock || from.size() == 1 && to.size() <= 2;
     report.note("small numbers are converted exactly", numbers::conversions(name, some), |()| String::new());
+
+    report.note("the greatest and the least of whole numbers are right", numbers::extremes(name), |()| String::new());
 
     report.line("\n## Programs");
     let (size, steps, epochs) = if options.mock { (Size::SMALL, 6, 1) } else { (Size::REAL, 64, 10) };

@@ -1,4 +1,5 @@
-//! Numbers that are easily got wrong: conversions of every small number, and of those between two of them; random bits.
+//! Numbers that are easily got wrong: conversions of every small number, and of those between two of them; extremes of whole
+//! numbers; random bits.
 
 use crate::Outcome;
 use tinyspec::{DType, Tensor};
@@ -98,6 +99,50 @@ pub fn conversions(device: &str, is_taken: impl Fn(DType, DType) -> bool) -> Out
     for to in SMALL.into_iter().filter(|dtype| dtype.is_float()) {
         let bytes: Vec<u8> = around(to)?.into_iter().flat_map(f32::to_le_bytes).collect();
         first = first.and(convert(device, DType::F32, &bytes, to));
+    }
+    first
+}
+
+/// Extremes of whole numbers in forms that assemblers join into one instruction: three operands, a negated one, a comparison
+/// with what an extreme is of.
+type Form = fn([&Tensor; 3]) -> Tensor;
+
+const FORMS: [(&str, Form); 8] = [
+    ("max(max(a, -b), c)", |[a, b, c]| a.maximum(&b.neg()).maximum(c)),
+    ("min(min(a, -b), c)", |[a, b, c]| a.minimum(&b.neg()).minimum(c)),
+    ("max(a + b, -c)", |[a, b, c]| (a + b).maximum(&c.neg())),
+    ("min(max(|a|, b), c)", |[a, b, c]| a.abs().maximum(b).minimum(c)),
+    ("max(a, 0) == 0", |[a, _, _]| a.maximum(0).eq(0)),
+    ("min(a, 5) != 5", |[a, _, _]| a.minimum(5).ne(5)),
+    ("max(a, b) == b", |[a, b, _]| a.maximum(b).eq(b)),
+    ("the least so far of a != 0", |[a, _, _]| a.reshape([-1, 8]).ne(0).cummin(1)),
+];
+
+/// Whether extremes of whole numbers are what the interpreter gives.
+///
+/// # Errors
+/// The first that is not.
+pub fn extremes(device: &str) -> Outcome {
+    let mut first = Ok(());
+    for dtype in ALL.into_iter().filter(|dtype| dtype.is_int()) {
+        let inputs = |seed: i64| {
+            let numbers: Vec<i64> =
+                (0..512).map(|i| (i * 37 + seed * 11) % 23 - if dtype.is_unsigned() { 0 } else { 11 }).collect();
+            Tensor::from_slice(&numbers, [512]).cast(dtype)
+        };
+        let all = [1, 2, 5].map(inputs);
+        for (name, form) in FORMS {
+            let on = |device: &str| {
+                let [a, b, c] = all.each_ref().map(|input| input.to(device));
+                form([&a, &b, &c]).cast(DType::I32).to_vec::<i32>()
+            };
+            let (found, expected) = (on(device)?, on("interpreter")?);
+            if let Some(at) = found.iter().zip(&expected).position(|(found, expected)| found != expected) {
+                let reason =
+                    format!("{name} of {dtype} on {device}: element {at} is {}, not {}", found[at], expected[at]);
+                first = first.and(Err(reason.into()));
+            }
+        }
     }
     first
 }

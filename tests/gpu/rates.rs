@@ -72,13 +72,16 @@ pub const ROWS: &[Row] = &[
 ];
 
 uop! {
-    <N> fn copied(x: &Global<f32, N>) -> Global<f32, N> as y {
-        for i in global(N) { y[i] = x[i]; }
+    <N> fn copied(x: &Global<f32, { 256 * N }>) -> Global<f32, { 256 * N }> as y {
+        for group in global(N) {
+            for t in local(256) { y[256 * group + t] = x[256 * group + t]; }
+        }
     }
 
     // Two chains of multiply-adds; with as many threads as there are elements no unit waits for them.
-    <N> fn chained(x: &Global<f32, N>, s: f32, t: f32) -> Global<f32, N> as y {
-        for i in global(N) {
+    <N> fn chained(x: &Global<f32, { 256 * N }>, s: f32, t: f32) -> Global<f32, { 256 * N }> as y {
+        for group in global(N) { for lane in local(256) {
+            let i = 256 * group + lane;
             let mut a = x[i];
             let mut b = a + 1.0;
             for k in serial(4096) {
@@ -90,7 +93,7 @@ uop! {
                 };
             }
             y[i] = a + b;
-        }
+        } }
     }
 }
 

@@ -102,14 +102,15 @@ fn a_program_of_one_device_runs_on_another_from_its_linear() -> Result<()> {
 
 #[test]
 fn what_is_no_program_is_refused_by_name() -> Result<()> {
-    let x = Tensor::from_slice(&[1f32, 2.0], [2]);
+    let x = Tensor::from_slice(&[1f32, 2.0], [2]).to("cpu");
+    x.realize()?;
     let programs = Program::of(&[&(&x + 1.0)])?;
     let call = |written: &[&Tensor], read: &[&Tensor]| {
         programs[0].call(written, read).remove(0).to_vec::<f32>().expect_err("a wrong call").to_string()
     };
     assert!(call(&[&x], &[]).contains("reads 1, found 1 and 0"));
     assert!(call(&[&x], &[&x.cast(DType::F64)]).contains("buffer 1 is 2 of f32, found 2 of f64"));
-    assert!(call(&[&Tensor::zeros([3])], &[&x]).contains("buffer 0 is 2 of f32, found 3 of f32"));
+    assert!(call(&[&Tensor::zeros([3]).to("cpu")], &[&x]).contains("buffer 0 is 2 of f32, found 3 of f32"));
     for (text, what) in [
         ("%0 = const[i32 1]\nreturn %0", "a Program, or a Linear"),
         ("%0 = const[i32 1]\n%1 = program(%0)\nreturn %1", "its first source is a Linear"),

@@ -126,6 +126,12 @@ fn simulated(program: &Program) -> Option<&'static str> {
     is_taken.then(|| SIMULATED[turn / share % SIMULATED.len()])
 }
 
+/// The devices that `TINYSPEC_DEVICES` names, each alone or several as a tuple: they run each program, and no others do.
+pub fn named() -> Option<Vec<Vec<String>>> {
+    let names = std::env::var("TINYSPEC_DEVICES").ok()?;
+    Some(names.split_whitespace().map(|tuple| tuple.split(',').map(str::to_string).collect()).collect())
+}
+
 fn on_devices(program: &Program) -> Result<(), String> {
     let data = program.data();
     let specs: Vec<Spec> = data.iter().map(spec).collect();
@@ -138,12 +144,20 @@ fn on_devices(program: &Program) -> Result<(), String> {
     }
     let count = 2 + program.steps.len() % 3;
     let tuple = |kind: &str| (0..count).map(|number| format!("{kind}:{number}")).collect::<Vec<_>>();
-    let mut all =
-        vec![vec!["interpreter".into()], vec!["simt".into()], vec!["cpu".into()], tuple("interpreter"), tuple("cpu")];
-    all.extend(shapes(program).chain(simulated(program)).map(|shape| vec![shape.to_string()]));
+    let all = match named() {
+        Some(named) => named,
+        None => {
+            let alone = ["interpreter", "simt", "cpu"].into_iter().chain(shapes(program)).chain(simulated(program));
+            let alone = alone.map(|name| vec![name.to_string()]);
+            alone.chain(["interpreter", "cpu"].map(tuple)).collect::<Vec<_>>()
+        }
+    };
     for places in all {
         let device = places.join(", ");
         if let Err(error) = tinyspec::device(&places[0]) {
+            if named().is_some() {
+                return Err(format!("device {device}: {error}"));
+            }
             println!("skipped: device {device}: {error}");
             continue;
         }

@@ -6,6 +6,8 @@ mod object_loader;
 mod perf_map;
 
 #[cfg(feature = "llvm")]
+mod assembler_bugs;
+#[cfg(feature = "llvm")]
 mod compiler;
 #[cfg(feature = "llvm")]
 mod disassembler;

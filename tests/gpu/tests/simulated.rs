@@ -63,6 +63,12 @@ fn small_numbers_are_converted_exactly() -> Outcome {
 }
 
 #[test]
+fn extremes_of_whole_numbers_are_right() -> Outcome {
+    register()?;
+    SIMULATED.into_iter().try_for_each(numbers::extremes)
+}
+
+#[test]
 fn random_bits_are_the_published_ones() -> Outcome {
     register()?;
     SIMULATED.into_iter().try_for_each(numbers::threefry)

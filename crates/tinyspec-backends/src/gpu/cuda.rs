@@ -4,7 +4,7 @@
 use super::driver::{self, Called, Driver, Facts, Handle, Library, Names, Place, Search, Vendor, functions};
 use super::{DriverError, Gpu};
 use crate::Runtime;
-use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolFlags, SymbolKind};
 use smallvec::SmallVec;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
@@ -269,12 +269,16 @@ fn is_cubin(code: &[u8]) -> bool {
     code.starts_with(b"\x7fELF")
 }
 
+/// In a symbol's `st_other`: it is a kernel. What an assembler divides and takes roots by are functions beside it.
+const IS_ENTRY: u8 = 0x10;
+
 /// The name of the first kernel in an assembled module, all of which has to be there.
 fn entry_of_cubin(code: &[u8]) -> Result<String, String> {
     let damaged = |error: object::Error| format!("it is a damaged cubin: {error}");
     let file = object::File::parse(code).map_err(damaged)?;
     file.sections().try_for_each(|section| section.data().map(drop)).map_err(damaged)?;
-    let is_kernel = |symbol: &object::Symbol<'_, '_>| symbol.kind() == SymbolKind::Text && symbol.is_global();
+    let is_entry = |flags| matches!(flags, SymbolFlags::Elf { st_other, .. } if st_other.0 & IS_ENTRY != 0);
+    let is_kernel = |symbol: &object::Symbol<'_, '_>| symbol.kind() == SymbolKind::Text && is_entry(symbol.flags());
     let kernel = file.symbols().find(is_kernel).ok_or("it is a cubin without a kernel")?;
     Ok(kernel.name().map_err(damaged)?.to_string())
 }

@@ -1,7 +1,7 @@
 //! The compiler: a linear kernel becomes an object, or PTX.
 
 use super::machine::{Machine, Output};
-use super::{LlvmError, fatal, find, hsa_linker, llvm, render, split, wide_moves};
+use super::{LlvmError, assembler_bugs, fatal, find, hsa_linker, llvm, render, split, wide_moves};
 use crate::processor::{Architecture, Isa};
 use crate::{BackendError, Compiler, LinearKernel, Target};
 use inkwell::context::Context;
@@ -51,12 +51,18 @@ impl LlvmCompiler {
     }
 
     fn alone(&self, kernel: &LinearKernel, target: &Target, output: Output) -> Result<Vec<u8>, BackendError> {
-        self.generate(&kernel.name, target, output, |context, module| {
+        let code = self.generate(&kernel.name, target, output, |context, module| {
             render::render(context, module, kernel, target, None).map_err(|error| match error {
                 BackendError::Compile(reason) => BackendError::Compile(format!("kernel `{}`: {reason}", kernel.name)),
                 other => other,
             })
-        })
+        })?;
+        match (output, architecture(target)) {
+            (Output::Assembly, Some(Architecture::Nvptx64)) => {
+                Ok(assembler_bugs::avoided(&String::from_utf8_lossy(&code)).into_owned().into_bytes())
+            }
+            _ => Ok(code),
+        }
     }
 
     fn object(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {

@@ -129,6 +129,17 @@ pub(in super::super) fn two(name: &str, kind: Type) -> Option<Shape> {
     }
 }
 
+/// The least and the greatest of two, and 0 where that is negative.
+pub(in super::super) fn not_negative(name: &str, kind: Type) -> Option<Shape> {
+    match (name, kind) {
+        ("min", Type::S32) => words!(|a, b| (a as i32).min(b as i32).max(0) as u32),
+        ("max", Type::S32) => words!(|a, b| (a as i32).max(b as i32).max(0) as u32),
+        ("min", Type::S16x2) => words!(|a, b| halves(a, b, |a, b| (a as i16).min(b as i16).max(0) as u16)),
+        ("max", Type::S16x2) => words!(|a, b| halves(a, b, |a, b| (a as i16).max(b as i16).max(0) as u16)),
+        _ => None,
+    }
+}
+
 /// Sums and differences clamped to the range of the type.
 pub(in super::super) fn saturating(name: &str, kind: Type) -> Option<Shape> {
     match (name, kind) {

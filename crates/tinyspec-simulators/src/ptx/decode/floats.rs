@@ -53,8 +53,9 @@ impl<'a> Decoder<'a> {
         operands: &'a [Operand],
     ) -> Result<()> {
         let unknown = || form.unknown("no such form of integers");
-        let is_plain = mode == Mode { saturate: mode.saturate, ..Mode::default() };
-        if !is_plain || (mode.saturate && !matches!(name, "add" | "sub")) {
+        let is_plain = mode == Mode { saturate: mode.saturate, relu: mode.relu, ..Mode::default() };
+        let saturates = matches!(name, "add" | "sub") || !mode.saturate;
+        if !is_plain || !saturates || (mode.relu && !matches!(name, "min" | "max")) {
             return Err(unknown());
         }
         let double_width = match kind {
@@ -73,6 +74,7 @@ impl<'a> Decoder<'a> {
             ("mad", Some(part)) => (integer::multiply_add(part, kind), vec![kind; 4]),
             (_, Some(_)) => (None, vec![]),
             ("add" | "sub", None) if mode.saturate => (integer::saturating(name, kind), vec![kind; 3]),
+            (_, None) if mode.relu => (integer::not_negative(name, kind), vec![kind; 3]),
             ("add" | "min" | "max", None) if matches!(kind, Type::U16x2 | Type::S16x2) => {
                 (integer::packed(name, kind), vec![kind; 3])
             }

@@ -95,6 +95,10 @@ fn minima_and_maxima() {
     check("min.u64 $d, $a, $b;", L, &[L, L], &[(&[u64::MAX, 1], 1)]);
     check("max.s16x2 $d, $a, $b;", W, &[W, W], &[(&[0xffff_0002, 0x0001_0001], 0x0001_0002)]);
     check("min.u16x2 $d, $a, $b;", W, &[W, W], &[(&[0xffff_0002, 0x0001_0001], 0x0001_0001)]);
+    check("max.relu.s32 $d, $a, $b;", W, &[W, W], &[(&[ONES, MIN], 0), (&[ONES, 2], 2)]);
+    check("min.relu.s32 $d, $a, $b;", W, &[W, W], &[(&[ONES, 2], 0), (&[3, 2], 2)]);
+    check("max.relu.s16x2 $d, $a, $b;", W, &[W, W], &[(&[0xffff_0002, 0xfffe_0001], 0x0000_0002)]);
+    check("min.relu.s16x2 $d, $a, $b;", W, &[W, W], &[(&[0xffff_0002, 0x0001_0001], 0x0000_0001)]);
 }
 
 #[test]

@@ -1,0 +1,98 @@
+//! PTX without what NVIDIA's assembler is known to get wrong, in `ptxas` and in the driver, which has the same one. Seen on an
+//! H100 with driver 580 and in the machine code of `ptxas` 12.9 and 13.0 for sm_90 and sm_100; 13.5 is right. A driver compiles
+//! the code of every older chip for its own, so all PTX is written like this.
+//!
+//! * Of `max(max(a, -b), c)` on signed numbers it makes one instruction for three operands, and loses the sign of `b`.
+//!   A negation as `!b + 1` becomes part of an addition with a maximum, which costs nothing.
+//! * Whether the maximum of 16-bit numbers equals the constant that was one of them is answered with whether it is the other.
+//!   Numbers of 32 bits are compared again.
+//!
+//! Both are so with `min`.
+
+use std::borrow::Cow;
+
+/// An instruction, and what is written instead: `{0}` is its first operand.
+type Bug = (&'static str, &'static [&'static str]);
+
+const NEGATIONS: [Bug; 2] = [
+    ("neg.s32", &["not.b32 {0}, {1};", "add.s32 {0}, {0}, 1;"]),
+    ("neg.s16", &["not.b16 {0}, {1};", "add.s16 {0}, {0}, 1;"]),
+];
+
+macro_rules! widened {
+    ($operation:literal, $sign:literal) => {
+        (
+            concat!($operation, ".", $sign, "16"),
+            &[
+                "{ .reg .b16 %narrow<2>; .reg .b32 %wide<2>;",
+                "mov.b16 %narrow0, {1};",
+                "mov.b16 %narrow1, {2};",
+                concat!("cvt.", $sign, "32.", $sign, "16 %wide0, %narrow0;"),
+                concat!("cvt.", $sign, "32.", $sign, "16 %wide1, %narrow1;"),
+                concat!($operation, ".", $sign, "32 %wide0, %wide0, %wide1;"),
+                concat!("cvt.u16.u32 {0}, %wide0; }"),
+            ],
+        )
+    };
+}
+
+const EXTREMES: [Bug; 4] = [widened!("max", "u"), widened!("max", "s"), widened!("min", "u"), widened!("min", "s")];
+
+/// The text with these instructions replaced.
+pub(super) fn avoided(ptx: &str) -> Cow<'_, str> {
+    let is_compared = ["max.s32", "min.s32", "max.s16", "min.s16"].iter().any(|name| ptx.contains(name));
+    let negations = NEGATIONS.iter().filter(|_| is_compared);
+    let bugs: Vec<&Bug> = negations.chain(&EXTREMES).filter(|(name, _)| ptx.contains(name)).collect();
+    if bugs.is_empty() {
+        return Cow::Borrowed(ptx);
+    }
+    let mut text = String::with_capacity(2 * ptx.len());
+    for line in ptx.split_inclusive('\n') {
+        match bugs.iter().find_map(|(name, instead)| Some((operands(line, name)?, instead))) {
+            None => text.push_str(line),
+            Some((operands, instead)) => {
+                for instruction in *instead {
+                    let mut instruction = instruction.to_string();
+                    for (number, operand) in operands.iter().enumerate() {
+                        instruction = instruction.replace(&format!("{{{number}}}"), operand);
+                    }
+                    text += &format!("\t{instruction}\n");
+                }
+            }
+        }
+    }
+    Cow::Owned(text)
+}
+
+/// The operands of an instruction that fills a line, as LLVM writes it.
+fn operands<'a>(line: &'a str, name: &str) -> Option<Vec<&'a str>> {
+    let operands = line.trim().strip_prefix(name)?.strip_prefix(char::is_whitespace)?.strip_suffix(';')?;
+    Some(operands.split(',').map(str::trim).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::avoided;
+
+    #[test]
+    fn what_is_compiled_wrong_is_written_otherwise() {
+        let text = "\tneg.s32 \t%r4, %r3;\n\tmax.s32 \t%r5, %r3, %r4;\n\tmin.u16 \t%rs2, %rs1, 5;\n\tret;\n";
+        let found = avoided(text);
+        let expected = "\tnot.b32 %r4, %r3;\n\tadd.s32 %r4, %r4, 1;\n\tmax.s32 \t%r5, %r3, %r4;\n\
+                        \t{ .reg .b16 %narrow<2>; .reg .b32 %wide<2>;\n\tmov.b16 %narrow0, %rs1;\n\tmov.b16 %narrow1, 5;\n\
+                        \tcvt.u32.u16 %wide0, %narrow0;\n\tcvt.u32.u16 %wide1, %narrow1;\n\
+                        \tmin.u32 %wide0, %wide0, %wide1;\n\tcvt.u16.u32 %rs2, %wide0; }\n\tret;\n";
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn nothing_else_changes() {
+        for text in [
+            "\tneg.s32 \t%r4, %r3;\n",
+            "\tmax.s32 \t%r5, %r3, %r4;\n",
+            "\tmax.u16x2 \t%r5, %r3, %r4;\n\tneg.s64 \t%rd1, %rd2;\n",
+        ] {
+            assert_eq!(avoided(text), text);
+        }
+    }
+}
