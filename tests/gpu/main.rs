@@ -2,10 +2,11 @@
 
 use argh::FromArgs;
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tinyspec::backends::Gpu;
 use tinyspec::backends::llvm::LlvmCompiler;
@@ -174,9 +175,11 @@ fn check(options: &Options, report: &mut Report) -> Outcome {
         }
     }
     let own = std::env::current_exe()?;
-    let fault = Command::new(own).args(["--fault", "--device", name]).output()?;
-    let said = String::from_utf8_lossy(if fault.status.success() { &fault.stdout } else { &fault.stderr }).into_owned();
-    let outcome = if fault.status.success() { Ok(said) } else { Err(said.into()) };
+    let fault = output(Command::new(own).args(["--fault", "--device", name]), Duration::from_secs(60));
+    let outcome = fault.and_then(|fault| {
+        let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if fault.status.success() { Ok(said(&fault.stdout)) } else { Err(said(&fault.stderr).into()) }
+    });
     report.note("a kernel that leaves its memory is named", outcome, |said| format!(": {}", said.trim()));
     programs(options, report, &device)
 }
@@ -233,6 +236,32 @@ fn programs(options: &Options, report: &mut Report, device: &tinyspec::Device) -
     Ok(())
 }
 
+/// What a process writes until it ends, or is ended after a time: a kernel on a GPU may never end.
+fn output(command: &mut Command, most: Duration) -> Outcome<Output> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let read = |from: Option<Box<dyn Read + Send>>| {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            from.map_or(Ok(0), |mut from| from.read_to_end(&mut bytes)).map(|_| bytes)
+        })
+    };
+    let stdout = read(child.stdout.take().map(|from| Box::new(from) as _));
+    let stderr = read(child.stderr.take().map(|from| Box::new(from) as _));
+    let start = Instant::now();
+    let status = loop {
+        match child.try_wait()? {
+            Some(status) => break status,
+            None if start.elapsed() < most => std::thread::sleep(Duration::from_millis(20)),
+            None => {
+                child.kill()?;
+                return Err(format!("no answer in {} s", most.as_secs()).into());
+            }
+        }
+    };
+    let joined = |thread: JoinHandle<std::io::Result<Vec<u8>>>| thread.join().map_err(|_| "reading failed");
+    Ok(Output { status, stdout: joined(stdout)??, stderr: joined(stderr)?? })
+}
+
 /// The corpus runs in a process of its own, which says what failed.
 fn conformance(options: &Options, report: &mut Report) -> Outcome {
     let program = options.folder.join("conformance");
@@ -259,7 +288,13 @@ fn conformance(options: &Options, report: &mut Report) -> Outcome {
         if !options.mock {
             command.env("TINYSPEC_SHAPES", "all");
         }
-        let output = command.output()?;
+        let output = match output(&mut command, TIME.saturating_sub(report.start.elapsed() + FOR_RATES)) {
+            Ok(output) => output,
+            Err(error) => {
+                report.wrong(test, &error.to_string());
+                continue;
+            }
+        };
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let of_device = |line: &&str| line.starts_with(options.device.as_str());
         let lines: Vec<&str> = text.lines().filter(of_device).collect();
@@ -300,6 +335,6 @@ for name, run in rows():
         torch.cuda.synchronize(); best = min(best, (time.perf_counter() - start) / 10)
     print(f"        {name:32} {best * 1e6:10.1f} µs")
 "#;
-    let output = Command::new("python3").args(["-c", SCRIPT, &n.to_string()]).output().ok()?;
+    let output = output(Command::new("python3").args(["-c", SCRIPT, &n.to_string()]), Duration::from_secs(60)).ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim_end().to_string())
 }

@@ -159,3 +159,47 @@ fn arithmetic_gives_what_it_gives_on_the_cpu() -> Result<()> {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())
 }
+
+uop! {
+    <N>
+    fn takes_a_lane(x: &Global<i32, N>) -> Global<i32, N> as y {
+        for i in global(N) {
+            y[i] = unsafe {
+                custom("%v = insertelement <4 x i32> <i32 1, i32 2, i32 3, i32 4>, i32 %0, i32 0\n\
+                        %i = and i32 %0, 3\n%r = extractelement <4 x i32> %v, i32 %i\nret i32 %r", x[i], x[i])
+            };
+        }
+    }
+
+    <N>
+    fn is_wide(x: &Global<i32, N>) -> Global<i32, N> as y {
+        for i in global(N) {
+            y[i] = unsafe { custom("%c = icmp eq i128 1, 170141183460469231731687303715884105727\n%r = zext i1 %c to i32\nret i32 %r", x[i], x[i]) };
+        }
+    }
+
+    <N>
+    fn has_no_end(x: &Global<i32, N>) -> Global<i32, N> as y {
+        for i in global(N) { y[i] = unsafe { custom("unreachable", x[i], x[i]) }; }
+    }
+}
+
+/// What a chip may lack, or keeps on a stack, is refused before LLVM sees it, whether an instruction gives or takes it.
+#[test]
+fn what_no_gpu_takes_is_refused() {
+    if let Err(error) = register() {
+        println!("skipped: {error}");
+        return;
+    }
+    for device in SIMULATED {
+        let x = Tensor::from_slice(&[1i32, 2, 3], [3]).to(device);
+        for (y, what) in [
+            (takes_a_lane(&x), "takes a lane by a constant"),
+            (is_wide(&x), "no value of the type `i128`"),
+            (has_no_end(&x), "takes no `unreachable`"),
+        ] {
+            let message = y.to_vec::<i32>().expect_err(what).to_string();
+            assert!(message.contains(what) && message.contains("own_code.rs"), "{device}: {message}");
+        }
+    }
+}

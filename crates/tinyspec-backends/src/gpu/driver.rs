@@ -246,12 +246,15 @@ impl<V: Vendor> Driver<V> {
 
 /// The chip that code is made for where a device is of `chip`.
 fn gpu_of(name: &str, product: &str, chip: &str) -> Result<Gpu, DriverError> {
+    let is_of_vendor = |gpu: &&Gpu| gpu.name.starts_with("sm_") == chip.starts_with("sm_");
+    let names = |gpus: &[Gpu]| gpus.iter().filter(is_of_vendor).map(|gpu| gpu.name).collect::<Vec<_>>();
     let admitted = admitted()?;
-    let names = admitted.iter().map(|gpu| gpu.name).collect();
+    let (names, all) = (names(&admitted), names(&super::table::rows().collect::<Vec<_>>()));
     Gpu::for_device_among(admitted, chip).ok_or_else(|| DriverError::Chip {
         name: name.into(),
         device: product.into(),
         chip: chip.into(),
+        is_limited: names.len() < all.len(),
         admitted: names,
     })
 }

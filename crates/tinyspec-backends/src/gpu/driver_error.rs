@@ -70,7 +70,7 @@ pub enum DriverError {
     #[error(
         "`{name}` is {device}, a {chip}: no code is made for that chip\nhelp: there is code for {}{}; `cpu` runs everywhere",
         admitted.join(", "),
-        if admitted.len() < super::Gpu::names().count() { " (TINYSPEC_GPU names no others)" } else { "" }
+        if *is_limited { " (TINYSPEC_GPU names no others)" } else { "" }
     )]
     Chip {
         /// What was asked for.
@@ -79,8 +79,10 @@ pub enum DriverError {
         device: String,
         /// The chip.
         chip: String,
-        /// Chips that code is made for.
+        /// Chips of the same vendor that code is made for.
         admitted: Vec<&'static str>,
+        /// `TINYSPEC_GPU` leaves some out.
+        is_limited: bool,
     },
     /// `TINYSPEC_GPU` names a chip that there is not.
     #[error(transparent)]

@@ -1,11 +1,10 @@
-//! PTX without what NVIDIA's assembler is known to get wrong, in `ptxas` and in the driver, which has the same one. Seen on an
-//! H100 with driver 580 and in the machine code of `ptxas` 12.9 and 13.0 for sm_90 and sm_100; 13.5 is right. A driver compiles
-//! the code of every older chip for its own, so all PTX is written like this.
+//! PTX without what NVIDIA's assembler compiles wrong, in `ptxas` 12.9 and 13.0 and in drivers, which have the same assembler.
+//! Seen on an H100 with driver 580, and in what `ptxas` makes for sm_90 and sm_100; `ptxas` 13.5 is right. A new GPU's driver
+//! compiles PTX for older chips as well, so none is left as it is.
 //!
-//! * Of `max(max(a, -b), c)` on signed numbers it makes one instruction for three operands, and loses the sign of `b`.
-//!   A negation as `!b + 1` becomes part of an addition with a maximum, which costs nothing.
-//! * Whether the maximum of 16-bit numbers equals the constant that was one of them is answered with whether it is the other.
-//!   Numbers of 32 bits are compared again.
+//! * `max(max(a, -b), c)` of signed numbers becomes one instruction with three operands, which loses the sign of `b`. The
+//!   negation is written as `!b + 1`, which becomes a part of an addition with a maximum and costs nothing.
+//! * `max(a, k) == k` of 16-bit numbers, with a constant `k`, is compiled as `max(a, k) == a`. The maximum is taken of 32 bits.
 //!
 //! Both are so with `min`.
 

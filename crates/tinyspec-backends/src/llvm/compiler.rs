@@ -83,8 +83,13 @@ impl LlvmCompiler {
     }
 
     fn text(&self, kernel: &LinearKernel, target: &Target, output: Output) -> Result<String, BackendError> {
-        let text =
-            self.contained(kernel, target, move |compiler, kernel, target| compiler.alone(kernel, target, output))?;
+        let text = match output {
+            // No instruction is selected.
+            Output::Source => self.alone(kernel, target, output)?,
+            _ => {
+                self.contained(kernel, target, move |compiler, kernel, target| compiler.alone(kernel, target, output))?
+            }
+        };
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
@@ -98,8 +103,9 @@ impl LlvmCompiler {
         if !may_be_fatal(kernel, target) {
             return work(self, kernel, target);
         }
+        let key = || fatal::Key::of(&format!("{kernel:?} {target:?}"));
         let (compiler, owned, target) = (self.clone(), kernel.clone(), target.clone());
-        fatal::contained(&kernel.name, move || work(&compiler, &owned, &target))
+        fatal::contained(&kernel.name, key, move || work(&compiler, &owned, &target))
     }
 
     /// One module for all of them.

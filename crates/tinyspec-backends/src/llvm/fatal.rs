@@ -5,11 +5,13 @@
 
 use super::LlvmError;
 use crate::BackendError;
+use rustc_hash::{FxHashMap, FxHasher};
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char};
+use std::hash::{Hash as _, Hasher as _};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, TryLockError};
+use std::sync::{LazyLock, Mutex, MutexGuard, TryLockError};
 
 /// LLVM's passes recurse, so this is as large as the stack of a main thread.
 const STACK_BYTES: usize = 8 << 20;
@@ -53,15 +55,46 @@ fn start() -> std::io::Result<Sender<Work>> {
     Ok(sender)
 }
 
-/// Runs `work` on a thread where a fatal error of LLVM does not end the process.
+/// What tells a kernel for a target from all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key(u64);
+
+impl Key {
+    /// Of a text that says all of it.
+    pub(super) fn of(text: &str) -> Key {
+        let mut hasher = FxHasher::default();
+        text.hash(&mut hasher);
+        Key(hasher.finish())
+    }
+}
+
+/// LLVM's messages: what it refused once is not tried again, since each try leaks a thread.
+static REFUSED: LazyLock<Mutex<FxHashMap<Key, String>>> = LazyLock::new(Mutex::default);
+
+/// The messages, unless a fork happened while another thread held their lock.
+fn refused() -> Option<MutexGuard<'static, FxHashMap<Key, String>>> {
+    match REFUSED.try_lock() {
+        Ok(refused) => Some(refused),
+        Err(TryLockError::Poisoned(refused)) => Some(refused.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// Runs `work` on a thread where a fatal error of LLVM does not end the process. `key` is asked for once there was one.
 ///
 /// # Errors
 /// The error of `work`, or LLVM's message after a fatal error; the thread and its module are leaked then.
 pub(super) fn contained<T: Send + 'static>(
     name: &str,
+    key: impl Fn() -> Key,
     work: impl FnOnce() -> Result<T, BackendError> + Send + 'static,
 ) -> Result<T, BackendError> {
     let error = |reason: String| BackendError::from(LlvmError::Module { name: name.into(), reason });
+    if let Some(refused) = refused().filter(|refused| !refused.is_empty())
+        && let Some(reason) = refused.get(&key())
+    {
+        return Err(error(reason.clone()));
+    }
     let thread = idle(Vec::pop).flatten().map_or_else(start, Ok);
     let thread = thread.map_err(|refused| error(format!("no thread to compile on: {refused}")))?;
     let (gives_up, reason) = channel();
@@ -74,6 +107,9 @@ pub(super) fn contained<T: Send + 'static>(
     // If the thread is gone, both channels are closed and the receives below fail.
     let _ = thread.send(work);
     if let Ok(reason) = reason.recv() {
+        if let Some(mut refused) = refused() {
+            refused.insert(key(), reason.clone());
+        }
         return Err(error(reason));
     }
     let outcome = outcome.recv().map_err(|_| error("the thread that compiles is gone".into()))?;

@@ -7,7 +7,7 @@ use inkwell::module::Module;
 use inkwell::values::{AsValueRef, FunctionValue, InstructionOpcode, InstructionValue};
 use llvm_sys::LLVMTypeKind::*;
 use llvm_sys::core::*;
-use llvm_sys::prelude::LLVMTypeRef;
+use llvm_sys::prelude::{LLVMTypeRef, LLVMValueRef};
 
 type Refused<T> = std::result::Result<T, String>;
 
@@ -89,7 +89,6 @@ const KNOWN: &[InstructionOpcode] = {
         Switch,
         Return,
         Call,
-        Unreachable,
     ]
 };
 
@@ -105,18 +104,42 @@ fn operation(instruction: InstructionValue) -> Refused<()> {
         if opcode == InstructionOpcode::Call && !LLVMIsAInlineAsm(LLVMGetCalledValue(value)).is_null() {
             return Err("a GPU's kernel takes no inline assembler".into());
         }
-        let of = LLVMTypeOf(value);
-        if LLVMGetTypeKind(of) != LLVMVoidTypeKind && element(of).is_none() {
-            let text = LLVMPrintTypeToString(of);
-            let name = std::ffi::CStr::from_ptr(text).to_string_lossy().into_owned();
-            LLVMDisposeMessage(text);
-            return Err(format!(
-                "a GPU's kernel takes no value of the type `{name}`, only numbers of 8 to 64 bits, and up to {} of them",
-                Intrinsic::MOST_LANES
-            ));
+        let place_of_lane = match opcode {
+            InstructionOpcode::ExtractElement => Some(1),
+            InstructionOpcode::InsertElement => Some(2),
+            _ => None,
+        };
+        if place_of_lane.is_some_and(|place| LLVMIsAConstantInt(LLVMGetOperand(value, place)).is_null()) {
+            return Err("a GPU's kernel takes a lane by a constant: by a variable it needs a stack".into());
         }
+        let operands = (0..LLVMGetNumOperands(value).unsigned_abs()).map(|number| LLVMGetOperand(value, number));
+        let are_no_numbers = |value| LLVMIsABasicBlock(value).is_null() && LLVMIsAFunction(value).is_null();
+        operands.filter(|&operand| are_no_numbers(operand)).chain([value]).try_for_each(|value| number(value))
     }
-    Ok(())
+}
+
+/// Admits a value: what an instruction takes or gives.
+///
+/// # Safety
+/// It is alive.
+unsafe fn number(value: LLVMValueRef) -> Refused<()> {
+    // SAFETY: the value is alive, and LLVM's text is disposed of once.
+    unsafe {
+        if !LLVMIsAConstantExpr(value).is_null() {
+            return Err("a GPU's kernel takes no constant expression".into());
+        }
+        let of = LLVMTypeOf(value);
+        if LLVMGetTypeKind(of) == LLVMVoidTypeKind || element(of).is_some() {
+            return Ok(());
+        }
+        let text = LLVMPrintTypeToString(of);
+        let name = std::ffi::CStr::from_ptr(text).to_string_lossy().into_owned();
+        LLVMDisposeMessage(text);
+        Err(format!(
+            "a GPU's kernel takes no value of the type `{name}`, only numbers of 8 to 64 bits, and up to {} of them",
+            Intrinsic::MOST_LANES
+        ))
+    }
 }
 
 /// What a machine number, or a vector of some, is made of.
