@@ -245,7 +245,7 @@ pub enum Arg {
         addrspace: AddrSpace,
     },
     /// A Store that bypasses the caches.
-    Streaming,
+    Nontemporal,
     /// A Contiguous that is no boundary: the value is in memory, but any kernel may write it on its way.
     Stored,
     /// A Range: identity and type.

@@ -131,7 +131,7 @@ fn check_arity(op: Op, arg: &Arg, sources: &[&Props]) -> Result<()> {
         ArgKind::Reduce => matches!(arg, Arg::Reduce { op: Op::Add | Op::Max | Op::Mul, .. }),
         ArgKind::Number => matches!(arg, Arg::Number(_)),
         ArgKind::Load => matches!(arg, Arg::Load { .. }),
-        ArgKind::Store => matches!(arg, Arg::None | Arg::Streaming),
+        ArgKind::Store => matches!(arg, Arg::None | Arg::Nontemporal),
         ArgKind::Contiguous => matches!(arg, Arg::None | Arg::Stored),
         ArgKind::Range => matches!(arg, Arg::Range { .. }),
         ArgKind::Text => matches!(arg, Arg::Text(_)),

@@ -57,7 +57,7 @@ pub enum ArgKind {
     Number,
     /// `Arg::Load`.
     Load,
-    /// `Arg::None` or `Arg::Streaming`.
+    /// `Arg::None` or `Arg::Nontemporal`.
     Store,
     /// `Arg::None` or `Arg::Stored`.
     Contiguous,

@@ -18,7 +18,7 @@ mod emit;
 mod gpu;
 mod instruction;
 mod memory;
-mod streaming;
+mod nontemporal;
 mod unroll;
 mod unseen;
 mod unswitch;
@@ -134,7 +134,7 @@ struct Renderer<'a, 'context> {
     fetched: FxHashMap<memory::Row, Vec<i64>>,
     /// Loops and the buffers that they read, with what [`memory`] knows of them.
     laboured: FxHashMap<(NodeId, NodeId), Option<i64>>,
-    /// Loops, with what [`streaming`] knows of them.
+    /// Loops, with what [`nontemporal`] knows of them.
     left_half: FxHashMap<NodeId, FxHashSet<NodeId>>,
     /// What the next trips of loops copy, by the loop that fetches it.
     ahead: FxHashMap<NodeId, Vec<ahead::Ahead>>,
@@ -148,7 +148,7 @@ struct Renderer<'a, 'context> {
     unrolled: Option<unroll::Unrolled>,
     /// Loads of which nobody sees what a closed gate gives: how many elements before their places they then read.
     unseen: FxHashMap<NodeId, i64>,
-    /// A streaming store was made.
+    /// A non-temporal store was made.
     streams: bool,
     context: &'context Context,
     module: &'a Module<'context>,

@@ -5,7 +5,7 @@
 //! which never weigh profit, run before the schedule ([`Scheduler`](super::optimize::Scheduler)), [`LOWERING`] passes after it.
 
 use super::kernel::{Observe, checked};
-use super::optimize::{bounds, delinearize, separate, streaming, windows, words};
+use super::optimize::{bounds, delinearize, separate, windows, words};
 use super::{expand, linearize, select, special};
 use crate::profile;
 use std::iter::once;
@@ -106,7 +106,6 @@ pub const CANONICAL: &[Pass] = &[
     pass(Stage::Optimize, "delinearize", Form::Ranges, Form::Ranges, |graph, sink, _| delinearize::delinearize(graph, sink)),
     pass(Stage::Optimize, "strict",      Form::Ranges, Form::Ranges, |graph, sink, _| words::as_written(graph, sink)),
     pass(Stage::Optimize, "signs",       Form::Ranges, Form::Ranges, bounds::write),
-    pass(Stage::Optimize, "nontemporal", Form::Ranges, Form::Ranges, streaming::mark),
 ];
 
 /// Passes after the schedule.

@@ -227,8 +227,8 @@ pub fn any_schedule() -> impl Strategy<Value = Vec<OptOp>> {
     let pad = (0..6usize, 2..9i64).prop_map(|(axis, multiple)| OptOp::Padto { axis, multiple });
     let stage = (0..3u32, 0..7usize, any::<bool>()).prop_map(|(slot, at, first)| OptOp::Stage { slot, at, first });
     let words = (0..4usize).prop_map(|axis| OptOp::Tc { axis });
-    let alone = Just(OptOp::Nolocals);
-    let others = prop_oneof![16 => split, 4 => swap, 8 => pad.clone(), 4 => stage, 1 => alone];
+    let alone = prop_oneof![Just(OptOp::Nolocals), Just(OptOp::Nontemporal)];
+    let others = prop_oneof![16 => split, 4 => swap, 8 => pad.clone(), 4 => stage, 2 => alone];
     let others = prop::collection::vec(others, 0..7);
     // Only whole ranges become words, and nothing follows on rows in stages.
     let last = prop::option::of((0..4usize).prop_map(|axis| OptOp::Stagger { axis }));

@@ -1,4 +1,4 @@
-//! What memory bounds: maxima by keys, values kept for a second loop, squares turned in registers, streaming stores.
+//! What memory bounds: maxima by keys, values kept for a second loop, squares turned in registers, non-temporal stores.
 
 use crate::support::on_each_device;
 use tinyspec_core::{Error, Tensor};

@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
             ArgKind::Number => Arg::Number(self.small()?),
             ArgKind::Load => Arg::Load { device: self.device()?, addrspace: self.needed_addrspace()? },
             ArgKind::Store if self.byte()? == 0 => Arg::None,
-            ArgKind::Store => Arg::Streaming,
+            ArgKind::Store => Arg::Nontemporal,
             ArgKind::Contiguous if self.byte()? == 0 => Arg::None,
             ArgKind::Contiguous => Arg::Stored,
             ArgKind::Range => {

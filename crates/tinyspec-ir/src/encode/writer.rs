@@ -104,7 +104,7 @@ impl Writer {
                 self.device(device.as_ref());
                 self.byte(*addrspace as u8 + 1);
             }
-            Arg::Streaming | Arg::Stored => self.byte(1),
+            Arg::Nontemporal | Arg::Stored => self.byte(1),
             Arg::Range { id, axis } => {
                 self.number(*id as u64);
                 self.byte(*axis as u8);

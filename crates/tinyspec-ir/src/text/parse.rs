@@ -200,8 +200,8 @@ impl<'a> Line<'a> {
             ArgKind::Number => Arg::Number(self.number()?),
             ArgKind::Load => Arg::Load { device: self.device()?, addrspace: self.addrspace()? },
             ArgKind::Store => {
-                self.expect("streaming")?;
-                Arg::Streaming
+                self.expect("nontemporal")?;
+                Arg::Nontemporal
             }
             ArgKind::Contiguous => {
                 self.expect("stored")?;

@@ -64,7 +64,7 @@ fn write_arg(text: &mut String, arg: &Arg) {
             let device = device.as_ref().map_or(String::new(), |device| device_word(device) + " ");
             format!("{device}{}", addrspace.name())
         }
-        Arg::Streaming => "streaming".to_string(),
+        Arg::Nontemporal => "nontemporal".to_string(),
         Arg::Stored => "stored".to_string(),
         Arg::Range { id, axis } => format!("{id} {axis:?}").to_lowercase(),
         Arg::Text(words) => format!("{words:?}"),

@@ -27,7 +27,7 @@ fn sample() -> (Graph, Vec<NodeId>) {
     let big = graph.constant(Const::int(DType::U64, u64::MAX as i128));
     let bound = graph.index(7);
     let range = graph.range(bound, 3, AxisType::GroupReduce).unwrap();
-    let stored = graph.add(Op::Store, &[y, x], Arg::Streaming).unwrap();
+    let stored = graph.add(Op::Store, &[y, x], Arg::Nontemporal).unwrap();
     let plain = graph.add(Op::Store, &[y, x], Arg::None).unwrap();
     let special = graph.add(Op::Special, &[bound], Arg::Text(" gid \"0\"\n\u{7f}ü\\ ".into())).unwrap();
     let bytes = graph.add(Op::Binary, &[], Arg::Bytes([0u8, 255, 16].as_slice().into())).unwrap();

@@ -1,4 +1,4 @@
-//! Loads and stores: whole, masked, gathered, streaming.
+//! Loads and stores: whole, masked, gathered, non-temporal.
 
 use super::address::Address;
 use super::control::register;
@@ -17,7 +17,7 @@ const RUN: u64 = 1024;
 /// Lines a multiple of so many bytes apart share few places of the first cache.
 const APART: i64 = 1024;
 /// The shortest vector that a single instruction writes around the caches.
-pub(super) const LEAST_STREAMED: u32 = 16;
+pub(super) const LEAST_NONTEMPORAL: u32 = 16;
 /// Bytes of a load that are worth an instruction more.
 const LEAST_VECTOR: u32 = 32;
 const LINE: i64 = 64;
@@ -444,8 +444,8 @@ impl Renderer<'_, '_> {
                 // The instructions exist for aligned vectors: what is aligned to its half is written in halves.
                 let bytes = kind.in_memory().bits() / 8 * lanes;
                 let piece = bytes.min(address.alignment);
-                let is_whole = bytes.is_power_of_two() && piece >= LEAST_STREAMED.max(bytes / 2);
-                let streams = *self.graph.arg(node) == Arg::Streaming && is_whole;
+                let is_whole = bytes.is_power_of_two() && piece >= LEAST_NONTEMPORAL.max(bytes / 2);
+                let streams = *self.graph.arg(node) == Arg::Nontemporal && is_whole;
                 let buffer = self.base_and_index(place).map(|(buffer, _)| buffer);
                 if !(streams && buffer.is_some_and(|buffer| self.fills_lines(buffer))) {
                     return self.emit.store(address.pointer, value, address.alignment, false);

@@ -288,7 +288,7 @@ fn atomic_additions_count_every_lane() {
 }
 
 #[test]
-fn streaming_stores_write_the_same() {
+fn nontemporal_stores_write_the_same() {
     let lanes = Target::native().vector_bytes as i64 / 4;
     let mut kernel = Kernel::default();
     let out = kernel.param(F32, 64);
@@ -299,7 +299,7 @@ fn streaming_stores_write_the_same() {
     let shape = kernel.shape(&[lanes]);
     let value = kernel.alu(Op::Expand, &[value, shape]);
     let place = kernel.run(out, offset, lanes);
-    let store = kernel.add(Op::Store, &[place, value], Arg::Streaming);
+    let store = kernel.add(Op::Store, &[place, value], Arg::Nontemporal);
     kernel.alu(Op::End, &[store, range]);
     let kernel = kernel.finish();
     let result = floats(&run(&kernel, &[vec![0; 256]])[0]);

@@ -2,7 +2,7 @@
 //! a step at a time. It asks nothing of what the kernel computes.
 
 use super::moves::{Candidate, candidate, neighbours};
-use super::{OptOp, Scheduler, Space};
+use super::{OptOp, Scheduler, Space, heuristics};
 
 /// A schedule is poor if it takes this many times longer than the kernel's bound.
 const POOR: f64 = 3.0;
@@ -38,9 +38,10 @@ pub(super) fn improve(scheduler: &Scheduler, ops: Vec<OptOp>) -> Vec<OptOp> {
     }
 }
 
-/// From no schedule at all to one that no step improves, with its estimate in nanoseconds.
+/// From no axis changed to a schedule that no step improves, with its estimate in nanoseconds.
 fn descend(scheduler: &Scheduler) -> Option<(f64, Vec<OptOp>)> {
-    let mut best = candidate(scheduler, Vec::new())?;
+    let stores = heuristics::nontemporal(scheduler.graph(), scheduler.kernel(), scheduler.target());
+    let mut best = candidate(scheduler, stores.into_iter().collect())?;
     let mut least = scheduler.estimate(&best.space).nanoseconds();
     let mut visits = 0;
     loop {

@@ -20,7 +20,6 @@ mod repeat;
 pub(crate) mod scatter;
 pub(super) mod separate;
 mod space;
-pub(super) mod streaming;
 pub(crate) mod windows;
 pub(super) mod words;
 

@@ -80,6 +80,9 @@ fn extensions(scheduler: &Scheduler, space: &Space) -> Vec<Vec<OptOp>> {
         let later = loops.iter().filter(|&&other| other > axis);
         more.extend(later.map(|&other| vec![OptOp::Swap(axis, other)]));
     }
+    if !space.nontemporal {
+        more.push(vec![OptOp::Nontemporal]);
+    }
     for &slot in space.params() {
         let around = (0..space.axes.len()).filter(|&axis| !space.axes[axis].is_tile());
         if !space.is_staged(slot) {

@@ -54,6 +54,9 @@ pub enum OptOp {
         /// The axis.
         axis: usize,
     },
+    /// Stores bypass the caches (non-temporal stores), but for those to a Param that the kernel also reads, whose lines the
+    /// caches hold already.
+    Nontemporal,
     /// Sums over a matrix of products, as in attention: strips of lanes, and blocks of the matrix that are never in memory.
     /// The only op of its schedule.
     Block(Blocking),
@@ -75,6 +78,7 @@ impl fmt::Display for OptOp {
             }
             OptOp::Tc { axis } => write!(f, "tc({axis})"),
             OptOp::Stagger { axis } => write!(f, "stagger({axis})"),
+            OptOp::Nontemporal => f.write_str("nontemporal()"),
             OptOp::Block(Blocking { vectors, rows, tiles }) => write!(f, "block({vectors}, {rows}, {tiles})"),
         }
     }
@@ -88,7 +92,7 @@ impl FromStr for OptOp {
         let wrong = || {
             let message = format!("`{text}` is no schedule op");
             Error::new(ErrorKind::Value, "schedule", message)
-                .help("there are split(axis, factor letter [top]), swap(axis, axis), padto(axis, multiple), nolocals(), stage(%slot, at axis [first]), tc(axis), stagger(axis), block(vectors, rows, tiles)")
+                .help("there are split(axis, factor letter [top]), swap(axis, axis), padto(axis, multiple), nolocals(), stage(%slot, at axis [first]), tc(axis), stagger(axis), nontemporal(), block(vectors, rows, tiles)")
         };
         let (name, operands) = text.trim().strip_suffix(')').and_then(|text| text.split_once('(')).ok_or_else(wrong)?;
         let operands: Vec<&str> = operands.split([',', ' ']).filter(|word| !word.is_empty()).collect();
@@ -106,6 +110,7 @@ impl FromStr for OptOp {
             ("swap", [a, b]) => OptOp::Swap(axis(a)?, axis(b)?),
             ("padto", [position, multiple]) => OptOp::Padto { axis: axis(position)?, multiple: number(multiple)? },
             ("nolocals", []) => OptOp::Nolocals,
+            ("nontemporal", []) => OptOp::Nontemporal,
             ("stage", [slot, "at", at, by @ ..]) if matches!(by, [] | ["first"]) => {
                 let slot = slot.strip_prefix('%').and_then(|slot| slot.parse().ok()).ok_or_else(wrong)?;
                 OptOp::Stage { slot, at: axis(at)?, first: !by.is_empty() }

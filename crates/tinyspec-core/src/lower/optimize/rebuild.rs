@@ -305,7 +305,9 @@ impl Rebuild<'_> {
         let axes = std::mem::take(&mut self.axes);
         let valid = self.valid(graph, access.open, &axes)?;
         self.axes = axes;
-        let arg = graph.arg(node).clone();
+        let reads = |other: &Access| !other.is_store && other.buffer == access.buffer;
+        let bypasses = self.space.nontemporal && !self.kernel.accesses.iter().any(reads);
+        let arg = if bypasses { Arg::Nontemporal } else { graph.arg(node).clone() };
         let new = match both(graph, gate, valid)? {
             Some(gate) if graph.as_int(gate) == Some(0) => graph.add(Op::Group, &[], Arg::None)?,
             Some(gate) if graph.as_int(gate).is_none() => graph.add(Op::Store, &[place, value, gate], arg)?,

@@ -64,6 +64,8 @@ pub struct Space {
     pub(crate) blocks: Option<Blocking>,
     /// What blocks have to fit, where there can be any.
     pub(crate) lengths: Option<Lengths>,
+    /// Stores bypass the caches.
+    pub(crate) nontemporal: bool,
     /// Neither LOCAL memory nor workgroups of several threads.
     no_locals: bool,
     /// Some Reduce grows from trip to trip.
@@ -94,7 +96,7 @@ impl Space {
         let first = reduced.next();
         let alike = first.is_some_and(|first| reduced.all(|other| other == first)) && kernel.nests.len() == 1;
         let (axes, origins, stages) = (Vec::new(), Vec::new(), Vec::new());
-        let (words, staggered, blocks, lengths, no_locals) = (None, None, None, None, false);
+        let (words, staggered, blocks, lengths) = (None, None, None, None);
         let mut space = Space {
             axes,
             origins,
@@ -103,7 +105,8 @@ impl Space {
             staggered,
             blocks,
             lengths,
-            no_locals,
+            nontemporal: false,
+            no_locals: false,
             carries,
             alike,
             params,
@@ -196,7 +199,7 @@ impl Space {
     /// Every axis is as it was, but for their order.
     fn is_whole(&self) -> bool {
         let is_whole = |axis: &Axis| axis.stride == 1 && axis.trips == self.origins[axis.origin].trips;
-        self.axes.iter().all(is_whole) && self.stages.is_empty() && !self.no_locals
+        self.axes.iter().all(is_whole) && self.stages.is_empty() && !self.no_locals && !self.nontemporal
     }
 
     /// Applies one op to the axes. What it takes computes the same as before, on every device; what it refuses leaves the
@@ -220,6 +223,10 @@ impl Space {
         if self.blocks.is_some() {
             return Err(Refusal::AfterBlock);
         }
+        if *op == OptOp::Nontemporal {
+            self.nontemporal = true;
+            return Ok(());
+        }
         if self.staggered.is_some() && !matches!(op, OptOp::Stage { .. }) {
             return Err(Refusal::AfterStagger);
         }
@@ -234,6 +241,7 @@ impl Space {
                 self.no_locals = true;
                 Ok(())
             }
+            OptOp::Nontemporal => Ok(()),
             OptOp::Stage { slot, at, first } => self.stage(Staged { slot, around: at, first }),
             OptOp::Tc { axis } => self.pair(axis),
             OptOp::Stagger { axis } => self.stagger(axis),

@@ -119,7 +119,7 @@ fn argument(dice: &mut fastrand::Rng, op: Op) -> Arg {
         },
         ArgKind::Number => Arg::Number(small),
         ArgKind::Load => Arg::Load { device, addrspace },
-        ArgKind::Store => [Arg::None, Arg::Streaming][dice.usize(..2)].clone(),
+        ArgKind::Store => [Arg::None, Arg::Nontemporal][dice.usize(..2)].clone(),
         ArgKind::Contiguous => [Arg::None, Arg::Stored][dice.usize(..2)].clone(),
         ArgKind::Range => Arg::Range { id: small, axis: AxisType::ALL[dice.usize(..9)] },
         ArgKind::Text => Arg::Text("text \"\\\n".into()),

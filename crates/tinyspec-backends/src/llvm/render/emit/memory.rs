@@ -31,8 +31,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// A store; `streaming` ones bypass the caches.
-    pub(in super::super) fn store(&self, to: Value, value: Value, alignment: u32, streaming: bool) -> Result<()> {
+    /// A store; `nontemporal` ones bypass the caches.
+    pub(in super::super) fn store(&self, to: Value, value: Value, alignment: u32, nontemporal: bool) -> Result<()> {
         if !to.kind.is_pointer() || to.lanes != 1 {
             return Err(mismatch("store", to, value));
         }
@@ -40,7 +40,7 @@ impl Emitter<'_> {
         unsafe {
             let store = LLVMBuildStore(self.builder, value.raw, to.raw);
             LLVMSetAlignment(store, alignment);
-            if streaming {
+            if nontemporal {
                 let mut one = [LLVMValueAsMetadata(self.int(Kind::I32, 1, 1).raw)];
                 let node = LLVMMDNodeInContext2(self.context, one.as_mut_ptr(), 1);
                 let name = "nontemporal";
@@ -131,7 +131,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Orders streaming stores before whatever another thread sees of this kernel's end.
+    /// Orders non-temporal stores before whatever another thread sees of this kernel's end.
     pub(in super::super) fn fence(&self, is_x86: bool) -> Result<()> {
         if is_x86 {
             self.intrinsic("llvm.x86.sse.sfence", &[], &[], None)?;

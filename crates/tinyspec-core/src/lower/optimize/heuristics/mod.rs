@@ -3,6 +3,7 @@
 mod contraction;
 mod dot;
 mod height;
+mod nontemporal;
 mod scan;
 mod streams;
 mod vector;
@@ -10,6 +11,7 @@ mod window;
 mod workgroups;
 
 use self::contraction::Tile;
+pub(super) use self::nontemporal::nontemporal;
 use super::kernel::Kernel;
 use super::opt_op::OptOp;
 use super::space::Space;
@@ -18,7 +20,10 @@ use tinyspec_ir::{AxisType, Graph, NodeId, Op};
 
 /// The schedule of a kernel for this target.
 pub fn choose(graph: &Graph, kernel: &Kernel, target: &Target) -> Vec<OptOp> {
-    let planner = Planner { graph, kernel, target, space: Space::new(graph, kernel, target), ops: Vec::new() };
+    let mut planner = Planner { graph, kernel, target, space: Space::new(graph, kernel, target), ops: Vec::new() };
+    if let Some(stores) = nontemporal(graph, kernel, target) {
+        planner.apply(stores);
+    }
     if let Some(limits) = &target.workgroups {
         return planner.workgroups(limits);
     }

@@ -7,7 +7,7 @@ use super::super::opt_op::OptOp;
 use super::super::space::Axis;
 use super::Planner;
 use smallvec::SmallVec;
-use tinyspec_ir::{Arg, AxisType, Op};
+use tinyspec_ir::{AxisType, Op};
 
 /// Taps of one element, at most.
 const TAPS: i64 = 32;
@@ -156,8 +156,11 @@ impl Planner<'_> {
     /// a line, lines are written whole only if what follows is written next.
     fn written_rows(&self, lane: usize, origin: usize, taps: i64) -> Option<((usize, i64), i64)> {
         let (lanes, trips) = (self.lanes(), self.trips(lane));
-        let streams = self.kernel.accesses.iter().any(|access| *self.graph.arg(access.node) == Arg::Streaming);
-        if !streams || self.target.vector_bytes >= LINE || trips % lanes != 0 || !self.follows(lane, origin) {
+        if !self.space.nontemporal
+            || self.target.vector_bytes >= LINE
+            || trips % lanes != 0
+            || !self.follows(lane, origin)
+        {
             return None;
         }
         let vectors = trips / lanes;
@@ -206,9 +209,11 @@ impl Planner<'_> {
         let own = if window.turns.is_empty() { self.lanes_along(window.lane, self.lanes()) } else { self.lanes() };
         let mut lanes = own * window.row.unwrap_or(1);
         // Only whole vectors bypass the caches.
-        let streams = window.row.is_none()
-            && self.kernel.accesses.iter().any(|access| *self.graph.arg(access.node) == Arg::Streaming);
-        if streams && window.turns.is_empty() && self.trips(window.lane) % lanes == lanes / 2 {
+        if self.space.nontemporal
+            && window.row.is_none()
+            && window.turns.is_empty()
+            && self.trips(window.lane) % lanes == lanes / 2
+        {
             lanes /= 2;
         }
         for &(origin, turn) in &window.turns {

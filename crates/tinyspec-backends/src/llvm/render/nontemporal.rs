@@ -4,7 +4,7 @@
 //! part of a line.
 
 use super::Renderer;
-use super::memory::LEAST_STREAMED;
+use super::memory::LEAST_NONTEMPORAL;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use tinyspec_ir::{Arg, NodeId, Op};
@@ -60,8 +60,8 @@ impl Renderer<'_, '_> {
         let graph = self.graph;
         let body = graph.sources(self.kernel.linear).iter().copied().skip_while(|&node| node != range).skip(1);
         let is_end = |node: NodeId| graph.op(node) == Op::End && graph.source(node, 1) == range;
-        let is_streaming = |&node: &NodeId| graph.op(node) == Op::Store && *graph.arg(node) == Arg::Streaming;
-        let stores = body.take_while(|&node| !is_end(node)).filter(is_streaming);
+        let is_nontemporal = |&node: &NodeId| graph.op(node) == Op::Store && *graph.arg(node) == Arg::Nontemporal;
+        let stores = body.take_while(|&node| !is_end(node)).filter(is_nontemporal);
         let piece = |store: NodeId| {
             let (place, value) = (graph.source(store, 0), graph.source(store, 1));
             let (buffer, sum) = self.place(place)?;
@@ -73,7 +73,7 @@ impl Renderer<'_, '_> {
             let lanes = i64::from(self.lanes(value).unwrap_or(1).max(self.lanes(place).unwrap_or(1)));
             let step = sum.terms.iter().find(|(term, _)| *term == range).map_or(0, |(_, step)| *step);
             let [start, bytes, step] = [sum.constant, lanes, step].map(|elements| elements.saturating_mul(size));
-            let can_stream = gate != Some(None) && bytes >= i64::from(LEAST_STREAMED);
+            let can_stream = gate != Some(None) && bytes >= i64::from(LEAST_NONTEMPORAL);
             Some(Piece { buffer, terms: sum.terms, start, bytes, step, can_stream })
         };
         stores.filter_map(piece).collect()

@@ -1,0 +1,46 @@
+//! Stores that bypass the caches, where these could not keep what is written until it is read.
+
+use crate::lower::optimize::OptOp;
+use crate::lower::optimize::kernel::Kernel;
+use rustc_hash::FxHashSet;
+use tinyspec_backends::Target;
+use tinyspec_ir::{Builder, Graph, NodeId, Op};
+
+/// Whether a kernel moves more bytes than the caches keep, and writes some that it does not read. An ordinary store would
+/// read each line before it writes it.
+pub(in super::super) fn nontemporal(graph: &Graph, kernel: &Kernel, target: &Target) -> Option<OptOp> {
+    let buffers = |is_store: bool| {
+        let accesses = kernel.accesses.iter().filter(move |access| access.is_store == is_store);
+        accesses.map(|access| access.buffer).collect::<FxHashSet<NodeId>>()
+    };
+    let (written, read) = (buffers(true), buffers(false));
+    let pays = moved(graph, &kernel.order, &written) > kept(target) && !written.is_subset(&read);
+    pays.then_some(OptOp::Nontemporal)
+}
+
+/// Bytes of all buffers; of one that is written, as much as is.
+fn moved(graph: &Graph, order: &[NodeId], written: &FxHashSet<NodeId>) -> usize {
+    let trips = order.iter().filter(|&&node| graph.op(node) == Op::End).filter_map(|&node| {
+        let trips = graph.as_int(graph.source(graph.source(node, 1), 0))?;
+        usize::try_from(trips).ok()
+    });
+    let trips = trips.fold(1, usize::saturating_mul);
+    let buffers = order.iter().filter(|&&node| graph.op(node) == Op::Param);
+    let bytes = buffers.filter_map(|&node| {
+        let length = usize::try_from(graph.props(node).shape.first()?.as_const()?).ok()?;
+        let length = if written.contains(&node) { length.min(trips) } else { length };
+        length.checked_mul(graph.dtype(node).size())
+    });
+    bytes.fold(0, usize::saturating_add)
+}
+
+/// What the last cache holds of the work of some threads: one of them alone fills half of it; several nearly all, but for
+/// what else is in use.
+fn kept(target: &Target) -> usize {
+    let [_, _, last] = target.cache_bytes;
+    match target.threads {
+        _ if last == 0 => usize::MAX,
+        0 | 1 => last / 2,
+        _ => last - last / 8,
+    }
+}
