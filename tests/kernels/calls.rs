@@ -1,4 +1,6 @@
 use crate::*;
+use std::sync::Arc;
+use tinyspec::backends::interpreter::linear::{InterpreterCompiler, InterpreterRuntime};
 use tinyspec::prelude::*;
 
 const HALF: usize = 8;
@@ -247,4 +249,27 @@ fn a_kernel_over_no_elements_writes_none() {
         let error = total.to_vec::<f32>().unwrap_err().to_string();
         assert!(error.contains("counted: dim `N` is 0") && error.contains("help: check the size"), "{error}");
     });
+}
+
+uop! { <N>
+    fn raised(x: &Global<f32, N>, by: f32) -> Global<f32, N> as y {
+        for i in global(N) { y[i] = x[i] + by; }
+    }
+}
+
+/// A scalar takes memory too: where there is none, the error stands at the call.
+#[test]
+fn a_scalar_is_made_where_the_kernel_is_called() -> Result<()> {
+    let interpreter = tinyspec::device("interpreter")?;
+    let (compiler, runtime) = (Arc::new(InterpreterCompiler), Arc::new(InterpreterRuntime));
+    let device = tinyspec::register("full", interpreter.target().clone(), compiler, runtime);
+    let x = Tensor::from_slice(&[1.0f32, 2.0], [2]).to("full");
+    x.realize()?;
+    device.limit_memory(Some(device.memory().used));
+    let line = line!() + 1;
+    let error = raised(&x, 3.0).realize().expect_err("no memory is left");
+    assert!(error.to_string().contains(&format!("calls.rs:{line}:")), "{error}");
+    device.limit_memory(None);
+    assert_eq!(raised(&x, 3.0).to_vec::<f32>()?, [4.0, 5.0]);
+    Ok(())
 }

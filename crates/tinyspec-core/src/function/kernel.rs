@@ -2,10 +2,10 @@
 
 use super::EmbeddedFunction;
 use crate::execute::{default_device, with_default_device};
-use crate::tensor::Tensor;
+use crate::tensor::{Element, Tensor, from_bytes};
 use crate::{Error, Result};
 use std::panic::Location;
-use tinyspec_ir::{Const, DType, Device, ErrorKind};
+use tinyspec_ir::{Const, DType, Device, ErrorKind, Shape};
 
 /// An argument of a kernel: a tensor, or a scalar, which goes to where the tensors are.
 #[doc(hidden)]
@@ -15,8 +15,8 @@ pub trait KernelArgument {
         None
     }
 
-    /// As a tensor; a scalar is made on the default device.
-    fn tensor(&self) -> Tensor;
+    /// As a tensor; a scalar is made on the default device, for the caller at `location`.
+    fn tensor(&self, location: &'static Location<'static>) -> Tensor;
 }
 
 impl KernelArgument for Tensor {
@@ -24,16 +24,17 @@ impl KernelArgument for Tensor {
         Tensor::device(self)
     }
 
-    fn tensor(&self) -> Tensor {
+    fn tensor(&self, _: &'static Location<'static>) -> Tensor {
         self.clone()
     }
 }
 
 macro_rules! scalars {
     ($($type:ty)*) => { $(impl KernelArgument for $type {
-        fn tensor(&self) -> Tensor {
+        fn tensor(&self, location: &'static Location<'static>) -> Tensor {
             // Data, not a constant: another value is the same plan.
-            Tensor::from_slice(&[*self], ()).internal()
+            let bytes = <$type>::bytes(std::slice::from_ref(self));
+            from_bytes(location, bytes, <$type as Element>::DTYPE, &Shape::new()).map_or_else(Tensor::failed, Tensor::internal)
         }
     })* };
 }
@@ -46,9 +47,10 @@ pub fn call_kernel<const COUNT: usize>(
     function: &'static EmbeddedFunction,
     arguments: &[&dyn KernelArgument],
 ) -> [Tensor; COUNT] {
-    let results = match one_device(function.name(), arguments).and_then(|()| tensors(arguments)) {
+    let location = Location::caller();
+    let results = match one_device(function.name(), arguments).and_then(|()| tensors(arguments, location)) {
         Ok(tensors) => function.call(&tensors.iter().collect::<Vec<_>>()),
-        Err(error) => vec![Tensor::failed(error.at(Location::caller()))],
+        Err(error) => vec![Tensor::failed(error.at(location))],
     };
     std::array::from_fn(|number| {
         // A kernel that cannot be called has one result: its error.
@@ -72,8 +74,8 @@ fn one_device(kernel: &str, arguments: &[&dyn KernelArgument]) -> Result<()> {
     Ok(())
 }
 
-fn tensors(arguments: &[&dyn KernelArgument]) -> Result<Vec<Tensor>> {
-    let all = || arguments.iter().map(|argument| argument.tensor()).collect();
+fn tensors(arguments: &[&dyn KernelArgument], location: &'static Location<'static>) -> Result<Vec<Tensor>> {
+    let all = || arguments.iter().map(|argument| argument.tensor(location)).collect();
     match arguments.iter().find_map(|argument| argument.device()) {
         Some(Device::Single(name)) if **name != *default_device()?.name() => {
             with_default_device(name, || Ok::<_, Error>(all()))
