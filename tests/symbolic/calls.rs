@@ -221,3 +221,29 @@ fn an_index_of_a_dim_may_be_shorter_than_what_it_picks_from() -> Result<()> {
     }
     Ok(())
 }
+
+#[function]
+fn without_seven<B>(x: &Tensor<f32, B>) -> Tensor<f32, { B - 7 }> {
+    Tensor::zeros([B - 7]) + x.sum(.., false)
+}
+
+#[function]
+fn within<B>(x: &Tensor<f32, B>) -> Tensor<f32> {
+    x.sum(.., false) + Tensor::ones([B - 7]).sum(.., false)
+}
+
+#[test]
+fn a_size_is_not_negative_in_a_call() -> Result<()> {
+    let _alone = crate::alone();
+    let x = Tensor::ones([9]);
+    assert_eq!(without_seven(&x).to_vec::<f32>()?, [9.0, 9.0]);
+    assert_eq!(within(&x).item::<f32>()?, 11.0);
+    let short = Tensor::ones([5]);
+    for refused in [without_seven(&short), within(&short)] {
+        let error = refused.realize().expect_err("a size of -2").to_string();
+        for part in ["`B` is 5 in this call", "makes axis 0 of B-7 elements", "calls.rs"] {
+            assert!(error.contains(part), "{part:?} is missing in\n{error}");
+        }
+    }
+    Ok(())
+}

@@ -1,18 +1,18 @@
-//! What a body asks of its named dims beyond their bounds: parts must lie inside of what they are parts of. Kernels for all
+//! What a body asks of its named dims beyond their bounds: sizes are not negative, and parts lie inside of what they are parts of. Kernels for all
 //! sizes rely on it, so each call is asked; where each size has kernels of its own, a call is refused in the words of the
 //! function instead of its ops.
 
 use tinyspec_ir::signature::Signature;
 use tinyspec_ir::{Builder, Dim, Error, ErrorKind, Graph, Location, NodeId, Op, Result, dim};
 
-/// A part of a longer axis, whose place and lengths some size within the bounds makes wrong.
+/// An axis, or a part of a longer one, whose place and lengths some size within the bounds makes wrong.
 #[derive(Debug)]
 pub(super) struct Fit {
     op: Op,
     axis: usize,
-    offset: Dim,
     part: Dim,
-    whole: Dim,
+    /// Where it begins, and the length of the longer axis.
+    within: Option<(Dim, Dim)>,
     /// What must not be negative, and is for some sizes.
     ends: Vec<Dim>,
     location: Option<Location>,
@@ -23,21 +23,31 @@ impl Fit {
     pub fn all(graph: &Graph, outputs: &[NodeId]) -> Vec<Fit> {
         let mut open = Vec::new();
         for node in graph.reachable_outside_bodies(outputs) {
-            let op = graph.op(node);
-            let (&[inner, offset, _], Op::Pad | Op::Shrink) = (graph.sources(node), op) else { continue };
-            let Some(offsets) = graph.props(offset).value.as_deref() else { continue };
-            let (inner, outer) = (&graph.props(inner).shape, &graph.props(node).shape);
-            for (axis, offset) in offsets.iter().enumerate() {
-                let (part, whole) =
-                    if op == Op::Pad { (&inner[axis], &outer[axis]) } else { (&outer[axis], &inner[axis]) };
-                let ends = [offset.clone(), part.clone(), whole - offset - part];
-                let ends: Vec<Dim> = ends.into_iter().filter(|end| end.bounds().0 < 0).collect();
-                if ends.is_empty() {
-                    continue;
+            let (op, outer, sources) = (graph.op(node), &graph.props(node).shape, graph.sources(node));
+            let mut fit = |axis: usize, part: &Dim, within: Option<(Dim, Dim)>| {
+                let around = within.iter().flat_map(|(offset, whole)| [offset.clone(), whole - offset - part]);
+                let ends: Vec<Dim> = around.chain([part.clone()]).filter(|end| end.bounds().0 < 0).collect();
+                if !ends.is_empty() {
+                    let location = graph.locations(node).first().cloned();
+                    open.push(Fit { op, axis, part: part.clone(), within, ends, location });
                 }
-                let (offset, part, whole) = (offset.clone(), part.clone(), whole.clone());
-                let location = graph.locations(node).first().cloned();
-                open.push(Fit { op, axis, offset, part, whole, ends, location });
+            };
+            match (op, sources) {
+                (Op::Expand | Op::Reshape, _) => {
+                    outer.iter().enumerate().for_each(|(axis, length)| fit(axis, length, None));
+                }
+                (Op::Pad | Op::Shrink, &[inner, offset, _]) => {
+                    let Some(offsets) = graph.props(offset).value.as_deref() else { continue };
+                    let inner = &graph.props(inner).shape;
+                    for (axis, offset) in offsets.iter().enumerate() {
+                        let (part, whole) = match op {
+                            Op::Pad => (&inner[axis], &outer[axis]),
+                            _ => (&outer[axis], &inner[axis]),
+                        };
+                        fit(axis, part, Some((offset.clone(), whole.clone())));
+                    }
+                }
+                _ => {}
             }
         }
         open
@@ -53,22 +63,25 @@ impl Fit {
             return Ok(());
         }
         let names: Vec<(u32, String)> = (first..).zip(signature.dims.iter().map(|dim| dim.name.clone())).collect();
-        let parts = [&self.offset, &self.part, &self.whole];
-        let used: Vec<u32> = parts.into_iter().flat_map(Dim::names).map(|name| name.slot).collect();
+        let around = self.within.iter().flat_map(|(offset, whole)| [offset, whole]);
+        let used: Vec<u32> = around.chain([&self.part]).flat_map(Dim::names).map(|name| name.slot).collect();
         let given: Vec<String> = (names.iter().zip(sizes))
             .filter(|((slot, _), _)| used.contains(slot))
             .map(|((_, name), size)| format!("`{name}` is {size}"))
             .collect();
-        let Fit { op, axis, offset, part, whole, .. } = self;
-        let (verb, end) = match op {
-            Op::Pad => ("places", "among"),
-            _ => ("takes", "of"),
-        };
+        let Fit { op, axis, part, within, .. } = self;
         let message = dim::with_names(&names, || {
-            let (given, op) = (given.join(", "), op.name());
-            format!(
-                "{given} in this call: {op} {verb} {part} elements from {offset} on {end} the {whole} of axis {axis}"
-            )
+            let (given, name) = (given.join(", "), op.name());
+            let what = match (op, within) {
+                (_, None) => format!("makes axis {axis} of {part} elements"),
+                (Op::Pad, Some((offset, whole))) => {
+                    format!("places {part} elements from {offset} on among the {whole} of axis {axis}")
+                }
+                (_, Some((offset, whole))) => {
+                    format!("takes {part} elements from {offset} on of the {whole} of axis {axis}")
+                }
+            };
+            format!("{given} in this call: {name} {what}")
         });
         let bounded = signature.dims.iter().zip(first..).find(|(_, slot)| used.contains(slot));
         let bounded = bounded.map_or("N", |(dim, _)| &dim.name);
