@@ -37,9 +37,15 @@ impl<D: Into<Dim> + Clone> IntoShape for &Vec<D> {
     }
 }
 
-impl<T: Copy + Into<Dim>> IntoShape for Vec<T> {
+impl<D: Into<Dim> + Clone, const N: usize> IntoShape for &[D; N] {
     fn into_shape(self) -> Shape {
-        self.iter().map(|&dim| dim.into()).collect()
+        self.as_slice().into_shape()
+    }
+}
+
+impl<D: Into<Dim>> IntoShape for Vec<D> {
+    fn into_shape(self) -> Shape {
+        self.into_iter().map(Into::into).collect()
     }
 }
 

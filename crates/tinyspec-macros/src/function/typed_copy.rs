@@ -231,6 +231,7 @@ fn sizes(shape: &mut Expr) {
         Expr::Array(array) => {
             array.elems.iter_mut().for_each(size);
         }
+        Expr::Macro(list) => ungroup::visit_elements(&mut list.mac, size),
         Expr::Reference(reference) => sizes(&mut reference.expr),
         Expr::Paren(inner) => sizes(&mut inner.expr),
         _ => {}
