@@ -71,6 +71,17 @@ fn annotated_as<B>(x: &Tensor<f32, B, 32>) -> Tensor<f32, B, { HEADS * HEAD }> {
     y
 }
 
+const PAIRS: usize = HEADS / 2;
+
+/// Two equalities of one op.
+#[function(grad)]
+fn of_two_equalities(
+    x: &Tensor<f32, WIDTH, HEADS>,
+    y: &Tensor<f32, { HEADS * HEAD }, { 2 * PAIRS }>,
+) -> Tensor<f32, WIDTH, HEADS> {
+    x + y * y
+}
+
 const SIZES: [usize; 2] = [4, 8];
 
 struct Config {
@@ -106,6 +117,10 @@ fn constants_say_whether_sizes_are_equal() -> Result<()> {
         let y = Tensor::ones([32, 3]);
         assert_eq!(beside_a_literal(&x, &y).to_vec::<f32>()?, x.matmul(&y).to_vec::<f32>()?);
         assert_eq!(annotated_as(&x).to_vec::<f32>()?, (&x + 1.0).to_vec::<f32>()?);
+        let (narrow, tall) = (Tensor::ones([32, 4]), Tensor::full([32, 4], 3.0f32));
+        assert_eq!(of_two_equalities(&narrow, &tall).to_vec::<f32>()?, [10.0; 128]);
+        let [of_x, of_y] = of_two_equalities::backward(&narrow, &tall, &narrow);
+        assert_eq!((of_x.to_vec::<f32>()?, of_y.to_vec::<f32>()?), (vec![1.0; 128], vec![6.0; 128]));
         let parts = of_parts(&x);
         assert_eq!(parts.shape(), [2, 4, 8].map(Dim::from));
         assert_eq!(parts.to_vec::<f32>()?, (&x * 0.5 + 12.0).to_vec::<f32>()?);

@@ -103,6 +103,7 @@ pub struct Tracer<'a> {
 }
 
 /// An equality that only constants decide: `const` evaluation looks at it.
+#[derive(Clone)]
 pub struct Check {
     /// The argument it is about.
     pub place: Place,

@@ -9,6 +9,44 @@ use crate::function::signature::gcd;
 use tinyspec_ir::ops::{self, Method, MethodArg, movement};
 use tinyspec_ir::{Arg, Builder, Dim, Graph, NodeId, Op, Shape, dim};
 
+/// Equalities that one op may need: each combination is tried.
+const MOST_EQUALITIES: usize = 3;
+
+/// Two sizes that are equal if a check holds.
+#[derive(Clone)]
+struct Equality {
+    found: Dim,
+    wanted: Dim,
+    check: Check,
+}
+
+/// The shape, if the equalities hold: of equal sizes the first stands for both.
+fn with(equalities: &[Equality], shape: &[Dim]) -> Shape {
+    let representative = |dim: &Dim| {
+        let equal = equalities.iter().rev();
+        equal.fold(dim, |dim, one| if *dim == one.wanted { &one.found } else { dim }).clone()
+    };
+    shape.iter().map(representative).collect()
+}
+
+/// The first `count` of the equalities, behind those `taken`, with which it `works`.
+fn some_of(
+    possible: &[Equality],
+    count: usize,
+    taken: &mut Vec<Equality>,
+    works: &impl Fn(&[Equality]) -> bool,
+) -> Option<Vec<Equality>> {
+    if count == 0 {
+        return works(taken).then(|| taken.clone());
+    }
+    possible.iter().enumerate().find_map(|(at, equality)| {
+        taken.push(equality.clone());
+        let found = some_of(&possible[at + 1..], count - 1, taken, works);
+        taken.pop();
+        found
+    })
+}
+
 impl Tracer<'_> {
     /// The value of a method that has refused its arguments, if only constants decide whether they fit.
     pub(super) fn stand_in_of_method(&mut self, place: Place, row: &Method, args: &[MethodArg]) -> Option<Value> {
@@ -19,42 +57,58 @@ impl Tracer<'_> {
             self.leave_to_constants(vec![check]);
             return Some(Value::Tensor(node));
         }
-        let operands = self.graph_types(args);
-        let dims: Vec<Dim> = operands.iter().flat_map(|(_, shape)| shape).cloned().collect();
-        for (found, wanted) in dims.iter().flat_map(|found| dims.iter().map(move |wanted| (found, wanted))) {
-            let Some(check) = self.equality(place, row.name, found, wanted) else { continue };
-            let equal = |shape: &[Dim]| -> Shape {
-                shape.iter().map(|dim| if dim == wanted { found } else { dim }).cloned().collect()
-            };
-            let mut scratch = Graph::new();
-            let tried = replaced(args, &operands, &equal, &mut scratch);
-            if !tried.is_ok_and(|args| ops::call(row.name, &mut scratch, &args).is_ok()) {
-                continue;
-            }
-            let mut stand_in = |node: NodeId| {
-                let shape = equal(&self.graph.props(node).shape);
-                self.stand_in(place, node, &shape)
-            };
-            let args: Option<Vec<MethodArg>> = args
-                .iter()
-                .map(|arg| {
-                    Some(match arg {
-                        MethodArg::Tensor(node) => MethodArg::Tensor(stand_in(*node)?),
-                        MethodArg::Tensors(nodes) => {
-                            MethodArg::Tensors(nodes.iter().map(|&node| stand_in(node)).collect::<Option<_>>()?)
-                        }
-                        MethodArg::Shape(shape) => MethodArg::Shape(equal(shape)),
-                        other => other.clone(),
-                    })
+        let equalities = self.equalities_of(place, row.name, args)?;
+        let mut stand_in = |node: NodeId| {
+            let shape = with(&equalities, &self.graph.props(node).shape);
+            self.stand_in(place, node, &shape)
+        };
+        let args: Option<Vec<MethodArg>> = args
+            .iter()
+            .map(|arg| {
+                Some(match arg {
+                    MethodArg::Tensor(node) => MethodArg::Tensor(stand_in(*node)?),
+                    MethodArg::Tensors(nodes) => {
+                        MethodArg::Tensors(nodes.iter().map(|&node| stand_in(node)).collect::<Option<_>>()?)
+                    }
+                    MethodArg::Shape(shape) => MethodArg::Shape(with(&equalities, shape)),
+                    other => other.clone(),
                 })
-                .collect();
-            let args = args?;
-            let nodes = self.build(place.start, |graph| ops::call(row.name, graph, &args)).ok()?;
-            self.leave_to_constants(vec![check]);
-            let mut values = nodes.into_iter().map(Value::Tensor);
-            return if row.is_list { Some(Value::List(values.collect())) } else { values.next() };
+            })
+            .collect();
+        let args = args?;
+        let nodes = self.build(place.start, |graph| ops::call(row.name, graph, &args)).ok()?;
+        self.leave_to_constants(equalities.into_iter().map(|equality| equality.check).collect());
+        let mut values = nodes.into_iter().map(Value::Tensor);
+        if row.is_list { Some(Value::List(values.collect())) } else { values.next() }
+    }
+
+    /// The fewest equalities of sizes with which a method accepts its arguments.
+    fn equalities_of(&self, place: Place, method: &str, args: &[MethodArg]) -> Option<Vec<Equality>> {
+        let operands = self.graph_types(args);
+        let targets = args.iter().filter_map(|arg| match arg {
+            MethodArg::Shape(shape) => Some(shape),
+            _ => None,
+        });
+        let mut dims: Vec<&Dim> = vec![];
+        for dim in operands.iter().map(|(_, shape)| shape).chain(targets).flatten() {
+            if !dims.contains(&dim) {
+                dims.push(dim);
+            }
         }
-        None
+        let pairs =
+            dims.iter().enumerate().flat_map(|(at, &found)| dims[at + 1..].iter().map(move |&wanted| (found, wanted)));
+        let possible: Vec<Equality> = pairs
+            .filter_map(|(found, wanted)| {
+                let check = self.equality(place, method, found, wanted)?;
+                Some(Equality { found: found.clone(), wanted: wanted.clone(), check })
+            })
+            .collect();
+        let works = |equalities: &[Equality]| {
+            let mut scratch = Graph::new();
+            let tried = replaced(args, &operands, &|shape| with(equalities, shape), &mut scratch);
+            tried.is_ok_and(|args| ops::call(method, &mut scratch, &args).is_ok())
+        };
+        (1..=MOST_EQUALITIES).find_map(|count| some_of(&possible, count, &mut vec![], &works))
     }
 
     /// The tensor as one of the wanted shape, if only constants decide whether it has that shape.
