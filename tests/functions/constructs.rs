@@ -225,6 +225,24 @@ fn bounded<B>(x: &Tensor<f32, B, 4>) -> Tensor<f32, B, 4> {
     x.softmax(1) / B
 }
 
+/// Lists of sizes of which some are dims.
+#[function]
+fn lists_of_sizes<B>(x: &Tensor<f32, B, 2, 3>) -> Tensor<f32, B, 6> {
+    x.reshape(vec![B, 6]).reshape(&[B, 3, 2]).reshape(vec![B, 6])
+}
+
+const PLACES: usize = 6;
+
+/// Elsewhere in the file an array has this name.
+#[function]
+fn one_size(x: &Tensor<f32, 2, 3>) -> Tensor<f32, PLACES> {
+    x.reshape(PLACES)
+}
+
+mod arrays {
+    pub const PLACES: [usize; 2] = [2, 3];
+}
+
 #[test]
 fn embedded_and_traced_graphs_are_equal() {
     let functions = [
@@ -255,6 +273,8 @@ fn embedded_and_traced_graphs_are_equal() {
         constants_that_are_equal::FUNCTION,
         expressions_that_are_equal::FUNCTION,
         bounded::FUNCTION,
+        lists_of_sizes::FUNCTION,
+        one_size::FUNCTION,
     ];
     functions.into_iter().for_each(same_graph);
 }
@@ -294,6 +314,10 @@ fn bodies_compute_what_the_rust_code_says() -> Result<()> {
 
         let y = Tensor::from_slice(&[1f64, -1.0], [2]);
         assert_eq!(one_of_a_tuple(&Tensor::ones([3]), &y).to_vec::<f64>()?, [5.0, 1.0]);
+
+        let x = Tensor::arange(6).reshape(arrays::PLACES).cast(DType::F32);
+        assert_eq!(one_size(&x).to_vec::<f32>()?, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert_eq!(lists_of_sizes(&x.unsqueeze(0)).sizes()?, [1, 6]);
 
         let (z, k) = constants(&Tensor::ones([1, 4]), &Tensor::from_slice(&[2i32], [1]));
         assert_eq!(z.sizes()?, [1, 8]);

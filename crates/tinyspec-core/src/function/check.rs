@@ -34,7 +34,7 @@ impl Message {
         }
     }
 
-    const fn number(self, number: i64) -> Message {
+    const fn number(self, number: i128) -> Message {
         let mut message = if number < 0 { self.text("-") } else { self };
         let number = number.unsigned_abs();
         let mut power = 1;
@@ -79,7 +79,7 @@ pub const fn check_functions(has_functions: bool, message: &str) {
 /// Refuses to evaluate unless a size is what a constant says.
 #[doc(hidden)]
 #[track_caller]
-pub const fn check_size(what: &str, expected: i64, written: &str, found: i64) {
+pub const fn check_size(what: &str, expected: i128, written: &str, found: i128) {
     if expected == found {
         return;
     }
@@ -91,7 +91,7 @@ pub const fn check_size(what: &str, expected: i64, written: &str, found: i64) {
 /// Refuses to evaluate unless two sizes are equal, of which at least one is a constant.
 #[doc(hidden)]
 #[track_caller]
-pub const fn check_equal(op: &str, constant: &str, value: i64, written: &str, other: i64) {
+pub const fn check_equal(op: &str, constant: &str, value: i128, written: &str, other: i128) {
     if value == other {
         return;
     }

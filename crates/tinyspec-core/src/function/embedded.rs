@@ -571,6 +571,14 @@ pub trait NoFunctions {
 
 impl<T> NoFunctions for T {}
 
+/// A `#[function]` of which a gradient was asked: none without one, which rustc says where the gradient is called.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no gradient",
+    label = "write `#[function(grad)]` before `{Self}`"
+)]
+pub trait HasGradient<'a> {}
+
 /// A model with a `#[function]` method, whose name `NAME` is a hash of.
 #[doc(hidden)]
 pub trait HasFunction<const NAME: u64> {

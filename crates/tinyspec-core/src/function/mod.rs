@@ -21,7 +21,8 @@ pub use check::{check_equal, check_functions, check_size, refuse};
 pub use embedded::{EmbeddedFunction, Results, ScalarArgument};
 #[doc(hidden)]
 pub use embedded::{
-    HasFunction, NO_FUNCTION, NoFunctions, call, call_gradient, constant, gradients, method, method_size, next_input,
+    HasFunction, HasGradient, NO_FUNCTION, NoFunctions, call, call_gradient, constant, gradients, method, method_size,
+    next_input,
 };
 #[doc(hidden)]
 pub use kernel::{KernelArgument, call_kernel, kernel_constant};

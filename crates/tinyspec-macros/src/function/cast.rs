@@ -34,6 +34,7 @@ impl VisitMut for Casts<'_> {
         };
         let mut reader = TypeReader {
             owner: String::new(),
+            parameters: &[],
             names: vec![],
             constants: &mut Default::default(),
             diagnostics: self.diagnostics,

@@ -3,12 +3,13 @@
 use super::options::Options;
 use super::signature::{FunctionSignature, Passing};
 use super::trace::erased;
-use super::{companion, gradient};
+use super::{companion, gradient, sizes};
 use crate::diagnostics::{Diagnostics, Place};
 use crate::{documentation, editor};
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
+use syn::visit::Visit;
 use syn::{FnArg, Ident, ItemFn, Pat, PathArguments};
 
 /// A local of the expansion, which no name of the user's meets.
@@ -336,6 +337,11 @@ pub fn function(
     let written = documentation::of_function(&options.written, &function.sig);
     let attributes = documentation::with(&function.attrs, &written, &gradient::described(signature, options));
     let graph_doc = format!("The graph of [`{name}()`], in the binary.");
+    let dims: Vec<String> = signature.dim_names().iter().map(ToString::to_string).collect();
+    let sizes = match diagnostics.is_empty() {
+        true => sizes::checks(&dims, |sizes| sizes.visit_signature(&function.sig)),
+        false => TokenStream::new(),
+    };
     let (errors, allow) = (diagnostics.to_tokens(), allow(is_wrong));
     let (declared, call) = (&parameters.declared, parameters.call(&own));
     quote! {
@@ -367,6 +373,7 @@ pub fn function(
             #gradients
         }
         #told
+        #sizes
         #errors
     }
 }

@@ -6,6 +6,7 @@ use super::emit::{Parameters, local};
 use super::options::Options;
 use super::signature::{FunctionSignature, Passing, ResultType, TensorType};
 use crate::diagnostics::{Diagnostics, Place, source_text};
+use crate::editor;
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::{LitByteStr, Visibility};
@@ -168,7 +169,7 @@ fn wanted(signature: &FunctionSignature) -> String {
 /// A paragraph for the documentation of a function, whose gradients have no page of their own.
 pub fn described(signature: &FunctionSignature, options: &Options) -> String {
     let Some(result) = signature.result.as_ref().filter(|_| signature.is_complete()) else { return String::new() };
-    if options.grad.is_none() && options.gradient.is_none() {
+    if !options.has_gradient() {
         return String::new();
     }
     let (name, parameters, wanted) = (&signature.ident, signature.names.join(", "), wanted(signature));
@@ -183,7 +184,8 @@ pub fn described(signature: &FunctionSignature, options: &Options) -> String {
     format!("\n\nGradients with respect to {wanted}: {grad}`{name}::backward({parameters}{cotangents})`")
 }
 
-/// `mlp::grad` and `mlp::backward`, for a method `loss_grad` and `loss_backward`.
+/// `mlp::grad` and `mlp::backward`, for a method `loss_grad` and `loss_backward`. Without a gradient they are there for rustc to
+/// refuse their calls, and to say what to write.
 pub fn functions(
     signature: &FunctionSignature,
     options: &Options,
@@ -192,12 +194,19 @@ pub fn functions(
     generics: &TokenStream,
     visibility: &Visibility,
 ) -> Option<TokenStream> {
-    if options.grad.is_none() && options.gradient.is_none() {
-        return None;
-    }
     let result = signature.result.as_ref().filter(|_| signature.is_complete())?;
     let Named { grad: grad_name, backward, function } = named;
     let (floats, wanted) = (float_results(result), wanted(signature));
+    let is_absent = !options.has_gradient();
+    if is_absent && (floats.is_empty() || !signature.has_models() && float_inputs(signature).next().is_none()) {
+        return None;
+    }
+    // Bounds without a lifetime are refused where they stand, not where they are used.
+    let bound = is_absent.then(|| quote!(where for<'a> Self: ::tinyspec::__private::HasGradient<'a>));
+    let unlisted = is_absent.then(|| {
+        let unlisted = editor::unlisted();
+        quote!(#[doc(hidden)] #unlisted)
+    });
     let (gradients, call) = if signature.has_models() {
         // How many tensors a model has is told elsewhere.
         (quote!(::std::vec::Vec<::tinyspec::Tensor>), quote!(gradients))
@@ -211,8 +220,9 @@ pub fn functions(
         let (one, dtype) = (local("one"), quote::format_ident!("{}", format!("{:?}", floats[0].dtype)));
         quote! {
             #[doc = #documentation]
+            #unlisted
             #[track_caller]
-            #visibility fn #grad_name #generics (#(#shared),*) -> #gradients {
+            #visibility fn #grad_name #generics (#(#shared),*) -> #gradients #bound {
                 let #one = ::tinyspec::Tensor::full_of((), 1, ::tinyspec::DType::#dtype);
                 #prelude
                 ::tinyspec::__private::#call(#function #flags, #arguments, &[&#one])
@@ -225,10 +235,12 @@ pub fn functions(
     Some(quote! {
         #grad
         #[doc = #documentation]
+        #unlisted
+        #[allow(clippy::too_many_arguments)]
         #[track_caller]
         #visibility fn #backward #generics (
             #(#shared,)* #(#cotangents: &::tinyspec::Tensor),*
-        ) -> #gradients {
+        ) -> #gradients #bound {
             #prelude
             ::tinyspec::__private::#call(#function #flags, #arguments, &[#(#cotangents),*])
         }

@@ -13,6 +13,7 @@ pub mod gradient;
 pub mod local_macros;
 pub mod options;
 pub mod signature;
+pub mod sizes;
 pub mod source;
 pub mod trace;
 pub mod typed_copy;

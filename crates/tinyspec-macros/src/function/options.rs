@@ -28,6 +28,8 @@ pub struct Options {
     pub root: Option<syn::Path>,
     /// What is true of named dims: `D % H == 0`.
     pub facts: Vec<Fact>,
+    /// Some fact could not be read: what follows from it is not known.
+    pub has_unread_facts: bool,
     /// Parameters that the body asks in an `if`: each value of theirs has a graph of its own.
     pub flags: Vec<String>,
     /// Least and greatest values of named dims.
@@ -76,11 +78,15 @@ impl Options {
         self
     }
 
+    /// A gradient is asked for.
+    pub fn has_gradient(&self) -> bool {
+        self.grad.is_some() || self.gradient.is_some()
+    }
+
     /// What may stand before an `impl`, if not before a function too.
     pub fn is_of_function(&self) -> bool {
         !self.facts.is_empty()
-            || self.grad.is_some()
-            || self.gradient.is_some()
+            || self.has_gradient()
             || !self.fast_math.is_empty()
             || self.strict
             || !self.bounds.is_empty()
@@ -94,6 +100,8 @@ impl Options {
             Ok(metas) => {
                 for meta in metas {
                     let is_known = matches!(&meta, NestedMeta::Meta(meta) if ["grad", "gradient", "fast_math", "strict", "crate"].iter().any(|name| meta.path().is_ident(name)));
+                    options.has_unread_facts |=
+                        matches!(&meta, NestedMeta::Meta(meta) if meta.path().is_ident("where"));
                     if let Some(message) = misused(&meta) {
                         diagnostics.error(Place::of(&meta), message);
                     } else if is_known {
@@ -202,12 +210,18 @@ fn read_facts(group: &proc_macro2::Group, options: &mut Options, diagnostics: &m
     let parser = Punctuated::<Expr, Token![,]>::parse_terminated;
     let facts = match syn::parse::Parser::parse2(parser, group.stream()) {
         Ok(facts) if !facts.is_empty() => facts,
-        _ => return diagnostics.error(Place::of(group), WHERE),
+        _ => {
+            options.has_unread_facts = true;
+            return diagnostics.error(Place::of(group), WHERE);
+        }
     };
     for written in facts {
         match fact(&written) {
             Some(fact) => options.facts.push(fact),
-            None => diagnostics.error(Place::of(&written), WHERE),
+            None => {
+                options.has_unread_facts = true;
+                diagnostics.error(Place::of(&written), WHERE);
+            }
         }
     }
 }

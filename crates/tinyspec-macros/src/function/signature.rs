@@ -6,7 +6,7 @@ mod types;
 
 pub use facts::{MadeDim, gcd};
 pub use parameters::may_be_size;
-pub use types::{TypeReader, without_arguments};
+pub use types::{TypeReader, mentions, without_arguments};
 
 use super::callees::CalleePath;
 use super::options::Options;
@@ -132,22 +132,23 @@ impl Constants {
         self.0.get(slot.checked_sub(FIRST_CONSTANT)? as usize).filter(|constant| constant.assumed.is_none())
     }
 
-    /// A dim in Rust, as an i64, if its value is known once constants are: a named dim's is not.
+    /// A dim in Rust, as an i128, which holds every `usize`, if its value is known once constants are: a named dim's is not.
     pub fn in_rust(&self, dim: &Dim) -> Option<TokenStream> {
-        let mut sum = quote!(0i64);
+        let mut sum = quote!(0i128);
         for (atoms, coefficient) in dim.terms() {
+            let coefficient = i128::from(coefficient);
             let mut product = quote!(#coefficient);
             for atom in &atoms {
                 let factor = match atom {
                     Atom::Named { slot, .. } => {
                         let path = &self.0.get(slot.checked_sub(FIRST_CONSTANT)? as usize)?.path;
-                        quote!((#path as i64))
+                        quote!((#path as i128))
                     }
                     Atom::Idiv(a, b) | Atom::Mod(a, b) | Atom::Max(a, b) => {
                         let (a, b) = (self.in_rust(a)?, self.in_rust(b)?);
                         match atom {
-                            Atom::Idiv(..) => quote!(i64::div_euclid(#a, #b)),
-                            Atom::Mod(..) => quote!(i64::rem_euclid(#a, #b)),
+                            Atom::Idiv(..) => quote!(i128::div_euclid(#a, #b)),
+                            Atom::Mod(..) => quote!(i128::rem_euclid(#a, #b)),
                             _ => quote!(if #a > #b { #a } else { #b }),
                         }
                     }
@@ -193,6 +194,8 @@ pub struct FunctionSignature {
     pub states: Vec<usize>,
     /// Names of all parameters, of those too that could not be read.
     pub names: Vec<String>,
+    /// Some fact about its dims could not be read: of its body nothing is said.
+    pub has_unread_facts: bool,
     /// Dims that nothing binds, unless a model does that is not known yet; models that have nothing to change.
     pub unbound: Vec<(Place, String)>,
 }
@@ -229,8 +232,10 @@ impl FunctionSignature {
             dim
         };
         let dims: Vec<NamedDim> = declared.iter().map(named).collect();
+        let names: Vec<String> = written.inputs.iter().map(name_of).collect();
         let mut reader = TypeReader {
             owner: format!("fn {}", written.ident),
+            parameters: &names,
             names: (0..).zip(&dims).map(|(slot, dim)| (dim.name.clone(), dim.at(slot))).collect(),
             constants: &mut constants,
             diagnostics,
@@ -322,7 +327,8 @@ impl FunctionSignature {
             constants,
             buffers,
             states,
-            names: written.inputs.iter().map(name_of).collect(),
+            names: names.clone(),
+            has_unread_facts: options.has_unread_facts,
             unbound,
         };
         read.without_made();

@@ -61,10 +61,8 @@ struct File {
     modules: Vec<Module>,
     /// Structs under `#[model]`, and whether it says `functions`.
     models: HashMap<String, bool>,
-    /// Constants that are arrays.
-    lists: HashSet<String>,
-    /// Names of all constants, statics and imports, wherever they stand.
-    values: HashSet<String>,
+    /// Names of all constants, statics and imports, wherever they stand, and whether each of this name is an array.
+    values: HashMap<String, bool>,
     /// A macro or an import of everything may define more.
     is_open: bool,
     /// It imports from tinyspec itself. A file that does not may be `include!`d, and see the names of another.
@@ -106,18 +104,18 @@ pub fn is_without_functions(name: &Ident) -> bool {
 /// Whether nothing in the file around `name` defines a constant of this name.
 pub fn is_undefined(name: &Ident) -> bool {
     let text = name.to_string();
-    file_around(name).is_some_and(|file| file.is_module && !file.is_open && !file.values.contains(&text))
+    file_around(name).is_some_and(|file| file.is_module && !file.is_open && !file.values.contains_key(&text))
 }
 
-/// Whether the file around `name` has a constant of this name that is an array.
+/// Whether every constant of this name in the file around it is an array.
 pub fn is_list(name: &Ident) -> bool {
-    file_around(name).is_some_and(|file| file.lists.contains(&name.to_string()))
+    file_around(name).is_some_and(|file| file.values.get(&name.to_string()) == Some(&true))
 }
 
 /// The constant of the file that a misspelt name may mean.
 pub fn constant_near(name: &Ident) -> Option<String> {
     let (file, text) = (file_around(name)?, name.to_string());
-    tinyspec_ir::ops::nearest_of(&text, file.values.iter().map(String::as_str)).map(str::to_string)
+    tinyspec_ir::ops::nearest_of(&text, file.values.keys().map(String::as_str)).map(str::to_string)
 }
 
 fn module_of<T: PartialEq>(owner: &Ident, of: impl Fn(&Module) -> T) -> Option<T> {
@@ -151,6 +149,10 @@ fn file_around(name: &Ident) -> Option<Rc<File>> {
 }
 
 impl File {
+    fn value(&mut self, name: String, is_list: bool) {
+        *self.values.entry(name).or_insert(true) &= is_list;
+    }
+
     fn add<'a>(&mut self, items: impl Iterator<Item = &'a Item>) {
         let mut module = Module::default();
         let is = |attribute: &Attribute, names: &[&str]| {
@@ -209,7 +211,7 @@ impl File {
                     let mut imports = vec![];
                     self.is_open |= !imported(&import.tree, &mut vec![], &mut imports);
                     self.is_module |= matches!(&import.tree, UseTree::Path(path) if path.ident == TINYSPEC);
-                    self.values.extend(imports.iter().map(|(name, _)| name.clone()));
+                    imports.iter().for_each(|(name, _)| self.value(name.clone(), false));
                     // An import under an attribute may be one of several.
                     if import.attrs.is_empty() {
                         let colons = if import.leading_colon.is_some() { "::" } else { "" };
@@ -218,13 +220,8 @@ impl File {
                             .extend(imports.into_iter().map(|(name, path)| (name, format!("{colons}{path}"))));
                     }
                 }
-                Item::Const(item) => {
-                    self.values.insert(item.ident.to_string());
-                    if matches!(&*item.ty, Type::Array(_)) {
-                        self.lists.insert(item.ident.to_string());
-                    }
-                }
-                Item::Static(item) => drop(self.values.insert(item.ident.to_string())),
+                Item::Const(item) => self.value(item.ident.to_string(), matches!(&*item.ty, Type::Array(_))),
+                Item::Static(item) => self.value(item.ident.to_string(), matches!(&*item.ty, Type::Array(_))),
                 // The body of a macro is expanded elsewhere, where other names may be visible.
                 Item::Macro(item) => self.is_open |= item.ident.is_some() || may_define(&item.mac),
                 _ => {}

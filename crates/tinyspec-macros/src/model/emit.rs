@@ -56,7 +56,11 @@ fn plain_type(ty: &Type) -> TokenStream {
         }
         Type::Paren(inner) => plain_type(&inner.elem),
         // Refused: users of the field see what it was meant to be.
-        Type::Reference(inner) if inner.lifetime.is_none() => plain_type(&inner.elem),
+        Type::Reference(inner) => plain_type(&inner.elem),
+        Type::Tuple(tuple) => {
+            let elements = tuple.elems.iter().map(plain_type);
+            quote!((#(#elements,)*))
+        }
         Type::Path(path) => {
             match (path.path.segments.last().map(|last| last.ident.to_string()).as_deref(), inner_type(ty)) {
                 (Some("Tensor"), _) => without_arguments(ty),

@@ -11,13 +11,15 @@ use crate::function::emit::{Parameters, allow, checked, result_type};
 use crate::function::options::Options;
 use crate::function::signature::{Context, FunctionSignature};
 use crate::function::{
-    Callees, Embedding, all_callees, embedded, function_of, gradient, models, source, told, trace, typed_copy, unknown,
+    Callees, Embedding, all_callees, embedded, function_of, gradient, models, sizes, source, told, trace, typed_copy,
+    unknown,
 };
 use crate::{documentation, editor, renamed};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use std::rc::Rc;
 use syn::ext::IdentExt;
+use syn::visit::Visit;
 use syn::visit_mut::{self, VisitMut};
 use syn::{Attribute, FnArg, GenericParam, Ident, ImplItem, ImplItemFn, ItemImpl, Meta, PathArguments, Type};
 
@@ -98,7 +100,9 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
             function: &quote!(Self::#constant),
         };
         let nothing = TokenStream::new();
-        let gradients = gradient::functions(&signature, method_options, &named, &parameters, &nothing, visibility);
+        let gradients = method_options
+            .has_gradient()
+            .then(|| gradient::functions(&signature, method_options, &named, &parameters, &nothing, visibility));
         let documentation = format!("The graph of [`Self::{ident}`], in the binary.");
         inside.extend(quote! {
             #[doc(hidden)]
@@ -129,6 +133,13 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
             };
         });
     }
+    if diagnostics.is_empty() {
+        for method in &methods {
+            let declared = method.item.sig.generics.type_params().map(|parameter| &parameter.ident);
+            let dims: Vec<String> = context.generics.iter().chain(declared).map(ToString::to_string).collect();
+            outside.extend(sizes::checks(&dims, |sizes| sizes.visit_signature(&method.item.sig)));
+        }
+    }
     let last = quote!(::tinyspec::__private::model_companion);
     let mut visited = vec![fields];
     for method in &methods {
@@ -156,8 +167,10 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
             }
         }
     });
+    // Refused, and there for whoever names them.
+    let constants = block.items.iter().filter(|item| matches!(item, ImplItem::Const(_)));
     let items = quote! {
-        impl #generics #self_type { #inside }
+        impl #generics #self_type { #inside #(#constants)* }
         #announced
         #outside
         #companion
@@ -187,7 +200,7 @@ fn check_block(block: &ItemImpl, diagnostics: &mut Diagnostics) -> Option<Ident>
     for item in &block.items {
         match item {
             ImplItem::Fn(method) => {
-                if !matches!(method.sig.inputs.first(), Some(FnArg::Receiver(_))) {
+                if !is_method(item) {
                     let message = "functions of a #[function] impl take `&self` or `&mut self`; write others in an `impl` of their own";
                     diagnostics.error(Place::of(&method.sig.ident), message);
                 }
@@ -203,6 +216,10 @@ fn check_block(block: &ItemImpl, diagnostics: &mut Diagnostics) -> Option<Ident>
             None
         }
     }
+}
+
+fn is_method(item: &ImplItem) -> bool {
+    matches!(item, ImplItem::Fn(method) if matches!(method.sig.inputs.first(), Some(FnArg::Receiver(_))))
 }
 
 /// A method with what stands before it.
@@ -250,11 +267,8 @@ impl VisitMut for Constants<'_> {
 /// The methods, with their options; where an attribute that is ours stood, nothing is left.
 fn methods(block: &ItemImpl, diagnostics: &mut Diagnostics) -> Vec<Method> {
     let mut methods = vec![];
-    for item in &block.items {
+    for item in block.items.iter().filter(|item| is_method(item)) {
         let ImplItem::Fn(item) = item else { continue };
-        if !matches!(item.sig.inputs.first(), Some(FnArg::Receiver(_))) {
-            continue;
-        }
         let mut method = Method { item: item.clone(), options: Options::default() };
         Constants(block).visit_impl_item_fn_mut(&mut method.item);
         cast::in_one_spelling(&mut method.item.block, diagnostics);

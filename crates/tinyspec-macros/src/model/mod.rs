@@ -13,7 +13,7 @@ use crate::diagnostics::{Diagnostics, Place};
 use crate::function::attributes;
 use crate::function::callees::CalleePath;
 use crate::function::companion::{self, Visited};
-use crate::function::{source, ungroup};
+use crate::function::{sizes, source, ungroup};
 use crate::{editor, half_typed, renamed};
 use darling::FromMeta;
 use darling::ast::NestedMeta;
@@ -21,6 +21,8 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
+use syn::visit::Visit;
+use syn::visit_mut::VisitMut;
 use syn::{Attribute, Field, Fields, GenericParam, Ident, ItemStruct, Meta, PathArguments};
 use types::{FieldOptions, FieldPayload, ModelType, field_type, fields_payload, model_path};
 
@@ -99,6 +101,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let mut constants = crate::function::signature::Constants::default();
     let mut reader = crate::function::signature::TypeReader {
         owner: format!("struct {}", model.item.ident),
+        parameters: &[],
         names: ModelType::dims(&model.generics),
         constants: &mut constants,
         diagnostics: &mut diagnostics,
@@ -127,6 +130,10 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         return renamed::under(model.root, quote!(#plain #companion #errors));
     }
     let emitted = emit::emit(&model);
+    let sizes = sizes::checks(&model.generics, |sizes| {
+        let parts = model.fields.iter().filter(|field| !field.skip);
+        parts.for_each(|part| sizes.visit_type(&part.field.ty));
+    });
     let needed = model.functions.then(|| emit::needs_functions(&model));
     let companion = if children.is_empty() {
         companion_of(&model, &payload(&model, &[]))
@@ -139,7 +146,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
             &quote!({ fields [#options] #item }),
         )
     };
-    renamed::under(model.root, quote!(#emitted #needed #companion))
+    renamed::under(model.root, quote!(#emitted #sizes #needed #companion))
 }
 
 /// The last step: a companion, now that those of the fields' types have been visited.
@@ -232,7 +239,7 @@ pub(crate) fn as_callee(path: &syn::Path) -> CalleePath {
 }
 
 impl ModelStruct {
-    fn read(options: TokenStream, item: ItemStruct, diagnostics: &mut Diagnostics) -> ModelStruct {
+    fn read(options: TokenStream, mut item: ItemStruct, diagnostics: &mut Diagnostics) -> ModelStruct {
         let written = options.clone();
         let options = match NestedMeta::parse_meta_list(options).map(|metas| StructOptions::from_list(&metas)) {
             Ok(Ok(options)) => options,
@@ -256,6 +263,11 @@ impl ModelStruct {
                 GenericParam::Type(parameter) if parameter.bounds.is_empty() => {
                     generics.push(parameter.ident.to_string())
                 }
+                GenericParam::Lifetime(lifetime) => {
+                    let message =
+                        "a model owns what it holds: leave the lifetime out, and write its fields without `&`";
+                    diagnostics.error(Place::of(lifetime), message);
+                }
                 other => {
                     diagnostics.error(
                         Place::of(other),
@@ -263,6 +275,9 @@ impl ModelStruct {
                     );
                 }
             }
+        }
+        if item.generics.lifetimes().next().is_some() {
+            Static.visit_fields_mut(&mut item.fields);
         }
         let fields: Vec<ModelField> = match &item.fields {
             Fields::Named(fields) => fields.named.iter().filter_map(|field| read_field(field, diagnostics)).collect(),
@@ -297,6 +312,15 @@ impl ModelStruct {
             }
         }
         children
+    }
+}
+
+/// The struct is emitted without the lifetimes that are refused.
+struct Static;
+
+impl VisitMut for Static {
+    fn visit_lifetime_mut(&mut self, lifetime: &mut syn::Lifetime) {
+        lifetime.ident = Ident::new("static", lifetime.span());
     }
 }
 

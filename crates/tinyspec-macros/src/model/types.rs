@@ -310,6 +310,7 @@ impl Parse for ModelType {
         let (mut constants, mut reported) = (Constants::default(), Diagnostics::default());
         let mut reader = TypeReader {
             owner: String::new(),
+            parameters: &[],
             names: ModelType::dims(&names),
             constants: &mut constants,
             diagnostics: &mut reported,

@@ -2,7 +2,7 @@
 
 use super::{Constants, TensorType};
 use crate::diagnostics::{Diagnostics, Place, constant_of_self, source_text, undefined_size};
-use crate::function::source::is_undefined;
+use crate::function::source::{is_list, is_undefined};
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{BinOp, Expr, GenericArgument, Lit, PathArguments, Type};
@@ -12,6 +12,8 @@ use tinyspec_ir::{DType, Dim, Shape};
 pub struct TypeReader<'a> {
     /// What declares dims: `fn dense`, `struct Dense`; nothing where names have been looked at before.
     pub owner: String,
+    /// Parameters of the function, which are no sizes.
+    pub parameters: &'a [String],
     /// Declared dims and what they stand for.
     pub names: Vec<(String, Dim)>,
     /// Outer constants met so far.
@@ -125,6 +127,15 @@ impl TypeReader<'_> {
                 {
                     return Some(dim.clone());
                 }
+                if let Some(name) =
+                    path.path.get_ident().filter(|name| self.parameters.iter().any(|other| *name == other))
+                {
+                    let message = format!(
+                        "`{name}` is a parameter, and a dim is a size: name the sizes of its type, as in `{name}: &Tensor<f32, N>`, and write `N`"
+                    );
+                    self.diagnostics.error(Place::of(name), message);
+                    return None;
+                }
                 if let Some(name) = path.path.get_ident()
                     && !self.owner.is_empty()
                     && is_undefined(name)
@@ -136,6 +147,12 @@ impl TypeReader<'_> {
                 }
                 if path.path.segments.first().is_some_and(|first| first.ident == "Self") {
                     self.diagnostics.error(Place::of(path), constant_of_self(&path.path));
+                    return None;
+                }
+                if let Some(name) = path.path.get_ident().filter(|name| is_list(name)) {
+                    let message =
+                        format!("`{name}` is an array, and a dim is one number: write `{name}[0], {name}[1]`");
+                    self.diagnostics.error(Place::of(name), message);
                     return None;
                 }
                 return Some(self.constants.dim(source_text(&path.path), quote!(#path)));
@@ -150,6 +167,11 @@ impl TypeReader<'_> {
             Expr::Binary(binary) => {
                 let (left, right) = (self.dim_or_none(&binary.left), self.dim_or_none(&binary.right));
                 let (left, right) = (left?, right?);
+                if matches!(binary.op, BinOp::Div(_) | BinOp::Rem(_)) && right.is(0) {
+                    let message = format!("`{}` divides by 0", source_text(binary));
+                    self.diagnostics.error(Place::of(binary), message);
+                    return None;
+                }
                 return Some(match binary.op {
                     BinOp::Add(_) => left + right,
                     BinOp::Sub(_) => left - right,

@@ -120,7 +120,7 @@ impl Tracer<'_> {
             let names = self.names();
             let [shown, shown_by, factor] =
                 dim::with_names(&names, || [dividend.to_string(), divisor.to_string(), divisor.bracketed()]);
-            let quotient = self.constants.dim(format!("({shown}/{factor})"), quote!((#whole / #by)));
+            let quotient = self.constants.dim(format!("({shown}/{factor})"), quote!(((#whole / #by) as i64)));
             let value = quotient * divisor;
             if !works(&Assumption { slot, value: &value }) {
                 continue;
@@ -196,7 +196,7 @@ impl Tracer<'_> {
             place,
             what: op.to_string(),
             constant: Some(text.to_string()),
-            expected: quote!((#path as i64)),
+            expected: quote!((#path as i128)),
             found: value.to_string(),
             value: self.constants.in_rust(&value)?,
         };

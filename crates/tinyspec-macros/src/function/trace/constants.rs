@@ -3,8 +3,9 @@
 use super::inference::{Float, Kind};
 use super::{Tracer, Value};
 use crate::diagnostics::source_text;
-use proc_macro2::{Literal, TokenStream};
+use proc_macro2::{Delimiter, Group, Literal, Span, TokenStream, TokenTree};
 use quote::quote;
+use syn::spanned::Spanned;
 use syn::{BinOp, Expr, UnOp};
 use tinyspec_ir::ops::LiteralKind;
 use tinyspec_ir::{DType, Dim};
@@ -98,7 +99,20 @@ impl Tracer<'_> {
             _ => self.as_dim(left).zip(self.as_dim(right)).and_then(|(a, b)| fold_dims(op, &a, &b)),
         };
         let text = format!("{a_text} {} {b_text}", source_text(&op));
-        Some(Value::Constant { text, path: quote!((#a #op #b)), kind, size })
+        let path = quote!((#a #op #b));
+        if matches!(op, BinOp::Add(_) | BinOp::Sub(_) | BinOp::Mul(_) | BinOp::Div(_) | BinOp::Rem(_))
+            && !self.is_open(&path)
+            && !calls(path.clone())
+        {
+            // A number that was computed stands nowhere: it is shown at the operator.
+            let at = op.span();
+            let [a, b] = [(left, &a), (right, &b)].map(|(value, tokens)| match value {
+                Value::Int(..) => spanned(tokens, at),
+                _ => tokens.clone(),
+            });
+            self.computed.push(quote!(#a #op #b));
+        }
+        Some(Value::Constant { text, path, kind, size })
     }
 
     /// A comparison with a constant, which Rust decides.
@@ -152,7 +166,7 @@ impl Tracer<'_> {
 }
 
 /// Methods that only numbers with a point have, and that give one.
-const FLOAT_METHODS: &[&str] = &[
+pub(super) const FLOAT_METHODS: &[&str] = &[
     "sqrt",
     "exp",
     "exp2",
@@ -223,6 +237,34 @@ pub(super) fn in_rust(value: &Value) -> Option<(String, TokenStream, Option<Lite
         }
         Value::Bool(value) => (value.to_string(), quote!(#value), None),
         _ => return None,
+    })
+}
+
+/// Tokens of the macro's own at a place of the user's.
+fn spanned(tokens: &TokenStream, span: Span) -> TokenStream {
+    let at = |token| match token {
+        TokenTree::Group(group) => {
+            let mut group = Group::new(group.delimiter(), spanned(&group.stream(), span));
+            group.set_span(span);
+            group.into()
+        }
+        mut token => {
+            token.set_span(span);
+            token
+        }
+    };
+    tokens.clone().into_iter().map(at).collect()
+}
+
+/// A function is called, which `const` evaluation may not do.
+fn calls(tokens: TokenStream) -> bool {
+    let mut is_name = false;
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Group(group) => is_name && group.delimiter() == Delimiter::Parenthesis || calls(group.stream()),
+        token => {
+            is_name = matches!(token, TokenTree::Ident(_));
+            false
+        }
     })
 }
 

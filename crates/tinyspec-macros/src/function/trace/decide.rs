@@ -182,6 +182,8 @@ pub(super) struct Way {
     pub found: Diagnostics,
     /// Equalities that `const` evaluation looks at.
     pub checks: Vec<Check>,
+    /// Arithmetic of constants, which `const` evaluation does too.
+    pub computed: Vec<TokenStream>,
 }
 
 /// The outcomes of all ways as one. Errors that every way has in the same words, or a way that flags may choose, are reported
@@ -196,12 +198,19 @@ pub(super) fn joined(ways: Vec<Way>, covered: Vec<TokenStream>, diagnostics: &mu
     diagnostics.extend(of_all);
     let mut is_wrong = is_reported;
     for way in ways {
-        let Way { decisions, outcome, found, checks: equalities } = way;
+        let Way { decisions, outcome, found, checks: equalities, computed } = way;
         let conditions = decisions.iter().filter(|(decision, _)| decision.is_constant);
         let conditions: Vec<TokenStream> = conditions.map(|(decision, value)| decision.holds(*value)).collect();
         let condition = quote!(#(#conditions)&&*);
         let when = (!conditions.is_empty()).then_some(&condition);
         checks.extend(equalities.iter().map(|check| check.to_tokens_when(when)));
+        let computed = computed.iter().map(|value| match when {
+            None => quote!(#[allow(unused_parens, clippy::all)] const _: () = { let _ = #value; };),
+            Some(condition) => {
+                quote!(#[allow(unused_parens, clippy::all)] const _: () = if #condition { let _ = #value; };)
+            }
+        });
+        checks.extend(computed);
         checks.extend(outcome.checks.iter().cloned());
         if !found.is_empty() && !conditions.is_empty() {
             if is_reported {

@@ -1,5 +1,6 @@
 //! Methods of tensors, by the one method table; and the few that are no rows of it.
 
+use super::constants::FLOAT_METHODS;
 use super::expression::name_of;
 use super::inference::{Float, Kind, NumberType};
 use super::pick::PICKING;
@@ -108,6 +109,12 @@ impl Tracer<'_> {
                     }
                     // rustc says which of its parts have the method.
                     Value::Tuple(_) => return Value::Unknown,
+                    Value::Dim(_)
+                        if FLOAT_METHODS.contains(&name.as_str()) && METHODS.iter().any(|row| row.name == name) =>
+                    {
+                        let (size, arguments) = (source_text(&call.receiver), source_text(&call.args));
+                        format!("`{name}` of a size, which is no tensor: write `({size} as f32).{name}({arguments})`")
+                    }
                     Value::Dim(_) => {
                         format!("`{name}` of a size, which is open here: sizes have `+`, `-`, `*`, `/` and `%`")
                     }

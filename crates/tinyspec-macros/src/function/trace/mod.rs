@@ -82,6 +82,8 @@ pub struct Tracer<'a> {
     assumed: Vec<Check>,
     /// What this trace has taken for granted.
     equalities: Vec<Check>,
+    /// Arithmetic of constants, which may have no value.
+    computed: Vec<TokenStream>,
     /// Buffers of the models that are passed.
     buffers: Vec<Buffer>,
     /// The first expression that has no value here and is not refused: rustc says what is wrong with it.
@@ -130,10 +132,10 @@ impl Check {
         let Check { place, what, constant, expected, found, value } = self;
         let check = if let Some(constant) = constant {
             let call = quote_spanned!(place.start=> ::tinyspec::__private::check_equal);
-            quote_spanned!(place.end=> #call (#what, #constant, #expected as i64, #found, #value))
+            quote_spanned!(place.end=> #call (#what, #constant, #expected as i128, #found, #value))
         } else {
             let call = quote_spanned!(place.start=> ::tinyspec::__private::check_size);
-            quote_spanned!(place.end=> #call (#what, #expected as i64, #found, #value))
+            quote_spanned!(place.end=> #call (#what, #expected as i128, #found, #value))
         };
         match condition {
             None => quote_spanned!(place.end=> const _: () = #check;),
@@ -183,6 +185,13 @@ pub fn trace(
         }
     }
     let AllWays { ways, covered } = ways;
+    if signature.has_unread_facts {
+        // What divides what is not known.
+        let mut found = Diagnostics::default();
+        let outcome = decide::joined(ways, covered, &mut found);
+        diagnostics.extend(found.without_errors());
+        return Outcome { checks: vec![], traced: None, open: None, ..outcome };
+    }
     let is_right = diagnostics.is_empty();
     if ways.is_empty() {
         return Outcome {
@@ -247,7 +256,7 @@ fn trace_one_way(
         let mut found = Diagnostics::default();
         let constants = known.0.clone();
         let assuming = Assuming { constants, inference, decided: decided.clone(), most_number };
-        let (outcome, Taken { assumed, equalities }, inferred) =
+        let (outcome, Taken { assumed, equalities, computed }, inferred) =
             trace_assuming(signature, body, callees, assuming, &mut found)?;
         let is_inferred = !inferred.is_wrong();
         inference = inferred.again();
@@ -265,7 +274,7 @@ fn trace_one_way(
         let is_deferred = outcome.is_deferred || !decisions.is_empty();
         let outcome = Outcome { traced, open, is_deferred, ..outcome };
         known.1.extend(equalities);
-        return Ok(Way { decisions: decisions.to_vec(), outcome, found, checks: known.1 });
+        return Ok(Way { decisions: decisions.to_vec(), outcome, found, checks: known.1, computed });
     }
 }
 
@@ -283,6 +292,8 @@ struct Taken {
     assumed: Vec<Check>,
     /// The rest.
     equalities: Vec<Check>,
+    /// Arithmetic of constants that has a value.
+    computed: Vec<TokenStream>,
 }
 
 /// One trace, with what the ones before it have assumed of constants, and what is to be assumed in the next.
@@ -308,6 +319,7 @@ fn trace_assuming(
         inference,
         assumed: vec![],
         equalities: vec![],
+        computed: vec![],
         buffers: vec![],
         open: None,
         waits: false,
@@ -341,6 +353,7 @@ fn trace_assuming(
         counts,
         assumed,
         equalities,
+        computed,
         open,
         waits,
         methods,
@@ -362,7 +375,7 @@ fn trace_assuming(
         outputs,
     });
     let open = open.filter(|_| !is_reported);
-    let taken = Taken { assumed, equalities };
+    let taken = Taken { assumed, equalities, computed };
     Ok((Outcome { traced, constants, checks, methods, is_deferred, open }, taken, inference))
 }
 
@@ -607,7 +620,13 @@ impl Tracer<'_> {
             })
             .collect();
         let owner = format!("fn {}", self.signature.ident);
-        TypeReader { owner, names: dims, constants: &mut self.constants, diagnostics: self.diagnostics }
+        TypeReader {
+            owner,
+            parameters: &[],
+            names: dims,
+            constants: &mut self.constants,
+            diagnostics: self.diagnostics,
+        }
     }
 
     /// A Param for result number `results` of a call.

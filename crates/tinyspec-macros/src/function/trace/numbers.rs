@@ -108,6 +108,9 @@ impl Tracer<'_> {
                         _ => Value::Unknown,
                     };
                 };
+                if matches!(op, BinOp::Div(_) | BinOp::Rem(_)) && b.is(0) {
+                    return self.refuse(whole, format!("`{}` divides by 0", source_text(whole)));
+                }
                 match fold_dims(op, &a, &b) {
                     Some(dim) => Value::Dim(dim),
                     None => self.refuse(whole, "dims are made with `+`, `-`, `*`, `/` and `%`"),

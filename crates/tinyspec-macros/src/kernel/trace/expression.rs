@@ -3,6 +3,7 @@
 use super::value::written;
 use super::{Binding, Tracer, Value, overflow};
 use crate::diagnostics::Place as At;
+use crate::function::source::is_undefined;
 use crate::function::trace::known_number;
 use crate::kernel::syntax::*;
 use proc_macro2::Ident;
@@ -131,10 +132,15 @@ impl Tracer<'_> {
                 None
             }
             Some(Binding::Wrong) => None,
-            // An outer constant, by Rust's way to write one.
-            None if text.chars().all(|letter| letter.is_uppercase() || letter.is_numeric() || letter == '_') => {
-                Some(Value::Node(self.constant(&name.clone().into())))
+            None if is_undefined(name) && is_in_capitals(&text) => {
+                let message = format!(
+                    "nothing here is called `{text}`: a dim of a kernel is named before `fn`, `uop! {{ <{text}> fn … }}`; another size is a number or a `const`"
+                );
+                self.diagnostics.error_once(name.span().into(), message);
+                None
             }
+            // An outer constant.
+            None if is_in_capitals(&text) => Some(Value::Node(self.constant(&name.clone().into()))),
             None => {
                 self.unknown(name);
                 None
@@ -326,4 +332,9 @@ impl Tracer<'_> {
             }
         })
     }
+}
+
+/// Rust's way to write a constant.
+fn is_in_capitals(name: &str) -> bool {
+    name.chars().all(|letter| letter.is_uppercase() || letter.is_numeric() || letter == '_')
 }
