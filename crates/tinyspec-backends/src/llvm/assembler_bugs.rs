@@ -29,7 +29,7 @@ macro_rules! widened {
                 concat!("cvt.", $sign, "32.", $sign, "16 %wide0, %narrow0;"),
                 concat!("cvt.", $sign, "32.", $sign, "16 %wide1, %narrow1;"),
                 concat!($operation, ".", $sign, "32 %wide0, %wide0, %wide1;"),
-                concat!("cvt.u16.u32 {0}, %wide0; }"),
+                "cvt.u16.u32 {0}, %wide0; }",
             ],
         )
     };
