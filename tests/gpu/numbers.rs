@@ -108,9 +108,9 @@ pub fn conversions(device: &str, is_taken: impl Fn(DType, DType) -> bool) -> Out
 type Form = fn([&Tensor; 3]) -> Tensor;
 
 const FORMS: [(&str, Form); 8] = [
-    ("max(max(a, -b), c)", |[a, b, c]| a.maximum(&b.neg()).maximum(c)),
-    ("min(min(a, -b), c)", |[a, b, c]| a.minimum(&b.neg()).minimum(c)),
-    ("max(a + b, -c)", |[a, b, c]| (a + b).maximum(&c.neg())),
+    ("max(max(a, -b), c)", |[a, b, c]| a.maximum(b.neg()).maximum(c)),
+    ("min(min(a, -b), c)", |[a, b, c]| a.minimum(b.neg()).minimum(c)),
+    ("max(a + b, -c)", |[a, b, c]| (a + b).maximum(c.neg())),
     ("min(max(|a|, b), c)", |[a, b, c]| a.abs().maximum(b).minimum(c)),
     ("max(a, 0) == 0", |[a, _, _]| a.maximum(0).eq(0)),
     ("min(a, 5) != 5", |[a, _, _]| a.minimum(5).ne(5)),
