@@ -236,7 +236,7 @@ fn programs(options: &Options, report: &mut Report, device: &tinyspec::Device) -
     Ok(())
 }
 
-/// What a process writes until it ends, or is ended after a time: a kernel on a GPU may never end.
+/// Runs a process and returns its output. It is killed after a time, since a kernel on a GPU may never end.
 fn output(command: &mut Command, most: Duration) -> Outcome<Output> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let read = |from: Option<Box<dyn Read + Send>>| {

@@ -1,5 +1,5 @@
-//! Numbers that are easily got wrong: conversions of every small number, and of those between two of them; extremes of whole
-//! numbers; random bits.
+//! Numbers that are easily got wrong: conversions of every small number, and of those between two of them; minima and maxima of
+//! integers; random bits.
 
 use crate::Outcome;
 use tinyspec::{DType, Tensor};
@@ -103,8 +103,8 @@ pub fn conversions(device: &str, is_taken: impl Fn(DType, DType) -> bool) -> Out
     first
 }
 
-/// Extremes of whole numbers in forms that assemblers join into one instruction: three operands, a negated one, a comparison
-/// with what an extreme is of.
+/// Minima and maxima in forms that assemblers fuse into one instruction: of three operands, of a negated one, compared with an
+/// operand.
 type Form = fn([&Tensor; 3]) -> Tensor;
 
 const FORMS: [(&str, Form); 8] = [
@@ -118,7 +118,7 @@ const FORMS: [(&str, Form); 8] = [
     ("the least so far of a != 0", |[a, _, _]| a.reshape([-1, 8]).ne(0).cummin(1)),
 ];
 
-/// Whether extremes of whole numbers are what the interpreter gives.
+/// Whether minima and maxima of integers are what the interpreter gives.
 ///
 /// # Errors
 /// The first that is not.

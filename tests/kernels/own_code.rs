@@ -184,7 +184,8 @@ uop! {
     }
 }
 
-/// What a chip may lack, or keeps on a stack, is refused before LLVM sees it, whether an instruction gives or takes it.
+/// Types and instructions that a chip may lack, or that need a stack, are refused before LLVM sees them, as results and as
+/// operands.
 #[test]
 fn what_no_gpu_takes_is_refused() {
     if let Err(error) = register() {

@@ -126,7 +126,7 @@ fn simulated(program: &Program) -> Option<&'static str> {
     is_taken.then(|| SIMULATED[turn / share % SIMULATED.len()])
 }
 
-/// The devices that `TINYSPEC_DEVICES` names, each alone or several as a tuple: they run each program, and no others do.
+/// The devices that `TINYSPEC_DEVICES` names, single ones and tuples. If it is set, programs run on these alone.
 pub fn named() -> Option<Vec<Vec<String>>> {
     let names = std::env::var("TINYSPEC_DEVICES").ok()?;
     Some(names.split_whitespace().map(|tuple| tuple.split(',').map(str::to_string).collect()).collect())

@@ -1,5 +1,5 @@
-//! One program after every pass of the lowering: its schedule is run with all kernels in the form that the pass left, and
-//! gives what the tensor interpreter gives.
+//! One program after every pass of the lowering: the tensor graph that a pass leaves is interpreted, and the schedule is run with
+//! all kernels in the form that a pass leaves; both give what the tensor interpreter gives of the program.
 
 use crate::check::{self, compare, traced};
 use crate::launch;
@@ -10,11 +10,10 @@ use tinyspec::backends::interpreter::array::Array;
 use tinyspec::backends::interpreter::{ranges, simt, tensor};
 use tinyspec::backends::{LinearKernel, Target, Workgroups, interpreter};
 use tinyspec::ir::function::inline_all;
-use tinyspec::ir::rewrite::Rewriter;
-use tinyspec::ir::{Error, ErrorKind, Graph, NodeId, rules, text};
+use tinyspec::ir::{Error, ErrorKind, Graph, NodeId, text};
 use tinyspec::lower::kernel::lower_observed;
-use tinyspec::lower::passes;
-use tinyspec::lower::rangeify::{self, Schedule};
+use tinyspec::lower::passes::{self, DIVIDE, SIMPLIFY, TensorPass};
+use tinyspec::lower::rangeify::{self, Costs, Schedule};
 
 /// Where the order of execution is there.
 const LAST: &str = "linearize";
@@ -90,11 +89,21 @@ pub fn check(program: &Program) -> Result<(), String> {
         Ok::<(), String>(())
     };
     let lowering = |error: Error| format!("LOWERING {error}");
-    let (mut graph, outputs) = inline_all(body.graph().clone(), body.outputs().to_vec()).map_err(lowering)?;
-    let rules = [rules::EXACT, rules::REASSOC].concat();
-    let outputs = Rewriter::new(&rules).rewrite(&mut graph, &outputs).map_err(lowering)?;
-    agree("rules", &tensor::evaluate(&graph, &outputs, &arrays).map_err(lowering)?)?;
+    let (graph, outputs) = inline_all(body.graph().clone(), body.outputs().to_vec()).map_err(lowering)?;
+    // One pass after the other, each as a list of one.
+    let by_each = |all: &'static [TensorPass], graph: &Graph, outputs: &[NodeId], target: &Target| {
+        let (mut graph, mut outputs) = (graph.clone(), outputs.to_vec());
+        for pass in all.chunks(1) {
+            let new = passes::run_on_tensors(pass, &graph, &outputs, &Costs::of(target), target).map_err(lowering)?;
+            let Some(new) = new else { continue };
+            (graph, outputs) = new;
+            agree(pass[0].name, &tensor::evaluate(&graph, &outputs, &arrays).map_err(lowering)?)?;
+        }
+        Ok::<_, String>((graph, outputs))
+    };
     for target in targets(program) {
+        let (graph, outputs) = by_each(SIMPLIFY, &graph, &outputs, &target)?;
+        by_each(DIVIDE, &graph, &outputs, &target)?;
         let schedule = rangeify::rangeify(&graph, &outputs, &target).map_err(lowering)?;
         let mut kernels = BTreeMap::new();
         for call in &schedule.calls {

@@ -165,7 +165,7 @@ fn greatest(device: &Device) -> Outcome<String> {
     if f32::from_bits(found).is_nan() { Ok("so it is".into()) } else { Err(format!("{found:#010x}").into()) }
 }
 
-/// What the assembler gets wrong: kernels are written so that it does not show.
+/// Reports a bug of the assembler, which generated kernels avoid.
 fn avoided(found: &[u32], expected: &[u32]) -> Outcome<String> {
     Ok(equal(found, expected).unwrap_or_else(|error| format!("no: {error}")))
 }
@@ -278,7 +278,7 @@ pub(super) fn copies(device: &Device) -> Outcome<String> {
     let data: Vec<u8> = (0..(33usize << 20) + 7).map(|i| (i ^ i >> 8 ^ i >> 16) as u8).collect();
     let [first, second] = [runtime.allocate(data.len())?, runtime.allocate(data.len())?];
     let zeros = vec![0; data.len()];
-    // Its pages are there before the time is taken.
+    // Written, so that no page faults are timed.
     let mut back = vec![1; data.len()];
     let [mut up, mut down] = [0f64; 2];
     let rate = |start: Instant| data.len() as f64 / start.elapsed().as_secs_f64() / 1e9;

@@ -269,7 +269,7 @@ fn is_cubin(code: &[u8]) -> bool {
     code.starts_with(b"\x7fELF")
 }
 
-/// In a symbol's `st_other`: it is a kernel. What an assembler divides and takes roots by are functions beside it.
+/// The bit of `st_other` that marks a kernel. Subroutines, such as those for division and square roots, lack it.
 const IS_ENTRY: u8 = 0x10;
 
 /// The name of the first kernel in an assembled module, all of which has to be there.

@@ -1,12 +1,12 @@
-//! PTX without what NVIDIA's assembler compiles wrong, in `ptxas` 12.9 and 13.0 and in drivers, which have the same assembler.
-//! Seen on an H100 with driver 580, and in what `ptxas` makes for sm_90 and sm_100; `ptxas` 13.5 is right. A new GPU's driver
-//! compiles PTX for older chips as well, so none is left as it is.
+//! Rewrites PTX that NVIDIA's assembler miscompiles: `ptxas` 12.9 and 13.0 for sm_90 and sm_100, and drivers, which contain the
+//! same assembler (seen on an H100 with driver 580); `ptxas` 13.5 is correct. The driver of a new GPU also compiles PTX for
+//! older targets, so all PTX is rewritten.
 //!
-//! * `max(max(a, -b), c)` of signed numbers becomes one instruction with three operands, which loses the sign of `b`. The
-//!   negation is written as `!b + 1`, which becomes a part of an addition with a maximum and costs nothing.
-//! * `max(a, k) == k` of 16-bit numbers, with a constant `k`, is compiled as `max(a, k) == a`. The maximum is taken of 32 bits.
+//! * `max(max(a, -b), c)` on signed integers becomes one instruction with three operands that drops the negation. The negation
+//!   is rewritten as `!b + 1`, which fuses into an addition with a maximum at no cost.
+//! * `max(a, k) == k` on 16-bit integers, with a constant `k`, is compiled as `max(a, k) == a`. The maximum is taken in 32 bits.
 //!
-//! Both are so with `min`.
+//! Both also affect `min`.
 
 use std::borrow::Cow;
 

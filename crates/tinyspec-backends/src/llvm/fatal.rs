@@ -55,12 +55,12 @@ fn start() -> std::io::Result<Sender<Work>> {
     Ok(sender)
 }
 
-/// What tells a kernel for a target from all others.
+/// Identifies a kernel for a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key(u64);
 
 impl Key {
-    /// Of a text that says all of it.
+    /// The key of a kernel and a target that are printed in full.
     pub(super) fn of(text: &str) -> Key {
         let mut hasher = FxHasher::default();
         text.hash(&mut hasher);
@@ -68,10 +68,10 @@ impl Key {
     }
 }
 
-/// LLVM's messages: what it refused once is not tried again, since each try leaks a thread.
+/// Kernels that LLVM has refused, with its messages. They are not tried again, since each attempt leaks a thread.
 static REFUSED: LazyLock<Mutex<FxHashMap<Key, String>>> = LazyLock::new(Mutex::default);
 
-/// The messages, unless a fork happened while another thread held their lock.
+/// Locks [`REFUSED`], unless a fork happened while another thread held it.
 fn refused() -> Option<MutexGuard<'static, FxHashMap<Key, String>>> {
     match REFUSED.try_lock() {
         Ok(refused) => Some(refused),
@@ -80,7 +80,8 @@ fn refused() -> Option<MutexGuard<'static, FxHashMap<Key, String>>> {
     }
 }
 
-/// Runs `work` on a thread where a fatal error of LLVM does not end the process. `key` is asked for once there was one.
+/// Runs `work` on a thread where a fatal error of LLVM does not end the process. `key` is only
+/// computed once there has been one.
 ///
 /// # Errors
 /// The error of `work`, or LLVM's message after a fatal error; the thread and its module are leaked then.

@@ -571,7 +571,7 @@ pub trait NoFunctions {
 
 impl<T> NoFunctions for T {}
 
-/// A `#[function]` of which a gradient was asked: none without one, which rustc says where the gradient is called.
+/// No function without `grad` implements it, so that rustc explains where its gradient is called.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no gradient",

@@ -1,6 +1,6 @@
-//! What a body asks of its named dims beyond their bounds: sizes are not negative, and parts lie inside of what they are parts
-//! of. Kernels for all sizes rely on it, so each call is asked; where each size has kernels of its own, a call is refused in
-//! the words of the function instead of its ops.
+//! What a body requires of its named dims beyond their bounds: sizes are not negative, and parts lie within the whole. Kernels
+//! for all sizes rely on it, so every call is checked. Where each size has its own kernels, the check lets an error name the
+//! function instead of its ops.
 
 use tinyspec_ir::signature::Signature;
 use tinyspec_ir::{Builder, Dim, Error, ErrorKind, Graph, Location, NodeId, Op, Result, dim};

@@ -1,18 +1,22 @@
-//! The passes over a kernel, in order, and the forms between them ("Lowering Pipeline").
+//! The passes over a program and over its kernels, in order, and the forms between them ("Lowering Pipeline").
 //!
-//! A pass takes a kernel in one form and leaves it in another, or in the same one; no pass knows of any other. [`run`] drives
-//! them: it verifies the result of each, shows it to the observer, and accumulates the time each takes. [`CANONICAL`] passes,
-//! which never weigh profit, run before the schedule ([`Scheduler`](super::optimize::Scheduler)), [`LOWERING`] passes after it.
+//! Passes over a tensor graph run before Rangeify cuts it into kernels: [`SIMPLIFY`] passes never weigh profit, [`DIVIDE`] passes
+//! divide what is too long for one kernel. A pass over a kernel takes it in one form and leaves it in another, or in the same
+//! one: [`CANONICAL`] passes, which never weigh profit, run before the schedule
+//! ([`Scheduler`](super::optimize::Scheduler)), [`LOWERING`] passes after it. No pass knows of any other. [`run_on_tensors`] and
+//! [`run`] drive them: they verify the result of each, show it, and accumulate the time that each takes.
 
 use super::kernel::{Observe, checked};
 use super::optimize::{bounds, delinearize, separate, windows, words};
+use super::rangeify::{self, Costs};
 use super::{expand, linearize, select, special};
 use crate::profile;
 use std::iter::once;
 use std::sync::LazyLock;
 use tinyspec_backends::Target;
 use tinyspec_backends::settings::{self, UnknownSetting};
-use tinyspec_ir::{Graph, NodeId, Result, verify};
+use tinyspec_ir::rewrite::Rewriter;
+use tinyspec_ir::{Graph, NodeId, Result, rules, verify};
 
 /// What is true of a kernel between two passes. Each form has a verifier, and an interpreter runs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +76,68 @@ impl Stage {
     }
 }
 
+/// A tensor graph and its outputs.
+type Tensors = (Graph, Vec<NodeId>);
+
+/// Returns the new graph, or `None` if nothing changed.
+type RunOnTensors = fn(&Graph, &[NodeId], &Costs, &Target) -> Result<Option<Tensors>>;
+
+/// One pass over a tensor graph.
+#[derive(Debug)]
+pub struct TensorPass {
+    /// Its unique name in text.
+    pub name: &'static str,
+    run: RunOnTensors,
+}
+
+/// Passes over a tensor graph that do not depend on the target.
+#[rustfmt::skip]
+pub const SIMPLIFY: &[TensorPass] = &[
+    TensorPass { name: "simplify", run: |graph, outputs, _, _| simplify(graph, outputs).map(Some) },
+    TensorPass { name: "concat",   run: |graph, outputs, _, _| rangeify::parted(graph, outputs) },
+];
+
+/// Passes over a tensor graph that divide what is too long for one kernel.
+#[rustfmt::skip]
+pub const DIVIDE: &[TensorPass] = &[
+    TensorPass { name: "levels", run: |graph, outputs, _, target| rangeify::in_levels(graph, outputs, target) },
+    TensorPass { name: "split",  run: |graph, outputs, costs, _| rangeify::split_reduces(graph, outputs, costs) },
+    TensorPass { name: "blocks", run: |graph, outputs, costs, _| rangeify::block_products(graph, outputs, costs) },
+];
+
+fn simplify(graph: &Graph, outputs: &[NodeId]) -> Result<Tensors> {
+    let mut graph = graph.clone();
+    let outputs = Rewriter::new(&[rules::EXACT, rules::REASSOC].concat()).rewrite(&mut graph, outputs)?;
+    Ok((graph, outputs))
+}
+
+/// Runs passes over a tensor graph; returns the new one, or `None` if nothing changed.
+///
+/// # Errors
+/// The error of a pass, or of the verifier after it where verifiers run.
+pub fn run_on_tensors(
+    passes: &'static [TensorPass],
+    graph: &Graph,
+    outputs: &[NodeId],
+    costs: &Costs,
+    target: &Target,
+) -> Result<Option<Tensors>> {
+    let mut changed: Option<Tensors> = None;
+    for pass in passes {
+        let (graph, outputs) = changed.as_ref().map_or((graph, outputs), |(graph, outputs)| (graph, &outputs[..]));
+        let timer = profile::pass_timer(pass.name);
+        let new = (pass.run)(graph, outputs, costs, target)?;
+        drop(timer);
+        let Some((graph, outputs)) = new else { continue };
+        if is_shown(pass.name) {
+            profile::stage(pass.name, &graph, &outputs);
+        }
+        checked(pass.name, || verify::tensor(&graph, &outputs))?;
+        changed = Some((graph, outputs));
+    }
+    Ok(changed)
+}
+
 /// Returns the new root of the kernel, or the old one if nothing changed.
 type Run = fn(&mut Graph, NodeId, &Target) -> Result<NodeId>;
 
@@ -129,10 +195,15 @@ pub fn observed() -> impl Iterator<Item = &'static str> {
     once(INPUT).chain(names(CANONICAL)).chain(once(SCHEDULED)).chain(names(LOWERING))
 }
 
+/// The names of all passes, and those under which a kernel is observed.
+fn names() -> impl Iterator<Item = &'static str> {
+    SIMPLIFY.iter().chain(DIVIDE).map(|pass| pass.name).chain(observed())
+}
+
 /// The passes named by `TINYSPEC_PASSES`, whose results are printed.
 static SHOWN: LazyLock<Result<Vec<String>, UnknownSetting>> = LazyLock::new(|| {
-    let expected = format!("passes, one or several of {}", observed().collect::<Vec<_>>().join(", "));
-    let known = |name: &str| observed().any(|known| known == name).then(|| name.to_string());
+    let expected = format!("passes, one or several of {}", names().collect::<Vec<_>>().join(", "));
+    let known = |name: &str| names().any(|known| known == name).then(|| name.to_string());
     Ok(settings::read_list("TINYSPEC_PASSES", &expected, known)?.unwrap_or_default())
 });
 

@@ -4,7 +4,7 @@ use super::blueprint::Blueprint;
 use super::fallback::{self, Attempt, Failure};
 use super::optimize::Scheduler;
 use super::program::{self, Rendered};
-use super::rangeify::{self, ByHand, KernelCall, Overwrite, Schedule};
+use super::rangeify::{self, ByHand, Costs, KernelCall, Overwrite, Schedule};
 use super::{kernel, parts, passes};
 use crate::cache;
 use crate::execute::{Compared, Device, Storage, reference_of};
@@ -19,8 +19,7 @@ use std::cell::Cell;
 use std::hash::Hash;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use tinyspec_backends::{Grid, Launch, LinearKernel, Program};
-use tinyspec_ir::rewrite::Rewriter;
-use tinyspec_ir::{ContentHash, ContentHasher, Dim, ErrorKind, Graph, NodeId, Op, rules, verify};
+use tinyspec_ir::{ContentHash, ContentHasher, Dim, ErrorKind, Graph, NodeId, Op, verify};
 
 /// A compiled kernel, shared by all plans that launch it.
 pub(crate) struct Kernel {
@@ -165,7 +164,7 @@ fn blueprint_over(
     }
     search::check_settings()?;
     passes::check_settings()?;
-    let (graph, outputs) = simplified(graph, outputs)?;
+    let (graph, outputs) = simplified(graph, outputs, device)?;
     let (mut apart, mut failures) = (FxHashSet::default(), Vec::new());
     loop {
         let schedule = rangeify::rangeify_apart(&graph, &outputs, device.target(), &apart)?;
@@ -199,10 +198,10 @@ fn blueprint_over(
 }
 
 /// The tensor graph that is cut into kernels.
-fn simplified(graph: &Graph, outputs: &[NodeId]) -> Result<(Graph, Vec<NodeId>)> {
-    let mut graph = graph.clone();
-    let outputs = Rewriter::new(&[rules::EXACT, rules::REASSOC].concat()).rewrite(&mut graph, outputs)?;
-    Ok(rangeify::parted(&graph, &outputs)?.unwrap_or((graph, outputs)))
+fn simplified(graph: &Graph, outputs: &[NodeId], device: &Device) -> Result<(Graph, Vec<NodeId>)> {
+    let target = device.target();
+    let simplified = passes::run_on_tensors(passes::SIMPLIFY, graph, outputs, &Costs::of(target), target)?;
+    Ok(simplified.unwrap_or_else(|| (graph.clone(), outputs.to_vec())))
 }
 
 /// What `outputs` run on a device, a `Program` a kernel, in their order, and how many buffers each writes.
@@ -210,7 +209,7 @@ fn simplified(graph: &Graph, outputs: &[NodeId]) -> Result<(Graph, Vec<NodeId>)>
 /// # Errors
 /// As [`compile`].
 pub(crate) fn programs(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) -> Result<Vec<(Rendered, usize)>> {
-    let (graph, outputs) = simplified(graph, outputs)?;
+    let (graph, outputs) = simplified(graph, outputs, device)?;
     let schedule = rangeify::rangeify(&graph, &outputs, device.target())?;
     let mut programs = Vec::with_capacity(schedule.calls.len());
     for call in &schedule.calls {

@@ -93,7 +93,7 @@ extern "C" fn print_totals() {
     let passes: Vec<String> =
         passes.iter().map(|(name, time)| format!("{name} {:.2}", time.as_secs_f64() * 1e3)).collect();
     if !passes.is_empty() {
-        let _ = writeln!(text, "── passes over kernels, ms: {}", passes.join(", "));
+        let _ = writeln!(text, "── passes, ms: {}", passes.join(", "));
     }
     // Standard error may be closed by now.
     let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());

@@ -184,8 +184,8 @@ pub fn described(signature: &FunctionSignature, options: &Options) -> String {
     format!("\n\nGradients with respect to {wanted}: {grad}`{name}::backward({parameters}{cotangents})`")
 }
 
-/// `mlp::grad` and `mlp::backward`, for a method `loss_grad` and `loss_backward`. Without a gradient they are there for rustc to
-/// refuse their calls, and to say what to write.
+/// `mlp::grad` and `mlp::backward`, for a method `loss_grad` and `loss_backward`. Without `grad` they only
+/// exist so that rustc refuses calls and says what to write.
 pub fn functions(
     signature: &FunctionSignature,
     options: &Options,

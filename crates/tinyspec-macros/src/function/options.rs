@@ -28,7 +28,7 @@ pub struct Options {
     pub root: Option<syn::Path>,
     /// What is true of named dims: `D % H == 0`.
     pub facts: Vec<Fact>,
-    /// Some fact could not be read: what follows from it is not known.
+    /// A fact could not be parsed, so what it implies is unknown.
     pub has_unread_facts: bool,
     /// Parameters that the body asks in an `if`: each value of theirs has a graph of its own.
     pub flags: Vec<String>,

@@ -194,7 +194,7 @@ pub struct FunctionSignature {
     pub states: Vec<usize>,
     /// Names of all parameters, of those too that could not be read.
     pub names: Vec<String>,
-    /// Some fact about its dims could not be read: of its body nothing is said.
+    /// A fact about its dims could not be parsed, so its body is not diagnosed.
     pub has_unread_facts: bool,
     /// Dims that nothing binds, unless a model does that is not known yet; models that have nothing to change.
     pub unbound: Vec<(Place, String)>,

@@ -1,5 +1,5 @@
-//! Sizes that constants outside are computed to, as `{ WIDTH - 7 }`: `const` evaluation refuses the ones without a value, where
-//! they are written.
+//! Checks sizes that are computed from constants, such as `{ WIDTH - 7 }`: `const` evaluation refuses one without a value where
+//! it is written.
 
 use super::signature::mentions;
 use crate::diagnostics::{Place, source_text};
@@ -8,7 +8,7 @@ use quote::{quote, quote_spanned};
 use syn::visit::{self, Visit};
 use syn::{BinOp, Expr, ExprBinary, GenericArgument};
 
-/// Constants that do not evaluate unless every size in the types of a signature has a value; `dims` are not known yet.
+/// Constants that do not evaluate unless every size in the types of a signature has a value. The values of `dims` are unknown.
 pub fn checks(dims: &[String], visit: impl FnOnce(&mut Sizes)) -> TokenStream {
     let mut sizes = Sizes { dims, checks: TokenStream::new() };
     visit(&mut sizes);
@@ -32,7 +32,7 @@ impl Sizes<'_> {
                 }
             }
             Expr::Binary(binary) if self.is_constant(size) => {
-                // rustc says which numbers it has no value for.
+                // rustc's message shows the operands.
                 self.checks.extend(quote!(#[allow(clippy::all)] const _: () = { let _ = #binary; };));
             }
             Expr::Binary(binary) => self.open(binary),
@@ -40,7 +40,7 @@ impl Sizes<'_> {
         }
     }
 
-    /// A size with dims in it: its parts may be constants, and what it is divided by.
+    /// A size that contains dims: its constant parts can be checked, and so can a constant divisor.
     fn open(&mut self, binary: &ExprBinary) {
         self.size(&binary.left);
         self.size(&binary.right);
@@ -56,7 +56,7 @@ impl Sizes<'_> {
         }
     }
 
-    /// `const` evaluation knows the value; that of a number the macro has looked at.
+    /// Whether only `const` evaluation knows the value: the macro itself has checked arithmetic on literals.
     fn is_constant(&self, size: &Expr) -> bool {
         struct Paths(bool);
         impl<'ast> Visit<'ast> for Paths {

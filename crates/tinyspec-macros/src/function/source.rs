@@ -61,7 +61,7 @@ struct File {
     modules: Vec<Module>,
     /// Structs under `#[model]`, and whether it says `functions`.
     models: HashMap<String, bool>,
-    /// Names of all constants, statics and imports, wherever they stand, and whether each of this name is an array.
+    /// Names of all constants, statics and imports, wherever they stand, and whether every one of a name is an array.
     values: HashMap<String, bool>,
     /// A macro or an import of everything may define more.
     is_open: bool,

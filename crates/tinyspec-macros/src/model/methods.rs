@@ -167,7 +167,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
             }
         }
     });
-    // Refused, and there for whoever names them.
+    // Refused, but emitted, since other code may name them.
     let constants = block.items.iter().filter(|item| matches!(item, ImplItem::Const(_)));
     let items = quote! {
         impl #generics #self_type { #inside #(#constants)* }

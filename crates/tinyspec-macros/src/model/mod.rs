@@ -315,7 +315,7 @@ impl ModelStruct {
     }
 }
 
-/// The struct is emitted without the lifetimes that are refused.
+/// The struct without its lifetimes, which are refused.
 struct Static;
 
 impl VisitMut for Static {

@@ -66,7 +66,7 @@ impl Launch {
         Launch::grid([groups, 1, 1], [threads, 1, 1])
     }
 
-    /// Workgroups and threads by dimension. A workgroup may run for some minutes.
+    /// Workgroups and threads by dimension. The limit lets a workgroup run for some minutes.
     pub fn grid(groups: [u32; 3], threads: [u32; 3]) -> Launch {
         Launch { groups, threads, local_bytes: 0, seed: 0, limit: 1 << 32 }
     }

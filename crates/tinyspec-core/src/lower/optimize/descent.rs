@@ -38,7 +38,7 @@ pub(super) fn improve(scheduler: &Scheduler, ops: Vec<OptOp>) -> Vec<OptOp> {
     }
 }
 
-/// From no axis changed to a schedule that no step improves, with its estimate in nanoseconds.
+/// Takes steps, starting with the axes unchanged, until none improves the schedule; returns it with its estimate in nanoseconds.
 fn descend(scheduler: &Scheduler) -> Option<(f64, Vec<OptOp>)> {
     let stores = heuristics::nontemporal(scheduler.graph(), scheduler.kernel(), scheduler.target());
     let mut best = candidate(scheduler, stores.into_iter().collect())?;

@@ -54,8 +54,8 @@ pub enum OptOp {
         /// The axis.
         axis: usize,
     },
-    /// Stores bypass the caches (non-temporal stores), but for those to a Param that the kernel also reads, whose lines the
-    /// caches hold already.
+    /// Non-temporal stores, which bypass the caches, to every Param that the kernel does not also read: the lines of the
+    /// others are cached already.
     Nontemporal,
     /// Sums over a matrix of products, as in attention: strips of lanes, and blocks of the matrix that are never in memory.
     /// The only op of its schedule.

@@ -13,7 +13,11 @@ use tinyspec_ir::{Arg, Axes, Builder, Graph, NodeId, Op, Result};
 const REUSE: i64 = 16;
 
 /// The graph with its long sums of products in parts, and its outputs; `None` where there are none.
-pub(super) fn block_products(graph: &Graph, outputs: &[NodeId], costs: &Costs) -> Result<Option<(Graph, Vec<NodeId>)>> {
+pub(in super::super) fn block_products(
+    graph: &Graph,
+    outputs: &[NodeId],
+    costs: &Costs,
+) -> Result<Option<(Graph, Vec<NodeId>)>> {
     let live = graph.reachable_outside_bodies(outputs);
     if !live.iter().any(|&node| Blocks::of(graph, node, costs).is_some()) {
         return Ok(None);

@@ -3,6 +3,7 @@
 
 use super::movement::dims;
 use super::split::replaced;
+use tinyspec_backends::Target;
 use tinyspec_ir::dim::shape;
 use tinyspec_ir::ops::scan;
 use tinyspec_ir::{Arg, Builder, Dim, Graph, NodeId, Op, Result, rules};
@@ -13,7 +14,14 @@ const LONG: i64 = 1024;
 const BUSY: i64 = 4096;
 
 /// The graph with its long running Reduces in levels, and its outputs; `None` where there are none.
-pub(super) fn in_levels(graph: &Graph, outputs: &[NodeId]) -> Result<Option<(Graph, Vec<NodeId>)>> {
+pub(in super::super) fn in_levels(
+    graph: &Graph,
+    outputs: &[NodeId],
+    target: &Target,
+) -> Result<Option<(Graph, Vec<NodeId>)>> {
+    if target.workgroups.is_none() {
+        return Ok(None);
+    }
     let live = graph.reachable_outside_bodies(outputs);
     let mut scratch = graph.clone();
     if !live.iter().any(|&node| is_long(&mut scratch, node).is_some()) {

@@ -32,10 +32,13 @@ mod written;
 
 pub use alike::alike;
 pub use assembled::parted;
+pub(super) use blocks::block_products;
 pub use fusion::{Costs, Decision, Reason};
+pub(super) use levels::in_levels;
 pub use overwrite::{Overwrite, overwrite};
+pub(super) use split::split_reduces;
 
-use super::optimize;
+use super::{optimize, passes};
 use assembled::Assembled;
 use movement::{elements, locate, shape};
 use online::Online;
@@ -158,12 +161,8 @@ fn rangeify_by(
     target: &Target,
     unfused: &FxHashSet<NodeId>,
 ) -> Result<Schedule> {
-    let levels = if target.workgroups.is_some() { levels::in_levels(graph, outputs)? } else { None };
-    let (graph, outputs) = levels.as_ref().map_or((graph, outputs), |(graph, outputs)| (graph, &outputs[..]));
-    let split = split::split_reduces(graph, outputs, costs)?;
-    let (graph, outputs) = split.as_ref().map_or((graph, outputs), |(graph, outputs)| (graph, &outputs[..]));
-    let blocked = blocks::block_products(graph, outputs, costs)?;
-    let (graph, outputs) = blocked.as_ref().map_or((graph, outputs), |(graph, outputs)| (graph, &outputs[..]));
+    let divided = passes::run_on_tensors(passes::DIVIDE, graph, outputs, costs, target)?;
+    let (graph, outputs) = divided.as_ref().map_or((graph, outputs), |(graph, outputs)| (graph, &outputs[..]));
     let mut refused = Refused { unfused: unfused.clone(), ..Refused::default() };
     let mut in_blocks = FxHashSet::default();
     loop {

@@ -19,7 +19,11 @@ const CHAIN: i64 = 4096;
 const GRAIN: i64 = 64;
 
 /// The graph with its large Reduces split, and its outputs; `None` where there are none.
-pub(super) fn split_reduces(graph: &Graph, outputs: &[NodeId], costs: &Costs) -> Result<Option<(Graph, Vec<NodeId>)>> {
+pub(in super::super) fn split_reduces(
+    graph: &Graph,
+    outputs: &[NodeId],
+    costs: &Costs,
+) -> Result<Option<(Graph, Vec<NodeId>)>> {
     let live = graph.reachable_outside_bodies(outputs);
     let centred: Vec<Centred> = live.iter().filter_map(|&node| Centred::of(graph, node)).collect();
     let split = |node: NodeId, around: Option<&Centred>| {

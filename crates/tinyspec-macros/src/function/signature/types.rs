@@ -12,7 +12,7 @@ use tinyspec_ir::{DType, Dim, Shape};
 pub struct TypeReader<'a> {
     /// What declares dims: `fn dense`, `struct Dense`; nothing where names have been looked at before.
     pub owner: String,
-    /// Parameters of the function, which are no sizes.
+    /// The function's parameters, which are not sizes.
     pub parameters: &'a [String],
     /// Declared dims and what they stand for.
     pub names: Vec<(String, Dim)>,

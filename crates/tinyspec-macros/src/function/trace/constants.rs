@@ -104,7 +104,7 @@ impl Tracer<'_> {
             && !self.is_open(&path)
             && !calls(path.clone())
         {
-            // A number that was computed stands nowhere: it is shown at the operator.
+            // A computed number has no place in the source, so it gets the operator's.
             let at = op.span();
             let [a, b] = [(left, &a), (right, &b)].map(|(value, tokens)| match value {
                 Value::Int(..) => spanned(tokens, at),
@@ -240,7 +240,7 @@ pub(super) fn in_rust(value: &Value) -> Option<(String, TokenStream, Option<Lite
     })
 }
 
-/// Tokens of the macro's own at a place of the user's.
+/// Gives the macro's own tokens a span of the user's.
 fn spanned(tokens: &TokenStream, span: Span) -> TokenStream {
     let at = |token| match token {
         TokenTree::Group(group) => {
@@ -256,7 +256,7 @@ fn spanned(tokens: &TokenStream, span: Span) -> TokenStream {
     tokens.clone().into_iter().map(at).collect()
 }
 
-/// A function is called, which `const` evaluation may not do.
+/// Whether a function is called: it may not be a `const fn`.
 fn calls(tokens: TokenStream) -> bool {
     let mut is_name = false;
     tokens.into_iter().any(|token| match token {

@@ -182,7 +182,7 @@ pub(super) struct Way {
     pub found: Diagnostics,
     /// Equalities that `const` evaluation looks at.
     pub checks: Vec<Check>,
-    /// Arithmetic of constants, which `const` evaluation does too.
+    /// Arithmetic on constants that `const` evaluation has to accept.
     pub computed: Vec<TokenStream>,
 }
 

@@ -82,7 +82,7 @@ pub struct Tracer<'a> {
     assumed: Vec<Check>,
     /// What this trace has taken for granted.
     equalities: Vec<Check>,
-    /// Arithmetic of constants, which may have no value.
+    /// Arithmetic on constants that `const` evaluation has to accept.
     computed: Vec<TokenStream>,
     /// Buffers of the models that are passed.
     buffers: Vec<Buffer>,
@@ -186,7 +186,7 @@ pub fn trace(
     }
     let AllWays { ways, covered } = ways;
     if signature.has_unread_facts {
-        // What divides what is not known.
+        // Which dims divide which is unknown.
         let mut found = Diagnostics::default();
         let outcome = decide::joined(ways, covered, &mut found);
         diagnostics.extend(found.without_errors());
@@ -292,7 +292,7 @@ struct Taken {
     assumed: Vec<Check>,
     /// The rest.
     equalities: Vec<Check>,
-    /// Arithmetic of constants that has a value.
+    /// Arithmetic on constants that `const` evaluation has to accept.
     computed: Vec<TokenStream>,
 }
 

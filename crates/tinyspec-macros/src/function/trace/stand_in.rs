@@ -9,7 +9,7 @@ use crate::function::signature::gcd;
 use tinyspec_ir::ops::{self, Method, MethodArg, movement};
 use tinyspec_ir::{Arg, Builder, Dim, Graph, NodeId, Op, Shape, dim};
 
-/// Equalities that one op may need: each combination is tried.
+/// The most equalities that are assumed for one op: all combinations are tried.
 const MOST_EQUALITIES: usize = 3;
 
 /// Two sizes that are equal if a check holds.
@@ -20,7 +20,7 @@ struct Equality {
     check: Check,
 }
 
-/// The shape, if the equalities hold: of equal sizes the first stands for both.
+/// The shape under these equalities: the first of two equal sizes represents both.
 fn with(equalities: &[Equality], shape: &[Dim]) -> Shape {
     let representative = |dim: &Dim| {
         let equal = equalities.iter().rev();
@@ -29,7 +29,7 @@ fn with(equalities: &[Equality], shape: &[Dim]) -> Shape {
     shape.iter().map(representative).collect()
 }
 
-/// The first `count` of the equalities, behind those `taken`, with which it `works`.
+/// Finds `count` of the possible equalities that, added to those `taken`, make it work.
 fn some_of(
     possible: &[Equality],
     count: usize,

@@ -129,7 +129,7 @@ pub(in super::super) fn two(name: &str, kind: Type) -> Option<Shape> {
     }
 }
 
-/// The least and the greatest of two, and 0 where that is negative.
+/// Minimum and maximum of two numbers, raised to 0 if negative (`.relu`).
 pub(in super::super) fn not_negative(name: &str, kind: Type) -> Option<Shape> {
     match (name, kind) {
         ("min", Type::S32) => words!(|a, b| (a as i32).min(b as i32).max(0) as u32),

@@ -118,10 +118,10 @@ fn operation(instruction: InstructionValue) -> Refused<()> {
     }
 }
 
-/// Admits a value: what an instruction takes or gives.
+/// Admits an operand or a result of an instruction.
 ///
 /// # Safety
-/// It is alive.
+/// The value is alive.
 unsafe fn number(value: LLVMValueRef) -> Refused<()> {
     // SAFETY: the value is alive, and LLVM's text is disposed of once.
     unsafe {

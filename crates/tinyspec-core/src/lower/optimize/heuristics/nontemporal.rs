@@ -6,8 +6,8 @@ use rustc_hash::FxHashSet;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Builder, Graph, NodeId, Op};
 
-/// Whether a kernel moves more bytes than the caches keep, and writes some that it does not read. An ordinary store would
-/// read each line before it writes it.
+/// Non-temporal stores, if the kernel moves more bytes than the caches keep and writes a buffer that it does not read. An
+/// ordinary store would read each line before writing it.
 pub(in super::super) fn nontemporal(graph: &Graph, kernel: &Kernel, target: &Target) -> Option<OptOp> {
     let buffers = |is_store: bool| {
         let accesses = kernel.accesses.iter().filter(move |access| access.is_store == is_store);
@@ -18,7 +18,7 @@ pub(in super::super) fn nontemporal(graph: &Graph, kernel: &Kernel, target: &Tar
     pays.then_some(OptOp::Nontemporal)
 }
 
-/// Bytes of all buffers; of one that is written, as much as is.
+/// Bytes of all buffers; of a written one only as many as are written.
 fn moved(graph: &Graph, order: &[NodeId], written: &FxHashSet<NodeId>) -> usize {
     let trips = order.iter().filter(|&&node| graph.op(node) == Op::End).filter_map(|&node| {
         let trips = graph.as_int(graph.source(graph.source(node, 1), 0))?;
@@ -34,8 +34,7 @@ fn moved(graph: &Graph, order: &[NodeId], written: &FxHashSet<NodeId>) -> usize 
     bytes.fold(0, usize::saturating_add)
 }
 
-/// What the last cache holds of the work of some threads: one of them alone fills half of it; several nearly all, but for
-/// what else is in use.
+/// Bytes of the last-level cache to count on: half of it for one thread, nearly all of it for several.
 fn kept(target: &Target) -> usize {
     let [_, _, last] = target.cache_bytes;
     match target.threads {
