@@ -1,5 +1,5 @@
-//! One program after every pass of the lowering: the tensor graph that a pass leaves is interpreted, and the schedule is run with
-//! all kernels in the form that a pass leaves; both give what the tensor interpreter gives of the program.
+//! Checks a program after every pass of the lowering: interprets the tensor graph that a pass leaves, and runs the schedule with
+//! all kernels in the form that a pass leaves. Both must agree with the tensor interpreter on the original program.
 
 use crate::check::{self, compare, traced};
 use crate::launch;

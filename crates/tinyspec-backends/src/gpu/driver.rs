@@ -246,15 +246,14 @@ impl<V: Vendor> Driver<V> {
 
 /// The chip that code is made for where a device is of `chip`.
 fn gpu_of(name: &str, product: &str, chip: &str) -> Result<Gpu, DriverError> {
-    let is_of_vendor = |gpu: &&Gpu| gpu.name.starts_with("sm_") == chip.starts_with("sm_");
-    let names = |gpus: &[Gpu]| gpus.iter().filter(is_of_vendor).map(|gpu| gpu.name).collect::<Vec<_>>();
+    let is_of_vendor = |name: &&str| name.starts_with("sm_") == chip.starts_with("sm_");
     let admitted = admitted()?;
-    let (names, all) = (names(&admitted), names(&super::table::rows().collect::<Vec<_>>()));
+    let names: Vec<_> = admitted.iter().map(|gpu| gpu.name).filter(is_of_vendor).collect();
     Gpu::for_device_among(admitted, chip).ok_or_else(|| DriverError::Chip {
         name: name.into(),
         device: product.into(),
         chip: chip.into(),
-        is_limited: names.len() < all.len(),
+        is_limited: names.len() < Gpu::names().filter(is_of_vendor).count(),
         admitted: names,
     })
 }

@@ -8,7 +8,8 @@ use inkwell::context::Context;
 use inkwell::module::Module;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use tinyspec_ir::Op;
+use std::hash::Hash as _;
+use tinyspec_ir::{ContentHasher, Op};
 
 /// Compiles kernels through LLVM, for the processor of each target. Threads compile at the same time, each with code
 /// generators of its own.
@@ -103,7 +104,11 @@ impl LlvmCompiler {
         if !may_be_fatal(kernel, target) {
             return work(self, kernel, target);
         }
-        let key = || fatal::Key::of(&format!("{kernel:?} {target:?}"));
+        let key = || {
+            let mut hasher = ContentHasher::default();
+            format!("{kernel:?} {target:?}").hash(&mut hasher);
+            hasher.content_hash()
+        };
         let (compiler, owned, target) = (self.clone(), kernel.clone(), target.clone());
         fatal::contained(&kernel.name, key, move || work(&compiler, &owned, &target))
     }

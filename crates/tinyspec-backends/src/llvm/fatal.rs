@@ -5,13 +5,13 @@
 
 use super::LlvmError;
 use crate::BackendError;
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char};
-use std::hash::{Hash as _, Hasher as _};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{LazyLock, Mutex, MutexGuard, TryLockError};
+use tinyspec_ir::ContentHash;
 
 /// LLVM's passes recurse, so this is as large as the stack of a main thread.
 const STACK_BYTES: usize = 8 << 20;
@@ -31,14 +31,18 @@ struct Idle {
 
 static IDLE: Mutex<Idle> = Mutex::new(Idle { process: 0, threads: Vec::new() });
 
+/// Locks, unless another thread holds the lock: briefly, or forever if a fork happened meanwhile.
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
 /// Changes the list of idle threads, unless another thread holds its lock.
 fn idle<T>(change: impl FnOnce(&mut Vec<Sender<Work>>) -> T) -> Option<T> {
-    let mut idle = match IDLE.try_lock() {
-        Ok(idle) => idle,
-        Err(TryLockError::Poisoned(idle)) => idle.into_inner(),
-        // Held briefly, or forever if a fork happened while another thread held it.
-        Err(TryLockError::WouldBlock) => return None,
-    };
+    let mut idle = try_lock(&IDLE)?;
     let process = std::process::id();
     if idle.process != process {
         // The parent's threads do not exist here, so their channels are leaked rather than closed.
@@ -55,43 +59,21 @@ fn start() -> std::io::Result<Sender<Work>> {
     Ok(sender)
 }
 
-/// Identifies a kernel for a target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Key(u64);
+/// Kernels for a target that LLVM has refused, with its messages. They are not tried again, since each attempt leaks a thread.
+static REFUSED: LazyLock<Mutex<FxHashMap<ContentHash, String>>> = LazyLock::new(Mutex::default);
 
-impl Key {
-    /// The key of a kernel and a target that are printed in full.
-    pub(super) fn of(text: &str) -> Key {
-        let mut hasher = FxHasher::default();
-        text.hash(&mut hasher);
-        Key(hasher.finish())
-    }
-}
-
-/// Kernels that LLVM has refused, with its messages. They are not tried again, since each attempt leaks a thread.
-static REFUSED: LazyLock<Mutex<FxHashMap<Key, String>>> = LazyLock::new(Mutex::default);
-
-/// Locks [`REFUSED`], unless a fork happened while another thread held it.
-fn refused() -> Option<MutexGuard<'static, FxHashMap<Key, String>>> {
-    match REFUSED.try_lock() {
-        Ok(refused) => Some(refused),
-        Err(TryLockError::Poisoned(refused)) => Some(refused.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
-}
-
-/// Runs `work` on a thread where a fatal error of LLVM does not end the process. `key` is only
-/// computed once there has been one.
+/// Runs `work` on a thread where a fatal error of LLVM does not end the process. `key` tells the kernel and
+/// its target from all others; it is only computed once there has been such an error.
 ///
 /// # Errors
 /// The error of `work`, or LLVM's message after a fatal error; the thread and its module are leaked then.
 pub(super) fn contained<T: Send + 'static>(
     name: &str,
-    key: impl Fn() -> Key,
+    key: impl Fn() -> ContentHash,
     work: impl FnOnce() -> Result<T, BackendError> + Send + 'static,
 ) -> Result<T, BackendError> {
     let error = |reason: String| BackendError::from(LlvmError::Module { name: name.into(), reason });
-    if let Some(refused) = refused().filter(|refused| !refused.is_empty())
+    if let Some(refused) = try_lock(&REFUSED).filter(|refused| !refused.is_empty())
         && let Some(reason) = refused.get(&key())
     {
         return Err(error(reason.clone()));
@@ -108,7 +90,7 @@ pub(super) fn contained<T: Send + 'static>(
     // If the thread is gone, both channels are closed and the receives below fail.
     let _ = thread.send(work);
     if let Ok(reason) = reason.recv() {
-        if let Some(mut refused) = refused() {
+        if let Some(mut refused) = try_lock(&REFUSED) {
             refused.insert(key(), reason.clone());
         }
         return Err(error(reason));

@@ -571,7 +571,7 @@ pub trait NoFunctions {
 
 impl<T> NoFunctions for T {}
 
-/// No function without `grad` implements it, so that rustc explains where its gradient is called.
+/// A bound on the gradients of functions without `grad`. Nothing implements it, so rustc rejects their calls with this message.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no gradient",

@@ -15,7 +15,7 @@ pub fn ranges(graph: &Graph, sink: NodeId) -> Result<()> {
     bounds("verify ranges", graph, sink, &graph.reachable(&[sink]))
 }
 
-/// The structural part of [`ranges`], which takes linear time: it does not check that accesses stay within their buffers.
+/// The structural checks of [`ranges`], in linear time: all but the bounds of accesses.
 ///
 /// # Errors
 /// When a node is not allowed at this stage; the error names the first one.

@@ -32,7 +32,7 @@ impl Sizes<'_> {
                 }
             }
             Expr::Binary(binary) if self.is_constant(size) => {
-                // rustc's message shows the operands.
+                // rustc's error shows the operands' values.
                 self.checks.extend(quote!(#[allow(clippy::all)] const _: () = { let _ = #binary; };));
             }
             Expr::Binary(binary) => self.open(binary),

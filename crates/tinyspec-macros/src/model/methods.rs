@@ -234,7 +234,7 @@ impl Method {
     }
 }
 
-/// Rewrites `Self::WIDTH` as `Linear::WIDTH`, which also resolves outside the `impl`, where graphs are.
+/// Rewrites `Self::WIDTH` as `Linear::WIDTH`, which also resolves outside the `impl`, where graphs are emitted.
 struct Constants<'a>(&'a ItemImpl);
 
 impl VisitMut for Constants<'_> {

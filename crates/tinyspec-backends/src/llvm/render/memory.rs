@@ -1,4 +1,4 @@
-//! Loads and stores: whole, masked, gathered, non-temporal.
+//! Loads and stores: contiguous, masked, gathered, non-temporal.
 
 use super::address::Address;
 use super::control::register;

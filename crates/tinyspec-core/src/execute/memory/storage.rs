@@ -38,7 +38,7 @@ impl Storage {
         let allocate = || device.runtime().allocate(class);
         let allocated = || match allocate() {
             Err(BackendError::Memory(_)) => {
-                // Memory that the pool caches may be what the device is short of.
+                // The pool may hold the memory that the device lacks.
                 pool.forget();
                 allocate()
             }

@@ -118,6 +118,11 @@ impl Kernel {
         Ok(kernel)
     }
 
+    /// Loads from this buffer.
+    pub(super) fn loads_from(&self, buffer: NodeId) -> bool {
+        self.accesses.iter().any(|access| !access.is_store && access.buffer == buffer)
+    }
+
     /// Loads from this Param, and does not store to it.
     pub(crate) fn reads(&self, graph: &Graph, of: u32) -> bool {
         let mut accesses = self.accesses.iter().filter(|access| slot(graph, access.buffer) == Some(of)).peekable();

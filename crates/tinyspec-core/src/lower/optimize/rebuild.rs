@@ -305,8 +305,7 @@ impl Rebuild<'_> {
         let axes = std::mem::take(&mut self.axes);
         let valid = self.valid(graph, access.open, &axes)?;
         self.axes = axes;
-        let reads = |other: &Access| !other.is_store && other.buffer == access.buffer;
-        let bypasses = self.space.nontemporal && !self.kernel.accesses.iter().any(reads);
+        let bypasses = self.space.nontemporal && !self.kernel.loads_from(access.buffer);
         let arg = if bypasses { Arg::Nontemporal } else { graph.arg(node).clone() };
         let new = match both(graph, gate, valid)? {
             Some(gate) if graph.as_int(gate) == Some(0) => graph.add(Op::Group, &[], Arg::None)?,

@@ -50,7 +50,7 @@ pub enum Refusal {
     #[error("the kernel is no sum over a matrix of products, or the device has workgroups: there are no blocks")]
     NoBlocks,
     /// Stagger fixes the axes.
-    #[error("once an axis is staggered, only copies follow")]
+    #[error("once an axis is staggered, only copies and nontemporal() follow")]
     AfterStagger,
     /// The loop of a Reduce is around a loop over its results.
     #[error("a loop over terms is around one over results: no copy, word or staggered axis follows")]

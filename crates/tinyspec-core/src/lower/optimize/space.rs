@@ -223,11 +223,7 @@ impl Space {
         if self.blocks.is_some() {
             return Err(Refusal::AfterBlock);
         }
-        if *op == OptOp::Nontemporal {
-            self.nontemporal = true;
-            return Ok(());
-        }
-        if self.staggered.is_some() && !matches!(op, OptOp::Stage { .. }) {
+        if self.staggered.is_some() && !matches!(op, OptOp::Stage { .. } | OptOp::Nontemporal) {
             return Err(Refusal::AfterStagger);
         }
         if self.sums_rows() && matches!(op, OptOp::Stage { .. } | OptOp::Stagger { .. } | OptOp::Tc { .. }) {
@@ -241,7 +237,10 @@ impl Space {
                 self.no_locals = true;
                 Ok(())
             }
-            OptOp::Nontemporal => Ok(()),
+            OptOp::Nontemporal => {
+                self.nontemporal = true;
+                Ok(())
+            }
             OptOp::Stage { slot, at, first } => self.stage(Staged { slot, around: at, first }),
             OptOp::Tc { axis } => self.pair(axis),
             OptOp::Stagger { axis } => self.stagger(axis),

@@ -65,7 +65,7 @@ pub struct KernelCall {
     pub reduces: Vec<NodeId>,
     /// Written by hand: its schedule is the user's.
     pub written: Option<ByHand>,
-    /// Where a kernel written by hand is defined, unless it is called there.
+    /// The definition of a hand-written kernel, unless it is called on the same line.
     pub definition: Option<Location>,
 }
 

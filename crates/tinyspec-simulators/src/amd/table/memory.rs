@@ -213,8 +213,8 @@ fn add_halves(a: u64, b: u64) -> u64 {
     (of(low(a), low(b)) | of(low(a) >> 16, low(b) >> 16) << 16).into()
 }
 
-/// Adds both halves as bf16, computed in f32 and then rounded. Double rounding is harmless, since f32 has more than twice the precision of
-/// bf16 plus two bits.
+/// Adds two pairs of bf16 in f32, then rounds. The second rounding is harmless: f32 has more than twice the precision of bf16
+/// plus two bits.
 fn add_brains(a: u64, b: u64) -> u64 {
     let of = |a: u32, b: u32| brain(f(a << 16) + f(b << 16));
     (of(low(a), low(b)) | of(low(a) >> 16, low(b) >> 16) << 16).into()

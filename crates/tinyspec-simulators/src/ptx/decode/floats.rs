@@ -54,8 +54,9 @@ impl<'a> Decoder<'a> {
     ) -> Result<()> {
         let unknown = || form.unknown("no such form of integers");
         let is_plain = mode == Mode { saturate: mode.saturate, relu: mode.relu, ..Mode::default() };
-        let saturates = matches!(name, "add" | "sub") || !mode.saturate;
-        if !is_plain || !saturates || (mode.relu && !matches!(name, "min" | "max")) {
+        let is_saturate_known = !mode.saturate || matches!(name, "add" | "sub");
+        let is_relu_known = !mode.relu || matches!(name, "min" | "max");
+        if !is_plain || !is_saturate_known || !is_relu_known {
             return Err(unknown());
         }
         let double_width = match kind {

@@ -118,7 +118,7 @@ fn operation(instruction: InstructionValue) -> Refused<()> {
     }
 }
 
-/// Admits an operand or a result of an instruction.
+/// Checks that every chip has the type of an operand or a result.
 ///
 /// # Safety
 /// The value is alive.

@@ -6,15 +6,13 @@ use rustc_hash::FxHashSet;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Builder, Graph, NodeId, Op};
 
-/// Non-temporal stores, if the kernel moves more bytes than the caches keep and writes a buffer that it does not read. An
-/// ordinary store would read each line before writing it.
+/// Chooses non-temporal stores for a kernel that moves more bytes than the caches hold and writes a buffer that it does not read.
+/// An ordinary store would read each line before writing it.
 pub(in super::super) fn nontemporal(graph: &Graph, kernel: &Kernel, target: &Target) -> Option<OptOp> {
-    let buffers = |is_store: bool| {
-        let accesses = kernel.accesses.iter().filter(move |access| access.is_store == is_store);
-        accesses.map(|access| access.buffer).collect::<FxHashSet<NodeId>>()
-    };
-    let (written, read) = (buffers(true), buffers(false));
-    let pays = moved(graph, &kernel.order, &written) > kept(target) && !written.is_subset(&read);
+    let stores = kernel.accesses.iter().filter(|access| access.is_store);
+    let written: FxHashSet<NodeId> = stores.map(|access| access.buffer).collect();
+    let is_only_written = |&buffer: &NodeId| !kernel.loads_from(buffer);
+    let pays = moved(graph, &kernel.order, &written) > kept(target) && written.iter().any(is_only_written);
     pays.then_some(OptOp::Nontemporal)
 }
 
