@@ -3,8 +3,8 @@
 use tinyspec::backends::Target;
 use tinyspec::ir::rewrite::Rewriter;
 use tinyspec::ir::{Builder, Graph, rules};
-use tinyspec::lower::{kernel, rangeify};
 use tinyspec::{DType, Function, Spec, Tensor, grad};
+use tinyspec_core::lower::{kernel, rangeify};
 
 use crate::contractions::flops;
 use crate::kernels::Workload;

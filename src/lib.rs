@@ -37,7 +37,7 @@ pub use tinyspec_core::{
     IntoShape, NewAxis, Operand, Permission, Pick, Prepared, Program, Rest, Result, Scalar, Spec, Tensor, grad,
     grad_or_zeros, gradcheck, random_state, realize_all, set_random_state, set_seed, set_threads, stepped, threads,
 };
-pub use tinyspec_core::{execute, function, lower, nn, profile, search};
+pub use tinyspec_core::{execute, function, nn, profile, search};
 pub use tinyspec_ir as ir;
 pub use tinyspec_ir::ops::options;
 pub use tinyspec_ir::{DType, Dim, ErrorKind};

@@ -8,8 +8,8 @@ use crate::run::Failure;
 use tinyspec::backends::interpreter::array::Array;
 use tinyspec::backends::interpreter::ranges::run_kernel;
 use tinyspec::ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, rules, text};
-use tinyspec::lower::kernel::lower_kernel;
 use tinyspec::{DType, Device, Dim};
+use tinyspec_core::lower::kernel::lower_kernel;
 
 fn expressions() -> Vec<Expression> {
     match expression::read(&corpus::folder()) {

@@ -3,8 +3,8 @@
 use tinyspec::backends::{Processor, Target, Workgroups};
 use tinyspec::ir::rewrite::{Permission, RuleSet};
 use tinyspec::ir::{DType, Op, rules};
-use tinyspec::lower::optimize::OptOp;
-use tinyspec::lower::rangeify::Overwrite;
+use tinyspec_core::lower::optimize::OptOp;
+use tinyspec_core::lower::rangeify::Overwrite;
 
 /// A case, as it stands in its file.
 pub struct Case<'a> {

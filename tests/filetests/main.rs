@@ -17,7 +17,7 @@
 //! * `test` names the stage: `simplify` (rules, and which of them fired), `callify`, `rangeify`, `optimize`, `schedule` (only the
 //!   OptOps that Optimize chose, a kernel a line),
 //!   `special` (what a GPU's threads do), `expand`, `select`, `linearize`, `plan` (offsets in a kernel's scratch) and `plan-schedule` (offsets in the arena of
-//!   a schedule; what goes in are lines `first last bytes`). The name of one of their passes stands for it alone (`tinyspec::lower::passes`).
+//!   a schedule; what goes in are lines `first last bytes`). The name of one of their passes stands for it alone (`tinyspec_core::lower::passes`).
 //! * `from` is the form of what goes in, where it is not what the stage itself takes: `program` (method calls, see
 //!   `program.rs`; what `callify` takes), `tensors`, `ranges` (what Rangeify leaves), `scheduled` (Optimize), `threads` (Special), `tiles`
 //!   (Expand), `machine` (Select). The stages between run first; of several kernels each is printed.

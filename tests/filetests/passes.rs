@@ -4,11 +4,11 @@ use crate::case::Case;
 use crate::program;
 use tinyspec::ir::rewrite::Rewriter;
 use tinyspec::ir::{Graph, NodeId, rules, text, verify};
-use tinyspec::lower::kernel::{apart, ordered};
-use tinyspec::lower::optimize::{OptOp, Scheduler};
-use tinyspec::lower::passes::{self, Form, LOWERING, Pass};
-use tinyspec::lower::plan::{self, Lifetime};
-use tinyspec::lower::rangeify;
+use tinyspec_core::lower::kernel::{apart, ordered};
+use tinyspec_core::lower::optimize::{OptOp, Scheduler};
+use tinyspec_core::lower::passes::{self, Form, LOWERING, Pass};
+use tinyspec_core::lower::plan::{self, Lifetime};
+use tinyspec_core::lower::rangeify;
 
 type Error = Box<dyn std::error::Error>;
 

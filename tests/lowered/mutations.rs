@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashSet};
 use tinyspec::backends::interpreter::ranges;
 use tinyspec::backends::{Grid, LinearKernel};
 use tinyspec::ir::{Arg, AxisType, ContentHash, Graph, NodeId, Op, text, verify};
-use tinyspec::lower::{linearize, plan, rangeify::Schedule};
+use tinyspec_core::lower::{linearize, plan, rangeify::Schedule};
 
 /// What became of the mutants of a kind.
 #[derive(Default)]

@@ -6,9 +6,9 @@ use tinyspec::backends::{LinearKernel, Target, Workgroups, interpreter};
 use tinyspec::ir::function::inline_all;
 use tinyspec::ir::rewrite::Rewriter;
 use tinyspec::ir::{Graph, NodeId, rules, text};
-use tinyspec::lower::kernel::lower_observed;
-use tinyspec::lower::rangeify::{self, ByHand, Schedule};
 use tinyspec::{Dim, Function, Spec};
+use tinyspec_core::lower::kernel::lower_observed;
+use tinyspec_core::lower::rangeify::{self, ByHand, Schedule};
 
 /// A tensor graph: a case's forward pass, or that and its gradients.
 pub struct Program {

@@ -1,9 +1,9 @@
 //! Kernels written by hand: which buffers they work in, and what is known of what they leave there.
 
 use crate::rows::ALL;
-use tinyspec::lower::rangeify::rangeify;
 use tinyspec::prelude::*;
 use tinyspec::{device, with_default_device};
+use tinyspec_core::lower::rangeify::rangeify;
 
 uop! { <N>
     fn negated(x: &Global<i32, N>) -> Global<i32, N> as y {

@@ -2,10 +2,10 @@
 
 use crate::rows::ALL;
 use tinyspec::ir::{Graph, NodeId, Op};
-use tinyspec::lower::kernel::lower_observed;
-use tinyspec::lower::rangeify::rangeify;
 use tinyspec::prelude::*;
 use tinyspec::{device, with_default_device};
+use tinyspec_core::lower::kernel::lower_observed;
+use tinyspec_core::lower::rangeify::rangeify;
 
 uop! { <N>
     fn neighbours(x: &Global<f32, N>) -> Global<f32, N> as y {

@@ -15,9 +15,9 @@ use tinyspec::ir::function::inline_all;
 use tinyspec::ir::instruction::Instruction;
 use tinyspec::ir::rewrite::Rewriter;
 use tinyspec::ir::{Graph, NodeId, Op, rules};
-use tinyspec::lower::kernel::lower_observed;
-use tinyspec::lower::rangeify::rangeify;
 use tinyspec::{DType, Error, Function, Program, Spec, Tensor, device, register, with_default_device};
+use tinyspec_core::lower::kernel::lower_observed;
+use tinyspec_core::lower::rangeify::rangeify;
 
 /// A processor with wide vectors, instructions of its own and words of two factors, on the interpreter.
 pub const WORDS: &str = "words";

@@ -11,9 +11,9 @@ use tinyspec::backends::interpreter::{ranges, simt, tensor};
 use tinyspec::backends::{LinearKernel, Target, Workgroups, interpreter};
 use tinyspec::ir::function::inline_all;
 use tinyspec::ir::{Error, ErrorKind, Graph, NodeId, text};
-use tinyspec::lower::kernel::lower_observed;
-use tinyspec::lower::passes::{self, DIVIDE, SIMPLIFY, TensorPass};
-use tinyspec::lower::rangeify::{self, Costs, Schedule};
+use tinyspec_core::lower::kernel::lower_observed;
+use tinyspec_core::lower::passes::{self, DIVIDE, SIMPLIFY, TensorPass};
+use tinyspec_core::lower::rangeify::{self, Costs, Schedule};
 
 /// Where the order of execution is there.
 const LAST: &str = "linearize";

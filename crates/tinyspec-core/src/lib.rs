@@ -2,10 +2,14 @@
 
 mod cache;
 mod compare;
+mod compile;
+mod device;
 mod error;
 pub mod execute;
 mod file;
 pub mod function;
+mod kept;
+mod lazy;
 pub mod lower;
 pub mod nn;
 pub mod profile;

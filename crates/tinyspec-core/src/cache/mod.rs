@@ -9,7 +9,7 @@ mod folder;
 pub(crate) use folder::private as folder;
 
 use crate::Result;
-use crate::execute::Device;
+use crate::device::Device;
 use crate::file::{Durability, folder_of, replace};
 use crate::profile;
 use std::fs;

@@ -3,11 +3,11 @@
 //! Tensors are values: memory is overwritten only where nobody can tell. That is when every reference to the old state is
 //! from nodes of the graph that is computed now, and none of these outlives the computation but its results.
 
-use super::{Device, Storage};
-use crate::lower::callify::{Walk, needed};
-use crate::lower::pipeline::Plan;
+use crate::compile::Plan;
+use crate::device::{Device, Storage};
+use crate::lazy::Node;
+use crate::lazy::callify::{Walk, needed};
 use crate::lower::rangeify::Overwrite;
-use crate::tensor::Node;
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;

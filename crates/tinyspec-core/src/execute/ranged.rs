@@ -1,15 +1,13 @@
 //! Calls of functions that are compiled once for all sizes of their dims.
 
 use super::run::{realize, run};
-use super::{Owner, Storage, device_of};
-use crate::Error;
-use crate::Result;
-use crate::function::{Ranged, sizes};
+use crate::compile::Ranged;
+use crate::device::{Owner, Storage, device_of};
+use crate::lazy::{History, Node, part, sizes, within};
 use crate::lower::plan::ALIGNMENT;
-use crate::tensor::{History, Node};
+use crate::{Error, Result};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use tinyspec_ir::dim::static_shape;
 use tinyspec_ir::{Arg, Category, DType, Device, ErrorKind, Op};
 
 /// What must be computed before `node` is: the source of a move, the tensors that a function is given.
@@ -87,7 +85,7 @@ fn one(function: &Arc<Node>, results: &[&Arc<Node>]) -> Result<()> {
     };
     let leaves: SmallVec<[*mut u8; 16]> = held.iter().map(address).collect();
     let outputs: Vec<Arc<Storage>> = (plan.outputs.iter())
-        .map(|&bytes| Ok(Arc::new(Storage::allocate(&device, bytes, &Owner::node(results[0]))?)))
+        .map(|&bytes| Ok(Arc::new(Storage::allocate(&device, bytes, &results[0].owner())?)))
         .collect::<Result<_>>()?;
     let addresses: SmallVec<[*mut u8; 8]> = outputs.iter().map(|output| output.address()).collect();
     let temporaries = Owner::temporaries(results[0].location);
@@ -126,39 +124,4 @@ fn assigned(argument: &Arc<Node>) -> Arc<Node> {
 /// its first rows. A part is read where it lies if kernels may start there.
 fn window(argument: &Arc<Node>) -> Option<(Arc<Storage>, usize)> {
     part(argument).filter(|(_, start)| start % ALIGNMENT == 0)
-}
-
-/// The memory of a computed tensor or of consecutive elements of one, and the byte at which they start.
-pub(crate) fn part(tensor: &Arc<Node>) -> Option<(Arc<Storage>, usize)> {
-    let (whole, start) = within(tensor);
-    Some((whole.storage()?, start? * whole.props.dtype.size()))
-}
-
-/// The tensor that another one is a view of, as far as Reshapes and Shrinks go; and the element at which it starts, if its
-/// elements stand one after the other there.
-fn within(tensor: &Arc<Node>) -> (Arc<Node>, Option<usize>) {
-    let (mut node, mut start) = (tensor.clone(), Some(0));
-    while !node.is_realized() && matches!(node.op, Op::Reshape | Op::Shrink) {
-        let sources = node.sources();
-        let Some(from) = sources.first() else { break };
-        if node.op == Op::Shrink {
-            start = start.and_then(|start| Some(start + first(from, &node, sources.get(1)?)?));
-        }
-        node = from.clone();
-    }
-    (node, start)
-}
-
-/// The first element of `whole` that `part` has, if those that it has stand one after the other.
-fn first(whole: &Node, part: &Node, offset: &Node) -> Option<usize> {
-    let (whole, part) = (static_shape(&whole.props.shape)?, static_shape(&part.props.shape)?);
-    let offset = static_shape(offset.props.value.as_deref()?)?;
-    // All axes before the last one that is cut have one place.
-    let cut = (0..whole.len()).rev().find(|&axis| whole[axis] != part[axis]).unwrap_or(0);
-    if part[..cut].iter().any(|&size| size != 1) {
-        return None;
-    }
-    whole.iter().zip(&offset).try_fold(0usize, |flat, (&size, &offset)| {
-        Some(flat * usize::try_from(size).ok()? + usize::try_from(offset).ok()?)
-    })
 }

@@ -5,13 +5,14 @@ use super::ranged;
 use super::shards::{self, move_to_device};
 use super::together::together;
 use super::validate;
-use super::{Device, Kept, Owner, Storage, default_device};
 use crate::Result;
-use crate::lower::callify::{Callified, Walk};
-use crate::lower::pipeline::{self, Place, Plan};
+use crate::compile::{self, Place, Plan};
+use crate::device::{Device, Owner, Storage, default_device};
+use crate::kept::Kept;
+use crate::lazy::callify::{Callified, Walk};
+use crate::lazy::{History, Node};
 use crate::lower::rangeify::Overwrite;
-use crate::profile::{self, Level};
-use crate::tensor::{History, Node};
+use crate::profile::{self, Launched, Level};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::hash::Hash;
@@ -182,7 +183,7 @@ fn plan_of(walk: &Walk, device: &Arc<Device>, over: &[Overwrite]) -> Result<Arc<
     plan_for(key, device, || {
         let Callified { graph, outputs } = walk.build()?;
         let (graph, outputs) = inline_all(graph, outputs)?;
-        let plan = pipeline::compile_over(&graph, &outputs, device, over)?;
+        let plan = compile::compile_over(&graph, &outputs, device, over)?;
         Ok(Arc::new(Plan { program: Some(Arc::new(walk.program()?)), ..plan }))
     })
 }
@@ -206,7 +207,7 @@ fn run_plan(
     let outputs: Vec<Arc<Storage>> = (plan.outputs.iter().zip(&owners).enumerate())
         .map(|(number, (&bytes, owner))| match over(number) {
             Some(storage) => Ok(storage.clone()),
-            None => Ok(Arc::new(Storage::allocate(device, bytes, &Owner::node(owner))?)),
+            None => Ok(Arc::new(Storage::allocate(device, bytes, &owner.owner())?)),
         })
         .collect::<Result<_>>()?;
     // What was made of constants may have been computed elsewhere.
@@ -295,7 +296,15 @@ pub(crate) unsafe fn run(
             // SAFETY: as the caller promises.
             unsafe { runtime.enqueue(std::slice::from_ref(launch), table)? };
             runtime.synchronize()?;
-            profile::kernel(step, start.elapsed(), plan.arena_bytes);
+            let launched = Launched {
+                kernel: &step.kernel.name,
+                axes: &step.kernel.axes,
+                line: &step.location,
+                work: step.kernel.work,
+                bytes: step.bytes,
+                arena: plan.arena_bytes as u64,
+            };
+            profile::kernel(launched, start.elapsed());
         }
         return Ok(());
     }

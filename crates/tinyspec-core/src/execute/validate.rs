@@ -1,92 +1,12 @@
 //! `TINYSPEC_VALIDATE=1`: every kernel runs a second time, on a device to compare with, on what it was given. So whatever goes
 //! wrong later, the kernel that began it is named.
 
-use super::{Device, Owner, Storage, device};
-use crate::compare::{Difference, Tolerance, difference};
-use crate::lower::pipeline::{Place, Plan};
+use crate::compare::{Difference, difference};
+use crate::compile::{Compared, ComparedBuffer, Place, Plan};
+use crate::device::{Owner, Storage};
+use crate::error::Mismatch;
 use crate::{Error, Result};
-use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
-use tinyspec_backends::settings;
-use tinyspec_ir::DType;
-
-/// What the launches of a plan are compared with.
-pub(crate) struct Compared {
-    pub reference: Plan,
-    pub calls: Vec<ComparedCall>,
-}
-
-/// Launches of both plans that compute the same.
-pub(crate) struct ComparedCall {
-    pub launches: Range<usize>,
-    /// Empty where the other device cannot run it.
-    pub reference: Range<usize>,
-    pub buffers: Vec<ComparedBuffer>,
-    pub tolerance: Tolerance,
-}
-
-/// A buffer that both are given: its positions in the tables of both plans.
-pub(crate) struct ComparedBuffer {
-    pub here: u32,
-    pub there: u32,
-    pub bytes: usize,
-    pub dtype: DType,
-    pub is_output: bool,
-}
-
-/// A kernel that computes something else than on the device that it was compared with.
-#[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
-pub struct Mismatch {
-    /// The kernel.
-    pub kernel: String,
-    /// The user's line; empty where none is known.
-    pub line: Arc<str>,
-    /// Where it ran.
-    pub device: String,
-    /// What it was compared with.
-    pub reference: String,
-    /// The number of the buffer among those that it writes.
-    pub buffer: usize,
-    /// Dtype of that.
-    pub dtype: DType,
-    /// The first element that differs, and how many elements there are.
-    pub element: usize,
-    /// Elements of the buffer.
-    pub elements: usize,
-    /// So many of them differ.
-    pub count: usize,
-    /// What it computed.
-    pub found: f64,
-    /// What the other device computed.
-    pub expected: f64,
-}
-
-impl fmt::Display for Mismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Mismatch { kernel, line, device, reference, buffer, dtype, element, elements, count, found, expected } =
-            self;
-        write!(
-            f,
-            "kernel `{kernel}` computes {found} on {device} and {expected} on {reference}, at element {element} of "
-        )?;
-        write!(f, "its result {buffer} ({dtype}); {count} of {elements} elements differ")?;
-        if line.is_empty() { Ok(()) } else { write!(f, "\n  at {line}") }
-    }
-}
-
-/// The device that another one is compared with: `cpu`, and for `cpu` the interpreter.
-///
-/// # Errors
-/// When `TINYSPEC_VALIDATE` says nothing we know.
-pub(crate) fn reference_of(compared: &Device) -> Result<Option<Arc<Device>>> {
-    if !settings::VALIDATE.read()? || compared.family() == "built-in interpreter" {
-        return Ok(None);
-    }
-    let is_cpu = compared.family() == "built-in cpu" || !cfg!(feature = "llvm");
-    Ok(Some(device(if is_cpu { "interpreter" } else { "cpu" })?))
-}
 
 /// Runs a plan call by call, and compares what each leaves.
 ///

@@ -1,7 +1,7 @@
 //! Kernels of `uop!` as the macro calls them.
 
 use super::EmbeddedFunction;
-use crate::execute::{default_device, with_default_device};
+use crate::device::{default_device, with_default_device};
 use crate::tensor::{Element, Tensor, from_bytes};
 use crate::{Error, Result};
 use std::panic::Location;

@@ -1,20 +1,17 @@
 //! Functions made at run time: a body is traced once over placeholders and becomes a reusable graph
 //! ("The @function Decorator").
 
-mod body;
 mod callable;
 mod check;
 mod embedded;
-mod fits;
 mod kernel;
 mod prepare;
 mod program;
-mod ranged;
 mod states;
 mod tracing;
 mod typed;
 
-pub use body::Body;
+pub use crate::lazy::Body;
 pub use callable::Prepare;
 #[doc(hidden)]
 pub use check::{check_equal, check_functions, check_size, refuse};
@@ -33,11 +30,9 @@ pub use states::{Buffer, call_updating, field_size, push_buffers, update};
 #[doc(hidden)]
 pub use typed::{array, size, size_as, whole, wrong, wrong_results};
 
-pub(crate) use ranged::{Ranged, sizes};
-
 use crate::Result;
-use crate::lower::callify::Walk;
-use crate::tensor::{LazyBuilder, Node, Sources, Tensor, apply_many};
+use crate::lazy::{LazyBuilder, Node, Sources, Walk};
+use crate::tensor::{Tensor, apply_many};
 use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::dim::Name;

@@ -1,11 +1,12 @@
 //! Prepared calls: the kernels are there, a call fills a table of addresses and runs.
 
 use super::Function;
-use super::ranged::{Ranged, Sizes, own};
-use crate::execute::{Device, Owner, Storage, device_of, plan_for, run};
-use crate::lower::pipeline::{self, Plan};
+use crate::compile::{self, Plan, Ranged, own};
+use crate::device::{Device, Owner, Storage, device_of};
+use crate::execute::{plan_for, run};
+use crate::lazy::{Node, Sizes, Sources};
 use crate::lower::rangeify::Overwrite;
-use crate::tensor::{Node, Sources, Tensor};
+use crate::tensor::Tensor;
 use crate::{Error, Result};
 use smallvec::SmallVec;
 use std::panic::Location;
@@ -163,7 +164,7 @@ impl Prepared {
             results.iter().map(|&node| (graph.dtype(node), graph.props(node).shape.clone())).collect::<Vec<_>>();
         let results = own(&mut graph, results)?;
         let plan = plan_for(graph.content_hash(&results), &device, || {
-            pipeline::compile(&graph, &results, &device).map(Arc::new)
+            compile::compile(&graph, &results, &device).map(Arc::new)
         })?;
         Ok(prepared(Sizing { plan, inputs, outputs }, None, Some((graph, results))))
     }
@@ -223,9 +224,8 @@ impl Prepared {
         let wish = |&(output, argument): &(usize, usize)| Overwrite { output, slot: argument as u32, only_part: false };
         let wanted: Vec<Overwrite> = states.iter().map(wish).collect();
         let key = ContentHash::of(&(graph.content_hash(results), &wanted));
-        let plan = plan_for(key, &self.device, || {
-            pipeline::compile_over(graph, results, &self.device, &wanted).map(Arc::new)
-        })?;
+        let plan =
+            plan_for(key, &self.device, || compile::compile_over(graph, results, &self.device, &wanted).map(Arc::new))?;
         let Sizing { inputs, outputs, .. } = &*last;
         self.sizing = Mutex::new(Arc::new(Sizing { plan, inputs: inputs.clone(), outputs: outputs.clone() }));
         Ok(self)

@@ -1,9 +1,8 @@
 //! Programs: what computing tensors would run, kernel by kernel, to look at, to keep as text, and to call.
 
-use crate::execute::{default_device, device};
-use crate::lower::callify::Walk;
-use crate::lower::pipeline;
-use crate::lower::program::{Contents, Rendered};
+use crate::compile::{self, Contents, Rendered};
+use crate::device::{default_device, device};
+use crate::lazy::Walk;
 use crate::tensor::{Tensor, apply_many};
 use crate::{Error, Result};
 use std::fmt;
@@ -91,7 +90,7 @@ impl Program {
         };
         let callified = walk.build()?;
         let (graph, outputs) = inline_all(callified.graph, callified.outputs)?;
-        let programs = pipeline::programs(&graph, &outputs, &device)?;
+        let programs = compile::programs(&graph, &outputs, &device)?;
         let own = |(Rendered { name, buffers, graph, root }, outputs)| {
             Program::new(name, graph, root, buffers, Some(outputs), Origin::Device(device.name().into()))
         };

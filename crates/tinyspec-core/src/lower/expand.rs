@@ -6,10 +6,11 @@
 mod join;
 
 use super::live;
+use super::replace::span;
 pub(super) use join::join;
 use smallvec::SmallVec;
-use tinyspec_ir::dim::{self, shape, show};
-use tinyspec_ir::{Arg, Axes, AxisType, Builder, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
+use tinyspec_ir::dim::shape;
+use tinyspec_ir::{Arg, Axes, AxisType, Builder, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 /// Replaces the UPCAST and UNROLL ranges of a kernel by tile axes.
 ///
@@ -53,28 +54,6 @@ pub fn expand(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
         };
     }
     Ok(new[sink.index()])
-}
-
-/// The address of an access as large as its gate and value: one place may be read under many conditions.
-pub(super) fn span(graph: &mut Graph, access: &[NodeId]) -> Result<NodeId> {
-    let address = access[0];
-    let mut dims = graph.props(address).shape.clone();
-    for &source in &access[1..] {
-        let other = &graph.props(source).shape;
-        dims = dim::broadcast(&dims, other).ok_or_else(|| {
-            let message = format!("tiles {} and {} of one access", show(&dims), show(other));
-            Error::new(ErrorKind::Verify, "expand", message)
-        })?;
-    }
-    let (Op::Index, [buffer, index]) = (graph.op(address), graph.sources(address)) else { return Ok(address) };
-    let extent = |dims: &[Dim]| dims.iter().filter(|dim| !dim.is(1)).count();
-    if extent(&dims) == extent(&graph.props(address).shape) {
-        return Ok(address);
-    }
-    let (buffer, index) = (*buffer, *index);
-    let dims = graph.shape(&dims)?;
-    let index = graph.add(Op::Expand, &[index, dims], Arg::None)?;
-    graph.add(Op::Index, &[buffer, index], Arg::None)
 }
 
 fn is_tiled(graph: &Graph, node: NodeId) -> bool {

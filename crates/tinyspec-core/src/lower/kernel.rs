@@ -2,17 +2,13 @@
 //! part of Plan. Verifiers run in between, in debug builds and where `TINYSPEC_VERIFY=1` asks for them.
 
 use super::optimize::{Scheduler, Space, scatter};
+use super::pass::{self, Observe, checked};
 use super::rangeify::ByHand;
 use super::shared::{self, Copy, Shared};
-use super::{parts, passes, plan, written};
-use crate::profile;
+use super::{loops, passes, plan, written};
 use smallvec::SmallVec;
 use tinyspec_backends::{Grid, LinearKernel, Target};
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Dim, Graph, NodeId, Op, Result, verify};
-
-/// Observes a kernel after each [pass](super::passes): the pass's name, the graph and its root. `ranges` is the kernel before the
-/// first pass, `scheduled` the kernel after its schedule has been applied.
-pub type Observe<'a> = dyn FnMut(&'static str, &Graph, NodeId) + 'a;
 
 /// Lowers a kernel by the target's heuristics.
 ///
@@ -56,7 +52,7 @@ pub fn ordered(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<Optio
 pub fn apart(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<SmallVec<[NodeId; 2]>> {
     let two = match &target.workgroups {
         // Each of the two would look for the values of named dims behind the buffers that it uses itself.
-        Some(limits) if !parts::has_dims(graph, sink) => scatter::apart(graph, sink, limits)?,
+        Some(limits) if !loops::has_dims(graph, sink) => scatter::apart(graph, sink, limits)?,
         _ => None,
     };
     Ok(two.map_or(SmallVec::from_iter([sink]), SmallVec::from))
@@ -73,7 +69,7 @@ pub fn lower_observed(
     target: &Target,
     observe: &mut Observe,
 ) -> Result<LinearKernel> {
-    observe(passes::INPUT, &graph, sink);
+    observe(pass::INPUT, &graph, sink);
     if let Some(by_hand) = by_hand {
         return written_stages(graph, sink, by_hand, target, observe);
     }
@@ -135,7 +131,7 @@ fn optimized(scheduler: Scheduler, space: &Space, observe: &mut Observe) -> Resu
     let params = params(scheduler.graph(), scheduler.kernel().sink);
     checked("rangeify", || verify::ranges(scheduler.graph(), scheduler.kernel().sink))?;
     let (graph, sink) = scheduler.build(space)?;
-    observe(passes::SCHEDULED, &graph, sink);
+    observe(pass::SCHEDULED, &graph, sink);
     checked("optimize", || verify::ranges(&graph, sink))?;
     Ok((graph, sink, params))
 }
@@ -153,7 +149,7 @@ pub(crate) fn written_stages(
     checked("rangeify", || verify::ranges(&graph, sink))?;
     checked("rangeify", || verify::barriers(&graph, sink))?;
     let sink = written::vectorize(&mut graph, sink, target)?;
-    observe(passes::SCHEDULED, &graph, sink);
+    observe(pass::SCHEDULED, &graph, sink);
     checked("optimize", || verify::ranges(&graph, sink))?;
     let mut kernel = finish_observed(graph, sink, name, target, observe)?;
     kernel.params = params;
@@ -177,7 +173,7 @@ pub(crate) fn finish_ordered(
     target: &Target,
     observe: &mut Observe,
 ) -> Result<LinearKernel> {
-    observe(passes::SCHEDULED, &graph, sink);
+    observe(pass::SCHEDULED, &graph, sink);
     checked("optimize", || verify::ranges(&graph, sink))?;
     finish_observed(graph, sink, name, target, observe)
 }
@@ -190,7 +186,7 @@ fn finish_observed(
     observe: &mut Observe,
 ) -> Result<LinearKernel> {
     let params = params(&graph, sink);
-    let linear = passes::run(passes::LOWERING, &mut graph, sink, target, observe)?;
+    let linear = pass::run(passes::LOWERING, &mut graph, sink, target, observe)?;
     let (local_offsets, scratch_bytes) = plan::locals(&graph, linear);
     Ok(LinearKernel {
         by_hand: None,
@@ -211,14 +207,6 @@ pub(crate) fn has_prologue(kernel: &LinearKernel) -> bool {
     let mut order = graph.sources(kernel.linear).iter().copied();
     let first = order.find(|&node| graph.op(node) == Op::Range);
     first.is_some_and(|node| !matches!(graph.arg(node), Arg::Range { axis: AxisType::Global, .. }))
-}
-
-/// Runs a verifier, where verifiers run.
-pub(crate) fn checked(stage: &str, check: impl FnOnce() -> Result<()>) -> Result<()> {
-    if cfg!(debug_assertions) || profile::verifies() {
-        check().map_err(|error| error.help(format!("this is a mistake of the compiler, found after {stage}")))?;
-    }
-    Ok(())
 }
 
 /// Trips of the GLOBAL Range of a kernel in range form.
@@ -244,7 +232,7 @@ fn is_global(graph: &Graph, node: NodeId) -> bool {
 pub(crate) fn params(graph: &Graph, sink: NodeId) -> usize {
     let live = graph.reachable(&[sink]);
     let slots = live.iter().filter_map(|&node| param_slot(graph, node));
-    slots.max().map_or(0, |slot| slot as usize + 1) + parts::has_dims(graph, sink) as usize
+    slots.max().map_or(0, |slot| slot as usize + 1) + loops::has_dims(graph, sink) as usize
 }
 
 /// The slot of a Param that is memory.

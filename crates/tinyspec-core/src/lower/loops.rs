@@ -1,6 +1,6 @@
-//! Loops around effects.
+//! Loops around effects, and the sizes of them that are still open.
 
-use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
 
 /// `loops` around `effect`, the last of them innermost.
 pub(crate) fn closed(graph: &mut Graph, effect: NodeId, loops: &[NodeId]) -> Result<NodeId> {
@@ -13,4 +13,10 @@ pub(crate) fn grouped(graph: &mut Graph, effects: &[NodeId]) -> Result<NodeId> {
         [effect] => Ok(effect),
         _ => graph.add(Op::Group, effects, Arg::None),
     }
+}
+
+/// Named dims are left in the kernel.
+pub(crate) fn has_dims(graph: &Graph, sink: NodeId) -> bool {
+    let is_dim = |node: &NodeId| graph.op(*node) == Op::Param && graph.dtype(*node) == DType::Index;
+    graph.reachable(&[sink]).iter().any(is_dim)
 }

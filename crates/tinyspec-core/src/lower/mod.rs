@@ -1,22 +1,16 @@
 //! The lowering pipeline: one module per row of the spec's table, in its order.
 
-pub(crate) mod blueprint;
-pub(crate) mod callify;
-mod changing;
 pub mod expand;
-pub(crate) mod fallback;
 pub(crate) mod fold;
 pub mod kernel;
 pub mod linearize;
 pub(crate) mod live;
 pub(crate) mod loops;
-mod moved;
 pub mod optimize;
 pub(crate) mod parts;
+pub mod pass;
 pub mod passes;
-pub(crate) mod pipeline;
 pub mod plan;
-pub mod program;
 pub mod rangeify;
 pub(crate) mod replace;
 pub mod select;

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_backends::Target;
 use tinyspec_ir::rewrite::substitute;
-use tinyspec_ir::{Arg, AxisType, Builder, DType, Dim, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Result};
 
 /// Terms of a Reduce in a block, and elements of a contiguous output.
 const RUN: i64 = 64;
@@ -294,10 +294,4 @@ impl Nest {
 
 fn next_range_of(graph: &Graph, ranges: &[NodeId]) -> u32 {
     ranges.iter().map(|&range| next_range(graph, range)).max().unwrap_or(0)
-}
-
-/// Named dims are left in the kernel.
-pub(crate) fn has_dims(graph: &Graph, sink: NodeId) -> bool {
-    let is_dim = |node: &NodeId| graph.op(*node) == Op::Param && graph.dtype(*node) == DType::Index;
-    graph.reachable(&[sink]).iter().any(is_dim)
 }

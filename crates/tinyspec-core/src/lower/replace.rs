@@ -1,12 +1,12 @@
 //! A Range replaced by an expression, in scalars and in tiles.
 
-use super::expand::span;
 use super::fold::{self, both, identity, less};
 use super::sum::{self, Sum};
 use super::terms::Sums;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use tinyspec_ir::{Arg, Builder, DType, Error, ErrorKind, Graph, NodeId, Op, Result, dim};
+use tinyspec_ir::dim::{self, show};
+use tinyspec_ir::{Arg, Builder, DType, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 /// The values `roots` with `range` replaced by `position`; reads at a place that depends on it happen where `inside`
 /// holds. `None` where more than values depend on the Range.
@@ -171,4 +171,26 @@ impl Replacement {
         sources[0] = span(graph, &sources)?;
         graph.add(Op::Load, &sources, arg)
     }
+}
+
+/// The address of an access as large as its gate and value: one place may be read under many conditions.
+pub(super) fn span(graph: &mut Graph, access: &[NodeId]) -> Result<NodeId> {
+    let address = access[0];
+    let mut dims = graph.props(address).shape.clone();
+    for &source in &access[1..] {
+        let other = &graph.props(source).shape;
+        dims = dim::broadcast(&dims, other).ok_or_else(|| {
+            let message = format!("tiles {} and {} of one access", show(&dims), show(other));
+            Error::new(ErrorKind::Verify, "expand", message)
+        })?;
+    }
+    let (Op::Index, [buffer, index]) = (graph.op(address), graph.sources(address)) else { return Ok(address) };
+    let extent = |dims: &[Dim]| dims.iter().filter(|dim| !dim.is(1)).count();
+    if extent(&dims) == extent(&graph.props(address).shape) {
+        return Ok(address);
+    }
+    let (buffer, index) = (*buffer, *index);
+    let dims = graph.shape(&dims)?;
+    let index = graph.add(Op::Expand, &[index, dims], Arg::None)?;
+    graph.add(Op::Index, &[buffer, index], Arg::None)
 }

@@ -1,7 +1,7 @@
 //! What all threads of a kernel would copy, each for itself, before its GLOBAL range begins, is copied once, by a kernel
 //! that goes before: its threads copy a part each, into a temporary that the others read.
 
-use super::parts;
+use super::loops;
 use smallvec::SmallVec;
 use tinyspec_backends::Target;
 use tinyspec_ir::rewrite::substitute;
@@ -35,7 +35,7 @@ pub(crate) fn shared(graph: &mut Graph, sink: NodeId, params: usize, target: &Ta
     let is_shared = target.threads > 1
         && target.workgroups.is_none()
         && order.iter().any(|&node| is_global(graph, node))
-        && !parts::has_dims(graph, sink);
+        && !loops::has_dims(graph, sink);
     for filled in order.into_iter().filter(|_| is_shared) {
         let Some((bytes, range)) = copied_before(graph, filled, target) else { continue };
         let (buffer, copy) = (graph.source(filled, 0), graph.source(filled, 1));

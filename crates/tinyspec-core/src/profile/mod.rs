@@ -6,10 +6,8 @@ mod facts;
 mod table;
 
 pub(crate) use facts::{Facts, axes, touched};
-pub(crate) use table::kernel;
+pub(crate) use table::{Launched, kernel};
 
-use crate::lower::optimize::{Estimate, OptOp};
-use crate::search::Source;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -63,13 +61,6 @@ pub(crate) fn verifies() -> bool {
 /// Prints the UOps of a stage.
 pub(crate) fn stage(name: &str, graph: &Graph, roots: &[NodeId]) {
     tinyspec_backends::tell!("── {name}\n{}", tinyspec_ir::text::print(graph, roots));
-}
-
-/// Prints a kernel's schedule, who chose it, and what the cost model says of it.
-pub(crate) fn schedule(kernel: &str, ops: &[OptOp], source: &Source, estimate: &Estimate) {
-    let ops: Vec<String> = ops.iter().map(OptOp::to_string).collect();
-    let ops = if ops.is_empty() { "no optimization".into() } else { ops.join("; ") };
-    tinyspec_backends::tell!("── {kernel}: {ops}\n   {source}; estimated {estimate}");
 }
 
 static PLANS: AtomicU64 = AtomicU64::new(0);

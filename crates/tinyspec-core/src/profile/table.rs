@@ -1,8 +1,7 @@
 //! The table of kernels (`TINYSPEC_DEBUG=2`): a row where one runs for the first time, and at the end of the program the
 //! totals of each, the greatest first.
 
-use crate::execute::size;
-use crate::lower::pipeline::Step;
+use crate::error::size;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::ffi::c_int;
@@ -36,8 +35,23 @@ struct Row {
 
 static TOTALS: Mutex<Option<FxHashMap<Row, Total>>> = Mutex::new(None);
 
+/// A kernel that ran.
+pub(crate) struct Launched<'a> {
+    pub kernel: &'a str,
+    /// Its loops; see [`super::axes`].
+    pub axes: &'a str,
+    /// The user's line.
+    pub line: &'a str,
+    /// Operations.
+    pub work: u64,
+    /// Bytes that it reads and writes.
+    pub bytes: u64,
+    /// Bytes of temporaries of its program.
+    pub arena: u64,
+}
+
 /// Counts a launch: what ran, how fast, and who asked for it.
-pub(crate) fn kernel(step: &Step, time: Duration, arena_bytes: usize) {
+pub(crate) fn kernel(launched: Launched, time: Duration) {
     static BEGIN: Once = Once::new();
     BEGIN.call_once(|| {
         unsafe extern "C" {
@@ -47,15 +61,9 @@ pub(crate) fn kernel(step: &Step, time: Duration, arena_bytes: usize) {
         unsafe { atexit(print_totals) };
         tinyspec_backends::tell!("── kernels as they run for the first time\n{}", heading(""));
     });
-    let one =
-        Total { launches: 1, time, least: time, work: step.kernel.work, bytes: step.bytes, arena: arena_bytes as u64 };
-    let name = Row {
-        kernel: step.kernel.name.clone(),
-        axes: step.kernel.axes.clone(),
-        line: step.location.to_string(),
-        work: one.work,
-        bytes: one.bytes,
-    };
+    let Launched { kernel, axes, line, work, bytes, arena } = launched;
+    let one = Total { launches: 1, time, least: time, work, bytes, arena };
+    let name = Row { kernel: kernel.into(), axes: axes.into(), line: line.into(), work, bytes };
     let is_new = {
         let mut totals = TOTALS.lock().unwrap_or_else(PoisonError::into_inner);
         let total = totals.get_or_insert_default().entry(name.clone()).or_default();

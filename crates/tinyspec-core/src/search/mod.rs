@@ -27,7 +27,7 @@ mod store;
 mod trial;
 
 use crate::Result;
-use crate::execute::Device;
+use crate::device::Device;
 use crate::lower::optimize::{OptOp, Scheduler};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::compare::{difference, tolerance};
-use crate::execute::{Device, Owner, Storage};
+use crate::device::{Device, Owner, Storage};
 use crate::lower::kernel;
 use crate::lower::optimize::moves::{Candidate, candidate};
 use crate::lower::optimize::{OptOp, Scheduler};

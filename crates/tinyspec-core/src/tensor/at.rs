@@ -3,7 +3,7 @@
 use super::methods::{Call, Operand};
 use super::{Tensor, select};
 use crate::Result;
-use crate::lower::callify::Walk;
+use crate::lazy::Walk;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 use std::panic::Location;
 use tinyspec_ir::ops::pick;

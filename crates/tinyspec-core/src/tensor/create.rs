@@ -1,8 +1,9 @@
 //! Tensors from data, and tensors of constants.
 
-use super::{Element, Node, Tensor, apply};
+use super::{Element, Tensor, apply};
 use crate::Result;
-use crate::execute::{Owner, Storage, default_device};
+use crate::device::{Owner, Storage, default_device};
+use crate::lazy::Node;
 use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::eval::from_storage;

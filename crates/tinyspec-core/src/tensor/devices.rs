@@ -1,7 +1,7 @@
 //! Where a tensor's value is: on a device, or on a tuple of devices.
 
 use super::{Tensor, apply};
-use crate::execute::device;
+use crate::device::device;
 use crate::{Error, Result};
 use std::panic::Location;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Gradients of lazy tensors: the graph of the loss goes through the language's gradient and comes back lazy.
 
-use super::{LazyBuilder, Node, Tensor};
+use super::Tensor;
 use crate::execute::settled_walk;
-use crate::function::Body;
+use crate::lazy::{Body, LazyBuilder, Node};
 use crate::{Error, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;

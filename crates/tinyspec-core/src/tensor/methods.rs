@@ -1,6 +1,7 @@
 //! Tensor methods: generated from the one method table of the language.
 
-use super::{LazyBuilder, Tensor};
+use super::Tensor;
+use crate::lazy::LazyBuilder;
 use crate::tensor::create::{IntoShape, Scalar};
 use crate::{Error, Result};
 use std::panic::Location;

@@ -1,9 +1,9 @@
 //! The lazy tensor: a value that is computed when it is read.
 
+mod apply;
 #[cfg(feature = "ndarray")]
 mod arrays;
 mod at;
-mod builder;
 pub mod collectives;
 mod create;
 mod custom;
@@ -13,10 +13,7 @@ mod eight_bits;
 mod element;
 mod grad;
 mod gradcheck;
-mod history;
-mod identity;
 mod methods;
-mod node;
 #[cfg(feature = "npy")]
 mod npy;
 mod operators;
@@ -24,10 +21,9 @@ mod random;
 mod realize;
 mod select;
 mod show;
-mod written;
 
+pub(crate) use apply::{apply, apply_many};
 pub use at::{IntoPick, IntoPicks, NewAxis, Pick, Rest, stepped};
-pub(crate) use builder::{LazyBuilder, apply, apply_many};
 pub(crate) use create::from_bytes;
 pub use create::{IntoShape, Scalar};
 pub use devices::IntoDevice;
@@ -37,15 +33,12 @@ pub use element::Element;
 pub(crate) use grad::connected;
 pub use grad::{grad, grad_or_zeros};
 pub use gradcheck::{GradcheckOptions, gradcheck};
-pub(crate) use history::{History, Opening, Program};
-pub(crate) use identity::{Identity, Who};
 pub use methods::{IntoAxes, Operand};
-pub(crate) use node::{Node, Sources, View};
 pub use random::{random_state, set_random_state, set_seed};
 pub use realize::realize_all;
-pub(crate) use written::is_one_of_few;
 
-use crate::execute::Device;
+use crate::device::Device;
+use crate::lazy::Node;
 use crate::{Error, Result};
 use std::panic::Location;
 use std::sync::Arc;

@@ -1,8 +1,9 @@
 //! Random tensors: Threefry over a counter, from a key that the process draws for each tensor.
 
 use super::create::{IntoShape, from_bytes};
-use super::{Element, LazyBuilder, Tensor, apply};
+use super::{Element, Tensor, apply};
 use crate::Result;
+use crate::lazy::LazyBuilder;
 use std::panic::Location;
 use std::sync::{Mutex, PoisonError};
 use tinyspec_ir::ops::{draw, random};

@@ -1,7 +1,8 @@
 //! From lazy to computed: everything that is asked for is scheduled as one graph.
 
-use super::{Element, Node, Tensor};
+use super::{Element, Tensor};
 use crate::execute::realize;
+use crate::lazy::Node;
 use crate::{Error, Result};
 use std::panic::Location;
 use std::sync::Arc;

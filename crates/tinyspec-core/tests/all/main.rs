@@ -27,6 +27,7 @@ mod indexing;
 mod kernels;
 mod large_sums;
 mod launches;
+mod layers;
 mod linear_algebra;
 mod lowering;
 mod memory_bound;

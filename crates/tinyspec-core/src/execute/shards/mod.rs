@@ -11,18 +11,8 @@ pub(super) use moves::{beside, move_to_device};
 
 use super::realize;
 use crate::Result;
-use crate::lower::callify::Walk;
-use crate::tensor::{History, Node};
+use crate::lazy::{History, Node, Walk};
 use std::sync::Arc;
-
-/// The value of a tensor on a tuple of devices.
-#[derive(Clone)]
-pub(crate) struct Shards {
-    /// The axis that is cut into equal parts; without one every device has the whole value.
-    pub axis: Option<u32>,
-    /// One tensor a device, in the order of the tuple.
-    pub parts: Arc<[Arc<Node>]>,
-}
 
 /// Computes `roots`, which are all on the devices `names`.
 pub(super) fn run(roots: &[Arc<Node>], walk: &Walk, names: &[Arc<str>]) -> Result<()> {

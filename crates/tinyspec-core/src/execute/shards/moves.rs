@@ -1,15 +1,13 @@
 //! Copies between devices: from one to one, to the parts of a tuple, and from these back to one.
 
-use crate::execute::ranged::part;
-use crate::execute::{Device, Owner, Storage, device, realize};
-use crate::tensor::{History, LazyBuilder, Node};
+use crate::device::{Device, Owner, Storage, device};
+use crate::execute::realize;
+use crate::lazy::{History, LazyBuilder, Node, Shards, part};
 use crate::{Error, Result};
 use std::sync::Arc;
 use tinyspec_ir::Device as DeviceId;
 use tinyspec_ir::ops::movement;
 use tinyspec_ir::{AddrSpace, Arg, Builder, Dim, ErrorKind, NodeId, Op, cut};
-
-use super::Shards;
 
 /// Does a `to(device)`, whose source is computed.
 pub(in crate::execute) fn move_to_device(node: &Arc<Node>) -> Result<()> {
@@ -20,7 +18,7 @@ pub(in crate::execute) fn move_to_device(node: &Arc<Node>) -> Result<()> {
         (None, DeviceId::Single(name)) => {
             let (from, start) = part(&source).ok_or_else(|| refused("the source has no value"))?;
             let bytes = node.props.element_count().as_const().unwrap_or_default() as usize * node.props.dtype.size();
-            let storage = Storage::allocate(&device(name)?, bytes, &Owner::node(node))?;
+            let storage = Storage::allocate(&device(name)?, bytes, &node.owner())?;
             storage.copy(&from, start)?;
             node.become_buffer(Arc::new(storage), computed);
         }

@@ -1,9 +1,8 @@
 //! From a graph over values on a tuple of devices to a lazy graph a device.
 
-use super::Shards;
 use super::moves::{on, placed};
-use crate::lower::callify::{Callified, Numbers};
-use crate::tensor::{LazyBuilder, Node};
+use crate::lazy::callify::{Callified, Numbers};
+use crate::lazy::{LazyBuilder, Node, Shards};
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;
 use std::panic::Location;

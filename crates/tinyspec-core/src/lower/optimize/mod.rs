@@ -33,11 +33,20 @@ pub use repeat::Repeat;
 pub use space::{Axis, Space};
 pub use words::Product;
 
-use super::kernel::Observe;
-use super::passes;
+use super::pass::{self, Form, Observe, Pass, Stage, pass};
 use online::Online;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Graph, NodeId, Result};
+
+/// Passes before the schedule, which bring a kernel into canonical form.
+#[rustfmt::skip]
+pub const CANONICAL: &[Pass] = &[
+    pass(Stage::Optimize, "domains",     Form::Ranges, Form::Ranges, |graph, sink, _| windows::simplify(graph, sink)),
+    pass(Stage::Optimize, "rename",      Form::Ranges, Form::Ranges, |graph, sink, _| separate::separate(graph, sink)),
+    pass(Stage::Optimize, "delinearize", Form::Ranges, Form::Ranges, |graph, sink, _| delinearize::delinearize(graph, sink)),
+    pass(Stage::Optimize, "strict",      Form::Ranges, Form::Ranges, |graph, sink, _| words::as_written(graph, sink)),
+    pass(Stage::Optimize, "signs",       Form::Ranges, Form::Ranges, bounds::write),
+];
 
 /// A kernel in range form, read once, that schedules can be tried on.
 #[derive(Clone)]
@@ -69,7 +78,7 @@ impl<'t> Scheduler<'t> {
     ) -> Result<Scheduler<'t>> {
         let online = Online::of(&mut graph, sink, target)?;
         let is_strict = words::is_strict(&graph, sink);
-        let sink = passes::run(passes::CANONICAL, &mut graph, sink, target, observe)?;
+        let sink = pass::run(CANONICAL, &mut graph, sink, target, observe)?;
         let mut kernel = Kernel::new(&mut graph, sink)?;
         kernel.product = kernel.product.filter(|_| !is_strict);
         kernel.repeats = repeat::find(&mut graph, &kernel, target)?;

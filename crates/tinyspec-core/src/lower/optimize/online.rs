@@ -17,7 +17,7 @@ mod cost;
 mod form;
 
 use super::cost::Estimate;
-use crate::lower::parts;
+use crate::lower::loops;
 pub use blocking::Blocking;
 pub(crate) use blocking::Lengths;
 use form::Form;
@@ -35,7 +35,7 @@ pub(crate) struct Online {
 impl Online {
     /// Reads a kernel; `None` where it stores anything else, or has sizes that are no numbers.
     pub fn of(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<Option<Online>> {
-        if parts::has_dims(graph, sink) {
+        if loops::has_dims(graph, sink) {
             return Ok(None);
         }
         let Some(form) = Form::of(graph, sink, target)? else { return Ok(None) };

@@ -23,6 +23,7 @@ mod narrow;
 mod nested;
 mod online;
 mod overwrite;
+mod passes;
 mod siblings;
 mod split;
 mod tile;
@@ -32,13 +33,14 @@ mod written;
 
 pub use alike::alike;
 pub use assembled::parted;
-pub(super) use blocks::block_products;
+use blocks::block_products;
 pub use fusion::{Costs, Decision, Reason};
-pub(super) use levels::in_levels;
+use levels::in_levels;
 pub use overwrite::{Overwrite, overwrite};
-pub(super) use split::split_reduces;
+pub use passes::{DIVIDE, SIMPLIFY, TensorPass, run_on_tensors};
+use split::split_reduces;
 
-use super::{optimize, passes};
+use super::optimize;
 use assembled::Assembled;
 use movement::{elements, locate, shape};
 use online::Online;
@@ -161,7 +163,7 @@ fn rangeify_by(
     target: &Target,
     unfused: &FxHashSet<NodeId>,
 ) -> Result<Schedule> {
-    let divided = passes::run_on_tensors(passes::DIVIDE, graph, outputs, costs, target)?;
+    let divided = run_on_tensors(DIVIDE, graph, outputs, costs, target)?;
     let (graph, outputs) = divided.as_ref().map_or((graph, outputs), |(graph, outputs)| (graph, &outputs[..]));
     let mut refused = Refused { unfused: unfused.clone(), ..Refused::default() };
     let mut in_blocks = FxHashSet::default();

@@ -8,13 +8,13 @@ pub type Row = (&'static [Op], &'static [&'static str], &'static [&'static str])
 /// A row for the ops that share files and tests.
 #[rustfmt::skip]
 pub const ROWS: &[Row] = &[
-    (&[Param], &["crates/tinyspec-core/src/lower/callify.rs", "crates/tinyspec-core/src/lower/rangeify/close.rs"],
+    (&[Param], &["crates/tinyspec-core/src/lazy/callify.rs", "crates/tinyspec-core/src/lower/rangeify/close.rs"],
         &["crates/tinyspec-core/tests/all/functions.rs::a_named_dim_binds_at_each_call"]),
-    (&[Buffer], &["crates/tinyspec-core/src/lower/plan.rs", "crates/tinyspec-core/src/lower/blueprint.rs"],
+    (&[Buffer], &["crates/tinyspec-core/src/lower/plan.rs", "crates/tinyspec-core/src/compile/blueprint.rs"],
         &["crates/tinyspec-core/tests/all/tensors.rs::clones_share_what_is_computed"]),
     (&[Const], &["crates/tinyspec-ir/src/arg.rs", "crates/tinyspec-core/src/lower/rangeify/values.rs"],
         &["crates/tinyspec-core/tests/all/tensors.rs::constants_and_empty_tensors"]),
-    (&[Binary], &["crates/tinyspec-core/src/lower/blueprint.rs", "crates/tinyspec-ir/src/kernel.rs"],
+    (&[Binary], &["crates/tinyspec-core/src/compile/blueprint.rs", "crates/tinyspec-ir/src/kernel.rs"],
         &["tests/kernels/calls.rs::a_function_calls_a_kernel"]),
     (&[Permute, Flip, Reshape, Expand, Pad, Shrink], &["crates/tinyspec-core/src/lower/rangeify/movement.rs"],
         &["crates/tinyspec-backends/tests/all/tensor_interpreter.rs::movement", "crates/tinyspec-core/tests/all/rangeify/random.rs::random_graphs_keep_their_meaning"]),
@@ -30,7 +30,7 @@ pub const ROWS: &[Row] = &[
         &["crates/tinyspec-core/tests/all/lowering.rs::reductions_along_either_axis", "crates/tinyspec-core/tests/all/lowering.rs::empty_reductions_give_the_identity"]),
     (&[Function, Tuple, GetTuple], &["crates/tinyspec-ir/src/function/inline.rs"],
         &["crates/tinyspec-core/tests/all/functions.rs::functions_nest_and_have_gradients"]),
-    (&[Call], &["crates/tinyspec-core/src/lower/blueprint.rs", "crates/tinyspec-ir/src/verify/schedule.rs"],
+    (&[Call], &["crates/tinyspec-core/src/compile/blueprint.rs", "crates/tinyspec-ir/src/verify/schedule.rs"],
         &["crates/tinyspec-backends/tests/all/range_interpreter.rs::a_schedule_passes_states_from_call_to_call"]),
     (&[Load], &["crates/tinyspec-core/src/lower/rangeify/values.rs", "crates/tinyspec-backends/src/llvm/render.rs"],
         &["crates/tinyspec-backends/tests/all/linear_interpreter.rs::a_false_gate_touches_no_memory", "crates/tinyspec-backends/tests/all/range_interpreter.rs::gates_guard_and_their_lack_is_an_error", "tests/ops/gates.rs::reads_outside_and_under_conditions_are_gated_loads"]),
@@ -92,6 +92,6 @@ pub const ROWS: &[Row] = &[
         &["crates/tinyspec-ir/tests/all/eval.rs::words_hold_two_factors", "crates/tinyspec-core/tests/all/lowering.rs::any_schedule_computes_the_same", "crates/tinyspec-backends/tests/all/llvm_render/ops.rs::products_of_words_are_those_of_eval_op"]),
     (&[Custom], &["crates/tinyspec-core/src/tensor/custom.rs", "crates/tinyspec-macros/src/kernel/trace/function.rs", "crates/tinyspec-backends/src/llvm/render/custom.rs"],
         &["tests/kernels/custom.rs::custom_code_computes_its_value_on_every_device", "tests/kernels/custom.rs::custom_code_that_is_none_is_an_error_that_names_it"]),
-    (&[Program, Source], &["crates/tinyspec-core/src/lower/program.rs", "crates/tinyspec-core/src/function/program.rs"],
+    (&[Program, Source], &["crates/tinyspec-core/src/compile/program.rs", "crates/tinyspec-core/src/function/program.rs"],
         &["tests/kernels/programs.rs::a_program_is_what_runs_and_runs_by_itself", "tests/kernels/programs.rs::a_program_that_was_printed_is_the_same_program"]),
 ];

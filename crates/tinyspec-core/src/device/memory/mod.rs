@@ -3,12 +3,9 @@
 mod limit;
 mod owner;
 mod pool;
-mod report;
 mod storage;
 
 pub(crate) use limit::{from_environment, size_of_environment};
 pub(crate) use owner::Owner;
 pub(crate) use pool::Pool;
-pub(crate) use report::size;
-pub use report::{Held, MemoryReport};
 pub(crate) use storage::Storage;

@@ -1,7 +1,13 @@
-//! The registry of devices by name.
+//! Devices: the registry of them by name, and their memory.
 
-use super::memory::{self, MemoryReport, Pool};
+mod built_in;
+mod memory;
+
+pub(crate) use memory::{Owner, Storage, size_of_environment};
+
+use crate::error::MemoryReport;
 use crate::{Error, Result, profile};
+use memory::Pool;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -149,11 +155,11 @@ pub fn device(name: &str) -> Result<Arc<Device>> {
         return Ok(device.clone());
     }
     profile::check_environment()?;
-    let Some((kind, open)) = super::built_in::find(name) else {
-        super::built_in::check_chip(name)?;
-        let mut known: Vec<&str> = super::built_in::names().collect();
+    let Some((kind, open)) = built_in::find(name) else {
+        built_in::check_chip(name)?;
+        let mut known: Vec<&str> = built_in::names().collect();
         let mut others: Vec<&str> =
-            registry.keys().map(|name| &**name).filter(|name| super::built_in::find(name).is_none()).collect();
+            registry.keys().map(|name| &**name).filter(|name| built_in::find(name).is_none()).collect();
         others.sort_unstable();
         known.extend(others);
         return Err(Error::UnknownDevice { op: None, name: name.into(), known: known.join(", "), location: None });
@@ -184,7 +190,7 @@ pub fn default_device() -> Result<Arc<Device>> {
             }
             error => error,
         })?,
-        None => device(super::built_in::DEVICES[0].0)?,
+        None => device(built_in::DEVICES[0].0)?,
     };
     Ok(default.insert(opened).clone())
 }

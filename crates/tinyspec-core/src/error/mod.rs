@@ -1,6 +1,12 @@
 //! The error of the face: everything below it, wrapped once.
 
-use crate::execute::{MemoryReport, Mismatch};
+mod memory;
+mod mismatch;
+
+pub use memory::{Held, MemoryReport};
+pub(crate) use memory::{LARGEST_TOLD, size};
+pub use mismatch::Mismatch;
+
 use tinyspec_backends::BackendError;
 use tinyspec_backends::settings::UnknownSetting;
 use tinyspec_ir::{ErrorKind, Location};

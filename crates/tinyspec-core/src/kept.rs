@@ -1,6 +1,6 @@
 //! Caches with a limit in bytes: what was not used for the longest time is given back.
 
-use crate::execute::memory;
+use crate::device::size_of_environment;
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
@@ -40,7 +40,7 @@ pub fn limit_plans(bytes: u64) {
 fn limit() -> Result<u64> {
     match LIMIT.load(Ordering::Relaxed) {
         UNKNOWN => {
-            let limit = memory::size_of_environment(VARIABLE)?.unwrap_or(USUAL);
+            let limit = size_of_environment(VARIABLE)?.unwrap_or(USUAL);
             // Somebody may have set another one meanwhile.
             let known = LIMIT.compare_exchange(UNKNOWN, limit, Ordering::Relaxed, Ordering::Relaxed);
             Ok(known.map_or_else(|set| set, |_| limit))

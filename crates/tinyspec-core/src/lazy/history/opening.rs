@@ -1,9 +1,8 @@
 //! Back along histories: computed tensors in a graph for gradients, as far as these depend on what is asked for.
 
 use super::{Computed, GENERATIONS, History, Past};
-use crate::lower::callify::{param, twin};
-use crate::tensor::identity::{Identity, Who};
-use crate::tensor::node::Node;
+use crate::lazy::callify::{param, twin};
+use crate::lazy::{Identity, Node, Who};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 //! are inputs of the compiled program instead of parts of it, so that one program serves all of them.
 
 use super::moved::{Moved, Offsets};
+use super::{Node, is_one_of_few, part};
 use crate::Result;
-use crate::execute::{Device, Owner, Storage, device_of, part};
-use crate::tensor::{Node, is_one_of_few};
+use crate::device::{Device, Storage, device_of};
 use rustc_hash::FxHashMap;
 use std::panic::Location;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ const KINDS: u32 = 64;
 
 fn number_data(node: &Arc<Node>, number: Const, device: &Arc<Device>) -> Result<Option<Change>> {
     let bytes = number.dtype.size();
-    let data = Storage::allocate(device, bytes, &Owner::node(node))?;
+    let data = Storage::allocate(device, bytes, &node.owner())?;
     data.write(&to_storage(number.dtype, number.bits).to_le_bytes()[..bytes])?;
     Ok(Some(Change::Data(Arc::new(data))))
 }
@@ -77,7 +77,7 @@ fn part_data(node: &Arc<Node>, whole: &Arc<Storage>, start: usize) -> Result<Opt
     if bytes == 0 || bytes > MOST_BYTES {
         return Ok(None);
     }
-    let copy = Storage::allocate(whole.device(), bytes, &Owner::node(node))?;
+    let copy = Storage::allocate(whole.device(), bytes, &node.owner())?;
     copy.copy(whole, start)?;
     Ok(Some(Change::Data(Arc::new(copy))))
 }

@@ -1,8 +1,7 @@
 //! The builder of lazy nodes: composed ops are written once over [`Builder`] and make arena nodes or these.
 
+use super::Body;
 use super::node::{Node, Sources};
-use crate::function::Body;
-use crate::tensor::Tensor;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -13,9 +12,7 @@ use std::thread::LocalKey;
 use tinyspec_ir::dim::static_shape;
 use tinyspec_ir::function::OwnGradient;
 use tinyspec_ir::ops::movement;
-use tinyspec_ir::{
-    AddrSpace, Arg, Builder, Const, ContentHash, DType, Device, Dim, Error, NodeId, Op, Props, Result, Shape,
-};
+use tinyspec_ir::{AddrSpace, Arg, Builder, Const, ContentHash, DType, Device, Dim, NodeId, Op, Props, Result, Shape};
 
 /// Lives for one method call; a `NodeId` is a position in its list.
 pub struct LazyBuilder {
@@ -117,7 +114,7 @@ impl Builder for LazyBuilder {
     }
 
     /// The number keeps its line: where a line writes a different number in each program, such as a rate that falls from
-    /// step to step, the number becomes an input (`lower::changing`). A bool has two values, so it stays a constant.
+    /// step to step, the number becomes an input (`lazy::changing`). A bool has two values, so it stays a constant.
     fn number(&mut self, value: Const) -> NodeId {
         let written = self.location.filter(|_| !matches!(value.dtype, DType::Bool | DType::Index));
         match written.and_then(|location| Node::number(value, location).ok()) {
@@ -208,32 +205,4 @@ thread_local! {
 /// Works on what this thread knows; a thread that ends knows nothing.
 fn known<K, T>(of: &'static LocalKey<RefCell<K>>, work: impl FnOnce(&mut K) -> T) -> Option<T> {
     of.try_with(|known| known.try_borrow_mut().ok().map(|mut known| work(&mut known))).ok().flatten()
-}
-
-/// The result of `build` on lazy nodes; the first error among the inputs, or that of `build`, becomes the tensor.
-pub(crate) fn apply(
-    location: &'static Location<'static>,
-    inputs: &[&Tensor],
-    build: impl FnOnce(&mut LazyBuilder, &[NodeId]) -> Result<NodeId>,
-) -> Tensor {
-    match apply_many(location, inputs, |builder, nodes| Ok(vec![build(builder, nodes)?])) {
-        Ok(mut tensors) => tensors.pop().unwrap_or_else(|| unreachable!("one result was built")),
-        Err(error) => Tensor::failed(error),
-    }
-}
-
-/// As [`apply`], for several results.
-pub(crate) fn apply_many(
-    location: &'static Location<'static>,
-    inputs: &[&Tensor],
-    build: impl FnOnce(&mut LazyBuilder, &[NodeId]) -> Result<Vec<NodeId>>,
-) -> crate::Result<Vec<Tensor>> {
-    let mut builder = LazyBuilder::new(location);
-    let mut nodes = Vec::with_capacity(inputs.len());
-    for input in inputs {
-        nodes.push(builder.import(input.node()?.clone()));
-    }
-    let located = |error: Error| crate::Error::from(error.at(location));
-    let results = build(&mut builder, &nodes).map_err(located)?;
-    Ok(results.into_iter().map(|node| Tensor::from_node(builder.node(node))).collect())
 }

@@ -4,10 +4,8 @@
 //! The walk alone gives the key of the plan cache; the graph is built only for a program not seen before.
 
 use super::changing::{Change, Changing, changing};
-use super::moved;
-use crate::execute::{Storage, default_device};
-use crate::function;
-use crate::tensor::{Identity, Node, Opening, Program, Sources, View, Who, is_one_of_few};
+use super::{Identity, Node, Opening, Program, Sources, View, Who, is_one_of_few, moved, sizes};
+use crate::device::{Storage, default_device};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::hash::Hash;
@@ -483,7 +481,7 @@ fn is_ranged_result(node: &Node) -> bool {
         let sources = call.sources();
         let is_elsewhere = |argument: &Arc<Node>| matches!(argument.device(), Some(Device::Many(_)));
         let body = sources.first().and_then(|tuple| tuple.body());
-        !sources.iter().any(is_elsewhere) && body.is_some_and(|body| function::sizes(&body, &sources[1..]).is_some())
+        !sources.iter().any(is_elsewhere) && body.is_some_and(|body| sizes(&body, &sources[1..]).is_some())
     })
 }
 

@@ -1,13 +1,13 @@
 //! Functions whose dims have declared bounds: planned once, for all sizes within them.
 
-use super::Body;
-use crate::execute::{Device, Kept};
-use crate::lower::blueprint::Blueprint;
-use crate::lower::pipeline::{self, Plan};
-use crate::tensor::{Node, Program};
+use super::blueprint::Blueprint;
+use super::pipeline;
+use super::plan::Plan;
+use crate::device::Device;
+use crate::kept::Kept;
+use crate::lazy::{Body, Node, Program, Sizes, number};
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 use std::hash::Hash;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use tinyspec_ir::dim::Name;
@@ -16,9 +16,6 @@ use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, ContentHasher, DType, Di
 
 /// More plans than this are not kept: each is made by arithmetic alone.
 const KEPT_PLANS: usize = 256;
-
-/// Sizes of the ranged dims, in the order of [`Body::ranged`].
-pub(crate) type Sizes = SmallVec<[i64; 4]>;
 
 /// A function's kernels, for all sizes within the bounds of its dims.
 pub(crate) struct Ranged {
@@ -29,19 +26,6 @@ pub(crate) struct Ranged {
     dims: Vec<Name>,
     blueprint: Blueprint,
     plans: Mutex<FxHashMap<Sizes, Arc<Plan>>>,
-}
-
-/// The sizes that a call gives the ranged dims of `body`: its arguments are tensors first, then dims. None where the body
-/// has no such dim, or one is no number yet.
-pub(crate) fn sizes(body: &Body, arguments: &[Arc<Node>]) -> Option<Sizes> {
-    let size = |name: &Name| number(arguments.get(name.slot as usize)?);
-    if body.ranged().is_empty() { None } else { body.ranged().iter().map(size).collect() }
-}
-
-/// The number that an index argument is.
-fn number(node: &Node) -> Option<i64> {
-    let value = node.props.value.as_deref()?.first()?;
-    value.as_const().filter(|_| node.props.dtype == DType::Index && node.props.shape.is_empty())
 }
 
 impl Ranged {
@@ -144,7 +128,7 @@ impl Ranged {
 }
 
 /// A result that is an argument as it stands still needs a buffer of its own.
-pub(super) fn own(graph: &mut Graph, results: Vec<NodeId>) -> tinyspec_ir::Result<Vec<NodeId>> {
+pub(crate) fn own(graph: &mut Graph, results: Vec<NodeId>) -> tinyspec_ir::Result<Vec<NodeId>> {
     let mut own = |node| match graph.op(node) {
         Op::Param => graph.add(Op::Contiguous, &[node], Arg::Stored),
         _ => Ok(node),

@@ -2,7 +2,7 @@
 //! that repeated steps neither allocate nor fault pages in.
 
 use super::Owner;
-use super::report::{Held, MemoryReport, TOLD};
+use crate::error::{Held, LARGEST_TOLD, MemoryReport};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tinyspec_backends::Memory;
@@ -106,7 +106,7 @@ impl Pool {
             buffers: held.len(),
             largest: held
                 .into_iter()
-                .take(TOLD)
+                .take(LARGEST_TOLD)
                 .map(|(_, owner, bytes)| Held {
                     what: owner.to_string(),
                     bytes: bytes as u64,

@@ -1,8 +1,8 @@
 //! Program: a kernel with its instructions, its source and its machine code (the spec's Render, "Codegen Ops").
 
-use super::{kernel, plan};
 use crate::Result;
-use crate::execute::Device;
+use crate::device::Device;
+use crate::lower::{kernel, plan};
 use std::sync::Arc;
 use tinyspec_backends::{Grid, LinearKernel};
 use tinyspec_ir::{Arg, Builder, ErrorKind, Graph, NodeId, Op};

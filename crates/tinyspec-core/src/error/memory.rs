@@ -5,7 +5,7 @@ use std::fmt;
 use tinyspec_ir::Location;
 
 /// So many of the largest buffers are told.
-pub(super) const TOLD: usize = 8;
+pub(crate) const LARGEST_TOLD: usize = 8;
 
 /// A buffer that is in use.
 #[derive(Clone, PartialEq, Eq, Debug)]

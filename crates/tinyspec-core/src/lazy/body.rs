@@ -47,7 +47,7 @@ impl Body {
     }
 
     /// Refuses sizes that it cannot compute with.
-    pub(super) fn fits(&self, signature: &Signature, sizes: &[Dim]) -> Result<()> {
+    pub(crate) fn fits(&self, signature: &Signature, sizes: &[Dim]) -> Result<()> {
         if signature.dims.is_empty() {
             return Ok(());
         }

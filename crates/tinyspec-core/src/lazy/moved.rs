@@ -1,9 +1,9 @@
 //! Windows at offsets that are data: a part of a tensor, or a tensor inside a larger one, where each run of a program has it
 //! elsewhere.
 
+use super::Node;
 use crate::Result;
-use crate::execute::{Device, Owner, Storage};
-use crate::tensor::{Element, Node};
+use crate::device::{Device, Owner, Storage};
 use smallvec::SmallVec;
 use std::panic::Location;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Offsets {
     pub fn moved(&self, device: &Arc<Device>, line: &'static Location<'static>) -> Result<Moved> {
         let numbers: SmallVec<[i32; 4]> = self.offsets.iter().map(|&offset| offset as i32).collect();
         let shape = Shape::from_iter([Dim::from(numbers.len())]);
-        let bytes = i32::bytes(&numbers);
+        let bytes = bytemuck::cast_slice(&numbers);
         let data = Storage::allocate(device, bytes.len(), &Owner::tensor(DType::I32, &shape, Some(line)))?;
         data.write(bytes)?;
         Ok(Moved(Node::buffer(Arc::new(data), DType::I32, &shape, Some(line))?))

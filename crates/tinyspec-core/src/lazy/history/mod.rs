@@ -14,9 +14,8 @@ pub(crate) use program::Program;
 use super::identity::{Identity, Who};
 use super::node::Node;
 use crate::Result;
-use crate::execute::Kept;
-use crate::function::Body;
-use crate::lower::callify::Walk;
+use crate::kept::Kept;
+use crate::lazy::{Body, Walk};
 use std::sync::{Arc, LazyLock, Weak};
 use tinyspec_ir::{Arg, ContentHash, DType, Dim, NodeId};
 

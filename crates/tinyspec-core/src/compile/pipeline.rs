@@ -1,15 +1,18 @@
 //! The driver of the lowering: from a stateless tensor graph to launches, one stage after the other.
 
 use super::blueprint::Blueprint;
+use super::compared::reference_of;
 use super::fallback::{self, Attempt, Failure};
-use super::optimize::Scheduler;
+use super::plan::{Kernel, Plan};
 use super::program::{self, Rendered};
-use super::rangeify::{self, ByHand, Costs, KernelCall, Overwrite, Schedule};
-use super::{kernel, parts, passes};
 use crate::cache;
-use crate::execute::{Compared, Device, Storage, reference_of};
+use crate::device::Device;
+use crate::lower::optimize::{Estimate, OptOp, Scheduler};
+use crate::lower::pass::{self, checked};
+use crate::lower::rangeify::{self, ByHand, Costs, KernelCall, Overwrite, Schedule};
+use crate::lower::{kernel, loops, parts, passes};
 use crate::profile::{self, Level};
-use crate::search;
+use crate::search::{self, Source};
 use crate::threads::compilers;
 use crate::{Error, Result};
 use rayon::prelude::*;
@@ -18,106 +21,8 @@ use smallvec::SmallVec;
 use std::cell::Cell;
 use std::hash::Hash;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
-use tinyspec_backends::{Grid, Launch, LinearKernel, Program};
+use tinyspec_backends::{LinearKernel, Program};
 use tinyspec_ir::{ContentHash, ContentHasher, Dim, ErrorKind, Graph, NodeId, Op, verify};
-
-/// A compiled kernel, shared by all plans that launch it.
-pub(crate) struct Kernel {
-    pub program: Arc<dyn Program>,
-    pub name: String,
-    /// Axes as the profile shows them.
-    pub axes: String,
-    pub scratch_bytes: usize,
-    /// Buffers that it is given: the first ones of its call, and that of its named dims.
-    pub params: usize,
-    /// Those beside the one of its named dims.
-    pub buffers: usize,
-    /// Values of named dims that it is given.
-    pub dims: usize,
-    /// Trips of the GLOBAL range, over the kernel's own named dims.
-    pub trips: Dim,
-    /// It has something to do where this is not 0.
-    pub blocks: Dim,
-    pub grid: Grid,
-    /// Operations on elements.
-    pub work: u64,
-    /// Estimated time on one thread; none where nobody knows the schedule.
-    pub nanoseconds: Option<u64>,
-    /// Something is computed before the GLOBAL range.
-    pub has_prologue: bool,
-    /// Bytes of what other kernels of its call have copied for it, which are its last buffers.
-    pub temporaries: SmallVec<[usize; 1]>,
-    /// Bytes that it copies, if it is one of those.
-    pub copied: Option<u64>,
-}
-
-/// What a launch does, for the profile.
-pub(crate) struct Step {
-    pub kernel: Arc<Kernel>,
-    pub location: Arc<str>,
-    /// Bytes of the buffers it reads and writes.
-    pub bytes: u64,
-}
-
-/// Where a buffer of the launches comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Place {
-    /// An argument, by slot.
-    Leaf(u32),
-    /// A result, by number.
-    Output(u32),
-    /// A temporary, by offset in the arena.
-    Arena(usize),
-    /// Data of the graph itself, by number.
-    Constant(u32),
-    /// Inside of an earlier buffer of the table: its position, and bytes from its start.
-    Within(u32, usize),
-}
-
-/// What runs: a list of launches over a table of buffers. Running it looks at no graph.
-pub(crate) struct Plan {
-    /// What it computes, where gradients may ask.
-    pub program: Option<Arc<crate::tensor::Program>>,
-    pub device: Arc<Device>,
-    pub launches: Vec<Launch>,
-    pub steps: Vec<Step>,
-    pub table: Vec<Place>,
-    pub constants: Vec<Arc<Storage>>,
-    pub arena_bytes: usize,
-    /// Bytes of each result.
-    pub outputs: Vec<usize>,
-    /// The result of each root: equal roots share one.
-    pub output_of_root: Vec<u32>,
-    /// Results that take the memory of an argument: their number and its slot.
-    pub overwritten: Vec<(u32, u32)>,
-    /// No result is to take an argument's memory, though some might.
-    pub stays_apart: bool,
-    /// What its results are compared with, under `TINYSPEC_VALIDATE`.
-    pub compared: Option<Box<Compared>>,
-}
-
-impl Plan {
-    /// Bytes that a run reads and writes.
-    pub fn moved(&self) -> u64 {
-        self.steps.iter().map(|step| step.bytes).sum()
-    }
-
-    /// Bytes that it keeps alive, about, those of kernels that others launch too among them.
-    pub fn kept_bytes(&self) -> u64 {
-        let launches: usize = self.launches.iter().map(|launch| size_of::<Launch>() + 4 * launch.buffers.len()).sum();
-        let kernel = |kernel: &Kernel| {
-            size_of::<Kernel>() + kernel.name.len() + kernel.axes.len() + kernel.program.bytes() + OF_A_PROGRAM
-        };
-        let steps = self.steps.iter().map(|step| size_of::<Step>() + step.location.len() + kernel(&step.kernel));
-        let tables = size_of_val(&self.table[..]) + size_of_val(&self.outputs[..]) + 4 * self.output_of_root.len();
-        let constants: usize = self.constants.iter().map(|constant| constant.bytes()).sum();
-        let program = self.program.as_ref().map_or(0, |program| program.bytes());
-        (size_of::<Plan>() + launches + steps.sum::<usize>() + tables + constants + program) as u64
-    }
-}
-
-/// What a runtime remembers of a loaded kernel beside its code, about.
-const OF_A_PROGRAM: usize = 512;
 
 /// Lowers `outputs` for a device.
 ///
@@ -170,7 +75,7 @@ fn blueprint_over(
         let schedule = rangeify::rangeify_apart(&graph, &outputs, device.target(), &apart)?;
         let (schedule, granted) = rangeify::overwrite(schedule, wanted)?;
         let schedule = rangeify::alike(schedule)?;
-        kernel::checked("rangeify", || verify::schedule(&schedule.graph, schedule.root, &schedule.buffers))?;
+        checked("rangeify", || verify::schedule(&schedule.graph, schedule.root, &schedule.buffers))?;
         if profile::shows(Level::Stages) {
             profile::stage("schedule", &schedule.graph, &[schedule.root]);
             tinyspec_backends::tell!("{}", schedule.explain(&graph));
@@ -213,7 +118,7 @@ pub(crate) fn programs(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) 
     let schedule = rangeify::rangeify(&graph, &outputs, device.target())?;
     let mut programs = Vec::with_capacity(schedule.calls.len());
     for call in &schedule.calls {
-        if parts::has_dims(&schedule.graph, call.kernel) {
+        if loops::has_dims(&schedule.graph, call.kernel) {
             let message = "is for sizes that are not known yet";
             return Err(Error::refused(ErrorKind::Unsupported, Op::Program.name(), message));
         }
@@ -412,7 +317,7 @@ fn parts_of(
     written: Option<&ByHand>,
     device: &Arc<Device>,
 ) -> std::result::Result<Drafts, Unlowered> {
-    let is_one = device.target().workgroups.is_none() && !parts::has_dims(schedule, kernel);
+    let is_one = device.target().workgroups.is_none() && !loops::has_dims(schedule, kernel);
     if written.is_some() || is_one {
         return Ok(Drafts::from_iter([kernel_of(schedule, kernel, written, Dim::from(1), device)?]));
     }
@@ -611,14 +516,14 @@ fn staged_by(
     // What the ranges say of blocks would be done again and again.
     let (mut work, in_blocks) = (facts.work, Cell::new(false));
     let mut observe = |stage: &'static str, graph: &Graph, root: NodeId| {
-        if stage == passes::SCHEDULED {
+        if stage == pass::SCHEDULED {
             axes = profile::axes(graph, root);
             trips = kernel::trips(graph, root);
             if in_blocks.get() {
                 work = profile::Facts::of(graph, root).work;
             }
         }
-        if passes::is_shown(stage) {
+        if pass::is_shown(stage) {
             profile::stage(&format!("{}: {stage}", facts.name), graph, &[root]);
         }
     };
@@ -628,7 +533,7 @@ fn staged_by(
         Some(written) => kernel::written_stages(graph, sink, written, target, &mut observe)?,
         None if ordered.is_some() => kernel::finish_ordered(graph, sink, &facts.name, target, &mut observe)?,
         None => {
-            observe(passes::INPUT, &graph, sink);
+            observe(pass::INPUT, &graph, sink);
             let (scheduler, schedule, source, space);
             match attempt {
                 Attempt::Scheduled => {
@@ -639,12 +544,12 @@ fn staged_by(
                 Attempt::Plain => {
                     scheduler = Scheduler::plain(graph, sink, target)?;
                     (schedule, space) = scheduler.shared(Vec::new())?;
-                    source = search::Source::None;
+                    source = Source::None;
                 }
             }
             let estimate = scheduler.estimate(&space);
             if profile::shows(Level::Schedules) {
-                profile::schedule(&facts.name, &schedule, &source, &estimate);
+                show_schedule(&facts.name, &schedule, &source, &estimate);
             }
             nanoseconds = Some(estimate.on_one_thread() as u64);
             in_blocks.set(space.blocks.is_some());
@@ -675,3 +580,10 @@ fn staged_by(
 
 /// Bytes that one thread of a middling machine reads and writes elsewhere in a nanosecond.
 const COPIED_BYTES: u64 = 10;
+
+/// Prints a kernel's schedule, who chose it, and what the cost model says of it.
+fn show_schedule(kernel: &str, ops: &[OptOp], source: &Source, estimate: &Estimate) {
+    let ops: Vec<String> = ops.iter().map(OptOp::to_string).collect();
+    let ops = if ops.is_empty() { "no optimization".into() } else { ops.join("; ") };
+    tinyspec_backends::tell!("── {kernel}: {ops}\n   {source}; estimated {estimate}");
+}

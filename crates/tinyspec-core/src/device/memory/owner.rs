@@ -1,6 +1,5 @@
 //! Whom a buffer belongs to, for reports.
 
-use crate::tensor::Node;
 use std::panic::Location;
 use tinyspec_ir::DType;
 use tinyspec_ir::dim::{Shape, show};
@@ -17,11 +16,6 @@ impl Owner {
     /// The values of a tensor.
     pub fn tensor(dtype: DType, shape: &Shape, location: Option<&'static Location<'static>>) -> Owner {
         Owner { what: "tensor", tensor: Some((dtype, shape.clone())), location }
-    }
-
-    /// The values of a lazy tensor.
-    pub fn node(node: &Node) -> Owner {
-        Owner::tensor(node.props.dtype, &node.props.shape, node.location)
     }
 
     /// What passes between the kernels of a program, whose result was asked for at `location`.

@@ -6,7 +6,7 @@
 //! benches, or `TINYSPEC_VERIFY=1` make the refusal an error. `TINYSPEC_FAULT=schedule` lets lowering fail for each kernel
 //! with a schedule, `TINYSPEC_FAULT=fusion` for each with several Reduces, to try what happens then.
 
-use crate::execute::Device;
+use crate::device::Device;
 use crate::lower::optimize::{OptOp, Scheduler};
 use crate::{Error, Result, profile, search};
 use rustc_hash::FxHashSet;

@@ -1,12 +1,14 @@
 //! What a schedule becomes once its kernels are compiled: launches whose buffers have sizes that named dims may decide.
 //! Numbers for these make a [`Plan`] of it, by arithmetic alone.
 
-use super::optimize;
-use super::pipeline::{Parts, Place, Plan, Step};
-use super::plan::{self, Lifetime};
-use super::rangeify::Schedule;
+use super::compared::{Compared, ComparedBuffer, ComparedCall};
+use super::pipeline::Parts;
+use super::plan::{Place, Plan, Step};
 use crate::compare::Tolerance;
-use crate::execute::{Compared, ComparedBuffer, ComparedCall, Device, Owner, Storage};
+use crate::device::{Device, Owner, Storage};
+use crate::lower::optimize;
+use crate::lower::plan::{self, Lifetime};
+use crate::lower::rangeify::Schedule;
 use crate::profile;
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;

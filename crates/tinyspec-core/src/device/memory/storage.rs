@@ -1,8 +1,8 @@
 //! The memory of a realised tensor.
 
-use super::report::size;
 use super::{Owner, Pool};
-use crate::execute::Device;
+use crate::device::Device;
+use crate::error::size;
 use crate::{Error, Result};
 use std::sync::Arc;
 use tinyspec_backends::host_memory::check_length;

@@ -2,8 +2,8 @@
 
 use super::history::Computed;
 use super::identity::{Identity, Who};
-use crate::execute::{Shards, Storage};
-use crate::function::Body;
+use super::{Body, Shards};
+use crate::device::{self, Owner, Storage};
 use smallvec::SmallVec;
 use std::hash::Hash;
 use std::panic::Location;
@@ -332,7 +332,7 @@ impl Node {
     }
 
     /// Address of the memory, if it is on this device and no other node shares it. Its old value counts as gone.
-    pub fn exclusive_storage(&mut self, device: &Arc<crate::execute::Device>) -> Option<*mut u8> {
+    pub fn exclusive_storage(&mut self, device: &Arc<device::Device>) -> Option<*mut u8> {
         self.literal = None;
         match self.state.get_mut().unwrap_or_else(PoisonError::into_inner) {
             State::Realised(storage, computed) if Arc::ptr_eq(storage.device(), device) => {
@@ -342,6 +342,11 @@ impl Node {
             }
             _ => None,
         }
+    }
+
+    /// Whom memory for its value belongs to.
+    pub fn owner(&self) -> Owner {
+        Owner::tensor(self.props.dtype, &self.props.shape, self.location)
     }
 
     /// The device its value is made on.

@@ -1,0 +1,107 @@
+//! What runs: launches over a table of buffers.
+
+use super::compared::Compared;
+use crate::device::{Device, Storage};
+use crate::lazy::history;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use tinyspec_backends::{Grid, Launch, Program};
+use tinyspec_ir::Dim;
+
+/// A compiled kernel, shared by all plans that launch it.
+pub(crate) struct Kernel {
+    pub program: Arc<dyn Program>,
+    pub name: String,
+    /// Axes as the profile shows them.
+    pub axes: String,
+    pub scratch_bytes: usize,
+    /// Buffers that it is given: the first ones of its call, and that of its named dims.
+    pub params: usize,
+    /// Those beside the one of its named dims.
+    pub buffers: usize,
+    /// Values of named dims that it is given.
+    pub dims: usize,
+    /// Trips of the GLOBAL range, over the kernel's own named dims.
+    pub trips: Dim,
+    /// It has something to do where this is not 0.
+    pub blocks: Dim,
+    pub grid: Grid,
+    /// Operations on elements.
+    pub work: u64,
+    /// Estimated time on one thread; none where nobody knows the schedule.
+    pub nanoseconds: Option<u64>,
+    /// Something is computed before the GLOBAL range.
+    pub has_prologue: bool,
+    /// Bytes of what other kernels of its call have copied for it, which are its last buffers.
+    pub temporaries: SmallVec<[usize; 1]>,
+    /// Bytes that it copies, if it is one of those.
+    pub copied: Option<u64>,
+}
+
+/// What a launch does, for the profile.
+pub(crate) struct Step {
+    pub kernel: Arc<Kernel>,
+    pub location: Arc<str>,
+    /// Bytes of the buffers it reads and writes.
+    pub bytes: u64,
+}
+
+/// Where a buffer of the launches comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Place {
+    /// An argument, by slot.
+    Leaf(u32),
+    /// A result, by number.
+    Output(u32),
+    /// A temporary, by offset in the arena.
+    Arena(usize),
+    /// Data of the graph itself, by number.
+    Constant(u32),
+    /// Inside of an earlier buffer of the table: its position, and bytes from its start.
+    Within(u32, usize),
+}
+
+/// What runs: a list of launches over a table of buffers. Running it looks at no graph.
+pub(crate) struct Plan {
+    /// What it computes, where gradients may ask.
+    pub program: Option<Arc<history::Program>>,
+    pub device: Arc<Device>,
+    pub launches: Vec<Launch>,
+    pub steps: Vec<Step>,
+    pub table: Vec<Place>,
+    pub constants: Vec<Arc<Storage>>,
+    pub arena_bytes: usize,
+    /// Bytes of each result.
+    pub outputs: Vec<usize>,
+    /// The result of each root: equal roots share one.
+    pub output_of_root: Vec<u32>,
+    /// Results that take the memory of an argument: their number and its slot.
+    pub overwritten: Vec<(u32, u32)>,
+    /// No result is to take an argument's memory, though some might.
+    pub stays_apart: bool,
+    /// What its results are compared with, under `TINYSPEC_VALIDATE`.
+    pub compared: Option<Box<Compared>>,
+}
+
+impl Plan {
+    /// Bytes that a run reads and writes.
+    pub fn moved(&self) -> u64 {
+        self.steps.iter().map(|step| step.bytes).sum()
+    }
+
+    /// Bytes that it keeps alive, about, those of kernels that others launch too among them.
+    pub fn kept_bytes(&self) -> u64 {
+        let launches: usize = self.launches.iter().map(|launch| size_of::<Launch>() + 4 * launch.buffers.len()).sum();
+        let kernel = |kernel: &Kernel| {
+            size_of::<Kernel>() + kernel.name.len() + kernel.axes.len() + kernel.program.bytes() + OF_A_PROGRAM
+        };
+        let steps = self.steps.iter().map(|step| size_of::<Step>() + step.location.len() + kernel(&step.kernel));
+        let tables = size_of_val(&self.table[..]) + size_of_val(&self.outputs[..]) + 4 * self.output_of_root.len();
+        let constants: usize = self.constants.iter().map(|constant| constant.bytes()).sum();
+        let program = self.program.as_ref().map_or(0, |program| program.bytes());
+        (size_of::<Plan>() + launches + steps.sum::<usize>() + tables + constants + program) as u64
+    }
+}
+
+/// What a runtime remembers of a loaded kernel beside its code, about.
+const OF_A_PROGRAM: usize = 512;

@@ -1,0 +1,26 @@
+//! The lazy graph: what tensors are handles of, how they were computed, and its way into an arena graph (Callify).
+
+mod body;
+mod builder;
+pub(crate) mod callify;
+mod changing;
+mod fits;
+pub(crate) mod history;
+mod identity;
+mod literals;
+mod moved;
+mod node;
+mod part;
+mod shards;
+mod sizes;
+
+pub use body::Body;
+pub(crate) use builder::LazyBuilder;
+pub(crate) use callify::Walk;
+pub(crate) use history::{History, Opening, Program};
+pub(crate) use identity::{Identity, Who};
+pub(crate) use literals::is_one_of_few;
+pub(crate) use node::{Node, Sources, View};
+pub(crate) use part::{part, within};
+pub(crate) use shards::Shards;
+pub(crate) use sizes::{Sizes, number, sizes};

@@ -1,0 +1,70 @@
+//! The passes over a tensor graph, before it is cut into kernels.
+
+use super::{Costs, block_products, in_levels, parted, split_reduces};
+use crate::lower::pass::{checked, is_shown};
+use crate::profile;
+use tinyspec_backends::Target;
+use tinyspec_ir::rewrite::Rewriter;
+use tinyspec_ir::{Graph, NodeId, Result, rules, verify};
+
+/// A tensor graph and its outputs.
+type Tensors = (Graph, Vec<NodeId>);
+
+/// Returns the new graph, or `None` if nothing changed.
+type RunOnTensors = fn(&Graph, &[NodeId], &Costs, &Target) -> Result<Option<Tensors>>;
+
+/// One pass over a tensor graph.
+#[derive(Debug)]
+pub struct TensorPass {
+    /// Its unique name in text.
+    pub name: &'static str,
+    run: RunOnTensors,
+}
+
+/// Passes over a tensor graph that do not depend on the target.
+#[rustfmt::skip]
+pub const SIMPLIFY: &[TensorPass] = &[
+    TensorPass { name: "simplify", run: |graph, outputs, _, _| simplify(graph, outputs).map(Some) },
+    TensorPass { name: "concat",   run: |graph, outputs, _, _| parted(graph, outputs) },
+];
+
+/// Passes over a tensor graph that divide what is too long for one kernel.
+#[rustfmt::skip]
+pub const DIVIDE: &[TensorPass] = &[
+    TensorPass { name: "levels", run: |graph, outputs, _, target| in_levels(graph, outputs, target) },
+    TensorPass { name: "split",  run: |graph, outputs, costs, _| split_reduces(graph, outputs, costs) },
+    TensorPass { name: "blocks", run: |graph, outputs, costs, _| block_products(graph, outputs, costs) },
+];
+
+fn simplify(graph: &Graph, outputs: &[NodeId]) -> Result<Tensors> {
+    let mut graph = graph.clone();
+    let outputs = Rewriter::new(&[rules::EXACT, rules::REASSOC].concat()).rewrite(&mut graph, outputs)?;
+    Ok((graph, outputs))
+}
+
+/// Runs passes over a tensor graph; returns the new one, or `None` if nothing changed.
+///
+/// # Errors
+/// The error of a pass, or of the verifier after it where verifiers run.
+pub fn run_on_tensors(
+    passes: &'static [TensorPass],
+    graph: &Graph,
+    outputs: &[NodeId],
+    costs: &Costs,
+    target: &Target,
+) -> Result<Option<Tensors>> {
+    let mut changed: Option<Tensors> = None;
+    for pass in passes {
+        let (graph, outputs) = changed.as_ref().map_or((graph, outputs), |(graph, outputs)| (graph, &outputs[..]));
+        let timer = profile::pass_timer(pass.name);
+        let new = (pass.run)(graph, outputs, costs, target)?;
+        drop(timer);
+        let Some((graph, outputs)) = new else { continue };
+        if is_shown(pass.name) {
+            profile::stage(pass.name, &graph, &outputs);
+        }
+        checked(pass.name, || verify::tensor(&graph, &outputs))?;
+        changed = Some((graph, outputs));
+    }
+    Ok(changed)
+}
