@@ -103,3 +103,29 @@ fn maxima_have_gradients_however_their_terms_are_rounded() -> Result<()> {
     }
     Ok(())
 }
+
+/// The loss takes the maximum from memory, the gradient recomputes an equal one.
+#[test]
+fn a_maximum_that_was_read_meets_its_gradient_in_one_run() -> Result<()> {
+    for kind in ["interpreter", "cpu"] {
+        with_default_device(kind, || -> Result<()> {
+            for shape in [[5, 22], [4, 38], [5, 62], [4, 68], [8, 12], [7, 28], [2, 60]] {
+                let x = data(&shape, DType::F64);
+                let greatest = x.flip([0]).cumsum(1).max([0, 1], true);
+                greatest.to_bytes()?;
+                let loss = (&greatest * &greatest).sum(.., false);
+                let gradient = grad(&loss, &[&x])?.remove(0);
+                tinyspec::realize_all(&[&loss, &gradient])?;
+                // All terms of the sum that is the greatest have the same slope.
+                let slope = 2.0 * loss.item::<f64>()?.sqrt();
+                let nonzero = gradient.to_vec::<f64>()?.into_iter().filter(|slope| *slope != 0.0);
+                let nonzero: Vec<f64> = nonzero.collect();
+                assert!(!nonzero.is_empty(), "{shape:?} on {kind}");
+                let is_near = |found: &&f64| (found.abs() - slope).abs() <= 1e-9 * slope;
+                assert_eq!(nonzero.iter().filter(is_near).count(), nonzero.len(), "{shape:?} on {kind}");
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}

@@ -45,7 +45,8 @@ fn long_mode() {
     let seed = variable("TINYSPEC_SEED").unwrap_or(1);
     // A panic is a failure like any other.
     std::panic::set_hook(Box::new(|_| {}));
-    let (next, start) = (AtomicU64::new(0), Instant::now());
+    let first = variable("TINYSPEC_FIRST").unwrap_or(0);
+    let (next, start) = (AtomicU64::new(first), Instant::now());
     let failures: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
     let work = || {
         loop {
@@ -53,7 +54,7 @@ fn long_mode() {
             if number >= programs {
                 return;
             }
-            if number > 0 && number % 1000 == 0 {
+            if number > first && number % 1000 == 0 {
                 let found = failures.lock().unwrap().len();
                 eprintln!("{number} programs, {found} kinds of failure, {:.0} s", start.elapsed().as_secs_f64());
             }

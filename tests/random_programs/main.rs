@@ -8,6 +8,8 @@
 //! TINYSPEC_LONG=200000 [TINYSPEC_SEED=7] cargo nextest run --release -p tinyspec-tests --test random_programs -E 'test(long_mode)'
 //! ```
 //!
+//! With `TINYSPEC_FIRST=<number>` it begins there, for a failure to be seen again.
+//!
 //! `TINYSPEC_DEVICES="cuda cuda:0,cpu"` tries these alone, in either mode: a device, and a tuple of two.
 
 mod check;

@@ -42,6 +42,7 @@ const NAMES_OF_TESTS: &[&str] = &[
     "CHIP",
     "CORPUS",
     "DEVICES",
+    "FIRST",
     "FUZZ",
     "LONG",
     "MUTANTS",

@@ -113,9 +113,8 @@ pub(crate) fn connected(
     let gradients =
         gradient::gradient_or_none(graph, &[(opened.outputs[0], ones)], &opened.outputs[1..]).map_err(located)?;
     let found: Vec<NodeId> = gradients.iter().flatten().copied().collect();
-    for node in compared_maxima(graph, &found, origins) {
-        origins.remove(&node);
-    }
+    let maxima = compared_maxima(graph, &found, origins);
+    origins.retain(|node, _| !maxima.contains(node));
     // Back to lazy nodes; what the forward pass has computed or will compute is the same node as before.
     let mut builder = LazyBuilder::new(location);
     // By node; those that nothing needs stay what they are.
@@ -150,8 +149,12 @@ pub(crate) fn connected(
                 builder.number(value)
             }
             None => {
-                let sources: SmallVec<[NodeId; 4]> =
+                let mut sources: SmallVec<[NodeId; 4]> =
                     graph.sources(node).iter().map(|source| lazy[source.index()]).collect();
+                if maxima.contains(&node) && graph.op(node) == Op::Reduce {
+                    // Equal nodes are one wherever they meet: of the same terms it would be the one in memory again.
+                    sources[0] = builder.twin(sources[0]).map_err(located)?;
+                }
                 builder.add(graph.op(node), &sources, graph.arg(node).clone()).map_err(located)?
             }
         };
@@ -170,26 +173,21 @@ pub(crate) fn connected(
     gradients.into_iter().map(|gradient| gradient.map(&mut tensor).transpose()).collect()
 }
 
-/// Maxima in memory that `gradients` compare with their terms. Terms that are recomputed may be rounded differently, and none
-/// would equal the maximum: so the maximum is recomputed with them.
-fn compared_maxima(graph: &Graph, gradients: &[NodeId], origins: &FxHashMap<NodeId, Arc<Node>>) -> Vec<NodeId> {
-    let is_in_memory = |&(&node, origin): &(&NodeId, &Arc<Node>)| {
-        matches!(graph.arg(node), Arg::Reduce { op: Op::Max, .. }) && origin.is_realized()
-    };
-    let in_memory: FxHashSet<NodeId> = origins.iter().filter(is_in_memory).map(|(&node, _)| node).collect();
-    let mut maxima = Vec::new();
-    if in_memory.is_empty() {
-        return maxima;
-    }
+/// Maxima that `gradients` compare with their terms, and views of them, where any of these is in memory. Terms that are
+/// recomputed may be rounded differently, and none would equal the maximum: so the maximum is recomputed with them.
+fn compared_maxima(graph: &Graph, gradients: &[NodeId], origins: &FxHashMap<NodeId, Arc<Node>>) -> FxHashSet<NodeId> {
+    let is_in_memory = |node: &NodeId| origins.get(node).is_some_and(|origin| origin.is_realized());
+    let mut maxima = FxHashSet::default();
     for node in reachable_until(graph, gradients, |_| false) {
         let sides = if graph.op(node) == Op::CmpNe { graph.sources(node) } else { &[] };
         for &side in sides {
-            let mut value = side;
-            while graph.op(value).is_view() {
-                value = graph.source(value, 0);
-            }
-            if in_memory.contains(&value) {
-                maxima.push(value);
+            let views =
+                std::iter::successors(Some(side), |&node| graph.op(node).is_view().then(|| graph.source(node, 0)));
+            let path: SmallVec<[NodeId; 4]> = views.collect();
+            let is_maximum =
+                path.last().is_some_and(|&node| matches!(graph.arg(node), Arg::Reduce { op: Op::Max, .. }));
+            if is_maximum && path.iter().any(is_in_memory) {
+                maxima.extend(path);
             }
         }
     }
