@@ -37,6 +37,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 mod buffers;
+mod carried;
 mod changing;
 mod constants;
 mod maxima;

@@ -80,6 +80,11 @@ fn realize_apart(mut pending: Vec<Arc<Node>>) -> Result<()> {
         pending.retain(|node| !node.is_realized());
         walk = Walk::of(&pending);
     }
+    let states = walk.replaced_states();
+    if !states.is_empty() {
+        pending.extend(states);
+        walk = Walk::of(&pending);
+    }
     if walk.has_placeholder {
         return Err(tinyspec_ir::Error::new(ErrorKind::Value, "realize", "an input of a traced function has no value")
             .help("return the tensor from the function instead")
@@ -144,7 +149,9 @@ fn run_group(roots: &[Arc<Node>], walk: &Walk, device: Option<&DeviceId>) -> Res
         None => run_walk(roots, walk, &default_device()?),
         Some(DeviceId::Single(name)) => run_walk(roots, walk, &super::device(name)?),
         Some(DeviceId::Many(names)) => shards::run(roots, walk, names),
-    }
+    }?;
+    walk.note_run();
+    Ok(())
 }
 
 fn run_walk(roots: &[Arc<Node>], walk: &Walk, device: &Arc<Device>) -> Result<()> {

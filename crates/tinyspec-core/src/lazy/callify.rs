@@ -12,7 +12,8 @@ use std::hash::Hash;
 use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::{
-    AddrSpace, Arg, Builder, Const, ContentHash, ContentHasher, DType, Device, Graph, NodeId, Op, Props, Result, Shape,
+    AddrSpace, Arg, Builder, Category, Const, ContentHash, ContentHasher, DType, Device, Graph, NodeId, Op, Props,
+    Result, Shape,
 };
 
 type Positions = SmallVec<[u32; 3]>;
@@ -314,6 +315,56 @@ impl Walk {
         None
     }
 
+    /// The states nearest to the roots that the program has replaced by others made of them. Unless they are computed as roots, a
+    /// state that is carried from step to step, and never read itself, is recomputed from its beginning by every step that reads
+    /// something else.
+    pub fn replaced_states(&self) -> Vec<Arc<Node>> {
+        if !self.entries.iter().any(|entry| entry.leaf.is_none() && entry.node.is_replaced_state()) {
+            return vec![];
+        }
+        // Values of constants alone are cheaper to recompute than to read.
+        let has_data = self.has_data();
+        let mut is_needed = vec![false; self.entries.len()];
+        self.roots.iter().for_each(|&root| is_needed[root as usize] = true);
+        // The fewest runs that a user has met, if any has met one: it came later than what more have met.
+        let mut runs_of_users: Vec<Option<u8>> = vec![None; self.entries.len()];
+        let mut states = Vec::new();
+        for (position, Entry { node, sources, .. }) in self.entries.iter().enumerate().rev() {
+            if !is_needed[position] || self.entries[position].leaf.is_some() {
+                continue;
+            }
+            let (runs, is_view) = (node.runs_on_the_way(), node.op.category() == Category::Movement);
+            let is_older = runs_of_users[position].is_some_and(|users| users < runs);
+            if is_older && !is_view && has_data[position] && node.is_replaced_state() {
+                states.push(node.clone());
+                continue;
+            }
+            let own = Some(runs).filter(|&runs| runs > 0);
+            let seen = if is_view { runs_of_users[position].or(own) } else { own };
+            for &source in sources {
+                is_needed[source as usize] = true;
+                let users = &mut runs_of_users[source as usize];
+                *users = users.iter().chain(&seen).min().copied();
+            }
+        }
+        states
+    }
+
+    /// A run has computed all of it.
+    pub fn note_run(&self) {
+        let computed = self.entries.iter().filter(|entry| entry.leaf.is_none());
+        computed.for_each(|entry| entry.node.note_run_on_the_way());
+    }
+
+    /// Which nodes depend on data.
+    fn has_data(&self) -> Vec<bool> {
+        let mut has_data: Vec<bool> = Vec::with_capacity(self.entries.len());
+        for entry in &self.entries {
+            has_data.push(entry.leaf.is_some() || entry.sources.iter().any(|&source| has_data[source as usize]));
+        }
+        has_data
+    }
+
     /// Reduces over data that both the nodes done first and the rest of the walk need. Computed twice they would cost twice the
     /// time, and might be rounded differently: then no term would equal the maximum of all.
     pub fn shared_with_first(&self) -> Vec<Arc<Node>> {
@@ -321,10 +372,7 @@ impl Walk {
             return vec![];
         }
         let waits = |position: &u32| self.entries[*position as usize].waits;
-        let mut has_data: Vec<bool> = Vec::with_capacity(self.entries.len());
-        for entry in &self.entries {
-            has_data.push(entry.leaf.is_some() || entry.sources.iter().any(|&source| has_data[source as usize]));
-        }
+        let has_data = self.has_data();
         let (mut before, mut after) = (vec![false; self.entries.len()], vec![false; self.entries.len()]);
         self.roots.iter().for_each(|&root| after[root as usize] = true);
         let mut shared = Vec::new();

@@ -7,7 +7,7 @@ use crate::device::{self, Owner, Storage};
 use smallvec::SmallVec;
 use std::hash::Hash;
 use std::panic::Location;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use tinyspec_ir::{
     AddrSpace, Arg, Builder, Const, ContentHash, ContentHasher, DType, Device, Op, Props, Result, Shape, derive,
@@ -32,6 +32,10 @@ pub(crate) struct Node {
     literal: Option<Const>,
     /// A buffer that the library made for a caller, who has no tensor of it and so cannot keep it.
     is_internal: bool,
+    /// Tensors of the program that are this node, [`HANDLE`] each, and [`HAD_HANDLES`] once there was one.
+    handles: AtomicU32,
+    /// Runs that have computed it on the way to other values.
+    runs_on_the_way: AtomicU8,
     state: RwLock<State>,
 }
 
@@ -56,6 +60,12 @@ pub(crate) enum View {
     Realised(Option<Arc<Storage>>),
     Overwritten,
 }
+
+/// Runs on the way after which a state is kept. A loss that is read before its gradient is asked for takes two.
+const RUNS_OF_A_STATE: u8 = 2;
+
+const HAD_HANDLES: u32 = 1;
+const HANDLE: u32 = 2;
 
 fn next_age() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -87,6 +97,8 @@ impl Node {
             identity,
             literal: None,
             is_internal: false,
+            handles: AtomicU32::new(0),
+            runs_on_the_way: AtomicU8::new(0),
             state,
         }))
     }
@@ -124,6 +136,8 @@ impl Node {
             identity,
             literal: None,
             is_internal: false,
+            handles: AtomicU32::new(0),
+            runs_on_the_way: AtomicU8::new(0),
             state,
         }))
     }
@@ -175,6 +189,8 @@ impl Node {
             identity,
             literal: None,
             is_internal: false,
+            handles: AtomicU32::new(0),
+            runs_on_the_way: AtomicU8::new(0),
             state,
         }))
     }
@@ -199,6 +215,32 @@ impl Node {
     /// As [`Node::become_tensor`], of a tensor that there was before: a copy of it.
     pub fn become_known_as(&self, tensor: Identity) {
         self.identity.store(tensor.0, Ordering::Relaxed);
+    }
+
+    /// A tensor of the program is this node.
+    pub fn add_handle(&self) {
+        self.handles.fetch_add(HANDLE, Ordering::Relaxed);
+        self.handles.fetch_or(HAD_HANDLES, Ordering::Relaxed);
+    }
+
+    /// It is one tensor less.
+    pub fn remove_handle(&self) {
+        self.handles.fetch_sub(HANDLE, Ordering::Relaxed);
+    }
+
+    /// A run has computed it for other values, and not kept it.
+    pub fn note_run_on_the_way(&self) {
+        self.runs_on_the_way.store(self.runs_on_the_way().saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// The runs that have computed it for other values.
+    pub fn runs_on_the_way(&self) -> u8 {
+        self.runs_on_the_way.load(Ordering::Relaxed)
+    }
+
+    /// Whether it was a tensor of the program, which has none of it any more, and has been recomputed since.
+    pub fn is_replaced_state(&self) -> bool {
+        self.runs_on_the_way() >= RUNS_OF_A_STATE && self.handles.load(Ordering::Relaxed) == HAD_HANDLES
     }
 
     /// What a walk needs to know, in one look: somebody else may be computing the node.

@@ -38,7 +38,7 @@ pub use random::{random_state, set_random_state, set_seed};
 pub use realize::realize_all;
 
 use crate::device::Device;
-use crate::lazy::Node;
+use crate::lazy::{Handle, Node};
 use crate::{Error, Result};
 use std::panic::Location;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ pub struct Tensor(Inner);
 
 #[derive(Clone)]
 enum Inner {
-    Node(Arc<Node>),
+    Node(Handle),
     Failed(Arc<Error>),
 }
 
@@ -73,7 +73,7 @@ impl Tensor {
     /// A handle of a node that is new, or of a tensor's.
     pub(crate) fn from_node(node: Arc<Node>) -> Tensor {
         node.become_tensor();
-        Tensor(Inner::Node(node))
+        Tensor(Inner::Node(Handle::new(node)))
     }
 
     pub(crate) fn failed(error: impl Into<Error>) -> Tensor {
@@ -99,7 +99,7 @@ impl Tensor {
     /// Data that the library made for a caller, who gets no tensor of them: they live as long as a gradient may need them.
     pub(crate) fn internal(self) -> Tensor {
         match self.0 {
-            Inner::Node(node) => Tensor(Inner::Node(node.internal())),
+            Inner::Node(node) => Tensor(Inner::Node(Handle::new(node.into_node().internal()))),
             failed => Tensor(failed),
         }
     }
@@ -192,6 +192,6 @@ impl Tensor {
     pub(crate) fn exclusive_memory(&mut self, dtype: DType, shape: &[Dim], device: &Arc<Device>) -> Option<*mut u8> {
         let Inner::Node(node) = &mut self.0 else { return None };
         let fits = node.props.dtype == dtype && *node.props.shape == *shape;
-        Arc::get_mut(node).filter(|_| fits)?.exclusive_storage(device)
+        node.node_mut().filter(|_| fits)?.exclusive_storage(device)
     }
 }

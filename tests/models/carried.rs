@@ -1,0 +1,82 @@
+//! States that are carried from step to step and never read themselves, while something else of each step is.
+
+use tinyspec::prelude::*;
+use tinyspec::profile::counters;
+use tinyspec::{grad, realize_all, set_seed};
+
+/// A step: new states of old ones, and what is read.
+type Step = fn(&Batch, &mut [Tensor]) -> Result<Tensor>;
+
+struct Batch {
+    x: Tensor,
+    y: Tensor,
+}
+
+fn gradient(loss: &Tensor, weight: &Tensor) -> Result<Tensor> {
+    Ok(grad(loss, &[weight])?.remove(0))
+}
+
+const STEPS: [(&str, Step); 5] = [
+    ("a running mean", |_, states| {
+        let x = Tensor::randn([32, 8]);
+        states[0] = &states[0] * 0.9 + x.mean(0, false) * 0.1;
+        Ok((&x - &states[0]).square().mean(.., false))
+    }),
+    ("a weight", |Batch { x, y }, states| {
+        let loss = (x.matmul(&states[1]).tanh() - y).square().mean(.., false);
+        states[1] = &states[1] - gradient(&loss, &states[1])? * 0.05;
+        Ok(loss)
+    }),
+    ("a weight and its average", |Batch { x, y }, states| {
+        let loss = (x.matmul(&states[1]) - x.matmul(&states[2]).detach() * 0.5 - y).square().mean(.., false);
+        states[1] = &states[1] - gradient(&loss, &states[1])? * 0.05;
+        states[2] = &states[2] * 0.99 + &states[1] * 0.01;
+        Ok(loss)
+    }),
+    ("a recurrent state", |Batch { x, .. }, states| {
+        states[3] = (x + &states[3]).tanh() * 0.5;
+        Ok(states[3].mean(.., false))
+    }),
+    ("a recurrent state that gradients do not follow", |Batch { x, y }, states| {
+        let hidden = (x + &states[3] * states[1].reshape([1, 8])).tanh();
+        let loss = (hidden.sum(1, true) - y).square().mean(.., false);
+        states[1] = &states[1] - gradient(&loss, &states[1])? * 0.05;
+        states[3] = hidden.detach();
+        Ok(loss)
+    }),
+];
+
+/// What is read in each step, and how many plans the last half of the steps makes.
+fn run(step: Step, are_read: bool) -> Result<(Vec<f32>, u64)> {
+    const COUNT: usize = 24;
+    set_seed(7);
+    let batch = Batch { x: Tensor::randn([32, 8]), y: Tensor::randn([32, 1]) };
+    let mut states = [[8, 1], [8, 1], [8, 1], [32, 8]].map(|shape| Tensor::zeros(shape));
+    states[0] = Tensor::zeros([8]);
+    realize_all(&[&batch.x, &batch.y])?;
+    let (mut read, mut before) = (vec![], 0);
+    for number in 0..COUNT {
+        if number == COUNT / 2 {
+            before = counters().plans;
+        }
+        let value = step(&batch, &mut states)?;
+        read.push(value.item::<f32>()?);
+        if are_read {
+            realize_all(&states.each_ref())?;
+        }
+    }
+    Ok((read, counters().plans - before))
+}
+
+#[test]
+fn a_state_that_is_never_read_costs_the_same_each_step() -> Result<()> {
+    for (name, step) in STEPS {
+        let (want, _) = run(step, true)?;
+        let (got, plans) = run(step, false)?;
+        assert_eq!(plans, 0, "{name}");
+        for (number, (got, want)) in got.iter().zip(&want).enumerate() {
+            assert!((got - want).abs() <= 1e-5 * (1.0 + want.abs()), "{name}, step {number}: {got} instead of {want}");
+        }
+    }
+    Ok(())
+}
