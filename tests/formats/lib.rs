@@ -55,6 +55,14 @@ fn files_of_other_orders_are_read() -> Result<(), Error> {
         std::fs::write(&path, by_hand(header, data)).expect("written");
         assert!(matches!(Tensor::load_npy(&path), Err(Error::File { .. })), "{header}");
     }
+    for bytes in
+        [by_hand("{'descr': '<f4', 'fortran_order': Fa", &[]), b"\x93NUMPY\x01\x00\xff\x00{".to_vec(), b"PK".to_vec()]
+    {
+        std::fs::write(&path, bytes).expect("written");
+        let error = Tensor::load_npy(&path).expect_err("no header").to_string();
+        let message = "its header is not one of NumPy's: it is no `.npy` file, or damaged or cut off";
+        assert_eq!(error, format!("{}: {message}", path.display()));
+    }
     std::fs::remove_file(&path).expect("the file is there");
     assert!(Tensor::load_npy(&path).is_err());
     Ok(())

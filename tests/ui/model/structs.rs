@@ -62,4 +62,21 @@ struct Fields {
     w: Tensor<f32, 4>,
 }
 
+#[model]
+struct Endless<N> {
+    w: Tensor<f32, N>,
+    next: Option<Endless<N>>,
+}
+
+#[model]
+struct Sized<N> {
+    w: Tensor<f32, N>,
+}
+
+#[model]
+struct Undefined {
+    part: Sized<x>,
+    parts: [Sized<LENGTH>; 2],
+}
+
 fn main() {}

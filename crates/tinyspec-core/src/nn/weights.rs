@@ -28,6 +28,9 @@ const DTYPES: &[(DType, Dtype)] = &[
     (DType::F64, Dtype::F64),
 ];
 
+/// In the format this name is that of notes on the file.
+const NOTES: &str = "__metadata__";
+
 pub(super) fn failed(path: &Path, reason: impl std::fmt::Display) -> Error {
     Error::Weights { path: path.display().to_string(), reason: reason.to_string() }
 }
@@ -40,12 +43,18 @@ pub(super) fn failed(path: &Path, reason: impl std::fmt::Display) -> Error {
 /// it wrote (`.….tinyspec-draft`) is removed by the next that saves to the folder.
 ///
 /// # Errors
-/// When two tensors have one name, a tensor carries an error or cannot be computed, or the file cannot be written.
+/// When two tensors have one name or one is named `__metadata__`, a tensor carries an error or cannot be computed, or the file
+/// cannot be written. The older file is there then.
 pub fn save(path: impl AsRef<Path>, tensors: &[(impl AsRef<str>, &Tensor)]) -> Result<()> {
     let path = path.as_ref();
     let mut names = BTreeSet::new();
     if let Some((name, _)) = tensors.iter().find(|(name, _)| !names.insert(name.as_ref())) {
         return Err(failed(path, format!("two tensors are named `{}`", name.as_ref())));
+    }
+    if names.contains(NOTES) {
+        let reason =
+            format!("a tensor is named `{NOTES}`, which safetensors keeps for notes on a file: give it another name");
+        return Err(failed(path, reason));
     }
     realize_all(&tensors.iter().map(|(_, tensor)| *tensor).collect::<Vec<_>>())?;
     let mut data = Vec::with_capacity(tensors.len());

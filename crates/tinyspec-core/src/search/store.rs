@@ -14,7 +14,7 @@ use crate::{Error, Result, cache};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::Hash;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tinyspec_backends::{Target, settings};
@@ -75,7 +75,7 @@ fn records() -> Result<&'static Mutex<Records>> {
             }
             // The first search makes it.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Mutex::default()),
-            Err(error) => Err(wrong(&file.display().to_string(), &error.to_string())),
+            Err(error) => Err(unusable(&file, &error)),
         }
     };
     RECORDS.get_or_init(read).as_ref().map_err(Error::clone)
@@ -84,6 +84,19 @@ fn records() -> Result<&'static Mutex<Records>> {
 fn wrong(file: &str, message: &str) -> Error {
     let error = tinyspec_ir::Error::new(ErrorKind::Value, "schedules", format!("{file}: {message}"));
     Error::Graph(error.help("remove the file, or the line, and search again with TINYSPEC_BEAM"))
+}
+
+/// What is there can be neither read nor written.
+fn unusable(file: &Path, error: &std::io::Error) -> Error {
+    let (reason, help) = match file.is_dir() {
+        true => {
+            let inside = file.join("schedules");
+            ("it is a folder".to_string(), format!("name a file, as in TINYSPEC_SCHEDULES={}", inside.display()))
+        }
+        false => (error.to_string(), "name a file in TINYSPEC_SCHEDULES that can be read and written".to_string()),
+    };
+    let error = tinyspec_ir::Error::new(ErrorKind::Value, "schedules", format!("{}: {reason}", file.display()));
+    Error::Graph(error.help(help))
 }
 
 /// `TINYSPEC_SCHEDULES`, else a file in the cache folder while there is a search.
@@ -132,7 +145,7 @@ pub(super) fn keep(key: Key, record: &Record) -> Result<()> {
         // One write, so that lines of several processes do not mix.
         out.write_all(format!("{before}{}\n", line(key, record)).as_bytes())
     };
-    write().map_err(|error| wrong(&file.display().to_string(), &error.to_string()))
+    write().map_err(|error| unusable(&file, &error))
 }
 
 /// Adds schedules that an earlier search has written, such as those that a program ships with

@@ -53,7 +53,10 @@ impl Tensor {
         if !has_sound_shape(&bytes) {
             return Err(failed(path, "the axes of its header have too many elements"));
         }
-        let file = NpyFile::new(&bytes[..]).map_err(|error| failed(path, error))?;
+        // The reader's own words are those of a parser.
+        let no_header =
+            |_| failed(path, "its header is not one of NumPy's: it is no `.npy` file, or damaged or cut off");
+        let file = NpyFile::new(&bytes[..]).map_err(no_header)?;
         let npyz::DType::Plain(kind) = file.dtype() else {
             return Err(failed(path, "it holds records, not numbers"));
         };

@@ -155,6 +155,16 @@ fn a_file_of_something_else_is_an_error() {
 }
 
 #[test]
+fn a_folder_is_no_file_of_schedules() {
+    let folder = File::new("folder");
+    fs::create_dir(&folder.0).unwrap();
+    let (text, path) = (work("is_refused", &folder, None), folder.0.display());
+    fs::remove_dir(&folder.0).unwrap();
+    assert!(text.contains(&format!("{path}: it is a folder")), "{text}");
+    assert!(text.contains(&format!("help: name a file, as in TINYSPEC_SCHEDULES={path}/schedules")), "{text}");
+}
+
+#[test]
 fn an_odd_budget_is_an_error() {
     let text = work("is_refused", &File::new("odd"), Some("long"));
     assert!(text.contains("TINYSPEC_BEAM=long: expected the number of seconds"), "{text}");

@@ -170,6 +170,22 @@ fn names_in_a_file_are_distinct() {
 }
 
 #[test]
+fn what_is_saved_can_be_loaded_whatever_its_names() -> Result<(), Error> {
+    let file = std::env::temp_dir().join(format!("tinyspec-names-{}.safetensors", std::process::id()));
+    let (w, names) = (Tensor::ones([1]), ["", " ", "ü \"quoted\"", "a\0b\n", "__metadata", "metadata"]);
+    save(&file, &names.map(|name| (name, &w)))?;
+    let found: Vec<String> = load(&file)?.into_keys().collect();
+    assert_eq!(found, std::collections::BTreeSet::from(names).into_iter().collect::<Vec<_>>());
+    // The one name that the format has taken.
+    let error = save(&file, &[("w", &w), ("__metadata__", &w)]).expect_err("no name of a tensor").to_string();
+    let message = "a tensor is named `__metadata__`, which safetensors keeps for notes on a file: give it another name";
+    assert!(error.contains(message) && error.contains(&*file.to_string_lossy()), "{error}");
+    assert_eq!(load(&file)?.len(), names.len(), "the older file is there");
+    let _ = std::fs::remove_file(file);
+    Ok(())
+}
+
+#[test]
 fn equal_tensors_are_two_variables() -> Result<(), Error> {
     let (a, b) = (Tensor::zeros([4]), Tensor::zeros([4]));
     let loss = (&a * 2.0 + &b * 3.0).sum(.., false);

@@ -22,6 +22,7 @@ use tinyspec_ir::{Arg, Builder, Dim, Graph, Op};
 pub const PROTOCOL: &str = "tinyspec1";
 
 /// What a caller learns of a function.
+#[derive(Clone)]
 pub struct Callee {
     /// Name, dims and inputs. Behind the dims that the function declares stand the constants of its scope: a caller's
     /// arguments bind both, and what a constant was bound to must have its value.

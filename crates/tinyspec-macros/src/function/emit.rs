@@ -1,7 +1,7 @@
 //! The items that a function becomes. After mistakes too, so that callers are still checked.
 
 use super::options::Options;
-use super::signature::{FunctionSignature, Passing};
+use super::signature::{FunctionSignature, Parameter, Passing};
 use super::trace::erased;
 use super::{companion, gradient, sizes};
 use crate::diagnostics::{Diagnostics, Place};
@@ -307,6 +307,24 @@ fn size_generics(signature: &FunctionSignature) -> TokenStream {
     if names.is_empty() { TokenStream::new() } else { quote!(<#(const #names: usize),*>) }
 }
 
+/// How a function is prepared that takes other than tensors: `prepare` of the function itself is of those that take nothing else.
+fn prepared(signature: &FunctionSignature) -> String {
+    let is_plain = signature.parameters.iter().all(|parameter| parameter.passing == Passing::Tensor);
+    if is_plain || !signature.is_complete() {
+        return String::new();
+    }
+    let given = signature.parameters.iter().filter_map(|Parameter { ident, passing, .. }| match passing {
+        Passing::Tensor => Some(ident.to_string()),
+        Passing::Scalar => Some(format!("&Tensor::scalar({ident})")),
+        Passing::Model(_) | Passing::Updated(_) => Some("…".to_string()),
+        Passing::Flag => None,
+    });
+    let flags: Vec<String> = signature.flags().map(|flag| flag.ident.to_string()).collect();
+    let flags = if flags.is_empty() { String::new() } else { format!(".with_flags(&[{}])", flags.join(", ")) };
+    let given = given.collect::<Vec<_>>().join(", ");
+    format!("\n\nPlanned once for many calls: `{}::FUNCTION{flags}.prepare(&[{given}])`", signature.ident)
+}
+
 /// The callable function, the type that carries its graph, and its companion.
 pub fn function(
     function: &ItemFn,
@@ -335,7 +353,8 @@ pub fn function(
     let named = gradient::Named { grad: format_ident!("grad"), backward: format_ident!("backward"), function: &own };
     let gradients = gradient::functions(signature, options, &named, &parameters, &generics, visibility);
     let written = documentation::of_function(&options.written, &function.sig);
-    let attributes = documentation::with(&function.attrs, &written, &gradient::described(signature, options));
+    let more = gradient::described(signature, options) + &prepared(signature);
+    let attributes = documentation::with(&function.attrs, &written, &more);
     let graph_doc = format!("The graph of [`{name}()`], in the binary.");
     let dims: Vec<String> = signature.dim_names().iter().map(ToString::to_string).collect();
     let sizes = match diagnostics.is_empty() {
@@ -375,5 +394,28 @@ pub fn function(
         #told
         #sizes
         #errors
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::function::signature::Context;
+
+    fn described(function: &str) -> String {
+        let item: ItemFn = syn::parse_str(&format!("{function} {{}}")).expect("a function");
+        let mut diagnostics = Diagnostics::default();
+        let signature = FunctionSignature::read(&item.sig, &Options::default(), &Context::default(), &mut diagnostics);
+        assert!(diagnostics.is_empty(), "{}", diagnostics.to_tokens());
+        prepared(&signature).trim_start().to_string()
+    }
+
+    #[test]
+    fn functions_of_other_than_tensors_say_how_they_are_prepared() {
+        assert_eq!(described("fn f<B>(x: &Tensor<f32, B>, y: &Tensor<f32, B>) -> Tensor<f32, B>"), "");
+        assert_eq!(
+            described("fn axpy<B>(x: &Tensor<f32, B>, a: f32) -> Tensor<f32, B>"),
+            "Planned once for many calls: `axpy::FUNCTION.prepare(&[x, &Tensor::scalar(a)])`"
+        );
     }
 }

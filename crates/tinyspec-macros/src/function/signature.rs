@@ -64,6 +64,13 @@ pub struct Parameter {
     pub fields: Option<FieldType>,
 }
 
+impl Parameter {
+    /// It is `&mut`, and nothing of it can change.
+    pub fn changes_nothing(&self) -> bool {
+        matches!(self.passing, Passing::Updated(_)) && self.fields.as_ref().is_some_and(|fields| !fields.has_buffers())
+    }
+}
+
 /// What a signature may refer to beside tensors.
 #[derive(Default, Clone)]
 pub struct Context {
@@ -279,7 +286,7 @@ impl FunctionSignature {
                         let count = leaves.inputs.len() - known;
                         parameter.passing = match parameter.passing {
                             Passing::Updated(_) => {
-                                if !fields.has_buffers() {
+                                if parameter.changes_nothing() {
                                     unbound.push((Place::of(argument), without_buffers(&parameter)));
                                 }
                                 states.extend(&leaves.buffers[buffers..]);

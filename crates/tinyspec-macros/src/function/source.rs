@@ -101,6 +101,11 @@ pub fn is_without_functions(name: &Ident) -> bool {
     file_around(name).is_some_and(|file| file.models.get(&name.to_string()) == Some(&false))
 }
 
+/// Whether a struct of this name in its file is a `#[model]`.
+pub fn is_model(name: &Ident) -> bool {
+    file_around(name).is_some_and(|file| file.models.contains_key(&name.to_string()))
+}
+
 /// Whether nothing in the file around `name` defines a constant of this name.
 pub fn is_undefined(name: &Ident) -> bool {
     let text = name.to_string();

@@ -347,14 +347,7 @@ fn known_context(block: &ItemImpl, paths: &[CalleePath], known: &[Known]) -> Con
     let mut context = context(block);
     context.models = models(paths, known);
     if let (Some(Known::Model(fields)), Some(path)) = (known.first(), context.self_type.clone()) {
-        let own = ModelType {
-            name: fields.name.clone(),
-            generics: fields.generics.clone(),
-            constants: fields.constants.clone(),
-            fields: fields.fields.clone(),
-            methods: vec![],
-        };
-        let own = Rc::new(own);
+        let own = Rc::new(ModelType { methods: vec![], ..(**fields).clone() });
         context.models.insert(text_of_type(&path), own.clone());
         // Methods may call each other.
         let methods = methods(block, &mut Diagnostics::default()).into_iter().map(|method| {
@@ -364,14 +357,7 @@ fn known_context(block: &ItemImpl, paths: &[CalleePath], known: &[Known]) -> Con
             let callee = payload.and_then(|payload| syn::parse2::<companion::Callee>(payload).ok());
             (method.item.sig.ident.to_string(), callee)
         });
-        let methods = methods.collect();
-        let own = ModelType {
-            methods,
-            name: own.name.clone(),
-            generics: own.generics.clone(),
-            constants: own.constants.clone(),
-            fields: own.fields.clone(),
-        };
+        let own = ModelType { methods: methods.collect(), ..(*own).clone() };
         context.models.insert(text_of_type(&path), Rc::new(own));
     }
     context

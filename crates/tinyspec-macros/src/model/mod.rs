@@ -22,8 +22,10 @@ use quote::{format_ident, quote};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::visit::Visit;
-use syn::visit_mut::VisitMut;
-use syn::{Attribute, Field, Fields, GenericParam, Ident, ItemStruct, Meta, PathArguments};
+use syn::visit_mut::{self, VisitMut};
+use syn::{
+    Attribute, Field, Fields, GenericArgument, GenericParam, Ident, ItemStruct, Meta, PathArguments, Type, parse_quote,
+};
 use types::{FieldOptions, FieldPayload, ModelType, field_type, fields_payload, model_path};
 
 /// What `#[model(…)]` before a struct may say.
@@ -122,9 +124,12 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     if let Some(itself) = children.iter().find(|child| child.path.get_ident() == Some(&model.item.ident)) {
         let message = format!("`{}` contains itself: a model has a known number of tensors", model.item.ident);
         diagnostics.error(Place::of(&itself.path), message);
+        model.fields.iter_mut().for_each(|field| with_end(&mut field.field.ty, &model.item.ident));
     }
     let errors = diagnostics.to_tokens();
     if !diagnostics.is_empty() {
+        let mut sizes = DefinedSizes { generics: &model.generics };
+        model.fields.iter_mut().for_each(|field| sizes.visit_type_mut(&mut field.field.ty));
         let companion = companion_of(&model, &companion::failed_payload());
         let plain = emit::failed(&model);
         return renamed::under(model.root, quote!(#plain #companion #errors));
@@ -217,7 +222,8 @@ fn payload(model: &ModelStruct, children: &[(String, TokenStream)]) -> TokenStre
             }
         })
         .collect();
-    fields_payload(&model.item.ident, &model.generics, &fields)
+    let skipped = model.fields.iter().filter(|field| field.skip).map(|field| field.name.to_string());
+    fields_payload(&model.item.ident, &model.generics, &skipped.collect::<Vec<_>>(), &fields)
 }
 
 /// How a type of a model is told apart in a list of callees.
@@ -312,6 +318,47 @@ impl ModelStruct {
             }
         }
         children
+    }
+}
+
+/// `Box<L>` for an `L` in itself, which is refused: rustc would say so too, and that some trait of the library overflows.
+fn with_end(ty: &mut Type, itself: &Ident) {
+    match ty {
+        Type::Array(array) => with_end(&mut array.elem, itself),
+        Type::Paren(inner) => with_end(&mut inner.elem, itself),
+        Type::Path(path) if bare(&path.path).is_ident(itself) => *ty = parse_quote!(::std::boxed::Box<#ty>),
+        Type::Path(path) => {
+            if let Some(last) = path.path.segments.last_mut()
+                && last.ident == "Option"
+                && let PathArguments::AngleBracketed(arguments) = &mut last.arguments
+                && let Some(GenericArgument::Type(inner)) = arguments.args.first_mut()
+            {
+                with_end(inner, itself);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Any size for one that nothing defines, which is refused: rustc would look for a type of that name.
+struct DefinedSizes<'a> {
+    generics: &'a [String],
+}
+
+impl VisitMut for DefinedSizes<'_> {
+    fn visit_path_segment_mut(&mut self, segment: &mut syn::PathSegment) {
+        visit_mut::visit_path_segment_mut(self, segment);
+        let is_model = source::is_model(&segment.ident);
+        let PathArguments::AngleBracketed(sizes) = &mut segment.arguments else { return };
+        for size in sizes.args.iter_mut().filter(|_| is_model) {
+            if let GenericArgument::Type(Type::Path(path)) = size
+                && let Some(name) = path.path.get_ident()
+                && self.generics.iter().all(|generic| name != generic)
+                && source::is_undefined(name)
+            {
+                *size = parse_quote!(0);
+            }
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::diagnostics::{Diagnostics, Place};
 use crate::function::companion::Callee;
 use crate::function::signature::{Constants, TensorType, TypeReader, may_be_size};
+use crate::function::source::is_model;
 use proc_macro2::TokenStream;
 use quote::quote;
 use std::rc::Rc;
@@ -28,6 +29,7 @@ pub enum FieldType {
 }
 
 /// A struct of tensors and models.
+#[derive(Clone)]
 pub struct ModelType {
     /// The struct's name.
     pub name: String,
@@ -37,6 +39,10 @@ pub struct ModelType {
     pub constants: Vec<String>,
     /// Its fields but the skipped ones.
     pub fields: Vec<(String, FieldType)>,
+    /// Fields that are no part of it.
+    pub skipped: Vec<String>,
+    /// Fields whose types have mistakes.
+    pub wrong: Vec<String>,
     /// Its `#[function]` methods.
     pub methods: Vec<(String, Option<Callee>)>,
 }
@@ -244,7 +250,7 @@ fn inner_field_type(
                     let arguments = match &last.arguments {
                         // Constants among them have their numbers before the model is known.
                         PathArguments::AngleBracketed(arguments)
-                            if child.is_some() || arguments.args.iter().all(may_be_size) =>
+                            if child.is_some() || is_model(&last.ident) || arguments.args.iter().all(may_be_size) =>
                         {
                             reader.dims(arguments.args.iter())?
                         }
@@ -284,28 +290,34 @@ pub struct FieldPayload<'a> {
 }
 
 /// The fields of a model as tokens.
-pub fn fields_payload(name: &Ident, generics: &[String], fields: &[FieldPayload]) -> TokenStream {
+pub fn fields_payload(name: &Ident, generics: &[String], skipped: &[String], fields: &[FieldPayload]) -> TokenStream {
     let text = name.to_string();
     let fields = fields.iter().map(|FieldPayload { name, options, child, ty }| {
         let (absent, buffer, length) = (options.absent, options.buffer, options.length.map(|length| quote!(#length)));
         quote!([#name #absent #buffer [#length] { #child } #ty])
     });
-    quote!(model #text [#(#generics)*] { #(#fields)* })
+    quote!(model #text [#(#generics)*] [#(#skipped)*] { #(#fields)* })
+}
+
+/// `["I" "O"]`
+fn texts(input: ParseStream) -> syn::Result<Vec<String>> {
+    let content;
+    syn::bracketed!(content in input);
+    let mut texts = vec![];
+    while !content.is_empty() {
+        texts.push(content.parse::<LitStr>()?.value());
+    }
+    Ok(texts)
 }
 
 impl Parse for ModelType {
     /// After the word `model`.
     fn parse(input: ParseStream) -> syn::Result<ModelType> {
         let name = input.parse::<LitStr>()?.value();
-        let generics;
-        syn::bracketed!(generics in input);
-        let mut names = vec![];
-        while !generics.is_empty() {
-            names.push(generics.parse::<LitStr>()?.value());
-        }
+        let (names, skipped) = (texts(input)?, texts(input)?);
         let content;
         syn::braced!(content in input);
-        let mut fields = vec![];
+        let (mut fields, mut wrong) = (vec![], vec![]);
         // The struct's own expansion has reported what is wrong with them.
         let (mut constants, mut reported) = (Constants::default(), Diagnostics::default());
         let mut reader = TypeReader {
@@ -333,8 +345,9 @@ impl Parse for ModelType {
                 }
             };
             let ty: Type = field.parse()?;
-            if let Some(ty) = field_type(&ty, FieldOptions { length, absent, buffer }, child.as_ref(), &mut reader) {
-                fields.push((name, ty));
+            match field_type(&ty, FieldOptions { length, absent, buffer }, child.as_ref(), &mut reader) {
+                Some(ty) => fields.push((name, ty)),
+                None => wrong.push(name),
             }
         }
         let mut methods = vec![];
@@ -353,6 +366,6 @@ impl Parse for ModelType {
         }
         // Read in the same order, they have the same numbers.
         let constants = constants.0.into_iter().map(|constant| constant.text).collect();
-        Ok(ModelType { name, generics: names, constants, fields, methods })
+        Ok(ModelType { name, generics: names, constants, fields, skipped, wrong, methods })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Tracer, Value};
 use crate::diagnostics::Place;
+use crate::function::signature::Parameter;
 use syn::Expr;
 
 impl Tracer<'_> {
@@ -22,14 +23,11 @@ impl Tracer<'_> {
                 Some(Value::Buffer(number)) if !is_rebound(target, whole) => {
                     return self.assign_buffer(number, target, value, whole);
                 }
-                Some(Value::Tensor(_)) if self.is_of_model(target) => {
-                    let text = crate::diagnostics::source_text(target);
-                    let message = format!(
-                        "`{text}` is a parameter, which optimisers change: what a function changes says `#[model(buffer)]` before its field"
-                    );
-                    return self.refuse(whole, message);
+                _ => {
+                    if let Some(refused) = self.refuse_parameter(target, whole) {
+                        return refused;
+                    }
                 }
-                _ => {}
             }
         }
         let message = match target {
@@ -74,6 +72,23 @@ impl Tracer<'_> {
         };
         self.diagnostics.error_instead_of_rustc(whole, Place::of(target), message);
         Value::UNIT
+    }
+
+    /// `self.w = …`: a tensor that optimisers change, and no function.
+    pub(super) fn refuse_parameter(&mut self, target: &Expr, whole: &Expr) -> Option<Value> {
+        if !matches!(self.place(target), Some(Value::Tensor(_))) || !self.is_of_model(target) {
+            return None;
+        }
+        if self.signature.parameters.iter().any(Parameter::changes_nothing) {
+            // The signature has said so.
+            self.diagnostics.leave_out(whole);
+            return Some(Value::UNIT);
+        }
+        let text = crate::diagnostics::source_text(target);
+        let message = format!(
+            "`{text}` is a parameter, which optimisers change: what a function changes says `#[model(buffer)]` before its field"
+        );
+        Some(self.refuse(whole, message))
     }
 
     /// What the name at the beginning of `a.b[0]` stands for.

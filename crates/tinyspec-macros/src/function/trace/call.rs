@@ -2,7 +2,7 @@
 
 use super::assume::Assumption;
 use super::expression::text_of;
-use super::{Check, ModelValue, Tracer, Value, erased};
+use super::{Check, ModelValue, Tracer, Value};
 use crate::diagnostics::Place;
 use crate::diagnostics::source_text;
 use crate::function::callees::callee_of;
@@ -10,7 +10,7 @@ use crate::function::companion::{Callee, Known, respanned};
 use crate::function::signature::{Passing, ResultType, TensorType, open_span};
 use crate::function::source::{is_const_function, is_plain};
 use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use quote::{format_ident, quote};
 use syn::punctuated::Punctuated;
 use syn::{Expr, ExprCall, ExprMethodCall, Token};
 use tinyspec_ir::dim::Atom;
@@ -225,18 +225,15 @@ impl Tracer<'_> {
                 return Value::Wrong;
             }
             None => {
-                let known: Vec<String> = model.model.methods.iter().map(|(name, _)| format!("`{name}`")).collect();
-                let known = if known.is_empty() { "none".to_string() } else { known.join(", ") };
-                let message = format!("`{}` has no #[function] `{name}`; its functions: {known}", model.model.name);
                 call.args.iter().for_each(|argument| drop(self.expression(argument)));
-                let is_updated = self.signature.parameters.iter().any(|parameter| {
-                    let is_root = |path: &syn::Path| {
-                        erased(path, &self.signature.dim_names()).to_string() == model.root.to_string()
-                    };
-                    matches!(parameter.passing, Passing::Updated(_)) && parameter.model.as_ref().is_some_and(is_root)
-                });
-                self.probes.push(probe(model, is_updated, call, &message));
-                return Value::Unknown;
+                let functions = model.model.methods.iter().map(|(name, _)| name.as_str());
+                let hint = match self.owner_of(model, call) {
+                    Some(owner) => format!("; `{owner}` has one"),
+                    None => near_or_all(&name, "its functions", functions.collect()),
+                };
+                let message = format!("`{}` has no #[function] `{name}`{hint}", model.model.name);
+                self.diagnostics.error_instead_of_rustc(whole, Place::of(&call.method), message);
+                return Value::Wrong;
             }
         };
         let (root, access, hash) = (&*model.root, &model.access, crate::model::methods::name_hash(&name));
@@ -272,6 +269,38 @@ impl Tracer<'_> {
             }
             Err(value) => value,
         }
+    }
+
+    /// `self.fc1`
+    pub(super) fn field(&mut self, model: &ModelValue, name: &syn::Ident, whole: &Expr) -> Value {
+        if let Some((_, value)) = model.fields.iter().find(|(field, _)| name == field) {
+            return value.clone();
+        }
+        let is_one_of = |fields: &[String]| fields.iter().any(|field| name == field);
+        if is_one_of(&model.model.wrong) {
+            return Value::Unseen;
+        }
+        let message = if is_one_of(&model.model.skipped) {
+            format!(
+                "`{name}` is `#[model(skip)]`, and no graph knows its value: pass it to the function as a parameter of its own"
+            )
+        } else {
+            let fields = model.fields.iter().map(|(field, _)| field.as_str());
+            format!(
+                "`{}` has no field `{name}`{}",
+                model.model.name,
+                near_or_all(&name.to_string(), "its fields", fields.collect())
+            )
+        };
+        self.diagnostics.error_instead_of_rustc(whole, Place::of(name), message);
+        Value::Wrong
+    }
+
+    /// The part of a model that has the method which is called of the whole.
+    fn owner_of(&self, model: &ModelValue, call: &ExprMethodCall) -> Option<String> {
+        let has = |value: &Value| matches!(value, Value::Model(part) if part.model.methods.iter().any(|(name, _)| call.method == name));
+        let (field, _) = model.fields.iter().find(|(_, value)| has(value))?;
+        Some(format!("{}.{field}", text_of(&call.receiver)?))
     }
 
     /// `m.fc1(x)`, where `fc1` is a field.
@@ -534,25 +563,13 @@ fn constants_in(dim: &Dim) -> Vec<Dim> {
     atoms.filter(is_constant).map(|atom| Dim::product(&[atom], 1)).collect()
 }
 
-/// A method without a graph. Where there is none at all, this is wrong in the same way as the typed copy, and rustc says a
-/// thing once; where there is one, it compiles, and evaluation gives the message.
-fn probe(model: &ModelValue, is_updated: bool, call: &ExprMethodCall, message: &str) -> TokenStream {
-    let (root, access, method) = (&*model.root, &model.access, &call.method);
-    let mutability = is_updated.then(|| quote!(mut));
-    // Parameters are references, and rustc says so.
-    let receiver = if access.to_string() == quote!((*model)).to_string() { quote!(model) } else { quote!((#access)) };
-    let never = call.args.iter().map(|_| quote!(::core::unreachable!()));
-    let refuse = quote_spanned!(method.span()=> ::tinyspec::__private::refuse);
-    let refuse = quote_spanned!(method.span()=> #refuse(#message));
-    quote! {
-        const _: () = {
-            #[allow(unused, unreachable_code, clippy::all)]
-            let _ = |model: &#mutability #root| {
-                let _ = #receiver.#method(#(#never),*);
-            };
-            #refuse;
-        };
+/// Which of the names that there are may be meant.
+fn near_or_all(name: &str, what: &str, known: Vec<&str>) -> String {
+    if let Some(near) = tinyspec_ir::ops::nearest_of(name, known.iter().copied()) {
+        return format!("; did you mean `{near}`?");
     }
+    let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+    format!("; {what}: {}", if known.is_empty() { "none".to_string() } else { known.join(", ") })
 }
 
 /// How a caller reaches constant number `position` of a callee's shapes.

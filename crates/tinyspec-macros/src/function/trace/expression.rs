@@ -89,6 +89,9 @@ impl Tracer<'_> {
             Expr::Unary(unary) => self.unary(unary, expression),
             Expr::Binary(binary) => self.binary(binary, expression),
             Expr::Assign(assign) => {
+                if let Some(refused) = self.refuse_parameter(&assign.left, expression) {
+                    return refused;
+                }
                 let value = self.expression(&assign.right);
                 self.assign(&assign.left, value, expression)
             }
@@ -124,11 +127,7 @@ impl Tracer<'_> {
                     let (text, path) = (format!("{text}.{}", source_text(member)), quote::quote!(#path.#member));
                     Value::Constant { text, path, kind: None, size: None }
                 }
-                (Value::Model(model), Member::Named(name)) => {
-                    let field = model.fields.iter().find(|(field, _)| name == field);
-                    // rustc knows the fields.
-                    field.map_or(Value::Unseen, |(_, value)| value.clone())
-                }
+                (Value::Model(model), Member::Named(name)) => self.field(&model, name, expression),
                 (Value::Unseen, _) => Value::Unseen,
                 // A wrong field is rustc's.
                 _ => Value::Unknown,
@@ -341,6 +340,11 @@ impl Tracer<'_> {
     }
 
     fn binary(&mut self, binary: &ExprBinary, whole: &Expr) -> Value {
+        if assigning(&binary.op).is_some()
+            && let Some(refused) = self.refuse_parameter(&binary.left, whole)
+        {
+            return refused;
+        }
         let left = if assigning(&binary.op).is_some() { without_deref(&binary.left) } else { &*binary.left };
         let (left, right) = (self.expression(left), self.expression(&binary.right));
         if let Some(op) = assigning(&binary.op) {

@@ -4,10 +4,8 @@ use super::constants::FLOAT_METHODS;
 use super::expression::name_of;
 use super::inference::{Float, Kind, NumberType};
 use super::pick::PICKING;
-use super::words::{
-    AT_RUN_TIME, ELSEWHERE, arguments_of, found_text, instead, kind_text, may_be, sample, usage, usual,
-};
-use super::{Tracer, Value};
+use super::words::{AT_RUN_TIME, arguments_of, found_text, instead, kind_text, may_be, sample, usage, usual};
+use super::{Tracer, Value, elsewhere};
 use crate::diagnostics::{Place, source_text};
 use crate::function::source::is_list;
 use proc_macro2::Span;
@@ -48,7 +46,10 @@ impl Tracer<'_> {
             }
             Value::Wrong => {
                 // It may have been a tensor: what its methods are called at least can be looked at.
-                self.check_name(&call.method, whole, true);
+                // `x.to_vec().unwrap()` is one mistake.
+                if !matches!(name.as_str(), "unwrap" | "expect") {
+                    self.check_name(&call.method, whole, true);
+                }
                 self.arguments(&call.args);
                 Value::Wrong
             }
@@ -146,15 +147,18 @@ impl Tracer<'_> {
     /// A name that tensors have, or the error. Of what may have been no tensor only a near miss is a mistake.
     fn check_name(&mut self, method: &Ident, whole: &Expr, only_near: bool) -> bool {
         let name = method.to_string();
-        if let Some((_, what)) = AT_RUN_TIME.iter().find(|(known, _)| *known == name) {
+        // PyTorch's methods that change their tensor: `relu_`.
+        let plain = name.strip_suffix('_').filter(|plain| !plain.is_empty() && !is_known(&name)).unwrap_or(&name);
+        if let Some((_, what)) = AT_RUN_TIME.iter().find(|(known, _)| *known == plain) {
             self.diagnostics.error_instead_of_rustc(whole, Place::of(method), format!("`{name}` {what}"));
             return false;
         }
-        let known = METHODS.iter().any(|row| row.name == name)
-            || OUTSIDE_THE_TABLE.contains(&name.as_str())
-            || PICKING.contains(&name.as_str());
+        let known = is_known(&name);
         if !known {
-            let other = ELSEWHERE.iter().find(|(other, _)| *other == name).map(|(_, here)| format!(": {here}"));
+            let in_place = is_known(plain).then(|| {
+                format!(": tensors are values, so give what `{plain}` makes a name, as in `let x = x.{plain}(…);`")
+            });
+            let other = in_place.or_else(|| elsewhere::hint(plain).map(|hint| format!(": {hint}")));
             let help = other.or_else(|| ops::nearest(&name).map(|near| format!("; did you mean `{near}`?")));
             if help.is_some() || !only_near {
                 let message = format!("tensors have no method `{name}`{}", help.unwrap_or_default());
@@ -573,8 +577,13 @@ impl Tracer<'_> {
     }
 }
 
+/// Whether tensors have a method of this name.
+fn is_known(name: &str) -> bool {
+    METHODS.iter().any(|row| row.name == name) || OUTSIDE_THE_TABLE.contains(&name) || PICKING.contains(&name)
+}
+
 /// Functions of `Tensor` that are written by hand, since their arguments have defaults.
-const OUTSIDE_THE_TABLE: &[&str] = &[
+pub(super) const OUTSIDE_THE_TABLE: &[&str] = &[
     "clone",
     "shape",
     "rank",

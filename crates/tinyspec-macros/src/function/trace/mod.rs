@@ -8,6 +8,7 @@ mod call;
 mod constants;
 mod control;
 mod decide;
+mod elsewhere;
 mod expression;
 mod inference;
 mod method;
@@ -72,8 +73,6 @@ pub struct Tracer<'a> {
     scopes: Vec<HashMap<String, Value>>,
     constants: Constants,
     checks: Vec<Check>,
-    /// Calls of methods that have no graph: what rustc says of them.
-    probes: Vec<TokenStream>,
     /// How often loops run that constants end: `const` evaluation looks at it.
     counts: Vec<TokenStream>,
     /// Types of numbers.
@@ -314,7 +313,6 @@ fn trace_assuming(
         scopes: vec![HashMap::new()],
         constants,
         checks: vec![],
-        probes: vec![],
         counts: vec![],
         inference,
         assumed: vec![],
@@ -349,7 +347,6 @@ fn trace_assuming(
         calls,
         constants,
         checks,
-        probes,
         counts,
         assumed,
         equalities,
@@ -366,8 +363,8 @@ fn trace_assuming(
         diagnostics.error(place, numbers::overflow(value, ty));
     }
     // Said already, or said elsewhere.
-    let is_reported = !diagnostics.is_empty() || !probes.is_empty() || waits;
-    let checks = checks.iter().map(Check::to_tokens).chain(probes).chain(counts).collect();
+    let is_reported = !diagnostics.is_empty() || waits;
+    let checks = checks.iter().map(Check::to_tokens).chain(counts).collect();
     let traced = outputs.filter(|_| diagnostics.is_empty() && open.is_none()).map(|outputs| Traced {
         signature: assumed_signature,
         graph,

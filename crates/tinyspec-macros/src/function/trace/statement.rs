@@ -1,7 +1,7 @@
 //! Blocks, `let`, and patterns.
 
 use super::{Tracer, Value};
-use crate::diagnostics::{Adaptation, Place};
+use crate::diagnostics::{Adaptation, Place, source_text};
 use crate::function::signature::{ResultType, TensorType};
 use std::collections::HashMap;
 use syn::{Block, Expr, Item, Local, Pat, Stmt, Type};
@@ -82,6 +82,12 @@ impl Tracer<'_> {
         {
             // What several methods give is a `Vec` in Rust, which has no pattern.
             self.diagnostics.adapt(&*init.expr, Adaptation::Array(values.len()));
+        }
+        if let (Pat::Tuple(tuple), Value::List(values)) = (pattern, &value) {
+            let message =
+                format!("this is a list of {}: write `let {} = …`", values.len(), in_brackets(tuple, values.len()));
+            self.diagnostics.error_instead_of_rustc(local, Place::of(tuple), message);
+            return self.bind_wrong(pattern);
         }
         let before = self.diagnostics.count();
         self.bind(pattern, value);
@@ -182,6 +188,12 @@ impl Tracer<'_> {
             }
         }
     }
+}
+
+/// `[a, b]`: the patterns of a tuple for a list of this length.
+fn in_brackets(tuple: &syn::PatTuple, length: usize) -> String {
+    let names = tuple.elems.iter().map(source_text).chain(std::iter::repeat("_".to_string()));
+    format!("[{}]", names.take(length).collect::<Vec<_>>().join(", "))
 }
 
 fn is_tensor(path: &syn::TypePath) -> bool {

@@ -1,4 +1,4 @@
-//! What messages about methods say: kinds of arguments, examples, and what things are called elsewhere.
+//! What messages about methods say: kinds of arguments, and examples.
 
 use super::Value;
 use super::expression::text_of;
@@ -17,53 +17,12 @@ pub(super) const AT_RUN_TIME: &[(&str, &str)] = &[
     ("backprop", "computes gradients now: `grad(&loss, &[…])` outside, or `#[function(grad)]`"),
     ("requires_grad", "is not needed: gradients exist for whatever `grad(&loss, &[…])` is asked for"),
     ("error", "looks for a run-time error; here mistakes are compile errors"),
+    ("unwrap", "is not needed: what is wrong is refused here, so a method gives a tensor, and no `Result`"),
+    ("expect", "is not needed: what is wrong is refused here, so a method gives a tensor, and no `Result`"),
+    ("tolist", "reads values, which exist once the function is called: call `to_vec` on the result, outside"),
+    ("numpy", "reads values, which exist once the function is called: call `to_vec` on the result, outside"),
     ("is_realized", "asks about run time"),
     ("device", "asks about run time"),
-];
-
-/// What methods are called in other libraries, and here.
-pub(super) const ELSEWHERE: &[(&str, &str)] = &[
-    ("concat", "`Tensor::cat(&[&a, &b], axis)` joins"),
-    ("concatenate", "`Tensor::cat(&[&a, &b], axis)` joins"),
-    ("hstack", "`Tensor::cat(&[&a, &b], axis)` joins"),
-    ("vstack", "`Tensor::cat(&[&a, &b], axis)` joins"),
-    ("attention", "it is called `sdpa`, with a mask `sdpa_mask`, with options `sdpa_with`"),
-    ("scaled_dot_product_attention", "it is called `sdpa`, with a mask `sdpa_mask`, with options `sdpa_with`"),
-    ("map", "operations work on all elements: write them on the tensor itself, as in `x * 2.0`"),
-    ("apply", "operations work on all elements: write them on the tensor itself, as in `x * 2.0`"),
-    ("iter", "operations work on all elements; parts are `.at(…)` and `.split(1, 0)`"),
-    ("into_iter", "operations work on all elements; parts are `.at(…)` and `.split(1, 0)`"),
-    ("mm", "it is called `matmul`"),
-    ("bmm", "it is called `matmul`, which takes batches too"),
-    ("view", "it is called `reshape`"),
-    ("permute_dims", "it is called `permute`"),
-    ("swapaxes", "it is called `transpose`"),
-    ("t", "`.transpose(-1, -2)` swaps the last two axes"),
-    ("len", "`.shape()[0]` is the size of axis 0, a dim"),
-    ("size", "`.shape()[axis]` is the size of an axis, a dim"),
-    ("dim", "`.shape()[axis]` is the size of an axis, a dim"),
-    ("ndim", "it is called `rank`"),
-    ("numel", "multiply the dims: `B * 64`"),
-    ("get", "`.at(…)` takes parts and picks, as in `x.at((0, 1..))`"),
-    ("powf", "it is called `pow`"),
-    ("powi", "it is called `pow`"),
-    ("ln", "it is called `log`"),
-    ("recip", "it is called `reciprocal`"),
-    ("clamp", "it is called `clip`"),
-    ("swish", "it is called `silu`"),
-    ("subtract", "it is called `sub`, or `-`"),
-    ("multiply", "it is called `mul`, or `*`"),
-    ("divide", "it is called `div`, or `/`"),
-    ("amax", "it is called `max`"),
-    ("amin", "it is called `min`"),
-    ("average", "it is called `mean`"),
-    ("to_dtype", "`.cast::<f32>()` converts"),
-    ("astype", "`.cast::<f32>()` converts"),
-    ("float", "`.cast::<f32>()` converts"),
-    ("rand", "random numbers are drawn outside, with `Tensor::uniform`, and passed"),
-    ("dropout", "draw the mask outside, and pass it: `x * mask`"),
-    ("from_slice", "values come from outside: pass the tensor, or build it of `arange`, `full` and `eye`"),
-    ("new", "values come from outside: pass the tensor, or build it of `arange`, `full` and `eye`"),
 ];
 
 /// `1 argument (`axis`: a whole number)`
