@@ -1,5 +1,7 @@
 //! What can go wrong between linear UOps and a running kernel.
 
+use std::path::PathBuf;
+
 /// Error of a compiler or a runtime. `Debug` gives the same text as `Display`.
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -17,9 +19,27 @@ pub enum BackendError {
         /// Why.
         reason: String,
     },
-    /// The code generator is missing or failed.
+    /// The code generator failed.
     #[error("{0}")]
     Compile(String),
+    /// There is no code generator: what was looked for, and where.
+    #[error("{0}")]
+    NoGenerator(String),
+    /// A kernel whose code is not there, and that nothing can compile.
+    #[error(
+        "kernel `{name}` for {target} is not {}, and there is no code generator to compile it: {reason}",
+        cache.as_ref().map_or_else(|| "on disk, where there is no cache".into(), |cache| format!("in the cache {}", cache.display()))
+    )]
+    NotCompiled {
+        /// Kernel.
+        name: String,
+        /// What it is for.
+        target: String,
+        /// The folder where its code was looked for.
+        cache: Option<PathBuf>,
+        /// Why there is no code generator.
+        reason: String,
+    },
     /// Compiled code is damaged or made for another machine.
     #[error("compiled code of `{name}` cannot be loaded: {reason}")]
     Load {
@@ -113,6 +133,8 @@ impl BackendError {
         | BackendError::Execution { reason, .. }
         | BackendError::Load { reason, .. }
         | BackendError::Unsupported { reason, .. }
+        | BackendError::NotCompiled { reason, .. }
+        | BackendError::NoGenerator(reason)
         | BackendError::Compile(reason) = &mut self
             && !line.is_empty()
         {

@@ -65,6 +65,9 @@ pub enum LlvmError {
 
 impl From<LlvmError> for BackendError {
     fn from(error: LlvmError) -> BackendError {
-        BackendError::Compile(error.to_string())
+        match error {
+            LlvmError::NotFound(_) | LlvmError::Named { .. } => BackendError::NoGenerator(error.to_string()),
+            _ => BackendError::Compile(error.to_string()),
+        }
     }
 }

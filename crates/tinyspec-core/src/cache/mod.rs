@@ -17,7 +17,7 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tinyspec_backends::{LinearKernel, Program};
+use tinyspec_backends::{BackendError, LinearKernel, Program};
 use tinyspec_ir::{ContentHash, ContentHasher, Graph, NodeId};
 
 const MAGIC: &[u8; 8] = b"tsobj\0\0\x01";
@@ -74,8 +74,8 @@ pub(crate) fn compile(kernels: &[(&LinearKernel, &Entry)], device: &Device) -> V
         device.compiler().compile_all(&kernels, device.target())
     };
     let is_worth_keeping = start.elapsed() >= WORTH_KEEPING * kernels.len() as u32;
-    let program = |((kernel, entry), code): (&(&LinearKernel, &Entry), _)| {
-        let code: Vec<u8> = code?;
+    let program = |((kernel, entry), code): (&(&LinearKernel, &Entry), std::result::Result<Vec<u8>, BackendError>)| {
+        let code = code.map_err(|error| not_compiled(error, kernel, device))?;
         if is_worth_keeping {
             entry.keep(&code);
         }
@@ -83,6 +83,17 @@ pub(crate) fn compile(kernels: &[(&LinearKernel, &Entry)], device: &Device) -> V
         Ok(device.runtime().load(&kernel.name, &code)?)
     };
     kernels.iter().zip(codes).map(program).collect()
+}
+
+/// Without a code generator the error is that the kernel was not on disk.
+fn not_compiled(error: BackendError, kernel: &LinearKernel, device: &Device) -> BackendError {
+    match error {
+        BackendError::NoGenerator(reason) => {
+            let (name, target) = (kernel.name.clone(), device.target().name.clone());
+            BackendError::NotCompiled { name, target, cache: folder().map(Path::to_path_buf), reason }
+        }
+        error => error,
+    }
 }
 
 fn name(key: ContentHash) -> String {

@@ -274,6 +274,9 @@ mod work {
     #[ignore = "needs an environment without libLLVM"]
     fn unknown() {
         let error = (numbers() * numbers()).to_vec::<f32>().unwrap_err().to_string();
+        let cache = fs::canonicalize(folder()).unwrap();
+        let missing = format!(" is not in the cache {}, and there is no code generator", cache.display());
+        assert!(error.starts_with("kernel `") && error.contains(&missing), "{error}");
         assert!(error.contains("TINYSPEC_LLVM") && error.contains("nowhere"), "{error}");
     }
 
