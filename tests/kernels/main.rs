@@ -13,6 +13,7 @@ mod matrix;
 mod own_code;
 mod programs;
 mod races;
+mod random_code;
 mod reduction;
 mod scan;
 mod scatter;

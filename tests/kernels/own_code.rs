@@ -94,7 +94,8 @@ fn computed(code: &str, dtype: DType, count: usize, device: &str) -> Result<Vec<
     bits(value, !code.contains("@llvm.minnum") && !code.contains("@llvm.maxnum"))
 }
 
-fn check(code: &str, dtype: DType, count: usize, wrong: &mut Vec<String>) -> Result<()> {
+/// Adds to `wrong` each GPU where the code gives something else than on the CPU.
+pub fn compare(code: &str, dtype: DType, count: usize, wrong: &mut Vec<String>) -> Result<()> {
     let here = computed(code, dtype, count, "cpu")?;
     for device in SIMULATED {
         match computed(code, dtype, count, device) {
@@ -122,7 +123,7 @@ fn intrinsics_give_what_they_give_on_the_cpu() -> Result<()> {
         let operands: Vec<String> = (0..intrinsic.operands).map(|number| format!("{{r}} %{number}")).collect();
         let code = format!("%r = call {{r}} @{}.{{r.name}}({})\n ret {{r}} %r", intrinsic.name, operands.join(", "));
         for &dtype in dtypes {
-            check(&code, dtype, intrinsic.operands, &mut wrong)?;
+            compare(&code, dtype, intrinsic.operands, &mut wrong)?;
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -137,23 +138,23 @@ fn arithmetic_gives_what_it_gives_on_the_cpu() -> Result<()> {
     let mut wrong = Vec::new();
     for dtype in FLOATS {
         for op in ["fadd", "fsub", "fmul", "fdiv"] {
-            check(&format!("%r = {op} {{r}} %0, %1\n ret {{r}} %r"), dtype, 2, &mut wrong)?;
+            compare(&format!("%r = {op} {{r}} %0, %1\n ret {{r}} %r"), dtype, 2, &mut wrong)?;
         }
-        check("%r = fneg {r} %0\n ret {r} %r", dtype, 1, &mut wrong)?;
+        compare("%r = fneg {r} %0\n ret {r} %r", dtype, 1, &mut wrong)?;
         // What AMD's instructions could do as modifiers of the one before: a factor, a range of results.
         let llvm = ["half", "float", "double"][dtype.size().trailing_zeros() as usize - 1];
         let doubled = format!("%p = fmul nsz {llvm} %0, %1\n %r = fmul nsz {llvm} %p, 2.0\n ret {llvm} %r");
-        check(&doubled, dtype, 2, &mut wrong)?;
+        compare(&doubled, dtype, 2, &mut wrong)?;
         let name = format!("f{}", 8 * dtype.size());
         let clamped = format!(
             "%s = fadd {llvm} %0, %1\n %m = call {llvm} @llvm.maxnum.{name}({llvm} %s, {llvm} 0.0)\n \
              %r = call {llvm} @llvm.minnum.{name}({llvm} %m, {llvm} 1.0)\n ret {llvm} %r"
         );
-        check(&clamped, dtype, 2, &mut wrong)?;
+        compare(&clamped, dtype, 2, &mut wrong)?;
     }
     for dtype in WHOLE {
         for op in ["add", "sub", "mul", "and", "or", "xor"] {
-            check(&format!("%r = {op} {{r}} %0, %1\n ret {{r}} %r"), dtype, 2, &mut wrong)?;
+            compare(&format!("%r = {op} {{r}} %0, %1\n ret {{r}} %r"), dtype, 2, &mut wrong)?;
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
