@@ -33,11 +33,11 @@ pub fn register() -> Result<(), String> {
 
 fn add(name: &'static str) -> Result<(), String> {
     let (simulator, gpu) = name.split_once(':').ok_or("no GPU in the name")?;
-    let target = Gpu::named(gpu).map_err(|error| error.to_string())?.target();
+    let gpu = Gpu::named(gpu).map_err(|error| error.to_string())?;
     let compiler = Arc::new(LlvmCompiler::new().map_err(|error| error.to_string())?);
     match simulator {
-        "ptxsim" => tinyspec_simulators::register_ptx(name, target, compiler),
-        _ => tinyspec_simulators::register_amd(name, target, compiler),
+        "ptxsim" => tinyspec_simulators::register_ptx(name, &gpu, compiler),
+        _ => tinyspec_simulators::register_amd(name, &gpu, compiler),
     };
     Ok(())
 }

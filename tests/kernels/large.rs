@@ -59,14 +59,14 @@ struct Own {
 
 impl Own {
     fn new(test: &str, chip: &str) -> Own {
+        let gpu = Gpu::named(chip).unwrap();
         let runtime: Box<dyn Runtime> = match chip.starts_with("sm_") {
-            true => Box::new(PtxRuntime::default()),
-            false => Box::new(AmdRuntime::default()),
+            true => Box::new(PtxRuntime::new(&gpu)),
+            false => Box::new(AmdRuntime::new(&gpu)),
         };
         let runtime = Arc::new(Pausing { runtime, is_paused: false.into() });
-        let target = Gpu::named(chip).unwrap().target();
         let compiler = Arc::new(LlvmCompiler::new().unwrap());
-        Own { device: tinyspec::register(&format!("{test}:{chip}"), target, compiler, runtime.clone()), runtime }
+        Own { device: tinyspec::register(&format!("{test}:{chip}"), gpu.target(), compiler, runtime.clone()), runtime }
     }
 
     fn to(&self, tensor: Tensor) -> Tensor {

@@ -90,12 +90,22 @@ impl Gpu {
     /// As [`Gpu::for_device`], where code is made for some chips alone.
     fn for_device_among(chips: Vec<Gpu>, name: &str) -> Option<Gpu> {
         let chip = name.split(':').next().unwrap_or(name);
-        if let Some(same) = chips.iter().find(|gpu| gpu.name == chip) {
-            return Some(same.clone());
-        }
-        let capability = capability(chip.trim_end_matches('a'))?;
-        let below = chips.into_iter().filter(|gpu| self::capability(gpu.name).is_some_and(|base| base <= capability));
-        below.max_by_key(|gpu| self::capability(gpu.name))
+        // Its own is the best, though that of an `a` has no capability to compare.
+        let fit = |gpu: &Gpu| (gpu.name == chip, capability(gpu.name));
+        chips.into_iter().filter(|gpu| runs(chip, gpu.name)).max_by_key(fit)
+    }
+
+    /// Does the chip run code that is made for the chip of this name? It runs its own and, if it is NVIDIA's, that of
+    /// chips below it which do not end with `a`.
+    ///
+    /// ```
+    /// use tinyspec_backends::Gpu;
+    /// assert!(Gpu::named("sm_90a")?.runs("sm_80") && !Gpu::named("sm_90")?.runs("sm_90a"));
+    /// assert!(!Gpu::named("gfx942")?.runs("gfx90a"));
+    /// # Ok::<(), tinyspec_backends::UnknownGpu>(())
+    /// ```
+    pub fn runs(&self, made_for: &str) -> bool {
+        runs(self.name, made_for)
     }
 
     /// The chip as a target of the lowering.
@@ -121,6 +131,12 @@ impl Gpu {
             workgroups: Some(self.workgroups.clone()),
         }
     }
+}
+
+/// Does a device of this chip run the code of that one?
+fn runs(device: &str, code: &str) -> bool {
+    let capabilities = capability(device.trim_end_matches('a')).zip(capability(code));
+    device == code || capabilities.is_some_and(|(device, code)| code <= device)
 }
 
 /// `sm_90` is 90. Chips that end with `a` have none: their code runs on no other.

@@ -9,7 +9,7 @@ use memmap2::{MmapMut, MmapOptions};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use tinyspec_backends::{BackendError, Compiler, LinearKernel, Memory, Program, Runtime, Target};
+use tinyspec_backends::{BackendError, Compiler, Gpu, LinearKernel, Memory, Program, Runtime, Target};
 use tinyspec_core::execute::{Device, register};
 
 /// Where buffers are, and their bytes.
@@ -61,13 +61,28 @@ unsafe impl Memory for SparseMemory {
 }
 
 /// What the runtimes have in common.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Simulated {
+    gpu: Gpu,
     ranges: Ranges,
     seed: u64,
 }
 
 impl Simulated {
+    fn new(gpu: &Gpu) -> Simulated {
+        Simulated { gpu: gpu.clone(), ranges: Ranges::default(), seed: 0 }
+    }
+
+    /// Refuses code that the chip does not run.
+    fn admit(&self, name: &str, made_for: &str) -> Result<(), BackendError> {
+        let chip = self.gpu.name;
+        if self.gpu.runs(made_for) {
+            return Ok(());
+        }
+        let reason = format!("it is for {made_for}, and the device is a {chip}\nhelp: compile it for {chip}");
+        Err(BackendError::Load { name: name.into(), reason })
+    }
+
     fn allocate(&self, bytes: usize) -> Result<Arc<dyn Memory>, BackendError> {
         let mut memory = SparseMemory::new(bytes)?;
         let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
@@ -184,13 +199,18 @@ fn only<'a>(name: &str, mut kernels: impl Iterator<Item = &'a str>) -> Result<&'
 }
 
 /// Runs PTX. A kernel's code is the text of a module with one entry, whose parameters are the addresses of its buffers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct PtxRuntime(Simulated);
 
 impl PtxRuntime {
-    /// A runtime whose launches run their workgroups, warps and lanes in an order that the seed decides.
-    pub fn seeded(seed: u64) -> PtxRuntime {
-        PtxRuntime(Simulated { seed, ..Simulated::default() })
+    /// A GPU of NVIDIA.
+    pub fn new(gpu: &Gpu) -> PtxRuntime {
+        PtxRuntime(Simulated::new(gpu))
+    }
+
+    /// The same, whose launches run their workgroups, warps and lanes in an order that the seed decides.
+    pub fn seeded(self, seed: u64) -> PtxRuntime {
+        PtxRuntime(Simulated { seed, ..self.0 })
     }
 }
 
@@ -204,6 +224,7 @@ unsafe impl Runtime for PtxRuntime {
         let failed = |reason: String| BackendError::Load { name: name.into(), reason };
         let text = std::str::from_utf8(code).map_err(|_| failed("it is no text".into()))?;
         let module = ptx::Module::parse(text).map_err(|error| failed(error.to_string()))?;
+        self.0.admit(name, module.target())?;
         let kernel = module.kernel(only(name, module.kernels())?).map_err(|error| failed(error.to_string()))?;
         let most_groups = [i32::MAX as usize, 65_535, 65_535];
         Ok(Arc::new(Loaded { name: name.into(), kernel: Box::new(kernel), buffers: buffers::read(code), most_groups }))
@@ -216,13 +237,18 @@ unsafe impl Runtime for PtxRuntime {
 }
 
 /// Runs machine code of AMD's GPUs. A kernel's code is a code object with one kernel, as ROCm loads it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct AmdRuntime(Simulated);
 
 impl AmdRuntime {
-    /// A runtime whose launches run their workgroups, waves and lanes in an order that the seed decides.
-    pub fn seeded(seed: u64) -> AmdRuntime {
-        AmdRuntime(Simulated { seed, ..Simulated::default() })
+    /// A GPU of AMD.
+    pub fn new(gpu: &Gpu) -> AmdRuntime {
+        AmdRuntime(Simulated::new(gpu))
+    }
+
+    /// The same, whose launches run their workgroups, waves and lanes in an order that the seed decides.
+    pub fn seeded(self, seed: u64) -> AmdRuntime {
+        AmdRuntime(Simulated { seed, ..self.0 })
     }
 }
 
@@ -235,6 +261,7 @@ unsafe impl Runtime for AmdRuntime {
     fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
         let failed = |reason: String| BackendError::Load { name: name.into(), reason };
         let module = amd::Module::read(code).map_err(|error| failed(error.to_string()))?;
+        self.0.admit(name, module.target())?;
         let kernel = module.kernel(only(name, module.kernels())?).map_err(|error| failed(error.to_string()))?;
         let most_groups = [u32::MAX as usize; 3];
         Ok(Arc::new(Loaded { name: name.into(), kernel: Box::new(kernel), buffers: buffers::read(code), most_groups }))
@@ -247,13 +274,13 @@ unsafe impl Runtime for AmdRuntime {
 }
 
 /// Adds a device such as `ptxsim:sm_80`, whose kernels the compiler makes as PTX.
-pub fn register_ptx(name: &str, target: Target, compiler: Arc<dyn Compiler>) -> Arc<Device> {
-    register(name, target, Arc::new(WithBuffers { compiler, is_text: true }), Arc::new(PtxRuntime::default()))
+pub fn register_ptx(name: &str, gpu: &Gpu, compiler: Arc<dyn Compiler>) -> Arc<Device> {
+    register(name, gpu.target(), Arc::new(WithBuffers { compiler, is_text: true }), Arc::new(PtxRuntime::new(gpu)))
 }
 
 /// Adds a device such as `amdsim:gfx942`, whose kernels the compiler makes as code objects.
-pub fn register_amd(name: &str, target: Target, compiler: Arc<dyn Compiler>) -> Arc<Device> {
-    register(name, target, Arc::new(WithBuffers { compiler, is_text: false }), Arc::new(AmdRuntime::default()))
+pub fn register_amd(name: &str, gpu: &Gpu, compiler: Arc<dyn Compiler>) -> Arc<Device> {
+    register(name, gpu.target(), Arc::new(WithBuffers { compiler, is_text: false }), Arc::new(AmdRuntime::new(gpu)))
 }
 
 /// A compiler that also says, behind the code, what the buffers are.

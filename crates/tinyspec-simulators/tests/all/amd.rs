@@ -83,6 +83,11 @@ fn object(chip: &str, text: &str) -> Vec<u8> {
     hsa_linker::link(&object).unwrap_or_else(|error| panic!("{chip}: {error}"))
 }
 
+/// A code object whose kernel does nothing.
+pub fn empty_object(chip: &str) -> Vec<u8> {
+    object(chip, &assembly(chip, SHAPE, "s_endpgm"))
+}
+
 /// Runs a body on buffers; their bytes afterwards.
 fn try_run(
     chip: &str,

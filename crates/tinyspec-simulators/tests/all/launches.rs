@@ -2,8 +2,12 @@
 
 use super::{as_words, module, prologue, words};
 use std::sync::Arc;
-use tinyspec_backends::{BackendError, Grid, Launch, Memory, Runtime};
-use tinyspec_simulators::PtxRuntime;
+use tinyspec_backends::{BackendError, Gpu, Grid, Launch, Memory, Runtime};
+use tinyspec_simulators::{AmdRuntime, PtxRuntime};
+
+fn gpu(name: &str) -> Gpu {
+    Gpu::named(name).expect("the table has it")
+}
 
 fn run(text: &str, groups: usize, threads: usize, inputs: &[&[u32]]) -> Result<Vec<Vec<u32>>, BackendError> {
     run_with_dims(text, (groups, threads), inputs, &[])
@@ -15,7 +19,7 @@ fn run_with_dims(
     inputs: &[&[u32]],
     dims: &[i64],
 ) -> Result<Vec<Vec<u32>>, BackendError> {
-    let runtime = PtxRuntime::seeded(5);
+    let runtime = PtxRuntime::new(&gpu("sm_90")).seeded(5);
     let program = runtime.load("k", text.as_bytes())?;
     let mut buffers: Vec<Arc<dyn Memory>> = Vec::new();
     for input in inputs {
@@ -81,13 +85,37 @@ fn faults_keep_their_kind() {
 
 #[test]
 fn what_is_no_ptx_is_not_loaded() {
-    let runtime = PtxRuntime::default();
+    let runtime = PtxRuntime::new(&gpu("sm_90"));
     for code in [&b"\x7fELF"[..], b"", b"\xff\xff", b".version 7.0\n.target sm_80\n"] {
         assert!(matches!(runtime.load("k", code), Err(BackendError::Load { .. })));
     }
     let unknown = module(0, "", "frob.s32 %r1, %r2; ret;");
     let error = runtime.load("k", unknown.as_bytes()).map(|_| ()).expect_err("it is unknown");
     assert!(error.to_string().contains("line 6, column 1: `frob.s32` is not simulated"), "{error}");
+}
+
+/// Each chip runs its own code, NVIDIA's also that of older ones; an error names both chips.
+#[test]
+fn code_of_another_chip_is_not_loaded() {
+    let of_nvidia = |chip: &str| module(0, "", "ret;").replace("sm_90", chip);
+    for (code, device) in [("sm_90", "sm_90"), ("sm_80", "sm_90"), ("sm_75", "sm_120"), ("sm_90", "sm_90a")] {
+        let loaded = PtxRuntime::new(&gpu(device)).load("k", of_nvidia(code).as_bytes());
+        assert!(loaded.is_ok(), "{code} on {device}");
+    }
+    let of_amd = |chip: &str| crate::amd::empty_object(chip);
+    assert!(AmdRuntime::new(&gpu("gfx1100")).load("k", &of_amd("gfx1100")).is_ok());
+    let refused = [
+        ("sm_90", "sm_80", PtxRuntime::new(&gpu("sm_80")).load("k", of_nvidia("sm_90").as_bytes())),
+        ("sm_90a", "sm_90", PtxRuntime::new(&gpu("sm_90")).load("k", of_nvidia("sm_90a").as_bytes())),
+        ("sm_90a", "sm_100", PtxRuntime::new(&gpu("sm_100")).load("k", of_nvidia("sm_90a").as_bytes())),
+        ("gfx1100", "gfx1101", AmdRuntime::new(&gpu("gfx1101")).load("k", &of_amd("gfx1100"))),
+        ("gfx942", "gfx90a", AmdRuntime::new(&gpu("gfx90a")).load("k", &of_amd("gfx942"))),
+    ];
+    for (code, device, loaded) in refused {
+        let error = loaded.map(drop).expect_err("it is for another chip");
+        let says = format!("it is for {code}, and the device is a {device}\nhelp: compile it for {device}");
+        assert!(matches!(&error, BackendError::Load { name, reason } if name == "k" && *reason == says), "{error}");
+    }
 }
 
 #[test]
