@@ -34,7 +34,7 @@ pub fn register() -> Result<(), String> {
 fn add(name: &'static str) -> Result<(), String> {
     let (simulator, gpu) = name.split_once(':').ok_or("no GPU in the name")?;
     let gpu = Gpu::named(gpu).map_err(|error| error.to_string())?;
-    let compiler = Arc::new(LlvmCompiler::new().map_err(|error| error.to_string())?);
+    let compiler = Arc::new(LlvmCompiler::new().map_err(|error| error.to_string())?.located());
     match simulator {
         "ptxsim" => tinyspec_simulators::register_ptx(name, &gpu, compiler),
         _ => tinyspec_simulators::register_amd(name, &gpu, compiler),

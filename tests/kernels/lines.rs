@@ -63,6 +63,12 @@ fn what_a_kernel_does_wrong_is_said_with_both_lines() {
         assert_lines(&error, "put", line_of("put(&mut y, &x, "));
         let buffer = if device.contains("sim:") { "byte 28 of buffer 0 (`y`)" } else { "element 7 of `y`" };
         assert!(error.contains("races") && error.contains(buffer), "{device}: {error}");
+        // Machine code is shown with what of the Linear form it was made for.
+        let is_of_store = error.split_once("`) for `%").is_some_and(|(_, line)| {
+            let line = line.split_once("` of the Linear form, workgroup").map(|(line, _)| line);
+            line.is_some_and(|line| line.contains(" = store("))
+        });
+        assert_eq!(is_of_store, device.contains("sim:"), "{device}: {error}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! What can go wrong: text that is no PTX, instructions that are not simulated, and what a running kernel does wrong.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use tinyspec_backends::BackendError;
 
 /// A place in the text of a program, both from 1.
@@ -91,24 +92,35 @@ pub struct Fault {
     pub line: u32,
     /// The instruction as it was written.
     pub instruction: String,
+    /// Line of the source code that it is for, where the code says that: `.loc` in PTX, `.debug_line` in an object.
+    pub source_line: Option<NonZeroU32>,
     /// Block, warp and lanes, in words.
     pub threads: String,
     /// What happened.
     pub reason: String,
 }
 
+impl Fault {
+    /// As an error of the kernel of this name, which was made for `origin` of the Linear form.
+    pub(crate) fn of_kernel(self, name: String, origin: Option<&str>) -> BackendError {
+        let Fault { kind, line, instruction, threads, reason, .. } = self;
+        let origin = origin.map_or_else(String::new, |origin| format!(" for `{origin}` of the Linear form"));
+        let reason = format!("line {line} (`{instruction}`){origin}, {threads}: {reason}");
+        match kind {
+            FaultKind::Race => BackendError::Race { name, reason },
+            FaultKind::Divergence => BackendError::Divergence { name, reason },
+            FaultKind::Uninitialised => BackendError::Uninitialised { name, reason },
+            _ => BackendError::Execution { name, reason },
+        }
+    }
+}
+
 impl From<SimulatorError> for BackendError {
     fn from(error: SimulatorError) -> BackendError {
         match error {
             SimulatorError::Fault(fault) => {
-                let Fault { kind, kernel: name, line, instruction, threads, reason } = *fault;
-                let reason = format!("line {line} (`{instruction}`), {threads}: {reason}");
-                match kind {
-                    FaultKind::Race => BackendError::Race { name, reason },
-                    FaultKind::Divergence => BackendError::Divergence { name, reason },
-                    FaultKind::Uninitialised => BackendError::Uninitialised { name, reason },
-                    _ => BackendError::Execution { name, reason },
-                }
+                let name = fault.kernel.clone();
+                fault.of_kernel(name, None)
             }
             SimulatorError::Launch { kernel, reason } => BackendError::Execution { name: kernel, reason },
             SimulatorError::Memory(reason) => BackendError::Memory(reason),

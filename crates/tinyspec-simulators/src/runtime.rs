@@ -1,9 +1,10 @@
 //! Simulators as devices: memory, programs, command lists.
 
 mod buffers;
+mod linear;
 
 use crate::lanes::launch::{Given, Run};
-use crate::{Fault, Launch, SimulatorError, amd, ptx};
+use crate::{Launch, SimulatorError, amd, ptx};
 use buffers::Buffer;
 use memmap2::{MmapMut, MmapOptions};
 use std::any::Any;
@@ -153,7 +154,8 @@ impl Simulated {
             Ok(_) => Ok(()),
             // The code knows the kernel by its symbol.
             Err(SimulatorError::Fault(fault)) => {
-                Err(SimulatorError::from(Box::new(Fault { kernel: program.name.clone(), ..*fault })).into())
+                let origin = fault.source_line.and_then(|line| program.linear.get(line.get() as usize - 1));
+                Err(fault.of_kernel(program.name.clone(), origin.map(String::as_str)))
             }
             Err(error) => Err(error.into()),
         }
@@ -175,10 +177,17 @@ struct Loaded {
     name: String,
     kernel: Box<dyn Run + Send + Sync>,
     buffers: Vec<Buffer>,
+    /// Its Linear form, by lines.
+    linear: Vec<String>,
     most_groups: [usize; 3],
 }
 
 impl Loaded {
+    fn new(name: &str, code: &[u8], kernel: impl Run + Send + Sync + 'static, most_groups: [usize; 3]) -> Arc<Loaded> {
+        let (buffers, linear) = (buffers::read(code), linear::read(code));
+        Arc::new(Loaded { name: name.into(), kernel: Box::new(kernel), buffers, linear, most_groups })
+    }
+
     fn refuse(&self, reason: String) -> BackendError {
         SimulatorError::Launch { kernel: self.name.clone(), reason }.into()
     }
@@ -226,8 +235,7 @@ unsafe impl Runtime for PtxRuntime {
         let module = ptx::Module::parse(text).map_err(|error| failed(error.to_string()))?;
         self.0.admit(name, module.target())?;
         let kernel = module.kernel(only(name, module.kernels())?).map_err(|error| failed(error.to_string()))?;
-        let most_groups = [i32::MAX as usize, 65_535, 65_535];
-        Ok(Arc::new(Loaded { name: name.into(), kernel: Box::new(kernel), buffers: buffers::read(code), most_groups }))
+        Ok(Loaded::new(name, code, kernel, [i32::MAX as usize, 65_535, 65_535]))
     }
 
     unsafe fn enqueue(&self, launches: &[tinyspec_backends::Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {
@@ -263,8 +271,7 @@ unsafe impl Runtime for AmdRuntime {
         let module = amd::Module::read(code).map_err(|error| failed(error.to_string()))?;
         self.0.admit(name, module.target())?;
         let kernel = module.kernel(only(name, module.kernels())?).map_err(|error| failed(error.to_string()))?;
-        let most_groups = [u32::MAX as usize; 3];
-        Ok(Arc::new(Loaded { name: name.into(), kernel: Box::new(kernel), buffers: buffers::read(code), most_groups }))
+        Ok(Loaded::new(name, code, kernel, [u32::MAX as usize; 3]))
     }
 
     unsafe fn enqueue(&self, launches: &[tinyspec_backends::Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {
@@ -273,36 +280,37 @@ unsafe impl Runtime for AmdRuntime {
     }
 }
 
-/// Adds a device such as `ptxsim:sm_80`, whose kernels the compiler makes as PTX.
+/// Adds a device such as `ptxsim:sm_80`, whose kernels the compiler makes as PTX. Errors name what an instruction is for where
+/// code says so: [`LlvmCompiler::located`](tinyspec_backends::llvm::LlvmCompiler::located).
 pub fn register_ptx(name: &str, gpu: &Gpu, compiler: Arc<dyn Compiler>) -> Arc<Device> {
-    register(name, gpu.target(), Arc::new(WithBuffers { compiler, is_text: true }), Arc::new(PtxRuntime::new(gpu)))
+    register(name, gpu.target(), Arc::new(WithKernel { compiler, is_text: true }), Arc::new(PtxRuntime::new(gpu)))
 }
 
-/// Adds a device such as `amdsim:gfx942`, whose kernels the compiler makes as code objects.
+/// Adds a device such as `amdsim:gfx942`, whose kernels the compiler makes as code objects; else as [`register_ptx`].
 pub fn register_amd(name: &str, gpu: &Gpu, compiler: Arc<dyn Compiler>) -> Arc<Device> {
-    register(name, gpu.target(), Arc::new(WithBuffers { compiler, is_text: false }), Arc::new(AmdRuntime::new(gpu)))
+    register(name, gpu.target(), Arc::new(WithKernel { compiler, is_text: false }), Arc::new(AmdRuntime::new(gpu)))
 }
 
-/// A compiler that also says, behind the code, what the buffers are.
-struct WithBuffers {
+/// A compiler that keeps behind the code what errors say of a kernel.
+struct WithKernel {
     compiler: Arc<dyn Compiler>,
     /// Of PTX, which ends with a NUL.
     is_text: bool,
 }
 
-impl WithBuffers {
+impl WithKernel {
     fn add(&self, kernel: &LinearKernel, mut code: Vec<u8>) -> Vec<u8> {
         while self.is_text && code.last() == Some(&0) {
             code.pop();
         }
-        buffers::add(kernel, code)
+        buffers::add(kernel, linear::add(kernel, code))
     }
 }
 
 // SAFETY: the code is that of the compiler behind it.
-unsafe impl Compiler for WithBuffers {
+unsafe impl Compiler for WithKernel {
     fn fingerprint(&self) -> String {
-        format!("{}, buffers", self.compiler.fingerprint())
+        format!("{}, kernel", self.compiler.fingerprint())
     }
 
     fn generator(&self) -> Option<String> {

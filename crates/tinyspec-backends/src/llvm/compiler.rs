@@ -16,6 +16,7 @@ use tinyspec_ir::{ContentHasher, Op};
 #[derive(Clone, Debug)]
 pub struct LlvmCompiler {
     generator: Option<String>,
+    is_located: bool,
 }
 
 thread_local! {
@@ -30,7 +31,13 @@ impl LlvmCompiler {
     /// When no libLLVM is found; the error lists what was tried.
     pub fn new() -> Result<LlvmCompiler, LlvmError> {
         llvm()?;
-        Ok(LlvmCompiler { generator: find::identity() })
+        Ok(LlvmCompiler { generator: find::identity(), is_located: false })
+    }
+
+    /// The same code, which also says what each instruction is for: a line of the kernel's Linear form as
+    /// [`tinyspec_ir::text::print`] writes it. PTX has `.loc`, an object `.debug_line`.
+    pub fn located(self) -> LlvmCompiler {
+        LlvmCompiler { is_located: true, ..self }
     }
 
     fn generate(
@@ -53,7 +60,7 @@ impl LlvmCompiler {
 
     fn alone(&self, kernel: &LinearKernel, target: &Target, output: Output) -> Result<Vec<u8>, BackendError> {
         let code = self.generate(&kernel.name, target, output, |context, module| {
-            render::render(context, module, kernel, target, None).map_err(|error| match error {
+            render::render(context, module, kernel, target, None, self.is_located).map_err(|error| match error {
                 BackendError::Compile(reason) => BackendError::Compile(format!("kernel `{}`: {reason}", kernel.name)),
                 other => other,
             })
@@ -117,7 +124,7 @@ impl LlvmCompiler {
     fn together(&self, kernels: &[&LinearKernel], target: &Target) -> Result<Vec<Vec<u8>>, BackendError> {
         let object = self.generate("kernels", target, Output::Object, |context, module| {
             kernels.iter().enumerate().try_for_each(|(number, kernel)| {
-                render::render(context, module, kernel, target, Some(&split::section(number)))
+                render::render(context, module, kernel, target, Some(&split::section(number)), self.is_located)
             })
         })?;
         split::split(&object, kernels.len()).map_err(BackendError::Compile)
@@ -149,7 +156,7 @@ fn output(target: &Target) -> Output {
 // SAFETY: the code is generated from the kernel's own instructions.
 unsafe impl Compiler for LlvmCompiler {
     fn fingerprint(&self) -> String {
-        "llvm".into()
+        if self.is_located { "llvm, located".into() } else { "llvm".into() }
     }
 
     fn generator(&self) -> Option<String> {

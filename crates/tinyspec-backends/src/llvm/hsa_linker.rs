@@ -25,6 +25,7 @@ mod elf {
     pub const PT_DYNAMIC: u32 = 2;
     pub const PT_LOAD: u32 = 1;
     pub const PT_NOTE: u32 = 4;
+    pub const R_AMDGPU_ABS64: u32 = 3;
     pub const R_AMDGPU_REL32: u32 = 4;
     pub const R_AMDGPU_REL32_HI: u32 = 11;
     pub const R_AMDGPU_REL32_LO: u32 = 10;
@@ -79,6 +80,8 @@ const SEGMENT: u64 = 56;
 const SEGMENTS: u64 = 5;
 const SYMBOL: u64 = 24;
 const DYNAMIC: u64 = 16;
+/// The one section for debuggers that is kept, where an object has it.
+const LINES: &str = ".debug_line";
 
 /// Where the symbols of the executable part begin is found by their sections, so those have headers too.
 struct Section {
@@ -173,19 +176,20 @@ fn symbols(file: &File) -> Result<Vec<Symbol>, LinkError> {
     Ok(symbols)
 }
 
-/// What of an object is loaded: first what is only read, then the code.
+/// What of an object is loaded, first what is only read, then the code; behind it what its instructions are for.
 fn sections(file: &File) -> Result<Vec<Section>, LinkError> {
     let mut found = Vec::new();
     for section in file.sections() {
         let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
         let sh_flags = sh_flags.0;
         let name = section.name().map_err(damaged)?;
-        if sh_flags & u64::from(elf::SHF_ALLOC) == 0 || section.size() == 0 {
+        let is_of_lines = name == LINES && sh_flags == 0;
+        if sh_flags & u64::from(elf::SHF_ALLOC) == 0 && !is_of_lines || section.size() == 0 {
             continue;
         }
         let is_code = name == ".text" && sh_flags == u64::from(elf::SHF_ALLOC | elf::SHF_EXECINSTR);
         let is_data = sh_flags == u64::from(elf::SHF_ALLOC) && (name == ".note" || name == ".rodata");
-        if !is_code && !is_data || !section.align().is_power_of_two() || section.align() > PAGE {
+        if !is_code && !is_data && !is_of_lines || !section.align().is_power_of_two() || section.align() > PAGE {
             return Err(LinkError::Section(name.into()));
         }
         let kind = if name == ".note" { elf::SHT_NOTE } else { elf::SHT_PROGBITS };
@@ -194,7 +198,7 @@ fn sections(file: &File) -> Result<Vec<Section>, LinkError> {
             Section { from: Some(section.index()), ..Section::new(name, kind, sh_flags as u32, section.align(), data) };
         found.push(section);
     }
-    found.sort_by_key(|section| (section.is_code(), section.kind != elf::SHT_NOTE));
+    found.sort_by_key(|section| (!section.is_loaded(), section.is_code(), section.kind != elf::SHT_NOTE));
     Ok(found)
 }
 
@@ -222,7 +226,9 @@ fn add_tables(sections: &mut Vec<Section>, symbols: &[Symbol]) {
         Section::new(".dynstr", elf::SHT_STRTAB, read, 1, text.clone()),
     ];
     sections.splice(code..code, loaded);
-    sections.push(Section::new(".dynamic", elf::SHT_DYNAMIC, read | elf::SHF_WRITE, 8, table(6, DYNAMIC)));
+    let dynamic = Section::new(".dynamic", elf::SHT_DYNAMIC, read | elf::SHF_WRITE, 8, table(6, DYNAMIC));
+    let end = sections.iter().position(|section| !section.is_loaded()).unwrap_or(sections.len());
+    sections.insert(end, dynamic);
     sections.push(Section::new(".symtab", elf::SHT_SYMTAB, 0, 8, table(count, SYMBOL)));
     sections.push(Section::new(".strtab", elf::SHT_STRTAB, 0, 1, text));
     sections.push(Section::new(".shstrtab", elf::SHT_STRTAB, 0, 1, Vec::new()));
@@ -293,6 +299,9 @@ fn relocate(file: &File, sections: &mut [Section], position: usize) -> Result<()
         let place = sections[position].offset.wrapping_add(offset);
         let distance = (target as i64).wrapping_add(relocation.addend()).wrapping_sub(place as i64);
         let bytes = match kind {
+            elf::R_AMDGPU_ABS64 if !sections[position].is_loaded() => {
+                (target as i64).wrapping_add(relocation.addend()).to_le_bytes().to_vec()
+            }
             elf::R_AMDGPU_REL64 => distance.to_le_bytes().to_vec(),
             elf::R_AMDGPU_REL32 => {
                 i32::try_from(distance).map_err(|_| refuse("it does not reach"))?.to_le_bytes().to_vec()

@@ -17,6 +17,7 @@ mod division;
 mod emit;
 mod gpu;
 mod instruction;
+mod locations;
 mod memory;
 mod nontemporal;
 mod unroll;
@@ -32,6 +33,7 @@ use control::{Level, Registers};
 use emit::{Block, Emitter, Kind, Result, Value};
 use inkwell::context::Context;
 use inkwell::module::Module;
+use locations::Locations;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_ir::{Builder, DType, Dim, Graph, NodeId, Op};
 
@@ -43,13 +45,14 @@ pub(super) fn symbol(kernel: &LinearKernel) -> String {
     format!("kernel_{name}")
 }
 
-/// Adds the kernel's function to `module`, in a section of its own where it is given one.
+/// Adds the kernel's function to `module`, in a section of its own where it is given one. `is_located` asks for [`Locations`].
 pub(super) fn render<'context>(
     context: &'context Context,
     module: &Module<'context>,
     kernel: &LinearKernel,
     target: &Target,
     section: Option<&str>,
+    is_located: bool,
 ) -> Result<()> {
     let family = gpu::family(target.isa.as_ref());
     let (function, scope) = match family {
@@ -67,6 +70,7 @@ pub(super) fn render<'context>(
         family,
         entry: emit.block(),
         emit,
+        locations: is_located.then(|| Locations::new(context, module, function, kernel)),
         values: vec![None; kernel.graph.len()],
         demanded: Vec::new(),
         levels: Vec::new(),
@@ -115,6 +119,7 @@ struct Renderer<'a, 'context> {
     target: &'a Target,
     family: Family,
     emit: Emitter<'context>,
+    locations: Option<Locations<'context>>,
     entry: Block,
     /// By node.
     values: Vec<Option<Placed>>,
@@ -177,6 +182,9 @@ impl Renderer<'_, '_> {
             self.emit.fence(self.is_x86())?;
         }
         self.emit.finish();
+        if let Some(locations) = &self.locations {
+            locations.finish();
+        }
         Ok(())
     }
 
@@ -186,6 +194,9 @@ impl Renderer<'_, '_> {
     }
 
     fn instruction(&mut self, node: NodeId) -> Result<()> {
+        if let Some(locations) = &self.locations {
+            locations.enter(node, &self.emit);
+        }
         match self.graph.op(node) {
             Op::Range => self.open_loop(node, 1),
             Op::End => self.close_loop(node),

@@ -1,6 +1,8 @@
 //! Code for GPUs. LLVM ends the process where a chip lacks something, so each chip's is made by a child.
 
 use crate::kernel::{Kernel, REG};
+use object::read::elf::ElfFile64;
+use object::{LittleEndian, Object as _, ObjectSection as _};
 use std::process::Command;
 use tinyspec_backends::gpu::intrinsics::Intrinsic;
 use tinyspec_backends::llvm::LlvmCompiler;
@@ -37,10 +39,15 @@ fn operations_of_one_gpu() {
     let Ok(chip) = std::env::var(CHIP) else { return };
     let target = Gpu::named(&chip).expect("a known chip").target();
     let compiler = LlvmCompiler::new().expect("libLLVM");
+    let located = compiler.clone().located();
     let compile = |what: String, kernel: LinearKernel| {
         // What stands last was the child's end.
         println!("{what}");
-        compiler.compile(&kernel, &target).unwrap_or_else(|error| panic!("{chip}, {what}: {error}"));
+        let [plain, located] = [&compiler, &located].map(|compiler| {
+            compiler.compile(&kernel, &target).unwrap_or_else(|error| panic!("{chip}, {what}: {error}"))
+        });
+        assert!(has_locations(&located) && !has_locations(&plain), "{chip}, {what}");
+        assert!(without_locations(&located) == without_locations(&plain), "{chip}, {what}: other code with locations");
     };
     for dtype in INTS.into_iter().chain(FLOATS).chain([DType::Bool]) {
         for width in WIDTHS {
@@ -64,6 +71,30 @@ fn operations_of_one_gpu() {
         }
     }
     println!("all compile");
+}
+
+fn has_locations(code: &[u8]) -> bool {
+    match std::str::from_utf8(code) {
+        Ok(ptx) => ptx.contains("\t.loc\t"),
+        Err(_) => ElfFile64::<LittleEndian>::parse(code).expect("an object").section_by_name(".debug_line").is_some(),
+    }
+}
+
+/// What a GPU makes of the code: PTX without what is for debuggers, and what of an object is loaded but the tables, which
+/// hold addresses.
+fn without_locations(code: &[u8]) -> Vec<u8> {
+    if let Ok(ptx) = std::str::from_utf8(code) {
+        let (code, _) = ptx.split_once("\t.file\t").unwrap_or((ptx, ""));
+        let is_code = |line: &&str| !["\t.loc\t", "$L__tmp", "$L__func"].iter().any(|start| line.starts_with(start));
+        let lines = code.lines().filter(is_code).map(|line| line.strip_suffix(", debug").unwrap_or(line));
+        return lines.map(|line| line.trim_end()).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n").into();
+    }
+    let file = ElfFile64::<LittleEndian>::parse(code).expect("an object");
+    [".note", ".rodata", ".text"]
+        .iter()
+        .filter_map(|name| file.section_by_name(name))
+        .flat_map(|section| section.data().expect("its bytes").to_vec())
+        .collect()
 }
 
 /// A kernel of 32 threads, each of which has its `width` elements of every buffer.

@@ -24,6 +24,8 @@ pub(super) struct Code {
     pub chip: Chip,
     /// The instructions as LLVM writes them.
     pub listing: Vec<String>,
+    /// Line of the source code that each is for, or 0.
+    pub source_lines: Vec<u32>,
     pub steps: Vec<Step>,
     pub params: Vec<Parameter>,
     pub argument_bytes: usize,
@@ -228,7 +230,7 @@ pub(super) fn decode(chip: &'static str, entry: &Entry) -> Result<Code, Simulato
     let chip = Chip::named(chip, entry.wave);
     let launch = |reason: String| SimulatorError::Launch { kernel: entry.name.clone(), reason };
     let mut disassembler = Disassembler::new(chip.name).map_err(|error| launch(error.to_string()))?;
-    let (mut listing, mut offsets, mut at) = (Vec::new(), Vec::new(), 0);
+    let (mut listing, mut source_lines, mut offsets, mut at) = (Vec::new(), Vec::new(), Vec::new(), 0);
     while at < entry.code.len() {
         let found = disassembler.instruction(&entry.code[at..], entry.address + at as u64);
         let Some((bytes, text)) = found else {
@@ -236,6 +238,8 @@ pub(super) fn decode(chip: &'static str, entry: &Entry) -> Result<Code, Simulato
             return Err(SimulatorError::Syntax { at, reason: "these bytes are no instruction".into() });
         };
         listing.push(text);
+        let before = entry.source_lines.partition_point(|&(from, _)| from <= entry.address + at as u64);
+        source_lines.push(before.checked_sub(1).map_or(0, |row| entry.source_lines[row].1));
         offsets.push(at);
         at += bytes;
     }
@@ -269,6 +273,7 @@ pub(super) fn decode(chip: &'static str, entry: &Entry) -> Result<Code, Simulato
         name: entry.name.clone(),
         chip,
         listing,
+        source_lines,
         steps,
         params: entry.params.clone(),
         argument_bytes: entry.argument_bytes,

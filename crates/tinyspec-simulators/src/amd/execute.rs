@@ -16,6 +16,7 @@ use crate::lanes::memory::{Memory, Region};
 use crate::lanes::schedule::Schedule;
 use crate::lanes::{Mask, Trouble, show_lanes};
 use crate::{Fault, FaultKind, Launch, Parameter, SimulatorError};
+use std::num::NonZeroU32;
 use tinyspec_backends::Memory as _;
 use tinyspec_backends::host_memory::{self, HostMemory};
 
@@ -228,6 +229,7 @@ impl Shared<'_> {
             kernel: self.code.name.clone(),
             line: stop.place as u32 + 1,
             instruction: text.split_whitespace().collect::<Vec<_>>().join(" "),
+            source_line: self.code.source_lines.get(stop.place).copied().and_then(NonZeroU32::new),
             threads: format!("workgroup ({at}), wave {}, {}", stop.wave, show_lanes(stop.trouble.lanes)),
             reason: stop.trouble.reason.clone(),
         }))

@@ -41,6 +41,8 @@ pub(super) struct Entry {
     pub code: Vec<u8>,
     /// The address of the code, for messages.
     pub address: u64,
+    /// Addresses in their order, and from each on the line of the source code that instructions are for, or 0.
+    pub source_lines: Vec<(u64, u32)>,
     pub params: Vec<Parameter>,
     pub argument_bytes: usize,
     pub local_bytes: usize,
@@ -129,7 +131,10 @@ fn entry(file: &ElfFile64<LittleEndian>, chip: &str, kernel: &Value) -> Result<E
     let offset = i64::from_le_bytes(descriptor[16..24].try_into().unwrap_or_default());
     let address = descriptor_at.wrapping_add_signed(offset);
     let size = symbol(&name)?.size();
-    let code = bytes_at(file, address..address.saturating_add(size))?.to_vec();
+    let addresses = address..address.saturating_add(size);
+    let code = bytes_at(file, addresses.clone())?.to_vec();
+    let mut source_lines = source_lines(file)?;
+    source_lines.retain(|(from, _)| addresses.contains(from));
     let resources = [at(48), at(52), at(44)];
     let properties = u16::from_le_bytes([descriptor[56], descriptor[57]]);
     if u16::from_le_bytes([descriptor[58], descriptor[59]]) != 0 {
@@ -169,6 +174,7 @@ fn entry(file: &ElfFile64<LittleEndian>, chip: &str, kernel: &Value) -> Result<E
     Ok(Entry {
         code,
         address,
+        source_lines,
         params,
         argument_bytes: at(8) as usize,
         local_bytes: at(0) as usize,
@@ -182,6 +188,20 @@ fn entry(file: &ElfFile64<LittleEndian>, chip: &str, kernel: &Value) -> Result<E
         properties,
         name,
     })
+}
+
+/// What `.debug_line` says, where there is one.
+fn source_lines(file: &ElfFile64<LittleEndian>) -> Result<Vec<(u64, u32)>, Damaged> {
+    let Some(section) = file.section_by_name(".debug_line") else { return Ok(Vec::new()) };
+    let data = section.data().map_err(damaged)?;
+    let table = gimli::DebugLine::new(data, gimli::LittleEndian);
+    let program = table.program(gimli::DebugLineOffset(0), 8, None, None).map_err(damaged)?;
+    let (mut rows, mut lines) = (program.rows(), Vec::new());
+    while let Some((_, row)) = rows.next_row().map_err(damaged)? {
+        let line = row.line().filter(|_| !row.end_sequence()).and_then(|line| u32::try_from(line.get()).ok());
+        lines.push((row.address(), line.unwrap_or(0)));
+    }
+    Ok(lines)
 }
 
 /// The bytes that are loaded at these addresses.

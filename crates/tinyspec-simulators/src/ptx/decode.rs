@@ -49,6 +49,7 @@ struct Decoder<'a> {
     variables: FxHashMap<&'a str, names::Place>,
     guard: Option<Predicate>,
     at: Position,
+    source_line: u32,
 }
 
 impl<'a> Decoder<'a> {
@@ -82,7 +83,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn instruction(&mut self, instruction: &'a Instruction) -> Result<()> {
-        self.at = instruction.at;
+        (self.at, self.source_line) = (instruction.at, instruction.source_line);
         self.guard = match &instruction.guard {
             None => None,
             Some((name, is_negated)) => {
@@ -132,7 +133,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn push(&mut self, action: Action) {
-        let step = Step { action, guard: self.guard, line: self.at.line };
+        let step = Step { action, guard: self.guard, line: self.at.line, source_line: self.source_line };
         self.code.steps.push(step);
     }
 

@@ -15,6 +15,7 @@ use crate::lanes::memory::{Memory, Region};
 use crate::lanes::schedule::Schedule;
 use crate::lanes::{Trouble, show_lanes};
 use crate::{Fault, FaultKind, Launch, SimulatorError};
+use std::num::NonZeroU32;
 use tinyspec_backends::Memory as _;
 use tinyspec_backends::host_memory::{self, HostMemory};
 use warp::{State, Warp};
@@ -190,7 +191,7 @@ fn block(shared: &mut Shared, warps: &mut [Warp]) -> Result<(), Stop> {
 impl Shared<'_> {
     /// A fault in words.
     fn fault(&self, stop: &Stop) -> SimulatorError {
-        let line = self.code.steps.get(stop.place).map_or(0, |step| step.line);
+        let (line, source_line) = self.code.steps.get(stop.place).map_or((0, 0), |step| (step.line, step.source_line));
         let text = self.code.text.lines().nth((line as usize).saturating_sub(1)).unwrap_or("");
         let [x, y, _] = self.launch.groups.map(u64::from);
         let at = [self.group % x, self.group / x % y, self.group / x / y];
@@ -202,6 +203,7 @@ impl Shared<'_> {
             kernel: self.code.name.clone(),
             line,
             instruction: text.split_whitespace().collect::<Vec<_>>().join(" "),
+            source_line: NonZeroU32::new(source_line),
             threads: format!("workgroup ({at}), warp {}, {lanes}", stop.warp),
             reason: stop.trouble.reason.clone(),
         }))

@@ -8,13 +8,15 @@ use crate::{Position, SimulatorError};
 type Result<T> = std::result::Result<T, SimulatorError>;
 
 pub(super) fn parse(text: &str) -> Result<Source> {
-    let mut parser = Parser { tokens: tokens(text)?, place: 0 };
+    let mut parser = Parser { tokens: tokens(text)?, place: 0, source_line: 0 };
     parser.module()
 }
 
 struct Parser {
     tokens: Vec<(Token, Position)>,
     place: usize,
+    /// Line of the source code that instructions are for.
+    source_line: u32,
 }
 
 impl Parser {
@@ -124,7 +126,7 @@ impl Parser {
                         return self.unknown(at, ".address_size", "addresses have 64 bits");
                     }
                 }
-                "file" => self.skip_line()?,
+                "file" => self.skip_line(at.line),
                 "pragma" => self.skip_to_semicolon()?,
                 "section" => self.skip_block()?,
                 "visible" | "weak" | "extern" | "common" => self.place += 2,
@@ -146,12 +148,19 @@ impl Parser {
         Ok((tenths / 10, tenths % 10))
     }
 
-    /// `.file 1 "name"`, `.loc 1 2 3`: for debuggers.
-    fn skip_line(&mut self) -> Result<()> {
-        let line = self.at().line;
+    /// The rest of a line for debuggers, such as `.file 1 "name"`.
+    fn skip_line(&mut self, line: u32) {
         while self.at().line == line && *self.peek() != Token::End {
             self.place += 1;
         }
+    }
+
+    /// `.loc 1 23 4`: file, line and column of the source code.
+    fn location(&mut self, line: u32) -> Result<()> {
+        self.place += 2;
+        self.size("the number of a file")?;
+        self.source_line = self.size("a line")? as u32;
+        self.skip_line(line);
         Ok(())
     }
 
@@ -187,6 +196,7 @@ impl Parser {
     fn entry(&mut self) -> Result<Entry> {
         self.place += 2;
         let at = self.at();
+        self.source_line = 0;
         let mut entry = Entry { name: self.word("the name of a kernel")?, at, ..Entry::default() };
         if self.takes('(') && !self.takes(')') {
             let mut offset = 0;
@@ -370,7 +380,7 @@ impl Parser {
                 "shared" | "const" | "global" | "local" => {
                     body.extend(self.variable()?.into_iter().map(Statement::Variable));
                 }
-                "loc" => self.skip_line()?,
+                "loc" => self.location(at.line)?,
                 "pragma" => self.skip_to_semicolon()?,
                 _ => return self.unknown(at, format!(".{directive}"), "no such directive inside of kernels"),
             }
@@ -412,7 +422,7 @@ impl Parser {
                 self.mark(',')?;
             }
         }
-        body.push(Statement::Instruction(Instruction { at, guard, words, operands }));
+        body.push(Statement::Instruction(Instruction { at, source_line: self.source_line, guard, words, operands }));
         Ok(())
     }
 

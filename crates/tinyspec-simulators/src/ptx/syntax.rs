@@ -74,6 +74,8 @@ pub(super) enum Statement {
 #[derive(Clone, Debug)]
 pub(super) struct Instruction {
     pub at: Position,
+    /// Line of the source code that it is for, as `.loc` says; 0 where nothing does.
+    pub source_line: u32,
     /// Predicate, and whether it is negated.
     pub guard: Option<(String, bool)>,
     /// Such as `ld`, `global`, `v4`, `b32`.

@@ -1,7 +1,7 @@
 //! Faults, and what they say.
 
 use super::{fault, prologue, try_run, words};
-use tinyspec_simulators::{FaultKind, Launch};
+use tinyspec_simulators::{FaultKind, Launch, SimulatorError};
 
 fn one(body: &str, threads: u32) -> (FaultKind, String) {
     fault(&format!("{}{body} ret;", prologue(2)), Launch::threads(1, threads), &[words(&[0; 32]), words(&[0; 32])])
@@ -133,4 +133,16 @@ fn traps_and_loops_without_an_end() {
     assert_eq!(one("trap;", 1).0, FaultKind::Undefined);
     let launch = Launch { limit: 10_000, ..Launch::threads(1, 1) };
     assert_eq!(fault("again: bra again;", launch, &[vec![0; 4]]).0, FaultKind::Endless);
+}
+
+/// `.loc` says it of all that follows; line 0 is none.
+#[test]
+fn a_fault_has_the_line_of_the_source_code() {
+    for (before, line) in [("", None), ("\n.loc 1 7 0\n", Some(7)), ("\n.loc 1 7 0\n.loc\t1 0\n", None)] {
+        let body = format!("mov.u32 %r0, 1; {before} mov.u32 %r1, 2; trap; ret;");
+        match try_run(&body, "", Launch::threads(1, 1), &[]) {
+            Err(SimulatorError::Fault(fault)) => assert_eq!(fault.source_line.map(|line| line.get()), line, "{body}"),
+            other => panic!("{other:?}"),
+        }
+    }
 }

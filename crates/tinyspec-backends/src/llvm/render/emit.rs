@@ -11,6 +11,7 @@ pub(super) use gpu::Scope;
 
 use crate::BackendError;
 use inkwell::context::Context;
+use inkwell::debug_info::DILocation;
 use inkwell::module::Module;
 use inkwell::values::{AsValueRef, FunctionValue};
 use llvm_sys::core::*;
@@ -18,7 +19,7 @@ use llvm_sys::prelude::*;
 use llvm_sys::{LLVMIntPredicate, LLVMOpcode, LLVMRealPredicate};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use tinyspec_ir::DType;
 
 pub(super) type Result<T> = std::result::Result<T, BackendError>;
@@ -123,9 +124,11 @@ pub(super) struct Emitter<'context> {
     context: LLVMContextRef,
     module: LLVMModuleRef,
     // Owns the builder that the pointer below is of.
-    _builder: inkwell::builder::Builder<'context>,
+    owner: inkwell::builder::Builder<'context>,
     builder: LLVMBuilderRef,
     function: LLVMValueRef,
+    /// What instructions are for, where they say it.
+    location: Cell<Option<DILocation<'context>>>,
     /// Of atomic operations; `None` for all threads of the system.
     scope: Option<Scope>,
     intrinsics: RefCell<FxHashMap<Overloaded, Intrinsic>>,
@@ -169,10 +172,24 @@ impl<'context> Emitter<'context> {
             context: context.raw(),
             module: module.as_mut_ptr(),
             builder: builder.as_mut_ptr(),
-            _builder: builder,
+            owner: builder,
+            location: Cell::new(None),
             function: function.as_value_ref(),
             scope,
             intrinsics: RefCell::default(),
+        }
+    }
+
+    /// Instructions from now on are for this location.
+    pub(super) fn locate(&self, location: DILocation<'context>) {
+        self.location.set(Some(location));
+        self.keep_location();
+    }
+
+    /// Moves the builder's location along with it: LLVM takes that of the instruction it goes before.
+    fn keep_location(&self) {
+        if let Some(location) = self.location.get() {
+            self.owner.set_current_debug_location(location);
         }
     }
 

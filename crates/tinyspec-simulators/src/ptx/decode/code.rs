@@ -48,6 +48,8 @@ pub(crate) struct Step {
     pub action: Action,
     pub guard: Option<Predicate>,
     pub line: u32,
+    /// Line of the source code that it is for, or 0.
+    pub source_line: u32,
 }
 
 /// A register, by size.

@@ -91,6 +91,7 @@ impl<'a> Decoder<'a> {
             variables: FxHashMap::default(),
             guard: None,
             at: entry.at,
+            source_line: 0,
         };
         for (number, parameter) in entry.params.iter().enumerate() {
             decoder.variables.insert(&parameter.name, Place::Parameter(number));

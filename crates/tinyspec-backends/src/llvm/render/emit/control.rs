@@ -20,6 +20,7 @@ impl Emitter<'_> {
     pub(in super::super) fn enter(&self, block: Block) {
         // SAFETY: see above.
         unsafe { LLVMPositionBuilderAtEnd(self.builder, block.0) };
+        self.keep_location();
     }
 
     /// Instructions go before the jump that ends `block`, or to its end while it has none.
@@ -31,6 +32,7 @@ impl Emitter<'_> {
                 end => LLVMPositionBuilderBefore(self.builder, end),
             }
         }
+        self.keep_location();
     }
 
     pub(in super::super) fn jump(&self, to: Block) {

@@ -126,7 +126,7 @@ impl Emitter<'_> {
                 LLVMPositionBuilderBefore(self.builder, first);
             }
             let raw = LLVMBuildAlloca(self.builder, self.type_of(kind, lanes), UNNAMED);
-            LLVMPositionBuilderAtEnd(self.builder, current.0);
+            self.enter(current);
             Value { raw, kind: Kind::Pointer(Space::Flat), lanes: 1 }
         }
     }
