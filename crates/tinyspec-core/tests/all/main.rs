@@ -2,6 +2,7 @@
 
 mod accuracy;
 mod activations;
+mod assembled;
 mod assignments;
 mod attention;
 mod caches;

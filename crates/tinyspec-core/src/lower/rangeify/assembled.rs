@@ -1,18 +1,19 @@
-//! Stacks of many tensors that lie in one buffer from the start: the kernel of each writes its part. One kernel that looks
-//! for the part of each element would compare it with all of them.
+//! Stacks of many tensors that lie in one buffer from the start: the kernel of each part writes it. One kernel that looks
+//! for the part of each element would compare it with all of them. A part is one of the tensors, or a stack of a few of them
+//! where each is too small for a kernel of its own.
 
 use super::split::replaced;
 use super::walk::{is_leaf, named};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_ir::dim::static_shape;
-use tinyspec_ir::{Arg, Builder, Dim, Graph, NodeId, Op, Result, Shape};
+use tinyspec_ir::{Arg, Builder, DType, Dim, Graph, NodeId, Op, Result, Shape};
 
-/// Tensors from which on a stack is put together this way.
+/// Tensors from which on a stack is put together this way, and of which a part is made if they are small.
 const MANY: usize = 16;
 /// Elements of each for which a kernel of its own is worth its while.
 const LARGE: i64 = 64;
 /// What lies in a part is aligned as in a buffer of its own.
-const ALIGNMENT: i64 = 64;
+const ALIGNMENT: usize = 64;
 
 /// The graph with such stacks over views of their own of what they stack, and its outputs; `None` where there are none.
 ///
@@ -20,39 +21,94 @@ const ALIGNMENT: i64 = 64;
 /// None for graphs that are verified.
 pub fn parted(graph: &Graph, outputs: &[NodeId]) -> Result<Option<(Graph, Vec<NodeId>)>> {
     let live = graph.reachable_outside_bodies(outputs);
-    if !live.iter().any(|&node| is_large(graph, node)) {
+    if !live.iter().any(|&node| tensors_of_part(graph, node).is_some()) {
         return Ok(None);
     }
     let replace = |result: &mut Graph, node: NodeId, new: &[NodeId]| {
-        if !is_large(graph, node) {
-            return Ok(None);
-        }
-        let mut parts = Vec::with_capacity(graph.sources(node).len());
-        for source in graph.sources(node) {
-            let mut dims: Shape = graph.props(*source).shape.clone();
+        let Some(count) = tensors_of_part(graph, node) else { return Ok(None) };
+        let sources: Vec<NodeId> = graph.sources(node).iter().map(|source| new[source.index()]).collect();
+        let mut parts = Vec::with_capacity(sources.len().div_ceil(count));
+        for tensors in sources.chunks(count) {
+            let part = if count == 1 { tensors[0] } else { group(result, tensors, count)? };
+            let mut dims: Shape = result.props(part).shape.clone();
             dims.insert(0, Dim::from(1));
             let dims = result.shape(&dims)?;
-            parts.push(result.add(Op::Reshape, &[new[source.index()], dims], Arg::None)?);
+            parts.push(result.add(Op::Reshape, &[part, dims], Arg::None)?);
         }
         let stacked = result.alu(Op::Stack, &parts)?;
+        let mut dims = graph.props(node).shape.clone();
+        dims[0] = Dim::from((parts.len() * count) as i64);
+        let all = result.shape(&dims)?;
+        let all = result.add(Op::Reshape, &[stacked, all], Arg::None)?;
+        if dims == graph.props(node).shape {
+            return Ok(Some(all));
+        }
+        let offsets = result.shape(&Shape::from_elem(Dim::from(0), dims.len()))?;
         let dims = result.shape(&graph.props(node).shape)?;
-        result.add(Op::Reshape, &[stacked, dims], Arg::None).map(Some)
+        result.add(Op::Shrink, &[all, offsets, dims], Arg::None).map(Some)
     };
     replaced(graph, outputs, &live, replace).map(Some)
 }
 
+/// The stack of `count` tensors: these, and the last of them again.
+fn group(graph: &mut Graph, tensors: &[NodeId], count: usize) -> Result<NodeId> {
+    let last = tensors.last().into_iter().cycle();
+    let tensors: Vec<NodeId> = tensors.iter().chain(last).take(count).copied().collect();
+    graph.alu(Op::Stack, &tensors)
+}
+
+/// Of how many tensors each part of a stack is made, if it is to have parts.
+fn tensors_of_part(graph: &Graph, node: NodeId) -> Option<usize> {
+    if is_large(graph, node) && are_different(graph, node) {
+        return Some(1);
+    }
+    let sources = graph.sources(node);
+    let is_computed = graph.op(node) == Op::Stack
+        && graph.dtype(node) != DType::Index
+        && sources.iter().any(|&source| graph.op(source) != Op::Const);
+    let bytes = bytes(graph, *sources.first().filter(|_| is_computed)?)?;
+    let count = (MANY..=MANY * ALIGNMENT).step_by(MANY).find(|count| (count * bytes).is_multiple_of(ALIGNMENT))?;
+    (sources.len() >= 2 * count).then_some(count)
+}
+
+/// Many tensors, each worth a kernel.
 fn is_large(graph: &Graph, node: NodeId) -> bool {
     let sources = graph.sources(node);
-    if graph.op(node) != Op::Stack || sources.len() < MANY || !is_part(graph, sources[0]) {
-        return false;
-    }
+    graph.op(node) == Op::Stack
+        && sources.len() >= MANY
+        && count(graph, sources[0]).is_some_and(|count| count >= LARGE)
+        && is_aligned(graph, sources[0])
+}
+
+/// Stacks of many tensors, as parts of another one.
+fn has_groups(graph: &Graph, node: NodeId) -> bool {
+    let is_group = |&source: &NodeId| {
+        let below = (graph.op(source) == Op::Reshape).then(|| graph.source(source, 0));
+        below.is_some_and(|below| graph.op(below) == Op::Stack && graph.sources(below).len() >= MANY)
+    };
+    let sources = graph.sources(node);
+    let is_aligned = sources.first().is_some_and(|&source| is_aligned(graph, source));
+    graph.op(node) == Op::Stack && is_aligned && sources.iter().all(is_group)
+}
+
+/// No part is there twice, or needs no kernel.
+fn are_different(graph: &Graph, node: NodeId) -> bool {
+    let sources = graph.sources(node);
     let different: FxHashSet<NodeId> = sources.iter().map(|&source| named(graph, source).0).collect();
     different.len() == sources.len() && different.iter().all(|&source| graph.op(source) != Op::Const)
 }
 
-fn is_part(graph: &Graph, node: NodeId) -> bool {
-    let count = static_shape(&graph.props(node).shape).map(|dims| dims.iter().product::<i64>());
-    count.is_some_and(|count| count >= LARGE && count * graph.dtype(node).size() as i64 % ALIGNMENT == 0)
+/// Elements of a tensor.
+fn count(graph: &Graph, node: NodeId) -> Option<i64> {
+    static_shape(&graph.props(node).shape).map(|dims| dims.iter().product())
+}
+
+fn bytes(graph: &Graph, node: NodeId) -> Option<usize> {
+    usize::try_from(count(graph, node)?).ok()?.checked_mul(graph.dtype(node).size()).filter(|&bytes| bytes > 0)
+}
+
+fn is_aligned(graph: &Graph, part: NodeId) -> bool {
+    bytes(graph, part).is_some_and(|bytes| bytes.is_multiple_of(ALIGNMENT))
 }
 
 /// Stacks whose parts are stored where they lie in it, and the parts.
@@ -76,7 +132,8 @@ impl Assembled {
                     && !assembled.parts.contains_key(source)
                     && !is_leaf(graph, *source)
             };
-            if is_large(graph, node) && sources.iter().all(is_new) {
+            let has_parts = (is_large(graph, node) || has_groups(graph, node)) && are_different(graph, node);
+            if has_parts && sources.iter().all(is_new) {
                 assembled.parts.extend(sources.iter().enumerate().map(|(number, &part)| (part, (node, number))));
                 assembled.stacks.insert(node, sources.to_vec());
             }
