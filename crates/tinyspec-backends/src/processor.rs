@@ -66,7 +66,7 @@ pub struct Isa {
 }
 
 impl Isa {
-    fn has(&self, feature: &str) -> bool {
+    pub(crate) fn has(&self, feature: &str) -> bool {
         self.features.contains(&feature)
     }
 

@@ -1,6 +1,8 @@
 //! The last tile of a matrix has rows beyond its end: what is computed for those is never seen.
 
-use tinyspec_core::{Error, Tensor, realize_all};
+use tinyspec_core::execute::with_default_device;
+use tinyspec_core::{Error, Program, Tensor, realize_all};
+use tinyspec_ir::DType;
 
 const DEPTH: usize = 24;
 const COLUMNS: usize = 32;
@@ -88,6 +90,48 @@ fn what_follows_a_tile_that_is_all_of_a_matrix() -> Result<(), Error> {
         for (i, found) in found.into_iter().enumerate() {
             let expected = product(i).tanh().exp().sin();
             assert!((found - expected).abs() < 1e-12, "{size}: {found} where {expected} is expected");
+        }
+    }
+    Ok(())
+}
+
+/// AVX2 has no masks for elements of 8 and 16 bits: whole vectors are read as such, and only the last one lane by lane.
+#[test]
+fn narrow_elements_are_read_in_vectors_whatever_their_number() -> Result<(), Error> {
+    for (dtype, vector) in [(DType::I8, "<32 x i8>"), (DType::U8, "<32 x i8>"), (DType::I16, "<16 x i16>")] {
+        with_default_device::<_, Error>("x86-64-v3", || {
+            let x = Tensor::from_slice(&vec![1i8; 1001 * 1001], [1001, 1001]).cast(dtype).realize()?.clone();
+            for result in [&x + 1, x.max(.., false), x.max(1, false), x.at((1.., 3..)).contiguous()] {
+                let programs = Program::of(&[&result])?;
+                let is_whole = |line: &str| line.contains(&format!("load {vector}"));
+                let reads = |program: &Program| program.source().is_some_and(|source| source.lines().any(is_whole));
+                assert!(programs.iter().any(reads), "no `load {vector}` in {programs:#?}");
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn the_last_vector_of_narrow_elements_is_not_whole() -> Result<(), Error> {
+    for dtype in [DType::I8, DType::U8, DType::Bool, DType::I16, DType::F16, DType::F32] {
+        for (rows, columns) in [(1usize, 31usize), (3, 33), (7, 127), (5, 129), (9, 200), (33, 65)] {
+            let data: Vec<f32> = (0..rows * columns).map(|i| ((i * 7) % 5 % 2) as f32).collect();
+            let x = Tensor::from_slice(&data, [rows, columns]).cast(dtype).realize()?.clone();
+            let floats = |tensor: Tensor| tensor.cast(DType::F32).to_vec::<f32>();
+            let of_rows = |row: fn(&[f32]) -> Vec<f32>| data.chunks(columns).flat_map(row).collect::<Vec<f32>>();
+            let what = format!("{dtype} of {rows} by {columns}");
+            assert_eq!(floats(x.logical_not())?, data.iter().map(|x| 1.0 - x).collect::<Vec<_>>(), "{what}");
+            let total: f32 = data.iter().sum();
+            assert_eq!(floats(x.cast(DType::I32).sum(.., false))?, [total], "{what}");
+            assert_eq!(
+                floats(x.max(1, false))?,
+                of_rows(|row| vec![row.iter().copied().fold(0.0, f32::max)]),
+                "{what}"
+            );
+            assert_eq!(floats(x.flip([1]))?, of_rows(|row| row.iter().rev().copied().collect()), "{what}");
+            assert_eq!(floats(x.at((.., 3..)).contiguous())?, of_rows(|row| row[3..].to_vec()), "{what}");
         }
     }
     Ok(())

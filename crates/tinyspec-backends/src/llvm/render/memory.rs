@@ -2,9 +2,9 @@
 
 use super::address::Address;
 use super::control::register;
-use super::emit::{Kind, Result, Value};
+use super::emit::{Block, Kind, Result, Value};
 use super::{Placed, Renderer};
-use llvm_sys::LLVMIntPredicate::LLVMIntNE;
+use llvm_sys::LLVMIntPredicate::{LLVMIntNE, LLVMIntSLT};
 use llvm_sys::LLVMOpcode::LLVMZExt;
 use rustc_hash::FxHashSet;
 use tinyspec_ir::{Arg, Builder, NodeId, Op};
@@ -122,7 +122,28 @@ impl Renderer<'_, '_> {
         }
         let alt = self.write_bools(kind, alt)?;
         let gate = self.emit.splat(gate, lanes)?;
-        let mut address = address;
+        let value = if address.pointer.lanes == 1 && !self.target.masks_loads(address.dtype) {
+            // Without an instruction for it, such a load takes a branch for each lane.
+            let (all, pointer, alignment) = (self.all(sources[2])?, address.pointer, address.alignment);
+            let ways = self.either(
+                all,
+                |renderer| renderer.emit.load(pointer, kind.in_memory(), lanes, alignment),
+                |renderer| renderer.masked_load(place, address, gate, alt),
+            )?;
+            let joined = self.emit.phi(alt.kind, lanes);
+            for (value, from) in ways {
+                self.emit.arrive(joined, value, from)?;
+            }
+            joined
+        } else {
+            self.masked_load(place, address, gate, alt)?
+        };
+        self.read_bools(kind, value)
+    }
+
+    fn masked_load(&mut self, place: NodeId, mut address: Address, gate: Value, alt: Value) -> Result<Value> {
+        let lanes = alt.lanes;
+        let bytes = alt.kind.bits() / 8 * lanes;
         if address.pointer.lanes == 1 && bytes <= DUMMY_BYTES && self.is_far(place, lanes) {
             // Lanes that are left out are no fault, but where memory has no such page the processor takes hundreds of
             // cycles to find that out.
@@ -131,8 +152,7 @@ impl Renderer<'_, '_> {
             address.pointer = self.emit.select(any, address.pointer, dummy)?;
         }
         let name = if address.pointer.lanes > 1 { "llvm.masked.gather" } else { "llvm.masked.load" };
-        let value = self.masked_read(name, &address, gate, alt)?;
-        self.read_bools(kind, value)
+        self.masked_read(name, &address, gate, alt)
     }
 
     /// The processor reads ahead along runs of lines, but not from row to row of a matrix: there it is told what comes.
@@ -341,10 +361,33 @@ impl Renderer<'_, '_> {
         if let Some(placed) = self.whole.get(&gate) {
             return Ok(placed.value);
         }
-        let Placed { value, depth } = self.placed(gate)?;
-        let value = self.at_depth(depth, |renderer| renderer.joined("llvm.vector.reduce.and", value))?;
+        let (value, depth) = match self.greatest(gate) {
+            Some((bound, number)) => {
+                let Placed { value: number, depth } = self.placed(number)?;
+                let bound = self.value(bound)?;
+                (self.at_depth(depth, |renderer| renderer.emit.compare_ints(LLVMIntSLT, bound, number))?, depth)
+            }
+            None => {
+                let Placed { value, depth } = self.placed(gate)?;
+                (self.at_depth(depth, |renderer| renderer.joined("llvm.vector.reduce.and", value))?, depth)
+            }
+        };
         self.whole.insert(gate, Placed { value, depth });
         Ok(value)
+    }
+
+    /// Where the lanes of a gate ask whether a number exceeds constants: the greatest of these, and the number.
+    fn greatest(&self, gate: NodeId) -> Option<(NodeId, NodeId)> {
+        let graph = self.graph;
+        let (Op::CmpLt, &[bounds, numbers]) = (graph.op(gate), graph.sources(gate)) else { return None };
+        let (Op::Stack, Op::Expand, false) = (graph.op(bounds), graph.op(numbers), graph.dtype(bounds).is_unsigned())
+        else {
+            return None;
+        };
+        let number = graph.source(numbers, 0);
+        let known: Option<Vec<i128>> = graph.sources(bounds).iter().map(|&bound| graph.as_int(bound)).collect();
+        let (greatest, _) = known?.into_iter().enumerate().max_by_key(|&(_, bound)| bound)?;
+        graph.props(number).shape.is_empty().then_some((graph.source(bounds, greatest), number))
     }
 
     /// One bool for all lanes of a gate.
@@ -432,6 +475,7 @@ impl Renderer<'_, '_> {
                         renderer.only_if(any, |renderer| renderer.masked_write(&address, gate, value))
                     },
                 )
+                .map(drop)
             }
             None if address.pointer.lanes > 1 => {
                 let all = self.emit.int(Kind::I1, lanes, 1);
@@ -489,23 +533,23 @@ impl Renderer<'_, '_> {
         Ok(())
     }
 
-    /// One of two effects.
-    fn either(
+    /// One of two ways: what each gives, and the block that it ends in.
+    fn either<T>(
         &mut self,
         gate: Value,
-        effect: impl FnOnce(&mut Self) -> Result<()>,
-        other: impl FnOnce(&mut Self) -> Result<()>,
-    ) -> Result<()> {
+        way: impl FnOnce(&mut Self) -> Result<T>,
+        other: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<[(T, Block); 2]> {
         let (then, otherwise, after) = (self.emit.new_block(), self.emit.new_block(), self.emit.new_block());
         self.emit.branch(gate, then, otherwise)?;
         self.emit.enter(then);
-        effect(self)?;
+        let first = (way(self)?, self.emit.block());
         self.emit.jump(after);
         self.emit.enter(otherwise);
-        other(self)?;
+        let second = (other(self)?, self.emit.block());
         self.emit.jump(after);
         self.emit.enter(after);
-        Ok(())
+        Ok([first, second])
     }
 
     /// A bool is a byte in memory, and one bit in registers.
